@@ -1,0 +1,171 @@
+// Package arbiter turns one round into a decision, and says why.
+//
+// A [Round] is plain data: the proposals in the round's order, each with its
+// author's standing at that time, and the policy in force. An [Arbiter] decides
+// it. The ready-made arbiters are in package strategies; here is what they
+// share: the tally, the texts, and the form a webhook sees.
+package arbiter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A Round is what an arbiter decides. The arbiter must not change it, nor keep
+// it after it has decided.
+type Round struct {
+	Key          specialist.RoundKey
+	Machine      *machine.Machine
+	State        *machine.State
+	Threshold    *machine.Threshold // in force; nil if nobody set one
+	RequireTrust bool
+	Votes        []Vote // in the round's order
+	Meta         json.RawMessage
+	Past         specialist.Past
+	Ask          *specialist.Ask // nil for arbiters inside this process
+}
+
+// A Vote is one proposal of a round with its author's standing.
+type Vote struct {
+	*specialist.Proposal
+	Weight exact.Billionths // a human's is 1, an AI's its alignment score
+	Rank   int32            // place of the author: humans first, then roster order
+}
+
+// An Arbiter decides rounds.
+//
+// Decide returns a Decision whose Winner is an index into r.Votes, or
+// [NoWinner] if a human must decide. An error is no verdict: the session waits,
+// and the arbiter is asked again when it is resumed. The same round must always
+// be decided alike. Decide may be called concurrently.
+type Arbiter interface {
+	Decide(ctx context.Context, r *Round) (Decision, error)
+}
+
+// Func makes an Arbiter of a function.
+type Func func(ctx context.Context, r *Round) (Decision, error)
+
+// Decide calls f.
+func (f Func) Decide(ctx context.Context, r *Round) (Decision, error) { return f(ctx, r) }
+
+// A Stopper is an Arbiter that can tell when a round is decided although some
+// answers are still out.
+//
+// Settled is called with the votes so far and the standing of everyone who has
+// not answered. It must return true only if r has a winner that no answer of
+// theirs, nor its absence, can change.
+type Stopper interface {
+	Settled(r *Round, open []Standing) bool
+}
+
+// A Standing is the weight and the place of somebody who has not answered yet.
+type Standing struct {
+	Weight exact.Billionths
+	Rank   int32
+}
+
+// NoWinner is the Winner of a decision without consensus.
+const NoWinner = -1
+
+// A Decision is an arbiter's verdict on a round. The zero value is no valid
+// decision: use [Elect], [None] or the fields.
+type Decision struct {
+	Winner    int  // index into the round's Votes, or NoWinner
+	Rule      Rule // which rule decided
+	HasMargin bool
+	Margin    exact.Billionths  // meaningful if HasMargin
+	Threshold machine.Threshold // compared with, where Rule compares
+
+	// Subject is what the text of Rule speaks of: the leading transition or a
+	// specialist. Weight is that specialist's.
+	Subject string
+	Weight  exact.Billionths
+	// Text is the reasoning of an arbiter that gives its own.
+	Text string
+}
+
+// Consensus reports whether there is a winner.
+func (d Decision) Consensus() bool { return d.Winner != NoWinner }
+
+// Elect returns the decision that r.Votes[winner] wins.
+func Elect(winner int, reasoning string) Decision {
+	return Decision{Winner: winner, Rule: Custom, Text: reasoning}
+}
+
+// None returns the decision that there is no consensus.
+func None(reasoning string) Decision {
+	return Decision{Winner: NoWinner, Rule: Custom, Text: reasoning}
+}
+
+// ErrUnknownWinner is wrapped if a decision names a proposal that is not one of
+// the round.
+var ErrUnknownWinner = errors.New("winning proposal not found")
+
+// An UnknownWinnerError names the proposal that an arbiter elected although it
+// is none of the round's.
+type UnknownWinnerError struct{ ProposalID string }
+
+func (e *UnknownWinnerError) Error() string { return "Winning proposal not found: " + e.ProposalID }
+
+// Is makes errors.Is(err, ErrUnknownWinner) true.
+func (e *UnknownWinnerError) Is(target error) bool { return target == ErrUnknownWinner }
+
+// Check returns an error unless d can be executed on r.
+func (d Decision) Check(r *Round) error {
+	if d.Winner < NoWinner || d.Winner >= len(r.Votes) {
+		return &UnknownWinnerError{fmt.Sprintf("#%d", d.Winner)}
+	}
+	return nil
+}
+
+// A Score is the summed weight of one transition's proposals.
+type Score struct {
+	Transition *machine.Transition
+	Sum        exact.Billionths // saturates, never wraps
+	Count      int
+	Best       int // index of the vote of greatest weight, the first of equals
+}
+
+// Tally sums the votes by transition, in the order in which the round first
+// names them, and appends the sums to scores.
+func (r *Round) Tally(scores []Score) []Score {
+votes:
+	for i := range r.Votes {
+		v := &r.Votes[i]
+		for j := range scores {
+			s := &scores[j]
+			if s.Transition != v.Transition && s.Transition.Name != v.Transition.Name {
+				continue
+			}
+			s.Sum = exact.Billionths(exact.AddSat(int64(s.Sum), int64(v.Weight)))
+			s.Count++
+			if v.Weight > r.Votes[s.Best].Weight {
+				s.Best = i
+			}
+			continue votes
+		}
+		scores = append(scores, Score{Transition: v.Transition, Sum: v.Weight, Count: 1, Best: i})
+	}
+	return scores
+}
+
+// Leaders returns the indices of the leading score and of the runner-up by sum,
+// the first of equals before the later; -1 where there is none.
+func Leaders(scores []Score, by func(Score) exact.Billionths) (leader, second int) {
+	leader, second = -1, -1
+	for i := range scores {
+		switch {
+		case leader < 0 || by(scores[i]) > by(scores[leader]):
+			leader, second = i, leader
+		case second < 0 || by(scores[i]) > by(scores[second]):
+			second = i
+		}
+	}
+	return leader, second
+}

@@ -1,0 +1,51 @@
+package arbiter
+
+import (
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+)
+
+// AppendContext appends the round as DIAL's ArbiterContext, which is what a
+// webhook arbiter is sent.
+func (r *Round) AppendContext(dst []byte) []byte {
+	dst = append(append(dst, `{"sessionId":"`...), r.Key.Session.String()...)
+	dst = append(append(dst, `","roundId":"`...), r.Key.ID()...)
+	dst = exact.AppendString(append(dst, `","currentState":`...), r.State.Name)
+	dst = exact.AppendString(append(dst, `,"prompt":`...), r.State.Prompt)
+	dst = exact.AppendString(append(dst, `,"machineName":`...), r.Machine.Name())
+	dst = append(dst, `,"proposals":[`...)
+	for i := range r.Votes {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = specialist.AppendProposal(dst, r.Key, r.Votes[i].Proposal, true)
+	}
+	dst = append(dst, `],"alignmentScores":{`...)
+	for i := range r.Votes {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(exact.AppendString(dst, r.Votes[i].SpecialistID), ':')
+		dst = r.Votes[i].Weight.Append(dst)
+	}
+	dst = append(dst, `},"history":`...)
+	dst = specialist.AppendHistory(dst, r.Past.History())
+	if r.Threshold != nil {
+		dst = exact.AppendFloat(append(dst, `,"threshold":`...), r.Threshold.Given)
+	}
+	if r.Meta != nil {
+		dst = append(append(dst, `,"metaJson":`...), r.Meta...)
+	}
+	return append(dst, '}')
+}
+
+// Find returns the index of the vote with that proposal id, or an
+// *[UnknownWinnerError].
+func (r *Round) Find(proposalID string) (int, error) {
+	for i := range r.Votes {
+		if r.Key.ProposalID(r.Votes[i].Arrival) == proposalID {
+			return i, nil
+		}
+	}
+	return NoWinner, &UnknownWinnerError{proposalID}
+}

@@ -1,0 +1,91 @@
+package arbiter
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Rule is what decided a round. The texts of all rules are in this file.
+type Rule uint8
+
+// The rules. Custom decisions bring a text of their own.
+const (
+	Custom Rule = iota
+	NoProposals
+	NothingReceived // firstProposal's word for it
+	SingleProposal
+	Untrusted
+	ColdStart
+	MarginReached
+	MarginBelow
+	FirstReceived
+)
+
+// Code returns the stable name of the rule's outcome.
+func (d Decision) Code() string {
+	switch d.Rule {
+	case NoProposals, NothingReceived:
+		return "no_proposals"
+	case Untrusted:
+		return "untrusted"
+	case ColdStart:
+		return "cold_start"
+	case MarginBelow:
+		return "below_threshold"
+	}
+	if d.Consensus() {
+		return "decided"
+	}
+	return "no_consensus"
+}
+
+// Reasoning returns the verdict in words, as it is recorded.
+func (d Decision) Reasoning() string {
+	switch d.Rule {
+	case NoProposals:
+		return "No proposals"
+	case NothingReceived:
+		return "No proposals received"
+	case SingleProposal:
+		return "Single proposal with no competing proposals"
+	case Untrusted:
+		return fmt.Sprintf("Single proposal from %s is not trusted (alignment %s), human input required", d.Subject, d.Weight.Text2())
+	case ColdStart:
+		return "Cold start: no alignment data available, human input required"
+	case MarginReached:
+		return fmt.Sprintf("Alignment-weighted margin %s >= threshold %s (leader: %s)", d.Margin.Text2(), d.Threshold, d.Subject)
+	case MarginBelow:
+		return fmt.Sprintf("Alignment-weighted margin %s below threshold %s", d.Margin.Text2(), d.Threshold)
+	case FirstReceived:
+		return fmt.Sprintf("First proposal received wins (from %s)", d.Subject)
+	}
+	return d.Text
+}
+
+// maxShort is the length to which a custom reasoning is cut, in characters.
+const maxShort = 200
+
+// Short returns the verdict in the few words the command line prints.
+func (d Decision) Short() string {
+	switch d.Rule {
+	case NoProposals, NothingReceived:
+		return "no proposals"
+	case SingleProposal:
+		return "single proposal, no competing proposals"
+	case Untrusted:
+		return "single proposal, not trusted"
+	case ColdStart:
+		return "cold start, human input required"
+	case MarginReached:
+		return fmt.Sprintf("alignment margin %s >= threshold %s", d.Margin.Text2(), d.Threshold)
+	case MarginBelow:
+		return fmt.Sprintf("alignment margin %s below threshold %s", d.Margin.Text2(), d.Threshold)
+	case FirstReceived:
+		return "first proposal received, from " + d.Subject
+	}
+	line, _, _ := strings.Cut(d.Text, "\n")
+	if runes := []rune(line); len(runes) > maxShort {
+		line = string(runes[:maxShort])
+	}
+	return line
+}

@@ -1,0 +1,203 @@
+package exact
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// MaxDepth is the deepest nesting of arrays and objects that Compact accepts.
+const MaxDepth = 64
+
+const hexDigits = "0123456789abcdef"
+
+// plain[c] is true if the byte c stands for itself inside a JSON string.
+var plain = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf
+	}
+	return t
+}()
+
+// AppendString appends s as a JSON string in the form of RFC 8785: only what
+// must be escaped is escaped. Invalid UTF-8 becomes U+FFFD.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if plain[c] {
+			i++
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				dst = append(dst, s[start:i]...)
+				dst = append(dst, "\uFFFD"...)
+				i++
+				start = i
+				continue
+			}
+			i += n
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		dst = appendEscape(dst, c)
+		i++
+		start = i
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}
+
+func appendEscape(dst []byte, c byte) []byte {
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, '\\', 'b')
+	case '\t':
+		return append(dst, '\\', 't')
+	case '\n':
+		return append(dst, '\\', 'n')
+	case '\f':
+		return append(dst, '\\', 'f')
+	case '\r':
+		return append(dst, '\\', 'r')
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
+
+// AppendFloat appends f in the number form of RFC 8785, which is that of
+// ECMAScript: the shortest decimal that reads back as f, with an exponent below
+// 1e-6 and from 1e21 on. It panics if f is not finite: JSON has no such number.
+func AppendFloat(dst []byte, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		panic(fmt.Sprintf("exact: %v is no JSON number", f))
+	}
+	if f == 0 {
+		return append(dst, '0') // -0 too
+	}
+	if abs := math.Abs(f); abs >= 1e-6 && abs < 1e21 {
+		return strconv.AppendFloat(dst, f, 'f', -1, 64)
+	}
+	start := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
+	// strconv writes at least two exponent digits, ECMAScript does not.
+	if n := len(dst); n-start >= 4 && dst[n-2] == '0' && (dst[n-3] == '-' || dst[n-3] == '+') {
+		dst[n-2] = dst[n-1]
+		dst = dst[:n-1]
+	}
+	return dst
+}
+
+// FormatFloat returns what AppendFloat appends.
+func FormatFloat(f float64) string { return string(AppendFloat(nil, f)) }
+
+// IsNumber reports whether s has the form of a JSON number.
+func IsNumber(s string) bool {
+	if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
+		return false
+	}
+	return json.Valid([]byte(s))
+}
+
+// Compact returns one JSON value in canonical form: no blanks, members in the
+// order they were written, numbers and strings as RFC 8785 writes them. It
+// refuses duplicate members, numbers outside float64, nesting deeper than
+// [MaxDepth] and anything after the value.
+func Compact(data []byte) ([]byte, error) { return rewrite(data, canonicalNumber) }
+
+// Tidy is Compact but for numbers, which keep the digits they were written
+// with. It is for values that pass through and belong to somebody else.
+func Tidy(data []byte) ([]byte, error) { return rewrite(data, numberAsWritten) }
+
+func canonicalNumber(dst []byte, n json.Number) ([]byte, error) {
+	f, err := strconv.ParseFloat(n.String(), 64)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", n, ErrRange)
+	}
+	return AppendFloat(dst, f), nil
+}
+
+func numberAsWritten(dst []byte, n json.Number) ([]byte, error) { return append(dst, n...), nil }
+
+func rewrite(data []byte, number func([]byte, json.Number) ([]byte, error)) ([]byte, error) {
+	if !utf8.Valid(data) {
+		return nil, fmt.Errorf("the text is not UTF-8")
+	}
+	w := rewriter{json.NewDecoder(bytes.NewReader(data)), number}
+	w.dec.UseNumber()
+	out, err := w.value(make([]byte, 0, len(data)), 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.dec.Token(); err != io.EOF {
+		return nil, fmt.Errorf("unexpected data after the value")
+	}
+	return out, nil
+}
+
+type rewriter struct {
+	dec    *json.Decoder
+	number func([]byte, json.Number) ([]byte, error)
+}
+
+func (w *rewriter) value(dst []byte, depth int) ([]byte, error) {
+	tok, err := w.dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := tok.(type) {
+	case json.Delim:
+		return w.composite(dst, t, depth+1)
+	case string:
+		return AppendString(dst, t), nil
+	case json.Number:
+		return w.number(dst, t)
+	case bool:
+		return strconv.AppendBool(dst, t), nil
+	}
+	return append(dst, "null"...), nil
+}
+
+func (w *rewriter) composite(dst []byte, open json.Delim, depth int) ([]byte, error) {
+	if depth > MaxDepth {
+		return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
+	}
+	var seen map[string]bool
+	if open == '{' {
+		seen = map[string]bool{}
+	}
+	dst = append(dst, byte(open))
+	for first := true; w.dec.More(); first = false {
+		if !first {
+			dst = append(dst, ',')
+		}
+		if seen != nil {
+			tok, err := w.dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			key := tok.(string)
+			if seen[key] {
+				return nil, fmt.Errorf("duplicate member %q", key)
+			}
+			seen[key] = true
+			dst = append(AppendString(dst, key), ':')
+		}
+		var err error
+		if dst, err = w.value(dst, depth); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := w.dec.Token(); err != nil { // the closing bracket
+		return nil, err
+	}
+	return append(dst, byte(open)+2), nil // '[' and ']', '{' and '}' are two apart
+}

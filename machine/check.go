@@ -1,0 +1,194 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Checks are the rules of a machine file that other packages own. Every member
+// may be nil; what it would check is then checked when the machine is started.
+type Checks struct {
+	// Strategies returns the built-in names strategyFnName may have in a role.
+	Strategies func(Role) []string
+	// Expression checks an inline expression (a strategyFn that begins with
+	// "=") of a specialist that serves states with these transitions.
+	Expression func(role Role, source string, transitions []string) error
+	// Guards checks a guards section, the machine's or, with state set, a
+	// state's. Paths in the problems it returns are relative to the section.
+	Guards func(section []byte, state bool) []Problem
+	// Include reads the file that a guards section names by its path, relative
+	// to the machine file. Without it such a path is a problem.
+	Include func(path string) ([]byte, error)
+}
+
+// Limits of one machine, beside those of its file.
+const (
+	maxTransitions = 10_000
+	maxNameRunes   = 128
+)
+
+const thresholdHint = "for a state that only humans decide, list only humans in its specialists"
+
+// A checker finds what is wrong with a Definition whose form is right.
+type checker struct {
+	Checks
+	def      *Definition
+	file     string
+	tree     *node // nil for a Definition built in Go
+	problems []Problem
+	schemas  map[*TransitionDefinition]*Schema // compiled while checking
+}
+
+// report adds a problem with the value at path; about the name itself if
+// onName is set.
+func (c *checker) report(path string, onName bool, p Problem) {
+	p.File, p.Path = c.file, path
+	if c.tree != nil {
+		n, name := c.tree.at(path)
+		p.Line, p.Column = n.line, n.col
+		if onName && name != nil {
+			p.Line, p.Column = name.line, name.col
+		}
+	}
+	c.problems = append(c.problems, p)
+}
+
+func (c *checker) check() {
+	c.checkFields()
+	c.checkStart()
+	c.checkTransitions()
+	c.checkRosters()
+	c.checkSections()
+}
+
+// checkStart does DIAL's checks 5 to 7 on a Definition built in Go too.
+func (c *checker) checkStart() {
+	known := c.stateNames()
+	if len(c.def.States) == 0 && c.tree == nil {
+		c.report("", false, Problem{Code: "missing-field", Message: "missing or invalid states", rank: 5})
+	}
+	for i, f := range []struct{ name, value string }{{"initialState", c.def.InitialState}, {"goalState", c.def.GoalState}} {
+		switch {
+		case f.value == "" && c.tree == nil:
+			c.report("", false, Problem{Code: "missing-field", Message: "missing or invalid " + f.name, rank: 3 + i})
+		case f.value != "" && len(known) > 0 && !slices.Contains(known, f.value):
+			path := "/" + f.name
+			if c.tree != nil && c.tree.child(f.name) == nil {
+				path = "/defaultState"
+			}
+			c.report(path, false, Problem{Code: "unknown-state", rank: 6 + i,
+				Message: fmt.Sprintf("%s %q does not exist in states", f.name, f.value), Hint: didYouMean(f.value, known)})
+		case f.value != "" && c.tree != nil && len(known) == 0 && c.tree.child("states") != nil && c.tree.child("states").kind == objectNode:
+			c.report("/"+f.name, false, Problem{Code: "unknown-state", rank: 6 + i,
+				Message: fmt.Sprintf("%s %q does not exist in states", f.name, f.value)})
+		}
+	}
+}
+
+func (c *checker) stateNames() []string {
+	names := make([]string, len(c.def.States))
+	for i := range c.def.States {
+		names[i] = c.def.States[i].Name
+	}
+	return names
+}
+
+func (c *checker) checkTransitions() {
+	known := c.stateNames()
+	exists := make(map[string]bool, len(known))
+	for i, name := range known {
+		if exists[name] && c.tree == nil {
+			c.report(fmt.Sprintf("/states/%d", i), false, Problem{Code: "duplicate-key", Message: fmt.Sprintf("state %q is defined twice", name)})
+		}
+		exists[name] = true
+	}
+	total := 0
+	for i := range c.def.States {
+		s := &c.def.States[i]
+		total += len(s.Transitions)
+		seen := map[string]bool{}
+		for j := range s.Transitions {
+			t := &s.Transitions[j]
+			path := c.statePath(i) + pointer("/transitions", t.Name)
+			if seen[t.Name] && c.tree == nil {
+				c.report(path, true, Problem{Code: "duplicate-key", Message: fmt.Sprintf("transition %q of state %q is defined twice", t.Name, s.Name)})
+			}
+			seen[t.Name] = true
+			if !exists[t.Target] && t.Target != unreadable {
+				c.unknownTarget(path, s.Name, t, known)
+			}
+			c.checkParameters(path, s.Name, t)
+		}
+	}
+	if total > maxTransitions {
+		c.report("/states", true, Problem{Code: "too-large", Message: fmt.Sprintf("the machine has %d transitions, more than %d", total, maxTransitions)})
+	}
+}
+
+func (c *checker) unknownTarget(path, state string, t *TransitionDefinition, known []string) {
+	target, hint := t.Target, didYouMean(t.Target, known)
+	if target == "" {
+		target, hint = "undefined", "name the state the transition leads to"
+	}
+	if c.tree != nil {
+		if n, _ := c.tree.at(path); n.child("target") != nil {
+			path += "/target"
+		}
+	}
+	c.report(path, false, Problem{Code: "unknown-target", Hint: hint, rank: 8,
+		Message: fmt.Sprintf("transition %q in state %q points to non-existent state %q", t.Name, state, target)})
+}
+
+func (c *checker) checkParameters(path, state string, t *TransitionDefinition) {
+	if t.Parameters == nil {
+		return
+	}
+	schema, err := NewSchema(t.Parameters)
+	if err != nil {
+		c.report(path+"/parameters", false, Problem{Code: "bad-schema",
+			Message: fmt.Sprintf("parameters of transition %q in state %q: %v", t.Name, state, err), Hint: "parameters is a JSON Schema (draft 2020-12) without remote references"})
+	}
+	c.schemas[t] = schema
+}
+
+func (c *checker) statePath(i int) string { return pointer("/states", c.def.States[i].Name) }
+
+// badName says what is wrong with a name, or returns "".
+func badName(name string) (fault string) {
+	switch {
+	case name == "":
+		return "is empty"
+	case utf8.RuneCountInString(name) > maxNameRunes:
+		return fmt.Sprintf("is longer than %d characters", maxNameRunes)
+	case !utf8.ValidString(name):
+		return "is not UTF-8"
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return "contains a control character"
+	case strings.TrimSpace(name) != name:
+		return "begins or ends with a blank"
+	case strings.HasPrefix(name, "__"):
+		return `begins with "__", which is reserved`
+	}
+	return ""
+}
+
+// checkSections hands the guards sections to their owner and checks where risk
+// may be declared.
+func (c *checker) checkSections() {
+	c.checkGuards("/guards", c.def.Guards, false)
+	for i := range c.def.States {
+		c.checkGuards(c.statePath(i)+"/guards", c.def.States[i].Guards, true)
+	}
+}
+
+func (c *checker) checkGuards(path string, section []byte, state bool) {
+	if section == nil || c.Checks.Guards == nil {
+		return
+	}
+	for _, p := range c.Checks.Guards(section, state) {
+		c.report(path+p.Path, p.Code == "unknown-field" || p.Code == "duplicate-key", p)
+	}
+}

@@ -1,0 +1,167 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/go-playground/validator/v10"
+)
+
+// This is the only file that knows the validator: it holds the value of each
+// field to the rule in its struct tag and turns what the validator says into
+// problems with a place, a code and a sentence.
+
+// rules is built once, when the first machine is checked.
+var rules = sync.OnceValue(func() *validator.Validate {
+	v := validator.New(validator.WithRequiredStructEnabled())
+	v.RegisterTagNameFunc(func(f reflect.StructField) string {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		return name
+	})
+	for tag, rule := range map[string]validator.Func{
+		"name":     func(f validator.FieldLevel) bool { return badName(f.Field().String()) == "" },
+		"unit":     func(f validator.FieldLevel) bool { return f.Field().Interface().(Threshold).inUnit() },
+		"weburl":   func(f validator.FieldLevel) bool { return badURL(f.Field().String()) == "" },
+		"maxbytes": maxBytes,
+	} {
+		if err := v.RegisterValidation(tag, rule); err != nil {
+			panic(err) // a broken invariant: the tags above are constants
+		}
+	}
+	return v
+})
+
+func maxBytes(f validator.FieldLevel) bool {
+	var limit int
+	_, err := fmt.Sscan(f.Param(), &limit)
+	return err == nil && f.Field().Len() <= limit
+}
+
+// badURL says what is wrong with a webhook's address, or returns "".
+func badURL(s string) string {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return "is not a URL"
+	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
+		return "is not an http or https address"
+	case u.User != nil:
+		return "contains a user name or password; use webhookTokenName"
+	}
+	return ""
+}
+
+// checkFields holds every field to the rule in its tag.
+func (c *checker) checkFields() {
+	var found validator.ValidationErrors
+	if err := rules().Struct(c.def); !errors.As(err, &found) {
+		return
+	}
+	for _, f := range found {
+		if v, isString := f.Value().(string); isString && v == "" && (f.Field() == "machineName" && c.tree != nil) {
+			continue // reported when it was read
+		}
+		if role, isRole := f.Value().(Role); isRole && role == unreadable || f.Field() == "specialistId" && c.ownerUnreadable(f) {
+			continue
+		}
+		path, onName := c.fieldPath(f)
+		c.report(path, onName, fieldProblem(f))
+	}
+}
+
+// ownerUnreadable reports whether f belongs to a list entry that is no object.
+func (c *checker) ownerUnreadable(f validator.FieldError) bool {
+	if c.tree == nil {
+		return false
+	}
+	path, _ := c.fieldPath(f)
+	n, _ := c.tree.at(path)
+	return n.kind != objectNode && n.kind != stringNode
+}
+
+// fieldPath turns "Definition.states[2].transitions[0].name" into a JSON
+// pointer, in which states and transitions have names instead of indices.
+func (c *checker) fieldPath(f validator.FieldError) (path string, onName bool) {
+	parts := strings.Split(f.Namespace(), ".")[1:]
+	var state *StateDefinition
+	for _, part := range parts {
+		name, rest, indexed := strings.Cut(part, "[")
+		if name == "name" && state != nil {
+			return path, true
+		}
+		path = pointer(path, name)
+		if !indexed {
+			continue
+		}
+		var i int
+		fmt.Sscanf(rest, "%d", &i)
+		switch name {
+		case "states":
+			state = &c.def.States[i]
+			path = pointer(path, state.Name)
+		case "transitions":
+			path = pointer(path, state.Transitions[i].Name)
+		default:
+			path = pointer(path, fmt.Sprint(i))
+		}
+	}
+	return path, false
+}
+
+// fieldProblem puts a broken rule into words.
+func fieldProblem(f validator.FieldError) Problem {
+	name, value := f.Field(), fmt.Sprint(f.Value())
+	quoted := fmt.Sprintf("%q", clip(value, 128))
+	if name == "name" {
+		name = "name"
+	}
+	switch f.Tag() {
+	case "name":
+		return nameProblem(f, value)
+	case "unit":
+		return Problem{Code: "bad-threshold", Message: fmt.Sprintf("%s is %v, not a number from 0 to 1", name, f.Value()), Hint: thresholdHint}
+	case "weburl":
+		return Problem{Code: "bad-url", Message: fmt.Sprintf("%s %s %s", name, quoted, badURL(value)), Hint: "write the whole address, such as https://example.com/propose"}
+	case "oneof":
+		return oneOfProblem(f, quoted)
+	case "maxbytes":
+		return Problem{Code: "too-large", Message: fmt.Sprintf("%s is larger than %s bytes", name, f.Param())}
+	case "max":
+		unit := "characters"
+		if f.Kind() == reflect.Slice {
+			unit = "entries"
+		}
+		return Problem{Code: "too-large", Message: fmt.Sprintf("%s has more than %s %s", name, f.Param(), unit)}
+	}
+	limit := map[string]string{"gt": "above", "gte": "at least", "lt": "below", "lte": "at most"}[f.Tag()]
+	return Problem{Code: "out-of-range", Message: fmt.Sprintf("%s is %s, it must be %s %s", name, value, limit, f.Param())}
+}
+
+func nameProblem(f validator.FieldError, value string) Problem {
+	what := map[string]string{"machineName": "machineName", "specialistId": "specialistId"}[f.Field()]
+	if what == "" {
+		what = "the name"
+	}
+	code := "bad-name"
+	if value == "" && f.Field() == "specialistId" {
+		code = "duplicate-id" // one code for every unusable id
+	}
+	return Problem{Code: code, Message: fmt.Sprintf("%s %q %s", what, clip(value, maxNameRunes), badName(value)), Hint: "choose a short name of printable characters"}
+}
+
+func oneOfProblem(f validator.FieldError, quoted string) Problem {
+	choices := strings.Fields(f.Param())
+	code := map[string]string{"role": "bad-role"}[f.Field()]
+	if code == "" {
+		code = "bad-value"
+	}
+	hint := didYouMean(fmt.Sprint(f.Value()), choices)
+	if hint == "" {
+		hint = "it may be " + strings.Join(choices, ", ")
+	}
+	return Problem{Code: code, Message: fmt.Sprintf("%s is %s", f.Field(), quoted), Hint: hint}
+}

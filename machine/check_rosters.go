@@ -1,0 +1,150 @@
+package machine
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// checkRosters checks every list of specialists, each for itself and against
+// the others.
+func (c *checker) checkRosters() {
+	declared := map[string]*Specialist{} // by id, the first full declaration
+	c.checkRoster("/specialists", c.def.Specialists, nil, declared)
+	for i := range c.def.States {
+		s := &c.def.States[i]
+		c.checkRoster(c.statePath(i)+"/specialists", s.Specialists, s, declared)
+	}
+}
+
+func (c *checker) checkRoster(path string, list []Specialist, state *StateDefinition, declared map[string]*Specialist) {
+	here := map[string]int{}
+	for i := range list {
+		s := &list[i]
+		if s.Role == unreadable {
+			continue
+		}
+		at := fmt.Sprintf("%s/%d", path, i)
+		if first, twice := here[s.SpecialistID]; twice && s.SpecialistID != "" {
+			c.report(at+"/specialistId", false, Problem{Code: "duplicate-id",
+				Message: fmt.Sprintf("specialist %q is already in this list, as entry %d", s.SpecialistID, first), Hint: "every specialist of a list needs an id of its own"})
+			continue
+		}
+		here[s.SpecialistID] = i
+		c.checkSpecialist(at, s)
+		if state != nil && s.Reference() {
+			c.checkReference(at, s, declared)
+			continue
+		}
+		c.checkMode(at, s, state)
+		if other := declared[s.SpecialistID]; other != nil && !sameDeclaration(other, s) {
+			c.report(at+"/specialistId", false, Problem{Code: "duplicate-id",
+				Message: fmt.Sprintf("specialist %q is declared twice with different content", s.SpecialistID),
+				Hint:    "give it another id, or name only role and specialistId here to refer to the first"})
+		} else if s.SpecialistID != "" {
+			declared[s.SpecialistID] = s
+		}
+	}
+}
+
+// sameDeclaration compares two declarations but for the switch that a state's
+// entry may set.
+func sameDeclaration(a, b *Specialist) bool {
+	x, y := *a, *b
+	x.Enabled, x.Disabled, y.Enabled, y.Disabled = nil, nil, nil, nil
+	return reflect.DeepEqual(x, y)
+}
+
+// checkSpecialist checks what holds for every entry of every list.
+func (c *checker) checkSpecialist(at string, s *Specialist) {
+	if s.Enabled != nil && s.Disabled != nil && *s.Enabled == *s.Disabled {
+		c.report(at+"/disabled", false, Problem{Code: "contradiction",
+			Message: fmt.Sprintf("enabled and disabled are both %t", *s.Enabled), Hint: "keep one of the two"})
+	}
+	if s.MachineName != "" && s.MachineName != c.def.MachineName {
+		c.report(at+"/machineName", false, Problem{Code: "wrong-machine",
+			Message: fmt.Sprintf("specialist %q belongs to machine %q, this is %q", s.SpecialistID, s.MachineName, c.def.MachineName), Hint: "remove machineName here"})
+	}
+	if s.Role == Arbiter && s.IsHuman {
+		c.report(at+"/isHuman", false, Problem{Code: "bad-role",
+			Message: fmt.Sprintf("arbiter %q cannot be human", s.SpecialistID), Hint: "declare the human as a proposer: a human may always decide"})
+	}
+	if (s.StrategyWebhookURL != "" || s.ContextWebhookURL != "") && strings.Contains(c.def.MachineName, ":") {
+		c.report("/machineName", false, Problem{Code: "bad-name",
+			Message: fmt.Sprintf("machineName %q contains a colon, which Basic authentication of webhooks cannot carry", c.def.MachineName), Hint: "choose a name without a colon"})
+	}
+}
+
+// checkReference checks an entry of a state that names a specialist declared at
+// machine level. One that is not declared may be registered when the session
+// starts, so it is no problem here.
+func (c *checker) checkReference(at string, s *Specialist, declared map[string]*Specialist) {
+	if other := declared[s.SpecialistID]; other != nil && other.Role != s.Role {
+		c.report(at+"/role", false, Problem{Code: "bad-role",
+			Message: fmt.Sprintf("specialist %q is no %s, it is declared as %s", s.SpecialistID, s.Role, other.Role)})
+	}
+}
+
+func (c *checker) checkMode(at string, s *Specialist, state *StateDefinition) {
+	if s.Role != Proposer && s.Role != Arbiter {
+		return // reported as bad-role
+	}
+	if state == nil && s.Role == Arbiter && !s.hasMode() {
+		return // alignmentMargin
+	}
+	if err := s.CheckMode(); err != nil {
+		c.report(at, false, Problem{Code: "bad-mode", Message: err.Error()})
+		return
+	}
+	if s.StrategyFnName != "" {
+		c.checkStrategy(at, s)
+	}
+	if strings.HasPrefix(s.StrategyFn, "=") && c.Checks.Expression != nil {
+		if err := c.Checks.Expression(s.Role, s.StrategyFn, c.served(s, state)); err != nil {
+			c.report(at+"/strategyFn", false, Problem{Code: "bad-expression", Message: err.Error()})
+		}
+	}
+}
+
+func (c *checker) checkStrategy(at string, s *Specialist) {
+	if c.Checks.Strategies == nil {
+		return
+	}
+	known := c.Checks.Strategies(s.Role)
+	if slices.Contains(known, s.StrategyFnName) {
+		return
+	}
+	hint := didYouMean(s.StrategyFnName, known)
+	if hint == "" {
+		hint = "built in are " + strings.Join(known, ", ") + "; a Go function is named by strategyFn"
+	}
+	c.report(at+"/strategyFnName", false, Problem{Code: "unknown-strategy", Message: UnknownStrategy(s), Hint: hint})
+}
+
+// UnknownStrategy is DIAL's message for a strategyFnName that nobody knows.
+func UnknownStrategy(s *Specialist) string {
+	return fmt.Sprintf("Unknown %s strategy: %s", s.Role, s.StrategyFnName)
+}
+
+// served returns the names of all transitions of the states a specialist
+// serves: its own state, or, at machine level, every state that has no list of
+// its own or refers to it.
+func (c *checker) served(s *Specialist, state *StateDefinition) []string {
+	var names []string
+	for i := range c.def.States {
+		st := &c.def.States[i]
+		switch {
+		case state != nil && st != state:
+			continue
+		case state == nil && st.Specialists != nil && !slices.ContainsFunc(st.Specialists, func(o Specialist) bool { return o.SpecialistID == s.SpecialistID }):
+			if s.Role == Proposer || slices.ContainsFunc(st.Specialists, func(o Specialist) bool { return o.Role == Arbiter && !o.Off() }) {
+				continue
+			}
+		}
+		for j := range st.Transitions {
+			names = append(names, st.Transitions[j].Name)
+		}
+	}
+	return names
+}

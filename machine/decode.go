@@ -1,0 +1,245 @@
+package machine
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// readTree turns the text of a file into a tree. The name's extension says
+// which language it is; without one (stdin) a text that begins with "{" is
+// JSON and any other YAML.
+func readTree(name string, data []byte) (*node, error) {
+	data, bad := checkText(data)
+	if bad != nil {
+		return nil, bad
+	}
+	if isYAML(name, data) {
+		return parseYAML(data)
+	}
+	return parseJSON(data)
+}
+
+func isYAML(name string, data []byte) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".yaml", ".yml":
+		return true
+	case ".json":
+		return false
+	}
+	return !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{"))
+}
+
+// A decoder turns a tree into a Definition and collects every problem of form
+// on the way. What a problem leaves unreadable stays absent.
+type decoder struct {
+	file     string
+	problems []Problem
+}
+
+func (d *decoder) report(line, col int, p Problem) {
+	p.File, p.Line, p.Column = d.file, line, col
+	d.problems = append(d.problems, p)
+}
+
+func (d *decoder) wrongType(n *node, path, what, want string) {
+	got := n.kind.String()
+	if n.bad != "" {
+		got = "this: " + n.bad
+	}
+	hint := ""
+	if want == "a string" && n.kind == numberNode && n.bad == "" {
+		hint = "put it in quotes"
+	}
+	d.report(n.line, n.col, Problem{Path: path, Code: "wrong-type", Message: fmt.Sprintf("%s must be %s, not %s", what, want, got), Hint: hint})
+}
+
+// A field is one member of an object with fixed members.
+type field struct {
+	name string
+	read func(n *node, path, what string)
+}
+
+// object reads an object with fixed members. what names it in messages.
+func (d *decoder) object(n *node, path, what string, fields []field) bool {
+	if n.kind != objectNode {
+		d.wrongType(n, path, what, "an object")
+		return false
+	}
+	d.duplicates(n, path)
+	for i, k := range n.keys {
+		if isExtension(k.name) || path == "" && k.name == "$schema" {
+			continue
+		}
+		f := findField(fields, k.name)
+		if f == nil {
+			known := make([]string, len(fields))
+			for i, f := range fields {
+				known[i] = f.name
+			}
+			d.report(k.line, k.col, Problem{Path: pointer(path, k.name), Code: "unknown-field",
+				Message: fmt.Sprintf("%s has no field %q", what, clip(k.name, 128)), Hint: didYouMean(k.name, known)})
+			continue
+		}
+		f.read(n.items[i], pointer(path, k.name), f.name)
+	}
+	return true
+}
+
+func findField(fields []field, name string) *field {
+	for i := range fields {
+		if fields[i].name == name {
+			return &fields[i]
+		}
+	}
+	return nil
+}
+
+// duplicates reports members that are written twice; the last one counts.
+func (d *decoder) duplicates(n *node, path string) {
+	first := make(map[string]key, len(n.keys))
+	for _, k := range n.keys {
+		if f, twice := first[k.name]; twice {
+			d.report(k.line, k.col, Problem{Path: pointer(path, k.name), Code: "duplicate-key",
+				Message: fmt.Sprintf("%q is already defined at line %d, column %d", clip(k.name, 128), f.line, f.col), Hint: "remove one of the two"})
+			continue
+		}
+		first[k.name] = k
+	}
+}
+
+// duplicatesBelow reports members written twice anywhere inside n.
+func (d *decoder) duplicatesBelow(n *node, path string) {
+	if n.kind == objectNode {
+		d.duplicates(n, path)
+	}
+	for i, item := range n.items {
+		part := strconv.Itoa(i)
+		if n.kind == objectNode {
+			part = n.keys[i].name
+		}
+		d.duplicatesBelow(item, pointer(path, part))
+	}
+}
+
+func text[T ~string](d *decoder, into *T) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		if n.kind != stringNode {
+			d.wrongType(n, path, what, "a string")
+			return
+		}
+		*into = T(n.text)
+	}
+}
+
+func (d *decoder) flag(into *bool) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		if n.kind != boolNode {
+			d.wrongType(n, path, what, "true or false")
+			return
+		}
+		*into = n.text == "true"
+	}
+}
+
+func (d *decoder) optionalFlag(into **bool) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		before := len(d.problems)
+		v := new(bool)
+		if d.flag(v)(n, path, what); len(d.problems) == before {
+			*into = v
+		}
+	}
+}
+
+func (d *decoder) float(into *float64) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		if n.kind != numberNode || n.bad != "" {
+			d.wrongType(n, path, what, "a number")
+			return
+		}
+		*into, _ = strconv.ParseFloat(n.text, 64) // the tree holds finite numbers
+	}
+}
+
+func (d *decoder) count(into *int) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		if n.kind != numberNode {
+			d.wrongType(n, path, what, "a whole number")
+			return
+		}
+		v, err := strconv.Atoi(n.text)
+		if err != nil || v < 1 {
+			d.report(n.line, n.col, Problem{Path: path, Code: "out-of-range", Message: fmt.Sprintf("%s is %s, not a whole number from 1", what, clip(n.text, 40))})
+			return
+		}
+		*into = v
+	}
+}
+
+func (d *decoder) threshold(into **Threshold) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		if n.kind != numberNode {
+			d.wrongType(n, path, what, "a number from 0 to 1")
+			return
+		}
+		f, err := strconv.ParseFloat(n.text, 64)
+		t, rangeErr := NewThreshold(f)
+		if n.bad != "" || err != nil || rangeErr != nil {
+			d.report(n.line, n.col, Problem{Path: path, Code: "bad-threshold", Message: fmt.Sprintf("%s is %s, not a number from 0 to 1", what, clip(n.text, 40)), Hint: thresholdHint})
+			return
+		}
+		*into = &t
+	}
+}
+
+func (d *decoder) duration(into *Duration) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		if n.kind != stringNode {
+			d.report(n.line, n.col, Problem{Path: path, Code: "bad-duration", Message: fmt.Sprintf("%s must be a string such as \"30s\", not %s", what, n.kind), Hint: "write a number and a unit, such as \"90s\" or \"5m\""})
+			return
+		}
+		v, err := time.ParseDuration(n.text)
+		if err != nil || v <= 0 || v > maxDuration {
+			d.report(n.line, n.col, Problem{Path: path, Code: "bad-duration", Message: fmt.Sprintf("%s is %q, not a duration above 0 and up to %s", what, clip(n.text, 40), Duration(maxDuration)), Hint: "write a number and a unit, such as \"90s\" or \"5m\""})
+			return
+		}
+		*into = Duration(v)
+	}
+}
+
+// maxDuration bounds every duration of a file: a year.
+const maxDuration = 365 * 24 * time.Hour
+
+func (d *decoder) money(into **exact.Money) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		if n.kind != numberNode || n.bad != "" {
+			d.wrongType(n, path, what, "a number of US dollars")
+			return
+		}
+		v, err := exact.ParseMoney(n.text)
+		if err != nil || v < 0 {
+			d.report(n.line, n.col, Problem{Path: path, Code: "out-of-range", Message: fmt.Sprintf("%s is %s, not an amount of US dollars from 0", what, clip(n.text, 40))})
+			return
+		}
+		*into = &v
+	}
+}
+
+// raw keeps a section as canonical JSON for the package that owns it.
+// extensions is the number of levels at which "x-" members are left out.
+func (d *decoder) raw(into *[]byte, extensions int) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		d.duplicatesBelow(n, path)
+		if bad := n.unusable(); bad != nil {
+			d.report(bad.line, bad.col, Problem{Path: path, Code: "wrong-type", Message: bad.bad})
+			return
+		}
+		*into = n.appendJSON(nil, extensions)
+	}
+}

@@ -1,0 +1,193 @@
+package machine
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// A Definition is a machine file as it was written: every list, and the states
+// and transitions too, in written order. Parse makes one from a file; a program
+// may also build one and hand it to [Compile]. The zero value of every optional
+// field means that the field is absent.
+type Definition struct {
+	MachineName        string            `json:"machineName" validate:"name"`
+	InitialState       string            `json:"initialState"`
+	GoalState          string            `json:"goalState"`
+	States             []StateDefinition `json:"states" validate:"max=1000,dive"`
+	Specialists        []Specialist      `json:"specialists" validate:"max=256,dive"`
+	ConsensusThreshold *Threshold        `json:"consensusThreshold" validate:"omitnil,unit"`
+	RequireTrust       *bool             `json:"requireTrust"`
+	Guards             json.RawMessage   `json:"guards"` // one JSON value, see package guard
+	Risk               *Risk             `json:"risk"`
+	Solicit            *Solicit          `json:"solicit"`
+}
+
+// A StateDefinition is one state of a machine file.
+type StateDefinition struct {
+	Name               string                 `json:"name" validate:"name"` // its key in "states"
+	Prompt             string                 `json:"prompt" validate:"maxbytes=65536"`
+	Transitions        []TransitionDefinition `json:"transitions" validate:"max=256,dive"` // nil if absent
+	ConsensusThreshold *Threshold             `json:"consensusThreshold" validate:"omitnil,unit"`
+	Specialists        []Specialist           `json:"specialists" validate:"max=256,dive"` // nil if absent; an empty list means nobody
+	RequireTrust       *bool                  `json:"requireTrust"`
+	Guards             json.RawMessage        `json:"guards"`
+	Risk               *Risk                  `json:"risk"`
+	Solicit            *Solicit               `json:"solicit"`
+	Irreversible       bool                   `json:"irreversible"`
+	Final              bool                   `json:"final"`
+}
+
+// A TransitionDefinition is one transition of a state.
+type TransitionDefinition struct {
+	Name         string          `json:"name" validate:"name"` // its key in "transitions"
+	Target       string          `json:"target"`
+	Description  string          `json:"description" validate:"maxbytes=4096"`
+	Parameters   json.RawMessage `json:"parameters" validate:"maxbytes=65536"` // a JSON Schema for metaJson
+	Irreversible bool            `json:"irreversible"`
+}
+
+// A Role says what a specialist does.
+type Role string
+
+// The two roles.
+const (
+	Proposer Role = "proposer"
+	Arbiter  Role = "arbiter"
+)
+
+// A Specialist declares who proposes or arbitrates and how it is asked. It is
+// plain data and may be copied.
+type Specialist struct {
+	Role               Role         `json:"role" validate:"oneof=proposer arbiter"`
+	SpecialistID       string       `json:"specialistId" validate:"name"`
+	MachineName        string       `json:"machineName,omitempty"`
+	IsHuman            bool         `json:"isHuman,omitempty"`
+	Enabled            *bool        `json:"enabled,omitempty"`
+	Disabled           *bool        `json:"disabled,omitempty"`
+	StrategyFn         string       `json:"strategyFn,omitempty"` // a Registry name, or an expression after "="
+	StrategyFnName     string       `json:"strategyFnName,omitempty"`
+	StrategyWebhookURL string       `json:"strategyWebhookUrl,omitempty" validate:"omitempty,weburl"`
+	ContextFn          string       `json:"contextFn,omitempty"`
+	ContextWebhookURL  string       `json:"contextWebhookUrl,omitempty" validate:"omitempty,weburl"`
+	ModelID            string       `json:"modelId,omitempty" validate:"max=256"`
+	WebhookTokenName   string       `json:"webhookTokenName,omitempty" validate:"max=128"`
+	Threshold          *Threshold   `json:"threshold,omitempty" validate:"omitnil,unit"`
+	Timeout            Duration     `json:"timeout,omitempty" validate:"gte=0"`
+	EstimatedCostUSD   *exact.Money `json:"estimatedCostUSD,omitempty" validate:"omitnil,gte=0"`
+	WebhookSecretName  string       `json:"webhookSecretName,omitempty" validate:"max=128"`
+	Provider           string       `json:"provider,omitempty" validate:"max=128"`
+}
+
+// Risk declares how often automatic decisions may be wrong, and how surely.
+type Risk struct {
+	MaxError   float64 `json:"maxError" validate:"gt=0,lt=1"`
+	Confidence float64 `json:"confidence" validate:"gt=0,lt=1"`
+	Test       string  `json:"test,omitempty" validate:"omitempty,oneof=eProcess clopperPearson"`
+	Familywise bool    `json:"familywise,omitempty"`
+}
+
+// A Mode says how the proposers of a round are asked.
+type Mode string
+
+// The modes of asking: everyone at once (the default), one proposer a step, or
+// in waves, cheapest first.
+const (
+	All        Mode = "all"
+	Eager      Mode = "eager"
+	Sequential Mode = "sequential"
+)
+
+// Solicit says how specialists are asked. Zero members are absent: a state's
+// value wins over the machine's, that over the defaults of [State.Solicit].
+type Solicit struct {
+	Mode         Mode     `json:"mode,omitempty" validate:"omitempty,oneof=all eager sequential"`
+	Timeout      Duration `json:"timeout,omitempty" validate:"gte=0"`
+	RoundTimeout Duration `json:"roundTimeout,omitempty" validate:"gte=0"`
+	AsyncTimeout Duration `json:"asyncTimeout,omitempty" validate:"gte=0"`
+	MaxParallel  int      `json:"maxParallel,omitempty" validate:"gte=0,lte=10000"`
+	Wave         int      `json:"wave,omitempty" validate:"gte=0,lte=256"`
+	Champion     *bool    `json:"champion,omitempty"`
+}
+
+// A Duration is a time.Duration written as Go writes it, such as "30s".
+type Duration time.Duration
+
+// String returns d as Go writes it.
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalJSON writes d as a string.
+func (d Duration) MarshalJSON() ([]byte, error) { return []byte(strconv.Quote(d.String())), nil }
+
+// UnmarshalJSON reads a string such as "30s".
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	var s string
+	if err := json.Unmarshal(data, &s); err != nil {
+		return err
+	}
+	v, err := time.ParseDuration(s)
+	*d = Duration(v)
+	return err
+}
+
+// A Threshold is a consensus threshold: as it was given, for texts, and in
+// billionths, for comparisons.
+type Threshold struct {
+	Given  float64
+	Weight exact.Billionths
+}
+
+// NewThreshold returns the threshold f. It refuses NaN, infinities and numbers
+// too large for billionths; files accept 0 to 1 only.
+func NewThreshold(f float64) (Threshold, error) {
+	w, err := exact.FromFloat(f)
+	if err != nil {
+		return Threshold{}, fmt.Errorf("threshold %w", err)
+	}
+	return Threshold{f, w}, nil
+}
+
+// String returns the threshold as given, in its shortest form.
+func (t Threshold) String() string { return exact.FormatFloat(t.Given) }
+
+// MarshalJSON writes the threshold as given.
+func (t Threshold) MarshalJSON() ([]byte, error) { return exact.AppendFloat(nil, t.Given), nil }
+
+// UnmarshalJSON reads a JSON number.
+func (t *Threshold) UnmarshalJSON(data []byte) error {
+	var f float64
+	if err := json.Unmarshal(data, &f); err != nil {
+		return err
+	}
+	v, err := NewThreshold(f)
+	*t = v
+	return err
+}
+
+// inUnit reports whether t lies in 0..1.
+func (t Threshold) inUnit() bool { return t.Given >= 0 && t.Given <= 1 && !math.IsNaN(t.Given) }
+
+// Off reports whether s is switched off, by either of its two fields.
+func (s *Specialist) Off() bool {
+	return s.Disabled != nil && *s.Disabled || s.Enabled != nil && !*s.Enabled
+}
+
+// Reference reports whether s, in the list of a state, only names a specialist
+// declared elsewhere.
+func (s *Specialist) Reference() bool {
+	bare := Specialist{Role: s.Role, SpecialistID: s.SpecialistID, Enabled: s.Enabled, Disabled: s.Disabled}
+	return *s == bare
+}
+
+// Local reports whether s is asked inside this process: a function, a built-in
+// strategy or an expression.
+func (s *Specialist) Local() bool { return s.StrategyFn != "" || s.StrategyFnName != "" }
+
+// hasMode reports whether s says how it is to be asked.
+func (s *Specialist) hasMode() bool {
+	return s.Local() || s.StrategyWebhookURL != "" || s.ContextFn != "" || s.ContextWebhookURL != "" || s.ModelID != ""
+}

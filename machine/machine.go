@@ -1,0 +1,331 @@
+// Package machine says which states exist and which steps are legal.
+//
+// [Parse] reads a machine file, JSON or YAML, into a [Definition], checks it
+// and compiles it into a [Machine]: immutable tables of states and transitions
+// in written order, shared by every session that runs it. The package does no
+// I/O and keeps no state; what it needs from other packages (strategies,
+// expressions, guards) is passed in as [Checks].
+package machine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// A Machine is a checked and compiled definition. It never changes and may be
+// used concurrently; states and transitions are compared by pointer.
+type Machine struct {
+	def     *Definition
+	json    []byte
+	digest  string
+	states  []State
+	byName  map[string]*State
+	initial *State
+	goal    *State
+	origin  origin
+}
+
+// origin remembers the text of a machine for messages about it.
+type origin struct {
+	file string
+	tree *node
+}
+
+// A State is one state of a Machine.
+type State struct {
+	Name        string
+	Index       int // in written order, from 0
+	Prompt      string
+	Transitions []*Transition // in written order
+
+	// Threshold is the state's consensus threshold or else the machine's; nil
+	// if neither has one.
+	Threshold    *Threshold
+	RequireTrust bool
+	Irreversible bool
+	Final        bool // an intended end other than the goal
+	Goal         bool
+	Solicit      Solicit // with every default filled in
+	Risk         *Risk   // the state's or else the machine's; may be nil
+
+	// Roster lists the state's own specialists. It is nil if the state has no
+	// list of its own; an empty one means that nobody is asked.
+	Roster []Specialist
+	// Guards is the state's own guards section; nil if it has none.
+	Guards []byte
+
+	byName map[string]*Transition // nil while there are few
+}
+
+// A Transition is one legal step out of a State.
+type Transition struct {
+	Name         string
+	Target       string
+	Description  string
+	Irreversible bool // its own or its state's
+	Parameters   *Schema
+	Index        int // within its state, from 0
+	From, To     *State
+}
+
+// Terminal reports whether a session that enters s has ended.
+func (s *State) Terminal() bool { return s.Goal || s.Final }
+
+// few is the number of transitions that are found faster one by one.
+const few = 8
+
+// Transition returns the transition of that name, or nil.
+func (s *State) Transition(name string) *Transition {
+	if s.byName != nil {
+		return s.byName[name]
+	}
+	for _, t := range s.Transitions {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// Parse reads, checks and compiles a machine file. name is used for messages
+// and, by its extension, to tell JSON from YAML; without an extension a text
+// that begins with "{" is JSON. The error is a *[Error] with every problem.
+func Parse(name string, data []byte, checks Checks) (*Machine, error) {
+	tree, err := readTree(name, data)
+	if err != nil {
+		return nil, newError([]Problem{syntaxProblem(name, data, err.(*syntaxError))})
+	}
+	d := &decoder{file: name}
+	def := d.definition(tree)
+	return build(def, checks, origin{name, tree}, d.problems)
+}
+
+// Compile checks and compiles a definition that was built in Go. It keeps no
+// reference to def. The error is a *[Error] with every problem.
+func Compile(def *Definition, checks Checks) (*Machine, error) {
+	return build(def, checks, origin{}, nil)
+}
+
+func syntaxProblem(name string, data []byte, e *syntaxError) Problem {
+	p := Problem{File: name, Line: e.line, Column: e.col, Code: e.code, Message: e.message, Hint: e.hint}
+	if e.code == codeSyntax {
+		language := "JSON"
+		if isYAML(name, data) {
+			language = "YAML"
+		}
+		p.Message = "Invalid " + language + ": " + e.message
+	}
+	return p
+}
+
+func build(def *Definition, checks Checks, from origin, problems []Problem) (*Machine, error) {
+	c := &checker{Checks: checks, def: def, file: from.file, tree: from.tree, schemas: map[*TransitionDefinition]*Schema{}}
+	if problems == nil || problems[0].rank != 1 { // there is an object to look into
+		c.check()
+	}
+	if problems = append(problems, c.problems...); len(problems) > 0 {
+		return nil, newError(problems)
+	}
+	m := &Machine{def: normalize(def), origin: from}
+	m.json = m.def.appendJSON(nil)
+	sum := sha256.Sum256(m.json)
+	m.digest = hex.EncodeToString(sum[:])
+	m.compile(def, c.schemas)
+	return m, nil
+}
+
+// normalize returns def in its one normal form, sharing nothing that could
+// change: switches become disabled, arbiters without a mode use alignmentMargin.
+func normalize(def *Definition) *Definition {
+	n := *def
+	n.Specialists = normalizeRoster(def.Specialists, def.MachineName, true)
+	n.States = slices.Clone(def.States)
+	for i := range n.States {
+		s := &n.States[i]
+		s.Transitions = slices.Clone(s.Transitions)
+		s.Specialists = normalizeRoster(s.Specialists, def.MachineName, false)
+	}
+	return &n
+}
+
+func normalizeRoster(list []Specialist, machineName string, machineLevel bool) []Specialist {
+	list = slices.Clone(list)
+	for i := range list {
+		s := &list[i]
+		off := s.Off()
+		s.Enabled, s.Disabled = nil, nil
+		if off {
+			s.Disabled = &off
+		}
+		if machineLevel && s.Role == Arbiter && !s.hasMode() {
+			s.StrategyFnName = "alignmentMargin"
+		}
+	}
+	return list
+}
+
+// Defaults of asking, where neither state nor machine says otherwise.
+const (
+	DefaultTimeout        = 60 * time.Second
+	DefaultWebhookTimeout = 55 * time.Second
+	DefaultRoundTimeout   = 5 * time.Minute
+	DefaultAsyncTimeout   = 24 * time.Hour
+	DefaultMaxParallel    = 16
+)
+
+// merge returns over's members where it has them, else base's.
+func (s Solicit) merge(over *Solicit) Solicit {
+	if over == nil {
+		return s
+	}
+	pick := func(into *Duration, v Duration) {
+		if v != 0 {
+			*into = v
+		}
+	}
+	if over.Mode != "" {
+		s.Mode = over.Mode
+	}
+	pick(&s.Timeout, over.Timeout)
+	pick(&s.RoundTimeout, over.RoundTimeout)
+	pick(&s.AsyncTimeout, over.AsyncTimeout)
+	if over.MaxParallel != 0 {
+		s.MaxParallel = over.MaxParallel
+	}
+	if over.Wave != 0 {
+		s.Wave = over.Wave
+	}
+	if over.Champion != nil {
+		s.Champion = over.Champion
+	}
+	return s
+}
+
+var defaultSolicit = Solicit{
+	Mode: All, RoundTimeout: Duration(DefaultRoundTimeout), AsyncTimeout: Duration(DefaultAsyncTimeout),
+	MaxParallel: DefaultMaxParallel, Wave: 1,
+}
+
+// TimeoutOf returns how long one ask of a specialist may take in a state.
+func (s *State) TimeoutOf(sp *Specialist) time.Duration {
+	switch {
+	case sp.Timeout != 0:
+		return time.Duration(sp.Timeout)
+	case s.Solicit.Timeout != 0:
+		return time.Duration(s.Solicit.Timeout)
+	case sp.StrategyWebhookURL != "" || sp.ContextWebhookURL != "":
+		return DefaultWebhookTimeout
+	}
+	return DefaultTimeout
+}
+
+// compile builds the tables. schemas belong to the definition as it was
+// checked, whose states stand in the same order as the normalized one's.
+func (m *Machine) compile(checked *Definition, schemas map[*TransitionDefinition]*Schema) {
+	m.states = make([]State, len(m.def.States))
+	m.byName = make(map[string]*State, len(m.states))
+	base := defaultSolicit.merge(m.def.Solicit)
+	for i := range m.def.States {
+		d, s := &m.def.States[i], &m.states[i]
+		*s = State{
+			Name: d.Name, Index: i, Prompt: d.Prompt,
+			Threshold: firstSet(d.ConsensusThreshold, m.def.ConsensusThreshold),
+			Risk:      firstSet(d.Risk, m.def.Risk),
+			Solicit:   base.merge(d.Solicit),
+			Roster:    d.Specialists, Guards: d.Guards,
+			Irreversible: d.Irreversible, Final: d.Final, Goal: d.Name == m.def.GoalState,
+		}
+		if trust := firstSet(d.RequireTrust, m.def.RequireTrust); trust != nil {
+			s.RequireTrust = *trust
+		}
+		m.byName[d.Name] = s
+	}
+	for i := range m.states {
+		m.states[i].compile(m.byName, checked.States[i].Transitions, schemas)
+	}
+	m.initial, m.goal = m.byName[m.def.InitialState], m.byName[m.def.GoalState]
+}
+
+func (s *State) compile(states map[string]*State, defs []TransitionDefinition, schemas map[*TransitionDefinition]*Schema) {
+	table := make([]Transition, len(defs))
+	s.Transitions = make([]*Transition, len(defs))
+	if len(defs) > few {
+		s.byName = make(map[string]*Transition, len(defs))
+	}
+	for i := range defs {
+		d := &defs[i]
+		table[i] = Transition{
+			Name: d.Name, Target: d.Target, Description: d.Description, Parameters: schemas[d],
+			Irreversible: d.Irreversible || s.Irreversible, Index: i, From: s, To: states[d.Target],
+		}
+		s.Transitions[i] = &table[i]
+		if s.byName != nil {
+			s.byName[d.Name] = &table[i]
+		}
+	}
+}
+
+func firstSet[T any](values ...*T) *T {
+	for _, v := range values {
+		if v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// Name returns the machine's name.
+func (m *Machine) Name() string { return m.def.MachineName }
+
+// Digest returns the machineDigest: the hex SHA-256 of [Machine.JSON].
+func (m *Machine) Digest() string { return m.digest }
+
+// JSON returns the normalized definition as canonical JSON. The caller must not
+// change it.
+func (m *Machine) JSON() []byte { return m.json }
+
+// Definition returns the normalized definition. The caller must not change it.
+func (m *Machine) Definition() *Definition { return m.def }
+
+// States returns all states in written order. The caller must not change it.
+func (m *Machine) States() []State { return m.states }
+
+// State returns the state of that name, or nil.
+func (m *Machine) State(name string) *State { return m.byName[name] }
+
+// Initial returns the state in which a session begins.
+func (m *Machine) Initial() *State { return m.initial }
+
+// Goal returns the state that a session is to reach.
+func (m *Machine) Goal() *State { return m.goal }
+
+// Specialists returns those declared at machine level, in written order. The
+// caller must not change it.
+func (m *Machine) Specialists() []Specialist { return m.def.Specialists }
+
+// appendJSON appends def in canonical form: the fixed members in the order of
+// the specification, states and transitions in written order.
+func (def *Definition) appendJSON(dst []byte) []byte {
+	w := objectWriter{dst: append(dst, '{')}
+	w.str("machineName", def.MachineName)
+	w.str("initialState", def.InitialState)
+	w.str("goalState", def.GoalState)
+	w.name("states")
+	w.dst = append(w.dst, '{')
+	for i := range def.States {
+		if i > 0 {
+			w.dst = append(w.dst, ',')
+		}
+		w.dst = append(exact.AppendString(w.dst, def.States[i].Name), ':')
+		w.dst = def.States[i].appendJSON(w.dst)
+	}
+	w.dst = append(w.dst, '}')
+	w.roster(def.Specialists)
+	w.threshold("consensusThreshold", def.ConsensusThreshold)
+	w.policy(def.RequireTrust, def.Guards, def.Risk, def.Solicit)
+	return append(w.dst, '}')
+}

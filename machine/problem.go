@@ -1,0 +1,152 @@
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Problem is one thing wrong with a machine file, or, from [Machine.Lint],
+// one thing worth a warning.
+type Problem struct {
+	File    string // as given to Parse; "" for a Definition built in Go
+	Line    int    // from 1; 0 if there is no text to point into
+	Column  int    // from 1, in Unicode code points
+	Path    string // JSON pointer into the definition
+	Code    string // stable, such as "unknown-target"
+	Message string
+	Hint    string // what to do about it; may be empty
+
+	rank int // place of the DIAL message in its order, 0 if it is none of them
+}
+
+// String returns "file:line:column: error[code]: message" and the hint on a
+// line of its own.
+func (p Problem) String() string { return p.render("error") }
+
+// Warning is String for a lint finding.
+func (p Problem) Warning() string { return p.render("warning") }
+
+func (p Problem) render(level string) string {
+	var b strings.Builder
+	switch {
+	case p.Line > 0:
+		fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Column)
+	case p.File != "":
+		fmt.Fprintf(&b, "%s: ", p.File)
+	}
+	fmt.Fprintf(&b, "%s[%s]: %s", level, p.Code, p.Message)
+	if p.Line == 0 && p.Path != "" {
+		fmt.Fprintf(&b, " (at %s)", p.Path)
+	}
+	if p.Hint != "" {
+		fmt.Fprintf(&b, "\n    hint: %s", p.Hint)
+	}
+	return b.String()
+}
+
+// An Error lists everything that is wrong with one definition.
+type Error struct {
+	Problems []Problem // never empty, by position
+}
+
+const invalid = "Invalid machine definition: "
+
+// Summary returns the first line of Error: the first DIAL message that applies,
+// or else the first problem.
+func (e *Error) Summary() string {
+	first := e.Problems[0]
+	for _, p := range e.Problems {
+		if p.rank > 0 && (first.rank == 0 || p.rank < first.rank) {
+			first = p
+		}
+	}
+	if first.Code == codeSyntax {
+		return first.Message
+	}
+	return invalid + first.Message
+}
+
+// Error returns the summary and then every problem.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Summary())
+	for _, p := range e.Problems {
+		b.WriteByte('\n')
+		b.WriteString(p.String())
+	}
+	return b.String()
+}
+
+// codeSyntax marks a text that is no JSON or YAML at all.
+const codeSyntax = "syntax"
+
+// maxProblems bounds what one error lists.
+const maxProblems = 100
+
+func newError(problems []Problem) *Error {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	if extra := len(problems) - maxProblems; extra > 0 {
+		problems = append(problems[:maxProblems:maxProblems], Problem{
+			File: problems[0].File, Code: "too-many",
+			Message: fmt.Sprintf("%d more problems are not listed", extra),
+			Hint:    "mend the ones above first",
+		})
+	}
+	return &Error{Problems: problems}
+}
+
+// didYouMean returns the hint for a name nobody knows, or "".
+func didYouMean(name string, known []string) string {
+	best, bestDistance := "", 3
+	for _, k := range known {
+		if d := editDistance(name, k); d < bestDistance && d < max(len(name), len(k)) {
+			best, bestDistance = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q?", best)
+}
+
+// editDistance is the Levenshtein distance of a and b in code points, or 3 if
+// it is greater than 2.
+func editDistance(a, b string) int {
+	s, t := []rune(a), []rune(b)
+	if d := len(s) - len(t); d > 2 || d < -2 {
+		return 3
+	}
+	row := make([]int, len(t)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, x := range s {
+		previous := row[0]
+		row[0] = i + 1
+		least := row[0]
+		for j, y := range t {
+			cost := previous
+			if x != y {
+				cost++
+			}
+			previous = row[j+1]
+			row[j+1] = min(cost, row[j]+1, previous+1)
+			least = min(least, row[j+1])
+		}
+		if least > 2 {
+			return 3
+		}
+	}
+	return min(row[len(t)], 3)
+}
+
+// DidYouMean returns the hint "did you mean …?" for a name nobody knows, or ""
+// if nothing known is close to it.
+func DidYouMean(name string, known []string) string { return didYouMean(name, known) }
+
+// EscapePointer escapes one reference token of a JSON pointer (RFC 6901).
+func EscapePointer(part string) string { return pointerEscape.Replace(part) }

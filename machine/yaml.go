@@ -1,0 +1,171 @@
+package machine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// This is the only file that knows the YAML library. It is used to scan and to
+// resolve tags; documents, duplicate keys, merges and the growth of aliases,
+// which decoding into yaml.Node lets pass, are checked here.
+
+func parseYAML(data []byte) (*node, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	if err := decodeYAML(dec, &doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			return &node{kind: nullNode, line: 1, col: 1}, nil
+		}
+		return nil, yamlFailure(err)
+	}
+	switch err := decodeYAML(dec, &second); {
+	case err == nil:
+		return nil, &syntaxError{code: codeSyntax, message: "the file holds a second document", line: second.Line, col: second.Column, hint: "one machine, one file"}
+	case !errors.Is(err, io.EOF):
+		return nil, yamlFailure(err)
+	}
+	if len(doc.Content) == 0 {
+		return &node{kind: nullNode, line: 1, col: 1}, nil
+	}
+	r := yamlReader{open: map[*yaml.Node]bool{}}
+	return r.value(doc.Content[0], 1)
+}
+
+// decodeYAML turns a panic of the library into an error: it has had several.
+func decodeYAML(dec *yaml.Decoder, into *yaml.Node) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("yaml: %v", p)
+		}
+	}()
+	return dec.Decode(into)
+}
+
+var yamlPlace = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+func yamlFailure(err error) error {
+	line, message := 1, err.Error()
+	if m := yamlPlace.FindStringSubmatch(message); m != nil {
+		message = m[2]
+		if n, convErr := strconv.Atoi(m[1]); convErr == nil {
+			line = n
+		}
+	}
+	return &syntaxError{code: codeSyntax, message: message, line: line, col: 1}
+}
+
+type yamlReader struct {
+	growth growth
+	open   map[*yaml.Node]bool // anchors being expanded
+}
+
+func (r *yamlReader) value(y *yaml.Node, depth int) (*node, error) {
+	if err := r.growth.add(y.Line, y.Column, depth); err != nil {
+		return nil, err
+	}
+	switch y.Kind {
+	case yaml.AliasNode:
+		return r.alias(y, depth)
+	case yaml.MappingNode:
+		return r.object(y, depth)
+	case yaml.SequenceNode:
+		n := &node{kind: arrayNode, line: y.Line, col: y.Column}
+		for _, c := range y.Content {
+			item, err := r.value(c, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			n.items = append(n.items, item)
+		}
+		return n, nil
+	case yaml.ScalarNode:
+		return yamlScalar(y)
+	}
+	return nil, yamlError(y, "the document is empty or unreadable", "")
+}
+
+func (r *yamlReader) alias(y *yaml.Node, depth int) (*node, error) {
+	if r.open[y.Alias] {
+		return nil, yamlError(y, fmt.Sprintf("the alias *%s contains itself", y.Value), "")
+	}
+	r.open[y.Alias] = true
+	defer delete(r.open, y.Alias)
+	n, err := r.value(y.Alias, depth)
+	if err != nil {
+		return nil, err
+	}
+	n.line, n.col = y.Line, y.Column
+	return n, nil
+}
+
+func (r *yamlReader) object(y *yaml.Node, depth int) (*node, error) {
+	n := &node{kind: objectNode, line: y.Line, col: y.Column}
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		k := y.Content[i]
+		switch {
+		case k.Kind != yaml.ScalarNode:
+			return nil, yamlError(k, "a key is not a plain text", "write the name of the member as text")
+		case k.Tag == "!!merge":
+			return nil, yamlError(k, "merge keys (<<) are not supported", "repeat the members, or use an alias for the whole value")
+		}
+		item, err := r.value(y.Content[i+1], depth+1)
+		if err != nil {
+			return nil, err
+		}
+		n.keys = append(n.keys, key{k.Value, k.Line, k.Column})
+		n.items = append(n.items, item)
+	}
+	return n, nil
+}
+
+func yamlScalar(y *yaml.Node) (*node, error) {
+	n := &node{line: y.Line, col: y.Column, text: y.Value}
+	switch y.ShortTag() {
+	case "!!null":
+		n.kind = nullNode
+	case "!!bool":
+		var b bool
+		if err := y.Decode(&b); err != nil {
+			return nil, yamlError(y, fmt.Sprintf("%q is no boolean", clip(y.Value, 40)), "write true or false")
+		}
+		n.kind, n.text = boolNode, strconv.FormatBool(b)
+	case "!!str", "!!timestamp":
+		n.kind = stringNode
+	case "!!int", "!!float":
+		return yamlNumber(y, n)
+	default:
+		return nil, yamlError(y, fmt.Sprintf("the tag %s is not supported", clip(y.ShortTag(), 40)), "remove the tag")
+	}
+	return n, nil
+}
+
+// yamlNumber accepts the numbers JSON has as they are written, and the other
+// forms of YAML by their value, but for leading zeros, which half the readers
+// take for octal.
+func yamlNumber(y *yaml.Node, n *node) (*node, error) {
+	n.kind = numberNode
+	var f float64
+	switch err := y.Decode(&f); {
+	case err != nil || math.IsNaN(f) || math.IsInf(f, 0):
+		n.bad = fmt.Sprintf("%s is not a finite number", clip(y.Value, 40))
+	case exact.IsNumber(y.Value):
+	case len(y.Value) > 1 && y.Value[0] == '0' && y.Value[1] >= '0' && y.Value[1] <= '9':
+		n.bad = fmt.Sprintf("the number %s begins with 0", clip(y.Value, 40))
+	default:
+		n.text = exact.FormatFloat(f)
+	}
+	return n, nil
+}
+
+func yamlError(y *yaml.Node, message, hint string) error {
+	return &syntaxError{code: codeSyntax, message: message, hint: hint, line: y.Line, col: y.Column}
+}

@@ -1,0 +1,201 @@
+package runner
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// The compatible champion rule (solicit.champion, off by default): a specialist
+// whose alignment reaches trust.Trusted is asked alone, but for audits. It is
+// demoted, and everybody is asked again, when it falls below the bar, answers
+// what is not legal, or an audit goes against it.
+
+// A reign says who is asked in a round because of a champion.
+type reign struct {
+	known    bool
+	champion string // "" if there is none, or everybody is asked
+	subject  string // the champion that an audit or a failure is about
+}
+
+// asks reports whether a member is to be asked in this round.
+func (t *tx) asks(m *member) bool {
+	return !m.off && !m.IsHuman && (t.reign.champion == "" || t.reign.champion == m.SpecialistID)
+}
+
+// crown settles, once for each tx, whether the round belongs to a champion. It
+// promotes and demotes as alignment says.
+func (w *work) crown(ctx context.Context) error {
+	t := w.t
+	if t.reign.known || t.now.State.Solicit.Champion == nil || !*t.now.State.Solicit.Champion {
+		return nil
+	}
+	members := t.members()
+	weights, err := t.weights(ctx, members)
+	if err != nil {
+		return err
+	}
+	t.reign.known = true
+	best := favourite(members, weights)
+	c, reigns := t.plan.roster.Champions[t.here.scope]
+	if reigns && !able(members, weights, c.ID) {
+		t.demote(c.ID, "its alignment fell below the bar, or it is gone")
+		return nil // this round asks everybody
+	}
+	if !reigns {
+		if best == nil {
+			return nil
+		}
+		if c, err = w.promote(ctx, members, best); err != nil {
+			return err
+		}
+	}
+	t.reign.subject = c.ID
+	if a := t.round.ask(c.ID, machine.Proposer); a != nil && a.status == askFailed {
+		return nil // it had its chance
+	}
+	audit, err := w.audited(ctx, c)
+	if err == nil && !audit {
+		t.reign.champion = c.ID
+	}
+	return err
+}
+
+// able reports whether a specialist may be champion.
+func able(members []member, weights []exact.Billionths, id string) bool {
+	for i := range members {
+		if m := &members[i]; m.SpecialistID == id {
+			return !m.off && !m.IsHuman && weights[i] >= trust.Trusted
+		}
+	}
+	return false
+}
+
+// favourite returns the enabled AI of highest alignment, the first of equals, if
+// that reaches the bar.
+func favourite(members []member, weights []exact.Billionths) *member {
+	best := -1
+	for i := range members {
+		if m := &members[i]; !m.off && !m.IsHuman && weights[i] >= trust.Trusted && (best < 0 || weights[i] > weights[best]) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	return &members[best]
+}
+
+// favourite returns whom mode eager asks first: a champion if one is due, else
+// the first in the roster.
+func (w *work) favourite(ctx context.Context, due []*member) (*member, error) {
+	members := w.t.members()
+	weights, err := w.t.weights(ctx, members)
+	if err != nil {
+		return nil, err
+	}
+	if best := favourite(members, weights); best != nil {
+		for _, m := range due {
+			if m == best {
+				return best, nil
+			}
+		}
+	}
+	return due[0], nil
+}
+
+func (w *work) promote(ctx context.Context, members []member, best *member) (Champion, error) {
+	t := w.t
+	c := Champion{ID: best.SpecialistID, Since: t.at}
+	for i := range members {
+		if m := &members[i]; !m.off && !m.IsHuman && m.SpecialistID != best.SpecialistID {
+			c.Others = append(c.Others, m.SpecialistID)
+		}
+	}
+	e := RosterEvent{At: t.at, Kind: KindPromoted, ID: c.ID, State: t.here.scope, Others: c.Others}
+	err := w.r.store.Register(ctx, t.now.Machine().Name(), t.plan.roster.Sequence, e)
+	if errors.Is(err, ErrStale) {
+		return c, ErrStale // read everything again
+	}
+	return c, err
+}
+
+// demote has the champion's demotion written with this commit.
+func (t *tx) demote(id, reason string) {
+	t.roster = append(t.roster, RosterEvent{At: t.at, Kind: KindDemoted, ID: id, State: t.here.scope, Reason: reason})
+}
+
+// tripped demotes the champion if this round shows that it should not have been
+// one: it failed to answer legally, or proposed something else than what was
+// decided in a round that asked everybody.
+func (t *tx) tripped(decided *machine.Transition) {
+	id := t.reign.subject
+	if id == "" {
+		return
+	}
+	if p := t.round.proposal(id); p != nil {
+		if p.Transition != decided {
+			t.demote(id, fmt.Sprintf("audit: it proposed %q, %q was decided", p.Transition.Name, decided.Name))
+		}
+		return
+	}
+	t.demote(id, "it gave no legal answer")
+}
+
+// dethrone demotes the champion if what a human just decided brings it below
+// the bar.
+func (t *tx) dethrone(ctx context.Context, outcomes []trust.Comparison) error {
+	c, reigns := t.plan.roster.Champions[t.here.scope]
+	if !reigns {
+		return nil
+	}
+	b, err := t.r.store.Book(ctx, t.now.Machine().Name())
+	if err != nil {
+		return err
+	}
+	if b.With(outcomes...).Score(c.ID, t.here.scope) < trust.Trusted {
+		t.demote(c.ID, "its alignment fell below the bar")
+	}
+	return nil
+}
+
+// Audit rates of the decisions specification, 4.4.
+const (
+	newcomerAudits = 40
+	newcomerRate   = 0.25
+	auditRate      = 0.05
+)
+
+// audited draws whether everybody is asked beside the champion. The draw depends
+// on a secret, the session and the round alone, so no answer can influence it
+// and a restart draws the same.
+func (w *work) audited(ctx context.Context, c Champion) (bool, error) {
+	secret, err := w.r.store.Secret(ctx)
+	if err != nil {
+		return false, err
+	}
+	n, err := w.r.store.DecidedSince(ctx, w.t.now.Machine().Name(), c.Since, newcomerAudits)
+	if err != nil {
+		return false, err
+	}
+	rate := auditRate
+	if n < newcomerAudits {
+		rate = newcomerRate
+	}
+	return draw(secret, w.t.now.Key(), "audit") < rate, nil
+}
+
+// draw returns a number in [0,1) that nobody without the secret can foresee.
+func draw(secret []byte, key specialist.RoundKey, purpose string) float64 {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(key.ID() + "\x00" + purpose))
+	return float64(binary.BigEndian.Uint64(mac.Sum(nil))>>11) / (1 << 53)
+}

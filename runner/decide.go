@@ -1,0 +1,375 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// A Ruling asks for a round to be closed: DIAL's submitArbitration. With a
+// TransitionName a human forces it; without one the arbiter decides.
+type Ruling struct {
+	SessionID      specialist.SessionID
+	SpecialistID   string // who rules
+	RoundID        string // "" for whichever is current
+	TransitionName string
+	ToState        string
+	Reasoning      string
+	MetaJSON       json.RawMessage
+	Usage          specialist.Usage
+}
+
+// Operator is who rules where a machine declares no human and
+// Config.AllowOperator is set.
+const Operator = "__operator"
+
+// An Arbitration is what came of a Ruling: DIAL's ArbitrationResult. A refusal
+// is a result too, with Executed and GuardsPass false.
+type Arbitration struct {
+	ArbitrationID     string            `json:"arbitrationId"`
+	SessionID         string            `json:"sessionId"`
+	RoundID           string            `json:"roundId"`
+	SpecialistID      string            `json:"specialistId,omitempty"`
+	Stale             bool              `json:"stale"`
+	GuardsPass        bool              `json:"guardsPass"`
+	GuardReason       string            `json:"guardReason"`
+	WinningProposalID string            `json:"winningProposalId,omitempty"`
+	TransitionName    string            `json:"transitionName,omitempty"`
+	ToState           string            `json:"toState,omitempty"`
+	Reasoning         string            `json:"reasoning,omitempty"`
+	Executed          bool              `json:"executed"`
+	IsHuman           bool              `json:"isHuman"`
+	MetaJSON          json.RawMessage   `json:"metaJson,omitempty"`
+	CostUSD           *exact.Money      `json:"costUSD,omitempty"`
+	Session           *Session          `json:"-"` // as it is afterwards
+	Decided           *arbiter.Decision `json:"-"` // the arbiter's, if it was asked
+}
+
+// Texts of refusals, in DIAL's words.
+const (
+	onlyHumans    = "Only human specialists can force arbitration"
+	noProposals   = "No proposals in current round"
+	humanOverride = "Human override accepted"
+)
+
+// Decide closes the current round. A human who takes part forces a transition;
+// that decision is ground truth: it is compared with every AI proposal of the
+// round and becomes an exemplar. It is never out-voted, and stopped only by a
+// guard that aborts.
+//
+// Errors are for what is not a matter of the round: ErrNotFound, ErrNotRunning,
+// and a store that fails.
+func (r *Runner) Decide(ctx context.Context, in Ruling) (Arbitration, error) {
+	return r.arbitrate(ctx, in, Forced)
+}
+
+// Execute executes a transition for a human without teaching anything: DIAL's
+// executeTransition.
+func (r *Runner) Execute(ctx context.Context, in Ruling) (Arbitration, error) {
+	if in.TransitionName == "" {
+		return Arbitration{}, refuse(ErrIllegal, "transition_required", "transitionName is required")
+	}
+	return r.arbitrate(ctx, in, Direct)
+}
+
+func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Arbitration, error) {
+	for range maxRaces {
+		s, err := r.load(ctx, in.SessionID)
+		if err != nil {
+			return Arbitration{}, err
+		}
+		if !s.Status.Live() {
+			return Arbitration{Session: s}, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
+		}
+		var result Arbitration
+		if in.TransitionName != "" {
+			result, err = r.force(ctx, s, in, how)
+		} else {
+			result, err = r.evaluateAndExecute(ctx, s, in)
+		}
+		if !errors.Is(err, ErrStale) {
+			return result, err
+		}
+	}
+	return Arbitration{}, fmt.Errorf("session %s: %w", in.SessionID, ErrStale)
+}
+
+// refusal returns a result that says why nothing was executed.
+func (s *Session) refusal(in Ruling, reason string) Arbitration {
+	judged := int32(0)
+	if s.open != nil {
+		judged = s.open.judged
+	}
+	a := Arbitration{
+		ArbitrationID: s.Key().ArbitrationID(judged + 1), SessionID: s.ID.String(), RoundID: s.Key().ID(), SpecialistID: in.SpecialistID,
+		GuardReason: reason, MetaJSON: in.MetaJSON, Session: s,
+	}
+	if in.Usage.Has(specialist.CostGiven) {
+		a.CostUSD = &in.Usage.CostUSD
+	}
+	return a
+}
+
+// force lets a human decide.
+func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionKind) (Arbitration, error) {
+	refused := func(reason string) (Arbitration, error) { return s.refusal(in, reason), nil }
+	if in.RoundID != "" && in.RoundID != s.Key().ID() {
+		result := s.refusal(in, staleRound)
+		result.Stale = true
+		return result, nil
+	}
+	t, err := r.begin(ctx, s)
+	if err != nil {
+		return Arbitration{}, err
+	}
+	if !t.mayRule(in.SpecialistID) {
+		return refused(onlyHumans)
+	}
+	if how == Direct && len(s.State.Transitions) == 0 {
+		return refused(fmt.Sprintf("No transitions available from state %q", s.State.Name))
+	}
+	answer := specialist.Answer{TransitionName: in.TransitionName, ToState: in.ToState, Reasoning: in.Reasoning, MetaJSON: in.MetaJSON, Usage: in.Usage}
+	legal, err := Legal(s.State, &answer)
+	if err != nil {
+		result, _ := refused(err.Error())
+		result.IsHuman = true
+		return result, nil
+	}
+	d := decision{transition: legal, how: how, by: in.SpecialistID, reasoning: answer.Reasoning, meta: answer.MetaJSON}
+	if d.reasoning == "" {
+		d.reasoning = humanOverride
+	}
+	if how == Forced {
+		if d.learned, err = t.teach(ctx, d); err != nil {
+			return Arbitration{}, err
+		}
+	}
+	verdict, err := t.execute(ctx, d)
+	if err != nil {
+		return Arbitration{}, err
+	}
+	result := s.refusal(in, humanOverride)
+	result.IsHuman, result.TransitionName, result.ToState = true, legal.Name, legal.Target
+	result.Reasoning, result.MetaJSON = d.reasoning, d.meta
+	if result.Executed = verdict.Passed(); result.Executed {
+		result.GuardsPass = true
+	} else {
+		result.GuardReason = verdict.Reasons[0].Text()
+	}
+	result.Session, err = t.commit(ctx)
+	return result, err
+}
+
+// mayRule reports whether somebody may force a decision: an enabled human who
+// takes part, or the operator where no human is declared.
+func (t *tx) mayRule(id string) bool {
+	if m := t.here.find(id); m != nil {
+		return m.IsHuman && !m.off
+	}
+	return id == Operator && t.r.config.AllowOperator && len(t.plan.humans()) == 0
+}
+
+// humans returns the ids of all humans of a machine, in order.
+func (p *plan) humans() []string {
+	var ids []string
+	seen := map[string]bool{}
+	for i := range p.states {
+		for _, list := range [][]member{p.states[i].members, p.states[i].humans} {
+			for j := range list {
+				if m := &list[j]; m.IsHuman && !seen[m.SpecialistID] {
+					seen[m.SpecialistID] = true
+					ids = append(ids, m.SpecialistID)
+				}
+			}
+		}
+	}
+	return ids
+}
+
+// Humans returns the ids of the humans who may rule on the session now, in
+// roster order, and whether the machine declares any at all.
+func (r *Runner) Humans(ctx context.Context, s *Session) (ids []string, declared bool, err error) {
+	p, err := r.plan(ctx, s.Program)
+	if err != nil {
+		return nil, false, err
+	}
+	here := &p.states[s.State.Index]
+	for _, list := range [][]member{here.members, here.humans} {
+		for i := range list {
+			if m := &list[i]; m.IsHuman && !m.off {
+				ids = append(ids, m.SpecialistID)
+			}
+		}
+	}
+	return ids, len(p.humans()) > 0, nil
+}
+
+// teach returns what a forced decision teaches: a comparison for every AI that
+// proposed in this round, and an exemplar. A champion that falls below the bar
+// by it is demoted.
+func (t *tx) teach(ctx context.Context, d decision) (*Learned, error) {
+	l := &Learned{}
+	for _, p := range t.round.proposals {
+		if p.IsHuman {
+			continue
+		}
+		key := trust.Key{SpecialistID: p.SpecialistID, State: t.here.scope}
+		l.Comparisons = append(l.Comparisons, trust.Comparison{Key: key, Match: p.Transition == d.transition, At: t.at})
+	}
+	if err := t.dethrone(ctx, l.Comparisons); err != nil {
+		return nil, err
+	}
+	key := t.now.Key()
+	shown, truncated := t.question().ExemplarContext()
+	proposals := []byte{'['}
+	for i, p := range t.round.proposals {
+		if i > 0 {
+			proposals = append(proposals, ',')
+		}
+		proposals = specialist.AppendProposal(proposals, key, p, true)
+	}
+	l.Exemplar = &specialist.Exemplar{
+		ExemplarID: key.ExemplarID(), MachineName: t.now.Machine().Name(), State: t.now.State.Name, Context: shown,
+		HumanTransitionName: d.transition.Name, HumanToState: d.transition.Target, Proposals: append(proposals, ']'),
+		CreatedAt: t.at, Reasoning: d.reasoning, SpecialistID: d.by, SessionID: t.now.ID.String(), Truncated: truncated,
+	}
+	return l, nil
+}
+
+// evaluateAndExecute lets the arbiter decide the proposals there are.
+func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) (Arbitration, error) {
+	if in.RoundID != "" && in.RoundID != s.Key().ID() {
+		result := s.refusal(in, staleRound)
+		result.Stale = true
+		return result, nil
+	}
+	w := &work{r: r, s: s, key: s.Key()}
+	v, err := w.evaluate(ctx)
+	if err != nil {
+		return Arbitration{}, err
+	}
+	if len(w.t.round.proposals) == 0 {
+		return s.refusal(in, noProposals), nil
+	}
+	if v == nil {
+		reason := w.t.arbiterFailure(w.by)
+		err := w.commit(ctx)
+		return w.s.refusal(in, reason), err
+	}
+	if !v.Decision.Consensus() {
+		err := w.commit(ctx)
+		result := w.s.refusal(in, v.Decision.Reasoning())
+		result.Decided = &v.Decision
+		return result, err
+	}
+	d := w.t.elected(v)
+	winner := d.winner
+	if in.Reasoning != "" {
+		d.reasoning = in.Reasoning
+	}
+	if in.MetaJSON != nil {
+		d.meta = in.MetaJSON
+	}
+	result := w.s.refusal(in, v.Decision.Reasoning())
+	result.Decided = &v.Decision
+	result.ArbitrationID, result.WinningProposalID = w.t.now.Key().ArbitrationID(v.Index), w.t.now.Key().ProposalID(winner.Arrival)
+	result.TransitionName, result.ToState, result.MetaJSON = winner.Transition.Name, winner.Transition.Target, d.meta
+	result.Reasoning = d.reasoning
+	w.t.cancelOpen()
+	w.t.tripped(d.transition)
+	verdict, err := w.t.execute(ctx, d)
+	if err != nil {
+		return Arbitration{}, err
+	}
+	if result.Executed = verdict.Passed(); result.Executed {
+		result.GuardsPass = true
+	} else {
+		result.GuardReason = verdict.Reasons[0].Text()
+		w.t.refused(verdict)
+	}
+	err = w.commit(ctx)
+	result.Session = w.s
+	return result, err
+}
+
+// evaluate returns the verdict on the present proposals; nil if the arbiter
+// failed.
+func (w *work) evaluate(ctx context.Context) (*Judged, error) {
+	if err := w.open(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.by, err = w.t.arbiter(); err != nil {
+		return nil, err
+	}
+	return w.verdict(ctx)
+}
+
+// A Consensus is DIAL's ConsensusResult.
+type Consensus struct {
+	ConsensusReached  bool                        `json:"consensusReached"`
+	WinningProposalID string                      `json:"winningProposalId,omitempty"`
+	Reasoning         string                      `json:"reasoning"`
+	Margin            *exact.Billionths           `json:"margin,omitempty"`
+	Threshold         *machine.Threshold          `json:"threshold,omitempty"`
+	Scores            map[string]exact.Billionths `json:"scores,omitempty"`
+}
+
+// Evaluate says what the arbiter makes of the current round: DIAL's
+// evaluateConsensus. It moves nothing. An arbiter outside this process is asked
+// once for each set of proposals, and its verdict recorded.
+func (r *Runner) Evaluate(ctx context.Context, id specialist.SessionID) (Consensus, error) {
+	for range maxRaces {
+		s, err := r.load(ctx, id)
+		if err != nil {
+			return Consensus{}, err
+		}
+		w := &work{r: r, s: s, key: s.Key()}
+		v, err := w.evaluate(ctx)
+		if err == nil && !w.by.local() {
+			err = w.commit(ctx)
+		}
+		if errors.Is(err, ErrStale) {
+			continue
+		}
+		if err != nil {
+			return Consensus{}, err
+		}
+		if v == nil {
+			return Consensus{}, refuse(nil, CodeArbiterFailed, "%s", w.t.arbiterFailure(w.by))
+		}
+		return w.t.consensus(v), nil
+	}
+	return Consensus{}, ErrStale
+}
+
+func (t *tx) consensus(v *Judged) Consensus {
+	c := Consensus{ConsensusReached: v.Decision.Consensus(), Reasoning: v.Decision.Reasoning(), Margin: &v.Margin, Threshold: v.Threshold, Scores: t.scores(v)}
+	if c.ConsensusReached {
+		c.WinningProposalID = t.now.Key().ProposalID(v.Order[v.Decision.Winner])
+	}
+	return c
+}
+
+// scores sums the weights of a verdict by transition.
+func (t *tx) scores(v *Judged) map[string]exact.Billionths { return scoresOf(v, t.round.proposals) }
+
+func scoresOf(v *Judged, proposals []*specialist.Proposal) map[string]exact.Billionths {
+	scores := map[string]exact.Billionths{}
+	for i, arrival := range v.Order {
+		for _, p := range proposals {
+			if p.Arrival == arrival {
+				name := p.Transition.Name
+				scores[name] = exact.Billionths(exact.AddSat(int64(scores[name]), int64(v.Weights[i])))
+			}
+		}
+	}
+	return scores
+}

@@ -1,0 +1,479 @@
+package runner
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// A Raw event is an event as it is stored.
+type Raw struct {
+	Seq  int64           `json:"seq"`
+	At   specialist.Time `json:"at"`
+	Kind string          `json:"kind"`
+	Data json.RawMessage `json:"data"`
+}
+
+// DecodeRaw splits the events of one record without looking into them.
+func DecodeRaw(events []byte) ([]Raw, error) {
+	dec := json.NewDecoder(bytes.NewReader(events))
+	var raw []Raw
+	if err := dec.Decode(&raw); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, fmt.Errorf("unexpected data after the events")
+	}
+	if len(raw) == 0 {
+		return nil, fmt.Errorf("the record holds no events")
+	}
+	return raw, nil
+}
+
+// A Folder rebuilds a session from its log, record by record. The zero Folder
+// with Programs set is at the beginning of a log.
+type Folder struct {
+	Programs *Programs
+	// Definition returns the stored definition of a digest.
+	Definition func(digest string) ([]byte, error)
+
+	now  Session
+	open openRound
+}
+
+// Session returns the session as of the records added so far.
+func (f *Folder) Session() *Session { return freeze(&f.now, &f.open) }
+
+// Add applies the events of one record and returns them.
+func (f *Folder) Add(events []byte) ([]Event, error) {
+	raw, err := DecodeRaw(events)
+	if err != nil {
+		return nil, err
+	}
+	decoded := make([]Event, len(raw))
+	for i := range raw {
+		if want := f.now.Sequence + 1; raw[i].Seq != want {
+			return nil, fmt.Errorf("event %d where event %d should be", raw[i].Seq, want)
+		}
+		data, err := f.decode(&raw[i])
+		if err != nil {
+			return nil, fmt.Errorf("event %d (%s): %w", raw[i].Seq, raw[i].Kind, err)
+		}
+		decoded[i] = Event{raw[i].At, data}
+		apply(&f.now, &f.open, &decoded[i])
+	}
+	return decoded, nil
+}
+
+// decode turns one stored event into what it says. The session as of the event
+// before it gives names their meaning.
+func (f *Folder) decode(r *Raw) (Data, error) {
+	d := &reading{data: r.Data, session: &f.now}
+	if f.now.Program == nil && r.Kind != KindCreated {
+		return nil, fmt.Errorf("the log does not begin with %s", KindCreated)
+	}
+	switch r.Kind {
+	case KindCreated:
+		return f.created(d)
+	case KindRoundOpened:
+		return d.roundOpened()
+	case KindAsked:
+		return d.asked()
+	case KindProposed:
+		return d.proposed(r.At)
+	case KindAskFailed:
+		return d.askFailed()
+	case KindDiscarded:
+		return d.discarded()
+	case KindJudged:
+		return d.judged()
+	case KindGated:
+		return d.gated()
+	case KindExecuted:
+		return d.executed(r.At, f.open.verdict)
+	case KindLearned:
+		return d.learned(r.At)
+	case KindNeedsHuman:
+		v := &AwaitsHuman{}
+		return v, d.into(v)
+	case KindResumed:
+		v := &Resumed{}
+		return v, d.into(v)
+	case KindEnded:
+		return d.ended()
+	}
+	return nil, &DecodeError{"event kind", r.Kind}
+}
+
+func (f *Folder) created(d *reading) (Data, error) {
+	var v struct {
+		SessionID       string          `json:"sessionId"`
+		MachineDigest   string          `json:"machineDigest"`
+		MetaJSON        json.RawMessage `json:"metaJson"`
+		Seed            string          `json:"seed"`
+		DefaultProposer bool            `json:"defaultProposer"`
+		DefaultArbiter  bool            `json:"defaultArbiter"`
+		Mode            machine.Mode    `json:"mode"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	if f.now.Program != nil {
+		return nil, fmt.Errorf("the session is created twice")
+	}
+	id, err := ParseID(v.SessionID)
+	if err != nil {
+		return nil, &DecodeError{"sessionId", v.SessionID}
+	}
+	program := f.Programs.Known(v.MachineDigest)
+	if program == nil {
+		definition, err := f.Definition(v.MachineDigest)
+		if err != nil {
+			return nil, err
+		}
+		if program, err = f.Programs.Parse(v.MachineDigest, definition); err != nil {
+			return nil, err
+		}
+	}
+	c := &Created{Program: program, Options: Options{Meta: v.MetaJSON, DefaultProposer: v.DefaultProposer, DefaultArbiter: v.DefaultArbiter, Mode: v.Mode}}
+	if v.Seed != "" {
+		if c.Options.Seed, err = strconv.ParseUint(v.Seed, 10, 64); err != nil {
+			return nil, &DecodeError{"seed", v.Seed}
+		}
+	}
+	f.now.ID = id
+	return c, nil
+}
+
+// A reading is the data of one event on its way in.
+type reading struct {
+	data    []byte
+	session *Session
+}
+
+func (d *reading) into(v any) error { return json.Unmarshal(d.data, v) }
+
+func (d *reading) state(name string) (*machine.State, error) {
+	if s := d.session.Machine().State(name); s != nil {
+		return s, nil
+	}
+	return nil, &DecodeError{"state", name}
+}
+
+// transition finds a transition of the session's present state.
+func (d *reading) transition(name string) (*machine.Transition, error) {
+	if d.session.State != nil {
+		if t := d.session.State.Transition(name); t != nil {
+			return t, nil
+		}
+	}
+	return nil, &DecodeError{"transition", name}
+}
+
+func (d *reading) roundOpened() (Data, error) {
+	var v struct {
+		Round   int32    `json:"round"`
+		Attempt int32    `json:"attempt"`
+		State   string   `json:"state"`
+		Notices []string `json:"notices"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	s, err := d.state(v.State)
+	return &RoundOpened{v.Round, v.Attempt, s, v.Notices}, err
+}
+
+func (d *reading) asked() (Data, error) {
+	var v struct {
+		Asks []struct {
+			Ask              int32           `json:"ask"`
+			SpecialistID     string          `json:"specialistId"`
+			Mode             string          `json:"mode"`
+			Role             machine.Role    `json:"role"`
+			AskID            string          `json:"askId"`
+			Owner            string          `json:"owner"`
+			Deadline         specialist.Time `json:"deadline"`
+			EstimatedCostUSD exact.Money     `json:"estimatedCostUSD"`
+			Accepted         bool            `json:"accepted"`
+			TokenHash        string          `json:"tokenHash"`
+			Repeat           int32           `json:"repeat"`
+		} `json:"asks"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	asked := &Asked{Asks: make([]Ask, len(v.Asks))}
+	for i, a := range v.Asks {
+		asked.Asks[i] = Ask{SpecialistID: a.SpecialistID, Index: a.Ask, Role: roleOr(a.Role), Source: specialist.SourceNamed(a.Mode)}
+		if a.AskID != "" {
+			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.Accepted, a.TokenHash, a.Repeat}
+		}
+	}
+	return asked, nil
+}
+
+func roleOr(r machine.Role) machine.Role {
+	if r == "" {
+		return machine.Proposer
+	}
+	return r
+}
+
+// usage is the cost members of an event.
+type usage struct {
+	CostUSD         *exact.Money `json:"costUSD"`
+	LatencyMsec     *int64       `json:"latencyMsec"`
+	NumInputTokens  *int64       `json:"numInputTokens"`
+	NumOutputTokens *int64       `json:"numOutputTokens"`
+	Estimated       bool         `json:"estimated"`
+}
+
+func (u usage) value() (v specialist.Usage) {
+	if u.CostUSD != nil {
+		v = v.WithCost(*u.CostUSD)
+	}
+	for _, m := range []struct {
+		from *int64
+		into *int64
+		bit  specialist.Given
+	}{
+		{u.LatencyMsec, &v.LatencyMsec, specialist.LatencyGiven},
+		{u.NumInputTokens, &v.NumInputTokens, specialist.InputGiven},
+		{u.NumOutputTokens, &v.NumOutputTokens, specialist.OutputGiven},
+	} {
+		if m.from != nil {
+			*m.into, v.Given = *m.from, v.Given|m.bit
+		}
+	}
+	v.Estimated = u.Estimated
+	return v
+}
+
+func (d *reading) proposed(at specialist.Time) (Data, error) {
+	var v struct {
+		usage
+		SpecialistID   string                `json:"specialistId"`
+		IsHuman        bool                  `json:"isHuman"`
+		TransitionName string                `json:"transitionName"`
+		Reasoning      string                `json:"reasoning"`
+		MetaJSON       json.RawMessage       `json:"metaJson"`
+		Arrival        int32                 `json:"arrival"`
+		Mode           string                `json:"mode"`
+		Model          string                `json:"model"`
+		ToolCalls      []specialist.ToolCall `json:"toolCalls"`
+		OptionOrder    []string              `json:"optionOrder"`
+		AskID          string                `json:"askId"`
+		Replaces       string                `json:"replaces"`
+		Ask            int32                 `json:"ask"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	t, err := d.transition(v.TransitionName)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proposed{Ask: v.Ask, Proposal: specialist.Proposal{
+		SpecialistID: v.SpecialistID, IsHuman: v.IsHuman, Transition: t, Reasoning: v.Reasoning, MetaJSON: v.MetaJSON,
+		Usage: v.value(), CreatedAt: at, Arrival: v.Arrival, Mode: specialist.SourceNamed(v.Mode),
+	}}
+	if v.Model != "" || v.ToolCalls != nil || v.OptionOrder != nil || v.AskID != "" {
+		p.Detail = &specialist.Detail{Model: v.Model, ToolCalls: v.ToolCalls, OptionOrder: v.OptionOrder, AskID: v.AskID}
+	}
+	if v.Replaces != "" {
+		key := d.session.Key()
+		for i := int32(1); i < v.Arrival && p.Replaces == 0; i++ {
+			if key.ProposalID(i) == v.Replaces {
+				p.Replaces = i
+			}
+		}
+	}
+	return p, nil
+}
+
+func (d *reading) askFailed() (Data, error) {
+	var v struct {
+		usage
+		SpecialistID string       `json:"specialistId"`
+		Ask          int32        `json:"ask"`
+		Role         machine.Role `json:"role"`
+		Code         string       `json:"code"`
+		Message      string       `json:"message"`
+		Model        string       `json:"model"`
+	}
+	err := d.into(&v)
+	return &AskFailed{v.SpecialistID, v.Ask, roleOr(v.Role), v.Code, v.Message, v.value(), v.Model}, err
+}
+
+func (d *reading) discarded() (Data, error) {
+	var v struct {
+		usage
+		SpecialistID   string      `json:"specialistId"`
+		Round          int32       `json:"round"`
+		Attempt        int32       `json:"attempt"`
+		Ask            int32       `json:"ask"`
+		TransitionName string      `json:"transitionName"`
+		Code           string      `json:"code"`
+		Model          string      `json:"model"`
+		Charged        exact.Money `json:"charged"`
+	}
+	err := d.into(&v)
+	return &Discarded{v.SpecialistID, v.Round, v.Attempt, v.Ask, v.TransitionName, v.Code, v.value(), v.Model, v.Charged}, err
+}
+
+func (d *reading) judged() (Data, error) {
+	var v struct {
+		Index            int32              `json:"index"`
+		Ask              int32              `json:"ask"`
+		ArbiterID        string             `json:"arbiterId"`
+		Strategy         string             `json:"strategy"`
+		ConsensusReached bool               `json:"consensusReached"`
+		Winner           int                `json:"winner"`
+		Rule             arbiter.Rule       `json:"rule"`
+		Reasoning        string             `json:"reasoning"`
+		Subject          string             `json:"subject"`
+		Weight           exact.Billionths   `json:"weight"`
+		HasMargin        bool               `json:"hasMargin"`
+		Margin           exact.Billionths   `json:"margin"`
+		Threshold        *machine.Threshold `json:"threshold"`
+		Order            []int32            `json:"order"`
+		Weights          []exact.Billionths `json:"weights"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	j := &Judged{Index: v.Index, Ask: v.Ask, ArbiterID: v.ArbiterID, Strategy: v.Strategy, Order: v.Order, Weights: v.Weights, Threshold: v.Threshold, Margin: v.Margin}
+	j.Decision = arbiter.Decision{Winner: arbiter.NoWinner, Rule: v.Rule, Subject: v.Subject, Weight: v.Weight, HasMargin: v.HasMargin, Threshold: thresholdOr(v.Threshold)}
+	if v.ConsensusReached {
+		j.Decision.Winner = v.Winner
+		if v.Winner < 0 || v.Winner >= len(v.Order) {
+			return nil, &DecodeError{"winner", strconv.Itoa(v.Winner)}
+		}
+	}
+	if v.HasMargin {
+		j.Decision.Margin = v.Margin
+	}
+	if len(v.Order) != len(v.Weights) {
+		return nil, &DecodeError{"weights", fmt.Sprint(v.Weights)}
+	}
+	if v.Rule == arbiter.Custom {
+		j.Decision.Text = v.Reasoning
+	}
+	return j, nil
+}
+
+// thresholdOr returns the threshold that is compared with where none is set.
+func thresholdOr(t *machine.Threshold) machine.Threshold {
+	if t != nil {
+		return *t
+	}
+	return machine.Threshold{Given: 1, Weight: exact.One}
+}
+
+func (d *reading) gated() (Data, error) {
+	var v struct {
+		TransitionName string `json:"transitionName"`
+		IsHuman        bool   `json:"isHuman"`
+		Status         string `json:"status"`
+		Reasons        []struct {
+			Code    string  `json:"code"`
+			Guard   string  `json:"guard"`
+			Class   string  `json:"class"`
+			Message string  `json:"message"`
+			Limit   string  `json:"limit"`
+			Seen    string  `json:"observed"`
+			Indices []int32 `json:"indices"`
+		} `json:"reasons"`
+		Notices []string `json:"notices"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	t, err := d.transition(v.TransitionName)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gated{Transition: t, IsHuman: v.IsHuman, Verdict: guard.Verdict{Notices: v.Notices}}
+	var ok bool
+	if g.Verdict.Status, ok = guard.StatusNamed(v.Status); !ok {
+		return nil, &DecodeError{"status", v.Status}
+	}
+	for _, r := range v.Reasons {
+		class, ok := guard.StatusNamed(r.Class)
+		if !ok {
+			return nil, &DecodeError{"class", r.Class}
+		}
+		g.Verdict.Reasons = append(g.Verdict.Reasons, guard.Reason{Code: r.Code, Guard: r.Guard, Class: class, Message: r.Message, Limit: r.Limit, Seen: r.Seen, Indices: r.Indices})
+	}
+	return g, nil
+}
+
+func (d *reading) executed(at specialist.Time, verdict *Judged) (Data, error) {
+	var v struct {
+		Decision       string          `json:"decision"`
+		TransitionName string          `json:"transitionName"`
+		IsHuman        bool            `json:"isHuman"`
+		SpecialistID   string          `json:"specialistId"`
+		Arrival        int32           `json:"arrival"`
+		Reasoning      string          `json:"reasoning"`
+		MetaJSON       json.RawMessage `json:"metaJson"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	t, err := d.transition(v.TransitionName)
+	if err != nil {
+		return nil, err
+	}
+	e := &Executed{Transition: t, IsHuman: v.IsHuman, SpecialistID: v.SpecialistID, Arrival: v.Arrival, Reasoning: v.Reasoning, MetaJSON: v.MetaJSON,
+		At: at, Round: d.session.Round, Attempt: d.session.Attempt}
+	for i, name := range decisionKinds {
+		if name == v.Decision {
+			e.How = DecisionKind(i)
+			if e.How == ByConsensus {
+				e.Verdict = verdict
+			}
+			return e, nil
+		}
+	}
+	return nil, &DecodeError{"decision", v.Decision}
+}
+
+func (d *reading) learned(at specialist.Time) (Data, error) {
+	var v struct {
+		Comparisons []struct {
+			SpecialistID string `json:"specialistId"`
+			State        string `json:"state"`
+			Match        bool   `json:"match"`
+		} `json:"comparisons"`
+		Exemplar *specialist.Exemplar `json:"exemplar"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	l := &Learned{Exemplar: v.Exemplar}
+	for _, c := range v.Comparisons {
+		l.Comparisons = append(l.Comparisons, trust.Comparison{Key: trust.Key{SpecialistID: c.SpecialistID, State: c.State}, Match: c.Match, At: at})
+	}
+	return l, nil
+}
+
+func (d *reading) ended() (Data, error) {
+	var v struct {
+		Status Status `json:"status"`
+		Code   string `json:"code"`
+		Reason string `json:"reason"`
+	}
+	err := d.into(&v)
+	return &Ended{v.Status, v.Code, v.Reason}, err
+}

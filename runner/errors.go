@@ -1,0 +1,79 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors that callers ask for by name.
+var (
+	// ErrStale: somebody else committed first. Nothing is lost: load and try
+	// again.
+	ErrStale = errors.New("the session has changed since it was read")
+	// ErrExists: there is already one of that id.
+	ErrExists = errors.New("already exists")
+	// ErrNotFound is wrapped by every *NotFoundError.
+	ErrNotFound = errors.New("not found")
+	// ErrNotRunning is wrapped if a session has ended.
+	ErrNotRunning = errors.New("session is not running")
+	// ErrStaleRound is wrapped if a proposal or ruling is for a round that is
+	// over.
+	ErrStaleRound = errors.New("round is over")
+	// ErrIllegal is wrapped if a transition is not legal where it was proposed.
+	ErrIllegal = errors.New("illegal transition")
+	// ErrForbidden is wrapped if somebody may not do what they tried to do.
+	ErrForbidden = errors.New("not allowed")
+	// ErrUnknownStrategy is wrapped if a strategyFnName is unknown.
+	ErrUnknownStrategy = errors.New("unknown strategy")
+	// ErrBusy: the store is held by another process.
+	ErrBusy = errors.New("the store is busy")
+)
+
+// An Error is a refusal in DIAL's words, with a stable code.
+type Error struct {
+	Code    string
+	Message string
+	Hint    string
+	kind    error // the sentinel it matches, or nil
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the sentinel the error stands for.
+func (e *Error) Unwrap() error { return e.kind }
+
+func refuse(kind error, code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), kind: kind}
+}
+
+// A NotFoundError names what was not found.
+type NotFoundError struct{ What, ID string }
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("%s not found: %s", e.What, e.ID) }
+
+// Is makes errors.Is(err, ErrNotFound) true.
+func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
+
+// A ConfigError names a field of a Config that cannot be used.
+type ConfigError struct{ Field, Problem string }
+
+func (e *ConfigError) Error() string { return fmt.Sprintf("config %s %s", e.Field, e.Problem) }
+
+// A DecodeError names a value of a stored event that makes no sense.
+type DecodeError struct{ What, Value string }
+
+func (e *DecodeError) Error() string { return fmt.Sprintf("unknown %s %q", e.What, e.Value) }
+
+// A CorruptError says that what is stored contradicts itself.
+type CorruptError struct{ What, Problem string }
+
+func (e *CorruptError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.What, e.Problem) }
+
+// A StartError lists why a machine cannot be started here: functions and
+// variables that are missing, addresses that are not allowed.
+type StartError struct{ Problems []error }
+
+func (e *StartError) Error() string { return errors.Join(e.Problems...).Error() }
+
+// Unwrap returns the problems.
+func (e *StartError) Unwrap() []error { return e.Problems }

@@ -1,0 +1,216 @@
+package runner
+
+import (
+	"encoding/json"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// An Event is one thing that happened in a session. Events of one commit follow
+// each other without a gap; the first has the sequence number of its record.
+type Event struct {
+	At   specialist.Time
+	Data Data // never nil, never changed
+}
+
+// Data is what an event says. The kinds of events are the types in this file.
+type Data interface {
+	Kind() string
+	// append appends the data as one JSON object. key is that of the round in
+	// which the event happened.
+	append(dst []byte, key specialist.RoundKey) []byte
+}
+
+// Created opens a session's log.
+type Created struct {
+	Program *Program
+	Options Options
+}
+
+// RoundOpened begins a round, or a further attempt at one.
+type RoundOpened struct {
+	Round, Attempt int32
+	State          *machine.State
+	Notices        []string
+}
+
+// Asked records who is asked. Asks outside this process are recorded before they
+// are sent, others together with their answers.
+type Asked struct{ Asks []Ask }
+
+// An Ask is one asking of one specialist.
+type Ask struct {
+	SpecialistID string
+	Index        int32 // within the round, from 1
+	Role         machine.Role
+	Source       specialist.Source
+	Remote       *RemoteAsk // nil for asks inside this process
+}
+
+// A RemoteAsk is what more there is to say of an ask outside this process.
+type RemoteAsk struct {
+	Owner     string          // the process that waits for the answer
+	Deadline  specialist.Time // after which nobody waits
+	Estimate  exact.Money     // what it is thought to cost
+	Accepted  bool            // it was heard and will be answered later
+	TokenHash string          // SHA-256 of the callback token, in hex; "" if there is none
+	Repeat    int32           // how often it was taken over from a lost process
+}
+
+// Proposed records a proposal.
+type Proposed struct {
+	specialist.Proposal
+	Ask int32 // the ask it answers; 0 if it was submitted unasked
+}
+
+// AskFailed records that an ask ended without a proposal.
+type AskFailed struct {
+	SpecialistID string
+	Ask          int32
+	Role         machine.Role
+	Code         string
+	Message      string
+	Usage        specialist.Usage
+	Model        string
+}
+
+// Discarded records an answer that came too late to count, with its cost.
+type Discarded struct {
+	SpecialistID   string
+	Round, Attempt int32 // of the ask
+	Ask            int32
+	TransitionName string
+	Code           string
+	Usage          specialist.Usage
+	Model          string
+	Charged        exact.Money // what the session was already charged for it
+}
+
+// Judged records a verdict of the arbiter, with all that it depended on.
+type Judged struct {
+	Index     int32 // within the round, from 1
+	Ask       int32 // of an arbiter outside this process; 0 otherwise
+	ArbiterID string
+	Strategy  string
+	Decision  arbiter.Decision
+	Order     []int32            // arrivals of the proposals, in the round's order
+	Weights   []exact.Billionths // of their authors, at this time
+	Threshold *machine.Threshold // in force; nil if nobody set one
+	Margin    exact.Billionths   // by weight, whatever the strategy
+}
+
+// Gated records what the guards said of a step that was about to be executed.
+type Gated struct {
+	Transition *machine.Transition
+	Verdict    guard.Verdict
+	IsHuman    bool
+}
+
+// A DecisionKind says how a transition came to be executed.
+type DecisionKind uint8
+
+// The kinds of decisions.
+const (
+	ByConsensus DecisionKind = iota
+	Forced
+	Direct // executeTransition: teaches nothing
+)
+
+var decisionKinds = [...]string{"consensus", "forced", "executed"}
+
+// String returns the name used in JSON.
+func (k DecisionKind) String() string { return decisionKinds[k] }
+
+// Executed records a transition. The Executed events of a session form its
+// history.
+type Executed struct {
+	Transition   *machine.Transition
+	How          DecisionKind
+	IsHuman      bool
+	SpecialistID string // the winner, or the human
+	Arrival      int32  // of the winning proposal; 0 if there is none
+	Reasoning    string // the human's, or the winner's
+	MetaJSON     json.RawMessage
+	At           specialist.Time
+	Verdict      *Judged // that led to it; nil if none did
+	Round        int32
+	Attempt      int32
+
+	previous *Executed
+	visits   int32 // of the target state, this one included
+}
+
+// Learned records what a human's decision taught.
+type Learned struct {
+	Comparisons []trust.Comparison
+	Exemplar    *specialist.Exemplar
+}
+
+// AwaitsHuman records that a human must decide.
+type AwaitsHuman struct{ Code, Reason string }
+
+// Resumed records that a session that waited or had stopped goes on.
+type Resumed struct {
+	Actor, Note string
+	RetryFailed bool
+}
+
+// Ended records that a session completed, stopped or failed.
+type Ended struct {
+	Status       Status
+	Code, Reason string
+}
+
+// The names of the kinds.
+const (
+	KindCreated     = "session_created"
+	KindRoundOpened = "round_opened"
+	KindAsked       = "asked"
+	KindProposed    = "proposed"
+	KindAskFailed   = "ask_failed"
+	KindDiscarded   = "discarded"
+	KindJudged      = "judged"
+	KindGated       = "gated"
+	KindExecuted    = "executed"
+	KindLearned     = "learned"
+	KindNeedsHuman  = "needs_human"
+	KindResumed     = "resumed"
+	KindEnded       = "ended"
+)
+
+func (*Created) Kind() string     { return KindCreated }
+func (*RoundOpened) Kind() string { return KindRoundOpened }
+func (*Asked) Kind() string       { return KindAsked }
+func (*Proposed) Kind() string    { return KindProposed }
+func (*AskFailed) Kind() string   { return KindAskFailed }
+func (*Discarded) Kind() string   { return KindDiscarded }
+func (*Judged) Kind() string      { return KindJudged }
+func (*Gated) Kind() string       { return KindGated }
+func (*Executed) Kind() string    { return KindExecuted }
+func (*Learned) Kind() string     { return KindLearned }
+func (*AwaitsHuman) Kind() string { return KindNeedsHuman }
+func (*Resumed) Kind() string     { return KindResumed }
+func (*Ended) Kind() string       { return KindEnded }
+
+// Codes that events and results carry beside those of arbiters and guards.
+const (
+	CodeIllegal       = "illegal_answer" // the answer is not legal in the state
+	CodeTimeout       = "timeout"
+	CodeCancelled     = "cancelled" // the round was decided without it
+	CodeAskError      = "ask_error" // the specialist returned an error
+	CodePanic         = "panic"
+	CodeLate          = "late" // the round was over
+	CodeSuperseded    = "superseded"
+	CodeArbiterFailed = "arbiter_failed"
+	CodeNoArbiter     = "no_arbiter"
+	CodeStepLimit     = "step_limit"
+	CodeTimeLimit     = "time_limit"
+	CodeDeadEnd       = "dead_end"
+	CodeGoal          = "goal"
+	CodeFinal         = "final"
+)

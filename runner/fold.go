@@ -1,0 +1,267 @@
+package runner
+
+import (
+	"slices"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// apply brings a session and its round up to the event. It is the only function
+// that changes either, live and when a log is read back, so what is stored and
+// what is rebuilt cannot differ.
+func apply(s *Session, o *openRound, e *Event) {
+	s.Sequence++
+	s.UpdatedAt = e.At
+	switch d := e.Data.(type) {
+	case *Created:
+		s.Program, s.State, s.CreatedAt = d.Program, d.Program.Machine.Initial(), e.At
+		if d.Options.set() {
+			options := d.Options
+			s.options = &options
+		}
+	case *RoundOpened:
+		applyRound(s, o, d)
+	case *Asked:
+		for i := range d.Asks {
+			o.applyAsk(&d.Asks[i])
+		}
+	case *Proposed:
+		applyProposed(s, o, d)
+	case *AskFailed:
+		applyFailed(s, o, d)
+	case *Discarded:
+		applyDiscarded(s, o, d)
+	case *Judged:
+		o.verdict, o.judged = d, max(o.judged, d.Index)
+		if a := o.at(d.Ask); a != nil {
+			a.status = askAnswered
+		}
+	case *Gated:
+		if d.Verdict.Status == guard.Retry {
+			s.Rejects++
+		}
+	case *Executed:
+		applyExecuted(s, o, d)
+	case *AwaitsHuman:
+		s.Status, s.outcome = NeedsHuman, &Outcome{d.Code, d.Reason, e.At}
+	case *Resumed:
+		applyResumed(s, o, d)
+	case *Ended:
+		s.Status, s.outcome = d.Status, &Outcome{d.Code, d.Reason, e.At}
+		chargeOpen(s, o)
+	case *Learned: // trust is a fold of its own
+	}
+}
+
+func (o Options) set() bool {
+	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != ""
+}
+
+func applyRound(s *Session, o *openRound, d *RoundOpened) {
+	chargeOpen(s, o)
+	s.Round, s.Attempt, s.State = d.Round, d.Attempt, d.State
+	*o = openRound{notices: d.Notices}
+}
+
+// chargeOpen charges the asks that are still out when their round is over, at
+// their estimates: a late answer corrects that.
+func chargeOpen(s *Session, o *openRound) {
+	for i := range o.asks {
+		a := &o.asks[i]
+		if a.status != askOpen {
+			continue
+		}
+		a.status = askCancelled
+		if a.Remote != nil && a.Remote.Estimate != 0 {
+			u := specialist.Usage{Estimated: true}.WithCost(a.Remote.Estimate)
+			charge(s, o, u, "")
+		}
+	}
+}
+
+func charge(s *Session, o *openRound, u specialist.Usage, model string) {
+	if u == (specialist.Usage{}) && model == "" {
+		return // nothing was said of any cost
+	}
+	next := guard.State{}
+	if s.guard != nil {
+		next = *s.guard
+	}
+	next = next.Charge(u, model)
+	s.guard = &next
+	o.cost = o.cost.Add(u.CostUSD)
+}
+
+func (o *openRound) applyAsk(a *Ask) {
+	if known := o.at(a.Index); known != nil {
+		known.Remote = a.Remote // taken over, or accepted
+		return
+	}
+	o.asks = append(o.asks, askState{Ask: *a})
+}
+
+func applyProposed(s *Session, o *openRound, d *Proposed) {
+	p := &d.Proposal
+	o.arrivals = max(o.arrivals, p.Arrival)
+	o.verdict, o.blocked = nil, false
+	if i := slices.IndexFunc(o.proposals, func(q *specialist.Proposal) bool { return q.SpecialistID == p.SpecialistID }); i >= 0 {
+		o.proposals = slices.Delete(o.proposals, i, i+1)
+	}
+	o.proposals = append(o.proposals, p)
+	for i := range o.asks { // an answer from outside settles whatever was asked
+		switch a := &o.asks[i]; {
+		case a.status != askOpen:
+		case a.Role == machine.Arbiter: // it was asked about another set of proposals
+			a.status = askCancelled
+		case a.SpecialistID == p.SpecialistID:
+			a.status = askAnswered
+		}
+	}
+	model := ""
+	if p.Detail != nil {
+		model = p.Detail.Model
+	}
+	charge(s, o, p.Usage, model)
+	if s.Status == NeedsHuman {
+		s.Status, s.outcome = Running, nil
+	}
+}
+
+func applyFailed(s *Session, o *openRound, d *AskFailed) {
+	if a := o.at(d.Ask); a != nil {
+		a.status = askFailed
+		if d.Code == CodeCancelled {
+			a.status = askCancelled
+		}
+	}
+	if d.Role == machine.Arbiter {
+		o.blocked = true
+	}
+	charge(s, o, d.Usage, d.Model)
+}
+
+func applyDiscarded(s *Session, o *openRound, d *Discarded) {
+	if a := o.at(d.Ask); a != nil && d.Round == s.Round && d.Attempt == s.Attempt && a.status == askOpen {
+		a.status = askCancelled
+	}
+	if d.Usage == (specialist.Usage{}) {
+		return
+	}
+	next := guard.State{}
+	if s.guard != nil {
+		next = *s.guard
+	}
+	if d.Charged != 0 {
+		next = next.Correct(d.Charged, d.Usage.CostUSD)
+	} else {
+		next = next.Charge(d.Usage, d.Model)
+	}
+	s.guard = &next
+}
+
+func applyExecuted(s *Session, o *openRound, d *Executed) {
+	d.previous = s.last
+	d.visits = int32(s.visits(d.Transition.To)) + 1
+	if c := s.Program.counting(d.Transition.From); c != nil || s.guard != nil {
+		next := guard.State{}
+		if s.guard != nil {
+			next = *s.guard
+		}
+		next = next.Advance(c, stepOf(s, o, d))
+		s.guard = &next
+	}
+	s.last = d
+	s.Executed++
+	s.Rejects = 0
+	s.State = d.Transition.To
+	if s.Status == NeedsHuman {
+		s.Status, s.outcome = Running, nil
+	}
+	chargeOpen(s, o)
+	*o = openRound{} // the proposals leave the view, not the log
+}
+
+// stepOf returns an executed transition as the guards count it.
+func stepOf(s *Session, o *openRound, d *Executed) guard.Step {
+	step := guard.Step{Transition: d.Transition.Name, FromState: d.Transition.From.Name, State: d.Transition.Target, MetaJSON: d.MetaJSON, Human: d.How != ByConsensus}
+	if s.options != nil {
+		step.SessionMeta = s.options.Meta
+	}
+	for _, p := range o.proposals {
+		if p.Arrival == d.Arrival {
+			fillUsage(&step, p)
+		}
+	}
+	return step
+}
+
+func fillUsage(step *guard.Step, p *specialist.Proposal) {
+	step.TokensIn, step.TokensOut = p.Usage.NumInputTokens, p.Usage.NumOutputTokens
+	step.Cost, step.CostGiven = p.Usage.CostUSD, p.Usage.Has(specialist.CostGiven)
+	if p.Detail != nil {
+		step.Model, step.ToolCalls = p.Detail.Model, p.Detail.ToolCalls
+	}
+}
+
+func applyResumed(s *Session, o *openRound, d *Resumed) {
+	s.Status, s.outcome, s.Rejects = Running, nil, 0
+	o.blocked = false
+	keep := o.asks[:0]
+	for _, a := range o.asks {
+		failedArbiter := a.Role == machine.Arbiter && a.status == askFailed
+		failedProposer := a.Role == machine.Proposer && a.status == askFailed && d.RetryFailed
+		if failedArbiter || failedProposer {
+			a.status = askCancelled // asked again under a new id
+		}
+		keep = append(keep, a)
+	}
+	o.asks = keep
+}
+
+// freeze returns an immutable copy of a session and its round.
+func freeze(s *Session, o *openRound) *Session {
+	f := *s
+	f.open = nil
+	if !o.empty() || o.blocked {
+		open := *o
+		open.proposals = slices.Clone(o.proposals)
+		open.asks = slices.Clone(o.asks)
+		f.open = &open
+	}
+	return &f
+}
+
+// thaw returns copies of a session and its round that apply may change.
+func thaw(s *Session) (Session, openRound) {
+	var o openRound
+	if s.open != nil {
+		o = *s.open
+		o.proposals = slices.Clone(o.proposals)
+		o.asks = slices.Clone(o.asks)
+	}
+	return *s, o
+}
+
+// margin returns by how much the leading transition is ahead by weight, in
+// billionths of all weight: what a decision record shows for every strategy.
+func margin(r *arbiter.Round) exact.Billionths {
+	var room [8]arbiter.Score
+	scores := r.Tally(room[:0])
+	leader, second := arbiter.Leaders(scores, func(s arbiter.Score) exact.Billionths { return s.Sum })
+	if leader < 0 {
+		return 0
+	}
+	var total exact.Billionths
+	for i := range r.Votes {
+		total = exact.Billionths(exact.AddSat(int64(total), int64(r.Votes[i].Weight)))
+	}
+	lead := scores[leader].Sum
+	if second >= 0 {
+		lead -= scores[second].Sum
+	}
+	return exact.Share(lead, total)
+}

@@ -1,0 +1,314 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A heard is what came of one ask, or was handed in from outside, before it is
+// durable. It survives lost races: it is heard again in the next tx.
+type heard struct {
+	key      specialist.RoundKey // the round it is for
+	id       string              // of the specialist
+	human    bool
+	source   specialist.Source
+	ask      int32 // 0 for local asks and submissions
+	local    bool  // its ask is recorded together with it
+	estimate exact.Money
+
+	answer   specialist.Answer
+	code     string // "" unless it failed
+	message  string
+	accepted bool // nothing yet: the answer comes later
+	until    specialist.Time
+}
+
+// Limits of what an answer may carry.
+const (
+	maxReasoning = 64 << 10
+	maxMetaJSON  = 64 << 10
+	maxMessage   = 2 << 10
+)
+
+// hear checks one answer against the session as it is now and records what
+// becomes of it: a proposal, a failure, or a late answer that counts for
+// nothing.
+func (t *tx) hear(h *heard) {
+	if h.key != t.now.Key() || t.now.Status > NeedsHuman {
+		t.discard(h, CodeLate)
+		return
+	}
+	if h.ask != 0 {
+		a := t.round.at(h.ask)
+		if a == nil || a.status != askOpen {
+			t.discard(h, CodeSuperseded)
+			return
+		}
+		if h.accepted {
+			t.accept(a, h.until)
+			return
+		}
+	}
+	ask := h.ask
+	if h.local {
+		ask = t.recordLocal(h)
+	}
+	if h.estimate > 0 && (h.code == CodeCancelled || h.code == CodeTimeout) {
+		h.answer.Usage = specialist.Usage{Estimated: true}.WithCost(h.estimate) // nobody will ever say what it cost
+	}
+	h.answer.Usage = t.now.Program.Guards(t.now.State).Price(h.answer.Usage, h.answer.Model)
+	var p *Proposed
+	if h.code == "" {
+		var err error
+		if p, err = t.proposal(h, ask); err != nil {
+			h.code, h.message = CodeIllegal, err.Error()
+		}
+	}
+	if h.code != "" {
+		t.emit(&AskFailed{SpecialistID: h.id, Ask: ask, Role: machine.Proposer, Code: h.code, Message: clip(h.message, maxMessage), Usage: cleanUsage(h.answer.Usage), Model: h.answer.Model})
+		return
+	}
+	t.emit(p)
+}
+
+// recordLocal records the ask of a local function; those of one commit share an
+// event.
+func (t *tx) recordLocal(h *heard) int32 {
+	a := Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source}
+	if t.asked == nil {
+		t.asked = &Asked{Asks: []Ask{a}}
+		t.emit(t.asked)
+		return a.Index
+	}
+	t.asked.Asks = append(t.asked.Asks, a)
+	t.round.applyAsk(&a)
+	return a.Index
+}
+
+func (t *tx) nextAsk() int32 {
+	if n := len(t.round.asks); n > 0 {
+		return t.round.asks[n-1].Index + 1
+	}
+	return 1
+}
+
+// accept notes that an ask will be answered later.
+func (t *tx) accept(a *askState, until specialist.Time) {
+	later := *a.Remote
+	later.Accepted, later.Deadline, later.Owner = true, until, ""
+	again := a.Ask
+	again.Remote = &later
+	t.emit(&Asked{Asks: []Ask{again}})
+}
+
+// discard records an answer that came too late, with its cost.
+func (t *tx) discard(h *heard, code string) {
+	if h.accepted {
+		return
+	}
+	d := &Discarded{
+		SpecialistID: h.id, Round: h.key.Round, Attempt: h.key.Attempt, Ask: h.ask, Code: code,
+		TransitionName: clip(h.answer.TransitionName, 128), Usage: cleanUsage(h.answer.Usage), Model: h.answer.Model,
+	}
+	if code == CodeLate && h.ask != 0 && d.Usage.Has(specialist.CostGiven) {
+		d.Charged = h.estimate // its round charged that when it closed
+	}
+	t.emit(d)
+}
+
+// proposal returns the proposal an answer makes, or says why it is not legal.
+func (t *tx) proposal(h *heard, ask int32) (*Proposed, error) {
+	legal, err := Legal(t.now.State, &h.answer)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proposed{Ask: ask, Proposal: specialist.Proposal{
+		SpecialistID: h.id, Transition: legal, Reasoning: h.answer.Reasoning, MetaJSON: h.answer.MetaJSON,
+		Usage: h.answer.Usage, CreatedAt: t.at, Arrival: t.round.arrivals + 1, IsHuman: h.human, Mode: h.source,
+	}}
+	if old := t.round.proposal(h.id); old != nil {
+		p.Replaces = old.Arrival
+	}
+	if h.ask != 0 || h.answer.Model != "" || len(h.answer.ToolCalls) > 0 {
+		p.Detail = &specialist.Detail{Model: h.answer.Model, ToolCalls: h.answer.ToolCalls}
+		if h.ask != 0 {
+			p.Detail.AskID = h.key.AskID(h.ask)
+		}
+	}
+	return p, nil
+}
+
+// Legal checks an answer against the state and returns the transition it
+// proposes. It brings the answer's metaJson into its stored form. Nothing
+// reaches a round without having passed here.
+func Legal(s *machine.State, a *specialist.Answer) (*machine.Transition, error) {
+	t := s.Transition(a.TransitionName)
+	if t == nil {
+		return nil, refuse(ErrIllegal, CodeIllegal, "Invalid transition %q from state %q", clip(a.TransitionName, 128), s.Name)
+	}
+	if a.ToState != "" && a.ToState != t.Target {
+		return nil, refuse(ErrIllegal, CodeIllegal, "State mismatch: transition %q should go to %q, not %q", t.Name, t.Target, clip(a.ToState, 128))
+	}
+	if len(a.Reasoning) > maxReasoning {
+		return nil, refuse(ErrIllegal, CodeIllegal, "reasoning is larger than %d bytes", maxReasoning)
+	}
+	if u := a.Usage; u != (specialist.Usage{}) && (u.CostUSD < 0 || u.LatencyMsec < 0 || u.NumInputTokens < 0 || u.NumOutputTokens < 0) {
+		return nil, refuse(ErrIllegal, CodeIllegal, "cost, latency and tokens must not be negative")
+	}
+	if len(a.MetaJSON) > 0 {
+		if err := legalMeta(t, a); err != nil {
+			return nil, err
+		}
+	} else {
+		a.MetaJSON = nil
+	}
+	return t, legalCalls(a.ToolCalls)
+}
+
+func legalMeta(t *machine.Transition, a *specialist.Answer) error {
+	if len(a.MetaJSON) > maxMetaJSON {
+		return refuse(ErrIllegal, CodeIllegal, "metaJson is larger than %d bytes", maxMetaJSON)
+	}
+	tidy, err := exact.Tidy(a.MetaJSON)
+	if err != nil {
+		return refuse(ErrIllegal, CodeIllegal, "metaJson is not one JSON value: %v", err)
+	}
+	a.MetaJSON = tidy
+	if string(tidy) == "null" {
+		a.MetaJSON = nil
+		return nil
+	}
+	if t.Parameters != nil {
+		if err := t.Parameters.Validate(tidy); err != nil {
+			return refuse(ErrIllegal, CodeIllegal, "metaJson does not satisfy the parameters of transition %q: %v", t.Name, err)
+		}
+	}
+	return nil
+}
+
+func legalCalls(calls []specialist.ToolCall) error {
+	for i := range calls {
+		if calls[i].Args == nil {
+			continue
+		}
+		tidy, err := exact.Tidy(calls[i].Args)
+		if err != nil || len(tidy) > maxMetaJSON {
+			return refuse(ErrIllegal, CodeIllegal, "arguments of tool call %q are not one JSON value of at most %d bytes", clip(calls[i].Name, 128), maxMetaJSON)
+		}
+		calls[i].Args = tidy
+	}
+	return nil
+}
+
+// cleanUsage returns u without what cannot be: a broken answer still costs what
+// it says it cost, but it cannot give money back.
+func cleanUsage(u specialist.Usage) specialist.Usage {
+	u.CostUSD, u.LatencyMsec = max(u.CostUSD, 0), max(u.LatencyMsec, 0)
+	u.NumInputTokens, u.NumOutputTokens = max(u.NumInputTokens, 0), max(u.NumOutputTokens, 0)
+	return u
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// call asks one proposer and never panics. The answer may still be illegal.
+func call(ctx context.Context, m *member, q specialist.Question) (h heard) {
+	h = heard{key: q.Key, id: m.SpecialistID, source: m.source, local: m.local(), estimate: m.estimate}
+	q.Self = m.SpecialistID
+	defer func() {
+		if p := recover(); p != nil {
+			h.code, h.message = CodePanic, fmt.Sprintf("panic: %v", p)
+		}
+	}()
+	answer, err := m.proposer.Propose(ctx, q)
+	h.answer = answer
+	if err != nil {
+		h.fail(ctx, err)
+	}
+	return h
+}
+
+// fail says what an error of a specialist means.
+func (h *heard) fail(ctx context.Context, err error) {
+	h.message = err.Error()
+	switch {
+	case errors.Is(err, specialist.ErrAccepted):
+		h.accepted, h.message = true, ""
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errCancelled):
+		h.code, h.message = CodeCancelled, "the round was decided without it"
+	case errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded):
+		h.code, h.message = CodeTimeout, "no answer in time"
+	default:
+		h.code = CodeAskError
+	}
+}
+
+// errCancelled is why open asks are cancelled when a round is decided.
+var errCancelled = errors.New("the round is decided")
+
+// A lazyDeadline is a context with a timeout whose timer exists only if somebody
+// looks at it: most functions never do. release must be called.
+type lazyDeadline struct {
+	context.Context // of the step
+	timeout         time.Duration
+
+	mu     sync.Mutex
+	inner  context.Context
+	cancel context.CancelFunc
+	over   bool
+}
+
+func (l *lazyDeadline) arm() context.Context {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inner == nil {
+		l.inner, l.cancel = context.WithTimeout(l.Context, l.timeout)
+		if l.over {
+			l.cancel()
+		}
+	}
+	return l.inner
+}
+
+// Deadline implements [context.Context].
+func (l *lazyDeadline) Deadline() (time.Time, bool) { return l.arm().Deadline() }
+
+// Done implements [context.Context].
+func (l *lazyDeadline) Done() <-chan struct{} { return l.arm().Done() }
+
+// Err implements [context.Context].
+func (l *lazyDeadline) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.inner != nil:
+		return l.inner.Err()
+	case l.over:
+		return context.Canceled
+	}
+	return l.Context.Err()
+}
+
+func (l *lazyDeadline) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	if l.cancel != nil {
+		l.cancel()
+	}
+}

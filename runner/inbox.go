@@ -1,0 +1,84 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/dialai/dialai/specialist"
+)
+
+// An InboxItem is a question that waits for a human.
+type InboxItem struct {
+	SessionID   string            `json:"sessionId"`
+	MachineName string            `json:"machineName"`
+	RoundID     string            `json:"roundId"`
+	State       string            `json:"state"`
+	Prompt      string            `json:"prompt"`
+	Transitions []InboxTransition `json:"transitions"`
+	Proposals   []json.RawMessage `json:"proposals"`
+	Code        string            `json:"code"`
+	Reason      string            `json:"reason"`
+	Since       specialist.Time   `json:"since"`
+	Humans      []string          `json:"humans"` // who may decide; empty if none is declared
+}
+
+// An InboxTransition is one of the choices.
+type InboxTransition struct {
+	Name        string          `json:"name"`
+	Target      string          `json:"target"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+// Inbox lists the sessions that wait for a human, in the order in which they
+// were created.
+func (r *Runner) Inbox(ctx context.Context) ([]InboxItem, error) {
+	waiting, err := r.store.List(ctx, ListQuery{Waiting: true})
+	if err != nil {
+		return nil, err
+	}
+	items := make([]InboxItem, 0, len(waiting))
+	for _, w := range waiting {
+		id, err := ParseID(w.SessionID)
+		if err != nil {
+			return nil, err
+		}
+		s, err := r.load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if s.Status != NeedsHuman { // somebody was faster
+			continue
+		}
+		item, err := r.Question(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+// Question returns what a human is asked about the session's present round.
+func (r *Runner) Question(ctx context.Context, s *Session) (InboxItem, error) {
+	humans, _, err := r.Humans(ctx, s)
+	if err != nil {
+		return InboxItem{}, err
+	}
+	o := s.Outcome()
+	item := InboxItem{
+		SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: s.Key().ID(), State: s.State.Name, Prompt: s.State.Prompt,
+		Code: o.Code, Reason: o.Reason, Since: o.Since, Humans: humans, Proposals: []json.RawMessage{}, Transitions: []InboxTransition{},
+	}
+	for _, t := range s.State.Transitions {
+		choice := InboxTransition{Name: t.Name, Target: t.Target, Description: t.Description}
+		if t.Parameters != nil {
+			choice.Parameters = json.RawMessage(t.Parameters.String())
+		}
+		item.Transitions = append(item.Transitions, choice)
+	}
+	for _, p := range s.Proposals() {
+		item.Proposals = append(item.Proposals, specialist.AppendProposal(nil, s.Key(), p, true))
+	}
+	return item, nil
+}

@@ -1,0 +1,343 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/strategies"
+	"github.com/dialai/dialai/trust"
+)
+
+// A plan is a program with everybody who takes part made ready: names resolved,
+// expressions compiled, webhooks checked. Sessions of the same definition share
+// it. It is made again when somebody is registered, disabled or enabled.
+type plan struct {
+	program *Program
+	roster  *Roster
+	states  []statePlan
+}
+
+// A statePlan says who takes part in one state.
+type statePlan struct {
+	state   *machine.State
+	scope   string   // of alignment: "" or the state's name
+	members []member // proposers, in roster order, disabled ones included
+	humans  []member // machine-level humans that are not among members
+	arbiter *member  // nil if there is none
+	gates   []gate   // by index of the transition
+
+	standing atomic.Pointer[standing]
+}
+
+// A standing is the alignment of a state's members as of one Book.
+type standing struct {
+	book    *trust.Book
+	weights []exact.Billionths // by index of the member
+}
+
+// A member is one specialist made ready.
+type member struct {
+	*machine.Specialist
+	rank     int32 // place in the round's order among members
+	off      bool
+	source   specialist.Source
+	timeout  time.Duration
+	estimate exact.Money
+	proposer specialist.Proposer // nil for humans
+	arbiter  arbiter.Arbiter     // of arbiters only
+	strategy string              // what a decision record calls it
+}
+
+// local reports whether the member is asked inside this process.
+func (m *member) local() bool { return m.Specialist.Local() }
+
+// weights returns the alignment of the members under a Book.
+func (p *statePlan) weights(b *trust.Book) []exact.Billionths {
+	if s := p.standing.Load(); s != nil && s.book == b {
+		return s.weights
+	}
+	s := &standing{book: b, weights: make([]exact.Billionths, len(p.members))}
+	for i := range p.members {
+		if m := &p.members[i]; m.IsHuman {
+			s.weights[i] = exact.One
+		} else {
+			s.weights[i] = b.Score(m.SpecialistID, p.scope)
+		}
+	}
+	p.standing.Store(s)
+	return s.weights
+}
+
+// find returns the member or machine-level human of that id, or nil.
+func (p *statePlan) find(id string) *member {
+	for _, list := range [][]member{p.members, p.humans} {
+		for i := range list {
+			if list[i].SpecialistID == id {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// plan returns the plan of a program under the present roster.
+func (r *Runner) plan(ctx context.Context, p *Program) (*plan, error) {
+	roster, err := r.store.Roster(ctx, p.Machine.Name())
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	known := r.plans[p]
+	r.mu.Unlock()
+	if known != nil && known.roster == roster {
+		return known, nil
+	}
+	b := planner{r: r, m: p.Machine, roster: roster, made: map[*machine.Specialist]*member{}}
+	made, err := b.plan(p)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.plans[p] = made
+	r.mu.Unlock()
+	return made, nil
+}
+
+// A planner makes one plan and collects everything that stands in its way.
+type planner struct {
+	r        *Runner
+	m        *machine.Machine
+	roster   *Roster
+	made     map[*machine.Specialist]*member
+	problems []error
+}
+
+func (b *planner) plan(program *Program) (*plan, error) {
+	p := &plan{program: program, roster: b.roster, states: make([]statePlan, len(b.m.States()))}
+	level := b.machineLevel()
+	for i := range b.m.States() {
+		b.state(&p.states[i], &b.m.States()[i], level)
+	}
+	if len(b.problems) > 0 {
+		return nil, &StartError{b.problems}
+	}
+	return p, nil
+}
+
+// machineLevel returns the specialists of the machine: the declared ones, then
+// the registered ones whose ids are not taken.
+func (b *planner) machineLevel() []*machine.Specialist {
+	var level []*machine.Specialist
+	declared := map[string]*machine.Specialist{}
+	for i := range b.m.Specialists() {
+		s := &b.m.Specialists()[i]
+		level = append(level, s)
+		declared[s.SpecialistID] = s
+	}
+	for i := range b.m.States() {
+		for j := range b.m.States()[i].Roster {
+			if s := &b.m.States()[i].Roster[j]; declared[s.SpecialistID] == nil && !s.Reference() {
+				declared[s.SpecialistID] = s
+			}
+		}
+	}
+	for i := range b.roster.Specialists {
+		s := &b.roster.Specialists[i].Specialist
+		switch d := declared[s.SpecialistID]; {
+		case d == nil:
+			level = append(level, s)
+		case d.Role != s.Role:
+			b.fail(fmt.Errorf("specialist %q is declared as %s but registered as %s", s.SpecialistID, d.Role, s.Role))
+		}
+	}
+	return level
+}
+
+func (b *planner) fail(err error) {
+	for _, p := range b.problems {
+		if p.Error() == err.Error() {
+			return
+		}
+	}
+	b.problems = append(b.problems, err)
+}
+
+func (b *planner) state(p *statePlan, s *machine.State, level []*machine.Specialist) {
+	p.state = s
+	p.gates = make([]gate, len(s.Transitions))
+	for i, t := range s.Transitions {
+		p.gates[i].init(t)
+	}
+	if s.Roster == nil {
+		for _, sp := range level {
+			b.join(p, sp, false)
+		}
+	} else {
+		p.scope = s.Name
+		for i := range s.Roster {
+			sp := &s.Roster[i]
+			named := sp
+			if sp.Reference() {
+				if named = find(level, sp.SpecialistID); named == nil {
+					b.fail(fmt.Errorf("state %q names specialist %q, which is neither declared nor registered for machine %q", s.Name, sp.SpecialistID, b.m.Name()))
+					continue
+				}
+			}
+			b.join(p, named, sp.Off())
+		}
+		for _, sp := range level {
+			if sp.IsHuman && p.find(sp.SpecialistID) == nil {
+				p.humans = append(p.humans, b.member(p.state, sp))
+			}
+		}
+		for _, sp := range level {
+			if sp.Role == machine.Arbiter && p.arbiter == nil {
+				b.join(p, sp, false)
+			}
+		}
+	}
+	for i := range p.members {
+		p.members[i].rank = int32(i)
+	}
+	for i := range p.humans {
+		p.humans[i].rank = int32(len(p.members) + i)
+	}
+}
+
+func find(list []*machine.Specialist, id string) *machine.Specialist {
+	i := slices.IndexFunc(list, func(s *machine.Specialist) bool { return s.SpecialistID == id })
+	if i < 0 {
+		return nil
+	}
+	return list[i]
+}
+
+// join adds a specialist to a state: to its members, or as its arbiter if it is
+// the first one that is not switched off.
+func (b *planner) join(p *statePlan, s *machine.Specialist, offHere bool) {
+	m := b.member(p.state, s)
+	m.off = m.off || offHere
+	if s.Role == machine.Proposer {
+		p.members = append(p.members, m)
+	} else if p.arbiter == nil && !m.off {
+		p.arbiter = &m
+	}
+}
+
+// member makes a specialist ready; each only once, whatever the states.
+func (b *planner) member(st *machine.State, s *machine.Specialist) member {
+	known := b.made[s]
+	if known == nil {
+		known = &member{Specialist: s}
+		if err := b.resolve(known); err != nil {
+			b.fail(err)
+		}
+		known.off = s.Off() || b.roster.Off[s.SpecialistID]
+		if s.EstimatedCostUSD != nil {
+			known.estimate = *s.EstimatedCostUSD
+		}
+		b.made[s] = known
+	}
+	m := *known
+	m.timeout = st.TimeoutOf(s)
+	return m
+}
+
+// resolve finds the code behind a specialist.
+func (b *planner) resolve(m *member) error {
+	if m.IsHuman {
+		return nil // never invoked
+	}
+	m.strategy = m.StrategyFnName
+	switch {
+	case m.StrategyFnName != "":
+		m.source = specialist.Builtin
+		return b.builtin(m)
+	case strings.HasPrefix(m.StrategyFn, "="):
+		m.source, m.strategy = specialist.Expression, "expression"
+		return b.expression(m)
+	case m.StrategyFn != "":
+		m.source, m.strategy = specialist.Function, m.StrategyFn
+		return b.function(m)
+	case m.ModelID != "":
+		return fmt.Errorf("specialist %q uses model %q, and this version cannot ask models yet; give it a strategyFn, strategyFnName or strategyWebhookUrl, or disable it", m.SpecialistID, m.ModelID)
+	case m.StrategyWebhookURL != "":
+		m.source, m.strategy = specialist.Webhook, "webhook"
+		return b.remote(m)
+	}
+	return fmt.Errorf("specialist %q: %w", m.SpecialistID, machine.ErrNoMode)
+}
+
+func (b *planner) builtin(m *member) error {
+	var ok bool
+	if m.Role == machine.Arbiter {
+		m.arbiter, ok = strategies.BuiltinArbiter(m.StrategyFnName)
+	} else {
+		m.proposer, ok = strategies.BuiltinProposer(m.StrategyFnName)
+	}
+	if !ok {
+		return refuse(ErrUnknownStrategy, "unknown_strategy", "%s", machine.UnknownStrategy(m.Specialist))
+	}
+	return nil
+}
+
+func (b *planner) expression(m *member) (err error) {
+	if m.Role == machine.Arbiter {
+		m.arbiter, err = strategies.NewArbiterExpression(m.StrategyFn)
+	} else {
+		m.proposer, err = strategies.NewProposerExpression(m.StrategyFn)
+	}
+	if err != nil {
+		return fmt.Errorf("specialist %q: %w", m.SpecialistID, err)
+	}
+	return nil
+}
+
+func (b *planner) function(m *member) error {
+	var ok bool
+	if m.Role == machine.Arbiter {
+		m.arbiter, ok = b.r.config.Registry.Arbiter(m.StrategyFn)
+	} else {
+		m.proposer, ok = b.r.config.Registry.Proposer(m.StrategyFn)
+	}
+	if !ok {
+		return refuse(ErrUnknownStrategy, "missing_function", "strategyFn %q of specialist %q is not in the Registry", m.StrategyFn, m.SpecialistID)
+	}
+	return nil
+}
+
+func (b *planner) remote(m *member) (err error) {
+	if b.r.config.Remote == nil {
+		return fmt.Errorf("specialist %q is a webhook, and this program has no way to call one", m.SpecialistID)
+	}
+	if m.Role == machine.Arbiter {
+		m.arbiter, err = b.r.config.Remote.Arbiter(b.m, m.Specialist)
+	} else {
+		m.proposer, err = b.r.config.Remote.Proposer(b.m, m.Specialist)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("specialist %q: %w", m.SpecialistID, err)
+	}
+	return err
+}
+
+// defaultProposer and defaultArbiter stand in where a machine that is simply
+// run has nobody.
+func defaultProposer(id specialist.SessionID) member {
+	return member{Specialist: &machine.Specialist{Role: machine.Proposer, SpecialistID: "__default_proposer_" + id.String(), StrategyFnName: "firstAvailable"},
+		source: specialist.Builtin, timeout: machine.DefaultTimeout, proposer: strategies.FirstAvailable}
+}
+
+func defaultArbiter(id specialist.SessionID) *member {
+	return &member{Specialist: &machine.Specialist{Role: machine.Arbiter, SpecialistID: "__default_arbiter_" + id.String(), StrategyFnName: "firstProposal"},
+		source: specialist.Builtin, arbiter: strategies.FirstProposal{}, strategy: "firstProposal"}
+}

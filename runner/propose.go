@@ -1,0 +1,288 @@
+package runner
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A Submission is a proposal handed in from outside: DIAL's submitProposal.
+type Submission struct {
+	SessionID      specialist.SessionID
+	SpecialistID   string
+	RoundID        string // the round it is for; "" for whichever is current
+	TransitionName string // "" has the specialist asked
+	ToState        string
+	Reasoning      string
+	MetaJSON       json.RawMessage
+	Usage          specialist.Usage
+	Model          string
+	ToolCalls      []specialist.ToolCall
+}
+
+const staleRound = "Round ID mismatch - decision cycle already completed"
+
+// Propose adds a proposal to the current round. A specialist has one proposal in
+// a round: a later one replaces it, and the log keeps both. Without a
+// TransitionName the specialist is asked now, and what it answers is proposed;
+// members that are given win over its answer's.
+//
+// Refusals are errors that wrap ErrNotFound, ErrNotRunning, ErrForbidden,
+// ErrStaleRound or ErrIllegal; they leave the session as it was.
+func (r *Runner) Propose(ctx context.Context, in Submission) (*specialist.Proposal, *Session, error) {
+	for range maxRaces {
+		s, err := r.load(ctx, in.SessionID)
+		if err != nil {
+			return nil, nil, err
+		}
+		p, after, err := r.proposeTo(ctx, s, in)
+		if !errors.Is(err, ErrStale) {
+			return p, after, err
+		}
+	}
+	return nil, nil, fmt.Errorf("session %s: %w", in.SessionID, ErrStale)
+}
+
+func (r *Runner) proposeTo(ctx context.Context, s *Session, in Submission) (*specialist.Proposal, *Session, error) {
+	if !s.Status.Live() {
+		return nil, s, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
+	}
+	t, err := r.begin(ctx, s)
+	if err != nil {
+		return nil, s, err
+	}
+	m, err := t.participant(in.SpecialistID)
+	if err != nil {
+		return nil, s, err
+	}
+	if in.RoundID != "" && in.RoundID != s.Key().ID() {
+		return nil, s, t.refuseStale(ctx, m, in)
+	}
+	if in.TransitionName == "" {
+		return r.proposeAsked(ctx, s, m, in)
+	}
+	h := heard{key: s.Key(), id: m.SpecialistID, human: m.IsHuman, answer: in.answer()}
+	if _, err := Legal(s.State, &h.answer); err != nil {
+		return nil, s, err
+	}
+	t.hear(&h)
+	after, err := t.commit(ctx)
+	if err != nil {
+		return nil, s, err
+	}
+	return after.open.proposal(m.SpecialistID), after, nil
+}
+
+func (in *Submission) answer() specialist.Answer {
+	return specialist.Answer{
+		TransitionName: in.TransitionName, ToState: in.ToState, Reasoning: in.Reasoning, MetaJSON: in.MetaJSON,
+		Usage: in.Usage, Model: in.Model, ToolCalls: in.ToolCalls,
+	}
+}
+
+// participant returns the proposer of that id if it may be heard in the present
+// state.
+func (t *tx) participant(id string) (*member, error) {
+	members := t.members()
+	for i := range members {
+		if members[i].SpecialistID == id {
+			return enabled(&members[i])
+		}
+	}
+	if m := t.here.find(id); m != nil {
+		return enabled(m)
+	}
+	switch t.plan.role(id) {
+	case "":
+		return nil, &NotFoundError{"Specialist", id}
+	case machine.Arbiter:
+		return nil, refuse(ErrForbidden, "not_a_proposer", "Specialist %s is not a proposer", id)
+	}
+	return nil, refuse(ErrForbidden, "not_a_member", "Specialist %s does not take part in state %q", id, t.now.State.Name)
+}
+
+func enabled(m *member) (*member, error) {
+	if m.off {
+		return nil, refuse(ErrForbidden, "disabled", "Specialist %s is disabled", m.SpecialistID)
+	}
+	return m, nil
+}
+
+// role returns the role of a specialist that takes part in some state, or "".
+func (p *plan) role(id string) machine.Role {
+	for i := range p.states {
+		if p.states[i].find(id) != nil {
+			return machine.Proposer
+		}
+	}
+	lists := [][]machine.Specialist{p.program.Machine.Specialists()}
+	for i := range p.program.Machine.States() {
+		lists = append(lists, p.program.Machine.States()[i].Roster)
+	}
+	for _, list := range lists {
+		for i := range list {
+			if list[i].SpecialistID == id {
+				return list[i].Role
+			}
+		}
+	}
+	if s := p.roster.registered(id); s != nil {
+		return s.Role
+	}
+	return ""
+}
+
+// refuseStale logs a proposal for a round that is over, with its cost, and
+// returns the refusal.
+func (t *tx) refuseStale(ctx context.Context, m *member, in Submission) error {
+	a := in.answer()
+	t.emit(&Discarded{
+		SpecialistID: m.SpecialistID, Round: t.now.Round, Attempt: t.now.Attempt, Code: CodeLate,
+		TransitionName: clip(a.TransitionName, 128), Usage: cleanUsage(a.Usage), Model: a.Model,
+	})
+	if _, err := t.commit(ctx); err != nil {
+		return err
+	}
+	return refuse(ErrStaleRound, "stale_round", staleRound)
+}
+
+// proposeAsked asks one specialist and proposes what it answers.
+func (r *Runner) proposeAsked(ctx context.Context, s *Session, m *member, in Submission) (*specialist.Proposal, *Session, error) {
+	if m.IsHuman {
+		return nil, s, refuse(ErrIllegal, "transition_required", "Human specialist %s must name a transition", m.SpecialistID)
+	}
+	own := *m
+	own.proposer = given{m.proposer, in}
+	w := &work{r: r, s: s, key: s.Key()}
+	if err := w.open(ctx); err != nil {
+		return nil, s, err
+	}
+	if a := w.t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askOpen {
+		if out, err := w.out(ctx, a); out || err != nil {
+			if err == nil {
+				err = refuse(ErrIllegal, "already_asked", "Specialist %s is being asked already", m.SpecialistID)
+			}
+			return nil, s, err
+		}
+	}
+	var err error
+	if w.by, err = w.t.arbiter(); err != nil {
+		return nil, s, err
+	}
+	if err := w.gather(ctx, []*member{&own}); err != nil {
+		return nil, w.s, err
+	}
+	failure := w.t.failureOf(m.SpecialistID)
+	if err := w.commit(ctx); err != nil {
+		return nil, w.s, err
+	}
+	if failure != nil {
+		return nil, w.s, refuse(ErrIllegal, failure.Code, "%s", failure.Message)
+	}
+	if w.s.open == nil || w.s.open.proposal(m.SpecialistID) == nil {
+		return nil, w.s, refuse(ErrStaleRound, "stale_round", staleRound)
+	}
+	return w.s.open.proposal(m.SpecialistID), w.s, nil
+}
+
+// failureOf returns why a specialist's ask failed in this commit, or nil.
+func (t *tx) failureOf(id string) *AskFailed {
+	for _, e := range t.events {
+		if f, ok := e.Data.(*AskFailed); ok && f.SpecialistID == id {
+			return f
+		}
+	}
+	return nil
+}
+
+// given asks a proposer and lays what was given over its answer.
+type given struct {
+	specialist.Proposer
+	in Submission
+}
+
+// Propose implements [specialist.Proposer].
+func (g given) Propose(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
+	a, err := g.Proposer.Propose(ctx, q)
+	if g.in.Reasoning != "" {
+		a.Reasoning = g.in.Reasoning
+	}
+	if g.in.MetaJSON != nil {
+		a.MetaJSON = g.in.MetaJSON
+	}
+	if g.in.Usage.Given != 0 {
+		a.Usage = g.in.Usage
+	}
+	return a, err
+}
+
+// Callback takes the late answer of a specialist that was asked outside this
+// process and said it would answer later. id is what followed "/v1/callbacks/"
+// in the address it was given, token the secret that went with it. A token is
+// good for one answer in its round. The error wraps ErrForbidden unless both fit
+// an open ask.
+func (r *Runner) Callback(ctx context.Context, id, token string, a specialist.Answer) (*specialist.Proposal, *Session, error) {
+	refused := refuse(ErrForbidden, "bad_callback", "this callback is not valid, was used already, or its round is over")
+	session, askID, found := strings.Cut(id, ".")
+	sid, err := ParseID(session)
+	if !found || err != nil {
+		return nil, nil, refused
+	}
+	for range maxRaces {
+		s, err := r.load(ctx, sid)
+		if errors.Is(err, ErrNotFound) {
+			return nil, nil, refused
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		ask := s.openAsk(askID)
+		if ask == nil || !s.Status.Live() || ask.Remote.TokenHash == "" ||
+			subtle.ConstantTimeCompare([]byte(ask.Remote.TokenHash), []byte(hashToken(token))) != 1 {
+			return nil, s, refused
+		}
+		p, after, err := r.answered(ctx, s, ask, a)
+		if !errors.Is(err, ErrStale) {
+			return p, after, err
+		}
+	}
+	return nil, nil, ErrStale
+}
+
+// openAsk returns the open ask with that id, or nil.
+func (s *Session) openAsk(askID string) *Ask {
+	if s.open == nil {
+		return nil
+	}
+	for i := range s.open.asks {
+		if a := &s.open.asks[i]; a.status == askOpen && a.Remote != nil && s.Key().AskID(a.Index) == askID {
+			return &a.Ask
+		}
+	}
+	return nil
+}
+
+// answered records the answer to an open ask: as a proposal, or, if it is not
+// legal, as its failure, which is returned.
+func (r *Runner) answered(ctx context.Context, s *Session, ask *Ask, a specialist.Answer) (*specialist.Proposal, *Session, error) {
+	t, err := r.begin(ctx, s)
+	if err != nil {
+		return nil, s, err
+	}
+	t.hear(&heard{key: s.Key(), id: ask.SpecialistID, source: ask.Source, ask: ask.Index, estimate: ask.Remote.Estimate, answer: a})
+	failure := t.failureOf(ask.SpecialistID)
+	after, err := t.commit(ctx)
+	if err != nil {
+		return nil, s, err
+	}
+	if failure != nil {
+		return nil, after, refuse(ErrIllegal, failure.Code, "%s", failure.Message)
+	}
+	return after.open.proposal(ask.SpecialistID), after, nil
+}

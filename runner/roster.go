@@ -1,0 +1,242 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A RosterEvent is one thing that happened to the specialists of a machine name.
+type RosterEvent struct {
+	At   specialist.Time
+	Kind string
+	// ID is the specialist's.
+	ID string
+	// Specialist is set if it was registered.
+	Specialist *machine.Specialist
+	// State is that of a champion; "" for the machine.
+	State  string
+	Reason string
+	// Others are no longer asked once the champion is promoted, and are asked
+	// again once it is demoted.
+	Others []string
+}
+
+// The kinds of roster events.
+const (
+	KindRegistered = "specialist_registered"
+	KindEnabled    = "specialist_enabled"
+	KindDisabled   = "specialist_disabled"
+	KindPromoted   = "champion_promoted"
+	KindDemoted    = "champion_demoted"
+)
+
+// storedRosterEvent is the stored form of a RosterEvent's data.
+type storedRosterEvent struct {
+	SpecialistID string              `json:"specialistId"`
+	Specialist   *machine.Specialist `json:"specialist,omitempty"`
+	State        string              `json:"state,omitempty"`
+	Reason       string              `json:"reason,omitempty"`
+	Others       []string            `json:"others,omitempty"`
+}
+
+// AppendRosterEvent appends the record of one event: a JSON array of it.
+func AppendRosterEvent(dst []byte, seq int64, e RosterEvent) ([]byte, error) {
+	data, err := json.Marshal(storedRosterEvent{e.ID, e.Specialist, e.State, e.Reason, e.Others})
+	if err != nil {
+		return nil, err
+	}
+	record, err := json.Marshal([]Raw{{Seq: seq, At: e.At, Kind: e.Kind, Data: data}})
+	return append(dst, record...), err
+}
+
+// DecodeRosterEvents reads one record of a machine's log.
+func DecodeRosterEvents(record []byte) ([]RosterEvent, error) {
+	raw, err := DecodeRaw(record)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]RosterEvent, len(raw))
+	for i, r := range raw {
+		var v storedRosterEvent
+		if err := json.Unmarshal(r.Data, &v); err != nil {
+			return nil, fmt.Errorf("event %d (%s): %w", r.Seq, r.Kind, err)
+		}
+		events[i] = RosterEvent{r.At, r.Kind, v.SpecialistID, v.Specialist, v.State, v.Reason, v.Others}
+	}
+	return events, nil
+}
+
+// With returns the roster after an event.
+func (r *Roster) With(e RosterEvent) *Roster {
+	next := &Roster{Sequence: r.Sequence + 1, Specialists: r.Specialists, Off: map[string]bool{}, Champions: map[string]Champion{}}
+	maps.Copy(next.Off, r.Off)
+	maps.Copy(next.Champions, r.Champions)
+	switch e.Kind {
+	case KindRegistered:
+		next.Specialists = append(slices.Clip(r.Specialists), Registered{*e.Specialist, e.At})
+	case KindEnabled:
+		delete(next.Off, e.ID)
+	case KindDisabled:
+		next.Off[e.ID] = true
+	case KindPromoted:
+		next.Champions[e.State] = Champion{e.ID, e.Others, e.At}
+	case KindDemoted: // asks the others again, but never whom a person switched off
+		delete(next.Champions, e.State)
+	}
+	return next
+}
+
+// registered returns a registered specialist, or nil.
+func (r *Roster) registered(id string) *machine.Specialist {
+	for i := range r.Specialists {
+		if r.Specialists[i].SpecialistID == id {
+			return &r.Specialists[i].Specialist
+		}
+	}
+	return nil
+}
+
+// Register adds a specialist to a machine name: DIAL's registerProposer and
+// registerArbiter. It takes part in every session of that name, present and
+// future, after the declared ones, unless a definition declares the same id.
+// The stored record is returned.
+func (r *Runner) Register(ctx context.Context, machineName string, s machine.Specialist) (Registered, error) {
+	if s.MachineName != "" && s.MachineName != machineName {
+		return Registered{}, refuse(ErrIllegal, "wrong_machine", "specialist %q belongs to machine %q, not %q", s.SpecialistID, s.MachineName, machineName)
+	}
+	s.MachineName = machineName
+	var stored Registered
+	err := r.changeRoster(ctx, machineName, func(roster *Roster) (RosterEvent, error) {
+		if roster.registered(s.SpecialistID) != nil {
+			return RosterEvent{}, refuse(ErrExists, "specialist_exists", "Specialist already exists: %s", s.SpecialistID)
+		}
+		if err := r.checkRegistration(machineName, &s); err != nil {
+			return RosterEvent{}, err
+		}
+		e := RosterEvent{At: r.now(), Kind: KindRegistered, ID: s.SpecialistID, Specialist: &s}
+		stored = Registered{s, e.At}
+		return e, nil
+	})
+	return stored, err
+}
+
+// checkRegistration checks one specialist by the rules of a machine file.
+func (r *Runner) checkRegistration(machineName string, s *machine.Specialist) error {
+	if err := s.CheckMode(); err != nil {
+		if errors.Is(err, machine.ErrNoMode) {
+			return &Error{Code: "no_execution_mode", Message: err.Error(), kind: machine.ErrNoMode}
+		}
+		return &Error{Code: "bad_mode", Message: err.Error(), kind: ErrIllegal}
+	}
+	probe := &machine.Definition{
+		MachineName: machineName, InitialState: "state", GoalState: "state",
+		States: []machine.StateDefinition{{Name: "state"}}, Specialists: []machine.Specialist{*s},
+	}
+	_, err := machine.Compile(probe, Checks())
+	var invalid *machine.Error
+	if !errors.As(err, &invalid) {
+		return r.resolvable(probe, s)
+	}
+	for _, p := range invalid.Problems {
+		switch p.Code {
+		case "unknown-strategy":
+			return &Error{Code: "unknown_strategy", Message: p.Message, Hint: p.Hint, kind: ErrUnknownStrategy}
+		case "bad-expression": // which transitions it serves is not known yet
+			continue
+		}
+		return &Error{Code: p.Code, Message: p.Message, Hint: p.Hint, kind: ErrIllegal}
+	}
+	return nil
+}
+
+// resolvable checks that the function a specialist names exists here.
+func (r *Runner) resolvable(probe *machine.Definition, s *machine.Specialist) error {
+	m, err := machine.Compile(probe, machine.Checks{})
+	if err != nil {
+		return err
+	}
+	b := planner{r: r, m: m, roster: &Roster{}, made: map[*machine.Specialist]*member{}}
+	b.member(&m.States()[0], s)
+	if len(b.problems) > 0 {
+		return b.problems[0]
+	}
+	return nil
+}
+
+// Enable switches a specialist of a machine on again. Its alignment was kept.
+func (r *Runner) Enable(ctx context.Context, machineName, id string) error {
+	return r.switchSpecialist(ctx, machineName, id, KindEnabled)
+}
+
+// Disable switches a specialist of a machine off: it is not asked, not heard and
+// does not decide. Its alignment is kept.
+func (r *Runner) Disable(ctx context.Context, machineName, id string) error {
+	return r.switchSpecialist(ctx, machineName, id, KindDisabled)
+}
+
+func (r *Runner) switchSpecialist(ctx context.Context, machineName, id, kind string) error {
+	declared, err := r.declares(ctx, machineName, id)
+	if err != nil {
+		return err
+	}
+	return r.changeRoster(ctx, machineName, func(roster *Roster) (RosterEvent, error) {
+		if !declared && roster.registered(id) == nil {
+			return RosterEvent{}, &NotFoundError{"Specialist", id}
+		}
+		return RosterEvent{At: r.now(), Kind: kind, ID: id}, nil
+	})
+}
+
+// declares reports whether a definition of the machine declares the id.
+func (r *Runner) declares(ctx context.Context, machineName, id string) (bool, error) {
+	definitions, err := r.store.Definitions(ctx, machineName)
+	if err != nil {
+		return false, err
+	}
+	for _, d := range definitions {
+		m, err := machine.Parse(machineName+".json", d, machine.Checks{})
+		if err != nil {
+			return false, &CorruptError{"a definition of machine " + machineName, err.Error()}
+		}
+		lists := [][]machine.Specialist{m.Specialists()}
+		for i := range m.States() {
+			lists = append(lists, m.States()[i].Roster)
+		}
+		for _, list := range lists {
+			if slices.ContainsFunc(list, func(s machine.Specialist) bool { return s.SpecialistID == id }) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// changeRoster appends one event to a machine's log, made anew whenever somebody
+// else was faster.
+func (r *Runner) changeRoster(ctx context.Context, machineName string, change func(*Roster) (RosterEvent, error)) error {
+	for range maxRaces {
+		roster, err := r.store.Roster(ctx, machineName)
+		if err != nil {
+			return err
+		}
+		e, err := change(roster)
+		if err != nil || e.Kind == "" {
+			return err
+		}
+		if err = r.store.Register(ctx, machineName, roster.Sequence, e); !errors.Is(err, ErrStale) {
+			return err
+		}
+	}
+	return fmt.Errorf("machine %q: %w", machineName, ErrStale)
+}
+
+// maxRaces bounds how often something is tried again because somebody else was
+// faster.
+const maxRaces = 100

@@ -1,0 +1,228 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dialai/dialai/specialist"
+)
+
+// Limits of one Run, where its options set none.
+const (
+	DefaultMaxSteps = 1000
+	DefaultTimeout  = time.Hour
+)
+
+// RunOptions bound one Run. The zero value has the default limits.
+type RunOptions struct {
+	MaxSteps int           // transitions; 0 means DefaultMaxSteps
+	Timeout  time.Duration // 0 means DefaultTimeout
+	Wait     bool          // stay while only late answers are out
+}
+
+// A Result is where a Run left its session.
+type Result struct {
+	Status  string // completed, needs_human, waiting, stopped or failed
+	Session *Session
+	Code    string
+	Reason  string
+}
+
+// WaitingStatus is the Result of a Run that waits for late answers.
+const WaitingStatus = "waiting"
+
+// pollEvery is how often a Run that waits looks whether something has arrived.
+const pollEvery = 200 * time.Millisecond
+
+// Run steps one session until it ends, needs a human, or waits for answers that
+// come later. A limit stops the session; resuming it starts a new count.
+func (r *Runner) Run(ctx context.Context, id specialist.SessionID, o RunOptions) (Result, error) {
+	if o.MaxSteps <= 0 {
+		o.MaxSteps = DefaultMaxSteps
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	s, err := r.load(ctx, id)
+	if err != nil {
+		return Result{}, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, errRunTime)
+	defer cancel()
+	result, err := r.run(limited, s, o)
+	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errRunTime) {
+		return r.stopRun(ctx, id, CodeTimeLimit, fmt.Sprintf("the run took longer than its limit of %s", o.Timeout))
+	}
+	return result, err
+}
+
+var errRunTime = errors.New("the time of the run is over")
+
+func (r *Runner) run(ctx context.Context, s *Session, o RunOptions) (Result, error) {
+	for steps := 0; ; {
+		if s.Status == Running && steps >= o.MaxSteps {
+			return r.stopRun(ctx, s.ID, CodeStepLimit, fmt.Sprintf("the run reached its limit of %d transitions", o.MaxSteps))
+		}
+		tick, err := r.step(ctx, s)
+		if err != nil {
+			return Result{}, err
+		}
+		s = tick.Session
+		switch tick.Status {
+		case TickAdvanced:
+			steps++
+			if s.Status != Running {
+				return resultOf(s), nil
+			}
+		case TickSolicited, TickRejected:
+		case TickWaiting:
+			if !o.Wait && onlyLate(s) {
+				return Result{Status: WaitingStatus, Session: s}, nil
+			}
+			if s, err = r.await(ctx, s); err != nil {
+				return Result{}, err
+			}
+		default:
+			if s, err = r.load(ctx, s.ID); err != nil { // somebody else may have moved it
+				return Result{}, err
+			}
+			if s.Status != Running {
+				return resultOf(s), nil
+			}
+		}
+	}
+}
+
+// onlyLate reports whether all open asks were accepted for a later answer.
+func onlyLate(s *Session) bool {
+	for _, a := range s.OpenAsks() {
+		if a.Remote == nil || !a.Remote.Accepted {
+			return false
+		}
+	}
+	return true
+}
+
+// await returns once the session has changed or an answer is overdue.
+func (r *Runner) await(ctx context.Context, s *Session) (*Session, error) {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-ticker.C:
+		}
+		now, err := r.load(ctx, s.ID)
+		if err != nil || now.Sequence != s.Sequence {
+			return now, err
+		}
+		for _, a := range now.OpenAsks() {
+			if a.Remote == nil || r.now() > a.Remote.Deadline || !r.waitsFor(askKey{now.Key(), a.Index}) && !a.Remote.Accepted {
+				return now, nil
+			}
+		}
+	}
+}
+
+// stopRun stops a session because a limit of the run was reached.
+func (r *Runner) stopRun(ctx context.Context, id specialist.SessionID, code, reason string) (Result, error) {
+	for range maxRaces {
+		s, err := r.load(ctx, id)
+		if err != nil {
+			return Result{}, err
+		}
+		if !s.Status.Live() {
+			return resultOf(s), nil
+		}
+		t, err := r.begin(ctx, s)
+		if err != nil {
+			return Result{}, err
+		}
+		t.emit(&Ended{Status: Stopped, Code: code, Reason: reason})
+		after, err := t.commit(ctx)
+		if err == nil {
+			return resultOf(after), nil
+		}
+		if !errors.Is(err, ErrStale) {
+			return Result{}, err
+		}
+	}
+	return Result{}, ErrStale
+}
+
+func resultOf(s *Session) Result {
+	o := s.Outcome()
+	return Result{Status: s.Status.String(), Session: s, Code: o.Code, Reason: o.Reason}
+}
+
+// ResumeOptions say how a session is taken up again.
+type ResumeOptions struct {
+	Actor, Note string
+	RetryFailed bool // ask those again whose asks failed in this round
+}
+
+// Resume takes up a session that was stopped by a guard or a limit, has failed,
+// or waits because its arbiter failed. A session that runs, waits for a human or
+// has completed is left as it is. What was spent stays spent.
+func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOptions) (*Session, error) {
+	for range maxRaces {
+		s, err := r.load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		blocked := s.open != nil && s.open.blocked
+		if s.Status == Completed || s.Status.Live() && !blocked && !o.RetryFailed {
+			return s, nil
+		}
+		t, err := r.begin(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		t.emit(&Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: o.RetryFailed})
+		after, err := t.commit(ctx)
+		if !errors.Is(err, ErrStale) {
+			return after, err
+		}
+	}
+	return nil, ErrStale
+}
+
+// tickParallel is how many sessions Tick steps at once.
+const tickParallel = 16
+
+// A TickResult is one session's Tick.
+type TickResult struct {
+	Summary Summary // before the step
+	Tick    Tick
+	Err     error // spoils this result only
+}
+
+// Tick steps every live session once. The results are in the order in which the
+// sessions were created.
+func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
+	live, err := r.store.List(ctx, ListQuery{Live: true})
+	if err != nil {
+		return nil, err
+	}
+	results := make([]TickResult, len(live))
+	slots := make(chan struct{}, tickParallel)
+	var wg sync.WaitGroup
+	for i, s := range live {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			results[i].Summary = s
+			id, err := ParseID(s.SessionID)
+			if err == nil {
+				results[i].Tick, err = r.Step(ctx, id)
+			}
+			results[i].Err = err
+		})
+	}
+	wg.Wait()
+	return results, ctx.Err()
+}

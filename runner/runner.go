@@ -1,0 +1,129 @@
+// Package runner carries a session through its rounds and commits each step
+// once.
+//
+// [Runner.Step] is the one function that knows the order: load the session, ask
+// the proposers, hear them, let the arbiter decide, pass the gate, commit,
+// announce. Every surface enters through [Runner.Start], [Runner.Propose],
+// [Runner.Decide] and Step; [Runner.Run] only repeats Step. A [Session] is a
+// value; what changes it is an [Event], and a [Store] keeps the events.
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/strategies"
+)
+
+// A Config says what a Runner is made of. Only Store is required.
+type Config struct {
+	Store    Store
+	Registry strategies.Registry
+	// Remote makes the far side of specialists that name a webhook or a model.
+	// Without it such specialists are an error when a session starts.
+	Remote Remote
+	// Guards run after the checks that machine files configure.
+	Guards []guard.Checker
+	// Observer is told of every commit after it is durable, in the order of
+	// each session's log. It must not block. It may be called concurrently for
+	// different sessions.
+	Observer func(Record)
+	// PublicURL is where this process can be reached by webhooks that answer
+	// later, without a slash at the end. Without it they cannot.
+	PublicURL string
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// NewID makes session ids; nil means random UUIDs (version 4).
+	NewID func() specialist.SessionID
+	// Random is where secrets come from; nil means crypto/rand.
+	Random io.Reader
+	// AllowOperator lets a ruling come from "__operator" where a machine
+	// declares no human. Only a program at the operator's own terminal sets it.
+	AllowOperator bool
+}
+
+// Remote makes proposers, arbiters and contexts that are outside this process.
+// It checks everything that can be checked before the first ask: names of
+// variables, addresses, policy.
+type Remote interface {
+	Proposer(m *machine.Machine, s *machine.Specialist) (specialist.Proposer, error)
+	Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error)
+}
+
+// A Runner runs sessions. It may be used concurrently, and any number of Runners,
+// in any number of processes, may share a store: they meet at its
+// compare-and-swap. It starts no goroutine that outlives a call.
+type Runner struct {
+	config   Config
+	store    Store
+	programs *Programs
+
+	mu       sync.Mutex
+	plans    map[*Program]*plan
+	inflight map[askKey]bool // asks this runner is waiting for
+	owner    Owner           // nil until the first ask outside this process
+}
+
+// askKey names an ask among those of all sessions.
+type askKey struct {
+	round specialist.RoundKey
+	index int32
+}
+
+// New returns a Runner. It copies c.
+func New(c Config) (*Runner, error) {
+	if c.Store == nil {
+		return nil, &ConfigError{Field: "Store", Problem: "is required"}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	if c.NewID == nil {
+		c.NewID = func() specialist.SessionID { return specialist.SessionID(uuid.New()) }
+	}
+	return &Runner{
+		config: c, store: c.Store, programs: NewPrograms(),
+		plans: map[*Program]*plan{}, inflight: map[askKey]bool{},
+	}, nil
+}
+
+// Close gives up what the Runner holds in the store: asks it never finished are
+// from now on repeated by others. It does not close the store.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owner == nil {
+		return nil
+	}
+	o := r.owner
+	r.owner = nil
+	return o.Release()
+}
+
+func (r *Runner) now() specialist.Time { return specialist.TimeOf(r.config.Now()) }
+
+// ParseID reads a session id.
+func ParseID(s string) (specialist.SessionID, error) {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		return specialist.SessionID{}, &NotFoundError{"Session", s}
+	}
+	return specialist.SessionID(id), nil
+}
+
+// load reads a session.
+func (r *Runner) load(ctx context.Context, id specialist.SessionID) (*Session, error) {
+	return r.store.Load(ctx, r.programs, id)
+}

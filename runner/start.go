@@ -1,0 +1,120 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+)
+
+// maxSessionMeta is the largest metaJson of a session, in bytes.
+const maxSessionMeta = 256 << 10
+
+// StartOptions say how a session is started. The zero value starts it plainly.
+type StartOptions struct {
+	Meta []byte // metaJson: one JSON value, or nil
+	Seed uint64 // of the random choices; 0: other ones for each session
+	Mode machine.Mode
+	// Defaults lets firstAvailable propose and firstProposal arbitrate where
+	// the machine has nobody, as DIAL's runSession does.
+	Defaults bool
+}
+
+// Start begins a session of a machine: DIAL's createSession. Everything that the
+// machine names must be there: functions, variables, addresses; if not, the
+// error is a *StartError with all that is missing.
+func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) (*Session, error) {
+	program, err := r.programs.Of(m)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := r.plan(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	options := Options{Seed: o.Seed, Mode: o.Mode}
+	switch o.Mode {
+	case "", machine.All, machine.Eager, machine.Sequential:
+	default:
+		return nil, refuse(ErrIllegal, "bad_mode", "mode is %q, it may be all, eager or sequential", o.Mode)
+	}
+	if o.Meta != nil {
+		if len(o.Meta) > maxSessionMeta {
+			return nil, refuse(ErrIllegal, "too_large", "metaJson is larger than %d bytes", maxSessionMeta)
+		}
+		if options.Meta, err = exact.Tidy(o.Meta); err != nil {
+			return nil, refuse(ErrIllegal, "bad_meta", "metaJson is not one JSON value: %v", err)
+		}
+	}
+	if o.Defaults {
+		options.DefaultProposer, options.DefaultArbiter = plan.lacking()
+	}
+	s := Session{ID: r.config.NewID(), Program: program, CreatedAt: r.now()}
+	if options.set() {
+		s.options = &options
+	}
+	return r.create(ctx, s)
+}
+
+// create commits the first record of a session.
+func (r *Runner) create(ctx context.Context, s Session) (*Session, error) {
+	events := Opening(&s)
+	fresh := Session{ID: s.ID}
+	var round openRound
+	for i := range events {
+		apply(&fresh, &round, &events[i])
+	}
+	c := &Change{After: freeze(&fresh, &round), First: 1, Events: events}
+	if err := r.store.Commit(ctx, c); err != nil {
+		return nil, fmt.Errorf("starting session %s: %w", s.ID, err)
+	}
+	if r.config.Observer != nil {
+		r.config.Observer(Record{After: c.After, First: 1, Events: events})
+	}
+	return c.After, nil
+}
+
+// Opening returns the events of a session's first record. They follow from its
+// id, program, options and time of creation alone, so a store need not keep them.
+func Opening(s *Session) []Event {
+	initial := s.Machine().Initial()
+	events := make([]Event, 2, 3)
+	events[0] = Event{s.CreatedAt, &Created{s.Program, s.Options()}}
+	events[1] = Event{s.CreatedAt, &RoundOpened{Round: 1, State: initial}}
+	switch {
+	case initial.Goal:
+		events = append(events, Event{s.CreatedAt, &Ended{Status: Completed, Code: CodeGoal}})
+	case initial.Final:
+		events = append(events, Event{s.CreatedAt, &Ended{Status: Completed, Code: CodeFinal}})
+	}
+	return events
+}
+
+// lacking reports whether nobody at all proposes, and whether nobody arbitrates.
+func (p *plan) lacking() (proposer, arbiter bool) {
+	proposer, arbiter = true, true
+	for i := range p.states {
+		if len(p.states[i].members) > 0 {
+			proposer = false
+		}
+		if p.states[i].arbiter != nil {
+			arbiter = false
+		}
+	}
+	return proposer, arbiter
+}
+
+// Session returns a session as last committed.
+func (r *Runner) Session(ctx context.Context, id string) (*Session, error) {
+	sid, err := ParseID(id)
+	if err != nil {
+		return nil, err
+	}
+	return r.load(ctx, sid)
+}
+
+// Sessions lists sessions in the order in which they were created.
+func (r *Runner) Sessions(ctx context.Context, q ListQuery) ([]Summary, error) {
+	return r.store.List(ctx, q)
+}

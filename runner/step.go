@@ -1,0 +1,344 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A Tick is what one Step did.
+type Tick struct {
+	Status     TickStatus
+	Session    *Session // as it is now
+	Asked      []string // who was asked in this step
+	Previous   *machine.State
+	Transition *machine.Transition // executed; nil unless advanced
+	Reasoning  string
+	Code       string
+}
+
+// A TickStatus says how far a Step came.
+type TickStatus string
+
+// What a Step can come to.
+const (
+	TickSolicited TickStatus = "solicited" // answers recorded, the round is not complete
+	TickAdvanced  TickStatus = "advanced"
+	TickRejected  TickStatus = "rejected" // a guard sent the round back
+	TickWaiting   TickStatus = "waiting"  // an answer is still out
+	TickHuman     TickStatus = "needs_human"
+	TickStopped   TickStatus = "stopped"
+	TickFailed    TickStatus = "failed"
+	TickCompleted TickStatus = "completed"
+)
+
+// Step carries a session one step further: it asks whoever is to be asked, hears
+// the answers, lets the arbiter decide, passes the gate and commits. What was
+// recorded before, by this process or another, is never asked for again.
+//
+// A refusal, a missing consensus, a failing specialist are no errors: the Tick
+// says what became of the step. Errors are: ErrNotFound, a *StartError, a store
+// that fails, and a ctx that is done. After an error everything that was
+// committed stands, and Step may be called again.
+func (r *Runner) Step(ctx context.Context, id specialist.SessionID) (Tick, error) {
+	s, err := r.load(ctx, id)
+	if err != nil {
+		return Tick{}, err
+	}
+	return r.step(ctx, s)
+}
+
+// step is Step on a session that was just read or committed.
+func (r *Runner) step(ctx context.Context, s *Session) (Tick, error) {
+	w := &work{r: r, s: s, key: s.Key()}
+	for range maxRaces {
+		tick, err := w.attempt(ctx)
+		if !errors.Is(err, ErrStale) {
+			return tick, err
+		}
+		if w.s, err = r.load(ctx, s.ID); err != nil {
+			return Tick{}, err
+		}
+	}
+	return Tick{}, fmt.Errorf("session %s: %w", s.ID, ErrStale)
+}
+
+// A work is one Step under way. Answers that were heard but are not durable yet
+// outlive a lost race.
+type work struct {
+	r     *Runner
+	s     *Session            // as last committed
+	key   specialist.RoundKey // of the round the step is about
+	heard []heard
+	asked []string
+
+	t       *tx             // what is gathered for the next commit
+	by      *member         // the arbiter of the round
+	pending *pendingVerdict // nil unless an arbiter outside has spoken
+}
+
+// attempt does the step on w.s. It returns ErrStale if somebody else committed
+// first.
+func (w *work) attempt(ctx context.Context) (Tick, error) {
+	if err := ctx.Err(); err != nil {
+		return Tick{}, err
+	}
+	if w.s.Status != Running && len(w.heard) == 0 && w.pending == nil {
+		return w.tick(statusOf(w.s)), nil
+	}
+	if err := w.open(ctx); err != nil {
+		return Tick{}, err
+	}
+	if w.over() {
+		return w.finish(ctx, TickSolicited)
+	}
+	if len(w.t.now.State.Transitions) == 0 {
+		w.t.emit(&Ended{Status: Failed, Code: CodeDeadEnd, Reason: "No transitions available from current state"})
+		return w.finish(ctx, TickFailed)
+	}
+	var err error
+	if w.by, err = w.t.arbiter(); err != nil {
+		return Tick{}, err
+	}
+	if w.t.mode() == machine.Eager {
+		return w.eager(ctx)
+	}
+	return w.round(ctx)
+}
+
+// open begins a tx on the present session and hears all that is not durable.
+func (w *work) open(ctx context.Context) (err error) {
+	if w.t, err = w.r.begin(ctx, w.s); err != nil {
+		return err
+	}
+	for i := range w.heard {
+		w.t.hear(&w.heard[i])
+	}
+	if w.pending != nil {
+		w.t.hearVerdict(w.pending, w.by)
+	}
+	if w.over() {
+		return nil
+	}
+	return w.crown(ctx)
+}
+
+// over reports whether the round of this step has been decided by somebody else.
+func (w *work) over() bool { return w.t.now.Status != Running || w.t.now.Key() != w.key }
+
+// round gathers all answers, in as many waves as it takes, and decides.
+func (w *work) round(ctx context.Context) (Tick, error) {
+	for {
+		due, err := w.due(ctx)
+		if err != nil {
+			return Tick{}, err
+		}
+		settled, err := w.settled(ctx)
+		switch {
+		case err != nil:
+			return Tick{}, err
+		case settled:
+			return w.decide(ctx)
+		case len(due) == 0 && w.waiting():
+			return w.finish(ctx, TickWaiting)
+		case len(due) == 0:
+			return w.decide(ctx)
+		}
+		if err := w.gather(ctx, w.wave(due)); err != nil {
+			return Tick{}, err
+		}
+		if w.over() {
+			return w.finish(ctx, TickSolicited)
+		}
+	}
+}
+
+// eager asks one proposer in a step, as DIAL's tick does. Consensus is tested
+// before and after, once everybody has answered or two proposals exist.
+func (w *work) eager(ctx context.Context) (Tick, error) {
+	due, err := w.due(ctx)
+	if err != nil {
+		return Tick{}, err
+	}
+	if len(due) > 0 {
+		if tick, done, err := w.early(ctx); done || err != nil {
+			return tick, err
+		}
+		next, err := w.favourite(ctx, due)
+		if err != nil {
+			return Tick{}, err
+		}
+		if err := w.gather(ctx, []*member{next}); err != nil {
+			return Tick{}, err
+		}
+		if w.over() {
+			return w.finish(ctx, TickSolicited)
+		}
+		if due, err = w.due(ctx); err != nil {
+			return Tick{}, err
+		}
+	}
+	switch {
+	case w.waiting():
+		return w.finish(ctx, TickWaiting)
+	case len(due) == 0:
+		return w.decide(ctx)
+	}
+	if tick, done, err := w.early(ctx); done || err != nil {
+		return tick, err
+	}
+	return w.finish(ctx, TickSolicited)
+}
+
+// early decides a round of two or more proposals if there is consensus before
+// everybody has answered; done says whether it did.
+func (w *work) early(ctx context.Context) (tick Tick, done bool, err error) {
+	if len(w.t.round.proposals) < 2 {
+		return Tick{}, false, nil
+	}
+	v, err := w.verdict(ctx)
+	switch {
+	case err != nil:
+		return Tick{}, false, err
+	case w.over():
+		tick, err = w.finish(ctx, TickSolicited)
+		return tick, true, err
+	case v == nil || !v.Decision.Consensus():
+		return Tick{}, false, nil
+	}
+	tick, err = w.advance(ctx, v)
+	return tick, true, err
+}
+
+// decide closes the round: the winner goes through the gate, or the session
+// waits for a human.
+func (w *work) decide(ctx context.Context) (Tick, error) {
+	v, err := w.verdict(ctx)
+	switch {
+	case err != nil:
+		return Tick{}, err
+	case w.over():
+		return w.finish(ctx, TickSolicited)
+	case v == nil && w.arbiterOut():
+		return w.finish(ctx, TickWaiting)
+	case v == nil:
+		w.t.emit(&AwaitsHuman{Code: CodeArbiterFailed, Reason: w.t.arbiterFailure(w.by)})
+		return w.finish(ctx, TickHuman)
+	case !v.Decision.Consensus():
+		w.t.emit(&AwaitsHuman{Code: v.Decision.Code(), Reason: v.Decision.Reasoning()})
+		return w.finish(ctx, TickHuman)
+	}
+	return w.advance(ctx, v)
+}
+
+// advance takes the winner of a verdict through the gate.
+func (w *work) advance(ctx context.Context, v *Judged) (Tick, error) {
+	d := w.t.elected(v)
+	from := w.t.now.State
+	w.t.cancelOpen()
+	w.t.tripped(d.transition)
+	verdict, err := w.t.execute(ctx, d)
+	if err != nil {
+		return Tick{}, err
+	}
+	if !verdict.Passed() {
+		tick, err := w.finish(ctx, w.t.refused(verdict))
+		tick.Code = verdict.Reasons[0].Code
+		return tick, err
+	}
+	tick, err := w.finish(ctx, TickAdvanced)
+	tick.Previous, tick.Transition, tick.Reasoning = from, d.transition, v.Decision.Reasoning()
+	return tick, err
+}
+
+// finish commits and reports.
+func (w *work) finish(ctx context.Context, status TickStatus) (Tick, error) {
+	if err := w.commit(ctx); err != nil {
+		return Tick{}, err
+	}
+	return w.tick(status), nil
+}
+
+// commit makes durable what was gathered. What was heard is then safe.
+func (w *work) commit(ctx context.Context) error {
+	s, err := w.t.commit(ctx)
+	if err != nil {
+		return err
+	}
+	w.s, w.heard, w.pending = s, w.heard[:0], nil
+	return nil
+}
+
+func (w *work) tick(status TickStatus) Tick {
+	tick := Tick{Status: status, Session: w.s, Asked: w.asked}
+	if o := w.s.outcome; o != nil {
+		tick.Code, tick.Reasoning = o.Code, o.Reason
+	}
+	return tick
+}
+
+func statusOf(s *Session) TickStatus {
+	switch s.Status {
+	case NeedsHuman:
+		return TickHuman
+	case Completed:
+		return TickCompleted
+	case Stopped:
+		return TickStopped
+	case Failed:
+		return TickFailed
+	}
+	return TickSolicited
+}
+
+// elected returns the decision to execute a verdict's winner.
+func (t *tx) elected(v *Judged) decision {
+	arrival := v.Order[v.Decision.Winner]
+	for _, p := range t.round.proposals {
+		if p.Arrival == arrival {
+			return decision{transition: p.Transition, how: ByConsensus, by: p.SpecialistID, arrival: arrival, reasoning: p.Reasoning, meta: p.MetaJSON, winner: p}
+		}
+	}
+	panic("runner: the verdict is not on the present proposals") // a broken invariant: the fold drops it with the set
+}
+
+// cancelOpen records that asks still out when a round is decided are not waited
+// for. They are charged as estimated.
+func (t *tx) cancelOpen() {
+	for _, a := range t.round.asks {
+		if a.status == askOpen && a.Role == machine.Proposer && a.Remote != nil {
+			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote.Estimate, code: CodeCancelled, message: "the round was decided without it"})
+		}
+	}
+}
+
+// DefaultRejects is how many steps in a row a guard may send back before a human
+// is asked.
+const DefaultRejects = 3
+
+// refused records what follows from a guard's refusal.
+func (t *tx) refused(v guard.Verdict) TickStatus {
+	reason := v.Reasons[0]
+	if v.Status == guard.Abort {
+		t.emit(&Ended{Status: Stopped, Code: reason.Code, Reason: reason.Message})
+		return TickStopped
+	}
+	limit := int32(DefaultRejects)
+	if c := t.now.Program.Guards(t.now.State); c != nil && c.Retry.MaxAttempts != nil {
+		limit = int32(min(*c.Retry.MaxAttempts, 1<<20))
+	}
+	if v.Status == guard.Retry && t.now.Rejects < limit {
+		notices := append([]string(nil), v.Notices...)
+		for _, r := range v.Reasons {
+			notices = append(notices, r.Text())
+		}
+		t.emit(&RoundOpened{Round: t.now.Round, Attempt: t.now.Attempt + 1, State: t.now.State, Notices: notices})
+		return TickRejected
+	}
+	t.emit(&AwaitsHuman{Code: reason.Code, Reason: reason.Text()})
+	return TickHuman
+}

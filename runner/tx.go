@@ -1,0 +1,373 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A tx gathers the events of one commit and the session they lead to. It
+// belongs to one goroutine.
+type tx struct {
+	r      *Runner
+	before *Session // nil for a new session
+	now    Session
+	round  openRound
+	events []Event
+	at     specialist.Time // one reading of the clock for the whole commit
+
+	plan *plan
+	here *statePlan // who takes part in the present round
+
+	asked   *Asked        // the event that the local asks of this commit share
+	roster  []RosterEvent // that goes with this commit
+	book    standingSource
+	votes   []arbiter.Vote
+	open    []arbiter.Standing
+	reign   reign
+	pending judgement
+}
+
+// standingSource gives the standing of the members of a state, read once.
+type standingSource struct {
+	weights []exact.Billionths
+	read    bool
+}
+
+// begin opens a tx on a session.
+func (r *Runner) begin(ctx context.Context, s *Session) (*tx, error) {
+	p, err := r.plan(ctx, s.Program)
+	if err != nil {
+		return nil, err
+	}
+	t := &tx{r: r, before: s, at: r.now(), plan: p, here: &p.states[s.State.Index]}
+	t.now, t.round = thaw(s)
+	return t, nil
+}
+
+// emit adds one event and applies it.
+func (t *tx) emit(d Data) {
+	t.events = append(t.events, Event{t.at, d})
+	apply(&t.now, &t.round, &t.events[len(t.events)-1])
+}
+
+// commit makes the events durable and returns the session as it is now. With
+// nothing to write it returns the session as it was.
+func (t *tx) commit(ctx context.Context) (*Session, error) {
+	if len(t.events) == 0 {
+		return t.before, nil // a demotion alone waits for something to go with
+	}
+	first := int64(1)
+	if t.before != nil {
+		first = t.before.Sequence + 1
+	}
+	c := &Change{Before: t.before, After: freeze(&t.now, &t.round), First: first, Events: t.events, Roster: t.roster}
+	if err := t.r.store.Commit(ctx, c); err != nil {
+		return nil, err
+	}
+	if t.r.config.Observer != nil {
+		t.r.config.Observer(Record{Before: c.Before, After: c.After, First: c.First, Events: c.Events})
+	}
+	return c.After, nil
+}
+
+// members returns who proposes in the present round.
+func (t *tx) members() []member {
+	if o := t.now.options; o != nil && o.DefaultProposer && len(t.here.members) == 0 && t.here.state.Roster == nil {
+		return []member{defaultProposer(t.now.ID)}
+	}
+	return t.here.members
+}
+
+// arbiter returns who decides the present round.
+func (t *tx) arbiter() (*member, error) {
+	if t.here.arbiter != nil {
+		return t.here.arbiter, nil
+	}
+	if o := t.now.options; o != nil && o.DefaultArbiter {
+		return defaultArbiter(t.now.ID), nil
+	}
+	return nil, refuse(ErrNotFound, CodeNoArbiter, "No arbiter registered for machine: %s", t.now.Machine().Name())
+}
+
+// weights returns the standing of the members of the round.
+func (t *tx) weights(ctx context.Context, members []member) ([]exact.Billionths, error) {
+	if t.book.read {
+		return t.book.weights, nil
+	}
+	b, err := t.r.store.Book(ctx, t.now.Machine().Name())
+	if err != nil {
+		return nil, err
+	}
+	if len(members) == len(t.here.members) && (len(members) == 0 || &members[0] == &t.here.members[0]) {
+		t.book.weights = t.here.weights(b)
+	} else {
+		t.book.weights = make([]exact.Billionths, len(members))
+		for i := range members {
+			t.book.weights[i] = b.Score(members[i].SpecialistID, t.here.scope)
+		}
+	}
+	t.book.read = true
+	return t.book.weights, nil
+}
+
+// mode returns how the proposers of the present round are asked.
+func (t *tx) mode() machine.Mode {
+	if o := t.now.options; o != nil && o.Mode != "" {
+		return o.Mode
+	}
+	return t.now.State.Solicit.Mode
+}
+
+// standings returns the votes of the round in the order in which it is put to
+// the arbiter: humans first and then by roster, so that no network decides; by
+// arrival where arrival is what counts.
+func (t *tx) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) {
+	members := t.members()
+	weights, err := t.weights(ctx, members)
+	if err != nil {
+		return nil, err
+	}
+	votes := t.votes[:0]
+	for _, p := range t.round.proposals {
+		v := arbiter.Vote{Proposal: p}
+		v.Rank, v.Weight = t.place(p, members, weights)
+		votes = append(votes, v)
+	}
+	t.votes = votes
+	if t.mode() == machine.Eager || by.StrategyFnName == "firstProposal" {
+		return votes, nil // by arrival already
+	}
+	// Insertion sort: a round is short and mostly in order.
+	for i := 1; i < len(votes); i++ {
+		for j := i; j > 0 && votes[j].Rank < votes[j-1].Rank; j-- {
+			votes[j], votes[j-1] = votes[j-1], votes[j]
+		}
+	}
+	return votes, nil
+}
+
+// humanFirst is subtracted from the rank of humans.
+const humanFirst = 1 << 20
+
+// place returns a proposal's rank and its author's weight. Proposals of members
+// that have left since count nothing, but they are put to the arbiter.
+func (t *tx) place(p *specialist.Proposal, members []member, weights []exact.Billionths) (int32, exact.Billionths) {
+	for i := range members {
+		if m := &members[i]; m.SpecialistID == p.SpecialistID {
+			if p.IsHuman {
+				return m.rank - humanFirst, exact.One
+			}
+			return m.rank, weights[i]
+		}
+	}
+	if p.IsHuman {
+		for i := range t.here.humans {
+			if h := &t.here.humans[i]; h.SpecialistID == p.SpecialistID {
+				return h.rank - humanFirst, exact.One
+			}
+		}
+		return -1, exact.One
+	}
+	return int32(len(members)), 0
+}
+
+// arbiterRound returns the round as the arbiter sees it.
+func (t *tx) arbiterRound(votes []arbiter.Vote, by *member) arbiter.Round {
+	st := t.now.State
+	r := arbiter.Round{
+		Key: t.now.Key(), Machine: t.now.Machine(), State: st, RequireTrust: st.RequireTrust,
+		Threshold: st.Threshold, Votes: votes, Past: &past{r: t.r, s: &t.now},
+	}
+	if r.Threshold == nil {
+		r.Threshold = by.Threshold
+	}
+	if t.now.options != nil {
+		r.Meta = t.now.options.Meta
+	}
+	return r
+}
+
+// question returns what the proposers of the round are asked.
+func (t *tx) question() specialist.Question {
+	q := specialist.Question{Key: t.now.Key(), Machine: t.now.Machine(), State: t.now.State, Notices: t.round.notices, Past: &past{r: t.r, s: &t.now}}
+	if o := t.now.options; o != nil {
+		q.Meta, q.Seed = o.Meta, o.Seed
+	}
+	return q
+}
+
+// judge implements judge: it is called by the gate, inside the event.
+func (t *tx) judge(string, string) guard.Verdict {
+	return t.pending.verdict(t)
+}
+
+// A judgement is the step that is passing the gate.
+type judgement struct {
+	ctx  context.Context
+	step guard.Step
+}
+
+func (j *judgement) verdict(t *tx) (v guard.Verdict) {
+	state := guard.State{}
+	if t.now.guard != nil {
+		state = *t.now.guard
+	}
+	v = t.now.Program.Guards(t.now.State).Check(state, j.step)
+	if j.step.Human {
+		return v // custom guards judge content, and a ruling's is a human's
+	}
+	for _, c := range t.r.config.Guards {
+		v = v.Join(safely(j.ctx, c, j.step))
+	}
+	return v
+}
+
+// safely runs a guard of the program's own; a panic fails closed.
+func safely(ctx context.Context, c guard.Checker, s guard.Step) (v guard.Verdict) {
+	defer func() {
+		if recover() != nil {
+			v = guard.InternalError("a custom guard")
+		}
+	}()
+	return c.Check(ctx, s)
+}
+
+// decision is a transition that somebody decided to execute.
+type decision struct {
+	transition *machine.Transition
+	how        DecisionKind
+	by         string // the winner or the human; may be ""
+	arrival    int32
+	reasoning  string
+	meta       []byte
+	winner     *specialist.Proposal // nil unless it was elected
+	learned    *Learned
+}
+
+// execute takes a decision through the gate and, if it passes, moves the
+// session. It is the only way a session moves. The verdict is recorded whatever
+// it is; what follows from a refusal is up to the caller.
+func (t *tx) execute(ctx context.Context, d decision) (guard.Verdict, error) {
+	t.pending = judgement{ctx: ctx, step: t.step(d)}
+	permit, verdict, err := t.here.gates[d.transition.Index].pass(ctx, t)
+	if err != nil {
+		return verdict, err
+	}
+	t.emit(&Gated{Transition: d.transition, Verdict: verdict, IsHuman: d.how != ByConsensus})
+	if permit.valid {
+		t.move(permit, d, verdict)
+	}
+	return verdict, nil
+}
+
+// move executes what a permit allows.
+func (t *tx) move(p permit, d decision, v guard.Verdict) {
+	round := t.now.Round
+	t.emit(&Executed{
+		Transition: p.transition, How: d.how, IsHuman: d.how != ByConsensus,
+		SpecialistID: d.by, Arrival: d.arrival, Reasoning: d.reasoning, MetaJSON: d.meta,
+		At: t.at, Verdict: verdictIf(d.how == ByConsensus, t.round.verdict), Round: round, Attempt: t.now.Attempt,
+	})
+	if d.learned != nil {
+		t.emit(d.learned)
+	}
+	switch to := p.transition.To; {
+	case to.Goal:
+		t.emit(&Ended{Status: Completed, Code: CodeGoal})
+	case to.Final:
+		t.emit(&Ended{Status: Completed, Code: CodeFinal})
+	default:
+		t.emit(&RoundOpened{Round: round + 1, State: to, Notices: slices.Clip(v.Notices)})
+		t.here = &t.plan.states[to.Index]
+		t.book = standingSource{}
+	}
+}
+
+func verdictIf(yes bool, j *Judged) *Judged {
+	if yes {
+		return j
+	}
+	return nil
+}
+
+// step returns a decision as the guards see it.
+func (t *tx) step(d decision) guard.Step {
+	s := guard.Step{
+		FromState: t.now.State.Name, State: d.transition.Target, Transition: d.transition.Name,
+		Output: d.reasoning, MetaJSON: d.meta, Attempt: int64(t.now.Rejects), Human: d.how != ByConsensus,
+	}
+	if len(t.r.config.Guards) > 0 || t.now.Program.Guarded {
+		s.Task = t.now.ID.String()
+	}
+	if d.winner != nil {
+		fillUsage(&s, d.winner)
+	}
+	if t.now.options != nil {
+		s.SessionMeta = t.now.options.Meta
+	}
+	return s
+}
+
+// A past is what a session remembers, for proposers and arbiters. It may be
+// used concurrently unless the session is one that is being changed.
+type past struct {
+	r *Runner
+	s *Session
+
+	mu        sync.Mutex
+	history   []specialist.TransitionRecord
+	exemplars []specialist.Exemplar
+	loaded    bool
+}
+
+// Steps implements [specialist.Past].
+func (p *past) Steps() int { return int(p.s.Executed) }
+
+// Visits implements [specialist.Past].
+func (p *past) Visits(s *machine.State) int { return p.s.visits(s) }
+
+// Last implements [specialist.Past].
+func (p *past) Last() *machine.Transition {
+	if p.s.last == nil {
+		return nil
+	}
+	return p.s.last.Transition
+}
+
+// History implements [specialist.Past].
+func (p *past) History() []specialist.TransitionRecord {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.history == nil {
+		p.history = TransitionRecords(p.s.History())
+	}
+	return p.history
+}
+
+// TransitionRecords returns executed transitions as proposers see them.
+func TransitionRecords(history []*Executed) []specialist.TransitionRecord {
+	records := make([]specialist.TransitionRecord, len(history))
+	for i, e := range history {
+		records[i] = specialist.TransitionRecord{TransitionName: e.Transition.Name, Reasoning: e.Reasoning, ExecutionTimestamp: e.At, MetaJSON: e.MetaJSON}
+	}
+	return records
+}
+
+// Exemplars implements [specialist.Past]. If the store cannot be read there are
+// none: examples help, they are not needed.
+func (p *past) Exemplars() []specialist.Exemplar {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.loaded {
+		p.loaded = true
+		p.exemplars, _ = p.r.store.Exemplars(context.Background(), p.s.Machine().Name(), p.s.State.Name, 0)
+	}
+	return p.exemplars
+}

@@ -1,0 +1,203 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// settled reports whether the round has a winner that nobody who has not
+// answered could change.
+func (w *work) settled(ctx context.Context) (bool, error) {
+	stopper, ok := w.by.arbiter.(arbiter.Stopper)
+	if !ok || len(w.t.round.proposals) == 0 {
+		return false, nil
+	}
+	votes, err := w.t.standings(ctx, w.by)
+	if err != nil {
+		return false, err
+	}
+	open := w.t.openStandings()
+	if len(open) == 0 {
+		return false, nil // complete: it is decided anyway
+	}
+	round := w.t.arbiterRound(votes, w.by)
+	return stopper.Settled(&round, open), nil
+}
+
+// openStandings returns the standing of everybody who may still be heard in this
+// round.
+func (t *tx) openStandings() []arbiter.Standing {
+	members := t.members()
+	open := t.open[:0]
+	for i := range members {
+		m := &members[i]
+		if !t.asks(m) || t.round.proposal(m.SpecialistID) != nil {
+			continue
+		}
+		if a := t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askFailed {
+			continue
+		}
+		open = append(open, arbiter.Standing{Weight: t.book.weights[i], Rank: m.rank})
+	}
+	t.open = open
+	return open
+}
+
+// verdict returns the arbiter's verdict on the present proposals, asking for it
+// if nobody has yet. It is nil if the arbiter failed, which is then recorded, or
+// is being asked by another process.
+func (w *work) verdict(ctx context.Context) (*Judged, error) {
+	if w.t.round.verdict != nil || w.t.round.blocked {
+		return w.t.round.verdict, nil
+	}
+	votes, err := w.t.standings(ctx, w.by)
+	if err != nil {
+		return nil, err
+	}
+	if !w.by.local() && len(votes) > 0 {
+		return w.remoteVerdict(ctx)
+	}
+	round := w.t.arbiterRound(votes, w.by)
+	d, err := decideRound(ctx, w.by, &round)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	w.t.recordVerdict(w.by, &round, d, err, 0)
+	return w.t.round.verdict, nil
+}
+
+// recordVerdict records a verdict, or why there is none.
+func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision, err error, ask int32) {
+	if err != nil {
+		t.emit(&AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: CodeArbiterFailed, Message: clip(err.Error(), maxMessage)})
+		return
+	}
+	j := &Judged{
+		Index: t.round.judged + 1, Ask: ask, ArbiterID: by.SpecialistID, Strategy: by.strategy, Decision: d,
+		Threshold: round.Threshold, Order: make([]int32, len(round.Votes)), Weights: make([]exact.Billionths, len(round.Votes)),
+	}
+	for i := range round.Votes {
+		j.Order[i], j.Weights[i] = round.Votes[i].Arrival, round.Votes[i].Weight
+	}
+	if d.HasMargin {
+		j.Margin = d.Margin
+	} else {
+		j.Margin = margin(round)
+	}
+	t.emit(j)
+}
+
+// decideRound asks an arbiter and checks its answer. A round without proposals
+// is no question: only built-in arbiters have words for it.
+func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbiter.Decision, err error) {
+	if len(round.Votes) == 0 && by.source != specialist.Builtin {
+		return arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.NoProposals}, nil
+	}
+	if by.source == specialist.Function {
+		limited := &lazyDeadline{Context: ctx, timeout: by.timeout}
+		defer limited.release()
+		ctx = limited
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	if d, err = by.arbiter.Decide(ctx, round); err != nil {
+		return d, err
+	}
+	if d.Rule == arbiter.Custom && d.Text == "" {
+		d.Text = by.strategy
+	}
+	d.Text = clip(d.Text, maxReasoning)
+	return d, d.Check(round)
+}
+
+// remoteVerdict asks an arbiter outside this process. The ask is recorded before
+// it is sent; what was gathered so far becomes durable with it.
+func (w *work) remoteVerdict(ctx context.Context) (*Judged, error) {
+	if a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.status == askOpen {
+		if out, err := w.out(ctx, a); out || err != nil {
+			return nil, err
+		}
+	}
+	requests, err := w.recordAsks(ctx, []*member{w.by})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.commit(ctx); err != nil {
+		return nil, err
+	}
+	key := askKey{w.s.Key(), requests[0].index}
+	w.r.setInflight(key, true)
+	defer w.r.setInflight(key, false)
+	p := &pendingVerdict{key: key}
+	p.round, p.decision, p.err = w.askArbiter(ctx, requests[0])
+	if ctx.Err() != nil {
+		return nil, ctx.Err() // still open: the next step repeats it
+	}
+	w.pending = p
+	if err := w.open(ctx); err != nil {
+		return nil, err
+	}
+	return w.t.round.verdict, nil
+}
+
+// A pendingVerdict is what an arbiter outside this process said, before it is
+// durable. It outlives a lost race, so that nobody is asked twice.
+type pendingVerdict struct {
+	key      askKey
+	round    *arbiter.Round
+	decision arbiter.Decision
+	err      error
+}
+
+// hearVerdict records a verdict unless the proposals it is about have changed
+// since.
+func (t *tx) hearVerdict(p *pendingVerdict, by *member) {
+	a := t.round.at(p.key.index)
+	if p.key.round != t.now.Key() || t.now.Status != Running || a == nil || a.status != askOpen {
+		t.emit(&Discarded{SpecialistID: by.SpecialistID, Round: p.key.round.Round, Attempt: p.key.round.Attempt, Ask: p.key.index, Code: CodeSuperseded})
+		return
+	}
+	t.recordVerdict(by, p.round, p.decision, p.err, p.key.index)
+}
+
+// arbiterOut reports whether somebody else is asking the arbiter.
+func (w *work) arbiterOut() bool {
+	a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter)
+	return a != nil && a.status == askOpen
+}
+
+// arbiterFailure says why there is no verdict.
+func (t *tx) arbiterFailure(by *member) string {
+	for i := len(t.events) - 1; i >= 0; i-- {
+		if f, ok := t.events[i].Data.(*AskFailed); ok && f.Role == machine.Arbiter {
+			return fmt.Sprintf("Arbiter %s failed: %s", by.SpecialistID, f.Message)
+		}
+	}
+	return fmt.Sprintf("Arbiter %s failed", by.SpecialistID)
+}
+
+// askArbiter puts the durable round to the arbiter.
+func (w *work) askArbiter(ctx context.Context, req request) (*arbiter.Round, arbiter.Decision, error) {
+	t, err := w.r.begin(ctx, w.s)
+	if err != nil {
+		return nil, arbiter.Decision{}, err
+	}
+	votes, err := t.standings(ctx, w.by)
+	if err != nil {
+		return nil, arbiter.Decision{}, err
+	}
+	round := t.arbiterRound(votes, w.by)
+	round.Ask = &req.ask
+	ctx, cancel := context.WithTimeout(ctx, w.by.timeout)
+	defer cancel()
+	d, err := decideRound(ctx, w.by, &round)
+	return &round, d, err
+}

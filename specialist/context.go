@@ -1,0 +1,153 @@
+package specialist
+
+import (
+	"sort"
+	"strconv"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+)
+
+// AppendContext appends the question as DIAL's ProposerContext: exactly
+// sessionId, currentState, prompt, transitions, history, metaJson, exemplars
+// and, after a guard's warning, notices. withExemplars false leaves the
+// exemplars empty, as inside an exemplar.
+func (q Question) AppendContext(dst []byte, withExemplars bool) []byte {
+	return q.appendContext(dst, q.Past.History(), withExemplars)
+}
+
+func (q Question) appendContext(dst []byte, history []TransitionRecord, withExemplars bool) []byte {
+	dst = append(dst, `{"sessionId":"`...)
+	dst = append(dst, q.Key.Session.String()...)
+	dst = append(dst, `","currentState":`...)
+	dst = exact.AppendString(dst, q.State.Name)
+	dst = append(dst, `,"prompt":`...)
+	dst = exact.AppendString(dst, q.State.Prompt)
+	dst = append(dst, `,"transitions":`...)
+	dst = appendTransitions(dst, q.State)
+	dst = AppendHistory(append(dst, `,"history":`...), history)
+	if q.Meta != nil {
+		dst = append(append(dst, `,"metaJson":`...), q.Meta...)
+	}
+	dst = append(dst, `,"exemplars":[`...)
+	if withExemplars {
+		for i, e := range q.Past.Exemplars() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = e.Append(dst)
+		}
+	}
+	dst = append(dst, ']')
+	if len(q.Notices) > 0 {
+		dst = append(dst, `,"notices":[`...)
+		for i, n := range q.Notices {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = exact.AppendString(dst, n)
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
+}
+
+// MaxExemplarContext is the largest context an exemplar keeps, in bytes.
+const MaxExemplarContext = 16 << 10
+
+// ExemplarContext returns the question as the context of an exemplar. If it is
+// too large it loses its oldest history, and truncated is true.
+func (q Question) ExemplarContext() (context []byte, truncated bool) {
+	q.Notices = nil
+	history := q.Past.History()
+	context = q.appendContext(nil, history, false)
+	if len(context) <= MaxExemplarContext || len(history) == 0 {
+		return context, false
+	}
+	keep := sort.Search(len(history), func(dropped int) bool {
+		context = q.appendContext(context[:0], history[dropped:], false)
+		return len(context) <= MaxExemplarContext
+	})
+	return q.appendContext(context[:0], history[keep:], false), true
+}
+
+func appendTransitions(dst []byte, s *machine.State) []byte {
+	dst = append(dst, '{')
+	for i, t := range s.Transitions {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(exact.AppendString(dst, t.Name), `:{"target":`...)
+		dst = exact.AppendString(dst, t.Target)
+		if t.Description != "" {
+			dst = exact.AppendString(append(dst, `,"description":`...), t.Description)
+		}
+		if t.Parameters != nil {
+			dst = append(append(dst, `,"parameters":`...), t.Parameters.String()...)
+		}
+		if t.Irreversible {
+			dst = append(dst, `,"irreversible":true`...)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, '}')
+}
+
+func (r *TransitionRecord) append(dst []byte) []byte {
+	dst = exact.AppendString(append(dst, `{"transitionName":`...), r.TransitionName)
+	dst = exact.AppendString(append(dst, `,"reasoning":`...), r.Reasoning)
+	dst = append(r.ExecutionTimestamp.Append(append(dst, `,"executionTimestamp":"`...)), '"')
+	if r.MetaJSON != nil {
+		dst = append(append(dst, `,"metaJson":`...), r.MetaJSON...)
+	}
+	return append(dst, '}')
+}
+
+// Append appends e as one JSON object.
+func (e *Exemplar) Append(dst []byte) []byte {
+	str := func(name, value string) {
+		if value != "" {
+			dst = append(append(append(dst, ',', '"'), name...), '"', ':')
+			dst = exact.AppendString(dst, value)
+		}
+	}
+	dst = exact.AppendString(append(dst, `{"exemplarId":`...), e.ExemplarID)
+	str("machineName", e.MachineName)
+	str("state", e.State)
+	dst = append(append(dst, `,"context":`...), e.Context...)
+	str("humanTransitionName", e.HumanTransitionName)
+	str("humanToState", e.HumanToState)
+	dst = append(append(dst, `,"proposals":`...), e.Proposals...)
+	dst = append(e.CreatedAt.Append(append(dst, `,"createdAt":"`...)), '"')
+	str("reasoning", e.Reasoning)
+	str("specialistId", e.SpecialistID)
+	str("sessionId", e.SessionID)
+	if e.Truncated {
+		dst = append(dst, `,"truncated":true`...)
+	}
+	return append(dst, '}')
+}
+
+// AppendUsage appends the known members of u, each with a comma before it.
+func AppendUsage(dst []byte, u Usage) []byte {
+	number := func(name string, v int64) {
+		dst = append(append(append(dst, ',', '"'), name...), '"', ':')
+		dst = strconv.AppendInt(dst, v, 10)
+	}
+	if u.Has(CostGiven) {
+		dst = u.CostUSD.Append(append(dst, `,"costUSD":`...))
+	}
+	if u.Has(LatencyGiven) {
+		number("latencyMsec", u.LatencyMsec)
+	}
+	if u.Has(InputGiven) {
+		number("numInputTokens", u.NumInputTokens)
+	}
+	if u.Has(OutputGiven) {
+		number("numOutputTokens", u.NumOutputTokens)
+	}
+	if u.Estimated {
+		dst = append(dst, `,"estimated":true`...)
+	}
+	return dst
+}

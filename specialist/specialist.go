@@ -1,0 +1,295 @@
+// Package specialist names who takes part in a session, what they are asked,
+// what they say and what it cost.
+//
+// A [Proposer] gets a [Question] and gives an [Answer]; checked against the
+// state, an answer becomes a [Proposal] of the round. A [Context] gathers text
+// for a model. The package holds values and interfaces only.
+package specialist
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+)
+
+// A SessionID is a random UUID (version 4). The zero value is no session.
+type SessionID [16]byte
+
+// String returns the UUID in its usual form.
+func (id SessionID) String() string {
+	var b [36]byte
+	hex.Encode(b[0:8], id[0:4])
+	hex.Encode(b[9:13], id[4:6])
+	hex.Encode(b[14:18], id[6:8])
+	hex.Encode(b[19:23], id[8:10])
+	hex.Encode(b[24:36], id[10:16])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+	return string(b[:])
+}
+
+// A Proposer proposes one of the legal transitions of a state.
+//
+// Propose may be called concurrently, for different sessions and for the same
+// one. It must return soon after ctx is done. It must not keep or change q after
+// it returned. An answer that is not legal in the state, and an error, count as
+// a failed ask: they are recorded, and the round goes on without it.
+type Proposer interface {
+	Propose(ctx context.Context, q Question) (Answer, error)
+}
+
+// ProposerFunc makes a Proposer of a function.
+type ProposerFunc func(ctx context.Context, q Question) (Answer, error)
+
+// Propose calls f.
+func (f ProposerFunc) Propose(ctx context.Context, q Question) (Answer, error) { return f(ctx, q) }
+
+// A Context gathers the text that a model is shown about a session. The rules
+// of [Proposer] hold for it too.
+type Context interface {
+	Gather(ctx context.Context, q Question) (string, error)
+}
+
+// ContextFunc makes a Context of a function.
+type ContextFunc func(ctx context.Context, q Question) (string, error)
+
+// Gather calls f.
+func (f ContextFunc) Gather(ctx context.Context, q Question) (string, error) { return f(ctx, q) }
+
+// ErrAccepted is returned by a Proposer that was heard but will answer later,
+// as a webhook does with status 202. The ask then stays open.
+var ErrAccepted = errors.New("accepted, the answer comes later")
+
+// A Question is what every proposer of a round is asked: the same for all of
+// them, so that none learns of another's proposal. It is valid during the call
+// and must not be changed.
+type Question struct {
+	Key     RoundKey
+	Machine *machine.Machine
+	State   *machine.State
+	Meta    json.RawMessage // the session's metaJson; nil if it has none
+	Notices []string        // what guards want the proposers to know
+	Past    Past            // never nil
+	Ask     *Ask            // nil for asks inside this process
+	Self    string          // id of the specialist that is asked; never sent
+	Seed    uint64          // of the session's random choices; 0 if none was given
+	Encoded []byte          // what AppendContext appends, if that has been made already
+}
+
+// Transitions returns the legal transitions in the order they were written.
+func (q Question) Transitions() []*machine.Transition { return q.State.Transitions }
+
+// Choose returns the answer that proposes t.
+func (q Question) Choose(t *machine.Transition, reasoning string) Answer {
+	return Answer{TransitionName: t.Name, Reasoning: reasoning}
+}
+
+// Stream returns the seed of a PCG generator for one purpose of this ask: the
+// first 16 bytes of SHA-256 over the session's seed (or else its id), the round,
+// the attempt, the specialist and the purpose. The same ask draws the same
+// numbers, however often it is repeated.
+func (q Question) Stream(purpose string) (hi, lo uint64) {
+	b := make([]byte, 0, 128)
+	if q.Seed != 0 {
+		b = binary.BigEndian.AppendUint64(b, q.Seed)
+	} else {
+		b = append(b, q.Key.Session[:]...)
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(q.Key.Round))
+	b = binary.BigEndian.AppendUint32(b, uint32(q.Key.Attempt))
+	b = append(append(append(b, q.Self...), 0), purpose...)
+	sum := sha256.Sum256(b)
+	return binary.BigEndian.Uint64(sum[:8]), binary.BigEndian.Uint64(sum[8:16])
+}
+
+// An Ask identifies one asking of one specialist outside this process. The id
+// is the same when the ask is repeated, after a failed attempt or a restart.
+type Ask struct {
+	ID            string // idempotency key
+	CallbackURL   string // where a later answer is to be sent; may be ""
+	CallbackToken string // the secret that goes with it
+}
+
+// Past is what a session remembers. It is read only when somebody asks for it,
+// and may be used concurrently by everybody who was asked.
+type Past interface {
+	// Steps returns the number of executed transitions.
+	Steps() int
+	// Visits returns how often the session has entered the state, its present
+	// stay included.
+	Visits(s *machine.State) int
+	// Last returns the transition executed last, or nil.
+	Last() *machine.Transition
+	// History returns every executed transition, the oldest first. The caller
+	// must not change it.
+	History() []TransitionRecord
+	// Exemplars returns earlier human decisions in this state, the oldest
+	// first. The caller must not change it.
+	Exemplars() []Exemplar
+}
+
+// A TransitionRecord is one executed transition as proposers and arbiters see
+// it.
+type TransitionRecord struct {
+	TransitionName     string          `json:"transitionName"`
+	Reasoning          string          `json:"reasoning"`
+	ExecutionTimestamp Time            `json:"executionTimestamp"`
+	MetaJSON           json.RawMessage `json:"metaJson,omitempty"`
+}
+
+// An Answer is what a proposer says: DIAL's ProposerStrategyResult.
+type Answer struct {
+	TransitionName string
+	ToState        string // may be empty; if not, it must be the transition's target
+	Reasoning      string
+	MetaJSON       json.RawMessage // one JSON value, or nil
+	Usage          Usage
+	Model          string // which model answered, if one did
+	ToolCalls      []ToolCall
+}
+
+// A ToolCall is one call of a tool that an answer declares.
+type ToolCall struct {
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args,omitempty"`
+	ID   string          `json:"id,omitempty"`
+}
+
+// Usage is what an answer cost. The zero value says nothing about any of it.
+type Usage struct {
+	CostUSD         exact.Money
+	LatencyMsec     int64
+	NumInputTokens  int64
+	NumOutputTokens int64
+	Given           Given // which of the members are known
+	Estimated       bool  // the cost is an estimate, the real one was never told
+}
+
+// Given is the set of known members of a Usage.
+type Given uint8
+
+// The members of a Usage.
+const (
+	CostGiven Given = 1 << iota
+	LatencyGiven
+	InputGiven
+	OutputGiven
+)
+
+// Has reports whether all of the given members are known.
+func (u Usage) Has(g Given) bool { return u.Given&g == g }
+
+// WithCost returns u with a known cost.
+func (u Usage) WithCost(m exact.Money) Usage {
+	u.CostUSD, u.Given = m, u.Given|CostGiven
+	return u
+}
+
+// A Proposal is an answer that was checked and belongs to a round. It never
+// changes.
+type Proposal struct {
+	SpecialistID string
+	Transition   *machine.Transition
+	Reasoning    string
+	MetaJSON     json.RawMessage
+	Usage        Usage
+	CreatedAt    Time
+	Arrival      int32 // within the round, from 1
+	Replaces     int32 // arrival of the same specialist's earlier proposal; 0 if none
+	IsHuman      bool
+	Mode         Source
+	Detail       *Detail // nil for most
+}
+
+// Detail is what only some proposals carry.
+type Detail struct {
+	Model       string
+	ToolCalls   []ToolCall
+	OptionOrder []string
+	AskID       string // of asks outside this process
+}
+
+// Source says how a proposal came about.
+type Source uint8
+
+// The sources of a proposal: handed in from outside, or asked from a function,
+// a webhook or a model.
+const (
+	Submitted Source = iota
+	Function
+	Builtin
+	Expression
+	Webhook
+	Model
+)
+
+var sourceNames = [...]string{"submitted", "function", "builtin", "expression", "webhook", "model"}
+
+// String returns the name used in logs.
+func (s Source) String() string { return sourceNames[s] }
+
+// SourceNamed is the reverse of String; unknown names are Submitted.
+func SourceNamed(name string) Source {
+	for i, n := range sourceNames {
+		if n == name {
+			return Source(i)
+		}
+	}
+	return Submitted
+}
+
+// An Exemplar is one human decision, kept as an example. It is flat: its
+// context holds no exemplars.
+type Exemplar struct {
+	ExemplarID          string          `json:"exemplarId"`
+	MachineName         string          `json:"machineName"`
+	State               string          `json:"state"`
+	Context             json.RawMessage `json:"context"` // a ProposerContext without exemplars
+	HumanTransitionName string          `json:"humanTransitionName"`
+	HumanToState        string          `json:"humanToState"`
+	Proposals           json.RawMessage `json:"proposals"`
+	CreatedAt           Time            `json:"createdAt"`
+	Reasoning           string          `json:"reasoning,omitempty"`
+	SpecialistID        string          `json:"specialistId,omitempty"`
+	SessionID           string          `json:"sessionId,omitempty"`
+	Truncated           bool            `json:"truncated,omitempty"`
+}
+
+// A Time is a moment in milliseconds since 1970, UTC. The zero value is 1970
+// itself and stands for "never".
+type Time int64
+
+// TimeOf cuts t to milliseconds.
+func TimeOf(t time.Time) Time { return Time(t.UnixMilli()) }
+
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// Time returns t as a time.Time in UTC.
+func (t Time) Time() time.Time { return time.UnixMilli(int64(t)).UTC() }
+
+// String returns t as RFC 3339 with milliseconds, UTC.
+func (t Time) String() string { return t.Time().Format(timeLayout) }
+
+// Append appends what String returns.
+func (t Time) Append(dst []byte) []byte { return t.Time().AppendFormat(dst, timeLayout) }
+
+// MarshalJSON writes the text form.
+func (t Time) MarshalJSON() ([]byte, error) {
+	return append(t.Append([]byte{'"'}), '"'), nil
+}
+
+// UnmarshalJSON reads RFC 3339.
+func (t *Time) UnmarshalJSON(data []byte) error {
+	var v time.Time
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	*t = TimeOf(v)
+	return nil
+}

@@ -1,0 +1,408 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// Memory keeps sessions in this process and loses them with it. It is a whole
+// store: for tests, simulations, and programs that need no durability. Hashes
+// are computed when somebody reads them.
+type Memory struct {
+	shards [shardCount]shard
+
+	mu        sync.RWMutex
+	order     []*cell // by creation
+	machines  map[string]*memoryMachine
+	owners    map[string]bool
+	lastOwner int
+	secret    [32]byte
+}
+
+const shardCount = 64
+
+type shard struct {
+	mu    sync.Mutex
+	cells map[specialist.SessionID]*cell
+}
+
+// A cell is one session. Its shard's mutex guards it; session may be read
+// without.
+type cell struct {
+	session atomic.Pointer[runner.Session]
+	last    *memoryRecord // the newest, nil while only the opening was committed
+	machine *memoryMachine
+}
+
+// A memoryRecord is one record of a session's log, which is a list.
+type memoryRecord struct {
+	previous *memoryRecord
+	before   specialist.RoundKey // key of the round in which it begins
+	first    int64
+	events   []runner.Event
+}
+
+// A memoryMachine is what belongs to a machine name.
+type memoryMachine struct {
+	name string
+
+	mu          sync.RWMutex
+	book        *trust.Book
+	exemplars   map[string][]specialist.Exemplar
+	decided     []decided
+	definitions [][]byte
+	digests     map[string]bool
+	roster      *runner.Roster
+	log         []runner.StoredRecord
+}
+
+type decided struct {
+	runner.DecisionRef
+	at specialist.Time
+}
+
+var _ runner.Store = (*Memory)(nil)
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory {
+	m := &Memory{machines: map[string]*memoryMachine{}, owners: map[string]bool{}}
+	for i := range m.shards {
+		m.shards[i].cells = map[specialist.SessionID]*cell{}
+	}
+	rand.Read(m.secret[:]) // never fails
+	return m
+}
+
+func (m *Memory) shard(id specialist.SessionID) *shard {
+	return &m.shards[binary.BigEndian.Uint16(id[14:])%shardCount]
+}
+
+// machine returns what belongs to a name, made if need be.
+func (m *Memory) machine(name string) *memoryMachine {
+	m.mu.RLock()
+	mm := m.machines[name]
+	m.mu.RUnlock()
+	if mm != nil {
+		return mm
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if mm = m.machines[name]; mm == nil {
+		mm = &memoryMachine{name: name, book: &trust.Book{}, exemplars: map[string][]specialist.Exemplar{}, digests: map[string]bool{}, roster: &runner.Roster{}}
+		m.machines[name] = mm
+	}
+	return mm
+}
+
+// Commit implements [runner.SessionStore].
+func (m *Memory) Commit(_ context.Context, c *runner.Change) error {
+	sh := m.shard(c.After.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	known := sh.cells[c.After.ID]
+	if c.Before == nil {
+		if known != nil {
+			return fmt.Errorf("session %s: %w", c.After.ID, runner.ErrExists)
+		}
+		known = &cell{machine: m.machine(c.After.Machine().Name())}
+		known.session.Store(c.After)
+		if !opening(c) {
+			known.last = record(nil, c)
+		}
+		sh.cells[c.After.ID] = known
+		m.created(known, c.After)
+		return nil
+	}
+	if known == nil {
+		return &runner.NotFoundError{What: "Session", ID: c.After.ID.String()}
+	}
+	if known.session.Load().Sequence != c.Before.Sequence {
+		return runner.ErrStale
+	}
+	known.last = record(known.last, c)
+	known.session.Store(c.After)
+	return known.machine.follow(c)
+}
+
+// opening reports whether c is what Start commits: it can be derived from the
+// session, so it need not be kept.
+func opening(c *runner.Change) bool {
+	if len(c.Events) < 2 || len(c.Events) > 3 {
+		return false
+	}
+	_, created := c.Events[0].Data.(*runner.Created)
+	_, opened := c.Events[1].Data.(*runner.RoundOpened)
+	return created && opened && c.After.Round == 1 && c.After.Sequence == int64(len(c.Events))
+}
+
+func record(previous *memoryRecord, c *runner.Change) *memoryRecord {
+	r := &memoryRecord{previous: previous, first: c.First, events: slices.Clone(c.Events)}
+	r.before.Session = c.After.ID
+	if c.Before != nil {
+		r.before = c.Before.Key()
+	}
+	return r
+}
+
+func (m *Memory) created(c *cell, s *runner.Session) {
+	m.mu.Lock()
+	m.order = append(m.order, c)
+	m.mu.Unlock()
+	mm := c.machine
+	mm.mu.RLock()
+	known := mm.digests[s.Machine().Digest()]
+	mm.mu.RUnlock()
+	if known {
+		return
+	}
+	mm.mu.Lock()
+	defer mm.mu.Unlock()
+	if !mm.digests[s.Machine().Digest()] {
+		mm.digests[s.Machine().Digest()] = true
+		mm.definitions = append(mm.definitions, s.Machine().JSON())
+	}
+}
+
+// follow brings up to date what follows from a change.
+func (mm *memoryMachine) follow(c *runner.Change) error {
+	learned, decides := c.Learned(), c.Decides()
+	if learned == nil && !decides && c.Roster == nil {
+		return nil
+	}
+	mm.mu.Lock()
+	defer mm.mu.Unlock()
+	if decides {
+		mm.decided = append(mm.decided, decided{runner.DecisionRef{Session: c.After.ID, Seq: c.First}, c.After.UpdatedAt})
+	}
+	if learned != nil {
+		mm.book = mm.book.With(learned.Comparisons...)
+		if e := learned.Exemplar; e != nil {
+			mm.exemplars[e.State] = append(mm.exemplars[e.State], *e)
+		}
+	}
+	for _, e := range c.Roster {
+		if err := mm.register(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Load implements [runner.SessionStore].
+func (m *Memory) Load(_ context.Context, _ *runner.Programs, id specialist.SessionID) (*runner.Session, error) {
+	sh := m.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if c := sh.cells[id]; c != nil {
+		return c.session.Load(), nil // never changes
+	}
+	return nil, &runner.NotFoundError{What: "Session", ID: id.String()}
+}
+
+// List implements [runner.SessionStore].
+func (m *Memory) List(_ context.Context, q runner.ListQuery) ([]runner.Summary, error) {
+	m.mu.RLock()
+	order := m.order[:len(m.order):len(m.order)]
+	m.mu.RUnlock()
+	list := []runner.Summary{}
+	for _, c := range order {
+		if sum := runner.Summarize(c.session.Load()); q.Matches(sum) {
+			list = append(list, sum)
+		}
+	}
+	if q.Limit > 0 && len(list) > q.Limit {
+		list = list[len(list)-q.Limit:]
+	}
+	return list, nil
+}
+
+// Records implements [runner.SessionStore].
+func (m *Memory) Records(_ context.Context, id specialist.SessionID, from int64) iter.Seq2[runner.StoredRecord, error] {
+	return func(yield func(runner.StoredRecord, error) bool) {
+		sh := m.shard(id)
+		sh.mu.Lock()
+		c := sh.cells[id]
+		var session *runner.Session
+		var chain []*memoryRecord
+		if c != nil {
+			session = c.session.Load()
+			for r := c.last; r != nil; r = r.previous {
+				chain = append(chain, r)
+			}
+		}
+		sh.mu.Unlock()
+		if c == nil {
+			yield(runner.StoredRecord{}, &runner.NotFoundError{What: "Session", ID: id.String()})
+			return
+		}
+		slices.Reverse(chain)
+		if len(chain) == 0 || chain[0].first != 1 {
+			chain = slices.Insert(chain, 0, &memoryRecord{before: specialist.RoundKey{Session: id}, first: 1, events: runner.Opening(session)})
+		}
+		var prev runner.Hash
+		for _, r := range chain {
+			events := runner.AppendEvents(nil, r.before, r.first, r.events)
+			stored := runner.StoredRecord{First: r.first, Events: events, Prev: prev, Hash: runner.Chain(prev, id.String(), events)}
+			prev = stored.Hash
+			if r.first+int64(len(r.events))-1 >= from && !yield(stored, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Definitions implements [runner.SessionStore].
+func (m *Memory) Definitions(_ context.Context, machineName string) ([][]byte, error) {
+	mm := m.machine(machineName)
+	mm.mu.RLock()
+	defer mm.mu.RUnlock()
+	newest := slices.Clone(mm.definitions)
+	slices.Reverse(newest)
+	return newest, nil
+}
+
+// Book implements [runner.TrustStore].
+func (m *Memory) Book(_ context.Context, machineName string) (*trust.Book, error) {
+	mm := m.machine(machineName)
+	mm.mu.RLock()
+	defer mm.mu.RUnlock()
+	return mm.book, nil
+}
+
+// Exemplars implements [runner.TrustStore].
+func (m *Memory) Exemplars(_ context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error) {
+	if limit <= 0 || limit > runner.MaxExemplars {
+		limit = runner.MaxExemplars
+	}
+	mm := m.machine(machineName)
+	mm.mu.RLock()
+	defer mm.mu.RUnlock()
+	all := mm.exemplars[state]
+	return slices.Clone(all[max(0, len(all)-limit):]), nil
+}
+
+// DecidedSince implements [runner.TrustStore].
+func (m *Memory) DecidedSince(_ context.Context, machineName string, since specialist.Time, limit int) (int, error) {
+	mm := m.machine(machineName)
+	mm.mu.RLock()
+	defer mm.mu.RUnlock()
+	n := 0
+	for i := len(mm.decided) - 1; i >= 0 && n < limit; i-- {
+		if mm.decided[i].at >= since {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Decided implements [runner.TrustStore].
+func (m *Memory) Decided(_ context.Context, machineName string) iter.Seq2[runner.DecisionRef, error] {
+	return func(yield func(runner.DecisionRef, error) bool) {
+		mm := m.machine(machineName)
+		mm.mu.RLock()
+		all := mm.decided[:len(mm.decided):len(mm.decided)]
+		mm.mu.RUnlock()
+		for i := len(all) - 1; i >= 0; i-- {
+			if !yield(all[i].DecisionRef, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Roster implements [runner.RosterStore].
+func (m *Memory) Roster(_ context.Context, machineName string) (*runner.Roster, error) {
+	mm := m.machine(machineName)
+	mm.mu.RLock()
+	defer mm.mu.RUnlock()
+	return mm.roster, nil
+}
+
+// Register implements [runner.RosterStore].
+func (m *Memory) Register(_ context.Context, machineName string, before int64, e runner.RosterEvent) error {
+	mm := m.machine(machineName)
+	mm.mu.Lock()
+	defer mm.mu.Unlock()
+	if mm.roster.Sequence != before {
+		return runner.ErrStale
+	}
+	return mm.register(e)
+}
+
+func (mm *memoryMachine) register(e runner.RosterEvent) error {
+	next := mm.roster.With(e)
+	events, err := runner.AppendRosterEvent(nil, next.Sequence, e)
+	if err != nil {
+		return err
+	}
+	var prev runner.Hash
+	if n := len(mm.log); n > 0 {
+		prev = mm.log[n-1].Hash
+	}
+	mm.log = append(mm.log, runner.StoredRecord{First: next.Sequence, Events: events, Prev: prev, Hash: runner.Chain(prev, mm.name, events)})
+	mm.roster = next
+	return nil
+}
+
+// RosterRecords implements [runner.RosterStore].
+func (m *Memory) RosterRecords(_ context.Context, machineName string) iter.Seq2[runner.StoredRecord, error] {
+	return func(yield func(runner.StoredRecord, error) bool) {
+		mm := m.machine(machineName)
+		mm.mu.RLock()
+		log := mm.log[:len(mm.log):len(mm.log)]
+		mm.mu.RUnlock()
+		for _, r := range log {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Secret implements [runner.RosterStore].
+func (m *Memory) Secret(context.Context) ([]byte, error) { return m.secret[:], nil }
+
+// Claim implements [runner.OwnerStore]. An owner lives until it is released:
+// with the process, the store is gone too.
+func (m *Memory) Claim(context.Context) (runner.Owner, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lastOwner++
+	o := &memoryOwner{m, fmt.Sprintf("memory-%d", m.lastOwner)}
+	m.owners[o.name] = true
+	return o, nil
+}
+
+// Alive implements [runner.OwnerStore].
+func (m *Memory) Alive(_ context.Context, name string) (bool, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.owners[name], nil
+}
+
+type memoryOwner struct {
+	store *Memory
+	name  string
+}
+
+func (o *memoryOwner) Name() string { return o.name }
+
+func (o *memoryOwner) Release() error {
+	o.store.mu.Lock()
+	defer o.store.mu.Unlock()
+	delete(o.store.owners, o.name)
+	return nil
+}
+
+// Close implements io.Closer. There is nothing to close.
+func (m *Memory) Close() error { return nil }
