@@ -146,6 +146,9 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 	if d.reasoning == "" {
 		d.reasoning = humanOverride
 	}
+	if d.standing, err = t.standing(ctx); err != nil {
+		return Arbitration{}, err
+	}
 	if how == Forced {
 		if d.learned, err = t.teach(ctx, d); err != nil {
 			return Arbitration{}, err
@@ -165,6 +168,23 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 	}
 	result.Session, err = t.commit(ctx)
 	return result, err
+}
+
+// standing returns the round as a human finds it.
+func (t *tx) standing(ctx context.Context) (*Standing, error) {
+	by, err := t.arbiter()
+	if err != nil {
+		by = &member{Specialist: &machine.Specialist{}} // nobody arbitrates here: a human still can
+	}
+	votes, err := t.standings(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	s := &Standing{Threshold: t.arbiterRound(votes, by).Threshold}
+	for _, v := range votes {
+		s.Order, s.Weights = append(s.Order, v.Arrival), append(s.Weights, v.Weight)
+	}
+	return s, nil
 }
 
 // mayRule reports whether somebody may force a decision: an enabled human who

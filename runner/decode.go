@@ -46,8 +46,12 @@ type Folder struct {
 	// Definition returns the stored definition of a digest.
 	Definition func(digest string) ([]byte, error)
 
-	now  Session
-	open openRound
+	// Decision, if set, is called with every decision of the log.
+	Decision func(*DecisionRecord)
+
+	now     Session
+	open    openRound
+	verdict guard.Verdict // of the step that is being executed
 }
 
 // Session returns the session as of the records added so far.
@@ -69,9 +73,23 @@ func (f *Folder) Add(events []byte) ([]Event, error) {
 			return nil, fmt.Errorf("event %d (%s): %w", raw[i].Seq, raw[i].Kind, err)
 		}
 		decoded[i] = Event{raw[i].At, data}
+		f.observe(raw[i].Seq, data)
 		apply(&f.now, &f.open, &decoded[i])
 	}
 	return decoded, nil
+}
+
+// observe makes a decision record of an executed transition, from the round as it
+// was before.
+func (f *Folder) observe(seq int64, data Data) {
+	switch d := data.(type) {
+	case *Gated:
+		f.verdict = d.Verdict
+	case *Executed:
+		if f.Decision != nil {
+			f.Decision(newDecisionRecord(&f.now, &f.open, d, f.verdict, seq))
+		}
+	}
 }
 
 // decode turns one stored event into what it says. The session as of the event
@@ -427,6 +445,7 @@ func (d *reading) executed(at specialist.Time, verdict *Judged) (Data, error) {
 		Arrival        int32           `json:"arrival"`
 		Reasoning      string          `json:"reasoning"`
 		MetaJSON       json.RawMessage `json:"metaJson"`
+		Standing
 	}
 	if err := d.into(&v); err != nil {
 		return nil, err
@@ -435,6 +454,9 @@ func (d *reading) executed(at specialist.Time, verdict *Judged) (Data, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(v.Order) != len(v.Weights) {
+		return nil, &DecodeError{"weights", fmt.Sprint(v.Weights)}
+	}
 	e := &Executed{Transition: t, IsHuman: v.IsHuman, SpecialistID: v.SpecialistID, Arrival: v.Arrival, Reasoning: v.Reasoning, MetaJSON: v.MetaJSON,
 		At: at, Round: d.session.Round, Attempt: d.session.Attempt}
 	for i, name := range decisionKinds {
@@ -442,6 +464,8 @@ func (d *reading) executed(at specialist.Time, verdict *Judged) (Data, error) {
 			e.How = DecisionKind(i)
 			if e.How == ByConsensus {
 				e.Verdict = verdict
+			} else {
+				e.Standing = &v.Standing
 			}
 			return e, nil
 		}

@@ -244,29 +244,42 @@ func (d *Judged) append(dst []byte, key specialist.RoundKey) []byte {
 	w.bool("hasMargin", d.Decision.HasMargin)
 	w.name("margin")
 	w.dst = d.Margin.Append(w.dst)
-	if d.Threshold != nil {
-		w.name("threshold")
-		w.dst = exact.AppendFloat(w.dst, d.Threshold.Given)
-	}
-	w.name("order")
-	w.dst = append(w.dst, '[')
-	for i, arrival := range d.Order {
-		if i > 0 {
-			w.dst = append(w.dst, ',')
-		}
-		w.dst = strconv.AppendInt(w.dst, int64(arrival), 10)
-	}
-	w.dst = append(w.dst, ']')
+	w.threshold(d.Threshold)
+	w.standing(d.Order, d.Weights)
+	return w.end()
+}
+
+// standing writes the order of a round and the weights in it.
+func (w *writer) standing(order []int32, weights []exact.Billionths) {
+	w.ints("order", order)
 	w.name("weights")
 	w.dst = append(w.dst, '[')
-	for i, weight := range d.Weights {
+	for i, weight := range weights {
 		if i > 0 {
 			w.dst = append(w.dst, ',')
 		}
 		w.dst = weight.Append(w.dst)
 	}
 	w.dst = append(w.dst, ']')
-	return w.end()
+}
+
+func (w *writer) ints(name string, list []int32) {
+	w.name(name)
+	w.dst = append(w.dst, '[')
+	for i, n := range list {
+		if i > 0 {
+			w.dst = append(w.dst, ',')
+		}
+		w.dst = strconv.AppendInt(w.dst, int64(n), 10)
+	}
+	w.dst = append(w.dst, ']')
+}
+
+func (w *writer) threshold(t *machine.Threshold) {
+	if t != nil {
+		w.name("threshold")
+		w.dst = exact.AppendFloat(w.dst, t.Given)
+	}
 }
 
 func (d *Gated) append(dst []byte, _ specialist.RoundKey) []byte {
@@ -297,15 +310,7 @@ func appendReasons(dst []byte, reasons []guard.Reason) []byte {
 		w.opt("limit", r.Limit)
 		w.opt("observed", r.Seen)
 		if len(r.Indices) > 0 {
-			w.name("indices")
-			w.dst = append(w.dst, '[')
-			for j, n := range r.Indices {
-				if j > 0 {
-					w.dst = append(w.dst, ',')
-				}
-				w.dst = strconv.AppendInt(w.dst, int64(n), 10)
-			}
-			w.dst = append(w.dst, ']')
+			w.ints("indices", r.Indices)
 		}
 		dst = w.end()
 	}
@@ -327,6 +332,10 @@ func (d *Executed) append(dst []byte, key specialist.RoundKey) []byte {
 	}
 	w.str("reasoning", d.Reasoning)
 	w.raw("metaJson", d.MetaJSON)
+	if d.Standing != nil {
+		w.threshold(d.Standing.Threshold)
+		w.standing(d.Standing.Order, d.Standing.Weights)
+	}
 	return w.end()
 }
 

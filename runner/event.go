@@ -137,12 +137,20 @@ type Executed struct {
 	Reasoning    string // the human's, or the winner's
 	MetaJSON     json.RawMessage
 	At           specialist.Time
-	Verdict      *Judged // that led to it; nil if none did
+	Verdict      *Judged   // that led to it; nil if none did
+	Standing     *Standing // the round as a human found it; nil for consensus
 	Round        int32
 	Attempt      int32
 
 	previous *Executed
 	visits   int32 // of the target state, this one included
+}
+
+// A Standing is what a decision record shows of the round that a human closed.
+type Standing struct {
+	Order     []int32            `json:"order"` // arrivals of the proposals, in the round's order
+	Weights   []exact.Billionths `json:"weights"`
+	Threshold *machine.Threshold `json:"threshold"` // in force; nil if nobody set one
 }
 
 // Learned records what a human's decision taught.

@@ -249,6 +249,7 @@ type decision struct {
 	meta       []byte
 	winner     *specialist.Proposal // nil unless it was elected
 	learned    *Learned
+	standing   *Standing // of the round a human closes
 }
 
 // execute takes a decision through the gate and, if it passes, moves the
@@ -273,7 +274,7 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 	t.emit(&Executed{
 		Transition: p.transition, How: d.how, IsHuman: d.how != ByConsensus,
 		SpecialistID: d.by, Arrival: d.arrival, Reasoning: d.reasoning, MetaJSON: d.meta,
-		At: t.at, Verdict: verdictIf(d.how == ByConsensus, t.round.verdict), Round: round, Attempt: t.now.Attempt,
+		At: t.at, Verdict: verdictIf(d.how == ByConsensus, t.round.verdict), Standing: d.standing, Round: round, Attempt: t.now.Attempt,
 	})
 	if d.learned != nil {
 		t.emit(d.learned)

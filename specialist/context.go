@@ -1,6 +1,7 @@
 package specialist
 
 import (
+	"encoding/json"
 	"sort"
 	"strconv"
 
@@ -150,4 +151,10 @@ func AppendUsage(dst []byte, u Usage) []byte {
 		dst = append(dst, `,"estimated":true`...)
 	}
 	return dst
+}
+
+// ParseExemplar reads what Append wrote.
+func ParseExemplar(data []byte) (e Exemplar, err error) {
+	err = json.Unmarshal(data, &e)
+	return e, err
 }

@@ -1,0 +1,184 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// Metrics say how far a machine, or one of its states, can do without humans:
+// DIAL's getCollapseMetrics.
+type Metrics struct {
+	MachineName            string                      `json:"machineName"`
+	State                  string                      `json:"state,omitempty"`
+	TotalDecisions         int                         `json:"totalDecisions"`
+	HumanDecisions         int                         `json:"humanDecisions"`
+	AIDecisions            int                         `json:"aiDecisions"`
+	CollapseRatio          float64                     `json:"collapseRatio"`
+	RecentCollapseRatio    float64                     `json:"recentCollapseRatio"`
+	AverageConsensusMargin float64                     `json:"averageConsensusMargin"`
+	AlignmentScores        map[string]exact.Billionths `json:"alignmentScores"`
+	Specialists            []SpecialistMetrics         `json:"specialists"`
+	Signals                []Signal                    `json:"signals"`
+}
+
+// SpecialistMetrics are those of one proposer.
+type SpecialistMetrics struct {
+	SpecialistID     string           `json:"specialistId"`
+	Alignment        exact.Billionths `json:"alignment"`
+	TotalProposals   int              `json:"totalProposals"`
+	WinningProposals int              `json:"winningProposals"` // the same transition was executed
+	WinRate          float64          `json:"winRate"`
+}
+
+// A Signal is something worth knowing about a machine.
+type Signal struct {
+	Level   string `json:"level"` // action, warning, info
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// recent is how many decisions "recent" means.
+const recent = 10
+
+// Metrics computes the metrics of a machine; of one of its states if state is
+// not "".
+func (r *Runner) Metrics(ctx context.Context, machineName, state string) (*Metrics, error) {
+	decisions, err := r.Decisions(ctx, machineName, state, 0)
+	if err != nil {
+		return nil, err
+	}
+	book, err := r.store.Book(ctx, machineName)
+	if err != nil {
+		return nil, err
+	}
+	m := &Metrics{MachineName: machineName, State: state, TotalDecisions: len(decisions),
+		AlignmentScores: map[string]exact.Billionths{}, Specialists: []SpecialistMetrics{}, Signals: []Signal{}}
+	compared := false
+	for _, rec := range book.Records(machineName) {
+		if state != "" && rec.State != state && rec.State != "" {
+			continue
+		}
+		compared = compared || rec.TotalComparisons > 0
+		m.AlignmentScores[rec.SpecialistID] = max(m.AlignmentScores[rec.SpecialistID], rec.AlignmentScore)
+	}
+	m.count(decisions)
+	m.signal(decisions, compared)
+	return m, nil
+}
+
+func (m *Metrics) count(decisions []*DecisionRecord) {
+	index := map[string]int{}
+	var margins, measured int64
+	for _, d := range decisions {
+		if d.IsHuman {
+			m.HumanDecisions++
+		} else {
+			m.AIDecisions++
+			if d.ConsensusMargin != nil {
+				margins, measured = margins+int64(*d.ConsensusMargin), measured+1
+			}
+		}
+		for _, v := range d.votes {
+			i, known := index[v.specialistID]
+			if !known {
+				i = len(m.Specialists)
+				index[v.specialistID] = i
+				m.Specialists = append(m.Specialists, SpecialistMetrics{SpecialistID: v.specialistID, Alignment: m.AlignmentScores[v.specialistID]})
+				if v.human {
+					m.Specialists[i].Alignment = exact.One
+				}
+			}
+			m.Specialists[i].TotalProposals++
+			if v.won {
+				m.Specialists[i].WinningProposals++
+			}
+		}
+	}
+	m.CollapseRatio = ratio(m.AIDecisions, len(decisions))
+	last := newestOf(decisions)
+	m.RecentCollapseRatio = ratio(len(last)-humans(last), len(last))
+	if measured > 0 {
+		m.AverageConsensusMargin = math.Round(float64(margins)/float64(measured)) / 1e9
+	}
+	for i := range m.Specialists {
+		s := &m.Specialists[i]
+		s.WinRate = ratio(s.WinningProposals, s.TotalProposals)
+	}
+}
+
+func ratio(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return math.Round(float64(part)/float64(whole)*1e9) / 1e9
+}
+
+func newestOf(decisions []*DecisionRecord) []*DecisionRecord {
+	return decisions[max(0, len(decisions)-recent):]
+}
+
+func humans(decisions []*DecisionRecord) (n int) {
+	for _, d := range decisions {
+		if d.IsHuman {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *Metrics) signal(decisions []*DecisionRecord, compared bool) {
+	add := func(level, code, format string, args ...any) {
+		m.Signals = append(m.Signals, Signal{level, code, fmt.Sprintf(format, args...)})
+	}
+	last := newestOf(decisions)
+	if !compared {
+		add("action", "COLD_START", "No alignment data available — human must decide all transitions")
+	}
+	if len(m.Specialists) == 1 {
+		add("warning", "SINGLE_SPECIALIST", "Only 1 proposer registered — add more for meaningful consensus")
+	}
+	var best exact.Billionths
+	for _, s := range m.AlignmentScores {
+		best = max(best, s)
+	}
+	if best > 0 && best < exact.One/2 {
+		add("warning", "LOW_ALIGNMENT", "Best specialist alignment is %.3f — below 0.5", best.Float())
+	}
+	if thin, measured := thinMargins(last); thin*2 > measured {
+		add("warning", "THIN_MARGIN", "%d/%d recent AI decisions have margins within 0.1 of threshold", thin, measured)
+	}
+	if len(decisions) >= recent && humans(last) == 0 {
+		add("info", "FULL_COLLAPSE", "Last 10 decisions were all AI — full progressive collapse achieved")
+	}
+	if len(decisions) >= recent && constant(last) {
+		add("info", "ALIGNMENT_PLATEAU", "Alignment scores unchanged over last 10 decisions")
+	}
+}
+
+// thinMargins counts the AI decisions whose margin was barely enough.
+func thinMargins(decisions []*DecisionRecord) (thin, measured int) {
+	for _, d := range decisions {
+		if d.IsHuman || d.ConsensusMargin == nil {
+			continue
+		}
+		measured++
+		if *d.ConsensusMargin < d.Threshold.Weight+exact.One/10 {
+			thin++
+		}
+	}
+	return thin, measured
+}
+
+// constant reports whether all snapshots are the same and not empty.
+func constant(decisions []*DecisionRecord) bool {
+	for _, d := range decisions {
+		if len(d.AlignmentSnapshot) == 0 || !maps.Equal(d.AlignmentSnapshot, decisions[0].AlignmentSnapshot) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,176 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A DecisionRecord is one executed transition with everything it was decided on.
+type DecisionRecord struct {
+	DecisionID        string                      `json:"decisionId"`
+	SessionID         string                      `json:"sessionId"`
+	MachineName       string                      `json:"machineName"`
+	RoundID           string                      `json:"roundId"`
+	FromState         string                      `json:"fromState"`
+	ToState           string                      `json:"toState"`
+	TransitionName    string                      `json:"transitionName"`
+	IsHuman           bool                        `json:"isHuman"`
+	Proposals         []json.RawMessage           `json:"proposals"`
+	AlignmentSnapshot map[string]exact.Billionths `json:"alignmentSnapshot"`
+	ConsensusMargin   *exact.Billionths           `json:"consensusMargin"` // null if a human forced it
+	Threshold         machine.Threshold           `json:"threshold"`
+	Timestamp         specialist.Time             `json:"timestamp"`
+	Kind              string                      `json:"kind"`
+	ArbiterID         string                      `json:"arbiterId,omitempty"`
+	Strategy          string                      `json:"strategy,omitempty"`
+	WinningProposalID string                      `json:"winningProposalId,omitempty"`
+	SpecialistID      string                      `json:"specialistId,omitempty"`
+	Reasoning         string                      `json:"reasoning"`
+	ArbiterReasoning  string                      `json:"arbiterReasoning,omitempty"`
+	MetaJSON          json.RawMessage             `json:"metaJson,omitempty"`
+	Scores            map[string]exact.Billionths `json:"scores,omitempty"`
+	Guard             GuardNote                   `json:"guard"`
+	Asked             []string                    `json:"asked"`
+	Cancelled         []string                    `json:"cancelled"`
+	CostUSD           exact.Money                 `json:"costUSD"`
+	Sequence          int64                       `json:"sequence"`
+
+	votes []recordedVote
+}
+
+// A recordedVote is one proposal of a decided round.
+type recordedVote struct {
+	specialistID string
+	human, won   bool
+}
+
+// A GuardNote is what the guards said of an executed step.
+type GuardNote struct {
+	Status string   `json:"status"`
+	Codes  []string `json:"codes"`
+}
+
+// newDecisionRecord describes the execution of a transition from the session and
+// round as they were before it.
+func newDecisionRecord(s *Session, o *openRound, e *Executed, v guard.Verdict, seq int64) *DecisionRecord {
+	key := s.Key()
+	r := &DecisionRecord{
+		DecisionID: key.DecisionID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
+		FromState: e.Transition.From.Name, ToState: e.Transition.Target, TransitionName: e.Transition.Name,
+		IsHuman: e.IsHuman, Timestamp: e.At, Kind: e.How.String(), SpecialistID: e.SpecialistID, Reasoning: e.Reasoning, MetaJSON: e.MetaJSON,
+		Guard: GuardNote{v.Status.String(), v.Codes()}, Asked: []string{}, Cancelled: []string{}, Proposals: []json.RawMessage{},
+		AlignmentSnapshot: map[string]exact.Billionths{}, CostUSD: o.cost, Sequence: seq,
+	}
+	standing := Standing{}
+	if e.Standing != nil {
+		standing = *e.Standing
+	}
+	if j := e.Verdict; j != nil {
+		standing = Standing{j.Order, j.Weights, j.Threshold}
+		margin := j.Margin
+		r.ConsensusMargin, r.ArbiterID, r.Strategy, r.ArbiterReasoning = &margin, j.ArbiterID, j.Strategy, j.Decision.Reasoning()
+		r.WinningProposalID = key.ProposalID(e.Arrival)
+	}
+	r.Threshold = thresholdOr(standing.Threshold)
+	r.addRound(key, o, e, standing)
+	return r
+}
+
+func (r *DecisionRecord) addRound(key specialist.RoundKey, o *openRound, e *Executed, standing Standing) {
+	r.Scores = map[string]exact.Billionths{}
+	for i, arrival := range standing.Order {
+		p := o.arrived(arrival)
+		if p == nil {
+			continue
+		}
+		r.Proposals = append(r.Proposals, specialist.AppendProposal(nil, key, p, true))
+		r.votes = append(r.votes, recordedVote{p.SpecialistID, p.IsHuman, p.Transition == e.Transition})
+		r.AlignmentSnapshot[p.SpecialistID] = standing.Weights[i]
+		name := p.Transition.Name
+		r.Scores[name] = exact.Billionths(exact.AddSat(int64(r.Scores[name]), int64(standing.Weights[i])))
+	}
+	for _, a := range o.asks {
+		if a.Role != machine.Proposer {
+			continue
+		}
+		r.Asked = append(r.Asked, a.SpecialistID)
+		if a.status == askCancelled || a.status == askOpen {
+			r.Cancelled = append(r.Cancelled, a.SpecialistID)
+		}
+	}
+}
+
+// arrived returns the live proposal with that arrival, or nil.
+func (o *openRound) arrived(arrival int32) *specialist.Proposal {
+	for _, p := range o.proposals {
+		if p.Arrival == arrival {
+			return p
+		}
+	}
+	return nil
+}
+
+// Decisions returns the newest decisions of a machine, or of one of its states,
+// the oldest first. limit 0 means all.
+func (r *Runner) Decisions(ctx context.Context, machineName, state string, limit int) ([]*DecisionRecord, error) {
+	folded := map[specialist.SessionID]map[int64]*DecisionRecord{}
+	var newest []*DecisionRecord
+	for ref, err := range r.store.Decided(ctx, machineName) {
+		if err != nil {
+			return nil, err
+		}
+		bySeq := folded[ref.Session]
+		if bySeq == nil {
+			if bySeq, err = r.decisionsOf(ctx, ref.Session); err != nil {
+				return nil, err
+			}
+			folded[ref.Session] = bySeq
+		}
+		d := bySeq[ref.Seq]
+		if d == nil || state != "" && d.FromState != state {
+			continue
+		}
+		newest = append(newest, d)
+		if limit > 0 && len(newest) == limit {
+			break
+		}
+	}
+	for i, j := 0, len(newest)-1; i < j; i, j = i+1, j-1 {
+		newest[i], newest[j] = newest[j], newest[i]
+	}
+	return newest, nil
+}
+
+// decisionsOf returns the decisions of one session by the sequence number at
+// which their record begins.
+func (r *Runner) decisionsOf(ctx context.Context, id specialist.SessionID) (map[int64]*DecisionRecord, error) {
+	bySeq := map[int64]*DecisionRecord{}
+	var first int64
+	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, id), Decision: func(d *DecisionRecord) { bySeq[first] = d }}
+	for rec, err := range r.store.Records(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		first = rec.First
+		if _, err := f.Add(rec.Events); err != nil {
+			return nil, &CorruptError{"the log of session " + id.String(), err.Error()}
+		}
+	}
+	return bySeq, nil
+}
+
+// definition finds the definition of a stored session: loading it compiles it.
+func (r *Runner) definition(ctx context.Context, id specialist.SessionID) func(digest string) ([]byte, error) {
+	return func(string) ([]byte, error) {
+		s, err := r.load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return s.Machine().JSON(), nil
+	}
+}

@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"sync"
+
+	"github.com/dialai/dialai/runner"
+)
+
+// A committer owns the one connection that writes. Everybody who wants to
+// commit hands it a job and waits; jobs that wait together share a transaction
+// and so an fsync. It commits as soon as its queue stops growing, so a lone job
+// is never delayed.
+type committer struct {
+	conn  *sql.Conn
+	jobs  chan *job
+	done  chan struct{}
+	begin *sql.Stmt
+	end   *sql.Stmt
+	stmts statements
+
+	dataVersion *sql.Stmt
+	seen        int64 // last data_version: it changes when another connection writes
+
+	mu     sync.RWMutex
+	closed bool
+}
+
+// A job is one commit.
+type job struct {
+	ctx     context.Context
+	write   func(ctx context.Context, st *statements) error
+	err     error // what became of it
+	foreign bool  // somebody outside this process has written since the last batch
+	ready   chan struct{}
+}
+
+// errSkip wraps an error that concerns one job only: the others of its batch are
+// committed.
+type skipError struct{ error }
+
+func (e skipError) Unwrap() error { return e.error }
+
+func skip(err error) error { return skipError{err} }
+
+// maxBatch bounds how many jobs share a transaction.
+const maxBatch = 256
+
+func newCommitter(ctx context.Context, db *sql.DB) (*committer, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &committer{conn: conn, jobs: make(chan *job, maxBatch), done: make(chan struct{})}
+	if err := c.prepare(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	go c.run()
+	return c, nil
+}
+
+func (c *committer) prepare(ctx context.Context) error {
+	p := preparer{ctx: ctx, conn: c.conn}
+	p.prepare(&c.begin, `BEGIN IMMEDIATE`)
+	p.prepare(&c.end, `COMMIT`)
+	p.prepare(&c.dataVersion, `PRAGMA data_version`)
+	c.stmts.prepare(&p)
+	if p.err != nil {
+		return p.err
+	}
+	return c.dataVersion.QueryRowContext(ctx).Scan(&c.seen)
+}
+
+// A preparer prepares statements and keeps the first error.
+type preparer struct {
+	ctx  context.Context
+	conn *sql.Conn
+	err  error
+}
+
+func (p *preparer) prepare(into **sql.Stmt, query string) {
+	if p.err == nil {
+		*into, p.err = p.conn.PrepareContext(p.ctx, query)
+	}
+}
+
+// errClosed is returned after Close.
+var errClosed = errors.New("the store is closed")
+
+// do hands in a job and waits until it is durable, or is not going to be.
+func (c *committer) do(j *job) error {
+	if err := j.ctx.Err(); err != nil {
+		return err
+	}
+	j.ready = make(chan struct{})
+	c.mu.RLock()
+	if c.closed {
+		c.mu.RUnlock()
+		return errClosed
+	}
+	c.jobs <- j
+	c.mu.RUnlock()
+	<-j.ready
+	return j.err
+}
+
+// close waits for the jobs handed in and ends the committer.
+func (c *committer) close() {
+	c.mu.Lock()
+	already := c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if already {
+		return
+	}
+	close(c.jobs)
+	<-c.done
+	c.conn.Close()
+}
+
+func (c *committer) run() {
+	defer close(c.done)
+	batch := make([]*job, 0, maxBatch)
+	for first := range c.jobs {
+		batch = append(batch[:0], first)
+		batch = c.gather(batch)
+		c.commit(batch)
+		for _, j := range batch {
+			close(j.ready)
+		}
+	}
+}
+
+// gather takes what else is waiting, until yielding brings no more.
+func (c *committer) gather(batch []*job) []*job {
+	for len(batch) < maxBatch {
+		before := len(batch)
+		batch = c.drain(batch)
+		if len(batch) == before {
+			runtime.Gosched()
+			if batch = c.drain(batch); len(batch) == before {
+				return batch
+			}
+		}
+	}
+	return batch
+}
+
+func (c *committer) drain(batch []*job) []*job {
+	for len(batch) < maxBatch {
+		select {
+		case j, open := <-c.jobs:
+			if !open {
+				return batch
+			}
+			batch = append(batch, j)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// commit writes a batch in one transaction. If that fails for a reason that may
+// lie in one of its jobs, each is tried alone.
+func (c *committer) commit(batch []*job) {
+	err := c.transaction(batch)
+	if err == nil {
+		return
+	}
+	if len(batch) == 1 || errors.Is(err, runner.ErrBusy) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) {
+		for _, j := range batch {
+			j.err = err
+		}
+		return
+	}
+	for i := range batch {
+		if err := c.transaction(batch[i : i+1]); err != nil {
+			batch[i].err = err
+		}
+	}
+}
+
+func (c *committer) transaction(batch []*job) (err error) {
+	ctx := context.Background() // a job that was handed in is finished
+	if _, err := c.begin.ExecContext(ctx); err != nil {
+		return translate(err)
+	}
+	defer func() {
+		if err != nil {
+			c.conn.ExecContext(ctx, `ROLLBACK`)
+			err = translate(err)
+		}
+	}()
+	var version int64
+	if err := c.dataVersion.QueryRowContext(ctx).Scan(&version); err != nil {
+		return err
+	}
+	foreign := version != c.seen
+	c.seen = version
+	for _, j := range batch {
+		j.foreign, j.err = foreign, nil
+		err := j.write(ctx, &c.stmts)
+		var skipped skipError
+		switch {
+		case errors.As(err, &skipped):
+			j.err = skipped.error
+		case err != nil:
+			return err
+		}
+	}
+	_, err = c.end.ExecContext(ctx)
+	return err
+}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/gofrs/flock"
+
+	"github.com/dialai/dialai/runner"
+)
+
+// An owner is a file that a process keeps locked while it lives: however the
+// process ends, the lock goes with it.
+type fileOwner struct {
+	name string
+	lock *flock.Flock
+}
+
+// ownerName is what names from a log must look like before they become part of a
+// path.
+var ownerName = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+func (s *SQLite) ownerDir() string { return s.path + ".owners" }
+
+// Claim implements [runner.OwnerStore].
+func (s *SQLite) Claim(context.Context) (runner.Owner, error) {
+	if err := os.MkdirAll(s.ownerDir(), 0o700); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
+	}
+	var random [16]byte
+	rand.Read(random[:]) // never fails
+	name := hex.EncodeToString(random[:])
+	lock := flock.New(filepath.Join(s.ownerDir(), name))
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return nil, fmt.Errorf("locking %s: %w", lock.Path(), err)
+	}
+	return &fileOwner{name, lock}, nil
+}
+
+// Alive implements [runner.OwnerStore].
+func (s *SQLite) Alive(_ context.Context, name string) (bool, error) {
+	if !ownerName.MatchString(name) {
+		return false, nil
+	}
+	path := filepath.Join(s.ownerDir(), name)
+	if _, err := os.Stat(path); os.IsNotExist(err) {
+		return false, nil
+	}
+	lock := flock.New(path)
+	locked, err := lock.TryLock()
+	if err != nil {
+		return false, fmt.Errorf("looking at %s: %w", path, err)
+	}
+	if !locked {
+		return true, nil
+	}
+	os.Remove(path) // nobody will ever use this name again
+	return false, lock.Unlock()
+}
+
+// Name implements [runner.Owner].
+func (o *fileOwner) Name() string { return o.name }
+
+// Release implements [runner.Owner].
+func (o *fileOwner) Release() error {
+	os.Remove(o.lock.Path())
+	return o.lock.Unlock()
+}

@@ -1,0 +1,370 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// Load implements [runner.SessionStore]. A session that was committed or loaded
+// here before, and has not changed since, is not folded again.
+func (s *SQLite) Load(ctx context.Context, programs *runner.Programs, id specialist.SessionID) (*runner.Session, error) {
+	var row, sequence, machine, trustVersion, rosterVersion int64
+	var head []byte
+	var name string
+	err := s.read.QueryRowContext(ctx, `SELECT s.id, s.sequence, s.head, m.id, m.machine_name, m.trust_version,
+		coalesce((SELECT max(first) FROM roster_log r WHERE r.machine=m.id), 0)
+		FROM sessions s JOIN machines m ON m.id=s.machine WHERE s.session_id=?`, id.String()).Scan(&row, &sequence, &head, &machine, &name, &trustVersion, &rosterVersion)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, &runner.NotFoundError{What: "Session", ID: id.String()}
+	case err != nil:
+		return nil, translate(err)
+	}
+	s.mu.Lock()
+	known := s.cache.machine(name)
+	known.id = machine
+	if known.book != nil && known.trust != trustVersion || known.roster != nil && known.roster.Sequence != rosterVersion {
+		known.forget()
+	}
+	v, ok := s.cache.get(id)
+	s.mu.Unlock()
+	if ok && v.session.Sequence == sequence {
+		return v.session, nil
+	}
+	session, err := s.fold(ctx, programs, id, row, sequence, head)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cache.put(id, cached{row, session})
+	return session, nil
+}
+
+// fold rebuilds a session from its log up to a sequence number, and checks that
+// the log is whole.
+func (s *SQLite) fold(ctx context.Context, programs *runner.Programs, id specialist.SessionID, row, sequence int64, head []byte) (*runner.Session, error) {
+	f := &runner.Folder{Programs: programs, Definition: func(digest string) ([]byte, error) { return s.reader().definition(ctx, digest) }}
+	damaged := func(problem string) error {
+		return &runner.CorruptError{What: "the log of session " + id.String(), Problem: problem}
+	}
+	var prev runner.Hash
+	var last int64
+	for r, err := range s.reader().logRows(ctx, row, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if r.First > sequence {
+			break // committed since the row was read
+		}
+		if r.Prev != prev || r.Hash != runner.Chain(prev, id.String(), r.Events) {
+			return nil, damaged(fmt.Sprintf("the hash of the record at event %d is wrong; run dialai store verify", r.First))
+		}
+		events, err := f.Add(r.Events)
+		if err != nil {
+			var unknown *runner.DecodeError
+			if errors.As(err, &unknown) || last == 0 {
+				return nil, damaged(err.Error())
+			}
+			return nil, damaged(err.Error())
+		}
+		prev, last = r.Hash, r.First+int64(len(events))-1
+	}
+	if last != sequence || string(prev[:]) != string(head) {
+		return nil, damaged(fmt.Sprintf("it ends at event %d, but the session is at event %d; run dialai store verify", last, sequence))
+	}
+	session := f.Session()
+	session.Head = &prev
+	return session, nil
+}
+
+// A reader reads from one connection, or from a pool of them.
+type reader struct{ q querier }
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// reader returns a reader of what was committed last.
+func (s *SQLite) reader() reader { return reader{s.read} }
+
+func (r reader) definition(ctx context.Context, digest string) ([]byte, error) {
+	var definition string
+	err := r.q.QueryRowContext(ctx, `SELECT definition FROM definitions WHERE machine_digest=?`, digest).Scan(&definition)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, &runner.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
+	}
+	return []byte(definition), translate(err)
+}
+
+// logRows yields the log rows of a session from the one that holds the event.
+func (r reader) logRows(ctx context.Context, row, from int64) iter.Seq2[runner.StoredRecord, error] {
+	return scanRecords(ctx, r.q, `SELECT first, events, prev, hash FROM log WHERE session=?1 AND first >=
+		coalesce((SELECT max(first) FROM log WHERE session=?1 AND first<=?2), 0) ORDER BY first`, row, from)
+}
+
+func scanRecords(ctx context.Context, db querier, query string, args ...any) iter.Seq2[runner.StoredRecord, error] {
+	return func(yield func(runner.StoredRecord, error) bool) {
+		rows, err := db.QueryContext(ctx, query, args...)
+		if err != nil {
+			yield(runner.StoredRecord{}, translate(err))
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var r runner.StoredRecord
+			var events string
+			var prev, hash []byte
+			err := rows.Scan(&r.First, &events, &prev, &hash)
+			r.Events = []byte(events)
+			copy(r.Prev[:], prev)
+			copy(r.Hash[:], hash)
+			if !yield(r, translate(err)) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(runner.StoredRecord{}, translate(err))
+		}
+	}
+}
+
+// Records implements [runner.SessionStore].
+func (s *SQLite) Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[runner.StoredRecord, error] {
+	return func(yield func(runner.StoredRecord, error) bool) {
+		var row int64
+		err := s.read.QueryRowContext(ctx, `SELECT id FROM sessions WHERE session_id=?`, id.String()).Scan(&row)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = &runner.NotFoundError{What: "Session", ID: id.String()}
+		}
+		if err != nil {
+			yield(runner.StoredRecord{}, translate(err))
+			return
+		}
+		s.reader().logRows(ctx, row, from)(yield)
+	}
+}
+
+// List implements [runner.SessionStore].
+func (s *SQLite) List(ctx context.Context, q runner.ListQuery) ([]runner.Summary, error) {
+	where, args := []string{"1"}, []any{}
+	if q.MachineName != "" {
+		where, args = append(where, "m.machine_name=?"), append(args, q.MachineName)
+	}
+	if q.Live {
+		where = append(where, "s.status IN ('running', 'needs_human')")
+	}
+	if q.Waiting {
+		where = append(where, "s.status='needs_human' AND s.status IN ('running', 'needs_human')")
+	}
+	limit := -1
+	if q.Limit > 0 {
+		limit = q.Limit
+	}
+	rows, err := s.read.QueryContext(ctx, `SELECT * FROM (SELECT s.id, s.session_id, m.machine_name, s.machine_digest, s.status, s.current_state, s.round,
+		s.sequence, s.created_at, s.updated_at, s.code, s.reason FROM sessions s JOIN machines m ON m.id=s.machine
+		WHERE `+strings.Join(where, " AND ")+` ORDER BY s.id DESC LIMIT ?) ORDER BY id`, append(args, limit)...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer rows.Close()
+	list := []runner.Summary{}
+	for rows.Next() {
+		var sum runner.Summary
+		var id int64
+		var status string
+		if err := rows.Scan(&id, &sum.SessionID, &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round,
+			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason); err != nil {
+			return nil, translate(err)
+		}
+		if err := sum.Status.UnmarshalText([]byte(status)); err != nil {
+			return nil, &runner.CorruptError{What: "the row of session " + sum.SessionID, Problem: err.Error()}
+		}
+		list = append(list, sum)
+	}
+	return list, translate(rows.Err())
+}
+
+// Definitions implements [runner.SessionStore].
+func (s *SQLite) Definitions(ctx context.Context, machineName string) ([][]byte, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT d.definition FROM definitions d JOIN machines m ON m.id=d.machine WHERE m.machine_name=? ORDER BY d.id DESC`, machineName)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer rows.Close()
+	var list [][]byte
+	for rows.Next() {
+		var d string
+		if err := rows.Scan(&d); err != nil {
+			return nil, translate(err)
+		}
+		list = append(list, []byte(d))
+	}
+	return list, translate(rows.Err())
+}
+
+// Book implements [runner.TrustStore].
+func (s *SQLite) Book(ctx context.Context, machineName string) (*trust.Book, error) {
+	s.mu.Lock()
+	known := s.cache.machine(machineName)
+	book, epoch := known.book, known.epoch
+	s.mu.Unlock()
+	if book != nil {
+		return book, nil
+	}
+	var version sql.NullInt64
+	err := s.read.QueryRowContext(ctx, `SELECT trust_version FROM machines WHERE machine_name=?`, machineName).Scan(&version)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, translate(err)
+	}
+	tallies, err := s.reader().tallies(ctx, machineName)
+	if err != nil {
+		return nil, err
+	}
+	book = trust.NewBook(tallies)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known.epoch == epoch {
+		known.book, known.trust = book, version.Int64
+	}
+	return book, nil
+}
+
+func (r reader) tallies(ctx context.Context, machineName string) (map[trust.Key]trust.Tally, error) {
+	rows, err := r.q.QueryContext(ctx, `SELECT a.specialist_id, a.state, a.matching, a.total, a.updated_at
+		FROM alignment a JOIN machines m ON m.id=a.machine WHERE m.machine_name=?`, machineName)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer rows.Close()
+	tallies := map[trust.Key]trust.Tally{}
+	for rows.Next() {
+		var k trust.Key
+		var t trust.Tally
+		if err := rows.Scan(&k.SpecialistID, &k.State, &t.Matching, &t.Total, &t.Updated); err != nil {
+			return nil, translate(err)
+		}
+		tallies[k] = t
+	}
+	return tallies, translate(rows.Err())
+}
+
+// Exemplars implements [runner.TrustStore].
+func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error) {
+	if limit <= 0 || limit > runner.MaxExemplars {
+		limit = runner.MaxExemplars
+	}
+	rows, err := s.read.QueryContext(ctx, `SELECT exemplar FROM (SELECT e.id, e.exemplar FROM exemplars e JOIN machines m ON m.id=e.machine
+		WHERE m.machine_name=? AND e.state=? ORDER BY e.id DESC LIMIT ?) ORDER BY id`, machineName, state, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer rows.Close()
+	var list []specialist.Exemplar
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, translate(err)
+		}
+		e, err := specialist.ParseExemplar([]byte(text))
+		if err != nil {
+			return nil, &runner.CorruptError{What: "an exemplar of state " + state, Problem: err.Error()}
+		}
+		list = append(list, e)
+	}
+	return list, translate(rows.Err())
+}
+
+// DecidedSince implements [runner.TrustStore].
+func (s *SQLite) DecidedSince(ctx context.Context, machineName string, since specialist.Time, limit int) (n int, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT l.at FROM log l JOIN machines m ON m.id=l.decides
+		WHERE m.machine_name=? ORDER BY l.id DESC LIMIT ?) WHERE at>=?`, machineName, limit, int64(since)).Scan(&n)
+	return n, translate(err)
+}
+
+// Decided implements [runner.TrustStore].
+func (s *SQLite) Decided(ctx context.Context, machineName string) iter.Seq2[runner.DecisionRef, error] {
+	return func(yield func(runner.DecisionRef, error) bool) {
+		rows, err := s.read.QueryContext(ctx, `SELECT s.session_id, l.first FROM log l JOIN machines m ON m.id=l.decides JOIN sessions s ON s.id=l.session
+			WHERE m.machine_name=? ORDER BY l.id DESC`, machineName)
+		if err != nil {
+			yield(runner.DecisionRef{}, translate(err))
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id string
+			var ref runner.DecisionRef
+			err := rows.Scan(&id, &ref.Seq)
+			if err == nil {
+				ref.Session, err = runner.ParseID(id)
+			}
+			if !yield(ref, translate(err)) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(runner.DecisionRef{}, translate(err))
+		}
+	}
+}
+
+// Roster implements [runner.RosterStore].
+func (s *SQLite) Roster(ctx context.Context, machineName string) (*runner.Roster, error) {
+	s.mu.Lock()
+	known := s.cache.machine(machineName)
+	roster, epoch := known.roster, known.epoch
+	s.mu.Unlock()
+	if roster != nil {
+		return roster, nil
+	}
+	roster = &runner.Roster{}
+	var prev runner.Hash
+	for r, err := range s.RosterRecords(ctx, machineName) {
+		if err != nil {
+			return nil, err
+		}
+		if r.Prev != prev || r.Hash != runner.Chain(prev, machineName, r.Events) {
+			return nil, &runner.CorruptError{What: "the log of machine " + machineName, Problem: fmt.Sprintf("the hash of the record at event %d is wrong; run dialai store verify", r.First)}
+		}
+		events, err := runner.DecodeRosterEvents(r.Events)
+		if err != nil {
+			return nil, &runner.CorruptError{What: "the log of machine " + machineName, Problem: err.Error()}
+		}
+		for _, e := range events {
+			roster = roster.With(e)
+		}
+		prev = r.Hash
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known.epoch == epoch {
+		known.roster = roster
+	}
+	return roster, nil
+}
+
+// RosterRecords implements [runner.RosterStore].
+func (s *SQLite) RosterRecords(ctx context.Context, machineName string) iter.Seq2[runner.StoredRecord, error] {
+	return s.reader().rosterRecords(ctx, machineName)
+}
+
+func (r reader) rosterRecords(ctx context.Context, machineName string) iter.Seq2[runner.StoredRecord, error] {
+	return scanRecords(ctx, r.q, `SELECT r.first, r.events, r.prev, r.hash FROM roster_log r JOIN machines m ON m.id=r.machine
+		WHERE m.machine_name=? ORDER BY r.first`, machineName)
+}
+
+// Secret implements [runner.RosterStore].
+func (s *SQLite) Secret(ctx context.Context) (secret []byte, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT value FROM secrets WHERE name='store'`).Scan(&secret)
+	return secret, translate(err)
+}

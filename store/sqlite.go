@@ -1,0 +1,278 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+
+	"github.com/dialai/dialai/runner"
+)
+
+// SQLite keeps sessions in one file. Several processes may use the file at once.
+// A commit is on disk, fsync included, when it returns; commits that wait
+// together share one fsync. Close must be called.
+type SQLite struct {
+	path string
+	read *sql.DB // any number of readers
+	db   *sql.DB // the one writer
+	out  *committer
+
+	mu    sync.Mutex
+	cache cache
+}
+
+var _ runner.Store = (*SQLite)(nil)
+
+// SQLiteOptions say how a file is opened. The zero value is fine.
+type SQLiteOptions struct {
+	// BusyTimeout is how long to wait for another process that holds the file;
+	// 0 means 5 s.
+	BusyTimeout time.Duration
+	// ReadOnly refuses to make, migrate or write the file.
+	ReadOnly bool
+}
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// applicationID marks a SQLite file as one of ours: "dial" in ASCII.
+const applicationID = 0x6469616c
+
+// OpenSQLite opens a file, made and migrated if need be. It refuses a file that
+// is no SQLite database, one that belongs to another program, and one that a
+// newer version has migrated.
+func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, error) {
+	if o.BusyTimeout == 0 {
+		o.BusyTimeout = 5 * time.Second
+	}
+	s := &SQLite{path: path, cache: newCache()}
+	if !o.ReadOnly {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, &OpenError{path, err}
+		}
+	}
+	var err error
+	if s.db, err = openPool(path, o, true); err != nil {
+		return nil, &OpenError{path, err}
+	}
+	if _, err := s.migrate(ctx, o); err != nil {
+		s.db.Close()
+		return nil, &OpenError{path, translate(err)}
+	}
+	if s.read, err = openPool(path, o, false); err != nil {
+		s.db.Close()
+		return nil, &OpenError{path, err}
+	}
+	if s.out, err = newCommitter(ctx, s.db); err != nil {
+		s.read.Close()
+		s.db.Close()
+		return nil, &OpenError{path, translate(err)}
+	}
+	return s, nil
+}
+
+func openPool(path string, o SQLiteOptions, writer bool) (*sql.DB, error) {
+	q := url.Values{}
+	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds()))
+	q.Add("_pragma", "foreign_keys(1)")
+	q.Add("_pragma", "synchronous(FULL)")
+	q.Set("_txlock", "immediate")
+	switch {
+	case o.ReadOnly:
+		q.Set("mode", "ro")
+	case writer:
+		q.Add("_pragma", "journal_mode(WAL)")
+	}
+	u := url.URL{Scheme: "file", Opaque: escapePath(path), RawQuery: q.Encode()}
+	db, err := sql.Open("sqlite", u.String())
+	if err == nil && writer {
+		db.SetMaxOpenConns(1)
+	}
+	return db, err
+}
+
+// escapePath escapes what a SQLite URI gives a meaning of its own.
+func escapePath(path string) string {
+	return strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
+}
+
+// Close waits for the commits under way and closes the file.
+func (s *SQLite) Close() error {
+	s.out.close()
+	return errors.Join(s.read.Close(), s.db.Close())
+}
+
+// Path returns the path of the file.
+func (s *SQLite) Path() string { return s.path }
+
+// Migrate brings a file up to date and returns the names of the migrations that
+// were applied. Opening does the same.
+func Migrate(ctx context.Context, path string) ([]string, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, &OpenError{path, err}
+	}
+	o := SQLiteOptions{BusyTimeout: 5 * time.Second}
+	db, err := openPool(path, o, true)
+	if err != nil {
+		return nil, &OpenError{path, err}
+	}
+	defer db.Close()
+	applied, err := (&SQLite{path: path, db: db}).migrate(ctx, o)
+	if err != nil {
+		return nil, &OpenError{path, translate(err)}
+	}
+	return applied, nil
+}
+
+// migrate applies the migrations that are missing, each in a transaction of its
+// own, under a lock that keeps other processes from doing the same.
+func (s *SQLite) migrate(ctx context.Context, o SQLiteOptions) ([]string, error) {
+	newest, err := newestMigration()
+	if err != nil {
+		return nil, err
+	}
+	current, err := s.schemaVersion(ctx)
+	if err != nil || current == newest {
+		return nil, err
+	}
+	if current > newest {
+		return nil, &NewerError{current, newest}
+	}
+	if o.ReadOnly {
+		return nil, errors.New("the file has to be migrated, but it is opened for reading only")
+	}
+	lock := flock.New(s.path + ".migrating")
+	if ok, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil || !ok {
+		return nil, fmt.Errorf("waiting for another migration: %w", err)
+	}
+	defer func() {
+		lock.Unlock()
+		os.Remove(lock.Path())
+	}()
+	return s.applyMigrations(ctx)
+}
+
+func (s *SQLite) applyMigrations(ctx context.Context) ([]string, error) {
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, s.db, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, err
+	}
+	results, err := p.Up(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, r := range results {
+		names = append(names, filepath.Base(r.Source.Path))
+	}
+	secret := make([]byte, 32)
+	rand.Read(secret) // never fails
+	if _, err := s.db.ExecContext(ctx, `INSERT OR IGNORE INTO secrets (name, value) VALUES ('store', ?)`, secret); err != nil {
+		return nil, err
+	}
+	_, err = s.db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID))
+	return names, err
+}
+
+func newestMigration() (int64, error) {
+	entries, err := migrationFiles.ReadDir("migrations")
+	if err != nil {
+		return 0, err
+	}
+	return goose.NumericComponent(entries[len(entries)-1].Name())
+}
+
+// schemaVersion returns the newest migration the file has, 0 if it is empty. It
+// refuses files of other programs.
+func (s *SQLite) schemaVersion(ctx context.Context) (int64, error) {
+	var id, tables int64
+	if err := s.db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&id); err != nil {
+		return 0, err
+	}
+	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables); err != nil {
+		return 0, err
+	}
+	switch {
+	case tables == 0:
+		return 0, nil
+	case id != applicationID:
+		var ours int64
+		err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name = 'goose_db_version'`).Scan(&ours)
+		if err != nil || ours == 0 {
+			return 0, errors.Join(errForeign, err)
+		}
+	}
+	var version sql.NullInt64
+	err := s.db.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version)
+	return version.Int64, err
+}
+
+// An OpenError says why a file cannot be used as a store.
+type OpenError struct {
+	Path string
+	Err  error
+}
+
+func (e *OpenError) Error() string { return fmt.Sprintf("store %s: %v", e.Path, e.Err) }
+
+// Unwrap returns the cause.
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// A NewerError says that a newer version of this program has migrated the file.
+type NewerError struct{ Has, Knows int64 }
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("it was written by a newer version of dialai (schema %d, this program knows %d); update the program or use another store", e.Has, e.Knows)
+}
+
+// Errors that callers ask for by name.
+var (
+	// ErrFull: there is no room left on the disk. What was committed before is
+	// safe.
+	ErrFull = errors.New("the disk is full")
+	// ErrReadOnly: the file or its directory cannot be written.
+	ErrReadOnly = errors.New("the store cannot be written")
+
+	errForeign = errors.New("it is a SQLite database of another program")
+)
+
+// translate gives the errors of SQLite the names that callers know.
+func translate(err error) error {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlitelib.SQLITE_BUSY, sqlitelib.SQLITE_LOCKED:
+		return fmt.Errorf("%w: another process holds it", runner.ErrBusy)
+	case sqlitelib.SQLITE_FULL:
+		return fmt.Errorf("%w (%w)", ErrFull, err)
+	case sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_CANTOPEN, sqlitelib.SQLITE_PERM:
+		return fmt.Errorf("%w (%w)", ErrReadOnly, err)
+	case sqlitelib.SQLITE_NOTADB:
+		return &runner.CorruptError{What: "the file", Problem: "it is not a SQLite database"}
+	case sqlitelib.SQLITE_CORRUPT:
+		return &runner.CorruptError{What: "the file", Problem: e.Error()}
+	}
+	return err
+}
