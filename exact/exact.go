@@ -61,40 +61,38 @@ func (b *Billionths) UnmarshalJSON(data []byte) error {
 // Text2 returns b with exactly two decimals, halves away from zero: 0.125 is
 // "0.13", as in the texts of the arbiter.
 func (b Billionths) Text2() string {
-	neg := b < 0
-	if neg {
-		b = -b
-	}
-	cents := (int64(b) + 5_000_000) / 10_000_000
+	cents := (magnitude(b) + 5_000_000) / 10_000_000
 	s := fmt.Sprintf("%d.%02d", cents/100, cents%100)
-	if neg && cents != 0 {
+	if b < 0 && cents != 0 {
 		s = "-" + s
 	}
 	return s
 }
 
+// magnitude returns |b|, which for the least int64 is no int64.
+func magnitude(b Billionths) uint64 {
+	if b < 0 {
+		return -uint64(b)
+	}
+	return uint64(b)
+}
+
 // Share returns part/total in billionths, the nearest, halves away from zero.
-// The product is computed in 128 bits, so it cannot overflow. A total of 0 or
-// less gives 0.
+// The product is computed in 128 bits, so it cannot overflow; a part that is
+// astronomically larger than the total saturates. A total of 0 or less gives 0.
 func Share(part, total Billionths) Billionths {
 	if total <= 0 {
 		return 0
 	}
-	neg := part < 0
-	if neg {
-		part = -part
-	}
-	hi, lo := bits.Mul64(uint64(part), uint64(One))
+	hi, lo := bits.Mul64(magnitude(part), uint64(One))
 	lo, carry := bits.Add64(lo, uint64(total)/2, 0)
 	hi += carry
-	if hi >= uint64(total) {
-		return Billionths(math.MaxInt64) // part is astronomically larger than total
+	q := uint64(math.MaxInt64)
+	if hi < uint64(total) { // else the quotient is no uint64
+		q, _ = bits.Div64(hi, lo, uint64(total))
+		q = min(q, math.MaxInt64)
 	}
-	q, _ := bits.Div64(hi, lo, uint64(total))
-	if q > math.MaxInt64 {
-		q = math.MaxInt64
-	}
-	if neg {
+	if part < 0 {
 		return -Billionths(q)
 	}
 	return Billionths(q)

@@ -101,7 +101,8 @@ func FormatFloat(f float64) string { return string(AppendFloat(nil, f)) }
 
 // IsNumber reports whether s has the form of a JSON number.
 func IsNumber(s string) bool {
-	if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
+	digit := func(c byte) bool { return c >= '0' && c <= '9' }
+	if s == "" || s[0] != '-' && !digit(s[0]) || !digit(s[len(s)-1]) { // no blanks around it
 		return false
 	}
 	return json.Valid([]byte(s))

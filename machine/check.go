@@ -37,7 +37,8 @@ type checker struct {
 	Checks
 	def      *Definition
 	file     string
-	tree     *node // nil for a Definition built in Go
+	tree     *node           // nil for a Definition built in Go
+	unread   map[string]bool // paths of values that could not be read
 	problems []Problem
 	schemas  map[*TransitionDefinition]*Schema // compiled while checking
 }
@@ -64,26 +65,34 @@ func (c *checker) check() {
 	c.checkSections()
 }
 
-// checkStart does DIAL's checks 5 to 7 on a Definition built in Go too.
+// checkStart does DIAL's checks 6 and 7, and 2 to 5 on a Definition built in Go.
 func (c *checker) checkStart() {
 	known := c.stateNames()
-	if len(c.def.States) == 0 && c.tree == nil {
-		c.report("", false, Problem{Code: "missing-field", Message: "missing or invalid states", rank: 5})
+	readable := len(known) > 0
+	if c.tree == nil {
+		c.checkRequired()
+	} else if states := c.tree.child("states"); states != nil {
+		readable = states.kind == objectNode
 	}
 	for i, f := range []struct{ name, value string }{{"initialState", c.def.InitialState}, {"goalState", c.def.GoalState}} {
-		switch {
-		case f.value == "" && c.tree == nil:
-			c.report("", false, Problem{Code: "missing-field", Message: "missing or invalid " + f.name, rank: 3 + i})
-		case f.value != "" && len(known) > 0 && !slices.Contains(known, f.value):
-			path := "/" + f.name
-			if c.tree != nil && c.tree.child(f.name) == nil {
-				path = "/defaultState"
-			}
-			c.report(path, false, Problem{Code: "unknown-state", rank: 6 + i,
-				Message: fmt.Sprintf("%s %q does not exist in states", f.name, f.value), Hint: didYouMean(f.value, known)})
-		case f.value != "" && c.tree != nil && len(known) == 0 && c.tree.child("states") != nil && c.tree.child("states").kind == objectNode:
-			c.report("/"+f.name, false, Problem{Code: "unknown-state", rank: 6 + i,
-				Message: fmt.Sprintf("%s %q does not exist in states", f.name, f.value)})
+		if f.value == "" || !readable || slices.Contains(known, f.value) {
+			continue
+		}
+		path := "/" + f.name
+		if c.tree != nil && c.tree.child(f.name) == nil {
+			path = "/defaultState"
+		}
+		c.report(path, false, Problem{Code: "unknown-state", rank: 6 + i,
+			Message: fmt.Sprintf("%s %q does not exist in states", f.name, clip(f.value, maxNameRunes)), Hint: didYouMean(f.value, known)})
+	}
+}
+
+// checkRequired does for a Definition built in Go what reading does for a file.
+func (c *checker) checkRequired() {
+	present := []bool{c.def.MachineName != "", c.def.InitialState != "", c.def.GoalState != "", len(c.def.States) > 0}
+	for i, name := range required {
+		if !present[i] {
+			c.report("", false, Problem{Code: "missing-field", Message: "missing or invalid " + name, rank: i + 2})
 		}
 	}
 }
@@ -129,9 +138,12 @@ func (c *checker) checkTransitions() {
 }
 
 func (c *checker) unknownTarget(path, state string, t *TransitionDefinition, known []string) {
-	target, hint := t.Target, didYouMean(t.Target, known)
-	if target == "" {
+	target, hint := t.Target, ""
+	switch {
+	case target == "":
 		target, hint = "undefined", "name the state the transition leads to"
+	case len(c.problems) < maxProblems: // later ones are not listed
+		hint = didYouMean(target, known)
 	}
 	if c.tree != nil {
 		if n, _ := c.tree.at(path); n.child("target") != nil {
@@ -139,7 +151,7 @@ func (c *checker) unknownTarget(path, state string, t *TransitionDefinition, kno
 		}
 	}
 	c.report(path, false, Problem{Code: "unknown-target", Hint: hint, rank: 8,
-		Message: fmt.Sprintf("transition %q in state %q points to non-existent state %q", t.Name, state, target)})
+		Message: fmt.Sprintf("transition %q in state %q points to non-existent state %q", clip(t.Name, maxNameRunes), clip(state, maxNameRunes), clip(target, maxNameRunes))})
 }
 
 func (c *checker) checkParameters(path, state string, t *TransitionDefinition) {

@@ -47,7 +47,7 @@ func badURL(s string) string {
 	switch {
 	case err != nil:
 		return "is not a URL"
-	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
+	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
 		return "is not an http or https address"
 	case u.User != nil:
 		return "contains a user name or password; use webhookTokenName"
@@ -62,25 +62,19 @@ func (c *checker) checkFields() {
 		return
 	}
 	for _, f := range found {
-		if v, isString := f.Value().(string); isString && v == "" && (f.Field() == "machineName" && c.tree != nil) {
-			continue // reported when it was read
-		}
-		if role, isRole := f.Value().(Role); isRole && role == unreadable || f.Field() == "specialistId" && c.ownerUnreadable(f) {
+		path, onName := c.fieldPath(f)
+		if !onName && c.reported(path, f) {
 			continue
 		}
-		path, onName := c.fieldPath(f)
 		c.report(path, onName, fieldProblem(f))
 	}
 }
 
-// ownerUnreadable reports whether f belongs to a list entry that is no object.
-func (c *checker) ownerUnreadable(f validator.FieldError) bool {
-	if c.tree == nil {
-		return false
-	}
-	path, _ := c.fieldPath(f)
-	n, _ := c.tree.at(path)
-	return n.kind != objectNode && n.kind != stringNode
+// reported reports whether what is wrong with a field is known already: it, or
+// the object it belongs to, could not be read, or it is required and missing.
+func (c *checker) reported(path string, f validator.FieldError) bool {
+	owner := path[:strings.LastIndexByte(path, '/')]
+	return c.unread[path] || c.unread[owner] || path == "/machineName" && f.Value() == ""
 }
 
 // fieldPath turns "Definition.states[2].transitions[0].name" into a JSON
@@ -116,9 +110,6 @@ func (c *checker) fieldPath(f validator.FieldError) (path string, onName bool) {
 func fieldProblem(f validator.FieldError) Problem {
 	name, value := f.Field(), fmt.Sprint(f.Value())
 	quoted := fmt.Sprintf("%q", clip(value, 128))
-	if name == "name" {
-		name = "name"
-	}
 	switch f.Tag() {
 	case "name":
 		return nameProblem(f, value)

@@ -26,25 +26,49 @@ func (c *checker) checkRoster(path string, list []Specialist, state *StateDefini
 			continue
 		}
 		at := fmt.Sprintf("%s/%d", path, i)
-		if first, twice := here[s.SpecialistID]; twice && s.SpecialistID != "" {
+		c.checkSpecialist(at, s)
+		reference := state != nil && s.Reference() && !c.anyUnread(at, restFields)
+		if !reference {
+			c.checkMode(at, s, state)
+		}
+		first, twice := here[s.SpecialistID]
+		switch {
+		case s.SpecialistID == "": // reported as such
+		case twice:
 			c.report(at+"/specialistId", false, Problem{Code: "duplicate-id",
 				Message: fmt.Sprintf("specialist %q is already in this list, as entry %d", s.SpecialistID, first), Hint: "every specialist of a list needs an id of its own"})
-			continue
+		default:
+			here[s.SpecialistID] = i
+			c.checkDeclaration(at, s, reference, declared)
 		}
-		here[s.SpecialistID] = i
-		c.checkSpecialist(at, s)
-		if state != nil && s.Reference() {
-			c.checkReference(at, s, declared)
-			continue
-		}
-		c.checkMode(at, s, state)
-		if other := declared[s.SpecialistID]; other != nil && !sameDeclaration(other, s) {
-			c.report(at+"/specialistId", false, Problem{Code: "duplicate-id",
-				Message: fmt.Sprintf("specialist %q is declared twice with different content", s.SpecialistID),
-				Hint:    "give it another id, or name only role and specialistId here to refer to the first"})
-		} else if s.SpecialistID != "" {
-			declared[s.SpecialistID] = s
-		}
+	}
+}
+
+// Members of a specialist that say how it is asked, and the others that make
+// an entry of a state more than a reference.
+var (
+	modeFields = []string{"strategyFn", "strategyFnName", "strategyWebhookUrl", "contextFn", "contextWebhookUrl", "modelId", "webhookTokenName", "isHuman"}
+	restFields = []string{"machineName", "threshold", "timeout", "estimatedCostUSD", "webhookSecretName", "provider"}
+)
+
+// anyUnread reports whether one of the members of an object could not be read:
+// it looks absent, but it is there.
+func (c *checker) anyUnread(at string, fields []string) bool {
+	return slices.ContainsFunc(fields, func(f string) bool { return c.unread[at+"/"+f] })
+}
+
+// checkDeclaration compares an entry with the first of that id in other lists.
+func (c *checker) checkDeclaration(at string, s *Specialist, reference bool, declared map[string]*Specialist) {
+	other := declared[s.SpecialistID]
+	switch {
+	case reference:
+		c.checkReference(at, s, other)
+	case other == nil:
+		declared[s.SpecialistID] = s
+	case !sameDeclaration(other, s):
+		c.report(at+"/specialistId", false, Problem{Code: "duplicate-id",
+			Message: fmt.Sprintf("specialist %q is declared twice with different content", s.SpecialistID),
+			Hint:    "give it another id, or name only role and specialistId here to refer to the first"})
 	}
 }
 
@@ -79,16 +103,16 @@ func (c *checker) checkSpecialist(at string, s *Specialist) {
 // checkReference checks an entry of a state that names a specialist declared at
 // machine level. One that is not declared may be registered when the session
 // starts, so it is no problem here.
-func (c *checker) checkReference(at string, s *Specialist, declared map[string]*Specialist) {
-	if other := declared[s.SpecialistID]; other != nil && other.Role != s.Role {
+func (c *checker) checkReference(at string, s, other *Specialist) {
+	if other != nil && other.Role != s.Role {
 		c.report(at+"/role", false, Problem{Code: "bad-role",
 			Message: fmt.Sprintf("specialist %q is no %s, it is declared as %s", s.SpecialistID, s.Role, other.Role)})
 	}
 }
 
 func (c *checker) checkMode(at string, s *Specialist, state *StateDefinition) {
-	if s.Role != Proposer && s.Role != Arbiter {
-		return // reported as bad-role
+	if s.Role != Proposer && s.Role != Arbiter || c.anyUnread(at, modeFields) {
+		return // reported already
 	}
 	if state == nil && s.Role == Arbiter && !s.hasMode() {
 		return // alignmentMargin

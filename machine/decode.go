@@ -3,6 +3,7 @@ package machine
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ func isYAML(name string, data []byte) bool {
 	case ".json":
 		return false
 	}
-	return !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{"))
+	return !bytes.HasPrefix(bytes.TrimLeft(data, "\uFEFF \t\r\n"), []byte("{"))
 }
 
 // A decoder turns a tree into a Definition and collects every problem of form
@@ -78,17 +79,24 @@ func (d *decoder) object(n *node, path, what string, fields []field) bool {
 		}
 		f := findField(fields, k.name)
 		if f == nil {
-			known := make([]string, len(fields))
-			for i, f := range fields {
-				known[i] = f.name
-			}
-			d.report(k.line, k.col, Problem{Path: pointer(path, k.name), Code: "unknown-field",
-				Message: fmt.Sprintf("%s has no field %q", what, clip(k.name, 128)), Hint: didYouMean(k.name, known)})
+			d.unknownField(k, path, what, fields)
 			continue
 		}
 		f.read(n.items[i], pointer(path, k.name), f.name)
 	}
 	return true
+}
+
+func (d *decoder) unknownField(k key, path, what string, fields []field) {
+	p := Problem{Path: pointer(path, k.name), Code: "unknown-field", Message: fmt.Sprintf("%s has no field %q", what, clip(k.name, 128))}
+	if len(d.problems) < maxProblems { // later ones are not listed
+		known := make([]string, len(fields))
+		for i, f := range fields {
+			known[i] = f.name
+		}
+		p.Hint = didYouMean(k.name, known)
+	}
+	d.report(k.line, k.col, p)
 }
 
 func findField(fields []field, name string) *field {
@@ -173,12 +181,12 @@ func (d *decoder) count(into *int) func(n *node, path, what string) {
 			d.wrongType(n, path, what, "a whole number")
 			return
 		}
-		v, err := strconv.Atoi(n.text)
-		if err != nil || v < 1 {
+		v, err := strconv.ParseFloat(n.text, 64)
+		if err != nil || v != math.Trunc(v) || v < 1 || v > math.MaxInt32 {
 			d.report(n.line, n.col, Problem{Path: path, Code: "out-of-range", Message: fmt.Sprintf("%s is %s, not a whole number from 1", what, clip(n.text, 40))})
 			return
 		}
-		*into = v
+		*into = int(v) // 16.0 is 16, as in every JSON Schema
 	}
 }
 

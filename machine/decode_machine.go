@@ -194,7 +194,7 @@ func (d *decoder) specialist(n *node, path, what string, s *Specialist) {
 
 func (d *decoder) risk(into **Risk) func(n *node, path, what string) {
 	return func(n *node, path, what string) {
-		r := &Risk{Confidence: 0.9}
+		r := &Risk{Confidence: defaultConfidence}
 		if d.object(n, path, what, []field{
 			{"maxError", d.float(&r.MaxError)},
 			{"confidence", d.float(&r.Confidence)},

@@ -86,10 +86,13 @@ type Specialist struct {
 // Risk declares how often automatic decisions may be wrong, and how surely.
 type Risk struct {
 	MaxError   float64 `json:"maxError" validate:"gt=0,lt=1"`
-	Confidence float64 `json:"confidence" validate:"gt=0,lt=1"`
+	Confidence float64 `json:"confidence" validate:"gt=0,lt=1"` // 0.9 if absent
 	Test       string  `json:"test,omitempty" validate:"omitempty,oneof=eProcess clopperPearson"`
 	Familywise bool    `json:"familywise,omitempty"`
 }
+
+// defaultConfidence is that of a Risk that states none.
+const defaultConfidence = 0.9
 
 // A Mode says how the proposers of a round are asked.
 type Mode string

@@ -10,7 +10,7 @@ package machine
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
+	"fmt"
 	"time"
 
 	"github.com/dialai/dialai/exact"
@@ -104,12 +104,6 @@ func Parse(name string, data []byte, checks Checks) (*Machine, error) {
 	return build(def, checks, origin{name, tree}, d.problems)
 }
 
-// Compile checks and compiles a definition that was built in Go. It keeps no
-// reference to def. The error is a *[Error] with every problem.
-func Compile(def *Definition, checks Checks) (*Machine, error) {
-	return build(def, checks, origin{}, nil)
-}
-
 func syntaxProblem(name string, data []byte, e *syntaxError) Problem {
 	p := Problem{File: name, Line: e.line, Column: e.col, Code: e.code, Message: e.message, Hint: e.hint}
 	if e.code == codeSyntax {
@@ -122,38 +116,55 @@ func syntaxProblem(name string, data []byte, e *syntaxError) Problem {
 	return p
 }
 
+// build checks and compiles def, which nobody else holds.
 func build(def *Definition, checks Checks, from origin, problems []Problem) (*Machine, error) {
-	c := &checker{Checks: checks, def: def, file: from.file, tree: from.tree, schemas: map[*TransitionDefinition]*Schema{}}
+	c := &checker{
+		Checks: checks, def: def, file: from.file, tree: from.tree,
+		unread: map[string]bool{}, schemas: map[*TransitionDefinition]*Schema{},
+	}
+	for _, p := range problems {
+		c.unread[p.Path] = p.Path != "" && p.Code != "duplicate-key"
+	}
 	if problems == nil || problems[0].rank != 1 { // there is an object to look into
 		c.check()
 	}
 	if problems = append(problems, c.problems...); len(problems) > 0 {
 		return nil, newError(problems)
 	}
-	m := &Machine{def: normalize(def), origin: from}
-	m.json = m.def.appendJSON(nil)
+	normalize(def)
+	m := &Machine{def: def, json: def.appendJSON(nil), origin: from}
+	if fault := oversize(m.json); fault != "" {
+		c.report("", false, Problem{Code: "too-large", Message: fault})
+		return nil, newError(c.problems)
+	}
 	sum := sha256.Sum256(m.json)
 	m.digest = hex.EncodeToString(sum[:])
-	m.compile(def, c.schemas)
+	m.compile(c.schemas)
 	return m, nil
 }
 
-// normalize returns def in its one normal form, sharing nothing that could
-// change: switches become disabled, arbiters without a mode use alignmentMargin.
-func normalize(def *Definition) *Definition {
-	n := *def
-	n.Specialists = normalizeRoster(def.Specialists, def.MachineName, true)
-	n.States = slices.Clone(def.States)
-	for i := range n.States {
-		s := &n.States[i]
-		s.Transitions = slices.Clone(s.Transitions)
-		s.Specialists = normalizeRoster(s.Specialists, def.MachineName, false)
+// oversize says why a normalized definition could not be read again, or
+// returns "": it may be larger than the file it came from.
+func oversize(data []byte) string {
+	if len(data) > maxFileBytes {
+		return fmt.Sprintf("the machine, normalized, has %d bytes, more than %d", len(data), maxFileBytes)
 	}
-	return &n
+	if n := values(data); n > maxNodes {
+		return fmt.Sprintf("the machine, normalized, has %d values, more than %d", n, maxNodes)
+	}
+	return ""
 }
 
-func normalizeRoster(list []Specialist, machineName string, machineLevel bool) []Specialist {
-	list = slices.Clone(list)
+// normalize puts def into its one normal form: switches become disabled,
+// arbiters of the machine without a mode use alignmentMargin.
+func normalize(def *Definition) {
+	normalizeRoster(def.Specialists, true)
+	for i := range def.States {
+		normalizeRoster(def.States[i].Specialists, false)
+	}
+}
+
+func normalizeRoster(list []Specialist, machineLevel bool) {
 	for i := range list {
 		s := &list[i]
 		off := s.Off()
@@ -165,7 +176,6 @@ func normalizeRoster(list []Specialist, machineName string, machineLevel bool) [
 			s.StrategyFnName = "alignmentMargin"
 		}
 	}
-	return list
 }
 
 // Defaults of asking, where neither state nor machine says otherwise.
@@ -223,9 +233,8 @@ func (s *State) TimeoutOf(sp *Specialist) time.Duration {
 	return DefaultTimeout
 }
 
-// compile builds the tables. schemas belong to the definition as it was
-// checked, whose states stand in the same order as the normalized one's.
-func (m *Machine) compile(checked *Definition, schemas map[*TransitionDefinition]*Schema) {
+// compile builds the tables.
+func (m *Machine) compile(schemas map[*TransitionDefinition]*Schema) {
 	m.states = make([]State, len(m.def.States))
 	m.byName = make(map[string]*State, len(m.states))
 	base := defaultSolicit.merge(m.def.Solicit)
@@ -245,7 +254,7 @@ func (m *Machine) compile(checked *Definition, schemas map[*TransitionDefinition
 		m.byName[d.Name] = s
 	}
 	for i := range m.states {
-		m.states[i].compile(m.byName, checked.States[i].Transitions, schemas)
+		m.states[i].compile(m.byName, m.def.States[i].Transitions, schemas)
 	}
 	m.initial, m.goal = m.byName[m.def.InitialState], m.byName[m.def.GoalState]
 }

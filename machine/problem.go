@@ -56,12 +56,7 @@ const invalid = "Invalid machine definition: "
 // Summary returns the first line of Error: the first DIAL message that applies,
 // or else the first problem.
 func (e *Error) Summary() string {
-	first := e.Problems[0]
-	for _, p := range e.Problems {
-		if p.rank > 0 && (first.rank == 0 || p.rank < first.rank) {
-			first = p
-		}
-	}
+	first := e.Problems[firstRanked(e.Problems)]
 	if first.Code == codeSyntax {
 		return first.Message
 	}
@@ -86,17 +81,45 @@ const codeSyntax = "syntax"
 const maxProblems = 100
 
 func newError(problems []Problem) *Error {
+	sortByPlace(problems)
+	problems = slices.Compact(problems)
+	if len(problems) > maxProblems {
+		problems = cut(problems)
+	}
+	return &Error{Problems: problems}
+}
+
+func sortByPlace(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	if extra := len(problems) - maxProblems; extra > 0 {
-		problems = append(problems[:maxProblems:maxProblems], Problem{
-			File: problems[0].File, Code: "too-many",
-			Message: fmt.Sprintf("%d more problems are not listed", extra),
-			Hint:    "mend the ones above first",
-		})
+}
+
+// cut returns the first of many problems and, last, how many more there are.
+// The one that the summary names is always among them.
+func cut(problems []Problem) []Problem {
+	named := firstRanked(problems)
+	kept := slices.Clone(problems[:maxProblems])
+	if named >= maxProblems {
+		kept[maxProblems-1] = problems[named]
 	}
-	return &Error{Problems: problems}
+	last := kept[maxProblems-1]
+	return append(kept, Problem{
+		File: last.File, Line: last.Line, Column: last.Column, Code: "too-many",
+		Message: fmt.Sprintf("%d more problems are not listed", len(problems)-maxProblems),
+		Hint:    "mend the ones above first",
+	})
+}
+
+// firstRanked returns the index of the problem that comes first in DIAL's
+// order, or 0 if none has a place there.
+func firstRanked(problems []Problem) (first int) {
+	for i, p := range problems {
+		if p.rank > 0 && (problems[first].rank == 0 || p.rank < problems[first].rank) {
+			first = i
+		}
+	}
+	return first
 }
 
 // didYouMean returns the hint for a name nobody knows, or "".

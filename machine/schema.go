@@ -5,20 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// This is the only file that knows the JSON Schema library.
+// This file and schema_graph.go are the only ones that know the JSON Schema
+// library.
 
 const (
 	maxSchemaBytes = 64 << 10
 	maxSchemaDepth = 32
 )
 
-// A Schema is a compiled JSON Schema (draft 2020-12). It never changes and may
-// be used concurrently. Remote references are refused; "format" only annotates.
+// A Schema is a compiled JSON Schema (draft 2020-12, or 7 if "$schema" says so).
+// It never changes and may be used concurrently. References out of the schema
+// are refused; "format" only annotates.
 type Schema struct {
 	source   string
 	resolved *jsonschema.Resolved
@@ -39,31 +41,66 @@ func NewSchema(source []byte) (*Schema, error) {
 	if err := json.Unmarshal(source, &s); err != nil {
 		return nil, err
 	}
+	if !slices.Contains(drafts, s.Schema) {
+		return nil, fmt.Errorf("$schema %q is not supported; %s is", s.Schema, drafts[1])
+	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkGraph(&s); err != nil {
 		return nil, err
 	}
 	return &Schema{string(source), resolved}, nil
 }
 
+// drafts are the values "$schema" may have.
+var drafts = []string{"", "https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft-07/schema#"}
+
 // depth returns how deeply the brackets of a JSON text are nested.
 func depth(data []byte) (deepest int) {
-	now, inString := 0, false
+	now := 0
+	punctuation(data, func(at int) {
+		switch data[at] {
+		case '{', '[':
+			now++
+			deepest = max(deepest, now)
+		case '}', ']':
+			now--
+		}
+	})
+	return deepest
+}
+
+// values returns how many values there are in a compact JSON text.
+func values(data []byte) int {
+	n := 1
+	punctuation(data, func(at int) {
+		switch data[at] {
+		case ',':
+			n++
+		case '{', '[':
+			if data[at+1] != data[at]+2 { // not empty
+				n++
+			}
+		}
+	})
+	return n
+}
+
+// punctuation calls f with the offset of every byte that is not in a string.
+func punctuation(data []byte, f func(at int)) {
+	inString := false
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
 		case inString && c == '\\':
 			i++
 		case c == '"':
 			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
-			now++
-			deepest = max(deepest, now)
-		case c == '}' || c == ']':
-			now--
+		case !inString:
+			f(i)
 		}
 	}
-	return deepest
 }
 
 // String returns the schema's source.
@@ -75,14 +112,10 @@ func (s *Schema) Validate(data []byte) error {
 	if len(data) == 0 {
 		data = []byte("{}")
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
+	// As float64: the library takes a json.Number for a string.
 	var v any
-	if err := dec.Decode(&v); err != nil {
+	if err := json.Unmarshal(data, &v); err != nil {
 		return err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("unexpected data after the value")
 	}
 	return s.resolved.Validate(v)
 }

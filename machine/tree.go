@@ -2,10 +2,7 @@ package machine
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -67,25 +64,31 @@ func (n *node) child(name string) *node {
 func (n *node) at(path string) (found *node, name *key) {
 	found = n
 	for _, part := range splitPointer(path) {
-		var next *node
-		switch found.kind {
-		case objectNode:
-			for i := range found.keys {
-				if found.keys[i].name == part {
-					next, name = found.items[i], &found.keys[i]
-				}
-			}
-		case arrayNode:
-			if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(found.items) {
-				next, name = found.items[i], nil
-			}
-		}
+		next, k := found.step(part)
 		if next == nil {
 			return found, name
 		}
-		found = next
+		found, name = next, k
 	}
 	return found, name
+}
+
+// step returns the member or the item of n that one part of a JSON pointer
+// names, and the key of a member; of members written twice, the last.
+func (n *node) step(part string) (next *node, name *key) {
+	switch n.kind {
+	case objectNode:
+		for i := range n.keys {
+			if n.keys[i].name == part {
+				next, name = n.items[i], &n.keys[i]
+			}
+		}
+	case arrayNode:
+		if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(n.items) {
+			next = n.items[i]
+		}
+	}
+	return next, name
 }
 
 var (
@@ -120,8 +123,9 @@ func (n *node) unusable() *node {
 	return nil
 }
 
-// appendJSON appends the canonical form of n, all of whose numbers are usable. Members whose names begin with
-// "x-" are left out at the given number of levels.
+// appendJSON appends the canonical form of n, all of whose numbers are usable.
+// Members whose names begin with "x-" are left out at the given number of
+// levels.
 func (n *node) appendJSON(dst []byte, extensions int) []byte {
 	switch n.kind {
 	case nullNode:
@@ -171,19 +175,26 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.message }
 
-// A growth counts nodes while a tree is built, so that no input, however its
-// aliases multiply, costs more than the limits allow.
-type growth struct{ nodes int }
+// A growth counts values and their text while a tree is built, so that no
+// input, however its aliases multiply, costs more than the limits allow.
+type growth struct{ nodes, bytes int }
 
-func (g *growth) add(line, col, depth int) error {
+// add counts n, which stands at the given depth and is written in size bytes.
+func (g *growth) add(n *node, depth, size int) error {
 	g.nodes++
+	g.bytes += size
+	message := ""
 	switch {
 	case g.nodes > maxNodes:
-		return &syntaxError{code: "too-large", message: fmt.Sprintf("the file has more than %d values", maxNodes), line: line, col: col}
+		message = fmt.Sprintf("the file has more than %d values", maxNodes)
+	case g.bytes > maxFileBytes:
+		message = fmt.Sprintf("with its aliases expanded, the file is larger than %d bytes", maxFileBytes)
 	case depth > maxNesting:
-		return &syntaxError{code: "too-large", message: fmt.Sprintf("values are nested deeper than %d", maxNesting), line: line, col: col}
+		message = fmt.Sprintf("values are nested deeper than %d", maxNesting)
+	default:
+		return nil
 	}
-	return nil
+	return &syntaxError{code: "too-large", message: message, line: n.line, col: n.col}
 }
 
 // checkText refuses what is too large or not UTF-8, before any parser sees it.
@@ -216,175 +227,6 @@ func position(data []byte, offset int) (line, col int) {
 	before := data[:min(offset, len(data))]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
-}
-
-// A jsonReader builds a tree from JSON tokens.
-type jsonReader struct {
-	data   []byte
-	dec    *json.Decoder
-	growth growth
-	offset int // of the token last read
-	line   int // place of offset, kept up as tokens are read
-	start  int // offset at which that line starts
-	end    int // offset after the token last read
-}
-
-func parseJSON(data []byte) (*node, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	r := &jsonReader{data: data, dec: dec, line: 1}
-	root, err := r.value(1)
-	if err != nil {
-		return nil, r.failure(err)
-	}
-	if _, err := r.next(); err != io.EOF {
-		line, col := r.place()
-		return nil, &syntaxError{code: codeSyntax, message: "there is more after the end of the document", line: line, col: col}
-	}
-	return root, nil
-}
-
-// next reads a token and notes where it begins.
-func (r *jsonReader) next() (json.Token, error) {
-	tok, err := r.dec.Token()
-	at := r.end
-	for at < len(r.data) && bytes.IndexByte([]byte(" \t\r\n,:"), r.data[at]) >= 0 {
-		if r.data[at] == '\n' {
-			r.line++
-			r.start = at + 1
-		}
-		at++
-	}
-	r.offset = at
-	if err == nil {
-		r.end = int(r.dec.InputOffset())
-	}
-	return tok, err
-}
-
-func (r *jsonReader) place() (line, col int) {
-	return r.line, utf8.RuneCount(r.data[r.start:r.offset]) + 1
-}
-
-// failure gives a decoder's error its place.
-func (r *jsonReader) failure(err error) error {
-	var known *syntaxError
-	if errors.As(err, &known) {
-		return known
-	}
-	line, col := r.place()
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		line, col = position(r.data, max(0, int(syntax.Offset)-1))
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		line, col = position(r.data, len(r.data))
-		err = errors.New("the document ends too early")
-	}
-	return &syntaxError{code: codeSyntax, message: err.Error(), line: line, col: col}
-}
-
-func (r *jsonReader) value(depth int) (*node, error) {
-	tok, err := r.next()
-	if err != nil {
-		return nil, err
-	}
-	line, col := r.place()
-	if err := r.growth.add(line, col, depth); err != nil {
-		return nil, err
-	}
-	n := &node{line: line, col: col}
-	switch t := tok.(type) {
-	case json.Delim:
-		if t == '{' {
-			return n, r.object(n, depth)
-		}
-		return n, r.array(n, depth)
-	case string:
-		n.kind, n.text = stringNode, t
-		return n, r.checkString(t)
-	case json.Number:
-		n.kind, n.text = numberNode, t.String()
-		if _, err := strconv.ParseFloat(n.text, 64); err != nil {
-			n.bad = fmt.Sprintf("the number %s is too large", clip(n.text, 40))
-		}
-	case bool:
-		n.kind, n.text = boolNode, strconv.FormatBool(t)
-	}
-	return n, nil
-}
-
-func (r *jsonReader) object(n *node, depth int) error {
-	n.kind = objectNode
-	for r.dec.More() {
-		tok, err := r.next()
-		if err != nil {
-			return err
-		}
-		line, col := r.place()
-		name := tok.(string)
-		if err := r.checkString(name); err != nil {
-			return err
-		}
-		item, err := r.value(depth + 1)
-		if err != nil {
-			return err
-		}
-		n.keys = append(n.keys, key{name, line, col})
-		n.items = append(n.items, item)
-	}
-	_, err := r.next()
-	return err
-}
-
-func (r *jsonReader) array(n *node, depth int) error {
-	n.kind = arrayNode
-	for r.dec.More() {
-		item, err := r.value(depth + 1)
-		if err != nil {
-			return err
-		}
-		n.items = append(n.items, item)
-	}
-	_, err := r.next()
-	return err
-}
-
-// checkString refuses half a surrogate pair, which encoding/json would turn
-// into U+FFFD without a word: two different names could become one.
-func (r *jsonReader) checkString(s string) error {
-	if !strings.ContainsRune(s, utf8.RuneError) || !loneSurrogate(r.data[r.offset:r.end]) {
-		return nil
-	}
-	line, col := r.place()
-	return &syntaxError{code: codeSyntax, message: "the string holds half of a surrogate pair", line: line, col: col}
-}
-
-// loneSurrogate reports whether raw, a valid JSON string, escapes a surrogate
-// without its other half.
-func loneSurrogate(raw []byte) bool {
-	unit := func(i int) (uint64, bool) {
-		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
-			return 0, false
-		}
-		u, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 32)
-		return u, err == nil && u >= 0xD800 && u < 0xE000
-	}
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		u, surrogate := unit(i)
-		if !surrogate {
-			i++ // the escaped character
-			continue
-		}
-		if low, ok := unit(i + 6); u >= 0xDC00 || !ok || low < 0xDC00 {
-			return true
-		}
-		i += 11
-	}
-	return false
 }
 
 // clip shortens s for a message.

@@ -69,28 +69,39 @@ type yamlReader struct {
 }
 
 func (r *yamlReader) value(y *yaml.Node, depth int) (*node, error) {
-	if err := r.growth.add(y.Line, y.Column, depth); err != nil {
+	if y.Kind == yaml.AliasNode {
+		return r.alias(y, depth)
+	}
+	n := &node{line: y.Line, col: y.Column, text: y.Value}
+	if err := r.growth.add(n, depth, len(y.Value)); err != nil {
 		return nil, err
 	}
-	switch y.Kind {
-	case yaml.AliasNode:
-		return r.alias(y, depth)
-	case yaml.MappingNode:
-		return r.object(y, depth)
-	case yaml.SequenceNode:
-		n := &node{kind: arrayNode, line: y.Line, col: y.Column}
-		for _, c := range y.Content {
-			item, err := r.value(c, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			n.items = append(n.items, item)
-		}
-		return n, nil
-	case yaml.ScalarNode:
-		return yamlScalar(y)
+	switch tag := y.ShortTag(); {
+	case y.Kind == yaml.MappingNode && tag == "!!map":
+		return n, r.object(n, y, depth)
+	case y.Kind == yaml.SequenceNode && tag == "!!seq":
+		return n, r.array(n, y, depth)
+	case y.Kind == yaml.ScalarNode:
+		return n, yamlScalar(n, y)
+	default:
+		return nil, unsupportedTag(y)
 	}
-	return nil, yamlError(y, "the document is empty or unreadable", "")
+}
+
+func unsupportedTag(y *yaml.Node) error {
+	return yamlError(y, fmt.Sprintf("the tag %s is not supported", clip(y.ShortTag(), 40)), "remove the tag")
+}
+
+func (r *yamlReader) array(n *node, y *yaml.Node, depth int) error {
+	n.kind = arrayNode
+	for _, c := range y.Content {
+		item, err := r.value(c, depth+1)
+		if err != nil {
+			return err
+		}
+		n.items = append(n.items, item)
+	}
+	return nil
 }
 
 func (r *yamlReader) alias(y *yaml.Node, depth int) (*node, error) {
@@ -107,64 +118,65 @@ func (r *yamlReader) alias(y *yaml.Node, depth int) (*node, error) {
 	return n, nil
 }
 
-func (r *yamlReader) object(y *yaml.Node, depth int) (*node, error) {
-	n := &node{kind: objectNode, line: y.Line, col: y.Column}
+func (r *yamlReader) object(n *node, y *yaml.Node, depth int) error {
+	n.kind = objectNode
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		k := y.Content[i]
 		switch {
 		case k.Kind != yaml.ScalarNode:
-			return nil, yamlError(k, "a key is not a plain text", "write the name of the member as text")
-		case k.Tag == "!!merge":
-			return nil, yamlError(k, "merge keys (<<) are not supported", "repeat the members, or use an alias for the whole value")
+			return yamlError(k, "a key is not a plain text", "write the name of the member as text")
+		case k.ShortTag() == "!!merge":
+			return yamlError(k, "merge keys (<<) are not supported", "repeat the members, or use an alias for the whole value")
 		}
+		r.growth.bytes += len(k.Value)
 		item, err := r.value(y.Content[i+1], depth+1)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		n.keys = append(n.keys, key{k.Value, k.Line, k.Column})
 		n.items = append(n.items, item)
 	}
-	return n, nil
+	return nil
 }
 
-func yamlScalar(y *yaml.Node) (*node, error) {
-	n := &node{line: y.Line, col: y.Column, text: y.Value}
+func yamlScalar(n *node, y *yaml.Node) error {
 	switch y.ShortTag() {
 	case "!!null":
 		n.kind = nullNode
 	case "!!bool":
 		var b bool
 		if err := y.Decode(&b); err != nil {
-			return nil, yamlError(y, fmt.Sprintf("%q is no boolean", clip(y.Value, 40)), "write true or false")
+			return yamlError(y, fmt.Sprintf("%q is no boolean", clip(y.Value, 40)), "write true or false")
 		}
 		n.kind, n.text = boolNode, strconv.FormatBool(b)
 	case "!!str", "!!timestamp":
 		n.kind = stringNode
 	case "!!int", "!!float":
-		return yamlNumber(y, n)
+		yamlNumber(n, y)
 	default:
-		return nil, yamlError(y, fmt.Sprintf("the tag %s is not supported", clip(y.ShortTag(), 40)), "remove the tag")
+		return unsupportedTag(y)
 	}
-	return n, nil
+	return nil
 }
 
 // yamlNumber accepts the numbers JSON has as they are written, and the other
 // forms of YAML by their value, but for leading zeros, which half the readers
 // take for octal.
-func yamlNumber(y *yaml.Node, n *node) (*node, error) {
+func yamlNumber(n *node, y *yaml.Node) {
 	n.kind = numberNode
 	var f float64
 	switch err := y.Decode(&f); {
 	case err != nil || math.IsNaN(f) || math.IsInf(f, 0):
 		n.bad = fmt.Sprintf("%s is not a finite number", clip(y.Value, 40))
 	case exact.IsNumber(y.Value):
-	case len(y.Value) > 1 && y.Value[0] == '0' && y.Value[1] >= '0' && y.Value[1] <= '9':
+	case leadingZero.MatchString(y.Value):
 		n.bad = fmt.Sprintf("the number %s begins with 0", clip(y.Value, 40))
 	default:
 		n.text = exact.FormatFloat(f)
 	}
-	return n, nil
 }
+
+var leadingZero = regexp.MustCompile(`^[-+]?0_*[0-9]`)
 
 func yamlError(y *yaml.Node, message, hint string) error {
 	return &syntaxError{code: codeSyntax, message: message, hint: hint, line: y.Line, col: y.Column}

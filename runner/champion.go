@@ -39,7 +39,7 @@ func (w *work) crown(ctx context.Context) error {
 		return nil
 	}
 	members := t.members()
-	weights, err := t.weights(ctx, members)
+	weights, err := t.weigh(ctx, members)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func favourite(members []member, weights []exact.Billionths) *member {
 // the first in the roster.
 func (w *work) favourite(ctx context.Context, due []*member) (*member, error) {
 	members := w.t.members()
-	weights, err := w.t.weights(ctx, members)
+	weights, err := w.t.weigh(ctx, members)
 	if err != nil {
 		return nil, err
 	}

@@ -270,7 +270,7 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 		result.Stale = true
 		return result, nil
 	}
-	w := &work{r: r, s: s, key: s.Key()}
+	w := r.newWork(s)
 	v, err := w.evaluate(ctx)
 	if err != nil {
 		return Arbitration{}, err
@@ -351,7 +351,7 @@ func (r *Runner) Evaluate(ctx context.Context, id specialist.SessionID) (Consens
 		if err != nil {
 			return Consensus{}, err
 		}
-		w := &work{r: r, s: s, key: s.Key()}
+		w := r.newWork(s)
 		v, err := w.evaluate(ctx)
 		if err == nil && !w.by.local() {
 			err = w.commit(ctx)

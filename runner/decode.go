@@ -117,7 +117,7 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 	case KindGated:
 		return d.gated()
 	case KindExecuted:
-		return d.executed(r.At, f.open.verdict)
+		return d.executed(r.At)
 	case KindLearned:
 		return d.learned(r.At)
 	case KindNeedsHuman:
@@ -436,7 +436,7 @@ func (d *reading) gated() (Data, error) {
 	return g, nil
 }
 
-func (d *reading) executed(at specialist.Time, verdict *Judged) (Data, error) {
+func (d *reading) executed(at specialist.Time) (Data, error) {
 	var v struct {
 		Decision       string          `json:"decision"`
 		TransitionName string          `json:"transitionName"`
@@ -462,9 +462,7 @@ func (d *reading) executed(at specialist.Time, verdict *Judged) (Data, error) {
 	for i, name := range decisionKinds {
 		if name == v.Decision {
 			e.How = DecisionKind(i)
-			if e.How == ByConsensus {
-				e.Verdict = verdict
-			} else {
+			if e.How != ByConsensus {
 				e.Standing = &v.Standing
 			}
 			return e, nil

@@ -137,7 +137,6 @@ type Executed struct {
 	Reasoning    string // the human's, or the winner's
 	MetaJSON     json.RawMessage
 	At           specialist.Time
-	Verdict      *Judged   // that led to it; nil if none did
 	Standing     *Standing // the round as a human found it; nil for consensus
 	Round        int32
 	Attempt      int32

@@ -64,7 +64,7 @@ func (o Options) set() bool {
 func applyRound(s *Session, o *openRound, d *RoundOpened) {
 	chargeOpen(s, o)
 	s.Round, s.Attempt, s.State = d.Round, d.Attempt, d.State
-	*o = openRound{notices: d.Notices}
+	*o = openRound{notices: d.Notices, proposals: o.proposals[:0], asks: o.asks[:0]}
 }
 
 // chargeOpen charges the asks that are still out when their round is over, at
@@ -182,7 +182,7 @@ func applyExecuted(s *Session, o *openRound, d *Executed) {
 		s.Status, s.outcome = Running, nil
 	}
 	chargeOpen(s, o)
-	*o = openRound{} // the proposals leave the view, not the log
+	*o = openRound{proposals: o.proposals[:0], asks: o.asks[:0]} // the proposals leave the view, not the log
 }
 
 // stepOf returns an executed transition as the guards count it.
@@ -233,17 +233,6 @@ func freeze(s *Session, o *openRound) *Session {
 		f.open = &open
 	}
 	return &f
-}
-
-// thaw returns copies of a session and its round that apply may change.
-func thaw(s *Session) (Session, openRound) {
-	var o openRound
-	if s.open != nil {
-		o = *s.open
-		o.proposals = slices.Clone(o.proposals)
-		o.asks = slices.Clone(o.asks)
-	}
-	return *s, o
 }
 
 // margin returns by how much the leading transition is ahead by weight, in

@@ -95,22 +95,31 @@ func (g *gate) pass(ctx context.Context, j judge) (permit, guard.Verdict, error)
 	}
 	p.fsm.SetState(g.transition.From.Name)
 	err := p.fsm.Event(ctx, g.transition.Name)
-	verdict, clean := p.verdict, p.asked
 	p.judge = nil
-	var same fsm.NoTransitionError
-	var refused fsm.CanceledError
-	switch {
-	case err == nil, errors.As(err, &same) && same.Err == nil:
-		clean = clean && p.fired
-	case errors.As(err, &refused) && errors.Is(err, errRefused) && clean:
-		g.passages.Put(p)
-		return permit{}, verdict, nil
-	default:
-		return permit{}, verdict, fmt.Errorf("transition %q: %w", g.transition.Name, err)
+	if err != nil && !isSame(err) {
+		if p.asked && isRefused(err) {
+			g.passages.Put(p)
+			return permit{}, p.verdict, nil
+		}
+		return permit{}, p.verdict, fmt.Errorf("transition %q: %w", g.transition.Name, err)
 	}
-	if !clean {
-		return permit{}, verdict, fmt.Errorf("transition %q was executed past its guards", g.transition.Name)
+	if !p.asked || !p.fired || !p.verdict.Passed() {
+		return permit{}, p.verdict, fmt.Errorf("transition %q was executed past its guards", g.transition.Name)
 	}
+	verdict := p.verdict
 	g.passages.Put(p)
 	return permit{g.transition, true}, verdict, nil
+}
+
+// isSame reports whether err only says that a transition led back to its own
+// state.
+func isSame(err error) bool {
+	var same fsm.NoTransitionError
+	return errors.As(err, &same) && same.Err == nil
+}
+
+// isRefused reports whether the guards cancelled the event.
+func isRefused(err error) bool {
+	var cancelled fsm.CanceledError
+	return errors.As(err, &cancelled) && errors.Is(err, errRefused)
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dialai/dialai/machine"
@@ -21,7 +22,7 @@ import (
 func (w *work) due(ctx context.Context) ([]*member, error) {
 	t := w.t
 	members := t.members()
-	var due []*member
+	due := w.dueNow[:0]
 	for i := range members {
 		m := &members[i]
 		if !t.asks(m) || t.round.proposal(m.SpecialistID) != nil {
@@ -41,6 +42,7 @@ func (w *work) due(ctx context.Context) ([]*member, error) {
 			due = append(due, m)
 		}
 	}
+	w.dueNow = due
 	return due, nil
 }
 
@@ -132,47 +134,61 @@ func (w *work) wave(due []*member) []*member {
 // roster order, everybody else at once and meanwhile. w.t then holds what is not
 // durable yet.
 func (w *work) gather(ctx context.Context, ask []*member) error {
-	before := len(w.asked)
 	for _, m := range ask {
-		w.asked = append(w.asked, m.SpecialistID)
+		if !m.local() {
+			return w.gatherRemote(ctx, ask)
+		}
 	}
-	if slices.ContainsFunc(ask, func(m *member) bool { return !m.local() }) {
-		return w.gatherRemote(ctx, ask)
-	}
-	asked, err := w.gatherLocal(ctx, ask)
-	w.asked = w.asked[:before+asked]
-	return err
+	return w.gatherLocal(ctx, ask)
 }
 
 // gatherLocal asks functions inside this process, one by one, until the round
-// is settled. It returns how many were asked.
-func (w *work) gatherLocal(ctx context.Context, ask []*member) (int, error) {
+// is settled.
+func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
+	w.t.expect(len(ask))
 	q := w.t.question()
 	for i, m := range ask {
 		if i > 0 {
 			if settled, err := w.settled(ctx); settled || err != nil {
-				return i, err
+				return err
 			}
 		}
-		h := w.callLocal(ctx, m, q)
+		w.heard = append(w.heard, heard{})
+		h := &w.heard[len(w.heard)-1]
+		w.callLocal(ctx, m, q, h)
 		if err := ctx.Err(); err != nil {
-			return i, err // whatever was said, the step is given up
+			w.heard = w.heard[:len(w.heard)-1]
+			return err // whatever was said, the step is given up
 		}
-		w.heard = append(w.heard, h)
-		w.t.hear(&h)
+		w.t.hear(h)
+		w.note(w.t.asked)
 	}
-	return len(ask), nil
+	return nil
+}
+
+// note remembers who was asked, for the Tick.
+func (w *work) note(a *Asked) {
+	switch {
+	case a == nil || a == w.asked:
+	case w.asked == nil:
+		w.asked = a
+	default:
+		w.asked2 = append(w.asked2, a.Asks...)
+	}
 }
 
 // callLocal asks one function. Only those of a program's own can wait, so only
 // they get a deadline.
-func (w *work) callLocal(ctx context.Context, m *member, q specialist.Question) heard {
+func (w *work) callLocal(ctx context.Context, m *member, q specialist.Question, h *heard) {
 	if m.source != specialist.Function {
-		return call(ctx, m, q)
+		call(ctx, m, q, h)
+		return
 	}
-	limited := &lazyDeadline{Context: ctx, timeout: m.timeout}
-	defer limited.release()
-	return call(limited, m, q)
+	if w.limit == nil || !w.limit.reuse(ctx, m.timeout) {
+		w.limit = &lazyDeadline{Context: ctx, timeout: m.timeout}
+	}
+	defer w.limit.release()
+	call(w.limit, m, q, h)
 }
 
 // A request is one ask outside this process, ready to be sent.
@@ -192,15 +208,15 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 	if err := w.commit(ctx); err != nil {
 		return err
 	}
-	durable := &tx{r: w.r, now: *w.s}
-	q := durable.question()
-	q.Notices, q.Past = w.s.Notices(), &past{r: w.r, s: w.s}
+	q := questionOf(w.s, w.s.Notices(), &past{r: w.r, s: w.s, mu: &sync.Mutex{}})
 	q.Encoded = q.AppendContext(nil, true)
 	f := w.r.send(ctx, requests, q)
 	defer f.stop()
 	for _, m := range ask {
 		if m.local() {
-			w.heard = append(w.heard, w.callLocal(ctx, m, q))
+			var h heard
+			w.callLocal(ctx, m, q, &h)
+			w.heard = append(w.heard, h)
 		}
 	}
 	return w.receive(ctx, f)
@@ -235,6 +251,7 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 		requests = append(requests, req)
 	}
 	t.emit(recorded)
+	w.note(recorded)
 	return requests, nil
 }
 
@@ -304,7 +321,8 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	defer cancel()
 	q.Ask = &req.ask
 	start := r.config.Now()
-	h := call(ctx, req.member, q)
+	var h heard
+	call(ctx, req.member, q, &h)
 	h.ask = req.index
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
 		u.LatencyMsec, u.Given = r.config.Now().Sub(start).Milliseconds(), u.Given|specialist.LatencyGiven

@@ -84,7 +84,8 @@ func (t *tx) hear(h *heard) {
 func (t *tx) recordLocal(h *heard) int32 {
 	a := Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source}
 	if t.asked == nil {
-		t.asked = &Asked{Asks: []Ask{a}}
+		t.asked = t.newAsked()
+		t.asked.Asks = append(t.asked.Asks, a)
 		t.emit(t.asked)
 		return a.Index
 	}
@@ -130,7 +131,8 @@ func (t *tx) proposal(h *heard, ask int32) (*Proposed, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proposed{Ask: ask, Proposal: specialist.Proposal{
+	p := t.newProposed()
+	*p = Proposed{Ask: ask, Proposal: specialist.Proposal{
 		SpecialistID: h.id, Transition: legal, Reasoning: h.answer.Reasoning, MetaJSON: h.answer.MetaJSON,
 		Usage: h.answer.Usage, CreatedAt: t.at, Arrival: t.round.arrivals + 1, IsHuman: h.human, Mode: h.source,
 	}}
@@ -226,21 +228,19 @@ func clip(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// call asks one proposer and never panics. The answer may still be illegal.
-func call(ctx context.Context, m *member, q specialist.Question) (h heard) {
-	h = heard{key: q.Key, id: m.SpecialistID, source: m.source, local: m.local(), estimate: m.estimate}
+// call asks one proposer and never panics. The answer in h may still be illegal.
+func call(ctx context.Context, m *member, q specialist.Question, h *heard) {
+	h.key, h.id, h.source, h.local, h.estimate = q.Key, m.SpecialistID, m.source, m.local(), m.estimate
 	q.Self = m.SpecialistID
 	defer func() {
 		if p := recover(); p != nil {
 			h.code, h.message = CodePanic, fmt.Sprintf("panic: %v", p)
 		}
 	}()
-	answer, err := m.proposer.Propose(ctx, q)
-	h.answer = answer
-	if err != nil {
+	var err error
+	if h.answer, err = m.proposer.Propose(ctx, q); err != nil {
 		h.fail(ctx, err)
 	}
-	return h
 }
 
 // fail says what an error of a specialist means.
@@ -302,6 +302,18 @@ func (l *lazyDeadline) Err() error {
 		return context.Canceled
 	}
 	return l.Context.Err()
+}
+
+// reuse makes l the context of another ask, unless somebody has looked at it and
+// may still be doing so.
+func (l *lazyDeadline) reuse(ctx context.Context, timeout time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inner != nil || l.Context != ctx {
+		return false
+	}
+	l.timeout, l.over = timeout, false
+	return true
 }
 
 func (l *lazyDeadline) release() {

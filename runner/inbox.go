@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -81,4 +83,26 @@ func (r *Runner) Question(ctx context.Context, s *Session) (InboxItem, error) {
 		item.Proposals = append(item.Proposals, specialist.AppendProposal(nil, s.Key(), p, true))
 	}
 	return item, nil
+}
+
+// Weights returns what each live proposal of the current round counts for, by
+// specialist.
+func (r *Runner) Weights(ctx context.Context, s *Session) (map[string]exact.Billionths, error) {
+	t, err := r.begin(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	by, err := t.arbiter()
+	if err != nil {
+		by = &member{Specialist: &machine.Specialist{}}
+	}
+	votes, err := t.standings(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	weights := make(map[string]exact.Billionths, len(votes))
+	for _, v := range votes {
+		weights[v.SpecialistID] = v.Weight
+	}
+	return weights, nil
 }

@@ -159,7 +159,8 @@ func (r *Runner) proposeAsked(ctx context.Context, s *Session, m *member, in Sub
 	}
 	own := *m
 	own.proposer = given{m.proposer, in}
-	w := &work{r: r, s: s, key: s.Key()}
+	w := r.newWork(s)
+	defer w.release()
 	if err := w.open(ctx); err != nil {
 		return nil, s, err
 	}

@@ -70,7 +70,7 @@ func newDecisionRecord(s *Session, o *openRound, e *Executed, v guard.Verdict, s
 	if e.Standing != nil {
 		standing = *e.Standing
 	}
-	if j := e.Verdict; j != nil {
+	if j := o.verdict; j != nil && e.How == ByConsensus {
 		standing = Standing{j.Order, j.Weights, j.Threshold}
 		margin := j.Margin
 		r.ConsensusMargin, r.ArbiterID, r.Strategy, r.ArbiterReasoning = &margin, j.ArbiterID, j.Strategy, j.Decision.Reasoning()

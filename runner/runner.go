@@ -66,6 +66,7 @@ type Runner struct {
 	config   Config
 	store    Store
 	programs *Programs
+	works    sync.Pool // of *work
 
 	mu       sync.Mutex
 	plans    map[*Program]*plan

@@ -14,11 +14,36 @@ import (
 type Tick struct {
 	Status     TickStatus
 	Session    *Session // as it is now
-	Asked      []string // who was asked in this step
 	Previous   *machine.State
 	Transition *machine.Transition // executed; nil unless advanced
-	Reasoning  string
 	Code       string
+
+	verdict *Judged // that led to the transition
+	asked   *Asked  // the first to be asked
+	asked2  []Ask   // the rest, if they were asked later
+}
+
+// Reasoning returns why: the arbiter's reasoning if the session advanced, else
+// why it is not running.
+func (t Tick) Reasoning() string {
+	if t.verdict != nil {
+		return t.verdict.Decision.Reasoning()
+	}
+	return t.Session.Outcome().Reason
+}
+
+// Asked returns the ids of those who were asked in this step.
+func (t Tick) Asked() []string {
+	var ids []string
+	if t.asked != nil {
+		for i := range t.asked.Asks {
+			ids = append(ids, t.asked.Asks[i].SpecialistID)
+		}
+	}
+	for i := range t.asked2 {
+		ids = append(ids, t.asked2[i].SpecialistID)
+	}
+	return ids
 }
 
 // A TickStatus says how far a Step came.
@@ -45,6 +70,12 @@ const (
 // that fails, and a ctx that is done. After an error everything that was
 // committed stands, and Step may be called again.
 func (r *Runner) Step(ctx context.Context, id specialist.SessionID) (Tick, error) {
+	if s := r.store.Recent(id); s != nil && s.Status == Running {
+		tick, err := r.step(ctx, s)
+		if err != nil || tick.Session.Sequence != s.Sequence {
+			return tick, err // something was committed, so s was the latest or has been read again
+		}
+	}
 	s, err := r.load(ctx, id)
 	if err != nil {
 		return Tick{}, err
@@ -54,10 +85,11 @@ func (r *Runner) Step(ctx context.Context, id specialist.SessionID) (Tick, error
 
 // step is Step on a session that was just read or committed.
 func (r *Runner) step(ctx context.Context, s *Session) (Tick, error) {
-	w := &work{r: r, s: s, key: s.Key()}
+	w := r.newWork(s)
+	defer w.release()
 	for range maxRaces {
 		tick, err := w.attempt(ctx)
-		if !errors.Is(err, ErrStale) {
+		if err == nil || !errors.Is(err, ErrStale) {
 			return tick, err
 		}
 		if w.s, err = r.load(ctx, s.ID); err != nil {
@@ -67,6 +99,32 @@ func (r *Runner) step(ctx context.Context, s *Session) (Tick, error) {
 	return Tick{}, fmt.Errorf("session %s: %w", s.ID, ErrStale)
 }
 
+// newWork returns a work on a session. Its buffers have been used before.
+func (r *Runner) newWork(s *Session) *work {
+	w, _ := r.works.Get().(*work)
+	if w == nil {
+		w = &work{}
+	}
+	*w = work{r: r, s: s, key: s.Key(), heard: w.heard[:0], dueNow: w.dueNow[:0], tx: w.tx}
+	return w
+}
+
+// release gives the buffers back. Nothing of w may be used afterwards.
+func (w *work) release() {
+	clear(w.heard[:cap(w.heard)])
+	clear(w.dueNow[:cap(w.dueNow)])
+	t := &w.tx
+	clear(t.events[:cap(t.events)])
+	clear(t.votes[:cap(t.votes)])
+	proposals, asks := t.round.proposals[:cap(t.round.proposals)], t.round.asks[:cap(t.round.asks)]
+	clear(proposals)
+	clear(asks)
+	*t = tx{events: t.events[:0], votes: t.votes[:0], open: t.open[:0], round: openRound{proposals: proposals[:0], asks: asks[:0]}}
+	r := w.r
+	*w = work{heard: w.heard[:0], dueNow: w.dueNow[:0], tx: w.tx}
+	r.works.Put(w)
+}
+
 // A work is one Step under way. Answers that were heard but are not durable yet
 // outlive a lost race.
 type work struct {
@@ -74,8 +132,13 @@ type work struct {
 	s     *Session            // as last committed
 	key   specialist.RoundKey // of the round the step is about
 	heard []heard
-	asked []string
 
+	asked  *Asked    // the first to be asked in this step
+	asked2 []Ask     // who was asked later
+	dueNow []*member // a buffer
+	limit  *lazyDeadline
+
+	tx      tx
 	t       *tx             // what is gathered for the next commit
 	by      *member         // the arbiter of the round
 	pending *pendingVerdict // nil unless an arbiter outside has spoken
@@ -111,8 +174,9 @@ func (w *work) attempt(ctx context.Context) (Tick, error) {
 }
 
 // open begins a tx on the present session and hears all that is not durable.
-func (w *work) open(ctx context.Context) (err error) {
-	if w.t, err = w.r.begin(ctx, w.s); err != nil {
+func (w *work) open(ctx context.Context) error {
+	w.t = &w.tx
+	if err := w.t.begin(ctx, w.r, w.s); err != nil {
 		return err
 	}
 	for i := range w.heard {
@@ -251,7 +315,7 @@ func (w *work) advance(ctx context.Context, v *Judged) (Tick, error) {
 		return tick, err
 	}
 	tick, err := w.finish(ctx, TickAdvanced)
-	tick.Previous, tick.Transition, tick.Reasoning = from, d.transition, v.Decision.Reasoning()
+	tick.Previous, tick.Transition, tick.verdict = from, d.transition, v
 	return tick, err
 }
 
@@ -274,9 +338,9 @@ func (w *work) commit(ctx context.Context) error {
 }
 
 func (w *work) tick(status TickStatus) Tick {
-	tick := Tick{Status: status, Session: w.s, Asked: w.asked}
+	tick := Tick{Status: status, Session: w.s, asked: w.asked, asked2: w.asked2}
 	if o := w.s.outcome; o != nil {
-		tick.Code, tick.Reasoning = o.Code, o.Reason
+		tick.Code = o.Code
 	}
 	return tick
 }
@@ -336,7 +400,9 @@ func (t *tx) refused(v guard.Verdict) TickStatus {
 		for _, r := range v.Reasons {
 			notices = append(notices, r.Text())
 		}
-		t.emit(&RoundOpened{Round: t.now.Round, Attempt: t.now.Attempt + 1, State: t.now.State, Notices: notices})
+		o := t.newOpened()
+		*o = RoundOpened{Round: t.now.Round, Attempt: t.now.Attempt + 1, State: t.now.State, Notices: notices}
+		t.emit(o)
 		return TickRejected
 	}
 	t.emit(&AwaitsHuman{Code: reason.Code, Reason: reason.Text()})

@@ -36,6 +36,9 @@ type SessionStore interface {
 	// Load returns the session as last committed, or ErrNotFound. The programs
 	// give stored definitions their compiled form.
 	Load(ctx context.Context, programs *Programs, id specialist.SessionID) (*Session, error)
+	// Recent returns the session as this process saw it last, or nil. It is
+	// cheaper than Load and may be out of date: Commit will tell.
+	Recent(id specialist.SessionID) *Session
 	// List returns sessions in the order in which they were created.
 	List(ctx context.Context, q ListQuery) ([]Summary, error)
 	// Records yields the records of a session from the first whose last event

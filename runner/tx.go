@@ -13,7 +13,8 @@ import (
 )
 
 // A tx gathers the events of one commit and the session they lead to. It
-// belongs to one goroutine.
+// belongs to one goroutine. Its buffers are used again and again; what becomes
+// part of the log is allocated anew.
 type tx struct {
 	r      *Runner
 	before *Session // nil for a new session
@@ -25,30 +26,130 @@ type tx struct {
 	plan *plan
 	here *statePlan // who takes part in the present round
 
-	asked   *Asked        // the event that the local asks of this commit share
-	roster  []RosterEvent // that goes with this commit
-	book    standingSource
+	batch  *batch        // where the data of the events lies
+	asked  *Asked        // the event that the local asks of this commit share
+	roster []RosterEvent // that goes with this commit
+	reign  reign
+
+	weighed bool // weights has been read
+	weights []exact.Billionths
 	votes   []arbiter.Vote
 	open    []arbiter.Standing
-	reign   reign
+	judging arbiter.Round
+	past    past
 	pending judgement
+	change  Change
 }
 
-// standingSource gives the standing of the members of a state, read once.
-type standingSource struct {
-	weights []exact.Billionths
-	read    bool
+// A batch is room for the data of the events of a plain round, so that they are
+// one allocation and not six.
+type batch struct {
+	asked     Asked
+	asks      [4]Ask
+	judged    Judged
+	order     [4]int32
+	weights   [4]exact.Billionths
+	gated     Gated
+	opened    RoundOpened
+	used      uint8
+	proposals []Proposed // of a round asked in this commit
+}
+
+const (
+	askedUsed = 1 << iota
+	judgedUsed
+	gatedUsed
+	openedUsed
+)
+
+// take hands out a part of the batch once: first is its place there, and ok is
+// false if it is taken already.
+func (t *tx) take(part uint8) (b *batch, ok bool) {
+	if t.batch == nil {
+		t.batch = &batch{}
+	}
+	ok = t.batch.used&part == 0
+	t.batch.used |= part
+	return t.batch, ok
+}
+
+func (t *tx) newAsked() *Asked {
+	b, ok := t.take(askedUsed)
+	if !ok {
+		return &Asked{}
+	}
+	b.asked.Asks = b.asks[:0]
+	return &b.asked
+}
+
+func (t *tx) newJudged(votes int) *Judged {
+	b, ok := t.take(judgedUsed)
+	if !ok {
+		return &Judged{Order: make([]int32, votes), Weights: make([]exact.Billionths, votes)}
+	}
+	if votes <= len(b.order) {
+		b.judged.Order, b.judged.Weights = b.order[:votes:votes], b.weights[:votes:votes]
+	} else {
+		b.judged.Order, b.judged.Weights = make([]int32, votes), make([]exact.Billionths, votes)
+	}
+	return &b.judged
+}
+
+func (t *tx) newGated() *Gated {
+	if b, ok := t.take(gatedUsed); ok {
+		return &b.gated
+	}
+	return &Gated{}
+}
+
+func (t *tx) newOpened() *RoundOpened {
+	if b, ok := t.take(openedUsed); ok {
+		return &b.opened
+	}
+	return &RoundOpened{}
+}
+
+// expect makes room for that many proposals.
+func (t *tx) expect(n int) {
+	b, _ := t.take(0)
+	if cap(b.proposals)-len(b.proposals) < n {
+		b.proposals = make([]Proposed, 0, n)
+	}
+}
+
+func (t *tx) newProposed() *Proposed {
+	b, _ := t.take(0)
+	if len(b.proposals) == cap(b.proposals) {
+		return &Proposed{}
+	}
+	b.proposals = b.proposals[:len(b.proposals)+1]
+	return &b.proposals[len(b.proposals)-1]
 }
 
 // begin opens a tx on a session.
 func (r *Runner) begin(ctx context.Context, s *Session) (*tx, error) {
+	t := &tx{}
+	return t, t.begin(ctx, r, s)
+}
+
+// begin makes t a tx on a session, whatever it was before.
+func (t *tx) begin(ctx context.Context, r *Runner, s *Session) error {
 	p, err := r.plan(ctx, s.Program)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t := &tx{r: r, before: s, at: r.now(), plan: p, here: &p.states[s.State.Index]}
-	t.now, t.round = thaw(s)
-	return t, nil
+	proposals, asks := t.round.proposals[:0], t.round.asks[:0]
+	*t = tx{
+		r: r, before: s, now: *s, at: r.now(), plan: p, here: &p.states[s.State.Index],
+		events: t.events[:0], votes: t.votes[:0], open: t.open[:0],
+	}
+	if s.open != nil {
+		t.round = *s.open
+		proposals, asks = append(proposals, s.open.proposals...), append(asks, s.open.asks...)
+	}
+	t.round.proposals, t.round.asks = proposals, asks
+	t.past.r, t.past.s = r, &t.now
+	return nil
 }
 
 // emit adds one event and applies it.
@@ -67,7 +168,8 @@ func (t *tx) commit(ctx context.Context) (*Session, error) {
 	if t.before != nil {
 		first = t.before.Sequence + 1
 	}
-	c := &Change{Before: t.before, After: freeze(&t.now, &t.round), First: first, Events: t.events, Roster: t.roster}
+	c := &t.change
+	*c = Change{Before: t.before, After: freeze(&t.now, &t.round), First: first, Events: t.events, Roster: t.roster}
 	if err := t.r.store.Commit(ctx, c); err != nil {
 		return nil, err
 	}
@@ -96,25 +198,25 @@ func (t *tx) arbiter() (*member, error) {
 	return nil, refuse(ErrNotFound, CodeNoArbiter, "No arbiter registered for machine: %s", t.now.Machine().Name())
 }
 
-// weights returns the standing of the members of the round.
-func (t *tx) weights(ctx context.Context, members []member) ([]exact.Billionths, error) {
-	if t.book.read {
-		return t.book.weights, nil
+// weigh returns the standing of the members of the round.
+func (t *tx) weigh(ctx context.Context, members []member) ([]exact.Billionths, error) {
+	if t.weighed {
+		return t.weights, nil
 	}
 	b, err := t.r.store.Book(ctx, t.now.Machine().Name())
 	if err != nil {
 		return nil, err
 	}
-	if len(members) == len(t.here.members) && (len(members) == 0 || &members[0] == &t.here.members[0]) {
-		t.book.weights = t.here.weights(b)
-	} else {
-		t.book.weights = make([]exact.Billionths, len(members))
+	if len(members) == len(t.here.members) {
+		t.weights = t.here.weights(b)
+	} else { // a default proposer stands in
+		t.weights = make([]exact.Billionths, len(members))
 		for i := range members {
-			t.book.weights[i] = b.Score(members[i].SpecialistID, t.here.scope)
+			t.weights[i] = b.Score(members[i].SpecialistID, t.here.scope)
 		}
 	}
-	t.book.read = true
-	return t.book.weights, nil
+	t.weighed = true
+	return t.weights, nil
 }
 
 // mode returns how the proposers of the present round are asked.
@@ -130,17 +232,16 @@ func (t *tx) mode() machine.Mode {
 // arrival where arrival is what counts.
 func (t *tx) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) {
 	members := t.members()
-	weights, err := t.weights(ctx, members)
+	weights, err := t.weigh(ctx, members)
 	if err != nil {
 		return nil, err
 	}
-	votes := t.votes[:0]
+	t.votes = t.votes[:0]
 	for _, p := range t.round.proposals {
-		v := arbiter.Vote{Proposal: p}
-		v.Rank, v.Weight = t.place(p, members, weights)
-		votes = append(votes, v)
+		rank, weight := t.place(p, members, weights)
+		t.votes = append(t.votes, arbiter.Vote{Proposal: p, Rank: rank, Weight: weight})
 	}
-	t.votes = votes
+	votes := t.votes
 	if t.mode() == machine.Eager || by.StrategyFnName == "firstProposal" {
 		return votes, nil // by arrival already
 	}
@@ -178,26 +279,29 @@ func (t *tx) place(p *specialist.Proposal, members []member, weights []exact.Bil
 	return int32(len(members)), 0
 }
 
-// arbiterRound returns the round as the arbiter sees it.
-func (t *tx) arbiterRound(votes []arbiter.Vote, by *member) arbiter.Round {
+// arbiterRound returns the round as the arbiter sees it, valid until t changes.
+func (t *tx) arbiterRound(votes []arbiter.Vote, by *member) *arbiter.Round {
 	st := t.now.State
-	r := arbiter.Round{
+	t.judging = arbiter.Round{
 		Key: t.now.Key(), Machine: t.now.Machine(), State: st, RequireTrust: st.RequireTrust,
-		Threshold: st.Threshold, Votes: votes, Past: &past{r: t.r, s: &t.now},
+		Threshold: st.Threshold, Votes: votes, Past: &t.past,
 	}
-	if r.Threshold == nil {
-		r.Threshold = by.Threshold
+	if t.judging.Threshold == nil {
+		t.judging.Threshold = by.Threshold
 	}
 	if t.now.options != nil {
-		r.Meta = t.now.options.Meta
+		t.judging.Meta = t.now.options.Meta
 	}
-	return r
+	return &t.judging
 }
 
-// question returns what the proposers of the round are asked.
-func (t *tx) question() specialist.Question {
-	q := specialist.Question{Key: t.now.Key(), Machine: t.now.Machine(), State: t.now.State, Notices: t.round.notices, Past: &past{r: t.r, s: &t.now}}
-	if o := t.now.options; o != nil {
+// question returns what the proposers of the round are asked, valid until t
+// changes.
+func (t *tx) question() specialist.Question { return questionOf(&t.now, t.round.notices, &t.past) }
+
+func questionOf(s *Session, notices []string, p *past) specialist.Question {
+	q := specialist.Question{Key: s.Key(), Machine: s.Machine(), State: s.State, Notices: notices, Past: p}
+	if o := s.options; o != nil {
 		q.Meta, q.Seed = o.Meta, o.Seed
 	}
 	return q
@@ -261,7 +365,9 @@ func (t *tx) execute(ctx context.Context, d decision) (guard.Verdict, error) {
 	if err != nil {
 		return verdict, err
 	}
-	t.emit(&Gated{Transition: d.transition, Verdict: verdict, IsHuman: d.how != ByConsensus})
+	g := t.newGated()
+	*g = Gated{Transition: d.transition, Verdict: verdict, IsHuman: d.how != ByConsensus}
+	t.emit(g)
 	if permit.valid {
 		t.move(permit, d, verdict)
 	}
@@ -274,7 +380,7 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 	t.emit(&Executed{
 		Transition: p.transition, How: d.how, IsHuman: d.how != ByConsensus,
 		SpecialistID: d.by, Arrival: d.arrival, Reasoning: d.reasoning, MetaJSON: d.meta,
-		At: t.at, Verdict: verdictIf(d.how == ByConsensus, t.round.verdict), Standing: d.standing, Round: round, Attempt: t.now.Attempt,
+		At: t.at, Standing: d.standing, Round: round, Attempt: t.now.Attempt,
 	})
 	if d.learned != nil {
 		t.emit(d.learned)
@@ -285,17 +391,11 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 	case to.Final:
 		t.emit(&Ended{Status: Completed, Code: CodeFinal})
 	default:
-		t.emit(&RoundOpened{Round: round + 1, State: to, Notices: slices.Clip(v.Notices)})
-		t.here = &t.plan.states[to.Index]
-		t.book = standingSource{}
+		o := t.newOpened()
+		*o = RoundOpened{Round: round + 1, State: to, Notices: slices.Clip(v.Notices)}
+		t.emit(o)
+		t.here, t.weighed = &t.plan.states[to.Index], false
 	}
-}
-
-func verdictIf(yes bool, j *Judged) *Judged {
-	if yes {
-		return j
-	}
-	return nil
 }
 
 // step returns a decision as the guards see it.
@@ -316,13 +416,12 @@ func (t *tx) step(d decision) guard.Step {
 	return s
 }
 
-// A past is what a session remembers, for proposers and arbiters. It may be
-// used concurrently unless the session is one that is being changed.
+// A past is what a session remembers, for proposers and arbiters.
 type past struct {
 	r *Runner
 	s *Session
 
-	mu        sync.Mutex
+	mu        *sync.Mutex // nil if only one goroutine looks
 	history   []specialist.TransitionRecord
 	exemplars []specialist.Exemplar
 	loaded    bool
@@ -344,8 +443,10 @@ func (p *past) Last() *machine.Transition {
 
 // History implements [specialist.Past].
 func (p *past) History() []specialist.TransitionRecord {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	if p.mu != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+	}
 	if p.history == nil {
 		p.history = TransitionRecords(p.s.History())
 	}
@@ -364,8 +465,10 @@ func TransitionRecords(history []*Executed) []specialist.TransitionRecord {
 // Exemplars implements [specialist.Past]. If the store cannot be read there are
 // none: examples help, they are not needed.
 func (p *past) Exemplars() []specialist.Exemplar {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	if p.mu != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+	}
 	if !p.loaded {
 		p.loaded = true
 		p.exemplars, _ = p.r.store.Exemplars(context.Background(), p.s.Machine().Name(), p.s.State.Name, 0)

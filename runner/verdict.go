@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/arbiter"
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -25,8 +24,7 @@ func (w *work) settled(ctx context.Context) (bool, error) {
 	if len(open) == 0 {
 		return false, nil // complete: it is decided anyway
 	}
-	round := w.t.arbiterRound(votes, w.by)
-	return stopper.Settled(&round, open), nil
+	return stopper.Settled(w.t.arbiterRound(votes, w.by), open), nil
 }
 
 // openStandings returns the standing of everybody who may still be heard in this
@@ -42,7 +40,7 @@ func (t *tx) openStandings() []arbiter.Standing {
 		if a := t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askFailed {
 			continue
 		}
-		open = append(open, arbiter.Standing{Weight: t.book.weights[i], Rank: m.rank})
+		open = append(open, arbiter.Standing{Weight: t.weights[i], Rank: m.rank})
 	}
 	t.open = open
 	return open
@@ -63,11 +61,11 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 		return w.remoteVerdict(ctx)
 	}
 	round := w.t.arbiterRound(votes, w.by)
-	d, err := decideRound(ctx, w.by, &round)
+	d, err := decideRound(ctx, w.by, round)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	w.t.recordVerdict(w.by, &round, d, err, 0)
+	w.t.recordVerdict(w.by, round, d, err, 0)
 	return w.t.round.verdict, nil
 }
 
@@ -77,10 +75,8 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 		t.emit(&AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: CodeArbiterFailed, Message: clip(err.Error(), maxMessage)})
 		return
 	}
-	j := &Judged{
-		Index: t.round.judged + 1, Ask: ask, ArbiterID: by.SpecialistID, Strategy: by.strategy, Decision: d,
-		Threshold: round.Threshold, Order: make([]int32, len(round.Votes)), Weights: make([]exact.Billionths, len(round.Votes)),
-	}
+	j := t.newJudged(len(round.Votes))
+	j.Index, j.Ask, j.ArbiterID, j.Strategy, j.Decision, j.Threshold = t.round.judged+1, ask, by.SpecialistID, by.strategy, d, round.Threshold
 	for i := range round.Votes {
 		j.Order[i], j.Weights[i] = round.Votes[i].Arrival, round.Votes[i].Weight
 	}
@@ -198,6 +194,6 @@ func (w *work) askArbiter(ctx context.Context, req request) (*arbiter.Round, arb
 	round.Ask = &req.ask
 	ctx, cancel := context.WithTimeout(ctx, w.by.timeout)
 	defer cancel()
-	d, err := decideRound(ctx, w.by, &round)
-	return &round, d, err
+	d, err := decideRound(ctx, w.by, round)
+	return round, d, err
 }

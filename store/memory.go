@@ -146,12 +146,18 @@ func opening(c *runner.Change) bool {
 }
 
 func record(previous *memoryRecord, c *runner.Change) *memoryRecord {
-	r := &memoryRecord{previous: previous, first: c.First, events: slices.Clone(c.Events)}
+	// Record and events are one allocation, if the commit is of usual size.
+	type roomy struct {
+		memoryRecord
+		room [10]runner.Event
+	}
+	r := &roomy{memoryRecord: memoryRecord{previous: previous, first: c.First}}
+	r.events = append(r.room[:0], c.Events...)
 	r.before.Session = c.After.ID
 	if c.Before != nil {
 		r.before = c.Before.Key()
 	}
-	return r
+	return &r.memoryRecord
 }
 
 func (m *Memory) created(c *cell, s *runner.Session) {
@@ -207,6 +213,17 @@ func (m *Memory) Load(_ context.Context, _ *runner.Programs, id specialist.Sessi
 		return c.session.Load(), nil // never changes
 	}
 	return nil, &runner.NotFoundError{What: "Session", ID: id.String()}
+}
+
+// Recent implements [runner.SessionStore].
+func (m *Memory) Recent(id specialist.SessionID) *runner.Session {
+	sh := m.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if c := sh.cells[id]; c != nil {
+		return c.session.Load()
+	}
+	return nil
 }
 
 // List implements [runner.SessionStore].

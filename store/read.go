@@ -13,15 +13,17 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
+const loadQuery = `SELECT s.id, s.sequence, s.head, m.id, m.machine_name, m.trust_version,
+	coalesce((SELECT max(first) FROM roster_log r WHERE r.machine=m.id), 0)
+	FROM sessions s JOIN machines m ON m.id=s.machine WHERE s.session_id=?`
+
 // Load implements [runner.SessionStore]. A session that was committed or loaded
 // here before, and has not changed since, is not folded again.
 func (s *SQLite) Load(ctx context.Context, programs *runner.Programs, id specialist.SessionID) (*runner.Session, error) {
 	var row, sequence, machine, trustVersion, rosterVersion int64
 	var head []byte
 	var name string
-	err := s.read.QueryRowContext(ctx, `SELECT s.id, s.sequence, s.head, m.id, m.machine_name, m.trust_version,
-		coalesce((SELECT max(first) FROM roster_log r WHERE r.machine=m.id), 0)
-		FROM sessions s JOIN machines m ON m.id=s.machine WHERE s.session_id=?`, id.String()).Scan(&row, &sequence, &head, &machine, &name, &trustVersion, &rosterVersion)
+	err := s.load.QueryRowContext(ctx, id.String()).Scan(&row, &sequence, &head, &machine, &name, &trustVersion, &rosterVersion)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, &runner.NotFoundError{What: "Session", ID: id.String()}
@@ -47,6 +49,14 @@ func (s *SQLite) Load(ctx context.Context, programs *runner.Programs, id special
 	defer s.mu.Unlock()
 	s.cache.put(id, cached{row, session})
 	return session, nil
+}
+
+// Recent implements [runner.SessionStore].
+func (s *SQLite) Recent(id specialist.SessionID) *runner.Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, _ := s.cache.get(id)
+	return v.session
 }
 
 // fold rebuilds a session from its log up to a sequence number, and checks that

@@ -29,9 +29,10 @@ import (
 // together share one fsync. Close must be called.
 type SQLite struct {
 	path string
-	read *sql.DB // any number of readers
+	read *sql.DB
 	db   *sql.DB // the one writer
 	out  *committer
+	load *sql.Stmt // the query of Load
 
 	mu    sync.Mutex
 	cache cache
@@ -79,13 +80,19 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 		s.db.Close()
 		return nil, &OpenError{path, err}
 	}
-	if s.out, err = newCommitter(ctx, s.db); err != nil {
+	if s.out, err = newCommitter(ctx, s.db); err == nil {
+		s.load, err = s.read.PrepareContext(ctx, loadQuery)
+	}
+	if err != nil {
 		s.read.Close()
 		s.db.Close()
 		return nil, &OpenError{path, translate(err)}
 	}
 	return s, nil
 }
+
+// readers is how many reads may go on at once.
+const readers = 4
 
 func openPool(path string, o SQLiteOptions, writer bool) (*sql.DB, error) {
 	q := url.Values{}
@@ -101,8 +108,13 @@ func openPool(path string, o SQLiteOptions, writer bool) (*sql.DB, error) {
 	}
 	u := url.URL{Scheme: "file", Opaque: escapePath(path), RawQuery: q.Encode()}
 	db, err := sql.Open("sqlite", u.String())
-	if err == nil && writer {
-		db.SetMaxOpenConns(1)
+	if err == nil {
+		open := readers
+		if writer {
+			open = 1
+		}
+		db.SetMaxOpenConns(open)
+		db.SetMaxIdleConns(open) // opening one reads the whole schema
 	}
 	return db, err
 }

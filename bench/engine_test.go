@@ -1,0 +1,161 @@
+package bench_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/strategies"
+)
+
+// cpu returns the processor time this process has used: user and system, every
+// thread, garbage collection included. Other processes disturb it little.
+func cpu() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		panic(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// loop returns a machine that goes back and forth between two states, with n
+// proposers that are Go functions. extra transitions are added that are never
+// taken.
+func loop(tb testing.TB, n, extra int) *machine.Machine {
+	tb.Helper()
+	var more, states strings.Builder
+	for i := range extra {
+		if i%200 == 0 && i > 0 { // a state has 256 transitions at most
+			fmt.Fprintf(&states, `,"s%d":{"transitions":{"x":"a"`, i)
+			for j := i; j < min(i+200, extra); j++ {
+				fmt.Fprintf(&states, `,"t%d":"done"`, j)
+			}
+			states.WriteString("}}")
+		} else if i < 200 {
+			fmt.Fprintf(&more, `,"t%d":"done"`, i)
+		}
+	}
+	var who strings.Builder
+	for i := range n {
+		fmt.Fprintf(&who, `{"role":"proposer","specialistId":"p%d","strategyFn":"go"},`, i)
+	}
+	m, err := machine.Parse("loop.json", []byte(`{"machineName":"loop","initialState":"a","goalState":"done","consensusThreshold":0.5,
+		"states":{"a":{"prompt":"On?","transitions":{"on":"b"`+more.String()+`}},"b":{"transitions":{"back":"a","end":"done"}},"done":{}`+states.String()+`},
+		"specialists":[`+who.String()+`{"role":"arbiter","specialistId":"arbiter","strategyFnName":"alignmentMargin"}]}`), runner.Checks())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// engine returns a runner whose proposers are Go functions and have earned some
+// trust, so that several of them reach consensus.
+func engine(tb testing.TB, s runner.Store, m *machine.Machine) *runner.Runner {
+	tb.Helper()
+	registry := strategies.Registry{}.WithProposer("go", specialist.ProposerFunc(func(_ context.Context, q specialist.Question) (specialist.Answer, error) {
+		return q.Choose(q.State.Transitions[0], "the first will do"), nil
+	}))
+	r, err := runner.New(runner.Config{Store: s, Registry: registry, AllowOperator: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx := context.Background()
+	session, err := r.Start(ctx, m, runner.StartOptions{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := r.Step(ctx, session.ID); err != nil {
+		tb.Fatal(err)
+	}
+	if now, _ := r.Session(ctx, session.ID.String()); now.Status == runner.NeedsHuman {
+		a, err := r.Decide(ctx, runner.Ruling{SessionID: session.ID, SpecialistID: runner.Operator, TransitionName: "on"})
+		if err != nil || !a.Executed {
+			tb.Fatal(err, a.GuardReason)
+		}
+	}
+	return r
+}
+
+// rounds runs n rounds, a new session every hundred.
+func rounds(tb testing.TB, r *runner.Runner, m *machine.Machine, n int) {
+	ctx := context.Background()
+	var id specialist.SessionID
+	for i := range n {
+		if i%100 == 0 {
+			s, err := r.Start(ctx, m, runner.StartOptions{})
+			if err != nil {
+				tb.Fatal(err)
+			}
+			id = s.ID
+		}
+		tick, err := r.Step(ctx, id)
+		if err != nil || tick.Status != runner.TickAdvanced {
+			tb.Fatalf("%v %s %s", err, tick.Status, tick.Reasoning())
+		}
+	}
+}
+
+func l1Rounds(e *l1Engine, m *l1Machine, n int) {
+	ctx := context.Background()
+	var s *l1Session
+	for i := range n {
+		if i%100 == 0 {
+			s = e.start(m)
+		}
+		if !e.step(ctx, s) {
+			panic("L1 refused a step")
+		}
+	}
+}
+
+func newL1(proposers int) (*l1Engine, *l1Machine) {
+	m := &l1Machine{next: [][]int32{{1}, {0, 2}, {}}}
+	m.limits.steps, m.limits.visits = 1000, 1000
+	e := &l1Engine{}
+	for range proposers {
+		e.proposers = append(e.proposers, &l1First{"the first will do"})
+	}
+	return e, m
+}
+
+// BenchmarkRound measures a whole round in memory, gate included, and how many
+// times the lower bound it costs. Figure and bound alternate within one run.
+func BenchmarkRound(b *testing.B) {
+	for _, proposers := range []int{1, 3, 10} {
+		b.Run(fmt.Sprintf("proposers=%d", proposers), func(b *testing.B) {
+			m := loop(b, proposers, 0)
+			r := engine(b, store.NewMemory(), m)
+			e, lm := newL1(proposers)
+			b.ReportAllocs()
+			const batch = 1000
+			var ours, bound time.Duration
+			n := 0
+			for b.Loop() {
+				if n%200 == 199 { // a store that is never emptied measures its own garbage
+					b.StopTimer()
+					r = engine(b, store.NewMemory(), m)
+					b.StartTimer()
+				}
+				t0 := cpu()
+				rounds(b, r, m, batch)
+				t1 := cpu()
+				b.StopTimer()
+				l1Rounds(e, lm, batch)
+				bound += cpu() - t1
+				ours += t1 - t0
+				b.StartTimer()
+				n++
+			}
+			b.ReportMetric(float64(ours)/float64(n*batch), "cpu-ns/round")
+			b.ReportMetric(float64(bound)/float64(n*batch), "L1-ns/round")
+			b.ReportMetric(float64(ours)/float64(bound), "x-L1")
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/store"
+)
+
+// Commands about the store and the program: store, migrate, version.
+
+func (a *app) storeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "Check or mend the store",
+		Long: `The logs are the truth; everything else in the store follows from them. verify
+recomputes all of it, rebuild writes it anew.`,
+		Example: `  dialai store verify
+  dialai store rebuild --store ./old.db`,
+	}
+	var acceptCut bool
+	rebuild := &cobra.Command{
+		Use: "rebuild", Short: "Write everything that follows from the logs anew", Args: cobra.NoArgs,
+		Long: `Write the rows of sessions, alignment and exemplars anew from the logs, in one
+transaction. A damaged log is reported and nothing is changed.`,
+		Example: "  dialai store rebuild",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.maintain(cmd.Context(), "rebuilt", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
+				return s.Rebuild(ctx, runner.NewPrograms(), acceptCut)
+			})
+		},
+	}
+	rebuild.Flags().BoolVar(&acceptCut, "accept-cut", false, "take logs as they are even if their end was cut off")
+	cmd.AddCommand(rebuild, &cobra.Command{
+		Use: "verify", Short: "Recompute every hash and everything that follows from the logs", Args: cobra.NoArgs,
+		Long: `Recompute every hash of every log, and everything that follows from them, and
+compare. The first difference is named, and the exit code is 1.`,
+		Example: "  dialai store verify --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.maintain(cmd.Context(), "verified", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
+				return s.Verify(ctx, runner.NewPrograms())
+			})
+		},
+	})
+	return cmd
+}
+
+func (a *app) maintain(ctx context.Context, done string, do func(context.Context, *store.SQLite) (store.Report, error)) (err error) {
+	path, err := a.storePath()
+	if err != nil {
+		return err
+	}
+	if path == "" {
+		return usage("the memory store holds nothing to check; name a file with --store")
+	}
+	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
+	if err != nil {
+		return a.storeHint(err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	report, err := do(ctx, s)
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		if err := printJSON(a.out, report); err != nil {
+			return err
+		}
+	} else if report.Difference == nil && !a.flags.quiet {
+		fmt.Fprintf(a.out, "%d sessions %s: %d records, %d events, no difference.\n", report.Sessions, done, report.Records, report.Events)
+	}
+	if report.Difference != nil {
+		return &exitError{exitFailure, report.Difference}
+	}
+	return nil
+}
+
+func (a *app) migrateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the database that DATABASE_URL names up to date",
+		Long: `Apply the migrations that are missing to the database that DATABASE_URL names,
+each in a transaction of its own. Opening a store does the same.`,
+		Example: "  DATABASE_URL=sqlite:/var/lib/dialai/dialai.db dialai migrate",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			name := a.env("DATABASE_URL")
+			if name == "" {
+				return errors.New("DATABASE_URL environment variable is required")
+			}
+			path, err := a.parseStore(name)
+			if err != nil {
+				return err
+			}
+			var applied []string
+			if path != "" {
+				if applied, err = store.Migrate(cmd.Context(), path); err != nil {
+					return a.storeHint(err)
+				}
+			}
+			if len(applied) == 0 {
+				_, err = fmt.Fprintln(a.out, "All migrations already applied.")
+			} else {
+				_, err = fmt.Fprintf(a.out, "Applied %d migration(s): %s\n", len(applied), strings.Join(applied, ", "))
+			}
+			return err
+		},
+	}
+}
+
+// version is set by the linker for releases.
+var version = ""
+
+// buildVersion returns the version of this program.
+func buildVersion() (version_, commit string) {
+	version_ = version
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version_, ""
+	}
+	if version_ == "" {
+		version_ = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			commit = s.Value
+		}
+	}
+	return version_, commit
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of this program",
+		Example: "  dialai version --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v, commit := buildVersion()
+			if a.flags.json {
+				return printJSON(a.out, map[string]string{"version": v, "commit": commit, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+			}
+			line := "dialai " + v
+			if commit != "" {
+				line += " (" + commit[:min(12, len(commit))] + ")"
+			}
+			_, err := fmt.Fprintf(a.out, "%s %s %s/%s\n", line, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}

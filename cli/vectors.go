@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/strategies"
+	"github.com/dialai/dialai/trust"
+)
+
+// vectorsCommand runs a file of test vectors through the public API and prints
+// the actual results. It never looks at what the file expects.
+func (a *app) vectorsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "vectors <file>", Hidden: true, Args: cobra.ExactArgs(1),
+		Short: "Run test vectors and print the actual results",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			data, err := a.readVectors(args[0])
+			if err != nil {
+				return err
+			}
+			return a.vectors(cmd.Context(), data)
+		},
+	}
+}
+
+// A vector is one case; which members it has says what it is about.
+type vector struct {
+	Name     string `json:"name"`
+	Strategy string `json:"strategy"`
+
+	Proposals []struct {
+		ProposalID     string  `json:"proposalId"`
+		SpecialistID   string  `json:"specialistId"`
+		TransitionName string  `json:"transitionName"`
+		CreatedAt      float64 `json:"createdAt"`
+	} `json:"proposals"`
+	AlignmentScores map[string]float64 `json:"alignmentScores"`
+	Threshold       *float64           `json:"threshold"`
+
+	Matches *int64   `json:"matches"`
+	Total   int64    `json:"total"`
+	Z       *float64 `json:"z"`
+}
+
+func (a *app) readVectors(path string) ([]json.RawMessage, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	var cases []json.RawMessage
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if err := dec.Decode(&cases); err != nil {
+		return nil, usage("%s: %v", path, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, usage("%s: there is more after the array", path)
+	}
+	return cases, nil
+}
+
+func (a *app) vectors(ctx context.Context, cases []json.RawMessage) error {
+	for i, raw := range cases {
+		var v vector
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return usage("case %d: %v", i, err)
+		}
+		result, err := v.run(ctx)
+		if err != nil {
+			return usage("case %d (%s): %v", i, v.Name, err)
+		}
+		if err := printJSON(a.out, struct {
+			Name   string `json:"name"`
+			Result any    `json:"result"`
+		}{v.Name, result}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *vector) run(ctx context.Context) (any, error) {
+	switch {
+	case v.Strategy != "":
+		return v.arbitrate(ctx)
+	case v.Matches != nil:
+		return v.wilson()
+	}
+	return nil, fmt.Errorf("it has neither a strategy nor matches")
+}
+
+func (v *vector) wilson() (any, error) {
+	z := trust.Z
+	if v.Z != nil {
+		z = *v.Z
+	}
+	score := trust.Wilson(*v.Matches, v.Total, z)
+	billionths, err := exact.FromFloat(score)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Score      float64 `json:"score"`
+		Billionths int64   `json:"billionths"`
+	}{score, int64(billionths)}, nil
+}
+
+func (v *vector) arbitrate(ctx context.Context) (any, error) {
+	by, ok := strategies.BuiltinArbiter(v.Strategy)
+	if !ok {
+		return nil, fmt.Errorf("unknown strategy %q", v.Strategy)
+	}
+	round := &arbiter.Round{}
+	if v.Threshold != nil {
+		t, err := machine.NewThreshold(*v.Threshold)
+		if err != nil {
+			return nil, err
+		}
+		round.Threshold = &t
+	}
+	for i, p := range v.Proposals {
+		weight, err := exact.FromFloat(v.AlignmentScores[p.SpecialistID])
+		if err != nil {
+			return nil, fmt.Errorf("score of %s: %w", p.SpecialistID, err)
+		}
+		round.Votes = append(round.Votes, arbiter.Vote{Weight: weight, Rank: int32(i), Proposal: &specialist.Proposal{
+			SpecialistID: p.SpecialistID, Transition: &machine.Transition{Name: p.TransitionName},
+			CreatedAt: specialist.Time(math.Round(p.CreatedAt)), Arrival: int32(i + 1),
+		}})
+	}
+	d, err := by.Decide(ctx, round)
+	if err != nil {
+		return nil, err
+	}
+	var winner *string
+	if d.Consensus() {
+		winner = &v.Proposals[d.Winner].ProposalID
+	}
+	return struct {
+		ConsensusReached bool    `json:"consensusReached"`
+		Winner           *string `json:"winner"`
+		Reasoning        string  `json:"reasoning"`
+	}{d.Consensus(), winner, d.Reasoning()}, nil
+}

@@ -1,0 +1,55 @@
+// Package graph draws a machine: as Mermaid, DOT or SVG.
+//
+// [Mermaid] writes a stateDiagram-v2, [DOT] a digraph, [SVG] a picture that
+// needs nothing but itself. All three show the same facts: where a session
+// begins, the goal and the other intended ends, dead ends, states that nobody
+// can reach, states that only humans decide, transitions that cannot be undone
+// and, with a [View], where one session stands and the way it came. A round
+// that is in progress appears in the SVG only.
+//
+// The functions take values and return text. The same machine and view give the
+// same bytes on every computer: all geometry is computed with whole numbers.
+package graph
+
+import "github.com/dialai/dialai/exact"
+
+// A View says what to point out in the drawing of a machine. The zero View
+// points out nothing: the machine alone is drawn. Names that the machine does
+// not have are ignored.
+type View struct {
+	// State is the state in which the session is; "" draws no session.
+	State string
+	// Status is the session's status: running, needs_human, completed, stopped
+	// or failed. It picks the colour of the current state; any other text is
+	// shown as it is, "" is not shown.
+	Status string
+	// Path lists the executed transitions, oldest first.
+	Path []Step
+	// Round is the round in progress in State; nil if there is none.
+	Round *Round
+}
+
+// A Step is one executed transition.
+type Step struct {
+	From       string // a state
+	Transition string // one of its transitions
+}
+
+// A Round is what has been asked and proposed in the current state so far.
+type Round struct {
+	Number    int    // from 1; 0 is not shown
+	Prompt    string // the question; "" is not shown
+	Proposals []Proposal
+	// Verdict says in one line how the round was decided; "" is not shown.
+	Verdict string
+	// Winner is the transition that won; "" if none did, or not yet.
+	Winner string
+}
+
+// A Proposal is one specialist's answer in a [Round].
+type Proposal struct {
+	Specialist string
+	Human      bool
+	Transition string           // "" if the answer is still awaited
+	Weight     exact.Billionths // what the specialist's word counts for
+}

@@ -1,0 +1,217 @@
+package graph
+
+import "slices"
+
+// A digraph is the shape of a machine: states are numbers, edges pairs.
+type digraph struct {
+	n       int
+	initial int
+	edges   []edge
+	out     [][]int // edges by their source
+}
+
+func newDigraph(n, initial int, edges []edge) *digraph {
+	g := &digraph{n: n, initial: initial, edges: edges, out: make([][]int, n)}
+	for i, e := range edges {
+		g.out[e.from] = append(g.out[e.from], i)
+	}
+	return g
+}
+
+// acyclic says which edges go back. The others form no cycle, and nothing leads
+// to the initial state. Within a cycle the edges against the written order of
+// states go back, or those against the order of a search where that is fewer:
+// an author usually writes the states as the process goes.
+func (g *digraph) acyclic() []bool {
+	part := g.cycles()
+	written := make([]int, g.n)
+	for i := range written {
+		written[i] = i
+	}
+	best := g.against(written, part)
+	for _, order := range [][]int{g.breadthFirst(), g.depthFirst()} {
+		if back := g.against(order, part); count(back) < count(best) {
+			best = back
+		}
+	}
+	return best
+}
+
+func count(set []bool) int {
+	n := 0
+	for _, in := range set {
+		if in {
+			n++
+		}
+	}
+	return n
+}
+
+// against returns the edges of cycles that go back in order, and all that lead
+// to the initial state.
+func (g *digraph) against(order, part []int) []bool {
+	at := make([]int, g.n)
+	for i, v := range order {
+		at[v] = i
+	}
+	back := make([]bool, len(g.edges))
+	for i, e := range g.edges {
+		back[i] = e.from != e.to && (e.to == g.initial || part[e.from] == part[e.to] && at[e.from] > at[e.to])
+	}
+	return back
+}
+
+func (g *digraph) breadthFirst() []int {
+	seen := make([]bool, g.n)
+	var order []int
+	for _, root := range g.roots() {
+		if seen[root] {
+			continue
+		}
+		seen[root] = true
+		order = append(order, root)
+		for next := len(order) - 1; next < len(order); next++ {
+			for _, i := range g.out[order[next]] {
+				if to := g.edges[i].to; !seen[to] {
+					seen[to] = true
+					order = append(order, to)
+				}
+			}
+		}
+	}
+	return order
+}
+
+// depthFirst returns the states so that an edge points back only if it closes a
+// cycle of the search.
+func (g *digraph) depthFirst() []int {
+	seen := make([]bool, g.n)
+	var order []int
+	var visit func(v int)
+	visit = func(v int) {
+		seen[v] = true
+		for _, i := range slices.Backward(g.out[v]) {
+			if to := g.edges[i].to; !seen[to] {
+				visit(to)
+			}
+		}
+		order = append(order, v)
+	}
+	for _, root := range g.roots() {
+		if !seen[root] {
+			visit(root)
+		}
+	}
+	slices.Reverse(order)
+	return order
+}
+
+// roots returns all states, the initial one first.
+func (g *digraph) roots() []int {
+	list := []int{g.initial}
+	for v := range g.n {
+		if v != g.initial {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// cycles numbers the states so that two have the same number if and only if
+// each can be reached from the other.
+func (g *digraph) cycles() []int {
+	t := tarjan{g: g, part: make([]int, g.n), seen: make([]int, g.n), low: make([]int, g.n)}
+	for v := range g.n {
+		if t.seen[v] == 0 {
+			t.visit(v)
+		}
+	}
+	return t.part
+}
+
+// Tarjan is the state of Tarjan's search for strongly connected components.
+type tarjan struct {
+	g         *digraph
+	part      []int // 0 while not known
+	seen, low []int // numbers from 1
+	stack     []int
+	clock     int
+	parts     int
+}
+
+func (t *tarjan) visit(v int) {
+	t.clock++
+	t.seen[v], t.low[v] = t.clock, t.clock
+	t.stack = append(t.stack, v)
+	for _, i := range t.g.out[v] {
+		to := t.g.edges[i].to
+		if t.seen[to] == 0 {
+			t.visit(to)
+			t.low[v] = min(t.low[v], t.low[to])
+		} else if t.part[to] == 0 {
+			t.low[v] = min(t.low[v], t.seen[to])
+		}
+	}
+	if t.low[v] != t.seen[v] {
+		return
+	}
+	t.parts++
+	for done := false; !done; {
+		last := len(t.stack) - 1
+		t.part[t.stack[last]], done = t.parts, t.stack[last] == v
+		t.stack = t.stack[:last]
+	}
+}
+
+// ranks gives every state a number such that every edge leads from a lower to a
+// higher one, or back if back says so; self-loops apart.
+func (g *digraph) ranks(back []bool) []int {
+	next, prev := make([][]int, g.n), make([][]int, g.n)
+	for i, e := range g.edges {
+		from, to := e.from, e.to
+		if back[i] {
+			from, to = to, from
+		}
+		if from != to {
+			next[from] = append(next[from], to)
+			prev[to] = append(prev[to], from)
+		}
+	}
+	order := sorted(next, prev)
+	rank := make([]int, g.n)
+	for _, v := range order {
+		for _, p := range prev[v] {
+			rank[v] = max(rank[v], rank[p]+1)
+		}
+	}
+	for _, v := range slices.Backward(order) { // shorten edges where that shortens more than it lengthens
+		if v == g.initial || len(next[v]) <= len(prev[v]) {
+			continue
+		}
+		closest := rank[next[v][0]]
+		for _, to := range next[v] {
+			closest = min(closest, rank[to])
+		}
+		rank[v] = closest - 1
+	}
+	return rank
+}
+
+// sorted returns the states of an acyclic graph, sources first.
+func sorted(next, prev [][]int) []int {
+	open := make([]int, len(next))
+	var order []int
+	for v := range next {
+		if open[v] = len(prev[v]); open[v] == 0 {
+			order = append(order, v)
+		}
+	}
+	for i := 0; i < len(order); i++ {
+		for _, to := range next[order[i]] {
+			if open[to]--; open[to] == 0 {
+				order = append(order, to)
+			}
+		}
+	}
+	return order
+}

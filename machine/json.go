@@ -1,0 +1,176 @@
+package machine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A jsonReader builds a tree from JSON tokens.
+type jsonReader struct {
+	data      []byte
+	dec       *json.Decoder
+	growth    growth
+	offset    int // of the token last read
+	line, col int // place of offset, kept up as tokens are read
+	end       int // offset after the token last read
+}
+
+func parseJSON(data []byte) (*node, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	r := &jsonReader{data: data, dec: dec, line: 1, col: 1}
+	root, err := r.value(1)
+	if err != nil {
+		return nil, r.failure(err)
+	}
+	if _, err := r.next(); err != io.EOF {
+		return nil, &syntaxError{code: codeSyntax, message: "there is more after the end of the document", line: r.line, col: r.col}
+	}
+	return root, nil
+}
+
+// next reads a token and notes where it begins. A string holds no line break,
+// so lines end only between tokens; each byte of the text is counted once.
+func (r *jsonReader) next() (json.Token, error) {
+	tok, err := r.dec.Token()
+	at, start := r.end, r.offset
+	for at < len(r.data) && strings.IndexByte(" \t\r\n,:", r.data[at]) >= 0 {
+		if r.data[at] == '\n' {
+			r.line++
+			r.col, start = 1, at+1
+		}
+		at++
+	}
+	r.col += utf8.RuneCount(r.data[start:at])
+	r.offset = at
+	if err == nil {
+		r.end = int(r.dec.InputOffset())
+	}
+	return tok, err
+}
+
+// failure gives a decoder's error its place. The offsets of Decoder.Token are
+// not those of the text, so the whole text is looked through once more.
+func (r *jsonReader) failure(err error) error {
+	var known *syntaxError
+	if errors.As(err, &known) {
+		return known
+	}
+	var whole json.RawMessage
+	var syntax *json.SyntaxError
+	if errors.As(json.Unmarshal(r.data, &whole), &syntax) {
+		err = syntax
+		r.line, r.col = position(r.data, max(0, int(syntax.Offset)-1))
+		if int(syntax.Offset) >= len(r.data) && strings.HasPrefix(syntax.Error(), "unexpected end") {
+			r.line, r.col = position(r.data, len(r.data))
+			err = errors.New("the document ends too early")
+		}
+	}
+	return &syntaxError{code: codeSyntax, message: err.Error(), line: r.line, col: r.col}
+}
+
+func (r *jsonReader) value(depth int) (*node, error) {
+	tok, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	n := &node{line: r.line, col: r.col}
+	if err := r.growth.add(n, depth, r.end-r.offset); err != nil {
+		return nil, err
+	}
+	switch t := tok.(type) {
+	case json.Delim:
+		if t == '{' {
+			return n, r.object(n, depth)
+		}
+		return n, r.array(n, depth)
+	case string:
+		n.kind, n.text = stringNode, t
+		return n, r.checkString(t)
+	case json.Number:
+		n.kind, n.text = numberNode, t.String()
+		if _, err := strconv.ParseFloat(n.text, 64); err != nil {
+			n.bad = fmt.Sprintf("the number %s is too large", clip(n.text, 40))
+		}
+	case bool:
+		n.kind, n.text = boolNode, strconv.FormatBool(t)
+	}
+	return n, nil
+}
+
+func (r *jsonReader) object(n *node, depth int) error {
+	n.kind = objectNode
+	for r.dec.More() {
+		tok, err := r.next()
+		if err != nil {
+			return err
+		}
+		k := key{tok.(string), r.line, r.col}
+		if err := r.checkString(k.name); err != nil {
+			return err
+		}
+		item, err := r.value(depth + 1)
+		if err != nil {
+			return err
+		}
+		n.keys = append(n.keys, k)
+		n.items = append(n.items, item)
+	}
+	_, err := r.next()
+	return err
+}
+
+func (r *jsonReader) array(n *node, depth int) error {
+	n.kind = arrayNode
+	for r.dec.More() {
+		item, err := r.value(depth + 1)
+		if err != nil {
+			return err
+		}
+		n.items = append(n.items, item)
+	}
+	_, err := r.next()
+	return err
+}
+
+// checkString refuses half a surrogate pair, which encoding/json would turn
+// into U+FFFD without a word: two different names could become one.
+func (r *jsonReader) checkString(s string) error {
+	if !strings.ContainsRune(s, utf8.RuneError) || !loneSurrogate(r.data[r.offset:r.end]) {
+		return nil
+	}
+	return &syntaxError{code: codeSyntax, message: "the string holds half of a surrogate pair", line: r.line, col: r.col}
+}
+
+// loneSurrogate reports whether raw, a valid JSON string, escapes a surrogate
+// without its other half.
+func loneSurrogate(raw []byte) bool {
+	unit := func(i int) (uint64, bool) {
+		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
+			return 0, false
+		}
+		u, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 32)
+		return u, err == nil && u >= 0xD800 && u < 0xE000
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		u, surrogate := unit(i)
+		if !surrogate {
+			i++ // the escaped character
+			continue
+		}
+		if low, ok := unit(i + 6); u >= 0xDC00 || !ok || low < 0xDC00 {
+			return true
+		}
+		i += 11
+	}
+	return false
+}

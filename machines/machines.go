@@ -1,0 +1,53 @@
+// Package machines holds the sample machine files, embedded, in the order in
+// which they are best read. All of them are run in tests.
+package machines
+
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed *.json *.yaml
+var files embed.FS
+
+// A Sample is one machine file to start from.
+type Sample struct {
+	Name  string // without its extension
+	File  string
+	About string // one line
+}
+
+// Samples lists them.
+var samples = []Sample{
+	{"document-review", "document-review.json", "one proposer, one arbiter: the smallest machine"},
+	{"support-triage", "support-triage.yaml", "rules route tickets, a majority decides, a human settles the rest"},
+	{"expense-approval", "expense-approval.yaml", "small claims are paid, above a limit a human decides"},
+	{"content-moderation", "content-moderation.json", "a panel of three votes, and an appeal goes to a human"},
+	{"data-labelling", "data-labelling.json", "annotators earn trust by agreeing with a human"},
+	{"code-review", "code-review.json", "two webhooks review a change, a maintainer breaks ties"},
+	{"incident-response", "incident-response.yaml", "a loop with guards: steps, cost and going in circles are bounded"},
+	{"release-pipeline", "release-pipeline.yaml", "ten states from commit to production"},
+	{"custom-arbiter", "custom-arbiter.json", "an arbiter written in Go, see examples/custom-arbiter"},
+	{"webhook-arbiter", "webhook-arbiter.json", "an arbiter behind HTTP, see examples/webhook-arbiter"},
+}
+
+// Starter is the commented file that dialai init writes.
+const Starter = "starter.yaml"
+
+// List returns the samples. The caller may change what it gets.
+func List() []Sample { return append([]Sample(nil), samples...) }
+
+// Read returns the text of a sample by its name or file name; ok is false if
+// there is none.
+func Read(name string) (file string, text []byte, ok bool) {
+	for _, s := range samples {
+		if s.Name == name || s.File == name {
+			name = s.File
+		}
+	}
+	if strings.Contains(name, "/") {
+		return "", nil, false
+	}
+	text, err := files.ReadFile(name)
+	return name, text, err == nil
+}

@@ -1,0 +1,430 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
+)
+
+const small = `{ "machineName": "small", "initialState": "a", "goalState": "z",
+	"states": { "a": { "transitions": { "on": "a", "stop": "z" } }, "z": {} },
+	"specialists": [ { "role": "proposer", "specialistId": "p", "strategyFnName": "lastAvailable" }, { "role": "proposer", "specialistId": "h", "isHuman": true },
+		{ "role": "arbiter", "specialistId": "x" } ] }`
+
+// aStore is a file with some sessions in it, forced decisions among them.
+type aStore struct {
+	*testing.T
+	ctx  context.Context
+	path string
+	ids  []specialist.SessionID
+}
+
+func newStore(t *testing.T) *aStore {
+	a := &aStore{T: t, ctx: context.Background(), path: filepath.Join(t.TempDir(), "dialai.db")}
+	a.with(func(r *runner.Runner, _ *store.SQLite) {
+		m, err := machine.Parse("small.json", []byte(small), runner.Checks())
+		a.ok(err)
+		for range 3 {
+			s, err := r.Start(a.ctx, m, runner.StartOptions{})
+			a.ok(err)
+			a.ids = append(a.ids, s.ID)
+			for range 4 {
+				_, _, err := r.Propose(a.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "p"})
+				a.ok(err)
+				a.force(r, s.ID)
+			}
+		}
+		a.ok(r.Disable(a.ctx, "small", "p"))
+		a.ok(r.Enable(a.ctx, "small", "p"))
+	})
+	return a
+}
+
+func (a *aStore) ok(err error) {
+	a.Helper()
+	if err != nil {
+		a.Fatal(err)
+	}
+}
+
+func (a *aStore) force(r *runner.Runner, id specialist.SessionID) {
+	a.Helper()
+	res, err := r.Decide(a.ctx, runner.Ruling{SessionID: id, SpecialistID: "h", TransitionName: "on", Reasoning: "go on"})
+	a.ok(err)
+	if !res.Executed {
+		a.Fatal(res.GuardReason)
+	}
+}
+
+func (a *aStore) with(f func(r *runner.Runner, s *store.SQLite)) {
+	a.Helper()
+	s, err := store.OpenSQLite(a.ctx, a.path, store.SQLiteOptions{BusyTimeout: 100 * time.Millisecond})
+	a.ok(err)
+	defer func() { a.ok(s.Close()) }()
+	r, err := runner.New(runner.Config{Store: s})
+	a.ok(err)
+	f(r, s)
+}
+
+// exec changes the file behind the store's back.
+func (a *aStore) exec(query string, args ...any) {
+	a.Helper()
+	db, err := sql.Open("sqlite", a.path)
+	a.ok(err)
+	defer db.Close()
+	result, err := db.Exec(query, args...)
+	a.ok(err)
+	if n, err := result.RowsAffected(); err == nil && n == 0 && !strings.HasPrefix(query, "PRAGMA") {
+		a.Fatalf("%s changed nothing", query)
+	}
+}
+
+func (a *aStore) verify() (report store.Report) {
+	a.Helper()
+	a.with(func(_ *runner.Runner, s *store.SQLite) {
+		var err error
+		report, err = s.Verify(a.ctx, runner.NewPrograms())
+		a.ok(err)
+	})
+	return report
+}
+
+func (a *aStore) rebuild(acceptCut bool) (report store.Report) {
+	a.Helper()
+	a.with(func(_ *runner.Runner, s *store.SQLite) {
+		var err error
+		report, err = s.Rebuild(a.ctx, runner.NewPrograms(), acceptCut)
+		a.ok(err)
+	})
+	return report
+}
+
+func TestVerifyClean(t *testing.T) {
+	a := newStore(t)
+	if r := a.verify(); r.Difference != nil || r.Sessions != 3 || r.Records != 3*(1+4*2)+2 {
+		t.Fatalf("Verify of an untouched store = %+v, %v", r, r.Difference)
+	}
+}
+
+// TestVerifyFlippedByte flips every byte of one record, one at a time: whichever
+// it is, verify names the record, or a later one if it was a link of the chain.
+func TestVerifyFlippedByte(t *testing.T) {
+	a := newStore(t)
+	var events, prev, hash []byte
+	db, err := sql.Open("sqlite", a.path)
+	a.ok(err)
+	defer db.Close()
+	const row = 5
+	a.ok(db.QueryRow(`SELECT events, prev, hash FROM log WHERE id=?`, row).Scan(&events, &prev, &hash))
+	for _, c := range []struct {
+		column string
+		data   []byte
+		step   int
+	}{{"events", events, 7}, {"prev", prev, 3}, {"hash", hash, 3}} {
+		for i := 0; i < len(c.data); i += c.step {
+			flipped := append([]byte(nil), c.data...)
+			flipped[i] ^= 1
+			set := func(v []byte) {
+				query := fmt.Sprintf(`UPDATE log SET %s=? WHERE id=?`, c.column)
+				var arg any = v
+				if c.column == "events" {
+					arg = string(v)
+				}
+				_, err := db.Exec(query, arg, row)
+				a.ok(err)
+			}
+			set(flipped)
+			if r := a.verify(); r.Difference == nil || !r.Difference.InLog || r.Difference.Seq == 0 {
+				t.Fatalf("byte %d of %s flipped, and Verify = %v", i, c.column, r.Difference)
+			}
+			set(c.data)
+		}
+	}
+	if r := a.verify(); r.Difference != nil {
+		t.Fatalf("mended again, Verify = %v", r.Difference)
+	}
+}
+
+// TestVerifyDamage damages the file in every way it can be, and says what verify
+// and rebuild must make of it.
+func TestVerifyDamage(t *testing.T) {
+	for _, c := range []struct {
+		name, query string
+		in          string // what verify must mention
+		mended      bool   // by rebuild
+	}{
+		{"a record is gone", `DELETE FROM log WHERE id=5`, "removed or altered", false},
+		{"the tail is cut off", `DELETE FROM log WHERE session=2 AND first=(SELECT max(first) FROM log WHERE session=2)`, "cut off", false},
+		{"a whole log is gone", `DELETE FROM log WHERE session=2`, "its log is gone", false},
+		{"two records change places", `UPDATE log SET first=first+1000 WHERE id=5`, "", false},
+		{"a roster record is altered", `UPDATE roster_log SET events=replace(events, 'disabled', 'enabled_') WHERE first=1`, "altered", false},
+		{"a definition is altered", `UPDATE definitions SET definition=replace(definition, 'lastAvailable', 'firstAvailable')`, "digest", false},
+		{"a definition is gone", `DELETE FROM definitions`, "not stored", false},
+		{"a status is altered", `UPDATE sessions SET status='completed' WHERE id=1`, "row in sessions", true},
+		{"a sequence is lowered", `UPDATE sessions SET sequence=sequence-1 WHERE id=1`, "row in sessions", true},
+		{"a session's row is gone", `DELETE FROM sessions WHERE id=2`, "rows", true},
+		{"spend is altered", `UPDATE sessions SET cost_pico_usd=5 WHERE id=3`, "row in sessions", true},
+		{"trust is inflated", `UPDATE alignment SET matching=total`, "alignment", true},
+		{"trust is gone", `DELETE FROM alignment`, "alignment", true},
+		{"an exemplar is altered", `UPDATE exemplars SET exemplar=replace(exemplar, 'go on', 'stop!') WHERE id=3`, "exemplars", true},
+		{"an exemplar is gone", `DELETE FROM exemplars WHERE id=3`, "exemplars", true},
+		{"an exemplar is invented", `INSERT INTO exemplars (machine, state, exemplar) VALUES (1, 'a', '{}')`, "exemplars", true},
+		{"a decision is unmarked", `UPDATE log SET decides=NULL WHERE decides IS NOT NULL`, "decisions", true},
+		{"a decision is invented", `UPDATE log SET decides=1 WHERE first=1`, "decision", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newStore(t)
+			a.exec(c.query)
+			r := a.verify()
+			if r.Difference == nil || !strings.Contains(r.Difference.Error(), c.in) {
+				t.Fatalf("Verify = %v, want a difference about %q", r.Difference, c.in)
+			}
+			rebuilt := a.rebuild(false)
+			if mended := rebuilt.Difference == nil; mended != c.mended {
+				t.Fatalf("Rebuild = %v, want mended = %t", rebuilt.Difference, c.mended)
+			}
+			if after := a.verify(); (after.Difference == nil) != c.mended {
+				t.Fatalf("after Rebuild, Verify = %v", after.Difference)
+			}
+		})
+	}
+}
+
+func TestRebuildAcceptsCut(t *testing.T) {
+	a := newStore(t)
+	a.exec(`DELETE FROM log WHERE session=2 AND first=(SELECT max(first) FROM log WHERE session=2)`)
+	if r := a.rebuild(true); r.Difference != nil {
+		t.Fatalf("Rebuild = %v", r.Difference)
+	}
+	if r := a.verify(); r.Difference != nil {
+		t.Fatalf("Verify = %v", r.Difference)
+	}
+	a.with(func(r *runner.Runner, _ *store.SQLite) { a.force(r, a.ids[1]) }) // and the session goes on
+}
+
+// TestLoadRefusesDamage proves that no session goes on from a log that was
+// altered.
+func TestLoadRefusesDamage(t *testing.T) {
+	for _, query := range []string{
+		`UPDATE log SET events=replace(events, 'go on', 'goes on') WHERE session=1 AND events LIKE '%go on%'`,
+		`DELETE FROM log WHERE session=1 AND first>1`,
+		`UPDATE sessions SET sequence=sequence+1 WHERE id=1`,
+		`UPDATE sessions SET head=zeroblob(32) WHERE id=1`,
+	} {
+		a := newStore(t)
+		a.exec(query)
+		a.with(func(r *runner.Runner, _ *store.SQLite) {
+			var corrupt *runner.CorruptError
+			if _, err := r.Step(a.ctx, a.ids[0]); !errors.As(err, &corrupt) {
+				t.Errorf("after %s, Step = %v, want a CorruptError", query, err)
+			}
+			if _, err := r.Step(a.ctx, a.ids[1]); err != nil {
+				t.Errorf("another session is touched by it: %v", err)
+			}
+		})
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	foreign := filepath.Join(dir, "foreign.db")
+	db, err := sql.Open("sqlite", foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`CREATE TABLE notes (text TEXT)`); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	newer := newStore(t)
+	newer.exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
+	file := write("file", "")
+	for _, c := range []struct{ name, path, want string }{
+		{"garbage", write("garbage.db", strings.Repeat("not a database ", 100)), "not a SQLite database"},
+		{"another program's", foreign, "another program"},
+		{"newer", newer.path, "newer version of dialai"},
+		{"a directory", dir, "cannot be written"},
+		{"a file for a directory", filepath.Join(file, "x.db"), "not a directory"},
+	} {
+		_, err := store.OpenSQLite(context.Background(), c.path, store.SQLiteOptions{})
+		var open *store.OpenError
+		if !errors.As(err, &open) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: OpenSQLite = %v, want an OpenError about %q", c.name, err, c.want)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "garbage.db")); err != nil || !strings.HasPrefix(string(data), "not a database") {
+		t.Errorf("the refused file was changed: %.20q (%v)", data, err)
+	}
+}
+
+func TestTruncatedFile(t *testing.T) {
+	a := newStore(t)
+	a.exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+	info, err := os.Stat(a.path)
+	a.ok(err)
+	a.ok(os.Truncate(a.path, info.Size()/2))
+	s, err := store.OpenSQLite(a.ctx, a.path, store.SQLiteOptions{})
+	if err == nil {
+		_, err = s.Verify(a.ctx, runner.NewPrograms())
+		s.Close()
+	}
+	var corrupt *runner.CorruptError
+	if !errors.As(err, &corrupt) {
+		t.Fatalf("half a file = %v, want a CorruptError", err)
+	}
+}
+
+// TestDiskFull fills the disk: the commit fails with its name, nothing that was
+// stored is lost, and once there is room the session goes on.
+func TestDiskFull(t *testing.T) {
+	a := newStore(t)
+	a.with(func(r *runner.Runner, s *store.SQLite) {
+		a.ok(s.WriterExec(`PRAGMA max_page_count=1`)) // as many as there are
+		var err error
+		for i := 0; err == nil && i < 1000; i++ {
+			_, err = r.Decide(a.ctx, runner.Ruling{SessionID: a.ids[0], SpecialistID: "h", TransitionName: "on", Reasoning: strings.Repeat("x", 4000)})
+		}
+		if !errors.Is(err, store.ErrFull) {
+			t.Fatalf("on a full disk Decide = %v, want ErrFull", err)
+		}
+		before, err := r.Session(a.ctx, a.ids[0].String())
+		a.ok(err)
+		a.ok(s.WriterExec(`PRAGMA max_page_count=1000000`))
+		a.force(r, a.ids[0])
+		after, err := r.Session(a.ctx, a.ids[0].String())
+		a.ok(err)
+		if after.Executed != before.Executed+1 {
+			t.Fatalf("the session went from %d to %d transitions", before.Executed, after.Executed)
+		}
+	})
+	if r := a.verify(); r.Difference != nil {
+		t.Fatal(r.Difference)
+	}
+}
+
+func TestLockedByAnother(t *testing.T) {
+	a := newStore(t)
+	a.with(func(r *runner.Runner, _ *store.SQLite) {
+		db, err := sql.Open("sqlite", a.path)
+		a.ok(err)
+		defer db.Close()
+		conn, err := db.Conn(a.ctx)
+		a.ok(err)
+		_, err = conn.ExecContext(a.ctx, `BEGIN IMMEDIATE`)
+		a.ok(err)
+		_, err = r.Decide(a.ctx, runner.Ruling{SessionID: a.ids[0], SpecialistID: "h", TransitionName: "on"})
+		if !errors.Is(err, runner.ErrBusy) {
+			t.Fatalf("on a locked store Decide = %v, want ErrBusy", err)
+		}
+		_, err = conn.ExecContext(a.ctx, `ROLLBACK`)
+		a.ok(err)
+		a.ok(conn.Close())
+		a.force(r, a.ids[0])
+	})
+}
+
+// TestTwoProcesses has two stores over one file, as two processes would: what one
+// commits the other sees, trust and rosters included, although both cache.
+func TestTwoProcesses(t *testing.T) {
+	a := newStore(t)
+	a.with(func(r1 *runner.Runner, s1 *store.SQLite) {
+		a.with(func(r2 *runner.Runner, s2 *store.SQLite) {
+			look := func(r *runner.Runner, s *store.SQLite) string {
+				session, err := r.Session(a.ctx, a.ids[0].String())
+				a.ok(err)
+				book, err := s.Book(a.ctx, "small")
+				a.ok(err)
+				roster, err := s.Roster(a.ctx, "small")
+				a.ok(err)
+				return fmt.Sprint(session.Sequence, book.Records("small"), roster.Sequence, roster.Off)
+			}
+			for i := range 6 {
+				writer := r1
+				if i%2 == 1 {
+					writer = r2
+				}
+				_, _, err := writer.Propose(a.ctx, runner.Submission{SessionID: a.ids[0], SpecialistID: "p"})
+				a.ok(err)
+				a.force(writer, a.ids[0])
+				a.ok(writer.Disable(a.ctx, "small", "h"))
+				a.ok(writer.Enable(a.ctx, "small", "h"))
+				if one, two := look(r1, s1), look(r2, s2); one != two {
+					t.Fatalf("after write %d one sees\n%s\nthe other\n%s", i, one, two)
+				}
+			}
+		})
+	})
+}
+
+func TestMigrateOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "dialai.db")
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	applied := 0
+	for range 8 {
+		wg.Go(func() {
+			names, err := store.Migrate(context.Background(), path)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Error(err)
+			}
+			applied += len(names)
+		})
+	}
+	wg.Wait()
+	if applied != 1 {
+		t.Fatalf("eight at once applied %d migrations, want 1", applied)
+	}
+}
+
+func TestHostilePath(t *testing.T) {
+	for _, name := range []string{"a b.db", "ä#?%41&mode=memory.db", "file:x.db", "-x.db", "'quoted'.db"} {
+		path := filepath.Join(t.TempDir(), name)
+		s, err := store.OpenSQLite(context.Background(), path, store.SQLiteOptions{})
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%q: the file is not there: %v", name, err)
+		}
+	}
+}
+
+func TestClosed(t *testing.T) {
+	a := newStore(t)
+	s, err := store.OpenSQLite(a.ctx, a.path, store.SQLiteOptions{})
+	a.ok(err)
+	r, err := runner.New(runner.Config{Store: s})
+	a.ok(err)
+	a.ok(s.Close())
+	if _, err := r.Step(a.ctx, a.ids[0]); err == nil {
+		t.Error("Step on a closed store succeeds")
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("closing twice = %v", err)
+	}
+}

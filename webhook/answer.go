@@ -1,0 +1,267 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+)
+
+// MaxContext is the largest context text, in bytes.
+const MaxContext = 256 << 10
+
+// An AnswerError says what is wrong with the body of a webhook's answer.
+type AnswerError struct{ Problem string }
+
+func (e *AnswerError) Error() string { return "webhook answer: " + e.Problem }
+
+func badAnswer(format string, args ...any) error {
+	return &AnswerError{fmt.Sprintf(format, args...)}
+}
+
+// An object is a JSON object whose members are read one by one, by their exact
+// names. Unknown members are ignored, null counts as absent.
+type object map[string]json.RawMessage
+
+// readObject reads one JSON object: no duplicate members at any depth, nothing
+// after it.
+func readObject(body []byte) (object, error) {
+	tidy, err := exact.Tidy(body)
+	if err != nil {
+		return nil, badAnswer("it is not one JSON value: %v", err)
+	}
+	o, ok := members(tidy)
+	if !ok {
+		return nil, badAnswer("it is not a JSON object")
+	}
+	return o, nil
+}
+
+// members returns the members of a JSON object that are not null.
+func members(value []byte) (o object, ok bool) {
+	if json.Unmarshal(value, &o) != nil || o == nil {
+		return nil, false
+	}
+	maps.DeleteFunc(o, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
+	return o, true
+}
+
+// text reads a string; an absent one leaves into as it is.
+func (o object) text(name string, into *string) error {
+	v, ok := o[name]
+	if !ok {
+		return nil
+	}
+	if v[0] != '"' {
+		return badAnswer("%s is not a string", name)
+	}
+	return json.Unmarshal(v, into)
+}
+
+// flag reads true or false, which must not be absent.
+func (o object) flag(name string, into *bool) error {
+	switch v := o[name]; string(v) {
+	case "true", "false":
+		*into = string(v) == "true"
+		return nil
+	case "":
+		return badAnswer("%s is missing", name)
+	}
+	return badAnswer("%s is not true or false", name)
+}
+
+// maxNumber is the longest number that is read, in characters: reading a longer
+// one exactly takes long and says nothing more.
+const maxNumber = 64
+
+// number returns the digits of a number.
+func (o object) number(name string) (text string, ok bool, err error) {
+	v, ok := o[name]
+	switch {
+	case ok && !exact.IsNumber(string(v)):
+		return "", false, badAnswer("%s is not a number", name)
+	case len(v) > maxNumber:
+		return "", false, badAnswer("%s is a number of more than %d characters", name, maxNumber)
+	}
+	return string(v), ok, nil
+}
+
+// count reads a whole number from 0.
+func (o object) count(name string, into *int64) (given bool, err error) {
+	text, ok, err := o.number(name)
+	if !ok || err != nil {
+		return false, err
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f < 0 || f != math.Trunc(f) || f > 1<<53 {
+		return false, badAnswer("%s is %s, not a whole number from 0", name, text)
+	}
+	*into = int64(f)
+	return true, nil
+}
+
+// usage reads the cost members. Those before a bad one are returned with the
+// error.
+func (o object) usage() (u specialist.Usage, err error) {
+	text, ok, err := o.number("costUSD")
+	if err != nil {
+		return u, err
+	}
+	if ok {
+		m, err := exact.ParseMoney(text)
+		if err != nil || m < 0 {
+			return u, badAnswer("costUSD is %s, not an amount of dollars from 0", text)
+		}
+		u = u.WithCost(m)
+	}
+	latency, ok, err := o.number("latencyMsec")
+	if err != nil {
+		return u, err
+	}
+	if ok {
+		f, err := strconv.ParseFloat(latency, 64)
+		if err != nil || f < 0 || f > 1<<53 {
+			return u, badAnswer("latencyMsec is %s, not a time in milliseconds", latency)
+		}
+		u.LatencyMsec, u.Given = int64(math.Round(f)), u.Given|specialist.LatencyGiven
+	}
+	for _, c := range []struct {
+		name string
+		into *int64
+		bit  specialist.Given
+	}{{"numInputTokens", &u.NumInputTokens, specialist.InputGiven}, {"numOutputTokens", &u.NumOutputTokens, specialist.OutputGiven}} {
+		given, err := o.count(c.name, c.into)
+		if err != nil {
+			return u, err
+		}
+		if given {
+			u.Given |= c.bit
+		}
+	}
+	return u, nil
+}
+
+// ReadAnswer reads a ProposerStrategyResult. Whether it is legal is for the
+// engine to say. An answer that cannot be read is returned with what it is known
+// to have cost.
+func ReadAnswer(body []byte) (a specialist.Answer, err error) {
+	o, err := readObject(body)
+	if err != nil {
+		return a, err
+	}
+	if a.Usage, err = o.usage(); err != nil {
+		return a, err
+	}
+	for _, f := range []struct {
+		name string
+		into *string
+	}{{"transitionName", &a.TransitionName}, {"toState", &a.ToState}, {"reasoning", &a.Reasoning}, {"model", &a.Model}} {
+		if err := o.text(f.name, f.into); err != nil {
+			return a, err
+		}
+	}
+	if a.TransitionName == "" {
+		return a, badAnswer("transitionName is missing")
+	}
+	a.MetaJSON = o["metaJson"]
+	a.ToolCalls, err = o.toolCalls()
+	return a, err
+}
+
+func (o object) toolCalls() ([]specialist.ToolCall, error) {
+	raw, ok := o["toolCalls"]
+	if !ok {
+		return nil, nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return nil, badAnswer("toolCalls is not an array")
+	}
+	calls := make([]specialist.ToolCall, len(list))
+	for i, item := range list {
+		call, ok := members(item)
+		if !ok {
+			return nil, badAnswer("toolCalls[%d] is not an object", i)
+		}
+		if err := call.text("name", &calls[i].Name); err != nil || calls[i].Name == "" {
+			return nil, badAnswer("toolCalls[%d] has no name", i)
+		}
+		if call.text("id", &calls[i].ID) != nil {
+			return nil, badAnswer("toolCalls[%d].id is not a string", i)
+		}
+		calls[i].Args = call["args"]
+	}
+	return calls, nil
+}
+
+// ReadConsensus reads a ConsensusResult about a round. Of its members threshold
+// and scores are not read: those of the round are in force.
+func ReadConsensus(body []byte, r *arbiter.Round) (arbiter.Decision, error) {
+	none := arbiter.None("")
+	o, err := readObject(body)
+	if err != nil {
+		return none, err
+	}
+	var reached bool
+	if err := o.flag("consensusReached", &reached); err != nil {
+		return none, err
+	}
+	var winner, reasoning string
+	if err := o.text("winningProposalId", &winner); err != nil {
+		return none, err
+	}
+	if err := o.text("reasoning", &reasoning); err != nil {
+		return none, err
+	}
+	margin, hasMargin, err := o.margin()
+	if err != nil {
+		return none, err
+	}
+	d := arbiter.None(reasoning)
+	if reached {
+		index, err := r.Find(winner)
+		if err != nil {
+			return none, err
+		}
+		d = arbiter.Elect(index, reasoning)
+	}
+	d.Margin, d.HasMargin = margin, hasMargin
+	return d, nil
+}
+
+func (o object) margin() (m exact.Billionths, given bool, err error) {
+	text, ok, err := o.number("margin")
+	if !ok || err != nil {
+		return 0, false, err
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.Abs(f) > 1 {
+		return 0, false, badAnswer("margin is %s, not a number from -1 to 1", text)
+	}
+	m, err = exact.FromFloat(f)
+	return m, err == nil, err
+}
+
+// ReadContext reads {context: string}.
+func ReadContext(body []byte) (string, error) {
+	o, err := readObject(body)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := o["context"]; !ok {
+		return "", badAnswer("context is missing")
+	}
+	var text string
+	if err := o.text("context", &text); err != nil {
+		return "", err
+	}
+	if len(text) > MaxContext {
+		return "", badAnswer("context is larger than %d bytes", MaxContext)
+	}
+	return text, nil
+}

@@ -1,0 +1,225 @@
+// Package webhook asks services over HTTP: for proposals, for verdicts, for
+// context. It owns the one outbound transport of the program ([NewTransport])
+// and the policy that keeps it away from private addresses.
+package webhook
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A Config says how webhooks are called. The zero value refuses private
+// addresses and knows no token.
+type Config struct {
+	Policy Policy
+	// Lookup returns a variable of the environment; nil means that none is set.
+	Lookup func(name string) (value string, ok bool)
+	// TokenNames are the globs a variable's name must match before a machine
+	// file may name it; none means DefaultTokenNames.
+	TokenNames []string
+	// Transport is where requests go; nil means NewTransport(Policy).
+	Transport http.RoundTripper
+	// Now is the clock of signatures and of dates in Retry-After; nil means
+	// time.Now.
+	Now func() time.Time
+	// Retry is how failed attempts are repeated; fields that are not positive
+	// are those of DefaultRetry.
+	Retry Retry
+}
+
+// DefaultTokenNames is what variables that hold tokens must be called.
+const DefaultTokenNames = "*WEBHOOK*"
+
+// protected variables are never sent anywhere, whatever the globs say.
+var protected = map[string]bool{
+	"OPENROUTER_API_TOKEN": true, "OPENAI_API_KEY": true, "ANTHROPIC_API_KEY": true, "GEMINI_API_KEY": true, "OLLAMA_HOST": true,
+	"DIALAI_API_TOKEN": true, "DATABASE_URL": true,
+}
+
+// A Client calls webhooks. It is what a runner asks for everything outside its
+// process, and may be used concurrently. No error of it holds a secret that was
+// sent, not even if the service echoes it.
+type Client struct {
+	config Config
+	http   *http.Client
+}
+
+// New returns a Client. It copies c.
+func New(c Config) *Client {
+	if c.Lookup == nil {
+		c.Lookup = func(string) (string, bool) { return "", false }
+	}
+	c.TokenNames = append([]string(nil), c.TokenNames...)
+	if len(c.TokenNames) == 0 {
+		c.TokenNames = []string{DefaultTokenNames}
+	}
+	if c.Transport == nil {
+		c.Transport = NewTransport(c.Policy)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Retry = c.Retry.withDefaults()
+	return &Client{config: c, http: &http.Client{Transport: c.Transport, CheckRedirect: c.Policy.redirect}}
+}
+
+// maxRedirects is how often a webhook may send a call on.
+const maxRedirects = 3
+
+// errRedirect refuses a redirect.
+var errRedirect = errors.New("redirects are followed within the same origin only, with 307 or 308, at most 3 times")
+
+// redirect decides whether a redirect is followed.
+func (p Policy) redirect(req *http.Request, via []*http.Request) error {
+	status := req.Response.StatusCode
+	switch {
+	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:
+		return http.ErrUseLastResponse
+	case len(via) > maxRedirects || !sameOrigin(req.URL, via[0].URL):
+		return errRedirect
+	}
+	return p.CheckURL(req.URL)
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && a.Hostname() == b.Hostname() && portOf(a) == portOf(b)
+}
+
+// An endpoint is one webhook, checked.
+type endpoint struct {
+	client  *Client
+	url     *url.URL
+	pair    string   // base64 of machineName:token
+	key     []byte   // of the signature
+	secrets []string // kept to keep them out of messages
+}
+
+// endpoint checks everything about a webhook that can be checked before it is
+// called.
+func (c *Client) endpoint(m *machine.Machine, s *machine.Specialist, address string) (*endpoint, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, errors.New("the address of the webhook is not a URL") // which may hold a secret
+	}
+	u.Host = strings.ToLower(u.Host)
+	if err := c.config.Policy.CheckURL(u); err != nil {
+		return nil, err
+	}
+	if strings.Contains(m.Name(), ":") {
+		return nil, fmt.Errorf("machineName %q contains a colon, which Basic authentication of webhooks cannot carry", m.Name())
+	}
+	token, err := c.variable(s.WebhookTokenName, "Webhook token")
+	if err != nil {
+		return nil, err
+	}
+	pair := base64.StdEncoding.EncodeToString([]byte(m.Name() + ":" + token))
+	e := &endpoint{client: c, url: u, pair: pair, key: []byte(token), secrets: []string{token, pair, u.RawQuery}}
+	if s.WebhookSecretName == "" {
+		return e, nil
+	}
+	secret, err := c.variable(s.WebhookSecretName, "Webhook secret")
+	if err != nil {
+		return nil, err
+	}
+	if e.key, err = Key(secret); err != nil {
+		return nil, fmt.Errorf("variable %s: %w", s.WebhookSecretName, err)
+	}
+	e.secrets = append(e.secrets, secret, strings.TrimPrefix(secret, secretPrefix))
+	return e, nil
+}
+
+// variable returns the value of a variable that a machine file names.
+func (c *Client) variable(name, what string) (string, error) {
+	allowed := false
+	for _, glob := range c.config.TokenNames {
+		if ok, err := path.Match(glob, name); err == nil && ok {
+			allowed = true
+		}
+	}
+	if !allowed || protected[strings.ToUpper(name)] { // where case does not count, it must not here
+		return "", fmt.Errorf("variable %s may not be sent to a webhook: only names that match %s may (see DIALAI_WEBHOOK_TOKEN_NAMES)", name, strings.Join(c.config.TokenNames, ", "))
+	}
+	value, ok := c.config.Lookup(name)
+	if !ok || value == "" {
+		return "", fmt.Errorf("%s variable %s is not set", what, name)
+	}
+	return value, nil
+}
+
+// The errors of an answer that is promised for later where that cannot be.
+var (
+	errNoCallback   = errors.New("Webhook returned 202 Accepted but DIALAI_PUBLIC_URL is not set")
+	errAcceptedHere = errors.New("Webhook returned 202 Accepted: an answer is needed at once")
+)
+
+// Proposer returns a proposer that asks the specialist's strategyWebhookUrl. If
+// its answer cannot be read, what is known of its usage is returned along with
+// the error.
+func (c *Client) Proposer(m *machine.Machine, s *machine.Specialist) (specialist.Proposer, error) {
+	e, err := c.endpoint(m, s, s.StrategyWebhookURL)
+	if err != nil {
+		return nil, err
+	}
+	return specialist.ProposerFunc(func(ctx context.Context, q specialist.Question) (a specialist.Answer, err error) {
+		one := e.call(q.Key, q.Ask, encoded(q))
+		err = one.do(ctx, func(status int, body []byte) (err error) {
+			switch {
+			case status != http.StatusAccepted:
+				a, err = ReadAnswer(body)
+				return err
+			case one.ask.CallbackURL == "":
+				return errNoCallback
+			}
+			return specialist.ErrAccepted
+		})
+		return a, err
+	}), nil
+}
+
+// Arbiter returns an arbiter that asks the specialist's strategyWebhookUrl.
+func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error) {
+	e, err := c.endpoint(m, s, s.StrategyWebhookURL)
+	if err != nil {
+		return nil, err
+	}
+	return arbiter.Func(func(ctx context.Context, r *arbiter.Round) (d arbiter.Decision, err error) {
+		err = e.call(r.Key, r.Ask, r.AppendContext(nil)).atOnce(ctx, func(body []byte) (err error) {
+			d, err = ReadConsensus(body, r)
+			return err
+		})
+		return d, err
+	}), nil
+}
+
+// Context returns a context that asks the specialist's contextWebhookUrl.
+func (c *Client) Context(m *machine.Machine, s *machine.Specialist) (specialist.Context, error) {
+	e, err := c.endpoint(m, s, s.ContextWebhookURL)
+	if err != nil {
+		return nil, err
+	}
+	return specialist.ContextFunc(func(ctx context.Context, q specialist.Question) (text string, err error) {
+		err = e.call(q.Key, q.Ask, encoded(q)).atOnce(ctx, func(body []byte) (err error) {
+			text, err = ReadContext(body)
+			return err
+		})
+		return text, err
+	}), nil
+}
+
+func encoded(q specialist.Question) []byte {
+	if q.Encoded != nil {
+		return q.Encoded
+	}
+	return q.AppendContext(nil, true)
+}

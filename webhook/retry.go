@@ -1,0 +1,132 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// This is the only file that knows the retry library: one policy for every
+// outbound call.
+
+// A Retry says how failed attempts are repeated: after a random time up to Base,
+// doubled each time up to Cap (full jitter).
+type Retry struct {
+	Attempts int           // at most this many in all
+	Within   time.Duration // none is begun after this
+	Base     time.Duration
+	Cap      time.Duration
+	// MaxAfter is the longest wait that a service is granted by Retry-After.
+	MaxAfter time.Duration
+}
+
+// DefaultRetry returns the rule for webhooks: 3 attempts within 55 s, a base of
+// 500 ms, a cap of 10 s, and 30 s for Retry-After.
+func DefaultRetry() Retry {
+	return Retry{Attempts: 3, Within: 55 * time.Second, Base: 500 * time.Millisecond, Cap: 10 * time.Second, MaxAfter: 30 * time.Second}
+}
+
+// withDefaults returns r with those fields of DefaultRetry that are not positive
+// in r.
+func (r Retry) withDefaults() Retry {
+	d := DefaultRetry()
+	if r.Attempts <= 0 {
+		r.Attempts = d.Attempts
+	}
+	for _, f := range []struct{ into, otherwise *time.Duration }{
+		{&r.Within, &d.Within}, {&r.Base, &d.Base}, {&r.Cap, &d.Cap}, {&r.MaxAfter, &d.MaxAfter},
+	} {
+		if *f.into <= 0 {
+			*f.into = *f.otherwise
+		}
+	}
+	return r
+}
+
+// An againError is the failure of an attempt that another one may mend.
+type againError struct {
+	error
+	after time.Duration // for which the service wants to be left alone
+}
+
+func (e *againError) Unwrap() error { return e.error }
+
+func again(err error, after time.Duration) error { return &againError{err, after} }
+
+// do calls f until it succeeds, fails for good (with anything but an
+// againError), or the rule or ctx says no more. It does not wait for what ctx
+// has no time for. An attempt that was cut short by ctx says little, so the
+// error is that of the last one that was not, and the end of ctx.
+func (r Retry) do(ctx context.Context, f func() error) error {
+	var last error
+	delays := &fullJitter{rule: r}
+	delays.deadline, _ = ctx.Deadline()
+	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
+		err := f()
+		if err != nil && last != nil && ctx.Err() != nil {
+			return struct{}{}, backoff.Permanent(last)
+		}
+		last = err
+		if mendable, ok := errors.AsType[*againError](err); ok {
+			last, delays.after = mendable.error, min(mendable.after, r.MaxAfter)
+			return struct{}{}, last
+		}
+		return struct{}{}, backoff.Permanent(err) // nil stays nil
+	}, backoff.WithBackOff(delays), backoff.WithMaxTries(uint(r.Attempts)), backoff.WithMaxElapsedTime(r.Within))
+	if last == nil || ctx.Err() == nil || errors.Is(last, ctx.Err()) {
+		return last
+	}
+	return fmt.Errorf("%w (%w)", last, ctx.Err())
+}
+
+// waitAsked reads a Retry-After header: seconds, or a date.
+func waitAsked(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(header, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, 1<<32)) * time.Second
+	}
+	if at, err := http.ParseTime(header); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+// fullJitter is a backoff.BackOff.
+type fullJitter struct {
+	rule     Retry
+	deadline time.Time     // zero if there is none
+	after    time.Duration // asked for by the service; 0 if it asked for nothing
+	tries    int
+}
+
+// NextBackOff implements backoff.BackOff.
+func (b *fullJitter) NextBackOff() time.Duration {
+	d := b.after
+	if d <= 0 {
+		d = rand.N(b.rule.ceiling(b.tries) + 1) //nolint:gosec // spreads load, keeps no secret
+	}
+	b.after = 0
+	b.tries++
+	if !b.deadline.IsZero() && time.Until(b.deadline) <= d {
+		return backoff.Stop
+	}
+	return d
+}
+
+// Reset implements backoff.BackOff.
+func (b *fullJitter) Reset() { b.tries, b.after = 0, 0 }
+
+// ceiling returns the longest wait after so many waits: Base, doubled for each
+// of them, at most Cap.
+func (r Retry) ceiling(waits int) time.Duration {
+	d := r.Base
+	for ; waits > 0 && d < r.Cap; waits-- {
+		d = min(d, r.Cap/2+1) * 2
+	}
+	return min(d, r.Cap)
+}
