@@ -10,13 +10,42 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dialai/dialai/machine"
+	"github.com/spf13/cobra"
+
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/webhook"
 )
 
 // The environment is read in this file only.
+
+// environment lists the variables that are read. Help and docs are made from it.
+var environment = []struct{ name, text string }{
+	{"XDG_DATA_HOME", "where the default store lies: dialai/dialai.db in it; without it, in ~/.local/share"},
+	{"DATABASE_URL", "a store, for --store env and dialai migrate: sqlite:PATH, or memory:"},
+	{"DIALAI_WEBHOOK_ALLOW", "hosts, host:port pairs and CIDR prefixes that webhooks may be at though they are private or use http"},
+	{"DIALAI_WEBHOOK_TOKEN_NAMES", "globs of the variables that machine files may name as tokens or secrets (default: *WEBHOOK*)"},
+	{"DIALAI_PUBLIC_URL", "where this program can be reached from outside; without it no webhook may answer later"},
+	{"NO_COLOR", "if it is set and not empty, no colours"},
+	{"TERM", "dumb means no colours and no progress line"},
+}
+
+// reserved are variables of later versions.
+const reservedVariables = "DIALAI_BASE_URL, DIALAI_PORT, DIALAI_API_TOKEN, DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS, DIALAI_AUDIT, DIALAI_LLM_BASE_URL, OPENROUTER_API_TOKEN, OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, OLLAMA_HOST"
+
+// environmentTopic is shown by dialai help environment.
+func environmentTopic() *cobra.Command {
+	var b strings.Builder
+	b.WriteString("Variables that dialai reads:\n\n")
+	for _, v := range environment {
+		fmt.Fprintf(&b, "  %s\n      %s\n", v.name, v.text)
+	}
+	b.WriteString("\nA machine file names further ones, for the tokens of its webhooks.\n\nNot used by this version, but of later ones:\n")
+	for name := range strings.SplitSeq(reservedVariables, ", ") {
+		fmt.Fprintf(&b, "  %s\n", name)
+	}
+	return &cobra.Command{Use: "environment", Short: "The variables that dialai reads", Long: strings.TrimRight(b.String(), "\n")}
+}
 
 func (a *app) env(name string) string {
 	v, _ := a.lookup(name)
@@ -58,7 +87,7 @@ func (a *app) parseStore(name string) (string, error) {
 	case name == "memory:":
 		return "", nil
 	case strings.HasPrefix(name, "postgres://"), strings.HasPrefix(name, "postgresql://"):
-		return "", usage("Postgres is not part of this version; use a SQLite file")
+		return "", hinted(usage("Postgres is not part of this version"), "use a SQLite file: --store PATH")
 	case strings.HasPrefix(name, "sqlite:"):
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "sqlite:"), "//")
 		if name == "" {
@@ -68,13 +97,21 @@ func (a *app) parseStore(name string) (string, error) {
 	return name, nil
 }
 
+// keeps reports whether the store outlives this program.
+func (a *app) keeps() bool {
+	path, err := a.storePath()
+	return err == nil && path != ""
+}
+
 // A closableStore is any of the stores.
 type closableStore interface {
 	runner.Store
 	io.Closer
 }
 
-func (a *app) openStore(ctx context.Context) (closableStore, error) {
+// openStore opens the store that --store names. One that does not exist is made
+// only for a command that starts sessions; nobody who just looks makes one.
+func (a *app) openStore(ctx context.Context, starts bool) (closableStore, error) {
 	path, err := a.storePath()
 	if err != nil {
 		return nil, err
@@ -82,19 +119,25 @@ func (a *app) openStore(ctx context.Context) (closableStore, error) {
 	if path == "" {
 		return store.NewMemory(), nil
 	}
+	if err := a.present(path); err != nil && !starts {
+		if a.flags.store == "" {
+			return store.NewMemory(), nil // nothing was ever run here
+		}
+		return nil, err
+	}
 	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
 	if err != nil {
-		return nil, a.storeHint(err)
+		return nil, err
 	}
 	return s, nil
 }
 
-// storeHint adds to an error of opening what can be done about it.
-func (a *app) storeHint(err error) error {
-	if errors.Is(err, store.ErrReadOnly) || errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%w\n    hint: name a store that can be written with --store PATH, or run with --store memory: and keep nothing", err)
+// present returns an error if there is no store at a path.
+func (a *app) present(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return hinted(fmt.Errorf("there is no store %s", path), "running a machine file makes one")
 	}
-	return err
+	return nil
 }
 
 // An engine is a runner with its store.
@@ -106,8 +149,9 @@ type engine struct {
 // Close closes both.
 func (e *engine) Close() error { return errors.Join(e.Runner.Close(), e.store.Close()) }
 
-// engine builds the runner that the environment and the flags describe.
-func (a *app) engine(ctx context.Context, observer func(runner.Record)) (*engine, error) {
+// engine builds the runner that the environment and the flags describe; starts
+// says whether it may make a store that does not exist.
+func (a *app) engine(ctx context.Context, starts bool, observer func(runner.Record)) (*engine, error) {
 	policy, err := webhook.ParsePolicy(a.env("DIALAI_WEBHOOK_ALLOW"))
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
@@ -116,7 +160,7 @@ func (a *app) engine(ctx context.Context, observer func(runner.Record)) (*engine
 	if names := strings.Fields(strings.ReplaceAll(a.env("DIALAI_WEBHOOK_TOKEN_NAMES"), ",", " ")); len(names) > 0 {
 		hooks.TokenNames = names
 	}
-	s, err := a.openStore(ctx)
+	s, err := a.openStore(ctx, starts)
 	if err != nil {
 		return nil, err
 	}
@@ -128,54 +172,4 @@ func (a *app) engine(ctx context.Context, observer func(runner.Record)) (*engine
 		return nil, errors.Join(err, s.Close())
 	}
 	return &engine{r, s}, nil
-}
-
-// loadMachine reads a machine file; "-" is stdin.
-func (a *app) loadMachine(path string) (*machine.Machine, error) {
-	data, err := a.readFile(path)
-	if err != nil {
-		return nil, err
-	}
-	checks := runner.Checks()
-	checks.Include = func(name string) ([]byte, error) {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(filepath.Dir(path), name)
-		}
-		return os.ReadFile(name)
-	}
-	return machine.Parse(path, data, checks)
-}
-
-// maxInput bounds what is read of a file: one byte more than any machine may
-// have, so that the loader can say that it is too large.
-const maxInput = 1<<20 + 1
-
-func (a *app) readFile(path string) ([]byte, error) {
-	if path == "-" {
-		return io.ReadAll(io.LimitReader(a.in, maxInput))
-	}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usage("Cannot find file: %s%s", path, a.suggest(path))
-	}
-	if err != nil {
-		return nil, &exitError{exitUsage, err}
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, usage("%s is a directory, not a machine file", path)
-	}
-	return io.ReadAll(io.LimitReader(f, maxInput))
-}
-
-// suggest helps those who meant a command.
-func (a *app) suggest(word string) string {
-	var names []string
-	for _, c := range a.root().Commands() {
-		names = append(names, c.Name())
-	}
-	if hint := machine.DidYouMean(word, names); hint != "" {
-		return "\n    hint: " + hint + " (a command)"
-	}
-	return ""
 }

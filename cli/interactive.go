@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 )
 
@@ -23,26 +24,17 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 	if err != nil {
 		return false, err
 	}
-	q := &dialogue{a: a, ctx: ctx, lines: a.lines(), paint: p.paint}
-	q.ask(item, r.Session)
-	choice, ok := q.choose(item)
-	if !ok {
-		return false, nil
+	humans, err := a.actors(ctx, e, r.Session)
+	if err != nil {
+		return false, nil // finish says that nobody can
 	}
-	as, ok := q.human(item)
-	if !ok {
-		return false, nil
-	}
-	ruling := runner.Ruling{SessionID: r.Session.ID, SpecialistID: as, RoundID: item.RoundID, TransitionName: choice.Name}
-	ruling.Reasoning, _ = q.read("Why? (optional) ")
-	if as == runner.Operator {
-		ruling.Reasoning = strings.TrimSpace(fmt.Sprintf("%s (decided by %s)", ruling.Reasoning, osUser()))
-	}
-	for {
-		if data, ok := q.data(choice); ok {
-			ruling.MetaJSON = data
-		} else {
-			return false, nil
+	d := &dialogue{a: a, ctx: ctx, lines: a.lines(), paint: a.paintFor(a.err)}
+	d.ask(item, r.Session)
+	ruling, choice, ok := d.answer(item, humans)
+	ruling.SessionID = r.Session.ID
+	for ok {
+		if ruling.MetaJSON, ok = d.data(choice); !ok {
+			break
 		}
 		result, err := e.Decide(ctx, ruling)
 		switch {
@@ -51,14 +43,14 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 		case result.Executed:
 			return true, nil
 		case result.Stale:
-			fmt.Fprintln(a.err, "Somebody else decided meanwhile.")
+			d.say("Somebody else decided meanwhile.\n")
 			return true, nil
+		case len(choice.Parameters) == 0 || !result.Session.Status.Live():
+			return false, a.refused(ctx, e, p, choice.Name, result)
 		}
-		fmt.Fprintln(a.err, clean(result.GuardReason))
-		if len(choice.Parameters) == 0 {
-			return false, a.refused(result)
-		}
+		d.say("%s\n", clean(result.GuardReason))
 	}
+	return false, ctx.Err()
 }
 
 // lines returns the program's input, line by line; the reader is made once, so
@@ -85,7 +77,7 @@ func (d *dialogue) say(format string, args ...any) { fmt.Fprintf(d.a.err, format
 
 // ask prints the question, why it is asked, what was proposed, and the choices.
 func (d *dialogue) ask(item runner.InboxItem, s *runner.Session) {
-	d.say("\n%s\n", d.paint.bold(clean(item.MachineName)+": "+clean(item.State)))
+	d.say("%s\n", d.paint.bold(clean(item.MachineName)+": "+clean(item.State)))
 	if item.Prompt != "" {
 		d.say("%s\n", clean(item.Prompt))
 	}
@@ -107,6 +99,20 @@ func (d *dialogue) ask(item runner.InboxItem, s *runner.Session) {
 	}
 }
 
+// answer asks what is decided, by whom, and why. ok is false if it is left open.
+func (d *dialogue) answer(item runner.InboxItem, humans []string) (r runner.Ruling, choice runner.InboxTransition, ok bool) {
+	if choice, ok = d.choose(item); !ok {
+		return r, choice, false
+	}
+	r.RoundID, r.TransitionName = item.RoundID, choice.Name
+	if r.SpecialistID, ok = d.human(humans); !ok {
+		return r, choice, false
+	}
+	why, _ := d.read("Why? (optional) ")
+	r.Reasoning = signed(r.SpecialistID, why)
+	return r, choice, d.ctx.Err() == nil
+}
+
 // read reads one line. ok is false at the end of the input or when the command is
 // interrupted.
 func (d *dialogue) read(prompt string) (line string, ok bool) {
@@ -122,6 +128,7 @@ func (d *dialogue) read(prompt string) (line string, ok bool) {
 	}()
 	select {
 	case <-d.ctx.Done():
+		d.say("\n")
 		return "", false
 	case r := <-got:
 		if r.err != nil && (r.line == "" || !errors.Is(r.err, io.EOF)) {
@@ -132,39 +139,59 @@ func (d *dialogue) read(prompt string) (line string, ok bool) {
 	}
 }
 
-// choose asks for one of the transitions, by number or name.
+// choose asks for one of the transitions, by number or name. Where a name is the
+// number of another choice, it has to be said which is meant.
 func (d *dialogue) choose(item runner.InboxItem) (runner.InboxTransition, bool) {
 	for {
 		line, ok := d.read(fmt.Sprintf("Decide (1-%d, a name, or q to leave it open): ", len(item.Transitions)))
 		if !ok || line == "q" {
 			return runner.InboxTransition{}, false
 		}
-		if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(item.Transitions) {
-			return item.Transitions[n-1], true
+		numbered, named := pick(item.Transitions, line)
+		switch {
+		case numbered == nil && named == nil:
+			d.say("%q is none of the choices.\n", clean(line))
+		case numbered == nil || numbered == named:
+			return *named, true
+		case named == nil:
+			return *numbered, true
+		default:
+			d.say("%s is a name and another's number; write %s. for the number, \"%s\" for the name.\n", line, line, line)
 		}
-		for _, t := range item.Transitions {
-			if t.Name == line {
-				return t, true
-			}
-		}
-		d.say("%q is none of the choices.\n", clean(line))
 	}
 }
 
+// pick returns the choice of that number and the choice of that name. "2." is
+// surely a number, "2" in quotes surely a name.
+func pick(choices []runner.InboxTransition, line string) (numbered, named *runner.InboxTransition) {
+	name, quoted := strings.CutPrefix(line, `"`)
+	name = strings.TrimSuffix(name, `"`)
+	number, dotted := strings.CutSuffix(line, ".")
+	if n, err := strconv.Atoi(number); err == nil && n >= 1 && n <= len(choices) && !quoted {
+		numbered = &choices[n-1]
+	}
+	for i := range choices {
+		if t := &choices[i]; t.Name == line || quoted && t.Name == name {
+			named = t
+		}
+	}
+	if dotted && numbered != nil && named == nil || named == nil {
+		return numbered, nil
+	}
+	return numbered, named
+}
+
 // human asks who decides, if several could.
-func (d *dialogue) human(item runner.InboxItem) (string, bool) {
-	switch len(item.Humans) {
-	case 0:
-		return runner.Operator, true
-	case 1:
-		return item.Humans[0], true
+func (d *dialogue) human(humans []string) (string, bool) {
+	if len(humans) == 1 {
+		return humans[0], true
 	}
 	for {
-		line, ok := d.read("Who are you (" + clean(strings.Join(item.Humans, ", ")) + ")? ")
+		line, ok := d.read("Who are you (" + clean(strings.Join(humans, ", ")) + ")? ")
 		if !ok || line == "q" {
 			return "", false
 		}
-		for _, h := range item.Humans {
+		for _, h := range humans {
 			if h == line {
 				return h, true
 			}
@@ -180,15 +207,21 @@ func (d *dialogue) data(t runner.InboxTransition) (json.RawMessage, bool) {
 	}
 	d.say("%s takes parameters: %s\n", clean(t.Name), clean(string(t.Parameters)))
 	for {
-		line, ok := d.read("Parameters as JSON (empty for none): ")
-		switch {
-		case !ok || line == "q":
+		line, ok := d.read("Parameters as JSON (empty for none, q to leave it open): ")
+		if !ok || line == "q" {
 			return nil, false
-		case line == "":
-			return nil, true
-		case json.Valid([]byte(line)):
-			return json.RawMessage(line), true
 		}
-		d.say("That is not JSON; an example: %s\n", skeleton(t.Parameters))
+		if line == "" {
+			return nil, true
+		}
+		value, err := exact.Tidy([]byte(line))
+		if err == nil {
+			return value, true
+		}
+		example := skeleton(t.Parameters)
+		if example == "" {
+			example = "{}"
+		}
+		d.say("That is not JSON; an example: %s\n", clean(example))
 	}
 }

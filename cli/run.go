@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
@@ -29,18 +29,23 @@ type runFlags struct {
 	remote      bool
 }
 
+// modes are how proposers can be asked.
+var modes = []string{string(machine.All), string(machine.Eager), string(machine.Sequential)}
+
 // add adds the flags; those that start a session only if starts is set.
-func (f *runFlags) add(flags *pflag.FlagSet, starts bool) {
+func (f *runFlags) add(cmd *cobra.Command, starts bool) {
+	flags := cmd.Flags()
 	if starts {
-		flags.StringArrayVar(&f.meta, "meta", nil, "a member of the session's metaJson, key=value; the value is JSON if it parses, else text")
-		flags.StringVar(&f.mode, "mode", "", "how proposers are asked: all, eager or sequential (default: as the file says)")
-		flags.Uint64Var(&f.seed, "seed", 0, "seed of random choices; 0 draws other ones for each session")
+		flags.StringArrayVar(&f.meta, "meta", nil, "a member of the session's metaJson, `key=value`; the value is JSON if it parses, else text (may be repeated)")
+		flags.StringVar(&f.mode, "mode", "", "`how` proposers are asked: all, eager or sequential (default: as the file says)")
+		flags.Uint64Var(&f.seed, "seed", 0, "a `number` that decides random choices; 0 draws other ones for each session")
 		flags.BoolVar(&f.strict, "strict", false, "refuse a machine that lint warns about")
+		complete(cmd, "mode", modes...)
 	}
-	flags.IntVar(&f.maxSteps, "max-steps", runner.DefaultMaxSteps, "stop after that many transitions")
-	flags.DurationVar(&f.timeout, "timeout", runner.DefaultTimeout, "stop after that time")
-	flags.BoolVar(&f.wait, "wait", false, "stay while answers are only out for later")
-	flags.BoolVarP(&f.interactive, "interactive", "i", false, "ask at the terminal when a human must decide")
+	flags.IntVar(&f.maxSteps, "max-steps", runner.DefaultMaxSteps, "stop after that `number` of transitions")
+	flags.DurationVar(&f.timeout, "timeout", runner.DefaultTimeout, "stop after that `time`, such as 90s or 5m")
+	flags.BoolVar(&f.wait, "wait", false, "stay while the only answers missing are those that come later")
+	flags.BoolVarP(&f.interactive, "interactive", "i", false, "ask here, at the terminal, when a human must decide")
 	flags.BoolVar(&f.remote, "remote", false, "run at DIALAI_BASE_URL (not part of this version)")
 }
 
@@ -51,20 +56,35 @@ func (f *runFlags) options() runner.RunOptions {
 func (f *runFlags) check() error {
 	switch {
 	case f.remote:
-		return usage("running at a server is not part of this version; leave out --remote")
+		return hinted(usage("running at a server is not part of this version"), "leave out --remote")
 	case f.maxSteps < 1:
 		return usage("--max-steps is %d, it must be at least 1", f.maxSteps)
 	case f.timeout <= 0:
 		return usage("--timeout is %s, it must be above 0", f.timeout)
 	}
-	return nil
+	return oneOf("mode", f.mode, append(modes, "")...)
+}
+
+// oneOf refuses a value of a flag that is none of those it may have.
+func oneOf(flag, value string, known ...string) error {
+	names := known[:0:0]
+	for _, k := range known {
+		if k == value {
+			return nil
+		}
+		if k != "" {
+			names = append(names, k)
+		}
+	}
+	last := len(names) - 1
+	return hinted(usage("--%s is %q, it may be %s or %s", flag, value, strings.Join(names[:last], ", "), names[last]), "%s", machine.DidYouMean(value, names))
 }
 
 func (a *app) runCommand() *cobra.Command {
 	f := &runFlags{}
 	cmd := &cobra.Command{
-		Use:   "run <machine file>",
-		Short: "Run a machine file to its goal (also: dialai <machine file>)",
+		Use:   "run <machine-file>",
+		Short: "Run a machine file to its goal (also: dialai <machine-file>)",
 		Long: `Start a session of a machine file, JSON or YAML, and run it until it ends,
 needs a human, or waits for answers that come later. "-" reads the file from
 stdin. The session stays in the store.`,
@@ -72,16 +92,24 @@ stdin. The session stays in the store.`,
   dialai run expense.yaml --meta amount=120 --meta 'items=["hotel"]'
   dialai run triage.json --json | jq .kind
   dialai run review.json --interactive`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], f) },
+		Args:              arguments,
+		ValidArgsFunction: completeFiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], f) },
 	}
-	f.add(cmd.Flags(), true)
+	f.add(cmd, true)
 	return cmd
 }
 
 // run starts a session of a machine file and runs it.
 func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err := f.check(); err != nil {
+		return err
+	}
+	if path == "-" && f.interactive {
+		return usage("stdin cannot be both the machine file and the answers of --interactive; name a file")
+	}
+	meta, err := parseMeta(f.meta)
+	if err != nil {
 		return err
 	}
 	m, err := a.loadMachine(path)
@@ -91,19 +119,18 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err := a.warn(m, f.strict); err != nil {
 		return err
 	}
-	meta, err := parseMeta(f.meta)
-	if err != nil {
-		return err
-	}
 	p := a.newPrinter()
 	defer p.status.stop()
-	e, err := a.engine(ctx, p.observe)
+	e, err := a.engine(ctx, true, p.observe)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
 	s, err := e.Start(ctx, m, runner.StartOptions{Meta: meta, Seed: f.seed, Mode: machine.Mode(f.mode), Defaults: true})
-	if err != nil {
+	switch {
+	case errors.Is(err, runner.ErrIllegal): // metaJson that is too large, and the like
+		return &exitError{exitUsage, err}
+	case err != nil:
 		return err
 	}
 	return a.carryOn(ctx, e, p, s.ID, f)
@@ -126,9 +153,19 @@ func (a *app) carryOn(ctx context.Context, e *engine, p *printer, id specialist.
 				continue
 			}
 		}
-		code, err := p.end(result, func() (runner.InboxItem, error) { return e.Question(ctx, result.Session) })
-		return errors.Join(err, exit(code))
+		return a.finish(ctx, e, p, result)
 	}
+}
+
+// finish prints where a session was left and ends the command.
+func (a *app) finish(ctx context.Context, e *engine, p *printer, r runner.Result) error {
+	code, err := p.end(r, func() (runner.InboxItem, error) { return e.Question(ctx, r.Session) })
+	if err == nil && r.Status == runner.NeedsHuman.String() && !a.flags.json {
+		if _, err := a.actors(ctx, e, r.Session); err != nil {
+			p.hint("%s", clean(err.Error()))
+		}
+	}
+	return errors.Join(err, exit(code))
 }
 
 // warn prints lint findings if --verbose or --strict asks for them; under
@@ -139,10 +176,10 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 	}
 	findings := m.Lint(machine.LintOptions{Priced: priced(m)})
 	for _, f := range findings {
-		fmt.Fprintln(a.err, cleanLines(f.Warning()))
+		fmt.Fprintln(a.err, problemText(f, machine.Problem.Warning))
 	}
 	if strict && len(findings) > 0 {
-		return usage("%d findings, and --strict makes them errors", len(findings))
+		return usage("%s, and --strict makes warnings errors", plural(len(findings), "warning"))
 	}
 	return nil
 }
@@ -157,7 +194,7 @@ func parseMeta(pairs []string) ([]byte, error) {
 	for _, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return nil, usage("--meta %q is not key=value", pair)
+			return nil, hinted(usage("--meta %q is not key=value", pair), "for example --meta amount=120")
 		}
 		if seen[key] {
 			return nil, usage("--meta gives %q twice", key)
@@ -167,13 +204,31 @@ func parseMeta(pairs []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		text := []byte(value)
-		if !json.Valid(text) {
-			if text, err = json.Marshal(value); err != nil {
-				return nil, err
-			}
+		text, err := metaValue(value)
+		if err != nil {
+			return nil, usage("--meta %s: %v", key, err)
 		}
 		members = append(members, string(name)+":"+string(text))
 	}
 	return []byte("{" + strings.Join(members, ",") + "}"), nil
+}
+
+// metaValue returns a value as JSON: as it is if it is JSON, else as a string.
+func metaValue(value string) ([]byte, error) {
+	if json.Valid([]byte(value)) {
+		return exact.Tidy([]byte(value))
+	}
+	return json.Marshal(value)
+}
+
+// parseData reads --data: one JSON value, nil if there is none.
+func parseData(data string) (json.RawMessage, error) {
+	if data == "" {
+		return nil, nil
+	}
+	value, err := exact.Tidy([]byte(data))
+	if err != nil {
+		return nil, hinted(usage("--data is not one JSON value: %v", err), `for example --data '{"amount":120}'`)
+	}
+	return value, nil
 }

@@ -20,6 +20,16 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// widthOf returns how many columns a terminal has; 80 if it does not say.
+func widthOf(w any) int {
+	if f, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			return columns
+		}
+	}
+	return 80
+}
+
 // A paint colours text, or leaves it as it is.
 type paint bool
 
@@ -46,23 +56,24 @@ func (p paint) dim(s string) string    { return p.code("2", s) }
 // progress shows nothing.
 type progress struct {
 	out   io.Writer
+	width int // of the terminal; the line must not be longer
+	quit  chan struct{}
+	done  sync.WaitGroup
+
 	mu    sync.Mutex
 	since time.Time
 	names []string // specialists that have not answered
-	state string
 	shown bool
-	quit  chan struct{}
-	done  sync.WaitGroup
 }
 
 // quietFor is how long a step may take before it is talked about.
 const quietFor = time.Second
 
 func (a *app) newProgress() *progress {
-	if !isTerminal(a.err) || a.flags.quiet || a.flags.json {
+	if !isTerminal(a.err) || a.env("TERM") == "dumb" || a.flags.quiet || a.flags.json {
 		return nil
 	}
-	p := &progress{out: a.err, quit: make(chan struct{})}
+	p := &progress{out: a.err, width: widthOf(a.err), quit: make(chan struct{})}
 	p.done.Go(p.run)
 	return p
 }
@@ -87,9 +98,9 @@ func (p *progress) show() {
 	if len(p.names) == 0 || waited < quietFor {
 		return
 	}
-	names := strings.Join(p.names, ", ")
-	if runes := []rune(names); len(runes) > 50 {
-		names = string(runes[:50]) + "…"
+	names, room := strings.Join(p.names, ", "), p.width-len("waiting for … (9999s)")
+	if runes := []rune(names); len(runes) > room {
+		names = string(runes[:max(0, room)]) + "…"
 	}
 	fmt.Fprintf(p.out, "\r\x1b[Kwaiting for %s (%ds)", clean(names), int(waited.Seconds()))
 	p.shown = true
@@ -127,11 +138,11 @@ func (p *progress) stop() {
 	if p == nil {
 		return
 	}
-	p.clear()
 	select {
 	case <-p.quit:
 	default:
 		close(p.quit)
 	}
 	p.done.Wait()
+	p.clear()
 }

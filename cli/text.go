@@ -1,24 +1,16 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // clean returns text from outside fit for one line of a terminal: control
 // characters, line breaks and characters that change the direction of writing
-// are replaced.
+// or cannot be seen are replaced.
 func clean(s string) string { return strings.Map(printable, s) }
-
-// cleanLines is clean but keeps line feeds.
-func cleanLines(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' {
-			return r
-		}
-		return printable(r)
-	}, s)
-}
 
 func printable(r rune) rune {
 	switch {
@@ -29,7 +21,15 @@ func printable(r rune) rune {
 	return r
 }
 
-// quote returns s as one word for a shell.
+// plural returns a number with its noun: "1 session", "2 sessions".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// quote returns s as one word for a shell, fit to be shown.
 func quote(s string) string {
 	plain := s != ""
 	for _, r := range s {
@@ -37,10 +37,36 @@ func quote(s string) string {
 			plain = false
 		}
 	}
-	if plain {
+	switch {
+	case plain:
 		return s
+	case clean(s) != s:
+		return escape(s)
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// escape returns s as a word that every POSIX shell turns back into s, and that
+// shows what cannot be shown as it is.
+func escape(s string) string {
+	var b strings.Builder
+	b.WriteString(`"$(printf '`)
+	for i, r := range s {
+		switch {
+		case r == '%':
+			b.WriteString("%%")
+		case r == '\\':
+			b.WriteString(`\\`)
+		case r == '\'', r == '!', r == unicode.ReplacementChar, printable(r) != r:
+			_, size := utf8.DecodeRuneInString(s[i:])
+			for _, c := range []byte(s[i : i+size]) {
+				fmt.Fprintf(&b, `\%03o`, c)
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String() + `')"`
 }
 
 // A command is one that is printed for people to use.

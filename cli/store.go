@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,8 +11,6 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
 )
-
-// Commands about the store and the program: store, migrate, version.
 
 func (a *app) storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -24,10 +20,11 @@ func (a *app) storeCommand() *cobra.Command {
 recomputes all of it, rebuild writes it anew.`,
 		Example: `  dialai store verify
   dialai store rebuild --store ./old.db`,
+		RunE: needsSubcommand,
 	}
 	var acceptCut bool
 	rebuild := &cobra.Command{
-		Use: "rebuild", Short: "Write everything that follows from the logs anew", Args: cobra.NoArgs,
+		Use: "rebuild", Short: "Write everything that follows from the logs anew", Args: arguments,
 		Long: `Write the rows of sessions, alignment and exemplars anew from the logs, in one
 transaction. A damaged log is reported and nothing is changed.`,
 		Example: "  dialai store rebuild",
@@ -39,7 +36,7 @@ transaction. A damaged log is reported and nothing is changed.`,
 	}
 	rebuild.Flags().BoolVar(&acceptCut, "accept-cut", false, "take logs as they are even if their end was cut off")
 	cmd.AddCommand(rebuild, &cobra.Command{
-		Use: "verify", Short: "Recompute every hash and everything that follows from the logs", Args: cobra.NoArgs,
+		Use: "verify", Short: "Recompute every hash and everything that follows from the logs", Args: arguments,
 		Long: `Recompute every hash of every log, and everything that follows from them, and
 compare. The first difference is named, and the exit code is 1.`,
 		Example: "  dialai store verify --json",
@@ -60,9 +57,12 @@ func (a *app) maintain(ctx context.Context, done string, do func(context.Context
 	if path == "" {
 		return usage("the memory store holds nothing to check; name a file with --store")
 	}
+	if err := a.present(path); err != nil {
+		return err
+	}
 	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
 	if err != nil {
-		return a.storeHint(err)
+		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	report, err := do(ctx, s)
@@ -74,7 +74,7 @@ func (a *app) maintain(ctx context.Context, done string, do func(context.Context
 			return err
 		}
 	} else if report.Difference == nil && !a.flags.quiet {
-		fmt.Fprintf(a.out, "%d sessions %s: %d records, %d events, no difference.\n", report.Sessions, done, report.Records, report.Events)
+		fmt.Fprintf(a.out, "%s %s: %s, %s, no difference.\n", plural(report.Sessions, "session"), done, plural(report.Records, "record"), plural(report.Events, "event"))
 	}
 	if report.Difference != nil {
 		return &exitError{exitFailure, report.Difference}
@@ -89,7 +89,7 @@ func (a *app) migrateCommand() *cobra.Command {
 		Long: `Apply the migrations that are missing to the database that DATABASE_URL names,
 each in a transaction of its own. Opening a store does the same.`,
 		Example: "  DATABASE_URL=sqlite:/var/lib/dialai/dialai.db dialai migrate",
-		Args:    cobra.NoArgs,
+		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			name := a.env("DATABASE_URL")
 			if name == "" {
@@ -102,7 +102,7 @@ each in a transaction of its own. Opening a store does the same.`,
 			var applied []string
 			if path != "" {
 				if applied, err = store.Migrate(cmd.Context(), path); err != nil {
-					return a.storeHint(err)
+					return err
 				}
 			}
 			if len(applied) == 0 {
@@ -110,48 +110,6 @@ each in a transaction of its own. Opening a store does the same.`,
 			} else {
 				_, err = fmt.Fprintf(a.out, "Applied %d migration(s): %s\n", len(applied), strings.Join(applied, ", "))
 			}
-			return err
-		},
-	}
-}
-
-// version is set by the linker for releases.
-var version = ""
-
-// buildVersion returns the version of this program.
-func buildVersion() (version_, commit string) {
-	version_ = version
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return version_, ""
-	}
-	if version_ == "" {
-		version_ = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			commit = s.Value
-		}
-	}
-	return version_, commit
-}
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of this program",
-		Example: "  dialai version --json",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			v, commit := buildVersion()
-			if a.flags.json {
-				return printJSON(a.out, map[string]string{"version": v, "commit": commit, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
-			}
-			line := "dialai " + v
-			if commit != "" {
-				line += " (" + commit[:min(12, len(commit))] + ")"
-			}
-			_, err := fmt.Fprintf(a.out, "%s %s %s/%s\n", line, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

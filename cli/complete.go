@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/runner"
+)
+
+// Completion in a shell. What cannot be found out is not proposed; nothing is
+// printed, and no store is made.
+
+func (a *app) completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return &cobra.Command{
+		Use:   "completion <shell>",
+		Short: "Print a script that completes commands in a shell",
+		Long: `Print a script that lets a shell (bash, zsh, fish or powershell) complete
+commands, flags, machine files, sessions and transitions.`,
+		Example: `  source <(dialai completion bash)
+  dialai completion zsh > "${fpath[1]}/_dialai"
+  dialai completion fish > ~/.config/fish/completions/dialai.fish
+  dialai completion powershell | Out-String | Invoke-Expression`,
+		Args:      arguments,
+		ValidArgs: shells,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(a.out, true)
+			case "zsh":
+				return root.GenZshCompletion(a.out)
+			case "fish":
+				return root.GenFishCompletion(a.out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(a.out)
+			}
+			return hinted(usage("there is no completion for %q", args[0]), "it may be %s", strings.Join(shells, ", "))
+		},
+	}
+}
+
+// complete lets a flag complete to one of these values.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is misspelt
+	}
+}
+
+// completeFiles proposes machine files.
+func completeFiles(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"json", "yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeHelp proposes commands.
+func completeHelp(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	parent, _, err := cmd.Root().Find(args)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, c := range parent.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name()+"\t"+c.Short)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// look calls f with the engine of the store that is there.
+func (a *app) look(ctx context.Context, f func(*engine)) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	e, err := a.engine(ctx, false, nil)
+	if err != nil {
+		return
+	}
+	defer e.Close()
+	f(e)
+}
+
+// completeSessions proposes sessions, the newest first.
+func (a *app) completeSessions(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	a.look(cmd.Context(), func(e *engine) {
+		list, _ := e.Sessions(cmd.Context(), runner.ListQuery{Limit: 50})
+		for _, s := range slices.Backward(list) {
+			found = append(found, s.SessionID+"\t"+clean(s.MachineName)+" "+s.Status.String()+" "+clean(s.CurrentState))
+		}
+	})
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeDecision proposes a session and then one of its transitions.
+func (a *app) completeDecision(cmd *cobra.Command, args []string, word string) (found []string, _ cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeSessions(cmd, args, word)
+	}
+	if len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	a.look(cmd.Context(), func(e *engine) {
+		s, err := e.Session(cmd.Context(), args[0])
+		if err != nil {
+			return
+		}
+		for _, t := range s.State.Transitions {
+			found = append(found, t.Name+"\tto "+clean(t.Target))
+		}
+	})
+	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeMachineNames proposes the names of machines that have sessions.
+func (a *app) completeMachineNames(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	a.look(cmd.Context(), func(e *engine) {
+		list, _ := e.Sessions(cmd.Context(), runner.ListQuery{})
+		for _, s := range list {
+			if !slices.Contains(found, s.MachineName) {
+				found = append(found, s.MachineName)
+			}
+		}
+	})
+	return found, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+)
+
+// decideFlags are those of a ruling or a proposal.
+type decideFlags struct {
+	as        string
+	round     string
+	reasoning string
+	data      string
+	noRun     bool
+	show      bool
+}
+
+func (f *decideFlags) add(cmd *cobra.Command, what string) {
+	cmd.Flags().StringVar(&f.as, "as", "", "`who` "+what+" (default: the machine's only human)")
+	cmd.Flags().StringVar(&f.round, "round", "", "only if this `id` is still that of the current round")
+	cmd.Flags().StringVar(&f.reasoning, "reasoning", "", "`why`")
+	cmd.Flags().StringVar(&f.data, "data", "", "metaJson that goes with it, as `JSON`")
+}
+
+func (a *app) decideCommand() *cobra.Command {
+	f, run := &decideFlags{}, &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "decide <session> <transition>",
+		Short: "Decide a round as a human, and go on",
+		Long: `Force a transition in the current round. The decision is final: it is compared
+with what every AI proposed and becomes an example for the next time. Then the
+session runs on, unless --no-run.
+
+dialai inbox lists what is to be decided, each choice as a command to copy.`,
+		Example: `  dialai decide 0b9c1d3e-… approve
+  dialai decide 0b9c1d3e-… reject --as carol --reasoning "no receipt"
+  dialai decide 0b9c1d3e-… pay --data '{"amount":120}' --no-run`,
+		Args:              arguments,
+		ValidArgsFunction: a.completeDecision,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.decide(cmd.Context(), args[0], args[1], f, run)
+		},
+	}
+	f.add(cmd, "decides")
+	cmd.Flags().BoolVar(&f.noRun, "no-run", false, "only decide, do not run on")
+	cmd.Flags().BoolVar(&f.show, "show-proposals", false, "show the round's proposals before deciding")
+	run.add(cmd, false)
+	return cmd
+}
+
+func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags, run *runFlags) error {
+	if err := run.check(); err != nil {
+		return err
+	}
+	data, err := parseData(f.data)
+	if err != nil {
+		return err
+	}
+	p := a.newPrinter()
+	defer p.status.stop()
+	e, err := a.engine(ctx, false, p.observe)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	s, err := a.liveSession(ctx, e, id)
+	if err != nil {
+		return err
+	}
+	actor, err := a.actor(ctx, e, s, f.as)
+	if err != nil {
+		return err
+	}
+	p.follow(s)
+	if f.show && !a.flags.json && len(s.Proposals()) > 0 {
+		p.header()
+		if err := printProposals(p.out, s); err != nil {
+			return err
+		}
+		fmt.Fprintln(p.out)
+	}
+	result, err := e.Decide(ctx, runner.Ruling{
+		SessionID: s.ID, SpecialistID: actor, RoundID: f.round, TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data,
+	})
+	switch {
+	case err != nil:
+		return err
+	case !result.Executed:
+		return a.refused(ctx, e, p, transition, result)
+	case f.noRun:
+		return a.decided(ctx, e, p, result.Session)
+	}
+	return a.carryOn(ctx, e, p, s.ID, run)
+}
+
+// signed adds to the reasoning of an operator who that was.
+func signed(actor, reasoning string) string {
+	if actor != runner.Operator {
+		return reasoning
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s (decided by %s)", reasoning, osUser()))
+}
+
+// liveSession returns a session that can still be decided.
+func (a *app) liveSession(ctx context.Context, e *engine, id string) (*runner.Session, error) {
+	s, err := e.Session(ctx, id)
+	if err != nil || s.Status.Live() {
+		return s, err
+	}
+	err = fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status)
+	if s.Status == runner.Completed {
+		return nil, hinted(err, "it has ended in %s and stays so; start a new one", s.State.Name)
+	}
+	return nil, hinted(err, "%s takes it up again", a.command("resume", []string{s.ID.String()}))
+}
+
+// decided ends a ruling that is not run on from.
+func (a *app) decided(ctx context.Context, e *engine, p *printer, s *runner.Session) error {
+	r := resultOf(s)
+	switch {
+	case s.Status != runner.Running:
+		return a.finish(ctx, e, p, r)
+	case a.flags.json:
+		return p.endJSON(r, exitOK)
+	case !a.flags.quiet:
+		fmt.Fprintf(p.out, "Decided. To run on:\n  %s\n", a.command("resume", []string{s.ID.String()}))
+	}
+	return p.out.Flush()
+}
+
+// refused ends the command with a ruling that was not executed.
+func (a *app) refused(ctx context.Context, e *engine, p *printer, transition string, r runner.Arbitration) error {
+	code := exitFailure
+	if r.TransitionName != "" && !r.Stale { // legal, but a guard stopped it
+		code = exitStopped
+	}
+	p.status.stop()
+	p.close()
+	if a.flags.json {
+		result := resultOf(r.Session)
+		result.Reason = r.GuardReason
+		if err := p.endJSON(result, code); err != nil {
+			return err
+		}
+	}
+	err := errors.Join(fmt.Errorf("not decided: %s", r.GuardReason), p.out.Flush())
+	hint := a.refusalHint(ctx, e, r, code)
+	if hint == "" {
+		hint = choiceHint(r.Session.State, transition)
+	}
+	return &exitError{code, hinted(err, "%s", hint)}
+}
+
+// refusalHint says what could be done instead.
+func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, code int) string {
+	id := []string{r.SessionID}
+	switch {
+	case r.Stale:
+		return fmt.Sprintf("%s shows the present round", a.command("show", id))
+	case code == exitStopped:
+		return fmt.Sprintf("%s goes on once the guard lets it", a.command("resume", id))
+	case !r.IsHuman:
+		humans, err := a.actors(ctx, e, r.Session)
+		if err != nil {
+			return err.Error()
+		}
+		return "say who you are with --as: " + strings.Join(humans, ", ")
+	}
+	return ""
+}
+
+// choiceHint helps whoever named a transition that is none, or gave data that
+// does not fit it.
+func choiceHint(s *machine.State, name string) string {
+	if t := s.Transition(name); t != nil {
+		if t.Parameters == nil {
+			return ""
+		}
+		return "its parameters are " + t.Parameters.String()
+	}
+	var names []string
+	for _, t := range s.Transitions {
+		names = append(names, t.Name)
+	}
+	if near := machine.DidYouMean(name, names); near != "" {
+		return near
+	}
+	return fmt.Sprintf("from state %s there are: %s", s.Name, strings.Join(names, ", "))
+}
+
+// actors returns who may decide the present round. The error says that nobody
+// can, and what to do about that.
+func (a *app) actors(ctx context.Context, e *engine, s *runner.Session) ([]string, error) {
+	humans, declared, err := e.Humans(ctx, s)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(humans) > 0:
+		return humans, nil
+	case !declared:
+		return []string{runner.Operator}, nil
+	}
+	return nil, usage("nobody may decide in state %q: the humans of this machine are switched off, or declared for other states only; see dialai specialists %s", s.State.Name, quote(s.Machine().Name()))
+}
+
+// actor returns who acts: whoever --as names, else the machine's only human, else
+// the operator of this computer.
+func (a *app) actor(ctx context.Context, e *engine, s *runner.Session, as string) (string, error) {
+	if as != "" {
+		return as, nil
+	}
+	humans, err := a.actors(ctx, e, s)
+	switch {
+	case err != nil:
+		return "", err
+	case len(humans) > 1:
+		return "", usage("several humans may decide; say who you are with --as: %s", strings.Join(humans, ", "))
+	}
+	return humans[0], nil
+}

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/runner"
+)
+
+// How a run, a ruling or a proposal ends: the last lines and the exit code.
+
+// end prints where a run left its session and returns the exit code. The error
+// is what kept it, or anything before, from being printed.
+func (p *printer) end(r runner.Result, ask func() (runner.InboxItem, error)) (int, error) {
+	p.status.stop()
+	code := codeOf(r)
+	if p.a.flags.json {
+		return code, p.endJSON(r, code)
+	}
+	p.header()
+	p.close()
+	if r.Status == runner.NeedsHuman.String() {
+		item, err := ask()
+		if err != nil {
+			return exitFailure, err
+		}
+		p.endHuman(r, item)
+	} else {
+		p.endText(r)
+	}
+	return code, p.out.Flush()
+}
+
+func (p *printer) endText(r runner.Result) {
+	state, id := clean(r.Session.State.Name), []string{r.Session.ID.String()}
+	switch r.Status {
+	case runner.Completed.String():
+		if r.Session.State.Goal {
+			fmt.Fprintf(p.out, "%s %s\n", p.paint.green("Session complete:"), state)
+		} else {
+			fmt.Fprintf(p.out, "Session ended: %s\n", state)
+		}
+	case runner.WaitingStatus:
+		asks := r.Session.OpenAsks()
+		fmt.Fprintf(p.out, "Session waiting: %s (%d answers due by %s)\n", state, len(asks), dueBy(asks))
+		fmt.Fprintf(p.out, "  %s\n", p.a.command("resume", id))
+	case runner.Stopped.String():
+		fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.red("Session stopped by guard:"), clean(r.Code), clean(r.Reason))
+		p.hint("%s goes on from here", p.a.command("resume", id))
+	case runner.Failed.String():
+		p.out.Flush()
+		fmt.Fprintf(p.a.err, "Session failed:\n%s\n", clean(r.Reason))
+		if r.Code == runner.CodeDeadEnd {
+			p.hint(`state %s leads nowhere; mark it "final": true if a session may end there`, state)
+		}
+	}
+}
+
+// endHuman prints a question for a human, each answer as a command.
+func (p *printer) endHuman(r runner.Result, item runner.InboxItem) {
+	fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.yellow("Session needs a human:"), clean(item.State), clean(r.Reason))
+	for _, t := range item.Transitions {
+		fmt.Fprintf(p.out, "  %s\n", p.a.decideCommandFor(item, t))
+	}
+	if !p.a.keeps() {
+		p.hint("the memory store ends with this program; keep the session with --store PATH, or decide with --interactive")
+	}
+}
+
+// hint says on stderr what to do next.
+func (p *printer) hint(format string, args ...any) {
+	if !p.a.flags.quiet {
+		p.out.Flush()
+		fmt.Fprintf(p.a.err, "    hint: "+format+"\n", args...)
+	}
+}
+
+func dueBy(asks []runner.Ask) string {
+	var last runner.RemoteAsk
+	for _, ask := range asks {
+		if ask.Remote != nil && ask.Remote.Deadline > last.Deadline {
+			last = *ask.Remote
+		}
+	}
+	return last.Deadline.String()
+}
+
+// endJSON prints the last line of --json.
+func (p *printer) endJSON(r runner.Result, code int) error {
+	if err := printJSON(p.out, struct {
+		V         int    `json:"v"`
+		Kind      string `json:"kind"`
+		SessionID string `json:"sessionId"`
+		Status    string `json:"status"`
+		State     string `json:"state"`
+		Reason    string `json:"reason"`
+		Code      string `json:"code"`
+		ExitCode  int    `json:"exitCode"`
+	}{1, "result", r.Session.ID.String(), r.Status, r.Session.State.Name, r.Reason, r.Code, code}); err != nil {
+		return err
+	}
+	return p.out.Flush()
+}
+
+func codeOf(r runner.Result) int {
+	switch r.Status {
+	case runner.Completed.String():
+		if r.Session.State.Goal {
+			return exitOK
+		}
+		return exitFinal
+	case runner.NeedsHuman.String():
+		return exitHuman
+	case runner.Stopped.String():
+		return exitStopped
+	case runner.WaitingStatus:
+		return exitWaiting
+	}
+	return exitFailure
+}
+
+// resultOf returns a session that nobody runs on as a Result.
+func resultOf(s *runner.Session) runner.Result {
+	o := s.Outcome()
+	return runner.Result{Status: s.Status.String(), Session: s, Code: o.Code, Reason: o.Reason}
+}
+
+// command returns a command line of this program that goes on with the present
+// store.
+func (a *app) command(name string, args []string, words ...string) command {
+	c := command{words: append([]string{"dialai", name}, words...), args: args}
+	if a.flags.store != "" {
+		c.words = append(c.words, "--store", a.flags.store)
+	}
+	return c
+}
+
+// decideCommandFor returns the command that decides a question with one of its
+// transitions.
+func (a *app) decideCommandFor(item runner.InboxItem, t runner.InboxTransition) command {
+	words := []string{"--round", item.RoundID}
+	if len(item.Humans) > 1 {
+		words = append(words, "--as", item.Humans[0])
+	}
+	if data := skeleton(t.Parameters); data != "" {
+		words = append(words, "--data", data)
+	}
+	return a.command("decide", []string{item.SessionID, t.Name}, words...)
+}
+
+// A property is what a skeleton looks at in a JSON Schema.
+type property struct {
+	Type       any                        `json:"type"`
+	Enum       []json.RawMessage          `json:"enum"`
+	Const      json.RawMessage            `json:"const"`
+	Default    json.RawMessage            `json:"default"`
+	Examples   []json.RawMessage          `json:"examples"`
+	Minimum    json.RawMessage            `json:"minimum"`
+	Required   []string                   `json:"required"`
+	Properties map[string]json.RawMessage `json:"properties"`
+}
+
+// skeleton returns a JSON object with the members that a schema requires, "" if
+// it requires none.
+func skeleton(schema json.RawMessage) string {
+	var s property
+	if len(schema) == 0 || json.Unmarshal(schema, &s) != nil || len(s.Required) == 0 {
+		return ""
+	}
+	return s.object()
+}
+
+func (p property) object() string {
+	members := make([]string, 0, len(p.Required))
+	for i, name := range p.Required {
+		if slices.Contains(p.Required[:i], name) {
+			continue
+		}
+		var member property
+		_ = json.Unmarshal(p.Properties[name], &member) // what says nothing gives null
+		key, _ := json.Marshal(name)                    // a string always marshals
+		members = append(members, string(key)+":"+member.example())
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// example returns a value that the schema is likely to accept.
+func (p property) example() string {
+	for _, list := range [][]json.RawMessage{{p.Const}, {p.Default}, p.Examples, p.Enum} {
+		if len(list) > 0 && list[0] != nil {
+			return string(list[0])
+		}
+	}
+	kind, _ := p.Type.(string)
+	if list, ok := p.Type.([]any); ok && len(list) > 0 {
+		kind, _ = list[0].(string)
+	}
+	switch kind {
+	case "string":
+		return `""`
+	case "number", "integer":
+		if p.Minimum != nil {
+			return string(p.Minimum)
+		}
+		return "0"
+	case "boolean":
+		return "false"
+	case "array":
+		return "[]"
+	case "object":
+		return p.object()
+	}
+	return "null"
+}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/store"
+)
+
+// Exit codes. The help text and the docs are made from the table below.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitHuman       = 3
+	exitStopped     = 4
+	exitWaiting     = 5
+	exitFinal       = 6
+	exitInterrupted = 130
+)
+
+var exitCodes = []struct {
+	code int
+	text string
+}{
+	{exitOK, "done; a run reached its goal"},
+	{exitFailure, "failure"},
+	{exitUsage, "wrong usage, or an invalid machine file"},
+	{exitHuman, "a human must decide"},
+	{exitStopped, "stopped by a guard or a limit"},
+	{exitWaiting, "waiting for answers that come later"},
+	{exitFinal, "ended in a final state other than the goal"},
+	{exitInterrupted, "interrupted"},
+}
+
+// An exitError ends the program with a code; its text, if any, is printed.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// exit ends a command with a code and without a message.
+func exit(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+func usage(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// A hintedError is an error with what to do about it.
+type hintedError struct {
+	err  error
+	hint string
+}
+
+func (e *hintedError) Error() string { return e.err.Error() }
+
+func (e *hintedError) Unwrap() error { return e.err }
+
+// hinted adds a hint to an error; an empty one adds nothing.
+func hinted(err error, format string, args ...any) error {
+	if hint := fmt.Sprintf(format, args...); hint != "" {
+		return &hintedError{err, hint}
+	}
+	return err
+}
+
+// exitCode is the one table from errors to exit codes.
+func exitCode(ctx context.Context, err error) int {
+	var e *exitError
+	var invalid *machine.Error
+	switch {
+	case errors.As(err, &e):
+		return e.code
+	case errors.As(err, &invalid):
+		return exitUsage
+	case ctx.Err() != nil:
+		return exitInterrupted
+	}
+	return exitFailure
+}
+
+// printError prints an error and what to do about it.
+func (a *app) printError(err error) {
+	for _, line := range errorLines(err) {
+		fmt.Fprintln(a.err, line)
+	}
+	if hint := a.hintFor(err); hint != "" {
+		fmt.Fprintln(a.err, "    hint: "+clean(hint))
+	}
+}
+
+// errorLines returns the text of an error. What comes from outside cannot make
+// lines of its own.
+func errorLines(err error) []string {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *exitError:
+		return errorLines(e.err)
+	case *hintedError:
+		return errorLines(e.err)
+	case *machine.Error:
+		lines := []string{clean(e.Summary())}
+		for _, p := range e.Problems {
+			lines = append(lines, problemText(p, machine.Problem.String))
+		}
+		return lines
+	case interface{ Unwrap() []error }:
+		var lines, texts []string
+		for _, sub := range e.Unwrap() {
+			texts = append(texts, sub.Error())
+			lines = append(lines, errorLines(sub)...)
+		}
+		if strings.Join(texts, "\n") == err.Error() { // no more than a list
+			return lines
+		}
+	}
+	return []string{clean(err.Error())}
+}
+
+// problemText renders a problem of a machine file.
+func problemText(p machine.Problem, render func(machine.Problem) string) string {
+	p.File, p.Message, p.Hint = clean(p.File), clean(p.Message), clean(p.Hint)
+	return render(p)
+}
+
+// hintFor says what to do about an error, as far as anybody knows.
+func (a *app) hintFor(err error) string {
+	var own *hintedError
+	var refused *runner.Error
+	var newer *store.NewerError
+	var corrupt *runner.CorruptError
+	var opening *store.OpenError
+	switch {
+	case errors.As(err, &own):
+		return own.hint
+	case errors.As(err, &refused) && refused.Hint != "":
+		return refused.Hint
+	case errors.Is(err, runner.ErrBusy):
+		return "try again when the other process is done, or use another --store"
+	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC):
+		return "what was recorded before is safe; make room and go on with dialai resume"
+	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Session"):
+		return "dialai sessions lists those of this store; --store names another"
+	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Specialist"):
+		return "dialai specialists MACHINE lists those of a machine"
+	case errors.As(err, &newer): // it says so itself
+	case errors.As(err, &corrupt):
+		return "nothing was changed; restore a copy of the file, or use another --store"
+	case errors.As(err, &opening), errors.Is(err, store.ErrReadOnly), errors.Is(err, fs.ErrPermission):
+		return "name a store that can be written with --store PATH, or run with --store memory: and keep nothing"
+	}
+	return ""
+}
+
+// flagError says what is wrong with a flag.
+func (a *app) flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var bad *pflag.InvalidValueError
+	hint := cmd.CommandPath() + " --help lists the flags"
+	switch {
+	case errors.As(err, &unknown):
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		if near := machine.DidYouMean("--"+unknown.GetSpecifiedName(), names); near != "" {
+			hint = near
+		}
+		if words := cmd.Flags().Args(); cmd.Parent() == nil && len(words) > 0 {
+			if near := a.suggestCommand(words[0]); near != "" {
+				hint = near
+			}
+		}
+	case errors.As(err, &bad):
+		what := bad.Unwrap().Error()
+		if i := strings.LastIndex(what, ": "); i >= 0 { // what follows is for people
+			what = what[i+2:]
+		}
+		err = fmt.Errorf("--%s is %q: %s", bad.GetFlag().Name, bad.GetValue(), what)
+	}
+	return hinted(&exitError{exitUsage, err}, "%s", hint)
+}
+
+// arguments checks arguments against what Use says of them: <required> and
+// [<optional>].
+func arguments(cmd *cobra.Command, args []string) error {
+	words := strings.Fields(cmd.Use)[1:]
+	line := cmd.Parent().CommandPath() + " " + cmd.Use
+	if len(args) > len(words) {
+		return hinted(usage("%s: %q is one argument too many", cmd.CommandPath(), args[len(words)]), "usage: %s", line)
+	}
+	if len(args) < len(words) && strings.HasPrefix(words[len(args)], "<") {
+		return hinted(usage("%s: %s is missing", cmd.CommandPath(), words[len(args)]), "usage: %s", line)
+	}
+	return nil
+}
+
+// needsSubcommand is what a command does that only groups others.
+func needsSubcommand(cmd *cobra.Command, args []string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	if len(args) == 0 {
+		return hinted(usage("%s needs a subcommand", cmd.CommandPath()), "there are %s", strings.Join(names, ", "))
+	}
+	hint := machine.DidYouMean(args[0], names)
+	if hint == "" {
+		hint = "there are " + strings.Join(names, ", ")
+	}
+	return hinted(usage("%s has no subcommand %q", cmd.CommandPath(), args[0]), "%s", hint)
+}

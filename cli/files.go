@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/machines"
+	"github.com/dialai/dialai/runner"
+)
+
+// loadMachine reads a machine file; "-" is stdin.
+func (a *app) loadMachine(path string) (*machine.Machine, error) {
+	data, err := a.readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	checks := runner.Checks()
+	checks.Include = func(name string) ([]byte, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(path), name)
+		}
+		return os.ReadFile(name)
+	}
+	return machine.Parse(path, data, checks)
+}
+
+// maxInput bounds what is read of a file: one byte more than any machine may
+// have, so that the loader can say that it is too large.
+const maxInput = 1<<20 + 1
+
+func (a *app) readFile(path string) ([]byte, error) {
+	if path == "-" {
+		return io.ReadAll(io.LimitReader(a.in, maxInput))
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hinted(usage("Cannot find file: %s", path), "%s", a.suggestFile(path))
+	}
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, usage("%s is a directory, not a machine file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxInput))
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return data, nil
+}
+
+// suggestFile helps those who meant another file, a command, or a sample.
+func (a *app) suggestFile(path string) string {
+	dir, base := filepath.Split(path)
+	if hint := a.suggestCommand(path); hint != "" {
+		return hint
+	}
+	entries, _ := os.ReadDir(filepath.Dir(path)) // if there is nothing to read, there is no hint
+	var names []string
+	for _, e := range entries {
+		names = append(names, dir+e.Name())
+	}
+	if hint := machine.DidYouMean(path, names); hint != "" {
+		return hint
+	}
+	for _, s := range machines.List() {
+		if s.Name == strings.TrimSuffix(base, filepath.Ext(base)) {
+			return fmt.Sprintf("dialai init --sample %s writes that sample", s.Name)
+		}
+	}
+	return ""
+}
+
+// suggestCommand helps those who meant a command.
+func (a *app) suggestCommand(word string) string {
+	if later[word] {
+		return fmt.Sprintf("dialai %s is not part of this version", word)
+	}
+	var names []string
+	for _, c := range a.root().Commands() {
+		if !c.Hidden && (len(word) > 4 || word != "" && c.Name()[0] == word[0]) { // two of four letters wrong is another word
+			names = append(names, c.Name())
+		}
+	}
+	if hint := machine.DidYouMean(word, names); hint != "" && !strings.ContainsAny(word, "./") {
+		return hint + " (a command)"
+	}
+	return ""
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/graph"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+)
+
+// pictures are the formats of graph.
+var pictures = []string{"mermaid", "dot", "svg"}
+
+func (a *app) graphCommand() *cobra.Command {
+	var format, session, output string
+	cmd := &cobra.Command{
+		Use:   "graph [<machine-file>]",
+		Short: "Draw a machine: Mermaid, DOT or SVG",
+		Long: `Draw a machine file. With --session the machine of that session is drawn, with
+the way it came, where it stands, and the round in progress; a file need not be
+named then.`,
+		Example: `  dialai graph machine.json --format svg -o machine.svg
+  dialai graph --session 0b9c1d3e-… --format svg > now.svg
+  dialai graph machine.yaml --format dot | dot -Tpng > machine.png`,
+		Args:              arguments,
+		ValidArgsFunction: completeFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.graph(cmd.Context(), args, format, session, output)
+		},
+	}
+	cmd.Flags().StringVarP(&format, "format", "f", "mermaid", "the `format`: mermaid, dot or svg")
+	cmd.Flags().StringVar(&session, "session", "", "draw where the session of this `id` stands")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of stdout")
+	complete(cmd, "format", pictures...)
+	cmd.RegisterFlagCompletionFunc("session", a.completeSessions) //nolint:errcheck // the flag is there
+	return cmd
+}
+
+func (a *app) graph(ctx context.Context, args []string, format, session, output string) error {
+	if err := oneOf("format", format, pictures...); err != nil {
+		return err
+	}
+	if session == "" && len(args) == 0 {
+		return usage("name a machine file, or a session with --session")
+	}
+	var m *machine.Machine
+	var v graph.View
+	if session != "" {
+		err := a.with(ctx, func(e *engine, _ *bufio.Writer) error {
+			s, err := e.Session(ctx, session)
+			if err != nil {
+				return err
+			}
+			m = s.Machine()
+			v, err = viewOf(ctx, e, s)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(args) > 0 {
+		file, err := a.loadMachine(args[0])
+		if err != nil {
+			return err
+		}
+		if m != nil && file.Digest() != m.Digest() {
+			return usage("session %s does not run this file but an earlier or another one; leave the file out", session)
+		}
+		m = file
+	}
+	picture := draw(m, v, format)
+	if output != "" {
+		return os.WriteFile(output, picture, 0o644) //nolint:gosec // a picture to be looked at
+	}
+	_, err := a.out.Write(picture)
+	return err
+}
+
+func draw(m *machine.Machine, v graph.View, format string) []byte {
+	switch format {
+	case "dot":
+		return []byte(graph.DOT(m, v))
+	case "svg":
+		return graph.SVG(m, v)
+	}
+	return []byte(graph.Mermaid(m, v))
+}
+
+// viewOf says what to point out of a session.
+func viewOf(ctx context.Context, e *engine, s *runner.Session) (graph.View, error) {
+	v := graph.View{State: s.State.Name, Status: s.Status.String()}
+	for _, t := range s.History() {
+		v.Path = append(v.Path, graph.Step{From: t.Transition.From.Name, Transition: t.Transition.Name})
+	}
+	if len(s.Proposals()) == 0 && len(s.OpenAsks()) == 0 {
+		return v, nil
+	}
+	weights, err := e.Weights(ctx, s)
+	if err != nil {
+		return v, err
+	}
+	v.Round = &graph.Round{Number: int(s.Round), Prompt: s.State.Prompt, Verdict: s.Outcome().Reason}
+	for _, p := range s.Proposals() {
+		v.Round.Proposals = append(v.Round.Proposals, graph.Proposal{Specialist: p.SpecialistID, Human: p.IsHuman, Transition: p.Transition.Name, Weight: weights[p.SpecialistID]})
+	}
+	for _, ask := range s.OpenAsks() {
+		v.Round.Proposals = append(v.Round.Proposals, graph.Proposal{Specialist: ask.SpecialistID})
+	}
+	return v, nil
+}

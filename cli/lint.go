@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+)
+
+// Exit codes of lint.
+const (
+	lintFindings = 1
+	lintInvalid  = 3
+)
+
+func (a *app) lintCommand() *cobra.Command {
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   "lint <machine-file>",
+		Short: "Check a machine file and warn about what is probably not meant",
+		Long: `Check a machine file as running it does, and look for what is legal but probably
+not meant: states that cannot be reached or left, states without a path to the
+goal, members that are never used.
+
+Exit codes: 0 fine or warnings only, 1 warnings under --strict, 3 invalid.`,
+		Example: `  dialai lint machine.json
+  dialai lint machine.yaml --strict --json`,
+		Args:              arguments,
+		ValidArgsFunction: completeFiles,
+		RunE:              func(_ *cobra.Command, args []string) error { return a.lint(args[0], strict) },
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "let warnings fail")
+	return cmd
+}
+
+func (a *app) lint(path string, strict bool) error {
+	m, err := a.loadMachine(path)
+	var invalid *machine.Error
+	switch {
+	case errors.As(err, &invalid):
+		if a.flags.json {
+			if err := a.printFindings("error", invalid.Problems); err != nil {
+				return err
+			}
+			return exit(lintInvalid)
+		}
+		return &exitError{lintInvalid, err}
+	case err != nil:
+		return &exitError{lintInvalid, err}
+	}
+	findings := m.Lint(machine.LintOptions{Priced: priced(m)})
+	if a.flags.json {
+		err = a.printFindings("warning", findings)
+	} else {
+		for _, f := range findings {
+			fmt.Fprintln(a.out, problemText(f, machine.Problem.Warning))
+		}
+		if len(findings) == 0 && !a.flags.quiet {
+			fmt.Fprintf(a.out, "%s: no findings\n", clean(path))
+		}
+	}
+	if err == nil && strict && len(findings) > 0 {
+		return exit(lintFindings)
+	}
+	return err
+}
+
+// finding is a problem as --json shows it.
+type finding struct {
+	Level   string `json:"level"`
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+func (a *app) printFindings(level string, problems []machine.Problem) error {
+	for _, p := range problems {
+		if err := printJSON(a.out, finding{level, p.File, p.Line, p.Column, p.Path, p.Code, p.Message, p.Hint}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// priced tells lint which models have a price in the machine's guards.
+func priced(m *machine.Machine) func(string) bool {
+	c, _ := guard.Parse(m.Definition().Guards, false) // it was checked when the file was loaded
+	return c.Knows
+}

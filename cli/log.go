@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+func (a *app) logCommand() *cobra.Command {
+	var from int64
+	cmd := &cobra.Command{
+		Use:   "log <session>",
+		Short: "Print the events of a session",
+		Long: `Print every event of a session, the oldest first. With --json each line is one
+event with the hash of its record; dialai store verify checks them.`,
+		Example: `  dialai log 0b9c1d3e-…
+  dialai log 0b9c1d3e-… --from 100 --json`,
+		Args:              arguments,
+		ValidArgsFunction: a.completeSessions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
+				id, err := runner.ParseID(args[0])
+				if err != nil {
+					return err
+				}
+				return a.printLog(cmd.Context(), e, out, id, from)
+			})
+		},
+	}
+	cmd.Flags().Int64Var(&from, "from", 1, "the `number` of the first event to print")
+	return cmd
+}
+
+func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, id specialist.SessionID, from int64) error {
+	for rec, err := range e.store.Records(ctx, id, from) {
+		if err != nil {
+			return err
+		}
+		events, err := runner.DecodeRaw(rec.Events)
+		if err != nil {
+			return &runner.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
+		}
+		for _, ev := range events {
+			if ev.Seq < from {
+				continue
+			}
+			if a.flags.json {
+				err = printJSON(out, struct {
+					V         int    `json:"v"`
+					SessionID string `json:"sessionId"`
+					runner.Raw
+					Hash string `json:"hash"`
+				}{1, id.String(), ev, rec.Hash.String()})
+			} else {
+				_, err = fmt.Fprintf(out, "%5d  %s  %-15s %s\n", ev.Seq, ev.At, ev.Kind, clean(string(ev.Data)))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+// costFlags say what a proposal has cost.
+type costFlags struct {
+	usd     string
+	in, out int64
+}
+
+func (a *app) proposeCommand() *cobra.Command {
+	f, cost := &decideFlags{}, &costFlags{}
+	cmd := &cobra.Command{
+		Use:   "propose <session> [<transition>]",
+		Short: "Hand in a proposal for the current round",
+		Long: `Add a proposal to the current round of a session. A specialist has one proposal
+in a round; a later one replaces it. Without a transition the specialist is asked
+now, and what it answers is proposed. The round is decided by the next step
+(dialai resume, or dialai tick).`,
+		Example: `  dialai propose 0b9c1d3e-… approve --as carol
+  dialai propose 0b9c1d3e-… --as ai-reviewer`,
+		Args:              arguments,
+		ValidArgsFunction: a.completeDecision,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s := runner.Submission{RoundID: f.round, Reasoning: f.reasoning}
+			if len(args) == 2 {
+				s.TransitionName = args[1]
+			}
+			var err error
+			if s.MetaJSON, err = parseData(f.data); err != nil {
+				return err
+			}
+			if s.Usage, err = cost.usage(cmd); err != nil {
+				return err
+			}
+			return a.propose(cmd.Context(), args[0], f.as, s)
+		},
+	}
+	f.add(cmd, "proposes")
+	cmd.Flags().StringVar(&cost.usd, "cost-usd", "", "what the proposal cost, in `dollars`")
+	cmd.Flags().Int64Var(&cost.in, "input-tokens", 0, "`number` of tokens read for it")
+	cmd.Flags().Int64Var(&cost.out, "output-tokens", 0, "`number` of tokens written for it")
+	return cmd
+}
+
+func (f *costFlags) usage(cmd *cobra.Command) (u specialist.Usage, err error) {
+	if f.usd != "" {
+		m, err := exact.ParseMoney(f.usd)
+		if err != nil || m < 0 {
+			return u, usage("--cost-usd is %q, not an amount of dollars from 0", f.usd)
+		}
+		u = u.WithCost(m)
+	}
+	if cmd.Flags().Changed("input-tokens") {
+		u.NumInputTokens, u.Given = f.in, u.Given|specialist.InputGiven
+	}
+	if cmd.Flags().Changed("output-tokens") {
+		u.NumOutputTokens, u.Given = f.out, u.Given|specialist.OutputGiven
+	}
+	if u.NumInputTokens < 0 || u.NumOutputTokens < 0 {
+		return u, usage("numbers of tokens cannot be negative")
+	}
+	return u, nil
+}
+
+func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) error {
+	p := a.newPrinter()
+	defer p.status.stop()
+	e, err := a.engine(ctx, false, p.observe)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	s, err := a.liveSession(ctx, e, id)
+	if err != nil {
+		return err
+	}
+	if in.SpecialistID, err = a.actor(ctx, e, s, as); err != nil {
+		return err
+	}
+	if in.SpecialistID == runner.Operator {
+		return usage("this machine declares no human; name the specialist that proposes with --as")
+	}
+	in.SessionID = s.ID
+	p.follow(s)
+	_, after, err := e.Propose(ctx, in)
+	p.status.stop()
+	p.close()
+	if err != nil {
+		p.out.Flush()
+		return err
+	}
+	if a.flags.json {
+		return p.endJSON(resultOf(after), exitOK)
+	}
+	if !a.flags.quiet {
+		fmt.Fprintf(p.out, "Proposed. To have the round decided:\n  %s\n", a.command("resume", []string{s.ID.String()}))
+	}
+	return p.out.Flush()
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// root returns the command line: every command, under the one that runs a
+// machine file.
+func (a *app) root() *cobra.Command {
+	run := &runFlags{}
+	root := &cobra.Command{
+		Use:   "dialai <machine-file>",
+		Short: "Run a machine of proposers, arbiters and humans to its goal",
+		Long: `dialai runs a machine file: states, transitions, and the specialists who propose
+them. In each round everybody proposes one legal transition, an arbiter decides
+or says that a human must, and guards gate what is executed. Sessions are kept
+in a store and can be resumed after anything.
+
+New here? These three commands write a commented machine file, run it, and show
+what happened:
+
+  dialai init
+  dialai starter.yaml
+  dialai sessions
+
+` + exitHelp(),
+		Example: `  dialai machines/document-review.json
+  dialai review.yaml --meta amount=120 --verbose
+  dialai decide 0b9c1d3e-… approve --as carol
+  dialai init review.json --sample document-review`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeFiles,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runRoot(cmd, args, run) },
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetIn(a.in)
+	root.SetFlagErrorFunc(a.flagError)
+	p := root.PersistentFlags()
+	p.StringVar(&a.flags.store, "store", "", "`where` sessions are kept: a path, sqlite:PATH, memory:, or env for DATABASE_URL (default: dialai/dialai.db in the user's data directory)")
+	p.BoolVar(&a.flags.json, "json", false, "print JSON, one value a line")
+	p.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print only how it ended")
+	p.BoolVarP(&a.flags.verbose, "verbose", "v", false, "say more, on stderr")
+	root.Flags().Bool("mcp", false, "serve MCP (not part of this version)")
+	root.Flags().Bool("version", false, "print the version of this program")
+	run.add(root, true)
+	a.addCommands(root)
+	return root
+}
+
+// addCommands adds every command, in the groups in which help lists them.
+func (a *app) addCommands(root *cobra.Command) {
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand()}},
+		{"Decide as a human:", []*cobra.Command{a.inboxCommand(), a.decideCommand(), a.proposeCommand()}},
+		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.metricsCommand(), a.specialistsCommand()}},
+		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand()}},
+		{"Store and program:", []*cobra.Command{a.storeCommand(), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+			if c.Name() == "help" {
+				root.SetHelpCommand(c)
+			}
+		}
+	}
+	root.AddCommand(environmentTopic())
+}
+
+// runRoot is the program called without a command.
+func (a *app) runRoot(cmd *cobra.Command, args []string, run *runFlags) error {
+	flag := func(name string) bool { on, _ := cmd.Flags().GetBool(name); return on }
+	switch {
+	case flag("version"):
+		return a.version()
+	case flag("mcp"):
+		return hinted(usage("the MCP server is not part of this version"), "run a machine file, or use the Go API")
+	case len(args) == 0:
+		fmt.Fprint(a.err, usageText)
+		return exit(exitUsage)
+	case len(args) == 1:
+		return a.run(cmd.Context(), args[0], run)
+	}
+	hint := a.suggestCommand(args[0])
+	if hint == "" {
+		hint = "dialai takes one machine file, or a command with its arguments; dialai --help lists the commands"
+	}
+	return hinted(usage("unknown command %q", args[0]), "%s", hint)
+}
+
+func exitHelp() string {
+	var b strings.Builder
+	b.WriteString("Exit codes:\n")
+	for _, e := range exitCodes {
+		fmt.Fprintf(&b, "  %-4d %s\n", e.code, e.text)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [<command>] [<subcommand>]",
+		Short: "Explain a command",
+		Long:  "Explain a command, as dialai <command> --help does. Without a command it lists them\nall.",
+		Example: `  dialai help decide
+  dialai help store verify
+  dialai help environment`,
+		ValidArgsFunction: completeHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return hinted(usage("there is no command %q to explain", strings.Join(args, " ")), "dialai --help lists the commands")
+			}
+			target.InitDefaultHelpFlag()
+			return target.Help()
+		},
+	}
+}
+
+// later are commands that other versions will have.
+var later = map[string]bool{
+	"serve": true, "check": true, "analyze": true, "budget": true, "replay": true, "backtest": true, "undertake": true, "watch": true, "bridge": true,
+}

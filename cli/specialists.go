@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+)
+
+func (a *app) specialistsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "specialists <machine>",
+		Short: "List or switch the specialists of a machine",
+		Long: `List the specialists registered for a machine name, its champions, and who is
+switched off. A specialist that is off is not asked, not heard and does not
+decide, in any session of that machine; its alignment is kept.`,
+		Example: `  dialai specialists triage
+  dialai specialists disable triage ai-router
+  dialai specialists enable triage ai-router`,
+		Args:              arguments,
+		ValidArgsFunction: a.completeMachineNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
+				roster, err := e.store.Roster(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return a.printRoster(out, roster)
+			})
+		},
+	}
+	cmd.AddCommand(
+		a.switchCommand("enable", "Switch a specialist on again", func(e *engine) func(context.Context, string, string) error { return e.Enable }),
+		a.switchCommand("disable", "Switch a specialist off", func(e *engine) func(context.Context, string, string) error { return e.Disable }),
+	)
+	return cmd
+}
+
+func (a *app) switchCommand(name, short string, do func(*engine) func(context.Context, string, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: name + " <machine> <specialist>", Short: short,
+		Long:              short + ", for every session of a machine of that name.",
+		Example:           "  dialai specialists " + name + " triage ai-router",
+		Args:              arguments,
+		ValidArgsFunction: a.completeMachineNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
+				if err := do(e)(cmd.Context(), args[0], args[1]); err != nil || a.flags.quiet || a.flags.json {
+					return err
+				}
+				_, err := fmt.Fprintf(out, "%s is %sd in machine %s.\n", clean(args[1]), name, clean(args[0]))
+				return err
+			})
+		},
+	}
+}
+
+func (a *app) printRoster(out io.Writer, r *runner.Roster) error {
+	type entry struct {
+		SpecialistID string       `json:"specialistId"`
+		Role         machine.Role `json:"role,omitempty"`
+		Registered   bool         `json:"registered"`
+		Disabled     bool         `json:"disabled"`
+		ChampionOf   []string     `json:"championOf,omitempty"` // states; "" is the machine
+	}
+	var list []*entry
+	index := map[string]*entry{}
+	get := func(id string) *entry {
+		if index[id] == nil {
+			index[id] = &entry{SpecialistID: id}
+			list = append(list, index[id])
+		}
+		return index[id]
+	}
+	for i := range r.Specialists {
+		e := get(r.Specialists[i].SpecialistID)
+		e.Role, e.Registered = r.Specialists[i].Role, true
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Off)) {
+		get(id).Disabled = true
+	}
+	for _, state := range slices.Sorted(maps.Keys(r.Champions)) {
+		e := get(r.Champions[state].ID)
+		e.ChampionOf = append(e.ChampionOf, state)
+	}
+	if a.flags.json {
+		return printLines(out, list)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(out, "Nobody is registered, switched off or champion.")
+		return err
+	}
+	rows := [][]string{{"SPECIALIST", "ROLE", "ORIGIN", "SWITCHED", "CHAMPION OF"}}
+	for _, e := range list {
+		origin, switched := "machine file", "on"
+		if e.Registered {
+			origin = "registered"
+		}
+		if e.Disabled {
+			switched = "off"
+		}
+		rows = append(rows, []string{e.SpecialistID, string(e.Role), origin, switched, championOf(e.ChampionOf)})
+	}
+	return table(out, rows)
+}
+
+// championOf names the states in which a specialist is champion.
+func championOf(states []string) string {
+	for i, s := range states {
+		if s == "" {
+			states[i] = "(every state)"
+		}
+	}
+	return strings.Join(states, ", ")
+}
