@@ -19,8 +19,6 @@ func (c *canvas) rect(class string, r rect, radius int) {
 	c.add(`<rect class="dg-%s" x="%d" y="%d" width="%d" height="%d" rx="%d"/>`, class, r.x, r.y, r.w, r.h, radius)
 }
 
-func (c *canvas) path(class, d string) { c.add(`<path class="dg-%s" d="%s"/>`, class, d) }
-
 func (c *canvas) text(class string, x, y int, s string) {
 	c.add(`<text class="dg-%s" x="%d" y="%d">%s</text>`, class, x, y, escapeXML(s))
 }

@@ -15,19 +15,21 @@ import (
 // A cell is a state, the label of an edge or the room of an edge that passes a
 // layer.
 type cell struct {
-	layer, state, edge int // state and edge are -1 if the cell is none of one
-	label              bool
-	along              int  // its size along
-	before, after      int  // the room it needs across, to either side of at
-	box                size // of the state or label itself
-	at                 int  // its place across, in sixteenths of a pixel until fixed
-	prev, next         []link
-	part               int // of the drawing: cells of different parts are not connected
-	pos                int // in its layer
+	layer, edge   int // the edge is -1 for a state
+	label         bool
+	along         int  // its size along
+	before, after int  // the room it needs across, to either side of at
+	box           size // of the state or label itself
+	at            int  // its place across, in sixteenths of a pixel until fixed
+	prev, next    []link
+	part          int // of the drawing: cells of different parts are not connected
+	pos           int // in its layer
 }
 
+func (c *cell) isState() bool { return c.edge < 0 }
+
 // rigid is the weight of what is to be straight whatever the rest looks like.
-const rigid = 1 << 20
+const rigid = 1 << 18
 
 // A link connects a cell with one in the layer before or after; the higher its
 // weight, the straighter it is drawn.
@@ -57,8 +59,8 @@ const (
 	loopReach = 30 // how far a self-loop stands out
 
 	portStep   = 11 // between the ends of two edges at one side of a state
-	portLeast  = 8
-	portCorner = 9  // from a corner to the first end
+	portLeast  = 8  // the same where room is scarce
+	portCorner = 8  // from a corner to the first end
 	maxPorts   = 24 // a state does not grow beyond this many
 )
 
@@ -67,7 +69,7 @@ func (l *layout) build(states []size) {
 	l.cells = make([]cell, l.n)
 	for v := range l.n {
 		along, across := l.turn(states[v])
-		l.cells[v] = cell{layer: 2 * l.rank[v], state: v, edge: -1, along: along, before: across / 2, after: across - across/2, box: states[v]}
+		l.cells[v] = cell{layer: 2 * l.rank[v], edge: -1, along: along, before: across / 2, after: across - across/2, box: states[v]}
 	}
 	l.chains = make([][]int, len(l.edges))
 	for i := range l.edges {
@@ -117,7 +119,7 @@ func (l *layout) chain(i int, label size) {
 	}
 	chain := []int{from}
 	for layer := first; layer <= last; layer++ {
-		c := cell{layer: layer, state: -1, edge: i, before: lane / 2, after: lane / 2}
+		c := cell{layer: layer, edge: i, before: lane / 2, after: lane / 2}
 		if layer == named {
 			along, across := l.turn(label)
 			c.label, c.along, c.before, c.after, c.box = true, along, across/2, across-across/2, label
@@ -136,7 +138,7 @@ func (l *layout) chain(i int, label size) {
 // straight above all.
 func (l *layout) join(a, b int, spine bool) {
 	weight := 2
-	if l.cells[a].state < 0 && l.cells[b].state < 0 {
+	if !l.cells[a].isState() && !l.cells[b].isState() {
 		weight = 8
 	}
 	if spine {
@@ -202,9 +204,9 @@ func (l *layout) loop(v int, label size) {
 // gap returns how far two cells of a layer must be apart.
 func gap(a, b *cell) int {
 	switch {
-	case a.state >= 0 && b.state >= 0:
+	case a.isState() && b.isState():
 		return stateGap
-	case a.state >= 0 || b.state >= 0:
+	case a.isState() || b.isState():
 		return stateGap / 2
 	}
 	return labelGap

@@ -43,9 +43,9 @@ var samples = []sample{
 				{"maria", true, "", exact.One},
 				{"policy-model", false, "pay", 910_000_000},
 				{"fraud-model", false, "refuse", 640_000_000},
-				{"price-check", false, "pay", 480_000_000},
+				{"price-check", false, "ask for evidence", 480_000_000},
 			},
-			Verdict: "no consensus: alignment margin 0.37 below threshold 0.50, a human decides"},
+			Verdict: "Alignment-weighted margin 0.13 below threshold 0.5: a human must decide"},
 	}},
 	{"won", claim, graph.View{State: "assessment", Status: "running",
 		Path: []graph.Step{{"received", "documents complete"}},
@@ -55,7 +55,7 @@ var samples = []sample{
 				{"fraud-model", false, "ask for evidence", 240_000_000},
 				{"price-check", false, "pay", 480_000_000},
 			},
-			Verdict: "consensus: pay (alignment margin 0.71 >= threshold 0.50)", Winner: "pay"},
+			Verdict: "Alignment-weighted margin 0.71 >= threshold 0.5 (leader: pay)", Winner: "pay"},
 	}},
 	{"pipeline", pipeline, graph.View{State: "canary", Status: "stopped", Path: []graph.Step{
 		{"plan", "write"}, {"write", "format"}, {"format", "compile"}, {"compile", "unit test"}, {"unit test", "fix"},
@@ -93,4 +93,14 @@ func golden(t *testing.T, name string, got []byte) {
 	if string(got) != string(want) {
 		t.Errorf("%s differs; if the new drawing is right, run go test ./graph -update\n%s", file, got)
 	}
+}
+
+// viewOf returns the view of a sample.
+func viewOf(name string) graph.View {
+	for _, s := range samples {
+		if s.name == name {
+			return s.view
+		}
+	}
+	panic("no sample " + name)
 }

@@ -3,6 +3,8 @@ package graph_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/graph"
@@ -60,4 +62,57 @@ func BenchmarkSVG(b *testing.B) {
 			b.ReportMetric(float64(n), "bytes")
 		})
 	}
+}
+
+// A machine at the limits of the loader is drawn as a grid: every state has its
+// place, and every transition is named where a pointer rests.
+func TestLargest(t *testing.T) {
+	m := full(t, 1000, 10)
+	svg := graph.SVG(m, graph.View{State: "s3", Path: []graph.Step{{From: "s0", Transition: "t2"}}})
+	if len(svg) > 4<<20 {
+		t.Errorf("%d bytes", len(svg))
+	}
+	root := read(t, svg)
+	var boxes []box
+	for _, s := range root.diagram().all("dg-state") {
+		boxes = append(boxes, s.all("dg-box")[0].box())
+	}
+	if len(boxes) != 1000 {
+		t.Errorf("%d states", len(boxes))
+	}
+	for i, a := range boxes {
+		for _, b := range boxes[:i] {
+			if a.overlaps(b) {
+				t.Fatalf("boxes %v and %v overlap", a, b)
+			}
+		}
+	}
+	checkInside(t, root, root.diagram(), boxes)
+	var steps []string
+	for _, e := range root.diagram().all("dg-edge") {
+		steps = append(steps, strings.Split(e.title(), "\n")...)
+	}
+	if len(steps) != 10_000 || !slices.Contains(steps, "s7: t2 → s24") {
+		t.Errorf("%d transitions", len(steps))
+	}
+	if n := strings.Count(graph.Mermaid(m, graph.View{}), " : t"); n != 10_000 {
+		t.Errorf("%d transitions in Mermaid", n)
+	}
+}
+
+// One state with as many ways out as the loader allows stays orderly.
+func TestManyTransitions(t *testing.T) {
+	def := &machine.Definition{MachineName: "fan", InitialState: "hub", GoalState: "x0", States: []machine.StateDefinition{{Name: "hub"}}}
+	for i := range 256 {
+		name := fmt.Sprintf("x%d", i%120)
+		def.States[0].Transitions = append(def.States[0].Transitions, machine.TransitionDefinition{Name: fmt.Sprintf("go %d", i), Target: name})
+		if i < 120 {
+			def.States = append(def.States, machine.StateDefinition{Name: name, Final: true})
+		}
+	}
+	m, err := machine.Compile(def, machine.Checks{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPicture(t, graph.SVG(m, graph.View{}))
 }

@@ -4,7 +4,7 @@ package graph
 const (
 	mostStates = 150
 	mostEdges  = 400
-	mostCells  = 6000
+	mostCells  = 4000
 )
 
 // layOut finds the place of everything in the diagram. It is drawn to the right

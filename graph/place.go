@@ -124,7 +124,7 @@ func nearest(a, b int) int {
 // straighten moves the inner cells of a chain onto one line, or else those
 // before and those after its label.
 func (l *layout) straighten(chain []int) {
-	if len(chain) < 4 {
+	if len(chain) == 0 {
 		return
 	}
 	last := len(chain) - 1

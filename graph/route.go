@@ -114,7 +114,8 @@ func (l *layout) allPorts(lower bool) []int {
 }
 
 // portPlaces spreads the ends of edges over the side of a state that begins at
-// from. What comes from far aside ends some way off the corner.
+// from. What comes from far aside ends some way off the corner, or in the
+// middle if it is alone.
 func portPlaces(want, weight []int, from, length int) []int {
 	n := len(want)
 	step := portStep
@@ -127,7 +128,10 @@ func portPlaces(want, weight []int, from, length int) []int {
 		}
 	}
 	low, high := from+portCorner, from+length-portCorner
-	off := min(9, max(0, high-low-(n-1)*step)/2)
+	off := max(0, high-low-(n-1)*step) / 2
+	if n > 1 {
+		off = min(off, 2*portCorner)
+	}
 	apart := make([]int, n)
 	for i := range want {
 		apart[i] = step

@@ -24,11 +24,11 @@ func SVG(m *machine.Machine, v View) []byte {
 	d := newDrawing(newScene(m, v))
 	var c canvas
 	c.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img" font-family="%s">`,
-		d.w, d.h, d.w, d.h, fontFamily)
+		d.card.w, d.card.h, d.card.w, d.card.h, fontFamily)
 	c.add("<title>%s</title>", escapeXML(clean(m.Name())))
 	c.add("<desc>%s</desc>", escapeXML(d.describe()))
 	c.WriteString(style())
-	c.add(`<rect class="dg-card" x="0.5" y="0.5" width="%d" height="%d" rx="14"/>`, d.w-1, d.h-1)
+	c.add(`<rect class="dg-card" x="0.5" y="0.5" width="%d" height="%d" rx="14"/>`, d.card.w-1, d.card.h-1)
 	d.header(&c)
 	c.add(`<g transform="translate(%d %d)">`, d.diagram.x, d.diagram.y)
 	d.edges(&c)
@@ -37,7 +37,7 @@ func SVG(m *machine.Machine, v View) []byte {
 	if d.panel != nil {
 		d.panel.draw(&c, d.panelAt)
 	}
-	d.legend.draw(&c, pad, d.h-pad-d.legend.h+4)
+	d.legend.draw(&c, pad, d.card.h-pad-d.legend.h+4)
 	c.add("</svg>")
 	return c.Bytes()
 }
@@ -46,7 +46,7 @@ func SVG(m *machine.Machine, v View) []byte {
 type drawing struct {
 	*scene
 	*picture
-	size     // of the card
+	card     size
 	names    []nameBox
 	labels   []labelBox // by edge
 	tone     tone
@@ -103,7 +103,7 @@ func (d *drawing) compose() {
 		d.diagram.y += (bodyHeight - d.picture.h) / 2
 	}
 	d.legend.arrange(content)
-	d.size = size{content + 2*pad, top + bodyHeight + betweenGap + d.legend.h + pad}
+	d.card = size{content + 2*pad, top + bodyHeight + betweenGap + d.legend.h + pad}
 }
 
 func (d *drawing) header(c *canvas) {
@@ -113,7 +113,7 @@ func (d *drawing) header(c *canvas) {
 		return
 	}
 	w := labelFont.width(d.tone.words)*17/16 + 24
-	x := d.size.w - pad - w
+	x := d.card.w - pad - w
 	c.open(d.tone.class, "")
 	c.rect("chip", rect{x, pad - 2, w, 26}, 13)
 	c.text("chiptext", x+w/2, pad+15, d.tone.words)

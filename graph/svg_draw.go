@@ -3,7 +3,6 @@ package graph
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dialai/dialai/machine"
@@ -28,7 +27,7 @@ type labelRow struct {
 	lines []string
 	class string
 	lock  bool
-	pill  string
+	pills []string
 	w, h  int
 }
 
@@ -36,6 +35,7 @@ const (
 	nameLine  = 17
 	labelLine = 15
 	iconRoom  = 18
+	pillGap   = 8
 )
 
 func (s *scene) nameBox(state int) nameBox {
@@ -58,13 +58,13 @@ func (s *scene) nameBox(state int) nameBox {
 func (s *scene) labelBox(i int) labelBox {
 	var b labelBox
 	for _, t := range s.edges[i].rows {
-		r := labelRow{t: t, lines: labelFont.wrap(clean(t.Name), 132, 2), class: s.rowClass(t), lock: t.Irreversible, pill: s.pill(t)}
+		r := labelRow{t: t, lines: labelFont.wrap(clean(t.Name), 132, 2), class: s.rowClass(t), lock: t.Irreversible, pills: s.pills(t)}
 		r.w = labelFont.lineWidth(r.lines)
 		if r.lock {
 			r.w += iconRoom
 		}
-		if r.pill != "" {
-			r.w += 6 + pillWidth(r.pill)
+		for _, text := range r.pills {
+			r.w += pillGap + pillWidth(text)
 		}
 		r.h = labelLine*len(r.lines) + 4
 		b.w, b.h = max(b.w, r.w+10), b.h+r.h
@@ -73,20 +73,19 @@ func (s *scene) labelBox(i int) labelBox {
 	return b
 }
 
-// pill says how often a transition was executed, or proposed in this round.
-func (s *scene) pill(t *machine.Transition) string {
+// pills says in which steps a transition was executed, or how often, and how
+// often it is proposed in this round.
+func (s *scene) pills(t *machine.Transition) []string {
+	var list []string
+	if steps := s.taken[t]; len(steps) > 3 {
+		list = append(list, fmt.Sprintf("%d×", len(steps)))
+	} else if len(steps) > 0 {
+		list = append(list, strings.Trim(strings.ReplaceAll(fmt.Sprint(steps), " ", ", "), "[]"))
+	}
 	if n := s.votes[t]; n > 0 {
-		return plural(n, "vote")
+		list = append(list, plural(n, "vote"))
 	}
-	steps := s.taken[t]
-	if len(steps) > 3 {
-		return fmt.Sprintf("%d×", len(steps))
-	}
-	var text []string
-	for _, n := range steps {
-		text = append(text, strconv.Itoa(n))
-	}
-	return strings.Join(text, ", ")
+	return list
 }
 
 // rowClass returns the classes of a transition.
@@ -186,8 +185,9 @@ func (d *drawing) label(c *canvas, i int) {
 		for n, line := range r.lines {
 			c.text("label", x, y+13+n*labelLine, line)
 		}
-		if r.pill != "" {
-			c.pill(x+labelFont.lineWidth(r.lines)+6, y+r.h/2, r.pill)
+		x += labelFont.lineWidth(r.lines)
+		for _, text := range r.pills {
+			x += pillGap + c.pill(x+pillGap, y+r.h/2, text)
 		}
 		c.close()
 		y += r.h
@@ -228,7 +228,7 @@ func (d *drawing) state(c *canvas, i int) {
 	if mark.visits > 1 {
 		text := fmt.Sprintf("%d×", mark.visits)
 		if d.down {
-			c.pill(at.x-pillWidth(text)/2, at.y+at.h/2, text)
+			c.pill(at.x-pillWidth(text)+8, at.y+at.h/2, text)
 		} else {
 			c.pill(at.x+at.w/2-pillWidth(text)/2, at.y+at.h, text)
 		}

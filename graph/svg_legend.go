@@ -1,9 +1,5 @@
 package graph
 
-import "strconv"
-
-func itoa(n int) string { return strconv.Itoa(n) }
-
 // A legend explains the forms that occur in a picture, and only those.
 type legend struct {
 	size
@@ -42,7 +38,7 @@ func (s *scene) newLegend(plain bool) *legend {
 	has(f.taken && plain, "step taken", lineGlyph("dg-taken"))
 	has(f.open, "proposed", lineGlyph("dg-open"))
 	has(s.won != nil, "won the round", lineGlyph("dg-won"))
-	has(plain, "names are left out of so large a picture", func(*canvas, int, int) {})
+	has(plain, "too many transitions to write their names", func(*canvas, int, int) {})
 	return l
 }
 

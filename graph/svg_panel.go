@@ -1,8 +1,15 @@
 package graph
 
+import (
+	"fmt"
+	"strconv"
+)
+
 // A panel shows a round: what was asked, what was proposed, what came of it.
 type panel struct {
 	size
+	shown   []Proposal
+	more    int // proposals that are not shown
 	round   *Round
 	heading string
 	prompt  []string
@@ -18,6 +25,8 @@ const (
 	cellHeight = 58
 	cellWidth  = 180
 	cellGap    = 24
+
+	mostProposals = 12
 )
 
 // newPanel returns the panel of the scene's round, of the given width.
@@ -26,7 +35,7 @@ func (s *scene) newPanel(width int) *panel {
 	inner := width - 2*panelPad
 	p := &panel{round: r, heading: "Round in progress", most: 1e9}
 	if r.Number > 0 {
-		p.heading = "Round " + itoa(r.Number)
+		p.heading = "Round " + strconv.Itoa(r.Number)
 	}
 	if r.Prompt != "" {
 		p.prompt = textFont.wrap(flat(r.Prompt), inner, 4)
@@ -34,13 +43,15 @@ func (s *scene) newPanel(width int) *panel {
 	if r.Verdict != "" {
 		p.verdict = font{13, true}.wrap(flat(r.Verdict), inner-iconRoom-4, 4)
 	}
-	n := len(r.Proposals)
+	p.shown = r.Proposals[:min(len(r.Proposals), mostProposals)]
+	p.more = len(r.Proposals) - len(p.shown)
+	n := len(p.shown)
 	p.columns = max(1, min((inner+cellGap)/(cellWidth+cellGap), n))
 	p.rows = (n + p.columns - 1) / p.columns
 	if n > 0 {
 		p.columns = (n + p.rows - 1) / p.rows // as even as possible
 	}
-	for _, x := range r.Proposals {
+	for _, x := range p.shown {
 		p.most = max(p.most, int64(x.Weight))
 	}
 	p.w, p.h = width, p.height()
@@ -72,13 +83,13 @@ func (p *panel) draw(c *canvas, box rect) {
 		y += panelLine
 		c.text("text", x, y, line)
 	}
-	if len(p.round.Proposals) > 0 {
+	if len(p.shown) > 0 {
 		y += 30
-		c.text("small", x, y, "Proposals")
+		c.text("small", x, y, p.caption())
 		y += 10
 	}
 	width := (p.w - 2*panelPad - (p.columns-1)*cellGap) / p.columns
-	for i := range p.round.Proposals {
+	for i := range p.shown {
 		row, column := i/p.columns, i%p.columns
 		p.proposal(c, i, rect{x + column*(width+cellGap), y + row*cellHeight, width, cellHeight})
 	}
@@ -88,9 +99,16 @@ func (p *panel) draw(c *canvas, box rect) {
 	c.close()
 }
 
+func (p *panel) caption() string {
+	if p.more > 0 {
+		return fmt.Sprintf("Proposals, the first %d of %d", len(p.shown), len(p.shown)+p.more)
+	}
+	return "Proposals"
+}
+
 // proposal draws who proposed what, and a bar for the weight.
 func (p *panel) proposal(c *canvas, i int, at rect) {
-	x := &p.round.Proposals[i]
+	x := &p.shown[i]
 	class, title := "dg-proposal", clean(x.Specialist)+" proposed "+clean(x.Transition)
 	switch {
 	case x.Transition == "":

@@ -126,7 +126,7 @@ func toneOf(status string) tone {
 	case "failed":
 		return tone{"dg-red", "failed"}
 	}
-	return tone{"dg-blue", clean(status)}
+	return tone{"dg-blue", labelFont.cut(flat(status), 160)}
 }
 
 // Icons are paths in a box of 14 by 14.

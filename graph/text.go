@@ -33,15 +33,22 @@ var wide = &unicode.RangeTable{
 }
 
 // width estimates how many pixels s needs, rather too many than too few.
-func (f font) width(s string) int {
+func (f font) width(s string) int { return f.pixels(units(s)) }
+
+// units returns the width of s in thousandths of the font size.
+func units(s string) int {
 	sum := 0
 	for _, r := range s {
 		sum += runeWidth(r)
 	}
+	return sum
+}
+
+func (f font) pixels(units int) int {
 	if f.bold {
-		sum += sum / 16
+		units += units / 16
 	}
-	return (sum*f.size*104/100 + 999) / 1000
+	return (units*f.size*104/100 + 999) / 1000
 }
 
 func runeWidth(r rune) int {
@@ -89,14 +96,14 @@ func (f font) cut(s string, max int) string {
 	if f.width(s) <= max {
 		return s
 	}
-	kept := ""
+	end, used := 0, units("…")
 	for _, c := range clusters(s) {
-		if f.width(kept+c+"…") > max {
+		if used += units(c); f.pixels(used) > max {
 			break
 		}
-		kept += c
+		end += len(c)
 	}
-	return strings.TrimRight(kept, " ") + "…"
+	return strings.TrimRight(s[:end], " ") + "…"
 }
 
 // wrap breaks s into at most n lines of at most max pixels, where it can
@@ -114,17 +121,18 @@ func (f font) wrap(s string, max, n int) []string {
 // breakAt returns where the first line of s ends: after the last separator that
 // fits if that leaves a third of the line filled, else after the last cluster.
 func (f font) breakAt(s string, max int) int {
-	end, word := 0, 0
+	end, word, used, filled := 0, 0, 0, 0
 	for _, c := range clusters(s) {
-		if f.width(s[:end]+strings.TrimSpace(c)) > max && end > 0 {
+		used += units(c)
+		if c != " " && f.pixels(used) > max && end > 0 {
 			break
 		}
 		end += len(c)
 		if strings.ContainsAny(c, " -_/") {
-			word = end
+			word, filled = end, used
 		}
 	}
-	if f.width(s[:word]) > max/3 {
+	if f.pixels(filled) > max/3 {
 		return word
 	}
 	return end
