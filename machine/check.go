@@ -40,12 +40,18 @@ type checker struct {
 	tree     *node           // nil for a Definition built in Go
 	unread   map[string]bool // paths of values that could not be read
 	problems []Problem
+	most     int                               // problems to keep; 0 means all
+	more     int                               // problems that were not kept
 	schemas  map[*TransitionDefinition]*Schema // compiled while checking
 }
 
 // report adds a problem with the value at path; about the name itself if
 // onName is set.
 func (c *checker) report(path string, onName bool, p Problem) {
+	if c.full() { // finding each place would take long
+		c.more++
+		return
+	}
 	p.File, p.Path = c.file, path
 	if c.tree != nil {
 		n, name := c.tree.at(path)
@@ -57,10 +63,12 @@ func (c *checker) report(path string, onName bool, p Problem) {
 	c.problems = append(c.problems, p)
 }
 
+func (c *checker) full() bool { return c.most > 0 && len(c.problems) >= c.most }
+
 func (c *checker) check() {
-	c.checkFields()
-	c.checkStart()
+	c.checkStart() // what DIAL checks comes first, so that it is among those kept
 	c.checkTransitions()
+	c.checkFields()
 	c.checkRosters()
 	c.checkSections()
 }
@@ -145,7 +153,7 @@ func (c *checker) unknownTarget(path, state string, t *TransitionDefinition, kno
 	case len(c.problems) < maxProblems: // later ones are not listed
 		hint = didYouMean(target, known)
 	}
-	if c.tree != nil {
+	if c.tree != nil && !c.full() {
 		if n, _ := c.tree.at(path); n.child("target") != nil {
 			path += "/target"
 		}
@@ -155,7 +163,7 @@ func (c *checker) unknownTarget(path, state string, t *TransitionDefinition, kno
 }
 
 func (c *checker) checkParameters(path, state string, t *TransitionDefinition) {
-	if t.Parameters == nil {
+	if t.Parameters == nil || len(t.Parameters) > maxSchemaBytes { // the latter is reported as such
 		return
 	}
 	schema, err := NewSchema(t.Parameters)
@@ -201,6 +209,6 @@ func (c *checker) checkGuards(path string, section []byte, state bool) {
 		return
 	}
 	for _, p := range c.Checks.Guards(section, state) {
-		c.report(path+p.Path, p.Code == "unknown-field" || p.Code == "duplicate-key", p)
+		c.report(path+p.Path, p.Code == "unknown-field" || p.Code == "unsupported", p)
 	}
 }

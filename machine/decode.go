@@ -177,12 +177,12 @@ func (d *decoder) float(into *float64) func(n *node, path, what string) {
 
 func (d *decoder) count(into *int) func(n *node, path, what string) {
 	return func(n *node, path, what string) {
-		if n.kind != numberNode {
+		if n.kind != numberNode || n.bad != "" {
 			d.wrongType(n, path, what, "a whole number")
 			return
 		}
-		v, err := strconv.ParseFloat(n.text, 64)
-		if err != nil || v != math.Trunc(v) || v < 1 || v > math.MaxInt32 {
+		v, _ := strconv.ParseFloat(n.text, 64)
+		if v != math.Trunc(v) || v < 1 || v > math.MaxInt32 {
 			d.report(n.line, n.col, Problem{Path: path, Code: "out-of-range", Message: fmt.Sprintf("%s is %s, not a whole number from 1", what, clip(n.text, 40))})
 			return
 		}
@@ -196,9 +196,9 @@ func (d *decoder) threshold(into **Threshold) func(n *node, path, what string) {
 			d.wrongType(n, path, what, "a number from 0 to 1")
 			return
 		}
-		f, err := strconv.ParseFloat(n.text, 64)
-		t, rangeErr := NewThreshold(f)
-		if n.bad != "" || err != nil || rangeErr != nil {
+		f, _ := strconv.ParseFloat(n.text, 64) // if it is not finite, n.bad says so
+		t, err := NewThreshold(f)
+		if n.bad != "" || err != nil {
 			d.report(n.line, n.col, Problem{Path: path, Code: "bad-threshold", Message: fmt.Sprintf("%s is %s, not a number from 0 to 1", what, clip(n.text, 40)), Hint: thresholdHint})
 			return
 		}

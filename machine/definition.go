@@ -155,7 +155,12 @@ func NewThreshold(f float64) (Threshold, error) {
 }
 
 // String returns the threshold as given, in its shortest form.
-func (t Threshold) String() string { return exact.FormatFloat(t.Given) }
+func (t Threshold) String() string {
+	if math.IsNaN(t.Given) || math.IsInf(t.Given, 0) { // never one of NewThreshold
+		return fmt.Sprint(t.Given)
+	}
+	return exact.FormatFloat(t.Given)
+}
 
 // MarshalJSON writes the threshold as given.
 func (t Threshold) MarshalJSON() ([]byte, error) { return exact.AppendFloat(nil, t.Given), nil }

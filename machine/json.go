@@ -62,17 +62,26 @@ func (r *jsonReader) failure(err error) error {
 	if errors.As(err, &known) {
 		return known
 	}
+	message := err.Error()
 	var whole json.RawMessage
 	var syntax *json.SyntaxError
 	if errors.As(json.Unmarshal(r.data, &whole), &syntax) {
-		err = syntax
-		r.line, r.col = position(r.data, max(0, int(syntax.Offset)-1))
-		if int(syntax.Offset) >= len(r.data) && strings.HasPrefix(syntax.Error(), "unexpected end") {
-			r.line, r.col = position(r.data, len(r.data))
-			err = errors.New("the document ends too early")
+		at := int(syntax.Offset) - 1
+		if message = syntax.Error(); endsEarly(r.data, at, message) {
+			at, message = len(r.data), "the document ends too early"
+		} else if bad, n := utf8.DecodeRune(r.data[at:]); n > 1 { // the library shows its first byte
+			message = strings.Replace(message, fmt.Sprintf("%q", rune(r.data[at])), fmt.Sprintf("%q", bad), 1)
 		}
+		r.line, r.col = position(r.data, at)
 	}
-	return &syntaxError{code: codeSyntax, message: err.Error(), line: r.line, col: r.col}
+	return &syntaxError{code: codeSyntax, message: message, line: r.line, col: r.col}
+}
+
+// endsEarly reports whether an error at an offset is about the end of the text,
+// where the library reads one more blank.
+func endsEarly(data []byte, at int, message string) bool {
+	return at < 0 || at == len(data)-1 &&
+		(strings.HasPrefix(message, "unexpected end") || strings.HasPrefix(message, "invalid character ' '") && data[at] != ' ')
 }
 
 func (r *jsonReader) value(depth int) (*node, error) {
@@ -96,12 +105,16 @@ func (r *jsonReader) value(depth int) (*node, error) {
 	case json.Number:
 		n.kind, n.text = numberNode, t.String()
 		if _, err := strconv.ParseFloat(n.text, 64); err != nil {
-			n.bad = fmt.Sprintf("the number %s is too large", clip(n.text, 40))
+			n.bad = tooLarge(n.text)
 		}
 	case bool:
 		n.kind, n.text = boolNode, strconv.FormatBool(t)
 	}
 	return n, nil
+}
+
+func tooLarge(number string) string {
+	return fmt.Sprintf("the number %s is too large", clip(number, 40))
 }
 
 func (r *jsonReader) object(n *node, depth int) error {

@@ -97,7 +97,7 @@ func (s *State) Transition(name string) *Transition {
 func Parse(name string, data []byte, checks Checks) (*Machine, error) {
 	tree, err := readTree(name, data)
 	if err != nil {
-		return nil, newError([]Problem{syntaxProblem(name, data, err.(*syntaxError))})
+		return nil, newError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0)
 	}
 	d := &decoder{file: name}
 	def := d.definition(tree)
@@ -120,7 +120,7 @@ func syntaxProblem(name string, data []byte, e *syntaxError) Problem {
 func build(def *Definition, checks Checks, from origin, problems []Problem) (*Machine, error) {
 	c := &checker{
 		Checks: checks, def: def, file: from.file, tree: from.tree,
-		unread: map[string]bool{}, schemas: map[*TransitionDefinition]*Schema{},
+		unread: map[string]bool{}, most: 10 * maxProblems, schemas: map[*TransitionDefinition]*Schema{},
 	}
 	for _, p := range problems {
 		c.unread[p.Path] = p.Path != "" && p.Code != "duplicate-key"
@@ -129,13 +129,13 @@ func build(def *Definition, checks Checks, from origin, problems []Problem) (*Ma
 		c.check()
 	}
 	if problems = append(problems, c.problems...); len(problems) > 0 {
-		return nil, newError(problems)
+		return nil, newError(problems, c.more)
 	}
 	normalize(def)
 	m := &Machine{def: def, json: def.appendJSON(nil), origin: from}
 	if fault := oversize(m.json); fault != "" {
 		c.report("", false, Problem{Code: "too-large", Message: fault})
-		return nil, newError(c.problems)
+		return nil, newError(c.problems, 0)
 	}
 	sum := sha256.Sum256(m.json)
 	m.digest = hex.EncodeToString(sum[:])

@@ -80,11 +80,12 @@ const codeSyntax = "syntax"
 // maxProblems bounds what one error lists.
 const maxProblems = 100
 
-func newError(problems []Problem) *Error {
+// newError makes the error of these problems and more that were not kept.
+func newError(problems []Problem, more int) *Error {
 	sortByPlace(problems)
 	problems = slices.Compact(problems)
 	if len(problems) > maxProblems {
-		problems = cut(problems)
+		problems = cut(problems, more)
 	}
 	return &Error{Problems: problems}
 }
@@ -97,7 +98,7 @@ func sortByPlace(problems []Problem) {
 
 // cut returns the first of many problems and, last, how many more there are.
 // The one that the summary names is always among them.
-func cut(problems []Problem) []Problem {
+func cut(problems []Problem, more int) []Problem {
 	named := firstRanked(problems)
 	kept := slices.Clone(problems[:maxProblems])
 	if named >= maxProblems {
@@ -106,7 +107,7 @@ func cut(problems []Problem) []Problem {
 	last := kept[maxProblems-1]
 	return append(kept, Problem{
 		File: last.File, Line: last.Line, Column: last.Column, Code: "too-many",
-		Message: fmt.Sprintf("%d more problems are not listed", len(problems)-maxProblems),
+		Message: fmt.Sprintf("%d more problems are not listed", len(problems)-maxProblems+more),
 		Hint:    "mend the ones above first",
 	})
 }

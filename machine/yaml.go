@@ -21,10 +21,7 @@ import (
 func parseYAML(data []byte) (*node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, second yaml.Node
-	if err := decodeYAML(dec, &doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			return &node{kind: nullNode, line: 1, col: 1}, nil
-		}
+	if err := decodeYAML(dec, &doc); err != nil && !errors.Is(err, io.EOF) {
 		return nil, yamlFailure(err)
 	}
 	switch err := decodeYAML(dec, &second); {
@@ -33,7 +30,7 @@ func parseYAML(data []byte) (*node, error) {
 	case !errors.Is(err, io.EOF):
 		return nil, yamlFailure(err)
 	}
-	if len(doc.Content) == 0 {
+	if len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null" { // it may stand behind the last line
 		return &node{kind: nullNode, line: 1, col: 1}, nil
 	}
 	r := yamlReader{open: map[*yaml.Node]bool{}}
@@ -151,6 +148,9 @@ func yamlScalar(n *node, y *yaml.Node) error {
 		n.kind, n.text = boolNode, strconv.FormatBool(b)
 	case "!!str", "!!timestamp":
 		n.kind = stringNode
+		if y.Style == 0 && exact.IsNumber(y.Value) { // the library takes it for text
+			n.kind, n.bad = numberNode, tooLarge(y.Value)
+		}
 	case "!!int", "!!float":
 		yamlNumber(n, y)
 	default:

@@ -1,0 +1,222 @@
+package machine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// TestProblems holds every code to its place, its text and its hint. The marks
+// show where the problems are; the files hold text that is not ASCII before
+// them, so columns are code points and not bytes.
+func TestProblems(t *testing.T) {
+	const states = `"states":{"a":{"transitions":{"t":"b"}},"b":{}}`
+	const head = `{"machineName":"Prüfung 🔍","initialState":"a","goalState":"b",`
+	in := func(member string) string { return head + states + `,` + member + `}` }
+	list := func(entries string) string { return in(`"specialists":[` + entries + `]`) }
+	proposer := func(rest string) string { return list(`{"role":"proposer","specialistId":"é",` + rest + `}`) }
+	const rename = "choose a short name of printable characters"
+	const write = `write a number and a unit, such as "90s" or "5m"`
+	const onlyHumans = "for a state that only humans decide, list only humans in its specialists"
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{in(`▶"treshold":1`), []string{`[unknown-field] the machine has no field "treshold"`}},
+		{in(`▶"specialist":[]`), []string{`[unknown-field] the machine has no field "specialist" | did you mean "specialists"?`}},
+		{in(`▶"X-note":1`), []string{`[unknown-field] the machine has no field "X-note"`}},
+		{head + `"states":{"a":{▶"transitons":{"t":"b"}},"b":{}}}`, []string{`[unknown-field] state "a" has no field "transitons" | did you mean "transitions"?`}},
+		{head + `"states":{"a":{"transitions":{"t":{"target":"b",▶"$schema":""}}},"b":{}}}`, []string{`[unknown-field] transition "t" in state "a" has no field "$schema"`}},
+		{list(`{"role":"proposer","specialistId":"s","strategyFn":"f",▶"timeOut":"5s"}`), []string{`[unknown-field] specialists[0] has no field "timeOut" | did you mean "timeout"?`}},
+		{in(`"solicit":{▶"modes":"all"}`), []string{`[unknown-field] solicit has no field "modes" | did you mean "mode"?`}},
+		{in(`"risk":{"maxError":0.1,▶"maxErr":0.1}`), []string{`[unknown-field] risk has no field "maxErr" | did you mean "maxError"?`}},
+		{in(`"guards":{"limits":{▶"max_step":1}}`), []string{`[unknown-field] limits has no field "max_step" | did you mean "max_steps"?`}},
+		{in(`"guards":{▶"tool_calls":{}}`), []string{`[unsupported] guards member "tool_calls" is not supported yet | remove it: it would not be checked`}},
+
+		{in(`▶"goalState":"b"`), []string{`[duplicate-key] "goalState" is already defined at line 1, column 47 | remove one of the two`}},
+		{head + `"states":{"ö":{},"a":{},"b":{},▶"ö":{}}}`, []string{`[duplicate-key] "ö" is already defined at line 1, column 73 | remove one of the two`}},
+		{head + `"states":{"a":{"transitions":{"t":"b",▶"\u0074":"a"}},"b":{}}}`, []string{`[duplicate-key] "t" is already defined at line 1, column 93 | remove one of the two`}},
+		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":{"type":"object",▶"type":"object"}}}},"b":{}}}`, []string{`[duplicate-key] "type" is already defined at line 1, column 125 | remove one of the two`}},
+		{in(`"guards":{"limits":{"max_steps":1,▶"max_steps":1}}`), []string{`[duplicate-key] "max_steps" is already defined at line 1, column 131 | remove one of the two`}},
+
+		{in(`"requireTrust":▶"yes"`), []string{`[wrong-type] requireTrust must be true or false, not a string`}},
+		{in(`"specialists":▶{}`), []string{`[wrong-type] specialists must be an array, not an object`}},
+		{list(`▶"é"`), []string{`[wrong-type] specialists[0] must be an object, not a string`}},
+		{list(`▶null`), []string{`[wrong-type] specialists[0] must be an object, not null`}},
+		{list(`{"role":▶7,"specialistId":▶8,"strategyFn":"f"}`), []string{
+			`[wrong-type] role must be a string, not a number | put it in quotes`, `[wrong-type] specialistId must be a string, not a number | put it in quotes`}},
+		{proposer(`"strategyFn":▶true`), []string{`[wrong-type] strategyFn must be a string, not a boolean`}},
+		{proposer(`"strategyFn":"f","isHuman":▶1`), []string{`[wrong-type] isHuman must be true or false, not a number`}},
+		{proposer(`"strategyFn":"f","estimatedCostUSD":▶"1"`), []string{`[wrong-type] estimatedCostUSD must be a number of US dollars, not a string`}},
+		{proposer(`"strategyFn":"f","estimatedCostUSD":▶1e400`), []string{`[wrong-type] estimatedCostUSD must be a number of US dollars, not this: the number 1e400 is too large`}},
+		{head + `"states":{"a":▶null,"b":{}}}`, []string{`[wrong-type] state "a" must be an object, not null`}},
+		{head + `"states":{"a":{"transitions":▶[]},"b":{}}}`, []string{`[wrong-type] transitions must be an object, not an array`}},
+		{head + `"states":{"a":{"transitions":{"t":▶null}},"b":{}}}`, []string{`[wrong-type] transition "t" in state "a" must be a target state or an object, not null`}},
+		{head + `"states":{"a":{"transitions":{"t":▶3}},"b":{}}}`, []string{`[wrong-type] transition "t" in state "a" must be a target state or an object, not a number`}},
+		{head + `"states":{"a":{"transitions":{"t":{"target":▶3}}},"b":{}}}`, []string{`[wrong-type] target must be a string, not a number | put it in quotes`}},
+		{head + `"states":{"a":{"prompt":▶3},"b":{}}}`, []string{`[wrong-type] prompt must be a string, not a number | put it in quotes`}},
+		{in(`"risk":▶0.1`), []string{`[wrong-type] risk must be an object, not a number`}},
+		{in(`"risk":{"maxError":▶"0.1"}`), []string{`[wrong-type] maxError must be a number, not a string`}},
+		{in(`"solicit":▶1`), []string{`[wrong-type] solicit must be a mode or an object, not a number`}},
+		{in(`"solicit":{"wave":▶"2"}`), []string{`[wrong-type] wave must be a whole number, not a string`}},
+		{in(`"guards":▶"guards.json"`), []string{`[wrong-type] guards must be an object`}},
+		{in(`"guards":{"limits":{"max_steps":▶1e400}}`), []string{`[wrong-type] the number 1e400 is too large`}},
+		{in(`"consensusThreshold":▶"0.5"`), []string{`[wrong-type] consensusThreshold must be a number from 0 to 1, not a string`}},
+
+		{in(`"consensusThreshold":▶1.5`), []string{`[bad-threshold] consensusThreshold is 1.5, not a number from 0 to 1 | ` + onlyHumans}},
+		{in(`"consensusThreshold":▶-0.1`), []string{`[bad-threshold] consensusThreshold is -0.1, not a number from 0 to 1 | ` + onlyHumans}},
+		{in(`"consensusThreshold":▶1e400`), []string{`[bad-threshold] consensusThreshold is 1e400, not a number from 0 to 1 | ` + onlyHumans}},
+		{head + `"states":{"a":{"consensusThreshold":▶2},"b":{}}}`, []string{`[bad-threshold] consensusThreshold is 2, not a number from 0 to 1 | ` + onlyHumans}},
+		{proposer(`"strategyFn":"f","threshold":▶1.0000001`), []string{`[bad-threshold] threshold is 1.0000001, not a number from 0 to 1 | ` + onlyHumans}},
+
+		{list(`{"role":▶"voter","specialistId":"s","strategyFn":"f"}`), []string{`[bad-role] role is "voter" | it may be proposer, arbiter`}},
+		{list(`{"role":▶"propser","specialistId":"s","strategyFn":"f"}`), []string{`[bad-role] role is "propser" | did you mean "proposer"?`}},
+		{list(`▶{"specialistId":"s","strategyFn":"f"}`), []string{`[bad-role] role is "" | it may be proposer, arbiter`}},
+		{list(`{"role":"arbiter","specialistId":"s","isHuman":▶true}`), []string{`[bad-role] arbiter "s" cannot be human | declare the human as a proposer: a human may always decide`}},
+		{head + `"specialists":[{"role":"proposer","specialistId":"s","strategyFn":"f"}],"states":{"a":{"specialists":[{"role":▶"arbiter","specialistId":"s"}]},"b":{}}}`,
+			[]string{`[bad-role] specialist "s" is no arbiter, it is declared as proposer`}},
+
+		{list(`▶{"role":"proposer","strategyFn":"f"}`), []string{`[duplicate-id] specialistId "" is empty | ` + rename}},
+		{list(`{"role":"proposer","specialistId":▶"","strategyFn":"f"}`), []string{`[duplicate-id] specialistId "" is empty | ` + rename}},
+		{list(`{"role":"proposer","specialistId":"s","strategyFn":"f"},{"role":"arbiter","specialistId":▶"s"}`),
+			[]string{`[duplicate-id] specialist "s" is already in this list, as entry 0 | every specialist of a list needs an id of its own`}},
+		{head + `"specialists":[{"role":"proposer","specialistId":"s","strategyFn":"f"}],"states":{"a":{"specialists":[{"role":"proposer","specialistId":▶"s","strategyFn":"g"}]},"b":{}}}`,
+			[]string{`[duplicate-id] specialist "s" is declared twice with different content | give it another id, or name only role and specialistId here to refer to the first`}},
+
+		{in(`"defaultState":▶"a"`), []string{`[contradiction] defaultState is "a", but goalState is "b" | remove defaultState, the old name of goalState`}},
+		{proposer(`"strategyFn":"f","enabled":true,"disabled":▶true`), []string{`[contradiction] enabled and disabled are both true | keep one of the two`}},
+		{proposer(`"strategyFn":"f","disabled":▶false,"enabled":false`), []string{`[contradiction] enabled and disabled are both false | keep one of the two`}},
+		{proposer(`"strategyFn":"f","machineName":▶"Prufung"`), []string{`[wrong-machine] specialist "é" belongs to machine "Prufung", this is "Prüfung 🔍" | remove machineName here`}},
+
+		{list(`▶{"role":"proposer","specialistId":"s","strategyFn":"f","strategyFnName":"random"}`),
+			[]string{`[bad-mode] Provide either strategyFn (custom function) or strategyFnName (built-in strategy), not both.`}},
+		{proposer(`"strategyFnName":▶"firstAvailabel"`), []string{`[unknown-strategy] Unknown proposer strategy: firstAvailabel | did you mean "firstAvailable"?`}},
+		{proposer(`"strategyFnName":▶"alignmentMargin"`), []string{`[unknown-strategy] Unknown proposer strategy: alignmentMargin | built in are firstAvailable, lastAvailable, random; a Go function is named by strategyFn`}},
+		{list(`{"role":"arbiter","specialistId":"s","strategyFnName":▶"firstAvailable"}`),
+			[]string{`[unknown-strategy] Unknown arbiter strategy: firstAvailable | built in are alignmentMargin, firstProposal; a Go function is named by strategyFn`}},
+		{proposer(`"strategyFn":▶"= \"x\""`), []string{`[bad-expression] the expression yields "x", which is no transition of a state it serves (t)`}},
+		{proposer(`"strategyFn":▶"="`), []string{`[bad-expression] the expression is empty`}},
+
+		{proposer(`"strategyWebhookUrl":▶"ftp://example.com","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "ftp://example.com" is not an http or https address | write the whole address, such as https://example.com/propose`}},
+		{proposer(`"strategyWebhookUrl":▶"example.com/p","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "example.com/p" is not an http or https address | write the whole address, such as https://example.com/propose`}},
+		{proposer(`"strategyWebhookUrl":▶"https://:80/p","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "https://:80/p" is not an http or https address | write the whole address, such as https://example.com/propose`}},
+		{proposer(`"contextWebhookUrl":▶"https://me:pw@example.com","modelId":"m","webhookTokenName":"T"`), []string{`[bad-url] contextWebhookUrl "https://me:pw@example.com" contains a user name or password; use webhookTokenName | write the whole address, such as https://example.com/propose`}},
+		{proposer(`"strategyWebhookUrl":▶"https://exa mple.com","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "https://exa mple.com" is not a URL | write the whole address, such as https://example.com/propose`}},
+
+		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":▶true}}},"b":{}}}`, []string{`[bad-schema] parameters of transition "t" in state "a": a schema must be an object | parameters is a JSON Schema (draft 2020-12) without remote references`}},
+		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":▶{"type":"objekt"}}}},"b":{}}}`, []string{`[bad-schema] parameters of transition "t" in state "a": type "objekt" at # is none of null, boolean, object, array, number, string, integer | parameters is a JSON Schema (draft 2020-12) without remote references`}},
+
+		{in(`"solicit":{"timeout":▶30}`), []string{`[bad-duration] timeout must be a string such as "30s", not a number | ` + write}},
+		{in(`"solicit":{"timeout":▶"30"}`), []string{`[bad-duration] timeout is "30", not a duration above 0 and up to 8760h0m0s | ` + write}},
+		{in(`"solicit":{"roundTimeout":▶"0s"}`), []string{`[bad-duration] roundTimeout is "0s", not a duration above 0 and up to 8760h0m0s | ` + write}},
+		{in(`"solicit":{"asyncTimeout":▶"-1h"}`), []string{`[bad-duration] asyncTimeout is "-1h", not a duration above 0 and up to 8760h0m0s | ` + write}},
+		{proposer(`"strategyFn":"f","timeout":▶"8760h0m0.000000001s"`), []string{`[bad-duration] timeout is "8760h0m0.000000001s", not a duration above 0 and up to 8760h0m0s | ` + write}},
+
+		{in(`"solicit":▶"parallel"`), []string{`[bad-value] mode is "parallel" | it may be all, eager, sequential`}},
+		{in(`"solicit":{"mode":▶"eagre"}`), []string{`[bad-value] mode is "eagre" | did you mean "eager"?`}},
+		{in(`"risk":{"maxError":0.1,"test":▶"eprocess"}`), []string{`[bad-value] test is "eprocess" | did you mean "eProcess"?`}},
+		{in(`"risk":{"maxError":▶0}`), []string{`[out-of-range] maxError is 0, it must be above 0`}},
+		{in(`"risk":▶{}`), []string{`[out-of-range] maxError is 0, it must be above 0`}},
+		{in(`"risk":{"maxError":0.1,"confidence":▶1}`), []string{`[out-of-range] confidence is 1, it must be below 1`}},
+		{in(`"solicit":{"wave":▶0}`), []string{`[out-of-range] wave is 0, not a whole number from 1`}},
+		{in(`"solicit":{"wave":▶1.5}`), []string{`[out-of-range] wave is 1.5, not a whole number from 1`}},
+		{in(`"solicit":{"wave":▶257}`), []string{`[out-of-range] wave is 257, it must be at most 256`}},
+		{in(`"solicit":{"maxParallel":▶1e400}`), []string{`[wrong-type] maxParallel must be a whole number, not this: the number 1e400 is too large`}},
+		{in(`"solicit":{"maxParallel":▶10001}`), []string{`[out-of-range] maxParallel is 10001, it must be at most 10000`}},
+		{proposer(`"strategyFn":"f","estimatedCostUSD":▶-1`), []string{`[out-of-range] estimatedCostUSD is -1, not an amount of US dollars from 0`}},
+
+		{`{"machineName":▶" m","initialState":"a","goalState":"b",` + states + `}`, []string{`[bad-name] machineName " m" begins or ends with a blank | ` + rename}},
+		{`{"machineName":▶"__m","initialState":"a","goalState":"b",` + states + `}`, []string{`[bad-name] machineName "__m" begins with "__", which is reserved | ` + rename}},
+		{`{"machineName":▶"a:b","initialState":"a","goalState":"b",` + states + `,"specialists":[
+			{"role":"proposer","specialistId":"s","strategyWebhookUrl":"https://example.com","webhookTokenName":"T"},
+			{"role":"proposer","specialistId":"u","strategyWebhookUrl":"https://example.com","webhookTokenName":"T"}]}`,
+			[]string{`[bad-name] machineName "a:b" contains a colon, which Basic authentication of webhooks cannot carry | choose a name without a colon`}},
+		{head + `"states":{"a":{},"b":{},▶"c\u0007":{}}}`, []string{`[bad-name] the name "c\a" contains a control character | ` + rename}},
+		{head + `"states":{"a":{},"b":{},▶"":{}}}`, []string{`[bad-name] the name "" is empty | ` + rename}},
+		{head + `"states":{"a":{"transitions":{▶"t ":"b"}},"b":{}}}`, []string{`[bad-name] the name "t " begins or ends with a blank | ` + rename}},
+		{list(`{"role":"proposer","specialistId":▶"__s","strategyFn":"f"}`), []string{`[bad-name] specialistId "__s" begins with "__", which is reserved | ` + rename}},
+
+		{strings.Replace(head, `"b"`, `▶"B"`, 1) + states + `}`, []string{`[unknown-state] goalState "B" does not exist in states`}},
+		{strings.Replace(head, `"goalState":"b"`, `"defaultState":▶"bb"`, 1) + states + `}`, []string{`[unknown-state] goalState "bb" does not exist in states | did you mean "b"?`}},
+		{strings.Replace(head, `"a"`, `▶"aa"`, 1) + states + `}`, []string{`[unknown-state] initialState "aa" does not exist in states | did you mean "a"?`}},
+		{head + `"states":{"a":{"transitions":{"t":▶""}},"b":{}}}`, []string{`[unknown-target] transition "t" in state "a" points to non-existent state "undefined" | name the state the transition leads to`}},
+		{head + `"states":{"a":{"transitions":{"t":{"description":"x","target":▶"c"}}},"b":{}}}`, []string{`[unknown-target] transition "t" in state "a" points to non-existent state "c"`}},
+		{strings.Replace(head, `{`, `▶{`, 1) + `"x-y":1}`, []string{`[missing-field] missing or invalid states`}},
+	} {
+		expect(t, "m.json", c.text, slices.Clone(c.want)...)
+		if strings.Contains(c.text, "\t") {
+			continue // YAML has no tabs there
+		}
+		expect(t, "m.yaml", c.text, slices.Clone(c.want)...)
+	}
+}
+
+// TestProblemsInOnePass: everything that is wrong is said at once, by position.
+func TestProblemsInOnePass(t *testing.T) {
+	const none = "[bad-mode] No execution mode specified. Specialist must specify one of: strategyFn, strategyFnName, strategyWebhookUrl, contextFn + modelId, or contextWebhookUrl + modelId."
+	expect(t, "m.json", `▶{
+  "machineName": ▶"", ▶"colour": "red",
+  "consensusThreshold": ▶7,
+  "goalState": "b",
+  "states": { "a": { "transitions": { "ü": ▶"x", "v": ▶null } }, "b": ▶5 },
+  "specialists": [ ▶{ "role": "proposer", "specialistId": "s" },
+    ▶{ "role": "proposer", "specialistId": ▶"s", "timeout": ▶5 } ]
+}`,
+		`[missing-field] missing or invalid initialState`,
+		`[wrong-type] missing or invalid machineName | it must be a string that is not empty`,
+		`[unknown-field] the machine has no field "colour"`,
+		`[bad-threshold] consensusThreshold is 7, not a number from 0 to 1 | for a state that only humans decide, list only humans in its specialists`,
+		`[unknown-target] transition "ü" in state "a" points to non-existent state "x"`,
+		`[wrong-type] transition "v" in state "a" must be a target state or an object, not null`,
+		`[wrong-type] state "b" must be an object, not a number`,
+		none, none,
+		`[duplicate-id] specialist "s" is already in this list, as entry 0 | every specialist of a list needs an id of its own`,
+		`[bad-duration] timeout must be a string such as "30s", not a number | write a number and a unit, such as "90s" or "5m"`,
+	)
+}
+
+// TestManyProblems: a hundred are listed, and the first line still names the
+// one that DIAL would name.
+func TestManyProblems(t *testing.T) {
+	var b strings.Builder
+	for i := range 150 {
+		fmt.Fprintf(&b, "  \"field%d\": %d,\n", i, i)
+	}
+	text := "{\n" + b.String() + `"machineName":"m","initialState":"nowhere","goalState":"a","states":{"a":{}}}`
+	invalid := problems(t, "m.json", text)
+	if got, want := invalid.Summary(), `Invalid machine definition: initialState "nowhere" does not exist in states`; got != want {
+		t.Errorf("Summary = %q, want %q", got, want)
+	}
+	n := len(invalid.Problems)
+	if n != 101 || invalid.Problems[99].Code != "unknown-state" || invalid.Problems[98].Message != `the machine has no field "field98"` {
+		t.Fatalf("%d problems, the last %v", n, invalid.Problems[n-2:])
+	}
+	if p := invalid.Problems[100]; p.Code != "too-many" || p.Message != "51 more problems are not listed" || p.Line != 152 {
+		t.Errorf("the last problem is %v", p)
+	}
+}
+
+// TestHints are the distances up to which a name is taken for a slip.
+func TestHints(t *testing.T) {
+	for _, c := range []struct{ target, state, hint string }{
+		{"aproved", "approved", `did you mean "approved"?`}, {"aprovd", "approved", `did you mean "approved"?`}, {"aprvd", "approved", ""},
+		{"Approved", "approved", `did you mean "approved"?`}, {"genehmigt", "approved", ""}, {"übergabe", "ubergabe", `did you mean "ubergabe"?`},
+		{"審査中", "審査", `did you mean "審査"?`}, {"c", "b", ""}, {"xy", "ab", ""}, {"toolong", "x", ""},
+	} {
+		text := fmt.Sprintf(`{"machineName":"m","initialState":"__start","goalState":%q,"states":{%q:{"transitions":{"t":%q}}}}`, c.state, c.state, c.target)
+		for _, p := range problems(t, "m.json", text).Problems {
+			if p.Code == "unknown-target" && p.Hint != c.hint {
+				t.Errorf("%q among %q: hint %q, want %q", c.target, c.state, p.Hint, c.hint)
+			}
+		}
+		if got := machine.DidYouMean(c.target, []string{c.state}); got != c.hint {
+			t.Errorf("DidYouMean(%q, %q) = %q, want %q", c.target, c.state, got, c.hint)
+		}
+	}
+	if got, want := machine.DidYouMean("stat", []string{"static", "state", "start"}), `did you mean "state"?`; got != want {
+		t.Errorf("of several the nearest: %q, want %q", got, want)
+	}
+}
