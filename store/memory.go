@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -58,7 +59,7 @@ type memoryMachine struct {
 
 	mu          sync.RWMutex
 	book        *trust.Book
-	exemplars   map[string][]specialist.Exemplar
+	exemplars   []specialist.Exemplar // in commit order
 	decided     []decided
 	definitions [][]byte
 	digests     map[string]bool
@@ -98,7 +99,7 @@ func (m *Memory) machine(name string) *memoryMachine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if mm = m.machines[name]; mm == nil {
-		mm = &memoryMachine{name: name, book: &trust.Book{}, exemplars: map[string][]specialist.Exemplar{}, digests: map[string]bool{}, roster: &runner.Roster{}}
+		mm = &memoryMachine{name: name, book: &trust.Book{}, digests: map[string]bool{}, roster: &runner.Roster{}}
 		m.machines[name] = mm
 	}
 	return mm
@@ -193,7 +194,7 @@ func (mm *memoryMachine) follow(c *runner.Change) error {
 	if learned != nil {
 		mm.book = mm.book.With(learned.Comparisons...)
 		if e := learned.Exemplar; e != nil {
-			mm.exemplars[e.State] = append(mm.exemplars[e.State], *e)
+			mm.exemplars = append(mm.exemplars, *e)
 		}
 	}
 	for _, e := range c.Roster {
@@ -298,14 +299,29 @@ func (m *Memory) Book(_ context.Context, machineName string) (*trust.Book, error
 
 // Exemplars implements [runner.TrustStore].
 func (m *Memory) Exemplars(_ context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error) {
-	if limit <= 0 || limit > runner.MaxExemplars {
-		limit = runner.MaxExemplars
-	}
 	mm := m.machine(machineName)
 	mm.mu.RLock()
 	defer mm.mu.RUnlock()
-	all := mm.exemplars[state]
-	return slices.Clone(all[max(0, len(all)-limit):]), nil
+	limit = exemplarLimit(state, limit)
+	var newest []specialist.Exemplar
+	for i := len(mm.exemplars) - 1; i >= 0 && len(newest) < limit; i-- {
+		if state == "" || mm.exemplars[i].State == state {
+			newest = append(newest, mm.exemplars[i])
+		}
+	}
+	slices.Reverse(newest)
+	return newest, nil
+}
+
+// exemplarLimit returns how many exemplars are wanted at most.
+func exemplarLimit(state string, limit int) int {
+	switch {
+	case state == "" && limit <= 0:
+		return math.MaxInt
+	case state != "" && (limit <= 0 || limit > runner.MaxExemplars):
+		return runner.MaxExemplars
+	}
+	return limit
 }
 
 // DecidedSince implements [runner.TrustStore].

@@ -60,15 +60,22 @@ func (s *SQLite) Recent(id specialist.SessionID) *runner.Session {
 }
 
 // fold rebuilds a session from its log up to a sequence number, and checks that
-// the log is whole.
+// the log is whole. It keeps to one connection: folds that each held one and
+// waited for a second would wait for each other for ever.
 func (s *SQLite) fold(ctx context.Context, programs *runner.Programs, id specialist.SessionID, row, sequence int64, head []byte) (*runner.Session, error) {
-	f := &runner.Folder{Programs: programs, Definition: func(digest string) ([]byte, error) { return s.reader().definition(ctx, digest) }}
+	conn, err := s.read.Conn(ctx)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer conn.Close()
+	from := reader{conn}
+	f := &runner.Folder{Programs: programs, Definition: func(digest string) ([]byte, error) { return from.definition(ctx, digest) }}
 	damaged := func(problem string) error {
 		return &runner.CorruptError{What: "the log of session " + id.String(), Problem: problem}
 	}
 	var prev runner.Hash
 	var last int64
-	for r, err := range s.reader().logRows(ctx, row, 0) {
+	for r, err := range from.logRows(ctx, row, 0) {
 		if err != nil {
 			return nil, err
 		}
@@ -270,11 +277,12 @@ func (r reader) tallies(ctx context.Context, machineName string) (map[trust.Key]
 
 // Exemplars implements [runner.TrustStore].
 func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error) {
-	if limit <= 0 || limit > runner.MaxExemplars {
-		limit = runner.MaxExemplars
+	where, args := "m.machine_name=?", []any{machineName}
+	if state != "" {
+		where, args = where+" AND e.state=?", append(args, state)
 	}
 	rows, err := s.read.QueryContext(ctx, `SELECT exemplar FROM (SELECT e.id, e.exemplar FROM exemplars e JOIN machines m ON m.id=e.machine
-		WHERE m.machine_name=? AND e.state=? ORDER BY e.id DESC LIMIT ?) ORDER BY id`, machineName, state, limit)
+		WHERE `+where+` ORDER BY e.id DESC LIMIT ?) ORDER BY id`, append(args, exemplarLimit(state, limit))...)
 	if err != nil {
 		return nil, translate(err)
 	}

@@ -416,6 +416,9 @@ func testExemplars(t *testing.T, m Maker) {
 	if !slices.Equal(reasons, want[20:]) {
 		t.Fatalf("Exemplars(10) = %v, want the newest ten, the oldest first", reasons)
 	}
+	if all, err := b.store.Exemplars(b.ctx, "storetest", "", 0); err != nil || len(all) != 30 {
+		t.Fatalf("of all states there are %d exemplars (%v), want 30", len(all), err)
+	}
 	if none, err := b.store.Exemplars(b.ctx, "storetest", "parked", 0); err != nil || len(none) != 0 {
 		t.Fatalf("a state without decisions has %d exemplars (%v)", len(none), err)
 	}
