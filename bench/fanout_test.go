@@ -1,0 +1,237 @@
+package bench_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/webhook"
+)
+
+// delay is how long the service thinks.
+const delay = 50 * time.Millisecond
+
+// serverVariable makes the test binary be the service.
+const serverVariable = "DIALAI_BENCH_SERVER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(serverVariable) != "" {
+		serve()
+	}
+	os.Exit(m.Run())
+}
+
+// serve answers every request after the delay, with as little work as an HTTP
+// service can do. It prints its address first and ends with its stdin.
+func serve() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(l.Addr())
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			panic(err)
+		}
+		go answer(conn)
+	}
+}
+
+var response = []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 45\r\n\r\n" + `{"transitionName":"on","reasoning":"why not"}`)
+
+func answer(conn net.Conn) {
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	for {
+		length := 0
+		for {
+			line, err := r.ReadSlice('\n')
+			if err != nil {
+				return
+			}
+			if len(line) <= 2 {
+				break
+			}
+			if name, value, ok := bytes.Cut(line, []byte(": ")); ok && bytes.EqualFold(name, []byte("content-length")) {
+				length, _ = strconv.Atoi(string(bytes.TrimSpace(value)))
+			}
+		}
+		if _, err := r.Discard(length); err != nil {
+			return
+		}
+		time.Sleep(delay) // the service's work, not the test's patience
+		if _, err := conn.Write(response); err != nil {
+			return
+		}
+	}
+}
+
+// service starts the service in a process of its own.
+func service(b *testing.B) string {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), serverVariable+"=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.TrimSpace(address)
+}
+
+// rawClient is the bound: prepared requests on open sockets.
+type rawClient struct {
+	conns   []net.Conn
+	readers []*bufio.Reader
+	request []byte
+}
+
+func newRawClient(b *testing.B, address string, n int) *rawClient {
+	body := strings.Repeat("x", 400) // about what a question is
+	c := &rawClient{request: []byte(fmt.Sprintf("POST / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", address, len(body), body))}
+	for range n {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { conn.Close() })
+		c.conns, c.readers = append(c.conns, conn), append(c.readers, bufio.NewReader(conn))
+	}
+	return c
+}
+
+func (c *rawClient) round() time.Duration {
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i := range c.conns {
+		wg.Go(func() {
+			if _, err := c.conns[i].Write(c.request); err != nil {
+				panic(err)
+			}
+			if _, err := io.ReadFull(c.readers[i], make([]byte, len(response))); err != nil {
+				panic(err)
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(start)
+}
+
+// fanMachine asks n webhooks in every round; nobody decides early.
+func fanMachine(b *testing.B, address string, n int) *machine.Machine {
+	var who strings.Builder
+	for i := range n {
+		fmt.Fprintf(&who, `{"role":"proposer","specialistId":"p%d","strategyWebhookUrl":"http://%s/","webhookTokenName":"WEBHOOK"},`, i, address)
+	}
+	states := `"a":{"transitions":{"on":"b"}`
+	// A list holds 256 specialists at most, so larger rounds get theirs registered.
+	m, err := machine.Parse("fan.json", []byte(`{"machineName":"fan","initialState":"a","goalState":"z","solicit":{"maxParallel":10000},
+		"states":{`+states+`},"b":{"transitions":{"on":"a"}},"z":{}},"specialists":[`+who.String()+`{"role":"arbiter","specialistId":"x","strategyFn":"= proposals > 0 ? \"on\" : none"}]}`), runner.Checks())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return m
+}
+
+// peakMiB returns the largest resident set this process ever had.
+func peakMiB() float64 {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if v, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 64)
+			return kib / 1024
+		}
+	}
+	return 0
+}
+
+// BenchmarkFanOut measures a round that asks many webhooks at once, against the
+// bound in the same run.
+func BenchmarkFanOut(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		b.Run(fmt.Sprintf("webhooks=%d", n), func(b *testing.B) {
+			address := service(b)
+			policy, err := webhook.ParsePolicy("127.0.0.1")
+			if err != nil {
+				b.Fatal(err)
+			}
+			r, err := runner.New(runner.Config{Store: store.NewMemory(), Remote: webhook.New(webhook.Config{
+				Policy: policy, Lookup: func(string) (string, bool) { return "token", true }})})
+			if err != nil {
+				b.Fatal(err)
+			}
+			declared := min(n, 200)
+			m := fanMachine(b, address, declared)
+			ctx := context.Background()
+			for i := declared; i < n; i++ {
+				s := machine.Specialist{Role: machine.Proposer, SpecialistID: fmt.Sprintf("p%d", i), StrategyWebhookURL: "http://" + address + "/", WebhookTokenName: "WEBHOOK"}
+				if _, err := r.Register(ctx, "fan", s); err != nil {
+					b.Fatal(err)
+				}
+			}
+			s, err := r.Start(ctx, m, runner.StartOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			round := func() time.Duration {
+				start := time.Now()
+				tick, err := r.Step(ctx, s.ID)
+				if err == nil && (tick.Status != runner.TickAdvanced || len(tick.Asked()) != n) {
+					err = errors.New(string(tick.Status))
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				return time.Since(start)
+			}
+			raw := newRawClient(b, address, n)
+			raw.round()
+			round() // dials
+			var ours, bound []float64
+			for b.Loop() {
+				bound = append(bound, raw.round().Seconds())
+				ours = append(ours, round().Seconds())
+			}
+			us, them := median(ours), median(bound)
+			b.ReportMetric(us*1000, "ms/round")
+			b.ReportMetric(us/delay.Seconds(), "x-ideal")
+			b.ReportMetric(us/them, "x-raw")
+			b.ReportMetric(peakMiB(), "peak-MiB")
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/strategies"
+)
+
+//go:generate go test -run ^TestReference$ -write-reference .
+
+var writeReference = flag.Bool("write-reference", false, "write docs/cli.md")
+
+// TestReference compares docs/cli.md with the help texts of the program, of which
+// it is made.
+func TestReference(t *testing.T) {
+	const path = "../docs/cli.md"
+	want := reference(t)
+	if *writeReference {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("docs/cli.md is not what the program says: go generate ./cli writes it")
+	}
+}
+
+// reference returns the help of every command that is listed, as Markdown.
+func reference(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	b.WriteString("# Commands\n\nThis is what `dialai <command> --help` prints. It is generated (`go generate ./cli`).\n\n")
+	root := testRoot(io.Discard)
+	all := commands(root)
+	for _, c := range all {
+		path := c.CommandPath()
+		fmt.Fprintf(&b, "- [%s](#%s): %s\n", path, strings.ReplaceAll(path, " ", "-"), c.Short)
+	}
+	for _, c := range all {
+		var help bytes.Buffer
+		c.InitDefaultHelpFlag()
+		c.SetOut(&help)
+		if err := c.Help(); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n```text\n%s\n```\n", c.CommandPath(), strings.TrimSpace(help.String()))
+	}
+	return b.Bytes()
+}
+
+func testRoot(out io.Writer) *cobra.Command {
+	a := &app{registry: strategies.Registry{}, in: strings.NewReader(""), out: out, err: out, lookup: func(string) (string, bool) { return "", false }}
+	root := a.root()
+	root.SetContext(context.Background())
+	return root
+}
+
+// commands returns a command and those under it, in the order of help.
+func commands(c *cobra.Command) []*cobra.Command {
+	list := []*cobra.Command{c}
+	for _, sub := range c.Commands() {
+		if !sub.Hidden {
+			list = append(list, commands(sub)...)
+		}
+	}
+	return list
+}
+
+// TestHelp holds every command to what its help owes to people: what it does at
+// length, an example that names it, and a text for every flag.
+func TestHelp(t *testing.T) {
+	for _, c := range commands(testRoot(io.Discard)) {
+		if c.Long == "" || c.Long == c.Short {
+			t.Errorf("%s: help does not say more than its line in the list", c.CommandPath())
+		}
+		if !c.Runnable() && !c.HasSubCommands() { // a topic
+			continue
+		}
+		if !strings.Contains(c.Example, c.CommandPath()) {
+			t.Errorf("%s: no example", c.CommandPath())
+		}
+		for line := range strings.SplitSeq(c.Long+"\n"+c.Example, "\n") {
+			if len([]rune(line)) > 90 {
+				t.Errorf("%s: a line of help is too wide: %s", c.CommandPath(), line)
+			}
+		}
+		for line := range strings.SplitSeq(c.LocalFlags().FlagUsages(), "\n") {
+			if fields := strings.Fields(line); len(fields) > 0 && len(fields) < 3 {
+				t.Errorf("%s: a flag without a text: %s", c.CommandPath(), line)
+			}
+		}
+	}
+}

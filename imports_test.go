@@ -1,0 +1,304 @@
+package dialai_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/dialai/dialai/"
+
+// ladder says which packages of ours each package may import. Imports go down,
+// never sideways or up; a package that is missing here fails the test.
+var ladder = map[string][]string{
+	"exact":                     {},
+	"machine":                   {"exact"},
+	"specialist":                {"exact", "machine"},
+	"trust":                     {"exact", "machine", "specialist"},
+	"guard":                     {"exact", "machine", "specialist"},
+	"arbiter":                   {"exact", "machine", "specialist", "trust"},
+	"strategies":                {"exact", "machine", "specialist", "trust", "arbiter"},
+	"runner":                    {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies"},
+	"store":                     {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},
+	"store/storetest":           {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},
+	"webhook":                   {"exact", "machine", "specialist", "arbiter"},
+	"graph":                     {"exact", "machine"},
+	"machines":                  {},
+	"cli":                       {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner", "store", "webhook", "graph", "machines"},
+	"cmd/dialai":                {"cli", "strategies"},
+	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
+	"examples/minimal":          {"cli", "strategies", "specialist"},
+	"examples/webhook-arbiter":  {"webhook"},
+	"examples/webhook-proposer": {},
+}
+
+// homes says in which package each library of others may be imported. Where a
+// file is named, it is the only one.
+var homes = map[string]string{
+	"github.com/looplab/fsm":                 "runner/gate.go",
+	"github.com/google/uuid":                 "runner/runner.go",
+	"gopkg.in/yaml.v3":                       "machine/yaml.go",
+	"github.com/go-playground/validator/v10": "machine/check_fields.go",
+	"github.com/google/jsonschema-go":        "machine",
+	"cel.dev/cel-go":                         "strategies/expression.go",
+	"github.com/cenkalti/backoff/v5":         "webhook",
+	"modernc.org/sqlite":                     "store/sqlite.go",
+	"github.com/pressly/goose/v3":            "store/sqlite.go",
+	"github.com/gofrs/flock":                 "store",
+	"github.com/spf13/cobra":                 "cli",
+	"github.com/spf13/pflag":                 "cli",
+	"golang.org/x/term":                      "cli",
+}
+
+// pure packages take values and return values.
+var pure = []string{"exact", "machine", "specialist", "trust", "guard", "arbiter", "graph"}
+
+// impure imports do I/O, log, or reach for the world.
+var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}
+
+// A source is one Go file that is no test.
+type source struct {
+	path, pkg string // relative to the module
+	fset      *token.FileSet
+	file      *ast.File
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var list []source
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		list = append(list, source{path, filepath.ToSlash(filepath.Dir(path)), fset, f})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 50 {
+		t.Fatalf("only %d files found: the test does not see the tree", len(list))
+	}
+	return list
+}
+
+func importsOf(f *ast.File) (paths []string) {
+	for _, i := range f.Imports {
+		p, _ := strconv.Unquote(i.Path.Value)
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+func TestLadder(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range sources(t) {
+		seen[s.pkg] = true
+		allowed, known := ladder[s.pkg]
+		if !known {
+			t.Errorf("%s: package %s is not on the ladder", s.path, s.pkg)
+			continue
+		}
+		for _, p := range importsOf(s.file) {
+			if ours, isOurs := strings.CutPrefix(p, module); isOurs && !slices.Contains(allowed, ours) {
+				t.Errorf("%s imports %s: not below it on the ladder", s.path, ours)
+			}
+		}
+	}
+	for pkg := range ladder {
+		if !seen[pkg] {
+			t.Errorf("the ladder names %s, which does not exist", pkg)
+		}
+	}
+}
+
+func TestHomes(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, p := range importsOf(s.file) {
+			if !strings.Contains(strings.SplitN(p, "/", 2)[0], ".") || strings.HasPrefix(p, module) {
+				continue // of the standard library, or ours
+			}
+			home := ""
+			for lib, h := range homes {
+				if p == lib || strings.HasPrefix(p, lib+"/") {
+					home, used[lib] = h, true
+				}
+			}
+			switch {
+			case home == "":
+				t.Errorf("%s imports %s, which has no home", s.path, p)
+			case home != s.pkg && home != s.path:
+				t.Errorf("%s imports %s, whose home is %s", s.path, p, home)
+			}
+		}
+	}
+	for lib := range homes {
+		if !used[lib] {
+			t.Errorf("%s has a home, but nobody uses it", lib)
+		}
+	}
+}
+
+func TestPure(t *testing.T) {
+	for _, s := range sources(t) {
+		if !slices.Contains(pure, s.pkg) {
+			continue
+		}
+		for _, p := range importsOf(s.file) {
+			if slices.Contains(impure, p) {
+				t.Errorf("%s imports %s: package %s takes values and returns values", s.path, p, s.pkg)
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%s starts a goroutine", s.fset.Position(n.Pos()))
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Sleep", "After", "Since", "Until", "NewTimer", "NewTicker"}, n.Sel.Name) {
+					t.Errorf("%s reads the clock", s.fset.Position(n.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}
+
+// TestNoForeignTypes checks that no exported signature of the library shows a
+// type of another module: what is imported in one place can be replaced there.
+func TestNoForeignTypes(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.pkg == "cli" || strings.HasPrefix(s.pkg, "cmd/") || strings.HasPrefix(s.pkg, "examples/") {
+			continue
+		}
+		foreign := map[string]bool{}
+		for _, i := range s.file.Imports {
+			p, _ := strconv.Unquote(i.Path.Value)
+			if strings.Contains(strings.SplitN(p, "/", 2)[0], ".") && !strings.HasPrefix(p, module) {
+				name := filepath.Base(p)
+				if i.Name != nil {
+					name = i.Name.Name
+				}
+				foreign[strings.TrimPrefix(name, "go-")] = true
+			}
+		}
+		for _, d := range s.file.Decls {
+			for _, shown := range exportedTypes(d) {
+				ast.Inspect(shown, func(n ast.Node) bool {
+					if sel, ok := n.(*ast.SelectorExpr); ok {
+						if x, ok := sel.X.(*ast.Ident); ok && foreign[x.Name] {
+							t.Errorf("%s: an exported name shows %s.%s", s.fset.Position(n.Pos()), x.Name, sel.Sel.Name)
+						}
+					}
+					return true
+				})
+			}
+		}
+	}
+}
+
+// exportedTypes returns the type expressions that a declaration shows.
+func exportedTypes(d ast.Decl) (shown []ast.Node) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() {
+			shown = append(shown, d.Type)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			ts, ok := spec.(*ast.TypeSpec)
+			if !ok || !ts.Name.IsExported() {
+				continue
+			}
+			st, ok := ts.Type.(*ast.StructType)
+			if !ok {
+				shown = append(shown, ts.Type)
+				continue
+			}
+			for _, f := range st.Fields.List {
+				if len(f.Names) == 0 || f.Names[0].IsExported() {
+					shown = append(shown, f.Type)
+				}
+			}
+		}
+	}
+	return shown
+}
+
+// TestDocumented checks that every package and every exported name has a
+// comment that begins with its name.
+func TestDocumented(t *testing.T) {
+	commented := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.file.Doc != nil {
+			commented[s.pkg] = true
+		}
+		for _, d := range s.file.Decls {
+			for _, missing := range undocumented(d) {
+				t.Errorf("%s: %s has no comment of its own", s.fset.Position(missing.Pos()), missing.Name)
+			}
+		}
+	}
+	for pkg := range ladder {
+		if !commented[pkg] {
+			t.Errorf("package %s has no comment", pkg)
+		}
+	}
+}
+
+func undocumented(d ast.Decl) (missing []*ast.Ident) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) && !obvious[d.Name.Name] {
+			missing = append(missing, d.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				if spec.Name.IsExported() && d.Doc == nil && spec.Doc == nil {
+					missing = append(missing, spec.Name)
+				}
+			case *ast.ValueSpec:
+				for _, n := range spec.Names {
+					if n.IsExported() && d.Doc == nil && spec.Doc == nil && spec.Comment == nil {
+						missing = append(missing, n)
+					}
+				}
+			}
+		}
+	}
+	return missing
+}
+
+// obvious methods are those whose interface says all there is to say.
+var obvious = map[string]bool{"Error": true, "Unwrap": true, "Kind": true, "Name": true, "Release": true, "ServeHTTP": true}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	t := d.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if index, ok := t.(*ast.IndexExpr); ok {
+		t = index.X
+	}
+	id, ok := t.(*ast.Ident)
+	return ok && id.IsExported()
+}
