@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/dialai/dialai/runner"
@@ -12,14 +13,17 @@ import (
 
 // statements are those of the writing connection, prepared once.
 type statements struct {
-	update, insertSession, insertLog, findSession *sql.Stmt
-	insertMachine, findMachine, insertDefinition  *sql.Stmt
-	learn, insertExemplar, bumpTrust              *sql.Stmt
-	rosterHead, insertRoster                      *sql.Stmt
+	update, advance                              *sql.Stmt
+	insertSession, insertLog, findSession        *sql.Stmt
+	insertMachine, findMachine, insertDefinition *sql.Stmt
+	learn, insertExemplar, bumpTrust             *sql.Stmt
+	rosterHead, insertRoster                     *sql.Stmt
 }
 
 func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.update, `UPDATE sessions SET status=?, current_state=?, round=?, attempt=?, sequence=?, transitions=?, code=?, reason=?,
+		updated_at=?, calls=?, input_tokens=?, output_tokens=?, cost_pico_usd=?, head=? WHERE id=? AND sequence=?`)
+	p.prepare(&st.advance, `UPDATE sessions SET current_state=?, round=?, attempt=?, sequence=?, transitions=?,
 		updated_at=?, calls=?, input_tokens=?, output_tokens=?, cost_pico_usd=?, head=? WHERE id=? AND sequence=?`)
 	p.prepare(&st.insertSession, `INSERT INTO sessions (session_id, machine, machine_digest, status, current_state, round, attempt, sequence,
 		transitions, code, reason, created_at, updated_at, calls, input_tokens, output_tokens, cost_pico_usd, head)
@@ -36,6 +40,12 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.rosterHead, `SELECT first, hash FROM roster_log WHERE machine=? ORDER BY id DESC LIMIT 1`)
 	p.prepare(&st.insertRoster, `INSERT INTO roster_log (machine, first, events, prev, hash) VALUES (?,?,?,?,?)`)
 }
+
+// buffers hold the encoded events of a commit until it is written.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxBuffer keeps one large commit from holding its memory for ever.
+const maxBuffer = 1 << 16
 
 // text shares the bytes of b as a string; b must not be changed afterwards.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
@@ -67,12 +77,17 @@ func (s *SQLite) Commit(ctx context.Context, c *runner.Change) error {
 		}
 		p.prev = *c.Before.Head
 	}
-	events := runner.AppendEvents(make([]byte, 0, 256*len(c.Events)), c.Key(), c.First, c.Events)
+	buffer := buffers.Get().(*[]byte)
+	events := runner.AppendEvents((*buffer)[:0], c.Key(), c.First, c.Events)
 	p.hash = runner.Chain(p.prev, p.id, events)
 	p.events = text(events)
 	s.lookUp(p)
 	j := &job{ctx: ctx, write: p.write}
-	if err := s.out.do(j); err != nil {
+	err := s.out.do(j)
+	if *buffer = events; cap(events) <= maxBuffer { // the job is done with it
+		buffers.Put(buffer)
+	}
+	if err != nil {
 		s.mu.Lock()
 		s.cache.drop(c.After.ID)
 		s.mu.Unlock()
@@ -161,9 +176,7 @@ func (p *pending) writeSession(ctx context.Context, st *statements) error {
 			return err
 		}
 	}
-	o, spent := after.Outcome(), after.Spent()
-	result, err := st.update.ExecContext(ctx, after.Status.String(), after.State.Name, after.Round, after.Attempt, after.Sequence, after.Executed,
-		o.Code, o.Reason, int64(after.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), p.hash[:], p.row, p.c.Before.Sequence)
+	result, err := p.update(ctx, st)
 	if err != nil {
 		return err
 	}
@@ -171,6 +184,20 @@ func (p *pending) writeSession(ctx context.Context, st *statements) error {
 		return errors.Join(skipIf(err == nil, runner.ErrStale), err)
 	}
 	return nil
+}
+
+// update brings the row of a session up to date. A session that only moved on
+// keeps its status and what goes with it, and so its place in the index of live
+// sessions.
+func (p *pending) update(ctx context.Context, st *statements) (sql.Result, error) {
+	before, after := p.c.Before, p.c.After
+	o, spent := after.Outcome(), after.Spent()
+	if was := before.Outcome(); after.Status == before.Status && o.Code == was.Code && o.Reason == was.Reason {
+		return st.advance.ExecContext(ctx, after.State.Name, after.Round, after.Attempt, after.Sequence, after.Executed,
+			int64(after.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), p.hash[:], p.row, before.Sequence)
+	}
+	return st.update.ExecContext(ctx, after.Status.String(), after.State.Name, after.Round, after.Attempt, after.Sequence, after.Executed,
+		o.Code, o.Reason, int64(after.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), p.hash[:], p.row, before.Sequence)
 }
 
 func skipIf(yes bool, err error) error {
