@@ -169,14 +169,14 @@ func (s *SQLite) migrate(ctx context.Context, o SQLiteOptions) ([]string, error)
 	if o.ReadOnly {
 		return nil, errors.New("the file has to be migrated, but it is opened for reading only")
 	}
-	lock := flock.New(s.path + ".migrating")
+	if err := os.MkdirAll(s.ownerDir(), 0o700); err != nil {
+		return nil, err
+	}
+	lock := flock.New(filepath.Join(s.ownerDir(), "migrating")) // it stays: to remove it would let two in
 	if ok, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil || !ok {
 		return nil, fmt.Errorf("waiting for another migration: %w", err)
 	}
-	defer func() {
-		lock.Unlock()
-		os.Remove(lock.Path())
-	}()
+	defer lock.Unlock()
 	return s.applyMigrations(ctx)
 }
 
