@@ -38,7 +38,7 @@ func (c *Config) limits(reasons []Reason, s State, step Step) []Reason {
 	}
 	own := exact.AddSat(step.TokensIn, step.TokensOut)
 	if m := c.Limits.MaxTokensPerStep; m != nil && own > *m {
-		reasons = append(reasons, over("max_tokens_step", "limits", "the tokens of this step", *m, own))
+		reasons = append(reasons, over("max_tokens_step", "limits", "the number of tokens of this step", *m, own))
 	}
 	if m := c.Limits.MaxTotalTokens; m != nil {
 		total := exact.AddSat(s.Spent.TokensIn, s.Spent.TokensOut)
@@ -46,7 +46,7 @@ func (c *Config) limits(reasons []Reason, s State, step Step) []Reason {
 			total = exact.AddSat(exact.AddSat(s.TokensIn, s.TokensOut), own)
 		}
 		if total > *m {
-			reasons = append(reasons, over("max_tokens_total", "limits", "the tokens of the session", *m, total))
+			reasons = append(reasons, over("max_tokens_total", "limits", "the number of tokens of the session", *m, total))
 		}
 	}
 	return reasons

@@ -112,7 +112,12 @@ func Parse(section []byte, state bool) (*Config, []machine.Problem) {
 			member{"profile", r.oneOf((*string)(&c.Profile), string(Strict), string(Compat))},
 			member{"store", r.object("store", []member{{"history_limit", r.count(&c.Store.HistoryLimit, 1)}})})
 	}
-	r.object("", members)("", section)
+	tidy, err := exact.Tidy(section)
+	if err != nil {
+		r.report("", "bad-json", "guards is not one JSON value: "+err.Error(), "")
+		return nil, r.problems
+	}
+	r.object("", members)("", tidy)
 	if c.Profile == Compat {
 		r.report("/profile", "unsupported", "the profile compat is not supported yet", "remove it: machines use strict")
 	}

@@ -33,8 +33,8 @@ const (
 
 var statusNames = [...]string{"ok", "warn", "retry", "escalate", "abort"}
 
-// String returns the name used in JSON.
-func (s Status) String() string { return statusNames[s] }
+// String returns the name used in JSON. There is nothing more severe than abort.
+func (s Status) String() string { return statusNames[min(s, Abort)] }
 
 // MarshalText writes the name.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -87,11 +87,31 @@ func with(reasons []Reason) Verdict {
 	return Verdict{Status: reasons[0].Class, Reasons: reasons}
 }
 
+// sound returns v with a status that its reasons bear out: a program's own guard
+// may have given none, and its verdict must not be lost for that.
+func (v Verdict) sound() Verdict {
+	v.Status = min(v.Status, Abort)
+	reasons := slices.Clone(v.Reasons)
+	worst := OK
+	for i := range reasons {
+		reasons[i].Class = min(reasons[i].Class, Abort)
+		worst = max(worst, reasons[i].Class)
+	}
+	if v.Status > worst {
+		reasons = append(reasons, Reason{Code: "unexplained", Guard: "custom", Class: v.Status, Message: "a guard gave no reason"})
+	}
+	sorted := with(reasons)
+	sorted.Notices = v.Notices
+	return sorted
+}
+
 // Join returns the verdict of both v and w.
 func (v Verdict) Join(w Verdict) Verdict {
+	w = w.sound()
 	if len(w.Reasons) == 0 && len(w.Notices) == 0 {
 		return v
 	}
+	v = v.sound()
 	joined := with(append(slices.Clip(v.Reasons), w.Reasons...))
 	joined.Notices = append(slices.Clip(v.Notices), w.Notices...)
 	return joined
@@ -100,10 +120,11 @@ func (v Verdict) Join(w Verdict) Verdict {
 // ForHuman returns v as it applies to a human's ruling: a ruling is stopped only
 // by an abort, everything else becomes a warning.
 func (v Verdict) ForHuman() Verdict {
-	if len(v.Reasons) == 0 {
+	if v.Status == OK && len(v.Reasons) == 0 {
 		return v
 	}
-	reasons := slices.Clone(v.Reasons)
+	v = v.sound()
+	reasons := v.Reasons
 	for i := range reasons {
 		if reasons[i].Class < Abort {
 			reasons[i].Class = Warn
@@ -137,8 +158,8 @@ type Step struct {
 // A Checker is a guard of a program's own, run after the built-in checks.
 //
 // Check judges one step. It must not keep s, and must judge the same step alike.
-// A panic counts as an abort with code internal_error. It may be called
-// concurrently.
+// A panic counts as an abort with code internal_error, and a status without a
+// reason counts too. It may be called concurrently.
 type Checker interface {
 	Check(ctx context.Context, s Step) Verdict
 }
@@ -152,6 +173,16 @@ func (f Func) Check(ctx context.Context, s Step) Verdict { return f(ctx, s) }
 // Reject returns the verdict of one reason; status is its class.
 func Reject(status Status, code, message string) Verdict {
 	return Verdict{Status: status, Reasons: []Reason{{Code: code, Guard: "custom", Class: status, Message: message}}}
+}
+
+// safely asks a guard of the program's own; a panic fails closed.
+func safely(ctx context.Context, c Checker, s Step) (v Verdict) {
+	defer func() {
+		if recover() != nil {
+			v = InternalError("a custom guard")
+		}
+	}()
+	return c.Check(ctx, s)
 }
 
 // InternalError is the verdict on a step whose check panicked: it fails closed.

@@ -1,9 +1,12 @@
 package guard
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
@@ -80,7 +83,7 @@ func (s State) Advance(c *Config, step Step) State {
 	s.facts = s.factsAfter(step)
 	keep := s.visits
 	if extra := len(keep) + 1 - int(c.Store.HistoryLimit); extra > 0 {
-		keep = keep[extra:]
+		keep = keep[min(extra, len(keep)):] // a Config made by hand may keep none
 	}
 	s.visits = append(slices.Clone(keep), visit{step.State, s.context(step)})
 	return s
@@ -91,7 +94,7 @@ func (s State) factsAfter(step Step) []fact {
 	if len(step.MetaJSON) == 0 {
 		return s.facts
 	}
-	next := fact{step.Transition, hash64(step.MetaJSON)}
+	next := fact{step.Transition, hash64(canonical(step.MetaJSON))}
 	for i, f := range s.facts {
 		if f.transition == next.transition {
 			if f == next {
@@ -115,9 +118,48 @@ func (s State) context(step Step) uint64 {
 		d = hash64(step.SessionMeta)
 	}
 	for _, f := range s.facts {
-		d ^= f.hash ^ hash64([]byte(f.transition))
+		// Hashed together: two transitions that swap their metaJson are news.
+		d ^= hash64(append(binary.BigEndian.AppendUint64(nil, f.hash), f.transition...))
 	}
 	return d
+}
+
+// canonical returns one JSON value in a form that does not depend on blanks, the
+// order of members, or how a number is written: a model that says the same in
+// other words has made no progress. What is no JSON stays as it is. (The
+// session's own metaJson needs none of this: it never changes.)
+func canonical(data []byte) []byte {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil || dec.More() {
+		return data
+	}
+	sorted, err := json.Marshal(plain(v)) // members of maps come sorted
+	if err != nil {
+		return data
+	}
+	return sorted
+}
+
+// plain rewrites the numbers of a decoded value: 1.0 and 1e0 are 1. Integers
+// written as such keep every digit.
+func plain(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			v[name] = plain(member)
+		}
+	case []any:
+		for i := range v {
+			v[i] = plain(v[i])
+		}
+	case json.Number:
+		if f, err := v.Float64(); err == nil && (strings.ContainsAny(v.String(), ".eE") || f == 0) {
+			return json.Number(exact.FormatFloat(f))
+		}
+	}
+	return v
 }
 
 func hash64(data []byte) uint64 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/dialai/dialai/exact"
@@ -13,7 +14,8 @@ import (
 // A Guard judges the steps of many tasks and remembers each task's state. It is
 // for programs that use this package alone. It may be used concurrently.
 type Guard struct {
-	config *Config
+	config   *Config
+	checkers []Checker
 
 	mu    sync.Mutex
 	tasks map[string]*task
@@ -24,8 +26,12 @@ type task struct {
 	open  *Token
 }
 
-// New returns a Guard with the given configuration, which may be nil.
-func New(c *Config) *Guard { return &Guard{config: c, tasks: map[string]*task{}} }
+// New returns a Guard with the given configuration, which may be nil. The
+// program's own checkers run after the checks it configures, in their order;
+// rulings of humans they do not judge.
+func New(c *Config, checkers ...Checker) *Guard {
+	return &Guard{config: c, checkers: slices.Clone(checkers), tasks: map[string]*task{}}
+}
 
 // Errors of [Guard.Begin].
 var (
@@ -38,16 +44,34 @@ var (
 type Token struct {
 	guard *Guard
 	step  Step
-	usage specialist.Usage
 }
 
 // Begin judges a step and, if it may be executed, returns a token: the step
-// counts once the token is committed. The usage is spent either way. A task has
-// at most one open token.
-func (g *Guard) Begin(_ context.Context, step Step, usage specialist.Usage) (Verdict, *Token, error) {
+// counts once the token is committed. Whatever the verdict, the usage is spent.
+// A task has at most one open token. After an error, nothing has changed: if it
+// wraps [ErrBusy], begin again once the open step is committed or released.
+func (g *Guard) Begin(ctx context.Context, step Step, usage specialist.Usage) (Verdict, *Token, error) {
 	if err := checkInput(step, usage); err != nil {
 		return Verdict{}, nil, err
 	}
+	v, token, err := g.begin(step, usage)
+	if token == nil {
+		return v, nil, err
+	}
+	if !step.Human {
+		for _, c := range g.checkers { // unlocked: the open token keeps others out
+			v = v.Join(safely(ctx, c, token.step))
+		}
+	}
+	if !v.Passed() {
+		token.Release()
+		return v, nil, nil
+	}
+	return v, token, nil
+}
+
+// begin charges the usage, runs the configured checks and opens the token.
+func (g *Guard) begin(step Step, usage specialist.Usage) (Verdict, *Token, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	t := g.task(step.Task)
@@ -62,7 +86,7 @@ func (g *Guard) Begin(_ context.Context, step Step, usage specialist.Usage) (Ver
 	if !v.Passed() {
 		return v, nil, nil
 	}
-	t.open = &Token{g, step, usage}
+	t.open = &Token{g, step}
 	return v, t.open, nil
 }
 

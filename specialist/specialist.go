@@ -284,8 +284,11 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return append(t.Append([]byte{'"'}), '"'), nil
 }
 
-// UnmarshalJSON reads RFC 3339.
+// UnmarshalJSON reads RFC 3339; null changes nothing.
 func (t *Time) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
 	var v time.Time
 	if err := json.Unmarshal(data, &v); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package strategies
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
@@ -81,7 +83,7 @@ func compile(role machine.Role, source string) (*cel.Env, *cel.Ast, error) {
 	checked, issues := env.Compile(text)
 	if issues.Err() != nil {
 		first := issues.Errors()[0]
-		return nil, nil, fmt.Errorf("at character %d of the expression: %s", first.Location.Column()+1, first.Message)
+		return nil, nil, fmt.Errorf("%s: %s", place(text, first.Location), first.Message)
 	}
 	switch t := checked.OutputType(); {
 	case t.IsExactType(cel.StringType), t.IsExactType(cel.DynType), t.IsExactType(cel.NullType) && role == machine.Arbiter,
@@ -90,6 +92,21 @@ func compile(role machine.Role, source string) (*cel.Env, *cel.Ast, error) {
 	default:
 		return nil, nil, fmt.Errorf("the expression yields %s, not the name of a transition", t)
 	}
+}
+
+// place says where in text, as characters from its beginning whatever line they
+// are on.
+func place(text string, at common.Location) string {
+	if at.Line() < 1 || at.Column() < 0 {
+		return "the expression"
+	}
+	before := 0
+	for range at.Line() - 1 {
+		line, rest, _ := strings.Cut(text, "\n")
+		before += utf8.RuneCountInString(line) + 1
+		text = rest
+	}
+	return fmt.Sprintf("at character %d of the expression", before+at.Column()+1)
 }
 
 // checkResults checks the literals at the root and in the branches of ternaries.
@@ -101,7 +118,7 @@ func checkResults(e ast.Expr, transitions []string) error {
 		}
 	case ast.CallKind:
 		if c := e.AsCall(); c.FunctionName() == operators.Conditional {
-			return errors.Join(checkResults(c.Args()[1], transitions), checkResults(c.Args()[2], transitions))
+			return cmp.Or(checkResults(c.Args()[1], transitions), checkResults(c.Args()[2], transitions))
 		}
 	}
 	return nil

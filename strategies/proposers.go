@@ -10,6 +10,8 @@ import (
 
 // ErrNoTransitions is the answer of every built-in proposer in a state that
 // leads nowhere. Its text is DIAL's.
+//
+//lint:ignore ST1005 programs and logs written for DIAL look for this very text
 var ErrNoTransitions = errors.New("No transitions available from current state")
 
 // A choice is a built-in proposer: it picks an index of n transitions and says

@@ -1,0 +1,197 @@
+package guard_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+)
+
+func TestParse(t *testing.T) {
+	c := parse(t, ` {
+		"profile": "strict",
+		"limits": {"max_steps": 20, "max_tokens_per_step": 4e3, "max_total_tokens": 50000, "cap_basis": "progress"},
+		"cost": {"prices": {"some/model": {"input_per_1m": 2.5, "output_per_1m": 10}}, "max_dollars_per_task": 0.50, "on_unknown_model": "skip"},
+		"loop_detection": {"max_state_visits": 0},
+		"retry": {"max_attempts": 2},
+		"store": {"history_limit": 1},
+		"x-note": ["anything"] } `)
+	number := func(n int64) *int64 { return &n }
+	half := exact.Dollar / 2
+	want := &guard.Config{
+		Profile: guard.Strict,
+		Limits:  guard.Limits{MaxSteps: number(20), MaxTokensPerStep: number(4000), MaxTotalTokens: number(50000), CapBasis: guard.Progress},
+		Cost: guard.Cost{Prices: map[string]guard.Price{"some/model": {InputPer1M: 5 * exact.Dollar / 2, OutputPer1M: 10 * exact.Dollar}},
+			MaxDollars: &half, OnUnknownModel: "skip"},
+		Retry: guard.RetryLimit{MaxAttempts: number(2)},
+		Store: guard.Store{HistoryLimit: 1},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("the section was read as %+v, want %+v", c, want)
+	}
+}
+
+// TestParseNothing: an empty section is valid, and has loop detection on.
+func TestParseNothing(t *testing.T) {
+	c := parse(t, "{}")
+	want := &guard.Config{Profile: guard.Strict, Limits: guard.Limits{CapBasis: guard.Spend}, Cost: guard.Cost{OnUnknownModel: "warn"},
+		Loop: guard.LoopDetection{MaxStateVisits: 3}, Store: guard.Store{HistoryLimit: 50}}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("{} was read as %+v, want %+v", c, want)
+	}
+}
+
+func TestParseProblems(t *testing.T) {
+	for _, c := range []struct {
+		section string
+		want    []string
+	}{
+		{``, []string{"error[bad-json]: guards is not one JSON value: EOF"}},
+		{`{`, []string{"error[bad-json]: guards is not one JSON value: EOF"}},
+		{`{} {}`, []string{"error[bad-json]: guards is not one JSON value: unexpected data after the value"}},
+		{`{"limits":{"max_steps":1,"max_steps":900}}`, []string{`error[bad-json]: guards is not one JSON value: duplicate member "max_steps"`}},
+		{`null`, []string{"error[wrong-type]: guards must be an object"}},
+		{`[]`, []string{"error[wrong-type]: guards must be an object"}},
+		{`"guards.json"`, []string{"error[wrong-type]: guards must be an object"}},
+		{`{"limits":null}`, []string{"error[wrong-type]: limits must be an object (at /limits)"}},
+		{`{"limit":{}}`, []string{"error[unknown-field]: guards has no field \"limit\" (at /limit)\n    hint: did you mean \"limits\"?"}},
+		{`{"zzzzz":1}`, []string{`error[unknown-field]: guards has no field "zzzzz" (at /zzzzz)`}},
+		{`{"limits":{"max_step":1}}`, []string{"error[unknown-field]: limits has no field \"max_step\" (at /limits/max_step)\n    hint: did you mean \"max_steps\"?"}},
+		{`{"cost":{"prices":{"a/b":{"input_per_1k":1}}}}`, []string{"error[unknown-field]: a~1b has no field \"input_per_1k\" (at /cost/prices/a~1b/input_per_1k)\n    hint: did you mean \"input_per_1m\"?"}},
+		{`{"limits":{"max_steps":-1}}`, []string{"error[out-of-range]: max_steps is -1, not a whole number from 0 (at /limits/max_steps)"}},
+		{`{"limits":{"max_steps":1.5}}`, []string{"error[out-of-range]: max_steps is 1.5, not a whole number from 0 (at /limits/max_steps)"}},
+		{`{"limits":{"max_steps":"3"}}`, []string{`error[out-of-range]: max_steps is "3", not a whole number from 0 (at /limits/max_steps)`}},
+		{`{"limits":{"max_steps":null}}`, []string{"error[out-of-range]: max_steps is null, not a whole number from 0 (at /limits/max_steps)"}},
+		{`{"limits":{"max_steps":1e300}}`, []string{"error[out-of-range]: max_steps is 1e300, not a whole number from 0 (at /limits/max_steps)"}},
+		{`{"limits":{"max_steps":1e999}}`, []string{"error[out-of-range]: max_steps is 1e999, not a whole number from 0 (at /limits/max_steps)"}},
+		{`{"store":{"history_limit":0}}`, []string{"error[out-of-range]: history_limit is 0, not a whole number from 1 (at /store/history_limit)"}},
+		{`{"cost":{"max_dollars_per_task":-0.1}}`, []string{"error[out-of-range]: max_dollars_per_task is -0.1, not an amount of US dollars from 0 (at /cost/max_dollars_per_task)"}},
+		{`{"cost":{"max_dollars_per_task":1e99}}`, []string{"error[out-of-range]: max_dollars_per_task is 1e99, not an amount of US dollars from 0 (at /cost/max_dollars_per_task)"}},
+		{`{"cost":{"prices":{"m":{"input_per_1m":"cheap"}}}}`, []string{`error[out-of-range]: input_per_1m is "cheap", not an amount of US dollars from 0 (at /cost/prices/m/input_per_1m)`}},
+		{`{"cost":{"prices":null}}`, []string{"error[wrong-type]: prices must be an object of models (at /cost/prices)"}},
+		{`{"cost":{"prices":{"m":3}}}`, []string{"error[wrong-type]: m must be an object (at /cost/prices/m)"}},
+		{`{"cost":{"on_unknown_model":"ignore"}}`, []string{"error[bad-value]: on_unknown_model is \"ignore\" (at /cost/on_unknown_model)\n    hint: it may be [\"skip\" \"warn\" \"abort\"]"}},
+		{`{"limits":{"cap_basis":7}}`, []string{"error[bad-value]: cap_basis is 7 (at /limits/cap_basis)\n    hint: it may be [\"spend\" \"progress\"]"}},
+		{`{"profile":"lenient"}`, []string{"error[bad-value]: profile is \"lenient\" (at /profile)\n    hint: it may be [\"strict\" \"compat\"]"}},
+		{`{"profile":"compat"}`, []string{"error[unsupported]: the profile compat is not supported yet (at /profile)\n    hint: remove it: machines use strict"}},
+		{`{"retry":{"max_attempts":-1},"limits":{"max_steps":-1,"max_total_tokens":[]}}`, []string{ // all of them, not the first
+			"error[out-of-range]: max_steps is -1, not a whole number from 0 (at /limits/max_steps)",
+			"error[out-of-range]: max_total_tokens is [], not a whole number from 0 (at /limits/max_total_tokens)",
+			"error[out-of-range]: max_attempts is -1, not a whole number from 0 (at /retry/max_attempts)"}},
+	} {
+		config, problems := guard.Parse([]byte(c.section), false)
+		var got []string
+		for _, p := range problems {
+			got = append(got, p.String())
+		}
+		if !reflect.DeepEqual(got, c.want) || config != nil {
+			t.Errorf("%s:\n%q, want\n%q", c.section, got, c.want)
+		}
+	}
+}
+
+// TestLaterMembersAreRefused: what is published but not checked yet is refused,
+// and in words that do not suggest a spelling mistake.
+func TestLaterMembersAreRefused(t *testing.T) {
+	for _, name := range []string{"forbidden_patterns", "schema", "output_schema", "tool_calls", "batch_loop", "budget", "truth", "packs", "classifier",
+		"limits/output_min", "limits/output_max", "loop_detection/ngram_size", "loop_detection/max_repeats", "loop_detection/detect_identical_tool_calls",
+		"loop_detection/mode", "loop_detection/cycle", "store/ttl_ms"} {
+		section := `{"` + name + `":null}`
+		if outer, inner, nested := strings.Cut(name, "/"); nested {
+			section = `{"` + outer + `":{"` + inner + `":1}}`
+			name = inner
+		}
+		for _, state := range []bool{false, true} {
+			problems := guard.Check([]byte(section), state)
+			want := fmt.Sprintf("guards member %q is not supported yet", name)
+			if state && strings.HasPrefix(section, `{"store"`) {
+				want = `guards has no field "store"`
+			}
+			if len(problems) != 1 || problems[0].Message != want {
+				t.Errorf("%s, of a state %t: %v, want %q", section, state, problems, want)
+			}
+		}
+	}
+}
+
+// TestStateSections: profile and store are the machine's alone.
+func TestStateSections(t *testing.T) {
+	for _, section := range []string{`{"profile":"strict"}`, `{"store":{"history_limit":9}}`} {
+		if problems := guard.Check([]byte(section), false); problems != nil {
+			t.Errorf("%s of a machine: %v", section, problems)
+		}
+		if problems := guard.Check([]byte(section), true); len(problems) != 1 || problems[0].Code != "unknown-field" {
+			t.Errorf("%s of a state: %v", section, problems)
+		}
+	}
+	if problems := guard.Check([]byte(`{"limits":{"max_steps":3},"cost":{},"loop_detection":{},"retry":{}}`), true); problems != nil {
+		t.Errorf("everything a state may have: %v", problems)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	const none = ""
+	for _, c := range []struct{ machine, state, want string }{
+		{none, none, none},
+		{`{"a":1}`, none, `{"a":1}`},
+		{none, `{"a":1}`, `{"a":1}`},
+		{`{"limits":{"max_steps":9,"max_total_tokens":5}}`, `{"limits":{"max_steps":1}}`, `{"limits":{"max_steps":1,"max_total_tokens":5}}`},
+		{`{"limits":{"max_steps":9}}`, `{"retry":{"max_attempts":1}}`, `{"limits":{"max_steps":9},"retry":{"max_attempts":1}}`},
+		{`{"cost":{"prices":{"a":{"input_per_1m":1}}}}`, `{"cost":{"prices":{"b":{"input_per_1m":2}}}}`, `{"cost":{"prices":{"b":{"input_per_1m":2}}}}`}, // maps whole
+		{`{"list":[1,2]}`, `{"list":[3]}`, `{"list":[3]}`},
+		{`{"list":[1,2]}`, `{"list":{"b":1}}`, `{"list":{"b":1}}`},
+		{`{"limits":{"max_steps":9}}`, `{"limits":5}`, `{"limits":5}`},
+		{`{"limits":{"max_steps":9}}`, `{}`, `{"limits":{"max_steps":9}}`},
+	} {
+		section := func(s string) []byte {
+			if s == none {
+				return nil
+			}
+			return []byte(s)
+		}
+		got, err := guard.Merge(section(c.machine), section(c.state))
+		if string(got) != c.want || err != nil {
+			t.Errorf("Merge(%s, %s) = %s (%v), want %s", c.machine, c.state, got, err, c.want)
+		}
+	}
+	for _, bad := range [][2]string{{`{`, `{}`}, {`{}`, `[]`}} {
+		if got, err := guard.Merge([]byte(bad[0]), []byte(bad[1])); err == nil {
+			t.Errorf("Merge%q = %s", bad, got)
+		}
+	}
+}
+
+// FuzzParse: whatever is accepted can be judged by, and accepted again after
+// having been laid over itself.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{`{}`, `{"limits":{"max_steps":1}}`, `{"cost":{"max_dollars_per_task":1e-12,"prices":{"":{}}}}`, `{"store":{"history_limit":9007199254740992}}`,
+		`{"loop_detection":{"max_state_visits":0}}`, `{"x-":0}`, `[`, `{"profile":"compat"}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, section []byte) {
+		c, problems := guard.Parse(section, false)
+		if (c == nil) != (len(problems) > 0) {
+			t.Fatalf("%q: %v and %v", section, c, problems)
+		}
+		if c == nil {
+			return
+		}
+		if !json.Valid(section) {
+			t.Fatalf("%q is no JSON and was accepted", section)
+		}
+		step := guard.Step{Task: "t", State: "s", MetaJSON: []byte("[1]")}
+		s := guard.State{}.Advance(c, step)
+		c.Check(s, step)
+		merged, err := guard.Merge(section, section)
+		if err != nil {
+			t.Fatalf("%q over itself: %v", section, err)
+		}
+		if again, problems := guard.Parse(merged, false); !reflect.DeepEqual(again, c) {
+			t.Fatalf("%q over itself is %s: %v", section, merged, problems)
+		}
+	})
+}

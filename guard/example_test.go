@@ -1,0 +1,107 @@
+package guard_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A guards section is a JSON object. Whatever is wrong with it is said at once.
+func ExampleParse() {
+	_, problems := guard.Parse([]byte(`{
+		"limits": { "max_steps": -1 },
+		"loop_detection": { "max_state_visit": 3 },
+		"tool_calls": { "allowed": [] } }`), false)
+	for _, p := range problems {
+		fmt.Println(p)
+	}
+	// Output:
+	// error[out-of-range]: max_steps is -1, not a whole number from 0 (at /limits/max_steps)
+	// error[unknown-field]: loop_detection has no field "max_state_visit" (at /loop_detection/max_state_visit)
+	//     hint: did you mean "max_state_visits"?
+	// error[unsupported]: guards member "tool_calls" is not supported yet (at /tool_calls)
+	//     hint: remove it: it would not be checked
+}
+
+// A Guard watches any loop of calls: each step is judged before it is executed,
+// and what it used is charged whether it is or not.
+func ExampleGuard_Check() {
+	config, _ := guard.Parse([]byte(`{ "cost": {
+		"max_dollars_per_task": 0.05,
+		"prices": { "some-model": { "input_per_1m": 2.5, "output_per_1m": 10 } } } }`), false)
+	g := guard.New(config)
+	for range 4 {
+		step := guard.Step{Task: "ticket-7", State: "answering", Model: "some-model"}
+		used := specialist.Usage{NumInputTokens: 4000, NumOutputTokens: 500}
+		verdict, err := g.Check(context.Background(), step, used)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(verdict.Status, g.State("ticket-7").Spent.Money)
+		for _, r := range verdict.Reasons {
+			fmt.Println("  " + r.Text())
+		}
+	}
+	// Output:
+	// ok 0.015
+	// ok 0.03
+	// ok 0.045
+	// abort 0.06
+	//   cost_cap: the session has cost $0.06, more than the cap of $0.05
+	//   loop_state_cycle: the number of visits of state "answering" without news is 4, more than the limit of 3
+}
+
+// Where executing a step can fail, it is judged first and counted afterwards.
+func ExampleGuard_Begin() {
+	config, _ := guard.Parse([]byte(`{ "limits": { "max_steps": 1 } }`), false)
+	g := guard.New(config)
+	deploy := func() error { return fmt.Errorf("the server is down") }
+
+	for range 2 {
+		verdict, token, err := g.Begin(context.Background(), guard.Step{Task: "release", State: "deployed"}, specialist.Usage{})
+		if err != nil || token == nil {
+			fmt.Println(verdict.Status, verdict.Codes(), err)
+			return
+		}
+		if err := deploy(); err != nil {
+			token.Release()
+			fmt.Println("not executed:", err, "- steps:", g.State("release").Steps)
+			deploy = func() error { return nil }
+			continue
+		}
+		token.Commit()
+		fmt.Println("executed - steps:", g.State("release").Steps)
+	}
+	// Output:
+	// not executed: the server is down - steps: 0
+	// executed - steps: 1
+}
+
+// A program's own guards are functions.
+func ExampleFunc() {
+	noWeekend := guard.Func(func(_ context.Context, s guard.Step) guard.Verdict {
+		if s.Transition == "deploy" {
+			return guard.Reject(guard.Escalate, "weekend", "nobody deploys on a Sunday without asking")
+		}
+		return guard.Verdict{}
+	})
+	g := guard.New(nil, noWeekend)
+	verdict, _ := g.Check(context.Background(), guard.Step{Task: "release", Transition: "deploy"}, specialist.Usage{})
+	fmt.Println(verdict.Status, verdict.Reasons[0].Text())
+	// Output: escalate weekend: nobody deploys on a Sunday without asking
+}
+
+// The checks are functions of values, so the past can be judged again under
+// another configuration.
+func ExampleConfig_Check() {
+	strict, _ := guard.Parse([]byte(`{ "limits": { "max_total_tokens": 1000 } }`), false)
+	var task guard.State
+	task = task.Charge(specialist.Usage{NumInputTokens: 900, NumOutputTokens: 200}, "")
+	verdict := strict.Check(task, guard.Step{State: "done", Cost: 3 * exact.Dollar, CostGiven: true})
+	fmt.Println(verdict.Status, verdict.Reasons[0].Text())
+	// Output: abort max_tokens_total: the number of tokens of the session is 1100, more than the limit of 1000
+}

@@ -1,0 +1,139 @@
+package guard_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/dialai/dialai/guard"
+)
+
+func TestStatusNames(t *testing.T) {
+	for i, name := range []string{"ok", "warn", "retry", "escalate", "abort"} {
+		s := guard.Status(i)
+		back, ok := guard.StatusNamed(name)
+		if text, err := json.Marshal(s); s.String() != name || string(text) != `"`+name+`"` || err != nil || back != s || !ok {
+			t.Errorf("status %d is %s and %s (%v); %q is %d", i, s, text, err, name, back)
+		}
+	}
+	if s, ok := guard.StatusNamed("fatal"); s != guard.OK || ok {
+		t.Errorf("StatusNamed(fatal) = %s, %t", s, ok)
+	}
+	if got := guard.Status(200).String(); got != "abort" {
+		t.Errorf("what is more severe than abort prints as %q", got)
+	}
+}
+
+func reason(class guard.Status, code string) guard.Reason {
+	return guard.Reason{Code: code, Class: class}
+}
+
+func TestJoin(t *testing.T) {
+	ok := guard.Verdict{}
+	warn := guard.Verdict{Status: guard.Warn, Reasons: []guard.Reason{reason(guard.Warn, "w")}, Notices: []string{"mind the gap"}}
+	retry := guard.Reject(guard.Retry, "r", "again")
+	for _, c := range []struct {
+		name   string
+		v, w   guard.Verdict
+		want   string
+		notice string
+	}{
+		{"two of nothing", ok, ok, "ok", "[]"},
+		{"a warning after nothing", ok, warn, "warn [w]", "[mind the gap]"},
+		{"nothing after a warning", warn, ok, "warn [w]", "[mind the gap]"},
+		{"the more severe comes first", warn, retry, "retry [r w]", "[mind the gap]"},
+		{"equals stay in order", guard.Reject(guard.Retry, "a", ""), retry, "retry [a r]", "[]"},
+		{"a notice alone", retry, guard.Verdict{Notices: []string{"note"}}, "retry [r]", "[note]"},
+		{"notices add up", warn, warn, "warn [w w]", "[mind the gap mind the gap]"},
+		// Verdicts that a program's own guard may make by hand.
+		{"a status without a reason", ok, guard.Verdict{Status: guard.Abort}, "abort [unexplained]", "[]"},
+		{"a status without a reason before", guard.Verdict{Status: guard.Escalate}, warn, "escalate [unexplained w]", "[mind the gap]"},
+		{"a status above its reasons", ok, guard.Verdict{Status: guard.Abort, Reasons: []guard.Reason{reason(guard.Warn, "w")}}, "abort [unexplained w]", "[]"},
+		{"a status below its reasons", ok, guard.Verdict{Reasons: []guard.Reason{reason(guard.Abort, "a")}}, "abort [a]", "[]"},
+		{"reasons in no order", guard.Verdict{}, guard.Verdict{Status: guard.Abort, Reasons: []guard.Reason{reason(guard.Warn, "w"), reason(guard.Abort, "a")}}, "abort [a w]", "[]"},
+		{"a class that does not exist", ok, guard.Verdict{Status: 99, Reasons: []guard.Reason{reason(99, "x")}}, "abort [x]", "[]"},
+	} {
+		v, w := clone(c.v), clone(c.w)
+		joined := c.v.Join(c.w)
+		if got := codes(joined); got != c.want || fmt.Sprint(joined.Notices) != c.notice {
+			t.Errorf("%s: %s %v, want %s %s", c.name, got, joined.Notices, c.want, c.notice)
+		}
+		if !reflect.DeepEqual(c.v, v) || !reflect.DeepEqual(c.w, w) {
+			t.Errorf("%s: joining changed %v or %v", c.name, v, w)
+		}
+	}
+}
+
+func clone(v guard.Verdict) guard.Verdict {
+	v.Reasons, v.Notices = slices.Clone(v.Reasons), slices.Clone(v.Notices)
+	return v
+}
+
+// TestJoinProperties: the status is that of the most severe part, which comes
+// first, and nothing is lost.
+func TestJoinProperties(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	for range 2000 {
+		var all guard.Verdict
+		worst, n := guard.OK, rng.IntN(6)
+		for i := range n {
+			class := guard.Status(1 + rng.IntN(4))
+			worst = max(worst, class)
+			all = all.Join(guard.Reject(class, fmt.Sprint(i), ""))
+		}
+		if all.Status != worst || len(all.Reasons) != n || all.Passed() != (worst <= guard.Warn) {
+			t.Fatalf("seed %d: %v, want %s of %d reasons", seed, all, worst, n)
+		}
+		for i := 1; i < n; i++ {
+			a, b := all.Reasons[i-1], all.Reasons[i]
+			if a.Class < b.Class || a.Class == b.Class && a.Code > b.Code {
+				t.Fatalf("seed %d: reasons in the order %v", seed, all.Reasons)
+			}
+		}
+	}
+}
+
+func TestForHuman(t *testing.T) {
+	for _, c := range []struct {
+		v    guard.Verdict
+		want string
+	}{
+		{guard.Verdict{}, "ok"},
+		{guard.Reject(guard.Warn, "a", ""), "warn [a]"},
+		{guard.Reject(guard.Retry, "a", ""), "warn [a]"},
+		{guard.Reject(guard.Escalate, "a", ""), "warn [a]"},
+		{guard.Reject(guard.Abort, "a", ""), "abort [a]"},
+		{guard.Reject(guard.Escalate, "a", "").Join(guard.Reject(guard.Retry, "b", "")), "warn [a b]"},
+		{guard.Reject(guard.Retry, "a", "").Join(guard.Reject(guard.Abort, "b", "")), "abort [b a]"},
+		{guard.Verdict{Status: guard.Retry}, "warn [unexplained]"},
+	} {
+		c.v.Notices = []string{"kept"}
+		before := clone(c.v)
+		h := c.v.ForHuman()
+		if got := codes(h); got != c.want || !slices.Equal(h.Notices, c.v.Notices) {
+			t.Errorf("%s becomes %s %v, want %s", codes(c.v), got, h.Notices, c.want)
+		}
+		if !reflect.DeepEqual(before, c.v) {
+			t.Errorf("ForHuman changed %v to %v", before, c.v)
+		}
+	}
+}
+
+func TestFunc(t *testing.T) {
+	type key struct{}
+	ctx := context.WithValue(t.Context(), key{}, 5)
+	f := guard.Func(func(ctx context.Context, s guard.Step) guard.Verdict {
+		return guard.Reject(guard.Retry, s.Transition, fmt.Sprint(ctx.Value(key{})))
+	})
+	var c guard.Checker = f
+	if got := c.Check(ctx, guard.Step{Transition: "pay"}).Reasons[0].Text(); got != "pay: 5" {
+		t.Errorf("the function said %q", got)
+	}
+	if v := guard.InternalError("the gate"); codes(v) != "abort [internal_error]" || v.Reasons[0].Message != "a check failed in the gate" {
+		t.Errorf("InternalError is %+v", v)
+	}
+}

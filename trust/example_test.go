@@ -1,0 +1,38 @@
+package trust_test
+
+import (
+	"fmt"
+
+	"github.com/dialai/dialai/trust"
+)
+
+// A few lucky agreements are not yet trust.
+func ExampleScore() {
+	for _, n := range []int64{1, 3, 10, 16, 100} {
+		fmt.Printf("%3d of %3d: %s\n", n, n, trust.Score(n, n).Text2())
+	}
+	fmt.Println("trusted from", trust.Trusted)
+	// Output:
+	//   1 of   1: 0.21
+	//   3 of   3: 0.44
+	//  10 of  10: 0.72
+	//  16 of  16: 0.81
+	// 100 of 100: 0.96
+	// trusted from 0.8
+}
+
+// Each human decision is compared with what the specialists had proposed.
+func ExampleBook_With() {
+	var book *trust.Book // empty
+	for range 3 {
+		book = book.With(
+			trust.Comparison{Key: trust.Key{SpecialistID: "reviewer"}, Match: true},
+			trust.Comparison{Key: trust.Key{SpecialistID: "optimist"}, Match: false})
+	}
+	for _, r := range book.Records("code-review") {
+		fmt.Println(r.Key(), r.MatchingChoices, "of", r.TotalComparisons, r.AlignmentScore)
+	}
+	// Output:
+	// optimist:code-review 0 of 3 0
+	// reviewer:code-review 3 of 3 0.43849392
+}
