@@ -227,7 +227,7 @@ func randomRound(rng *rand.Rand, t testing.TB, most int) (*arbiter.Round, string
 
 func TestAlignmentMarginAgainstFractions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	for range 100_000 {
+	for range 30_000 {
 		r, threshold := randomRound(rng, t, 6)
 		d := decide(t, strategies.AlignmentMargin{}, r)
 		if got, want := result(r, d), slowMargin(r, threshold); got != want {
@@ -310,7 +310,7 @@ func completions(r *arbiter.Round, open []arbiter.Standing, f func(*arbiter.Roun
 func TestSettledIsSound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 4))
 	settled, safe := 0, 0
-	for range 30_000 {
+	for range 10_000 {
 		r, threshold := randomRound(rng, t, 4)
 		var open []arbiter.Standing
 		ranks := rng.Perm(8)
@@ -348,7 +348,7 @@ func TestSettledIsSound(t *testing.T) {
 			t.Fatalf("seed %d: threshold %q, votes %s with %v open counts as settled for %s, but %s", seed, threshold, show(r.Votes), open, winner, changed)
 		}
 	}
-	if settled < 1000 || settled < safe/4 {
+	if settled < 500 || settled < safe/4 {
 		t.Errorf("seed %d: stopped early %d times of %d in which it was safe", seed, settled, safe)
 	}
 	t.Logf("stopped early %d times of %d in which it was safe", settled, safe)
