@@ -243,10 +243,13 @@ func (d *decoder) money(into **exact.Money) func(n *node, path, what string) {
 // extensions is the number of levels at which "x-" members are left out.
 func (d *decoder) raw(into *[]byte, extensions int) func(n *node, path, what string) {
 	return func(n *node, path, what string) {
+		before := len(d.problems)
 		d.duplicatesBelow(n, path)
 		if bad := n.unusable(); bad != nil {
 			d.report(bad.line, bad.col, Problem{Path: path, Code: "wrong-type", Message: bad.bad})
-			return
+		}
+		if len(d.problems) > before {
+			return // nobody should look at what is there
 		}
 		*into = n.appendJSON(nil, extensions)
 	}
