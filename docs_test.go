@@ -46,10 +46,9 @@ func fences(t *testing.T, path, language string) (blocks []string) {
 // environment, with a store of its own.
 type shell struct {
 	*testing.T
-	dir   string
-	env   []string
-	ids   map[string]string // what README calls an id, and what it really was
-	lines map[string]bool
+	dir string
+	env []string
+	ids map[string]string // what README calls an id, and what it really was
 }
 
 // TestReadme runs every command of README's console blocks and compares what it

@@ -111,10 +111,10 @@ func service(b *testing.B) string {
 	return strings.TrimSpace(address)
 }
 
-// rawClient is the bound: prepared requests on open sockets.
+// rawClient is the bound: prepared requests on open sockets. It keeps next to
+// nothing, since its memory counts in the peak too.
 type rawClient struct {
 	conns   []net.Conn
-	readers []*bufio.Reader
 	request []byte
 }
 
@@ -127,7 +127,7 @@ func newRawClient(b *testing.B, address string, n int) *rawClient {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { conn.Close() })
-		c.conns, c.readers = append(c.conns, conn), append(c.readers, bufio.NewReader(conn))
+		c.conns = append(c.conns, conn)
 	}
 	return c
 }
@@ -140,7 +140,7 @@ func (c *rawClient) round() time.Duration {
 			if _, err := c.conns[i].Write(c.request); err != nil {
 				panic(err)
 			}
-			if _, err := io.ReadFull(c.readers[i], make([]byte, len(response))); err != nil {
+			if _, err := io.ReadFull(c.conns[i], make([]byte, len(response))); err != nil {
 				panic(err)
 			}
 		})

@@ -44,10 +44,8 @@ var (
 	global    = netip.MustParsePrefix("2000::/3")
 )
 
-// kindOf returns why an address is not a public one, or "". Mapped addresses
-// are judged as the IPv4 addresses they are.
+// kindOf returns why a bare address is not a public one, or "".
 func kindOf(a netip.Addr) string {
-	a = a.Unmap()
 	for _, s := range special {
 		if within(s.blocks, a) {
 			return s.kind

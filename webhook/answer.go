@@ -1,11 +1,13 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
+	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
@@ -26,46 +28,116 @@ func badAnswer(format string, args ...any) error {
 
 // An object is a JSON object whose members are read one by one, by their exact
 // names. Unknown members are ignored, null counts as absent.
-type object map[string]json.RawMessage
+type object []member
+
+// A member is a name and a value as exact.Tidy writes them.
+type member struct{ name, value []byte }
 
 // readObject reads one JSON object: no duplicate members at any depth, nothing
 // after it.
 func readObject(body []byte) (object, error) {
+	if o, ok := readFlat(body); ok {
+		return o, nil
+	}
 	tidy, err := exact.Tidy(body)
 	if err != nil {
 		return nil, badAnswer("it is not one JSON value: %v", err)
 	}
-	o, ok := members(tidy)
-	if !ok {
+	if tidy[0] != '{' {
 		return nil, badAnswer("it is not a JSON object")
 	}
-	return o, nil
+	return members(tidy), nil
 }
 
-// members returns the members of a JSON object that are not null.
-func members(value []byte) (o object, ok bool) {
-	if json.Unmarshal(value, &o) != nil || o == nil {
+// maxFlat is how many members readFlat compares with each other.
+const maxFlat = 16
+
+// readFlat reads what most answers are, an object of a few plain values, in a
+// fraction of the time and the stack. It leaves everything else to readObject,
+// and what it reads is what that would.
+func readFlat(body []byte) (o object, ok bool) {
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 || body[0] != '{' || bytes.IndexByte(body, '\\') >= 0 || !utf8.Valid(body) || !json.Valid(body) {
 		return nil, false
 	}
-	maps.DeleteFunc(o, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
+	if o = members(body); len(o) > maxFlat {
+		return nil, false
+	}
+	for i, m := range o {
+		twice := func(n member) bool { return bytes.Equal(n.name, m.name) }
+		if m.value[0] == '{' || m.value[0] == '[' || slices.ContainsFunc(o[:i], twice) {
+			return nil, false
+		}
+	}
 	return o, true
+}
+
+// members returns the members of a legal JSON object that has no blanks around
+// it.
+func members(text []byte) object {
+	o := make(object, 0, 8)
+	for rest := bytes.TrimSpace(text[1:]); len(rest) > 1; { // more than the bracket
+		colon := length(rest)
+		comma := colon + 1 + length(rest[colon+1:])
+		o = append(o, member{bytes.TrimSpace(rest[:colon]), bytes.TrimSpace(rest[colon+1 : comma])})
+		rest = rest[comma+1:]
+	}
+	return o
+}
+
+// length returns how long the value is that a text begins with, a part of a legal
+// object. There is more after it, at least a bracket.
+func length(text []byte) (n int) {
+	for depth := 0; ; n++ {
+		switch text[n] {
+		case '"':
+			for n++; text[n] != '"'; n++ {
+				if text[n] == '\\' {
+					n++
+				}
+			}
+		case '[', '{':
+			depth++
+		case ',', ':', ']', '}':
+			if depth == 0 {
+				return n
+			}
+			if text[n] == ']' || text[n] == '}' {
+				depth--
+			}
+		}
+	}
+}
+
+// value returns the value of a member, nil if it is absent. It is part of the
+// whole text. The name must be one that JSON has no other way to write tidily.
+func (o object) value(name string) []byte {
+	for _, m := range o {
+		if string(m.name[1:len(m.name)-1]) == name && string(m.value) != "null" {
+			return m.value
+		}
+	}
+	return nil
 }
 
 // text reads a string; an absent one leaves into as it is.
 func (o object) text(name string, into *string) error {
-	v, ok := o[name]
-	if !ok {
+	v := o.value(name)
+	switch {
+	case v == nil:
 		return nil
-	}
-	if v[0] != '"' {
+	case v[0] != '"':
 		return badAnswer("%s is not a string", name)
+	case bytes.IndexByte(v, '\\') < 0:
+		*into = string(v[1 : len(v)-1])
+		return nil
 	}
 	return json.Unmarshal(v, into)
 }
 
 // flag reads true or false, which must not be absent.
 func (o object) flag(name string, into *bool) error {
-	switch v := o[name]; string(v) {
+	switch v := o.value(name); string(v) {
 	case "true", "false":
 		*into = string(v) == "true"
 		return nil
@@ -81,14 +153,16 @@ const maxNumber = 64
 
 // number returns the digits of a number.
 func (o object) number(name string) (text string, ok bool, err error) {
-	v, ok := o[name]
+	v := o.value(name)
 	switch {
-	case ok && !exact.IsNumber(string(v)):
+	case v == nil:
+		return "", false, nil
+	case v[0] != '-' && (v[0] < '0' || v[0] > '9'):
 		return "", false, badAnswer("%s is not a number", name)
 	case len(v) > maxNumber:
 		return "", false, badAnswer("%s is a number of more than %d characters", name, maxNumber)
 	}
-	return string(v), ok, nil
+	return string(v), true, nil
 }
 
 // count reads a whole number from 0.
@@ -168,14 +242,14 @@ func ReadAnswer(body []byte) (a specialist.Answer, err error) {
 	if a.TransitionName == "" {
 		return a, badAnswer("transitionName is missing")
 	}
-	a.MetaJSON = o["metaJson"]
+	a.MetaJSON = bytes.Clone(o.value("metaJson"))
 	a.ToolCalls, err = o.toolCalls()
 	return a, err
 }
 
 func (o object) toolCalls() ([]specialist.ToolCall, error) {
-	raw, ok := o["toolCalls"]
-	if !ok {
+	raw := o.value("toolCalls")
+	if raw == nil {
 		return nil, nil
 	}
 	var list []json.RawMessage
@@ -184,17 +258,17 @@ func (o object) toolCalls() ([]specialist.ToolCall, error) {
 	}
 	calls := make([]specialist.ToolCall, len(list))
 	for i, item := range list {
-		call, ok := members(item)
-		if !ok {
+		if item[0] != '{' {
 			return nil, badAnswer("toolCalls[%d] is not an object", i)
 		}
+		call := members(item)
 		if err := call.text("name", &calls[i].Name); err != nil || calls[i].Name == "" {
 			return nil, badAnswer("toolCalls[%d] has no name", i)
 		}
 		if call.text("id", &calls[i].ID) != nil {
 			return nil, badAnswer("toolCalls[%d].id is not a string", i)
 		}
-		calls[i].Args = call["args"]
+		calls[i].Args = bytes.Clone(call.value("args"))
 	}
 	return calls, nil
 }
@@ -253,7 +327,7 @@ func ReadContext(body []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, ok := o["context"]; !ok {
+	if o.value("context") == nil {
 		return "", badAnswer("context is missing")
 	}
 	var text string

@@ -7,8 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -33,7 +34,7 @@ type call struct {
 // call prepares an ask. The body must not be changed any more, not even after
 // the call has returned.
 func (e *endpoint) call(key specialist.RoundKey, ask *specialist.Ask, body []byte) *call {
-	c := &call{endpoint: e, round: key.ID(), body: body}
+	c := &call{endpoint: e, round: e.client.roundID(key), body: body}
 	if ask != nil {
 		c.ask = *ask
 	} else {
@@ -42,108 +43,151 @@ func (e *endpoint) call(key specialist.RoundKey, ask *specialist.Ask, body []byt
 	return c
 }
 
-// do sends the ask and has its answer read. If ctx has no end, the call has one.
-func (c *call) do(ctx context.Context, read func(status int, body []byte) error) error {
+// do sends the ask and returns its answer. If ctx has no end, the call has one.
+// The error is not clean yet.
+func (c *call) do(ctx context.Context) (status int, answer []byte, err error) {
 	rule := c.client.config.Retry
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, rule.Within)
 		defer cancel()
 	}
-	var status int
-	var answer []byte
-	err := rule.do(ctx, func() (err error) {
+	err = rule.do(ctx, c.client.config.Jitter, func() (err error) {
 		status, answer, err = c.attempt(ctx)
 		return err
 	})
-	if err == nil {
-		err = read(status, answer)
-	}
-	return c.clean(err)
+	return status, answer, err
 }
 
 // atOnce is do for asks that cannot be answered later, so that nobody learns
 // where they could be.
-func (c *call) atOnce(ctx context.Context, read func(body []byte) error) error {
+func (c *call) atOnce(ctx context.Context) (answer []byte, err error) {
 	c.ask.CallbackURL, c.ask.CallbackToken = "", ""
-	return c.do(ctx, func(status int, body []byte) error {
-		if status == http.StatusAccepted {
-			return errAcceptedHere
-		}
-		return read(body)
-	})
+	status, answer, err := c.do(ctx)
+	if err == nil && status == http.StatusAccepted {
+		err = errAcceptedHere
+	}
+	return answer, err
 }
 
 func (c *call) attempt(ctx context.Context) (status int, answer []byte, err error) {
-	req, err := c.request(ctx)
+	resp, err := c.send(c.request(ctx))
 	if err != nil {
-		return 0, nil, err
-	}
-	resp, err := c.client.http.Do(req)
-	if err != nil {
-		return 0, nil, c.transportError(err)
+		return 0, nil, c.transportError(ctx, err)
 	}
 	defer resp.Body.Close()
-	answer, err = c.read(resp)
+	answer, err = c.read(ctx, resp)
 	return resp.StatusCode, answer, err
 }
 
-func (c *call) request(ctx context.Context) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url.String(), bytes.NewReader(c.body))
-	if err != nil {
-		return nil, err
-	}
+// Values of headers that are always alike. Nobody may change them: requests
+// share them.
+var (
+	inJSON = []string{"application/json"}
+	agent  = []string{"dialai"}
+)
+
+// idempotencyKey is Idempotency-Key, which net/http must not recognize: it would
+// repeat the request by itself, on every open connection if those fail.
+const idempotencyKey = "idempotency-key"
+
+// request returns the request of one attempt.
+func (c *call) request(ctx context.Context) *http.Request {
+	req := c.prepared.WithContext(ctx)
+	c.fill(req)
 	at := c.client.config.Now()
-	h := req.Header
-	h.Set("Content-Type", "application/json")
-	h.Set("Accept", "application/json")
-	h.Set("User-Agent", "dialai")
-	h.Set("Authorization", "Basic "+c.pair)
-	h.Set("Idempotency-Key", c.ask.ID)
-	h.Set("Dialai-Round-Id", c.round)
-	h.Set("Webhook-Id", c.ask.ID)
-	h.Set("Webhook-Timestamp", strconv.FormatInt(at.Unix(), 10))
-	h.Set("Webhook-Signature", Sign(c.key, c.ask.ID, at, c.body))
-	if c.ask.CallbackURL != "" {
-		h.Set("Dialai-Callback-Url", c.ask.CallbackURL)
-		h.Set("Dialai-Callback-Token", c.ask.CallbackToken)
+	v := []string{c.ask.ID, c.round, strconv.FormatInt(at.Unix(), 10), Sign(c.key, c.ask.ID, at, c.body), c.ask.CallbackURL, c.ask.CallbackToken}
+	req.Header = http.Header{
+		"Content-Type":      inJSON,
+		"Accept":            inJSON,
+		"User-Agent":        agent,
+		"Authorization":     c.basic,
+		idempotencyKey:      v[0:1:1],
+		"Webhook-Id":        v[0:1:1],
+		"Dialai-Round-Id":   v[1:2:2],
+		"Webhook-Timestamp": v[2:3:3],
+		"Webhook-Signature": v[3:4:4],
 	}
-	return req, nil
+	if c.ask.CallbackURL != "" {
+		req.Header["Dialai-Callback-Url"], req.Header["Dialai-Callback-Token"] = v[4:5:5], v[5:6:6]
+	}
+	return req
 }
 
+// fill gives a request its body.
+func (c *call) fill(req *http.Request) {
+	req.Body, _ = c.reader()
+	req.GetBody = c.reader // for connections that are closed before it is written
+	req.ContentLength = int64(len(c.body))
+}
+
+func (c *call) reader() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+
 // read takes the answer to one attempt.
-func (c *call) read(resp *http.Response) ([]byte, error) {
+func (c *call) read(ctx context.Context, resp *http.Response) ([]byte, error) {
 	if resp.StatusCode < 200 {
 		// After 101 the body is the bare connection, which no context ends.
 		return nil, c.statusError(resp, nil)
 	}
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, MaxAnswer+1))
+	answer, err := readAll(resp)
 	switch {
 	case resp.StatusCode > 299:
 		return nil, c.statusError(resp, answer)
 	case err != nil:
-		return nil, c.transportError(err)
+		return nil, c.transportError(ctx, err)
 	case len(answer) > MaxAnswer:
 		return nil, badAnswer("it is larger than %d bytes", MaxAnswer)
 	}
 	return answer, nil
 }
 
+// readAll reads a body up to one byte more than is allowed. It believes the
+// length that is announced only as far as that costs little.
+func readAll(resp *http.Response) ([]byte, error) {
+	size := int64(bytes.MinRead)
+	if n := resp.ContentLength; n >= 0 {
+		size = min(n+1, 64<<10)
+	}
+	body := io.LimitReader(resp.Body, MaxAnswer+1)
+	answer := make([]byte, 0, size)
+	for {
+		n, err := body.Read(answer[len(answer):cap(answer)])
+		answer = answer[:len(answer)+n]
+		switch {
+		case err == io.EOF:
+			return answer, nil
+		case err != nil:
+			return answer, err
+		case len(answer) == cap(answer):
+			answer = slices.Grow(answer, len(answer))
+		}
+	}
+}
+
 // transportError says what went wrong on the way. It shows no more of the URL
 // than its origin: the rest may be a secret.
-func (c *call) transportError(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
+func (c *call) transportError(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[*PolicyError](err); ok {
 		return refused
 	}
-	err = fmt.Errorf("webhook %s://%s: %w", c.url.Scheme, c.url.Host, err)
+	op, ok := errors.AsType[*net.OpError](err)
+	if dialled := !ok || op.Op != "dial"; dialled && ctx.Err() == nil {
+		c.client.forget()
+	}
+	err = fmt.Errorf("webhook %s://%s: %w", c.prepared.URL.Scheme, c.prepared.URL.Host, err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	if untrusted || errors.Is(err, errRedirect) {
 		return err
 	}
 	return again(err, 0)
+}
+
+// forget closes the connections that are open for later. Where one is broken
+// others may be, and each would cost an attempt.
+func (c *Client) forget() {
+	if t, ok := c.config.Transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
 }
 
 // A StatusError is an answer with a status that is no success.

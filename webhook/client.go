@@ -9,9 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"path"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/dialai/dialai/arbiter"
@@ -36,6 +36,10 @@ type Config struct {
 	// Retry is how failed attempts are repeated; fields that are not positive
 	// are those of DefaultRetry.
 	Retry Retry
+	// Jitter returns a wait of at most ceiling before a repeated attempt; nil
+	// means a random one from 0 on, all equally likely. It may be called
+	// concurrently.
+	Jitter func(ceiling time.Duration) time.Duration
 }
 
 // DefaultTokenNames is what variables that hold tokens must be called.
@@ -52,7 +56,24 @@ var protected = map[string]bool{
 // sent, not even if the service echoes it.
 type Client struct {
 	config Config
-	http   *http.Client
+	last   atomic.Pointer[roundID]
+}
+
+// A roundID is a round's id, which all asks of a round share and which takes a
+// hash to make.
+type roundID struct {
+	key specialist.RoundKey
+	id  string
+}
+
+// roundID returns key.ID().
+func (c *Client) roundID(key specialist.RoundKey) string {
+	if last := c.last.Load(); last != nil && last.key == key {
+		return last.id
+	}
+	id := key.ID()
+	c.last.Store(&roundID{key, id})
+	return id
 }
 
 // New returns a Client. It copies c.
@@ -71,48 +92,30 @@ func New(c Config) *Client {
 		c.Now = time.Now
 	}
 	c.Retry = c.Retry.withDefaults()
-	return &Client{config: c, http: &http.Client{Transport: c.Transport, CheckRedirect: c.Policy.redirect}}
-}
-
-// maxRedirects is how often a webhook may send a call on.
-const maxRedirects = 3
-
-// errRedirect refuses a redirect.
-var errRedirect = errors.New("redirects are followed within the same origin only, with 307 or 308, at most 3 times")
-
-// redirect decides whether a redirect is followed.
-func (p Policy) redirect(req *http.Request, via []*http.Request) error {
-	status := req.Response.StatusCode
-	switch {
-	case status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:
-		return http.ErrUseLastResponse
-	case len(via) > maxRedirects || !sameOrigin(req.URL, via[0].URL):
-		return errRedirect
+	if c.Jitter == nil {
+		c.Jitter = anyWait
 	}
-	return p.CheckURL(req.URL)
-}
-
-func sameOrigin(a, b *url.URL) bool {
-	return a.Scheme == b.Scheme && a.Hostname() == b.Hostname() && portOf(a) == portOf(b)
+	return &Client{config: c}
 }
 
 // An endpoint is one webhook, checked.
 type endpoint struct {
-	client  *Client
-	url     *url.URL
-	pair    string   // base64 of machineName:token
-	key     []byte   // of the signature
-	secrets []string // kept to keep them out of messages
+	client   *Client
+	prepared *http.Request // of every call; without headers and a body
+	basic    []string      // the Authorization header
+	key      []byte        // of the signature
+	secrets  []string      // kept to keep them out of messages
 }
 
 // endpoint checks everything about a webhook that can be checked before it is
 // called.
 func (c *Client) endpoint(m *machine.Machine, s *machine.Specialist, address string) (*endpoint, error) {
-	u, err := url.Parse(address)
+	req, err := http.NewRequest(http.MethodPost, address, nil)
 	if err != nil {
 		return nil, errors.New("the address of the webhook is not a URL") // which may hold a secret
 	}
-	u.Host = strings.ToLower(u.Host)
+	u := req.URL
+	u.Host, req.Host = strings.ToLower(u.Host), strings.ToLower(req.Host)
 	if err := c.config.Policy.CheckURL(u); err != nil {
 		return nil, err
 	}
@@ -124,7 +127,7 @@ func (c *Client) endpoint(m *machine.Machine, s *machine.Specialist, address str
 		return nil, err
 	}
 	pair := base64.StdEncoding.EncodeToString([]byte(m.Name() + ":" + token))
-	e := &endpoint{client: c, url: u, pair: pair, key: []byte(token), secrets: []string{token, pair, u.RawQuery}}
+	e := &endpoint{client: c, prepared: req, basic: []string{"Basic " + pair}, key: []byte(token), secrets: []string{token, pair, u.RawQuery}}
 	if s.WebhookSecretName == "" {
 		return e, nil
 	}
@@ -159,7 +162,9 @@ func (c *Client) variable(name, what string) (string, error) {
 
 // The errors of an answer that is promised for later where that cannot be.
 var (
-	errNoCallback   = errors.New("Webhook returned 202 Accepted but DIALAI_PUBLIC_URL is not set")
+	//lint:ignore ST1005 the text is prescribed
+	errNoCallback = errors.New("Webhook returned 202 Accepted but DIALAI_PUBLIC_URL is not set")
+	//lint:ignore ST1005 the text is prescribed
 	errAcceptedHere = errors.New("Webhook returned 202 Accepted: an answer is needed at once")
 )
 
@@ -171,20 +176,26 @@ func (c *Client) Proposer(m *machine.Machine, s *machine.Specialist) (specialist
 	if err != nil {
 		return nil, err
 	}
-	return specialist.ProposerFunc(func(ctx context.Context, q specialist.Question) (a specialist.Answer, err error) {
-		one := e.call(q.Key, q.Ask, encoded(q))
-		err = one.do(ctx, func(status int, body []byte) (err error) {
-			switch {
-			case status != http.StatusAccepted:
-				a, err = ReadAnswer(body)
-				return err
-			case one.ask.CallbackURL == "":
-				return errNoCallback
-			}
-			return specialist.ErrAccepted
-		})
-		return a, err
-	}), nil
+	return proposer{e}, nil
+}
+
+// A proposer is an endpoint that proposes.
+type proposer struct{ *endpoint }
+
+// Propose implements specialist.Proposer.
+func (p proposer) Propose(ctx context.Context, q specialist.Question) (a specialist.Answer, err error) {
+	one := p.call(q.Key, q.Ask, encoded(&q))
+	status, body, err := one.do(ctx)
+	switch {
+	case err != nil:
+	case status != http.StatusAccepted:
+		a, err = ReadAnswer(body)
+	case one.ask.CallbackURL == "":
+		err = errNoCallback
+	default:
+		err = specialist.ErrAccepted
+	}
+	return a, one.clean(err)
 }
 
 // Arbiter returns an arbiter that asks the specialist's strategyWebhookUrl.
@@ -194,11 +205,12 @@ func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arb
 		return nil, err
 	}
 	return arbiter.Func(func(ctx context.Context, r *arbiter.Round) (d arbiter.Decision, err error) {
-		err = e.call(r.Key, r.Ask, r.AppendContext(nil)).atOnce(ctx, func(body []byte) (err error) {
+		one := e.call(r.Key, r.Ask, r.AppendContext(nil))
+		body, err := one.atOnce(ctx)
+		if err == nil {
 			d, err = ReadConsensus(body, r)
-			return err
-		})
-		return d, err
+		}
+		return d, one.clean(err)
 	}), nil
 }
 
@@ -209,15 +221,16 @@ func (c *Client) Context(m *machine.Machine, s *machine.Specialist) (specialist.
 		return nil, err
 	}
 	return specialist.ContextFunc(func(ctx context.Context, q specialist.Question) (text string, err error) {
-		err = e.call(q.Key, q.Ask, encoded(q)).atOnce(ctx, func(body []byte) (err error) {
+		one := e.call(q.Key, q.Ask, encoded(&q))
+		body, err := one.atOnce(ctx)
+		if err == nil {
 			text, err = ReadContext(body)
-			return err
-		})
-		return text, err
+		}
+		return text, one.clean(err)
 	}), nil
 }
 
-func encoded(q specialist.Question) []byte {
+func encoded(q *specialist.Question) []byte {
 	if q.Encoded != nil {
 		return q.Encoded
 	}

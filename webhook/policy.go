@@ -24,7 +24,8 @@ type Policy struct {
 
 // ParsePolicy reads the entries of DIALAI_WEBHOOK_ALLOW, separated by commas or
 // blanks: hosts, host:port pairs and CIDR prefixes. A host entry allows http and
-// whatever the host resolves to; a prefix allows addresses, reached over https.
+// whatever the host resolves to. A prefix allows addresses, and http only where
+// the URL itself names one: what a name resolves to is not known beforehand.
 func ParsePolicy(list string) (Policy, error) {
 	p := Policy{hosts: map[string]bool{}}
 	for _, entry := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
@@ -73,8 +74,8 @@ func parseHost(entry string) (host, port string, ok bool) {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return host, port, true
 	}
-	name := strings.Trim(host, ".") != "" && !strings.ContainsAny(host, `*?@:%#[]\"'`)
-	return host, port, name && !endsInNumber(host)
+	bad := entry[0] == '[' || strings.Trim(host, ".") == "" || strings.ContainsAny(host, `*?@:%#[]\"'`) || endsInNumber(host)
+	return host, port, !bad
 }
 
 // joinHost returns the one form in which hosts are compared.
@@ -124,11 +125,14 @@ func (p Policy) CheckURL(u *url.URL) error {
 	if port == "" || host == "" {
 		return &PolicyError{u.Host, "not the URL of a host, by http or https"}
 	}
+	if u.User != nil {
+		return &PolicyError{u.Host, "user information in the URL; the token is named by webhookTokenName"}
+	}
 	if p.allowsHost(host, port) {
 		return nil
 	}
 	if addr, err := netip.ParseAddr(host); err == nil {
-		if err := p.checkAddr(addr); err != nil {
+		if err := p.checkAddr(addr); err != nil || p.allowsAddr(addr) {
 			return err
 		}
 	} else if endsInNumber(host) {
@@ -152,12 +156,19 @@ func portOf(u *url.URL) string {
 
 // checkAddr returns a *PolicyError unless an address is public or allowed.
 func (p Policy) checkAddr(a netip.Addr) error {
-	a = a.WithZone("").Unmap()
-	if kind := kindOf(a); kind != "" && !within(p.prefixes, a) {
+	a = bare(a)
+	if kind := kindOf(a); kind != "" && !p.allowsAddr(a) {
 		return &PolicyError{a.String(), kind}
 	}
 	return nil
 }
+
+// allowsAddr reports whether an address is in one of the prefixes.
+func (p Policy) allowsAddr(a netip.Addr) bool { return within(p.prefixes, bare(a)) }
+
+// bare returns the one form in which addresses are compared: without a zone, and
+// a mapped IPv4 address as what it is.
+func bare(a netip.Addr) netip.Addr { return a.WithZone("").Unmap() }
 
 // NewTransport returns the one transport that every outbound call of the program
 // goes through. It looks at the address that is really dialled, so neither a
@@ -185,6 +196,10 @@ func NewTransport(p Policy) *http.Transport {
 		IdleConnTimeout:        90 * time.Second,
 		TLSHandshakeTimeout:    10 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		DisableCompression:     true, // answers are small, and size limits stay simple
+		// Of each connection. Longer answers are read past it. The one for writing
+		// stays at its default of 4 KiB: a question should fit in, headers and
+		// all, or it takes a second system call.
+		ReadBufferSize:     1 << 10,
+		DisableCompression: true, // answers are small, and size limits stay simple
 	}
 }

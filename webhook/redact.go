@@ -40,8 +40,8 @@ const maxErrorText = 2 * maxErrorLen
 // clean keeps the secrets of a call out of an error: a service may send back
 // what it was sent. It bounds the error's text too.
 func (c *call) clean(err error) error {
-	if err == nil {
-		return nil
+	if _, done := errors.AsType[*StatusError](err); done || err == nil {
+		return err
 	}
 	text := err.Error()
 	clean := cut(c.redactor().Replace(text), maxErrorText)

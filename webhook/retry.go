@@ -63,12 +63,29 @@ func again(err error, after time.Duration) error { return &againError{err, after
 // againError), or the rule or ctx says no more. It does not wait for what ctx
 // has no time for. An attempt that was cut short by ctx says little, so the
 // error is that of the last one that was not, and the end of ctx.
-func (r Retry) do(ctx context.Context, f func() error) error {
+func (r Retry) do(ctx context.Context, jitter func(time.Duration) time.Duration, f func() error) error {
+	start := time.Now()
+	last := f()
+	if _, mendable := errors.AsType[*againError](last); mendable {
+		last = r.repeat(ctx, start, jitter, last, f)
+	}
+	if last == nil || ctx.Err() == nil || errors.Is(last, ctx.Err()) {
+		return last
+	}
+	return fmt.Errorf("%w (%w)", last, ctx.Err())
+}
+
+// repeat is do after a first attempt that failed. It is apart because hardly any
+// call needs it.
+func (r Retry) repeat(ctx context.Context, start time.Time, jitter func(time.Duration) time.Duration, failed error, f func() error) error {
 	var last error
-	delays := &fullJitter{rule: r}
+	delays := &fullJitter{rule: r, jitter: jitter}
 	delays.deadline, _ = ctx.Deadline()
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
-		err := f()
+		err := failed
+		if last != nil {
+			err = f()
+		}
 		if err != nil && last != nil && ctx.Err() != nil {
 			return struct{}{}, backoff.Permanent(last)
 		}
@@ -78,11 +95,8 @@ func (r Retry) do(ctx context.Context, f func() error) error {
 			return struct{}{}, last
 		}
 		return struct{}{}, backoff.Permanent(err) // nil stays nil
-	}, backoff.WithBackOff(delays), backoff.WithMaxTries(uint(r.Attempts)), backoff.WithMaxElapsedTime(r.Within))
-	if last == nil || ctx.Err() == nil || errors.Is(last, ctx.Err()) {
-		return last
-	}
-	return fmt.Errorf("%w (%w)", last, ctx.Err())
+	}, backoff.WithBackOff(delays), backoff.WithMaxTries(uint(r.Attempts)), backoff.WithMaxElapsedTime(max(1, r.Within-time.Since(start))))
+	return last
 }
 
 // waitAsked reads a Retry-After header: seconds, or a date.
@@ -96,9 +110,15 @@ func waitAsked(header string, now time.Time) time.Duration {
 	return 0
 }
 
+// anyWait returns a random wait of at most ceiling.
+func anyWait(ceiling time.Duration) time.Duration {
+	return rand.N(ceiling + 1) //nolint:gosec // spreads load, keeps no secret
+}
+
 // fullJitter is a backoff.BackOff.
 type fullJitter struct {
 	rule     Retry
+	jitter   func(ceiling time.Duration) time.Duration
 	deadline time.Time     // zero if there is none
 	after    time.Duration // asked for by the service; 0 if it asked for nothing
 	tries    int
@@ -108,7 +128,7 @@ type fullJitter struct {
 func (b *fullJitter) NextBackOff() time.Duration {
 	d := b.after
 	if d <= 0 {
-		d = rand.N(b.rule.ceiling(b.tries) + 1) //nolint:gosec // spreads load, keeps no secret
+		d = b.jitter(b.rule.ceiling(b.tries))
 	}
 	b.after = 0
 	b.tries++

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"crypto/subtle"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -59,7 +60,7 @@ func handler(token string) http.Handler {
 // of the machine.
 func propose(token string, choose func(question) answer) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
-		if _, password, ok := req.BasicAuth(); !ok || password != token {
+		if _, password, ok := req.BasicAuth(); !ok || subtle.ConstantTimeCompare([]byte(password), []byte(token)) != 1 {
 			http.Error(w, "wrong token", http.StatusUnauthorized)
 			return
 		}

@@ -1,0 +1,168 @@
+package webhook_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/webhook"
+)
+
+const callbackToken = "callback-secret-0123456789"
+
+// planted returns all that a service is sent and no error may show, in every
+// form that it is likely to come back in.
+func planted() (list []string) {
+	pair := base64.StdEncoding.EncodeToString([]byte("document-review:" + token))
+	// The last is for proposers only.
+	for _, s := range []string{token, pair, secret, strings.TrimPrefix(secret, "whsec_"), "key=planted", callbackToken} {
+		inJSON, _ := json.Marshal(s)
+		list = append(list, s, strings.Trim(string(inJSON), `"`), url.QueryEscape(s), url.PathEscape(s), strings.Trim(strconv.Quote(s), `"`))
+	}
+	return list
+}
+
+// wantNoSecret looks for secrets in an error and in all that it wraps.
+func wantNoSecret(t *testing.T, err error, secrets []string) {
+	t.Helper()
+	if err == nil {
+		t.Error("no error")
+	}
+	for ; err != nil; err = unwrap(err) {
+		for _, text := range []string{err.Error(), fmt.Sprintf("%+v %#v", err, err)} {
+			for _, s := range secrets {
+				if strings.Contains(text, s) {
+					t.Errorf("error shows %q: %s", s, text)
+				}
+			}
+		}
+	}
+}
+
+func unwrap(err error) error {
+	if w, ok := err.(interface{ Unwrap() error }); ok {
+		return w.Unwrap()
+	}
+	return nil
+}
+
+// wantNoEcho asks in all three ways, signing with a secret of its own, and
+// expects that each fails without telling.
+func wantNoEcho(t *testing.T, url string) {
+	t.Helper()
+	m, c := parse(t, machineText), client(t)
+	h := hook(url)
+	h.WebhookSecretName = "MY_WEBHOOK_SECRET"
+	p, err1 := c.Proposer(m, h)
+	a, err2 := c.Arbiter(m, h)
+	g, err3 := c.Context(m, h)
+	if err1 != nil || err2 != nil || err3 != nil {
+		t.Fatal(err1, err2, err3)
+	}
+	_, err1 = p.Propose(bounded(t), question(m))
+	_, err2 = a.Decide(bounded(t), round(m))
+	_, err3 = g.Gather(bounded(t), question(m))
+	all := planted()
+	for i, err := range []error{err1, err2, err3} {
+		wantNoSecret(t, err, all)
+		if i == 0 {
+			all = all[:len(all)-5] // the others were not sent the callback's token
+		}
+	}
+}
+
+// A service may send back whatever it was sent, wherever it can.
+func TestEchoes(t *testing.T) {
+	all := strings.Join(planted(), " ")
+	inJSON, _ := json.Marshal(planted())
+	quoted, _ := json.Marshal(token)
+	for name, handle := range map[string]http.HandlerFunc{
+		"headers as text": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(400)
+			_ = r.Header.Write(w)
+		},
+		"headers as JSON": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(503)
+			_ = json.NewEncoder(w).Encode(r.Header)
+		},
+		"URL and user": func(w http.ResponseWriter, r *http.Request) {
+			_, pass, _ := r.BasicAuth()
+			http.Error(w, fmt.Sprintf("no %q for %s at %s", pass, pass, r.URL), http.StatusNotFound)
+		},
+		"everything":         func(w http.ResponseWriter, _ *http.Request) { http.Error(w, all, http.StatusUnprocessableEntity) },
+		"everything as JSON": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(422); _, _ = w.Write(inJSON) },
+		"without a break": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, strings.Join(planted(), ""), http.StatusUnprocessableEntity)
+		},
+		"at the cut": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, strings.Repeat("x", 2040)+token, http.StatusUnprocessableEntity)
+		},
+		"before the cut": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, strings.Repeat(secret, 100), http.StatusUnprocessableEntity)
+		},
+		"a duplicate member": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{%s:1,%s:2}`, quoted, quoted) },
+		"an unknown winner": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"consensusReached":true,"winningProposalId":%s}`, quoted)
+		},
+		"a bad redirect": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "http://%zz/"+r.URL.RawQuery+callbackToken)
+			w.WriteHeader(307)
+		},
+		"a redirect elsewhere": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Location", "http://127.0.0.2/"+url.PathEscape(token))
+			w.WriteHeader(307)
+		},
+	} {
+		s := server(t, handle)
+		t.Run(name, func(t *testing.T) { wantNoEcho(t, s.URL+"/?key=planted") })
+	}
+}
+
+// Nor may what is no HTTP, or a server that is not there, bring one up.
+func TestEchoesBelowHTTP(t *testing.T) {
+	for _, text := range []string{"HTTP/1.1 " + callbackToken + "\r\n\r\n", callbackToken + " " + secret + "\r\n\r\n", "HTTP/1.1 200 OK\r\n" + secret + "\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: " + callbackToken + "\r\n\r\n"} {
+		s := rawServer(t, func(_ int, c *net.TCPConn) {
+			if readRequest(c) {
+				_, _ = io.WriteString(c, text)
+			}
+		})
+		wantNoEcho(t, s.url()+"/?key=planted")
+		s.Close()
+		wantNoEcho(t, s.url()+"/?key=planted")
+	}
+}
+
+// What is left of an error can still be told apart, and read.
+func TestRedactedText(t *testing.T) {
+	s := answering(t, 403, `bad token "`+callbackToken+`", not "other"`)
+	wantError(t, third(propose(t, client(t), s.URL)), `Webhook error (403): bad token "[REDACTED]", not "other"`)
+	s = answering(t, 200, `{"consensusReached":true,"winningProposalId":"the `+strings.ReplaceAll(strings.ReplaceAll(token, `\`, `\\`), `"`, `\"`)+`"}`)
+	wantError(t, third(decide(t, client(t), s.URL)), `Winning proposal not found: the [REDACTED]`)
+	s = answering(t, 403, `bad token "callback", not "other"`)
+	wantError(t, third(propose(t, client(t), s.URL)), `Webhook error (403): bad token "callback", not "other"`)
+}
+
+// A short secret must not spoil what takes it out.
+func TestShortSecret(t *testing.T) {
+	s := answering(t, 403, "token E refused, EDE too")
+	c := config(t, "127.0.0.1")
+	c.Lookup = func(string) (string, bool) { return "E", true }
+	_, err := propose(t, webhook.New(c), s.URL)
+	wantError(t, err, "Webhook error (403): token [REDACTED] refused, [REDACTED]D[REDACTED] too")
+}
+
+// Errors from before a call show none either.
+func TestNoSecretAtStart(t *testing.T) {
+	m := parse(t, machineText)
+	for _, address := range []string{"http://%zz/?key=planted", "https://127.0.0.2/?key=planted", "http://a.example/?key=planted", "ftp://a.example/?key=planted", "https://user:key=planted@127.0.0.2/"} {
+		_, err := client(t).Proposer(m, hook(address))
+		wantNoSecret(t, err, planted())
+	}
+}
