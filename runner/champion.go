@@ -44,7 +44,7 @@ func (w *work) crown(ctx context.Context) error {
 		return err
 	}
 	t.reign.known = true
-	best := favourite(members, weights)
+	best := favourite(members, weights, trust.Trusted)
 	c, reigns := t.plan.roster.Champions[t.here.scope]
 	if reigns && !able(members, weights, c.ID) {
 		t.demote(c.ID, "its alignment fell below the bar, or it is gone")
@@ -59,7 +59,10 @@ func (w *work) crown(ctx context.Context) error {
 		}
 	}
 	t.reign.subject = c.ID
-	if a := t.round.ask(c.ID, machine.Proposer); a != nil && a.status == askFailed {
+	if c.Since >= t.now.entered() {
+		return nil // it reigns from the next round on: the one after a demotion asks everybody
+	}
+	if t.failed(c.ID) {
 		return nil // it had its chance
 	}
 	audit, err := w.audited(ctx, c)
@@ -67,6 +70,20 @@ func (w *work) crown(ctx context.Context) error {
 		t.reign.champion = c.ID
 	}
 	return err
+}
+
+// failed reports whether the newest ask of a proposer has failed.
+func (t *tx) failed(id string) bool {
+	a := t.round.ask(id, machine.Proposer)
+	return a != nil && a.status == askFailed
+}
+
+// entered returns when the session came into its present round.
+func (s *Session) entered() specialist.Time {
+	if s.last != nil {
+		return s.last.At
+	}
+	return s.CreatedAt
 }
 
 // able reports whether a specialist may be champion.
@@ -81,10 +98,10 @@ func able(members []member, weights []exact.Billionths, id string) bool {
 
 // favourite returns the enabled AI of highest alignment, the first of equals, if
 // that reaches the bar.
-func favourite(members []member, weights []exact.Billionths) *member {
+func favourite(members []member, weights []exact.Billionths, bar exact.Billionths) *member {
 	best := -1
 	for i := range members {
-		if m := &members[i]; !m.off && !m.IsHuman && weights[i] >= trust.Trusted && (best < 0 || weights[i] > weights[best]) {
+		if m := &members[i]; !m.off && !m.IsHuman && weights[i] >= bar && (best < 0 || weights[i] > weights[best]) {
 			best = i
 		}
 	}
@@ -102,7 +119,7 @@ func (w *work) favourite(ctx context.Context, due []*member) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	if best := favourite(members, weights); best != nil {
+	if best := favourite(members, weights, trust.Trusted); best != nil {
 		for _, m := range due {
 			if m == best {
 				return best, nil

@@ -48,6 +48,9 @@ type Arbitration struct {
 	IsHuman           bool              `json:"isHuman"`
 	MetaJSON          json.RawMessage   `json:"metaJson,omitempty"`
 	CostUSD           *exact.Money      `json:"costUSD,omitempty"`
+	LatencyMsec       *int64            `json:"latencyMsec,omitempty"`
+	NumInputTokens    *int64            `json:"numInputTokens,omitempty"`
+	NumOutputTokens   *int64            `json:"numOutputTokens,omitempty"`
 	Session           *Session          `json:"-"` // as it is afterwards
 	Decided           *arbiter.Decision `json:"-"` // the arbiter's, if it was asked
 }
@@ -111,10 +114,24 @@ func (s *Session) refusal(in Ruling, reason string) Arbitration {
 		ArbitrationID: s.Key().ArbitrationID(judged + 1), SessionID: s.ID.String(), RoundID: s.Key().ID(), SpecialistID: in.SpecialistID,
 		GuardReason: reason, MetaJSON: in.MetaJSON, Session: s,
 	}
-	if in.Usage.Has(specialist.CostGiven) {
-		a.CostUSD = &in.Usage.CostUSD
-	}
+	a.show(in.Usage)
 	return a
+}
+
+// show gives the known members of u back to who gave them.
+func (a *Arbitration) show(u specialist.Usage) {
+	if u.Has(specialist.CostGiven) {
+		a.CostUSD = &u.CostUSD
+	}
+	if u.Has(specialist.LatencyGiven) {
+		a.LatencyMsec = &u.LatencyMsec
+	}
+	if u.Has(specialist.InputGiven) {
+		a.NumInputTokens = &u.NumInputTokens
+	}
+	if u.Has(specialist.OutputGiven) {
+		a.NumOutputTokens = &u.NumOutputTokens
+	}
 }
 
 // force lets a human decide.
@@ -174,7 +191,7 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 func (t *tx) standing(ctx context.Context) (*Standing, error) {
 	by, err := t.arbiter()
 	if err != nil {
-		by = &member{Specialist: &machine.Specialist{}} // nobody arbitrates here: a human still can
+		by = nobody() // nobody arbitrates here: a human still can
 	}
 	votes, err := t.standings(ctx, by)
 	if err != nil {
@@ -286,7 +303,7 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 	if !v.Decision.Consensus() {
 		err := w.commit(ctx)
 		result := w.s.refusal(in, v.Decision.Reasoning())
-		result.Decided = &v.Decision
+		result.ArbitrationID, result.Decided = w.s.Key().ArbitrationID(v.Index), &v.Decision
 		return result, err
 	}
 	d := w.t.elected(v)
@@ -343,8 +360,8 @@ type Consensus struct {
 }
 
 // Evaluate says what the arbiter makes of the current round: DIAL's
-// evaluateConsensus. It moves nothing. An arbiter outside this process is asked
-// once for each set of proposals, and its verdict recorded.
+// evaluateConsensus. It moves nothing. An arbiter that is somebody's own code is
+// asked once for each set of proposals, and its verdict recorded.
 func (r *Runner) Evaluate(ctx context.Context, id specialist.SessionID) (Consensus, error) {
 	for range maxRaces {
 		s, err := r.load(ctx, id)
@@ -352,8 +369,9 @@ func (r *Runner) Evaluate(ctx context.Context, id specialist.SessionID) (Consens
 			return Consensus{}, err
 		}
 		w := r.newWork(s)
+		w.looking = true
 		v, err := w.evaluate(ctx)
-		if err == nil && !w.by.local() {
+		if err == nil && w.by.custom() && len(w.t.round.proposals) > 0 {
 			err = w.commit(ctx)
 		}
 		if errors.Is(err, ErrStale) {

@@ -95,7 +95,7 @@ func (f *Folder) observe(seq int64, data Data) {
 // decode turns one stored event into what it says. The session as of the event
 // before it gives names their meaning.
 func (f *Folder) decode(r *Raw) (Data, error) {
-	d := &reading{data: r.Data, session: &f.now}
+	d := &reading{data: r.Data, session: &f.now, arrivals: f.open.arrivals}
 	if f.now.Program == nil && r.Kind != KindCreated {
 		return nil, fmt.Errorf("the log does not begin with %s", KindCreated)
 	}
@@ -174,8 +174,9 @@ func (f *Folder) created(d *reading) (Data, error) {
 
 // A reading is the data of one event on its way in.
 type reading struct {
-	data    []byte
-	session *Session
+	data     []byte
+	session  *Session
+	arrivals int32 // in the round so far
 }
 
 func (d *reading) into(v any) error { return json.Unmarshal(d.data, v) }
@@ -232,7 +233,11 @@ func (d *reading) asked() (Data, error) {
 	}
 	asked := &Asked{Asks: make([]Ask, len(v.Asks))}
 	for i, a := range v.Asks {
-		asked.Asks[i] = Ask{SpecialistID: a.SpecialistID, Index: a.Ask, Role: roleOr(a.Role), Source: specialist.SourceNamed(a.Mode)}
+		role, err := roleOr(a.Role)
+		if err != nil {
+			return nil, err
+		}
+		asked.Asks[i] = Ask{SpecialistID: a.SpecialistID, Index: a.Ask, Role: role, Source: specialist.SourceNamed(a.Mode)}
 		if a.AskID != "" {
 			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.Accepted, a.TokenHash, a.Repeat}
 		}
@@ -240,11 +245,15 @@ func (d *reading) asked() (Data, error) {
 	return asked, nil
 }
 
-func roleOr(r machine.Role) machine.Role {
-	if r == "" {
-		return machine.Proposer
+// roleOr returns the role of that name; none means proposer.
+func roleOr(r machine.Role) (machine.Role, error) {
+	switch r {
+	case "":
+		return machine.Proposer, nil
+	case machine.Proposer, machine.Arbiter:
+		return r, nil
 	}
-	return r
+	return "", &DecodeError{"role", string(r)}
 }
 
 // usage is the cost members of an event.
@@ -301,6 +310,9 @@ func (d *reading) proposed(at specialist.Time) (Data, error) {
 	if err != nil {
 		return nil, err
 	}
+	if v.Arrival != d.arrivals+1 {
+		return nil, &DecodeError{"arrival", strconv.Itoa(int(v.Arrival))}
+	}
 	p := &Proposed{Ask: v.Ask, Proposal: specialist.Proposal{
 		SpecialistID: v.SpecialistID, IsHuman: v.IsHuman, Transition: t, Reasoning: v.Reasoning, MetaJSON: v.MetaJSON,
 		Usage: v.value(), CreatedAt: at, Arrival: v.Arrival, Mode: specialist.SourceNamed(v.Mode),
@@ -310,7 +322,7 @@ func (d *reading) proposed(at specialist.Time) (Data, error) {
 	}
 	if v.Replaces != "" {
 		key := d.session.Key()
-		for i := int32(1); i < v.Arrival && p.Replaces == 0; i++ {
+		for i := v.Arrival - 1; i > 0 && p.Replaces == 0; i-- {
 			if key.ProposalID(i) == v.Replaces {
 				p.Replaces = i
 			}
@@ -329,8 +341,11 @@ func (d *reading) askFailed() (Data, error) {
 		Message      string       `json:"message"`
 		Model        string       `json:"model"`
 	}
-	err := d.into(&v)
-	return &AskFailed{v.SpecialistID, v.Ask, roleOr(v.Role), v.Code, v.Message, v.value(), v.Model}, err
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	role, err := roleOr(v.Role)
+	return &AskFailed{v.SpecialistID, v.Ask, role, v.Code, v.Message, v.value(), v.Model}, err
 }
 
 func (d *reading) discarded() (Data, error) {
@@ -482,6 +497,9 @@ func (d *reading) learned(at specialist.Time) (Data, error) {
 	}
 	if err := d.into(&v); err != nil {
 		return nil, err
+	}
+	if e := v.Exemplar; e != nil && (e.Context == nil || e.Proposals == nil) {
+		return nil, &DecodeError{"exemplar", e.ExemplarID}
 	}
 	l := &Learned{Exemplar: v.Exemplar}
 	for _, c := range v.Comparisons {

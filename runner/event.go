@@ -214,6 +214,7 @@ const (
 	CodeLate          = "late" // the round was over
 	CodeSuperseded    = "superseded"
 	CodeArbiterFailed = "arbiter_failed"
+	CodeUnknownWinner = "unknown_winner" // the arbiter elected what is not in the round
 	CodeNoArbiter     = "no_arbiter"
 	CodeStepLimit     = "step_limit"
 	CodeTimeLimit     = "time_limit"

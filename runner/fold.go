@@ -36,7 +36,7 @@ func apply(s *Session, o *openRound, e *Event) {
 	case *Discarded:
 		applyDiscarded(s, o, d)
 	case *Judged:
-		o.verdict, o.judged = d, max(o.judged, d.Index)
+		o.verdict, o.judged, o.judging = d, max(o.judged, d.Index), false
 		if a := o.at(d.Ask); a != nil {
 			a.status = askAnswered
 		}
@@ -97,30 +97,25 @@ func charge(s *Session, o *openRound, u specialist.Usage, model string) {
 }
 
 func (o *openRound) applyAsk(a *Ask) {
+	if a.Role == machine.Arbiter {
+		o.judging = true
+	}
 	if known := o.at(a.Index); known != nil {
-		known.Remote = a.Remote // taken over, or accepted
+		known.Ask = a // taken over, or accepted
 		return
 	}
-	o.asks = append(o.asks, askState{Ask: *a})
+	o.asks = append(o.asks, askState{Ask: a})
 }
 
 func applyProposed(s *Session, o *openRound, d *Proposed) {
 	p := &d.Proposal
 	o.arrivals = max(o.arrivals, p.Arrival)
 	o.verdict, o.blocked = nil, false
-	if i := slices.IndexFunc(o.proposals, func(q *specialist.Proposal) bool { return q.SpecialistID == p.SpecialistID }); i >= 0 {
-		o.proposals = slices.Delete(o.proposals, i, i+1)
+	if p.Replaces != 0 {
+		o.proposals = slices.DeleteFunc(o.proposals, func(q *specialist.Proposal) bool { return q.SpecialistID == p.SpecialistID })
 	}
 	o.proposals = append(o.proposals, p)
-	for i := range o.asks { // an answer from outside settles whatever was asked
-		switch a := &o.asks[i]; {
-		case a.status != askOpen:
-		case a.Role == machine.Arbiter: // it was asked about another set of proposals
-			a.status = askCancelled
-		case a.SpecialistID == p.SpecialistID:
-			a.status = askAnswered
-		}
-	}
+	o.settle(d)
 	model := ""
 	if p.Detail != nil {
 		model = p.Detail.Model
@@ -131,6 +126,25 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 	}
 }
 
+// settle closes the asks that a proposal answers, and an arbiter's that was about
+// another set of proposals.
+func (o *openRound) settle(d *Proposed) {
+	if a := o.at(d.Ask); a != nil && d.Ask != 0 && !o.judging {
+		a.status = askAnswered
+		return
+	}
+	for i := range o.asks { // an answer from outside settles whatever was asked
+		switch a := &o.asks[i]; {
+		case a.status != askOpen:
+		case a.Role == machine.Arbiter:
+			a.status = askCancelled
+		case a.SpecialistID == d.SpecialistID:
+			a.status = askAnswered
+		}
+	}
+	o.judging = false
+}
+
 func applyFailed(s *Session, o *openRound, d *AskFailed) {
 	if a := o.at(d.Ask); a != nil {
 		a.status = askFailed
@@ -139,7 +153,7 @@ func applyFailed(s *Session, o *openRound, d *AskFailed) {
 		}
 	}
 	if d.Role == machine.Arbiter {
-		o.blocked = true
+		o.blocked, o.judging = true, false
 	}
 	charge(s, o, d.Usage, d.Model)
 }

@@ -96,17 +96,17 @@ func (g *gate) pass(ctx context.Context, j judge) (permit, guard.Verdict, error)
 	p.fsm.SetState(g.transition.From.Name)
 	err := p.fsm.Event(ctx, g.transition.Name)
 	p.judge = nil
+	verdict := p.verdict // once p is back in the pool it belongs to somebody else
 	if err != nil && !isSame(err) {
 		if p.asked && isRefused(err) {
 			g.passages.Put(p)
-			return permit{}, p.verdict, nil
+			return permit{}, verdict, nil
 		}
-		return permit{}, p.verdict, fmt.Errorf("transition %q: %w", g.transition.Name, err)
+		return permit{}, verdict, fmt.Errorf("transition %q: %w", g.transition.Name, err)
 	}
-	if !p.asked || !p.fired || !p.verdict.Passed() {
-		return permit{}, p.verdict, fmt.Errorf("transition %q was executed past its guards", g.transition.Name)
+	if !p.asked || !p.fired || !verdict.Passed() {
+		return permit{}, verdict, fmt.Errorf("transition %q was executed past its guards", g.transition.Name)
 	}
-	verdict := p.verdict
 	g.passages.Put(p)
 	return permit{g.transition, true}, verdict, nil
 }

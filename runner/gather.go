@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -21,14 +22,17 @@ import (
 // owner is lost is repeated under its key.
 func (w *work) due(ctx context.Context) ([]*member, error) {
 	t := w.t
+	if c := t.reign.champion; c != "" && t.failed(c) {
+		t.reign.champion = "" // it had its chance: now the others are asked
+	}
 	members := t.members()
-	due := w.dueNow[:0]
+	due, have := w.dueNow[:0], t.round.finder()
 	for i := range members {
 		m := &members[i]
-		if !t.asks(m) || t.round.proposal(m.SpecialistID) != nil {
+		if !t.asks(m) || have.proposal(m.SpecialistID) != nil {
 			continue
 		}
-		a := t.round.ask(m.SpecialistID, machine.Proposer)
+		a := have.ask(m.SpecialistID)
 		if a != nil && a.status == askOpen {
 			if out, err := w.out(ctx, a); out || err != nil {
 				if err != nil {
@@ -36,7 +40,6 @@ func (w *work) due(ctx context.Context) ([]*member, error) {
 				}
 				continue
 			}
-			a = t.round.ask(m.SpecialistID, machine.Proposer)
 		}
 		if a == nil || a.status == askCancelled || a.status == askOpen {
 			due = append(due, m)
@@ -349,13 +352,17 @@ func (f *flight) take(ctx context.Context, into []heard) []heard {
 	case <-ctx.Done():
 		return into
 	}
-	for f.out > 0 {
+	for yielded := false; f.out > 0; {
 		select {
 		case h := <-f.results:
-			into = append(into, h)
+			into, yielded = append(into, h), false
 			f.out--
 		default:
-			return into
+			if yielded {
+				return into
+			}
+			runtime.Gosched() // more may be on their way; they share the commit
+			yielded = true
 		}
 	}
 	return into

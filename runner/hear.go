@@ -64,7 +64,7 @@ func (t *tx) hear(h *heard) {
 	if h.estimate > 0 && (h.code == CodeCancelled || h.code == CodeTimeout) {
 		h.answer.Usage = specialist.Usage{Estimated: true}.WithCost(h.estimate) // nobody will ever say what it cost
 	}
-	h.answer.Usage = t.now.Program.Guards(t.now.State).Price(h.answer.Usage, h.answer.Model)
+	h.answer.Usage = t.price(h.answer.Usage, h.answer.Model)
 	var p *Proposed
 	if h.code == "" {
 		var err error
@@ -79,6 +79,11 @@ func (t *tx) hear(h *heard) {
 	t.emit(p)
 }
 
+// price fills in what an answer cost, where the price table knows.
+func (t *tx) price(u specialist.Usage, model string) specialist.Usage {
+	return t.now.Program.Guards(t.now.State).Price(u, model)
+}
+
 // recordLocal records the ask of a local function; those of one commit share an
 // event.
 func (t *tx) recordLocal(h *heard) int32 {
@@ -90,7 +95,7 @@ func (t *tx) recordLocal(h *heard) int32 {
 		return a.Index
 	}
 	t.asked.Asks = append(t.asked.Asks, a)
-	t.round.applyAsk(&a)
+	t.round.applyAsk(&t.asked.Asks[len(t.asked.Asks)-1])
 	return a.Index
 }
 
@@ -105,7 +110,7 @@ func (t *tx) nextAsk() int32 {
 func (t *tx) accept(a *askState, until specialist.Time) {
 	later := *a.Remote
 	later.Accepted, later.Deadline, later.Owner = true, until, ""
-	again := a.Ask
+	again := *a.Ask
 	again.Remote = &later
 	t.emit(&Asked{Asks: []Ask{again}})
 }
@@ -117,7 +122,7 @@ func (t *tx) discard(h *heard, code string) {
 	}
 	d := &Discarded{
 		SpecialistID: h.id, Round: h.key.Round, Attempt: h.key.Attempt, Ask: h.ask, Code: code,
-		TransitionName: clip(h.answer.TransitionName, 128), Usage: cleanUsage(h.answer.Usage), Model: h.answer.Model,
+		TransitionName: clip(h.answer.TransitionName, 128), Usage: t.price(cleanUsage(h.answer.Usage), h.answer.Model), Model: h.answer.Model,
 	}
 	if code == CodeLate && h.ask != 0 && d.Usage.Has(specialist.CostGiven) {
 		d.Charged = h.estimate // its round charged that when it closed

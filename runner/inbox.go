@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -94,7 +93,7 @@ func (r *Runner) Weights(ctx context.Context, s *Session) (map[string]exact.Bill
 	}
 	by, err := t.arbiter()
 	if err != nil {
-		by = &member{Specialist: &machine.Specialist{}}
+		by = nobody()
 	}
 	votes, err := t.standings(ctx, by)
 	if err != nil {

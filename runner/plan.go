@@ -60,6 +60,10 @@ type member struct {
 // local reports whether the member is asked inside this process.
 func (m *member) local() bool { return m.Specialist.Local() }
 
+// custom reports whether the member is somebody's own code: what that says is
+// asked for once.
+func (m *member) custom() bool { return m.source == specialist.Function || !m.local() }
+
 // weights returns the alignment of the members under a Book.
 func (p *statePlan) weights(b *trust.Book) []exact.Billionths {
 	if s := p.standing.Load(); s != nil && s.book == b {
@@ -201,7 +205,7 @@ func (b *planner) state(p *statePlan, s *machine.State, level []*machine.Special
 		}
 		for _, sp := range level {
 			if sp.Role == machine.Arbiter && p.arbiter == nil {
-				b.join(p, sp, false)
+				b.join(p, sp, offIn(s.Roster, sp.SpecialistID))
 			}
 		}
 	}
@@ -211,6 +215,11 @@ func (b *planner) state(p *statePlan, s *machine.State, level []*machine.Special
 	for i := range p.humans {
 		p.humans[i].rank = int32(len(p.members) + i)
 	}
+}
+
+// offIn reports whether a state's list switches somebody off there.
+func offIn(list []machine.Specialist, id string) bool {
+	return slices.ContainsFunc(list, func(s machine.Specialist) bool { return s.SpecialistID == id && s.Off() })
 }
 
 func find(list []*machine.Specialist, id string) *machine.Specialist {
@@ -233,15 +242,17 @@ func (b *planner) join(p *statePlan, s *machine.Specialist, offHere bool) {
 	}
 }
 
-// member makes a specialist ready; each only once, whatever the states.
+// member makes a specialist ready; each only once, whatever the states. Of one
+// that is switched off nothing needs to be there.
 func (b *planner) member(st *machine.State, s *machine.Specialist) member {
 	known := b.made[s]
 	if known == nil {
-		known = &member{Specialist: s}
-		if err := b.resolve(known); err != nil {
-			b.fail(err)
+		known = &member{Specialist: s, off: s.Off() || b.roster.Off[s.SpecialistID]}
+		if !known.off {
+			if err := b.resolve(known); err != nil {
+				b.fail(err)
+			}
 		}
-		known.off = s.Off() || b.roster.Off[s.SpecialistID]
 		if s.EstimatedCostUSD != nil {
 			known.estimate = *s.EstimatedCostUSD
 		}
@@ -329,6 +340,9 @@ func (b *planner) remote(m *member) (err error) {
 	}
 	return err
 }
+
+// nobody is the arbiter where there is none.
+func nobody() *member { return &member{Specialist: &machine.Specialist{}} }
 
 // defaultProposer and defaultArbiter stand in where a machine that is simply
 // run has nobody.

@@ -34,7 +34,8 @@ const staleRound = "Round ID mismatch - decision cycle already completed"
 // members that are given win over its answer's.
 //
 // Refusals are errors that wrap ErrNotFound, ErrNotRunning, ErrForbidden,
-// ErrStaleRound or ErrIllegal; they leave the session as it was.
+// ErrStaleRound or ErrIllegal; they leave the session as it was. The error is
+// [specialist.ErrAccepted] if the specialist was asked and will answer later.
 func (r *Runner) Propose(ctx context.Context, in Submission) (*specialist.Proposal, *Session, error) {
 	for range maxRaces {
 		s, err := r.load(ctx, in.SessionID)
@@ -141,11 +142,7 @@ func (p *plan) role(id string) machine.Role {
 // refuseStale logs a proposal for a round that is over, with its cost, and
 // returns the refusal.
 func (t *tx) refuseStale(ctx context.Context, m *member, in Submission) error {
-	a := in.answer()
-	t.emit(&Discarded{
-		SpecialistID: m.SpecialistID, Round: t.now.Round, Attempt: t.now.Attempt, Code: CodeLate,
-		TransitionName: clip(a.TransitionName, 128), Usage: cleanUsage(a.Usage), Model: a.Model,
-	})
+	t.discard(&heard{key: t.now.Key(), id: m.SpecialistID, answer: in.answer()}, CodeLate)
 	if _, err := t.commit(ctx); err != nil {
 		return err
 	}
@@ -174,22 +171,43 @@ func (r *Runner) proposeAsked(ctx context.Context, s *Session, m *member, in Sub
 	}
 	var err error
 	if w.by, err = w.t.arbiter(); err != nil {
-		return nil, s, err
+		w.by = nobody() // asking needs no arbiter
 	}
 	if err := w.gather(ctx, []*member{&own}); err != nil {
 		return nil, w.s, err
 	}
-	failure := w.t.failureOf(m.SpecialistID)
-	if err := w.commit(ctx); err != nil {
-		return nil, w.s, err
+	return w.proposed(ctx, m.SpecialistID)
+}
+
+// proposed commits what somebody was heard to answer, whoever else is faster, and
+// returns the proposal it made. Nobody is asked twice because of a lost race.
+func (w *work) proposed(ctx context.Context, id string) (*specialist.Proposal, *Session, error) {
+	for range maxRaces {
+		failure := w.t.failureOf(id)
+		err := w.commit(ctx)
+		if errors.Is(err, ErrStale) {
+			if w.s, err = w.r.load(ctx, w.s.ID); err == nil {
+				err = w.open(ctx)
+			}
+			if err != nil {
+				return nil, w.s, err
+			}
+			continue
+		}
+		switch {
+		case err != nil:
+			return nil, w.s, err
+		case failure != nil:
+			return nil, w.s, refuse(ErrIllegal, failure.Code, "%s", failure.Message)
+		case w.s.Key() != w.key || w.s.open == nil:
+			return nil, w.s, refuse(ErrStaleRound, "stale_round", staleRound)
+		}
+		if p := w.s.open.proposal(id); p != nil {
+			return p, w.s, nil
+		}
+		return nil, w.s, specialist.ErrAccepted
 	}
-	if failure != nil {
-		return nil, w.s, refuse(ErrIllegal, failure.Code, "%s", failure.Message)
-	}
-	if w.s.open == nil || w.s.open.proposal(m.SpecialistID) == nil {
-		return nil, w.s, refuse(ErrStaleRound, "stale_round", staleRound)
-	}
-	return w.s.open.proposal(m.SpecialistID), w.s, nil
+	return nil, w.s, ErrStale
 }
 
 // failureOf returns why a specialist's ask failed in this commit, or nil.
@@ -263,7 +281,7 @@ func (s *Session) openAsk(askID string) *Ask {
 	}
 	for i := range s.open.asks {
 		if a := &s.open.asks[i]; a.status == askOpen && a.Remote != nil && s.Key().AskID(a.Index) == askID {
-			return &a.Ask
+			return a.Ask
 		}
 	}
 	return nil

@@ -139,10 +139,9 @@ func (r *Runner) checkRegistration(machineName string, s *machine.Specialist) er
 		MachineName: machineName, InitialState: "state", GoalState: "state",
 		States: []machine.StateDefinition{{Name: "state"}}, Specialists: []machine.Specialist{*s},
 	}
-	_, err := machine.Compile(probe, Checks())
-	var invalid *machine.Error
-	if !errors.As(err, &invalid) {
-		return r.resolvable(probe, s)
+	invalid := &machine.Error{}
+	if _, err := machine.Compile(probe, Checks()); err != nil && !errors.As(err, &invalid) {
+		return err
 	}
 	for _, p := range invalid.Problems {
 		switch p.Code {
@@ -153,21 +152,21 @@ func (r *Runner) checkRegistration(machineName string, s *machine.Specialist) er
 		}
 		return &Error{Code: p.Code, Message: p.Message, Hint: p.Hint, kind: ErrIllegal}
 	}
-	return nil
+	return r.resolvable(probe, s)
 }
 
-// resolvable checks that the function a specialist names exists here.
+// resolvable checks that what a specialist names exists here and can be used.
 func (r *Runner) resolvable(probe *machine.Definition, s *machine.Specialist) error {
 	m, err := machine.Compile(probe, machine.Checks{})
 	if err != nil {
 		return err
 	}
-	b := planner{r: r, m: m, roster: &Roster{}, made: map[*machine.Specialist]*member{}}
-	b.member(&m.States()[0], s)
-	if len(b.problems) > 0 {
-		return b.problems[0]
+	b := planner{r: r, m: m}
+	err = b.resolve(&member{Specialist: s})
+	if _, told := errors.AsType[*Error](err); err == nil || told {
+		return err
 	}
-	return nil
+	return &Error{Code: "unusable", Message: err.Error(), kind: ErrIllegal}
 }
 
 // Enable switches a specialist of a machine on again. Its alignment was kept.

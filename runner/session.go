@@ -176,7 +176,7 @@ func (s *Session) OpenAsks() []Ask {
 	var open []Ask
 	for _, a := range s.open.asks {
 		if a.status == askOpen {
-			open = append(open, a.Ask)
+			open = append(open, *a.Ask)
 		}
 	}
 	return open
@@ -193,11 +193,13 @@ type openRound struct {
 	judged    int32 // verdicts so far
 	cost      exact.Money
 	blocked   bool // the arbiter failed: it is asked again on resume only
+	judging   bool // an arbiter outside this process is being asked
 }
 
-// An askState is one ask of the round and what became of it.
+// An askState is one ask of the round and what became of it. The Ask never
+// changes: a newer one takes its place.
 type askState struct {
-	Ask
+	*Ask
 	status askStatus
 }
 
@@ -237,10 +239,56 @@ func (o *openRound) ask(id string, role machine.Role) *askState {
 
 // at returns the ask with that index, or nil.
 func (o *openRound) at(index int32) *askState {
+	if i := int(index) - 1; i >= 0 && i < len(o.asks) && o.asks[i].Index == index {
+		return &o.asks[i] // they are numbered as they come
+	}
 	for i := range o.asks {
 		if o.asks[i].Index == index {
 			return &o.asks[i]
 		}
 	}
 	return nil
+}
+
+// A finder finds proposals and asks by specialist, quickly also where there are
+// many. It is good until the round changes.
+type finder struct {
+	o         *openRound
+	proposals map[string]*specialist.Proposal
+	asks      map[string]*askState
+}
+
+// many is the number of entries from which an index pays.
+const many = 16
+
+func (o *openRound) finder() finder {
+	f := finder{o: o}
+	if len(o.proposals)+len(o.asks) <= many {
+		return f
+	}
+	f.proposals, f.asks = make(map[string]*specialist.Proposal, len(o.proposals)), make(map[string]*askState, len(o.asks))
+	for _, p := range o.proposals {
+		f.proposals[p.SpecialistID] = p
+	}
+	for i := range o.asks {
+		if a := &o.asks[i]; a.Role == machine.Proposer {
+			f.asks[a.SpecialistID] = a
+		}
+	}
+	return f
+}
+
+func (f finder) proposal(id string) *specialist.Proposal {
+	if f.proposals == nil {
+		return f.o.proposal(id)
+	}
+	return f.proposals[id]
+}
+
+// ask returns the newest ask of a proposer, or nil.
+func (f finder) ask(id string) *askState {
+	if f.asks == nil {
+		return f.o.ask(id, machine.Proposer)
+	}
+	return f.asks[id]
 }

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
@@ -13,7 +14,7 @@ const maxSessionMeta = 256 << 10
 
 // StartOptions say how a session is started. The zero value starts it plainly.
 type StartOptions struct {
-	Meta []byte // metaJson: one JSON value, or nil
+	Meta []byte // metaJson: one JSON value, or nil; null means that there is none
 	Seed uint64 // of the random choices; 0: other ones for each session
 	Mode machine.Mode
 	// Defaults lets firstAvailable propose and firstProposal arbitrate where
@@ -46,49 +47,87 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 		if options.Meta, err = exact.Tidy(o.Meta); err != nil {
 			return nil, refuse(ErrIllegal, "bad_meta", "metaJson is not one JSON value: %v", err)
 		}
+		if string(options.Meta) == "null" {
+			options.Meta = nil
+		}
 	}
 	if o.Defaults {
 		options.DefaultProposer, options.DefaultArbiter = plan.lacking()
 	}
-	s := Session{ID: r.config.NewID(), Program: program, CreatedAt: r.now()}
-	if options.set() {
-		s.options = &options
-	}
-	return r.create(ctx, s)
+	return r.create(ctx, Session{ID: r.config.NewID(), Program: program, CreatedAt: r.now()}, options)
 }
 
 // create commits the first record of a session.
-func (r *Runner) create(ctx context.Context, s Session) (*Session, error) {
-	events := Opening(&s)
-	fresh := Session{ID: s.ID}
-	var round openRound
-	for i := range events {
-		apply(&fresh, &round, &events[i])
+func (r *Runner) create(ctx context.Context, s Session, options Options) (*Session, error) {
+	if options.set() {
+		kept := options // so that plain sessions allocate none
+		s.options = &kept
 	}
-	c := &Change{After: freeze(&fresh, &round), First: 1, Events: events}
+	o, _ := openings.Get().(*opening)
+	if o == nil {
+		o = &opening{}
+	}
+	defer o.release()
+	o.fill(&s)
+	o.session = Session{ID: s.ID}
+	for i := range o.events {
+		apply(&o.session, &o.round, &o.events[i])
+	}
+	o.change = Change{After: freeze(&o.session, &o.round), First: 1, Events: o.events}
+	c := &o.change
 	if err := r.store.Commit(ctx, c); err != nil {
 		return nil, fmt.Errorf("starting session %s: %w", s.ID, err)
 	}
 	if r.config.Observer != nil {
-		r.config.Observer(Record{After: c.After, First: 1, Events: events})
+		r.config.Observer(Record{After: c.After, First: 1, Events: c.Events})
 	}
 	return c.After, nil
+}
+
+// An opening is the first record of a session on its way to the store, in buffers
+// that are used again.
+type opening struct {
+	session Session
+	round   openRound
+	change  Change
+	events  []Event
+	room    [3]Event
+	created Created
+	opened  RoundOpened
+	ended   Ended
+}
+
+var openings sync.Pool
+
+func (o *opening) release() {
+	*o = opening{}
+	openings.Put(o)
+}
+
+func (o *opening) fill(s *Session) {
+	initial := s.Machine().Initial()
+	o.created, o.opened = Created{s.Program, s.Options()}, RoundOpened{Round: 1, State: initial}
+	o.events = append(o.room[:0], Event{s.CreatedAt, &o.created}, Event{s.CreatedAt, &o.opened})
+	if initial.Terminal() {
+		o.ended = ended(initial)
+		o.events = append(o.events, Event{s.CreatedAt, &o.ended})
+	}
+}
+
+// ended says how a session ends that has entered a terminal state.
+func ended(s *machine.State) Ended {
+	if s.Goal {
+		return Ended{Status: Completed, Code: CodeGoal}
+	}
+	return Ended{Status: Completed, Code: CodeFinal}
 }
 
 // Opening returns the events of a session's first record. They follow from its
 // id, program, options and time of creation alone, so a store need not keep them.
 func Opening(s *Session) []Event {
-	initial := s.Machine().Initial()
-	events := make([]Event, 2, 3)
-	events[0] = Event{s.CreatedAt, &Created{s.Program, s.Options()}}
-	events[1] = Event{s.CreatedAt, &RoundOpened{Round: 1, State: initial}}
-	switch {
-	case initial.Goal:
-		events = append(events, Event{s.CreatedAt, &Ended{Status: Completed, Code: CodeGoal}})
-	case initial.Final:
-		events = append(events, Event{s.CreatedAt, &Ended{Status: Completed, Code: CodeFinal}})
-	}
-	return events
+	o := &opening{}
+	o.fill(s)
+	return o.events
 }
 
 // lacking reports whether nobody at all proposes, and whether nobody arbitrates.

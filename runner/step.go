@@ -138,6 +138,8 @@ type work struct {
 	dueNow []*member // a buffer
 	limit  *lazyDeadline
 
+	looking bool // nobody is asked to propose, so nobody becomes champion
+
 	tx      tx
 	t       *tx             // what is gathered for the next commit
 	by      *member         // the arbiter of the round
@@ -185,7 +187,7 @@ func (w *work) open(ctx context.Context) error {
 	if w.pending != nil {
 		w.t.hearVerdict(w.pending, w.by)
 	}
-	if w.over() {
+	if w.over() || w.looking {
 		return nil
 	}
 	return w.crown(ctx)

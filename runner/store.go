@@ -56,7 +56,8 @@ type TrustStore interface {
 	// outcome whose commit returned before the call.
 	Book(ctx context.Context, machineName string) (*trust.Book, error)
 	// Exemplars returns the newest exemplars of a state in commit order, the
-	// oldest first; limit 0 means [MaxExemplars].
+	// oldest first; limit 0 means [MaxExemplars]. With state "" it returns those
+	// of all states, and limit 0 means all of them.
 	Exemplars(ctx context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error)
 	// DecidedSince returns how many decisions of a machine were recorded at or
 	// after a moment, but no more than limit.

@@ -386,10 +386,9 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 		t.emit(d.learned)
 	}
 	switch to := p.transition.To; {
-	case to.Goal:
-		t.emit(&Ended{Status: Completed, Code: CodeGoal})
-	case to.Final:
-		t.emit(&Ended{Status: Completed, Code: CodeFinal})
+	case to.Terminal():
+		end := ended(to)
+		t.emit(&end)
 	default:
 		o := t.newOpened()
 		*o = RoundOpened{Round: round + 1, State: to, Notices: slices.Clip(v.Notices)}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/dialai/dialai/arbiter"
@@ -31,13 +32,13 @@ func (w *work) settled(ctx context.Context) (bool, error) {
 // round.
 func (t *tx) openStandings() []arbiter.Standing {
 	members := t.members()
-	open := t.open[:0]
+	open, have := t.open[:0], t.round.finder()
 	for i := range members {
 		m := &members[i]
-		if !t.asks(m) || t.round.proposal(m.SpecialistID) != nil {
+		if !t.asks(m) || have.proposal(m.SpecialistID) != nil {
 			continue
 		}
-		if a := t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askFailed {
+		if a := have.ask(m.SpecialistID); a != nil && a.status == askFailed {
 			continue
 		}
 		open = append(open, arbiter.Standing{Weight: t.weights[i], Rank: m.rank})
@@ -72,7 +73,11 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 // recordVerdict records a verdict, or why there is none.
 func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision, err error, ask int32) {
 	if err != nil {
-		t.emit(&AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: CodeArbiterFailed, Message: clip(err.Error(), maxMessage)})
+		code := CodeArbiterFailed
+		if errors.Is(err, arbiter.ErrUnknownWinner) {
+			code = CodeUnknownWinner
+		}
+		t.emit(&AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: code, Message: clip(err.Error(), maxMessage)})
 		return
 	}
 	j := t.newJudged(len(round.Votes))
@@ -173,7 +178,12 @@ func (w *work) arbiterOut() bool {
 // arbiterFailure says why there is no verdict.
 func (t *tx) arbiterFailure(by *member) string {
 	for i := len(t.events) - 1; i >= 0; i-- {
-		if f, ok := t.events[i].Data.(*AskFailed); ok && f.Role == machine.Arbiter {
+		f, ok := t.events[i].Data.(*AskFailed)
+		switch {
+		case !ok || f.Role != machine.Arbiter:
+		case f.Code == CodeUnknownWinner:
+			return f.Message
+		default:
 			return fmt.Sprintf("Arbiter %s failed: %s", by.SpecialistID, f.Message)
 		}
 	}

@@ -1,0 +1,434 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
+)
+
+// seed is that of every random choice in these tests.
+const seed = 20260102
+
+// A bench is a runner over a store in memory. When the test ends, every log is
+// folded again, and the session after each record is compared with the one that
+// was live then: what is stored and what was used never differ, in any test.
+type bench struct {
+	testing.TB
+	ctx   context.Context
+	store runner.Store
+	r     *runner.Runner
+	cast  *cast
+
+	mu    sync.Mutex
+	live  map[liveKey]*runner.Session // after each commit
+	tick  time.Duration               // of the clock
+	clock func() time.Time
+}
+
+type liveKey struct {
+	id  specialist.SessionID
+	seq int64
+}
+
+// newBench returns a bench whose runner has the given configuration; what is
+// missing is filled in. The clock moves a millisecond each time it is read.
+func newBench(t testing.TB, configure ...func(*runner.Config)) *bench {
+	t.Helper()
+	b := &bench{TB: t, ctx: context.Background(), store: store.NewMemory(), cast: newCast(), live: map[liveKey]*runner.Session{}}
+	b.clock = func() time.Time {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.tick += time.Millisecond
+		return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(b.tick)
+	}
+	b.r = b.runner(configure...)
+	t.Cleanup(b.checkLogs)
+	return b
+}
+
+// inBubble makes a bench use the clock of a synctest bubble.
+func inBubble(c *runner.Config) { c.Now = time.Now }
+
+// runner returns a further runner over the same store, as another process would
+// have one.
+func (b *bench) runner(configure ...func(*runner.Config)) *runner.Runner {
+	b.Helper()
+	c := runner.Config{Store: b.store, Registry: b.cast.registry(), Remote: b.cast, Now: b.clock}
+	for _, f := range configure {
+		f(&c)
+	}
+	b.store = c.Store
+	observe := c.Observer
+	c.Observer = func(rec runner.Record) {
+		b.mu.Lock()
+		b.live[liveKey{rec.After.ID, rec.After.Sequence}] = rec.After
+		b.mu.Unlock()
+		if observe != nil {
+			observe(rec)
+		}
+	}
+	r, err := runner.New(c)
+	b.ok(err)
+	b.Cleanup(func() { b.ok(r.Close()) })
+	return r
+}
+
+func (b *bench) ok(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// refused fails the test unless err has exactly that text and is one of kind.
+func (b *bench) refused(err error, kind error, text string) {
+	b.Helper()
+	if err == nil || err.Error() != text {
+		b.Errorf("the error is %q, want %q", fmt.Sprint(err), text)
+	}
+	if kind != nil && !errors.Is(err, kind) {
+		b.Errorf("the error %q is not %q", err, kind)
+	}
+}
+
+// A def is a machine in short.
+type def struct {
+	name   string   // "desk" if empty
+	states string   // members of states; those of the desk if empty
+	top    string   // further members of the machine, such as `"solicit":"eager"`
+	who    []string // its specialists
+}
+
+// deskStates is a state with a way to the goal, to itself and aside.
+const deskStates = `"open":{"prompt":"Which way?","transitions":{"finish":"done","again":"open","park":"parked"}},
+	"parked":{"transitions":{"back":"open"}},"done":{}`
+
+func (d def) text() string {
+	if d.name == "" {
+		d.name = "desk"
+	}
+	if d.states == "" {
+		d.states = deskStates
+	}
+	if d.top != "" {
+		d.top = "," + d.top
+	}
+	return `{"machineName":"` + d.name + `","initialState":"open","goalState":"done","states":{` + d.states +
+		`},"specialists":[` + strings.Join(d.who, ",") + `]` + d.top + `}`
+}
+
+func parse(t testing.TB, text string) *machine.Machine {
+	t.Helper()
+	m, err := machine.Parse("machine.json", []byte(text), runner.Checks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (b *bench) machine(d def) *machine.Machine { b.Helper(); return parse(b, d.text()) }
+
+// desk returns the machine of the desk with the given specialists.
+func (b *bench) desk(who ...string) *machine.Machine { b.Helper(); return b.machine(def{who: who}) }
+
+// Specialists in short. rest is further members, such as `"timeout":"1s"`.
+
+func entry(role, id, mode string, rest ...string) string {
+	members := append([]string{`"role":"` + role + `"`, `"specialistId":"` + id + `"`}, mode)
+	return "{" + strings.Join(slices.DeleteFunc(append(members, rest...), func(s string) bool { return s == "" }), ",") + "}"
+}
+
+func fn(id string, rest ...string) string {
+	return entry("proposer", id, `"strategyFn":"fn"`, rest...)
+}
+
+func web(id string, rest ...string) string {
+	return entry("proposer", id, `"strategyWebhookUrl":"https://hooks.example/`+id+`","webhookTokenName":"A_WEBHOOK_TOKEN"`, rest...)
+}
+
+func first(id string, rest ...string) string {
+	return entry("proposer", id, `"strategyFnName":"firstAvailable"`, rest...)
+}
+
+func last(id string, rest ...string) string {
+	return entry("proposer", id, `"strategyFnName":"lastAvailable"`, rest...)
+}
+
+func human(id string, rest ...string) string {
+	return entry("proposer", id, `"isHuman":true`, rest...)
+}
+
+func arb(strategy string, rest ...string) string {
+	return entry("arbiter", "arb", `"strategyFnName":"`+strategy+`"`, rest...)
+}
+
+func arbFn(name string, rest ...string) string {
+	return entry("arbiter", "arb", `"strategyFn":"`+name+`"`, rest...)
+}
+
+func arbWeb(id string) string {
+	return entry("arbiter", id, `"strategyWebhookUrl":"https://hooks.example/`+id+`","webhookTokenName":"A_WEBHOOK_TOKEN"`)
+}
+
+func threshold(t string) string { return `"threshold":` + t }
+
+// half is the usual arbiter.
+var half = arb("alignmentMargin", threshold("0.5"))
+
+func (b *bench) start(m *machine.Machine, o ...runner.StartOptions) *runner.Session {
+	b.Helper()
+	s, err := b.r.Start(b.ctx, m, append(o, runner.StartOptions{})[0])
+	b.ok(err)
+	return s
+}
+
+func (b *bench) now(s *runner.Session) *runner.Session {
+	b.Helper()
+	now, err := b.r.Session(b.ctx, s.ID.String())
+	b.ok(err)
+	return now
+}
+
+func (b *bench) step(s *runner.Session) runner.Tick {
+	b.Helper()
+	tick, err := b.r.Step(b.ctx, s.ID)
+	b.ok(err)
+	return tick
+}
+
+// stepTo steps once and fails the test unless that came to the given status.
+func (b *bench) stepTo(s *runner.Session, want runner.TickStatus) runner.Tick {
+	b.Helper()
+	tick := b.step(s)
+	if tick.Status != want {
+		b.Fatalf("the step came to %s (%s: %s), want %s", tick.Status, tick.Code, tick.Reasoning(), want)
+	}
+	return tick
+}
+
+func (b *bench) submit(in runner.Submission) *specialist.Proposal {
+	b.Helper()
+	p, _, err := b.r.Propose(b.ctx, in)
+	b.ok(err)
+	return p
+}
+
+func (b *bench) propose(s *runner.Session, who, transition string) *specialist.Proposal {
+	b.Helper()
+	return b.submit(runner.Submission{SessionID: s.ID, SpecialistID: who, TransitionName: transition, Reasoning: who + " says " + transition})
+}
+
+// force has the human called "human" decide.
+func (b *bench) force(s *runner.Session, transition string) runner.Arbitration {
+	b.Helper()
+	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: transition, Reasoning: "because"})
+	if !a.Executed {
+		b.Fatalf("the ruling %q was refused: %s", transition, a.GuardReason)
+	}
+	return a
+}
+
+func (b *bench) rule(in runner.Ruling) runner.Arbitration {
+	b.Helper()
+	a, err := b.r.Decide(b.ctx, in)
+	b.ok(err)
+	return a
+}
+
+// train gives a specialist k matches in n comparisons with the decisions of
+// "human", in a session of its own that stays in state open.
+func (b *bench) train(m *machine.Machine, who string, k, n int) {
+	b.Helper()
+	s := b.start(m)
+	for i := range n {
+		said := "again"
+		if i >= k {
+			said = "finish"
+		}
+		b.propose(s, who, said)
+		b.force(s, "again")
+	}
+}
+
+// raw returns the stored events of a session.
+func (b *bench) raw(s *runner.Session) []runner.Raw {
+	b.Helper()
+	var all []runner.Raw
+	for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
+		b.ok(err)
+		raw, err := runner.DecodeRaw(rec.Events)
+		b.ok(err)
+		all = append(all, raw...)
+	}
+	return all
+}
+
+// log returns a session's events from the first after seq, in short: the kind
+// and what is most worth knowing of each.
+func (b *bench) log(s *runner.Session, seq int64) string {
+	b.Helper()
+	var lines []string
+	for _, r := range b.raw(s) {
+		if r.Seq > seq {
+			lines = append(lines, inShort(b, r))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func inShort(t testing.TB, r runner.Raw) string {
+	var d map[string]any
+	if err := json.Unmarshal(r.Data, &d); err != nil {
+		t.Fatal(err)
+	}
+	line := r.Kind
+	if asks, ok := d["asks"].([]any); ok {
+		for _, a := range asks {
+			line += fmt.Sprint(" ", a.(map[string]any)["specialistId"], "#", a.(map[string]any)["ask"])
+		}
+	}
+	for _, name := range []string{"state", "round", "attempt", "specialistId", "arbiterId", "transitionName", "status", "code", "costUSD", "estimated"} {
+		if v, ok := d[name]; ok {
+			line += fmt.Sprint(" ", v)
+		}
+	}
+	return line
+}
+
+// wantLog fails the test unless the events after seq are these.
+func (b *bench) wantLog(s *runner.Session, seq int64, want ...string) {
+	b.Helper()
+	if got := b.log(s, seq); got != strings.Join(want, "\n") {
+		b.Errorf("the log is\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+}
+
+// count returns how many events of a kind a session's log holds.
+func (b *bench) count(s *runner.Session, kind string) (n int) {
+	b.Helper()
+	for _, r := range b.raw(s) {
+		if r.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// forget drops what was live, so that a test of very many records is checked by
+// its last one only.
+func (b *bench) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.live)
+}
+
+// checkLogs folds every log and compares.
+func (b *bench) checkLogs() {
+	if b.Failed() {
+		return
+	}
+	list, err := b.store.List(b.ctx, runner.ListQuery{})
+	b.ok(err)
+	for _, sum := range list {
+		id, err := runner.ParseID(sum.SessionID)
+		b.ok(err)
+		b.checkLog(id)
+	}
+}
+
+func (b *bench) checkLog(id specialist.SessionID) {
+	b.Helper()
+	s, err := b.store.Load(b.ctx, runner.NewPrograms(), id)
+	b.ok(err)
+	f := folderOf(b, s.Machine())
+	var prev runner.Hash
+	for rec, err := range b.store.Records(b.ctx, id, 0) {
+		b.ok(err)
+		if rec.Prev != prev || rec.Hash != runner.Chain(prev, id.String(), rec.Events) {
+			b.Errorf("the record at %d does not chain", rec.First)
+		}
+		prev = rec.Hash
+		before := f.Session().Key()
+		events, err := f.Add(rec.Events)
+		if err != nil {
+			b.Errorf("folding %s: %v", rec.Events, err)
+			return
+		}
+		if again := runner.AppendEvents(nil, keyBefore(before, id), rec.First, events); string(again) != string(rec.Events) {
+			b.Errorf("read and written again, a record is\n%s\nit was\n%s", again, rec.Events)
+		}
+		b.mu.Lock()
+		live := b.live[liveKey{id, rec.First + int64(len(events)) - 1}]
+		b.mu.Unlock()
+		if live != nil {
+			compare(b, live, f.Session())
+		}
+	}
+	compare(b, s, f.Session())
+}
+
+func keyBefore(k specialist.RoundKey, id specialist.SessionID) specialist.RoundKey {
+	k.Session = id
+	return k
+}
+
+func folderOf(t testing.TB, m *machine.Machine) *runner.Folder {
+	t.Helper()
+	programs := runner.NewPrograms()
+	if _, err := programs.Of(m); err != nil {
+		t.Fatal(err)
+	}
+	return &runner.Folder{Programs: programs}
+}
+
+// compare fails the test unless a session that was live and one that was folded
+// are the same to everybody who can look at them.
+func compare(t testing.TB, live, folded *runner.Session) {
+	t.Helper()
+	if a, b := view(t, live), view(t, folded); a != b {
+		t.Errorf("the session was\n%s\nfolded it is\n%s", a, b)
+	}
+	if a, b := live.GuardState(), folded.GuardState(); !reflect.DeepEqual(a, b) {
+		t.Errorf("the guards remembered %+v, folded %+v", a, b)
+	}
+	if a, b := live.OpenAsks(), folded.OpenAsks(); !reflect.DeepEqual(a, b) {
+		t.Errorf("open asks were %+v, folded %+v", a, b)
+	}
+	if live.Rejects != folded.Rejects || live.Outcome() != folded.Outcome() || live.Executed != folded.Executed {
+		t.Errorf("the session was %+v, folded %+v", live, folded)
+	}
+	if a, b := runner.OpenRound(live), runner.OpenRound(folded); a != b {
+		t.Errorf("the round was\n%s\nfolded it is\n%s", a, b)
+	}
+}
+
+func view(t testing.TB, s *runner.Session) string {
+	v, err := json.Marshal(s.View())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(v)
+}
+
+// reject is a custom guard that gives one verdict on transitions of that name.
+func reject(transition string, status guard.Status, code, message string) guard.Func {
+	return func(_ context.Context, s guard.Step) guard.Verdict {
+		if s.Transition != transition {
+			return guard.Verdict{}
+		}
+		return guard.Reject(status, code, message)
+	}
+}

@@ -1,0 +1,185 @@
+package runner_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+// accepting is the part of a service that answers later.
+func accepting(context.Context, specialist.Question) (specialist.Answer, error) {
+	return specialist.Answer{}, specialist.ErrAccepted
+}
+
+// public makes late answers possible.
+func public(c *runner.Config) { c.PublicURL = "https://engine.example" }
+
+// late begins a round in which "w" was heard and will answer later.
+func (b *bench) late(rest ...string) (*runner.Session, specialist.Ask) {
+	b.Helper()
+	b.cast.play("w", accepting)
+	s := b.start(b.desk(web("w", rest...), human("human"), half))
+	b.stepTo(s, runner.TickWaiting)
+	return s, b.cast.lastAsk()
+}
+
+// callback answers as the web server would have it from the address.
+func (b *bench) callback(a specialist.Ask, token string, answer specialist.Answer) (*specialist.Proposal, error) {
+	b.Helper()
+	_, id, found := strings.Cut(a.CallbackURL, "https://engine.example/v1/callbacks/")
+	if !found {
+		b.Fatalf("the address is %q", a.CallbackURL)
+	}
+	p, _, err := b.r.Callback(b.ctx, id, token, answer)
+	return p, err
+}
+
+const badCallback = "this callback is not valid, was used already, or its round is over"
+
+// TestLateAnswer answers an ask later: the step waits, asks nobody twice, and
+// goes on with the answer.
+func TestLateAnswer(t *testing.T) {
+	b := newBench(t, public)
+	s, ask := b.late()
+	b.stepTo(s, runner.TickWaiting)
+	result, err := b.r.Run(b.ctx, s.ID, runner.RunOptions{})
+	b.ok(err)
+	if result.Status != "waiting" || len(b.cast.who()) != 1 {
+		t.Errorf("the run came to %s", result.Status)
+	}
+	p, err := b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "park", Reasoning: "at last", Usage: cost(dollar)})
+	b.ok(err)
+	if p.SpecialistID != "w" || p.IsHuman || p.Mode != specialist.Webhook || p.Detail.AskID != ask.ID {
+		t.Errorf("the proposal is %+v", p)
+	}
+	b.stepTo(s, runner.TickAdvanced)
+	b.wantLog(s, 2, "asked w#1", "asked w#1", "proposed w park 1", "judged arb decided", "gated park ok", "executed w park", "round_opened parked 2 0")
+	for _, r := range b.raw(s) {
+		if strings.Contains(string(r.Data), ask.CallbackToken) {
+			t.Errorf("the secret is in the log: %s", r.Data)
+		}
+	}
+}
+
+// TestCallbackRefusals refuses what is not the one answer to the one ask.
+func TestCallbackRefusals(t *testing.T) {
+	b := newBench(t, public)
+	answer := specialist.Answer{TransitionName: "again"}
+	s, ask := b.late()
+	_, foreign := b.late()
+	id := strings.TrimPrefix(ask.CallbackURL, "https://engine.example/v1/callbacks/")
+	for _, c := range []struct{ id, token string }{
+		{id, ""}, {id, "wrong"}, {id, foreign.CallbackToken}, {strings.TrimPrefix(foreign.CallbackURL, "https://engine.example/v1/callbacks/"), ask.CallbackToken},
+		{s.ID.String(), ask.CallbackToken}, {s.ID.String() + ".", ask.CallbackToken}, {"nonsense." + ask.ID, ask.CallbackToken}, {"", ""},
+		{specialist.SessionID{9}.String() + "." + ask.ID, ask.CallbackToken},
+	} {
+		_, _, err := b.r.Callback(b.ctx, c.id, c.token, answer)
+		b.refused(err, runner.ErrForbidden, badCallback)
+	}
+	if n := b.count(s, "proposed"); n != 0 {
+		t.Fatalf("%d proposals got in", n)
+	}
+	_, err := b.callback(ask, ask.CallbackToken, answer)
+	b.ok(err)
+	_, err = b.callback(ask, ask.CallbackToken, answer) // once only
+	b.refused(err, runner.ErrForbidden, badCallback)
+	b.stepTo(s, runner.TickAdvanced)
+	_, err = b.callback(ask, ask.CallbackToken, answer) // not in another round
+	b.refused(err, runner.ErrForbidden, badCallback)
+	if n := b.count(s, "proposed"); n != 1 {
+		t.Errorf("%d proposals got in", n)
+	}
+}
+
+// TestIllegalLateAnswer uses the token up: the ask has failed.
+func TestIllegalLateAnswer(t *testing.T) {
+	b := newBench(t, public)
+	s, ask := b.late()
+	_, err := b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "nowhere", Usage: cost(dollar)})
+	b.refused(err, runner.ErrIllegal, `Invalid transition "nowhere" from state "open"`)
+	_, err = b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "again"})
+	b.refused(err, runner.ErrForbidden, badCallback)
+	b.stepTo(s, runner.TickHuman)
+	if spent := b.now(s).Spent(); spent.Money != dollar {
+		t.Errorf("spent were %s", spent.Money)
+	}
+}
+
+// TestLateAnswerByProposal takes the late answer through Propose as well, and
+// shuts the callback by it.
+func TestLateAnswerByProposal(t *testing.T) {
+	b := newBench(t, public)
+	s, ask := b.late()
+	b.submit(runner.Submission{SessionID: s.ID, SpecialistID: "w", RoundID: s.Key().ID(), TransitionName: "again"})
+	_, err := b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "park"})
+	b.refused(err, runner.ErrForbidden, badCallback)
+	if tick := b.stepTo(s, runner.TickAdvanced); tick.Transition.Name != "again" || len(b.cast.who()) != 1 {
+		t.Errorf("the step went %s", tick.Transition.Name)
+	}
+}
+
+// TestNoLateAnswerWithoutAddress gives no callback where the program cannot be
+// reached.
+func TestNoLateAnswerWithoutAddress(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("w", "again")
+	b.stepTo(b.start(b.desk(web("w"), half)), runner.TickAdvanced)
+	if a := b.cast.lastAsk(); a.CallbackURL != "" || a.CallbackToken != "" || a.ID == "" {
+		t.Errorf("the ask is %+v", a)
+	}
+}
+
+// TestLateAnswersEnd gives up on an answer after asyncTimeout, charged as
+// estimated; what comes after that is refused.
+func TestLateAnswersEnd(t *testing.T) {
+	bubble(t, func(b *bench) {
+		b.r = b.runner(inBubble, public)
+		s, ask := b.late(estimated("0.5"))
+		time.Sleep(24*time.Hour - time.Second)
+		b.stepTo(s, runner.TickWaiting)
+		time.Sleep(2 * time.Second)
+		if tick := b.stepTo(s, runner.TickHuman); tick.Reasoning() != "No proposals" {
+			t.Errorf("the step came to %s", tick.Reasoning())
+		}
+		if spent := b.now(s).Spent(); spent.Money != dollar/2 || spent.Estimated != 1 {
+			t.Errorf("spent were %+v", spent)
+		}
+		_, err := b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "again"})
+		b.refused(err, runner.ErrForbidden, badCallback)
+	})
+}
+
+// TestRunWaits stays in a run until the late answer comes.
+func TestRunWaits(t *testing.T) {
+	bubble(t, func(b *bench) {
+		b.r = b.runner(inBubble, public)
+		s, ask := b.late()
+		go func() {
+			time.Sleep(time.Minute)
+			b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "finish"})
+		}()
+		start := time.Now()
+		result, err := b.r.Run(b.ctx, s.ID, runner.RunOptions{Wait: true})
+		b.ok(err)
+		if took := time.Since(start); result.Status != "completed" || took < time.Minute || took > time.Minute+time.Second {
+			t.Errorf("the run came to %s after %s", result.Status, took)
+		}
+	})
+}
+
+// TestRulingEndsTheWait rules while a late answer is out: it is charged as
+// estimated, and its callback is shut.
+func TestRulingEndsTheWait(t *testing.T) {
+	b := newBench(t, public)
+	s, ask := b.late(estimated("0.5"))
+	b.force(s, "again")
+	_, err := b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "again"})
+	b.refused(err, runner.ErrForbidden, badCallback)
+	if spent := b.now(s).Spent(); spent.Money != dollar/2 {
+		t.Errorf("spent were %s", spent.Money)
+	}
+}

@@ -1,0 +1,67 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// OpenRound returns everything a session knows of its round, as text.
+func OpenRound(s *Session) string {
+	if s.open == nil {
+		return "nothing"
+	}
+	var b strings.Builder
+	o := s.open
+	for _, p := range o.proposals {
+		fmt.Fprintf(&b, "%s %s %q %s %+v %s %d %d %t %s", p.SpecialistID, p.Transition.Name, p.Reasoning, p.MetaJSON, p.Usage, p.CreatedAt, p.Arrival, p.Replaces, p.IsHuman, p.Mode)
+		if p.Detail != nil {
+			fmt.Fprintf(&b, " %+v", *p.Detail)
+		}
+		b.WriteByte('\n')
+	}
+	for _, a := range o.asks {
+		fmt.Fprintf(&b, "ask %d %s %s %s %d", a.Index, a.SpecialistID, a.Role, a.Source, a.status)
+		if a.Remote != nil {
+			fmt.Fprintf(&b, " %+v", *a.Remote)
+		}
+		b.WriteByte('\n')
+	}
+	if v := o.verdict; v != nil {
+		fmt.Fprintf(&b, "verdict %d %d %s %s %d %d %s %q %v %v %v %v\n", v.Index, v.Ask, v.ArbiterID, v.Strategy, v.Decision.Winner, v.Decision.Rule,
+			v.Decision.Code(), v.Decision.Reasoning(), v.Order, v.Weights, v.Threshold, v.Margin)
+	}
+	fmt.Fprintf(&b, "%q %d %d %s %t", o.notices, o.arrivals, o.judged, o.cost, o.blocked)
+	return b.String()
+}
+
+// A Gate is the gate of one transition, for tests of it alone.
+type Gate struct{ gate gate }
+
+// NewGate returns the gate of t.
+func NewGate(t *machine.Transition) *Gate {
+	g := &Gate{}
+	g.gate.init(t)
+	return g
+}
+
+// JudgeFunc makes a judge of a function.
+type JudgeFunc func(src, dst string) guard.Verdict
+
+func (f JudgeFunc) judge(src, dst string) guard.Verdict { return f(src, dst) }
+
+// Pass fires the event of the transition and reports whether there is a permit.
+func (g *Gate) Pass(ctx context.Context, f JudgeFunc) (bool, guard.Verdict, error) {
+	p, v, err := g.gate.pass(ctx, f)
+	return p.valid && p.transition == g.gate.transition, v, err
+}
+
+// Keys are the keys of the callbacks of a gate.
+var Keys = []string{beforeAny, afterAny}
+
+// Draw draws for a round's audit.
+func Draw(secret []byte, key specialist.RoundKey) float64 { return draw(secret, key, "audit") }
