@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 )
 
@@ -114,7 +115,9 @@ func (a *app) completeDecision(cmd *cobra.Command, args []string, word string) (
 			return
 		}
 		for _, t := range s.State.Transitions {
-			found = append(found, t.Name+"\tto "+clean(t.Target))
+			if clean(t.Name) == t.Name { // others cannot be typed
+				found = append(found, t.Name+"\tto "+clean(t.Target))
+			}
 		}
 	})
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -128,9 +131,38 @@ func (a *app) completeMachineNames(cmd *cobra.Command, args []string, _ string) 
 	a.look(cmd.Context(), func(e *engine) {
 		list, _ := e.Sessions(cmd.Context(), runner.ListQuery{})
 		for _, s := range list {
-			if !slices.Contains(found, s.MachineName) {
+			if clean(s.MachineName) == s.MachineName && !slices.Contains(found, s.MachineName) {
 				found = append(found, s.MachineName)
 			}
+		}
+	})
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeSpecialists proposes a machine and then one of its specialists.
+func (a *app) completeSpecialists(cmd *cobra.Command, args []string, word string) (found []string, _ cobra.ShellCompDirective) {
+	if len(args) != 1 {
+		return a.completeMachineNames(cmd, args, word)
+	}
+	add := func(list []machine.Specialist) {
+		for _, s := range list {
+			if clean(s.SpecialistID) == s.SpecialistID && !slices.Contains(found, s.SpecialistID) {
+				found = append(found, s.SpecialistID)
+			}
+		}
+	}
+	a.look(cmd.Context(), func(e *engine) {
+		list, err := e.Sessions(cmd.Context(), runner.ListQuery{MachineName: args[0], Limit: 1})
+		if err != nil || len(list) == 0 {
+			return
+		}
+		s, err := e.Session(cmd.Context(), list[0].SessionID)
+		if err != nil {
+			return
+		}
+		add(s.Machine().Specialists())
+		for _, state := range s.Machine().States() {
+			add(state.Roster)
 		}
 	})
 	return found, cobra.ShellCompDirectiveNoFileComp

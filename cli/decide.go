@@ -81,7 +81,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	p.follow(s)
 	if f.show && !a.flags.json && len(s.Proposals()) > 0 {
 		p.header()
-		if err := printProposals(p.out, s); err != nil {
+		if err := proposalTable(p.out, s); err != nil {
 			return err
 		}
 		fmt.Fprintln(p.out)
@@ -114,6 +114,7 @@ func (a *app) liveSession(ctx context.Context, e *engine, id string) (*runner.Se
 	if err != nil || s.Status.Live() {
 		return s, err
 	}
+	//lint:ignore ST1005 these are the words of the specification
 	err = fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status)
 	if s.Status == runner.Completed {
 		return nil, hinted(err, "it has ended in %s and stays so; start a new one", s.State.Name)
@@ -145,7 +146,7 @@ func (a *app) refused(ctx context.Context, e *engine, p *printer, transition str
 	p.close()
 	if a.flags.json {
 		result := resultOf(r.Session)
-		result.Reason = r.GuardReason
+		result.Code, result.Reason = refusal(r, code)
 		if err := p.endJSON(result, code); err != nil {
 			return err
 		}
@@ -156,6 +157,19 @@ func (a *app) refused(ctx context.Context, e *engine, p *printer, transition str
 		hint = choiceHint(r.Session.State, transition)
 	}
 	return &exitError{code, hinted(err, "%s", hint)}
+}
+
+// refusal returns why a ruling was not executed: its code and its text.
+func refusal(r runner.Arbitration, exit int) (code, reason string) {
+	switch {
+	case r.Stale:
+		return "stale", r.GuardReason
+	case exit == exitStopped:
+		if code, reason, ok := strings.Cut(r.GuardReason, ": "); ok {
+			return code, reason
+		}
+	}
+	return "refused", r.GuardReason
 }
 
 // refusalHint says what could be done instead.

@@ -87,18 +87,21 @@ func dueBy(asks []runner.Ask) string {
 	return last.Deadline.String()
 }
 
+// resultLine is the last line of --json.
+type resultLine struct {
+	V         int    `json:"v"`
+	Kind      string `json:"kind"`
+	SessionID string `json:"sessionId"`
+	Status    string `json:"status"`
+	State     string `json:"state"`
+	Reason    string `json:"reason"`
+	Code      string `json:"code"`
+	ExitCode  int    `json:"exitCode"`
+}
+
 // endJSON prints the last line of --json.
 func (p *printer) endJSON(r runner.Result, code int) error {
-	if err := printJSON(p.out, struct {
-		V         int    `json:"v"`
-		Kind      string `json:"kind"`
-		SessionID string `json:"sessionId"`
-		Status    string `json:"status"`
-		State     string `json:"state"`
-		Reason    string `json:"reason"`
-		Code      string `json:"code"`
-		ExitCode  int    `json:"exitCode"`
-	}{1, "result", r.Session.ID.String(), r.Status, r.Session.State.Name, r.Reason, r.Code, code}); err != nil {
+	if err := printJSON(p.out, resultLine{1, "result", r.Session.ID.String(), r.Status, r.Session.State.Name, r.Reason, r.Code, code}); err != nil {
 		return err
 	}
 	return p.out.Flush()

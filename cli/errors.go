@@ -194,13 +194,24 @@ func (a *app) flagError(cmd *cobra.Command, err error) error {
 			}
 		}
 	case errors.As(err, &bad):
-		what := bad.Unwrap().Error()
-		if i := strings.LastIndex(what, ": "); i >= 0 { // what follows is for people
-			what = what[i+2:]
-		}
-		err = fmt.Errorf("--%s is %q: %s", bad.GetFlag().Name, bad.GetValue(), what)
+		err = fmt.Errorf("--%s is %q: %s", bad.GetFlag().Name, bad.GetValue(), badValue(bad))
 	}
 	return hinted(&exitError{exitUsage, err}, "%s", hint)
+}
+
+// badValue says why a flag cannot have its value.
+func badValue(e *pflag.InvalidValueError) string {
+	switch e.GetFlag().Value.Type() {
+	case "bool":
+		return "it may be true or false"
+	case "uint64":
+		return "it must be a whole number from 0"
+	case "int", "int64":
+		return "it must be a whole number"
+	case "duration":
+		return "it must be a number and a unit, such as 90s or 5m"
+	}
+	return e.Unwrap().Error()
 }
 
 // arguments checks arguments against what Use says of them: <required> and
@@ -209,7 +220,11 @@ func arguments(cmd *cobra.Command, args []string) error {
 	words := strings.Fields(cmd.Use)[1:]
 	line := cmd.Parent().CommandPath() + " " + cmd.Use
 	if len(args) > len(words) {
-		return hinted(usage("%s: %q is one argument too many", cmd.CommandPath(), args[len(words)]), "usage: %s", line)
+		hint := machine.DidYouMean(args[0], subcommands(cmd))
+		if hint == "" {
+			hint = "usage: " + line
+		}
+		return hinted(usage("%s: %q is one argument too many", cmd.CommandPath(), args[len(words)]), "%s", hint)
 	}
 	if len(args) < len(words) && strings.HasPrefix(words[len(args)], "<") {
 		return hinted(usage("%s: %s is missing", cmd.CommandPath(), words[len(args)]), "usage: %s", line)
@@ -217,12 +232,16 @@ func arguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// needsSubcommand is what a command does that only groups others.
-func needsSubcommand(cmd *cobra.Command, args []string) error {
-	var names []string
+func subcommands(cmd *cobra.Command) (names []string) {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
+	return names
+}
+
+// needsSubcommand is what a command does that only groups others.
+func needsSubcommand(cmd *cobra.Command, args []string) error {
+	names := subcommands(cmd)
 	if len(args) == 0 {
 		return hinted(usage("%s needs a subcommand", cmd.CommandPath()), "there are %s", strings.Join(names, ", "))
 	}

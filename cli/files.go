@@ -84,7 +84,7 @@ func (a *app) suggestCommand(word string) string {
 		return fmt.Sprintf("dialai %s is not part of this version", word)
 	}
 	var names []string
-	for _, c := range a.root().Commands() {
+	for _, c := range (&app{}).root().Commands() {
 		if !c.Hidden && (len(word) > 4 || word != "" && c.Name()[0] == word[0]) { // two of four letters wrong is another word
 			names = append(names, c.Name())
 		}

@@ -27,6 +27,9 @@ and each choice as a command to copy.`,
 				case err != nil:
 					return err
 				case a.flags.json:
+					for i := range items {
+						items[i].Humans = append([]string{}, items[i].Humans...) // [], not null
+					}
 					return printLines(out, items)
 				}
 				return a.printInbox(cmd.Context(), e, out, items)

@@ -61,13 +61,26 @@ func sampleHelp() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
+// sampleLine is a sample as --json shows it.
+type sampleLine struct {
+	Name  string `json:"name"`
+	File  string `json:"file"`
+	About string `json:"about"`
+}
+
+// writtenLine is a file that init wrote as --json shows it.
+type writtenLine struct {
+	Written string `json:"written"`
+	Sample  string `json:"sample"`
+}
+
 func (a *app) listSamples() error {
 	if !a.flags.json {
 		_, err := fmt.Fprintln(a.out, sampleHelp())
 		return err
 	}
 	for _, s := range machines.List() {
-		if err := printJSON(a.out, map[string]string{"name": s.Name, "file": s.File, "about": s.About}); err != nil {
+		if err := printJSON(a.out, sampleLine{s.Name, s.File, s.About}); err != nil {
 			return err
 		}
 	}
@@ -102,10 +115,14 @@ func (a *app) init(args []string, sample string, force bool) error {
 	if err := writeNew(target, text, force); err != nil {
 		return err
 	}
-	if a.flags.quiet {
+	switch {
+	case a.flags.json:
+		return printJSON(a.out, writtenLine{target, name})
+	case a.flags.quiet:
 		return nil
 	}
-	_, err := fmt.Fprintf(a.out, "Wrote %s. Run it:\n  dialai %s\n", target, quote(target))
+	run := command{words: []string{"dialai"}, args: []string{target}}
+	_, err := fmt.Fprintf(a.out, "Wrote %s. Run it:\n  %s\n", clean(target), run)
 	return err
 }
 

@@ -38,12 +38,12 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 		}
 		result, err := e.Decide(ctx, ruling)
 		switch {
+		case errors.Is(err, runner.ErrNotRunning), err == nil && result.Stale:
+			d.say("Somebody else decided meanwhile.\n")
+			return true, nil
 		case err != nil:
 			return false, err
 		case result.Executed:
-			return true, nil
-		case result.Stale:
-			d.say("Somebody else decided meanwhile.\n")
 			return true, nil
 		case len(choice.Parameters) == 0 || !result.Session.Status.Live():
 			return false, a.refused(ctx, e, p, choice.Name, result)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 
@@ -55,17 +56,23 @@ func (a *app) lint(path string, strict bool) error {
 	if a.flags.json {
 		err = a.printFindings("warning", findings)
 	} else {
-		for _, f := range findings {
-			fmt.Fprintln(a.out, problemText(f, machine.Problem.Warning))
-		}
-		if len(findings) == 0 && !a.flags.quiet {
-			fmt.Fprintf(a.out, "%s: no findings\n", clean(path))
-		}
+		err = a.printWarnings(path, findings)
 	}
 	if err == nil && strict && len(findings) > 0 {
 		return exit(lintFindings)
 	}
 	return err
+}
+
+func (a *app) printWarnings(path string, findings []machine.Problem) error {
+	out := bufio.NewWriter(a.out)
+	for _, f := range findings {
+		fmt.Fprintln(out, problemText(f, machine.Problem.Warning))
+	}
+	if len(findings) == 0 && !a.flags.quiet {
+		fmt.Fprintf(out, "%s: no findings\n", clean(path))
+	}
+	return out.Flush()
 }
 
 // finding is a problem as --json shows it.

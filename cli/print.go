@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"fmt"
+	"strings"
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -152,14 +153,14 @@ func (p *printer) proposal(d *runner.Proposed) {
 
 func (p *printer) failed(d *runner.AskFailed) {
 	if d.Code == runner.CodeCancelled {
-		p.say("[CANCEL] %s: %s", clean(d.SpecialistID), clean(d.Message))
+		p.say("[CANCEL] %s: %s", clean(d.SpecialistID), clean(strings.TrimSpace(d.Message)))
 		return
 	}
 	who := "Proposer"
 	if d.Role == machine.Arbiter {
 		who = "Arbiter"
 	}
-	p.line("%s %s failed: %s", who, clean(d.SpecialistID), p.paint.red(clean(d.Message)))
+	p.line("%s %s failed: %s", who, clean(d.SpecialistID), p.paint.red(clean(strings.TrimSpace(d.Message))))
 }
 
 func (p *printer) judged(d *runner.Judged) {

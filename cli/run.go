@@ -165,7 +165,10 @@ func (a *app) finish(ctx context.Context, e *engine, p *printer, r runner.Result
 			p.hint("%s", clean(err.Error()))
 		}
 	}
-	return errors.Join(err, exit(code))
+	if err != nil { // it could not be told
+		return err
+	}
+	return exit(code)
 }
 
 // warn prints lint findings if --verbose or --strict asks for them; under

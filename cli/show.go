@@ -112,7 +112,12 @@ func printProposals(out io.Writer, s *runner.Session) error {
 	if len(s.Proposals()) == 0 {
 		return nil
 	}
-	fmt.Fprintln(out, "\nProposals of this round:")
+	fmt.Fprintln(out)
+	return proposalTable(out, s)
+}
+
+func proposalTable(out io.Writer, s *runner.Session) error {
+	fmt.Fprintln(out, "Proposals of this round:")
 	var rows [][]string
 	for _, p := range s.Proposals() {
 		rows = append(rows, []string{"  " + who(p.SpecialistID, p.IsHuman), p.Transition.Name + " → " + p.Transition.Target, p.Reasoning})

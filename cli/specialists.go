@@ -50,32 +50,52 @@ func (a *app) switchCommand(name, short string, do func(*engine) func(context.Co
 		Long:              short + ", for every session of a machine of that name.",
 		Example:           "  dialai specialists " + name + " triage ai-router",
 		Args:              arguments,
-		ValidArgsFunction: a.completeMachineNames,
+		ValidArgsFunction: a.completeSpecialists,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
-				if err := do(e)(cmd.Context(), args[0], args[1]); err != nil || a.flags.quiet || a.flags.json {
+				err := do(e)(cmd.Context(), args[0], args[1])
+				switch {
+				case err != nil || a.flags.quiet:
 					return err
+				case a.flags.json:
+					return a.printSwitched(cmd.Context(), e, out, args[0], args[1])
 				}
-				_, err := fmt.Fprintf(out, "%s is %sd in machine %s.\n", clean(args[1]), name, clean(args[0]))
+				_, err = fmt.Fprintf(out, "%s is %sd in machine %s.\n", clean(args[1]), name, clean(args[0]))
 				return err
 			})
 		},
 	}
 }
 
-func (a *app) printRoster(out io.Writer, r *runner.Roster) error {
-	type entry struct {
-		SpecialistID string       `json:"specialistId"`
-		Role         machine.Role `json:"role,omitempty"`
-		Registered   bool         `json:"registered"`
-		Disabled     bool         `json:"disabled"`
-		ChampionOf   []string     `json:"championOf,omitempty"` // states; "" is the machine
+// rosterLine is a specialist as --json shows it.
+type rosterLine struct {
+	SpecialistID string       `json:"specialistId"`
+	Role         machine.Role `json:"role,omitempty"`
+	Registered   bool         `json:"registered"`
+	Disabled     bool         `json:"disabled"`
+	ChampionOf   []string     `json:"championOf,omitempty"` // states; "" is the machine
+}
+
+// printSwitched prints the line of a specialist that was switched.
+func (a *app) printSwitched(ctx context.Context, e *engine, out io.Writer, machineName, id string) error {
+	roster, err := e.store.Roster(ctx, machineName)
+	if err != nil {
+		return err
 	}
-	var list []*entry
-	index := map[string]*entry{}
-	get := func(id string) *entry {
+	for _, line := range rosterLines(roster) {
+		if line.SpecialistID == id {
+			return printJSON(out, line)
+		}
+	}
+	return printJSON(out, rosterLine{SpecialistID: id}) // declared in the file, and on
+}
+
+func rosterLines(r *runner.Roster) []*rosterLine {
+	var list []*rosterLine
+	index := map[string]*rosterLine{}
+	get := func(id string) *rosterLine {
 		if index[id] == nil {
-			index[id] = &entry{SpecialistID: id}
+			index[id] = &rosterLine{SpecialistID: id}
 			list = append(list, index[id])
 		}
 		return index[id]
@@ -91,6 +111,11 @@ func (a *app) printRoster(out io.Writer, r *runner.Roster) error {
 		e := get(r.Champions[state].ID)
 		e.ChampionOf = append(e.ChampionOf, state)
 	}
+	return list
+}
+
+func (a *app) printRoster(out io.Writer, r *runner.Roster) error {
+	list := rosterLines(r)
 	if a.flags.json {
 		return printLines(out, list)
 	}

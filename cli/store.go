@@ -70,16 +70,19 @@ func (a *app) maintain(ctx context.Context, done string, do func(context.Context
 		return err
 	}
 	if a.flags.json {
-		if err := printJSON(a.out, report); err != nil {
-			return err
-		}
+		err = printJSON(a.out, report)
 	} else if report.Difference == nil && !a.flags.quiet {
-		fmt.Fprintf(a.out, "%s %s: %s, %s, no difference.\n", plural(report.Sessions, "session"), done, plural(report.Records, "record"), plural(report.Events, "event"))
+		_, err = fmt.Fprintf(a.out, "%s %s: %s, %s, no difference.\n", plural(report.Sessions, "session"), done, plural(report.Records, "record"), plural(report.Events, "event"))
 	}
 	if report.Difference != nil {
 		return &exitError{exitFailure, report.Difference}
 	}
-	return nil
+	return err
+}
+
+// migratedLine is what migrate did as --json shows it.
+type migratedLine struct {
+	Applied []string `json:"applied"`
 }
 
 func (a *app) migrateCommand() *cobra.Command {
@@ -105,9 +108,12 @@ each in a transaction of its own. Opening a store does the same.`,
 					return err
 				}
 			}
-			if len(applied) == 0 {
+			switch {
+			case a.flags.json:
+				err = printJSON(a.out, migratedLine{append([]string{}, applied...)})
+			case len(applied) == 0:
 				_, err = fmt.Fprintln(a.out, "All migrations already applied.")
-			} else {
+			default:
 				_, err = fmt.Fprintf(a.out, "Applied %d migration(s): %s\n", len(applied), strings.Join(applied, ", "))
 			}
 			return err

@@ -31,7 +31,7 @@ func plural(n int, noun string) string {
 
 // quote returns s as one word for a shell, fit to be shown.
 func quote(s string) string {
-	plain := s != ""
+	plain := s != "" && s[0] != '=' // which zsh would look up
 	for _, r := range s {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)) {
 			plain = false
@@ -82,11 +82,12 @@ func (c command) String() string {
 	for _, a := range c.args {
 		dashed = dashed || strings.HasPrefix(a, "-")
 	}
-	words := append([]string{}, c.words[:2]...)
+	name := min(2, len(c.words)) // the program and its command
+	words := append([]string{}, c.words[:name]...)
 	if dashed {
-		words = append(append(append(words, c.words[2:]...), "--"), c.args...)
+		words = append(append(append(words, c.words[name:]...), "--"), c.args...)
 	} else {
-		words = append(append(words, c.args...), c.words[2:]...)
+		words = append(append(words, c.args...), c.words[name:]...)
 	}
 	for i, w := range words {
 		words[i] = quote(w)

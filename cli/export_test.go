@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/store"
+)
+
+// JSONLines are the types whose values --json prints, by the heading of the
+// section of docs/json.md that describes them.
+var JSONLines = map[string]any{
+	"The result":            resultLine{},
+	"`dialai sessions`":     runner.Summary{},
+	"`dialai show`":         runner.SessionView{},
+	"`dialai inbox`":        runner.InboxItem{},
+	"`dialai tick`":         tickLine{},
+	"`dialai metrics`":      runner.Metrics{},
+	"`dialai specialists`":  rosterLine{},
+	"`dialai lint`":         finding{},
+	"`dialai init --list`":  sampleLine{},
+	"`dialai init`":         writtenLine{},
+	"`dialai store verify`": store.Report{},
+	"`dialai migrate`":      migratedLine{},
+	"`dialai version`":      build{},
+}

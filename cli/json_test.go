@@ -1,0 +1,528 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/cli"
+)
+
+const jsonDocs = "../docs/json.md"
+
+// A page is docs/json.md: its sections by heading.
+type page struct {
+	headings []string
+	text     map[string]string
+}
+
+var headingPattern = regexp.MustCompile("(?m)^##+ (.*)$")
+
+func readPage(t *testing.T) page {
+	t.Helper()
+	data, err := os.ReadFile(jsonDocs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := page{text: map[string]string{}}
+	found := headingPattern.FindAllStringSubmatchIndex(string(data), -1)
+	for i, m := range found {
+		end := len(data)
+		if i+1 < len(found) {
+			end = found[i+1][0]
+		}
+		heading := string(data[m[2]:m[3]])
+		p.headings = append(p.headings, heading)
+		p.text[heading] = string(data[m[1]:end])
+	}
+	return p
+}
+
+var (
+	linkPattern  = regexp.MustCompile(`\]\(#([a-z-]+)\)`)
+	fieldPattern = regexp.MustCompile("`([A-Za-z]+)`")
+	rowPattern   = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|")
+	fencePattern = regexp.MustCompile("(?ms)^```json\n(.*?)^```$")
+)
+
+func anchor(heading string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(heading, "`", "")), " ", "-")
+}
+
+// fields returns what a section says about: what it names, and what the sections
+// name that it links to.
+func (p page) fields(heading string) map[string]bool {
+	names := map[string]bool{}
+	add := func(text string) {
+		for _, m := range fieldPattern.FindAllStringSubmatch(text, -1) {
+			names[m[1]] = true
+		}
+	}
+	add(p.text[heading])
+	for todo, seen := []string{heading}, map[string]bool{}; len(todo) > 0; todo = todo[1:] {
+		for _, link := range linkPattern.FindAllStringSubmatch(p.text[todo[0]], -1) {
+			for _, other := range p.headings {
+				if anchor(other) == link[1] && !seen[other] {
+					seen[other] = true
+					add(p.text[other])
+					todo = append(todo, other)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// check compares what a section documents with what can be printed.
+func (p page) check(t *testing.T, heading string, can map[string]bool) {
+	t.Helper()
+	if _, ok := p.text[heading]; !ok {
+		t.Errorf("docs/json.md has no section %q", heading)
+		return
+	}
+	says := p.fields(heading)
+	for _, name := range slices.Sorted(maps.Keys(can)) {
+		if !says[name] {
+			t.Errorf("docs/json.md, %s: nothing is said about %q", heading, name)
+		}
+	}
+	for _, row := range rowPattern.FindAllStringSubmatch(p.text[heading], -1) {
+		if !can[row[1]] {
+			t.Errorf("docs/json.md, %s: there is no %q", heading, row[1])
+		}
+	}
+}
+
+// TestJSONLines holds the sections of docs/json.md that describe the lines of a
+// command to the types of these lines: every member is described, and no other.
+func TestJSONLines(t *testing.T) {
+	p := readPage(t)
+	for heading, line := range cli.JSONLines {
+		can := map[string]bool{}
+		members(reflect.TypeOf(line), can)
+		p.check(t, heading, can)
+	}
+}
+
+// members collects the names of all members of a type.
+func members(typ reflect.Type, into map[string]bool) {
+	switch typ.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		members(typ.Elem(), into)
+	case reflect.Struct:
+		for f := range fieldsOf(typ) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name != "" && name != "-" {
+				into[name] = true
+			}
+			members(f.Type, into)
+		}
+	}
+}
+
+func fieldsOf(typ reflect.Type) func(func(reflect.StructField) bool) {
+	return func(yield func(reflect.StructField) bool) {
+		for i := range typ.NumField() {
+			if f := typ.Field(i); f.IsExported() && !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// An encoder is the source of the functions that write events.
+type encoder struct {
+	kinds  map[string]string // names of types by kind
+	bodies map[string]string // of functions, as "name" or "Type.name"
+}
+
+var (
+	constPattern   = regexp.MustCompile(`(?m)^\t(Kind\w+) += "(\w+)"$`)
+	kindPattern    = regexp.MustCompile(`(?m)^func \(\*(\w+)\) Kind\(\) string +\{ return (Kind\w+) \}$`)
+	funcPattern    = regexp.MustCompile(`(?ms)^func (?:\(\w+ \*?(\w+)\) )?(\w+)\([^\n]*\{(.*?)(?:^\}| \})$`)
+	memberPattern  = regexp.MustCompile(`"([A-Za-z]+)":`)
+	writtenPattern = regexp.MustCompile(`\b[a-z]\w*\("([A-Za-z]+)"[,)]`)
+	callPattern    = regexp.MustCompile(`\b(\w+)(?:\[\w+\])?[.](append|Append|usage|standing|threshold)\(|\b([aA]ppend\w+)\(`)
+)
+
+// receivers are the types of what events and their parts are made of, by the name
+// of the field or variable that holds them.
+var receivers = map[string]string{"Asks": "Ask.append", "Exemplar": "Exemplar.Append"}
+
+func readEncoder(t *testing.T) encoder {
+	t.Helper()
+	e := encoder{map[string]string{}, map[string]string{}}
+	var text strings.Builder
+	for _, path := range []string{"event.go", "roster.go", "encode.go", "../specialist/proposal.go", "../specialist/context.go"} {
+		data, err := os.ReadFile(filepath.Join("../runner", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(data)
+		text.WriteByte('\n')
+	}
+	values := map[string]string{}
+	for _, m := range constPattern.FindAllStringSubmatch(text.String(), -1) {
+		values[m[1]] = m[2]
+	}
+	for _, m := range kindPattern.FindAllStringSubmatch(text.String(), -1) {
+		e.kinds[values[m[2]]] = m[1]
+	}
+	for _, m := range funcPattern.FindAllStringSubmatch(text.String(), -1) {
+		name := m[2]
+		if m[1] != "" {
+			name = m[1] + "." + name
+		}
+		e.bodies[name] = m[3]
+	}
+	for constant, value := range values {
+		if _, ok := e.kinds[value]; !ok {
+			e.kinds[value] = "" // of a machine's log
+		}
+		if value == "" {
+			t.Fatalf("%s has no value", constant)
+		}
+	}
+	return e
+}
+
+// written returns the names of all members that a function writes.
+func (e encoder) written(function string, into map[string]bool) {
+	body := e.bodies[function]
+	for _, pattern := range []*regexp.Regexp{memberPattern, writtenPattern} {
+		for _, m := range pattern.FindAllStringSubmatch(body, -1) {
+			into[m[1]] = true
+		}
+	}
+	for _, m := range callPattern.FindAllStringSubmatch(body, -1) {
+		callee := m[3]
+		switch {
+		case receivers[m[1]] != "":
+			callee = receivers[m[1]]
+		case m[2] != "":
+			callee = "writer." + m[2]
+		}
+		if callee != function && e.bodies[callee] != "" && callee != "appendEvent" {
+			e.written(callee, into)
+		}
+	}
+}
+
+// TestJSONKinds holds docs/json.md to package runner: every kind of event that it
+// can emit has a section, in which every member that it can write is described,
+// and no other.
+func TestJSONKinds(t *testing.T) {
+	p, e := readPage(t), readEncoder(t)
+	if len(e.kinds) < 18 {
+		t.Fatalf("only %d kinds found: the test does not see them", len(e.kinds))
+	}
+	for kind, typ := range e.kinds {
+		if typ == "" {
+			if !strings.Contains(p.text["Events of a machine"], "`"+kind+"`") {
+				t.Errorf("docs/json.md does not mention %s", kind)
+			}
+			continue
+		}
+		can := map[string]bool{}
+		e.written(typ+".append", can)
+		if len(can) == 0 {
+			t.Errorf("no member of %s found: the test does not see them", kind)
+		}
+		p.check(t, "`"+kind+"`", can)
+	}
+	for _, part := range []struct{ heading, function string }{{"A proposal", "AppendProposal"}, {"Cost members", "AppendUsage"}, {"An exemplar", "Exemplar.Append"}} {
+		can := map[string]bool{}
+		e.written(part.function, can)
+		p.check(t, part.heading, can)
+	}
+	can := map[string]bool{}
+	for _, m := range regexp.MustCompile("`json:\"(\\w+)").FindAllStringSubmatch(readText(t, "../runner/roster.go"), -1) {
+		can[m[1]] = true
+	}
+	p.check(t, "Events of a machine", can)
+}
+
+func readText(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestJSONExamples compares every example of docs/json.md with what the program
+// prints: there must be a line of the same kind with the same members, each of the
+// same type. -update writes real lines into the page.
+func TestJSONExamples(t *testing.T) {
+	p, real := readPage(t), realLines(t)
+	data := readText(t, jsonDocs)
+	checked := 0
+	for _, heading := range p.headings {
+		blocks := fencePattern.FindAllStringSubmatch(p.text[heading], -1)
+		if len(blocks) == 0 {
+			continue
+		}
+		lines := real[heading]
+		if len(lines) == 0 {
+			t.Errorf("%s: the program was not seen to print such a line", heading)
+			continue
+		}
+		for _, b := range blocks {
+			checked++
+			if likeOne(b[1], lines) {
+				continue
+			}
+			if !*update {
+				t.Errorf("%s: no line that was printed is like\n%s\nbut for example\n%s", heading, b[1], richest(lines))
+			}
+			p.text[heading] = strings.Replace(p.text[heading], b[0], "```json\n"+exampleOf(t, richest(lines))+"```", 1)
+		}
+		data = strings.Replace(data, section(data, heading), p.text[heading], 1)
+	}
+	if checked < 20 {
+		t.Errorf("only %d examples found: the test does not see them", checked)
+	}
+	if *update {
+		if err := os.WriteFile(jsonDocs, []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for heading, lines := range real { // and nothing is printed that the page does not know
+		can := map[string]bool{}
+		for _, line := range lines {
+			names(decode(t, line), can)
+		}
+		says := p.fields(heading)
+		for name := range can {
+			if !says[name] && !p.fields("An event")[name] {
+				t.Errorf("docs/json.md, %s: nothing is said about %q", heading, name)
+			}
+		}
+	}
+}
+
+// section returns the text below a heading.
+func section(page, heading string) string {
+	_, text, _ := strings.Cut(page, "# "+heading+"\n")
+	if m := headingPattern.FindStringIndex(text); m != nil {
+		text = text[:m[0]]
+	}
+	return "\n" + text
+}
+
+func likeOne(example string, lines []string) bool {
+	want := shape(decodeAny(example))
+	return want != "invalid" && slices.ContainsFunc(lines, func(line string) bool { return shape(decodeAny(line)) == want })
+}
+
+func decodeAny(text string) any {
+	var v any
+	dec := json.NewDecoder(strings.NewReader(text))
+	if dec.Decode(&v) != nil || dec.More() {
+		return fmt.Errorf("no JSON")
+	}
+	return v
+}
+
+func decode(t *testing.T, text string) any {
+	t.Helper()
+	v := decodeAny(text)
+	if _, bad := v.(error); bad {
+		t.Fatalf("this is no JSON: %s", text)
+	}
+	return v
+}
+
+// foreign are members whose contents are not the program's own: users, machine
+// files and JSON Schema say what is in them.
+var foreign = []string{"machine", "metaJson", "args", "parameters", "context", "alignmentScores"}
+
+// shape describes names and types of a value, whatever it holds.
+func shape(v any) string {
+	switch v := v.(type) {
+	case map[string]any:
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if slices.Contains(foreign, name) {
+				parts = append(parts, name+":foreign")
+			} else {
+				parts = append(parts, name+":"+shape(v[name]))
+			}
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	case []any:
+		var parts []string
+		for _, e := range v {
+			parts = append(parts, shape(e))
+		}
+		slices.Sort(parts)
+		return "[" + strings.Join(slices.Compact(parts), "|") + "]"
+	case error:
+		return "invalid"
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+// names collects the names of all members.
+func names(v any, into map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			into[name] = true
+			if !slices.Contains(foreign, name) {
+				names(member, into)
+			}
+		}
+	case []any:
+		for _, e := range v {
+			names(e, into)
+		}
+	}
+}
+
+// richest returns the line with the most members.
+func richest(lines []string) string {
+	return slices.MaxFunc(lines, func(a, b string) int { return len(shape(decodeAny(a))) - len(shape(decodeAny(b))) })
+}
+
+// exampleOf returns a line as the page shows it.
+func exampleOf(t *testing.T, line string) string {
+	t.Helper()
+	line = timePattern.ReplaceAllString(line, "2026-01-02T03:04:05.000Z")
+	line = hookPattern.ReplaceAllString(line, "127.0.0.1:8787")
+	line = regexp.MustCompile(`"actor":"[^"]*"`).ReplaceAllString(line, `"actor":"carol"`)
+	var b bytes.Buffer
+	if err := json.Indent(&b, []byte(strings.TrimSpace(line)), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	return b.String() + "\n"
+}
+
+const (
+	learner = `{"machineName": "review", "initialState": "draft", "goalState": "published", "states": {
+	"draft": {"prompt": "Ready?", "transitions": {"publish": {"target": "published", "description": "It is ready", "parameters": {"type": "object"}}, "discard": "discarded"}}, "discarded": {"final": true}, "published": {}}, "specialists": [
+	{"role": "proposer", "specialistId": "first", "strategyFnName": "firstAvailable"},
+	{"role": "proposer", "specialistId": "last", "strategyFnName": "lastAvailable"},
+	{"role": "proposer", "specialistId": "broken", "strategyFn": "= metaJson.nothing == 1 ? \"publish\" : \"discard\""},
+	{"role": "proposer", "specialistId": "carol", "isHuman": true},
+	{"role": "arbiter", "specialistId": "judge", "threshold": 0.5}]}`
+	service = `{"machineName": "service", "initialState": "a", "goalState": "b", "states": {"a": {"transitions": {"on": "b", "off": "b"}}, "b": {}}, "specialists": [
+	{"role": "proposer", "specialistId": "quick", "strategyWebhookUrl": "http://$HOOK/rich", "webhookTokenName": "EXAMPLE_WEBHOOK_TOKEN", "estimatedCostUSD": 0.1},
+	{"role": "proposer", "specialistId": "slow", "strategyWebhookUrl": "http://$HOOK/$LAST", "webhookTokenName": "EXAMPLE_WEBHOOK_TOKEN"},
+	{"role": "arbiter", "specialistId": "judge"}]}`
+	circle = `{"machineName": "circle", "initialState": "a", "goalState": "b", "guards": {"limits": {"max_steps": 2}}, "states": {"a": {"transitions": {"again": "a", "on": "b"}}, "b": {}}, "specialists": [
+	{"role": "proposer", "specialistId": "first", "strategyFnName": "firstAvailable"}]}`
+)
+
+// realLines runs every command and returns what was printed, by the heading under
+// which docs/json.md describes it.
+func realLines(t *testing.T) map[string][]string {
+	h := newHome(t)
+	hook := h.service()
+	h.env = append(h.env, "DIALAI_PUBLIC_URL=https://example.com", "DATABASE_URL=sqlite:"+filepath.Join(h.dir, "other.db"))
+	expand := strings.NewReplacer("$HOOK", hook.address(), "$LAST", "later")
+	h.file("review.json", learner)
+	h.file("circle.json", circle)
+	h.file("service.json", expand.Replace(service))
+	h.file("late.json", strings.NewReplacer("$HOOK/rich", hook.address()+"/wait", "$HOOK", hook.address(), "$LAST", "first").Replace(service))
+	h.file("bad.json", `{"machineName": "bad"}`)
+	real := map[string][]string{}
+	lines := func(heading string, code int, args ...string) {
+		out, _ := h.run(code, append(args, "--json")...)
+		for line := range strings.Lines(out) {
+			real[heading] = append(real[heading], line)
+		}
+	}
+	log := func(id string) {
+		lines("An event", 0, "log", id)
+	}
+	start := func(code int, args ...string) string {
+		lines("run", code, append([]string{"run"}, args...)...)
+		return first(t, `"sessionId":"([^"]+)"`, real["run"][len(real["run"])-1])
+	}
+	id := start(3, "review.json", "--meta", "pages=12", "--seed", "7", "--mode", "all")
+	lines("`dialai inbox`", 0, "inbox")
+	lines("`dialai tick`", 0, "tick")
+	h.run(0, "propose", id, "discard", "--as", "first", "--reasoning", "it is old", "--data", `{"page":3}`, "--cost-usd", "0.5", "--input-tokens", "200", "--output-tokens", "30")
+	lines("run", 0, "decide", id, "publish", "--reasoning", "it is good", "--data", `{"seen":true}`)
+	log(id)
+	lines("`dialai show`", 0, "show", id)
+	lines("`dialai metrics`", 0, "metrics", "review", "--state", "draft")
+	lines("`dialai specialists`", 0, "specialists", "disable", "review", "broken")
+	lines("`dialai specialists`", 0, "specialists", "review")
+
+	id = start(5, "service.json")
+	lines("`dialai show`", 0, "show", id)
+	h.run(0, "propose", id, "on", "--as", "slow")
+	h.run(3, "resume", id)
+	log(id)
+	id = start(4, "circle.json")
+	lines("run", 4, "resume", id, "--note", "once more")
+	log(id)
+	late(h, hook)
+	log(first(t, `"sessionId":"([^"]+)","machineName":"service"`, h.newest()))
+
+	lines("`dialai sessions`", 0, "sessions")
+	lines("`dialai lint`", 3, "lint", "bad.json")
+	lines("`dialai lint`", 0, "lint", "circle.json")
+	lines("`dialai init --list`", 0, "init", "--list")
+	lines("`dialai init`", 0, "init", "new.yaml")
+	lines("`dialai store verify`", 0, "store", "verify")
+	lines("`dialai migrate`", 0, "migrate")
+	lines("`dialai version`", 0, "version")
+	for _, line := range slices.Concat(real["An event"], real["run"]) {
+		kind := first(t, `"kind":"(\w+)"`, line)
+		if kind == "result" {
+			real["The result"] = append(real["The result"], line)
+		} else {
+			real["`"+kind+"`"] = append(real["`"+kind+"`"], dataOf(t, line))
+		}
+	}
+	runs := slices.DeleteFunc(real["run"], func(line string) bool { return strings.Contains(line, `"kind":"result"`) })
+	real["An event"] = append(real["An event"], runs...)
+	delete(real, "run")
+	real["An event"] = slices.DeleteFunc(real["An event"], func(line string) bool { return !strings.Contains(line, `"kind":"ended"`) })
+	return real
+}
+
+// late lets a service answer when a human has decided already.
+func late(h *home, s *hook) {
+	cmd := h.command("late.json")
+	if err := cmd.Start(); err != nil {
+		h.Fatal(err)
+	}
+	h.awaits(s, 1)
+	id := first(h.T, `"sessionId":"([^"]+)"`, h.newest())
+	h.run(0, "decide", id, "off", "--reasoning", "no time", "--no-run")
+	close(s.released)
+	if code := exitOf(h.T, cmd.Wait()); code != 0 {
+		h.Fatalf("the run that was overtaken ends with %d", code)
+	}
+}
+
+// newest returns the newest session as a line of JSON.
+func (h *home) newest() string {
+	out, _ := h.run(0, "sessions", "--limit", "1", "--json")
+	return out
+}
+
+// dataOf returns the data of an event.
+func dataOf(t *testing.T, line string) string {
+	t.Helper()
+	var e struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(line), &e); err != nil {
+		t.Fatal(err)
+	}
+	return string(e.Data)
+}

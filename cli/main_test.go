@@ -1,0 +1,157 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/dialai/dialai/cli"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/strategies"
+)
+
+var update = flag.Bool("update", false, "write what scripts expect")
+
+// TestMain lets the test binary be the program: dialai as it is built for users,
+// and dialai-go, a user's own with Go strategies.
+func TestMain(m *testing.M) {
+	if os.Getenv("GORACE") == "" { // else each process would sleep a second at its end
+		os.Setenv("GORACE", "atexit_sleep_ms=0")
+	}
+	program := func(registry strategies.Registry) func() {
+		return func() { os.Exit(cli.Main(context.Background(), registry, os.Args[1:])) }
+	}
+	testscript.Main(m, map[string]func(){
+		"dialai":    program(strategies.Registry{}),
+		"dialai-go": program(strategies.Registry{}.WithProposer("panics", specialist.ProposerFunc(panics)).WithProposer("waits", specialist.ProposerFunc(waits))),
+	})
+}
+
+// panics is a strategy with a bug.
+func panics(context.Context, specialist.Question) (specialist.Answer, error) {
+	panic("a bug in a strategy")
+}
+
+// waits is a strategy that comes to no answer.
+func waits(ctx context.Context, _ specialist.Question) (specialist.Answer, error) {
+	<-ctx.Done()
+	return specialist.Answer{}, ctx.Err()
+}
+
+// TestScript runs the scripts in testdata/script. Beside the commands of
+// testscript they have these:
+//
+//	exits CODE PROGRAM ARGS...  runs a program; its output with ids, times and
+//	                            hashes replaced is in the files out and err
+//	remember NAME PATTERN       sets a variable to what the pattern's group
+//	                            matches in the last stdout
+//	webhook                     starts a service, HOOK is its address
+//	called PATH N               waits until a path of it was called N times
+//	expand FILE...              replaces $HOOK in files
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, ".data"))
+			e.Setenv("EXAMPLE_WEBHOOK_TOKEN", "token")
+			e.Setenv("GORACE", os.Getenv("GORACE"))
+			e.Values[shortenerKey] = &shortener{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand,
+		},
+		UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
+	})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	got := 0
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+	s := ts.Value(shortenerKey).(*shortener)
+	for file, stream := range map[string]string{"out": "stdout", "err": "stderr"} {
+		ts.Check(os.WriteFile(filepath.Join(ts.Getenv("WORK"), file), []byte(s.short(ts.ReadFile(stream))), 0o600))
+	}
+}
+
+// A shortener replaces what is different each time by names that are the same
+// each time: the first id it sees is ID-1, wherever it is seen.
+type shortener struct{ ids []string }
+
+// shortenerKey is where a script keeps its own.
+const shortenerKey = "shortener"
+
+var (
+	idPattern    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[48][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
+	timePattern  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+	hashPattern  = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+	ownerPattern = regexp.MustCompile(`"owner":"[0-9a-f]{32}"`)
+	userPattern  = regexp.MustCompile(`decided by [^)"]+`)
+	hookPattern  = regexp.MustCompile(`127\.0\.0\.1:\d{2,}`)
+	msecPattern  = regexp.MustCompile(`"latencyMsec":\d+`)
+)
+
+func (s *shortener) short(text string) string {
+	text = idPattern.ReplaceAllStringFunc(text, func(id string) string {
+		for i, known := range s.ids {
+			if known == id {
+				return fmt.Sprintf("ID-%d", i+1)
+			}
+		}
+		s.ids = append(s.ids, id)
+		return fmt.Sprintf("ID-%d", len(s.ids))
+	})
+	for _, r := range []struct {
+		pattern *regexp.Regexp
+		by      string
+	}{
+		{timePattern, "TIME"}, {hashPattern, "HASH"}, {ownerPattern, `"owner":"OWNER"`}, {userPattern, "decided by USER"}, {hookPattern, "HOOK"}, {msecPattern, `"latencyMsec":1`},
+	} {
+		text = r.pattern.ReplaceAllString(text, r.by)
+	}
+	return text
+}
+
+func remember(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: remember NAME PATTERN")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	found := pattern.FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) != 2 {
+		ts.Fatalf("stdout does not match %s, or that has no group", pattern)
+	}
+	ts.Setenv(args[0], found[1])
+}
+
+func expand(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args {
+		text := strings.ReplaceAll(ts.ReadFile(name), "$HOOK", ts.Getenv("HOOK"))
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
+}

@@ -1,0 +1,298 @@
+package cli_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const crossroads = `{"machineName": "crossroads", "initialState": "here", "goalState": "there", "states": {
+	"here": {"prompt": "Which way?", "transitions": {"left": {"target": "there", "description": "the long way"}, "back": "here", "right": "there"}}, "there": {}}, "specialists": [
+	{"role": "proposer", "specialistId": "first", "strategyFnName": "firstAvailable"},
+	{"role": "proposer", "specialistId": "last", "strategyFnName": "lastAvailable"},
+	{"role": "proposer", "specialistId": "carol", "isHuman": true},
+	{"role": "arbiter", "specialistId": "judge"}]}`
+
+// TestInteractive answers at a terminal: wrongly, by number and by name.
+func TestInteractive(t *testing.T) {
+	h := newHome(t)
+	h.file("m.json", crossroads)
+	term := h.terminal(nil, "run", "m.json", "--interactive")
+	question := term.expect("Decide (1-3, a name, or q to leave it open): ")
+	for _, want := range []string{"crossroads: here", "Which way?", "Why you are asked: Cold start", "first proposed left → there: Choosing first", "  1. left → there", "the long way", "  2. back → here"} {
+		if !strings.Contains(question, want) {
+			t.Errorf("the question does not say %q:\n%s", want, question)
+		}
+	}
+	for _, wrong := range []string{"4", "0", "-1", "lefft", "", "1.5", "LEFT", "\x1b[A", `"1"`} {
+		term.send(wrong + "\n")
+		term.expect("is none of the choices.")
+		term.expect("Decide (1-3")
+	}
+	term.send("2\n")
+	term.expect("Why? (optional) ")
+	term.send("wrong turn\n")
+	term.expect("Human carol decided: back → here")
+	term.expect("Decide (1-3")
+	term.send("  right \n")
+	term.expect("Why? (optional) ")
+	term.send("\n")
+	text := term.ends(0)
+	if !strings.Contains(text, "Session complete:\x1b[0m there\n") {
+		t.Errorf("it does not say how it ended:\n%s", text)
+	}
+	id := first(t, `Session ID:    (\S+)`, text)
+	if out, _ := h.run(0, "show", id); !strings.Contains(out, "carol (human)  wrong turn\n") {
+		t.Errorf("the reason is not kept:\n%s", out)
+	}
+}
+
+// TestInteractiveLeave leaves a question open, in each way there is; the session
+// can be taken up again.
+func TestInteractiveLeave(t *testing.T) {
+	for name, test := range map[string]struct {
+		prompt, type_ string
+		code          int
+	}{
+		"q":               {"Decide (", "q\n", 3},
+		"end of input":    {"Decide (", "\x04", 3},
+		"Ctrl-C":          {"Decide (", "\x03", 130},
+		"Ctrl-C in a why": {"Why? (optional)", "\x03", 130},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			h.file("m.json", crossroads)
+			term := h.terminal(nil, "m.json", "-i")
+			term.expect("Decide (")
+			if test.prompt != "Decide (" {
+				term.send("right\n")
+				term.expect(test.prompt)
+			}
+			term.send(test.type_)
+			text := term.ends(test.code)
+			id := first(t, `Session ID:    (\S+)`, text)
+			switch {
+			case test.code == 130 && !strings.Contains(text, "interrupted; what was recorded stays. Go on with:\n  dialai resume "+id+"\n"):
+				t.Errorf("it does not say how to go on:\n%s", text)
+			case test.code == 3 && !strings.Contains(text, "  dialai decide "+id+" left --round "):
+				t.Errorf("it does not say how to decide:\n%s", text)
+			}
+			h.run(3, "resume", id)
+			term = h.terminal(nil, "resume", id, "--interactive")
+			term.expect("Decide (")
+			term.send("1\n\n")
+			term.ends(0)
+		})
+	}
+}
+
+// TestInteractiveHumans asks who decides if several could.
+func TestInteractiveHumans(t *testing.T) {
+	h := newHome(t)
+	h.file("m.json", strings.Replace(crossroads, `{"role": "arbiter"`, `{"role": "proposer", "specialistId": "dan", "isHuman": true}, {"role": "arbiter"`, 1))
+	term := h.terminal(nil, "m.json", "-i")
+	term.expect("Decide (")
+	term.send("right\n")
+	term.expect("Who are you (carol, dan)? ")
+	term.send("eve\n")
+	term.expect(`"eve" may not decide here.`)
+	term.expect("Who are you (carol, dan)? ")
+	term.send("dan\n\n")
+	term.expect("Human dan decided: right → there")
+	term.ends(0)
+
+	h.forget()
+	term = h.terminal(nil, "m.json", "-i")
+	term.expect("Decide (")
+	term.send("back\n")
+	term.expect("Who are you")
+	term.send("q\n")
+	term.ends(3)
+}
+
+// TestInteractiveParameters asks for the parameters of a transition until they
+// are right.
+func TestInteractiveParameters(t *testing.T) {
+	h := newHome(t)
+	h.file("m.json", strings.Replace(crossroads, `"right": "there"`, `"right": {"target": "there", "parameters": {"type": "object", "required": ["speed"], "properties": {"speed": {"type": "integer", "minimum": 3}}}}`, 1))
+	term := h.terminal(nil, "m.json", "-i")
+	term.expect("Decide (")
+	term.send("right\n\n")
+	term.expect("right takes parameters: {")
+	term.expect("Parameters as JSON (empty for none, q to leave it open): ")
+	term.send("fast\n")
+	term.expect(`That is not JSON; an example: {"speed":3}`)
+	term.expect("Parameters as JSON")
+	term.send("{\"speed\":1}\n")
+	term.expect("metaJson does not satisfy the parameters")
+	term.expect("Parameters as JSON")
+	term.send("{\"speed\":30}\n")
+	term.expect("Human carol decided: right → there")
+	term.ends(0)
+
+	h.forget()
+	term = h.terminal(nil, "m.json", "-i")
+	term.expect("Decide (")
+	term.send("right\n\n")
+	term.expect("Parameters as JSON")
+	term.send("q\n")
+	term.ends(3)
+}
+
+// TestInteractiveNumbers asks what is meant where a name is the number of
+// another choice.
+func TestInteractiveNumbers(t *testing.T) {
+	machine := `{"machineName": "numbers", "initialState": "here", "goalState": "there", "states": {
+		"here": {"transitions": {"2": "a", "1": "b", "3": "there"}}, "a": {"final": true}, "b": {"final": true}, "there": {}}, "specialists": [
+		{"role": "proposer", "specialistId": "carol", "isHuman": true}, {"role": "arbiter", "specialistId": "judge"}]}`
+	for typed, want := range map[string]string{"1.": "2 → a", `"1"`: "1 → b", "2.": "1 → b", `"2"`: "2 → a"} {
+		t.Run(typed, func(t *testing.T) {
+			h := newHome(t)
+			h.file("m.json", machine)
+			term := h.terminal(nil, "m.json", "-i")
+			term.expect("Decide (")
+			term.send("1\n")
+			term.expect(`1 is a name and another's number; write 1. for the number, "1" for the name.`)
+			term.expect("Decide (")
+			term.send(typed + "\n\n")
+			term.expect("Human carol decided: " + want)
+			term.ends(6)
+		})
+	}
+	h := newHome(t)
+	h.file("m.json", machine)
+	term := h.terminal(nil, "m.json", "-i")
+	term.expect("Decide (")
+	term.send("3\n\n") // the third is named so
+	term.expect("Human carol decided: 3 → there")
+	term.ends(0)
+}
+
+// TestInteractiveRace lets somebody else decide while the question is open.
+func TestInteractiveRace(t *testing.T) {
+	h := newHome(t)
+	h.file("m.json", crossroads)
+	term := h.terminal(nil, "m.json", "-i")
+	id := strings.TrimSpace(first(t, `Session ID: +(\S+)`, term.expect("Decide (")))
+	h.run(0, "decide", id, "left")
+	term.send("back\n\n")
+	text := term.ends(0)
+	if !strings.Contains(text, "Somebody else decided meanwhile.") {
+		t.Errorf("it does not say so:\n%s", text)
+	}
+	if out, _ := h.run(0, "show", id); !strings.Contains(out, "left") || strings.Contains(out, "back") {
+		t.Errorf("the second decision counts:\n%s", out)
+	}
+}
+
+// TestInteractiveOutput keeps questions out of stdout: it holds the round log
+// only, without colours if it is no terminal.
+func TestInteractiveOutput(t *testing.T) {
+	h := newHome(t)
+	h.file("m.json", crossroads)
+	var out bytes.Buffer
+	term := h.terminal(&out, "m.json", "-i")
+	term.expect("Decide (")
+	term.send("1\n\n")
+	term.ends(0)
+	if text := out.String(); strings.Contains(text, "Decide") || strings.Contains(text, "\x1b") || !strings.HasSuffix(text, "\nSession complete: there\n") {
+		t.Errorf("stdout is\n%s", text)
+	}
+}
+
+// TestColour: colours are for terminals that can show them, and only if nobody
+// minds.
+func TestColour(t *testing.T) {
+	for name, test := range map[string]struct {
+		env  string
+		want bool
+	}{
+		"a terminal":     {"TERM=xterm", true},
+		"NO_COLOR":       {"NO_COLOR=1", false},
+		"empty NO_COLOR": {"NO_COLOR=", true},
+		"dumb":           {"TERM=dumb", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			h.env = append(h.env, test.env)
+			h.file("m.json", crossroads)
+			text := h.terminal(nil, "m.json").ends(3)
+			if got := strings.Contains(text, "\x1b["); got != test.want {
+				t.Errorf("colours: %t, want %t\n%q", got, test.want, text)
+			}
+		})
+	}
+}
+
+const slow = `{"machineName": "slow", "initialState": "here", "goalState": "there", "states": {"here": {"transitions": {"on": "there"}}, "there": {}}, "specialists": [
+	{"role": "proposer", "specialistId": "a-service-with-a-name-that-is-longer-than-any-terminal-is-wide", "strategyWebhookUrl": "http://$HOOK/wait", "webhookTokenName": "EXAMPLE_WEBHOOK_TOKEN"}]}`
+
+// TestProgress: a terminal is told whom a long step waits for, in one line that
+// fits and that is gone afterwards.
+func TestProgress(t *testing.T) {
+	h := newHome(t)
+	service := h.service()
+	h.file("m.json", strings.ReplaceAll(slow, "$HOOK", service.address()))
+	var out bytes.Buffer
+	term := h.terminal(&out, "m.json")
+	term.expect("\r\x1b[Kwaiting for ")
+	if rest := term.expect("s)"); utf8.RuneCountInString("waiting for "+rest+"s)") > 60 {
+		t.Errorf("the line is too long: %q", rest)
+	}
+	close(service.released)
+	if text := term.ends(0); !strings.HasSuffix(text, "\r\x1b[K") {
+		t.Errorf("the line stays: %q", text)
+	}
+	if strings.Contains(out.String(), "waiting") {
+		t.Errorf("stdout has it:\n%s", &out)
+	}
+}
+
+// TestNoProgress: no line for a dumb terminal, nor where JSON or silence was
+// asked for, and none if stderr is no terminal. A second session is what tells
+// that a second has passed: it prints its own line.
+func TestNoProgress(t *testing.T) {
+	for name, args := range map[string][]string{"quiet": {"--quiet"}, "json": {"--json"}, "dumb": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it takes two seconds
+			h := newHome(t)
+			service := h.service()
+			h.file("m.json", strings.ReplaceAll(slow, "$HOOK", service.address()))
+			h.file("crossroads.json", crossroads)
+			h.run(3, "crossroads.json") // makes the store
+			loud := h.terminal(nil, "m.json")
+			if name == "dumb" {
+				h.env = append(h.env, "TERM=dumb")
+			}
+			silent := h.terminal(nil, append(args, "m.json")...)
+			h.awaits(service, 2)
+			loud.expect("waiting for ")
+			loud.expect("(2s)")
+			close(service.released)
+			loud.ends(0)
+			if text := silent.ends(0); strings.Contains(text, "waiting for") {
+				t.Errorf("it prints progress: %q", text)
+			}
+		})
+	}
+}
+
+// TestInterrupt: Ctrl-C while a service is asked ends the program with 130; the
+// ask is on record, and resume repeats it.
+func TestInterrupt(t *testing.T) {
+	h := newHome(t)
+	service := h.service()
+	h.file("m.json", strings.ReplaceAll(slow, "$HOOK", service.address()))
+	term := h.terminal(nil, "m.json")
+	h.awaits(service, 1)
+	term.send("\x03")
+	text := term.ends(130)
+	id := first(t, `Go on with:\n  dialai resume (\S+)\n`, text)
+	close(service.released)
+	if out, _ := h.run(0, "resume", id, "--quiet"); out != "Session complete: there\n" {
+		t.Errorf("resume prints %q", out)
+	}
+	h.awaits(service, 2)
+	h.run(0, "store", "verify")
+}
