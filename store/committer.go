@@ -21,6 +21,7 @@ type committer struct {
 	begin *sql.Stmt
 	end   *sql.Stmt
 	stmts statements
+	all   []*sql.Stmt // of conn
 
 	dataVersion *sql.Stmt
 	seen        int64 // last data_version: it changes when another connection writes
@@ -56,7 +57,7 @@ func newCommitter(ctx context.Context, db *sql.DB) (*committer, error) {
 	}
 	c := &committer{conn: conn, jobs: make(chan *job, maxBatch), done: make(chan struct{})}
 	if err := c.prepare(ctx); err != nil {
-		conn.Close()
+		c.release()
 		return nil, err
 	}
 	go c.run()
@@ -69,6 +70,7 @@ func (c *committer) prepare(ctx context.Context) error {
 	p.prepare(&c.end, `COMMIT`)
 	p.prepare(&c.dataVersion, `PRAGMA data_version`)
 	c.stmts.prepare(&p)
+	c.all = p.all
 	if p.err != nil {
 		return p.err
 	}
@@ -79,12 +81,16 @@ func (c *committer) prepare(ctx context.Context) error {
 type preparer struct {
 	ctx  context.Context
 	conn *sql.Conn
+	all  []*sql.Stmt
 	err  error
 }
 
 func (p *preparer) prepare(into **sql.Stmt, query string) {
-	if p.err == nil {
-		*into, p.err = p.conn.PrepareContext(p.ctx, query)
+	if p.err != nil {
+		return
+	}
+	if *into, p.err = p.conn.PrepareContext(p.ctx, query); p.err == nil {
+		p.all = append(p.all, *into)
 	}
 }
 
@@ -119,6 +125,15 @@ func (c *committer) close() {
 	}
 	close(c.jobs)
 	<-c.done
+	c.release()
+}
+
+// release closes the statements, then the connection: SQLite keeps a connection
+// with open statements, and with it the write-ahead log.
+func (c *committer) release() {
+	for _, s := range c.all {
+		s.Close()
+	}
 	c.conn.Close()
 }
 

@@ -72,9 +72,9 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 	if s.db, err = openPool(path, o, true); err != nil {
 		return nil, &OpenError{path, err}
 	}
-	if _, err := s.migrate(ctx, o); err != nil {
+	if _, err := s.prepare(ctx, o); err != nil {
 		s.db.Close()
-		return nil, &OpenError{path, translate(err)}
+		return nil, &OpenError{path, err}
 	}
 	if s.read, err = openPool(path, o, false); err != nil {
 		s.db.Close()
@@ -124,10 +124,11 @@ func escapePath(path string) string {
 	return strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
 }
 
-// Close waits for the commits under way and closes the file.
+// Close waits for the commits under way and closes the file. Whoever closes it
+// last leaves one file, without a write-ahead log.
 func (s *SQLite) Close() error {
 	s.out.close()
-	return errors.Join(s.read.Close(), s.db.Close())
+	return errors.Join(s.load.Close(), s.read.Close(), s.db.Close())
 }
 
 // Path returns the path of the file.
@@ -145,11 +146,27 @@ func Migrate(ctx context.Context, path string) ([]string, error) {
 		return nil, &OpenError{path, err}
 	}
 	defer db.Close()
-	applied, err := (&SQLite{path: path, db: db}).migrate(ctx, o)
+	applied, err := (&SQLite{path: path, db: db}).prepare(ctx, o)
 	if err != nil {
-		return nil, &OpenError{path, translate(err)}
+		return nil, &OpenError{path, err}
 	}
 	return applied, nil
+}
+
+// prepare migrates the file. It tries again while others hold it, since SQLite
+// does not wait by itself while a new file becomes one with a write-ahead log.
+func (s *SQLite) prepare(ctx context.Context, o SQLiteOptions) ([]string, error) {
+	for start := time.Now(); ; {
+		applied, err := s.migrate(ctx, o)
+		if err = translate(err); !errors.Is(err, runner.ErrBusy) || time.Since(start) > o.BusyTimeout {
+			return applied, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // migrate applies the migrations that are missing, each in a transaction of its

@@ -428,3 +428,45 @@ func TestClosed(t *testing.T) {
 		t.Errorf("closing twice = %v", err)
 	}
 }
+
+// TestCloseLeavesOneFile: a closed store is one file, fit to be copied.
+func TestCloseLeavesOneFile(t *testing.T) {
+	a := newStore(t)
+	for _, rest := range []string{"-wal", "-shm"} {
+		if _, err := os.Stat(a.path + rest); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", rest, err)
+		}
+	}
+	moved := filepath.Join(t.TempDir(), "copy.db")
+	data, err := os.ReadFile(a.path)
+	a.ok(err)
+	a.ok(os.WriteFile(moved, data, 0o600))
+	s, err := store.OpenSQLite(a.ctx, moved, store.SQLiteOptions{})
+	a.ok(err)
+	defer s.Close()
+	report, err := s.Verify(a.ctx, runner.NewPrograms())
+	if err != nil || report.Difference != nil || report.Sessions != len(a.ids) {
+		t.Errorf("the copy: %+v, %v", report, err)
+	}
+}
+
+// TestOpenTogether opens a store that does not exist from many sides at once.
+func TestOpenTogether(t *testing.T) {
+	for range 10 {
+		path := filepath.Join(t.TempDir(), "new.db")
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				s, err := store.OpenSQLite(t.Context(), path, store.SQLiteOptions{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
