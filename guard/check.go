@@ -2,152 +2,153 @@ package guard
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/specialist"
 )
 
 // Check judges one step of a task and changes nothing. c may be nil: then every
-// step is ok. For a human's ruling only the budget checks run, and only an abort
-// stops it.
+// step is ok. For a human's ruling only the checks of budgets and tools run, and
+// only an abort stops it. A step whose tool calls cannot be read is stopped.
 func (c *Config) Check(s State, step Step) Verdict {
 	if c == nil {
 		return Verdict{}
 	}
-	var reasons []Reason
-	reasons = c.limits(reasons, s, step)
-	reasons = c.cost(reasons, s, step)
-	if step.Human {
-		return with(reasons).ForHuman()
+	l := looks.Get().(*look)
+	defer l.release()
+	m := s.memory
+	if m == nil {
+		m = &memory{}
 	}
-	reasons = c.cycles(reasons, s, step)
-	reasons = c.attempts(reasons, step)
-	return with(reasons)
+	if err := l.read(c, &step, m.foresee(&step)); err != nil {
+		return Verdict{Status: Abort, Reasons: []Reason{{Code: "internal_error", Guard: "internal", Class: Abort, Message: err.Error()}}}
+	}
+	return c.judge(&s, m, &step, l)
 }
 
-func over(code, guard, what string, limit, seen int64) Reason {
-	return Reason{Code: code, Guard: guard, Class: Abort,
+// judge runs every check, in the published order.
+func (c *Config) judge(s *State, m *memory, step *Step, l *look) Verdict {
+	k := &checking{c: c, s: s, m: m, step: step, look: l}
+	k.limits()
+	if !step.Human {
+		k.content()
+	}
+	k.tools()
+	k.cost()
+	if step.Human {
+		return with(k.reasons).ForHuman()
+	}
+	k.loops()
+	k.attempts()
+	return with(k.reasons)
+}
+
+// A checking is one run of the checks.
+type checking struct {
+	c       *Config
+	s       *State
+	m       *memory
+	step    *Step
+	look    *look
+	reasons []Reason
+}
+
+func (k *checking) report(r Reason) { k.reasons = append(k.reasons, r) }
+
+// over reports a number above its limit, as an abort.
+func (k *checking) over(code, guard, what string, limit, seen int64) *Reason {
+	k.report(Reason{
+		Code: code, Guard: guard, Class: Abort,
 		Message: fmt.Sprintf("%s is %d, more than the limit of %d", what, seen, limit),
-		Limit:   fmt.Sprint(limit), Seen: fmt.Sprint(seen)}
+		Limit:   fmt.Sprint(limit), Seen: fmt.Sprint(seen),
+	})
+	return &k.reasons[len(k.reasons)-1]
 }
 
-func (c *Config) limits(reasons []Reason, s State, step Step) []Reason {
-	if m := c.Limits.MaxSteps; m != nil && s.Steps+1 > *m {
-		reasons = append(reasons, over("max_steps", "limits", "the number of steps", *m, s.Steps+1))
+func (k *checking) limits() {
+	l, step := &k.c.Limits, k.step
+	if next := max(exact.AddSat(k.s.Steps, 1), step.Number); l.MaxSteps != nil && next > *l.MaxSteps {
+		k.over("max_steps", "limits", "the number of steps", *l.MaxSteps, next)
 	}
 	own := exact.AddSat(step.TokensIn, step.TokensOut)
-	if m := c.Limits.MaxTokensPerStep; m != nil && own > *m {
-		reasons = append(reasons, over("max_tokens_step", "limits", "the number of tokens of this step", *m, own))
+	if l.MaxTokensPerStep != nil && own > *l.MaxTokensPerStep {
+		k.over("max_tokens_step", "limits", "the number of tokens of this step", *l.MaxTokensPerStep, own)
 	}
-	if m := c.Limits.MaxTotalTokens; m != nil {
-		total := exact.AddSat(s.Spent.TokensIn, s.Spent.TokensOut)
-		if c.Limits.CapBasis == Progress {
-			total = exact.AddSat(exact.AddSat(s.TokensIn, s.TokensOut), own)
+	if l.MaxTotalTokens != nil {
+		total := exact.AddSat(k.s.Spent.TokensIn, k.s.Spent.TokensOut)
+		if l.CapBasis == Progress {
+			total = exact.AddSat(exact.AddSat(k.s.TokensIn, k.s.TokensOut), own)
 		}
-		if total > *m {
-			reasons = append(reasons, over("max_tokens_total", "limits", "the number of tokens of the session", *m, total))
+		if total > *l.MaxTotalTokens {
+			k.over("max_tokens_total", "limits", "the number of tokens of the session", *l.MaxTotalTokens, total)
 		}
 	}
-	return reasons
+	if !step.Human {
+		k.length()
+	}
 }
 
-func (c *Config) cost(reasons []Reason, s State, step Step) []Reason {
-	unpriced := s.Spent.Unpriced > 0
-	if c.Limits.CapBasis == Progress {
-		unpriced = step.Model != "" && !step.CostGiven
+func (k *checking) length() {
+	low, high := k.c.Limits.OutputMin, k.c.Limits.OutputMax
+	if !k.step.HasOutput || low == nil && high == nil {
+		return
 	}
-	if unpriced && c.Cost.MaxDollars != nil {
-		reasons = c.unpriced(reasons)
+	n := runes(k.step.Output)
+	if low != nil && n < *low {
+		k.report(Reason{
+			Code: "length_min", Guard: "limits", Class: Retry,
+			Message: fmt.Sprintf("the output has %d characters, fewer than %d", n, *low), Limit: fmt.Sprint(*low), Seen: fmt.Sprint(n),
+		})
 	}
-	if m := c.Cost.MaxDollars; m != nil {
-		total := s.Spent.Money
-		if c.Limits.CapBasis == Progress {
-			total = s.Money.Add(step.Cost)
-		}
-		if total > *m {
-			reasons = append(reasons, Reason{Code: "cost_cap", Guard: "cost", Class: Abort,
-				Message: fmt.Sprintf("the session has cost $%s, more than the cap of $%s", total, *m),
-				Limit:   m.String(), Seen: total.String()})
-		}
+	if high != nil && n > *high {
+		k.over("length_max", "limits", "the length of the output", *high, n).Class = Retry
 	}
-	return reasons
+}
+
+func (k *checking) cost() {
+	c := &k.c.Cost
+	unpriced := k.s.Spent.Unpriced > 0
+	if k.c.Limits.CapBasis == Progress {
+		unpriced = k.step.Model != "" && !k.step.CostGiven
+	}
+	if unpriced && c.MaxDollars != nil {
+		k.unpriced()
+	}
+	if c.MaxDollars == nil {
+		return
+	}
+	total := k.s.Spent.Money
+	if k.c.Limits.CapBasis == Progress {
+		total = k.s.Money.Add(k.step.Cost)
+	}
+	if total > *c.MaxDollars {
+		k.report(Reason{
+			Code: "cost_cap", Guard: "cost", Class: Abort,
+			Message: fmt.Sprintf("the session has cost $%s, more than the cap of $%s", total, *c.MaxDollars),
+			Limit:   c.MaxDollars.String(), Seen: total.String(),
+		})
+	}
 }
 
 // unpriced judges spending that no price covers: nothing to worry about while
 // another cap bounds it.
-func (c *Config) unpriced(reasons []Reason) []Reason {
+func (k *checking) unpriced() {
 	class := Warn
-	onlyCap := c.Limits.MaxSteps == nil && c.Limits.MaxTotalTokens == nil && c.Limits.MaxTokensPerStep == nil
+	l := &k.c.Limits
+	onlyCap := l.MaxSteps == nil && l.MaxTotalTokens == nil && l.MaxTokensPerStep == nil
 	switch {
-	case c.Cost.OnUnknownModel == "skip":
-		return reasons
-	case c.Cost.OnUnknownModel == "abort" || onlyCap:
+	case k.c.Cost.OnUnknownModel == "skip":
+		return
+	case k.c.Cost.OnUnknownModel == "abort" || onlyCap:
 		class = Abort
 	}
-	return append(reasons, Reason{Code: "unpriced_model", Guard: "cost", Class: class,
-		Message: "a model without a price was used, so the dollar cap does not see its cost"})
+	k.report(Reason{
+		Code: "unpriced_model", Guard: "cost", Class: class,
+		Message: "a model without a price was used, so the dollar cap does not see its cost",
+	})
 }
 
-// cycles counts earlier visits of the state that knew no more than this one. The
-// stay the session is in at the start counts as executed by nobody, so it is not
-// among them.
-func (c *Config) cycles(reasons []Reason, s State, step Step) []Reason {
-	s.facts = s.factsAfter(step)
-	now := visit{step.State, s.context(step)}
-	seen := int64(1)
-	var indices []int32
-	for i, v := range s.visits {
-		if v == now {
-			seen++
-			indices = append(indices, int32(i))
-		}
+func (k *checking) attempts() {
+	if most := k.c.Retry.MaxAttempts; most != nil && k.step.Attempt > *most {
+		k.over("retry_exhausted", "retry", "the attempt", *most, k.step.Attempt)
 	}
-	if seen <= c.Loop.MaxStateVisits {
-		return reasons
-	}
-	class := Abort
-	if len(step.SessionMeta) == 0 && len(s.facts) == 0 {
-		class = Warn // nothing is known, so nothing says that there was no progress
-	}
-	r := over("loop_state_cycle", "loop", fmt.Sprintf("the number of visits of state %q without news", step.State), c.Loop.MaxStateVisits, seen)
-	r.Class, r.Indices = class, indices
-	return append(reasons, r)
-}
-
-func (c *Config) attempts(reasons []Reason, step Step) []Reason {
-	if m := c.Retry.MaxAttempts; m != nil && step.Attempt > *m {
-		reasons = append(reasons, over("retry_exhausted", "retry", "the attempt", *m, step.Attempt))
-	}
-	return reasons
-}
-
-// Price returns u with its cost filled in from the price table, if the model is
-// in it and the cost is not already known. c may be nil.
-func (c *Config) Price(u specialist.Usage, model string) specialist.Usage {
-	if c == nil || u.Has(specialist.CostGiven) {
-		return u
-	}
-	p, known := c.Cost.Prices[model]
-	if !known {
-		return u
-	}
-	return u.WithCost(p.InputPer1M.PerMillion(u.NumInputTokens).Add(p.OutputPer1M.PerMillion(u.NumOutputTokens)))
-}
-
-// Knows reports whether the table has a price for the model.
-func (c *Config) Knows(model string) bool {
-	if c == nil {
-		return false
-	}
-	_, known := c.Cost.Prices[model]
-	return known
-}
-
-// Models returns the models with a price, sorted.
-func (c *Config) Models() []string {
-	if c == nil {
-		return nil
-	}
-	return slices.Clip(sortedKeys(c.Cost.Prices))
 }

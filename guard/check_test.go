@@ -105,7 +105,7 @@ func TestLimitOfZero(t *testing.T) {
 		{`{"limits":{"max_tokens_per_step":0}}`, "ok", guard.Step{}},
 		{`{"limits":{"max_tokens_per_step":0}}`, "abort [max_tokens_step]", guard.Step{TokensOut: 1}},
 		{`{"cost":{"max_dollars_per_task":0}}`, "ok", guard.Step{}},
-		{`{"loop_detection":{"max_state_visits":0}}`, "abort [loop_state_cycle]", guard.Step{SessionMeta: []byte("1")}},
+		{`{"loop_detection":{"max_state_visits":0}}`, "abort [loop_state_cycle]", guard.Step{State: "s", SessionMeta: []byte("1")}},
 		{`{"retry":{"max_attempts":0}}`, "ok", guard.Step{}},
 		{`{"retry":{"max_attempts":0}}`, "abort [retry_exhausted]", guard.Step{Attempt: 1}},
 	} {

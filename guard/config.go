@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
@@ -16,29 +18,35 @@ import (
 // A Config is a guards section, checked. A nil *Config checks nothing. It never
 // changes and may be used concurrently.
 type Config struct {
-	Profile Profile
-	Limits  Limits
-	Cost    Cost
-	Loop    LoopDetection
-	Retry   RetryLimit
-	Store   Store
+	Profile   Profile
+	Limits    Limits
+	Forbidden []Forbidden
+	Schema    *machine.Schema // of outputs; nil if there is none
+	Tools     Tools
+	Cost      Cost
+	Loop      LoopDetection
+	Retry     RetryLimit
+	Store     Store
 }
 
 // A Profile names the defaults of a Config.
 type Profile string
 
-// The profiles: strict is the default inside machines.
+// The profiles: strict is the default inside machines, compat does what the
+// published step guard does.
 const (
 	Strict Profile = "strict"
 	Compat Profile = "compat"
 )
 
-// Limits bound steps and tokens. Nil means no limit; every limit is the largest
-// permitted value.
+// Limits bound steps, tokens and the length of outputs. Nil means no limit;
+// every limit is the largest permitted value.
 type Limits struct {
 	MaxSteps         *int64
 	MaxTokensPerStep *int64
 	MaxTotalTokens   *int64
+	OutputMin        *int64 // in code points
+	OutputMax        *int64
 	CapBasis         CapBasis
 }
 
@@ -50,6 +58,36 @@ const (
 	Spend    CapBasis = "spend"
 	Progress CapBasis = "progress"
 )
+
+// Forbidden is a pattern that no output may match.
+type Forbidden struct {
+	Source  string
+	pattern *pattern
+}
+
+// Tools are the rules for tool calls.
+type Tools struct {
+	Allowed      []string // nil allows every tool, an empty list none
+	ArgSchemas   map[string]*machine.Schema
+	Mutex        [][]string // of each group a task may use one tool
+	MutexScope   string     // task or step
+	BlastRadius  map[string]int64
+	Sequence     []Sequence
+	PerTool      map[string]ToolRule
+	groupsByTool map[string][]int // indices of Mutex
+}
+
+// Sequence says that a tool needs another one to have been called in an earlier
+// step.
+type Sequence struct{ Tool, RequiresPrev string }
+
+// A ToolRule tells loop detection about one tool.
+type ToolRule struct {
+	LoopKey  []string // only these members of the arguments count; nil means all
+	Volatile []string // these do not count
+	Poll     bool     // repeating a call is what it is for, as long as results change
+	Exempt   bool     // never part of a loop
+}
 
 // Cost bounds money.
 type Cost struct {
@@ -65,66 +103,175 @@ type Price struct {
 
 // LoopDetection finds tasks that go round in circles.
 type LoopDetection struct {
-	MaxStateVisits int64
+	NgramSize        int64
+	MaxRepeats       int64
+	Mode             string // any_ngram, overlap, off
+	OverlapRatio     exact.Billionths
+	IdenticalCalls   bool
+	MaxStateVisits   int64
+	VisitCounting    string // steps, entries, transitions
+	ProgressAware    bool
+	MaxOutputRepeats *int64 // nil means any number
+	Cycle            *Cycle
+	Near             *Near
 }
+
+// A Cycle finds states that repeat in the same order.
+type Cycle struct{ MaxPeriod, Repeats int64 }
+
+// Near finds calls of one tool that are almost alike.
+type Near struct {
+	Jaccard  exact.Billionths // of the sets of words, estimated
+	Repeats  int64
+	distance int // of SimHashes
+}
+
+// newNear returns the defaults.
+func newNear() *Near { return &Near{Jaccard: 800_000_000, Repeats: 8, distance: distance(800_000_000)} }
 
 // RetryLimit bounds attempts.
 type RetryLimit struct{ MaxAttempts *int64 }
 
-// Store bounds what a task remembers.
-type Store struct{ HistoryLimit int64 }
+// Store bounds what a task remembers, and for how long.
+type Store struct {
+	HistoryLimit int64
+	TTL          time.Duration
+}
 
 // Defaults of a section's members.
 const (
 	DefaultMaxStateVisits = 3
 	DefaultHistoryLimit   = 50
+	DefaultTTL            = 10 * time.Minute
 )
+
+// maxHistory bounds history_limit: what a task remembers is kept in memory.
+const maxHistory = 10_000
+
+// Defaults returns the Config of an empty section.
+func Defaults(p Profile) *Config {
+	c := &Config{
+		Profile: p,
+		Limits:  Limits{CapBasis: Progress},
+		Tools:   Tools{MutexScope: "task"},
+		Cost:    Cost{OnUnknownModel: "skip"},
+		Loop: LoopDetection{
+			NgramSize: 5, MaxRepeats: 2, Mode: "any_ngram", OverlapRatio: 800_000_000, IdenticalCalls: true,
+			MaxStateVisits: DefaultMaxStateVisits, VisitCounting: "steps",
+		},
+		Store: Store{HistoryLimit: DefaultHistoryLimit, TTL: DefaultTTL},
+	}
+	if p == Strict {
+		three := int64(3)
+		c.Limits.CapBasis, c.Cost.OnUnknownModel = Spend, "warn"
+		c.Loop.Mode, c.Loop.VisitCounting, c.Loop.ProgressAware, c.Loop.MaxOutputRepeats = "overlap", "transitions", true, &three
+		c.Loop.Cycle, c.Loop.Near = &Cycle{8, 3}, newNear()
+	}
+	return c
+}
+
+// A ConfigError is a configuration that was refused.
+type ConfigError struct {
+	Path     string
+	Problems []machine.Problem
+}
+
+// Error lists every problem on a line of its own.
+func (e *ConfigError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: invalid guards", e.Path)
+	for _, p := range e.Problems {
+		b.WriteString("\n" + p.String())
+	}
+	return b.String()
+}
 
 // later are the members of the published formats that this version does not
 // check yet. They are refused: a guard that is silently not there is worse than
 // none.
 var later = map[string][]string{
-	"":               {"forbidden_patterns", "schema", "output_schema", "tool_calls", "batch_loop", "budget", "truth", "packs", "classifier"},
-	"limits":         {"output_min", "output_max"},
-	"loop_detection": {"ngram_size", "max_repeats", "detect_identical_tool_calls", "mode", "visit_counting", "progress_aware", "max_output_repeats", "cycle", "near"},
-	"store":          {"ttl_ms"},
+	"": {"batch_loop", "budget", "truth", "packs", "classifier"},
 }
 
-// Parse reads one guards section, a JSON object. state says that it is a
-// state's own. The problems have JSON pointers relative to the section.
+// Parse reads one guards section of a machine, a JSON object; state says that it
+// is a state's own. The profile is strict unless the section says otherwise. The
+// problems have JSON pointers relative to the section.
 func Parse(section []byte, state bool) (*Config, []machine.Problem) {
-	r := &reader{}
-	c := &Config{
-		Profile: Strict,
-		Limits:  Limits{CapBasis: Spend},
-		Cost:    Cost{OnUnknownModel: "warn"},
-		Loop:    LoopDetection{MaxStateVisits: DefaultMaxStateVisits},
-		Store:   Store{HistoryLimit: DefaultHistoryLimit},
+	return parse(section, Strict, state)
+}
+
+// ParseAs is Parse of a machine's section with another default profile.
+func ParseAs(section []byte, profile Profile) (*Config, []machine.Problem) {
+	return parse(section, profile, false)
+}
+
+func parse(section []byte, profile Profile, state bool) (*Config, []machine.Problem) {
+	tidy, err := exact.Tidy(section)
+	if err != nil {
+		return nil, []machine.Problem{{Code: "bad-json", Message: "guards is not one JSON value: " + err.Error()}}
 	}
+	var named struct{ Profile json.RawMessage }
+	if json.Unmarshal(tidy, &named) == nil && named.Profile != nil {
+		(&reader{}).oneOf((*string)(&profile), string(Strict), string(Compat))("", named.Profile)
+	}
+	r, c := &reader{}, Defaults(profile)
+	var alias *machine.Schema
 	members := []member{
 		{"limits", r.limits(&c.Limits)},
+		{"forbidden_patterns", r.patterns(&c.Forbidden)},
+		{"schema", r.schema(&c.Schema)},
+		{"output_schema", r.schema(&alias)},
+		{"tool_calls", r.tools(&c.Tools)},
 		{"cost", r.cost(&c.Cost)},
-		{"loop_detection", r.object("loop_detection", []member{{"max_state_visits", r.count(&c.Loop.MaxStateVisits, 0)}})},
+		{"loop_detection", r.loops(&c.Loop)},
 		{"retry", r.object("retry", []member{{"max_attempts", r.optionalCount(&c.Retry.MaxAttempts)}})},
 	}
 	if !state { // profile and store are the machine's alone
 		members = append(members,
 			member{"profile", r.oneOf((*string)(&c.Profile), string(Strict), string(Compat))},
-			member{"store", r.object("store", []member{{"history_limit", r.count(&c.Store.HistoryLimit, 1)}})})
-	}
-	tidy, err := exact.Tidy(section)
-	if err != nil {
-		r.report("", "bad-json", "guards is not one JSON value: "+err.Error(), "")
-		return nil, r.problems
+			member{"store", r.store(&c.Store)})
 	}
 	r.object("", members)("", tidy)
-	if c.Profile == Compat {
-		r.report("/profile", "unsupported", "the profile compat is not supported yet", "remove it: machines use strict")
+	if c.Schema != nil && alias != nil {
+		r.report("/output_schema", "contradiction", "both schema and output_schema are given, and they are one thing", "keep one of them")
 	}
+	if c.Schema == nil {
+		c.Schema = alias
+	}
+	r.check(c)
 	if len(r.problems) > 0 {
 		return nil, r.problems
 	}
+	c.Tools.compile()
 	return c, nil
+}
+
+// check finds what no member shows by itself.
+func (r *reader) check(c *Config) {
+	if low, high := c.Limits.OutputMin, c.Limits.OutputMax; low != nil && high != nil && *low > *high {
+		r.report("/limits/output_min", "contradiction", fmt.Sprintf("output_min is %d, above output_max, which is %d", *low, *high), "")
+	}
+	group := map[string]int{}
+	for i, tools := range c.Tools.Mutex {
+		for _, tool := range tools {
+			if other, seen := group[tool]; seen {
+				r.report(fmt.Sprintf("/tool_calls/mutex/%d", i), "duplicate-member", fmt.Sprintf("%q is in group %d already", tool, other), "a tool belongs to one group; join the groups")
+			}
+			group[tool] = i
+		}
+	}
+}
+
+// compile prepares what the checks look up.
+func (t *Tools) compile() {
+	for i, group := range t.Mutex {
+		for _, tool := range group {
+			if t.groupsByTool == nil {
+				t.groupsByTool = map[string][]int{}
+			}
+			t.groupsByTool[tool] = append(t.groupsByTool[tool], i)
+		}
+	}
 }
 
 // Check is [machine.Checks].Guards.
@@ -233,8 +380,102 @@ func (r *reader) limits(l *Limits) func(path string, value []byte) {
 		{"max_steps", r.optionalCount(&l.MaxSteps)},
 		{"max_tokens_per_step", r.optionalCount(&l.MaxTokensPerStep)},
 		{"max_total_tokens", r.optionalCount(&l.MaxTotalTokens)},
+		{"output_min", r.optionalCount(&l.OutputMin)},
+		{"output_max", r.optionalCount(&l.OutputMax)},
 		{"cap_basis", r.oneOf((*string)(&l.CapBasis), string(Spend), string(Progress))},
 	})
+}
+
+func (r *reader) store(s *Store) func(path string, value []byte) {
+	ttl := s.TTL.Milliseconds()
+	read := r.object("store", []member{
+		{"ttl_ms", r.count(&ttl, 0)},
+		{"history_limit", r.countWithin(&s.HistoryLimit, 1, maxHistory)},
+	})
+	return func(path string, value []byte) {
+		read(path, value)
+		s.TTL = time.Duration(min(ttl, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	}
+}
+
+func (r *reader) loops(l *LoopDetection) func(path string, value []byte) {
+	cycle, near := &Cycle{8, 3}, newNear()
+	return r.object("loop_detection", []member{
+		{"ngram_size", r.countWithin(&l.NgramSize, 1, 1000)},
+		{"max_repeats", r.count(&l.MaxRepeats, 0)},
+		{"mode", r.oneOf(&l.Mode, "any_ngram", "overlap", "off")},
+		{"overlap_ratio", r.ratio(&l.OverlapRatio)},
+		{"detect_identical_tool_calls", r.bool(&l.IdenticalCalls)},
+		{"max_state_visits", r.count(&l.MaxStateVisits, 0)},
+		{"visit_counting", r.oneOf(&l.VisitCounting, "steps", "entries", "transitions")},
+		{"progress_aware", r.bool(&l.ProgressAware)},
+		{"max_output_repeats", r.orOff(r.optionalCount(&l.MaxOutputRepeats), func() { l.MaxOutputRepeats = nil })},
+		{"cycle", r.orOff(func(path string, value []byte) {
+			l.Cycle = cycle
+			r.object("cycle", []member{{"max_period", r.countWithin(&cycle.MaxPeriod, 1, 8)}, {"repeats", r.countWithin(&cycle.Repeats, 2, 100)}})(path, value)
+		}, func() { l.Cycle = nil })},
+		{"near", r.orOff(func(path string, value []byte) {
+			l.Near = near
+			r.object("near", []member{{"jaccard", r.ratio(&near.Jaccard)}, {"repeats", r.count(&near.Repeats, 1)}})(path, value)
+			near.distance = distance(near.Jaccard)
+		}, func() { l.Near = nil })},
+	})
+}
+
+func (r *reader) tools(t *Tools) func(path string, value []byte) {
+	return r.object("tool_calls", []member{
+		{"allowed", r.names(&t.Allowed)},
+		{"arg_schemas", readMap(r, &t.ArgSchemas, func(path string, value []byte) (s *machine.Schema) {
+			r.schema(&s)(path, value)
+			return s
+		})},
+		{"mutex", readList(r, &t.Mutex, func(path string, value []byte) (group []string) {
+			r.names(&group)(path, value)
+			return group
+		})},
+		{"mutex_scope", r.oneOf(&t.MutexScope, "task", "step")},
+		{"blast_radius", readMap(r, &t.BlastRadius, func(path string, value []byte) (n int64) {
+			r.count(&n, 0)(path, value)
+			return n
+		})},
+		{"sequence", readList(r, &t.Sequence, func(path string, value []byte) (s Sequence) {
+			r.object("sequence", []member{{"tool", r.name(&s.Tool)}, {"requires_prev", r.name(&s.RequiresPrev)}})(path, value)
+			r.require(path, value, "tool", "requires_prev")
+			return s
+		})},
+		{"tools", readMap(r, &t.PerTool, func(path string, value []byte) (rule ToolRule) {
+			r.object("tools", []member{
+				{"loop_key", r.names(&rule.LoopKey)}, {"volatile", r.names(&rule.Volatile)},
+				{"poll", r.bool(&rule.Poll)}, {"exempt", r.bool(&rule.Exempt)},
+			})(path, value)
+			return rule
+		})},
+	})
+}
+
+func (r *reader) patterns(into *[]Forbidden) func(path string, value []byte) {
+	return readList(r, into, func(path string, value []byte) (f Forbidden) {
+		if json.Unmarshal(value, &f.Source) != nil || !bytes.HasPrefix(value, []byte(`"`)) {
+			r.report(path, "wrong-type", "a pattern must be a string", "")
+			return f
+		}
+		var err error
+		if f.pattern, err = compilePattern(f.Source); err != nil {
+			r.report(path, "bad-pattern", "the pattern does not compile: "+err.Error(), "patterns are RE2: no look-around, no back-references")
+		}
+		return f
+	})
+}
+
+func (r *reader) schema(into **machine.Schema) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		s, err := machine.NewSchema(value)
+		if err != nil {
+			r.report(path, "bad-schema", fmt.Sprintf("%s is no schema: %v", nameOf(path), err), "")
+			return
+		}
+		*into = s
+	}
 }
 
 func (r *reader) cost(c *Cost) func(path string, value []byte) {
@@ -275,6 +516,113 @@ func (r *reader) money(into *exact.Money) func(path string, value []byte) {
 			return
 		}
 		*into = m
+	}
+}
+
+func (r *reader) bool(into *bool) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		if string(value) != "true" && string(value) != "false" {
+			r.report(path, "wrong-type", fmt.Sprintf("%s is %s, not true or false", nameOf(path), value), "")
+			return
+		}
+		*into = string(value) == "true"
+	}
+}
+
+// orOff also takes false and null, which switch something off.
+func (r *reader) orOff(read func(path string, value []byte), off func()) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		if string(value) == "false" || string(value) == "null" {
+			off()
+			return
+		}
+		read(path, value)
+	}
+}
+
+// ratio reads a number above 0, at most 1.
+func (r *reader) ratio(into *exact.Billionths) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		var b exact.Billionths
+		if err := b.UnmarshalJSON(value); err != nil || b <= 0 || b > 1e9 {
+			r.report(path, "out-of-range", fmt.Sprintf("%s is %s, not a number above 0 and at most 1", nameOf(path), value), "")
+			return
+		}
+		*into = b
+	}
+}
+
+// name reads a text that is not empty.
+func (r *reader) name(into *string) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		if !bytes.HasPrefix(value, []byte(`"`)) || json.Unmarshal(value, into) != nil || *into == "" {
+			r.report(path, "bad-value", fmt.Sprintf("%s is %s, not a name", nameOf(path), value), "")
+		}
+	}
+}
+
+// names reads a list of names; an empty list is not nil.
+func (r *reader) names(into *[]string) func(path string, value []byte) {
+	read := readList(r, into, func(path string, value []byte) (name string) {
+		r.name(&name)(path, value)
+		return name
+	})
+	return func(path string, value []byte) {
+		if read(path, value); *into == nil {
+			*into = []string{}
+		}
+	}
+}
+
+// require reports members that an object lacks.
+func (r *reader) require(path string, value []byte, names ...string) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(value, &fields) != nil {
+		return // reported already
+	}
+	for _, name := range names {
+		if _, ok := fields[name]; !ok {
+			r.report(path, "missing-field", fmt.Sprintf("%q is missing", name), "")
+		}
+	}
+}
+
+// readList reads an array.
+func readList[T any](r *reader, into *[]T, read func(path string, value []byte) T) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		var items []json.RawMessage
+		if !bytes.HasPrefix(value, []byte("[")) || json.Unmarshal(value, &items) != nil {
+			r.report(path, "wrong-type", nameOf(path)+" must be a list", "")
+			return
+		}
+		*into = make([]T, len(items))
+		for i, item := range items {
+			(*into)[i] = read(fmt.Sprintf("%s/%d", path, i), item)
+		}
+	}
+}
+
+// readMap reads an object whose members are named freely.
+func readMap[T any](r *reader, into *map[string]T, read func(path string, value []byte) T) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		fields := map[string]json.RawMessage{}
+		if !bytes.HasPrefix(value, []byte("{")) || json.Unmarshal(value, &fields) != nil {
+			r.report(path, "wrong-type", nameOf(path)+" must be an object", "")
+			return
+		}
+		*into = make(map[string]T, len(fields))
+		for _, name := range sortedKeys(fields) {
+			(*into)[name] = read(path+"/"+machine.EscapePointer(name), fields[name])
+		}
+	}
+}
+
+func (r *reader) countWithin(into *int64, least, most int64) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		before := len(r.problems)
+		if r.count(into, least)(path, value); len(r.problems) == before && *into > most {
+			r.report(path, "out-of-range", fmt.Sprintf("%s is %s, more than %d", nameOf(path), value, most), "")
+		}
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
@@ -14,34 +14,48 @@ import (
 func TestParse(t *testing.T) {
 	c := parse(t, ` {
 		"profile": "strict",
-		"limits": {"max_steps": 20, "max_tokens_per_step": 4e3, "max_total_tokens": 50000, "cap_basis": "progress"},
+		"limits": {"max_steps": 20, "max_tokens_per_step": 4e3, "max_total_tokens": 50000, "output_min": 1, "output_max": 9, "cap_basis": "progress"},
 		"cost": {"prices": {"some/model": {"input_per_1m": 2.5, "output_per_1m": 10}}, "max_dollars_per_task": 0.50, "on_unknown_model": "skip"},
-		"loop_detection": {"max_state_visits": 0},
+		"tool_calls": {"allowed": [], "mutex": [["a", "b"]], "blast_radius": {"a": 2}, "sequence": [{"tool": "a", "requires_prev": "b"}], "mutex_scope": "step",
+			"tools": {"a": {"loop_key": ["x"], "volatile": ["y"], "poll": true, "exempt": true}}},
+		"loop_detection": {"max_state_visits": 0, "ngram_size": 3, "max_repeats": 7, "mode": "off", "overlap_ratio": 0.5, "detect_identical_tool_calls": false,
+			"visit_counting": "entries", "progress_aware": false, "max_output_repeats": null, "cycle": false, "near": {"repeats": 4}},
 		"retry": {"max_attempts": 2},
-		"store": {"history_limit": 1},
+		"store": {"history_limit": 1, "ttl_ms": 1500},
 		"x-note": ["anything"] } `)
 	number := func(n int64) *int64 { return &n }
 	half := exact.Dollar / 2
-	want := &guard.Config{
-		Profile: guard.Strict,
-		Limits:  guard.Limits{MaxSteps: number(20), MaxTokensPerStep: number(4000), MaxTotalTokens: number(50000), CapBasis: guard.Progress},
-		Cost: guard.Cost{Prices: map[string]guard.Price{"some/model": {InputPer1M: 5 * exact.Dollar / 2, OutputPer1M: 10 * exact.Dollar}},
-			MaxDollars: &half, OnUnknownModel: "skip"},
-		Retry: guard.RetryLimit{MaxAttempts: number(2)},
-		Store: guard.Store{HistoryLimit: 1},
-	}
+	want := guard.Defaults(guard.Strict)
+	want.Limits = guard.Limits{MaxSteps: number(20), MaxTokensPerStep: number(4000), MaxTotalTokens: number(50000), OutputMin: number(1), OutputMax: number(9), CapBasis: guard.Progress}
+	want.Cost = guard.Cost{Prices: map[string]guard.Price{"some/model": {InputPer1M: 5 * exact.Dollar / 2, OutputPer1M: 10 * exact.Dollar}}, MaxDollars: &half, OnUnknownModel: "skip"}
+	l := &want.Loop
+	l.MaxStateVisits, l.NgramSize, l.MaxRepeats, l.Mode, l.OverlapRatio, l.IdenticalCalls = 0, 3, 7, "off", 500_000_000, false
+	l.VisitCounting, l.ProgressAware, l.MaxOutputRepeats, l.Cycle = "entries", false, nil, nil
+	l.Near.Repeats = 4
+	want.Retry.MaxAttempts = number(2)
+	want.Store = guard.Store{HistoryLimit: 1, TTL: 1500 * time.Millisecond}
+	tools := c.Tools
+	c.Tools, want.Tools = guard.Tools{}, guard.Tools{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the section was read as %+v, want %+v", c, want)
+	}
+	if tools.Allowed == nil || len(tools.Allowed) != 0 || !reflect.DeepEqual(tools.Mutex, [][]string{{"a", "b"}}) || tools.MutexScope != "step" ||
+		tools.BlastRadius["a"] != 2 || tools.Sequence[0] != (guard.Sequence{Tool: "a", RequiresPrev: "b"}) ||
+		!reflect.DeepEqual(tools.PerTool["a"], guard.ToolRule{LoopKey: []string{"x"}, Volatile: []string{"y"}, Poll: true, Exempt: true}) {
+		t.Errorf("the rules for tools were read as %+v", tools)
 	}
 }
 
 // TestParseNothing: an empty section is valid, and has loop detection on.
 func TestParseNothing(t *testing.T) {
-	c := parse(t, "{}")
-	want := &guard.Config{Profile: guard.Strict, Limits: guard.Limits{CapBasis: guard.Spend}, Cost: guard.Cost{OnUnknownModel: "warn"},
-		Loop: guard.LoopDetection{MaxStateVisits: 3}, Store: guard.Store{HistoryLimit: 50}}
-	if !reflect.DeepEqual(c, want) {
-		t.Errorf("{} was read as %+v, want %+v", c, want)
+	for _, p := range []guard.Profile{guard.Strict, guard.Compat} {
+		c, problems := guard.ParseAs([]byte("{}"), p)
+		if want := guard.Defaults(p); !reflect.DeepEqual(c, want) || problems != nil || c.Loop.MaxStateVisits != 3 {
+			t.Errorf("{} was read as %+v, want %+v", c, want)
+		}
+		if c, _ := guard.ParseAs([]byte(`{"profile":"compat"}`), p); c.Loop.Mode != "any_ngram" || c.Profile != guard.Compat {
+			t.Errorf("a section of profile compat has mode %s", c.Loop.Mode)
+		}
 	}
 }
 
@@ -77,7 +91,19 @@ func TestParseProblems(t *testing.T) {
 		{`{"cost":{"on_unknown_model":"ignore"}}`, []string{"error[bad-value]: on_unknown_model is \"ignore\" (at /cost/on_unknown_model)\n    hint: it may be [\"skip\" \"warn\" \"abort\"]"}},
 		{`{"limits":{"cap_basis":7}}`, []string{"error[bad-value]: cap_basis is 7 (at /limits/cap_basis)\n    hint: it may be [\"spend\" \"progress\"]"}},
 		{`{"profile":"lenient"}`, []string{"error[bad-value]: profile is \"lenient\" (at /profile)\n    hint: it may be [\"strict\" \"compat\"]"}},
-		{`{"profile":"compat"}`, []string{"error[unsupported]: the profile compat is not supported yet (at /profile)\n    hint: remove it: machines use strict"}},
+		{`{"limits":{"output_min":5,"output_max":4}}`, []string{"error[contradiction]: output_min is 5, above output_max, which is 4 (at /limits/output_min)"}},
+		{`{"forbidden_patterns":["ok","a("]}`, []string{"error[bad-pattern]: the pattern does not compile: missing closing ) at offset 0: `a(` (at /forbidden_patterns/1)\n    hint: patterns are RE2: no look-around, no back-references"}},
+		{`{"forbidden_patterns":["a\\1"]}`, []string{"error[bad-pattern]: the pattern does not compile: invalid escape sequence at offset 1: `\\1` (at /forbidden_patterns/0)\n    hint: patterns are RE2: no look-around, no back-references"}},
+		{`{"forbidden_patterns":"a"}`, []string{"error[wrong-type]: forbidden_patterns must be a list (at /forbidden_patterns)"}},
+		{`{"forbidden_patterns":[1]}`, []string{"error[wrong-type]: a pattern must be a string (at /forbidden_patterns/0)"}},
+		{`{"schema":{},"output_schema":{}}`, []string{"error[contradiction]: both schema and output_schema are given, and they are one thing (at /output_schema)\n    hint: keep one of them"}},
+		{`{"tool_calls":{"mutex":[["a","b"],["c","a"]]}}`, []string{"error[duplicate-member]: \"a\" is in group 0 already (at /tool_calls/mutex/1)\n    hint: a tool belongs to one group; join the groups"}},
+		{`{"tool_calls":{"sequence":[{"tool":"","requires_prev":"b"}]}}`, []string{`error[bad-value]: tool is "", not a name (at /tool_calls/sequence/0/tool)`}},
+		{`{"tool_calls":{"sequence":[{"tool":"a"}]}}`, []string{`error[missing-field]: "requires_prev" is missing (at /tool_calls/sequence/0)`}},
+		{`{"tool_calls":{"allowed":[null]}}`, []string{"error[bad-value]: 0 is null, not a name (at /tool_calls/allowed/0)"}},
+		{`{"loop_detection":{"ngram_size":0}}`, []string{"error[out-of-range]: ngram_size is 0, not a whole number from 1 (at /loop_detection/ngram_size)"}},
+		{`{"loop_detection":{"overlap_ratio":1.1}}`, []string{"error[out-of-range]: overlap_ratio is 1.1, not a number above 0 and at most 1 (at /loop_detection/overlap_ratio)"}},
+		{`{"loop_detection":{"cycle":{"max_period":9}}}`, []string{"error[out-of-range]: max_period is 9, more than 8 (at /loop_detection/cycle/max_period)"}},
 		{`{"retry":{"max_attempts":-1},"limits":{"max_steps":-1,"max_total_tokens":[]}}`, []string{ // all of them, not the first
 			"error[out-of-range]: max_steps is -1, not a whole number from 0 (at /limits/max_steps)",
 			"error[out-of-range]: max_total_tokens is [], not a whole number from 0 (at /limits/max_total_tokens)",
@@ -97,22 +123,11 @@ func TestParseProblems(t *testing.T) {
 // TestLaterMembersAreRefused: what is published but not checked yet is refused,
 // and in words that do not suggest a spelling mistake.
 func TestLaterMembersAreRefused(t *testing.T) {
-	for _, name := range []string{"forbidden_patterns", "schema", "output_schema", "tool_calls", "batch_loop", "budget", "truth", "packs", "classifier",
-		"limits/output_min", "limits/output_max", "loop_detection/ngram_size", "loop_detection/max_repeats", "loop_detection/detect_identical_tool_calls",
-		"loop_detection/mode", "loop_detection/cycle", "store/ttl_ms"} {
-		section := `{"` + name + `":null}`
-		if outer, inner, nested := strings.Cut(name, "/"); nested {
-			section = `{"` + outer + `":{"` + inner + `":1}}`
-			name = inner
-		}
+	for _, name := range []string{"batch_loop", "budget", "truth", "packs", "classifier"} {
 		for _, state := range []bool{false, true} {
-			problems := guard.Check([]byte(section), state)
-			want := fmt.Sprintf("guards member %q is not supported yet", name)
-			if state && strings.HasPrefix(section, `{"store"`) {
-				want = `guards has no field "store"`
-			}
-			if len(problems) != 1 || problems[0].Message != want {
-				t.Errorf("%s, of a state %t: %v, want %q", section, state, problems, want)
+			problems := guard.Check([]byte(`{"`+name+`":{}}`), state)
+			if want := fmt.Sprintf("guards member %q is not supported yet", name); len(problems) != 1 || problems[0].Message != want {
+				t.Errorf("%s, of a state %t: %v, want %q", name, state, problems, want)
 			}
 		}
 	}

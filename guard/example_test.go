@@ -13,8 +13,7 @@ import (
 func ExampleParse() {
 	_, problems := guard.Parse([]byte(`{
 		"limits": { "max_steps": -1 },
-		"loop_detection": { "max_state_visit": 3 },
-		"tool_calls": { "allowed": [] } }`), false)
+		"loop_detection": { "max_state_visit": 3 } }`), false)
 	for _, p := range problems {
 		fmt.Println(p)
 	}
@@ -22,8 +21,6 @@ func ExampleParse() {
 	// error[out-of-range]: max_steps is -1, not a whole number from 0 (at /limits/max_steps)
 	// error[unknown-field]: loop_detection has no field "max_state_visit" (at /loop_detection/max_state_visit)
 	//     hint: did you mean "max_state_visits"?
-	// error[unsupported]: guards member "tool_calls" is not supported yet (at /tool_calls)
-	//     hint: remove it: it would not be checked
 }
 
 // A Guard watches any loop of calls: each step is judged before it is executed,
@@ -32,11 +29,11 @@ func ExampleGuard_Check() {
 	config, _ := guard.Parse([]byte(`{ "cost": {
 		"max_dollars_per_task": 0.05,
 		"prices": { "some-model": { "input_per_1m": 2.5, "output_per_1m": 10 } } } }`), false)
-	g := guard.New(config)
+	g, _ := guard.New(config)
 	for range 4 {
 		step := guard.Step{Task: "ticket-7", State: "answering", Model: "some-model"}
 		used := specialist.Usage{NumInputTokens: 4000, NumOutputTokens: 500}
-		verdict, err := g.Check(context.Background(), step, used)
+		verdict, err := g.CheckStep(context.Background(), step, used)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -58,11 +55,11 @@ func ExampleGuard_Check() {
 // Where executing a step can fail, it is judged first and counted afterwards.
 func ExampleGuard_Begin() {
 	config, _ := guard.Parse([]byte(`{ "limits": { "max_steps": 1 } }`), false)
-	g := guard.New(config)
+	g, _ := guard.New(config)
 	deploy := func() error { return fmt.Errorf("the server is down") }
 
 	for range 2 {
-		verdict, token, err := g.Begin(context.Background(), guard.Step{Task: "release", State: "deployed"}, specialist.Usage{})
+		verdict, token, err := g.BeginStep(context.Background(), guard.Step{Task: "release", State: "deployed"}, specialist.Usage{})
 		if err != nil || token == nil {
 			fmt.Println(verdict.Status, verdict.Codes(), err)
 			return
@@ -89,8 +86,8 @@ func ExampleFunc() {
 		}
 		return guard.Verdict{}
 	})
-	g := guard.New(nil, noWeekend)
-	verdict, _ := g.Check(context.Background(), guard.Step{Task: "release", Transition: "deploy"}, specialist.Usage{})
+	g, _ := guard.New(nil, guard.WithCheckers(noWeekend))
+	verdict, _ := g.CheckStep(context.Background(), guard.Step{Task: "release", Transition: "deploy"}, specialist.Usage{})
 	fmt.Println(verdict.Status, verdict.Reasons[0].Text())
 	// Output: escalate weekend: nobody deploys on a Sunday without asking
 }

@@ -15,7 +15,6 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/specialist"
 )
 
 // A Status is a verdict in one word.
@@ -60,6 +59,7 @@ type Reason struct {
 	Message string  // for people; never contains what was matched
 	Limit   string  // the limit as text; "" where there is none
 	Seen    string  // what was held against it
+	Subject string  // the tool, or the index of the pattern, it is about
 	Indices []int32 // of the history, for loops
 }
 
@@ -135,16 +135,19 @@ func (v Verdict) ForHuman() Verdict {
 	return w
 }
 
-// A Step is one candidate transition. The zero value of a member means that it
-// is absent.
+// A Step is one candidate transition, or one step of any task. The zero value of
+// a member means that it is absent.
 type Step struct {
 	Task        string // the session's id
+	Number      int64  // of this step from 1, if the caller counts
 	FromState   string
 	State       string // the state it leads to
 	Transition  string
 	Output      string // the winner's reasoning
+	HasOutput   bool   // Output counts though it may be empty
+	Canned      bool   // Output is a fixed text of a program, so repeating it says nothing
 	MetaJSON    json.RawMessage
-	ToolCalls   []specialist.ToolCall
+	ToolCalls   []ToolCall
 	Model       string
 	TokensIn    int64
 	TokensOut   int64
@@ -153,6 +156,15 @@ type Step struct {
 	Attempt     int64
 	Human       bool            // a human's ruling: only budget, tool and pack checks run
 	SessionMeta json.RawMessage // the session's metaJson
+	Context     json.RawMessage // what else the task knows, where the caller says
+}
+
+// A ToolCall is one call of a tool. Its id is no part of what it is.
+type ToolCall struct {
+	Name   string
+	Args   json.RawMessage // one JSON value; empty means null
+	ID     string
+	Result json.RawMessage // what the call returned, if that is known
 }
 
 // A Checker is a guard of a program's own, run after the built-in checks.

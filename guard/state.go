@@ -1,13 +1,6 @@
 package guard
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/json"
-	"slices"
-	"strings"
-
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
 )
@@ -22,8 +15,7 @@ type State struct {
 	Money     exact.Money // of executed steps
 	Spent     Book        // by everybody, losers and rejected attempts included
 
-	visits []visit // the newest last, at most history_limit
-	facts  []fact  // one for each transition that brought metaJson
+	memory *memory // nil until there is something to remember
 }
 
 // A Book sums what was spent. Sums saturate.
@@ -34,18 +26,6 @@ type Book struct {
 	Money     exact.Money
 	Unpriced  int64 // calls of models without a price
 	Estimated int64 // calls charged as estimated
-}
-
-// A visit is a stay in a state, with a digest of all that was known then.
-type visit struct {
-	state   string
-	context uint64
-}
-
-// A fact is the hash of the metaJson a transition was last executed with.
-type fact struct {
-	transition string
-	hash       uint64
 }
 
 // Charge returns s with one call's usage in the spend book. model is "" for
@@ -73,96 +53,104 @@ func (s State) Correct(charged, real exact.Money) State {
 
 // Advance returns s after the step was executed. c may be nil.
 func (s State) Advance(c *Config, step Step) State {
-	s.Steps++
-	s.TokensIn = exact.AddSat(s.TokensIn, step.TokensIn)
-	s.TokensOut = exact.AddSat(s.TokensOut, step.TokensOut)
-	s.Money = s.Money.Add(step.Cost)
+	s = s.count(&step)
 	if c == nil {
 		return s
 	}
-	s.facts = s.factsAfter(step)
-	keep := s.visits
-	if extra := len(keep) + 1 - int(c.Store.HistoryLimit); extra > 0 {
-		keep = keep[min(extra, len(keep)):] // a Config made by hand may keep none
+	m := &memory{}
+	if s.memory != nil {
+		m = s.memory.clone()
 	}
-	s.visits = append(slices.Clone(keep), visit{step.State, s.context(step)})
+	m.learn(&step)
+	l := looks.Get().(*look)
+	defer l.release()
+	if l.read(c, &step, m.digest(&step)) == nil { // a step that was judged can be read
+		m.add(c, &step, l, false)
+	}
+	s.memory = m
 	return s
 }
 
-// factsAfter returns the facts once the step has been executed.
-func (s State) factsAfter(step Step) []fact {
-	if len(step.MetaJSON) == 0 {
-		return s.facts
-	}
-	next := fact{step.Transition, hash64(canonical(step.MetaJSON))}
-	for i, f := range s.facts {
-		if f.transition == next.transition {
-			if f == next {
-				return s.facts
-			}
-			facts := slices.Clone(s.facts)
-			facts[i] = next
-			return facts
-		}
-	}
-	return append(slices.Clip(s.facts), next)
+// count returns s with the step in its counters.
+func (s State) count(step *Step) State {
+	s.Steps = max(exact.AddSat(s.Steps, 1), step.Number)
+	s.TokensIn = exact.AddSat(s.TokensIn, step.TokensIn)
+	s.TokensOut = exact.AddSat(s.TokensOut, step.TokensOut)
+	s.Money = s.Money.Add(step.Cost)
+	return s
 }
 
-// context digests what the session knows: its own metaJson and, for each
-// transition, the metaJson it was last executed with. No counter and no clock is
-// part of it, so going round in circles leaves it as it was. It is 0 if nothing
-// is known.
-func (s State) context(step Step) uint64 {
+// ToolCounts calls f with every tool that executed steps have called, in the
+// order of the first call, and how often.
+func (s State) ToolCounts(f func(tool string, calls int64)) {
+	if s.memory == nil {
+		return
+	}
+	for _, t := range s.memory.tools {
+		f(t.name, t.calls)
+	}
+}
+
+// learn takes in the metaJson of a transition.
+func (m *memory) learn(step *Step) {
+	if len(step.MetaJSON) == 0 {
+		return
+	}
+	next := factOf(step)
+	for i := range m.facts {
+		if m.facts[i].transition == next.transition {
+			m.facts[i] = next
+			return
+		}
+	}
+	m.facts = append(m.facts, next)
+}
+
+// factOf returns what a step tells: metaJson that says the same in other words
+// is the same fact. What is no JSON stays as it is.
+func factOf(step *Step) fact {
+	var h jsonHasher
+	hash, err := h.hash(step.MetaJSON)
+	if err != nil {
+		hash = hashBytes(step.MetaJSON)
+	}
+	return fact{step.Transition, hash}
+}
+
+// digest digests what the task knows once the step's metaJson has been learnt:
+// the session's own metaJson, whatever the caller says of the context, and, for
+// each transition, the metaJson it was last executed with. No counter and no
+// clock is part of it, so going round in circles leaves it as it was. It is 0 if
+// nothing is known.
+func (m *memory) digest(step *Step) uint64 {
 	var d uint64
 	if len(step.SessionMeta) > 0 {
-		d = hash64(step.SessionMeta)
+		d = hashBytes(step.SessionMeta)
 	}
-	for _, f := range s.facts {
-		// Hashed together: two transitions that swap their metaJson are news.
-		d ^= hash64(append(binary.BigEndian.AppendUint64(nil, f.hash), f.transition...))
+	if len(step.Context) > 0 {
+		d ^= hashInto(prime2, step.Context)
+	}
+	for _, f := range m.facts {
+		d ^= f.mix()
 	}
 	return d
 }
 
-// canonical returns one JSON value in a form that does not depend on blanks, the
-// order of members, or how a number is written: a model that says the same in
-// other words has made no progress. What is no JSON stays as it is. (The
-// session's own metaJson needs none of this: it never changes.)
-func canonical(data []byte) []byte {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil || dec.More() {
-		return data
-	}
-	sorted, err := json.Marshal(plain(v)) // members of maps come sorted
-	if err != nil {
-		return data
-	}
-	return sorted
-}
+// mix hashes a fact as a whole: two transitions that swap their metaJson are news.
+func (f fact) mix() uint64 { return hashInto(f.hash, bytesOf(f.transition)) }
 
-// plain rewrites the numbers of a decoded value: 1.0 and 1e0 are 1. Integers
-// written as such keep every digit.
-func plain(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, member := range v {
-			v[name] = plain(member)
-		}
-	case []any:
-		for i := range v {
-			v[i] = plain(v[i])
-		}
-	case json.Number:
-		if f, err := v.Float64(); err == nil && (strings.ContainsAny(v.String(), ".eE") || f == 0) {
-			return json.Number(exact.FormatFloat(f))
+// foresee returns the digest as it will be if the step is executed, and changes
+// nothing.
+func (m *memory) foresee(step *Step) uint64 {
+	d := m.digest(step)
+	if len(step.MetaJSON) == 0 {
+		return d
+	}
+	next := factOf(step)
+	for _, f := range m.facts {
+		if f.transition == next.transition {
+			d ^= f.mix()
 		}
 	}
-	return v
-}
-
-func hash64(data []byte) uint64 {
-	sum := sha256.Sum256(data)
-	return binary.BigEndian.Uint64(sum[:8])
+	return d ^ next.mix()
 }

@@ -4,140 +4,404 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
+	"time"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
 )
 
-// A Guard judges the steps of many tasks and remembers each task's state. It is
-// for programs that use this package alone. It may be used concurrently.
+// A Guard judges the steps of many tasks and remembers each of them. It is for
+// programs that use this package alone. It may be used concurrently; steps of
+// one task are judged one after the other.
 type Guard struct {
 	config   *Config
 	checkers []Checker
+	now      func() time.Time
+	observe  func(Observation)
 
-	mu    sync.Mutex
+	mu    sync.RWMutex
 	tasks map[string]*task
 }
 
+// An Option changes how a Guard works.
+type Option func(*Guard)
+
+// WithCheckers adds guards of the program's own. They run after the checks that
+// are configured, in their order; rulings of humans they do not judge.
+func WithCheckers(checkers ...Checker) Option {
+	return func(g *Guard) { g.checkers = append(g.checkers, checkers...) }
+}
+
+// WithClock sets the clock; without it the time is that of the computer.
+func WithClock(now func() time.Time) Option { return func(g *Guard) { g.now = now } }
+
+// WithObserver has f called after each step that was judged, and when a human
+// clears a task. It must return soon and must not call the Guard.
+func WithObserver(f func(Observation)) Option { return func(g *Guard) { g.observe = f } }
+
+// An Observation is something that happened to a task.
+type Observation struct {
+	Task    string
+	At      time.Time
+	Verdict Verdict // of a step; zero if a human cleared the task
+	Cleared *Clearing
+}
+
+// A Clearing is a human's word that a task may go on.
+type Clearing struct{ Code, Actor, Note string }
+
 type task struct {
-	state State
-	open  *Token
+	mu      sync.Mutex
+	state   State
+	memory  memory
+	began   time.Time // of the first step
+	moved   time.Time // of the last committed one
+	open    *Token
+	evicted bool // GC has dropped it
+
+	truncated bool // of the newest output only the ends became n-grams
 }
 
-// New returns a Guard with the given configuration, which may be nil. The
-// program's own checkers run after the checks it configures, in their order;
-// rulings of humans they do not judge.
-func New(c *Config, checkers ...Checker) *Guard {
-	return &Guard{config: c, checkers: slices.Clone(checkers), tasks: map[string]*task{}}
+// New returns a Guard with the given configuration, which may be nil: then only
+// the program's own checkers judge. The error says which option is wrong.
+func New(c *Config, options ...Option) (*Guard, error) {
+	if c == nil {
+		c = &Config{Profile: Compat, Loop: LoopDetection{Mode: "off", MaxStateVisits: 1 << 62}, Cost: Cost{OnUnknownModel: "skip"}, Store: Store{HistoryLimit: 1, TTL: DefaultTTL}}
+	}
+	g := &Guard{config: c, now: time.Now, tasks: map[string]*task{}}
+	for _, o := range options {
+		o(g)
+	}
+	if slices.Contains(g.checkers, nil) {
+		return nil, errors.New("a checker is nil")
+	}
+	if g.now == nil {
+		return nil, errors.New("the clock is nil")
+	}
+	return g, nil
 }
 
-// Errors of [Guard.Begin].
-var (
-	ErrInput = errors.New("invalid step")
-	ErrBusy  = errors.New("the task has an open step")
-)
+// Load returns a Guard configured by a file, a guards section in JSON. Its
+// profile is compat unless it says otherwise.
+func Load(path string, options ...Option) (*Guard, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c, problems := ParseAs(data, Compat)
+	if len(problems) > 0 {
+		return nil, &ConfigError{Path: path, Problems: problems}
+	}
+	return New(c, options...)
+}
+
+// ErrBusy is returned by Begin while another step of the task is open.
+var ErrBusy = errors.New("the task has an open step")
 
 // A Token is the right to commit one judged step. Exactly one of Commit and
 // Release must be called; further calls do nothing.
 type Token struct {
 	guard *Guard
+	task  *task
 	step  Step
 }
 
-// Begin judges a step and, if it may be executed, returns a token: the step
-// counts once the token is committed. Whatever the verdict, the usage is spent.
-// A task has at most one open token. After an error, nothing has changed: if it
-// wraps [ErrBusy], begin again once the open step is committed or released.
-func (g *Guard) Begin(ctx context.Context, step Step, usage specialist.Usage) (Verdict, *Token, error) {
-	if err := checkInput(step, usage); err != nil {
-		return Verdict{}, nil, err
-	}
-	v, token, err := g.begin(step, usage)
-	if token == nil {
-		return v, nil, err
-	}
-	if !step.Human {
-		for _, c := range g.checkers { // unlocked: the open token keeps others out
-			v = v.Join(safely(ctx, c, token.step))
-		}
-	}
-	if !v.Passed() {
-		token.Release()
-		return v, nil, nil
-	}
-	return v, token, nil
+// Check judges a step and, if it may be executed, counts it at once. It does no
+// I/O and, where the verdict is ok, allocates nothing.
+func (g *Guard) Check(in CheckInput) (Verdict, Metrics, error) {
+	return g.CheckContext(context.Background(), in)
 }
 
-// begin charges the usage, runs the configured checks and opens the token.
-func (g *Guard) begin(step Step, usage specialist.Usage) (Verdict, *Token, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	t := g.task(step.Task)
+// CheckContext is Check for guards of the program's own that need a context.
+func (g *Guard) CheckContext(ctx context.Context, in CheckInput) (Verdict, Metrics, error) {
+	if err := in.check(); err != nil {
+		return Verdict{}, Metrics{}, err
+	}
+	step := in.step(g.config)
+	if len(g.checkers) == 0 {
+		return g.checkLocked(&step)
+	}
+	v, token, err := g.begin(ctx, step)
+	if token != nil {
+		token.Commit()
+	}
+	if err != nil {
+		return v, Metrics{}, err
+	}
+	t := g.lock(step.Task)
+	defer t.mu.Unlock()
+	return v, t.metrics(g, &step), nil
+}
+
+// checkLocked is CheckContext without guards of the program's own.
+func (g *Guard) checkLocked(step *Step) (Verdict, Metrics, error) {
+	t := g.lock(step.Task)
+	defer t.mu.Unlock()
 	if t.open != nil {
-		return Verdict{}, nil, fmt.Errorf("%w: %q", ErrBusy, step.Task)
+		return Verdict{}, Metrics{}, fmt.Errorf("%w: %q", ErrBusy, step.Task)
 	}
-	usage = g.config.Price(usage, step.Model)
-	step.TokensIn, step.TokensOut = usage.NumInputTokens, usage.NumOutputTokens
-	step.Cost, step.CostGiven = usage.CostUSD, usage.Has(specialist.CostGiven)
-	t.state = t.state.Charge(usage, step.Model)
-	v := g.config.Check(t.state, step)
-	if !v.Passed() {
-		return v, nil, nil
+	l := looks.Get().(*look)
+	defer l.release()
+	v, err := g.judge(t, step, l)
+	if err != nil {
+		return Verdict{}, Metrics{}, err
 	}
-	t.open = &Token{g, step}
-	return v, t.open, nil
+	if v.Passed() {
+		t.commit(g, step, l)
+	}
+	g.tell(step, v)
+	return v, t.metrics(g, step), nil
 }
 
-// Check judges a step and, if it may be executed, counts it at once.
-func (g *Guard) Check(ctx context.Context, step Step, usage specialist.Usage) (Verdict, error) {
-	v, token, err := g.Begin(ctx, step, usage)
+// CheckStep is Check for a step in full, with what it used.
+func (g *Guard) CheckStep(ctx context.Context, step Step, usage specialist.Usage) (Verdict, error) {
+	v, token, err := g.BeginStep(ctx, step, usage)
 	if token != nil {
 		token.Commit()
 	}
 	return v, err
 }
 
+// DryRun judges a step as it stands and changes nothing. Guards of the program's
+// own are not asked.
+func (g *Guard) DryRun(in CheckInput) (Verdict, Metrics, error) {
+	if err := in.check(); err != nil {
+		return Verdict{}, Metrics{}, err
+	}
+	step := in.step(g.config)
+	t := g.lock(step.Task)
+	defer t.mu.Unlock()
+	l := looks.Get().(*look)
+	defer l.release()
+	state, began := t.state, t.began
+	v, err := g.judge(t, &step, l)
+	t.state, t.began = state, began
+	return v, t.metrics(g, &step), err
+}
+
+// Begin judges a step and, if it may be executed, returns a token: the step
+// counts once the token is committed. Whatever the verdict, the usage is spent.
+// A task has at most one open token. After an error, nothing has changed: if it
+// wraps [ErrBusy], begin again once the open step is committed or released.
+func (g *Guard) Begin(ctx context.Context, in CheckInput) (Verdict, *Token, error) {
+	if err := in.check(); err != nil {
+		return Verdict{}, nil, err
+	}
+	return g.begin(ctx, in.step(g.config))
+}
+
+// BeginStep is Begin for a step in full. Its tokens and cost are those of usage,
+// priced by the table if the cost is not known.
+func (g *Guard) BeginStep(ctx context.Context, step Step, usage specialist.Usage) (Verdict, *Token, error) {
+	in := CheckInput{TaskID: step.Task, ToolCalls: step.ToolCalls, TokensIn: usage.NumInputTokens, TokensOut: usage.NumOutputTokens, Attempt: step.Attempt, Step: step.Number}
+	if err := in.check(); err != nil {
+		return Verdict{}, nil, err
+	}
+	if usage.CostUSD < 0 {
+		return Verdict{}, nil, fmt.Errorf("%w: a negative cost", ErrInput)
+	}
+	usage = g.config.Price(usage, step.Model)
+	step.TokensIn, step.TokensOut = usage.NumInputTokens, usage.NumOutputTokens
+	step.Cost, step.CostGiven = usage.CostUSD, usage.Has(specialist.CostGiven)
+	return g.begin(ctx, step)
+}
+
+func (g *Guard) begin(ctx context.Context, step Step) (Verdict, *Token, error) {
+	v, token, err := g.open(&step)
+	if token != nil && !step.Human {
+		for _, c := range g.checkers { // unlocked: the open token keeps others out
+			v = v.Join(safely(ctx, c, step))
+		}
+	}
+	if token != nil && !v.Passed() {
+		token.Release()
+		token = nil
+	}
+	if err == nil {
+		g.tell(&step, v)
+	}
+	return v, token, err
+}
+
+// open charges the step, runs the configured checks and opens the token.
+func (g *Guard) open(step *Step) (Verdict, *Token, error) {
+	t := g.lock(step.Task)
+	defer t.mu.Unlock()
+	if t.open != nil {
+		return Verdict{}, nil, fmt.Errorf("%w: %q", ErrBusy, step.Task)
+	}
+	l := looks.Get().(*look)
+	defer l.release()
+	v, err := g.judge(t, step, l)
+	if err != nil || !v.Passed() {
+		return v, nil, err
+	}
+	t.open = &Token{g, t, *step}
+	return v, t.open, nil
+}
+
+func (g *Guard) tell(step *Step, v Verdict) {
+	if g.observe != nil {
+		g.observe(Observation{Task: step.Task, At: g.now(), Verdict: v})
+	}
+}
+
+// judge charges the step and runs the configured checks. The task is locked.
+func (g *Guard) judge(t *task, step *Step, l *look) (v Verdict, err error) {
+	defer func() { // a check that panics fails closed
+		if recover() != nil {
+			v, err = InternalError("a check"), nil
+		}
+	}()
+	if err := l.read(g.config, step, t.memory.foresee(step)); err != nil {
+		return Verdict{}, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	if t.began.IsZero() {
+		t.began = g.now()
+	}
+	t.state = t.state.Charge(usageOf(step), step.Model)
+	t.truncated = l.truncated
+	return g.config.judge(&t.state, &t.memory, step, l), nil
+}
+
+func usageOf(s *Step) specialist.Usage {
+	u := specialist.Usage{NumInputTokens: s.TokensIn, NumOutputTokens: s.TokensOut}
+	if s.CostGiven {
+		u = u.WithCost(s.Cost)
+	}
+	return u
+}
+
+// commit counts a step that was judged. The task is locked.
+func (t *task) commit(g *Guard, step *Step, l *look) {
+	t.state = t.state.count(step)
+	t.memory.learn(step)
+	t.memory.add(g.config, step, l, true)
+	t.moved = g.now()
+}
+
 // Commit counts the step as executed.
 func (t *Token) Commit() {
-	t.close(func(task *task) { task.state = task.state.Advance(t.guard.config, t.step) })
+	t.close(func() {
+		l := looks.Get().(*look)
+		defer l.release()
+		if l.read(t.guard.config, &t.step, t.task.memory.foresee(&t.step)) == nil { // it was read before
+			t.task.commit(t.guard, &t.step, l)
+		}
+	})
 }
 
 // Release gives the step up: it was not executed.
-func (t *Token) Release() { t.close(func(*task) {}) }
+func (t *Token) Release() { t.close(func() {}) }
 
-func (t *Token) close(change func(*task)) {
-	t.guard.mu.Lock()
-	defer t.guard.mu.Unlock()
-	if task := t.guard.task(t.step.Task); task.open == t {
-		change(task)
-		task.open = nil
+func (t *Token) close(change func()) {
+	t.task.mu.Lock()
+	defer t.task.mu.Unlock()
+	if t.task.open == t {
+		t.task.open = nil
+		change()
 	}
 }
 
-// State returns what is remembered of a task.
+// lock returns a task, locked, and makes it if there is none.
+func (g *Guard) lock(name string) *task {
+	for {
+		g.mu.RLock()
+		t := g.tasks[name]
+		g.mu.RUnlock()
+		if t == nil {
+			g.mu.Lock()
+			if t = g.tasks[name]; t == nil {
+				t = &task{}
+				g.tasks[name] = t
+			}
+			g.mu.Unlock()
+		}
+		if t.mu.Lock(); !t.evicted {
+			return t
+		}
+		t.mu.Unlock()
+	}
+}
+
+// metrics returns what a task has used. The task is locked.
+func (t *task) metrics(g *Guard, step *Step) Metrics {
+	m := Metrics{
+		Steps: t.state.Steps, TokensIn: t.state.TokensIn, TokensOut: t.state.TokensOut, Dollars: t.state.Money,
+		Spent: t.state.Spent, Truncated: t.truncated && step.HasOutput, task: t,
+	}
+	if !t.began.IsZero() {
+		m.Elapsed = g.now().Sub(t.began)
+	}
+	return m
+}
+
+// State returns what is counted of a task. An unknown task has the zero State.
 func (g *Guard) State(name string) State {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.task(name).state
-}
-
-func (g *Guard) task(name string) *task {
+	g.mu.RLock()
 	t := g.tasks[name]
+	g.mu.RUnlock()
 	if t == nil {
-		t = &task{}
-		g.tasks[name] = t
+		return State{}
 	}
-	return t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.state
+	s.memory = t.memory.clone()
+	return s
 }
 
-func checkInput(step Step, u specialist.Usage) error {
-	switch {
-	case step.Task == "":
-		return fmt.Errorf("%w: task is empty", ErrInput)
-	case u.NumInputTokens < 0 || u.NumOutputTokens < 0 || u.CostUSD < exact.Money(0) || step.Attempt < 0:
-		return fmt.Errorf("%w: negative tokens, cost or attempt", ErrInput)
+// Reset forgets a task's progress: its steps, tools and loops. What was spent
+// stays spent. An open token does nothing any more.
+func (g *Guard) Reset(name string) {
+	t := g.lock(name)
+	defer t.mu.Unlock()
+	t.state, t.memory, t.open = State{Spent: t.state.Spent}, memory{}, nil
+	t.began = time.Time{}
+}
+
+// Clear lets a task go on after a human has looked at it: what loop detection
+// remembers is dropped, so that the next step is judged afresh; counters, tools
+// and spending stay. Who said so and why reaches the observer.
+func (g *Guard) Clear(name, code, actor, note string) error {
+	if actor == "" {
+		return fmt.Errorf("%w: who clears the task is missing", ErrInput)
+	}
+	t := g.lock(name)
+	defer t.mu.Unlock()
+	t.memory = memory{facts: t.memory.facts, tools: t.memory.tools}
+	if g.observe != nil {
+		g.observe(Observation{Task: name, At: g.now(), Cleared: &Clearing{code, actor, note}})
 	}
 	return nil
+}
+
+// GC evicts the tasks that have committed nothing for at least ttl, or else for
+// store.ttl_ms, and returns how many. A task with an open token stays. An
+// evicted task that comes back is a new one: nothing else makes a budget whole
+// again.
+func (g *Guard) GC(ttl ...time.Duration) (evicted int) {
+	limit := g.config.Store.TTL
+	if len(ttl) > 0 {
+		limit = ttl[0]
+	}
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for name, t := range g.tasks {
+		t.mu.Lock()
+		since := t.moved
+		if since.IsZero() {
+			since = t.began
+		}
+		if t.open == nil && now.Sub(since) >= limit {
+			t.evicted = true
+			delete(g.tasks, name)
+			evicted++
+		}
+		t.mu.Unlock()
+	}
+	return evicted
 }

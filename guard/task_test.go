@@ -18,9 +18,18 @@ func dollars(n exact.Money) specialist.Usage {
 	return specialist.Usage{NumInputTokens: 2, NumOutputTokens: 1}.WithCost(n * exact.Dollar)
 }
 
+func newGuard(t testing.TB, c *guard.Config, checkers ...guard.Checker) *guard.Guard {
+	t.Helper()
+	g, err := guard.New(c, guard.WithCheckers(checkers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 // TestTwoPhases: a step counts when its token is committed, its usage at once.
 func TestTwoPhases(t *testing.T) {
-	g := guard.New(parse(t, `{"limits":{"max_steps":2},"cost":{"max_dollars_per_task":10}}`))
+	g := newGuard(t, parse(t, `{"limits":{"max_steps":2},"cost":{"max_dollars_per_task":10}}`))
 	step := guard.Step{Task: "t", State: "s"}
 	want := func(steps, calls int64, spent exact.Money) {
 		t.Helper()
@@ -29,16 +38,16 @@ func TestTwoPhases(t *testing.T) {
 			t.Fatalf("the task has %d steps, %d calls, $%s of which $%s for steps; want %d, %d, $%d", s.Steps, s.Spent.Calls, s.Spent.Money, s.Money, steps, calls, spent)
 		}
 	}
-	v, token, err := g.Begin(t.Context(), step, dollars(1))
+	v, token, err := g.BeginStep(t.Context(), step, dollars(1))
 	if codes(v) != "ok" || token == nil || err != nil {
 		t.Fatalf("the first step: %s (%v)", codes(v), err)
 	}
 	want(0, 1, 1)
-	if _, second, err := g.Begin(t.Context(), step, dollars(1)); !errors.Is(err, guard.ErrBusy) || second != nil || err.Error() != `the task has an open step: "t"` {
+	if _, second, err := g.BeginStep(t.Context(), step, dollars(1)); !errors.Is(err, guard.ErrBusy) || second != nil || err.Error() != `the task has an open step: "t"` {
 		t.Fatalf("a second token while one is open: %v", err)
 	}
 	want(0, 1, 1) // nothing changed
-	if v, err := g.Check(t.Context(), guard.Step{Task: "another"}, dollars(1)); codes(v) != "ok" || err != nil {
+	if v, err := g.CheckStep(t.Context(), guard.Step{Task: "another"}, dollars(1)); codes(v) != "ok" || err != nil {
 		t.Fatalf("another task: %s (%v)", codes(v), err)
 	}
 	token.Release()
@@ -46,21 +55,21 @@ func TestTwoPhases(t *testing.T) {
 	token.Commit() // given up is given up
 	want(0, 1, 1)
 
-	_, token, _ = g.Begin(t.Context(), step, dollars(2))
+	_, token, _ = g.BeginStep(t.Context(), step, dollars(2))
 	token.Commit()
 	token.Commit()
 	token.Release()
 	want(1, 2, 3)
-	if v, err := g.Check(t.Context(), step, dollars(3)); codes(v) != "ok" || err != nil {
+	if v, err := g.CheckStep(t.Context(), step, dollars(3)); codes(v) != "ok" || err != nil {
 		t.Fatalf("the second step: %s (%v)", codes(v), err)
 	}
 	want(2, 3, 6)
-	v, token, err = g.Begin(t.Context(), step, dollars(1))
+	v, token, err = g.BeginStep(t.Context(), step, dollars(1))
 	if codes(v) != "abort [max_steps]" || token != nil || err != nil {
 		t.Fatalf("the third step: %s, token %v (%v)", codes(v), token, err)
 	}
 	want(2, 4, 7) // rejected, and spent
-	if v, err := g.Check(t.Context(), step, dollars(9)); codes(v) != "abort [max_steps cost_cap]" || err != nil {
+	if v, err := g.CheckStep(t.Context(), step, dollars(9)); codes(v) != "abort [max_steps cost_cap]" || err != nil {
 		t.Fatalf("the fourth: %s (%v)", codes(v), err)
 	}
 	want(2, 5, 16)
@@ -68,11 +77,11 @@ func TestTwoPhases(t *testing.T) {
 
 // TestLateTokenOfAnOlderStep cannot close the one that is open now.
 func TestLateTokenOfAnOlderStep(t *testing.T) {
-	g := guard.New(nil)
+	g := newGuard(t, nil)
 	step := guard.Step{Task: "t"}
-	_, old, _ := g.Begin(t.Context(), step, specialist.Usage{})
+	_, old, _ := g.BeginStep(t.Context(), step, specialist.Usage{})
 	old.Release()
-	_, token, _ := g.Begin(t.Context(), step, specialist.Usage{})
+	_, token, _ := g.BeginStep(t.Context(), step, specialist.Usage{})
 	old.Commit()
 	if g.State("t").Steps != 0 {
 		t.Error("a token that was released has counted a step")
@@ -83,19 +92,19 @@ func TestLateTokenOfAnOlderStep(t *testing.T) {
 }
 
 func TestBeginRefusesBadInput(t *testing.T) {
-	g := guard.New(nil)
+	g := newGuard(t, nil)
 	for _, c := range []struct {
 		step  guard.Step
 		usage specialist.Usage
 		want  string
 	}{
-		{guard.Step{}, specialist.Usage{}, "invalid step: task is empty"},
-		{guard.Step{Task: "t"}, specialist.Usage{NumInputTokens: -1}, "invalid step: negative tokens, cost or attempt"},
-		{guard.Step{Task: "t"}, specialist.Usage{NumOutputTokens: -1}, "invalid step: negative tokens, cost or attempt"},
-		{guard.Step{Task: "t"}, dollars(-1), "invalid step: negative tokens, cost or attempt"},
-		{guard.Step{Task: "t", Attempt: -1}, specialist.Usage{}, "invalid step: negative tokens, cost or attempt"},
+		{guard.Step{}, specialist.Usage{}, "invalid input: task_id is missing"},
+		{guard.Step{Task: "t"}, specialist.Usage{NumInputTokens: -1}, "invalid input: a negative number of tokens, attempts or steps"},
+		{guard.Step{Task: "t"}, specialist.Usage{NumOutputTokens: -1}, "invalid input: a negative number of tokens, attempts or steps"},
+		{guard.Step{Task: "t"}, dollars(-1), "invalid input: a negative cost"},
+		{guard.Step{Task: "t", Attempt: -1}, specialist.Usage{}, "invalid input: a negative number of tokens, attempts or steps"},
 	} {
-		v, token, err := g.Begin(t.Context(), c.step, c.usage)
+		v, token, err := g.BeginStep(t.Context(), c.step, c.usage)
 		if !errors.Is(err, guard.ErrInput) || err.Error() != c.want || token != nil || v.Status != guard.OK {
 			t.Errorf("%+v %+v: %v, want %s", c.step, c.usage, err, c.want)
 		}
@@ -108,14 +117,14 @@ func TestBeginRefusesBadInput(t *testing.T) {
 // TestBeginBelievesTheUsage: tokens and cost of a step are those of its usage,
 // priced by the table, and not what the step says of itself.
 func TestBeginBelievesTheUsage(t *testing.T) {
-	g := guard.New(parse(t, `{"limits":{"max_tokens_per_step":3},"cost":{"max_dollars_per_task":1,"prices":{"m":{"input_per_1m":400000,"output_per_1m":0}}}}`))
+	g := newGuard(t, parse(t, `{"limits":{"max_tokens_per_step":3},"cost":{"max_dollars_per_task":1,"prices":{"m":{"input_per_1m":400000,"output_per_1m":0}}}}`))
 	lie := guard.Step{Task: "t", Model: "m", TokensIn: 0, Cost: 0, CostGiven: true}
 	for _, want := range []string{"ok", "ok", "abort [cost_cap]"} { // $0.40 a token
-		if v, _ := g.Check(t.Context(), lie, specialist.Usage{NumInputTokens: 1}); codes(v) != want {
+		if v, _ := g.CheckStep(t.Context(), lie, specialist.Usage{NumInputTokens: 1}); codes(v) != want {
 			t.Errorf("%s, want %s", codes(v), want)
 		}
 	}
-	if v, _ := g.Check(t.Context(), guard.Step{Task: "other"}, specialist.Usage{NumOutputTokens: 4}); codes(v) != "abort [max_tokens_step]" {
+	if v, _ := g.CheckStep(t.Context(), guard.Step{Task: "other"}, specialist.Usage{NumOutputTokens: 4}); codes(v) != "abort [max_tokens_step]" {
 		t.Errorf("four tokens: %s", codes(v))
 	}
 }
@@ -143,9 +152,9 @@ func TestOwnCheckers(t *testing.T) {
 		{"a ruling", []guard.Checker{panics, say("a", guard.Reject(guard.Abort, "no", ""))}, guard.Step{Human: true}, "ok", "[]"},
 	} {
 		asked = []string{}
-		g := guard.New(parse(t, `{"retry":{"max_attempts":4}}`), c.checkers...)
+		g := newGuard(t, parse(t, `{"retry":{"max_attempts":4}}`), c.checkers...)
 		c.step.Task = "t"
-		v, token, err := g.Begin(t.Context(), c.step, dollars(1))
+		v, token, err := g.BeginStep(t.Context(), c.step, dollars(1))
 		if codes(v) != c.want || err != nil || fmt.Sprint(asked) != c.asked || (token != nil) != v.Passed() {
 			t.Errorf("%s: %s, token %v (%v), asked %v; want %s, asked %s", c.name, codes(v), token, err, asked, c.want, c.asked)
 		}
@@ -153,7 +162,7 @@ func TestOwnCheckers(t *testing.T) {
 			if s := g.State("t"); s.Steps != 0 || s.Spent.Money != exact.Dollar {
 				t.Errorf("%s: %+v", c.name, s)
 			}
-			if _, _, err := g.Begin(t.Context(), guard.Step{Task: "t", Human: true}, dollars(1)); err != nil {
+			if _, _, err := g.BeginStep(t.Context(), guard.Step{Task: "t", Human: true}, dollars(1)); err != nil {
 				t.Errorf("%s: afterwards: %v", c.name, err)
 			}
 		}
@@ -164,8 +173,8 @@ func TestOwnCheckers(t *testing.T) {
 // booked and the task held.
 func TestCheckerMayAskTheGuard(t *testing.T) {
 	var g *guard.Guard
-	g = guard.New(nil, guard.Func(func(ctx context.Context, s guard.Step) guard.Verdict {
-		if _, _, err := g.Begin(ctx, guard.Step{Task: s.Task}, specialist.Usage{}); !errors.Is(err, guard.ErrBusy) {
+	g = newGuard(t, nil, guard.Func(func(ctx context.Context, s guard.Step) guard.Verdict {
+		if _, _, err := g.BeginStep(ctx, guard.Step{Task: s.Task}, specialist.Usage{}); !errors.Is(err, guard.ErrBusy) {
 			return guard.Reject(guard.Abort, "not_held", "")
 		}
 		if g.State(s.Task).Spent.Money != exact.Dollar || s.Cost != exact.Dollar {
@@ -173,7 +182,7 @@ func TestCheckerMayAskTheGuard(t *testing.T) {
 		}
 		return guard.Verdict{}
 	}))
-	if v, err := g.Check(t.Context(), guard.Step{Task: "t"}, dollars(1)); codes(v) != "ok" || err != nil || g.State("t").Steps != 1 {
+	if v, err := g.CheckStep(t.Context(), guard.Step{Task: "t"}, dollars(1)); codes(v) != "ok" || err != nil || g.State("t").Steps != 1 {
 		t.Errorf("%s (%v), %d steps", codes(v), err, g.State("t").Steps)
 	}
 }
@@ -182,13 +191,13 @@ func TestCheckerMayAskTheGuard(t *testing.T) {
 // spent.
 func TestRejectsNeverChangeProgress(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 4))
-	g := guard.New(parse(t, `{"limits":{"max_steps":40,"max_tokens_per_step":12},"loop_detection":{"max_state_visits":9},"retry":{"max_attempts":2},"cost":{"max_dollars_per_task":120,"on_unknown_model":"skip"}}`))
+	g := newGuard(t, parse(t, `{"limits":{"max_steps":40,"max_tokens_per_step":12},"loop_detection":{"max_state_visits":9},"retry":{"max_attempts":2},"cost":{"max_dollars_per_task":120,"on_unknown_model":"skip"}}`))
 	var steps, calls, tokens int64
 	for i := range 2000 {
 		step := guard.Step{Task: "t", State: pick(rng, "p", "q"), Transition: "x", MetaJSON: []byte(pick(rng, "1", "2", "3")), Attempt: rng.Int64N(4), Human: rng.IntN(9) == 0}
 		u := specialist.Usage{NumInputTokens: rng.Int64N(9), NumOutputTokens: rng.Int64N(6)}.WithCost(exact.Money(rng.IntN(3)) * exact.Dollar)
 		before := g.State("t")
-		v, token, err := g.Begin(t.Context(), step, u)
+		v, token, err := g.BeginStep(t.Context(), step, u)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +221,7 @@ func TestRejectsNeverChangeProgress(t *testing.T) {
 // TestManyGoroutines: none commits past a limit, and no usage gets lost.
 func TestManyGoroutines(t *testing.T) {
 	const goroutines, tries, tasks = 16, 200, 3
-	g := guard.New(parse(t, `{"limits":{"max_steps":100},"loop_detection":{"max_state_visits":1000}}`),
+	g := newGuard(t, parse(t, `{"limits":{"max_steps":100},"loop_detection":{"max_state_visits":1000}}`),
 		guard.Func(func(context.Context, guard.Step) guard.Verdict { return guard.Verdict{} }))
 	var wg sync.WaitGroup
 	var committed, begun [tasks]atomic.Int64
@@ -221,7 +230,7 @@ func TestManyGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for range tries {
 				n := rng.IntN(tasks)
-				v, token, err := g.Begin(t.Context(), guard.Step{Task: fmt.Sprint(n), State: "s"}, dollars(1))
+				v, token, err := g.BeginStep(t.Context(), guard.Step{Task: fmt.Sprint(n), State: "s"}, dollars(1))
 				switch {
 				case errors.Is(err, guard.ErrBusy):
 					continue

@@ -1,0 +1,411 @@
+package guard
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// A jsonHasher checks one JSON value and hashes what it means, in one pass over
+// its bytes: the order of members, blanks, escapes and the way a number is
+// written do not count; the order of arrays does. Numbers are compared as
+// decimals, so 1, 1.0 and 1e0 are one number and no large integer is taken for
+// another.
+//
+// Equal values have equal hashes. Whoever needs certainty compares equal hashes
+// again ([sameJSON]).
+type jsonHasher struct {
+	data []byte
+	at   int
+	keys []uint64 // of the objects that are being read, the innermost last
+	last number   // the number that was read last
+	buf  []byte   // a string without its escapes, or a number without its point
+}
+
+// A number is a decimal: digits without zeros at either end, times ten to the
+// power of exponent. Zero has no digits. The digits are valid until the next
+// value is read.
+type number struct {
+	negative bool
+	digits   []byte
+	exponent int64
+}
+
+// maxNesting is how deep arguments may nest.
+const maxNesting = 64
+
+var (
+	errSyntax    = errors.New("it is not JSON")
+	errNesting   = errors.New("it nests deeper than 64")
+	errDuplicate = errors.New("an object has a member twice")
+	errTrailing  = errors.New("something follows the value")
+	errNumber    = errors.New("a number is out of range")
+)
+
+// hash returns the hash of one JSON value.
+func (h *jsonHasher) hash(data []byte) (uint64, error) {
+	h.data, h.at, h.keys = data, 0, h.keys[:0]
+	v, err := h.value(0)
+	if err != nil {
+		return 0, err
+	}
+	if h.skip(); h.at < len(data) {
+		return 0, errTrailing
+	}
+	return v, nil
+}
+
+func (h *jsonHasher) skip() {
+	for h.at < len(h.data) {
+		switch h.data[h.at] {
+		case ' ', '\t', '\n', '\r':
+			h.at++
+		default:
+			return
+		}
+	}
+}
+
+// next skips blanks and returns the next byte, 0 at the end.
+func (h *jsonHasher) next() byte {
+	h.skip()
+	if h.at < len(h.data) {
+		return h.data[h.at]
+	}
+	return 0
+}
+
+// Seeds keep values of different kinds apart.
+const (
+	seedObject = iota + 1
+	seedArray
+	seedString
+	seedNumber
+	seedTrue
+	seedFalse
+	seedNull
+)
+
+func (h *jsonHasher) value(depth int) (uint64, error) {
+	switch c := h.next(); {
+	case depth > maxNesting:
+		return 0, errNesting
+	case c == '{':
+		return h.object(depth)
+	case c == '[':
+		return h.array(depth)
+	case c == '"':
+		s, err := h.str()
+		return hashInto(seedString, s), err
+	case c == 't':
+		return spread(seedTrue), h.word("true")
+	case c == 'f':
+		return spread(seedFalse), h.word("false")
+	case c == 'n':
+		return spread(seedNull), h.word("null")
+	default:
+		return h.number()
+	}
+}
+
+func (h *jsonHasher) word(w string) error {
+	if len(h.data)-h.at < len(w) || string(h.data[h.at:h.at+len(w)]) != w {
+		return errSyntax
+	}
+	h.at += len(w)
+	return nil
+}
+
+// object sums the hashes of its members, so that their order does not count.
+func (h *jsonHasher) object(depth int) (uint64, error) {
+	h.at++
+	first := len(h.keys)
+	defer func() { h.keys = h.keys[:first] }()
+	var sum uint64
+	for n := 0; ; n++ {
+		c := h.next()
+		if c == '}' && n == 0 {
+			break
+		}
+		if c != '"' {
+			return 0, errSyntax
+		}
+		name, err := h.str()
+		if err != nil {
+			return 0, err
+		}
+		key := hashInto(seedString, name)
+		if h.next() != ':' {
+			return 0, errSyntax
+		}
+		h.at++
+		h.keys = append(h.keys, key)
+		v, err := h.value(depth + 1)
+		if err != nil {
+			return 0, err
+		}
+		sum += spread(key*prime2 + v)
+		if c = h.next(); c == '}' {
+			break
+		} else if c != ',' {
+			return 0, errSyntax
+		}
+		h.at++
+	}
+	h.at++
+	keys := h.keys[first:]
+	if twice(keys) {
+		return 0, errDuplicate
+	}
+	return spread(sum + seedObject + uint64(len(keys))*prime3), nil
+}
+
+// twice reports whether a key occurs twice. It may reorder keys.
+func twice(keys []uint64) bool {
+	if len(keys) > 12 {
+		slices.Sort(keys)
+		for i := 1; i < len(keys); i++ {
+			if keys[i] == keys[i-1] {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range keys {
+		for j := range i {
+			if keys[i] == keys[j] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (h *jsonHasher) array(depth int) (uint64, error) {
+	h.at++
+	sum := uint64(seedArray)
+	for n := 0; ; n++ {
+		if h.next() == ']' && n == 0 {
+			break
+		}
+		v, err := h.value(depth + 1)
+		if err != nil {
+			return 0, err
+		}
+		sum = spread(sum*prime2 + v)
+		switch h.next() {
+		case ']':
+			h.at++
+			return spread(sum), nil
+		case ',':
+			h.at++
+		default:
+			return 0, errSyntax
+		}
+	}
+	h.at++
+	return spread(sum), nil
+}
+
+// str reads a string and returns its bytes without escapes, valid until the next
+// string or number is read.
+func (h *jsonHasher) str() ([]byte, error) {
+	start := h.at + 1
+	for i := start; i < len(h.data); {
+		if i+8 <= len(h.data) && ordinary(binary.LittleEndian.Uint64(h.data[i:])) {
+			i += 8
+			continue
+		}
+		switch c := h.data[i]; {
+		case c == '"':
+			h.at = i + 1
+			return h.data[start:i], nil
+		case c == '\\' || c >= utf8.RuneSelf:
+			return h.unescape(start)
+		case c < ' ':
+			return nil, errSyntax
+		}
+		i++
+	}
+	return nil, errSyntax
+}
+
+// ordinary reports whether eight bytes are ASCII without quotes, backslashes and
+// control characters.
+func ordinary(x uint64) bool {
+	const ones = 0x0101010101010101
+	quote, slash := x^('"'*ones), x^('\\'*ones)
+	return ((x-' '*ones)|(quote-ones)|(slash-ones)|x)&high == 0
+}
+
+// unescape reads a string that has escapes or letters beyond ASCII. Invalid
+// UTF-8 and lone surrogates count as the replacement character, as they do to
+// encoding/json.
+func (h *jsonHasher) unescape(start int) ([]byte, error) {
+	end := start
+	for ; end < len(h.data) && h.data[end] != '"'; end++ {
+		if h.data[end] == '\\' {
+			end++
+		}
+	}
+	if end >= len(h.data) {
+		return nil, errSyntax
+	}
+	h.buf = h.buf[:0]
+	for i := start; i < end; {
+		c := h.data[i]
+		switch {
+		case c < ' ':
+			return nil, errSyntax
+		case c == '\\':
+			n, ok := h.escape(h.data[i:end])
+			if !ok {
+				return nil, errSyntax
+			}
+			i += n
+		case c < utf8.RuneSelf:
+			h.buf = append(h.buf, c)
+			i++
+		default:
+			r, n := utf8.DecodeRune(h.data[i:end])
+			h.buf = utf8.AppendRune(h.buf, r)
+			i += n
+		}
+	}
+	h.at = end + 1
+	return h.buf, nil
+}
+
+// escape appends what an escape stands for and returns its length.
+func (h *jsonHasher) escape(b []byte) (int, bool) {
+	if len(b) < 2 {
+		return 0, false
+	}
+	const from, to = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
+	for i := range len(from) {
+		if b[1] == from[i] {
+			h.buf = append(h.buf, to[i])
+			return 2, true
+		}
+	}
+	r, ok := hex4(b)
+	if !ok {
+		return 0, false
+	}
+	n := 6
+	if r >= 0xd800 && r < 0xdc00 {
+		if low, ok := hex4(b[n:]); ok && low >= 0xdc00 && low < 0xe000 {
+			r, n = (r-0xd800)<<10+(low-0xdc00)+0x10000, 12
+		}
+	}
+	h.buf = utf8.AppendRune(h.buf, r) // a lone surrogate becomes the replacement
+	return n, true
+}
+
+// hex4 reads \uXXXX.
+func hex4(b []byte) (r rune, ok bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	for _, c := range b[2:6] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// number reads a number and hashes what it means.
+func (h *jsonHasher) number() (uint64, error) {
+	if err := h.readNumber(); err != nil {
+		return 0, err
+	}
+	if len(h.last.digits) == 0 {
+		return spread(seedNumber), nil
+	}
+	kind := seedNumber + uint64(h.last.exponent)*prime3
+	if h.last.negative {
+		kind += prime2
+	}
+	return hashInto(spread(kind), h.last.digits), nil
+}
+
+func (h *jsonHasher) readNumber() error {
+	h.last = number{}
+	if h.at < len(h.data) && h.data[h.at] == '-' {
+		h.last.negative = true
+		h.at++
+	}
+	h.buf = h.buf[:0]
+	whole := h.digits()
+	if whole == 0 || whole > 1 && h.buf[0] == '0' {
+		return errSyntax
+	}
+	if h.at < len(h.data) && h.data[h.at] == '.' {
+		h.at++
+		n := h.digits()
+		if n == 0 {
+			return errSyntax
+		}
+		h.last.exponent = -int64(n)
+	}
+	e, err := h.exponent()
+	if err != nil {
+		return err
+	}
+	h.last.exponent += e
+	digits := h.buf
+	for len(digits) > 0 && digits[len(digits)-1] == '0' {
+		digits = digits[:len(digits)-1]
+		h.last.exponent++
+	}
+	for len(digits) > 0 && digits[0] == '0' {
+		digits = digits[1:]
+	}
+	h.last.digits = digits
+	return nil
+}
+
+// digits appends a run of digits to buf and returns its length.
+func (h *jsonHasher) digits() int {
+	start := h.at
+	for h.at < len(h.data) && h.data[h.at] >= '0' && h.data[h.at] <= '9' {
+		h.at++
+	}
+	h.buf = append(h.buf, h.data[start:h.at]...)
+	return h.at - start
+}
+
+// maxExponent bounds exponents; nothing that anybody means is beyond it.
+const maxExponent = 100_000
+
+func (h *jsonHasher) exponent() (int64, error) {
+	if h.at >= len(h.data) || h.data[h.at]|0x20 != 'e' {
+		return 0, nil
+	}
+	h.at++
+	start := h.at
+	if h.at < len(h.data) && (h.data[h.at] == '+' || h.data[h.at] == '-') {
+		h.at++
+	}
+	first := h.at
+	for h.at < len(h.data) && h.data[h.at] >= '0' && h.data[h.at] <= '9' {
+		h.at++
+	}
+	if h.at == first {
+		return 0, errSyntax
+	}
+	e, err := strconv.ParseInt(string(h.data[start:h.at]), 10, 64)
+	if err != nil || e > maxExponent || e < -maxExponent {
+		return 0, errNumber
+	}
+	return e, nil
+}

@@ -1,0 +1,86 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// content judges what an output says: forbidden patterns and the schema.
+func (k *checking) content() {
+	if k.step.HasOutput {
+		k.forbidden()
+	}
+	if k.c.Schema != nil {
+		k.schema()
+	}
+}
+
+func (k *checking) forbidden() {
+	for i := range k.c.Forbidden {
+		if !k.c.Forbidden[i].pattern.matches(k.step.Output, &k.look.text) {
+			continue
+		}
+		k.report(Reason{
+			Code: "forbidden_pattern", Guard: "forbidden", Class: Retry,
+			Message: fmt.Sprintf("the output matches forbidden pattern %d", i+1), Subject: strconv.Itoa(i),
+		})
+	}
+}
+
+// schema holds the output to the schema: what a transition brings as metaJson,
+// or, where there are no transitions, the output itself.
+func (k *checking) schema() {
+	data, ok := k.structured()
+	if !ok {
+		return
+	}
+	if err := k.valid(data); err != nil {
+		k.report(Reason{Code: "schema_invalid", Guard: "schema", Class: Retry, Message: "the output does not fit the schema: " + err.Error()})
+	}
+}
+
+// structured returns what the schema is about; ok is false if there is nothing.
+func (k *checking) structured() (data []byte, ok bool) {
+	if k.step.Transition != "" {
+		if len(k.step.MetaJSON) == 0 {
+			return []byte("null"), true
+		}
+		return k.step.MetaJSON, true
+	}
+	return []byte(k.step.Output), k.step.HasOutput
+}
+
+// valid checks that data is one JSON value and fits. The error never repeats
+// what was said.
+func (k *checking) valid(data []byte) error {
+	if _, err := k.look.hasher.hash(data); err != nil {
+		return err
+	}
+	return anonymous(k.c.Schema.Validate(data))
+}
+
+// anonymous keeps where a value does not fit and which rule says so, and drops
+// the value: the validator's errors are a path in words, the keyword, and the
+// rest, with colons between.
+func anonymous(err error) error {
+	if err == nil {
+		return nil
+	}
+	var kept []string
+	for part := range strings.SplitSeq(err.Error(), ": ") {
+		kept = append(kept, part)
+		if !strings.HasPrefix(part, "validating ") {
+			break
+		}
+	}
+	last := kept[len(kept)-1]
+	if strings.ContainsAny(last, " \"") && !strings.HasPrefix(last, "validating ") {
+		kept = kept[:len(kept)-1] // no keyword: it may be a value
+	}
+	if len(kept) == 0 {
+		return errors.New("it does not fit")
+	}
+	return errors.New(strings.Join(kept, ": "))
+}

@@ -1,0 +1,235 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A CheckInput is one step as the published step guard describes it. Members
+// that are absent are not judged.
+type CheckInput struct {
+	TaskID    string
+	Step      int64   // its number, from 1; 0 if the caller does not count
+	State     string  // "" if there is none
+	Output    *string // nil if there is none; an empty one is judged
+	ToolCalls []ToolCall
+	Model     string
+	TokensIn  int64
+	TokensOut int64
+	Attempt   int64 // from 0
+	// Context is what the task knows, one JSON value: repeating something with
+	// another context is progress. The published format does not have it.
+	Context json.RawMessage
+}
+
+// ErrInput is wrapped by every error about a step that cannot be judged. Nothing
+// was counted then.
+var ErrInput = errors.New("invalid input")
+
+// inputJSON is the format of a CheckInput.
+type inputJSON struct {
+	TaskID    *string         `json:"task_id"`
+	Step      *json.Number    `json:"step"`
+	State     *string         `json:"state"`
+	Output    *string         `json:"output"`
+	ToolCalls []toolCallJSON  `json:"tool_calls"`
+	Model     *string         `json:"model"`
+	TokensIn  *json.Number    `json:"tokens_in"`
+	TokensOut *json.Number    `json:"tokens_out"`
+	Attempt   *json.Number    `json:"attempt"`
+	Context   json.RawMessage `json:"context"`
+}
+
+type toolCallJSON struct {
+	Name   string          `json:"name"`
+	Args   json.RawMessage `json:"args"`
+	ID     json.RawMessage `json:"id"`
+	Result json.RawMessage `json:"result"`
+}
+
+// ParseCheckInput reads one JSON object. Unknown members are ignored, as the
+// published guard does; members given twice, a second value and counts that are
+// negative or no integers are errors.
+func ParseCheckInput(data []byte) (in CheckInput, err error) {
+	tidy, err := exact.Tidy(data)
+	if err != nil {
+		return in, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(tidy))
+	dec.UseNumber()
+	var v inputJSON
+	if err := dec.Decode(&v); err != nil && !errors.Is(err, io.EOF) {
+		return in, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	if v.TaskID == nil || *v.TaskID == "" {
+		return in, fmt.Errorf("%w: task_id is missing", ErrInput)
+	}
+	in = CheckInput{TaskID: *v.TaskID, Output: v.Output, Context: v.Context}
+	if v.State != nil {
+		in.State = *v.State
+	}
+	if v.Model != nil {
+		in.Model = *v.Model
+	}
+	for _, c := range v.ToolCalls {
+		in.ToolCalls = append(in.ToolCalls, ToolCall{Name: c.Name, Args: c.Args, Result: c.Result})
+	}
+	for _, n := range []struct {
+		name string
+		from *json.Number
+		into *int64
+	}{{"step", v.Step, &in.Step}, {"tokens_in", v.TokensIn, &in.TokensIn}, {"tokens_out", v.TokensOut, &in.TokensOut}, {"attempt", v.Attempt, &in.Attempt}} {
+		if n.from == nil {
+			continue
+		}
+		if *n.into, err = wholeNumber(*n.from); err != nil {
+			return in, fmt.Errorf("%w: %s is %s, not a whole number from 0", ErrInput, n.name, *n.from)
+		}
+	}
+	return in, in.check()
+}
+
+// wholeNumber reads a count from 0, written in any way.
+func wholeNumber(n json.Number) (v int64, err error) {
+	r := &reader{}
+	if r.count(&v, 0)("", []byte(n)); len(r.problems) > 0 {
+		return 0, errors.New(r.problems[0].Message)
+	}
+	return v, nil
+}
+
+func (in *CheckInput) check() error {
+	switch {
+	case in.TaskID == "":
+		return fmt.Errorf("%w: task_id is missing", ErrInput)
+	case in.TokensIn < 0 || in.TokensOut < 0 || in.Attempt < 0 || in.Step < 0:
+		return fmt.Errorf("%w: a negative number of tokens, attempts or steps", ErrInput)
+	}
+	for i := range in.ToolCalls {
+		if in.ToolCalls[i].Name == "" {
+			return fmt.Errorf("%w: tool call %d has no name", ErrInput, i+1)
+		}
+	}
+	return nil
+}
+
+// step returns the input as the checks see it.
+func (in *CheckInput) step(c *Config) Step {
+	s := Step{
+		Task: in.TaskID, Number: in.Step, State: in.State, ToolCalls: in.ToolCalls, Model: in.Model,
+		TokensIn: in.TokensIn, TokensOut: in.TokensOut, Attempt: in.Attempt, Context: in.Context,
+	}
+	if in.Output != nil {
+		s.Output, s.HasOutput = *in.Output, true
+	}
+	u := c.Price(specialist.Usage{NumInputTokens: in.TokensIn, NumOutputTokens: in.TokensOut}, in.Model)
+	s.Cost, s.CostGiven = u.CostUSD, u.Has(specialist.CostGiven)
+	return s
+}
+
+// Metrics is what a task has used, as of its last committed step.
+type Metrics struct {
+	Steps     int64
+	TokensIn  int64
+	TokensOut int64
+	Dollars   exact.Money
+	Elapsed   time.Duration // since the task's first step
+	Spent     Book          // all calls, rejected ones included
+	Truncated bool          // n-grams are of the two ends of the output only
+
+	task *task
+}
+
+// ToolCounts calls f with every tool the task has called, and how often, as of
+// now.
+func (m Metrics) ToolCounts(f func(tool string, calls int64)) {
+	if m.task == nil {
+		return
+	}
+	m.task.mu.Lock()
+	tools := append([]toolCount(nil), m.task.memory.tools...)
+	m.task.mu.Unlock()
+	for _, t := range tools {
+		f(t.name, t.calls)
+	}
+}
+
+// AppendResult appends a CheckResult: exactly the published members in the
+// profile compat, and what else there is in strict.
+func (v Verdict) AppendResult(dst []byte, m Metrics, profile Profile) []byte {
+	type reason struct {
+		Code    string         `json:"code"`
+		Message string         `json:"message"`
+		Guard   string         `json:"guard,omitempty"`
+		Class   string         `json:"class,omitempty"`
+		Meta    map[string]any `json:"meta,omitempty"`
+	}
+	type metrics struct {
+		Steps     int64            `json:"steps"`
+		TokensIn  int64            `json:"total_tokens_in"`
+		TokensOut int64            `json:"total_tokens_out"`
+		Dollars   exact.Money      `json:"total_dollars"`
+		Tools     map[string]int64 `json:"tool_counts"`
+		Elapsed   int64            `json:"elapsed_ms"`
+		Spent     *exact.Money     `json:"spent_dollars,omitempty"`
+		Truncated bool             `json:"ngram_truncated,omitempty"`
+	}
+	out := struct {
+		Status  string   `json:"status"`
+		Reasons []reason `json:"reasons"`
+		Notices []string `json:"notices,omitempty"`
+		Metrics metrics  `json:"metrics"`
+	}{Status: v.Status.String(), Reasons: []reason{}}
+	for _, r := range v.Reasons {
+		shown := reason{Code: r.Code, Message: r.Message, Meta: r.Meta()}
+		if profile == Strict {
+			shown.Guard, shown.Class = r.Guard, r.Class.String()
+		}
+		out.Reasons = append(out.Reasons, shown)
+	}
+	out.Metrics = metrics{Steps: m.Steps, TokensIn: m.TokensIn, TokensOut: m.TokensOut, Dollars: m.Dollars, Tools: map[string]int64{}, Elapsed: m.Elapsed.Milliseconds()}
+	m.ToolCounts(func(tool string, calls int64) { out.Metrics.Tools[tool] = calls })
+	if profile == Strict {
+		out.Notices, out.Metrics.Spent, out.Metrics.Truncated = v.Notices, &m.Spent.Money, m.Truncated
+	}
+	b, err := json.Marshal(out)
+	if err != nil { // there is nothing in it that cannot be written
+		panic(err)
+	}
+	return append(dst, b...)
+}
+
+// Meta returns the reason's numbers by their names in JSON; nil if there are
+// none.
+func (r Reason) Meta() map[string]any {
+	meta := map[string]any{}
+	if r.Limit != "" {
+		meta["limit"] = json.Number(r.Limit)
+	}
+	if r.Seen != "" {
+		meta["observed"] = json.Number(r.Seen)
+	}
+	if len(r.Indices) > 0 {
+		meta["indices"] = r.Indices
+	}
+	switch {
+	case r.Subject == "":
+	case r.Code == "forbidden_pattern":
+		meta["pattern_index"] = json.Number(r.Subject)
+	case r.Guard == "loop" && r.Code == "loop_state_cycle":
+		meta["state"] = r.Subject
+	default:
+		meta["tool"] = r.Subject
+	}
+	if len(meta) == 0 {
+		return nil
+	}
+	return meta
+}

@@ -1,0 +1,362 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// loops looks for a task that goes round in circles: outputs, tool calls, states.
+func (k *checking) loops() {
+	if k.step.HasOutput && !k.step.Canned {
+		k.repeatedOutput()
+	}
+	if len(k.step.ToolCalls) > 0 {
+		k.repeatedCalls()
+		if k.c.Loop.Near != nil {
+			k.nearCalls()
+		}
+	}
+	if k.step.State != "" {
+		k.visits()
+		if k.c.Loop.Cycle != nil {
+			k.cycle()
+		}
+	}
+}
+
+func (k *checking) loop(code string, class Status, message string, indices []int32) *Reason {
+	k.report(Reason{Code: code, Guard: "loop", Class: class, Message: message, Indices: indices})
+	return &k.reasons[len(k.reasons)-1]
+}
+
+// repeatedOutput finds outputs that say what earlier ones said.
+func (k *checking) repeatedOutput() {
+	var found bool
+	var earlier []int32
+	switch k.c.Loop.Mode {
+	case "any_ngram":
+		found = k.anyNgram()
+	case "overlap":
+		earlier = k.overlapping()
+		found = int64(len(earlier)) >= k.c.Loop.MaxRepeats && len(earlier) > 0
+	}
+	if found {
+		r := k.loop("loop_repeat_output", Abort, "the output repeats earlier outputs", earlier)
+		r.Limit = fmt.Sprint(k.c.Loop.MaxRepeats)
+		return
+	}
+	if most := k.c.Loop.MaxOutputRepeats; most != nil {
+		if n := k.streak(); n > *most {
+			r := k.loop("loop_repeat_output", Abort, "the output is the same as the ones before it", nil)
+			r.Limit, r.Seen = fmt.Sprint(*most), fmt.Sprint(n)
+		}
+	}
+}
+
+// anyNgram reports whether one n-gram of the output occurs more than max_repeats
+// times in the outputs remembered and this one together.
+func (k *checking) anyNgram() bool {
+	if len(k.look.output.grams) == 0 {
+		return false
+	}
+	counts := make(map[uint64]int64, len(k.look.output.grams))
+	for _, g := range k.look.output.grams {
+		counts[g]++
+		if counts[g] > k.c.Loop.MaxRepeats {
+			return true
+		}
+	}
+	for i := range k.m.outputs {
+		for _, g := range k.m.outputs[i].grams {
+			n, here := counts[g]
+			if !here {
+				continue
+			}
+			if counts[g] = n + 1; n+1 > k.c.Loop.MaxRepeats {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// overlapping returns the earlier outputs that contain overlap_ratio of this
+// one's print.
+func (k *checking) overlapping() (earlier []int32) {
+	p := &k.look.output.print
+	if len(p.marks) == 0 {
+		return nil
+	}
+	need := share(len(p.marks), k.c.Loop.OverlapRatio)
+	for i := range k.m.outputs {
+		if o := &k.m.outputs[i]; k.noNews(o.context) && p.within(&o.print, need) {
+			earlier = append(earlier, int32(i))
+		}
+	}
+	return earlier
+}
+
+// streak returns how many outputs in a row, this one included, are the same.
+func (k *checking) streak() int64 {
+	n := len(k.m.outputs)
+	if n == 0 || k.m.outputs[n-1].hash != k.look.output.hash || !k.noNews(k.m.outputs[n-1].context) {
+		return 1
+	}
+	return k.m.streak + 1
+}
+
+// noNews reports whether the task knew then what it knows now, as far as anybody
+// can tell. What repeats although there is news is progress.
+func (k *checking) noNews(then uint64) bool {
+	return !k.c.Loop.ProgressAware || then == k.look.output.context
+}
+
+// repeatedCalls finds a call that equals the one before it.
+func (k *checking) repeatedCalls() {
+	if !k.c.Loop.IdenticalCalls {
+		return
+	}
+	for i := range k.step.ToolCalls {
+		call := &k.step.ToolCalls[i]
+		rule := k.c.Tools.PerTool[call.Name]
+		if rule.Exempt || !k.repeats(i) {
+			continue
+		}
+		then, now := k.before(i), &k.look.calls[i]
+		known := k.c.Loop.ProgressAware && then.result != 0 && now.result != 0
+		switch {
+		case known && then.result != now.result: // a new result is progress
+		case known:
+			k.loop("loop_no_progress", Abort, fmt.Sprintf("tool %q was called with the same arguments and gave the same result", call.Name), nil).Subject = call.Name
+			return
+		case rule.Poll:
+		case k.noNews(then.context):
+			k.loop("loop_repeat_tool", Abort, fmt.Sprintf("tool %q is called with the same arguments as just before", call.Name), nil).Subject = call.Name
+			return
+		}
+	}
+}
+
+// before returns what is remembered of the call before the i-th; it exists.
+func (k *checking) before(i int) *callMark {
+	if i > 0 {
+		return &k.look.calls[i-1]
+	}
+	return &k.m.calls[len(k.m.calls)-1]
+}
+
+// repeats reports whether the i-th call of the step equals the call before it.
+// Calls of one step are one decision, so the strict profile does not compare
+// them with each other.
+func (k *checking) repeats(i int) bool {
+	calls := k.step.ToolCalls
+	switch {
+	case i > 0:
+		return !k.c.Loop.ProgressAware && calls[i].Name == calls[i-1].Name && k.look.calls[i].args == k.look.calls[i-1].args &&
+			k.sameArgs(calls[i].Name, calls[i].Args, calls[i-1].Args)
+	case len(k.m.calls) == 0:
+		return false
+	}
+	last := &k.m.calls[len(k.m.calls)-1]
+	return k.m.tools[last.tool].name == calls[0].Name && last.args == k.look.calls[0].args && k.sameArgs(calls[0].Name, calls[0].Args, k.m.last)
+}
+
+// sameArgs makes certain of two arguments with one hash.
+func (k *checking) sameArgs(tool string, a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	a, errA := counted(k.c, tool, a)
+	b, errB := counted(k.c, tool, b)
+	return errA == nil && errB == nil && sameJSON(a, b)
+}
+
+// sameJSON compares two JSON values by what they mean. Nothing is null.
+func sameJSON(a, b []byte) bool { return bytes.Equal(canonical(a), canonical(b)) }
+
+// canonical writes a JSON value so that equal values are written alike: members
+// sorted, numbers as digits and exponent, blanks and escapes gone.
+func canonical(data []byte) []byte {
+	if len(data) == 0 {
+		return []byte("null")
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return data
+	}
+	out, err := json.Marshal(canonicalValue(v)) // members of maps come sorted
+	if err != nil {
+		return data
+	}
+	return out
+}
+
+func canonicalValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			v[name] = canonicalValue(member)
+		}
+	case []any:
+		for i := range v {
+			v[i] = canonicalValue(v[i])
+		}
+	case json.Number:
+		var h jsonHasher
+		if _, err := h.hash([]byte(v)); err != nil || len(h.last.digits) == 0 {
+			return 0
+		}
+		return map[string]any{string(h.last.digits): []any{h.last.exponent, h.last.negative}, "": nil}
+	case string:
+		return []any{v} // apart from numbers
+	}
+	return v
+}
+
+// counted returns what counts of a call's arguments: all, unless the tool has
+// rules of its own. Of a single member nothing is taken away, since it is all
+// there is to tell calls apart.
+func counted(c *Config, tool string, args []byte) ([]byte, error) {
+	rule, ok := c.Tools.PerTool[tool]
+	if !ok || rule.LoopKey == nil && rule.Volatile == nil {
+		return args, nil
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(args, &members); err != nil || len(members) < 2 {
+		return args, nil // not an object; the hash says whether it is JSON
+	}
+	for name := range members {
+		if rule.LoopKey != nil && !slices.Contains(rule.LoopKey, name) || slices.Contains(rule.Volatile, name) {
+			delete(members, name)
+		}
+	}
+	return json.Marshal(members)
+}
+
+// nearCalls warns of a tool that is called again and again with almost the same
+// arguments, or gives the same result whatever they are.
+func (k *checking) nearCalls() {
+	near := k.c.Loop.Near
+	for i := range k.step.ToolCalls {
+		name := k.step.ToolCalls[i].Name
+		tool := k.m.tool(name)
+		if rule := k.c.Tools.PerTool[name]; tool < 0 || rule.Exempt || rule.Poll || !k.first(i) {
+			continue
+		}
+		alike, same := int64(1), int64(1)
+		now := &k.look.calls[i]
+		for j := range k.m.calls {
+			then := &k.m.calls[j]
+			if then.tool != tool || !k.noNews(then.context) {
+				continue
+			}
+			if bits.OnesCount64(then.words^now.words) <= near.distance {
+				alike++
+			}
+			if now.result != 0 && then.result == now.result {
+				same++
+			}
+		}
+		if alike >= near.Repeats {
+			k.near("loop_near_repeat", name, fmt.Sprintf("tool %q was called %d times with almost the same arguments", name, alike), alike)
+		}
+		if same >= near.Repeats {
+			k.near("loop_same_result", name, fmt.Sprintf("tool %q gave the same result %d times", name, same), same)
+		}
+	}
+}
+
+func (k *checking) near(code, tool, message string, seen int64) {
+	r := k.loop(code, Warn, message, nil)
+	r.Subject, r.Limit, r.Seen = tool, fmt.Sprint(k.c.Loop.Near.Repeats), fmt.Sprint(seen)
+}
+
+// visits counts earlier visits of the state that knew no more than this one. The
+// stay the session is in at the start counts as executed by nobody, so it is not
+// among them.
+func (k *checking) visits() {
+	if !k.c.countsVisit(k.m, k.step) {
+		return
+	}
+	digest := uint64(0)
+	if k.c.Loop.ProgressAware {
+		digest = k.look.output.context
+	}
+	seen := int64(1)
+	var indices []int32
+	for i, v := range k.m.visits {
+		if v.state == k.step.State && (!k.c.Loop.ProgressAware || v.context == digest) {
+			seen++
+			indices = append(indices, int32(i))
+		}
+	}
+	if seen <= k.c.Loop.MaxStateVisits {
+		return
+	}
+	r := k.over("loop_state_cycle", "loop", fmt.Sprintf("the number of visits of state %q without news", k.step.State), k.c.Loop.MaxStateVisits, seen)
+	r.Class, r.Indices, r.Subject = k.certainty(), indices, k.step.State
+}
+
+// certainty is Warn where nothing is known of what the task has learnt: then
+// nothing says that there was no progress.
+func (k *checking) certainty() Status {
+	if k.c.Loop.ProgressAware && k.look.output.context == 0 {
+		return Warn
+	}
+	return Abort
+}
+
+// cycle finds the shortest run of states that the newest visits, this one
+// included, repeat often enough.
+func (k *checking) cycle() {
+	c := k.c.Loop.Cycle
+	n := int64(len(k.m.visits)) + 1
+	for period := int64(1); period <= c.MaxPeriod; period++ {
+		length := period * c.Repeats
+		if length > n {
+			return
+		}
+		if !k.periodic(n, length, period, func(a, b visit) bool { return a.state == b.state }) {
+			continue
+		}
+		if period == 1 {
+			return // one state again and again is a matter of visits
+		}
+		class := Warn
+		if k.look.output.context != 0 && k.periodic(n, length, period, func(a, b visit) bool { return a == b }) {
+			class = Abort
+		}
+		r := k.loop("loop_cycle", class, fmt.Sprintf("the last %d states repeat with period %d", length, period), nil)
+		r.Limit, r.Seen = fmt.Sprint(c.Repeats), fmt.Sprint(c.Repeats)
+		return
+	}
+}
+
+// periodic reports whether the last length of n visits equal those one period
+// before them.
+func (k *checking) periodic(n, length, period int64, equal func(a, b visit) bool) bool {
+	at := func(i int64) visit {
+		if i == n-1 {
+			return visit{k.step.State, k.look.output.context}
+		}
+		return k.m.visits[i]
+	}
+	for i := n - length + period; i < n; i++ {
+		if !equal(at(i), at(i-period)) {
+			return false
+		}
+	}
+	return true
+}
+
+// share returns the share of n that ratio asks for, rounded up.
+func share(n int, ratio exact.Billionths) int {
+	return int((int64(n)*int64(ratio) + 999_999_999) / 1e9)
+}

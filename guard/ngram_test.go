@@ -1,0 +1,176 @@
+package guard
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// words is the plain definition of tokens.
+func words(s string) []string {
+	return strings.FieldsFunc(strings.Map(unicode.ToLower, s), unicode.IsSpace)
+}
+
+func randomText(r *rand.Rand, n int, alphabet string) string {
+	letters := []rune(alphabet)
+	var b strings.Builder
+	for range n {
+		b.WriteRune(letters[r.IntN(len(letters))])
+	}
+	return b.String()
+}
+
+// TestTokens compares the fast reading with the plain definition: two texts have
+// equal hashes token by token exactly if they have equal tokens.
+func TestTokens(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	known := map[uint64]string{}
+	for i := range 4000 {
+		alphabet := "abcABCzZ@[`{ \t\n\v\f\r\x00\x1c\x1f0"
+		if i%3 == 0 {
+			alphabet += "éÉßſK\u0085\u00a0\u2003日"
+		}
+		s := randomText(r, r.IntN(200), alphabet)
+		var x text
+		x.read(s, true)
+		want := words(s)
+		if len(x.tokens) != len(want) {
+			t.Fatalf("%q has %d tokens, want %q", s, len(x.tokens), want)
+		}
+		for k, w := range want {
+			if other, seen := known[x.tokens[k]]; seen && other != w {
+				t.Fatalf("%q and %q have one hash", other, w)
+			}
+			known[x.tokens[k]] = w
+		}
+		if x.ascii && string(x.lower) != strings.ToLower(s) {
+			t.Fatalf("%q became %q", s, x.lower)
+		}
+	}
+	back := map[string]uint64{}
+	for h, w := range known {
+		if other, seen := back[w]; seen && other != h {
+			t.Fatalf("%q has two hashes", w)
+		}
+		back[w] = h
+	}
+}
+
+// TestNgramsPosition checks that an n-gram's hash depends on its tokens alone.
+func TestNgramsPosition(t *testing.T) {
+	var a, b text
+	a.read("one two three four five six seven", true)
+	b.read("ONE\ttwo three  four five six Seven eight", true)
+	x, y := appendNgrams(nil, a.tokens, 5), appendNgrams(nil, b.tokens, 5)
+	if len(x) != 3 || len(y) != 4 || !slices.Equal(x, y[:3]) {
+		t.Errorf("n-grams %x and %x", x, y)
+	}
+	if got := appendNgrams(nil, a.tokens[:4], 5); got != nil {
+		t.Errorf("four tokens have n-grams %x", got)
+	}
+}
+
+// TestPrint compares prints with the plain definition of winnowing.
+func TestPrint(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	for range 500 {
+		grams := make([]uint64, r.IntN(600))
+		for i := range grams {
+			grams[i] = r.Uint64N(1<<r.IntN(12)+1) << 32 // some repeat
+		}
+		var p print
+		p.take(grams)
+		if got, want := slices.Sorted(slices.Values(p.marks)), plainPrint(grams); !slices.Equal(got, want) {
+			t.Fatalf("%d n-grams: print %v, want %v", len(grams), got, want)
+		}
+	}
+}
+
+func plainPrint(grams []uint64) []uint32 {
+	set := map[uint32]bool{}
+	window := min(winnowWindow, len(grams))
+	for i := 0; window > 0 && i+window <= len(grams); i++ {
+		set[uint32(slices.Min(grams[i:i+window])>>32)] = true
+	}
+	var marks []uint32
+	for m := range set {
+		marks = append(marks, m)
+	}
+	slices.Sort(marks)
+	return marks[:min(len(marks), maxPrint)]
+}
+
+// TestWithin compares the comparison of prints with counting.
+func TestWithin(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 3))
+	for range 2000 {
+		pool := 1 + r.IntN(400)
+		draw := func() (p print) {
+			grams := make([]uint64, r.IntN(300))
+			for i := range grams {
+				grams[i] = uint64(r.IntN(pool)) * 0x9e3779b1 << 32
+			}
+			p.take(grams)
+			return p
+		}
+		p, q := draw(), draw()
+		common := 0
+		for _, m := range p.marks {
+			if slices.Contains(q.marks, m) {
+				common++
+			}
+		}
+		for _, need := range []int{0, common - 1, common, common + 1} {
+			if got := p.within(&q, need); got != (common >= need) {
+				t.Fatalf("%d marks in common, need %d: %v", common, need, got)
+			}
+		}
+	}
+}
+
+func prose(n int) string {
+	r := rand.New(rand.NewPCG(7, 7))
+	list := strings.Fields("the of and to in is that it was for on are as with his they at be this have from or one had by word but not what all were we when your can said there use an each which she do how their if will up other about out many then them these so some her would make like him into time has look two more write go see number no way could people my than first water been call who oil its now find long down day did get come made may part")
+	var b strings.Builder
+	for b.Len() < n {
+		b.WriteString(list[r.IntN(len(list))])
+		b.WriteByte(" \n"[min(r.IntN(12)/11, 1)])
+	}
+	return b.String()[:n]
+}
+
+func BenchmarkText(b *testing.B) {
+	s := prose(2048)
+	var x text
+	b.Run("lower", func(b *testing.B) {
+		for b.Loop() {
+			x.read(s, false)
+		}
+	})
+	b.Run("tokens", func(b *testing.B) {
+		for b.Loop() {
+			x.read(s, true)
+		}
+	})
+	var grams []uint64
+	b.Run("ngrams", func(b *testing.B) {
+		for b.Loop() {
+			grams = appendNgrams(grams[:0], x.tokens, 5)
+		}
+	})
+	var p print
+	b.Run("print", func(b *testing.B) {
+		for b.Loop() {
+			p.take(grams)
+		}
+	})
+	b.Logf("%d tokens, %d marks", len(x.tokens), len(p.marks))
+}

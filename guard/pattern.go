@@ -1,0 +1,127 @@
+package guard
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A pattern is one forbidden pattern. Running a regular expression over every
+// output is what costs; so a text that every match must contain is looked for
+// first, in the output in lower case, and the expression runs only if it is
+// there. Where the text is all there is to the pattern, it never runs.
+type pattern struct {
+	expr    *regexp.Regexp
+	literal []byte // in lower case; empty if there is none
+	plain   bool   // a match is exactly the literal
+}
+
+// Bounds of a pattern, so that neither loading nor matching takes long: its
+// length in bytes, and the instructions it compiles to.
+const (
+	maxPatternLength = 4096
+	maxPattern       = 20000
+)
+
+// compilePattern compiles an RE2 pattern that ignores case. The error says where
+// the pattern is wrong.
+func compilePattern(source string) (*pattern, error) {
+	if len(source) > maxPatternLength {
+		return nil, fmt.Errorf("the pattern has %d bytes, at most %d are allowed", len(source), maxPatternLength)
+	}
+	tree, err := syntax.Parse(source, syntax.Perl|syntax.FoldCase)
+	if err != nil {
+		return nil, patternError(source, err)
+	}
+	prog, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, patternError(source, err)
+	}
+	if len(prog.Inst) > maxPattern {
+		return nil, fmt.Errorf("the pattern is too large: it takes %d instructions, at most %d are allowed", len(prog.Inst), maxPattern)
+	}
+	expr, err := regexp.Compile("(?i)" + source)
+	if err != nil {
+		return nil, patternError(source, err)
+	}
+	p := &pattern{expr: expr}
+	if literal := required(tree); literal != "" {
+		p.literal, p.plain = []byte(literal), whole(tree)
+	}
+	return p, nil
+}
+
+// patternError names the place in the pattern.
+func patternError(source string, err error) error {
+	var bad *syntax.Error
+	if !errors.As(err, &bad) {
+		return err
+	}
+	at := strings.Index(source, bad.Expr)
+	if at < 0 || bad.Expr == "" {
+		return errors.New(bad.Code.String())
+	}
+	return fmt.Errorf("%s at offset %d: `%.40s`", bad.Code, at, bad.Expr)
+}
+
+// required returns the longest text, in lower case, that every match contains.
+func required(re *syntax.Regexp) (longest string) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return folded(re.Rune)
+	case syntax.OpCapture, syntax.OpPlus:
+		return required(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return required(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if text := required(sub); len(text) > len(longest) {
+				longest = text
+			}
+		}
+	}
+	return longest
+}
+
+// whole reports whether the expression is one literal and nothing else.
+func whole(re *syntax.Regexp) bool {
+	for re.Op == syntax.OpCapture {
+		re = re.Sub[0]
+	}
+	return re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase != 0
+}
+
+// folded returns runes in lower case, as an ASCII letter where one of the forms
+// that ignoring case makes equal is one: the Kelvin sign is a k.
+func folded(runes []rune) string {
+	var b strings.Builder
+	for _, r := range runes {
+		low := unicode.ToLower(r)
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			if f < utf8.RuneSelf {
+				low = unicode.ToLower(f)
+			}
+		}
+		b.WriteRune(low)
+	}
+	return b.String()
+}
+
+// matches reports whether the pattern occurs in an output that was read. Outputs
+// that are not ASCII have letters with more than two forms, so the expression
+// itself runs on them.
+func (p *pattern) matches(output string, t *text) bool {
+	if t.ascii && len(p.literal) > 0 {
+		if found := bytes.Contains(t.lower, p.literal); !found || p.plain {
+			return found
+		}
+	}
+	return p.expr.MatchString(output)
+}

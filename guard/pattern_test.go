@@ -1,0 +1,83 @@
+package guard
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestPattern(t *testing.T) {
+	for _, c := range []struct {
+		source, literal string
+		plain           bool
+		yes, no         []string
+	}{
+		{"lorem ipsum", "lorem ipsum", true, []string{"x LOREM Ipsum y"}, []string{"lorem  ipsum"}},
+		{`\bkill\b`, "kill", false, []string{"KILL it"}, []string{"skills"}},
+		{`a(bcd|bce)f`, "bc", false, []string{"ABCEF"}, []string{"abcf"}},
+		{`(?:abc|xyz)`, "", false, []string{"XYZ"}, []string{"xy"}},
+		{`(?-i:Secret)`, "secret", false, []string{"Secret"}, []string{"secret", "SECRET"}},
+		{`x*yz{2,3}`, "y", false, []string{"YZZ"}, []string{"yz"}},
+		{`(abc)+`, "abc", false, []string{"ABCabc"}, []string{"ab"}},
+		{`(abc)?d`, "d", false, []string{"D"}, []string{"abc"}},
+		{`^$`, "", false, []string{""}, []string{"a"}},
+		{"straße", "straße", true, []string{"STRAẞE"}, []string{"strasse"}},
+		{"ſ", "s", true, []string{"S", "ſ"}, []string{"t"}},
+		{`é`, "é", true, []string{"É"}, []string{"e"}},
+	} {
+		p, err := compilePattern(c.source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(p.literal) != c.literal || p.plain != c.plain {
+			t.Errorf("%s: literal %q, plain %v", c.source, p.literal, p.plain)
+		}
+		for _, list := range [][]string{c.yes, c.no} {
+			for _, s := range list {
+				var x text
+				x.read(s, false)
+				if got, want := p.matches(s, &x), len(c.yes) > 0 && &list[0] == &c.yes[0]; got != want {
+					t.Errorf("%s on %q: %v", c.source, s, got)
+				}
+			}
+		}
+	}
+}
+
+func TestPatternErrors(t *testing.T) {
+	for source, want := range map[string]string{
+		"ab(":         "missing closing )",
+		`ok(?=later)`: "at offset 2: `(?=`",
+		`(a)\1`:       "at offset 3: `\\1`",
+		`[z-a]`:       "at offset 1: `z-a`",
+		"a**":         "at offset 1: `**`",
+		strings.Repeat("(a", 1200) + strings.Repeat(")", 1200): "nests too deeply",
+		strings.Repeat("a", 5000):                              "at most 4096",
+		`((a{100}){100}){100}`:                                 "invalid repeat count",
+		`(a|bb|cc){1000}x{1000}(d|ee){1000}(foo|bar){999}`:     "too large",
+	} {
+		_, err := compilePattern(source)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %v, want %s", source, err, want)
+		}
+	}
+}
+
+// FuzzPattern checks that looking for the literal first never hides a match.
+func FuzzPattern(f *testing.F) {
+	for _, s := range []string{"as an ai", `\bk(ey|ill)s?\b`, "(?-i:Ab)c", "a.b", "x{2,}", "[k-s]t", "ß|ss", "(?s).", `\s*a`} {
+		f.Add(s, "As an AI, the \u212aeyſ are ABC: axb xx Kt ß SS")
+	}
+	f.Fuzz(func(t *testing.T, source, output string) {
+		p, err := compilePattern(source)
+		if err != nil {
+			return
+		}
+		var x text
+		x.read(output, false)
+		want := regexp.MustCompile("(?i)" + source).MatchString(output)
+		if got := p.matches(output, &x); got != want {
+			t.Fatalf("%q on %q: %v, the expression says %v (literal %q)", source, output, got, want, p.literal)
+		}
+	})
+}
