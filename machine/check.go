@@ -56,6 +56,9 @@ func (c *checker) report(path string, onName bool, p Problem) {
 	if c.tree != nil {
 		n, name := c.tree.at(path)
 		p.Line, p.Column = n.line, n.col
+		if own := c.tree.fileAt(path); own != "" {
+			p.File = own
+		}
 		if onName && name != nil {
 			p.Line, p.Column = name.line, name.col
 		}
@@ -209,6 +212,6 @@ func (c *checker) checkGuards(path string, section []byte, state bool) {
 		return
 	}
 	for _, p := range c.Checks.Guards(section, state) {
-		c.report(path+p.Path, p.Code == "unknown-field" || p.Code == "unsupported", p)
+		c.report(path+p.Path, isAboutName(p), p)
 	}
 }

@@ -39,6 +39,7 @@ func isYAML(name string, data []byte) bool {
 // A decoder turns a tree into a Definition and collects every problem of form
 // on the way. What a problem leaves unreadable stays absent.
 type decoder struct {
+	read     func(path string) ([]byte, error) // of a file that a section names; may be nil
 	file     string
 	problems []Problem
 }

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -73,10 +72,6 @@ func (d *decoder) essential(into *string) func(n *node, path, what string) {
 		}
 		d.report(n.line, n.col, Problem{Path: path, Code: "wrong-type", Message: "missing or invalid " + what, Hint: "it must be a string that is not empty", rank: rank})
 	}
-}
-
-func (d *decoder) section(into *json.RawMessage) func(n *node, path, what string) {
-	return d.raw((*[]byte)(into), 1)
 }
 
 func (d *decoder) states(into *[]StateDefinition) func(n *node, path, what string) {

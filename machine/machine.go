@@ -99,7 +99,7 @@ func Parse(name string, data []byte, checks Checks) (*Machine, error) {
 	if err != nil {
 		return nil, newError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0)
 	}
-	d := &decoder{file: name}
+	d := &decoder{file: name, read: checks.Include}
 	def := d.definition(tree)
 	return build(def, checks, origin{name, tree}, d.problems)
 }

@@ -42,6 +42,7 @@ type node struct {
 	bad       string // why a number cannot be used: NaN, infinite, too large
 	keys      []key  // of an object
 	items     []*node
+	file      string // of its own, for a section that stands in one; else ""
 }
 
 type key struct {
@@ -71,6 +72,20 @@ func (n *node) at(path string) (found *node, name *key) {
 		found, name = next, k
 	}
 	return found, name
+}
+
+// fileAt returns the file of the value at a JSON pointer, "" for that of n.
+func (n *node) fileAt(path string) (file string) {
+	file = n.file
+	for _, part := range splitPointer(path) {
+		if n, _ = n.step(part); n == nil {
+			break
+		}
+		if n.file != "" {
+			file = n.file
+		}
+	}
+	return file
 }
 
 // step returns the member or the item of n that one part of a JSON pointer

@@ -217,7 +217,10 @@ func fillUsage(step *guard.Step, p *specialist.Proposal) {
 	step.TokensIn, step.TokensOut = p.Usage.NumInputTokens, p.Usage.NumOutputTokens
 	step.Cost, step.CostGiven = p.Usage.CostUSD, p.Usage.Has(specialist.CostGiven)
 	if p.Detail != nil {
-		step.Model, step.ToolCalls = p.Detail.Model, p.Detail.ToolCalls
+		step.Model = p.Detail.Model
+		for _, c := range p.Detail.ToolCalls {
+			step.ToolCalls = append(step.ToolCalls, guard.ToolCall{Name: c.Name, Args: c.Args, ID: c.ID})
+		}
 	}
 }
 

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+)
+
+// Exit codes of check: those of the published step guard.
+const (
+	checkOK       = 0
+	checkRetry    = 1
+	checkAbort    = 2
+	checkInvalid  = 3
+	checkEscalate = 4
+)
+
+// checkFlags are those of check.
+type checkFlags struct {
+	config    string
+	stateful  bool
+	fakeClock bool
+}
+
+func (a *app) checkCommand() *cobra.Command {
+	f := &checkFlags{}
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Judge one step of an agent, or a stream of steps, by a guards file",
+		Long: `Read one step as JSON from stdin, judge it by a guards file, and print the
+verdict. Nothing is remembered between two calls. With --stateful each line is a
+step, and steps of one task_id are judged with what was committed before; lines
+may also be {"op":"reset","task_id":…} or {"op":"gc","ttl_ms":…}.
+
+Files without a profile are judged as the published step guard judges them
+(profile compat).
+
+Exit codes: 0 ok or warn, 1 retry, 2 abort, 3 wrong usage, file or input, 4
+escalate; with --stateful the worst of 3, 2, 4, 1, 0.`,
+		Example: `  echo '{"task_id":"t1","output":"done"}' | dialai check --config guards.json
+  agent | dialai check --config guards.json --stateful`,
+		Args: arguments,
+		RunE: func(*cobra.Command, []string) error { return a.check(f) },
+	}
+	cmd.Flags().StringVar(&f.config, "config", "", "the guards `file`, JSON or YAML")
+	cmd.Flags().BoolVar(&f.stateful, "stateful", false, "read a step a line, and remember them")
+	cmd.Flags().BoolVar(&f.fakeClock, "fake-clock", false, `let {"op":"advance_clock","ms":…} move the clock, for tests`)
+	return cmd
+}
+
+func (a *app) check(f *checkFlags) error {
+	if f.config == "" {
+		return &exitError{checkInvalid, hinted(errors.New("--config is missing"), "dialai check --config guards.json")}
+	}
+	config, err := a.loadGuards(f.config)
+	if err != nil {
+		return &exitError{checkInvalid, err}
+	}
+	clock := &stepClock{now: time.Now()}
+	var options []guard.Option
+	if f.fakeClock {
+		options = append(options, guard.WithClock(clock.time))
+	}
+	g, err := guard.New(config, options...)
+	if err != nil {
+		return err
+	}
+	if f.stateful {
+		return a.checkStream(g, config.Profile, clock, f.fakeClock)
+	}
+	return a.checkOne(g, config.Profile)
+}
+
+// loadGuards reads a guards file. Without a profile it has compat.
+func (a *app) loadGuards(path string) (config *guard.Config, err error) {
+	data, err := a.readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	err = machine.ParseSection(path, data, func(section []byte) (problems []machine.Problem) {
+		config, problems = guard.ParseAs(section, guard.Compat)
+		return problems
+	})
+	return config, err
+}
+
+// maxStep bounds the JSON of one step.
+const maxStep = 32 << 20
+
+func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
+	data, err := io.ReadAll(io.LimitReader(a.in, maxStep+1))
+	if err == nil && len(data) > maxStep {
+		err = fmt.Errorf("the step is larger than %d bytes", maxStep)
+	}
+	if err != nil {
+		return &exitError{checkInvalid, err}
+	}
+	in, err := guard.ParseCheckInput(data)
+	if err != nil {
+		return &exitError{checkInvalid, err}
+	}
+	v, metrics, err := g.Check(in)
+	if err != nil {
+		return &exitError{checkInvalid, err}
+	}
+	if _, err := a.out.Write(append(v.AppendResult(nil, metrics, profile), '\n')); err != nil {
+		return err
+	}
+	return exit(checkCode(v.Status))
+}
+
+func checkCode(s guard.Status) int {
+	switch s {
+	case guard.Retry:
+		return checkRetry
+	case guard.Escalate:
+		return checkEscalate
+	case guard.Abort:
+		return checkAbort
+	}
+	return checkOK
+}
+
+// worse returns the worse of two exit codes.
+func worse(a, b int) int {
+	for _, c := range []int{checkInvalid, checkAbort, checkEscalate, checkRetry} {
+		if a == c || b == c {
+			return c
+		}
+	}
+	return checkOK
+}
+
+// checkStream judges a step a line and goes on after bad ones.
+func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *stepClock, fake bool) error {
+	out := bufio.NewWriter(a.out)
+	lines := bufio.NewReaderSize(a.in, 1<<16)
+	code := checkOK
+	for n := 1; ; n++ {
+		line, err := readLine(lines)
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			return errors.Join(out.Flush(), exit(code))
+		}
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errLongLine) {
+			return errors.Join(out.Flush(), err)
+		}
+		if len(bytes.TrimSpace(line)) == 0 && err == nil {
+			continue
+		}
+		answer, one := a.checkLine(g, profile, clock, fake, line, err)
+		code = worse(code, one)
+		out.Write(answer)
+		out.WriteByte('\n')
+		if err := out.Flush(); err != nil { // whoever sends a step waits for its verdict
+			return err
+		}
+	}
+}
+
+func (a *app) checkLine(g *guard.Guard, profile guard.Profile, clock *stepClock, fake bool, line []byte, err error) ([]byte, int) {
+	if errors.Is(err, errLongLine) {
+		return errorAnswer(err), checkInvalid
+	}
+	if answer, ok, err := operation(g, clock, fake, line); err != nil {
+		return errorAnswer(err), checkInvalid
+	} else if ok {
+		return answer, checkOK
+	}
+	in, err := guard.ParseCheckInput(line)
+	if err != nil {
+		return errorAnswer(err), checkInvalid
+	}
+	v, metrics, err := g.Check(in)
+	if err != nil {
+		return errorAnswer(err), checkInvalid
+	}
+	return v.AppendResult(nil, metrics, profile), checkCode(v.Status)
+}
+
+func errorAnswer(err error) []byte {
+	return append(exact.AppendString([]byte(`{"status":"error","message":`), err.Error()), '}')
+}
+
+// operation does what a line with "op" says; ok is false if it is none.
+func operation(g *guard.Guard, clock *stepClock, fake bool, line []byte) (answer []byte, ok bool, err error) {
+	var op struct {
+		Op     *string `json:"op"`
+		TaskID string  `json:"task_id"`
+		TTL    *int64  `json:"ttl_ms"`
+		MS     int64   `json:"ms"`
+	}
+	var probe struct {
+		Op json.RawMessage `json:"op"`
+	}
+	if json.Unmarshal(line, &probe) != nil || probe.Op == nil {
+		return nil, false, nil
+	}
+	if err := json.Unmarshal(line, &op); err != nil || op.Op == nil {
+		return nil, false, fmt.Errorf("the operation cannot be read: %w", err)
+	}
+	switch *op.Op {
+	case "reset":
+		if op.TaskID == "" {
+			return nil, false, errors.New("reset needs a task_id")
+		}
+		g.Reset(op.TaskID)
+	case "gc":
+		var ttl []time.Duration
+		if op.TTL != nil {
+			if *op.TTL < 0 {
+				return nil, false, errors.New("ttl_ms is negative")
+			}
+			ttl = append(ttl, time.Duration(*op.TTL)*time.Millisecond)
+		}
+		return fmt.Appendf(nil, `{"status":"done","evicted":%d}`, g.GC(ttl...)), true, nil
+	case "advance_clock":
+		if !fake {
+			return nil, false, errors.New("advance_clock needs --fake-clock")
+		}
+		if op.MS < 0 {
+			return nil, false, errors.New("ms is negative")
+		}
+		clock.now = clock.now.Add(time.Duration(op.MS) * time.Millisecond)
+	default:
+		return nil, false, fmt.Errorf("unknown op %q; it may be reset, gc or advance_clock", *op.Op)
+	}
+	return []byte(`{"status":"done"}`), true, nil
+}
+
+// A stepClock is a clock that stands still until it is moved.
+type stepClock struct{ now time.Time }
+
+func (c *stepClock) time() time.Time { return c.now }
+
+var errLongLine = fmt.Errorf("the line is longer than %d bytes", maxStep)
+
+// readLine reads a line of any length; the rest of one that is too long is
+// skipped.
+func readLine(r *bufio.Reader) (line []byte, err error) {
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(line)+len(part) > maxStep; !long {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case long:
+			return nil, errLongLine
+		}
+		return line, err
+	}
+}

@@ -1,0 +1,71 @@
+package machine
+
+import "encoding/json"
+
+// ParseSection reads a file that holds one section of a machine, JSON or YAML by
+// its name, and hands it to check, whose problems have JSON pointers into the
+// section. What is wrong comes back as one *Error, each problem with its place.
+func ParseSection(name string, data []byte, check func(section []byte) []Problem) error {
+	tree, err := readTree(name, data)
+	if err != nil {
+		return newError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0)
+	}
+	d := &decoder{file: name}
+	var section []byte
+	d.raw(&section, 1)(tree, "", "the file")
+	c := &checker{file: name, tree: tree, most: 10 * maxProblems}
+	if len(d.problems) == 0 {
+		for _, p := range check(section) {
+			c.report(p.Path, isAboutName(p), p)
+		}
+	}
+	if problems := append(d.problems, c.problems...); len(problems) > 0 {
+		return newError(problems, c.more)
+	}
+	return nil
+}
+
+// isAboutName reports whether a problem with a section is one with the name of a
+// member, not with its value.
+func isAboutName(p Problem) bool { return p.Code == "unknown-field" || p.Code == "unsupported" }
+
+// section reads a guards section: an object, or the path of a file that holds it.
+func (d *decoder) section(into *json.RawMessage) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		if n.kind == stringNode && !d.include(n, path) {
+			return
+		}
+		outer := d.file
+		if n.file != "" {
+			d.file = n.file
+		}
+		d.raw((*[]byte)(into), 1)(n, path, what)
+		d.file = outer
+	}
+}
+
+// include puts the content of a file in the place of the path that names it.
+func (d *decoder) include(n *node, path string) bool {
+	fail := func(message, hint string) bool {
+		d.report(n.line, n.col, Problem{Path: path, Code: "bad-include", Message: message, Hint: hint})
+		return false
+	}
+	if d.read == nil {
+		return fail("guards names a file, but there is nothing to read it with", "write the section in its place")
+	}
+	name := n.text
+	data, err := d.read(name)
+	if err != nil {
+		return fail("the guards file cannot be read: "+err.Error(), "the path is relative to the machine file")
+	}
+	tree, err := readTree(name, data)
+	if err != nil {
+		p := syntaxProblem(name, data, err.(*syntaxError))
+		p.Path = path
+		d.problems = append(d.problems, p)
+		return false
+	}
+	*n = *tree
+	n.file = name
+	return true
+}
