@@ -27,7 +27,10 @@ var bases = []string{
 	`{"machineName":"m","initialState":"a","goalState":"a","states":{"a":{}},
 	  "guards":{"profile":"strict","limits":{"max_steps":1,"max_tokens_per_step":2,"max_total_tokens":3,"cap_basis":"progress"},
 	    "cost":{"prices":{"x-model":{"input_per_1m":1,"output_per_1m":0.25}},"on_unknown_model":"abort","max_dollars_per_task":0},
-	    "loop_detection":{},"retry":{},"store":{"history_limit":1}},
+	    "forbidden_patterns":["a b"],"schema":{"type":"object"},
+	    "tool_calls":{"allowed":["t"],"arg_schemas":{"t":{}},"mutex":[["t","u"]],"mutex_scope":"step","blast_radius":{"t":1},
+	      "sequence":[{"tool":"t","requires_prev":"u"}],"tools":{"t":{"loop_key":["a"],"volatile":[],"poll":true,"exempt":false}}},
+	    "loop_detection":{"mode":"off","cycle":{"max_period":2},"near":{"jaccard":0.5},"max_output_repeats":1},"retry":{},"store":{"history_limit":1}},
 	  "risk":{"maxError":0.05,"confidence":0.95,"test":"clopperPearson","familywise":true},
 	  "solicit":{"mode":"sequential","timeout":"30s","roundTimeout":"1m","asyncTimeout":"1h","maxParallel":4,"wave":2,"champion":true},
 	  "specialists":[
@@ -139,18 +142,20 @@ var kinds = map[string]string{
 	"/guards": "guards", "/states/*/guards": "stateGuards",
 	"/guards/limits": "limits", "/guards/cost": "cost", "/guards/loop_detection": "loopDetection",
 	"/guards/retry": "retry", "/guards/store": "store", "/guards/cost/prices/*": "price",
+	"/guards/tool_calls": "toolCalls",
 }
 
 // freeNames are the objects whose keys are names of the user's own, with a value
 // that one of them may have.
-var freeNames = map[string]any{"/states": map[string]any{}, "/states/*/transitions": "a", "/guards/cost/prices": map[string]any{}}
+var freeNames = map[string]any{"/states": map[string]any{}, "/states/*/transitions": "a", "/guards/cost/prices": map[string]any{},
+	"/guards/tool_calls/arg_schemas": map[string]any{}, "/guards/tool_calls/blast_radius": 1.0, "/guards/tool_calls/tools": map[string]any{}}
 
 // pattern returns p with * for every key that is a name of the user's own.
 func (p place) pattern() string {
 	p = slices.Clone(p)
 	for i := 1; i < len(p); i++ {
 		switch p[i-1] {
-		case "states", "specialists", "transitions", "prices":
+		case "states", "specialists", "transitions", "prices", "arg_schemas", "blast_radius", "tools":
 			p[i] = "*"
 		}
 	}
@@ -165,12 +170,12 @@ var (
 	names = []any{"a", "b", "m", "m:1", "__a", "_", "_a", "__", " a", "a ", "a b", "a\u0000", "\u007f", "a\u0085", "\u00a0a", "a\u3000", "ä\u2028ö", "\ufeffa", "ä",
 		strings.Repeat("é", 128), strings.Repeat("é", 129)}
 	longTexts  = []any{strings.Repeat("é", 128), strings.Repeat("é", 129), strings.Repeat("n", 256), strings.Repeat("n", 257), strings.Repeat("p", 4096), strings.Repeat("p", 4097)}
-	numbers    = []any{-0.25, 1.5, 2.0, 256.0, 257.0, 10000.0, 10001.0, 1e300, 9007199254740992.0, 9007199254740994.0, 9223372.036854774, 9223372.036854776}
+	numbers    = []any{-0.25, 4e-10, 5e-10, 8.0, 9.0, 100.0, 101.0, 1000.0, 1001.0, 1.5, 2.0, 256.0, 257.0, 10000.0, 10001.0, 1e300, 9007199254740992.0, 9007199254740994.0, 9223372.036854774, 9223372.036854776}
 	durations  = []any{"30s", "1h30m", "+1.5h", ".5s", "1.s", "0s", "-5s", "5", "5 s", "1d", "s", "8760h", "8760h1ns", "0.0000000001s", "99999999999h", "1µs", "1μs"}
 	addresses  = []any{"https://example.com", "HTTP://example.com:80/x?y=@#@", "ftp://example.com", "https://u@example.com", "https://:80", "https://", "https:x", "//x", "https://[]", "https://[::1", "https://exa mple.com", "https://%zz"}
 	strategyFn = []any{"f", "=", "=\"t\"", "= \"t\" " + strings.Repeat(" ", 1018), "= \"t\" " + strings.Repeat(" ", 1019)}
 	builtIn    = []any{"firstAvailable", "lastAvailable", "random", "alignmentMargin", "firstProposal", "Random"}
-	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "abort"}
+	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions"}
 )
 
 // boundaries says which values are tried in which fields, beside types; a key of
@@ -183,10 +188,10 @@ var boundaries = func() map[string][]any {
 	}{
 		{names, "machineName initialState goalState defaultState specialistId target"},
 		{longTexts, "description prompt modelId webhookTokenName webhookSecretName provider contextFn"},
-		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m max_dollars_per_task max_state_visits max_attempts history_limit"},
+		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m max_dollars_per_task max_state_visits max_attempts history_limit output_min output_max ngram_size max_repeats max_output_repeats ttl_ms max_period repeats overlap_ratio jaccard"},
 		{durations, "timeout roundTimeout asyncTimeout"},
 		{addresses, "strategyWebhookUrl contextWebhookUrl"},
-		{choices, "role mode test solicit profile cap_basis on_unknown_model"},
+		{choices, "role mode test solicit profile cap_basis on_unknown_model mutex_scope visit_counting"},
 	} {
 		for _, f := range strings.Fields(g.fields) {
 			all[f] = g.values
@@ -244,7 +249,7 @@ func mutations(root schemaNode, doc any) []mutation {
 		if !isObject {
 			continue
 		}
-		for _, name := range []string{"zzz", "x-", "x-zzz", "x-\n", "X-zzz", "$schema", "name", "", "__proto__"} {
+		for _, name := range []string{"zzz", "x-", "x-zzz", "x-\n", "X-zzz", "$schema", "name", "budget", "", "__proto__"} {
 			all = append(all, mutation{append(slices.Clone(p), name), true})
 		}
 		if free := freeNames[p.pattern()]; free != nil {

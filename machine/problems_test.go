@@ -34,7 +34,7 @@ func TestProblems(t *testing.T) {
 		{in(`"solicit":{▶"modes":"all"}`), []string{`[unknown-field] solicit has no field "modes" | did you mean "mode"?`}},
 		{in(`"risk":{"maxError":0.1,▶"maxErr":0.1}`), []string{`[unknown-field] risk has no field "maxErr" | did you mean "maxError"?`}},
 		{in(`"guards":{"limits":{▶"max_step":1}}`), []string{`[unknown-field] limits has no field "max_step" | did you mean "max_steps"?`}},
-		{in(`"guards":{▶"tool_calls":{}}`), []string{`[unsupported] guards member "tool_calls" is not supported yet | remove it: it would not be checked`}},
+		{in(`"guards":{▶"packs":{}}`), []string{`[unsupported] guards member "packs" is not supported yet | remove it: it would not be checked`}},
 
 		{in(`▶"goalState":"b"`), []string{`[duplicate-key] "goalState" is already defined at line 1, column 47 | remove one of the two`}},
 		{head + `"states":{"ö":{},"a":{},"b":{},▶"ö":{}}}`, []string{`[duplicate-key] "ö" is already defined at line 1, column 73 | remove one of the two`}},
@@ -62,7 +62,7 @@ func TestProblems(t *testing.T) {
 		{in(`"risk":{"maxError":▶"0.1"}`), []string{`[wrong-type] maxError must be a number, not a string`}},
 		{in(`"solicit":▶1`), []string{`[wrong-type] solicit must be a mode or an object, not a number`}},
 		{in(`"solicit":{"wave":▶"2"}`), []string{`[wrong-type] wave must be a whole number, not a string`}},
-		{in(`"guards":▶"guards.json"`), []string{`[wrong-type] guards must be an object`}},
+		{in(`"guards":▶"guards.json"`), []string{`[bad-include] guards names a file, but there is nothing to read it with | write the section in its place`}},
 		{in(`"guards":{"limits":{"max_steps":▶1e400}}`), []string{`[wrong-type] the number 1e400 is too large`}},
 		{in(`"consensusThreshold":▶"0.5"`), []string{`[wrong-type] consensusThreshold must be a number from 0 to 1, not a string`}},
 

@@ -1,0 +1,71 @@
+package machine_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+)
+
+// TestInclude: a guards section may stand in a file of its own, and what is
+// wrong with it is found there.
+func TestInclude(t *testing.T) {
+	files := map[string]string{
+		"ok.yaml":    "limits:\n  max_steps: 3\n",
+		"wrong.yaml": "limits:\n  max_steps: 3\n  max_step: 4\ncost: 7\n",
+		"twice.json": "{\n \"retry\": {},\n \"retry\": {} }",
+		"torn.json":  `{"limits":`,
+	}
+	c := checks()
+	c.Include = func(path string) ([]byte, error) {
+		if text, ok := files[path]; ok {
+			return []byte(text), nil
+		}
+		return nil, fmt.Errorf("open %s: %w", path, fs.ErrNotExist)
+	}
+	for _, tc := range []struct {
+		path string
+		want []string
+	}{
+		{"ok.yaml", nil},
+		{"wrong.yaml", []string{"wrong.yaml:3:3: error[unknown-field]: limits has no field \"max_step\"", "wrong.yaml:4:7: error[wrong-type]: cost must be an object"}},
+		{"twice.json", []string{"twice.json:3:2: error[duplicate-key]: \"retry\" is already defined at line 2, column 2"}},
+		{"torn.json", []string{"torn.json:1:11: error[syntax]: Invalid JSON: "}},
+		{"none.json", []string{"m.yaml:3:9: error[bad-include]: the guards file cannot be read: open none.json: file does not exist"}},
+	} {
+		text := fmt.Sprintf("machineName: m\ninitialState: a\nguards: %s\ngoalState: a\nstates: {a: {}}\n", tc.path)
+		m, err := machine.Parse("m.yaml", []byte(text), c)
+		if tc.want == nil {
+			if err != nil || string(m.Definition().Guards) != `{"limits":{"max_steps":3}}` {
+				t.Errorf("%s: %v", tc.path, err)
+			}
+			continue
+		}
+		var invalid *machine.Error
+		if !errors.As(err, &invalid) || len(invalid.Problems) != len(tc.want) {
+			t.Errorf("%s: %v, want %q", tc.path, err, tc.want)
+			continue
+		}
+		for i, p := range invalid.Problems {
+			if !strings.HasPrefix(p.String(), tc.want[i]) {
+				t.Errorf("%s: %s, want %s", tc.path, p, tc.want[i])
+			}
+		}
+	}
+}
+
+func TestParseSection(t *testing.T) {
+	check := func(section []byte) []machine.Problem { return guard.Check(section, false) }
+	if err := machine.ParseSection("g.yaml", []byte("limits: {max_steps: 1}"), check); err != nil {
+		t.Error(err)
+	}
+	err := machine.ParseSection("g.json", []byte("{\n  \"limits\": {\"max_steps\": -1},\n  \"x\": 1 }"), check)
+	var invalid *machine.Error
+	if !errors.As(err, &invalid) || len(invalid.Problems) != 2 || invalid.Problems[0].Line != 2 || invalid.Problems[0].Column != 27 || invalid.Problems[1].Line != 3 || invalid.Problems[1].Column != 3 {
+		t.Errorf("%v", err)
+	}
+}
