@@ -92,7 +92,7 @@ func (k *checking) length() {
 	if !k.step.HasOutput || low == nil && high == nil {
 		return
 	}
-	n := runes(k.step.Output)
+	n := k.look.runes(k.step.Output)
 	if low != nil && n < *low {
 		k.report(Reason{
 			Code: "length_min", Guard: "limits", Class: Retry,

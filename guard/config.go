@@ -121,13 +121,9 @@ type Cycle struct{ MaxPeriod, Repeats int64 }
 
 // Near finds calls of one tool that are almost alike.
 type Near struct {
-	Jaccard  exact.Billionths // of the sets of words, estimated
-	Repeats  int64
-	distance int // of SimHashes
+	Jaccard exact.Billionths // of the sets of words in the arguments, estimated
+	Repeats int64
 }
-
-// newNear returns the defaults.
-func newNear() *Near { return &Near{Jaccard: 800_000_000, Repeats: 8, distance: distance(800_000_000)} }
 
 // RetryLimit bounds attempts.
 type RetryLimit struct{ MaxAttempts *int64 }
@@ -165,7 +161,7 @@ func Defaults(p Profile) *Config {
 		three := int64(3)
 		c.Limits.CapBasis, c.Cost.OnUnknownModel = Spend, "warn"
 		c.Loop.Mode, c.Loop.VisitCounting, c.Loop.ProgressAware, c.Loop.MaxOutputRepeats = "overlap", "transitions", true, &three
-		c.Loop.Cycle, c.Loop.Near = &Cycle{8, 3}, newNear()
+		c.Loop.Cycle, c.Loop.Near = &Cycle{8, 3}, &Near{800_000_000, 8}
 	}
 	return c
 }
@@ -399,7 +395,7 @@ func (r *reader) store(s *Store) func(path string, value []byte) {
 }
 
 func (r *reader) loops(l *LoopDetection) func(path string, value []byte) {
-	cycle, near := &Cycle{8, 3}, newNear()
+	cycle, near := &Cycle{8, 3}, &Near{800_000_000, 8}
 	return r.object("loop_detection", []member{
 		{"ngram_size", r.countWithin(&l.NgramSize, 1, 1000)},
 		{"max_repeats", r.count(&l.MaxRepeats, 0)},
@@ -417,7 +413,6 @@ func (r *reader) loops(l *LoopDetection) func(path string, value []byte) {
 		{"near", r.orOff(func(path string, value []byte) {
 			l.Near = near
 			r.object("near", []member{{"jaccard", r.ratio(&near.Jaccard)}, {"repeats", r.count(&near.Repeats, 1)}})(path, value)
-			near.distance = distance(near.Jaccard)
 		}, func() { l.Near = nil })},
 	})
 }

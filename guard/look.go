@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"sync"
 	"unicode/utf8"
 
@@ -17,6 +18,7 @@ type look struct {
 	output outputMark
 	calls  []callMark
 	hasher jsonHasher
+	step   Step // room for the one that is looked at
 
 	// Truncated is set if n-grams are only those of the output's two ends.
 	truncated bool
@@ -36,13 +38,14 @@ type callMark struct {
 	args    uint64 // what counts of the arguments
 	result  uint64 // 0 if it is not known
 	context uint64 // what the task knew then
-	words   uint64 // SimHash of the arguments, where near duplicates are looked for
+	words   uint64 // sketch of the arguments, where near duplicates are looked for
 }
 
 var looks = sync.Pool{New: func() any { return new(look) }}
 
 // release gives a look back. One that has grown large is left to the collector.
 func (l *look) release() {
+	l.step = Step{}
 	if cap(l.text.lower) <= 1<<20 && cap(l.grams) <= 1<<17 {
 		looks.Put(l)
 	}
@@ -55,6 +58,7 @@ const ngramEnds = 32 << 10
 // read reads a step. The error says what is wrong with its tool calls.
 func (l *look) read(c *Config, s *Step, context uint64) error {
 	l.truncated = false
+	l.text.ascii, l.text.lower = false, l.text.lower[:0]
 	l.output = outputMark{grams: l.output.grams[:0], print: l.output.print, context: context}
 	l.readOutput(c, s)
 	return l.readCalls(c, s, context)
@@ -117,7 +121,7 @@ func (l *look) readCalls(c *Config, s *Step, context uint64) error {
 			}
 		}
 		if c.Loop.Near != nil {
-			mark.words = simHash(args)
+			mark.words = sketch(args)
 		}
 		l.calls = append(l.calls, mark)
 	}
@@ -135,54 +139,61 @@ func (l *look) hashArgs(args []byte) (uint64, error) {
 // hashText hashes an output as it is.
 func hashText(s string) uint64 { return hashBytes(bytesOf(s)) }
 
-// runes counts code points.
-func runes(s string) int64 { return int64(utf8.RuneCountInString(s)) }
+// runes counts the code points of the output.
+func (l *look) runes(output string) int64 {
+	if l.text.ascii && len(l.text.lower) == len(output) {
+		return int64(len(output))
+	}
+	return int64(utf8.RuneCountInString(output))
+}
 
-// simHash returns 64 bits that differ in few places for arguments that differ in
-// few words (Charikar 2002). A word is a run of ASCII letters and digits, or of
-// bytes beyond ASCII.
-func simHash(data []byte) uint64 {
-	var lanes [8]uint64 // for each bit of a hash, in how many words it is set; eight counters a lane
-	var sums [64]int32
-	n, batch, start := 0, 0, -1
-	for i := 0; i <= len(data); i++ {
-		if i < len(data) && wordByte[data[i]] {
-			if start < 0 {
-				start = i
-			}
+// sketch returns 64 bits that stand for the set of words in data: of sixteen
+// groups of words the lowest hash, in four bits, 15 where a group is empty (one
+// permutation hashing, Li, Owen, Zhang 2012; b-bit minwise hashing, Li, König
+// 2010). A word is a run of ASCII letters and digits, or of bytes beyond ASCII.
+func sketch(data []byte) uint64 {
+	var lowest [16]uint32
+	for i := range lowest {
+		lowest[i] = math.MaxUint32
+	}
+	h := uint64(0)
+	for _, c := range data {
+		if wordByte[c] {
+			h = (h + uint64(c) + 1) * prime1
 			continue
 		}
-		if start < 0 {
-			continue
-		}
-		h := hashBytes(data[start:i])
-		start = -1
-		for k := range lanes {
-			lanes[k] += h >> k & 0x0101010101010101
-		}
-		if n, batch = n+1, batch+1; batch == 255 {
-			drain(&lanes, &sums)
-			batch = 0
+		if h != 0 {
+			h ^= h >> 32
+			lowest[h>>4&15] = min(lowest[h>>4&15], uint32(h>>8)&0x7fffffff)
+			h = 0
 		}
 	}
-	drain(&lanes, &sums)
+	if h != 0 {
+		h ^= h >> 32
+		lowest[h>>4&15] = min(lowest[h>>4&15], uint32(h>>8)&0x7fffffff)
+	}
 	var out uint64
-	for i, s := range sums {
-		if int(s)*2 > n {
-			out |= 1 << i
+	for i, low := range lowest {
+		nibble := uint64(15)
+		if low != math.MaxUint32 {
+			nibble = spread(uint64(low)) % 15
 		}
+		out |= nibble << (4 * i)
 	}
 	return out
 }
 
-// drain adds the lanes to the sums and empties them.
-func drain(lanes *[8]uint64, sums *[64]int32) {
-	for k := range lanes {
-		for b := range 8 {
-			sums[b*8+k] += int32(lanes[k] >> (8 * b) & 0xff)
-		}
-		lanes[k] = 0
-	}
+// similar reports whether two sketches are of sets whose Jaccard similarity is
+// estimated as at least j.
+func similar(a, b uint64, j exact.Billionths) bool {
+	const low = 0x1111111111111111
+	full := a & b // four set bits are an empty group
+	empty := full & (full >> 1) & (full >> 2) & (full >> 3) & low
+	differs := a ^ b
+	differs = (differs | differs>>1 | differs>>2 | differs>>3) & low
+	groups := 16 - bits.OnesCount64(empty)
+	alike := groups - bits.OnesCount64(differs)
+	return groups > 0 && int64(alike)*1e9 >= int64(groups)*int64(j)
 }
 
 var wordByte = func() (set [256]bool) {
@@ -191,11 +202,3 @@ var wordByte = func() (set [256]bool) {
 	}
 	return set
 }()
-
-// distance returns how many bits of the SimHashes of two sets of words of like
-// size differ, on average, if their Jaccard similarity is j: the share of the
-// angle between them, whose cosine is 2j/(1+j).
-func distance(j exact.Billionths) int {
-	f := j.Float()
-	return int(64 * math.Acos(2*f/(1+f)) / math.Pi)
-}

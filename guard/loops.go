@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/dialai/dialai/exact"
@@ -257,7 +256,7 @@ func (k *checking) nearCalls() {
 			if then.tool != tool || !k.noNews(then.context) {
 				continue
 			}
-			if bits.OnesCount64(then.words^now.words) <= near.distance {
+			if similar(then.words, now.words, near.Jaccard) {
 				alike++
 			}
 			if now.result != 0 && then.result == now.result {

@@ -18,6 +18,7 @@ import (
 type pattern struct {
 	expr    *regexp.Regexp
 	literal []byte // in lower case; empty if there is none
+	rare    int    // index of the literal's rarest byte in English text
 	plain   bool   // a match is exactly the literal
 }
 
@@ -51,7 +52,7 @@ func compilePattern(source string) (*pattern, error) {
 	}
 	p := &pattern{expr: expr}
 	if literal := required(tree); literal != "" {
-		p.literal, p.plain = []byte(literal), whole(tree)
+		p.literal, p.plain, p.rare = []byte(literal), whole(tree), rarest(literal)
 	}
 	return p, nil
 }
@@ -119,9 +120,43 @@ func folded(runes []rune) string {
 // itself runs on them.
 func (p *pattern) matches(output string, t *text) bool {
 	if t.ascii && len(p.literal) > 0 {
-		if found := bytes.Contains(t.lower, p.literal); !found || p.plain {
+		if found := p.find(t.lower); !found || p.plain {
 			return found
 		}
 	}
 	return p.expr.MatchString(output)
+}
+
+// find reports whether lower contains the literal. It looks for the rarest byte,
+// since a common one is found everywhere.
+func (p *pattern) find(lower []byte) bool {
+	for at := p.rare; at < len(lower); at++ {
+		i := bytes.IndexByte(lower[at:], p.literal[p.rare])
+		if i < 0 {
+			return false
+		}
+		at += i
+		if bytes.HasPrefix(lower[at-p.rare:], p.literal) {
+			return true
+		}
+	}
+	return false
+}
+
+// byFrequency has the common bytes of English text, the most common first.
+const byFrequency = " etaoinsrhldcumfpgwybvk\n.,0123456789xjqz-'\"()"
+
+// rarest returns the index of the byte that is rarest in English text.
+func rarest(s string) (at int) {
+	best := -1
+	for i := range len(s) {
+		rank := strings.IndexByte(byFrequency, s[i])
+		if rank < 0 {
+			return i
+		}
+		if rank > best {
+			best, at = rank, i
+		}
+	}
+	return at
 }

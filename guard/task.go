@@ -119,10 +119,10 @@ func (g *Guard) CheckContext(ctx context.Context, in CheckInput) (Verdict, Metri
 	if err := in.check(); err != nil {
 		return Verdict{}, Metrics{}, err
 	}
-	step := in.step(g.config)
 	if len(g.checkers) == 0 {
-		return g.checkLocked(&step)
+		return g.checkLocked(&in)
 	}
+	step := in.step(g.config)
 	v, token, err := g.begin(ctx, step)
 	if token != nil {
 		token.Commit()
@@ -136,14 +136,16 @@ func (g *Guard) CheckContext(ctx context.Context, in CheckInput) (Verdict, Metri
 }
 
 // checkLocked is CheckContext without guards of the program's own.
-func (g *Guard) checkLocked(step *Step) (Verdict, Metrics, error) {
-	t := g.lock(step.Task)
+func (g *Guard) checkLocked(in *CheckInput) (Verdict, Metrics, error) {
+	t := g.lock(in.TaskID)
 	defer t.mu.Unlock()
 	if t.open != nil {
-		return Verdict{}, Metrics{}, fmt.Errorf("%w: %q", ErrBusy, step.Task)
+		return Verdict{}, Metrics{}, fmt.Errorf("%w: %q", ErrBusy, in.TaskID)
 	}
 	l := looks.Get().(*look)
 	defer l.release()
+	step := &l.step
+	*step = in.step(g.config)
 	v, err := g.judge(t, step, l)
 	if err != nil {
 		return Verdict{}, Metrics{}, err
