@@ -425,6 +425,7 @@ func (d *reading) gated() (Data, error) {
 			Message string  `json:"message"`
 			Limit   string  `json:"limit"`
 			Seen    string  `json:"observed"`
+			Subject string  `json:"subject"`
 			Indices []int32 `json:"indices"`
 		} `json:"reasons"`
 		Notices []string `json:"notices"`
@@ -446,7 +447,7 @@ func (d *reading) gated() (Data, error) {
 		if !ok {
 			return nil, &DecodeError{"class", r.Class}
 		}
-		g.Verdict.Reasons = append(g.Verdict.Reasons, guard.Reason{Code: r.Code, Guard: r.Guard, Class: class, Message: r.Message, Limit: r.Limit, Seen: r.Seen, Indices: r.Indices})
+		g.Verdict.Reasons = append(g.Verdict.Reasons, guard.Reason{Code: r.Code, Guard: r.Guard, Class: class, Message: r.Message, Limit: r.Limit, Seen: r.Seen, Subject: r.Subject, Indices: r.Indices})
 	}
 	return g, nil
 }

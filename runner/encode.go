@@ -309,6 +309,7 @@ func appendReasons(dst []byte, reasons []guard.Reason) []byte {
 		w.str("message", r.Message)
 		w.opt("limit", r.Limit)
 		w.opt("observed", r.Seen)
+		w.opt("subject", r.Subject)
 		if len(r.Indices) > 0 {
 			w.ints("indices", r.Indices)
 		}

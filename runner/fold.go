@@ -201,26 +201,55 @@ func applyExecuted(s *Session, o *openRound, d *Executed) {
 
 // stepOf returns an executed transition as the guards count it.
 func stepOf(s *Session, o *openRound, d *Executed) guard.Step {
-	step := guard.Step{Transition: d.Transition.Name, FromState: d.Transition.From.Name, State: d.Transition.Target, MetaJSON: d.MetaJSON, Human: d.How != ByConsensus}
+	var winner *specialist.Proposal
+	for _, p := range o.proposals {
+		if p.Arrival == d.Arrival {
+			winner = p
+		}
+	}
+	return stepFor(s, d.Transition, d.Reasoning, d.MetaJSON, d.How != ByConsensus, winner)
+}
+
+// stepFor returns a transition as the guards see it. winner is nil if nobody was
+// elected.
+func stepFor(s *Session, t *machine.Transition, reasoning string, meta []byte, human bool, winner *specialist.Proposal) guard.Step {
+	step := guard.Step{
+		Transition: t.Name, FromState: t.From.Name, State: t.Target, MetaJSON: meta, Human: human,
+		Output: reasoning, HasOutput: true, Canned: canned(winner),
+	}
 	if s.options != nil {
 		step.SessionMeta = s.options.Meta
 	}
-	for _, p := range o.proposals {
-		if p.Arrival == d.Arrival {
-			fillUsage(&step, p)
-		}
+	if winner != nil {
+		fillUsage(&step, winner)
+	}
+	if t.Parameters != nil {
+		step.ToolCalls = append(step.ToolCalls, guard.ToolCall{Name: t.Name, Args: meta})
 	}
 	return step
+}
+
+// canned reports whether a proposal's reasoning is that of a program, which says
+// the same whenever it decides the same: to repeat it is no sign of a loop.
+func canned(p *specialist.Proposal) bool {
+	switch {
+	case p == nil || p.Detail != nil && p.Detail.Model != "":
+		return false
+	case p.IsHuman:
+		return true
+	}
+	return p.Mode == specialist.Function || p.Mode == specialist.Builtin || p.Mode == specialist.Expression
 }
 
 func fillUsage(step *guard.Step, p *specialist.Proposal) {
 	step.TokensIn, step.TokensOut = p.Usage.NumInputTokens, p.Usage.NumOutputTokens
 	step.Cost, step.CostGiven = p.Usage.CostUSD, p.Usage.Has(specialist.CostGiven)
-	if p.Detail != nil {
-		step.Model = p.Detail.Model
-		for _, c := range p.Detail.ToolCalls {
-			step.ToolCalls = append(step.ToolCalls, guard.ToolCall{Name: c.Name, Args: c.Args, ID: c.ID})
-		}
+	if p.Detail == nil {
+		return
+	}
+	step.Model = p.Detail.Model
+	for _, c := range p.Detail.ToolCalls {
+		step.ToolCalls = append(step.ToolCalls, guard.ToolCall{Name: c.Name, Args: c.Args, ID: c.ID})
 	}
 }
 

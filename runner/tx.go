@@ -399,18 +399,10 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 
 // step returns a decision as the guards see it.
 func (t *tx) step(d decision) guard.Step {
-	s := guard.Step{
-		FromState: t.now.State.Name, State: d.transition.Target, Transition: d.transition.Name,
-		Output: d.reasoning, MetaJSON: d.meta, Attempt: int64(t.now.Rejects), Human: d.how != ByConsensus,
-	}
+	s := stepFor(&t.now, d.transition, d.reasoning, d.meta, d.how != ByConsensus, d.winner)
+	s.Attempt = int64(t.now.Rejects)
 	if len(t.r.config.Guards) > 0 || t.now.Program.Guarded {
 		s.Task = t.now.ID.String()
-	}
-	if d.winner != nil {
-		fillUsage(&s, d.winner)
-	}
-	if t.now.options != nil {
-		s.SessionMeta = t.now.options.Meta
 	}
 	return s
 }
