@@ -38,6 +38,7 @@ func (a *app) vectorsCommand() *cobra.Command {
 // A vector is one case; which members it has says what it is about.
 type vector struct {
 	Name     string `json:"name"`
+	Suite    string `json:"suite"` // of the guards; "" for other cases
 	Strategy string `json:"strategy"`
 
 	Proposals []struct {
@@ -85,6 +86,12 @@ func (a *app) vectors(ctx context.Context, cases []json.RawMessage) error {
 		var v vector
 		if err := json.Unmarshal(raw, &v); err != nil {
 			return usage("case %d: %v", i, err)
+		}
+		if v.Suite != "" {
+			if err := a.guardVector(ctx, raw); err != nil {
+				return usage("case %d (%s): %v", i, v.Name, err)
+			}
+			continue
 		}
 		result, err := v.run(ctx)
 		if err != nil {

@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A guardVector is one case about guards: a configuration and inputs in order.
+type guardVector struct {
+	Name   string          `json:"name"`
+	Suite  string          `json:"suite"`
+	Config json.RawMessage `json:"config"`
+	Steps  []struct {
+		Input json.RawMessage `json:"input"`
+	} `json:"steps"`
+}
+
+// A guardSuite runs the steps of one case in order and returns the result of each.
+type guardSuite func(ctx context.Context, input json.RawMessage) (any, error)
+
+// guardVector runs one case and prints a line for each step.
+func (a *app) guardVector(ctx context.Context, raw json.RawMessage) error {
+	var v guardVector
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return err
+	}
+	run, err := v.suite()
+	if err != nil {
+		return err
+	}
+	for i, step := range v.Steps {
+		result, err := run(ctx, step.Input)
+		if err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+		if err := printJSON(a.out, struct {
+			Name   string `json:"name"`
+			Step   int    `json:"step"`
+			Result any    `json:"result"`
+		}{v.Name, i, result}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *guardVector) suite() (guardSuite, error) {
+	if len(v.Config) == 0 {
+		v.Config = json.RawMessage("{}")
+	}
+	switch v.Suite {
+	case "loop-guard":
+		return loopGuardSuite(v.Config), nil
+	case "gate":
+		return gateSuite(v.Config)
+	case "prm-parse":
+		return parseSuite(v.Config), nil
+	case "prm-aggregate":
+		return aggregateSuite(v.Config), nil
+	case "jaccard":
+		return jaccardSuite, nil
+	}
+	return nil, fmt.Errorf("unknown suite %q", v.Suite)
+}
+
+// A plainResult is a result that has only a status and reasons.
+type plainResult struct {
+	Status  string   `json:"status"`
+	Reasons []string `json:"reasons"`
+}
+
+func plain(status string, reasons ...string) plainResult {
+	return plainResult{status, append([]string{}, reasons...)}
+}
+
+// A loopResult is what a hook of the batch loop guard did.
+type loopResult struct {
+	plainResult
+	Count   int      `json:"count,omitempty"`
+	Tools   []string `json:"tools,omitempty"`
+	Pending bool     `json:"pending"`
+	Window  int      `json:"window"`
+	Warned  int      `json:"warned"`
+}
+
+func loopGuardSuite(config json.RawMessage) guardSuite {
+	loop, configErr := guard.ParseBatchLoop(config)
+	var state guard.BatchState
+	return func(_ context.Context, input json.RawMessage) (any, error) {
+		var in struct {
+			Op        string                `json:"op"`
+			State     *guard.BatchState     `json:"state"`
+			ToolCalls []specialist.ToolCall `json:"tool_calls"`
+		}
+		if err := json.Unmarshal(input, &in); err != nil {
+			return nil, err
+		}
+		if configErr != nil {
+			return plain("config_error"), nil
+		}
+		if in.State != nil {
+			state = *in.State
+		}
+		r, err := hook(loop, &state, in.Op, in.ToolCalls)
+		return loopResult{
+			plain(string(r.Outcome), r.Verdict().Codes()...), r.Count, r.Tools,
+			state.Pending != nil, len(state.Window), len(state.Warned),
+		}, err
+	}
+}
+
+// hook calls the hook that op names and keeps the state it returns.
+func hook(loop *guard.BatchLoop, state *guard.BatchState, op string, calls []specialist.ToolCall) (r guard.BatchResult, err error) {
+	switch op {
+	case "create":
+		return guard.BatchResult{Outcome: "ok"}, nil
+	case "before_agent":
+		*state, r = loop.BeforeAgent(*state)
+	case "before_model":
+		*state, r = loop.BeforeModel(*state)
+	case "after_model", "after_model_text":
+		*state, r, err = loop.AfterModel(*state, calls, 0)
+	default:
+		return r, fmt.Errorf("unknown op %q", op)
+	}
+	if _, isLoop := errors.AsType[*guard.LoopError](err); isLoop {
+		err = nil // it is the result
+	}
+	return r, err
+}
+
+func parseSuite(config json.RawMessage) guardSuite {
+	options, configErr := guard.ParseStepOptions(config, guard.Compat)
+	return func(_ context.Context, input json.RawMessage) (any, error) {
+		var in struct {
+			Critique string `json:"critique"`
+		}
+		if err := json.Unmarshal(input, &in); err != nil {
+			return nil, err
+		}
+		if configErr != nil {
+			return plain("config_error"), nil
+		}
+		status := "parsed"
+		score, ok := guard.ParseScore(in.Critique, options.StrictScore)
+		if !ok {
+			status, score = "unparsed", options.ParseFailureScore
+		}
+		return struct {
+			plainResult
+			Score float64 `json:"score"`
+		}{plain(status), score}, nil
+	}
+}
+
+func jaccardSuite(_ context.Context, input json.RawMessage) (any, error) {
+	var in struct{ A, B string }
+	if err := json.Unmarshal(input, &in); err != nil {
+		return nil, err
+	}
+	return struct {
+		plainResult
+		Distance float64 `json:"distance"`
+	}{plain("value"), guard.Jaccard(in.A, in.B)}, nil
+}
+
+// stepStub stands for a model that criticises steps: its n-th critique ends in the
+// n-th score, and has none if that is null.
+type stepStub struct {
+	scores       []*float64
+	calls        int
+	mostStep     int // code points of the longest step shown
+	mostAnswer   int
+	fails        bool
+	answersAlike string // to everything that is no critique
+}
+
+func (s *stepStub) Complete(_ context.Context, r guard.CompletionRequest) (guard.Completion, error) {
+	s.calls++
+	if s.fails {
+		return guard.Completion{}, errStub
+	}
+	if r.Purpose != guard.PurposeCritique {
+		return guard.Completion{Text: s.answersAlike}, nil
+	}
+	if n := s.calls - 1; n < len(s.scores) && s.scores[n] != nil {
+		return guard.Completion{Text: fmt.Sprintf("SCORE: %v", *s.scores[n])}, nil
+	}
+	return guard.Completion{Text: "no score"}, nil
+}
+
+var errStub = errors.New("the stub fails as the case says")
+
+// template notes how much of the answer a critique would see.
+func (s *stepStub) template(q guard.Critique) string {
+	s.mostStep = max(s.mostStep, utf8.RuneCountInString(q.Step))
+	s.mostAnswer = max(s.mostAnswer, utf8.RuneCountInString(q.Answer))
+	return q.Step
+}
+
+// numberedSteps returns n steps for cases that only give scores.
+func numberedSteps(n int) []string {
+	steps := make([]string, n)
+	for i := range steps {
+		steps[i] = fmt.Sprintf("Step %d", i+1)
+	}
+	return steps
+}
+
+func aggregateSuite(config json.RawMessage) guardSuite {
+	options, configErr := guard.ParseStepOptions(config, guard.Compat)
+	return func(ctx context.Context, input json.RawMessage) (any, error) {
+		var in struct {
+			StepScores []*float64 `json:"step_scores"`
+			Steps      []string   `json:"steps"`
+		}
+		if err := json.Unmarshal(input, &in); err != nil {
+			return nil, err
+		}
+		if configErr != nil {
+			return plain("config_error"), nil
+		}
+		if in.Steps == nil {
+			in.Steps = numberedSteps(len(in.StepScores))
+		}
+		stub := &stepStub{scores: in.StepScores}
+		o := options
+		o.Split = func(string) []string { return slices.Clone(in.Steps) }
+		o.Template = stub.template
+		v := guard.StepVerifier{Kit: guard.ProbeKit{Completer: stub}, Options: o}
+		m, err := v.Measure(ctx, guard.Candidate{Answer: strings.Join(in.Steps, "\n\n")})
+		return struct {
+			plainResult
+			Value               float64 `json:"value"`
+			LLMCalls            int     `json:"llm_calls"`
+			EmbeddedStepChars   int     `json:"embedded_step_chars_max"`
+			EmbeddedAnswerChars int     `json:"embedded_answer_chars_max"`
+		}{plain("value"), m.Value, stub.calls, stub.mostStep, stub.mostAnswer}, err
+	}
+}

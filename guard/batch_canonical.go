@@ -1,0 +1,369 @@
+package guard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A Batch is the identity of the tool calls of one turn. Two turns have the same
+// hash if they make the same calls, in whatever order. The zero Batch is that of
+// a turn without calls. It is what a log has to keep to fold a [BatchState].
+type Batch struct {
+	Hash  string   `json:"hash,omitempty"`  // 32 hexadecimal digits
+	Tools []string `json:"tools,omitempty"` // sorted, distinct
+}
+
+// Batch returns the identity of some calls. Calls without a name are left out, and
+// ids do not matter. Absent and null arguments are the same. In arguments the
+// order of members, blanks at the ends of texts, how a number is written, and
+// members with a volatile name do not matter; everything else does, the order of
+// lists too. It returns an error that is [ErrInput] for arguments that are no JSON,
+// name a member twice, or are nested deeper than [MaxArgsDepth].
+func (b *BatchLoop) Batch(calls []specialist.ToolCall) (Batch, error) {
+	var batch Batch
+	var forms []string
+	for _, call := range calls {
+		name := esTrim(call.Name)
+		if name == "" {
+			continue
+		}
+		args, err := b.canonicalArgs(name, call.Args)
+		if err != nil {
+			return Batch{}, fmt.Errorf("%w: arguments of %q: %w", ErrInput, name, err)
+		}
+		forms = append(forms, string(appendText(nil, textUnits(name)))+":"+string(args))
+		batch.Tools = append(batch.Tools, name)
+	}
+	if len(forms) == 0 {
+		return Batch{}, nil
+	}
+	slices.Sort(forms)
+	slices.Sort(batch.Tools)
+	batch.Tools = slices.Compact(batch.Tools)
+	batch.Hash = shortHash([]byte(strings.Join(forms, "\n"))) // no form has a line break
+	return batch, nil
+}
+
+// StepBatch returns the calls that stand for an engine step: those it declares, and
+// one of the transition itself with its target state and metaJson.
+func StepBatch(step Step) []specialist.ToolCall {
+	args := exact.AppendString([]byte(`{"state":`), step.State)
+	if len(step.MetaJSON) > 0 {
+		args = append(append(args, `,"metaJson":`...), step.MetaJSON...)
+	}
+	return append(slices.Clip(step.ToolCalls), specialist.ToolCall{Name: step.Transition, Args: append(args, '}')})
+}
+
+// BatchArgs returns a Go value as the arguments of a call. It returns an error that
+// is [ErrInput] for what JSON cannot say, such as NaN.
+func BatchArgs(v any) (json.RawMessage, error) {
+	args, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	return args, nil
+}
+
+// MaxArgsDepth bounds how deep arguments may be nested.
+const MaxArgsDepth = 64
+
+const (
+	longText  = 160 // UTF-16 units; a longer text is shortened
+	shownText = 80  // UTF-16 units of a shortened text that are kept
+)
+
+// volatileNames are members that differ between calls that do the same.
+var volatileNames = []string{"id", "requestid", "traceid", "timestamp", "time", "nonce"}
+
+func shortHash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
+}
+
+// canonicalArgs returns the one form of all arguments that count as equal. It is
+// JSON, and its own canonical form.
+func (b *BatchLoop) canonicalArgs(tool string, args []byte) ([]byte, error) {
+	args = bytes.TrimLeft(args, " \t\r\n")
+	if len(args) == 0 {
+		return []byte("null"), nil
+	}
+	if !json.Valid(args) {
+		return nil, fmt.Errorf("they are not JSON")
+	}
+	c := &canonicaliser{src: args, volatile: volatileNames, keepLast: b.strict}
+	if own, listed := b.volatile[tool]; listed {
+		c.volatile = own
+	}
+	return c.value(nil, 0)
+}
+
+// A canonicaliser walks over JSON that is known to be valid.
+type canonicaliser struct {
+	src      []byte // what is still to be read
+	volatile []string
+	keepLast bool // keep volatile members if the arguments had nothing else
+}
+
+func (c *canonicaliser) value(dst []byte, depth int) ([]byte, error) {
+	next := c.peek()
+	if depth == MaxArgsDepth && (next == '{' || next == '[') {
+		return nil, fmt.Errorf("they are nested deeper than %d", MaxArgsDepth)
+	}
+	switch next {
+	case '{':
+		return c.object(dst, depth)
+	case '[':
+		return c.array(dst, depth)
+	case '"':
+		return appendShortened(dst, trimUnits(c.text())), nil
+	case 't', 'f', 'n':
+		return append(dst, c.word()...), nil
+	}
+	return appendNumber(dst, c.word())
+}
+
+// peek skips blanks and returns the byte that is next.
+func (c *canonicaliser) peek() byte {
+	c.src = bytes.TrimLeft(c.src, " \t\r\n")
+	return c.src[0]
+}
+
+// skip reports whether want is next, and reads it then.
+func (c *canonicaliser) skip(want byte) bool {
+	if c.peek() != want {
+		return false
+	}
+	c.src = c.src[1:]
+	return true
+}
+
+// word reads a number or a literal.
+func (c *canonicaliser) word() string {
+	end := bytes.IndexAny(c.src, ",]} \t\r\n")
+	if end < 0 {
+		end = len(c.src)
+	}
+	word := string(c.src[:end])
+	c.src = c.src[end:]
+	return word
+}
+
+func (c *canonicaliser) array(dst []byte, depth int) ([]byte, error) {
+	c.src = c.src[1:]
+	dst = append(dst, '[')
+	for first := true; !c.skip(']'); first = false {
+		if !first {
+			c.skip(',')
+			dst = append(dst, ',')
+		}
+		var err error
+		if dst, err = c.value(dst, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, ']'), nil
+}
+
+// A namedForm is a member of an object: its name and its value in canonical form.
+type namedForm struct {
+	name, form string
+	volatile   bool
+}
+
+func (c *canonicaliser) object(dst []byte, depth int) ([]byte, error) {
+	members, err := c.members(depth)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(members, func(a, b namedForm) int { return strings.Compare(a.name, b.name) })
+	lasting := slices.ContainsFunc(members, func(m namedForm) bool { return !m.volatile })
+	keepAll := c.keepLast && depth == 0 && !lasting
+	dst = append(dst, '{')
+	for i, m := range members {
+		if i > 0 && m.name == members[i-1].name {
+			return nil, fmt.Errorf("they name %s twice", m.name)
+		}
+		if m.volatile && !keepAll {
+			continue
+		}
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, m.name...), ':'), m.form...)
+	}
+	return append(dst, '}'), nil
+}
+
+func (c *canonicaliser) members(depth int) (members []namedForm, err error) {
+	c.src = c.src[1:]
+	for !c.skip('}') {
+		c.skip(',')
+		c.peek()
+		name := string(appendText(nil, c.text()))
+		c.skip(':')
+		form, err := c.value(nil, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		plain := lowerASCII(name[1 : len(name)-1])
+		members = append(members, namedForm{name, string(form), slices.Contains(c.volatile, plain)})
+	}
+	return members, nil
+}
+
+// text reads a text and returns its UTF-16 units. Halves of surrogate pairs are
+// kept: two texts that differ only there are different.
+func (c *canonicaliser) text() (units []uint16) {
+	src := c.src[1:]
+	for src[0] != '"' {
+		if src[0] != '\\' {
+			r, size := utf8.DecodeRune(src)
+			units = utf16.AppendRune(units, r)
+			src = src[size:]
+			continue
+		}
+		if src[1] == 'u' {
+			n, _ := strconv.ParseUint(string(src[2:6]), 16, 16)
+			units = append(units, uint16(n))
+			src = src[6:]
+			continue
+		}
+		units = append(units, uint16(escapes[src[1]]))
+		src = src[2:]
+	}
+	c.src = src[1:]
+	return units
+}
+
+var escapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+func textUnits(s string) []uint16 { return utf16.Encode([]rune(s)) }
+
+// esSpace reports whether ECMAScript's trim removes r: U+FEFF and line and
+// paragraph separators too, but not U+0085.
+func esSpace(r rune) bool {
+	switch r {
+	case '\t', '\n', '\v', '\f', '\r', 0xFEFF, 0x2028, 0x2029:
+		return true
+	}
+	return unicode.Is(unicode.Zs, r)
+}
+
+func esTrim(s string) string { return strings.TrimFunc(s, esSpace) }
+
+func trimUnits(units []uint16) []uint16 {
+	for len(units) > 0 && esSpace(rune(units[0])) {
+		units = units[1:]
+	}
+	for len(units) > 0 && esSpace(rune(units[len(units)-1])) {
+		units = units[:len(units)-1]
+	}
+	return units
+}
+
+// appendShortened appends a text, or what stands for it if it is long: its
+// beginning, its length, and the hash of the whole, which decides.
+func appendShortened(dst []byte, units []uint16) []byte {
+	if len(units) <= longText {
+		return appendText(dst, units)
+	}
+	head := units[:shownText]
+	if utf16.IsSurrogate(rune(head[shownText-1])) {
+		head = head[:shownText-1] // never half a pair
+	}
+	hash := shortHash(appendText(nil, units))
+	stand := slices.Concat(textUnits("text:"), head, textUnits(fmt.Sprintf("…:%d:%s", len(units), hash)))
+	return appendText(dst, stand)
+}
+
+// appendText appends a text as JSON.
+func appendText(dst []byte, units []uint16) []byte {
+	dst = append(dst, '"')
+	for i := 0; i < len(units); i++ {
+		r := rune(units[i])
+		if utf16.IsSurrogate(r) && i+1 < len(units) {
+			if pair := utf16.DecodeRune(r, rune(units[i+1])); pair != unicode.ReplacementChar {
+				r = pair
+				i++
+			}
+		}
+		switch {
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', byte(r))
+		case r < ' ' || utf16.IsSurrogate(r):
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		default:
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+	return append(dst, '"')
+}
+
+// mostExponent bounds the exponents of numbers. Numbers are never expanded, so it
+// only keeps the arithmetic below from overflowing.
+const mostExponent = 1_000_000_000_000_000
+
+// appendNumber appends a number's digits, as a whole number without zeros at its
+// ends, and the power of ten that goes with them: 1, 1.0 and 10e-1 are all 1, and
+// long whole numbers stay distinct.
+func appendNumber(dst []byte, word string) ([]byte, error) {
+	mantissa, power, _ := strings.Cut(strings.ReplaceAll(word, "E", "e"), "e")
+	rest, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(rest, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	if digits == "" {
+		return append(dst, '0'), nil
+	}
+	exponent, err := parseExponent(power)
+	if err != nil {
+		return nil, err
+	}
+	exponent -= int64(len(fraction))
+	short := strings.TrimRight(digits, "0")
+	exponent += int64(len(digits) - len(short))
+	if exponent < -mostExponent || exponent > mostExponent {
+		return nil, fmt.Errorf("a number has an exponent of more than 15 digits")
+	}
+	if negative {
+		dst = append(dst, '-')
+	}
+	dst = append(dst, short...)
+	if exponent != 0 {
+		dst = strconv.AppendInt(append(dst, 'e'), exponent, 10)
+	}
+	return dst, nil
+}
+
+func parseExponent(power string) (int64, error) {
+	if power == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(power, 10, 62)
+	if err != nil {
+		return 0, fmt.Errorf("a number has an exponent of more than 15 digits")
+	}
+	return n, nil
+}
+
+// lowerASCII lowers the letters A to Z. No other letter turns into one of them in
+// ECMAScript, so this is all that the built-in names need.
+func lowerASCII(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}

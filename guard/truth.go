@@ -1,0 +1,221 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// A TruthKind is the verdict of a truth gate in one word.
+type TruthKind string
+
+// The kinds: use the answer, ask again, ask a human, stop.
+const (
+	TruthPass         TruthKind = "pass"
+	TruthRefuse       TruthKind = "refuse"
+	TruthEscalate     TruthKind = "escalate"
+	TruthBudgetExceed TruthKind = "budget_exceed"
+)
+
+// The codes a truth gate gives as reasons.
+const (
+	CodeHighUncertainty = "high_uncertainty"
+	CodeLowSensitivity  = "low_sensitivity"
+	CodeLowAdherence    = "low_adherence"
+	CodeInternalError   = "internal_error"
+)
+
+// The stages of a truth gate, in their order, as Meta.Stage names them.
+const (
+	StageConfig      = "config"
+	StageRecord      = "record"
+	StageBudget      = "budget"
+	StageUncertainty = "uncertainty"
+	StageSensitivity = "sensitivity"
+	StageAdherence   = "adherence"
+	StagePass        = "pass"
+	StageEvent       = "event"
+)
+
+// TruthScores are what the three probes measured, from 0 to 1.
+type TruthScores struct {
+	Uncertainty, Sensitivity, Adherence float64
+}
+
+// A TruthDecision is what follows from scores alone.
+type TruthDecision struct {
+	Kind  TruthKind
+	Code  string // why; "" if the answer passes
+	Stage string // that decided
+}
+
+// A truthTest is one question of the decision, asked in order.
+type truthTest struct {
+	stage string
+	fails func(score float64, t Thresholds) bool
+	then  TruthDecision
+}
+
+var truthTests = [3]truthTest{
+	{StageUncertainty, func(score float64, t Thresholds) bool { return score > t.TauU },
+		TruthDecision{TruthRefuse, CodeHighUncertainty, StageUncertainty}},
+	{StageSensitivity, func(score float64, t Thresholds) bool { return score < t.TauS },
+		TruthDecision{TruthRefuse, CodeLowSensitivity, StageSensitivity}},
+	{StageAdherence, func(score float64, t Thresholds) bool { return score < t.TauA },
+		TruthDecision{TruthEscalate, CodeLowAdherence, StageAdherence}},
+}
+
+// Decide decides from scores alone; the first test that fails is named, and a score
+// that equals its threshold passes. A score or threshold that is no number from 0
+// to 1 escalates as internal_error: NaN compares false with everything and would
+// pass.
+func Decide(s TruthScores, t Thresholds) TruthDecision {
+	if t.Check() != nil {
+		return TruthDecision{TruthEscalate, CodeInternalError, StageConfig}
+	}
+	scores := [3]float64{s.Uncertainty, s.Sensitivity, s.Adherence}
+	for i, score := range scores {
+		if !isShare(score) {
+			return TruthDecision{TruthEscalate, CodeInternalError, truthTests[i].stage}
+		}
+	}
+	for i, score := range scores {
+		if truthTests[i].fails(score, t) {
+			return truthTests[i].then
+		}
+	}
+	return TruthDecision{Kind: TruthPass, Stage: StagePass}
+}
+
+// A TruthResult is the verdict of a truth gate.
+type TruthResult struct {
+	Kind    TruthKind `json:"kind"`
+	Reasons []string  `json:"reasons"` // codes; never nil, empty for pass and budget_exceed
+	Meta    TruthMeta `json:"meta"`
+	// Err is what went wrong if the reason is internal_error, else nil. It may
+	// quote the answer, so it is not part of the JSON.
+	Err error `json:"-"`
+}
+
+// TruthMeta says how a verdict came about. Nil and zero members do not apply.
+type TruthMeta struct {
+	CandidateID   string       `json:"candidate_id,omitempty"`
+	Stage         string       `json:"stage"`             // that decided, or where it failed
+	Tripped       string       `json:"tripped,omitempty"` // the code of the hard limit crossed
+	SoftWarned    bool         `json:"soft_warned,omitempty"`
+	ProbesRun     []string     `json:"probes_run,omitempty"`
+	Uncertainty   *float64     `json:"uncertainty,omitempty"` // only if it is a number from 0 to 1, as the next two
+	Sensitivity   *float64     `json:"sensitivity,omitempty"`
+	Adherence     *float64     `json:"adherence,omitempty"`
+	Limit         *float64     `json:"limit,omitempty"`    // the threshold that decided
+	Observed      *float64     `json:"observed,omitempty"` // the score that failed it
+	StepsTotal    int          `json:"steps_total,omitempty"`
+	StepsVerified int          `json:"steps_verified,omitempty"`
+	Ledger        *TokenTotals `json:"ledger,omitempty"` // afterwards
+}
+
+// A TruthEvent is one thing that happened in a gate.
+type TruthEvent struct {
+	Type        string       `json:"type"` // record, soft_warn, probe, verdict or error
+	CandidateID string       `json:"candidate_id,omitempty"`
+	Stage       string       `json:"stage,omitempty"`
+	Value       *float64     `json:"value,omitempty"` // of a probe, if it is a number from 0 to 1
+	Tokens      *TokenUsage  `json:"tokens,omitempty"`
+	Ledger      *TokenTotals `json:"ledger,omitempty"`
+	Verdict     TruthKind    `json:"verdict,omitempty"`
+	Reason      string       `json:"reason,omitempty"`
+}
+
+// TruthFailure returns the verdict of a gate that failed in a stage: escalate,
+// internal_error.
+func TruthFailure(stage string, err error) TruthResult {
+	return TruthResult{TruthEscalate, []string{CodeInternalError}, TruthMeta{Stage: stage}, err}
+}
+
+var truthClasses = map[TruthKind]Status{TruthPass: OK, TruthRefuse: Retry, TruthEscalate: Escalate, TruthBudgetExceed: Abort}
+
+var truthMessages = map[string]string{
+	CodeHighUncertainty: "the answer is too uncertain",
+	CodeLowSensitivity:  "the answer would be the same if it were false",
+	CodeLowAdherence:    "the answer changes although nothing that matters does",
+	CodeInternalError:   "the truth gate failed in stage ",
+	CodeBudgetTokens:    "the tokens spent are more than the budget allows",
+	CodeBudgetCalls:     "the recorded calls are more than the budget allows",
+	codeBudgetSoft:      "the tokens spent are more than the soft limit",
+}
+
+const codeBudgetSoft = "budget_soft"
+
+// Verdict returns r as a verdict: pass, refuse, escalate and budget_exceed are ok,
+// retry, escalate and abort. Crossing the soft limit, or a hard one that is only
+// observed, adds a warning.
+func (r TruthResult) Verdict() Verdict {
+	var reasons []Reason
+	for _, code := range r.Reasons {
+		reason := Reason{Code: code, Guard: "truth", Class: truthClasses[r.Kind], Message: truthMessages[code]}
+		if code == CodeInternalError {
+			reason.Message += r.Meta.Stage
+		}
+		if r.Meta.Limit != nil && r.Meta.Observed != nil {
+			reason.Limit, reason.Seen = fmt.Sprint(*r.Meta.Limit), fmt.Sprint(*r.Meta.Observed)
+		}
+		reasons = append(reasons, reason)
+	}
+	add := func(code string, class Status) {
+		reasons = append(reasons, Reason{Code: code, Guard: "budget", Class: class, Message: truthMessages[code]})
+	}
+	switch {
+	case r.Kind == TruthBudgetExceed:
+		add(r.Meta.Tripped, Abort)
+	case r.Meta.Tripped != "":
+		add(r.Meta.Tripped, Warn)
+	}
+	var notices []string
+	if r.Meta.SoftWarned {
+		add(codeBudgetSoft, Warn)
+		notices = append(notices, "The soft limit of the token budget has been crossed: be brief.")
+	}
+	v := with(reasons)
+	v.Notices = notices
+	return v
+}
+
+// A TruthGate judges candidates by one configuration. It may be used concurrently
+// if what the configuration holds may.
+type TruthGate struct{ config TruthConfig }
+
+// NewGate returns a gate, or an error if c cannot be used.
+func NewGate(c TruthConfig) (*TruthGate, error) {
+	errs := []error{c.Check()}
+	if c.Budget != nil {
+		errs = append(errs, c.Budget.Check())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &TruthGate{c}, nil
+}
+
+// Gate judges one candidate; see the function of that name.
+func (g *TruthGate) Gate(ctx context.Context, c Candidate) TruthResult {
+	return Gate(ctx, c, g.config)
+}
+
+// Gate judges one candidate. It records the candidate's tokens whatever the
+// verdict, makes no call if the ledger is over a hard limit, runs the probes one
+// after another, and looks at the ledger after each. Whatever fails on the way, a
+// panic included, escalates as internal_error. Gate starts no goroutine, and waits
+// as long as the completer does; ctx bounds that.
+func Gate(ctx context.Context, c Candidate, cfg TruthConfig) TruthResult {
+	r := &truthRun{cfg: cfg, candidate: c, stage: StageConfig}
+	r.meta.CandidateID = c.ID
+	var d TruthDecision
+	err := protect(func() (err error) { d, err = r.judge(ctx); return err })
+	if errors.Is(err, errTripped) {
+		d, err = TruthDecision{Kind: TruthBudgetExceed, Stage: StageBudget}, nil
+	}
+	if unread := protect(r.readLedger); err == nil {
+		err = unread
+	}
+	return r.announce(r.result(d, err))
+}

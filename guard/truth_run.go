@@ -1,0 +1,259 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// protect turns a panic into an error.
+func protect(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return do()
+}
+
+// A truthRun is one call of Gate.
+type truthRun struct {
+	cfg       TruthConfig
+	candidate Candidate
+	ledger    TruthLedger // nil: nothing is counted
+	stage     string      // where an error would come from
+	meta      TruthMeta
+}
+
+// errTripped says that a hard limit was crossed, which is no failure.
+var errTripped = errors.New("over a hard limit")
+
+func (r *truthRun) judge(ctx context.Context) (TruthDecision, error) {
+	if err := r.openLedger(); err != nil {
+		return TruthDecision{}, err
+	}
+	r.stage = StageRecord
+	if err := r.record(StageRecord, r.candidate.UsageID, r.candidate.Tokens, r.candidate.Prompt, r.candidate.Answer); err != nil {
+		return TruthDecision{}, err
+	}
+	r.stage = StageConfig
+	if err := r.cfg.Check(); err != nil {
+		return TruthDecision{}, err
+	}
+	r.stage = StageBudget
+	if r.tripped() {
+		return TruthDecision{}, errTripped
+	}
+	return r.probe(ctx)
+}
+
+func (r *truthRun) openLedger() error {
+	r.ledger = r.cfg.Ledger
+	if r.cfg.Budget == nil || r.ledger != nil {
+		return nil
+	}
+	r.stage = StageBudget
+	ledger, err := NewTokenLedger(*r.cfg.Budget)
+	if err != nil {
+		return err
+	}
+	r.ledger = ledger
+	return nil
+}
+
+// probe runs the probes in order and decides.
+func (r *truthRun) probe(ctx context.Context) (TruthDecision, error) {
+	var by Completer = r.cfg.prober()
+	if r.cfg.DebitProbes && r.ledger != nil {
+		by = &debited{by, r}
+	}
+	var scores [3]float64
+	for i, p := range r.cfg.probes(by) {
+		r.stage = truthTests[i].stage
+		value, err := r.measure(ctx, p)
+		if err != nil {
+			return TruthDecision{}, err
+		}
+		scores[i] = value
+		if r.cfg.ShortCircuit && (!isShare(value) || truthTests[i].fails(value, r.cfg.thresholds())) {
+			break
+		}
+	}
+	return r.decide(scores), nil
+}
+
+// decide decides from the scores of the probes that ran. Those that did not, since
+// an earlier one decides, count as perfect.
+func (r *truthRun) decide(scores [3]float64) TruthDecision {
+	for i := len(r.meta.ProbesRun); i < len(scores); i++ {
+		scores[i] = 1
+	}
+	return Decide(TruthScores{scores[0], scores[1], scores[2]}, r.cfg.thresholds())
+}
+
+func (r *truthRun) measure(ctx context.Context, p Probe) (float64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	r.meta.ProbesRun = append(r.meta.ProbesRun, r.stage)
+	m, err := p.Measure(ctx, r.candidate)
+	if err != nil {
+		return 0, err
+	}
+	r.meta.StepsTotal += m.StepsTotal
+	r.meta.StepsVerified += m.StepsVerified
+	e := TruthEvent{Type: "probe"}
+	if isShare(m.Value) {
+		e.Value = &m.Value
+		*r.scoreOf(r.stage) = &m.Value
+	}
+	if err := r.emit(e); err != nil {
+		return 0, err
+	}
+	if r.tripped() {
+		return 0, errTripped
+	}
+	return m.Value, nil
+}
+
+func (r *truthRun) scoreOf(stage string) **float64 {
+	switch stage {
+	case StageUncertainty:
+		return &r.meta.Uncertainty
+	case StageSensitivity:
+		return &r.meta.Sensitivity
+	}
+	return &r.meta.Adherence
+}
+
+// tripped reports whether the gate has to stop, and notes what was crossed.
+func (r *truthRun) tripped() bool {
+	if r.ledger == nil {
+		return false
+	}
+	trip := r.ledger.Tripped()
+	r.meta.Tripped = trip.Code
+	return trip.Code != "" && trip.Kill
+}
+
+// record charges one call. Tokens that are not known are estimated.
+func (r *truthRun) record(stage, id string, tokens TokenCounts, prompt, answer string) error {
+	u := TokenUsage{ID: id, Estimated: tokens.Input == nil || tokens.Output == nil}
+	u.Input, u.Output = knownTokens(tokens.Input, prompt), knownTokens(tokens.Output, answer)
+	if u.Input < 0 || u.Output < 0 {
+		return fmt.Errorf("%w: %d and %d tokens", ErrInput, u.Input, u.Output)
+	}
+	e := TruthEvent{Type: "record", Stage: stage, Tokens: &u}
+	var soft bool
+	if r.ledger != nil {
+		var err error
+		if soft, err = r.ledger.Record(u); err != nil {
+			return err
+		}
+		totals := r.ledger.Totals()
+		e.Ledger = &totals
+	}
+	if err := r.emit(e); err != nil || !soft {
+		return err
+	}
+	r.meta.SoftWarned = true
+	return r.emit(TruthEvent{Type: "soft_warn", Stage: stage, Ledger: e.Ledger})
+}
+
+func knownTokens(count *int64, text string) int64 {
+	if count != nil {
+		return *count
+	}
+	return guessTokens(text)
+}
+
+// guessTokens estimates the tokens of one message from above: one for three ASCII
+// bytes, two for each other code point, and four for the message.
+func guessTokens(text string) int64 {
+	var ascii, others int64
+	for _, r := range text {
+		if r < 0x80 {
+			ascii++
+		} else {
+			others = exact.AddSat(others, 2)
+		}
+	}
+	return (ascii+2)/3 + others + 4
+}
+
+// emit tells the sink, and names the sink as the stage if it fails.
+func (r *truthRun) emit(e TruthEvent) error {
+	if r.cfg.OnEvent == nil {
+		return nil
+	}
+	e.CandidateID = r.candidate.ID
+	if e.Stage == "" {
+		e.Stage = r.stage
+	}
+	err := protect(func() error { return r.cfg.OnEvent(e) })
+	if err != nil {
+		r.stage = StageEvent
+	}
+	return err
+}
+
+func (r *truthRun) readLedger() error {
+	if r.ledger != nil {
+		totals := r.ledger.Totals()
+		r.meta.Ledger = &totals
+	}
+	return nil
+}
+
+func (r *truthRun) result(d TruthDecision, err error) TruthResult {
+	if err != nil {
+		d = TruthDecision{TruthEscalate, CodeInternalError, r.stage}
+	}
+	result := TruthResult{Kind: d.Kind, Reasons: []string{}, Meta: r.meta, Err: err}
+	result.Meta.Stage = d.Stage
+	if limit, compared := r.cfg.thresholds().of(d.Stage); compared && d.Code != CodeInternalError {
+		result.Meta.Limit, result.Meta.Observed = &limit, *r.scoreOf(d.Stage)
+	}
+	if d.Code != "" {
+		result.Reasons = append(result.Reasons, d.Code)
+	}
+	if d.Code == CodeInternalError && err == nil {
+		result.Err = fmt.Errorf("the score of stage %s is no number from 0 to 1", d.Stage)
+	}
+	return result
+}
+
+// announce tells the sink the verdict. A sink that fails even now escalates.
+func (r *truthRun) announce(result TruthResult) TruthResult {
+	e := TruthEvent{Type: "verdict", Stage: result.Meta.Stage, Verdict: result.Kind, Ledger: result.Meta.Ledger}
+	if len(result.Reasons) > 0 {
+		e.Reason = result.Reasons[0]
+	}
+	if result.Err != nil {
+		e.Type = "error"
+	}
+	if err := r.emit(e); err != nil && result.Err == nil {
+		return r.result(TruthDecision{}, err)
+	}
+	return result
+}
+
+// debited charges every call of a completer to the run's ledger, and makes none
+// once a hard limit is crossed.
+type debited struct {
+	inner Completer
+	run   *truthRun
+}
+
+func (d *debited) Complete(ctx context.Context, q CompletionRequest) (Completion, error) {
+	if d.run.tripped() {
+		return Completion{}, errTripped
+	}
+	done, err := d.inner.Complete(ctx, q)
+	if charge := d.run.record(d.run.stage, done.UsageID, done.Tokens, q.Prompt, done.Text); err == nil {
+		err = charge
+	}
+	return done, err
+}

@@ -1,0 +1,531 @@
+package guard_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dialai/dialai/guard"
+)
+
+func TestDecide(t *testing.T) {
+	def := guard.DefaultThresholds()
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, c := range []struct {
+		name       string
+		u, s, a    float64
+		thresholds guard.Thresholds
+		kind       guard.TruthKind
+		code       string
+		stage      string
+	}{
+		{"all good", 0.1, 0.9, 0.9, def, "pass", "", "pass"},
+		{"all at their thresholds", 0.6, 0.5, 0.5, def, "pass", "", "pass"},
+		{"uncertain", 0.600001, 0.9, 0.9, def, "refuse", "high_uncertainty", "uncertainty"},
+		{"insensitive", 0.1, 0.499999, 0.9, def, "refuse", "low_sensitivity", "sensitivity"},
+		{"unsteady", 0.1, 0.9, 0.499999, def, "escalate", "low_adherence", "adherence"},
+		{"everything fails, the first counts", 1, 0, 0, def, "refuse", "high_uncertainty", "uncertainty"},
+		{"the second before the third", 0, 0, 0, def, "refuse", "low_sensitivity", "sensitivity"},
+		{"tighter", 0.5, 0.9, 0.9, guard.Thresholds{TauU: 0.4, TauS: 0.4, TauA: 0.5}, "refuse", "high_uncertainty", "uncertainty"},
+		{"a threshold each", 0.1, 0.7, 0.7, guard.Thresholds{TauU: 0.6, TauS: 0.5, TauA: 0.8}, "escalate", "low_adherence", "adherence"},
+		{"the ends", 1, 0, 0, guard.Thresholds{TauU: 1}, "pass", "", "pass"},
+		{"NaN first", nan, 0.9, 0.9, def, "escalate", "internal_error", "uncertainty"},
+		{"NaN second", 0.1, nan, 0.9, def, "escalate", "internal_error", "sensitivity"},
+		{"NaN third, though the first refuses", 1, 0.9, nan, def, "escalate", "internal_error", "adherence"},
+		{"negative", -0.001, 0.9, 0.9, def, "escalate", "internal_error", "uncertainty"},
+		{"above one", 0.1, 1.001, 0.9, def, "escalate", "internal_error", "sensitivity"},
+		{"infinite", 0.1, 0.9, inf, def, "escalate", "internal_error", "adherence"},
+		{"a threshold that is none", 0.1, 0.9, 0.9, guard.Thresholds{TauU: nan}, "escalate", "internal_error", "config"},
+	} {
+		want := guard.TruthDecision{Kind: c.kind, Code: c.code, Stage: c.stage}
+		if got := guard.Decide(guard.TruthScores{Uncertainty: c.u, Sensitivity: c.s, Adherence: c.a}, c.thresholds); got != want {
+			t.Errorf("%s: Decide = %+v, want %+v", c.name, got, want)
+		}
+	}
+}
+
+// TestDecideIsMonotone checks that a better score never turns a pass into anything
+// else.
+func TestDecideIsMonotone(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 3))
+	f := func() float64 { return float64(rng.IntN(11)) / 10 }
+	for range 20000 {
+		th := guard.Thresholds{TauU: f(), TauS: f(), TauA: f()}
+		s := guard.TruthScores{Uncertainty: f(), Sensitivity: f(), Adherence: f()}
+		better := guard.TruthScores{Uncertainty: s.Uncertainty * f(), Sensitivity: max(s.Sensitivity, f()), Adherence: max(s.Adherence, f())}
+		want := s.Uncertainty <= th.TauU && s.Sensitivity >= th.TauS && s.Adherence >= th.TauA
+		if got := guard.Decide(s, th).Kind == guard.TruthPass; got != want {
+			t.Fatalf("seed %d: Decide(%+v, %+v) passes: %v", seed, s, th, got)
+		}
+		if want && guard.Decide(better, th).Kind != guard.TruthPass {
+			t.Fatalf("seed %d: %+v passes %+v, but %+v does not", seed, s, th, better)
+		}
+	}
+}
+
+func found(value float64) guard.Probe {
+	return guard.ProbeFunc(func(context.Context, guard.Candidate) (float64, error) { return value, nil })
+}
+
+// stubbed is a configuration whose probes find these scores.
+func stubbed(u, s, a float64) guard.TruthConfig {
+	return guard.TruthConfig{Completer: guard.NewScript(), Uncertainty: found(u), Sensitivity: found(s), Adherence: found(a)}
+}
+
+var someTokens = guard.CountedTokens(60, 40)
+
+func TestGatePaths(t *testing.T) {
+	hard := func(tokens int64) *guard.TokenBudget { return &guard.TokenBudget{HardLimitTokens: &tokens} }
+	for _, c := range []struct {
+		name    string
+		u, s, a float64
+		change  func(*guard.TruthConfig)
+		kind    guard.TruthKind
+		reason  string
+		stage   string
+		tripped string
+		probes  int
+		status  guard.Status
+		codes   string
+	}{
+		{"pass", 0.1, 0.9, 0.9, nil, "pass", "", "pass", "", 3, guard.OK, ""},
+		{"refuse", 0.9, 0.9, 0.9, nil, "refuse", "high_uncertainty", "uncertainty", "", 3, guard.Retry, "high_uncertainty"},
+		{"refuse second", 0.1, 0.1, 0.1, nil, "refuse", "low_sensitivity", "sensitivity", "", 3, guard.Retry, "low_sensitivity"},
+		{"escalate", 0.1, 0.9, 0.1, nil, "escalate", "low_adherence", "adherence", "", 3, guard.Escalate, "low_adherence"},
+		{"a refused answer stops early", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "refuse", "high_uncertainty", "uncertainty", "", 1, guard.Retry, "high_uncertainty"},
+		{"the second stops early", 0.1, 0.1, 0.1, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "refuse", "low_sensitivity", "sensitivity", "", 2, guard.Retry, "low_sensitivity"},
+		{"NaN stops early", math.NaN(), 0.9, 0.9, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "escalate", "internal_error", "uncertainty", "", 1, guard.Escalate, "internal_error"},
+		{"nothing to stop early for", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "pass", "", "pass", "", 3, guard.OK, ""},
+		{"NaN escalates", 0.1, math.NaN(), 0.9, nil, "escalate", "internal_error", "sensitivity", "", 3, guard.Escalate, "internal_error"},
+		{"at the hard limit", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(100) }, "pass", "", "pass", "", 3, guard.OK, ""},
+		{"over the hard limit, no probe runs", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(99) }, "budget_exceed", "", "budget", "budget_tokens", 0, guard.Abort, "budget_tokens"},
+		{"over the calls", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = &guard.TokenBudget{HardLimitCalls: new(int64)} }, "budget_exceed", "", "budget", "budget_calls", 0, guard.Abort, "budget_calls"},
+		{"observed", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(9); c.Budget.Mode = guard.TripObserve }, "pass", "", "pass", "budget_tokens", 3, guard.Warn, "budget_tokens"},
+		{"observed, and refused", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(9); c.Budget.Mode = guard.TripObserve }, "refuse", "high_uncertainty", "uncertainty", "budget_tokens", 3, guard.Retry, "high_uncertainty budget_tokens"},
+		{"soft", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64(50))} }, "pass", "", "pass", "", 3, guard.Warn, "budget_soft"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := stubbed(c.u, c.s, c.a)
+			if c.change != nil {
+				c.change(&cfg)
+			}
+			r := guard.Gate(t.Context(), guard.Candidate{ID: "c", Tokens: someTokens}, cfg)
+			var reasons []string
+			if c.reason != "" {
+				reasons = []string{c.reason}
+			}
+			if r.Kind != c.kind || !slices.Equal(r.Reasons, reasons) || r.Meta.Stage != c.stage || r.Meta.Tripped != c.tripped || len(r.Meta.ProbesRun) != c.probes || r.Meta.CandidateID != "c" {
+				t.Errorf("Gate = %+v", r)
+			}
+			if (r.Err != nil) != (c.reason == guard.CodeInternalError) {
+				t.Errorf("Err = %v", r.Err)
+			}
+			v := r.Verdict()
+			if v.Status != c.status || strings.Join(v.Codes(), " ") != c.codes {
+				t.Errorf("Verdict = %+v", v)
+			}
+			if compared := c.kind != "pass" && c.reason != "" && c.reason != guard.CodeInternalError; compared != (v.Status > guard.Warn && v.Reasons[0].Limit != "" && v.Reasons[0].Seen != "") {
+				t.Errorf("the first reason is %+v", v.Reasons[0])
+			}
+			if (len(v.Notices) > 0) != strings.Contains(c.codes, "budget_soft") {
+				t.Errorf("Notices = %q", v.Notices)
+			}
+			data, err := json.Marshal(r)
+			if err != nil || !strings.Contains(string(data), `"reasons":[`) {
+				t.Errorf("%s, %v", data, err)
+			}
+			gate, err := guard.NewGate(cfg)
+			if err != nil || gate.Gate(t.Context(), guard.Candidate{ID: "c", Tokens: someTokens}).Kind != c.kind {
+				t.Errorf("NewGate judges differently: %v", err)
+			}
+		})
+	}
+}
+
+func TestGateRecords(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		tokens         guard.TokenCounts
+		prompt, answer string
+		want           int64
+	}{
+		{"known", someTokens, "long prompt", "long answer", 100},
+		{"known to be nothing", guard.CountedTokens(0, 0), "long prompt", "long answer", 0},
+		{"nothing to estimate from", guard.TokenCounts{}, "", "", 8},
+		{"estimated", guard.TokenCounts{}, "abc", "abcd", 4 + 1 + 4 + 2},
+		{"estimated, not ASCII", guard.TokenCounts{}, "äö😀", "a\u2028", 4 + 6 + 4 + 1 + 2},
+		{"input estimated", guard.TokenCounts{Output: new(int64(7))}, "abc", "x", 12},
+		{"output estimated", guard.TokenCounts{Input: new(int64(7))}, "abc", "x", 12},
+	} {
+		ledger := tokenLedger(t, guard.TokenBudget{})
+		cfg := stubbed(0.9, 0.9, 0.9)
+		cfg.Ledger = ledger
+		guard.Gate(t.Context(), guard.Candidate{Prompt: c.prompt, Answer: c.answer, Tokens: c.tokens}, cfg)
+		if got := ledger.Totals(); got != (guard.TokenTotals{Tokens: c.want, Calls: 1}) {
+			t.Errorf("%s: %+v, want %d tokens", c.name, got, c.want)
+		}
+	}
+}
+
+func TestGateBooks(t *testing.T) {
+	budget := guard.TokenBudget{HardLimitTokens: new(int64(150)), SoftLimitTokens: new(int64(50))}
+	warnings := 0
+	budget.OnSoftWarn = func(guard.TokenTotals) error { warnings++; return nil }
+	c := guard.Candidate{Tokens: someTokens}
+	kinds := func(cfg guard.TruthConfig, id string) string {
+		gate, err := guard.NewGate(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.UsageID = id
+		var kinds []string
+		for range 2 {
+			kinds = append(kinds, string(gate.Gate(t.Context(), c).Kind))
+		}
+		return strings.Join(kinds, " ")
+	}
+	cfg := stubbed(0.1, 0.9, 0.9)
+	cfg.Budget = &budget
+	if got := kinds(cfg, ""); got != "pass pass" || warnings != 2 {
+		t.Errorf("a fresh ledger each: %s, %d warnings", got, warnings)
+	}
+	warnings, cfg.Budget, cfg.Ledger = 0, nil, tokenLedger(t, budget)
+	if got := kinds(cfg, ""); got != "pass budget_exceed" || warnings != 1 {
+		t.Errorf("a shared ledger: %s, %d warnings", got, warnings)
+	}
+	cfg.Ledger = tokenLedger(t, budget)
+	if got := kinds(cfg, "same"); got != "pass pass" {
+		t.Errorf("a usage charged already: %s", got)
+	}
+}
+
+// TestGateLooksAgain checks that spending by others stops the gate after the probe
+// during which it happened, even if that is the last one.
+func TestGateLooksAgain(t *testing.T) {
+	for i, stage := range []string{guard.StageUncertainty, guard.StageSensitivity, guard.StageAdherence} {
+		ledger := tokenLedger(t, guard.TokenBudget{HardLimitTokens: new(int64(1000))})
+		cfg := stubbed(0.1, 0.9, 0.9)
+		cfg.Ledger = ledger
+		spend := guard.ProbeFunc(func(context.Context, guard.Candidate) (float64, error) {
+			_, err := ledger.Record(guard.TokenUsage{Input: 1000})
+			return 0.5, err
+		})
+		*[]*guard.Probe{&cfg.Uncertainty, &cfg.Sensitivity, &cfg.Adherence}[i] = spend
+		r := guard.Gate(t.Context(), guard.Candidate{Tokens: someTokens}, cfg)
+		if r.Kind != guard.TruthBudgetExceed || len(r.Reasons) != 0 || len(r.Meta.ProbesRun) != i+1 || r.Meta.Ledger.Tokens != 1100 {
+			t.Errorf("%s: %+v", stage, r)
+		}
+	}
+}
+
+// A brokenLedger fails where it is told to.
+type brokenLedger struct{ at string }
+
+func (l brokenLedger) fail(where string) {
+	if l.at == where {
+		panic("broken " + where)
+	}
+}
+
+func (l brokenLedger) Record(guard.TokenUsage) (bool, error) {
+	l.fail("Record")
+	if l.at == "error" {
+		return false, errors.New("broken")
+	}
+	return false, nil
+}
+func (l brokenLedger) Tripped() guard.Trip       { l.fail("Tripped"); return guard.Trip{} }
+func (l brokenLedger) Totals() guard.TokenTotals { l.fail("Totals"); return guard.TokenTotals{} }
+
+// TestGateFailsClosed breaks everything there is to break. Every case would pass if
+// the break went unnoticed.
+func TestGateFailsClosed(t *testing.T) {
+	boom := errors.New("boom")
+	fails := guard.ProbeFunc(func(context.Context, guard.Candidate) (float64, error) { return 0.5, boom })
+	panics := guard.ProbeFunc(func(context.Context, guard.Candidate) (float64, error) { panic("boom") })
+	sink := func(kind string) func(guard.TruthEvent) error {
+		return func(e guard.TruthEvent) error {
+			if e.Type == kind {
+				return boom
+			}
+			return nil
+		}
+	}
+	steps := func(c *guard.TruthConfig) {
+		c.Uncertainty, c.Estimator = nil, guard.EstimateSteps
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*guard.TruthConfig)
+		stage  string
+	}{
+		{"uncertainty fails", func(c *guard.TruthConfig) { c.Uncertainty = fails }, "uncertainty"},
+		{"sensitivity panics", func(c *guard.TruthConfig) { c.Sensitivity = panics }, "sensitivity"},
+		{"adherence fails", func(c *guard.TruthConfig) { c.Adherence = fails }, "adherence"},
+		{"adherence is out of range", func(c *guard.TruthConfig) { c.Adherence = found(1.5) }, "adherence"},
+		{"sink fails at record", func(c *guard.TruthConfig) { c.OnEvent = sink("record") }, "event"},
+		{"sink fails at probe", func(c *guard.TruthConfig) { c.OnEvent = sink("probe") }, "event"},
+		{"sink fails at verdict", func(c *guard.TruthConfig) { c.OnEvent = sink("verdict") }, "event"},
+		{"sink panics", func(c *guard.TruthConfig) { c.OnEvent = func(guard.TruthEvent) error { panic("boom") } }, "event"},
+		{"sink fails at soft_warn", func(c *guard.TruthConfig) {
+			c.Budget, c.OnEvent = &guard.TokenBudget{SoftLimitTokens: new(int64)}, sink("soft_warn")
+		}, "event"},
+		{"soft warning fails", func(c *guard.TruthConfig) {
+			c.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64), OnSoftWarn: func(guard.TokenTotals) error { return boom }}
+		}, "record"},
+		{"soft warning panics", func(c *guard.TruthConfig) {
+			c.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64), OnSoftWarn: func(guard.TokenTotals) error { panic(boom) }}
+		}, "record"},
+		{"budget is negative", func(c *guard.TruthConfig) { c.Budget = &guard.TokenBudget{HardLimitTokens: new(int64(-1))} }, "budget"},
+		{"soft limit above the hard one", func(c *guard.TruthConfig) {
+			c.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64(1001)), HardLimitTokens: new(int64(1000))}
+		}, "budget"},
+		{"ledger fails", func(c *guard.TruthConfig) { c.Ledger = brokenLedger{"error"} }, "record"},
+		{"ledger panics", func(c *guard.TruthConfig) { c.Ledger = brokenLedger{"Record"} }, "record"},
+		{"ledger cannot say whether it tripped", func(c *guard.TruthConfig) { c.Ledger = brokenLedger{"Tripped"} }, "budget"},
+		{"ledger cannot count", func(c *guard.TruthConfig) { c.Ledger = brokenLedger{"Totals"} }, "record"},
+		{"no completer", func(c *guard.TruthConfig) { c.Completer = nil }, "config"},
+		{"unknown estimator", func(c *guard.TruthConfig) { c.Estimator = "guess" }, "config"},
+		{"critique fails", func(c *guard.TruthConfig) {
+			steps(c)
+			c.Completer = &guard.Script{Replies: []guard.ScriptReply{{Err: boom}}}
+		}, "uncertainty"},
+		{"splitter panics", func(c *guard.TruthConfig) { steps(c); c.Steps.Split = func(string) []string { panic("boom") } }, "uncertainty"},
+		{"template panics", func(c *guard.TruthConfig) { steps(c); c.Steps.Template = func(guard.Critique) string { panic("boom") } }, "uncertainty"},
+		{"a completer that is no pointer to anything", func(c *guard.TruthConfig) { steps(c); c.Completer = (*guard.Script)(nil) }, "uncertainty"},
+		{"no log probabilities", func(c *guard.TruthConfig) { c.Uncertainty, c.Estimator = nil, guard.EstimateLogProbs }, "uncertainty"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := stubbed(0.1, 0.9, 0.9)
+			c.change(&cfg)
+			r := guard.Gate(t.Context(), guard.Candidate{Answer: "one step", Tokens: someTokens}, cfg)
+			if r.Kind != guard.TruthEscalate || !slices.Equal(r.Reasons, []string{guard.CodeInternalError}) || r.Meta.Stage != c.stage || r.Err == nil {
+				t.Errorf("Gate = %+v", r)
+			}
+			if v := r.Verdict(); v.Status != guard.Escalate || !strings.Contains(v.Reasons[0].Message, c.stage) || strings.Contains(v.Reasons[0].Message, "boom") {
+				t.Errorf("Verdict = %+v", v)
+			}
+		})
+	}
+}
+
+func TestGateRefusesNegativeTokens(t *testing.T) {
+	for _, tokens := range []guard.TokenCounts{guard.CountedTokens(-1, 5), guard.CountedTokens(5, -1)} {
+		if r := guard.Gate(t.Context(), guard.Candidate{Tokens: tokens}, stubbed(0.1, 0.9, 0.9)); r.Kind != guard.TruthEscalate || !errors.Is(r.Err, guard.ErrInput) {
+			t.Errorf("Gate = %+v", r)
+		}
+	}
+}
+
+// Tokens are charged even if the configuration turns out to be of no use.
+func TestGateChargesBeforeItFails(t *testing.T) {
+	ledger := tokenLedger(t, guard.TokenBudget{})
+	guard.Gate(t.Context(), guard.Candidate{Tokens: someTokens}, guard.TruthConfig{Ledger: ledger})
+	if ledger.Totals().Tokens != 100 {
+		t.Errorf("%+v", ledger.Totals())
+	}
+}
+
+func TestGateEvents(t *testing.T) {
+	cfg := stubbed(0.1, 0.2, math.NaN())
+	cfg.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64(50))}
+	var log strings.Builder
+	cfg.OnEvent = func(e guard.TruthEvent) error {
+		data, err := json.Marshal(e)
+		fmt.Fprintf(&log, "%s\n", data)
+		return err
+	}
+	guard.Gate(t.Context(), guard.Candidate{ID: "c", Tokens: someTokens}, cfg)
+	cfg.Adherence, cfg.Budget = found(0.9), nil
+	guard.Gate(t.Context(), guard.Candidate{ID: "d", Tokens: guard.TokenCounts{}}, cfg)
+	const want = `{"type":"record","candidate_id":"c","stage":"record","tokens":{"input":60,"output":40},"ledger":{"tokens":100,"calls":1}}
+{"type":"soft_warn","candidate_id":"c","stage":"record","ledger":{"tokens":100,"calls":1}}
+{"type":"probe","candidate_id":"c","stage":"uncertainty","value":0.1}
+{"type":"probe","candidate_id":"c","stage":"sensitivity","value":0.2}
+{"type":"probe","candidate_id":"c","stage":"adherence"}
+{"type":"error","candidate_id":"c","stage":"adherence","ledger":{"tokens":100,"calls":1},"verdict":"escalate","reason":"internal_error"}
+{"type":"record","candidate_id":"d","stage":"record","tokens":{"input":4,"output":4,"estimated":true}}
+{"type":"probe","candidate_id":"d","stage":"uncertainty","value":0.1}
+{"type":"probe","candidate_id":"d","stage":"sensitivity","value":0.2}
+{"type":"probe","candidate_id":"d","stage":"adherence","value":0.9}
+{"type":"verdict","candidate_id":"d","stage":"sensitivity","verdict":"refuse","reason":"low_sensitivity"}
+`
+	if log.String() != want {
+		t.Errorf("events:\n%swant:\n%s", log.String(), want)
+	}
+}
+
+// wordy answers everything with one text that costs ten tokens.
+type wordy struct{ calls int }
+
+func (w *wordy) Complete(context.Context, guard.CompletionRequest) (guard.Completion, error) {
+	w.calls++
+	return guard.Completion{Text: "same", Tokens: guard.CountedTokens(6, 4)}, nil
+}
+
+func TestGateDebitsProbes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		debits bool
+		limit  int64
+		kind   guard.TruthKind
+		tokens int64
+		calls  int
+	}{
+		// Three samples and twice two near worlds of two calls each.
+		{"compat counts the candidate alone", false, 100, "refuse", 100, 11},
+		{"debits", true, 1000, "refuse", 210, 11},
+		{"debits up to the limit", true, 130, "budget_exceed", 140, 4},
+		{"debits past the limit in the first probe", true, 105, "budget_exceed", 110, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			model := &wordy{}
+			ledger := tokenLedger(t, guard.TokenBudget{HardLimitTokens: &c.limit})
+			cfg := guard.TruthConfig{Completer: model, Ledger: ledger, DebitProbes: c.debits}
+			r := guard.Gate(t.Context(), guard.Candidate{Prompt: "p", Answer: "same", Tokens: someTokens}, cfg)
+			if r.Kind != c.kind || ledger.Totals().Tokens != c.tokens || model.calls != c.calls {
+				t.Errorf("%s %v, %+v, %d calls", r.Kind, r.Err, ledger.Totals(), model.calls)
+			}
+		})
+	}
+}
+
+// A failed call has cost something all the same.
+func TestGateDebitsFailedCalls(t *testing.T) {
+	ledger := tokenLedger(t, guard.TokenBudget{})
+	cfg := guard.TruthConfig{Completer: guard.NewScript(), Ledger: ledger, DebitProbes: true}
+	r := guard.Gate(t.Context(), guard.Candidate{Prompt: "abc", Tokens: someTokens}, cfg)
+	if r.Kind != guard.TruthEscalate || ledger.Totals() != (guard.TokenTotals{Tokens: 100 + 5 + 4, Calls: 2}) {
+		t.Errorf("%+v, %+v", r, ledger.Totals())
+	}
+}
+
+func TestGateEstimators(t *testing.T) {
+	same := slices.Repeat([]string{"w", "other"}, 2)
+	stay := slices.Repeat([]string{"w", "1. a 2. b"}, 2)
+	for _, c := range []struct {
+		name    string
+		change  func(*guard.TruthConfig)
+		replies []string
+		probs   []float64
+		value   float64
+		kind    guard.TruthKind
+	}{
+		{"consistency", func(*guard.TruthConfig) {}, []string{"1 a 2 b", "1 a 2 b", "1 a 2 b"}, nil, 0, "pass"},
+		{"steps, at the threshold", func(c *guard.TruthConfig) {
+			c.Estimator, c.Thresholds = guard.EstimateSteps, &guard.Thresholds{TauU: 0.3, TauS: 0.5, TauA: 0.5}
+		}, []string{"SCORE: 0.7"}, nil, 0.3, "pass"},
+		{"one bad step", func(c *guard.TruthConfig) { c.Estimator = guard.EstimateSteps }, []string{"SCORE: 0.2"}, nil, 0.8, "refuse"},
+		{"log probabilities", func(c *guard.TruthConfig) { c.Estimator = guard.EstimateLogProbs }, nil, []float64{math.Log(0.25)}, 0.75, "refuse"},
+		{"no log probabilities, lenient", func(c *guard.TruthConfig) { c.Estimator, c.LenientLogProbs = guard.EstimateLogProbs, true }, nil, nil, 1, "refuse"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := guard.TruthConfig{Completer: guard.NewScript(slices.Concat(c.replies, same, stay)...)}
+			c.change(&cfg)
+			r := guard.Gate(t.Context(), guard.Candidate{Prompt: "p", Answer: "1. a 2. b", LogProbs: c.probs}, cfg)
+			if r.Kind != c.kind || r.Meta.Uncertainty == nil || *r.Meta.Uncertainty != c.value || *r.Meta.Sensitivity != 1 || *r.Meta.Adherence != 1 {
+				t.Errorf("Gate = %+v, %v", r, r.Err)
+			}
+			if verified := cfg.Estimator == guard.EstimateSteps; verified != (r.Meta.StepsTotal == 1 && r.Meta.StepsVerified == 1) {
+				t.Errorf("steps %d of %d", r.Meta.StepsVerified, r.Meta.StepsTotal)
+			}
+		})
+	}
+}
+
+func TestGateProbeModel(t *testing.T) {
+	main, other := guard.NewScript(), guard.NewScript(slices.Repeat([]string{"w"}, 11)...)
+	cfg := guard.TruthConfig{Completer: main, ProbeCompleter: other}
+	guard.Gate(t.Context(), guard.Candidate{Answer: "w"}, cfg)
+	if len(main.Requests()) != 0 || len(other.Requests()) != 11 {
+		t.Errorf("%d and %d calls", len(main.Requests()), len(other.Requests()))
+	}
+}
+
+func TestGateStopsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		slow := guard.CompleterFunc(func(ctx context.Context, _ guard.CompletionRequest) (guard.Completion, error) {
+			<-ctx.Done()
+			return guard.Completion{}, ctx.Err()
+		})
+		start := time.Now()
+		r := guard.Gate(ctx, guard.Candidate{}, guard.TruthConfig{Completer: slow})
+		if r.Kind != guard.TruthEscalate || r.Meta.Stage != "uncertainty" || !errors.Is(r.Err, context.DeadlineExceeded) || time.Since(start) != 3*time.Second {
+			t.Errorf("after %v: %+v, %v", time.Since(start), r, r.Err)
+		}
+		// Probes that do not look at their context cannot make it pass either.
+		if r := guard.Gate(ctx, guard.Candidate{}, stubbed(0.1, 0.9, 0.9)); r.Kind != guard.TruthEscalate || len(r.Meta.ProbesRun) != 0 {
+			t.Errorf("a done context: %+v", r)
+		}
+	})
+}
+
+// TestGatesShareALedger lets many gates debit one ledger. However they interleave,
+// nothing is lost, and none passes that began over the limit.
+func TestGatesShareALedger(t *testing.T) {
+	ledger := tokenLedger(t, guard.TokenBudget{HardLimitTokens: new(int64(1000)), SoftLimitTokens: new(int64(500))})
+	cfg := stubbed(0.1, 0.9, 0.9)
+	cfg.Ledger = ledger
+	gate, err := guard.NewGate(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var passed, softs int
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			r := gate.Gate(t.Context(), guard.Candidate{Tokens: someTokens})
+			mu.Lock()
+			defer mu.Unlock()
+			if r.Kind == guard.TruthPass {
+				passed++
+			}
+			if r.Meta.SoftWarned {
+				softs++
+			}
+		})
+	}
+	wg.Wait()
+	if passed > 10 || softs != 1 || ledger.Totals() != (guard.TokenTotals{Tokens: 2000, Calls: 20}) {
+		t.Errorf("%d passed, %d soft warnings, %+v", passed, softs, ledger.Totals())
+	}
+}
+
+func TestTruthReasonNamesNumbers(t *testing.T) {
+	cfg := stubbed(0.1, 0.25, 0.9)
+	cfg.Thresholds = &guard.Thresholds{TauU: 0.4, TauS: 0.3, TauA: 0.5}
+	r := guard.Gate(t.Context(), guard.Candidate{}, cfg).Verdict().Reasons[0]
+	if r.Guard != "truth" || r.Limit != "0.3" || r.Seen != "0.25" {
+		t.Errorf("the reason is %+v", r)
+	}
+}
+
+func TestTruthFailure(t *testing.T) {
+	boom := errors.New("boom")
+	r := guard.TruthFailure(guard.StageConfig, boom)
+	if r.Kind != guard.TruthEscalate || !slices.Equal(r.Reasons, []string{guard.CodeInternalError}) || r.Meta.Stage != "config" || r.Err != boom {
+		t.Errorf("TruthFailure = %+v", r)
+	}
+}
+
+func TestSlotsDoNothing(t *testing.T) {
+	var e guard.EntitlementSlot = guard.NoEntitlement{}
+	var m guard.MetaSlot = guard.NoMeta{}
+	c, r := guard.Candidate{}, guard.TruthResult{}
+	if err := errors.Join(e.Acquire(t.Context(), "a", c), e.Transfer(t.Context(), "a", "b", c), e.Rectify(t.Context(), "b", c, r), m.Reflect(t.Context(), c, r)); err != nil {
+		t.Error(err)
+	}
+}
