@@ -169,6 +169,20 @@ type Usage struct {
 	NumOutputTokens int64
 	Given           Given // which of the members are known
 	Estimated       bool  // the cost is an estimate, the real one was never told
+
+	Detail *UsageDetail // what the tokens were; nil for most. It must not be changed
+}
+
+// UsageDetail says what some of a Usage's tokens were. Zero means none, or that
+// nothing was said of them. Cached input is part of NumInputTokens or not, as the
+// provider of the model counts; everything else is part of its total.
+type UsageDetail struct {
+	CacheReadTokens    int64 `json:"cacheRead,omitempty"`
+	CacheWrite5mTokens int64 `json:"cacheWrite5m,omitempty"` // kept for five minutes
+	CacheWrite1hTokens int64 `json:"cacheWrite1h,omitempty"` // kept for an hour
+	ReasoningTokens    int64 `json:"reasoning,omitempty"`
+	AudioInputTokens   int64 `json:"audioInput,omitempty"`
+	AudioOutputTokens  int64 `json:"audioOutput,omitempty"`
 }
 
 // Given is the set of known members of a Usage.
