@@ -229,10 +229,18 @@ func (e *BudgetError) what() string {
 	return "not enough"
 }
 
+// text returns a number of the error's unit for a message.
 func (e *BudgetError) text(n int64) string {
+	if e.Unit == UnitUSD {
+		return "$" + e.number(n)
+	}
+	return e.number(n)
+}
+
+func (e *BudgetError) number(n int64) string {
 	switch e.Unit {
 	case UnitUSD:
-		return "$" + exact.Money(n).String()
+		return exact.Money(n).String()
 	case UnitShare:
 		return exact.Billionths(n).String()
 	}
@@ -251,5 +259,5 @@ func (e *BudgetError) Class() Status {
 // Reason returns the refusal as one reason of a verdict.
 func (e *BudgetError) Reason() Reason {
 	return Reason{Code: e.Code, Guard: "budget", Class: e.Class(), Message: e.message(),
-		Limit: e.text(e.Limit), Seen: e.text(exact.AddSat(exact.AddSat(e.Spent, e.Reserved), e.Estimate))}
+		Limit: e.number(e.Limit), Seen: e.number(exact.AddSat(exact.AddSat(e.Spent, e.Reserved), e.Estimate))}
 }
