@@ -156,7 +156,7 @@ func TestHomes(t *testing.T) {
 
 func TestPure(t *testing.T) {
 	for _, s := range sources(t) {
-		if !slices.Contains(pure, s.pkg) {
+		if !slices.Contains(pure, s.pkg) || s.path == "guard/load.go" { // for programs that use guard alone
 			continue
 		}
 		for _, p := range importsOf(s.file) {

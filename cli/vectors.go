@@ -73,16 +73,6 @@ func (a *app) readVectors(path string) ([]json.RawMessage, error) {
 
 func (a *app) vectors(ctx context.Context, cases []json.RawMessage) error {
 	for i, raw := range cases {
-		var g guardVector
-		if err := json.Unmarshal(raw, &g); err != nil {
-			return usage("case %d: %v", i, err)
-		}
-		if g.Suite != "" {
-			if err := a.printGuardVector(&g); err != nil {
-				return usage("case %d (%s): %v", i, g.Name, err)
-			}
-			continue
-		}
 		var v vector
 		if err := json.Unmarshal(raw, &v); err != nil {
 			return usage("case %d: %v", i, err)
@@ -169,30 +159,4 @@ func (v *vector) arbitrate(ctx context.Context) (any, error) {
 		Winner           *string `json:"winner"`
 		Reasoning        string  `json:"reasoning"`
 	}{d.Consensus(), winner, d.Reasoning()}, nil
-}
-
-// printGuardVector runs a case about guards and prints a line for each step.
-func (a *app) printGuardVector(v *guardVector) (err error) {
-	var results []map[string]any
-	switch v.Suite {
-	case "arbiter":
-		results, err = guardVectors(v)
-	case "arbiter-cli":
-		results, err = commandVectors(a, v)
-	default:
-		err = fmt.Errorf("unknown suite %q", v.Suite)
-	}
-	if err != nil {
-		return err
-	}
-	for i, r := range results {
-		if err := printJSON(a.out, struct {
-			Name   string         `json:"name"`
-			Step   int            `json:"step"`
-			Result map[string]any `json:"result"`
-		}{v.Name, i, r}); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -32,7 +32,7 @@ func (a *app) guardVector(ctx context.Context, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return err
 	}
-	run, err := v.suite()
+	run, err := v.suite(a)
 	if err != nil {
 		return err
 	}
@@ -52,11 +52,15 @@ func (a *app) guardVector(ctx context.Context, raw json.RawMessage) error {
 	return nil
 }
 
-func (v *guardVector) suite() (guardSuite, error) {
+func (v *guardVector) suite(a *app) (guardSuite, error) {
 	if len(v.Config) == 0 {
 		v.Config = json.RawMessage("{}")
 	}
 	switch v.Suite {
+	case "arbiter":
+		return stepSuite(v.Config)
+	case "arbiter-cli":
+		return a.commandSuite(v.Config), nil
 	case "loop-guard":
 		return loopGuardSuite(v.Config), nil
 	case "gate":

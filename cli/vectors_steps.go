@@ -12,36 +12,18 @@ import (
 
 // Vectors of step checks, by themselves and through the command.
 
-// guardVectors runs the suites of step checks of a vector file.
-func guardVectors(v *guardVector) ([]map[string]any, error) {
-	config, problems := guard.ParseAs(v.Config, guard.Compat)
+// stepSuite runs step checks.
+func stepSuite(config json.RawMessage) (guardSuite, error) {
+	c, problems := guard.ParseAs(config, guard.Compat)
+	if len(problems) > 0 {
+		return func(context.Context, json.RawMessage) (any, error) { return plain("config_error"), nil }, nil
+	}
 	clock := &stepClock{now: time.Unix(1_700_000_000, 0)}
-	var g *guard.Guard
-	if len(problems) == 0 {
-		var err error
-		if g, err = guard.New(config, guard.WithClock(clock.time)); err != nil {
-			return nil, err
-		}
+	g, err := guard.New(c, guard.WithClock(clock.time))
+	if err != nil {
+		return nil, err
 	}
-	var results []map[string]any
-	for _, s := range v.Steps {
-		if g == nil {
-			results = append(results, map[string]any{"status": "config_error", "reasons": []string{}})
-			continue
-		}
-		results = append(results, guardStep(g, clock, s.Input))
-	}
-	return results, nil
-}
-
-// A guardVector is one case about guards.
-type guardVector struct {
-	Name   string          `json:"name"`
-	Suite  string          `json:"suite"`
-	Config json.RawMessage `json:"config"`
-	Steps  []struct {
-		Input json.RawMessage `json:"input"`
-	} `json:"steps"`
+	return func(_ context.Context, input json.RawMessage) (any, error) { return guardStep(g, clock, input), nil }, nil
 }
 
 func guardStep(g *guard.Guard, clock *stepClock, input []byte) map[string]any {
@@ -82,27 +64,26 @@ func resultOfAnswer(answer []byte) map[string]any {
 	return result
 }
 
-// commandVectors runs this program's own commands, each step a process of its
-// own as far as state goes.
-func commandVectors(a *app, v *guardVector) ([]map[string]any, error) {
-	file, err := os.CreateTemp("", "guards-*.json")
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(file.Name())
-	if _, err := file.Write(v.Config); err != nil {
-		return nil, err
-	}
-	if err := file.Close(); err != nil {
-		return nil, err
-	}
-	var results []map[string]any
-	for _, s := range v.Steps {
+// commandSuite runs this program's own commands, each as if it were a process of
+// its own.
+func (a *app) commandSuite(config json.RawMessage) guardSuite {
+	return func(_ context.Context, input json.RawMessage) (any, error) {
 		var in struct {
 			Argv  []string `json:"argv"`
 			Stdin string   `json:"stdin"`
 		}
-		if err := json.Unmarshal(s.Input, &in); err != nil {
+		if err := json.Unmarshal(input, &in); err != nil {
+			return nil, err
+		}
+		file, err := os.CreateTemp("", "guards-*.json")
+		if err != nil {
+			return nil, err
+		}
+		defer os.Remove(file.Name())
+		if _, err := file.Write(config); err != nil {
+			return nil, err
+		}
+		if err := file.Close(); err != nil {
 			return nil, err
 		}
 		for i, arg := range in.Argv {
@@ -110,9 +91,8 @@ func commandVectors(a *app, v *guardVector) ([]map[string]any, error) {
 				in.Argv[i] = file.Name()
 			}
 		}
-		results = append(results, a.commandVector(in.Argv, in.Stdin))
+		return a.commandVector(in.Argv, in.Stdin), nil
 	}
-	return results, nil
 }
 
 // commandVector runs one command and returns what it printed and how it ended.

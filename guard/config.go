@@ -91,14 +91,10 @@ type ToolRule struct {
 
 // Cost bounds money.
 type Cost struct {
+	Version        string // of the prices; may be ""
 	Prices         map[string]Price
 	MaxDollars     *exact.Money // per task
-	OnUnknownModel string       // skip, warn, abort
-}
-
-// A Price is what a model costs, per million tokens.
-type Price struct {
-	InputPer1M, OutputPer1M exact.Money
+	OnUnknownModel string       // skip, warn, estimate_max, abort
 }
 
 // LoopDetection finds tasks that go round in circles.
@@ -475,32 +471,14 @@ func (r *reader) schema(into **machine.Schema) func(path string, value []byte) {
 
 func (r *reader) cost(c *Cost) func(path string, value []byte) {
 	return r.object("cost", []member{
+		{"version", r.text(&c.Version)},
 		{"prices", r.prices(&c.Prices)},
 		{"max_dollars_per_task", func(path string, value []byte) {
 			c.MaxDollars = new(exact.Money)
 			r.money(c.MaxDollars)(path, value)
 		}},
-		{"on_unknown_model", r.oneOf(&c.OnUnknownModel, "skip", "warn", "abort")},
+		{"on_unknown_model", r.onUnknownModel(&c.OnUnknownModel)},
 	})
-}
-
-func (r *reader) prices(into *map[string]Price) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		models := map[string]json.RawMessage{}
-		if json.Unmarshal(value, &models) != nil || models == nil {
-			r.report(path, "wrong-type", "prices must be an object of models", "")
-			return
-		}
-		*into = map[string]Price{}
-		for _, model := range sortedKeys(models) {
-			var p Price
-			r.object("prices", []member{
-				{"input_per_1m", r.money(&p.InputPer1M)},
-				{"output_per_1m", r.money(&p.OutputPer1M)},
-			})(path+"/"+machine.EscapePointer(model), models[model])
-			(*into)[model] = p
-		}
-	}
 }
 
 func (r *reader) money(into *exact.Money) func(path string, value []byte) {

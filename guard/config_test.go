@@ -88,7 +88,7 @@ func TestParseProblems(t *testing.T) {
 		{`{"cost":{"prices":{"m":{"input_per_1m":"cheap"}}}}`, []string{`error[out-of-range]: input_per_1m is "cheap", not an amount of US dollars from 0 (at /cost/prices/m/input_per_1m)`}},
 		{`{"cost":{"prices":null}}`, []string{"error[wrong-type]: prices must be an object of models (at /cost/prices)"}},
 		{`{"cost":{"prices":{"m":3}}}`, []string{"error[wrong-type]: m must be an object (at /cost/prices/m)"}},
-		{`{"cost":{"on_unknown_model":"ignore"}}`, []string{"error[bad-value]: on_unknown_model is \"ignore\" (at /cost/on_unknown_model)\n    hint: it may be [\"skip\" \"warn\" \"abort\"]"}},
+		{`{"cost":{"on_unknown_model":"ignore"}}`, []string{"error[bad-value]: on_unknown_model is \"ignore\" (at /cost/on_unknown_model)\n    hint: it may be [\"skip\" \"warn\" \"estimate_max\" \"abort\"]"}},
 		{`{"limits":{"cap_basis":7}}`, []string{"error[bad-value]: cap_basis is 7 (at /limits/cap_basis)\n    hint: it may be [\"spend\" \"progress\"]"}},
 		{`{"profile":"lenient"}`, []string{"error[bad-value]: profile is \"lenient\" (at /profile)\n    hint: it may be [\"strict\" \"compat\"]"}},
 		{`{"limits":{"output_min":5,"output_max":4}}`, []string{"error[contradiction]: output_min is 5, above output_max, which is 4 (at /limits/output_min)"}},

@@ -2,21 +2,31 @@ package guard
 
 import (
 	"slices"
+	"time"
 
 	"github.com/dialai/dialai/specialist"
 )
 
-// Price returns u with its cost filled in from the price table, if the model is
-// in it and the cost is not already known. c may be nil.
+// Price returns u with its cost filled in from the price table, by the newest
+// prices, if the cost is not already known. A model that is not in the table
+// leaves u as it is, unless the table says to take its dearest price: then the
+// cost is marked as estimated. c may be nil.
 func (c *Config) Price(u specialist.Usage, model string) specialist.Usage {
 	if c == nil || u.Has(specialist.CostGiven) {
 		return u
 	}
-	p, known := c.Cost.Prices[model]
-	if !known {
+	cost, pricing := c.Cost.Table().Quote(u, model, time.Time{})
+	if pricing == Unpriced || model == "" {
 		return u
 	}
-	return u.WithCost(p.InputPer1M.PerMillion(u.NumInputTokens).Add(p.OutputPer1M.PerMillion(u.NumOutputTokens)))
+	u = u.WithCost(cost)
+	u.Estimated = u.Estimated || pricing == PricedAsDearest
+	return u
+}
+
+// Table returns the prices as a table of their own.
+func (c Cost) Table() *PriceTable {
+	return &PriceTable{Version: c.Version, Prices: c.Prices, OnUnknownModel: c.OnUnknownModel}
 }
 
 // Knows reports whether the table has a price for the model.

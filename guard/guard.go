@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
 )
 
 // A Status is a verdict in one word.
@@ -159,13 +160,8 @@ type Step struct {
 	Context     json.RawMessage // what else the task knows, where the caller says
 }
 
-// A ToolCall is one call of a tool. Its id is no part of what it is.
-type ToolCall struct {
-	Name   string
-	Args   json.RawMessage // one JSON value; empty means null
-	ID     string
-	Result json.RawMessage // what the call returned, if that is known
-}
+// A ToolCall is one call of a tool.
+type ToolCall = specialist.ToolCall
 
 // A Checker is a guard of a program's own, run after the built-in checks.
 //

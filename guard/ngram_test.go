@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// words is the plain definition of tokens.
-func words(s string) []string {
+// plainTokens is the plain definition of tokens.
+func plainTokens(s string) []string {
 	return strings.FieldsFunc(strings.Map(unicode.ToLower, s), unicode.IsSpace)
 }
 
@@ -37,7 +37,7 @@ func TestTokens(t *testing.T) {
 		s := randomText(r, r.IntN(200), alphabet)
 		var x text
 		x.read(s, true)
-		want := words(s)
+		want := plainTokens(s)
 		if len(x.tokens) != len(want) {
 			t.Fatalf("%q has %d tokens, want %q", s, len(x.tokens), want)
 		}

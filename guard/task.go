@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -70,7 +69,7 @@ func New(c *Config, options ...Option) (*Guard, error) {
 	if c == nil {
 		c = &Config{Profile: Compat, Loop: LoopDetection{Mode: "off", MaxStateVisits: 1 << 62}, Cost: Cost{OnUnknownModel: "skip"}, Store: Store{HistoryLimit: 1, TTL: DefaultTTL}}
 	}
-	g := &Guard{config: c, now: time.Now, tasks: map[string]*task{}}
+	g := &Guard{config: c, now: clock, tasks: map[string]*task{}}
 	for _, o := range options {
 		o(g)
 	}
@@ -81,20 +80,6 @@ func New(c *Config, options ...Option) (*Guard, error) {
 		return nil, errors.New("the clock is nil")
 	}
 	return g, nil
-}
-
-// Load returns a Guard configured by a file, a guards section in JSON. Its
-// profile is compat unless it says otherwise.
-func Load(path string, options ...Option) (*Guard, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	c, problems := ParseAs(data, Compat)
-	if len(problems) > 0 {
-		return nil, &ConfigError{Path: path, Problems: problems}
-	}
-	return New(c, options...)
 }
 
 // ErrBusy is returned by Begin while another step of the task is open.

@@ -144,8 +144,6 @@ var truthMessages = map[string]string{
 	codeBudgetSoft:      "the tokens spent are more than the soft limit",
 }
 
-const codeBudgetSoft = "budget_soft"
-
 // Verdict returns r as a verdict: pass, refuse, escalate and budget_exceed are ok,
 // retry, escalate and abort. Crossing the soft limit, or a hard one that is only
 // observed, adds a warning.

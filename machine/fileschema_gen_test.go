@@ -26,7 +26,9 @@ var bases = []string{
 	  "x-note":{"anything":[null]}}`,
 	`{"machineName":"m","initialState":"a","goalState":"a","states":{"a":{}},
 	  "guards":{"profile":"strict","limits":{"max_steps":1,"max_tokens_per_step":2,"max_total_tokens":3,"cap_basis":"progress"},
-	    "cost":{"prices":{"x-model":{"input_per_1m":1,"output_per_1m":0.25}},"on_unknown_model":"abort","max_dollars_per_task":0},
+	    "cost":{"version":"1","prices":{"x-model":{"input_per_1m":1,"output_per_1m":0.25,"cache_read_per_1m":0,"cache_write_5m_per_1m":0,"cache_write_1h_per_1m":0,
+	      "reasoning_per_1m":0,"audio_in_per_1m":0,"audio_out_per_1m":0,"per_call":0,"input_includes_cached":false,"effective_from":"2026-01-31","aliases":["y"],
+	      "tiers":[{"above_tokens":1,"input_per_1m":2}]}},"on_unknown_model":"abort","max_dollars_per_task":0},
 	    "forbidden_patterns":["a b"],"schema":{"type":"object"},
 	    "tool_calls":{"allowed":["t"],"arg_schemas":{"t":{}},"mutex":[["t","u"]],"mutex_scope":"step","blast_radius":{"t":1},
 	      "sequence":[{"tool":"t","requires_prev":"u"}],"tools":{"t":{"loop_key":["a"],"volatile":[],"poll":true,"exempt":false}}},
@@ -141,7 +143,7 @@ var kinds = map[string]string{
 	"/risk": "risk", "/states/*/risk": "risk", "/solicit": "solicitObject", "/states/*/solicit": "solicitObject",
 	"/guards": "guards", "/states/*/guards": "stateGuards",
 	"/guards/limits": "limits", "/guards/cost": "cost", "/guards/loop_detection": "loopDetection",
-	"/guards/retry": "retry", "/guards/store": "store", "/guards/cost/prices/*": "price",
+	"/guards/retry": "retry", "/guards/store": "store", "/guards/cost/prices/*": "price", "/guards/cost/prices/*/tiers/*": "tier",
 	"/guards/tool_calls": "toolCalls",
 }
 
@@ -155,7 +157,7 @@ func (p place) pattern() string {
 	p = slices.Clone(p)
 	for i := 1; i < len(p); i++ {
 		switch p[i-1] {
-		case "states", "specialists", "transitions", "prices", "arg_schemas", "blast_radius", "tools":
+		case "states", "specialists", "transitions", "prices", "tiers", "arg_schemas", "blast_radius", "tools":
 			p[i] = "*"
 		}
 	}
@@ -175,7 +177,7 @@ var (
 	addresses  = []any{"https://example.com", "HTTP://example.com:80/x?y=@#@", "ftp://example.com", "https://u@example.com", "https://:80", "https://", "https:x", "//x", "https://[]", "https://[::1", "https://exa mple.com", "https://%zz"}
 	strategyFn = []any{"f", "=", "=\"t\"", "= \"t\" " + strings.Repeat(" ", 1018), "= \"t\" " + strings.Repeat(" ", 1019)}
 	builtIn    = []any{"firstAvailable", "lastAvailable", "random", "alignmentMargin", "firstProposal", "Random"}
-	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions"}
+	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "estimate_max", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions"}
 )
 
 // boundaries says which values are tried in which fields, beside types; a key of
@@ -188,7 +190,7 @@ var boundaries = func() map[string][]any {
 	}{
 		{names, "machineName initialState goalState defaultState specialistId target"},
 		{longTexts, "description prompt modelId webhookTokenName webhookSecretName provider contextFn"},
-		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m max_dollars_per_task max_state_visits max_attempts history_limit output_min output_max ngram_size max_repeats max_output_repeats ttl_ms max_period repeats overlap_ratio jaccard"},
+		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m cache_read_per_1m per_call above_tokens max_dollars_per_task max_state_visits max_attempts history_limit output_min output_max ngram_size max_repeats max_output_repeats ttl_ms max_period repeats overlap_ratio jaccard"},
 		{durations, "timeout roundTimeout asyncTimeout"},
 		{addresses, "strategyWebhookUrl contextWebhookUrl"},
 		{choices, "role mode test solicit profile cap_basis on_unknown_model mutex_scope visit_counting"},

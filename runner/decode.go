@@ -263,6 +263,8 @@ type usage struct {
 	NumInputTokens  *int64       `json:"numInputTokens"`
 	NumOutputTokens *int64       `json:"numOutputTokens"`
 	Estimated       bool         `json:"estimated"`
+
+	TokenDetail *specialist.UsageDetail `json:"tokenDetail"`
 }
 
 func (u usage) value() (v specialist.Usage) {
@@ -282,7 +284,7 @@ func (u usage) value() (v specialist.Usage) {
 			*m.into, v.Given = *m.from, v.Given|m.bit
 		}
 	}
-	v.Estimated = u.Estimated
+	v.Estimated, v.Detail = u.Estimated, u.TokenDetail
 	return v
 }
 

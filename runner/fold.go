@@ -248,9 +248,7 @@ func fillUsage(step *guard.Step, p *specialist.Proposal) {
 		return
 	}
 	step.Model = p.Detail.Model
-	for _, c := range p.Detail.ToolCalls {
-		step.ToolCalls = append(step.ToolCalls, guard.ToolCall{Name: c.Name, Args: c.Args, ID: c.ID})
-	}
+	step.ToolCalls = slices.Clip(p.Detail.ToolCalls)
 }
 
 func applyResumed(s *Session, o *openRound, d *Resumed) {

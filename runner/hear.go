@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -203,14 +204,19 @@ func legalMeta(t *machine.Transition, a *specialist.Answer) error {
 
 func legalCalls(calls []specialist.ToolCall) error {
 	for i := range calls {
-		if calls[i].Args == nil {
-			continue
+		for _, v := range []struct {
+			what  string
+			value *json.RawMessage
+		}{{"arguments", &calls[i].Args}, {"result", &calls[i].Result}} {
+			if *v.value == nil {
+				continue
+			}
+			tidy, err := exact.Tidy(*v.value)
+			if err != nil || len(tidy) > maxMetaJSON {
+				return refuse(ErrIllegal, CodeIllegal, "%s of tool call %q are not one JSON value of at most %d bytes", v.what, clip(calls[i].Name, 128), maxMetaJSON)
+			}
+			*v.value = tidy
 		}
-		tidy, err := exact.Tidy(calls[i].Args)
-		if err != nil || len(tidy) > maxMetaJSON {
-			return refuse(ErrIllegal, CodeIllegal, "arguments of tool call %q are not one JSON value of at most %d bytes", clip(calls[i].Name, 128), maxMetaJSON)
-		}
-		calls[i].Args = tidy
 	}
 	return nil
 }

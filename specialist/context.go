@@ -150,7 +150,32 @@ func AppendUsage(dst []byte, u Usage) []byte {
 	if u.Estimated {
 		dst = append(dst, `,"estimated":true`...)
 	}
+	if u.Detail != nil {
+		dst = u.Detail.Append(append(dst, `,"tokenDetail":`...))
+	}
 	return dst
+}
+
+// Append appends d as a JSON object of the members that are not 0.
+func (d UsageDetail) Append(dst []byte) []byte {
+	start := len(dst)
+	for _, m := range [...]struct {
+		name   string
+		tokens int64
+	}{
+		{"cacheRead", d.CacheReadTokens}, {"cacheWrite5m", d.CacheWrite5mTokens}, {"cacheWrite1h", d.CacheWrite1hTokens},
+		{"reasoning", d.ReasoningTokens}, {"audioInput", d.AudioInputTokens}, {"audioOutput", d.AudioOutputTokens},
+	} {
+		if m.tokens != 0 {
+			dst = append(append(append(dst, ',', '"'), m.name...), '"', ':')
+			dst = strconv.AppendInt(dst, m.tokens, 10)
+		}
+	}
+	if len(dst) == start {
+		return append(dst, '{', '}')
+	}
+	dst[start] = '{'
+	return append(dst, '}')
 }
 
 // ParseExemplar reads what Append wrote.

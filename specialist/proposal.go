@@ -71,6 +71,9 @@ func appendToolCalls(dst []byte, calls []ToolCall) []byte {
 		if c.ID != "" {
 			dst = exact.AppendString(append(dst, `,"id":`...), c.ID)
 		}
+		if c.Result != nil {
+			dst = append(append(dst, `,"result":`...), c.Result...)
+		}
 		dst = append(dst, '}')
 	}
 	return append(dst, ']')

@@ -156,9 +156,10 @@ type Answer struct {
 
 // A ToolCall is one call of a tool that an answer declares.
 type ToolCall struct {
-	Name string          `json:"name"`
-	Args json.RawMessage `json:"args,omitempty"`
-	ID   string          `json:"id,omitempty"`
+	Name   string          `json:"name"`
+	Args   json.RawMessage `json:"args,omitempty"`   // one JSON value; empty means null
+	ID     string          `json:"id,omitempty"`     // no part of what the call is
+	Result json.RawMessage `json:"result,omitempty"` // what it returned, if that is known
 }
 
 // Usage is what an answer cost. The zero value says nothing about any of it.
@@ -169,6 +170,20 @@ type Usage struct {
 	NumOutputTokens int64
 	Given           Given // which of the members are known
 	Estimated       bool  // the cost is an estimate, the real one was never told
+
+	Detail *UsageDetail // what the tokens were; nil for most. It must not be changed
+}
+
+// UsageDetail says what some of a Usage's tokens were. Zero means none, or that
+// nothing was said of them. Cached input is part of NumInputTokens or not, as the
+// provider of the model counts; everything else is part of its total.
+type UsageDetail struct {
+	CacheReadTokens    int64 `json:"cacheRead,omitempty"`
+	CacheWrite5mTokens int64 `json:"cacheWrite5m,omitempty"` // kept for five minutes
+	CacheWrite1hTokens int64 `json:"cacheWrite1h,omitempty"` // kept for an hour
+	ReasoningTokens    int64 `json:"reasoning,omitempty"`
+	AudioInputTokens   int64 `json:"audioInput,omitempty"`
+	AudioOutputTokens  int64 `json:"audioOutput,omitempty"`
 }
 
 // Given is the set of known members of a Usage.

@@ -269,6 +269,7 @@ func (o object) toolCalls() ([]specialist.ToolCall, error) {
 			return nil, badAnswer("toolCalls[%d].id is not a string", i)
 		}
 		calls[i].Args = bytes.Clone(call.value("args"))
+		calls[i].Result = bytes.Clone(call.value("result"))
 	}
 	return calls, nil
 }

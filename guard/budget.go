@@ -1,0 +1,263 @@
+package guard
+
+import (
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+)
+
+// A Budget limits what may be spent in one scope of a [Ledger]. Nil means no
+// limit; every limit is the largest permitted value. The zero Budget limits
+// nothing. A Budget must not be changed once a Ledger has it.
+type Budget struct {
+	SoftTokens *int64 `json:"soft_limit_tokens,omitempty"` // input and output together
+	HardTokens *int64 `json:"hard_limit_tokens,omitempty"`
+	HardCalls  *int64 `json:"hard_limit_calls,omitempty"`
+
+	SoftUSD *exact.Money `json:"soft_limit_usd,omitempty"`
+	HardUSD *exact.Money `json:"hard_limit_usd,omitempty"`
+
+	// Milliseconds: since the scope was opened, since the round was (for every
+	// round of a session), and since the session's last progress.
+	WallMsec       *int64 `json:"hard_limit_wall_ms,omitempty"`
+	RoundWallMsec  *int64 `json:"round_limit_wall_ms,omitempty"`
+	NoProgressMsec *int64 `json:"no_progress_ms,omitempty"`
+
+	Mode BudgetMode `json:"mode,omitempty"` // "" is ModeHardKill
+
+	// DebitProbes charges the guard's own calls too; otherwise they cost nothing
+	// here. ProbeShareMax, from 0 to 1, is the most they may be of all that a
+	// session spends.
+	DebitProbes   bool              `json:"debit_probes"`
+	ProbeShareMax *exact.Billionths `json:"probe_share_max,omitempty"`
+
+	ReserveTTLMsec int64       `json:"reserve_ttl_ms,omitempty"` // 0 is DefaultReserveTTLMsec
+	ReserveMode    ReserveMode `json:"reserve_mode,omitempty"`   // "" is ReserveStatic
+
+	// Bounded says that something else bounds the session, such as a limit of
+	// steps: then a dollar limit that cannot see an unpriced model is not the only
+	// one. It is not part of the section.
+	Bounded bool `json:"x-bounded,omitempty"`
+}
+
+// A BudgetMode says what a limit that is reached does.
+type BudgetMode string
+
+// The modes: refuse, or only warn.
+const (
+	ModeHardKill BudgetMode = "hard_kill"
+	ModeObserve  BudgetMode = "observe"
+)
+
+// A ReserveMode says how much output is reserved for a call.
+type ReserveMode string
+
+// The modes: as much as the request allows, or as much as the model's last
+// outputs make likely.
+const (
+	ReserveStatic   ReserveMode = "static"
+	ReserveAdaptive ReserveMode = "adaptive"
+)
+
+// Defaults of a budget section.
+const (
+	DefaultReserveTTLMsec                  = 60_000
+	DefaultProbeShareMax  exact.Billionths = exact.One / 5
+)
+
+// ParseBudget reads a budget section, a JSON object, with the defaults of the
+// profile strict. The problems have JSON pointers relative to the section.
+func ParseBudget(section []byte) (*Budget, []machine.Problem) {
+	share := DefaultProbeShareMax
+	b := &Budget{
+		Mode: ModeHardKill, DebitProbes: true, ProbeShareMax: &share,
+		ReserveTTLMsec: DefaultReserveTTLMsec, ReserveMode: ReserveAdaptive,
+	}
+	problems := readSection("budget", section, func(r *reader) []member { return r.budget(b) })
+	problems = append(problems, b.contradictions()...)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return b, nil
+}
+
+func (r *reader) budget(b *Budget) []member {
+	return []member{
+		{"soft_limit_tokens", r.optionalCount(&b.SoftTokens)},
+		{"hard_limit_tokens", r.optionalCount(&b.HardTokens)},
+		{"hard_limit_calls", r.optionalCount(&b.HardCalls)},
+		{"soft_limit_usd", r.optionalMoney(&b.SoftUSD)},
+		{"hard_limit_usd", r.optionalMoney(&b.HardUSD)},
+		{"hard_limit_wall_ms", r.optionalCount(&b.WallMsec)},
+		{"round_limit_wall_ms", r.optionalCount(&b.RoundWallMsec)},
+		{"no_progress_ms", r.optionalCount(&b.NoProgressMsec)},
+		{"mode", r.oneOf((*string)(&b.Mode), string(ModeHardKill), string(ModeObserve))},
+		{"debit_probes", r.flag(&b.DebitProbes)},
+		{"probe_share_max", r.share(&b.ProbeShareMax)},
+		{"reserve_ttl_ms", r.count(&b.ReserveTTLMsec, 1)},
+		{"reserve_mode", r.oneOf((*string)(&b.ReserveMode), string(ReserveStatic), string(ReserveAdaptive))},
+	}
+}
+
+// contradictions are limits that cannot both be meant.
+func (b *Budget) contradictions() (problems []machine.Problem) {
+	above := func(soft, hard, softText, hardText string) {
+		problems = append(problems, machine.Problem{Path: "/" + soft, Code: "contradiction",
+			Message: fmt.Sprintf("%s is %s, more than %s, which is %s", soft, softText, hard, hardText),
+			Hint:    "a soft limit warns before the hard one stops"})
+	}
+	if b.SoftTokens != nil && b.HardTokens != nil && *b.SoftTokens > *b.HardTokens {
+		above("soft_limit_tokens", "hard_limit_tokens", fmt.Sprint(*b.SoftTokens), fmt.Sprint(*b.HardTokens))
+	}
+	if b.SoftUSD != nil && b.HardUSD != nil && *b.SoftUSD > *b.HardUSD {
+		above("soft_limit_usd", "hard_limit_usd", b.SoftUSD.String(), b.HardUSD.String())
+	}
+	return problems
+}
+
+// check refuses what ParseBudget would have refused, for budgets made by hand.
+func (b *Budget) check() error {
+	if b == nil {
+		return nil
+	}
+	for _, n := range []*int64{b.SoftTokens, b.HardTokens, b.HardCalls, b.WallMsec, b.RoundWallMsec, b.NoProgressMsec, &b.ReserveTTLMsec} {
+		if n != nil && *n < 0 {
+			return fmt.Errorf("%w: a limit of the budget is negative", ErrInput)
+		}
+	}
+	for _, m := range []*exact.Money{b.SoftUSD, b.HardUSD} {
+		if m != nil && *m < 0 {
+			return fmt.Errorf("%w: a limit of the budget is negative", ErrInput)
+		}
+	}
+	if p := b.contradictions(); len(p) > 0 {
+		return fmt.Errorf("%w: %s", ErrInput, p[0].Message)
+	}
+	return b.checkModes()
+}
+
+func (b *Budget) checkModes() error {
+	switch {
+	case b.Mode != "" && b.Mode != ModeHardKill && b.Mode != ModeObserve:
+		return fmt.Errorf("%w: unknown mode %q of the budget", ErrInput, b.Mode)
+	case b.ReserveMode != "" && b.ReserveMode != ReserveStatic && b.ReserveMode != ReserveAdaptive:
+		return fmt.Errorf("%w: unknown reserve mode %q of the budget", ErrInput, b.ReserveMode)
+	case b.ProbeShareMax != nil && (*b.ProbeShareMax < 0 || *b.ProbeShareMax > exact.One):
+		return fmt.Errorf("%w: the share of probes is %s, not from 0 to 1", ErrInput, *b.ProbeShareMax)
+	}
+	return nil
+}
+
+func (r *reader) share(into **exact.Billionths) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		b := new(exact.Billionths)
+		if b.UnmarshalJSON(value) != nil || *b < 0 || *b > exact.One {
+			r.report(path, "out-of-range", fmt.Sprintf("%s is %s, not a number from 0 to 1", nameOf(path), value), "")
+			return
+		}
+		*into = b
+	}
+}
+
+// A BudgetError is why a [Ledger] refused a call. Numbers are in Unit; a limit of
+// dollars is in pico-dollars, as [exact.Money] counts.
+type BudgetError struct {
+	Code     string // such as "budget_tokens"
+	Scope    Scope  // whose limit it is
+	Unit     Unit
+	Limit    int64
+	Spent    int64 // settled so far; for times, the milliseconds that have passed
+	Reserved int64 // held by others
+	Estimate int64 // what this call would need
+}
+
+// A Unit is what a limit counts.
+type Unit string
+
+// The units of limits.
+const (
+	UnitTokens       Unit = "tokens"
+	UnitCalls        Unit = "calls"
+	UnitUSD          Unit = "usd"
+	UnitMilliseconds Unit = "ms"
+	UnitSessions     Unit = "sessions"
+	UnitChildren     Unit = "children"
+	UnitLevels       Unit = "levels"
+	UnitShare        Unit = "share" // billionths
+)
+
+// Codes of a [BudgetError] and of the ledger's reasons.
+const (
+	codeBudgetTokens     = "budget_tokens"
+	codeBudgetCalls      = "budget_calls"
+	codeBudgetUSD        = "budget_usd"
+	codeBudgetWall       = "budget_wall"
+	codeBudgetNoProgress = "budget_no_progress"
+	codeProbeShare       = "budget_probe_share"
+	codeBudgetSoft       = "budget_soft"
+	codeContended        = "budget_contended"
+	codeQuota            = "quota_exceeded"
+	codeVelocity         = "quota_velocity"
+	codeUnpriced         = "unpriced_model"
+)
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("%s: %s", e.Code, e.message())
+}
+
+func (e *BudgetError) message() string {
+	switch {
+	case e.Code == codeUnpriced:
+		return fmt.Sprintf("the model has no price, so the dollar limit of %s would not see the call", e.Scope)
+	case e.Unit == UnitMilliseconds:
+		return fmt.Sprintf("%d ms have passed in %s, more than the limit of %d", e.Spent, e.Scope, e.Limit)
+	}
+	return fmt.Sprintf("%s %s in %s: %s spent, %s reserved and %s more are above the limit of %s",
+		e.what(), e.Unit, e.Scope, e.text(e.Spent), e.text(e.Reserved), e.text(e.Estimate), e.text(e.Limit))
+}
+
+func (e *BudgetError) what() string {
+	switch e.Code {
+	case codeContended:
+		return "open calls hold the last"
+	case codeProbeShare:
+		return "probes take too many"
+	case codeVelocity:
+		return "too fast: a window allows no more"
+	}
+	return "not enough"
+}
+
+// text returns a number of the error's unit for a message.
+func (e *BudgetError) text(n int64) string {
+	if e.Unit == UnitUSD {
+		return "$" + e.number(n)
+	}
+	return e.number(n)
+}
+
+func (e *BudgetError) number(n int64) string {
+	switch e.Unit {
+	case UnitUSD:
+		return exact.Money(n).String()
+	case UnitShare:
+		return exact.Billionths(n).String()
+	}
+	return fmt.Sprint(n)
+}
+
+// Class returns how severe the refusal is: Retry for what passes once other
+// calls are settled or time goes by, Abort for the rest.
+func (e *BudgetError) Class() Status {
+	if e.Code == codeContended || e.Code == codeVelocity {
+		return Retry
+	}
+	return Abort
+}
+
+// Reason returns the refusal as one reason of a verdict.
+func (e *BudgetError) Reason() Reason {
+	return Reason{Code: e.Code, Guard: "budget", Class: e.Class(), Message: e.message(),
+		Limit: e.number(e.Limit), Seen: e.number(exact.AddSat(exact.AddSat(e.Spent, e.Reserved), e.Estimate))}
+}

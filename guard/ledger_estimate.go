@@ -1,0 +1,201 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+)
+
+// An Estimate is what one call is expected to need. The zero value is a call
+// that costs nothing but itself.
+type Estimate struct {
+	ID        string // finds the handle again after a restart; may be ""
+	Model     string // "" for a call of no model, which then has no output by default
+	Input     int64  // tokens of the request
+	MaxOutput int64  // the most output the request allows; 0: DefaultMaxOutput
+	Ceiling   int64  // the most output the model can give; 0: not known
+	Cost      exact.Money
+	CostGiven bool // Cost is known, so no price is needed
+	Probe     bool // a call of the guards' own
+}
+
+// DefaultMaxOutput is the output reserved for a model's call that names no limit.
+const DefaultMaxOutput = 16_384
+
+// check refuses estimates that would give something back.
+func (e Estimate) check() error {
+	if e.Input < 0 || e.MaxOutput < 0 || e.Ceiling < 0 || e.Cost < 0 {
+		return fmt.Errorf("%w: an estimate is negative", ErrInput)
+	}
+	return nil
+}
+
+// output returns the tokens of output to reserve. likely is what the model's
+// last calls make likely, or 0 if that is not known or not wanted.
+func (e Estimate) output(likely int64) int64 {
+	out := e.MaxOutput
+	if out == 0 && e.Model != "" {
+		out = DefaultMaxOutput
+	}
+	if e.Ceiling > 0 {
+		out = min(out, e.Ceiling)
+	}
+	if likely > 0 {
+		out = min(out, likely)
+	}
+	return out
+}
+
+// EstimateTokens returns an upper estimate of the tokens of some messages, for
+// providers that give no count: for each message 4, a third of its ASCII bytes
+// rounded up, and 2 for every other code point. A byte that is no UTF-8 counts
+// as a code point.
+func EstimateTokens(messages ...string) (tokens int64) {
+	for _, m := range messages {
+		ascii, others := int64(0), int64(0)
+		for _, c := range m {
+			if c < utf8.RuneSelf {
+				ascii++
+			} else {
+				others++
+			}
+		}
+		tokens += (ascii+2)/3 + 2*others + 4
+	}
+	return tokens
+}
+
+// Sizes of what is remembered of a model's outputs.
+const (
+	outputsKept   = 64
+	outputsNeeded = 8
+)
+
+// A model is what a ledger knows of one model. Its name and price never change.
+type model struct {
+	name  string
+	price *Price // and its successors; nil if it has none
+	outputs
+}
+
+// named returns the name; m may be nil.
+func (m *model) named() string {
+	if m == nil {
+		return ""
+	}
+	return m.name
+}
+
+// priceAt returns the price that is in force, or nil. m may be nil.
+func (m *model) priceAt(at time.Time) *Price {
+	if m == nil || m.price == nil {
+		return nil
+	}
+	return m.price.at(at)
+}
+
+// outputs are the lengths of a model's last settled outputs. It may be used
+// concurrently.
+type outputs struct {
+	likely atomic.Int64 // 1.25 times the 95th percentile; 0 until there are enough
+
+	mu     sync.Mutex
+	n      int                // how many there are
+	next   int                // where the next one goes
+	recent [outputsKept]int64 // in the order they came, as a ring
+	sorted [outputsKept]int64 // the same, rising
+}
+
+// add remembers one output.
+func (o *outputs) add(tokens int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n == outputsKept {
+		o.drop(o.recent[o.next])
+	}
+	i, _ := slices.BinarySearch(o.sorted[:o.n], tokens)
+	copy(o.sorted[i+1:o.n+1], o.sorted[i:o.n])
+	o.sorted[i] = tokens
+	o.n++
+	o.recent[o.next] = tokens
+	o.next = (o.next + 1) % outputsKept
+	if o.n >= outputsNeeded {
+		o.likely.Store(stretched(o.sorted[(95*o.n+99)/100-1]))
+	}
+}
+
+// drop takes the oldest output out of the sorted ones.
+func (o *outputs) drop(tokens int64) {
+	i, _ := slices.BinarySearch(o.sorted[:o.n], tokens)
+	copy(o.sorted[i:o.n-1], o.sorted[i+1:o.n])
+	o.n--
+}
+
+// stretched returns five quarters of n, rounded up, and at least 1.
+func stretched(n int64) int64 { return max(exact.AddSat(n, n/4+(n%4+3)/4), 1) }
+
+// list returns the outputs, the oldest first.
+func (o *outputs) list() []int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.n < outputsKept {
+		return slices.Clone(o.recent[:o.n])
+	}
+	return slices.Concat(o.recent[o.next:], o.recent[:o.next])
+}
+
+// An amount is what limits count: tokens, calls and pico-dollars.
+type amount struct {
+	tokens, calls int64
+	usd           exact.Money
+}
+
+func (a amount) plus(b amount) amount {
+	return amount{exact.AddSat(a.tokens, b.tokens), exact.AddSat(a.calls, b.calls), a.usd.Add(b.usd)}
+}
+
+func (a amount) minus(b amount) amount {
+	return amount{a.tokens - b.tokens, a.calls - b.calls, a.usd - b.usd}
+}
+
+// amount returns what a book says that limits count.
+func (b Book) amount() amount {
+	return amount{exact.AddSat(b.TokensIn, b.TokensOut), b.Calls, b.Money}
+}
+
+// Plus returns the sum of both books, saturated.
+func (b Book) Plus(c Book) Book {
+	return Book{
+		Calls: exact.AddSat(b.Calls, c.Calls), TokensIn: exact.AddSat(b.TokensIn, c.TokensIn), TokensOut: exact.AddSat(b.TokensOut, c.TokensOut),
+		Money: b.Money.Add(c.Money), Unpriced: exact.AddSat(b.Unpriced, c.Unpriced), Estimated: exact.AddSat(b.Estimated, c.Estimated),
+	}
+}
+
+// corrected returns b with one entry replaced. A sum that was cut off at the
+// largest number is not known any more, so it stays there.
+func (b Book) corrected(was, is Book) Book {
+	swap := func(sum, was, is int64) int64 {
+		if sum == maxInt64 {
+			return sum
+		}
+		return exact.AddSat(sum-was, is)
+	}
+	return Book{
+		Calls: swap(b.Calls, was.Calls, is.Calls), TokensIn: swap(b.TokensIn, was.TokensIn, is.TokensIn), TokensOut: swap(b.TokensOut, was.TokensOut, is.TokensOut),
+		Money:    exact.Money(swap(int64(b.Money), int64(was.Money), int64(is.Money))),
+		Unpriced: swap(b.Unpriced, was.Unpriced, is.Unpriced), Estimated: swap(b.Estimated, was.Estimated, is.Estimated),
+	}
+}
+
+// A Usage is what one call turned out to need.
+type Usage struct {
+	specialist.Usage        // counts that are not given are those of the estimate
+	ID               string // of the message at its provider; "" if it has none
+	Model            string // that answered; "" is the model of the estimate
+}

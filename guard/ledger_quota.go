@@ -1,0 +1,165 @@
+package guard
+
+import (
+	"github.com/dialai/dialai/exact"
+)
+
+// A Quota limits what one tenant may use. Nil and zero members limit nothing;
+// every limit is the largest permitted value. A Quota must not be changed once a
+// Ledger has it.
+type Quota struct {
+	Windows      []Window
+	USDPerMinute *exact.Money // of any 60 seconds; refused with quota_velocity, which passes
+	MaxSessions  *int64       // open at a time
+	MaxFanOut    *int64       // open sessions that one session may have spawned
+	MaxDepth     *int64       // generations of spawned sessions below one that was not
+}
+
+// A Window limits what is used in a stretch of time. A fixed window begins at
+// every multiple of its length since 1970; a sliding one ends now. It is counted
+// in sixtieths, the oldest of which counts until it has left as a whole.
+type Window struct {
+	Msec    int64 // its length; 0 and less is no window
+	Sliding bool
+	Tokens  *int64
+	Calls   *int64
+	USD     *exact.Money
+}
+
+// buckets is into how many parts a sliding window is divided.
+const buckets = 60
+
+// A window counts what a tenant used. The lock of the tenant guards it.
+type window struct {
+	limit   amount // the largest number for none
+	code    string
+	length  int64
+	sliding bool
+	step    int64    // how long a part is
+	at      int64    // number of the newest part since 1970
+	parts   []amount // by number, as a ring
+	sum     amount
+}
+
+func windowsOf(q *Quota) (list []window) {
+	if q == nil {
+		return nil
+	}
+	for _, w := range q.Windows {
+		if w.Msec > 0 {
+			list = append(list, newWindow(w, codeQuota))
+		}
+	}
+	if q.USDPerMinute != nil {
+		list = append(list, newWindow(Window{Msec: 60_000, Sliding: true, USD: q.USDPerMinute}, codeVelocity))
+	}
+	return list
+}
+
+func newWindow(w Window, code string) window {
+	n := window{limit: amount{maxInt64, maxInt64, maxInt64}, code: code, length: w.Msec, sliding: w.Sliding, step: w.Msec, parts: make([]amount, 1)}
+	if w.Sliding {
+		n.step = max((w.Msec+buckets-1)/buckets, 1)
+		n.parts = make([]amount, (w.Msec+n.step-1)/n.step+1)
+	}
+	if w.Tokens != nil {
+		n.limit.tokens = *w.Tokens
+	}
+	if w.Calls != nil {
+		n.limit.calls = *w.Calls
+	}
+	if w.USD != nil {
+		n.limit.usd = *w.USD
+	}
+	return n
+}
+
+// advance moves the window to now and forgets what has left it. A clock that
+// goes back moves nothing.
+func (w *window) advance(now int64) {
+	at := now / w.step
+	if at <= w.at {
+		return
+	}
+	n := int64(len(w.parts))
+	for i := max(w.at+1, at-n+1); i <= at; i++ {
+		w.parts[i%n] = amount{}
+	}
+	w.at, w.sum = at, amount{}
+	for _, p := range w.parts {
+		w.sum = w.sum.plus(p)
+	}
+}
+
+// pass counts what a tenant used in its windows.
+func (n *node) pass(a amount, now int64) {
+	for i := range n.windows {
+		w := &n.windows[i]
+		w.advance(now)
+		part := &w.parts[w.at%int64(len(w.parts))]
+		*part, w.sum = part.plus(a), w.sum.plus(a)
+	}
+}
+
+// overQuota holds a call against the windows of a tenant. What open calls hold
+// counts as if it were used now.
+func (n *node) overQuota(c *call) *BudgetError {
+	need := c.entry.amount()
+	var passing *BudgetError
+	for i := range n.windows {
+		w := &n.windows[i]
+		w.advance(c.at)
+		e := n.overWindow(w, need, c.free)
+		if e != nil && e.Class() == Abort {
+			return e
+		}
+		if passing == nil {
+			passing = e
+		}
+	}
+	return passing
+}
+
+func (n *node) overWindow(w *window, need amount, free bool) *BudgetError {
+	for _, q := range [...]struct {
+		unit                    Unit
+		limit, used, held, need int64
+		free                    bool
+	}{
+		{UnitTokens, w.limit.tokens, w.sum.tokens, n.held.tokens, need.tokens, false},
+		{UnitCalls, w.limit.calls, w.sum.calls, n.held.calls, need.calls, false},
+		{UnitUSD, int64(w.limit.usd), int64(w.sum.usd), int64(n.held.usd), int64(need.usd), free},
+	} {
+		if q.free || exact.AddSat(exact.AddSat(q.used, q.held), q.need) <= q.limit {
+			continue
+		}
+		code := w.code
+		if exact.AddSat(q.used, q.need) <= q.limit {
+			code = codeContended
+		}
+		return n.refuse(code, q.unit, q.limit, q.used, q.held, q.need)
+	}
+	return nil
+}
+
+// allowsSession reports whether a tenant may open another session.
+func (q *Quota) allowsSession(tenant *node) error {
+	if q == nil || q.MaxSessions == nil || int64(len(tenant.inside)) < *q.MaxSessions {
+		return nil
+	}
+	return tenant.refuse(codeQuota, UnitSessions, *q.MaxSessions, int64(len(tenant.inside)), 0, 1)
+}
+
+// allowsChild reports whether a session may spawn another one.
+func (q *Quota) allowsChild(parent *node) error {
+	if q == nil {
+		return nil
+	}
+	if m := q.MaxFanOut; m != nil && int64(parent.brood) >= *m {
+		return parent.refuse(codeQuota, UnitChildren, *m, int64(parent.brood), 0, 1)
+	}
+	if m := q.MaxDepth; m != nil && int64(parent.spawned) >= *m {
+		return parent.refuse(codeQuota, UnitLevels, *m, int64(parent.spawned), 0, 1)
+	}
+	return nil
+}
