@@ -49,6 +49,8 @@ type shell struct {
 	dir string
 	env []string
 	ids map[string]string // what README calls an id, and what it really was
+
+	address, machine string // of the example service, and of the machine that asks it
 }
 
 // TestReadme runs every command of README's console blocks and compares what it
