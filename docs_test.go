@@ -49,6 +49,8 @@ type shell struct {
 	dir string
 	env []string
 	ids map[string]string // what README calls an id, and what it really was
+
+	address, machine string // of the example service, and of the machine that asks it
 }
 
 // TestReadme runs every command of README's console blocks and compares what it
@@ -72,12 +74,30 @@ func (s *shell) must(name string, args ...string) {
 	}
 }
 
-// serve starts the example service that README says to start.
+// readmeAddress is where README has its example service.
+const readmeAddress = "127.0.0.1:8787"
+
+// serve starts the example service that README says to start, at an address that
+// is free, and makes a copy of the machine that asks it there.
 func (s *shell) serve() {
 	s.Helper()
 	service := filepath.Join(s.dir, "service")
 	s.must("go", "build", "-o", service, "./examples/webhook-proposer")
-	cmd := exec.Command(service)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.address = free.Addr().String()
+	free.Close()
+	text, err := os.ReadFile("machines/code-review.json")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.machine = filepath.Join(s.dir, "code-review.json")
+	if err := os.WriteFile(s.machine, []byte(strings.ReplaceAll(string(text), readmeAddress, s.address)), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	cmd := exec.Command(service, "-addr", s.address)
 	cmd.Env = append(os.Environ(), "REVIEW_WEBHOOK_TOKEN=secret")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -92,10 +112,6 @@ func (s *shell) serve() {
 		cmd.Wait()
 	})
 	if _, err := out.Read(make([]byte, 64)); err != nil { // "listening on …"
-		if c, err := net.Dial("tcp", "127.0.0.1:8787"); err == nil {
-			c.Close()
-			s.Fatal("something else listens on 127.0.0.1:8787, where README has its example")
-		}
 		s.Fatal(err)
 	}
 }
@@ -110,6 +126,7 @@ func (s *shell) block(block string) {
 	s.Helper()
 	for _, part := range regexp.MustCompile(`(?m)^\$ `).Split(block, -1)[1:] {
 		line, want, _ := strings.Cut(part, "\n")
+		line = strings.NewReplacer(readmeAddress, s.address, "machines/code-review.json", s.machine).Replace(line)
 		if assignments, ok := strings.CutPrefix(line, "export "); ok {
 			s.env = append(s.env, strings.Fields(assignments)...)
 			continue
