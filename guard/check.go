@@ -39,7 +39,10 @@ func (c *Config) judge(s *State, m *memory, step *Step, l *look) Verdict {
 	}
 	k.loops()
 	k.attempts()
-	return with(k.reasons)
+	k.batch()
+	v := with(k.reasons)
+	v.Notices = k.notices
+	return v
 }
 
 // A checking is one run of the checks.
@@ -50,6 +53,7 @@ type checking struct {
 	step    *Step
 	look    *look
 	reasons []Reason
+	notices []string
 }
 
 func (k *checking) report(r Reason) { k.reasons = append(k.reasons, r) }

@@ -27,6 +27,7 @@ type Config struct {
 	Loop      LoopDetection
 	Retry     RetryLimit
 	Store     Store
+	Batch     *BatchLoop // nil if there is none
 }
 
 // A Profile names the defaults of a Config.
@@ -182,7 +183,7 @@ func (e *ConfigError) Error() string {
 // check yet. They are refused: a guard that is silently not there is worse than
 // none.
 var later = map[string][]string{
-	"": {"batch_loop", "budget", "truth", "packs", "classifier"},
+	"": {"budget", "truth", "packs", "classifier"},
 }
 
 // Parse reads one guards section of a machine, a JSON object; state says that it
@@ -216,6 +217,7 @@ func parse(section []byte, profile Profile, state bool) (*Config, []machine.Prob
 		{"tool_calls", r.tools(&c.Tools)},
 		{"cost", r.cost(&c.Cost)},
 		{"loop_detection", r.loops(&c.Loop)},
+		{"batch_loop", r.batchLoop(&c.Batch)},
 		{"retry", r.object("retry", []member{{"max_attempts", r.optionalCount(&c.Retry.MaxAttempts)}})},
 	}
 	if !state { // profile and store are the machine's alone
@@ -235,6 +237,9 @@ func parse(section []byte, profile Profile, state bool) (*Config, []machine.Prob
 		return nil, r.problems
 	}
 	c.Tools.compile()
+	if c.Batch != nil && c.Profile == Strict {
+		c.Batch = c.Batch.Strict(c.Tools.volatile())
+	}
 	return c, nil
 }
 
@@ -252,6 +257,17 @@ func (r *reader) check(c *Config) {
 			group[tool] = i
 		}
 	}
+}
+
+// volatile returns the members that do not count, of the tools that say so.
+func (t *Tools) volatile() map[string][]string {
+	names := map[string][]string{}
+	for tool, rule := range t.PerTool {
+		if rule.Volatile != nil {
+			names[tool] = rule.Volatile
+		}
+	}
+	return names
 }
 
 // compile prepares what the checks look up.

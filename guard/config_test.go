@@ -91,6 +91,10 @@ func TestParseProblems(t *testing.T) {
 		{`{"cost":{"on_unknown_model":"ignore"}}`, []string{"error[bad-value]: on_unknown_model is \"ignore\" (at /cost/on_unknown_model)\n    hint: it may be [\"skip\" \"warn\" \"estimate_max\" \"abort\"]"}},
 		{`{"limits":{"cap_basis":7}}`, []string{"error[bad-value]: cap_basis is 7 (at /limits/cap_basis)\n    hint: it may be [\"spend\" \"progress\"]"}},
 		{`{"profile":"lenient"}`, []string{"error[bad-value]: profile is \"lenient\" (at /profile)\n    hint: it may be [\"strict\" \"compat\"]"}},
+		{`{"batch_loop":{"hardLimit":0,"maxRepeatedCalls":3,"onlop":"end"}}`, []string{
+			"error[bad-value]: option \"hardLimit\" is 0: it must be a whole number from 1 to 50 (at /batch_loop/hardLimit)",
+			"error[unknown-field]: option \"maxRepeatedCalls\" is 3: this option was removed (at /batch_loop/maxRepeatedCalls)\n    hint: leave it out",
+			"error[unknown-field]: option \"onlop\" is \"end\": there is no such option (at /batch_loop/onlop)\n    hint: did you mean \"onLoop\"?"}},
 		{`{"limits":{"output_min":5,"output_max":4}}`, []string{"error[contradiction]: output_min is 5, above output_max, which is 4 (at /limits/output_min)"}},
 		{`{"forbidden_patterns":["ok","a("]}`, []string{"error[bad-pattern]: the pattern does not compile: missing closing ) at offset 0: `a(` (at /forbidden_patterns/1)\n    hint: patterns are RE2: no look-around, no back-references"}},
 		{`{"forbidden_patterns":["a\\1"]}`, []string{"error[bad-pattern]: the pattern does not compile: invalid escape sequence at offset 1: `\\1` (at /forbidden_patterns/0)\n    hint: patterns are RE2: no look-around, no back-references"}},
@@ -123,7 +127,7 @@ func TestParseProblems(t *testing.T) {
 // TestLaterMembersAreRefused: what is published but not checked yet is refused,
 // and in words that do not suggest a spelling mistake.
 func TestLaterMembersAreRefused(t *testing.T) {
-	for _, name := range []string{"batch_loop", "budget", "truth", "packs", "classifier"} {
+	for _, name := range []string{"budget", "truth", "packs", "classifier"} {
 		for _, state := range []bool{false, true} {
 			problems := guard.Check([]byte(`{"`+name+`":{}}`), state)
 			if want := fmt.Sprintf("guards member %q is not supported yet", name); len(problems) != 1 || problems[0].Message != want {

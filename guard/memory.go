@@ -17,6 +17,7 @@ type memory struct {
 	last    []byte       // arguments of the newest call
 	streak  int64        // how many outputs in a row were the newest one
 	context uint64       // what the task knew at the newest output
+	batch   BatchState   // a value
 }
 
 // A visit is a stay in a state, with a digest of all that was known then.
@@ -92,6 +93,7 @@ func (m *memory) add(c *Config, s *Step, l *look, owned bool) {
 		mark.tool = m.count(s.ToolCalls[i].Name)
 		m.calls, _ = push(m.calls, mark, limit)
 	}
+	m.addBatch(c, s)
 	if n := len(s.ToolCalls); n > 0 {
 		m.last = append(m.last[:0], s.ToolCalls[n-1].Args...)
 	}

@@ -57,6 +57,12 @@ func (r *optionReader) report(key string, value []byte, problem, hint string) {
 	r.errs = append(r.errs, &OptionError{key, shorten(value), problem, hint})
 }
 
+// What is wrong with an option itself, not with its value.
+const (
+	noSuchOption  = "there is no such option"
+	removedOption = "this option was removed"
+)
+
 const shownValue = 60 // code points of a value that an error shows
 
 func shorten(value []byte) string {
@@ -96,13 +102,13 @@ func (r *optionReader) one(key string, value []byte, again bool, options []optio
 			r.report(key, value, problem, "")
 		}
 	case slices.Contains(r.removed, key):
-		r.report(key, value, "this option was removed", "leave it out")
+		r.report(key, value, removedOption, "leave it out")
 	default:
 		known := make([]string, len(options))
 		for i, o := range options {
 			known[i] = o.key
 		}
-		r.report(key, value, "there is no such option", machine.DidYouMean(key, known))
+		r.report(key, value, noSuchOption, machine.DidYouMean(key, known))
 	}
 }
 

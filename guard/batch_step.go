@@ -1,0 +1,85 @@
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// batchLoop reads a batch_loop section.
+func (r *reader) batchLoop(into **BatchLoop) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		b, err := ParseBatchLoop(json.RawMessage(value))
+		if err != nil {
+			r.options(path, err)
+			return
+		}
+		*into = b
+	}
+}
+
+// options reports the errors of a section that has a reader of its own.
+func (r *reader) options(path string, err error) {
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range list.Unwrap() {
+			r.options(path, e)
+		}
+		return
+	}
+	var bad *OptionError
+	if !errors.As(err, &bad) {
+		r.report(path, "bad-value", err.Error(), "")
+		return
+	}
+	for name := range strings.SplitSeq(bad.Key, ".") {
+		if name != "" {
+			path += "/" + machine.EscapePointer(name)
+		}
+	}
+	code := "bad-value"
+	if bad.Problem == noSuchOption || bad.Problem == removedOption {
+		code = "unknown-field"
+	}
+	r.report(path, code, strings.TrimPrefix((&OptionError{Key: bad.Key, Value: bad.Value, Problem: bad.Problem}).Error(), "the section "), bad.Hint)
+}
+
+// batch judges the tool calls of a step together. What it finds out is repeated
+// when the step is committed ([memory.addBatch]).
+func (k *checking) batch() {
+	if k.c.Batch == nil {
+		return
+	}
+	_, result, err := k.c.Batch.AfterModel(k.m.batch, batchOf(k.step), 0)
+	var loop *LoopError
+	if err != nil && !errors.As(err, &loop) {
+		k.report(Reason{Code: CodeInternalError, Guard: "batch_loop", Class: Abort, Message: err.Error()})
+		return
+	}
+	k.reasons = append(k.reasons, result.Verdict().Reasons...)
+	if result.Outcome == BatchWarn {
+		k.notices = append(k.notices, result.Message)
+	}
+}
+
+// batchOf returns the calls that stand for a step: of a transition also itself.
+func batchOf(step *Step) []ToolCall {
+	if step.Transition == "" {
+		return step.ToolCalls
+	}
+	return StepBatch(*step)
+}
+
+// addBatch counts the batch of a committed step. Its warning has gone out with
+// the verdict, so none stays pending.
+func (m *memory) addBatch(c *Config, step *Step) {
+	if c.Batch == nil || step.Human {
+		return
+	}
+	next, _, err := c.Batch.AfterModel(m.batch, batchOf(step), 0)
+	if err != nil { // it was judged before, and was let pass
+		return
+	}
+	m.batch, _ = c.Batch.BeforeModel(next)
+}

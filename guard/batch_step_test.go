@@ -1,0 +1,67 @@
+package guard_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/guard"
+)
+
+// TestBatchLoopInAStep: the batch loop guard takes its part in the check of a
+// step, warns once with a notice, and stops what goes on.
+func TestBatchLoopInAStep(t *testing.T) {
+	const section = `{"batch_loop":{"warnThreshold":2,"hardLimit":3},"loop_detection":{"detect_identical_tool_calls":false}}`
+	for _, profile := range []guard.Profile{guard.Compat, guard.Strict} {
+		c, problems := guard.ParseAs([]byte(section), profile)
+		if problems != nil {
+			t.Fatal(problems)
+		}
+		g := newGuard(t, c)
+		turn := func(args string) guard.CheckInput {
+			return guard.CheckInput{TaskID: "t", ToolCalls: []guard.ToolCall{{Name: "read", Args: []byte(`{"path":"x","n":` + args + `}`)}}}
+		}
+		for i, step := range []struct{ args, want, notice string }{
+			{"1", "ok", ""}, {"2", "ok", ""}, {"1.0", "warn [batch_repeat]", "Loop guard warning"}, {"3", "ok", ""},
+			{"1", "abort [batch_repeat]", ""}, {"1", "abort [batch_repeat]", ""}, {"4", "ok", ""},
+		} {
+			v, _, err := g.Check(turn(step.args))
+			if got := codes(v); got != step.want || err != nil || strings.Contains(fmt.Sprint(v.Notices), "Loop guard warning") != (step.notice != "") {
+				t.Errorf("%s, step %d: %s %q (%v), want %s", profile, i, got, v.Notices, err, step.want)
+			}
+		}
+		if err := g.Clear("t", "batch_repeat", "carol", "looked at it"); err != nil {
+			t.Fatal(err)
+		}
+		if v, _, _ := g.Check(turn("1")); codes(v) != "ok" {
+			t.Errorf("%s: after a human cleared it: %s", profile, codes(v))
+		}
+	}
+}
+
+// TestBatchLoopVolatile: in the profile strict a tool's volatile arguments do not
+// tell batches apart, and an id that is all there is does.
+func TestBatchLoopVolatile(t *testing.T) {
+	const section = `{"batch_loop":{"warnThreshold":2,"hardLimit":2},"loop_detection":{"detect_identical_tool_calls":false},
+		"tool_calls":{"tools":{"poll":{"volatile":["cursor"]}}}}`
+	for _, c := range []struct {
+		profile   guard.Profile
+		one, two  string
+		tool      string
+		different bool
+	}{
+		{guard.Strict, `{"cursor":1,"q":"a"}`, `{"cursor":2,"q":"a"}`, "poll", false},
+		{guard.Compat, `{"cursor":1,"q":"a"}`, `{"cursor":2,"q":"a"}`, "poll", true},
+		{guard.Strict, `{"id":1}`, `{"id":2}`, "get_issue", true},
+		{guard.Compat, `{"id":1}`, `{"id":2}`, "get_issue", false},
+	} {
+		config, _ := guard.ParseAs([]byte(section), c.profile)
+		g := newGuard(t, config)
+		for i, args := range []string{c.one, c.two} {
+			v, _, err := g.Check(guard.CheckInput{TaskID: "t", ToolCalls: []guard.ToolCall{{Name: c.tool, Args: []byte(args)}}})
+			if err != nil || i == 1 && v.Passed() != c.different {
+				t.Errorf("%s, %s: %s (%v)", c.profile, args, codes(v), err)
+			}
+		}
+	}
+}
