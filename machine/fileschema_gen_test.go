@@ -20,7 +20,8 @@ var bases = []string{
 	  "states":{"a":{"prompt":"p","transitions":{"t":{"target":"b","description":"d","irreversible":true,"parameters":{"type":"object"}},"u":"a"},
 	    "consensusThreshold":0,"requireTrust":false,"irreversible":true,"risk":{"maxError":0.1},"solicit":"eager",
 	    "specialists":[{"role":"proposer","specialistId":"p","disabled":true},{"role":"arbiter","specialistId":"r"}],
-	    "guards":{"limits":{"max_steps":3},"cost":{"max_dollars_per_task":1.5},"loop_detection":{"max_state_visits":0},"retry":{"max_attempts":2}}},
+	    "guards":{"limits":{"max_steps":3},"cost":{"max_dollars_per_task":1.5},"loop_detection":{"max_state_visits":0},"retry":{"max_attempts":2},
+	      "batch_loop":{"ladder":{"steer":2,"stop":4}}}},
 	   "b":{"final":false},"x-c":{"final":true}},
 	  "specialists":[{"role":"proposer","specialistId":"p","strategyFnName":"random","timeout":"5s"},{"role":"arbiter","specialistId":"r"}],
 	  "x-note":{"anything":[null]}}`,
@@ -32,7 +33,8 @@ var bases = []string{
 	    "forbidden_patterns":["a b"],"schema":{"type":"object"},
 	    "tool_calls":{"allowed":["t"],"arg_schemas":{"t":{}},"mutex":[["t","u"]],"mutex_scope":"step","blast_radius":{"t":1},
 	      "sequence":[{"tool":"t","requires_prev":"u"}],"tools":{"t":{"loop_key":["a"],"volatile":[],"poll":true,"exempt":false}}},
-	    "loop_detection":{"mode":"off","cycle":{"max_period":2},"near":{"jaccard":0.5},"max_output_repeats":1},"retry":{},"store":{"history_limit":1}},
+	    "loop_detection":{"mode":"off","cycle":{"max_period":2},"near":{"jaccard":0.5},"max_output_repeats":1},
+	    "batch_loop":{"hardLimit":4,"warnThreshold":2,"windowSize":9,"onLoop":"error","warningMessage":"w","hardStopMessage":"h"},"retry":{},"store":{"history_limit":1}},
 	  "risk":{"maxError":0.05,"confidence":0.95,"test":"clopperPearson","familywise":true},
 	  "solicit":{"mode":"sequential","timeout":"30s","roundTimeout":"1m","asyncTimeout":"1h","maxParallel":4,"wave":2,"champion":true},
 	  "specialists":[
@@ -144,7 +146,7 @@ var kinds = map[string]string{
 	"/guards": "guards", "/states/*/guards": "stateGuards",
 	"/guards/limits": "limits", "/guards/cost": "cost", "/guards/loop_detection": "loopDetection",
 	"/guards/retry": "retry", "/guards/store": "store", "/guards/cost/prices/*": "price", "/guards/cost/prices/*/tiers/*": "tier",
-	"/guards/tool_calls": "toolCalls",
+	"/guards/tool_calls": "toolCalls", "/guards/batch_loop": "batchLoop",
 }
 
 // freeNames are the objects whose keys are names of the user's own, with a value
@@ -172,12 +174,12 @@ var (
 	names = []any{"a", "b", "m", "m:1", "__a", "_", "_a", "__", " a", "a ", "a b", "a\u0000", "\u007f", "a\u0085", "\u00a0a", "a\u3000", "ä\u2028ö", "\ufeffa", "ä",
 		strings.Repeat("é", 128), strings.Repeat("é", 129)}
 	longTexts  = []any{strings.Repeat("é", 128), strings.Repeat("é", 129), strings.Repeat("n", 256), strings.Repeat("n", 257), strings.Repeat("p", 4096), strings.Repeat("p", 4097)}
-	numbers    = []any{-0.25, 4e-10, 5e-10, 8.0, 9.0, 100.0, 101.0, 1000.0, 1001.0, 1.5, 2.0, 256.0, 257.0, 10000.0, 10001.0, 1e300, 9007199254740992.0, 9007199254740994.0, 9223372.036854774, 9223372.036854776}
+	numbers    = []any{-0.25, 4e-10, 5e-10, 8.0, 9.0, 50.0, 51.0, 100.0, 101.0, 1000.0, 1001.0, 1.5, 2.0, 256.0, 257.0, 10000.0, 10001.0, 1e300, 9007199254740992.0, 9007199254740994.0, 9223372.036854774, 9223372.036854776}
 	durations  = []any{"30s", "1h30m", "+1.5h", ".5s", "1.s", "0s", "-5s", "5", "5 s", "1d", "s", "8760h", "8760h1ns", "0.0000000001s", "99999999999h", "1µs", "1μs"}
 	addresses  = []any{"https://example.com", "HTTP://example.com:80/x?y=@#@", "ftp://example.com", "https://u@example.com", "https://:80", "https://", "https:x", "//x", "https://[]", "https://[::1", "https://exa mple.com", "https://%zz"}
 	strategyFn = []any{"f", "=", "=\"t\"", "= \"t\" " + strings.Repeat(" ", 1018), "= \"t\" " + strings.Repeat(" ", 1019)}
 	builtIn    = []any{"firstAvailable", "lastAvailable", "random", "alignmentMargin", "firstProposal", "Random"}
-	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "estimate_max", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions"}
+	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "estimate_max", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions", "continue", "end", "error"}
 )
 
 // boundaries says which values are tried in which fields, beside types; a key of
@@ -190,10 +192,10 @@ var boundaries = func() map[string][]any {
 	}{
 		{names, "machineName initialState goalState defaultState specialistId target"},
 		{longTexts, "description prompt modelId webhookTokenName webhookSecretName provider contextFn"},
-		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m cache_read_per_1m per_call above_tokens max_dollars_per_task max_state_visits max_attempts history_limit output_min output_max ngram_size max_repeats max_output_repeats ttl_ms max_period repeats overlap_ratio jaccard"},
+		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m cache_read_per_1m per_call above_tokens max_dollars_per_task max_state_visits max_attempts history_limit output_min output_max ngram_size max_repeats max_output_repeats ttl_ms max_period repeats overlap_ratio jaccard hardLimit warnThreshold windowSize"},
 		{durations, "timeout roundTimeout asyncTimeout"},
 		{addresses, "strategyWebhookUrl contextWebhookUrl"},
-		{choices, "role mode test solicit profile cap_basis on_unknown_model mutex_scope visit_counting"},
+		{choices, "role mode test solicit profile cap_basis on_unknown_model mutex_scope visit_counting onLoop"},
 	} {
 		for _, f := range strings.Fields(g.fields) {
 			all[f] = g.values
