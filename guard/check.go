@@ -34,6 +34,7 @@ func (c *Config) judge(s *State, m *memory, step *Step, l *look) Verdict {
 	}
 	k.tools()
 	k.cost()
+	k.budget()
 	if step.Human {
 		return with(k.reasons).ForHuman()
 	}

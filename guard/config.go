@@ -28,6 +28,7 @@ type Config struct {
 	Retry     RetryLimit
 	Store     Store
 	Batch     *BatchLoop // nil if there is none
+	Budget    *Budget    // likewise
 }
 
 // A Profile names the defaults of a Config.
@@ -183,7 +184,7 @@ func (e *ConfigError) Error() string {
 // check yet. They are refused: a guard that is silently not there is worse than
 // none.
 var later = map[string][]string{
-	"": {"budget", "truth", "packs", "classifier"},
+	"": {"truth", "packs", "classifier"},
 }
 
 // Parse reads one guards section of a machine, a JSON object; state says that it
@@ -220,8 +221,9 @@ func parse(section []byte, profile Profile, state bool) (*Config, []machine.Prob
 		{"batch_loop", r.batchLoop(&c.Batch)},
 		{"retry", r.object("retry", []member{{"max_attempts", r.optionalCount(&c.Retry.MaxAttempts)}})},
 	}
-	if !state { // profile and store are the machine's alone
+	if !state { // these are the machine's alone
 		members = append(members,
+			member{"budget", r.budgetSection(&c.Budget)},
 			member{"profile", r.oneOf((*string)(&c.Profile), string(Strict), string(Compat))},
 			member{"store", r.store(&c.Store)})
 	}
@@ -392,6 +394,18 @@ func (r *reader) limits(l *Limits) func(path string, value []byte) {
 		{"output_max", r.optionalCount(&l.OutputMax)},
 		{"cap_basis", r.oneOf((*string)(&l.CapBasis), string(Spend), string(Progress))},
 	})
+}
+
+// budgetSection reads a budget. What bounds a task otherwise is filled in later.
+func (r *reader) budgetSection(into **Budget) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		b, problems := ParseBudget(value)
+		for _, p := range problems {
+			p.Path = path + p.Path
+			r.problems = append(r.problems, p)
+		}
+		*into = b
+	}
 }
 
 func (r *reader) store(s *Store) func(path string, value []byte) {

@@ -158,7 +158,14 @@ type Step struct {
 	Human       bool            // a human's ruling: only budget, tool and pack checks run
 	SessionMeta json.RawMessage // the session's metaJson
 	Context     json.RawMessage // what else the task knows, where the caller says
+
+	// When the step is judged, when the task began, and when it last moved. 0
+	// means that nobody knows; then limits of time do not count.
+	At, Began, Moved specialist.Time
 }
+
+// says reports whether the output is one that could repeat others.
+func (s *Step) says() bool { return s.HasOutput && s.Output != "" && !s.Canned && !s.Human }
 
 // A ToolCall is one call of a tool.
 type ToolCall = specialist.ToolCall

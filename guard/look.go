@@ -68,7 +68,7 @@ func (l *look) readOutput(c *Config, s *Step) {
 	if !s.HasOutput {
 		return
 	}
-	grams := c.Loop.Mode != "off" && !s.Canned && !s.Human
+	grams := c.Loop.Mode != "off" && s.says()
 	whole := c.Loop.Mode == "any_ngram" || len(s.Output) <= 2*ngramEnds
 	if grams && whole || len(c.Forbidden) > 0 {
 		l.text.read(s.Output, grams && whole)

@@ -11,7 +11,7 @@ import (
 
 // loops looks for a task that goes round in circles: outputs, tool calls, states.
 func (k *checking) loops() {
-	if k.step.HasOutput && !k.step.Canned {
+	if k.step.says() {
 		k.repeatedOutput()
 	}
 	if len(k.step.ToolCalls) > 0 {

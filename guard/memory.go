@@ -86,7 +86,7 @@ func (m *memory) add(c *Config, s *Step, l *look, owned bool) {
 	if s.State != "" && c.countsVisit(m, s) {
 		m.visits, _ = push(m.visits, visit{s.State, l.output.context}, limit)
 	}
-	if s.HasOutput && !s.Human && !s.Canned {
+	if s.says() {
 		m.addOutput(c, l, limit, owned)
 	}
 	for i, mark := range l.calls {

@@ -15,6 +15,7 @@ type State struct {
 	Money     exact.Money // of executed steps
 	Spent     Book        // by everybody, losers and rejected attempts included
 
+	warned bool    // of a soft limit of the budget
 	memory *memory // nil until there is something to remember
 }
 
@@ -57,6 +58,7 @@ func (s State) Advance(c *Config, step Step) State {
 	if c == nil {
 		return s
 	}
+	s.warned = s.warned || c.Budget != nil && c.Budget.overSoft(s.Spent)
 	m := &memory{}
 	if s.memory != nil {
 		m = s.memory.clone()

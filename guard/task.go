@@ -245,12 +245,21 @@ func (g *Guard) judge(t *task, step *Step, l *look) (v Verdict, err error) {
 	if err := l.read(g.config, step, t.memory.foresee(step)); err != nil {
 		return Verdict{}, fmt.Errorf("%w: %w", ErrInput, err)
 	}
+	now := g.now()
 	if t.began.IsZero() {
-		t.began = g.now()
+		t.began = now
 	}
+	step.At, step.Began, step.Moved = specialist.TimeOf(now), specialist.TimeOf(t.began), specialist.TimeOf(latest(t.began, t.moved))
 	t.state = t.state.Charge(usageOf(step), step.Model)
 	t.truncated = l.truncated
 	return g.config.judge(&t.state, &t.memory, step, l), nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func usageOf(s *Step) specialist.Usage {
@@ -264,6 +273,7 @@ func usageOf(s *Step) specialist.Usage {
 // commit counts a step that was judged. The task is locked.
 func (t *task) commit(g *Guard, step *Step, l *look) {
 	t.state = t.state.count(step)
+	t.state.warned = t.state.warned || g.config.Budget != nil && g.config.Budget.overSoft(t.state.Spent)
 	t.memory.learn(step)
 	t.memory.add(g.config, step, l, true)
 	t.moved = g.now()

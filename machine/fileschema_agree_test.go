@@ -54,6 +54,7 @@ var sightRules = []sightRule{
 	{"duplicate-id", nil, blind, "items cannot be compared by one of their members"},
 	{"contradiction", func(p machine.Problem, _ any) bool { return p.Path == "/defaultState" }, blind, "two members cannot be compared"},
 	{"contradiction", says("above output_max"), blind, "two members cannot be compared"},
+	{"contradiction", says("more than hard_limit"), blind, "two members cannot be compared"},
 	{"duplicate-member", nil, blind, "items of different lists cannot be compared"},
 	{"bad-value", says("it must be at least"), blind, "two members cannot be compared"},
 	{"bad-value", says("it must be more than"), blind, "two members cannot be compared"},

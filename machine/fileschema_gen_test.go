@@ -34,7 +34,8 @@ var bases = []string{
 	    "tool_calls":{"allowed":["t"],"arg_schemas":{"t":{}},"mutex":[["t","u"]],"mutex_scope":"step","blast_radius":{"t":1},
 	      "sequence":[{"tool":"t","requires_prev":"u"}],"tools":{"t":{"loop_key":["a"],"volatile":[],"poll":true,"exempt":false}}},
 	    "loop_detection":{"mode":"off","cycle":{"max_period":2},"near":{"jaccard":0.5},"max_output_repeats":1},
-	    "batch_loop":{"hardLimit":4,"warnThreshold":2,"windowSize":9,"onLoop":"error","warningMessage":"w","hardStopMessage":"h"},"retry":{},"store":{"history_limit":1}},
+	    "batch_loop":{"hardLimit":4,"warnThreshold":2,"windowSize":9,"onLoop":"error","warningMessage":"w","hardStopMessage":"h"},
+	    "budget":{"hard_limit_tokens":5,"hard_limit_usd":1,"mode":"observe","debit_probes":false,"probe_share_max":0.5,"reserve_mode":"static"},"retry":{},"store":{"history_limit":1}},
 	  "risk":{"maxError":0.05,"confidence":0.95,"test":"clopperPearson","familywise":true},
 	  "solicit":{"mode":"sequential","timeout":"30s","roundTimeout":"1m","asyncTimeout":"1h","maxParallel":4,"wave":2,"champion":true},
 	  "specialists":[
@@ -146,7 +147,7 @@ var kinds = map[string]string{
 	"/guards": "guards", "/states/*/guards": "stateGuards",
 	"/guards/limits": "limits", "/guards/cost": "cost", "/guards/loop_detection": "loopDetection",
 	"/guards/retry": "retry", "/guards/store": "store", "/guards/cost/prices/*": "price", "/guards/cost/prices/*/tiers/*": "tier",
-	"/guards/tool_calls": "toolCalls", "/guards/batch_loop": "batchLoop",
+	"/guards/tool_calls": "toolCalls", "/guards/batch_loop": "batchLoop", "/guards/budget": "budget",
 }
 
 // freeNames are the objects whose keys are names of the user's own, with a value
@@ -179,7 +180,7 @@ var (
 	addresses  = []any{"https://example.com", "HTTP://example.com:80/x?y=@#@", "ftp://example.com", "https://u@example.com", "https://:80", "https://", "https:x", "//x", "https://[]", "https://[::1", "https://exa mple.com", "https://%zz"}
 	strategyFn = []any{"f", "=", "=\"t\"", "= \"t\" " + strings.Repeat(" ", 1018), "= \"t\" " + strings.Repeat(" ", 1019)}
 	builtIn    = []any{"firstAvailable", "lastAvailable", "random", "alignmentMargin", "firstProposal", "Random"}
-	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "estimate_max", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions", "continue", "end", "error"}
+	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "estimate_max", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions", "continue", "end", "error", "hard_kill", "observe", "static", "adaptive"}
 )
 
 // boundaries says which values are tried in which fields, beside types; a key of
@@ -192,10 +193,10 @@ var boundaries = func() map[string][]any {
 	}{
 		{names, "machineName initialState goalState defaultState specialistId target"},
 		{longTexts, "description prompt modelId webhookTokenName webhookSecretName provider contextFn"},
-		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m cache_read_per_1m per_call above_tokens max_dollars_per_task max_state_visits max_attempts history_limit output_min output_max ngram_size max_repeats max_output_repeats ttl_ms max_period repeats overlap_ratio jaccard hardLimit warnThreshold windowSize"},
+		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m cache_read_per_1m per_call above_tokens max_dollars_per_task max_state_visits max_attempts history_limit output_min output_max ngram_size max_repeats max_output_repeats ttl_ms max_period repeats overlap_ratio jaccard hardLimit warnThreshold windowSize hard_limit_tokens hard_limit_usd soft_limit_usd no_progress_ms probe_share_max reserve_ttl_ms"},
 		{durations, "timeout roundTimeout asyncTimeout"},
 		{addresses, "strategyWebhookUrl contextWebhookUrl"},
-		{choices, "role mode test solicit profile cap_basis on_unknown_model mutex_scope visit_counting onLoop"},
+		{choices, "role mode test solicit profile cap_basis on_unknown_model mutex_scope visit_counting onLoop reserve_mode"},
 	} {
 		for _, f := range strings.Fields(g.fields) {
 			all[f] = g.values
@@ -253,7 +254,7 @@ func mutations(root schemaNode, doc any) []mutation {
 		if !isObject {
 			continue
 		}
-		for _, name := range []string{"zzz", "x-", "x-zzz", "x-\n", "X-zzz", "$schema", "name", "budget", "", "__proto__"} {
+		for _, name := range []string{"zzz", "x-", "x-zzz", "x-\n", "X-zzz", "$schema", "name", "truth", "", "__proto__"} {
 			all = append(all, mutation{append(slices.Clone(p), name), true})
 		}
 		if free := freeNames[p.pattern()]; free != nil {

@@ -215,7 +215,10 @@ func stepOf(s *Session, o *openRound, d *Executed) guard.Step {
 func stepFor(s *Session, t *machine.Transition, reasoning string, meta []byte, human bool, winner *specialist.Proposal) guard.Step {
 	step := guard.Step{
 		Transition: t.Name, FromState: t.From.Name, State: t.Target, MetaJSON: meta, Human: human,
-		Output: reasoning, HasOutput: true, Canned: canned(winner),
+		Output: reasoning, HasOutput: true, Canned: canned(winner), Began: s.CreatedAt, Moved: s.CreatedAt,
+	}
+	if s.last != nil {
+		step.Moved = s.last.At
 	}
 	if s.options != nil {
 		step.SessionMeta = s.options.Meta

@@ -199,7 +199,10 @@ func TestGuardSees(t *testing.T) {
 	s := b.start(b.desk(fn("a"), half), runner.StartOptions{Meta: []byte(`{"about":1}`)})
 	b.stepTo(s, runner.TickAdvanced)
 	want := guard.Step{Task: s.ID.String(), FromState: "open", State: "parked", Transition: "park", Output: "why", MetaJSON: []byte(`{"k":1}`), ToolCalls: []guard.ToolCall{{Name: "tool"}}, HasOutput: true,
-		Model: "m", TokensIn: 2, TokensOut: 3, Cost: dollar, CostGiven: true, SessionMeta: []byte(`{"about":1}`)}
+		Model: "m", TokensIn: 2, TokensOut: 3, Cost: dollar, CostGiven: true, SessionMeta: []byte(`{"about":1}`), At: seen.At, Began: s.CreatedAt, Moved: s.CreatedAt}
+	if seen.At <= s.CreatedAt {
+		t.Errorf("the step is judged at %s, the session began at %s", seen.At, s.CreatedAt)
+	}
 	if fmt.Sprintf("%+v", seen) != fmt.Sprintf("%+v", want) {
 		t.Errorf("the guard saw\n%+v\nwant\n%+v", seen, want)
 	}

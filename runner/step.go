@@ -214,7 +214,16 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 		case len(due) == 0:
 			return w.decide(ctx)
 		}
-		if err := w.gather(ctx, w.wave(due)); err != nil {
+		ask := w.admit(w.wave(due))
+		switch {
+		case len(ask) == 0 && w.overBudget():
+			return w.finish(ctx, TickStopped)
+		case len(ask) == 0 && w.waiting():
+			return w.finish(ctx, TickWaiting)
+		case len(ask) == 0:
+			continue
+		}
+		if err := w.gather(ctx, ask); err != nil {
 			return Tick{}, err
 		}
 		if w.over() {
@@ -238,7 +247,11 @@ func (w *work) eager(ctx context.Context) (Tick, error) {
 		if err != nil {
 			return Tick{}, err
 		}
-		if err := w.gather(ctx, []*member{next}); err != nil {
+		ask := w.admit([]*member{next})
+		if len(ask) == 0 && w.overBudget() {
+			return w.finish(ctx, TickStopped)
+		}
+		if err := w.gather(ctx, ask); err != nil {
 			return Tick{}, err
 		}
 		if w.over() {

@@ -400,7 +400,7 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 // step returns a decision as the guards see it.
 func (t *tx) step(d decision) guard.Step {
 	s := stepFor(&t.now, d.transition, d.reasoning, d.meta, d.how != ByConsensus, d.winner)
-	s.Attempt = int64(t.now.Rejects)
+	s.Attempt, s.At = int64(t.now.Rejects), t.at
 	if len(t.r.config.Guards) > 0 || t.now.Program.Guarded {
 		s.Task = t.now.ID.String()
 	}

@@ -1,0 +1,100 @@
+package guard
+
+import (
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+)
+
+// What a budget says of a whole task, whose open calls the caller knows: the
+// engine keeps them with the session, so that no crash and no second process can
+// spend what they hold. A [Ledger] is for programs that do not have that.
+
+// Admit reports whether one more call fits: what was spent, what open calls
+// hold, and what this one is expected to cost. Nil means yes; b may be nil. In
+// mode observe everything is admitted.
+func (b *Budget) Admit(spent, held, need Book) *BudgetError {
+	if b == nil || b.Mode == ModeObserve {
+		return nil
+	}
+	var contended *BudgetError
+	for _, l := range b.sums() {
+		if l.limit == nil {
+			continue
+		}
+		e := &BudgetError{Code: l.code, Unit: l.unit, Limit: *l.limit, Spent: l.of(spent), Reserved: l.of(held), Estimate: l.of(need)}
+		switch {
+		case e.Estimate == 0 || exact.AddSat(exact.AddSat(e.Spent, e.Reserved), e.Estimate) <= e.Limit:
+		case exact.AddSat(e.Spent, e.Estimate) > e.Limit:
+			return e
+		case contended == nil:
+			e.Code = codeContended
+			contended = e
+		}
+	}
+	return contended
+}
+
+// A sum is one hard limit of what is spent.
+type sum struct {
+	code  string
+	unit  Unit
+	limit *int64
+	of    func(Book) int64
+}
+
+func (b *Budget) sums() [3]sum {
+	return [3]sum{
+		{codeBudgetTokens, UnitTokens, b.HardTokens, tokensOf},
+		{codeBudgetCalls, UnitCalls, b.HardCalls, func(k Book) int64 { return k.Calls }},
+		{codeBudgetUSD, UnitUSD, (*int64)(b.HardUSD), func(k Book) int64 { return int64(k.Money) }},
+	}
+}
+
+func tokensOf(k Book) int64 { return exact.AddSat(k.TokensIn, k.TokensOut) }
+
+// budget judges what the task has spent and how long it has taken. Limits of
+// money and tokens are those of the spend book: what nobody executed counts too.
+func (k *checking) budget() {
+	b := k.c.Budget
+	if b == nil {
+		return
+	}
+	spent := k.s.Spent
+	for _, l := range b.sums() {
+		if l.limit != nil && l.of(spent) > *l.limit {
+			k.overBudget(&BudgetError{Code: l.code, Unit: l.unit, Limit: *l.limit, Spent: l.of(spent)})
+		}
+	}
+	for _, t := range []struct {
+		code  string
+		limit *int64
+		since specialist.Time
+	}{{codeBudgetWall, b.WallMsec, k.step.Began}, {codeBudgetWall, b.RoundWallMsec, k.step.Moved}, {codeBudgetNoProgress, b.NoProgressMsec, k.step.Moved}} {
+		if passed := int64(k.step.At - t.since); t.limit != nil && t.since != 0 && passed > *t.limit {
+			k.overBudget(&BudgetError{Code: t.code, Unit: UnitMilliseconds, Limit: *t.limit, Spent: passed})
+		}
+	}
+	if !k.s.warned && b.overSoft(spent) {
+		message := "more was spent than the soft limit"
+		k.report(Reason{Code: codeBudgetSoft, Guard: "budget", Class: Warn, Message: message})
+		k.notices = append(k.notices, "Budget: "+message+"; come to an end.")
+	}
+}
+
+func (k *checking) overBudget(e *BudgetError) {
+	r := Reason{Code: e.Code, Guard: "budget", Class: Abort, Limit: e.number(e.Limit), Seen: e.number(e.Spent)}
+	if r.Message = fmt.Sprintf("the task has spent %s %s, more than the budget of %s", e.text(e.Spent), e.Unit, e.text(e.Limit)); e.Unit == UnitMilliseconds {
+		r.Message = fmt.Sprintf("%d ms have passed, more than the limit of %d", e.Spent, e.Limit)
+	}
+	if k.c.Budget.Mode == ModeObserve {
+		r.Class = Warn
+	}
+	k.report(r)
+}
+
+// overSoft reports whether a soft limit has been crossed.
+func (b *Budget) overSoft(spent Book) bool {
+	return b.SoftTokens != nil && tokensOf(spent) > *b.SoftTokens || b.SoftUSD != nil && spent.Money > *b.SoftUSD
+}

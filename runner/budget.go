@@ -1,0 +1,82 @@
+package runner
+
+import (
+	"strings"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+)
+
+// A session's ledger is its log. What was spent is folded from it, and an ask
+// that is recorded and not yet answered holds what it is expected to cost: asks
+// are recorded, by compare-and-swap, before they are sent. So proposers that are
+// asked at once, and processes that work on one session, never spend a budget
+// together that none of them could spend alone, and no crash gives anything
+// back.
+
+// admit returns whom the budget lets be asked. Who would break a hard limit is
+// recorded as a failed ask; who would only have to wait for others is left for
+// later.
+func (w *work) admit(ask []*member) []*member {
+	c := w.t.now.Program.Guards(w.t.now.State)
+	if c == nil || c.Budget == nil {
+		return ask
+	}
+	held := w.t.held()
+	admitted := ask[:0:0]
+	for _, m := range ask {
+		need := expected(m)
+		refused := c.Budget.Admit(w.t.now.Spent(), held, need)
+		switch {
+		case refused == nil:
+			admitted, held = append(admitted, m), held.Plus(need)
+		case refused.Class() == guard.Abort:
+			w.t.hear(&heard{key: w.t.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: refused.Code, message: refused.Reason().Message})
+		}
+	}
+	return admitted
+}
+
+// expected returns what an ask is expected to cost. A function of this process
+// that says nothing of its cost is free.
+func expected(m *member) guard.Book {
+	if m.local() && m.estimate == 0 {
+		return guard.Book{}
+	}
+	return guard.Book{Calls: 1, Money: m.estimate}
+}
+
+// held returns what the asks that are out are expected to cost.
+func (t *tx) held() (b guard.Book) {
+	for _, a := range t.round.asks {
+		if a.status == askOpen && a.Remote != nil {
+			b = b.Plus(guard.Book{Calls: 1, Money: a.Remote.Estimate})
+		}
+	}
+	return b
+}
+
+// overBudget stops the session if nobody is left to be asked in this round, and
+// nobody has proposed, because of the budget.
+func (w *work) overBudget() bool {
+	if len(w.t.round.proposals) > 0 || w.waiting() {
+		return false
+	}
+	var last *AskFailed
+	for _, e := range w.t.events {
+		if f, ok := e.Data.(*AskFailed); ok && f.Role == machine.Proposer {
+			last = f
+		}
+	}
+	if last == nil || !strings.HasPrefix(last.Code, "budget_") {
+		return false
+	}
+	for i := range w.t.members() {
+		m := &w.t.members()[i]
+		if w.t.asks(m) && w.t.round.ask(m.SpecialistID, machine.Proposer) == nil {
+			return false // somebody can still be asked
+		}
+	}
+	w.t.emit(&Ended{Status: Stopped, Code: last.Code, Reason: last.Message})
+	return true
+}
