@@ -53,6 +53,11 @@ func (p *print) take(grams []uint64) {
 	if len(p.marks) > maxPrint {
 		p.lowest()
 	}
+	p.index()
+}
+
+// index sets the bits of the marks.
+func (p *print) index() {
 	p.seen = [printBits / 64]uint64{}
 	for _, m := range p.marks {
 		p.seen[m%printBits/64] |= 1 << (m % 64)

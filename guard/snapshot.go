@@ -1,0 +1,215 @@
+package guard
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// A Snapshot is all that a Guard remembers, fit to be written as JSON and
+// restored, by the same version or a later one. It holds hashes of outputs and
+// arguments and the arguments of each task's newest call. Open tokens are no
+// part of it: their steps were not committed.
+type Snapshot struct {
+	Version int            `json:"version"` // 1
+	Tasks   []taskSnapshot `json:"tasks"`   // by name
+}
+
+type taskSnapshot struct {
+	Task      string           `json:"task"`
+	Steps     int64            `json:"steps"`
+	TokensIn  int64            `json:"tokensIn"`
+	TokensOut int64            `json:"tokensOut"`
+	Money     exact.Money      `json:"money"`
+	Spent     Book             `json:"spent"`
+	Warned    bool             `json:"warned,omitempty"`
+	Began     int64            `json:"began"` // in ms since 1970; 0 if it has no step
+	Moved     int64            `json:"moved"`
+	Visits    []visitSnapshot  `json:"visits,omitempty"`
+	Outputs   []outputSnapshot `json:"outputs,omitempty"`
+	Calls     []callSnapshot   `json:"calls,omitempty"`
+	Facts     []factSnapshot   `json:"facts,omitempty"`
+	Tools     []toolSnapshot   `json:"tools,omitempty"`
+	Last      []byte           `json:"last,omitempty"`
+	Streak    int64            `json:"streak,omitempty"`
+	Context   hash             `json:"context,omitempty"`
+	Batch     BatchState       `json:"batch"`
+}
+
+type (
+	visitSnapshot struct {
+		State   string `json:"state"`
+		Context hash   `json:"context,omitempty"`
+	}
+	outputSnapshot struct {
+		Hash    hash     `json:"hash"`
+		Context hash     `json:"context,omitempty"`
+		Grams   []hash   `json:"grams,omitempty"`
+		Marks   []uint32 `json:"marks,omitempty"`
+	}
+	callSnapshot struct {
+		Tool    int32 `json:"tool"`
+		Args    hash  `json:"args"`
+		Result  hash  `json:"result,omitempty"`
+		Context hash  `json:"context,omitempty"`
+		Words   hash  `json:"words,omitempty"`
+	}
+	factSnapshot struct {
+		Transition string `json:"transition"`
+		Hash       hash   `json:"hash"`
+	}
+	toolSnapshot struct {
+		Name  string `json:"name"`
+		Calls int64  `json:"calls"`
+	}
+)
+
+// A hash is written as text, since JSON numbers of that size are rounded by many
+// readers.
+type hash uint64
+
+// MarshalText writes sixteen hexadecimal digits.
+func (h hash) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%016x", uint64(h)), nil }
+
+// UnmarshalText reads them.
+func (h *hash) UnmarshalText(text []byte) error {
+	_, err := fmt.Sscanf(string(text), "%x", (*uint64)(h))
+	return err
+}
+
+// Snapshot returns what the Guard remembers of every task.
+func (g *Guard) Snapshot() Snapshot {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	s := Snapshot{Version: 1, Tasks: []taskSnapshot{}}
+	for _, name := range slices.Sorted(maps.Keys(g.tasks)) {
+		t := g.tasks[name]
+		t.mu.Lock()
+		s.Tasks = append(s.Tasks, t.snapshot(name))
+		t.mu.Unlock()
+	}
+	return s
+}
+
+// Restore puts the tasks of a snapshot in the place of those the Guard has. It
+// returns an error, and changes nothing, if the snapshot is of a later version,
+// contradicts itself, or a task of the Guard has an open token.
+func (g *Guard) Restore(s Snapshot) error {
+	if s.Version != 1 {
+		return fmt.Errorf("%w: the snapshot has version %d, this program knows 1", ErrInput, s.Version)
+	}
+	tasks := make(map[string]*task, len(s.Tasks))
+	for i := range s.Tasks {
+		t, err := s.Tasks[i].task()
+		if err != nil {
+			return fmt.Errorf("%w: task %q: %w", ErrInput, s.Tasks[i].Task, err)
+		}
+		if tasks[s.Tasks[i].Task] != nil {
+			return fmt.Errorf("%w: task %q is there twice", ErrInput, s.Tasks[i].Task)
+		}
+		tasks[s.Tasks[i].Task] = t
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for name, t := range g.tasks {
+		t.mu.Lock()
+		open := t.open != nil
+		t.mu.Unlock()
+		if open {
+			return fmt.Errorf("%w: %q", ErrBusy, name)
+		}
+	}
+	for _, t := range g.tasks {
+		t.mu.Lock()
+		t.evicted = true
+		t.mu.Unlock()
+	}
+	g.tasks = tasks
+	return nil
+}
+
+func (t *task) snapshot(name string) taskSnapshot {
+	m := &t.memory
+	s := taskSnapshot{
+		Task: name, Steps: t.state.Steps, TokensIn: t.state.TokensIn, TokensOut: t.state.TokensOut, Money: t.state.Money,
+		Spent: t.state.Spent, Warned: t.state.warned, Began: millis(t.began), Moved: millis(t.moved),
+		Last: slices.Clone(m.last), Streak: m.streak, Context: hash(m.context), Batch: m.batch,
+	}
+	for _, v := range m.visits {
+		s.Visits = append(s.Visits, visitSnapshot{v.state, hash(v.context)})
+	}
+	for i := range m.outputs {
+		o := &m.outputs[i]
+		out := outputSnapshot{Hash: hash(o.hash), Context: hash(o.context), Marks: slices.Clone(o.print.marks)}
+		for _, g := range o.grams {
+			out.Grams = append(out.Grams, hash(g))
+		}
+		s.Outputs = append(s.Outputs, out)
+	}
+	for _, c := range m.calls {
+		s.Calls = append(s.Calls, callSnapshot{c.tool, hash(c.args), hash(c.result), hash(c.context), hash(c.words)})
+	}
+	for _, f := range m.facts {
+		s.Facts = append(s.Facts, factSnapshot{f.transition, hash(f.hash)})
+	}
+	for _, c := range m.tools {
+		s.Tools = append(s.Tools, toolSnapshot{c.name, c.calls})
+	}
+	return s
+}
+
+// task returns the task a snapshot is of.
+func (s *taskSnapshot) task() (*task, error) {
+	if s.Task == "" || s.Steps < 0 || s.TokensIn < 0 || s.TokensOut < 0 || s.Streak < 0 || s.Began < 0 || s.Moved < 0 {
+		return nil, fmt.Errorf("a name is empty or a number negative")
+	}
+	t := &task{began: fromMillis(s.Began), moved: fromMillis(s.Moved)}
+	t.state = State{Steps: s.Steps, TokensIn: s.TokensIn, TokensOut: s.TokensOut, Money: s.Money, Spent: s.Spent, warned: s.Warned}
+	m := &t.memory
+	m.last, m.streak, m.context, m.batch = slices.Clone(s.Last), s.Streak, uint64(s.Context), s.Batch
+	for _, v := range s.Visits {
+		m.visits = append(m.visits, visit{v.State, uint64(v.Context)})
+	}
+	for _, o := range s.Outputs {
+		mark := outputMark{hash: uint64(o.Hash), context: uint64(o.Context)}
+		for _, g := range o.Grams {
+			mark.grams = append(mark.grams, uint64(g))
+		}
+		mark.print.marks = slices.Clone(o.Marks)
+		mark.print.index()
+		m.outputs = append(m.outputs, mark)
+	}
+	for _, c := range s.Tools {
+		if c.Calls < 0 {
+			return nil, fmt.Errorf("tool %q has a negative number of calls", c.Name)
+		}
+		m.tools = append(m.tools, toolCount{c.Name, c.Calls})
+	}
+	for _, c := range s.Calls {
+		if c.Tool < 0 || int(c.Tool) >= len(m.tools) {
+			return nil, fmt.Errorf("a call is of tool %d, there are %d", c.Tool, len(m.tools))
+		}
+		m.calls = append(m.calls, callMark{c.Tool, uint64(c.Args), uint64(c.Result), uint64(c.Context), uint64(c.Words)})
+	}
+	for _, f := range s.Facts {
+		m.facts = append(m.facts, fact{f.Transition, uint64(f.Hash)})
+	}
+	return t, nil
+}
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
