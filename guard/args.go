@@ -266,8 +266,13 @@ func (h *jsonHasher) unescape(start int) ([]byte, error) {
 			}
 			i += n
 		case c < utf8.RuneSelf:
-			h.buf = append(h.buf, c)
-			i++
+			plain := i
+			for i += 1; i < end && h.data[i] >= ' ' && h.data[i] != '\\' && h.data[i] < utf8.RuneSelf; i++ {
+				if i+8 <= end && ordinary(binary.LittleEndian.Uint64(h.data[i:])) {
+					i += 7
+				}
+			}
+			h.buf = append(h.buf, h.data[plain:i]...)
 		default:
 			r, n := utf8.DecodeRune(h.data[i:end])
 			h.buf = utf8.AppendRune(h.buf, r)

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
@@ -156,32 +157,88 @@ func sketch(data []byte) uint64 {
 	for i := range lowest {
 		lowest[i] = math.MaxUint32
 	}
-	h := uint64(0)
-	for _, c := range data {
-		if wordByte[c] {
-			h = (h + uint64(c) + 1) * prime1
-			continue
+	start := -1 // of the word that is being read
+	for base := 0; base < len(data); base += 64 {
+		n := min(64, len(data)-base)
+		inWord := wordBytes(data[base : base+n])
+		if start < 0 && inWord&1 != 0 {
+			start = base
 		}
-		if h != 0 {
-			h ^= h >> 32
-			lowest[h>>4&15] = min(lowest[h>>4&15], uint32(h>>8)&0x7fffffff)
-			h = 0
+		// A set bit of edges is where a word begins or has just ended.
+		edges := inWord ^ inWord<<1
+		if start >= 0 && start < base {
+			edges ^= 1 // it goes on from the block before, or has ended there
+		}
+		if start == base {
+			edges &^= 1
+		}
+		for ; edges != 0; edges &= edges - 1 {
+			at := base + bits.TrailingZeros64(edges)
+			if at >= base+n {
+				break
+			}
+			if start < 0 {
+				start = at
+				continue
+			}
+			note(&lowest, data, start, at)
+			start = -1
 		}
 	}
-	if h != 0 {
-		h ^= h >> 32
-		lowest[h>>4&15] = min(lowest[h>>4&15], uint32(h>>8)&0x7fffffff)
+	if start >= 0 {
+		note(&lowest, data, start, len(data))
 	}
 	var out uint64
 	for i, low := range lowest {
 		nibble := uint64(15)
 		if low != math.MaxUint32 {
-			nibble = spread(uint64(low)) % 15
+			nibble = uint64(low) * prime1 >> 32 % 15
 		}
 		out |= nibble << (4 * i)
 	}
 	return out
 }
+
+// note counts one word.
+func note(lowest *[16]uint32, data []byte, start, end int) {
+	n := end - start
+	var h uint64
+	switch {
+	case n > 8:
+		h = hashBytes(data[start:end])
+	case start+8 <= len(data):
+		h = binary.LittleEndian.Uint64(data[start:]) << (64 - 8*uint(n))
+	default: // at the end of the data
+		for i := range n {
+			h |= uint64(data[start+i]) << (64 - 8*uint(n-i))
+		}
+	}
+	h = (h ^ uint64(n)) * prime1
+	h ^= h >> 32
+	lowest[h&15] = min(lowest[h&15], uint32(h>>4)&0x7fffffff)
+}
+
+// wordBytes returns a bit for each of at most 64 bytes that is part of a word.
+func wordBytes(b []byte) (in uint64) {
+	w := 0
+	for ; w+8 <= len(b); w += 8 {
+		x := binary.LittleEndian.Uint64(b[w:])
+		lower := x | 0x2020202020202020
+		digit := atLeast(x, '0') &^ atLeast(x, '9'+1)
+		letter := atLeast(lower, 'a') &^ atLeast(lower, 'z'+1)
+		in |= ((digit | letter | x) & high >> 7 * 0x0102040810204080 >> 56) << w
+	}
+	for ; w < len(b); w++ {
+		if wordByte[b[w]] {
+			in |= 1 << w
+		}
+	}
+	return in
+}
+
+// atLeast sets the high bit of each byte of x, taken without its own high bit,
+// that is at least c.
+func atLeast(x uint64, c byte) uint64 { return (x&low7 + uint64(0x80-c)*0x0101010101010101) & high }
 
 // similar reports whether two sketches are of sets whose Jaccard similarity is
 // estimated as at least j.

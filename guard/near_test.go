@@ -61,3 +61,64 @@ func jaccardOf(a, b []string) float64 {
 	}
 	return float64(both) / float64(len(set))
 }
+
+// TestSketchWords compares the words that are found 64 bytes at a time with the
+// plain definition.
+func TestSketchWords(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 7))
+	for range 20000 {
+		data := []byte(randomText(r, r.IntN(200), "aZ09_.,é \"{"))
+		var want [16]uint32
+		for i := range want {
+			want[i] = 1<<32 - 1
+		}
+		for _, span := range wordSpans(data) {
+			note(&want, data, span[0], span[1])
+		}
+		var all uint64
+		for i, low := range want {
+			nibble := uint64(15)
+			if low != 1<<32-1 {
+				nibble = uint64(low) * prime1 >> 32 % 15
+			}
+			all |= nibble << (4 * i)
+		}
+		if got := sketch(data); got != all {
+			t.Fatalf("%q: %x, want %x", data, got, all)
+		}
+	}
+}
+
+func wordSpans(data []byte) (spans [][2]int) {
+	start := -1
+	for i := range len(data) + 1 {
+		in := i < len(data) && wordByte[data[i]]
+		switch {
+		case in && start < 0:
+			start = i
+		case !in && start >= 0:
+			spans = append(spans, [2]int{start, i})
+			start = -1
+		}
+	}
+	return spans
+}
+
+// TestNoteIsTheWord: a word counts the same wherever it stands.
+func TestNoteIsTheWord(t *testing.T) {
+	for _, w := range []string{"a", "word", "eightchr", "morethaneight", "é"} {
+		if a, b := sketch([]byte(w)), sketch([]byte("  "+w+" ............")); a != b {
+			t.Errorf("%q counts as %x and %x", w, a, b)
+		}
+	}
+}
+
+func BenchmarkSketch(b *testing.B) {
+	data := []byte(sampleArgs(330))
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		sketch(data)
+	}
+}

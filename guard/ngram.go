@@ -74,23 +74,24 @@ func (p *print) winnow(grams []uint64) {
 		return
 	}
 	p.marks = slices.Grow(p.marks[:0], len(grams))
-	marks := p.marks[:cap(p.marks)]
-	count := 0
-	put := func(m uint32) {
-		marks[count] = m
-		if count == 0 || m != marks[count-1] {
-			count++
-		}
-	}
 	if len(grams) < winnowWindow {
-		put(mark(slices.MinFunc(grams, func(a, b uint64) int { return cmp.Compare(mark(a), mark(b)) })))
-		p.marks = marks[:count]
+		lowest := slices.MinFunc(grams, func(a, b uint64) int { return cmp.Compare(mark(a), mark(b)) })
+		p.marks = append(p.marks, mark(lowest))
 		return
 	}
+	marks := p.marks[:len(grams)]
 	a, b, c := mark(grams[0]), mark(grams[1]), mark(grams[2])
+	count, last := 0, ^min(a, b, c, mark(grams[3])) // not the first one
 	for _, g := range grams[winnowWindow-1:] {
 		d := mark(g)
-		put(min(a, b, c, d))
+		m := min(a, b, c, d)
+		marks[count] = m
+		news := 0 // without a branch, since nobody can predict it
+		if m != last {
+			news = 1
+		}
+		count += news
+		last = m
 		a, b, c = b, c, d
 	}
 	p.marks = marks[:count]
