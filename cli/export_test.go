@@ -12,7 +12,7 @@ var JSONLines = map[string]any{
 	"`dialai sessions`":     runner.Summary{},
 	"`dialai show`":         runner.SessionView{},
 	"`dialai inbox`":        runner.InboxItem{},
-	"`dialai tick`":         tickLine{},
+	"`dialai tick`":         runner.TickView{},
 	"`dialai metrics`":      runner.Metrics{},
 	"`dialai specialists`":  rosterLine{},
 	"`dialai lint`":         finding{},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,6 +93,9 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, run *runFlags) error {
 		return exit(exitUsage)
 	case len(args) == 1:
 		return a.run(cmd.Context(), args[0], run)
+	}
+	if _, err := os.Stat(args[0]); err == nil {
+		return hinted(usage("dialai: %q is one argument too many", args[1]), "usage: dialai <machine-file>, and flags")
 	}
 	hint := a.suggestCommand(args[0])
 	if hint == "" {
