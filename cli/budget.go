@@ -32,7 +32,7 @@ and the calls come from a file of one JSON object a line ("-" is stdin).
 
 A call is {"input": n, "output": n} or {"tokens": {…}}, and may have "id" (one that
 came before is not charged again), "model", "usd" and "ts". Of an event log of
-guards the lines of type record count.
+guards the lines of type record count, but not corrections of earlier ones.
 
 In mode observe nothing trips: crossings are printed, and the exit code is 0.
 
@@ -185,7 +185,6 @@ func newBudgetRun(f budgetFile) (*budgetRun, error) {
 // A traceCall is one call of a trace, however it is written.
 type traceCall struct {
 	ID        string       `json:"id"`
-	Type      string       `json:"type"`
 	Model     string       `json:"model"`
 	Input     *int64       `json:"input"`
 	Output    *int64       `json:"output"`
@@ -197,8 +196,21 @@ type traceCall struct {
 		Input  int64  `json:"input"`
 		Output int64  `json:"output"`
 	} `json:"tokens"`
-	Verdict string         `json:"verdict"`
-	Meta    *guard.LogMeta `json:"meta"`
+	Meta *guard.LogMeta `json:"meta"`
+}
+
+// mostCalls is how many calls one line of a trace may stand for.
+const mostCalls = 10_000
+
+// calls returns how many calls the line stands for; 0 corrects earlier ones.
+func (c *traceCall) calls() (n int64, err error) {
+	if c.Meta == nil || c.Meta.Calls == nil {
+		return 1, nil
+	}
+	if n = *c.Meta.Calls; n < 0 || n > mostCalls {
+		return 0, fmt.Errorf("meta.calls is %d, not a number from 0 to %d", n, mostCalls)
+	}
+	return n, nil
 }
 
 // usage returns what the call used.
@@ -230,7 +242,7 @@ func (c *traceCall) usage() (u guard.Usage, err error) {
 	return u, nil
 }
 
-// charge charges one call of the trace; done says that the budget tripped.
+// charge charges one line of the trace; done says that the budget tripped.
 func (r *budgetRun) charge(raw []byte) (done bool, err error) {
 	tidy, err := exact.Tidy(raw)
 	if err != nil {
@@ -239,36 +251,48 @@ func (r *budgetRun) charge(raw []byte) (done bool, err error) {
 	if !bytes.HasPrefix(tidy, []byte("{")) {
 		return false, errors.New("a call must be one JSON object")
 	}
-	var c traceCall
-	if err := json.Unmarshal(tidy, &c); err != nil {
+	var line struct {
+		Type    string          `json:"type"`
+		TS      json.RawMessage `json:"ts"`
+		Verdict string          `json:"verdict"`
+	}
+	if err := json.Unmarshal(tidy, &line); err != nil {
 		return false, err
 	}
-	var when guard.LogRecord
-	if json.Unmarshal(tidy, &struct {
-		TS *json.RawMessage `json:"ts"`
-	}{&when.TS}) == nil {
-		r.moveTo(&when)
-	}
-	switch c.Type {
+	r.moveTo(&guard.LogRecord{TS: line.TS})
+	switch line.Type {
 	case "", string(guard.LogSpend):
+		return r.chargeCall(tidy)
 	case string(guard.LogCheck), string(guard.LogVerdict):
-		if c.Verdict == "ok" || c.Verdict == "warn" || c.Verdict == "pass" {
+		if line.Verdict == "ok" || line.Verdict == "warn" || line.Verdict == "pass" {
 			r.ledger.Progress(traceScope)
 		}
-		return false, nil
-	default:
-		return false, nil
+	}
+	return false, nil
+}
+
+func (r *budgetRun) chargeCall(raw []byte) (done bool, err error) {
+	var c traceCall
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return false, err
+	}
+	calls, err := c.calls()
+	if err != nil || calls == 0 { // a budget was crossed by what was known then
+		return false, err
 	}
 	u, err := c.usage()
 	if err != nil {
 		return false, err
 	}
 	r.records++
-	receipt, err := r.ledger.Charge(traceScope, guard.Estimate{Model: u.Model}, u)
-	if err != nil {
-		return false, err
+	for range calls { // the first has what all of them used
+		receipt, err := r.ledger.Charge(traceScope, guard.Estimate{Model: u.Model}, u)
+		if err != nil {
+			return false, err
+		}
+		r.note(append(receipt.Reasons, r.ledger.Check(traceScope).Reasons...), u.ID)
+		u = guard.Usage{Model: u.Model, Usage: specialist.Usage{Given: specialist.InputGiven | specialist.OutputGiven}}
 	}
-	r.note(append(receipt.Reasons, r.ledger.Check(traceScope).Reasons...), u.ID)
 	return r.tripped != nil, nil
 }
 
