@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
 )
@@ -21,4 +22,11 @@ var JSONLines = map[string]any{
 	"`dialai store verify`": store.Report{},
 	"`dialai migrate`":      migratedLine{},
 	"`dialai version`":      build{},
+
+	"The event log of guards": guard.LogRecord{},
+	"`dialai analyze`":        analysisLine{},
+	"`dialai budget`":         budgetLine{},
+	"A verdict that differs":  replayDifference{},
+	"`dialai replay`":         replayLine{},
+	"`dialai guard demo`":     demoLine{},
 }

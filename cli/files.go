@@ -21,6 +21,10 @@ func (a *app) loadMachine(path string) (*machine.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseMachine(path, data)
+}
+
+func parseMachine(path string, data []byte) (*machine.Machine, error) {
 	checks := runner.Checks()
 	checks.Include = func(name string) ([]byte, error) {
 		if !filepath.IsAbs(name) {
@@ -72,7 +76,7 @@ func (a *app) readAll(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, usage("%s is a directory, not a machine file", path)
+		return nil, usage("%s is a directory, not a file", path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxInput))
 	if err != nil {
