@@ -30,7 +30,6 @@ type guardLog struct {
 	round   int64
 	at      specialist.Time
 	pending *guard.LogRecord // a step that was judged: its event has not been applied yet
-	stopped bool
 }
 
 func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, id specialist.SessionID, f *guardLogFlags, from int64) error {
@@ -129,13 +128,10 @@ func (w *guardLog) applied(seq int64, ev runner.Event, before, after guard.Book)
 		for _, notice := range d.Notices {
 			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogNotice, Message: notice})
 		}
-	case *runner.Ended:
-		w.stopped = d.Status == runner.Stopped
 	case *runner.Resumed:
-		if w.stopped {
+		if d.Cleared {
 			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogCleared, Message: d.Note, Meta: &guard.LogMeta{Actor: d.Actor}})
 		}
-		w.stopped = false
 	}
 	if before != after {
 		w.write(seq, ev.At, w.spent(ev.Data, before, after))

@@ -61,6 +61,8 @@ func (r *Replayer) Next(rec LogRecord) (result ReplayResult, ok bool) {
 	case LogSpend:
 		t.state.Spent = t.state.Spent.Plus(r.spent(&rec))
 		return result, false
+	case LogCleared:
+		t.state = t.state.Clear()
 	case LogCheck:
 		return r.check(t, name, &rec), true
 	}
@@ -143,7 +145,7 @@ func (rec *LogRecord) codes() (codes []string) {
 }
 
 // families are those of the reasons that [Config.Check] gives.
-var families = []string{"", "limits", "forbidden", "schema", "tool-calls", "cost", "loop", "retry", "internal"}
+var families = []string{"", "limits", "forbidden", "schema", "tool-calls", "cost", "budget", "loop", "retry", "batch_loop", "internal"}
 
 // foreign returns the family of a recorded reason that no Config gives, or "".
 func (rec *LogRecord) foreign() string {
