@@ -27,6 +27,8 @@ var samples = []Sample{
 	{"code-review", "code-review.json", "two webhooks review a change, a maintainer breaks ties"},
 	{"incident-response", "incident-response.yaml", "a loop with guards: steps, cost and going in circles are bounded"},
 	{"release-pipeline", "release-pipeline.yaml", "ten states from commit to production"},
+	{"runaway-loop", "runaway-loop.yaml", "an agent that repeats itself is warned, then stopped"},
+	{"shared-budget", "shared-budget.yaml", "three paid reviewers asked at once share five cents"},
 	{"custom-arbiter", "custom-arbiter.json", "an arbiter written in Go, see examples/custom-arbiter"},
 	{"webhook-arbiter", "webhook-arbiter.json", "an arbiter behind HTTP, see examples/webhook-arbiter"},
 }

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dialai/dialai/arbiter"
@@ -195,6 +196,9 @@ func TestSamplesRun(t *testing.T) {
 			// The state is left six times without news, and then it is enough.
 			{meta: `{"attemptsNeeded":9}`, want: "acknowledge " + strings.Repeat("bad_deploy applied still_failing ", 5) + "bad_deploy applied = stopped loop_state_cycle in verifying"},
 		},
+		"runaway-loop": {
+			{want: "again again again = stopped batch_repeat in working"},
+		},
 		"release-pipeline": {
 			{meta: `{"tests":"passed","risk":"low"}`, want: "build pass scan low canary promote finish = completed goal in released"},
 			{meta: `{"tests":"passed","risk":"high"}`, rulings: []string{"release-manager go"}, want: "build pass scan high go canary promote finish = completed goal in released"},
@@ -224,7 +228,7 @@ func TestSamplesRun(t *testing.T) {
 		}
 	}
 	for _, s := range machines.List() {
-		if _, covered := runs[s.Name]; !covered && s.Name != "code-review" && s.Name != "webhook-arbiter" {
+		if _, covered := runs[s.Name]; !covered && s.Name != "code-review" && s.Name != "webhook-arbiter" && s.Name != "shared-budget" {
 			t.Errorf("%s is not run", s.Name)
 		}
 	}
@@ -301,6 +305,32 @@ func TestCodeReviewRuns(t *testing.T) {
 	}
 }
 
+// TestSharedBudgetRuns: never are more asked at once than the budget could pay.
+func TestSharedBudgetRuns(t *testing.T) {
+	var mu sync.Mutex
+	var choice string
+	asked := 0
+	address, config := serve(t, "REVIEW_WEBHOOK_TOKEN", func(string, map[string]any) string {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		return `{"transitionName":"` + choice + `","reasoning":"as I see it","costUSD":0.012}`
+	})
+	m := load(t, "shared-budget", "127.0.0.1:8787", address)
+	for _, c := range []struct {
+		choice, want string
+		asked        int
+	}{
+		{"merge", "merge = completed goal in merged", 3},
+		{"request_changes", "request_changes pushed = stopped budget_usd in open", 3},
+	} {
+		choice, asked = c.choice, 0
+		if got := (run{}).steps(t, m, config); got != c.want || asked != c.asked {
+			t.Errorf("%s: %s, %d were asked; want %s, %d", c.choice, got, asked, c.want, c.asked)
+		}
+	}
+}
+
 func TestWebhookArbiterRuns(t *testing.T) {
 	address, config := serve(t, "ARBITER_WEBHOOK_TOKEN", func(path string, asked map[string]any) string {
 		proposals, _ := asked["proposals"].([]any)
@@ -340,8 +370,18 @@ func TestCommandsInComments(t *testing.T) {
 		"release-pipeline.yaml --meta tests=passed --meta risk=low":                     "build pass scan low canary promote finish = completed goal in released",
 		"release-pipeline.yaml --meta tests=passed --meta risk=high":                    "build pass scan high = needs_human no_proposals in approval",
 		"support-triage.yaml --meta topic=invoice --meta urgent=false --meta plan=team": "to_billing answer = completed goal in answered",
+		"runaway-loop.yaml": "again again again = stopped batch_repeat in working",
+		"shared-budget.yaml --meta tests=passed --meta lines=40":  "merge = completed goal in merged",
+		"shared-budget.yaml --meta tests=passed --meta lines=900": "request_changes pushed = stopped budget_usd in open",
 		"starter.yaml": "publish = completed goal in published",
 	}
+	address, config := serve(t, "REVIEW_WEBHOOK_TOKEN", func(_ string, asked map[string]any) string { // as examples/webhook-proposer
+		name := "request_changes"
+		if meta, _ := asked["metaJson"].(map[string]any); meta["lines"].(float64) <= 200 {
+			name = "merge"
+		}
+		return `{"transitionName":"` + name + `","reasoning":"by its size","costUSD":0.012}`
+	})
 	for _, file := range everything(t) {
 		_, text, _ := machines.Read(file)
 		for _, c := range command.FindAllStringSubmatch(string(text), -1) {
@@ -359,7 +399,7 @@ func TestCommandsInComments(t *testing.T) {
 			if c[1] != file {
 				t.Errorf("%s suggests to run %s", file, c[1])
 			}
-			got := run{meta: string(data)}.steps(t, load(t, file), runner.Config{})
+			got := run{meta: string(data)}.steps(t, load(t, file, "127.0.0.1:8787", address), config)
 			if got != want[c[1]+c[2]] {
 				t.Errorf("%s: %s, want %s", c[1]+c[2], got, want[c[1]+c[2]])
 			}
