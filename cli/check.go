@@ -13,7 +13,6 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/machine"
 )
 
 // Exit codes of check: those of the published step guard.
@@ -55,6 +54,22 @@ escalate; with --stateful the worst of 3, 2, 4, 1, 0.`,
 	cmd.Flags().StringVar(&f.config, "config", "", "the guards `file`, JSON or YAML")
 	cmd.Flags().BoolVar(&f.stateful, "stateful", false, "read a step a line, and remember them")
 	cmd.Flags().BoolVar(&f.fakeClock, "fake-clock", false, `let {"op":"advance_clock","ms":…} move the clock, for tests`)
+	return a.guardUsage(cmd)
+}
+
+// guardUsage makes wrong usage of a command about guards end with the exit code
+// that the published step guard has for it.
+func (a *app) guardUsage(cmd *cobra.Command) *cobra.Command {
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &exitError{checkInvalid, a.flagError(cmd, err)}
+	})
+	check := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return &exitError{checkInvalid, err}
+		}
+		return nil
+	}
 	return cmd
 }
 
@@ -73,7 +88,7 @@ func (a *app) check(f *checkFlags) error {
 	}
 	g, err := guard.New(config, options...)
 	if err != nil {
-		return err
+		return &exitError{checkInvalid, err}
 	}
 	if f.stateful {
 		return a.checkStream(g, config.Profile, clock, f.fakeClock)
@@ -82,16 +97,12 @@ func (a *app) check(f *checkFlags) error {
 }
 
 // loadGuards reads a guards file. Without a profile it has compat.
-func (a *app) loadGuards(path string) (config *guard.Config, err error) {
+func (a *app) loadGuards(path string) (*guard.Config, error) {
 	data, err := a.readFile(path)
 	if err != nil {
 		return nil, err
 	}
-	err = machine.ParseSection(path, data, func(section []byte) (problems []machine.Problem) {
-		config, problems = guard.ParseAs(section, guard.Compat)
-		return problems
-	})
-	return config, err
+	return parseGuards(path, data)
 }
 
 // maxStep bounds the JSON of one step.
@@ -143,32 +154,47 @@ func worse(a, b int) int {
 
 // checkStream judges a step a line and goes on after bad ones.
 func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *stepClock, fake bool) error {
-	out := bufio.NewWriter(a.out)
-	lines := bufio.NewReaderSize(a.in, 1<<16)
 	code := checkOK
-	for n := 1; ; n++ {
-		line, err := readLine(lines)
-		if errors.Is(err, io.EOF) && len(line) == 0 {
-			return errors.Join(out.Flush(), exit(code))
-		}
-		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errLongLine) {
-			return errors.Join(out.Flush(), err)
-		}
-		if len(bytes.TrimSpace(line)) == 0 && err == nil {
-			continue
-		}
+	err := eachLine(a.in, func(_ int, line []byte, err error) error {
 		answer, one := a.checkLine(g, profile, clock, fake, line, err)
 		code = worse(code, one)
-		out.Write(answer)
-		out.WriteByte('\n')
-		if err := out.Flush(); err != nil { // whoever sends a step waits for its verdict
+		_, err = a.out.Write(append(answer, '\n')) // at once: whoever sends a step waits for its verdict
+		return err
+	})
+	if err != nil {
+		return &exitError{checkInvalid, err}
+	}
+	return exit(code)
+}
+
+// eachLine calls f with every line that is not blank and its number from 1, as
+// they come. A line that is too long has none of its bytes, and the error
+// errLongLine. What cannot be read, and an error of f, end it.
+func eachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
+	lines := bufio.NewReaderSize(r, 1<<16)
+	for n := 1; ; n++ {
+		line, err := readLine(lines)
+		long := errors.Is(err, errLongLine)
+		if err != nil && !long && !errors.Is(err, io.EOF) {
 			return err
+		}
+		if long || len(bytes.TrimSpace(line)) > 0 {
+			var problem error
+			if long {
+				problem = errLongLine
+			}
+			if err := f(n, line, problem); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
 	}
 }
 
 func (a *app) checkLine(g *guard.Guard, profile guard.Profile, clock *stepClock, fake bool, line []byte, err error) ([]byte, int) {
-	if errors.Is(err, errLongLine) {
+	if err != nil {
 		return errorAnswer(err), checkInvalid
 	}
 	if answer, ok, err := operation(g, clock, fake, line); err != nil {
@@ -206,7 +232,7 @@ func operation(g *guard.Guard, clock *stepClock, fake bool, line []byte) (answer
 		return nil, false, nil
 	}
 	if err := json.Unmarshal(line, &op); err != nil || op.Op == nil {
-		return nil, false, fmt.Errorf("the operation cannot be read: %w", err)
+		return nil, false, errors.New("op and task_id must be texts, ttl_ms and ms whole numbers")
 	}
 	switch *op.Op {
 	case "reset":

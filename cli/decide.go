@@ -74,6 +74,11 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	if err != nil {
 		return err
 	}
+	if s.Status == runner.Stopped { // only a human can let it go on
+		if s, err = e.Resume(ctx, s.ID, runner.ResumeOptions{Actor: osUser(), Note: "to be decided"}); err != nil {
+			return err
+		}
+	}
 	actor, err := a.actor(ctx, e, s, f.as)
 	if err != nil {
 		return err
@@ -108,10 +113,10 @@ func signed(actor, reasoning string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s (decided by %s)", reasoning, osUser()))
 }
 
-// liveSession returns a session that can still be decided.
+// liveSession returns a session that can still be decided, be it stopped.
 func (a *app) liveSession(ctx context.Context, e *engine, id string) (*runner.Session, error) {
 	s, err := e.Session(ctx, id)
-	if err != nil || s.Status.Live() {
+	if err != nil || s.Status.Live() || s.Status == runner.Stopped {
 		return s, err
 	}
 	//lint:ignore ST1005 these are the words of the specification
@@ -179,7 +184,8 @@ func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, 
 	case r.Stale:
 		return fmt.Sprintf("%s shows the present round", a.command("show", id))
 	case code == exitStopped:
-		return fmt.Sprintf("%s goes on once the guard lets it", a.command("resume", id))
+		code, _ := refusal(r, exitStopped)
+		return a.stopHint(code, r.SessionID)
 	case !r.IsHuman:
 		humans, err := a.actors(ctx, e, r.Session)
 		if err != nil {
@@ -221,7 +227,31 @@ func (a *app) actors(ctx context.Context, e *engine, s *runner.Session) ([]strin
 	case !declared:
 		return []string{runner.Operator}, nil
 	}
-	return nil, usage("nobody may decide in state %q: the humans of this machine are switched off, or declared for other states only; see dialai specialists %s", s.State.Name, quote(s.Machine().Name()))
+	return nil, usage("nobody may decide in state %q: its humans are switched off; dialai specialists enable %s %s switches one on", s.State.Name, quote(s.Machine().Name()), quote(a.humanOf(s)))
+}
+
+// humanOf returns a human who is declared for the session's state.
+func (a *app) humanOf(s *runner.Session) string {
+	for _, list := range [][]machine.Specialist{s.State.Roster, s.Machine().Specialists()} {
+		for i := range list {
+			if list[i].IsHuman {
+				return list[i].SpecialistID
+			}
+		}
+	}
+	return "ID"
+}
+
+// question returns what a human is asked about a session; without choices where
+// nobody may decide.
+func (a *app) question(ctx context.Context, e *engine, s *runner.Session) (runner.InboxItem, error) {
+	item, err := e.Question(ctx, s)
+	if err == nil {
+		if _, nobody := a.actors(ctx, e, s); nobody != nil {
+			item.Transitions = nil
+		}
+	}
+	return item, err
 }
 
 // actor returns who acts: whoever --as names, else the machine's only human, else

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -48,7 +49,7 @@ func (p *printer) endText(r runner.Result) {
 		fmt.Fprintf(p.out, "  %s\n", p.a.command("resume", id))
 	case runner.Stopped.String():
 		fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.red("Session stopped by guard:"), clean(r.Code), clean(r.Reason))
-		p.hint("%s goes on from here", p.a.command("resume", id))
+		p.hint("%s", p.a.stopHint(r.Code, r.Session.ID.String()))
 	case runner.Failed.String():
 		p.out.Flush()
 		fmt.Fprintf(p.a.err, "Session failed:\n%s\n", clean(r.Reason))
@@ -56,6 +57,17 @@ func (p *printer) endText(r runner.Result) {
 			p.hint(`state %s leads nowhere; mark it "final": true if a session may end there`, state)
 		}
 	}
+}
+
+// stopHint says what can be done about a session that was stopped.
+func (a *app) stopHint(code, id string) string {
+	switch {
+	case code == runner.CodeStepLimit || code == runner.CodeTimeLimit:
+		return fmt.Sprintf("%s goes on from here", a.command("resume", []string{id}))
+	case strings.HasPrefix(code, "loop_") || code == "batch_repeat":
+		return fmt.Sprintf("it went in circles: %s shows the choices of a human, %s lets it go on", a.command("show", []string{id}), a.command("resume", []string{id}, "--clear"))
+	}
+	return "the limit is part of the machine that this session began with; raise it in the file and start a new session"
 }
 
 // endHuman prints a question for a human, each answer as a command.
@@ -133,7 +145,7 @@ func resultOf(s *runner.Session) runner.Result {
 // command returns a command line of this program that goes on with the present
 // store.
 func (a *app) command(name string, args []string, words ...string) command {
-	c := command{words: append([]string{"dialai", name}, words...), args: args}
+	c := command{words: append([]string{cmp.Or(a.name, "dialai"), name}, words...), args: args}
 	if a.flags.store != "" {
 		c.words = append(c.words, "--store", a.flags.store)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +26,7 @@ var environment = []struct{ name, text string }{
 	{"DATABASE_URL", "a store, for --store env and dialai migrate: sqlite:PATH, or memory:"},
 	{"DIALAI_WEBHOOK_ALLOW", "hosts, host:port pairs and CIDR prefixes that webhooks may be at though they are private or use http"},
 	{"DIALAI_WEBHOOK_TOKEN_NAMES", "globs of the variables that machine files may name as tokens or secrets (default: *WEBHOOK*)"},
-	{"DIALAI_PUBLIC_URL", "where this program can be reached from outside; without it no webhook may answer later"},
+	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. Nothing listens there in this version: hand the answers in with dialai propose"},
 	{"NO_COLOR", "if it is set and not empty, no colours"},
 	{"TERM", "dumb means no colours and no progress line"},
 }
@@ -76,8 +77,19 @@ func (a *app) storePath() (string, error) {
 		if name = a.env("DATABASE_URL"); name == "" {
 			return "", usage("--store env, but the DATABASE_URL environment variable is not set")
 		}
+		return a.parseDatabase(name)
 	}
 	return a.parseStore(name)
+}
+
+// parseDatabase reads DATABASE_URL, where a bare path is probably a mistake.
+func (a *app) parseDatabase(name string) (string, error) {
+	for _, prefix := range []string{"sqlite:", "memory:", "postgres:", "postgresql:"} {
+		if strings.HasPrefix(name, prefix) {
+			return a.parseStore(name)
+		}
+	}
+	return "", hinted(usage("DATABASE_URL does not name a database"), "it may be sqlite:PATH or memory:")
 }
 
 func (a *app) parseStore(name string) (string, error) {
@@ -149,6 +161,18 @@ type engine struct {
 // Close closes both.
 func (e *engine) Close() error { return errors.Join(e.Runner.Close(), e.store.Close()) }
 
+// publicURL checks an address that is told to others; "" is none.
+func publicURL(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return "", hinted(usage("DIALAI_PUBLIC_URL is not an address that anybody could call"), "for example https://decisions.example.com")
+	}
+	return strings.TrimRight(text, "/"), nil
+}
+
 // engine builds the runner that the environment and the flags describe; starts
 // says whether it may make a store that does not exist.
 func (a *app) engine(ctx context.Context, starts bool, observer func(runner.Record)) (*engine, error) {
@@ -160,13 +184,17 @@ func (a *app) engine(ctx context.Context, starts bool, observer func(runner.Reco
 	if names := strings.Fields(strings.ReplaceAll(a.env("DIALAI_WEBHOOK_TOKEN_NAMES"), ",", " ")); len(names) > 0 {
 		hooks.TokenNames = names
 	}
+	public, err := publicURL(a.env("DIALAI_PUBLIC_URL"))
+	if err != nil {
+		return nil, err
+	}
 	s, err := a.openStore(ctx, starts)
 	if err != nil {
 		return nil, err
 	}
 	r, err := runner.New(runner.Config{
 		Store: s, Registry: a.registry, Remote: webhook.New(hooks), Observer: observer,
-		PublicURL: strings.TrimRight(a.env("DIALAI_PUBLIC_URL"), "/"), AllowOperator: true,
+		PublicURL: public, AllowOperator: true,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

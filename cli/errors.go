@@ -92,6 +92,8 @@ func exitCode(ctx context.Context, err error) int {
 	var e *exitError
 	var invalid *machine.Error
 	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return exitInterrupted
 	case errors.As(err, &e):
 		return e.code
 	case errors.As(err, &invalid):
@@ -162,7 +164,10 @@ func (a *app) hintFor(err error) string {
 	case errors.Is(err, runner.ErrBusy):
 		return "try again when the other process is done, or use another --store"
 	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC):
-		return "what was recorded before is safe; make room and go on with dialai resume"
+		if a.session == "" {
+			return "nothing was changed; make room and try again"
+		}
+		return "what was recorded before is safe; make room and go on with " + a.command("resume", []string{a.session}).String()
 	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Session"):
 		return "dialai sessions lists those of this store; --store names another"
 	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Specialist"):

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
 )
@@ -12,7 +13,7 @@ var JSONLines = map[string]any{
 	"`dialai sessions`":     runner.Summary{},
 	"`dialai show`":         runner.SessionView{},
 	"`dialai inbox`":        runner.InboxItem{},
-	"`dialai tick`":         tickLine{},
+	"`dialai tick`":         runner.TickView{},
 	"`dialai metrics`":      runner.Metrics{},
 	"`dialai specialists`":  rosterLine{},
 	"`dialai lint`":         finding{},
@@ -21,4 +22,11 @@ var JSONLines = map[string]any{
 	"`dialai store verify`": store.Report{},
 	"`dialai migrate`":      migratedLine{},
 	"`dialai version`":      build{},
+
+	"The event log of guards": guard.LogRecord{},
+	"`dialai analyze`":        analysisLine{},
+	"`dialai budget`":         budgetLine{},
+	"A verdict that differs":  replayDifference{},
+	"`dialai replay`":         replayLine{},
+	"`dialai guard demo`":     demoLine{},
 }

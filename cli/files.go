@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,10 @@ func (a *app) loadMachine(path string) (*machine.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseMachine(path, data)
+}
+
+func parseMachine(path string, data []byte) (*machine.Machine, error) {
 	checks := runner.Checks()
 	checks.Include = func(name string) ([]byte, error) {
 		if !filepath.IsAbs(name) {
@@ -34,7 +39,31 @@ func (a *app) loadMachine(path string) (*machine.Machine, error) {
 // have, so that the loader can say that it is too large.
 const maxInput = 1<<20 + 1
 
+// readFile reads a file; "-" is stdin. An interrupt ends the wait for a terminal
+// or a pipe that says nothing.
 func (a *app) readFile(path string) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() { // reading cannot be interrupted; the process ends soon
+		data, err := a.readAll(path)
+		read <- result{data, err}
+	}()
+	var interrupted <-chan struct{}
+	if a.ctx != nil {
+		interrupted = a.ctx.Done()
+	}
+	select {
+	case r := <-read:
+		return r.data, r.err
+	case <-interrupted:
+		return nil, context.Canceled
+	}
+}
+
+func (a *app) readAll(path string) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(io.LimitReader(a.in, maxInput))
 	}
@@ -47,7 +76,7 @@ func (a *app) readFile(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, usage("%s is a directory, not a machine file", path)
+		return nil, usage("%s is a directory, not a file", path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxInput))
 	if err != nil {

@@ -48,8 +48,8 @@ func readPage(t *testing.T) page {
 
 var (
 	linkPattern  = regexp.MustCompile(`\]\(#([a-z-]+)\)`)
-	fieldPattern = regexp.MustCompile("`([A-Za-z]+)`")
-	rowPattern   = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|")
+	fieldPattern = regexp.MustCompile("`([A-Za-z_0-9]+)`")
+	rowPattern   = regexp.MustCompile("(?m)^\\| `([A-Za-z_0-9]+)` \\|")
 	fencePattern = regexp.MustCompile("(?ms)^```json\n(.*?)^```$")
 )
 
@@ -131,7 +131,7 @@ func members(typ reflect.Type, into map[string]bool) {
 func fieldsOf(typ reflect.Type) func(func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
 		for i := range typ.NumField() {
-			if f := typ.Field(i); f.IsExported() && !yield(f) {
+			if f := typ.Field(i); (f.IsExported() || f.Anonymous) && !yield(f) {
 				return
 			}
 		}
@@ -344,7 +344,7 @@ func decode(t *testing.T, text string) any {
 
 // foreign are members whose contents are not the program's own: users, machine
 // files and JSON Schema say what is in them.
-var foreign = []string{"machine", "metaJson", "args", "parameters", "context", "alignmentScores"}
+var foreign = []string{"machine", "metaJson", "args", "parameters", "context", "alignmentScores", "tool_counts", "guards"}
 
 // shape describes names and types of a value, whatever it holds.
 func shape(v any) string {
@@ -471,6 +471,16 @@ func realLines(t *testing.T) map[string][]string {
 	late(h, hook)
 	log(first(t, `"sessionId":"([^"]+)","machineName":"service"`, h.newest()))
 
+	guards(h, lines, id)
+	for _, line := range real["replay"] {
+		heading := "A verdict that differs"
+		if strings.Contains(line, `"kind":"summary"`) {
+			heading = "`dialai replay`"
+		}
+		real[heading] = append(real[heading], line)
+	}
+	delete(real, "replay")
+
 	lines("`dialai sessions`", 0, "sessions")
 	lines("`dialai lint`", 3, "lint", "bad.json")
 	lines("`dialai lint`", 0, "lint", "circle.json")
@@ -492,6 +502,29 @@ func realLines(t *testing.T) map[string][]string {
 	delete(real, "run")
 	real["An event"] = slices.DeleteFunc(real["An event"], func(line string) bool { return !strings.Contains(line, `"kind":"ended"`) })
 	return real
+}
+
+// guards runs the commands about guards; id is a session that a guard stopped.
+func guards(h *home, lines func(heading string, code int, args ...string), id string) {
+	h.file("guards.json", `{"profile": "strict", "limits": {"max_steps": 1, "max_tokens_per_step": 10}, "forbidden_patterns": ["lorem"], "tool_calls": {"allowed": ["search"]}, "cost": {"max_dollars_per_task": 1}}`)
+	h.stdin = `{"task_id": "t", "output": "lorem ipsum", "state": "a", "model": "m", "tokens_in": 11, "tool_calls": [{"name": "rm"}]}`
+	lines("`dialai check`", 2, "check", "--config", "guards.json")
+	h.stdin = `{"task_id": "t", "tool_calls": [{"name": "search"}]}` + "\n{\"op\": \"gc\"}\nbad"
+	lines("`dialai check`", 3, "check", "--config", "guards.json", "--stateful")
+	lines("The event log of guards", 0, "log", id, "--guard")
+	log, _ := h.run(0, "log", id, "--guard")
+	h.file("guard.jsonl", log+`{"session": "s", "type": "record", "candidate_id": "c", "tokens": {"input": 5, "output": 6}, "usd": 0.5}
+{"session": "s", "type": "probe", "candidate_id": "c", "stage": "uncertainty", "value": 0.25}
+{"session": "s", "type": "record", "tokens": {"input": 5, "output": 6}}
+{"session": "s", "type": "check"}
+bad
+`)
+	lines("`dialai analyze`", 0, "analyze", "guard.jsonl")
+	lines("replay", 1, "replay", "guard.jsonl", "--config", "guards.json")
+	h.file("budget.json", `{"config": {"soft_limit_tokens": 5, "hard_limit_tokens": 10}, "trace": [{"id": "a", "input": 6}, {"id": "b", "input": 6}]}`)
+	lines("`dialai budget`", 2, "budget", "budget.json")
+	lines("`dialai guard demo`", 0, "guard", "demo")
+	h.stdin = ""
 }
 
 // late lets a service answer when a human has decided already.

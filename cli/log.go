@@ -8,19 +8,27 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 )
 
 func (a *app) logCommand() *cobra.Command {
 	var from int64
+	f := &guardLogFlags{}
 	cmd := &cobra.Command{
 		Use:   "log <session>",
 		Short: "Print the events of a session",
 		Long: `Print every event of a session, the oldest first. With --json each line is one
-event with the hash of its record; dialai store verify checks them.`,
+event with the hash of its record; dialai store verify checks them.
+
+With --guard it writes the event log of the guards instead, which dialai analyze
+and dialai replay read: one JSON object a line for what was spent, every step that
+was judged, and how. --payload digest leaves out what was said: each text stands as
+its SHA-256.`,
 		Example: `  dialai log 0b9c1d3e-…
-  dialai log 0b9c1d3e-… --from 100 --json`,
+  dialai log 0b9c1d3e-… --from 100 --json
+  dialai log 0b9c1d3e-… --guard > guard.jsonl`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -29,11 +37,17 @@ event with the hash of its record; dialai store verify checks them.`,
 				if err != nil {
 					return err
 				}
+				if f.guard {
+					return a.printGuardLog(cmd.Context(), e, out, id, f, from)
+				}
 				return a.printLog(cmd.Context(), e, out, id, from)
 			})
 		},
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "the `number` of the first event to print")
+	cmd.Flags().BoolVar(&f.guard, "guard", false, "write the event log of the guards")
+	cmd.Flags().StringVar(&f.payload, "payload", string(guard.PayloadFull), "what --guard writes of a step: `full` or digest")
+	complete(cmd, "payload", string(guard.PayloadFull), string(guard.PayloadDigest))
 	return cmd
 }
 

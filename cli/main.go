@@ -18,6 +18,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/dialai/dialai/strategies"
@@ -32,7 +34,7 @@ func Main(ctx context.Context, registry strategies.Registry, args []string) int 
 	context.AfterFunc(ctx, stop)
 	a := &app{
 		registry: registry, in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		lookup: os.LookupEnv,
+		lookup: os.LookupEnv, name: programName(os.Args[0]),
 	}
 	return a.main(ctx, args)
 }
@@ -43,8 +45,19 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 	lookup   func(string) (string, bool) // the environment
+	name     string                      // of the program, as people call it
+	ctx      context.Context             //nolint:containedctx // it lives as long as the call
 	flags    globalFlags
 	session  string // the one that is being run, "" if there is none
+}
+
+// programName returns what is printed for this program in commands: a program of
+// one's own has strategies that dialai does not have.
+func programName(path string) string {
+	if name := strings.TrimSuffix(filepath.Base(path), ".exe"); name == "dialai" || name == "." {
+		return "dialai"
+	}
+	return path
 }
 
 // globalFlags are those of every command.
@@ -63,6 +76,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 		fmt.Fprint(a.err, usageText)
 		return exitUsage
 	}
+	a.ctx = ctx
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

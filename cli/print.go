@@ -187,7 +187,7 @@ func strategyWords(strategy string) string {
 
 func (p *printer) gated(v guard.Verdict) {
 	for _, r := range v.Reasons {
-		p.line("Guard %s: %s (%s)", v.Status, clean(r.Code), clean(r.Message))
+		p.line("Guard %s: %s (%s)", r.Class, clean(r.Code), clean(r.Message))
 	}
 }
 

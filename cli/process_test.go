@@ -24,6 +24,8 @@ type home struct {
 	*testing.T
 	dir string
 	env []string
+
+	stdin string // what run gives programs to read
 }
 
 func newHome(t *testing.T) *home {
@@ -76,7 +78,7 @@ func (h *home) run(want int, args ...string) (stdout, stderr string) {
 	h.Helper()
 	cmd := h.command(args...)
 	var out, problems bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &problems
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(h.stdin), &out, &problems
 	if got := exitOf(h.T, cmd.Run()); got != want {
 		h.Fatalf("dialai %q: exit code %d, want %d\n%s%s", args, got, want, &out, &problems)
 	}

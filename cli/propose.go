@@ -81,6 +81,10 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 	}
 	defer e.Close()
 	s, err := a.liveSession(ctx, e, id)
+	if err == nil && s.Status == runner.Stopped {
+		//lint:ignore ST1005 these are the words of the specification
+		err = hinted(fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status), "%s takes it up again", a.command("resume", []string{s.ID.String()}))
+	}
 	if err != nil {
 		return err
 	}

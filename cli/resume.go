@@ -17,18 +17,24 @@ func (a *app) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume <session>",
 		Short: "Go on with a session",
-		Long: `Run a session on from where it stands: after a crash, a limit, a stop by a guard,
-or when answers may have arrived. What was recorded is not asked for again, and
-what was spent stays spent. A session that has completed stays so.`,
+		Long: `Run a session on from where it stands: after a crash, a limit of the run, or when
+answers may have arrived. What was recorded is not asked for again, and what was
+spent stays spent. A session that has completed stays so.
+
+A session that a guard stopped is judged afresh. If it was stopped because it went
+in circles, --clear says that you have looked at it: the guards forget what has
+repeated. A limit of steps or money is part of the machine that the session began
+with, and stays.`,
 		Example: `  dialai resume 0b9c1d3e-…
   dialai resume 0b9c1d3e-… --retry-failed
-  dialai resume 0b9c1d3e-… --note "limit raised by finance"`,
+  dialai resume 0b9c1d3e-… --clear --note "it waits for the build, that is fine"`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.resume(cmd.Context(), args[0], o, f) },
 	}
 	f.add(cmd, false)
 	cmd.Flags().BoolVar(&o.RetryFailed, "retry-failed", false, "ask those again who failed in this round")
+	cmd.Flags().BoolVar(&o.Clear, "clear", false, "let the guards forget what has repeated")
 	cmd.Flags().StringVar(&o.Actor, "as", "", "`who` resumes, for the record (default: the user of this computer)")
 	cmd.Flags().StringVar(&o.Note, "note", "", "`why`, for the record")
 	return cmd

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,7 +64,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand()}},
 		{"Decide as a human:", []*cobra.Command{a.inboxCommand(), a.decideCommand(), a.proposeCommand()}},
 		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.metricsCommand(), a.specialistsCommand()}},
-		{"Guard an agent:", []*cobra.Command{a.checkCommand()}},
+		{"Guard an agent:", []*cobra.Command{a.checkCommand(), a.guardCommand(), a.analyzeCommand(), a.budgetCommand(), a.replayCommand()}},
 		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand()}},
 		{"Store and program:", []*cobra.Command{a.storeCommand(), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
 	} {
@@ -92,6 +93,9 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, run *runFlags) error {
 		return exit(exitUsage)
 	case len(args) == 1:
 		return a.run(cmd.Context(), args[0], run)
+	}
+	if _, err := os.Stat(args[0]); err == nil {
+		return hinted(usage("dialai: %q is one argument too many", args[1]), "usage: dialai <machine-file>, and flags")
 	}
 	hint := a.suggestCommand(args[0])
 	if hint == "" {
@@ -131,5 +135,5 @@ func helpCommand() *cobra.Command {
 
 // later are commands that other versions will have.
 var later = map[string]bool{
-	"serve": true, "analyze": true, "budget": true, "replay": true, "backtest": true, "undertake": true, "watch": true, "bridge": true,
+	"serve": true, "backtest": true, "undertake": true, "watch": true, "bridge": true,
 }

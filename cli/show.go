@@ -77,7 +77,7 @@ func (a *app) show(ctx context.Context, e *engine, out io.Writer, s *runner.Sess
 		}
 		fmt.Fprintln(out)
 	}
-	if s.Status != runner.NeedsHuman {
+	if s.Status != runner.NeedsHuman && s.Status != runner.Stopped {
 		return nil
 	}
 	item, err := e.Question(ctx, s)

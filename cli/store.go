@@ -98,7 +98,7 @@ each in a transaction of its own. Opening a store does the same.`,
 			if name == "" {
 				return errors.New("DATABASE_URL environment variable is required")
 			}
-			path, err := a.parseStore(name)
+			path, err := a.parseDatabase(name)
 			if err != nil {
 				return err
 			}

@@ -2,8 +2,12 @@ package cli_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -295,4 +299,35 @@ func TestInterrupt(t *testing.T) {
 	}
 	h.awaits(service, 2)
 	h.run(0, "store", "verify")
+}
+
+// TestInterruptWhileReading interrupts the program while it waits for a machine
+// file that does not come.
+func TestInterruptWhileReading(t *testing.T) {
+	h := newHome(t)
+	pipe := filepath.Join(h.dir, "pipe.json")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"pipe.json"}, {"lint", "pipe.json"}} {
+		cmd := h.command(args...)
+		var problems bytes.Buffer
+		cmd.Stderr = &problems
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+		writer, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the program reads
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		if got := exitOf(t, cmd.Wait()); got != 130 || !strings.Contains(problems.String(), "interrupted") {
+			t.Errorf("dialai %q: exit code %d\n%s", args, got, &problems)
+		}
+		timer.Stop()
+		writer.Close()
+	}
 }

@@ -31,43 +31,11 @@ spoils only its own line, and the exit code is 1.`,
 	}
 }
 
-// tickLine is a TickResult as it is shown.
-type tickLine struct {
-	SessionID      string   `json:"sessionId"`
-	MachineName    string   `json:"machineName"`
-	Status         string   `json:"status"`
-	CurrentState   string   `json:"currentState"`
-	SpecialistID   string   `json:"specialistId,omitempty"` // if exactly one was asked
-	SpecialistIDs  []string `json:"specialistIds,omitempty"`
-	PreviousState  string   `json:"previousState,omitempty"`
-	TransitionName string   `json:"transitionName,omitempty"`
-	Reasoning      string   `json:"reasoning,omitempty"`
-	Code           string   `json:"code,omitempty"`
-	Error          string   `json:"error,omitempty"`
-}
-
-func lineOf(r runner.TickResult) tickLine {
-	line := tickLine{SessionID: r.Summary.SessionID, MachineName: r.Summary.MachineName, CurrentState: r.Summary.CurrentState, Status: "failed"}
-	if r.Err != nil {
-		line.Error = r.Err.Error()
-		return line
-	}
-	t := r.Tick
-	line.Status, line.CurrentState, line.Reasoning, line.Code = string(t.Status), t.Session.State.Name, t.Reasoning(), t.Code
-	if line.SpecialistIDs = t.Asked(); len(line.SpecialistIDs) == 1 {
-		line.SpecialistID = line.SpecialistIDs[0]
-	}
-	if t.Transition != nil {
-		line.PreviousState, line.TransitionName = t.Previous.Name, t.Transition.Name
-	}
-	return line
-}
-
 func (a *app) printTicks(out io.Writer, results []runner.TickResult) error {
 	failed := 0
 	rows := [][]string{{"SESSION", "MACHINE", "STEP", "STATE", "WHAT"}}
 	for _, r := range results {
-		line := lineOf(r)
+		line := r.View()
 		if r.Err != nil {
 			failed++
 		}

@@ -92,3 +92,27 @@ func BenchmarkCheck(b *testing.B) {
 		_ = sum
 	})
 }
+
+// TestCheckAllocatesNothing holds a check that is ok to what it promises.
+func TestCheckAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes pools forget, so that they allocate")
+	}
+	steps := benchSteps(120)
+	for _, profile := range []Profile{Strict, Compat} {
+		g := benchGuard(t, profile, `,"mode":"overlap"`)
+		i := 0
+		check := func() {
+			if v, _, err := g.Check(steps[i%len(steps)]); err != nil || !v.Passed() {
+				t.Fatal(v.Codes(), err)
+			}
+			i++
+		}
+		for range 60 { // until the history is full
+			check()
+		}
+		if n := testing.AllocsPerRun(50, check); n != 0 {
+			t.Errorf("%s: %.1f allocations a check", profile, n)
+		}
+	}
+}

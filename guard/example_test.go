@@ -102,3 +102,51 @@ func ExampleConfig_Check() {
 	fmt.Println(verdict.Status, verdict.Reasons[0].Text())
 	// Output: abort max_tokens_total: the number of tokens of the session is 1100, more than the limit of 1000
 }
+
+// A plain agent loop: each step is judged before its tool is run. Retry asks the
+// agent again, and everything more severe ends the loop.
+func Example_agent() {
+	config, problems := guard.ParseAs([]byte(`{
+		"limits": {"max_steps": 20, "output_max": 40},
+		"retry": {"max_attempts": 2},
+		"tool_calls": {"sequence": [{"tool": "deploy", "requires_prev": "run_tests"}]}
+	}`), guard.Compat)
+	if len(problems) > 0 {
+		fmt.Println(problems)
+		return
+	}
+	g, _ := guard.New(config)
+	var attempt int64
+	for _, plan := range plans { // what a model answers, one after the other
+		verdict, _, err := g.Check(guard.CheckInput{
+			TaskID: "ticket-7", Attempt: attempt, Output: &plan.says, ToolCalls: []guard.ToolCall{{Name: plan.tool}},
+		})
+		switch {
+		case err != nil:
+			fmt.Println(err)
+			return
+		case verdict.Passed():
+			attempt = 0
+			fmt.Println("run", plan.tool)
+		case verdict.Status == guard.Retry: // the next prompt says why
+			attempt++
+			fmt.Println(verdict.Status, verdict.Reasons[0].Text())
+		default:
+			fmt.Println(verdict.Status, verdict.Reasons[0].Text())
+			return
+		}
+	}
+	// Output:
+	// run search
+	// retry length_max: the length of the output is 58, more than the limit of 40
+	// run read_file
+	// abort tool_sequence: tool "deploy" needs "run_tests" to have been called in an earlier step
+}
+
+var plans = []struct{ says, tool string }{
+	{"Let me look for the cause.", "search"},
+	{"There are so many reasons why this may fail, among others…", "read_file"},
+	{"It is in the scheduler.", "read_file"},
+	{"Fixed. I ship it.", "deploy"},
+	{"Done.", "notify"},
+}

@@ -58,9 +58,9 @@ type toolCallJSON struct {
 // published guard does; members given twice, a second value and counts that are
 // negative or no integers are errors.
 func ParseCheckInput(data []byte) (in CheckInput, err error) {
-	tidy, err := exact.Tidy(data)
+	tidy, err := tidyInput(data)
 	if err != nil {
-		return in, fmt.Errorf("%w: %w", ErrInput, err)
+		return in, err
 	}
 	dec := json.NewDecoder(bytes.NewReader(tidy))
 	dec.UseNumber()
@@ -94,6 +94,18 @@ func ParseCheckInput(data []byte) (in CheckInput, err error) {
 		}
 	}
 	return in, in.check()
+}
+
+// tidyInput reads one JSON value that comes from outside.
+func tidyInput(data []byte) ([]byte, error) {
+	tidy, err := exact.Tidy(data)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("%w: the JSON ends too early", ErrInput)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	return tidy, nil
 }
 
 // wholeNumber reads a count from 0, written in any way.

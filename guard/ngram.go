@@ -40,7 +40,7 @@ func appendNgrams(dst []uint64, tokens []uint64, n int) []uint64 {
 			h -= tokens[i-n] * top
 		}
 		if i >= n-1 {
-			dst = append(dst, spread(h))
+			dst = append(dst, h*prime2) // the upper half, which marks are made of, depends on all of h
 		}
 	}
 	return dst

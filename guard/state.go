@@ -73,6 +73,19 @@ func (s State) Advance(c *Config, step Step) State {
 	return s
 }
 
+// Clear returns s without what loop detection remembers, so that the next step is
+// judged afresh; counters, tools, facts and spending stay.
+func (s State) Clear() State {
+	if s.memory != nil {
+		s.memory = s.memory.clone()
+		s.memory.clear()
+	}
+	return s
+}
+
+// clear forgets what has repeated.
+func (m *memory) clear() { *m = memory{facts: m.facts, tools: m.tools} }
+
 // count returns s with the step in its counters.
 func (s State) count(step *Step) State {
 	s.Steps = max(exact.AddSat(s.Steps, 1), step.Number)

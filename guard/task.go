@@ -368,7 +368,7 @@ func (g *Guard) Clear(name, code, actor, note string) error {
 	}
 	t := g.lock(name)
 	defer t.mu.Unlock()
-	t.memory = memory{facts: t.memory.facts, tools: t.memory.tools}
+	t.memory.clear()
 	if g.observe != nil {
 		g.observe(Observation{Task: name, At: g.now(), Cleared: &Clearing{code, actor, note}})
 	}

@@ -120,7 +120,8 @@ func hashToken(padded []byte, start, end int) uint64 {
 		h ^= h >> 29
 	}
 	last := binary.LittleEndian.Uint64(padded[start:]) & (^uint64(0) >> (64 - 8*uint(end-start)))
-	return spread(h ^ last)
+	h = (h ^ last) * prime1
+	return h ^ h>>32
 }
 
 // spread mixes the bits of a hash.

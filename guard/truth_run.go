@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"github.com/dialai/dialai/exact"
 )
 
 // protect turns a panic into an error.
@@ -166,21 +164,7 @@ func knownTokens(count *int64, text string) int64 {
 	if count != nil {
 		return *count
 	}
-	return guessTokens(text)
-}
-
-// guessTokens estimates the tokens of one message from above: one for three ASCII
-// bytes, two for each other code point, and four for the message.
-func guessTokens(text string) int64 {
-	var ascii, others int64
-	for _, r := range text {
-		if r < 0x80 {
-			ascii++
-		} else {
-			others = exact.AddSat(others, 2)
-		}
-	}
-	return (ascii+2)/3 + others + 4
+	return EstimateTokens(text)
 }
 
 // emit tells the sink, and names the sink as the stage if it fails.

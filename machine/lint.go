@@ -10,6 +10,11 @@ type LintOptions struct {
 	// Priced reports whether the price of a modelId, as written, is known. Nil
 	// means that no price is known.
 	Priced func(model string) bool
+	// Guards returns what is probably not meant in the machine's guards section,
+	// or, if over is not nil, in that of a state, which is laid over the machine's;
+	// section may be nil then. The problems have JSON pointers relative to the
+	// section looked at. Nil means that sections are not looked at.
+	Guards func(section, over []byte) []Problem
 }
 
 // Lint returns what is legal in m but probably not meant, by position: states
@@ -28,8 +33,14 @@ func (m *Machine) Lint(o LintOptions) []Problem {
 	}
 	l.roster("/specialists", m.def.Specialists, o)
 	l.champion("", m.def.Solicit)
+	if m.def.Guards != nil {
+		l.guards("/guards", nil, o)
+	}
 	for i := range m.states {
 		path := l.statePath(i)
+		if own := m.def.States[i].Guards; own != nil {
+			l.guards(path+"/guards", own, o)
+		}
 		l.roster(path+"/specialists", m.states[i].Roster, o)
 		l.champion(path, m.def.States[i].Solicit)
 	}
@@ -182,6 +193,16 @@ func (l *linter) roster(path string, list []Specialist, o LintOptions) {
 				Message: fmt.Sprintf("the price of model %q is not known: budgets in dollars do not see it", s.ModelID),
 				Hint:    "add it to guards.cost.prices"})
 		}
+	}
+}
+
+// guards hands the machine's guards section, or a state's, to its owner.
+func (l *linter) guards(path string, over []byte, o LintOptions) {
+	if o.Guards == nil {
+		return
+	}
+	for _, p := range o.Guards(l.m.def.Guards, over) {
+		l.report(path+p.Path, isAboutName(p), p)
 	}
 }
 

@@ -49,16 +49,24 @@ func (p Problem) render(level string) string {
 // An Error lists everything that is wrong with one definition.
 type Error struct {
 	Problems []Problem // never empty, by position
+
+	section bool // of a file that holds one section, not a definition
 }
 
-const invalid = "Invalid machine definition: "
+const (
+	invalid        = "Invalid machine definition: "
+	invalidSection = "Invalid file: "
+)
 
 // Summary returns the first line of Error: the first DIAL message that applies,
 // or else the first problem.
 func (e *Error) Summary() string {
 	first := e.Problems[firstRanked(e.Problems)]
-	if first.Code == codeSyntax {
+	switch {
+	case first.Code == codeSyntax:
 		return first.Message
+	case e.section:
+		return invalidSection + first.Message
 	}
 	return invalid + first.Message
 }

@@ -8,7 +8,7 @@ import "encoding/json"
 func ParseSection(name string, data []byte, check func(section []byte) []Problem) error {
 	tree, err := readTree(name, data)
 	if err != nil {
-		return newError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0)
+		return sectionError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0)
 	}
 	d := &decoder{file: name}
 	var section []byte
@@ -20,14 +20,22 @@ func ParseSection(name string, data []byte, check func(section []byte) []Problem
 		}
 	}
 	if problems := append(d.problems, c.problems...); len(problems) > 0 {
-		return newError(problems, c.more)
+		return sectionError(problems, c.more)
 	}
 	return nil
 }
 
+func sectionError(problems []Problem, more int) error {
+	e := newError(problems, more)
+	e.section = true
+	return e
+}
+
 // isAboutName reports whether a problem with a section is one with the name of a
 // member, not with its value.
-func isAboutName(p Problem) bool { return p.Code == "unknown-field" || p.Code == "unsupported" }
+func isAboutName(p Problem) bool {
+	return p.Code == "unknown-field" || p.Code == "unsupported" || p.Code == "unknown-keyword"
+}
 
 // section reads a guards section: an object, or the path of a file that holds it.
 func (d *decoder) section(into *json.RawMessage) func(n *node, path, what string) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
@@ -26,7 +27,7 @@ type Ruling struct {
 	Usage          specialist.Usage
 }
 
-// Operator is who rules where a machine declares no human and
+// Operator is who rules where a machine declares no human for a state and
 // Config.AllowOperator is set.
 const Operator = "__operator"
 
@@ -205,33 +206,18 @@ func (t *tx) standing(ctx context.Context) (*Standing, error) {
 }
 
 // mayRule reports whether somebody may force a decision: an enabled human who
-// takes part, or the operator where no human is declared.
+// takes part, or the operator where no human is declared for the state: somebody
+// must be able to.
 func (t *tx) mayRule(id string) bool {
 	if m := t.here.find(id); m != nil {
 		return m.IsHuman && !m.off
 	}
-	return id == Operator && t.r.config.AllowOperator && len(t.plan.humans()) == 0
-}
-
-// humans returns the ids of all humans of a machine, in order.
-func (p *plan) humans() []string {
-	var ids []string
-	seen := map[string]bool{}
-	for i := range p.states {
-		for _, list := range [][]member{p.states[i].members, p.states[i].humans} {
-			for j := range list {
-				if m := &list[j]; m.IsHuman && !seen[m.SpecialistID] {
-					seen[m.SpecialistID] = true
-					ids = append(ids, m.SpecialistID)
-				}
-			}
-		}
-	}
-	return ids
+	return id == Operator && t.r.config.AllowOperator && !t.here.declaresHuman()
 }
 
 // Humans returns the ids of the humans who may rule on the session now, in
-// roster order, and whether the machine declares any at all.
+// roster order, and whether any are declared for its state at all: if not, the
+// operator may rule.
 func (r *Runner) Humans(ctx context.Context, s *Session) (ids []string, declared bool, err error) {
 	p, err := r.plan(ctx, s.Program)
 	if err != nil {
@@ -245,7 +231,14 @@ func (r *Runner) Humans(ctx context.Context, s *Session) (ids []string, declared
 			}
 		}
 	}
-	return ids, len(p.humans()) > 0, nil
+	return ids, here.declaresHuman(), nil
+}
+
+// declaresHuman reports whether a human belongs to the state, be it one who is
+// switched off.
+func (p *statePlan) declaresHuman() bool {
+	isHuman := func(m member) bool { return m.IsHuman }
+	return slices.ContainsFunc(p.members, isHuman) || slices.ContainsFunc(p.humans, isHuman)
 }
 
 // teach returns what a forced decision teaches: a comparison for every AI that

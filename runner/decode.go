@@ -48,10 +48,18 @@ type Folder struct {
 
 	// Decision, if set, is called with every decision of the log.
 	Decision func(*DecisionRecord)
+	// Gate, if set, is called with every step that was judged, as the guards saw
+	// it. known is false if the log does not hold what a refused ruling said.
+	Gate func(seq int64, g *Gated, step guard.Step, known bool)
+	// Applied, if set, is called with every event of the log, and with what the
+	// session had spent before it and after it.
+	Applied func(seq int64, ev Event, before, after guard.Book)
 
 	now     Session
 	open    openRound
 	verdict guard.Verdict // of the step that is being executed
+	gated   *Gated        // that step, until Gate was told of it
+	seq     int64         // of the event gated
 }
 
 // Session returns the session as of the records added so far.
@@ -74,7 +82,11 @@ func (f *Folder) Add(events []byte) ([]Event, error) {
 		}
 		decoded[i] = Event{raw[i].At, data}
 		f.observe(raw[i].Seq, data)
+		before := f.now.Spent()
 		apply(&f.now, &f.open, &decoded[i])
+		if f.Applied != nil {
+			f.Applied(raw[i].Seq, decoded[i], before, f.now.Spent())
+		}
 	}
 	return decoded, nil
 }
@@ -85,11 +97,37 @@ func (f *Folder) observe(seq int64, data Data) {
 	switch d := data.(type) {
 	case *Gated:
 		f.verdict = d.Verdict
+		if f.gated, f.seq = d, seq; !d.Verdict.Passed() {
+			f.gate(f.refused(d))
+		}
 	case *Executed:
+		f.gate(stepOf(&f.now, &f.open, d), true)
 		if f.Decision != nil {
 			f.Decision(newDecisionRecord(&f.now, &f.open, d, f.verdict, seq))
 		}
 	}
+}
+
+// gate tells Gate of the step that was judged last.
+func (f *Folder) gate(step guard.Step, known bool) {
+	if f.Gate != nil && f.gated != nil {
+		step.Task, step.Attempt = f.now.ID.String(), int64(f.now.Rejects)
+		f.Gate(f.seq, f.gated, step, known)
+	}
+	f.gated = nil
+}
+
+// refused returns the step of a transition that was not executed. What a human
+// said is recorded only with an execution: known is false if guards look at it.
+func (f *Folder) refused(g *Gated) (step guard.Step, known bool) {
+	if j := f.open.verdict; !g.IsHuman && j != nil && j.Decision.Consensus() {
+		for _, p := range f.open.proposals {
+			if p.Arrival == j.Order[j.Decision.Winner] {
+				return stepFor(&f.now, g.Transition, p.Reasoning, p.MetaJSON, false, p), true
+			}
+		}
+	}
+	return guard.Step{Transition: g.Transition.Name, FromState: g.Transition.From.Name, State: g.Transition.Target, Human: g.IsHuman}, g.IsHuman && g.Transition.Parameters == nil
 }
 
 // decode turns one stored event into what it says. The session as of the event

@@ -371,6 +371,7 @@ func (d *Resumed) append(dst []byte, _ specialist.RoundKey) []byte {
 	w.opt("actor", d.Actor)
 	w.opt("note", d.Note)
 	w.flag("retryFailed", d.RetryFailed)
+	w.flag("cleared", d.Cleared)
 	return w.end()
 }
 

@@ -165,6 +165,7 @@ type AwaitsHuman struct{ Code, Reason string }
 type Resumed struct {
 	Actor, Note string
 	RetryFailed bool
+	Cleared     bool // the guards have forgotten what repeated
 }
 
 // Ended records that a session completed, stopped or failed.

@@ -256,6 +256,10 @@ func fillUsage(step *guard.Step, p *specialist.Proposal) {
 
 func applyResumed(s *Session, o *openRound, d *Resumed) {
 	s.Status, s.outcome, s.Rejects = Running, nil, 0
+	if d.Cleared && s.guard != nil {
+		cleared := s.guard.Clear()
+		s.guard = &cleared
+	}
 	o.blocked = false
 	keep := o.asks[:0]
 	for _, a := range o.asks {

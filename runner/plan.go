@@ -32,7 +32,8 @@ type statePlan struct {
 	scope   string   // of alignment: "" or the state's name
 	members []member // proposers, in roster order, disabled ones included
 	humans  []member // machine-level humans that are not among members
-	arbiter *member  // nil if there is none
+	arbiter *member  // nil if none is switched on
+	judged  bool     // an arbiter belongs here, be it switched off
 	gates   []gate   // by index of the transition
 
 	standing atomic.Pointer[standing]
@@ -235,6 +236,7 @@ func find(list []*machine.Specialist, id string) *machine.Specialist {
 func (b *planner) join(p *statePlan, s *machine.Specialist, offHere bool) {
 	m := b.member(p.state, s)
 	m.off = m.off || offHere
+	p.judged = p.judged || s.Role == machine.Arbiter
 	if s.Role == machine.Proposer {
 		p.members = append(p.members, m)
 	} else if p.arbiter == nil && !m.off {

@@ -25,10 +25,10 @@ type RunOptions struct {
 
 // A Result is where a Run left its session.
 type Result struct {
-	Status  string // completed, needs_human, waiting, stopped or failed
-	Session *Session
-	Code    string
-	Reason  string
+	Status  string   `json:"status"` // completed, needs_human, waiting, stopped or failed
+	Session *Session `json:"session"`
+	Code    string   `json:"code"`
+	Reason  string   `json:"reason"`
 }
 
 // WaitingStatus is the Result of a Run that waits for late answers.
@@ -163,11 +163,15 @@ func resultOf(s *Session) Result {
 type ResumeOptions struct {
 	Actor, Note string
 	RetryFailed bool // ask those again whose asks failed in this round
+	// Clear says that a human has looked at a loop that a guard found: the guards
+	// forget what has repeated and judge afresh. What was spent stays spent.
+	Clear bool
 }
 
 // Resume takes up a session that was stopped by a guard or a limit, has failed,
 // or waits because its arbiter failed. A session that runs, waits for a human or
-// has completed is left as it is. What was spent stays spent.
+// has completed is left as it is, unless what its guards remember is to be
+// cleared. What was spent stays spent.
 func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOptions) (*Session, error) {
 	for range maxRaces {
 		s, err := r.load(ctx, id)
@@ -175,14 +179,14 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 			return nil, err
 		}
 		blocked := s.open != nil && s.open.blocked
-		if s.Status == Completed || s.Status.Live() && !blocked && !o.RetryFailed {
+		if s.Status == Completed || s.Status.Live() && !blocked && !o.RetryFailed && !o.Clear {
 			return s, nil
 		}
 		t, err := r.begin(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		t.emit(&Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: o.RetryFailed})
+		t.emit(&Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: o.RetryFailed, Cleared: o.Clear})
 		after, err := t.commit(ctx)
 		if !errors.Is(err, ErrStale) {
 			return after, err

@@ -131,13 +131,15 @@ func Opening(s *Session) []Event {
 }
 
 // lacking reports whether nobody at all proposes, and whether nobody arbitrates.
+// Who is switched off is not lacking: switching somebody off must not let
+// anybody else in.
 func (p *plan) lacking() (proposer, arbiter bool) {
 	proposer, arbiter = true, true
 	for i := range p.states {
 		if len(p.states[i].members) > 0 {
 			proposer = false
 		}
-		if p.states[i].arbiter != nil {
+		if p.states[i].judged {
 			arbiter = false
 		}
 	}

@@ -1,0 +1,442 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+)
+
+// Exit codes of analyze and replay beside 0 and that of wrong usage.
+const (
+	analyzeMalformed = 1
+	replayDiffers    = 1
+)
+
+func (a *app) analyzeCommand() *cobra.Command {
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   "analyze <log>",
+		Short: "Sum up an event log of guards: verdicts, reasons, scores, tokens",
+		Long: `Read an event log of guards, a line at a time, and sum it up: how often each
+verdict and each reason was given, how the scores of probes are spread, and what
+was spent on the way to each verdict. "-" reads stdin. Logs come from dialai log
+--guard, from a truth gate's events, or from dialai check --stateful.
+
+Lines that cannot be read are counted, and the first ones are named.
+
+Exit codes: 0 fine, 1 malformed lines under --strict, 3 wrong usage or file.`,
+		Example: `  dialai analyze guard.jsonl
+  dialai log 0b9c1d3e-… --guard | dialai analyze - --strict --json`,
+		Args: arguments,
+		RunE: func(_ *cobra.Command, args []string) error { return a.analyze(args[0], strict) },
+	}
+	cmd.Flags().BoolVar(&strict, "strict", false, "let malformed lines fail")
+	return a.guardUsage(cmd)
+}
+
+// openLog opens a log of any length; "-" is stdin.
+func (a *app) openLog(path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(a.in), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &exitError{checkInvalid, fmt.Errorf("%s: %w", path, underlying(err))}
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, errors.Join(&exitError{checkInvalid, fmt.Errorf("%s is a directory, not a log", path)}, f.Close())
+	}
+	return f, nil
+}
+
+// underlying returns why a file cannot be opened, without its name.
+func underlying(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func (a *app) analyze(path string, strict bool) error {
+	in, err := a.openLog(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	an := newAnalysis()
+	if err := eachLine(in, an.line); err != nil {
+		return &exitError{checkInvalid, err}
+	}
+	report := an.report()
+	if a.flags.json {
+		err = printJSON(a.out, report)
+	} else {
+		err = a.printAnalysis(report)
+	}
+	if err == nil && strict && report.Malformed > 0 {
+		return exit(analyzeMalformed)
+	}
+	return err
+}
+
+// Bounds of what an analysis remembers, however long the log is.
+const (
+	shownMalformed = 10      // lines that are named
+	mostNames      = 1000    // distinct reasons or stages; the rest is "other"
+	mostOpen       = 100_000 // candidates without a verdict yet
+	scoreSteps     = 10_000  // scores are counted by their first four decimals
+)
+
+// analysisLine is what analyze finds as --json shows it.
+type analysisLine struct {
+	Lines     int            `json:"lines"`
+	Records   int            `json:"records"`
+	Malformed int            `json:"malformed"`
+	Problems  []lineProblem  `json:"problems"`
+	Types     []typeCount    `json:"types"`
+	Verdicts  []verdictCount `json:"verdicts"`
+	Reasons   []reasonCount  `json:"reasons"`
+	Scores    []scoreSpread  `json:"scores"`
+	Open      spentCount     `json:"open"`
+}
+
+type lineProblem struct {
+	Line    int    `json:"line"`
+	Problem string `json:"problem"`
+}
+
+type typeCount struct {
+	Type  string `json:"type"`
+	Count int    `json:"count"`
+}
+
+// spentCount is what calls have spent.
+type spentCount struct {
+	InputTokens  int64       `json:"inputTokens"`
+	OutputTokens int64       `json:"outputTokens"`
+	USD          exact.Money `json:"usd"`
+}
+
+func (s *spentCount) add(in, out int64, usd exact.Money) {
+	s.InputTokens, s.OutputTokens = exact.AddSat(s.InputTokens, in), exact.AddSat(s.OutputTokens, out)
+	s.USD = s.USD.Add(usd)
+}
+
+type verdictCount struct {
+	Verdict string `json:"verdict"`
+	Count   int    `json:"count"`
+	spentCount
+	TokensEach int64 `json:"tokensEach"` // on average, rounded down
+}
+
+type reasonCount struct {
+	Code  string `json:"code"`
+	Count int    `json:"count"`
+}
+
+type scoreSpread struct {
+	Stage string  `json:"stage"`
+	Count int     `json:"count"`
+	Min   float64 `json:"min"`
+	P10   float64 `json:"p10"`
+	P50   float64 `json:"p50"`
+	P90   float64 `json:"p90"`
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
+}
+
+// An analysis sums up a log.
+type analysis struct {
+	lines, records, malformed int
+	problems                  []lineProblem
+	types                     map[string]int
+	verdicts                  map[string]*verdictCount
+	reasons                   map[string]int
+	scores                    map[string]*histogram
+	open                      map[candidate]*spentCount // spent since the last verdict
+	rest                      spentCount                // of candidates that were too many
+}
+
+// A candidate is what a verdict is about.
+type candidate struct {
+	task  string
+	round int64
+	id    string
+}
+
+// A histogram counts scores.
+type histogram struct {
+	counts   map[int]int // by scoreSteps
+	n        int
+	min, max float64
+}
+
+func newAnalysis() *analysis {
+	return &analysis{
+		types: map[string]int{}, verdicts: map[string]*verdictCount{}, reasons: map[string]int{},
+		scores: map[string]*histogram{}, open: map[candidate]*spentCount{},
+	}
+}
+
+// line takes in one line of the log.
+func (an *analysis) line(n int, line []byte, err error) error {
+	an.lines++
+	var rec guard.LogRecord
+	if err == nil {
+		if result, ok := resultLineOf(line); ok {
+			an.result(result)
+			return nil
+		}
+		rec, err = guard.ParseLog(line)
+	}
+	if err != nil {
+		an.malformed++
+		if len(an.problems) < shownMalformed {
+			an.problems = append(an.problems, lineProblem{n, err.Error()})
+		}
+		return nil
+	}
+	an.records++
+	an.types[string(rec.Type)]++
+	an.record(&rec)
+	return nil
+}
+
+func (an *analysis) record(rec *guard.LogRecord) {
+	c := candidate{rec.Task(), rec.Round, rec.CandidateID}
+	if rec.Round != 0 { // all calls of a round lead to its verdict
+		c.id = ""
+	}
+	var codes []string
+	if rec.Meta != nil {
+		for _, r := range rec.Meta.Reasons {
+			codes = append(codes, r.Code)
+		}
+	}
+	if len(codes) == 0 && rec.Reason != "" {
+		codes = []string{rec.Reason}
+	}
+	switch rec.Type {
+	case guard.LogSpend:
+		an.spend(c, rec)
+	case guard.LogProbe:
+		if rec.Value != nil {
+			an.score(rec.Stage, *rec.Value)
+		}
+	case guard.LogCheck:
+		if in := rec.Input; in != nil && !in.Charged {
+			var usd exact.Money
+			if in.USD != nil {
+				usd = *in.USD
+			}
+			an.spent(c).add(in.TokensIn, in.TokensOut, usd)
+		}
+		if rec.Verdict != "" {
+			an.verdict(c, rec.Verdict, codes)
+		}
+	case guard.LogVerdict:
+		an.verdict(c, rec.Verdict, codes)
+	}
+}
+
+func (an *analysis) spend(c candidate, rec *guard.LogRecord) {
+	var usd exact.Money
+	if rec.USD != nil {
+		usd = *rec.USD
+	}
+	if rec.Tokens != nil {
+		an.spent(c).add(rec.Tokens.Input, rec.Tokens.Output, usd)
+	} else if usd != 0 {
+		an.spent(c).add(0, 0, usd)
+	}
+}
+
+// spent returns what was spent on a candidate since its last verdict.
+func (an *analysis) spent(c candidate) *spentCount {
+	s := an.open[c]
+	if s == nil {
+		if len(an.open) >= mostOpen {
+			return &an.rest
+		}
+		s = &spentCount{}
+		an.open[c] = s
+	}
+	return s
+}
+
+func (an *analysis) verdict(c candidate, name string, codes []string) {
+	v := an.verdicts[name]
+	if v == nil {
+		v = &verdictCount{Verdict: name}
+		an.verdicts[name] = v
+	}
+	v.Count++
+	if s := an.open[c]; s != nil {
+		v.add(s.InputTokens, s.OutputTokens, s.USD)
+		delete(an.open, c)
+	}
+	for _, code := range codes {
+		count(an.reasons, code)
+	}
+}
+
+// count counts a name that comes from outside.
+func count(names map[string]int, name string) {
+	if _, known := names[name]; !known && len(names) >= mostNames {
+		name = "other"
+	}
+	names[name]++
+}
+
+func (an *analysis) score(stage string, value float64) {
+	h := an.scores[stage]
+	if h == nil {
+		if len(an.scores) >= mostNames {
+			stage = "other"
+		}
+		if h = an.scores[stage]; h == nil {
+			h = &histogram{counts: map[int]int{}, min: value, max: value}
+			an.scores[stage] = h
+		}
+	}
+	h.counts[int(value*scoreSteps+0.5)]++
+	h.n++
+	h.min, h.max = min(h.min, value), max(h.max, value)
+}
+
+// quantile returns the score that a share q of all scores does not exceed, to
+// four decimals.
+func (h *histogram) quantile(q float64) float64 {
+	need := max(int(q*float64(h.n)+0.999999), 1)
+	for step := range scoreSteps + 1 {
+		if need -= h.counts[step]; need <= 0 {
+			return min(max(float64(step)/scoreSteps, h.min), h.max)
+		}
+	}
+	return h.max
+}
+
+// A checkResult is a line that dialai check prints.
+type checkResult struct {
+	Status  string `json:"status"`
+	Reasons []struct {
+		Code string `json:"code"`
+	} `json:"reasons"`
+}
+
+// resultLineOf returns what dialai check printed; ok is false if the line is
+// something else.
+func resultLineOf(line []byte) (r checkResult, ok bool) {
+	var probe struct {
+		Type   json.RawMessage `json:"type"`
+		Status json.RawMessage `json:"status"`
+	}
+	if json.Unmarshal(line, &probe) != nil || probe.Type != nil || probe.Status == nil || json.Unmarshal(line, &r) != nil {
+		return r, false
+	}
+	_, known := guard.StatusNamed(r.Status)
+	return r, known || r.Status == "done" || r.Status == "error"
+}
+
+func (an *analysis) result(r checkResult) {
+	an.records++
+	if _, known := guard.StatusNamed(r.Status); !known {
+		an.types[r.Status]++
+		return
+	}
+	an.types["result"]++
+	var codes []string
+	for _, reason := range r.Reasons {
+		codes = append(codes, reason.Code)
+	}
+	an.verdict(candidate{}, r.Status, codes)
+}
+
+// report returns what was found, in an order that does not depend on chance.
+func (an *analysis) report() analysisLine {
+	r := analysisLine{
+		Lines: an.lines, Records: an.records, Malformed: an.malformed, Problems: append([]lineProblem{}, an.problems...),
+		Types: []typeCount{}, Verdicts: []verdictCount{}, Reasons: []reasonCount{}, Scores: []scoreSpread{}, Open: an.rest,
+	}
+	for name, n := range an.types {
+		r.Types = append(r.Types, typeCount{name, n})
+	}
+	for _, v := range an.verdicts {
+		v.TokensEach = exact.AddSat(v.InputTokens, v.OutputTokens) / int64(v.Count)
+		r.Verdicts = append(r.Verdicts, *v)
+	}
+	for code, n := range an.reasons {
+		r.Reasons = append(r.Reasons, reasonCount{code, n})
+	}
+	for stage, h := range an.scores {
+		r.Scores = append(r.Scores, scoreSpread{stage, h.n, h.min, h.quantile(0.1), h.quantile(0.5), h.quantile(0.9), h.quantile(0.99), h.max})
+	}
+	for _, s := range an.open {
+		r.Open.add(s.InputTokens, s.OutputTokens, s.USD)
+	}
+	slices.SortFunc(r.Types, func(a, b typeCount) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Type, b.Type)) })
+	slices.SortFunc(r.Verdicts, func(a, b verdictCount) int {
+		return cmp.Or(b.Count-a.Count, cmp.Compare(a.Verdict, b.Verdict))
+	})
+	slices.SortFunc(r.Reasons, func(a, b reasonCount) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Code, b.Code)) })
+	slices.SortFunc(r.Scores, func(a, b scoreSpread) int { return cmp.Compare(a.Stage, b.Stage) })
+	return r
+}
+
+func (a *app) printAnalysis(r analysisLine) error {
+	out := bufio.NewWriter(a.out)
+	fmt.Fprintf(out, "Lines:     %d (%d malformed)\n", r.Lines, r.Malformed)
+	if !a.flags.quiet {
+		for _, p := range r.Problems {
+			fmt.Fprintf(out, "  line %d: %s\n", p.Line, clean(p.Problem))
+		}
+		for i, t := range r.Types {
+			label := "Records:  "
+			if i > 0 {
+				label = "          "
+			}
+			fmt.Fprintf(out, "%s %d %s\n", label, t.Count, clean(t.Type))
+		}
+		if r.Open != (spentCount{}) {
+			fmt.Fprintf(out, "Open:      %d tokens, $%s, without a verdict\n", exact.AddSat(r.Open.InputTokens, r.Open.OutputTokens), r.Open.USD)
+		}
+	}
+	rows := [][]string{{"VERDICT", "COUNT", "INPUT", "OUTPUT", "TOKENS EACH", "USD"}}
+	for _, v := range r.Verdicts {
+		rows = append(rows, []string{v.Verdict, fmt.Sprint(v.Count), fmt.Sprint(v.InputTokens), fmt.Sprint(v.OutputTokens), fmt.Sprint(v.TokensEach), v.USD.String()})
+	}
+	sections := [][][]string{rows}
+	rows = [][]string{{"REASON", "COUNT"}}
+	for _, reason := range r.Reasons {
+		rows = append(rows, []string{reason.Code, fmt.Sprint(reason.Count)})
+	}
+	sections = append(sections, rows)
+	rows = [][]string{{"SCORE", "COUNT", "MIN", "P10", "P50", "P90", "P99", "MAX"}}
+	for _, s := range r.Scores {
+		row := []string{s.Stage, fmt.Sprint(s.Count)}
+		for _, q := range []float64{s.Min, s.P10, s.P50, s.P90, s.P99, s.Max} {
+			row = append(row, fmt.Sprintf("%.4g", q))
+		}
+		rows = append(rows, row)
+	}
+	for _, rows := range append(sections, rows) {
+		if len(rows) == 1 {
+			continue
+		}
+		fmt.Fprintln(out)
+		if err := table(out, rows); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+)
+
+// machineMembers tell a machine file from a guards file, which has none of them.
+var machineMembers = []string{"machineName", "initialState", "goalState", "states", "specialists"}
+
+// isGuards reports whether a file holds guards and no machine. What cannot be
+// read is taken for a machine, whose loader says why.
+func isGuards(path string, data []byte) bool {
+	names := memberNames(path, data)
+	return !isMachine(names) && slices.ContainsFunc(names, func(name string) bool { return slices.Contains(guard.Members(), name) })
+}
+
+// isMachine reports whether one of a file's members is one that only machines
+// have.
+func isMachine(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(machineMembers, name) })
+}
+
+// memberNames returns the names of the members of a file, none if it holds no
+// object.
+func memberNames(path string, data []byte) (names []string) {
+	members := map[string]json.RawMessage{}
+	err := machine.ParseSection(path, data, func(section []byte) []machine.Problem {
+		if json.Unmarshal(section, &members) != nil {
+			members = nil
+		}
+		return nil
+	})
+	if err != nil {
+		return nil // whoever reads the file says what is wrong
+	}
+	return slices.Collect(maps.Keys(members))
+}
+
+// loadAnyGuards reads the guards of a guards file or of a machine file; of the
+// latter also those of its states.
+func (a *app) loadAnyGuards(path string) (*guard.Config, map[string]*guard.Config, error) {
+	data, err := a.readFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !isMachine(memberNames(path, data)) {
+		c, err := parseGuards(path, data)
+		return c, nil, err
+	}
+	m, err := parseMachine(path, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	return guardsOf(m)
+}
+
+// parseGuards reads a guards file. Without a profile it has compat.
+func parseGuards(path string, data []byte) (config *guard.Config, err error) {
+	err = machine.ParseSection(path, data, func(section []byte) (problems []machine.Problem) {
+		config, problems = guard.ParseAs(section, guard.Compat)
+		return problems
+	})
+	return config, err
+}
+
+// lintGuards returns what is probably not meant in a guards file.
+func lintGuards(path string, data []byte) (findings []machine.Problem, err error) {
+	if _, err := parseGuards(path, data); err != nil {
+		return nil, err
+	}
+	err = machine.ParseSection(path, data, func(section []byte) []machine.Problem { // which knows the place of each
+		return guard.Lint(section, nil, guard.Compat)
+	})
+	if found, ok := errors.AsType[*machine.Error](err); ok {
+		return found.Problems, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+// guardLogFlags are those of log that are about guards.
+type guardLogFlags struct {
+	guard   bool
+	payload string
+}
+
+// A guardLog writes the events of a session as guards see them.
+type guardLog struct {
+	out    io.Writer
+	from   int64 // the first event to write
+	digest bool  // leave texts out
+	prices string
+	err    error // the first
+
+	session *runner.Session
+	round   int64
+	at      specialist.Time
+	pending *guard.LogRecord // a step that was judged: its event has not been applied yet
+	stopped bool
+}
+
+func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, id specialist.SessionID, f *guardLogFlags, from int64) error {
+	if f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
+		return hinted(usage("--payload is %q", f.payload), "it may be %s or %s", guard.PayloadFull, guard.PayloadDigest)
+	}
+	s, err := e.Session(ctx, id.String())
+	if err != nil {
+		return err
+	}
+	w := &guardLog{out: out, from: from, digest: f.payload == string(guard.PayloadDigest), session: s}
+	definition := s.Machine().JSON()
+	fold := &runner.Folder{
+		Programs:   runner.NewPrograms(),
+		Definition: func(string) ([]byte, error) { return definition, nil },
+		Gate:       w.gate, Applied: w.applied,
+	}
+	for rec, err := range e.store.Records(ctx, id, 1) {
+		if err != nil {
+			return err
+		}
+		if _, err := fold.Add(rec.Events); err != nil {
+			return &runner.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
+		}
+		if w.err != nil {
+			return w.err
+		}
+	}
+	return nil
+}
+
+// write writes one record of the log.
+func (w *guardLog) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
+	if seq < w.from || w.err != nil {
+		return
+	}
+	rec.V, rec.Seq, rec.Session = 1, seq, w.session.ID.String()
+	rec.TS = append(at.Append([]byte{'"'}), '"')
+	w.err = printJSON(w.out, rec)
+}
+
+// gate takes in a step that was judged. Where it was executed the fold tells of
+// it at the next event, so it is written once that was applied.
+func (w *guardLog) gate(seq int64, g *runner.Gated, step guard.Step, known bool) {
+	rec := &guard.LogRecord{
+		Seq: seq, Round: w.round, Type: guard.LogCheck, Verdict: g.Verdict.Status.String(),
+		Payload: guard.PayloadNone, Meta: metaOf(g.Verdict),
+	}
+	if len(g.Verdict.Reasons) > 0 {
+		rec.Reason, rec.Message = g.Verdict.Reasons[0].Code, g.Verdict.Reasons[0].Message
+	}
+	if known {
+		rec.Payload, rec.Input = guard.PayloadFull, guard.LogInputOf(step)
+		rec.Input.Charged = true
+		if step.TokensIn != 0 || step.TokensOut != 0 {
+			rec.Tokens = &guard.LogTokens{Input: step.TokensIn, Output: step.TokensOut}
+		}
+		if w.digest {
+			rec.Payload, rec.Input = guard.PayloadDigest, rec.Input.Digested()
+		}
+	}
+	w.pending = rec
+}
+
+func metaOf(v guard.Verdict) *guard.LogMeta {
+	if len(v.Reasons) == 0 {
+		return nil
+	}
+	meta := &guard.LogMeta{}
+	for _, r := range v.Reasons {
+		meta.Reasons = append(meta.Reasons, guard.LogReason{Code: r.Code, Guard: r.Guard, Class: r.Class.String()})
+	}
+	return meta
+}
+
+// flush writes the step that was judged.
+func (w *guardLog) flush() {
+	if w.pending != nil {
+		w.write(w.pending.Seq, w.at, w.pending)
+		w.pending = nil
+	}
+}
+
+// applied takes in an event of the session.
+func (w *guardLog) applied(seq int64, ev runner.Event, before, after guard.Book) {
+	if _, executes := ev.Data.(*runner.Executed); !executes {
+		w.at = ev.At
+	}
+	w.flush()
+	w.at = ev.At
+	switch d := ev.Data.(type) {
+	case *runner.Created:
+		w.write(seq, ev.At, w.config())
+	case *runner.RoundOpened:
+		w.round = int64(d.Round)
+		for _, notice := range d.Notices {
+			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogNotice, Message: notice})
+		}
+	case *runner.Ended:
+		w.stopped = d.Status == runner.Stopped
+	case *runner.Resumed:
+		if w.stopped {
+			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogCleared, Message: d.Note, Meta: &guard.LogMeta{Actor: d.Actor}})
+		}
+		w.stopped = false
+	}
+	if before != after {
+		w.write(seq, ev.At, w.spent(ev.Data, before, after))
+	}
+}
+
+// config describes the guards in force.
+func (w *guardLog) config() *guard.LogRecord {
+	def := w.session.Machine().Definition()
+	meta := &guard.LogMeta{Machine: def.MachineName, Digest: w.session.Machine().Digest(), Guards: def.Guards}
+	if c, problems := guard.Parse(sectionOf(def.Guards), false); len(problems) == 0 {
+		meta.Profile, w.prices = c.Profile, c.Cost.Version
+	}
+	for _, s := range def.States {
+		if s.Guards != nil {
+			meta.States = append(meta.States, guard.LogState{State: s.Name, Guards: s.Guards})
+		}
+	}
+	return &guard.LogRecord{Type: guard.LogConfig, Meta: meta}
+}
+
+// sectionOf returns a guards section that is there.
+func sectionOf(section []byte) []byte {
+	if section == nil {
+		return []byte("{}")
+	}
+	return section
+}
+
+// spent describes what an event added to what the session has spent.
+func (w *guardLog) spent(data runner.Data, before, after guard.Book) *guard.LogRecord {
+	usd, calls := after.Money.Add(-before.Money), after.Calls-before.Calls
+	meta := &guard.LogMeta{Unpriced: after.Unpriced - before.Unpriced, Estimated: after.Estimated - before.Estimated, Prices: w.prices}
+	if calls != 1 {
+		meta.Calls = &calls
+	}
+	rec := &guard.LogRecord{
+		Round: w.round, Type: guard.LogSpend, USD: &usd, Meta: meta,
+		Ledger: &guard.LogLedger{Tokens: exact.AddSat(after.TokensIn, after.TokensOut), Calls: after.Calls, USD: after.Money},
+	}
+	if in, out := after.TokensIn-before.TokensIn, after.TokensOut-before.TokensOut; in != 0 || out != 0 {
+		rec.Tokens = &guard.LogTokens{Input: in, Output: out}
+	}
+	switch d := data.(type) {
+	case *runner.Proposed:
+		meta.Specialist = d.SpecialistID
+		if d.Detail != nil {
+			meta.Model = d.Detail.Model
+		}
+	case *runner.AskFailed:
+		meta.Specialist, meta.Model = d.SpecialistID, d.Model
+	case *runner.Discarded:
+		meta.Specialist, meta.Model = d.SpecialistID, d.Model
+	}
+	return rec
+}
+
+// guardsOf returns the guards of a machine: those of the machine, and those of
+// states with a section of their own.
+func guardsOf(m *machine.Machine) (*guard.Config, map[string]*guard.Config, error) {
+	def := m.Definition()
+	var base *guard.Config
+	if def.Guards != nil {
+		base, _ = guard.Parse(def.Guards, false) // it was checked when the file was loaded
+	}
+	states := map[string]*guard.Config{}
+	for _, s := range def.States {
+		if s.Guards == nil {
+			continue
+		}
+		section, err := guard.Merge(def.Guards, s.Guards)
+		if err != nil {
+			return nil, nil, err
+		}
+		c, problems := guard.Parse(section, false)
+		if len(problems) > 0 {
+			return nil, nil, &guard.ConfigError{Path: s.Name, Problems: problems}
+		}
+		states[s.Name] = c
+	}
+	return base, states, nil
+}

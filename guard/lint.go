@@ -1,0 +1,300 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// Members returns the names of the members that a guards section may have, those
+// of other versions included.
+func Members() []string {
+	return append([]string{
+		"limits", "forbidden_patterns", "schema", "output_schema", "tool_calls", "cost", "loop_detection", "batch_loop", "budget", "retry", "profile", "store",
+	}, later[""]...)
+}
+
+// Lint returns what is legal in a guards section but probably not meant: tools
+// that can never be called, caps that see nothing, limits that are never reached,
+// patterns that are slow, schemas with misspelt keywords. The profile is that of
+// sections that do not name one. Codes are stable, and the problems have JSON
+// pointers relative to the section. A section that is not valid has no findings.
+// Of a machine's section over is nil; else it is a state's own, and the findings
+// are those that it adds to the machine's.
+func Lint(section, over []byte, profile Profile) []machine.Problem {
+	if over == nil {
+		return lintSection(section, profile)
+	}
+	merged, err := Merge(section, over)
+	if err != nil {
+		return nil
+	}
+	known := lintSection(section, profile)
+	return slices.DeleteFunc(lintSection(merged, profile), func(p machine.Problem) bool { return slices.Contains(known, p) })
+}
+
+func lintSection(section []byte, profile Profile) []machine.Problem {
+	if section == nil {
+		return nil
+	}
+	c, problems := ParseAs(section, profile)
+	if len(problems) > 0 {
+		return nil
+	}
+	l := &linter{c: c}
+	l.tools()
+	l.cost()
+	l.patterns()
+	l.loops(section)
+	l.schemas(section)
+	return l.found
+}
+
+// A linter looks at one section.
+type linter struct {
+	c     *Config
+	found []machine.Problem
+}
+
+func (l *linter) report(path, code, hint, format string, args ...any) {
+	l.found = append(l.found, machine.Problem{Path: path, Code: code, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// tools looks for rules that contradict each other.
+func (l *linter) tools() {
+	t := &l.c.Tools
+	reported := map[string]bool{}
+	for i, s := range t.Sequence {
+		path := fmt.Sprintf("/tool_calls/sequence/%d", i)
+		if why := t.unreachable(s.Tool); why != "" && !reported[s.Tool] {
+			reported[s.Tool] = true
+			l.report(path, "unreachable-tool", "drop one of the rules", "tool %q can never be called: %s", s.Tool, why)
+		}
+		l.allowed(path+"/tool", s.Tool)
+		if !reported[s.Tool] { // else it was said why
+			l.allowed(path+"/requires_prev", s.RequiresPrev)
+		}
+	}
+	for i, group := range t.Mutex {
+		for j, tool := range group {
+			l.allowed(fmt.Sprintf("/tool_calls/mutex/%d/%d", i, j), tool)
+		}
+	}
+	for _, tool := range slices.Sorted(maps.Keys(t.BlastRadius)) {
+		l.allowed("/tool_calls/blast_radius/"+machine.EscapePointer(tool), tool)
+	}
+	for _, tool := range slices.Sorted(maps.Keys(t.ArgSchemas)) {
+		l.allowed("/tool_calls/arg_schemas/"+machine.EscapePointer(tool), tool)
+	}
+	for _, tool := range slices.Sorted(maps.Keys(t.PerTool)) {
+		l.allowed("/tool_calls/tools/"+machine.EscapePointer(tool), tool)
+	}
+}
+
+// allowed reports a rule about a tool that is not on the list.
+func (l *linter) allowed(path, tool string) {
+	if list := l.c.Tools.Allowed; list != nil && !slices.Contains(list, tool) {
+		l.report(path, "tool-not-allowed", machine.DidYouMean(tool, list), "tool %q is not on the list of allowed tools, so it is never called", tool)
+	}
+}
+
+// unreachable says why a tool that needs others first can never be called; "" if
+// it can. It needs all of them, and what they need, in one task.
+func (t *Tools) unreachable(tool string) string {
+	needs := t.needs(tool)
+	if slices.Contains(needs, tool) {
+		return "it needs itself to have been called"
+	}
+	for _, need := range needs {
+		if limit, bounded := t.BlastRadius[need]; bounded && limit == 0 {
+			return fmt.Sprintf("it needs %q, which may be called 0 times", need)
+		}
+		if t.Allowed != nil && !slices.Contains(t.Allowed, need) {
+			return fmt.Sprintf("it needs %q, which is not allowed", need)
+		}
+	}
+	if t.MutexScope != "task" {
+		return ""
+	}
+	all := append([]string{tool}, needs...)
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			for _, group := range t.groupsByTool[a] {
+				switch {
+				case !slices.Contains(t.groupsByTool[b], group):
+				case a == tool:
+					return fmt.Sprintf("it needs %q and excludes it", b)
+				default:
+					return fmt.Sprintf("it needs %q and %q, which exclude each other", a, b)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// needs returns the tools that must have been called before a tool can be.
+func (t *Tools) needs(tool string) (needs []string) {
+	for queue := []string{tool}; len(queue) > 0; queue = queue[1:] {
+		for _, s := range t.Sequence {
+			if s.Tool == queue[0] && !slices.Contains(needs, s.RequiresPrev) {
+				needs = append(needs, s.RequiresPrev)
+				queue = append(queue, s.RequiresPrev)
+			}
+		}
+	}
+	return needs
+}
+
+func (l *linter) cost() {
+	c := &l.c.Cost
+	if c.MaxDollars != nil && len(c.Prices) == 0 {
+		l.report("/cost/max_dollars_per_task", "cap-without-prices", "add cost.prices, or limit tokens",
+			"the cap of $%s has no prices: it sees only calls whose cost is told", c.MaxDollars)
+	}
+}
+
+func (l *linter) patterns() {
+	for i, f := range l.c.Forbidden {
+		path := fmt.Sprintf("/forbidden_patterns/%d", i)
+		switch {
+		case f.pattern.expr.MatchString(""):
+			l.report(path, "pattern-matches-all", "say what must be there", "the pattern matches the empty text, so it forbids every output")
+		case len(f.pattern.literal) == 0:
+			l.report(path, "slow-pattern", "let every match contain a fixed text", "there is no text that every match contains, so the pattern runs over every output")
+		}
+	}
+}
+
+// loops looks for limits that are never reached. Of defaults it says something
+// only where history_limit is what makes them so.
+func (l *linter) loops(section []byte) {
+	d, history := &l.c.Loop, l.c.Store.HistoryLimit
+	var given struct {
+		Loop  map[string]json.RawMessage `json:"loop_detection"`
+		Store map[string]json.RawMessage `json:"store"`
+	}
+	if json.Unmarshal(section, &given) != nil {
+		return // it was read before
+	}
+	never := func(member string, value int64, remedy, format string, args ...any) {
+		name, _, _ := strings.Cut(member, "/")
+		path := "/loop_detection/" + member
+		if _, own := given.Loop[name]; !own {
+			if path = "/store/history_limit"; given.Store["history_limit"] == nil || remedy != raiseHistory {
+				return
+			}
+		}
+		l.report(path, "never-fires", remedy, "%s is %d, which is never reached: %s", strings.ReplaceAll(member, "/", "."), value, fmt.Sprintf(format, args...))
+	}
+	// What is remembered and the step that is judged together make history + 1.
+	steps := l.c.Limits.MaxSteps
+	switch {
+	case d.MaxStateVisits > history:
+		never("max_state_visits", d.MaxStateVisits, raiseHistory, "only %d states are remembered", history)
+	case steps != nil && d.MaxStateVisits >= *steps:
+		never("max_state_visits", d.MaxStateVisits, raiseSteps, "limits.max_steps stops after %d", *steps)
+	}
+	if most := d.MaxOutputRepeats; most != nil && steps != nil && *most >= *steps {
+		never("max_output_repeats", *most, raiseSteps, "limits.max_steps stops after %d", *steps)
+	}
+	if d.Mode == "overlap" && d.MaxRepeats > history {
+		never("max_repeats", d.MaxRepeats, raiseHistory, "only %d outputs are remembered", history)
+	}
+	if d.Cycle != nil && 2*d.Cycle.Repeats > history+1 {
+		never("cycle/repeats", d.Cycle.Repeats, raiseHistory, "only %d states are remembered", history)
+	}
+	if d.Near != nil && d.Near.Repeats > history+1 {
+		never("near/repeats", d.Near.Repeats, raiseHistory, "only %d calls are remembered", history)
+	}
+}
+
+const (
+	raiseHistory = "raise store.history_limit, or lower it"
+	raiseSteps   = "lower it"
+)
+
+// schemas looks for keywords that mean nothing.
+func (l *linter) schemas(section []byte) {
+	var raw struct {
+		Schema       json.RawMessage `json:"schema"`
+		OutputSchema json.RawMessage `json:"output_schema"`
+		ToolCalls    struct {
+			ArgSchemas map[string]json.RawMessage `json:"arg_schemas"`
+		} `json:"tool_calls"`
+	}
+	if json.Unmarshal(section, &raw) != nil {
+		return // it was read before
+	}
+	l.schema("/schema", raw.Schema)
+	l.schema("/output_schema", raw.OutputSchema)
+	for _, tool := range slices.Sorted(maps.Keys(raw.ToolCalls.ArgSchemas)) {
+		l.schema("/tool_calls/arg_schemas/"+machine.EscapePointer(tool), raw.ToolCalls.ArgSchemas[tool])
+	}
+}
+
+// A keyword of JSON Schema says where there are schemas below it.
+type keyword uint8
+
+const (
+	schemaBelow keyword = iota // a schema, or a list of them
+	namedBelow                 // an object of schemas
+)
+
+// keywords are those of JSON Schema, drafts 7 and 2020-12, with schemas below.
+var keywords = map[string]keyword{
+	"items": schemaBelow, "prefixItems": schemaBelow, "additionalItems": schemaBelow, "contains": schemaBelow, "unevaluatedItems": schemaBelow,
+	"additionalProperties": schemaBelow, "unevaluatedProperties": schemaBelow, "propertyNames": schemaBelow, "contentSchema": schemaBelow,
+	"not": schemaBelow, "if": schemaBelow, "then": schemaBelow, "else": schemaBelow, "allOf": schemaBelow, "anyOf": schemaBelow, "oneOf": schemaBelow,
+	"properties": namedBelow, "patternProperties": namedBelow, "dependentSchemas": namedBelow, "dependencies": namedBelow, "$defs": namedBelow, "definitions": namedBelow,
+}
+
+// plainKeywords are those without schemas below.
+var plainKeywords = strings.Fields(`$schema $id $ref $anchor $dynamicRef $dynamicAnchor $comment $vocabulary
+	type enum const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern
+	maxItems minItems uniqueItems maxContains minContains maxProperties minProperties required dependentRequired
+	format contentEncoding contentMediaType title description default deprecated readOnly writeOnly examples`)
+
+// schema looks at one schema and at those below it.
+func (l *linter) schema(path string, raw json.RawMessage) {
+	raw = bytes.TrimSpace(raw)
+	members := map[string]json.RawMessage{}
+	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &members) != nil {
+		return // true and false are schemas too
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		at := path + "/" + machine.EscapePointer(name)
+		below, known := keywords[name]
+		switch {
+		case strings.HasPrefix(name, "x-") || slices.Contains(plainKeywords, name):
+		case !known:
+			all := append(slices.Sorted(maps.Keys(keywords)), plainKeywords...)
+			l.report(at, "unknown-keyword", machine.DidYouMean(name, all), "JSON Schema has no keyword %q, so it checks nothing", name)
+		case below == namedBelow:
+			named := map[string]json.RawMessage{}
+			_ = json.Unmarshal(members[name], &named) // what is not an object was refused
+			for _, key := range slices.Sorted(maps.Keys(named)) {
+				l.schema(at+"/"+machine.EscapePointer(key), named[key])
+			}
+		default:
+			l.below(at, members[name])
+		}
+	}
+}
+
+// below looks at a schema or at a list of them.
+func (l *linter) below(path string, raw json.RawMessage) {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		l.schema(path, raw)
+		return
+	}
+	for i, item := range list {
+		l.schema(fmt.Sprintf("%s/%d", path, i), item)
+	}
+}

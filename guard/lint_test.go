@@ -1,0 +1,93 @@
+package guard_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/dialai/dialai/guard"
+)
+
+// TestLint has one section for each finding, and for what is close to one and is
+// none.
+func TestLint(t *testing.T) {
+	for _, c := range []struct {
+		name, section string
+		want          []string // "path code"
+	}{
+		{"nothing", `{}`, nil},
+		{"invalid", `{"limits": 1}`, nil},
+		{"requires and excludes", `{"tool_calls": {"mutex": [["deploy", "test"]], "sequence": [{"tool": "deploy", "requires_prev": "test"}]}}`, []string{"/tool_calls/sequence/0 unreachable-tool"}},
+		{"excludes per step", `{"tool_calls": {"mutex_scope": "step", "mutex": [["deploy", "test"]], "sequence": [{"tool": "deploy", "requires_prev": "test"}]}}`, nil},
+		{"what it needs excludes each other", `{"tool_calls": {"mutex": [["a", "b"]], "sequence": [{"tool": "x", "requires_prev": "a"}, {"tool": "x", "requires_prev": "b"}]}}`, []string{"/tool_calls/sequence/0 unreachable-tool"}},
+		{"needs over two corners", `{"tool_calls": {"mutex": [["a", "c"]], "sequence": [{"tool": "a", "requires_prev": "b"}, {"tool": "b", "requires_prev": "c"}]}}`, []string{"/tool_calls/sequence/0 unreachable-tool"}},
+		{"a circle", `{"tool_calls": {"sequence": [{"tool": "a", "requires_prev": "b"}, {"tool": "b", "requires_prev": "a"}, {"tool": "c", "requires_prev": "c"}]}}`,
+			[]string{"/tool_calls/sequence/0 unreachable-tool", "/tool_calls/sequence/1 unreachable-tool", "/tool_calls/sequence/2 unreachable-tool"}},
+		{"needs what is forbidden", `{"tool_calls": {"allowed": ["a"], "sequence": [{"tool": "a", "requires_prev": "b"}]}}`, []string{"/tool_calls/sequence/0 unreachable-tool"}},
+		{"needs what has no calls", `{"tool_calls": {"blast_radius": {"b": 0}, "sequence": [{"tool": "a", "requires_prev": "b"}]}}`, []string{"/tool_calls/sequence/0 unreachable-tool"}},
+		{"rules of tools that are not allowed", `{"tool_calls": {"allowed": ["a"], "blast_radius": {"b": 1}, "mutex": [["a", "c"]], "tools": {"d": {"poll": true}}, "arg_schemas": {"e/f": {}}}}`,
+			[]string{"/tool_calls/mutex/0/1 tool-not-allowed", "/tool_calls/blast_radius/b tool-not-allowed", "/tool_calls/arg_schemas/e~1f tool-not-allowed", "/tool_calls/tools/d tool-not-allowed"}},
+		{"cap without prices", `{"cost": {"max_dollars_per_task": 1}}`, []string{"/cost/max_dollars_per_task cap-without-prices"}},
+		{"cap with prices", `{"cost": {"max_dollars_per_task": 1, "prices": {"m": {"input_per_1m": 1, "output_per_1m": 1}}}}`, nil},
+		{"patterns", `{"forbidden_patterns": ["lorem", "x+", "[0-9]+", "a|b", "^$", "(abc)?"]}`,
+			[]string{"/forbidden_patterns/2 slow-pattern", "/forbidden_patterns/3 slow-pattern", "/forbidden_patterns/4 pattern-matches-all", "/forbidden_patterns/5 pattern-matches-all"}},
+		{"visits beyond memory", `{"loop_detection": {"max_state_visits": 51}}`, []string{"/loop_detection/max_state_visits never-fires"}},
+		{"visits at the edge of memory", `{"loop_detection": {"max_state_visits": 50}}`, nil},
+		{"visits beyond steps", `{"limits": {"max_steps": 4}, "loop_detection": {"max_state_visits": 4}}`, []string{"/loop_detection/max_state_visits never-fires"}},
+		{"visits below steps", `{"limits": {"max_steps": 4}, "loop_detection": {"max_state_visits": 3}}`, nil},
+		{"defaults are nobody's fault", `{"limits": {"max_steps": 2}}`, nil},
+		{"a short memory", `{"store": {"history_limit": 2}}`, []string{"/store/history_limit never-fires"}},
+		{"strict", `{"profile": "strict", "store": {"history_limit": 5}, "loop_detection": {"cycle": {"repeats": 4}, "near": {"repeats": 7}, "max_repeats": 6}}`,
+			[]string{"/loop_detection/max_repeats never-fires", "/loop_detection/cycle/repeats never-fires", "/loop_detection/near/repeats never-fires"}},
+		{"keywords", `{"output_schema": {"x-mine": 1, "$defs": {"minimum": {"minimun": 1}}, "allOf": [{"requird": []}], "not": {"typ": 1}, "enum": [{"typo": 1}]}}`,
+			[]string{"/output_schema/$defs/minimum/minimun unknown-keyword", "/output_schema/allOf/0/requird unknown-keyword", "/output_schema/not/typ unknown-keyword"}},
+	} {
+		var got []string
+		for _, p := range guard.Lint([]byte(c.section), nil, guard.Compat) {
+			got = append(got, p.Path+" "+p.Code)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestLintOfStates finds only what a state's own section adds.
+func TestLintOfStates(t *testing.T) {
+	base := []byte(`{"forbidden_patterns": ["[0-9]"], "tool_calls": {"mutex": [["a", "b"]]}}`)
+	over := []byte(`{"tool_calls": {"sequence": [{"tool": "a", "requires_prev": "b"}]}}`)
+	found := guard.Lint(base, over, guard.Strict)
+	if len(found) != 1 || found[0].Code != "unreachable-tool" {
+		t.Errorf("found %v, want one unreachable tool", found)
+	}
+}
+
+// TestNeverFires holds the finding to what the checks do: a limit of visits that
+// lint has nothing to say of is reached, one that it reports is not.
+func TestNeverFires(t *testing.T) {
+	for history := int64(1); history <= 6; history++ {
+		for visits := int64(1); visits <= 8; visits++ {
+			section := fmt.Appendf(nil, `{"store": {"history_limit": %d}, "loop_detection": {"max_state_visits": %d}}`, history, visits)
+			silent := len(guard.Lint(section, nil, guard.Compat)) == 0
+			c, problems := guard.ParseAs(section, guard.Compat)
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			g, err := guard.New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fires := false
+			for range 20 {
+				v, _, err := g.Check(guard.CheckInput{TaskID: "t", State: "s"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				fires = fires || !v.Passed()
+			}
+			if fires != silent {
+				t.Errorf("history %d, visits %d: fires %v, lint silent %v", history, visits, fires, silent)
+			}
+		}
+	}
+}
