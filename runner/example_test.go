@@ -1,0 +1,81 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/strategies"
+)
+
+// refunds is a machine in which two functions of this program propose.
+const refunds = `{
+	"machineName": "refunds", "initialState": "asked", "goalState": "closed", "consensusThreshold": 0.5,
+	"states": { "asked": { "prompt": "Refund it?", "transitions": { "refund": "closed", "refuse": "closed" } }, "closed": {} },
+	"specialists": [
+		{ "role": "proposer", "specialistId": "small", "strategyFn": "small" },
+		{ "role": "proposer", "specialistId": "strict", "strategyFn": "strict" },
+		{ "role": "proposer", "specialistId": "carol", "isHuman": true },
+		{ "role": "arbiter", "specialistId": "margin", "strategyFnName": "alignmentMargin" } ] }`
+
+// functions are those the machine names: small refunds small amounts, strict
+// refunds nothing.
+var functions = strategies.Registry{}.
+	WithProposer("small", specialist.ProposerFunc(func(_ context.Context, q specialist.Question) (specialist.Answer, error) {
+		var claim struct{ Amount float64 }
+		if err := json.Unmarshal(q.Meta, &claim); err != nil {
+			return specialist.Answer{}, err
+		}
+		if claim.Amount < 100 {
+			return q.Choose(q.State.Transition("refund"), "below 100"), nil
+		}
+		return q.Choose(q.State.Transition("refuse"), "too much"), nil
+	})).
+	WithProposer("strict", specialist.ProposerFunc(func(_ context.Context, q specialist.Question) (specialist.Answer, error) {
+		return q.Choose(q.State.Transition("refuse"), "never"), nil
+	}))
+
+// Two functions disagree and have not earned any trust yet, so a human decides.
+// The next session needs none: small has been right once, and strict, who has not,
+// could not change anything any more and is not even asked.
+func Example() {
+	ctx := context.Background()
+	m := must(machine.Parse("refunds.json", []byte(refunds), runner.Checks()))
+	r := must(runner.New(runner.Config{Store: store.NewMemory(), Registry: functions}))
+	defer r.Close()
+
+	s := must(r.Start(ctx, m, runner.StartOptions{Meta: []byte(`{"amount": 80}`)}))
+	result := must(r.Run(ctx, s.ID, runner.RunOptions{}))
+	fmt.Println(result.Status+":", result.Reason)
+
+	ruling := must(r.Decide(ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "carol", TransitionName: "refund", Reasoning: "it was broken"}))
+	fmt.Println("executed:", ruling.Executed)
+
+	next := must(r.Start(ctx, m, runner.StartOptions{Meta: []byte(`{"amount": 90}`)}))
+	fmt.Println(must(r.Run(ctx, next.ID, runner.RunOptions{})).Status)
+
+	for _, d := range must(r.Decisions(ctx, "refunds", "", 0)) {
+		fmt.Printf("%s, by a human: %t, because: %s\n", d.TransitionName, d.IsHuman, d.Reasoning)
+		fmt.Printf("  asked: %v, proposals: %d, weights: %v\n", d.Asked, len(d.Proposals), d.AlignmentSnapshot)
+	}
+	// Output:
+	// needs_human: Cold start: no alignment data available, human input required
+	// executed: true
+	// completed
+	// refund, by a human: true, because: it was broken
+	//   asked: [small strict], proposals: 2, weights: map[small:0 strict:0]
+	// refund, by a human: false, because: below 100
+	//   asked: [small], proposals: 1, weights: map[small:0.206543291]
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}
