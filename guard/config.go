@@ -21,6 +21,7 @@ type Config struct {
 	Profile   Profile
 	Limits    Limits
 	Forbidden []Forbidden
+	Packs     Packs
 	Schema    *machine.Schema // of outputs; nil if there is none
 	Tools     Tools
 	Cost      Cost
@@ -182,7 +183,7 @@ func (e *ConfigError) Error() string {
 // check yet. They are refused: a guard that is silently not there is worse than
 // none.
 var later = map[string][]string{
-	"": {"batch_loop", "budget", "truth", "packs", "classifier"},
+	"": {"batch_loop", "budget", "truth", "classifier"},
 }
 
 // Parse reads one guards section of a machine, a JSON object; state says that it
@@ -211,6 +212,7 @@ func parse(section []byte, profile Profile, state bool) (*Config, []machine.Prob
 	members := []member{
 		{"limits", r.limits(&c.Limits)},
 		{"forbidden_patterns", r.patterns(&c.Forbidden)},
+		{"packs", r.packs(&c.Packs)},
 		{"schema", r.schema(&c.Schema)},
 		{"output_schema", r.schema(&alias)},
 		{"tool_calls", r.tools(&c.Tools)},

@@ -195,9 +195,13 @@ func (g *Guard) BeginStep(ctx context.Context, step Step, usage specialist.Usage
 	return g.begin(ctx, step)
 }
 
-func (g *Guard) begin(ctx context.Context, step Step) (Verdict, *Token, error) {
+// begin is Begin; also is what has been found out about the step before.
+func (g *Guard) begin(ctx context.Context, step Step, also ...Reason) (Verdict, *Token, error) {
 	v, token, err := g.open(&step)
-	if token != nil && !step.Human {
+	if err == nil && len(also) > 0 {
+		v = v.Join(with(also))
+	}
+	if token != nil && v.Passed() && !step.Human {
 		for _, c := range g.checkers { // unlocked: the open token keeps others out
 			v = v.Join(safely(ctx, c, step))
 		}

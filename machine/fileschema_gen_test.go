@@ -20,7 +20,7 @@ var bases = []string{
 	  "states":{"a":{"prompt":"p","transitions":{"t":{"target":"b","description":"d","irreversible":true,"parameters":{"type":"object"}},"u":"a"},
 	    "consensusThreshold":0,"requireTrust":false,"irreversible":true,"risk":{"maxError":0.1},"solicit":"eager",
 	    "specialists":[{"role":"proposer","specialistId":"p","disabled":true},{"role":"arbiter","specialistId":"r"}],
-	    "guards":{"limits":{"max_steps":3},"cost":{"max_dollars_per_task":1.5},"loop_detection":{"max_state_visits":0},"retry":{"max_attempts":2}}},
+	    "guards":{"limits":{"max_steps":3},"cost":{"max_dollars_per_task":1.5},"loop_detection":{"max_state_visits":0},"retry":{"max_attempts":2},"packs":{"pii":false}}},
 	   "b":{"final":false},"x-c":{"final":true}},
 	  "specialists":[{"role":"proposer","specialistId":"p","strategyFnName":"random","timeout":"5s"},{"role":"arbiter","specialistId":"r"}],
 	  "x-note":{"anything":[null]}}`,
@@ -30,6 +30,7 @@ var bases = []string{
 	      "reasoning_per_1m":0,"audio_in_per_1m":0,"audio_out_per_1m":0,"per_call":0,"input_includes_cached":false,"effective_from":"2026-01-31","aliases":["y"],
 	      "tiers":[{"above_tokens":1,"input_per_1m":2}]}},"on_unknown_model":"abort","max_dollars_per_task":0},
 	    "forbidden_patterns":["a b"],"schema":{"type":"object"},
+	    "packs":{"secrets":{"action":"abort","on":["output","args","results"]},"pii":null,"prompt_injection":{}},
 	    "tool_calls":{"allowed":["t"],"arg_schemas":{"t":{}},"mutex":[["t","u"]],"mutex_scope":"step","blast_radius":{"t":1},
 	      "sequence":[{"tool":"t","requires_prev":"u"}],"tools":{"t":{"loop_key":["a"],"volatile":[],"poll":true,"exempt":false}}},
 	    "loop_detection":{"mode":"off","cycle":{"max_period":2},"near":{"jaccard":0.5},"max_output_repeats":1},"retry":{},"store":{"history_limit":1}},
@@ -144,7 +145,7 @@ var kinds = map[string]string{
 	"/guards": "guards", "/states/*/guards": "stateGuards",
 	"/guards/limits": "limits", "/guards/cost": "cost", "/guards/loop_detection": "loopDetection",
 	"/guards/retry": "retry", "/guards/store": "store", "/guards/cost/prices/*": "price", "/guards/cost/prices/*/tiers/*": "tier",
-	"/guards/tool_calls": "toolCalls",
+	"/guards/tool_calls": "toolCalls", "/guards/packs": "packs", "/states/*/guards/packs": "packs", "/guards/packs/*": "pack",
 }
 
 // freeNames are the objects whose keys are names of the user's own, with a value
@@ -157,7 +158,7 @@ func (p place) pattern() string {
 	p = slices.Clone(p)
 	for i := 1; i < len(p); i++ {
 		switch p[i-1] {
-		case "states", "specialists", "transitions", "prices", "tiers", "arg_schemas", "blast_radius", "tools":
+		case "states", "specialists", "transitions", "prices", "tiers", "arg_schemas", "blast_radius", "tools", "packs":
 			p[i] = "*"
 		}
 	}
@@ -177,7 +178,7 @@ var (
 	addresses  = []any{"https://example.com", "HTTP://example.com:80/x?y=@#@", "ftp://example.com", "https://u@example.com", "https://:80", "https://", "https:x", "//x", "https://[]", "https://[::1", "https://exa mple.com", "https://%zz"}
 	strategyFn = []any{"f", "=", "=\"t\"", "= \"t\" " + strings.Repeat(" ", 1018), "= \"t\" " + strings.Repeat(" ", 1019)}
 	builtIn    = []any{"firstAvailable", "lastAvailable", "random", "alignmentMargin", "firstProposal", "Random"}
-	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "estimate_max", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions"}
+	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "estimate_max", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions", "escalate", "output", "args", "results"}
 )
 
 // boundaries says which values are tried in which fields, beside types; a key of
@@ -193,7 +194,7 @@ var boundaries = func() map[string][]any {
 		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m cache_read_per_1m per_call above_tokens max_dollars_per_task max_state_visits max_attempts history_limit output_min output_max ngram_size max_repeats max_output_repeats ttl_ms max_period repeats overlap_ratio jaccard"},
 		{durations, "timeout roundTimeout asyncTimeout"},
 		{addresses, "strategyWebhookUrl contextWebhookUrl"},
-		{choices, "role mode test solicit profile cap_basis on_unknown_model mutex_scope visit_counting"},
+		{choices, "role mode test solicit profile cap_basis on_unknown_model mutex_scope visit_counting action on"},
 	} {
 		for _, f := range strings.Fields(g.fields) {
 			all[f] = g.values
