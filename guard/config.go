@@ -28,6 +28,8 @@ type Config struct {
 	Loop      LoopDetection
 	Retry     RetryLimit
 	Store     Store
+	// Classifier is asked by a Guard, outside of machines; nil if there is none.
+	Classifier *ClassifierConfig
 }
 
 // A Profile names the defaults of a Config.
@@ -190,15 +192,16 @@ var later = map[string][]string{
 // is a state's own. The profile is strict unless the section says otherwise. The
 // problems have JSON pointers relative to the section.
 func Parse(section []byte, state bool) (*Config, []machine.Problem) {
-	return parse(section, Strict, state)
+	return parse(section, Strict, state, true)
 }
 
-// ParseAs is Parse of a machine's section with another default profile.
+// ParseAs reads a section for a [Guard], outside of machines, with the default
+// profile given. It may have a classifier.
 func ParseAs(section []byte, profile Profile) (*Config, []machine.Problem) {
-	return parse(section, profile, false)
+	return parse(section, profile, false, false)
 }
 
-func parse(section []byte, profile Profile, state bool) (*Config, []machine.Problem) {
+func parse(section []byte, profile Profile, state, inMachine bool) (*Config, []machine.Problem) {
 	tidy, err := exact.Tidy(section)
 	if err != nil {
 		return nil, []machine.Problem{{Code: "bad-json", Message: "guards is not one JSON value: " + err.Error()}}
@@ -224,6 +227,9 @@ func parse(section []byte, profile Profile, state bool) (*Config, []machine.Prob
 		members = append(members,
 			member{"profile", r.oneOf((*string)(&c.Profile), string(Strict), string(Compat))},
 			member{"store", r.store(&c.Store)})
+	}
+	if !inMachine { // engines do not ask one
+		members = append(members, member{"classifier", r.classifier(&c.Classifier)})
 	}
 	r.object("", members)("", tidy)
 	if c.Schema != nil && alias != nil {

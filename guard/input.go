@@ -227,6 +227,8 @@ func (r Reason) Meta() map[string]any {
 	}
 	switch {
 	case r.Subject == "":
+	case r.Guard == "classifier":
+		meta["category"] = r.Subject
 	case r.Found != nil:
 		meta["rule"] = r.Subject
 	case r.Code == "forbidden_pattern":

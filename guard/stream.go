@@ -169,7 +169,7 @@ func (s *Stream) Close(ctx context.Context, in CheckInput) (Verdict, Metrics, er
 	if step.TokensIn < 0 || step.TokensOut < 0 || step.Cost < 0 {
 		return Verdict{}, Metrics{}, fmt.Errorf("%w: a negative usage", ErrInput)
 	}
-	v, token, err := s.guard.begin(ctx, step, s.tail.reasons()...)
+	v, token, err := s.guard.beginWith(ctx, step, s.guard.classifier, s.tail.reasons()...)
 	if err != nil {
 		return v, Metrics{}, err
 	}
