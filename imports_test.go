@@ -27,7 +27,7 @@ var ladder = map[string][]string{
 	"runner":                    {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies"},
 	"store":                     {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},
 	"store/storetest":           {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},
-	"webhook":                   {"exact", "machine", "specialist", "arbiter"},
+	"webhook":                   {"exact", "machine", "specialist", "guard", "arbiter"},
 	"graph":                     {"exact", "machine"},
 	"machines":                  {},
 	"cli":                       {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner", "store", "webhook", "graph", "machines"},

@@ -81,6 +81,9 @@ func (a *app) check(f *checkFlags) error {
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
+	if config.Classifier != nil {
+		return &exitError{checkInvalid, hinted(errors.New("the guards have a classifier, which this command does not ask"), "remove it: the other checks do no I/O")}
+	}
 	clock := &stepClock{now: time.Now()}
 	var options []guard.Option
 	if f.fakeClock {

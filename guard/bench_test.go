@@ -116,3 +116,41 @@ func TestCheckAllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkPacks measures what the packs add to a check of 2 KB of prose and a
+// few arguments in which there is nothing to find.
+func BenchmarkPacks(b *testing.B) {
+	steps := benchSteps(200)
+	for _, packs := range []string{`{}`, `{"packs":{"secrets":{}}}`, `{"packs":{"pii":{}}}`, `{"packs":{"prompt_injection":{}}}`} {
+		b.Run(packs, func(b *testing.B) {
+			c, problems := ParseAs([]byte(packs), Compat)
+			if len(problems) > 0 {
+				b.Fatal(problems)
+			}
+			c.Loop.Mode = "off"
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if v := c.Check(State{}, steps[i%len(steps)].step(c)); !v.Passed() || len(v.Reasons) > 0 {
+					b.Fatal(v.Reasons)
+				}
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkStream measures 2 KB in chunks of four bytes.
+func BenchmarkStream(b *testing.B) {
+	g := benchGuard(b, Strict, "")
+	output := proseFrom(1, 2048)
+	b.ReportAllocs()
+	for b.Loop() {
+		s := g.Stream("t")
+		for at := 0; at < len(output); at += 4 {
+			if v := s.Add(output[at:min(at+4, len(output))]); !v.Passed() {
+				b.Fatal(v.Reasons)
+			}
+		}
+	}
+}

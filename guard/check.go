@@ -7,8 +7,8 @@ import (
 )
 
 // Check judges one step of a task and changes nothing. c may be nil: then every
-// step is ok. For a human's ruling only the checks of budgets and tools run, and
-// only an abort stops it. A step whose tool calls cannot be read is stopped.
+// step is ok. For a human's ruling only the checks of budgets and tools and the
+// packs run, and only an abort stops it. A step whose tool calls cannot be read is stopped.
 func (c *Config) Check(s State, step Step) Verdict {
 	if c == nil {
 		return Verdict{}
@@ -29,9 +29,7 @@ func (c *Config) Check(s State, step Step) Verdict {
 func (c *Config) judge(s *State, m *memory, step *Step, l *look) Verdict {
 	k := &checking{c: c, s: s, m: m, step: step, look: l}
 	k.limits()
-	if !step.Human {
-		k.content()
-	}
+	k.content()
 	k.tools()
 	k.cost()
 	k.budget()

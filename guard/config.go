@@ -21,6 +21,7 @@ type Config struct {
 	Profile   Profile
 	Limits    Limits
 	Forbidden []Forbidden
+	Packs     Packs
 	Schema    *machine.Schema // of outputs; nil if there is none
 	Tools     Tools
 	Cost      Cost
@@ -29,6 +30,8 @@ type Config struct {
 	Store     Store
 	Batch     *BatchLoop // nil if there is none
 	Budget    *Budget    // likewise
+	// Classifier is asked by a Guard, outside of machines; nil if there is none.
+	Classifier *ClassifierConfig
 }
 
 // A Profile names the defaults of a Config.
@@ -184,22 +187,23 @@ func (e *ConfigError) Error() string {
 // check yet. They are refused: a guard that is silently not there is worse than
 // none.
 var later = map[string][]string{
-	"": {"truth", "packs", "classifier"},
+	"": {"truth", "classifier"},
 }
 
 // Parse reads one guards section of a machine, a JSON object; state says that it
 // is a state's own. The profile is strict unless the section says otherwise. The
 // problems have JSON pointers relative to the section.
 func Parse(section []byte, state bool) (*Config, []machine.Problem) {
-	return parse(section, Strict, state)
+	return parse(section, Strict, state, true)
 }
 
-// ParseAs is Parse of a machine's section with another default profile.
+// ParseAs reads a section for a [Guard], outside of machines, with the default
+// profile given. It may have a classifier.
 func ParseAs(section []byte, profile Profile) (*Config, []machine.Problem) {
-	return parse(section, profile, false)
+	return parse(section, profile, false, false)
 }
 
-func parse(section []byte, profile Profile, state bool) (*Config, []machine.Problem) {
+func parse(section []byte, profile Profile, state, inMachine bool) (*Config, []machine.Problem) {
 	tidy, err := exact.Tidy(section)
 	if err != nil {
 		return nil, []machine.Problem{{Code: "bad-json", Message: "guards is not one JSON value: " + err.Error()}}
@@ -213,6 +217,7 @@ func parse(section []byte, profile Profile, state bool) (*Config, []machine.Prob
 	members := []member{
 		{"limits", r.limits(&c.Limits)},
 		{"forbidden_patterns", r.patterns(&c.Forbidden)},
+		{"packs", r.packs(&c.Packs)},
 		{"schema", r.schema(&c.Schema)},
 		{"output_schema", r.schema(&alias)},
 		{"tool_calls", r.tools(&c.Tools)},
@@ -226,6 +231,9 @@ func parse(section []byte, profile Profile, state bool) (*Config, []machine.Prob
 			member{"budget", r.budgetSection(&c.Budget)},
 			member{"profile", r.oneOf((*string)(&c.Profile), string(Strict), string(Compat))},
 			member{"store", r.store(&c.Store)})
+	}
+	if !inMachine { // engines do not ask one
+		members = append(members, member{"classifier", r.classifier(&c.Classifier)})
 	}
 	r.object("", members)("", tidy)
 	if c.Schema != nil && alias != nil {

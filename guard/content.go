@@ -7,12 +7,14 @@ import (
 	"strings"
 )
 
-// content judges what an output says: forbidden patterns and the schema.
+// content judges what a step says: forbidden patterns, packs and the schema. Of
+// a human's ruling only packs read what it says.
 func (k *checking) content() {
-	if k.step.HasOutput {
+	if k.step.HasOutput && !k.step.Human {
 		k.forbidden()
 	}
-	if k.c.Schema != nil {
+	k.packs()
+	if k.c.Schema != nil && !k.step.Human {
 		k.schema()
 	}
 }
@@ -22,10 +24,14 @@ func (k *checking) forbidden() {
 		if !k.c.Forbidden[i].pattern.matches(k.step.Output, &k.look.text) {
 			continue
 		}
-		k.report(Reason{
-			Code: "forbidden_pattern", Guard: "forbidden", Class: Retry,
-			Message: fmt.Sprintf("the output matches forbidden pattern %d", i+1), Subject: strconv.Itoa(i),
-		})
+		k.report(forbiddenReason(i))
+	}
+}
+
+func forbiddenReason(i int) Reason {
+	return Reason{
+		Code: "forbidden_pattern", Guard: "forbidden", Class: Retry,
+		Message: fmt.Sprintf("the output matches forbidden pattern %d", i+1), Subject: strconv.Itoa(i),
 	}
 }
 

@@ -54,14 +54,15 @@ type Verdict struct {
 
 // A Reason says why a step did not simply pass.
 type Reason struct {
-	Code    string  // stable, such as "max_steps"
-	Guard   string  // the family of checks it belongs to
-	Class   Status  // how severe it is
-	Message string  // for people; never contains what was matched
-	Limit   string  // the limit as text; "" where there is none
-	Seen    string  // what was held against it
-	Subject string  // the tool, or the index of the pattern, it is about
-	Indices []int32 // of the history, for loops
+	Code    string   // stable, such as "max_steps"
+	Guard   string   // the family of checks it belongs to
+	Class   Status   // how severe it is
+	Message string   // for people; never contains what was matched
+	Limit   string   // the limit as text; "" where there is none
+	Seen    string   // what was held against it
+	Subject string   // the tool, the index of the pattern or the pack's rule it is about
+	Indices []int32  // of the history, for loops
+	Found   *Finding // where, for packs
 }
 
 // Text returns "code: message".

@@ -231,8 +231,18 @@ func (r Reason) Meta() map[string]any {
 	if len(r.Indices) > 0 {
 		meta["indices"] = r.Indices
 	}
+	if f := r.Found; f != nil {
+		meta["part"], meta["offset"], meta["length"] = f.Part, f.Offset, f.Length
+		if f.Call > 0 {
+			meta["call"] = f.Call
+		}
+	}
 	switch {
 	case r.Subject == "":
+	case r.Guard == "classifier":
+		meta["category"] = r.Subject
+	case r.Found != nil:
+		meta["rule"] = r.Subject
 	case r.Code == "forbidden_pattern":
 		meta["pattern_index"] = json.Number(r.Subject)
 	case r.Guard == "loop" && r.Code == "loop_state_cycle":

@@ -15,7 +15,7 @@ import (
 // of other versions included.
 func Members() []string {
 	return append([]string{
-		"limits", "forbidden_patterns", "schema", "output_schema", "tool_calls", "cost", "loop_detection", "batch_loop", "budget", "retry", "profile", "store",
+		"limits", "forbidden_patterns", "schema", "output_schema", "tool_calls", "cost", "packs", "loop_detection", "batch_loop", "budget", "retry", "profile", "store",
 	}, later[""]...)
 }
 

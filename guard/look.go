@@ -19,7 +19,9 @@ type look struct {
 	output outputMark
 	calls  []callMark
 	hasher jsonHasher
-	step   Step // room for the one that is looked at
+	step   Step   // room for the one that is looked at
+	words  []word // of the text that a pack reads
+	word   []byte
 
 	// Truncated is set if n-grams are only those of the output's two ends.
 	truncated bool
@@ -47,7 +49,7 @@ var looks = sync.Pool{New: func() any { return new(look) }}
 // release gives a look back. One that has grown large is left to the collector.
 func (l *look) release() {
 	l.step = Step{}
-	if cap(l.text.lower) <= 1<<20 && cap(l.grams) <= 1<<17 {
+	if cap(l.text.lower) <= 1<<20 && cap(l.grams) <= 1<<17 && cap(l.words) <= 1<<16 && cap(l.word) <= 1<<16 {
 		looks.Put(l)
 	}
 }

@@ -132,5 +132,8 @@ func (c *Config) countsVisit(m *memory, s *Step) bool {
 	return c.Loop.VisitCounting != "entries" || n == 0 || m.visits[n-1].state != s.State
 }
 
+// stringOf shares bytes that nobody changes.
+func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 // bytesOf shares the bytes of a string, for reading only.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

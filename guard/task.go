@@ -20,6 +20,9 @@ type Guard struct {
 	now      func() time.Time
 	observe  func(Observation)
 
+	classifier  Classifier
+	classifying classifying
+
 	mu    sync.RWMutex
 	tasks map[string]*task
 }
@@ -60,7 +63,8 @@ type task struct {
 	open    *Token
 	evicted bool // GC has dropped it
 
-	truncated bool // of the newest output only the ends became n-grams
+	truncated bool     // of the newest output only the ends became n-grams
+	turns     []string // outputs of executed steps, for a classifier
 }
 
 // New returns a Guard with the given configuration, which may be nil: then only
@@ -79,6 +83,9 @@ func New(c *Config, options ...Option) (*Guard, error) {
 	if g.now == nil {
 		return nil, errors.New("the clock is nil")
 	}
+	if err := g.checkClassifier(); err != nil {
+		return nil, err
+	}
 	return g, nil
 }
 
@@ -94,21 +101,27 @@ type Token struct {
 }
 
 // Check judges a step and, if it may be executed, counts it at once. It does no
-// I/O and, where the verdict is ok, allocates nothing.
+// I/O, so a classifier is not asked, and, where the verdict is ok, allocates
+// nothing.
 func (g *Guard) Check(in CheckInput) (Verdict, Metrics, error) {
-	return g.CheckContext(context.Background(), in)
+	return g.check(context.Background(), in, nil)
 }
 
-// CheckContext is Check for guards of the program's own that need a context.
+// CheckContext is Check with the classifier, and for guards of the program's own
+// that need a context.
 func (g *Guard) CheckContext(ctx context.Context, in CheckInput) (Verdict, Metrics, error) {
+	return g.check(ctx, in, g.classifier)
+}
+
+func (g *Guard) check(ctx context.Context, in CheckInput, asked Classifier) (Verdict, Metrics, error) {
 	if err := in.check(); err != nil {
 		return Verdict{}, Metrics{}, err
 	}
-	if len(g.checkers) == 0 {
+	if len(g.checkers) == 0 && asked == nil {
 		return g.checkLocked(&in)
 	}
 	step := in.step(g.config)
-	v, token, err := g.begin(ctx, step)
+	v, token, err := g.beginWith(ctx, step, asked)
 	if token != nil {
 		token.Commit()
 	}
@@ -196,10 +209,21 @@ func (g *Guard) BeginStep(ctx context.Context, step Step, usage specialist.Usage
 }
 
 func (g *Guard) begin(ctx context.Context, step Step) (Verdict, *Token, error) {
+	return g.beginWith(ctx, step, g.classifier)
+}
+
+// beginWith is Begin; also is what has been found out about the step before.
+func (g *Guard) beginWith(ctx context.Context, step Step, asked Classifier, also ...Reason) (Verdict, *Token, error) {
 	v, token, err := g.open(&step)
-	if token != nil && !step.Human {
+	if err == nil && len(also) > 0 {
+		v = v.Join(with(also))
+	}
+	if token != nil && v.Passed() && !step.Human {
 		for _, c := range g.checkers { // unlocked: the open token keeps others out
 			v = v.Join(safely(ctx, c, step))
+		}
+		if asked != nil && v.Passed() {
+			v = v.Join(g.classify(ctx, token.task, &step))
 		}
 	}
 	if token != nil && !v.Passed() {
@@ -277,6 +301,7 @@ func (t *task) commit(g *Guard, step *Step, l *look) {
 	t.memory.learn(step)
 	t.memory.add(g.config, step, l, true)
 	t.moved = g.now()
+	t.turned(g.config.Classifier, step)
 }
 
 // Commit counts the step as executed.
@@ -356,7 +381,7 @@ func (g *Guard) Reset(name string) {
 	t := g.lock(name)
 	defer t.mu.Unlock()
 	t.state, t.memory, t.open = State{Spent: t.state.Spent}, memory{}, nil
-	t.began = time.Time{}
+	t.began, t.turns = time.Time{}, nil
 }
 
 // Clear lets a task go on after a human has looked at it: what loop detection

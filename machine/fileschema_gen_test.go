@@ -21,7 +21,7 @@ var bases = []string{
 	    "consensusThreshold":0,"requireTrust":false,"irreversible":true,"risk":{"maxError":0.1},"solicit":"eager",
 	    "specialists":[{"role":"proposer","specialistId":"p","disabled":true},{"role":"arbiter","specialistId":"r"}],
 	    "guards":{"limits":{"max_steps":3},"cost":{"max_dollars_per_task":1.5},"loop_detection":{"max_state_visits":0},"retry":{"max_attempts":2},
-	      "batch_loop":{"ladder":{"steer":2,"stop":4}}}},
+	      "packs":{"pii":false},"batch_loop":{"ladder":{"steer":2,"stop":4}}}},
 	   "b":{"final":false},"x-c":{"final":true}},
 	  "specialists":[{"role":"proposer","specialistId":"p","strategyFnName":"random","timeout":"5s"},{"role":"arbiter","specialistId":"r"}],
 	  "x-note":{"anything":[null]}}`,
@@ -31,6 +31,7 @@ var bases = []string{
 	      "reasoning_per_1m":0,"audio_in_per_1m":0,"audio_out_per_1m":0,"per_call":0,"input_includes_cached":false,"effective_from":"2026-01-31","aliases":["y"],
 	      "tiers":[{"above_tokens":1,"input_per_1m":2}]}},"on_unknown_model":"abort","max_dollars_per_task":0},
 	    "forbidden_patterns":["a b"],"schema":{"type":"object"},
+	    "packs":{"secrets":{"action":"abort","on":["output","args","results"]},"pii":null,"prompt_injection":{}},
 	    "tool_calls":{"allowed":["t"],"arg_schemas":{"t":{}},"mutex":[["t","u"]],"mutex_scope":"step","blast_radius":{"t":1},
 	      "sequence":[{"tool":"t","requires_prev":"u"}],"tools":{"t":{"loop_key":["a"],"volatile":[],"poll":true,"exempt":false}}},
 	    "loop_detection":{"mode":"off","cycle":{"max_period":2},"near":{"jaccard":0.5},"max_output_repeats":1},
@@ -148,6 +149,7 @@ var kinds = map[string]string{
 	"/guards/limits": "limits", "/guards/cost": "cost", "/guards/loop_detection": "loopDetection",
 	"/guards/retry": "retry", "/guards/store": "store", "/guards/cost/prices/*": "price", "/guards/cost/prices/*/tiers/*": "tier",
 	"/guards/tool_calls": "toolCalls", "/guards/batch_loop": "batchLoop", "/guards/budget": "budget",
+	"/guards/packs": "packs", "/states/*/guards/packs": "packs", "/guards/packs/*": "pack",
 }
 
 // freeNames are the objects whose keys are names of the user's own, with a value
@@ -160,7 +162,7 @@ func (p place) pattern() string {
 	p = slices.Clone(p)
 	for i := 1; i < len(p); i++ {
 		switch p[i-1] {
-		case "states", "specialists", "transitions", "prices", "tiers", "arg_schemas", "blast_radius", "tools":
+		case "states", "specialists", "transitions", "prices", "tiers", "arg_schemas", "blast_radius", "tools", "packs":
 			p[i] = "*"
 		}
 	}
@@ -180,7 +182,7 @@ var (
 	addresses  = []any{"https://example.com", "HTTP://example.com:80/x?y=@#@", "ftp://example.com", "https://u@example.com", "https://:80", "https://", "https:x", "//x", "https://[]", "https://[::1", "https://exa mple.com", "https://%zz"}
 	strategyFn = []any{"f", "=", "=\"t\"", "= \"t\" " + strings.Repeat(" ", 1018), "= \"t\" " + strings.Repeat(" ", 1019)}
 	builtIn    = []any{"firstAvailable", "lastAvailable", "random", "alignmentMargin", "firstProposal", "Random"}
-	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "estimate_max", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions", "continue", "end", "error", "hard_kill", "observe", "static", "adaptive"}
+	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "estimate_max", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions", "continue", "end", "error", "hard_kill", "observe", "static", "adaptive", "escalate", "output", "args", "results"}
 )
 
 // boundaries says which values are tried in which fields, beside types; a key of
@@ -196,7 +198,7 @@ var boundaries = func() map[string][]any {
 		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m cache_read_per_1m per_call above_tokens max_dollars_per_task max_state_visits max_attempts history_limit output_min output_max ngram_size max_repeats max_output_repeats ttl_ms max_period repeats overlap_ratio jaccard hardLimit warnThreshold windowSize hard_limit_tokens hard_limit_usd soft_limit_usd no_progress_ms probe_share_max reserve_ttl_ms"},
 		{durations, "timeout roundTimeout asyncTimeout"},
 		{addresses, "strategyWebhookUrl contextWebhookUrl"},
-		{choices, "role mode test solicit profile cap_basis on_unknown_model mutex_scope visit_counting onLoop reserve_mode"},
+		{choices, "role mode test solicit profile cap_basis on_unknown_model mutex_scope visit_counting onLoop reserve_mode action on"},
 	} {
 		for _, f := range strings.Fields(g.fields) {
 			all[f] = g.values

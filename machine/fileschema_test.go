@@ -123,7 +123,7 @@ func TestFileSchemaNamesTheBuiltInStrategies(t *testing.T) {
 
 // documented are the objects whose fields an editor shows.
 var documented = []string{"", "state", "transitionObject", "specialist", "risk", "solicitObject",
-	"guards", "stateGuards", "limits", "cost", "price", "tier", "loopDetection", "retry", "store"}
+	"guards", "stateGuards", "limits", "cost", "price", "tier", "loopDetection", "retry", "store", "packs", "pack"}
 
 // TestFileSchemaHelps holds the schema to what an editor needs: every field has
 // a description, and every example and default is one that the field accepts.

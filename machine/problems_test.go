@@ -34,7 +34,7 @@ func TestProblems(t *testing.T) {
 		{in(`"solicit":{▶"modes":"all"}`), []string{`[unknown-field] solicit has no field "modes" | did you mean "mode"?`}},
 		{in(`"risk":{"maxError":0.1,▶"maxErr":0.1}`), []string{`[unknown-field] risk has no field "maxErr" | did you mean "maxError"?`}},
 		{in(`"guards":{"limits":{▶"max_step":1}}`), []string{`[unknown-field] limits has no field "max_step" | did you mean "max_steps"?`}},
-		{in(`"guards":{▶"packs":{}}`), []string{`[unsupported] guards member "packs" is not supported yet | remove it: it would not be checked`}},
+		{in(`"guards":{▶"truth":{}}`), []string{`[unsupported] guards member "truth" is not supported yet | remove it: it would not be checked`}},
 
 		{in(`▶"goalState":"b"`), []string{`[duplicate-key] "goalState" is already defined at line 1, column 47 | remove one of the two`}},
 		{head + `"states":{"ö":{},"a":{},"b":{},▶"ö":{}}}`, []string{`[duplicate-key] "ö" is already defined at line 1, column 73 | remove one of the two`}},

@@ -44,7 +44,7 @@ func TestReference(t *testing.T) {
 // their definition or, where they have none, by their title.
 var sections = []string{"", "state", "transitionObject", "specialist", "solicitObject", "risk",
 	"guards", "limits", "toolCalls", "Sequence", "Tool", "cost", "price", "tier", "loopDetection", "Cycle", "Near duplicates",
-	"batchLoop", "Ladder", "budget", "retry", "store"}
+	"packs", "pack", "batchLoop", "Ladder", "budget", "retry", "store"}
 
 // values are the definitions that are no objects, and what the tables call them.
 var values = []struct{ def, called string }{
@@ -217,6 +217,8 @@ func (p *page) plainType(schema ordered) string {
 		return "by name: " + p.typeOf(p.nested(schema.raw("additionalProperties")))
 	case "string":
 		return "text"
+	case "null":
+		return "null"
 	case "boolean":
 		return "true or false"
 	case "integer", "number":

@@ -467,6 +467,10 @@ func (d *reading) gated() (Data, error) {
 			Seen    string  `json:"observed"`
 			Subject string  `json:"subject"`
 			Indices []int32 `json:"indices"`
+			Part    string  `json:"part"`
+			Call    int     `json:"call"`
+			Offset  int     `json:"offset"`
+			Length  int     `json:"length"`
 		} `json:"reasons"`
 		Notices []string `json:"notices"`
 	}
@@ -487,7 +491,11 @@ func (d *reading) gated() (Data, error) {
 		if !ok {
 			return nil, &DecodeError{"class", r.Class}
 		}
-		g.Verdict.Reasons = append(g.Verdict.Reasons, guard.Reason{Code: r.Code, Guard: r.Guard, Class: class, Message: r.Message, Limit: r.Limit, Seen: r.Seen, Subject: r.Subject, Indices: r.Indices})
+		reason := guard.Reason{Code: r.Code, Guard: r.Guard, Class: class, Message: r.Message, Limit: r.Limit, Seen: r.Seen, Subject: r.Subject, Indices: r.Indices}
+		if r.Part != "" {
+			reason.Found = &guard.Finding{Part: r.Part, Call: r.Call, Offset: r.Offset, Length: r.Length}
+		}
+		g.Verdict.Reasons = append(g.Verdict.Reasons, reason)
 	}
 	return g, nil
 }

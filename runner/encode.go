@@ -313,6 +313,14 @@ func appendReasons(dst []byte, reasons []guard.Reason) []byte {
 		if len(r.Indices) > 0 {
 			w.ints("indices", r.Indices)
 		}
+		if f := r.Found; f != nil {
+			w.str("part", f.Part)
+			if f.Call != 0 {
+				w.int("call", int64(f.Call))
+			}
+			w.int("offset", int64(f.Offset))
+			w.int("length", int64(f.Length))
+		}
 		dst = w.end()
 	}
 	return append(dst, ']')

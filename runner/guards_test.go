@@ -207,3 +207,26 @@ func TestGuardSees(t *testing.T) {
 		t.Errorf("the guard saw\n%+v\nwant\n%+v", seen, want)
 	}
 }
+
+// TestPackFindingsInTheLog: the log says where a pack has found something, and
+// can be read again.
+func TestPackFindingsInTheLog(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
+		return specialist.Answer{TransitionName: "again", Reasoning: "ask a@acme.io", MetaJSON: []byte(`{"to":"b@acme.io"}`)}, nil
+	})
+	s := b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"packs":{"pii":{"action":"abort"}}}`}))
+	b.stepTo(s, runner.TickStopped)
+	if got := b.now(s).Outcome().Code; got != "pii_found" {
+		t.Errorf("stopped by %s", got)
+	}
+	var log strings.Builder
+	for _, e := range b.raw(s) {
+		fmt.Fprintf(&log, "%s\n", e.Data)
+	}
+	for _, want := range []string{`"subject":"email","part":"output","offset":4,"length":9}`, `"subject":"email","part":"meta","offset":7,"length":9}`} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %s:\n%s", want, log.String())
+		}
+	}
+}

@@ -110,6 +110,12 @@ type endpoint struct {
 // endpoint checks everything about a webhook that can be checked before it is
 // called.
 func (c *Client) endpoint(m *machine.Machine, s *machine.Specialist, address string) (*endpoint, error) {
+	return c.prepare(m.Name(), s.WebhookTokenName, s.WebhookSecretName, address)
+}
+
+// prepare returns the endpoint at an address. user is who calls, a machine or the
+// program; secretName may be "".
+func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint, error) {
 	req, err := http.NewRequest(http.MethodPost, address, nil)
 	if err != nil {
 		return nil, errors.New("the address of the webhook is not a URL") // which may hold a secret
@@ -119,24 +125,24 @@ func (c *Client) endpoint(m *machine.Machine, s *machine.Specialist, address str
 	if err := c.config.Policy.CheckURL(u); err != nil {
 		return nil, err
 	}
-	if strings.Contains(m.Name(), ":") {
-		return nil, fmt.Errorf("machineName %q contains a colon, which Basic authentication of webhooks cannot carry", m.Name())
+	if strings.Contains(user, ":") {
+		return nil, fmt.Errorf("machineName %q contains a colon, which Basic authentication of webhooks cannot carry", user)
 	}
-	token, err := c.variable(s.WebhookTokenName, "Webhook token")
+	token, err := c.variable(tokenName, "Webhook token")
 	if err != nil {
 		return nil, err
 	}
-	pair := base64.StdEncoding.EncodeToString([]byte(m.Name() + ":" + token))
+	pair := base64.StdEncoding.EncodeToString([]byte(user + ":" + token))
 	e := &endpoint{client: c, prepared: req, basic: []string{"Basic " + pair}, key: []byte(token), secrets: []string{token, pair, u.RawQuery}}
-	if s.WebhookSecretName == "" {
+	if secretName == "" {
 		return e, nil
 	}
-	secret, err := c.variable(s.WebhookSecretName, "Webhook secret")
+	secret, err := c.variable(secretName, "Webhook secret")
 	if err != nil {
 		return nil, err
 	}
 	if e.key, err = Key(secret); err != nil {
-		return nil, fmt.Errorf("variable %s: %w", s.WebhookSecretName, err)
+		return nil, fmt.Errorf("variable %s: %w", secretName, err)
 	}
 	e.secrets = append(e.secrets, secret, strings.TrimPrefix(secret, secretPrefix))
 	return e, nil

@@ -1,0 +1,96 @@
+package webhook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+)
+
+// classifierUser is who calls a classifier, to Basic authentication.
+const classifierUser = "dialai"
+
+// Classifier returns a classifier that asks the section's url, with the token in
+// the variable it names. A question is {stage, text, meta}, the answer {verdict,
+// score, code} and what it has cost.
+func (c *Client) Classifier(section *guard.ClassifierConfig) (guard.Classifier, error) {
+	if section == nil || section.URL == "" {
+		return nil, errors.New("the section classifier has no url")
+	}
+	e, err := c.prepare(classifierUser, section.TokenName, "", section.URL)
+	if err != nil {
+		return nil, err
+	}
+	return classifier{e}, nil
+}
+
+// A classifier is an endpoint that classifies.
+type classifier struct{ *endpoint }
+
+// Classify implements guard.Classifier.
+func (p classifier) Classify(ctx context.Context, q guard.Classification) (a guard.ClassifierAnswer, err error) {
+	type meta struct {
+		Task  string   `json:"task_id"`
+		State string   `json:"state,omitempty"`
+		Tool  string   `json:"tool,omitempty"`
+		Model string   `json:"model,omitempty"`
+		Turns []string `json:"turns,omitempty"`
+	}
+	body, err := json.Marshal(struct {
+		Stage string `json:"stage"`
+		Text  string `json:"text"`
+		Meta  meta   `json:"meta"`
+	}{q.Stage, q.Text, meta(q.Meta)})
+	if err != nil {
+		return a, err
+	}
+	sum := sha256.Sum256(body)
+	id := hex.EncodeToString(sum[:16])
+	one := &call{endpoint: p.endpoint, ask: specialist.Ask{ID: id}, round: id, body: body}
+	answer, err := one.atOnce(ctx)
+	if err == nil {
+		a, err = ReadClassification(answer)
+	}
+	return a, one.clean(err)
+}
+
+// ReadClassification reads the answer of a classifier: a verdict, by the name of
+// one of the guards' statuses, and where they are given a score from 0 to 1, a
+// code and what the answer has cost. What it has cost is returned along with an
+// error.
+func ReadClassification(body []byte) (a guard.ClassifierAnswer, err error) {
+	o, err := readObject(body)
+	if err != nil {
+		return a, err
+	}
+	if a.Usage, err = o.usage(); err != nil {
+		return a, err
+	}
+	var verdict string
+	if err := o.text("verdict", &verdict); err != nil {
+		return a, err
+	}
+	status, known := guard.StatusNamed(verdict)
+	if !known {
+		return a, badAnswer("verdict is not one of ok, warn, retry, escalate and abort")
+	}
+	if err := o.text("code", &a.Code); err != nil {
+		return a, err
+	}
+	text, given, err := o.number("score")
+	if err != nil {
+		return a, err
+	}
+	if given {
+		if a.Score, err = strconv.ParseFloat(text, 64); err != nil || a.Score < 0 || a.Score > 1 {
+			return a, badAnswer("score is not a number from 0 to 1")
+		}
+	}
+	a.Verdict = status
+	return a, nil
+}

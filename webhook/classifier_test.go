@@ -1,0 +1,76 @@
+package webhook_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
+)
+
+func section(url string) *guard.ClassifierConfig {
+	return &guard.ClassifierConfig{URL: url, TokenName: "MY_WEBHOOK_TOKEN", Model: "m", Timeout: time.Second}
+}
+
+// TestClassifier: the question and the answer, signed and with the token.
+func TestClassifier(t *testing.T) {
+	var body, user, password string
+	s := server(t, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		body = string(b)
+		user, password, _ = r.BasicAuth()
+		if err := webhook.Verify([]byte(token), r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp"), r.Header.Get("Webhook-Signature"), b, time.Now()); err != nil {
+			t.Error(err)
+		}
+		_, _ = io.WriteString(w, `{"verdict":"escalate","score":0.25,"code":"S1","costUSD":0.5,"numInputTokens":3}`)
+	})
+	c, err := client(t).Classifier(section(s.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.Classify(bounded(t), guard.Classification{Stage: "args", Text: "a \"text\"", Meta: guard.ClassifierMeta{Task: "t", State: "s", Tool: "x", Model: "m", Turns: []string{"before"}}})
+	want := guard.ClassifierAnswer{Verdict: guard.Escalate, Score: 0.25, Code: "S1"}
+	want.Usage = specialist.Usage{NumInputTokens: 3, Given: specialist.InputGiven}.WithCost(exact.Dollar / 2)
+	if a != want || err != nil {
+		t.Errorf("the answer is %+v (%v), want %+v", a, err, want)
+	}
+	if body != `{"stage":"args","text":"a \"text\"","meta":{"task_id":"t","state":"s","tool":"x","model":"m","turns":["before"]}}` || user != "dialai" || password != token {
+		t.Errorf("it was asked %s by %q", body, user)
+	}
+}
+
+// TestClassifierErrors: everything that is no answer, and that the token is in
+// no message.
+func TestClassifierErrors(t *testing.T) {
+	for _, x := range []struct {
+		status     int
+		body, want string
+	}{
+		{200, `{}`, "webhook answer: verdict is not one of ok, warn, retry, escalate and abort"},
+		{200, `{"verdict":"fine"}`, "webhook answer: verdict is not one of ok, warn, retry, escalate and abort"},
+		{200, `{"verdict":1}`, "webhook answer: verdict is not a string"},
+		{200, `{"verdict":"ok","score":2}`, "webhook answer: score is not a number from 0 to 1"},
+		{200, `{"verdict":"ok","code":[]}`, "webhook answer: code is not a string"},
+		{200, `[]`, "webhook answer: it is not a JSON object"},
+		{202, ``, "Webhook returned 202 Accepted: an answer is needed at once"},
+		{403, token, "Webhook error (403): [REDACTED]"},
+	} {
+		c, err := client(t).Classifier(section(answering(t, x.status, x.body).URL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Classify(bounded(t), guard.Classification{Stage: "output", Text: "x"})
+		wantError(t, err, x.want)
+	}
+	for name, s := range map[string]*guard.ClassifierConfig{"no section": nil, "no url": {}, "no such variable": {URL: "https://a.example", TokenName: "NO_WEBHOOK_TOKEN"},
+		"a variable of another kind": {URL: "https://a.example", TokenName: "DATABASE_URL"}, "a private address": {URL: "https://10.0.0.1", TokenName: "MY_WEBHOOK_TOKEN"}} {
+		if _, err := client(t).Classifier(s); err == nil || strings.Contains(err.Error(), "db-secret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
