@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -51,11 +52,16 @@ type app struct {
 	session  string // the one that is being run, "" if there is none
 }
 
-// programName returns what is printed for this program in commands: a program of
-// one's own has strategies that dialai does not have.
+// programName returns what is printed for this program in commands: dialai for
+// the command of that name, however its file is called; a program of one's own has
+// strategies that dialai does not have, so it goes by its own path.
 func programName(path string) string {
-	if name := strings.TrimSuffix(filepath.Base(path), ".exe"); name == "dialai" || name == "." {
-		return "dialai"
+	const name = "dialai"
+	if info, ok := debug.ReadBuildInfo(); ok && strings.HasSuffix(info.Path, "/cmd/"+name) {
+		return name
+	}
+	if base := strings.TrimSuffix(filepath.Base(path), ".exe"); base == name || base == "." {
+		return name
 	}
 	return path
 }
