@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/dialai/dialai/machine"
 )
@@ -255,10 +256,12 @@ var keywords = map[string]keyword{
 }
 
 // plainKeywords are those without schemas below.
-var plainKeywords = strings.Fields(`$schema $id $ref $anchor $dynamicRef $dynamicAnchor $comment $vocabulary
+var plainKeywords = sync.OnceValue(func() []string {
+	return strings.Fields(`$schema $id $ref $anchor $dynamicRef $dynamicAnchor $comment $vocabulary
 	type enum const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern
 	maxItems minItems uniqueItems maxContains minContains maxProperties minProperties required dependentRequired
 	format contentEncoding contentMediaType title description default deprecated readOnly writeOnly examples`)
+})
 
 // schema looks at one schema and at those below it.
 func (l *linter) schema(path string, raw json.RawMessage) {
@@ -271,9 +274,9 @@ func (l *linter) schema(path string, raw json.RawMessage) {
 		at := path + "/" + machine.EscapePointer(name)
 		below, known := keywords[name]
 		switch {
-		case strings.HasPrefix(name, "x-") || slices.Contains(plainKeywords, name):
+		case strings.HasPrefix(name, "x-") || slices.Contains(plainKeywords(), name):
 		case !known:
-			all := append(slices.Sorted(maps.Keys(keywords)), plainKeywords...)
+			all := append(slices.Sorted(maps.Keys(keywords)), plainKeywords()...)
 			l.report(at, "unknown-keyword", machine.DidYouMean(name, all), "JSON Schema has no keyword %q, so it checks nothing", name)
 		case below == namedBelow:
 			named := map[string]json.RawMessage{}

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -89,8 +90,9 @@ type phrase struct {
 	slots []slot
 }
 
-// phrases are the phrases by the hash of the word they begin with.
-var phrases = func() map[uint64][]phrase {
+// phrases returns the phrases by the hash of the word they begin with. They are
+// made when they are first needed.
+var phrases = sync.OnceValue(func() map[uint64][]phrase {
 	all := map[uint64][]phrase{}
 	for _, p := range phraseTexts {
 		next := phrase{rule: p.rule}
@@ -107,7 +109,7 @@ var phrases = func() map[uint64][]phrase {
 		}
 	}
 	return all
-}()
+})
 
 // match returns how many of the words at the beginning of words are the phrase
 // from its slot i on, 0 if they are not.
@@ -156,8 +158,9 @@ type word struct {
 // first phrases, then the rest.
 func (l *look) scanPhrases(s string, found func(rule string, start, end int)) {
 	l.readWords(s)
+	begins := phrases()
 	for i := 0; i < len(l.words); i++ {
-		for _, p := range phrases[l.words[i].hash] {
+		for _, p := range begins[l.words[i].hash] {
 			if n := p.match(l.words[i:], 0); n > 0 {
 				found(p.rule, l.words[i].start, l.words[i+n-1].end)
 				i += n - 1

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // An Aggregator says how the scores of steps become one.
@@ -197,17 +198,22 @@ func cutText(s string, n int) string {
 }
 
 var (
-	stepStart = regexp.MustCompile(`(?mi)^[ \t#*>_-]*(?:step[ \t]+[0-9]+\b|[0-9]{1,3}[.)](?:[ \t]|\r?$))`)
-	blankLine = regexp.MustCompile(`\n(?:[ \t]*\r?\n)+`)
+	stepStart = lazily(`(?mi)^[ \t#*>_-]*(?:step[ \t]+[0-9]+\b|[0-9]{1,3}[.)](?:[ \t]|\r?$))`)
+	blankLine = lazily(`\n(?:[ \t]*\r?\n)+`)
 )
+
+// lazily returns an expression that is compiled when it is first needed.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // SplitSteps is the built-in way to cut an answer into steps: before each line that
 // begins with a number ("2." or "2)") or "Step 2" if there is one, else at blank
 // lines. What stands before the first such line is a step too.
 func SplitSteps(answer string) []string {
-	starts := stepStart.FindAllStringIndex(answer, -1)
+	starts := stepStart().FindAllStringIndex(answer, -1)
 	if len(starts) == 0 {
-		return blankLine.Split(answer, -1)
+		return blankLine().Split(answer, -1)
 	}
 	steps := []string{answer[:starts[0][0]]}
 	for i, start := range starts {
