@@ -41,13 +41,26 @@ const legs = 12
 // transition was executed twice; the store verifies; and every session's spend is
 // what the webhook charged for it, where an ask that is repeated under its key
 // is charged once.
-func TestCrash(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	c := newCrash(t, seed)
-	for batch := 0; c.killed < *kills; batch++ {
+func TestCrash(t *testing.T) { newCrash(t).run(*kills) }
+
+// TestCrashBudget does the same to sessions that share nothing but each have a
+// budget which they run into: no crash makes it whole again, none is charged
+// twice, and no proposers that are asked at once break it together.
+func TestCrashBudget(t *testing.T) {
+	c := newCrash(t)
+	c.budget = exact.Dollar / 2
+	c.run(*kills / 4)
+	if c.refused == 0 {
+		t.Error("nobody was refused: the test shows nothing")
+	}
+}
+
+// run kills that many processes.
+func (c *crash) run(kills int) {
+	t := c.T
+	for batch := 0; c.killed < kills; batch++ {
 		ids := c.start()
-		for c.killed < *kills && c.live(ids) > 0 {
+		for c.killed < kills && c.live(ids) > 0 {
 			c.round(ids, true)
 			c.checkRecorded(ids)
 		}
@@ -75,9 +88,13 @@ type crash struct {
 	killed  int
 	started int
 	settled map[string]int // calls for an ask at the time its answer was recorded
+	budget  exact.Money    // of each session; 0 is none
+	refused int            // asks that the budget did not allow
 }
 
-func newCrash(t *testing.T, seed uint64) *crash {
+func newCrash(t *testing.T) *crash {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
 	c := &crash{T: t, ctx: context.Background(), rng: rand.New(rand.NewPCG(seed, 1)), path: filepath.Join(t.TempDir(), "dialai.db"),
 		hook: newCountingHook(seed), settled: map[string]int{}}
 	c.server = httptest.NewServer(c.hook)
@@ -94,13 +111,18 @@ func (c *crash) definition(remoteArbiter bool) []byte {
 		arbiter = fmt.Sprintf(`"strategyWebhookUrl":"%s/arbitrate","webhookTokenName":"CRASH_WEBHOOK_TOKEN"`, c.server.URL)
 		name = "crash-remote"
 	}
+	guards := ""
+	if c.budget > 0 {
+		name += "-budget"
+		guards = fmt.Sprintf(`"guards":{"budget":{"hard_limit_usd":%s},"loop_detection":{"max_state_visits":100,"cycle":false,"mode":"off","max_output_repeats":false}},`, c.budget)
+	}
 	who := ""
 	for _, id := range []string{"cheap", "middling", "dear"} {
-		who += fmt.Sprintf(`{"role":"proposer","specialistId":"%s","strategyWebhookUrl":"%s/propose/%s","webhookTokenName":"CRASH_WEBHOOK_TOKEN"},`, id, c.server.URL, id)
+		who += fmt.Sprintf(`{"role":"proposer","specialistId":"%s","strategyWebhookUrl":"%s/propose/%s","webhookTokenName":"CRASH_WEBHOOK_TOKEN","estimatedCostUSD":%s},`, id, c.server.URL, id, prices[id])
 	}
-	return []byte(fmt.Sprintf(`{"machineName":"%s","initialState":"s0","goalState":"done","states":{
+	return []byte(fmt.Sprintf(`{"machineName":"%s","initialState":"s0","goalState":"done",%s"states":{
 		"s0":{"transitions":{"next":"s1","end":"done"}},"s1":{"transitions":{"next":"s2","end":"done"}},"s2":{"transitions":{"next":"s0","end":"done"}},"done":{}},
-		"specialists":[%s{"role":"proposer","specialistId":"local","strategyFn":"= steps >= %d ? \"end\" : \"next\""},{"role":"arbiter","specialistId":"arbiter",%s}]}`, name, who, legs-1, arbiter))
+		"specialists":[%s{"role":"proposer","specialistId":"local","strategyFn":"= steps >= %d ? \"end\" : \"next\""},{"role":"arbiter","specialistId":"arbiter",%s}]}`, name, guards, who, legs-1, arbiter))
 }
 
 func (c *crash) env() []string {
@@ -238,6 +260,17 @@ func (c *crash) answers(s *store.SQLite, id specialist.SessionID) (ids []string)
 	return ids
 }
 
+// count counts the events of a session that contain a text.
+func (c *crash) count(s *store.SQLite, id specialist.SessionID, text string) (n int) {
+	for rec, err := range s.Records(c.ctx, id, 0) {
+		if err != nil {
+			c.Fatal(err)
+		}
+		n += strings.Count(string(rec.Events), text)
+	}
+	return n
+}
+
 // checkRecorded checks that nobody was asked again whose answer was recorded.
 func (c *crash) checkRecorded(ids []specialist.SessionID) {
 	c.Helper()
@@ -279,7 +312,12 @@ func (c *crash) checkEnd(ids []specialist.SessionID) {
 			for _, ask := range c.answers(s, id) {
 				charged += c.hook.charge(ask)
 			}
-			if total := c.hook.chargedTo(id.String()); session.Spent().Money != total || charged != total {
+			total := c.hook.chargedTo(id.String())
+			if c.budget > 0 && total > c.budget {
+				c.Errorf("session %s was charged $%s of a budget of $%s", id, total, c.budget)
+			}
+			c.refused += c.count(s, id, `"code":"budget_usd"`)
+			if session.Spent().Money != total || charged != total {
 				c.Errorf("session %s spent $%s, its answers cost $%s, the webhook charged $%s", id, session.Spent().Money, charged, total)
 			}
 		}

@@ -25,6 +25,10 @@ func (w *work) admit(ask []*member) []*member {
 	held := w.t.held()
 	admitted := ask[:0:0]
 	for _, m := range ask {
+		if a := w.t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askOpen {
+			admitted = append(admitted, m) // it is repeated: what it costs is held already
+			continue
+		}
 		need := expected(m)
 		refused := c.Budget.Admit(w.t.now.Spent(), held, need)
 		switch {
