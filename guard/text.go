@@ -133,9 +133,12 @@ func spread(h uint64) uint64 {
 }
 
 // hashBytes hashes b as it is.
-func hashBytes(b []byte) uint64 { return hashInto(uint64(len(b))*prime3, b) }
+func hashBytes(b []byte) uint64 { return hashInto(0, b) }
 
+// hashInto hashes b and its length, from a seed. Without the length, a text and
+// the same with zero bytes behind it would be one.
 func hashInto(h uint64, b []byte) uint64 {
+	h += uint64(len(b)) * prime3
 	for ; len(b) >= 8; b = b[8:] {
 		h = (h ^ binary.LittleEndian.Uint64(b)) * prime1
 		h ^= h >> 29
