@@ -178,7 +178,7 @@ func (s *Stream) Close(ctx context.Context, in CheckInput) (Verdict, Metrics, er
 	}
 	t := s.guard.lock(s.task)
 	defer t.mu.Unlock()
-	return v, t.metrics(s.guard, &step), nil
+	return v, t.metrics(&step), nil
 }
 
 // Abandon gives the output up: it counts for nothing but what it has cost, which

@@ -60,6 +60,7 @@ type task struct {
 	memory  memory
 	began   time.Time // of the first step
 	moved   time.Time // of the last committed one
+	judged  time.Time // of the newest one
 	open    *Token
 	evicted bool // GC has dropped it
 
@@ -130,7 +131,7 @@ func (g *Guard) check(ctx context.Context, in CheckInput, asked Classifier) (Ver
 	}
 	t := g.lock(step.Task)
 	defer t.mu.Unlock()
-	return v, t.metrics(g, &step), nil
+	return v, t.metrics(&step), nil
 }
 
 // checkLocked is CheckContext without guards of the program's own.
@@ -152,7 +153,7 @@ func (g *Guard) checkLocked(in *CheckInput) (Verdict, Metrics, error) {
 		t.commit(g, step, l)
 	}
 	g.tell(step, v)
-	return v, t.metrics(g, step), nil
+	return v, t.metrics(step), nil
 }
 
 // CheckStep is Check for a step in full, with what it used.
@@ -178,7 +179,7 @@ func (g *Guard) DryRun(in CheckInput) (Verdict, Metrics, error) {
 	state, began := t.state, t.began
 	v, err := g.judge(t, &step, l)
 	t.state, t.began = state, began
-	return v, t.metrics(g, &step), err
+	return v, t.metrics(&step), err
 }
 
 // Begin judges a step and, if it may be executed, returns a token: the step
@@ -270,6 +271,7 @@ func (g *Guard) judge(t *task, step *Step, l *look) (v Verdict, err error) {
 		return Verdict{}, fmt.Errorf("%w: %w", ErrInput, err)
 	}
 	now := g.now()
+	t.judged = now
 	if t.began.IsZero() {
 		t.began = now
 	}
@@ -349,13 +351,13 @@ func (g *Guard) lock(name string) *task {
 }
 
 // metrics returns what a task has used. The task is locked.
-func (t *task) metrics(g *Guard, step *Step) Metrics {
+func (t *task) metrics(step *Step) Metrics {
 	m := Metrics{
 		Steps: t.state.Steps, TokensIn: t.state.TokensIn, TokensOut: t.state.TokensOut, Dollars: t.state.Money,
 		Spent: t.state.Spent, Truncated: t.truncated && step.HasOutput, task: t,
 	}
 	if !t.began.IsZero() {
-		m.Elapsed = g.now().Sub(t.began)
+		m.Elapsed = t.judged.Sub(t.began)
 	}
 	return m
 }
