@@ -268,6 +268,16 @@ func TestThresholdsAndDurations(t *testing.T) {
 			t.Errorf("%s is read as %+v", text, got)
 		}
 	}
+	// What billionths cannot hold is far beyond any margin, and no error.
+	for f, want := range map[float64]string{1e21: "1000000000000000000000", -1e12: "-1000000000000", 2: "2"} {
+		th, err := machine.NewThreshold(f)
+		if err != nil || th.Given != f || (th.Weight > exact.One) != (f > 1) {
+			t.Errorf("NewThreshold(%v) = %+v, %v", f, th, err)
+		}
+		if th.String() != want {
+			t.Errorf("threshold %v is written %s", f, th)
+		}
+	}
 	if _, err := machine.NewThreshold(math.Inf(1)); !errors.Is(err, exact.ErrRange) {
 		t.Errorf("NewThreshold(+Inf): %v", err)
 	}
