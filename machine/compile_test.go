@@ -263,7 +263,7 @@ func TestThresholdsAndDurations(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"T":0.125,"D":"1.5h"}`), &got); err != nil || got.T.Weight != 125_000_000 || time.Duration(got.D) != 90*time.Minute {
 		t.Errorf("Unmarshal = %+v, %v", got, err)
 	}
-	for _, text := range []string{`{"T":"0.5"}`, `{"T":1e400}`, `{"T":1e10}`, `{"D":5}`, `{"D":"5"}`} {
+	for _, text := range []string{`{"T":"0.5"}`, `{"T":1e400}`, `{"D":5}`, `{"D":"5"}`} {
 		if err := json.Unmarshal([]byte(text), &got); err == nil {
 			t.Errorf("%s is read as %+v", text, got)
 		}
