@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
 )
 
 // A Round is what an arbiter decides. The arbiter must not change it, nor keep
@@ -29,6 +30,17 @@ type Round struct {
 	Meta         json.RawMessage
 	Past         specialist.Past
 	Ask          *specialist.Ask // nil for arbiters inside this process
+	Evidence     Evidence        // for arbiters that learn from outcomes
+}
+
+// Evidence is what recorded outcomes say, and how an arbiter is to use it. The
+// zero Evidence says nothing.
+type Evidence struct {
+	Ledger       *trust.Ledger // as it was when the round was put; nil is an empty one. Read only
+	Policy       trust.Policy
+	PolicyDigest string // of arbiter, experts, roster and prompts
+	Removed      []bool // by transition of the state: a guard forbids it; nil if none is
+	Partial      bool   // not everyone was asked
 }
 
 // A Vote is one proposal of a round with its author's standing.
@@ -36,6 +48,8 @@ type Vote struct {
 	*specialist.Proposal
 	Weight exact.Billionths // a human's is 1, an AI's its alignment score
 	Rank   int32            // place of the author: humans first, then roster order
+	// Version and Model are the author's, as in [trust.Vote]; "" where unknown.
+	Version, Model string
 }
 
 // An Arbiter decides rounds.
@@ -88,6 +102,9 @@ type Decision struct {
 	Weight  exact.Billionths
 	// Text is the reasoning of an arbiter that gives its own.
 	Text string
+	// Judgement explains a decision by probability; nil for others. Its JSON form
+	// is the explanation that is recorded. It must not be changed.
+	Judgement *trust.Judgement
 }
 
 // Consensus reports whether there is a winner.

@@ -19,6 +19,7 @@ const (
 	MarginReached
 	MarginBelow
 	FirstReceived
+	Judged // by probability: see Decision.Judgement
 )
 
 // Code returns the stable name of the rule's outcome.
@@ -32,6 +33,10 @@ func (d Decision) Code() string {
 		return "cold_start"
 	case MarginBelow:
 		return "below_threshold"
+	case Judged:
+		if d.Judgement != nil {
+			return string(d.Judgement.Code)
+		}
 	}
 	if d.Consensus() {
 		return "decided"
@@ -58,6 +63,10 @@ func (d Decision) Reasoning() string {
 		return fmt.Sprintf("Alignment-weighted margin %s below threshold %s", d.Margin.Text2(), d.Threshold)
 	case FirstReceived:
 		return fmt.Sprintf("First proposal received wins (from %s)", d.Subject)
+	case Judged:
+		if d.Judgement != nil {
+			return judged(d.Judgement)
+		}
 	}
 	return d.Text
 }
@@ -82,6 +91,10 @@ func (d Decision) Short() string {
 		return fmt.Sprintf("alignment margin %s below threshold %s", d.Margin.Text2(), d.Threshold)
 	case FirstReceived:
 		return "first proposal received, from " + d.Subject
+	case Judged:
+		if d.Judgement != nil {
+			return judgedShort(d.Judgement)
+		}
 	}
 	line, _, _ := strings.Cut(d.Text, "\n")
 	if runes := []rune(line); len(runes) > maxShort {
