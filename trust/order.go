@@ -19,15 +19,7 @@ func OrderKey(options []string) string { return strings.Join(options, "\x00") }
 // takes every place. It is the same for the same arguments. count is the number
 // of options, rank is 0 or more.
 func OptionOrder(session, round, salt string, count, rank int) []int {
-	order := make([]int, max(0, count))
-	for i := range order {
-		order[i] = i
-	}
-	d := NewDraw(session, round, salt, "optionOrder")
-	for i := len(order) - 1; i > 0; i-- {
-		j := int(d.below(uint64(i + 1)))
-		order[i], order[j] = order[j], order[i]
-	}
+	order := NewDraw(session, round, salt, "optionOrder").Perm(count)
 	if len(order) > 0 {
 		rank = max(0, rank) % len(order)
 		order = append(order[rank:len(order):len(order)], order[:rank]...)
@@ -88,4 +80,17 @@ func (d *Draw) below(n uint64) uint64 {
 			return high
 		}
 	}
+}
+
+// Perm returns a random order of the numbers below n.
+func (d *Draw) Perm(n int) []int {
+	order := make([]int, max(0, n))
+	for i := range order {
+		order[i] = i
+	}
+	for i := len(order) - 1; i > 0; i-- {
+		j := int(d.below(uint64(i + 1)))
+		order[i], order[j] = order[j], order[i]
+	}
+	return order
 }
