@@ -37,6 +37,7 @@ type statePlan struct {
 	gates   []gate   // by index of the transition
 
 	question trust.Question // to the ledger, but for the votes
+	audits   bool           // automatic decisions are audited
 
 	standing atomic.Pointer[standing]
 }

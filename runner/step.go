@@ -319,6 +319,11 @@ func (w *work) advance(ctx context.Context, v *Judged) (Tick, error) {
 	d := w.t.elected(v)
 	from := w.t.now.State
 	w.t.cancelOpen()
+	if held, err := w.t.holdForAudit(ctx, w.by, &d); err != nil {
+		return Tick{}, err
+	} else if held {
+		return w.finish(ctx, TickHuman)
+	}
 	w.t.tripped(d.transition)
 	verdict, err := w.t.execute(ctx, d)
 	if err != nil {
