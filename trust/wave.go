@@ -56,7 +56,7 @@ type Wave struct {
 }
 
 // Wave returns whom to ask next in a round, given the votes so far: all who cost
-// nothing, and of the others as few as could decide if they agreed, those first
+// nothing, and of the others as few as could decide if all spoke for the same, those first
 // who tell most for their cost. As long as nothing establishes a tau, everyone is
 // asked at once: humans decide then, and every answer teaches. Humans are not
 // among those who are asked.
@@ -237,7 +237,7 @@ func (b *ballot) draw(v *voter, d *Draw) float64 {
 }
 
 // shortest returns how many of the order to ask: all who are free, and then until
-// the probability of some option would reach tau if all of them proposed it.
+// the probability of some option would reach tau if all of them spoke for it.
 func (s *search) shortest() int {
 	best := len(s.order)
 	for t := range s.b.k {
@@ -248,13 +248,13 @@ func (s *search) shortest() int {
 	return best
 }
 
-// unanimous returns after how many answers for t its probability reaches tau; it
-// looks no further than most.
+// unanimous returns after how many answers that speak for t its probability
+// reaches tau; it looks no further than most.
 func (s *search) unanimous(t int32, most int) int {
 	b := s.b.fork(most)
 	for n, i := range s.order[:most] {
 		v := s.open[i]
-		v.option = t
+		v.option = b.voiceFor(t, &v)
 		b.join(v)
 		if n+1 < most && s.open[s.order[n+1]].cost == 0 {
 			continue
@@ -266,6 +266,24 @@ func (s *search) unanimous(t int32, most int) int {
 		}
 	}
 	return most
+}
+
+// voiceFor returns the answer of v that speaks most for t: t itself, unless v is
+// known to be wrong more often than by chance.
+func (b *ballot) voiceFor(t int32, v *voter) int32 {
+	best, most := t, 0.
+	for l := range b.k {
+		others := 0.
+		for r := range b.k {
+			if int32(r) != t {
+				others += b.answer(v, int32(r), int32(l))
+			}
+		}
+		if ratio := b.answer(v, t, int32(l)) / others; ratio > most {
+			best, most = int32(l), ratio
+		}
+	}
+	return best
 }
 
 // fork returns a copy of a scored ballot that more voters may join.
