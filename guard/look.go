@@ -73,11 +73,9 @@ func (l *look) readOutput(c *Config, s *Step) {
 	}
 	grams := c.Loop.Mode != "off" && s.says()
 	whole := c.Loop.Mode == "any_ngram" || len(s.Output) <= 2*ngramEnds
-	if grams && whole || len(c.Forbidden) > 0 {
+	if grams && whole || len(c.Forbidden) > 0 || c.Loop.MaxOutputRepeats != nil {
 		l.text.read(s.Output, grams && whole)
-	}
-	if c.Loop.MaxOutputRepeats != nil {
-		l.output.hash = hashText(s.Output)
+		l.output.hash = l.text.hash
 	}
 	if !grams {
 		return
@@ -138,9 +136,6 @@ func (l *look) hashArgs(args []byte) (uint64, error) {
 	}
 	return l.hasher.hash(args)
 }
-
-// hashText hashes an output as it is.
-func hashText(s string) uint64 { return hashBytes(bytesOf(s)) }
 
 // runes counts the code points of the output.
 func (l *look) runes(output string) int64 {
