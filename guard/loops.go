@@ -156,23 +156,24 @@ func (k *checking) repeats(i int) bool {
 	calls := k.step.ToolCalls
 	switch {
 	case i > 0:
-		return !k.c.Loop.ProgressAware && calls[i].Name == calls[i-1].Name && k.look.calls[i].args == k.look.calls[i-1].args &&
+		return !k.c.Loop.ProgressAware && calls[i].Name == calls[i-1].Name &&
 			k.sameArgs(calls[i].Name, calls[i].Args, calls[i-1].Args)
 	case len(k.m.calls) == 0:
 		return false
 	}
 	last := &k.m.calls[len(k.m.calls)-1]
-	return k.m.tools[last.tool].name == calls[0].Name && last.args == k.look.calls[0].args && k.sameArgs(calls[0].Name, calls[0].Args, k.m.last)
+	return k.m.tools[last.tool].name == calls[0].Name && k.sameArgs(calls[0].Name, calls[0].Args, k.m.last)
 }
 
-// sameArgs makes certain of two arguments with one hash.
+// sameArgs reports whether arguments mean the same. Where their bytes differ, most
+// that do not are told apart by a hash.
 func (k *checking) sameArgs(tool string, a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
 	a, errA := counted(k.c, tool, a)
 	b, errB := counted(k.c, tool, b)
-	return errA == nil && errB == nil && sameJSON(a, b)
+	return errA == nil && errB == nil && k.look.hashArgs(a) == k.look.hashArgs(b) && sameJSON(a, b)
 }
 
 // sameJSON compares two JSON values by what they mean. Nothing is null.

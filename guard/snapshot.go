@@ -52,7 +52,6 @@ type (
 	}
 	callSnapshot struct {
 		Tool    int32 `json:"tool"`
-		Args    hash  `json:"args"`
 		Result  hash  `json:"result,omitempty"`
 		Context hash  `json:"context,omitempty"`
 		Words   hash  `json:"words,omitempty"`
@@ -150,7 +149,7 @@ func (t *task) snapshot(name string) taskSnapshot {
 		s.Outputs = append(s.Outputs, out)
 	}
 	for _, c := range m.calls {
-		s.Calls = append(s.Calls, callSnapshot{c.tool, hash(c.args), hash(c.result), hash(c.context), hash(c.words)})
+		s.Calls = append(s.Calls, callSnapshot{c.tool, hash(c.result), hash(c.context), hash(c.words)})
 	}
 	for _, f := range m.facts {
 		s.Facts = append(s.Facts, factSnapshot{f.transition, hash(f.hash)})
@@ -192,7 +191,7 @@ func (s *taskSnapshot) task() (*task, error) {
 		if c.Tool < 0 || int(c.Tool) >= len(m.tools) {
 			return nil, fmt.Errorf("a call is of tool %d, there are %d", c.Tool, len(m.tools))
 		}
-		m.calls = append(m.calls, callMark{c.Tool, uint64(c.Args), uint64(c.Result), uint64(c.Context), uint64(c.Words)})
+		m.calls = append(m.calls, callMark{c.Tool, uint64(c.Result), uint64(c.Context), uint64(c.Words)})
 	}
 	for _, f := range s.Facts {
 		m.facts = append(m.facts, fact{f.Transition, uint64(f.Hash)})

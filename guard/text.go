@@ -171,15 +171,20 @@ func hashBytes(b []byte) uint64 { return hashInto(0, b) }
 // the same with zero bytes behind it would be one.
 func hashInto(h uint64, b []byte) uint64 {
 	h += uint64(len(b)) * prime3
-	for ; len(b) >= 8; b = b[8:] {
-		h = (h ^ binary.LittleEndian.Uint64(b)) * prime1
+	rest := b
+	for ; len(rest) > 8; rest = rest[8:] {
+		h = (h ^ binary.LittleEndian.Uint64(rest)) * prime1
 		h ^= h >> 29
 	}
-	var last uint64
-	for i, c := range b {
-		last |= uint64(c) << (8 * i)
+	switch n := len(b); {
+	case n >= 8: // the last eight bytes, some of them again
+		h ^= binary.LittleEndian.Uint64(b[n-8:])
+	case n >= 4:
+		h ^= uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<32
+	case n > 0:
+		h ^= uint64(b[0]) | uint64(b[n/2])<<8 | uint64(b[n-1])<<16
 	}
-	return spread(h ^ last)
+	return spread(h)
 }
 
 // cutUnicode hashes the tokens of any text. Bytes that are no UTF-8 count as the
