@@ -15,8 +15,8 @@ import (
 // looks are pooled, and nothing of one outlives the step it was taken of.
 type look struct {
 	text   text
-	grams  []uint64
 	output outputMark
+	counts gramCounter // in mode any_ngram
 	calls  []callMark
 	hasher jsonHasher
 	padded []byte // the arguments of a call and zeros behind them
@@ -28,12 +28,18 @@ type look struct {
 	truncated bool
 }
 
-// An outputMark stands for an output in the memory of a task.
+// An outputMark is what loop detection needs of an output.
 type outputMark struct {
 	hash    uint64
 	context uint64   // what the task knew then
-	grams   []uint64 // in mode any_ngram
+	grams   []uint64 // unless the mode is off
 	print   print    // in mode overlap
+}
+
+// A printMark stands for an output in the memory of a task.
+type printMark struct {
+	context uint64 // what the task knew then
+	print
 }
 
 // A callMark stands for a tool call in the memory of a task.
@@ -49,7 +55,7 @@ var looks = sync.Pool{New: func() any { return new(look) }}
 // release gives a look back. One that has grown large is left to the collector.
 func (l *look) release() {
 	l.step = Step{}
-	if cap(l.text.lower) <= 1<<20 && cap(l.grams) <= 1<<17 && cap(l.words) <= 1<<16 && cap(l.word) <= 1<<16 {
+	if cap(l.text.lower) <= 1<<20 && cap(l.output.grams) <= 1<<15 && cap(l.words) <= 1<<16 && cap(l.word) <= 1<<16 {
 		looks.Put(l)
 	}
 }
@@ -82,14 +88,12 @@ func (l *look) readOutput(c *Config, s *Step) {
 	}
 	n := int(c.Loop.NgramSize)
 	if whole {
-		l.grams = appendNgrams(l.grams[:0], l.text.tokens, n)
+		l.output.grams = appendNgrams(l.output.grams, l.text.tokens, n)
 	} else {
 		l.readEnds(s.Output, n)
 	}
-	if c.Loop.Mode == "any_ngram" {
-		l.output.grams = append(l.output.grams, l.grams...)
-	} else {
-		l.output.print.take(l.grams)
+	if c.Loop.Mode == "overlap" {
+		l.output.print.take(l.output.grams)
 	}
 }
 
@@ -97,10 +101,10 @@ func (l *look) readOutput(c *Config, s *Step) {
 func (l *look) readEnds(output string, n int) {
 	ends := looks.Get().(*look)
 	defer ends.release()
-	l.truncated, l.grams = true, l.grams[:0]
+	l.truncated = true
 	for _, part := range []string{output[:ngramEnds], output[len(output)-ngramEnds:]} {
 		ends.text.read(part, true)
-		l.grams = appendNgrams(l.grams, ends.text.tokens, n)
+		l.output.grams = appendNgrams(l.output.grams, ends.text.tokens, n)
 	}
 }
 
@@ -253,3 +257,11 @@ func similar(a, b uint64, j exact.Billionths) bool {
 	alike := groups - bits.OnesCount64(differs)
 	return groups > 0 && int64(alike)*1e9 >= int64(groups)*int64(j)
 }
+
+// wordByte says which bytes words are made of.
+var wordByte = func() (set [256]bool) {
+	for c := range set {
+		set[c] = c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= utf8.RuneSelf
+	}
+	return set
+}()

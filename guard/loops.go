@@ -60,25 +60,16 @@ func (k *checking) repeatedOutput() {
 // anyNgram reports whether one n-gram of the output occurs more than max_repeats
 // times in the outputs remembered and this one together.
 func (k *checking) anyNgram() bool {
-	if len(k.look.output.grams) == 0 {
-		return false
-	}
-	counts := make(map[uint64]int64, len(k.look.output.grams))
+	counts := &k.look.counts
+	counts.reset(len(k.look.output.grams))
 	for _, g := range k.look.output.grams {
-		counts[g]++
-		if counts[g] > k.c.Loop.MaxRepeats {
+		if counts.add(g) > k.c.Loop.MaxRepeats {
 			return true
 		}
 	}
-	for i := range k.m.outputs {
-		for _, g := range k.m.outputs[i].grams {
-			n, here := counts[g]
-			if !here {
-				continue
-			}
-			if counts[g] = n + 1; n+1 > k.c.Loop.MaxRepeats {
-				return true
-			}
+	for _, earlier := range k.m.grams.items {
+		if counts.more(earlier) > k.c.Loop.MaxRepeats {
+			return true
 		}
 	}
 	return false
@@ -92,8 +83,8 @@ func (k *checking) overlapping() (earlier []int32) {
 		return nil
 	}
 	need := share(len(p.marks), k.c.Loop.OverlapRatio)
-	for i := range k.m.outputs {
-		if o := &k.m.outputs[i]; k.noNews(o.context) && p.within(&o.print, need) {
+	for i := range k.m.prints.len() {
+		if o := k.m.prints.at(i); k.noNews(o.context) && p.within(&o.print, need) {
 			earlier = append(earlier, int32(i))
 		}
 	}
@@ -102,8 +93,7 @@ func (k *checking) overlapping() (earlier []int32) {
 
 // streak returns how many outputs in a row, this one included, are the same.
 func (k *checking) streak() int64 {
-	n := len(k.m.outputs)
-	if n == 0 || k.m.outputs[n-1].hash != k.look.output.hash || !k.noNews(k.m.outputs[n-1].context) {
+	if k.m.streak == 0 || k.m.output != k.look.output.hash || !k.noNews(k.m.context) {
 		return 1
 	}
 	return k.m.streak + 1
@@ -146,7 +136,7 @@ func (k *checking) before(i int) *callMark {
 	if i > 0 {
 		return &k.look.calls[i-1]
 	}
-	return &k.m.calls[len(k.m.calls)-1]
+	return k.m.calls.at(k.m.calls.len() - 1)
 }
 
 // repeats reports whether the i-th call of the step equals the call before it.
@@ -158,10 +148,10 @@ func (k *checking) repeats(i int) bool {
 	case i > 0:
 		return !k.c.Loop.ProgressAware && calls[i].Name == calls[i-1].Name &&
 			k.sameArgs(calls[i].Name, calls[i].Args, calls[i-1].Args)
-	case len(k.m.calls) == 0:
+	case k.m.calls.len() == 0:
 		return false
 	}
-	last := &k.m.calls[len(k.m.calls)-1]
+	last := k.m.calls.at(k.m.calls.len() - 1)
 	return k.m.tools[last.tool].name == calls[0].Name && k.sameArgs(calls[0].Name, calls[0].Args, k.m.last)
 }
 
@@ -252,8 +242,8 @@ func (k *checking) nearCalls() {
 		}
 		alike, same := int64(1), int64(1)
 		now := &k.look.calls[i]
-		for j := range k.m.calls {
-			then := &k.m.calls[j]
+		for j := range k.m.calls.items {
+			then := &k.m.calls.items[j]
 			if then.tool != tool || !k.noNews(then.context) {
 				continue
 			}
@@ -291,8 +281,8 @@ func (k *checking) visits() {
 	}
 	seen := int64(1)
 	var indices []int32
-	for i, v := range k.m.visits {
-		if v.state == k.step.State && (!k.c.Loop.ProgressAware || v.context == digest) {
+	for i := range k.m.visits.len() {
+		if v := k.m.visits.at(i); v.state == k.step.State && (!k.c.Loop.ProgressAware || v.context == digest) {
 			seen++
 			indices = append(indices, int32(i))
 		}
@@ -317,7 +307,7 @@ func (k *checking) certainty() Status {
 // included, repeat often enough.
 func (k *checking) cycle() {
 	c := k.c.Loop.Cycle
-	n := int64(len(k.m.visits)) + 1
+	n := int64(k.m.visits.len()) + 1
 	for period := int64(1); period <= c.MaxPeriod; period++ {
 		length := period * c.Repeats
 		if length > n {
@@ -346,7 +336,7 @@ func (k *checking) periodic(n, length, period int64, equal func(a, b visit) bool
 		if i == n-1 {
 			return visit{k.step.State, k.look.output.context}
 		}
-		return k.m.visits[i]
+		return *k.m.visits.at(int(i))
 	}
 	for i := n - length + period; i < n; i++ {
 		if !equal(at(i), at(i-period)) {

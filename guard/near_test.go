@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/dialai/dialai/exact"
 )
@@ -84,14 +83,6 @@ func TestSketchWords(t *testing.T) {
 }
 
 func sketchOf(data []byte) uint64 { return sketch(append(data, make([]byte, padding)...), len(data)) }
-
-// wordByte is the plain definition of what words are made of.
-var wordByte = func() (set [256]bool) {
-	for c := range set {
-		set[c] = c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= utf8.RuneSelf
-	}
-	return set
-}()
 
 func wordSpans(data []byte) (spans [][2]int) {
 	start := -1
