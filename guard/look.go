@@ -45,8 +45,8 @@ type printMark struct {
 // A callMark stands for a tool call in the memory of a task.
 type callMark struct {
 	tool    int32  // index in memory.tools
+	context uint32 // the lower half of what the task knew then
 	result  uint64 // 0 if it is not known
-	context uint64 // what the task knew then
 	words   uint64 // sketch of the arguments, where near duplicates are looked for
 }
 
@@ -112,7 +112,7 @@ func (l *look) readCalls(c *Config, s *Step, context uint64) error {
 	l.calls = l.calls[:0]
 	for i := range s.ToolCalls {
 		call := &s.ToolCalls[i]
-		mark := callMark{tool: -1, context: context}
+		mark := callMark{tool: -1, context: uint32(context)}
 		args, err := counted(c, call.Name, call.Args)
 		if err != nil {
 			return fmt.Errorf("tool call %d (%s): args: %w", i+1, call.Name, err)

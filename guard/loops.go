@@ -105,6 +105,11 @@ func (k *checking) noNews(then uint64) bool {
 	return !k.c.Loop.ProgressAware || then == k.look.output.context
 }
 
+// noNewsSince is noNews for a call.
+func (k *checking) noNewsSince(c *callMark) bool {
+	return !k.c.Loop.ProgressAware || c.context == uint32(k.look.output.context)
+}
+
 // repeatedCalls finds a call that equals the one before it.
 func (k *checking) repeatedCalls() {
 	if !k.c.Loop.IdenticalCalls {
@@ -124,7 +129,7 @@ func (k *checking) repeatedCalls() {
 			k.loop("loop_no_progress", Abort, fmt.Sprintf("tool %q was called with the same arguments and gave the same result", call.Name), nil).Subject = call.Name
 			return
 		case rule.Poll:
-		case k.noNews(then.context):
+		case k.noNewsSince(then):
 			k.loop("loop_repeat_tool", Abort, fmt.Sprintf("tool %q is called with the same arguments as just before", call.Name), nil).Subject = call.Name
 			return
 		}
@@ -244,7 +249,7 @@ func (k *checking) nearCalls() {
 		now := &k.look.calls[i]
 		for j := range k.m.calls.items {
 			then := &k.m.calls.items[j]
-			if then.tool != tool || !k.noNews(then.context) {
+			if then.tool != tool || !k.noNewsSince(then) {
 				continue
 			}
 			if similar(then.words, now.words, near.Jaccard) {

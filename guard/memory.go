@@ -19,7 +19,7 @@ type memory struct {
 	output  uint64          // hash of the newest output
 	context uint64          // what the task knew at the newest output
 	streak  int64           // how many outputs in a row were the newest one; 0 if there is none
-	batch   BatchState      // a value
+	batch   *BatchState     // never changed; nil until the batch loop guard has seen a step
 }
 
 // A visit is a stay in a state, with a digest of all that was known then.
@@ -82,7 +82,7 @@ func (m *memory) add(c *Config, s *Step, l *look, owned bool) {
 	}
 	m.addBatch(c, s)
 	if n := len(s.ToolCalls); n > 0 {
-		m.last = append(m.last[:0], s.ToolCalls[n-1].Args...)
+		m.keep(s.ToolCalls[n-1].Args)
 	}
 }
 
@@ -102,6 +102,14 @@ func (m *memory) addOutput(c *Config, o *outputMark, limit int, owned bool) {
 		marks := append(reuse(p.marks, owned), o.print.marks...)
 		*p = printMark{o.context, print{marks, o.print.seen}}
 	}
+}
+
+// keep remembers the arguments of the newest call, in no more room than they need.
+func (m *memory) keep(args []byte) {
+	if len(args) > cap(m.last) {
+		m.last = make([]byte, 0, len(args))
+	}
+	m.last = append(m.last[:0], args...)
 }
 
 // reuse returns the room of a list, unless somebody else sees it.

@@ -51,10 +51,10 @@ type (
 		Marks   []uint32 `json:"marks,omitempty"`
 	}
 	callSnapshot struct {
-		Tool    int32 `json:"tool"`
-		Result  hash  `json:"result,omitempty"`
-		Context hash  `json:"context,omitempty"`
-		Words   hash  `json:"words,omitempty"`
+		Tool    int32  `json:"tool"`
+		Context uint32 `json:"context,omitempty"`
+		Result  hash   `json:"result,omitempty"`
+		Words   hash   `json:"words,omitempty"`
 	}
 	factSnapshot struct {
 		Transition string `json:"transition"`
@@ -135,7 +135,7 @@ func (t *task) snapshot(name string) taskSnapshot {
 	s := taskSnapshot{
 		Task: name, Steps: t.state.Steps, TokensIn: t.state.TokensIn, TokensOut: t.state.TokensOut, Money: t.state.Money,
 		Spent: t.state.Spent, Warned: t.state.warned, Began: millis(t.began), Moved: millis(t.moved),
-		Last: slices.Clone(m.last), Streak: m.streak, Output: hash(m.output), Context: hash(m.context), Batch: m.batch,
+		Last: slices.Clone(m.last), Streak: m.streak, Output: hash(m.output), Context: hash(m.context), Batch: m.batches(),
 	}
 	for i := range m.visits.len() {
 		v := m.visits.at(i)
@@ -150,7 +150,7 @@ func (t *task) snapshot(name string) taskSnapshot {
 	}
 	for i := range m.calls.len() {
 		c := m.calls.at(i)
-		s.Calls = append(s.Calls, callSnapshot{c.tool, hash(c.result), hash(c.context), hash(c.words)})
+		s.Calls = append(s.Calls, callSnapshot{c.tool, c.context, hash(c.result), hash(c.words)})
 	}
 	for _, f := range m.facts {
 		s.Facts = append(s.Facts, factSnapshot{f.transition, hash(f.hash)})
@@ -169,7 +169,7 @@ func (s *taskSnapshot) task() (*task, error) {
 	t := &task{began: fromMillis(s.Began), moved: fromMillis(s.Moved)}
 	t.state = State{Steps: s.Steps, TokensIn: s.TokensIn, TokensOut: s.TokensOut, Money: s.Money, Spent: s.Spent, warned: s.Warned}
 	m := &t.memory
-	m.last, m.streak, m.batch = slices.Clone(s.Last), s.Streak, s.Batch
+	m.last, m.streak, m.batch = slices.Clone(s.Last), s.Streak, &s.Batch
 	m.output, m.context = uint64(s.Output), uint64(s.Context)
 	for _, v := range s.Visits {
 		m.visits.push(visit{v.State, uint64(v.Context)})
@@ -192,7 +192,7 @@ func (s *taskSnapshot) task() (*task, error) {
 		if c.Tool < 0 || int(c.Tool) >= len(m.tools) {
 			return nil, fmt.Errorf("a call is of tool %d, there are %d", c.Tool, len(m.tools))
 		}
-		m.calls.push(callMark{c.Tool, uint64(c.Result), uint64(c.Context), uint64(c.Words)})
+		m.calls.push(callMark{c.Tool, c.Context, uint64(c.Result), uint64(c.Words)})
 	}
 	for _, f := range s.Facts {
 		m.facts = append(m.facts, fact{f.Transition, uint64(f.Hash)})
