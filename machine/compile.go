@@ -25,6 +25,7 @@ func (c *copier) definition(def *Definition) *Definition {
 	own.RequireTrust = copyOf(def.RequireTrust)
 	own.Guards = c.raw(def.Guards, "/guards", 1)
 	own.Risk, own.Solicit = copyRisk(def.Risk), copySolicit(def.Solicit)
+	own.Collapse, own.Audit, own.SecondHuman = copyCollapse(def.Collapse), copyAudit(def.Audit), copySecondHuman(def.SecondHuman)
 	own.States = slices.Clone(def.States)
 	for i := range own.States {
 		c.state(&own.States[i])
@@ -39,9 +40,12 @@ func (c *copier) state(s *StateDefinition) {
 	s.RequireTrust = copyOf(s.RequireTrust)
 	s.Guards = c.raw(s.Guards, path+"/guards", 1)
 	s.Risk, s.Solicit = copyRisk(s.Risk), copySolicit(s.Solicit)
+	s.Collapse, s.Audit, s.SecondHuman = copyCollapse(s.Collapse), copyAudit(s.Audit), copySecondHuman(s.SecondHuman)
+	s.Irreversible = copyOf(s.Irreversible)
 	s.Transitions = slices.Clone(s.Transitions)
 	for i := range s.Transitions {
 		t := &s.Transitions[i]
+		t.Irreversible = copyOf(t.Irreversible)
 		t.Parameters = c.raw(t.Parameters, path+pointer("/transitions", t.Name)+"/parameters", 0)
 	}
 }
@@ -109,7 +113,7 @@ func copyRisk(r *Risk) *Risk {
 func copySolicit(s *Solicit) *Solicit {
 	own := copyOf(s)
 	if own != nil {
-		own.Champion = copyOf(own.Champion)
+		own.Champion, own.HumanCost = copyOf(own.Champion), copyOf(own.HumanCost)
 	}
 	return own
 }

@@ -174,7 +174,10 @@ func TestStateOverMachine(t *testing.T) {
 		s := m.State(c.state)
 		champion := s.Solicit.Champion
 		got := s.Solicit
-		got.Champion = nil
+		if got.HumanCost == nil || *got.HumanCost != exact.Dollar {
+			t.Errorf("%s: a human costs %v", c.state, got.HumanCost)
+		}
+		got.Champion, got.HumanCost = nil, nil
 		if s.Threshold.Given != c.threshold || s.RequireTrust != c.trust || *s.Risk != c.risk || got != c.solicit || champion == nil || *champion != c.champion {
 			t.Errorf("%s: threshold %v, trust %t, risk %v, solicit %+v, champion %v", c.state, s.Threshold, s.RequireTrust, *s.Risk, got, *champion)
 		}

@@ -34,6 +34,11 @@ func (d *decoder) definition(root *node) *Definition {
 		{"guards", d.section(&def.Guards)},
 		{"risk", d.risk(&def.Risk)},
 		{"solicit", d.solicit(&def.Solicit)},
+		{"collapse", d.collapse(&def.Collapse)},
+		{"audit", d.audit(&def.Audit)},
+		{"secondHuman", d.secondHuman(&def.SecondHuman)},
+		{"optionOrder", text(d, &def.OptionOrder)},
+		{"stacking", text(d, &def.Stacking)},
 	})
 	d.legacyGoal(root, def, legacyGoal)
 	for i, name := range required {
@@ -100,7 +105,11 @@ func (d *decoder) state(n *node, path string, s *StateDefinition) {
 		{"guards", d.section(&s.Guards)},
 		{"risk", d.risk(&s.Risk)},
 		{"solicit", d.solicit(&s.Solicit)},
-		{"irreversible", d.flag(&s.Irreversible)},
+		{"collapse", d.collapse(&s.Collapse)},
+		{"audit", d.audit(&s.Audit)},
+		{"secondHuman", d.secondHuman(&s.SecondHuman)},
+		{"optionOrder", text(d, &s.OptionOrder)},
+		{"irreversible", d.optionalFlag(&s.Irreversible)},
 		{"final", d.flag(&s.Final)},
 	})
 }
@@ -131,7 +140,7 @@ func (d *decoder) transition(n *node, path, state string, t *TransitionDefinitio
 			{"target", text(d, &t.Target)},
 			{"description", text(d, &t.Description)},
 			{"parameters", d.raw((*[]byte)(&t.Parameters), 0)},
-			{"irreversible", d.flag(&t.Irreversible)},
+			{"irreversible", d.optionalFlag(&t.Irreversible)},
 		})
 	default:
 		d.wrongType(n, path, what, "a target state or an object")
@@ -219,8 +228,9 @@ func (d *decoder) solicit(into **Solicit) func(n *node, path, what string) {
 			{"roundTimeout", d.duration(&s.RoundTimeout)},
 			{"asyncTimeout", d.duration(&s.AsyncTimeout)},
 			{"maxParallel", d.count(&s.MaxParallel)},
-			{"wave", d.count(&s.Wave)},
+			{"wave", d.wave(&s.Wave)},
 			{"champion", d.optionalFlag(&s.Champion)},
+			{"humanCost", d.money(&s.HumanCost)},
 		})
 		*into = s
 	}

@@ -25,6 +25,11 @@ type Definition struct {
 	Guards             json.RawMessage   `json:"guards"` // one JSON value, see package guard
 	Risk               *Risk             `json:"risk"`
 	Solicit            *Solicit          `json:"solicit"`
+	Collapse           *Collapse         `json:"collapse"`
+	Audit              *Audit            `json:"audit"`
+	SecondHuman        *SecondHuman      `json:"secondHuman"`
+	OptionOrder        OptionOrder       `json:"optionOrder" validate:"omitempty,oneof=random declared"`
+	Stacking           string            `json:"stacking" validate:"omitempty,oneof=auto off"`
 }
 
 // A StateDefinition is one state of a machine file.
@@ -38,7 +43,11 @@ type StateDefinition struct {
 	Guards             json.RawMessage        `json:"guards"`
 	Risk               *Risk                  `json:"risk"`
 	Solicit            *Solicit               `json:"solicit"`
-	Irreversible       bool                   `json:"irreversible"`
+	Collapse           *Collapse              `json:"collapse"`
+	Audit              *Audit                 `json:"audit"`
+	SecondHuman        *SecondHuman           `json:"secondHuman"`
+	OptionOrder        OptionOrder            `json:"optionOrder" validate:"omitempty,oneof=random declared"`
+	Irreversible       *bool                  `json:"irreversible"`
 	Final              bool                   `json:"final"`
 }
 
@@ -48,7 +57,7 @@ type TransitionDefinition struct {
 	Target       string          `json:"target"`
 	Description  string          `json:"description" validate:"maxbytes=4096"`
 	Parameters   json.RawMessage `json:"parameters" validate:"maxbytes=65536"` // a JSON Schema for metaJson
-	Irreversible bool            `json:"irreversible"`
+	Irreversible *bool           `json:"irreversible"`
 }
 
 // A Role says what a specialist does.
@@ -108,14 +117,18 @@ const (
 // Solicit says how specialists are asked. Zero members are absent: a state's
 // value wins over the machine's, that over the defaults of [State.Solicit].
 type Solicit struct {
-	Mode         Mode     `json:"mode,omitempty" validate:"omitempty,oneof=all eager sequential"`
-	Timeout      Duration `json:"timeout,omitempty" validate:"gte=0"`
-	RoundTimeout Duration `json:"roundTimeout,omitempty" validate:"gte=0"`
-	AsyncTimeout Duration `json:"asyncTimeout,omitempty" validate:"gte=0"`
-	MaxParallel  int      `json:"maxParallel,omitempty" validate:"gte=0,lte=10000"`
-	Wave         int      `json:"wave,omitempty" validate:"gte=0,lte=256"`
-	Champion     *bool    `json:"champion,omitempty"`
+	Mode         Mode         `json:"mode,omitempty" validate:"omitempty,oneof=all eager sequential"`
+	Timeout      Duration     `json:"timeout,omitempty" validate:"gte=0"`
+	RoundTimeout Duration     `json:"roundTimeout,omitempty" validate:"gte=0"`
+	AsyncTimeout Duration     `json:"asyncTimeout,omitempty" validate:"gte=0"`
+	MaxParallel  int          `json:"maxParallel,omitempty" validate:"gte=0,lte=10000"`
+	Wave         int          `json:"wave,omitempty" validate:"gte=-1,lte=256"` // AutoWave for "auto"
+	Champion     *bool        `json:"champion,omitempty"`
+	HumanCost    *exact.Money `json:"humanCost,omitempty" validate:"omitnil,gte=0"` // of one human decision
 }
+
+// AutoWave is the Wave that is as large as could decide the round: "auto".
+const AutoWave = -1
 
 // A Duration is a time.Duration written as Go writes it, such as "30s".
 type Duration time.Duration

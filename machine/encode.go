@@ -89,7 +89,7 @@ func (w *objectWriter) roster(list []Specialist) {
 }
 
 // policy writes the members that machine and state share.
-func (w *objectWriter) policy(requireTrust *bool, guards []byte, risk *Risk, solicit *Solicit) {
+func (w *objectWriter) policy(requireTrust *bool, guards []byte, risk *Risk, solicit *Solicit, o oversight) {
 	w.optionalFlag("requireTrust", requireTrust)
 	w.raw("guards", guards)
 	if risk != nil {
@@ -109,10 +109,16 @@ func (w *objectWriter) policy(requireTrust *bool, guards []byte, risk *Risk, sol
 		s.duration("roundTimeout", solicit.RoundTimeout)
 		s.duration("asyncTimeout", solicit.AsyncTimeout)
 		s.count("maxParallel", solicit.MaxParallel)
-		s.count("wave", solicit.Wave)
+		if solicit.Wave == AutoWave {
+			s.str("wave", "auto")
+		} else {
+			s.count("wave", solicit.Wave)
+		}
 		s.optionalFlag("champion", solicit.Champion)
+		s.money("humanCost", solicit.HumanCost)
 		w.dst = append(s.dst, '}')
 	}
+	w.oversight(o)
 }
 
 func (s *StateDefinition) appendJSON(dst []byte) []byte {
@@ -132,8 +138,8 @@ func (s *StateDefinition) appendJSON(dst []byte) []byte {
 	}
 	w.threshold("consensusThreshold", s.ConsensusThreshold)
 	w.roster(s.Specialists)
-	w.policy(s.RequireTrust, s.Guards, s.Risk, s.Solicit)
-	w.flag("irreversible", s.Irreversible)
+	w.policy(s.RequireTrust, s.Guards, s.Risk, s.Solicit, oversight{s.Collapse, s.Audit, s.SecondHuman, s.OptionOrder})
+	w.optionalFlag("irreversible", s.Irreversible)
 	w.flag("final", s.Final)
 	return append(w.dst, '}')
 }
@@ -143,7 +149,7 @@ func (t *TransitionDefinition) appendJSON(dst []byte) []byte {
 	w.str("target", t.Target)
 	w.str("description", t.Description)
 	w.raw("parameters", t.Parameters)
-	w.flag("irreversible", t.Irreversible)
+	w.optionalFlag("irreversible", t.Irreversible)
 	return append(w.dst, '}')
 }
 

@@ -49,8 +49,12 @@ type State struct {
 	Irreversible bool
 	Final        bool // an intended end other than the goal
 	Goal         bool
-	Solicit      Solicit // with every default filled in
-	Risk         *Risk   // the state's or else the machine's; may be nil
+	Solicit      Solicit      // with every default filled in
+	Risk         *Risk        // the state's or else the machine's; may be nil
+	Collapse     *Collapse    // the same; nil if the state ends at consensus
+	Audit        Audit        // with every default filled in
+	SecondHuman  *SecondHuman // nil if no second human is asked
+	OptionOrder  OptionOrder  // RandomOrder unless declared otherwise
 
 	// Roster lists the state's own specialists. It is nil if the state has no
 	// list of its own; an empty one means that nobody is asked.
@@ -212,12 +216,15 @@ func (s Solicit) merge(over *Solicit) Solicit {
 	if over.Champion != nil {
 		s.Champion = over.Champion
 	}
+	if over.HumanCost != nil {
+		s.HumanCost = over.HumanCost
+	}
 	return s
 }
 
 var defaultSolicit = Solicit{
 	Mode: All, RoundTimeout: Duration(DefaultRoundTimeout), AsyncTimeout: Duration(DefaultAsyncTimeout),
-	MaxParallel: DefaultMaxParallel, Wave: 1,
+	MaxParallel: DefaultMaxParallel, Wave: 1, HumanCost: new(exact.Dollar),
 }
 
 // TimeoutOf returns how long one ask of a specialist may take in a state.
@@ -246,8 +253,9 @@ func (m *Machine) compile(schemas map[*TransitionDefinition]*Schema) {
 			Risk:      firstSet(d.Risk, m.def.Risk),
 			Solicit:   base.merge(d.Solicit),
 			Roster:    d.Specialists, Guards: d.Guards,
-			Irreversible: d.Irreversible, Final: d.Final, Goal: d.Name == m.def.GoalState,
+			Irreversible: isSet(d.Irreversible), Final: d.Final, Goal: d.Name == m.def.GoalState,
 		}
+		s.oversee(m.def, d)
 		if trust := firstSet(d.RequireTrust, m.def.RequireTrust); trust != nil {
 			s.RequireTrust = *trust
 		}
@@ -269,7 +277,7 @@ func (s *State) compile(states map[string]*State, defs []TransitionDefinition, s
 		d := &defs[i]
 		table[i] = Transition{
 			Name: d.Name, Target: d.Target, Description: d.Description, Parameters: schemas[d],
-			Irreversible: d.Irreversible || s.Irreversible, Index: i, From: s, To: states[d.Target],
+			Irreversible: isSet(d.Irreversible) || s.Irreversible, Index: i, From: s, To: states[d.Target],
 		}
 		s.Transitions[i] = &table[i]
 		if s.byName != nil {
@@ -277,6 +285,8 @@ func (s *State) compile(states map[string]*State, defs []TransitionDefinition, s
 		}
 	}
 }
+
+func isSet(flag *bool) bool { return flag != nil && *flag }
 
 func firstSet[T any](values ...*T) *T {
 	for _, v := range values {
@@ -335,6 +345,7 @@ func (def *Definition) appendJSON(dst []byte) []byte {
 	w.dst = append(w.dst, '}')
 	w.roster(def.Specialists)
 	w.threshold("consensusThreshold", def.ConsensusThreshold)
-	w.policy(def.RequireTrust, def.Guards, def.Risk, def.Solicit)
+	w.policy(def.RequireTrust, def.Guards, def.Risk, def.Solicit, oversight{def.Collapse, def.Audit, def.SecondHuman, def.OptionOrder})
+	w.str("stacking", def.Stacking)
 	return append(w.dst, '}')
 }

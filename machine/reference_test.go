@@ -42,7 +42,7 @@ func TestReference(t *testing.T) {
 
 // sections are the objects of a machine file in reading order, by the name of
 // their definition or, where they have none, by their title.
-var sections = []string{"", "state", "transitionObject", "specialist", "solicitObject", "risk",
+var sections = []string{"", "state", "transitionObject", "specialist", "solicitObject", "risk", "collapse", "audit", "secondHuman",
 	"guards", "limits", "toolCalls", "Sequence", "Tool", "cost", "price", "tier", "loopDetection", "Cycle", "Near duplicates",
 	"packs", "pack", "batchLoop", "Ladder", "budget", "retry", "store"}
 

@@ -1,0 +1,249 @@
+package machine
+
+import "github.com/dialai/dialai/exact"
+
+// A Collapse lets specialists earn the right to decide a state without being
+// checked each time. Without one a state ends at consensus.
+type Collapse struct {
+	Target       float64      `json:"target" validate:"gt=0,lt=1"`           // share of agreement to be proven; 0.9 if absent
+	Alpha        float64      `json:"alpha" validate:"gt=0,lt=1"`            // chance of promoting who does not reach it; 0.05 if absent
+	ClassTarget  float64      `json:"classTarget" validate:"gt=0,lt=1"`      // the same for each transition humans often chose; 0.5 if absent
+	RequireBlind *bool        `json:"requireBlind"`                          // true if absent: only rulings made without sight of the proposals count
+	Prune        bool         `json:"prune,omitempty"`                       // who costs money and informs nobody is asked no more
+	ErrorCost    *exact.Money `json:"errorCost" validate:"omitnil,gte=0"`    // of one wrong decision; humanCost / maxError if absent
+	CoolDown     int          `json:"coolDown" validate:"gte=1,lte=1000000"` // outcomes after a demotion; 20 if absent
+	Expires      Duration     `json:"expires" validate:"gt=0"`               // of certificates; 30 days if absent
+}
+
+// An Audit says how the decisions that nobody was asked about are looked at.
+type Audit struct {
+	Mode         string  `json:"mode" validate:"oneof=before after"`    // after if absent
+	Rate         float64 `json:"rate" validate:"gt=0,lte=1"`            // 0.05 if absent
+	NewcomerRate float64 `json:"newcomerRate" validate:"gt=0,lte=1"`    // of the first decisions; 0.25 if absent
+	Newcomer     int     `json:"newcomer" validate:"gte=1,lte=1000000"` // how many those are; 40 if absent
+}
+
+// The modes of Audit and the moments of SecondHuman.
+const (
+	Before = "before" // the human decides, then the transition is executed
+	After  = "after"  // it is executed, and looked at later
+)
+
+// A SecondHuman has a share of what humans decide decided again by another.
+type SecondHuman struct {
+	Rate             float64  `json:"rate" validate:"gt=0,lte=1"`                      // 0.05 if absent
+	IrreversibleRate *float64 `json:"irreversibleRate" validate:"omitnil,gte=0,lte=1"` // 1 if absent
+	When             string   `json:"when" validate:"oneof=before after"`              // after if absent
+}
+
+// An OptionOrder says in which order proposers see the transitions.
+type OptionOrder string
+
+// The orders of options.
+const (
+	RandomOrder   OptionOrder = "random" // the default: drawn for each ask, and logged
+	DeclaredOrder OptionOrder = "declared"
+)
+
+// Defaults of the decisions specification, 4.3 to 5.
+const (
+	defaultTarget       = 0.9
+	defaultAlpha        = 0.05
+	defaultClassTarget  = 0.5
+	defaultCoolDown     = 20
+	defaultExpires      = Duration(30 * 24 * 3600e9)
+	defaultAuditRate    = 0.05
+	defaultNewcomerRate = 0.25
+	defaultNewcomer     = 40
+	defaultSecondRate   = 0.05
+)
+
+func newCollapse() Collapse {
+	return Collapse{
+		Target: defaultTarget, Alpha: defaultAlpha, ClassTarget: defaultClassTarget,
+		RequireBlind: new(true), CoolDown: defaultCoolDown, Expires: defaultExpires,
+	}
+}
+
+func newAudit() Audit {
+	return Audit{Mode: After, Rate: defaultAuditRate, NewcomerRate: defaultNewcomerRate, Newcomer: defaultNewcomer}
+}
+
+func newSecondHuman() SecondHuman {
+	return SecondHuman{Rate: defaultSecondRate, IrreversibleRate: new(1.0), When: After}
+}
+
+func (d *decoder) collapse(into **Collapse) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		c := newCollapse()
+		if d.object(n, path, what, []field{
+			{"target", d.float(&c.Target)},
+			{"alpha", d.float(&c.Alpha)},
+			{"classTarget", d.float(&c.ClassTarget)},
+			{"requireBlind", d.optionalFlag(&c.RequireBlind)},
+			{"prune", d.flag(&c.Prune)},
+			{"errorCost", d.money(&c.ErrorCost)},
+			{"coolDown", d.count(&c.CoolDown)},
+			{"expires", d.duration(&c.Expires)},
+		}) {
+			*into = &c
+		}
+	}
+}
+
+func (d *decoder) audit(into **Audit) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		a := newAudit()
+		if d.object(n, path, what, []field{
+			{"mode", text(d, &a.Mode)},
+			{"rate", d.float(&a.Rate)},
+			{"newcomerRate", d.float(&a.NewcomerRate)},
+			{"newcomer", d.count(&a.Newcomer)},
+		}) {
+			*into = &a
+		}
+	}
+}
+
+func (d *decoder) secondHuman(into **SecondHuman) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		s := newSecondHuman()
+		if d.object(n, path, what, []field{
+			{"rate", d.float(&s.Rate)},
+			{"irreversibleRate", d.float(s.IrreversibleRate)},
+			{"when", text(d, &s.When)},
+		}) {
+			*into = &s
+		}
+	}
+}
+
+// wave reads a count, or "auto".
+func (d *decoder) wave(into *int) func(n *node, path, what string) {
+	return func(n *node, path, what string) {
+		if n.kind == stringNode && n.text == "auto" {
+			*into = AutoWave
+			return
+		}
+		d.count(into)(n, path, what)
+	}
+}
+
+// oversight are the members that say how decisions are watched, which machine
+// and state share.
+type oversight struct {
+	collapse    *Collapse
+	audit       *Audit
+	secondHuman *SecondHuman
+	optionOrder OptionOrder
+}
+
+func (w *objectWriter) oversight(o oversight) {
+	if c := o.collapse; c != nil {
+		w.object("collapse", func(w *objectWriter) {
+			w.float("target", c.Target)
+			w.float("alpha", c.Alpha)
+			w.float("classTarget", c.ClassTarget)
+			w.optionalFlag("requireBlind", c.RequireBlind)
+			w.flag("prune", c.Prune)
+			w.money("errorCost", c.ErrorCost)
+			w.count("coolDown", c.CoolDown)
+			w.duration("expires", c.Expires)
+		})
+	}
+	if a := o.audit; a != nil {
+		w.object("audit", func(w *objectWriter) {
+			w.str("mode", a.Mode)
+			w.float("rate", a.Rate)
+			w.float("newcomerRate", a.NewcomerRate)
+			w.count("newcomer", a.Newcomer)
+		})
+	}
+	if s := o.secondHuman; s != nil {
+		w.object("secondHuman", func(w *objectWriter) {
+			w.float("rate", s.Rate)
+			w.float("irreversibleRate", *s.IrreversibleRate)
+			w.str("when", s.When)
+		})
+	}
+	w.str("optionOrder", string(o.optionOrder))
+}
+
+func (w *objectWriter) object(name string, members func(w *objectWriter)) {
+	w.name(name)
+	o := objectWriter{dst: append(w.dst, '{')}
+	members(&o)
+	w.dst = append(o.dst, '}')
+}
+
+func (w *objectWriter) money(name string, value *exact.Money) {
+	if value != nil {
+		w.name(name)
+		w.dst = value.Append(w.dst)
+	}
+}
+
+func copyCollapse(c *Collapse) *Collapse {
+	own := copyOf(c)
+	if own == nil {
+		return nil
+	}
+	d := newCollapse()
+	orDefault(&own.Target, d.Target)
+	orDefault(&own.Alpha, d.Alpha)
+	orDefault(&own.ClassTarget, d.ClassTarget)
+	orDefault(&own.CoolDown, d.CoolDown)
+	orDefault(&own.Expires, d.Expires)
+	own.RequireBlind = copyOf(firstSet(own.RequireBlind, d.RequireBlind))
+	own.ErrorCost = copyOf(own.ErrorCost)
+	return own
+}
+
+func copyAudit(a *Audit) *Audit {
+	own := copyOf(a)
+	if own == nil {
+		return nil
+	}
+	d := newAudit()
+	orDefault(&own.Mode, d.Mode)
+	orDefault(&own.Rate, d.Rate)
+	orDefault(&own.NewcomerRate, d.NewcomerRate)
+	orDefault(&own.Newcomer, d.Newcomer)
+	return own
+}
+
+func copySecondHuman(s *SecondHuman) *SecondHuman {
+	own := copyOf(s)
+	if own == nil {
+		return nil
+	}
+	d := newSecondHuman()
+	orDefault(&own.Rate, d.Rate)
+	orDefault(&own.When, d.When)
+	own.IrreversibleRate = copyOf(firstSet(own.IrreversibleRate, d.IrreversibleRate))
+	return own
+}
+
+func orDefault[T comparable](into *T, value T) {
+	var zero T
+	if *into == zero {
+		*into = value
+	}
+}
+
+// oversee fills in how the decisions of a state are watched: its own members or
+// else the machine's.
+func (s *State) oversee(def *Definition, own *StateDefinition) {
+	s.Collapse = firstSet(own.Collapse, def.Collapse)
+	s.SecondHuman = firstSet(own.SecondHuman, def.SecondHuman)
+	s.Audit = newAudit()
+	if a := firstSet(own.Audit, def.Audit); a != nil {
+		s.Audit = *a
+	}
+	s.OptionOrder = RandomOrder
+	for _, order := range []OptionOrder{def.OptionOrder, own.OptionOrder} {
+		if order != "" {
+			s.OptionOrder = order
+		}
+	}
+}
