@@ -73,6 +73,7 @@ func (c *checker) check() {
 	c.checkTransitions()
 	c.checkFields()
 	c.checkRosters()
+	c.checkPromises()
 	c.checkSections()
 }
 

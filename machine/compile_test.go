@@ -51,6 +51,7 @@ func TestCompileKeepsNothing(t *testing.T) {
 	def := reviewDefinition()
 	def.ConsensusThreshold, def.RequireTrust = &threshold, &yes
 	def.Guards = json.RawMessage(` {"x-a": 1, "limits": {"max_steps": 1.0}} `)
+	def.Specialists[1].StrategyFnName = machine.Bayes
 	def.Risk = &machine.Risk{MaxError: 0.1} // the confidence is the default
 	def.Solicit = &machine.Solicit{Champion: &yes}
 	def.States[0].ConsensusThreshold, def.States[0].RequireTrust = &threshold, &yes
@@ -116,8 +117,8 @@ func TestCompileRefuses(t *testing.T) {
 		{func(d *machine.Definition) { d.Guards = json.RawMessage(`{"limits":{},"limits":{}}`) }, `/guards/limits [duplicate-key] "limits" is already defined at line 1, column 2`},
 		{func(d *machine.Definition) { d.States[0].Guards = json.RawMessage(`[`) }, `/states/pending/guards [wrong-type] Invalid JSON: the document ends too early`},
 		{func(d *machine.Definition) { d.States[0].Guards = json.RawMessage(strings.Repeat("[", 65)) }, `/states/pending/guards [too-large] values are nested deeper than 64`},
-		{func(d *machine.Definition) { d.Risk = &machine.Risk{MaxError: math.NaN()} }, `/risk/maxError [out-of-range] maxError is NaN, it must be above 0`},
-		{func(d *machine.Definition) { d.Risk = &machine.Risk{MaxError: 0.1, Confidence: 1} }, `/risk/confidence [out-of-range] confidence is 1, it must be below 1`},
+		{func(d *machine.Definition) { d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: math.NaN()}, machine.Bayes }, `/risk/maxError [out-of-range] maxError is NaN, it must be above 0`},
+		{func(d *machine.Definition) { d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: 0.1, Confidence: 1}, machine.Bayes }, `/risk/confidence [out-of-range] confidence is 1, it must be below 1`},
 		{func(d *machine.Definition) { d.ConsensusThreshold = &machine.Threshold{Given: math.NaN()} }, `/consensusThreshold [bad-threshold] consensusThreshold is NaN, not a number from 0 to 1`},
 		{func(d *machine.Definition) { d.States[0].ConsensusThreshold = &machine.Threshold{Given: 2, Weight: 1} }, `/states/pending/consensusThreshold [bad-threshold] consensusThreshold is 2, not a number from 0 to 1`},
 		{func(d *machine.Definition) { d.Solicit = &machine.Solicit{Timeout: -1} }, `/solicit/timeout [out-of-range] timeout is -1ns, it must be at least 0`},
@@ -151,6 +152,7 @@ func TestCompileRefuses(t *testing.T) {
 // member by member.
 func TestStateOverMachine(t *testing.T) {
 	m := mustParse(t, "m.json", `{"machineName":"m","initialState":"none","goalState":"goal","consensusThreshold":0.5,"requireTrust":true,"risk":{"maxError":0.1},
+		"specialists":[{"role":"arbiter","specialistId":"r","strategyFnName":"bayes"}],
 		"solicit":{"mode":"eager","timeout":"10s","wave":3,"champion":true},"states":{
 		"none":{"transitions":{"t":"own"}},
 		"own":{"consensusThreshold":0,"requireTrust":false,"risk":{"maxError":0.2,"confidence":0.8},"solicit":{"roundTimeout":"1m","wave":4,"champion":false}},

@@ -59,6 +59,7 @@ var sightRules = []sightRule{
 	{"bad-value", says("it must be at least"), blind, "two members cannot be compared"},
 	{"bad-value", says("it must be more than"), blind, "two members cannot be compared"},
 	{"bad-value", says("no number of repetitions gets there"), blind, "it has to be tried out"},
+	{"bad-strategy", nil, blind, "who decides a state is found in two lists"},
 	{"bad-pattern", nil, blind, "whether a pattern compiles"},
 	{"bad-include", nil, blind, "whether a file can be read"},
 	{"wrong-machine", nil, blind, "two members cannot be compared"},

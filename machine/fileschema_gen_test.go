@@ -23,7 +23,7 @@ var bases = []string{
 	    "guards":{"limits":{"max_steps":3},"cost":{"max_dollars_per_task":1.5},"loop_detection":{"max_state_visits":0},"retry":{"max_attempts":2},
 	      "packs":{"pii":false},"batch_loop":{"ladder":{"steer":2,"stop":4}}}},
 	   "b":{"final":false},"x-c":{"final":true}},
-	  "specialists":[{"role":"proposer","specialistId":"p","strategyFnName":"random","timeout":"5s"},{"role":"arbiter","specialistId":"r"}],
+	  "specialists":[{"role":"proposer","specialistId":"p","strategyFnName":"random","timeout":"5s"},{"role":"arbiter","specialistId":"r","strategyFnName":"bayes"}],
 	  "x-note":{"anything":[null]}}`,
 	`{"machineName":"m","initialState":"a","goalState":"a","states":{"a":{}},
 	  "guards":{"profile":"strict","limits":{"max_steps":1,"max_tokens_per_step":2,"max_total_tokens":3,"cap_basis":"progress"},

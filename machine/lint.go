@@ -33,7 +33,6 @@ func (m *Machine) Lint(o LintOptions) []Problem {
 	}
 	l.roster("/specialists", m.def.Specialists, o)
 	l.champion("", m.def.Solicit)
-	l.risk("/risk", m.def.Risk)
 	if m.def.Guards != nil {
 		l.guards("/guards", nil, o)
 	}
@@ -44,17 +43,9 @@ func (m *Machine) Lint(o LintOptions) []Problem {
 		}
 		l.roster(path+"/specialists", m.states[i].Roster, o)
 		l.champion(path, m.def.States[i].Solicit)
-		l.risk(path+"/risk", m.def.States[i].Risk)
 	}
 	sortByPlace(l.problems)
 	return l.problems
-}
-
-// risk warns of a promise that nobody keeps yet.
-func (l *linter) risk(path string, r *Risk) {
-	if r != nil {
-		l.report(path, true, Problem{Code: "unused-risk", Message: "risk is declared, but nothing in this version acts on it", Hint: "have a human decide what must not go wrong: a state with humans only"})
-	}
 }
 
 // A linter reports as a checker does.

@@ -16,10 +16,14 @@ func TestProblems(t *testing.T) {
 	const states = `"states":{"a":{"transitions":{"t":"b"}},"b":{}}`
 	const head = `{"machineName":"Prüfung 🔍","initialState":"a","goalState":"b",`
 	in := func(member string) string { return head + states + `,` + member + `}` }
+	promise := func(member string) string {
+		return in(`"specialists":[{"role":"arbiter","specialistId":"r","strategyFnName":"bayes"}],` + member)
+	}
 	list := func(entries string) string { return in(`"specialists":[` + entries + `]`) }
 	proposer := func(rest string) string { return list(`{"role":"proposer","specialistId":"é",` + rest + `}`) }
 	const rename = "choose a short name of printable characters"
 	const write = `write a number and a unit, such as "90s" or "5m"`
+	const needsBayes = `let an arbiter with "strategyFnName": "bayes" decide it`
 	const onlyHumans = "for a state that only humans decide, list only humans in its specialists"
 	for _, c := range []struct {
 		text string
@@ -32,7 +36,7 @@ func TestProblems(t *testing.T) {
 		{head + `"states":{"a":{"transitions":{"t":{"target":"b",▶"$schema":""}}},"b":{}}}`, []string{`[unknown-field] transition "t" in state "a" has no field "$schema"`}},
 		{list(`{"role":"proposer","specialistId":"s","strategyFn":"f",▶"timeOut":"5s"}`), []string{`[unknown-field] specialists[0] has no field "timeOut" | did you mean "timeout"?`}},
 		{in(`"solicit":{▶"modes":"all"}`), []string{`[unknown-field] solicit has no field "modes" | did you mean "mode"?`}},
-		{in(`"risk":{"maxError":0.1,▶"maxErr":0.1}`), []string{`[unknown-field] risk has no field "maxErr" | did you mean "maxError"?`}},
+		{promise(`"risk":{"maxError":0.1,▶"maxErr":0.1}`), []string{`[unknown-field] risk has no field "maxErr" | did you mean "maxError"?`}},
 		{in(`"guards":{"limits":{▶"max_step":1}}`), []string{`[unknown-field] limits has no field "max_step" | did you mean "max_steps"?`}},
 		{in(`"guards":{▶"truth":{}}`), []string{`[unsupported] guards member "truth" is not supported yet | remove it: it would not be checked`}},
 
@@ -59,7 +63,7 @@ func TestProblems(t *testing.T) {
 		{head + `"states":{"a":{"transitions":{"t":{"target":▶3}}},"b":{}}}`, []string{`[wrong-type] target must be a string, not a number | put it in quotes`}},
 		{head + `"states":{"a":{"prompt":▶3},"b":{}}}`, []string{`[wrong-type] prompt must be a string, not a number | put it in quotes`}},
 		{in(`"risk":▶0.1`), []string{`[wrong-type] risk must be an object, not a number`}},
-		{in(`"risk":{"maxError":▶"0.1"}`), []string{`[wrong-type] maxError must be a number, not a string`}},
+		{promise(`"risk":{"maxError":▶"0.1"}`), []string{`[wrong-type] maxError must be a number, not a string`}},
 		{in(`"solicit":▶1`), []string{`[wrong-type] solicit must be a mode or an object, not a number`}},
 		{in(`"solicit":{"wave":▶"2"}`), []string{`[wrong-type] wave must be a whole number, not a string`}},
 		{in(`"guards":▶"guards.json"`), []string{`[bad-include] guards names a file, but there is nothing to read it with | write the section in its place`}},
@@ -96,7 +100,7 @@ func TestProblems(t *testing.T) {
 		{proposer(`"strategyFnName":▶"firstAvailabel"`), []string{`[unknown-strategy] Unknown proposer strategy: firstAvailabel | did you mean "firstAvailable"?`}},
 		{proposer(`"strategyFnName":▶"alignmentMargin"`), []string{`[unknown-strategy] Unknown proposer strategy: alignmentMargin | built in are firstAvailable, lastAvailable, random; a Go function is named by strategyFn`}},
 		{list(`{"role":"arbiter","specialistId":"s","strategyFnName":▶"firstAvailable"}`),
-			[]string{`[unknown-strategy] Unknown arbiter strategy: firstAvailable | built in are alignmentMargin, firstProposal; a Go function is named by strategyFn`}},
+			[]string{`[unknown-strategy] Unknown arbiter strategy: firstAvailable | built in are alignmentMargin, firstProposal, bayes; a Go function is named by strategyFn`}},
 		{proposer(`"strategyFn":▶"= \"x\""`), []string{`[bad-expression] the expression yields "x", which is no transition of a state it serves (t)`}},
 		{proposer(`"strategyFn":▶"="`), []string{`[bad-expression] the expression is empty`}},
 
@@ -117,10 +121,26 @@ func TestProblems(t *testing.T) {
 
 		{in(`"solicit":▶"parallel"`), []string{`[bad-value] mode is "parallel" | it may be all, eager, sequential`}},
 		{in(`"solicit":{"mode":▶"eagre"}`), []string{`[bad-value] mode is "eagre" | did you mean "eager"?`}},
-		{in(`"risk":{"maxError":0.1,"test":▶"eprocess"}`), []string{`[bad-value] test is "eprocess" | did you mean "eProcess"?`}},
-		{in(`"risk":{"maxError":▶0}`), []string{`[out-of-range] maxError is 0, it must be above 0`}},
-		{in(`"risk":▶{}`), []string{`[out-of-range] maxError is 0, it must be above 0`}},
-		{in(`"risk":{"maxError":0.1,"confidence":▶1}`), []string{`[out-of-range] confidence is 1, it must be below 1`}},
+		{promise(`"risk":{"maxError":0.1,"test":▶"eprocess"}`), []string{`[bad-value] test is "eprocess" | did you mean "eProcess"?`}},
+		{promise(`"risk":{"maxError":▶0}`), []string{`[out-of-range] maxError is 0, it must be above 0`}},
+		{promise(`"risk":▶{}`), []string{`[out-of-range] maxError is 0, it must be above 0`}},
+		{promise(`"risk":{"maxError":0.1,"confidence":▶1}`), []string{`[out-of-range] confidence is 1, it must be below 1`}},
+		{promise(`"collapse":{"target":▶1}`), []string{`[out-of-range] target is 1, it must be below 1`}},
+		{promise(`"collapse":{"requireBlind":▶1}`), []string{`[wrong-type] requireBlind must be true or false, not a number`}},
+		{promise(`"collapse":{"coolDown":▶0}`), []string{`[out-of-range] coolDown is 0, not a whole number from 1`}},
+		{promise(`"collapse":{"errorCost":▶-1}`), []string{`[out-of-range] errorCost is -1, not an amount of US dollars from 0`}},
+		{promise(`"collapse":{▶"targets":1}`), []string{`[unknown-field] collapse has no field "targets" | did you mean "target"?`}},
+		{in(`"audit":{"mode":▶"never"}`), []string{`[bad-value] mode is "never" | it may be before, after`}},
+		{in(`"audit":{"rate":▶0}`), []string{`[out-of-range] rate is 0, it must be above 0`}},
+		{in(`"audit":{"newcomerRate":▶1.5}`), []string{`[out-of-range] newcomerRate is 1.5, it must be at most 1`}},
+		{in(`"secondHuman":{"irreversibleRate":▶-0.1}`), []string{`[out-of-range] irreversibleRate is -0.1, it must be at least 0`}},
+		{in(`"secondHuman":{"when":▶"befor"}`), []string{`[bad-value] when is "befor" | did you mean "before"?`}},
+		{in(`"optionOrder":▶"shuffled"`), []string{`[bad-value] optionOrder is "shuffled" | it may be random, declared`}},
+		{in(`"stacking":▶"on"`), []string{`[bad-value] stacking is "on" | did you mean "off"?`}},
+		{in(`"solicit":{"wave":▶"all"}`), []string{`[wrong-type] wave must be a whole number, not a string`}},
+		{in(`▶"risk":{"maxError":0.1}`), []string{`[bad-strategy] risk needs the strategy bayes, and no arbiter is declared for state "a" | ` + needsBayes}},
+		{in(`"specialists":[{"role":"arbiter","specialistId":"r"}],▶"risk":{"maxError":0.1}`), []string{`[bad-strategy] risk needs the strategy bayes, and state "a" is decided by "r", which has another | ` + needsBayes}},
+		{head + `"states":{"a":{▶"collapse":{},"transitions":{"t":"b"},"specialists":[{"role":"arbiter","specialistId":"r"}]},"b":{}},"specialists":[{"role":"arbiter","specialistId":"r","strategyFn":"f"}]}`, []string{`[bad-strategy] collapse needs the strategy bayes, and state "a" is decided by "r", which has another | ` + needsBayes}},
 		{in(`"solicit":{"wave":▶0}`), []string{`[out-of-range] wave is 0, not a whole number from 1`}},
 		{in(`"solicit":{"wave":▶1.5}`), []string{`[out-of-range] wave is 1.5, not a whole number from 1`}},
 		{in(`"solicit":{"wave":▶257}`), []string{`[out-of-range] wave is 257, it must be at most 256`}},

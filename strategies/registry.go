@@ -69,7 +69,7 @@ func (r Registry) Context(name string) (specialist.Context, bool) {
 // The built-in strategies, in the order in which messages list them.
 var (
 	builtinProposers = []string{"firstAvailable", "lastAvailable", "random"}
-	builtinArbiters  = []string{"alignmentMargin", "firstProposal"}
+	builtinArbiters  = []string{"alignmentMargin", "firstProposal", machine.Bayes}
 )
 
 // Names returns the built-in strategies that strategyFnName may name in a role.
