@@ -23,7 +23,7 @@ var ladder = map[string][]string{
 	"trust":                     {"exact", "machine", "specialist"},
 	"guard":                     {"exact", "machine", "specialist"},
 	"arbiter":                   {"exact", "machine", "specialist", "trust"},
-	"strategies":                {"exact", "machine", "specialist", "trust", "arbiter"},
+	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "arbiter"},
 	"runner":                    {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies"},
 	"store":                     {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},
 	"store/storetest":           {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},

@@ -24,8 +24,25 @@ type Config struct {
 	Store     Store
 	Batch     *BatchLoop // nil if there is none
 	Budget    *Budget    // likewise
-	// Classifier is asked by a Guard, outside of machines; nil if there is none.
+	// Classifier and Truth judge what the other checks let pass, by asking
+	// somebody: Check does not ask. Nil if there is none.
 	Classifier *ClassifierConfig
+	Truth      *Truth // of machines
+}
+
+// Asks reports whether somebody has to be asked about a step that takes a
+// transition of this name, once the other checks have let it pass. c may be nil.
+func (c *Config) Asks(transition string) bool {
+	return c != nil && (c.Classifier != nil || c.Truth != nil && c.Truth.Needs(transition))
+}
+
+// DebitsProbes reports whether the guards' own questions are paid from the
+// budget of the task.
+func (c *Config) DebitsProbes() bool {
+	if c.Budget != nil {
+		return c.Budget.DebitProbes
+	}
+	return c.Profile == Strict
 }
 
 // A Profile names the defaults of a Config.

@@ -8,13 +8,6 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
-// later are the members of the published formats that this version does not
-// check yet. They are refused: a guard that is silently not there is worse than
-// none.
-var later = map[string][]string{
-	"": {"truth", "classifier"},
-}
-
 // Parse reads one guards section of a machine, a JSON object; state says that it
 // is a state's own. The profile is strict unless the section says otherwise. The
 // problems have JSON pointers relative to the section.
@@ -23,7 +16,7 @@ func Parse(section []byte, state bool) (*Config, []machine.Problem) {
 }
 
 // ParseAs reads a section for a [Guard], outside of machines, with the default
-// profile given. It may have a classifier.
+// profile given. It has no truth gate: use [NewGate].
 func ParseAs(section []byte, profile Profile) (*Config, []machine.Problem) {
 	return parse(section, profile, false, false)
 }
@@ -57,8 +50,9 @@ func parse(section []byte, profile Profile, state, inMachine bool) (*Config, []m
 			member{"profile", r.oneOf((*string)(&c.Profile), string(Strict), string(Compat))},
 			member{"store", r.store(&c.Store)})
 	}
-	if !inMachine { // engines do not ask one
-		members = append(members, member{"classifier", r.classifier(&c.Classifier)})
+	members = append(members, member{"classifier", r.classifier(&c.Classifier, inMachine, state)})
+	if inMachine { // elsewhere nobody knows the question that was answered
+		members = append(members, member{"truth", r.truth(&c.Truth, profile, state)})
 	}
 	r.object("", members)("", tidy)
 	if c.Schema != nil && alias != nil {
@@ -146,8 +140,8 @@ func Merge(machineSection, stateSection []byte) ([]byte, error) {
 			base[name] = section
 			continue
 		}
-		own := map[string]json.RawMessage{}
-		if json.Unmarshal(section, &own) != nil {
+		var own map[string]json.RawMessage
+		if json.Unmarshal(section, &own) != nil || own == nil { // null switches off
 			base[name] = section
 			continue
 		}

@@ -25,7 +25,7 @@ func (r *reader) report(path, code, message, hint string) {
 	r.problems = append(r.problems, machine.Problem{Path: path, Code: code, Message: message, Hint: hint})
 }
 
-// object reads an object with fixed members; section is its name in later.
+// object reads an object with fixed members; section is its name, "" for guards.
 func (r *reader) object(section string, members []member) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		fields := map[string]json.RawMessage{}
@@ -43,10 +43,10 @@ func (r *reader) object(section string, members []member) func(path string, valu
 		for _, name := range sortedKeys(fields) {
 			switch {
 			case slices.Contains(known, name) || len(name) > 2 && name[:2] == "x-":
-			case slices.Contains(later[section], name):
-				r.report(path+"/"+name, "unsupported", fmt.Sprintf("guards member %q is not supported yet", name), "remove it: it would not be checked")
+			case section == "" && name == "truth":
+				r.report(path+"/"+name, "unsupported", "only machines can have a truth gate: nobody else knows what was asked", "remove it, or judge answers with guard.NewGate")
 			default:
-				r.report(path+"/"+name, "unknown-field", fmt.Sprintf("%s has no field %q", nameOf(path), name), machine.DidYouMean(name, append(known, later[section]...)))
+				r.report(path+"/"+name, "unknown-field", fmt.Sprintf("%s has no field %q", nameOf(path), name), machine.DidYouMean(name, known))
 			}
 		}
 	}
