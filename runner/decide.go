@@ -316,14 +316,30 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 		result.ArbitrationID, result.Decided = w.s.Key().ArbitrationID(v.Index), &v.Decision
 		return result, err
 	}
-	d := w.t.elected(v)
+	asAsked := func(v *Judged) decision {
+		d := w.t.elected(v)
+		if in.Reasoning != "" {
+			d.reasoning = in.Reasoning
+		}
+		if in.MetaJSON != nil {
+			d.meta = in.MetaJSON
+		}
+		return d
+	}
+	q, status, err := w.inquire(ctx, asAsked)
+	switch {
+	case err != nil:
+		return Arbitration{}, err
+	case status == TickWaiting:
+		err := w.commit(ctx)
+		return w.s.refusal(in, "Another process is asking the guards of the round"), err
+	case status != "":
+		return Arbitration{}, errors.Join(w.commit(ctx), ErrStale) // the round went on: look again
+	}
+	v = w.t.round.verdict
+	d := asAsked(v)
+	d.inquiry = q
 	winner := d.winner
-	if in.Reasoning != "" {
-		d.reasoning = in.Reasoning
-	}
-	if in.MetaJSON != nil {
-		d.meta = in.MetaJSON
-	}
 	result := w.s.refusal(in, v.Decision.Reasoning())
 	result.Decided = &v.Decision
 	result.ArbitrationID, result.WinningProposalID = w.t.now.Key().ArbitrationID(v.Index), w.t.now.Key().ProposalID(winner.Arrival)

@@ -158,6 +158,8 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 		return d.askFailed()
 	case KindDiscarded:
 		return d.discarded()
+	case KindProbed:
+		return d.probed()
 	case KindJudged:
 		return d.judged()
 	case KindGated:
@@ -271,6 +273,8 @@ func (d *reading) asked() (Data, error) {
 			Owner            string          `json:"owner"`
 			Deadline         specialist.Time `json:"deadline"`
 			EstimatedCostUSD exact.Money     `json:"estimatedCostUSD"`
+			TokensIn         int64           `json:"estimatedInputTokens"`
+			TokensOut        int64           `json:"estimatedOutputTokens"`
 			Accepted         bool            `json:"accepted"`
 			TokenHash        string          `json:"tokenHash"`
 			Repeat           int32           `json:"repeat"`
@@ -287,7 +291,7 @@ func (d *reading) asked() (Data, error) {
 		}
 		asked.Asks[i] = Ask{SpecialistID: a.SpecialistID, Index: a.Ask, Role: role, Source: specialist.SourceNamed(a.Mode)}
 		if a.AskID != "" {
-			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.Accepted, a.TokenHash, a.Repeat}
+			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.TokensIn, a.TokensOut, a.Accepted, a.TokenHash, a.Repeat}
 		}
 	}
 	return asked, nil
@@ -298,7 +302,7 @@ func roleOr(r machine.Role) (machine.Role, error) {
 	switch r {
 	case "":
 		return machine.Proposer, nil
-	case machine.Proposer, machine.Arbiter:
+	case machine.Proposer, machine.Arbiter, roleGuard:
 		return r, nil
 	}
 	return "", &DecodeError{"role", string(r)}
@@ -409,9 +413,29 @@ func (d *reading) discarded() (Data, error) {
 		Code           string      `json:"code"`
 		Model          string      `json:"model"`
 		Charged        exact.Money `json:"charged"`
+		ChargedIn      int64       `json:"chargedInputTokens"`
+		ChargedOut     int64       `json:"chargedOutputTokens"`
 	}
 	err := d.into(&v)
-	return &Discarded{v.SpecialistID, v.Round, v.Attempt, v.Ask, v.TransitionName, v.Code, v.value(), v.Model, v.Charged}, err
+	return &Discarded{v.SpecialistID, v.Round, v.Attempt, v.Ask, v.TransitionName, v.Code, v.value(), v.Model, v.Charged, v.ChargedIn, v.ChargedOut}, err
+}
+
+func (d *reading) probed() (Data, error) {
+	var v struct {
+		usage
+		Guard    string   `json:"guard"`
+		Ask      int32    `json:"ask"`
+		Stage    string   `json:"stage"`
+		Question string   `json:"question"`
+		Reply    string   `json:"reply"`
+		Value    *float64 `json:"value"`
+		Code     string   `json:"code"`
+		Message  string   `json:"message"`
+		Model    string   `json:"model"`
+		Free     bool     `json:"free"`
+	}
+	err := d.into(&v)
+	return &Probed{v.Guard, v.Ask, v.Stage, v.Question, v.Reply, v.Value, v.Code, v.Message, v.value(), v.Model, v.Free}, err
 }
 
 func (d *reading) judged() (Data, error) {

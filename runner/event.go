@@ -57,6 +57,8 @@ type RemoteAsk struct {
 	Owner     string          // the process that waits for the answer
 	Deadline  specialist.Time // after which nobody waits
 	Estimate  exact.Money     // what it is thought to cost
+	TokensIn  int64           // likewise
+	TokensOut int64           // likewise
 	Accepted  bool            // it was heard and will be answered later
 	TokenHash string          // SHA-256 of the callback token, in hex; "" if there is none
 	Repeat    int32           // how often it was taken over from a lost process
@@ -89,6 +91,24 @@ type Discarded struct {
 	Usage          specialist.Usage
 	Model          string
 	Charged        exact.Money // what the session was already charged for it
+	ChargedIn      int64       // likewise, in tokens
+	ChargedOut     int64
+}
+
+// Probed records what came of a question of the guards' own, or what they have
+// measured with several.
+type Probed struct {
+	Guard    string   // whose question it was: "__truth" or "__classifier"
+	Ask      int32    // under which it was reserved; 0 for a measurement
+	Stage    string   // what it was for
+	Question string   // a digest of it
+	Reply    string   // "" if there is none
+	Value    *float64 // of a measurement, from 0 to 1; nil for questions
+	Code     string   // why there is no reply; "" if there is one
+	Message  string
+	Usage    specialist.Usage
+	Model    string
+	Free     bool // it is not paid from the session's budget
 }
 
 // Judged records a verdict of the arbiter, with all that it depended on.
@@ -199,6 +219,7 @@ const (
 	KindProposed    = "proposed"
 	KindAskFailed   = "ask_failed"
 	KindDiscarded   = "discarded"
+	KindProbed      = "probed"
 	KindJudged      = "judged"
 	KindGated       = "gated"
 	KindExecuted    = "executed"
@@ -215,6 +236,7 @@ func (*Asked) Kind() string       { return KindAsked }
 func (*Proposed) Kind() string    { return KindProposed }
 func (*AskFailed) Kind() string   { return KindAskFailed }
 func (*Discarded) Kind() string   { return KindDiscarded }
+func (*Probed) Kind() string      { return KindProbed }
 func (*Judged) Kind() string      { return KindJudged }
 func (*Gated) Kind() string       { return KindGated }
 func (*Executed) Kind() string    { return KindExecuted }
@@ -233,6 +255,7 @@ const (
 	CodePanic         = "panic"
 	CodeLate          = "late" // the round was over
 	CodeSuperseded    = "superseded"
+	CodeLost          = "lost" // the process that asked is gone
 	CodeArbiterFailed = "arbiter_failed"
 	CodeUnknownWinner = "unknown_winner" // the arbiter elected what is not in the round
 	CodeNoArbiter     = "no_arbiter"

@@ -188,7 +188,8 @@ func (s *Session) OpenAsks() []Ask {
 type openRound struct {
 	proposals []*specialist.Proposal // live ones, by arrival
 	asks      []askState
-	verdict   *Judged // on exactly these proposals; nil if there is none yet
+	probes    []*Probed // what the guards were told
+	verdict   *Judged   // on exactly these proposals; nil if there is none yet
 	notices   []string
 	arrivals  int32 // proposals so far, replaced ones included
 	judged    int32 // verdicts so far
