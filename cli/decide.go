@@ -93,6 +93,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	}
 	result, err := e.Decide(ctx, runner.Ruling{
 		SessionID: s.ID, SpecialistID: actor, RoundID: f.round, TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data,
+		Blind: s.State.Withheld() && !f.show,
 	})
 	switch {
 	case err != nil:
