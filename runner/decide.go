@@ -69,7 +69,8 @@ const (
 // Decide closes the current round. A human who takes part forces a transition;
 // that decision is ground truth: it is compared with every AI proposal of the
 // round and becomes an exemplar. It is never out-voted, and stopped only by a
-// guard that aborts.
+// guard that aborts. Nobody is asked for it, so it does not matter whether all that
+// the machine names is there.
 //
 // Errors are for what is not a matter of the round: ErrNotFound, ErrNotRunning,
 // and a store that fails.
@@ -146,7 +147,7 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		result.Stale = true
 		return result, nil
 	}
-	t, err := r.begin(ctx, s)
+	t, err := r.beginAnyhow(ctx, s)
 	if err != nil {
 		return Arbitration{}, err
 	}
@@ -226,7 +227,7 @@ func (t *tx) mayRule(id string) bool {
 // roster order, and whether any are declared for its state at all: if not, the
 // operator may rule.
 func (r *Runner) Humans(ctx context.Context, s *Session) (ids []string, declared bool, err error) {
-	p, err := r.plan(ctx, s.Program)
+	p, err := r.planAnyhow(ctx, s.Program)
 	if err != nil {
 		return nil, false, err
 	}

@@ -87,7 +87,7 @@ func (r *Runner) Question(ctx context.Context, s *Session) (InboxItem, error) {
 // Weights returns what each live proposal of the current round counts for, by
 // specialist.
 func (r *Runner) Weights(ctx context.Context, s *Session) (map[string]exact.Billionths, error) {
-	t, err := r.begin(ctx, s)
+	t, err := r.beginAnyhow(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type plan struct {
 	program *Program
 	roster  *Roster
 	states  []statePlan
+	missing error // a *StartError if somebody cannot be asked here
 }
 
 // A statePlan says who takes part in one state.
@@ -97,8 +98,18 @@ func (p *statePlan) find(id string) *member {
 	return nil
 }
 
-// plan returns the plan of a program under the present roster.
+// plan returns the plan of a program under the present roster. Everybody in it
+// can be asked.
 func (r *Runner) plan(ctx context.Context, p *Program) (*plan, error) {
+	made, err := r.planAnyhow(ctx, p)
+	if err == nil {
+		err = made.missing
+	}
+	return made, err
+}
+
+// planAnyhow is plan where nobody will be asked: what asking takes may be missing.
+func (r *Runner) planAnyhow(ctx context.Context, p *Program) (*plan, error) {
 	roster, err := r.store.Roster(ctx, p.Machine.Name())
 	if err != nil {
 		return nil, err
@@ -110,9 +121,9 @@ func (r *Runner) plan(ctx context.Context, p *Program) (*plan, error) {
 		return known, nil
 	}
 	b := planner{r: r, m: p.Machine, roster: roster, made: map[*machine.Specialist]*member{}}
-	made, err := b.plan(p)
-	if err != nil {
-		return nil, err
+	made := b.plan(p)
+	if made.missing != nil {
+		return made, nil // the next try may find it
 	}
 	r.mu.Lock()
 	r.plans[p] = made
@@ -129,17 +140,17 @@ type planner struct {
 	problems []error
 }
 
-func (b *planner) plan(program *Program) (*plan, error) {
+func (b *planner) plan(program *Program) *plan {
 	p := &plan{program: program, roster: b.roster, states: make([]statePlan, len(b.m.States()))}
 	level := b.machineLevel()
 	for i := range b.m.States() {
 		b.state(&p.states[i], &b.m.States()[i], level)
 	}
 	if len(b.problems) > 0 {
-		return nil, &StartError{b.problems}
+		p.missing = &StartError{b.problems}
 	}
 	p.ask(b.m)
-	return p, nil
+	return p
 }
 
 // machineLevel returns the specialists of the machine: the declared ones, then
