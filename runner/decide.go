@@ -25,6 +25,10 @@ type Ruling struct {
 	Reasoning      string
 	MetaJSON       json.RawMessage
 	Usage          specialist.Usage
+	// Reopen names who takes up a session that a guard or a limit has stopped, in
+	// the commit of the ruling; "" leaves such a session alone. It stays stopped if
+	// the ruling is refused.
+	Reopen string
 	// Blind says that whoever rules has not seen what was proposed: only then is
 	// the ruling evidence for letting somebody decide alone.
 	Blind bool
@@ -93,7 +97,7 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 		if err != nil {
 			return Arbitration{}, err
 		}
-		if !s.Status.Live() {
+		if !s.Status.Live() && !in.reopens(s) {
 			return Arbitration{Session: s}, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 		}
 		var result Arbitration
@@ -107,6 +111,11 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 		}
 	}
 	return Arbitration{}, fmt.Errorf("session %s: %w", in.SessionID, ErrStale)
+}
+
+// reopens reports whether the ruling may take up a session that has stopped.
+func (in *Ruling) reopens(s *Session) bool {
+	return s.Status == Stopped && in.Reopen != "" && in.TransitionName != ""
 }
 
 // refusal returns a result that says why nothing was executed.
@@ -164,6 +173,9 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		result.IsHuman = true
 		return result, nil
 	}
+	if s.Status == Stopped {
+		t.emit(&Resumed{Actor: in.Reopen, Note: "to be decided"})
+	}
 	d := decision{transition: legal, how: how, by: in.SpecialistID, blind: in.Blind, reasoning: answer.Reasoning, meta: answer.MetaJSON}
 	if d.reasoning == "" {
 		d.reasoning = humanOverride
@@ -190,9 +202,19 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		result.GuardsPass = true
 	} else {
 		result.GuardReason = verdict.Reasons[0].Text()
+		t.stopAgain()
 	}
 	result.Session, err = t.commit(ctx)
 	return result, err
+}
+
+// stopAgain leaves a session stopped that was taken up for a ruling, which a guard
+// has refused.
+func (t *tx) stopAgain() {
+	if t.before.Status == Stopped {
+		o := t.before.Outcome()
+		t.emit(&Ended{Status: Stopped, Code: o.Code, Reason: o.Reason})
+	}
 }
 
 // standing returns the round as a human finds it.
