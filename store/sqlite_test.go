@@ -508,3 +508,23 @@ func TestLinks(t *testing.T) {
 		}
 	}
 }
+
+// What sessions say, and the secret of audits, is for the owner of a store alone;
+// a mode that somebody has given a file stays.
+func TestFileMode(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "new", "store.db")
+	for _, want := range []os.FileMode{0o600, 0o640} {
+		s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{path, path + "-wal", path + "-shm"} {
+			if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, want)
+			}
+		}
+		if err := errors.Join(s.Close(), os.Chmod(path, 0o640)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
