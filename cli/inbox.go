@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -22,17 +23,11 @@ and each choice as a command to copy.`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				items, err := e.Inbox(cmd.Context())
-				switch {
-				case err != nil:
-					return err
-				case a.flags.json:
-					for i := range items {
-						items[i].Humans = append([]string{}, items[i].Humans...) // [], not null
-					}
-					return printLines(out, items)
+				items, unread := e.Inbox(cmd.Context())
+				if unread != nil && len(items) == 0 {
+					return unread
 				}
-				return a.printInbox(cmd.Context(), e, out, items)
+				return errors.Join(a.printInbox(cmd.Context(), e, out, items), unread)
 			})
 		},
 	}
@@ -41,6 +36,12 @@ and each choice as a command to copy.`,
 }
 
 func (a *app) printInbox(ctx context.Context, e *engine, out io.Writer, items []runner.InboxItem) error {
+	if a.flags.json {
+		for i := range items {
+			items[i].Humans = append([]string{}, items[i].Humans...) // [], not null
+		}
+		return printLines(out, items)
+	}
 	if len(items) == 0 {
 		_, err := fmt.Fprintln(out, "Nothing waits for a human.")
 		return err

@@ -528,3 +528,31 @@ func TestFileMode(t *testing.T) {
 		}
 	}
 }
+
+// One session that is damaged does not hide the questions of the others.
+func TestInboxOfADamagedStore(t *testing.T) {
+	a := newStore(t)
+	a.with(func(r *runner.Runner, _ *store.SQLite) {
+		a.ok(r.Disable(a.ctx, "small", "p")) // so that everybody waits
+		for _, id := range a.ids {
+			_, err := r.Step(a.ctx, id)
+			a.ok(err)
+		}
+	})
+	a.exec(`DELETE FROM log WHERE session=2 AND first>3`)
+	a.with(func(r *runner.Runner, _ *store.SQLite) {
+		items, err := r.Inbox(a.ctx)
+		if len(items) != 2 || items[0].SessionID != a.ids[0].String() || items[1].SessionID != a.ids[2].String() {
+			t.Errorf("Inbox = %+v", items)
+		}
+		var damaged *runner.CorruptError
+		if !errors.As(err, &damaged) || !strings.Contains(err.Error(), a.ids[1].String()) {
+			t.Errorf("the error is %v", err)
+		}
+		gone, cancel := context.WithCancel(a.ctx)
+		cancel()
+		if _, err := r.Inbox(gone); !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled Inbox: %v", err)
+		}
+	})
+}
