@@ -103,7 +103,7 @@ func (p *statePlan) find(id string) *member {
 // plan returns the plan of a program under the present roster. Everybody in it
 // can be asked.
 func (r *Runner) plan(ctx context.Context, p *Program) (*plan, error) {
-	made, err := r.planAnyhow(ctx, p)
+	made, err := r.planFor(ctx, p, false)
 	if err == nil {
 		err = made.missing
 	}
@@ -112,6 +112,12 @@ func (r *Runner) plan(ctx context.Context, p *Program) (*plan, error) {
 
 // planAnyhow is plan where nobody will be asked: what asking takes may be missing.
 func (r *Runner) planAnyhow(ctx context.Context, p *Program) (*plan, error) {
+	return r.planFor(ctx, p, true)
+}
+
+// planFor makes a plan, or returns the one that it made. Unless partial will do, it
+// looks again for what was missing.
+func (r *Runner) planFor(ctx context.Context, p *Program, partial bool) (*plan, error) {
 	roster, err := r.store.Roster(ctx, p.Machine.Name())
 	if err != nil {
 		return nil, err
@@ -119,14 +125,11 @@ func (r *Runner) planAnyhow(ctx context.Context, p *Program) (*plan, error) {
 	r.mu.Lock()
 	known := r.plans[p]
 	r.mu.Unlock()
-	if known != nil && known.roster == roster {
+	if known != nil && known.roster == roster && (partial || known.missing == nil) {
 		return known, nil
 	}
 	b := planner{r: r, m: p.Machine, roster: roster, made: map[*machine.Specialist]*member{}}
 	made := b.plan(p)
-	if made.missing != nil {
-		return made, nil // the next try may find it
-	}
 	r.mu.Lock()
 	r.plans[p] = made
 	r.mu.Unlock()
