@@ -556,3 +556,14 @@ func TestInboxOfADamagedStore(t *testing.T) {
 		}
 	})
 }
+
+func TestDirectoryAsStore(t *testing.T) {
+	dir := t.TempDir()
+	want := "store " + dir + ": it is a directory, not a file"
+	if _, err := store.OpenSQLite(t.Context(), dir, store.SQLiteOptions{}); err == nil || err.Error() != want {
+		t.Errorf("OpenSQLite = %v, want %s", err, want)
+	}
+	if _, err := store.Migrate(t.Context(), dir); err == nil || err.Error() != want {
+		t.Errorf("Migrate = %v, want %s", err, want)
+	}
+}
