@@ -265,7 +265,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"garbage", write("garbage.db", strings.Repeat("not a database ", 100)), "not a SQLite database"},
 		{"another program's", foreign, "another program"},
 		{"newer", newer.path, "newer version of dialai"},
-		{"a directory", dir, "cannot be written"},
+		{"a directory", dir, "it is a directory, not a file"},
 		{"a file for a directory", filepath.Join(file, "x.db"), "not a directory"},
 	} {
 		_, err := store.OpenSQLite(context.Background(), c.path, store.SQLiteOptions{})
