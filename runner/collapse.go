@@ -64,10 +64,10 @@ func (c Collapse) with(e RosterEvent) Collapse {
 // collapse returns the standing of the present state, and whether it declares one
 // that bayes can work with.
 func (t *tx) collapse() (Collapse, bool) {
-	if t.now.State.Collapse == nil || t.here.arbiter == nil || !t.here.arbiter.byBayes() {
+	if t.here.state.Collapse == nil || t.here.arbiter == nil || !t.here.arbiter.byBayes() {
 		return Collapse{}, false
 	}
-	return t.plan.roster.Collapse[t.now.State.Name], true
+	return t.plan.roster.Collapse[t.here.state.Name], true
 }
 
 // settle brings the present state to the stage that the evidence calls for, and
@@ -160,7 +160,7 @@ func certificateKey(secret []byte) ed25519.PrivateKey {
 // champion returns what was seen of the champion since it was promoted.
 func (t *tx) champion(ctx context.Context, c Collapse) (trust.Champion, error) {
 	ch := trust.Champion{Certificate: *c.Certificate, Failures: c.Failures}
-	marks := t.r.ledger.marksOf(t.here.question.Machine, t.now.State.Name, c.Place)
+	marks := t.r.ledger.marksOf(t.here.question.Machine, t.here.state.Name, c.Place)
 	var overruled []string
 	var seen float64
 	for _, m := range marks {
@@ -177,7 +177,7 @@ func (t *tx) champion(ctx context.Context, c Collapse) (trust.Champion, error) {
 	if len(overruled) < 2 {
 		return ch, nil
 	}
-	near, err := t.r.amongLatest(ctx, t.here.question.Machine, t.now.State.Name, overruled[len(overruled)-2:])
+	near, err := t.r.amongLatest(ctx, t.here.question.Machine, t.here.state.Name, overruled[len(overruled)-2:])
 	if near {
 		ch.Overrules = []int64{ch.Decisions, ch.Decisions}
 	}
@@ -210,7 +210,7 @@ func (r *Runner) amongLatest(ctx context.Context, machineName, state string, rou
 // next returns the stage that follows, and whether it is another one.
 func (v *collapseView) next() (Collapse, bool) {
 	stage := v.now.StageOf()
-	cool := int64(v.t.now.State.Collapse.CoolDown)
+	cool := int64(v.t.here.state.Collapse.CoolDown)
 	if v.now.Held && v.proven.N(v.t.here.question.Machine) < cool {
 		return v.now, false
 	}
@@ -279,7 +279,7 @@ func (v *collapseView) demotion() string {
 }
 
 func (v *collapseView) target() trust.Target {
-	c := v.t.now.State.Collapse
+	c := v.t.here.state.Collapse
 	return trust.Target{Share: billionths(c.Target), Alpha: billionths(c.Alpha), ClassShare: billionths(c.ClassTarget),
 		AnyRuling: c.RequireBlind != nil && !*c.RequireBlind, MoreTrials: v.now.Trials}
 }
@@ -310,8 +310,8 @@ func (v *collapseView) certify() *trust.Certificate {
 func (v *collapseView) certificate(c trust.Candidate, by string) trust.Certificate {
 	made := c.Certify(v.target(), v.t.at)
 	made.IssuedBy, made.DefinitionDigest = by, v.t.here.definition
-	made.AuditRate = billionths(v.t.now.State.Audit.Rate)
-	made.ExpiresAt = v.t.at + specialist.Time(int64(v.t.now.State.Collapse.Expires)/1e6)
+	made.AuditRate = billionths(v.t.here.state.Audit.Rate)
+	made.ExpiresAt = v.t.at + specialist.Time(int64(v.t.here.state.Collapse.Expires)/1e6)
 	made.ID = digestOf([]any{made.Machine, made.State, made.SpecialistID, made.Version, made.IssuedAt})
 	return made
 }
@@ -326,14 +326,14 @@ func (v *collapseView) sign(c trust.Certificate) *trust.Certificate {
 }
 
 func (v *collapseView) humanCost() exact.Money {
-	if c := v.t.now.State.Solicit.HumanCost; c != nil {
+	if c := v.t.here.state.Solicit.HumanCost; c != nil {
 		return *c
 	}
 	return exact.Dollar
 }
 
 func (v *collapseView) errorCost() exact.Money {
-	if c := v.t.now.State.Collapse.ErrorCost; c != nil {
+	if c := v.t.here.state.Collapse.ErrorCost; c != nil {
 		return *c
 	}
 	promise := trust.DefaultPromise()
@@ -356,7 +356,7 @@ func (v *collapseView) uninformative() map[string]bool {
 // panel returns who can be asked in the state.
 func (v *collapseView) panel() trust.Panel {
 	q := &v.t.here.question
-	p := trust.Panel{Machine: q.Machine, State: q.State, Options: q.Options, Policy: q.Policy, Bayes: true, FixedOrder: v.t.now.State.OptionOrder == machine.DeclaredOrder}
+	p := trust.Panel{Machine: q.Machine, State: q.State, Options: q.Options, Policy: q.Policy, Bayes: true, FixedOrder: v.t.here.state.OptionOrder == machine.DeclaredOrder}
 	for i := range v.t.here.members {
 		if m := &v.t.here.members[i]; !m.off && !m.IsHuman {
 			p.Roster = append(p.Roster, trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: m.estimate})

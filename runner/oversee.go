@@ -34,9 +34,7 @@ func (r *Runner) inState(ctx context.Context, machineName, state string) (*tx, e
 	if s == nil {
 		return nil, &NotFoundError{"State", state}
 	}
-	t := &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}
-	t.now.Program, t.now.State = p.program, s
-	return t, nil
+	return &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}, nil
 }
 
 // newest returns the plan of the definition of a machine that was stored last.
