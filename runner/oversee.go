@@ -78,7 +78,7 @@ func (r *Runner) CollapseOf(ctx context.Context, machineName, state string) ([]S
 			return nil, err
 		}
 		c, declared := t.collapse()
-		if !declared || len(t.now.State.Transitions) == 0 {
+		if !declared || len(t.here.state.Transitions) == 0 {
 			continue
 		}
 		v, err := t.view(ctx, c)
