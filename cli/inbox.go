@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -22,20 +23,11 @@ and each choice as a command to copy.`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				items, err := e.Inbox(cmd.Context())
-				switch {
-				case err != nil:
-					return err
-				case a.flags.json:
-					if err := withhold(cmd, e, items); err != nil {
-						return err
-					}
-					for i := range items {
-						items[i].Humans = append([]string{}, items[i].Humans...) // [], not null
-					}
-					return printLines(out, items)
+				items, unread := e.Inbox(cmd.Context())
+				if unread != nil && len(items) == 0 {
+					return unread
 				}
-				return a.printInbox(cmd, e, out, items)
+				return errors.Join(a.printInbox(cmd, e, out, items), unread)
 			})
 		},
 	}
@@ -58,6 +50,15 @@ func withhold(cmd *cobra.Command, e *engine, items []runner.InboxItem) error {
 }
 
 func (a *app) printInbox(cmd *cobra.Command, e *engine, out io.Writer, items []runner.InboxItem) error {
+	if a.flags.json {
+		if err := withhold(cmd, e, items); err != nil {
+			return err
+		}
+		for i := range items {
+			items[i].Humans = append([]string{}, items[i].Humans...) // [], not null
+		}
+		return printLines(out, items)
+	}
 	if len(items) == 0 {
 		_, err := fmt.Fprintln(out, "Nothing waits for a human.")
 		return err

@@ -55,7 +55,7 @@ func (r *Runner) newest(ctx context.Context, machineName string) (*plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	return r.plan(ctx, program)
+	return r.planAnyhow(ctx, program)
 }
 
 // CollapseOf says how far the states of a machine that declare a collapse have
