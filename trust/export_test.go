@@ -3,6 +3,8 @@ package trust
 import (
 	"fmt"
 	"math"
+
+	"github.com/dialai/dialai/exact"
 )
 
 // LeftOut compares every outcome of a machine, scored with itself left out of the
@@ -104,4 +106,20 @@ func (l *Ledger) Gradient(machine string) float64 {
 // Weights returns the weights of the experts of a machine.
 func (l *Ledger) Weights(machine string) [experts]float64 {
 	return l.pools[machine].fit.shares(ExpertV | ExpertL4 | ExpertL16 | ExpertC | ExpertS)
+}
+
+// An Epoch is the live test of a promise, without a ledger around it.
+type Epoch struct{ e *riskEpoch }
+
+// NewEpoch begins a test.
+func NewEpoch(p Promise) Epoch { return Epoch{newEpoch(p, "", 1)} }
+
+// Pair enters one pair, and returns tau.
+func (e Epoch) Pair(p exact.Billionths, right bool) exact.Billionths {
+	one := counts{n: 1}
+	if right {
+		one.k = 1
+	}
+	e.e.pair(p, one)
+	return e.e.tau()
 }

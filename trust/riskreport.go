@@ -120,11 +120,10 @@ func (e *riskEpoch) needs() int64 {
 	if e.start == ladder {
 		return math.MaxInt64
 	}
-	var r rung
-	if e.start >= 0 {
-		r = e.rungs[e.start]
+	if e.start < 0 {
+		return lookReach - e.reach[0] + successes(counts{}, e.promise)
 	}
-	return successes(r.counts, e.promise)
+	return successes(e.rungs[e.start].counts, e.promise)
 }
 
 // Needed returns the least number of human decisions that establish a promise,
