@@ -30,17 +30,7 @@ type Round struct {
 	Meta         json.RawMessage
 	Past         specialist.Past
 	Ask          *specialist.Ask // nil for arbiters inside this process
-	Evidence     Evidence        // for arbiters that learn from outcomes
-}
-
-// Evidence is what recorded outcomes say, and how an arbiter is to use it. The
-// zero Evidence says nothing.
-type Evidence struct {
-	Ledger       *trust.Ledger // as it was when the round was put; nil is an empty one. Read only
-	Policy       trust.Policy
-	PolicyDigest string // of arbiter, experts, roster and prompts
-	Removed      []bool // by transition of the state: a guard forbids it; nil if none is
-	Partial      bool   // not everyone was asked
+	Evidence     *Evidence       // for the strategy bayes; nil for others
 }
 
 // A Vote is one proposal of a round with its author's standing.
@@ -48,8 +38,8 @@ type Vote struct {
 	*specialist.Proposal
 	Weight exact.Billionths // a human's is 1, an AI's its alignment score
 	Rank   int32            // place of the author: humans first, then roster order
-	// Version and Model are the author's, as in [trust.Vote]; "" where unknown.
-	Version, Model string
+	// Version is a digest of what the author is: its model, prompt or code.
+	Version string
 }
 
 // An Arbiter decides rounds.
@@ -102,8 +92,7 @@ type Decision struct {
 	Weight  exact.Billionths
 	// Text is the reasoning of an arbiter that gives its own.
 	Text string
-	// Judgement explains a decision by probability; nil for others. Its JSON form
-	// is the explanation that is recorded. It must not be changed.
+	// Judgement is that of the strategy bayes, nil for others. It is never changed.
 	Judgement *trust.Judgement
 }
 
@@ -132,6 +121,18 @@ func (e *UnknownWinnerError) Error() string { return "Winning proposal not found
 
 // Is makes errors.Is(err, ErrUnknownWinner) true.
 func (e *UnknownWinnerError) Is(target error) bool { return target == ErrUnknownWinner }
+
+// Floor returns d, unless its winner's transition is irreversible and no human
+// proposed it: then it is left to a human, whoever elected it and however sure
+// they are.
+func (d Decision) Floor(r *Round) Decision {
+	if !d.Consensus() || !r.Votes[d.Winner].Transition.Irreversible || r.Votes[d.Winner].IsHuman {
+		return d
+	}
+	d.Subject = r.Votes[d.Winner].Transition.Name
+	d.Winner, d.Rule, d.Text = NoWinner, Irreversible, ""
+	return d
+}
 
 // Check returns an error unless d can be executed on r.
 func (d Decision) Check(r *Round) error {

@@ -143,6 +143,8 @@ func TestDecisionTexts(t *testing.T) {
 			"alignment margin 0.00 below threshold 1e-7", "Alignment-weighted margin 0.00 below threshold 1e-7", false},
 		{arbiter.Decision{Winner: 1, Rule: arbiter.FirstReceived, Subject: "ann"}, "decided", "first proposal received, from ann",
 			"First proposal received wins (from ann)", true},
+		{arbiter.Decision{Winner: -1, Rule: arbiter.Irreversible, Subject: "pay"}, "irreversible", `"pay" cannot be undone, human input required`,
+			`Transition "pay" cannot be undone, human input required`, false},
 		{arbiter.Elect(3, "because"), "decided", "because", "because", true},
 		{arbiter.None("not yet\nsecond line"), "no_consensus", "not yet", "not yet\nsecond line", false},
 		{arbiter.None(long), "no_consensus", long[:400], long, false}, // 200 characters, 400 bytes
