@@ -2,6 +2,8 @@ package trial_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/dialai/dialai/trial"
 	"github.com/dialai/dialai/trust"
@@ -94,3 +96,5 @@ func (p panel) data(seed string) *trial.Data {
 	}
 	return data
 }
+
+func sortedKeys(m map[string]any) string { return fmt.Sprint(slices.Sorted(maps.Keys(m))) }
