@@ -67,6 +67,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.metricsCommand(), a.specialistsCommand()}},
 		{"Guard an agent:", []*cobra.Command{a.checkCommand(), a.guardCommand(), a.analyzeCommand(), a.budgetCommand(), a.replayCommand()}},
 		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand()}},
+		{"Measure decisions:", []*cobra.Command{a.benchCommand()}},
 		{"Store and program:", []*cobra.Command{a.storeCommand(), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
