@@ -161,7 +161,9 @@ func (h *jsonHasher) object(depth int) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		sum += spread(key*prime2 + v)
+		if !h.only {
+			sum += spread(key*prime2 + v)
+		}
 		if c = h.next(); c == '}' {
 			break
 		} else if c != ',' {

@@ -181,7 +181,12 @@ func sketch(padded []byte, n int) uint64 {
 				starts &= starts - 1
 			}
 			inWord = 0
-			g.note(padded, start, base+bits.TrailingZeros64(ends))
+			end := base + bits.TrailingZeros64(ends)
+			if length := uint(end - start); length <= 8 {
+				g.add(binary.LittleEndian.Uint64(padded[start:])<<((64-8*length)&63), length)
+			} else {
+				g.add(hashBytes(padded[start:end]), length)
+			}
 		}
 		if inWord = in >> 63; starts != 0 {
 			start = base + bits.TrailingZeros64(starts)
@@ -199,18 +204,13 @@ func (g *groups) clear() {
 	}
 }
 
-// note counts the word padded[start:end].
-func (g *groups) note(padded []byte, start, end int) {
-	n := uint(end - start)
-	var h uint64
-	if n > 8 {
-		h = hashBytes(padded[start:end])
-	} else {
-		h = binary.LittleEndian.Uint64(padded[start:]) << ((64 - 8*n) & 63)
-	}
-	h = (h ^ uint64(n)) * prime1
+// add counts a word of the given length: the word itself in the upper bytes, or
+// its hash if it is longer than eight.
+func (g *groups) add(word uint64, length uint) {
+	h := (word ^ uint64(length)) * prime1
 	h ^= h >> 32
-	g[h&15] = min(g[h&15], uint32(h>>4)&0x7fffffff)
+	slot := &g[h&15]
+	*slot = min(*slot, uint32(h>>4)&0x7fffffff)
 }
 
 // bits returns four bits for each group.

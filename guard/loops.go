@@ -245,20 +245,7 @@ func (k *checking) nearCalls() {
 		if rule := k.c.Tools.PerTool[name]; tool < 0 || rule.Exempt || rule.Poll || !k.first(i) {
 			continue
 		}
-		alike, same := int64(1), int64(1)
-		now := &k.look.calls[i]
-		for j := range k.m.calls.items {
-			then := &k.m.calls.items[j]
-			if then.tool != tool || !k.noNewsSince(then) {
-				continue
-			}
-			if similar(then.words, now.words, near.Jaccard) {
-				alike++
-			}
-			if now.result != 0 && then.result == now.result {
-				same++
-			}
-		}
+		alike, same := k.m.near(tool, &k.look.calls[i], k.c.Loop.ProgressAware, near.Jaccard)
 		if alike >= near.Repeats {
 			k.near("loop_near_repeat", name, fmt.Sprintf("tool %q was called %d times with almost the same arguments", name, alike), alike)
 		}
@@ -266,6 +253,26 @@ func (k *checking) nearCalls() {
 			k.near("loop_same_result", name, fmt.Sprintf("tool %q gave the same result %d times", name, same), same)
 		}
 	}
+}
+
+// near counts the calls of a tool, the present one included, whose arguments are
+// similar to those of now, and those that gave the same result. If aware is set,
+// only calls since the last news count.
+func (m *memory) near(tool int32, now *callMark, aware bool, jaccard exact.Billionths) (alike, same int64) {
+	alike, same = 1, 1
+	for i := range m.calls.items {
+		then := &m.calls.items[i]
+		if then.tool != tool || aware && then.context != now.context {
+			continue
+		}
+		if similar(then.words, now.words, jaccard) {
+			alike++
+		}
+		if now.result != 0 && then.result == now.result {
+			same++
+		}
+	}
+	return alike, same
 }
 
 func (k *checking) near(code, tool, message string, seen int64) {

@@ -132,8 +132,8 @@ func (p *pattern) matches(output string, t *text) bool {
 }
 
 // find reports whether an ASCII text in lower case, with padding behind it,
-// contains the literal. It looks for the two rarest bytes at their distance, at
-// sixteen places at a time; a single byte would be found far too often.
+// contains the literal. It looks for the two rarest bytes at their distance, at 32
+// places at a time; a single byte would be found far too often.
 func (p *pattern) find(lower []byte) bool {
 	rare, next := p.literal[p.rare], p.literal[p.next]
 	first := bytes.IndexByte(lower, rare)
@@ -144,24 +144,34 @@ func (p *pattern) find(lower []byte) bool {
 	padded := lower[:len(lower)+padding]
 	a, b := padded[start+p.rare:], padded[start+p.next:]
 	r, n := uint64(rare)*ones, uint64(next)*ones
-	for at := start; at <= last && len(a) >= 16 && len(b) >= 16; at += 16 {
-		// A byte that is equal in both becomes zero, and borrows the high bit.
-		x := ((binary.LittleEndian.Uint64(a) ^ r) | (binary.LittleEndian.Uint64(b) ^ n)) - ones
-		y := ((binary.LittleEndian.Uint64(a[8:]) ^ r) | (binary.LittleEndian.Uint64(b[8:]) ^ n)) - ones
-		if (x|y)&high != 0 && (p.at(lower, at, x) || p.at(lower, at+8, y)) {
+	for at := start; at <= last && len(a) >= 32 && len(b) >= 32; at += 32 {
+		v, w := (*[32]byte)(a), (*[32]byte)(b)
+		hits := [4]uint64{
+			both(binary.LittleEndian.Uint64(v[0:])^r, binary.LittleEndian.Uint64(w[0:])^n),
+			both(binary.LittleEndian.Uint64(v[8:])^r, binary.LittleEndian.Uint64(w[8:])^n),
+			both(binary.LittleEndian.Uint64(v[16:])^r, binary.LittleEndian.Uint64(w[16:])^n),
+			both(binary.LittleEndian.Uint64(v[24:])^r, binary.LittleEndian.Uint64(w[24:])^n),
+		}
+		if (hits[0]|hits[1]|hits[2]|hits[3])&high != 0 && p.among(lower, at, &hits) {
 			return true
 		}
-		a, b = a[16:], b[16:]
+		a, b = a[32:], b[32:]
 	}
 	return false
 }
 
-// at reports whether the literal is at one of the eight places from at on whose
+// both marks the bytes that are zero in two words of ASCII with their high bit,
+// and perhaps some above one.
+func both(x, y uint64) uint64 { return (x | y) - ones }
+
+// among reports whether the literal is at one of the 32 places from at on whose
 // high bits are set.
-func (p *pattern) at(lower []byte, at int, places uint64) bool {
-	for places &= high; places != 0; places &= places - 1 {
-		if i := at + bits.TrailingZeros64(places)/8; i <= len(lower) && bytes.HasPrefix(lower[i:], p.literal) {
-			return true
+func (p *pattern) among(lower []byte, at int, hits *[4]uint64) bool {
+	for i, places := range hits {
+		for places &= high; places != 0; places &= places - 1 {
+			if i := at + 8*i + bits.TrailingZeros64(places)/8; i <= len(lower) && bytes.HasPrefix(lower[i:], p.literal) {
+				return true
+			}
 		}
 	}
 	return false
