@@ -16,8 +16,8 @@ type text struct {
 	ascii  bool
 }
 
-// padding lets a block of 64 bytes be read anywhere in a text.
-const padding = 64
+// padding lets a block be read anywhere in a text.
+const padding = blockRead
 
 const (
 	ones = 0x0101010101010101
@@ -88,27 +88,60 @@ func (t *text) cut() {
 	if most := n/2 + 1; cap(t.tokens) < most {
 		t.tokens = make([]uint64, 0, most+most/4)
 	}
-	padded, tokens := t.lower[:n+padding], t.tokens[:cap(t.tokens)]
+	padded := t.lower[:n+padding]
 	padded[n] = ' ' // ends the last token
-	count, start := 0, 0
+	tokens, start := t.tokens[:0], 0
 	for base := 0; base <= n; base += 64 {
-		for blanks := blanksIn((*[64]byte)(padded[base:])); blanks != 0; blanks &= blanks - 1 {
-			at := base + bits.TrailingZeros64(blanks)
-			switch length := uint(at - start); {
-			case length-1 < 8:
-				word := binary.LittleEndian.Uint64(padded[start:]) & (^uint64(0) >> ((64 - 8*length) & 63))
-				tokens[count] = hashWord(word, uint64(length))
-				count++
-			case length > 8:
-				tokens[count] = hashToken(padded, start, at)
-				count++
-			}
-			start = at + 1
+		block := (*[blockRead]byte)(padded[base:])
+		blanks := blanksIn((*[64]byte)(block[:]))
+		if blanks == 0 {
+			continue
 		}
+		at := bits.TrailingZeros64(blanks)
+		if base+at > start { // it may have begun in an earlier block
+			tokens = append(tokens, hashToken(padded, start, base+at))
+		}
+		var next int
+		tokens, next = cutBlock(tokens, block, at+1, blanks&(blanks-1))
+		start = base + next
 	}
 	padded[n] = 0
-	t.tokens = tokens[:count]
+	t.tokens = tokens
 }
+
+// blockRead is how much of a text is read for a block of 64 bytes: eight bytes
+// from each of them on.
+const blockRead = 64 + 8
+
+// cutBlock appends the hashes of the tokens that begin in a block, the first at
+// start, and end at one of the blanks. It returns where the next one begins.
+func cutBlock(tokens []uint64, block *[blockRead]byte, start int, blanks uint64) ([]uint64, int) {
+	room := tokens[len(tokens):cap(tokens)]
+	count := 0
+	for ; blanks != 0; blanks &= blanks - 1 {
+		at := bits.TrailingZeros64(blanks)
+		length := uint(at - start)
+		if length-1 < 8 && count < len(room) {
+			w := &shortWords[length%16]
+			room[count] = mixed((binary.LittleEndian.Uint64(block[start&63:]) & w.mask) ^ w.seed)
+			count++
+		} else if length > 8 {
+			room[count] = hashToken(block[:], start, at)
+			count++
+		}
+		start = at + 1
+	}
+	return tokens[:len(tokens)+count], start
+}
+
+// shortWords has, for each length of a word up to eight bytes, the bits it takes and
+// what its length adds to its hash.
+var shortWords = func() (w [16]struct{ mask, seed uint64 }) {
+	for n := range uint64(9) {
+		w[n].mask, w[n].seed = 1<<(8*n)-1, n*prime3
+	}
+	return w
+}()
 
 // blanksIn returns a bit for each of 64 ASCII bytes that is white space to
 // Unicode: a blank, or from tab to carriage return.
@@ -146,13 +179,13 @@ func hashToken(padded []byte, start, end int) uint64 {
 		h = (h ^ binary.LittleEndian.Uint64(padded[start:])) * prime1
 		h ^= h >> 29
 	}
-	last := binary.LittleEndian.Uint64(padded[start:]) & (^uint64(0) >> ((64 - 8*uint(end-start)) & 63))
-	return hashWord(h^last, length)
+	last := binary.LittleEndian.Uint64(padded[start:]) & shortWords[(end-start)%16].mask
+	return mixed(h ^ last ^ length*prime3)
 }
 
-// hashWord hashes the last, or only, eight bytes of a token.
-func hashWord(word, length uint64) uint64 {
-	h := (word ^ length*prime3) * prime1
+// mixed ends a hash of a token.
+func mixed(h uint64) uint64 {
+	h *= prime1
 	return h ^ h>>32
 }
 
