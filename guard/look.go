@@ -32,7 +32,7 @@ type look struct {
 type outputMark struct {
 	hash    uint64
 	context uint64   // what the task knew then
-	grams   []uint64 // unless the mode is off
+	grams   []uint64 // in mode any_ngram
 	print   print    // in mode overlap
 }
 
@@ -86,25 +86,35 @@ func (l *look) readOutput(c *Config, s *Step) {
 	if !grams {
 		return
 	}
-	n := int(c.Loop.NgramSize)
+	l.output.print.begin()
 	if whole {
-		l.output.grams = appendNgrams(l.output.grams, l.text.tokens, n)
+		l.readGrams(c, l.text.tokens)
 	} else {
-		l.readEnds(s.Output, n)
+		l.readEnds(c, s.Output)
 	}
 	if c.Loop.Mode == "overlap" {
-		l.output.print.take(l.output.grams)
+		l.output.print.end()
 	}
 }
 
-// readEnds makes n-grams of the two ends of a long output; none spans the gap.
-func (l *look) readEnds(output string, n int) {
+// readGrams reads the n-grams of an output, or of a part of it.
+func (l *look) readGrams(c *Config, tokens []uint64) {
+	n := int(c.Loop.NgramSize)
+	if c.Loop.Mode == "overlap" {
+		l.output.print.add(tokens, n)
+	} else {
+		l.output.grams = appendNgrams(l.output.grams, tokens, n)
+	}
+}
+
+// readEnds reads the n-grams of the two ends of a long output; none spans the gap.
+func (l *look) readEnds(c *Config, output string) {
 	ends := looks.Get().(*look)
 	defer ends.release()
 	l.truncated = true
 	for _, part := range []string{output[:ngramEnds], output[len(output)-ngramEnds:]} {
 		ends.text.read(part, true)
-		l.output.grams = appendNgrams(l.output.grams, ends.text.tokens, n)
+		l.readGrams(c, ends.text.tokens)
 	}
 }
 
