@@ -182,20 +182,22 @@ func sketch(padded []byte, n int) uint64 {
 	g.clear()
 	start, inWord := 0, uint64(0) // 1 if a word goes on from the block before
 	for base := 0; base <= n; base += 64 {
-		in := wordsIn((*[64]byte)(padded[base:]))
+		block := (*[blockRead]byte)(padded[base:])
+		in := wordsIn((*[64]byte)(block[:]))
 		before := in<<1 | inWord
 		starts, ends := in&^before, before&^in
+		if inWord != 0 && ends != 0 {
+			g.long(padded[start : base+bits.TrailingZeros64(ends)])
+			ends &= ends - 1
+		}
 		for ; ends != 0; ends &= ends - 1 {
-			if inWord == 0 {
-				start = base + bits.TrailingZeros64(starts)
-				starts &= starts - 1
-			}
-			inWord = 0
-			end := base + bits.TrailingZeros64(ends)
-			if length := uint(end - start); length <= 8 {
-				g.add(binary.LittleEndian.Uint64(padded[start:])<<((64-8*length)&63), length)
+			at := bits.TrailingZeros64(starts)
+			starts &= starts - 1
+			length := uint(bits.TrailingZeros64(ends) - at)
+			if length <= 8 {
+				g.add(binary.LittleEndian.Uint64(block[at&63:])&shortWords[length%16].mask, length)
 			} else {
-				g.add(hashBytes(padded[start:end]), length)
+				g.long(padded[base+at : base+at+int(length)])
 			}
 		}
 		if inWord = in >> 63; starts != 0 {
@@ -214,10 +216,23 @@ func (g *groups) clear() {
 	}
 }
 
-// add counts a word of the given length: the word itself in the upper bytes, or
-// its hash if it is longer than eight.
+// long counts a word of any length.
+func (g *groups) long(word []byte) {
+	h := uint64(0)
+	if len(word) > 8 {
+		h = hashBytes(word)
+	} else {
+		for i, c := range word {
+			h |= uint64(c) << (8 * i)
+		}
+	}
+	g.add(h, uint(len(word)))
+}
+
+// add counts a word of the given length: the word itself, or its hash if it is
+// longer than eight bytes.
 func (g *groups) add(word uint64, length uint) {
-	h := (word ^ uint64(length)) * prime1
+	h := (word ^ uint64(length)*prime3) * prime1
 	h ^= h >> 32
 	slot := &g[h&15]
 	*slot = min(*slot, uint32(h>>4)&0x7fffffff)
