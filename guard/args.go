@@ -151,7 +151,10 @@ func (h *jsonHasher) object(depth int) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		key := hashInto(seedString, name)
+		key := fold(seedString, name)
+		if !h.only {
+			key = spread(key)
+		}
 		if h.next() != ':' {
 			return 0, errSyntax
 		}
@@ -357,6 +360,9 @@ func hex4(b []byte) (r rune, ok bool) {
 
 // number reads a number and hashes what it means.
 func (h *jsonHasher) number() (uint64, error) {
+	if h.only && h.plain() {
+		return 0, nil
+	}
 	if err := h.readNumber(); err != nil {
 		return 0, err
 	}
@@ -368,6 +374,23 @@ func (h *jsonHasher) number() (uint64, error) {
 		kind += prime2
 	}
 	return hashInto(spread(kind), h.last.digits), nil
+}
+
+// plain passes over a number that is nothing but digits, and reports whether it is
+// one.
+func (h *jsonHasher) plain() bool {
+	at := h.at
+	for at < len(h.data) && h.data[at]-'0' <= 9 {
+		at++
+	}
+	if n := at - h.at; n == 0 || n > 1 && h.data[h.at] == '0' {
+		return false
+	}
+	if at < len(h.data) && (h.data[at] == '.' || h.data[at]|0x20 == 'e') {
+		return false
+	}
+	h.at = at
+	return true
 }
 
 func (h *jsonHasher) readNumber() error {

@@ -274,10 +274,13 @@ func wordBytes(x uint64) uint64 {
 // estimated as at least j.
 func similar(a, b uint64, j exact.Billionths) bool {
 	const low = 0x1111111111111111
-	full := a & b // four set bits are an empty group
-	empty := full & (full >> 1) & (full >> 2) & (full >> 3) & low
 	differs := a ^ b
 	differs = (differs | differs>>1 | differs>>2 | differs>>3) & low
+	if int64(bits.OnesCount64(differs))*1e9 > 16*(1e9-int64(j)) { // too many, even if no group is empty
+		return false
+	}
+	full := a & b // four set bits are an empty group
+	empty := full & (full >> 1) & (full >> 2) & (full >> 3) & low
 	groups := 16 - bits.OnesCount64(empty)
 	alike := groups - bits.OnesCount64(differs)
 	return groups > 0 && int64(alike)*1e9 >= int64(groups)*int64(j)

@@ -291,10 +291,10 @@ func (k *checking) visits() {
 	if k.c.Loop.ProgressAware {
 		digest = k.look.output.context
 	}
-	seen := int64(1)
+	seen, state := int64(1), stateOf(k.step.State)
 	var indices []int32
 	for i := range k.m.visits.len() {
-		if v := k.m.visits.at(i); v.state == k.step.State && (!k.c.Loop.ProgressAware || v.context == digest) {
+		if v := k.m.visits.at(i); v.state == state && (!k.c.Loop.ProgressAware || v.context == digest) {
 			seen++
 			indices = append(indices, int32(i))
 		}
@@ -344,9 +344,10 @@ func (k *checking) cycle() {
 // periodic reports whether the last length of n visits equal those one period
 // before them.
 func (k *checking) periodic(n, length, period int64, equal func(a, b visit) bool) bool {
+	now := visit{stateOf(k.step.State), k.look.output.context}
 	at := func(i int64) visit {
 		if i == n-1 {
-			return visit{k.step.State, k.look.output.context}
+			return now
 		}
 		return *k.m.visits.at(int(i))
 	}

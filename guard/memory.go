@@ -24,9 +24,12 @@ type memory struct {
 
 // A visit is a stay in a state, with a digest of all that was known then.
 type visit struct {
-	state   string
+	state   uint64 // hash of its name
 	context uint64
 }
+
+// stateOf hashes the name of a state.
+func stateOf(name string) uint64 { return hashBytes(bytesOf(name)) }
 
 // A fact is the hash of the metaJson a transition was last executed with.
 type fact struct {
@@ -71,7 +74,7 @@ func (m *memory) clone() *memory {
 func (m *memory) add(c *Config, s *Step, l *look, owned bool) {
 	limit := int(max(c.Store.HistoryLimit, 1))
 	if s.State != "" && c.countsVisit(m, s) {
-		*m.visits.next(limit) = visit{s.State, l.output.context}
+		*m.visits.next(limit) = visit{stateOf(s.State), l.output.context}
 	}
 	if s.says() {
 		m.addOutput(c, &l.output, limit, owned)
@@ -134,7 +137,7 @@ func (m *memory) count(tool string) int32 {
 // countsVisit reports whether a step is a visit of its own.
 func (c *Config) countsVisit(m *memory, s *Step) bool {
 	n := m.visits.len()
-	return c.Loop.VisitCounting != "entries" || n == 0 || m.visits.at(n-1).state != s.State
+	return c.Loop.VisitCounting != "entries" || n == 0 || m.visits.at(n-1).state != stateOf(s.State)
 }
 
 // stringOf shares bytes that nobody changes.

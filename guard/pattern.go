@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/bits"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -132,7 +131,7 @@ func (p *pattern) matches(output string, t *text) bool {
 }
 
 // find reports whether an ASCII text in lower case, with padding behind it,
-// contains the literal. It looks for the two rarest bytes at their distance, at 32
+// contains the literal. It looks for the two rarest bytes at their distance, at 64
 // places at a time; a single byte would be found far too often.
 func (p *pattern) find(lower []byte) bool {
 	rare, next := p.literal[p.rare], p.literal[p.next]
@@ -144,37 +143,22 @@ func (p *pattern) find(lower []byte) bool {
 	padded := lower[:len(lower)+padding]
 	a, b := padded[start+p.rare:], padded[start+p.next:]
 	r, n := uint64(rare)*ones, uint64(next)*ones
-	for at := start; at <= last && len(a) >= 32 && len(b) >= 32; at += 32 {
-		v, w := (*[32]byte)(a), (*[32]byte)(b)
-		hits := [4]uint64{
-			both(binary.LittleEndian.Uint64(v[0:])^r, binary.LittleEndian.Uint64(w[0:])^n),
-			both(binary.LittleEndian.Uint64(v[8:])^r, binary.LittleEndian.Uint64(w[8:])^n),
-			both(binary.LittleEndian.Uint64(v[16:])^r, binary.LittleEndian.Uint64(w[16:])^n),
-			both(binary.LittleEndian.Uint64(v[24:])^r, binary.LittleEndian.Uint64(w[24:])^n),
-		}
-		if (hits[0]|hits[1]|hits[2]|hits[3])&high != 0 && p.among(lower, at, &hits) {
+	for at := start; at <= last && len(a) >= 64 && len(b) >= 64; at += 64 {
+		v, w := (*[64]byte)(a), (*[64]byte)(b)
+		hits := both(v, w, 0, r, n) | both(v, w, 8, r, n) | both(v, w, 16, r, n) | both(v, w, 24, r, n) |
+			both(v, w, 32, r, n) | both(v, w, 40, r, n) | both(v, w, 48, r, n) | both(v, w, 56, r, n)
+		if hits&high != 0 && bytes.Contains(lower[at:min(at+63+len(p.literal), len(lower))], p.literal) {
 			return true
 		}
-		a, b = a[32:], b[32:]
+		a, b = a[64:], b[64:]
 	}
 	return false
 }
 
-// both marks the bytes that are zero in two words of ASCII with their high bit,
-// and perhaps some above one.
-func both(x, y uint64) uint64 { return (x | y) - ones }
-
-// among reports whether the literal is at one of the 32 places from at on whose
-// high bits are set.
-func (p *pattern) among(lower []byte, at int, hits *[4]uint64) bool {
-	for i, places := range hits {
-		for places &= high; places != 0; places &= places - 1 {
-			if i := at + 8*i + bits.TrailingZeros64(places)/8; i <= len(lower) && bytes.HasPrefix(lower[i:], p.literal) {
-				return true
-			}
-		}
-	}
-	return false
+// both sets a high bit if one of eight ASCII bytes of v from i on equals that in r
+// and the one at its place in w equals that in n: then both become zero, and borrow.
+func both(v, w *[64]byte, i int, r, n uint64) uint64 {
+	return ((binary.LittleEndian.Uint64(v[i:]) ^ r) | (binary.LittleEndian.Uint64(w[i:]) ^ n)) - ones
 }
 
 // byFrequency has the common bytes of English text, the most common first.

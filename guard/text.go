@@ -202,7 +202,10 @@ func hashBytes(b []byte) uint64 { return hashInto(0, b) }
 
 // hashInto hashes b and its length, from a seed. Without the length, a text and
 // the same with zero bytes behind it would be one.
-func hashInto(h uint64, b []byte) uint64 {
+func hashInto(h uint64, b []byte) uint64 { return spread(fold(h, b)) }
+
+// fold is hashInto without the last step: enough to tell texts apart.
+func fold(h uint64, b []byte) uint64 {
 	h += uint64(len(b)) * prime3
 	rest := b
 	for ; len(rest) > 8; rest = rest[8:] {
@@ -211,13 +214,13 @@ func hashInto(h uint64, b []byte) uint64 {
 	}
 	switch n := len(b); {
 	case n >= 8: // the last eight bytes, some of them again
-		h ^= binary.LittleEndian.Uint64(b[n-8:])
+		return h ^ binary.LittleEndian.Uint64(b[n-8:])
 	case n >= 4:
-		h ^= uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<32
+		return h ^ uint64(binary.LittleEndian.Uint32(b)) ^ uint64(binary.LittleEndian.Uint32(b[n-4:]))<<32
 	case n > 0:
-		h ^= uint64(b[0]) | uint64(b[n/2])<<8 | uint64(b[n-1])<<16
+		return h ^ uint64(b[0]) ^ uint64(b[n/2])<<8 ^ uint64(b[n-1])<<16
 	}
-	return spread(h)
+	return h
 }
 
 // cutUnicode hashes the tokens of any text. Bytes that are no UTF-8 count as the
