@@ -50,28 +50,39 @@ func (t *text) readASCII(s string) bool {
 		t.lower = make([]byte, 0, n+n/4+padding)
 	}
 	src, dst := bytesOf(s), t.lower[:n+padding]
+	whole := n &^ 31
+	l := lanes{prime1, prime2, prime3, uint64(n)}
+	seen := l.take(dst[:whole], src[:whole])
 	var last [32]byte
-	var seen uint64
-	a, b, c, d := uint64(prime1), uint64(prime2), uint64(prime3), uint64(n)
-	for more := true; more && len(dst) >= 32; dst = dst[32:] {
-		if more = len(src) >= 32; !more {
-			copy(last[:], src)
-			src = last[:]
-		}
-		w, x := binary.LittleEndian.Uint64(src[0:]), binary.LittleEndian.Uint64(src[8:])
-		y, z := binary.LittleEndian.Uint64(src[16:]), binary.LittleEndian.Uint64(src[24:32])
-		binary.LittleEndian.PutUint64(dst[0:], lowered(w))
-		binary.LittleEndian.PutUint64(dst[8:], lowered(x))
-		binary.LittleEndian.PutUint64(dst[16:], lowered(y))
-		binary.LittleEndian.PutUint64(dst[24:], lowered(z))
+	copy(last[:], src[whole:])
+	seen |= l.take(dst[whole:whole+32], last[:])
+	clear(dst[whole+32:])
+	t.lower, t.hash = t.lower[:n], spread(spread(spread(spread(l.a)^l.b)^l.c)^l.d)
+	return seen&high == 0
+}
+
+// lanes are four hashes that are computed side by side.
+type lanes struct{ a, b, c, d uint64 }
+
+// take hashes src, a multiple of 32 bytes, writes it to dst in lower case and
+// returns the bits that were set in any eight bytes.
+func (l *lanes) take(dst, src []byte) (seen uint64) {
+	a, b, c, d := l.a, l.b, l.c, l.d
+	for len(src) >= 32 && len(dst) >= 32 {
+		v, to := (*[32]byte)(src), (*[32]byte)(dst)
+		w, x := binary.LittleEndian.Uint64(v[0:]), binary.LittleEndian.Uint64(v[8:])
+		y, z := binary.LittleEndian.Uint64(v[16:]), binary.LittleEndian.Uint64(v[24:])
+		binary.LittleEndian.PutUint64(to[0:], lowered(w))
+		binary.LittleEndian.PutUint64(to[8:], lowered(x))
+		binary.LittleEndian.PutUint64(to[16:], lowered(y))
+		binary.LittleEndian.PutUint64(to[24:], lowered(z))
 		seen |= w | x | y | z
 		a, b = bits.RotateLeft64(a^w, 29)*prime1, bits.RotateLeft64(b^x, 29)*prime1
 		c, d = bits.RotateLeft64(c^y, 29)*prime1, bits.RotateLeft64(d^z, 29)*prime1
-		src = src[32:]
+		src, dst = src[32:], dst[32:]
 	}
-	clear(dst)
-	t.lower, t.hash = t.lower[:n], spread(spread(spread(spread(a)^b)^c)^d)
-	return seen&high == 0
+	*l = lanes{a, b, c, d}
+	return seen
 }
 
 // lowered returns eight ASCII bytes in lower case. A byte is an upper-case letter
