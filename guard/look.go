@@ -187,7 +187,7 @@ func sketch(padded []byte, n int) uint64 {
 		before := in<<1 | inWord
 		starts, ends := in&^before, before&^in
 		if inWord != 0 && ends != 0 {
-			g.long(padded[start : base+bits.TrailingZeros64(ends)])
+			g.word(padded, start, base+bits.TrailingZeros64(ends))
 			ends &= ends - 1
 		}
 		for ; ends != 0; ends &= ends - 1 {
@@ -197,7 +197,7 @@ func sketch(padded []byte, n int) uint64 {
 			if length <= 8 {
 				g.add(binary.LittleEndian.Uint64(block[at&63:])&shortWords[length%16].mask, length)
 			} else {
-				g.long(padded[base+at : base+at+int(length)])
+				g.word(padded, base+at, base+at+int(length))
 			}
 		}
 		if inWord = in >> 63; starts != 0 {
@@ -216,17 +216,13 @@ func (g *groups) clear() {
 	}
 }
 
-// long counts a word of any length.
-func (g *groups) long(word []byte) {
-	h := uint64(0)
-	if len(word) > 8 {
-		h = hashBytes(word)
+// word counts the word padded[start:end].
+func (g *groups) word(padded []byte, start, end int) {
+	if n := end - start; n <= 8 {
+		g.add(binary.LittleEndian.Uint64(padded[start:])&shortWords[n].mask, uint(n))
 	} else {
-		for i, c := range word {
-			h |= uint64(c) << (8 * i)
-		}
+		g.add(hashBytes(padded[start:end]), uint(n))
 	}
-	g.add(h, uint(len(word)))
 }
 
 // add counts a word of the given length: the word itself, or its hash if it is
@@ -270,19 +266,20 @@ func wordBytes(x uint64) uint64 {
 	return (digit | letter | x) & high
 }
 
+// differing counts the groups in which two sketches differ.
+func differing(a, b uint64) int {
+	x := a ^ b
+	return bits.OnesCount64((x | x>>1 | x>>2 | x>>3) & 0x1111111111111111)
+}
+
 // similar reports whether two sketches are of sets whose Jaccard similarity is
 // estimated as at least j.
 func similar(a, b uint64, j exact.Billionths) bool {
-	const low = 0x1111111111111111
-	differs := a ^ b
-	differs = (differs | differs>>1 | differs>>2 | differs>>3) & low
-	if int64(bits.OnesCount64(differs))*1e9 > 16*(1e9-int64(j)) { // too many, even if no group is empty
-		return false
-	}
+	differs := differing(a, b)
 	full := a & b // four set bits are an empty group
-	empty := full & (full >> 1) & (full >> 2) & (full >> 3) & low
+	empty := full & (full >> 1) & (full >> 2) & (full >> 3) & 0x1111111111111111
 	groups := 16 - bits.OnesCount64(empty)
-	alike := groups - bits.OnesCount64(differs)
+	alike := groups - differs
 	return groups > 0 && int64(alike)*1e9 >= int64(groups)*int64(j)
 }
 

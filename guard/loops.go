@@ -260,12 +260,13 @@ func (k *checking) nearCalls() {
 // only calls since the last news count.
 func (m *memory) near(tool int32, now *callMark, aware bool, jaccard exact.Billionths) (alike, same int64) {
 	alike, same = 1, 1
+	most := int(16 * (1e9 - int64(jaccard)) / 1e9) // groups that may differ, even if none is empty
 	for i := range m.calls.items {
 		then := &m.calls.items[i]
 		if then.tool != tool || aware && then.context != now.context {
 			continue
 		}
-		if similar(then.words, now.words, jaccard) {
+		if differing(then.words, now.words) <= most && similar(then.words, now.words, jaccard) {
 			alike++
 		}
 		if now.result != 0 && then.result == now.result {
