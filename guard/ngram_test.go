@@ -35,7 +35,10 @@ func TestTokens(t *testing.T) {
 		if i%3 == 0 {
 			alphabet += "éÉßſK\u0085\u00a0\u2003日"
 		}
-		s := randomText(r, r.IntN(200), alphabet)
+		if i%4 == 0 {
+			alphabet = strings.Repeat("aBc", r.IntN(60)) + " d" // words of any length
+		}
+		s := randomText(r, r.IntN(300), alphabet)
 		var x text
 		x.read(s, true)
 		want := plainTokens(s)

@@ -101,34 +101,42 @@ func (t *text) cut() {
 	}
 	padded := t.lower[:n+padding]
 	padded[n] = ' ' // ends the last token
-	tokens, start := t.tokens[:0], 0
-	for base := 0; base <= n; base += 64 {
+	tokens := t.tokens[:0]
+	for base := 0; base <= n; { // a token begins here
 		block := (*[blockRead]byte)(padded[base:])
-		blanks := blanksIn((*[64]byte)(block[:]))
-		if blanks == 0 {
+		if blanks := blanksIn((*[64]byte)(block[:])); blanks != 0 {
+			var next int
+			tokens, next = cutBlock(tokens, block, blanks)
+			base += next
 			continue
 		}
-		at := bits.TrailingZeros64(blanks)
-		if base+at > start { // it may have begun in an earlier block
-			tokens = append(tokens, hashToken(padded, start, base+at))
-		}
-		var next int
-		tokens, next = cutBlock(tokens, block, at+1, blanks&(blanks-1))
-		start = base + next
+		end := blankFrom(padded, base+64)
+		tokens = append(tokens, hashToken(padded, base, end))
+		base = end + 1
 	}
 	padded[n] = 0
 	t.tokens = tokens
+}
+
+// blankFrom returns the index of the first white space from at on; there is some.
+func blankFrom(padded []byte, at int) int {
+	for {
+		if blanks := blanksIn((*[64]byte)(padded[at:])); blanks != 0 {
+			return at + bits.TrailingZeros64(blanks)
+		}
+		at += 64
+	}
 }
 
 // blockRead is how much of a text is read for a block of 64 bytes: eight bytes
 // from each of them on.
 const blockRead = 64 + 8
 
-// cutBlock appends the hashes of the tokens that begin in a block, the first at
-// start, and end at one of the blanks. It returns where the next one begins.
-func cutBlock(tokens []uint64, block *[blockRead]byte, start int, blanks uint64) ([]uint64, int) {
+// cutBlock appends the hashes of the tokens of a block, the first of which begins
+// with it, that end at one of the blanks. It returns where the next one begins.
+func cutBlock(tokens []uint64, block *[blockRead]byte, blanks uint64) ([]uint64, int) {
 	room := tokens[len(tokens):cap(tokens)]
-	count := 0
+	count, start := 0, 0
 	for ; blanks != 0; blanks &= blanks - 1 {
 		at := bits.TrailingZeros64(blanks)
 		length := uint(at - start)
