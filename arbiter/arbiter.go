@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
 )
 
 // A Round is what an arbiter decides. The arbiter must not change it, nor keep
@@ -29,6 +30,7 @@ type Round struct {
 	Meta         json.RawMessage
 	Past         specialist.Past
 	Ask          *specialist.Ask // nil for arbiters inside this process
+	Evidence     *Evidence       // for the strategy bayes; nil for others
 }
 
 // A Vote is one proposal of a round with its author's standing.
@@ -36,6 +38,8 @@ type Vote struct {
 	*specialist.Proposal
 	Weight exact.Billionths // a human's is 1, an AI's its alignment score
 	Rank   int32            // place of the author: humans first, then roster order
+	// Version is a digest of what the author is: its model, prompt or code.
+	Version string
 }
 
 // An Arbiter decides rounds.
@@ -88,6 +92,8 @@ type Decision struct {
 	Weight  exact.Billionths
 	// Text is the reasoning of an arbiter that gives its own.
 	Text string
+	// Judgement is that of the strategy bayes, nil for others. It is never changed.
+	Judgement *trust.Judgement
 }
 
 // Consensus reports whether there is a winner.
@@ -115,6 +121,18 @@ func (e *UnknownWinnerError) Error() string { return "Winning proposal not found
 
 // Is makes errors.Is(err, ErrUnknownWinner) true.
 func (e *UnknownWinnerError) Is(target error) bool { return target == ErrUnknownWinner }
+
+// Floor returns d, unless its winner's transition is irreversible and no human
+// proposed it: then it is left to a human, whoever elected it and however sure
+// they are.
+func (d Decision) Floor(r *Round) Decision {
+	if !d.Consensus() || !r.Votes[d.Winner].Transition.Irreversible || r.Votes[d.Winner].IsHuman {
+		return d
+	}
+	d.Subject = r.Votes[d.Winner].Transition.Name
+	d.Winner, d.Rule, d.Text = NoWinner, Irreversible, ""
+	return d
+}
 
 // Check returns an error unless d can be executed on r.
 func (d Decision) Check(r *Round) error {

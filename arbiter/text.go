@@ -19,6 +19,8 @@ const (
 	MarginReached
 	MarginBelow
 	FirstReceived
+	Irreversible // the winner's transition cannot be undone
+	ByJudgement  // the Judgement says why
 )
 
 // Code returns the stable name of the rule's outcome.
@@ -32,6 +34,10 @@ func (d Decision) Code() string {
 		return "cold_start"
 	case MarginBelow:
 		return "below_threshold"
+	case Irreversible:
+		return "irreversible"
+	case ByJudgement:
+		return string(d.Judgement.Code)
 	}
 	if d.Consensus() {
 		return "decided"
@@ -58,6 +64,10 @@ func (d Decision) Reasoning() string {
 		return fmt.Sprintf("Alignment-weighted margin %s below threshold %s", d.Margin.Text2(), d.Threshold)
 	case FirstReceived:
 		return fmt.Sprintf("First proposal received wins (from %s)", d.Subject)
+	case Irreversible:
+		return fmt.Sprintf("Transition %q cannot be undone, human input required", d.Subject)
+	case ByJudgement:
+		return judged(d.Judgement)
 	}
 	return d.Text
 }
@@ -82,6 +92,10 @@ func (d Decision) Short() string {
 		return fmt.Sprintf("alignment margin %s below threshold %s", d.Margin.Text2(), d.Threshold)
 	case FirstReceived:
 		return "first proposal received, from " + d.Subject
+	case Irreversible:
+		return fmt.Sprintf("%q cannot be undone, human input required", d.Subject)
+	case ByJudgement:
+		return judgedShort(d.Judgement)
 	}
 	line, _, _ := strings.Cut(d.Text, "\n")
 	if runes := []rune(line); len(runes) > maxShort {

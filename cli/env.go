@@ -121,9 +121,18 @@ type closableStore interface {
 	io.Closer
 }
 
-// openStore opens the store that --store names. One that does not exist is made
-// only for a command that starts sessions; nobody who just looks makes one.
-func (a *app) openStore(ctx context.Context, starts bool) (closableStore, error) {
+// What a command does with a store.
+type access int
+
+const (
+	reads  access = iota // looks only: a store that cannot be written will do
+	writes               // changes what is there
+	starts               // begins sessions: a store that does not exist is made
+)
+
+// openStore opens the store that --store names. Nobody who does not start sessions
+// makes one.
+func (a *app) openStore(ctx context.Context, does access) (closableStore, error) {
 	path, err := a.storePath()
 	if err != nil {
 		return nil, err
@@ -131,17 +140,27 @@ func (a *app) openStore(ctx context.Context, starts bool) (closableStore, error)
 	if path == "" {
 		return store.NewMemory(), nil
 	}
-	if err := a.present(path); err != nil && !starts {
+	if err := a.present(path); err != nil && does != starts {
 		if a.flags.store == "" {
 			return store.NewMemory(), nil // nothing was ever run here
 		}
 		return nil, err
 	}
-	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
+	s, err := openSQLite(ctx, path, does)
 	if err != nil {
-		return nil, err
+		return nil, err // not a nil *store.SQLite
 	}
 	return s, nil
+}
+
+// openSQLite opens a file that is there. Where it cannot be written, it can still
+// be looked at.
+func openSQLite(ctx context.Context, path string, does access) (*store.SQLite, error) {
+	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
+	if does == reads && errors.Is(err, store.ErrReadOnly) {
+		return store.OpenSQLite(ctx, path, store.SQLiteOptions{ReadOnly: true})
+	}
+	return s, err
 }
 
 // present returns an error if there is no store at a path.
@@ -173,9 +192,8 @@ func publicURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
-// engine builds the runner that the environment and the flags describe; starts
-// says whether it may make a store that does not exist.
-func (a *app) engine(ctx context.Context, starts bool, observer func(runner.Record)) (*engine, error) {
+// engine builds the runner that the environment and the flags describe.
+func (a *app) engine(ctx context.Context, does access, observer func(runner.Record)) (*engine, error) {
 	policy, err := webhook.ParsePolicy(a.env("DIALAI_WEBHOOK_ALLOW"))
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
@@ -188,7 +206,7 @@ func (a *app) engine(ctx context.Context, starts bool, observer func(runner.Reco
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.openStore(ctx, starts)
+	s, err := a.openStore(ctx, does)
 	if err != nil {
 		return nil, err
 	}

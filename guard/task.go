@@ -20,8 +20,8 @@ type Guard struct {
 	now      func() time.Time
 	observe  func(Observation)
 
-	classifier  Classifier
-	classifying classifying
+	classifier Classifier
+	asker      *Asker
 
 	mu    sync.RWMutex
 	tasks map[string]*task
@@ -86,6 +86,9 @@ func New(c *Config, options ...Option) (*Guard, error) {
 	}
 	if err := g.checkClassifier(); err != nil {
 		return nil, err
+	}
+	if c.Classifier != nil {
+		g.asker = NewAsker(c.Classifier, g.now)
 	}
 	return g, nil
 }

@@ -117,8 +117,12 @@ func TestCompileRefuses(t *testing.T) {
 		{func(d *machine.Definition) { d.Guards = json.RawMessage(`{"limits":{},"limits":{}}`) }, `/guards/limits [duplicate-key] "limits" is already defined at line 1, column 2`},
 		{func(d *machine.Definition) { d.States[0].Guards = json.RawMessage(`[`) }, `/states/pending/guards [wrong-type] Invalid JSON: the document ends too early`},
 		{func(d *machine.Definition) { d.States[0].Guards = json.RawMessage(strings.Repeat("[", 65)) }, `/states/pending/guards [too-large] values are nested deeper than 64`},
-		{func(d *machine.Definition) { d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: math.NaN()}, machine.Bayes }, `/risk/maxError [out-of-range] maxError is NaN, it must be above 0`},
-		{func(d *machine.Definition) { d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: 0.1, Confidence: 1}, machine.Bayes }, `/risk/confidence [out-of-range] confidence is 1, it must be below 1`},
+		{func(d *machine.Definition) {
+			d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: math.NaN()}, machine.Bayes
+		}, `/risk/maxError [out-of-range] maxError is NaN, it must be above 0`},
+		{func(d *machine.Definition) {
+			d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: 0.1, Confidence: 1}, machine.Bayes
+		}, `/risk/confidence [out-of-range] confidence is 1, it must be below 1`},
 		{func(d *machine.Definition) { d.ConsensusThreshold = &machine.Threshold{Given: math.NaN()} }, `/consensusThreshold [bad-threshold] consensusThreshold is NaN, not a number from 0 to 1`},
 		{func(d *machine.Definition) { d.States[0].ConsensusThreshold = &machine.Threshold{Given: 2, Weight: 1} }, `/states/pending/consensusThreshold [bad-threshold] consensusThreshold is 2, not a number from 0 to 1`},
 		{func(d *machine.Definition) { d.Solicit = &machine.Solicit{Timeout: -1} }, `/solicit/timeout [out-of-range] timeout is -1ns, it must be at least 0`},
@@ -259,9 +263,19 @@ func TestThresholdsAndDurations(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"T":0.125,"D":"1.5h"}`), &got); err != nil || got.T.Weight != 125_000_000 || time.Duration(got.D) != 90*time.Minute {
 		t.Errorf("Unmarshal = %+v, %v", got, err)
 	}
-	for _, text := range []string{`{"T":"0.5"}`, `{"T":1e400}`, `{"T":1e10}`, `{"D":5}`, `{"D":"5"}`} {
+	for _, text := range []string{`{"T":"0.5"}`, `{"T":1e400}`, `{"D":5}`, `{"D":"5"}`} {
 		if err := json.Unmarshal([]byte(text), &got); err == nil {
 			t.Errorf("%s is read as %+v", text, got)
+		}
+	}
+	// What billionths cannot hold is far beyond any margin, and no error.
+	for f, want := range map[float64]string{1e21: "1000000000000000000000", -1e12: "-1000000000000", 2: "2"} {
+		th, err := machine.NewThreshold(f)
+		if err != nil || th.Given != f || (th.Weight > exact.One) != (f > 1) {
+			t.Errorf("NewThreshold(%v) = %+v, %v", f, th, err)
+		}
+		if th.String() != want {
+			t.Errorf("threshold %v is written %s", f, th)
 		}
 	}
 	if _, err := machine.NewThreshold(math.Inf(1)); !errors.Is(err, exact.ErrRange) {

@@ -35,6 +35,10 @@ type statePlan struct {
 	arbiter *member  // nil if none is switched on
 	judged  bool     // an arbiter belongs here, be it switched off
 	gates   []gate   // by index of the transition
+	desk    *desk    // nil unless the guards ask somebody
+
+	question trust.Question // to the ledger, but for the votes
+	audits   bool           // automatic decisions are audited
 
 	standing atomic.Pointer[standing]
 }
@@ -56,6 +60,7 @@ type member struct {
 	proposer specialist.Proposer // nil for humans
 	arbiter  arbiter.Arbiter     // of arbiters only
 	strategy string              // what a decision record calls it
+	version  string              // digest of what it is
 }
 
 // local reports whether the member is asked inside this process.
@@ -131,10 +136,12 @@ func (b *planner) plan(program *Program) (*plan, error) {
 	level := b.machineLevel()
 	for i := range b.m.States() {
 		b.state(&p.states[i], &b.m.States()[i], level)
+		p.states[i].desk = b.desk(program, &b.m.States()[i])
 	}
 	if len(b.problems) > 0 {
 		return nil, &StartError{b.problems}
 	}
+	p.ask(b.m)
 	return p, nil
 }
 
@@ -249,7 +256,7 @@ func (b *planner) join(p *statePlan, s *machine.Specialist, offHere bool) {
 func (b *planner) member(st *machine.State, s *machine.Specialist) member {
 	known := b.made[s]
 	if known == nil {
-		known = &member{Specialist: s, off: s.Off() || b.roster.Off[s.SpecialistID]}
+		known = &member{Specialist: s, version: versionOf(s), off: s.Off() || b.roster.Off[s.SpecialistID]}
 		if !known.off {
 			if err := b.resolve(known); err != nil {
 				b.fail(err)
@@ -353,7 +360,10 @@ func defaultProposer(id specialist.SessionID) member {
 		source: specialist.Builtin, timeout: machine.DefaultTimeout, proposer: strategies.FirstAvailable}
 }
 
+// firstProposal is the strategy by which arrival decides.
+const firstProposal = "firstProposal"
+
 func defaultArbiter(id specialist.SessionID) *member {
-	return &member{Specialist: &machine.Specialist{Role: machine.Arbiter, SpecialistID: "__default_arbiter_" + id.String(), StrategyFnName: "firstProposal"},
-		source: specialist.Builtin, arbiter: strategies.FirstProposal{}, strategy: "firstProposal"}
+	return &member{Specialist: &machine.Specialist{Role: machine.Arbiter, SpecialistID: "__default_arbiter_" + id.String(), StrategyFnName: firstProposal},
+		source: specialist.Builtin, arbiter: strategies.FirstProposal{}, strategy: firstProposal}
 }

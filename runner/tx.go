@@ -36,6 +36,7 @@ type tx struct {
 	votes   []arbiter.Vote
 	open    []arbiter.Standing
 	judging arbiter.Round
+	reads   *arbiter.Evidence // nil until bayes decides
 	past    past
 	pending judgement
 	change  Change
@@ -239,10 +240,14 @@ func (t *tx) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) 
 	t.votes = t.votes[:0]
 	for _, p := range t.round.proposals {
 		rank, weight := t.place(p, members, weights)
-		t.votes = append(t.votes, arbiter.Vote{Proposal: p, Rank: rank, Weight: weight})
+		vote := arbiter.Vote{Proposal: p, Rank: rank, Weight: weight}
+		if by.byBayes() {
+			vote.Version = t.here.version(p.SpecialistID)
+		}
+		t.votes = append(t.votes, vote)
 	}
 	votes := t.votes
-	if t.mode() == machine.Eager || by.StrategyFnName == "firstProposal" {
+	if t.mode() == machine.Eager || by.StrategyFnName == firstProposal {
 		return votes, nil // by arrival already
 	}
 	// Insertion sort: a round is short and mostly in order.
@@ -280,7 +285,7 @@ func (t *tx) place(p *specialist.Proposal, members []member, weights []exact.Bil
 }
 
 // arbiterRound returns the round as the arbiter sees it, valid until t changes.
-func (t *tx) arbiterRound(votes []arbiter.Vote, by *member) *arbiter.Round {
+func (t *tx) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member) (*arbiter.Round, error) {
 	st := t.now.State
 	t.judging = arbiter.Round{
 		Key: t.now.Key(), Machine: t.now.Machine(), State: st, RequireTrust: st.RequireTrust,
@@ -292,7 +297,12 @@ func (t *tx) arbiterRound(votes []arbiter.Vote, by *member) *arbiter.Round {
 	if t.now.options != nil {
 		t.judging.Meta = t.now.options.Meta
 	}
-	return &t.judging
+	if by.byBayes() {
+		var err error
+		t.judging.Evidence, err = t.evidence(ctx)
+		return &t.judging, err
+	}
+	return &t.judging, nil
 }
 
 // question returns what the proposers of the round are asked, valid until t
@@ -314,11 +324,23 @@ func (t *tx) judge(string, string) guard.Verdict {
 
 // A judgement is the step that is passing the gate.
 type judgement struct {
-	ctx  context.Context
-	step guard.Step
+	ctx     context.Context
+	step    guard.Step
+	inquiry *inquiry // nil if nobody was asked about the step
 }
 
-func (j *judgement) verdict(t *tx) (v guard.Verdict) {
+// verdict judges the step. Guards that had to ask somebody have done so before:
+// here it is made sure of.
+func (j *judgement) verdict(t *tx) guard.Verdict {
+	v := j.alone(t)
+	if v.Passed() && !j.step.Human && t.now.Program.Guards(t.now.State).Asks(j.step.Transition) {
+		return v.Join(j.inquiry.on(&j.step))
+	}
+	return v
+}
+
+// alone judges the step by the guards that ask nobody.
+func (j *judgement) alone(t *tx) (v guard.Verdict) {
 	state := guard.State{}
 	if t.now.guard != nil {
 		state = *t.now.guard
@@ -352,15 +374,18 @@ type decision struct {
 	reasoning  string
 	meta       []byte
 	winner     *specialist.Proposal // nil unless it was elected
+	blind      bool                 // the human had seen no proposals
+	draws      *Draws
 	learned    *Learned
 	standing   *Standing // of the round a human closes
+	inquiry    *inquiry  // nil if nobody was asked about it
 }
 
 // execute takes a decision through the gate and, if it passes, moves the
 // session. It is the only way a session moves. The verdict is recorded whatever
 // it is; what follows from a refusal is up to the caller.
 func (t *tx) execute(ctx context.Context, d decision) (guard.Verdict, error) {
-	t.pending = judgement{ctx: ctx, step: t.step(d)}
+	t.pending = judgement{ctx: ctx, step: t.step(d), inquiry: d.inquiry}
 	permit, verdict, err := t.here.gates[d.transition.Index].pass(ctx, t)
 	if err != nil {
 		return verdict, err
@@ -380,7 +405,7 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 	t.emit(&Executed{
 		Transition: p.transition, How: d.how, IsHuman: d.how != ByConsensus,
 		SpecialistID: d.by, Arrival: d.arrival, Reasoning: d.reasoning, MetaJSON: d.meta,
-		At: t.at, Standing: d.standing, Round: round, Attempt: t.now.Attempt,
+		At: t.at, Standing: d.standing, Round: round, Attempt: t.now.Attempt, Draws: d.draws,
 	})
 	if d.learned != nil {
 		t.emit(d.learned)
@@ -393,7 +418,7 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 		o := t.newOpened()
 		*o = RoundOpened{Round: round + 1, State: to, Notices: slices.Clip(v.Notices)}
 		t.emit(o)
-		t.here, t.weighed = &t.plan.states[to.Index], false
+		t.here, t.weighed, t.reads = &t.plan.states[to.Index], false, nil
 	}
 }
 

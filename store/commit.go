@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/trust"
 )
 
 // statements are those of the writing connection, prepared once.
@@ -17,12 +18,13 @@ type statements struct {
 	insertSession, insertLog, findSession        *sql.Stmt
 	insertMachine, findMachine, insertDefinition *sql.Stmt
 	learn, insertExemplar, bumpTrust             *sql.Stmt
+	insertLesson                                 *sql.Stmt
 	rosterHead, insertRoster                     *sql.Stmt
 }
 
 func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.update, `UPDATE sessions SET status=?, current_state=?, round=?, attempt=?, sequence=?, transitions=?, code=?, reason=?,
-		updated_at=?, calls=?, input_tokens=?, output_tokens=?, cost_pico_usd=?, head=? WHERE id=? AND sequence=?`)
+		updated_at=?, calls=?, input_tokens=?, output_tokens=?, cost_pico_usd=?, reviews=?, head=? WHERE id=? AND sequence=?`)
 	p.prepare(&st.advance, `UPDATE sessions SET current_state=?, round=?, attempt=?, sequence=?, transitions=?,
 		updated_at=?, calls=?, input_tokens=?, output_tokens=?, cost_pico_usd=?, head=? WHERE id=? AND sequence=?`)
 	p.prepare(&st.insertSession, `INSERT INTO sessions (session_id, machine, machine_digest, status, current_state, round, attempt, sequence,
@@ -36,6 +38,7 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.learn, `INSERT INTO alignment (machine, specialist_id, state, matching, total, updated_at) VALUES (?,?,?,?,1,?)
 		ON CONFLICT DO UPDATE SET matching=matching+excluded.matching, total=total+1, updated_at=max(updated_at, excluded.updated_at)`)
 	p.prepare(&st.insertExemplar, `INSERT INTO exemplars (machine, state, exemplar) VALUES (?,?,?)`)
+	p.prepare(&st.insertLesson, `INSERT INTO lessons (id, lesson) VALUES (?,?)`)
 	p.prepare(&st.bumpTrust, `UPDATE machines SET trust_version=trust_version+1 WHERE id=?`)
 	p.prepare(&st.rosterHead, `SELECT first, hash FROM roster_log WHERE machine=? ORDER BY id DESC LIMIT 1`)
 	p.prepare(&st.insertRoster, `INSERT INTO roster_log (machine, first, events, prev, hash) VALUES (?,?,?,?,?)`)
@@ -140,11 +143,17 @@ func (p *pending) write(ctx context.Context, st *statements) error {
 		decides = p.machine
 	}
 	after := p.c.After
-	if _, err := st.insertLog.ExecContext(ctx, p.row, p.c.First, decides, int64(after.UpdatedAt), p.events, p.prev[:], p.hash[:]); err != nil {
+	logged, err := st.insertLog.ExecContext(ctx, p.row, p.c.First, decides, int64(after.UpdatedAt), p.events, p.prev[:], p.hash[:])
+	if err != nil {
 		return err
 	}
 	if l := p.c.Learned(); l != nil {
 		if err := p.writeLearned(ctx, st, l); err != nil {
+			return err
+		}
+	}
+	if l := p.c.Lesson(); l != nil {
+		if err := writeLesson(ctx, st, logged, l); err != nil {
 			return err
 		}
 	}
@@ -192,12 +201,12 @@ func (p *pending) writeSession(ctx context.Context, st *statements) error {
 func (p *pending) update(ctx context.Context, st *statements) (sql.Result, error) {
 	before, after := p.c.Before, p.c.After
 	o, spent := after.Outcome(), after.Spent()
-	if was := before.Outcome(); after.Status == before.Status && o.Code == was.Code && o.Reason == was.Reason {
+	if was := before.Outcome(); after.Status == before.Status && o.Code == was.Code && o.Reason == was.Reason && len(after.Reviews()) == len(before.Reviews()) {
 		return st.advance.ExecContext(ctx, after.State.Name, after.Round, after.Attempt, after.Sequence, after.Executed,
 			int64(after.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), p.hash[:], p.row, before.Sequence)
 	}
 	return st.update.ExecContext(ctx, after.Status.String(), after.State.Name, after.Round, after.Attempt, after.Sequence, after.Executed,
-		o.Code, o.Reason, int64(after.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), p.hash[:], p.row, before.Sequence)
+		o.Code, o.Reason, int64(after.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), len(after.Reviews()), p.hash[:], p.row, before.Sequence)
 }
 
 func skipIf(yes bool, err error) error {
@@ -252,6 +261,20 @@ func (p *pending) writeLearned(ctx context.Context, st *statements, l *runner.Le
 		}
 	}
 	_, err := st.bumpTrust.ExecContext(ctx, p.machine)
+	return err
+}
+
+// writeLesson writes a lesson under the row of the log that holds it.
+func writeLesson(ctx context.Context, st *statements, logged sql.Result, l *trust.Lesson) error {
+	id, err := logged.LastInsertId()
+	if err != nil {
+		return err
+	}
+	lesson, err := l.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = st.insertLesson.ExecContext(ctx, id, text(lesson))
 	return err
 }
 

@@ -24,6 +24,7 @@ type Memory struct {
 
 	mu        sync.RWMutex
 	order     []*cell // by creation
+	lessons   []trust.Lesson
 	machines  map[string]*memoryMachine
 	owners    map[string]bool
 	lastOwner int
@@ -132,6 +133,9 @@ func (m *Memory) Commit(_ context.Context, c *runner.Change) error {
 	}
 	known.last = record(known.last, c)
 	known.session.Store(c.After)
+	if l := c.Lesson(); l != nil {
+		m.learn(*l)
+	}
 	return known.machine.follow(c)
 }
 
@@ -203,6 +207,28 @@ func (mm *memoryMachine) follow(c *runner.Change) error {
 		}
 	}
 	return nil
+}
+
+// learn appends a lesson.
+func (m *Memory) learn(l trust.Lesson) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l.Seq = int64(len(m.lessons)) + 1
+	m.lessons = append(m.lessons, l)
+}
+
+// Lessons implements [runner.TrustStore].
+func (m *Memory) Lessons(_ context.Context, after int64) iter.Seq2[trust.Lesson, error] {
+	return func(yield func(trust.Lesson, error) bool) {
+		m.mu.RLock()
+		all := m.lessons[:len(m.lessons):len(m.lessons)]
+		m.mu.RUnlock()
+		for i := max(0, after); i < int64(len(all)); i++ {
+			if !yield(all[i], nil) {
+				return
+			}
+		}
+	}
 }
 
 // Load implements [runner.SessionStore].

@@ -178,6 +178,9 @@ func TestVerifyDamage(t *testing.T) {
 		{"spend is altered", `UPDATE sessions SET cost_pico_usd=5 WHERE id=3`, "row in sessions", true},
 		{"trust is inflated", `UPDATE alignment SET matching=total`, "alignment", true},
 		{"trust is gone", `DELETE FROM alignment`, "alignment", true},
+		{"a lesson is altered", `UPDATE lessons SET lesson=replace(lesson, 'truth', 'pick') WHERE id=(SELECT min(id) FROM lessons)`, "lessons", true},
+		{"a lesson is gone", `DELETE FROM lessons WHERE id=(SELECT max(id) FROM lessons)`, "lessons", true},
+		{"a lesson is invented", `INSERT INTO lessons (lesson) VALUES ('{}')`, "lessons", true},
 		{"an exemplar is altered", `UPDATE exemplars SET exemplar=replace(exemplar, 'go on', 'stop!') WHERE id=3`, "exemplars", true},
 		{"an exemplar is gone", `DELETE FROM exemplars WHERE id=3`, "exemplars", true},
 		{"an exemplar is invented", `INSERT INTO exemplars (machine, state, exemplar) VALUES (1, 'a', '{}')`, "exemplars", true},
@@ -392,8 +395,9 @@ func TestMigrateOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if applied != 1 {
-		t.Fatalf("eight at once applied %d migrations, want 1", applied)
+	all, err := os.ReadDir("migrations")
+	if err != nil || applied != len(all) {
+		t.Fatalf("eight at once applied %d migrations, want %d (%v)", applied, len(all), err)
 	}
 }
 
@@ -468,5 +472,39 @@ func TestOpenTogether(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	}
+}
+
+// TestLinks opens one file under two names: an owner lives under both, or an ask
+// would be repeated while its answer is waited for.
+func TestLinks(t *testing.T) {
+	dir := t.TempDir()
+	path, link, early := filepath.Join(dir, "real", "dialai.db"), filepath.Join(dir, "link.db"), filepath.Join(dir, "early.db")
+	for _, l := range []string{link, early} {
+		if err := os.Symlink(path, l); err != nil {
+			t.Skipf("no symbolic links here: %v", err)
+		}
+	}
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var stores []*store.SQLite
+	for _, p := range []string{early, path, link} { // there is no file yet when the first is opened
+		s, err := store.OpenSQLite(t.Context(), p, store.SQLiteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		stores = append(stores, s)
+	}
+	owner, err := stores[0].Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Release()
+	for _, s := range stores {
+		if alive, err := s.Alive(t.Context(), owner.Name()); err != nil || !alive {
+			t.Errorf("%s: the owner is alive: %t, %v", s.Path(), alive, err)
+		}
 	}
 }

@@ -1,0 +1,318 @@
+package trust
+
+import (
+	"math"
+	"slices"
+)
+
+// The experts by index. Their scores follow section "experts" of docs/decisions.md.
+const (
+	iV = iota
+	iL4
+	iL16
+	iC
+	iS
+	experts // their number
+)
+
+var expertNames = [experts]string{"V", "L4", "L16", "C", "S"}
+
+// Strengths of the priors of trust, in outcomes.
+const (
+	pullMean  = 20. // of mu toward priorMean
+	priorMean = .7
+	aboveLuck = .05 // mu stays this much above guessing
+	pull4     = 4.  // from each level to the one below
+	pull16    = 16.
+	pullCell  = 4. // of a confusion row toward its symmetric form
+)
+
+// Trust stays within these, so no vote is ever proof.
+const (
+	leastTrust = .02
+	mostTrust  = .98
+)
+
+// A voter is a live vote with all that its weight depends on.
+type voter struct {
+	id     string
+	option int32
+	member int32 // -1 if the machine does not know it
+	cell   *cell
+	levels [3]counts // state, other states, other machines: in thousandths
+	model  string
+	order  string
+	human  float64 // probability that this human is right; 0 for others
+	own    bool    // its own outcome is in the counts and has to be left out,
+	said   int32   // in which it proposed this option
+	place  int     // in Question.Votes
+	cost   int64   // pico-dollars
+
+	p4, p16 float64
+	w4, w16 float64
+	rho     float64   // sum of correlations with those of its option that rank before it
+	d       float64   // 1/(1+rho)
+	logs    []float64 // by option, of the probability to answer so if it were right
+}
+
+// A ballot is a round to be scored. Voters are sorted by id.
+type ballot struct {
+	pool    *pool // nil if the machine is unknown
+	state   *stateCounts
+	k       int     // options
+	classes []int32 // by option, the class in the state, -1 if unknown
+	truth   int32   // option to be left out of the counts, -1 if none is
+	own     counts  // to be left out of pool.all
+	voters  []voter
+	bar     float64
+
+	mu     float64
+	prior  []float64
+	scores [experts][]float64 // by option; iS only where there is a stacking fit
+	room   []float64          // of all voter.logs
+}
+
+// score fills in mu, the voters' weights and the scores of V, L4, L16 and C.
+func (b *ballot) score() {
+	b.mu = b.mean()
+	for i := range b.voters {
+		b.weigh(&b.voters[i])
+	}
+	b.discount()
+	b.judgeAnswers()
+	b.add()
+}
+
+// add makes the scores from what is known of the voters.
+func (b *ballot) add() {
+	for e := range iS {
+		if cap(b.scores[e]) < b.k {
+			b.scores[e] = make([]float64, b.k)
+		}
+		b.scores[e] = b.scores[e][:b.k]
+		clear(b.scores[e])
+	}
+	for i := range b.voters {
+		b.voters[i].d = 1 / (1 + b.voters[i].rho)
+	}
+	b.tally()
+	b.confusion()
+}
+
+// mean returns mu: how often anybody but humans agrees in this machine, at least
+// a little above guessing, so that nobody unknown is counted against its vote.
+func (b *ballot) mean() float64 {
+	var all counts
+	if b.pool != nil {
+		all = b.pool.all.minus(b.own)
+	}
+	return math.Min(mostTrust, math.Max(1/float64(b.k)+aboveLuck, all.mean()))
+}
+
+// mean returns how often anybody but humans agrees in this machine.
+func (m *pool) mean() float64 { return m.all.mean() }
+
+func (c counts) mean() float64 {
+	return (float64(c.k) + pullMean*priorMean) / (float64(c.n) + pullMean)
+}
+
+// posterior returns the mean of the Beta posterior of agreeing, from the levels
+// outside in, each a prior of strength c to the next.
+func posterior(levels *[3]counts, mu, c float64) float64 {
+	p := mu
+	for i := len(levels) - 1; i >= 0; i-- {
+		p = (float64(levels[i].k)/1000 + float64(c*p)) / (float64(levels[i].n)/1000 + c)
+	}
+	return p
+}
+
+func clampTrust(p float64) float64 { return math.Min(mostTrust, math.Max(leastTrust, p)) }
+
+// logOdds returns what a vote of somebody right with probability p adds to its
+// option, of k.
+func logOdds(p float64, k int) float64 { return math.Log(float64(p*float64(k-1)) / (1 - p)) }
+
+// weigh sets what the voter's word counts for.
+func (b *ballot) weigh(v *voter) {
+	v.rho, v.d = 0, 1
+	if v.human > 0 {
+		v.p4, v.p16 = clampTrust(v.human), clampTrust(v.human)
+	} else {
+		levels := v.levels
+		if v.own {
+			levels[0].n -= 1000
+			if v.said == b.truth {
+				levels[0].k -= 1000
+			}
+		}
+		v.p4 = clampTrust(posterior(&levels, b.mu, pull4))
+		v.p16 = clampTrust(posterior(&levels, b.mu, pull16))
+	}
+	if b.k > 1 {
+		v.w4, v.w16 = logOdds(v.p4, b.k), logOdds(v.p16, b.k)
+	}
+}
+
+// discount gives each voter of a bloc less, the more its errors go with those of
+// stronger members: the strongest keeps its full weight.
+func (b *ballot) discount() {
+	for i := range b.voters {
+		for j := range i {
+			b.compare(&b.voters[i], &b.voters[j])
+		}
+	}
+}
+
+// compare counts the correlation of two voters against the weaker, if they say
+// the same.
+func (b *ballot) compare(v, w *voter) {
+	if b.pool == nil || v.option != w.option || v.human > 0 || w.human > 0 {
+		return
+	}
+	r := b.pool.pairs.rho(v, w, b.bar)
+	if v.before(w) {
+		w.rho += r
+	} else {
+		v.rho += r
+	}
+}
+
+// before reports whether v ranks before w: by weight, then by id.
+func (v *voter) before(w *voter) bool {
+	a, b := math.Abs(v.w4), math.Abs(w.w4)
+	return a > b || a == b && v.id < w.id
+}
+
+// tally scores V, L4 and L16.
+func (b *ballot) tally() {
+	plain := logOdds(b.mu, b.k)
+	for i := range b.voters {
+		v := &b.voters[i]
+		one := plain
+		if v.human > 0 {
+			one = v.w4
+		}
+		b.scores[iV][v.option] += one
+		b.scores[iL4][v.option] += float64(v.d * v.w4)
+		b.scores[iL16][v.option] += float64(v.d * v.w16)
+	}
+}
+
+// confusion scores C: how likely these answers are if each option in turn were
+// the right one.
+func (b *ballot) confusion() {
+	dst := b.scores[iC]
+	copy(dst, b.prior)
+	for t := range dst {
+		dst[t] = math.Log(dst[t])
+	}
+	for i := range b.voters {
+		v := &b.voters[i]
+		for t, l := range v.logs {
+			dst[t] += float64(v.d * l)
+		}
+	}
+}
+
+// judgeAnswers fills in the prior and how likely each answer is if each option
+// were right.
+func (b *ballot) judgeAnswers() {
+	b.setPrior()
+	if need := len(b.voters) * b.k; cap(b.room) < need {
+		b.room = make([]float64, need)
+	}
+	for i := range b.voters {
+		b.voters[i].logs = b.room[i*b.k : (i+1)*b.k : (i+1)*b.k]
+		b.judgeAnswer(&b.voters[i])
+	}
+}
+
+func (b *ballot) judgeAnswer(v *voter) {
+	for t := range v.logs {
+		v.logs[t] = math.Log(b.answer(v, int32(t), v.option))
+	}
+}
+
+// answer returns the probability that v answers option l if t were right.
+func (b *ballot) answer(v *voter, t, l int32) float64 {
+	th0 := v.p4
+	if l != t {
+		th0 = (1 - v.p4) / float64(b.k-1)
+	}
+	if v.cell == nil || v.human > 0 || b.classes[t] < 0 {
+		return th0
+	}
+	var hits, row int32
+	for o := range b.k {
+		row += v.cell.at(b.classes[t], b.classes[o])
+	}
+	hits = v.cell.at(b.classes[t], b.classes[l])
+	if v.own && t == b.truth {
+		row--
+		if l == v.said {
+			hits--
+		}
+	}
+	return (float64(hits) + float64(pullCell*th0)) / (float64(row) + pullCell)
+}
+
+// setPrior sets the probability of each option before anybody spoke, from the
+// outcomes of the state.
+func (b *ballot) setPrior() {
+	if cap(b.prior) < b.k {
+		b.prior = make([]float64, b.k)
+	}
+	b.prior = b.prior[:b.k]
+	sum := 0.
+	for t := range b.prior {
+		n := 1.
+		if c := b.classes[t]; c >= 0 && b.state != nil {
+			n += float64(b.state.truths[c])
+			if int32(t) == b.truth {
+				n--
+			}
+		}
+		b.prior[t] = n
+		sum += n
+	}
+	for t := range b.prior {
+		b.prior[t] /= sum
+	}
+}
+
+// softmax writes the probabilities that belong to g times the scores.
+func softmax(dst, scores []float64, g float64) {
+	top := slices.Max(scores)
+	sum := 0.
+	for t, s := range scores {
+		dst[t] = math.Exp(float64(g * (s - top)))
+		sum += dst[t]
+	}
+	for t := range dst {
+		dst[t] /= sum
+	}
+}
+
+// logLoss returns -ln of the probability of option y under softmax of g times the
+// scores, at most that of a billionth.
+func logLoss(scores []float64, g float64, y int32) float64 {
+	top := slices.Max(scores)
+	sum := 0.
+	for _, s := range scores {
+		sum += math.Exp(float64(g * (s - top)))
+	}
+	return math.Min(mostLoss, math.Log(sum)-float64(g*(scores[y]-top)))
+}
+
+// lossAt is logLoss at temperature 1, unbounded.
+func lossAt(scores []float64, y int32) float64 {
+	top := slices.Max(scores)
+	sum := 0.
+	for _, s := range scores {
+		sum += math.Exp(s - top)
+	}
+	return math.Log(sum) - (scores[y] - top)
+}
+
+// mostLoss is -ln of the least probability that is ever charged, a billionth.
+const mostLoss = 20.72326583694641
