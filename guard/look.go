@@ -283,6 +283,10 @@ func similar(a, b uint64, j exact.Billionths) bool {
 	return groups > 0 && int64(alike)*1e9 >= int64(groups)*int64(j)
 }
 
+// mostDiffering returns in how many groups similar sketches differ at most: as many
+// as if no group is empty.
+func mostDiffering(j exact.Billionths) int { return int(16 * (1e9 - int64(j)) / 1e9) }
+
 // wordByte says which bytes words are made of.
 var wordByte = func() (set [256]bool) {
 	for c := range set {

@@ -219,6 +219,9 @@ func canonicalValue(v any) any {
 // rules of its own. Of a single member nothing is taken away, since it is all
 // there is to tell calls apart.
 func counted(c *Config, tool string, args []byte) ([]byte, error) {
+	if len(c.Tools.PerTool) == 0 {
+		return args, nil
+	}
 	rule, ok := c.Tools.PerTool[tool]
 	if !ok || rule.LoopKey == nil && rule.Volatile == nil {
 		return args, nil
@@ -260,7 +263,7 @@ func (k *checking) nearCalls() {
 // only calls since the last news count.
 func (m *memory) near(tool int32, now *callMark, aware bool, jaccard exact.Billionths) (alike, same int64) {
 	alike, same = 1, 1
-	most := int(16 * (1e9 - int64(jaccard)) / 1e9) // groups that may differ, even if none is empty
+	most := mostDiffering(jaccard)
 	for i := range m.calls.items {
 		then := &m.calls.items[i]
 		if then.tool != tool || aware && then.context != now.context {

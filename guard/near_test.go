@@ -45,6 +45,32 @@ func TestSketch(t *testing.T) {
 	}
 }
 
+// TestMostDiffering: sketches that differ in more groups are never similar.
+func TestMostDiffering(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 13))
+	alike := 0
+	for range 100_000 {
+		a := r.Uint64() | r.Uint64()&r.Uint64() // some groups are empty
+		b := a
+		for range r.IntN(17) {
+			shift := 4 * r.IntN(16)
+			b = b&^(15<<shift) | r.Uint64N(16)<<shift
+		}
+		j := exact.Billionths(r.Int64N(1e9 + 1))
+		if similar(a, b, j) {
+			alike++
+			if differing(a, b) > mostDiffering(j) {
+				t.Fatalf("%x and %x are similar at %d, and differ in %d groups", a, b, j, differing(a, b))
+			}
+		}
+	}
+	if alike < 1000 {
+		t.Errorf("only %d pairs were similar", alike)
+	}
+}
+
 func jaccardOf(a, b []string) float64 {
 	set := map[string]int{}
 	for _, w := range a {
