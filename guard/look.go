@@ -20,6 +20,7 @@ type look struct {
 	calls  []callMark
 	hasher jsonHasher
 	padded []byte // the arguments of a call and zeros behind them
+	state  uint64 // hash of the state's name
 	step   Step   // room for the one that is looked at
 	words  []word // of the text that a pack reads
 	word   []byte
@@ -66,7 +67,7 @@ const ngramEnds = 32 << 10
 
 // read reads a step. The error says what is wrong with its tool calls.
 func (l *look) read(c *Config, s *Step, context uint64) error {
-	l.truncated = false
+	l.truncated, l.state = false, hashBytes(bytesOf(s.State))
 	l.text.ascii, l.text.lower = false, l.text.lower[:0]
 	l.output = outputMark{grams: l.output.grams[:0], print: l.output.print, context: context}
 	l.readOutput(c, s)

@@ -288,14 +288,14 @@ func (k *checking) near(code, tool, message string, seen int64) {
 // stay the session is in at the start counts as executed by nobody, so it is not
 // among them.
 func (k *checking) visits() {
-	if !k.c.countsVisit(k.m, k.step) {
+	if !k.c.countsVisit(k.m, k.look.state) {
 		return
 	}
 	digest := uint64(0)
 	if k.c.Loop.ProgressAware {
 		digest = k.look.output.context
 	}
-	seen, state := int64(1), stateOf(k.step.State)
+	seen, state := int64(1), k.look.state
 	var indices []int32
 	for i := range k.m.visits.len() {
 		if v := k.m.visits.at(i); v.state == state && (!k.c.Loop.ProgressAware || v.context == digest) {
@@ -348,7 +348,7 @@ func (k *checking) cycle() {
 // periodic reports whether the last length of n visits equal those one period
 // before them.
 func (k *checking) periodic(n, length, period int64, equal func(a, b visit) bool) bool {
-	now := visit{stateOf(k.step.State), k.look.output.context}
+	now := visit{k.look.state, k.look.output.context}
 	at := func(i int64) visit {
 		if i == n-1 {
 			return now

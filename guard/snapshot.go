@@ -10,9 +10,9 @@ import (
 )
 
 // A Snapshot is all that a Guard remembers, fit to be written as JSON and
-// restored, by the same version or a later one. It holds hashes of outputs and
-// arguments and the arguments of each task's newest call. Open tokens are no
-// part of it: their steps were not committed.
+// restored, by the same version or a later one. Outputs, states and results are
+// hashes in it, arguments a sketch of the words in them, except those of each task's
+// newest call. Open tokens are no part of it: their steps were not committed.
 type Snapshot struct {
 	Version int            `json:"version"` // 1
 	Tasks   []taskSnapshot `json:"tasks"`   // by name

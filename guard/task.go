@@ -108,21 +108,21 @@ type Token struct {
 // I/O, so a classifier is not asked, and, where the verdict is ok, allocates
 // nothing.
 func (g *Guard) Check(in CheckInput) (Verdict, Metrics, error) {
-	return g.check(context.Background(), in, nil)
+	return g.check(context.Background(), &in, nil)
 }
 
 // CheckContext is Check with the classifier, and for guards of the program's own
 // that need a context.
 func (g *Guard) CheckContext(ctx context.Context, in CheckInput) (Verdict, Metrics, error) {
-	return g.check(ctx, in, g.classifier)
+	return g.check(ctx, &in, g.classifier)
 }
 
-func (g *Guard) check(ctx context.Context, in CheckInput, asked Classifier) (Verdict, Metrics, error) {
+func (g *Guard) check(ctx context.Context, in *CheckInput, asked Classifier) (Verdict, Metrics, error) {
 	if err := in.check(); err != nil {
 		return Verdict{}, Metrics{}, err
 	}
 	if len(g.checkers) == 0 && asked == nil {
-		return g.checkLocked(&in)
+		return g.checkLocked(in)
 	}
 	step := in.step(g.config)
 	v, token, err := g.beginWith(ctx, step, asked)
