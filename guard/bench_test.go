@@ -187,21 +187,26 @@ func TestCheckAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector makes pools forget, so that they allocate")
 	}
-	steps := benchSteps(120, 2048)
-	for _, profile := range []Profile{Strict, Compat} {
-		g := benchGuard(t, profile, twoPatterns, `,"mode":"overlap"`)
-		i := 0
-		check := func() {
-			if v, _, err := g.Check(steps[i%len(steps)]); err != nil || !v.Passed() {
-				t.Fatal(v.Codes(), err)
-			}
-			i++
-		}
-		for range 60 { // until the history is full
-			check()
-		}
-		if n := testing.AllocsPerRun(50, check); n != 0 {
-			t.Errorf("%s: %.1f allocations a check", profile, n)
+	prose, single, long := benchSteps(120, 2048), benchStepsOf(120, singleToken), benchSteps(60, 64<<10)
+	for _, c := range []struct {
+		name     string
+		profile  Profile
+		patterns string
+		more     string
+		steps    []CheckInput
+	}{
+		{"strict", Strict, twoPatterns, "", prose},
+		{"strict, mode off", Strict, twoPatterns, `,"mode":"off"`, prose},
+		{"compat", Compat, twoPatterns, "", prose},
+		{"compat, mode overlap", Compat, twoPatterns, `,"mode":"overlap"`, prose},
+		{"one token", Strict, twoPatterns, "", single},
+		{"64 KB", Strict, twoPatterns, "", long},
+		{"twenty patterns", Strict, twentyPatterns, "", prose},
+	} {
+		r := newRig(t, benchGuard(t, c.profile, c.patterns, c.more), c.steps)
+		r.run(110) // until the history is full
+		if n := testing.AllocsPerRun(50, r.step); n != 0 {
+			t.Errorf("%s: %.1f allocations a check", c.name, n)
 		}
 	}
 }

@@ -51,7 +51,9 @@ var looks = sync.Pool{New: func() any { return new(look) }}
 // release gives a look back. One that has grown large is left to the collector.
 func (l *look) release() {
 	l.step = Step{}
-	if cap(l.text.lower) <= 1<<20 && cap(l.output.grams) <= 1<<15 && cap(l.words) <= 1<<16 && cap(l.word) <= 1<<16 {
+	bytes := cap(l.text.lower) + cap(l.padded) + cap(l.word)
+	items := cap(l.output.grams) + cap(l.counts.slots) + cap(l.words)
+	if bytes <= 1<<20 && items <= 1<<17 {
 		looks.Put(l)
 	}
 }
