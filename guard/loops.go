@@ -83,8 +83,9 @@ func (k *checking) overlapping() (earlier []int32) {
 		return nil
 	}
 	need := share(len(p.marks), k.c.Loop.OverlapRatio)
+	most := len(p.marks) - need // marks that may be missing
 	for i := range k.m.prints.len() {
-		if o := k.m.prints.at(i); k.noNews(o.context) && p.within(&o.print, need) {
+		if o := k.m.prints.at(i); k.noNews(o.context) && p.lacking(&o.print) <= most && p.shared(&o.print) >= need {
 			earlier = append(earlier, int32(i))
 		}
 	}

@@ -198,20 +198,18 @@ func (p *print) split(limit uint32) (kept, edge []uint32) {
 	return p.marks[:below], edge
 }
 
-// within reports whether at least need of p's marks are in q.
-func (p *print) within(q *print, need int) bool {
-	missing := 0
-	for i, w := range p.seen {
-		missing += bits.OnesCount64(w &^ q.seen[i]) // each such bit is a mark that q lacks
-	}
-	if len(p.marks)-missing < need {
-		return false
-	}
-	found := 0
+// lacking counts bits of p that q lacks: each is at least one mark that q lacks.
+func (p *print) lacking(q *print) int {
+	return bits.OnesCount64(p.seen[0]&^q.seen[0]) + bits.OnesCount64(p.seen[1]&^q.seen[1]) +
+		bits.OnesCount64(p.seen[2]&^q.seen[2]) + bits.OnesCount64(p.seen[3]&^q.seen[3])
+}
+
+// shared counts the marks of p that are in q.
+func (p *print) shared(q *print) (count int) {
 	for _, m := range p.marks {
 		if q.seen[m%printBits/64]&(1<<(m%64)) != 0 && slices.Contains(q.marks, m) {
-			found++
+			count++
 		}
 	}
-	return found >= need
+	return count
 }

@@ -136,8 +136,8 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestWithin compares the comparison of prints with counting.
-func TestWithin(t *testing.T) {
+// TestShared compares the comparison of prints with counting.
+func TestShared(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -151,16 +151,17 @@ func TestWithin(t *testing.T) {
 			return p
 		}
 		p, q := draw(), draw()
+		if lacking := len(p.marks) - p.shared(&q); p.lacking(&q) > lacking {
+			t.Fatalf("at least %d marks are said to be missing, %d are", p.lacking(&q), lacking)
+		}
 		common := 0
 		for _, m := range p.marks {
 			if slices.Contains(q.marks, m) {
 				common++
 			}
 		}
-		for _, need := range []int{0, common - 1, common, common + 1} {
-			if got := p.within(&q, need); got != (common >= need) {
-				t.Fatalf("%d marks in common, need %d: %v", common, need, got)
-			}
+		if got := p.shared(&q); got != common {
+			t.Fatalf("%d marks in common, want %d", got, common)
 		}
 	}
 }
