@@ -300,6 +300,8 @@ func (w *work) decide(ctx context.Context) (Tick, error) {
 	switch {
 	case err != nil:
 		return Tick{}, err
+	case w.t.now.Status == Stopped && w.t.now.Key() == w.key:
+		return w.finish(ctx, TickStopped)
 	case w.over():
 		return w.finish(ctx, TickSolicited)
 	case v == nil && w.arbiterOut():
