@@ -171,6 +171,9 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		return Arbitration{}, err
 	}
 	if how == Forced {
+		if d.draws, err = t.drawSecond(ctx, d); err != nil {
+			return Arbitration{}, err
+		}
 		if d.learned, err = t.teach(ctx, d); err != nil {
 			return Arbitration{}, err
 		}
@@ -267,6 +270,9 @@ func (t *tx) teach(ctx context.Context, d decision) (*Learned, error) {
 	if l.Outcome, err = t.learn(ctx, d); err != nil {
 		return nil, err
 	}
+	if d.draws != nil && d.draws.Second {
+		l.Outcome, l.Held = nil, l.Outcome
+	}
 	key := t.now.Key()
 	shown, truncated := t.question().ExemplarContext()
 	proposals := []byte{'['}
@@ -340,6 +346,10 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 	result.TransitionName, result.ToState, result.MetaJSON = winner.Transition.Name, winner.Transition.Target, d.meta
 	result.Reasoning = d.reasoning
 	w.t.cancelOpen()
+	if held, err := w.t.holdForAudit(ctx, w.by, &d); held || err != nil {
+		result.GuardReason = w.t.now.Outcome().Reason
+		return result, errors.Join(err, w.commit(ctx))
+	}
 	w.t.tripped(d.transition)
 	verdict, err := w.t.execute(ctx, d)
 	if err != nil {

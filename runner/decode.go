@@ -56,6 +56,10 @@ type Folder struct {
 	// session had spent before it and after it.
 	Applied func(seq int64, ev Event, before, after guard.Book)
 
+	// closing, if set, is called with every executed transition, and with the
+	// session and the round as they were before it.
+	closing func(*Session, *openRound, *Executed)
+
 	now     Session
 	open    openRound
 	verdict guard.Verdict // of the step that is being executed
@@ -103,6 +107,9 @@ func (f *Folder) observe(seq int64, data Data) {
 		}
 	case *Executed:
 		f.gate(stepOf(&f.now, &f.open, d), true)
+		if f.closing != nil {
+			f.closing(&f.now, &f.open, d)
+		}
 		if f.Decision != nil {
 			f.Decision(newDecisionRecord(&f.now, &f.open, d, f.verdict, seq))
 		}
@@ -161,6 +168,8 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 		return d.executed(r.At)
 	case KindLearned:
 		return d.learned(r.At)
+	case KindReviewed:
+		return d.reviewed()
 	case KindNeedsHuman:
 		v := &AwaitsHuman{}
 		return v, d.into(v)
@@ -547,6 +556,7 @@ func (d *reading) executed(at specialist.Time) (Data, error) {
 		Arrival        int32           `json:"arrival"`
 		Reasoning      string          `json:"reasoning"`
 		MetaJSON       json.RawMessage `json:"metaJson"`
+		Draws          *Draws          `json:"draws"`
 		Standing
 	}
 	if err := d.into(&v); err != nil {
@@ -560,7 +570,7 @@ func (d *reading) executed(at specialist.Time) (Data, error) {
 		return nil, &DecodeError{"weights", fmt.Sprint(v.Weights)}
 	}
 	e := &Executed{Transition: t, IsHuman: v.IsHuman, SpecialistID: v.SpecialistID, Arrival: v.Arrival, Reasoning: v.Reasoning, MetaJSON: v.MetaJSON,
-		At: at, Round: d.session.Round, Attempt: d.session.Attempt}
+		At: at, Round: d.session.Round, Attempt: d.session.Attempt, Draws: v.Draws}
 	for i, name := range decisionKinds {
 		if name == v.Decision {
 			e.How = DecisionKind(i)
@@ -582,6 +592,7 @@ func (d *reading) learned(at specialist.Time) (Data, error) {
 		} `json:"comparisons"`
 		Exemplar *specialist.Exemplar `json:"exemplar"`
 		Outcome  json.RawMessage      `json:"outcome"`
+		Held     json.RawMessage      `json:"held"`
 	}
 	if err := d.into(&v); err != nil {
 		return nil, err
@@ -590,17 +601,48 @@ func (d *reading) learned(at specialist.Time) (Data, error) {
 		return nil, &DecodeError{"exemplar", e.ExemplarID}
 	}
 	l := &Learned{Exemplar: v.Exemplar}
-	if v.Outcome != nil {
-		o, err := trust.DecodeOutcome(v.Outcome)
+	for _, o := range []struct {
+		text json.RawMessage
+		into **trust.Outcome
+	}{{v.Outcome, &l.Outcome}, {v.Held, &l.Held}} {
+		if o.text == nil {
+			continue
+		}
+		outcome, err := trust.DecodeOutcome(o.text)
 		if err != nil {
 			return nil, err
 		}
-		l.Outcome = &o
+		*o.into = &outcome
 	}
 	for _, c := range v.Comparisons {
 		l.Comparisons = append(l.Comparisons, trust.Comparison{Key: trust.Key{SpecialistID: c.SpecialistID, State: c.State}, Match: c.Match, At: at})
 	}
 	return l, nil
+}
+
+func (d *reading) reviewed() (Data, error) {
+	var v struct {
+		Review         ReviewKind      `json:"review"`
+		Round          int32           `json:"round"`
+		Attempt        int32           `json:"attempt"`
+		SpecialistID   string          `json:"specialistId"`
+		TransitionName string          `json:"transitionName"`
+		Reasoning      string          `json:"reasoning"`
+		Lesson         json.RawMessage `json:"lesson"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	if v.Review != Audit && v.Review != SecondLook && v.Review != Adjudication {
+		return nil, &DecodeError{"review", string(v.Review)}
+	}
+	r := &Reviewed{Review: v.Review, Round: v.Round, Attempt: v.Attempt, SpecialistID: v.SpecialistID, TransitionName: v.TransitionName, Reasoning: v.Reasoning}
+	if v.Lesson == nil {
+		return r, nil
+	}
+	lesson, err := trust.DecodeLesson(v.Lesson)
+	r.Lesson = &lesson
+	return r, err
 }
 
 func (d *reading) ended() (Data, error) {

@@ -406,6 +406,7 @@ func (d *Executed) append(dst []byte, key specialist.RoundKey) []byte {
 		w.threshold(d.Standing.Threshold)
 		w.standing(d.Standing.Order, d.Standing.Weights)
 	}
+	w.draws(d.Draws)
 	return w.end()
 }
 
@@ -428,6 +429,9 @@ func (d *Learned) append(dst []byte, _ specialist.RoundKey) []byte {
 	if d.Outcome != nil {
 		dst = appendOutcome(append(dst, `,"outcome":`...), d.Outcome)
 	}
+	if d.Held != nil {
+		dst = appendOutcome(append(dst, `,"held":`...), d.Held)
+	}
 	return append(dst, '}')
 }
 
@@ -444,7 +448,41 @@ func (d *AwaitsHuman) append(dst []byte, _ specialist.RoundKey) []byte {
 	w := object(dst)
 	w.str("code", d.Code)
 	w.str("reason", d.Reason)
+	w.draws(d.Draws)
 	return w.end()
+}
+
+func (w *writer) draws(d *Draws) {
+	if d != nil {
+		w.name("draws")
+		w.dst = appendJSON(w.dst, d)
+	}
+}
+
+func (d *Reviewed) append(dst []byte, key specialist.RoundKey) []byte {
+	key.Round, key.Attempt = d.Round, d.Attempt
+	w := object(dst)
+	w.str("review", string(d.Review))
+	w.str("roundId", key.ID())
+	w.int("round", int64(d.Round))
+	w.int("attempt", int64(d.Attempt))
+	w.str("specialistId", d.SpecialistID)
+	w.str("transitionName", d.TransitionName)
+	w.opt("reasoning", d.Reasoning)
+	if d.Lesson != nil {
+		w.name("lesson")
+		w.dst = appendLesson(w.dst, d.Lesson)
+	}
+	return w.end()
+}
+
+// appendLesson appends a lesson that was checked when it was made.
+func appendLesson(dst []byte, l *trust.Lesson) []byte {
+	text, err := l.Encode()
+	if err != nil {
+		panic("runner: a lesson that was never checked: " + err.Error())
+	}
+	return append(dst, text...)
 }
 
 func (d *Resumed) append(dst []byte, _ specialist.RoundKey) []byte {

@@ -130,7 +130,7 @@ type Judged struct {
 // JudgedBy is what a verdict of bayes depended on, besides the votes and the
 // definition.
 type JudgedBy struct {
-	Place        int64    `json:"place"` // Outcome.Seq of the newest outcome in the ledger
+	Place        int64    `json:"place"` // Lesson.Seq of the newest lesson in the ledger
 	PolicyDigest string   `json:"policyDigest"`
 	Versions     []string `json:"versions"` // of the authors, by place in Order
 }
@@ -169,6 +169,7 @@ type Executed struct {
 	MetaJSON     json.RawMessage
 	At           specialist.Time
 	Standing     *Standing // the round as a human found it; nil for consensus
+	Draws        *Draws    // who else is to look at it; nil if nobody could be drawn
 	Round        int32
 	Attempt      int32
 
@@ -188,10 +189,16 @@ type Learned struct {
 	Comparisons []trust.Comparison
 	Exemplar    *specialist.Exemplar
 	Outcome     *trust.Outcome // for the ledger; nil if there is none, or not yet
+	// Held is the outcome of a round that another human is to decide too: it
+	// counts only when they agree, or a third has settled it.
+	Held *trust.Outcome
 }
 
 // AwaitsHuman records that a human must decide.
-type AwaitsHuman struct{ Code, Reason string }
+type AwaitsHuman struct {
+	Code, Reason string
+	Draws        *Draws // of an audit before execution; nil for other reasons
+}
 
 // Resumed records that a session that waited or had stopped goes on.
 type Resumed struct {
@@ -219,6 +226,7 @@ const (
 	KindGated       = "gated"
 	KindExecuted    = "executed"
 	KindLearned     = "learned"
+	KindReviewed    = "reviewed"
 	KindNeedsHuman  = "needs_human"
 	KindResumed     = "resumed"
 	KindEnded       = "ended"
@@ -235,6 +243,7 @@ func (*Judged) Kind() string      { return KindJudged }
 func (*Gated) Kind() string       { return KindGated }
 func (*Executed) Kind() string    { return KindExecuted }
 func (*Learned) Kind() string     { return KindLearned }
+func (*Reviewed) Kind() string    { return KindReviewed }
 func (*AwaitsHuman) Kind() string { return KindNeedsHuman }
 func (*Resumed) Kind() string     { return KindResumed }
 func (*Ended) Kind() string       { return KindEnded }
@@ -252,6 +261,7 @@ const (
 	CodeArbiterFailed = "arbiter_failed"
 	CodeUnknownWinner = "unknown_winner" // the arbiter elected what is not in the round
 	CodeNoArbiter     = "no_arbiter"
+	CodeAudit         = "audit" // a human decides what the engine would have
 	CodeStepLimit     = "step_limit"
 	CodeTimeLimit     = "time_limit"
 	CodeDeadEnd       = "dead_end"

@@ -51,12 +51,18 @@ func apply(s *Session, o *openRound, e *Event) {
 		applyExecuted(s, o, d)
 	case *AwaitsHuman:
 		s.Status, s.outcome = NeedsHuman, &Outcome{d.Code, d.Reason, e.At}
+		o.draws = d.Draws
+	case *Reviewed:
+		applyReviewed(s, d, e.At)
 	case *Resumed:
 		applyResumed(s, o, d)
 	case *Ended:
 		s.Status, s.outcome = d.Status, &Outcome{d.Code, d.Reason, e.At}
 		chargeOpen(s, o)
 	case *Learned: // trust is a fold of its own
+		if d.Held != nil {
+			s.await(&Review{Kind: SecondLook, Key: s.last.Key(s.ID), State: s.last.Transition.From, Since: e.At, outcome: d.Held})
+		}
 	}
 }
 
@@ -235,6 +241,7 @@ func applyExecuted(s *Session, o *openRound, d *Executed) {
 		next = next.Advance(c, stepOf(s, o, d))
 		s.guard = &next
 	}
+	applyReview(s, o, d)
 	s.last = d
 	s.Executed++
 	s.Rejects = 0

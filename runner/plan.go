@@ -38,6 +38,7 @@ type statePlan struct {
 	desk    *desk    // nil unless the guards ask somebody
 
 	question trust.Question // to the ledger, but for the votes
+	audits   bool           // automatic decisions are audited
 
 	standing atomic.Pointer[standing]
 }

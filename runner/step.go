@@ -341,6 +341,11 @@ func (w *work) enter(ctx context.Context, v *Judged, q *inquiry) (Tick, error) {
 	d.inquiry = q
 	from := w.t.now.State
 	w.t.cancelOpen()
+	if held, err := w.t.holdForAudit(ctx, w.by, &d); err != nil {
+		return Tick{}, err
+	} else if held {
+		return w.finish(ctx, TickHuman)
+	}
 	w.t.tripped(d.transition)
 	verdict, err := w.t.execute(ctx, d)
 	if err != nil {

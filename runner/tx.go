@@ -375,6 +375,7 @@ type decision struct {
 	meta       []byte
 	winner     *specialist.Proposal // nil unless it was elected
 	blind      bool                 // the human had seen no proposals
+	draws      *Draws
 	learned    *Learned
 	standing   *Standing // of the round a human closes
 	inquiry    *inquiry  // nil if nobody was asked about it
@@ -404,7 +405,7 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 	t.emit(&Executed{
 		Transition: p.transition, How: d.how, IsHuman: d.how != ByConsensus,
 		SpecialistID: d.by, Arrival: d.arrival, Reasoning: d.reasoning, MetaJSON: d.meta,
-		At: t.at, Standing: d.standing, Round: round, Attempt: t.now.Attempt,
+		At: t.at, Standing: d.standing, Round: round, Attempt: t.now.Attempt, Draws: d.draws,
 	})
 	if d.learned != nil {
 		t.emit(d.learned)
