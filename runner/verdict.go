@@ -61,7 +61,7 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 		return nil, err
 	}
 	if len(votes) > 0 {
-		if refused, err := w.unpaid(); refused || err != nil {
+		if refused, err := w.unpaid(ctx); refused || err != nil {
 			return nil, err
 		}
 		if !w.by.local() {
@@ -72,7 +72,9 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.tickets[w.by.SpecialistID].sent()
 	d, err := decideRound(ctx, w.by, round)
+	w.tickets[w.by.SpecialistID].came(usageOfDecision(d))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -109,6 +111,14 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 	t.emit(j)
 }
 
+// usageOfDecision returns what a decision says it cost.
+func usageOfDecision(d arbiter.Decision) specialist.Usage {
+	if d.Expense == nil {
+		return specialist.Usage{}
+	}
+	return d.Expense.Usage
+}
+
 // expense returns what an arbiter's answer cost. One that never came costs what
 // was expected: nobody will ever say.
 func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Usage, model string) {
@@ -124,13 +134,15 @@ func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Us
 // unpaid reports whether the budget does not let the arbiter be asked, and
 // records what follows: the session stops, or, if others only hold the last of it
 // for now, the arbiter has failed and can be asked again.
-func (w *work) unpaid() (bool, error) {
-	c := w.t.now.Program.Guards(w.t.now.State)
+func (w *work) unpaid(ctx context.Context) (bool, error) {
 	need := expected(w.by)
-	if a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter); c == nil || c.Budget == nil || a != nil && a.status == askOpen {
+	if a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.status == askOpen {
 		return false, nil // what it costs is held already
 	}
-	refused := c.Budget.Admit(w.t.now.Spent(), w.t.held(), need)
+	refused := w.budget().Admit(w.t.now.Spent(), w.t.held(), need)
+	if refused == nil {
+		refused = w.take(ctx, w.by.SpecialistID, need)
+	}
 	switch {
 	case refused == nil:
 		return false, nil
@@ -273,6 +285,8 @@ func (w *work) askArbiter(ctx context.Context, req request) (*arbiter.Round, arb
 	round.Ask = &req.ask
 	ctx, cancel := context.WithTimeout(ctx, w.by.timeout)
 	defer cancel()
+	w.tickets[w.by.SpecialistID].sent()
 	d, err := decideRound(ctx, w.by, round)
+	w.tickets[w.by.SpecialistID].came(usageOfDecision(d))
 	return round, d, err
 }
