@@ -91,7 +91,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	}
 	result, err := e.Decide(ctx, runner.Ruling{
 		SessionID: s.ID, SpecialistID: actor, RoundID: f.round, TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data,
-		Blind: s.State.Withheld() && !f.show,
+		Blind:  s.State.Withheld() && !f.show,
 		Reopen: osUser(), // only a human can let a session go on that a guard has stopped
 	})
 	switch {

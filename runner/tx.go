@@ -189,6 +189,7 @@ func (t *tx) commit(ctx context.Context) (*Session, error) {
 	if err := t.r.store.Commit(ctx, c); err != nil {
 		return nil, err
 	}
+	t.r.ended(c.After)
 	if t.r.config.Observer != nil {
 		t.r.config.Observer(Record{Before: c.Before, After: c.After, First: c.First, Events: c.Events})
 	}
