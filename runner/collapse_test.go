@@ -308,7 +308,9 @@ func TestOrders(t *testing.T) {
 // audited.
 func TestShadow(t *testing.T) {
 	d := promoted(t, .99, .95, .9)
-	d.cast.play("p1", func(ctx context.Context, q specialist.Question) (specialist.Answer, error) { return saying("finish")(ctx, q) })
+	d.cast.play("p1", func(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
+		return saying("finish")(ctx, q)
+	})
 	before := len(d.lessons())
 	for range 40 {
 		d.run(25)
