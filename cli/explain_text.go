@@ -29,6 +29,7 @@ func explainText(out io.Writer, e *runner.Explanation) error {
 	t.judgement()
 	t.guards()
 	t.human()
+	t.reviews()
 	t.changes()
 	return t.err
 }
@@ -310,4 +311,27 @@ func (t *teller) engineView(r *runner.ExplainedRuling) string {
 		return fmt.Sprintf("The engine leaned the same way%s, but not enough to decide alone.", p)
 	}
 	return fmt.Sprintf("The engine leaned towards %s%s, but not enough to decide alone.", r.Pick, p)
+}
+
+// reviews tells what became of the round after it had closed.
+func (t *teller) reviews() {
+	d := t.e.Draws
+	switch {
+	case d == nil:
+	case d.Audit:
+		t.line("\nDrawn for an audit, with probability %s.", d.AuditRate)
+	case d.Second:
+		t.line("\nDrawn for a second human, with probability %s.", d.SecondRate)
+	case d.AuditRate > 0:
+		t.line("\nNot drawn for an audit, with probability %s.", d.AuditRate)
+	case d.SecondRate > 0:
+		t.line("\nNot drawn for a second human, with probability %s.", d.SecondRate)
+	}
+	for _, r := range t.e.Reviews {
+		same := "another choice"
+		if r.Transition == t.e.Executed {
+			same = "the same"
+		}
+		t.line("Review (%s) by %s, at %s: %s, %s. %s", clean(r.Review), clean(r.HumanID), r.At, clean(r.Transition), same, clean(r.Reasoning))
+	}
 }

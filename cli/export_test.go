@@ -4,7 +4,11 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/trust"
 )
+
+// ExplainText writes an explanation for people.
+var ExplainText = explainText
 
 // JSONLines are the types whose values --json prints, by the heading of the
 // section of docs/json.md that describes them.
@@ -14,6 +18,7 @@ var JSONLines = map[string]any{
 	"`dialai show`":         runner.SessionView{},
 	"`dialai inbox`":        runner.InboxItem{},
 	"`dialai tick`":         runner.TickView{},
+	"`dialai explain`":      runner.Explanation{},
 	"`dialai metrics`":      runner.Metrics{},
 	"`dialai specialists`":  rosterLine{},
 	"`dialai lint`":         finding{},
@@ -21,6 +26,8 @@ var JSONLines = map[string]any{
 	"`dialai init`":         writtenLine{},
 	"`dialai store verify`": store.Report{},
 	"`dialai migrate`":      migratedLine{},
+	"A judgement":           trust.Judgement{},
+	"An outcome":            trust.Outcome{},
 	"`dialai version`":      build{},
 
 	"The event log of guards": guard.LogRecord{},

@@ -30,7 +30,18 @@ type Explanation struct {
 	Executed      string             `json:"executed,omitempty"`
 	ToState       string             `json:"toState,omitempty"`
 	Human         *ExplainedWait     `json:"human,omitempty"` // that a human had to be asked, and why
+	Draws         *Draws             `json:"draws,omitempty"` // whether the closed round was drawn for another look
+	Reviews       []ExplainedReview  `json:"reviews,omitempty"`
 	Changes       *Changes           `json:"changes,omitempty"`
+}
+
+// An ExplainedReview is what a human made of the round after it had closed.
+type ExplainedReview struct {
+	At         specialist.Time `json:"at"`
+	Review     string          `json:"review"` // audit, second or adjudication
+	HumanID    string          `json:"humanId"`
+	Transition string          `json:"transition"`
+	Reasoning  string          `json:"reasoning,omitempty"`
 }
 
 // An ExplainedOption is a legal transition.
@@ -164,7 +175,7 @@ func (t *trace) explanation() *Explanation {
 	m := t.before.Machine()
 	e := &Explanation{
 		SessionID: t.key.Session.String(), MachineName: m.Name(), MachineDigest: m.Digest(), RoundID: t.key.ID(), Round: t.key.Round, Attempt: t.key.Attempt,
-		State: t.before.State.Name, Options: []ExplainedOption{}, Votes: []ExplainedVote{}, Failures: t.failures, Earlier: t.earlier, Gates: t.gates, Human: t.wait,
+		State: t.before.State.Name, Options: []ExplainedOption{}, Votes: []ExplainedVote{}, Failures: t.failures, Earlier: t.earlier, Gates: t.gates, Human: t.wait, Reviews: t.reviews,
 	}
 	for _, o := range t.before.State.Transitions {
 		e.Options = append(e.Options, ExplainedOption{o.Name, o.Target, o.Irreversible})
@@ -177,7 +188,7 @@ func (t *trace) explanation() *Explanation {
 	}
 	if x := t.executed; x != nil {
 		e.Executed, e.ToState = x.Transition.Name, x.Transition.Target
-		e.Ruling = t.explainRuling(x)
+		e.Ruling, e.Draws = t.explainRuling(x), x.Draws
 	}
 	return e
 }

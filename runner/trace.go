@@ -26,7 +26,8 @@ type trace struct {
 	gates     []ExplainedGate
 	wait      *ExplainedWait
 	executed  *Executed
-	outcome   *trust.Outcome // what a ruling taught
+	outcome   *trust.Outcome // what a ruling taught, or will once another human agrees
+	reviews   []ExplainedReview
 }
 
 // order returns the arrivals of the votes in the round's order, and their weights:
@@ -135,7 +136,7 @@ func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text s
 	if err != nil {
 		return nil, err
 	}
-	tracer := &tracer{choice: choice}
+	tracer := &tracer{choice: choice, reviews: map[specialist.RoundKey][]ExplainedReview{}}
 	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, id)}
 	f.Applied = func(_ int64, ev Event, _, _ guard.Book) { tracer.apply(f, ev) }
 	for rec, err := range r.store.Records(ctx, id, 0) {
@@ -150,15 +151,17 @@ func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text s
 	if tracer.found == nil {
 		return nil, tracer.missing(id, text)
 	}
+	tracer.found.reviews = tracer.reviews[tracer.found.key]
 	return tracer.found, nil
 }
 
 // A tracer reads a log and keeps the round that is asked for.
 type tracer struct {
-	choice roundChoice
-	now    *trace
-	found  *trace
-	rounds int32
+	choice  roundChoice
+	now     *trace
+	found   *trace
+	rounds  int32
+	reviews map[specialist.RoundKey][]ExplainedReview
 }
 
 func (t *tracer) close() {
@@ -187,6 +190,11 @@ func (t *tracer) apply(f *Folder, ev Event) {
 		t.rounds = f.now.Round
 		return
 	}
+	if d, ok := ev.Data.(*Reviewed); ok {
+		key := specialist.RoundKey{Session: f.now.ID, Round: d.Round, Attempt: d.Attempt}
+		t.reviews[key] = append(t.reviews[key], ExplainedReview{ev.At, string(d.Review), d.SpecialistID, d.TransitionName, d.Reasoning})
+		return
+	}
 	if t.now != nil {
 		t.now.apply(ev, f.open.proposals)
 	}
@@ -211,7 +219,9 @@ func (t *trace) apply(ev Event, live []*specialist.Proposal) {
 	case *Executed:
 		t.executed = d
 	case *Learned:
-		t.outcome = d.Outcome
+		if t.outcome = d.Outcome; d.Held != nil {
+			t.outcome = d.Held
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/dialai/dialai/arbiter"
@@ -143,26 +144,26 @@ func (r *Runner) evidenceOf(ctx context.Context, t *trace, j *Judged) (*arbiter.
 	default:
 		q.Policy.Threshold = made.Threshold
 	}
-	q.Policy.Stacking = m.Definition().Stacking != "off"
+	q.Policy.NoStacking = m.Definition().Stacking == "off"
 	return &arbiter.Evidence{Ledger: l, Place: j.Evidence.Place, Question: q}, nil
 }
 
-// ledgerAt returns the ledger as it was when the newest outcome had that place.
+// ledgerAt returns the ledger as it was when the newest lesson had that place.
 func (r *Runner) ledgerAt(ctx context.Context, place int64) (*trust.Ledger, error) {
 	now, newest, err := r.ledger.read(ctx, r.store)
 	if err != nil || newest == place {
 		return now, err
 	}
 	l := trust.New()
-	for o, err := range r.store.Outcomes(ctx, 0) {
+	for lesson, err := range r.store.Lessons(ctx, 0) {
 		if err != nil {
 			return nil, err
 		}
-		if o.Seq > place {
+		if lesson.Seq > place {
 			break
 		}
-		if err := l.Add(o); err != nil {
-			return nil, &CorruptError{"the outcome of round " + o.Round, err.Error()}
+		if err := l.Learn(lesson); err != nil {
+			return nil, &CorruptError{fmt.Sprintf("lesson %d", lesson.Seq), err.Error()}
 		}
 	}
 	return l, nil

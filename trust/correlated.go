@@ -24,7 +24,9 @@ func (l *Ledger) Correlated(q Question) []Correlation {
 		return nil
 	}
 	b.mu = b.mean()
-	b.weigh()
+	for i := range b.voters {
+		b.weigh(&b.voters[i])
+	}
 	var list []Correlation
 	for i := range b.voters {
 		for j := range b.voters {
