@@ -26,7 +26,7 @@ var JSONLines = map[string]any{
 	"`dialai init`":         writtenLine{},
 	"`dialai store verify`": store.Report{},
 	"`dialai migrate`":      migratedLine{},
-	"A judgement":           trust.Judgement{},
+	"An explanation":        trust.Judgement{},
 	"An outcome":            trust.Outcome{},
 	"`dialai version`":      build{},
 
