@@ -20,6 +20,7 @@ var JSONLines = map[string]any{
 	"`dialai tick`":         runner.TickView{},
 	"`dialai explain`":      runner.Explanation{},
 	"`dialai metrics`":      runner.Metrics{},
+	"`dialai risk`":         runner.Risks{},
 	"`dialai specialists`":  rosterLine{},
 	"`dialai lint`":         finding{},
 	"`dialai init --list`":  sampleLine{},
