@@ -138,7 +138,7 @@ func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text s
 	}
 	tracer := &tracer{choice: choice, reviews: map[specialist.RoundKey][]ExplainedReview{}}
 	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, id)}
-	f.Applied = func(_ int64, ev Event, _, _ guard.Book) { tracer.apply(f, ev) }
+	f.Applied = func(_ int64, ev Event, _, _ guard.Book) { tracer.follow(f, ev) }
 	for rec, err := range r.store.Records(ctx, id, 0) {
 		if err != nil {
 			return nil, err
@@ -183,7 +183,7 @@ func (t *tracer) missing(id specialist.SessionID, text string) error {
 	return e
 }
 
-func (t *tracer) apply(f *Folder, ev Event) {
+func (t *tracer) follow(f *Folder, ev Event) {
 	if _, opened := ev.Data.(*RoundOpened); opened {
 		t.close()
 		t.now = &trace{key: f.now.Key(), before: f.Session(), proposals: map[int32]*specialist.Proposal{}}
@@ -196,12 +196,12 @@ func (t *tracer) apply(f *Folder, ev Event) {
 		return
 	}
 	if t.now != nil {
-		t.now.apply(ev, f.open.proposals)
+		t.now.hear(ev, f.open.proposals)
 	}
 }
 
-// apply adds an event of the round.
-func (t *trace) apply(ev Event, live []*specialist.Proposal) {
+// hear adds an event of the round.
+func (t *trace) hear(ev Event, live []*specialist.Proposal) {
 	switch d := ev.Data.(type) {
 	case *Proposed:
 		t.overtake()

@@ -93,8 +93,8 @@ func (r *RiskReport) beside(floor exact.Billionths, pairs int64) {
 	}
 }
 
-// Risk returns the detector of a promise and how many automatic decisions of its
-// epoch audits stand for, for the probability of the next audit.
+// Risk returns the tau of a promise, 0 if it is not established, and its detector,
+// on which the probability of the next audit depends.
 func (l *Ledger) Risk(machine, state string, p Promise, policyDigest string) (tau exact.Billionths, d Detector) {
 	if e := l.pools[machine].riskOf(p, state, policyDigest); e != nil {
 		return e.tau(), e.detector
