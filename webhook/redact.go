@@ -13,8 +13,12 @@ import (
 // redactor returns what takes the secrets of a call out of a text: as they are,
 // and as they look when they are quoted.
 func (c *call) redactor() *strings.Replacer {
+	return redactor(append([]string{c.ask.CallbackToken}, c.secrets...))
+}
+
+func redactor(secrets []string) *strings.Replacer {
 	var forms []string
-	for _, s := range append([]string{c.ask.CallbackToken}, c.secrets...) {
+	for _, s := range secrets {
 		if s == "" {
 			continue
 		}
