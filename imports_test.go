@@ -29,6 +29,7 @@ var ladder = map[string][]string{
 	"store/storetest":           {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},
 	"webhook":                   {"exact", "machine", "specialist", "guard", "arbiter"},
 	"llm":                       {"exact", "machine", "specialist", "guard", "webhook"},
+	"llm/llmtest":               {},
 	"graph":                     {"exact", "machine"},
 	"machines":                  {},
 	"cli":                       {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner", "store", "webhook", "llm", "graph", "machines"},
