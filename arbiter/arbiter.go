@@ -116,6 +116,18 @@ func (e *UnknownWinnerError) Error() string { return "Winning proposal not found
 // Is makes errors.Is(err, ErrUnknownWinner) true.
 func (e *UnknownWinnerError) Is(target error) bool { return target == ErrUnknownWinner }
 
+// Floor returns d, unless its winner's transition is irreversible and no human
+// proposed it: then it is left to a human, whoever elected it and however sure
+// they are.
+func (d Decision) Floor(r *Round) Decision {
+	if !d.Consensus() || !r.Votes[d.Winner].Transition.Irreversible || r.Votes[d.Winner].IsHuman {
+		return d
+	}
+	d.Subject = r.Votes[d.Winner].Transition.Name
+	d.Winner, d.Rule, d.Text = NoWinner, Irreversible, ""
+	return d
+}
+
 // Check returns an error unless d can be executed on r.
 func (d Decision) Check(r *Round) error {
 	if d.Winner < NoWinner || d.Winner >= len(r.Votes) {

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -142,6 +143,8 @@ func TestDecisionTexts(t *testing.T) {
 			"alignment margin 0.00 below threshold 1e-7", "Alignment-weighted margin 0.00 below threshold 1e-7", false},
 		{arbiter.Decision{Winner: 1, Rule: arbiter.FirstReceived, Subject: "ann"}, "decided", "first proposal received, from ann",
 			"First proposal received wins (from ann)", true},
+		{arbiter.Decision{Winner: -1, Rule: arbiter.Irreversible, Subject: "pay"}, "irreversible", `"pay" cannot be undone, human input required`,
+			`Transition "pay" cannot be undone, human input required`, false},
 		{arbiter.Elect(3, "because"), "decided", "because", "because", true},
 		{arbiter.None("not yet\nsecond line"), "no_consensus", "not yet", "not yet\nsecond line", false},
 		{arbiter.None(long), "no_consensus", long[:400], long, false}, // 200 characters, 400 bytes
@@ -221,6 +224,40 @@ func TestAppendContext(t *testing.T) {
 	want = `{"sessionId":"00000000-0000-0000-0000-000000000000","roundId":"` + bare.Key.ID() + `","currentState":"open","prompt":"Which way?","machineName":"desk \"one\"","proposals":[],"alignmentScores":{},"history":[]}`
 	if got := string(bare.AppendContext(nil)); got != want {
 		t.Errorf("the context of an empty round is\n%s, want\n%s", got, want)
+	}
+}
+
+type long struct {
+	specialist.Past
+	history []specialist.TransitionRecord
+}
+
+func (l long) History() []specialist.TransitionRecord { return l.history }
+
+// TestContextIsBounded: of a long history the newest is shown; proposals never fall
+// out.
+func TestContextIsBounded(t *testing.T) {
+	r := round(t, "a 1", "b 1")
+	r.Votes[0].Reasoning = strings.Repeat("y", 64<<10)
+	var p long
+	for i := range 2000 {
+		p.history = append(p.history, specialist.TransitionRecord{TransitionName: strconv.Itoa(i), Reasoning: strings.Repeat("z", 1000)})
+	}
+	r.Past = p
+	got := r.AppendContext([]byte("x"))[1:]
+	var shown struct {
+		Proposals []struct{ Reasoning string }
+		History   []struct{ TransitionName string }
+	}
+	if err := json.Unmarshal(got, &shown); err != nil {
+		t.Fatal(err)
+	}
+	one := len(specialist.AppendHistory(nil, p.history[:1]))
+	if len(got) > specialist.MaxContext || len(got)+2*one < specialist.MaxContext || len(shown.History) == 0 || shown.History[len(shown.History)-1].TransitionName != "1999" {
+		t.Errorf("%d bytes, %d transitions", len(got), len(shown.History))
+	}
+	if len(shown.Proposals) != 2 || shown.Proposals[0].Reasoning != r.Votes[0].Reasoning {
+		t.Error("a proposal was cut")
 	}
 }
 

@@ -6,8 +6,18 @@ import (
 )
 
 // AppendContext appends the round as DIAL's ArbiterContext, which is what a
-// webhook arbiter is sent.
+// webhook arbiter is sent. Beyond [specialist.MaxContext] it shows the newest
+// history that fits; proposals are never left out.
 func (r *Round) AppendContext(dst []byte) []byte {
+	history, start := r.Past.History(), len(dst)
+	dst = r.appendContext(dst, history)
+	if excess := len(dst) - start - specialist.MaxContext; excess > 0 && len(history) > 0 {
+		return r.appendContext(dst[:start], specialist.NewestHistory(history, excess))
+	}
+	return dst
+}
+
+func (r *Round) appendContext(dst []byte, history []specialist.TransitionRecord) []byte {
 	dst = append(append(dst, `{"sessionId":"`...), r.Key.Session.String()...)
 	dst = append(append(dst, `","roundId":"`...), r.Key.ID()...)
 	dst = exact.AppendString(append(dst, `","currentState":`...), r.State.Name)
@@ -29,7 +39,7 @@ func (r *Round) AppendContext(dst []byte) []byte {
 		dst = r.Votes[i].Weight.Append(dst)
 	}
 	dst = append(dst, `},"history":`...)
-	dst = specialist.AppendHistory(dst, r.Past.History())
+	dst = specialist.AppendHistory(dst, history)
 	if r.Threshold != nil {
 		dst = exact.AppendFloat(append(dst, `,"threshold":`...), r.Threshold.Given)
 	}

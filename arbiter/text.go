@@ -19,6 +19,7 @@ const (
 	MarginReached
 	MarginBelow
 	FirstReceived
+	Irreversible // the winner's transition cannot be undone
 )
 
 // Code returns the stable name of the rule's outcome.
@@ -32,6 +33,8 @@ func (d Decision) Code() string {
 		return "cold_start"
 	case MarginBelow:
 		return "below_threshold"
+	case Irreversible:
+		return "irreversible"
 	}
 	if d.Consensus() {
 		return "decided"
@@ -58,6 +61,8 @@ func (d Decision) Reasoning() string {
 		return fmt.Sprintf("Alignment-weighted margin %s below threshold %s", d.Margin.Text2(), d.Threshold)
 	case FirstReceived:
 		return fmt.Sprintf("First proposal received wins (from %s)", d.Subject)
+	case Irreversible:
+		return fmt.Sprintf("Transition %q cannot be undone, human input required", d.Subject)
 	}
 	return d.Text
 }
@@ -82,6 +87,8 @@ func (d Decision) Short() string {
 		return fmt.Sprintf("alignment margin %s below threshold %s", d.Margin.Text2(), d.Threshold)
 	case FirstReceived:
 		return "first proposal received, from " + d.Subject
+	case Irreversible:
+		return fmt.Sprintf("%q cannot be undone, human input required", d.Subject)
 	}
 	line, _, _ := strings.Cut(d.Text, "\n")
 	if runes := []rune(line); len(runes) > maxShort {

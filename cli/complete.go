@@ -79,7 +79,7 @@ func (a *app) look(ctx context.Context, f func(*engine)) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	e, err := a.engine(ctx, false, nil)
+	e, err := a.engine(ctx, reads, nil)
 	if err != nil {
 		return
 	}

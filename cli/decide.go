@@ -65,7 +65,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	}
 	p := a.newPrinter()
 	defer p.status.stop()
-	e, err := a.engine(ctx, false, p.observe)
+	e, err := a.engine(ctx, writes, p.observe)
 	if err != nil {
 		return err
 	}

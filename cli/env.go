@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/webhook"
@@ -26,13 +27,19 @@ var environment = []struct{ name, text string }{
 	{"DATABASE_URL", "a store, for --store env and dialai migrate: sqlite:PATH, or memory:"},
 	{"DIALAI_WEBHOOK_ALLOW", "hosts, host:port pairs and CIDR prefixes that webhooks may be at though they are private or use http"},
 	{"DIALAI_WEBHOOK_TOKEN_NAMES", "globs of the variables that machine files may name as tokens or secrets (default: *WEBHOOK*)"},
+	{"DIALAI_LLM_BASE_URL", "the address of an API like OpenAI's that every model is asked at, for example http://localhost:1234/v1; it may be private"},
+	{"OPENROUTER_API_TOKEN", "the key of OpenRouter, or of the API at DIALAI_LLM_BASE_URL; with it every modelId goes there unchanged"},
+	{"OPENAI_API_KEY", "the key for models whose id begins with openai/"},
+	{"ANTHROPIC_API_KEY", "the key for models whose id begins with anthropic/"},
+	{"GEMINI_API_KEY", "the key for models whose id begins with google/"},
+	{"OLLAMA_HOST", "the Ollama server of models whose id begins with ollama/, for example 127.0.0.1:11434; it may be private"},
 	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. Nothing listens there in this version: hand the answers in with dialai propose"},
 	{"NO_COLOR", "if it is set and not empty, no colours"},
 	{"TERM", "dumb means no colours and no progress line"},
 }
 
 // reserved are variables of later versions.
-const reservedVariables = "DIALAI_BASE_URL, DIALAI_PORT, DIALAI_API_TOKEN, DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS, DIALAI_AUDIT, DIALAI_LLM_BASE_URL, OPENROUTER_API_TOKEN, OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, OLLAMA_HOST"
+const reservedVariables = "DIALAI_BASE_URL, DIALAI_PORT, DIALAI_API_TOKEN, DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS, DIALAI_AUDIT"
 
 // environmentTopic is shown by dialai help environment.
 func environmentTopic() *cobra.Command {
@@ -121,9 +128,18 @@ type closableStore interface {
 	io.Closer
 }
 
-// openStore opens the store that --store names. One that does not exist is made
-// only for a command that starts sessions; nobody who just looks makes one.
-func (a *app) openStore(ctx context.Context, starts bool) (closableStore, error) {
+// What a command does with a store.
+type access int
+
+const (
+	reads  access = iota // looks only: a store that cannot be written will do
+	writes               // changes what is there
+	starts               // begins sessions: a store that does not exist is made
+)
+
+// openStore opens the store that --store names. Nobody who does not start sessions
+// makes one.
+func (a *app) openStore(ctx context.Context, does access) (closableStore, error) {
 	path, err := a.storePath()
 	if err != nil {
 		return nil, err
@@ -131,17 +147,27 @@ func (a *app) openStore(ctx context.Context, starts bool) (closableStore, error)
 	if path == "" {
 		return store.NewMemory(), nil
 	}
-	if err := a.present(path); err != nil && !starts {
+	if err := a.present(path); err != nil && does != starts {
 		if a.flags.store == "" {
 			return store.NewMemory(), nil // nothing was ever run here
 		}
 		return nil, err
 	}
-	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
+	s, err := openSQLite(ctx, path, does)
 	if err != nil {
-		return nil, err
+		return nil, err // not a nil *store.SQLite
 	}
 	return s, nil
+}
+
+// openSQLite opens a file that is there. Where it cannot be written, it can still
+// be looked at.
+func openSQLite(ctx context.Context, path string, does access) (*store.SQLite, error) {
+	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
+	if does == reads && errors.Is(err, store.ErrReadOnly) {
+		return store.OpenSQLite(ctx, path, store.SQLiteOptions{ReadOnly: true})
+	}
+	return s, err
 }
 
 // present returns an error if there is no store at a path.
@@ -173,14 +199,14 @@ func publicURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
-// engine builds the runner that the environment and the flags describe; starts
-// says whether it may make a store that does not exist.
-func (a *app) engine(ctx context.Context, starts bool, observer func(runner.Record)) (*engine, error) {
+// engine builds the runner that the environment and the flags describe.
+func (a *app) engine(ctx context.Context, does access, observer func(runner.Record)) (*engine, error) {
 	policy, err := webhook.ParsePolicy(a.env("DIALAI_WEBHOOK_ALLOW"))
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
 	hooks := webhook.Config{Policy: policy, Lookup: a.lookup}
+	models := llm.Config{Policy: policy, Lookup: a.lookup}
 	if names := strings.Fields(strings.ReplaceAll(a.env("DIALAI_WEBHOOK_TOKEN_NAMES"), ",", " ")); len(names) > 0 {
 		hooks.TokenNames = names
 	}
@@ -188,12 +214,12 @@ func (a *app) engine(ctx context.Context, starts bool, observer func(runner.Reco
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.openStore(ctx, starts)
+	s, err := a.openStore(ctx, does)
 	if err != nil {
 		return nil, err
 	}
 	r, err := runner.New(runner.Config{
-		Store: s, Registry: a.registry, Remote: webhook.New(hooks), Observer: observer,
+		Store: s, Registry: a.registry, Remote: webhook.New(hooks), Models: llm.New(models), Observer: observer,
 		PublicURL: public, AllowOperator: true,
 	})
 	if err != nil {

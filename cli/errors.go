@@ -175,6 +175,8 @@ func (a *app) hintFor(err error) string {
 	case errors.As(err, &newer): // it says so itself
 	case errors.As(err, &corrupt):
 		return "nothing was changed; restore a copy of the file, or use another --store"
+	case errors.Is(err, store.ErrUnreadLog):
+		return "copy the store and the files beside it to where you may write, and name the copy with --store PATH"
 	case errors.As(err, &opening), errors.Is(err, store.ErrReadOnly), errors.Is(err, fs.ErrPermission):
 		return "name a store that can be written with --store PATH, or run with --store memory: and keep nothing"
 	}

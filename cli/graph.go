@@ -50,7 +50,7 @@ func (a *app) graph(ctx context.Context, args []string, format, session, output 
 	var m *machine.Machine
 	var v graph.View
 	if session != "" {
-		err := a.with(ctx, func(e *engine, _ *bufio.Writer) error {
+		err := a.with(ctx, reads, func(e *engine, _ *bufio.Writer) error {
 			s, err := e.Session(ctx, session)
 			if err != nil {
 				return err

@@ -21,7 +21,7 @@ and each choice as a command to copy.`,
   dialai inbox --json`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
 				items, err := e.Inbox(cmd.Context())
 				switch {
 				case err != nil:

@@ -32,7 +32,7 @@ its SHA-256.`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
 				id, err := runner.ParseID(args[0])
 				if err != nil {
 					return err

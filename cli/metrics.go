@@ -22,7 +22,7 @@ signals, over all sessions of a machine name.`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
 				m, err := e.Metrics(cmd.Context(), args[0], state)
 				if err != nil {
 					return err

@@ -12,8 +12,8 @@ import (
 )
 
 // with runs f with an engine that is closed afterwards.
-func (a *app) with(ctx context.Context, f func(e *engine, out *bufio.Writer) error) error {
-	e, err := a.engine(ctx, false, nil)
+func (a *app) with(ctx context.Context, does access, f func(e *engine, out *bufio.Writer) error) error {
+	e, err := a.engine(ctx, does, nil)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (f *costFlags) usage(cmd *cobra.Command) (u specialist.Usage, err error) {
 func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) error {
 	p := a.newPrinter()
 	defer p.status.stop()
-	e, err := a.engine(ctx, false, p.observe)
+	e, err := a.engine(ctx, writes, p.observe)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 	}
 	p := a.newPrinter()
 	defer p.status.stop()
-	e, err := a.engine(ctx, false, p.observe)
+	e, err := a.engine(ctx, writes, p.observe)
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	}
 	p := a.newPrinter()
 	defer p.status.stop()
-	e, err := a.engine(ctx, true, p.observe)
+	e, err := a.engine(ctx, starts, p.observe)
 	if err != nil {
 		return err
 	}

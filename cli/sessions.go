@@ -25,7 +25,7 @@ they stand, and, if they stand still, why.`,
 			if q.Limit < 0 {
 				return usage("--limit is %d, it must be 0 (all) or more", q.Limit)
 			}
-			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
 				list, err := e.Sessions(cmd.Context(), q)
 				if err != nil {
 					return err

@@ -23,7 +23,7 @@ decide, each choice as a command to copy.`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
 				s, err := e.Session(cmd.Context(), args[0])
 				switch {
 				case err != nil:

@@ -28,7 +28,7 @@ decide, in any session of that machine; its alignment is kept.`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
 				roster, err := e.store.Roster(cmd.Context(), args[0])
 				if err != nil {
 					return err
@@ -52,7 +52,7 @@ func (a *app) switchCommand(name, short string, do func(*engine) func(context.Co
 		Args:              arguments,
 		ValidArgsFunction: a.completeSpecialists,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
 				err := do(e)(cmd.Context(), args[0], args[1])
 				switch {
 				case err != nil || a.flags.quiet:

@@ -29,7 +29,7 @@ recomputes all of it, rebuild writes it anew.`,
 transaction. A damaged log is reported and nothing is changed.`,
 		Example: "  dialai store rebuild",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.maintain(cmd.Context(), "rebuilt", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
+			return a.maintain(cmd.Context(), writes, "rebuilt", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
 				return s.Rebuild(ctx, runner.NewPrograms(), acceptCut)
 			})
 		},
@@ -41,7 +41,7 @@ transaction. A damaged log is reported and nothing is changed.`,
 compare. The first difference is named, and the exit code is 1.`,
 		Example: "  dialai store verify --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.maintain(cmd.Context(), "verified", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
+			return a.maintain(cmd.Context(), reads, "verified", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
 				return s.Verify(ctx, runner.NewPrograms())
 			})
 		},
@@ -49,7 +49,7 @@ compare. The first difference is named, and the exit code is 1.`,
 	return cmd
 }
 
-func (a *app) maintain(ctx context.Context, done string, do func(context.Context, *store.SQLite) (store.Report, error)) (err error) {
+func (a *app) maintain(ctx context.Context, does access, done string, do func(context.Context, *store.SQLite) (store.Report, error)) (err error) {
 	path, err := a.storePath()
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (a *app) maintain(ctx context.Context, done string, do func(context.Context
 	if err := a.present(path); err != nil {
 		return err
 	}
-	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
+	s, err := openSQLite(ctx, path, does)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ spoils only its own line, and the exit code is 1.`,
   watch -n 60 dialai tick --quiet`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
 				results, err := e.Tick(cmd.Context())
 				if err != nil {
 					return err

@@ -121,45 +121,6 @@ func (d *desk) asNobody() {
 	}
 }
 
-// TestReadOnly runs the program where it may not write. Root may write anywhere,
-// so the program runs as another user then.
-func TestReadOnly(t *testing.T) {
-	if os.Getuid() == 0 {
-		cmd := exec.Command(program, "version")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-		os.Chmod(filepath.Dir(program), 0o755)
-		if err := cmd.Run(); err != nil {
-			t.Skipf("the test runs as root, who may write anywhere, and cannot run the program as another user: %v", err)
-		}
-	}
-	hint := "    hint: name a store that can be written with --store PATH, or run with --store memory: and keep nothing"
-	t.Run("no store", func(t *testing.T) {
-		d := newDesk(t)
-		d.asNobody()
-		d.must(os.Chmod(d.dir, 0o555))
-		_, stderr := d.run(1, "question.json")
-		d.complains(stderr, `store \S+/dialai\.db: mkdir \S+/store: permission denied`, hint)
-		if _, err := os.Stat(filepath.Dir(d.store)); err == nil {
-			t.Error("there is a store all the same")
-		}
-	})
-	t.Run("a store", func(t *testing.T) {
-		d := newDesk(t)
-		out, _ := d.run(3, "question.json")
-		id := d.id(out)
-		d.asNobody()
-		for _, path := range []string{d.store, filepath.Dir(d.store)} {
-			d.must(os.Chmod(path, 0o555))
-		}
-		_, stderr := d.run(1, "decide", id, "on")
-		d.complains(stderr, `.*the store cannot be written.*`, hint)
-		d.as = nil
-		d.must(os.Chmod(filepath.Dir(d.store), 0o755))
-		d.must(os.Chmod(d.store, 0o644))
-		d.run(0, "decide", id, "on") // nothing is lost
-	})
-}
-
 // open opens the store as another program does.
 func (d *desk) open() *sql.DB {
 	d.Helper()

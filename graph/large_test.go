@@ -16,7 +16,7 @@ func random(t testing.TB, rng *rand.Rand, n, most int) *machine.Machine {
 	t.Helper()
 	def := &machine.Definition{MachineName: "random", InitialState: "s 0", GoalState: fmt.Sprintf("s %d", rng.IntN(n))}
 	for i := range n {
-		s := machine.StateDefinition{Name: fmt.Sprintf("s %d", i), Final: rng.IntN(8) == 0, Irreversible: rng.IntN(8) == 0}
+		s := machine.StateDefinition{Name: fmt.Sprintf("s %d", i), Final: rng.IntN(8) == 0, Irreversible: new(rng.IntN(8) == 0)}
 		for k := range rng.IntN(most + 1) {
 			name := fmt.Sprintf("t %d", k)
 			for rng.IntN(2) == 0 {

@@ -39,15 +39,15 @@ func ParseAuditMode(s string) (AuditMode, error) {
 const maxAuditBody = 32 << 10
 
 // body returns a body as it is kept.
-func (m AuditMode) body(body []byte, keys *strings.Replacer) string {
+func (m AuditMode) body(body []byte, key string) string {
 	switch m {
 	case AuditDigest:
 		sum := sha256.Sum256(body)
 		return fmt.Sprintf("sha256:%s (%d bytes)", hex.EncodeToString(sum[:]), len(body))
 	case AuditFull:
-		return strings.ToValidUTF8(keys.Replace(string(body)), "\uFFFD")
+		return strings.ToValidUTF8(webhook.Redact(string(body), key), "\uFFFD")
 	}
-	text := guard.Redact(strings.ToValidUTF8(keys.Replace(string(body)), "\uFFFD"))
+	text := guard.Redact(strings.ToValidUTF8(webhook.Redact(string(body), key), "\uFFFD"))
 	if len(text) <= maxAuditBody {
 		return text
 	}
@@ -81,18 +81,18 @@ func (a *asking) audit(ctx context.Context, x *exchange) {
 }
 
 func (a *asking) entry(x *exchange) specialist.AuditEntry {
-	c, keys := a.client, webhook.Redactor(a.to.key)
+	c, key := a.client, a.to.key
 	e := specialist.AuditEntry{
 		AuditEntryID: c.newID(), SessionID: a.r.Origin.SessionID, SpecialistID: a.r.Origin.SpecialistID,
-		Timestamp: specialist.TimeOf(x.start), RequestURL: keys.Replace(a.to.base + a.to.wire.path(a.to.model)), RequestHeaders: hidden(x.headers),
-		RequestBody: c.config.AuditAs.body(x.body, keys), ResponseStatus: x.reply.Status, ResponseBody: c.config.AuditAs.body(x.reply.Body, keys),
+		Timestamp: specialist.TimeOf(x.start), RequestURL: webhook.Redact(a.to.base+a.to.wire.path(a.to.model), key), RequestHeaders: hidden(x.headers),
+		RequestBody: c.config.AuditAs.body(x.body, key), ResponseStatus: x.reply.Status, ResponseBody: c.config.AuditAs.body(x.reply.Body, key),
 		DurationMs: c.config.Now().Sub(x.start).Milliseconds(), Attempt: a.attempts, Purpose: string(a.r.Purpose), Round: a.r.Origin.Round,
 	}
 	if name := a.r.Origin.MachineName; name != "" {
 		e.MachineName = &name
 	}
 	if x.err != nil {
-		text := keys.Replace(x.err.Error())
+		text := webhook.Redact(x.err.Error(), key)
 		e.Error = &text
 	}
 	if x.reply.Status >= 200 && x.reply.Status <= 299 {

@@ -281,7 +281,7 @@ func (a *asking) unreached(err error) error {
 
 // refused says what a status means that is no success.
 func (a *asking) refused(reply webhook.Reply) error {
-	text := strings.ToValidUTF8(webhook.Redactor(a.to.key).Replace(string(reply.Body)), "\uFFFD")
+	text := strings.ToValidUTF8(webhook.Redact(string(reply.Body), a.to.key), "\uFFFD")
 	err := &StatusError{reply.Status, webhook.Clip(text, maxErrorText)}
 	switch reply.Status {
 	case 429:
@@ -321,7 +321,7 @@ func (a *asking) read(body []byte) error {
 }
 
 func (a *asking) shown(body []byte) string {
-	return webhook.Clip(strings.ToValidUTF8(webhook.Redactor(a.to.key).Replace(string(body)), "\uFFFD"), maxErrorText)
+	return webhook.Clip(strings.ToValidUTF8(webhook.Redact(string(body), a.to.key), "\uFFFD"), maxErrorText)
 }
 
 func (a *asking) clean(e *apiError) error {

@@ -46,6 +46,9 @@ func system(f form, o *options, delimiter string) string {
 	return duties + fmt.Sprintf(fences, delimiter) + text
 }
 
+// unknownDelimiter is as long as one.
+const unknownDelimiter = "data-________________________"
+
 // delimiter returns a text that nobody can know beforehand and that is not in any
 // of the texts.
 func (c *Client) delimiter(texts ...string) (string, error) {

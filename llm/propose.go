@@ -132,8 +132,8 @@ const remoteContext = 4096
 // needs no repair.
 func (p *proposer) Estimate(q specialist.Question) specialist.Estimate {
 	o := options{state: q.State, order: q.State.Transitions, aliases: aliases(q.State)}
-	m := material{examples: examples(q.Past.Exemplars())}
-	r := Request{System: system(p.form, &o, ""), User: user(&q, &o, p.form, m)}
+	m := material{delimiter: unknownDelimiter, examples: examples(q.Past.Exemplars())}
+	r := Request{System: system(p.form, &o, unknownDelimiter), User: user(&q, &o, p.form, m)}
 	switch p.form {
 	case byTool:
 		r.Tools = o.tools()

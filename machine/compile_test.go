@@ -117,8 +117,12 @@ func TestCompileRefuses(t *testing.T) {
 		{func(d *machine.Definition) { d.Guards = json.RawMessage(`{"limits":{},"limits":{}}`) }, `/guards/limits [duplicate-key] "limits" is already defined at line 1, column 2`},
 		{func(d *machine.Definition) { d.States[0].Guards = json.RawMessage(`[`) }, `/states/pending/guards [wrong-type] Invalid JSON: the document ends too early`},
 		{func(d *machine.Definition) { d.States[0].Guards = json.RawMessage(strings.Repeat("[", 65)) }, `/states/pending/guards [too-large] values are nested deeper than 64`},
-		{func(d *machine.Definition) { d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: math.NaN()}, machine.Bayes }, `/risk/maxError [out-of-range] maxError is NaN, it must be above 0`},
-		{func(d *machine.Definition) { d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: 0.1, Confidence: 1}, machine.Bayes }, `/risk/confidence [out-of-range] confidence is 1, it must be below 1`},
+		{func(d *machine.Definition) {
+			d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: math.NaN()}, machine.Bayes
+		}, `/risk/maxError [out-of-range] maxError is NaN, it must be above 0`},
+		{func(d *machine.Definition) {
+			d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: 0.1, Confidence: 1}, machine.Bayes
+		}, `/risk/confidence [out-of-range] confidence is 1, it must be below 1`},
 		{func(d *machine.Definition) { d.ConsensusThreshold = &machine.Threshold{Given: math.NaN()} }, `/consensusThreshold [bad-threshold] consensusThreshold is NaN, not a number from 0 to 1`},
 		{func(d *machine.Definition) { d.States[0].ConsensusThreshold = &machine.Threshold{Given: 2, Weight: 1} }, `/states/pending/consensusThreshold [bad-threshold] consensusThreshold is 2, not a number from 0 to 1`},
 		{func(d *machine.Definition) { d.Solicit = &machine.Solicit{Timeout: -1} }, `/solicit/timeout [out-of-range] timeout is -1ns, it must be at least 0`},

@@ -138,7 +138,10 @@ func (l *linter) deciders(s *State) {
 		return
 	}
 	path, list := l.statePath(s.Index), l.m.def.Specialists
-	hint := "declare a proposer, or a human who decides"
+	message, hint := fmt.Sprintf("state %q has no enabled proposer", s.Name), "declare a proposer, or a human who decides"
+	if l.unattended() && s.Roster == nil {
+		message = fmt.Sprintf("nobody is declared to propose in state %q: running the file adds a proposer that takes the first transition", s.Name)
+	}
 	if s.Roster != nil {
 		path, list = path+"/specialists", slices.Concat(s.Roster, l.humans())
 		hint = "a state's own list replaces the machine's; name here whom it should ask"
@@ -146,7 +149,19 @@ func (l *linter) deciders(s *State) {
 	if slices.ContainsFunc(list, func(sp Specialist) bool { return sp.Role == Proposer && !l.off(&sp) }) {
 		return
 	}
-	l.report(path, true, Problem{Code: "no-proposer", Message: fmt.Sprintf("state %q has no enabled proposer", s.Name), Hint: hint})
+	l.report(path, true, Problem{Code: "no-proposer", Message: message, Hint: hint})
+}
+
+// unattended reports whether no proposer is declared anywhere, not even one that is
+// switched off: running such a machine adds one.
+func (l *linter) unattended() bool {
+	proposes := func(s Specialist) bool { return s.Role == Proposer }
+	for i := range l.m.states {
+		if slices.ContainsFunc(l.m.states[i].Roster, proposes) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(l.m.def.Specialists, proposes)
 }
 
 // humans returns the machine's humans, who take part in every state.

@@ -83,7 +83,8 @@ func TestLint(t *testing.T) {
 			`[unreachable-state] state "b" cannot be reached from the initial state "a"`,
 			`[dead-end] state "c" has no transitions and is neither the goal nor final: a session that enters it fails`}},
 
-		{head + `▶"a":{"transitions":{"t":"b"}},"b":{}}}`, []string{`[no-proposer] state "a" has no enabled proposer`}},
+		{head + `▶"a":{"transitions":{"t":"b"}},"b":{}}}`, []string{`[no-proposer] nobody is declared to propose in state "a": running the file adds a proposer that takes the first transition`}},
+		{head + `▶"a":{"transitions":{"t":"b","u":"c"}},"c":{"transitions":{"t":"b"},"specialists":[` + `{"role":"proposer","specialistId":"p","strategyFn":"f"}]},"b":{}}}`, []string{`[no-proposer] state "a" has no enabled proposer`}},
 		{strings.Replace(list(`{"role":"proposer","specialistId":"p","strategyFn":"f","disabled":true},{"role":"arbiter","specialistId":"r"}`), `"a":{`, `▶"a":{`, 1), []string{`[no-proposer] state "a" has no enabled proposer`}},
 		{head + `"a":{"transitions":{"t":"b"},▶"specialists":[]},"b":{}}` + someone, []string{`[no-proposer] state "a" has no enabled proposer`}},
 		{head + `"a":{"transitions":{"t":"b"},▶"specialists":[{"role":"proposer","specialistId":"p","enabled":false}]},"b":{}}` + someone, []string{`[no-proposer] state "a" has no enabled proposer`}},

@@ -425,8 +425,8 @@ func TestStarterTellsTheTruth(t *testing.T) {
 	if got := fmt.Sprint(strategies.Names(machine.Proposer)); got != "[firstAvailable lastAvailable random]" {
 		t.Errorf("the built-in strategies are %s", got)
 	}
-	says("Other ways: strategyFnName: alignmentMargin (weights by earned trust, with a threshold) or firstProposal.")
-	if got := fmt.Sprint(strategies.Names(machine.Arbiter)); got != "[alignmentMargin firstProposal]" {
+	says("Other ways: strategyFnName: alignmentMargin (weights by earned trust, with a threshold), firstProposal, or bayes (probabilities learned from human decisions).")
+	if got := fmt.Sprint(strategies.Names(machine.Arbiter)); got != "[alignmentMargin firstProposal bayes]" {
 		t.Errorf("the built-in arbiters are %s", got)
 	}
 	says("An expression over state, metaJson, visits, steps and last.")

@@ -29,7 +29,7 @@ func (w *work) admit(ask []*member) []*member {
 			admitted = append(admitted, m) // it is repeated: what it costs is held already
 			continue
 		}
-		need := expected(m)
+		need := w.t.need(m)
 		refused := c.Budget.Admit(w.t.now.Spent(), held, need)
 		switch {
 		case refused == nil:
@@ -41,20 +41,11 @@ func (w *work) admit(ask []*member) []*member {
 	return admitted
 }
 
-// expected returns what an ask is expected to cost. A function of this process
-// that says nothing of its cost is free.
-func expected(m *member) guard.Book {
-	if m.local() && m.estimate == 0 {
-		return guard.Book{}
-	}
-	return guard.Book{Calls: 1, Money: m.estimate}
-}
-
 // held returns what the asks that are out are expected to cost.
 func (t *tx) held() (b guard.Book) {
 	for _, a := range t.round.asks {
 		if a.status == askOpen && a.Remote != nil {
-			b = b.Plus(guard.Book{Calls: 1, Money: a.Remote.Estimate})
+			b = b.Plus(guard.Book{Calls: 1, TokensIn: a.Remote.InputTokens, TokensOut: a.Remote.OutputTokens, Money: a.Remote.Estimate})
 		}
 	}
 	return b

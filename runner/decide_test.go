@@ -464,3 +464,27 @@ func TestMachineUnchanged(t *testing.T) {
 		t.Error("running a session changed its machine")
 	}
 }
+
+// TestIrreversible leaves to a human what cannot be undone, whoever elects it,
+// unless a human proposed it.
+func TestIrreversible(t *testing.T) {
+	for _, arb := range []string{half, `{"role":"arbiter","specialistId":"arb","strategyFnName":"firstProposal"}`, `{"role":"arbiter","specialistId":"arb","strategyFn":"= leader"}`} {
+		b := newBench(t)
+		b.cast.say("a", "finish")
+		m := parse(b, `{"machineName":"m","initialState":"open","goalState":"done","specialists":[`+fn("a")+`,`+human("human")+`,`+arb+`],
+			"states":{"open":{"transitions":{"finish":{"target":"done","irreversible":true},"wait":"open"}},"done":{}}}`)
+		s := b.start(m)
+		if tick := b.stepTo(s, runner.TickHuman); tick.Code != "irreversible" || tick.Reasoning() != `Transition "finish" cannot be undone, human input required` {
+			t.Errorf("%s: %s: %s", arb, tick.Code, tick.Reasoning())
+		}
+		if a := b.force(s, "finish"); !a.Executed {
+			t.Errorf("%s: the ruling was refused: %s", arb, a.GuardReason)
+		}
+	}
+	b := newBench(t)
+	m := parse(b, `{"machineName":"m","initialState":"open","goalState":"done","specialists":[`+human("human")+`,`+half+`],
+		"states":{"open":{"transitions":{"finish":{"target":"done","irreversible":true}}},"done":{}}}`)
+	s := b.start(m)
+	b.propose(s, "human", "finish")
+	b.stepTo(s, runner.TickAdvanced)
+}

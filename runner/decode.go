@@ -261,9 +261,12 @@ func (d *reading) asked() (Data, error) {
 			Owner            string          `json:"owner"`
 			Deadline         specialist.Time `json:"deadline"`
 			EstimatedCostUSD exact.Money     `json:"estimatedCostUSD"`
-			Accepted         bool            `json:"accepted"`
-			TokenHash        string          `json:"tokenHash"`
-			Repeat           int32           `json:"repeat"`
+
+			EstimatedInputTokens  int64  `json:"estimatedInputTokens"`
+			EstimatedOutputTokens int64  `json:"estimatedOutputTokens"`
+			Accepted              bool   `json:"accepted"`
+			TokenHash             string `json:"tokenHash"`
+			Repeat                int32  `json:"repeat"`
 		} `json:"asks"`
 	}
 	if err := d.into(&v); err != nil {
@@ -277,7 +280,7 @@ func (d *reading) asked() (Data, error) {
 		}
 		asked.Asks[i] = Ask{SpecialistID: a.SpecialistID, Index: a.Ask, Role: role, Source: specialist.SourceNamed(a.Mode)}
 		if a.AskID != "" {
-			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.Accepted, a.TokenHash, a.Repeat}
+			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.Accepted, a.TokenHash, a.Repeat, a.EstimatedInputTokens, a.EstimatedOutputTokens}
 		}
 	}
 	return asked, nil

@@ -169,6 +169,10 @@ func (a *Ask) append(dst []byte, key specialist.RoundKey) []byte {
 		if r.Estimate != 0 {
 			w.money("estimatedCostUSD", r.Estimate)
 		}
+		if r.InputTokens+r.OutputTokens != 0 {
+			w.int("estimatedInputTokens", r.InputTokens)
+			w.int("estimatedOutputTokens", r.OutputTokens)
+		}
 		w.flag("accepted", r.Accepted)
 		w.opt("tokenHash", r.TokenHash)
 		if r.Repeat != 0 {

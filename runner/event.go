@@ -60,6 +60,8 @@ type RemoteAsk struct {
 	Accepted  bool            // it was heard and will be answered later
 	TokenHash string          // SHA-256 of the callback token, in hex; "" if there is none
 	Repeat    int32           // how often it was taken over from a lost process
+
+	InputTokens, OutputTokens int64 // what it is thought to need; 0 if nobody says
 }
 
 // Proposed records a proposal.

@@ -76,9 +76,8 @@ func chargeOpen(s *Session, o *openRound) {
 			continue
 		}
 		a.status = askCancelled
-		if a.Remote != nil && a.Remote.Estimate != 0 {
-			u := specialist.Usage{Estimated: true}.WithCost(a.Remote.Estimate)
-			charge(s, o, u, "")
+		if a.Remote.known() {
+			charge(s, o, a.Remote.estimate(), "")
 		}
 	}
 }

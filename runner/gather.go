@@ -63,7 +63,7 @@ func (w *work) out(ctx context.Context, a *askState) (bool, error) {
 		return false, nil
 	case a.Remote.Accepted:
 		if late {
-			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote.Estimate, code: CodeTimeout, message: "accepted, but no answer came in time"})
+			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: CodeTimeout, message: "accepted, but no answer came in time"})
 		}
 		return !late, nil
 	case w.r.waitsFor(askKey{t.now.Key(), a.Index}):
@@ -196,9 +196,10 @@ func (w *work) callLocal(ctx context.Context, m *member, q specialist.Question, 
 
 // A request is one ask outside this process, ready to be sent.
 type request struct {
-	member *member
-	ask    specialist.Ask
-	index  int32
+	member   *member
+	estimate *RemoteAsk // what it is expected to need
+	ask      specialist.Ask
+	index    int32
 }
 
 // gatherRemote records all asks in one commit, sends them, asks the local
@@ -212,7 +213,9 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 		return err
 	}
 	q := questionOf(w.s, w.s.Notices(), &past{r: w.r, s: w.s, mu: &sync.Mutex{}})
-	q.Encoded = q.AppendContext(nil, true)
+	if slices.ContainsFunc(requests, func(req request) bool { return req.member.webhook() }) {
+		q.Encoded = q.AppendContext(nil, true)
+	}
 	f := w.r.send(ctx, requests, q)
 	defer f.stop()
 	for _, m := range ask {
@@ -240,13 +243,14 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 			continue
 		}
 		a := Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source,
-			Remote: &RemoteAsk{Owner: owner, Estimate: m.estimate, Deadline: t.at + specialist.Time(m.timeout.Milliseconds())}}
+			Remote: &RemoteAsk{Owner: owner, Deadline: t.at + specialist.Time(m.timeout.Milliseconds())}}
+		a.Remote.hold(t.need(m))
 		if old := t.round.ask(m.SpecialistID, m.Role); old != nil && old.status == askOpen {
 			a.Index, a.Remote.Repeat = old.Index, old.Remote.Repeat+1
 		} else {
 			next++
 		}
-		req := request{member: m, index: a.Index, ask: specialist.Ask{ID: t.now.Key().AskID(a.Index)}}
+		req := request{member: m, index: a.Index, estimate: a.Remote, ask: specialist.Ask{ID: t.now.Key().AskID(a.Index)}}
 		if err := w.r.callback(t, &req, &a); err != nil {
 			return nil, err
 		}
@@ -326,7 +330,7 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	start := r.config.Now()
 	var h heard
 	call(ctx, req.member, q, &h)
-	h.ask = req.index
+	h.ask, h.estimate = req.index, req.estimate
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
 		u.LatencyMsec, u.Given = r.config.Now().Sub(start).Milliseconds(), u.Given|specialist.LatencyGiven
 	}

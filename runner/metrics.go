@@ -159,10 +159,11 @@ func (m *Metrics) signal(decisions []*DecisionRecord, compared bool) {
 	}
 }
 
-// thinMargins counts the AI decisions whose margin was barely enough.
+// thinMargins counts the AI decisions whose margin was barely enough. Where arrival
+// decided, no margin had to be.
 func thinMargins(decisions []*DecisionRecord) (thin, measured int) {
 	for _, d := range decisions {
-		if d.IsHuman || d.ConsensusMargin == nil {
+		if d.IsHuman || d.ConsensusMargin == nil || d.Strategy == firstProposal {
 			continue
 		}
 		measured++

@@ -91,8 +91,7 @@ func TestMetricsSignals(t *testing.T) {
 	s := b.start(m)
 	b.stepTo(s, runner.TickAdvanced)
 	if text := signals(b.metrics("")); text != "action COLD_START No alignment data available — human must decide all transitions\n"+
-		"warning SINGLE_SPECIALIST Only 1 proposer registered — add more for meaningful consensus\n"+
-		"warning THIN_MARGIN 1/1 recent AI decisions have margins within 0.1 of threshold" {
+		"warning SINGLE_SPECIALIST Only 1 proposer registered — add more for meaningful consensus" { // a first proposal wins by arrival, not by a margin
 		t.Errorf("the signals of a lone proposer are\n%s", text)
 	}
 	b = newBench(t)

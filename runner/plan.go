@@ -282,7 +282,8 @@ func (b *planner) resolve(m *member) error {
 		m.source, m.strategy = specialist.Function, m.StrategyFn
 		return b.function(m)
 	case m.ModelID != "":
-		return fmt.Errorf("specialist %q uses model %q, and this version cannot ask models yet; give it a strategyFn, strategyFnName or strategyWebhookUrl, or disable it", m.SpecialistID, m.ModelID)
+		m.source, m.strategy = specialist.Model, "model"
+		return b.model(m)
 	case m.StrategyWebhookURL != "":
 		m.source, m.strategy = specialist.Webhook, "webhook"
 		return b.remote(m)
@@ -353,7 +354,10 @@ func defaultProposer(id specialist.SessionID) member {
 		source: specialist.Builtin, timeout: machine.DefaultTimeout, proposer: strategies.FirstAvailable}
 }
 
+// firstProposal is the strategy by which arrival decides.
+const firstProposal = "firstProposal"
+
 func defaultArbiter(id specialist.SessionID) *member {
-	return &member{Specialist: &machine.Specialist{Role: machine.Arbiter, SpecialistID: "__default_arbiter_" + id.String(), StrategyFnName: "firstProposal"},
-		source: specialist.Builtin, arbiter: strategies.FirstProposal{}, strategy: "firstProposal"}
+	return &member{Specialist: &machine.Specialist{Role: machine.Arbiter, SpecialistID: "__default_arbiter_" + id.String(), StrategyFnName: firstProposal},
+		source: specialist.Builtin, arbiter: strategies.FirstProposal{}, strategy: firstProposal}
 }

@@ -31,6 +31,12 @@ type Config struct {
 	// Remote makes the far side of specialists that name a webhook or a model.
 	// Without it such specialists are an error when a session starts.
 	Remote Remote
+	// Models makes the proposers of specialists that name a model. Without it they
+	// are an error when a session starts.
+	Models Models
+	// Prices are what models cost whose price the machine does not say; nil knows
+	// none.
+	Prices *guard.PriceTable
 	// Guards run after the checks that machine files configure.
 	Guards []guard.Checker
 	// Observer is told of every commit after it is durable, in the order of
@@ -57,6 +63,15 @@ type Config struct {
 type Remote interface {
 	Proposer(m *machine.Machine, s *machine.Specialist) (specialist.Proposer, error)
 	Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error)
+	Context(m *machine.Machine, s *machine.Specialist) (specialist.Context, error)
+}
+
+// Models makes proposers that ask the model of a specialist about what a context
+// gathers. It checks everything that can be checked before the first ask. A
+// proposer that is a [specialist.Estimator] is believed where the machine does not
+// say what an ask costs.
+type Models interface {
+	Proposer(m *machine.Machine, s *machine.Specialist, context specialist.Context) (specialist.Proposer, error)
 }
 
 // A Runner runs sessions. It may be used concurrently, and any number of Runners,

@@ -80,6 +80,7 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 		t.emit(&AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: code, Message: clip(err.Error(), maxMessage)})
 		return
 	}
+	d = d.Floor(round)
 	j := t.newJudged(len(round.Votes))
 	j.Index, j.Ask, j.ArbiterID, j.Strategy, j.Decision, j.Threshold = t.round.judged+1, ask, by.SpecialistID, by.strategy, d, round.Threshold
 	for i := range round.Votes {

@@ -2,6 +2,7 @@ package specialist
 
 import (
 	"encoding/json"
+	"slices"
 	"sort"
 	"strconv"
 
@@ -12,12 +13,51 @@ import (
 // AppendContext appends the question as DIAL's ProposerContext: exactly
 // sessionId, currentState, prompt, transitions, history, metaJson, exemplars
 // and, after a guard's warning, notices. withExemplars false leaves the
-// exemplars empty, as inside an exemplar.
+// exemplars empty, as inside an exemplar. With them the context keeps to
+// [MaxContext]: it shows the newest exemplars that fit, and if there is no room for
+// any, the newest history.
 func (q Question) AppendContext(dst []byte, withExemplars bool) []byte {
-	return q.appendContext(dst, q.Past.History(), withExemplars)
+	history, start := q.Past.History(), len(dst)
+	dst = q.appendContext(dst, history, nil)
+	if !withExemplars {
+		return dst
+	}
+	room := MaxContext - (len(dst) - start)
+	if room < 0 {
+		return q.appendContext(dst[:start], NewestHistory(history, -room), nil)
+	}
+	if exemplars := newestExemplars(q.Past.Exemplars(), room); len(exemplars) > 0 {
+		return q.appendContext(dst[:start], history, exemplars)
+	}
+	return dst
 }
 
-func (q Question) appendContext(dst []byte, history []TransitionRecord, withExemplars bool) []byte {
+// MaxContext is how large a context is, in bytes, if leaving out exemplars or
+// history makes it so.
+const MaxContext = 1 << 20
+
+// NewestHistory drops the oldest transitions until the history is shorter by at
+// least excess bytes, or empty.
+func NewestHistory(history []TransitionRecord, excess int) []TransitionRecord {
+	for len(history) > 0 && excess > 0 {
+		excess -= len(history[0].append(nil)) + len(",")
+		history = history[1:]
+	}
+	return history
+}
+
+// newestExemplars returns the newest exemplars that fit into room.
+func newestExemplars(exemplars []Exemplar, room int) []Exemplar {
+	room++ // the first has no comma before it
+	for i := range slices.Backward(exemplars) {
+		if room -= len(exemplars[i].Append(nil)) + len(","); room < 0 {
+			return exemplars[i+1:]
+		}
+	}
+	return exemplars
+}
+
+func (q Question) appendContext(dst []byte, history []TransitionRecord, exemplars []Exemplar) []byte {
 	dst = append(dst, `{"sessionId":"`...)
 	dst = append(dst, q.Key.Session.String()...)
 	dst = append(dst, `","currentState":`...)
@@ -31,13 +71,11 @@ func (q Question) appendContext(dst []byte, history []TransitionRecord, withExem
 		dst = append(append(dst, `,"metaJson":`...), q.Meta...)
 	}
 	dst = append(dst, `,"exemplars":[`...)
-	if withExemplars {
-		for i, e := range q.Past.Exemplars() {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = e.Append(dst)
+	for i := range exemplars {
+		if i > 0 {
+			dst = append(dst, ',')
 		}
+		dst = exemplars[i].Append(dst)
 	}
 	dst = append(dst, ']')
 	if len(q.Notices) > 0 {
@@ -61,15 +99,15 @@ const MaxExemplarContext = 16 << 10
 func (q Question) ExemplarContext() (context []byte, truncated bool) {
 	q.Notices = nil
 	history := q.Past.History()
-	context = q.appendContext(nil, history, false)
+	context = q.appendContext(nil, history, nil)
 	if len(context) <= MaxExemplarContext || len(history) == 0 {
 		return context, false
 	}
 	keep := sort.Search(len(history), func(dropped int) bool {
-		context = q.appendContext(context[:0], history[dropped:], false)
+		context = q.appendContext(context[:0], history[dropped:], nil)
 		return len(context) <= MaxExemplarContext
 	})
-	return q.appendContext(context[:0], history[keep:], false), true
+	return q.appendContext(context[:0], history[keep:], nil), true
 }
 
 func appendTransitions(dst []byte, s *machine.State) []byte {

@@ -110,6 +110,58 @@ func TestExemplarContext(t *testing.T) {
 	}
 }
 
+// TestContextIsBounded: a request stays within 1 MiB while exemplars or history can
+// be left out, and shows as much of the newest as fits.
+func TestContextIsBounded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seed, 4))
+	text := func(most int) string { return strings.Repeat("\"é", rng.IntN(most)) }
+	for range 20 {
+		var p past
+		for range 1000 {
+			e := exemplar
+			e.Reasoning = text(2000)
+			p.exemplars = append(p.exemplars, e)
+		}
+		for range rng.IntN(200) {
+			r := record
+			r.Reasoning = text(8000)
+			p.history = append(p.history, r)
+		}
+		q := question(p)
+		whole := q.AppendContext(nil, true)
+		var shown struct {
+			History, Exemplars []struct{ Reasoning string }
+		}
+		if err := json.Unmarshal(whole, &shown); err != nil || len(whole) > specialist.MaxContext {
+			t.Fatalf("seed %d: %d bytes, %v", seed, len(whole), err)
+		}
+		h, e := len(p.history)-len(shown.History), len(p.exemplars)-len(shown.Exemplars)
+		for i := range shown.History {
+			if shown.History[i].Reasoning != p.history[h+i].Reasoning {
+				t.Fatalf("seed %d: transition %d of %d is not among the newest", seed, i, len(shown.History))
+			}
+		}
+		for i := range shown.Exemplars {
+			if shown.Exemplars[i].Reasoning != p.exemplars[e+i].Reasoning {
+				t.Fatalf("seed %d: exemplar %d of %d is not among the newest", seed, i, len(shown.Exemplars))
+			}
+		}
+		more := len(whole) + len(p.exemplars[e-1].Append(nil)) + min(1, len(shown.Exemplars))
+		if h > 0 {
+			more = len(whole) + len(specialist.AppendHistory(nil, p.history[h-1:h])) - 1
+		}
+		if more <= specialist.MaxContext || h > 0 && len(shown.Exemplars) > 0 {
+			t.Fatalf("seed %d: %d bytes with %d transitions and %d exemplars left out, more would have fitted", seed, len(whole), h, e)
+		}
+	}
+	// What is there in any case is sent, however large.
+	q := question(past{exemplars: []specialist.Exemplar{exemplar}, history: []specialist.TransitionRecord{record}})
+	q.Meta = json.RawMessage(`"` + strings.Repeat("x", specialist.MaxContext) + `"`)
+	if got := string(q.AppendContext(nil, true)); !strings.Contains(got, `"history":[]`) || !strings.Contains(got, `"exemplars":[]`) || !strings.Contains(got, string(q.Meta)) {
+		t.Errorf("a large session is shown in %d bytes", len(got))
+	}
+}
+
 func TestExemplarsReadBack(t *testing.T) {
 	if got := string(exemplar.Append([]byte("x"))); got != "x"+exemplarJSON {
 		t.Errorf("the exemplar is %s, want %s", got[1:], exemplarJSON)

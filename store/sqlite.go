@@ -45,7 +45,9 @@ type SQLiteOptions struct {
 	// BusyTimeout is how long to wait for another process that holds the file;
 	// 0 means 5 s.
 	BusyTimeout time.Duration
-	// ReadOnly refuses to make, migrate or write the file.
+	// ReadOnly refuses to make, migrate or write the file. A file in a directory
+	// that cannot be written is read without locks, if it has no write-ahead log:
+	// nobody may write it meanwhile.
 	ReadOnly bool
 }
 
@@ -68,18 +70,10 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 			return nil, &OpenError{path, err}
 		}
 	}
+	if err := s.openPools(ctx, o); err != nil {
+		return nil, &OpenError{path, err}
+	}
 	var err error
-	if s.db, err = openPool(path, o, true); err != nil {
-		return nil, &OpenError{path, err}
-	}
-	if _, err := s.prepare(ctx, o); err != nil {
-		s.db.Close()
-		return nil, &OpenError{path, err}
-	}
-	if s.read, err = openPool(path, o, false); err != nil {
-		s.db.Close()
-		return nil, &OpenError{path, err}
-	}
 	if s.out, err = newCommitter(ctx, s.db); err == nil {
 		s.load, err = s.read.PrepareContext(ctx, loadQuery)
 	}
@@ -91,17 +85,72 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 	return s, nil
 }
 
+// openPools opens the connections, after the one that writes has migrated the file.
+func (s *SQLite) openPools(ctx context.Context, o SQLiteOptions) (err error) {
+	s.path = resolved(s.path)
+	how := access{busy: o.BusyTimeout, readOnly: o.ReadOnly}
+	if s.db, err = openPool(s.path, how, true); err != nil {
+		return err
+	}
+	if _, err = s.prepare(ctx, o); o.ReadOnly && errors.Is(err, ErrReadOnly) {
+		how.immutable = true
+		err = s.reopenImmutable(ctx, o, how, err)
+	}
+	if err == nil {
+		s.path = resolved(s.path) // a link to a file that there was not
+		s.read, err = openPool(s.path, how, false)
+	}
+	if err != nil {
+		s.db.Close()
+	}
+	return err
+}
+
+// reopenImmutable opens a file that SQLite refused because it cannot make its lock
+// file beside it. Without locks a write-ahead log would not be seen, so there must
+// be none.
+func (s *SQLite) reopenImmutable(ctx context.Context, o SQLiteOptions, how access, refused error) (err error) {
+	if wal, err := os.Stat(s.path + "-wal"); err == nil && wal.Size() > 0 {
+		return fmt.Errorf("%w, and %w", refused, ErrUnreadLog)
+	}
+	s.db.Close()
+	if s.db, err = openPool(s.path, how, true); err == nil {
+		_, err = s.prepare(ctx, o)
+	}
+	return err
+}
+
+// resolved follows symbolic links, as SQLite does: what lies beside the file is
+// beside the file they lead to.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path))
+	}
+	return path
+}
+
+// access is how connections are opened.
+type access struct {
+	busy                time.Duration
+	readOnly, immutable bool
+}
+
 // readers is how many reads may go on at once.
 const readers = 4
 
-func openPool(path string, o SQLiteOptions, writer bool) (*sql.DB, error) {
+func openPool(path string, how access, writer bool) (*sql.DB, error) {
 	q := url.Values{}
-	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds()))
+	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", how.busy.Milliseconds()))
 	q.Add("_pragma", "foreign_keys(1)")
 	q.Add("_pragma", "synchronous(FULL)")
 	q.Set("_txlock", "immediate")
 	switch {
-	case o.ReadOnly:
+	case how.immutable:
+		q.Set("immutable", "1")
+	case how.readOnly:
 		q.Set("mode", "ro")
 	case writer:
 		q.Add("_pragma", "journal_mode(WAL)")
@@ -131,7 +180,7 @@ func (s *SQLite) Close() error {
 	return errors.Join(s.load.Close(), s.read.Close(), s.db.Close())
 }
 
-// Path returns the path of the file.
+// Path returns the path of the file, to which symbolic links were followed.
 func (s *SQLite) Path() string { return s.path }
 
 // Migrate brings a file up to date and returns the names of the migrations that
@@ -141,12 +190,12 @@ func Migrate(ctx context.Context, path string) ([]string, error) {
 		return nil, &OpenError{path, err}
 	}
 	o := SQLiteOptions{BusyTimeout: 5 * time.Second}
-	db, err := openPool(path, o, true)
+	db, err := openPool(path, access{busy: o.BusyTimeout}, true)
 	if err != nil {
 		return nil, &OpenError{path, err}
 	}
 	defer db.Close()
-	applied, err := (&SQLite{path: path, db: db}).prepare(ctx, o)
+	applied, err := (&SQLite{path: resolved(path), db: db}).prepare(ctx, o)
 	if err != nil {
 		return nil, &OpenError{path, err}
 	}
@@ -281,6 +330,9 @@ var (
 	ErrFull = errors.New("the disk is full")
 	// ErrReadOnly: the file or its directory cannot be written.
 	ErrReadOnly = errors.New("the store cannot be written")
+	// ErrUnreadLog: a file that is opened for reading only has a write-ahead log,
+	// and what is needed to read that cannot be written beside it.
+	ErrUnreadLog = errors.New("what is in its write-ahead log cannot be read without that")
 
 	errForeign = errors.New("it is a SQLite database of another program")
 )

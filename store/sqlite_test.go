@@ -470,3 +470,37 @@ func TestOpenTogether(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+// TestLinks opens one file under two names: an owner lives under both, or an ask
+// would be repeated while its answer is waited for.
+func TestLinks(t *testing.T) {
+	dir := t.TempDir()
+	path, link, early := filepath.Join(dir, "real", "dialai.db"), filepath.Join(dir, "link.db"), filepath.Join(dir, "early.db")
+	for _, l := range []string{link, early} {
+		if err := os.Symlink(path, l); err != nil {
+			t.Skipf("no symbolic links here: %v", err)
+		}
+	}
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var stores []*store.SQLite
+	for _, p := range []string{early, path, link} { // there is no file yet when the first is opened
+		s, err := store.OpenSQLite(t.Context(), p, store.SQLiteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		stores = append(stores, s)
+	}
+	owner, err := stores[0].Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Release()
+	for _, s := range stores {
+		if alive, err := s.Alive(t.Context(), owner.Name()); err != nil || !alive {
+			t.Errorf("%s: the owner is alive: %t, %v", s.Path(), alive, err)
+		}
+	}
+}

@@ -106,7 +106,7 @@ func TestRandom(t *testing.T) {
 }
 
 func TestBuiltinNames(t *testing.T) {
-	if got := fmt.Sprint(strategies.Names(machine.Proposer), strategies.Names(machine.Arbiter)); got != "[firstAvailable lastAvailable random] [alignmentMargin firstProposal]" {
+	if got := fmt.Sprint(strategies.Names(machine.Proposer), strategies.Names(machine.Arbiter)); got != "[firstAvailable lastAvailable random] [alignmentMargin firstProposal bayes]" {
 		t.Errorf("the built-in strategies are %s", got)
 	}
 	for _, name := range strategies.Names(machine.Arbiter) {
@@ -119,7 +119,7 @@ func TestBuiltinNames(t *testing.T) {
 			t.Errorf("the arbiter %s proposes", name)
 		}
 	}
-	for _, name := range []string{"", "FirstAvailable", "bayes"} {
+	for _, name := range []string{"", "FirstAvailable", "Bayes"} {
 		if _, ok := strategies.BuiltinProposer(name); ok {
 			t.Errorf("%q is a proposer", name)
 		}

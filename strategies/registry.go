@@ -101,6 +101,8 @@ func BuiltinArbiter(name string) (arbiter.Arbiter, bool) {
 		return AlignmentMargin{}, true
 	case "firstProposal":
 		return FirstProposal{}, true
+	case machine.Bayes:
+		return Bayes{}, true
 	}
 	return nil, false
 }

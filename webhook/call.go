@@ -199,7 +199,7 @@ type StatusError struct {
 func (e *StatusError) Error() string { return fmt.Sprintf("Webhook error (%d): %s", e.Status, e.Body) }
 
 func (c *call) statusError(resp *http.Response, body []byte) error {
-	text := strings.ToValidUTF8(c.redactor().Replace(string(body)), "\uFFFD")
+	text := strings.ToValidUTF8(c.redact(string(body)), "\uFFFD")
 	err := &StatusError{resp.StatusCode, cut(text, maxErrorLen)}
 	switch resp.StatusCode {
 	case 408, 425, 429, 500, 502, 503, 504:

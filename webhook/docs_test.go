@@ -418,6 +418,7 @@ func TestDocsNumbers(t *testing.T) {
 	rule := webhook.DefaultRetry()
 	for _, phrase := range []string{
 		fmt.Sprintf("an answer | %d MiB,", webhook.MaxAnswer>>20),
+		fmt.Sprintf("a request | %d MiB:", specialist.MaxContext>>20),
 		fmt.Sprintf("a context | %d KiB |", webhook.MaxContext>>10),
 		fmt.Sprintf("context above %d KiB", specialist.MaxExemplarContext>>10),
 		fmt.Sprintf("a signature's age | %.0f minutes,", webhook.Tolerance.Minutes()),
@@ -425,7 +426,7 @@ func TestDocsNumbers(t *testing.T) {
 		fmt.Sprintf("is obeyed up to %.0f s.", rule.MaxAfter.Seconds()),
 		fmt.Sprintf("all attempts together | %.0f s;", machine.DefaultWebhookTimeout.Seconds()),
 		"`" + webhook.DefaultTokenNames + "` if it is not set",
-		fmt.Sprintf("the newest %d,%03d,", runner.MaxExemplars/1000, runner.MaxExemplars%1000),
+		fmt.Sprintf("the newest, at most %d,%03d and", runner.MaxExemplars/1000, runner.MaxExemplars%1000),
 	} {
 		if !strings.Contains(text, phrase) {
 			t.Errorf("the page does not say %q", phrase)

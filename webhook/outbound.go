@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -145,10 +144,6 @@ func (r Retry) Do(ctx context.Context, jitter func(ceiling time.Duration) time.D
 	}
 	return r.withDefaults().do(ctx, jitter, f)
 }
-
-// Redactor returns what takes secrets out of a text: as they are, and as they
-// look when they are quoted or escaped. Empty ones are left out.
-func Redactor(secrets ...string) *strings.Replacer { return redactor(secrets) }
 
 // Clip returns at most n bytes of s, and whole characters only.
 func Clip(s string, n int) string { return cut(s, n) }

@@ -8,16 +8,44 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// redactor returns what takes the secrets of a call out of a text: as they are,
-// and as they look when they are quoted.
-func (c *call) redactor() *strings.Replacer {
-	return redactor(append([]string{c.ask.CallbackToken}, c.secrets...))
+// redacted stands where a secret was.
+const redacted = "[REDACTED]"
+
+// minSecret is the length, in bytes, from which a secret is taken out of words
+// too. A shorter one is in too many of them, and is taken out where it stands
+// alone.
+const minSecret = 4
+
+// redact takes the secrets of a call out of a text.
+func (c *call) redact(text string) string {
+	return Redact(text, append([]string{c.ask.CallbackToken}, c.secrets...)...)
 }
 
-func redactor(secrets []string) *strings.Replacer {
-	var forms []string
+// Redact takes secrets out of a text: as they are, and as they look when they are
+// quoted or escaped. Empty ones are left out.
+func Redact(text string, secrets ...string) string {
+	var long, short []string
+	for _, f := range secretForms(secrets) {
+		if len(f) < minSecret {
+			short = append(short, f)
+		} else {
+			long = append(long, f, redacted)
+		}
+	}
+	text = strings.NewReplacer(long...).Replace(text)
+	for _, f := range short {
+		text = redactAlone(text, f)
+	}
+	return text
+}
+
+// secretForms returns the longest first, so that no end of a secret is left
+// behind.
+func secretForms(secrets []string) (forms []string) {
 	for _, s := range secrets {
 		if s == "" {
 			continue
@@ -25,13 +53,34 @@ func redactor(secrets []string) *strings.Replacer {
 		inJSON, _ := json.Marshal(s) // cannot fail for a string
 		forms = append(forms, s, inner(string(inJSON)), inner(strconv.Quote(s)), url.QueryEscape(s), url.PathEscape(s))
 	}
-	// The longest wins, so that no end of a secret is left behind.
 	slices.SortStableFunc(forms, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	pairs := make([]string, 0, 2*len(forms))
-	for _, f := range forms {
-		pairs = append(pairs, f, "[REDACTED]")
+	return forms
+}
+
+// redactAlone takes a secret out of a text where no letter or digit is beside it.
+func redactAlone(text, secret string) string {
+	var b strings.Builder
+	from := 0
+	for at := 0; ; {
+		n := strings.Index(text[at:], secret)
+		if n < 0 {
+			return b.String() + text[from:]
+		}
+		at += n
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		after, _ := utf8.DecodeRuneInString(text[at+len(secret):])
+		if isWord(before) || isWord(after) {
+			at++
+			continue
+		}
+		b.WriteString(text[from:at] + redacted)
+		at += len(secret)
+		from = at
 	}
-	return strings.NewReplacer(pairs...)
+}
+
+func isWord(r rune) bool {
+	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
 // inner returns s without its quotes.
@@ -48,7 +97,7 @@ func (c *call) clean(err error) error {
 		return err
 	}
 	text := err.Error()
-	clean := cut(c.redactor().Replace(text), maxErrorText)
+	clean := cut(c.redact(text), maxErrorText)
 	if clean == text {
 		return err
 	}

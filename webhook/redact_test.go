@@ -149,13 +149,29 @@ func TestRedactedText(t *testing.T) {
 	wantError(t, third(propose(t, client(t), s.URL)), `Webhook error (403): bad token "callback", not "other"`)
 }
 
-// A short secret must not spoil what takes it out.
+// A short secret must not spoil the words that it is part of: neither ours nor
+// those that say what was wrong.
 func TestShortSecret(t *testing.T) {
-	s := answering(t, 403, "token E refused, EDE too")
-	c := config(t, "127.0.0.1")
-	c.Lookup = func(string) (string, bool) { return "E", true }
-	_, err := propose(t, webhook.New(c), s.URL)
-	wantError(t, err, "Webhook error (403): token [REDACTED] refused, [REDACTED]D[REDACTED] too")
+	for _, c := range []struct{ token, body, want string }{
+		{"E", "token E refused, EDE too", "token [REDACTED] refused, EDE too"},
+		{"EDE", "EDE, E-EDE or EDED", "[REDACTED], E-[REDACTED] or EDED"},
+		{"e", `{"token":"e","é":"ee e"}`, `{"token":"[REDACTED]","é":"ee [REDACTED]"}`},
+		{"ä", "ä äh %C3%A4", "[REDACTED] äh [REDACTED]"},
+		{":", "a: b : c", "a: b [REDACTED] c"},
+		{"long", "belongs", "be[REDACTED]s"},
+	} {
+		settings := config(t, "127.0.0.1")
+		settings.Lookup = func(string) (string, bool) { return c.token, true }
+		_, err := propose(t, webhook.New(settings), answering(t, 403, c.body).URL)
+		wantError(t, err, "Webhook error (403): "+c.want)
+	}
+}
+
+func TestShortSecretLeavesOurWords(t *testing.T) {
+	settings := config(t, "127.0.0.1")
+	settings.Lookup = func(string) (string, bool) { return "e", true }
+	_, err := propose(t, webhook.New(settings), answering(t, 200, `{"e":1,"e":2}`).URL)
+	wantError(t, err, `webhook answer: it is not one JSON value: duplicate member "[REDACTED]"`)
 }
 
 // Errors from before a call show none either.

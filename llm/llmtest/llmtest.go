@@ -142,6 +142,7 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, c *Call, p Reply)
 	w.WriteHeader(max(p.Status, 200))
 	if p.Truncate {
 		_, _ = io.WriteString(w, body[:len(body)/2])
+		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
 	_, _ = io.WriteString(w, body)

@@ -1,0 +1,99 @@
+package trust
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// A past is an outcome as the fits need it.
+type past struct {
+	state   int32
+	truth   int32   // index into classes
+	classes []int32 // by option, the class in the state
+	own     counts  // what this outcome has added to pool.all
+	votes   []pastVote
+}
+
+// A pastVote is one live vote of an outcome. Votes are sorted by specialist.
+type pastVote struct {
+	unit, member int32 // -1 for humans
+	option       int32
+	order        string
+	human        string // "" for others
+}
+
+// add counts one outcome, which was checked.
+func (m *pool) add(l *Ledger, o *Outcome) {
+	state := m.ownState(o.State)
+	s := m.states[state]
+	mu := math.Max(1/float64(len(o.Options))+aboveLuck, m.mean())
+	p := &past{state: state, truth: int32(slices.Index(o.Options, o.Truth)), classes: s.classesOf(o.Options)}
+	if len(o.Options) > 1 { // where there is nothing to choose, nothing is learned
+		for i := range o.Proposals {
+			m.count(l, o, &o.Proposals[i], p, mu)
+		}
+		m.n++
+		s.n++
+		s.truths[p.classes[p.truth]]++
+		m.all = m.all.plus(p.own)
+		m.remember(l, p)
+	}
+	m.test(o)
+}
+
+// count enters one proposal; mu is the machine's mean before the outcome.
+func (m *pool) count(l *Ledger, o *Outcome, q *OutcomeProposal, p *past, mu float64) {
+	option := int32(slices.Index(o.Options, q.Transition))
+	switch {
+	case q.Replaced:
+		return
+	case q.Human:
+		if !q.Failed && q.SpecialistID != o.HumanID { // the ruling is no vote for itself
+			p.votes = append(p.votes, pastVote{-1, -1, option, q.OptionOrder, q.SpecialistID})
+		}
+		return
+	}
+	u := l.unit(q)
+	i := m.member(u)
+	c := m.ownCell(p.state, i)
+	if q.Failed {
+		l.units.list[u].failed++
+		m.list[i].failed++
+		c.failed++
+		return
+	}
+	one := counts{n: 1}
+	if option == p.truth {
+		one.k = 1
+	}
+	if o.randomSample() {
+		m.observe(l, u, c, o, p, mu, one)
+	}
+	l.units.list[u].tally = l.units.list[u].tally.plus(one)
+	m.list[i].tally = m.list[i].tally.plus(one)
+	c.tally = c.tally.plus(one)
+	c.widen(int32(len(m.states[p.state].classes)))
+	c.conf[p.classes[p.truth]*c.width+p.classes[option]]++
+	p.own = p.own.plus(one)
+	if !q.Shadow {
+		p.votes = append(p.votes, pastVote{u, i, option, q.OptionOrder, ""})
+	}
+}
+
+// remember keeps an outcome for the fits and counts who erred together.
+func (m *pool) remember(l *Ledger, p *past) {
+	slices.SortFunc(p.votes, func(a, b pastVote) int { return cmp.Compare(a.id(l.units), b.id(l.units)) })
+	m.pairs.add(l, m, p)
+	m.window = append(m.window, p)
+	if len(m.window) > Window {
+		m.window = m.window[1:]
+	}
+}
+
+func (v pastVote) id(u *units) string {
+	if v.unit < 0 {
+		return v.human
+	}
+	return u.list[v.unit].id
+}

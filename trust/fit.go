@@ -1,0 +1,185 @@
+package trust
+
+import (
+	"math"
+)
+
+// grid holds the temperatures among which the fit of an expert chooses.
+var grid = [...]float64{.02, .035, .05, .08, .12, .18, .25, .35, .5, .7, 1, 1.4}
+
+// The prior of a temperature is log-normal.
+const (
+	gCentre = .3
+	gSpread = .5
+)
+
+// A fit is what the outcomes of a machine say of the experts.
+type fit struct {
+	n      int64 // outcomes of the machine when it was made; -1 never
+	g      [experts]float64
+	loss   [experts]float64 // leave-one-out log-loss over the window
+	panel  float64          // mean number of votes per outcome
+	stack  *stack           // nil below StackingFrom outcomes
+	scored int              // outcomes of the window in loss
+}
+
+func initialFit() fit {
+	f := fit{n: -1}
+	for e := range f.g {
+		f.g[e] = coolest(&[len(grid)]float64{})
+	}
+	f.g[iS] = 1
+	return f
+}
+
+// penalty returns the negative log-prior of a temperature.
+func penalty(g float64) float64 {
+	d := math.Log(g/gCentre) / gSpread
+	return .5 * float64(d*d)
+}
+
+// coolest returns the temperature with the least loss, penalty included.
+func coolest(loss *[len(grid)]float64) float64 {
+	best, least := grid[0], math.Inf(1)
+	for i, g := range grid {
+		if l := loss[i] + penalty(g); l < least {
+			best, least = g, l
+		}
+	}
+	return best
+}
+
+// dueForRefit reports whether the schedule asks for a fit: after each of the
+// first ten outcomes, then when their number has grown by a fifth.
+func (m *pool) dueForRefit() bool {
+	return m.n > 0 && (m.n <= 10 || m.n*5 >= m.fit.n*6)
+}
+
+// refit fits the temperatures, and the stacking expert where there is enough to
+// learn from, by leave-one-out loss over the window.
+func (m *pool) refit(l *Ledger) {
+	var loss [iS][len(grid)]float64
+	f := fit{n: m.n, scored: len(m.window)}
+	f.g[iS] = 1
+	rows := make([]stackRow, len(m.window))
+	b := ballot{pool: m, bar: m.pairs.bar()}
+	for j, o := range m.window {
+		b.reopen(l, o)
+		b.score()
+		f.panel += float64(len(b.voters))
+		for e := range loss {
+			for i, g := range grid {
+				loss[e][i] += logLoss(b.scores[e], g, o.truth)
+			}
+		}
+		rows[j] = newStackRow(&b, o)
+	}
+	f.panel /= math.Max(1, float64(len(m.window)))
+	for e := range loss {
+		f.g[e] = coolest(&loss[e])
+		for i, g := range grid {
+			if g == f.g[e] {
+				f.loss[e] = loss[e][i]
+			}
+		}
+	}
+	if m.n >= StackingFrom {
+		f.stack, f.loss[iS] = fitStack(m, rows, f.g[iL4])
+	}
+	m.fit = f
+}
+
+// reopen makes b the ballot of a past outcome with that outcome left out.
+func (b *ballot) reopen(l *Ledger, o *past) {
+	b.state, b.k, b.classes = b.pool.states[o.state], len(o.classes), o.classes
+	b.truth, b.own = o.truth, o.own
+	b.voters = b.voters[:0]
+	for i := range o.votes {
+		v := &o.votes[i]
+		w := voter{id: v.id(l.units), option: v.option, member: v.member, order: v.order, place: i}
+		if v.unit < 0 {
+			w.human = l.humans.chance(v.human)
+		} else {
+			b.acquaint(l, &w, v.unit)
+			w.own = true
+		}
+		b.voters = append(b.voters, w)
+	}
+}
+
+// acquaint fills in what the ledger knows of a unit.
+func (b *ballot) acquaint(l *Ledger, v *voter, unit int32) {
+	u := &l.units.list[unit]
+	v.model = u.model
+	rest := u.tally
+	prior := u.prior
+	if v.member >= 0 {
+		m := &b.pool.list[v.member]
+		v.cell = b.state.cell(v.member)
+		rest, prior = rest.minus(m.tally), prior.minus(m.prior)
+		other, otherPrior := m.tally, m.prior
+		if v.cell != nil {
+			v.levels[0] = v.cell.tally.inThousandths().plus(v.cell.prior)
+			other, otherPrior = other.minus(v.cell.tally), otherPrior.minus(v.cell.prior)
+		}
+		v.levels[1] = other.inThousandths().plus(otherPrior)
+	}
+	v.levels[2] = rest.inThousandths().plus(prior)
+}
+
+func (c counts) inThousandths() counts { return counts{1000 * c.k, 1000 * c.n} }
+
+// shares writes the weights of the experts in a mixture of those in the set. V
+// has half of the prior, the others share the rest.
+func (f *fit) shares(set Experts) (a [experts]float64) {
+	if f.stack == nil {
+		set &^= ExpertS
+	}
+	if set == 0 {
+		set = ExpertV
+	}
+	others, least := 0, math.Inf(1)
+	for e := range a {
+		if set&(1<<e) == 0 {
+			continue
+		}
+		least = math.Min(least, f.loss[e])
+		if e != iV {
+			others++
+		}
+	}
+	sum := 0.
+	for e := range a {
+		if set&(1<<e) == 0 {
+			continue
+		}
+		a[e] = expertPrior(e, set, others) * math.Exp(least-f.loss[e])
+		sum += a[e]
+	}
+	for e := range a {
+		a[e] /= sum
+	}
+	return a
+}
+
+func expertPrior(e int, set Experts, others int) float64 {
+	switch {
+	case e == iV && others == 0:
+		return 1
+	case e == iV:
+		return .5
+	case set&ExpertV == 0:
+		return 1 / float64(others)
+	}
+	return .5 / float64(others)
+}
+
+// temperature returns g for m votes, where the fit saw panels of a mean size: the
+// fewer votes, the less they repeat each other, and the more each may count.
+func temperature(g float64, m int, panel float64) float64 {
+	if g >= 1 || panel <= 1 || m < 1 {
+		return g
+	}
+	r := (1/g - 1) / (panel - 1)
+	return 1 / (1 + float64(float64(m-1)*r))
+}

@@ -1,0 +1,153 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// What is assumed of a human before a second one was asked: right in 19.4 of 20.
+const (
+	humanHits = 19.4
+	humanRuns = 20.
+)
+
+// A SecondLook is a round that two humans decided, neither seeing the other's
+// answer.
+type SecondLook struct {
+	Machine       string `json:"machine"`
+	State         string `json:"state"`
+	Options       int    `json:"options"` // number of legal transitions, 2 or more
+	FirstHuman    string `json:"firstHuman"`
+	SecondHuman   string `json:"secondHuman"`
+	First, Second string // transitions chosen
+	// Settled is what a third human chose of a disagreement; "" as long as nobody
+	// has. Agreement needs none.
+	Settled string `json:"settled,omitempty"`
+}
+
+// ErrSecondLook is wrapped by every error about a SecondLook that cannot be
+// counted.
+var ErrSecondLook = errors.New("bad second look")
+
+func (s *SecondLook) check() error {
+	switch {
+	case s.Machine == "" || s.FirstHuman == "" || s.SecondHuman == "":
+		return fmt.Errorf("%w: machine, firstHuman and secondHuman are needed", ErrSecondLook)
+	case s.FirstHuman == s.SecondHuman:
+		return fmt.Errorf("%w: %q cannot be the second human after itself", ErrSecondLook, s.FirstHuman)
+	case s.Options < 2:
+		return fmt.Errorf("%w: %d options leave nothing to disagree about", ErrSecondLook, s.Options)
+	case s.First == "" || s.Second == "":
+		return fmt.Errorf("%w: both choices are needed", ErrSecondLook)
+	}
+	return nil
+}
+
+// AddSecondLook counts a second human's answer: toward the error of humans in the
+// machine at once, toward that of the two as soon as it is known who was right.
+// A disagreement is added when it arises, and given to [Ledger.Settle] later.
+func (l *Ledger) AddSecondLook(s SecondLook) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	l.ownHumans()
+	m := l.humans.machines[s.Machine]
+	m.pairs++
+	m.room += int64(math.Round(1e9 / float64(s.Options-1)))
+	if s.First != s.Second {
+		m.apart++
+	}
+	l.humans.machines[s.Machine] = m
+	if s.First == s.Second || s.Settled != "" {
+		l.humans.judge(&s)
+	}
+	return nil
+}
+
+// Settle counts who of the two humans of a disagreement, added before, was right
+// according to s.Settled.
+func (l *Ledger) Settle(s SecondLook) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if s.Settled == "" || s.First == s.Second {
+		return fmt.Errorf("%w: there is nothing to settle: give the third choice of a disagreement", ErrSecondLook)
+	}
+	l.ownHumans()
+	l.humans.judge(&s)
+	return nil
+}
+
+// HumanError returns the share of decisions in which a human of the machine errs,
+// as far as second humans have shown, in 0..1, and the number of rounds it rests
+// on: e of 1 - D = (1-e)^2 + e^2/(K-1) for a share D of disagreements, the
+// smaller root. Without second humans it is unknown: pairs is 0.
+func (l *Ledger) HumanError(machine string) (e exact.Billionths, pairs int64) {
+	m := l.humans.machines[machine]
+	if m.pairs == 0 {
+		return 0, 0
+	}
+	d := float64(m.apart) / float64(m.pairs)
+	c := 1 + float64(m.room)/1e9/float64(m.pairs)
+	root := math.Sqrt(math.Max(0, 1-float64(c*d)))
+	return billionths((1 - root) / c), m.pairs
+}
+
+// Human returns how often a human was right in rounds with a second human.
+func (l *Ledger) Human(id string) (k, n int64) {
+	t := l.humans.tally[id]
+	return t.k, t.n
+}
+
+type humanTally struct{ counts }
+
+type humanPairs struct{ pairs, apart, room int64 } // room: sum of 1/(K-1) in billionths
+
+// humans are the people who decide.
+type humans struct {
+	owner    *owner
+	tally    map[string]humanTally
+	machines map[string]humanPairs
+}
+
+func (l *Ledger) ownHumans() {
+	if h := l.humans; h.owner != l.own {
+		l.humans = &humans{l.own, maps.Clone(h.tally), maps.Clone(h.machines)}
+	}
+}
+
+func (h *humans) judge(s *SecondLook) {
+	truth := s.Settled
+	if s.First == s.Second {
+		truth = s.First
+	}
+	h.count(s.FirstHuman, s.First == truth)
+	h.count(s.SecondHuman, s.Second == truth)
+}
+
+func (h *humans) count(id string, right bool) {
+	one := counts{n: 1}
+	if right {
+		one.k = 1
+	}
+	h.tally[id] = humanTally{h.tally[id].plus(one)}
+}
+
+// chance returns the probability that a human is right.
+func (h *humans) chance(id string) float64 {
+	t := h.tally[id]
+	return (float64(t.k) + humanHits) / (float64(t.n) + humanRuns)
+}
+
+// Humans returns the ids of all humans with a second look, in byte order.
+func (l *Ledger) Humans() []string { return slices.Sorted(maps.Keys(l.humans.tally)) }
+
+// billionths rounds a probability.
+func billionths(p float64) exact.Billionths {
+	return exact.Billionths(math.Round(math.Min(1, math.Max(0, p)) * 1e9))
+}

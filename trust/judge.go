@@ -1,0 +1,266 @@
+package trust
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// CalibratedFrom is the number of outcomes of a machine from which a judgement may
+// decide.
+const CalibratedFrom = 20
+
+// Judge answers a question from what the ledger knows. It is a pure function: the
+// same ledger and question give the same judgement, whatever order the votes came
+// in, up to ties, which go to the option or vote first in that order. Votes
+// that name no option are not counted.
+func (l *Ledger) Judge(q Question) Judgement {
+	b := l.open(&q)
+	j := Judgement{Strategy: "bayes", Options: q.Options, Best: -1, Winner: -1, P: make([]exact.Billionths, b.k)}
+	if b.pool != nil {
+		j.N = b.pool.n
+	}
+	policy := q.Policy.normal()
+	if policy.Promise != nil {
+		j.Risk = b.pool.view(*policy.Promise, q.State, q.PolicyDigest)
+	} else {
+		j.Threshold = policy.Threshold
+	}
+	j.Calibrated = j.N >= CalibratedFrom && (j.Risk == nil || j.Risk.Tau > 0)
+	if b.k > 1 {
+		b.score()
+		b.mix(&j, policy, q.Partial)
+	} else if b.k == 1 {
+		b.mu, j.P[0] = b.mean(), exact.One
+		b.weigh()
+	}
+	b.forbid(&j, q.Removed)
+	b.choose(&j, &q)
+	b.report(l, &j, &q)
+	j.Code = j.code(&q)
+	return j
+}
+
+// normal fills in the defaults of a policy.
+func (p Policy) normal() Policy {
+	if p.Promise == nil && p.Threshold == nil {
+		d := DefaultPromise()
+		p.Promise = &d
+	}
+	if p.Experts == 0 {
+		p.Experts = ExpertV | ExpertL4 | ExpertL16 | ExpertC
+		if p.Stacking {
+			p.Experts |= ExpertS
+		}
+	}
+	return p
+}
+
+// open makes the ballot of a question.
+func (l *Ledger) open(q *Question) *ballot {
+	b := &ballot{pool: l.pools[q.Machine], k: len(q.Options), truth: -1, classes: make([]int32, len(q.Options))}
+	b.state = b.pool.state(q.State)
+	b.bar = b.pool.barOf()
+	for t, name := range q.Options {
+		b.classes[t] = b.state.class(name)
+	}
+	b.voters = make([]voter, 0, len(q.Votes))
+	for i := range q.Votes {
+		v := &q.Votes[i]
+		if v.Option < 0 || v.Option >= b.k {
+			continue
+		}
+		b.voters = append(b.voters, l.voter(b, v, i))
+	}
+	slices.SortFunc(b.voters, func(v, w voter) int { return cmp.Or(cmp.Compare(v.id, w.id), cmp.Compare(v.place, w.place)) })
+	return b
+}
+
+func (m *pool) barOf() float64 {
+	if m == nil {
+		return 0
+	}
+	return m.pairs.bar()
+}
+
+// voter looks up the author of a vote.
+func (l *Ledger) voter(b *ballot, v *Vote, place int) voter {
+	w := voter{id: v.SpecialistID, option: int32(v.Option), member: -1, model: v.Model, order: v.OptionOrder, place: place}
+	if v.Human {
+		w.human = l.humans.chance(v.SpecialistID)
+		return w
+	}
+	if u, known := l.units.index[unitKey{v.SpecialistID, v.Version}]; known {
+		if b.pool != nil {
+			if m, member := b.pool.members[u]; member {
+				w.member = m
+			}
+		}
+		b.acquaint(l, &w, u)
+		w.model = cmp.Or(v.Model, w.model)
+		return w
+	}
+	if earlier, any := l.units.latest[v.SpecialistID]; any {
+		b.expect(l, &w, earlier)
+	}
+	return w
+}
+
+// expect fills in what a version that the ledger has never seen will inherit.
+func (b *ballot) expect(l *Ledger, v *voter, earlier int32) {
+	u := &l.units.list[earlier]
+	share := u.inheritance()
+	all := cell{tally: u.tally, prior: u.prior}
+	v.levels[2] = all.left(share)
+	if b.pool == nil {
+		return
+	}
+	i, known := b.pool.members[earlier]
+	if !known {
+		return
+	}
+	m := &b.pool.list[i]
+	here := cell{tally: m.tally, prior: m.prior}
+	v.levels[1] = here.left(share)
+	v.levels[2] = v.levels[2].minus(v.levels[1])
+	if c := b.state.cell(i); c != nil {
+		v.levels[0] = c.left(share)
+		v.levels[1] = v.levels[1].minus(v.levels[0])
+	}
+}
+
+// mix makes the probabilities of the options.
+func (b *ballot) mix(j *Judgement, policy Policy, partial bool) {
+	f := b.fit()
+	a := f.shares(policy.Experts)
+	p, q := make([]float64, b.k), make([]float64, b.k)
+	for e := range a {
+		if a[e] == 0 {
+			continue
+		}
+		g := f.g[e]
+		if partial && e != iS {
+			g = temperature(g, len(b.voters), f.panel)
+		}
+		scores := b.scores[e]
+		if e == iS {
+			scores = make([]float64, b.k)
+			f.stack.score(b, b.place(), scores)
+		}
+		softmax(q, scores, g)
+		for t := range p {
+			p[t] += float64(a[e] * q[t])
+		}
+		j.Experts = append(j.Experts, ExpertShare{expertNames[e], billionths(a[e]), exact.Billionths(math.Round(g * 1e9)), allBillionths(q)})
+	}
+	copy(j.P, allBillionths(p))
+}
+
+// fit returns the fit in force.
+func (b *ballot) fit() fit {
+	if b.pool == nil {
+		return initialFit()
+	}
+	return b.pool.fit
+}
+
+// place returns the index of the ballot's state, -1 if it is unknown.
+func (b *ballot) place() int32 {
+	if b.state == nil {
+		return -1
+	}
+	return b.pool.stateOf[b.state.name]
+}
+
+func allBillionths(p []float64) []exact.Billionths {
+	list := make([]exact.Billionths, len(p))
+	for i := range p {
+		list[i] = billionths(p[i])
+	}
+	return list
+}
+
+// forbid takes what guards removed out, and gives its probability to the others
+// in proportion.
+func (b *ballot) forbid(j *Judgement, removed []bool) {
+	var left exact.Billionths
+	any := false
+	for t := range j.P {
+		if t < len(removed) && removed[t] {
+			j.P[t], any = 0, true
+		}
+		left += j.P[t]
+	}
+	if !any || left == 0 {
+		return
+	}
+	for t := range j.P {
+		j.P[t] = exact.Share(j.P[t], left)
+	}
+}
+
+// choose sets the pick, its first supporter in the round's order breaking ties,
+// and the vote that wins with it.
+func (b *ballot) choose(j *Judgement, q *Question) {
+	if len(b.voters) == 0 {
+		return
+	}
+	seen := func(t int) int { // where the option was first proposed
+		if i := slices.IndexFunc(q.Votes, func(v Vote) bool { return v.Option == t }); i >= 0 {
+			return i
+		}
+		return len(q.Votes)
+	}
+	for t := range j.P {
+		if t < len(q.Removed) && q.Removed[t] {
+			continue
+		}
+		if j.Best < 0 || j.P[t] > j.P[j.Best] || j.P[t] == j.P[j.Best] && seen(t) < seen(j.Best) {
+			j.Best = t
+		}
+	}
+	if j.Best < 0 {
+		return
+	}
+	j.Pick = q.Options[j.Best]
+	var most exact.Billionths
+	for i := range b.voters {
+		v := &b.voters[i]
+		if p := billionths(v.p4); int(v.option) == j.Best && (j.Winner < 0 || p > most || p == most && v.place < j.Winner) {
+			j.Winner, most = v.place, p
+		}
+	}
+}
+
+// code says what the judgement came to.
+func (j *Judgement) code(q *Question) Code {
+	switch {
+	case j.Winner < 0:
+		return NoProposals
+	case len(q.Options) > 1 && j.undecided() != "":
+		return j.undecided()
+	case j.Best < len(q.Irreversible) && q.Irreversible[j.Best]:
+		return Irreversible
+	}
+	return Decided
+}
+
+// undecided says why the probability of the pick does not decide, "" if it does.
+func (j *Judgement) undecided() Code {
+	p := j.P[j.Best]
+	switch {
+	case j.N == 0 || j.Risk == nil && j.N < CalibratedFrom:
+		return ColdStart
+	case j.Risk == nil && p < *j.Threshold:
+		return BelowThreshold
+	case j.Risk == nil:
+		return ""
+	case !j.Calibrated:
+		return RiskNotEstablished
+	case p < j.Risk.Tau:
+		return BelowTau
+	}
+	return ""
+}

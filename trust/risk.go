@@ -1,0 +1,213 @@
+package trust
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// Parameters of the live test of a promise.
+const (
+	ladder       = 8   // thresholds
+	lookFirst    = 50  // pairs that choose the first of them
+	lookShare    = .05 // of which must reach it
+	eligibleFrom = 10  // outcomes known when the pair was judged
+	hopelessFrom = 200 // pairs after which a promise may turn out hopeless
+)
+
+// A riskEpoch tests one promise while arbiter, experts, roster and prompts stay
+// the same.
+type riskEpoch struct {
+	promise  Promise
+	digest   string
+	number   int64
+	eligible int64
+	first    []exact.Billionths // the P that choose the first threshold
+	start    int                // index of that threshold in rungs; -1 none yet, ladder if none can be
+	rungs    [ladder]rung
+	reached  int64 // pairs since the choice
+	audits   map[exact.Billionths]counts
+	overrule int64 // automatic decisions a human overruled unasked
+	detector Detector
+	alarmed  bool // the epoch before ended by an alarm
+}
+
+// A rung tests the threshold 1 - j*maxError/2.
+type rung struct {
+	counts
+	best float64 // greatest log evidence so far
+}
+
+func newEpoch(p Promise, digest string, number int64) *riskEpoch {
+	return &riskEpoch{promise: p, digest: digest, number: number, start: -1, audits: map[exact.Billionths]counts{}}
+}
+
+// tauAt returns the threshold of rung j, from 0.
+func (p Promise) tauAt(j int) exact.Billionths {
+	return max(0, exact.One-exact.Billionths(j+1)*p.MaxError/2)
+}
+
+// scope returns the key of the promise's epoch.
+func (p Promise) scope(state string) string {
+	if p.PerState {
+		return state
+	}
+	return ""
+}
+
+// test counts an outcome toward the promise in force.
+func (m *pool) test(o *Outcome) {
+	if o.Promise == nil {
+		return
+	}
+	scope := o.Promise.scope(o.State)
+	e := m.risk[scope]
+	if e == nil || e.promise != *o.Promise || e.digest != o.PolicyDigest {
+		var number int64
+		if e != nil {
+			number = e.number
+		}
+		e = newEpoch(*o.Promise, o.PolicyDigest, number+1)
+	} else {
+		e = e.clone()
+	}
+	e.add(o)
+	if e.detector.Alarm() {
+		e = newEpoch(e.promise, e.digest, e.number+1)
+		e.alarmed = true
+	}
+	m.risk[scope] = e
+}
+
+func (e *riskEpoch) clone() *riskEpoch {
+	c := *e
+	c.first, c.audits = slices.Clone(e.first), maps.Clone(e.audits)
+	return &c
+}
+
+func (e *riskEpoch) add(o *Outcome) {
+	if o.Pick == "" {
+		return
+	}
+	one := counts{n: 1}
+	if o.Pick == o.Truth {
+		one.k = 1
+	}
+	if o.Automatic {
+		e.watch(o, one)
+	}
+	if !o.Unasked && o.N >= eligibleFrom {
+		e.pair(o.P, one)
+	}
+}
+
+// watch counts what a human thought of an automatic decision.
+func (e *riskEpoch) watch(o *Outcome, one counts) {
+	e.detector = e.detector.Add(one.k == 1, 1-e.promise.MaxError.Float())
+	if o.Unasked {
+		e.overrule++
+		return
+	}
+	a := o.SamplingProb
+	if a == 0 {
+		a = exact.One
+	}
+	e.audits[a] = e.audits[a].plus(one)
+}
+
+// pair enters a probability and whether the pick was right.
+func (e *riskEpoch) pair(p exact.Billionths, one counts) {
+	e.eligible++
+	if e.start < 0 {
+		e.first = append(e.first, p)
+		if len(e.first) == lookFirst {
+			e.choose()
+		}
+		return
+	}
+	e.reached++
+	for j := e.start; j < ladder; j++ {
+		if r := &e.rungs[j]; p >= e.promise.tauAt(j) {
+			r.counts = r.counts.plus(one)
+			r.best = math.Max(r.best, logEValue(r.k, r.n, 1-e.promise.MaxError.Float(), &evenStakes))
+		}
+	}
+}
+
+// choose picks the first threshold that enough of the first pairs reach. It looks
+// at nothing but P.
+func (e *riskEpoch) choose() {
+	for j := range ladder {
+		tau, n := e.promise.tauAt(j), 0
+		for _, p := range e.first {
+			if p >= tau {
+				n++
+			}
+		}
+		if float64(n) >= lookShare*lookFirst {
+			e.start, e.first = j, nil
+			return
+		}
+	}
+	e.start, e.first = ladder, nil
+}
+
+// tau returns the threshold above which the promise holds, 0 as long as none is
+// established.
+func (e *riskEpoch) tau() exact.Billionths {
+	var tau exact.Billionths
+	bar := -math.Log(e.promise.Delta())
+	for j := max(0, e.start); j < ladder && e.start >= 0 && e.rungs[j].best >= bar; j++ {
+		tau = max(1, e.promise.tauAt(j))
+	}
+	return tau
+}
+
+func (e *riskEpoch) state() RiskState {
+	switch {
+	case e.tau() > 0:
+		return Met
+	case e.hopeless():
+		return Unattainable
+	case e.alarmed:
+		return Lost
+	}
+	return Collecting
+}
+
+// hopeless reports whether the promise cannot be kept in this epoch.
+func (e *riskEpoch) hopeless() bool {
+	if e.start == ladder {
+		return true
+	}
+	if e.start < 0 || e.eligible < hopelessFrom {
+		return false
+	}
+	r := e.rungs[e.start]
+	return float64(r.n) < float64(lookShare*float64(e.reached)) ||
+		ErrorBelow(r.n-r.k, r.n, .95) > e.promise.MaxError.Float()
+}
+
+// riskOf returns the epoch of a promise, nil if its test has not begun or was of
+// another policy.
+func (m *pool) riskOf(p Promise, state, digest string) *riskEpoch {
+	if m == nil {
+		return nil
+	}
+	e := m.risk[p.scope(state)]
+	if e == nil || e.promise != p || e.digest != digest {
+		return nil
+	}
+	return e
+}
+
+// view returns where the test of a promise stands.
+func (m *pool) view(p Promise, state, digest string) *RiskView {
+	v := &RiskView{Promise: p, State: Collecting}
+	if e := m.riskOf(p, state, digest); e != nil {
+		v.Tau, v.State = e.tau(), e.state()
+	}
+	return v
+}
