@@ -206,7 +206,14 @@ func (a *app) engine(ctx context.Context, does access, observer func(runner.Reco
 		return nil, &exitError{exitUsage, err}
 	}
 	hooks := webhook.Config{Policy: policy, Lookup: a.lookup}
-	models := llm.Config{Policy: policy, Lookup: a.lookup}
+	models, err := a.modelConfig()
+	if err != nil {
+		return nil, err
+	}
+	prices, err := a.prices()
+	if err != nil {
+		return nil, err
+	}
 	if names := strings.Fields(strings.ReplaceAll(a.env("DIALAI_WEBHOOK_TOKEN_NAMES"), ",", " ")); len(names) > 0 {
 		hooks.TokenNames = names
 	}
@@ -219,7 +226,7 @@ func (a *app) engine(ctx context.Context, does access, observer func(runner.Reco
 		return nil, err
 	}
 	r, err := runner.New(runner.Config{
-		Store: s, Registry: a.registry, Remote: webhook.New(hooks), Models: llm.New(models), Observer: observer,
+		Store: s, Registry: a.registry, Remote: webhook.New(hooks), Models: llm.New(models), Prices: prices, Observer: observer,
 		PublicURL: public, AllowOperator: true,
 	})
 	if err != nil {

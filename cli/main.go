@@ -69,6 +69,7 @@ func programName(path string) string {
 // globalFlags are those of every command.
 type globalFlags struct {
 	store   string
+	prices  string
 	json    bool
 	quiet   bool
 	verbose bool

@@ -177,7 +177,11 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 	if !a.flags.verbose && !strict {
 		return nil
 	}
-	findings := m.Lint(machine.LintOptions{Priced: priced(m)})
+	priced, err := a.priced(m)
+	if err != nil {
+		return err
+	}
+	findings := m.Lint(machine.LintOptions{Priced: priced})
 	for _, f := range findings {
 		fmt.Fprintln(a.err, problemText(f, machine.Problem.Warning))
 	}

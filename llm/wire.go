@@ -93,7 +93,8 @@ var parameters = []struct {
 // the rest of the request.
 var complaints = []string{
 	"unsupported", "not support", "n't support", "unknown", "unrecognized", "not allowed", "not permitted", "deprecated", "unexpected",
-	"extra input", "invalid parameter", "not available", "not enabled", "cannot be used", "only the default",
+	"extra input", "invalid parameter", "not available", "not enabled", "cannot be", "only the default",
+	"may not be", "may only be", "only be set", "not accepted", "no longer accepted", "forces tool use",
 }
 
 // learn returns the quirks of a model whose provider refused a request with that
