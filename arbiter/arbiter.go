@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
 )
 
 // A Round is what an arbiter decides. The arbiter must not change it, nor keep
@@ -29,6 +30,7 @@ type Round struct {
 	Meta         json.RawMessage
 	Past         specialist.Past
 	Ask          *specialist.Ask // nil for arbiters inside this process
+	Evidence     *Evidence       // for the strategy bayes; nil for others
 }
 
 // A Vote is one proposal of a round with its author's standing.
@@ -36,6 +38,8 @@ type Vote struct {
 	*specialist.Proposal
 	Weight exact.Billionths // a human's is 1, an AI's its alignment score
 	Rank   int32            // place of the author: humans first, then roster order
+	// Version is a digest of what the author is: its model, prompt or code.
+	Version string
 }
 
 // An Arbiter decides rounds.
@@ -88,6 +92,8 @@ type Decision struct {
 	Weight  exact.Billionths
 	// Text is the reasoning of an arbiter that gives its own.
 	Text string
+	// Judgement is that of the strategy bayes, nil for others. It is never changed.
+	Judgement *trust.Judgement
 }
 
 // Consensus reports whether there is a winner.

@@ -20,6 +20,7 @@ const (
 	MarginBelow
 	FirstReceived
 	Irreversible // the winner's transition cannot be undone
+	ByJudgement  // the Judgement says why
 )
 
 // Code returns the stable name of the rule's outcome.
@@ -35,6 +36,8 @@ func (d Decision) Code() string {
 		return "below_threshold"
 	case Irreversible:
 		return "irreversible"
+	case ByJudgement:
+		return string(d.Judgement.Code)
 	}
 	if d.Consensus() {
 		return "decided"
@@ -63,6 +66,8 @@ func (d Decision) Reasoning() string {
 		return fmt.Sprintf("First proposal received wins (from %s)", d.Subject)
 	case Irreversible:
 		return fmt.Sprintf("Transition %q cannot be undone, human input required", d.Subject)
+	case ByJudgement:
+		return judged(d.Judgement)
 	}
 	return d.Text
 }
@@ -89,6 +94,8 @@ func (d Decision) Short() string {
 		return "first proposal received, from " + d.Subject
 	case Irreversible:
 		return fmt.Sprintf("%q cannot be undone, human input required", d.Subject)
+	case ByJudgement:
+		return judgedShort(d.Judgement)
 	}
 	line, _, _ := strings.Cut(d.Text, "\n")
 	if runes := []rune(line); len(runes) > maxShort {

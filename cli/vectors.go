@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -71,30 +72,46 @@ func (a *app) readVectors(path string) ([]json.RawMessage, error) {
 	return cases, nil
 }
 
+// vectors prints a line for each case, or for each step of one, whatever the
+// others are like. What cannot be run has an error as its result, and the command
+// fails in the end.
 func (a *app) vectors(ctx context.Context, cases []json.RawMessage) error {
+	var failed []error
 	for i, raw := range cases {
-		var v vector
-		if err := json.Unmarshal(raw, &v); err != nil {
-			return usage("case %d: %v", i, err)
-		}
-		if v.Suite != "" {
-			if err := a.guardVector(ctx, raw); err != nil {
-				return usage("case %d (%s): %v", i, v.Name, err)
-			}
-			continue
-		}
-		result, err := v.run(ctx)
+		name, err := a.vector(ctx, raw)
 		if err != nil {
-			return usage("case %d (%s): %v", i, v.Name, err)
-		}
-		if err := printJSON(a.out, struct {
-			Name   string `json:"name"`
-			Result any    `json:"result"`
-		}{v.Name, result}); err != nil {
-			return err
+			failed = append(failed, fmt.Errorf("case %d (%s): %w", i, name, err))
 		}
 	}
+	if len(failed) > 0 {
+		return &exitError{exitUsage, errors.Join(failed...)}
+	}
 	return nil
+}
+
+func (a *app) vector(ctx context.Context, raw json.RawMessage) (name string, err error) {
+	var v vector
+	var result any
+	if err = json.Unmarshal(raw, &v); err == nil {
+		if v.Suite != "" {
+			return v.Name, a.guardVector(ctx, raw)
+		}
+		result, err = v.run(ctx)
+	}
+	return v.Name, errors.Join(err, printJSON(a.out, struct {
+		Name   string `json:"name"`
+		Result any    `json:"result"`
+	}{v.Name, orFailed(result, err)}))
+}
+
+// orFailed returns the result of a case, or that it has none.
+func orFailed(result any, err error) any {
+	if err == nil {
+		return result
+	}
+	return struct {
+		Error string `json:"error"`
+	}{err.Error()}
 }
 
 func (v *vector) run(ctx context.Context) (any, error) {

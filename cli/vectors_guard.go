@@ -33,23 +33,27 @@ func (a *app) guardVector(ctx context.Context, raw json.RawMessage) error {
 		return err
 	}
 	run, err := v.suite(a)
-	if err != nil {
+	if err != nil && len(v.Steps) == 0 {
 		return err
 	}
+	if err != nil {
+		run = func(context.Context, json.RawMessage) (any, error) { return nil, err }
+	}
+	var failed []error
 	for i, step := range v.Steps {
 		result, err := run(ctx, step.Input)
 		if err != nil {
-			return fmt.Errorf("step %d: %w", i, err)
+			failed = append(failed, fmt.Errorf("step %d: %w", i, err))
 		}
 		if err := printJSON(a.out, struct {
 			Name   string `json:"name"`
 			Step   int    `json:"step"`
 			Result any    `json:"result"`
-		}{v.Name, i, result}); err != nil {
+		}{v.Name, i, orFailed(result, err)}); err != nil {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 func (v *guardVector) suite(a *app) (guardSuite, error) {

@@ -263,9 +263,19 @@ func TestThresholdsAndDurations(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"T":0.125,"D":"1.5h"}`), &got); err != nil || got.T.Weight != 125_000_000 || time.Duration(got.D) != 90*time.Minute {
 		t.Errorf("Unmarshal = %+v, %v", got, err)
 	}
-	for _, text := range []string{`{"T":"0.5"}`, `{"T":1e400}`, `{"T":1e10}`, `{"D":5}`, `{"D":"5"}`} {
+	for _, text := range []string{`{"T":"0.5"}`, `{"T":1e400}`, `{"D":5}`, `{"D":"5"}`} {
 		if err := json.Unmarshal([]byte(text), &got); err == nil {
 			t.Errorf("%s is read as %+v", text, got)
+		}
+	}
+	// What billionths cannot hold is far beyond any margin, and no error.
+	for f, want := range map[float64]string{1e21: "1000000000000000000000", -1e12: "-1000000000000", 2: "2"} {
+		th, err := machine.NewThreshold(f)
+		if err != nil || th.Given != f || (th.Weight > exact.One) != (f > 1) {
+			t.Errorf("NewThreshold(%v) = %+v, %v", f, th, err)
+		}
+		if th.String() != want {
+			t.Errorf("threshold %v is written %s", f, th)
 		}
 	}
 	if _, err := machine.NewThreshold(math.Inf(1)); !errors.Is(err, exact.ErrRange) {

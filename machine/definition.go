@@ -157,20 +157,29 @@ type Threshold struct {
 	Weight exact.Billionths
 }
 
-// NewThreshold returns the threshold f. It refuses NaN, infinities and numbers
-// too large for billionths; files accept 0 to 1 only.
+// NewThreshold returns the threshold f. It refuses NaN and infinities; files
+// accept 0 to 1 only. Beyond a thousand million, which no margin reaches, the
+// weight is that of a thousand million.
 func NewThreshold(f float64) (Threshold, error) {
-	w, err := exact.FromFloat(f)
+	weighed := f
+	if !math.IsInf(f, 0) { // what is NaN stays so
+		weighed = min(max(f, -1e9), 1e9)
+	}
+	w, err := exact.FromFloat(weighed)
 	if err != nil {
 		return Threshold{}, fmt.Errorf("threshold %w", err)
 	}
 	return Threshold{f, w}, nil
 }
 
-// String returns the threshold as given, in its shortest form.
+// String returns the threshold as given, in its shortest form, with an exponent
+// only below 1e-6.
 func (t Threshold) String() string {
-	if math.IsNaN(t.Given) || math.IsInf(t.Given, 0) { // never one of NewThreshold
+	switch {
+	case math.IsNaN(t.Given) || math.IsInf(t.Given, 0): // never one of NewThreshold
 		return fmt.Sprint(t.Given)
+	case math.Abs(t.Given) >= 1e21: // where JSON begins to write exponents
+		return strconv.FormatFloat(t.Given, 'f', -1, 64)
 	}
 	return exact.FormatFloat(t.Given)
 }

@@ -41,6 +41,10 @@ func TestProblems(t *testing.T) {
 		{in(`"guards":{▶"truth":{}}`), []string{`[unsupported] guards member "truth" is not supported yet | remove it: it would not be checked`}},
 
 		{in(`▶"goalState":"b"`), []string{`[duplicate-key] "goalState" is already defined at line 1, column 47 | remove one of the two`}},
+		// A problem of the first stays where it is.
+		{head + `"states":{"a":{"transitions":{"t":"b","u":▶"c"}},"b":{},▶"a":{"transitions":{"v":▶"d"}}}}`, []string{
+			`[unknown-target] transition "u" in state "a" points to non-existent state "c"`, `[duplicate-key] "a" is already defined at line 1, column 73 | remove one of the two`,
+			`[unknown-target] transition "v" in state "a" points to non-existent state "d"`}},
 		{head + `"states":{"ö":{},"a":{},"b":{},▶"ö":{}}}`, []string{`[duplicate-key] "ö" is already defined at line 1, column 73 | remove one of the two`}},
 		{head + `"states":{"a":{"transitions":{"t":"b",▶"\u0074":"a"}},"b":{}}}`, []string{`[duplicate-key] "t" is already defined at line 1, column 93 | remove one of the two`}},
 		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":{"type":"object",▶"type":"object"}}}},"b":{}}}`, []string{`[duplicate-key] "type" is already defined at line 1, column 125 | remove one of the two`}},

@@ -61,17 +61,42 @@ func (n *node) child(name string) *node {
 }
 
 // at follows a JSON pointer as far as it goes and returns the node and, for a
-// member of an object, the place of its key.
+// member of an object, the place of its key. Of members written twice it takes
+// the one it can follow further, the last of equals.
 func (n *node) at(path string) (found *node, name *key) {
-	found = n
-	for _, part := range splitPointer(path) {
-		next, k := found.step(part)
-		if next == nil {
-			return found, name
-		}
-		found, name = next, k
-	}
+	found, name, _ = n.follow(splitPointer(path))
 	return found, name
+}
+
+// follow is at for the parts of a pointer. It also returns how many it followed.
+func (n *node) follow(parts []string) (found *node, name *key, depth int) {
+	found = n
+	if len(parts) == 0 {
+		return found, nil, 0
+	}
+	try := func(item *node, k *key) {
+		f, name2, d := item.follow(parts[1:])
+		if d+1 < depth {
+			return
+		}
+		if d == 0 {
+			name2 = k
+		}
+		found, name, depth = f, name2, d+1
+	}
+	switch n.kind {
+	case objectNode:
+		for i := range n.keys {
+			if n.keys[i].name == parts[0] {
+				try(n.items[i], &n.keys[i])
+			}
+		}
+	case arrayNode:
+		if i, err := strconv.Atoi(parts[0]); err == nil && i >= 0 && i < len(n.items) {
+			try(n.items[i], nil)
+		}
+	}
+	return found, name, depth
 }
 
 // fileAt returns the file of the value at a JSON pointer, "" for that of n.

@@ -25,6 +25,9 @@ type Ruling struct {
 	Reasoning      string
 	MetaJSON       json.RawMessage
 	Usage          specialist.Usage
+	// Blind says that whoever rules has not seen what was proposed: only then is
+	// the ruling evidence for letting somebody decide alone.
+	Blind bool
 }
 
 // Operator is who rules where a machine declares no human for a state and
@@ -160,7 +163,7 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		result.IsHuman = true
 		return result, nil
 	}
-	d := decision{transition: legal, how: how, by: in.SpecialistID, reasoning: answer.Reasoning, meta: answer.MetaJSON}
+	d := decision{transition: legal, how: how, by: in.SpecialistID, blind: in.Blind, reasoning: answer.Reasoning, meta: answer.MetaJSON}
 	if d.reasoning == "" {
 		d.reasoning = humanOverride
 	}
@@ -198,7 +201,11 @@ func (t *tx) standing(ctx context.Context) (*Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Standing{Threshold: t.arbiterRound(votes, by).Threshold}
+	round, err := t.arbiterRound(ctx, votes, by)
+	if err != nil {
+		return nil, err
+	}
+	s := &Standing{Threshold: round.Threshold}
 	for _, v := range votes {
 		s.Order, s.Weights = append(s.Order, v.Arrival), append(s.Weights, v.Weight)
 	}
@@ -254,6 +261,10 @@ func (t *tx) teach(ctx context.Context, d decision) (*Learned, error) {
 		l.Comparisons = append(l.Comparisons, trust.Comparison{Key: key, Match: p.Transition == d.transition, At: t.at})
 	}
 	if err := t.dethrone(ctx, l.Comparisons); err != nil {
+		return nil, err
+	}
+	var err error
+	if l.Outcome, err = t.learn(ctx, d); err != nil {
 		return nil, err
 	}
 	key := t.now.Key()

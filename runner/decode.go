@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/dialai/dialai/arbiter"
@@ -424,11 +425,13 @@ func (d *reading) judged() (Data, error) {
 		Threshold        *machine.Threshold `json:"threshold"`
 		Order            []int32            `json:"order"`
 		Weights          []exact.Billionths `json:"weights"`
+		Evidence         *JudgedBy          `json:"evidence"`
+		Explanation      *trust.Judgement   `json:"explanation"`
 	}
 	if err := d.into(&v); err != nil {
 		return nil, err
 	}
-	j := &Judged{Index: v.Index, Ask: v.Ask, ArbiterID: v.ArbiterID, Strategy: v.Strategy, Order: v.Order, Weights: v.Weights, Threshold: v.Threshold, Margin: v.Margin}
+	j := &Judged{Evidence: v.Evidence, Index: v.Index, Ask: v.Ask, ArbiterID: v.ArbiterID, Strategy: v.Strategy, Order: v.Order, Weights: v.Weights, Threshold: v.Threshold, Margin: v.Margin}
 	j.Decision = arbiter.Decision{Winner: arbiter.NoWinner, Rule: v.Rule, Subject: v.Subject, Weight: v.Weight, HasMargin: v.HasMargin, Threshold: thresholdOr(v.Threshold)}
 	if v.ConsensusReached {
 		j.Decision.Winner = v.Winner
@@ -438,6 +441,15 @@ func (d *reading) judged() (Data, error) {
 	}
 	if v.HasMargin {
 		j.Decision.Margin = v.Margin
+	}
+	if e := v.Explanation; e != nil {
+		e.Best, e.Winner = slices.Index(e.Options, e.Pick), j.Decision.Winner
+		j.Decision.Judgement = e
+	} else if v.Rule == arbiter.ByJudgement {
+		return nil, &DecodeError{"explanation", ""}
+	}
+	if e := v.Evidence; e != nil && len(e.Versions) != len(v.Order) {
+		return nil, &DecodeError{"versions", fmt.Sprint(e.Versions)}
 	}
 	if len(v.Order) != len(v.Weights) {
 		return nil, &DecodeError{"weights", fmt.Sprint(v.Weights)}
@@ -546,6 +558,7 @@ func (d *reading) learned(at specialist.Time) (Data, error) {
 			Match        bool   `json:"match"`
 		} `json:"comparisons"`
 		Exemplar *specialist.Exemplar `json:"exemplar"`
+		Outcome  json.RawMessage      `json:"outcome"`
 	}
 	if err := d.into(&v); err != nil {
 		return nil, err
@@ -554,6 +567,13 @@ func (d *reading) learned(at specialist.Time) (Data, error) {
 		return nil, &DecodeError{"exemplar", e.ExemplarID}
 	}
 	l := &Learned{Exemplar: v.Exemplar}
+	if v.Outcome != nil {
+		o, err := trust.DecodeOutcome(v.Outcome)
+		if err != nil {
+			return nil, err
+		}
+		l.Outcome = &o
+	}
 	for _, c := range v.Comparisons {
 		l.Comparisons = append(l.Comparisons, trust.Comparison{Key: trust.Key{SpecialistID: c.SpecialistID, State: c.State}, Match: c.Match, At: at})
 	}

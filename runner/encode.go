@@ -1,12 +1,14 @@
 package runner
 
 import (
+	"encoding/json"
 	"strconv"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
 )
 
 // The stored form of events: a JSON array of {seq, at, kind, data}, members in a
@@ -250,7 +252,34 @@ func (d *Judged) append(dst []byte, key specialist.RoundKey) []byte {
 	w.dst = d.Margin.Append(w.dst)
 	w.threshold(d.Threshold)
 	w.standing(d.Order, d.Weights)
+	if e := d.Evidence; e != nil {
+		w.name("evidence")
+		w.dst = e.append(w.dst)
+	}
+	if d.Decision.Judgement != nil {
+		w.name("explanation")
+		w.dst = appendJSON(w.dst, d.Decision.Judgement)
+	}
 	return w.end()
+}
+
+func (e *JudgedBy) append(dst []byte) []byte {
+	w := object(dst)
+	w.int("place", e.Place)
+	w.str("policyDigest", e.PolicyDigest)
+	w.name("versions")
+	w.dst = appendJSON(w.dst, e.Versions)
+	return w.end()
+}
+
+// appendJSON appends what encoding/json makes of v, which is made of texts,
+// numbers and lists.
+func appendJSON(dst []byte, v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("runner: " + err.Error())
+	}
+	return append(dst, text...)
 }
 
 // standing writes the order of a round and the weights in it.
@@ -368,7 +397,19 @@ func (d *Learned) append(dst []byte, _ specialist.RoundKey) []byte {
 	if d.Exemplar != nil {
 		dst = d.Exemplar.Append(append(dst, `,"exemplar":`...))
 	}
+	if d.Outcome != nil {
+		dst = appendOutcome(append(dst, `,"outcome":`...), d.Outcome)
+	}
 	return append(dst, '}')
+}
+
+// appendOutcome appends an outcome that was checked when it was made.
+func appendOutcome(dst []byte, o *trust.Outcome) []byte {
+	text, err := o.Encode()
+	if err != nil {
+		panic("runner: an outcome that was never checked: " + err.Error())
+	}
+	return append(dst, text...)
 }
 
 func (d *AwaitsHuman) append(dst []byte, _ specialist.RoundKey) []byte {

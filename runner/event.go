@@ -104,6 +104,15 @@ type Judged struct {
 	Weights   []exact.Billionths // of their authors, at this time
 	Threshold *machine.Threshold // in force; nil if nobody set one
 	Margin    exact.Billionths   // by weight, whatever the strategy
+	Evidence  *JudgedBy          // what bayes decided by; nil for others
+}
+
+// JudgedBy is what a verdict of bayes depended on, besides the votes and the
+// definition.
+type JudgedBy struct {
+	Place        int64    `json:"place"` // Outcome.Seq of the newest outcome in the ledger
+	PolicyDigest string   `json:"policyDigest"`
+	Versions     []string `json:"versions"` // of the authors, by place in Order
 }
 
 // Gated records what the guards said of a step that was about to be executed.
@@ -158,6 +167,7 @@ type Standing struct {
 type Learned struct {
 	Comparisons []trust.Comparison
 	Exemplar    *specialist.Exemplar
+	Outcome     *trust.Outcome // for the ledger; nil if there is none, or not yet
 }
 
 // AwaitsHuman records that a human must decide.

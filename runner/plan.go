@@ -36,6 +36,8 @@ type statePlan struct {
 	judged  bool     // an arbiter belongs here, be it switched off
 	gates   []gate   // by index of the transition
 
+	question trust.Question // to the ledger, but for the votes
+
 	standing atomic.Pointer[standing]
 }
 
@@ -56,6 +58,7 @@ type member struct {
 	proposer specialist.Proposer // nil for humans
 	arbiter  arbiter.Arbiter     // of arbiters only
 	strategy string              // what a decision record calls it
+	version  string              // digest of what it is
 }
 
 // local reports whether the member is asked inside this process.
@@ -135,6 +138,7 @@ func (b *planner) plan(program *Program) (*plan, error) {
 	if len(b.problems) > 0 {
 		return nil, &StartError{b.problems}
 	}
+	p.ask(b.m)
 	return p, nil
 }
 
@@ -249,7 +253,7 @@ func (b *planner) join(p *statePlan, s *machine.Specialist, offHere bool) {
 func (b *planner) member(st *machine.State, s *machine.Specialist) member {
 	known := b.made[s]
 	if known == nil {
-		known = &member{Specialist: s, off: s.Off() || b.roster.Off[s.SpecialistID]}
+		known = &member{Specialist: s, version: versionOf(s), off: s.Off() || b.roster.Off[s.SpecialistID]}
 		if !known.off {
 			if err := b.resolve(known); err != nil {
 				b.fail(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
+	"github.com/dialai/dialai/trust"
 )
 
 // A Config says what a Runner is made of. Only Store is required.
@@ -82,6 +83,7 @@ type Runner struct {
 	store    Store
 	programs *Programs
 	works    sync.Pool // of *work
+	ledger   ledger
 
 	mu       sync.Mutex
 	plans    map[*Program]*plan
@@ -110,7 +112,7 @@ func New(c Config) (*Runner, error) {
 		c.NewID = func() specialist.SessionID { return specialist.SessionID(uuid.New()) }
 	}
 	return &Runner{
-		config: c, store: c.Store, programs: NewPrograms(),
+		config: c, store: c.Store, programs: NewPrograms(), ledger: ledger{now: trust.New()},
 		plans: map[*Program]*plan{}, inflight: map[askKey]bool{},
 	}, nil
 }

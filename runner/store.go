@@ -59,6 +59,11 @@ type TrustStore interface {
 	// oldest first; limit 0 means [MaxExemplars]. With state "" it returns those
 	// of all states, and limit 0 means all of them.
 	Exemplars(ctx context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error)
+	// Outcomes yields the outcomes of all machines in commit order, those after a
+	// place in it. Outcome.Seq is the place: it is above 0, only grows, and stays
+	// what it is when the store is rebuilt. The sequence includes every outcome
+	// whose commit returned before the call.
+	Outcomes(ctx context.Context, after int64) iter.Seq2[trust.Outcome, error]
 	// DecidedSince returns how many decisions of a machine were recorded at or
 	// after a moment, but no more than limit.
 	DecidedSince(ctx context.Context, machineName string, since specialist.Time, limit int) (int, error)
@@ -132,6 +137,14 @@ func (c *Change) Learned() *Learned {
 		if l, ok := c.Events[i].Data.(*Learned); ok {
 			return l
 		}
+	}
+	return nil
+}
+
+// Outcome returns what the change adds to the ledger, or nil.
+func (c *Change) Outcome() *trust.Outcome {
+	if l := c.Learned(); l != nil {
+		return l.Outcome
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ type tx struct {
 	votes   []arbiter.Vote
 	open    []arbiter.Standing
 	judging arbiter.Round
+	reads   *arbiter.Evidence // nil until bayes decides
 	past    past
 	pending judgement
 	change  Change
@@ -239,7 +240,11 @@ func (t *tx) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) 
 	t.votes = t.votes[:0]
 	for _, p := range t.round.proposals {
 		rank, weight := t.place(p, members, weights)
-		t.votes = append(t.votes, arbiter.Vote{Proposal: p, Rank: rank, Weight: weight})
+		vote := arbiter.Vote{Proposal: p, Rank: rank, Weight: weight}
+		if by.byBayes() {
+			vote.Version = t.here.version(p.SpecialistID)
+		}
+		t.votes = append(t.votes, vote)
 	}
 	votes := t.votes
 	if t.mode() == machine.Eager || by.StrategyFnName == firstProposal {
@@ -280,7 +285,7 @@ func (t *tx) place(p *specialist.Proposal, members []member, weights []exact.Bil
 }
 
 // arbiterRound returns the round as the arbiter sees it, valid until t changes.
-func (t *tx) arbiterRound(votes []arbiter.Vote, by *member) *arbiter.Round {
+func (t *tx) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member) (*arbiter.Round, error) {
 	st := t.now.State
 	t.judging = arbiter.Round{
 		Key: t.now.Key(), Machine: t.now.Machine(), State: st, RequireTrust: st.RequireTrust,
@@ -292,7 +297,12 @@ func (t *tx) arbiterRound(votes []arbiter.Vote, by *member) *arbiter.Round {
 	if t.now.options != nil {
 		t.judging.Meta = t.now.options.Meta
 	}
-	return &t.judging
+	if by.byBayes() {
+		var err error
+		t.judging.Evidence, err = t.evidence(ctx)
+		return &t.judging, err
+	}
+	return &t.judging, nil
 }
 
 // question returns what the proposers of the round are asked, valid until t
@@ -352,6 +362,7 @@ type decision struct {
 	reasoning  string
 	meta       []byte
 	winner     *specialist.Proposal // nil unless it was elected
+	blind      bool                 // the human had seen no proposals
 	learned    *Learned
 	standing   *Standing // of the round a human closes
 }
@@ -393,7 +404,7 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 		o := t.newOpened()
 		*o = RoundOpened{Round: round + 1, State: to, Notices: slices.Clip(v.Notices)}
 		t.emit(o)
-		t.here, t.weighed = &t.plan.states[to.Index], false
+		t.here, t.weighed, t.reads = &t.plan.states[to.Index], false, nil
 	}
 }
 

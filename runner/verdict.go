@@ -25,7 +25,8 @@ func (w *work) settled(ctx context.Context) (bool, error) {
 	if len(open) == 0 {
 		return false, nil // complete: it is decided anyway
 	}
-	return stopper.Settled(w.t.arbiterRound(votes, w.by), open), nil
+	round, err := w.t.arbiterRound(ctx, votes, w.by)
+	return err == nil && stopper.Settled(round, open), err
 }
 
 // openStandings returns the standing of everybody who may still be heard in this
@@ -61,7 +62,10 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 	if !w.by.local() && len(votes) > 0 {
 		return w.remoteVerdict(ctx)
 	}
-	round := w.t.arbiterRound(votes, w.by)
+	round, err := w.t.arbiterRound(ctx, votes, w.by)
+	if err != nil {
+		return nil, err
+	}
 	d, err := decideRound(ctx, w.by, round)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -82,6 +86,9 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 	}
 	d = d.Floor(round)
 	j := t.newJudged(len(round.Votes))
+	if e := round.Evidence; e != nil {
+		j.Evidence = judgedBy(e, round)
+	}
 	j.Index, j.Ask, j.ArbiterID, j.Strategy, j.Decision, j.Threshold = t.round.judged+1, ask, by.SpecialistID, by.strategy, d, round.Threshold
 	for i := range round.Votes {
 		j.Order[i], j.Weights[i] = round.Votes[i].Arrival, round.Votes[i].Weight
@@ -92,6 +99,14 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 		j.Margin = margin(round)
 	}
 	t.emit(j)
+}
+
+func judgedBy(e *arbiter.Evidence, round *arbiter.Round) *JudgedBy {
+	by := &JudgedBy{Place: e.Place, PolicyDigest: e.Question.PolicyDigest, Versions: make([]string, len(round.Votes))}
+	for i := range round.Votes {
+		by.Versions[i] = round.Votes[i].Version
+	}
+	return by
 }
 
 // decideRound asks an arbiter and checks its answer. A round without proposals
@@ -201,7 +216,10 @@ func (w *work) askArbiter(ctx context.Context, req request) (*arbiter.Round, arb
 	if err != nil {
 		return nil, arbiter.Decision{}, err
 	}
-	round := t.arbiterRound(votes, w.by)
+	round, err := t.arbiterRound(ctx, votes, w.by)
+	if err != nil {
+		return nil, arbiter.Decision{}, err
+	}
 	round.Ask = &req.ask
 	ctx, cancel := context.WithTimeout(ctx, w.by.timeout)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/trust"
 )
 
 // statements are those of the writing connection, prepared once.
@@ -17,6 +18,7 @@ type statements struct {
 	insertSession, insertLog, findSession        *sql.Stmt
 	insertMachine, findMachine, insertDefinition *sql.Stmt
 	learn, insertExemplar, bumpTrust             *sql.Stmt
+	insertOutcome                                *sql.Stmt
 	rosterHead, insertRoster                     *sql.Stmt
 }
 
@@ -36,6 +38,7 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.learn, `INSERT INTO alignment (machine, specialist_id, state, matching, total, updated_at) VALUES (?,?,?,?,1,?)
 		ON CONFLICT DO UPDATE SET matching=matching+excluded.matching, total=total+1, updated_at=max(updated_at, excluded.updated_at)`)
 	p.prepare(&st.insertExemplar, `INSERT INTO exemplars (machine, state, exemplar) VALUES (?,?,?)`)
+	p.prepare(&st.insertOutcome, `INSERT INTO outcomes (id, outcome) VALUES (?,?)`)
 	p.prepare(&st.bumpTrust, `UPDATE machines SET trust_version=trust_version+1 WHERE id=?`)
 	p.prepare(&st.rosterHead, `SELECT first, hash FROM roster_log WHERE machine=? ORDER BY id DESC LIMIT 1`)
 	p.prepare(&st.insertRoster, `INSERT INTO roster_log (machine, first, events, prev, hash) VALUES (?,?,?,?,?)`)
@@ -140,11 +143,17 @@ func (p *pending) write(ctx context.Context, st *statements) error {
 		decides = p.machine
 	}
 	after := p.c.After
-	if _, err := st.insertLog.ExecContext(ctx, p.row, p.c.First, decides, int64(after.UpdatedAt), p.events, p.prev[:], p.hash[:]); err != nil {
+	logged, err := st.insertLog.ExecContext(ctx, p.row, p.c.First, decides, int64(after.UpdatedAt), p.events, p.prev[:], p.hash[:])
+	if err != nil {
 		return err
 	}
 	if l := p.c.Learned(); l != nil {
 		if err := p.writeLearned(ctx, st, l); err != nil {
+			return err
+		}
+	}
+	if o := p.c.Outcome(); o != nil {
+		if err := writeOutcome(ctx, st, logged, o); err != nil {
 			return err
 		}
 	}
@@ -252,6 +261,20 @@ func (p *pending) writeLearned(ctx context.Context, st *statements, l *runner.Le
 		}
 	}
 	_, err := st.bumpTrust.ExecContext(ctx, p.machine)
+	return err
+}
+
+// writeOutcome writes an outcome under the row of the log that holds it.
+func writeOutcome(ctx context.Context, st *statements, logged sql.Result, o *trust.Outcome) error {
+	id, err := logged.LastInsertId()
+	if err != nil {
+		return err
+	}
+	outcome, err := o.Encode()
+	if err != nil {
+		return err
+	}
+	_, err = st.insertOutcome.ExecContext(ctx, id, text(outcome))
 	return err
 }
 

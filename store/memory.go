@@ -24,6 +24,7 @@ type Memory struct {
 
 	mu        sync.RWMutex
 	order     []*cell // by creation
+	outcomes  []trust.Outcome
 	machines  map[string]*memoryMachine
 	owners    map[string]bool
 	lastOwner int
@@ -132,6 +133,9 @@ func (m *Memory) Commit(_ context.Context, c *runner.Change) error {
 	}
 	known.last = record(known.last, c)
 	known.session.Store(c.After)
+	if o := c.Outcome(); o != nil {
+		m.learn(*o)
+	}
 	return known.machine.follow(c)
 }
 
@@ -203,6 +207,28 @@ func (mm *memoryMachine) follow(c *runner.Change) error {
 		}
 	}
 	return nil
+}
+
+// learn appends an outcome.
+func (m *Memory) learn(o trust.Outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o.Seq = int64(len(m.outcomes)) + 1
+	m.outcomes = append(m.outcomes, o)
+}
+
+// Outcomes implements [runner.TrustStore].
+func (m *Memory) Outcomes(_ context.Context, after int64) iter.Seq2[trust.Outcome, error] {
+	return func(yield func(trust.Outcome, error) bool) {
+		m.mu.RLock()
+		all := m.outcomes[:len(m.outcomes):len(m.outcomes)]
+		m.mu.RUnlock()
+		for i := max(0, after); i < int64(len(all)); i++ {
+			if !yield(all[i], nil) {
+				return
+			}
+		}
+	}
 }
 
 // Load implements [runner.SessionStore].

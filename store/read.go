@@ -302,6 +302,40 @@ func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit
 	return list, translate(rows.Err())
 }
 
+// Outcomes implements [runner.TrustStore].
+func (s *SQLite) Outcomes(ctx context.Context, after int64) iter.Seq2[trust.Outcome, error] {
+	return func(yield func(trust.Outcome, error) bool) {
+		rows, err := s.outcomes.QueryContext(ctx, after)
+		if err != nil {
+			yield(trust.Outcome{}, translate(err))
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			o, err := scanOutcome(rows)
+			if !yield(o, err) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(trust.Outcome{}, translate(err))
+		}
+	}
+}
+
+func scanOutcome(rows *sql.Rows) (o trust.Outcome, err error) {
+	var id int64
+	var outcome string
+	if err := rows.Scan(&id, &outcome); err != nil {
+		return o, translate(err)
+	}
+	if o, err = trust.DecodeOutcome([]byte(outcome)); err != nil {
+		return o, &runner.CorruptError{What: fmt.Sprintf("outcome %d", id), Problem: err.Error() + "; run dialai store rebuild"}
+	}
+	o.Seq = id
+	return o, nil
+}
+
 // DecidedSince implements [runner.TrustStore].
 func (s *SQLite) DecidedSince(ctx context.Context, machineName string, since specialist.Time, limit int) (n int, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT l.at FROM log l JOIN machines m ON m.id=l.decides

@@ -66,6 +66,10 @@ func (b *rebuild) run() error {
 	for _, e := range b.a.exemplars {
 		b.exec(`INSERT INTO exemplars (machine, state, exemplar) VALUES (?,?,?)`, machines[e.exemplar.MachineName], e.exemplar.State, text(e.exemplar.Append(nil)))
 	}
+	b.exec(`DELETE FROM outcomes`)
+	for _, id := range slices.Sorted(maps.Keys(b.a.outcomes)) {
+		b.exec(`INSERT INTO outcomes (id, outcome) VALUES (?,?)`, id, b.a.outcomes[id])
+	}
 	b.exec(`UPDATE log SET decides=NULL WHERE decides IS NOT NULL`)
 	for _, id := range slices.Sorted(maps.Keys(b.a.decided)) {
 		b.exec(`UPDATE log SET decides=(SELECT machine FROM sessions WHERE sessions.id=log.session) WHERE id=?`, id)

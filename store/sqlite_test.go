@@ -178,6 +178,9 @@ func TestVerifyDamage(t *testing.T) {
 		{"spend is altered", `UPDATE sessions SET cost_pico_usd=5 WHERE id=3`, "row in sessions", true},
 		{"trust is inflated", `UPDATE alignment SET matching=total`, "alignment", true},
 		{"trust is gone", `DELETE FROM alignment`, "alignment", true},
+		{"an outcome is altered", `UPDATE outcomes SET outcome=replace(outcome, 'truth', 'pick') WHERE id=(SELECT min(id) FROM outcomes)`, "outcomes", true},
+		{"an outcome is gone", `DELETE FROM outcomes WHERE id=(SELECT max(id) FROM outcomes)`, "outcomes", true},
+		{"an outcome is invented", `INSERT INTO outcomes (outcome) VALUES ('{}')`, "outcomes", true},
 		{"an exemplar is altered", `UPDATE exemplars SET exemplar=replace(exemplar, 'go on', 'stop!') WHERE id=3`, "exemplars", true},
 		{"an exemplar is gone", `DELETE FROM exemplars WHERE id=3`, "exemplars", true},
 		{"an exemplar is invented", `INSERT INTO exemplars (machine, state, exemplar) VALUES (1, 'a', '{}')`, "exemplars", true},
@@ -392,8 +395,9 @@ func TestMigrateOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if applied != 1 {
-		t.Fatalf("eight at once applied %d migrations, want 1", applied)
+	all, err := os.ReadDir("migrations")
+	if err != nil || applied != len(all) {
+		t.Fatalf("eight at once applied %d migrations, want %d (%v)", applied, len(all), err)
 	}
 }
 

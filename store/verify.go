@@ -56,7 +56,7 @@ func (s *SQLite) Verify(ctx context.Context, programs *runner.Programs) (Report,
 	if err != nil || a.report.Difference != nil {
 		return a.report, err
 	}
-	for _, check := range []func(context.Context, *audit) error{r.compareSessions, r.compareTrust} {
+	for _, check := range []func(context.Context, *audit) error{r.compareSessions, r.compareTrust, r.compareOutcomes} {
 		var d *Difference
 		if err := check(ctx, a); errors.As(err, &d) {
 			a.report.Difference = d
@@ -75,8 +75,8 @@ type audit struct {
 	heads     map[int64]runner.Hash
 	tallies   map[string]*trust.Book // by machine name
 	exemplars []placedExemplar
-	decided   map[int64]bool // log rows that execute a transition
-	outcomes  map[string]int64
+	decided   map[int64]bool   // log rows that execute a transition
+	outcomes  map[int64]string // by log row, as they are stored
 }
 
 type placedExemplar struct {
@@ -87,7 +87,7 @@ type placedExemplar struct {
 // audit folds every log. A damaged one ends it, with the difference in the
 // report. tails says whether a log that ends early counts as damaged.
 func (r reader) audit(ctx context.Context, programs *runner.Programs, tails bool) (*audit, error) {
-	a := &audit{sessions: map[int64]*runner.Session{}, heads: map[int64]runner.Hash{}, tallies: map[string]*trust.Book{}, decided: map[int64]bool{}, outcomes: map[string]int64{}}
+	a := &audit{sessions: map[int64]*runner.Session{}, heads: map[int64]runner.Hash{}, tallies: map[string]*trust.Book{}, decided: map[int64]bool{}, outcomes: map[int64]string{}}
 	if d, err := r.auditRosters(ctx, a); d != nil || err != nil {
 		a.report.Difference = d
 		return a, err
@@ -185,12 +185,23 @@ func (a *audit) add(f *runner.Folder, log int64, events []runner.Event) {
 		case *runner.Learned:
 			name := f.Session().Machine().Name()
 			a.tallies[name] = a.tallies[name].With(d.Comparisons...)
-			a.outcomes[name]++
+			if d.Outcome != nil {
+				a.outcomes[log] = outcomeText(d.Outcome)
+			}
 			if d.Exemplar != nil {
 				a.exemplars = append(a.exemplars, placedExemplar{log, *d.Exemplar})
 			}
 		}
 	}
+}
+
+// outcomeText returns an outcome as it is stored.
+func outcomeText(o *trust.Outcome) string {
+	text, err := o.Encode()
+	if err != nil {
+		return err.Error() // never: it was decoded
+	}
+	return string(text)
 }
 
 func sessionIDOf(events []byte) string {
@@ -340,6 +351,33 @@ func (r reader) compareDecided(ctx context.Context, a *audit) error {
 	}
 	if len(ids) != len(a.decided) {
 		return &Difference{Stream: "log", What: fmt.Sprintf("%d rows are marked as decisions, %d are; run dialai store rebuild", len(ids), len(a.decided))}
+	}
+	return nil
+}
+
+// compareOutcomes holds what the ledger is made of against the logs.
+func (r reader) compareOutcomes(ctx context.Context, a *audit) error {
+	rows, err := r.q.QueryContext(ctx, `SELECT id, outcome FROM outcomes ORDER BY id`)
+	if err != nil {
+		return translate(err)
+	}
+	defer rows.Close()
+	n := 0
+	for ; rows.Next(); n++ {
+		var id int64
+		var stored string
+		if err := rows.Scan(&id, &stored); err != nil {
+			return translate(err)
+		}
+		if want, known := a.outcomes[id]; !known || stored != want {
+			return &Difference{Stream: "outcomes", What: fmt.Sprintf("outcome %d is not what the logs say; run dialai store rebuild", id)}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return translate(err)
+	}
+	if n != len(a.outcomes) {
+		return &Difference{Stream: "outcomes", What: fmt.Sprintf("there are %d, the logs have %d; run dialai store rebuild", n, len(a.outcomes))}
 	}
 	return nil
 }

@@ -24,10 +24,11 @@ const Z = 1.96
 const Trusted exact.Billionths = 800_000_000
 
 // Wilson returns the lower bound of Wilson's score interval for k agreements in
-// n comparisons, 0 for n <= 0, as a float64. Source: E. B. Wilson, "Probable
-// inference, the law of succession, and statistical inference", JASA 22, 1927.
+// n comparisons, 0 unless n > 0 and 0 <= k <= n, as a float64. Source:
+// E. B. Wilson, "Probable inference, the law of succession, and statistical
+// inference", JASA 22, 1927.
 func Wilson(k, n int64, z float64) float64 {
-	if n <= 0 {
+	if n <= 0 || k < 0 || k > n {
 		return 0
 	}
 	p, size := float64(k)/float64(n), float64(n)

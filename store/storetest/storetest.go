@@ -45,6 +45,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"definitions", testDefinitions},
 		{"book", testBook},
 		{"exemplars newest N", testExemplars},
+		{"outcomes in commit order", testOutcomes},
 		{"decisions newest N", testDecisions},
 		{"roster", testRoster},
 		{"owners", testOwners},
@@ -421,6 +422,44 @@ func testExemplars(t *testing.T, m Maker) {
 	}
 	if none, err := b.store.Exemplars(b.ctx, "storetest", "parked", 0); err != nil || len(none) != 0 {
 		t.Fatalf("a state without decisions has %d exemplars (%v)", len(none), err)
+	}
+}
+
+func testOutcomes(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	one, two := b.start(), b.start()
+	var want []string
+	for i := range 12 {
+		s := []*runner.Session{one, two}[i%3%2]
+		want = append(want, b.load(s.ID).Key().ID()+" again")
+		b.decide(s.ID, "again")
+	}
+	read := func(after int64) (got []string, places []int64) {
+		for o, err := range b.store.Outcomes(b.ctx, after) {
+			b.ok(err)
+			got, places = append(got, o.Round+" "+o.Truth), append(places, o.Seq)
+			if o.Machine != "storetest" || o.State != "open" || len(o.Options) == 0 || len(o.Proposals) == 0 {
+				t.Errorf("an outcome is %+v", o)
+			}
+		}
+		return got, places
+	}
+	got, places := read(0)
+	if !slices.Equal(got, want) || places[0] <= 0 || !slices.IsSorted(places) || len(slices.Compact(slices.Clone(places))) != len(want) {
+		t.Fatalf("the outcomes are %v at %v, want %v", got, places, want)
+	}
+	if rest, _ := read(places[4]); !slices.Equal(rest, want[5:]) {
+		t.Errorf("after the fifth come %v, want %v", rest, want[5:])
+	}
+	if rest, _ := read(places[11]); len(rest) != 0 {
+		t.Errorf("after the last come %v", rest)
+	}
+	for range b.store.Outcomes(b.ctx, 0) {
+		break // a reader may stop at any time
+	}
+	b.open(m)
+	if again, at := read(0); !slices.Equal(again, want) || !slices.Equal(at, places) {
+		t.Errorf("reopened, the outcomes are %v at %v, they were %v at %v", again, at, want, places)
 	}
 }
 

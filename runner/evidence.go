@@ -1,0 +1,181 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"sync"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/trust"
+)
+
+// A ledger follows the outcomes of a store. What it hands out is never changed
+// again.
+type ledger struct {
+	mu    sync.Mutex
+	now   *trust.Ledger
+	place int64 // Outcome.Seq of the newest outcome in now
+}
+
+// read returns the ledger with every outcome whose commit returned before the
+// call, and the place of the newest.
+func (l *ledger) read(ctx context.Context, s TrustStore) (*trust.Ledger, int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next, place := l.now, l.place
+	for o, err := range s.Outcomes(ctx, place) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if next == l.now {
+			next = next.Clone() // others may be reading
+		}
+		if err := next.Add(o); err != nil {
+			return nil, 0, &CorruptError{"the outcome of round " + o.Round, err.Error()}
+		}
+		place = o.Seq
+	}
+	l.now, l.place = next, place
+	return next, place, nil
+}
+
+// Ledger returns what human decisions have taught so far, over all machines of
+// the store. It must not be added to: Clone it for that.
+func (r *Runner) Ledger(ctx context.Context) (*trust.Ledger, error) {
+	l, _, err := r.ledger.read(ctx, r.store)
+	return l, err
+}
+
+// evidence returns what bayes decides the present round by.
+func (t *tx) evidence(ctx context.Context) (*arbiter.Evidence, error) {
+	if t.reads != nil {
+		return t.reads, nil
+	}
+	l, place, err := t.r.ledger.read(ctx, t.r.store)
+	if err != nil {
+		return nil, err
+	}
+	t.reads = &arbiter.Evidence{Ledger: l, Place: place, Question: t.here.question}
+	return t.reads, nil
+}
+
+// byBayes reports whether an arbiter is the strategy bayes.
+func (m *member) byBayes() bool { return m.StrategyFnName == machine.Bayes }
+
+// versionOf returns a digest of what a specialist is: of its code, model and
+// prompt, as far as its declaration tells.
+func versionOf(s *machine.Specialist) string {
+	return digestOf([]string{
+		s.StrategyFn, s.StrategyFnName, s.StrategyWebhookURL, s.ContextFn, s.ContextWebhookURL, s.ModelID,
+	})
+}
+
+// digestOf returns the first 16 hex digits of the SHA-256 of v as JSON.
+func digestOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("runner: " + err.Error()) // never: v is made of texts, numbers and lists
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// A statePolicy is what a change of which opens a new risk epoch.
+type statePolicy struct {
+	State, Prompt        string
+	Arbiter, ArbiterKind string
+	Roster               [][2]string // ids and versions of those who are asked
+	Transitions          [][2]string
+	Risk                 *machine.Risk
+	Threshold            *machine.Threshold
+	Order                machine.OptionOrder
+	Mode                 machine.Mode
+}
+
+func (p *statePlan) policy() statePolicy {
+	s := p.state
+	d := statePolicy{State: s.Name, Prompt: s.Prompt, Risk: s.Risk, Threshold: s.Threshold, Order: s.OptionOrder, Mode: s.Solicit.Mode}
+	if p.arbiter != nil {
+		d.Arbiter, d.ArbiterKind = p.arbiter.SpecialistID, versionOf(p.arbiter.Specialist)
+	}
+	for i := range p.members {
+		if m := &p.members[i]; !m.off && !m.IsHuman {
+			d.Roster = append(d.Roster, [2]string{m.SpecialistID, m.version})
+		}
+	}
+	for _, t := range s.Transitions {
+		d.Transitions = append(d.Transitions, [2]string{t.Name, t.Target})
+	}
+	return d
+}
+
+// ask fills in the questions that the rounds of a plan put to the ledger.
+func (p *plan) ask(m *machine.Machine) {
+	def := m.Definition()
+	policies := make([]statePolicy, len(p.states))
+	scopes := int64(0)
+	shared := false
+	for i := range p.states {
+		policies[i] = p.states[i].policy()
+		own := def.States[i].Risk != nil
+		if own {
+			scopes++
+		}
+		shared = shared || !own && len(p.states[i].state.Transitions) > 0
+	}
+	if shared {
+		scopes++
+	}
+	whole := digestOf([]any{def.Stacking, policies})
+	for i := range p.states {
+		own := def.States[i].Risk != nil
+		q := p.states[i].ask(m, own, scopes)
+		if q.PolicyDigest = whole; own {
+			q.PolicyDigest = digestOf([]any{def.Stacking, policies[i]})
+		}
+		p.states[i].question = q
+	}
+}
+
+// ask returns what a round of the state asks, but for the votes.
+func (p *statePlan) ask(m *machine.Machine, own bool, scopes int64) trust.Question {
+	s := p.state
+	q := trust.Question{Machine: m.Name(), State: s.Name}
+	for _, t := range s.Transitions {
+		q.Options = append(q.Options, t.Name)
+		q.Irreversible = append(q.Irreversible, t.Irreversible)
+	}
+	q.Policy.NoStacking = m.Definition().Stacking == "off"
+	threshold := s.Threshold
+	if threshold == nil && p.arbiter != nil {
+		threshold = p.arbiter.Threshold
+	}
+	switch risk := s.Risk; {
+	case risk != nil:
+		promise := trust.Promise{MaxError: billionths(risk.MaxError), Confidence: billionths(cmp.Or(risk.Confidence, .9)), PerState: own}
+		if risk.Familywise {
+			promise.Scopes = scopes
+		}
+		q.Policy.Promise = &promise
+	case threshold != nil:
+		q.Policy.Threshold = &threshold.Weight
+	default:
+		promise := trust.DefaultPromise()
+		q.Policy.Promise = &promise
+	}
+	return q
+}
+
+// billionths rounds a share that a machine file states.
+func billionths(p float64) exact.Billionths {
+	b, err := exact.FromFloat(p)
+	if err != nil {
+		return 0 // never: the loader keeps it between 0 and 1
+	}
+	return b
+}

@@ -1,0 +1,94 @@
+package runner
+
+import (
+	"context"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/trust"
+)
+
+// learn returns what a human's ruling teaches the ledger of the present round.
+func (t *tx) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
+	q := &t.here.question
+	o := &trust.Outcome{
+		Session: t.now.ID.String(), Round: t.now.Key().ID(), Machine: q.Machine, State: q.State, DefinitionDigest: t.now.Machine().Digest(),
+		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.by, Blind: d.blind, Unasked: t.now.Status == Running,
+		PolicyDigest: q.PolicyDigest, Proposals: t.learned(),
+	}
+	if by := t.here.arbiter; by != nil && by.byBayes() {
+		o.Promise = q.Policy.Promise
+		if err := t.foretell(ctx, by, o); err != nil {
+			return nil, err
+		}
+	}
+	return o, o.Check()
+}
+
+// foretell enters what bayes had made of the round before the human spoke.
+func (t *tx) foretell(ctx context.Context, by *member, o *trust.Outcome) error {
+	j := t.judged()
+	if j == nil {
+		votes, err := t.standings(ctx, by)
+		if err != nil {
+			return err
+		}
+		round, err := t.arbiterRound(ctx, votes, by)
+		if err != nil {
+			return err
+		}
+		made := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
+		j = &made
+	}
+	if j.Best >= 0 {
+		o.P, o.Pick, o.N = j.P[j.Best], j.Pick, j.N
+	}
+	return nil
+}
+
+// judged returns the judgement that stands on the present proposals, or nil.
+func (t *tx) judged() *trust.Judgement {
+	if t.round.verdict == nil {
+		return nil
+	}
+	return t.round.verdict.Decision.Judgement
+}
+
+// learned returns the proposals of the round, and who failed to make one, as the
+// ledger counts them.
+func (t *tx) learned() []trust.OutcomeProposal {
+	var list []trust.OutcomeProposal
+	for _, p := range t.round.proposals {
+		o := trust.OutcomeProposal{
+			SpecialistID: p.SpecialistID, Version: t.here.version(p.SpecialistID), Transition: p.Transition.Name,
+			Cost: max(0, p.Usage.CostUSD), LatencyMS: max(0, p.Usage.LatencyMsec), Human: p.IsHuman,
+		}
+		if p.Detail != nil {
+			o.Model, o.OptionOrder = p.Detail.Model, trust.OrderKey(p.Detail.OptionOrder)
+		}
+		list = append(list, o)
+	}
+	return append(list, t.failures()...)
+}
+
+// failures returns who was asked in the round and gave no legal answer.
+func (t *tx) failures() (list []trust.OutcomeProposal) {
+	seen := map[string]bool{}
+	for i := range t.round.asks {
+		a := &t.round.asks[i]
+		if a.Role != machine.Proposer || a.status != askFailed || seen[a.SpecialistID] || t.round.proposal(a.SpecialistID) != nil {
+			continue
+		}
+		seen[a.SpecialistID] = true
+		list = append(list, trust.OutcomeProposal{SpecialistID: a.SpecialistID, Version: t.here.version(a.SpecialistID), Failed: true})
+	}
+	return list
+}
+
+// version returns the version of somebody who takes part; "" if nobody of that
+// id does.
+func (p *statePlan) version(id string) string {
+	if m := p.find(id); m != nil {
+		return m.version
+	}
+	return ""
+}
