@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
@@ -34,12 +35,13 @@ var environment = []struct{ name, text string }{
 	{"GEMINI_API_KEY", "the key for models whose id begins with google/"},
 	{"OLLAMA_HOST", "the Ollama server of models whose id begins with ollama/, for example 127.0.0.1:11434; it may be private"},
 	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. Nothing listens there in this version: hand the answers in with dialai propose"},
+	{"DIALAI_AUDIT", "how much of what models are asked and say is kept for dialai audit: redacted (the default), full or digest"},
 	{"NO_COLOR", "if it is set and not empty, no colours"},
 	{"TERM", "dumb means no colours and no progress line"},
 }
 
 // reserved are variables of later versions.
-const reservedVariables = "DIALAI_BASE_URL, DIALAI_PORT, DIALAI_API_TOKEN, DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS, DIALAI_AUDIT"
+const reservedVariables = "DIALAI_BASE_URL, DIALAI_PORT, DIALAI_API_TOKEN, DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS"
 
 // environmentTopic is shown by dialai help environment.
 func environmentTopic() *cobra.Command {
@@ -181,11 +183,18 @@ func (a *app) present(path string) error {
 // An engine is a runner with its store.
 type engine struct {
 	*runner.Runner
-	store closableStore
+	store  closableStore
+	models *llm.Client
+	err    io.Writer
 }
 
-// Close closes both.
-func (e *engine) Close() error { return errors.Join(e.Runner.Close(), e.store.Close()) }
+// Close closes both, and says what the audit of models could not keep.
+func (e *engine) Close() error {
+	if n := e.models.AuditFailures(); n > 0 {
+		fmt.Fprintf(e.err, "warning: %s of how models were asked could not be kept\n", plural(int(n), "attempt"))
+	}
+	return errors.Join(e.Runner.Close(), e.store.Close())
+}
 
 // publicURL checks an address that is told to others; "" is none.
 func publicURL(text string) (string, error) {
@@ -199,25 +208,36 @@ func publicURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
+// outside is how the program reaches what is outside of it.
+type outside struct {
+	hooks  webhook.Config
+	models llm.Config
+	prices *guard.PriceTable
+	public string
+}
+
+// outside reads from the environment how to reach what is outside.
+func (a *app) outside() (o outside, err error) {
+	if o.hooks.Policy, err = webhook.ParsePolicy(a.env("DIALAI_WEBHOOK_ALLOW")); err != nil {
+		return o, &exitError{exitUsage, err}
+	}
+	o.hooks.Lookup = a.lookup
+	if names := strings.Fields(strings.ReplaceAll(a.env("DIALAI_WEBHOOK_TOKEN_NAMES"), ",", " ")); len(names) > 0 {
+		o.hooks.TokenNames = names
+	}
+	if o.models, err = a.modelConfig(); err != nil {
+		return o, err
+	}
+	if o.prices, err = a.prices(); err != nil {
+		return o, err
+	}
+	o.public, err = publicURL(a.env("DIALAI_PUBLIC_URL"))
+	return o, err
+}
+
 // engine builds the runner that the environment and the flags describe.
 func (a *app) engine(ctx context.Context, does access, observer func(runner.Record)) (*engine, error) {
-	policy, err := webhook.ParsePolicy(a.env("DIALAI_WEBHOOK_ALLOW"))
-	if err != nil {
-		return nil, &exitError{exitUsage, err}
-	}
-	hooks := webhook.Config{Policy: policy, Lookup: a.lookup}
-	models, err := a.modelConfig()
-	if err != nil {
-		return nil, err
-	}
-	prices, err := a.prices()
-	if err != nil {
-		return nil, err
-	}
-	if names := strings.Fields(strings.ReplaceAll(a.env("DIALAI_WEBHOOK_TOKEN_NAMES"), ",", " ")); len(names) > 0 {
-		hooks.TokenNames = names
-	}
-	public, err := publicURL(a.env("DIALAI_PUBLIC_URL"))
+	o, err := a.outside()
 	if err != nil {
 		return nil, err
 	}
@@ -225,12 +245,14 @@ func (a *app) engine(ctx context.Context, does access, observer func(runner.Reco
 	if err != nil {
 		return nil, err
 	}
+	o.models.Audit = s.AppendAudit
+	models := llm.New(o.models)
 	r, err := runner.New(runner.Config{
-		Store: s, Registry: a.registry, Remote: webhook.New(hooks), Models: llm.New(models), Prices: prices, Observer: observer,
-		PublicURL: public, AllowOperator: true,
+		Store: s, Registry: a.registry, Remote: webhook.New(o.hooks), Models: models, Prices: o.prices, Observer: observer,
+		PublicURL: o.public, AllowOperator: true,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &engine{r, s}, nil
+	return &engine{r, s, models, a.err}, nil
 }

@@ -146,5 +146,9 @@ func (a *app) modelConfig() (llm.Config, error) {
 	if err != nil {
 		return llm.Config{}, &exitError{exitUsage, err}
 	}
-	return llm.Config{Policy: policy, Lookup: a.lookup}, nil
+	mode, err := llm.ParseAuditMode(a.env("DIALAI_AUDIT"))
+	if err != nil {
+		return llm.Config{}, &exitError{exitUsage, err}
+	}
+	return llm.Config{Policy: policy, Lookup: a.lookup, AuditAs: mode}, nil
 }
