@@ -248,7 +248,7 @@ func (a *app) engine(ctx context.Context, does access, observer func(runner.Reco
 	o.models.Audit = s.AppendAudit
 	models := llm.New(o.models)
 	r, err := runner.New(runner.Config{
-		Store: s, Registry: a.registry, Remote: webhook.New(o.hooks), Models: models, Prices: o.prices, Observer: observer,
+		Store: s, Registry: a.registry, Remote: webhook.New(o.hooks), ModelProposers: models, Prices: o.prices, Observer: observer,
 		PublicURL: o.public, AllowOperator: true,
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ func (w *work) admit(ask []*member) []*member {
 func (t *tx) held() (b guard.Book) {
 	for _, a := range t.round.asks {
 		if a.status == askOpen && a.Remote != nil {
-			b = b.Plus(guard.Book{Calls: 1, TokensIn: a.Remote.InputTokens, TokensOut: a.Remote.OutputTokens, Money: a.Remote.Estimate})
+			b = b.Plus(guard.Book{Calls: 1, Money: a.Remote.Estimate, TokensIn: a.Remote.TokensIn, TokensOut: a.Remote.TokensOut})
 		}
 	}
 	return b

@@ -62,8 +62,8 @@ func (t *tx) hear(h *heard) {
 	if h.local {
 		ask = t.recordLocal(h)
 	}
-	if h.estimate.known() && (h.code == CodeCancelled || h.code == CodeTimeout) {
-		h.answer.Usage = h.estimate.estimate() // nobody will ever say what it cost
+	if u := h.estimate.expected(); u != (specialist.Usage{}) && (h.code == CodeCancelled || h.code == CodeTimeout) {
+		h.answer.Usage = u // nobody will ever say what it cost
 	}
 	h.answer.Usage = t.price(h.answer.Usage, h.answer.Model)
 	var p *Proposed
@@ -121,7 +121,7 @@ func (t *tx) discard(h *heard, code string) {
 		TransitionName: clip(h.answer.TransitionName, 128), Usage: t.price(cleanUsage(h.answer.Usage), h.answer.Model), Model: h.answer.Model,
 	}
 	if code == CodeLate && h.ask != 0 && d.Usage.Has(specialist.CostGiven) {
-		d.Charged = h.estimate.cost() // its round charged that when it closed
+		d.Charged, d.ChargedIn, d.ChargedOut = h.estimate.charged() // its round charged that when it closed
 	}
 	t.emit(d)
 }

@@ -12,14 +12,14 @@ import (
 
 // model makes a specialist ready that is a model with a context.
 func (b *planner) model(m *member) error {
-	if b.r.config.Models == nil {
+	if b.r.config.ModelProposers == nil {
 		return fmt.Errorf("specialist %q is a model, and this program has no way to ask one", m.SpecialistID)
 	}
 	context, err := b.context(m)
 	if err != nil {
 		return err
 	}
-	if m.proposer, err = b.r.config.Models.Proposer(b.m, m.Specialist, context); err != nil {
+	if m.proposer, err = b.r.config.ModelProposers.Proposer(b.m, m.Specialist, context); err != nil {
 		return fmt.Errorf("specialist %q: %w", m.SpecialistID, err)
 	}
 	return nil
@@ -72,35 +72,20 @@ func (t *tx) need(m *member) guard.Book {
 
 // hold notes what an ask is expected to need.
 func (r *RemoteAsk) hold(b guard.Book) {
-	r.Estimate, r.InputTokens, r.OutputTokens = b.Money, b.TokensIn, b.TokensOut
+	r.Estimate, r.TokensIn, r.TokensOut = b.Money, b.TokensIn, b.TokensOut
 }
 
-// known reports whether anything is expected; r may be nil.
-func (r *RemoteAsk) known() bool {
-	return r != nil && (r.Estimate > 0 || r.InputTokens+r.OutputTokens > 0)
-}
-
-// cost returns the money that is expected; r may be nil.
-func (r *RemoteAsk) cost() exact.Money {
+// charged returns what an ask that nobody answered is charged; r may be nil.
+func (r *RemoteAsk) charged() (cost exact.Money, in, out int64) {
 	if r == nil {
-		return 0
+		return 0, 0, 0
 	}
-	return r.Estimate
+	return r.Estimate, r.TokensIn, r.TokensOut
 }
 
 // webhook reports whether the member is asked by a webhook, or a webhook gathers
 // its context: then the question is sent.
 func (m *member) webhook() bool { return m.StrategyWebhookURL != "" || m.ContextWebhookURL != "" }
-
-// estimate returns a need as it is charged if nobody ever says what it cost.
-func (r *RemoteAsk) estimate() specialist.Usage {
-	u := specialist.Usage{Estimated: true}.WithCost(r.Estimate)
-	if r.InputTokens+r.OutputTokens > 0 {
-		u.NumInputTokens, u.NumOutputTokens = r.InputTokens, r.OutputTokens
-		u.Given |= specialist.InputGiven | specialist.OutputGiven
-	}
-	return u
-}
 
 // price fills in what an answer cost: the price of the machine comes first, then
 // the program's, then what the machine does about models without a price.

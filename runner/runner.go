@@ -32,9 +32,12 @@ type Config struct {
 	// Remote makes the far side of specialists that name a webhook or a model.
 	// Without it such specialists are an error when a session starts.
 	Remote Remote
-	// Models makes the proposers of specialists that name a model. Without it they
-	// are an error when a session starts.
-	Models Models
+	// Models returns who answers for a model that a truth gate names. Without it
+	// machines with a truth gate are an error when a session starts.
+	Models func(model string) (guard.Completer, error)
+	// ModelProposers make the proposers of specialists that name a model. Without
+	// them such specialists are an error when a session starts.
+	ModelProposers ModelProposers
 	// Prices are what models cost whose price the machine does not say; nil knows
 	// none.
 	Prices *guard.PriceTable
@@ -67,12 +70,17 @@ type Remote interface {
 	Context(m *machine.Machine, s *machine.Specialist) (specialist.Context, error)
 }
 
-// Models makes proposers that ask the model of a specialist about what a context
-// gathers. It checks everything that can be checked before the first ask. A
+// ModelProposers make proposers that ask the model of a specialist about what a context
+// gathers. They check everything that can be checked before the first ask. A
 // proposer that is a [specialist.Estimator] is believed where the machine does not
 // say what an ask costs.
-type Models interface {
+type ModelProposers interface {
 	Proposer(m *machine.Machine, s *machine.Specialist, context specialist.Context) (specialist.Proposer, error)
+}
+
+// A ClassifierRemote is a Remote that can also ask the classifiers of guards.
+type ClassifierRemote interface {
+	Classifier(c *guard.ClassifierConfig) (guard.Classifier, error)
 }
 
 // A Runner runs sessions. It may be used concurrently, and any number of Runners,
@@ -88,7 +96,8 @@ type Runner struct {
 	mu       sync.Mutex
 	plans    map[*Program]*plan
 	inflight map[askKey]bool // asks this runner is waiting for
-	owner    Owner           // nil until the first ask outside this process
+	askers   map[guard.ClassifierConfig]*guard.Asker
+	owner    Owner // nil until the first ask outside this process
 }
 
 // askKey names an ask among those of all sessions.
@@ -113,7 +122,7 @@ func New(c Config) (*Runner, error) {
 	}
 	return &Runner{
 		config: c, store: c.Store, programs: NewPrograms(), ledger: ledger{now: trust.New()},
-		plans: map[*Program]*plan{}, inflight: map[askKey]bool{},
+		plans: map[*Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{},
 	}, nil
 }
 

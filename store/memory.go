@@ -24,7 +24,7 @@ type Memory struct {
 
 	mu        sync.RWMutex
 	order     []*cell // by creation
-	outcomes  []trust.Outcome
+	lessons   []trust.Lesson
 	machines  map[string]*memoryMachine
 	owners    map[string]bool
 	lastOwner int
@@ -134,8 +134,8 @@ func (m *Memory) Commit(_ context.Context, c *runner.Change) error {
 	}
 	known.last = record(known.last, c)
 	known.session.Store(c.After)
-	if o := c.Outcome(); o != nil {
-		m.learn(*o)
+	if l := c.Lesson(); l != nil {
+		m.learn(*l)
 	}
 	return known.machine.follow(c)
 }
@@ -210,19 +210,19 @@ func (mm *memoryMachine) follow(c *runner.Change) error {
 	return nil
 }
 
-// learn appends an outcome.
-func (m *Memory) learn(o trust.Outcome) {
+// learn appends a lesson.
+func (m *Memory) learn(l trust.Lesson) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o.Seq = int64(len(m.outcomes)) + 1
-	m.outcomes = append(m.outcomes, o)
+	l.Seq = int64(len(m.lessons)) + 1
+	m.lessons = append(m.lessons, l)
 }
 
-// Outcomes implements [runner.TrustStore].
-func (m *Memory) Outcomes(_ context.Context, after int64) iter.Seq2[trust.Outcome, error] {
-	return func(yield func(trust.Outcome, error) bool) {
+// Lessons implements [runner.TrustStore].
+func (m *Memory) Lessons(_ context.Context, after int64) iter.Seq2[trust.Lesson, error] {
+	return func(yield func(trust.Lesson, error) bool) {
 		m.mu.RLock()
-		all := m.outcomes[:len(m.outcomes):len(m.outcomes)]
+		all := m.lessons[:len(m.lessons):len(m.lessons)]
 		m.mu.RUnlock()
 		for i := max(0, after); i < int64(len(all)); i++ {
 			if !yield(all[i], nil) {

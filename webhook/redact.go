@@ -20,7 +20,7 @@ const redacted = "[REDACTED]"
 // alone.
 const minSecret = 4
 
-// redact takes the secrets of a call out of a text.
+// redact takes the secrets of a call out of the text of an error.
 func (c *call) redact(text string) string {
 	return Redact(text, append([]string{c.ask.CallbackToken}, c.secrets...)...)
 }
@@ -43,15 +43,19 @@ func Redact(text string, secrets ...string) string {
 	return text
 }
 
-// secretForms returns the longest first, so that no end of a secret is left
-// behind.
+// secretForms returns secrets as they are, and as they look when they are quoted.
+// The longest come first, so that no end of a secret is left behind.
 func secretForms(secrets []string) (forms []string) {
 	for _, s := range secrets {
 		if s == "" {
 			continue
 		}
 		inJSON, _ := json.Marshal(s) // cannot fail for a string
-		forms = append(forms, s, inner(string(inJSON)), inner(strconv.Quote(s)), url.QueryEscape(s), url.PathEscape(s))
+		for _, f := range []string{s, inner(string(inJSON)), inner(strconv.Quote(s)), url.QueryEscape(s), url.PathEscape(s)} {
+			if !slices.Contains(forms, f) {
+				forms = append(forms, f)
+			}
+		}
 	}
 	slices.SortStableFunc(forms, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	return forms
