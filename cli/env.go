@@ -247,8 +247,12 @@ func (a *app) engine(ctx context.Context, does access, observer func(runner.Reco
 	}
 	o.models.Audit = s.AppendAudit
 	models := llm.New(o.models)
+	registry := a.registry
+	if _, own := registry.Classifier(llm.ClassifierName); !own {
+		registry = registry.WithClassifier(llm.ClassifierName, models.Classifier())
+	}
 	r, err := runner.New(runner.Config{
-		Store: s, Registry: a.registry, Remote: webhook.New(o.hooks), ModelProposers: models, Prices: o.prices, Observer: observer,
+		Store: s, Registry: registry, Remote: webhook.New(o.hooks), ModelProposers: models, Models: models.Completer, Prices: o.prices, Observer: observer,
 		PublicURL: o.public, AllowOperator: true,
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 var modelServers sync.Map
 
 // startModel is a command of scripts. What a model says is in its name: pick-X
-// calls the tool X, mend-X does after an answer that is none, say-X is a text,
+// calls the tool X, mend-X does after an answer that is none, judge-unsafe and judge-safe classify, say-X is a text,
 // and status-N an error.
 func startModel(ts *testscript.TestScript, neg bool, args []string) {
 	s, err := llmtest.Start(playModel)
@@ -39,6 +39,8 @@ func playModel(n int, c llmtest.Call) llmtest.Reply {
 	case "status":
 		status, _ := strconv.Atoi(rest)
 		return llmtest.Reply{Status: status, Body: `{"error":{"message":"no: ` + c.Key + `"}}`}
+	case "judge":
+		return llmtest.Reply{Text: `{"unsafe":` + strconv.FormatBool(rest == "unsafe") + `,"score":0.5,"code":"fraud"}`, Usage: usage}
 	case "slow":
 		return llmtest.Reply{Text: rest, Delay: time.Hour}
 	}

@@ -79,6 +79,7 @@ type generated struct {
 		FinishReason string `json:"finishReason"`
 		LogProbs     *struct {
 			Chosen []struct {
+				Token          string  `json:"token"`
 				LogProbability float64 `json:"logProbability"`
 			} `json:"chosenCandidates"`
 		} `json:"logprobsResult"`
@@ -126,7 +127,7 @@ func (generate) decode(body []byte, into *Response) error {
 	}
 	if c.LogProbs != nil {
 		for _, p := range c.LogProbs.Chosen {
-			into.LogProbs = append(into.LogProbs, p.LogProbability)
+			into.LogProbs, into.LogTokens = append(into.LogProbs, p.LogProbability), append(into.LogTokens, p.Token)
 		}
 	}
 	return nil

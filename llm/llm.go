@@ -90,8 +90,9 @@ type Response struct {
 	ID        string // of the answer at its provider; "" if it has none
 	// Usage has what the provider counted. What it did not count is estimated,
 	// and the usage is marked so. CostUSD is given only if the provider named it.
-	Usage    specialist.Usage
-	LogProbs []float64 // nil if there are none
+	Usage     specialist.Usage
+	LogProbs  []float64 // of the text's tokens; nil if there are none
+	LogTokens []string  // these tokens
 }
 
 // A ToolCall is one call that a model made. Arguments is what the model wrote,

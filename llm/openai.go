@@ -112,6 +112,7 @@ type chatAnswer struct {
 		} `json:"message"`
 		LogProbs *struct {
 			Content []struct {
+				Token   string  `json:"token"`
 				LogProb float64 `json:"logprob"`
 			} `json:"content"`
 		} `json:"logprobs"`
@@ -185,7 +186,7 @@ func (chat) decode(body []byte, into *Response) error {
 	}
 	if c.LogProbs != nil {
 		for _, p := range c.LogProbs.Content {
-			into.LogProbs = append(into.LogProbs, p.LogProb)
+			into.LogProbs, into.LogTokens = append(into.LogProbs, p.LogProb), append(into.LogTokens, p.Token)
 		}
 	}
 	return nil

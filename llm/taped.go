@@ -27,6 +27,7 @@ type tapedAnswer struct {
 	Model     string                  `json:"model,omitempty"`
 	ID        string                  `json:"id,omitempty"`
 	LogProbs  []float64               `json:"logProbs,omitempty"`
+	LogTokens []string                `json:"logTokens,omitempty"`
 	Input     *int64                  `json:"numInputTokens,omitempty"`
 	Output    *int64                  `json:"numOutputTokens,omitempty"`
 	Cost      *exact.Money            `json:"costUSD,omitempty"`
@@ -36,7 +37,7 @@ type tapedAnswer struct {
 
 func (r *Response) taped() tapedAnswer {
 	u := r.Usage
-	t := tapedAnswer{Text: r.Text, ToolCalls: r.ToolCalls, Finish: r.Finish, Refusal: r.Refusal, Model: r.Model, ID: r.ID, LogProbs: r.LogProbs, Estimated: u.Estimated, Detail: u.Detail}
+	t := tapedAnswer{Text: r.Text, ToolCalls: r.ToolCalls, Finish: r.Finish, Refusal: r.Refusal, Model: r.Model, ID: r.ID, LogProbs: r.LogProbs, LogTokens: r.LogTokens, Estimated: u.Estimated, Detail: u.Detail}
 	if u.Has(specialist.InputGiven) {
 		t.Input = &u.NumInputTokens
 	}
@@ -50,7 +51,7 @@ func (r *Response) taped() tapedAnswer {
 }
 
 func (t *tapedAnswer) response() Response {
-	r := Response{Text: t.Text, ToolCalls: t.ToolCalls, Finish: t.Finish, Refusal: t.Refusal, Model: t.Model, ID: t.ID, LogProbs: t.LogProbs}
+	r := Response{Text: t.Text, ToolCalls: t.ToolCalls, Finish: t.Finish, Refusal: t.Refusal, Model: t.Model, ID: t.ID, LogProbs: t.LogProbs, LogTokens: t.LogTokens}
 	r.Usage.Estimated, r.Usage.Detail = t.Estimated, t.Detail
 	count(&r.Usage.NumInputTokens, t.Input, &r.Usage.Given, specialist.InputGiven)
 	count(&r.Usage.NumOutputTokens, t.Output, &r.Usage.Given, specialist.OutputGiven)

@@ -129,7 +129,10 @@ func (q *inquirer) send(ctx context.Context, p *probe, ask func(context.Context)
 			a.usage.Estimated = p.need != specialist.Usage{}
 		}
 	}()
-	return ask(ctx)
+	t := &q.w.t.now
+	return ask(specialist.WithCaller(ctx, specialist.Caller{
+		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: p.guard, Round: t.Round, Attempt: t.Attempt,
+	}))
 }
 
 // settle records what came of an ask, whatever has happened to the session since,

@@ -38,6 +38,14 @@ func (p *Reply) finish(stop, called string) string {
 	return stop
 }
 
+// token returns one token of the text; "" behind its end.
+func (p *Reply) token(i int) string {
+	if list := []rune(p.Text); i < len(list) {
+		return string(list[i])
+	}
+	return ""
+}
+
 func (p *Reply) chat() object {
 	message := object{"role": "assistant", "content": nil}
 	if p.Text != "" {
@@ -56,8 +64,8 @@ func (p *Reply) chat() object {
 	choice := object{"index": 0, "message": message, "finish_reason": p.finish("stop", "tool_calls")}
 	if p.LogProbs != nil {
 		var content []any
-		for _, lp := range p.LogProbs {
-			content = append(content, object{"token": "x", "logprob": lp})
+		for i, lp := range p.LogProbs {
+			content = append(content, object{"token": p.token(i), "logprob": lp})
 		}
 		choice["logprobs"] = object{"content": content}
 	}
@@ -110,8 +118,8 @@ func (p *Reply) generate() object {
 	}
 	if p.LogProbs != nil {
 		var chosen []any
-		for _, lp := range p.LogProbs {
-			chosen = append(chosen, object{"token": "x", "logProbability": lp})
+		for i, lp := range p.LogProbs {
+			chosen = append(chosen, object{"token": p.token(i), "logProbability": lp})
 		}
 		candidate["logprobsResult"] = object{"chosenCandidates": chosen}
 	}

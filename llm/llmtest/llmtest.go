@@ -35,7 +35,7 @@ type Reply struct {
 	Model   string // that answers; "" is the one that was asked
 	NoUsage bool
 	Usage   Usage
-	// LogProbs are those of the text's tokens.
+	// LogProbs are those of the text's tokens, which are its characters.
 	LogProbs []float64
 
 	Status     int    // 0 is 200
