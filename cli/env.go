@@ -221,7 +221,7 @@ func (a *app) outside() (o outside, err error) {
 	if o.hooks.Policy, err = webhook.ParsePolicy(a.env("DIALAI_WEBHOOK_ALLOW")); err != nil {
 		return o, &exitError{exitUsage, err}
 	}
-	o.hooks.Lookup = a.lookup
+	o.hooks.Lookup, o.hooks.Tape = a.lookup, a.tape
 	if names := strings.Fields(strings.ReplaceAll(a.env("DIALAI_WEBHOOK_TOKEN_NAMES"), ",", " ")); len(names) > 0 {
 		o.hooks.TokenNames = names
 	}
@@ -231,6 +231,7 @@ func (a *app) outside() (o outside, err error) {
 	if o.prices, err = a.prices(); err != nil {
 		return o, err
 	}
+	o.models.Tape = a.tape
 	o.public, err = publicURL(a.env("DIALAI_PUBLIC_URL"))
 	return o, err
 }

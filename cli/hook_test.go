@@ -78,6 +78,8 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 		answer["transitionName"] = names[0]
+	case path == "/context":
+		answer = map[string]any{"context": "three receipts"}
 	case path == "/arbiter":
 		answer = map[string]any{"consensusReached": true, "winningProposalId": q.Proposals[0].ProposalID, "reasoning": "the first will do"}
 	}

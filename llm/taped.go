@@ -3,7 +3,6 @@ package llm
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
@@ -61,6 +60,15 @@ func (t *tapedAnswer) response() Response {
 	return r
 }
 
+// keys returns every key that is set.
+func (c *Client) keys() (list []string) {
+	for _, p := range providers {
+		key, _ := c.config.Lookup(p.key)
+		list = append(list, key)
+	}
+	return list
+}
+
 // taped asks a model through the tape.
 func (c *Client) taped(ctx context.Context, m *model, r *Request) (Response, error) {
 	request, err := json.Marshal(tapedCall{m.id.model, r.System, r.User, r.Tools})
@@ -72,7 +80,10 @@ func (c *Client) taped(ctx context.Context, m *model, r *Request) (Response, err
 	said := c.config.Tape.Exchange(ctx, label, request, func() webhook.Taped {
 		resp, err := c.ask(ctx, m.id, r)
 		body, bad := json.Marshal(resp.taped())
-		return webhook.Taped{Status: 200, Body: body, Err: errors.Join(err, bad)}
+		if err == nil {
+			err = bad
+		}
+		return webhook.Taped{Status: 200, Body: []byte(webhook.Redact(string(body), c.keys()...)), Err: err}
 	})
 	var answer tapedAnswer
 	if len(said.Body) > 0 {
