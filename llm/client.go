@@ -98,9 +98,8 @@ func New(c Config) *Client {
 		c.Timeout = DefaultTimeout
 	}
 	n := &Client{config: c, endpoints: map[string]string{}}
-	base, _ := c.Lookup(baseVariable)
-	n.base = strings.TrimRight(strings.TrimSpace(base), "/")
-	if host, _ := c.Lookup(ollamaVariable); host != "" {
+	n.base = strings.TrimRight(strings.TrimSpace(n.variable(baseVariable)), "/")
+	if host := n.variable(ollamaVariable); host != "" {
 		n.endpoints["ollama"] = ollamaBase(host)
 	}
 	for name, address := range c.Endpoints {
@@ -114,6 +113,14 @@ func New(c Config) *Client {
 	}
 	n.out = webhook.NewOutbound(policy, c.Now)
 	return n
+}
+
+// variable returns a variable of the environment, "" if it is not set.
+func (c *Client) variable(name string) string {
+	if v, ok := c.config.Lookup(name); ok {
+		return v
+	}
+	return ""
 }
 
 func values(m map[string]string) (list []string) {

@@ -84,8 +84,7 @@ func (c *Client) route(id modelID) (route, error) {
 		if c.base == "" {
 			return route{}, fmt.Errorf("provider %q is at DIALAI_LLM_BASE_URL, which is not set", compatible)
 		}
-		key, _ := c.config.Lookup(routerVariable)
-		return route{compatible, chat{}, c.base, id.model, key}, nil
+		return route{compatible, chat{}, c.base, id.model, c.variable(routerVariable)}, nil
 	case id.provider != "":
 		p, _ := named(id.provider)
 		if own, _ := named(prefix); own.name == p.name && rest != "" && !p.whole {
@@ -93,7 +92,7 @@ func (c *Client) route(id modelID) (route, error) {
 		}
 		return c.at(p, id.model)
 	}
-	if key, _ := c.config.Lookup(routerVariable); key != "" {
+	if c.variable(routerVariable) != "" {
 		return c.at(providers[0], id.model)
 	}
 	if p, ok := named(prefix); ok && rest != "" && c.reachable(p) {
@@ -107,8 +106,7 @@ func (c *Client) reachable(p provider) bool {
 	if p.key == "" {
 		return c.baseOf(p) != ""
 	}
-	key, _ := c.config.Lookup(p.key)
-	return key != ""
+	return c.variable(p.key) != ""
 }
 
 // at returns the route to a model of a provider.
@@ -118,7 +116,7 @@ func (c *Client) at(p provider, model string) (route, error) {
 		return r, fmt.Errorf("provider %q is at OLLAMA_HOST, which is not set; for example 127.0.0.1:11434", p.name)
 	}
 	if p.key != "" {
-		if r.key, _ = c.config.Lookup(p.key); r.key == "" {
+		if r.key = c.variable(p.key); r.key == "" {
 			return r, errNoKey(p.key)
 		}
 	}

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -63,15 +64,25 @@ func (t *tapedAnswer) response() Response {
 // keys returns every key that is set.
 func (c *Client) keys() (list []string) {
 	for _, p := range providers {
-		key, _ := c.config.Lookup(p.key)
-		list = append(list, key)
+		if p.key != "" {
+			list = append(list, c.variable(p.key))
+		}
 	}
 	return list
 }
 
+// readable returns v as JSON in which nothing is escaped that need not be.
+func readable(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}
+
 // taped asks a model through the tape.
 func (c *Client) taped(ctx context.Context, m *model, r *Request) (Response, error) {
-	request, err := json.Marshal(tapedCall{m.id.model, r.System, r.User, r.Tools})
+	request, err := readable(tapedCall{m.id.model, r.System, r.User, r.Tools})
 	if err != nil {
 		return Response{}, err
 	}
@@ -79,7 +90,7 @@ func (c *Client) taped(ctx context.Context, m *model, r *Request) (Response, err
 	label := webhook.Label{Kind: string(r.Purpose), Specialist: o.SpecialistID, State: o.State, Round: o.Round, Attempt: o.Attempt}
 	said := c.config.Tape.Exchange(ctx, label, request, func() webhook.Taped {
 		resp, err := c.ask(ctx, m.id, r)
-		body, bad := json.Marshal(resp.taped())
+		body, bad := readable(resp.taped())
 		if err == nil {
 			err = bad
 		}
