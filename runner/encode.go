@@ -404,7 +404,10 @@ func (d *Executed) append(dst []byte, key specialist.RoundKey) []byte {
 		w.threshold(d.Standing.Threshold)
 		w.standing(d.Standing.Order, d.Standing.Weights)
 	}
-	w.draws(d.Draws)
+	if d.Draws != nil {
+		w.name("draws")
+		w.dst = appendJSON(w.dst, d.Draws)
+	}
 	return w.end()
 }
 
@@ -446,15 +449,11 @@ func (d *AwaitsHuman) append(dst []byte, _ specialist.RoundKey) []byte {
 	w := object(dst)
 	w.str("code", d.Code)
 	w.str("reason", d.Reason)
-	w.draws(d.Draws)
-	return w.end()
-}
-
-func (w *writer) draws(d *Draws) {
-	if d != nil {
+	if d.Draws != nil {
 		w.name("draws")
-		w.dst = appendJSON(w.dst, d)
+		w.dst = appendJSON(w.dst, d.Draws)
 	}
+	return w.end()
 }
 
 func (d *Reviewed) append(dst []byte, key specialist.RoundKey) []byte {
