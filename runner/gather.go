@@ -375,8 +375,8 @@ func (f *flight) take(ctx context.Context, into []heard) []heard {
 // receive commits answers as they come in. Those of the last batch are left in
 // w.t, to share the commit of what follows from them.
 func (w *work) receive(ctx context.Context, f *flight) error {
-	for {
-		if f.out > 0 && ctx.Err() == nil {
+	for local := len(w.heard) > 0; ; local = false { // what functions said may settle the round already
+		if !local && f.out > 0 && ctx.Err() == nil {
 			w.heard = f.take(ctx, w.heard)
 		}
 		if ctx.Err() != nil {
@@ -395,6 +395,9 @@ func (w *work) receive(ctx context.Context, f *flight) error {
 		if over || f.out == 0 {
 			w.land(f)
 			return nil
+		}
+		if local {
+			continue // it shares the commit of what comes next
 		}
 		err := w.commit(ctx)
 		if errors.Is(err, ErrStale) {

@@ -238,3 +238,21 @@ func TestModelIsAskedOnce(t *testing.T) {
 		t.Errorf("asks had the ids %v, then %v", before, after)
 	}
 }
+
+// TestFunctionsSettleARound: what a function says while others are out may decide
+// the round, so nobody outside is waited for.
+func TestFunctionsSettleARound(t *testing.T) {
+	bubble(t, func(b *bench) {
+		b.cast.say("quick", "again")
+		b.cast.play("slow", hanging)
+		s := b.start(b.machine(def{who: []string{web("slow", estimated("0.25")), fn("quick"), arb("firstProposal")}}))
+		start := time.Now()
+		b.stepTo(s, runner.TickAdvanced)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("the round took %s", took)
+		}
+		if log := b.log(s, 2); !strings.Contains(log, "ask_failed slow cancelled") {
+			t.Errorf("the log says\n%s", log)
+		}
+	})
+}
