@@ -1,11 +1,14 @@
 package llm
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/dialai/dialai/guard"
 )
 
 // A provider is one place where models can be asked.
@@ -142,6 +145,9 @@ type modelID struct {
 // parseModelID reads a modelId, which may end in flags, and the name of its
 // provider.
 func parseModelID(id, provider string) (m modelID, err error) {
+	if guard.Redact(id) != id {
+		return m, errors.New("modelId holds what looks like a key; keys belong into the environment, not into files") // so it is not shown
+	}
 	m = modelID{model: strings.TrimSpace(id), provider: provider}
 	if name, flags, ok := strings.Cut(m.model, "["); ok {
 		m.model = strings.TrimSpace(name)

@@ -371,7 +371,12 @@ func TestModelIDs(t *testing.T) {
 			t.Errorf("%q: %s, want %s", id, got, want)
 		}
 	}
-	_, err := llm.New(llm.Config{}).Model("x", "azure")
+	key := "sk-" + "ant-api03-q7Rt2XvK9mLpW4sZ8bNdF6hJ1cYgUeA3oTiVxBkQ5"
+	_, err := llm.New(llm.Config{}).Model(key, "")
+	if err == nil || strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "keys belong into the environment") {
+		t.Errorf("a key as a modelId: %v", err)
+	}
+	_, err = llm.New(llm.Config{}).Model("x", "azure")
 	if want := `provider "azure" is not one of compatible, openrouter, openai, anthropic, google, ollama`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
