@@ -35,6 +35,8 @@ var environment = []struct{ name, text string }{
 	{"GEMINI_API_KEY", "the key for models whose id begins with google/"},
 	{"OLLAMA_HOST", "the Ollama server of models whose id begins with ollama/, for example 127.0.0.1:11434; it may be private"},
 	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. Nothing listens there in this version: hand the answers in with dialai propose"},
+	{"OTEL_EXPORTER_OTLP_ENDPOINT", "where traces and metrics of calls of models are sent, as OpenTelemetry's; without this or one for a signal none are. The other standard variables hold too, such as OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true"},
+	{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true puts what models are asked and say into traces"},
 	{"DIALAI_AUDIT", "how much of what models are asked and say is kept for dialai audit: redacted (the default), full or digest"},
 	{"NO_COLOR", "if it is set and not empty, no colours"},
 	{"TERM", "dumb means no colours and no progress line"},
@@ -186,10 +188,12 @@ type engine struct {
 	store  closableStore
 	models *llm.Client
 	err    io.Writer
+	stop   func() // of telemetry
 }
 
-// Close closes both, and says what the audit of models could not keep.
+// Close closes both, sends what telemetry is left, and says what the audit of models could not keep.
 func (e *engine) Close() error {
+	e.stop()
 	if n := e.models.AuditFailures(); n > 0 {
 		fmt.Fprintf(e.err, "warning: %s of how models were asked could not be kept\n", plural(int(n), "attempt"))
 	}
@@ -247,6 +251,10 @@ func (a *app) engine(ctx context.Context, does access, observer func(runner.Reco
 		return nil, err
 	}
 	o.models.Audit = s.AppendAudit
+	stop, err := a.telemetry(ctx, &o.models)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	models := llm.New(o.models)
 	registry := a.registry
 	if _, own := registry.Classifier(llm.ClassifierName); !own {
@@ -259,5 +267,5 @@ func (a *app) engine(ctx context.Context, does access, observer func(runner.Reco
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &engine{r, s, models, a.err}, nil
+	return &engine{r, s, models, a.err, stop}, nil
 }

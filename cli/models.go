@@ -73,6 +73,11 @@ func (a *app) checkModels(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	stop, err := a.telemetry(ctx, &config)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	client, uses := llm.New(config), modelsOf(m)
 	checks := make([]llm.Check, len(uses))
 	var wg sync.WaitGroup

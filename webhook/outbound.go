@@ -45,6 +45,19 @@ func NewOutbound(p Policy, now func() time.Time) *Outbound {
 	return &Outbound{policy: p, transport: NewTransport(p), now: now}
 }
 
+// OperatorClient returns an HTTP client over the one transport, for addresses that
+// the operator has chosen: they may be private, and nothing else that they lead to
+// may. It follows no redirect. An address that is no URL is left out.
+func OperatorClient(addresses ...string) *http.Client {
+	var p Policy
+	for _, address := range addresses {
+		if u, err := url.Parse(address); err == nil && u.Host != "" {
+			p = p.Allowing(u)
+		}
+	}
+	return &http.Client{Transport: NewTransport(p), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
 // A Target is one address that an Outbound posts to. It may be used
 // concurrently.
 type Target struct {
