@@ -158,7 +158,9 @@ func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 		}
 		w.heard = append(w.heard, heard{})
 		h := &w.heard[len(w.heard)-1]
+		w.tickets[m.SpecialistID].sent()
 		w.callLocal(ctx, m, q, h)
+		w.tickets[m.SpecialistID].came(h.answer.Usage)
 		if err := ctx.Err(); err != nil {
 			w.heard = w.heard[:len(w.heard)-1]
 			return err // whatever was said, the step is given up
@@ -200,6 +202,7 @@ type request struct {
 	estimate *RemoteAsk // what it is expected to need
 	ask      specialist.Ask
 	index    int32
+	ticket   ticket
 }
 
 // gatherRemote records all asks in one commit, sends them, asks the local
@@ -221,7 +224,9 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 	for _, m := range ask {
 		if m.local() {
 			var h heard
+			w.tickets[m.SpecialistID].sent()
 			w.callLocal(ctx, m, q, &h)
+			w.tickets[m.SpecialistID].came(h.answer.Usage)
 			w.heard = append(w.heard, h)
 		}
 	}
@@ -250,7 +255,7 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 		} else {
 			next++
 		}
-		req := request{member: m, index: a.Index, estimate: a.Remote, ask: specialist.Ask{ID: t.now.Key().AskID(a.Index)}}
+		req := request{member: m, index: a.Index, estimate: a.Remote, ask: specialist.Ask{ID: t.now.Key().AskID(a.Index)}, ticket: w.tickets[m.SpecialistID]}
 		if err := w.r.callback(t, &req, &a); err != nil {
 			return nil, err
 		}
@@ -329,7 +334,9 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	q.Ask = &req.ask
 	start := r.config.Now()
 	var h heard
+	req.ticket.sent()
 	call(ctx, req.member, q, &h)
+	r.settle(req.ticket, &q, &h)
 	h.ask, h.estimate = req.index, req.estimate
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
 		u.LatencyMsec, u.Given = r.config.Now().Sub(start).Milliseconds(), u.Given|specialist.LatencyGiven

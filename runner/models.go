@@ -90,13 +90,29 @@ func (m *member) webhook() bool { return m.StrategyWebhookURL != "" || m.Context
 // price fills in what an answer cost: the price of the machine comes first, then
 // the program's, then what the machine does about models without a price.
 func (t *tx) price(u specialist.Usage, model string) specialist.Usage {
-	c := t.now.Program.Guards(t.now.State)
-	if u.Has(specialist.CostGiven) || model == "" || t.r.config.Prices == nil || c.Knows(model) {
+	return t.r.price(t.now.Program.Guards(t.now.State), u, model)
+}
+
+// price is that of a tx under given guards, which may be nil.
+func (r *Runner) price(c *guard.Config, u specialist.Usage, model string) specialist.Usage {
+	if u.Has(specialist.CostGiven) || model == "" || r.config.Prices == nil || c.Knows(model) {
 		return c.Price(u, model)
 	}
-	p, known := t.r.config.Prices.Price(model, time.Time{})
+	p, known := r.config.Prices.Price(model, time.Time{})
 	if !known {
 		return c.Price(u, model)
 	}
 	return u.WithCost(p.Cost(u))
+}
+
+// settle gives back what an ask held of a quota and did not need.
+func (r *Runner) settle(t ticket, q *specialist.Question, h *heard) {
+	if t.handle == nil {
+		return
+	}
+	u := h.answer.Usage
+	if p := r.programs.Known(q.Machine.Digest()); p != nil {
+		u = r.price(p.Guards(q.State), u, h.answer.Model)
+	}
+	t.came(u)
 }

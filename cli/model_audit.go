@@ -25,13 +25,13 @@ DIALAI_AUDIT had it kept (redacted, full or digest). Keys are never kept.`,
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				return a.audit(cmd.Context(), e, out, args[0])
+				return a.auditModels(cmd.Context(), e, out, args[0])
 			})
 		},
 	}
 }
 
-func (a *app) audit(ctx context.Context, e *engine, out *bufio.Writer, session string) error {
+func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, session string) error {
 	id, err := runner.ParseID(session)
 	if err != nil {
 		return err
