@@ -143,12 +143,14 @@ func BenchmarkCheckParallel(b *testing.B) {
 		b.Run(fmt.Sprintf("f strict, %d tasks", tasks), func(b *testing.B) {
 			g := benchGuard(b, Strict, twoPatterns, "")
 			b.ReportAllocs()
+			b.ResetTimer()
 			var wg sync.WaitGroup
 			for w := range 16 {
+				name := fmt.Sprint("t", w%tasks)
 				wg.Go(func() {
 					for i := range b.N/16 + 1 {
 						in := steps[(w*13+i)%len(steps)]
-						in.TaskID = fmt.Sprint("t", w%tasks)
+						in.TaskID = name
 						if v, _, err := g.Check(in); err != nil || v.Status == Abort && tasks == 16 {
 							b.Error(v.Codes(), err)
 							return
