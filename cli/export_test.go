@@ -26,6 +26,8 @@ var JSONLines = map[string]any{
 	"The event log of guards": guard.LogRecord{},
 	"`dialai analyze`":        analysisLine{},
 	"`dialai budget`":         budgetLine{},
+	"A shadow that differs":   shadowLine{},
+	"What a shadow comes to":  shadowSummary{},
 	"A verdict that differs":  replayDifference{},
 	"`dialai replay`":         replayLine{},
 	"`dialai guard demo`":     demoLine{},
