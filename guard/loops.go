@@ -62,6 +62,9 @@ func (k *checking) repeatedOutput() {
 // anyNgram reports whether one n-gram of the output occurs more than max_repeats
 // times in the outputs remembered and this one together.
 func (k *checking) anyNgram() bool {
+	if len(k.look.output.grams) == 0 {
+		return false
+	}
 	counts := &k.look.counts
 	counts.reset(len(k.look.output.grams))
 	for _, g := range k.look.output.grams {
