@@ -4,23 +4,38 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/trust"
 )
+
+// ExplainText writes an explanation for people.
+var ExplainText = explainText
 
 // JSONLines are the types whose values --json prints, by the heading of the
 // section of docs/json.md that describes them.
 var JSONLines = map[string]any{
-	"The result":            resultLine{},
-	"`dialai sessions`":     runner.Summary{},
-	"`dialai show`":         runner.SessionView{},
-	"`dialai inbox`":        runner.InboxItem{},
-	"`dialai tick`":         runner.TickView{},
-	"`dialai metrics`":      runner.Metrics{},
-	"`dialai specialists`":  rosterLine{},
+	"The result":           resultLine{},
+	"`dialai sessions`":    runner.Summary{},
+	"`dialai show`":        runner.SessionView{},
+	"`dialai inbox`":       runner.InboxItem{},
+	"`dialai tick`":        runner.TickView{},
+	"`dialai metrics`":     runner.Metrics{},
+	"`dialai specialists`": rosterLine{},
+
+	"`dialai trust list`":      runner.Trusted{},
+	"`dialai trust audit`":     runner.ReviewItem{},
+	"An answer to a review":    reviewLine{},
+	"`dialai collapse status`": runner.StateCollapse{},
+	"A candidate":              trust.Candidate{},
+
+	"`dialai explain`":      runner.Explanation{},
+	"`dialai risk`":         runner.Risks{},
 	"`dialai lint`":         finding{},
 	"`dialai init --list`":  sampleLine{},
 	"`dialai init`":         writtenLine{},
 	"`dialai store verify`": store.Report{},
 	"`dialai migrate`":      migratedLine{},
+	"An explanation":        trust.Judgement{},
+	"An outcome":            trust.Outcome{},
 	"`dialai version`":      build{},
 
 	"The event log of guards": guard.LogRecord{},
