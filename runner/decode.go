@@ -440,6 +440,8 @@ func (d *reading) probed() (Data, error) {
 
 func (d *reading) judged() (Data, error) {
 	var v struct {
+		usage
+		Model            string             `json:"model"`
 		Index            int32              `json:"index"`
 		Ask              int32              `json:"ask"`
 		ArbiterID        string             `json:"arbiterId"`
@@ -461,7 +463,7 @@ func (d *reading) judged() (Data, error) {
 	if err := d.into(&v); err != nil {
 		return nil, err
 	}
-	j := &Judged{Evidence: v.Evidence, Index: v.Index, Ask: v.Ask, ArbiterID: v.ArbiterID, Strategy: v.Strategy, Order: v.Order, Weights: v.Weights, Threshold: v.Threshold, Margin: v.Margin}
+	j := &Judged{Evidence: v.Evidence, Index: v.Index, Ask: v.Ask, ArbiterID: v.ArbiterID, Strategy: v.Strategy, Order: v.Order, Weights: v.Weights, Threshold: v.Threshold, Margin: v.Margin, Usage: v.value(), Model: v.Model}
 	j.Decision = arbiter.Decision{Winner: arbiter.NoWinner, Rule: v.Rule, Subject: v.Subject, Weight: v.Weight, HasMargin: v.HasMargin, Threshold: thresholdOr(v.Threshold)}
 	if v.ConsensusReached {
 		j.Decision.Winner = v.Winner

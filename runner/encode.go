@@ -286,6 +286,8 @@ func (d *Judged) append(dst []byte, key specialist.RoundKey) []byte {
 		w.name("explanation")
 		w.dst = appendJSON(w.dst, d.Decision.Judgement)
 	}
+	w.usage(d.Usage)
+	w.opt("model", d.Model)
 	return w.end()
 }
 

@@ -122,6 +122,8 @@ type Judged struct {
 	Weights   []exact.Billionths // of their authors, at this time
 	Threshold *machine.Threshold // in force; nil if nobody set one
 	Margin    exact.Billionths   // by weight, whatever the strategy
+	Usage     specialist.Usage   // what the verdict cost
+	Model     string             // that was asked for it; "" if none was
 	Evidence  *JudgedBy          // what bayes decided by; nil for others
 }
 

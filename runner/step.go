@@ -111,6 +111,7 @@ func (r *Runner) newWork(s *Session) *work {
 
 // release gives the buffers back. Nothing of w may be used afterwards.
 func (w *work) release() {
+	w.giveBack()
 	clear(w.heard[:cap(w.heard)])
 	clear(w.dueNow[:cap(w.dueNow)])
 	t := &w.tx
@@ -137,6 +138,8 @@ type work struct {
 	asked2 []Ask     // who was asked later
 	dueNow []*member // a buffer
 	limit  *lazyDeadline
+
+	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited
 
 	looking bool // nobody is asked to propose, so nobody becomes champion
 
@@ -190,7 +193,10 @@ func (w *work) open(ctx context.Context) error {
 	if w.over() || w.looking {
 		return nil
 	}
-	return w.crown(ctx)
+	if err := w.crown(ctx); err != nil {
+		return err
+	}
+	return w.settle(ctx)
 }
 
 // over reports whether the round of this step has been decided by somebody else.
@@ -203,6 +209,13 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 		if err != nil {
 			return Tick{}, err
 		}
+		if w.t.reign.alone && len(due) == 0 && !w.waiting() {
+			if _, _, ok, err := w.alone(ctx); err != nil {
+				return Tick{}, err
+			} else if !ok {
+				continue // now everybody is asked
+			}
+		}
 		settled, err := w.settled(ctx)
 		switch {
 		case err != nil:
@@ -214,7 +227,7 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 		case len(due) == 0:
 			return w.decide(ctx)
 		}
-		ask := w.admit(w.wave(due))
+		ask := w.admit(ctx, w.wave(due))
 		switch {
 		case len(ask) == 0 && w.overBudget():
 			return w.finish(ctx, TickStopped)
@@ -247,7 +260,7 @@ func (w *work) eager(ctx context.Context) (Tick, error) {
 		if err != nil {
 			return Tick{}, err
 		}
-		ask := w.admit([]*member{next})
+		ask := w.admit(ctx, []*member{next})
 		if len(ask) == 0 && w.overBudget() {
 			return w.finish(ctx, TickStopped)
 		}
@@ -300,6 +313,8 @@ func (w *work) decide(ctx context.Context) (Tick, error) {
 	switch {
 	case err != nil:
 		return Tick{}, err
+	case w.t.now.Status == Stopped && w.t.now.Key() == w.key:
+		return w.finish(ctx, TickStopped)
 	case w.over():
 		return w.finish(ctx, TickSolicited)
 	case v == nil && w.arbiterOut():
@@ -308,7 +323,7 @@ func (w *work) decide(ctx context.Context) (Tick, error) {
 		w.t.emit(&AwaitsHuman{Code: CodeArbiterFailed, Reason: w.t.arbiterFailure(w.by)})
 		return w.finish(ctx, TickHuman)
 	case !v.Decision.Consensus():
-		w.t.emit(&AwaitsHuman{Code: v.Decision.Code(), Reason: v.Decision.Reasoning()})
+		w.t.emit(&AwaitsHuman{Code: v.Decision.Code(), Reason: w.t.whyHuman(v)})
 		return w.finish(ctx, TickHuman)
 	}
 	return w.advance(ctx, v)
@@ -369,6 +384,7 @@ func (w *work) finish(ctx context.Context, status TickStatus) (Tick, error) {
 
 // commit makes durable what was gathered. What was heard is then safe.
 func (w *work) commit(ctx context.Context) error {
+	w.t.noteChampion()
 	s, err := w.t.commit(ctx)
 	if err != nil {
 		return err
