@@ -21,7 +21,7 @@ var bases = []string{
 	    "consensusThreshold":0,"requireTrust":false,"irreversible":true,"risk":{"maxError":0.1},"solicit":"eager",
 	    "specialists":[{"role":"proposer","specialistId":"p","disabled":true},{"role":"arbiter","specialistId":"r"}],
 	    "guards":{"limits":{"max_steps":3},"cost":{"max_dollars_per_task":1.5},"loop_detection":{"max_state_visits":0},"retry":{"max_attempts":2},
-	      "packs":{"pii":false},"batch_loop":{"ladder":{"steer":2,"stop":4}},"truth":{"when":["t"]},"classifier":false}},
+	      "packs":{"pii":false},"batch_loop":{"ladder":{"steer":2,"stop":4}},"truth":{"model":"m","when":["t"]},"classifier":false}},
 	   "b":{"final":false},"x-c":{"final":true}},
 	  "specialists":[{"role":"proposer","specialistId":"p","strategyFnName":"random","timeout":"5s"},{"role":"arbiter","specialistId":"r","strategyFnName":"bayes"}],
 	  "x-note":{"anything":[null]}}`,

@@ -59,6 +59,9 @@ func (w *work) inquire(ctx context.Context, of func(*Judged) decision) (q *inqui
 	if !c.Asks(d.transition.Name) {
 		return nil, "", nil
 	}
+	if held, err := w.t.waitsForAudit(ctx, w.by); held || err != nil {
+		return nil, "", err // a human decides first: there is nothing to ask yet
+	}
 	step := w.t.step(d)
 	if j := (judgement{ctx: ctx, step: step}); !j.alone(w.t).Passed() {
 		return nil, "", nil // the gate says why

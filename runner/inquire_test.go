@@ -153,6 +153,17 @@ func TestTruthGateIsAskedOnlyWhereItIsWanted(t *testing.T) {
 	}
 }
 
+// TestTruthGateAfterAnAudit: what a human decides first is not probed.
+func TestTruthGateAfterAnAudit(t *testing.T) {
+	var o oracle
+	b := newBench(t, o.with)
+	b.cast.say("a", "again")
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"guards":{"truth":{"model":"m"}},"audit":{"mode":"before","rate":1}`}))
+	if tick := b.stepTo(s, runner.TickHuman); tick.Code != runner.CodeAudit || o.asked() != 0 {
+		t.Errorf("came to %s after %d questions", tick.Code, o.asked())
+	}
+}
+
 // TestTruthGateOfARuling: letting the arbiter decide passes the same gate.
 func TestTruthGateOfARuling(t *testing.T) {
 	o := oracle{elsewhere: said}

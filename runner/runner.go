@@ -23,7 +23,6 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
-	"github.com/dialai/dialai/trust"
 )
 
 // A Config says what a Runner is made of. Only Store is required.
@@ -120,7 +119,7 @@ func New(c Config) (*Runner, error) {
 	}
 	return &Runner{
 		quota:  quota,
-		config: c, store: c.Store, programs: NewPrograms(), ledger: ledger{now: trust.New()},
+		config: c, store: c.Store, programs: NewPrograms(), ledger: newLedger(),
 		plans: map[*Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{},
 	}, nil
 }

@@ -68,6 +68,16 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 			return w.remoteVerdict(ctx)
 		}
 	}
+	if w.t.reign.alone {
+		d, round, ok, err := w.alone(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			w.t.recordVerdict(w.by, round, d, nil, 0)
+			return w.t.round.verdict, nil
+		}
+	}
 	round, err := w.t.arbiterRound(ctx, votes, w.by)
 	if err != nil {
 		return nil, err
@@ -77,6 +87,9 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 	w.tickets[w.by.SpecialistID].came(usageOfDecision(d))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	if w.t.reign.held && d.Consensus() {
+		d = arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: w.t.now.State.Name, Judgement: d.Judgement}
 	}
 	w.t.recordVerdict(w.by, round, d, err, 0)
 	return w.t.round.verdict, nil
