@@ -9,10 +9,10 @@ import "fmt"
 // the states are strongly connected by what the task did itself.
 func (k *checking) component() {
 	c := k.c.Loop.Cycle
-	var states [maxPeriod]string
+	var states [maxPeriod]uint64
 	var counts [maxPeriod]int64
 	distinct := int64(0)
-	now := visit{k.step.State, k.look.output.context}
+	now := visit{k.look.state, k.look.output.context}
 	for n := int64(1); n <= min(int64(k.m.visits.len())+1, c.MaxPeriod*c.Repeats); n++ {
 		v := k.newest(n, now)
 		if v.context != now.context {
@@ -55,7 +55,7 @@ func (k *checking) newest(n int64, now visit) visit {
 // connected reports whether the newest n visits come to each of their states more
 // than once, and whether what follows each state in them leads from the newest to
 // the oldest: then every state leads to every other.
-func (k *checking) connected(n int64, now visit, states []string, counts []int64) bool {
+func (k *checking) connected(n int64, now visit, states []uint64, counts []int64) bool {
 	for _, count := range counts {
 		if count < 2 {
 			return false
@@ -77,7 +77,7 @@ func (k *checking) connected(n int64, now visit, states []string, counts []int64
 }
 
 // place returns where a state is in a list that has it.
-func place(states []string, state string) int {
+func place(states []uint64, state uint64) int {
 	for i := range states {
 		if states[i] == state {
 			return i

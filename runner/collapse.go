@@ -61,6 +61,15 @@ func (c Collapse) with(e RosterEvent) Collapse {
 	return c
 }
 
+// whyHuman returns why a human has to decide. Where rulings are to be blind it
+// does not say what was proposed.
+func (t *tx) whyHuman(v *Judged) string {
+	if t.now.State.Withheld() {
+		return "Human input required: " + v.Decision.Short()
+	}
+	return v.Decision.Reasoning()
+}
+
 // collapse returns the standing of the present state, and whether it declares one
 // that bayes can work with.
 func (t *tx) collapse() (Collapse, bool) {

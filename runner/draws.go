@@ -94,9 +94,6 @@ func (p *statePlan) auditable(def *machine.Definition) bool {
 	return i >= 0 && def.States[i].Audit != nil
 }
 
-// withheld reports whether what was proposed is not shown before the ruling.
-func withheld(s *machine.State) bool { return s.Collapse != nil }
-
 // waitsForAudit reports whether a decision of the engine is one that a human sees
 // first.
 func (t *tx) waitsForAudit(ctx context.Context, by *member) (bool, error) {

@@ -323,7 +323,7 @@ func (w *work) decide(ctx context.Context) (Tick, error) {
 		w.t.emit(&AwaitsHuman{Code: CodeArbiterFailed, Reason: w.t.arbiterFailure(w.by)})
 		return w.finish(ctx, TickHuman)
 	case !v.Decision.Consensus():
-		w.t.emit(&AwaitsHuman{Code: v.Decision.Code(), Reason: v.Decision.Reasoning()})
+		w.t.emit(&AwaitsHuman{Code: v.Decision.Code(), Reason: w.t.whyHuman(v)})
 		return w.finish(ctx, TickHuman)
 	}
 	return w.advance(ctx, v)
