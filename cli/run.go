@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -182,7 +183,8 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 	if !a.flags.verbose && !strict {
 		return nil
 	}
-	findings := m.Lint(machine.LintOptions{Priced: priced(m)})
+	findings := m.Lint(machine.LintOptions{Priced: priced(m), Decisions: runner.Lint(m)})
+	findings = slices.DeleteFunc(findings, func(p machine.Problem) bool { return p.Info })
 	for _, f := range findings {
 		fmt.Fprintln(a.err, problemText(f, machine.Problem.Warning))
 	}
