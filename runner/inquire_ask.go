@@ -14,7 +14,7 @@ import (
 
 // classify puts one question to the classifier.
 func (q *inquirer) classify(ctx context.Context, c guard.Classification) (guard.ClassifierAnswer, error) {
-	p := probe{guard: classifierID, source: specialist.Webhook, stage: c.Stage, digest: c.Digest()}
+	p := probe{guard: classifierID, source: specialist.Webhook, stage: c.Stage, digest: c.Digest(), timeout: q.config.Classifier.Timeout}
 	if q.config.Classifier.Function != "" {
 		p.source = specialist.Function
 	}

@@ -90,6 +90,7 @@ type Runner struct {
 	plans    map[*Program]*plan
 	inflight map[askKey]bool // asks this runner is waiting for
 	askers   map[guard.ClassifierConfig]*guard.Asker
+	leaving  []guard.Scope             // of sessions that have ended, with calls still out
 	outputs  map[string]*guard.Outputs // of models that guards asked
 	owner    Owner                     // nil until the first ask outside this process
 }
