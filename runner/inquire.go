@@ -29,6 +29,10 @@ const (
 // guardsOwn reports whether an ask of this id is one of the guards' own.
 func guardsOwn(id string) bool { return id == truthID || id == classifierID }
 
+// OfGuards reports whether it is a question that guards ask themselves, and not
+// one to a specialist.
+func (a Ask) OfGuards() bool { return a.Role == roleGuard }
+
 // An inquiry is what came of asking about one decision.
 type inquiry struct {
 	step    guard.Step
