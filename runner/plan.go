@@ -40,6 +40,8 @@ type statePlan struct {
 	question trust.Question // to the ledger, but for the votes
 	audits   bool           // automatic decisions are audited
 
+	definition string // digest of what the state is: prompt and transitions
+
 	standing atomic.Pointer[standing]
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -98,7 +99,9 @@ func automatic(s *Session, o *openRound, d *Executed) *trust.Outcome {
 			}
 		}
 		if j := v.Decision.Judgement; j != nil && j.Best >= 0 {
-			a.P, a.N = j.P[j.Best], j.N
+			if v.Decision.Rule != arbiter.ByChampion { // whose P comes from fewer votes than the promise is tested on
+				a.P, a.N = j.P[j.Best], j.N
+			}
 			if j.Risk != nil {
 				a.Promise = &j.Risk.Promise
 			}
