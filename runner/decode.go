@@ -279,11 +279,15 @@ func (d *reading) asked() (Data, error) {
 			TokenHash        string          `json:"tokenHash"`
 			Repeat           int32           `json:"repeat"`
 		} `json:"asks"`
+		Wave *Wave `json:"wave"`
 	}
 	if err := d.into(&v); err != nil {
 		return nil, err
 	}
-	asked := &Asked{Asks: make([]Ask, len(v.Asks))}
+	asked := &Asked{Asks: make([]Ask, len(v.Asks)), Wave: v.Wave}
+	if x := v.Wave; x != nil && x.Information != nil && len(x.Information) != len(x.Specialists) {
+		return nil, &DecodeError{"information", fmt.Sprint(x.Information)}
+	}
 	for i, a := range v.Asks {
 		role, err := roleOr(a.Role)
 		if err != nil {

@@ -24,6 +24,7 @@ type heard struct {
 	ask      int32 // 0 for local asks and submissions
 	local    bool  // its ask is recorded together with it
 	estimate exact.Money
+	wave     *Wave // that begins with it; nil for others
 
 	answer   specialist.Answer
 	code     string // "" unless it failed
@@ -86,11 +87,12 @@ func (t *tx) price(u specialist.Usage, model string) specialist.Usage {
 }
 
 // recordLocal records the ask of a local function; those of one commit share an
-// event.
+// event, but for waves, which begin one each.
 func (t *tx) recordLocal(h *heard) int32 {
 	a := Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source}
-	if t.asked == nil {
+	if t.asked == nil || h.wave != nil {
 		t.asked = t.newAsked()
+		t.asked.Wave = h.wave
 		t.asked.Asks = append(t.asked.Asks, a)
 		t.emit(t.asked)
 		return a.Index

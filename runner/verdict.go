@@ -115,7 +115,8 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 }
 
 func judgedBy(e *arbiter.Evidence, round *arbiter.Round) *JudgedBy {
-	by := &JudgedBy{Place: e.Place, PolicyDigest: e.Question.PolicyDigest, Versions: make([]string, len(round.Votes))}
+	by := &JudgedBy{Place: e.Place, PolicyDigest: e.Question.PolicyDigest, Versions: make([]string, len(round.Votes)),
+		Partial: e.Question.Partial, Stop: e.Question.Stop}
 	for i := range round.Votes {
 		by.Versions[i] = round.Votes[i].Version
 	}

@@ -34,8 +34,8 @@ type Savings struct {
 }
 
 // Worth reports whether to ask one after the other: no more than a hundredth of
-// accuracy is lost, and at least a tenth of the cost is saved, or of the votes
-// where they are free. Otherwise the panel is weak or correlated, and asking
+// accuracy is lost, or one round where a hundredth is less than that, and at least
+// a tenth of the cost is saved, or of the votes where they are free. Otherwise the panel is weak or correlated, and asking
 // everyone at once is quicker. Nothing is worth it before there are rounds.
 func (s Savings) Worth() bool {
 	if s.Rounds == 0 {
@@ -45,7 +45,8 @@ func (s Savings) Worth() bool {
 	if s.CostAll == 0 {
 		all, part = float64(s.VotesAll), float64(s.VotesSequential)
 	}
-	return s.AccuracySequential.Float() >= s.AccuracyAll.Float()-worthAccuracy && part <= float64((1-worthCost)*all)
+	lost := math.Max(worthAccuracy, 1/float64(s.Rounds))
+	return s.AccuracySequential.Float() >= s.AccuracyAll.Float()-lost-1e-9 && part <= float64((1-worthCost)*all)
 }
 
 // Savings replays the latest rounds of a machine in which everyone was asked, each

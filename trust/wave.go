@@ -97,7 +97,10 @@ func (l *Ledger) seek(q *Question, open []Open, a Asking) *search {
 	return s
 }
 
-// tau returns the probability that decides a question, 0 if none does.
+// Tau returns the probability that decides a question, 0 as long as none is
+// established.
+func (l *Ledger) Tau(q Question) exact.Billionths { return l.tau(&q, q.Policy.normal()) }
+
 func (l *Ledger) tau(q *Question, policy Policy) exact.Billionths {
 	m := l.pools[q.Machine]
 	if m == nil || m.n < CalibratedFrom {
