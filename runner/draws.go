@@ -94,9 +94,6 @@ func (p *statePlan) auditable(def *machine.Definition) bool {
 	return i >= 0 && def.States[i].Audit != nil
 }
 
-// withheld reports whether what was proposed is not shown before the ruling.
-func withheld(s *machine.State) bool { return s.Collapse != nil }
-
 // holdForAudit draws whether a decision of the engine is audited. It reports
 // whether the session has to wait for that: then a human decides the round first.
 func (t *tx) holdForAudit(ctx context.Context, by *member, d *decision) (bool, error) {

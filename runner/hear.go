@@ -89,7 +89,7 @@ func (t *tx) price(u specialist.Usage, model string) specialist.Usage {
 // recordLocal records the ask of a local function; those of one commit share an
 // event, but for waves, which begin one each.
 func (t *tx) recordLocal(h *heard) int32 {
-	a := Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source}
+	a := Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source, Shadow: t.shadows(h.id)}
 	if t.asked == nil || h.wave != nil {
 		t.asked = t.newAsked()
 		t.asked.Wave = h.wave

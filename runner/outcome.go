@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
@@ -88,12 +89,15 @@ func (t *tx) judged() *trust.Judgement {
 // its declaration says.
 func (o *openRound) learned(version func(id string) string, m *machine.Machine) []trust.OutcomeProposal {
 	var list []trust.OutcomeProposal
+	alone := o.verdict != nil && o.verdict.Decision.Rule == arbiter.ByChampion
 	for _, p := range o.proposals {
 		cost := max(0, p.Usage.CostUSD)
 		if !p.Usage.Has(specialist.CostGiven) {
 			cost = estimateOf(m, p.Transition.From, p.SpecialistID)
 		}
+		ask := o.ask(p.SpecialistID, machine.Proposer)
 		o := trust.OutcomeProposal{
+			Shadow:       alone && ask != nil && ask.Shadow,
 			SpecialistID: p.SpecialistID, Version: version(p.SpecialistID), Transition: p.Transition.Name,
 			Cost: cost, LatencyMS: max(0, p.Usage.LatencyMsec), Human: p.IsHuman,
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/trust"
 )
@@ -19,7 +20,7 @@ type StateCollapse struct {
 	Champion   *trust.Champion   `json:"champion,omitempty"`
 	Candidates []trust.Candidate `json:"candidates"`
 	Pruned     []string          `json:"pruned"`         // who tells next to nothing for its money
-	Savings    trust.Savings     `json:"savings"`        // of asking one after the other
+	Saving     Saving            `json:"savings"`        // of asking one after the other
 	Next       string            `json:"next,omitempty"` // the stage that the next step will find
 }
 
@@ -54,7 +55,7 @@ func (r *Runner) newest(ctx context.Context, machineName string) (*plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	return r.plan(ctx, program)
+	return r.planAnyhow(ctx, program)
 }
 
 // CollapseOf says how far the states of a machine that declare a collapse have
@@ -78,7 +79,7 @@ func (r *Runner) CollapseOf(ctx context.Context, machineName, state string) ([]S
 			return nil, err
 		}
 		c, declared := t.collapse()
-		if !declared || len(t.now.State.Transitions) == 0 {
+		if !declared || len(t.here.state.Transitions) == 0 {
 			continue
 		}
 		v, err := t.view(ctx, c)
@@ -102,13 +103,7 @@ func (v *collapseView) report() StateCollapse {
 	for _, i := range v.all.Uninformative(panel) {
 		s.Pruned = append(s.Pruned, panel.Roster[i].SpecialistID)
 	}
-	tau := trust.DefaultPromise().MaxError
-	if q.Policy.Promise != nil {
-		if at, _ := v.all.Risk(q.Machine, q.State, *q.Policy.Promise, q.PolicyDigest); at > 0 {
-			tau = at
-		}
-	}
-	s.Savings = v.all.Savings(q.Machine, q.Policy, tau)
+	s.Saving = v.t.r.saving(v.all, v.t.here)
 	if next, changed := v.next(); changed {
 		s.Next = string(next.Stage)
 	}
@@ -214,4 +209,84 @@ func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (R
 		}
 	}
 	return fmt.Errorf("machine %q: %w", o.MachineName, ErrStale)
+}
+
+// Trusted is what one specialist's word counts for in one state.
+type Trusted struct {
+	MachineName  string             `json:"machineName"`
+	State        string             `json:"state"`
+	SpecialistID string             `json:"specialist"`
+	Version      string             `json:"version"`
+	Off          bool               `json:"off,omitempty"`
+	Human        bool               `json:"human,omitempty"`
+	Trust        exact.Billionths   `json:"trust"`            // probability of agreeing with a human
+	K            int64              `json:"k"`                // agreements at Level
+	N            int64              `json:"n"`                // comparisons at Level
+	Level        string             `json:"level"`            // where the nearest record is
+	Pooled       []trust.LevelCount `json:"pooled,omitempty"` // all levels with comparisons
+	Champion     bool               `json:"champion,omitempty"`
+	Evidence     *trust.Candidate   `json:"evidence,omitempty"` // for deciding alone, where the state declares a collapse
+}
+
+// Trust returns what the word of everybody who takes part in a machine counts for,
+// by state of its newest definition and in roster order.
+func (r *Runner) Trust(ctx context.Context, machineName string) ([]Trusted, error) {
+	p, err := r.newest(ctx, machineName)
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	collapses, err := r.CollapseOf(ctx, machineName, "")
+	if err != nil {
+		return nil, err
+	}
+	byState := map[string]*StateCollapse{}
+	for i := range collapses {
+		byState[collapses[i].State] = &collapses[i]
+	}
+	list := []Trusted{}
+	for i := range p.states {
+		here := &p.states[i]
+		if len(here.state.Transitions) == 0 {
+			continue
+		}
+		for _, members := range [][]member{here.members, here.humans} {
+			for j := range members {
+				list = append(list, here.trusted(l, &members[j], byState[here.state.Name]))
+			}
+		}
+	}
+	return list, nil
+}
+
+// trusted returns what a member's word counts for.
+func (p *statePlan) trusted(l *trust.Ledger, m *member, c *StateCollapse) Trusted {
+	q := p.question
+	q.Votes = []trust.Vote{{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Human: m.IsHuman}}
+	v := l.Judge(q).Votes[0]
+	t := Trusted{MachineName: q.Machine, State: q.State, SpecialistID: m.SpecialistID, Version: m.version, Off: m.off, Human: m.IsHuman,
+		Trust: v.Trust, K: v.K, N: v.N, Level: v.Level, Pooled: v.Pooled}
+	if c == nil {
+		return t
+	}
+	t.Champion = c.Stage == trust.Championed && c.Certificate.SpecialistID == m.SpecialistID
+	for i := range c.Candidates {
+		if e := &c.Candidates[i]; e.SpecialistID == m.SpecialistID && e.Version == m.version {
+			t.Evidence = e
+		}
+	}
+	return t
+}
+
+// HumansIn returns the ids of the humans who may give orders in a state, and
+// whether any are declared for it: if not, the operator may.
+func (r *Runner) HumansIn(ctx context.Context, machineName, state string) (ids []string, declared bool, err error) {
+	t, err := r.inState(ctx, machineName, state)
+	if err != nil {
+		return nil, false, err
+	}
+	return t.here.reviewers(&Review{outcome: &trust.Outcome{}}), t.here.declaresHuman(), nil
 }

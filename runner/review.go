@@ -271,7 +271,7 @@ func (r *Runner) reviewOf(ctx context.Context, s *Session, roundID string) (*Rev
 // takes part in the state and has not decided the round before; the operator
 // where there is none.
 func (r *Runner) mayReview(ctx context.Context, s *Session, v *Review, id string) error {
-	p, err := r.plan(ctx, s.Program)
+	p, err := r.planAnyhow(ctx, s.Program)
 	if err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func (r *Runner) Reviews(ctx context.Context, machineName string) ([]ReviewItem,
 		if err != nil {
 			return nil, err
 		}
-		p, err := r.plan(ctx, s.Program)
+		p, err := r.planAnyhow(ctx, s.Program)
 		if err != nil {
 			return nil, err
 		}

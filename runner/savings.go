@@ -60,7 +60,6 @@ type Saving struct {
 	trust.Savings
 	Outcomes int64            `json:"outcomes"` // of the machine when that was replayed; 0 if it has not been yet
 	Tau      exact.Billionths `json:"tau"`      // at which asking stops; 0 if none is established
-	Worth    bool             `json:"worth"`    // false also before it has been replayed
 	// Everyone says that all are asked at once because it is not worth it, in mode
 	// sequential. They are not where that costs more than a human.
 	Everyone bool   `json:"everyone,omitempty"`
@@ -87,20 +86,27 @@ func (r *Runner) Saving(ctx context.Context, m *machine.Machine, state string) (
 	if err != nil {
 		return Saving{}, err
 	}
-	here := &p.states[st.Index]
 	l, _, err := r.ledger.read(ctx, r.store)
-	if err != nil || here.arbiter == nil || !here.arbiter.byBayes() {
+	if err != nil {
 		return Saving{}, err
 	}
-	s := Saving{Tau: l.Tau(here.question)}
-	k := r.ledger.lookAt(m.Name())
+	return r.saving(l, &p.states[st.Index]), nil
+}
+
+func (r *Runner) saving(l *trust.Ledger, here *statePlan) Saving {
+	if here.arbiter == nil || !here.arbiter.byBayes() {
+		return Saving{}
+	}
+	q := &here.question
+	s := Saving{Tau: l.Tau(*q)}
+	k := r.ledger.lookAt(q.Machine)
 	if k == nil || s.Tau == 0 {
-		return s, nil
+		return s
 	}
-	s.Savings, s.Outcomes = k.savings(&here.question, s.Tau), k.outcomes
-	if s.Worth = s.Savings.Worth(); !s.Worth {
+	s.Savings, s.Outcomes = k.savings(q, s.Tau), k.outcomes
+	if !s.Worth() {
 		s.Note = NoSavingNote
-		s.Everyone = !here.dear() && st.Solicit.Mode == machine.Sequential
+		s.Everyone = !here.dear() && here.state.Solicit.Mode == machine.Sequential
 	}
-	return s, nil
+	return s
 }

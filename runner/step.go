@@ -113,6 +113,7 @@ func (r *Runner) newWork(s *Session) *work {
 
 // release gives the buffers back. Nothing of w may be used afterwards.
 func (w *work) release() {
+	w.giveBack()
 	clear(w.heard[:cap(w.heard)])
 	clear(w.dueNow[:cap(w.dueNow)])
 	t := &w.tx
@@ -140,6 +141,8 @@ type work struct {
 	chosen *Wave     // by what the wave that is to be asked was chosen; nil once that is noted
 	dueNow []*member // a buffer
 	limit  *lazyDeadline
+
+	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited
 
 	looking bool // nobody is asked to propose, so nobody becomes champion
 
@@ -234,7 +237,7 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 		case w.t.stop != "":
 			return w.decide(ctx)
 		}
-		ask = w.admit(ask)
+		ask = w.admit(ctx, ask)
 		switch {
 		case len(ask) == 0 && w.overBudget():
 			return w.finish(ctx, statusOf(&w.t.now))
@@ -267,7 +270,7 @@ func (w *work) eager(ctx context.Context) (Tick, error) {
 		if err != nil {
 			return Tick{}, err
 		}
-		ask := w.admit([]*member{next})
+		ask := w.admit(ctx, []*member{next})
 		if len(ask) == 0 && w.overBudget() {
 			return w.finish(ctx, TickStopped)
 		}
@@ -320,6 +323,8 @@ func (w *work) decide(ctx context.Context) (Tick, error) {
 	switch {
 	case err != nil:
 		return Tick{}, err
+	case w.t.now.Status == Stopped && w.t.now.Key() == w.key:
+		return w.finish(ctx, TickStopped)
 	case w.over():
 		return w.finish(ctx, TickSolicited)
 	case v == nil && w.arbiterOut():
@@ -328,7 +333,7 @@ func (w *work) decide(ctx context.Context) (Tick, error) {
 		w.t.emit(&AwaitsHuman{Code: CodeArbiterFailed, Reason: w.t.arbiterFailure(w.by)})
 		return w.finish(ctx, TickHuman)
 	case !v.Decision.Consensus():
-		w.t.emit(&AwaitsHuman{Code: v.Decision.Code(), Reason: v.Decision.Reasoning()})
+		w.t.emit(&AwaitsHuman{Code: v.Decision.Code(), Reason: w.t.whyHuman(v)})
 		return w.finish(ctx, TickHuman)
 	}
 	return w.advance(ctx, v)

@@ -3,7 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/dialai/dialai/arbiter"
@@ -201,8 +200,7 @@ func (t *tx) explores(ctx context.Context) (string, error) {
 	if !trust.NewSecretDraw(secret, append(parts, "explore")...).Happens(exploration) {
 		return "", nil
 	}
-	seed := trust.NewSecretDraw(secret, append(parts, "order")...)
-	return fmt.Sprintf("%016x%016x", seed.Uint64(), seed.Uint64()), nil
+	return trust.NewSecretDraw(secret, append(parts, "order")...).Seed(), nil
 }
 
 // open returns a member as the ledger sees who can still be asked.

@@ -316,7 +316,7 @@ func TestNoSaving(t *testing.T) {
 		rounds := j.story()
 		last := rounds[len(rounds)-1]
 		everyone := len(last.Waves) == 1 && last.Waves[0].Everyone == runner.NoSaving && len(last.Asked) == 4
-		if everyone != weak || after.Everyone != weak || weak != (after.Note == runner.NoSavingNote) || after.Worth == weak && after.Outcomes > 0 {
+		if everyone != weak || after.Everyone != weak || weak != (after.Note == runner.NoSavingNote) || after.Outcomes > 0 && after.Worth() == weak {
 			t.Errorf("weak %t: %+v; the last round is %+v", weak, after, last.Waves)
 		}
 		j.reproduce(j.s)

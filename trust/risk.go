@@ -32,6 +32,8 @@ type riskEpoch struct {
 	overrule int64 // automatic decisions a human overruled unasked
 	detector Detector
 	alarmed  bool // the epoch before ended by an alarm
+	pairs    []Pair
+	frozen   frozen
 }
 
 // A rung tests the threshold 1 - j*maxError/2.
@@ -121,6 +123,10 @@ func (e *riskEpoch) watch(o *Outcome, one counts) {
 // the vote where asking would have stopped.
 func (e *riskEpoch) pair(o *Outcome) {
 	e.eligible++
+	if e.promise.ClopperPearson {
+		e.look(Pair{o.P, o.Pick == o.Truth})
+		return
+	}
 	if e.start < 0 {
 		e.choose(o)
 		return
@@ -164,6 +170,9 @@ func (e *riskEpoch) choose(o *Outcome) {
 // tau returns the threshold above which the promise holds, 0 as long as none is
 // established.
 func (e *riskEpoch) tau() exact.Billionths {
+	if e.promise.ClopperPearson {
+		return e.frozen.tau
+	}
 	var tau exact.Billionths
 	bar := -math.Log(e.promise.Delta())
 	for j := max(0, e.start); j < ladder && e.start >= 0 && e.rungs[j].best >= bar; j++ {
@@ -186,7 +195,10 @@ func (e *riskEpoch) state() RiskState {
 
 // hopeless reports whether the promise cannot be kept in this epoch.
 func (e *riskEpoch) hopeless() bool {
-	if e.start == ladder {
+	switch {
+	case e.promise.ClopperPearson:
+		return false
+	case e.start == ladder:
 		return true
 	}
 	if e.start < 0 || e.eligible < hopelessFrom {

@@ -102,24 +102,30 @@ func (r *replay) reopen(o *past) *ballot {
 func (r *replay) everyone(o *past) {
 	b := r.reopen(o)
 	for i := range b.voters {
-		r.all.cost += float64(o.stands * float64(b.voters[i].cost))
+		if v := &b.voters[i]; v.human == 0 {
+			r.all.votes += o.stands
+			r.all.cost += float64(o.stands * float64(v.cost))
+		}
 	}
 	r.mix.m = -1
-	r.all.votes += float64(o.stands * float64(len(b.voters)))
 	r.all.right += float64(o.stands * credit(r.mix.of(b), o.truth))
 }
 
-// waves judges it by waves.
+// waves judges it by waves. Humans were not asked: they had spoken before.
 func (r *replay) waves(o *past) {
 	b := r.reopen(o)
 	w := &search{b: b.fork(len(b.voters)), tau: r.tau, mix: r.mix}
-	w.open = append(w.open, b.voters...)
 	w.b.voters = w.b.voters[:0]
-	for i := range w.open {
-		w.open[i].rho = 0
+	for _, v := range b.voters {
+		v.rho = 0
+		if v.human > 0 {
+			w.b.voters = append(w.b.voters, v)
+		} else {
+			w.open = append(w.open, v)
+		}
 	}
 	w.b.add()
-	for {
+	for len(w.open) > 0 {
 		w.inform("")
 		wave := w.next(Asking{Tau: r.tau, Patient: true})
 		if len(wave.Ask) == 0 {
