@@ -124,7 +124,7 @@ func (w *work) informative(ctx context.Context, due []*member) ([]*member, error
 	}
 	open := make([]trust.Open, len(due))
 	for i, m := range due {
-		open[i] = m.open()
+		open[i] = w.t.openTo(m)
 	}
 	next := e.Ledger.Wave(q, open, a)
 	chosen := &Wave{Place: e.Place, Tau: next.Tau, Everyone: w.t.everyone(&q, next.Tau)}
@@ -203,9 +203,9 @@ func (t *tx) explores(ctx context.Context) (string, error) {
 	return trust.NewSecretDraw(secret, append(parts, "order")...).Seed(), nil
 }
 
-// open returns a member as the ledger sees who can still be asked.
-func (m *member) open() trust.Open {
-	return trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: m.estimate}
+// openTo returns a member as the ledger sees who can still be asked.
+func (t *tx) openTo(m *member) trust.Open {
+	return trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: t.need(m).Money}
 }
 
 // everyone returns why all are asked at once, "" if they are not. A round goes on
@@ -218,7 +218,7 @@ func (t *tx) everyone(q *trust.Question, tau exact.Billionths) Everyone {
 		return WhileCalibrating
 	case began != nil:
 		return began.Everyone
-	case t.here.dear() || t.r.ledger.worth(q, tau):
+	case t.dear() || t.r.ledger.worth(q, tau):
 		return ""
 	}
 	return NoSaving
@@ -226,14 +226,15 @@ func (t *tx) everyone(q *trust.Question, tau exact.Billionths) Everyone {
 
 // dear reports whether asking everyone costs more than a human: then that is never
 // done at once to decide a round.
-func (p *statePlan) dear() bool {
+func (t *tx) dear() bool {
 	var all exact.Money
-	for i := range p.members {
-		if m := &p.members[i]; !m.off && !m.IsHuman {
-			all = all.Add(m.estimate)
+	members := t.members()
+	for i := range members {
+		if m := &members[i]; !m.off && !m.IsHuman {
+			all = all.Add(t.need(m).Money)
 		}
 	}
-	human := p.state.Solicit.HumanCost
+	human := t.now.State.Solicit.HumanCost
 	return human != nil && all > *human
 }
 
