@@ -23,6 +23,7 @@ var ladder = map[string][]string{
 	"trust":                     {"exact", "machine", "specialist"},
 	"guard":                     {"exact", "machine", "specialist"},
 	"arbiter":                   {"exact", "machine", "specialist", "trust"},
+	"trial":                     {"exact", "trust"},
 	"strategies":                {"exact", "machine", "specialist", "trust", "arbiter"},
 	"runner":                    {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies"},
 	"store":                     {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},

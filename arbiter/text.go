@@ -67,7 +67,7 @@ func (d Decision) Reasoning() string {
 	case Irreversible:
 		return fmt.Sprintf("Transition %q cannot be undone, human input required", d.Subject)
 	case ByJudgement:
-		return sayJudgement(d.Judgement)
+		return judged(d.Judgement)
 	}
 	return d.Text
 }
@@ -95,8 +95,7 @@ func (d Decision) Short() string {
 	case Irreversible:
 		return fmt.Sprintf("%q cannot be undone, human input required", d.Subject)
 	case ByJudgement:
-		text := sayJudgement(d.Judgement)
-		return strings.ToLower(text[:1]) + text[1:]
+		return judgedShort(d.Judgement)
 	}
 	line, _, _ := strings.Cut(d.Text, "\n")
 	if runes := []rune(line); len(runes) > maxShort {

@@ -31,7 +31,7 @@ func TestOutcome(t *testing.T) {
 	b.cast.play("c", failing(fmt.Errorf("no idea")))
 	m := b.desk(fn("a"), fn("c"), human("human"), arb("bayes", threshold("0.9")))
 	s := b.start(m)
-	if tick := b.stepTo(s, runner.TickHuman); tick.Code != "cold_start" || tick.Reasoning() != "Cold start: 0 of 20 human decisions recorded, human input required" {
+	if tick := b.stepTo(s, runner.TickHuman); tick.Code != "cold_start" || tick.Reasoning() != "Cold start: 0 of 20 human decisions known, human input required" {
 		t.Errorf("%s: %s", tick.Code, tick.Reasoning())
 	}
 	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again", Blind: true})
@@ -131,7 +131,7 @@ func (b *bench) reproduce(s *runner.Session) {
 		}
 		e := v.Explanation
 		q := trust.Question{Machine: "desk", State: "open", Options: e.Options, PolicyDigest: v.Evidence.PolicyDigest,
-			Policy: trust.Policy{Threshold: new(exact.Billionths(900_000_000)), Stacking: true}}
+			Policy: trust.Policy{Threshold: new(exact.Billionths(900_000_000))}}
 		if len(e.Options) == 1 {
 			continue // of state parked
 		}
@@ -169,7 +169,7 @@ func TestBayesSaysWhy(t *testing.T) {
 	b.stepTo(s, runner.TickHuman)
 	b.force(s, "again")
 	tick := b.stepTo(s, runner.TickHuman)
-	if want := "The promise (maxError 0.1, confidence 0.8) is not established yet by 1 human decisions, human input required"; tick.Code != "risk_not_established" || tick.Reasoning() != want {
+	if want := "of finish, but errors below 0.1 are not established (collecting), human input required"; tick.Code != "risk_not_established" || !strings.HasSuffix(tick.Reasoning(), want) {
 		t.Errorf("%s: %s", tick.Code, tick.Reasoning())
 	}
 	if log := b.log(s, 0); strings.Count(log, "judged") != 2 {

@@ -150,7 +150,7 @@ func (p *statePlan) ask(m *machine.Machine, own bool, scopes int64) trust.Questi
 		q.Options = append(q.Options, t.Name)
 		q.Irreversible = append(q.Irreversible, t.Irreversible)
 	}
-	q.Policy.Stacking = m.Definition().Stacking != "off"
+	q.Policy.NoStacking = m.Definition().Stacking == "off"
 	threshold := s.Threshold
 	if threshold == nil && p.arbiter != nil {
 		threshold = p.arbiter.Threshold

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 
-	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/trust"
 )
@@ -64,7 +63,7 @@ func (t *tx) learned() []trust.OutcomeProposal {
 			Cost: max(0, p.Usage.CostUSD), LatencyMS: max(0, p.Usage.LatencyMsec), Human: p.IsHuman,
 		}
 		if p.Detail != nil {
-			o.Model, o.OptionOrder = p.Detail.Model, arbiter.OrderKey(p.Detail.OptionOrder)
+			o.Model, o.OptionOrder = p.Detail.Model, trust.OrderKey(p.Detail.OptionOrder)
 		}
 		list = append(list, o)
 	}

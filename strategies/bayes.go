@@ -23,5 +23,6 @@ func (Bayes) Decide(_ context.Context, r *arbiter.Round) (arbiter.Decision, erro
 	return arbiter.Judged(&j), nil
 }
 
-// Settled implements [arbiter.Stopper].
+// Settled implements [arbiter.Stopper]: never, since every answer teaches and
+// moves a probability. Asking in waves has stop rules of its own.
 func (Bayes) Settled(*arbiter.Round, []arbiter.Standing) bool { return false }

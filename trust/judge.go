@@ -50,10 +50,10 @@ func (p Policy) normal() Policy {
 		p.Promise = &d
 	}
 	if p.Experts == 0 {
-		p.Experts = ExpertV | ExpertL4 | ExpertL16 | ExpertC
-		if p.Stacking {
-			p.Experts |= ExpertS
-		}
+		p.Experts = ExpertV | ExpertL4 | ExpertL16 | ExpertC | ExpertS
+	}
+	if p.NoStacking {
+		p.Experts &^= ExpertS
 	}
 	return p
 }

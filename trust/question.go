@@ -33,7 +33,7 @@ type Vote struct {
 }
 
 // A Policy says under which rules a question is decided. The zero Policy decides
-// under [DefaultPromise], with all experts but stacking.
+// under [DefaultPromise], with all experts.
 type Policy struct {
 	// Threshold decides by probability alone, if Promise is nil; no promise goes
 	// with it.
@@ -41,10 +41,11 @@ type Policy struct {
 	// Promise decides where its test has established that it holds. nil together
 	// with a nil Threshold stands for [DefaultPromise].
 	Promise *Promise
-	// Experts that take part; 0 means all but stacking.
+	// Experts that take part; 0 means all.
 	Experts Experts
-	// Stacking lets the expert S join once the machine has 50 outcomes.
-	Stacking bool
+	// NoStacking keeps the expert S out, which else joins once the machine has
+	// [StackingFrom] outcomes.
+	NoStacking bool
 }
 
 // A Code is the stable name of what a judgement came to.

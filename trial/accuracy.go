@@ -1,0 +1,161 @@
+package trial
+
+import (
+	"math"
+	"slices"
+)
+
+// Options say what is measured.
+type Options struct {
+	Gold       []int // numbers of human decisions to learn from
+	Splits     int   // orders, if the data bring none, or so many of them
+	Strategies []string
+	Seed       string
+	Orders     int     // of streams; 0 for none
+	MaxError   float64 // of streams
+	Parallel   int     // goroutines; below 1 means 1
+}
+
+// An Accuracy is how good a strategy is after n human decisions, on the questions
+// it did not learn from.
+type Accuracy struct {
+	Kind       string  `json:"kind"` // "accuracy"
+	Strategy   string  `json:"strategy"`
+	N          int     `json:"n"`
+	Accuracy   float64 `json:"accuracy"` // mean over splits; a tie that holds the truth counts as its share
+	SD         float64 `json:"sd"`       // of one split
+	LogLoss    float64 `json:"logLoss"`  // P floored at a billionth
+	ECE        float64 `json:"ece"`      // expected calibration error of the largest P, in 10 equal bins
+	Coverage95 float64 `json:"coverage95"`
+	Error95    float64 `json:"error95"` // 0 without coverage
+	Votes      float64 `json:"votes"`   // asked per question
+	Cost       float64 `json:"cost"`
+}
+
+// bins of the calibration error.
+const bins = 10
+
+// A score adds up what a strategy said on the test questions of one split.
+type score struct {
+	n, right, loss, sure, wrong, votes, cost float64
+	bin                                      [bins]struct{ n, right, p float64 }
+}
+
+func (s *score) add(c Claim, truth int) {
+	top, ties, holds := math.Inf(-1), 0., false
+	for _, p := range c.P {
+		top = math.Max(top, p)
+	}
+	for t, p := range c.P {
+		if p >= top-1e-12 {
+			ties++
+			holds = holds || t == truth
+		}
+	}
+	right := 0.
+	if holds {
+		right = 1 / ties
+	}
+	s.n++
+	s.right += right
+	s.loss -= math.Log(math.Max(1e-9, c.P[truth]))
+	if c.Certain {
+		s.sure++
+		s.wrong += 1 - right
+	}
+	b := &s.bin[min(bins-1, int(top*bins))]
+	b.n, b.right, b.p = b.n+1, b.right+right, b.p+top
+}
+
+func (s *score) ece() float64 {
+	sum := 0.
+	for _, b := range s.bin {
+		sum += math.Abs(b.right - b.p)
+	}
+	return sum / math.Max(1, s.n)
+}
+
+// Accuracies measures every strategy after every number of decisions. Numbers that
+// leave no question to test are left out.
+func Accuracies(d *Data, o Options) []Accuracy {
+	splits := d.splits(o.Splits, o.Seed)
+	var jobs []job
+	for _, n := range o.Gold {
+		if fits(d, splits, n) {
+			for _, name := range o.Strategies {
+				if usable(d, name) {
+					jobs = append(jobs, job{name, n})
+				}
+			}
+		}
+	}
+	scores := make([]score, len(jobs)*len(splits))
+	each(len(scores), o.Parallel, func(i int) {
+		j := jobs[i/len(splits)]
+		scores[i] = j.run(d, splits[i%len(splits)])
+	})
+	list := make([]Accuracy, len(jobs))
+	for i, j := range jobs {
+		list[i] = summary(j, scores[i*len(splits):(i+1)*len(splits)])
+	}
+	return list
+}
+
+// fits reports whether every split has n questions to learn from and the data one
+// more to test.
+func fits(d *Data, splits [][]int, n int) bool {
+	if n < 0 || n >= len(d.Questions) {
+		return false
+	}
+	return !slices.ContainsFunc(splits, func(s []int) bool { return len(s) < n })
+}
+
+// usable reports whether a strategy can judge the data.
+func usable(d *Data, name string) bool { return name != "stacking" || len(d.Classes) == 2 }
+
+type job struct {
+	name string
+	n    int
+}
+
+func (j job) run(d *Data, order []int) (s score) {
+	st := newStrategy(j.name)
+	gold := order[:j.n]
+	st.learn(d, gold)
+	learned := make([]bool, len(d.Questions))
+	for _, i := range gold {
+		learned[i] = true
+	}
+	for i := range d.Questions {
+		if q := &d.Questions[i]; !learned[i] {
+			s.add(st.judge(q), q.Truth)
+			s.votes += float64(len(q.Answers))
+			s.cost += d.cost(q)
+		}
+	}
+	return s
+}
+
+func summary(j job, scores []score) Accuracy {
+	a := Accuracy{Kind: "accuracy", Strategy: j.name, N: j.n}
+	var all score
+	var mean, square float64
+	for _, s := range scores {
+		acc := s.right / s.n
+		mean, square = mean+acc, square+acc*acc
+		a.ECE += s.ece()
+		all.n, all.loss, all.sure, all.wrong = all.n+s.n, all.loss+s.loss, all.sure+s.sure, all.wrong+s.wrong
+		all.votes, all.cost = all.votes+s.votes, all.cost+s.cost
+	}
+	n := float64(len(scores))
+	a.Accuracy = mean / n
+	if n > 1 {
+		a.SD = math.Sqrt(math.Max(0, (square-mean*mean/n)/(n-1)))
+	}
+	a.LogLoss, a.ECE, a.Coverage95 = all.loss/all.n, a.ECE/n, all.sure/all.n
+	if all.sure > 0 {
+		a.Error95 = all.wrong / all.sure
+	}
+	a.Votes, a.Cost = all.votes/all.n, all.cost/all.n
+	return a
+}
