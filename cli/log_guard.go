@@ -21,8 +21,9 @@ type guardLogFlags struct {
 // A guardLog writes the events of a session as guards see them.
 type guardLog struct {
 	out    io.Writer
-	from   int64 // the first event to write
-	digest bool  // leave texts out
+	tell   func(*guard.LogRecord) error // nil: print it on out
+	from   int64                        // the first event to write
+	digest bool                         // leave texts out
 	prices string
 	err    error // the first
 
@@ -41,7 +42,12 @@ func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, id sp
 		return err
 	}
 	w := &guardLog{out: out, from: from, digest: f.payload == string(guard.PayloadDigest), session: s}
-	definition := s.Machine().JSON()
+	return w.fold(ctx, e, id)
+}
+
+// fold writes the log of a session.
+func (w *guardLog) fold(ctx context.Context, e *engine, id specialist.SessionID) error {
+	definition := w.session.Machine().JSON()
 	fold := &runner.Folder{
 		Programs:   runner.NewPrograms(),
 		Definition: func(string) ([]byte, error) { return definition, nil },
@@ -68,6 +74,10 @@ func (w *guardLog) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
 	}
 	rec.V, rec.Seq, rec.Session = 1, seq, w.session.ID.String()
 	rec.TS = append(at.Append([]byte{'"'}), '"')
+	if w.tell != nil {
+		w.err = w.tell(rec)
+		return
+	}
 	w.err = printJSON(w.out, rec)
 }
 

@@ -63,7 +63,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	}{
 		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand()}},
 		{"Decide as a human:", []*cobra.Command{a.inboxCommand(), a.decideCommand(), a.proposeCommand()}},
-		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.metricsCommand(), a.specialistsCommand()}},
+		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.metricsCommand(), a.backtestCommand(), a.specialistsCommand()}},
 		{"Guard an agent:", []*cobra.Command{a.checkCommand(), a.guardCommand(), a.analyzeCommand(), a.budgetCommand(), a.replayCommand()}},
 		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand()}},
 		{"Store and program:", []*cobra.Command{a.storeCommand(), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
@@ -135,5 +135,5 @@ func helpCommand() *cobra.Command {
 
 // later are commands that other versions will have.
 var later = map[string]bool{
-	"serve": true, "backtest": true, "undertake": true, "watch": true, "bridge": true,
+	"serve": true, "undertake": true, "watch": true, "bridge": true,
 }
