@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
 )
 
 // A cursor walks through one JSON value in the form in which a log stores it,
@@ -194,6 +196,40 @@ func (c *cursor) billionths() (b exact.Billionths) {
 		c.fail("a number")
 	}
 	return b
+}
+
+// time consumes a moment. Those of one commit are the same, and so are most days.
+func (c *cursor) time() (t specialist.Time) {
+	raw := c.raw()
+	if t, ok := moment(raw); ok {
+		return t
+	}
+	if err := t.UnmarshalJSON(raw); err != nil {
+		c.fail("a time")
+	}
+	return t
+}
+
+// moment reads a time in the one form that is stored, "2006-01-02T15:04:05.000Z".
+func moment(raw []byte) (specialist.Time, bool) {
+	const form = `"0000-00-00T00:00:00.000Z"`
+	if len(raw) != len(form) {
+		return 0, false
+	}
+	var n [7]int
+	field := 0
+	for i := 1; i < len(form)-1; i++ {
+		switch b := raw[i]; {
+		case form[i] != '0' && b == form[i]:
+			field++
+		case form[i] == '0' && b >= '0' && b <= '9':
+			n[field] = n[field]*10 + int(b-'0')
+		default:
+			return 0, false
+		}
+	}
+	day := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*1e6, time.UTC)
+	return specialist.TimeOf(day), true
 }
 
 // decimal reads a plain decimal number of not too many digits as a multiple of

@@ -289,7 +289,7 @@ func (f *fold) end(ctx context.Context) error {
 
 // read goes through the log.
 func (f *fold) read(ctx context.Context) error {
-	for e, err := range f.Source.Log(ctx, f.MachineName) {
+	for e, err := range ahead(ctx, f.Source.Log(ctx, f.MachineName)) {
 		if err != nil {
 			return err
 		}

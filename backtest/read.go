@@ -56,9 +56,7 @@ func (r *reader) event(ctx context.Context, c *cursor) (err error) {
 		case "seq":
 			r.seq = c.int()
 		case "at":
-			if err := r.at.UnmarshalJSON(c.raw()); err != nil {
-				c.fail("a time")
-			}
+			r.at = c.time()
 		case "kind":
 			kind = c.text()
 		case "data":
