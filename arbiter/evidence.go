@@ -6,7 +6,7 @@ import "github.com/dialai/dialai/trust"
 // is shared between rounds and never changed.
 type Evidence struct {
 	Ledger *trust.Ledger // never nil
-	Place  int64         // Outcome.Seq of the newest outcome in Ledger; 0 if there is none
+	Place  int64         // Lesson.Seq of the newest lesson in Ledger; 0 if there is none
 	// Question is all of the round's question but the votes.
 	Question trust.Question
 }

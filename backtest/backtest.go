@@ -19,7 +19,7 @@ import (
 // A Source is the past of a store. Every [runner.Store] is one.
 type Source interface {
 	Log(ctx context.Context, machineName string) iter.Seq2[runner.LogEntry, error]
-	Outcomes(ctx context.Context, after int64) iter.Seq2[trust.Outcome, error]
+	Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesson, error]
 	Definitions(ctx context.Context, machineName string) ([][]byte, error)
 	Roster(ctx context.Context, machineName string) (*runner.Roster, error)
 }
@@ -61,7 +61,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if f.audits, err = auditsOf(ctx, c.Source, c.MachineName); err != nil {
 		return nil, err
 	}
-	var adapt func(*trust.Outcome) bool
+	var adapt func(*trust.Lesson) bool
 	if f.changed {
 		adapt = f.adapt
 	}

@@ -15,6 +15,8 @@ var plots = []plot{
 	{name: "first", voters: "v80 v60", arbiter: arb(`"strategyFnName":"firstProposal"`)},
 	{name: "expression", voters: "v80 v70 v60", arbiter: arb(`"strategyFn":"= margin >= threshold ? heaviest : none"`, `"threshold":0.2`)},
 	{name: "bayes", voters: "v90 v80 v60 v30", arbiter: arb(`"strategyFnName":"bayes"`, `"threshold":0.85`)},
+	{name: "bayes-audited", voters: "v95 v95 v80", top: `"audit":{"mode":"before","rate":0.2},"secondHuman":{"rate":0.5}`, arbiter: arb(`"strategyFnName":"bayes"`, `"threshold":0.8`)},
+	{name: "bayes-sequential", voters: "v95 v90 v80 v60", top: `"consensusThreshold":0.8,"solicit":{"mode":"sequential","wave":2}`, arbiter: arb(`"strategyFnName":"bayes"`)},
 	{name: "bayes-risk", voters: "v95 v95 v90 v60", top: `"risk":{"maxError":0.2,"confidence":0.8}`, arbiter: arb(`"strategyFnName":"bayes"`)},
 	{name: "judge", voters: "v90 v80 lost", arbiter: arb(`"strategyFn":"judge"`)},
 }
@@ -27,8 +29,8 @@ func TestReproduces(t *testing.T) {
 	for _, p := range plots {
 		players = append(players, h.start(p.machine(t), 20))
 	}
-	for range 6 {
-		h.together(players, 100)
+	for range 5 {
+		h.together(players, 80)
 		h.restart()
 	}
 	asked := h.calls.Load()

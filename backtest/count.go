@@ -66,7 +66,7 @@ func (f *fold) count(r *round) bool {
 	}
 	pt := r.now()
 	elected, wasJudged := r.recorded()
-	old := fate{elected, r.by == byConsensus, r.by == byHuman || r.by == stillOpen && r.waits}
+	old := fate{elected, r.by == byConsensus || f.heldBack(r, elected), r.by == byHuman || r.by == stillOpen && r.waits}
 	now := fate{pt.elected, pt.elected != nil, pt.elected == nil}
 	if wasJudged && pt.elected == elected || !f.changed && !wasJudged {
 		now = old
@@ -117,6 +117,12 @@ func (f *fold) truth(r *round) (string, float64) {
 		return r.took.Name, 1
 	}
 	return "", 0
+}
+
+// heldBack reports whether the engine decided the round, but a human had to look
+// before it was executed.
+func (f *fold) heldBack(r *round, elected *machine.Transition) bool {
+	return r.by == byHuman && elected != nil && len(f.audits) > 0 && f.audits[r.key.ID()].automatic
 }
 
 // keep remembers how a round was decided until its outcome is learned.

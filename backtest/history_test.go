@@ -45,6 +45,7 @@ type player struct {
 	rng      *rand.Rand
 	sessions []specialist.SessionID
 	truth    map[specialist.SessionID]string
+	decided  map[specialist.RoundKey]string
 }
 
 func newHistory(t testing.TB) *history {
@@ -136,7 +137,10 @@ func (p plot) machine(t testing.TB) *machine.Machine {
 	for i, v := range strings.Fields(p.voters) {
 		who = append(who, fmt.Sprintf(`{"role":"proposer","specialistId":"%s-%d","strategyFn":"%s","estimatedCostUSD":0.002}`, v, i, v))
 	}
-	who = append(who, `{"role":"proposer","specialistId":"carol","isHuman":true}`, p.arbiter)
+	for _, human := range []string{"carol", "dave", "erin"} {
+		who = append(who, fmt.Sprintf(`{"role":"proposer","specialistId":"%s","isHuman":true}`, human))
+	}
+	who = append(who, p.arbiter)
 	top := p.top
 	if top != "" {
 		top += ","
@@ -163,7 +167,7 @@ func arb(strategy string, more ...string) string {
 // start has somebody play so many sessions of a machine.
 func (h *history) start(m *machine.Machine, n int) *player {
 	h.Helper()
-	p := &player{h, rand.New(rand.NewPCG(seed, uint64(len(h.players)))), nil, map[specialist.SessionID]string{}}
+	p := &player{h, rand.New(rand.NewPCG(seed, uint64(len(h.players)))), nil, map[specialist.SessionID]string{}, map[specialist.RoundKey]string{}}
 	for range n {
 		s, err := h.r.Start(h.ctx, m, runner.StartOptions{})
 		h.ok(err)
@@ -201,6 +205,11 @@ func (h *player) step(id specialist.SessionID) error {
 	if err != nil || !s.Status.Live() {
 		return err
 	}
+	if h.rng.IntN(4) == 0 {
+		if err := h.review(s); err != nil {
+			return err
+		}
+	}
 	options := s.State.Transitions
 	if h.truth[id] == "" {
 		h.truth[id] = options[h.rng.IntN(len(options)-1)].Name // the last ends a session, or cannot be undone
@@ -217,6 +226,7 @@ func (h *player) step(id specialist.SessionID) error {
 	}
 	switch tick.Status {
 	case runner.TickAdvanced, runner.TickCompleted:
+		h.decided[s.Key()] = h.truth[id]
 		h.truth[id] = ""
 	case runner.TickHuman:
 		if h.rng.IntN(8) == 0 { // a human has a vote, too
@@ -234,4 +244,21 @@ func (h *player) rule(id specialist.SessionID) error {
 		h.truth[id] = ""
 	}
 	return err
+}
+
+// review has a human look at the closed rounds that were drawn for it; every sixth
+// answer is that another transition would have been right.
+func (h *player) review(s *runner.Session) error {
+	for _, v := range s.Reviews() {
+		said := h.decided[v.Key]
+		if options := v.State.Transitions; said == "" || h.rng.IntN(6) == 0 {
+			said = options[h.rng.IntN(len(options))].Name
+		}
+		who := []string{"carol", "dave", "erin"}[h.rng.IntN(3)]
+		in := runner.Reviewing{SessionID: s.ID, RoundID: v.Key.ID(), SpecialistID: who, TransitionName: said, Blind: true}
+		if _, err := h.r.Review(h.ctx, in); err != nil && !errors.Is(err, runner.ErrForbidden) {
+			return err
+		}
+	}
+	return nil
 }

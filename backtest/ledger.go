@@ -7,25 +7,25 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-// A ledger learns the recorded outcomes one by one.
+// A ledger learns the recorded lessons one by one.
 type ledger struct {
 	now   *trust.Ledger
-	place int64 // Outcome.Seq of the newest in now
-	next  func() (trust.Outcome, error, bool)
+	place int64 // Lesson.Seq of the newest in now
+	next  func() (trust.Lesson, error, bool)
 	stop  func()
-	held  *trust.Outcome
-	// adapt makes of an outcome what it is under the policy that is tried; it
+	held  *trust.Lesson
+	// adapt makes of a lesson what it is under the policy that is tried; it
 	// returns false for one that is not learned. nil: all as recorded.
-	adapt func(*trust.Outcome) bool
+	adapt func(*trust.Lesson) bool
 }
 
-func newLedger(ctx context.Context, s Source, adapt func(*trust.Outcome) bool) ledger {
+func newLedger(ctx context.Context, s Source, adapt func(*trust.Lesson) bool) ledger {
 	l := ledger{now: trust.New(), adapt: adapt}
-	l.next, l.stop = iter.Pull2(s.Outcomes(ctx, 0))
+	l.next, l.stop = iter.Pull2(s.Lessons(ctx, 0))
 	return l
 }
 
-// advance learns all outcomes up to a place.
+// advance learns all lessons up to a place.
 func (l *ledger) advance(ctx context.Context, upTo int64) error {
 	for {
 		if l.held == nil {
@@ -43,7 +43,7 @@ func (l *ledger) advance(ctx context.Context, upTo int64) error {
 		if l.adapt != nil && !l.adapt(o) {
 			continue
 		}
-		if err := l.now.Add(*o); err != nil {
+		if err := l.now.Learn(*o); err != nil {
 			return err
 		}
 	}
@@ -51,25 +51,27 @@ func (l *ledger) advance(ctx context.Context, upTo int64) error {
 
 // An audit is what a human said of a round that was closed already.
 type audit struct {
-	truth string
-	prob  float64 // with which it was drawn
+	truth     string
+	automatic bool    // the engine had decided it
+	prob      float64 // with which it was drawn
 }
 
 // auditsOf returns the newest human word on every round that was looked at again.
 func auditsOf(ctx context.Context, s Source, machineName string) (map[string]audit, error) {
 	audits := map[string]audit{}
-	for o, err := range s.Outcomes(ctx, 0) {
+	for l, err := range s.Lessons(ctx, 0) {
 		if err != nil {
 			return nil, err
 		}
-		if o.Source == trust.Forced || machineName != "" && o.Machine != machineName {
+		o := l.Outcome
+		if o == nil || o.Source == trust.Forced || machineName != "" && o.Machine != machineName {
 			continue
 		}
 		prob := o.SamplingProb.Float()
 		if o.SamplingProb == 0 {
 			prob = 1
 		}
-		audits[o.Round] = audit{o.Truth, prob}
+		audits[o.Round] = audit{o.Truth, o.Automatic, prob}
 	}
 	return audits, nil
 }
@@ -81,12 +83,18 @@ type learned struct {
 	automatic bool
 }
 
-// adapt makes of a recorded outcome what it would be under the policy.
-func (f *fold) adapt(o *trust.Outcome) bool {
-	early := f.since == 0 || o.Seq < f.since
+// adapt makes of a recorded lesson what it would be under the policy.
+func (f *fold) adapt(x *trust.Lesson) bool {
+	early := f.since == 0 || x.Seq < f.since
 	if early && f.Cold {
 		return false
 	}
+	if x.Outcome == nil {
+		return true
+	}
+	copied := *x.Outcome
+	o := &copied
+	x.Outcome = o
 	l, ours := f.learned[o.Round]
 	if early || !ours {
 		return true

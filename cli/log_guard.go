@@ -138,6 +138,10 @@ func (w *guardLog) applied(seq int64, ev runner.Event, before, after guard.Book)
 		for _, notice := range d.Notices {
 			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogNotice, Message: notice})
 		}
+	case *runner.Probed:
+		if d.Value != nil {
+			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogProbe, Stage: d.Stage, Value: d.Value})
+		}
 	case *runner.Resumed:
 		if d.Cleared {
 			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogCleared, Message: d.Note, Meta: &guard.LogMeta{Actor: d.Actor}})
@@ -193,6 +197,8 @@ func (w *guardLog) spent(data runner.Data, before, after guard.Book) *guard.LogR
 		}
 	case *runner.AskFailed:
 		meta.Specialist, meta.Model = d.SpecialistID, d.Model
+	case *runner.Probed:
+		meta.Specialist, meta.Model, rec.Stage = d.Guard, d.Model, d.Stage
 	case *runner.Discarded:
 		meta.Specialist, meta.Model = d.SpecialistID, d.Model
 	}

@@ -3,6 +3,7 @@ package guard
 import (
 	"encoding/binary"
 	"errors"
+	"math/bits"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -22,6 +23,7 @@ type jsonHasher struct {
 	keys []uint64 // of the objects that are being read, the innermost last
 	last number   // the number that was read last
 	buf  []byte   // a string without its escapes, or a number without its point
+	only bool     // the value is only checked, and its hash is of no use
 }
 
 // A number is a decimal: digits without zeros at either end, times ten to the
@@ -46,6 +48,18 @@ var (
 
 // hash returns the hash of one JSON value.
 func (h *jsonHasher) hash(data []byte) (uint64, error) {
+	h.only = false
+	return h.read(data)
+}
+
+// check returns the error that hash would return.
+func (h *jsonHasher) check(data []byte) error {
+	h.only = true
+	_, err := h.read(data)
+	return err
+}
+
+func (h *jsonHasher) read(data []byte) (uint64, error) {
 	h.data, h.at, h.keys = data, 0, h.keys[:0]
 	v, err := h.value(0)
 	if err != nil {
@@ -96,6 +110,8 @@ func (h *jsonHasher) value(depth int) (uint64, error) {
 		return h.object(depth)
 	case c == '[':
 		return h.array(depth)
+	case c == '"' && h.only:
+		return 0, h.pass()
 	case c == '"':
 		s, err := h.str()
 		return hashInto(seedString, s), err
@@ -122,7 +138,6 @@ func (h *jsonHasher) word(w string) error {
 func (h *jsonHasher) object(depth int) (uint64, error) {
 	h.at++
 	first := len(h.keys)
-	defer func() { h.keys = h.keys[:first] }()
 	var sum uint64
 	for n := 0; ; n++ {
 		c := h.next()
@@ -156,6 +171,7 @@ func (h *jsonHasher) object(depth int) (uint64, error) {
 	}
 	h.at++
 	keys := h.keys[first:]
+	h.keys = h.keys[:first]
 	if twice(keys) {
 		return 0, errDuplicate
 	}
@@ -213,91 +229,100 @@ func (h *jsonHasher) array(depth int) (uint64, error) {
 // string or number is read.
 func (h *jsonHasher) str() ([]byte, error) {
 	start := h.at + 1
-	for i := start; i < len(h.data); {
-		if i+8 <= len(h.data) && ordinary(binary.LittleEndian.Uint64(h.data[i:])) {
-			i += 8
-			continue
+	end := special(h.data, start)
+	if end < len(h.data) && h.data[end] == '"' {
+		h.at = end + 1
+		return h.data[start:end], nil
+	}
+	return h.unescape(start, end)
+}
+
+// special returns the index of the first byte from i on that does not simply stand
+// for itself in a string: a quote, a backslash, a control character or one beyond
+// ASCII. It is the length of data if there is none.
+func special(data []byte, i int) int {
+	for ; i+8 <= len(data); i += 8 {
+		x := binary.LittleEndian.Uint64(data[i:])
+		quote, slash := x^'"'*ones, x^'\\'*ones
+		// The lowest byte that is marked is one; those above may be marked by a borrow.
+		if found := ((x - ' '*ones) | (quote - ones) | (slash - ones) | x) & high; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
 		}
-		switch c := h.data[i]; {
+	}
+	for ; i < len(data); i++ {
+		if c := data[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			break
+		}
+	}
+	return i
+}
+
+// unescape reads a string that has escapes or letters beyond ASCII, the first at
+// at. Invalid UTF-8 and lone surrogates count as the replacement character, as
+// they do to encoding/json.
+func (h *jsonHasher) unescape(start, at int) ([]byte, error) {
+	h.buf = append(h.buf[:0], h.data[start:at]...)
+	for at < len(h.data) {
+		n := 0
+		switch c := h.data[at]; {
 		case c == '"':
-			h.at = i + 1
-			return h.data[start:i], nil
-		case c == '\\' || c >= utf8.RuneSelf:
-			return h.unescape(start)
-		case c < ' ':
+			h.at = at + 1
+			return h.buf, nil
+		case c == '\\':
+			n = h.escape(h.data[at:])
+		case c >= utf8.RuneSelf:
+			var r rune
+			r, n = utf8.DecodeRune(h.data[at:])
+			h.buf = utf8.AppendRune(h.buf, r)
+		}
+		if n == 0 {
 			return nil, errSyntax
 		}
-		i++
+		next := special(h.data, at+n)
+		h.buf = append(h.buf, h.data[at+n:next]...)
+		at = next
 	}
 	return nil, errSyntax
 }
 
-// ordinary reports whether eight bytes are ASCII without quotes, backslashes and
-// control characters.
-func ordinary(x uint64) bool {
-	const ones = 0x0101010101010101
-	quote, slash := x^('"'*ones), x^('\\'*ones)
-	return ((x-' '*ones)|(quote-ones)|(slash-ones)|x)&high == 0
-}
-
-// unescape reads a string that has escapes or letters beyond ASCII. Invalid
-// UTF-8 and lone surrogates count as the replacement character, as they do to
-// encoding/json.
-func (h *jsonHasher) unescape(start int) ([]byte, error) {
-	end := start
-	for ; end < len(h.data) && h.data[end] != '"'; end++ {
-		if h.data[end] == '\\' {
-			end++
-		}
-	}
-	if end >= len(h.data) {
-		return nil, errSyntax
-	}
-	h.buf = h.buf[:0]
-	for i := start; i < end; {
-		c := h.data[i]
-		switch {
-		case c < ' ':
-			return nil, errSyntax
+// pass reads a string for which only its syntax counts.
+func (h *jsonHasher) pass() error {
+	for at := special(h.data, h.at+1); at < len(h.data); at = special(h.data, at) {
+		n := 0
+		switch c := h.data[at]; {
+		case c == '"':
+			h.at = at + 1
+			return nil
 		case c == '\\':
-			n, ok := h.escape(h.data[i:end])
-			if !ok {
-				return nil, errSyntax
-			}
-			i += n
-		case c < utf8.RuneSelf:
-			plain := i
-			for i += 1; i < end && h.data[i] >= ' ' && h.data[i] != '\\' && h.data[i] < utf8.RuneSelf; i++ {
-				if i+8 <= end && ordinary(binary.LittleEndian.Uint64(h.data[i:])) {
-					i += 7
-				}
-			}
-			h.buf = append(h.buf, h.data[plain:i]...)
-		default:
-			r, n := utf8.DecodeRune(h.data[i:end])
-			h.buf = utf8.AppendRune(h.buf, r)
-			i += n
+			h.buf = h.buf[:0]
+			n = h.escape(h.data[at:])
+		case c >= utf8.RuneSelf:
+			n = 1
 		}
+		if n == 0 {
+			return errSyntax
+		}
+		at += n
 	}
-	h.at = end + 1
-	return h.buf, nil
+	return errSyntax
 }
 
-// escape appends what an escape stands for and returns its length.
-func (h *jsonHasher) escape(b []byte) (int, bool) {
+// shortEscapes has the character that each letter stands for behind a backslash.
+var shortEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
+
+// escape appends what an escape stands for and returns its length, 0 if it is
+// none.
+func (h *jsonHasher) escape(b []byte) int {
 	if len(b) < 2 {
-		return 0, false
+		return 0
 	}
-	const from, to = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
-	for i := range len(from) {
-		if b[1] == from[i] {
-			h.buf = append(h.buf, to[i])
-			return 2, true
-		}
+	if c := shortEscapes[b[1]]; c != 0 {
+		h.buf = append(h.buf, c)
+		return 2
 	}
 	r, ok := hex4(b)
 	if !ok {
-		return 0, false
+		return 0
 	}
 	n := 6
 	if r >= 0xd800 && r < 0xdc00 {
@@ -306,7 +331,7 @@ func (h *jsonHasher) escape(b []byte) (int, bool) {
 		}
 	}
 	h.buf = utf8.AppendRune(h.buf, r) // a lone surrogate becomes the replacement
-	return n, true
+	return n
 }
 
 // hex4 reads \uXXXX.

@@ -51,7 +51,7 @@ func (k *checking) batch() {
 	if k.c.Batch == nil {
 		return
 	}
-	_, result, err := k.c.Batch.AfterModel(k.m.batch, batchOf(k.step), 0)
+	_, result, err := k.c.Batch.AfterModel(k.m.batches(), batchOf(k.step), 0)
 	var loop *LoopError
 	if err != nil && !errors.As(err, &loop) {
 		k.report(Reason{Code: CodeInternalError, Guard: "batch_loop", Class: Abort, Message: err.Error()})
@@ -77,9 +77,18 @@ func (m *memory) addBatch(c *Config, step *Step) {
 	if c.Batch == nil || step.Human {
 		return
 	}
-	next, _, err := c.Batch.AfterModel(m.batch, batchOf(step), 0)
+	next, _, err := c.Batch.AfterModel(m.batches(), batchOf(step), 0)
 	if err != nil { // it was judged before, and was let pass
 		return
 	}
-	m.batch, _ = c.Batch.BeforeModel(next)
+	next, _ = c.Batch.BeforeModel(next)
+	m.batch = &next
+}
+
+// batches returns what the batch loop guard remembers.
+func (m *memory) batches() BatchState {
+	if m.batch == nil {
+		return BatchState{}
+	}
+	return *m.batch
 }

@@ -2,95 +2,179 @@ package guard
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 )
 
-// referenceConfig is the published reference configuration, with limits raised
-// so that every step is ok.
-const referenceConfig = `{
-	"limits": {"max_steps": 1000000000, "max_tokens_per_step": 4000, "max_total_tokens": 1000000000000, "output_min": 1, "output_max": 100000},
-	"forbidden_patterns": ["as an ai language model", "lorem ipsum"],
-	"tool_calls": {
-		"allowed": ["search", "read_file", "write_file", "run_tests", "deploy"],
-		"blast_radius": {"write_file": 1000000000, "deploy": 1},
-		"mutex": [["deploy", "run_tests"]],
-		"sequence": [{"tool": "deploy", "requires_prev": "run_tests"}]},
-	"cost": {"prices": {
-		"gpt-4o": {"input_per_1m": 2.5, "output_per_1m": 10}, "gpt-4o-mini": {"input_per_1m": 0.15, "output_per_1m": 0.6},
-		"claude-sonnet-4-6": {"input_per_1m": 3, "output_per_1m": 15}, "claude-haiku-4-5": {"input_per_1m": 1, "output_per_1m": 5}},
-		"max_dollars_per_task": 1000000},
-	"loop_detection": {"ngram_size": 5, "max_repeats": 2, "detect_identical_tool_calls": true, "max_state_visits": 3%s},
-	"retry": {"max_attempts": 2},
-	"store": {"ttl_ms": 600000, "history_limit": 50}}`
-
-func benchGuard(tb testing.TB, profile Profile, more string) *Guard {
-	c, problems := ParseAs(fmt.Appendf(nil, referenceConfig, more), profile)
-	if len(problems) > 0 {
-		tb.Fatal(problems)
-	}
-	g, err := New(c)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return g
-}
-
-// benchSteps are steps as input a has them: prose of 2 KB, three calls of about
-// 330 bytes, each step other words.
-func benchSteps(n int) []CheckInput {
-	steps := make([]CheckInput, n)
-	for i := range steps {
-		output := proseFrom(uint64(i), 2048)
-		steps[i] = CheckInput{TaskID: "t", State: fmt.Sprintf("s%d", i%40), Output: &output, Model: "gpt-4o", TokensIn: 900, TokensOut: 500}
-		for k, tool := range []string{"search", "read_file", "write_file"} {
-			args, _ := json.Marshal(map[string]any{"path": fmt.Sprintf("internal/server/handler_%d_test.go", i*3+k), "offset": 120, "limit": 80, "recursive": false, "tags": []string{"go", "test"}, "query": proseFrom(uint64(i*7+k+1000), 200)})
-			steps[i].ToolCalls = append(steps[i].ToolCalls, ToolCall{Name: tool, Args: args})
-		}
-	}
-	return steps
-}
-
-// BenchmarkCheck measures a whole check with a full history. "x-base" is the
-// ratio to lower-casing the output and hashing it with SHA-256 in the same run.
+// BenchmarkCheck measures a whole check on the published inputs. Percentiles are
+// of single checks, by the wall clock; x-base is how many times what the baseline
+// takes on the same outputs in the same run.
 func BenchmarkCheck(b *testing.B) {
-	steps := benchSteps(200)
+	prose, single, long := benchSteps(200, 2048), benchStepsOf(200, singleToken), benchSteps(60, 64<<10)
 	for _, c := range []struct {
-		name    string
-		profile Profile
-		more    string
-	}{{"strict", Strict, ""}, {"strict-off", Strict, `,"mode":"off"`}, {"compat-off", Compat, `,"mode":"off"`}} {
+		name     string
+		profile  Profile
+		patterns string
+		more     string
+		steps    []CheckInput
+	}{
+		{"b strict", Strict, twoPatterns, "", prose},
+		{"b strict, mode off", Strict, twoPatterns, `,"mode":"off"`, prose},
+		{"b compat", Compat, twoPatterns, "", prose},
+		{"b compat, mode off", Compat, twoPatterns, `,"mode":"off"`, prose},
+		{"c strict", Strict, twoPatterns, "", single},
+		{"d strict", Strict, twoPatterns, "", long},
+		{"e strict", Strict, twentyPatterns, "", prose},
+	} {
 		b.Run(c.name, func(b *testing.B) {
-			g := benchGuard(b, c.profile, c.more)
-			for i := range 100 {
-				if v, _, err := g.Check(steps[i]); err != nil || !v.Passed() {
-					b.Fatal(v.Codes(), err)
-				}
-			}
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				v, _, err := g.Check(steps[i%len(steps)])
-				if err != nil || !v.Passed() {
-					b.Fatal(v.Codes(), err)
-				}
-				i++
-			}
+			r := newRig(b, benchGuard(b, c.profile, c.patterns, c.more), c.steps)
+			r.run(100)
+			measure(b, r)
 		})
 	}
-	b.Run("base", func(b *testing.B) {
-		var x text
-		sum := byte(0)
-		i := 0
-		for b.Loop() {
-			x.read(*steps[i%len(steps)].Output, false)
-			s := sha256.Sum256(x.lower)
-			sum ^= s[0]
-			i++
-		}
-		_ = sum
+	b.Run("a strict", func(b *testing.B) {
+		r := newRig(b, benchGuard(b, Strict, twoPatterns, ""), prose)
+		r.fresh = true
+		measure(b, r)
 	})
+}
+
+// A rig checks steps one after the other, round and round.
+type rig struct {
+	tb    testing.TB
+	guard *Guard
+	steps []CheckInput
+	next  int
+
+	fresh     bool // each step is the first of a task
+	collected int  // the step before which tasks were collected
+}
+
+func newRig(tb testing.TB, g *Guard, steps []CheckInput) *rig {
+	return &rig{tb: tb, guard: g, steps: steps}
+}
+
+func (r *rig) step() {
+	in := r.steps[r.next%len(r.steps)]
+	if r.fresh {
+		in.TaskID = in.ToolCalls[r.next%3].Name + in.State // has been collected since
+	}
+	r.next++
+	if v, _, err := r.guard.Check(in); err != nil || !v.Passed() {
+		r.tb.Fatal(v.Codes(), err)
+	}
+}
+
+// collect makes room for new tasks.
+func (r *rig) collect() {
+	if r.fresh && r.next-r.collected >= 50 {
+		r.guard.GC(0)
+		r.collected = r.next
+	}
+}
+
+func (r *rig) run(n int) {
+	for range n {
+		r.step()
+	}
+}
+
+// measure reports the percentiles of single steps and the ratio to the baseline.
+func measure(b *testing.B, r *rig) {
+	b.ReportAllocs()
+	var room [1 << 16]time.Duration
+	n := 0
+	for b.Loop() {
+		r.collect()
+		start := time.Now()
+		r.step()
+		room[n%len(room)] = time.Since(start)
+		n++
+	}
+	took := room[:min(n, len(room))]
+	slices.Sort(took)
+	for _, p := range []int{50, 95, 99} {
+		b.ReportMetric(float64(took[len(took)*p/100]), fmt.Sprintf("p%d-ns", p))
+	}
+	b.ReportMetric(r.ratio(), "x-base")
+}
+
+// ratio returns how many times the baseline a check takes: the shortest of many
+// short runs of each, taken in turns, so that what else the machine does counts
+// for little.
+func (r *rig) ratio() float64 {
+	const rounds, steps = 40, 50
+	check, base := time.Duration(1<<62), time.Duration(1<<62)
+	for range rounds {
+		r.collect()
+		start := time.Now()
+		r.run(steps)
+		middle := time.Now()
+		r.baseline(steps)
+		check, base = min(check, middle.Sub(start)), min(base, time.Since(middle))
+	}
+	return float64(check) / float64(base)
+}
+
+// baseline lower-cases the next n outputs in a single pass and hashes them with
+// SHA-256.
+func (r *rig) baseline(n int) {
+	var t text
+	for i := range n {
+		t.read(*r.steps[(r.next+i)%len(r.steps)].Output, false)
+		sink ^= sha256.Sum256(t.lower)[0]
+	}
+}
+
+var sink byte
+
+// BenchmarkCheckParallel is input f: 16 goroutines on one task, and on one each.
+func BenchmarkCheckParallel(b *testing.B) {
+	steps := benchSteps(200, 2048)
+	for _, tasks := range []int{1, 16} {
+		b.Run(fmt.Sprintf("f strict, %d tasks", tasks), func(b *testing.B) {
+			g := benchGuard(b, Strict, twoPatterns, "")
+			b.ReportAllocs()
+			var wg sync.WaitGroup
+			for w := range 16 {
+				wg.Go(func() {
+					for i := range b.N/16 + 1 {
+						in := steps[(w*13+i)%len(steps)]
+						in.TaskID = fmt.Sprint("t", w%tasks)
+						if v, _, err := g.Check(in); err != nil || v.Status == Abort && tasks == 16 {
+							b.Error(v.Codes(), err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// TestCheckAgainstBaseline holds a check with n-grams and a full history to six
+// times the baseline. What disturbs a run makes it longer, never shorter, so one
+// run of several that is short enough is proof.
+func TestCheckAgainstBaseline(t *testing.T) {
+	if raceEnabled || testing.Short() {
+		t.Skip("it measures time, and the race detector changes it")
+	}
+	const goal = 6
+	r := newRig(t, benchGuard(t, Strict, twoPatterns, ""), benchSteps(200, 2048))
+	r.run(100)
+	var ratios []float64
+	for range 10 {
+		ratio := r.ratio()
+		if ratio <= goal {
+			return
+		}
+		ratios = append(ratios, ratio)
+	}
+	t.Errorf("a check takes %.1f times the baseline, the goal is %d", ratios, goal)
 }
 
 // TestCheckAllocatesNothing holds a check that is ok to what it promises.
@@ -98,9 +182,9 @@ func TestCheckAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector makes pools forget, so that they allocate")
 	}
-	steps := benchSteps(120)
+	steps := benchSteps(120, 2048)
 	for _, profile := range []Profile{Strict, Compat} {
-		g := benchGuard(t, profile, `,"mode":"overlap"`)
+		g := benchGuard(t, profile, twoPatterns, `,"mode":"overlap"`)
 		i := 0
 		check := func() {
 			if v, _, err := g.Check(steps[i%len(steps)]); err != nil || !v.Passed() {
@@ -120,7 +204,7 @@ func TestCheckAllocatesNothing(t *testing.T) {
 // BenchmarkPacks measures what the packs add to a check of 2 KB of prose and a
 // few arguments in which there is nothing to find.
 func BenchmarkPacks(b *testing.B) {
-	steps := benchSteps(200)
+	steps := benchSteps(200, 2048)
 	for _, packs := range []string{`{}`, `{"packs":{"secrets":{}}}`, `{"packs":{"pii":{}}}`, `{"packs":{"prompt_injection":{}}}`} {
 		b.Run(packs, func(b *testing.B) {
 			c, problems := ParseAs([]byte(packs), Compat)
@@ -142,7 +226,7 @@ func BenchmarkPacks(b *testing.B) {
 
 // BenchmarkStream measures 2 KB in chunks of four bytes.
 func BenchmarkStream(b *testing.B) {
-	g := benchGuard(b, Strict, "")
+	g := benchGuard(b, Strict, twoPatterns, "")
 	output := proseFrom(1, 2048)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -214,7 +214,15 @@ func (e *BudgetError) message() string {
 		return fmt.Sprintf("%d ms have passed in %s, more than the limit of %d", e.Spent, e.Scope, e.Limit)
 	}
 	return fmt.Sprintf("%s %s in %s: %s spent, %s reserved and %s more are above the limit of %s",
-		e.what(), e.Unit, e.Scope, e.text(e.Spent), e.text(e.Reserved), e.text(e.Estimate), e.text(e.Limit))
+		e.what(), e.Unit, e.where(), e.text(e.Spent), e.text(e.Reserved), e.text(e.Estimate), e.text(e.Limit))
+}
+
+// where names the scope; errors of a task whose calls the caller knows have none.
+func (e *BudgetError) where() string {
+	if e.Scope == (Scope{}) {
+		return "the task"
+	}
+	return e.Scope.String()
 }
 
 func (e *BudgetError) what() string {

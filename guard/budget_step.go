@@ -36,6 +36,41 @@ func (b *Budget) Admit(spent, held, need Book) *BudgetError {
 	return contended
 }
 
+// AdmitProbe is Admit for a question of the guards' own, which also has to fit
+// into the share of all spending that those may have: of dollars where any are
+// spent, else of tokens. probes is what such questions have cost so far.
+func (b *Budget) AdmitProbe(spent, probes, held, need Book) *BudgetError {
+	if b == nil || b.Mode == ModeObserve {
+		return nil
+	}
+	if e := b.Admit(spent, held, need); e != nil || b.ProbeShareMax == nil {
+		return e
+	}
+	unit, of := UnitTokens, tokensOf
+	part, whole := probes.Plus(need), spent.Plus(held).Plus(need)
+	if whole.Money > 0 {
+		unit, of = UnitUSD, func(k Book) int64 { return int64(k.Money) }
+	}
+	if !above(of(part), of(whole), *b.ProbeShareMax) {
+		return nil
+	}
+	return &BudgetError{Code: codeProbeShare, Unit: unit, Limit: partOf(*b.ProbeShareMax, of(whole)), Spent: of(probes), Estimate: of(need)}
+}
+
+// Over returns the first hard limit that more was spent than, nil if there is
+// none. b may be nil; in mode observe no limit counts.
+func (b *Budget) Over(spent Book) *BudgetError {
+	if b == nil || b.Mode == ModeObserve {
+		return nil
+	}
+	for _, l := range b.sums() {
+		if l.limit != nil && l.of(spent) > *l.limit {
+			return &BudgetError{Code: l.code, Unit: l.unit, Limit: *l.limit, Spent: l.of(spent)}
+		}
+	}
+	return nil
+}
+
 // A sum is one hard limit of what is spent.
 type sum struct {
 	code  string

@@ -2,13 +2,8 @@ package guard
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
-	"strconv"
-	"sync"
 	"time"
 
 	"github.com/dialai/dialai/specialist"
@@ -47,22 +42,8 @@ type ClassifierAnswer struct {
 	Usage   specialist.Usage
 }
 
-// ErrPaused is the error of a classifier that has failed so often that it is not
-// asked for a while.
-var ErrPaused = errors.New("the classifier has failed too often and is not asked for a while")
-
 // WithClassifier sets who answers for the section classifier.
 func WithClassifier(c Classifier) Option { return func(g *Guard) { g.classifier = c } }
-
-// A classifying is what a Guard remembers of its classifier.
-type classifying struct {
-	mu     sync.Mutex
-	failed int64     // in a row
-	until  time.Time // it is not asked
-	cached map[[sha256.Size]byte]ClassifierAnswer
-	order  [][sha256.Size]byte // of cached, a ring
-	oldest int
-}
 
 // checkClassifier reports whether section and classifier belong together.
 func (g *Guard) checkClassifier() error {
@@ -78,151 +59,22 @@ func (g *Guard) checkClassifier() error {
 // classify asks the classifier about every part of a step. The task has an open
 // token and is not locked.
 func (g *Guard) classify(ctx context.Context, t *task, step *Step) Verdict {
-	var reasons []Reason
 	t.mu.Lock()
 	turns := t.turns
 	t.mu.Unlock()
-	meta := ClassifierMeta{Task: step.Task, State: step.State, Model: g.config.Classifier.Model, Turns: turns}
-	ask := func(stage, text string) {
-		a, err := g.answer(ctx, t, Classification{stage, text, meta})
-		switch {
-		case err != nil:
-			reasons = append(reasons, g.config.Classifier.failed(err))
-		case a.Verdict > OK:
-			reasons = append(reasons, a.reason(stage))
-		}
-	}
-	if step.HasOutput {
-		ask("output", step.Output)
-	}
-	for i := range step.ToolCalls {
-		if call := &step.ToolCalls[i]; len(call.Args) > 0 {
-			meta.Tool = call.Name
-			ask("args", string(call.Args))
-		}
-	}
-	return with(reasons)
-}
-
-// failed is the reason if there is no answer: the error itself may quote the
-// text, so it is not shown.
-func (c *ClassifierConfig) failed(err error) Reason {
-	r := Reason{Code: "classifier_error", Guard: "classifier", Class: Warn, Message: "the classifier gave no answer"}
-	if c.Closed {
-		r.Class = Escalate
-	}
-	switch {
-	case errors.Is(err, ErrPaused):
-		r.Message = ErrPaused.Error()
-	case errors.Is(err, context.DeadlineExceeded):
-		r.Message = fmt.Sprintf("the classifier gave no answer within %v", c.Timeout)
-	}
-	return r
-}
-
-func (a *ClassifierAnswer) reason(stage string) Reason {
-	r := Reason{
-		Code: "classifier_flagged", Guard: "classifier", Class: a.Verdict, Seen: strconv.FormatFloat(a.Score, 'g', 4, 64),
-		Message: fmt.Sprintf("the classifier objects to the %s", map[string]string{"output": "output", "args": "arguments of a tool call"}[stage]),
-	}
-	if len(a.Code) > 0 && len(a.Code) <= maxName && nameBytes.run(a.Code, 0, maxName) == len(a.Code) {
-		r.Subject = a.Code // anything else might be the text
-		r.Message += " (" + a.Code + ")"
-	}
-	return r
-}
-
-// answer returns what is known of a text, or asks.
-func (g *Guard) answer(ctx context.Context, t *task, q Classification) (ClassifierAnswer, error) {
-	key := q.key()
-	k := &g.classifying
-	k.mu.Lock()
-	a, known := k.cached[key]
-	now := g.now()
-	paused := !known && now.Before(k.until)
-	if !known && !paused && k.failed >= g.config.Classifier.Failures {
-		k.until = now.Add(g.config.Classifier.Pause) // one may try
-	}
-	k.mu.Unlock()
-	switch {
-	case known:
-		return a, nil
-	case paused:
-		return a, ErrPaused
-	}
-	ctx, cancel := context.WithTimeout(ctx, g.config.Classifier.Timeout)
-	defer cancel()
-	a, err := g.ask(ctx, q)
-	if err == nil && ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	t.mu.Lock()
-	t.state = t.state.Charge(a.Usage, "")
-	t.mu.Unlock()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err != nil {
-		if k.failed++; k.failed >= g.config.Classifier.Failures {
-			k.until = g.now().Add(g.config.Classifier.Pause)
-		}
-		return ClassifierAnswer{}, err
-	}
-	k.failed, k.until = 0, time.Time{}
-	k.keep(key, a, int(g.config.Classifier.Cache))
-	return a, nil
-}
-
-// ask asks the classifier. A panic, and an answer that is none, are errors; what
-// it has cost is in the answer all the same.
-func (g *Guard) ask(ctx context.Context, q Classification) (a ClassifierAnswer, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("the classifier panicked")
-		}
-	}()
-	a, err = g.classifier.Classify(ctx, q)
-	if u := &a.Usage; u.NumInputTokens < 0 || u.NumOutputTokens < 0 || u.CostUSD < 0 {
-		a.Usage = specialist.Usage{}
-		return a, errors.Join(err, errors.New("the usage is negative"))
-	}
-	if err == nil && (a.Verdict > Abort || !(a.Score >= 0 && a.Score <= 1)) { // NaN is refused too
-		err = errors.New("the answer is none")
-	}
-	return a, err
-}
-
-// keep remembers an answer in the place of the oldest one.
-func (k *classifying) keep(key [sha256.Size]byte, a ClassifierAnswer, most int) {
-	if _, known := k.cached[key]; known || most == 0 {
-		return
-	}
-	if k.cached == nil {
-		k.cached = map[[sha256.Size]byte]ClassifierAnswer{}
-	}
-	a.Usage = specialist.Usage{}
-	if k.cached[key] = a; len(k.order) < most {
-		k.order = append(k.order, key)
-		return
-	}
-	delete(k.cached, k.order[k.oldest])
-	k.order[k.oldest] = key
-	k.oldest = (k.oldest + 1) % most
-}
-
-// key hashes everything that an answer may depend on, and so not the task.
-func (q *Classification) key() (key [sha256.Size]byte) {
-	h := sha256.New()
-	for _, part := range append([]string{q.Stage, q.Text, q.Meta.State, q.Meta.Tool, q.Meta.Model}, q.Meta.Turns...) {
-		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(part))))
-		_, _ = h.Write([]byte(part))
-	}
-	h.Sum(key[:0])
-	return key
+	return g.asker.Judge(ctx, *step, turns, func(ctx context.Context, q Classification) (ClassifierAnswer, error) {
+		a, err := g.config.Classifier.Ask(ctx, g.classifier, q)
+		t.mu.Lock()
+		t.state = t.state.Charge(a.Usage, "")
+		t.mu.Unlock()
+		return a, err
+	})
 }
 
 // A ClassifierConfig says how a classifier is asked.
 type ClassifierConfig struct {
 	URL          string        // of a service; "" if the program brings its own
+	Function     string        // in machines: the name of one of the program's own; "" with a URL
 	Model        string        // told to the classifier; may be ""
 	TokenName    string        // of the variable that holds the service's token
 	Timeout      time.Duration // of one question
@@ -233,11 +85,12 @@ type ClassifierConfig struct {
 	ContextTurns int64 // outputs before this one that it is shown
 }
 
-// classifier reads the section classifier.
-func (r *reader) classifier(into **ClassifierConfig) func(path string, value []byte) {
+// classifier reads the section classifier. In a machine it says who is asked,
+// and false and null switch it off.
+func (r *reader) classifier(into **ClassifierConfig, inMachine, state bool) func(path string, value []byte) {
 	c := &ClassifierConfig{Failures: 5, Cache: 1024}
 	timeout, pause, onError := int64(2000), int64(30_000), ""
-	read := r.object("classifier", []member{
+	members := []member{
 		{"url", r.name(&c.URL)},
 		{"model", r.name(&c.Model)},
 		{"token_name", r.name(&c.TokenName)},
@@ -249,15 +102,31 @@ func (r *reader) classifier(into **ClassifierConfig) func(path string, value []b
 		})},
 		{"cache", r.countWithin(&c.Cache, 0, maxCache)},
 		{"context_turns", r.countWithin(&c.ContextTurns, 0, maxTurns)},
-	})
-	return func(path string, value []byte) {
+	}
+	if inMachine {
+		members = append(members, member{"function", r.name(&c.Function)})
+	}
+	read := r.object("classifier", members)
+	return r.orOff(func(path string, value []byte) {
 		read(path, value)
-		r.require(path, value, "on_error")
-		if c.URL != "" && c.TokenName == "" {
-			r.report(path, "missing-field", `"token_name" is missing`, "name the variable that holds the token of the service")
+		if !state { // a state's section takes the rest from the machine's
+			r.require(path, value, "on_error")
+			r.askable(path, c, inMachine)
 		}
 		c.Timeout, c.Pause, c.Closed = time.Duration(timeout)*time.Millisecond, time.Duration(pause)*time.Millisecond, onError == "closed"
 		*into = c
+	}, func() { *into = nil })
+}
+
+// askable reports what is missing to ask a classifier.
+func (r *reader) askable(path string, c *ClassifierConfig, inMachine bool) {
+	switch {
+	case c.URL != "" && c.TokenName == "":
+		r.report(path, "missing-field", `"token_name" is missing`, "name the variable that holds the token of the service")
+	case c.URL != "" && c.Function != "":
+		r.report(path, "contradiction", "both url and function are given, and only one classifier is asked", "keep one of them")
+	case inMachine && c.URL == "" && c.Function == "":
+		r.report(path, "missing-field", "there is nobody to ask: neither url nor function is given", "name the url of a service, or a function of the program")
 	}
 }
 

@@ -2,8 +2,8 @@ package guard_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,16 +124,12 @@ func TestParseProblems(t *testing.T) {
 	}
 }
 
-// TestLaterMembersAreRefused: what is published but not checked yet is refused,
-// and in words that do not suggest a spelling mistake.
-func TestLaterMembersAreRefused(t *testing.T) {
-	for _, name := range []string{"truth", "classifier"} {
-		for _, state := range []bool{false, true} {
-			problems := guard.Check([]byte(`{"`+name+`":{}}`), state)
-			if want := fmt.Sprintf("guards member %q is not supported yet", name); len(problems) != 1 || problems[0].Message != want {
-				t.Errorf("%s, of a state %t: %v, want %q", name, state, problems, want)
-			}
-		}
+// TestTruthOutsideOfMachines: whoever judges the steps of others does not know
+// what they were asked.
+func TestTruthOutsideOfMachines(t *testing.T) {
+	_, problems := guard.ParseAs([]byte(`{"truth":{"model":"m"}}`), guard.Compat)
+	if len(problems) != 1 || problems[0].Code != "unsupported" || problems[0].Path != "/truth" || !strings.Contains(problems[0].Hint, "NewGate") {
+		t.Errorf("%v", problems)
 	}
 }
 

@@ -133,17 +133,20 @@ func (in *CheckInput) check() error {
 }
 
 // step returns the input as the checks see it.
-func (in *CheckInput) step(c *Config) Step {
-	s := Step{
-		Task: in.TaskID, Number: in.Step, State: in.State, ToolCalls: in.ToolCalls, Model: in.Model,
-		TokensIn: in.TokensIn, TokensOut: in.TokensOut, Attempt: in.Attempt, Context: in.Context,
-	}
+func (in *CheckInput) step(c *Config) (s Step) {
+	in.fill(&s, c)
+	return s
+}
+
+// fill makes s, which is zero, the input as the checks see it.
+func (in *CheckInput) fill(s *Step, c *Config) {
+	s.Task, s.Number, s.State, s.ToolCalls, s.Model = in.TaskID, in.Step, in.State, in.ToolCalls, in.Model
+	s.TokensIn, s.TokensOut, s.Attempt, s.Context = in.TokensIn, in.TokensOut, in.Attempt, in.Context
 	if in.Output != nil {
 		s.Output, s.HasOutput = *in.Output, true
 	}
 	u := c.Price(specialist.Usage{NumInputTokens: in.TokensIn, NumOutputTokens: in.TokensOut}, in.Model)
 	s.Cost, s.CostGiven = u.CostUSD, u.Has(specialist.CostGiven)
-	return s
 }
 
 // Metrics is what a task has used, as of its last committed step.

@@ -12,12 +12,11 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
-// Members returns the names of the members that a guards section may have, those
-// of other versions included.
+// Members returns the names of the members that a guards section may have.
 func Members() []string {
-	return append([]string{
-		"limits", "forbidden_patterns", "schema", "output_schema", "tool_calls", "cost", "packs", "loop_detection", "batch_loop", "budget", "retry", "profile", "store",
-	}, later[""]...)
+	return []string{
+		"limits", "forbidden_patterns", "schema", "output_schema", "tool_calls", "cost", "packs", "loop_detection", "batch_loop", "budget", "retry", "profile", "store", "classifier", "truth",
+	}
 }
 
 // Lint returns what is legal in a guards section but probably not meant: tools

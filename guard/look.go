@@ -15,10 +15,11 @@ import (
 // looks are pooled, and nothing of one outlives the step it was taken of.
 type look struct {
 	text   text
-	grams  []uint64
 	output outputMark
+	counts gramCounter // in mode any_ngram
 	calls  []callMark
 	hasher jsonHasher
+	padded []byte // the arguments of a call and zeros behind them
 	step   Step   // room for the one that is looked at
 	words  []word // of the text that a pack reads
 	word   []byte
@@ -27,20 +28,25 @@ type look struct {
 	truncated bool
 }
 
-// An outputMark stands for an output in the memory of a task.
+// An outputMark is what loop detection needs of an output.
 type outputMark struct {
 	hash    uint64
 	context uint64   // what the task knew then
-	grams   []uint64 // in mode any_ngram
+	grams   []uint64 // unless the mode is off
 	print   print    // in mode overlap
+}
+
+// A printMark stands for an output in the memory of a task.
+type printMark struct {
+	context uint64 // what the task knew then
+	print
 }
 
 // A callMark stands for a tool call in the memory of a task.
 type callMark struct {
 	tool    int32  // index in memory.tools
-	args    uint64 // what counts of the arguments
+	context uint32 // the lower half of what the task knew then
 	result  uint64 // 0 if it is not known
-	context uint64 // what the task knew then
 	words   uint64 // sketch of the arguments, where near duplicates are looked for
 }
 
@@ -49,7 +55,7 @@ var looks = sync.Pool{New: func() any { return new(look) }}
 // release gives a look back. One that has grown large is left to the collector.
 func (l *look) release() {
 	l.step = Step{}
-	if cap(l.text.lower) <= 1<<20 && cap(l.grams) <= 1<<17 && cap(l.words) <= 1<<16 && cap(l.word) <= 1<<16 {
+	if cap(l.text.lower) <= 1<<20 && cap(l.output.grams) <= 1<<15 && cap(l.words) <= 1<<16 && cap(l.word) <= 1<<16 {
 		looks.Put(l)
 	}
 }
@@ -73,25 +79,21 @@ func (l *look) readOutput(c *Config, s *Step) {
 	}
 	grams := c.Loop.Mode != "off" && s.says()
 	whole := c.Loop.Mode == "any_ngram" || len(s.Output) <= 2*ngramEnds
-	if grams && whole || len(c.Forbidden) > 0 {
+	if grams && whole || len(c.Forbidden) > 0 || c.Loop.MaxOutputRepeats != nil {
 		l.text.read(s.Output, grams && whole)
-	}
-	if c.Loop.MaxOutputRepeats != nil {
-		l.output.hash = hashText(s.Output)
+		l.output.hash = l.text.hash
 	}
 	if !grams {
 		return
 	}
 	n := int(c.Loop.NgramSize)
 	if whole {
-		l.grams = appendNgrams(l.grams[:0], l.text.tokens, n)
+		l.output.grams = appendNgrams(l.output.grams, l.text.tokens, n)
 	} else {
 		l.readEnds(s.Output, n)
 	}
-	if c.Loop.Mode == "any_ngram" {
-		l.output.grams = append(l.output.grams, l.grams...)
-	} else {
-		l.output.print.take(l.grams)
+	if c.Loop.Mode == "overlap" {
+		l.output.print.take(l.output.grams)
 	}
 }
 
@@ -99,10 +101,10 @@ func (l *look) readOutput(c *Config, s *Step) {
 func (l *look) readEnds(output string, n int) {
 	ends := looks.Get().(*look)
 	defer ends.release()
-	l.truncated, l.grams = true, l.grams[:0]
+	l.truncated = true
 	for _, part := range []string{output[:ngramEnds], output[len(output)-ngramEnds:]} {
 		ends.text.read(part, true)
-		l.grams = appendNgrams(l.grams, ends.text.tokens, n)
+		l.output.grams = appendNgrams(l.output.grams, ends.text.tokens, n)
 	}
 }
 
@@ -110,12 +112,12 @@ func (l *look) readCalls(c *Config, s *Step, context uint64) error {
 	l.calls = l.calls[:0]
 	for i := range s.ToolCalls {
 		call := &s.ToolCalls[i]
-		mark := callMark{tool: -1, context: context}
+		mark := callMark{tool: -1, context: uint32(context)}
 		args, err := counted(c, call.Name, call.Args)
 		if err != nil {
 			return fmt.Errorf("tool call %d (%s): args: %w", i+1, call.Name, err)
 		}
-		if mark.args, err = l.hashArgs(args); err != nil {
+		if err := l.checkArgs(args); err != nil {
 			return fmt.Errorf("tool call %d (%s): args: %w", i+1, call.Name, err)
 		}
 		if len(call.Result) > 0 {
@@ -124,23 +126,30 @@ func (l *look) readCalls(c *Config, s *Step, context uint64) error {
 			}
 		}
 		if c.Loop.Near != nil {
-			mark.words = sketch(args)
+			l.padded = append(append(l.padded[:0], args...), zeros[:]...)
+			mark.words = sketch(l.padded, len(args))
 		}
 		l.calls = append(l.calls, mark)
 	}
 	return nil
 }
 
-// hashArgs hashes arguments; none are null.
-func (l *look) hashArgs(args []byte) (uint64, error) {
+// checkArgs checks arguments; none are null.
+func (l *look) checkArgs(args []byte) error {
 	if len(args) == 0 {
-		return spread(seedNull), nil
+		return nil
 	}
-	return l.hasher.hash(args)
+	return l.hasher.check(args)
 }
 
-// hashText hashes an output as it is.
-func hashText(s string) uint64 { return hashBytes(bytesOf(s)) }
+// hashArgs hashes arguments that were checked.
+func (l *look) hashArgs(args []byte) uint64 {
+	if len(args) == 0 {
+		return spread(seedNull)
+	}
+	h, _ := l.hasher.hash(args)
+	return h
+}
 
 // runes counts the code points of the output.
 func (l *look) runes(output string) int64 {
@@ -150,97 +159,91 @@ func (l *look) runes(output string) int64 {
 	return int64(utf8.RuneCountInString(output))
 }
 
-// sketch returns 64 bits that stand for the set of words in data: of sixteen
+// zeros are put behind what is read 64 bytes at a time.
+var zeros [padding]byte
+
+// sketch returns 64 bits that stand for the set of words in padded[:n]: of sixteen
 // groups of words the lowest hash, in four bits, 15 where a group is empty (one
 // permutation hashing, Li, Owen, Zhang 2012; b-bit minwise hashing, Li, König
 // 2010). A word is a run of ASCII letters and digits, or of bytes beyond ASCII.
-func sketch(data []byte) uint64 {
-	var lowest [16]uint32
-	for i := range lowest {
-		lowest[i] = math.MaxUint32
-	}
-	start := -1 // of the word that is being read
-	for base := 0; base < len(data); base += 64 {
-		n := min(64, len(data)-base)
-		inWord := wordBytes(data[base : base+n])
-		if start < 0 && inWord&1 != 0 {
-			start = base
-		}
-		// A set bit of edges is where a word begins or has just ended.
-		edges := inWord ^ inWord<<1
-		if start >= 0 && start < base {
-			edges ^= 1 // it goes on from the block before, or has ended there
-		}
-		if start == base {
-			edges &^= 1
-		}
-		for ; edges != 0; edges &= edges - 1 {
-			at := base + bits.TrailingZeros64(edges)
-			if at >= base+n {
-				break
+// Behind padded[:n] come zeros.
+func sketch(padded []byte, n int) uint64 {
+	var g groups
+	g.clear()
+	start, inWord := 0, uint64(0) // 1 if a word goes on from the block before
+	for base := 0; base <= n; base += 64 {
+		in := wordsIn((*[64]byte)(padded[base:]))
+		before := in<<1 | inWord
+		starts, ends := in&^before, before&^in
+		for ; ends != 0; ends &= ends - 1 {
+			if inWord == 0 {
+				start = base + bits.TrailingZeros64(starts)
+				starts &= starts - 1
 			}
-			if start < 0 {
-				start = at
-				continue
-			}
-			note(&lowest, data, start, at)
-			start = -1
+			inWord = 0
+			g.note(padded, start, base+bits.TrailingZeros64(ends))
+		}
+		if inWord = in >> 63; starts != 0 {
+			start = base + bits.TrailingZeros64(starts)
 		}
 	}
-	if start >= 0 {
-		note(&lowest, data, start, len(data))
-	}
-	var out uint64
-	for i, low := range lowest {
-		nibble := uint64(15)
-		if low != math.MaxUint32 {
-			nibble = uint64(low) * prime1 >> 32 % 15
-		}
-		out |= nibble << (4 * i)
-	}
-	return out
+	return g.bits()
 }
 
-// note counts one word.
-func note(lowest *[16]uint32, data []byte, start, end int) {
-	n := end - start
+// groups are the lowest hashes of sixteen groups of words.
+type groups [16]uint32
+
+func (g *groups) clear() {
+	for i := range g {
+		g[i] = math.MaxUint32
+	}
+}
+
+// note counts the word padded[start:end].
+func (g *groups) note(padded []byte, start, end int) {
+	n := uint(end - start)
 	var h uint64
-	switch {
-	case n > 8:
-		h = hashBytes(data[start:end])
-	case start+8 <= len(data):
-		h = binary.LittleEndian.Uint64(data[start:]) << (64 - 8*uint(n))
-	default: // at the end of the data
-		for i := range n {
-			h |= uint64(data[start+i]) << (64 - 8*uint(n-i))
-		}
+	if n > 8 {
+		h = hashBytes(padded[start:end])
+	} else {
+		h = binary.LittleEndian.Uint64(padded[start:]) << ((64 - 8*n) & 63)
 	}
 	h = (h ^ uint64(n)) * prime1
 	h ^= h >> 32
-	lowest[h&15] = min(lowest[h&15], uint32(h>>4)&0x7fffffff)
+	g[h&15] = min(g[h&15], uint32(h>>4)&0x7fffffff)
 }
 
-// wordBytes returns a bit for each of at most 64 bytes that is part of a word.
-func wordBytes(b []byte) (in uint64) {
-	w := 0
-	for ; w+8 <= len(b); w += 8 {
-		x := binary.LittleEndian.Uint64(b[w:])
-		lower := x | 0x2020202020202020
-		digit := atLeast(x, '0') &^ atLeast(x, '9'+1)
-		letter := atLeast(lower, 'a') &^ atLeast(lower, 'z'+1)
-		in |= ((digit | letter | x) & high >> 7 * 0x0102040810204080 >> 56) << w
-	}
-	for ; w < len(b); w++ {
-		if wordByte[b[w]] {
-			in |= 1 << w
+// bits returns four bits for each group.
+func (g *groups) bits() (all uint64) {
+	for i, low := range g {
+		nibble := uint64(15)
+		if low != math.MaxUint32 {
+			nibble = uint64(low*uint32(prime2>>32)) * 15 >> 32
 		}
+		all |= nibble << (4 * i)
 	}
-	return in
+	return all
 }
 
-// atLeast sets the high bit of each byte of x, taken without its own high bit,
-// that is at least c.
-func atLeast(x uint64, c byte) uint64 { return (x&low7 + uint64(0x80-c)*0x0101010101010101) & high }
+// wordsIn returns a bit for each of 64 bytes that is part of a word.
+func wordsIn(b *[64]byte) uint64 {
+	return wordsInHalf((*[32]byte)(b[:32])) | wordsInHalf((*[32]byte)(b[32:]))<<32
+}
+
+func wordsInHalf(b *[32]byte) uint64 {
+	return packed(wordBytes(binary.LittleEndian.Uint64(b[0:]))) | packed(wordBytes(binary.LittleEndian.Uint64(b[8:])))<<8 |
+		packed(wordBytes(binary.LittleEndian.Uint64(b[16:])))<<16 | packed(wordBytes(binary.LittleEndian.Uint64(b[24:])))<<24
+}
+
+// wordBytes sets the high bit of each byte that is part of a word. Digits have the
+// bit that makes a letter small, so both are looked for in lower case; the control
+// characters that become digits so do not occur in JSON.
+func wordBytes(x uint64) uint64 {
+	low := (x | ' '*ones) & low7
+	digit := (low + (0x80-'0')*ones) ^ (low + (0x7f-'9')*ones)
+	letter := (low + (0x80-'a')*ones) ^ (low + (0x7f-'z')*ones)
+	return (digit | letter | x) & high
+}
 
 // similar reports whether two sketches are of sets whose Jaccard similarity is
 // estimated as at least j.
@@ -255,6 +258,7 @@ func similar(a, b uint64, j exact.Billionths) bool {
 	return groups > 0 && int64(alike)*1e9 >= int64(groups)*int64(j)
 }
 
+// wordByte says which bytes words are made of.
 var wordByte = func() (set [256]bool) {
 	for c := range set {
 		set[c] = c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= utf8.RuneSelf

@@ -157,7 +157,7 @@ func TestStatesAreValues(t *testing.T) {
 	for range 2000 {
 		from := states[rng.IntN(len(states))].state
 		step := guard.Step{State: pick(rng, "p", "q"), Transition: pick(rng, "a", "b"), MetaJSON: []byte(pick(rng, "", "1", "2")), SessionMeta: []byte("0"), TokensIn: rng.Int64N(9)}
-		next := from.Advance(c, step).Charge(specialist.Usage{NumInputTokens: rng.Int64N(9)}, "m").Correct(1, exact.Money(rng.Int64N(9)))
+		next := from.Advance(c, step).Charge(specialist.Usage{NumInputTokens: rng.Int64N(9)}, "m").Correct(specialist.Usage{CostUSD: 1}, specialist.Usage{CostUSD: exact.Money(rng.Int64N(9))})
 		states = append(states, kept{next, next, c.Check(next, probe)})
 	}
 	for i, k := range states[1:] {
@@ -177,7 +177,7 @@ func TestChargeAndCorrect(t *testing.T) {
 	if s.Spent != want || s.Steps != 0 || s.TokensIn != 0 || s.Money != 0 {
 		t.Errorf("charged %+v, progress %d %d %s, want %+v and no progress", s.Spent, s.Steps, s.TokensIn, s.Money, want)
 	}
-	if got := s.Correct(3*exact.Dollar, 1*exact.Dollar).Spent.Money; got != 2*exact.Dollar {
+	if got := s.Correct(specialist.Usage{CostUSD: 3 * exact.Dollar}, specialist.Usage{CostUSD: exact.Dollar}).Spent.Money; got != 2*exact.Dollar {
 		t.Errorf("an estimate of $3 that cost $1 leaves $%s of $4", got)
 	}
 }

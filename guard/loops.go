@@ -60,25 +60,16 @@ func (k *checking) repeatedOutput() {
 // anyNgram reports whether one n-gram of the output occurs more than max_repeats
 // times in the outputs remembered and this one together.
 func (k *checking) anyNgram() bool {
-	if len(k.look.output.grams) == 0 {
-		return false
-	}
-	counts := make(map[uint64]int64, len(k.look.output.grams))
+	counts := &k.look.counts
+	counts.reset(len(k.look.output.grams))
 	for _, g := range k.look.output.grams {
-		counts[g]++
-		if counts[g] > k.c.Loop.MaxRepeats {
+		if counts.add(g) > k.c.Loop.MaxRepeats {
 			return true
 		}
 	}
-	for i := range k.m.outputs {
-		for _, g := range k.m.outputs[i].grams {
-			n, here := counts[g]
-			if !here {
-				continue
-			}
-			if counts[g] = n + 1; n+1 > k.c.Loop.MaxRepeats {
-				return true
-			}
+	for _, earlier := range k.m.grams.items {
+		if counts.more(earlier) > k.c.Loop.MaxRepeats {
+			return true
 		}
 	}
 	return false
@@ -92,8 +83,8 @@ func (k *checking) overlapping() (earlier []int32) {
 		return nil
 	}
 	need := share(len(p.marks), k.c.Loop.OverlapRatio)
-	for i := range k.m.outputs {
-		if o := &k.m.outputs[i]; k.noNews(o.context) && p.within(&o.print, need) {
+	for i := range k.m.prints.len() {
+		if o := k.m.prints.at(i); k.noNews(o.context) && p.within(&o.print, need) {
 			earlier = append(earlier, int32(i))
 		}
 	}
@@ -102,8 +93,7 @@ func (k *checking) overlapping() (earlier []int32) {
 
 // streak returns how many outputs in a row, this one included, are the same.
 func (k *checking) streak() int64 {
-	n := len(k.m.outputs)
-	if n == 0 || k.m.outputs[n-1].hash != k.look.output.hash || !k.noNews(k.m.outputs[n-1].context) {
+	if k.m.streak == 0 || k.m.output != k.look.output.hash || !k.noNews(k.m.context) {
 		return 1
 	}
 	return k.m.streak + 1
@@ -113,6 +103,11 @@ func (k *checking) streak() int64 {
 // can tell. What repeats although there is news is progress.
 func (k *checking) noNews(then uint64) bool {
 	return !k.c.Loop.ProgressAware || then == k.look.output.context
+}
+
+// noNewsSince is noNews for a call.
+func (k *checking) noNewsSince(c *callMark) bool {
+	return !k.c.Loop.ProgressAware || c.context == uint32(k.look.output.context)
 }
 
 // repeatedCalls finds a call that equals the one before it.
@@ -134,7 +129,7 @@ func (k *checking) repeatedCalls() {
 			k.loop("loop_no_progress", Abort, fmt.Sprintf("tool %q was called with the same arguments and gave the same result", call.Name), nil).Subject = call.Name
 			return
 		case rule.Poll:
-		case k.noNews(then.context):
+		case k.noNewsSince(then):
 			k.loop("loop_repeat_tool", Abort, fmt.Sprintf("tool %q is called with the same arguments as just before", call.Name), nil).Subject = call.Name
 			return
 		}
@@ -146,7 +141,7 @@ func (k *checking) before(i int) *callMark {
 	if i > 0 {
 		return &k.look.calls[i-1]
 	}
-	return &k.m.calls[len(k.m.calls)-1]
+	return k.m.calls.at(k.m.calls.len() - 1)
 }
 
 // repeats reports whether the i-th call of the step equals the call before it.
@@ -156,23 +151,24 @@ func (k *checking) repeats(i int) bool {
 	calls := k.step.ToolCalls
 	switch {
 	case i > 0:
-		return !k.c.Loop.ProgressAware && calls[i].Name == calls[i-1].Name && k.look.calls[i].args == k.look.calls[i-1].args &&
+		return !k.c.Loop.ProgressAware && calls[i].Name == calls[i-1].Name &&
 			k.sameArgs(calls[i].Name, calls[i].Args, calls[i-1].Args)
-	case len(k.m.calls) == 0:
+	case k.m.calls.len() == 0:
 		return false
 	}
-	last := &k.m.calls[len(k.m.calls)-1]
-	return k.m.tools[last.tool].name == calls[0].Name && last.args == k.look.calls[0].args && k.sameArgs(calls[0].Name, calls[0].Args, k.m.last)
+	last := k.m.calls.at(k.m.calls.len() - 1)
+	return k.m.tools[last.tool].name == calls[0].Name && k.sameArgs(calls[0].Name, calls[0].Args, k.m.last)
 }
 
-// sameArgs makes certain of two arguments with one hash.
+// sameArgs reports whether arguments mean the same. Where their bytes differ, most
+// that do not are told apart by a hash.
 func (k *checking) sameArgs(tool string, a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
 	a, errA := counted(k.c, tool, a)
 	b, errB := counted(k.c, tool, b)
-	return errA == nil && errB == nil && sameJSON(a, b)
+	return errA == nil && errB == nil && k.look.hashArgs(a) == k.look.hashArgs(b) && sameJSON(a, b)
 }
 
 // sameJSON compares two JSON values by what they mean. Nothing is null.
@@ -251,9 +247,9 @@ func (k *checking) nearCalls() {
 		}
 		alike, same := int64(1), int64(1)
 		now := &k.look.calls[i]
-		for j := range k.m.calls {
-			then := &k.m.calls[j]
-			if then.tool != tool || !k.noNews(then.context) {
+		for j := range k.m.calls.items {
+			then := &k.m.calls.items[j]
+			if then.tool != tool || !k.noNewsSince(then) {
 				continue
 			}
 			if similar(then.words, now.words, near.Jaccard) {
@@ -290,8 +286,8 @@ func (k *checking) visits() {
 	}
 	seen := int64(1)
 	var indices []int32
-	for i, v := range k.m.visits {
-		if v.state == k.step.State && (!k.c.Loop.ProgressAware || v.context == digest) {
+	for i := range k.m.visits.len() {
+		if v := k.m.visits.at(i); v.state == k.step.State && (!k.c.Loop.ProgressAware || v.context == digest) {
 			seen++
 			indices = append(indices, int32(i))
 		}
@@ -316,7 +312,7 @@ func (k *checking) certainty() Status {
 // included, repeat often enough.
 func (k *checking) cycle() {
 	c := k.c.Loop.Cycle
-	n := int64(len(k.m.visits)) + 1
+	n := int64(k.m.visits.len()) + 1
 	for period := int64(1); period <= c.MaxPeriod; period++ {
 		length := period * c.Repeats
 		if length > n {
@@ -345,7 +341,7 @@ func (k *checking) periodic(n, length, period int64, equal func(a, b visit) bool
 		if i == n-1 {
 			return visit{k.step.State, k.look.output.context}
 		}
-		return k.m.visits[i]
+		return *k.m.visits.at(int(i))
 	}
 	for i := n - length + period; i < n; i++ {
 		if !equal(at(i), at(i-period)) {

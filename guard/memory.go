@@ -9,15 +9,17 @@ import (
 // State shares it with older ones, so it is changed only in a copy; a Guard owns
 // that of its tasks and changes it in place.
 type memory struct {
-	visits  []visit      // the newest last, at most history_limit
-	outputs []outputMark // likewise
-	calls   []callMark   // likewise
-	facts   []fact       // one for each transition that brought metaJson
-	tools   []toolCount  // of all committed steps
-	last    []byte       // arguments of the newest call
-	streak  int64        // how many outputs in a row were the newest one
-	context uint64       // what the task knew at the newest output
-	batch   BatchState   // a value
+	visits  ring[visit]     // the newest last, at most history_limit
+	prints  ring[printMark] // of outputs, in mode overlap; likewise
+	grams   ring[[]uint64]  // of outputs, in mode any_ngram; likewise
+	calls   ring[callMark]  // likewise
+	facts   []fact          // one for each transition that brought metaJson
+	tools   []toolCount     // of all committed steps
+	last    []byte          // arguments of the newest call
+	output  uint64          // hash of the newest output
+	context uint64          // what the task knew at the newest output
+	streak  int64           // how many outputs in a row were the newest one; 0 if there is none
+	batch   *BatchState     // never changed; nil until the batch loop guard has seen a step
 }
 
 // A visit is a stay in a state, with a digest of all that was known then.
@@ -59,60 +61,63 @@ func (m *memory) called(name string) int64 {
 // clone returns a copy that can be changed without m noticing.
 func (m *memory) clone() *memory {
 	n := *m
-	n.visits, n.outputs, n.calls = slices.Clone(m.visits), slices.Clone(m.outputs), slices.Clone(m.calls)
+	n.visits, n.prints, n.grams, n.calls = m.visits.clone(), m.prints.clone(), m.grams.clone(), m.calls.clone()
 	n.facts, n.tools, n.last = slices.Clone(m.facts), slices.Clone(m.tools), slices.Clone(m.last)
 	return &n
 }
 
-// push adds an item to a list of at most limit. It returns the list and the item
-// that had to go, whose memory may be used again.
-func push[T any](list []T, item T, limit int64) (_ []T, out T) {
-	if list == nil {
-		list = make([]T, 0, min(limit, DefaultHistoryLimit)) // no more than it will need
-	}
-	if extra := int64(len(list)) + 1 - limit; extra > 0 && len(list) > 0 {
-		out = list[0]
-		n := copy(list, list[min(extra, int64(len(list))):])
-		list = list[:n]
-	}
-	return append(list, item), out
-}
-
-// add remembers a committed step. owned says that what is dropped may be used
-// again.
+// add remembers a committed step. owned says that nobody else sees what has to
+// go, so that its room may be used again.
 func (m *memory) add(c *Config, s *Step, l *look, owned bool) {
-	limit := c.Store.HistoryLimit
-	m.context = l.output.context
+	limit := int(max(c.Store.HistoryLimit, 1))
 	if s.State != "" && c.countsVisit(m, s) {
-		m.visits, _ = push(m.visits, visit{s.State, l.output.context}, limit)
+		*m.visits.next(limit) = visit{s.State, l.output.context}
 	}
 	if s.says() {
-		m.addOutput(c, l, limit, owned)
+		m.addOutput(c, &l.output, limit, owned)
 	}
 	for i, mark := range l.calls {
 		mark.tool = m.count(s.ToolCalls[i].Name)
-		m.calls, _ = push(m.calls, mark, limit)
+		*m.calls.next(limit) = mark
 	}
 	m.addBatch(c, s)
 	if n := len(s.ToolCalls); n > 0 {
-		m.last = append(m.last[:0], s.ToolCalls[n-1].Args...)
+		m.keep(s.ToolCalls[n-1].Args)
 	}
 }
 
-func (m *memory) addOutput(c *Config, l *look, limit int64, owned bool) {
-	if n := len(m.outputs); n > 0 && m.outputs[n-1].hash == l.output.hash && m.outputs[n-1].context == l.output.context {
+func (m *memory) addOutput(c *Config, o *outputMark, limit int, owned bool) {
+	if m.streak > 0 && m.output == o.hash && m.context == o.context {
 		m.streak++
 	} else {
 		m.streak = 1
 	}
-	mark := l.output
-	var old outputMark
-	if owned && int64(len(m.outputs)) >= limit {
-		old = m.outputs[0]
+	m.output, m.context = o.hash, o.context
+	switch c.Loop.Mode {
+	case "any_ngram":
+		g := m.grams.next(limit)
+		*g = append(reuse(*g, owned), o.grams...)
+	case "overlap":
+		p := m.prints.next(limit)
+		marks := append(reuse(p.marks, owned), o.print.marks...)
+		*p = printMark{o.context, print{marks, o.print.seen}}
 	}
-	mark.grams = append(old.grams[:0], l.output.grams...)
-	mark.print.marks = append(old.print.marks[:0], l.output.print.marks...)
-	m.outputs, _ = push(m.outputs, mark, limit)
+}
+
+// keep remembers the arguments of the newest call, in no more room than they need.
+func (m *memory) keep(args []byte) {
+	if len(args) > cap(m.last) {
+		m.last = make([]byte, 0, len(args))
+	}
+	m.last = append(m.last[:0], args...)
+}
+
+// reuse returns the room of a list, unless somebody else sees it.
+func reuse[T any](list []T, owned bool) []T {
+	if owned {
+		return list[:0]
+	}
+	return nil
 }
 
 // count counts one call of a tool and returns its index.
@@ -128,8 +133,8 @@ func (m *memory) count(tool string) int32 {
 
 // countsVisit reports whether a step is a visit of its own.
 func (c *Config) countsVisit(m *memory, s *Step) bool {
-	n := len(m.visits)
-	return c.Loop.VisitCounting != "entries" || n == 0 || m.visits[n-1].state != s.State
+	n := m.visits.len()
+	return c.Loop.VisitCounting != "entries" || n == 0 || m.visits.at(n-1).state != s.State
 }
 
 // stringOf shares bytes that nobody changes.

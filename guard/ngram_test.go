@@ -81,8 +81,12 @@ func TestPrint(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	for range 500 {
 		grams := make([]uint64, r.IntN(600))
+		if r.IntN(20) == 0 {
+			grams = make([]uint64, r.IntN(20_000))
+		}
+		width, shift := r.IntN(33), 32+r.IntN(20)
 		for i := range grams {
-			grams[i] = r.Uint64N(1<<r.IntN(12)+1) << 32 // some repeat
+			grams[i] = r.Uint64N(1<<r.IntN(width+1)) << shift // some repeat
 		}
 		var p print
 		p.take(grams)

@@ -2,8 +2,10 @@ package guard
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -19,6 +21,7 @@ type pattern struct {
 	expr    *regexp.Regexp
 	literal []byte // in lower case; empty if there is none
 	rare    int    // index of the literal's rarest byte in English text
+	next    int    // index of the one that is rarest after that
 	plain   bool   // a match is exactly the literal
 }
 
@@ -52,7 +55,8 @@ func compilePattern(source string) (*pattern, error) {
 	}
 	p := &pattern{expr: expr}
 	if literal := required(tree); literal != "" {
-		p.literal, p.plain, p.rare = []byte(literal), whole(tree), rarest(literal)
+		p.literal, p.plain = []byte(literal), whole(tree)
+		p.rare, p.next = rarest(literal)
 	}
 	return p, nil
 }
@@ -127,16 +131,36 @@ func (p *pattern) matches(output string, t *text) bool {
 	return p.expr.MatchString(output)
 }
 
-// find reports whether lower contains the literal. It looks for the rarest byte,
-// since a common one is found everywhere.
+// find reports whether an ASCII text in lower case, with padding behind it,
+// contains the literal. It looks for the two rarest bytes at their distance, at
+// sixteen places at a time; a single byte would be found far too often.
 func (p *pattern) find(lower []byte) bool {
-	for at := p.rare; at < len(lower); at++ {
-		i := bytes.IndexByte(lower[at:], p.literal[p.rare])
-		if i < 0 {
-			return false
+	rare, next := p.literal[p.rare], p.literal[p.next]
+	first := bytes.IndexByte(lower, rare)
+	start, last := max(first-p.rare, 0), len(lower)-len(p.literal) // of a match
+	if first < 0 || start > last || rare >= utf8.RuneSelf {
+		return false
+	}
+	padded := lower[:len(lower)+padding]
+	a, b := padded[start+p.rare:], padded[start+p.next:]
+	r, n := uint64(rare)*ones, uint64(next)*ones
+	for at := start; at <= last && len(a) >= 16 && len(b) >= 16; at += 16 {
+		// A byte that is equal in both becomes zero, and borrows the high bit.
+		x := ((binary.LittleEndian.Uint64(a) ^ r) | (binary.LittleEndian.Uint64(b) ^ n)) - ones
+		y := ((binary.LittleEndian.Uint64(a[8:]) ^ r) | (binary.LittleEndian.Uint64(b[8:]) ^ n)) - ones
+		if (x|y)&high != 0 && (p.at(lower, at, x) || p.at(lower, at+8, y)) {
+			return true
 		}
-		at += i
-		if bytes.HasPrefix(lower[at-p.rare:], p.literal) {
+		a, b = a[16:], b[16:]
+	}
+	return false
+}
+
+// at reports whether the literal is at one of the eight places from at on whose
+// high bits are set.
+func (p *pattern) at(lower []byte, at int, places uint64) bool {
+	for places &= high; places != 0; places &= places - 1 {
+		if i := at + bits.TrailingZeros64(places)/8; i <= len(lower) && bytes.HasPrefix(lower[i:], p.literal) {
 			return true
 		}
 	}
@@ -146,17 +170,33 @@ func (p *pattern) find(lower []byte) bool {
 // byFrequency has the common bytes of English text, the most common first.
 const byFrequency = " etaoinsrhldcumfpgwybvk\n.,0123456789xjqz-'\"()"
 
-// rarest returns the index of the byte that is rarest in English text.
-func rarest(s string) (at int) {
-	best := -1
+// rarest returns the indices of the two bytes that are rarest in English text. A
+// byte beyond ASCII comes first; a text of one byte has the same index twice.
+func rarest(s string) (first, second int) {
+	best, good := -1, -1
 	for i := range len(s) {
-		rank := strings.IndexByte(byFrequency, s[i])
-		if rank < 0 {
-			return i
-		}
-		if rank > best {
-			best, at = rank, i
+		switch rank := rarity(s[i]); {
+		case rank > best:
+			second, good = first, best
+			first, best = i, rank
+		case rank > good:
+			second, good = i, rank
 		}
 	}
-	return at
+	if good < 0 {
+		second = first
+	}
+	return first, second
+}
+
+// rarity ranks a byte by how rare it is.
+func rarity(c byte) int {
+	rank := strings.IndexByte(byFrequency, c)
+	switch {
+	case c >= utf8.RuneSelf:
+		return len(byFrequency) + 1
+	case rank < 0:
+		return len(byFrequency)
+	}
+	return rank
 }

@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"bytes"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -60,6 +62,38 @@ func TestPatternErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %v, want %s", source, err, want)
 		}
+	}
+}
+
+// TestPatternFind compares the search for a literal with the plain one, on texts
+// of few letters, in which most of it occurs often.
+func TestPatternFind(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 9))
+	found := 0
+	for range 20_000 {
+		alphabet := "abq!"[:1+r.IntN(4)]
+		literal := randomText(r, 1+r.IntN(1+r.IntN(20)), alphabet)
+		if r.IntN(10) == 0 {
+			literal += "é"
+		}
+		p, err := compilePattern(literal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var x text
+		x.read(randomText(r, r.IntN(1+r.IntN(300)), alphabet), false)
+		want := bytes.Contains(x.lower, []byte(literal))
+		if got := p.find(x.lower); got != want {
+			t.Fatalf("%q in %q: %v", literal, x.lower, got)
+		}
+		if want {
+			found++
+		}
+	}
+	if found < 1000 {
+		t.Errorf("only %d literals occurred", found)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"sync"
+
+	"github.com/dialai/dialai/exact"
 )
 
 // A Completer turns a prompt into a completion: a model provider, seen by the
@@ -46,7 +48,15 @@ type CompletionRequest struct {
 type Completion struct {
 	Text    string
 	Tokens  TokenCounts
-	UsageID string // of the call, so that it is charged once
+	UsageID string       // of the call, so that it is charged once
+	CostUSD *exact.Money // nil: what a price table says
+	Model   string       // that answered; "" for the one that was asked
+}
+
+// An OutputLimiter is a [Completer] that knows how many tokens one completion has
+// at most: what is reserved for a call is no more than that.
+type OutputLimiter interface {
+	MaxOutputTokens() int64
 }
 
 // TokenCounts are numbers of tokens, from 0. Nil means unknown; 0 is a count.

@@ -29,12 +29,14 @@ type taskSnapshot struct {
 	Began     int64            `json:"began"` // in ms since 1970; 0 if it has no step
 	Moved     int64            `json:"moved"`
 	Visits    []visitSnapshot  `json:"visits,omitempty"`
-	Outputs   []outputSnapshot `json:"outputs,omitempty"`
+	Outputs   []outputSnapshot `json:"outputs,omitempty"` // in mode overlap
+	Ngrams    [][]hash         `json:"ngrams,omitempty"`  // of each output, in mode any_ngram
 	Calls     []callSnapshot   `json:"calls,omitempty"`
 	Facts     []factSnapshot   `json:"facts,omitempty"`
 	Tools     []toolSnapshot   `json:"tools,omitempty"`
 	Last      []byte           `json:"last,omitempty"`
 	Streak    int64            `json:"streak,omitempty"`
+	Output    hash             `json:"output,omitempty"`
 	Context   hash             `json:"context,omitempty"`
 	Batch     BatchState       `json:"batch"`
 }
@@ -45,17 +47,14 @@ type (
 		Context hash   `json:"context,omitempty"`
 	}
 	outputSnapshot struct {
-		Hash    hash     `json:"hash"`
 		Context hash     `json:"context,omitempty"`
-		Grams   []hash   `json:"grams,omitempty"`
 		Marks   []uint32 `json:"marks,omitempty"`
 	}
 	callSnapshot struct {
-		Tool    int32 `json:"tool"`
-		Args    hash  `json:"args"`
-		Result  hash  `json:"result,omitempty"`
-		Context hash  `json:"context,omitempty"`
-		Words   hash  `json:"words,omitempty"`
+		Tool    int32  `json:"tool"`
+		Context uint32 `json:"context,omitempty"`
+		Result  hash   `json:"result,omitempty"`
+		Words   hash   `json:"words,omitempty"`
 	}
 	factSnapshot struct {
 		Transition string `json:"transition"`
@@ -136,21 +135,22 @@ func (t *task) snapshot(name string) taskSnapshot {
 	s := taskSnapshot{
 		Task: name, Steps: t.state.Steps, TokensIn: t.state.TokensIn, TokensOut: t.state.TokensOut, Money: t.state.Money,
 		Spent: t.state.Spent, Warned: t.state.warned, Began: millis(t.began), Moved: millis(t.moved),
-		Last: slices.Clone(m.last), Streak: m.streak, Context: hash(m.context), Batch: m.batch,
+		Last: slices.Clone(m.last), Streak: m.streak, Output: hash(m.output), Context: hash(m.context), Batch: m.batches(),
 	}
-	for _, v := range m.visits {
+	for i := range m.visits.len() {
+		v := m.visits.at(i)
 		s.Visits = append(s.Visits, visitSnapshot{v.state, hash(v.context)})
 	}
-	for i := range m.outputs {
-		o := &m.outputs[i]
-		out := outputSnapshot{Hash: hash(o.hash), Context: hash(o.context), Marks: slices.Clone(o.print.marks)}
-		for _, g := range o.grams {
-			out.Grams = append(out.Grams, hash(g))
-		}
-		s.Outputs = append(s.Outputs, out)
+	for i := range m.prints.len() {
+		p := m.prints.at(i)
+		s.Outputs = append(s.Outputs, outputSnapshot{Context: hash(p.context), Marks: slices.Clone(p.marks)})
 	}
-	for _, c := range m.calls {
-		s.Calls = append(s.Calls, callSnapshot{c.tool, hash(c.args), hash(c.result), hash(c.context), hash(c.words)})
+	for i := range m.grams.len() {
+		s.Ngrams = append(s.Ngrams, mapped(*m.grams.at(i), func(g uint64) hash { return hash(g) }))
+	}
+	for i := range m.calls.len() {
+		c := m.calls.at(i)
+		s.Calls = append(s.Calls, callSnapshot{c.tool, c.context, hash(c.result), hash(c.words)})
 	}
 	for _, f := range m.facts {
 		s.Facts = append(s.Facts, factSnapshot{f.transition, hash(f.hash)})
@@ -169,18 +169,18 @@ func (s *taskSnapshot) task() (*task, error) {
 	t := &task{began: fromMillis(s.Began), moved: fromMillis(s.Moved)}
 	t.state = State{Steps: s.Steps, TokensIn: s.TokensIn, TokensOut: s.TokensOut, Money: s.Money, Spent: s.Spent, warned: s.Warned}
 	m := &t.memory
-	m.last, m.streak, m.context, m.batch = slices.Clone(s.Last), s.Streak, uint64(s.Context), s.Batch
+	m.last, m.streak, m.batch = slices.Clone(s.Last), s.Streak, &s.Batch
+	m.output, m.context = uint64(s.Output), uint64(s.Context)
 	for _, v := range s.Visits {
-		m.visits = append(m.visits, visit{v.State, uint64(v.Context)})
+		m.visits.push(visit{v.State, uint64(v.Context)})
 	}
 	for _, o := range s.Outputs {
-		mark := outputMark{hash: uint64(o.Hash), context: uint64(o.Context)}
-		for _, g := range o.Grams {
-			mark.grams = append(mark.grams, uint64(g))
-		}
-		mark.print.marks = slices.Clone(o.Marks)
-		mark.print.index()
-		m.outputs = append(m.outputs, mark)
+		mark := printMark{uint64(o.Context), print{marks: slices.Clone(o.Marks)}}
+		mark.index()
+		m.prints.push(mark)
+	}
+	for _, grams := range s.Ngrams {
+		m.grams.push(mapped(grams, func(g hash) uint64 { return uint64(g) }))
 	}
 	for _, c := range s.Tools {
 		if c.Calls < 0 {
@@ -192,12 +192,21 @@ func (s *taskSnapshot) task() (*task, error) {
 		if c.Tool < 0 || int(c.Tool) >= len(m.tools) {
 			return nil, fmt.Errorf("a call is of tool %d, there are %d", c.Tool, len(m.tools))
 		}
-		m.calls = append(m.calls, callMark{c.Tool, uint64(c.Args), uint64(c.Result), uint64(c.Context), uint64(c.Words)})
+		m.calls.push(callMark{c.Tool, c.Context, uint64(c.Result), uint64(c.Words)})
 	}
 	for _, f := range s.Facts {
 		m.facts = append(m.facts, fact{f.Transition, uint64(f.Hash)})
 	}
 	return t, nil
+}
+
+// mapped returns f of each item.
+func mapped[T, U any](items []T, f func(T) U) []U {
+	out := make([]U, len(items))
+	for i, item := range items {
+		out[i] = f(item)
+	}
+	return out
 }
 
 func millis(t time.Time) int64 {

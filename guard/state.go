@@ -14,6 +14,7 @@ type State struct {
 	TokensOut int64
 	Money     exact.Money // of executed steps
 	Spent     Book        // by everybody, losers and rejected attempts included
+	Probes    Book        // of Spent, by the guards' own questions
 
 	warned bool    // of a soft limit of the budget
 	memory *memory // nil until there is something to remember
@@ -46,10 +47,29 @@ func (s State) Charge(u specialist.Usage, model string) State {
 }
 
 // Correct returns s after a call that was charged with an estimate turned out
-// to cost something else.
-func (s State) Correct(charged, real exact.Money) State {
-	s.Spent.Money = s.Spent.Money.Add(real - charged)
+// to have cost something else.
+func (s State) Correct(charged, real specialist.Usage) State {
+	s.Spent = s.Spent.correct(charged, real)
 	return s
+}
+
+func (b Book) correct(charged, real specialist.Usage) Book {
+	b.Money = b.Money.Add(real.CostUSD - charged.CostUSD)
+	b.TokensIn = exact.AddSat(b.TokensIn, real.NumInputTokens-charged.NumInputTokens)
+	b.TokensOut = exact.AddSat(b.TokensOut, real.NumOutputTokens-charged.NumOutputTokens)
+	return b
+}
+
+// ChargeProbe is Charge for a question that the guards asked themselves.
+func (s State) ChargeProbe(u specialist.Usage, model string) State {
+	s.Probes = State{Spent: s.Probes}.Charge(u, model).Spent
+	return s.Charge(u, model)
+}
+
+// CorrectProbe is Correct for a question that the guards asked themselves.
+func (s State) CorrectProbe(charged, real specialist.Usage) State {
+	s.Probes = s.Probes.correct(charged, real)
+	return s.Correct(charged, real)
 }
 
 // Advance returns s after the step was executed. c may be nil.

@@ -20,8 +20,8 @@ type Guard struct {
 	now      func() time.Time
 	observe  func(Observation)
 
-	classifier  Classifier
-	classifying classifying
+	classifier Classifier
+	asker      *Asker
 
 	mu    sync.RWMutex
 	tasks map[string]*task
@@ -87,6 +87,9 @@ func New(c *Config, options ...Option) (*Guard, error) {
 	if err := g.checkClassifier(); err != nil {
 		return nil, err
 	}
+	if c.Classifier != nil {
+		g.asker = NewAsker(c.Classifier, g.now)
+	}
 	return g, nil
 }
 
@@ -144,13 +147,13 @@ func (g *Guard) checkLocked(in *CheckInput) (Verdict, Metrics, error) {
 	l := looks.Get().(*look)
 	defer l.release()
 	step := &l.step
-	*step = in.step(g.config)
+	in.fill(step, g.config)
 	v, err := g.judge(t, step, l)
 	if err != nil {
 		return Verdict{}, Metrics{}, err
 	}
 	if v.Passed() {
-		t.commit(g, step, l)
+		t.commit(g, step, l, t.judged)
 	}
 	g.tell(step, v)
 	return v, t.metrics(step), nil
@@ -296,13 +299,13 @@ func usageOf(s *Step) specialist.Usage {
 	return u
 }
 
-// commit counts a step that was judged. The task is locked.
-func (t *task) commit(g *Guard, step *Step, l *look) {
+// commit counts a step that was judged, as of now. The task is locked.
+func (t *task) commit(g *Guard, step *Step, l *look, now time.Time) {
 	t.state = t.state.count(step)
 	t.state.warned = t.state.warned || g.config.Budget != nil && g.config.Budget.overSoft(t.state.Spent)
 	t.memory.learn(step)
 	t.memory.add(g.config, step, l, true)
-	t.moved = g.now()
+	t.moved = now
 	t.turned(g.config.Classifier, step)
 }
 
@@ -312,7 +315,7 @@ func (t *Token) Commit() {
 		l := looks.Get().(*look)
 		defer l.release()
 		if l.read(t.guard.config, &t.step, t.task.memory.foresee(&t.step)) == nil { // it was read before
-			t.task.commit(t.guard, &t.step, l)
+			t.task.commit(t.guard, &t.step, l, t.guard.now())
 		}
 	})
 }

@@ -209,8 +209,8 @@ func Gate(ctx context.Context, c Candidate, cfg TruthConfig) TruthResult {
 	r.meta.CandidateID = c.ID
 	var d TruthDecision
 	err := protect(func() (err error) { d, err = r.judge(ctx); return err })
-	if errors.Is(err, errTripped) {
-		d, err = TruthDecision{Kind: TruthBudgetExceed, Stage: StageBudget}, nil
+	if errors.Is(err, ErrOverBudget) {
+		d, err = TruthDecision{Kind: TruthBudgetExceed, Stage: StageBudget}, protect(func() error { r.tripped(); return nil })
 	}
 	if unread := protect(r.readLedger); err == nil {
 		err = unread

@@ -245,8 +245,12 @@ func (o *StepOptions) takeSplitter(value []byte) string {
 	if err != nil {
 		return "it must be a regular expression: " + err.Error()
 	}
-	o.Split = func(answer string) []string { return re.Split(answer, -1) }
+	o.splitAt(re)
 	return ""
+}
+
+func (o *StepOptions) splitAt(re *regexp.Regexp) {
+	o.Split = func(answer string) []string { return re.Split(answer, -1) }
 }
 
 // takeTemplate reads a text with {{question}}, {{answer}}, {{step}}, {{number}} and
@@ -259,11 +263,15 @@ func (o *StepOptions) takeTemplate(value []byte) string {
 	if !strings.Contains(text, "{{step}}") {
 		return "it must contain {{step}}"
 	}
+	o.fillIn(text)
+	return ""
+}
+
+func (o *StepOptions) fillIn(template string) {
 	o.Template = func(q Critique) string {
 		return strings.NewReplacer("{{question}}", q.Question, "{{answer}}", q.Answer, "{{step}}", q.Step,
-			"{{number}}", fmt.Sprint(q.Number), "{{total}}", fmt.Sprint(q.Total)).Replace(text)
+			"{{number}}", fmt.Sprint(q.Number), "{{total}}", fmt.Sprint(q.Total)).Replace(template)
 	}
-	return ""
 }
 
 func (c *TruthConfig) takeWhen(value []byte) string {

@@ -25,8 +25,10 @@ type truthRun struct {
 	meta      TruthMeta
 }
 
-// errTripped says that a hard limit was crossed, which is no failure.
-var errTripped = errors.New("over a hard limit")
+// ErrOverBudget says that a hard limit does not let a call be made, which is no
+// failure of the gate: a [Completer] that returns it ends the gate with
+// budget_exceed, and its ledger's Tripped says which limit it was.
+var ErrOverBudget = errors.New("over a hard limit")
 
 func (r *truthRun) judge(ctx context.Context) (TruthDecision, error) {
 	if err := r.openLedger(); err != nil {
@@ -42,7 +44,7 @@ func (r *truthRun) judge(ctx context.Context) (TruthDecision, error) {
 	}
 	r.stage = StageBudget
 	if r.tripped() {
-		return TruthDecision{}, errTripped
+		return TruthDecision{}, ErrOverBudget
 	}
 	return r.probe(ctx)
 }
@@ -111,7 +113,7 @@ func (r *truthRun) measure(ctx context.Context, p Probe) (float64, error) {
 		return 0, err
 	}
 	if r.tripped() {
-		return 0, errTripped
+		return 0, ErrOverBudget
 	}
 	return m.Value, nil
 }
@@ -233,7 +235,7 @@ type debited struct {
 
 func (d *debited) Complete(ctx context.Context, q CompletionRequest) (Completion, error) {
 	if d.run.tripped() {
-		return Completion{}, errTripped
+		return Completion{}, ErrOverBudget
 	}
 	done, err := d.inner.Complete(ctx, q)
 	if charge := d.run.record(d.run.stage, done.UsageID, done.Tokens, q.Prompt, done.Text); err == nil {

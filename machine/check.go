@@ -19,6 +19,9 @@ type Checks struct {
 	// Guards checks a guards section, the machine's or, with state set, a
 	// state's. Paths in the problems it returns are relative to the section.
 	Guards func(section []byte, state bool) []Problem
+	// GuardNames checks the transitions that a guards section names against those
+	// there are: of the whole machine, or of the state whose own section it is.
+	GuardNames func(section []byte, transitions []string) []Problem
 	// Include reads the file that a guards section names by its path, relative
 	// to the machine file. Without it such a path is a problem.
 	Include func(path string) ([]byte, error)
@@ -202,17 +205,38 @@ func badName(name string) (fault string) {
 // checkSections hands the guards sections to their owner and checks where risk
 // may be declared.
 func (c *checker) checkSections() {
-	c.checkGuards("/guards", c.def.Guards, false)
+	c.checkGuards("/guards", c.def.Guards, nil)
 	for i := range c.def.States {
-		c.checkGuards(c.statePath(i)+"/guards", c.def.States[i].Guards, true)
+		c.checkGuards(c.statePath(i)+"/guards", c.def.States[i].Guards, &c.def.States[i])
 	}
 }
 
-func (c *checker) checkGuards(path string, section []byte, state bool) {
-	if section == nil || c.Checks.Guards == nil {
+// checkGuards checks the section of a state, or with nil that of the machine.
+func (c *checker) checkGuards(path string, section []byte, of *StateDefinition) {
+	if section == nil {
 		return
 	}
-	for _, p := range c.Checks.Guards(section, state) {
+	var problems []Problem
+	if c.Checks.Guards != nil {
+		problems = c.Checks.Guards(section, of != nil)
+	}
+	if c.Checks.GuardNames != nil {
+		problems = append(problems, c.Checks.GuardNames(section, c.transitionsOf(of))...)
+	}
+	for _, p := range problems {
 		c.report(path+p.Path, isAboutName(p), p)
 	}
+}
+
+// transitionsOf returns the names of a state's transitions, or with nil those of
+// all states.
+func (c *checker) transitionsOf(state *StateDefinition) (names []string) {
+	for i := range c.def.States {
+		if s := &c.def.States[i]; state == nil || state == s {
+			for j := range s.Transitions {
+				names = append(names, s.Transitions[j].Name)
+			}
+		}
+	}
+	return names
 }

@@ -21,7 +21,7 @@ var bases = []string{
 	    "consensusThreshold":0,"requireTrust":false,"irreversible":true,"risk":{"maxError":0.1},"solicit":"eager",
 	    "specialists":[{"role":"proposer","specialistId":"p","disabled":true},{"role":"arbiter","specialistId":"r"}],
 	    "guards":{"limits":{"max_steps":3},"cost":{"max_dollars_per_task":1.5},"loop_detection":{"max_state_visits":0},"retry":{"max_attempts":2},
-	      "packs":{"pii":false},"batch_loop":{"ladder":{"steer":2,"stop":4}}}},
+	      "packs":{"pii":false},"batch_loop":{"ladder":{"steer":2,"stop":4}},"truth":{"when":["t"]},"classifier":false}},
 	   "b":{"final":false},"x-c":{"final":true}},
 	  "specialists":[{"role":"proposer","specialistId":"p","strategyFnName":"random","timeout":"5s"},{"role":"arbiter","specialistId":"r","strategyFnName":"bayes"}],
 	  "x-note":{"anything":[null]}}`,
@@ -36,7 +36,10 @@ var bases = []string{
 	      "sequence":[{"tool":"t","requires_prev":"u"}],"tools":{"t":{"loop_key":["a"],"volatile":[],"poll":true,"exempt":false}}},
 	    "loop_detection":{"mode":"off","cycle":{"max_period":2},"near":{"jaccard":0.5},"max_output_repeats":1},
 	    "batch_loop":{"hardLimit":4,"warnThreshold":2,"windowSize":9,"onLoop":"error","warningMessage":"w","hardStopMessage":"h"},
-	    "budget":{"hard_limit_tokens":5,"hard_limit_usd":1,"mode":"observe","debit_probes":false,"probe_share_max":0.5,"reserve_mode":"static"},"retry":{},"store":{"history_limit":1}},
+	    "budget":{"hard_limit_tokens":5,"hard_limit_usd":1,"mode":"observe","debit_probes":false,"probe_share_max":0.5,"reserve_mode":"static"},"retry":{},"store":{"history_limit":1},
+	    "classifier":{"url":"https://example.com/c","token_name":"T","on_error":"closed","model":"m","timeout_ms":9,"breaker":{"failures":2,"pause_ms":3},"cache":0,"context_turns":2},
+	    "truth":{"model":"a/b","probe_model":"c/d","thresholds":{"tau_u":0.5,"tau_s":0,"tau_a":1},"estimator":"process_reward_verifier","strict":false,"short_circuit":true,"when":"all",
+	      "prm_options":{"aggregator":"mean","max_steps":3,"max_step_chars":9,"parse_failure_score":0.5,"step_splitter":"x","critique_template":"{{step}}","merge_tail":false,"strict_score":true}}},
 	  "risk":{"maxError":0.05,"confidence":0.95,"test":"clopperPearson","familywise":true},
 	  "solicit":{"mode":"sequential","timeout":"30s","roundTimeout":"1m","asyncTimeout":"1h","maxParallel":4,"wave":2,"champion":true},
 	  "specialists":[
@@ -150,6 +153,8 @@ var kinds = map[string]string{
 	"/guards/retry": "retry", "/guards/store": "store", "/guards/cost/prices/*": "price", "/guards/cost/prices/*/tiers/*": "tier",
 	"/guards/tool_calls": "toolCalls", "/guards/batch_loop": "batchLoop", "/guards/budget": "budget",
 	"/guards/packs": "packs", "/states/*/guards/packs": "packs", "/guards/packs/*": "pack",
+	"/guards/classifier": "classifier", "/guards/classifier/breaker": "breaker", "/guards/truth": "truth", "/states/*/guards/truth": "truth",
+	"/guards/truth/thresholds": "thresholds", "/guards/truth/prm_options": "prmOptions",
 }
 
 // freeNames are the objects whose keys are names of the user's own, with a value
@@ -195,7 +200,7 @@ var boundaries = func() map[string][]any {
 	}{
 		{names, "machineName initialState goalState defaultState specialistId target"},
 		{longTexts, "description prompt modelId webhookTokenName webhookSecretName provider contextFn"},
-		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m cache_read_per_1m per_call above_tokens max_dollars_per_task max_state_visits max_attempts history_limit output_min output_max ngram_size max_repeats max_output_repeats ttl_ms max_period repeats overlap_ratio jaccard hardLimit warnThreshold windowSize hard_limit_tokens hard_limit_usd soft_limit_usd no_progress_ms probe_share_max reserve_ttl_ms"},
+		{numbers, "consensusThreshold threshold maxError confidence maxParallel wave estimatedCostUSD max_steps max_tokens_per_step max_total_tokens input_per_1m output_per_1m cache_read_per_1m per_call above_tokens max_dollars_per_task max_state_visits max_attempts history_limit output_min output_max ngram_size max_repeats max_output_repeats ttl_ms max_period repeats overlap_ratio jaccard hardLimit warnThreshold windowSize hard_limit_tokens hard_limit_usd soft_limit_usd no_progress_ms probe_share_max reserve_ttl_ms tau_u tau_s tau_a parse_failure_score max_step_chars timeout_ms failures pause_ms cache context_turns"},
 		{durations, "timeout roundTimeout asyncTimeout"},
 		{addresses, "strategyWebhookUrl contextWebhookUrl"},
 		{choices, "role mode test solicit profile cap_basis on_unknown_model mutex_scope visit_counting onLoop reserve_mode action on"},

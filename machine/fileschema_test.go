@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the published copy of the schem
 // checks are the rules of machine files as the whole program has them.
 func checks() machine.Checks {
 	c := strategies.Checks()
-	c.Guards = guard.Check
+	c.Guards, c.GuardNames = guard.Check, guard.CheckNames
 	return c
 }
 
@@ -123,7 +123,8 @@ func TestFileSchemaNamesTheBuiltInStrategies(t *testing.T) {
 
 // documented are the objects whose fields an editor shows.
 var documented = []string{"", "state", "transitionObject", "specialist", "risk", "solicitObject",
-	"guards", "stateGuards", "limits", "cost", "price", "tier", "loopDetection", "retry", "store", "packs", "pack"}
+	"guards", "stateGuards", "limits", "cost", "price", "tier", "loopDetection", "retry", "store", "packs", "pack",
+	"classifier", "breaker", "truth", "thresholds", "prmOptions"}
 
 // TestFileSchemaHelps holds the schema to what an editor needs: every field has
 // a description, and every example and default is one that the field accepts.

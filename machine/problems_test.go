@@ -38,7 +38,9 @@ func TestProblems(t *testing.T) {
 		{in(`"solicit":{▶"modes":"all"}`), []string{`[unknown-field] solicit has no field "modes" | did you mean "mode"?`}},
 		{promise(`"risk":{"maxError":0.1,▶"maxErr":0.1}`), []string{`[unknown-field] risk has no field "maxErr" | did you mean "maxError"?`}},
 		{in(`"guards":{"limits":{▶"max_step":1}}`), []string{`[unknown-field] limits has no field "max_step" | did you mean "max_steps"?`}},
-		{in(`"guards":{▶"truth":{}}`), []string{`[unsupported] guards member "truth" is not supported yet | remove it: it would not be checked`}},
+		{in(`"guards":{"truth":▶{}}`), []string{`[missing-field] "model" is missing`}},
+		{in(`"guards":{"truth":{"model":"m","when":["t",▶"tt"]}}`), []string{`[unknown-transition] there is no transition "tt", so the truth gate would never judge it | did you mean "t"?`}},
+		{in(`"guards":{"classifier":▶{"on_error":"open"}}`), []string{`[missing-field] there is nobody to ask: neither url nor function is given | name the url of a service, or a function of the program`}},
 
 		{in(`▶"goalState":"b"`), []string{`[duplicate-key] "goalState" is already defined at line 1, column 47 | remove one of the two`}},
 		// A problem of the first stays where it is.

@@ -44,7 +44,7 @@ func TestReference(t *testing.T) {
 // their definition or, where they have none, by their title.
 var sections = []string{"", "state", "transitionObject", "specialist", "solicitObject", "risk", "collapse", "audit", "secondHuman",
 	"guards", "limits", "toolCalls", "Sequence", "Tool", "cost", "price", "tier", "loopDetection", "Cycle", "Near duplicates",
-	"packs", "pack", "batchLoop", "Ladder", "budget", "retry", "store"}
+	"packs", "pack", "batchLoop", "Ladder", "budget", "retry", "store", "classifier", "breaker", "truth", "thresholds", "prmOptions"}
 
 // values are the definitions that are no objects, and what the tables call them.
 var values = []struct{ def, called string }{

@@ -17,9 +17,10 @@ import (
 // outcomes returns all that was learned.
 func (b *bench) outcomes() (list []trust.Outcome) {
 	b.Helper()
-	for o, err := range b.store.Outcomes(b.ctx, 0) {
+	for l, err := range b.store.Lessons(b.ctx, 0) {
 		b.ok(err)
-		list = append(list, o)
+		l.Outcome.Seq = l.Seq
+		list = append(list, *l.Outcome)
 	}
 	return list
 }

@@ -54,7 +54,7 @@ func expected(m *member) guard.Book {
 func (t *tx) held() (b guard.Book) {
 	for _, a := range t.round.asks {
 		if a.status == askOpen && a.Remote != nil {
-			b = b.Plus(guard.Book{Calls: 1, Money: a.Remote.Estimate})
+			b = b.Plus(guard.Book{Calls: 1, Money: a.Remote.Estimate, TokensIn: a.Remote.TokensIn, TokensOut: a.Remote.TokensOut})
 		}
 	}
 	return b

@@ -171,6 +171,9 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		return Arbitration{}, err
 	}
 	if how == Forced {
+		if d.draws, err = t.drawSecond(ctx, d); err != nil {
+			return Arbitration{}, err
+		}
 		if d.learned, err = t.teach(ctx, d); err != nil {
 			return Arbitration{}, err
 		}
@@ -267,6 +270,9 @@ func (t *tx) teach(ctx context.Context, d decision) (*Learned, error) {
 	if l.Outcome, err = t.learn(ctx, d); err != nil {
 		return nil, err
 	}
+	if d.draws != nil && d.draws.Second {
+		l.Outcome, l.Held = nil, l.Outcome
+	}
 	key := t.now.Key()
 	shown, truncated := t.question().ExemplarContext()
 	proposals := []byte{'['}
@@ -310,20 +316,40 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 		result.ArbitrationID, result.Decided = w.s.Key().ArbitrationID(v.Index), &v.Decision
 		return result, err
 	}
-	d := w.t.elected(v)
+	asAsked := func(v *Judged) decision {
+		d := w.t.elected(v)
+		if in.Reasoning != "" {
+			d.reasoning = in.Reasoning
+		}
+		if in.MetaJSON != nil {
+			d.meta = in.MetaJSON
+		}
+		return d
+	}
+	q, status, err := w.inquire(ctx, asAsked)
+	switch {
+	case err != nil:
+		return Arbitration{}, err
+	case status == TickWaiting:
+		err := w.commit(ctx)
+		return w.s.refusal(in, "Another process is asking the guards of the round"), err
+	case status != "":
+		return Arbitration{}, errors.Join(w.commit(ctx), ErrStale) // the round went on: look again
+	}
+	v = w.t.round.verdict
+	d := asAsked(v)
+	d.inquiry = q
 	winner := d.winner
-	if in.Reasoning != "" {
-		d.reasoning = in.Reasoning
-	}
-	if in.MetaJSON != nil {
-		d.meta = in.MetaJSON
-	}
 	result := w.s.refusal(in, v.Decision.Reasoning())
 	result.Decided = &v.Decision
 	result.ArbitrationID, result.WinningProposalID = w.t.now.Key().ArbitrationID(v.Index), w.t.now.Key().ProposalID(winner.Arrival)
 	result.TransitionName, result.ToState, result.MetaJSON = winner.Transition.Name, winner.Transition.Target, d.meta
 	result.Reasoning = d.reasoning
 	w.t.cancelOpen()
+	if held, err := w.t.holdForAudit(ctx, w.by, &d); held || err != nil {
+		result.GuardReason = w.t.now.Outcome().Reason
+		return result, errors.Join(err, w.commit(ctx))
+	}
 	w.t.tripped(d.transition)
 	verdict, err := w.t.execute(ctx, d)
 	if err != nil {

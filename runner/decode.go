@@ -56,6 +56,10 @@ type Folder struct {
 	// session had spent before it and after it.
 	Applied func(seq int64, ev Event, before, after guard.Book)
 
+	// closing, if set, is called with every executed transition, and with the
+	// session and the round as they were before it.
+	closing func(*Session, *openRound, *Executed)
+
 	now     Session
 	open    openRound
 	verdict guard.Verdict // of the step that is being executed
@@ -103,6 +107,9 @@ func (f *Folder) observe(seq int64, data Data) {
 		}
 	case *Executed:
 		f.gate(stepOf(&f.now, &f.open, d), true)
+		if f.closing != nil {
+			f.closing(&f.now, &f.open, d)
+		}
 		if f.Decision != nil {
 			f.Decision(newDecisionRecord(&f.now, &f.open, d, f.verdict, seq))
 		}
@@ -151,6 +158,8 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 		return d.askFailed()
 	case KindDiscarded:
 		return d.discarded()
+	case KindProbed:
+		return d.probed()
 	case KindJudged:
 		return d.judged()
 	case KindGated:
@@ -159,6 +168,8 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 		return d.executed(r.At)
 	case KindLearned:
 		return d.learned(r.At)
+	case KindReviewed:
+		return d.reviewed()
 	case KindNeedsHuman:
 		v := &AwaitsHuman{}
 		return v, d.into(v)
@@ -262,6 +273,8 @@ func (d *reading) asked() (Data, error) {
 			Owner            string          `json:"owner"`
 			Deadline         specialist.Time `json:"deadline"`
 			EstimatedCostUSD exact.Money     `json:"estimatedCostUSD"`
+			TokensIn         int64           `json:"estimatedInputTokens"`
+			TokensOut        int64           `json:"estimatedOutputTokens"`
 			Accepted         bool            `json:"accepted"`
 			TokenHash        string          `json:"tokenHash"`
 			Repeat           int32           `json:"repeat"`
@@ -278,7 +291,7 @@ func (d *reading) asked() (Data, error) {
 		}
 		asked.Asks[i] = Ask{SpecialistID: a.SpecialistID, Index: a.Ask, Role: role, Source: specialist.SourceNamed(a.Mode)}
 		if a.AskID != "" {
-			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.Accepted, a.TokenHash, a.Repeat}
+			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.TokensIn, a.TokensOut, a.Accepted, a.TokenHash, a.Repeat}
 		}
 	}
 	return asked, nil
@@ -289,7 +302,7 @@ func roleOr(r machine.Role) (machine.Role, error) {
 	switch r {
 	case "":
 		return machine.Proposer, nil
-	case machine.Proposer, machine.Arbiter:
+	case machine.Proposer, machine.Arbiter, roleGuard:
 		return r, nil
 	}
 	return "", &DecodeError{"role", string(r)}
@@ -400,9 +413,29 @@ func (d *reading) discarded() (Data, error) {
 		Code           string      `json:"code"`
 		Model          string      `json:"model"`
 		Charged        exact.Money `json:"charged"`
+		ChargedIn      int64       `json:"chargedInputTokens"`
+		ChargedOut     int64       `json:"chargedOutputTokens"`
 	}
 	err := d.into(&v)
-	return &Discarded{v.SpecialistID, v.Round, v.Attempt, v.Ask, v.TransitionName, v.Code, v.value(), v.Model, v.Charged}, err
+	return &Discarded{v.SpecialistID, v.Round, v.Attempt, v.Ask, v.TransitionName, v.Code, v.value(), v.Model, v.Charged, v.ChargedIn, v.ChargedOut}, err
+}
+
+func (d *reading) probed() (Data, error) {
+	var v struct {
+		usage
+		Guard    string   `json:"guard"`
+		Ask      int32    `json:"ask"`
+		Stage    string   `json:"stage"`
+		Question string   `json:"question"`
+		Reply    string   `json:"reply"`
+		Value    *float64 `json:"value"`
+		Code     string   `json:"code"`
+		Message  string   `json:"message"`
+		Model    string   `json:"model"`
+		Free     bool     `json:"free"`
+	}
+	err := d.into(&v)
+	return &Probed{v.Guard, v.Ask, v.Stage, v.Question, v.Reply, v.Value, v.Code, v.Message, v.value(), v.Model, v.Free}, err
 }
 
 func (d *reading) judged() (Data, error) {
@@ -521,6 +554,7 @@ func (d *reading) executed(at specialist.Time) (Data, error) {
 		Arrival        int32           `json:"arrival"`
 		Reasoning      string          `json:"reasoning"`
 		MetaJSON       json.RawMessage `json:"metaJson"`
+		Draws          *Draws          `json:"draws"`
 		Standing
 	}
 	if err := d.into(&v); err != nil {
@@ -534,7 +568,7 @@ func (d *reading) executed(at specialist.Time) (Data, error) {
 		return nil, &DecodeError{"weights", fmt.Sprint(v.Weights)}
 	}
 	e := &Executed{Transition: t, IsHuman: v.IsHuman, SpecialistID: v.SpecialistID, Arrival: v.Arrival, Reasoning: v.Reasoning, MetaJSON: v.MetaJSON,
-		At: at, Round: d.session.Round, Attempt: d.session.Attempt}
+		At: at, Round: d.session.Round, Attempt: d.session.Attempt, Draws: v.Draws}
 	for i, name := range decisionKinds {
 		if name == v.Decision {
 			e.How = DecisionKind(i)
@@ -556,6 +590,7 @@ func (d *reading) learned(at specialist.Time) (Data, error) {
 		} `json:"comparisons"`
 		Exemplar *specialist.Exemplar `json:"exemplar"`
 		Outcome  json.RawMessage      `json:"outcome"`
+		Held     json.RawMessage      `json:"held"`
 	}
 	if err := d.into(&v); err != nil {
 		return nil, err
@@ -564,17 +599,48 @@ func (d *reading) learned(at specialist.Time) (Data, error) {
 		return nil, &DecodeError{"exemplar", e.ExemplarID}
 	}
 	l := &Learned{Exemplar: v.Exemplar}
-	if v.Outcome != nil {
-		o, err := trust.DecodeOutcome(v.Outcome)
+	for _, o := range []struct {
+		text json.RawMessage
+		into **trust.Outcome
+	}{{v.Outcome, &l.Outcome}, {v.Held, &l.Held}} {
+		if o.text == nil {
+			continue
+		}
+		outcome, err := trust.DecodeOutcome(o.text)
 		if err != nil {
 			return nil, err
 		}
-		l.Outcome = &o
+		*o.into = &outcome
 	}
 	for _, c := range v.Comparisons {
 		l.Comparisons = append(l.Comparisons, trust.Comparison{Key: trust.Key{SpecialistID: c.SpecialistID, State: c.State}, Match: c.Match, At: at})
 	}
 	return l, nil
+}
+
+func (d *reading) reviewed() (Data, error) {
+	var v struct {
+		Review         ReviewKind      `json:"review"`
+		Round          int32           `json:"round"`
+		Attempt        int32           `json:"attempt"`
+		SpecialistID   string          `json:"specialistId"`
+		TransitionName string          `json:"transitionName"`
+		Reasoning      string          `json:"reasoning"`
+		Lesson         json.RawMessage `json:"lesson"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	if v.Review != Audit && v.Review != SecondLook && v.Review != Adjudication {
+		return nil, &DecodeError{"review", string(v.Review)}
+	}
+	r := &Reviewed{Review: v.Review, Round: v.Round, Attempt: v.Attempt, SpecialistID: v.SpecialistID, TransitionName: v.TransitionName, Reasoning: v.Reasoning}
+	if v.Lesson == nil {
+		return r, nil
+	}
+	lesson, err := trust.DecodeLesson(v.Lesson)
+	r.Lesson = &lesson
+	return r, err
 }
 
 func (d *reading) ended() (Data, error) {

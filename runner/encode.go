@@ -75,6 +75,13 @@ func (w *writer) int(name string, v int64) {
 	w.dst = strconv.AppendInt(w.dst, v, 10)
 }
 
+// count writes a member unless it is 0.
+func (w *writer) count(name string, v int64) {
+	if v != 0 {
+		w.int(name, v)
+	}
+}
+
 func (w *writer) bool(name string, v bool) {
 	w.name(name)
 	w.dst = strconv.AppendBool(w.dst, v)
@@ -161,7 +168,7 @@ func (a *Ask) append(dst []byte, key specialist.RoundKey) []byte {
 	w.int("ask", int64(a.Index))
 	w.str("specialistId", a.SpecialistID)
 	w.str("mode", a.Source.String())
-	if a.Role == machine.Arbiter {
+	if a.Role != machine.Proposer {
 		w.str("role", string(a.Role))
 	}
 	if r := a.Remote; r != nil {
@@ -171,6 +178,8 @@ func (a *Ask) append(dst []byte, key specialist.RoundKey) []byte {
 		if r.Estimate != 0 {
 			w.money("estimatedCostUSD", r.Estimate)
 		}
+		w.count("estimatedInputTokens", r.TokensIn)
+		w.count("estimatedOutputTokens", r.TokensOut)
 		w.flag("accepted", r.Accepted)
 		w.opt("tokenHash", r.TokenHash)
 		if r.Repeat != 0 {
@@ -218,6 +227,27 @@ func (d *Discarded) append(dst []byte, key specialist.RoundKey) []byte {
 	if d.Charged != 0 {
 		w.money("charged", d.Charged)
 	}
+	w.count("chargedInputTokens", d.ChargedIn)
+	w.count("chargedOutputTokens", d.ChargedOut)
+	return w.end()
+}
+
+func (d *Probed) append(dst []byte, _ specialist.RoundKey) []byte {
+	w := object(dst)
+	w.str("guard", d.Guard)
+	w.int("ask", int64(d.Ask))
+	w.opt("stage", d.Stage)
+	w.opt("question", d.Question)
+	w.opt("reply", d.Reply)
+	if d.Value != nil {
+		w.name("value")
+		w.dst = strconv.AppendFloat(w.dst, *d.Value, 'g', -1, 64)
+	}
+	w.opt("code", d.Code)
+	w.opt("message", d.Message)
+	w.usage(d.Usage)
+	w.opt("model", d.Model)
+	w.flag("free", d.Free)
 	return w.end()
 }
 
@@ -374,6 +404,10 @@ func (d *Executed) append(dst []byte, key specialist.RoundKey) []byte {
 		w.threshold(d.Standing.Threshold)
 		w.standing(d.Standing.Order, d.Standing.Weights)
 	}
+	if d.Draws != nil {
+		w.name("draws")
+		w.dst = appendJSON(w.dst, d.Draws)
+	}
 	return w.end()
 }
 
@@ -396,6 +430,9 @@ func (d *Learned) append(dst []byte, _ specialist.RoundKey) []byte {
 	if d.Outcome != nil {
 		dst = appendOutcome(append(dst, `,"outcome":`...), d.Outcome)
 	}
+	if d.Held != nil {
+		dst = appendOutcome(append(dst, `,"held":`...), d.Held)
+	}
 	return append(dst, '}')
 }
 
@@ -412,7 +449,37 @@ func (d *AwaitsHuman) append(dst []byte, _ specialist.RoundKey) []byte {
 	w := object(dst)
 	w.str("code", d.Code)
 	w.str("reason", d.Reason)
+	if d.Draws != nil {
+		w.name("draws")
+		w.dst = appendJSON(w.dst, d.Draws)
+	}
 	return w.end()
+}
+
+func (d *Reviewed) append(dst []byte, key specialist.RoundKey) []byte {
+	key.Round, key.Attempt = d.Round, d.Attempt
+	w := object(dst)
+	w.str("review", string(d.Review))
+	w.str("roundId", key.ID())
+	w.int("round", int64(d.Round))
+	w.int("attempt", int64(d.Attempt))
+	w.str("specialistId", d.SpecialistID)
+	w.str("transitionName", d.TransitionName)
+	w.opt("reasoning", d.Reasoning)
+	if d.Lesson != nil {
+		w.name("lesson")
+		w.dst = appendLesson(w.dst, d.Lesson)
+	}
+	return w.end()
+}
+
+// appendLesson appends a lesson that was checked when it was made.
+func appendLesson(dst []byte, l *trust.Lesson) []byte {
+	text, err := l.Encode()
+	if err != nil {
+		panic("runner: a lesson that was never checked: " + err.Error())
+	}
+	return append(dst, text...)
 }
 
 func (d *Resumed) append(dst []byte, _ specialist.RoundKey) []byte {

@@ -57,6 +57,8 @@ type RemoteAsk struct {
 	Owner     string          // the process that waits for the answer
 	Deadline  specialist.Time // after which nobody waits
 	Estimate  exact.Money     // what it is thought to cost
+	TokensIn  int64           // likewise
+	TokensOut int64           // likewise
 	Accepted  bool            // it was heard and will be answered later
 	TokenHash string          // SHA-256 of the callback token, in hex; "" if there is none
 	Repeat    int32           // how often it was taken over from a lost process
@@ -89,6 +91,24 @@ type Discarded struct {
 	Usage          specialist.Usage
 	Model          string
 	Charged        exact.Money // what the session was already charged for it
+	ChargedIn      int64       // likewise, in tokens
+	ChargedOut     int64
+}
+
+// Probed records what came of a question of the guards' own, or what they have
+// measured with several.
+type Probed struct {
+	Guard    string   // whose question it was: "__truth" or "__classifier"
+	Ask      int32    // under which it was reserved; 0 for a measurement
+	Stage    string   // what it was for
+	Question string   // a digest of it
+	Reply    string   // "" if there is none
+	Value    *float64 // of a measurement, from 0 to 1; nil for questions
+	Code     string   // why there is no reply; "" if there is one
+	Message  string
+	Usage    specialist.Usage
+	Model    string
+	Free     bool // it is not paid from the session's budget
 }
 
 // Judged records a verdict of the arbiter, with all that it depended on.
@@ -108,7 +128,7 @@ type Judged struct {
 // JudgedBy is what a verdict of bayes depended on, besides the votes and the
 // definition.
 type JudgedBy struct {
-	Place        int64    `json:"place"` // Outcome.Seq of the newest outcome in the ledger
+	Place        int64    `json:"place"` // Lesson.Seq of the newest lesson in the ledger
 	PolicyDigest string   `json:"policyDigest"`
 	Versions     []string `json:"versions"` // of the authors, by place in Order
 }
@@ -147,6 +167,7 @@ type Executed struct {
 	MetaJSON     json.RawMessage
 	At           specialist.Time
 	Standing     *Standing // the round as a human found it; nil for consensus
+	Draws        *Draws    // who else is to look at it; nil if nobody could be drawn
 	Round        int32
 	Attempt      int32
 
@@ -166,10 +187,16 @@ type Learned struct {
 	Comparisons []trust.Comparison
 	Exemplar    *specialist.Exemplar
 	Outcome     *trust.Outcome // for the ledger; nil if there is none, or not yet
+	// Held is the outcome of a round that another human is to decide too: it
+	// counts only when they agree, or a third has settled it.
+	Held *trust.Outcome
 }
 
 // AwaitsHuman records that a human must decide.
-type AwaitsHuman struct{ Code, Reason string }
+type AwaitsHuman struct {
+	Code, Reason string
+	Draws        *Draws // of an audit before execution; nil for other reasons
+}
 
 // Resumed records that a session that waited or had stopped goes on.
 type Resumed struct {
@@ -192,10 +219,12 @@ const (
 	KindProposed    = "proposed"
 	KindAskFailed   = "ask_failed"
 	KindDiscarded   = "discarded"
+	KindProbed      = "probed"
 	KindJudged      = "judged"
 	KindGated       = "gated"
 	KindExecuted    = "executed"
 	KindLearned     = "learned"
+	KindReviewed    = "reviewed"
 	KindNeedsHuman  = "needs_human"
 	KindResumed     = "resumed"
 	KindEnded       = "ended"
@@ -207,10 +236,12 @@ func (*Asked) Kind() string       { return KindAsked }
 func (*Proposed) Kind() string    { return KindProposed }
 func (*AskFailed) Kind() string   { return KindAskFailed }
 func (*Discarded) Kind() string   { return KindDiscarded }
+func (*Probed) Kind() string      { return KindProbed }
 func (*Judged) Kind() string      { return KindJudged }
 func (*Gated) Kind() string       { return KindGated }
 func (*Executed) Kind() string    { return KindExecuted }
 func (*Learned) Kind() string     { return KindLearned }
+func (*Reviewed) Kind() string    { return KindReviewed }
 func (*AwaitsHuman) Kind() string { return KindNeedsHuman }
 func (*Resumed) Kind() string     { return KindResumed }
 func (*Ended) Kind() string       { return KindEnded }
@@ -224,9 +255,11 @@ const (
 	CodePanic         = "panic"
 	CodeLate          = "late" // the round was over
 	CodeSuperseded    = "superseded"
+	CodeLost          = "lost" // the process that asked is gone
 	CodeArbiterFailed = "arbiter_failed"
 	CodeUnknownWinner = "unknown_winner" // the arbiter elected what is not in the round
 	CodeNoArbiter     = "no_arbiter"
+	CodeAudit         = "audit" // a human decides what the engine would have
 	CodeStepLimit     = "step_limit"
 	CodeTimeLimit     = "time_limit"
 	CodeDeadEnd       = "dead_end"

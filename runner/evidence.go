@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"sync"
 
 	"github.com/dialai/dialai/arbiter"
@@ -14,31 +15,31 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-// A ledger follows the outcomes of a store. What it hands out is never changed
+// A ledger follows the lessons of a store. What it hands out is never changed
 // again.
 type ledger struct {
 	mu    sync.Mutex
 	now   *trust.Ledger
-	place int64 // Outcome.Seq of the newest outcome in now
+	place int64 // Lesson.Seq of the newest lesson in now
 }
 
-// read returns the ledger with every outcome whose commit returned before the
+// read returns the ledger with every lesson whose commit returned before the
 // call, and the place of the newest.
 func (l *ledger) read(ctx context.Context, s TrustStore) (*trust.Ledger, int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next, place := l.now, l.place
-	for o, err := range s.Outcomes(ctx, place) {
+	for lesson, err := range s.Lessons(ctx, place) {
 		if err != nil {
 			return nil, 0, err
 		}
 		if next == l.now {
 			next = next.Clone() // others may be reading
 		}
-		if err := next.Add(o); err != nil {
-			return nil, 0, &CorruptError{"the outcome of round " + o.Round, err.Error()}
+		if err := next.Learn(lesson); err != nil {
+			return nil, 0, &CorruptError{fmt.Sprintf("lesson %d", lesson.Seq), err.Error()}
 		}
-		place = o.Seq
+		place = lesson.Seq
 	}
 	l.now, l.place = next, place
 	return next, place, nil
@@ -138,7 +139,7 @@ func (p *plan) ask(m *machine.Machine) {
 		if q.PolicyDigest = whole; own {
 			q.PolicyDigest = digestOf([]any{def.Stacking, policies[i]})
 		}
-		p.states[i].question = q
+		p.states[i].question, p.states[i].audits = q, p.states[i].auditable(def)
 	}
 }
 

@@ -35,6 +35,13 @@ func OpenRound(s *Session) string {
 		fmt.Fprintf(&b, "verdict %d %d %s %s %d %d %s %q %v %v %v %v\n", v.Index, v.Ask, v.ArbiterID, v.Strategy, v.Decision.Winner, v.Decision.Rule,
 			v.Decision.Code(), v.Decision.Reasoning(), v.Order, v.Weights, v.Threshold, v.Margin)
 	}
+	for _, p := range o.probes {
+		value := -1.0
+		if p.Value != nil {
+			value = *p.Value
+		}
+		fmt.Fprintf(&b, "probe %s %d %s %s %q %v %s %q %+v %s %t\n", p.Guard, p.Ask, p.Stage, p.Question, p.Reply, value, p.Code, p.Message, p.Usage, p.Model, p.Free)
+	}
 	fmt.Fprintf(&b, "%q %d %d %s %t", o.notices, o.arrivals, o.judged, o.cost, o.blocked)
 	return b.String()
 }
@@ -65,3 +72,9 @@ var Keys = []string{beforeAny, afterAny}
 
 // Draw draws for a round's audit.
 func Draw(secret []byte, key specialist.RoundKey) float64 { return draw(secret, key, "audit") }
+
+// Unasked is what the gate says of a step that its guards want asked about, if
+// the inquiry was about another one.
+func Unasked(asked, passing guard.Step) guard.Verdict {
+	return (&inquiry{step: asked, verdict: guard.Verdict{}}).on(&passing)
+}

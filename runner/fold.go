@@ -35,6 +35,8 @@ func apply(s *Session, o *openRound, e *Event) {
 		applyFailed(s, o, d)
 	case *Discarded:
 		applyDiscarded(s, o, d)
+	case *Probed:
+		applyProbed(s, o, d)
 	case *Judged:
 		o.verdict, o.judged, o.judging = d, max(o.judged, d.Index), false
 		if a := o.at(d.Ask); a != nil {
@@ -48,12 +50,18 @@ func apply(s *Session, o *openRound, e *Event) {
 		applyExecuted(s, o, d)
 	case *AwaitsHuman:
 		s.Status, s.outcome = NeedsHuman, &Outcome{d.Code, d.Reason, e.At}
+		o.draws = d.Draws
+	case *Reviewed:
+		applyReviewed(s, d, e.At)
 	case *Resumed:
 		applyResumed(s, o, d)
 	case *Ended:
 		s.Status, s.outcome = d.Status, &Outcome{d.Code, d.Reason, e.At}
 		chargeOpen(s, o)
 	case *Learned: // trust is a fold of its own
+		if d.Held != nil {
+			s.await(&Review{Kind: SecondLook, Key: s.last.Key(s.ID), State: s.last.Transition.From, Since: e.At, outcome: d.Held})
+		}
 	}
 }
 
@@ -76,14 +84,18 @@ func chargeOpen(s *Session, o *openRound) {
 			continue
 		}
 		a.status = askCancelled
-		if a.Remote != nil && a.Remote.Estimate != 0 {
-			u := specialist.Usage{Estimated: true}.WithCost(a.Remote.Estimate)
-			charge(s, o, u, "")
+		if u := a.Remote.expected(); u != (specialist.Usage{}) {
+			chargeFor(s, o, a.SpecialistID, u, "")
 		}
 	}
 }
 
 func charge(s *Session, o *openRound, u specialist.Usage, model string) {
+	chargeFor(s, o, "", u, model)
+}
+
+// chargeFor charges an answer of somebody, or of the guards' own questions.
+func chargeFor(s *Session, o *openRound, id string, u specialist.Usage, model string) {
 	if u == (specialist.Usage{}) && model == "" {
 		return // nothing was said of any cost
 	}
@@ -91,9 +103,30 @@ func charge(s *Session, o *openRound, u specialist.Usage, model string) {
 	if s.guard != nil {
 		next = *s.guard
 	}
-	next = next.Charge(u, model)
+	if guardsOwn(id) {
+		next = next.ChargeProbe(u, model)
+	} else {
+		next = next.Charge(u, model)
+	}
 	s.guard = &next
 	o.cost = o.cost.Add(u.CostUSD)
+}
+
+func applyProbed(s *Session, o *openRound, d *Probed) {
+	if a := o.at(d.Ask); a != nil {
+		if a.status = askAnswered; d.Code != "" {
+			a.status = askFailed
+		}
+	}
+	o.probes = append(o.probes, d)
+	if d.Free || d.Ask == 0 {
+		return
+	}
+	u := d.Usage
+	if u == (specialist.Usage{}) {
+		u.Given = specialist.CostGiven // it is a call all the same
+	}
+	chargeFor(s, o, d.Guard, u, d.Model)
 }
 
 func (o *openRound) applyAsk(a *Ask) {
@@ -169,10 +202,16 @@ func applyDiscarded(s *Session, o *openRound, d *Discarded) {
 	if s.guard != nil {
 		next = *s.guard
 	}
-	if d.Charged != 0 {
-		next = next.Correct(d.Charged, d.Usage.CostUSD)
-	} else {
+	charged := specialist.Usage{CostUSD: d.Charged, NumInputTokens: d.ChargedIn, NumOutputTokens: d.ChargedOut}
+	switch own := guardsOwn(d.SpecialistID); {
+	case charged == (specialist.Usage{}) && own:
+		next = next.ChargeProbe(d.Usage, d.Model)
+	case charged == (specialist.Usage{}):
 		next = next.Charge(d.Usage, d.Model)
+	case own:
+		next = next.CorrectProbe(charged, d.Usage)
+	default:
+		next = next.Correct(charged, d.Usage)
 	}
 	s.guard = &next
 }
@@ -188,6 +227,7 @@ func applyExecuted(s *Session, o *openRound, d *Executed) {
 		next = next.Advance(c, stepOf(s, o, d))
 		s.guard = &next
 	}
+	applyReview(s, o, d)
 	s.last = d
 	s.Executed++
 	s.Rejects = 0
@@ -281,6 +321,7 @@ func freeze(s *Session, o *openRound) *Session {
 		open := *o
 		open.proposals = slices.Clone(o.proposals)
 		open.asks = slices.Clone(o.asks)
+		open.probes = slices.Clip(o.probes)
 		f.open = &open
 	}
 	return &f

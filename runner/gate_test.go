@@ -153,7 +153,7 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"make permit":            "gate.go pass",
 		"write permit":           "",
 		"call pass":              "tx.go execute",
-		"call execute":           "decide.go force, decide.go evaluateAndExecute, step.go advance",
+		"call execute":           "decide.go force, decide.go evaluateAndExecute, step.go enter",
 		"call move":              "tx.go execute",
 		"make Executed":          "decode.go executed, tx.go move",
 		"make RoundOpened":       "decode.go roundOpened, start.go fill, step.go refused, tx.go move",

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -69,19 +70,24 @@ func (r *Runner) Question(ctx context.Context, s *Session) (InboxItem, error) {
 	o := s.Outcome()
 	item := InboxItem{
 		SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: s.Key().ID(), State: s.State.Name, Prompt: s.State.Prompt,
-		Code: o.Code, Reason: o.Reason, Since: o.Since, Humans: humans, Proposals: []json.RawMessage{}, Transitions: []InboxTransition{},
+		Code: o.Code, Reason: o.Reason, Since: o.Since, Humans: humans, Proposals: []json.RawMessage{},
 	}
-	for _, t := range s.State.Transitions {
-		choice := InboxTransition{Name: t.Name, Target: t.Target, Description: t.Description}
-		if t.Parameters != nil {
-			choice.Parameters = json.RawMessage(t.Parameters.String())
-		}
-		item.Transitions = append(item.Transitions, choice)
-	}
+	item.Transitions = choicesOf(s.State)
 	for _, p := range s.Proposals() {
 		item.Proposals = append(item.Proposals, specialist.AppendProposal(nil, s.Key(), p, true))
 	}
 	return item, nil
+}
+
+func choicesOf(s *machine.State) []InboxTransition {
+	choices := make([]InboxTransition, len(s.Transitions))
+	for i, t := range s.Transitions {
+		choices[i] = InboxTransition{Name: t.Name, Target: t.Target, Description: t.Description}
+		if t.Parameters != nil {
+			choices[i].Parameters = json.RawMessage(t.Parameters.String())
+		}
+	}
+	return choices
 }
 
 // Weights returns what each live proposal of the current round counts for, by

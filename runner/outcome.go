@@ -13,7 +13,11 @@ func (t *tx) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
 	o := &trust.Outcome{
 		Session: t.now.ID.String(), Round: t.now.Key().ID(), Machine: q.Machine, State: q.State, DefinitionDigest: t.now.Machine().Digest(),
 		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.by, Blind: d.blind, Unasked: t.now.Status == Running,
-		PolicyDigest: q.PolicyDigest, Proposals: t.learned(),
+		PolicyDigest: q.PolicyDigest, Proposals: t.round.learned(t.here.version),
+	}
+	if a := t.round.draws; a != nil && a.Audit && t.now.Status == NeedsHuman {
+		o.Source, o.Automatic, o.SamplingProb = trust.Audited, true, a.AuditRate
+		o.Pick = t.elected(t.round.verdict).transition.Name
 	}
 	if by := t.here.arbiter; by != nil && by.byBayes() {
 		o.Promise = q.Policy.Promise
@@ -55,11 +59,11 @@ func (t *tx) judged() *trust.Judgement {
 
 // learned returns the proposals of the round, and who failed to make one, as the
 // ledger counts them.
-func (t *tx) learned() []trust.OutcomeProposal {
+func (o *openRound) learned(version func(id string) string) []trust.OutcomeProposal {
 	var list []trust.OutcomeProposal
-	for _, p := range t.round.proposals {
+	for _, p := range o.proposals {
 		o := trust.OutcomeProposal{
-			SpecialistID: p.SpecialistID, Version: t.here.version(p.SpecialistID), Transition: p.Transition.Name,
+			SpecialistID: p.SpecialistID, Version: version(p.SpecialistID), Transition: p.Transition.Name,
 			Cost: max(0, p.Usage.CostUSD), LatencyMS: max(0, p.Usage.LatencyMsec), Human: p.IsHuman,
 		}
 		if p.Detail != nil {
@@ -67,19 +71,19 @@ func (t *tx) learned() []trust.OutcomeProposal {
 		}
 		list = append(list, o)
 	}
-	return append(list, t.failures()...)
+	return append(list, o.failures(version)...)
 }
 
 // failures returns who was asked in the round and gave no legal answer.
-func (t *tx) failures() (list []trust.OutcomeProposal) {
+func (o *openRound) failures(version func(id string) string) (list []trust.OutcomeProposal) {
 	seen := map[string]bool{}
-	for i := range t.round.asks {
-		a := &t.round.asks[i]
-		if a.Role != machine.Proposer || a.status != askFailed || seen[a.SpecialistID] || t.round.proposal(a.SpecialistID) != nil {
+	for i := range o.asks {
+		a := &o.asks[i]
+		if a.Role != machine.Proposer || a.status != askFailed || seen[a.SpecialistID] || o.proposal(a.SpecialistID) != nil {
 			continue
 		}
 		seen[a.SpecialistID] = true
-		list = append(list, trust.OutcomeProposal{SpecialistID: a.SpecialistID, Version: t.here.version(a.SpecialistID), Failed: true})
+		list = append(list, trust.OutcomeProposal{SpecialistID: a.SpecialistID, Version: version(a.SpecialistID), Failed: true})
 	}
 	return list
 }

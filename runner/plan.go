@@ -35,8 +35,10 @@ type statePlan struct {
 	arbiter *member  // nil if none is switched on
 	judged  bool     // an arbiter belongs here, be it switched off
 	gates   []gate   // by index of the transition
+	desk    *desk    // nil unless the guards ask somebody
 
 	question trust.Question // to the ledger, but for the votes
+	audits   bool           // automatic decisions are audited
 
 	standing atomic.Pointer[standing]
 }
@@ -135,6 +137,7 @@ func (b *planner) plan(program *Program) (*plan, error) {
 	level := b.machineLevel()
 	for i := range b.m.States() {
 		b.state(&p.states[i], &b.m.States()[i], level)
+		p.states[i].desk = b.desk(program, &b.m.States()[i])
 	}
 	if len(b.problems) > 0 {
 		return nil, &StartError{b.problems}

@@ -108,6 +108,6 @@ func (ps *Programs) Parse(digest string, definition []byte) (*Program, error) {
 // Checks returns every rule of a machine file, for [machine.Parse].
 func Checks() machine.Checks {
 	c := strategies.Checks()
-	c.Guards = guard.Check
+	c.Guards, c.GuardNames = guard.Check, guard.CheckNames
 	return c
 }

@@ -32,6 +32,9 @@ type Config struct {
 	// Remote makes the far side of specialists that name a webhook or a model.
 	// Without it such specialists are an error when a session starts.
 	Remote Remote
+	// Models returns who answers for a model that a truth gate names. Without it
+	// machines with a truth gate are an error when a session starts.
+	Models func(model string) (guard.Completer, error)
 	// Guards run after the checks that machine files configure.
 	Guards []guard.Checker
 	// Observer is told of every commit after it is durable, in the order of
@@ -60,6 +63,11 @@ type Remote interface {
 	Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error)
 }
 
+// A ClassifierRemote is a Remote that can also ask the classifiers of guards.
+type ClassifierRemote interface {
+	Classifier(c *guard.ClassifierConfig) (guard.Classifier, error)
+}
+
 // A Runner runs sessions. It may be used concurrently, and any number of Runners,
 // in any number of processes, may share a store: they meet at its
 // compare-and-swap. It starts no goroutine that outlives a call.
@@ -73,7 +81,8 @@ type Runner struct {
 	mu       sync.Mutex
 	plans    map[*Program]*plan
 	inflight map[askKey]bool // asks this runner is waiting for
-	owner    Owner           // nil until the first ask outside this process
+	askers   map[guard.ClassifierConfig]*guard.Asker
+	owner    Owner // nil until the first ask outside this process
 }
 
 // askKey names an ask among those of all sessions.
@@ -98,7 +107,7 @@ func New(c Config) (*Runner, error) {
 	}
 	return &Runner{
 		config: c, store: c.Store, programs: NewPrograms(), ledger: ledger{now: trust.New()},
-		plans: map[*Program]*plan{}, inflight: map[askKey]bool{},
+		plans: map[*Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{},
 	}, nil
 }
 

@@ -29,6 +29,7 @@ type Session struct {
 	open    *openRound   // nil if nothing happened in the round yet
 	last    *Executed    // the newest of the history, which is a list
 	guard   *guard.State // nil until there is something to remember
+	reviews []*Review    // of closed rounds, the oldest first; never changed in place
 
 	// Head is the hash of the last record, for the store that computes hashes
 	// when it commits; nil otherwise.
@@ -187,13 +188,15 @@ func (s *Session) OpenAsks() []Ask {
 type openRound struct {
 	proposals []*specialist.Proposal // live ones, by arrival
 	asks      []askState
-	verdict   *Judged // on exactly these proposals; nil if there is none yet
+	probes    []*Probed // what the guards were told
+	verdict   *Judged   // on exactly these proposals; nil if there is none yet
 	notices   []string
 	arrivals  int32 // proposals so far, replaced ones included
 	judged    int32 // verdicts so far
 	cost      exact.Money
-	blocked   bool // the arbiter failed: it is asked again on resume only
-	judging   bool // an arbiter outside this process is being asked
+	blocked   bool   // the arbiter failed: it is asked again on resume only
+	judging   bool   // an arbiter outside this process is being asked
+	draws     *Draws // why a human is asked, if that was drawn; nil else
 }
 
 // An askState is one ask of the round and what became of it. The Ask never

@@ -316,9 +316,34 @@ func (w *work) decide(ctx context.Context) (Tick, error) {
 
 // advance takes the winner of a verdict through the gate.
 func (w *work) advance(ctx context.Context, v *Judged) (Tick, error) {
+	if w.t.now.Program.Guarded {
+		q, status, err := w.inquire(ctx, w.elected)
+		if err != nil {
+			return Tick{}, err
+		}
+		if status != "" {
+			return w.finish(ctx, status)
+		}
+		return w.enter(ctx, w.t.round.verdict, q)
+	}
+	return w.enter(ctx, v, nil)
+}
+
+// elected is tx.elected of the present tx.
+func (w *work) elected(v *Judged) decision { return w.t.elected(v) }
+
+// enter takes the winner of a verdict through the gate, with what came of asking
+// about it.
+func (w *work) enter(ctx context.Context, v *Judged, q *inquiry) (Tick, error) {
 	d := w.t.elected(v)
+	d.inquiry = q
 	from := w.t.now.State
 	w.t.cancelOpen()
+	if held, err := w.t.holdForAudit(ctx, w.by, &d); err != nil {
+		return Tick{}, err
+	} else if held {
+		return w.finish(ctx, TickHuman)
+	}
 	w.t.tripped(d.transition)
 	verdict, err := w.t.execute(ctx, d)
 	if err != nil {

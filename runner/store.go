@@ -60,11 +60,11 @@ type TrustStore interface {
 	// oldest first; limit 0 means [MaxExemplars]. With state "" it returns those
 	// of all states, and limit 0 means all of them.
 	Exemplars(ctx context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error)
-	// Outcomes yields the outcomes of all machines in commit order, those after a
-	// place in it. Outcome.Seq is the place: it is above 0, only grows, and stays
-	// what it is when the store is rebuilt. The sequence includes every outcome
-	// whose commit returned before the call.
-	Outcomes(ctx context.Context, after int64) iter.Seq2[trust.Outcome, error]
+	// Lessons yields what the ledger is folded from, of all machines, in commit
+	// order: what comes after a place in it. Lesson.Seq is the place: it is above
+	// 0, only grows, and stays what it is when the store is rebuilt. The sequence
+	// includes every lesson whose commit returned before the call.
+	Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesson, error]
 	// DecidedSince returns how many decisions of a machine were recorded at or
 	// after a moment, but no more than limit.
 	DecidedSince(ctx context.Context, machineName string, since specialist.Time, limit int) (int, error)
@@ -84,7 +84,7 @@ type HistoryStore interface {
 // A LogEntry is one record of a session's log and its place among those of all
 // sessions.
 type LogEntry struct {
-	// Place only grows, and is the Outcome.Seq of an outcome in the record.
+	// Place only grows, and is the Lesson.Seq of a lesson in the record.
 	Place       int64
 	Session     specialist.SessionID
 	MachineName string
@@ -161,10 +161,25 @@ func (c *Change) Learned() *Learned {
 	return nil
 }
 
-// Outcome returns what the change adds to the ledger, or nil.
-func (c *Change) Outcome() *trust.Outcome {
-	if l := c.Learned(); l != nil {
-		return l.Outcome
+// Lesson returns what the change adds to the ledger, or nil.
+func (c *Change) Lesson() *trust.Lesson {
+	for i := range c.Events {
+		if l := LessonOf(c.Events[i].Data); l != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// LessonOf returns what an event adds to the ledger, or nil.
+func LessonOf(d Data) *trust.Lesson {
+	switch d := d.(type) {
+	case *Learned:
+		if d.Outcome != nil {
+			return &trust.Lesson{Outcome: d.Outcome}
+		}
+	case *Reviewed:
+		return d.Lesson
 	}
 	return nil
 }
@@ -232,6 +247,7 @@ type ListQuery struct {
 	MachineName string // only this machine's
 	Live        bool   // only those that Step may move
 	Waiting     bool   // only those that need a human
+	Reviews     bool   // only those with closed rounds that a human is to look at
 	Limit       int    // the newest N; 0 means all
 }
 
@@ -248,6 +264,7 @@ type Summary struct {
 	UpdatedAt     specialist.Time `json:"updatedAt"`
 	Code          string          `json:"code,omitempty"`
 	Reason        string          `json:"reason,omitempty"`
+	Reviews       int             `json:"reviews,omitempty"` // closed rounds that a human is to look at
 }
 
 // Summarize returns the summary of a session.
@@ -256,14 +273,14 @@ func Summarize(s *Session) Summary {
 	return Summary{
 		SessionID: s.ID.String(), MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(),
 		Status: s.Status, CurrentState: s.State.Name, Round: s.Round, Sequence: s.Sequence,
-		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason,
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason, Reviews: len(s.reviews),
 	}
 }
 
 // Matches reports whether a summary belongs to a query, its limit aside.
 func (q ListQuery) Matches(s Summary) bool {
 	return (q.MachineName == "" || q.MachineName == s.MachineName) &&
-		(!q.Live || s.Status.Live()) && (!q.Waiting || s.Status == NeedsHuman)
+		(!q.Live || s.Status.Live()) && (!q.Waiting || s.Status == NeedsHuman) && (!q.Reviews || s.Reviews > 0)
 }
 
 // A Roster is what was registered for one machine name. It never changes.

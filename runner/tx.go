@@ -324,11 +324,23 @@ func (t *tx) judge(string, string) guard.Verdict {
 
 // A judgement is the step that is passing the gate.
 type judgement struct {
-	ctx  context.Context
-	step guard.Step
+	ctx     context.Context
+	step    guard.Step
+	inquiry *inquiry // nil if nobody was asked about the step
 }
 
-func (j *judgement) verdict(t *tx) (v guard.Verdict) {
+// verdict judges the step. Guards that had to ask somebody have done so before:
+// here it is made sure of.
+func (j *judgement) verdict(t *tx) guard.Verdict {
+	v := j.alone(t)
+	if v.Passed() && !j.step.Human && t.now.Program.Guards(t.now.State).Asks(j.step.Transition) {
+		return v.Join(j.inquiry.on(&j.step))
+	}
+	return v
+}
+
+// alone judges the step by the guards that ask nobody.
+func (j *judgement) alone(t *tx) (v guard.Verdict) {
 	state := guard.State{}
 	if t.now.guard != nil {
 		state = *t.now.guard
@@ -363,15 +375,17 @@ type decision struct {
 	meta       []byte
 	winner     *specialist.Proposal // nil unless it was elected
 	blind      bool                 // the human had seen no proposals
+	draws      *Draws
 	learned    *Learned
 	standing   *Standing // of the round a human closes
+	inquiry    *inquiry  // nil if nobody was asked about it
 }
 
 // execute takes a decision through the gate and, if it passes, moves the
 // session. It is the only way a session moves. The verdict is recorded whatever
 // it is; what follows from a refusal is up to the caller.
 func (t *tx) execute(ctx context.Context, d decision) (guard.Verdict, error) {
-	t.pending = judgement{ctx: ctx, step: t.step(d)}
+	t.pending = judgement{ctx: ctx, step: t.step(d), inquiry: d.inquiry}
 	permit, verdict, err := t.here.gates[d.transition.Index].pass(ctx, t)
 	if err != nil {
 		return verdict, err
@@ -391,7 +405,7 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 	t.emit(&Executed{
 		Transition: p.transition, How: d.how, IsHuman: d.how != ByConsensus,
 		SpecialistID: d.by, Arrival: d.arrival, Reasoning: d.reasoning, MetaJSON: d.meta,
-		At: t.at, Standing: d.standing, Round: round, Attempt: t.now.Attempt,
+		At: t.at, Standing: d.standing, Round: round, Attempt: t.now.Attempt, Draws: d.draws,
 	})
 	if d.learned != nil {
 		t.emit(d.learned)

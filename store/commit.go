@@ -18,13 +18,13 @@ type statements struct {
 	insertSession, insertLog, findSession        *sql.Stmt
 	insertMachine, findMachine, insertDefinition *sql.Stmt
 	learn, insertExemplar, bumpTrust             *sql.Stmt
-	insertOutcome                                *sql.Stmt
+	insertLesson                                 *sql.Stmt
 	rosterHead, insertRoster                     *sql.Stmt
 }
 
 func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.update, `UPDATE sessions SET status=?, current_state=?, round=?, attempt=?, sequence=?, transitions=?, code=?, reason=?,
-		updated_at=?, calls=?, input_tokens=?, output_tokens=?, cost_pico_usd=?, head=? WHERE id=? AND sequence=?`)
+		updated_at=?, calls=?, input_tokens=?, output_tokens=?, cost_pico_usd=?, reviews=?, head=? WHERE id=? AND sequence=?`)
 	p.prepare(&st.advance, `UPDATE sessions SET current_state=?, round=?, attempt=?, sequence=?, transitions=?,
 		updated_at=?, calls=?, input_tokens=?, output_tokens=?, cost_pico_usd=?, head=? WHERE id=? AND sequence=?`)
 	p.prepare(&st.insertSession, `INSERT INTO sessions (session_id, machine, machine_digest, status, current_state, round, attempt, sequence,
@@ -38,7 +38,7 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.learn, `INSERT INTO alignment (machine, specialist_id, state, matching, total, updated_at) VALUES (?,?,?,?,1,?)
 		ON CONFLICT DO UPDATE SET matching=matching+excluded.matching, total=total+1, updated_at=max(updated_at, excluded.updated_at)`)
 	p.prepare(&st.insertExemplar, `INSERT INTO exemplars (machine, state, exemplar) VALUES (?,?,?)`)
-	p.prepare(&st.insertOutcome, `INSERT INTO outcomes (id, outcome) VALUES (?,?)`)
+	p.prepare(&st.insertLesson, `INSERT INTO lessons (id, lesson) VALUES (?,?)`)
 	p.prepare(&st.bumpTrust, `UPDATE machines SET trust_version=trust_version+1 WHERE id=?`)
 	p.prepare(&st.rosterHead, `SELECT first, hash FROM roster_log WHERE machine=? ORDER BY id DESC LIMIT 1`)
 	p.prepare(&st.insertRoster, `INSERT INTO roster_log (machine, first, events, prev, hash) VALUES (?,?,?,?,?)`)
@@ -152,8 +152,8 @@ func (p *pending) write(ctx context.Context, st *statements) error {
 			return err
 		}
 	}
-	if o := p.c.Outcome(); o != nil {
-		if err := writeOutcome(ctx, st, logged, o); err != nil {
+	if l := p.c.Lesson(); l != nil {
+		if err := writeLesson(ctx, st, logged, l); err != nil {
 			return err
 		}
 	}
@@ -201,12 +201,12 @@ func (p *pending) writeSession(ctx context.Context, st *statements) error {
 func (p *pending) update(ctx context.Context, st *statements) (sql.Result, error) {
 	before, after := p.c.Before, p.c.After
 	o, spent := after.Outcome(), after.Spent()
-	if was := before.Outcome(); after.Status == before.Status && o.Code == was.Code && o.Reason == was.Reason {
+	if was := before.Outcome(); after.Status == before.Status && o.Code == was.Code && o.Reason == was.Reason && len(after.Reviews()) == len(before.Reviews()) {
 		return st.advance.ExecContext(ctx, after.State.Name, after.Round, after.Attempt, after.Sequence, after.Executed,
 			int64(after.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), p.hash[:], p.row, before.Sequence)
 	}
 	return st.update.ExecContext(ctx, after.Status.String(), after.State.Name, after.Round, after.Attempt, after.Sequence, after.Executed,
-		o.Code, o.Reason, int64(after.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), p.hash[:], p.row, before.Sequence)
+		o.Code, o.Reason, int64(after.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), len(after.Reviews()), p.hash[:], p.row, before.Sequence)
 }
 
 func skipIf(yes bool, err error) error {
@@ -264,17 +264,17 @@ func (p *pending) writeLearned(ctx context.Context, st *statements, l *runner.Le
 	return err
 }
 
-// writeOutcome writes an outcome under the row of the log that holds it.
-func writeOutcome(ctx context.Context, st *statements, logged sql.Result, o *trust.Outcome) error {
+// writeLesson writes a lesson under the row of the log that holds it.
+func writeLesson(ctx context.Context, st *statements, logged sql.Result, l *trust.Lesson) error {
 	id, err := logged.LastInsertId()
 	if err != nil {
 		return err
 	}
-	outcome, err := o.Encode()
+	lesson, err := l.Encode()
 	if err != nil {
 		return err
 	}
-	_, err = st.insertOutcome.ExecContext(ctx, id, text(outcome))
+	_, err = st.insertLesson.ExecContext(ctx, id, text(lesson))
 	return err
 }
 

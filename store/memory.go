@@ -23,11 +23,11 @@ import (
 type Memory struct {
 	shards [shardCount]shard
 
-	place atomic.Int64 // of the newest commit; outcomes draw theirs under mu
+	place atomic.Int64 // of the newest commit; lessons draw theirs under mu
 
 	mu        sync.RWMutex
 	order     []*cell // by creation
-	outcomes  []trust.Outcome
+	lessons   []trust.Lesson
 	machines  map[string]*memoryMachine
 	owners    map[string]bool
 	lastOwner int
@@ -136,7 +136,7 @@ func (m *Memory) Commit(_ context.Context, c *runner.Change) error {
 	if known.session.Load().Sequence != c.Before.Sequence {
 		return runner.ErrStale
 	}
-	known.last = record(known.last, c, m.learn(c.Outcome()))
+	known.last = record(known.last, c, m.learn(c.Lesson()))
 	known.session.Store(c.After)
 	return known.machine.follow(c)
 }
@@ -211,26 +211,26 @@ func (mm *memoryMachine) follow(c *runner.Change) error {
 	return nil
 }
 
-// learn appends an outcome, if there is one, and returns the place of its commit.
-func (m *Memory) learn(o *trust.Outcome) int64 {
-	if o == nil {
+// learn appends a lesson, if there is one, and returns the place of its commit.
+func (m *Memory) learn(l *trust.Lesson) int64 {
+	if l == nil {
 		return m.place.Add(1)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	learned := *o
+	learned := *l
 	learned.Seq = m.place.Add(1)
-	m.outcomes = append(m.outcomes, learned)
+	m.lessons = append(m.lessons, learned)
 	return learned.Seq
 }
 
-// Outcomes implements [runner.TrustStore].
-func (m *Memory) Outcomes(_ context.Context, after int64) iter.Seq2[trust.Outcome, error] {
-	return func(yield func(trust.Outcome, error) bool) {
+// Lessons implements [runner.TrustStore].
+func (m *Memory) Lessons(_ context.Context, after int64) iter.Seq2[trust.Lesson, error] {
+	return func(yield func(trust.Lesson, error) bool) {
 		m.mu.RLock()
-		all := m.outcomes[:len(m.outcomes):len(m.outcomes)]
+		all := m.lessons[:len(m.lessons):len(m.lessons)]
 		m.mu.RUnlock()
-		first, _ := slices.BinarySearchFunc(all, after+1, func(o trust.Outcome, seq int64) int { return cmp.Compare(o.Seq, seq) })
+		first, _ := slices.BinarySearchFunc(all, after+1, func(l trust.Lesson, seq int64) int { return cmp.Compare(l.Seq, seq) })
 		for i := range all[first:] {
 			if !yield(all[first+i], nil) {
 				return

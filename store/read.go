@@ -211,12 +211,15 @@ func (s *SQLite) List(ctx context.Context, q runner.ListQuery) ([]runner.Summary
 	if q.Waiting {
 		where = append(where, "s.status='needs_human' AND s.status IN ('running', 'needs_human')")
 	}
+	if q.Reviews {
+		where = append(where, "s.reviews>0")
+	}
 	limit := -1
 	if q.Limit > 0 {
 		limit = q.Limit
 	}
 	rows, err := s.read.QueryContext(ctx, `SELECT * FROM (SELECT s.id, s.session_id, m.machine_name, s.machine_digest, s.status, s.current_state, s.round,
-		s.sequence, s.created_at, s.updated_at, s.code, s.reason FROM sessions s JOIN machines m ON m.id=s.machine
+		s.sequence, s.created_at, s.updated_at, s.code, s.reason, s.reviews FROM sessions s JOIN machines m ON m.id=s.machine
 		WHERE `+strings.Join(where, " AND ")+` ORDER BY s.id DESC LIMIT ?) ORDER BY id`, append(args, limit)...)
 	if err != nil {
 		return nil, translate(err)
@@ -228,7 +231,7 @@ func (s *SQLite) List(ctx context.Context, q runner.ListQuery) ([]runner.Summary
 		var id int64
 		var status string
 		if err := rows.Scan(&id, &sum.SessionID, &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round,
-			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason); err != nil {
+			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason, &sum.Reviews); err != nil {
 			return nil, translate(err)
 		}
 		if err := sum.Status.UnmarshalText([]byte(status)); err != nil {
@@ -330,38 +333,38 @@ func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit
 	return list, translate(rows.Err())
 }
 
-// Outcomes implements [runner.TrustStore].
-func (s *SQLite) Outcomes(ctx context.Context, after int64) iter.Seq2[trust.Outcome, error] {
-	return func(yield func(trust.Outcome, error) bool) {
-		rows, err := s.outcomes.QueryContext(ctx, after)
+// Lessons implements [runner.TrustStore].
+func (s *SQLite) Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesson, error] {
+	return func(yield func(trust.Lesson, error) bool) {
+		rows, err := s.lessons.QueryContext(ctx, after)
 		if err != nil {
-			yield(trust.Outcome{}, translate(err))
+			yield(trust.Lesson{}, translate(err))
 			return
 		}
 		defer rows.Close()
 		for rows.Next() {
-			o, err := scanOutcome(rows)
-			if !yield(o, err) || err != nil {
+			l, err := scanLesson(rows)
+			if !yield(l, err) || err != nil {
 				return
 			}
 		}
 		if err := rows.Err(); err != nil {
-			yield(trust.Outcome{}, translate(err))
+			yield(trust.Lesson{}, translate(err))
 		}
 	}
 }
 
-func scanOutcome(rows *sql.Rows) (o trust.Outcome, err error) {
+func scanLesson(rows *sql.Rows) (l trust.Lesson, err error) {
 	var id int64
-	var outcome string
-	if err := rows.Scan(&id, &outcome); err != nil {
-		return o, translate(err)
+	var lesson string
+	if err := rows.Scan(&id, &lesson); err != nil {
+		return l, translate(err)
 	}
-	if o, err = trust.DecodeOutcome([]byte(outcome)); err != nil {
-		return o, &runner.CorruptError{What: fmt.Sprintf("outcome %d", id), Problem: err.Error() + "; run dialai store rebuild"}
+	if l, err = trust.DecodeLesson([]byte(lesson)); err != nil {
+		return l, &runner.CorruptError{What: fmt.Sprintf("lesson %d", id), Problem: err.Error() + "; run dialai store rebuild"}
 	}
-	o.Seq = id
-	return o, nil
+	l.Seq = id
+	return l, nil
 }
 
 // DecidedSince implements [runner.TrustStore].

@@ -52,9 +52,9 @@ func (b *rebuild) run() error {
 	for _, id := range slices.Sorted(maps.Keys(b.a.sessions)) {
 		r := b.a.row(id)
 		b.exec(`INSERT INTO sessions (id, session_id, machine, machine_digest, status, current_state, round, attempt, sequence, transitions, code, reason,
-			created_at, updated_at, calls, input_tokens, output_tokens, cost_pico_usd, head) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+			created_at, updated_at, calls, input_tokens, output_tokens, cost_pico_usd, reviews, head) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 			id, r.SessionID, machines[r.Machine], r.Digest, r.Status, r.State, r.Round, r.Attempt, r.Sequence, r.Transitions, r.Code, r.Reason,
-			r.CreatedAt, r.UpdatedAt, r.Calls, r.InputTokens, r.OutputTokens, r.Pico, []byte(r.Head))
+			r.CreatedAt, r.UpdatedAt, r.Calls, r.InputTokens, r.OutputTokens, r.Pico, r.Reviews, []byte(r.Head))
 	}
 	for name, book := range b.a.tallies {
 		for _, r := range book.Records(name) {
@@ -66,9 +66,9 @@ func (b *rebuild) run() error {
 	for _, e := range b.a.exemplars {
 		b.exec(`INSERT INTO exemplars (machine, state, exemplar) VALUES (?,?,?)`, machines[e.exemplar.MachineName], e.exemplar.State, text(e.exemplar.Append(nil)))
 	}
-	b.exec(`DELETE FROM outcomes`)
-	for _, id := range slices.Sorted(maps.Keys(b.a.outcomes)) {
-		b.exec(`INSERT INTO outcomes (id, outcome) VALUES (?,?)`, id, b.a.outcomes[id])
+	b.exec(`DELETE FROM lessons`)
+	for _, id := range slices.Sorted(maps.Keys(b.a.lessons)) {
+		b.exec(`INSERT INTO lessons (id, lesson) VALUES (?,?)`, id, b.a.lessons[id])
 	}
 	b.exec(`UPDATE log SET decides=NULL WHERE decides IS NOT NULL`)
 	for _, id := range slices.Sorted(maps.Keys(b.a.decided)) {

@@ -34,7 +34,7 @@ type SQLite struct {
 	out  *committer
 	load *sql.Stmt // the query of Load
 
-	outcomes *sql.Stmt // the query of Outcomes
+	lessons *sql.Stmt // the query of Lessons
 
 	mu    sync.Mutex
 	cache cache
@@ -80,7 +80,7 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 		s.load, err = s.read.PrepareContext(ctx, loadQuery)
 	}
 	if err == nil {
-		s.outcomes, err = s.read.PrepareContext(ctx, `SELECT id, outcome FROM outcomes WHERE id>? ORDER BY id`)
+		s.lessons, err = s.read.PrepareContext(ctx, `SELECT id, lesson FROM lessons WHERE id>? ORDER BY id`)
 	}
 	if err != nil {
 		s.read.Close()
@@ -182,7 +182,7 @@ func escapePath(path string) string {
 // last leaves one file, without a write-ahead log.
 func (s *SQLite) Close() error {
 	s.out.close()
-	return errors.Join(s.load.Close(), s.outcomes.Close(), s.read.Close(), s.db.Close())
+	return errors.Join(s.load.Close(), s.lessons.Close(), s.read.Close(), s.db.Close())
 }
 
 // Path returns the path of the file, to which symbolic links were followed.

@@ -56,7 +56,7 @@ func (s *SQLite) Verify(ctx context.Context, programs *runner.Programs) (Report,
 	if err != nil || a.report.Difference != nil {
 		return a.report, err
 	}
-	for _, check := range []func(context.Context, *audit) error{r.compareSessions, r.compareTrust, r.compareOutcomes} {
+	for _, check := range []func(context.Context, *audit) error{r.compareSessions, r.compareTrust, r.compareLessons} {
 		var d *Difference
 		if err := check(ctx, a); errors.As(err, &d) {
 			a.report.Difference = d
@@ -76,7 +76,7 @@ type audit struct {
 	tallies   map[string]*trust.Book // by machine name
 	exemplars []placedExemplar
 	decided   map[int64]bool   // log rows that execute a transition
-	outcomes  map[int64]string // by log row, as they are stored
+	lessons   map[int64]string // by log row, as they are stored
 }
 
 type placedExemplar struct {
@@ -87,7 +87,7 @@ type placedExemplar struct {
 // audit folds every log. A damaged one ends it, with the difference in the
 // report. tails says whether a log that ends early counts as damaged.
 func (r reader) audit(ctx context.Context, programs *runner.Programs, tails bool) (*audit, error) {
-	a := &audit{sessions: map[int64]*runner.Session{}, heads: map[int64]runner.Hash{}, tallies: map[string]*trust.Book{}, decided: map[int64]bool{}, outcomes: map[int64]string{}}
+	a := &audit{sessions: map[int64]*runner.Session{}, heads: map[int64]runner.Hash{}, tallies: map[string]*trust.Book{}, decided: map[int64]bool{}, lessons: map[int64]string{}}
 	if d, err := r.auditRosters(ctx, a); d != nil || err != nil {
 		a.report.Difference = d
 		return a, err
@@ -179,15 +179,15 @@ func (a *audit) add(f *runner.Folder, log int64, events []runner.Event) {
 	a.report.Records++
 	a.report.Events += len(events)
 	for _, e := range events {
+		if l := runner.LessonOf(e.Data); l != nil {
+			a.lessons[log] = lessonText(l)
+		}
 		switch d := e.Data.(type) {
 		case *runner.Executed:
 			a.decided[log] = true
 		case *runner.Learned:
 			name := f.Session().Machine().Name()
 			a.tallies[name] = a.tallies[name].With(d.Comparisons...)
-			if d.Outcome != nil {
-				a.outcomes[log] = outcomeText(d.Outcome)
-			}
 			if d.Exemplar != nil {
 				a.exemplars = append(a.exemplars, placedExemplar{log, *d.Exemplar})
 			}
@@ -195,9 +195,9 @@ func (a *audit) add(f *runner.Folder, log int64, events []runner.Event) {
 	}
 }
 
-// outcomeText returns an outcome as it is stored.
-func outcomeText(o *trust.Outcome) string {
-	text, err := o.Encode()
+// lessonText returns a lesson as it is stored.
+func lessonText(l *trust.Lesson) string {
+	text, err := l.Encode()
 	if err != nil {
 		return err.Error() // never: it was decoded
 	}
@@ -291,6 +291,7 @@ type sessionRow struct {
 	Round, Attempt, Sequence, Transitions                        int64
 	Code, Reason                                                 string
 	CreatedAt, UpdatedAt, Calls, InputTokens, OutputTokens, Pico int64
+	Reviews                                                      int64
 	Head                                                         string
 }
 
@@ -301,14 +302,14 @@ func (a *audit) row(id int64) sessionRow {
 	return sessionRow{
 		s.ID.String(), s.Machine().Name(), s.Machine().Digest(), s.Status.String(), s.State.Name,
 		int64(s.Round), int64(s.Attempt), s.Sequence, int64(s.Executed), o.Code, o.Reason,
-		int64(s.CreatedAt), int64(s.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), string(head[:]),
+		int64(s.CreatedAt), int64(s.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), int64(len(s.Reviews())), string(head[:]),
 	}
 }
 
 // compareSessions holds the rows of sessions against the logs.
 func (r reader) compareSessions(ctx context.Context, a *audit) error {
 	rows, err := r.q.QueryContext(ctx, `SELECT s.id, s.session_id, coalesce(m.machine_name, ''), s.machine_digest, s.status, s.current_state, s.round, s.attempt,
-		s.sequence, s.transitions, s.code, s.reason, s.created_at, s.updated_at, s.calls, s.input_tokens, s.output_tokens, s.cost_pico_usd, s.head
+		s.sequence, s.transitions, s.code, s.reason, s.created_at, s.updated_at, s.calls, s.input_tokens, s.output_tokens, s.cost_pico_usd, s.reviews, s.head
 		FROM sessions s LEFT JOIN machines m ON m.id=s.machine ORDER BY s.id`)
 	if err != nil {
 		return translate(err)
@@ -320,7 +321,7 @@ func (r reader) compareSessions(ctx context.Context, a *audit) error {
 		var got sessionRow
 		var head []byte
 		if err := rows.Scan(&id, &got.SessionID, &got.Machine, &got.Digest, &got.Status, &got.State, &got.Round, &got.Attempt, &got.Sequence, &got.Transitions, &got.Code, &got.Reason,
-			&got.CreatedAt, &got.UpdatedAt, &got.Calls, &got.InputTokens, &got.OutputTokens, &got.Pico, &head); err != nil {
+			&got.CreatedAt, &got.UpdatedAt, &got.Calls, &got.InputTokens, &got.OutputTokens, &got.Pico, &got.Reviews, &head); err != nil {
 			return translate(err)
 		}
 		got.Head = string(head)
@@ -355,9 +356,9 @@ func (r reader) compareDecided(ctx context.Context, a *audit) error {
 	return nil
 }
 
-// compareOutcomes holds what the ledger is made of against the logs.
-func (r reader) compareOutcomes(ctx context.Context, a *audit) error {
-	rows, err := r.q.QueryContext(ctx, `SELECT id, outcome FROM outcomes ORDER BY id`)
+// compareLessons holds what the ledger is made of against the logs.
+func (r reader) compareLessons(ctx context.Context, a *audit) error {
+	rows, err := r.q.QueryContext(ctx, `SELECT id, lesson FROM lessons ORDER BY id`)
 	if err != nil {
 		return translate(err)
 	}
@@ -369,15 +370,15 @@ func (r reader) compareOutcomes(ctx context.Context, a *audit) error {
 		if err := rows.Scan(&id, &stored); err != nil {
 			return translate(err)
 		}
-		if want, known := a.outcomes[id]; !known || stored != want {
-			return &Difference{Stream: "outcomes", What: fmt.Sprintf("outcome %d is not what the logs say; run dialai store rebuild", id)}
+		if want, known := a.lessons[id]; !known || stored != want {
+			return &Difference{Stream: "lessons", What: fmt.Sprintf("lesson %d is not what the logs say; run dialai store rebuild", id)}
 		}
 	}
 	if err := rows.Err(); err != nil {
 		return translate(err)
 	}
-	if n != len(a.outcomes) {
-		return &Difference{Stream: "outcomes", What: fmt.Sprintf("there are %d, the logs have %d; run dialai store rebuild", n, len(a.outcomes))}
+	if n != len(a.lessons) {
+		return &Difference{Stream: "lessons", What: fmt.Sprintf("there are %d, the logs have %d; run dialai store rebuild", n, len(a.lessons))}
 	}
 	return nil
 }

@@ -7,17 +7,20 @@ import (
 	"maps"
 
 	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
 // A Registry maps the names that machine files use in strategyFn and contextFn
-// to Go values. The zero Registry is empty. A Registry never changes, so it may
+// to Go values, and those of classifiers of guards. The zero Registry is empty. A Registry never changes, so it may
 // be used concurrently and shared.
 type Registry struct {
 	proposers map[string]specialist.Proposer
 	arbiters  map[string]arbiter.Arbiter
 	contexts  map[string]specialist.Context
+
+	classifiers map[string]guard.Classifier
 }
 
 // WithProposer returns a copy of r in which name means p, whatever it meant
@@ -38,6 +41,13 @@ func (r Registry) WithArbiter(name string, a arbiter.Arbiter) Registry {
 // before.
 func (r Registry) WithContext(name string, c specialist.Context) Registry {
 	r.contexts = with(r.contexts, name, c)
+	return r
+}
+
+// WithClassifier returns a copy of r in which name, as the function of a guards
+// section's classifier, means c, whatever it meant before.
+func (r Registry) WithClassifier(name string, c guard.Classifier) Registry {
+	r.classifiers = with(r.classifiers, name, c)
 	return r
 }
 
@@ -63,6 +73,12 @@ func (r Registry) Arbiter(name string) (arbiter.Arbiter, bool) {
 // Context returns the context of that name.
 func (r Registry) Context(name string) (specialist.Context, bool) {
 	c, ok := r.contexts[name]
+	return c, ok
+}
+
+// Classifier returns the classifier of that name.
+func (r Registry) Classifier(name string) (guard.Classifier, bool) {
+	c, ok := r.classifiers[name]
 	return c, ok
 }
 

@@ -42,20 +42,7 @@ type score struct {
 }
 
 func (s *score) add(c Claim, truth int) {
-	top, ties, holds := math.Inf(-1), 0., false
-	for _, p := range c.P {
-		top = math.Max(top, p)
-	}
-	for t, p := range c.P {
-		if p >= top-1e-12 {
-			ties++
-			holds = holds || t == truth
-		}
-	}
-	right := 0.
-	if holds {
-		right = 1 / ties
-	}
+	top, right := slices.Max(c.P), credit(c.P, truth)
 	s.n++
 	s.right += right
 	s.loss -= math.Log(math.Max(1e-9, c.P[truth]))

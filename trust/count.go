@@ -13,6 +13,7 @@ type past struct {
 	classes []int32 // by option, the class in the state
 	own     counts  // what this outcome has added to pool.all
 	votes   []pastVote
+	partial bool
 }
 
 // A pastVote is one live vote of an outcome. Votes are sorted by specialist.
@@ -21,6 +22,7 @@ type pastVote struct {
 	option       int32
 	order        string
 	human        string // "" for others
+	cost         int64  // pico-dollars
 }
 
 // add counts one outcome, which was checked.
@@ -28,7 +30,7 @@ func (m *pool) add(l *Ledger, o *Outcome) {
 	state := m.ownState(o.State)
 	s := m.states[state]
 	mu := math.Max(1/float64(len(o.Options))+aboveLuck, m.mean())
-	p := &past{state: state, truth: int32(slices.Index(o.Options, o.Truth)), classes: s.classesOf(o.Options)}
+	p := &past{state: state, truth: int32(slices.Index(o.Options, o.Truth)), classes: s.classesOf(o.Options), partial: o.Partial}
 	if len(o.Options) > 1 { // where there is nothing to choose, nothing is learned
 		for i := range o.Proposals {
 			m.count(l, o, &o.Proposals[i], p, mu)
@@ -50,7 +52,7 @@ func (m *pool) count(l *Ledger, o *Outcome, q *OutcomeProposal, p *past, mu floa
 		return
 	case q.Human:
 		if !q.Failed && q.SpecialistID != o.HumanID { // the ruling is no vote for itself
-			p.votes = append(p.votes, pastVote{-1, -1, option, q.OptionOrder, q.SpecialistID})
+			p.votes = append(p.votes, pastVote{-1, -1, option, q.OptionOrder, q.SpecialistID, 0})
 		}
 		return
 	}
@@ -77,7 +79,7 @@ func (m *pool) count(l *Ledger, o *Outcome, q *OutcomeProposal, p *past, mu floa
 	c.conf[p.classes[p.truth]*c.width+p.classes[option]]++
 	p.own = p.own.plus(one)
 	if !q.Shadow {
-		p.votes = append(p.votes, pastVote{u, i, option, q.OptionOrder, ""})
+		p.votes = append(p.votes, pastVote{u, i, option, q.OptionOrder, "", int64(q.Cost)})
 	}
 }
 

@@ -96,7 +96,7 @@ func (b *ballot) reopen(l *Ledger, o *past) {
 	b.voters = b.voters[:0]
 	for i := range o.votes {
 		v := &o.votes[i]
-		w := voter{id: v.id(l.units), option: v.option, member: v.member, order: v.order, place: i}
+		w := voter{id: v.id(l.units), option: v.option, member: v.member, order: v.order, place: i, cost: v.cost, said: v.option}
 		if v.unit < 0 {
 			w.human = l.humans.chance(v.human)
 		} else {

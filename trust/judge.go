@@ -33,8 +33,8 @@ func (l *Ledger) Judge(q Question) Judgement {
 		b.score()
 		b.mix(&j, policy, q.Partial)
 	} else if b.k == 1 {
-		b.mu, j.P[0] = b.mean(), exact.One
-		b.weigh()
+		b.score()
+		j.P[0] = exact.One
 	}
 	b.forbid(&j, q.Removed)
 	b.choose(&j, &q)
@@ -134,28 +134,64 @@ func (b *ballot) expect(l *Ledger, v *voter, earlier int32) {
 // mix makes the probabilities of the options.
 func (b *ballot) mix(j *Judgement, policy Policy, partial bool) {
 	f := b.fit()
-	a := f.shares(policy.Experts)
-	p, q := make([]float64, b.k), make([]float64, b.k)
-	for e := range a {
-		if a[e] == 0 {
+	x := mixture{fit: f, shares: f.shares(policy.Experts), m: -1}
+	if partial {
+		x.m = len(b.voters)
+	}
+	j.Experts = make([]ExpertShare, 0, experts)
+	x.each = func(e int, g float64, q []float64) {
+		j.Experts = append(j.Experts, ExpertShare{expertNames[e], billionths(x.shares[e]), exact.Billionths(math.Round(g * 1e9)), allBillionths(q)})
+	}
+	copy(j.P, allBillionths(x.of(b)))
+}
+
+// A mixture makes probabilities of the experts' scores.
+type mixture struct {
+	fit    fit
+	shares [experts]float64
+	m      int // number of votes if not all were asked, else -1
+	p, q   []float64
+	each   func(e int, g float64, q []float64) // nil, or told of each expert
+}
+
+// of returns the probabilities of a scored ballot's options. They belong to x.
+func (x *mixture) of(b *ballot) []float64 {
+	if len(x.p) != b.k {
+		x.p, x.q = make([]float64, b.k), make([]float64, b.k)
+	}
+	clear(x.p)
+	for e, a := range x.shares {
+		if a == 0 {
 			continue
 		}
-		g := f.g[e]
-		if partial && e != iS {
-			g = temperature(g, len(b.voters), f.panel)
-		}
-		scores := b.scores[e]
+		g := x.temperature(e)
 		if e == iS {
-			scores = make([]float64, b.k)
-			f.stack.score(b, b.place(), scores)
+			x.fit.stack.score(b, b.place(), b.stackScores())
 		}
-		softmax(q, scores, g)
-		for t := range p {
-			p[t] += float64(a[e] * q[t])
+		softmax(x.q, b.scores[e], g)
+		for t := range x.p {
+			x.p[t] += float64(a * x.q[t])
 		}
-		j.Experts = append(j.Experts, ExpertShare{expertNames[e], billionths(a[e]), exact.Billionths(math.Round(g * 1e9)), allBillionths(q)})
+		if x.each != nil {
+			x.each(e, g, x.q)
+		}
 	}
-	copy(j.P, allBillionths(p))
+	return x.p
+}
+
+func (x *mixture) temperature(e int) float64 {
+	if x.m < 0 || e == iS {
+		return x.fit.g[e]
+	}
+	return temperature(x.fit.g[e], x.m, x.fit.panel)
+}
+
+// stackScores returns room for the scores of S.
+func (b *ballot) stackScores() []float64 {
+	if len(b.scores[iS]) != b.k {
+		b.scores[iS] = make([]float64, b.k)
+	}
+	return b.scores[iS]
 }
 
 // fit returns the fit in force.

@@ -44,6 +44,9 @@ type Outcome struct {
 	// Automatic says that the engine had decided this round by itself: Pick was
 	// executed, and an audit or an overruling followed.
 	Automatic bool `json:"automatic,omitempty"`
+	// Partial says that not everyone was asked, so the round cannot show what
+	// asking fewer would have saved.
+	Partial bool `json:"partial,omitempty"`
 	// SamplingProb is the probability with which a human came to see this round,
 	// in (0, 1]; 0 stands for 1.
 	SamplingProb exact.Billionths `json:"samplingProb,omitempty"`

@@ -22,7 +22,7 @@ func (b *ballot) report(l *Ledger, j *Judgement, q *Question) {
 	if b.k < 1 {
 		return
 	}
-	j.Prior = allBillionths(b.prior())
+	j.Prior = allBillionths(b.prior)
 	j.NEff = b.effective()
 	j.Votes = make([]VoteShare, len(b.voters))
 	for i := range b.voters {

@@ -3,7 +3,6 @@ package trust
 import (
 	"maps"
 	"math"
-	"slices"
 
 	"github.com/dialai/dialai/exact"
 )
@@ -12,7 +11,8 @@ import (
 const (
 	ladder       = 8   // thresholds
 	lookFirst    = 50  // pairs that choose the first of them
-	lookShare    = .05 // of which must reach it
+	lookShare    = .05 // of which must reach it,
+	lookReach    = 3   // that is so many
 	eligibleFrom = 10  // outcomes known when the pair was judged
 	hopelessFrom = 200 // pairs after which a promise may turn out hopeless
 )
@@ -24,8 +24,8 @@ type riskEpoch struct {
 	digest   string
 	number   int64
 	eligible int64
-	first    []exact.Billionths // the P that choose the first threshold
-	start    int                // index of that threshold in rungs; -1 none yet, ladder if none can be
+	reach    [ladder]int64 // of the first pairs, how many reached each threshold
+	start    int           // index of that threshold in rungs; -1 none yet, ladder if none can be
 	rungs    [ladder]rung
 	reached  int64 // pairs since the choice
 	audits   map[exact.Billionths]counts
@@ -83,7 +83,7 @@ func (m *pool) test(o *Outcome) {
 
 func (e *riskEpoch) clone() *riskEpoch {
 	c := *e
-	c.first, c.audits = slices.Clone(e.first), maps.Clone(e.audits)
+	c.audits = maps.Clone(e.audits)
 	return &c
 }
 
@@ -121,10 +121,7 @@ func (e *riskEpoch) watch(o *Outcome, one counts) {
 func (e *riskEpoch) pair(p exact.Billionths, one counts) {
 	e.eligible++
 	if e.start < 0 {
-		e.first = append(e.first, p)
-		if len(e.first) == lookFirst {
-			e.choose()
-		}
+		e.choose(p)
 		return
 	}
 	e.reached++
@@ -136,22 +133,25 @@ func (e *riskEpoch) pair(p exact.Billionths, one counts) {
 	}
 }
 
-// choose picks the first threshold that enough of the first pairs reach. It looks
-// at nothing but P.
-func (e *riskEpoch) choose() {
+// choose picks the first threshold that enough of the first pairs reach, as soon
+// as the pairs to come cannot change which one that is. It looks at nothing but P.
+func (e *riskEpoch) choose(p exact.Billionths) {
 	for j := range ladder {
-		tau, n := e.promise.tauAt(j), 0
-		for _, p := range e.first {
-			if p >= tau {
-				n++
-			}
+		if p >= e.promise.tauAt(j) {
+			e.reach[j]++
 		}
-		if float64(n) >= lookShare*lookFirst {
-			e.start, e.first = j, nil
+	}
+	left := lookFirst - e.eligible
+	for j := range ladder {
+		if e.reach[j] >= lookReach {
+			e.start = j
+			return
+		}
+		if e.reach[j]+left >= lookReach {
 			return
 		}
 	}
-	e.start, e.first = ladder, nil
+	e.start = ladder
 }
 
 // tau returns the threshold above which the promise holds, 0 as long as none is

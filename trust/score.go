@@ -43,12 +43,16 @@ type voter struct {
 	model  string
 	order  string
 	human  float64 // probability that this human is right; 0 for others
-	own    bool    // its own outcome is in the counts and has to be left out
+	own    bool    // its own outcome is in the counts and has to be left out,
+	said   int32   // in which it proposed this option
 	place  int     // in Question.Votes
+	cost   int64   // pico-dollars
 
 	p4, p16 float64
 	w4, w16 float64
-	d       float64
+	rho     float64   // sum of correlations with those of its option that rank before it
+	d       float64   // 1/(1+rho)
+	logs    []float64 // by option, of the probability to answer so if it were right
 }
 
 // A ballot is a round to be scored. Voters are sorted by id.
@@ -63,20 +67,33 @@ type ballot struct {
 	bar     float64
 
 	mu     float64
+	prior  []float64
 	scores [experts][]float64 // by option; iS only where there is a stacking fit
+	room   []float64          // of all voter.logs
 }
 
 // score fills in mu, the voters' weights and the scores of V, L4, L16 and C.
 func (b *ballot) score() {
 	b.mu = b.mean()
-	b.weigh()
+	for i := range b.voters {
+		b.weigh(&b.voters[i])
+	}
 	b.discount()
+	b.judgeAnswers()
+	b.add()
+}
+
+// add makes the scores from what is known of the voters.
+func (b *ballot) add() {
 	for e := range iS {
 		if cap(b.scores[e]) < b.k {
 			b.scores[e] = make([]float64, b.k)
 		}
 		b.scores[e] = b.scores[e][:b.k]
 		clear(b.scores[e])
+	}
+	for i := range b.voters {
+		b.voters[i].d = 1 / (1 + b.voters[i].rho)
 	}
 	b.tally()
 	b.confusion()
@@ -115,48 +132,48 @@ func clampTrust(p float64) float64 { return math.Min(mostTrust, math.Max(leastTr
 // option, of k.
 func logOdds(p float64, k int) float64 { return math.Log(float64(p*float64(k-1)) / (1 - p)) }
 
-func (b *ballot) weigh() {
-	for i := range b.voters {
-		v := &b.voters[i]
-		v.d = 1
-		if v.human > 0 {
-			v.p4, v.p16 = clampTrust(v.human), clampTrust(v.human)
-		} else {
-			levels := v.levels
-			if v.own {
-				levels[0].n -= 1000
-				if v.option == b.truth {
-					levels[0].k -= 1000
-				}
+// weigh sets what the voter's word counts for.
+func (b *ballot) weigh(v *voter) {
+	v.rho, v.d = 0, 1
+	if v.human > 0 {
+		v.p4, v.p16 = clampTrust(v.human), clampTrust(v.human)
+	} else {
+		levels := v.levels
+		if v.own {
+			levels[0].n -= 1000
+			if v.said == b.truth {
+				levels[0].k -= 1000
 			}
-			v.p4 = clampTrust(posterior(&levels, b.mu, pull4))
-			v.p16 = clampTrust(posterior(&levels, b.mu, pull16))
 		}
-		if b.k > 1 {
-			v.w4, v.w16 = logOdds(v.p4, b.k), logOdds(v.p16, b.k)
-		}
+		v.p4 = clampTrust(posterior(&levels, b.mu, pull4))
+		v.p16 = clampTrust(posterior(&levels, b.mu, pull16))
+	}
+	if b.k > 1 {
+		v.w4, v.w16 = logOdds(v.p4, b.k), logOdds(v.p16, b.k)
 	}
 }
 
 // discount gives each voter of a bloc less, the more its errors go with those of
 // stronger members: the strongest keeps its full weight.
 func (b *ballot) discount() {
-	if b.pool == nil {
+	for i := range b.voters {
+		for j := range i {
+			b.compare(&b.voters[i], &b.voters[j])
+		}
+	}
+}
+
+// compare counts the correlation of two voters against the weaker, if they say
+// the same.
+func (b *ballot) compare(v, w *voter) {
+	if b.pool == nil || v.option != w.option || v.human > 0 || w.human > 0 {
 		return
 	}
-	for i := range b.voters {
-		v := &b.voters[i]
-		if v.human > 0 {
-			continue
-		}
-		sum := 0.
-		for j := range b.voters {
-			w := &b.voters[j]
-			if j != i && w.option == v.option && w.human == 0 && w.before(v) {
-				sum += b.pool.pairs.rho(v, w, b.bar)
-			}
-		}
-		v.d = 1 / (1 + sum)
+	r := b.pool.pairs.rho(v, w, b.bar)
+	if v.before(w) {
+		w.rho += r
+	} else {
+		v.rho += r
 	}
 }
 
@@ -184,20 +201,37 @@ func (b *ballot) tally() {
 // confusion scores C: how likely these answers are if each option in turn were
 // the right one.
 func (b *ballot) confusion() {
-	prior := b.prior()
-	for t := range b.k {
-		sum := math.Log(prior[t])
-		for i := range b.voters {
-			v := &b.voters[i]
-			sum += float64(v.d * math.Log(b.likelihood(v, int32(t))))
+	dst := b.scores[iC]
+	copy(dst, b.prior)
+	for t := range dst {
+		dst[t] = math.Log(dst[t])
+	}
+	for i := range b.voters {
+		v := &b.voters[i]
+		for t, l := range v.logs {
+			dst[t] += float64(v.d * l)
 		}
-		b.scores[iC][t] = sum
 	}
 }
 
-// likelihood returns the probability that v answers as it did if option t were
-// right.
-func (b *ballot) likelihood(v *voter, t int32) float64 { return b.answer(v, t, v.option) }
+// judgeAnswers fills in the prior and how likely each answer is if each option
+// were right.
+func (b *ballot) judgeAnswers() {
+	b.setPrior()
+	if need := len(b.voters) * b.k; cap(b.room) < need {
+		b.room = make([]float64, need)
+	}
+	for i := range b.voters {
+		b.voters[i].logs = b.room[i*b.k : (i+1)*b.k : (i+1)*b.k]
+		b.judgeAnswer(&b.voters[i])
+	}
+}
+
+func (b *ballot) judgeAnswer(v *voter) {
+	for t := range v.logs {
+		v.logs[t] = math.Log(b.answer(v, int32(t), v.option))
+	}
+}
 
 // answer returns the probability that v answers option l if t were right.
 func (b *ballot) answer(v *voter, t, l int32) float64 {
@@ -215,32 +249,35 @@ func (b *ballot) answer(v *voter, t, l int32) float64 {
 	hits = v.cell.at(b.classes[t], b.classes[l])
 	if v.own && t == b.truth {
 		row--
-		if l == v.option {
+		if l == v.said {
 			hits--
 		}
 	}
 	return (float64(hits) + float64(pullCell*th0)) / (float64(row) + pullCell)
 }
 
-// prior returns the probability of each option before anybody spoke, from the
+// setPrior sets the probability of each option before anybody spoke, from the
 // outcomes of the state.
-func (b *ballot) prior() []float64 {
-	prior := make([]float64, b.k)
+func (b *ballot) setPrior() {
+	if cap(b.prior) < b.k {
+		b.prior = make([]float64, b.k)
+	}
+	b.prior = b.prior[:b.k]
 	sum := 0.
-	for t := range prior {
-		prior[t] = 1
+	for t := range b.prior {
+		n := 1.
 		if c := b.classes[t]; c >= 0 && b.state != nil {
-			prior[t] += float64(b.state.truths[c])
+			n += float64(b.state.truths[c])
 			if int32(t) == b.truth {
-				prior[t]--
+				n--
 			}
 		}
-		sum += prior[t]
+		b.prior[t] = n
+		sum += n
 	}
-	for t := range prior {
-		prior[t] /= sum
+	for t := range b.prior {
+		b.prior[t] /= sum
 	}
-	return prior
 }
 
 // softmax writes the probabilities that belong to g times the scores.

@@ -55,6 +55,7 @@ func (p classifier) Classify(ctx context.Context, q guard.Classification) (a gua
 	answer, err := one.atOnce(ctx)
 	if err == nil {
 		a, err = ReadClassification(answer)
+		a.Code = one.scrub(a.Code)
 	}
 	return a, one.clean(err)
 }

@@ -52,8 +52,8 @@ var protected = map[string]bool{
 }
 
 // A Client calls webhooks. It is what a runner asks for everything outside its
-// process, and may be used concurrently. No error of it holds a secret that was
-// sent, not even if the service echoes it.
+// process, and may be used concurrently. No error and no answer of it holds a secret
+// that was sent, not even if the service echoes it.
 type Client struct {
 	config Config
 	last   atomic.Pointer[roundID]
@@ -105,6 +105,7 @@ type endpoint struct {
 	basic    []string      // the Authorization header
 	key      []byte        // of the signature
 	secrets  []string      // kept to keep them out of messages
+	echoes   []string      // the forms of them that answers are searched for
 }
 
 // endpoint checks everything about a webhook that can be checked before it is
@@ -135,6 +136,7 @@ func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint
 	pair := base64.StdEncoding.EncodeToString([]byte(user + ":" + token))
 	e := &endpoint{client: c, prepared: req, basic: []string{"Basic " + pair}, key: []byte(token), secrets: []string{token, pair, u.RawQuery}}
 	if secretName == "" {
+		e.echoes = echoForms(e.secrets)
 		return e, nil
 	}
 	secret, err := c.variable(secretName, "Webhook secret")
@@ -145,6 +147,7 @@ func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint
 		return nil, fmt.Errorf("variable %s: %w", secretName, err)
 	}
 	e.secrets = append(e.secrets, secret, strings.TrimPrefix(secret, secretPrefix))
+	e.echoes = echoForms(e.secrets)
 	return e, nil
 }
 
@@ -196,6 +199,7 @@ func (p proposer) Propose(ctx context.Context, q specialist.Question) (a special
 	case err != nil:
 	case status != http.StatusAccepted:
 		a, err = ReadAnswer(body)
+		one.scrubAnswer(&a, q.State)
 	case one.ask.CallbackURL == "":
 		err = errNoCallback
 	default:
@@ -215,6 +219,7 @@ func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arb
 		body, err := one.atOnce(ctx)
 		if err == nil {
 			d, err = ReadConsensus(body, r)
+			d.Text = one.scrub(d.Text)
 		}
 		return d, one.clean(err)
 	}), nil
@@ -231,6 +236,7 @@ func (c *Client) Context(m *machine.Machine, s *machine.Specialist) (specialist.
 		body, err := one.atOnce(ctx)
 		if err == nil {
 			text, err = ReadContext(body)
+			text = one.scrub(text)
 		}
 		return text, one.clean(err)
 	}), nil

@@ -20,11 +20,10 @@ const redacted = "[REDACTED]"
 // alone.
 const minSecret = 4
 
-// redact takes the secrets of a call out of a text: as they are, and as they look
-// when they are quoted.
+// redact takes the secrets of a call out of the text of an error.
 func (c *call) redact(text string) string {
 	var long, short []string
-	for _, f := range c.secretForms() {
+	for _, f := range secretForms(append([]string{c.ask.CallbackToken}, c.secrets...)) {
 		if len(f) < minSecret {
 			short = append(short, f)
 		} else {
@@ -38,15 +37,19 @@ func (c *call) redact(text string) string {
 	return text
 }
 
-// secretForms returns the longest first, so that no end of a secret is left
-// behind.
-func (c *call) secretForms() (forms []string) {
-	for _, s := range append([]string{c.ask.CallbackToken}, c.secrets...) {
+// secretForms returns secrets as they are, and as they look when they are quoted.
+// The longest come first, so that no end of a secret is left behind.
+func secretForms(secrets []string) (forms []string) {
+	for _, s := range secrets {
 		if s == "" {
 			continue
 		}
 		inJSON, _ := json.Marshal(s) // cannot fail for a string
-		forms = append(forms, s, inner(string(inJSON)), inner(strconv.Quote(s)), url.QueryEscape(s), url.PathEscape(s))
+		for _, f := range []string{s, inner(string(inJSON)), inner(strconv.Quote(s)), url.QueryEscape(s), url.PathEscape(s)} {
+			if !slices.Contains(forms, f) {
+				forms = append(forms, f)
+			}
+		}
 	}
 	slices.SortStableFunc(forms, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	return forms

@@ -139,6 +139,71 @@ func TestEchoesBelowHTTP(t *testing.T) {
 	}
 }
 
+// An answer is stored, shown and told to others, so it must not bring a secret up
+// either: not in a text, not as a name, not under an escape.
+func TestEchoesInAnswers(t *testing.T) {
+	for _, planted := range planted() {
+		word, _ := json.Marshal("x" + planted + "y")
+		hidden := `"\u00` + fmt.Sprintf("%02x", planted[0]) + strings.TrimSuffix(strings.TrimPrefix(string(word), `"x`+inJSON(planted[:1])), `y"`) + `"`
+		s := answering(t, 200, fmt.Sprintf(`{"transitionName":%[1]s,"toState":%[1]s,"reasoning":%[2]s,"model":%[1]s,"metaJson":{%[1]s:[%[2]s,{"a":%[1]s}],"n":1.0},
+			"toolCalls":[{"name":%[1]s,"id":%[2]s,"args":{"a":%[1]s},"result":[%[2]s]}],"costUSD":0.5}`, word, hidden))
+		m := parse(t, machineText)
+		h := hook(s.URL + "/?key=planted")
+		h.WebhookSecretName = "MY_WEBHOOK_SECRET"
+		p, err := client(t).Proposer(m, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := p.Propose(bounded(t), question(m))
+		if err != nil || a.Usage.CostUSD == 0 || !json.Valid(a.MetaJSON) || !json.Valid(a.ToolCalls[0].Args) {
+			t.Errorf("%s: %+v, %v", hidden, a, err)
+		}
+		const gone, in = "x[REDACTED]y", `"x[REDACTED]y"`
+		if want := `{` + in + `:["[REDACTED]",{"a":` + in + `}],"n":1.0}`; string(a.MetaJSON) != want {
+			t.Errorf("metaJson %s, want %s", a.MetaJSON, want)
+		}
+		if c := a.ToolCalls[0]; c.Name != gone || c.ID != "[REDACTED]" || string(c.Args) != `{"a":`+in+`}` || string(c.Result) != `["[REDACTED]"]` {
+			t.Errorf("call %+v", c)
+		}
+		if a.TransitionName != gone || a.ToState != gone || a.Reasoning != "[REDACTED]" || a.Model != gone {
+			t.Errorf("answer %+v", a)
+		}
+	}
+}
+
+func inJSON(s string) string {
+	b, _ := json.Marshal(s)
+	return strings.Trim(string(b), `"`)
+}
+
+// Verdicts and contexts are answers too.
+func TestEchoesInVerdicts(t *testing.T) {
+	quoted, _ := json.Marshal("no: " + token)
+	d, err := decide(t, client(t), answering(t, 200, `{"consensusReached":false,"reasoning":`+string(quoted)+`}`).URL)
+	if err != nil || d.Reasoning() != "no: [REDACTED]" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	g, err := client(t).Context(parse(t, machineText), hook(answering(t, 200, `{"context":`+string(quoted)+`}`).URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := g.Gather(bounded(t), question(parse(t, machineText))); err != nil || text != "no: [REDACTED]" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// What a machine calls its transitions is no secret, and short words are none.
+func TestNoEcho(t *testing.T) {
+	for _, value := range []string{"zz approve", "yes", "done?"} {
+		c := config(t, "127.0.0.1")
+		c.Lookup = func(string) (string, bool) { return value, true }
+		a, err := propose(t, webhook.New(c), answering(t, 200, `{"transitionName":"zz approve","reasoning":"yes, done?","metaJson":{"k":"yes"}}`).URL)
+		if err != nil || a.TransitionName != "zz approve" || a.Reasoning != "yes, done?" || string(a.MetaJSON) != `{"k":"yes"}` {
+			t.Errorf("%s: %+v, %v", value, a, err)
+		}
+	}
+}
+
 // What is left of an error can still be told apart, and read.
 func TestRedactedText(t *testing.T) {
 	s := answering(t, 403, `bad token "`+callbackToken+`", not "other"`)

@@ -47,7 +47,8 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"definitions", testDefinitions},
 		{"book", testBook},
 		{"exemplars newest N", testExemplars},
-		{"outcomes in commit order", testOutcomes},
+		{"lessons in commit order", testLessons},
+		{"reviews", testReviews},
 		{"decisions newest N", testDecisions},
 		{"log in commit order", testLog},
 		{"roster", testRoster},
@@ -433,7 +434,7 @@ func testExemplars(t *testing.T, m Maker) {
 	}
 }
 
-func testOutcomes(t *testing.T, m Maker) {
+func testLessons(t *testing.T, m Maker) {
 	b := newBench(t, m)
 	one, two := b.start(), b.start()
 	var want []string
@@ -443,9 +444,10 @@ func testOutcomes(t *testing.T, m Maker) {
 		b.decide(s.ID, "again")
 	}
 	read := func(after int64) (got []string, places []int64) {
-		for o, err := range b.store.Outcomes(b.ctx, after) {
+		for l, err := range b.store.Lessons(b.ctx, after) {
 			b.ok(err)
-			got, places = append(got, o.Round+" "+o.Truth), append(places, o.Seq)
+			o := l.Outcome
+			got, places = append(got, o.Round+" "+o.Truth), append(places, l.Seq)
 			if o.Machine != "storetest" || o.State != "open" || len(o.Options) == 0 || len(o.Proposals) == 0 {
 				t.Errorf("an outcome is %+v", o)
 			}
@@ -454,7 +456,7 @@ func testOutcomes(t *testing.T, m Maker) {
 	}
 	got, places := read(0)
 	if !slices.Equal(got, want) || places[0] <= 0 || !slices.IsSorted(places) || len(slices.Compact(slices.Clone(places))) != len(want) {
-		t.Fatalf("the outcomes are %v at %v, want %v", got, places, want)
+		t.Fatalf("the lessons are %v at %v, want %v", got, places, want)
 	}
 	if rest, _ := read(places[4]); !slices.Equal(rest, want[5:]) {
 		t.Errorf("after the fifth come %v, want %v", rest, want[5:])
@@ -462,17 +464,54 @@ func testOutcomes(t *testing.T, m Maker) {
 	if rest, _ := read(places[11]); len(rest) != 0 {
 		t.Errorf("after the last come %v", rest)
 	}
-	for range b.store.Outcomes(b.ctx, 0) {
+	for range b.store.Lessons(b.ctx, 0) {
 		break // a reader may stop at any time
 	}
 	b.open(m)
 	if again, at := read(0); !slices.Equal(again, want) || !slices.Equal(at, places) {
-		t.Errorf("reopened, the outcomes are %v at %v, they were %v at %v", again, at, want, places)
+		t.Errorf("reopened, the lessons are %v at %v, they were %v at %v", again, at, want, places)
+	}
+}
+
+// reviewed is a machine whose every automatic decision is audited.
+const reviewed = `{"machineName":"reviewed","initialState":"open","goalState":"done","states":{"open":{"transitions":{"finish":"done","again":"open"}},"done":{}},
+	"specialists":[{"role":"proposer","specialistId":"human","isHuman":true},{"role":"proposer","specialistId":"p","strategyFnName":"firstAvailable"},
+	{"role":"arbiter","specialistId":"arbiter","strategyFnName":"firstProposal"}],"audit":{"rate":1}}`
+
+func testReviews(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	b.start()
+	def, err := machine.Parse("reviewed.json", []byte(reviewed), runner.Checks())
+	b.ok(err)
+	s, err := b.r.Start(b.ctx, def, runner.StartOptions{})
+	b.ok(err)
+	_, err = b.r.Step(b.ctx, s.ID)
+	b.ok(err)
+	b.open(m)
+	list, err := b.store.List(b.ctx, runner.ListQuery{Reviews: true})
+	if err != nil || len(list) != 1 || list[0].SessionID != s.ID.String() || list[0].Reviews != 1 || list[0].Status != runner.Completed {
+		t.Fatalf("the sessions with reviews are %+v (%v)", list, err)
+	}
+	_, err = b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "human", TransitionName: "again"})
+	b.ok(err)
+	b.open(m)
+	if list, err = b.store.List(b.ctx, runner.ListQuery{Reviews: true}); err != nil || len(list) != 0 {
+		t.Errorf("after the review there are %+v (%v)", list, err)
+	}
+	n := 0
+	for l, err := range b.store.Lessons(b.ctx, 0) {
+		b.ok(err)
+		if n++; l.Outcome == nil || !l.Outcome.Automatic || l.Outcome.Truth != "again" || l.Outcome.Pick != "finish" {
+			t.Errorf("the review taught %+v", l)
+		}
+	}
+	if n != 1 {
+		t.Errorf("there are %d lessons", n)
 	}
 }
 
 // testLog checks that the log of a machine holds every record of its sessions, in
-// commit order and at the places of their outcomes.
+// commit order and at the places of their lessons.
 func testLog(t *testing.T, m Maker) {
 	b := newBench(t, m)
 	mine := b.m
@@ -486,9 +525,9 @@ func testLog(t *testing.T, m Maker) {
 		}
 	}
 	placed := map[int64]bool{}
-	for o, err := range b.store.Outcomes(b.ctx, 0) {
+	for l, err := range b.store.Lessons(b.ctx, 0) {
 		b.ok(err)
-		placed[o.Seq] = true
+		placed[l.Seq] = true
 	}
 	for _, c := range []struct {
 		machine  string

@@ -1,0 +1,158 @@
+package guard
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+)
+
+// Parse reads one guards section of a machine, a JSON object; state says that it
+// is a state's own. The profile is strict unless the section says otherwise. The
+// problems have JSON pointers relative to the section.
+func Parse(section []byte, state bool) (*Config, []machine.Problem) {
+	return parse(section, Strict, state, true)
+}
+
+// ParseAs reads a section for a [Guard], outside of machines, with the default
+// profile given. It has no truth gate: use [NewGate].
+func ParseAs(section []byte, profile Profile) (*Config, []machine.Problem) {
+	return parse(section, profile, false, false)
+}
+
+func parse(section []byte, profile Profile, state, inMachine bool) (*Config, []machine.Problem) {
+	tidy, err := exact.Tidy(section)
+	if err != nil {
+		return nil, []machine.Problem{{Code: "bad-json", Message: "guards is not one JSON value: " + err.Error()}}
+	}
+	var named struct{ Profile json.RawMessage }
+	if json.Unmarshal(tidy, &named) == nil && named.Profile != nil {
+		(&reader{}).oneOf((*string)(&profile), string(Strict), string(Compat))("", named.Profile)
+	}
+	r, c := &reader{}, Defaults(profile)
+	var alias *machine.Schema
+	members := []member{
+		{"limits", r.limits(&c.Limits)},
+		{"forbidden_patterns", r.patterns(&c.Forbidden)},
+		{"packs", r.packs(&c.Packs)},
+		{"schema", r.schema(&c.Schema)},
+		{"output_schema", r.schema(&alias)},
+		{"tool_calls", r.tools(&c.Tools)},
+		{"cost", r.cost(&c.Cost)},
+		{"loop_detection", r.loops(&c.Loop)},
+		{"batch_loop", r.batchLoop(&c.Batch)},
+		{"retry", r.object("retry", []member{{"max_attempts", r.optionalCount(&c.Retry.MaxAttempts)}})},
+	}
+	if !state { // these are the machine's alone
+		members = append(members,
+			member{"budget", r.budgetSection(&c.Budget)},
+			member{"profile", r.oneOf((*string)(&c.Profile), string(Strict), string(Compat))},
+			member{"store", r.store(&c.Store)})
+	}
+	members = append(members, member{"classifier", r.classifier(&c.Classifier, inMachine, state)})
+	if inMachine { // elsewhere nobody knows the question that was answered
+		members = append(members, member{"truth", r.truth(&c.Truth, profile, state)})
+	}
+	r.object("", members)("", tidy)
+	if c.Schema != nil && alias != nil {
+		r.report("/output_schema", "contradiction", "both schema and output_schema are given, and they are one thing", "keep one of them")
+	}
+	if c.Schema == nil {
+		c.Schema = alias
+	}
+	r.check(c)
+	if len(r.problems) > 0 {
+		return nil, r.problems
+	}
+	c.Tools.compile()
+	if c.Batch != nil && c.Profile == Strict {
+		c.Batch = c.Batch.Strict(c.Tools.volatile())
+	}
+	return c, nil
+}
+
+// check finds what no member shows by itself.
+func (r *reader) check(c *Config) {
+	if low, high := c.Limits.OutputMin, c.Limits.OutputMax; low != nil && high != nil && *low > *high {
+		r.report("/limits/output_min", "contradiction", fmt.Sprintf("output_min is %d, above output_max, which is %d", *low, *high), "")
+	}
+	group := map[string]int{}
+	for i, tools := range c.Tools.Mutex {
+		for _, tool := range tools {
+			if other, seen := group[tool]; seen {
+				r.report(fmt.Sprintf("/tool_calls/mutex/%d", i), "duplicate-member", fmt.Sprintf("%q is in group %d already", tool, other), "a tool belongs to one group; join the groups")
+			}
+			group[tool] = i
+		}
+	}
+}
+
+// volatile returns the members that do not count, of the tools that say so.
+func (t *Tools) volatile() map[string][]string {
+	names := map[string][]string{}
+	for tool, rule := range t.PerTool {
+		if rule.Volatile != nil {
+			names[tool] = rule.Volatile
+		}
+	}
+	return names
+}
+
+// compile prepares what the checks look up.
+func (t *Tools) compile() {
+	for i, group := range t.Mutex {
+		for _, tool := range group {
+			if t.groupsByTool == nil {
+				t.groupsByTool = map[string][]int{}
+			}
+			t.groupsByTool[tool] = append(t.groupsByTool[tool], i)
+		}
+	}
+}
+
+// Check is [machine.Checks].Guards.
+func Check(section []byte, state bool) []machine.Problem {
+	_, problems := Parse(section, state)
+	return problems
+}
+
+// Merge returns the section of a state laid over the machine's, member by
+// member: limits.max_steps of the state wins over that of the machine, the rest
+// of limits stays. Lists and maps are replaced whole. Both may be nil.
+func Merge(machineSection, stateSection []byte) ([]byte, error) {
+	if stateSection == nil {
+		return machineSection, nil
+	}
+	if machineSection == nil {
+		return stateSection, nil
+	}
+	base, over := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if err := json.Unmarshal(machineSection, &base); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(stateSection, &over); err != nil {
+		return nil, err
+	}
+	for name, section := range over {
+		members := map[string]json.RawMessage{}
+		if json.Unmarshal(base[name], &members) != nil || members == nil {
+			base[name] = section
+			continue
+		}
+		var own map[string]json.RawMessage
+		if json.Unmarshal(section, &own) != nil || own == nil { // null switches off
+			base[name] = section
+			continue
+		}
+		for k, v := range own {
+			members[k] = v
+		}
+		merged, err := json.Marshal(members)
+		if err != nil {
+			return nil, err
+		}
+		base[name] = merged
+	}
+	return json.Marshal(base)
+}

@@ -1,0 +1,186 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// A Truth is the section truth of a machine: a gate that winners must pass
+// before they are executed. It is plain data; who asks the models is added to
+// what [Truth.Config] returns. It never changes.
+type Truth struct {
+	Model      string // that gave or could give the answers; never ""
+	ProbeModel string // an independent one for all probes; "" for Model
+
+	Thresholds   Thresholds
+	Estimator    Estimator // never ""
+	Strict       bool      // without log probabilities a human must look
+	ShortCircuit bool      // no probe after one whose score decides
+	Steps        StepText
+	When         []string // the transitions that need the gate; nil: all
+}
+
+// A StepText is prm_options as a file gives them: see [StepOptions].
+type StepText struct {
+	Aggregator             Aggregator
+	MaxSteps, MaxStepChars int64
+	ParseFailureScore      float64
+	Splitter               string // a regular expression between steps; "" for the built-in way
+	Template               string // with {{question}}, {{answer}}, {{step}}, {{number}} and {{total}}; "" for the built-in one
+	MergeTail, StrictScore bool
+}
+
+// Needs reports whether a transition of this name needs the gate.
+func (t *Truth) Needs(transition string) bool {
+	return t.When == nil || slices.Contains(t.When, transition)
+}
+
+// Prober returns the model that probes ask.
+func (t *Truth) Prober() string {
+	if t.ProbeModel != "" {
+		return t.ProbeModel
+	}
+	return t.Model
+}
+
+// Config returns the section as a gate needs it, without the completers.
+func (t *Truth) Config() TruthConfig {
+	thresholds := t.Thresholds
+	c := TruthConfig{
+		Thresholds: &thresholds, Estimator: t.Estimator, LenientLogProbs: !t.Strict, ShortCircuit: t.ShortCircuit,
+		Model: t.Model, ProbeModel: t.ProbeModel, When: t.When,
+		Steps: StepOptions{
+			Aggregator: t.Steps.Aggregator, MaxSteps: int(t.Steps.MaxSteps), MaxStepChars: int(t.Steps.MaxStepChars),
+			ParseFailureScore: t.Steps.ParseFailureScore, MergeTail: t.Steps.MergeTail, StrictScore: t.Steps.StrictScore,
+		},
+	}
+	if t.Steps.Splitter != "" {
+		c.Steps.splitAt(regexp.MustCompile(t.Steps.Splitter)) // it compiled when the section was read
+	}
+	if t.Steps.Template != "" {
+		c.Steps.fillIn(t.Steps.Template)
+	}
+	return c
+}
+
+// truth reads the section truth; false and null switch it off.
+func (r *reader) truth(into **Truth, profile Profile, state bool) func(path string, value []byte) {
+	t := &Truth{
+		Thresholds: DefaultThresholds(), Estimator: EstimateConsistency, Strict: true, ShortCircuit: profile == Strict,
+		Steps: StepText{MaxSteps: DefaultMaxVerifiedSteps, MaxStepChars: DefaultMaxStepChars, Aggregator: AggregateMin,
+			MergeTail: profile == Strict, StrictScore: profile == Strict},
+	}
+	read := r.object("truth", []member{
+		{"model", r.name(&t.Model)},
+		{"probe_model", r.name(&t.ProbeModel)},
+		{"thresholds", r.object("thresholds", []member{
+			{"tau_u", r.score(&t.Thresholds.TauU)}, {"tau_s", r.score(&t.Thresholds.TauS)}, {"tau_a", r.score(&t.Thresholds.TauA)},
+		})},
+		{"estimator", r.oneOf((*string)(&t.Estimator), texts(estimators)...)},
+		{"strict", r.bool(&t.Strict)},
+		{"short_circuit", r.bool(&t.ShortCircuit)},
+		{"prm_options", r.stepText(&t.Steps)},
+		{"when", r.when(&t.When)},
+		{"budget", func(path string, _ []byte) {
+			r.report(path, "unknown-field", "truth has no budget in a machine", "probes are paid from the session's: set guards.budget")
+		}},
+	})
+	return r.orOff(func(path string, value []byte) {
+		read(path, value)
+		if !state { // a state's section takes the rest from the machine's
+			r.require(path, value, "model")
+		}
+		if t.Estimator == EstimateLogProbs && !t.Strict && t.Thresholds.TauU >= 1 {
+			r.report(path+"/thresholds", "contradiction", "tau_u is 1 and strict is false: answers without log probabilities score 1 and would pass", "lower tau_u")
+		}
+		*into = t
+	}, func() { *into = nil })
+}
+
+func (r *reader) stepText(s *StepText) func(path string, value []byte) {
+	return r.object("prm_options", []member{
+		{"aggregator", r.oneOf((*string)(&s.Aggregator), texts(aggregators)...)},
+		{"max_steps", r.countWithin(&s.MaxSteps, 1, math.MaxInt32)},
+		{"max_step_chars", r.countWithin(&s.MaxStepChars, 1, math.MaxInt32/answerShare)},
+		{"parse_failure_score", r.score(&s.ParseFailureScore)},
+		{"step_splitter", func(path string, value []byte) {
+			if r.name(&s.Splitter)(path, value); s.Splitter == "" {
+				return
+			}
+			if _, err := regexp.Compile(s.Splitter); err != nil {
+				r.report(path, "bad-pattern", "the pattern does not compile: "+err.Error(), "patterns are RE2: no look-around, no back-references")
+			}
+		}},
+		{"critique_template", func(path string, value []byte) {
+			if r.name(&s.Template)(path, value); s.Template != "" && !strings.Contains(s.Template, "{{step}}") {
+				r.report(path, "bad-value", "critique_template does not contain {{step}}", "a critique must see the step it judges")
+			}
+		}},
+		{"merge_tail", r.bool(&s.MergeTail)},
+		{"strict_score", r.bool(&s.StrictScore)},
+	})
+}
+
+// when reads "all" or the names of transitions.
+func (r *reader) when(into *[]string) func(path string, value []byte) {
+	read := r.names(into)
+	return func(path string, value []byte) {
+		switch {
+		case string(value) == `"all"`:
+		case !bytes.HasPrefix(value, []byte("[")):
+			r.report(path, "bad-value", fmt.Sprintf("when is %s", value), `it may be "all" or a list of transitions`)
+		default:
+			if read(path, value); len(*into) == 0 {
+				r.report(path, "bad-value", "when is an empty list, so nothing would need the gate", `it may be "all" or a list of transitions`)
+			}
+		}
+	}
+}
+
+// score reads a number from 0 to 1.
+func (r *reader) score(into *float64) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		f, err := strconv.ParseFloat(string(value), 64)
+		if err != nil || !isShare(f) {
+			r.report(path, "out-of-range", fmt.Sprintf("%s is %s, not a number from 0 to 1", nameOf(path), value), "")
+			return
+		}
+		*into = f
+	}
+}
+
+func texts[T ~string](list []T) []string {
+	all := make([]string, len(list))
+	for i, s := range list {
+		all[i] = string(s)
+	}
+	return all
+}
+
+// CheckNames reports the transitions that a machine's section, or with state set
+// a state's own, says need the truth gate and that there are not: a gate that
+// never closes is worse than none.
+func CheckNames(section []byte, transitions []string) (problems []machine.Problem) {
+	var named struct {
+		Truth struct{ When json.RawMessage }
+	}
+	var when []string
+	if json.Unmarshal(section, &named) != nil || json.Unmarshal(named.Truth.When, &when) != nil {
+		return nil // "all", or reported already
+	}
+	for i, name := range when {
+		if !slices.Contains(transitions, name) {
+			problems = append(problems, machine.Problem{Path: fmt.Sprintf("/truth/when/%d", i), Code: "unknown-transition",
+				Message: fmt.Sprintf("there is no transition %q, so the truth gate would never judge it", name), Hint: machine.DidYouMean(name, transitions)})
+		}
+	}
+	return problems
+}

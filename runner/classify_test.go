@@ -1,0 +1,189 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A censor is a classifier.
+type censor struct {
+	asked []guard.Classification
+	says  func(q guard.Classification) (guard.ClassifierAnswer, error)
+}
+
+func (c *censor) Classify(_ context.Context, q guard.Classification) (guard.ClassifierAnswer, error) {
+	c.asked = append(c.asked, q)
+	if c.says == nil {
+		return guard.ClassifierAnswer{}, nil
+	}
+	return c.says(q)
+}
+
+// of registers the censor as the function "mod".
+func (c *censor) of(b *bench) func(*runner.Config) {
+	return func(r *runner.Config) { r.Registry = b.cast.registry().WithClassifier("mod", c) }
+}
+
+func (c *censor) bench(t *testing.T, more ...func(*runner.Config)) *bench {
+	b := newBench(t)
+	b.ok(b.r.Close())
+	b.r = b.runner(append(more, c.of(b))...)
+	return b
+}
+
+// classified is a machine whose steps are classified.
+func (b *bench) classified(members string) *runner.Session {
+	b.Helper()
+	b.cast.say("a", "again")
+	return b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"guards":{"classifier":{"function":"mod"` + members + `}}`}))
+}
+
+// TestClassifierInMachines: it is asked about what the winner says and which
+// tools it calls, after the other guards and never about a human's ruling; what it
+// says is the verdict, and what it costs is paid.
+func TestClassifierInMachines(t *testing.T) {
+	flagged := func(s guard.Status) func(guard.Classification) (guard.ClassifierAnswer, error) {
+		return func(q guard.Classification) (guard.ClassifierAnswer, error) {
+			if q.Stage == "args" {
+				return guard.ClassifierAnswer{Verdict: s, Score: 0.9, Code: "S1", Usage: cost(dollar)}, nil
+			}
+			return guard.ClassifierAnswer{Usage: cost(dollar)}, nil
+		}
+	}
+	failing := func(guard.Classification) (guard.ClassifierAnswer, error) {
+		return guard.ClassifierAnswer{}, errors.New("no power")
+	}
+	for _, c := range []struct {
+		says    func(guard.Classification) (guard.ClassifierAnswer, error)
+		members string
+		status  runner.TickStatus
+		code    string
+		spent   int64
+	}{
+		{flagged(guard.OK), `,"on_error":"closed"`, runner.TickAdvanced, "", 2},
+		{flagged(guard.Warn), `,"on_error":"closed"`, runner.TickAdvanced, "", 2},
+		{flagged(guard.Retry), `,"on_error":"closed"`, runner.TickRejected, "classifier_flagged", 2},
+		{flagged(guard.Abort), `,"on_error":"closed"`, runner.TickStopped, "classifier_flagged", 2},
+		{failing, `,"on_error":"closed"`, runner.TickHuman, "classifier_error", 0},
+		{failing, `,"on_error":"open"`, runner.TickAdvanced, "", 0},
+	} {
+		asked := &censor{says: c.says}
+		b := asked.bench(t)
+		b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
+			return specialist.Answer{TransitionName: "again", Reasoning: "it is again", ToolCalls: []specialist.ToolCall{{Name: "rm", Args: []byte(`{"p":"/"}`)}}}, nil
+		})
+		s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"guards":{"classifier":{"function":"mod","model":"g"` + c.members + `}}`}))
+		tick := b.stepTo(s, c.status)
+		if spent := b.now(s).Spent(); tick.Code != c.code || spent.Money != dollar*exact.Money(c.spent) || len(asked.asked) != 2 || spent.Calls != 2 {
+			t.Errorf("%s: came to %s, spent %+v", c.members, tick.Code, spent)
+		}
+		if q := asked.asked[1]; q.Stage != "args" || q.Text != `{"p":"/"}` || q.Meta.Tool != "rm" || q.Meta.Model != "g" || q.Meta.Task != s.ID.String() {
+			t.Errorf("asked was %+v", q)
+		}
+		b.force(s0(b, s), "again")
+		if len(asked.asked) != 2 {
+			t.Errorf("%s: the ruling was classified", c.members)
+		}
+	}
+}
+
+// s0 resumes a session that was stopped.
+func s0(b *bench, s *runner.Session) *runner.Session {
+	b.Helper()
+	_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{})
+	b.ok(err)
+	return s
+}
+
+// TestClassifierMemory: what was asked once is not asked again by this process,
+// in any session, and one that keeps failing is left alone for a while.
+func TestClassifierMemory(t *testing.T) {
+	c := &censor{}
+	b := c.bench(t)
+	for range 3 {
+		b.stepTo(b.classified(`,"on_error":"closed"`), runner.TickAdvanced)
+	}
+	if len(c.asked) != 1 {
+		t.Errorf("%d questions were asked", len(c.asked))
+	}
+	now := time.Now()
+	c = &censor{says: func(guard.Classification) (guard.ClassifierAnswer, error) {
+		return guard.ClassifierAnswer{}, errors.New("no power")
+	}}
+	b = c.bench(t, func(r *runner.Config) { r.Now = func() time.Time { now = now.Add(time.Millisecond); return now } })
+	s := b.classified(`,"on_error":"open","breaker":{"failures":2,"pause_ms":5000}`)
+	for range 4 {
+		b.stepTo(s, runner.TickAdvanced)
+	}
+	if len(c.asked) != 2 || !strings.Contains(string(b.raw(s)[len(b.raw(s))-3].Data), "not asked for a while") {
+		t.Errorf("%d questions were asked; the log:\n%s", len(c.asked), b.raw(s)[len(b.raw(s))-3].Data)
+	}
+	now = now.Add(5 * time.Second)
+	b.stepTo(s, runner.TickAdvanced)
+	if len(c.asked) != 3 {
+		t.Errorf("after the pause %d questions were asked", len(c.asked))
+	}
+}
+
+// TestClassifierTurns: it is shown what was said before.
+func TestClassifierTurns(t *testing.T) {
+	c := &censor{}
+	b := c.bench(t)
+	s := b.classified(`,"on_error":"closed","context_turns":2,"cache":0`)
+	for range 4 {
+		b.stepTo(s, runner.TickAdvanced)
+	}
+	if got := c.asked[3].Meta.Turns; len(c.asked) != 4 || len(got) != 2 || got[0] != "it is again" || c.asked[0].Meta.Turns != nil {
+		t.Errorf("the turns are %q", got)
+	}
+}
+
+// TestClassifierAndTruth: the classifier first; what it refuses no model is asked
+// about.
+func TestClassifierAndTruth(t *testing.T) {
+	for _, status := range []guard.Status{guard.OK, guard.Retry} {
+		var o oracle
+		c := &censor{says: func(guard.Classification) (guard.ClassifierAnswer, error) {
+			return guard.ClassifierAnswer{Verdict: status}, nil
+		}}
+		b := c.bench(t, o.with)
+		b.cast.say("a", "again")
+		s := b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"classifier":{"function":"mod","on_error":"open"},"truth":{"model":"m"}}`}))
+		tick := b.step(s)
+		if want := map[guard.Status]int{guard.OK: probes}[status]; o.asked() != want {
+			t.Errorf("%s: %d questions, came to %s", status, o.asked(), tick.Status)
+		}
+	}
+}
+
+// TestClassifierBehindAWebhook: a url is asked through the program's Remote.
+func TestClassifierBehindAWebhook(t *testing.T) {
+	c := &censor{}
+	b := newBench(t, func(r *runner.Config) { r.Remote = remoteCensor{r.Remote, c} })
+	b.cast.say("a", "again")
+	s := b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"classifier":{"url":"https://c.example","token_name":"T","on_error":"open"}}`}))
+	b.stepTo(s, runner.TickAdvanced)
+	if len(c.asked) != 1 || !strings.Contains(b.log(s, 0), "asked __classifier#2") {
+		t.Errorf("the log:\n%s", b.log(s, 0))
+	}
+}
+
+type remoteCensor struct {
+	runner.Remote
+	c *censor
+}
+
+func (r remoteCensor) Classifier(c *guard.ClassifierConfig) (guard.Classifier, error) {
+	if c.URL != "https://c.example" || c.TokenName != "T" {
+		return nil, errors.New("another one")
+	}
+	return r.c, nil
+}

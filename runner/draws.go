@@ -1,0 +1,124 @@
+package runner
+
+import (
+	"context"
+	"slices"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+)
+
+// Which closed rounds a human looks at is drawn from a secret of the store, the
+// session and the round alone: no answer can influence it, nobody outside can
+// foresee it, and a restart draws the same.
+
+// driftAlert is the detector's value from which audits become five times as
+// frequent.
+const (
+	driftAlert  = 10
+	driftFactor = 5
+)
+
+// drawAudit draws whether a decision that the engine is about to execute is
+// audited; nil where none is.
+func (t *tx) drawAudit(ctx context.Context, by *member) (*Draws, error) {
+	if !t.here.audits {
+		return nil, nil
+	}
+	rate, err := t.auditRate(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	hit, err := t.draw(ctx, "audit", rate)
+	return &Draws{AuditRate: rate, Audit: hit}, err
+}
+
+func (t *tx) draw(ctx context.Context, purpose string, rate exact.Billionths) (bool, error) {
+	secret, err := t.r.store.Secret(ctx)
+	if err != nil {
+		return false, err
+	}
+	return draw(secret, t.now.Key(), purpose) < rate.Float(), nil
+}
+
+// auditRate returns the share of automatic decisions to audit at present.
+// Newcomers are looked at more closely: as long as fewer audits have come back
+// than their rate would make of the first decisions.
+func (t *tx) auditRate(ctx context.Context, by *member) (exact.Billionths, error) {
+	a := t.here.state.Audit
+	rate := billionths(a.Rate)
+	q := &t.here.question
+	if !by.byBayes() || q.Policy.Promise == nil {
+		n, err := t.r.store.DecidedSince(ctx, q.Machine, 0, a.Newcomer)
+		if err == nil && n < a.Newcomer {
+			rate = max(rate, billionths(a.NewcomerRate))
+		}
+		return rate, err
+	}
+	e, err := t.evidence(ctx)
+	if err != nil {
+		return 0, err
+	}
+	audits, drift := e.Ledger.Audited(q.Machine, q.State, *q.Policy.Promise, q.PolicyDigest)
+	if float64(audits) < float64(a.Newcomer)*a.NewcomerRate {
+		rate = max(rate, billionths(a.NewcomerRate))
+	}
+	if drift > driftAlert {
+		rate = min(exact.One, rate*driftFactor)
+	}
+	return rate, nil
+}
+
+// drawSecond draws whether another human is to decide what one has just decided;
+// nil where none ever is. It is skipped where fewer than two humans take part.
+func (t *tx) drawSecond(ctx context.Context, d decision) (*Draws, error) {
+	s := t.here.state.SecondHuman
+	if s == nil || t.here.humansOn() < 2 || len(t.here.state.Transitions) < 2 {
+		return nil, nil
+	}
+	rate := billionths(s.Rate)
+	if d.transition.Irreversible && s.IrreversibleRate != nil {
+		rate = billionths(*s.IrreversibleRate)
+	}
+	hit, err := t.draw(ctx, "second human", rate)
+	return &Draws{SecondRate: rate, Second: hit}, err
+}
+
+// humansOn returns how many humans take part who are not switched off.
+func (p *statePlan) humansOn() (n int) {
+	for _, list := range [][]member{p.members, p.humans} {
+		for i := range list {
+			if list[i].IsHuman && !list[i].off {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// auditable reports whether automatic decisions of a state are audited: those of
+// bayes, and all where the file says how.
+func (p *statePlan) auditable(def *machine.Definition) bool {
+	if p.arbiter != nil && p.arbiter.byBayes() || def.Audit != nil {
+		return true
+	}
+	i := slices.IndexFunc(def.States, func(s machine.StateDefinition) bool { return s.Name == p.state.Name })
+	return i >= 0 && def.States[i].Audit != nil
+}
+
+// withheld reports whether what was proposed is not shown before the ruling.
+func withheld(s *machine.State) bool { return s.Collapse != nil }
+
+// holdForAudit draws whether a decision of the engine is audited. It reports
+// whether the session has to wait for that: then a human decides the round first.
+func (t *tx) holdForAudit(ctx context.Context, by *member, d *decision) (bool, error) {
+	var err error
+	if d.draws, err = t.drawAudit(ctx, by); err != nil || d.draws == nil {
+		return false, err
+	}
+	if !d.draws.Audit || t.here.state.Audit.Mode != machine.Before {
+		return false, nil
+	}
+	t.emit(&AwaitsHuman{Code: CodeAudit, Reason: "Drawn for an audit, human input required", Draws: d.draws})
+	return true, nil
+}

@@ -1,0 +1,190 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+)
+
+// Some guards have to ask somebody: the classifier a service, the truth gate a
+// model. That takes time and money, so it happens before the transition's event
+// and not inside it, and each question is an ask of the round: recorded with what
+// it is expected to cost before it is sent, and with its answer and its cost
+// after. What the log has an answer to is not asked again. The gate wants to see
+// the inquiry: without one about exactly this step it asks a human.
+
+// roleGuard is the role of the guards' own asks. No specialist has it.
+const roleGuard machine.Role = "guard"
+
+// The ids under which the guards' own asks are in the log. No specialist can
+// have them.
+const (
+	truthID      = "__truth"
+	classifierID = "__classifier"
+)
+
+// guardsOwn reports whether an ask of this id is one of the guards' own.
+func guardsOwn(id string) bool { return id == truthID || id == classifierID }
+
+// An inquiry is what came of asking about one decision.
+type inquiry struct {
+	step    guard.Step
+	verdict guard.Verdict
+}
+
+// on returns what came of it, if it was about this step.
+func (q *inquiry) on(s *guard.Step) guard.Verdict {
+	if q == nil || q.step.Transition != s.Transition || q.step.Output != s.Output || string(q.step.MetaJSON) != string(s.MetaJSON) {
+		return guard.Verdict{Status: guard.Escalate, Reasons: []guard.Reason{{
+			Code: guard.CodeInternalError, Guard: "truth", Class: guard.Escalate, Message: "nobody was asked about this step, as its guards want"}}}
+	}
+	return q.verdict
+}
+
+// Why an inquiry ends without a verdict though nothing failed.
+var (
+	errElsewhere = errors.New("another process is asking")
+	errMeanwhile = errors.New("the round went on meanwhile")
+)
+
+// inquire asks about the decision that the round's verdict leads to, if its
+// guards want that and nothing else stops it. The tx may be another one
+// afterwards. status is not empty if the step cannot go on now.
+func (w *work) inquire(ctx context.Context, of func(*Judged) decision) (q *inquiry, status TickStatus, err error) {
+	c := w.t.now.Program.Guards(w.t.now.State)
+	d := of(w.t.round.verdict)
+	if !c.Asks(d.transition.Name) {
+		return nil, "", nil
+	}
+	step := w.t.step(d)
+	if j := (judgement{ctx: ctx, step: step}); !j.alone(w.t).Passed() {
+		return nil, "", nil // the gate says why
+	}
+	asking := &inquirer{w: w, config: c, desk: w.t.here.desk, about: w.t.round.verdict.Order[w.t.round.verdict.Decision.Winner]}
+	v := asking.ask(ctx, d, step)
+	switch {
+	case asking.err == nil:
+		return &inquiry{step, v}, "", nil
+	case errors.Is(asking.err, errElsewhere):
+		return nil, TickWaiting, nil
+	case errors.Is(asking.err, errMeanwhile):
+		return nil, TickSolicited, nil
+	}
+	return nil, "", asking.err
+}
+
+// An inquirer asks about one decision.
+type inquirer struct {
+	w       *work
+	config  *guard.Config
+	desk    *desk
+	about   int32              // the arrival of the winner
+	refused *guard.BudgetError // by the budget; nil if it was not
+	err     error              // why there is no verdict; nil if there is one
+}
+
+// ask asks the classifier and, if that lets the step pass, the truth gate.
+func (q *inquirer) ask(ctx context.Context, d decision, step guard.Step) (v guard.Verdict) {
+	if q.config.Classifier != nil {
+		v = q.desk.asker.Judge(ctx, step, q.turns(), q.classify)
+	}
+	if q.err == nil && q.refused == nil && v.Passed() && q.config.Truth != nil && q.config.Truth.Needs(d.transition.Name) {
+		v = v.Join(q.truth(ctx, d))
+	}
+	if q.refused != nil { // that is the reason, whatever it has led to
+		v = guard.Verdict{Status: q.refused.Class(), Reasons: []guard.Reason{q.refused.Reason()}}
+	}
+	return v
+}
+
+// turns returns the newest outputs of the session, the oldest first.
+func (q *inquirer) turns() (turns []string) {
+	history := q.w.t.now.History()
+	for _, e := range history[max(0, len(history)-int(q.config.Classifier.ContextTurns)):] {
+		turns = append(turns, e.Reasoning)
+	}
+	return turns
+}
+
+// stillAsked reports whether the round has the same winner as at the beginning.
+func (q *inquirer) stillAsked() bool {
+	v := q.w.t.round.verdict
+	return !q.w.over() && v != nil && v.Decision.Consensus() && v.Order[v.Decision.Winner] == q.about
+}
+
+// A desk has everybody whom the guards of a state ask.
+type desk struct {
+	classifier guard.Classifier
+	asker      *guard.Asker
+	model      guard.Completer // of the truth gate; nil if there is none
+	prober     guard.Completer
+}
+
+// desk makes everybody ready whom the guards of a state ask.
+func (b *planner) desk(p *Program, st *machine.State) *desk {
+	if b.looking {
+		return nil
+	}
+	c := p.Guards(st)
+	if c == nil || c.Classifier == nil && c.Truth == nil {
+		return nil
+	}
+	d, err := &desk{}, error(nil)
+	if c.Classifier != nil {
+		if d.classifier, err = b.classifier(c.Classifier); err != nil {
+			b.fail(fmt.Errorf("the classifier of state %q: %w", st.Name, err))
+		}
+		d.asker = b.r.asker(c.Classifier)
+	}
+	if c.Truth != nil {
+		if d.model, err = b.completer(c.Truth.Model); err == nil {
+			d.prober, err = b.completer(c.Truth.Prober())
+		}
+		if err != nil {
+			b.fail(fmt.Errorf("the truth gate of state %q: %w", st.Name, err))
+		}
+	}
+	return d
+}
+
+func (b *planner) completer(model string) (guard.Completer, error) {
+	if b.r.config.Models == nil {
+		return nil, fmt.Errorf("it asks the model %q, and this program has no models: set Models of the runner's Config, or switch the gate off (\"truth\": false)", model)
+	}
+	c, err := b.r.config.Models(model)
+	if err == nil && c == nil {
+		err = errors.New("the program has none of that name")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it asks the model %q: %w", model, err)
+	}
+	return c, nil
+}
+
+func (b *planner) classifier(c *guard.ClassifierConfig) (guard.Classifier, error) {
+	if c.Function != "" {
+		found, ok := b.r.config.Registry.Classifier(c.Function)
+		if !ok {
+			return nil, fmt.Errorf("the function %q is not in the Registry", c.Function)
+		}
+		return found, nil
+	}
+	remote, ok := b.r.config.Remote.(ClassifierRemote)
+	if !ok {
+		return nil, fmt.Errorf("it is at %s, and this program has no way to ask it", c.URL)
+	}
+	return remote.Classifier(c)
+}
+
+// asker returns what this process knows of a classifier's answers and failures.
+func (r *Runner) asker(c *guard.ClassifierConfig) *guard.Asker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.askers[*c] == nil {
+		r.askers[*c] = guard.NewAsker(c, r.config.Now)
+	}
+	return r.askers[*c]
+}

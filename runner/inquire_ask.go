@@ -1,0 +1,226 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// classify puts one question to the classifier.
+func (q *inquirer) classify(ctx context.Context, c guard.Classification) (guard.ClassifierAnswer, error) {
+	p := probe{guard: classifierID, source: specialist.Webhook, stage: c.Stage, digest: c.Digest()}
+	if q.config.Classifier.Function != "" {
+		p.source = specialist.Function
+	}
+	text, err := q.call(ctx, p, func(ctx context.Context) reply {
+		a, err := q.config.Classifier.Ask(ctx, q.desk.classifier, c)
+		return reply{text: encodeAnswer(a), usage: a.Usage, err: err}
+	})
+	switch {
+	case q.err != nil:
+		return guard.ClassifierAnswer{}, fmt.Errorf("%w: %w", guard.ErrNotAsked, q.err)
+	case q.refused != nil:
+		return guard.ClassifierAnswer{}, fmt.Errorf("%w: %w", guard.ErrNotAsked, q.refused)
+	case err != nil:
+		return guard.ClassifierAnswer{}, err
+	}
+	return decodeAnswer(text)
+}
+
+// A classified is an answer of a classifier as it is stored.
+type classified struct {
+	Verdict guard.Status `json:"verdict"`
+	Score   float64      `json:"score"`
+	Code    string       `json:"code,omitempty"`
+}
+
+func encodeAnswer(a guard.ClassifierAnswer) string {
+	text, err := json.Marshal(classified{a.Verdict, a.Score, clip(a.Code, 256)})
+	if err != nil {
+		return "" // it was no answer: its score is no number
+	}
+	return string(text)
+}
+
+func decodeAnswer(text string) (a guard.ClassifierAnswer, err error) {
+	var c struct {
+		Verdict string  `json:"verdict"`
+		Score   float64 `json:"score"`
+		Code    string  `json:"code"`
+	}
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return a, err
+	}
+	status, ok := guard.StatusNamed(c.Verdict)
+	if !ok {
+		return a, &DecodeError{"verdict", c.Verdict}
+	}
+	return guard.ClassifierAnswer{Verdict: status, Score: c.Score, Code: c.Code}, nil
+}
+
+// truth puts a decision to the truth gate.
+func (q *inquirer) truth(ctx context.Context, d decision) guard.Verdict {
+	section := q.config.Truth
+	c := section.Config()
+	c.Completer = q.completer(q.desk.model, section.Model)
+	c.ProbeCompleter = q.completer(q.desk.prober, section.Prober())
+	c.Ledger = sessionLedger{q}
+	c.OnEvent = q.measured
+	candidate := guard.Candidate{
+		ID: q.w.t.now.Key().ProposalID(d.arrival), Description: d.transition.Description,
+		Prompt: q.question(), Answer: d.transition.Name + "\n" + d.reasoning,
+	}
+	return guard.Gate(ctx, candidate, c).Verdict()
+}
+
+// measured records what a probe of the truth gate has measured.
+func (q *inquirer) measured(e guard.TruthEvent) error {
+	if e.Type == "probe" && e.Value != nil && q.err == nil && q.w.t.round.measured(e.Stage, *e.Value) == nil {
+		q.w.t.emit(&Probed{Guard: truthID, Stage: e.Stage, Value: e.Value})
+	}
+	return nil
+}
+
+// measured returns the record of a measurement, or nil.
+func (o *openRound) measured(stage string, value float64) *Probed {
+	for _, p := range o.probes {
+		if p.Guard == truthID && p.Stage == stage && p.Value != nil && *p.Value == value {
+			return p
+		}
+	}
+	return nil
+}
+
+// question returns what the proposers of the round were asked, as one text.
+func (q *inquirer) question() string {
+	about := q.w.t.question()
+	text := "Choose one of the transitions."
+	if about.State.Prompt != "" {
+		text = about.State.Prompt
+	}
+	return text + "\n\nThis is the situation, as JSON:\n" + string(about.AppendContext(nil, false)) +
+		"\n\nReply with the name of one transition on the first line, and with your reasons below it."
+}
+
+// completer returns a model whose calls are recorded.
+func (q *inquirer) completer(by guard.Completer, model string) guard.Completer {
+	c := &recorded{q, by, model}
+	if asks, ok := by.(guard.LogProber); ok {
+		return &recordedProber{c, asks}
+	}
+	return c
+}
+
+// A recorded model asks the log first.
+type recorded struct {
+	q     *inquirer
+	inner guard.Completer
+	model string
+}
+
+// mostOutput is how long a completion may be for all that is known.
+const mostOutput = 16_384
+
+// probe returns what there is to say of one call before it is made.
+func (c *recorded) probe(stage string, output int64, parts ...string) probe {
+	h := sha256.New()
+	for _, part := range append([]string{c.model, stage}, parts...) {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	need := specialist.Usage{NumInputTokens: guard.EstimateTokens(parts[0]), NumOutputTokens: output, Given: specialist.InputGiven | specialist.OutputGiven}
+	return probe{
+		guard: truthID, source: specialist.Model, stage: stage, model: c.model, digest: hex.EncodeToString(h.Sum(nil)[:16]),
+		need: c.q.config.Price(need, c.model), timeout: c.q.w.t.now.State.TimeoutOf(&machine.Specialist{}),
+	}
+}
+
+// Complete implements guard.Completer.
+func (c *recorded) Complete(ctx context.Context, r guard.CompletionRequest) (guard.Completion, error) {
+	output := int64(mostOutput)
+	if l, ok := c.inner.(guard.OutputLimiter); ok {
+		output = min(output, max(l.MaxOutputTokens(), 0))
+	}
+	p := c.probe(string(r.Purpose), output, r.Prompt, fmt.Sprint(r.Temperature), fmt.Sprint(r.Seed))
+	text, err := c.q.call(ctx, p, func(ctx context.Context) reply {
+		done, err := c.inner.Complete(ctx, r)
+		return reply{done.Text, usageOf(&done, r.Prompt, err), done.Model, err}
+	})
+	return guard.Completion{Text: text}, err
+}
+
+// usageOf returns what a completion cost. What a model that answered does not say
+// is estimated.
+func usageOf(done *guard.Completion, prompt string, err error) specialist.Usage {
+	u := specialist.Usage{}
+	if done.CostUSD != nil {
+		u = u.WithCost(*done.CostUSD)
+	}
+	if err != nil && done.Tokens == (guard.TokenCounts{}) {
+		return u
+	}
+	count := func(given *int64, text string) int64 {
+		if given != nil {
+			return *given
+		}
+		u.Estimated = true
+		return guard.EstimateTokens(text)
+	}
+	u.NumInputTokens, u.NumOutputTokens = count(done.Tokens.Input, prompt), count(done.Tokens.Output, done.Text)
+	u.Given |= specialist.InputGiven | specialist.OutputGiven
+	return u
+}
+
+// A recordedProber is a recorded model that can also say how likely it finds an
+// answer.
+type recordedProber struct {
+	*recorded
+	prober guard.LogProber
+}
+
+// LogProbs implements guard.LogProber.
+func (c *recordedProber) LogProbs(ctx context.Context, prompt, answer string) ([]float64, error) {
+	text, err := c.q.call(ctx, c.probe("log_probs", 0, prompt+answer), func(ctx context.Context) reply {
+		probs, err := c.prober.LogProbs(ctx, prompt, answer)
+		if err != nil {
+			return reply{err: err}
+		}
+		text, err := json.Marshal(probs)
+		return reply{text: string(text), err: err, usage: specialist.Usage{NumInputTokens: guard.EstimateTokens(prompt, answer), Given: specialist.InputGiven, Estimated: true}}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var probs []float64
+	err = json.Unmarshal([]byte(text), &probs)
+	return probs, err
+}
+
+// A sessionLedger shows the truth gate what the session has spent. The calls
+// themselves are charged where they are recorded.
+type sessionLedger struct{ q *inquirer }
+
+// Record implements guard.TruthLedger: the answer was charged when it was heard.
+func (sessionLedger) Record(guard.TokenUsage) (bool, error) { return false, nil }
+
+// Tripped implements guard.TruthLedger.
+func (l sessionLedger) Tripped() guard.Trip {
+	if l.q.refused == nil {
+		l.q.refused = l.q.config.Budget.Over(l.q.w.t.now.Spent())
+	}
+	if l.q.refused == nil {
+		return guard.Trip{}
+	}
+	return guard.Trip{Code: l.q.refused.Code, Kill: true}
+}
+
+// Totals implements guard.TruthLedger.
+func (l sessionLedger) Totals() guard.TokenTotals {
+	spent := l.q.w.t.now.Spent()
+	return guard.TokenTotals{Tokens: spent.TokensIn + spent.TokensOut, Calls: spent.Calls}
+}

@@ -1,0 +1,219 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A probe is one question of the guards' own.
+type probe struct {
+	guard   string // truthID or classifierID
+	source  specialist.Source
+	stage   string
+	model   string           // "" if none is known
+	digest  string           // of the question: equal ones have the same
+	need    specialist.Usage // what it is expected to cost
+	timeout time.Duration    // 0: none but the context's
+}
+
+// A reply is what came of one.
+type reply struct {
+	text  string
+	usage specialist.Usage
+	model string // "" for that of the probe
+	err   error
+}
+
+// call asks one question, unless the log has the answer. The ask is durable
+// before it is sent, and what came of it before call returns. Where that cannot
+// be, q.err says why.
+func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) reply) (string, error) {
+	w := q.w
+	if q.err != nil {
+		return "", q.err // a gate may ask on after an error
+	}
+	if known := w.t.round.known(p.guard, p.digest); known != nil {
+		return known.Reply, nil
+	}
+	if q.err = q.takeOver(ctx); q.err != nil {
+		return "", q.err
+	}
+	if q.refused = q.admit(&p); q.refused != nil {
+		return "", guard.ErrOverBudget
+	}
+	key := askKey{w.t.now.Key(), w.t.nextAsk()}
+	w.r.setInflight(key, true)
+	defer w.r.setInflight(key, false)
+	if q.err = q.reserve(ctx, key, &p); q.err != nil {
+		return "", q.err
+	}
+	a := q.send(ctx, &p, ask)
+	if q.err = q.settle(ctx, key, &p, &a); q.err == nil {
+		q.err = ctx.Err()
+	}
+	return a.text, errors.Join(a.err, q.err)
+}
+
+// admit reports why the budget does not let a question be asked, nil if it does.
+func (q *inquirer) admit(p *probe) *guard.BudgetError {
+	if !q.config.DebitsProbes() {
+		p.need = specialist.Usage{}
+		return nil
+	}
+	t, b := q.w.t, q.config.Budget
+	if over := b.Over(t.now.Spent()); over != nil {
+		return over
+	}
+	return b.AdmitProbe(t.now.Spent(), t.now.GuardState().Probes, t.held(), bookOf(p.need))
+}
+
+// bookOf returns one call of that cost.
+func bookOf(u specialist.Usage) guard.Book {
+	return guard.Book{Calls: 1, TokensIn: u.NumInputTokens, TokensOut: u.NumOutputTokens, Money: u.CostUSD}
+}
+
+// takeOver settles what a lost process has asked: at its estimate, because
+// nobody will ever say what it cost.
+func (q *inquirer) takeOver(ctx context.Context) error {
+	t := q.w.t
+	for i := range t.round.asks {
+		a := &t.round.asks[i]
+		if a.status != askOpen || a.Role != roleGuard {
+			continue
+		}
+		if out, err := q.w.out(ctx, a); err != nil {
+			return err
+		} else if out {
+			return errElsewhere
+		}
+		t.emit(&Probed{Guard: a.SpecialistID, Ask: a.Index, Code: CodeLost, Message: "the process that asked was lost", Usage: a.Remote.expected()})
+	}
+	return nil
+}
+
+// reserve records the ask, and with it whatever else was gathered.
+func (q *inquirer) reserve(ctx context.Context, key askKey, p *probe) error {
+	w := q.w
+	owner, err := w.r.claim(ctx)
+	if err != nil {
+		return err
+	}
+	w.t.emit(&Asked{Asks: []Ask{{SpecialistID: p.guard, Index: key.index, Role: roleGuard, Source: p.source, Remote: &RemoteAsk{
+		Owner: owner, Deadline: w.t.at + specialist.Time(p.timeout.Milliseconds()), Estimate: p.need.CostUSD, TokensIn: p.need.NumInputTokens, TokensOut: p.need.NumOutputTokens,
+	}}}})
+	return w.commit(ctx)
+}
+
+// send asks. A panic is an error.
+func (q *inquirer) send(ctx context.Context, p *probe, ask func(context.Context) reply) (a reply) {
+	if p.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.timeout)
+		defer cancel()
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			a.err = fmt.Errorf("panic: %v", v)
+		}
+		a.text = clip(a.text, maxReasoning)
+		if late := ctx.Err(); late != nil && a.err == nil {
+			a.err = late
+		}
+		if a.err != nil && ctx.Err() != nil && a.usage == (specialist.Usage{}) {
+			a.usage = p.need // nobody will ever say what it cost
+			a.usage.Estimated = p.need != specialist.Usage{}
+		}
+	}()
+	return ask(ctx)
+}
+
+// settle records what came of an ask, whatever has happened to the session since,
+// and opens a new tx.
+func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) error {
+	w, safe := q.w, context.WithoutCancel(ctx)
+	for range maxRaces {
+		if err := w.open(safe); err != nil {
+			return err
+		}
+		q.record(key, p, a)
+		err := w.commit(safe)
+		if errors.Is(err, ErrStale) {
+			if w.s, err = w.r.load(safe, w.s.ID); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if err = w.open(safe); err == nil && !q.stillAsked() {
+			err = errMeanwhile
+		}
+		return err
+	}
+	return fmt.Errorf("session %s: %w", w.s.ID, ErrStale)
+}
+
+// record puts what came of an ask into the tx: an answer of this round, or one
+// that came too late and only costs.
+func (q *inquirer) record(key askKey, p *probe, a *reply) {
+	t := q.w.t
+	model, usage := p.model, specialist.Usage{}
+	if a.model != "" {
+		model = a.model
+	}
+	if q.config.DebitsProbes() {
+		usage = q.config.Price(cleanUsage(a.usage), model)
+	}
+	if open := t.round.at(key.index); key.round != t.now.Key() || t.now.Status > NeedsHuman || open == nil || open.status != askOpen {
+		t.emit(&Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: model,
+			Charged: p.need.CostUSD, ChargedIn: p.need.NumInputTokens, ChargedOut: p.need.NumOutputTokens})
+		return
+	}
+	d := &Probed{Guard: p.guard, Ask: key.index, Stage: p.stage, Question: p.digest, Reply: a.text, Model: model, Usage: usage, Free: !q.config.DebitsProbes()}
+	if a.err != nil {
+		d.Code, d.Message, d.Reply = codeOf(a.err), clip(a.err.Error(), maxMessage), ""
+	}
+	t.emit(d)
+}
+
+// codeOf says what kind of failure an error is.
+func codeOf(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return CodeTimeout
+	case errors.Is(err, context.Canceled):
+		return CodeCancelled
+	}
+	return CodeAskError
+}
+
+// known returns the answer to a question of the guards' own that the round has
+// already, or nil.
+func (o *openRound) known(guard, digest string) *Probed {
+	for _, p := range o.probes {
+		if p.Guard == guard && p.Question == digest && p.Code == "" {
+			return p
+		}
+	}
+	return nil
+}
+
+// expected returns what an ask is expected to cost.
+func (r *RemoteAsk) expected() specialist.Usage {
+	if r == nil || r.Estimate == 0 && r.TokensIn == 0 && r.TokensOut == 0 {
+		return specialist.Usage{}
+	}
+	u := specialist.Usage{NumInputTokens: r.TokensIn, NumOutputTokens: r.TokensOut, Estimated: true}
+	if r.Estimate != 0 {
+		u = u.WithCost(r.Estimate)
+	}
+	if r.TokensIn != 0 || r.TokensOut != 0 {
+		u.Given |= specialist.InputGiven | specialist.OutputGiven
+	}
+	return u
+}

@@ -1,0 +1,147 @@
+package trial
+
+import (
+	"math"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/trust"
+)
+
+// A Sequential is what asking one worker after the other saves, in waves, until
+// the probability reaches tau or all were asked.
+type Sequential struct {
+	Kind        string  `json:"kind"` // "sequential"
+	Strategy    string  `json:"strategy"`
+	N           int     `json:"n"`
+	Tau         float64 `json:"tau"`
+	Accuracy    float64 `json:"accuracy"`
+	AccuracyAll float64 `json:"accuracyAll"` // with all votes
+	Votes       float64 `json:"votes"`       // asked per question
+	VotesAll    float64 `json:"votesAll"`
+	Cost        float64 `json:"cost"`
+	CostAll     float64 `json:"costAll"`
+}
+
+// Taus are the probabilities at which asking stops.
+var taus = []float64{.9, .95, .99}
+
+// usualTau is the one that the lines of accuracy speak of.
+const usualTau = .95
+
+// Sequentials measures bayes, in the splits and after the numbers of decisions of
+// o, with one result per tau.
+func Sequentials(d *Data, o Options) []Sequential {
+	splits := d.splits(o.Splits, o.Seed)
+	var list []Sequential
+	for _, n := range o.Gold {
+		if !fits(d, splits, n) {
+			continue
+		}
+		parts := make([][]Sequential, len(splits))
+		each(len(splits), o.Parallel, func(i int) { parts[i] = sequentials(d, splits[i][:n]) })
+		for t, tau := range taus {
+			sum := Sequential{Kind: "sequential", Strategy: "bayes", N: n, Tau: tau}
+			for _, p := range parts {
+				sum.add(p[t], 1/float64(len(parts)))
+			}
+			list = append(list, sum)
+		}
+	}
+	return list
+}
+
+func (s *Sequential) add(p Sequential, weight float64) {
+	s.Accuracy += weight * p.Accuracy
+	s.AccuracyAll += weight * p.AccuracyAll
+	s.Votes += weight * p.Votes
+	s.VotesAll += weight * p.VotesAll
+	s.Cost += weight * p.Cost
+	s.CostAll += weight * p.CostAll
+}
+
+// sequentials measures one split.
+func sequentials(d *Data, gold []int) []Sequential {
+	b := &bayes{plain: true}
+	b.learn(d, gold)
+	learned := make([]bool, len(d.Questions))
+	for _, i := range gold {
+		learned[i] = true
+	}
+	sums := make([]Sequential, len(taus))
+	tests := 1 / float64(len(d.Questions)-len(gold))
+	for i := range d.Questions {
+		q := &d.Questions[i]
+		if learned[i] {
+			continue
+		}
+		all := credit(b.judge(q).P, q.Truth)
+		for t, tau := range taus {
+			one := Sequential{AccuracyAll: all, VotesAll: float64(len(q.Answers)), CostAll: d.cost(q)}
+			b.ask(q, tau, &one)
+			sums[t].add(one, tests)
+		}
+	}
+	return sums
+}
+
+// ask asks the workers of one question in waves.
+func (s *bayes) ask(q *Question, tau float64, sum *Sequential) {
+	a := s.data.question(q)
+	a.Policy.NoStacking, a.Partial = s.plain, true
+	all := a.Votes
+	a.Votes = nil
+	left := make([]int, len(all))
+	for i := range left {
+		left[i] = i
+	}
+	bar, _ := exact.FromFloat(tau)
+	for len(left) > 0 {
+		open := make([]trust.Open, len(left))
+		for i, v := range left {
+			w := &s.data.Workers[q.Answers[v].Worker]
+			open[i] = trust.Open{SpecialistID: w.ID, Model: w.Model, OptionOrder: w.Order, Cost: exact.Money(math.Round(w.Cost * 1e9))}
+		}
+		wave := s.ledger.Wave(a, open, trust.Asking{Tau: bar, Patient: true})
+		if len(wave.Ask) == 0 {
+			break
+		}
+		asked := map[int]bool{}
+		for _, i := range wave.Ask {
+			asked[i] = true
+			a.Votes = append(a.Votes, all[left[i]])
+			sum.Votes++
+			sum.Cost += s.data.Workers[q.Answers[left[i]].Worker].Cost
+		}
+		var rest []int
+		for i, v := range left {
+			if !asked[i] {
+				rest = append(rest, v)
+			}
+		}
+		left = rest
+	}
+	j := s.ledger.Judge(a)
+	p := make([]float64, len(j.P))
+	for i := range p {
+		p[i] = j.P[i].Float()
+	}
+	sum.Accuracy = credit(p, q.Truth)
+}
+
+// credit returns the share of a tie at the top that the truth holds.
+func credit(p []float64, truth int) float64 {
+	top, ties, holds := math.Inf(-1), 0., false
+	for _, v := range p {
+		top = math.Max(top, v)
+	}
+	for t, v := range p {
+		if v >= top-1e-12 {
+			ties++
+			holds = holds || t == truth
+		}
+	}
+	if holds {
+		return 1 / ties
+	}
+	return 0
+}

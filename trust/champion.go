@@ -1,0 +1,133 @@
+package trust
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A Champion is a specialist that decides a state alone, and what was seen of it
+// since. It is a value: its methods return the next one.
+type Champion struct {
+	Certificate Certificate `json:"certificate"`
+	Detector    Detector    `json:"detector"`
+	Decisions   int64       `json:"decisions"`           // made alone
+	Overrules   []int64     `json:"overrules,omitempty"` // after how many decisions a human overruled one unasked: the last two
+	Failures    int64       `json:"failures,omitempty"`  // in a row
+}
+
+// Limits of what a champion may do before it is demoted at once.
+const (
+	overrulesMost   = 2
+	overrulesWithin = 20 // automatic decisions
+	failuresMost    = 3
+)
+
+// Decided returns c after it decided one round alone.
+func (c Champion) Decided() Champion {
+	c.Decisions, c.Failures = c.Decisions+1, 0
+	return c
+}
+
+// Failed returns c after it did not answer, abstained or answered illegally.
+func (c Champion) Failed() Champion {
+	c.Failures++
+	return c
+}
+
+// Audited returns c after a human looked at one of its decisions.
+func (c Champion) Audited(right bool) Champion {
+	c.Detector = c.Detector.Add(right, c.Certificate.Target.Float())
+	return c
+}
+
+// Overruled returns c after a human undid one of its decisions unasked.
+func (c Champion) Overruled() Champion {
+	c = c.Audited(false)
+	c.Overrules = append([]int64{c.Decisions}, c.Overrules[:min(len(c.Overrules), overrulesMost-1)]...)
+	return c
+}
+
+// A Demotion is the reason why a champion may not go on.
+type Demotion string
+
+// The reasons to demote at once.
+const (
+	NotDemoted        Demotion = ""
+	DemotedAlarm      Demotion = "alarm"     // the detector
+	DemotedOverruled  Demotion = "overruled" // twice within twenty decisions
+	DemotedFailures   Demotion = "failures"  // three in a row
+	DemotedExpired    Demotion = "expired"   // the certificate
+	DemotedVersion    Demotion = "version_changed"
+	DemotedDefinition Demotion = "definition_changed" // of the machine, its options with it
+)
+
+// Demotion returns why c has to be demoted, given the present time, its version
+// and the digest of the machine's definition; NotDemoted if it may go on.
+func (c Champion) Demotion(now specialist.Time, version, definitionDigest string) Demotion {
+	switch {
+	case c.Detector.Alarm():
+		return DemotedAlarm
+	case len(c.Overrules) >= overrulesMost && c.Decisions-c.Overrules[overrulesMost-1] < overrulesWithin:
+		return DemotedOverruled
+	case c.Failures >= failuresMost:
+		return DemotedFailures
+	case now >= c.Certificate.ExpiresAt:
+		return DemotedExpired
+	case version != c.Certificate.Version:
+		return DemotedVersion
+	case definitionDigest != c.Certificate.DefinitionDigest:
+		return DemotedDefinition
+	}
+	return NotDemoted
+}
+
+// AuditPlan says how often automatic decisions are looked at.
+type AuditPlan struct {
+	Rate         exact.Billionths // in the long run
+	NewcomerRate exact.Billionths // of the first decisions
+	Newcomer     int64            // how many those are
+}
+
+// DefaultAuditPlan returns .25 of the first 40 decisions, then .05.
+func DefaultAuditPlan() AuditPlan { return AuditPlan{50_000_000, 250_000_000, 40} }
+
+// When a detector is this far, audits are as many times as frequent.
+const (
+	suspicious = 10
+	suspicion  = 5
+)
+
+// Probability returns that of auditing the next automatic decision, after so many
+// since the promotion or since tau was established.
+func (a AuditPlan) Probability(decisions int64, d Detector) exact.Billionths {
+	p := a.Rate
+	if decisions < a.Newcomer {
+		p = max(p, a.NewcomerRate)
+	}
+	if d.Value() > suspicious {
+		p = min(exact.One, suspicion*p)
+	}
+	return p
+}
+
+// NewSecretDraw returns a stream that nobody can foresee who does not know the
+// secret: for draws that a proposer could exploit, such as audits. See [NewDraw].
+func NewSecretDraw(secret []byte, parts ...string) *Draw {
+	h := hmac.New(sha256.New, secret)
+	for _, p := range parts {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(p)))
+		h.Write(size[:])
+		h.Write([]byte(p))
+	}
+	return drawFrom(h.Sum(nil))
+}
+
+// Happens reports whether an event of that probability happens in this draw.
+func (d *Draw) Happens(p exact.Billionths) bool {
+	return exact.Billionths(d.below(uint64(exact.One))) < p
+}

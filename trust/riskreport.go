@@ -1,0 +1,153 @@
+package trust
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// A RiskReport shows one promise beside what came of it.
+type RiskReport struct {
+	Scope    string           `json:"scope"` // a state, or "" for the machine
+	Promise  Promise          `json:"promise"`
+	State    RiskState        `json:"state"`
+	Tau      exact.Billionths `json:"tau,omitempty"`
+	Epoch    int64            `json:"epoch"`    // counted from 1; a change of policy or an alarm opens another
+	Eligible int64            `json:"eligible"` // rounds whose probability was known before the human's answer
+	Audits   int64            `json:"audits"`
+	Wrong    int64            `json:"wrong"` // of the audits
+	// Overruled counts automatic decisions that a human undid unasked: no random
+	// sample, so no part of Error.
+	Overruled int64 `json:"overruled"`
+	// Automatic is the number of automatic decisions as audits let estimate it; the
+	// engine knows it exactly.
+	Automatic float64 `json:"automatic"`
+	// Error is the realised error of automatic decisions, each audit weighed by the
+	// inverse of its probability (Hajek), and ErrorBound its one-sided upper
+	// Clopper-Pearson bound at the promise's confidence; 1 without audits.
+	Error      exact.Billionths `json:"error"`
+	ErrorBound exact.Billionths `json:"errorBound"`
+	Detector   float64          `json:"detector"` // alarm at AlarmAt
+	HumanFloor exact.Billionths `json:"humanFloor"`
+	HumanPairs int64            `json:"humanPairs"` // 0: the floor is unknown
+	// Needs is the least number of human decisions until the promise could be
+	// established, if none showed an error from now on; 0 once it is.
+	Needs   int64    `json:"needs,omitempty"`
+	Notices []string `json:"notices,omitempty"`
+}
+
+// Caveats are what every report of a promise has to say, in order.
+func Caveats() []string {
+	return []string{
+		"An error is a disagreement with a human: no promise below the rate at which humans disagree with each other means anything.",
+		"The promise is about the average over rounds, not about each round.",
+		"It assumes that the mix of rounds does not change; drift is detected late, not prevented.",
+		"Each promise holds with its own confidence: of S promises expect (1 - confidence) x S to fail, unless they are declared familywise.",
+		"Rounds below tau are all seen, those above it only by audit, so lower thresholds are judged on harder rounds: safe as long as errors become rarer as the probability grows.",
+		"A passed test shows that errors were rarer than promised on the rounds tested, not that they are now.",
+	}
+}
+
+// Risks returns a report of each promise under test in a machine, the machine's
+// before those of states, these in byte order.
+func (l *Ledger) Risks(machine string) []RiskReport {
+	m := l.pools[machine]
+	if m == nil {
+		return nil
+	}
+	floor, pairs := l.HumanError(machine)
+	var list []RiskReport
+	for _, scope := range slices.Sorted(maps.Keys(m.risk)) {
+		r := m.risk[scope].report()
+		r.Scope, r.HumanFloor, r.HumanPairs = scope, floor, pairs
+		if pairs > 0 && floor > r.Promise.MaxError {
+			r.Notices = append(r.Notices, "humans disagree with each other more often than the promised error: "+floor.String())
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// Risk returns the detector of a promise and how many automatic decisions of its
+// epoch audits stand for, for the probability of the next audit.
+func (l *Ledger) Risk(machine, state string, p Promise, policyDigest string) (tau exact.Billionths, d Detector) {
+	if e := l.pools[machine].riskOf(p, state, policyDigest); e != nil {
+		return e.tau(), e.detector
+	}
+	return 0, Detector{}
+}
+
+func (e *riskEpoch) report() RiskReport {
+	r := RiskReport{
+		Promise: e.promise, State: e.state(), Tau: e.tau(), Epoch: e.number, Eligible: e.eligible,
+		Overruled: e.overrule, Detector: e.detector.Value(), ErrorBound: exact.One,
+	}
+	wrong, all := 0., 0.
+	for _, a := range slices.Sorted(maps.Keys(e.audits)) {
+		c := e.audits[a]
+		r.Audits, r.Wrong = r.Audits+c.n, r.Wrong+c.n-c.k
+		all += float64(c.n) / a.Float()
+		wrong += float64(c.n-c.k) / a.Float()
+	}
+	r.Automatic = all
+	if r.Audits > 0 {
+		r.Error = billionths(wrong / all)
+		r.ErrorBound = billionths(ErrorAbove(r.Wrong, r.Audits, e.promise.Confidence.Float()))
+	}
+	if r.Tau == 0 {
+		r.Needs = e.needs()
+	}
+	if e.risesWithP() {
+		r.Notices = append(r.Notices, "errors do not become rarer as the probability grows: the threshold found on harder rounds may not be safe")
+	}
+	return r
+}
+
+// risesWithP reports whether audits above the highest threshold in use show more
+// errors than the rounds just below allow for.
+func (e *riskEpoch) risesWithP() bool {
+	var audits counts
+	for _, c := range e.audits {
+		audits = audits.plus(c)
+	}
+	return ErrorBelow(audits.n-audits.k, audits.n, .95) > e.promise.MaxError.Float()
+}
+
+// needs returns how many more right pairs above the first threshold establish it.
+func (e *riskEpoch) needs() int64 {
+	if e.start == ladder {
+		return math.MaxInt64
+	}
+	var r rung
+	if e.start >= 0 {
+		r = e.rungs[e.start]
+	}
+	return successes(r.counts, e.promise)
+}
+
+// Needed returns the least number of human decisions that establish a promise,
+// even if none shows an error: those before a probability counts, those that
+// choose the threshold, and then the test.
+func Needed(p Promise) int64 { return eligibleFrom + lookReach + successes(counts{}, p) }
+
+// mostNeeded is more than anybody will wait for.
+const mostNeeded = 1 << 40
+
+func successes(c counts, p Promise) int64 {
+	bar, p0 := -math.Log(p.Delta()), 1-p.MaxError.Float()
+	low, high := int64(0), int64(1)
+	for high < mostNeeded && logEValue(c.k+high, c.n+high, p0, &evenStakes) < bar {
+		low, high = high, 2*high
+	}
+	for low < high {
+		mid := low + (high-low)/2
+		if logEValue(c.k+mid, c.n+mid, p0, &evenStakes) >= bar {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
