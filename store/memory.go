@@ -82,11 +82,18 @@ var _ runner.Store = (*Memory)(nil)
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	m := &Memory{machines: map[string]*memoryMachine{}, owners: map[string]bool{}}
+	var secret [32]byte
+	rand.Read(secret[:]) // never fails
+	return NewSeededMemory(secret)
+}
+
+// NewSeededMemory returns an empty store with a known secret: for simulations, in
+// which the same has to be drawn again.
+func NewSeededMemory(secret [32]byte) *Memory {
+	m := &Memory{machines: map[string]*memoryMachine{}, owners: map[string]bool{}, secret: secret}
 	for i := range m.shards {
 		m.shards[i].cells = map[specialist.SessionID]*cell{}
 	}
-	rand.Read(m.secret[:]) // never fails
 	return m
 }
 
