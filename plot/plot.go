@@ -73,15 +73,29 @@ const (
 	right       = 24.
 	top         = 84.
 	panelHeight = 190.
-	panelGap    = 62.
+	panelGap    = 68.
 	lineHeight  = 18.
 )
 
-const style = `<style>
-.pl{--card:#fff;--border:#e2e8f0;--text:#0f172a;--muted:#5b6b82;--grid:#e8edf4;--blue:#4f46e5;--green:#15803d;--amber:#b45309;--red:#be123c;--violet:#7e22ce;--gray:#64748b;font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:12px}
-@media (prefers-color-scheme:dark){.pl{--card:#0f172a;--border:#27344a;--text:#e6edf6;--muted:#9aabc2;--grid:#1f2c42;--blue:#a5b4fc;--green:#6ee7a0;--amber:#fbbf4d;--red:#fda4b4;--violet:#d8b4fe;--gray:#94a3b8}}
-</style>
-`
+// The colours by name, on light and on dark paper.
+var palette = []struct{ name, light, dark string }{
+	{"text", "#0f172a", "#e6edf6"}, {"muted", "#5b6b82", "#9aabc2"}, {"grid", "#e8edf4", "#1f2c42"},
+	{"blue", "#4f46e5", "#a5b4fc"}, {"green", "#15803d", "#6ee7a0"}, {"amber", "#b45309", "#fbbf4d"},
+	{"red", "#be123c", "#fda4b4"}, {"violet", "#7e22ce", "#d8b4fe"}, {"gray", "#64748b", "#94a3b8"},
+}
+
+// style is the style sheet: for each colour a class that fills and one that strokes.
+func style() string {
+	var light, dark strings.Builder
+	light.WriteString(".pl-card{fill:#ffffff;stroke:#e2e8f0}")
+	dark.WriteString(".pl-card{fill:#0f172a;stroke:#27344a}")
+	for _, c := range palette {
+		fmt.Fprintf(&light, ".pl-%s{fill:%s}.pl-line-%s{fill:none;stroke:%s}", c.name, c.light, c.name, c.light)
+		fmt.Fprintf(&dark, ".pl-%s{fill:%s}.pl-line-%s{stroke:%s}", c.name, c.dark, c.name, c.dark)
+	}
+	return "<style>.pl{font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:12px}" + light.String() +
+		"@media (prefers-color-scheme:dark){" + dark.String() + "}</style>\n"
+}
 
 // A sheet is the text of a chart under way.
 type sheet struct {
@@ -94,43 +108,32 @@ func SVG(c *Chart) []byte {
 	s := &sheet{c: c}
 	height := top + float64(len(c.Panels))*(panelHeight+panelGap) + float64(len(c.Notes))*lineHeight + 8
 	fmt.Fprintf(s, `<svg xmlns="http://www.w3.org/2000/svg" class="pl" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="%s">`+"\n", width, height, width, height, escape(c.Title))
-	s.WriteString(style)
-	fmt.Fprintf(s, `<rect width="%.0f" height="%.0f" rx="10" style="fill:var(--card,#fff);stroke:var(--border,#e2e8f0)"/>`+"\n", width, height)
-	s.text(24, 36, "", "font-size:18px;font-weight:700;"+fill("text"), c.Title)
-	s.text(24, 56, "", fill("muted"), c.Subtitle)
+	s.WriteString(style())
+	fmt.Fprintf(s, `<rect width="%.0f" height="%.0f" rx="10" class="pl-card"/>`+"\n", width, height)
+	s.text(24, 36, "text", ` font-size="18" font-weight="700"`, c.Title)
+	s.text(24, 56, "muted", "", c.Subtitle)
 	for i := range c.Panels {
 		s.panel(&c.Panels[i], top+float64(i)*(panelHeight+panelGap)+16)
 	}
 	for i, n := range c.Notes {
-		s.text(24, top+float64(len(c.Panels))*(panelHeight+panelGap)+float64(i)*lineHeight+4, "", fill("muted"), n)
+		s.text(24, top+float64(len(c.Panels))*(panelHeight+panelGap)+float64(i)*lineHeight+4, "muted", "", n)
 	}
 	s.WriteString("</svg>\n")
 	return []byte(s.String())
 }
 
-// fallback gives a colour to programs that know no variables.
-var fallback = map[string]string{
-	"text": "#0f172a", "muted": "#5b6b82", "grid": "#e8edf4", "blue": "#4f46e5", "green": "#15803d", "amber": "#b45309", "red": "#be123c", "violet": "#7e22ce", "gray": "#64748b",
-}
-
-func paint(name string) string { return fmt.Sprintf("var(--%s,%s)", name, fallback[name]) }
-
-func fill(name string) string { return "fill:" + paint(name) }
-
 func (c Color) name() string { return colorNames[max(0, min(int(c), len(colorNames)-1))] }
 
-func (s *sheet) text(x, y float64, anchor, style, text string) {
-	if text == "" {
-		return
+// text writes a line of text. color is a name of the palette, more further
+// attributes.
+func (s *sheet) text(x, y float64, color, more, text string) {
+	if text != "" {
+		fmt.Fprintf(s, `<text x="%.1f" y="%.1f" class="pl-%s"%s>%s</text>`+"\n", x, y, color, more, escape(text))
 	}
-	if anchor != "" {
-		anchor = ` text-anchor="` + anchor + `"`
-	}
-	fmt.Fprintf(s, `<text x="%.1f" y="%.1f"%s style="%s">%s</text>`+"\n", x, y, anchor, style, escape(text))
 }
 
-func (s *sheet) line(x1, y1, x2, y2 float64, style string) {
-	fmt.Fprintf(s, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" style="%s"/>`+"\n", x1, y1, x2, y2, style)
+func (s *sheet) line(x1, y1, x2, y2 float64, attributes string) {
+	fmt.Fprintf(s, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" %s/>`+"\n", x1, y1, x2, y2, attributes)
 }
 
 // A frame turns values into places.
@@ -146,19 +149,23 @@ func (f frame) py(y float64) float64 {
 
 func (s *sheet) panel(p *Panel, y float64) {
 	f := frame{y, s.c.XMax, p.top()}
-	s.text(left, y-14, "", "font-weight:700;"+fill("text"), p.Title)
+	s.text(left, y-18, "text", ` font-weight="700"`, p.Title)
 	s.grid(p, f)
+	labelled := 0. // where the last label ends
 	for _, m := range p.Marks {
-		s.line(f.px(m.X), y, f.px(m.X), y+panelHeight, "stroke-dasharray:2 3;stroke:"+paint("muted"))
-		s.text(f.px(m.X)+4, y+11, "", "font-size:10px;"+fill("muted"), m.Name)
+		s.line(f.px(m.X), y, f.px(m.X), y+panelHeight, `class="pl-line-muted" stroke-dasharray="2 3"`)
+		if x := f.px(m.X) - 4; x > labelled {
+			s.text(x, y-4, "muted", ` font-size="10"`, m.Name)
+			labelled = x + 5.6*float64(len(m.Name)) + 8
+		}
 	}
 	for _, l := range p.Levels {
-		s.line(left, f.py(l.Y), width-right, f.py(l.Y), "stroke-width:1.5;stroke-dasharray:6 4;stroke:"+paint(l.Color.name()))
+		s.line(left, f.py(l.Y), width-right, f.py(l.Y), `stroke-width="1.5" stroke-dasharray="6 4" class="pl-line-`+l.Color.name()+`"`)
 	}
 	for i := range p.Series {
 		s.series(&p.Series[i], f)
 	}
-	s.legend(p, y-14)
+	s.legend(p, y-18)
 }
 
 // top returns the end of the y axis: a round number.
@@ -185,10 +192,10 @@ func (p *Panel) top() float64 {
 	return ceil(most)
 }
 
-// ceil returns the next number of 1, 2, 4, 5 or 10 times a power of ten.
+// ceil returns the next number of 1, 2, 4, 8 or 10 times a power of ten.
 func ceil(f float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(f)))
-	for _, step := range []float64{1, 2, 4, 5} {
+	for _, step := range []float64{1, 2, 4, 8} {
 		if f <= step*power*1.0000001 {
 			return step * power
 		}
@@ -203,13 +210,13 @@ func (s *sheet) grid(p *Panel, f frame) {
 	for i := range ticks + 1 {
 		share := float64(i) / ticks
 		y := f.py(share * f.yMax)
-		s.line(left, y, width-right, y, "stroke:"+paint("grid"))
-		s.text(left-8, y+4, "end", fill("muted"), p.number(share*f.yMax))
+		s.line(left, y, width-right, y, `class="pl-line-grid"`)
+		s.text(left-8, y+4, "muted", ` text-anchor="end"`, p.number(share*f.yMax))
 		x := f.px(share * f.xMax)
-		s.line(x, f.y+panelHeight, x, f.y+panelHeight+4, "stroke:"+paint("muted"))
-		s.text(x, f.y+panelHeight+17, "middle", fill("muted"), trim(share*f.xMax))
+		s.line(x, f.y+panelHeight, x, f.y+panelHeight+4, `class="pl-line-muted"`)
+		s.text(x, f.y+panelHeight+17, "muted", ` text-anchor="middle"`, trim(share*f.xMax))
 	}
-	s.text(width-right, f.y+panelHeight+32, "end", "font-size:11px;"+fill("muted"), s.c.XLabel)
+	s.text(width-right, f.y+panelHeight+32, "muted", ` text-anchor="end" font-size="11"`, s.c.XLabel)
 }
 
 func (p *Panel) number(v float64) string {
@@ -223,16 +230,16 @@ func (p *Panel) number(v float64) string {
 func trim(v float64) string { return fmt.Sprintf("%.4g", v) }
 
 func (s *sheet) series(r *Series, f frame) {
-	color := paint(r.Color.name())
+	color := r.Color.name()
 	if r.Low != nil && r.High != nil {
-		fmt.Fprintf(s, `<path d="%s" style="fill:%s;opacity:.14"/>`+"\n", band(r, f), color)
+		fmt.Fprintf(s, `<path d="%s" class="pl-%s" opacity=".14"/>`+"\n", band(r, f), color)
 	}
 	for _, path := range paths(r, f) {
-		fmt.Fprintf(s, `<path d="%s" style="fill:none;stroke:%s;stroke-width:2;stroke-linejoin:round;stroke-linecap:round"/>`+"\n", path, color)
+		fmt.Fprintf(s, `<path d="%s" class="pl-line-%s" stroke-width="2" stroke-linejoin="round" stroke-linecap="round"/>`+"\n", path, color)
 	}
 	for i := range r.X {
 		if !math.IsNaN(r.Y[i]) && len(r.X) <= 60 {
-			fmt.Fprintf(s, `<circle cx="%.1f" cy="%.1f" r="2.4" style="fill:%s"/>`+"\n", f.px(r.X[i]), f.py(r.Y[i]), color)
+			fmt.Fprintf(s, `<circle cx="%.1f" cy="%.1f" r="2.4" class="pl-%s"/>`+"\n", f.px(r.X[i]), f.py(r.Y[i]), color)
 		}
 	}
 }
@@ -279,14 +286,14 @@ func (s *sheet) legend(p *Panel, y float64) {
 		if name == "" {
 			return
 		}
-		x -= 6.2 * float64(len([]rune(name)))
-		s.text(x, y, "", fill("text"), name)
+		x -= 6.9 * float64(len([]rune(name)))
+		s.text(x, y, "text", "", name)
 		x -= 26
-		s.line(x, y-4, x+18, y-4, "stroke-width:2.5;"+dash+"stroke:"+paint(c.name()))
+		s.line(x, y-4, x+18, y-4, `stroke-width="2.5" `+dash+`class="pl-line-`+c.name()+`"`)
 		x -= 14
 	}
 	for i := len(p.Levels) - 1; i >= 0; i-- {
-		entry(p.Levels[i].Name, p.Levels[i].Color, "stroke-dasharray:6 4;")
+		entry(p.Levels[i].Name, p.Levels[i].Color, `stroke-dasharray="6 4" `)
 	}
 	for i := len(p.Series) - 1; i >= 0; i-- {
 		entry(p.Series[i].Name, p.Series[i].Color, "")
