@@ -34,7 +34,7 @@ var ladder = map[string][]string{
 	"webhook":                   {"exact", "machine", "specialist", "guard", "arbiter"},
 	"graph":                     {"exact", "machine"},
 	"machines":                  {},
-	"cli":                       {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner", "store", "backtest", "simulate", "plot", "webhook", "graph", "machines"},
+	"cli":                       {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner", "store", "backtest", "simulate", "plot", "webhook", "graph", "machines", "trial"},
 	"cmd/dialai":                {"cli", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
 	"examples/minimal":          {"cli", "strategies", "specialist"},

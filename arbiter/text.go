@@ -21,6 +21,8 @@ const (
 	FirstReceived
 	Irreversible // the winner's transition cannot be undone
 	ByJudgement  // the Judgement says why
+	ByChampion   // one specialist decides the state alone, by certificate
+	Held         // a human sent the state back to humans
 )
 
 // Code returns the stable name of the rule's outcome.
@@ -38,6 +40,8 @@ func (d Decision) Code() string {
 		return "irreversible"
 	case ByJudgement:
 		return string(d.Judgement.Code)
+	case Held:
+		return "calibrating"
 	}
 	if d.Consensus() {
 		return "decided"
@@ -68,6 +72,10 @@ func (d Decision) Reasoning() string {
 		return fmt.Sprintf("Transition %q cannot be undone, human input required", d.Subject)
 	case ByJudgement:
 		return judged(d.Judgement)
+	case ByChampion:
+		return fmt.Sprintf("Champion %s decides alone", d.Subject)
+	case Held:
+		return fmt.Sprintf("State %q was sent back to humans, human input required", d.Subject)
 	}
 	return d.Text
 }
@@ -96,6 +104,10 @@ func (d Decision) Short() string {
 		return fmt.Sprintf("%q cannot be undone, human input required", d.Subject)
 	case ByJudgement:
 		return judgedShort(d.Judgement)
+	case ByChampion:
+		return "champion " + d.Subject + " decides alone"
+	case Held:
+		return "sent back to humans"
 	}
 	line, _, _ := strings.Cut(d.Text, "\n")
 	if runes := []rune(line); len(runes) > maxShort {

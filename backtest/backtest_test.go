@@ -17,6 +17,7 @@ var plots = []plot{
 	{name: "bayes", voters: "v90 v80 v60 v30", arbiter: arb(`"strategyFnName":"bayes"`, `"threshold":0.85`)},
 	{name: "bayes-audited", voters: "v95 v95 v80", top: `"audit":{"mode":"before","rate":0.2},"secondHuman":{"rate":0.5}`, arbiter: arb(`"strategyFnName":"bayes"`, `"threshold":0.8`)},
 	{name: "bayes-sequential", voters: "v95 v90 v80 v60", top: `"consensusThreshold":0.8,"solicit":{"mode":"sequential","wave":2}`, arbiter: arb(`"strategyFnName":"bayes"`)},
+	{name: "bayes-collapse", voters: "v95 v95 v80", top: `"risk":{"maxError":0.2,"confidence":0.8},"collapse":{"target":0.6,"alpha":0.2,"classTarget":0.3}`, arbiter: arb(`"strategyFnName":"bayes"`)},
 	{name: "bayes-risk", voters: "v95 v95 v90 v60", top: `"risk":{"maxError":0.2,"confidence":0.8}`, arbiter: arb(`"strategyFnName":"bayes"`)},
 	{name: "judge", voters: "v90 v80 lost", arbiter: arb(`"strategyFn":"judge"`)},
 }
@@ -41,6 +42,10 @@ func TestReproduces(t *testing.T) {
 	h.ok(err)
 	if h.calls.Load() != asked {
 		t.Errorf("a back-test asked %d times", h.calls.Load()-asked)
+	}
+	t.Logf("%d verdicts, %d by champions, %d rounds late", r.Verdicts, r.Reigned, r.Late)
+	if r.Reigned == 0 {
+		t.Error("no champion ever decided")
 	}
 	if r.Late == 0 {
 		t.Error("no verdict was given by less than was known when it was stored")

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -152,13 +153,32 @@ func (f *fold) evidence(ctx context.Context, r *round, pt *point, round *arbiter
 
 // settle has the rule decide.
 func (f *fold) settle(ctx context.Context, pt *point, rule *rule, round *arbiter.Round) {
-	pt.decision, pt.decided = rule.decide(ctx, round), true
+	pt.decision, pt.decided = pt.reign(rule.decide(ctx, round), round), true
 	if pt.decision.Consensus() {
 		pt.elected = round.Votes[pt.decision.Winner].Transition
 	}
 	if pt.judged != nil && !f.changed {
 		f.report.compare(pt, f.Exact)
 	}
+}
+
+// reign returns the decision of a round in which a champion reigned, or which a
+// human had sent back to humans: neither depends on the votes alone. d is that of
+// the arbiter.
+func (pt *point) reign(d arbiter.Decision, round *arbiter.Round) arbiter.Decision {
+	if pt.judged == nil || d.Judgement == nil {
+		return d
+	}
+	switch j := pt.judged; {
+	case j.rule == arbiter.ByChampion:
+		i := slices.IndexFunc(round.Votes, func(v arbiter.Vote) bool { return v.SpecialistID == j.subject })
+		if i >= 0 && !runner.Contested(round.Votes[i].Proposal, d.Judgement) {
+			return arbiter.Decision{Winner: i, Rule: arbiter.ByChampion, Subject: j.subject, Judgement: d.Judgement}
+		}
+	case j.rule == arbiter.Held && d.Consensus():
+		return arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: j.subject, Judgement: d.Judgement}
+	}
+	return d
 }
 
 // recall takes over the verdict of somebody's own code, who is not asked again, if
@@ -184,7 +204,9 @@ func (f *fold) lacks(r *round, pt *point, rule *rule, round *arbiter.Round) bool
 	switch {
 	case len(open) == 0 && !stranger, settled(rule, round, open, r.mode, pt.decision):
 		return false
-	case stranger, pt.judged == nil:
+	case pt.decision.Rule == arbiter.ByChampion:
+		return false
+	case stranger, pt.judged == nil, pt.judged.rule == arbiter.ByChampion:
 		return true
 	}
 	before, err := r.part.recorded(pt.judged)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -241,6 +242,10 @@ func (r *reader) judged(ctx context.Context, c *cursor) error {
 			j.winner = int(c.int())
 		case "code":
 			j.code = r.name(c.text())
+		case "rule":
+			j.rule = arbiter.Rule(c.int())
+		case "subject":
+			j.subject = r.name(c.text())
 		case "margin":
 			j.margin = c.billionths()
 		case "evidence":
@@ -352,6 +357,8 @@ func promise(c *cursor) *trust.Promise {
 			p.PerState = c.bool()
 		case "scopes":
 			p.Scopes = c.int()
+		case "clopperPearson":
+			p.ClopperPearson = c.bool()
 		default:
 			c.raw()
 		}

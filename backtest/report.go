@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/trust"
@@ -19,7 +20,9 @@ type Report struct {
 	Verdicts, Reproduced int
 	// Late is the number of rounds whose verdict did not know the outcomes that were
 	// stored just before it: sessions run side by side.
-	Late     int
+	Late int
+	// Reigned is the number of verdicts by which a champion decided alone.
+	Reigned  int
 	States   []Result // by machine, its states in the order of their first round
 	Machines []Result // sums; State is ""
 	Total    Result   // of all; Machine is "" if there are several
@@ -103,6 +106,9 @@ func (t fate) name() string {
 // compare counts a verdict that was given again.
 func (r *Report) compare(pt *point, words bool) {
 	r.Verdicts++
+	if pt.decision.Rule == arbiter.ByChampion {
+		r.Reigned++
+	}
 	j, d := pt.judged, pt.decision
 	switch {
 	case d.Winner != j.winner || d.Code() != j.code, d.HasMargin && d.Margin != j.margin:

@@ -75,6 +75,8 @@ type point struct {
 // judged is a recorded verdict.
 type judged struct {
 	arbiterID, strategy, code string
+	rule                      arbiter.Rule
+	subject                   string
 	winner                    int // index into votes; -1 if there is none
 	margin                    exact.Billionths
 	threshold                 *machine.Threshold

@@ -158,8 +158,6 @@ func span(n [2]int) string {
 	return fmt.Sprintf("%d to %d", n[0], n[1])
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
-
 func percents(p [2]float64) string {
 	slices.Sort(p[:])
 	if p[0] == p[1] {

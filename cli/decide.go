@@ -63,6 +63,9 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	if err != nil {
 		return err
 	}
+	if transition == "" { // the arbiter would decide
+		return usage("dialai decide: <transition> is empty")
+	}
 	p := a.newPrinter()
 	defer p.status.stop()
 	e, err := a.engine(ctx, writes, p.observe)
@@ -73,11 +76,6 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	s, err := a.liveSession(ctx, e, id)
 	if err != nil {
 		return err
-	}
-	if s.Status == runner.Stopped { // only a human can let it go on
-		if s, err = e.Resume(ctx, s.ID, runner.ResumeOptions{Actor: osUser(), Note: "to be decided"}); err != nil {
-			return err
-		}
 	}
 	actor, err := a.actor(ctx, e, s, f.as)
 	if err != nil {
@@ -93,6 +91,8 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	}
 	result, err := e.Decide(ctx, runner.Ruling{
 		SessionID: s.ID, SpecialistID: actor, RoundID: f.round, TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data,
+		Blind:  s.State.Withheld() && !f.show,
+		Reopen: osUser(), // only a human can let a session go on that a guard has stopped
 	})
 	switch {
 	case err != nil:

@@ -2,7 +2,8 @@ package cli
 
 import (
 	"bufio"
-	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -22,17 +23,11 @@ and each choice as a command to copy.`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				items, err := e.Inbox(cmd.Context())
-				switch {
-				case err != nil:
-					return err
-				case a.flags.json:
-					for i := range items {
-						items[i].Humans = append([]string{}, items[i].Humans...) // [], not null
-					}
-					return printLines(out, items)
+				items, unread := e.Inbox(cmd.Context())
+				if unread != nil && len(items) == 0 {
+					return unread
 				}
-				return a.printInbox(cmd.Context(), e, out, items)
+				return errors.Join(a.printInbox(cmd, e, out, items), unread)
 			})
 		},
 	}
@@ -40,7 +35,30 @@ and each choice as a command to copy.`,
 	return cmd
 }
 
-func (a *app) printInbox(ctx context.Context, e *engine, out io.Writer, items []runner.InboxItem) error {
+// withhold takes out the proposals that are kept from whoever is to rule.
+func withhold(cmd *cobra.Command, e *engine, items []runner.InboxItem) error {
+	for i := range items {
+		s, err := e.Session(cmd.Context(), items[i].SessionID)
+		if err != nil {
+			return err
+		}
+		if hides(cmd, s) {
+			items[i].Proposals = []json.RawMessage{}
+		}
+	}
+	return nil
+}
+
+func (a *app) printInbox(cmd *cobra.Command, e *engine, out io.Writer, items []runner.InboxItem) error {
+	if a.flags.json {
+		if err := withhold(cmd, e, items); err != nil {
+			return err
+		}
+		for i := range items {
+			items[i].Humans = append([]string{}, items[i].Humans...) // [], not null
+		}
+		return printLines(out, items)
+	}
 	if len(items) == 0 {
 		_, err := fmt.Fprintln(out, "Nothing waits for a human.")
 		return err
@@ -53,24 +71,24 @@ func (a *app) printInbox(ctx context.Context, e *engine, out io.Writer, items []
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		if err := a.printItem(ctx, e, out, item); err != nil {
+		if err := a.printItem(cmd, e, out, item); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) printItem(ctx context.Context, e *engine, out io.Writer, item runner.InboxItem) error {
+func (a *app) printItem(cmd *cobra.Command, e *engine, out io.Writer, item runner.InboxItem) error {
 	fmt.Fprintf(out, "%s: %s in state %s, since %s\n", clean(item.MachineName), item.SessionID, clean(item.State), item.Since)
 	if item.Prompt != "" {
 		fmt.Fprintf(out, "  %s\n", clean(item.Prompt))
 	}
 	fmt.Fprintf(out, "  Why: %s\n", clean(item.Reason))
-	s, err := e.Session(ctx, item.SessionID)
+	s, err := e.Session(cmd.Context(), item.SessionID)
 	if err != nil {
 		return err
 	}
-	if err := printProposals(out, s); err != nil {
+	if err := printProposals(out, s, hides(cmd, s)); err != nil {
 		return err
 	}
 	a.printChoices(out, item)

@@ -31,7 +31,7 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 	d := &dialogue{a: a, ctx: ctx, lines: a.lines(), paint: a.paintFor(a.err)}
 	d.ask(item, r.Session)
 	ruling, choice, ok := d.answer(item, humans)
-	ruling.SessionID = r.Session.ID
+	ruling.SessionID, ruling.Blind = r.Session.ID, r.Session.State.Withheld()
 	for ok {
 		if ruling.MetaJSON, ok = d.data(choice); !ok {
 			break
@@ -82,7 +82,13 @@ func (d *dialogue) ask(item runner.InboxItem, s *runner.Session) {
 		d.say("%s\n", clean(item.Prompt))
 	}
 	d.say("\nWhy you are asked: %s\n", clean(item.Reason))
+	if s.State.Withheld() && len(s.Proposals()) > 0 {
+		d.say("  %s withheld, so that the ruling is your own\n", plural(len(s.Proposals()), "proposal"))
+	}
 	for _, p := range s.Proposals() {
+		if s.State.Withheld() {
+			break
+		}
 		who := ""
 		if p.IsHuman {
 			who = " (human)"

@@ -147,6 +147,10 @@ func (p *printer) proposal(d *runner.Proposed) {
 	}
 	id, t := clean(d.SpecialistID), d.Transition
 	p.proposed[d.Arrival] = t.Name
+	if t.From.Withheld() {
+		p.line("%s %s proposed (withheld)", who, id)
+		return
+	}
 	p.line("%s %s proposed: %s → %s", who, id, clean(t.Name), clean(t.Target))
 	p.say("[PROPOSE] %s: %s -> %s", id, clean(t.Name), clean(t.Target))
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -29,12 +30,16 @@ decide, each choice as a command to copy.`,
 				case err != nil:
 					return err
 				case a.flags.json:
-					return printJSON(out, s.View())
+					v := s.View()
+					if hides(cmd, s) {
+						v.Proposals = []json.RawMessage{}
+					}
+					return printJSON(out, v)
 				case a.flags.quiet:
 					_, err = fmt.Fprintf(out, "%s %s\n", s.Status, clean(s.State.Name))
 					return err
 				}
-				return a.show(cmd.Context(), e, out, s)
+				return a.show(cmd.Context(), e, out, s, hides(cmd, s))
 			})
 		},
 	}
@@ -44,10 +49,17 @@ decide, each choice as a command to copy.`,
 
 // showProposals adds the flag of the commands that show what is to be decided.
 func showProposals(cmd *cobra.Command) {
-	cmd.Flags().Bool("show-proposals", false, "show the proposals even where a state withholds them until the ruling (none does in this version)")
+	cmd.Flags().Bool("show-proposals", false, "show the proposals even where a state withholds them until the ruling, as one that declares a collapse does")
 }
 
-func (a *app) show(ctx context.Context, e *engine, out io.Writer, s *runner.Session) error {
+// hides reports whether the proposals of the present round are kept from whoever is
+// to rule.
+func hides(cmd *cobra.Command, s *runner.Session) bool {
+	show, _ := cmd.Flags().GetBool("show-proposals")
+	return s.State.Withheld() && s.Status.Live() && !show
+}
+
+func (a *app) show(ctx context.Context, e *engine, out io.Writer, s *runner.Session, hidden bool) error {
 	o, spent := s.Outcome(), s.Spent()
 	fmt.Fprintf(out, "Session ID:    %s\n", s.ID)
 	fmt.Fprintf(out, "Machine:       %s (%.12s)\n", clean(s.Machine().Name()), s.Machine().Digest())
@@ -67,7 +79,7 @@ func (a *app) show(ctx context.Context, e *engine, out io.Writer, s *runner.Sess
 	if err := printHistory(out, s); err != nil {
 		return err
 	}
-	if err := printProposals(out, s); err != nil {
+	if err := printProposals(out, s, hidden); err != nil {
 		return err
 	}
 	for _, ask := range s.OpenAsks() {
@@ -108,11 +120,15 @@ func who(id string, human bool) string {
 	return id
 }
 
-func printProposals(out io.Writer, s *runner.Session) error {
+func printProposals(out io.Writer, s *runner.Session, hidden bool) error {
 	if len(s.Proposals()) == 0 {
 		return nil
 	}
 	fmt.Fprintln(out)
+	if hidden {
+		_, err := fmt.Fprintf(out, "%s of this round are withheld, so that the ruling is your own; --show-proposals shows them.\n", plural(len(s.Proposals()), "proposal"))
+		return err
+	}
 	return proposalTable(out, s)
 }
 

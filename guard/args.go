@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/bits"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -24,15 +23,6 @@ type jsonHasher struct {
 	last number   // the number that was read last
 	buf  []byte   // a string without its escapes, or a number without its point
 	only bool     // the value is only checked, and its hash is of no use
-}
-
-// A number is a decimal: digits without zeros at either end, times ten to the
-// power of exponent. Zero has no digits. The digits are valid until the next
-// value is read.
-type number struct {
-	negative bool
-	digits   []byte
-	exponent int64
 }
 
 // maxNesting is how deep arguments may nest.
@@ -151,7 +141,10 @@ func (h *jsonHasher) object(depth int) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		key := hashInto(seedString, name)
+		key := fold(seedString, name)
+		if !h.only {
+			key = spread(key)
+		}
 		if h.next() != ':' {
 			return 0, errSyntax
 		}
@@ -161,7 +154,9 @@ func (h *jsonHasher) object(depth int) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		sum += spread(key*prime2 + v)
+		if !h.only {
+			sum += spread(key*prime2 + v)
+		}
 		if c = h.next(); c == '}' {
 			break
 		} else if c != ',' {
@@ -351,91 +346,4 @@ func hex4(b []byte) (r rune, ok bool) {
 		r = r<<4 | rune(c)
 	}
 	return r, true
-}
-
-// number reads a number and hashes what it means.
-func (h *jsonHasher) number() (uint64, error) {
-	if err := h.readNumber(); err != nil {
-		return 0, err
-	}
-	if len(h.last.digits) == 0 {
-		return spread(seedNumber), nil
-	}
-	kind := seedNumber + uint64(h.last.exponent)*prime3
-	if h.last.negative {
-		kind += prime2
-	}
-	return hashInto(spread(kind), h.last.digits), nil
-}
-
-func (h *jsonHasher) readNumber() error {
-	h.last = number{}
-	if h.at < len(h.data) && h.data[h.at] == '-' {
-		h.last.negative = true
-		h.at++
-	}
-	h.buf = h.buf[:0]
-	whole := h.digits()
-	if whole == 0 || whole > 1 && h.buf[0] == '0' {
-		return errSyntax
-	}
-	if h.at < len(h.data) && h.data[h.at] == '.' {
-		h.at++
-		n := h.digits()
-		if n == 0 {
-			return errSyntax
-		}
-		h.last.exponent = -int64(n)
-	}
-	e, err := h.exponent()
-	if err != nil {
-		return err
-	}
-	h.last.exponent += e
-	digits := h.buf
-	for len(digits) > 0 && digits[len(digits)-1] == '0' {
-		digits = digits[:len(digits)-1]
-		h.last.exponent++
-	}
-	for len(digits) > 0 && digits[0] == '0' {
-		digits = digits[1:]
-	}
-	h.last.digits = digits
-	return nil
-}
-
-// digits appends a run of digits to buf and returns its length.
-func (h *jsonHasher) digits() int {
-	start := h.at
-	for h.at < len(h.data) && h.data[h.at] >= '0' && h.data[h.at] <= '9' {
-		h.at++
-	}
-	h.buf = append(h.buf, h.data[start:h.at]...)
-	return h.at - start
-}
-
-// maxExponent bounds exponents; nothing that anybody means is beyond it.
-const maxExponent = 100_000
-
-func (h *jsonHasher) exponent() (int64, error) {
-	if h.at >= len(h.data) || h.data[h.at]|0x20 != 'e' {
-		return 0, nil
-	}
-	h.at++
-	start := h.at
-	if h.at < len(h.data) && (h.data[h.at] == '+' || h.data[h.at] == '-') {
-		h.at++
-	}
-	first := h.at
-	for h.at < len(h.data) && h.data[h.at] >= '0' && h.data[h.at] <= '9' {
-		h.at++
-	}
-	if h.at == first {
-		return 0, errSyntax
-	}
-	e, err := strconv.ParseInt(string(h.data[start:h.at]), 10, 64)
-	if err != nil || e > maxExponent || e < -maxExponent {
-		return 0, errNumber
-	}
-	return e, nil
 }

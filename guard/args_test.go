@@ -99,7 +99,8 @@ func meaning(v any) string {
 }
 
 // FuzzHash compares jsonHasher with encoding/json: it accepts the same values,
-// and equal hashes mean equal values.
+// and equal hashes mean equal values. What only checks a value finds what hash
+// finds, and two values are the same exactly if they mean the same.
 func FuzzHash(f *testing.F) {
 	for _, s := range []string{`{"a":[1,2.50,"x\u00e9",{"b":null}],"c":true}`, `[1e5,-0.0]`, `"\ud800"`, "\"\xff\"", `{"a":1,"a":2}`} {
 		f.Add([]byte(s), []byte(s))
@@ -109,6 +110,9 @@ func FuzzHash(f *testing.F) {
 		for _, data := range [][]byte{a, b} {
 			var h jsonHasher
 			got, err := h.hash(data)
+			if only := h.check(data); !errors.Is(only, err) {
+				t.Fatalf("%q: %v, only checked %v", data, err, only)
+			}
 			if valid := json.Valid(data); err == nil && !valid || errors.Is(err, errSyntax) && valid { // the first of several faults is reported
 				t.Fatalf("%q: %v, encoding/json says %v", data, err, valid)
 			}
@@ -130,6 +134,10 @@ func FuzzHash(f *testing.F) {
 				t.Fatalf("%s and %s have one hash", m, meaning(v))
 			}
 			known[got] = meaning(v)
+		}
+		k := &checking{c: &Config{}, look: &look{}}
+		if k.look.checkArgs(a) == nil && k.look.checkArgs(b) == nil && k.sameArgs("tool", a, b) != sameJSON(a, b) {
+			t.Fatalf("%q and %q: the hashes say something else than the values", a, b)
 		}
 	})
 }

@@ -2,7 +2,9 @@ package guard
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -70,3 +72,24 @@ func benchStepsOf(n int, say func(i int) string) []CheckInput {
 
 // singleToken is an output of one word; no two are alike.
 func singleToken(i int) string { return fmt.Sprintf("%s%04d", strings.Repeat("a", 2044), i) }
+
+// inputsFile lets other programs measure the same steps (bench/js).
+var inputsFile = flag.String("inputs", "", "a file that BenchmarkCheck writes the steps of input b to, as JSON")
+
+func writeInputs(tb testing.TB, file string, steps []CheckInput) {
+	list := make([]map[string]any, len(steps))
+	for i, s := range steps {
+		var calls []map[string]any
+		for _, c := range s.ToolCalls {
+			calls = append(calls, map[string]any{"name": c.Name, "args": c.Args})
+		}
+		list[i] = map[string]any{"state": s.State, "output": s.Output, "model": s.Model, "tokens_in": s.TokensIn, "tokens_out": s.TokensOut, "tool_calls": calls}
+	}
+	data, err := json.Marshal(list)
+	if err == nil {
+		err = os.WriteFile(file, data, 0o644)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

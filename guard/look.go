@@ -1,14 +1,9 @@
 package guard
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
-	"math/bits"
 	"sync"
 	"unicode/utf8"
-
-	"github.com/dialai/dialai/exact"
 )
 
 // A look is what one step contains, as the checks need it. It is scratch memory:
@@ -20,6 +15,7 @@ type look struct {
 	calls  []callMark
 	hasher jsonHasher
 	padded []byte // the arguments of a call and zeros behind them
+	state  uint64 // hash of the state's name
 	step   Step   // room for the one that is looked at
 	words  []word // of the text that a pack reads
 	word   []byte
@@ -32,7 +28,7 @@ type look struct {
 type outputMark struct {
 	hash    uint64
 	context uint64   // what the task knew then
-	grams   []uint64 // unless the mode is off
+	grams   []uint64 // in mode any_ngram
 	print   print    // in mode overlap
 }
 
@@ -55,7 +51,9 @@ var looks = sync.Pool{New: func() any { return new(look) }}
 // release gives a look back. One that has grown large is left to the collector.
 func (l *look) release() {
 	l.step = Step{}
-	if cap(l.text.lower) <= 1<<20 && cap(l.output.grams) <= 1<<15 && cap(l.words) <= 1<<16 && cap(l.word) <= 1<<16 {
+	bytes := cap(l.text.lower) + cap(l.padded) + cap(l.word)
+	items := cap(l.output.grams) + cap(l.counts.slots) + cap(l.words)
+	if bytes <= 1<<20 && items <= 1<<17 {
 		looks.Put(l)
 	}
 }
@@ -66,7 +64,7 @@ const ngramEnds = 32 << 10
 
 // read reads a step. The error says what is wrong with its tool calls.
 func (l *look) read(c *Config, s *Step, context uint64) error {
-	l.truncated = false
+	l.truncated, l.state = false, hashBytes(bytesOf(s.State))
 	l.text.ascii, l.text.lower = false, l.text.lower[:0]
 	l.output = outputMark{grams: l.output.grams[:0], print: l.output.print, context: context}
 	l.readOutput(c, s)
@@ -86,25 +84,35 @@ func (l *look) readOutput(c *Config, s *Step) {
 	if !grams {
 		return
 	}
-	n := int(c.Loop.NgramSize)
+	l.output.print.begin()
 	if whole {
-		l.output.grams = appendNgrams(l.output.grams, l.text.tokens, n)
+		l.readGrams(c, l.text.tokens)
 	} else {
-		l.readEnds(s.Output, n)
+		l.readEnds(c, s.Output)
 	}
 	if c.Loop.Mode == "overlap" {
-		l.output.print.take(l.output.grams)
+		l.output.print.end()
 	}
 }
 
-// readEnds makes n-grams of the two ends of a long output; none spans the gap.
-func (l *look) readEnds(output string, n int) {
+// readGrams reads the n-grams of an output, or of a part of it.
+func (l *look) readGrams(c *Config, tokens []uint64) {
+	n := int(c.Loop.NgramSize)
+	if c.Loop.Mode == "overlap" {
+		l.output.print.add(tokens, n)
+	} else {
+		l.output.grams = appendNgrams(l.output.grams, tokens, n)
+	}
+}
+
+// readEnds reads the n-grams of the two ends of a long output; none spans the gap.
+func (l *look) readEnds(c *Config, output string) {
 	ends := looks.Get().(*look)
 	defer ends.release()
 	l.truncated = true
 	for _, part := range []string{output[:ngramEnds], output[len(output)-ngramEnds:]} {
 		ends.text.read(part, true)
-		l.output.grams = appendNgrams(l.output.grams, ends.text.tokens, n)
+		l.readGrams(c, ends.text.tokens)
 	}
 }
 
@@ -158,110 +166,3 @@ func (l *look) runes(output string) int64 {
 	}
 	return int64(utf8.RuneCountInString(output))
 }
-
-// zeros are put behind what is read 64 bytes at a time.
-var zeros [padding]byte
-
-// sketch returns 64 bits that stand for the set of words in padded[:n]: of sixteen
-// groups of words the lowest hash, in four bits, 15 where a group is empty (one
-// permutation hashing, Li, Owen, Zhang 2012; b-bit minwise hashing, Li, König
-// 2010). A word is a run of ASCII letters and digits, or of bytes beyond ASCII.
-// Behind padded[:n] come zeros.
-func sketch(padded []byte, n int) uint64 {
-	var g groups
-	g.clear()
-	start, inWord := 0, uint64(0) // 1 if a word goes on from the block before
-	for base := 0; base <= n; base += 64 {
-		in := wordsIn((*[64]byte)(padded[base:]))
-		before := in<<1 | inWord
-		starts, ends := in&^before, before&^in
-		for ; ends != 0; ends &= ends - 1 {
-			if inWord == 0 {
-				start = base + bits.TrailingZeros64(starts)
-				starts &= starts - 1
-			}
-			inWord = 0
-			g.note(padded, start, base+bits.TrailingZeros64(ends))
-		}
-		if inWord = in >> 63; starts != 0 {
-			start = base + bits.TrailingZeros64(starts)
-		}
-	}
-	return g.bits()
-}
-
-// groups are the lowest hashes of sixteen groups of words.
-type groups [16]uint32
-
-func (g *groups) clear() {
-	for i := range g {
-		g[i] = math.MaxUint32
-	}
-}
-
-// note counts the word padded[start:end].
-func (g *groups) note(padded []byte, start, end int) {
-	n := uint(end - start)
-	var h uint64
-	if n > 8 {
-		h = hashBytes(padded[start:end])
-	} else {
-		h = binary.LittleEndian.Uint64(padded[start:]) << ((64 - 8*n) & 63)
-	}
-	h = (h ^ uint64(n)) * prime1
-	h ^= h >> 32
-	g[h&15] = min(g[h&15], uint32(h>>4)&0x7fffffff)
-}
-
-// bits returns four bits for each group.
-func (g *groups) bits() (all uint64) {
-	for i, low := range g {
-		nibble := uint64(15)
-		if low != math.MaxUint32 {
-			nibble = uint64(low*uint32(prime2>>32)) * 15 >> 32
-		}
-		all |= nibble << (4 * i)
-	}
-	return all
-}
-
-// wordsIn returns a bit for each of 64 bytes that is part of a word.
-func wordsIn(b *[64]byte) uint64 {
-	return wordsInHalf((*[32]byte)(b[:32])) | wordsInHalf((*[32]byte)(b[32:]))<<32
-}
-
-func wordsInHalf(b *[32]byte) uint64 {
-	return packed(wordBytes(binary.LittleEndian.Uint64(b[0:]))) | packed(wordBytes(binary.LittleEndian.Uint64(b[8:])))<<8 |
-		packed(wordBytes(binary.LittleEndian.Uint64(b[16:])))<<16 | packed(wordBytes(binary.LittleEndian.Uint64(b[24:])))<<24
-}
-
-// wordBytes sets the high bit of each byte that is part of a word. Digits have the
-// bit that makes a letter small, so both are looked for in lower case; the control
-// characters that become digits so do not occur in JSON.
-func wordBytes(x uint64) uint64 {
-	low := (x | ' '*ones) & low7
-	digit := (low + (0x80-'0')*ones) ^ (low + (0x7f-'9')*ones)
-	letter := (low + (0x80-'a')*ones) ^ (low + (0x7f-'z')*ones)
-	return (digit | letter | x) & high
-}
-
-// similar reports whether two sketches are of sets whose Jaccard similarity is
-// estimated as at least j.
-func similar(a, b uint64, j exact.Billionths) bool {
-	const low = 0x1111111111111111
-	full := a & b // four set bits are an empty group
-	empty := full & (full >> 1) & (full >> 2) & (full >> 3) & low
-	differs := a ^ b
-	differs = (differs | differs>>1 | differs>>2 | differs>>3) & low
-	groups := 16 - bits.OnesCount64(empty)
-	alike := groups - bits.OnesCount64(differs)
-	return groups > 0 && int64(alike)*1e9 >= int64(groups)*int64(j)
-}
-
-// wordByte says which bytes words are made of.
-var wordByte = func() (set [256]bool) {
-	for c := range set {
-		set[c] = c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= utf8.RuneSelf
-	}
-	return set
-}()

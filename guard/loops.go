@@ -83,8 +83,9 @@ func (k *checking) overlapping() (earlier []int32) {
 		return nil
 	}
 	need := share(len(p.marks), k.c.Loop.OverlapRatio)
+	most := len(p.marks) - need // marks that may be missing
 	for i := range k.m.prints.len() {
-		if o := k.m.prints.at(i); k.noNews(o.context) && p.within(&o.print, need) {
+		if o := k.m.prints.at(i); k.noNews(o.context) && p.lacking(&o.print) <= most && p.shared(&o.print) >= need {
 			earlier = append(earlier, int32(i))
 		}
 	}
@@ -219,6 +220,9 @@ func canonicalValue(v any) any {
 // rules of its own. Of a single member nothing is taken away, since it is all
 // there is to tell calls apart.
 func counted(c *Config, tool string, args []byte) ([]byte, error) {
+	if len(c.Tools.PerTool) == 0 {
+		return args, nil
+	}
 	rule, ok := c.Tools.PerTool[tool]
 	if !ok || rule.LoopKey == nil && rule.Volatile == nil {
 		return args, nil
@@ -245,20 +249,7 @@ func (k *checking) nearCalls() {
 		if rule := k.c.Tools.PerTool[name]; tool < 0 || rule.Exempt || rule.Poll || !k.first(i) {
 			continue
 		}
-		alike, same := int64(1), int64(1)
-		now := &k.look.calls[i]
-		for j := range k.m.calls.items {
-			then := &k.m.calls.items[j]
-			if then.tool != tool || !k.noNewsSince(then) {
-				continue
-			}
-			if similar(then.words, now.words, near.Jaccard) {
-				alike++
-			}
-			if now.result != 0 && then.result == now.result {
-				same++
-			}
-		}
+		alike, same := k.m.near(tool, &k.look.calls[i], k.c.Loop.ProgressAware, near.Jaccard)
 		if alike >= near.Repeats {
 			k.near("loop_near_repeat", name, fmt.Sprintf("tool %q was called %d times with almost the same arguments", name, alike), alike)
 		}
@@ -266,6 +257,27 @@ func (k *checking) nearCalls() {
 			k.near("loop_same_result", name, fmt.Sprintf("tool %q gave the same result %d times", name, same), same)
 		}
 	}
+}
+
+// near counts the calls of a tool, the present one included, whose arguments are
+// similar to those of now, and those that gave the same result. If aware is set,
+// only calls since the last news count.
+func (m *memory) near(tool int32, now *callMark, aware bool, jaccard exact.Billionths) (alike, same int64) {
+	alike, same = 1, 1
+	most := mostDiffering(jaccard)
+	for i := range m.calls.items {
+		then := &m.calls.items[i]
+		if then.tool != tool || aware && then.context != now.context {
+			continue
+		}
+		if differing(then.words, now.words) <= most && similar(then.words, now.words, jaccard) {
+			alike++
+		}
+		if now.result != 0 && then.result == now.result {
+			same++
+		}
+	}
+	return alike, same
 }
 
 func (k *checking) near(code, tool, message string, seen int64) {
@@ -277,17 +289,17 @@ func (k *checking) near(code, tool, message string, seen int64) {
 // stay the session is in at the start counts as executed by nobody, so it is not
 // among them.
 func (k *checking) visits() {
-	if !k.c.countsVisit(k.m, k.step) {
+	if !k.c.countsVisit(k.m, k.look.state) {
 		return
 	}
 	digest := uint64(0)
 	if k.c.Loop.ProgressAware {
 		digest = k.look.output.context
 	}
-	seen := int64(1)
+	seen, state := int64(1), k.look.state
 	var indices []int32
 	for i := range k.m.visits.len() {
-		if v := k.m.visits.at(i); v.state == k.step.State && (!k.c.Loop.ProgressAware || v.context == digest) {
+		if v := k.m.visits.at(i); v.state == state && (!k.c.Loop.ProgressAware || v.context == digest) {
 			seen++
 			indices = append(indices, int32(i))
 		}
@@ -337,9 +349,10 @@ func (k *checking) cycle() {
 // periodic reports whether the last length of n visits equal those one period
 // before them.
 func (k *checking) periodic(n, length, period int64, equal func(a, b visit) bool) bool {
+	now := visit{k.look.state, k.look.output.context}
 	at := func(i int64) visit {
 		if i == n-1 {
-			return visit{k.step.State, k.look.output.context}
+			return now
 		}
 		return *k.m.visits.at(int(i))
 	}

@@ -24,7 +24,7 @@ type memory struct {
 
 // A visit is a stay in a state, with a digest of all that was known then.
 type visit struct {
-	state   string
+	state   uint64 // hash of its name
 	context uint64
 }
 
@@ -70,8 +70,8 @@ func (m *memory) clone() *memory {
 // go, so that its room may be used again.
 func (m *memory) add(c *Config, s *Step, l *look, owned bool) {
 	limit := int(max(c.Store.HistoryLimit, 1))
-	if s.State != "" && c.countsVisit(m, s) {
-		*m.visits.next(limit) = visit{s.State, l.output.context}
+	if s.State != "" && c.countsVisit(m, l.state) {
+		*m.visits.next(limit) = visit{l.state, l.output.context}
 	}
 	if s.says() {
 		m.addOutput(c, &l.output, limit, owned)
@@ -131,10 +131,10 @@ func (m *memory) count(tool string) int32 {
 	return i
 }
 
-// countsVisit reports whether a step is a visit of its own.
-func (c *Config) countsVisit(m *memory, s *Step) bool {
+// countsVisit reports whether a step into a state is a visit of its own.
+func (c *Config) countsVisit(m *memory, state uint64) bool {
 	n := m.visits.len()
-	return c.Loop.VisitCounting != "entries" || n == 0 || m.visits.at(n-1).state != s.State
+	return c.Loop.VisitCounting != "entries" || n == 0 || m.visits.at(n-1).state != state
 }
 
 // stringOf shares bytes that nobody changes.

@@ -45,6 +45,32 @@ func TestSketch(t *testing.T) {
 	}
 }
 
+// TestMostDiffering: sketches that differ in more groups are never similar.
+func TestMostDiffering(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 13))
+	alike := 0
+	for range 100_000 {
+		a := r.Uint64() | r.Uint64()&r.Uint64() // some groups are empty
+		b := a
+		for range r.IntN(17) {
+			shift := 4 * r.IntN(16)
+			b = b&^(15<<shift) | r.Uint64N(16)<<shift
+		}
+		j := exact.Billionths(r.Int64N(1e9 + 1))
+		if similar(a, b, j) {
+			alike++
+			if differing(a, b) > mostDiffering(j) {
+				t.Fatalf("%x and %x are similar at %d, and differ in %d groups", a, b, j, differing(a, b))
+			}
+		}
+	}
+	if alike < 1000 {
+		t.Errorf("only %d pairs were similar", alike)
+	}
+}
+
 func jaccardOf(a, b []string) float64 {
 	set := map[string]int{}
 	for _, w := range a {
@@ -69,12 +95,12 @@ func TestSketchWords(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 7))
 	for range 20000 {
-		data := []byte(randomText(r, r.IntN(200), "aZ09_.,é \"{"))
+		data := []byte(randomText(r, r.IntN(200), strings.Repeat("aZ09é", 1+r.IntN(30))+"_., \"{"))
 		var want groups
 		want.clear()
-		padded := append(data, make([]byte, padding)...)
+		padded := append(data[:len(data):len(data)], make([]byte, padding)...)
 		for _, span := range wordSpans(data) {
-			want.note(padded, span[0], span[1])
+			want.word(padded, span[0], span[1])
 		}
 		if got := sketchOf(data); got != want.bits() {
 			t.Fatalf("%q: %x, want %x", data, got, want.bits())

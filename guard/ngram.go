@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -31,25 +30,34 @@ func appendNgrams(dst []uint64, tokens []uint64, n int) []uint64 {
 	if n < 1 || len(tokens) < n {
 		return dst
 	}
-	var h, top uint64 = 0, 1
-	for _, t := range tokens[:n-1] {
-		h = h*prime1 + t
-		top *= prime1
-	}
+	h, top := startOf(tokens[:n-1])
 	dst = slices.Grow(dst, len(tokens)-n+1)
 	room := dst[len(dst) : len(dst)+len(tokens)-n+1]
 	first := uint64(0) // what the token that leaves the run counts in it
 	for i, t := range tokens[n-1:] {
 		h = h*prime1 + (t - first)
 		room[i] = h * prime2 // the upper half, which marks are made of, depends on all of h
-		first = tokens[i] * (top * prime1)
+		first = tokens[i] * top
 	}
 	return dst[:len(dst)+len(room)]
 }
 
-// take makes p the print of an output's n-grams.
-func (p *print) take(grams []uint64) {
-	p.winnow(grams)
+// startOf hashes all but the last token of the first run, and returns what the
+// first token of a run counts in the hash of the next one.
+func startOf(tokens []uint64) (h, top uint64) {
+	top = prime1
+	for _, t := range tokens {
+		h = h*prime1 + t
+		top *= prime1
+	}
+	return h, top
+}
+
+// begin makes p the print of an output that nothing was read of yet.
+func (p *print) begin() { p.marks = p.marks[:0] }
+
+// end makes p the print of what was added.
+func (p *print) end() {
 	if len(p.marks) <= 8*maxPrint {
 		p.distinct()
 	} else {
@@ -69,34 +77,37 @@ func (p *print) index() {
 	}
 }
 
-// mark is the part of an n-gram's hash that prints keep.
-func mark(gram uint64) uint32 { return uint32(gram >> 32) }
-
-// winnow sets the marks to the lowest of every window, where it changes.
-func (p *print) winnow(grams []uint64) {
-	p.marks = p.marks[:0]
-	if len(grams) == 0 {
+// add adds the lowest mark of every window, where it changes. Marks are the upper
+// halves of the hashes that appendNgrams returns; both are computed in one loop,
+// since each alone waits for what it computed last.
+func (p *print) add(tokens []uint64, n int) {
+	count := len(tokens) - n + 1 // of n-grams
+	if n < 1 || count < 1 {
 		return
 	}
-	p.marks = slices.Grow(p.marks, len(grams))
-	if len(grams) < winnowWindow {
-		lowest := slices.MinFunc(grams, func(a, b uint64) int { return cmp.Compare(mark(a), mark(b)) })
-		p.marks = append(p.marks, mark(lowest))
-		return
-	}
-	marks := p.marks[:len(grams)]
-	c := mark(grams[2])
-	ab, bc := min(mark(grams[0]), mark(grams[1])), min(mark(grams[1]), c) // the lowest of pairs
-	count, last := 0, ^min(ab, c, mark(grams[3]))                         // not the first one
-	for _, g := range grams[winnowWindow-1:] {
-		d := mark(g)
+	h, top := startOf(tokens[:n-1])
+	in, out := tokens[n-1:], tokens[:count]
+	p.marks = slices.Grow(p.marks, count)
+	room := p.marks[len(p.marks) : len(p.marks)+count]
+	ab, bc, c, last := uint32(math.MaxUint32), uint32(math.MaxUint32), uint32(math.MaxUint32), uint32(0)
+	kept, first := 0, uint64(0)
+	for i, t := range in[:len(out)] {
+		h = h*prime1 + (t - first)
+		first = out[i] * top
+		d := uint32(h * prime2 >> 32)
 		cd := min(c, d)
-		m := min(ab, cd)
-		marks[count] = m
-		count += differ(m, last)
+		m := min(ab, cd) // of the window that ends here
+		room[kept] = m
+		kept += differ(m, last)
 		ab, bc, c, last = bc, cd, d, m
+		if i == winnowWindow-1 { // the first whole window
+			room[0], kept = m, 1
+		}
 	}
-	p.marks = marks[:count]
+	if count < winnowWindow {
+		room[0], kept = last, 1
+	}
+	p.marks = p.marks[:len(p.marks)+kept]
 }
 
 // differ returns 1 if a and b differ, else 0, without a branch, for where nobody
@@ -187,20 +198,18 @@ func (p *print) split(limit uint32) (kept, edge []uint32) {
 	return p.marks[:below], edge
 }
 
-// within reports whether at least need of p's marks are in q.
-func (p *print) within(q *print, need int) bool {
-	missing := 0
-	for i, w := range p.seen {
-		missing += bits.OnesCount64(w &^ q.seen[i]) // each such bit is a mark that q lacks
-	}
-	if len(p.marks)-missing < need {
-		return false
-	}
-	found := 0
+// lacking counts bits of p that q lacks: each is at least one mark that q lacks.
+func (p *print) lacking(q *print) int {
+	return bits.OnesCount64(p.seen[0]&^q.seen[0]) + bits.OnesCount64(p.seen[1]&^q.seen[1]) +
+		bits.OnesCount64(p.seen[2]&^q.seen[2]) + bits.OnesCount64(p.seen[3]&^q.seen[3])
+}
+
+// shared counts the marks of p that are in q.
+func (p *print) shared(q *print) (count int) {
 	for _, m := range p.marks {
 		if q.seen[m%printBits/64]&(1<<(m%64)) != 0 && slices.Contains(q.marks, m) {
-			found++
+			count++
 		}
 	}
-	return found >= need
+	return count
 }

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -34,7 +35,10 @@ func TestTokens(t *testing.T) {
 		if i%3 == 0 {
 			alphabet += "éÉßſK\u0085\u00a0\u2003日"
 		}
-		s := randomText(r, r.IntN(200), alphabet)
+		if i%4 == 0 {
+			alphabet = strings.Repeat("aBc", r.IntN(60)) + " d" // words of any length
+		}
+		s := randomText(r, r.IntN(300), alphabet)
 		var x text
 		x.read(s, true)
 		want := plainTokens(s)
@@ -74,68 +78,90 @@ func TestNgramsPosition(t *testing.T) {
 	}
 }
 
-// TestPrint compares prints with the plain definition of winnowing.
-func TestPrint(t *testing.T) {
+// TestWinnow compares what is added of a text with the plain definition of
+// winnowing, also for texts in two parts.
+func TestWinnow(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
-	for range 500 {
-		grams := make([]uint64, r.IntN(600))
-		if r.IntN(20) == 0 {
-			grams = make([]uint64, r.IntN(20_000))
-		}
-		width, shift := r.IntN(33), 32+r.IntN(20)
-		for i := range grams {
-			grams[i] = r.Uint64N(1<<r.IntN(width+1)) << shift // some repeat
-		}
+	for range 2000 {
 		var p print
-		p.take(grams)
-		if got, want := slices.Sorted(slices.Values(p.marks)), plainPrint(grams); !slices.Equal(got, want) {
-			t.Fatalf("%d n-grams: print %v, want %v", len(grams), got, want)
+		p.begin()
+		set := map[uint32]bool{}
+		n := 1 + r.IntN(7)
+		pool := uint64(1 + r.IntN(1+r.IntN(300)))
+		for range 1 + r.IntN(2) {
+			tokens := make([]uint64, r.IntN(1+r.IntN(200)))
+			for i := range tokens {
+				tokens[i] = r.Uint64N(pool) * prime2
+			}
+			p.add(tokens, n)
+			plainWinnow(set, appendNgrams(nil, tokens, n))
+		}
+		slices.Sort(p.marks)
+		if got, want := slices.Compact(p.marks), slices.Sorted(maps.Keys(set)); !slices.Equal(got, want) {
+			t.Fatalf("%d-grams: marks %v, want %v", n, got, want)
 		}
 	}
 }
 
-func plainPrint(grams []uint64) []uint32 {
-	set := map[uint32]bool{}
+func plainWinnow(set map[uint32]bool, grams []uint64) {
 	window := min(winnowWindow, len(grams))
 	for i := 0; window > 0 && i+window <= len(grams); i++ {
 		set[uint32(slices.Min(grams[i:i+window])>>32)] = true
 	}
-	var marks []uint32
-	for m := range set {
-		marks = append(marks, m)
-	}
-	slices.Sort(marks)
-	return marks[:min(len(marks), maxPrint)]
 }
 
-// TestWithin compares the comparison of prints with counting.
-func TestWithin(t *testing.T) {
+// TestPrint compares prints with the distinct lowest marks.
+func TestPrint(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	for range 1000 {
+		marks := make([]uint32, r.IntN(600))
+		if r.IntN(20) == 0 {
+			marks = make([]uint32, r.IntN(20_000))
+		}
+		width, shift := r.IntN(32), r.IntN(20)
+		for i := range marks {
+			marks[i] = r.Uint32N(1<<width) << shift // some repeat
+		}
+		want := slices.Compact(slices.Sorted(slices.Values(marks)))
+		p := print{marks: marks}
+		p.end()
+		slices.Sort(p.marks)
+		if want = want[:min(len(want), maxPrint)]; !slices.Equal(p.marks, want) {
+			t.Fatalf("%d marks: print %v, want %v", len(marks), p.marks, want)
+		}
+	}
+}
+
+// TestShared compares the comparison of prints with counting.
+func TestShared(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 3))
 	for range 2000 {
 		pool := 1 + r.IntN(400)
 		draw := func() (p print) {
-			grams := make([]uint64, r.IntN(300))
-			for i := range grams {
-				grams[i] = uint64(r.IntN(pool)) * 0x9e3779b1 << 32
+			for range r.IntN(300) {
+				p.marks = append(p.marks, uint32(r.IntN(pool))*0x9e3779b1)
 			}
-			p.take(grams)
+			p.end()
 			return p
 		}
 		p, q := draw(), draw()
+		if lacking := len(p.marks) - p.shared(&q); p.lacking(&q) > lacking {
+			t.Fatalf("at least %d marks are said to be missing, %d are", p.lacking(&q), lacking)
+		}
 		common := 0
 		for _, m := range p.marks {
 			if slices.Contains(q.marks, m) {
 				common++
 			}
 		}
-		for _, need := range []int{0, common - 1, common, common + 1} {
-			if got := p.within(&q, need); got != (common >= need) {
-				t.Fatalf("%d marks in common, need %d: %v", common, need, got)
-			}
+		if got := p.shared(&q); got != common {
+			t.Fatalf("%d marks in common, want %d", got, common)
 		}
 	}
 }
@@ -175,7 +201,9 @@ func BenchmarkText(b *testing.B) {
 	var p print
 	b.Run("print", func(b *testing.B) {
 		for b.Loop() {
-			p.take(grams)
+			p.begin()
+			p.add(x.tokens, 5)
+			p.end()
 		}
 	})
 	b.Logf("%d tokens, %d marks", len(x.tokens), len(p.marks))

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/bits"
 	"regexp"
 	"regexp/syntax"
 	"strings"
@@ -132,8 +131,8 @@ func (p *pattern) matches(output string, t *text) bool {
 }
 
 // find reports whether an ASCII text in lower case, with padding behind it,
-// contains the literal. It looks for the two rarest bytes at their distance, at
-// sixteen places at a time; a single byte would be found far too often.
+// contains the literal. It looks for the two rarest bytes at their distance, at 64
+// places at a time; a single byte would be found far too often.
 func (p *pattern) find(lower []byte) bool {
 	rare, next := p.literal[p.rare], p.literal[p.next]
 	first := bytes.IndexByte(lower, rare)
@@ -144,27 +143,22 @@ func (p *pattern) find(lower []byte) bool {
 	padded := lower[:len(lower)+padding]
 	a, b := padded[start+p.rare:], padded[start+p.next:]
 	r, n := uint64(rare)*ones, uint64(next)*ones
-	for at := start; at <= last && len(a) >= 16 && len(b) >= 16; at += 16 {
-		// A byte that is equal in both becomes zero, and borrows the high bit.
-		x := ((binary.LittleEndian.Uint64(a) ^ r) | (binary.LittleEndian.Uint64(b) ^ n)) - ones
-		y := ((binary.LittleEndian.Uint64(a[8:]) ^ r) | (binary.LittleEndian.Uint64(b[8:]) ^ n)) - ones
-		if (x|y)&high != 0 && (p.at(lower, at, x) || p.at(lower, at+8, y)) {
+	for at := start; at <= last && len(a) >= 64 && len(b) >= 64; at += 64 {
+		v, w := (*[64]byte)(a), (*[64]byte)(b)
+		hits := both(v, w, 0, r, n) | both(v, w, 8, r, n) | both(v, w, 16, r, n) | both(v, w, 24, r, n) |
+			both(v, w, 32, r, n) | both(v, w, 40, r, n) | both(v, w, 48, r, n) | both(v, w, 56, r, n)
+		if hits&high != 0 && bytes.Contains(lower[at:min(at+63+len(p.literal), len(lower))], p.literal) {
 			return true
 		}
-		a, b = a[16:], b[16:]
+		a, b = a[64:], b[64:]
 	}
 	return false
 }
 
-// at reports whether the literal is at one of the eight places from at on whose
-// high bits are set.
-func (p *pattern) at(lower []byte, at int, places uint64) bool {
-	for places &= high; places != 0; places &= places - 1 {
-		if i := at + bits.TrailingZeros64(places)/8; i <= len(lower) && bytes.HasPrefix(lower[i:], p.literal) {
-			return true
-		}
-	}
-	return false
+// both sets a high bit if one of eight ASCII bytes of v from i on equals that in r
+// and the one at its place in w equals that in n: then both become zero, and borrow.
+func both(v, w *[64]byte, i int, r, n uint64) uint64 {
+	return ((binary.LittleEndian.Uint64(v[i:]) ^ r) | (binary.LittleEndian.Uint64(w[i:]) ^ n)) - ones
 }
 
 // byFrequency has the common bytes of English text, the most common first.

@@ -76,8 +76,12 @@ func (t *PriceTable) Quote(u specialist.Usage, model string, at time.Time) (exac
 	if u.Has(specialist.CostGiven) {
 		return max(u.CostUSD, 0), Priced
 	}
-	if p, known := t.Price(model, at); known {
-		return p.cost(&u), Priced
+	if t != nil {
+		if p, known := t.Prices[model]; known {
+			if now := p.at(at); now != nil {
+				return now.cost(&u), Priced
+			}
+		}
 	}
 	return t.guess(at, func(p *Price) exact.Money { return p.cost(&u) })
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // A Snapshot is all that a Guard remembers, fit to be written as JSON and
-// restored, by the same version or a later one. It holds hashes of outputs and
-// arguments and the arguments of each task's newest call. Open tokens are no
-// part of it: their steps were not committed.
+// restored, by the same version or a later one. Outputs, states and results are
+// hashes in it, arguments a sketch of the words in them, except those of each task's
+// newest call. Open tokens are no part of it: their steps were not committed.
 type Snapshot struct {
 	Version int            `json:"version"` // 1
 	Tasks   []taskSnapshot `json:"tasks"`   // by name
@@ -43,8 +43,8 @@ type taskSnapshot struct {
 
 type (
 	visitSnapshot struct {
-		State   string `json:"state"`
-		Context hash   `json:"context,omitempty"`
+		State   hash `json:"state"`
+		Context hash `json:"context,omitempty"`
 	}
 	outputSnapshot struct {
 		Context hash     `json:"context,omitempty"`
@@ -139,7 +139,7 @@ func (t *task) snapshot(name string) taskSnapshot {
 	}
 	for i := range m.visits.len() {
 		v := m.visits.at(i)
-		s.Visits = append(s.Visits, visitSnapshot{v.state, hash(v.context)})
+		s.Visits = append(s.Visits, visitSnapshot{hash(v.state), hash(v.context)})
 	}
 	for i := range m.prints.len() {
 		p := m.prints.at(i)
@@ -172,7 +172,7 @@ func (s *taskSnapshot) task() (*task, error) {
 	m.last, m.streak, m.batch = slices.Clone(s.Last), s.Streak, &s.Batch
 	m.output, m.context = uint64(s.Output), uint64(s.Context)
 	for _, v := range s.Visits {
-		m.visits.push(visit{v.State, uint64(v.Context)})
+		m.visits.push(visit{uint64(v.State), uint64(v.Context)})
 	}
 	for _, o := range s.Outputs {
 		mark := printMark{uint64(o.Context), print{marks: slices.Clone(o.Marks)}}

@@ -16,8 +16,8 @@ type text struct {
 	ascii  bool
 }
 
-// padding lets a block of 64 bytes be read anywhere in a text.
-const padding = 64
+// padding lets a block be read anywhere in a text.
+const padding = blockRead
 
 const (
 	ones = 0x0101010101010101
@@ -50,28 +50,39 @@ func (t *text) readASCII(s string) bool {
 		t.lower = make([]byte, 0, n+n/4+padding)
 	}
 	src, dst := bytesOf(s), t.lower[:n+padding]
+	whole := n &^ 31
+	l := lanes{prime1, prime2, prime3, uint64(n)}
+	seen := l.take(dst[:whole], src[:whole])
 	var last [32]byte
-	var seen uint64
-	a, b, c, d := uint64(prime1), uint64(prime2), uint64(prime3), uint64(n)
-	for more := true; more && len(dst) >= 32; dst = dst[32:] {
-		if more = len(src) >= 32; !more {
-			copy(last[:], src)
-			src = last[:]
-		}
-		w, x := binary.LittleEndian.Uint64(src[0:]), binary.LittleEndian.Uint64(src[8:])
-		y, z := binary.LittleEndian.Uint64(src[16:]), binary.LittleEndian.Uint64(src[24:32])
-		binary.LittleEndian.PutUint64(dst[0:], lowered(w))
-		binary.LittleEndian.PutUint64(dst[8:], lowered(x))
-		binary.LittleEndian.PutUint64(dst[16:], lowered(y))
-		binary.LittleEndian.PutUint64(dst[24:], lowered(z))
+	copy(last[:], src[whole:])
+	seen |= l.take(dst[whole:whole+32], last[:])
+	clear(dst[whole+32:])
+	t.lower, t.hash = t.lower[:n], spread(spread(spread(spread(l.a)^l.b)^l.c)^l.d)
+	return seen&high == 0
+}
+
+// lanes are four hashes that are computed side by side.
+type lanes struct{ a, b, c, d uint64 }
+
+// take hashes src, a multiple of 32 bytes, writes it to dst in lower case and
+// returns the bits that were set in any eight bytes.
+func (l *lanes) take(dst, src []byte) (seen uint64) {
+	a, b, c, d := l.a, l.b, l.c, l.d
+	for len(src) >= 32 && len(dst) >= 32 {
+		v, to := (*[32]byte)(src), (*[32]byte)(dst)
+		w, x := binary.LittleEndian.Uint64(v[0:]), binary.LittleEndian.Uint64(v[8:])
+		y, z := binary.LittleEndian.Uint64(v[16:]), binary.LittleEndian.Uint64(v[24:])
+		binary.LittleEndian.PutUint64(to[0:], lowered(w))
+		binary.LittleEndian.PutUint64(to[8:], lowered(x))
+		binary.LittleEndian.PutUint64(to[16:], lowered(y))
+		binary.LittleEndian.PutUint64(to[24:], lowered(z))
 		seen |= w | x | y | z
 		a, b = bits.RotateLeft64(a^w, 29)*prime1, bits.RotateLeft64(b^x, 29)*prime1
 		c, d = bits.RotateLeft64(c^y, 29)*prime1, bits.RotateLeft64(d^z, 29)*prime1
-		src = src[32:]
+		src, dst = src[32:], dst[32:]
 	}
-	clear(dst)
-	t.lower, t.hash = t.lower[:n], spread(spread(spread(spread(a)^b)^c)^d)
-	return seen&high == 0
+	*l = lanes{a, b, c, d}
+	return seen
 }
 
 // lowered returns eight ASCII bytes in lower case. A byte is an upper-case letter
@@ -88,27 +99,68 @@ func (t *text) cut() {
 	if most := n/2 + 1; cap(t.tokens) < most {
 		t.tokens = make([]uint64, 0, most+most/4)
 	}
-	padded, tokens := t.lower[:n+padding], t.tokens[:cap(t.tokens)]
+	padded := t.lower[:n+padding]
 	padded[n] = ' ' // ends the last token
-	count, start := 0, 0
-	for base := 0; base <= n; base += 64 {
-		for blanks := blanksIn((*[64]byte)(padded[base:])); blanks != 0; blanks &= blanks - 1 {
-			at := base + bits.TrailingZeros64(blanks)
-			switch length := uint(at - start); {
-			case length-1 < 8:
-				word := binary.LittleEndian.Uint64(padded[start:]) & (^uint64(0) >> ((64 - 8*length) & 63))
-				tokens[count] = hashWord(word, uint64(length))
-				count++
-			case length > 8:
-				tokens[count] = hashToken(padded, start, at)
-				count++
-			}
-			start = at + 1
+	tokens := t.tokens[:0]
+	for base := 0; base <= n; { // a token begins here
+		block := (*[blockRead]byte)(padded[base:])
+		if blanks := blanksIn((*[64]byte)(block[:])); blanks != 0 {
+			var next int
+			tokens, next = cutBlock(tokens, block, blanks)
+			base += next
+			continue
 		}
+		end := blankFrom(padded, base+64)
+		tokens = append(tokens, hashToken(padded, base, end))
+		base = end + 1
 	}
 	padded[n] = 0
-	t.tokens = tokens[:count]
+	t.tokens = tokens
 }
+
+// blankFrom returns the index of the first white space from at on; there is some.
+func blankFrom(padded []byte, at int) int {
+	for {
+		if blanks := blanksIn((*[64]byte)(padded[at:])); blanks != 0 {
+			return at + bits.TrailingZeros64(blanks)
+		}
+		at += 64
+	}
+}
+
+// blockRead is how much of a text is read for a block of 64 bytes: eight bytes
+// from each of them on.
+const blockRead = 64 + 8
+
+// cutBlock appends the hashes of the tokens of a block, the first of which begins
+// with it, that end at one of the blanks. It returns where the next one begins.
+func cutBlock(tokens []uint64, block *[blockRead]byte, blanks uint64) ([]uint64, int) {
+	room := tokens[len(tokens):cap(tokens)]
+	count, start := 0, 0
+	for ; blanks != 0; blanks &= blanks - 1 {
+		at := bits.TrailingZeros64(blanks)
+		length := uint(at - start)
+		if length-1 < 8 && count < len(room) {
+			w := &shortWords[length%16]
+			room[count] = mixed((binary.LittleEndian.Uint64(block[start&63:]) & w.mask) ^ w.seed)
+			count++
+		} else if length > 8 {
+			room[count] = hashToken(block[:], start, at)
+			count++
+		}
+		start = at + 1
+	}
+	return tokens[:len(tokens)+count], start
+}
+
+// shortWords has, for each length of a word up to eight bytes, the bits it takes and
+// what its length adds to its hash.
+var shortWords = func() (w [16]struct{ mask, seed uint64 }) {
+	for n := range uint64(9) {
+		w[n].mask, w[n].seed = 1<<(8*n)-1, n*prime3
+	}
+	return w
+}()
 
 // blanksIn returns a bit for each of 64 ASCII bytes that is white space to
 // Unicode: a blank, or from tab to carriage return.
@@ -146,13 +198,13 @@ func hashToken(padded []byte, start, end int) uint64 {
 		h = (h ^ binary.LittleEndian.Uint64(padded[start:])) * prime1
 		h ^= h >> 29
 	}
-	last := binary.LittleEndian.Uint64(padded[start:]) & (^uint64(0) >> ((64 - 8*uint(end-start)) & 63))
-	return hashWord(h^last, length)
+	last := binary.LittleEndian.Uint64(padded[start:]) & shortWords[(end-start)%16].mask
+	return mixed(h ^ last ^ length*prime3)
 }
 
-// hashWord hashes the last, or only, eight bytes of a token.
-func hashWord(word, length uint64) uint64 {
-	h := (word ^ length*prime3) * prime1
+// mixed ends a hash of a token.
+func mixed(h uint64) uint64 {
+	h *= prime1
 	return h ^ h>>32
 }
 
@@ -169,7 +221,10 @@ func hashBytes(b []byte) uint64 { return hashInto(0, b) }
 
 // hashInto hashes b and its length, from a seed. Without the length, a text and
 // the same with zero bytes behind it would be one.
-func hashInto(h uint64, b []byte) uint64 {
+func hashInto(h uint64, b []byte) uint64 { return spread(fold(h, b)) }
+
+// fold is hashInto without the last step: enough to tell texts apart.
+func fold(h uint64, b []byte) uint64 {
 	h += uint64(len(b)) * prime3
 	rest := b
 	for ; len(rest) > 8; rest = rest[8:] {
@@ -178,13 +233,13 @@ func hashInto(h uint64, b []byte) uint64 {
 	}
 	switch n := len(b); {
 	case n >= 8: // the last eight bytes, some of them again
-		h ^= binary.LittleEndian.Uint64(b[n-8:])
+		return h ^ binary.LittleEndian.Uint64(b[n-8:])
 	case n >= 4:
-		h ^= uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<32
+		return h ^ uint64(binary.LittleEndian.Uint32(b)) ^ uint64(binary.LittleEndian.Uint32(b[n-4:]))<<32
 	case n > 0:
-		h ^= uint64(b[0]) | uint64(b[n/2])<<8 | uint64(b[n-1])<<16
+		return h ^ uint64(b[0]) ^ uint64(b[n/2])<<8 ^ uint64(b[n-1])<<16
 	}
-	return spread(h)
+	return h
 }
 
 // cutUnicode hashes the tokens of any text. Bytes that are no UTF-8 count as the

@@ -15,6 +15,10 @@ type Collapse struct {
 	Expires      Duration     `json:"expires" validate:"gt=0"`               // of certificates; 30 days if absent
 }
 
+// Withheld reports whether what was proposed in the state is kept from humans until
+// they have ruled: so that their rulings are evidence of their own.
+func (s *State) Withheld() bool { return s.Collapse != nil }
+
 // An Audit says how the decisions that nobody was asked about are looked at.
 type Audit struct {
 	Mode         string  `json:"mode" validate:"oneof=before after"`    // after if absent

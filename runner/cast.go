@@ -1,8 +1,6 @@
 package runner
 
 import (
-	"errors"
-
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/trust"
 )
@@ -31,13 +29,9 @@ type Participant struct {
 // that names somebody who is neither declared nor registered.
 func Cast(m *machine.Machine, r *Roster) ([]StateCast, error) {
 	b := planner{m: m, roster: r, made: map[*machine.Specialist]*member{}, looking: true}
-	p, err := b.plan(nil)
-	if err != nil {
-		var start *StartError
-		if errors.As(err, &start) {
-			return nil, errors.Join(start.Unwrap()...)
-		}
-		return nil, err
+	p := b.plan(nil)
+	if p.missing != nil {
+		return nil, p.missing
 	}
 	casts := make([]StateCast, len(p.states))
 	for i := range p.states {

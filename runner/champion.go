@@ -24,11 +24,22 @@ type reign struct {
 	known    bool
 	champion string // "" if there is none, or everybody is asked
 	subject  string // the champion that an audit or a failure is about
+
+	alone  bool            // the champion decides alone, as a certificate allows
+	seen   trust.Champion  // what was seen of it since it was promoted
+	held   bool            // a human sent the state back: humans decide
+	pruned map[string]bool // who is not asked, because it tells next to nothing
 }
 
 // asks reports whether a member is to be asked in this round.
 func (t *tx) asks(m *member) bool {
-	return !m.off && !m.IsHuman && (t.reign.champion == "" || t.reign.champion == m.SpecialistID)
+	switch {
+	case m.off || m.IsHuman || t.reign.pruned[m.SpecialistID]:
+		return false
+	case t.reign.champion == "" || t.reign.champion == m.SpecialistID:
+		return true
+	}
+	return t.reign.alone && m.estimate == 0 // a sentinel that costs nothing
 }
 
 // crown settles, once for each tx, whether the round belongs to a champion. It

@@ -25,6 +25,10 @@ type Ruling struct {
 	Reasoning      string
 	MetaJSON       json.RawMessage
 	Usage          specialist.Usage
+	// Reopen names who takes up a session that a guard or a limit has stopped, in
+	// the commit of the ruling; "" leaves such a session alone. It stays stopped if
+	// the ruling is refused.
+	Reopen string
 	// Blind says that whoever rules has not seen what was proposed: only then is
 	// the ruling evidence for letting somebody decide alone.
 	Blind bool
@@ -69,7 +73,8 @@ const (
 // Decide closes the current round. A human who takes part forces a transition;
 // that decision is ground truth: it is compared with every AI proposal of the
 // round and becomes an exemplar. It is never out-voted, and stopped only by a
-// guard that aborts.
+// guard that aborts. Nobody is asked for it, so it does not matter whether all that
+// the machine names is there.
 //
 // Errors are for what is not a matter of the round: ErrNotFound, ErrNotRunning,
 // and a store that fails.
@@ -92,7 +97,7 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 		if err != nil {
 			return Arbitration{}, err
 		}
-		if !s.Status.Live() {
+		if !s.Status.Live() && !in.reopens(s) {
 			return Arbitration{Session: s}, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 		}
 		var result Arbitration
@@ -106,6 +111,11 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 		}
 	}
 	return Arbitration{}, fmt.Errorf("session %s: %w", in.SessionID, ErrStale)
+}
+
+// reopens reports whether the ruling may take up a session that has stopped.
+func (in *Ruling) reopens(s *Session) bool {
+	return s.Status == Stopped && in.Reopen != "" && in.TransitionName != ""
 }
 
 // refusal returns a result that says why nothing was executed.
@@ -146,7 +156,7 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		result.Stale = true
 		return result, nil
 	}
-	t, err := r.begin(ctx, s)
+	t, err := r.beginAnyhow(ctx, s)
 	if err != nil {
 		return Arbitration{}, err
 	}
@@ -162,6 +172,9 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		result, _ := refused(err.Error())
 		result.IsHuman = true
 		return result, nil
+	}
+	if s.Status == Stopped {
+		t.emit(&Resumed{Actor: in.Reopen, Note: "to be decided"})
 	}
 	d := decision{transition: legal, how: how, by: in.SpecialistID, blind: in.Blind, reasoning: answer.Reasoning, meta: answer.MetaJSON}
 	if d.reasoning == "" {
@@ -189,9 +202,19 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		result.GuardsPass = true
 	} else {
 		result.GuardReason = verdict.Reasons[0].Text()
+		t.stopAgain()
 	}
 	result.Session, err = t.commit(ctx)
 	return result, err
+}
+
+// stopAgain leaves a session stopped that was taken up for a ruling, which a guard
+// has refused.
+func (t *tx) stopAgain() {
+	if t.before.Status == Stopped {
+		o := t.before.Outcome()
+		t.emit(&Ended{Status: Stopped, Code: o.Code, Reason: o.Reason})
+	}
 }
 
 // standing returns the round as a human finds it.
@@ -229,7 +252,7 @@ func (t *tx) mayRule(id string) bool {
 // roster order, and whether any are declared for its state at all: if not, the
 // operator may rule.
 func (r *Runner) Humans(ctx context.Context, s *Session) (ids []string, declared bool, err error) {
-	p, err := r.plan(ctx, s.Program)
+	p, err := r.planAnyhow(ctx, s.Program)
 	if err != nil {
 		return nil, false, err
 	}

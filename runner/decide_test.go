@@ -488,3 +488,51 @@ func TestIrreversible(t *testing.T) {
 	b.propose(s, "human", "finish")
 	b.stepTo(s, runner.TickAdvanced)
 }
+
+// TestRulingOnAStoppedSession takes up a session that a guard stopped if somebody
+// says that they do, and only with what they decide.
+func TestRulingOnAStoppedSession(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"guards":{"limits":{"max_steps":1}}`}))
+	b.stepTo(s, runner.TickAdvanced)
+	b.stepTo(s, runner.TickStopped)
+	stopped := b.now(s)
+	in := runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "finish"}
+	_, err := b.r.Decide(b.ctx, in)
+	b.refused(err, runner.ErrNotRunning, "Session is not running: "+s.ID.String()+" (stopped)")
+	in.Reopen = "root"
+	for _, bad := range []func(*runner.Ruling){
+		func(in *runner.Ruling) { in.TransitionName = "nowhere" }, func(in *runner.Ruling) { in.ToState = "open" },
+		func(in *runner.Ruling) { in.SpecialistID = "a" }, func(in *runner.Ruling) { in.SpecialistID = "nobody" },
+		func(in *runner.Ruling) { in.RoundID = "another" }, func(in *runner.Ruling) { in.MetaJSON = []byte("{") },
+	} {
+		refused := in
+		bad(&refused)
+		if a := b.rule(refused); a.Executed || b.now(s).Sequence != stopped.Sequence || b.now(s).Status != runner.Stopped {
+			t.Errorf("%+v leaves the session %s at %d, %+v", refused, b.now(s).Status, b.now(s).Sequence, a)
+		}
+	}
+	a := b.rule(in)
+	now := b.now(s)
+	if a.Executed || a.GuardReason != "max_steps: the number of steps is 2, more than the limit of 1" || now.Status != runner.Stopped || now.Executed != 1 {
+		t.Errorf("what a guard refuses leaves the session %s, %+v", now.Status, a)
+	}
+	if was, is := stopped.Outcome(), now.Outcome(); was.Code != is.Code || was.Reason != is.Reason || now.Round != stopped.Round {
+		t.Errorf("it stopped for %+v, and now for %+v", was, is)
+	}
+	b.wantLog(s, stopped.Sequence, "resumed", "gated finish abort", "ended stopped max_steps")
+}
+
+// TestRulingReopens takes up a session and moves it in one commit.
+func TestRulingReopens(t *testing.T) {
+	b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", guard.Abort, "house", "never")} })
+	s := b.start(b.desk(fn("a"), human("human"), half))
+	b.propose(s, "a", "again")
+	b.stepTo(s, runner.TickStopped)
+	before := len(b.records(s))
+	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again", Reopen: "root"})
+	if !a.Executed || b.now(s).Status != runner.Running || len(b.records(s)) != before+1 || b.count(s, runner.KindResumed) != 1 {
+		t.Errorf("the result is %+v", a)
+	}
+}

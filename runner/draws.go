@@ -6,18 +6,12 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/trust"
 )
 
 // Which closed rounds a human looks at is drawn from a secret of the store, the
 // session and the round alone: no answer can influence it, nobody outside can
 // foresee it, and a restart draws the same.
-
-// driftAlert is the detector's value from which audits become five times as
-// frequent.
-const (
-	driftAlert  = 10
-	driftFactor = 5
-)
 
 // drawAudit draws whether a decision that the engine is about to execute is
 // audited; nil where none is.
@@ -38,35 +32,29 @@ func (t *tx) draw(ctx context.Context, purpose string, rate exact.Billionths) (b
 	if err != nil {
 		return false, err
 	}
-	return draw(secret, t.now.Key(), purpose) < rate.Float(), nil
+	return trust.NewSecretDraw(secret, t.now.ID.String(), t.now.Key().ID(), purpose).Happens(rate), nil
 }
 
 // auditRate returns the share of automatic decisions to audit at present.
-// Newcomers are looked at more closely: as long as fewer audits have come back
-// than their rate would make of the first decisions.
+// Newcomers are looked at more closely, and everybody is while a detector is
+// alarmed. How many decisions were made since is what audits stand for.
 func (t *tx) auditRate(ctx context.Context, by *member) (exact.Billionths, error) {
 	a := t.here.state.Audit
-	rate := billionths(a.Rate)
+	plan := trust.AuditPlan{Rate: billionths(a.Rate), NewcomerRate: billionths(a.NewcomerRate), Newcomer: int64(a.Newcomer)}
 	q := &t.here.question
-	if !by.byBayes() || q.Policy.Promise == nil {
+	switch {
+	case t.reign.alone:
+		return plan.Probability(t.reign.seen.Decisions, t.reign.seen.Detector), nil
+	case !by.byBayes() || q.Policy.Promise == nil:
 		n, err := t.r.store.DecidedSince(ctx, q.Machine, 0, a.Newcomer)
-		if err == nil && n < a.Newcomer {
-			rate = max(rate, billionths(a.NewcomerRate))
-		}
-		return rate, err
+		return plan.Probability(int64(n), trust.Detector{}), err
 	}
 	e, err := t.evidence(ctx)
 	if err != nil {
 		return 0, err
 	}
-	audits, drift := e.Ledger.Audited(q.Machine, q.State, *q.Policy.Promise, q.PolicyDigest)
-	if float64(audits) < float64(a.Newcomer)*a.NewcomerRate {
-		rate = max(rate, billionths(a.NewcomerRate))
-	}
-	if drift > driftAlert {
-		rate = min(exact.One, rate*driftFactor)
-	}
-	return rate, nil
+	_, d := e.Ledger.Risk(q.Machine, q.State, *q.Policy.Promise, q.PolicyDigest)
+	return plan.Probability(e.Ledger.Automatic(q.Machine, q.State, *q.Policy.Promise, q.PolicyDigest), d), nil
 }
 
 // drawSecond draws whether another human is to decide what one has just decided;
@@ -105,9 +93,6 @@ func (p *statePlan) auditable(def *machine.Definition) bool {
 	i := slices.IndexFunc(def.States, func(s machine.StateDefinition) bool { return s.Name == p.state.Name })
 	return i >= 0 && def.States[i].Audit != nil
 }
-
-// withheld reports whether what was proposed is not shown before the ruling.
-func withheld(s *machine.State) bool { return s.Collapse != nil }
 
 // holdForAudit draws whether a decision of the engine is audited. It reports
 // whether the session has to wait for that: then a human decides the round first.

@@ -21,6 +21,13 @@ type ledger struct {
 	mu    sync.Mutex
 	now   *trust.Ledger
 	place int64 // Lesson.Seq of the newest lesson in now
+
+	proven map[stateKey]*proven
+	marks  map[stateKey][]mark // in the order of the lessons; a slice is never changed, only replaced
+}
+
+func newLedger() ledger {
+	return ledger{now: trust.New(), proven: map[stateKey]*proven{}, marks: map[stateKey][]mark{}}
 }
 
 // read returns the ledger with every lesson whose commit returned before the
@@ -39,6 +46,7 @@ func (l *ledger) read(ctx context.Context, s TrustStore) (*trust.Ledger, int64, 
 		if err := next.Learn(lesson); err != nil {
 			return nil, 0, &CorruptError{fmt.Sprintf("lesson %d", lesson.Seq), err.Error()}
 		}
+		l.note(lesson)
 		place = lesson.Seq
 	}
 	l.now, l.place = next, place
@@ -139,6 +147,7 @@ func (p *plan) ask(m *machine.Machine) {
 		if q.PolicyDigest = whole; own {
 			q.PolicyDigest = digestOf([]any{def.Stacking, policies[i]})
 		}
+		p.states[i].definition = digestOf([]any{policies[i].State, policies[i].Prompt, policies[i].Transitions})
 		p.states[i].question, p.states[i].audits = q, p.states[i].auditable(def)
 	}
 }

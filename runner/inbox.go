@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
@@ -33,32 +34,41 @@ type InboxTransition struct {
 }
 
 // Inbox lists the sessions that wait for a human, in the order in which they
-// were created.
+// were created. Those that cannot be read spoil nothing but themselves: the error
+// is about them, and the others are listed all the same.
 func (r *Runner) Inbox(ctx context.Context) ([]InboxItem, error) {
 	waiting, err := r.store.List(ctx, ListQuery{Waiting: true})
 	if err != nil {
 		return nil, err
 	}
 	items := make([]InboxItem, 0, len(waiting))
+	var unread []error
 	for _, w := range waiting {
-		id, err := ParseID(w.SessionID)
-		if err != nil {
-			return nil, err
+		item, waits, err := r.waiting(ctx, w.SessionID)
+		switch {
+		case ctx.Err() != nil:
+			return items, ctx.Err()
+		case err != nil:
+			unread = append(unread, err)
+		case waits:
+			items = append(items, item)
 		}
-		s, err := r.load(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if s.Status != NeedsHuman { // somebody was faster
-			continue
-		}
-		item, err := r.Question(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, item)
 	}
-	return items, nil
+	return items, errors.Join(unread...)
+}
+
+// waiting returns the question of a session; waits is false if somebody was faster.
+func (r *Runner) waiting(ctx context.Context, sessionID string) (item InboxItem, waits bool, err error) {
+	id, err := ParseID(sessionID)
+	if err != nil {
+		return item, false, err
+	}
+	s, err := r.load(ctx, id)
+	if err != nil || s.Status != NeedsHuman {
+		return item, false, err
+	}
+	item, err = r.Question(ctx, s)
+	return item, true, err
 }
 
 // Question returns what a human is asked about the session's present round.
@@ -93,7 +103,7 @@ func choicesOf(s *machine.State) []InboxTransition {
 // Weights returns what each live proposal of the current round counts for, by
 // specialist.
 func (r *Runner) Weights(ctx context.Context, s *Session) (map[string]exact.Billionths, error) {
-	t, err := r.begin(ctx, s)
+	t, err := r.beginAnyhow(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type plan struct {
 	program *Program
 	roster  *Roster
 	states  []statePlan
+	missing error // a *StartError if somebody cannot be asked here
 }
 
 // A statePlan says who takes part in one state.
@@ -39,6 +40,8 @@ type statePlan struct {
 
 	question trust.Question // to the ledger, but for the votes
 	audits   bool           // automatic decisions are audited
+
+	definition string // digest of what the state is: prompt and transitions
 
 	standing atomic.Pointer[standing]
 }
@@ -99,8 +102,24 @@ func (p *statePlan) find(id string) *member {
 	return nil
 }
 
-// plan returns the plan of a program under the present roster.
+// plan returns the plan of a program under the present roster. Everybody in it
+// can be asked.
 func (r *Runner) plan(ctx context.Context, p *Program) (*plan, error) {
+	made, err := r.planFor(ctx, p, false)
+	if err == nil {
+		err = made.missing
+	}
+	return made, err
+}
+
+// planAnyhow is plan where nobody will be asked: what asking takes may be missing.
+func (r *Runner) planAnyhow(ctx context.Context, p *Program) (*plan, error) {
+	return r.planFor(ctx, p, true)
+}
+
+// planFor makes a plan, or returns the one that it made. Unless partial will do, it
+// looks again for what was missing.
+func (r *Runner) planFor(ctx context.Context, p *Program, partial bool) (*plan, error) {
 	roster, err := r.store.Roster(ctx, p.Machine.Name())
 	if err != nil {
 		return nil, err
@@ -108,14 +127,11 @@ func (r *Runner) plan(ctx context.Context, p *Program) (*plan, error) {
 	r.mu.Lock()
 	known := r.plans[p]
 	r.mu.Unlock()
-	if known != nil && known.roster == roster {
+	if known != nil && known.roster == roster && (partial || known.missing == nil) {
 		return known, nil
 	}
 	b := planner{r: r, m: p.Machine, roster: roster, made: map[*machine.Specialist]*member{}}
-	made, err := b.plan(p)
-	if err != nil {
-		return nil, err
-	}
+	made := b.plan(p)
 	r.mu.Lock()
 	r.plans[p] = made
 	r.mu.Unlock()
@@ -132,7 +148,7 @@ type planner struct {
 	looking  bool // nobody is asked, so nobody's code has to be there
 }
 
-func (b *planner) plan(program *Program) (*plan, error) {
+func (b *planner) plan(program *Program) *plan {
 	p := &plan{program: program, roster: b.roster, states: make([]statePlan, len(b.m.States()))}
 	level := b.machineLevel()
 	for i := range b.m.States() {
@@ -140,10 +156,10 @@ func (b *planner) plan(program *Program) (*plan, error) {
 		p.states[i].desk = b.desk(program, &b.m.States()[i])
 	}
 	if len(b.problems) > 0 {
-		return nil, &StartError{b.problems}
+		p.missing = &StartError{b.problems}
 	}
 	p.ask(b.m)
-	return p, nil
+	return p
 }
 
 // machineLevel returns the specialists of the machine: the declared ones, then

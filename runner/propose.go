@@ -54,7 +54,7 @@ func (r *Runner) proposeTo(ctx context.Context, s *Session, in Submission) (*spe
 	if !s.Status.Live() {
 		return nil, s, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 	}
-	t, err := r.begin(ctx, s)
+	t, err := r.beginAnyhow(ctx, s)
 	if err != nil {
 		return nil, s, err
 	}
@@ -66,6 +66,9 @@ func (r *Runner) proposeTo(ctx context.Context, s *Session, in Submission) (*spe
 		return nil, s, t.refuseStale(ctx, m, in)
 	}
 	if in.TransitionName == "" {
+		if t.plan.missing != nil {
+			return nil, s, t.plan.missing
+		}
 		return r.proposeAsked(ctx, s, m, in)
 	}
 	h := heard{key: s.Key(), id: m.SpecialistID, human: m.IsHuman, answer: in.answer()}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -98,7 +99,9 @@ func automatic(s *Session, o *openRound, d *Executed) *trust.Outcome {
 			}
 		}
 		if j := v.Decision.Judgement; j != nil && j.Best >= 0 {
-			a.P, a.N = j.P[j.Best], j.N
+			if v.Decision.Rule != arbiter.ByChampion { // whose P comes from fewer votes than the promise is tested on
+				a.P, a.N = j.P[j.Best], j.N
+			}
 			if j.Risk != nil {
 				a.Promise = &j.Risk.Promise
 			}
@@ -268,7 +271,7 @@ func (r *Runner) reviewOf(ctx context.Context, s *Session, roundID string) (*Rev
 // takes part in the state and has not decided the round before; the operator
 // where there is none.
 func (r *Runner) mayReview(ctx context.Context, s *Session, v *Review, id string) error {
-	p, err := r.plan(ctx, s.Program)
+	p, err := r.planAnyhow(ctx, s.Program)
 	if err != nil {
 		return err
 	}
@@ -330,7 +333,7 @@ func (r *Runner) Reviews(ctx context.Context, machineName string) ([]ReviewItem,
 		if err != nil {
 			return nil, err
 		}
-		p, err := r.plan(ctx, s.Program)
+		p, err := r.planAnyhow(ctx, s.Program)
 		if err != nil {
 			return nil, err
 		}

@@ -26,6 +26,10 @@ type RosterEvent struct {
 	// Others are no longer asked once the champion is promoted, and are asked
 	// again once it is demoted.
 	Others []string
+	// Stage is where a state of a collapse has come to.
+	Stage *Collapse
+	// By is who did it: the engine, or a human. "" where the kind says it.
+	By string
 }
 
 // The kinds of roster events.
@@ -35,6 +39,12 @@ const (
 	KindDisabled   = "specialist_disabled"
 	KindPromoted   = "champion_promoted"
 	KindDemoted    = "champion_demoted"
+
+	KindStage            = "stage_changed"
+	KindFrozen           = "collapse_frozen"
+	KindReleased         = "collapse_released"
+	KindChampionFailed   = "champion_failed"
+	KindChampionAnswered = "champion_answered"
 )
 
 // storedRosterEvent is the stored form of a RosterEvent's data.
@@ -44,11 +54,13 @@ type storedRosterEvent struct {
 	State        string              `json:"state,omitempty"`
 	Reason       string              `json:"reason,omitempty"`
 	Others       []string            `json:"others,omitempty"`
+	Stage        *Collapse           `json:"collapse,omitempty"`
+	By           string              `json:"by,omitempty"`
 }
 
 // AppendRosterEvent appends the record of one event: a JSON array of it.
 func AppendRosterEvent(dst []byte, seq int64, e RosterEvent) ([]byte, error) {
-	data, err := json.Marshal(storedRosterEvent{e.ID, e.Specialist, e.State, e.Reason, e.Others})
+	data, err := json.Marshal(storedRosterEvent{e.ID, e.Specialist, e.State, e.Reason, e.Others, e.Stage, e.By})
 	if err != nil {
 		return nil, err
 	}
@@ -68,14 +80,18 @@ func DecodeRosterEvents(record []byte) ([]RosterEvent, error) {
 		if err := json.Unmarshal(r.Data, &v); err != nil {
 			return nil, fmt.Errorf("event %d (%s): %w", r.Seq, r.Kind, err)
 		}
-		events[i] = RosterEvent{r.At, r.Kind, v.SpecialistID, v.Specialist, v.State, v.Reason, v.Others}
+		if r.Kind == KindStage && v.Stage == nil {
+			return nil, fmt.Errorf("event %d (%s): the collapse is missing", r.Seq, r.Kind)
+		}
+		events[i] = RosterEvent{r.At, r.Kind, v.SpecialistID, v.Specialist, v.State, v.Reason, v.Others, v.Stage, v.By}
 	}
 	return events, nil
 }
 
 // With returns the roster after an event.
 func (r *Roster) With(e RosterEvent) *Roster {
-	next := &Roster{Sequence: r.Sequence + 1, Specialists: r.Specialists, Off: map[string]bool{}, Champions: map[string]Champion{}}
+	next := &Roster{Sequence: r.Sequence + 1, Specialists: r.Specialists, Off: map[string]bool{}, Champions: map[string]Champion{}, Collapse: map[string]Collapse{}}
+	maps.Copy(next.Collapse, r.Collapse)
 	maps.Copy(next.Off, r.Off)
 	maps.Copy(next.Champions, r.Champions)
 	switch e.Kind {
@@ -89,6 +105,8 @@ func (r *Roster) With(e RosterEvent) *Roster {
 		next.Champions[e.State] = Champion{e.ID, e.Others, e.At}
 	case KindDemoted: // asks the others again, but never whom a person switched off
 		delete(next.Champions, e.State)
+	case KindStage, KindFrozen, KindReleased, KindChampionFailed, KindChampionAnswered:
+		next.Collapse[e.State] = r.Collapse[e.State].with(e)
 	}
 	return next
 }

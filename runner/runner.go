@@ -22,7 +22,6 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
-	"github.com/dialai/dialai/trust"
 )
 
 // A Config says what a Runner is made of. Only Store is required.
@@ -106,7 +105,7 @@ func New(c Config) (*Runner, error) {
 		c.NewID = func() specialist.SessionID { return specialist.SessionID(uuid.New()) }
 	}
 	return &Runner{
-		config: c, store: c.Store, programs: NewPrograms(), ledger: ledger{now: trust.New()},
+		config: c, store: c.Store, programs: NewPrograms(), ledger: newLedger(),
 		plans: map[*Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{},
 	}, nil
 }

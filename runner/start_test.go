@@ -317,3 +317,38 @@ func TestRegistryNames(t *testing.T) {
 		t.Errorf("a stored definition does not parse: %v", err)
 	}
 }
+
+// Who cannot be asked here does not keep people from looking at the question,
+// proposing and deciding: only from asking.
+func TestHumansNeedNobodyElse(t *testing.T) {
+	b := newBench(t)
+	b.said(map[string]string{"f": "finish", "g": "again", "w": "again"})
+	s := b.start(b.desk(fn("f"), fn("g"), web("w"), human("ann"), entry("arbiter", "arb", "")))
+	b.stepTo(s, runner.TickHuman)
+	other := b.runner(func(c *runner.Config) { c.Registry, c.Remote = strategies.Registry{}, nil })
+	var missing *runner.StartError
+	if _, err := other.Step(b.ctx, s.ID); err != nil {
+		t.Errorf("a step that changes nothing: %v", err)
+	}
+	items, err := other.Inbox(b.ctx)
+	if err != nil || len(items) != 1 || !slices.Equal(items[0].Humans, []string{"ann"}) || len(items[0].Proposals) != 3 {
+		t.Fatalf("Inbox = %+v, %v", items, err)
+	}
+	if w, err := other.Weights(b.ctx, b.now(s)); err != nil || len(w) != 3 {
+		t.Errorf("Weights = %v, %v", w, err)
+	}
+	if _, _, err := other.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "w"}); !errors.As(err, &missing) {
+		t.Errorf("asking somebody who cannot be asked: %v", err)
+	}
+	if p, _, err := other.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "ann", TransitionName: "finish"}); err != nil || p.SpecialistID != "ann" {
+		t.Errorf("Propose = %+v, %v", p, err)
+	}
+	if _, err := other.Step(b.ctx, s.ID); !errors.As(err, &missing) {
+		t.Errorf("a step without those who are asked: %v", err)
+	}
+	a, err := other.Decide(b.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "ann", TransitionName: "finish"})
+	if err != nil || !a.Executed {
+		t.Errorf("Decide = %+v, %v", a, err)
+	}
+	b.checkLogs()
+}

@@ -190,7 +190,10 @@ func (w *work) open(ctx context.Context) error {
 	if w.over() || w.looking {
 		return nil
 	}
-	return w.crown(ctx)
+	if err := w.crown(ctx); err != nil {
+		return err
+	}
+	return w.settle(ctx)
 }
 
 // over reports whether the round of this step has been decided by somebody else.
@@ -202,6 +205,13 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 		due, err := w.due(ctx)
 		if err != nil {
 			return Tick{}, err
+		}
+		if w.t.reign.alone && len(due) == 0 && !w.waiting() {
+			if _, _, ok, err := w.alone(ctx); err != nil {
+				return Tick{}, err
+			} else if !ok {
+				continue // now everybody is asked
+			}
 		}
 		settled, err := w.settled(ctx)
 		switch {
@@ -308,7 +318,7 @@ func (w *work) decide(ctx context.Context) (Tick, error) {
 		w.t.emit(&AwaitsHuman{Code: CodeArbiterFailed, Reason: w.t.arbiterFailure(w.by)})
 		return w.finish(ctx, TickHuman)
 	case !v.Decision.Consensus():
-		w.t.emit(&AwaitsHuman{Code: v.Decision.Code(), Reason: v.Decision.Reasoning()})
+		w.t.emit(&AwaitsHuman{Code: v.Decision.Code(), Reason: w.t.whyHuman(v)})
 		return w.finish(ctx, TickHuman)
 	}
 	return w.advance(ctx, v)
@@ -369,6 +379,7 @@ func (w *work) finish(ctx context.Context, status TickStatus) (Tick, error) {
 
 // commit makes durable what was gathered. What was heard is then safe.
 func (w *work) commit(ctx context.Context) error {
+	w.t.noteChampion()
 	s, err := w.t.commit(ctx)
 	if err != nil {
 		return err

@@ -289,6 +289,7 @@ type Roster struct {
 	Specialists []Registered
 	Off         map[string]bool     // those a person switched off, by id
 	Champions   map[string]Champion // by state, "" for the machine
+	Collapse    map[string]Collapse // by state
 }
 
 // A Champion is asked alone where it is trusted.

@@ -133,12 +133,28 @@ func (r *Runner) begin(ctx context.Context, s *Session) (*tx, error) {
 	return t, t.begin(ctx, r, s)
 }
 
+// beginAnyhow is begin where nobody will be asked: what asking takes may be
+// missing.
+func (r *Runner) beginAnyhow(ctx context.Context, s *Session) (*tx, error) {
+	p, err := r.planAnyhow(ctx, s.Program)
+	if err != nil {
+		return nil, err
+	}
+	t := &tx{}
+	t.reset(r, p, s)
+	return t, nil
+}
+
 // begin makes t a tx on a session, whatever it was before.
 func (t *tx) begin(ctx context.Context, r *Runner, s *Session) error {
 	p, err := r.plan(ctx, s.Program)
-	if err != nil {
-		return err
+	if err == nil {
+		t.reset(r, p, s)
 	}
+	return err
+}
+
+func (t *tx) reset(r *Runner, p *plan, s *Session) {
 	proposals, asks := t.round.proposals[:0], t.round.asks[:0]
 	*t = tx{
 		r: r, before: s, now: *s, at: r.now(), plan: p, here: &p.states[s.State.Index],
@@ -150,7 +166,6 @@ func (t *tx) begin(ctx context.Context, r *Runner, s *Session) error {
 	}
 	t.round.proposals, t.round.asks = proposals, asks
 	t.past.r, t.past.s = r, &t.now
-	return nil
 }
 
 // emit adds one event and applies it.

@@ -62,6 +62,16 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 	if !w.by.local() && len(votes) > 0 {
 		return w.remoteVerdict(ctx)
 	}
+	if w.t.reign.alone {
+		d, round, ok, err := w.alone(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			w.t.recordVerdict(w.by, round, d, nil, 0)
+			return w.t.round.verdict, nil
+		}
+	}
 	round, err := w.t.arbiterRound(ctx, votes, w.by)
 	if err != nil {
 		return nil, err
@@ -69,6 +79,9 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 	d, err := decideRound(ctx, w.by, round)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	if w.t.reign.held && d.Consensus() {
+		d = arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: w.t.now.State.Name, Judgement: d.Judgement}
 	}
 	w.t.recordVerdict(w.by, round, d, err, 0)
 	return w.t.round.verdict, nil

@@ -59,16 +59,16 @@ var migrationFiles embed.FS
 // applicationID marks a SQLite file as one of ours: "dial" in ASCII.
 const applicationID = 0x6469616c
 
-// OpenSQLite opens a file, made and migrated if need be. It refuses a file that
-// is no SQLite database, one that belongs to another program, and one that a
-// newer version has migrated.
+// OpenSQLite opens a file, made (for its owner alone) and migrated if need be. It
+// refuses a file that is no SQLite database, one that belongs to another program,
+// and one that a newer version has migrated.
 func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, error) {
 	if o.BusyTimeout == 0 {
 		o.BusyTimeout = 5 * time.Second
 	}
 	s := &SQLite{path: path, cache: newCache()}
 	if !o.ReadOnly {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		if err := makeFile(path); err != nil {
 			return nil, &OpenError{path, err}
 		}
 	}
@@ -137,6 +137,23 @@ func resolved(path string) string {
 	return path
 }
 
+// makeFile makes an empty file that only its owner can read, and the directories
+// above it. SQLite would let everybody read it, and gives the files beside it the
+// mode that it has. It leaves a file that exists alone.
+func makeFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return errors.New("it is a directory, not a file")
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil //nolint:nilerr // SQLite says what is wrong, if anything is
+	}
+	return f.Close()
+}
+
 // access is how connections are opened.
 type access struct {
 	busy                time.Duration
@@ -191,7 +208,7 @@ func (s *SQLite) Path() string { return s.path }
 // Migrate brings a file up to date and returns the names of the migrations that
 // were applied. Opening does the same.
 func Migrate(ctx context.Context, path string) ([]string, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := makeFile(path); err != nil {
 		return nil, &OpenError{path, err}
 	}
 	o := SQLiteOptions{BusyTimeout: 5 * time.Second}

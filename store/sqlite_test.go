@@ -265,7 +265,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"garbage", write("garbage.db", strings.Repeat("not a database ", 100)), "not a SQLite database"},
 		{"another program's", foreign, "another program"},
 		{"newer", newer.path, "newer version of dialai"},
-		{"a directory", dir, "cannot be written"},
+		{"a directory", dir, "it is a directory, not a file"},
 		{"a file for a directory", filepath.Join(file, "x.db"), "not a directory"},
 	} {
 		_, err := store.OpenSQLite(context.Background(), c.path, store.SQLiteOptions{})
@@ -506,5 +506,64 @@ func TestLinks(t *testing.T) {
 		if alive, err := s.Alive(t.Context(), owner.Name()); err != nil || !alive {
 			t.Errorf("%s: the owner is alive: %t, %v", s.Path(), alive, err)
 		}
+	}
+}
+
+// What sessions say, and the secret of audits, is for the owner of a store alone;
+// a mode that somebody has given a file stays.
+func TestFileMode(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "new", "store.db")
+	for _, want := range []os.FileMode{0o600, 0o640} {
+		s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{path, path + "-wal", path + "-shm"} {
+			if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, want)
+			}
+		}
+		if err := errors.Join(s.Close(), os.Chmod(path, 0o640)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// One session that is damaged does not hide the questions of the others.
+func TestInboxOfADamagedStore(t *testing.T) {
+	a := newStore(t)
+	a.with(func(r *runner.Runner, _ *store.SQLite) {
+		a.ok(r.Disable(a.ctx, "small", "p")) // so that everybody waits
+		for _, id := range a.ids {
+			_, err := r.Step(a.ctx, id)
+			a.ok(err)
+		}
+	})
+	a.exec(`DELETE FROM log WHERE session=2 AND first>3`)
+	a.with(func(r *runner.Runner, _ *store.SQLite) {
+		items, err := r.Inbox(a.ctx)
+		if len(items) != 2 || items[0].SessionID != a.ids[0].String() || items[1].SessionID != a.ids[2].String() {
+			t.Errorf("Inbox = %+v", items)
+		}
+		var damaged *runner.CorruptError
+		if !errors.As(err, &damaged) || !strings.Contains(err.Error(), a.ids[1].String()) {
+			t.Errorf("the error is %v", err)
+		}
+		gone, cancel := context.WithCancel(a.ctx)
+		cancel()
+		if _, err := r.Inbox(gone); !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled Inbox: %v", err)
+		}
+	})
+}
+
+func TestDirectoryAsStore(t *testing.T) {
+	dir := t.TempDir()
+	want := "store " + dir + ": it is a directory, not a file"
+	if _, err := store.OpenSQLite(t.Context(), dir, store.SQLiteOptions{}); err == nil || err.Error() != want {
+		t.Errorf("OpenSQLite = %v, want %s", err, want)
+	}
+	if _, err := store.Migrate(t.Context(), dir); err == nil || err.Error() != want {
+		t.Errorf("Migrate = %v, want %s", err, want)
 	}
 }

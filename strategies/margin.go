@@ -110,6 +110,34 @@ func (a AlignmentMargin) Settled(r *arbiter.Round, open []arbiter.Standing) bool
 	return worst > 0 && exact.Share(worst, all) >= d.Threshold.Weight
 }
 
+// Hopeless reports whether no answer of those who have not spoken, nor its absence,
+// can bring about a consensus: even if all their weight went to the leader, the
+// margin would stay below the threshold. With fewer than two proposals it never is,
+// since a lone one may win.
+func (a AlignmentMargin) Hopeless(r *arbiter.Round, open []arbiter.Standing) bool {
+	if len(r.Votes) < 2 {
+		return false
+	}
+	threshold := unanimity
+	if r.Threshold != nil {
+		threshold = *r.Threshold
+	}
+	total := totalOf(r.Votes)
+	var w exact.Billionths
+	for _, o := range open {
+		w = exact.Billionths(exact.AddSat(int64(w), int64(o.Weight)))
+	}
+	var room [8]arbiter.Score
+	scores := r.Tally(room[:0])
+	leader, second := arbiter.Leaders(scores, bySum)
+	best := exact.Billionths(exact.AddSat(int64(scores[leader].Sum), int64(w)))
+	if second >= 0 {
+		best -= scores[second].Sum
+	}
+	all := exact.Billionths(exact.AddSat(int64(total), int64(w)))
+	return all == 0 || exact.Share(best, all) < threshold.Weight
+}
+
 // FirstProposal elects the proposal that came first, whatever it weighs.
 type FirstProposal struct{}
 

@@ -28,8 +28,8 @@ type Accuracy struct {
 	ECE        float64 `json:"ece"`      // expected calibration error of the largest P, in 10 equal bins
 	Coverage95 float64 `json:"coverage95"`
 	Error95    float64 `json:"error95"` // 0 without coverage
-	Votes      float64 `json:"votes"`   // asked per question
-	Cost       float64 `json:"cost"`
+	Votes      float64 `json:"votes"`   // asked per question: of bayes until its probability reaches .95, of others all
+	Cost       float64 `json:"cost"`    // of these
 }
 
 // bins of the calibration error.

@@ -124,12 +124,15 @@ type reader struct {
 // line.
 func Read(dir fs.FS) (*Data, error) {
 	r := &reader{dir: dir, data: &Data{}, questions: map[string]int{}, workers: map[string]int{}, states: map[string]int{}, classes: map[string]int{}}
-	for _, read := range []func() error{r.truths, r.roster, r.answers, r.splits} {
+	for _, read := range []func() error{r.truths, r.roster, r.answers} {
 		if err := read(); err != nil {
 			return nil, err
 		}
 	}
 	r.sortClasses()
+	if err := r.data.ReadSplits(dir, SplitsFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	return r.data, nil
 }
 
@@ -228,12 +231,16 @@ func (r *reader) answers() error {
 	return err
 }
 
-func (r *reader) splits() error {
-	d := r.data
-	places := map[string]int{}
-	seen := map[[2]int]bool{}
-	err := rows(r.dir, SplitsFile, []string{"split", "question"}, func(l row) error {
-		q, known := r.questions[l.fields[1]]
+// ReadSplits replaces the splits by those of a file: split,question. Errors are
+// those of [Read].
+func (d *Data) ReadSplits(dir fs.FS, file string) error {
+	questions, places, seen := map[string]int{}, map[string]int{}, map[[2]int]bool{}
+	for i := range d.Questions {
+		questions[d.Questions[i].ID] = i
+	}
+	var list [][]int
+	err := rows(dir, file, []string{"split", "question"}, func(l row) error {
+		q, known := questions[l.fields[1]]
 		if !known {
 			return l.bad("question %q is not in %s", l.fields[1], TruthFile)
 		}
@@ -241,17 +248,17 @@ func (r *reader) splits() error {
 		if !known {
 			s = len(places)
 			places[strings.Clone(l.fields[0])] = s
-			d.Splits = append(d.Splits, nil)
+			list = append(list, nil)
 		}
 		if seen[[2]int{s, q}] {
 			return l.bad("question %q is in split %q already", l.fields[1], l.fields[0])
 		}
 		seen[[2]int{s, q}] = true
-		d.Splits[s] = append(d.Splits[s], q)
+		list[s] = append(list[s], q)
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err == nil {
+		d.Splits = list
 	}
 	return err
 }

@@ -1,16 +1,18 @@
 package trust
 
-// Audited returns how many automatic decisions were audited in the present epoch
-// of a promise, and the value of the detector that watches it: above 10 something
-// may have changed, at [AlarmAt] the epoch ends. Both are 0 if the test of the
-// promise has not begun, or was of another policy.
-func (l *Ledger) Audited(machine, state string, p Promise, policyDigest string) (audits int64, drift float64) {
+import "math"
+
+// Automatic returns how many automatic decisions of the present epoch of a promise
+// its audits stand for, each for as many as its probability says: 0 if the test of
+// the promise has not begun, or was of another policy.
+func (l *Ledger) Automatic(machine, state string, p Promise, policyDigest string) int64 {
 	e := l.pools[machine].riskOf(p, state, policyDigest)
 	if e == nil {
-		return 0, 0
+		return 0
 	}
-	for _, c := range e.audits {
-		audits += c.n
+	all := 0.
+	for a, c := range e.audits {
+		all += float64(c.n) / a.Float()
 	}
-	return audits, e.detector.Value()
+	return int64(math.Round(all))
 }

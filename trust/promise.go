@@ -19,6 +19,9 @@ type Promise struct {
 	// Scopes is the number of promises among which the risk of a wrong promise is
 	// divided ("familywise"); 0 and 1 divide nothing.
 	Scopes int64 `json:"scopes,omitempty"`
+	// ClopperPearson tests by looks at all pairs, at 50 of them and whenever they
+	// have doubled, instead of at every moment.
+	ClopperPearson bool `json:"clopperPearson,omitempty"`
 }
 
 // DefaultPromise returns the promise in force under bayes where neither a

@@ -32,6 +32,8 @@ type riskEpoch struct {
 	overrule int64 // automatic decisions a human overruled unasked
 	detector Detector
 	alarmed  bool // the epoch before ended by an alarm
+	pairs    []Pair
+	frozen   frozen
 }
 
 // A rung tests the threshold 1 - j*maxError/2.
@@ -120,6 +122,10 @@ func (e *riskEpoch) watch(o *Outcome, one counts) {
 // pair enters a probability and whether the pick was right.
 func (e *riskEpoch) pair(p exact.Billionths, one counts) {
 	e.eligible++
+	if e.promise.ClopperPearson {
+		e.look(Pair{p, one.k == 1})
+		return
+	}
 	if e.start < 0 {
 		e.choose(p)
 		return
@@ -157,6 +163,9 @@ func (e *riskEpoch) choose(p exact.Billionths) {
 // tau returns the threshold above which the promise holds, 0 as long as none is
 // established.
 func (e *riskEpoch) tau() exact.Billionths {
+	if e.promise.ClopperPearson {
+		return e.frozen.tau
+	}
 	var tau exact.Billionths
 	bar := -math.Log(e.promise.Delta())
 	for j := max(0, e.start); j < ladder && e.start >= 0 && e.rungs[j].best >= bar; j++ {
@@ -179,7 +188,10 @@ func (e *riskEpoch) state() RiskState {
 
 // hopeless reports whether the promise cannot be kept in this epoch.
 func (e *riskEpoch) hopeless() bool {
-	if e.start == ladder {
+	switch {
+	case e.promise.ClopperPearson:
+		return false
+	case e.start == ladder:
 		return true
 	}
 	if e.start < 0 || e.eligible < hopelessFrom {

@@ -70,8 +70,8 @@ func (l *Ledger) Risks(machine string) []RiskReport {
 	return list
 }
 
-// Risk returns the detector of a promise and how many automatic decisions of its
-// epoch audits stand for, for the probability of the next audit.
+// Risk returns the tau of a promise, 0 if it is not established, and its detector,
+// on which the probability of the next audit depends.
 func (l *Ledger) Risk(machine, state string, p Promise, policyDigest string) (tau exact.Billionths, d Detector) {
 	if e := l.pools[machine].riskOf(p, state, policyDigest); e != nil {
 		return e.tau(), e.detector
@@ -120,11 +120,10 @@ func (e *riskEpoch) needs() int64 {
 	if e.start == ladder {
 		return math.MaxInt64
 	}
-	var r rung
-	if e.start >= 0 {
-		r = e.rungs[e.start]
+	if e.start < 0 {
+		return lookReach - e.reach[0] + successes(counts{}, e.promise)
 	}
-	return successes(r.counts, e.promise)
+	return successes(e.rungs[e.start].counts, e.promise)
 }
 
 // Needed returns the least number of human decisions that establish a promise,

@@ -60,7 +60,6 @@ func (l *Ledger) Savings(machine string, policy Policy, tau exact.Billionths) Sa
 			continue
 		}
 		s.Rounds++
-		s.VotesAll += int64(len(o.votes))
 		rightAll += m.replayAll(l, o, &mix, &s)
 		right += m.replay(l, o, &mix, tau, &s)
 	}
@@ -77,24 +76,30 @@ func (m *pool) replayAll(l *Ledger, o *past, mix *mixture, s *Savings) float64 {
 	b.score()
 	mix.m = -1
 	for i := range b.voters {
-		s.CostAll = s.CostAll.Add(exact.Money(b.voters[i].cost))
+		if v := &b.voters[i]; v.human == 0 {
+			s.VotesAll, s.CostAll = s.VotesAll+1, s.CostAll.Add(exact.Money(v.cost))
+		}
 	}
 	return credit(mix.of(b), o.truth)
 }
 
-// replay judges it by waves.
+// replay judges it by waves. Humans were not asked: they had spoken before.
 func (m *pool) replay(l *Ledger, o *past, mix *mixture, tau exact.Billionths, s *Savings) float64 {
 	b := &ballot{pool: m, bar: m.pairs.bar()}
 	b.reopen(l, o)
 	b.score()
 	w := &search{b: b.fork(len(b.voters)), tau: tau, mix: *mix}
-	w.open = append(w.open, b.voters...)
 	w.b.voters = w.b.voters[:0]
-	for i := range w.open {
-		w.open[i].rho = 0
+	for _, v := range b.voters {
+		v.rho = 0
+		if v.human > 0 {
+			w.b.voters = append(w.b.voters, v)
+		} else {
+			w.open = append(w.open, v)
+		}
 	}
 	w.b.add()
-	for {
+	for len(w.open) > 0 {
 		w.inform(nil)
 		wave := w.next(Asking{Tau: tau, Patient: true})
 		if len(wave.Ask) == 0 {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -200,6 +202,50 @@ func TestNoEcho(t *testing.T) {
 		a, err := propose(t, webhook.New(c), answering(t, 200, `{"transitionName":"zz approve","reasoning":"yes, done?","metaJson":{"k":"yes"}}`).URL)
 		if err != nil || a.TransitionName != "zz approve" || a.Reasoning != "yes, done?" || string(a.MetaJSON) != `{"k":"yes"}` {
 			t.Errorf("%s: %+v, %v", value, a, err)
+		}
+	}
+}
+
+// Whatever JSON comes back stays JSON, without the token, and as it was where there
+// is none.
+func TestEchoesInAnyJSON(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	pieces := []string{token, "\"", "\\", "a", "ä", "\u2028", "\x01", "tok&n", "<", ""}
+	text := func() (s string) {
+		for range rng.IntN(4) {
+			s += pieces[rng.IntN(len(pieces))]
+		}
+		return s
+	}
+	var value func(depth int) any
+	value = func(depth int) any {
+		switch rng.IntN(4 + depth) {
+		case 0:
+			return []any{value(depth + 1), value(depth + 1)}
+		case 1:
+			return map[string]any{text(): value(depth + 1), "k": nil}
+		case 2:
+			return rng.IntN(100)
+		}
+		return text()
+	}
+	var body []byte
+	s := server(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) })
+	c, inText := client(t), inJSON(token)
+	for range 300 {
+		meta, _ := json.Marshal(value(0))
+		body = []byte(`{"transitionName":"10","metaJson":` + string(meta) + `}`)
+		a, err := propose(t, c, s.URL)
+		if err != nil || !json.Valid(a.MetaJSON) && string(meta) != "null" {
+			t.Fatalf("seed %d: %s: %s, %v", seed, meta, a.MetaJSON, err)
+		}
+		var want, got any
+		again, _ := json.Marshal(json.RawMessage(meta)) // as inJSON writes it
+		_ = json.Unmarshal([]byte(strings.ReplaceAll(string(again), inText, "[REDACTED]")), &want)
+		_ = json.Unmarshal(a.MetaJSON, &got)
+		if !reflect.DeepEqual(got, want) && len(a.MetaJSON) > 0 {
+			t.Fatalf("seed %d: %s became %s", seed, meta, a.MetaJSON)
 		}
 	}
 }

@@ -1,0 +1,391 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/trust"
+)
+
+func (a *app) trustCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "trust",
+		Short: "Show and change how far specialists are trusted",
+		Long: `Show what human decisions have taught about each specialist, look at decisions
+that were drawn for a review, and make or end a champion by hand. Nothing but
+decisions of humans teaches anything, and only humans can give orders.`,
+		Example: `  dialai trust list triage
+  dialai trust show triage ai-router
+  dialai trust audit`,
+		RunE: needsSubcommand,
+	}
+	cmd.AddCommand(a.trustListCommand(), a.trustShowCommand(), a.trustPromoteCommand(), a.trustDemoteCommand(), a.trustAuditCommand())
+	return cmd
+}
+
+func (a *app) trustListCommand() *cobra.Command {
+	var state string
+	cmd := &cobra.Command{
+		Use:   "list <machine>",
+		Short: "List what everybody's word counts for",
+		Long: `List, for each state of the newest definition of a machine, how often everybody who
+takes part agreed with humans, and the probability of agreeing that follows from it:
+from the record in the state, filled up with that of other states and machines.`,
+		Example: `  dialai trust list triage
+  dialai trust list triage --state pending --json`,
+		Args:              arguments,
+		ValidArgsFunction: a.completeMachineNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+				list, err := e.Trust(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return a.printTrust(out, only(list, state))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&state, "state", "", "only the state of this `name`")
+	return cmd
+}
+
+func only(list []runner.Trusted, state string) []runner.Trusted {
+	kept := []runner.Trusted{}
+	for _, t := range list {
+		if state == "" || t.State == state {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+func (a *app) printTrust(out io.Writer, list []runner.Trusted) error {
+	if a.flags.json {
+		return printLines(out, list)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(out, "Nobody takes part.")
+		return err
+	}
+	rows := [][]string{{"STATE", "SPECIALIST", "TRUST", "AGREED", "RECORD OF", "ALONE"}}
+	for _, t := range list {
+		rows = append(rows, []string{t.State, who(t.SpecialistID, t.Human), t.Trust.Text2(), agreed(t.K, t.N), t.Level, aloneOf(t)})
+	}
+	return table(out, rows)
+}
+
+func agreed(k, n int64) string { return fmt.Sprintf("%d of %d", k, n) }
+
+// aloneOf says how near a specialist is to deciding alone.
+func aloneOf(t runner.Trusted) string {
+	switch e := t.Evidence; {
+	case t.Off:
+		return "switched off"
+	case t.Champion:
+		return "champion"
+	case e == nil:
+		return ""
+	case e.Promotable:
+		return "proven"
+	default:
+		return fmt.Sprintf("evidence %s of %s", short(e.E), short(e.Bar))
+	}
+}
+
+// short prints a number in few digits.
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+
+func (a *app) trustShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show <machine> <specialist>",
+		Short: "Show where one specialist's trust comes from",
+		Long: `Show the record of one specialist in each state: what was pooled from which level,
+and the evidence for deciding alone.`,
+		Example:           "  dialai trust show triage ai-router",
+		Args:              arguments,
+		ValidArgsFunction: a.completeSpecialists,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+				list, err := e.Trust(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				kept := []runner.Trusted{}
+				for _, t := range list {
+					if t.SpecialistID == args[1] {
+						kept = append(kept, t)
+					}
+				}
+				switch {
+				case len(kept) == 0:
+					return &runner.NotFoundError{What: "Specialist", ID: args[1]}
+				case a.flags.json:
+					return printLines(out, kept)
+				}
+				for _, t := range kept {
+					printTrusted(out, t)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func printTrusted(out io.Writer, t runner.Trusted) {
+	fmt.Fprintf(out, "State %s: trust %s\n", clean(t.State), t.Trust.Text2())
+	for _, p := range t.Pooled {
+		fmt.Fprintf(out, "  %-8s agreed %s of %s\n", p.Level, p.K, p.N)
+	}
+	if len(t.Pooled) == 0 {
+		fmt.Fprintf(out, "  no record: %s\n", t.Level)
+	}
+	if t.Champion {
+		fmt.Fprintln(out, "  champion: decides alone, with audits")
+	}
+	e := t.Evidence
+	if e == nil {
+		return
+	}
+	fmt.Fprintf(out, "  to decide alone: agreed %s in rounds ruled blind, evidence %s of %s needed (%s)\n", agreed(e.K, e.N), short(e.E), short(e.Bar), plural(int(e.M), "candidate"))
+	fmt.Fprintf(out, "  agrees in at least %s, whenever one looks\n", e.LowerBound.Text2())
+	for _, c := range e.Classes {
+		fmt.Fprintf(out, "  where humans chose %s: %s\n", clean(c.Transition), agreed(c.K, c.N))
+	}
+}
+
+// orderFlags are those of an order.
+type orderFlags struct{ as, reason string }
+
+func (f *orderFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.as, "as", "", "`who` gives the order (default: the state's only human)")
+	cmd.Flags().StringVar(&f.reason, "reasoning", "", "`why`")
+}
+
+// order runs an order of a human.
+func (a *app) order(cmd *cobra.Command, machineName, state string, f *orderFlags, do func(e *engine, o runner.Order) error, done string, args ...any) error {
+	return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
+		by, err := a.orderBy(cmd.Context(), e, machineName, state, f.as)
+		if err != nil {
+			return err
+		}
+		if err := do(e, runner.Order{MachineName: machineName, State: state, SpecialistID: by, Reason: f.reason}); err != nil {
+			return err
+		}
+		if a.flags.json {
+			list, err := e.CollapseOf(cmd.Context(), machineName, state)
+			if err != nil {
+				return err
+			}
+			return printLines(out, list)
+		}
+		if !a.flags.quiet {
+			fmt.Fprintf(out, done+"\n", args...)
+		}
+		return nil
+	})
+}
+
+// orderBy returns who gives an order in a state.
+func (a *app) orderBy(ctx context.Context, e *engine, machineName, state, as string) (string, error) {
+	if as != "" {
+		return as, nil
+	}
+	humans, declared, err := e.HumansIn(ctx, machineName, state)
+	switch {
+	case err != nil:
+		return "", err
+	case len(humans) == 1:
+		return humans[0], nil
+	case len(humans) == 0 && !declared:
+		return runner.Operator, nil
+	case len(humans) == 0:
+		return "", usage("nobody may give orders in state %q: its humans are switched off", state)
+	}
+	return "", usage("several humans may give orders in state %q; say who you are with --as: %s", state, strings.Join(humans, ", "))
+}
+
+func (a *app) trustPromoteCommand() *cobra.Command {
+	f := &orderFlags{}
+	cmd := &cobra.Command{
+		Use:   "promote <machine> <state> <specialist>",
+		Short: "Make a specialist champion of a state",
+		Long: `Have a specialist decide a state alone, with audits, because you say so: its
+certificate carries your name, whatever the evidence is. The state must declare a
+collapse, and its promise must be established. The engine ends the reign when the
+evidence calls for it.`,
+		Example: "  dialai trust promote triage pending ai-router --as carol",
+		Args:    arguments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error {
+				_, err := e.Promote(cmd.Context(), o, args[2])
+				return err
+			}, "%s is champion of state %s.", clean(args[2]), clean(args[1]))
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (a *app) trustDemoteCommand() *cobra.Command {
+	f := &orderFlags{}
+	cmd := &cobra.Command{
+		Use:   "demote <machine> <state>",
+		Short: "End the reign of a state's champion",
+		Long: `Have everybody asked again in a state, at once. Without a champion the state goes
+back to humans until its cool-down is over. dialai collapse demote is the same.`,
+		Example: "  dialai trust demote triage pending --as carol --reasoning \"wrong twice today\"",
+		Args:    arguments,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.demote(cmd, args, f) },
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (a *app) demote(cmd *cobra.Command, args []string, f *orderFlags) error {
+	return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error { return e.Demote(cmd.Context(), o) }, "State %s was sent back.", clean(args[1]))
+}
+
+func (a *app) trustAuditCommand() *cobra.Command {
+	f := &orderFlags{}
+	var machineName string
+	var seen bool
+	cmd := &cobra.Command{
+		Use:   "audit [<session>] [<round>] [<transition>]",
+		Short: "List the closed rounds that wait for a human, or answer one",
+		Long: `Without arguments, list the closed rounds that were drawn for a review: audits of
+what the engine decided, and second looks at what a human decided. Neither the
+proposals nor the decision are shown, so that your answer is your own.
+
+With a session, a round (its number or id) and a transition, say what should have
+been decided. Nothing is executed: the answer teaches how far everybody can be
+trusted. A round that was not drawn can be answered too.`,
+		Example: `  dialai trust audit
+  dialai trust audit 0b9c1d3e-… 4 approve --as carol`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 || len(args) == 2 {
+				return hinted(usage("%s: a session, a round and a transition belong together", cmd.CommandPath()), "without any of them it lists what waits")
+			}
+			return arguments(cmd, args)
+		},
+		ValidArgsFunction: a.completeSessions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+					items, err := e.Reviews(cmd.Context(), machineName)
+					if err != nil {
+						return err
+					}
+					return a.printReviews(out, items)
+				})
+			}
+			return a.audit(cmd, args, f, seen)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&machineName, "machine", "", "list only those of the machine of this `name`")
+	cmd.Flags().BoolVar(&seen, "seen", false, "you have seen what was proposed or decided: the answer is not blind")
+	return cmd
+}
+
+func (a *app) printReviews(out io.Writer, items []runner.ReviewItem) error {
+	if a.flags.json {
+		return printLines(out, items)
+	}
+	if len(items) == 0 {
+		_, err := fmt.Fprintln(out, "No closed round waits for a human.")
+		return err
+	}
+	for i, v := range items {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "%s: round %d of %s in state %s, since %s (%s)\n", clean(v.MachineName), v.Round, v.SessionID, clean(v.State), v.Since, v.Review)
+		if v.Prompt != "" {
+			fmt.Fprintf(out, "  %s\n", clean(v.Prompt))
+		}
+		if len(v.Humans) > 0 {
+			fmt.Fprintf(out, "  For: %s\n", clean(strings.Join(v.Humans, ", ")))
+		}
+		for _, t := range v.Transitions {
+			fmt.Fprintf(out, "  %s\n", a.command("trust", []string{"audit", v.SessionID, strconv.Itoa(int(v.Round)), t.Name}))
+		}
+	}
+	return nil
+}
+
+func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool) error {
+	return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
+		s, err := e.Session(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		round, state, err := roundOf(s, args[1])
+		if err != nil {
+			return err
+		}
+		by, err := a.orderBy(cmd.Context(), e, s.Machine().Name(), state, f.as)
+		if err != nil {
+			return err
+		}
+		v, err := e.Review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: by, TransitionName: args[2], Reasoning: f.reason, Blind: !seen})
+		switch {
+		case err != nil:
+			return err
+		case a.flags.json:
+			return printJSON(out, reviewLine{v.Review, s.ID.String(), round, v.SpecialistID, v.TransitionName, agrees(v)})
+		case a.flags.quiet:
+			return nil
+		}
+		fmt.Fprintln(out, reviewed(v))
+		return nil
+	})
+}
+
+// reviewLine is the answer to a review as --json shows it.
+type reviewLine struct {
+	Review         runner.ReviewKind `json:"review"`
+	SessionID      string            `json:"sessionId"`
+	RoundID        string            `json:"roundId"`
+	SpecialistID   string            `json:"specialistId"`
+	TransitionName string            `json:"transitionName"`
+	Agrees         bool              `json:"agrees"` // with the engine, or with the human before
+}
+
+// agrees reports whether the answer is what was decided before.
+func agrees(v *runner.Reviewed) bool {
+	if s := v.Lesson.Second; s != nil && v.Review == runner.SecondLook {
+		return s.First == s.Second
+	}
+	o := v.Lesson.Outcome
+	return o != nil && o.Truth == o.Pick && o.Source == trust.Audited
+}
+
+func reviewed(v *runner.Reviewed) string {
+	switch {
+	case v.Review == runner.Adjudication:
+		return "Recorded: the disagreement is settled."
+	case agrees(v):
+		return "Recorded: it agrees with what was decided."
+	case v.Review == runner.SecondLook:
+		return "Recorded: it differs from what was decided; a third human is to settle it."
+	}
+	return "Recorded: it differs from what was decided."
+}
+
+// roundOf finds a closed round by its number or id, and the state it was in.
+func roundOf(s *runner.Session, text string) (id, state string, err error) {
+	number, _ := strconv.Atoi(text)
+	for _, e := range s.History() {
+		if key := e.Key(s.ID); key.ID() == text || number > 0 && int(e.Round) == number {
+			return key.ID(), e.Transition.From.Name, nil
+		}
+	}
+	return "", "", hinted(&runner.NotFoundError{What: "Closed round", ID: text}, "give its number or id; dialai show %s lists the rounds that are closed", s.ID)
+}

@@ -1,0 +1,298 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/trust"
+)
+
+// A StateCollapse shows how far a state has come, and what is missing for more.
+type StateCollapse struct {
+	MachineName string `json:"machineName"`
+	State       string `json:"state"`
+	Collapse
+	Tau        bool              `json:"tau"`      // a probability that decides is established
+	Outcomes   int64             `json:"outcomes"` // of the state, since evidence was last archived
+	Champion   *trust.Champion   `json:"champion,omitempty"`
+	Candidates []trust.Candidate `json:"candidates"`
+	Pruned     []string          `json:"pruned"`         // who tells next to nothing for its money
+	Savings    trust.Savings     `json:"savings"`        // of asking one after the other
+	Next       string            `json:"next,omitempty"` // the stage that the next step will find
+}
+
+// inState returns a tx that looks at a state of the newest definition of a
+// machine, in no session. It is never committed.
+func (r *Runner) inState(ctx context.Context, machineName, state string) (*tx, error) {
+	p, err := r.newest(ctx, machineName)
+	if err != nil {
+		return nil, err
+	}
+	s := p.program.Machine.State(state)
+	if s == nil {
+		return nil, &NotFoundError{"State", state}
+	}
+	return &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}, nil
+}
+
+// newest returns the plan of the definition of a machine that was stored last.
+func (r *Runner) newest(ctx context.Context, machineName string) (*plan, error) {
+	definitions, err := r.store.Definitions(ctx, machineName)
+	if err != nil {
+		return nil, err
+	}
+	if len(definitions) == 0 {
+		return nil, &NotFoundError{"Machine", machineName}
+	}
+	m, err := machine.Parse(machineName+".json", definitions[0], Checks())
+	if err != nil {
+		return nil, &CorruptError{"the definition of machine " + machineName, err.Error()}
+	}
+	program, err := r.programs.Of(m)
+	if err != nil {
+		return nil, err
+	}
+	return r.planAnyhow(ctx, program)
+}
+
+// CollapseOf says how far the states of a machine that declare a collapse have
+// come, in the order of the newest definition; one of them if state is not "".
+func (r *Runner) CollapseOf(ctx context.Context, machineName, state string) ([]StateCollapse, error) {
+	p, err := r.newest(ctx, machineName)
+	if err != nil {
+		return nil, err
+	}
+	if state != "" && p.program.Machine.State(state) == nil {
+		return nil, &NotFoundError{"State", state}
+	}
+	list := []StateCollapse{}
+	for i := range p.states {
+		name := p.states[i].state.Name
+		if state != "" && name != state {
+			continue
+		}
+		t, err := r.inState(ctx, machineName, name)
+		if err != nil {
+			return nil, err
+		}
+		c, declared := t.collapse()
+		if !declared || len(t.here.state.Transitions) == 0 {
+			continue
+		}
+		v, err := t.view(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v.report())
+	}
+	return list, nil
+}
+
+func (v *collapseView) report() StateCollapse {
+	q := &v.t.here.question
+	s := StateCollapse{MachineName: q.Machine, State: q.State, Collapse: v.now, Tau: v.tau, Outcomes: v.proven.N(q.Machine),
+		Candidates: append([]trust.Candidate{}, v.candidates()...), Pruned: []string{}}
+	s.Stage = v.now.StageOf()
+	if v.now.Certificate != nil {
+		s.Champion = &v.champion
+	}
+	panel := v.panel()
+	for _, i := range v.all.Uninformative(panel) {
+		s.Pruned = append(s.Pruned, panel.Roster[i].SpecialistID)
+	}
+	tau := trust.DefaultPromise().MaxError
+	if q.Policy.Promise != nil {
+		if at, _ := v.all.Risk(q.Machine, q.State, *q.Policy.Promise, q.PolicyDigest); at > 0 {
+			tau = at
+		}
+	}
+	s.Savings = v.all.Savings(q.Machine, q.Policy, tau)
+	if next, changed := v.next(); changed {
+		s.Next = string(next.Stage)
+	}
+	return s
+}
+
+// An Order is what a human has the engine do with a state.
+type Order struct {
+	MachineName, State string
+	SpecialistID       string // the human
+	Reason             string
+}
+
+// Demote sends a state back, at once: a champion is no longer asked alone, and
+// from consensus the state goes back to humans until its cool-down is over.
+func (r *Runner) Demote(ctx context.Context, o Order) error {
+	return r.order(ctx, o, func(v *collapseView) (RosterEvent, error) {
+		to := trust.Calibrating
+		if v.now.StageOf() == trust.Championed {
+			to = trust.Demoted
+		}
+		next := v.enter(to, reasonOr(o.Reason, "demoted_by_human"), o.SpecialistID, nil)
+		next.Held = to == trust.Calibrating
+		return RosterEvent{Kind: KindStage, Stage: &next}, nil
+	})
+}
+
+// Freeze keeps anybody from being promoted in a state, or lets them again.
+func (r *Runner) Freeze(ctx context.Context, o Order, on bool) error {
+	kind := KindReleased
+	if on {
+		kind = KindFrozen
+	}
+	return r.order(ctx, o, func(v *collapseView) (RosterEvent, error) {
+		if v.now.Frozen == on {
+			return RosterEvent{}, nil
+		}
+		return RosterEvent{Kind: kind}, nil
+	})
+}
+
+// Promote makes a specialist champion of a state because a human says so. Its
+// certificate holds what evidence there is, and the name of the human.
+func (r *Runner) Promote(ctx context.Context, o Order, specialistID string) (*trust.Certificate, error) {
+	var made *trust.Certificate
+	err := r.order(ctx, o, func(v *collapseView) (RosterEvent, error) {
+		m := v.t.here.find(specialistID)
+		switch {
+		case m == nil || m.off || m.IsHuman:
+			return RosterEvent{}, &NotFoundError{"Specialist that may be asked", specialistID}
+		case !v.tau:
+			return RosterEvent{}, refuse(ErrIllegal, "not_established", "nobody can be promoted in state %q: its promise is not established yet", o.State)
+		}
+		c := trust.Candidate{SpecialistID: specialistID, Version: m.version, Machine: o.MachineName, State: o.State}
+		for _, known := range v.candidates() {
+			if known.SpecialistID == specialistID && known.Version == m.version {
+				c = known
+			}
+		}
+		made = v.sign(v.certificate(c, o.SpecialistID))
+		next := v.enter(trust.Championed, reasonOr(o.Reason, "promoted_by_human"), o.SpecialistID, made)
+		return RosterEvent{Kind: KindStage, Stage: &next, ID: specialistID}, nil
+	})
+	return made, err
+}
+
+func reasonOr(given, usual string) string {
+	if given != "" {
+		return given
+	}
+	return usual
+}
+
+// order has a human's order written to the machine's log. Whoever is not a human
+// that takes part in the state is refused: no specialist can promote itself.
+func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (RosterEvent, error)) error {
+	for range maxRaces {
+		t, err := r.inState(ctx, o.MachineName, o.State)
+		if err != nil {
+			return err
+		}
+		c, declared := t.collapse()
+		if !declared {
+			return refuse(ErrIllegal, "no_collapse", "state %q of machine %q declares no collapse under bayes: there is nothing to promote or demote", o.State, o.MachineName)
+		}
+		if !t.mayRule(o.SpecialistID) {
+			return refuse(ErrForbidden, "not_human", "only humans who take part in state %q can do that, and %q is none", o.State, o.SpecialistID)
+		}
+		v, err := t.view(ctx, c)
+		if err != nil {
+			return err
+		}
+		e, err := make(v)
+		if err != nil || e.Kind == "" {
+			return err
+		}
+		e.At, e.State, e.By, e.Reason = t.at, o.State, o.SpecialistID, o.Reason
+		if e.Stage != nil {
+			e.Reason = e.Stage.Reason
+		}
+		if err = r.store.Register(ctx, o.MachineName, t.plan.roster.Sequence, e); !errors.Is(err, ErrStale) {
+			return err
+		}
+	}
+	return fmt.Errorf("machine %q: %w", o.MachineName, ErrStale)
+}
+
+// Trusted is what one specialist's word counts for in one state.
+type Trusted struct {
+	MachineName  string             `json:"machineName"`
+	State        string             `json:"state"`
+	SpecialistID string             `json:"specialist"`
+	Version      string             `json:"version"`
+	Off          bool               `json:"off,omitempty"`
+	Human        bool               `json:"human,omitempty"`
+	Trust        exact.Billionths   `json:"trust"`            // probability of agreeing with a human
+	K            int64              `json:"k"`                // agreements at Level
+	N            int64              `json:"n"`                // comparisons at Level
+	Level        string             `json:"level"`            // where the nearest record is
+	Pooled       []trust.LevelCount `json:"pooled,omitempty"` // all levels with comparisons
+	Champion     bool               `json:"champion,omitempty"`
+	Evidence     *trust.Candidate   `json:"evidence,omitempty"` // for deciding alone, where the state declares a collapse
+}
+
+// Trust returns what the word of everybody who takes part in a machine counts for,
+// by state of its newest definition and in roster order.
+func (r *Runner) Trust(ctx context.Context, machineName string) ([]Trusted, error) {
+	p, err := r.newest(ctx, machineName)
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.Ledger(ctx)
+	if err != nil {
+		return nil, err
+	}
+	collapses, err := r.CollapseOf(ctx, machineName, "")
+	if err != nil {
+		return nil, err
+	}
+	byState := map[string]*StateCollapse{}
+	for i := range collapses {
+		byState[collapses[i].State] = &collapses[i]
+	}
+	list := []Trusted{}
+	for i := range p.states {
+		here := &p.states[i]
+		if len(here.state.Transitions) == 0 {
+			continue
+		}
+		for _, members := range [][]member{here.members, here.humans} {
+			for j := range members {
+				list = append(list, here.trusted(l, &members[j], byState[here.state.Name]))
+			}
+		}
+	}
+	return list, nil
+}
+
+// trusted returns what a member's word counts for.
+func (p *statePlan) trusted(l *trust.Ledger, m *member, c *StateCollapse) Trusted {
+	q := p.question
+	q.Votes = []trust.Vote{{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Human: m.IsHuman}}
+	v := l.Judge(q).Votes[0]
+	t := Trusted{MachineName: q.Machine, State: q.State, SpecialistID: m.SpecialistID, Version: m.version, Off: m.off, Human: m.IsHuman,
+		Trust: v.Trust, K: v.K, N: v.N, Level: v.Level, Pooled: v.Pooled}
+	if c == nil {
+		return t
+	}
+	t.Champion = c.Stage == trust.Championed && c.Certificate.SpecialistID == m.SpecialistID
+	for i := range c.Candidates {
+		if e := &c.Candidates[i]; e.SpecialistID == m.SpecialistID && e.Version == m.version {
+			t.Evidence = e
+		}
+	}
+	return t
+}
+
+// HumansIn returns the ids of the humans who may give orders in a state, and
+// whether any are declared for it: if not, the operator may.
+func (r *Runner) HumansIn(ctx context.Context, machineName, state string) (ids []string, declared bool, err error) {
+	t, err := r.inState(ctx, machineName, state)
+	if err != nil {
+		return nil, false, err
+	}
+	return t.here.reviewers(&Review{outcome: &trust.Outcome{}}), t.here.declaresHuman(), nil
+}

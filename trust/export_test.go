@@ -1,0 +1,125 @@
+package trust
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// LeftOut compares every outcome of a machine, scored with itself left out of the
+// counts, with the same round scored by a ledger that never saw it, and returns
+// the first difference. Who errs with whom is the one thing that is not left out.
+func LeftOut(machine string, outcomes []Outcome) error {
+	full := New()
+	for _, o := range outcomes {
+		if err := full.Add(o); err != nil {
+			return err
+		}
+	}
+	m := full.pools[machine]
+	b := &ballot{pool: m}
+	for j, o := range m.window {
+		without := New()
+		for i, other := range outcomes {
+			if i != j {
+				if err := without.Add(other); err != nil {
+					return err
+				}
+			}
+		}
+		b.reopen(full, o)
+		b.score()
+		q := questionOf(&outcomes[j])
+		want := without.open(&q)
+		want.score()
+		if err := b.differs(want); err != nil {
+			return fmt.Errorf("outcome %d: %w", j, err)
+		}
+	}
+	return nil
+}
+
+func questionOf(o *Outcome) Question {
+	q := Question{Machine: o.Machine, State: o.State, Options: o.Options}
+	for _, p := range o.Proposals {
+		for t, name := range o.Options {
+			if name == p.Transition && p.Live() {
+				q.Votes = append(q.Votes, Vote{SpecialistID: p.SpecialistID, Version: p.Version, Model: p.Model, OptionOrder: p.OptionOrder, Option: t, Human: p.Human})
+			}
+		}
+	}
+	return q
+}
+
+func (b *ballot) differs(want *ballot) error {
+	if math.Abs(b.mu-want.mu) > 1e-12 {
+		return fmt.Errorf("mu is %v, want %v", b.mu, want.mu)
+	}
+	for t := range b.k {
+		if math.Abs(b.prior[t]-want.prior[t]) > 1e-12 {
+			return fmt.Errorf("the prior is %v, want %v", b.prior, want.prior)
+		}
+	}
+	for i := range b.voters {
+		v, w := &b.voters[i], &want.voters[i]
+		if v.id != w.id || math.Abs(v.p4-w.p4) > 1e-12 || math.Abs(v.p16-w.p16) > 1e-12 {
+			return fmt.Errorf("trust of %s is %v and %v, want that of %s, %v and %v", v.id, v.p4, v.p16, w.id, w.p4, w.p16)
+		}
+		for t := range v.logs {
+			if math.Abs(v.logs[t]-w.logs[t]) > 1e-12 {
+				return fmt.Errorf("%s answers as it did with %v, want %v", v.id, v.logs, w.logs)
+			}
+		}
+	}
+	return nil
+}
+
+// Scores returns what the L4 expert says of each option.
+func (l *Ledger) Scores(q Question) []float64 {
+	b := l.open(&q)
+	b.score()
+	return b.scores[iL4]
+}
+
+// Gradient returns the length of the gradient of stacking's likelihood at its fit
+// to a machine.
+func (l *Ledger) Gradient(machine string) float64 {
+	m := l.pools[machine]
+	rows, b := make([]stackRow, len(m.window)), ballot{pool: m, bar: m.pairs.bar()}
+	for j, o := range m.window {
+		b.reopen(l, o)
+		b.score()
+		rows[j] = newStackRow(&b, o)
+	}
+	fitted, _ := fitStack(m, rows, m.fit.g[iL4])
+	size := len(m.list)
+	x := append([]float64{}, fitted.z...)
+	for _, s := range fitted.bias {
+		x, size = append(x, s...), size+len(s)
+	}
+	g := newLogit(rows, len(m.list), size)
+	g.evaluate(x, -1)
+	return length(g.grad)
+}
+
+// Weights returns the weights of the experts of a machine.
+func (l *Ledger) Weights(machine string) [experts]float64 {
+	return l.pools[machine].fit.shares(ExpertV | ExpertL4 | ExpertL16 | ExpertC | ExpertS)
+}
+
+// An Epoch is the live test of a promise, without a ledger around it.
+type Epoch struct{ e *riskEpoch }
+
+// NewEpoch begins a test.
+func NewEpoch(p Promise) Epoch { return Epoch{newEpoch(p, "", 1)} }
+
+// Pair enters one pair, and returns tau.
+func (e Epoch) Pair(p exact.Billionths, right bool) exact.Billionths {
+	one := counts{n: 1}
+	if right {
+		one.k = 1
+	}
+	e.e.pair(p, one)
+	return e.e.tau()
+}
