@@ -24,7 +24,6 @@ var ladder = map[string][]string{
 	"guard":                     {"exact", "machine", "specialist"},
 	"arbiter":                   {"exact", "machine", "specialist", "trust"},
 	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "arbiter"},
-	"trial":                     {"exact", "trust"},
 	"runner":                    {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies"},
 	"store":                     {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},
 	"store/storetest":           {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},

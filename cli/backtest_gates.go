@@ -60,7 +60,7 @@ func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*
 
 // session judges the steps of one session.
 func (g *gatesAgain) session(ctx context.Context, e *engine, s *runner.Session, replayer *guard.Replayer) error {
-	w := &guardLog{session: s, tell: func(rec *guard.LogRecord) error {
+	w := &guardLog{session: s, take: func(rec *guard.LogRecord) error {
 		result, isCheck := replayer.Next(*rec)
 		if isCheck {
 			g.step(s, rec, result)

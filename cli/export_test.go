@@ -4,18 +4,26 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/trust"
 )
 
 // JSONLines are the types whose values --json prints, by the heading of the
 // section of docs/json.md that describes them.
 var JSONLines = map[string]any{
-	"The result":            resultLine{},
-	"`dialai sessions`":     runner.Summary{},
-	"`dialai show`":         runner.SessionView{},
-	"`dialai inbox`":        runner.InboxItem{},
-	"`dialai tick`":         runner.TickView{},
-	"`dialai metrics`":      runner.Metrics{},
-	"`dialai specialists`":  rosterLine{},
+	"The result":           resultLine{},
+	"`dialai sessions`":    runner.Summary{},
+	"`dialai show`":        runner.SessionView{},
+	"`dialai inbox`":       runner.InboxItem{},
+	"`dialai tick`":        runner.TickView{},
+	"`dialai metrics`":     runner.Metrics{},
+	"`dialai specialists`": rosterLine{},
+
+	"`dialai trust list`":      runner.Trusted{},
+	"`dialai trust audit`":     runner.ReviewItem{},
+	"An answer to a review":    reviewLine{},
+	"`dialai collapse status`": runner.StateCollapse{},
+	"A candidate":              trust.Candidate{},
+
 	"`dialai lint`":         finding{},
 	"`dialai init --list`":  sampleLine{},
 	"`dialai init`":         writtenLine{},
@@ -26,6 +34,8 @@ var JSONLines = map[string]any{
 	"The event log of guards": guard.LogRecord{},
 	"`dialai analyze`":        analysisLine{},
 	"`dialai budget`":         budgetLine{},
+	"A shadow that differs":   shadowLine{},
+	"What a shadow comes to":  shadowSummary{},
 	"A verdict that differs":  replayDifference{},
 	"`dialai replay`":         replayLine{},
 	"`dialai guard demo`":     demoLine{},

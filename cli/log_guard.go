@@ -21,11 +21,11 @@ type guardLogFlags struct {
 // A guardLog writes the events of a session as guards see them.
 type guardLog struct {
 	out    io.Writer
-	tell   func(*guard.LogRecord) error // nil: print it on out
-	from   int64                        // the first event to write
-	digest bool                         // leave texts out
+	from   int64 // the first event to write
+	digest bool  // leave texts out
 	prices string
-	err    error // the first
+	take   func(*guard.LogRecord) error // takes the records; nil: they are written to out
+	err    error                        // the first
 
 	session *runner.Session
 	round   int64
@@ -74,8 +74,8 @@ func (w *guardLog) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
 	}
 	rec.V, rec.Seq, rec.Session = 1, seq, w.session.ID.String()
 	rec.TS = append(at.Append([]byte{'"'}), '"')
-	if w.tell != nil {
-		w.err = w.tell(rec)
+	if w.take != nil {
+		w.err = w.take(rec)
 		return
 	}
 	w.err = printJSON(w.out, rec)
