@@ -27,6 +27,7 @@ type fold struct {
 	late    []*round         // those judged by less than the ledger knew already
 	report  *Report
 	tallies []*tally
+	broken  error // a definition that cannot be used, or a policy for it
 	since   int64 // place of the first record that counts; 0 until it comes
 }
 

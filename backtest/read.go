@@ -42,6 +42,9 @@ func (f *fold) record(ctx context.Context, e *runner.LogEntry) error {
 	if err == nil {
 		err = c.err
 	}
+	if f.broken != nil {
+		return f.broken
+	}
 	if err != nil {
 		return &runner.CorruptError{What: fmt.Sprintf("the record of session %s at event %d", e.Session, e.First), Problem: err.Error()}
 	}
@@ -114,7 +117,7 @@ func (r *reader) kind(ctx context.Context, kind string, c *cursor) error {
 	return nil
 }
 
-func (r *reader) created(ctx context.Context, c *cursor) (err error) {
+func (r *reader) created(ctx context.Context, c *cursor) error {
 	digest, t := "", r.t
 	c.members(func(name []byte) {
 		switch string(name) {
@@ -132,8 +135,8 @@ func (r *reader) created(ctx context.Context, c *cursor) (err error) {
 		return c.err
 	}
 	r.report.Sessions++
-	if t.scene, err = r.scenes.of(ctx, t.machine, digest); err != nil {
-		return err
+	if t.scene, r.broken = r.scenes.of(ctx, t.machine, digest); r.broken != nil {
+		return r.broken
 	}
 	initial := t.scene.m.Initial()
 	t.begin(specialist.RoundKey{Session: t.id}, &t.scene.parts[initial.Index], r.at, r.place)

@@ -3,6 +3,7 @@ package backtest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 
 	"github.com/dialai/dialai/arbiter"
@@ -130,6 +131,11 @@ func (f *fold) result() (*Report, error) {
 	}
 	if r.Sessions == 0 {
 		return nil, &runner.NotFoundError{What: "Sessions of machine", ID: f.MachineName}
+	}
+	for _, id := range f.Policy.Drop {
+		if !f.scenes.have(id) {
+			return nil, fmt.Errorf("%w: %q proposes nowhere, so it cannot be left out", ErrPolicy, id)
+		}
 	}
 	total := &tally{}
 	var sum *tally

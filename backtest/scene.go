@@ -132,6 +132,18 @@ func find(c *runner.StateCast, id string) *runner.Participant {
 	return nil
 }
 
+// have reports whether somebody proposes in any of the scenes.
+func (ss *scenes) have(id string) bool {
+	for _, s := range ss.known {
+		for i := range s.parts {
+			if find(&s.parts[i].was, id) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // version returns the version of somebody who takes part in the state.
 func (p *part) version(id string) string {
 	if m := find(&p.was, id); m != nil {

@@ -56,6 +56,9 @@ func (a *app) policy(f *backtestFlags) (p backtest.Policy, err error) {
 			return p, err
 		}
 	}
+	if f.given("drop") && len(f.drop) == 0 {
+		f.drop = []string{""}
+	}
 	for _, id := range f.drop {
 		if id = strings.TrimSpace(id); id == "" {
 			return p, hinted(usage("--drop has an empty id"), "for example --drop model-a,model-b")

@@ -251,6 +251,9 @@ func (b *backtestRun) promise(m *backtest.Result) {
 	}
 	p := m.Promise
 	wrong, n := int64(m.New.Errors[1]), int64(m.New.Checked[1])
-	fmt.Fprintf(b.out, "Promise:       %s: at most %s wrong with confidence %s; %d of %d were, so at most %s\n",
-		clean(m.Machine), percent(p.MaxError.Float()), p.Confidence, wrong, n, percent(trust.ErrorAbove(wrong, n, p.Confidence.Float())))
+	realised := "nothing was looked at"
+	if n > 0 {
+		realised = fmt.Sprintf("%d of %d were, so at most %s", wrong, n, percent(trust.ErrorAbove(wrong, n, p.Confidence.Float())))
+	}
+	fmt.Fprintf(b.out, "Promise:       %s: at most %s wrong with confidence %s; %s\n", clean(m.Machine), percent(p.MaxError.Float()), p.Confidence, realised)
 }

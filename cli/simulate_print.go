@@ -127,6 +127,9 @@ func aboutEvent(e *simulate.Event) (text string) {
 	if e.Specialist != "" {
 		text += fmt.Sprintf(", %s, whose true p is %.3f", clean(e.Specialist), e.TrueP)
 	}
+	if e.Why != "" {
+		text += " (" + clean(e.Why) + ")"
+	}
 	if e.Tau > 0 {
 		text += ", tau " + e.Tau.String()
 	}
@@ -207,7 +210,7 @@ const mostMarks = 8
 
 func marks(r *simulate.Report) (list []plot.Mark) {
 	for _, e := range r.Events {
-		if len(list) < mostMarks && e.What != "risk.met" || e.What == "risk.met" && len(list) == 0 {
+		if len(list) < mostMarks && e.Tau == 0 {
 			list = append(list, plot.Mark{X: float64(e.Round), Name: e.What})
 		}
 	}

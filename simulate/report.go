@@ -75,11 +75,12 @@ type Record struct {
 // An Event is something that changed on the way.
 type Event struct {
 	Round      int              `json:"round"`
-	What       string           `json:"event"` // risk.met, risk.lost, …, champion.promoted, champion.demoted
+	What       string           `json:"event"` // risk.met, risk.lost, …, stage.consensus, …, champion.promoted, champion.demoted
 	State      string           `json:"state,omitempty"`
 	Specialist string           `json:"specialist,omitempty"`
 	TrueP      float64          `json:"trueP,omitempty"`
 	Tau        exact.Billionths `json:"tau,omitempty"`
+	Why        string           `json:"why,omitempty"`
 }
 
 // A Summary is the whole in one line.

@@ -80,6 +80,7 @@ type play struct {
 	truths  map[specialist.RoundKey]known
 	risks   map[string]trust.RiskView
 	kings   map[string]string // champions by scope
+	stages  map[string]trust.Stage
 }
 
 // A known is a round whose truth is known.
@@ -93,7 +94,7 @@ func (p *play) all(ctx context.Context) (err error) {
 	binary.BigEndian.PutUint64(secret[:], p.seed)
 	p.store = store.NewSeededMemory(secret)
 	p.ids, p.truths = stream(p.seed, "ids"), map[specialist.RoundKey]known{}
-	p.risks, p.kings = map[string]trust.RiskView{}, map[string]string{}
+	p.risks, p.kings, p.stages = map[string]trust.RiskView{}, map[string]string{}, map[string]trust.Stage{}
 	p.r, err = runner.New(runner.Config{
 		Store: p.store, Registry: p.Registry.WithProposer(voterFn, specialist.ProposerFunc(p.vote)), Observer: p.observe, AllowOperator: true,
 		NewID: p.newID, Now: func() time.Time { return time.UnixMilli(1_767_225_600_000 + p.now).UTC() },
@@ -292,22 +293,34 @@ func (p *play) crowned(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for scope, id := range p.kings {
-		if c, still := roster.Champions[scope]; !still || c.ID != id {
-			p.crown("champion.demoted", scope, id)
-			delete(p.kings, scope)
+	scopes := append([]string{""}, p.Panel.names()...)
+	for _, scope := range scopes {
+		stage := roster.Collapse[scope].StageOf()
+		if was, seen := p.stages[scope]; seen && was != stage {
+			p.events = append(p.events, Event{Round: p.number, What: "stage." + string(stage), State: scope, Why: roster.Collapse[scope].Reason})
 		}
-	}
-	for i := range p.Panel.States {
-		scope := p.Panel.States[i].Name
-		for _, s := range []string{"", scope} {
-			if c, reigns := roster.Champions[s]; reigns && p.kings[s] == "" {
-				p.kings[s] = c.ID
-				p.crown("champion.promoted", s, c.ID)
-			}
+		p.stages[scope] = stage
+		was, now := p.kings[scope], champion(roster, scope)
+		if was == now {
+			continue
 		}
+		if was != "" {
+			p.crown("champion.demoted", scope, was)
+		}
+		if now != "" {
+			p.crown("champion.promoted", scope, now)
+		}
+		p.kings[scope] = now
 	}
 	return nil
+}
+
+// champion returns who decides a scope alone, by either rule; "" if nobody does.
+func champion(roster *runner.Roster, scope string) string {
+	if c := roster.Collapse[scope].Certificate; c != nil {
+		return c.SpecialistID
+	}
+	return roster.Champions[scope].ID
 }
 
 // crown notes a promotion or a demotion with how good the voter really is.
