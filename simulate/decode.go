@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dialai/dialai/exact"
@@ -14,8 +15,29 @@ import (
 // A decoder reads JSON and collects what is wrong with it.
 type decoder struct{ problems []machine.Problem }
 
+// bad reports a problem with the value of a member, whose name it adds.
 func (d *decoder) bad(path, message, hint string) {
+	if path != "" {
+		message = field(path) + ": " + message
+	}
 	d.problems = append(d.problems, machine.Problem{Path: path, Code: "bad-panel", Message: message, Hint: hint})
+}
+
+// field returns a JSON pointer as people write it: "/drift/0/p" is drift[0].p.
+func field(path string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		switch _, err := strconv.Atoi(part); {
+		case err == nil:
+			b.WriteString("[" + part + "]")
+		case i > 0:
+			b.WriteString("." + part)
+		default:
+			b.WriteString(part)
+		}
+	}
+	return b.String()
 }
 
 func firstByte(raw json.RawMessage) byte {

@@ -149,7 +149,7 @@ func (d *decoder) voter(raw json.RawMessage, path string, p *Panel) Voter {
 	if first := firstByte(m["p"]); first == '{' {
 		v.ByState = map[string]float64{}
 		for name, value := range d.object(m["p"], path+"/p", p.names()...) {
-			v.ByState[name] = d.number(value, path+"/p/"+name, 0, 0, 1)
+			v.ByState[name] = d.number(value, path+"/p/"+escape(name), 0, 0, 1)
 		}
 	} else {
 		v.P = d.number(m["p"], path+"/p", defaultP, 0, 1)
@@ -202,7 +202,7 @@ func (d *decoder) confusion(raw json.RawMessage, path string, p *Panel) map[stri
 	}
 	for name, value := range d.object(raw, path, p.names()...) {
 		if s := p.state(name); s != nil {
-			byState[name] = d.matrix(value, path+"/"+name, len(s.Classes))
+			byState[name] = d.matrix(value, path+"/"+escape(name), len(s.Classes))
 		}
 	}
 	return byState
