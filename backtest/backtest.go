@@ -57,6 +57,9 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		tracks: map[specialist.SessionID]*track{}, names: map[string]string{},
 	}
 	f.scenes = newScenes(f)
+	if c.Since == 0 {
+		f.since = 1 // all of the log counts
+	}
 	var err error
 	if f.audits, err = auditsOf(ctx, c.Source, c.MachineName); err != nil {
 		return nil, err
