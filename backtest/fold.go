@@ -249,15 +249,15 @@ func (f *fold) unheard(r *round, pt *point) (open []arbiter.Standing, stranger b
 // close ends the present round of a track.
 func (f *fold) close(t *track) {
 	r := t.round
-	t.round = round{}
-	if r.part == nil || len(r.points) == 0 || r.at < f.Since {
+	t.round = nil
+	if r == nil || len(r.points) == 0 || r.at < f.Since {
 		return
 	}
 	if slices.ContainsFunc(r.points, func(pt *point) bool { return !pt.decided }) {
-		f.late = append(f.late, &r)
+		f.late = append(f.late, r)
 		return
 	}
-	if f.count(&r) {
+	if f.count(r) {
 		t.offPath = true
 	}
 }
@@ -299,7 +299,9 @@ func (f *fold) rest(ctx context.Context) error {
 func (f *fold) end(ctx context.Context) error {
 	open := make([]*track, 0, len(f.tracks))
 	for _, t := range f.tracks {
-		open = append(open, t)
+		if t.round != nil {
+			open = append(open, t)
+		}
 	}
 	slices.SortFunc(open, func(a, b *track) int {
 		return cmp.Or(cmp.Compare(a.round.place, b.round.place), slices.Compare(a.id[:], b.id[:]))

@@ -202,8 +202,11 @@ func (h *history) together(players []*player, steps int) {
 
 func (h *player) step(id specialist.SessionID) error {
 	s, err := h.r.Session(h.ctx, id.String())
-	if err != nil || !s.Status.Live() {
+	if err != nil {
 		return err
+	}
+	if !s.Status.Live() {
+		return h.review(s)
 	}
 	if h.rng.IntN(4) == 0 {
 		if err := h.review(s); err != nil {

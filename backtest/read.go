@@ -75,9 +75,13 @@ func (r *reader) event(ctx context.Context, c *cursor) (err error) {
 	if r.since == 0 && r.at >= r.Since {
 		r.since = r.place
 	}
-	r.t.round.at = r.at
-	if r.t.scene == nil && string(kind) != runner.KindCreated {
+	switch {
+	case r.t.scene == nil && string(kind) != runner.KindCreated:
 		return fmt.Errorf("the log does not begin with %s", runner.KindCreated)
+	case r.t.round != nil:
+		r.t.round.at = r.at
+	case aboutRound(string(kind)):
+		return fmt.Errorf("%s where there is no round", kind)
 	}
 	if err := r.kind(ctx, string(kind), &data); err != nil {
 		return fmt.Errorf("event %d (%s): %w", r.seq, kind, err)
@@ -86,6 +90,15 @@ func (r *reader) event(ctx context.Context, c *cursor) (err error) {
 		return fmt.Errorf("event %d (%s): %w", r.seq, kind, data.err)
 	}
 	return nil
+}
+
+// aboutRound reports whether an event can only happen in a round.
+func aboutRound(kind string) bool {
+	switch kind {
+	case runner.KindProposed, runner.KindJudged, runner.KindGated, runner.KindExecuted:
+		return true
+	}
+	return false
 }
 
 func (r *reader) kind(ctx context.Context, kind string, c *cursor) error {
@@ -106,14 +119,11 @@ func (r *reader) kind(ctx context.Context, kind string, c *cursor) error {
 		return r.executed(ctx, c)
 	case runner.KindLearned:
 		return r.learned(c)
-	case runner.KindNeedsHuman:
-		r.t.round.waits = true
-	case runner.KindResumed:
-		r.t.round.waits = false
-	case runner.KindEnded:
-		r.close(r.t)
-		delete(r.tracks, r.t.id)
-	}
+	case runner.KindNeedsHuman, runner.KindResumed:
+		if r.t.round != nil {
+			r.t.round.waits = kind == runner.KindNeedsHuman
+		}
+	} // a round is closed by what is executed; a session that ended may be resumed or reviewed
 	return nil
 }
 
@@ -162,7 +172,7 @@ func (r *reader) opened(c *cursor) error {
 	if st == nil {
 		return fmt.Errorf("there is no state %q", state)
 	}
-	if key.Attempt > 0 {
+	if key.Attempt > 0 && r.t.round != nil {
 		r.t.round.by = sentBack
 	}
 	r.close(r.t)
@@ -225,6 +235,9 @@ func (r *reader) failed(c *cursor, counts bool) error {
 		}
 	})
 	who := r.name(id)
+	if r.t.round == nil {
+		return nil // its round is over and was counted
+	}
 	if counts && string(role) != string(machine.Arbiter) && string(code) != runner.CodeCancelled {
 		r.t.round.failed = append(r.t.round.failed, who)
 	}
@@ -282,7 +295,7 @@ func (r *reader) judged(ctx context.Context, c *cursor) error {
 			pt.votes[i].Version = j.evidence.Versions[i]
 		}
 	}
-	return r.decide(ctx, &r.t.round, pt)
+	return r.decide(ctx, r.t.round, pt)
 }
 
 // A standing is a round as an arbiter or a human found it.
@@ -403,7 +416,7 @@ func (r *reader) executed(ctx context.Context, c *cursor) error {
 			s.member(string(name), c)
 		}
 	})
-	now := &r.t.round
+	now := r.t.round
 	if now.took = r.t.part.transition(transition); now.took == nil {
 		return fmt.Errorf("there is no transition %q", transition)
 	}

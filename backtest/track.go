@@ -21,7 +21,7 @@ type track struct {
 	mode    machine.Mode // it was started with; "" for the file's
 	standIn bool         // firstProposal stands in where nobody arbitrates
 	offPath bool         // a round before would have gone another way
-	round   round
+	round   *round       // nil between rounds
 }
 
 // A round is one attempt at a round, as far as it was recorded.
@@ -93,7 +93,7 @@ func (t *track) begin(key specialist.RoundKey, p *part, at specialist.Time, plac
 	if mode == "" {
 		mode = p.state.Solicit.Mode
 	}
-	t.round = round{key: key, part: p, mode: mode, at: at, place: place, standIn: t.standIn, offPath: t.offPath}
+	t.round = &round{key: key, part: p, mode: mode, at: at, place: place, standIn: t.standIn, offPath: t.offPath}
 }
 
 // propose adds a proposal; one of the same author gives way.

@@ -29,16 +29,19 @@ const mostFlips = 20
 func (b *backtestRun) flip(f backtest.Flip) error {
 	switch {
 	case b.app.flags.json:
-		return printJSON(b.out, struct {
-			Kind string `json:"kind"` // flip
-			backtest.Flip
-		}{"flip", f})
+		return printJSON(b.out, flipLine{"flip", f})
 	case len(b.flips) < mostFlips:
 		b.flips = append(b.flips, f)
 	default:
 		b.more++
 	}
 	return nil
+}
+
+// flipLine is one round that is decided otherwise.
+type flipLine struct {
+	Kind string `json:"kind"` // flip
+	backtest.Flip
 }
 
 // backtestLine is a state, a machine or the sum, as --json shows it.

@@ -136,31 +136,39 @@ func aboutEvent(e *simulate.Event) (text string) {
 	return text
 }
 
-func printSimulationJSON(out *bufio.Writer, r *simulate.Report) error {
-	var lines []any
-	for _, p := range r.Curve {
-		lines = append(lines, struct {
-			Kind string `json:"kind"` // point
-			simulate.Point
-		}{"point", p})
+// The lines of a simulation, as --json shows them.
+type (
+	pointLine struct {
+		Kind string `json:"kind"` // point
+		simulate.Point
 	}
-	for _, v := range r.Voters {
-		lines = append(lines, struct {
-			Kind string `json:"kind"` // specialist
-			simulate.Record
-		}{"specialist", v})
+	voterLine struct {
+		Kind string `json:"kind"` // specialist
+		simulate.Record
 	}
-	for _, e := range r.Events {
-		lines = append(lines, struct {
-			Kind string `json:"kind"` // event
-			simulate.Event
-		}{"event", e})
+	eventLine struct {
+		Kind string `json:"kind"` // event
+		simulate.Event
 	}
-	return printLines(out, append(lines, struct {
+	simulationLine struct {
 		Kind    string `json:"kind"` // summary
 		Machine string `json:"machine"`
 		simulate.Summary
-	}{"summary", r.Machine, r.Summary}))
+	}
+)
+
+func printSimulationJSON(out *bufio.Writer, r *simulate.Report) error {
+	var lines []any
+	for _, p := range r.Curve {
+		lines = append(lines, pointLine{"point", p})
+	}
+	for _, v := range r.Voters {
+		lines = append(lines, voterLine{"specialist", v})
+	}
+	for _, e := range r.Events {
+		lines = append(lines, eventLine{"event", e})
+	}
+	return printLines(out, append(lines, simulationLine{"summary", r.Machine, r.Summary}))
 }
 
 // curves draws the learning curves.
