@@ -172,6 +172,8 @@ func (a *app) hintFor(err error) string {
 		return "dialai sessions lists those of this store; --store names another"
 	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Specialist"):
 		return "dialai specialists MACHINE lists those of a machine"
+	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Machine"):
+		return "dialai sessions lists what was run in this store; --store names another"
 	case errors.As(err, &newer): // it says so itself
 	case errors.As(err, &corrupt):
 		return "nothing was changed; restore a copy of the file, or use another --store"

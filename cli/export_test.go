@@ -7,6 +7,9 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
+// ExplainText writes an explanation for people.
+var ExplainText = explainText
+
 // JSONLines are the types whose values --json prints, by the heading of the
 // section of docs/json.md that describes them.
 var JSONLines = map[string]any{
@@ -24,11 +27,15 @@ var JSONLines = map[string]any{
 	"`dialai collapse status`": runner.StateCollapse{},
 	"A candidate":              trust.Candidate{},
 
+	"`dialai explain`":      runner.Explanation{},
+	"`dialai risk`":         runner.Risks{},
 	"`dialai lint`":         finding{},
 	"`dialai init --list`":  sampleLine{},
 	"`dialai init`":         writtenLine{},
 	"`dialai store verify`": store.Report{},
 	"`dialai migrate`":      migratedLine{},
+	"An explanation":        trust.Judgement{},
+	"An outcome":            trust.Outcome{},
 	"`dialai version`":      build{},
 
 	"The event log of guards": guard.LogRecord{},

@@ -16,7 +16,10 @@ func (a *app) metricsCommand() *cobra.Command {
 		Use:   "metrics <machine>",
 		Short: "Show how far a machine can do without humans",
 		Long: `Show decisions by humans and by consensus, the alignment of every specialist, and
-signals, over all sessions of a machine name.`,
+signals, over all sessions of a machine name. For each state: what is promised, the
+share of decisions without a human, and what audits found of these, side by side,
+and how many independent voters its specialists are worth. dialai risk says more of
+promises.`,
 		Example: `  dialai metrics document-review
   dialai metrics document-review --state pending --json`,
 		Args:              arguments,
@@ -46,6 +49,9 @@ func (a *app) printMetrics(out io.Writer, m *runner.Metrics) error {
 	fmt.Fprintf(out, "Decisions:     %d (%d by humans, %d by consensus)\n", m.TotalDecisions, m.HumanDecisions, m.AIDecisions)
 	fmt.Fprintf(out, "Without human: %.0f %%, of the last 10 %.0f %%\n", 100*m.CollapseRatio, 100*m.RecentCollapseRatio)
 	fmt.Fprintf(out, "Margin:        %.2f on average\n", m.AverageConsensusMargin)
+	if m.TotalDecisions > 0 {
+		fmt.Fprintf(out, "Asked:         %.1f proposers for a decision, $%s\n", m.AskedPerRound, m.CostPerDecision)
+	}
 	if len(m.Specialists) > 0 {
 		fmt.Fprintln(out)
 		rows := [][]string{{"SPECIALIST", "ALIGNMENT", "PROPOSALS", "DECIDED SO", "SHARE"}}
@@ -56,6 +62,9 @@ func (a *app) printMetrics(out io.Writer, m *runner.Metrics) error {
 			return err
 		}
 	}
+	if err := printStates(out, m.States); err != nil {
+		return err
+	}
 	for _, s := range m.Signals {
 		fmt.Fprintf(out, "\n%s %s: %s", s.Level, s.Code, s.Message)
 	}
@@ -63,4 +72,28 @@ func (a *app) printMetrics(out io.Writer, m *runner.Metrics) error {
 		fmt.Fprintln(out)
 	}
 	return nil
+}
+
+// printStates prints promise, coverage and realised error of each state.
+func printStates(out io.Writer, states []runner.StateMetrics) error {
+	if len(states) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	rows := [][]string{{"STATE", "DECISIONS", "WITHOUT HUMAN", "PROMISE", "TEST", "AUDITS WRONG", "ERROR", "AT MOST", "INDEPENDENT VOTERS"}}
+	for i := range states {
+		s := &states[i]
+		row := []string{s.State, fmt.Sprint(s.TotalDecisions), fmt.Sprintf("%.0f %%", 100*s.Coverage), "-", "-", fmt.Sprintf("%d of %d", s.Wrong, s.Audits), "-", "-", "-"}
+		if p := s.Promise; p != nil {
+			row[3], row[4] = fmt.Sprintf("error <= %s", p.MaxError), string(s.RiskState)
+		}
+		if s.Error != nil {
+			row[6], row[7] = fmt.Sprintf("%.3f", s.Error.Float()), fmt.Sprintf("%.3f", s.ErrorBound.Float())
+		}
+		if s.Voters > 0 {
+			row[8] = fmt.Sprintf("%.1f of %d", s.NEff.Float(), s.Voters)
+		}
+		rows = append(rows, row)
+	}
+	return table(out, rows)
 }

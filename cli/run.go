@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -207,7 +208,8 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 	if err != nil {
 		return err
 	}
-	findings := m.Lint(machine.LintOptions{Priced: priced})
+	findings := m.Lint(machine.LintOptions{Priced: priced, Decisions: runner.Lint(m)})
+	findings = slices.DeleteFunc(findings, func(p machine.Problem) bool { return p.Info })
 	for _, f := range findings {
 		fmt.Fprintln(a.err, problemText(f, machine.Problem.Warning))
 	}

@@ -15,6 +15,9 @@ type LintOptions struct {
 	// section may be nil then. The problems have JSON pointers relative to the
 	// section looked at. Nil means that sections are not looked at.
 	Guards func(section, over []byte) []Problem
+	// Decisions are findings about how the machine decides, with JSON pointers into
+	// the definition: those of package runner.
+	Decisions []Problem
 }
 
 // Lint returns what is legal in m but probably not meant, by position: states
@@ -43,6 +46,9 @@ func (m *Machine) Lint(o LintOptions) []Problem {
 		}
 		l.roster(path+"/specialists", m.states[i].Roster, o)
 		l.champion(path, m.def.States[i].Solicit)
+	}
+	for _, p := range o.Decisions {
+		l.report(p.Path, true, p)
 	}
 	sortByPlace(l.problems)
 	return l.problems

@@ -17,6 +17,7 @@ type Problem struct {
 	Code    string // stable, such as "unknown-target"
 	Message string
 	Hint    string // what to do about it; may be empty
+	Info    bool   // of a lint finding: worth knowing, but no warning
 
 	rank int // place of the DIAL message in its order, 0 if it is none of them
 }
@@ -26,7 +27,15 @@ type Problem struct {
 func (p Problem) String() string { return p.render("error") }
 
 // Warning is String for a lint finding.
-func (p Problem) Warning() string { return p.render("warning") }
+func (p Problem) Warning() string { return p.render(p.Level()) }
+
+// Level returns what a lint finding is: warning or info.
+func (p Problem) Level() string {
+	if p.Info {
+		return "info"
+	}
+	return "warning"
+}
 
 func (p Problem) render(level string) string {
 	var b strings.Builder

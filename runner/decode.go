@@ -278,6 +278,7 @@ func (d *reading) asked() (Data, error) {
 			Accepted         bool            `json:"accepted"`
 			TokenHash        string          `json:"tokenHash"`
 			Repeat           int32           `json:"repeat"`
+			Shadow           bool            `json:"shadow"`
 		} `json:"asks"`
 	}
 	if err := d.into(&v); err != nil {
@@ -289,7 +290,7 @@ func (d *reading) asked() (Data, error) {
 		if err != nil {
 			return nil, err
 		}
-		asked.Asks[i] = Ask{SpecialistID: a.SpecialistID, Index: a.Ask, Role: role, Source: specialist.SourceNamed(a.Mode)}
+		asked.Asks[i] = Ask{SpecialistID: a.SpecialistID, Index: a.Ask, Role: role, Source: specialist.SourceNamed(a.Mode), Shadow: a.Shadow}
 		if a.AskID != "" {
 			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.TokensIn, a.TokensOut, a.Accepted, a.TokenHash, a.Repeat}
 		}

@@ -50,6 +50,7 @@ type Ask struct {
 	Role         machine.Role
 	Source       specialist.Source
 	Remote       *RemoteAsk // nil for asks inside this process
+	Shadow       bool       // only to learn from: while a champion decides alone, the answer does not count
 }
 
 // A RemoteAsk is what more there is to say of an ask outside this process.

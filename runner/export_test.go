@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
 )
 
 // OpenRound returns everything a session knows of its round, as text.
@@ -78,3 +79,6 @@ func Draw(secret []byte, key specialist.RoundKey) float64 { return draw(secret, 
 func Unasked(asked, passing guard.Step) guard.Verdict {
 	return (&inquiry{step: asked, verdict: guard.Verdict{}}).on(&passing)
 }
+
+// LintBy is Lint by what a ledger knows.
+func LintBy(m *machine.Machine, l *trust.Ledger) []machine.Problem { return lint(m, l, &Roster{}) }

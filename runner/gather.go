@@ -247,7 +247,7 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 		if m.local() {
 			continue
 		}
-		a := Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source,
+		a := Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source, Shadow: t.shadows(m.SpecialistID),
 			Remote: &RemoteAsk{Owner: owner, Deadline: t.at + specialist.Time(m.timeout.Milliseconds())}}
 		a.Remote.hold(t.need(m))
 		if old := t.round.ask(m.SpecialistID, m.Role); old != nil && old.status == askOpen {

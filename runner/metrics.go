@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math"
 
@@ -23,6 +22,12 @@ type Metrics struct {
 	AlignmentScores        map[string]exact.Billionths `json:"alignmentScores"`
 	Specialists            []SpecialistMetrics         `json:"specialists"`
 	Signals                []Signal                    `json:"signals"`
+	// AskedPerRound is how many proposers were asked for each decision on average,
+	// CostPerDecision what their answers and the arbiter's cost.
+	AskedPerRound   float64         `json:"askedPerRound,omitempty"`
+	CostPerDecision exact.Money     `json:"costPerDecisionUSD,omitempty"`
+	Promises        []PromiseStatus `json:"promises,omitempty"`
+	States          []StateMetrics  `json:"states,omitempty"` // those that are left by decisions, in definition order
 }
 
 // SpecialistMetrics are those of one proposer.
@@ -67,7 +72,7 @@ func (r *Runner) Metrics(ctx context.Context, machineName, state string) (*Metri
 	}
 	m.count(decisions)
 	m.signal(decisions, compared)
-	return m, nil
+	return m, m.decide(ctx, r, decisions)
 }
 
 func (m *Metrics) count(decisions []*DecisionRecord) {
@@ -101,12 +106,25 @@ func (m *Metrics) count(decisions []*DecisionRecord) {
 	m.CollapseRatio = ratio(m.AIDecisions, len(decisions))
 	last := newestOf(decisions)
 	m.RecentCollapseRatio = ratio(len(last)-humans(last), len(last))
+	m.expenses(decisions)
 	if measured > 0 {
 		m.AverageConsensusMargin = math.Round(float64(margins)/float64(measured)) / 1e9
 	}
 	for i := range m.Specialists {
 		s := &m.Specialists[i]
 		s.WinRate = ratio(s.WinningProposals, s.TotalProposals)
+	}
+}
+
+// expenses counts who was asked, and what that cost.
+func (m *Metrics) expenses(decisions []*DecisionRecord) {
+	asked, cost := 0, exact.Money(0)
+	for _, d := range decisions {
+		asked, cost = asked+len(d.Asked), cost.Add(d.CostUSD)
+	}
+	m.AskedPerRound = ratio(asked, len(decisions))
+	if len(decisions) > 0 {
+		m.CostPerDecision = cost / exact.Money(len(decisions))
 	}
 }
 
@@ -131,31 +149,28 @@ func humans(decisions []*DecisionRecord) (n int) {
 }
 
 func (m *Metrics) signal(decisions []*DecisionRecord, compared bool) {
-	add := func(level, code, format string, args ...any) {
-		m.Signals = append(m.Signals, Signal{level, code, fmt.Sprintf(format, args...)})
-	}
 	last := newestOf(decisions)
 	if !compared {
-		add("action", "COLD_START", "No alignment data available — human must decide all transitions")
+		m.add("action", "COLD_START", "No alignment data available — human must decide all transitions")
 	}
 	if len(m.Specialists) == 1 {
-		add("warning", "SINGLE_SPECIALIST", "Only 1 proposer registered — add more for meaningful consensus")
+		m.add("warning", "SINGLE_SPECIALIST", "Only 1 proposer registered — add more for meaningful consensus")
 	}
 	var best exact.Billionths
 	for _, s := range m.AlignmentScores {
 		best = max(best, s)
 	}
 	if best > 0 && best < exact.One/2 {
-		add("warning", "LOW_ALIGNMENT", "Best specialist alignment is %.3f — below 0.5", best.Float())
+		m.add("warning", "LOW_ALIGNMENT", "Best specialist alignment is %.3f — below 0.5", best.Float())
 	}
 	if thin, measured := thinMargins(last); thin*2 > measured {
-		add("warning", "THIN_MARGIN", "%d/%d recent AI decisions have margins within 0.1 of threshold", thin, measured)
+		m.add("warning", "THIN_MARGIN", "%d/%d recent AI decisions have margins within 0.1 of threshold", thin, measured)
 	}
 	if len(decisions) >= recent && humans(last) == 0 {
-		add("info", "FULL_COLLAPSE", "Last 10 decisions were all AI — full progressive collapse achieved")
+		m.add("info", "FULL_COLLAPSE", "Last 10 decisions were all AI — full progressive collapse achieved")
 	}
 	if len(decisions) >= recent && constant(last) {
-		add("info", "ALIGNMENT_PLATEAU", "Alignment scores unchanged over last 10 decisions")
+		m.add("info", "ALIGNMENT_PLATEAU", "Alignment scores unchanged over last 10 decisions")
 	}
 }
 

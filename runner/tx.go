@@ -255,6 +255,9 @@ func (t *tx) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) 
 	}
 	t.votes = t.votes[:0]
 	for _, p := range t.round.proposals {
+		if t.shadows(p.SpecialistID) {
+			continue
+		}
 		rank, weight := t.place(p, members, weights)
 		vote := arbiter.Vote{Proposal: p, Rank: rank, Weight: weight}
 		if by.byBayes() {

@@ -34,8 +34,11 @@ type RiskReport struct {
 	HumanPairs int64            `json:"humanPairs"` // 0: the floor is unknown
 	// Needs is the least number of human decisions until the promise could be
 	// established, if none showed an error from now on; 0 once it is.
-	Needs   int64    `json:"needs,omitempty"`
-	Notices []string `json:"notices,omitempty"`
+	Needs int64 `json:"needs,omitempty"`
+	// PolicyDigest is of arbiter, experts, roster and prompts: a change of it opens
+	// another epoch.
+	PolicyDigest string   `json:"policyDigest,omitempty"`
+	Notices      []string `json:"notices,omitempty"`
 }
 
 // Caveats are what every report of a promise has to say, in order.
@@ -61,13 +64,33 @@ func (l *Ledger) Risks(machine string) []RiskReport {
 	var list []RiskReport
 	for _, scope := range slices.Sorted(maps.Keys(m.risk)) {
 		r := m.risk[scope].report()
-		r.Scope, r.HumanFloor, r.HumanPairs = scope, floor, pairs
-		if pairs > 0 && floor > r.Promise.MaxError {
-			r.Notices = append(r.Notices, "humans disagree with each other more often than the promised error: "+floor.String())
+		if r.Scope = scope; r.Needs > 0 && r.Needs < mostNeeded {
+			r.Needs += max(0, eligibleFrom-m.n) // before these no probability counts
 		}
+		r.beside(floor, pairs)
 		list = append(list, r)
 	}
 	return list
+}
+
+// Untested returns the report of a promise of which no round has been tested.
+func (l *Ledger) Untested(machine string, p Promise) RiskReport {
+	r := newEpoch(p, "", 1).report()
+	r.Needs += eligibleFrom
+	if m := l.pools[machine]; m != nil {
+		r.Needs -= min(eligibleFrom, m.n)
+	}
+	r.beside(l.HumanError(machine))
+	return r
+}
+
+// beside enters the rate at which humans err, and says so if that is more than is
+// promised.
+func (r *RiskReport) beside(floor exact.Billionths, pairs int64) {
+	r.HumanFloor, r.HumanPairs = floor, pairs
+	if pairs > 0 && floor > r.Promise.MaxError {
+		r.Notices = append(r.Notices, "humans disagree with each other more often than the promised error: "+floor.String())
+	}
 }
 
 // Risk returns the tau of a promise, 0 if it is not established, and its detector,
@@ -82,7 +105,7 @@ func (l *Ledger) Risk(machine, state string, p Promise, policyDigest string) (ta
 func (e *riskEpoch) report() RiskReport {
 	r := RiskReport{
 		Promise: e.promise, State: e.state(), Tau: e.tau(), Epoch: e.number, Eligible: e.eligible,
-		Overruled: e.overrule, Detector: e.detector.Value(), ErrorBound: exact.One,
+		PolicyDigest: e.digest, Overruled: e.overrule, Detector: e.detector.Value(), ErrorBound: exact.One,
 	}
 	wrong, all := 0., 0.
 	for _, a := range slices.Sorted(maps.Keys(e.audits)) {
@@ -120,10 +143,10 @@ func (e *riskEpoch) needs() int64 {
 	if e.start == ladder {
 		return math.MaxInt64
 	}
-	if e.start < 0 {
-		return lookReach - e.reach[0] + successes(counts{}, e.promise)
+	if e.start >= 0 {
+		return successes(e.rungs[e.start].counts, e.promise)
 	}
-	return successes(e.rungs[e.start].counts, e.promise)
+	return max(0, lookReach-e.reach[ladder-1]) + successes(counts{}, e.promise)
 }
 
 // Needed returns the least number of human decisions that establish a promise,

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/runner"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain <session> [<round>]",
+		Short: "Say why a round was decided as it was",
+		Long: `Say why a round was decided as it was: the votes and where the standing of their
+authors comes from, what the arbiter made of them, the guards, the human who ruled
+and what the engine had made of the same votes, and what would have changed it.
+The last is computed, by deciding the recorded round again with one thing
+different; nobody is asked, and an arbiter of a program's own is not called.
+
+A round is named by its number, by a number and an attempt such as 3.1, or by its
+id. Without one it is the last that was judged. --json prints the data from which
+the text is made.`,
+		Example: `  dialai explain 0b9c1d3e-…
+  dialai explain 0b9c1d3e-… 3
+  dialai explain 0b9c1d3e-… --json | jq .changes`,
+		Args:              arguments,
+		ValidArgsFunction: a.completeSessions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+				id, err := runner.ParseID(args[0])
+				if err != nil {
+					return err
+				}
+				why, err := e.Explain(cmd.Context(), id, append(args, "")[1])
+				switch {
+				case err != nil:
+					return err
+				case a.flags.json:
+					return printJSON(out, why)
+				case a.flags.quiet:
+					_, err = fmt.Fprintln(out, clean(outcomeOf(why)))
+					return err
+				}
+				return explainText(out, why)
+			})
+		},
+	}
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/trust"
+)
+
+// changes tells what would have changed the verdict.
+func (t *teller) changes() {
+	c := t.e.Changes
+	if c == nil {
+		return
+	}
+	t.line("\nWhat would have changed the verdict:")
+	if !c.Reproduced {
+		t.line("  %s", notReproduced(c.Why))
+		return
+	}
+	t.distance(c.Distance)
+	changed := 0
+	for _, w := range c.WhatIfs {
+		if w.Changed {
+			changed++
+			t.line("  %s: %s", clean(whatIf(w)), clean(t.outcomeIf(w)))
+		}
+	}
+	if changed == 0 {
+		t.line("  No single vote would have: not its absence, nor another choice (%s tried).", plural(len(c.WhatIfs), "variant"))
+	}
+}
+
+func notReproduced(why string) string {
+	switch why {
+	case runner.CustomArbiter:
+		return "Not known: the arbiter is a program's own, and is not asked again."
+	case runner.NoVotes:
+		return "A proposal: there was none."
+	}
+	return "Not known: decided again, the round does not come out as it was recorded; another version of dialai decided it."
+}
+
+func whatIf(w runner.WhatIf) string {
+	if w.Instead == "" {
+		return fmt.Sprintf("Without the vote of %s", w.SpecialistID)
+	}
+	return fmt.Sprintf("If %s had proposed %s", w.SpecialistID, w.Instead)
+}
+
+// outcomeIf says what comes of a variant.
+func (t *teller) outcomeIf(w runner.WhatIf) string {
+	detail, alone := "", w.Instead == "" && len(t.e.Votes) == 1
+	switch {
+	case w.P != nil:
+		detail = fmt.Sprintf(", %s has probability %.3f", w.Pick, w.P.Float())
+	case w.Margin != nil:
+		detail = ", margin " + w.Margin.Text2()
+	}
+	if w.Code == string(trust.NoProposals) && !alone {
+		return "a human decides (nobody proposed what is most probable then)"
+	}
+	if w.Transition == "" {
+		return fmt.Sprintf("a human decides (%s%s)", w.Code, detail)
+	}
+	return fmt.Sprintf("%s is decided (%s%s)", w.Transition, w.Code, detail)
+}
+
+func (t *teller) distance(d *runner.Distance) {
+	if d == nil {
+		return
+	}
+	switch {
+	case d.Measure == runner.ByOutcomes:
+		t.line("  %s more: bayes decides nothing before there are %d.", plural(int(d.Missing/exact.One), "human decision"), d.Needs/exact.One)
+	case d.Measure == runner.ByWeight:
+	case d.Missing > 0:
+		t.line("  A %s higher by %s: it is %s, and %s decides.", d.Measure, d.Missing, d.Has, d.Needs)
+	default:
+		t.line("  A %s lower by more than %s: it is %s, and %s decides.", d.Measure, -d.Missing, d.Has, d.Needs)
+	}
+	if d.Weight == nil {
+		return
+	}
+	to, more := "a human decides", fmt.Sprintf("Further alignment of %s", *d.Weight)
+	if d.To != "" {
+		to = d.To + " is decided"
+	}
+	if *d.Weight <= 1 {
+		more = "Any further alignment"
+	}
+	t.line("  %s behind %s (a human's vote is 1): %s", more, clean(d.For), clean(to))
+}

@@ -1,0 +1,337 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/trust"
+)
+
+// A teller writes an explanation for people. It knows nothing but the data.
+type teller struct {
+	out io.Writer
+	e   *runner.Explanation
+	err error
+}
+
+// explainText writes an explanation for people.
+func explainText(out io.Writer, e *runner.Explanation) error {
+	t := &teller{out: out, e: e}
+	t.heading()
+	t.votes()
+	t.failures()
+	t.verdict()
+	t.judgement()
+	t.guards()
+	t.human()
+	t.reviews()
+	t.changes()
+	return t.err
+}
+
+func (t *teller) line(format string, args ...any) {
+	if t.err == nil {
+		_, t.err = fmt.Fprintf(t.out, format+"\n", args...)
+	}
+}
+
+func (t *teller) table(rows [][]string) {
+	for i := range rows {
+		rows[i][0] = "  " + rows[i][0]
+	}
+	if t.err == nil {
+		t.err = table(t.out, rows)
+	}
+}
+
+// outcomeOf says in a line what became of the round.
+func outcomeOf(e *runner.Explanation) string {
+	switch {
+	case e.Ruling != nil:
+		return fmt.Sprintf("%s, ruled by %s", e.Executed, e.Ruling.HumanID)
+	case e.Executed != "" && e.Verdict != nil:
+		return fmt.Sprintf("%s, on the verdict of %s (%s)", e.Executed, e.Verdict.ArbiterID, e.Verdict.Strategy)
+	case len(e.Gates) > 0 && e.Verdict != nil && e.Verdict.ConsensusReached:
+		return "a guard refused " + e.Gates[len(e.Gates)-1].Transition
+	case e.Human != nil:
+		return "a human must decide: " + e.Human.Reason
+	}
+	return "not decided yet"
+}
+
+func (t *teller) heading() {
+	e := t.e
+	t.line("Session ID:    %s", clean(e.SessionID))
+	t.line("Machine:       %s (%.12s)", clean(e.MachineName), e.MachineDigest)
+	attempt := ""
+	if e.Attempt > 0 {
+		attempt = fmt.Sprintf(", attempt %d (dialai explain %s %d.%d shows the one before)", e.Attempt, clean(e.SessionID), e.Round, e.Attempt-1)
+	}
+	t.line("Round:         %d from %s%s", e.Round, clean(e.State), attempt)
+	t.line("Outcome:       %s", clean(outcomeOf(e)))
+}
+
+func (t *teller) votes() {
+	if len(t.e.Votes) == 0 {
+		t.line("\nNobody proposed anything.")
+		return
+	}
+	t.line("\nVotes:")
+	if v := t.e.Verdict; v != nil && v.Judgement != nil {
+		t.weighted(v.Judgement)
+		return
+	}
+	rows := [][]string{{"SPECIALIST", "PROPOSED", "ALIGNMENT", "AGREED WITH HUMANS", "REASONING"}}
+	for i := range t.e.Votes {
+		v := &t.e.Votes[i]
+		rows = append(rows, []string{who(v.SpecialistID, v.Human), v.Transition, v.Weight.Text2(), alignmentFrom(v), v.Reasoning})
+	}
+	t.table(rows)
+}
+
+// alignmentFrom says what an alignment was made of.
+func alignmentFrom(v *runner.ExplainedVote) string {
+	where := ""
+	if v.Scope != "" {
+		where = " in this state"
+	}
+	switch {
+	case v.Human:
+		return "a human's vote is 1"
+	case v.Agreed == nil:
+		return "never, as far as was known"
+	case *v.Compared == 0:
+		return "not compared yet"
+	}
+	return fmt.Sprintf("%d of %d%s", *v.Agreed, *v.Compared, where)
+}
+
+// weighted tells the votes as bayes counted them.
+func (t *teller) weighted(j *trust.Judgement) {
+	rows := [][]string{{"SPECIALIST", "PROPOSED", "TRUST", "WEIGHT", "COUNTS", "AGREED WITH HUMANS"}}
+	for i := range t.e.Votes {
+		v := &t.e.Votes[i]
+		k := slices.IndexFunc(j.Votes, func(s trust.VoteShare) bool { return s.SpecialistID == v.SpecialistID })
+		if k < 0 {
+			rows = append(rows, []string{who(v.SpecialistID, v.Human), v.Transition, "", "", "", "not counted"})
+			continue
+		}
+		s := &j.Votes[k]
+		rows = append(rows, []string{who(v.SpecialistID, v.Human), v.Transition, s.Trust.Text2(), fmt.Sprintf("%+.2f", float64(s.Weight)/1e9), discountText(s, v.Correlated), pooledText(s)})
+	}
+	t.table(rows)
+	t.line("  Weight is log-odds: 0 says nothing, below 0 counts against. These %s are worth %s.", plural(len(j.Votes), "vote"), independent(j.NEff))
+}
+
+func independent(n exact.Billionths) string {
+	return fmt.Sprintf("%s independent ones", n.Text2())
+}
+
+// discountText says how much of a vote counts, and for whose sake.
+func discountText(s *trust.VoteShare, list []trust.Correlation) string {
+	text := s.Discount.Text2()
+	for i, c := range list {
+		if i == 0 {
+			text += " (errs with "
+		} else {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s %s", c.With, c.Rho.Text2())
+	}
+	if len(list) > 0 {
+		text += ")"
+	}
+	return text
+}
+
+var levelTexts = map[string]string{trust.LevelState: "here", trust.LevelMachine: "in other states", trust.LevelGlobal: "in other machines"}
+
+// pooledText says which records trust was made of.
+func pooledText(s *trust.VoteShare) string {
+	if s.Human {
+		if s.N == 0 {
+			return "a human, never checked by a second one"
+		}
+		return fmt.Sprintf("a human, right in %d of %d second looks", s.K, s.N)
+	}
+	var parts []string
+	for _, c := range s.Pooled {
+		parts = append(parts, fmt.Sprintf("%s of %s %s", c.K, c.N, cmp.Or(levelTexts[c.Level], c.Level)))
+	}
+	if len(parts) == 0 {
+		return "not compared yet: the mean of the machine"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (t *teller) failures() {
+	for i, f := range t.e.Failures {
+		if i == 0 {
+			t.line("\nNot heard:")
+		}
+		t.line("  %s: %s (%s)", clean(f.SpecialistID), clean(f.Message), clean(f.Code))
+	}
+}
+
+func (t *teller) verdict() {
+	for _, v := range t.e.Earlier {
+		t.line("\nEarlier, on other votes: %s (%s)", clean(v.Reasoning), clean(v.Code))
+	}
+	v := t.e.Verdict
+	if v == nil {
+		return
+	}
+	t.line("\nVerdict of %s (%s):", clean(v.ArbiterID), clean(v.Strategy))
+	if v.ConsensusReached {
+		t.line("  %s, proposed by %s", clean(v.Transition), clean(v.SpecialistID))
+	} else {
+		t.line("  no consensus")
+	}
+	t.line("  Rule: %s (%s)", clean(v.Reasoning), clean(v.Code))
+	if v.Judgement != nil || len(v.Scores) == 0 {
+		return
+	}
+	rows := [][]string{{"TRANSITION", "ALIGNMENT", "VOTES"}}
+	for _, s := range v.Scores {
+		rows = append(rows, []string{s.Transition, s.Sum.Text2(), fmt.Sprint(s.Votes)})
+	}
+	t.table(rows)
+	threshold := "1, as nobody set one"
+	if v.Threshold != nil {
+		threshold = v.Threshold.String()
+	}
+	t.line("  Margin %s of all alignment; threshold %s", v.Margin.Text2(), threshold)
+}
+
+// judgement tells how bayes came to its probabilities.
+func (t *teller) judgement() {
+	if t.e.Verdict == nil || t.e.Verdict.Judgement == nil {
+		return
+	}
+	j := t.e.Verdict.Judgement
+	t.line("\nProbabilities, and what each expert of the mixture says:")
+	head := []string{"TRANSITION", "P", "PRIOR"}
+	for _, e := range j.Experts {
+		head = append(head, e.Name)
+	}
+	rows := [][]string{head}
+	for i, o := range j.Options {
+		row := []string{o, at(j.P, i), at(j.Prior, i)}
+		for _, e := range j.Experts {
+			row = append(row, at(e.P, i))
+		}
+		rows = append(rows, row)
+	}
+	share, heat := []string{"share", "", ""}, []string{"temperature", "", ""}
+	for _, e := range j.Experts {
+		share, heat = append(share, fmt.Sprintf("%.3f", e.Weight.Float())), append(heat, fmt.Sprintf("%.3f", e.G.Float()))
+	}
+	if len(j.Experts) > 0 {
+		rows = append(rows, share, heat)
+	}
+	t.table(rows)
+	t.risk(j)
+}
+
+func at(list []exact.Billionths, i int) string {
+	if i >= len(list) {
+		return ""
+	}
+	return fmt.Sprintf("%.3f", list[i].Float())
+}
+
+func (t *teller) risk(j *trust.Judgement) {
+	t.line("  Learned from %s of this machine.", plural(int(j.N), "human decision"))
+	switch r := j.Risk; {
+	case r == nil && j.Threshold != nil:
+		t.line("  A threshold of %s; no promise goes with it.", *j.Threshold)
+	case r != nil:
+		tau := "no probability decides yet"
+		if r.Tau > 0 {
+			tau = fmt.Sprintf("a probability from %s decides", r.Tau)
+		}
+		t.line("  Promise: at most %s of the automatic decisions wrong, with confidence %s: %s, %s.", r.Promise.MaxError, r.Promise.Confidence, r.State, tau)
+	}
+}
+
+func (t *teller) guards() {
+	for i, g := range t.e.Gates {
+		if i == 0 {
+			t.line("\nGuards:")
+		}
+		t.line("  %s: %s", clean(g.Transition), clean(g.Status))
+		for _, r := range g.Reasons {
+			t.line("    %s: %s (%s)", clean(r.Class), clean(r.Message), clean(r.Code))
+		}
+	}
+}
+
+func (t *teller) human() {
+	if w := t.e.Human; w != nil {
+		t.line("\nA human was asked: %s (%s)", clean(w.Reason), clean(w.Code))
+	}
+	r := t.e.Ruling
+	if r == nil {
+		return
+	}
+	t.line("\nRuling of %s, at %s:", clean(r.HumanID), r.At)
+	t.line("  %s → %s: %s", clean(r.Transition), clean(r.ToState), clean(r.Reasoning))
+	if r.Kind == runner.Direct.String() {
+		t.line("  Executed without teaching anything.")
+	}
+	if r.Unasked {
+		t.line("  Nobody had asked: it is no random sample of this machine's rounds.")
+	}
+	if r.Blind {
+		t.line("  Made without sight of the proposals.")
+	}
+	t.line("  %s", clean(t.engineView(r)))
+}
+
+// engineView says what the engine had made of what a human decided.
+func (t *teller) engineView(r *runner.ExplainedRuling) string {
+	switch {
+	case r.Agreed == nil:
+		return "The engine had no opinion."
+	case r.Decides && *r.Agreed:
+		return fmt.Sprintf("The engine would have decided the same: %s.", r.Pick)
+	case r.Decides:
+		return fmt.Sprintf("The engine would have decided %s.", r.Pick)
+	}
+	p := ""
+	if r.P > 0 {
+		p = fmt.Sprintf(", with probability %.3f", r.P.Float())
+	}
+	if *r.Agreed {
+		return fmt.Sprintf("The engine leaned the same way%s, but not enough to decide alone.", p)
+	}
+	return fmt.Sprintf("The engine leaned towards %s%s, but not enough to decide alone.", r.Pick, p)
+}
+
+// reviews tells what became of the round after it had closed.
+func (t *teller) reviews() {
+	d := t.e.Draws
+	switch {
+	case d == nil:
+	case d.Audit:
+		t.line("\nDrawn for an audit, with probability %s.", d.AuditRate)
+	case d.Second:
+		t.line("\nDrawn for a second human, with probability %s.", d.SecondRate)
+	case d.AuditRate > 0:
+		t.line("\nNot drawn for an audit, with probability %s.", d.AuditRate)
+	case d.SecondRate > 0:
+		t.line("\nNot drawn for a second human, with probability %s.", d.SecondRate)
+	}
+	for _, r := range t.e.Reviews {
+		same := "another choice"
+		if r.Transition == t.e.Executed {
+			same = "the same"
+		}
+		t.line("Review (%s) by %s, at %s: %s, %s. %s", clean(r.Review), clean(r.HumanID), r.At, clean(r.Transition), same, clean(r.Reasoning))
+	}
+}

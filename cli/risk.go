@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/trust"
+)
+
+func (a *app) riskCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "risk <machine>",
+		Short: "Show what a machine promises, and what came of it",
+		Long: `Show every promise of a machine beside what came of it: how far its test has come,
+the probability from which bayes decides, the share of decisions without a human,
+what audits of these found, and how often humans err themselves. What such figures
+do not show is printed with them.`,
+		Example: `  dialai risk expense-approval
+  dialai risk expense-approval --json | jq '.promises[].error'`,
+		Args:              arguments,
+		ValidArgsFunction: a.completeMachineNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+				r, err := e.Risks(cmd.Context(), args[0])
+				switch {
+				case err != nil:
+					return err
+				case a.flags.json:
+					return printJSON(out, r)
+				}
+				return a.printRisks(out, r)
+			})
+		},
+	}
+}
+
+func (a *app) printRisks(out io.Writer, r *runner.Risks) error {
+	if a.flags.quiet {
+		for i := range r.Promises {
+			fmt.Fprintf(out, "%s %s\n", clean(scopeOf(&r.Promises[i])), r.Promises[i].State)
+		}
+		return nil
+	}
+	fmt.Fprintf(out, "Machine:       %s\n", clean(r.MachineName))
+	if len(r.Promises) == 0 {
+		fmt.Fprintln(out, "\nNothing is promised: no state has the arbiter bayes, or all go by a threshold.")
+		return nil
+	}
+	for i := range r.Promises {
+		printPromise(out, &r.Promises[i])
+	}
+	fmt.Fprintln(out, "\nWhat these figures do not show:")
+	for i, c := range r.Caveats {
+		fmt.Fprintf(out, "  (%c) %s\n", 'a'+i, c)
+	}
+	return nil
+}
+
+func scopeOf(p *runner.PromiseStatus) string {
+	if p.Scope == "" {
+		return "the machine"
+	}
+	return "state " + p.Scope
+}
+
+func printPromise(out io.Writer, p *runner.PromiseStatus) {
+	fmt.Fprintf(out, "\nPromise:       at most %s of the automatic decisions wrong, with confidence %s\n", p.Promise.MaxError, p.Promise.Confidence)
+	if p.Undeclared {
+		fmt.Fprintln(out, "               (bayes promises this where nothing is declared)")
+	}
+	fmt.Fprintf(out, "Scope:         %s (%s)\n", clean(scopeOf(p)), clean(strings.Join(p.States, ", ")))
+	fmt.Fprintf(out, "State:         %s\n", promiseState(&p.RiskReport))
+	fmt.Fprintf(out, "Coverage:      %.0f %% (%d of %s without a human)\n", 100*p.Coverage, p.AIDecisions, plural(p.AIDecisions+p.HumanDecisions, "decision"))
+	fmt.Fprintf(out, "Audits:        %s\n", auditText(&p.RiskReport))
+	if p.Overruled > 0 {
+		fmt.Fprintf(out, "Overruled:     %s, by humans whom nobody had asked\n", plural(int(p.Overruled), "automatic decision"))
+	}
+	fmt.Fprintf(out, "Human floor:   %s\n", floorText(&p.RiskReport))
+	for _, n := range p.Notices {
+		fmt.Fprintf(out, "Notice:        %s\n", clean(n))
+	}
+}
+
+// promiseState says how far the test of a promise has come.
+func promiseState(r *trust.RiskReport) string {
+	switch {
+	case r.State == trust.Met:
+		return fmt.Sprintf("met (epoch %d): a probability from %s decides", r.Epoch, r.Tau)
+	case r.State == trust.Unattainable:
+		return fmt.Sprintf("unattainable (epoch %d): these specialists cannot keep it; every round goes to a human", r.Epoch)
+	case r.State == trust.Lost:
+		return fmt.Sprintf("lost (epoch %d): audits raised the alarm; tested again by %s, %d more at least", r.Epoch, plural(int(r.Eligible), "round"), r.Needs)
+	}
+	return fmt.Sprintf("%s (epoch %d): every round goes to a human; tested by %s, %d more at least", r.State, r.Epoch, plural(int(r.Eligible), "round"), r.Needs)
+}
+
+// auditText says what audits found of the automatic decisions.
+func auditText(r *trust.RiskReport) string {
+	if r.Audits == 0 {
+		return "none yet: the error of automatic decisions is unknown"
+	}
+	return fmt.Sprintf("%d wrong of %d: error %s, at most %s with confidence %s", r.Wrong, r.Audits, r.Error, r.ErrorBound, r.Promise.Confidence)
+}
+
+// floorText says how often humans err themselves.
+func floorText(r *trust.RiskReport) string {
+	if r.HumanPairs == 0 {
+		return "unknown: no round had a second human"
+	}
+	return fmt.Sprintf("%s, by %s with a second human", r.HumanFloor, plural(int(r.HumanPairs), "round"))
+}

@@ -1,0 +1,265 @@
+package runner
+
+import (
+	"context"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// An Explanation says why one round went as it did: everything that was known,
+// what was made of it, and what would have changed it. It is plain data with a
+// stable JSON form, from which the text of dialai explain is made.
+type Explanation struct {
+	SessionID     string             `json:"sessionId"`
+	MachineName   string             `json:"machineName"`
+	MachineDigest string             `json:"machineDigest"`
+	RoundID       string             `json:"roundId"`
+	Round         int32              `json:"round"`
+	Attempt       int32              `json:"attempt"`
+	State         string             `json:"state"`
+	Options       []ExplainedOption  `json:"options"` // the legal transitions, in definition order
+	Votes         []ExplainedVote    `json:"votes"`   // in the round's order; what the verdict, or else the ruling, found
+	Failures      []ExplainedFailure `json:"failures,omitempty"`
+	Verdict       *ExplainedVerdict  `json:"verdict,omitempty"` // on these votes; nil if there is none, or none yet
+	Earlier       []EarlierVerdict   `json:"earlier,omitempty"` // verdicts on fewer or other proposals of the round
+	Gates         []ExplainedGate    `json:"gates,omitempty"`   // what the guards said of each step that was to be executed
+	Ruling        *ExplainedRuling   `json:"ruling,omitempty"`  // of a human
+	Executed      string             `json:"executed,omitempty"`
+	ToState       string             `json:"toState,omitempty"`
+	Human         *ExplainedWait     `json:"human,omitempty"` // that a human had to be asked, and why
+	Draws         *Draws             `json:"draws,omitempty"` // whether the closed round was drawn for another look
+	Reviews       []ExplainedReview  `json:"reviews,omitempty"`
+	Changes       *Changes           `json:"changes,omitempty"`
+}
+
+// An ExplainedReview is what a human made of the round after it had closed.
+type ExplainedReview struct {
+	At         specialist.Time `json:"at"`
+	Review     string          `json:"review"` // audit, second or adjudication
+	HumanID    string          `json:"humanId"`
+	Transition string          `json:"transition"`
+	Reasoning  string          `json:"reasoning,omitempty"`
+}
+
+// An ExplainedOption is a legal transition.
+type ExplainedOption struct {
+	Transition   string `json:"transition"`
+	Target       string `json:"target"`
+	Irreversible bool   `json:"irreversible,omitempty"`
+}
+
+// An ExplainedVote is one proposal with its author's standing at that time.
+type ExplainedVote struct {
+	SpecialistID string           `json:"specialist"`
+	ProposalID   string           `json:"proposalId"`
+	Transition   string           `json:"transition"`
+	Human        bool             `json:"human,omitempty"`
+	Reasoning    string           `json:"reasoning,omitempty"`
+	Model        string           `json:"model,omitempty"`
+	Version      string           `json:"version,omitempty"` // digest of what the author is; under bayes only
+	CostUSD      exact.Money      `json:"costUSD,omitempty"`
+	Weight       exact.Billionths `json:"weight"`             // its alignment; 1 for humans
+	Agreed       *int64           `json:"agreed,omitempty"`   // of that alignment: agreements with humans, nil if it cannot be told
+	Compared     *int64           `json:"compared,omitempty"` // and comparisons
+	Scope        string           `json:"scope,omitempty"`    // the state that alone the alignment is of; "" for the whole machine
+	// Correlated says for whose sake bayes discounted the vote.
+	Correlated []trust.Correlation `json:"correlated,omitempty"`
+}
+
+// An ExplainedFailure is an ask that brought no proposal.
+type ExplainedFailure struct {
+	SpecialistID string `json:"specialist"`
+	Role         string `json:"role"`
+	Code         string `json:"code"`
+	Message      string `json:"message,omitempty"`
+}
+
+// An ExplainedVerdict is what the arbiter made of the votes.
+type ExplainedVerdict struct {
+	At                specialist.Time    `json:"at"`
+	ArbiterID         string             `json:"arbiterId"`
+	Strategy          string             `json:"strategy"`
+	ConsensusReached  bool               `json:"consensusReached"`
+	Code              string             `json:"code"`
+	Reasoning         string             `json:"reasoning"`
+	Transition        string             `json:"transition,omitempty"`
+	WinningProposalID string             `json:"winningProposalId,omitempty"`
+	SpecialistID      string             `json:"specialist,omitempty"` // whose proposal won
+	Margin            exact.Billionths   `json:"margin"`               // by alignment, whatever the strategy
+	Threshold         *machine.Threshold `json:"threshold,omitempty"`  // in force; nil if nobody set one
+	Scores            []ExplainedScore   `json:"scores"`
+	Judgement         *trust.Judgement   `json:"judgement,omitempty"` // of bayes
+}
+
+// An ExplainedScore is the sum of the alignments behind one transition.
+type ExplainedScore struct {
+	Transition string           `json:"transition"`
+	Sum        exact.Billionths `json:"sum"`
+	Votes      int              `json:"votes"`
+}
+
+// An EarlierVerdict is one that later proposals overtook.
+type EarlierVerdict struct {
+	Code      string `json:"code"`
+	Reasoning string `json:"reasoning"`
+}
+
+// An ExplainedGate is what the guards said of a step.
+type ExplainedGate struct {
+	Transition string            `json:"transition"`
+	Human      bool              `json:"human,omitempty"`
+	Status     string            `json:"status"` // ok, warn, retry, escalate or abort
+	Reasons    []ExplainedReason `json:"reasons,omitempty"`
+}
+
+// An ExplainedReason is one finding of a guard.
+type ExplainedReason struct {
+	Class    string `json:"class"`
+	Code     string `json:"code"`
+	Message  string `json:"message"`
+	Limit    string `json:"limit,omitempty"`
+	Observed string `json:"observed,omitempty"`
+}
+
+// An ExplainedRuling is a human's decision, and what the engine had made of the
+// same votes.
+type ExplainedRuling struct {
+	At         specialist.Time  `json:"at"`
+	HumanID    string           `json:"humanId"`
+	Kind       string           `json:"kind"` // forced, or executed: that teaches nothing
+	Transition string           `json:"transition"`
+	ToState    string           `json:"toState"`
+	Reasoning  string           `json:"reasoning,omitempty"`
+	Blind      bool             `json:"blind,omitempty"`   // the human had seen no proposals
+	Unasked    bool             `json:"unasked,omitempty"` // nobody had asked the human
+	Pick       string           `json:"pick,omitempty"`    // what the engine found best; "" if it cannot be told
+	P          exact.Billionths `json:"p,omitempty"`       // its probability, under bayes
+	Decides    bool             `json:"decides,omitempty"` // the engine would have executed Pick
+	Agreed     *bool            `json:"agreed,omitempty"`  // the human chose Pick; nil without one
+}
+
+// An ExplainedWait is that and why a human had to be asked.
+type ExplainedWait struct {
+	Code   string `json:"code"`
+	Reason string `json:"reason"`
+}
+
+// Explain says why a round of a session went as it did. round is its number, a
+// number and an attempt such as "3.1", or its id; "" stands for the last round
+// with a verdict, or else the last that a human closed. It reads only, and asks
+// nobody: an arbiter of a program's own is not called again.
+func (r *Runner) Explain(ctx context.Context, id specialist.SessionID, round string) (*Explanation, error) {
+	t, err := r.traceRound(ctx, id, round)
+	if err != nil {
+		return nil, err
+	}
+	e := t.explanation()
+	if err := r.standingsOf(ctx, t, e); err != nil {
+		return nil, err
+	}
+	again, err := r.again(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	again.ruling(e.Ruling)
+	e.Changes = again.changes()
+	again.correlations(e.Votes)
+	return e, nil
+}
+
+// explanation returns what the log alone says.
+func (t *trace) explanation() *Explanation {
+	m := t.before.Machine()
+	e := &Explanation{
+		SessionID: t.key.Session.String(), MachineName: m.Name(), MachineDigest: m.Digest(), RoundID: t.key.ID(), Round: t.key.Round, Attempt: t.key.Attempt,
+		State: t.before.State.Name, Options: []ExplainedOption{}, Votes: []ExplainedVote{}, Failures: t.failures, Earlier: t.earlier, Gates: t.gates, Human: t.wait, Reviews: t.reviews,
+	}
+	for _, o := range t.before.State.Transitions {
+		e.Options = append(e.Options, ExplainedOption{o.Name, o.Target, o.Irreversible})
+	}
+	for i, p := range t.voters() {
+		e.Votes = append(e.Votes, t.vote(i, p))
+	}
+	if j := t.verdict; j != nil {
+		e.Verdict = t.explainVerdict(j)
+	}
+	if x := t.executed; x != nil {
+		e.Executed, e.ToState = x.Transition.Name, x.Transition.Target
+		e.Ruling, e.Draws = t.explainRuling(x), x.Draws
+	}
+	return e
+}
+
+// vote explains the i-th vote of the round.
+func (t *trace) vote(i int, p *specialist.Proposal) ExplainedVote {
+	v := ExplainedVote{
+		SpecialistID: p.SpecialistID, ProposalID: t.key.ProposalID(p.Arrival), Transition: p.Transition.Name, Human: p.IsHuman,
+		Reasoning: p.Reasoning, CostUSD: p.Usage.CostUSD,
+	}
+	if _, weights := t.order(); i < len(weights) {
+		v.Weight = weights[i]
+	}
+	if p.Detail != nil {
+		v.Model = p.Detail.Model
+	}
+	if j := t.verdict; j != nil && j.Evidence != nil && i < len(j.Evidence.Versions) {
+		v.Version = j.Evidence.Versions[i]
+	}
+	return v
+}
+
+func (t *trace) explainVerdict(j *Judged) *ExplainedVerdict {
+	v := &ExplainedVerdict{
+		At: t.judgedAt, ArbiterID: j.ArbiterID, Strategy: j.Strategy, ConsensusReached: j.Decision.Consensus(), Code: j.Decision.Code(),
+		Reasoning: j.Decision.Reasoning(), Margin: j.Margin, Threshold: j.Threshold, Scores: []ExplainedScore{}, Judgement: j.Decision.Judgement,
+	}
+	round := t.round()
+	for _, s := range round.Tally(nil) {
+		v.Scores = append(v.Scores, ExplainedScore{s.Transition.Name, s.Sum, s.Count})
+	}
+	if v.ConsensusReached {
+		w := round.Votes[j.Decision.Winner]
+		v.Transition, v.WinningProposalID, v.SpecialistID = w.Transition.Name, t.key.ProposalID(w.Arrival), w.SpecialistID
+	}
+	return v
+}
+
+func (t *trace) explainRuling(x *Executed) *ExplainedRuling {
+	if x.How == ByConsensus {
+		return nil
+	}
+	r := &ExplainedRuling{
+		At: x.At, HumanID: x.SpecialistID, Kind: x.How.String(), Transition: x.Transition.Name, ToState: x.Transition.Target,
+		Reasoning: x.Reasoning, Unasked: t.wait == nil,
+	}
+	if o := t.outcome; o != nil {
+		r.Blind, r.Unasked, r.Pick, r.P = o.Blind, o.Unasked, o.Pick, o.P
+	}
+	return r
+}
+
+// standingsOf fills in what the alignments of the votes were made of.
+func (r *Runner) standingsOf(ctx context.Context, t *trace, e *Explanation) error {
+	book, err := r.store.Book(ctx, e.MachineName)
+	if err != nil {
+		return err
+	}
+	scope := ""
+	if t.before.State.Roster != nil {
+		scope = t.before.State.Name
+	}
+	for i := range e.Votes {
+		v := &e.Votes[i]
+		if v.Human {
+			continue
+		}
+		v.Scope = scope
+		if made, ok := trust.TallyOf(v.Weight, book.Tally(trust.Key{SpecialistID: v.SpecialistID, State: scope})); ok {
+			v.Agreed, v.Compared = &made.Matching, &made.Total
+		}
+	}
+	return nil
+}

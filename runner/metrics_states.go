@@ -1,0 +1,197 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/trust"
+)
+
+// StateMetrics are those of one state: what is promised, how much is decided
+// without humans, and what audits found of it, side by side.
+type StateMetrics struct {
+	State          string  `json:"state"`
+	TotalDecisions int     `json:"totalDecisions"`
+	HumanDecisions int     `json:"humanDecisions"`
+	AIDecisions    int     `json:"aiDecisions"`
+	Coverage       float64 `json:"coverage"` // share of AIDecisions
+	// Voters are those who can be asked now, humans left out, and NEff how many
+	// independent ones they are worth; both 0 where there is no choice.
+	Voters int              `json:"voters"`
+	NEff   exact.Billionths `json:"nEff"`
+	// Promise is the one in force; nil if nothing is promised. Its test may be over
+	// other states too.
+	Promise   *trust.Promise   `json:"promise,omitempty"`
+	RiskState trust.RiskState  `json:"riskState,omitempty"`
+	Tau       exact.Billionths `json:"tau,omitempty"`
+	Audits    int64            `json:"audits"` // of this state's automatic decisions, ever
+	Wrong     int64            `json:"wrong"`
+	// Error is the estimated share of automatic decisions that a human would have
+	// decided otherwise, and ErrorBound its upper bound at the promise's confidence,
+	// or .9. Both are left out without audits.
+	Error      *exact.Billionths `json:"error,omitempty"`
+	ErrorBound *exact.Billionths `json:"errorBound,omitempty"`
+}
+
+// usualConfidence is that of a bound where nothing is promised.
+const usualConfidence = exact.One / 10 * 9
+
+// decide fills in what the definition, the ledger and the log say about how the
+// machine decides.
+func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*DecisionRecord) error {
+	d, err := r.deciding(ctx, m.MachineName)
+	if err != nil || d == nil {
+		return err
+	}
+	learned, err := r.learnedIn(ctx, m.MachineName, m.State)
+	if err != nil {
+		return err
+	}
+	m.Promises = d.promises()
+	m.Promises = slices.DeleteFunc(m.Promises, func(p PromiseStatus) bool { return m.State != "" && !slices.Contains(p.States, m.State) })
+	for i := range m.Promises {
+		m.Promises[i].count(decisions)
+	}
+	for i := range d.cast.states {
+		s := &d.cast.states[i]
+		if s.state.Terminal() || len(s.state.Transitions) == 0 || m.State != "" && m.State != s.state.Name {
+			continue
+		}
+		m.States = append(m.States, d.stateMetrics(s, m.Promises, decisions, learned.audits[s.state.Name]))
+	}
+	m.signalDecisions(learned)
+	return r.signalRoster(ctx, m)
+}
+
+// stateMetrics puts together what is known of one state.
+func (d *deciding) stateMetrics(s *statePlan, promises []PromiseStatus, decisions []*DecisionRecord, audits trust.Audits) StateMetrics {
+	v := StateMetrics{State: s.state.Name}
+	if panel := s.panel(); len(panel.Options) > 1 && len(panel.Roster) > 0 {
+		v.Voters, v.NEff = len(panel.Roster), d.ledger.Effective(panel)
+	}
+	for _, r := range decisions {
+		switch {
+		case r.FromState != s.state.Name:
+		case r.IsHuman:
+			v.HumanDecisions++
+		default:
+			v.AIDecisions++
+		}
+	}
+	v.TotalDecisions = v.HumanDecisions + v.AIDecisions
+	v.Coverage = ratio(v.AIDecisions, v.TotalDecisions)
+	confidence := usualConfidence
+	if p := promiseOf(promises, s.state.Name); p != nil {
+		v.Promise, v.RiskState, v.Tau, confidence = &p.Promise, p.RiskReport.State, p.Tau, p.Promise.Confidence
+	}
+	if v.Wrong, v.Audits = audits.Counts(); v.Audits > 0 {
+		share, bound := audits.Error(confidence)
+		v.Error, v.ErrorBound = &share, &bound
+	}
+	return v
+}
+
+// learned is what the lessons of a machine say of audits and second humans.
+type learned struct {
+	audits       map[string]trust.Audits // by state
+	looks, apart int                     // rounds with a second human, and where the two disagreed
+}
+
+// learnedIn reads the lessons of a machine, or of one of its states.
+func (r *Runner) learnedIn(ctx context.Context, machineName, state string) (learned, error) {
+	l := learned{audits: map[string]trust.Audits{}}
+	for lesson, err := range r.store.Lessons(ctx, 0) {
+		if err != nil {
+			return l, err
+		}
+		if o := lesson.Outcome; o != nil && o.Machine == machineName && (state == "" || state == o.State) {
+			a := l.audits[o.State]
+			a.Add(o)
+			l.audits[o.State] = a
+		}
+		if s := lesson.Second; s != nil && s.Machine == machineName && (state == "" || state == s.State) && !lesson.Settles {
+			if l.looks++; s.First != s.Second {
+				l.apart++
+			}
+		}
+	}
+	return l, nil
+}
+
+func (m *Metrics) add(level, code, format string, args ...any) {
+	m.Signals = append(m.Signals, Signal{level, code, fmt.Sprintf(format, args...)})
+}
+
+// signalDecisions adds the signals of promises, audits, second humans and
+// diversity.
+func (m *Metrics) signalDecisions(l learned) {
+	for i := range m.Promises {
+		m.signalPromise(&m.Promises[i])
+	}
+	var wrong, audits int64
+	for _, s := range m.States {
+		wrong, audits = wrong+s.Wrong, audits+s.Audits
+		if s.Voters > 1 && s.NEff.Float() < float64(s.Voters)/2 {
+			m.add("warning", "diversity.low", "state %s: %d specialists, effective %.1f", s.State, s.Voters, s.NEff.Float())
+		}
+	}
+	if wrong > 0 {
+		m.add("warning", "audit.disagreed", "%d of %d audits found an automatic decision wrong", wrong, audits)
+	}
+	if l.apart > 0 {
+		m.add("info", "human.disagreement", "Two humans disagreed in %d of %d rounds that both decided", l.apart, l.looks)
+	}
+}
+
+func (m *Metrics) signalPromise(p *PromiseStatus) {
+	where := "the machine"
+	if p.Scope != "" {
+		where = "state " + p.Scope
+	}
+	switch p.State {
+	case trust.Met:
+		m.add("info", "risk.established", "The promise of %s holds from probability %s", where, p.Tau)
+	case trust.Lost:
+		m.add("warning", "risk.lost", "The promise of %s was lost: audits raised the alarm, and it is tested again", where)
+	case trust.Unattainable:
+		m.add("warning", "risk.unattainable", "The promise of %s cannot be kept by these specialists", where)
+	}
+}
+
+// signalRoster adds who became champion last, or ceased to be, in each place.
+func (r *Runner) signalRoster(ctx context.Context, m *Metrics) error {
+	last := map[string]RosterEvent{}
+	var places []string
+	for rec, err := range r.store.RosterRecords(ctx, m.MachineName) {
+		if err != nil {
+			return err
+		}
+		events, err := DecodeRosterEvents(rec.Events)
+		if err != nil {
+			return &CorruptError{"the log of machine " + m.MachineName, err.Error()}
+		}
+		for _, e := range events {
+			if e.Kind != KindPromoted && e.Kind != KindDemoted || m.State != "" && e.State != "" && e.State != m.State {
+				continue
+			}
+			if _, known := last[e.State]; !known {
+				places = append(places, e.State)
+			}
+			last[e.State] = e
+		}
+	}
+	for _, place := range places {
+		e, where := last[place], "of the machine"
+		if place != "" {
+			where = "of state " + place
+		}
+		if e.Kind == KindPromoted {
+			m.add("info", "champion.promoted", "%s is champion %s since %s", e.ID, where, e.At)
+		} else {
+			m.add("warning", "champion.demoted", "%s is champion %s no more since %s: %s", e.ID, where, e.At, e.Reason)
+		}
+	}
+	return nil
+}

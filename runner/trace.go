@@ -1,0 +1,234 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// A trace is what the log says of one attempt at a round.
+type trace struct {
+	key       specialist.RoundKey
+	before    *Session // when the round was opened
+	proposals map[int32]*specialist.Proposal
+	live      []*specialist.Proposal // by arrival
+	failures  []ExplainedFailure
+	verdict   *Judged         // on the live proposals; nil if there is none
+	judgedAt  specialist.Time // when
+	earlier   []EarlierVerdict
+	gates     []ExplainedGate
+	wait      *ExplainedWait
+	executed  *Executed
+	outcome   *trust.Outcome // what a ruling taught, or will once another human agrees
+	reviews   []ExplainedReview
+}
+
+// order returns the arrivals of the votes in the round's order, and their weights:
+// as the verdict found them, or else as a human did.
+func (t *trace) order() ([]int32, []exact.Billionths) {
+	if j := t.verdict; j != nil {
+		return j.Order, j.Weights
+	}
+	if x := t.executed; x != nil && x.Standing != nil {
+		return x.Standing.Order, x.Standing.Weights
+	}
+	order := make([]int32, len(t.live))
+	for i, p := range t.live {
+		order[i] = p.Arrival
+	}
+	return order, make([]exact.Billionths, len(t.live))
+}
+
+// judged reports whether there ever was a verdict.
+func (t *trace) judged() bool { return t.verdict != nil || len(t.earlier) > 0 }
+
+// overtake makes the verdict, if there is one, an earlier one.
+func (t *trace) overtake() {
+	if j := t.verdict; j != nil {
+		t.earlier, t.verdict = append(t.earlier, EarlierVerdict{j.Decision.Code(), j.Decision.Reasoning()}), nil
+	}
+}
+
+// voters returns the proposals in that order.
+func (t *trace) voters() (list []*specialist.Proposal) {
+	order, _ := t.order()
+	for _, arrival := range order {
+		if p := t.proposals[arrival]; p != nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// round returns what was put to the arbiter, but for the evidence of bayes.
+func (t *trace) round() *arbiter.Round {
+	s := t.before.State
+	round := &arbiter.Round{Key: t.key, Machine: t.before.Machine(), State: s, RequireTrust: s.RequireTrust, Meta: t.before.Options().Meta}
+	if j := t.verdict; j != nil {
+		round.Threshold = j.Threshold
+	} else if x := t.executed; x != nil && x.Standing != nil {
+		round.Threshold = x.Standing.Threshold
+	}
+	_, weights := t.order()
+	for i, p := range t.voters() {
+		v := arbiter.Vote{Proposal: p, Weight: weights[i], Rank: int32(i)}
+		if j := t.verdict; j != nil && j.Evidence != nil {
+			v.Version = j.Evidence.Versions[i]
+		}
+		round.Votes = append(round.Votes, v)
+	}
+	return round
+}
+
+// A roundChoice says which round is asked for. The zero roundChoice is the last
+// that was judged.
+type roundChoice struct {
+	id             string
+	number         int32
+	attempt        int32
+	exactlyAttempt bool
+}
+
+// parseRound reads how a person names a round.
+func parseRound(text string) (roundChoice, error) {
+	if text == "" {
+		return roundChoice{}, nil
+	}
+	if _, err := ParseID(text); err == nil {
+		return roundChoice{id: strings.ToLower(text)}, nil
+	}
+	number, attempt, dotted := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(number, 10, 32)
+	c := roundChoice{number: int32(n), exactlyAttempt: dotted}
+	if dotted && err == nil {
+		n, err = strconv.ParseInt(attempt, 10, 32)
+		c.attempt = int32(n)
+	}
+	if err != nil || c.number < 1 || c.attempt < 0 {
+		e := refuse(ErrIllegal, "bad_round", "round %q is no round", text)
+		e.Hint = "give its number, a number and an attempt such as 3.1, or its id"
+		return c, e
+	}
+	return c, nil
+}
+
+// better reports whether t is to be shown rather than what was found before.
+func (c roundChoice) better(t, found *trace) bool {
+	switch {
+	case c.id != "":
+		return t.key.ID() == c.id
+	case c.number == 0:
+		return t.judged() || t.executed != nil && (found == nil || !found.judged())
+	}
+	return t.key.Round == c.number && (!c.exactlyAttempt || t.key.Attempt == c.attempt)
+}
+
+// traceRound reads one round of a session from its log.
+func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text string) (*trace, error) {
+	choice, err := parseRound(text)
+	if err != nil {
+		return nil, err
+	}
+	tracer := &tracer{choice: choice, reviews: map[specialist.RoundKey][]ExplainedReview{}}
+	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, id)}
+	f.Applied = func(_ int64, ev Event, _, _ guard.Book) { tracer.follow(f, ev) }
+	for rec, err := range r.store.Records(ctx, id, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if _, err := f.Add(rec.Events); err != nil {
+			return nil, &CorruptError{"the log of session " + id.String(), err.Error()}
+		}
+	}
+	tracer.close()
+	if tracer.found == nil {
+		return nil, tracer.missing(id, text)
+	}
+	tracer.found.reviews = tracer.reviews[tracer.found.key]
+	return tracer.found, nil
+}
+
+// A tracer reads a log and keeps the round that is asked for.
+type tracer struct {
+	choice  roundChoice
+	now     *trace
+	found   *trace
+	rounds  int32
+	reviews map[specialist.RoundKey][]ExplainedReview
+}
+
+func (t *tracer) close() {
+	if t.now != nil && t.choice.better(t.now, t.found) {
+		t.found = t.now
+	}
+	t.now = nil
+}
+
+// missing says that there is no such round.
+func (t *tracer) missing(id specialist.SessionID, text string) error {
+	if text == "" {
+		e := refuse(ErrNotFound, "no_verdict", "no round of session %s was judged or decided yet", id)
+		e.Hint = "dialai show says where it stands"
+		return e
+	}
+	e := refuse(ErrNotFound, "round_not_found", "session %s has no round %s", id, text)
+	e.Hint = fmt.Sprintf("it has rounds 1 to %d", t.rounds)
+	return e
+}
+
+func (t *tracer) follow(f *Folder, ev Event) {
+	if _, opened := ev.Data.(*RoundOpened); opened {
+		t.close()
+		t.now = &trace{key: f.now.Key(), before: f.Session(), proposals: map[int32]*specialist.Proposal{}}
+		t.rounds = f.now.Round
+		return
+	}
+	if d, ok := ev.Data.(*Reviewed); ok {
+		key := specialist.RoundKey{Session: f.now.ID, Round: d.Round, Attempt: d.Attempt}
+		t.reviews[key] = append(t.reviews[key], ExplainedReview{ev.At, string(d.Review), d.SpecialistID, d.TransitionName, d.Reasoning})
+		return
+	}
+	if t.now != nil {
+		t.now.hear(ev, f.open.proposals)
+	}
+}
+
+// hear adds an event of the round.
+func (t *trace) hear(ev Event, live []*specialist.Proposal) {
+	switch d := ev.Data.(type) {
+	case *Proposed:
+		t.overtake()
+		t.proposals[d.Arrival] = &d.Proposal
+		t.live = append(t.live[:0:0], live...)
+	case *AskFailed:
+		t.failures = append(t.failures, ExplainedFailure{d.SpecialistID, string(d.Role), d.Code, d.Message})
+	case *Judged:
+		t.overtake()
+		t.verdict, t.judgedAt = d, ev.At
+	case *Gated:
+		t.gates = append(t.gates, explainGate(d))
+	case *AwaitsHuman:
+		t.wait = &ExplainedWait{d.Code, d.Reason}
+	case *Executed:
+		t.executed = d
+	case *Learned:
+		if t.outcome = d.Outcome; d.Held != nil {
+			t.outcome = d.Held
+		}
+	}
+}
+
+func explainGate(d *Gated) ExplainedGate {
+	g := ExplainedGate{Transition: d.Transition.Name, Human: d.IsHuman, Status: d.Verdict.Status.String()}
+	for _, r := range d.Verdict.Reasons {
+		g.Reasons = append(g.Reasons, ExplainedReason{r.Class.String(), r.Code, r.Message, r.Limit, r.Seen})
+	}
+	return g
+}

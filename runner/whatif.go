@@ -1,0 +1,412 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/strategies"
+	"github.com/dialai/dialai/trust"
+)
+
+// Changes are what would have changed a verdict, found by deciding the round
+// again with one thing different.
+type Changes struct {
+	// Reproduced says that the round, decided again as it was, comes out as it was
+	// recorded: only then are there any changes.
+	Reproduced bool      `json:"reproduced"`
+	Why        string    `json:"why,omitempty"` // it was not decided again, or not alike: a stable code
+	WhatIfs    []WhatIf  `json:"whatIfs,omitempty"`
+	Distance   *Distance `json:"distance,omitempty"`
+}
+
+// The reasons for which nothing can be said of changes.
+const (
+	NotReproduced = "not_reproduced" // another version of this program decided
+	CustomArbiter = "custom_arbiter" // a function or a service decided: neither is asked again
+	NoVotes       = "no_votes"
+)
+
+// A WhatIf is the outcome of the round without one vote, or with another.
+type WhatIf struct {
+	SpecialistID string            `json:"specialist"`        // whose vote is different
+	Instead      string            `json:"instead,omitempty"` // what it names then; "" if the vote is left out
+	Code         string            `json:"code"`
+	Transition   string            `json:"transition,omitempty"` // decided then; "" if a human must decide
+	Pick         string            `json:"pick,omitempty"`       // most probable then, under bayes
+	P            *exact.Billionths `json:"p,omitempty"`          // its probability
+	Margin       *exact.Billionths `json:"margin,omitempty"`     // under alignmentMargin
+	Changed      bool              `json:"changed"`              // another transition, or none, or one where there was none
+}
+
+// A Distance says how far the round was from another outcome.
+type Distance struct {
+	Measure string           `json:"measure"` // one of the measures below
+	Has     exact.Billionths `json:"has"`
+	Needs   exact.Billionths `json:"needs"`
+	Missing exact.Billionths `json:"missing"` // Needs - Has: below 0 is to spare
+	// Weight is the least further alignment behind For that changes the outcome,
+	// where a human's vote is 1; nil if none does. Of alignmentMargin only.
+	Weight *exact.Billionths `json:"weight,omitempty"`
+	For    string            `json:"for,omitempty"` // a transition
+	To     string            `json:"to,omitempty"`  // which is decided then; "" if a human must decide
+}
+
+// The measures of a Distance. Where no margin was compared there is only the
+// weight: Has, Needs and Missing are 0.
+const (
+	ByProbability = "probability"
+	ByOutcomes    = "outcomes" // human decisions of the machine
+	ByMargin      = "margin"
+	ByWeight      = "weight"
+)
+
+// again decides the round of a trace again.
+type again struct {
+	t      *trace
+	by     arbiter.Arbiter // nil if it cannot be asked
+	round  *arbiter.Round
+	margin bool // by is alignmentMargin
+}
+
+func (r *Runner) again(ctx context.Context, t *trace) (*again, error) {
+	a := &again{t: t, round: t.round()}
+	a.round.Past = &past{r: r, s: t.before}
+	strategy, source := t.strategy()
+	a.margin = strategy == alignmentMargin
+	if by, known := strategies.BuiltinArbiter(strategy); known {
+		a.by = by
+	} else if source != "" {
+		by, err := strategies.NewArbiterExpression(source)
+		if err != nil {
+			return nil, err
+		}
+		a.by = by
+	}
+	if j := t.verdict; j != nil && j.Evidence != nil {
+		e, err := r.evidenceOf(ctx, t, j)
+		if err != nil {
+			return nil, err
+		}
+		a.round.Evidence = e
+	} else if strategy == machine.Bayes {
+		a.by = nil // what it was judged by was not recorded
+	}
+	return a, nil
+}
+
+// strategy returns the name of the strategy that judged the round, or would have,
+// and the expression if it is one.
+func (t *trace) strategy() (name, expression string) {
+	list := slices.Concat(t.before.State.Roster, t.before.Machine().Specialists())
+	i := slices.IndexFunc(list, func(s machine.Specialist) bool {
+		if j := t.verdict; j != nil && s.SpecialistID != j.ArbiterID {
+			return false
+		}
+		return s.Role == machine.Arbiter && !s.Off() && !s.Reference()
+	})
+	if i >= 0 {
+		name = list[i].StrategyFnName
+		if fn := list[i].StrategyFn; fn != "" && fn[0] == '=' {
+			expression = fn
+		}
+	}
+	if j := t.verdict; j != nil {
+		name = j.Strategy
+	}
+	return name, expression
+}
+
+// evidenceOf returns what a recorded verdict of bayes was decided by.
+func (r *Runner) evidenceOf(ctx context.Context, t *trace, j *Judged) (*arbiter.Evidence, error) {
+	l, err := r.ledgerAt(ctx, j.Evidence.Place)
+	if err != nil {
+		return nil, err
+	}
+	m, s, made := t.before.Machine(), t.before.State, j.Decision.Judgement
+	q := trust.Question{Machine: m.Name(), State: s.Name, PolicyDigest: j.Evidence.PolicyDigest}
+	for _, o := range s.Transitions {
+		q.Options, q.Irreversible = append(q.Options, o.Name), append(q.Irreversible, o.Irreversible)
+	}
+	switch {
+	case made == nil: // nobody proposed the pick
+		p, err := r.plan(ctx, t.before.Program)
+		if err != nil {
+			return nil, err
+		}
+		q.Policy = p.states[s.Index].question.Policy
+	case made.Risk != nil:
+		q.Policy.Promise = &made.Risk.Promise
+	default:
+		q.Policy.Threshold = made.Threshold
+	}
+	q.Policy.NoStacking = m.Definition().Stacking == "off"
+	return &arbiter.Evidence{Ledger: l, Place: j.Evidence.Place, Question: q}, nil
+}
+
+// ledgerAt returns the ledger as it was when the newest lesson had that place.
+func (r *Runner) ledgerAt(ctx context.Context, place int64) (*trust.Ledger, error) {
+	now, newest, err := r.ledger.read(ctx, r.store)
+	if err != nil || newest == place {
+		return now, err
+	}
+	l := trust.New()
+	for lesson, err := range r.store.Lessons(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if lesson.Seq > place {
+			break
+		}
+		if err := l.Learn(lesson); err != nil {
+			return nil, &CorruptError{fmt.Sprintf("lesson %d", lesson.Seq), err.Error()}
+		}
+	}
+	return l, nil
+}
+
+// decide decides a variant of the round.
+func (a *again) decide(votes []arbiter.Vote) (arbiter.Decision, error) {
+	round := *a.round
+	round.Votes = votes
+	d, err := a.by.Decide(context.Background(), &round)
+	if err == nil {
+		err = d.Check(&round)
+	}
+	return d.Floor(&round), err
+}
+
+// decided returns the transition of a decision, "" if it is left to a human.
+func decided(d arbiter.Decision, votes []arbiter.Vote) string {
+	if !d.Consensus() {
+		return ""
+	}
+	return votes[d.Winner].Transition.Name
+}
+
+// ruling says what the engine had made of what a human decided.
+func (a *again) ruling(r *ExplainedRuling) {
+	if r == nil {
+		return
+	}
+	if r.Pick == "" && a.by != nil && len(a.round.Votes) > 0 {
+		if d, err := a.decide(a.round.Votes); err == nil {
+			r.Pick = a.pick(d)
+		}
+	}
+	if j := a.t.verdict; j != nil && j.Decision.Consensus() {
+		r.Pick, r.Decides = decided(j.Decision, a.round.Votes), true
+	}
+	if r.Pick != "" {
+		r.Agreed = new(r.Pick == r.Transition)
+	}
+}
+
+// pick returns what a decision finds best, be it not good enough.
+func (a *again) pick(d arbiter.Decision) string {
+	switch {
+	case d.Consensus():
+		return decided(d, a.round.Votes)
+	case d.Judgement != nil:
+		return d.Judgement.Pick
+	case !a.margin || d.Rule == arbiter.ColdStart:
+		return ""
+	}
+	return a.leader()
+}
+
+// leader returns the transition with most weight behind it.
+func (a *again) leader() string {
+	scores := a.round.Tally(nil)
+	leader, _ := arbiter.Leaders(scores, func(s arbiter.Score) exact.Billionths { return s.Sum })
+	if leader < 0 {
+		return ""
+	}
+	return scores[leader].Transition.Name
+}
+
+// changes returns what would have changed the verdict; nil without one.
+func (a *again) changes() *Changes {
+	j := a.t.verdict
+	switch {
+	case j == nil:
+		return nil
+	case len(a.round.Votes) == 0:
+		return &Changes{Why: NoVotes}
+	case a.by == nil:
+		return &Changes{Why: CustomArbiter}
+	}
+	d, err := a.decide(a.round.Votes)
+	if err != nil || !alike(&j.Decision, &d) {
+		return &Changes{Why: NotReproduced}
+	}
+	c := &Changes{Reproduced: true, Distance: a.distance(d)}
+	was := decided(d, a.round.Votes)
+	for i := range a.round.Votes {
+		c.WhatIfs = append(c.WhatIfs, a.without(i, was)...)
+	}
+	return c
+}
+
+// alike reports whether a decision is the recorded one. Probabilities may differ
+// in the last place between architectures.
+func alike(was, is *arbiter.Decision) bool {
+	if was.Winner != is.Winner || was.Code() != is.Code() || was.HasMargin != is.HasMargin || was.Margin != is.Margin {
+		return false
+	}
+	if was.Judgement == nil || is.Judgement == nil {
+		return was.Judgement == is.Judgement
+	}
+	return slices.EqualFunc(was.Judgement.P, is.Judgement.P, func(p, q exact.Billionths) bool { return p-q <= 2 && q-p <= 2 })
+}
+
+// without leaves the i-th vote out, and then changes it to each other transition.
+func (a *again) without(i int, was string) (list []WhatIf) {
+	votes := a.round.Votes
+	list = a.tryOut(list, WhatIf{SpecialistID: votes[i].SpecialistID}, slices.Delete(slices.Clone(votes), i, i+1), was)
+	for _, o := range a.round.State.Transitions {
+		if o.Name == votes[i].Transition.Name {
+			continue
+		}
+		other, p := slices.Clone(votes), *votes[i].Proposal
+		p.Transition = o
+		other[i].Proposal = &p
+		list = a.tryOut(list, WhatIf{SpecialistID: p.SpecialistID, Instead: o.Name}, other, was)
+	}
+	return list
+}
+
+func (a *again) tryOut(list []WhatIf, w WhatIf, votes []arbiter.Vote, was string) []WhatIf {
+	d, err := a.decide(votes)
+	if err != nil {
+		return list
+	}
+	w.Code, w.Transition = d.Code(), decided(d, votes)
+	w.Changed = w.Transition != was
+	if d.HasMargin {
+		w.Margin = &d.Margin
+	}
+	if j := d.Judgement; j != nil && j.Best >= 0 {
+		w.Pick, w.P = j.Pick, &j.P[j.Best]
+	}
+	return append(list, w)
+}
+
+// distance says how far the decision is from another; nil if that is no number.
+func (a *again) distance(d arbiter.Decision) *Distance {
+	switch j := d.Judgement; {
+	case j != nil && j.Best >= 0:
+		return judgementDistance(j)
+	case a.margin && d.Rule != arbiter.Untrusted:
+		return a.marginDistance(d)
+	}
+	return nil
+}
+
+func judgementDistance(j *trust.Judgement) *Distance {
+	at := &Distance{Measure: ByProbability, Has: j.P[j.Best], For: j.Pick}
+	switch {
+	case j.N < trust.CalibratedFrom:
+		at = &Distance{Measure: ByOutcomes, Has: exact.Billionths(j.N) * exact.One, Needs: trust.CalibratedFrom * exact.One}
+	case j.Threshold != nil:
+		at.Needs = *j.Threshold
+	case j.Risk == nil || j.Risk.Tau == 0:
+		return nil
+	default:
+		at.Needs = j.Risk.Tau
+	}
+	at.Missing = at.Needs - at.Has
+	return at
+}
+
+// alignmentMargin is the strategy whose distance can be measured in weight.
+const alignmentMargin = "alignmentMargin"
+
+// mostWeight is as much further weight as is ever tried: a thousand humans.
+const mostWeight = 1000 * exact.One
+
+// marginDistance asks by how much more weight the outcome would change: behind the
+// runner-up where the leader has won, else behind the leader.
+func (a *again) marginDistance(d arbiter.Decision) *Distance {
+	at := &Distance{Measure: ByWeight, For: a.leader()}
+	if d.Rule == arbiter.MarginReached || d.Rule == arbiter.MarginBelow {
+		at = &Distance{Measure: ByMargin, Has: d.Margin, Needs: d.Threshold.Weight, Missing: d.Threshold.Weight - d.Margin, For: at.For}
+	}
+	was := decided(d, a.round.Votes)
+	if was != "" {
+		at.For = a.rival(was)
+	}
+	option := a.round.State.Transition(at.For)
+	if option == nil {
+		return at // there is only one transition
+	}
+	var to string
+	differs := func(w exact.Billionths) bool {
+		further := &specialist.Proposal{Transition: option}
+		votes := append(slices.Clone(a.round.Votes), arbiter.Vote{Proposal: further, Weight: w, Rank: 1 << 30})
+		d, err := a.decide(votes)
+		to = decided(d, votes)
+		return err == nil && to != was
+	}
+	if w, found := least(mostWeight, differs); found {
+		differs(w)
+		at.Weight, at.To = &w, to
+	}
+	return at
+}
+
+// least returns the least weight up to most for which is holds, which holds for
+// all greater ones too.
+func least(most exact.Billionths, is func(exact.Billionths) bool) (exact.Billionths, bool) {
+	if !is(most) {
+		return 0, false
+	}
+	low := exact.Billionths(-1) // does not hold
+	for most-low > 1 {
+		if middle := low + (most-low)/2; is(middle) {
+			most = middle
+		} else {
+			low = middle
+		}
+	}
+	return most, true
+}
+
+// rival returns the transition that comes next after the winning one; if nobody
+// proposed another, the first other one.
+func (a *again) rival(winner string) string {
+	scores := a.round.Tally(nil)
+	_, second := arbiter.Leaders(scores, func(s arbiter.Score) exact.Billionths { return s.Sum })
+	if second >= 0 && scores[second].Transition.Name != winner {
+		return scores[second].Transition.Name
+	}
+	for _, s := range scores { // the winner was not the leader
+		if s.Transition.Name != winner {
+			return s.Transition.Name
+		}
+	}
+	for _, t := range a.round.State.Transitions {
+		if t.Name != winner {
+			return t.Name
+		}
+	}
+	return ""
+}
+
+// correlations fills in for whose sake bayes discounted votes.
+func (a *again) correlations(votes []ExplainedVote) {
+	if a.round.Evidence == nil {
+		return
+	}
+	for _, c := range a.round.Evidence.Ledger.Correlated(a.round.Evidence.Ask(a.round)) {
+		for i := range votes {
+			if votes[i].SpecialistID == c.SpecialistID {
+				votes[i].Correlated = append(votes[i].Correlated, c)
+			}
+		}
+	}
+}
