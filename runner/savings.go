@@ -95,7 +95,11 @@ func (r *Runner) Saving(ctx context.Context, m *machine.Machine, state string) (
 
 // lookIn returns a tx that looks at a state in no session. It is never committed.
 func (r *Runner) lookIn(p *plan, s *machine.State) *tx {
-	return &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}
+	t := &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}
+	apply(&t.now, &t.round, &Event{t.at, &Created{Program: p.program}})
+	apply(&t.now, &t.round, &Event{t.at, &RoundOpened{Round: 1, State: s}})
+	t.past.r, t.past.s = r, &t.now
+	return t
 }
 
 // saving is Saving of the state of t.
