@@ -3,6 +3,7 @@ package backtest
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/dialai/dialai/arbiter"
@@ -309,7 +310,24 @@ func (f *fold) end(ctx context.Context) error {
 	for _, t := range open {
 		f.close(t)
 	}
+	if f.changed {
+		return f.promises(ctx)
+	}
 	return f.rest(ctx)
+}
+
+// promises looks how far the promises of the policy have come once all is learned.
+func (f *fold) promises(ctx context.Context) error {
+	for _, t := range f.tallies {
+		if t.promise == nil {
+			continue
+		}
+		if err := f.ledger.advance(ctx, math.MaxInt64); err != nil {
+			return err
+		}
+		t.tau, _ = f.ledger.now.Risk(t.machine, t.state, *t.promise, t.digest)
+	}
+	return nil
 }
 
 // read goes through the log.
