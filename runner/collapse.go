@@ -396,7 +396,7 @@ func (v *collapseView) shadow(ctx context.Context) (string, error) {
 			open = append(open, o)
 		}
 	}
-	w := v.all.Wave(v.t.here.question, open, trust.Asking{Explore: draw, Patient: true})
+	w := v.all.Wave(v.t.here.question, open, trust.Asking{Explore: draw.Seed(), Patient: true})
 	if len(w.Ask) == 0 {
 		return "", nil
 	}

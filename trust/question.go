@@ -17,7 +17,9 @@ type Question struct {
 	Votes        []Vote // in the round's order; see [Vote]
 	// Partial says that not everyone was asked, so the temperature is that of as
 	// many votes as there are.
-	Partial      bool
+	Partial bool
+	// Stop is why nobody else was asked, "" if everyone was or nobody knows.
+	Stop         Stop
 	PolicyDigest string // of arbiter, experts, roster and prompts, as in [Outcome]
 	Policy       Policy
 }
@@ -81,6 +83,7 @@ type Judgement struct {
 	Risk       *RiskView          `json:"risk,omitempty"`
 	Threshold  *exact.Billionths  `json:"threshold,omitempty"` // compared with, if no promise is
 	Code       Code               `json:"code"`
+	Stop       Stop               `json:"stop,omitempty"` // why not everyone was asked
 }
 
 // An ExpertShare is what one expert of the mixture said.
@@ -99,10 +102,10 @@ type VoteShare struct {
 	Trust        exact.Billionths `json:"trust"`  // probability of agreeing with a human here
 	K            int64            `json:"k"`      // agreements in Level
 	N            int64            `json:"n"`      // comparisons in Level
-	Weight       int64            `json:"weight"` // log-odds in billionths, before the discount; negative counts against
+	Weight       exact.Billionths `json:"weight"` // log-odds, before the discount; negative counts against
 	Discount     exact.Billionths `json:"discount"`
-	Level        string           `json:"level"`  // the nearest level with any comparison: state, machine, global or prior
-	Pooled       []LevelCount     `json:"pooled"` // all levels with comparisons, nearest first; each excludes the one before
+	Level        string           `json:"level"`            // the nearest level with any comparison: state, machine, global or prior
+	Pooled       []LevelCount     `json:"pooled,omitempty"` // all levels with comparisons, nearest first; each excludes the one before
 }
 
 // A LevelCount is the record of one specialist at one level of the hierarchy.

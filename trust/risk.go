@@ -31,7 +31,8 @@ type riskEpoch struct {
 	audits   map[exact.Billionths]counts
 	overrule int64 // automatic decisions a human overruled unasked
 	detector Detector
-	alarmed  bool // the epoch before ended by an alarm
+	alarmed  bool  // the epoch before ended by an alarm
+	tried    int64 // policies among which delta is divided; 0 is one
 	pairs    []Pair
 	frozen   frozen
 }
@@ -101,7 +102,7 @@ func (e *riskEpoch) add(o *Outcome) {
 		e.watch(o, one)
 	}
 	if !o.Unasked && o.N >= eligibleFrom {
-		e.pair(o.P, one)
+		e.pair(o)
 	}
 }
 
@@ -119,20 +120,27 @@ func (e *riskEpoch) watch(o *Outcome, one counts) {
 	e.audits[a] = e.audits[a].plus(one)
 }
 
-// pair enters a probability and whether the pick was right.
-func (e *riskEpoch) pair(p exact.Billionths, one counts) {
+// pair enters a probability and whether the pick was right, for each threshold at
+// the vote where asking would have stopped.
+func (e *riskEpoch) pair(o *Outcome) {
 	e.eligible++
 	if e.promise.ClopperPearson {
-		e.look(Pair{p, one.k == 1})
+		e.look(Pair{o.P, o.Pick == o.Truth})
 		return
 	}
 	if e.start < 0 {
-		e.choose(p)
+		e.choose(o)
 		return
 	}
 	e.reached++
 	for j := e.start; j < ladder; j++ {
-		if r := &e.rungs[j]; p >= e.promise.tauAt(j) {
+		tau := e.promise.tauAt(j)
+		if p, pick := o.at(tau); p >= tau {
+			one := counts{n: 1}
+			if pick == o.Truth {
+				one.k = 1
+			}
+			r := &e.rungs[j]
 			r.counts = r.counts.plus(one)
 			r.best = math.Max(r.best, logEValue(r.k, r.n, 1-e.promise.MaxError.Float(), &evenStakes))
 		}
@@ -141,9 +149,9 @@ func (e *riskEpoch) pair(p exact.Billionths, one counts) {
 
 // choose picks the first threshold that enough of the first pairs reach, as soon
 // as the pairs to come cannot change which one that is. It looks at nothing but P.
-func (e *riskEpoch) choose(p exact.Billionths) {
+func (e *riskEpoch) choose(o *Outcome) {
 	for j := range ladder {
-		if p >= e.promise.tauAt(j) {
+		if p, _ := o.at(e.promise.tauAt(j)); p >= e.promise.tauAt(j) {
 			e.reach[j]++
 		}
 	}
@@ -167,12 +175,15 @@ func (e *riskEpoch) tau() exact.Billionths {
 		return e.frozen.tau
 	}
 	var tau exact.Billionths
-	bar := -math.Log(e.promise.Delta())
+	bar := -math.Log(e.delta())
 	for j := max(0, e.start); j < ladder && e.start >= 0 && e.rungs[j].best >= bar; j++ {
 		tau = max(1, e.promise.tauAt(j))
 	}
 	return tau
 }
+
+// delta returns the probability with which the promise may be broken by chance.
+func (e *riskEpoch) delta() float64 { return e.promise.Delta() / float64(max(1, e.tried)) }
 
 func (e *riskEpoch) state() RiskState {
 	switch {

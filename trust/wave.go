@@ -25,10 +25,14 @@ type Asking struct {
 	// HumanCost is that of one human decision; 0 means that specialists are always
 	// asked before a human is.
 	HumanCost exact.Money
-	// Explore, if it is not nil, draws each specialist's trust from what is known
-	// of it, instead of taking the mean: for a share of rounds, so that nobody is
-	// forgotten.
-	Explore *Draw
+	// Most is how many one wave asks at most; 0 means no limit. Where no tau is
+	// established everyone is asked all the same.
+	Most int
+	// Explore, if it is not empty, is the seed from which each specialist's trust is
+	// drawn from what is known of it, instead of taking the mean, and asking goes on
+	// where no answers could reach tau: for a share of rounds, so that nobody is
+	// forgotten. A specialist's draw depends on nothing but the seed and its id.
+	Explore string
 	// Patient goes on asking where no answers could reach tau, and whatever they
 	// cost, so that the human who decides then has everyone's proposal.
 	Patient bool
@@ -47,8 +51,9 @@ const (
 
 // A Wave is whom to ask next, all at once.
 type Wave struct {
-	Ask  []int // indices into the specialists who can be asked, best first; empty if Stop is set
-	Stop Stop  // "" to go on
+	Ask  []int            // indices into the specialists who can be asked, best first; empty if Stop is set
+	Stop Stop             // "" to go on
+	Tau  exact.Billionths // that is to be reached; 0 if none is established, so that everyone is asked
 	Cost exact.Money
 	// Information is what each answer is expected to tell, in billionths of a nat,
 	// by index.
@@ -59,14 +64,16 @@ type Wave struct {
 // nothing, and of the others as few as could decide if all spoke for the same, those first
 // who tell most for their cost. As long as nothing establishes a tau, everyone is
 // asked at once: humans decide then, and every answer teaches. Humans are not
-// among those who are asked.
+// among those who are asked. Where there is nothing to choose, one answer is enough.
 func (l *Ledger) Wave(q Question, open []Open, a Asking) Wave {
 	q.Partial = true
 	s := l.seek(&q, open, a)
 	switch {
 	case len(open) == 0:
 		return Wave{Stop: StopAllAsked}
-	case s.tau == 0 || s.b.k < 2:
+	case s.b.k < 2:
+		return s.anyone()
+	case s.tau == 0:
 		return s.everyone()
 	}
 	s.inform(a.Explore)
@@ -90,7 +97,10 @@ func (l *Ledger) seek(q *Question, open []Open, a Asking) *search {
 	return s
 }
 
-// tau returns the probability that decides a question, 0 if none does.
+// Tau returns the probability that decides a question, 0 as long as none is
+// established.
+func (l *Ledger) Tau(q Question) exact.Billionths { return l.tau(&q, q.Policy.normal()) }
+
 func (l *Ledger) tau(q *Question, policy Policy) exact.Billionths {
 	m := l.pools[q.Machine]
 	if m == nil || m.n < CalibratedFrom {
@@ -122,42 +132,78 @@ func (s *search) everyone() Wave {
 	return w
 }
 
+// anyone returns the cheapest, the first of equals, until somebody has answered.
+func (s *search) anyone() Wave {
+	w := Wave{Information: make([]int64, len(s.open)), Tau: s.tau}
+	if len(s.b.voters) > 0 {
+		w.Stop = StopDecided
+		return w
+	}
+	best := 0
+	for i := range s.open {
+		if s.open[i].cost < s.open[best].cost {
+			best = i
+		}
+	}
+	w.Ask, w.Cost = []int{best}, exact.Money(s.open[best].cost)
+	return w
+}
+
 // next returns the wave, or why there is none.
 func (s *search) next(a Asking) Wave {
-	w := Wave{Information: make([]int64, len(s.info))}
+	w := Wave{Information: make([]int64, len(s.info)), Tau: s.tau}
 	for i, v := range s.info {
 		w.Information[i] = int64(math.Round(v * 1e9))
 	}
 	switch {
-	case len(s.b.voters) > 0 && s.reached():
+	case s.reached():
 		w.Stop = StopDecided
 		return w
-	case !a.Patient && !s.canReach():
-		w.Stop = StopCannotReach
+	case !a.Patient && a.Explore == "" && !s.canReach():
+		w.keep(s.order[:s.free()], StopCannotReach)
 		return w
 	}
 	w.Ask = s.order[:s.shortest()]
-	free := 0
 	for _, i := range w.Ask {
-		if s.open[i].cost == 0 {
-			free++
-		}
 		w.Cost = w.Cost.Add(exact.Money(s.open[i].cost))
 	}
 	if !a.Patient && a.HumanCost > 0 && w.Cost > a.HumanCost {
-		if w.Ask, w.Cost = w.Ask[:free], 0; free == 0 {
-			w.Ask, w.Stop = nil, StopTooDear
+		w.keep(s.order[:s.free()], StopTooDear)
+	}
+	if a.Most > 0 && len(w.Ask) > a.Most {
+		w.keep(w.Ask[:a.Most], "")
+		for _, i := range w.Ask {
+			w.Cost = w.Cost.Add(exact.Money(s.open[i].cost))
 		}
 	}
 	return w
 }
 
-// reached reports whether the votes so far decide.
+// keep asks these instead, who are free; if there are none that is the end.
+func (w *Wave) keep(ask []int, stop Stop) {
+	w.Ask, w.Cost = ask, 0
+	if len(ask) == 0 {
+		w.Ask, w.Stop = nil, stop
+	}
+}
+
+// free returns how many of the order cost nothing: they come first.
+func (s *search) free() int {
+	for n, i := range s.order {
+		if s.open[i].cost > 0 {
+			return n
+		}
+	}
+	return len(s.order)
+}
+
+// reached reports whether the votes so far decide: an option that somebody
+// proposed has reached tau.
 func (s *search) reached() bool {
 	s.mix.m = len(s.b.voters)
 	p := s.mix.of(s.b)
-	for t := range p {
-		if !s.isRemoved(t) && billionths(p[t]) >= s.tau {
+	for i := range s.b.voters {
+		if t := int(s.b.voters[i].option); !s.isRemoved(t) && billionths(p[t]) >= s.tau {
 			return true
 		}
 	}
@@ -166,45 +212,68 @@ func (s *search) reached() bool {
 
 func (s *search) isRemoved(t int) bool { return t < len(s.removed) && s.removed[t] }
 
-// inform works out what each open answer would tell, and in which order to ask.
-func (s *search) inform(explore *Draw) {
+// inform works out what each open answer would tell, and in which order to ask:
+// what is free first, then by information per cost, where the errors that an answer
+// shares with those asked before it, in this wave too, make it worth less.
+func (s *search) inform(explore string) {
 	s.mix.m = len(s.b.voters)
 	p := slices.Clone(s.mix.of(s.b))
-	s.info = make([]float64, len(s.open))
+	n := len(s.open)
+	crowd := make([]float64, n)
+	s.info, s.order = make([]float64, n), make([]int, n)
 	for i := range s.open {
-		v := &s.open[i]
-		crowd := 1.
+		s.order[i], crowd[i] = i, 1
 		for j := range s.b.voters {
-			if w := &s.b.voters[j]; s.b.pool != nil && w.human == 0 {
-				crowd += s.b.pool.pairs.rho(v, w, s.b.bar)
+			crowd[i] += s.shared(&s.open[i], &s.b.voters[j])
+		}
+		s.info[i] = s.b.information(&s.open[i], p, explore)
+	}
+	told := slices.Clone(s.info)
+	for i := range s.info {
+		s.info[i] /= crowd[i]
+	}
+	for k := range s.order {
+		best := k
+		for i := k + 1; i < n; i++ {
+			if s.before(s.order[i], s.order[best], told, crowd) {
+				best = i
 			}
 		}
-		s.info[i] = s.b.information(v, p, explore) / crowd
+		s.order[k], s.order[best] = s.order[best], s.order[k]
+		for _, i := range s.order[k+1:] {
+			crowd[i] += s.shared(&s.open[i], &s.open[s.order[k]])
+		}
 	}
-	s.order = make([]int, len(s.open))
-	for i := range s.order {
-		s.order[i] = i
-	}
-	slices.SortFunc(s.order, func(i, j int) int {
-		v, w := &s.open[i], &s.open[j]
-		return cmp.Or(cmp.Compare(s.worth(j), s.worth(i)), cmp.Compare(v.id, w.id), cmp.Compare(i, j))
-	})
 }
 
-// worth is information per cost; what is free comes first.
-func (s *search) worth(i int) float64 {
-	if s.open[i].cost == 0 {
-		return math.MaxFloat64
+// shared returns the correlation of the errors of two answers.
+func (s *search) shared(v, w *voter) float64 {
+	if s.b.pool == nil || w.human > 0 {
+		return 0
 	}
-	return s.info[i] / float64(s.open[i].cost)
+	return s.b.pool.pairs.rho(v, w, s.b.bar)
+}
+
+// before reports whether i is to be asked before j.
+func (s *search) before(i, j int, told, crowd []float64) bool {
+	v, w := &s.open[i], &s.open[j]
+	x, y := told[i]/crowd[i], told[j]/crowd[j]
+	if v.cost == 0 || w.cost == 0 {
+		if v.cost != 0 || w.cost != 0 {
+			return v.cost == 0
+		}
+	} else {
+		x, y = x/float64(v.cost), y/float64(w.cost)
+	}
+	return x > y || x == y && (v.id < w.id || v.id == w.id && i < j)
 }
 
 // information returns the mutual information between the truth and an answer, in
 // nats, under probabilities p (Lindley 1956).
-func (b *ballot) information(v *voter, p []float64, explore *Draw) float64 {
+func (b *ballot) information(v *voter, p []float64, explore string) float64 {
 	asked := *v
-	if explore != nil {
-		asked.p4, asked.cell = b.draw(v, explore), nil
+	if explore != "" {
+		asked.p4, asked.cell = b.draw(v, NewDraw(explore, v.id)), nil
 	}
 	told, noise := 0., 0.
 	for l := range b.k {
@@ -303,78 +372,4 @@ func (b *ballot) join(v voter) {
 	for i := range last {
 		b.compare(&b.voters[i], &b.voters[last])
 	}
-}
-
-// canReach reports whether some answers of those left could lift an option to
-// tau: each expert by itself is given the answers it would like best, undiscounted,
-// at the temperature of one vote more.
-func (s *search) canReach() bool {
-	s.mix.m = len(s.b.voters) + 1
-	for t := range s.b.k {
-		if !s.isRemoved(t) && billionths(s.best(t)) >= s.tau {
-			return true
-		}
-	}
-	return false
-}
-
-// best returns a bound of the probability of t.
-func (s *search) best(t int) float64 {
-	p := 0.
-	s.mix.of(s.b) // scores S
-	for e, a := range s.mix.shares {
-		if a == 0 {
-			continue
-		}
-		g, sum := s.mix.temperature(e), 1.
-		for r := range s.b.k {
-			if r != t {
-				gap := s.b.scores[e][t] - s.b.scores[e][r] + s.gain(e, t, r)
-				sum += math.Exp(-float64(g * gap))
-			}
-		}
-		p += a / sum
-	}
-	return p
-}
-
-// gain returns by how much those left could at most lift t above r.
-func (s *search) gain(e, t, r int) float64 {
-	sum := 0.
-	plain := logOdds(s.b.mu, s.b.k)
-	for i := range s.open {
-		v := &s.open[i]
-		switch e {
-		case iV:
-			sum += plain
-		case iL4:
-			sum += math.Abs(v.w4)
-		case iL16:
-			sum += math.Abs(v.w16)
-		case iC:
-			sum += s.b.likeliest(v, t, r)
-		case iS:
-			sum += math.Abs(s.mix.fit.stack.weight(v))
-		}
-	}
-	return sum
-}
-
-// likeliest returns the largest log-likelihood ratio of t over r that an answer
-// of v could give.
-func (b *ballot) likeliest(v *voter, t, r int) float64 {
-	most := math.Inf(-1)
-	for l := range b.k {
-		most = math.Max(most, math.Log(b.answer(v, int32(t), int32(l))/b.answer(v, int32(r), int32(l))))
-	}
-	return most
-}
-
-// weight returns what an undiscounted vote of v adds to its option.
-func (s *stack) weight(v *voter) float64 {
-	w := float64(s.g * v.w4)
-	if v.member >= 0 && int(v.member) < len(s.z) {
-		w += s.z[v.member]
-	}
-	return w
 }
