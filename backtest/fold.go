@@ -142,6 +142,9 @@ func (f *fold) evidence(ctx context.Context, r *round, pt *point, round *arbiter
 	q, upTo := r.part.now.Question, pt.place-1
 	if !f.changed && pt.judged != nil && pt.judged.evidence != nil {
 		q, upTo = r.part.question(pt.judged), pt.judged.evidence.Place
+	} else {
+		open, stranger := f.unheard(r, pt)
+		q.Partial = len(open) > 0 || stranger
 	}
 	if f.ledger.place > upTo {
 		return false, nil
@@ -206,9 +209,9 @@ func (f *fold) lacks(r *round, pt *point, rule *rule, round *arbiter.Round) bool
 	switch {
 	case len(open) == 0 && !stranger, settled(rule, round, open, r.mode, pt.decision):
 		return false
-	case pt.decision.Rule == arbiter.ByChampion:
-		return false
-	case stranger, pt.judged == nil, pt.judged.rule == arbiter.ByChampion:
+	case pt.decision.Rule == arbiter.ByChampion, rule.bayes && pt.decision.Consensus() && r.mode == machine.Sequential:
+		return false // decided: nobody else is asked
+	case stranger, pt.judged == nil, pt.judged.rule == arbiter.ByChampion, pt.judged.evidence != nil && pt.judged.evidence.Stop != "":
 		return true
 	}
 	before, err := r.part.recorded(pt.judged)
