@@ -281,11 +281,15 @@ func (d *reading) asked() (Data, error) {
 			Repeat           int32           `json:"repeat"`
 			Shadow           bool            `json:"shadow"`
 		} `json:"asks"`
+		Wave *Wave `json:"wave"`
 	}
 	if err := d.into(&v); err != nil {
 		return nil, err
 	}
-	asked := &Asked{Asks: make([]Ask, len(v.Asks))}
+	asked := &Asked{Asks: make([]Ask, len(v.Asks)), Wave: v.Wave}
+	if x := v.Wave; x != nil && x.Information != nil && len(x.Information) != len(x.Specialists) {
+		return nil, &DecodeError{"information", fmt.Sprint(x.Information)}
+	}
 	for i, a := range v.Asks {
 		role, err := roleOr(a.Role)
 		if err != nil {

@@ -29,6 +29,9 @@ func apply(s *Session, o *openRound, e *Event) {
 		for i := range d.Asks {
 			o.applyAsk(&d.Asks[i])
 		}
+		if o.wave == nil {
+			o.wave = d.Wave
+		}
 	case *Proposed:
 		applyProposed(s, o, d)
 	case *AskFailed:

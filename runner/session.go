@@ -197,6 +197,7 @@ type openRound struct {
 	cost      exact.Money
 	blocked   bool   // the arbiter failed: it is asked again on resume only
 	judging   bool   // an arbiter outside this process is being asked
+	wave      *Wave  // the first; nil unless the round is asked in waves that bayes chooses
 	draws     *Draws // why a human is asked, if that was drawn; nil else
 }
 

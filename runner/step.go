@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -18,9 +17,9 @@ type Tick struct {
 	Transition *machine.Transition // executed; nil unless advanced
 	Code       string
 
-	verdict *Judged // that led to the transition
-	asked   *Asked  // the first to be asked
-	asked2  []Ask   // the rest, if they were asked later
+	verdict *Judged  // that led to the transition
+	asked   *Asked   // the first to be asked
+	asked2  []*Asked // the rest, if they were asked later
 }
 
 // Reasoning returns why: the arbiter's reasoning if the session advanced, else
@@ -40,8 +39,10 @@ func (t Tick) Asked() []string {
 			ids = append(ids, t.asked.Asks[i].SpecialistID)
 		}
 	}
-	for i := range t.asked2 {
-		ids = append(ids, t.asked2[i].SpecialistID)
+	for _, later := range t.asked2 {
+		for i := range later.Asks {
+			ids = append(ids, later.Asks[i].SpecialistID)
+		}
 	}
 	return ids
 }
@@ -135,7 +136,8 @@ type work struct {
 	heard []heard
 
 	asked  *Asked    // the first to be asked in this step
-	asked2 []Ask     // who was asked later
+	asked2 []*Asked  // who was asked later
+	chosen *Wave     // by what the wave that is to be asked was chosen; nil once that is noted
 	dueNow []*member // a buffer
 	limit  *lazyDeadline
 
@@ -227,10 +229,17 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 		case len(due) == 0:
 			return w.decide(ctx)
 		}
-		ask := w.admit(ctx, w.wave(due))
+		ask, err := w.wave(ctx, due)
+		switch {
+		case err != nil:
+			return Tick{}, err
+		case w.t.stop != "":
+			return w.decide(ctx)
+		}
+		ask = w.admit(ctx, ask)
 		switch {
 		case len(ask) == 0 && w.overBudget():
-			return w.finish(ctx, TickStopped)
+			return w.finish(ctx, statusOf(&w.t.now))
 		case len(ask) == 0 && w.waiting():
 			return w.finish(ctx, TickWaiting)
 		case len(ask) == 0:
@@ -329,51 +338,6 @@ func (w *work) decide(ctx context.Context) (Tick, error) {
 	return w.advance(ctx, v)
 }
 
-// advance takes the winner of a verdict through the gate.
-func (w *work) advance(ctx context.Context, v *Judged) (Tick, error) {
-	if w.t.now.Program.Guarded {
-		q, status, err := w.inquire(ctx, w.elected)
-		if err != nil {
-			return Tick{}, err
-		}
-		if status != "" {
-			return w.finish(ctx, status)
-		}
-		return w.enter(ctx, w.t.round.verdict, q)
-	}
-	return w.enter(ctx, v, nil)
-}
-
-// elected is tx.elected of the present tx.
-func (w *work) elected(v *Judged) decision { return w.t.elected(v) }
-
-// enter takes the winner of a verdict through the gate, with what came of asking
-// about it.
-func (w *work) enter(ctx context.Context, v *Judged, q *inquiry) (Tick, error) {
-	d := w.t.elected(v)
-	d.inquiry = q
-	from := w.t.now.State
-	w.t.cancelOpen()
-	if held, err := w.t.holdForAudit(ctx, w.by, &d); err != nil {
-		return Tick{}, err
-	} else if held {
-		return w.finish(ctx, TickHuman)
-	}
-	w.t.tripped(d.transition)
-	verdict, err := w.t.execute(ctx, d)
-	if err != nil {
-		return Tick{}, err
-	}
-	if !verdict.Passed() {
-		tick, err := w.finish(ctx, w.t.refused(verdict))
-		tick.Code = verdict.Reasons[0].Code
-		return tick, err
-	}
-	tick, err := w.finish(ctx, TickAdvanced)
-	tick.Previous, tick.Transition, tick.verdict = from, d.transition, v
-	return tick, err
-}
-
 // finish commits and reports.
 func (w *work) finish(ctx context.Context, status TickStatus) (Tick, error) {
 	if err := w.commit(ctx); err != nil {
@@ -413,54 +377,4 @@ func statusOf(s *Session) TickStatus {
 		return TickFailed
 	}
 	return TickSolicited
-}
-
-// elected returns the decision to execute a verdict's winner.
-func (t *tx) elected(v *Judged) decision {
-	arrival := v.Order[v.Decision.Winner]
-	for _, p := range t.round.proposals {
-		if p.Arrival == arrival {
-			return decision{transition: p.Transition, how: ByConsensus, by: p.SpecialistID, arrival: arrival, reasoning: p.Reasoning, meta: p.MetaJSON, winner: p}
-		}
-	}
-	panic("runner: the verdict is not on the present proposals") // a broken invariant: the fold drops it with the set
-}
-
-// cancelOpen records that asks still out when a round is decided are not waited
-// for. They are charged as estimated.
-func (t *tx) cancelOpen() {
-	for _, a := range t.round.asks {
-		if a.status == askOpen && a.Role == machine.Proposer && a.Remote != nil {
-			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: CodeCancelled, message: "the round was decided without it"})
-		}
-	}
-}
-
-// DefaultRejects is how many steps in a row a guard may send back before a human
-// is asked.
-const DefaultRejects = 3
-
-// refused records what follows from a guard's refusal.
-func (t *tx) refused(v guard.Verdict) TickStatus {
-	reason := v.Reasons[0]
-	if v.Status == guard.Abort {
-		t.emit(&Ended{Status: Stopped, Code: reason.Code, Reason: reason.Message})
-		return TickStopped
-	}
-	limit := int32(DefaultRejects)
-	if c := t.now.Program.Guards(t.now.State); c != nil && c.Retry.MaxAttempts != nil {
-		limit = int32(min(*c.Retry.MaxAttempts, 1<<20))
-	}
-	if v.Status == guard.Retry && t.now.Rejects < limit {
-		notices := append([]string(nil), v.Notices...)
-		for _, r := range v.Reasons {
-			notices = append(notices, r.Text())
-		}
-		o := t.newOpened()
-		*o = RoundOpened{Round: t.now.Round, Attempt: t.now.Attempt + 1, State: t.now.State, Notices: notices}
-		t.emit(o)
-		return TickRejected
-	}
-	t.emit(&AwaitsHuman{Code: reason.Code, Reason: reason.Text()})
-	return TickHuman
 }
