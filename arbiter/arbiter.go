@@ -94,6 +94,15 @@ type Decision struct {
 	Text string
 	// Judgement is that of the strategy bayes, nil for others. It is never changed.
 	Judgement *trust.Judgement
+	// Expense is what it cost to decide, nil if nothing was said of that. A decision
+	// that comes with an error may have cost something too.
+	Expense *Expense
+}
+
+// An Expense is what an arbiter's answer cost. It is never changed.
+type Expense struct {
+	specialist.Usage
+	Model string // that was asked; "" if none was
 }
 
 // Consensus reports whether there is a winner.

@@ -18,10 +18,16 @@ func (p *printer) end(r runner.Result, ask func() (runner.InboxItem, error)) (in
 	p.status.stop()
 	code := codeOf(r)
 	if p.a.flags.json {
+		if err := p.endShadow(r); err != nil {
+			return exitFailure, err
+		}
 		return code, p.endJSON(r, code)
 	}
 	p.header()
 	p.close()
+	if err := p.endShadow(r); err != nil {
+		return exitFailure, err
+	}
 	if r.Status == runner.NeedsHuman.String() {
 		item, err := ask()
 		if err != nil {

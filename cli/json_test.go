@@ -467,6 +467,8 @@ func realLines(t *testing.T) map[string][]string {
 	log(id)
 	id = start(4, "circle.json")
 	lines("run", 4, "resume", id, "--note", "once more")
+	h.file("shadow.json", `{"limits": {"max_steps": 1}}`)
+	start(4, "circle.json", "--shadow", "shadow.json")
 	log(id)
 	late(h, hook)
 	log(first(t, `"sessionId":"([^"]+)","machineName":"service"`, h.newest()))
@@ -491,8 +493,8 @@ func realLines(t *testing.T) map[string][]string {
 	lines("`dialai version`", 0, "version")
 	for _, line := range slices.Concat(real["An event"], real["run"]) {
 		kind := first(t, `"kind":"(\w+)"`, line)
-		if kind == "result" {
-			real["The result"] = append(real["The result"], line)
+		if heading := map[string]string{"result": "The result", "shadow": "A shadow that differs", "shadow_summary": "What a shadow comes to"}[kind]; heading != "" {
+			real[heading] = append(real[heading], line)
 		} else {
 			real["`"+kind+"`"] = append(real["`"+kind+"`"], dataOf(t, line))
 		}

@@ -71,11 +71,16 @@ func parseGuards(path string, data []byte) (config *guard.Config, err error) {
 
 // lintGuards returns what is probably not meant in a guards file.
 func lintGuards(path string, data []byte) (findings []machine.Problem, err error) {
+	profile := guard.Compat
 	if _, err := parseGuards(path, data); err != nil {
-		return nil, err
+		ofMachine := machine.ParseSection(path, data, func(section []byte) []machine.Problem { return guard.Check(section, false) })
+		if ofMachine != nil {
+			return nil, err
+		}
+		profile = guard.Strict // it has what only machines have
 	}
 	err = machine.ParseSection(path, data, func(section []byte) []machine.Problem { // which knows the place of each
-		return guard.Lint(section, nil, guard.Compat)
+		return guard.Lint(section, nil, profile)
 	})
 	if found, ok := errors.AsType[*machine.Error](err); ok {
 		return found.Problems, nil

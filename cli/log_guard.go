@@ -24,7 +24,8 @@ type guardLog struct {
 	from   int64 // the first event to write
 	digest bool  // leave texts out
 	prices string
-	err    error // the first
+	take   func(*guard.LogRecord) error // takes the records; nil: they are written to out
+	err    error                        // the first
 
 	session *runner.Session
 	round   int64
@@ -68,6 +69,10 @@ func (w *guardLog) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
 	}
 	rec.V, rec.Seq, rec.Session = 1, seq, w.session.ID.String()
 	rec.TS = append(at.Append([]byte{'"'}), '"')
+	if w.take != nil {
+		w.err = w.take(rec)
+		return
+	}
 	w.err = printJSON(w.out, rec)
 }
 

@@ -23,6 +23,8 @@ type printer struct {
 	proposed map[int32]string // what is proposed in the round, by arrival
 	opened   bool             // lines of the current round have been printed
 	head     runner.Hash      // of the last record, where the store does not say
+	shadow   *shadow          // nil unless other guards judge too
+	differs  []shadowLine     // of the record that is being printed
 }
 
 func (a *app) newPrinter() *printer {
@@ -35,8 +37,9 @@ func (p *printer) observe(r runner.Record) {
 	if r.Before == nil {
 		p.follow(r.After)
 	}
-	if p.a.flags.json {
+	if p.differs = p.shadow.observe(r); p.a.flags.json {
 		p.json(r)
+		p.shadowed(p.differs)
 	} else {
 		p.text(r)
 	}
@@ -104,6 +107,7 @@ func (p *printer) text(r runner.Record) {
 			p.judged(d)
 		case *runner.Gated:
 			p.gated(d.Verdict)
+			p.shadowed(p.differs)
 		case *runner.Executed:
 			p.executed(d)
 		}

@@ -49,6 +49,10 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 	}
 	p := a.newPrinter()
 	defer p.status.stop()
+	var err error
+	if p.shadow, err = a.loadShadow(f.shadow); err != nil {
+		return err
+	}
 	e, err := a.engine(ctx, writes, p.observe)
 	if err != nil {
 		return err
@@ -59,6 +63,9 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 		return err
 	}
 	p.follow(s)
+	if err := p.shadow.follow(ctx, e, s); err != nil {
+		return err
+	}
 	if s, err = e.Resume(ctx, s.ID, o); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type runFlags struct {
 	strict      bool
 	interactive bool
 	remote      bool
+	shadow      string
 }
 
 // modes are how proposers can be asked.
@@ -47,6 +48,7 @@ func (f *runFlags) add(cmd *cobra.Command, starts bool) {
 	flags.DurationVar(&f.timeout, "timeout", runner.DefaultTimeout, "stop after that `time`, such as 90s or 5m")
 	flags.BoolVar(&f.wait, "wait", false, "stay while the only answers missing are those that come later")
 	flags.BoolVarP(&f.interactive, "interactive", "i", false, "ask here, at the terminal, when a human must decide")
+	flags.StringVar(&f.shadow, "shadow", "", "a guards or machine `file` whose guards judge every step too; what they say is shown where it differs, and has no effect")
 	flags.BoolVar(&f.remote, "remote", false, "run at DIALAI_BASE_URL (not part of this version)")
 }
 
@@ -122,6 +124,9 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	}
 	p := a.newPrinter()
 	defer p.status.stop()
+	if p.shadow, err = a.loadShadow(f.shadow); err != nil {
+		return err
+	}
 	e, err := a.engine(ctx, starts, p.observe)
 	if err != nil {
 		return err

@@ -55,6 +55,18 @@ func TestCrashBudget(t *testing.T) {
 	}
 }
 
+// TestCrashGuards does the same to sessions whose guards ask a classifier about
+// every step, and whose arbiters cost something too: what was asked before a crash
+// is paid once, wherever between reserving, settling and executing it came.
+func TestCrashGuards(t *testing.T) {
+	c := newCrash(t)
+	c.asking, c.hook.paid = true, true
+	c.run(*kills / 4)
+	if c.lost == 0 {
+		t.Error("no question of the guards was lost: the test shows nothing")
+	}
+}
+
 // run kills that many processes.
 func (c *crash) run(kills int) {
 	t := c.T
@@ -90,6 +102,8 @@ type crash struct {
 	settled map[string]int // calls for an ask at the time its answer was recorded
 	budget  exact.Money    // of each session; 0 is none
 	refused int            // asks that the budget did not allow
+	asking  bool           // guards ask, and arbiters cost
+	lost    int            // questions of the guards that a killed process asked
 }
 
 func newCrash(t *testing.T) *crash {
@@ -115,6 +129,11 @@ func (c *crash) definition(remoteArbiter bool) []byte {
 	if c.budget > 0 {
 		name += "-budget"
 		guards = fmt.Sprintf(`"guards":{"budget":{"hard_limit_usd":%s},"loop_detection":{"max_state_visits":100,"cycle":false,"mode":"off","max_output_repeats":false}},`, c.budget)
+	}
+	if c.asking {
+		name += "-asking"
+		guards = fmt.Sprintf(`"guards":{"classifier":{"url":"%s/classify","token_name":"CRASH_WEBHOOK_TOKEN","on_error":"closed","timeout_ms":60000,"breaker":{"failures":1000}},"loop_detection":{"max_state_visits":100,"cycle":false,"mode":"off","max_output_repeats":false}},`, c.server.URL)
+		arbiter += fmt.Sprintf(`,"estimatedCostUSD":%s`, prices["arbitrate"])
 	}
 	who := ""
 	for _, id := range []string{"cheap", "middling", "dear"} {
@@ -317,7 +336,8 @@ func (c *crash) checkEnd(ids []specialist.SessionID) {
 				c.Errorf("session %s was charged $%s of a budget of $%s", id, total, c.budget)
 			}
 			c.refused += c.count(s, id, `"code":"budget_usd"`)
-			if session.Spent().Money != total || charged != total {
+			c.lost += c.count(s, id, `"code":"lost"`)
+			if session.Spent().Money != total || !c.asking && charged != total {
 				c.Errorf("session %s spent $%s, its answers cost $%s, the webhook charged $%s", id, session.Spent().Money, charged, total)
 			}
 		}
@@ -338,6 +358,7 @@ func (c *crash) verify() {
 type countingHook struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
+	paid  bool // arbiters cost something
 	calls map[string]int
 	costs map[string]exact.Money
 	whose map[string]string // session of an ask
@@ -347,12 +368,16 @@ func newCountingHook(seed uint64) *countingHook {
 	return &countingHook{rng: rand.New(rand.NewPCG(seed, 2)), calls: map[string]int{}, costs: map[string]exact.Money{}, whose: map[string]string{}}
 }
 
-var prices = map[string]exact.Money{"cheap": exact.Dollar / 1000, "middling": exact.Dollar / 100, "dear": exact.Dollar / 7}
+var prices = map[string]exact.Money{"cheap": exact.Dollar / 1000, "middling": exact.Dollar / 100, "dear": exact.Dollar / 7,
+	"arbitrate": exact.Dollar / 50, "classify": exact.Dollar / 30}
 
 func (h *countingHook) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var q struct {
 		SessionID string            `json:"sessionId"`
 		History   []json.RawMessage `json:"history"`
+		Meta      struct {
+			Task string `json:"task_id"`
+		} `json:"meta"`
 		Proposals []struct {
 			ProposalID string `json:"proposalId"`
 		} `json:"proposals"`
@@ -362,21 +387,29 @@ func (h *countingHook) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	who := req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:]
-	delay := h.count(req.Header.Get("Idempotency-Key"), q.SessionID, prices[who])
+	price := prices[who]
+	if who == "arbitrate" && !h.paid {
+		price = 0
+	}
+	delay := h.count(req.Header.Get("Idempotency-Key"), q.SessionID+q.Meta.Task, price)
 	select { // a service takes its time
 	case <-time.After(delay):
 	case <-req.Context().Done():
 		return
 	}
 	if strings.HasPrefix(req.URL.Path, "/arbitrate") {
-		json.NewEncoder(w).Encode(map[string]any{"consensusReached": true, "winningProposalId": q.Proposals[0].ProposalID, "reasoning": "the first"})
+		json.NewEncoder(w).Encode(map[string]any{"consensusReached": true, "winningProposalId": q.Proposals[0].ProposalID, "reasoning": "the first", "costUSD": json.Number(price.String())})
+		return
+	}
+	if who == "classify" {
+		json.NewEncoder(w).Encode(map[string]any{"verdict": "ok", "costUSD": json.Number(price.String())})
 		return
 	}
 	transition := "next"
 	if len(q.History) >= legs-1 {
 		transition = "end"
 	}
-	json.NewEncoder(w).Encode(map[string]any{"transitionName": transition, "reasoning": "as always", "costUSD": json.Number(prices[who].String())})
+	json.NewEncoder(w).Encode(map[string]any{"transitionName": transition, "reasoning": fmt.Sprint("as always, the ", len(q.History), "th time"), "costUSD": json.Number(price.String())})
 }
 
 // count counts a call and returns how long it is to take.

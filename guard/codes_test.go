@@ -88,6 +88,7 @@ func TestCodes(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | `%s` on %s |\n", c.code, v.Status, c.config, strings.ReplaceAll("`"+strings.Join(c.steps, "`, `")+"`", "|", `\|`))
 	}
+	table.Write(askedRows(t))
 	const path, begin, end = "../docs/guards.md", "<!-- codes: written by go generate ./guard -->\n", "<!-- end of codes -->\n"
 	text, err := os.ReadFile(path)
 	if err != nil {

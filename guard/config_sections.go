@@ -60,7 +60,7 @@ func (r *reader) loops(l *LoopDetection) func(path string, value []byte) {
 		{"max_output_repeats", r.orOff(r.optionalCount(&l.MaxOutputRepeats), func() { l.MaxOutputRepeats = nil })},
 		{"cycle", r.orOff(func(path string, value []byte) {
 			l.Cycle = cycle
-			r.object("cycle", []member{{"max_period", r.countWithin(&cycle.MaxPeriod, 1, 8)}, {"repeats", r.countWithin(&cycle.Repeats, 2, 100)}})(path, value)
+			r.object("cycle", []member{{"max_period", r.countWithin(&cycle.MaxPeriod, 1, maxPeriod)}, {"repeats", r.countWithin(&cycle.Repeats, 2, 100)}})(path, value)
 		}, func() { l.Cycle = nil })},
 		{"near", r.orOff(func(path string, value []byte) {
 			l.Near = near

@@ -44,11 +44,16 @@ func lintSection(section []byte, profile Profile) []machine.Problem {
 	}
 	c, problems := ParseAs(section, profile)
 	if len(problems) > 0 {
+		c, problems = parse(section, profile, false, true) // a machine's may have more
+	}
+	if len(problems) > 0 {
 		return nil
 	}
 	l := &linter{c: c}
 	l.tools()
 	l.cost()
+	l.packs()
+	l.truth(section)
 	l.patterns()
 	l.loops(section)
 	l.schemas(section)
@@ -149,14 +154,6 @@ func (t *Tools) needs(tool string) (needs []string) {
 		}
 	}
 	return needs
-}
-
-func (l *linter) cost() {
-	c := &l.c.Cost
-	if c.MaxDollars != nil && len(c.Prices) == 0 {
-		l.report("/cost/max_dollars_per_task", "cap-without-prices", "add cost.prices, or limit tokens",
-			"the cap of $%s has no prices: it sees only calls whose cost is told", c.MaxDollars)
-	}
 }
 
 func (l *linter) patterns() {

@@ -22,8 +22,10 @@ func (k *checking) loops() {
 	}
 	if k.step.State != "" {
 		k.visits()
-		if k.c.Loop.Cycle != nil {
-			k.cycle()
+		if before := len(k.reasons); k.c.Loop.Cycle != nil {
+			if k.cycle(); len(k.reasons) == before {
+				k.component()
+			}
 		}
 	}
 }

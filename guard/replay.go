@@ -145,7 +145,7 @@ func (rec *LogRecord) codes() (codes []string) {
 }
 
 // families are those of the reasons that [Config.Check] gives.
-var families = []string{"", "limits", "forbidden", "schema", "tool-calls", "cost", "budget", "loop", "retry", "batch_loop", "internal"}
+var families = []string{"", "limits", "forbidden", "packs", "schema", "tool-calls", "cost", "budget", "loop", "retry", "batch_loop", "internal"}
 
 // foreign returns the family of a recorded reason that no Config gives, or "".
 func (rec *LogRecord) foreign() string {
@@ -179,6 +179,8 @@ func (c *Config) unreadable(in *LogInput, blurred bool) string {
 	output := in.OutputDigest != ""
 	has := output || in.Output != nil
 	switch l := &c.Limits; {
+	case c.Packs != (Packs{}) && in.blurred():
+		return "it is searched by packs, and the log holds a digest"
 	case in.Human: // judged by budgets and tools alone
 	case output && (l.OutputMin != nil || l.OutputMax != nil):
 		return "its length is checked, and the log holds a digest"

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"strings"
 
 	"github.com/dialai/dialai/guard"
@@ -17,9 +18,9 @@ import (
 // admit returns whom the budget lets be asked. Who would break a hard limit is
 // recorded as a failed ask; who would only have to wait for others is left for
 // later.
-func (w *work) admit(ask []*member) []*member {
-	c := w.t.now.Program.Guards(w.t.now.State)
-	if c == nil || c.Budget == nil {
+func (w *work) admit(ctx context.Context, ask []*member) []*member {
+	b := w.budget()
+	if b == nil && w.r.quota == nil {
 		return ask
 	}
 	held := w.t.held()
@@ -30,15 +31,27 @@ func (w *work) admit(ask []*member) []*member {
 			continue
 		}
 		need := expected(m)
-		refused := c.Budget.Admit(w.t.now.Spent(), held, need)
+		refused, overQuota := b.Admit(w.t.now.Spent(), held, need), false
+		if refused == nil {
+			refused = w.take(ctx, m.SpecialistID, need)
+			overQuota = refused != nil
+		}
 		switch {
 		case refused == nil:
 			admitted, held = append(admitted, m), held.Plus(need)
-		case refused.Class() == guard.Abort:
+		case refused.Class() == guard.Abort || overQuota: // nobody knows when there will be room
 			w.t.hear(&heard{key: w.t.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: refused.Code, message: refused.Reason().Message})
 		}
 	}
 	return admitted
+}
+
+// budget returns the budget in force; nil if there is none.
+func (w *work) budget() *guard.Budget {
+	if c := w.t.now.Program.Guards(w.t.now.State); c != nil {
+		return c.Budget
+	}
+	return nil
 }
 
 // expected returns what an ask is expected to cost. A function of this process
@@ -72,7 +85,7 @@ func (w *work) overBudget() bool {
 			last = f
 		}
 	}
-	if last == nil || !strings.HasPrefix(last.Code, "budget_") {
+	if last == nil || !strings.HasPrefix(last.Code, "budget_") && !strings.HasPrefix(last.Code, "quota_") {
 		return false
 	}
 	for i := range w.t.members() {

@@ -2,13 +2,16 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
@@ -174,9 +177,10 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				b.cast.play(id, charging("again", exact.Money(rng.IntN(most+1))*dollar/10))
 				who = append(who, web(id, estimated(fmt.Sprintf("0.%d", most))))
 			}
-			b.cast.judge("judge", electFirst)
+			most := rng.IntN(4)
+			b.cast.judge("judge", costing(electFirst, exact.Money(rng.IntN(most+1))*dollar/10))
 			limit := exact.Money(1+rng.IntN(30)) * dollar / 10
-			s := b.start(b.machine(def{who: append(who, arbFn("judge")), top: budget(`"hard_limit_usd":` + limit.String())}))
+			s := b.start(b.machine(def{who: append(who, paidArbiter(fmt.Sprintf("0.%d", most))), top: budget(`"hard_limit_usd":` + limit.String())}))
 			for range 12 {
 				if tick := b.step(s); tick.Status != runner.TickAdvanced {
 					break
@@ -186,5 +190,122 @@ func TestBudgetIsNeverOverspent(t *testing.T) {
 				t.Errorf("spent $%s of $%s", got, limit)
 			}
 		})
+	}
+}
+
+// costing has an arbiter say what deciding cost.
+func costing(a arbiter.Arbiter, d exact.Money) arbiter.Arbiter {
+	return arbiter.Func(func(ctx context.Context, r *arbiter.Round) (arbiter.Decision, error) {
+		decision, err := a.Decide(ctx, r)
+		decision.Expense = &arbiter.Expense{Usage: cost(d)}
+		return decision, err
+	})
+}
+
+// paidArbiter is an arbiter behind a webhook that is expected to cost something.
+func paidArbiter(estimate string) string {
+	return entry("arbiter", "judge", `"strategyWebhookUrl":"https://hooks.example/judge","webhookTokenName":"A_WEBHOOK_TOKEN"`, estimated(estimate))
+}
+
+// TestArbitersArePaid: what deciding costs is reserved before the arbiter is
+// asked and settled after, and once the budget does not have it the session stops
+// without asking.
+func TestArbitersArePaid(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	b.cast.judge("judge", costing(electFirst, dollar/2))
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), paidArbiter("1")}, top: budget(`"hard_limit_usd":1.7`)}))
+	b.stepTo(s, runner.TickAdvanced)
+	b.stepTo(s, runner.TickAdvanced)
+	b.cast.who()
+	b.stepTo(s, runner.TickStopped)
+	if who := strings.Join(b.cast.who(), " "); who != "a" || b.now(s).Outcome().Code != "budget_usd" || b.now(s).Spent().Money != dollar || b.now(s).Spent().Calls != 2 {
+		t.Errorf("asked were %s, the outcome is %+v, spent %+v", who, b.now(s).Outcome(), b.now(s).Spent())
+	}
+	if _, err := b.r.Evaluate(b.ctx, s.ID); err == nil || !strings.Contains(err.Error(), "not enough usd") {
+		t.Errorf("looking came to %v", err)
+	}
+	if d, err := b.r.Decisions(b.ctx, "desk", "", 0); err != nil || len(d) != 2 || d[1].CostUSD != dollar/2 {
+		t.Errorf("the decisions are %+v, %v", d, err)
+	}
+}
+
+// TestArbitersWithoutAnswerArePaid: one that fails costs what it says, one that
+// does not answer in time, or too late, what was expected until it says otherwise.
+func TestArbitersWithoutAnswerArePaid(t *testing.T) {
+	broken := arbiter.Func(func(context.Context, *arbiter.Round) (arbiter.Decision, error) {
+		return arbiter.Decision{Expense: &arbiter.Expense{Usage: cost(dollar / 4)}}, errors.New("no power")
+	})
+	silent := arbiter.Func(func(ctx context.Context, _ *arbiter.Round) (arbiter.Decision, error) {
+		<-ctx.Done()
+		return arbiter.Decision{}, ctx.Err()
+	})
+	for _, c := range []struct {
+		judge     arbiter.Arbiter
+		spent     exact.Money
+		estimated int64
+	}{{broken, dollar / 4, 0}, {silent, dollar, 1}} {
+		bubble(t, func(b *bench) {
+			b.cast.say("a", "again")
+			b.cast.judge("judge", c.judge)
+			s := b.start(b.machine(def{who: []string{fn("a"), human("human"), paidArbiter("1")}, top: budget(`"hard_limit_usd":2`)}))
+			b.stepTo(s, runner.TickHuman)
+			if spent := b.now(s).Spent(); spent.Money != c.spent || spent.Estimated != c.estimated {
+				t.Errorf("spent is %+v", spent)
+			}
+		})
+	}
+	b := newBench(t)
+	b.cast.say("a", "again")
+	b.cast.play("b", failing(errors.New("not yet")))
+	var s *runner.Session
+	asked := 0
+	b.cast.judge("judge", costing(arbiter.Func(func(ctx context.Context, r *arbiter.Round) (arbiter.Decision, error) {
+		if asked++; asked == 1 {
+			b.propose(s, "b", "park")
+			if got := b.now(s).Spent(); got.Money != dollar || got.Estimated != 1 {
+				t.Errorf("with its question out of date, spent is %+v", got)
+			}
+		}
+		return arbiter.Elect(0, "so be it"), nil
+	}), dollar/4))
+	s = b.start(b.machine(def{who: []string{fn("a"), fn("b"), paidArbiter("1")}, top: budget(`"hard_limit_usd":9`)}))
+	for b.now(s).Executed == 0 {
+		b.step(s)
+	}
+	if spent := b.now(s).Spent(); asked != 2 || spent.Money != dollar/2 {
+		t.Errorf("asked %d times, spent %+v", asked, spent)
+	}
+}
+
+// TestProcessesNeverOverspendTogether has several runners step one session at
+// once, each of whose rounds asks three services and an arbiter that all cost as
+// much as they may.
+func TestProcessesNeverOverspendTogether(t *testing.T) {
+	for limit := 1; limit <= 20; limit += 3 {
+		b := newBench(t)
+		var who []string
+		for _, id := range []string{"p", "q", "r"} {
+			b.cast.play(id, spending("again", cost(dollar), ""))
+			who = append(who, web(id, estimated("1")))
+		}
+		b.cast.judge("judge", costing(electFirst, dollar))
+		s := b.start(b.machine(def{who: append(who, human("human"), paidArbiter("1")), top: budget(fmt.Sprintf(`"hard_limit_usd":%d`, limit))}))
+		var wg sync.WaitGroup
+		for range 4 {
+			r := b.runner()
+			wg.Go(func() {
+				for range 12 {
+					tick, err := r.Step(b.ctx, s.ID)
+					if err != nil && !errors.Is(err, runner.ErrStale) || tick.Status == runner.TickStopped {
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if got := b.now(s).Spent(); got.Money > exact.Money(limit)*dollar || got.Money != dollar*exact.Money(got.Calls) {
+			t.Errorf("spent %+v of $%d", got, limit)
+		}
 	}
 }

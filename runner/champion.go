@@ -25,6 +25,7 @@ type reign struct {
 	champion string // "" if there is none, or everybody is asked
 	subject  string // the champion that an audit or a failure is about
 
+	shadow string          // who is asked beside the champion, to learn from only
 	alone  bool            // the champion decides alone, as a certificate allows
 	seen   trust.Champion  // what was seen of it since it was promoted
 	held   bool            // a human sent the state back: humans decide
@@ -36,7 +37,7 @@ func (t *tx) asks(m *member) bool {
 	switch {
 	case m.off || m.IsHuman || t.reign.pruned[m.SpecialistID]:
 		return false
-	case t.reign.champion == "" || t.reign.champion == m.SpecialistID:
+	case t.reign.champion == "" || t.reign.champion == m.SpecialistID || t.shadows(m.SpecialistID):
 		return true
 	}
 	return t.reign.alone && m.estimate == 0 // a sentinel that costs nothing

@@ -101,6 +101,8 @@ func (w *work) settle(ctx context.Context) error {
 		t.reign.held = true
 	case c.StageOf() == trust.Championed && c.Since < t.now.entered() && !t.failed(c.Certificate.SpecialistID) && t.mode() != machine.Eager:
 		t.reign.champion, t.reign.alone, t.reign.seen = c.Certificate.SpecialistID, true, v.champion
+		t.reign.shadow, err = v.shadow(ctx)
+		return err
 	case c.StageOf() == trust.Consensus && t.now.State.Collapse.Prune:
 		t.reign.pruned = v.uninformative()
 	}
@@ -374,6 +376,38 @@ func (v *collapseView) panel() trust.Panel {
 	return p
 }
 
+// shadowRate is the share of a champion's rounds in which one of those who are no
+// longer asked is asked all the same, so that what is known of it does not go stale.
+const shadowRate exact.Billionths = 20_000_000
+
+// shadow returns who is asked beside the champion in this round, "" for nobody.
+func (v *collapseView) shadow(ctx context.Context) (string, error) {
+	secret, err := v.t.r.store.Secret(ctx)
+	if err != nil {
+		return "", err
+	}
+	draw := trust.NewSecretDraw(secret, v.t.now.ID.String(), v.t.now.Key().ID(), "shadow")
+	if !draw.Happens(shadowRate) {
+		return "", nil
+	}
+	var open []trust.Open
+	for _, o := range v.panel().Roster {
+		if o.Cost > 0 && o.SpecialistID != v.t.reign.champion {
+			open = append(open, o)
+		}
+	}
+	w := v.all.Wave(v.t.here.question, open, trust.Asking{Explore: draw, Patient: true})
+	if len(w.Ask) == 0 {
+		return "", nil
+	}
+	return open[w.Ask[0]].SpecialistID, nil
+}
+
+// shadows reports whether somebody is asked in this round only to learn from.
+func (t *tx) shadows(id string) bool {
+	return t.reign.alone && t.reign.shadow != "" && t.reign.shadow == id
+}
+
 // contested reports whether the champion must not decide this round alone: it has
 // not answered, proposes what only a human may decide, or somebody trusted sees it
 // differently.
@@ -406,7 +440,7 @@ func (w *work) alone(ctx context.Context) (d arbiter.Decision, round *arbiter.Ro
 	}
 	j := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
 	if t.contested(&j) {
-		t.reign.champion, t.reign.alone = "", false
+		t.reign.champion, t.reign.alone, t.reign.shadow = "", false, ""
 		return d, round, false, nil
 	}
 	i := slices.IndexFunc(votes, func(v arbiter.Vote) bool { return v.SpecialistID == t.reign.champion })

@@ -302,3 +302,44 @@ func TestOrders(t *testing.T) {
 		t.Errorf("the standing is %+v (%v)", list, err)
 	}
 }
+
+// TestShadow: in a few of a champion's rounds somebody who is no longer asked is
+// asked all the same; the answer decides nothing, and is compared if the round is
+// audited.
+func TestShadow(t *testing.T) {
+	d := promoted(t, .99, .95, .9)
+	d.cast.play("p1", func(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
+		return saying("finish")(ctx, q)
+	})
+	before := len(d.lessons())
+	for range 40 {
+		d.run(25)
+	}
+	shadowed, decided := 0, 0
+	for _, r := range d.raw(d.s) {
+		if r.Kind == runner.KindAsked && strings.Contains(string(r.Data), `"shadow":true`) {
+			shadowed++
+		}
+		if r.Kind == runner.KindJudged && strings.Contains(string(r.Data), "Champion p0 decides alone") {
+			decided++
+		}
+	}
+	if shadowed < 4 || shadowed > 40 || decided < 700 { // 2 % of what the champion decides, within 4 standard errors
+		t.Errorf("%d of %d rounds of the champion had a shadow", shadowed, decided)
+	}
+	compared := 0
+	for _, l := range d.lessons()[before:] {
+		for _, p := range l.Outcome.Proposals {
+			if p.Shadow && l.Outcome.Automatic {
+				compared++
+			}
+			if p.Shadow && (p.SpecialistID != "p1" || p.Transition != "finish") {
+				t.Errorf("a shadow is %+v", p)
+			}
+		}
+	}
+	if now := d.now(d.s); now.Status != runner.Running {
+		t.Errorf("a shadow's answer moved the session to %s", now.Status)
+	}
+	t.Logf("%d shadows in %d rounds, %d compared", shadowed, decided, compared)
+}

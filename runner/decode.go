@@ -278,6 +278,7 @@ func (d *reading) asked() (Data, error) {
 			Accepted         bool            `json:"accepted"`
 			TokenHash        string          `json:"tokenHash"`
 			Repeat           int32           `json:"repeat"`
+			Shadow           bool            `json:"shadow"`
 		} `json:"asks"`
 	}
 	if err := d.into(&v); err != nil {
@@ -289,7 +290,7 @@ func (d *reading) asked() (Data, error) {
 		if err != nil {
 			return nil, err
 		}
-		asked.Asks[i] = Ask{SpecialistID: a.SpecialistID, Index: a.Ask, Role: role, Source: specialist.SourceNamed(a.Mode)}
+		asked.Asks[i] = Ask{SpecialistID: a.SpecialistID, Index: a.Ask, Role: role, Source: specialist.SourceNamed(a.Mode), Shadow: a.Shadow}
 		if a.AskID != "" {
 			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.TokensIn, a.TokensOut, a.Accepted, a.TokenHash, a.Repeat}
 		}
@@ -440,6 +441,8 @@ func (d *reading) probed() (Data, error) {
 
 func (d *reading) judged() (Data, error) {
 	var v struct {
+		usage
+		Model            string             `json:"model"`
 		Index            int32              `json:"index"`
 		Ask              int32              `json:"ask"`
 		ArbiterID        string             `json:"arbiterId"`
@@ -461,7 +464,7 @@ func (d *reading) judged() (Data, error) {
 	if err := d.into(&v); err != nil {
 		return nil, err
 	}
-	j := &Judged{Evidence: v.Evidence, Index: v.Index, Ask: v.Ask, ArbiterID: v.ArbiterID, Strategy: v.Strategy, Order: v.Order, Weights: v.Weights, Threshold: v.Threshold, Margin: v.Margin}
+	j := &Judged{Evidence: v.Evidence, Index: v.Index, Ask: v.Ask, ArbiterID: v.ArbiterID, Strategy: v.Strategy, Order: v.Order, Weights: v.Weights, Threshold: v.Threshold, Margin: v.Margin, Usage: v.value(), Model: v.Model}
 	j.Decision = arbiter.Decision{Winner: arbiter.NoWinner, Rule: v.Rule, Subject: v.Subject, Weight: v.Weight, HasMargin: v.HasMargin, Threshold: thresholdOr(v.Threshold)}
 	if v.ConsensusReached {
 		j.Decision.Winner = v.Winner

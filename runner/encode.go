@@ -171,6 +171,7 @@ func (a *Ask) append(dst []byte, key specialist.RoundKey) []byte {
 	if a.Role != machine.Proposer {
 		w.str("role", string(a.Role))
 	}
+	w.flag("shadow", a.Shadow)
 	if r := a.Remote; r != nil {
 		w.str("askId", key.AskID(a.Index))
 		w.opt("owner", r.Owner)
@@ -286,6 +287,8 @@ func (d *Judged) append(dst []byte, key specialist.RoundKey) []byte {
 		w.name("explanation")
 		w.dst = appendJSON(w.dst, d.Decision.Judgement)
 	}
+	w.usage(d.Usage)
+	w.opt("model", d.Model)
 	return w.end()
 }
 

@@ -25,6 +25,8 @@ var (
 	ErrForbidden = errors.New("not allowed")
 	// ErrUnknownStrategy is wrapped if a strategyFnName is unknown.
 	ErrUnknownStrategy = errors.New("unknown strategy")
+	// ErrQuota is wrapped if a tenant has no room for another session.
+	ErrQuota = errors.New("quota exceeded")
 	// ErrBusy: the store is held by another process.
 	ErrBusy = errors.New("the store is busy")
 )

@@ -50,6 +50,7 @@ type Ask struct {
 	Role         machine.Role
 	Source       specialist.Source
 	Remote       *RemoteAsk // nil for asks inside this process
+	Shadow       bool       // only to learn from: while a champion decides alone, the answer does not count
 }
 
 // A RemoteAsk is what more there is to say of an ask outside this process.
@@ -122,6 +123,8 @@ type Judged struct {
 	Weights   []exact.Billionths // of their authors, at this time
 	Threshold *machine.Threshold // in force; nil if nobody set one
 	Margin    exact.Billionths   // by weight, whatever the strategy
+	Usage     specialist.Usage   // what the verdict cost
+	Model     string             // that was asked for it; "" if none was
 	Evidence  *JudgedBy          // what bayes decided by; nil for others
 }
 

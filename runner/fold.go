@@ -42,6 +42,7 @@ func apply(s *Session, o *openRound, e *Event) {
 		if a := o.at(d.Ask); a != nil {
 			a.status = askAnswered
 		}
+		charge(s, o, d.Usage, d.Model)
 	case *Gated:
 		if d.Verdict.Status == guard.Retry {
 			s.Rejects++
@@ -148,6 +149,7 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 		o.proposals = slices.DeleteFunc(o.proposals, func(q *specialist.Proposal) bool { return q.SpecialistID == p.SpecialistID })
 	}
 	o.proposals = append(o.proposals, p)
+	o.chargeArbiter(s)
 	o.settle(d)
 	model := ""
 	if p.Detail != nil {
@@ -156,6 +158,18 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 	charge(s, o, p.Usage, model)
 	if s.Status == NeedsHuman {
 		s.Status, s.outcome = Running, nil
+	}
+}
+
+// chargeArbiter charges an arbiter's ask that is still out when the proposals
+// change: nobody waits for its answer any more.
+func (o *openRound) chargeArbiter(s *Session) {
+	for i := range o.asks {
+		if a := &o.asks[i]; a.status == askOpen && a.Role == machine.Arbiter {
+			if u := a.Remote.expected(); u != (specialist.Usage{}) {
+				charge(s, o, u, "")
+			}
+		}
 	}
 }
 

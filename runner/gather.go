@@ -158,7 +158,9 @@ func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 		}
 		w.heard = append(w.heard, heard{})
 		h := &w.heard[len(w.heard)-1]
+		w.tickets[m.SpecialistID].sent()
 		w.callLocal(ctx, m, q, h)
+		w.tickets[m.SpecialistID].came(h.answer.Usage)
 		if err := ctx.Err(); err != nil {
 			w.heard = w.heard[:len(w.heard)-1]
 			return err // whatever was said, the step is given up
@@ -199,6 +201,7 @@ type request struct {
 	member *member
 	ask    specialist.Ask
 	index  int32
+	ticket ticket
 }
 
 // gatherRemote records all asks in one commit, sends them, asks the local
@@ -218,7 +221,9 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 	for _, m := range ask {
 		if m.local() {
 			var h heard
+			w.tickets[m.SpecialistID].sent()
 			w.callLocal(ctx, m, q, &h)
+			w.tickets[m.SpecialistID].came(h.answer.Usage)
 			w.heard = append(w.heard, h)
 		}
 	}
@@ -239,14 +244,14 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 		if m.local() {
 			continue
 		}
-		a := Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source,
+		a := Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source, Shadow: t.shadows(m.SpecialistID),
 			Remote: &RemoteAsk{Owner: owner, Estimate: m.estimate, Deadline: t.at + specialist.Time(m.timeout.Milliseconds())}}
 		if old := t.round.ask(m.SpecialistID, m.Role); old != nil && old.status == askOpen {
 			a.Index, a.Remote.Repeat = old.Index, old.Remote.Repeat+1
 		} else {
 			next++
 		}
-		req := request{member: m, index: a.Index, ask: specialist.Ask{ID: t.now.Key().AskID(a.Index)}}
+		req := request{member: m, index: a.Index, ask: specialist.Ask{ID: t.now.Key().AskID(a.Index)}, ticket: w.tickets[m.SpecialistID]}
 		if err := w.r.callback(t, &req, &a); err != nil {
 			return nil, err
 		}
@@ -325,7 +330,9 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	q.Ask = &req.ask
 	start := r.config.Now()
 	var h heard
+	req.ticket.sent()
 	call(ctx, req.member, q, &h)
+	req.ticket.came(h.answer.Usage)
 	h.ask = req.index
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
 		u.LatencyMsec, u.Given = r.config.Now().Sub(start).Milliseconds(), u.Given|specialist.LatencyGiven

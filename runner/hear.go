@@ -88,7 +88,7 @@ func (t *tx) price(u specialist.Usage, model string) specialist.Usage {
 // recordLocal records the ask of a local function; those of one commit share an
 // event.
 func (t *tx) recordLocal(h *heard) int32 {
-	a := Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source}
+	a := Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source, Shadow: t.shadows(h.id)}
 	if t.asked == nil {
 		t.asked = t.newAsked()
 		t.asked.Asks = append(t.asked.Asks, a)

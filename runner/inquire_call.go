@@ -43,7 +43,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 	if q.err = q.takeOver(ctx); q.err != nil {
 		return "", q.err
 	}
-	if q.refused = q.admit(&p); q.refused != nil {
+	if q.refused = q.admit(ctx, &p); q.refused != nil {
 		return "", guard.ErrOverBudget
 	}
 	key := askKey{w.t.now.Key(), w.t.nextAsk()}
@@ -59,17 +59,18 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 	return a.text, errors.Join(a.err, q.err)
 }
 
-// admit reports why the budget does not let a question be asked, nil if it does.
-func (q *inquirer) admit(p *probe) *guard.BudgetError {
+// admit reports why the budget or a quota does not let a question be asked, nil if
+// they do.
+func (q *inquirer) admit(ctx context.Context, p *probe) *guard.BudgetError {
+	t, b := q.w.t, q.config.Budget
 	if !q.config.DebitsProbes() {
 		p.need = specialist.Usage{}
-		return nil
-	}
-	t, b := q.w.t, q.config.Budget
-	if over := b.Over(t.now.Spent()); over != nil {
+	} else if over := b.Over(t.now.Spent()); over != nil {
+		return over
+	} else if over := b.AdmitProbe(t.now.Spent(), t.now.GuardState().Probes, t.held(), bookOf(p.need)); over != nil {
 		return over
 	}
-	return b.AdmitProbe(t.now.Spent(), t.now.GuardState().Probes, t.held(), bookOf(p.need))
+	return q.w.take(ctx, p.guard, bookOf(p.need))
 }
 
 // bookOf returns one call of that cost.
@@ -129,6 +130,8 @@ func (q *inquirer) send(ctx context.Context, p *probe, ask func(context.Context)
 			a.usage.Estimated = p.need != specialist.Usage{}
 		}
 	}()
+	q.w.tickets[p.guard].sent()
+	defer func() { q.w.tickets[p.guard].came(a.usage) }()
 	return ask(ctx)
 }
 

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/trust"
 )
@@ -61,8 +62,11 @@ func (t *tx) judged() *trust.Judgement {
 // ledger counts them.
 func (o *openRound) learned(version func(id string) string) []trust.OutcomeProposal {
 	var list []trust.OutcomeProposal
+	alone := o.verdict != nil && o.verdict.Decision.Rule == arbiter.ByChampion
 	for _, p := range o.proposals {
+		ask := o.ask(p.SpecialistID, machine.Proposer)
 		o := trust.OutcomeProposal{
+			Shadow:       alone && ask != nil && ask.Shadow,
 			SpecialistID: p.SpecialistID, Version: version(p.SpecialistID), Transition: p.Transition.Name,
 			Cost: max(0, p.Usage.CostUSD), LatencyMS: max(0, p.Usage.LatencyMsec), Human: p.IsHuman,
 		}

@@ -11,6 +11,7 @@ package runner
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"io"
 	"sync"
 	"time"
@@ -34,6 +35,13 @@ type Config struct {
 	// Models returns who answers for a model that a truth gate names. Without it
 	// machines with a truth gate are an error when a session starts.
 	Models func(model string) (guard.Completer, error)
+	// Quota says what a tenant may use at a time, over all its sessions; it is
+	// asked once for each tenant, and nil limits nothing. It counts what this Runner
+	// asks for: another process counts for itself.
+	Quota func(tenant string) *guard.Quota
+	// Tenant names whose sessions of a machine with that metaJson are; nil means
+	// that all are of the tenant "". It must answer the same whenever it is asked.
+	Tenant func(m *machine.Machine, meta json.RawMessage) string
 	// Guards run after the checks that machine files configure.
 	Guards []guard.Checker
 	// Observer is told of every commit after it is durable, in the order of
@@ -74,7 +82,8 @@ type Runner struct {
 	config   Config
 	store    Store
 	programs *Programs
-	works    sync.Pool // of *work
+	works    sync.Pool     // of *work
+	quota    *guard.Ledger // of tenants; nil if nothing is limited
 	ledger   ledger
 
 	mu       sync.Mutex
@@ -104,7 +113,12 @@ func New(c Config) (*Runner, error) {
 	if c.NewID == nil {
 		c.NewID = func() specialist.SessionID { return specialist.SessionID(uuid.New()) }
 	}
+	quota, err := c.quota()
+	if err != nil {
+		return nil, err
+	}
 	return &Runner{
+		quota:  quota,
 		config: c, store: c.Store, programs: NewPrograms(), ledger: newLedger(),
 		plans: map[*Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{},
 	}, nil

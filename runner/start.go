@@ -54,7 +54,19 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	if o.Defaults {
 		options.DefaultProposer, options.DefaultArbiter = plan.lacking()
 	}
-	return r.create(ctx, Session{ID: r.config.NewID(), Program: program, CreatedAt: r.now()}, options)
+	s := Session{ID: r.config.NewID(), Program: program, CreatedAt: r.now()}
+	if r.quota == nil {
+		return r.create(ctx, s, options)
+	}
+	s.options = &options
+	if err := r.admitted(&s); err != nil {
+		return nil, err
+	}
+	started, err := r.create(ctx, s, options)
+	if err != nil || !started.Status.Live() {
+		_ = r.quota.Close(r.scope(&s)) // it has no calls yet
+	}
+	return started, err
 }
 
 // create commits the first record of a session.

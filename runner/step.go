@@ -111,6 +111,7 @@ func (r *Runner) newWork(s *Session) *work {
 
 // release gives the buffers back. Nothing of w may be used afterwards.
 func (w *work) release() {
+	w.giveBack()
 	clear(w.heard[:cap(w.heard)])
 	clear(w.dueNow[:cap(w.dueNow)])
 	t := &w.tx
@@ -137,6 +138,8 @@ type work struct {
 	asked2 []Ask     // who was asked later
 	dueNow []*member // a buffer
 	limit  *lazyDeadline
+
+	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited
 
 	looking bool // nobody is asked to propose, so nobody becomes champion
 
@@ -224,7 +227,7 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 		case len(due) == 0:
 			return w.decide(ctx)
 		}
-		ask := w.admit(w.wave(due))
+		ask := w.admit(ctx, w.wave(due))
 		switch {
 		case len(ask) == 0 && w.overBudget():
 			return w.finish(ctx, TickStopped)
@@ -257,7 +260,7 @@ func (w *work) eager(ctx context.Context) (Tick, error) {
 		if err != nil {
 			return Tick{}, err
 		}
-		ask := w.admit([]*member{next})
+		ask := w.admit(ctx, []*member{next})
 		if len(ask) == 0 && w.overBudget() {
 			return w.finish(ctx, TickStopped)
 		}
@@ -310,6 +313,8 @@ func (w *work) decide(ctx context.Context) (Tick, error) {
 	switch {
 	case err != nil:
 		return Tick{}, err
+	case w.t.now.Status == Stopped && w.t.now.Key() == w.key:
+		return w.finish(ctx, TickStopped)
 	case w.over():
 		return w.finish(ctx, TickSolicited)
 	case v == nil && w.arbiterOut():

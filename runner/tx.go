@@ -189,6 +189,7 @@ func (t *tx) commit(ctx context.Context) (*Session, error) {
 	if err := t.r.store.Commit(ctx, c); err != nil {
 		return nil, err
 	}
+	t.r.ended(c.After)
 	if t.r.config.Observer != nil {
 		t.r.config.Observer(Record{Before: c.Before, After: c.After, First: c.First, Events: c.Events})
 	}
@@ -254,6 +255,9 @@ func (t *tx) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) 
 	}
 	t.votes = t.votes[:0]
 	for _, p := range t.round.proposals {
+		if t.shadows(p.SpecialistID) {
+			continue
+		}
 		rank, weight := t.place(p, members, weights)
 		vote := arbiter.Vote{Proposal: p, Rank: rank, Weight: weight}
 		if by.byBayes() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -59,8 +60,13 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !w.by.local() && len(votes) > 0 {
-		return w.remoteVerdict(ctx)
+	if len(votes) > 0 {
+		if refused, err := w.unpaid(ctx); refused || err != nil {
+			return nil, err
+		}
+		if !w.by.local() {
+			return w.remoteVerdict(ctx)
+		}
 	}
 	if w.t.reign.alone {
 		d, round, ok, err := w.alone(ctx)
@@ -76,7 +82,9 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.tickets[w.by.SpecialistID].sent()
 	d, err := decideRound(ctx, w.by, round)
+	w.tickets[w.by.SpecialistID].came(usageOfDecision(d))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -89,12 +97,13 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 
 // recordVerdict records a verdict, or why there is none.
 func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision, err error, ask int32) {
+	usage, model := t.expense(by, d, err)
 	if err != nil {
 		code := CodeArbiterFailed
 		if errors.Is(err, arbiter.ErrUnknownWinner) {
 			code = CodeUnknownWinner
 		}
-		t.emit(&AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: code, Message: clip(err.Error(), maxMessage)})
+		t.emit(&AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: code, Message: clip(err.Error(), maxMessage), Usage: usage, Model: model})
 		return
 	}
 	d = d.Floor(round)
@@ -111,7 +120,53 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 	} else {
 		j.Margin = margin(round)
 	}
+	j.Usage, j.Model = usage, model
 	t.emit(j)
+}
+
+// usageOfDecision returns what a decision says it cost.
+func usageOfDecision(d arbiter.Decision) specialist.Usage {
+	if d.Expense == nil {
+		return specialist.Usage{}
+	}
+	return d.Expense.Usage
+}
+
+// expense returns what an arbiter's answer cost. One that never came costs what
+// was expected: nobody will ever say.
+func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Usage, model string) {
+	if d.Expense != nil {
+		u, model = cleanUsage(d.Expense.Usage), d.Expense.Model
+	}
+	if err != nil && u == (specialist.Usage{}) && by.estimate > 0 && errors.Is(err, context.DeadlineExceeded) {
+		u = specialist.Usage{Estimated: true}.WithCost(by.estimate)
+	}
+	return t.price(u, model), model
+}
+
+// unpaid reports whether the budget does not let the arbiter be asked, and
+// records what follows: the session stops, or, if others only hold the last of it
+// for now, the arbiter has failed and can be asked again.
+func (w *work) unpaid(ctx context.Context) (bool, error) {
+	need := expected(w.by)
+	if a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.status == askOpen {
+		return false, nil // what it costs is held already
+	}
+	refused := w.budget().Admit(w.t.now.Spent(), w.t.held(), need)
+	if refused == nil {
+		refused = w.take(ctx, w.by.SpecialistID, need)
+	}
+	switch {
+	case refused == nil:
+		return false, nil
+	case w.looking:
+		return true, refuse(nil, refused.Code, "%s", refused.Reason().Message)
+	case refused.Class() == guard.Abort:
+		w.t.emit(&Ended{Status: Stopped, Code: refused.Code, Reason: refused.Reason().Message})
+	default:
+		w.t.emit(&AskFailed{SpecialistID: w.by.SpecialistID, Ask: 0, Role: machine.Arbiter, Code: refused.Code, Message: refused.Reason().Message})
+	}
+	return true, nil
 }
 
 func judgedBy(e *arbiter.Evidence, round *arbiter.Round) *JudgedBy {
@@ -192,7 +247,12 @@ type pendingVerdict struct {
 func (t *tx) hearVerdict(p *pendingVerdict, by *member) {
 	a := t.round.at(p.key.index)
 	if p.key.round != t.now.Key() || t.now.Status != Running || a == nil || a.status != askOpen {
-		t.emit(&Discarded{SpecialistID: by.SpecialistID, Round: p.key.round.Round, Attempt: p.key.round.Attempt, Ask: p.key.index, Code: CodeSuperseded})
+		usage, model := t.expense(by, p.decision, p.err)
+		d := &Discarded{SpecialistID: by.SpecialistID, Round: p.key.round.Round, Attempt: p.key.round.Attempt, Ask: p.key.index, Code: CodeSuperseded, Usage: usage, Model: model}
+		if usage.Has(specialist.CostGiven) {
+			d.Charged = by.estimate // that was charged when nobody waited for it any more
+		}
+		t.emit(d)
 		return
 	}
 	t.recordVerdict(by, p.round, p.decision, p.err, p.key.index)
@@ -209,6 +269,8 @@ func (t *tx) arbiterFailure(by *member) string {
 	for i := len(t.events) - 1; i >= 0; i-- {
 		f, ok := t.events[i].Data.(*AskFailed)
 		switch {
+		case t.now.Status == Stopped:
+			return t.now.outcome.Reason
 		case !ok || f.Role != machine.Arbiter:
 		case f.Code == CodeUnknownWinner:
 			return f.Message
@@ -236,6 +298,8 @@ func (w *work) askArbiter(ctx context.Context, req request) (*arbiter.Round, arb
 	round.Ask = &req.ask
 	ctx, cancel := context.WithTimeout(ctx, w.by.timeout)
 	defer cancel()
+	w.tickets[w.by.SpecialistID].sent()
 	d, err := decideRound(ctx, w.by, round)
+	w.tickets[w.by.SpecialistID].came(usageOfDecision(d))
 	return round, d, err
 }

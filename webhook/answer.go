@@ -274,12 +274,16 @@ func (o object) toolCalls() ([]specialist.ToolCall, error) {
 	return calls, nil
 }
 
-// ReadConsensus reads a ConsensusResult about a round. Of its members threshold
-// and scores are not read: those of the round are in force.
+// ReadConsensus reads a ConsensusResult about a round, and what it cost, which is
+// returned along with an error. Of its members threshold and scores are not read:
+// those of the round are in force.
 func ReadConsensus(body []byte, r *arbiter.Round) (arbiter.Decision, error) {
 	none := arbiter.None("")
 	o, err := readObject(body)
 	if err != nil {
+		return none, err
+	}
+	if none.Expense, err = o.expense(); err != nil {
 		return none, err
 	}
 	var reached bool
@@ -305,8 +309,24 @@ func ReadConsensus(body []byte, r *arbiter.Round) (arbiter.Decision, error) {
 		}
 		d = arbiter.Elect(index, reasoning)
 	}
-	d.Margin, d.HasMargin = margin, hasMargin
+	d.Margin, d.HasMargin, d.Expense = margin, hasMargin, none.Expense
 	return d, nil
+}
+
+// expense reads what an arbiter's answer cost; nil if it does not say.
+func (o object) expense() (*arbiter.Expense, error) {
+	var e arbiter.Expense
+	var err error
+	if e.Usage, err = o.usage(); err != nil {
+		return nil, err
+	}
+	if err := o.text("model", &e.Model); err != nil {
+		return nil, err
+	}
+	if e == (arbiter.Expense{}) {
+		return nil, nil
+	}
+	return &e, nil
 }
 
 func (o object) margin() (m exact.Billionths, given bool, err error) {

@@ -320,3 +320,24 @@ func TestReadContext(t *testing.T) {
 		wantProblem(t, third(webhook.ReadContext([]byte(body))), body, problem)
 	}
 }
+
+// TestReadConsensusExpense: what deciding cost is read as of any answer, also where
+// the rest cannot be.
+func TestReadConsensusExpense(t *testing.T) {
+	for body, reads := range map[string]bool{
+		`{"consensusReached":false,"costUSD":0.5,"numInputTokens":7,"model":"m"}`: true,
+		`{"consensusReached":1,"costUSD":0.5,"numInputTokens":7,"model":"m"}`:     false,
+	} {
+		d, err := webhook.ReadConsensus([]byte(body), &arbiter.Round{})
+		e := d.Expense
+		if (err == nil) != reads || e == nil || e.CostUSD != exact.Dollar/2 || e.NumInputTokens != 7 || e.Model != "m" || !e.Has(specialist.CostGiven|specialist.InputGiven) {
+			t.Errorf("%s: %+v, %v", body, e, err)
+		}
+	}
+	if d, err := webhook.ReadConsensus([]byte(`{"consensusReached":false}`), &arbiter.Round{}); d.Expense != nil || err != nil {
+		t.Errorf("without a cost: %+v, %v", d.Expense, err)
+	}
+	if _, err := webhook.ReadConsensus([]byte(`{"consensusReached":false,"costUSD":-1}`), &arbiter.Round{}); err == nil {
+		t.Error("a negative cost was read")
+	}
+}

@@ -1,0 +1,174 @@
+package guard_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+)
+
+// askedCases has the codes of what asks and pays: a configuration and a situation
+// in words, and what comes of it. They stand in docs/guards.md too.
+var askedCases = []struct {
+	code, config, situation string
+	verdict                 func(t *testing.T, config string) guard.Verdict
+}{
+	{"high_uncertainty", `{"truth":{"model":"m"}}`, "an answer whose uncertainty is 0.61", gated(0.61, 1, 1)},
+	{"low_sensitivity", `{"truth":{"model":"m"}}`, "an answer whose sensitivity is 0.49", gated(0, 0.49, 1)},
+	{"low_adherence", `{"truth":{"model":"m"}}`, "an answer whose adherence is 0.49", gated(0, 1, 0.49)},
+	{"internal_error", `{"truth":{"model":"m"}}`, "a model that fails", func(t *testing.T, config string) guard.Verdict {
+		c := truthOf(t, config)
+		c.Completer = guard.CompleterFunc(func(context.Context, guard.CompletionRequest) (guard.Completion, error) {
+			return guard.Completion{}, errors.New("no power")
+		})
+		return guard.Gate(context.Background(), guard.Candidate{Prompt: "p", Answer: "a"}, c).Verdict()
+	}},
+	{"classifier_flagged", `{"classifier":{"function":"f","on_error":"closed"}}`, "an answer `{\"verdict\":\"retry\"}`", asked(guard.ClassifierAnswer{Verdict: guard.Retry}, nil)},
+	{"classifier_error", `{"classifier":{"function":"f","on_error":"closed"}}`, "no answer", asked(guard.ClassifierAnswer{}, errors.New("no power"))},
+	{"budget_wall", `{"budget":{"hard_limit_wall_ms":1000}}`, "a step 1001 ms after the task began", later(guard.Step{Began: 1, At: 1002})},
+	{"budget_no_progress", `{"budget":{"no_progress_ms":1000}}`, "a step 1001 ms after the one before it", later(guard.Step{Moved: 1, At: 1002})},
+	{"budget_contended", `{"budget":{"hard_limit_calls":1}}`, "a call while another one is open", spending(func(t *testing.T, l *guard.Ledger, _ *clock) {
+		reserve(t, l, other, guard.Estimate{Model: "m"})
+	}, guard.Estimate{Model: "m"})},
+	{"budget_probe_share", `{"budget":{"probe_share_max":0.2}}`, "a question of the guards of 21 tokens, where 79 were spent", spending(func(t *testing.T, l *guard.Ledger, _ *clock) {
+		start(t, reserve(t, l, other, guard.Estimate{Model: "free", Input: 70, MaxOutput: 9})).Settle(used(70, 9))
+	}, guard.Estimate{Model: "free", Input: 20, MaxOutput: 1, Probe: true})},
+	{"quota_exceeded", "", "the second call in an hour of a tenant with `Windows: {Msec: 3_600_000, Calls: 1}`", overQuota(guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, Calls: new(int64(1))}}})},
+	{"quota_velocity", "", "a call of $1 in the minute of another of $1, of a tenant with `USDPerMinute: 1`", overQuota(guard.Quota{USDPerMinute: new(exact.Dollar)})},
+}
+
+func truthOf(t *testing.T, config string) guard.TruthConfig {
+	t.Helper()
+	c, problems := guard.Parse([]byte(config), false)
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	return c.Truth.Config()
+}
+
+func gated(u, s, a float64) func(*testing.T, string) guard.Verdict {
+	score := func(f float64) guard.Probe {
+		return guard.ProbeFunc(func(context.Context, guard.Candidate) (float64, error) { return f, nil })
+	}
+	return func(t *testing.T, config string) guard.Verdict {
+		c := truthOf(t, config)
+		c.Completer, c.Uncertainty, c.Sensitivity, c.Adherence = guard.NewScript(), score(u), score(s), score(a)
+		return guard.Gate(context.Background(), guard.Candidate{Prompt: "p", Answer: "a"}, c).Verdict()
+	}
+}
+
+func asked(a guard.ClassifierAnswer, err error) func(*testing.T, string) guard.Verdict {
+	return func(t *testing.T, config string) guard.Verdict {
+		c, problems := guard.Parse([]byte(config), false)
+		if problems != nil {
+			t.Fatal(problems)
+		}
+		return guard.NewAsker(c.Classifier, time.Now).Judge(context.Background(), guard.Step{Output: "o", HasOutput: true}, nil,
+			func(context.Context, guard.Classification) (guard.ClassifierAnswer, error) { return a, err })
+	}
+}
+
+func later(s guard.Step) func(*testing.T, string) guard.Verdict {
+	return func(t *testing.T, config string) guard.Verdict {
+		c, problems := guard.Parse([]byte(config), false)
+		if problems != nil {
+			t.Fatal(problems)
+		}
+		return c.Check(guard.State{}, s)
+	}
+}
+
+// spending reserves in a ledger with the budget of a configuration, once the
+// situation is there.
+func spending(situation func(*testing.T, *guard.Ledger, *clock), e guard.Estimate) func(*testing.T, string) guard.Verdict {
+	return func(t *testing.T, config string) guard.Verdict {
+		c, problems := guard.Parse([]byte(config), false)
+		if problems != nil {
+			t.Fatal(problems)
+		}
+		l, now := newLedger(t, guard.LedgerConfig{Budget: c.Budget})
+		situation(t, l, now)
+		return verdictOf(refused(t, l, proposer, e))
+	}
+}
+
+func overQuota(q guard.Quota) func(*testing.T, string) guard.Verdict {
+	return func(t *testing.T, _ string) guard.Verdict {
+		l, _ := newLedger(t, quota(q))
+		dollar := need(999_998, 1)
+		start(t, reserve(t, l, other, dollar)).Settle(used(999_998, 1))
+		return verdictOf(refused(t, l, proposer, dollar))
+	}
+}
+
+func verdictOf(e *guard.BudgetError) guard.Verdict {
+	if e == nil {
+		return guard.Verdict{}
+	}
+	return guard.Verdict{Status: e.Class(), Reasons: []guard.Reason{e.Reason()}}
+}
+
+// askedRows runs the cases and returns their part of the table.
+func askedRows(t *testing.T) []byte {
+	var table bytes.Buffer
+	for _, c := range askedCases {
+		v := c.verdict(t, c.config)
+		if len(v.Reasons) != 1 || v.Reasons[0].Code != c.code || v.Reasons[0].Message == "" || v.Status != v.Reasons[0].Class {
+			t.Errorf("%s: the verdict is %+v", c.code, v)
+		}
+		on := c.situation
+		if c.config != "" {
+			on = "`" + c.config + "` on " + on
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", c.code, v.Status, on)
+	}
+	return table.Bytes()
+}
+
+// TestEveryCodeHasACase: codes are written in the sources as "snake_case" texts
+// beside what gives them; each of those must have a case, so that none is new
+// without being documented.
+func TestEveryCodeHasACase(t *testing.T) {
+	known := map[string]bool{"unexplained": true} // of a program's own guard that gives no reason
+	for _, c := range codeCases {
+		known[c.code] = true
+	}
+	for _, c := range askedCases {
+		known[c.code] = true
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern := regexp.MustCompile(`(?m)(?:\bCode: |^\s+[cC]ode\w+ += |\.over\(|\.loop\(|\.near\()"([a-z]+(?:_[a-z]+)+)"`)
+	seen := map[string]bool{}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range pattern.FindAllStringSubmatch(string(text), -1) {
+			seen[m[1]] = true
+		}
+	}
+	for code := range seen {
+		if !known[code] {
+			t.Errorf("%s has no case, and so no row in docs/guards.md", code)
+		}
+	}
+	if len(seen) < 30 {
+		t.Errorf("only %d codes found: the test does not see them", len(seen))
+	}
+}

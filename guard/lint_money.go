@@ -1,0 +1,96 @@
+package guard
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+)
+
+// cost looks for caps of dollars that see nothing.
+func (l *linter) cost() {
+	if len(l.c.Cost.Prices) > 0 {
+		return
+	}
+	cap := func(path string, limit *exact.Money) {
+		if limit != nil {
+			l.report(path, "cap-without-prices", "add cost.prices, or limit tokens",
+				"the cap of $%s has no prices: it sees only calls whose cost is told", limit)
+		}
+	}
+	cap("/cost/max_dollars_per_task", l.c.Cost.MaxDollars)
+	if b := l.c.Budget; b != nil {
+		cap("/budget/soft_limit_usd", b.SoftUSD)
+		cap("/budget/hard_limit_usd", b.HardUSD)
+	}
+}
+
+// packs looks for packs that have nothing to read.
+func (l *linter) packs() {
+	if allowed := l.c.Tools.Allowed; allowed == nil || len(allowed) > 0 {
+		return
+	}
+	for _, p := range []struct {
+		name string
+		pack *Pack
+	}{{"secrets", l.c.Packs.Secrets}, {"pii", l.c.Packs.PII}, {"prompt_injection", l.c.Packs.Injection}} {
+		if p.pack != nil && !p.pack.Output {
+			l.report("/packs/"+p.name+"/on", "never-fires", "let it read the output", "the pack reads tool calls alone, and no tool is allowed")
+		}
+	}
+}
+
+// truth looks for gates that cost more than anybody would think, or nothing gets
+// past.
+func (l *linter) truth(section []byte) {
+	t := l.c.Truth
+	if t == nil {
+		return
+	}
+	var given struct {
+		Truth  struct{ Thresholds map[string]json.RawMessage }
+		Budget map[string]json.RawMessage
+	}
+	if json.Unmarshal(section, &given) != nil {
+		return // it was read before
+	}
+	b := l.c.Budget
+	if b == nil || b.HardCalls == nil && b.HardTokens == nil && b.HardUSD == nil {
+		l.report("/truth", "probes-without-limit", "set budget.hard_limit_calls",
+			"a gate that passes takes up to %s, and nothing limits how many there are", t.calls())
+	}
+	if _, own := given.Budget["probe_share_max"]; b != nil && b.DebitProbes && !own {
+		l.report("/truth", "small-probe-share", "set budget.probe_share_max, such as 0.9",
+			"the gate takes up to %s, and by default the guards' own questions may be only %s of what is spent", t.calls(), DefaultProbeShareMax)
+	}
+	if _, own := given.Truth.Thresholds["tau_u"]; t.Estimator == EstimateSteps && !own {
+		l.report("/truth/estimator", "default-threshold", "set truth.thresholds.tau_u, from 0.3 to 0.5",
+			"the threshold of %v is that of samples; critiques of steps need a lower one", t.Thresholds.TauU)
+	}
+	l.unpriced(t)
+}
+
+// calls says how many calls a gate that passes takes.
+func (t *Truth) calls() string {
+	const worlds = 2 * 2 * nearWorlds
+	switch t.Estimator {
+	case EstimateSteps:
+		return fmt.Sprintf("%d calls", t.Steps.MaxSteps+worlds)
+	case EstimateLogProbs:
+		return fmt.Sprintf("%d calls", 1+worlds)
+	}
+	return fmt.Sprintf("%d calls", consistencySamples+worlds)
+}
+
+// unpriced reports models whose calls a cap of dollars may not see.
+func (l *linter) unpriced(t *Truth) {
+	capped := l.c.Cost.MaxDollars != nil || l.c.Budget != nil && l.c.Budget.HardUSD != nil
+	if !capped || l.c.Knows(t.Prober()) {
+		return
+	}
+	path := "/truth/model"
+	if t.ProbeModel != "" {
+		path = "/truth/probe_model"
+	}
+	l.report(path, "unpriced-probes", "add the model to cost.prices", "the model %q has no price: the cap sees its calls only if their cost is told", t.Prober())
+}

@@ -1,0 +1,149 @@
+package runner_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+)
+
+// tenants limits every tenant but "rich" alike; sessions name theirs.
+func tenants(q guard.Quota) func(*runner.Config) {
+	return func(c *runner.Config) {
+		c.Tenant = func(_ *machine.Machine, meta json.RawMessage) string {
+			var m struct{ Tenant string }
+			_ = json.Unmarshal(meta, &m)
+			return m.Tenant
+		}
+		c.Quota = func(tenant string) *guard.Quota {
+			if tenant == "rich" {
+				return nil
+			}
+			return &q
+		}
+	}
+}
+
+func (b *bench) startOf(m *machine.Machine, tenant string) *runner.Session {
+	b.Helper()
+	return b.start(m, runner.StartOptions{Meta: []byte(`{"tenant":"` + tenant + `"}`)})
+}
+
+// TestQuotaOfATenant: what the sessions of one tenant ask for in an hour is
+// limited together, others have nothing to do with it, and an hour later there is
+// room again.
+func TestQuotaOfATenant(t *testing.T) {
+	late := time.Duration(0)
+	b := newBench(t)
+	b.ok(b.r.Close())
+	b.r = b.runner(tenants(guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, Sliding: true, USD: new(2 * exact.Dollar)}}}),
+		func(c *runner.Config) { now := c.Now; c.Now = func() time.Time { return now().Add(late) } })
+	b.cast.play("a", spending("again", cost(dollar/2), ""))
+	b.cast.judge("judge", electFirst)
+	m := b.machine(def{who: []string{web("a", estimated("1")), human("human"), arbFn("judge")}})
+	first, second, rich := b.startOf(m, "acme"), b.startOf(m, "acme"), b.startOf(m, "rich")
+	for range 3 {
+		b.stepTo(first, runner.TickAdvanced) // half a dollar of what was reserved is there again
+	}
+	tick := b.stepTo(second, runner.TickStopped)
+	if o := b.now(second).Outcome(); tick.Code != "quota_exceeded" || !strings.Contains(o.Reason, "$2") || b.now(second).Spent().Calls != 0 {
+		t.Errorf("stopped by %s: %s", tick.Code, o.Reason)
+	}
+	for range 9 {
+		b.stepTo(rich, runner.TickAdvanced)
+	}
+	late = 2 * time.Hour
+	_, err := b.r.Resume(b.ctx, second.ID, runner.ResumeOptions{RetryFailed: true})
+	b.ok(err)
+	b.stepTo(second, runner.TickAdvanced)
+}
+
+// TestQuotaByTheMinute: too fast is refused too; who costs nothing is asked.
+func TestQuotaByTheMinute(t *testing.T) {
+	b := newBench(t, tenants(guard.Quota{USDPerMinute: new(exact.Dollar)}))
+	b.cast.play("a", spending("again", cost(dollar), ""))
+	b.cast.say("free", "again")
+	b.cast.judge("judge", electFirst)
+	s := b.startOf(b.machine(def{who: []string{web("a", estimated("1")), fn("free"), human("human"), arbFn("judge")}}), "acme")
+	b.stepTo(s, runner.TickAdvanced)
+	b.cast.who()
+	b.stepTo(s, runner.TickAdvanced)
+	if who := strings.Join(b.cast.who(), " "); who != "free judge" || !strings.Contains(b.log(s, 0), "ask_failed a quota_velocity") {
+		t.Errorf("asked were %s; the log:\n%s", who, b.log(s, 0))
+	}
+}
+
+// TestQuotaOfSessions: so many at once; one that ends makes room.
+func TestQuotaOfSessions(t *testing.T) {
+	b := newBench(t, tenants(guard.Quota{MaxSessions: new(int64(1))}))
+	b.cast.say("a", "finish")
+	m := b.desk(fn("a"), human("human"), half)
+	s := b.startOf(m, "acme")
+	_, err := b.r.Start(b.ctx, m, runner.StartOptions{Meta: []byte(`{"tenant":"acme"}`)})
+	if e, ok := errors.AsType[*runner.Error](err); !ok || e.Code != "quota_exceeded" || !errors.Is(err, runner.ErrQuota) {
+		t.Errorf("the second session: %v", err)
+	}
+	b.startOf(m, "another")
+	b.startOf(m, "rich")
+	b.startOf(m, "rich")
+	b.stepTo(s, runner.TickAdvanced)
+	b.startOf(m, "acme")
+}
+
+// TestQuotaOfEverybody: arbiters and what guards ask count like proposers.
+func TestQuotaOfEverybody(t *testing.T) {
+	b := newBench(t, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(exact.Dollar)}}}))
+	b.cast.say("a", "again")
+	b.cast.judge("judge", costing(electFirst, dollar))
+	s := b.startOf(b.machine(def{who: []string{fn("a"), human("human"), paidArbiter("1")}}), "acme")
+	b.stepTo(s, runner.TickAdvanced)
+	if tick := b.stepTo(s, runner.TickStopped); tick.Code != "quota_exceeded" {
+		t.Errorf("the arbiter: stopped by %s", tick.Code)
+	}
+	var o oracle
+	b = newBench(t, o.with, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, Calls: new(int64(4))}}}))
+	b.cast.say("a", "again")
+	s = b.startOf(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"guards":{"truth":{"model":"m"}}`}), "acme")
+	if tick := b.stepTo(s, runner.TickStopped); tick.Code != "quota_exceeded" || o.asked() != 4 {
+		t.Errorf("the truth gate: stopped by %s after %d calls", tick.Code, o.asked())
+	}
+}
+
+// TestQuotaHoldsForParallelSessions: sessions that run at once never use together
+// what one of them alone could not.
+func TestQuotaHoldsForParallelSessions(t *testing.T) {
+	b := newBench(t, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(10 * exact.Dollar)}}}))
+	for _, id := range []string{"p", "q", "r"} {
+		b.cast.play(id, spending("again", cost(dollar), ""))
+	}
+	b.cast.judge("judge", costing(electFirst, dollar))
+	m := b.machine(def{who: []string{web("p", estimated("1")), web("q", estimated("1")), web("r", estimated("1")), human("human"), paidArbiter("1")}})
+	var sessions []*runner.Session
+	var wg sync.WaitGroup
+	for range 6 {
+		s := b.startOf(m, "acme")
+		sessions = append(sessions, s)
+		wg.Go(func() {
+			for range 8 {
+				if tick, err := b.r.Step(b.ctx, s.ID); err != nil || tick.Status != runner.TickAdvanced {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var spent exact.Money
+	for _, s := range sessions {
+		spent += b.now(s).Spent().Money
+	}
+	if spent > 10*dollar || spent < 7*dollar {
+		t.Errorf("together they spent $%s of $10", spent)
+	}
+}
