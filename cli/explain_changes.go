@@ -61,6 +61,9 @@ func (t *teller) outcomeIf(w runner.WhatIf) string {
 	if w.Code == string(trust.NoProposals) && !alone {
 		return "a human decides (nobody proposed what is most probable then)"
 	}
+	if w.Code == runner.Contested {
+		return "the champion would not have decided alone: everybody is asked"
+	}
 	if w.Transition == "" {
 		return fmt.Sprintf("a human decides (%s%s)", w.Code, detail)
 	}
@@ -91,4 +94,19 @@ func (t *teller) distance(d *runner.Distance) {
 		more = "Any further alignment"
 	}
 	t.line("  %s behind %s (a human's vote is 1): %s", more, clean(d.For), clean(to))
+}
+
+// stageOf says how far the state had come.
+func stageOf(c *runner.Collapse) string {
+	text := string(c.StageOf())
+	if x := c.Certificate; x != nil && c.StageOf() == trust.Championed {
+		text += fmt.Sprintf(" %s, certified by %d of %d until %s", x.SpecialistID, x.K, x.N, x.ExpiresAt)
+	}
+	if c.Since != 0 {
+		text += fmt.Sprintf(", since %s", c.Since)
+	}
+	if c.Reason != "" {
+		text += " (" + c.Reason + ")"
+	}
+	return text
 }

@@ -412,7 +412,11 @@ func (t *tx) shadows(id string) bool {
 // not answered, proposes what only a human may decide, or somebody trusted sees it
 // differently.
 func (t *tx) contested(j *trust.Judgement) bool {
-	p := t.round.proposal(t.reign.champion)
+	return contested(t.round.proposal(t.reign.champion), j)
+}
+
+// contested reports the same of a champion's proposal, nil if there is none.
+func contested(p *specialist.Proposal, j *trust.Judgement) bool {
 	if p == nil || p.Transition.Irreversible {
 		return true
 	}

@@ -31,6 +31,10 @@ const (
 	NoVotes       = "no_votes"
 )
 
+// Contested is the code of a WhatIf in which a champion must not decide alone:
+// everybody would be asked.
+const Contested = "contested"
+
 // A WhatIf is the outcome of the round without one vote, or with another.
 type WhatIf struct {
 	SpecialistID string            `json:"specialist"`        // whose vote is different
@@ -173,11 +177,34 @@ func (r *Runner) ledgerAt(ctx context.Context, place int64) (*trust.Ledger, erro
 func (a *again) decide(votes []arbiter.Vote) (arbiter.Decision, error) {
 	round := *a.round
 	round.Votes = votes
+	rule := arbiter.Custom
+	if j := a.t.verdict; j != nil {
+		rule = j.Decision.Rule
+	}
+	if rule == arbiter.ByChampion {
+		return a.champion(&round).Floor(&round), nil
+	}
 	d, err := a.by.Decide(context.Background(), &round)
 	if err == nil {
 		err = d.Check(&round)
 	}
+	if rule == arbiter.Held && d.Consensus() {
+		d = arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: a.t.verdict.Decision.Subject, Judgement: d.Judgement}
+	}
 	return d.Floor(&round), err
+}
+
+// champion decides a round of a champion. If it is contested, everybody else would
+// have been asked, and nobody knows what they had said.
+func (a *again) champion(round *arbiter.Round) arbiter.Decision {
+	d := arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.ByChampion, Subject: a.t.verdict.Decision.Subject}
+	j := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
+	d.Judgement = &j
+	i := slices.IndexFunc(round.Votes, func(v arbiter.Vote) bool { return v.SpecialistID == d.Subject })
+	if i >= 0 && !contested(round.Votes[i].Proposal, &j) {
+		d.Winner = i
+	}
+	return d
 }
 
 // decided returns the transition of a decision, "" if it is left to a human.
@@ -286,6 +313,9 @@ func (a *again) tryOut(list []WhatIf, w WhatIf, votes []arbiter.Vote, was string
 		return list
 	}
 	w.Code, w.Transition = d.Code(), decided(d, votes)
+	if d.Rule == arbiter.ByChampion && !d.Consensus() {
+		w.Code = Contested
+	}
 	w.Changed = w.Transition != was
 	if d.HasMargin {
 		w.Margin = &d.Margin
@@ -299,6 +329,8 @@ func (a *again) tryOut(list []WhatIf, w WhatIf, votes []arbiter.Vote, was string
 // distance says how far the decision is from another; nil if that is no number.
 func (a *again) distance(d arbiter.Decision) *Distance {
 	switch j := d.Judgement; {
+	case d.Rule == arbiter.ByChampion || d.Rule == arbiter.Held:
+		return nil // no probability decides
 	case j != nil && j.Best >= 0:
 		return judgementDistance(j)
 	case a.margin && d.Rule != arbiter.Untrusted:
