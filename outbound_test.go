@@ -29,6 +29,7 @@ const outboundHome = "webhook"
 // outboundServers are the folders that may import net/http, to serve, and why.
 var outboundServers = map[string]string{
 	"examples/webhook-arbiter":  "is the other side of a webhook",
+	"llm/llmtest":               "is the other side of a model's API",
 	"examples/webhook-proposer": "is the other side of a webhook",
 }
 
@@ -171,6 +172,7 @@ var outboundTypes = map[string][]string{
 
 // outboundBuilders are where in package webhook each of them is made: once.
 var outboundBuilders = map[string]string{
+	"net/http.Client":    "webhook/outbound.go",
 	"net/http.Transport": "webhook/policy.go",
 	"net.Dialer":         "webhook/policy.go",
 }

@@ -62,11 +62,16 @@ func answer(conn net.Conn) {
 	defer conn.Close()
 	r := bufio.NewReader(conn)
 	for {
-		length := 0
-		for {
+		length, reply, wait := 0, response, delay
+		for first := true; ; first = false {
 			line, err := r.ReadSlice('\n')
 			if err != nil {
 				return
+			}
+			if rest, ok := bytes.CutPrefix(line, []byte("POST /models/")); first && ok { // after so many milliseconds, as a model
+				ms, _, _ := bytes.Cut(rest, []byte("/"))
+				n, _ := strconv.Atoi(string(ms))
+				reply, wait = modelResponse, time.Duration(n)*time.Millisecond
 			}
 			if len(line) <= 2 {
 				break
@@ -78,15 +83,15 @@ func answer(conn net.Conn) {
 		if _, err := r.Discard(length); err != nil {
 			return
 		}
-		time.Sleep(delay) // the service's work, not the test's patience
-		if _, err := conn.Write(response); err != nil {
+		time.Sleep(wait) // the service's work, not the test's patience
+		if _, err := conn.Write(reply); err != nil {
 			return
 		}
 	}
 }
 
 // service starts the service in a process of its own.
-func service(b *testing.B) string {
+func service(b testing.TB) string {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serverVariable+"=1")
 	in, err := cmd.StdinPipe()

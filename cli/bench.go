@@ -58,7 +58,7 @@ The directory holds these files:
 or, for a replay of promotions, correct.csv: question,state and a column of 0 and
 1 for each model. The same files, flags and seed print the same numbers.`,
 		Example: `  dialai bench decisions --data ./labels
-  dialai bench decisions --data ./labels --gold 10,100 --strategies majority,bayes
+  dialai bench decisions --data ./labels --gold 10,100 --strategies majority,bayes --json
   dialai bench decisions --data ./labels --workers panel.txt --orders 0`,
 		Args: arguments,
 		RunE: func(*cobra.Command, []string) error { return a.benchDecisions(f) },

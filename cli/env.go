@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/webhook"
@@ -26,13 +28,22 @@ var environment = []struct{ name, text string }{
 	{"DATABASE_URL", "a store, for --store env and dialai migrate: sqlite:PATH, or memory:"},
 	{"DIALAI_WEBHOOK_ALLOW", "hosts, host:port pairs and CIDR prefixes that webhooks may be at though they are private or use http"},
 	{"DIALAI_WEBHOOK_TOKEN_NAMES", "globs of the variables that machine files may name as tokens or secrets (default: *WEBHOOK*)"},
+	{"DIALAI_LLM_BASE_URL", "the address of an API like OpenAI's that every model is asked at, for example http://localhost:1234/v1; it may be private"},
+	{"OPENROUTER_API_TOKEN", "the key of OpenRouter, or of the API at DIALAI_LLM_BASE_URL; with it every modelId goes there unchanged"},
+	{"OPENAI_API_KEY", "the key for models whose id begins with openai/"},
+	{"ANTHROPIC_API_KEY", "the key for models whose id begins with anthropic/"},
+	{"GEMINI_API_KEY", "the key for models whose id begins with google/"},
+	{"OLLAMA_HOST", "the Ollama server of models whose id begins with ollama/, for example 127.0.0.1:11434; it may be private"},
 	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. Nothing listens there in this version: hand the answers in with dialai propose"},
+	{"OTEL_EXPORTER_OTLP_ENDPOINT", "where traces and metrics of calls of models are sent, as OpenTelemetry's; without this or one for a signal none are. The other standard variables hold too, such as OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true"},
+	{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true puts what models are asked and say into traces"},
+	{"DIALAI_AUDIT", "how much of what models are asked and say is kept for dialai audit: redacted (the default), full or digest"},
 	{"NO_COLOR", "if it is set and not empty, no colours"},
 	{"TERM", "dumb means no colours and no progress line"},
 }
 
 // reserved are variables of later versions.
-const reservedVariables = "DIALAI_BASE_URL, DIALAI_PORT, DIALAI_API_TOKEN, DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS, DIALAI_AUDIT, DIALAI_LLM_BASE_URL, OPENROUTER_API_TOKEN, OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, OLLAMA_HOST"
+const reservedVariables = "DIALAI_BASE_URL, DIALAI_PORT, DIALAI_API_TOKEN, DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS"
 
 // environmentTopic is shown by dialai help environment.
 func environmentTopic() *cobra.Command {
@@ -174,11 +185,20 @@ func (a *app) present(path string) error {
 // An engine is a runner with its store.
 type engine struct {
 	*runner.Runner
-	store closableStore
+	store  closableStore
+	models *llm.Client
+	err    io.Writer
+	stop   func() // of telemetry
 }
 
-// Close closes both.
-func (e *engine) Close() error { return errors.Join(e.Runner.Close(), e.store.Close()) }
+// Close closes both, sends what telemetry is left, and says what the audit of models could not keep.
+func (e *engine) Close() error {
+	e.stop()
+	if n := e.models.AuditFailures(); n > 0 {
+		fmt.Fprintf(e.err, "warning: %s of how models were asked could not be kept\n", plural(int(n), "attempt"))
+	}
+	return errors.Join(e.Runner.Close(), e.store.Close())
+}
 
 // publicURL checks an address that is told to others; "" is none.
 func publicURL(text string) (string, error) {
@@ -192,17 +212,37 @@ func publicURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
+// outside is how the program reaches what is outside of it.
+type outside struct {
+	hooks  webhook.Config
+	models llm.Config
+	prices *guard.PriceTable
+	public string
+}
+
+// outside reads from the environment how to reach what is outside.
+func (a *app) outside() (o outside, err error) {
+	if o.hooks.Policy, err = webhook.ParsePolicy(a.env("DIALAI_WEBHOOK_ALLOW")); err != nil {
+		return o, &exitError{exitUsage, err}
+	}
+	o.hooks.Lookup, o.hooks.Tape = a.lookup, a.tape
+	if names := strings.Fields(strings.ReplaceAll(a.env("DIALAI_WEBHOOK_TOKEN_NAMES"), ",", " ")); len(names) > 0 {
+		o.hooks.TokenNames = names
+	}
+	if o.models, err = a.modelConfig(); err != nil {
+		return o, err
+	}
+	if o.prices, err = a.prices(); err != nil {
+		return o, err
+	}
+	o.models.Tape = a.tape
+	o.public, err = publicURL(a.env("DIALAI_PUBLIC_URL"))
+	return o, err
+}
+
 // engine builds the runner that the environment and the flags describe.
 func (a *app) engine(ctx context.Context, does access, observer func(runner.Record)) (*engine, error) {
-	policy, err := webhook.ParsePolicy(a.env("DIALAI_WEBHOOK_ALLOW"))
-	if err != nil {
-		return nil, &exitError{exitUsage, err}
-	}
-	hooks := webhook.Config{Policy: policy, Lookup: a.lookup}
-	if names := strings.Fields(strings.ReplaceAll(a.env("DIALAI_WEBHOOK_TOKEN_NAMES"), ",", " ")); len(names) > 0 {
-		hooks.TokenNames = names
-	}
-	public, err := publicURL(a.env("DIALAI_PUBLIC_URL"))
+	o, err := a.outside()
 	if err != nil {
 		return nil, err
 	}
@@ -210,12 +250,22 @@ func (a *app) engine(ctx context.Context, does access, observer func(runner.Reco
 	if err != nil {
 		return nil, err
 	}
+	o.models.Audit = s.AppendAudit
+	stop, err := a.telemetry(ctx, &o.models)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	models := llm.New(o.models)
+	registry := a.registry
+	if _, own := registry.Classifier(llm.ClassifierName); !own {
+		registry = registry.WithClassifier(llm.ClassifierName, models.Classifier())
+	}
 	r, err := runner.New(runner.Config{
-		Store: s, Registry: a.registry, Remote: webhook.New(hooks), Observer: observer,
-		PublicURL: public, AllowOperator: true,
+		Store: s, Registry: registry, Remote: webhook.New(o.hooks), ModelProposers: models, Models: models.Completer, Prices: o.prices, Observer: observer,
+		PublicURL: o.public, AllowOperator: true,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &engine{r, s}, nil
+	return &engine{r, s, models, a.err, stop}, nil
 }

@@ -18,9 +18,7 @@ var JSONLines = map[string]any{
 	"`dialai show`":        runner.SessionView{},
 	"`dialai inbox`":       runner.InboxItem{},
 	"`dialai tick`":        runner.TickView{},
-	"`dialai explain`":     runner.Explanation{},
 	"`dialai metrics`":     runner.Metrics{},
-	"`dialai risk`":        runner.Risks{},
 	"`dialai specialists`": rosterLine{},
 
 	"`dialai trust list`":      runner.Trusted{},
@@ -29,6 +27,8 @@ var JSONLines = map[string]any{
 	"`dialai collapse status`": runner.StateCollapse{},
 	"A candidate":              trust.Candidate{},
 
+	"`dialai explain`":      runner.Explanation{},
+	"`dialai risk`":         runner.Risks{},
 	"`dialai lint`":         finding{},
 	"`dialai init --list`":  sampleLine{},
 	"`dialai init`":         writtenLine{},

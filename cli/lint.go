@@ -98,7 +98,11 @@ func (a *app) findings(ctx context.Context, path string) ([]machine.Problem, err
 	if err != nil {
 		return nil, &storeError{err}
 	}
-	return m.Lint(machine.LintOptions{Priced: priced(m), Decisions: decisions, Guards: func(section, over []byte) []machine.Problem {
+	priced, err := a.priced(m)
+	if err != nil {
+		return nil, err
+	}
+	return m.Lint(machine.LintOptions{Priced: priced, Decisions: decisions, Guards: func(section, over []byte) []machine.Problem {
 		return slices.DeleteFunc(guard.Lint(section, over, guard.Strict), func(p machine.Problem) bool {
 			return p.Code == "cap-without-prices" // specialists tell their costs, and models without a price are found one by one
 		})
@@ -155,10 +159,4 @@ func (a *app) printFindings(level string, problems []machine.Problem) error {
 		}
 	}
 	return nil
-}
-
-// priced tells lint which models have a price in the machine's guards.
-func priced(m *machine.Machine) func(string) bool {
-	c, _ := guard.Parse(m.Definition().Guards, false) // it was checked when the file was loaded
-	return c.Knows
 }

@@ -24,6 +24,7 @@ import (
 	"syscall"
 
 	"github.com/dialai/dialai/strategies"
+	"github.com/dialai/dialai/webhook"
 )
 
 // Main runs one command and returns the exit code of the process. An interrupt
@@ -49,7 +50,8 @@ type app struct {
 	name     string                      // of the program, as people call it
 	ctx      context.Context             //nolint:containedctx // it lives as long as the call
 	flags    globalFlags
-	session  string // the one that is being run, "" if there is none
+	tape     webhook.Tape // of a run that is recorded or replayed; else nil
+	session  string       // the one that is being run, "" if there is none
 }
 
 // programName returns what is printed for this program in commands: dialai for
@@ -69,6 +71,7 @@ func programName(path string) string {
 // globalFlags are those of every command.
 type globalFlags struct {
 	store   string
+	prices  string
 	json    bool
 	quiet   bool
 	verbose bool

@@ -58,6 +58,8 @@ func waits(ctx context.Context, _ specialist.Question) (specialist.Answer, error
 //	webhook                     starts a service, HOOK is its address
 //	called PATH N               waits until a path of it was called N times
 //	expand FILE...              replaces $HOOK in files
+//	model                       starts a server of models, DIALAI_LLM_BASE_URL is its address
+//	asked N                     fails unless models were asked N times
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -69,7 +71,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand,
+			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand, "model": startModel, "asked": asked,
 		},
 		UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 	})

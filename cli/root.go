@@ -45,6 +45,7 @@ what happened:
 	root.SetFlagErrorFunc(a.flagError)
 	p := root.PersistentFlags()
 	p.StringVar(&a.flags.store, "store", "", "`where` sessions are kept: a path, sqlite:PATH, memory:, or env for DATABASE_URL (default: dialai/dialai.db in the user's data directory)")
+	p.StringVar(&a.flags.prices, "prices", "", "a `file` of what models cost, laid over the prices that are built in")
 	p.BoolVar(&a.flags.json, "json", false, "print JSON, one value a line")
 	p.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print only how it ended")
 	p.BoolVarP(&a.flags.verbose, "verbose", "v", false, "say more, on stderr")
@@ -64,9 +65,9 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand()}},
 		{"Decide as a human:", []*cobra.Command{a.inboxCommand(), a.decideCommand(), a.proposeCommand()}},
 		{"Let the engine decide:", []*cobra.Command{a.trustCommand(), a.collapseCommand()}},
-		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.explainCommand(), a.metricsCommand(), a.riskCommand(), a.specialistsCommand()}},
+		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.explainCommand(), a.metricsCommand(), a.riskCommand(), a.specialistsCommand(), a.auditCommand()}},
 		{"Guard an agent:", []*cobra.Command{a.checkCommand(), a.guardCommand(), a.analyzeCommand(), a.budgetCommand(), a.replayCommand()}},
-		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand()}},
+		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand(), a.modelsCommand(), a.pricesCommand()}},
 		{"Measure decisions:", []*cobra.Command{a.benchCommand()}},
 		{"Store and program:", []*cobra.Command{a.storeCommand(), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
 	} {

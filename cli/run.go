@@ -28,6 +28,8 @@ type runFlags struct {
 	strict      bool
 	interactive bool
 	remote      bool
+	record      string
+	replay      string
 	shadow      string
 }
 
@@ -42,6 +44,8 @@ func (f *runFlags) add(cmd *cobra.Command, starts bool) {
 		flags.StringVar(&f.mode, "mode", "", "`how` proposers are asked: all, eager or sequential (default: as the file says)")
 		flags.Uint64Var(&f.seed, "seed", 0, "a `number` that decides random choices; 0 draws other ones for each session")
 		flags.BoolVar(&f.strict, "strict", false, "refuse a machine that lint warns about")
+		flags.StringVar(&f.record, "record", "", "keep what services and models say in this `folder`, one file a call, so that the run can be replayed")
+		flags.StringVar(&f.replay, "replay", "", "take what services and models say from this `folder`: nobody is asked and no key is needed")
 		complete(cmd, "mode", modes...)
 	}
 	flags.IntVar(&f.maxSteps, "max-steps", runner.DefaultMaxSteps, "stop after that `number` of transitions")
@@ -60,6 +64,8 @@ func (f *runFlags) check() error {
 	switch {
 	case f.remote:
 		return hinted(usage("running at a server is not part of this version"), "leave out --remote")
+	case f.record != "" && f.replay != "":
+		return usage("a run is either recorded or replayed, so give one of --record and --replay")
 	case f.maxSteps < 1:
 		return usage("--max-steps is %d, it must be at least 1", f.maxSteps)
 	case f.timeout <= 0:
@@ -122,8 +128,23 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err := a.warn(m, f.strict); err != nil {
 		return err
 	}
+	options := runner.StartOptions{Meta: meta, Seed: f.seed, Mode: machine.Mode(f.mode), Defaults: true}
+	deck, err := f.deck(m, &options)
+	if err != nil {
+		return err
+	}
+	if deck == nil {
+		return a.begin(ctx, m, options, f)
+	}
+	a.tape = deck
+	return deckError(a.begin(ctx, m, options, f), deck)
+}
+
+// begin starts a session and runs it.
+func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.StartOptions, f *runFlags) error {
 	p := a.newPrinter()
 	defer p.status.stop()
+	var err error
 	if p.shadow, err = a.loadShadow(f.shadow); err != nil {
 		return err
 	}
@@ -132,7 +153,7 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 		return err
 	}
 	defer e.Close()
-	s, err := e.Start(ctx, m, runner.StartOptions{Meta: meta, Seed: f.seed, Mode: machine.Mode(f.mode), Defaults: true})
+	s, err := e.Start(ctx, m, options)
 	switch {
 	case errors.Is(err, runner.ErrIllegal): // metaJson that is too large, and the like
 		return &exitError{exitUsage, err}
@@ -183,7 +204,11 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 	if !a.flags.verbose && !strict {
 		return nil
 	}
-	findings := m.Lint(machine.LintOptions{Priced: priced(m), Decisions: runner.Lint(m)})
+	priced, err := a.priced(m)
+	if err != nil {
+		return err
+	}
+	findings := m.Lint(machine.LintOptions{Priced: priced, Decisions: runner.Lint(m)})
 	findings = slices.DeleteFunc(findings, func(p machine.Problem) bool { return p.Info })
 	for _, f := range findings {
 		fmt.Fprintln(a.err, problemText(f, machine.Problem.Warning))

@@ -71,7 +71,11 @@ func (a *app) show(ctx context.Context, e *engine, out io.Writer, s *runner.Sess
 		fmt.Fprintf(out, "Why:           %s (%s)\n", clean(o.Reason), clean(o.Code))
 	}
 	if spent.Calls > 0 {
-		fmt.Fprintf(out, "Spent:         $%s in %s, %s read, %d written\n", spent.Money, plural(int(spent.Calls), "call"), plural(int(spent.TokensIn), "token"), spent.TokensOut)
+		fmt.Fprintf(out, "Spent:         $%s in %s, %s read, %d written", spent.Money, plural(int(spent.Calls), "call"), plural(int(spent.TokensIn), "token"), spent.TokensOut)
+		if spent.Unpriced > 0 {
+			fmt.Fprintf(out, ", %d without a price", spent.Unpriced)
+		}
+		fmt.Fprintln(out)
 	}
 	if s.Options().Meta != nil {
 		fmt.Fprintf(out, "metaJson:      %s\n", clean(string(s.Options().Meta)))

@@ -62,6 +62,9 @@ func (k *checking) repeatedOutput() {
 // anyNgram reports whether one n-gram of the output occurs more than max_repeats
 // times in the outputs remembered and this one together.
 func (k *checking) anyNgram() bool {
+	if len(k.look.output.grams) == 0 {
+		return false
+	}
 	counts := &k.look.counts
 	counts.reset(len(k.look.output.grams))
 	for _, g := range k.look.output.grams {
@@ -294,20 +297,29 @@ func (k *checking) visits() {
 	if !k.c.countsVisit(k.m, k.look.state) {
 		return
 	}
-	digest := uint64(0)
-	if k.c.Loop.ProgressAware {
-		digest = k.look.output.context
+	now := visit{k.look.state, k.look.output.context}
+	if seen := k.m.seen(now, k.c.Loop.ProgressAware) + 1; seen > k.c.Loop.MaxStateVisits {
+		k.tooManyVisits(now, seen)
 	}
-	seen, state := int64(1), k.look.state
-	var indices []int32
-	for i := range k.m.visits.len() {
-		if v := k.m.visits.at(i); v.state == state && (!k.c.Loop.ProgressAware || v.context == digest) {
-			seen++
-			indices = append(indices, int32(i))
+}
+
+// seen counts the visits that equal now, or, unless aware is set, those of its
+// state.
+func (m *memory) seen(now visit, aware bool) (times int64) {
+	for _, v := range m.visits.items {
+		if v.state == now.state && (!aware || v.context == now.context) {
+			times++
 		}
 	}
-	if seen <= k.c.Loop.MaxStateVisits {
-		return
+	return times
+}
+
+func (k *checking) tooManyVisits(now visit, seen int64) {
+	var indices []int32
+	for i := range k.m.visits.len() {
+		if v := k.m.visits.at(i); v.state == now.state && (!k.c.Loop.ProgressAware || v.context == now.context) {
+			indices = append(indices, int32(i))
+		}
 	}
 	r := k.over("loop_state_cycle", "loop", fmt.Sprintf("the number of visits of state %q without news", k.step.State), k.c.Loop.MaxStateVisits, seen)
 	r.Class, r.Indices, r.Subject = k.certainty(), indices, k.step.State
@@ -331,6 +343,9 @@ func (k *checking) cycle() {
 		length := period * c.Repeats
 		if length > n {
 			return
+		}
+		if c.Repeats > 1 && k.m.visits.at(int(n-1-period)).state != k.look.state {
+			continue // as almost always
 		}
 		if !k.periodic(n, length, period, func(a, b visit) bool { return a.state == b.state }) {
 			continue

@@ -77,8 +77,7 @@ A specialist says in exactly one way how it is asked:
 | a model | ~contextFn~ or ~contextWebhookUrl~, with ~modelId~ |
 | a person | ~isHuman~; nothing else is needed |
 
-Not in this version: specialists with a ~modelId~ are accepted in files and refused
-when a session starts, and ~risk~ is checked but not acted on.
+What a model needs besides is in the environment: see [models.md](models.md).
 
 ## Expressions
 

@@ -29,6 +29,9 @@ var samples = []Sample{
 	{"release-pipeline", "release-pipeline.yaml", "ten states from commit to production"},
 	{"runaway-loop", "runaway-loop.yaml", "an agent that repeats itself is warned, then stopped"},
 	{"shared-budget", "shared-budget.yaml", "three paid reviewers asked at once share five cents"},
+	{"claims-panel", "claims-panel.yaml", "models of three providers vote, and a human settles the rest"},
+	{"contract-intake", "contract-intake.yaml", "a model takes down terms by a schema, another checks them"},
+	{"reply-loop", "reply-loop.yaml", "a model writes, another sends back: a loop with an end"},
 	{"custom-arbiter", "custom-arbiter.json", "an arbiter written in Go, see examples/custom-arbiter"},
 	{"webhook-arbiter", "webhook-arbiter.json", "an arbiter behind HTTP, see examples/webhook-arbiter"},
 }

@@ -30,7 +30,7 @@ func (w *work) admit(ctx context.Context, ask []*member) []*member {
 			admitted = append(admitted, m) // it is repeated: what it costs is held already
 			continue
 		}
-		need := expected(m)
+		need := w.t.need(m)
 		refused, overQuota := b.Admit(w.t.now.Spent(), held, need), false
 		if refused == nil {
 			refused = w.take(ctx, m.SpecialistID, need)
@@ -52,15 +52,6 @@ func (w *work) budget() *guard.Budget {
 		return c.Budget
 	}
 	return nil
-}
-
-// expected returns what an ask is expected to cost. A function of this process
-// that says nothing of its cost is free.
-func expected(m *member) guard.Book {
-	if m.local() && m.estimate == 0 {
-		return guard.Book{}
-	}
-	return guard.Book{Calls: 1, Money: m.estimate}
 }
 
 // held returns what the asks that are out are expected to cost.

@@ -121,6 +121,11 @@ func (c *cast) Arbiter(_ *machine.Machine, s *machine.Specialist) (arbiter.Arbit
 	return role{c, s.SpecialistID}, nil
 }
 
+// Context implements runner.Remote.
+func (c *cast) Context(*machine.Machine, *machine.Specialist) (specialist.Context, error) {
+	return strategies.SessionContext, nil
+}
+
 // A role is an arbiter of the cast.
 type role struct {
 	*cast

@@ -167,7 +167,7 @@ func (p *statePlan) ask(m *machine.Machine, own bool, scopes int64) trust.Questi
 	}
 	switch risk := s.Risk; {
 	case risk != nil:
-		promise := trust.Promise{MaxError: billionths(risk.MaxError), Confidence: billionths(cmp.Or(risk.Confidence, .9)), PerState: own}
+		promise := trust.Promise{MaxError: billionths(risk.MaxError), Confidence: billionths(cmp.Or(risk.Confidence, .9)), PerState: own, ClopperPearson: risk.Test == "clopperPearson"}
 		if risk.Familywise {
 			promise.Scopes = scopes
 		}

@@ -63,7 +63,7 @@ func (w *work) out(ctx context.Context, a *askState) (bool, error) {
 		return false, nil
 	case a.Remote.Accepted:
 		if late {
-			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote.Estimate, code: CodeTimeout, message: "accepted, but no answer came in time"})
+			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: CodeTimeout, message: "accepted, but no answer came in time"})
 		}
 		return !late, nil
 	case w.r.waitsFor(askKey{t.now.Key(), a.Index}):
@@ -198,10 +198,11 @@ func (w *work) callLocal(ctx context.Context, m *member, q specialist.Question, 
 
 // A request is one ask outside this process, ready to be sent.
 type request struct {
-	member *member
-	ask    specialist.Ask
-	index  int32
-	ticket ticket
+	member   *member
+	estimate *RemoteAsk // what it is expected to need
+	ask      specialist.Ask
+	index    int32
+	ticket   ticket
 }
 
 // gatherRemote records all asks in one commit, sends them, asks the local
@@ -215,7 +216,9 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 		return err
 	}
 	q := questionOf(w.s, w.s.Notices(), &past{r: w.r, s: w.s, mu: &sync.Mutex{}})
-	q.Encoded = q.AppendContext(nil, true)
+	if slices.ContainsFunc(requests, func(req request) bool { return req.member.webhook() }) {
+		q.Encoded = q.AppendContext(nil, true)
+	}
 	f := w.r.send(ctx, requests, q)
 	defer f.stop()
 	for _, m := range ask {
@@ -245,13 +248,14 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 			continue
 		}
 		a := Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source, Shadow: t.shadows(m.SpecialistID),
-			Remote: &RemoteAsk{Owner: owner, Estimate: m.estimate, Deadline: t.at + specialist.Time(m.timeout.Milliseconds())}}
+			Remote: &RemoteAsk{Owner: owner, Deadline: t.at + specialist.Time(m.timeout.Milliseconds())}}
+		a.Remote.hold(t.need(m))
 		if old := t.round.ask(m.SpecialistID, m.Role); old != nil && old.status == askOpen {
 			a.Index, a.Remote.Repeat = old.Index, old.Remote.Repeat+1
 		} else {
 			next++
 		}
-		req := request{member: m, index: a.Index, ask: specialist.Ask{ID: t.now.Key().AskID(a.Index)}, ticket: w.tickets[m.SpecialistID]}
+		req := request{member: m, index: a.Index, estimate: a.Remote, ask: specialist.Ask{ID: t.now.Key().AskID(a.Index)}, ticket: w.tickets[m.SpecialistID]}
 		if err := w.r.callback(t, &req, &a); err != nil {
 			return nil, err
 		}
@@ -332,8 +336,8 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	var h heard
 	req.ticket.sent()
 	call(ctx, req.member, q, &h)
-	req.ticket.came(h.answer.Usage)
-	h.ask = req.index
+	r.settle(req.ticket, &q, &h)
+	h.ask, h.estimate = req.index, req.estimate
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
 		u.LatencyMsec, u.Given = r.config.Now().Sub(start).Milliseconds(), u.Given|specialist.LatencyGiven
 	}
@@ -378,8 +382,8 @@ func (f *flight) take(ctx context.Context, into []heard) []heard {
 // receive commits answers as they come in. Those of the last batch are left in
 // w.t, to share the commit of what follows from them.
 func (w *work) receive(ctx context.Context, f *flight) error {
-	for {
-		if f.out > 0 && ctx.Err() == nil {
+	for local := len(w.heard) > 0; ; local = false { // what functions said may settle the round already
+		if !local && f.out > 0 && ctx.Err() == nil {
 			w.heard = f.take(ctx, w.heard)
 		}
 		if ctx.Err() != nil {
@@ -398,6 +402,9 @@ func (w *work) receive(ctx context.Context, f *flight) error {
 		if over || f.out == 0 {
 			w.land(f)
 			return nil
+		}
+		if local {
+			continue // it shares the commit of what comes next
 		}
 		err := w.commit(ctx)
 		if errors.Is(err, ErrStale) {

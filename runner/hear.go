@@ -21,9 +21,9 @@ type heard struct {
 	id       string              // of the specialist
 	human    bool
 	source   specialist.Source
-	ask      int32 // 0 for local asks and submissions
-	local    bool  // its ask is recorded together with it
-	estimate exact.Money
+	ask      int32      // 0 for local asks and submissions
+	local    bool       // its ask is recorded together with it
+	estimate *RemoteAsk // what it was expected to need; nil if nobody said
 
 	answer   specialist.Answer
 	code     string // "" unless it failed
@@ -62,8 +62,8 @@ func (t *tx) hear(h *heard) {
 	if h.local {
 		ask = t.recordLocal(h)
 	}
-	if h.estimate > 0 && (h.code == CodeCancelled || h.code == CodeTimeout) {
-		h.answer.Usage = specialist.Usage{Estimated: true}.WithCost(h.estimate) // nobody will ever say what it cost
+	if u := h.estimate.expected(); u != (specialist.Usage{}) && (h.code == CodeCancelled || h.code == CodeTimeout) {
+		h.answer.Usage = u // nobody will ever say what it cost
 	}
 	h.answer.Usage = t.price(h.answer.Usage, h.answer.Model)
 	var p *Proposed
@@ -78,11 +78,6 @@ func (t *tx) hear(h *heard) {
 		return
 	}
 	t.emit(p)
-}
-
-// price fills in what an answer cost, where the price table knows.
-func (t *tx) price(u specialist.Usage, model string) specialist.Usage {
-	return t.now.Program.Guards(t.now.State).Price(u, model)
 }
 
 // recordLocal records the ask of a local function; those of one commit share an
@@ -126,7 +121,7 @@ func (t *tx) discard(h *heard, code string) {
 		TransitionName: clip(h.answer.TransitionName, 128), Usage: t.price(cleanUsage(h.answer.Usage), h.answer.Model), Model: h.answer.Model,
 	}
 	if code == CodeLate && h.ask != 0 && d.Usage.Has(specialist.CostGiven) {
-		d.Charged = h.estimate // its round charged that when it closed
+		d.Charged, d.ChargedIn, d.ChargedOut = h.estimate.charged() // its round charged that when it closed
 	}
 	t.emit(d)
 }
@@ -146,7 +141,7 @@ func (t *tx) proposal(h *heard, ask int32) (*Proposed, error) {
 		p.Replaces = old.Arrival
 	}
 	if h.ask != 0 || h.answer.Model != "" || len(h.answer.ToolCalls) > 0 {
-		p.Detail = &specialist.Detail{Model: h.answer.Model, ToolCalls: h.answer.ToolCalls}
+		p.Detail = &specialist.Detail{Model: h.answer.Model, ToolCalls: h.answer.ToolCalls, OptionOrder: h.answer.OptionOrder}
 		if h.ask != 0 {
 			p.Detail.AskID = h.key.AskID(h.ask)
 		}
@@ -241,7 +236,10 @@ func clip(s string, n int) string {
 
 // call asks one proposer and never panics. The answer in h may still be illegal.
 func call(ctx context.Context, m *member, q specialist.Question, h *heard) {
-	h.key, h.id, h.source, h.local, h.estimate = q.Key, m.SpecialistID, m.source, m.local(), m.estimate
+	h.key, h.id, h.source, h.local = q.Key, m.SpecialistID, m.source, m.local()
+	if m.estimate > 0 {
+		h.estimate = &RemoteAsk{Estimate: m.estimate}
+	}
 	q.Self = m.SpecialistID
 	defer func() {
 		if p := recover(); p != nil {

@@ -132,7 +132,10 @@ func (q *inquirer) send(ctx context.Context, p *probe, ask func(context.Context)
 	}()
 	q.w.tickets[p.guard].sent()
 	defer func() { q.w.tickets[p.guard].came(a.usage) }()
-	return ask(ctx)
+	t := &q.w.t.now
+	return ask(specialist.WithCaller(ctx, specialist.Caller{
+		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: p.guard, Round: t.Round, Attempt: t.Attempt,
+	}))
 }
 
 // settle records what came of an ask, whatever has happened to the session since,
@@ -170,7 +173,7 @@ func (q *inquirer) record(key askKey, p *probe, a *reply) {
 		model = a.model
 	}
 	if q.config.DebitsProbes() {
-		usage = q.config.Price(cleanUsage(a.usage), model)
+		usage = t.price(cleanUsage(a.usage), model)
 	}
 	if open := t.round.at(key.index); key.round != t.now.Key() || t.now.Status > NeedsHuman || open == nil || open.status != askOpen {
 		t.emit(&Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: model,

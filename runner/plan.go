@@ -305,7 +305,8 @@ func (b *planner) resolve(m *member) error {
 		m.source, m.strategy = specialist.Function, m.StrategyFn
 		return b.function(m)
 	case m.ModelID != "":
-		return fmt.Errorf("specialist %q uses model %q, and this version cannot ask models yet; give it a strategyFn, strategyFnName or strategyWebhookUrl, or disable it", m.SpecialistID, m.ModelID)
+		m.source, m.strategy = specialist.Model, "model"
+		return b.model(m)
 	case m.StrategyWebhookURL != "":
 		m.source, m.strategy = specialist.Webhook, "webhook"
 		return b.remote(m)

@@ -35,6 +35,12 @@ type Config struct {
 	// Models returns who answers for a model that a truth gate names. Without it
 	// machines with a truth gate are an error when a session starts.
 	Models func(model string) (guard.Completer, error)
+	// ModelProposers make the proposers of specialists that name a model. Without
+	// them such specialists are an error when a session starts.
+	ModelProposers ModelProposers
+	// Prices are what models cost whose price the machine does not say; nil knows
+	// none.
+	Prices *guard.PriceTable
 	// Quota says what a tenant may use at a time, over all its sessions; it is
 	// asked once for each tenant, and nil limits nothing. It counts what this Runner
 	// asks for: another process counts for itself.
@@ -68,6 +74,15 @@ type Config struct {
 type Remote interface {
 	Proposer(m *machine.Machine, s *machine.Specialist) (specialist.Proposer, error)
 	Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error)
+	Context(m *machine.Machine, s *machine.Specialist) (specialist.Context, error)
+}
+
+// ModelProposers make proposers that ask the model of a specialist about what a context
+// gathers. They check everything that can be checked before the first ask. A
+// proposer that is a [specialist.Estimator] is believed where the machine does not
+// say what an ask costs.
+type ModelProposers interface {
+	Proposer(m *machine.Machine, s *machine.Specialist, context specialist.Context) (specialist.Proposer, error)
 }
 
 // A ClassifierRemote is a Remote that can also ask the classifiers of guards.

@@ -127,7 +127,7 @@ func TestStartNamesEverythingMissing(t *testing.T) {
 		`state "open" names specialist "registered?", which is neither declared nor registered for machine "desk"`,
 		`strategyFn "away" of specialist "two" is not in the Registry`,
 		`strategyFn "gone" of specialist "one" is not in the Registry`,
-		`specialist "model" uses model "some/model", and this version cannot ask models yet; give it a strategyFn, strategyFnName or strategyWebhookUrl, or disable it`,
+		`specialist "model" is a model, and this program has no way to ask one`,
 	}
 	got := strings.Split(err.Error(), "\n")
 	slices.Sort(want)
@@ -169,7 +169,7 @@ func TestModelIsOneClearError(t *testing.T) {
 		return entry("proposer", "model", `"contextFn":"sessionContext","modelId":"some/model"`, rest...)
 	}
 	_, err := b.r.Start(b.ctx, b.desk(model(), half), runner.StartOptions{})
-	b.refused(err, nil, `specialist "model" uses model "some/model", and this version cannot ask models yet; give it a strategyFn, strategyFnName or strategyWebhookUrl, or disable it`)
+	b.refused(err, nil, `specialist "model" is a model, and this program has no way to ask one`)
 	b.cast.say("a", "finish")
 	s := b.start(b.desk(model(`"disabled":true`), fn("a"), half)) // as the message says
 	b.stepTo(s, runner.TickAdvanced)

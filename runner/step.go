@@ -431,7 +431,7 @@ func (t *tx) elected(v *Judged) decision {
 func (t *tx) cancelOpen() {
 	for _, a := range t.round.asks {
 		if a.status == askOpen && a.Role == machine.Proposer && a.Remote != nil {
-			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote.Estimate, code: CodeCancelled, message: "the round was decided without it"})
+			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: CodeCancelled, message: "the round was decided without it"})
 		}
 	}
 }

@@ -20,6 +20,7 @@ type Store interface {
 	TrustStore
 	RosterStore
 	OwnerStore
+	AuditStore
 }
 
 // A SessionStore keeps the logs of sessions.
@@ -95,6 +96,15 @@ type RosterStore interface {
 	// Secret returns the 32 random bytes that the store was made with. They
 	// never leave the process.
 	Secret(ctx context.Context) ([]byte, error)
+}
+
+// An AuditStore keeps how models were asked. Nothing follows from it.
+type AuditStore interface {
+	// AppendAudit adds an entry, which is never changed afterwards.
+	AppendAudit(ctx context.Context, e specialist.AuditEntry) error
+	// Audit yields the entries of a session, the oldest first; none for a session
+	// that is not known.
+	Audit(ctx context.Context, id specialist.SessionID) iter.Seq2[specialist.AuditEntry, error]
 }
 
 // An OwnerStore tells living processes from lost ones.

@@ -148,7 +148,7 @@ func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Us
 // records what follows: the session stops, or, if others only hold the last of it
 // for now, the arbiter has failed and can be asked again.
 func (w *work) unpaid(ctx context.Context) (bool, error) {
-	need := expected(w.by)
+	need := w.t.need(w.by)
 	if a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.status == askOpen {
 		return false, nil // what it costs is held already
 	}

@@ -152,6 +152,20 @@ type Answer struct {
 	Usage          Usage
 	Model          string // which model answered, if one did
 	ToolCalls      []ToolCall
+	OptionOrder    []string // the transitions in the order in which they were shown, if that was drawn
+}
+
+// An Estimator is a Proposer that can say what an ask is likely to need, so that
+// a budget can hold that much for it. The rules of [Proposer] hold, and Estimate
+// waits for nothing.
+type Estimator interface {
+	Estimate(q Question) Estimate
+}
+
+// An Estimate is what one ask of a model is likely to need at most.
+type Estimate struct {
+	Model                     string // which is asked
+	InputTokens, OutputTokens int64
 }
 
 // A ToolCall is one call of a tool that an answer declares.

@@ -29,6 +29,7 @@ type Memory struct {
 	owners    map[string]bool
 	lastOwner int
 	secret    [32]byte
+	audit     map[string][]specialist.AuditEntry // by session
 }
 
 const shardCount = 64

@@ -29,12 +29,15 @@ type call struct {
 	ask   specialist.Ask
 	round string
 	body  []byte
+	label Label
+	ids   []string // pairs of an id and what stands for it on a tape
 }
 
 // call prepares an ask. The body must not be changed any more, not even after
 // the call has returned.
-func (e *endpoint) call(key specialist.RoundKey, ask *specialist.Ask, body []byte) *call {
-	c := &call{endpoint: e, round: e.client.roundID(key), body: body}
+func (e *endpoint) call(l Label, key specialist.RoundKey, ask *specialist.Ask, body []byte) *call {
+	l.Specialist, l.Round, l.Attempt = e.specialist, key.Round, key.Attempt
+	c := &call{endpoint: e, round: e.client.roundID(key), body: body, label: l}
 	if ask != nil {
 		c.ask = *ask
 	} else {
@@ -43,9 +46,27 @@ func (e *endpoint) call(key specialist.RoundKey, ask *specialist.Ask, body []byt
 	return c
 }
 
-// do sends the ask and returns its answer. If ctx has no end, the call has one.
-// The error is not clean yet.
+// do sends the ask and returns its answer, or has a tape do so. The error is not
+// clean yet.
 func (c *call) do(ctx context.Context) (status int, answer []byte, err error) {
+	tape := c.client.config.Tape
+	if tape == nil {
+		return c.over(ctx)
+	}
+	names := strings.NewReplacer(c.ids...)
+	said := tape.Exchange(ctx, c.label, []byte(c.redact(string(c.body))), func() Taped {
+		status, answer, err := c.over(ctx)
+		return Taped{status, []byte(names.Replace(c.redact(string(answer)))), c.clean(err)}
+	})
+	back := make([]string, len(c.ids))
+	for i := range c.ids {
+		back[i] = c.ids[i^1]
+	}
+	return said.Status, []byte(strings.NewReplacer(back...).Replace(string(said.Body))), said.Err
+}
+
+// over sends the ask over the network. If ctx has no end, the call has one.
+func (c *call) over(ctx context.Context) (status int, answer []byte, err error) {
 	rule := c.client.config.Retry
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

@@ -51,7 +51,7 @@ func (p classifier) Classify(ctx context.Context, q guard.Classification) (a gua
 	}
 	sum := sha256.Sum256(body)
 	id := hex.EncodeToString(sum[:16])
-	one := &call{endpoint: p.endpoint, ask: specialist.Ask{ID: id}, round: id, body: body}
+	one := &call{endpoint: p.endpoint, ask: specialist.Ask{ID: id}, round: id, body: body, label: Label{Kind: "classifier", State: q.Meta.State}}
 	answer, err := one.atOnce(ctx)
 	if err == nil {
 		a, err = ReadClassification(answer)

@@ -40,6 +40,9 @@ type Config struct {
 	// means a random one from 0 on, all equally likely. It may be called
 	// concurrently.
 	Jitter func(ceiling time.Duration) time.Duration
+	// Tape records calls or plays them; nil does neither. Where it plays, no
+	// variable needs to be set.
+	Tape Tape
 }
 
 // DefaultTokenNames is what variables that hold tokens must be called.
@@ -100,7 +103,10 @@ func New(c Config) *Client {
 
 // An endpoint is one webhook, checked.
 type endpoint struct {
-	client   *Client
+	client *Client
+
+	specialist string // whose it is; "" if it is nobody's
+
 	prepared *http.Request // of every call; without headers and a body
 	basic    []string      // the Authorization header
 	key      []byte        // of the signature
@@ -111,7 +117,11 @@ type endpoint struct {
 // endpoint checks everything about a webhook that can be checked before it is
 // called.
 func (c *Client) endpoint(m *machine.Machine, s *machine.Specialist, address string) (*endpoint, error) {
-	return c.prepare(m.Name(), s.WebhookTokenName, s.WebhookSecretName, address)
+	e, err := c.prepare(m.Name(), s.WebhookTokenName, s.WebhookSecretName, address)
+	if err == nil {
+		e.specialist = s.SpecialistID
+	}
+	return e, err
 }
 
 // prepare returns the endpoint at an address. user is who calls, a machine or the
@@ -123,6 +133,9 @@ func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint
 	}
 	u := req.URL
 	u.Host, req.Host = strings.ToLower(u.Host), strings.ToLower(req.Host)
+	if t := c.config.Tape; t != nil && t.Playing() {
+		return &endpoint{client: c, prepared: req}, nil // nothing is sent, so nothing is needed
+	}
 	if err := c.config.Policy.CheckURL(u); err != nil {
 		return nil, err
 	}
@@ -193,7 +206,7 @@ type proposer struct{ *endpoint }
 
 // Propose implements specialist.Proposer.
 func (p proposer) Propose(ctx context.Context, q specialist.Question) (a specialist.Answer, err error) {
-	one := p.call(q.Key, q.Ask, encoded(&q))
+	one := p.call(Label{Kind: "proposer", State: q.State.Name}, q.Key, q.Ask, encoded(&q))
 	status, body, err := one.do(ctx)
 	switch {
 	case err != nil:
@@ -215,7 +228,8 @@ func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arb
 		return nil, err
 	}
 	return arbiter.Func(func(ctx context.Context, r *arbiter.Round) (d arbiter.Decision, err error) {
-		one := e.call(r.Key, r.Ask, r.AppendContext(nil))
+		one := e.call(Label{Kind: "arbiter", State: r.State.Name}, r.Key, r.Ask, r.AppendContext(nil))
+		one.ids = e.client.tapedIDs(r)
 		body, err := one.atOnce(ctx)
 		if err == nil {
 			d, err = ReadConsensus(body, r)
@@ -232,7 +246,7 @@ func (c *Client) Context(m *machine.Machine, s *machine.Specialist) (specialist.
 		return nil, err
 	}
 	return specialist.ContextFunc(func(ctx context.Context, q specialist.Question) (text string, err error) {
-		one := e.call(q.Key, q.Ask, encoded(&q))
+		one := e.call(Label{Kind: "context", State: q.State.Name}, q.Key, q.Ask, encoded(&q))
 		body, err := one.atOnce(ctx)
 		if err == nil {
 			text, err = ReadContext(body)

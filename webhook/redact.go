@@ -22,8 +22,14 @@ const minSecret = 4
 
 // redact takes the secrets of a call out of the text of an error.
 func (c *call) redact(text string) string {
+	return Redact(text, append([]string{c.ask.CallbackToken}, c.secrets...)...)
+}
+
+// Redact takes secrets out of a text: as they are, and as they look when they are
+// quoted or escaped. Empty ones are left out.
+func Redact(text string, secrets ...string) string {
 	var long, short []string
-	for _, f := range secretForms(append([]string{c.ask.CallbackToken}, c.secrets...)) {
+	for _, f := range secretForms(secrets) {
 		if len(f) < minSecret {
 			short = append(short, f)
 		} else {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -51,6 +52,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"roster", testRoster},
 		{"owners", testOwners},
 		{"secret", testSecret},
+		{"audit", testAudit},
 		{"one winner of many", testOneWinner},
 		{"many sessions at once", testManySessions},
 		{"reopen", testReopen},
@@ -604,6 +606,51 @@ func testSecret(t *testing.T, m Maker) {
 	b.ok(err)
 	if len(one) != 32 || string(one) != string(two) || string(one) == string(make([]byte, 32)) {
 		t.Fatalf("the secret is %x and then %x", one, two)
+	}
+}
+
+// testAudit: entries are kept as they are, each with its session, in order.
+func testAudit(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	s, other := b.start(), b.start()
+	fault, name := "no: \u202e\x00", "storetest"
+	list := []specialist.AuditEntry{
+		{AuditEntryID: "1", SessionID: s.ID.String(), SpecialistID: "m", MachineName: &name, Timestamp: 1, RequestHeaders: map[string]string{"A": "b"}, RequestBody: "{}", Attempt: 1, Purpose: "ask"},
+		{AuditEntryID: "2", SessionID: s.ID.String(), SpecialistID: "m", Timestamp: 2, RequestHeaders: map[string]string{}, ResponseStatus: 429, ResponseBody: "slow\n", Error: &fault, Attempt: 2, Purpose: "repair"},
+	}
+	for _, e := range []specialist.AuditEntry{list[0], {SessionID: other.ID.String(), AuditEntryID: "x"}, {AuditEntryID: "of no session"}, list[1]} {
+		b.ok(b.store.AppendAudit(b.ctx, e))
+	}
+	b.open(m)
+	var got []specialist.AuditEntry
+	for e, err := range b.store.Audit(b.ctx, s.ID) {
+		b.ok(err)
+		got = append(got, e)
+	}
+	if !reflect.DeepEqual(got, list) {
+		t.Errorf("kept is %+v, want %+v", got, list)
+	}
+	for e := range b.store.Audit(b.ctx, specialist.SessionID{1}) {
+		t.Errorf("an unknown session has %+v", e)
+	}
+	for range b.store.Audit(b.ctx, s.ID) {
+		break
+	}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if err := b.store.AppendAudit(b.ctx, list[0]); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	n := 0
+	for range b.store.Audit(b.ctx, s.ID) {
+		n++
+	}
+	if n != 22 {
+		t.Errorf("%d entries, want 22", n)
 	}
 }
 

@@ -1,0 +1,244 @@
+// Package cassette keeps what services and models said in a run, one JSON file for
+// each call, so that the run can be shown, tested and shared without keys and
+// without a network.
+package cassette
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/dialai/dialai/webhook"
+)
+
+// A Run says which run cassettes belong to.
+type Run struct {
+	Version       int             `json:"version"` // of the format: 1
+	MachineName   string          `json:"machineName"`
+	MachineDigest string          `json:"machineDigest"`
+	Seed          string          `json:"seed"` // a number, as text: it may have 64 bits
+	Mode          string          `json:"mode,omitempty"`
+	MetaJSON      json.RawMessage `json:"metaJson,omitempty"`
+	Note          string          `json:"note,omitempty"` // for people: where they come from
+}
+
+// SeedNumber returns the seed; 0 if it is none.
+func (r *Run) SeedNumber() uint64 {
+	n, _ := strconv.ParseUint(r.Seed, 10, 64)
+	return n
+}
+
+// runFile is the file of a Run in its folder.
+const runFile = "run.json"
+
+// A Call is one call as it is kept.
+type Call struct {
+	Kind       string          `json:"kind"`
+	Specialist string          `json:"specialist,omitempty"`
+	State      string          `json:"state,omitempty"`
+	Round      int32           `json:"round"`
+	Attempt    int32           `json:"attempt,omitempty"`
+	Number     int             `json:"number"` // among the calls of the same label, from 1
+	Request    json.RawMessage `json:"request,omitempty"`
+	Status     int             `json:"status,omitempty"`
+	Answer     json.RawMessage `json:"answer,omitempty"` // JSON as it was, else a string
+	Error      string          `json:"error,omitempty"`
+}
+
+// A Deck records or plays the cassettes of one folder. It implements webhook.Tape
+// and may be used concurrently.
+type Deck struct {
+	dir     string
+	playing bool
+	run     Run
+
+	mu      sync.Mutex
+	numbers map[webhook.Label]int // calls so far
+	missing []string
+	err     error // the first that a cassette could not be written with
+}
+
+// Record returns a Deck that records into a folder, which is made if there is none
+// and must be empty if there is.
+func Record(dir string, run Run) (*Deck, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(files) > 0 {
+		return nil, fmt.Errorf("%s is not empty: name a folder for this run alone", dir)
+	}
+	run.Version = 1
+	d := &Deck{dir: dir, run: run, numbers: map[webhook.Label]int{}}
+	return d, d.write(runFile, run)
+}
+
+// Play returns a Deck that plays what was recorded into a folder.
+func Play(dir string) (*Deck, error) {
+	data, err := os.ReadFile(filepath.Join(dir, runFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there are no cassettes in %s: it has no %s", dir, runFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := &Deck{dir: dir, playing: true, numbers: map[webhook.Label]int{}}
+	if err := json.Unmarshal(data, &d.run); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, runFile), err)
+	}
+	if d.run.Version != 1 {
+		return nil, fmt.Errorf("the cassettes in %s have version %d, and this program plays version 1", dir, d.run.Version)
+	}
+	return d, nil
+}
+
+// Run returns which run the cassettes belong to.
+func (d *Deck) Run() Run { return d.run }
+
+// Playing implements webhook.Tape.
+func (d *Deck) Playing() bool { return d.playing }
+
+// Err returns what a run on the Deck lacked: cassettes that are missing, or the
+// first one that could not be written. Nil if nothing.
+func (d *Deck) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.err != nil:
+		return d.err
+	case len(d.missing) > 0:
+		return &MissingError{d.dir, d.missing}
+	}
+	return nil
+}
+
+// A MissingError says which calls of a run have no cassette.
+type MissingError struct {
+	Dir   string
+	Calls []string
+}
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("no cassette in %s for %s", e.Dir, strings.Join(e.Calls, "; "))
+}
+
+// Exchange implements webhook.Tape. A call that ctx cut short is not kept.
+func (d *Deck) Exchange(ctx context.Context, l webhook.Label, request []byte, send func() webhook.Taped) webhook.Taped {
+	n := d.next(l)
+	if d.playing {
+		return d.play(l, n)
+	}
+	said := send()
+	if ctx.Err() == nil {
+		d.keep(l, n, request, said)
+	}
+	return said
+}
+
+func (d *Deck) next(l webhook.Label) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.numbers[l]++
+	return d.numbers[l]
+}
+
+func (d *Deck) play(l webhook.Label, n int) webhook.Taped {
+	data, err := os.ReadFile(filepath.Join(d.dir, fileName(l, n)))
+	if errors.Is(err, fs.ErrNotExist) {
+		call := describe(l, n)
+		d.mu.Lock()
+		d.missing = append(d.missing, call)
+		d.mu.Unlock()
+		return webhook.Taped{Err: &MissingError{d.dir, []string{call}}}
+	}
+	var c Call
+	if err == nil {
+		err = json.Unmarshal(data, &c)
+	}
+	if err != nil {
+		return webhook.Taped{Err: fmt.Errorf("cassette %s: %w", fileName(l, n), err)}
+	}
+	said := webhook.Taped{Status: c.Status, Body: c.Answer}
+	var text string
+	if json.Unmarshal(c.Answer, &text) == nil {
+		said.Body = []byte(text)
+	}
+	if c.Error != "" {
+		said.Err = errors.New(c.Error)
+	}
+	return said
+}
+
+func (d *Deck) keep(l webhook.Label, n int, request []byte, said webhook.Taped) {
+	c := Call{Kind: l.Kind, Specialist: l.Specialist, State: l.State, Round: l.Round, Attempt: l.Attempt, Number: n,
+		Request: asJSON(request), Status: said.Status, Answer: asJSON(said.Body)}
+	if said.Err != nil {
+		c.Error = said.Err.Error()
+	}
+	if err := d.write(fileName(l, n), c); err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.err == nil {
+			d.err = err
+		}
+	}
+}
+
+// asJSON returns an object or a list as it is, and everything else as a string:
+// so a string is told from a body that was one.
+func asJSON(body []byte) json.RawMessage {
+	if len(body) == 0 {
+		return nil
+	}
+	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(body) {
+		return body
+	}
+	text, _ := json.Marshal(string(body)) // any string can be
+	return text
+}
+
+func (d *Deck) write(name string, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(d.dir, name), b.Bytes(), 0o644)
+}
+
+// describe names a call for people.
+func describe(l webhook.Label, n int) string {
+	return fmt.Sprintf("call %d of kind %s of %q in round %d, attempt %d, state %q", n, l.Kind, l.Specialist, l.Round, l.Attempt, l.State)
+}
+
+// plainName is what of a name can stand in that of a file.
+var plainName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// fileName returns the file of a call: different calls have different ones.
+func fileName(l webhook.Label, n int) string {
+	plain := func(s string) string {
+		p := plainName.ReplaceAllString(s, "_")
+		if p == s && len(p) <= 40 {
+			return p
+		}
+		sum := sha256.Sum256([]byte(s))
+		return p[:min(len(p), 32)] + "." + hex.EncodeToString(sum[:4])
+	}
+	return fmt.Sprintf("r%03d.%d-%s-%s-%s-%d.json", l.Round, l.Attempt, plain(l.State), plain(l.Specialist), plain(l.Kind), n)
+}

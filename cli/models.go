@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/llm"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/webhook"
+)
+
+func (a *app) modelsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "models",
+		Short:   "Try the models that a machine names",
+		Long:    "Find out whether the models that a machine names can be asked from here.",
+		Example: "  dialai models check triage.yaml",
+		RunE:    needsSubcommand,
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "check <machine-file>", Short: "Make one tiny call of each model of a machine", Args: arguments,
+		Long: `Make one tiny call of every model that a machine names, in the form in which it
+would be asked, and say whether it answered, how long that took, and whether its
+price is known. Nothing is kept.
+
+Exit codes: 0 all of them answered, 1 one did not, 2 wrong usage or file.`,
+		Example:           "  dialai models check triage.yaml\n  dialai models check triage.yaml --json",
+		ValidArgsFunction: completeFiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.checkModels(cmd.Context(), args[0]) },
+	})
+	return cmd
+}
+
+// A modelUse is one model as a machine names it.
+type modelUse struct{ id, provider string }
+
+// modelsOf returns the models that a machine names, each once, in order.
+func modelsOf(m *machine.Machine) (uses []modelUse) {
+	add := func(list []machine.Specialist) {
+		for i := range list {
+			u := modelUse{list[i].ModelID, list[i].Provider}
+			if u.id != "" && !list[i].IsHuman && !slices.Contains(uses, u) {
+				uses = append(uses, u)
+			}
+		}
+	}
+	add(m.Specialists())
+	for i := range m.States() {
+		add(m.States()[i].Roster)
+	}
+	return uses
+}
+
+// checkModels makes one call of each model, all at once.
+func (a *app) checkModels(ctx context.Context, path string) error {
+	m, err := a.loadMachine(path)
+	if err != nil {
+		return err
+	}
+	prices, err := a.prices()
+	if err != nil {
+		return err
+	}
+	config, err := a.modelConfig()
+	if err != nil {
+		return err
+	}
+	stop, err := a.telemetry(ctx, &config)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	client, uses := llm.New(config), modelsOf(m)
+	checks := make([]llm.Check, len(uses))
+	var wg sync.WaitGroup
+	for i, u := range uses {
+		wg.Go(func() { checks[i] = client.Check(ctx, u.id, u.provider) })
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return a.printChecks(checks, pricedBy(m, prices))
+}
+
+// modelCheck is a check as --json shows it.
+type modelCheck struct {
+	Model     string       `json:"model"`
+	Provider  string       `json:"provider,omitempty"`
+	Address   string       `json:"address,omitempty"`
+	Reachable bool         `json:"reachable"`
+	Form      string       `json:"form"`
+	Usable    bool         `json:"usable"`
+	Answered  string       `json:"answeredBy,omitempty"`
+	LatencyMs int64        `json:"latencyMsec"`
+	Priced    bool         `json:"priced"`
+	CostUSD   *exact.Money `json:"costUSD,omitempty"`
+	Error     string       `json:"error,omitempty"`
+}
+
+func (a *app) printChecks(checks []llm.Check, price func(model string) (guard.Price, bool)) error {
+	out := bufio.NewWriter(a.out)
+	rows, failed := [][]string{{"MODEL", "PROVIDER", "ANSWER", "LATENCY", "PRICE"}}, false
+	for _, k := range checks {
+		p, known := price(k.Model)
+		c := modelCheck{Model: k.Model, Provider: k.Provider, Address: k.Address, Reachable: k.Err == nil, Form: k.Form, Usable: k.Usable,
+			Answered: k.Answered, LatencyMs: k.Latency.Milliseconds(), Priced: known}
+		answer, cost := "ok ("+k.Form+")", "not known"
+		switch {
+		case k.Err != nil:
+			c.Error, answer = k.Err.Error(), k.Err.Error()
+		case !k.Usable:
+			answer = "answered, but not by " + k.Form
+		}
+		if known {
+			spent := p.Cost(k.Usage)
+			c.CostUSD, cost = &spent, fmt.Sprintf("$%s, $%s per 1M", p.InputPer1M, p.OutputPer1M)
+		}
+		failed = failed || !k.Usable
+		if a.flags.json {
+			if err := printJSON(out, c); err != nil {
+				return err
+			}
+		}
+		rows = append(rows, []string{k.Model, k.Provider, answer, k.Latency.Round(time.Millisecond).String(), cost})
+	}
+	if len(checks) == 0 && !a.flags.json {
+		fmt.Fprintln(out, "The machine names no model.")
+	} else if !a.flags.json {
+		if err := table(out, rows); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(); err != nil || !failed {
+		return err
+	}
+	return exit(exitFailure)
+}
+
+// modelConfig says how models are asked, as far as the environment decides.
+func (a *app) modelConfig() (llm.Config, error) {
+	policy, err := webhook.ParsePolicy(a.env("DIALAI_WEBHOOK_ALLOW"))
+	if err != nil {
+		return llm.Config{}, &exitError{exitUsage, err}
+	}
+	mode, err := llm.ParseAuditMode(a.env("DIALAI_AUDIT"))
+	if err != nil {
+		return llm.Config{}, &exitError{exitUsage, err}
+	}
+	return llm.Config{Policy: policy, Lookup: a.lookup, AuditAs: mode}, nil
+}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/dialai/dialai/llm"
+	"github.com/dialai/dialai/telemetry"
+	"github.com/dialai/dialai/webhook"
+)
+
+// This file is the only one that knows the SDK of OpenTelemetry. It is set up only
+// if the standard variables ask for it.
+
+// flushTime is how long the end of the program waits for what was not sent yet.
+const flushTime = 5 * time.Second
+
+// wantsTelemetry says whether the standard variables ask for traces and metrics.
+func (a *app) wantsTelemetry() (traces, metrics bool) {
+	if off, _ := strconv.ParseBool(a.env("OTEL_SDK_DISABLED")); off {
+		return false, false
+	}
+	wants := func(signal string) bool {
+		exporter := strings.ToLower(a.env("OTEL_" + signal + "_EXPORTER"))
+		if exporter != "" {
+			return exporter == "otlp"
+		}
+		return a.env("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || a.env("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != ""
+	}
+	return wants("TRACES"), wants("METRICS")
+}
+
+// otelAddresses returns where telemetry is sent: the addresses that the variables
+// name, and the one that is meant if they name none.
+func (a *app) otelAddresses() []string {
+	return []string{"http://localhost:4318", a.env("OTEL_EXPORTER_OTLP_ENDPOINT"), a.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), a.env("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")}
+}
+
+// telemetry has calls of models told to OpenTelemetry, if the variables ask for
+// that. The function it returns sends what is left; it is never nil.
+func (a *app) telemetry(ctx context.Context, models *llm.Config) (stop func(), err error) {
+	traces, metrics := a.wantsTelemetry()
+	if !traces && !metrics {
+		return func() {}, nil
+	}
+	p := &pipes{failed: make(chan error, 1)}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(p.fail))
+	client := webhook.OperatorClient(a.otelAddresses()...)
+	if traces {
+		exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithHTTPClient(client))
+		if err != nil {
+			return p.stop, err
+		}
+		provider := trace.NewTracerProvider(trace.WithBatcher(exporter))
+		otel.SetTracerProvider(provider)
+		p.ends = append(p.ends, provider.Shutdown)
+	}
+	if metrics {
+		exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithHTTPClient(client))
+		if err != nil {
+			return p.stop, err
+		}
+		provider := metric.NewMeterProvider(metric.WithReader(metric.NewPeriodicReader(exporter)))
+		otel.SetMeterProvider(provider)
+		p.ends = append(p.ends, provider.Shutdown)
+	}
+	content, _ := strconv.ParseBool(a.env("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"))
+	models.Observe = telemetry.Models(content)
+	return func() {
+		p.stop()
+		if err := p.failure(); err != nil {
+			fmt.Fprintf(a.err, "warning: telemetry could not be sent: %s\n", clean(err.Error()))
+		}
+	}, nil
+}
+
+// pipes are what sends telemetry.
+type pipes struct {
+	ends   []func(context.Context) error
+	failed chan error // the first failure, told at the end
+}
+
+func (p *pipes) fail(err error) {
+	select {
+	case p.failed <- err:
+	default:
+	}
+}
+
+func (p *pipes) failure() error {
+	select {
+	case err := <-p.failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// stop sends what is left.
+func (p *pipes) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	for _, end := range p.ends {
+		if err := end(ctx); err != nil {
+			p.fail(err)
+		}
+	}
+}

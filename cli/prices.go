@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/llm"
+	"github.com/dialai/dialai/machine"
+)
+
+func (a *app) pricesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "prices",
+		Short: "Show what models cost, or make a table of prices",
+		Long: `What a model costs is looked up in the machine's guards.cost.prices, then in the file
+that --prices names, then in the table that this program comes with. A cost that the
+provider itself reports wins over all of them.
+
+A file of prices is {"version": …, "prices": {"model": {"input_per_1m": 2.5,
+"output_per_1m": 10}}}, JSON or YAML; with "replace": true the built-in table is left
+out.`,
+		Example: "  dialai prices list\n  dialai prices import model_prices.json > prices.json",
+		RunE:    needsSubcommand,
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "list", Short: "List the prices in force", Args: arguments,
+			Long:    "List what models cost, in US dollars for a million tokens, and on which day the\nprices that this program comes with were last compared with their providers' pages.",
+			Example: "  dialai prices list\n  dialai prices list --prices prices.json --json",
+			RunE:    func(*cobra.Command, []string) error { return a.listPrices() },
+		},
+		&cobra.Command{
+			Use: "import <file>", Short: "Make a table of prices of LiteLLM's", Args: arguments,
+			Long:    "Read LiteLLM's model_prices_and_context_window.json and print a table for --prices.",
+			Example: "  dialai prices import model_prices_and_context_window.json > prices.json",
+			RunE:    func(_ *cobra.Command, args []string) error { return a.importPrices(args[0]) },
+		})
+	return cmd
+}
+
+// prices returns what models cost beside what machines say.
+func (a *app) prices() (table *guard.PriceTable, err error) {
+	path := a.flags.prices
+	if path == "" {
+		return llm.Prices(), nil
+	}
+	data, err := a.readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	err = machine.ParseSection(path, data, func(section []byte) (problems []machine.Problem) {
+		table, problems = llm.ReadPrices(section)
+		return problems
+	})
+	return table, err
+}
+
+// pricedBy returns the price of a model in a machine: its own, or the table's.
+func pricedBy(m *machine.Machine, t *guard.PriceTable) func(model string) (guard.Price, bool) {
+	c, _ := guard.Parse(m.Definition().Guards, false) // it was checked when the file was loaded
+	return func(model string) (guard.Price, bool) {
+		model = llm.BaseModel(model)
+		if c != nil {
+			if p, ok := c.Cost.Table().Price(model, time.Time{}); ok {
+				return p, true
+			}
+		}
+		return t.Price(model, time.Time{})
+	}
+}
+
+// priced tells lint which models have a price.
+func (a *app) priced(m *machine.Machine) (func(string) bool, error) {
+	t, err := a.prices()
+	if err != nil {
+		return nil, err
+	}
+	price := pricedBy(m, t)
+	return func(model string) bool { _, known := price(model); return known }, nil
+}
+
+// aPrice is a price as --json shows it.
+type aPrice struct {
+	Model   string      `json:"model"`
+	Input   exact.Money `json:"inputPer1M"`
+	Output  exact.Money `json:"outputPer1M"`
+	Checked string      `json:"checked,omitempty"`
+	Version string      `json:"version"`
+}
+
+func (a *app) listPrices() error {
+	t, err := a.prices()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(a.out)
+	rows := [][]string{{"MODEL", "INPUT", "OUTPUT", "CHECKED"}}
+	for _, model := range slices.Sorted(maps.Keys(t.Prices)) {
+		p, known := t.Price(model, time.Time{})
+		if !known {
+			continue
+		}
+		shown := aPrice{model, p.InputPer1M, p.OutputPer1M, "", t.Version}
+		if own, builtin := llm.Prices().Price(model, time.Time{}); builtin && own.InputPer1M == p.InputPer1M && own.OutputPer1M == p.OutputPer1M {
+			shown.Checked = llm.Checked(model)
+		}
+		if a.flags.json {
+			if err := printJSON(out, shown); err != nil {
+				return err
+			}
+		}
+		rows = append(rows, []string{model, "$" + p.InputPer1M.String(), "$" + p.OutputPer1M.String(), shown.Checked})
+	}
+	if !a.flags.json {
+		fmt.Fprintf(out, "Version %s, US dollars for a million tokens\n", clean(t.Version))
+		if err := table(out, rows); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+func (a *app) importPrices(path string) error {
+	data, err := a.readFile(path)
+	if err != nil {
+		return err
+	}
+	made, err := llm.ImportPrices(data, "imported from "+filepath.Base(path))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	_, err = a.out.Write(made)
+	return err
+}

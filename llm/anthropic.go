@@ -1,0 +1,138 @@
+package llm
+
+import (
+	"encoding/json"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
+)
+
+// messages is Anthropic's Messages API.
+type messages struct{}
+
+func (messages) path(string) string { return "/messages" }
+
+func (messages) headers(key string) []webhook.Header {
+	return []webhook.Header{{Name: "X-Api-Key", Value: key}, {Name: "Anthropic-Version", Value: "2023-06-01"}}
+}
+
+func (messages) encode(dst []byte, model string, r *Request, q quirks) []byte {
+	dst = exact.AppendString(append(dst, `{"model":`...), model)
+	dst = appendInt(dst, "max_tokens", int64(r.maxTokens()))
+	if r.System != "" {
+		dst = exact.AppendString(append(dst, `,"system":`...), r.System)
+	}
+	if !q.has(noTemperature) {
+		dst = exact.AppendFloat(append(dst, `,"temperature":`...), min(r.Temperature, 1))
+	}
+	dst = exact.AppendString(append(dst, `,"messages":[{"role":"user","content":`...), r.User)
+	dst = append(dst, `}]`...)
+	if len(r.Tools) > 0 {
+		dst = append(dst, `,"tools":[`...)
+		for i, t := range r.Tools {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendTool(dst, t, "input_schema")
+		}
+		dst = append(dst, `],"tool_choice":{"type":"`...)
+		if q.has(autoTools) {
+			dst = append(dst, `auto"`...)
+		} else {
+			dst = append(dst, `any"`...)
+		}
+		if !q.has(freeParallel) {
+			dst = append(dst, `,"disable_parallel_tool_use":true`...)
+		}
+		dst = append(dst, '}')
+	}
+	if r.Schema != nil && !q.has(noSchema) {
+		dst = append(dst, `,"output_config":{"format":{"type":"json_schema","schema":`...)
+		dst = append(append(dst, r.Schema...), `}}`...)
+	}
+	return append(dst, '}')
+}
+
+// A message is the body of a success.
+type message struct {
+	ID      string `json:"id"`
+	Model   string `json:"model"`
+	Content []struct {
+		Type  string          `json:"type"`
+		Text  string          `json:"text"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	} `json:"content"`
+	StopReason string `json:"stop_reason"`
+	Usage      *struct {
+		Input         *int64 `json:"input_tokens"`
+		Output        *int64 `json:"output_tokens"`
+		CacheRead     int64  `json:"cache_read_input_tokens"`
+		CacheWrite    int64  `json:"cache_creation_input_tokens"`
+		CacheCreation *struct {
+			FiveMinutes int64 `json:"ephemeral_5m_input_tokens"`
+			OneHour     int64 `json:"ephemeral_1h_input_tokens"`
+		} `json:"cache_creation"`
+	} `json:"usage"`
+	Error *apiError `json:"error"`
+}
+
+func (messages) decode(body []byte, into *Response) error {
+	var m message
+	if err := json.Unmarshal(body, &m); err != nil {
+		return errNotJSON
+	}
+	into.ID, into.Model, into.Finish = m.ID, m.Model, messageFinish(m.StopReason)
+	m.usage(&into.Usage)
+	for _, c := range m.Content {
+		switch c.Type {
+		case "text":
+			into.Text += c.Text
+		case "tool_use":
+			into.ToolCalls = append(into.ToolCalls, ToolCall{c.Name, string(c.Input)})
+		}
+	}
+	switch {
+	case into.Finish == Refused:
+		into.Refusal = into.Text
+	case m.Error != nil:
+		return m.Error
+	case len(m.Content) == 0:
+		return errNoChoices
+	}
+	return nil
+}
+
+// usage takes over the counts. Anthropic's input count leaves cached tokens out;
+// ours has them in, as the price table expects unless it is told otherwise.
+func (m *message) usage(into *specialist.Usage) {
+	u := m.Usage
+	if u == nil {
+		return
+	}
+	d := specialist.UsageDetail{CacheReadTokens: max(u.CacheRead, 0), CacheWrite5mTokens: max(u.CacheWrite, 0)}
+	if c := u.CacheCreation; c != nil {
+		d.CacheWrite5mTokens, d.CacheWrite1hTokens = max(c.FiveMinutes, 0), max(c.OneHour, 0)
+	}
+	count(&into.NumInputTokens, u.Input, &into.Given, specialist.InputGiven)
+	count(&into.NumOutputTokens, u.Output, &into.Given, specialist.OutputGiven)
+	if into.Has(specialist.InputGiven) {
+		into.NumInputTokens += d.CacheReadTokens + d.CacheWrite5mTokens + d.CacheWrite1hTokens
+	}
+	detail(into, d)
+}
+
+func messageFinish(reason string) Finish {
+	switch reason {
+	case "end_turn", "stop_sequence":
+		return Stopped
+	case "tool_use":
+		return Called
+	case "max_tokens", "model_context_window_exceeded":
+		return TooLong
+	case "refusal":
+		return Refused
+	}
+	return ""
+}

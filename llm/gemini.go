@@ -1,0 +1,164 @@
+package llm
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
+)
+
+// generate is Google's Gemini API.
+type generate struct{}
+
+func (generate) path(model string) string {
+	return "/models/" + url.PathEscape(strings.TrimPrefix(model, "models/")) + ":generateContent"
+}
+
+func (generate) headers(key string) []webhook.Header {
+	return []webhook.Header{{Name: "X-Goog-Api-Key", Value: key}}
+}
+
+func (generate) encode(dst []byte, _ string, r *Request, q quirks) []byte {
+	dst = append(dst, '{')
+	if r.System != "" {
+		dst = exact.AppendString(append(dst, `"systemInstruction":{"parts":[{"text":`...), r.System)
+		dst = append(dst, `}]},`...)
+	}
+	dst = exact.AppendString(append(dst, `"contents":[{"role":"user","parts":[{"text":`...), r.User)
+	dst = append(dst, `}]}],"generationConfig":{"candidateCount":1`...)
+	if !q.has(noMaxTokens) {
+		dst = appendInt(dst, "maxOutputTokens", int64(r.maxTokens()))
+	}
+	if !q.has(noTemperature) {
+		dst = exact.AppendFloat(append(dst, `,"temperature":`...), r.Temperature)
+	}
+	if r.Seed != 0 && !q.has(noSeed) {
+		dst = appendInt(dst, "seed", r.Seed)
+	}
+	if r.LogProbs && !q.has(noLogProbs) {
+		dst = append(dst, `,"responseLogprobs":true`...)
+	}
+	if r.Schema != nil && !q.has(noSchema) {
+		dst = append(dst, `,"responseMimeType":"application/json","responseJsonSchema":`...)
+		dst = append(dst, r.Schema...)
+	}
+	dst = append(dst, '}')
+	if len(r.Tools) > 0 {
+		dst = append(dst, `,"tools":[{"functionDeclarations":[`...)
+		for i, t := range r.Tools {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendTool(dst, t, "parametersJsonSchema")
+		}
+		mode := "ANY"
+		if q.has(autoTools) {
+			mode = "AUTO"
+		}
+		dst = append(append(append(dst, `]}],"toolConfig":{"functionCallingConfig":{"mode":"`...), mode...), `"}}`...)
+	}
+	return append(dst, '}')
+}
+
+// A generated is the body of a success.
+type generated struct {
+	Candidates []struct {
+		Content struct {
+			Parts []struct {
+				Text         string `json:"text"`
+				Thought      bool   `json:"thought"`
+				FunctionCall *struct {
+					Name string          `json:"name"`
+					Args json.RawMessage `json:"args"`
+				} `json:"functionCall"`
+			} `json:"parts"`
+		} `json:"content"`
+		FinishReason string `json:"finishReason"`
+		LogProbs     *struct {
+			Chosen []struct {
+				Token          string  `json:"token"`
+				LogProbability float64 `json:"logProbability"`
+			} `json:"chosenCandidates"`
+		} `json:"logprobsResult"`
+	} `json:"candidates"`
+	PromptFeedback struct {
+		BlockReason string `json:"blockReason"`
+	} `json:"promptFeedback"`
+	Usage *struct {
+		Prompt     *int64 `json:"promptTokenCount"`
+		Candidates *int64 `json:"candidatesTokenCount"`
+		Thoughts   int64  `json:"thoughtsTokenCount"`
+		Cached     int64  `json:"cachedContentTokenCount"`
+		ToolPrompt int64  `json:"toolUsePromptTokenCount"`
+	} `json:"usageMetadata"`
+	ModelVersion string    `json:"modelVersion"`
+	ResponseID   string    `json:"responseId"`
+	Error        *apiError `json:"error"`
+}
+
+func (generate) decode(body []byte, into *Response) error {
+	var g generated
+	if err := json.Unmarshal(body, &g); err != nil {
+		return errNotJSON
+	}
+	into.ID, into.Model = g.ResponseID, g.ModelVersion
+	g.usage(&into.Usage)
+	if len(g.Candidates) == 0 {
+		switch {
+		case g.PromptFeedback.BlockReason != "":
+			into.Finish, into.Refusal = Filtered, "the prompt was blocked: "+g.PromptFeedback.BlockReason
+			return nil
+		case g.Error != nil:
+			return g.Error
+		}
+		return errNoChoices
+	}
+	c := &g.Candidates[0]
+	into.Finish = generatedFinish(c.FinishReason)
+	for _, p := range c.Content.Parts {
+		if p.FunctionCall != nil {
+			into.ToolCalls = append(into.ToolCalls, ToolCall{p.FunctionCall.Name, string(p.FunctionCall.Args)})
+		} else if !p.Thought {
+			into.Text += p.Text
+		}
+	}
+	if c.LogProbs != nil {
+		for _, p := range c.LogProbs.Chosen {
+			into.LogProbs, into.LogTokens = append(into.LogProbs, p.LogProbability), append(into.LogTokens, p.Token)
+		}
+	}
+	return nil
+}
+
+// usage takes over the counts. Gemini counts thoughts beside the answer, we count
+// them as part of the output, which is how they are paid for.
+func (g *generated) usage(into *specialist.Usage) {
+	u := g.Usage
+	if u == nil {
+		return
+	}
+	thoughts, tools := max(u.Thoughts, 0), max(u.ToolPrompt, 0)
+	if u.Candidates == nil && u.Prompt != nil {
+		u.Candidates = new(int64) // it is left out where nothing was answered
+	}
+	count(&into.NumInputTokens, u.Prompt, &into.Given, specialist.InputGiven)
+	count(&into.NumOutputTokens, u.Candidates, &into.Given, specialist.OutputGiven)
+	into.NumInputTokens += tools
+	into.NumOutputTokens += thoughts
+	detail(into, specialist.UsageDetail{CacheReadTokens: u.Cached, ReasoningTokens: thoughts})
+}
+
+func generatedFinish(reason string) Finish {
+	switch reason {
+	case "STOP":
+		return Stopped
+	case "MAX_TOKENS":
+		return TooLong
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE":
+		return Filtered
+	}
+	return ""
+}

@@ -1,0 +1,230 @@
+package llm
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
+)
+
+// chat is OpenAI's chat completions API, which OpenRouter, Ollama, vLLM, LM Studio
+// and many others speak too.
+type chat struct{}
+
+func (chat) path(string) string { return "/chat/completions" }
+
+func (chat) headers(key string) []webhook.Header {
+	if key == "" {
+		return nil
+	}
+	return []webhook.Header{{Name: "Authorization", Value: "Bearer " + key}}
+}
+
+func (chat) encode(dst []byte, model string, r *Request, q quirks) []byte {
+	dst = exact.AppendString(append(dst, `{"model":`...), model)
+	dst = append(dst, `,"messages":[`...)
+	if r.System != "" {
+		dst = exact.AppendString(append(dst, `{"role":"system","content":`...), r.System)
+		dst = append(dst, `},`...)
+	}
+	dst = exact.AppendString(append(dst, `{"role":"user","content":`...), r.User)
+	dst = append(dst, `}]`...)
+	switch {
+	case q.has(noMaxTokens):
+	case q.has(otherMaxTokens):
+		dst = appendInt(dst, "max_completion_tokens", int64(r.maxTokens()))
+	default:
+		dst = appendInt(dst, "max_tokens", int64(r.maxTokens()))
+	}
+	if !q.has(noTemperature) {
+		dst = exact.AppendFloat(append(dst, `,"temperature":`...), r.Temperature)
+	}
+	if r.Seed != 0 && !q.has(noSeed) {
+		dst = appendInt(dst, "seed", r.Seed)
+	}
+	if r.LogProbs && !q.has(noLogProbs) {
+		dst = append(dst, `,"logprobs":true`...)
+	}
+	return append(chat{}.shape(dst, r, q), '}')
+}
+
+// shape appends what form the answer is to have.
+func (chat) shape(dst []byte, r *Request, q quirks) []byte {
+	if len(r.Tools) > 0 {
+		dst = append(dst, `,"tools":[`...)
+		for i, t := range r.Tools {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendTool(append(dst, `{"type":"function","function":`...), t, "parameters")
+			dst = append(dst, '}')
+		}
+		dst = append(dst, ']')
+		if q.has(autoTools) {
+			dst = append(dst, `,"tool_choice":"auto"`...)
+		} else {
+			dst = append(dst, `,"tool_choice":"required"`...)
+		}
+		if !q.has(freeParallel) {
+			dst = append(dst, `,"parallel_tool_calls":false`...)
+		}
+	}
+	if r.Schema != nil && !q.has(noSchema) {
+		dst = append(dst, `,"response_format":{"type":"json_schema","json_schema":{"name":"proposal","schema":`...)
+		dst = append(append(dst, r.Schema...), `}}`...)
+	}
+	return dst
+}
+
+func appendInt(dst []byte, name string, v int64) []byte {
+	dst = append(append(append(dst, ',', '"'), name...), '"', ':')
+	return strconv.AppendInt(dst, v, 10)
+}
+
+// appendTool appends a tool as an object, with its schema under the name that the
+// API has for it.
+func appendTool(dst []byte, t Tool, schema string) []byte {
+	dst = exact.AppendString(append(dst, `{"name":`...), t.Name)
+	if t.Description != "" {
+		dst = exact.AppendString(append(dst, `,"description":`...), t.Description)
+	}
+	dst = append(append(append(dst, `,"`...), schema...), `":`...)
+	return append(append(dst, t.Parameters...), '}')
+}
+
+// A chatAnswer is the body of a success.
+type chatAnswer struct {
+	ID      string `json:"id"`
+	Model   string `json:"model"`
+	Choices []struct {
+		FinishReason string `json:"finish_reason"`
+		Message      struct {
+			Content   chatText `json:"content"`
+			Refusal   string   `json:"refusal"`
+			ToolCalls []struct {
+				Function struct {
+					Name      string   `json:"name"`
+					Arguments chatText `json:"arguments"`
+				} `json:"function"`
+			} `json:"tool_calls"`
+		} `json:"message"`
+		LogProbs *struct {
+			Content []struct {
+				Token   string  `json:"token"`
+				LogProb float64 `json:"logprob"`
+			} `json:"content"`
+		} `json:"logprobs"`
+	} `json:"choices"`
+	Usage *chatUsage `json:"usage"`
+	Error *apiError  `json:"error"` // some send it with status 200
+}
+
+// A chatUsage is what was counted. Pointers tell a count of 0 from none.
+type chatUsage struct {
+	Prompt        *int64 `json:"prompt_tokens"`
+	Completion    *int64 `json:"completion_tokens"`
+	PromptDetails struct {
+		Cached     int64 `json:"cached_tokens"`
+		CacheWrite int64 `json:"cache_write_tokens"`
+		Audio      int64 `json:"audio_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning int64 `json:"reasoning_tokens"`
+		Audio     int64 `json:"audio_tokens"`
+	} `json:"completion_tokens_details"`
+	Cost json.Number `json:"cost"` // of OpenRouter, in dollars
+}
+
+// A chatText is a string, or, from some servers, another value: then it is that
+// value as JSON, or the texts of a list of parts.
+type chatText string
+
+// UnmarshalJSON reads any value.
+func (t *chatText) UnmarshalJSON(data []byte) error {
+	var s string
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	switch {
+	case string(data) == "null":
+	case json.Unmarshal(data, &s) == nil:
+		*t = chatText(s)
+	case json.Unmarshal(data, &parts) == nil:
+		for _, p := range parts {
+			*t += chatText(p.Text)
+		}
+	default:
+		*t = chatText(data)
+	}
+	return nil
+}
+
+func (chat) decode(body []byte, into *Response) error {
+	var a chatAnswer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return errNotJSON
+	}
+	into.ID, into.Model = a.ID, a.Model
+	if a.Usage != nil {
+		a.Usage.read(&into.Usage)
+	}
+	if len(a.Choices) == 0 {
+		if a.Error != nil {
+			return a.Error
+		}
+		return errNoChoices
+	}
+	c := &a.Choices[0]
+	into.Text, into.Refusal, into.Finish = string(c.Message.Content), c.Message.Refusal, chatFinish(c.FinishReason)
+	if into.Refusal != "" {
+		into.Finish = Refused
+	}
+	for _, call := range c.Message.ToolCalls {
+		into.ToolCalls = append(into.ToolCalls, ToolCall{call.Function.Name, string(call.Function.Arguments)})
+	}
+	if c.LogProbs != nil {
+		for _, p := range c.LogProbs.Content {
+			into.LogProbs, into.LogTokens = append(into.LogProbs, p.LogProb), append(into.LogTokens, p.Token)
+		}
+	}
+	return nil
+}
+
+func chatFinish(reason string) Finish {
+	switch reason {
+	case "stop", "length", "tool_calls", "content_filter":
+		return Finish(reason)
+	}
+	return ""
+}
+
+func (c *chatUsage) read(u *specialist.Usage) {
+	count(&u.NumInputTokens, c.Prompt, &u.Given, specialist.InputGiven)
+	count(&u.NumOutputTokens, c.Completion, &u.Given, specialist.OutputGiven)
+	detail(u, specialist.UsageDetail{
+		CacheReadTokens: c.PromptDetails.Cached, CacheWrite5mTokens: c.PromptDetails.CacheWrite, AudioInputTokens: c.PromptDetails.Audio,
+		ReasoningTokens: c.CompletionDetails.Reasoning, AudioOutputTokens: c.CompletionDetails.Audio,
+	})
+	if m, err := exact.ParseMoney(c.Cost.String()); c.Cost != "" && err == nil && m >= 0 {
+		*u = u.WithCost(m)
+	}
+}
+
+// count takes over a count that is there and is one.
+func count(into, from *int64, given *specialist.Given, bit specialist.Given) {
+	if from != nil && *from >= 0 {
+		*into, *given = *from, *given|bit
+	}
+}
+
+// detail sets what tokens were, if anything is known of them.
+func detail(u *specialist.Usage, d specialist.UsageDetail) {
+	for _, n := range []*int64{&d.CacheReadTokens, &d.CacheWrite5mTokens, &d.CacheWrite1hTokens, &d.ReasoningTokens, &d.AudioInputTokens, &d.AudioOutputTokens} {
+		*n = max(*n, 0)
+	}
+	if d != (specialist.UsageDetail{}) {
+		u.Detail = &d
+	}
+}

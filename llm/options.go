@@ -1,0 +1,151 @@
+package llm
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// options are the legal transitions of a state as one ask shows them.
+type options struct {
+	state   *machine.State
+	order   []*machine.Transition // as shown
+	aliases []string              // tool names, by index of the transition
+}
+
+// optionsOf returns the options of a question: in an order drawn for this ask, if
+// the machine does not say otherwise, so that no place in the list is favoured.
+func optionsOf(q *specialist.Question) options {
+	o := options{state: q.State, order: q.State.Transitions, aliases: aliases(q.State)}
+	if q.State.OptionOrder == machine.DeclaredOrder || len(o.order) < 2 {
+		return o
+	}
+	o.order = make([]*machine.Transition, len(q.State.Transitions))
+	for i, j := range rand.New(rand.NewPCG(q.Stream("options"))).Perm(len(o.order)) { //nolint:gosec // an order, no secret
+		o.order[i] = q.State.Transitions[j]
+	}
+	return o
+}
+
+// names returns the options as shown.
+func (o *options) names() []string {
+	list := make([]string, len(o.order))
+	for i, t := range o.order {
+		list[i] = t.Name
+	}
+	return list
+}
+
+// legal returns the names of the options in written order, separated by commas.
+func (o *options) legal() string {
+	list := make([]string, len(o.state.Transitions))
+	for i, t := range o.state.Transitions {
+		list[i] = t.Name
+	}
+	return strings.Join(list, ", ")
+}
+
+// toolName is what APIs take for the name of a tool.
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// aliases returns the names of the state's transitions as tools: their own, or
+// t1, t2 and so on, by their place in the machine, where an API would not take
+// that. No alias is the name of another transition.
+func aliases(s *machine.State) []string {
+	list := make([]string, len(s.Transitions))
+	for i, t := range s.Transitions {
+		if toolName.MatchString(t.Name) {
+			list[i] = t.Name
+			continue
+		}
+		alias := fmt.Sprintf("t%d", i+1)
+		for s.Transition(alias) != nil {
+			alias += "_"
+		}
+		list[i] = alias
+	}
+	return list
+}
+
+// find returns the transition that a tool call names, by alias or by name; nil if
+// there is none.
+func (o *options) find(name string) *machine.Transition {
+	for i, alias := range o.aliases {
+		if alias == name {
+			return o.state.Transitions[i]
+		}
+	}
+	return o.state.Transition(name)
+}
+
+// noParameters is the schema of a transition without parameters.
+var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// tools returns a tool for each option.
+func (o *options) tools() []Tool {
+	list := make([]Tool, len(o.order))
+	for i, t := range o.order {
+		list[i] = Tool{Name: o.aliases[t.Index], Description: t.Description, Parameters: noParameters}
+		if t.Description == "" {
+			list[i].Description = t.Name
+		}
+		if t.Parameters != nil {
+			list[i].Parameters, _ = asObject(t.Parameters.String())
+		}
+	}
+	return list
+}
+
+// asObject returns a schema as that of an object, which is all that tools can be
+// called with: as it is, with its type added, or as that of the member value.
+// wrapped says the latter.
+func asObject(schema string) (object json.RawMessage, wrapped bool) {
+	var o map[string]json.RawMessage
+	if json.Unmarshal([]byte(schema), &o) != nil || o == nil { // true or false
+		return wrap(schema), true
+	}
+	switch kind := string(o["type"]); {
+	case kind == `"object"`:
+		return json.RawMessage(schema), false
+	case kind != "":
+		return wrap(schema), true
+	case len(o) == 0:
+		return noParameters, false
+	}
+	return json.RawMessage(`{"type":"object",` + schema[1:]), false
+}
+
+func wrap(schema string) json.RawMessage {
+	return json.RawMessage(`{"type":"object","properties":{"value":` + schema + `},"required":["value"]}`)
+}
+
+// schema returns the JSON Schema of an answer in text.
+func (o *options) schema() json.RawMessage {
+	b := []byte(`{"type":"object","properties":{"transitionName":{"type":"string","enum":[`)
+	for i, t := range o.order {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = exact.AppendString(b, t.Name)
+	}
+	b = append(b, `]},"reasoning":{"type":"string"}`...)
+	if o.parameterized() {
+		b = append(b, `,"metaJson":{"type":"object"}`...)
+	}
+	return append(b, `},"required":["transitionName","reasoning"]}`...)
+}
+
+func (o *options) parameterized() bool {
+	for _, t := range o.order {
+		if t.Parameters != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,214 @@
+package llm
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/guard"
+)
+
+// A provider is one place where models can be asked.
+type provider struct {
+	name string
+	wire wire
+	base string // address of its API, without a slash at the end; "" if the operator must name it
+	key  string // the variable that holds its key; "" if it needs none
+	// whole says that it takes the modelId unchanged, prefix and all.
+	whole bool
+}
+
+// Names of variables that decide where models are asked.
+const (
+	baseVariable   = "DIALAI_LLM_BASE_URL"
+	routerVariable = "OPENROUTER_API_TOKEN"
+	ollamaVariable = "OLLAMA_HOST"
+)
+
+// providers are those that are known, by the names that modelIds and the member
+// provider of a specialist use.
+var providers = []provider{
+	{"openrouter", chat{}, "https://openrouter.ai/api/v1", routerVariable, true},
+	{"openai", chat{}, "https://api.openai.com/v1", "OPENAI_API_KEY", false},
+	{"anthropic", messages{}, "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", false},
+	{"google", generate{}, "https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY", false},
+	{"ollama", chat{}, "", "", false},
+}
+
+// compatible is the provider at DIALAI_LLM_BASE_URL.
+const compatible = "compatible"
+
+// Providers returns the names that the member provider of a specialist may have.
+func Providers() []string {
+	names := []string{compatible}
+	for _, p := range providers {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// named returns the provider of a name; gemini is another name of google.
+func named(name string) (provider, bool) {
+	if name == "gemini" {
+		name = "google"
+	}
+	i := slices.IndexFunc(providers, func(p provider) bool { return p.name == name })
+	if i < 0 {
+		return provider{}, false
+	}
+	return providers[i], true
+}
+
+// A route says where one model is asked.
+type route struct {
+	provider string
+	wire     wire
+	base     string
+	model    string // as that provider calls it
+	key      string
+}
+
+// errNoKey is what there is to say if no key is set that a model could be asked
+// with.
+func errNoKey(variable string) error {
+	//lint:ignore ST1005 the text is prescribed
+	return fmt.Errorf("No LLM API token configured. Set %s environment variable.", variable)
+}
+
+// route finds where a model is asked now: the provider decides if there is one,
+// else DIALAI_LLM_BASE_URL or OPENROUTER_API_TOKEN, else the prefix of the id.
+func (c *Client) route(id modelID) (route, error) {
+	prefix, rest, _ := strings.Cut(id.model, "/")
+	switch {
+	case id.provider == compatible, id.provider == "" && c.base != "":
+		if c.base == "" {
+			return route{}, fmt.Errorf("provider %q is at DIALAI_LLM_BASE_URL, which is not set", compatible)
+		}
+		return route{compatible, chat{}, c.base, id.model, c.variable(routerVariable)}, nil
+	case id.provider != "":
+		p, _ := named(id.provider)
+		if own, _ := named(prefix); own.name == p.name && rest != "" && !p.whole {
+			return c.at(p, rest)
+		}
+		return c.at(p, id.model)
+	}
+	if c.variable(routerVariable) != "" {
+		return c.at(providers[0], id.model)
+	}
+	if p, ok := named(prefix); ok && rest != "" && c.reachable(p) {
+		return c.at(p, rest)
+	}
+	return route{}, errNoKey(routerVariable)
+}
+
+// reachable reports whether a provider can be asked as far as variables say.
+func (c *Client) reachable(p provider) bool {
+	if p.key == "" {
+		return c.baseOf(p) != ""
+	}
+	return c.variable(p.key) != ""
+}
+
+// at returns the route to a model of a provider.
+func (c *Client) at(p provider, model string) (route, error) {
+	r := route{provider: p.name, wire: p.wire, base: c.baseOf(p), model: model}
+	if r.base == "" {
+		return r, fmt.Errorf("provider %q is at OLLAMA_HOST, which is not set; for example 127.0.0.1:11434", p.name)
+	}
+	if p.key != "" {
+		if r.key = c.variable(p.key); r.key == "" {
+			return r, errNoKey(p.key)
+		}
+	}
+	return r, nil
+}
+
+// baseOf returns the address of a provider's API; "" if nobody has named it.
+func (c *Client) baseOf(p provider) string {
+	if own := c.endpoints[p.name]; own != "" {
+		return own
+	}
+	return p.base
+}
+
+// A modelID is what a machine file says of a model.
+type modelID struct {
+	model    string // without the flags
+	provider string // "" if the id and the environment decide
+	noTools  bool
+	noSchema bool
+}
+
+// parseModelID reads a modelId, which may end in flags, and the name of its
+// provider.
+func parseModelID(id, provider string) (m modelID, err error) {
+	if guard.Redact(id) != id {
+		return m, errors.New("modelId holds what looks like a key; keys belong into the environment, not into files") // so it is not shown
+	}
+	m = modelID{model: strings.TrimSpace(id), provider: provider}
+	if name, flags, ok := strings.Cut(m.model, "["); ok {
+		m.model = strings.TrimSpace(name)
+		list, closed := strings.CutSuffix(flags, "]")
+		if !closed {
+			return m, fmt.Errorf("modelId %q: the flags have no end; write for example %s[tools=no]", id, m.model)
+		}
+		if err := m.flags(id, list); err != nil {
+			return m, err
+		}
+	}
+	switch {
+	case m.model == "":
+		return m, fmt.Errorf("modelId %q names no model", id)
+	case m.noSchema && !m.noTools:
+		return m, fmt.Errorf("modelId %q: schema=no needs tools=no, since tools come first", id)
+	case provider != "" && !slices.Contains(append(Providers(), "gemini"), provider):
+		return m, fmt.Errorf("provider %q is not one of %s", provider, strings.Join(Providers(), ", "))
+	}
+	return m, nil
+}
+
+func (m *modelID) flags(id, list string) error {
+	for flag := range strings.SplitSeq(list, ",") {
+		switch strings.TrimSpace(flag) {
+		case "tools=no":
+			m.noTools = true
+		case "schema=no":
+			m.noSchema = true
+		case "tools=yes", "schema=yes":
+		default:
+			return fmt.Errorf("modelId %q: the flag %q is none of tools=no and schema=no", id, strings.TrimSpace(flag))
+		}
+	}
+	return nil
+}
+
+// ollamaBase returns the address of the API of an Ollama server from the value of
+// OLLAMA_HOST, which may lack the scheme and the port. A server that listens
+// everywhere is asked on this machine.
+func ollamaBase(host string) string {
+	host = strings.TrimSpace(host)
+	if host == "" {
+		return ""
+	}
+	if !strings.Contains(host, "://") {
+		host = "http://" + host
+	}
+	u, err := url.Parse(host)
+	if err != nil || u.Host == "" {
+		return strings.TrimRight(host, "/") + "/v1" // whoever calls it says what is wrong
+	}
+	name, port := u.Hostname(), u.Port()
+	if port == "" && u.Scheme == "http" {
+		port = "11434"
+	}
+	if name == "0.0.0.0" || name == "::" {
+		name = "127.0.0.1"
+	}
+	if port != "" {
+		u.Host = net.JoinHostPort(name, port)
+	}
+	return strings.TrimSuffix(strings.TrimRight(u.String(), "/"), "/v1") + "/v1"
+}

@@ -1,0 +1,186 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
+)
+
+// A fault says why an answer cannot be used.
+type fault struct {
+	why   string // told to the model, if it is asked again
+	err   error  // if it is not
+	final bool   // asking again is of no use
+}
+
+// maxReasoning is the longest reasoning that can be recorded, in bytes.
+const maxReasoning = 64 << 10
+
+// read reads what a model answered, strictly: one choice among the options, with
+// parameters that satisfy the schema.
+func (o *options) read(f form, resp *Response) (specialist.Answer, *fault) {
+	if (resp.Finish == Refused || resp.Finish == Filtered) && len(resp.ToolCalls) == 0 {
+		said := resp.Refusal
+		if said == "" {
+			said = resp.Text
+		}
+		return specialist.Answer{}, &fault{err: unusable(said), final: true}
+	}
+	a, bad := o.choice(f, resp)
+	if bad != nil && resp.Finish == TooLong {
+		bad.why += "; it was cut off because it was too long, so be brief"
+	}
+	if bad == nil && len(a.Reasoning) > maxReasoning {
+		bad = &fault{why: fmt.Sprintf("the reasoning has more than %d bytes", maxReasoning), err: unusable(a.Reasoning)}
+	}
+	return a, bad
+}
+
+func (o *options) choice(f form, resp *Response) (specialist.Answer, *fault) {
+	if f == byTool {
+		return o.called(resp)
+	}
+	return o.written(resp)
+}
+
+// unusable is the error of an answer that is no choice.
+func unusable(content string) error {
+	//lint:ignore ST1005 the text is prescribed
+	return fmt.Errorf("Failed to parse LLM proposer response: %s", webhook.Clip(strings.ToValidUTF8(content, "\uFFFD"), maxErrorText))
+}
+
+// called reads an answer by tools.
+func (o *options) called(resp *Response) (a specialist.Answer, bad *fault) {
+	switch len(resp.ToolCalls) {
+	case 0:
+		return a, &fault{why: "it called no tool", err: unusable(resp.Text)}
+	case 1:
+	default:
+		return a, &fault{why: fmt.Sprintf("it called %d tools instead of one", len(resp.ToolCalls)), err: unusable(callsText(resp.ToolCalls))}
+	}
+	call := resp.ToolCalls[0]
+	t := o.find(call.Name)
+	if t == nil {
+		name := webhook.Clip(call.Name, 128)
+		//lint:ignore ST1005 the text is prescribed
+		err := fmt.Errorf("Tool call %q does not match any transition from state %q. Available: %s", name, o.state.Name, o.legal())
+		return a, &fault{why: fmt.Sprintf("there is no tool %q", name), err: err}
+	}
+	meta, bad := arguments(t, &call)
+	if bad != nil {
+		return a, bad
+	}
+	return specialist.Answer{TransitionName: t.Name, Reasoning: strings.TrimSpace(resp.Text), MetaJSON: meta}, nil
+}
+
+// arguments returns the arguments of a call as metaJson; nil if there are none and
+// none are asked for.
+func arguments(t *machine.Transition, call *ToolCall) (json.RawMessage, *fault) {
+	text := strings.TrimSpace(call.Arguments)
+	if text == "" {
+		text = "{}"
+	}
+	cannot := func(why string, args ...any) *fault {
+		return &fault{why: fmt.Sprintf("the arguments of tool %q ", call.Name) + fmt.Sprintf(why, args...), err: unusable(callsText([]ToolCall{*call}))}
+	}
+	meta, err := exact.Tidy([]byte(text))
+	if err != nil || len(meta) == 0 || meta[0] != '{' {
+		return nil, cannot("are not one JSON object")
+	}
+	if t.Parameters == nil {
+		if string(meta) == "{}" {
+			return nil, nil
+		}
+		return meta, nil
+	}
+	if _, wrapped := asObject(t.Parameters.String()); wrapped {
+		var o struct{ Value json.RawMessage }
+		if err := json.Unmarshal(meta, &o); err != nil || o.Value == nil {
+			return nil, cannot("have no member value")
+		}
+		meta = o.Value
+	}
+	if err := t.Parameters.Validate(meta); err != nil {
+		return nil, cannot("do not satisfy its parameters: %v", err)
+	}
+	return meta, nil
+}
+
+func callsText(calls []ToolCall) string {
+	texts := make([]string, len(calls))
+	for i, c := range calls {
+		texts[i] = c.Name + "(" + c.Arguments + ")"
+	}
+	return strings.Join(texts, ", ")
+}
+
+// written reads an answer in text: one JSON object, bare or fenced.
+func (o *options) written(resp *Response) (a specialist.Answer, bad *fault) {
+	cannot := func(why string, args ...any) (specialist.Answer, *fault) {
+		return specialist.Answer{}, &fault{why: fmt.Sprintf(why, args...), err: unusable(resp.Text)}
+	}
+	if len(resp.ToolCalls) > 0 {
+		return cannot("it called a tool, and there are none")
+	}
+	object, err := oneObject(resp.Text)
+	if err != nil {
+		return cannot("it is not one JSON object: %v", err)
+	}
+	var said struct {
+		TransitionName *string         `json:"transitionName"`
+		ToState        string          `json:"toState"`
+		Reasoning      string          `json:"reasoning"`
+		MetaJSON       json.RawMessage `json:"metaJson"`
+	}
+	if err := json.Unmarshal(object, &said); err != nil {
+		return cannot("a member has the wrong type")
+	}
+	if said.TransitionName == nil {
+		return cannot("transitionName is missing")
+	}
+	t := o.state.Transition(*said.TransitionName)
+	switch {
+	case t == nil:
+		return cannot("there is no option %q", webhook.Clip(*said.TransitionName, 128))
+	case said.ToState != "" && said.ToState != t.Target:
+		return cannot("option %q leads to %q and not to %q", t.Name, t.Target, webhook.Clip(said.ToState, 128))
+	}
+	if string(said.MetaJSON) == "null" {
+		said.MetaJSON = nil
+	}
+	if t.Parameters != nil {
+		meta := said.MetaJSON
+		if meta == nil {
+			meta = json.RawMessage("{}")
+		}
+		if err := t.Parameters.Validate(meta); err != nil {
+			return cannot("metaJson does not satisfy the parameters of option %q: %v", t.Name, err)
+		}
+	}
+	return specialist.Answer{TransitionName: t.Name, Reasoning: said.Reasoning, MetaJSON: said.MetaJSON}, nil
+}
+
+// oneObject returns the one JSON object of a text: all of it, or what stands in
+// its only block between lines of three backticks.
+func oneObject(text string) (json.RawMessage, error) {
+	text = strings.TrimSpace(text)
+	if strings.Count(text, "```") == 2 {
+		_, text, _ = strings.Cut(text, "```")
+		text, _, _ = strings.Cut(text, "```")
+		text = strings.TrimSpace(strings.TrimPrefix(text, "json"))
+	}
+	object, err := exact.Tidy([]byte(text))
+	switch {
+	case err != nil:
+		return nil, err
+	case !bytes.HasPrefix(object, []byte("{")):
+		return nil, fmt.Errorf("it is another value")
+	}
+	return object, nil
+}

@@ -1,0 +1,106 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
+)
+
+// A tapedCall is a request as people read it on a tape.
+type tapedCall struct {
+	Model  string `json:"model"`
+	System string `json:"system,omitempty"`
+	User   string `json:"user"`
+	Tools  []Tool `json:"tools,omitempty"`
+}
+
+// A tapedAnswer is what was read of an answer, the same for every provider.
+type tapedAnswer struct {
+	Text      string                  `json:"text,omitempty"`
+	ToolCalls []ToolCall              `json:"toolCalls,omitempty"`
+	Finish    Finish                  `json:"finish,omitempty"`
+	Refusal   string                  `json:"refusal,omitempty"`
+	Model     string                  `json:"model,omitempty"`
+	ID        string                  `json:"id,omitempty"`
+	LogProbs  []float64               `json:"logProbs,omitempty"`
+	LogTokens []string                `json:"logTokens,omitempty"`
+	Input     *int64                  `json:"numInputTokens,omitempty"`
+	Output    *int64                  `json:"numOutputTokens,omitempty"`
+	Cost      *exact.Money            `json:"costUSD,omitempty"`
+	Estimated bool                    `json:"estimated,omitempty"`
+	Detail    *specialist.UsageDetail `json:"tokenDetail,omitempty"`
+}
+
+func (r *Response) taped() tapedAnswer {
+	u := r.Usage
+	t := tapedAnswer{Text: r.Text, ToolCalls: r.ToolCalls, Finish: r.Finish, Refusal: r.Refusal, Model: r.Model, ID: r.ID, LogProbs: r.LogProbs, LogTokens: r.LogTokens, Estimated: u.Estimated, Detail: u.Detail}
+	if u.Has(specialist.InputGiven) {
+		t.Input = &u.NumInputTokens
+	}
+	if u.Has(specialist.OutputGiven) {
+		t.Output = &u.NumOutputTokens
+	}
+	if u.Has(specialist.CostGiven) {
+		t.Cost = &u.CostUSD
+	}
+	return t
+}
+
+func (t *tapedAnswer) response() Response {
+	r := Response{Text: t.Text, ToolCalls: t.ToolCalls, Finish: t.Finish, Refusal: t.Refusal, Model: t.Model, ID: t.ID, LogProbs: t.LogProbs, LogTokens: t.LogTokens}
+	r.Usage.Estimated, r.Usage.Detail = t.Estimated, t.Detail
+	count(&r.Usage.NumInputTokens, t.Input, &r.Usage.Given, specialist.InputGiven)
+	count(&r.Usage.NumOutputTokens, t.Output, &r.Usage.Given, specialist.OutputGiven)
+	if t.Cost != nil && *t.Cost >= 0 {
+		r.Usage = r.Usage.WithCost(*t.Cost)
+	}
+	return r
+}
+
+// keys returns every key that is set.
+func (c *Client) keys() (list []string) {
+	for _, p := range providers {
+		if p.key != "" {
+			list = append(list, c.variable(p.key))
+		}
+	}
+	return list
+}
+
+// readable returns v as JSON in which nothing is escaped that need not be.
+func readable(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}
+
+// taped asks a model through the tape.
+func (c *Client) taped(ctx context.Context, m *model, r *Request) (Response, error) {
+	request, err := readable(tapedCall{m.id.model, r.System, r.User, r.Tools})
+	if err != nil {
+		return Response{}, err
+	}
+	o := &r.Origin
+	label := webhook.Label{Kind: string(r.Purpose), Specialist: o.SpecialistID, State: o.State, Round: o.Round, Attempt: o.Attempt}
+	said := c.config.Tape.Exchange(ctx, label, request, func() webhook.Taped {
+		resp, err := c.ask(ctx, m.id, r)
+		body, bad := readable(resp.taped())
+		if err == nil {
+			err = bad
+		}
+		return webhook.Taped{Status: 200, Body: []byte(webhook.Redact(string(body), c.keys()...)), Err: err}
+	})
+	var answer tapedAnswer
+	if len(said.Body) > 0 {
+		if bad := json.Unmarshal(said.Body, &answer); bad != nil && said.Err == nil {
+			return Response{}, bad
+		}
+	}
+	return answer.response(), said.Err
+}

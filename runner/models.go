@@ -1,0 +1,118 @@
+package runner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/strategies"
+)
+
+// model makes a specialist ready that is a model with a context.
+func (b *planner) model(m *member) error {
+	if b.r.config.ModelProposers == nil {
+		return fmt.Errorf("specialist %q is a model, and this program has no way to ask one", m.SpecialistID)
+	}
+	context, err := b.context(m)
+	if err != nil {
+		return err
+	}
+	if m.proposer, err = b.r.config.ModelProposers.Proposer(b.m, m.Specialist, context); err != nil {
+		return fmt.Errorf("specialist %q: %w", m.SpecialistID, err)
+	}
+	return nil
+}
+
+// context returns what gathers the text that a model is shown: a webhook, a
+// function of the Registry, or one that is built in.
+func (b *planner) context(m *member) (specialist.Context, error) {
+	if m.ContextWebhookURL != "" {
+		if b.r.config.Remote == nil {
+			return nil, fmt.Errorf("specialist %q has a webhook as its context, and this program has no way to call one", m.SpecialistID)
+		}
+		c, err := b.r.config.Remote.Context(b.m, m.Specialist)
+		if err != nil {
+			return nil, fmt.Errorf("specialist %q: %w", m.SpecialistID, err)
+		}
+		return c, nil
+	}
+	if c, ok := b.r.config.Registry.Context(m.ContextFn); ok {
+		return c, nil
+	}
+	if c, ok := strategies.BuiltinContext(m.ContextFn); ok {
+		return c, nil
+	}
+	return nil, refuse(ErrUnknownStrategy, "missing_function", "contextFn %q of specialist %q is not in the Registry", m.ContextFn, m.SpecialistID)
+}
+
+// need returns what an ask of a member is expected to need: what the machine says
+// of its cost, else what the model's proposer says, at the price of the model. A
+// function of this process that says nothing of its cost needs nothing.
+func (t *tx) need(m *member) guard.Book {
+	if m.local() && m.estimate == 0 {
+		return guard.Book{}
+	}
+	b := guard.Book{Calls: 1, Money: m.estimate}
+	by, ok := m.proposer.(specialist.Estimator)
+	if !ok {
+		return b
+	}
+	q := t.question()
+	q.Self = m.SpecialistID
+	e := by.Estimate(q)
+	b.TokensIn, b.TokensOut = e.InputTokens, e.OutputTokens
+	if b.Money == 0 {
+		u := specialist.Usage{NumInputTokens: e.InputTokens, NumOutputTokens: e.OutputTokens, Given: specialist.InputGiven | specialist.OutputGiven}
+		b.Money = t.price(u, e.Model).CostUSD
+	}
+	return b
+}
+
+// hold notes what an ask is expected to need.
+func (r *RemoteAsk) hold(b guard.Book) {
+	r.Estimate, r.TokensIn, r.TokensOut = b.Money, b.TokensIn, b.TokensOut
+}
+
+// charged returns what an ask that nobody answered is charged; r may be nil.
+func (r *RemoteAsk) charged() (cost exact.Money, in, out int64) {
+	if r == nil {
+		return 0, 0, 0
+	}
+	return r.Estimate, r.TokensIn, r.TokensOut
+}
+
+// webhook reports whether the member is asked by a webhook, or a webhook gathers
+// its context: then the question is sent.
+func (m *member) webhook() bool { return m.StrategyWebhookURL != "" || m.ContextWebhookURL != "" }
+
+// price fills in what an answer cost: the price of the machine comes first, then
+// the program's, then what the machine does about models without a price.
+func (t *tx) price(u specialist.Usage, model string) specialist.Usage {
+	return t.r.price(t.now.Program.Guards(t.now.State), u, model)
+}
+
+// price is that of a tx under given guards, which may be nil.
+func (r *Runner) price(c *guard.Config, u specialist.Usage, model string) specialist.Usage {
+	if u.Has(specialist.CostGiven) || model == "" || r.config.Prices == nil || c.Knows(model) {
+		return c.Price(u, model)
+	}
+	p, known := r.config.Prices.Price(model, time.Time{})
+	if !known {
+		return c.Price(u, model)
+	}
+	return u.WithCost(p.Cost(u))
+}
+
+// settle gives back what an ask held of a quota and did not need.
+func (r *Runner) settle(t ticket, q *specialist.Question, h *heard) {
+	if t.handle == nil {
+		return
+	}
+	u := h.answer.Usage
+	if p := r.programs.Known(q.Machine.Digest()); p != nil {
+		u = r.price(p.Guards(q.State), u, h.answer.Model)
+	}
+	t.came(u)
+}

@@ -1,0 +1,23 @@
+package specialist
+
+import "context"
+
+// A Caller says on whose behalf something outside the process is asked, for logs
+// and audits. It decides nothing. The zero Caller is nobody in particular.
+type Caller struct {
+	SessionID, MachineName, State, SpecialistID string
+	Round, Attempt                              int32
+}
+
+type callerKey struct{}
+
+// WithCaller returns a context that carries c.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+// CallerOf returns the Caller that a context carries, or the zero one.
+func CallerOf(ctx context.Context) Caller {
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	return c
+}

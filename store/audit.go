@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+// AppendAudit implements [runner.AuditStore].
+func (s *SQLite) AppendAudit(ctx context.Context, e specialist.AuditEntry) error {
+	entry, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return s.out.do(&job{ctx: ctx, write: func(ctx context.Context, st *statements) error {
+		_, err := st.insertAudit.ExecContext(ctx, e.SessionID, text(entry))
+		return err
+	}})
+}
+
+// Audit implements [runner.AuditStore].
+func (s *SQLite) Audit(ctx context.Context, id specialist.SessionID) iter.Seq2[specialist.AuditEntry, error] {
+	return func(yield func(specialist.AuditEntry, error) bool) {
+		rows, err := s.read.QueryContext(ctx, `SELECT id, entry FROM llm_audit WHERE session_id=? ORDER BY id`, id.String())
+		if err != nil {
+			yield(specialist.AuditEntry{}, translate(err))
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var row int64
+			var entry []byte
+			var e specialist.AuditEntry
+			if err := rows.Scan(&row, &entry); err != nil {
+				yield(e, translate(err))
+				return
+			}
+			if err := json.Unmarshal(entry, &e); err != nil {
+				yield(e, &runner.CorruptError{What: fmt.Sprintf("audit entry %d", row), Problem: err.Error()})
+				return
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(specialist.AuditEntry{}, translate(err))
+		}
+	}
+}
+
+// AppendAudit implements [runner.AuditStore].
+func (m *Memory) AppendAudit(_ context.Context, e specialist.AuditEntry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.audit == nil {
+		m.audit = map[string][]specialist.AuditEntry{}
+	}
+	m.audit[e.SessionID] = append(m.audit[e.SessionID], e)
+	return nil
+}
+
+// Audit implements [runner.AuditStore].
+func (m *Memory) Audit(_ context.Context, id specialist.SessionID) iter.Seq2[specialist.AuditEntry, error] {
+	return func(yield func(specialist.AuditEntry, error) bool) {
+		m.mu.RLock()
+		list := slices.Clip(m.audit[id.String()])
+		m.mu.RUnlock()
+		for _, e := range list {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}

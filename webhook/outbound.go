@@ -1,0 +1,162 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// What callers in other packages share with webhooks: the transport with its
+// policy, the retry rule, and how secrets are kept out of texts.
+
+// Allowing returns a copy of p that also allows the host and port of u, whatever
+// it resolves to and whether or not it uses http. It is for an address that the
+// operator has chosen, never for one out of a machine file.
+func (p Policy) Allowing(u *url.URL) Policy {
+	hosts := maps.Clone(p.hosts)
+	if hosts == nil {
+		hosts = map[string]bool{}
+	}
+	hosts[joinHost(u.Hostname(), portOf(u))] = true
+	return Policy{hosts: hosts, prefixes: p.prefixes}
+}
+
+// An Outbound posts requests for other packages, over a transport under one
+// policy. It follows no redirect. It may be used concurrently.
+type Outbound struct {
+	policy    Policy
+	transport *http.Transport
+	now       func() time.Time
+}
+
+// NewOutbound returns an Outbound. now is the clock of dates in Retry-After; nil
+// means time.Now.
+func NewOutbound(p Policy, now func() time.Time) *Outbound {
+	if now == nil {
+		now = time.Now
+	}
+	return &Outbound{policy: p, transport: NewTransport(p), now: now}
+}
+
+// OperatorClient returns an HTTP client over the one transport, for addresses that
+// the operator has chosen: they may be private, and nothing else that they lead to
+// may. It follows no redirect. An address that is no URL is left out.
+func OperatorClient(addresses ...string) *http.Client {
+	var p Policy
+	for _, address := range addresses {
+		if u, err := url.Parse(address); err == nil && u.Host != "" {
+			p = p.Allowing(u)
+		}
+	}
+	return &http.Client{Transport: NewTransport(p), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// A Target is one address that an Outbound posts to. It may be used
+// concurrently.
+type Target struct {
+	out      *Outbound
+	prepared *http.Request // without headers and a body
+}
+
+// Target returns the target at an address, or a *PolicyError if the policy
+// refuses that.
+func (o *Outbound) Target(address string) (*Target, error) {
+	req, err := http.NewRequest(http.MethodPost, address, nil)
+	if err != nil {
+		return nil, errors.New("the address is not a URL") // which may hold a secret
+	}
+	if err := o.policy.CheckURL(req.URL); err != nil {
+		return nil, err
+	}
+	return &Target{o, req}, nil
+}
+
+// A Header is one header of a request. Name is in its canonical form, such as
+// X-Api-Key.
+type Header struct{ Name, Value string }
+
+// A Reply is what came back, whatever its status.
+type Reply struct {
+	Status     int
+	Body       []byte
+	RetryAfter time.Duration // for which the service wants to be left alone; 0 if it did not say
+}
+
+// ErrTooLarge is returned for an answer of more than [MaxAnswer] bytes.
+var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", MaxAnswer)
+
+// Post sends body as JSON, once, with the headers given. A status is never an
+// error. Failures that another attempt may mend are marked as [Again] does; with
+// the error of an answer that broke off, the Reply has its status. Errors name no
+// more of the address than its origin. The body must not be changed any more, not
+// even after Post has returned.
+func (t *Target) Post(ctx context.Context, headers []Header, body []byte) (Reply, error) {
+	req := t.prepared.WithContext(ctx)
+	req.Header = make(http.Header, len(headers)+3)
+	req.Header["Content-Type"], req.Header["Accept"], req.Header["User-Agent"] = inJSON, inJSON, agent
+	values := make([]string, len(headers))
+	for i, h := range headers {
+		values[i] = h.Value
+		req.Header[h.Name] = values[i : i+1 : i+1]
+	}
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body, _ = req.GetBody()
+	req.ContentLength = int64(len(body))
+	resp, err := t.out.transport.RoundTrip(req)
+	if err != nil {
+		return Reply{}, t.failure(ctx, err)
+	}
+	defer resp.Body.Close()
+	reply := Reply{Status: resp.StatusCode, RetryAfter: waitAsked(resp.Header.Get("Retry-After"), t.out.now())}
+	if resp.StatusCode < 200 {
+		return reply, nil // after 101 the body is the bare connection, which no context ends
+	}
+	if reply.Body, err = readAll(resp); err != nil {
+		return reply, t.failure(ctx, err)
+	}
+	if len(reply.Body) > MaxAnswer {
+		reply.Body = reply.Body[:MaxAnswer]
+		return reply, ErrTooLarge
+	}
+	return reply, nil
+}
+
+// failure says what went wrong on the way.
+func (t *Target) failure(ctx context.Context, err error) error {
+	if refused, ok := errors.AsType[*PolicyError](err); ok {
+		return refused
+	}
+	if ctx.Err() == nil {
+		t.out.transport.CloseIdleConnections() // where one is broken others may be
+	}
+	err = fmt.Errorf("%s://%s: %w", t.prepared.URL.Scheme, t.prepared.URL.Host, err)
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+		return err
+	}
+	return again(err, 0)
+}
+
+// Again marks the failure of an attempt as one that another attempt may mend.
+// after is for how long the service wants to be left alone; 0 says nothing.
+func Again(err error, after time.Duration) error { return again(err, after) }
+
+// Do calls f until it succeeds, fails with an error that is not marked by
+// [Again], or the rule or ctx says no more. Fields of r that are not positive are
+// those of [DefaultRetry]; a nil jitter waits at random. The error is that of the
+// last attempt that ctx did not cut short.
+func (r Retry) Do(ctx context.Context, jitter func(ceiling time.Duration) time.Duration, f func() error) error {
+	if jitter == nil {
+		jitter = anyWait
+	}
+	return r.withDefaults().do(ctx, jitter, f)
+}
+
+// Clip returns at most n bytes of s, and whole characters only.
+func Clip(s string, n int) string { return cut(s, n) }
