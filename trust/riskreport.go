@@ -140,6 +140,9 @@ func (e *riskEpoch) risesWithP() bool {
 
 // needs returns how many more right pairs above the first threshold establish it.
 func (e *riskEpoch) needs() int64 {
+	if e.promise.ClopperPearson {
+		return nextLook(e.promise, e.frozen.looks) - e.eligible
+	}
 	if e.start == ladder {
 		return math.MaxInt64
 	}
@@ -152,7 +155,23 @@ func (e *riskEpoch) needs() int64 {
 // Needed returns the least number of human decisions that establish a promise,
 // even if none shows an error: those before a probability counts, those that
 // choose the threshold, and then the test.
-func Needed(p Promise) int64 { return eligibleFrom + lookReach + successes(counts{}, p) }
+func Needed(p Promise) int64 {
+	if p.ClopperPearson {
+		return eligibleFrom + nextLook(p, 0)
+	}
+	return eligibleFrom + lookReach + successes(counts{}, p)
+}
+
+// nextLook returns the number of pairs at the next look that can establish a
+// promise, after so many looks.
+func nextLook(p Promise, looks int64) int64 {
+	for ; ; looks++ {
+		n, j := int64(lookFirst)<<min(looks, 40), float64(looks+1)
+		if least := math.Log(p.Delta()/(j*(j+1))) / math.Log(1-p.MaxError.Float()); float64(n) >= math.Ceil(least) || n >= mostNeeded {
+			return n
+		}
+	}
+}
 
 // mostNeeded is more than anybody will wait for.
 const mostNeeded = 1 << 40
