@@ -27,7 +27,10 @@ func (t *teller) changes() {
 			t.line("  %s: %s", clean(whatIf(w)), clean(t.outcomeIf(w)))
 		}
 	}
-	if changed == 0 {
+	if c.Limited {
+		t.line("  Only the absence of each vote was tried: there are too many votes and transitions.")
+	}
+	if changed == 0 && !c.Limited {
 		t.line("  No single vote would have: not its absence, nor another choice (%s tried).", plural(len(c.WhatIfs), "variant"))
 	}
 }

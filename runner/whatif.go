@@ -21,6 +21,9 @@ type Changes struct {
 	Why        string    `json:"why,omitempty"` // it was not decided again, or not alike: a stable code
 	WhatIfs    []WhatIf  `json:"whatIfs,omitempty"`
 	Distance   *Distance `json:"distance,omitempty"`
+	// Limited says that the round is too large for every variant: only the absence
+	// of each vote was tried.
+	Limited bool `json:"limited,omitempty"`
 }
 
 // The reasons for which nothing can be said of changes.
@@ -248,13 +251,20 @@ func (a *again) changes() *Changes {
 	if err != nil || !alike(&j.Decision, &d) {
 		return &Changes{Why: NotReproduced}
 	}
-	c := &Changes{Reproduced: true, Distance: a.distance(d)}
+	c := &Changes{Reproduced: true, Distance: a.distance(d), Limited: len(a.round.Votes)*len(a.round.State.Transitions) > mostVariants}
 	was := decided(d, a.round.Votes)
 	for i := range a.round.Votes {
-		c.WhatIfs = append(c.WhatIfs, a.without(i, was)...)
+		c.WhatIfs = a.without(c.WhatIfs, i, was)
+		if !c.Limited {
+			c.WhatIfs = a.instead(c.WhatIfs, i, was)
+		}
 	}
 	return c
 }
+
+// mostVariants is how many variants of a round are tried at most, where not only
+// the absence of votes is.
+const mostVariants = 2000
 
 // alike reports whether a decision is the recorded one. Probabilities may differ
 // in the last place between architectures.
@@ -268,10 +278,15 @@ func alike(was, is *arbiter.Decision) bool {
 	return slices.EqualFunc(was.Judgement.P, is.Judgement.P, func(p, q exact.Billionths) bool { return p-q <= 2 && q-p <= 2 })
 }
 
-// without leaves the i-th vote out, and then changes it to each other transition.
-func (a *again) without(i int, was string) (list []WhatIf) {
+// without leaves the i-th vote out.
+func (a *again) without(list []WhatIf, i int, was string) []WhatIf {
+	votes := slices.Delete(slices.Clone(a.round.Votes), i, i+1)
+	return a.tryOut(list, WhatIf{SpecialistID: a.round.Votes[i].SpecialistID}, votes, was)
+}
+
+// instead changes the i-th vote to each other transition.
+func (a *again) instead(list []WhatIf, i int, was string) []WhatIf {
 	votes := a.round.Votes
-	list = a.tryOut(list, WhatIf{SpecialistID: votes[i].SpecialistID}, slices.Delete(slices.Clone(votes), i, i+1), was)
 	for _, o := range a.round.State.Transitions {
 		if o.Name == votes[i].Transition.Name {
 			continue
