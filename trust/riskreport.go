@@ -140,16 +140,15 @@ func (e *riskEpoch) risesWithP() bool {
 
 // needs returns how many more right pairs above the first threshold establish it.
 func (e *riskEpoch) needs() int64 {
-	if e.promise.ClopperPearson {
+	switch {
+	case e.promise.ClopperPearson:
 		return nextLook(e.promise, e.frozen.looks) - e.eligible
-	}
-	if e.start == ladder {
+	case e.start == ladder:
 		return math.MaxInt64
+	case e.start >= 0:
+		return successes(e.rungs[e.start].counts, e.promise, e.delta())
 	}
-	if e.start >= 0 {
-		return successes(e.rungs[e.start].counts, e.promise)
-	}
-	return max(0, lookReach-e.reach[ladder-1]) + successes(counts{}, e.promise)
+	return min(lookReach-e.reach[0], lookFirst-e.eligible) + successes(counts{}, e.promise, e.delta())
 }
 
 // Needed returns the least number of human decisions that establish a promise,
@@ -159,7 +158,7 @@ func Needed(p Promise) int64 {
 	if p.ClopperPearson {
 		return eligibleFrom + nextLook(p, 0)
 	}
-	return eligibleFrom + lookReach + successes(counts{}, p)
+	return eligibleFrom + lookReach + successes(counts{}, p, p.Delta())
 }
 
 // nextLook returns the number of pairs at the next look that can establish a
@@ -176,8 +175,8 @@ func nextLook(p Promise, looks int64) int64 {
 // mostNeeded is more than anybody will wait for.
 const mostNeeded = 1 << 40
 
-func successes(c counts, p Promise) int64 {
-	bar, p0 := -math.Log(p.Delta()), 1-p.MaxError.Float()
+func successes(c counts, p Promise, delta float64) int64 {
+	bar, p0 := -math.Log(delta), 1-p.MaxError.Float()
 	low, high := int64(0), int64(1)
 	for high < mostNeeded && logEValue(c.k+high, c.n+high, p0, &evenStakes) < bar {
 		low, high = high, 2*high

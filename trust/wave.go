@@ -166,37 +166,60 @@ func (s *search) reached() bool {
 
 func (s *search) isRemoved(t int) bool { return t < len(s.removed) && s.removed[t] }
 
-// inform works out what each open answer would tell, and in which order to ask.
+// inform works out what each open answer would tell, and in which order to ask:
+// what is free first, then by information per cost, where the errors that an answer
+// shares with those asked before it, in this wave too, make it worth less.
 func (s *search) inform(explore *Draw) {
 	s.mix.m = len(s.b.voters)
 	p := slices.Clone(s.mix.of(s.b))
-	s.info = make([]float64, len(s.open))
+	n := len(s.open)
+	crowd := make([]float64, n)
+	s.info, s.order = make([]float64, n), make([]int, n)
 	for i := range s.open {
-		v := &s.open[i]
-		crowd := 1.
+		s.order[i], crowd[i] = i, 1
 		for j := range s.b.voters {
-			if w := &s.b.voters[j]; s.b.pool != nil && w.human == 0 {
-				crowd += s.b.pool.pairs.rho(v, w, s.b.bar)
+			crowd[i] += s.shared(&s.open[i], &s.b.voters[j])
+		}
+		s.info[i] = s.b.information(&s.open[i], p, explore)
+	}
+	told := slices.Clone(s.info)
+	for i := range s.info {
+		s.info[i] /= crowd[i]
+	}
+	for k := range s.order {
+		best := k
+		for i := k + 1; i < n; i++ {
+			if s.before(s.order[i], s.order[best], told, crowd) {
+				best = i
 			}
 		}
-		s.info[i] = s.b.information(v, p, explore) / crowd
+		s.order[k], s.order[best] = s.order[best], s.order[k]
+		for _, i := range s.order[k+1:] {
+			crowd[i] += s.shared(&s.open[i], &s.open[s.order[k]])
+		}
 	}
-	s.order = make([]int, len(s.open))
-	for i := range s.order {
-		s.order[i] = i
-	}
-	slices.SortFunc(s.order, func(i, j int) int {
-		v, w := &s.open[i], &s.open[j]
-		return cmp.Or(cmp.Compare(s.worth(j), s.worth(i)), cmp.Compare(v.id, w.id), cmp.Compare(i, j))
-	})
 }
 
-// worth is information per cost; what is free comes first.
-func (s *search) worth(i int) float64 {
-	if s.open[i].cost == 0 {
-		return math.MaxFloat64
+// shared returns the correlation of the errors of two answers.
+func (s *search) shared(v, w *voter) float64 {
+	if s.b.pool == nil || w.human > 0 {
+		return 0
 	}
-	return s.info[i] / float64(s.open[i].cost)
+	return s.b.pool.pairs.rho(v, w, s.b.bar)
+}
+
+// before reports whether i is to be asked before j.
+func (s *search) before(i, j int, told, crowd []float64) bool {
+	v, w := &s.open[i], &s.open[j]
+	x, y := told[i]/crowd[i], told[j]/crowd[j]
+	if v.cost == 0 || w.cost == 0 {
+		if v.cost != 0 || w.cost != 0 {
+			return v.cost == 0
+		}
+	} else {
+		x, y = x/float64(v.cost), y/float64(w.cost)
+	}
+	return x > y || x == y && (v.id < w.id || v.id == w.id && i < j)
 }
 
 // information returns the mutual information between the truth and an answer, in
@@ -303,78 +326,4 @@ func (b *ballot) join(v voter) {
 	for i := range last {
 		b.compare(&b.voters[i], &b.voters[last])
 	}
-}
-
-// canReach reports whether some answers of those left could lift an option to
-// tau: each expert by itself is given the answers it would like best, undiscounted,
-// at the temperature of one vote more.
-func (s *search) canReach() bool {
-	s.mix.m = len(s.b.voters) + 1
-	for t := range s.b.k {
-		if !s.isRemoved(t) && billionths(s.best(t)) >= s.tau {
-			return true
-		}
-	}
-	return false
-}
-
-// best returns a bound of the probability of t.
-func (s *search) best(t int) float64 {
-	p := 0.
-	s.mix.of(s.b) // scores S
-	for e, a := range s.mix.shares {
-		if a == 0 {
-			continue
-		}
-		g, sum := s.mix.temperature(e), 1.
-		for r := range s.b.k {
-			if r != t {
-				gap := s.b.scores[e][t] - s.b.scores[e][r] + s.gain(e, t, r)
-				sum += math.Exp(-float64(g * gap))
-			}
-		}
-		p += a / sum
-	}
-	return p
-}
-
-// gain returns by how much those left could at most lift t above r.
-func (s *search) gain(e, t, r int) float64 {
-	sum := 0.
-	plain := logOdds(s.b.mu, s.b.k)
-	for i := range s.open {
-		v := &s.open[i]
-		switch e {
-		case iV:
-			sum += plain
-		case iL4:
-			sum += math.Abs(v.w4)
-		case iL16:
-			sum += math.Abs(v.w16)
-		case iC:
-			sum += s.b.likeliest(v, t, r)
-		case iS:
-			sum += math.Abs(s.mix.fit.stack.weight(v))
-		}
-	}
-	return sum
-}
-
-// likeliest returns the largest log-likelihood ratio of t over r that an answer
-// of v could give.
-func (b *ballot) likeliest(v *voter, t, r int) float64 {
-	most := math.Inf(-1)
-	for l := range b.k {
-		most = math.Max(most, math.Log(b.answer(v, int32(t), int32(l))/b.answer(v, int32(r), int32(l))))
-	}
-	return most
-}
-
-// weight returns what an undiscounted vote of v adds to its option.
-func (s *stack) weight(v *voter) float64 {
-	w := float64(s.g * v.w4)
-	if v.member >= 0 && int(v.member) < len(s.z) {
-		w += s.z[v.member]
-	}
-	return w
 }
