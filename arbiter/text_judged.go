@@ -12,7 +12,7 @@ func judged(j *trust.Judgement) string {
 	switch j.Code {
 	case trust.NoProposals:
 		if j.Pick == "" {
-			return "No proposals"
+			return "No proposals" + tooDear(j)
 		}
 		return fmt.Sprintf("Nobody proposed %s, the most probable transition (%s), human input required", j.Pick, probability(j))
 	case trust.ColdStart:
@@ -22,11 +22,22 @@ func judged(j *trust.Judgement) string {
 	case trust.Irreversible:
 		return fmt.Sprintf("Probability %s of %s, which cannot be undone, human input required", probability(j), j.Pick)
 	case trust.CannotReach:
+		if j.Pick == "" {
+			return fmt.Sprintf("No answer could reach %s, human input required", floor(bar(j)))
+		}
 		return fmt.Sprintf("Probability %s of %s, and no answer still out can reach %s, human input required", probability(j), j.Pick, floor(bar(j)))
 	case trust.Decided:
 		return decided(j)
 	}
-	return fmt.Sprintf("Probability %s of %s below %s %s", probability(j), j.Pick, barName(j), floor(bar(j)))
+	return fmt.Sprintf("Probability %s of %s below %s %s", probability(j), j.Pick, barName(j), floor(bar(j))) + tooDear(j)
+}
+
+// tooDear says that nobody else was asked because of what that would cost.
+func tooDear(j *trust.Judgement) string {
+	if j.Stop != trust.StopTooDear {
+		return ""
+	}
+	return ", and asking on would cost more than a human"
 }
 
 func decided(j *trust.Judgement) string {
@@ -55,6 +66,9 @@ func judgedShort(j *trust.Judgement) string {
 	case trust.Irreversible:
 		return "irreversible, human input required"
 	case trust.CannotReach:
+		if j.Pick == "" {
+			return "cannot reach " + floor(bar(j))
+		}
 		return fmt.Sprintf("probability %s, cannot reach %s", probability(j), floor(bar(j)))
 	case trust.Decided:
 		if len(j.Options) == 1 {

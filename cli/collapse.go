@@ -119,7 +119,7 @@ func printPlan(out io.Writer, s runner.StateCollapse) error {
 	for _, id := range s.Pruned {
 		fmt.Fprintf(out, "  %s costs money and tells next to nothing: it could be left out\n", clean(id))
 	}
-	if v := s.Savings; v.Rounds >= worthSaying && !v.Worth() {
+	if v := s.Saving; v.Rounds >= worthSaying && !v.Worth() {
 		fmt.Fprintf(out, "  Asking one after the other saves nothing here: the panel is weak or correlated (%s)\n", plural(int(v.Rounds), "round"))
 	}
 	return nil

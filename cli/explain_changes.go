@@ -64,7 +64,7 @@ func (t *teller) outcomeIf(w runner.WhatIf) string {
 	if w.Code == string(trust.NoProposals) && !alone {
 		return "a human decides (nobody proposed what is most probable then)"
 	}
-	if w.Code == runner.Contested {
+	if w.Code == runner.CodeContested {
 		return "the champion would not have decided alone: everybody is asked"
 	}
 	if w.Transition == "" {

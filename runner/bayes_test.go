@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
@@ -114,6 +113,7 @@ func (b *bench) reproduce(s *runner.Session) {
 	b.Helper()
 	outcomes := b.outcomes()
 	checked := 0
+	l := trust.New()
 	for _, r := range b.raw(s) {
 		if r.Kind != runner.KindJudged {
 			continue
@@ -124,15 +124,15 @@ func (b *bench) reproduce(s *runner.Session) {
 			Code        string          `json:"code"`
 		}
 		b.ok(json.Unmarshal(r.Data, &v))
-		l := trust.New()
-		for _, o := range outcomes {
-			if o.Seq <= v.Evidence.Place {
-				b.ok(l.Add(o))
-			}
+		for ; len(outcomes) > 0 && outcomes[0].Seq <= v.Evidence.Place; outcomes = outcomes[1:] {
+			b.ok(l.Add(outcomes[0]))
 		}
 		e := v.Explanation
-		q := trust.Question{Machine: "desk", State: "open", Options: e.Options, PolicyDigest: v.Evidence.PolicyDigest,
-			Policy: trust.Policy{Threshold: new(exact.Billionths(900_000_000))}}
+		q := trust.Question{Machine: "desk", State: "open", Options: e.Options, PolicyDigest: v.Evidence.PolicyDigest, Partial: v.Evidence.Partial, Stop: v.Evidence.Stop,
+			Policy: trust.Policy{Threshold: e.Threshold}}
+		if e.Risk != nil {
+			q.Policy.Promise = &e.Risk.Promise
+		}
 		if len(e.Options) == 1 {
 			continue // of state parked
 		}

@@ -65,7 +65,8 @@ func (t *tx) held() (b guard.Book) {
 }
 
 // overBudget stops the session if nobody is left to be asked in this round, and
-// nobody has proposed, because of the budget.
+// nobody has proposed, because of the budget. In mode sequential a human is asked
+// instead, who is the last and dearest there anyway.
 func (w *work) overBudget() bool {
 	if len(w.t.round.proposals) > 0 || w.waiting() {
 		return false
@@ -84,6 +85,10 @@ func (w *work) overBudget() bool {
 		if w.t.asks(m) && w.t.round.ask(m.SpecialistID, machine.Proposer) == nil {
 			return false // somebody can still be asked
 		}
+	}
+	if w.t.mode() == machine.Sequential {
+		w.t.emit(&AwaitsHuman{Code: last.Code, Reason: last.Message})
+		return true
 	}
 	w.t.emit(&Ended{Status: Stopped, Code: last.Code, Reason: last.Message})
 	return true

@@ -396,7 +396,7 @@ func (v *collapseView) shadow(ctx context.Context) (string, error) {
 			open = append(open, o)
 		}
 	}
-	w := v.all.Wave(v.t.here.question, open, trust.Asking{Explore: draw, Patient: true})
+	w := v.all.Wave(v.t.here.question, open, trust.Asking{Explore: draw.Seed(), Patient: true})
 	if len(w.Ask) == 0 {
 		return "", nil
 	}
@@ -408,15 +408,15 @@ func (t *tx) shadows(id string) bool {
 	return t.reign.alone && t.reign.shadow != "" && t.reign.shadow == id
 }
 
-// contested reports whether the champion must not decide this round alone: it has
-// not answered, proposes what only a human may decide, or somebody trusted sees it
-// differently.
+// contested reports whether the champion must not decide this round alone.
 func (t *tx) contested(j *trust.Judgement) bool {
-	return contested(t.round.proposal(t.reign.champion), j)
+	return Contested(t.round.proposal(t.reign.champion), j)
 }
 
-// contested reports the same of a champion's proposal, nil if there is none.
-func contested(p *specialist.Proposal, j *trust.Judgement) bool {
+// Contested reports whether a champion must not decide a round alone: it has not
+// answered, and p is nil; it proposes what only a human may decide; or somebody
+// trusted sees it differently, as j, the judgement of the round, says.
+func Contested(p *specialist.Proposal, j *trust.Judgement) bool {
 	if p == nil || p.Transition.Irreversible {
 		return true
 	}

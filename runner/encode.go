@@ -139,6 +139,7 @@ func (d *Created) append(dst []byte, key specialist.RoundKey) []byte {
 	w.flag("defaultProposer", d.Options.DefaultProposer)
 	w.flag("defaultArbiter", d.Options.DefaultArbiter)
 	w.opt("mode", string(d.Options.Mode))
+	w.opt("prices", d.Options.Prices)
 	return w.end()
 }
 
@@ -160,7 +161,11 @@ func (d *Asked) append(dst []byte, key specialist.RoundKey) []byte {
 		}
 		dst = d.Asks[i].append(dst, key)
 	}
-	return append(dst, ']', '}')
+	dst = append(dst, ']')
+	if d.Wave != nil {
+		dst = appendJSON(append(dst, `,"wave":`...), d.Wave)
+	}
+	return append(dst, '}')
 }
 
 func (a *Ask) append(dst []byte, key specialist.RoundKey) []byte {
@@ -298,6 +303,8 @@ func (e *JudgedBy) append(dst []byte) []byte {
 	w.str("policyDigest", e.PolicyDigest)
 	w.name("versions")
 	w.dst = appendJSON(w.dst, e.Versions)
+	w.flag("partial", e.Partial)
+	w.opt("stop", string(e.Stop))
 	return w.end()
 }
 

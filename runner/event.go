@@ -41,7 +41,10 @@ type RoundOpened struct {
 
 // Asked records who is asked. Asks outside this process are recorded before they
 // are sent, others together with their answers.
-type Asked struct{ Asks []Ask }
+type Asked struct {
+	Asks []Ask
+	Wave *Wave // that begins with these; nil for others
+}
 
 // An Ask is one asking of one specialist.
 type Ask struct {
@@ -134,6 +137,10 @@ type JudgedBy struct {
 	Place        int64    `json:"place"` // Lesson.Seq of the newest lesson in the ledger
 	PolicyDigest string   `json:"policyDigest"`
 	Versions     []string `json:"versions"` // of the authors, by place in Order
+	// Partial says that somebody who takes part had not been asked, and Stop why
+	// nobody else was; it is "" if everyone was, or nothing was decided about that.
+	Partial bool       `json:"partial,omitempty"`
+	Stop    trust.Stop `json:"stop,omitempty"`
 }
 
 // Gated records what the guards said of a step that was about to be executed.

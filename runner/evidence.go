@@ -24,10 +24,28 @@ type ledger struct {
 
 	proven map[stateKey]*proven
 	marks  map[stateKey][]mark // in the order of the lessons; a slice is never changed, only replaced
+	looks  map[string]*look    // by machine
 }
 
 func newLedger() ledger {
-	return ledger{now: trust.New(), proven: map[stateKey]*proven{}, marks: map[stateKey][]mark{}}
+	return ledger{now: trust.New(), proven: map[stateKey]*proven{}, marks: map[stateKey][]mark{}, looks: map[string]*look{}}
+}
+
+// learn adds a lesson to next, and to all that is kept beside it.
+func (l *ledger) learn(next *trust.Ledger, x trust.Lesson) error {
+	name := ""
+	if x.Outcome != nil {
+		name = x.Outcome.Machine
+	}
+	before := next.N(name)
+	if err := next.Learn(x); err != nil {
+		return err
+	}
+	if n := next.N(name); n > before && n%trust.SavingsEvery == 0 {
+		l.looks[name] = &look{outcomes: n, ledger: next.Clone(), known: map[lookKey]trust.Savings{}}
+	}
+	l.note(x)
+	return nil
 }
 
 // read returns the ledger with every lesson whose commit returned before the
@@ -43,10 +61,9 @@ func (l *ledger) read(ctx context.Context, s TrustStore) (*trust.Ledger, int64, 
 		if next == l.now {
 			next = next.Clone() // others may be reading
 		}
-		if err := next.Learn(lesson); err != nil {
+		if err := l.learn(next, lesson); err != nil {
 			return nil, 0, &CorruptError{fmt.Sprintf("lesson %d", lesson.Seq), err.Error()}
 		}
-		l.note(lesson)
 		place = lesson.Seq
 	}
 	l.now, l.place = next, place
@@ -104,11 +121,16 @@ type statePolicy struct {
 	Threshold            *machine.Threshold
 	Order                machine.OptionOrder
 	Mode                 machine.Mode
+	Wave                 int          `json:",omitempty"` // in mode sequential
+	HumanCost            *exact.Money `json:",omitempty"` // likewise
 }
 
 func (p *statePlan) policy() statePolicy {
 	s := p.state
 	d := statePolicy{State: s.Name, Prompt: s.Prompt, Risk: s.Risk, Threshold: s.Threshold, Order: s.OptionOrder, Mode: s.Solicit.Mode}
+	if d.Mode == machine.Sequential {
+		d.Wave, d.HumanCost = s.Solicit.Wave, s.Solicit.HumanCost
+	}
 	if p.arbiter != nil {
 		d.Arbiter, d.ArbiterKind = p.arbiter.SpecialistID, versionOf(p.arbiter.Specialist)
 	}

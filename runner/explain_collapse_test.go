@@ -34,7 +34,7 @@ func TestExplainCollapse(t *testing.T) {
 			if e.Collapse.StageOf() != trust.Championed || e.Collapse.Certificate.SpecialistID != "p0" || e.Executed != e.Votes[0].Transition || e.Changes.Distance != nil {
 				t.Errorf("round %d: %+v", n, e)
 			}
-			if w := variant(e, "p0", ""); w.Code != runner.Contested || !w.Changed {
+			if w := variant(e, "p0", ""); w.Code != runner.CodeContested || !w.Changed {
 				t.Errorf("round %d without the champion: %+v", n, w)
 			}
 			contested++

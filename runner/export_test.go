@@ -36,6 +36,9 @@ func OpenRound(s *Session) string {
 		fmt.Fprintf(&b, "verdict %d %d %s %s %d %d %s %q %v %v %v %v\n", v.Index, v.Ask, v.ArbiterID, v.Strategy, v.Decision.Winner, v.Decision.Rule,
 			v.Decision.Code(), v.Decision.Reasoning(), v.Order, v.Weights, v.Threshold, v.Margin)
 	}
+	if o.wave != nil {
+		fmt.Fprintf(&b, "wave %+v\n", *o.wave)
+	}
 	for _, p := range o.probes {
 		value := -1.0
 		if p.Value != nil {

@@ -29,6 +29,9 @@ func apply(s *Session, o *openRound, e *Event) {
 		for i := range d.Asks {
 			o.applyAsk(&d.Asks[i])
 		}
+		if o.wave == nil {
+			o.wave = d.Wave
+		}
 	case *Proposed:
 		applyProposed(s, o, d)
 	case *AskFailed:
@@ -67,7 +70,7 @@ func apply(s *Session, o *openRound, e *Event) {
 }
 
 func (o Options) set() bool {
-	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != ""
+	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != "" || o.Prices != ""
 }
 
 func applyRound(s *Session, o *openRound, d *RoundOpened) {

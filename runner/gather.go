@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -123,16 +122,6 @@ func (r *Runner) setInflight(k askKey, on bool) {
 	}
 }
 
-// wave returns who of the due is asked together: everybody, or in mode
-// sequential the next few, cheapest first.
-func (w *work) wave(due []*member) []*member {
-	if w.t.mode() != machine.Sequential {
-		return due
-	}
-	slices.SortStableFunc(due, func(a, b *member) int { return cmp.Compare(a.estimate, b.estimate) })
-	return due[:min(len(due), w.t.now.State.Solicit.Wave)]
-}
-
 // gather asks the members and hears their answers: functions one by one in
 // roster order, everybody else at once and meanwhile. w.t then holds what is not
 // durable yet.
@@ -156,8 +145,9 @@ func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 				return err
 			}
 		}
-		w.heard = append(w.heard, heard{})
+		w.heard = append(w.heard, heard{wave: w.chosen})
 		h := &w.heard[len(w.heard)-1]
+		w.chosen = nil
 		w.tickets[m.SpecialistID].sent()
 		w.callLocal(ctx, m, q, h)
 		w.tickets[m.SpecialistID].came(h.answer.Usage)
@@ -174,11 +164,11 @@ func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 // note remembers who was asked, for the Tick.
 func (w *work) note(a *Asked) {
 	switch {
-	case a == nil || a == w.asked:
+	case a == nil || a == w.asked || slices.Contains(w.asked2, a):
 	case w.asked == nil:
 		w.asked = a
 	default:
-		w.asked2 = append(w.asked2, a.Asks...)
+		w.asked2 = append(w.asked2, a)
 	}
 }
 
@@ -240,7 +230,8 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 	if err != nil {
 		return nil, err
 	}
-	recorded := &Asked{}
+	recorded := &Asked{Wave: w.chosen}
+	w.chosen = nil
 	var requests []request
 	next := t.nextAsk()
 	for _, m := range ask {

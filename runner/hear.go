@@ -24,6 +24,7 @@ type heard struct {
 	ask      int32      // 0 for local asks and submissions
 	local    bool       // its ask is recorded together with it
 	estimate *RemoteAsk // what it was expected to need; nil if nobody said
+	wave     *Wave      // that begins with it; nil for others
 
 	answer   specialist.Answer
 	code     string // "" unless it failed
@@ -81,11 +82,12 @@ func (t *tx) hear(h *heard) {
 }
 
 // recordLocal records the ask of a local function; those of one commit share an
-// event.
+// event, but for waves, which begin one each.
 func (t *tx) recordLocal(h *heard) int32 {
 	a := Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source, Shadow: t.shadows(h.id)}
-	if t.asked == nil {
+	if t.asked == nil || h.wave != nil {
 		t.asked = t.newAsked()
+		t.asked.Wave = h.wave
 		t.asked.Asks = append(t.asked.Asks, a)
 		t.emit(t.asked)
 		return a.Index

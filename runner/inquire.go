@@ -132,6 +132,9 @@ type desk struct {
 
 // desk makes everybody ready whom the guards of a state ask.
 func (b *planner) desk(p *Program, st *machine.State) *desk {
+	if b.looking {
+		return nil
+	}
 	c := p.Guards(st)
 	if c == nil || c.Classifier == nil && c.Truth == nil {
 		return nil

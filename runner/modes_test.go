@@ -109,7 +109,7 @@ func TestEarlyStopIsSound(t *testing.T) {
 	choices := []string{"finish", "again", "park", ""}
 	for _, ids := range [][]string{{"good", "twin", "fair"}, {"zero", "good", "thin"}, {"twin", "thin", "zero"}, {"fair", "thin", "good"}} {
 		for _, limit := range []string{"0", "0.3", "0.5", "1"} {
-			for _, mode := range []string{`"all"`, `{"mode":"sequential","wave":1}`, `{"mode":"sequential","wave":2}`} {
+			for _, mode := range []string{`"all"`, `{"mode":"sequential","wave":1}`, `{"mode":"sequential","wave":2}`, `{"mode":"sequential","wave":"auto"}`} {
 				b := newBench(t)
 				var who []string
 				for i, id := range ids {
@@ -171,7 +171,7 @@ func TestArrivalNeverChangesTheWinner(t *testing.T) {
 				who = append(who, web(id, estimated(fmt.Sprint(rng.IntN(3)))))
 			}
 			limit := []string{"0", "0.2", "0.5"}[rng.IntN(3)]
-			mode := []string{`"all"`, `{"mode":"sequential","wave":3}`}[rng.IntN(2)]
+			mode := []string{`"all"`, `{"mode":"sequential","wave":3}`, `{"mode":"sequential","wave":"auto"}`}[rng.IntN(3)]
 			m := b.machine(def{who: append(who, human("human"), arb("alignmentMargin", threshold(limit))), top: `"solicit":` + mode})
 			for _, p := range panel {
 				b.train(m, p.id, p.k, p.n)

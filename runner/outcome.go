@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -14,7 +16,7 @@ func (t *tx) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
 	o := &trust.Outcome{
 		Session: t.now.ID.String(), Round: t.now.Key().ID(), Machine: q.Machine, State: q.State, DefinitionDigest: t.now.Machine().Digest(),
 		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.by, Blind: d.blind, Unasked: t.now.Status == Running,
-		PolicyDigest: q.PolicyDigest, Proposals: t.round.learned(t.here.version),
+		PolicyDigest: q.PolicyDigest, Proposals: t.round.learned(t.here.version, t.now.Machine()), Partial: t.round.waved() || t.partial(),
 	}
 	if a := t.round.draws; a != nil && a.Audit && t.now.Status == NeedsHuman {
 		o.Source, o.Automatic, o.SamplingProb = trust.Audited, true, a.AuditRate
@@ -29,25 +31,49 @@ func (t *tx) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
 	return o, o.Check()
 }
 
-// foretell enters what bayes had made of the round before the human spoke.
+// foretell enters what bayes had made of the round before the human spoke, and
+// what it would have made of it had it stopped asking earlier.
 func (t *tx) foretell(ctx context.Context, by *member, o *trust.Outcome) error {
+	e, q, err := t.put(ctx, by)
+	if err != nil {
+		return err
+	}
 	j := t.judged()
 	if j == nil {
-		votes, err := t.standings(ctx, by)
-		if err != nil {
-			return err
-		}
-		round, err := t.arbiterRound(ctx, votes, by)
-		if err != nil {
-			return err
-		}
-		made := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
+		made := e.Ledger.Judge(q)
 		j = &made
 	}
 	if j.Best >= 0 {
 		o.P, o.Pick, o.N = j.P[j.Best], j.Pick, j.N
 	}
+	if t.stopsEarly() {
+		o.Stops = e.Ledger.Stops(q, j, t.costs(q.Votes), t.asking())
+	}
 	return nil
+}
+
+// stopsEarly reports whether the policy of the state is to stop asking once a
+// probability is reached. Then a round that was put to everyone, since nothing was
+// established yet, says what it would have come to.
+func (t *tx) stopsEarly() bool {
+	switch {
+	case t.now.State.Solicit.Mode != machine.Sequential:
+		return false
+	case t.round.wave == nil:
+		return !t.partial()
+	}
+	return t.round.wave.Everyone != NoSaving
+}
+
+// costs returns what asking for each vote is expected to cost.
+func (t *tx) costs(votes []trust.Vote) []exact.Money {
+	costs := make([]exact.Money, len(votes))
+	for i := range votes {
+		if m := t.here.find(votes[i].SpecialistID); m != nil {
+			costs[i] = t.need(m).Money
+		}
+	}
+	return costs
 }
 
 // judged returns the judgement that stands on the present proposals, or nil.
@@ -59,16 +85,21 @@ func (t *tx) judged() *trust.Judgement {
 }
 
 // learned returns the proposals of the round, and who failed to make one, as the
-// ledger counts them.
-func (o *openRound) learned(version func(id string) string) []trust.OutcomeProposal {
+// ledger counts them. Who did not say what the answer cost is taken to cost what
+// its declaration says.
+func (o *openRound) learned(version func(id string) string, m *machine.Machine) []trust.OutcomeProposal {
 	var list []trust.OutcomeProposal
 	alone := o.verdict != nil && o.verdict.Decision.Rule == arbiter.ByChampion
 	for _, p := range o.proposals {
+		cost := max(0, p.Usage.CostUSD)
+		if !p.Usage.Has(specialist.CostGiven) {
+			cost = estimateOf(m, p.Transition.From, p.SpecialistID)
+		}
 		ask := o.ask(p.SpecialistID, machine.Proposer)
 		o := trust.OutcomeProposal{
 			Shadow:       alone && ask != nil && ask.Shadow,
 			SpecialistID: p.SpecialistID, Version: version(p.SpecialistID), Transition: p.Transition.Name,
-			Cost: max(0, p.Usage.CostUSD), LatencyMS: max(0, p.Usage.LatencyMsec), Human: p.IsHuman,
+			Cost: cost, LatencyMS: max(0, p.Usage.LatencyMsec), Human: p.IsHuman,
 		}
 		if p.Detail != nil {
 			o.Model, o.OptionOrder = p.Detail.Model, trust.OrderKey(p.Detail.OptionOrder)
@@ -76,6 +107,19 @@ func (o *openRound) learned(version func(id string) string) []trust.OutcomePropo
 		list = append(list, o)
 	}
 	return append(list, o.failures(version)...)
+}
+
+// estimateOf returns what asking somebody is declared to cost, 0 if the definition
+// does not say.
+func estimateOf(m *machine.Machine, s *machine.State, id string) exact.Money {
+	for _, list := range [][]machine.Specialist{s.Roster, m.Specialists()} {
+		for i := range list {
+			if d := &list[i]; d.SpecialistID == id && d.EstimatedCostUSD != nil {
+				return *d.EstimatedCostUSD
+			}
+		}
+	}
+	return 0
 }
 
 // failures returns who was asked in the round and gave no legal answer.

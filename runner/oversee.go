@@ -20,7 +20,7 @@ type StateCollapse struct {
 	Champion   *trust.Champion   `json:"champion,omitempty"`
 	Candidates []trust.Candidate `json:"candidates"`
 	Pruned     []string          `json:"pruned"`         // who tells next to nothing for its money
-	Savings    trust.Savings     `json:"savings"`        // of asking one after the other
+	Saving     Saving            `json:"savings"`        // of asking one after the other
 	Next       string            `json:"next,omitempty"` // the stage that the next step will find
 }
 
@@ -35,7 +35,7 @@ func (r *Runner) inState(ctx context.Context, machineName, state string) (*tx, e
 	if s == nil {
 		return nil, &NotFoundError{"State", state}
 	}
-	return &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}, nil
+	return r.lookIn(p, s), nil
 }
 
 // newest returns the plan of the definition of a machine that was stored last.
@@ -103,13 +103,7 @@ func (v *collapseView) report() StateCollapse {
 	for _, i := range v.all.Uninformative(panel) {
 		s.Pruned = append(s.Pruned, panel.Roster[i].SpecialistID)
 	}
-	tau := trust.DefaultPromise().MaxError
-	if q.Policy.Promise != nil {
-		if at, _ := v.all.Risk(q.Machine, q.State, *q.Policy.Promise, q.PolicyDigest); at > 0 {
-			tau = at
-		}
-	}
-	s.Savings = v.all.Savings(q.Machine, q.Policy, tau)
+	s.Saving = v.t.saving(v.all)
 	if next, changed := v.next(); changed {
 		s.Next = string(next.Stage)
 	}

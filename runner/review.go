@@ -91,7 +91,7 @@ func automatic(s *Session, o *openRound, d *Executed) *trust.Outcome {
 	versions := map[string]string{}
 	if v := o.verdict; v != nil {
 		if e := v.Evidence; e != nil {
-			a.PolicyDigest = e.PolicyDigest
+			a.PolicyDigest, a.Partial = e.PolicyDigest, e.Partial || o.waved()
 			for i, arrival := range v.Order {
 				if p := o.arrived(arrival); p != nil {
 					versions[p.SpecialistID] = e.Versions[i]
@@ -107,7 +107,7 @@ func automatic(s *Session, o *openRound, d *Executed) *trust.Outcome {
 			}
 		}
 	}
-	a.Proposals = o.learned(func(id string) string { return versions[id] })
+	a.Proposals = o.learned(func(id string) string { return versions[id] }, s.Machine())
 	return a
 }
 

@@ -43,6 +43,7 @@ type Options struct {
 	DefaultProposer bool            // nobody proposes: firstAvailable stands in
 	DefaultArbiter  bool            // nobody arbitrates: firstProposal stands in
 	Mode            machine.Mode    // how proposers are asked, instead of the file's; may be ""
+	Prices          string          // version of the program's prices, where the machine names models; may be ""
 }
 
 // An Outcome says why a session is not running.
@@ -196,6 +197,7 @@ type openRound struct {
 	cost      exact.Money
 	blocked   bool   // the arbiter failed: it is asked again on resume only
 	judging   bool   // an arbiter outside this process is being asked
+	wave      *Wave  // the first; nil unless the round is asked in waves that bayes chooses
 	draws     *Draws // why a human is asked, if that was drawn; nil else
 }
 

@@ -17,9 +17,9 @@ type Tick struct {
 	Transition *machine.Transition // executed; nil unless advanced
 	Code       string
 
-	verdict *Judged // that led to the transition
-	asked   *Asked  // the first to be asked
-	asked2  []Ask   // the rest, if they were asked later
+	verdict *Judged  // that led to the transition
+	asked   *Asked   // the first to be asked
+	asked2  []*Asked // the rest, if they were asked later
 }
 
 // Reasoning returns why: the arbiter's reasoning if the session advanced, else
@@ -39,8 +39,10 @@ func (t Tick) Asked() []string {
 			ids = append(ids, t.asked.Asks[i].SpecialistID)
 		}
 	}
-	for i := range t.asked2 {
-		ids = append(ids, t.asked2[i].SpecialistID)
+	for _, later := range t.asked2 {
+		for i := range later.Asks {
+			ids = append(ids, later.Asks[i].SpecialistID)
+		}
 	}
 	return ids
 }
@@ -134,7 +136,8 @@ type work struct {
 	heard []heard
 
 	asked  *Asked    // the first to be asked in this step
-	asked2 []Ask     // who was asked later
+	asked2 []*Asked  // who was asked later
+	chosen *Wave     // by what the wave that is to be asked was chosen; nil once that is noted
 	dueNow []*member // a buffer
 	limit  *lazyDeadline
 
@@ -226,10 +229,17 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 		case len(due) == 0:
 			return w.decide(ctx)
 		}
-		ask := w.admit(ctx, w.wave(due))
+		ask, err := w.wave(ctx, due)
+		switch {
+		case err != nil:
+			return Tick{}, err
+		case w.t.stop != "":
+			return w.decide(ctx)
+		}
+		ask = w.admit(ctx, ask)
 		switch {
 		case len(ask) == 0 && w.overBudget():
-			return w.finish(ctx, TickStopped)
+			return w.finish(ctx, statusOf(&w.t.now))
 		case len(ask) == 0 && w.waiting():
 			return w.finish(ctx, TickWaiting)
 		case len(ask) == 0:

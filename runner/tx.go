@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
 )
 
 // A tx gathers the events of one commit and the session they lead to. It
@@ -37,6 +38,7 @@ type tx struct {
 	open    []arbiter.Standing
 	judging arbiter.Round
 	reads   *arbiter.Evidence // nil until bayes decides
+	stop    trust.Stop        // why nobody else is asked, "" if somebody is or all were
 	past    past
 	pending judgement
 	change  Change
@@ -317,9 +319,13 @@ func (t *tx) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member)
 		t.judging.Meta = t.now.options.Meta
 	}
 	if by.byBayes() {
-		var err error
-		t.judging.Evidence, err = t.evidence(ctx)
-		return &t.judging, err
+		e, err := t.evidence(ctx)
+		if err != nil {
+			return nil, err
+		}
+		own := *e
+		own.Question.Partial, own.Question.Stop = t.partial(), t.stop
+		t.judging.Evidence = &own
 	}
 	return &t.judging, nil
 }

@@ -170,7 +170,8 @@ func (w *work) unpaid(ctx context.Context) (bool, error) {
 }
 
 func judgedBy(e *arbiter.Evidence, round *arbiter.Round) *JudgedBy {
-	by := &JudgedBy{Place: e.Place, PolicyDigest: e.Question.PolicyDigest, Versions: make([]string, len(round.Votes))}
+	by := &JudgedBy{Place: e.Place, PolicyDigest: e.Question.PolicyDigest, Versions: make([]string, len(round.Votes)),
+		Partial: e.Question.Partial, Stop: e.Question.Stop}
 	for i := range round.Votes {
 		by.Versions[i] = round.Votes[i].Version
 	}

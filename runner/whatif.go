@@ -33,9 +33,9 @@ const (
 	NoVotes       = "no_votes"
 )
 
-// Contested is the code of a WhatIf in which a champion must not decide alone:
+// CodeContested is the code of a WhatIf in which a champion must not decide alone:
 // everybody would be asked.
-const Contested = "contested"
+const CodeContested = "contested"
 
 // A WhatIf is the outcome of the round without one vote, or with another.
 type WhatIf struct {
@@ -112,7 +112,7 @@ func (r *Runner) evidenceOf(ctx context.Context, t *trace, j *Judged) (*arbiter.
 		return nil, err
 	}
 	m, s, made := t.before.Machine(), t.before.State, j.Decision.Judgement
-	q := trust.Question{Machine: m.Name(), State: s.Name, PolicyDigest: j.Evidence.PolicyDigest}
+	q := trust.Question{Machine: m.Name(), State: s.Name, PolicyDigest: j.Evidence.PolicyDigest, Partial: j.Evidence.Partial, Stop: j.Evidence.Stop}
 	for _, o := range s.Transitions {
 		q.Options, q.Irreversible = append(q.Options, o.Name), append(q.Irreversible, o.Irreversible)
 	}
@@ -181,7 +181,7 @@ func (a *again) champion(round *arbiter.Round) arbiter.Decision {
 	j := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
 	d.Judgement = &j
 	i := slices.IndexFunc(round.Votes, func(v arbiter.Vote) bool { return v.SpecialistID == d.Subject })
-	if i >= 0 && !contested(round.Votes[i].Proposal, &j) {
+	if i >= 0 && !Contested(round.Votes[i].Proposal, &j) {
 		d.Winner = i
 	}
 	return d
@@ -306,7 +306,7 @@ func (a *again) tryOut(list []WhatIf, w WhatIf, votes []arbiter.Vote, was string
 	}
 	w.Code, w.Transition = d.Code(), decided(d, votes)
 	if d.Rule == arbiter.ByChampion && !d.Consensus() {
-		w.Code = Contested
+		w.Code = CodeContested
 	}
 	w.Changed = w.Transition != was
 	if d.HasMargin {

@@ -14,7 +14,7 @@ type Bayes struct{}
 // Decide implements [arbiter.Arbiter].
 func (Bayes) Decide(_ context.Context, r *arbiter.Round) (arbiter.Decision, error) {
 	switch {
-	case len(r.Votes) == 0:
+	case len(r.Votes) == 0 && (r.Evidence == nil || r.Evidence.Question.Stop == ""):
 		return arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.NoProposals}, nil
 	case r.Evidence == nil:
 		return arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.ColdStart}, nil

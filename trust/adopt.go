@@ -43,12 +43,17 @@ func (l *Ledger) Adopt(a Adoption) error {
 	e := newEpoch(a.Promise, a.PolicyDigest, number+1)
 	e.tried = a.Tried
 	for _, p := range a.Pairs {
-		one := counts{n: 1}
-		if p.Right {
-			one.k = 1
-		}
-		e.pair(p.P, one)
+		e.pair(p.outcome())
 	}
 	m.risk[scope] = e
 	return nil
+}
+
+// outcome returns what the test of a promise sees of a pair.
+func (p Pair) outcome() *Outcome {
+	o := &Outcome{P: p.P, Pick: "picked", Truth: "picked"}
+	if !p.Right {
+		o.Truth = "other"
+	}
+	return o
 }

@@ -13,7 +13,7 @@ type past struct {
 	classes []int32 // by option, the class in the state
 	own     counts  // what this outcome has added to pool.all
 	votes   []pastVote
-	partial bool
+	stands  float64 // how many rounds it stands for where asking fewer is replayed; 0 if it is no fair sample
 }
 
 // A pastVote is one live vote of an outcome. Votes are sorted by specialist.
@@ -38,7 +38,7 @@ func (m *pool) add(l *Ledger, o *Outcome) {
 	state := m.ownState(o.State)
 	s := m.states[state]
 	mu := math.Max(1/float64(len(o.Options))+aboveLuck, m.mean())
-	p := &past{state: state, truth: int32(slices.Index(o.Options, o.Truth)), classes: s.classesOf(o.Options), partial: o.Partial}
+	p := &past{state: state, truth: int32(slices.Index(o.Options, o.Truth)), classes: s.classesOf(o.Options), stands: o.standsFor()}
 	e := entry{o, l, p, mu}
 	if len(o.Options) > 1 { // where there is nothing to choose, nothing is learned
 		for i := range o.Proposals {
@@ -51,6 +51,18 @@ func (m *pool) add(l *Ledger, o *Outcome) {
 		m.remember(l, p)
 	}
 	m.test(o)
+}
+
+// standsFor returns the inverse of the probability with which a human came to see
+// the round, 0 if it is no fair sample of full panels.
+func (o *Outcome) standsFor() float64 {
+	switch {
+	case o.Partial || !o.randomSample():
+		return 0
+	case o.SamplingProb == 0:
+		return 1
+	}
+	return 1 / o.SamplingProb.Float()
 }
 
 // count enters one proposal.

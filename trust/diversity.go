@@ -120,7 +120,7 @@ func (l *Ledger) Uninformative(p Panel) []int {
 }
 
 func (s *search) uninformative() []int {
-	s.inform(nil)
+	s.inform("")
 	var list []int
 	for i := range s.open {
 		v := &s.open[i]

@@ -116,10 +116,10 @@ func NewEpoch(p Promise) Epoch { return Epoch{newEpoch(p, "", 1)} }
 
 // Pair enters one pair, and returns tau.
 func (e Epoch) Pair(p exact.Billionths, right bool) exact.Billionths {
-	one := counts{n: 1}
+	o := &Outcome{P: p, Pick: "right", Truth: "wrong"}
 	if right {
-		one.k = 1
+		o.Truth = "right"
 	}
-	e.e.pair(p, one)
+	e.e.pair(o)
 	return e.e.tau()
 }

@@ -18,7 +18,7 @@ const CalibratedFrom = 20
 // that name no option are not counted.
 func (l *Ledger) Judge(q Question) Judgement {
 	b := l.open(&q)
-	j := Judgement{Strategy: "bayes", Options: q.Options, Best: -1, Winner: -1, P: make([]exact.Billionths, b.k)}
+	j := Judgement{Strategy: "bayes", Stop: q.Stop, Options: q.Options, Best: -1, Winner: -1, P: make([]exact.Billionths, b.k)}
 	if b.pool != nil {
 		j.N = b.pool.n
 	}
@@ -272,10 +272,13 @@ func (b *ballot) choose(j *Judgement, q *Question) {
 
 // code says what the judgement came to.
 func (j *Judgement) code(q *Question) Code {
+	undecided := len(q.Options) > 1 && j.Winner >= 0 && j.undecided() != ""
 	switch {
+	case q.Stop == StopCannotReach && (j.Winner < 0 || undecided):
+		return CannotReach
 	case j.Winner < 0:
 		return NoProposals
-	case len(q.Options) > 1 && j.undecided() != "":
+	case undecided:
 		return j.undecided()
 	case j.Best < len(q.Irreversible) && q.Irreversible[j.Best]:
 		return Irreversible

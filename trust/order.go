@@ -3,6 +3,7 @@ package trust
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 	"strings"
 )
@@ -68,6 +69,9 @@ func (d *Draw) Uint64() uint64 {
 	high ^= high >> 48
 	return high * (low | 1)
 }
+
+// Seed returns the next 128 random bits as text, to seed other draws with.
+func (d *Draw) Seed() string { return fmt.Sprintf("%016x%016x", d.Uint64(), d.Uint64()) }
 
 // Float returns a number in [0, 1).
 func (d *Draw) Float() float64 { return float64(d.Uint64()>>11) / (1 << 53) }

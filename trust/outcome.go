@@ -44,8 +44,8 @@ type Outcome struct {
 	// Automatic says that the engine had decided this round by itself: Pick was
 	// executed, and an audit or an overruling followed.
 	Automatic bool `json:"automatic,omitempty"`
-	// Partial says that not everyone was asked, so the round cannot show what
-	// asking fewer would have saved.
+	// Partial says that not everyone was asked at once, so the round is no fair
+	// sample of what asking fewer would have saved.
 	Partial bool `json:"partial,omitempty"`
 	// SamplingProb is the probability with which a human came to see this round,
 	// in (0, 1]; 0 stands for 1.
@@ -53,12 +53,15 @@ type Outcome struct {
 	PolicyDigest string           `json:"policyDigest,omitempty"` // of arbiter, experts, roster and prompts; a change opens a risk epoch
 	Promise      *Promise         `json:"promise,omitempty"`      // in force; nil if none was declared
 	// P and Pick are the probability and the transition of the judgement that was
-	// made before Truth was known, at the vote where the policy in force would
-	// have stopped asking. N is Judgement.N of that judgement. Pick is "" if there
-	// was none.
-	P         exact.Billionths  `json:"p,omitempty"`
-	Pick      string            `json:"pick,omitempty"`
-	N         int64             `json:"n,omitempty"`
+	// made before Truth was known. N is Judgement.N of that judgement. Pick is ""
+	// if there was none.
+	P    exact.Billionths `json:"p,omitempty"`
+	Pick string           `json:"pick,omitempty"`
+	N    int64            `json:"n,omitempty"`
+	// Stops are what stands in place of P and Pick at thresholds of the promise at
+	// which asking one after the other would have stopped earlier, and come to
+	// something else: by falling Tau. See [Ledger.Stops].
+	Stops     []StoppedAt       `json:"stops,omitempty"`
 	Proposals []OutcomeProposal `json:"proposals,omitempty"`
 }
 
@@ -104,7 +107,7 @@ func (o *Outcome) Check() error {
 	case o.N < 0:
 		return badOutcome("n %d is negative", o.N)
 	}
-	return errors.Join(o.checkOptions(), o.checkPromise(), o.checkProposals())
+	return errors.Join(o.checkOptions(), o.checkPromise(), o.checkStops(), o.checkProposals())
 }
 
 func badOutcome(format string, args ...any) error {
@@ -131,6 +134,32 @@ func (o *Outcome) checkPromise() error {
 		return badOutcome("promise: %v", err)
 	}
 	return nil
+}
+
+func (o *Outcome) checkStops() error {
+	for i, s := range o.Stops {
+		switch {
+		case o.Promise == nil:
+			return badOutcome("stops without a promise: there is no threshold to stop at")
+		case s.P < 0 || s.P > exact.One || s.Tau <= 0 || s.Tau > exact.One:
+			return badOutcome("stops[%d]: p %s and tau %s must be in 0..1", i, s.P, s.Tau)
+		case i > 0 && s.Tau >= o.Stops[i-1].Tau:
+			return badOutcome("stops[%d]: tau %s does not fall", i, s.Tau)
+		case s.Pick != "" && !slices.Contains(o.Options, s.Pick):
+			return badOutcome("stops[%d]: pick %q is none of the options %q", i, s.Pick, o.Options)
+		}
+	}
+	return nil
+}
+
+// at returns what the round comes to where tau decides.
+func (o *Outcome) at(tau exact.Billionths) (p exact.Billionths, pick string) {
+	for _, s := range o.Stops {
+		if s.Tau == max(1, tau) {
+			return s.P, s.Pick
+		}
+	}
+	return o.P, o.Pick
 }
 
 func (o *Outcome) checkProposals() error {

@@ -17,7 +17,9 @@ type Question struct {
 	Votes        []Vote // in the round's order; see [Vote]
 	// Partial says that not everyone was asked, so the temperature is that of as
 	// many votes as there are.
-	Partial      bool
+	Partial bool
+	// Stop is why nobody else was asked, "" if everyone was or nobody knows.
+	Stop         Stop
 	PolicyDigest string // of arbiter, experts, roster and prompts, as in [Outcome]
 	Policy       Policy
 }
@@ -81,6 +83,7 @@ type Judgement struct {
 	Risk       *RiskView          `json:"risk,omitempty"`
 	Threshold  *exact.Billionths  `json:"threshold,omitempty"` // compared with, if no promise is
 	Code       Code               `json:"code"`
+	Stop       Stop               `json:"stop,omitempty"` // why not everyone was asked
 }
 
 // An ExpertShare is what one expert of the mixture said.

@@ -102,7 +102,7 @@ func (e *riskEpoch) add(o *Outcome) {
 		e.watch(o, one)
 	}
 	if !o.Unasked && o.N >= eligibleFrom {
-		e.pair(o.P, one)
+		e.pair(o)
 	}
 }
 
@@ -120,20 +120,27 @@ func (e *riskEpoch) watch(o *Outcome, one counts) {
 	e.audits[a] = e.audits[a].plus(one)
 }
 
-// pair enters a probability and whether the pick was right.
-func (e *riskEpoch) pair(p exact.Billionths, one counts) {
+// pair enters a probability and whether the pick was right, for each threshold at
+// the vote where asking would have stopped.
+func (e *riskEpoch) pair(o *Outcome) {
 	e.eligible++
 	if e.promise.ClopperPearson {
-		e.look(Pair{p, one.k == 1})
+		e.look(Pair{o.P, o.Pick == o.Truth})
 		return
 	}
 	if e.start < 0 {
-		e.choose(p)
+		e.choose(o)
 		return
 	}
 	e.reached++
 	for j := e.start; j < ladder; j++ {
-		if r := &e.rungs[j]; p >= e.promise.tauAt(j) {
+		tau := e.promise.tauAt(j)
+		if p, pick := o.at(tau); p >= tau {
+			one := counts{n: 1}
+			if pick == o.Truth {
+				one.k = 1
+			}
+			r := &e.rungs[j]
 			r.counts = r.counts.plus(one)
 			r.best = math.Max(r.best, logEValue(r.k, r.n, 1-e.promise.MaxError.Float(), &evenStakes))
 		}
@@ -142,9 +149,9 @@ func (e *riskEpoch) pair(p exact.Billionths, one counts) {
 
 // choose picks the first threshold that enough of the first pairs reach, as soon
 // as the pairs to come cannot change which one that is. It looks at nothing but P.
-func (e *riskEpoch) choose(p exact.Billionths) {
+func (e *riskEpoch) choose(o *Outcome) {
 	for j := range ladder {
-		if p >= e.promise.tauAt(j) {
+		if p, _ := o.at(e.promise.tauAt(j)); p >= e.promise.tauAt(j) {
 			e.reach[j]++
 		}
 	}

@@ -7,8 +7,12 @@ import (
 )
 
 // ReplayRounds is the number of rounds in which everyone was asked that
-// [Ledger.Savings] replays, the latest.
-const ReplayRounds = 200
+// [Ledger.Savings] replays, the latest. SavingsEvery is after how many outcomes of
+// a machine they are to be replayed again.
+const (
+	ReplayRounds = 200
+	SavingsEvery = 50
+)
 
 // When asking one after the other is worth it.
 const (
@@ -17,7 +21,8 @@ const (
 )
 
 // Savings say what asking one after the other would have saved in rounds in which
-// everyone was asked, and what it would have cost in accuracy.
+// everyone was asked at once, and what it would have cost in accuracy. Rounds that
+// a human saw by chance count as often as there are rounds that they stand for.
 type Savings struct {
 	Rounds             int64            `json:"rounds"`
 	AccuracyAll        exact.Billionths `json:"accuracyAll"`
@@ -29,8 +34,8 @@ type Savings struct {
 }
 
 // Worth reports whether to ask one after the other: no more than a hundredth of
-// accuracy is lost, and at least a tenth of the cost is saved, or of the votes
-// where they are free. Otherwise the panel is weak or correlated, and asking
+// accuracy is lost, or one round where a hundredth is less than that, and at least
+// a tenth of the cost is saved, or of the votes where they are free. Otherwise the panel is weak or correlated, and asking
 // everyone at once is quicker. Nothing is worth it before there are rounds.
 func (s Savings) Worth() bool {
 	if s.Rounds == 0 {
@@ -40,7 +45,8 @@ func (s Savings) Worth() bool {
 	if s.CostAll == 0 {
 		all, part = float64(s.VotesAll), float64(s.VotesSequential)
 	}
-	return s.AccuracySequential.Float() >= s.AccuracyAll.Float()-worthAccuracy && part <= float64((1-worthCost)*all)
+	lost := math.Max(worthAccuracy, 1/float64(s.Rounds))
+	return s.AccuracySequential.Float() >= s.AccuracyAll.Float()-lost-1e-9 && part <= float64((1-worthCost)*all)
 }
 
 // Savings replays the latest rounds of a machine in which everyone was asked, each
@@ -52,43 +58,63 @@ func (l *Ledger) Savings(machine string, policy Policy, tau exact.Billionths) Sa
 		return s
 	}
 	policy = policy.normal()
-	mix := mixture{fit: m.fit, shares: m.fit.shares(policy.Experts)}
-	right, rightAll := 0., 0.
+	r := replay{l: l, m: m, tau: tau, mix: mixture{fit: m.fit, shares: m.fit.shares(policy.Experts)}}
 	for i := len(m.window) - 1; i >= 0 && s.Rounds < ReplayRounds; i-- {
-		o := m.window[i]
-		if o.partial || len(o.votes) == 0 {
-			continue
+		if o := m.window[i]; o.stands > 0 && len(o.votes) > 0 {
+			s.Rounds++
+			r.weight += o.stands
+			r.everyone(o)
+			r.waves(o)
 		}
-		s.Rounds++
-		rightAll += m.replayAll(l, o, &mix, &s)
-		right += m.replay(l, o, &mix, tau, &s)
 	}
-	n := math.Max(1, float64(s.Rounds))
-	s.AccuracyAll, s.AccuracySequential = billionths(rightAll/n), billionths(right/n)
+	r.all.into(r.weight, &s.AccuracyAll, &s.VotesAll, &s.CostAll)
+	r.part.into(r.weight, &s.AccuracySequential, &s.VotesSequential, &s.CostSequential)
 	return s
 }
 
-// replayAll judges a past round with all its votes, and returns 1 if that was
-// right.
-func (m *pool) replayAll(l *Ledger, o *past, mix *mixture, s *Savings) float64 {
-	b := &ballot{pool: m, bar: m.pairs.bar()}
-	b.reopen(l, o)
-	b.score()
-	mix.m = -1
-	for i := range b.voters {
-		if v := &b.voters[i]; v.human == 0 {
-			s.VotesAll, s.CostAll = s.VotesAll+1, s.CostAll.Add(exact.Money(v.cost))
-		}
-	}
-	return credit(mix.of(b), o.truth)
+// A replay asks for the votes of past rounds again.
+type replay struct {
+	l         *Ledger
+	m         *pool
+	mix       mixture
+	tau       exact.Billionths
+	weight    float64 // rounds that those replayed stand for
+	all, part expense
 }
 
-// replay judges it by waves. Humans were not asked: they had spoken before.
-func (m *pool) replay(l *Ledger, o *past, mix *mixture, tau exact.Billionths, s *Savings) float64 {
-	b := &ballot{pool: m, bar: m.pairs.bar()}
-	b.reopen(l, o)
+// An expense is what asking came to.
+type expense struct{ right, votes, cost float64 }
+
+func (e *expense) into(weight float64, accuracy *exact.Billionths, votes *int64, cost *exact.Money) {
+	*accuracy = billionths(e.right / math.Max(1, weight))
+	*votes, *cost = int64(math.Round(e.votes)), exact.Money(math.Round(e.cost))
+}
+
+// reopen returns the ballot of a past round, scored.
+func (r *replay) reopen(o *past) *ballot {
+	b := &ballot{pool: r.m, bar: r.m.pairs.bar()}
+	b.reopen(r.l, o)
 	b.score()
-	w := &search{b: b.fork(len(b.voters)), tau: tau, mix: *mix}
+	return b
+}
+
+// everyone judges a past round with all its votes.
+func (r *replay) everyone(o *past) {
+	b := r.reopen(o)
+	for i := range b.voters {
+		if v := &b.voters[i]; v.human == 0 {
+			r.all.votes += o.stands
+			r.all.cost += float64(o.stands * float64(v.cost))
+		}
+	}
+	r.mix.m = -1
+	r.all.right += float64(o.stands * credit(r.mix.of(b), o.truth))
+}
+
+// waves judges it by waves. Humans were not asked: they had spoken before.
+func (r *replay) waves(o *past) {
+	b := r.reopen(o)
+	w := &search{b: b.fork(len(b.voters)), tau: r.tau, mix: r.mix}
 	w.b.voters = w.b.voters[:0]
 	for _, v := range b.voters {
 		v.rho = 0
@@ -100,26 +126,26 @@ func (m *pool) replay(l *Ledger, o *past, mix *mixture, tau exact.Billionths, s 
 	}
 	w.b.add()
 	for len(w.open) > 0 {
-		w.inform(nil)
-		wave := w.next(Asking{Tau: tau, Patient: true})
+		w.inform("")
+		wave := w.next(Asking{Tau: r.tau, Patient: true})
 		if len(wave.Ask) == 0 {
 			break
 		}
-		w.hear(wave.Ask, s)
+		r.part.votes += float64(o.stands * float64(len(wave.Ask)))
+		r.part.cost += float64(o.stands * float64(wave.Cost))
+		w.hear(wave.Ask)
 	}
 	w.mix.m = len(w.b.voters)
-	return credit(w.mix.of(w.b), o.truth)
+	r.part.right += float64(o.stands * credit(w.mix.of(w.b), o.truth))
 }
 
 // hear moves those who were asked from the open to the voters, with what they said.
-func (s *search) hear(asked []int, sum *Savings) {
+func (s *search) hear(asked []int) {
 	heard := make([]bool, len(s.open))
 	for _, i := range asked {
 		v := s.open[i]
 		v.option, heard[i] = v.said, true
 		s.b.join(v)
-		sum.VotesSequential++
-		sum.CostSequential = sum.CostSequential.Add(exact.Money(v.cost))
 	}
 	rest := s.open[:0]
 	for i := range s.open {

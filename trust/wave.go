@@ -25,10 +25,14 @@ type Asking struct {
 	// HumanCost is that of one human decision; 0 means that specialists are always
 	// asked before a human is.
 	HumanCost exact.Money
-	// Explore, if it is not nil, draws each specialist's trust from what is known
-	// of it, instead of taking the mean: for a share of rounds, so that nobody is
-	// forgotten.
-	Explore *Draw
+	// Most is how many one wave asks at most; 0 means no limit. Where no tau is
+	// established everyone is asked all the same.
+	Most int
+	// Explore, if it is not empty, is the seed from which each specialist's trust is
+	// drawn from what is known of it, instead of taking the mean, and asking goes on
+	// where no answers could reach tau: for a share of rounds, so that nobody is
+	// forgotten. A specialist's draw depends on nothing but the seed and its id.
+	Explore string
 	// Patient goes on asking where no answers could reach tau, and whatever they
 	// cost, so that the human who decides then has everyone's proposal.
 	Patient bool
@@ -47,8 +51,9 @@ const (
 
 // A Wave is whom to ask next, all at once.
 type Wave struct {
-	Ask  []int // indices into the specialists who can be asked, best first; empty if Stop is set
-	Stop Stop  // "" to go on
+	Ask  []int            // indices into the specialists who can be asked, best first; empty if Stop is set
+	Stop Stop             // "" to go on
+	Tau  exact.Billionths // that is to be reached; 0 if none is established, so that everyone is asked
 	Cost exact.Money
 	// Information is what each answer is expected to tell, in billionths of a nat,
 	// by index.
@@ -59,14 +64,16 @@ type Wave struct {
 // nothing, and of the others as few as could decide if all spoke for the same, those first
 // who tell most for their cost. As long as nothing establishes a tau, everyone is
 // asked at once: humans decide then, and every answer teaches. Humans are not
-// among those who are asked.
+// among those who are asked. Where there is nothing to choose, one answer is enough.
 func (l *Ledger) Wave(q Question, open []Open, a Asking) Wave {
 	q.Partial = true
 	s := l.seek(&q, open, a)
 	switch {
 	case len(open) == 0:
 		return Wave{Stop: StopAllAsked}
-	case s.tau == 0 || s.b.k < 2:
+	case s.b.k < 2:
+		return s.anyone()
+	case s.tau == 0:
 		return s.everyone()
 	}
 	s.inform(a.Explore)
@@ -90,7 +97,10 @@ func (l *Ledger) seek(q *Question, open []Open, a Asking) *search {
 	return s
 }
 
-// tau returns the probability that decides a question, 0 if none does.
+// Tau returns the probability that decides a question, 0 as long as none is
+// established.
+func (l *Ledger) Tau(q Question) exact.Billionths { return l.tau(&q, q.Policy.normal()) }
+
 func (l *Ledger) tau(q *Question, policy Policy) exact.Billionths {
 	m := l.pools[q.Machine]
 	if m == nil || m.n < CalibratedFrom {
@@ -122,42 +132,78 @@ func (s *search) everyone() Wave {
 	return w
 }
 
+// anyone returns the cheapest, the first of equals, until somebody has answered.
+func (s *search) anyone() Wave {
+	w := Wave{Information: make([]int64, len(s.open)), Tau: s.tau}
+	if len(s.b.voters) > 0 {
+		w.Stop = StopDecided
+		return w
+	}
+	best := 0
+	for i := range s.open {
+		if s.open[i].cost < s.open[best].cost {
+			best = i
+		}
+	}
+	w.Ask, w.Cost = []int{best}, exact.Money(s.open[best].cost)
+	return w
+}
+
 // next returns the wave, or why there is none.
 func (s *search) next(a Asking) Wave {
-	w := Wave{Information: make([]int64, len(s.info))}
+	w := Wave{Information: make([]int64, len(s.info)), Tau: s.tau}
 	for i, v := range s.info {
 		w.Information[i] = int64(math.Round(v * 1e9))
 	}
 	switch {
-	case len(s.b.voters) > 0 && s.reached():
+	case s.reached():
 		w.Stop = StopDecided
 		return w
-	case !a.Patient && !s.canReach():
-		w.Stop = StopCannotReach
+	case !a.Patient && a.Explore == "" && !s.canReach():
+		w.keep(s.order[:s.free()], StopCannotReach)
 		return w
 	}
 	w.Ask = s.order[:s.shortest()]
-	free := 0
 	for _, i := range w.Ask {
-		if s.open[i].cost == 0 {
-			free++
-		}
 		w.Cost = w.Cost.Add(exact.Money(s.open[i].cost))
 	}
 	if !a.Patient && a.HumanCost > 0 && w.Cost > a.HumanCost {
-		if w.Ask, w.Cost = w.Ask[:free], 0; free == 0 {
-			w.Ask, w.Stop = nil, StopTooDear
+		w.keep(s.order[:s.free()], StopTooDear)
+	}
+	if a.Most > 0 && len(w.Ask) > a.Most {
+		w.keep(w.Ask[:a.Most], "")
+		for _, i := range w.Ask {
+			w.Cost = w.Cost.Add(exact.Money(s.open[i].cost))
 		}
 	}
 	return w
 }
 
-// reached reports whether the votes so far decide.
+// keep asks these instead, who are free; if there are none that is the end.
+func (w *Wave) keep(ask []int, stop Stop) {
+	w.Ask, w.Cost = ask, 0
+	if len(ask) == 0 {
+		w.Ask, w.Stop = nil, stop
+	}
+}
+
+// free returns how many of the order cost nothing: they come first.
+func (s *search) free() int {
+	for n, i := range s.order {
+		if s.open[i].cost > 0 {
+			return n
+		}
+	}
+	return len(s.order)
+}
+
+// reached reports whether the votes so far decide: an option that somebody
+// proposed has reached tau.
 func (s *search) reached() bool {
 	s.mix.m = len(s.b.voters)
 	p := s.mix.of(s.b)
-	for t := range p {
-		if !s.isRemoved(t) && billionths(p[t]) >= s.tau {
+	for i := range s.b.voters {
+		if t := int(s.b.voters[i].option); !s.isRemoved(t) && billionths(p[t]) >= s.tau {
 			return true
 		}
 	}
@@ -169,7 +215,7 @@ func (s *search) isRemoved(t int) bool { return t < len(s.removed) && s.removed[
 // inform works out what each open answer would tell, and in which order to ask:
 // what is free first, then by information per cost, where the errors that an answer
 // shares with those asked before it, in this wave too, make it worth less.
-func (s *search) inform(explore *Draw) {
+func (s *search) inform(explore string) {
 	s.mix.m = len(s.b.voters)
 	p := slices.Clone(s.mix.of(s.b))
 	n := len(s.open)
@@ -224,10 +270,10 @@ func (s *search) before(i, j int, told, crowd []float64) bool {
 
 // information returns the mutual information between the truth and an answer, in
 // nats, under probabilities p (Lindley 1956).
-func (b *ballot) information(v *voter, p []float64, explore *Draw) float64 {
+func (b *ballot) information(v *voter, p []float64, explore string) float64 {
 	asked := *v
-	if explore != nil {
-		asked.p4, asked.cell = b.draw(v, explore), nil
+	if explore != "" {
+		asked.p4, asked.cell = b.draw(v, NewDraw(explore, v.id)), nil
 	}
 	told, noise := 0., 0.
 	for l := range b.k {

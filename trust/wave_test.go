@@ -55,7 +55,7 @@ func TestWave(t *testing.T) {
 	if !reflect.DeepEqual(wave, again) {
 		t.Errorf("asked again the wave is %+v, not %+v", again, wave)
 	}
-	explore := l.Wave(q, openVoters(0, 8, equalCost), trust.Asking{Tau: 900_000_000, Explore: trust.NewDraw("explore")})
+	explore := l.Wave(q, openVoters(0, 8, equalCost), trust.Asking{Tau: 900_000_000, Explore: "explore"})
 	if reflect.DeepEqual(explore.Information, wave.Information) {
 		t.Error("exploring draws nothing")
 	}
@@ -167,5 +167,194 @@ func TestInformation(t *testing.T) {
 	a, b, c := float64(w.Information[0])/1e9, float64(w.Information[1])/1e9, float64(w.Information[2])/1e9
 	if !(a > b && b > c) || c > .001 || a < .5 || a > math.Ln2 {
 		t.Errorf("they tell %v, %v and %v nats", a, b, c)
+	}
+}
+
+// TestWaveMost caps a wave, but not that which asks everyone.
+func TestWaveMost(t *testing.T) {
+	q := trust.Question{Machine: "desk", State: "s0", Options: []string{"option 0", "option 1", "option 2"}}
+	l := add(t, trust.New(), crowdOutcomes("most", 300, 8, 3)...)
+	whole := l.Wave(q, openVoters(0, 8, equalCost), trust.Asking{Tau: 950_000_000})
+	if len(whole.Ask) < 2 || whole.Tau != 950_000_000 {
+		t.Fatalf("the wave is %+v", whole)
+	}
+	capped := l.Wave(q, openVoters(0, 8, equalCost), trust.Asking{Tau: 950_000_000, Most: 1})
+	if !reflect.DeepEqual(capped.Ask, whole.Ask[:1]) || capped.Cost != 1e9 {
+		t.Errorf("at most one is %+v, of %+v", capped, whole)
+	}
+	if all := l.Wave(q, openVoters(0, 8, equalCost), trust.Asking{Most: 2}); len(all.Ask) != 8 || all.Tau != 0 {
+		t.Errorf("nothing is established, and the wave is %+v", all)
+	}
+}
+
+// TestWaveWithoutChoice asks the cheapest until one has answered.
+func TestWaveWithoutChoice(t *testing.T) {
+	q := trust.Question{Machine: "desk", State: "s0", Options: []string{"only"}}
+	falling := func(i int) exact.Money { return exact.Money(9-i) * 1e9 }
+	if w := trust.New().Wave(q, openVoters(0, 4, falling), trust.Asking{}); !reflect.DeepEqual(w.Ask, []int{3}) || w.Cost != 6e9 {
+		t.Errorf("the wave is %+v", w)
+	}
+	q.Votes = []trust.Vote{{SpecialistID: "voter 03"}}
+	if w := trust.New().Wave(q, openVoters(0, 3, falling), trust.Asking{}); w.Stop != trust.StopDecided || w.Ask != nil {
+		t.Errorf("one has answered, and the wave is %+v", w)
+	}
+}
+
+// TestWaveGivesUp asks who is free before it gives a round up, and whoever explores
+// goes on.
+func TestWaveGivesUp(t *testing.T) {
+	l := add(t, trust.New(), crowdOutcomes("gives up", 300, 8, 2)...)
+	q := trust.Question{Machine: "desk", State: "s0", Options: []string{"option 0", "option 1"}}
+	hopeless := trust.Asking{Tau: exact.One}
+	mixed := openVoters(0, 4, func(i int) exact.Money { return exact.Money(i%2) * 1e9 })
+	if w := l.Wave(q, mixed, hopeless); w.Stop != "" || len(w.Ask) != 2 || w.Ask[0]%2+w.Ask[1]%2 != 0 || w.Cost != 0 {
+		t.Errorf("two are free, and the wave is %+v", w)
+	}
+	paid := openVoters(0, 4, equalCost)
+	if w := l.Wave(q, paid, hopeless); w.Stop != trust.StopCannotReach || w.Ask != nil {
+		t.Errorf("nobody is free, and the wave is %+v", w)
+	}
+	hopeless.Explore = "some round"
+	first := l.Wave(q, paid, hopeless)
+	if first.Stop != "" || len(first.Ask) == 0 {
+		t.Errorf("who explores is given %+v", first)
+	}
+	if again := l.Wave(q, paid[1:], hopeless); again.Information[0] != first.Information[1] {
+		t.Errorf("a draw depends on who else is asked: %v, then %v", first.Information, again.Information)
+	}
+	q.Stop = trust.StopCannotReach
+	if j := l.Judge(q); j.Code != trust.CannotReach || j.Stop != trust.StopCannotReach {
+		t.Errorf("without a vote the judgement is %s", j.Code)
+	}
+}
+
+// slowStop asks for the votes of q in the order of a wave of one each, the slow way.
+func slowStop(l *trust.Ledger, q trust.Question, tau exact.Billionths) trust.Judgement {
+	all := q.Votes
+	var left []int
+	q.Votes, q.Partial = nil, true
+	for i, v := range all {
+		if v.Human {
+			q.Votes = append(q.Votes, v)
+		} else {
+			left = append(left, i)
+		}
+	}
+	for len(left) > 0 {
+		var open []trust.Open
+		for _, i := range left {
+			open = append(open, trust.Open{SpecialistID: all[i].SpecialistID, Version: all[i].Version, Model: all[i].Model, OptionOrder: all[i].OptionOrder, Cost: 1e9})
+		}
+		w := l.Wave(q, open, trust.Asking{Tau: tau, Most: 1})
+		if q.Stop = w.Stop; w.Stop != "" {
+			break
+		}
+		q.Votes = append(q.Votes, all[left[w.Ask[0]]])
+		left = append(left[:w.Ask[0]:w.Ask[0]], left[w.Ask[0]+1:]...)
+	}
+	if len(left) == 0 {
+		q.Partial, q.Stop = false, trust.StopAllAsked
+	}
+	return l.Judge(q)
+}
+
+// TestStopped compares with asking one by one, and checks what Stops makes of it:
+// entries where the test of the promise would see something else, and no others.
+func TestStopped(t *testing.T) {
+	l := add(t, trust.New(), crowdOutcomes("stopped", 200, 7, 2)...)
+	d, entries, sooner := trust.NewDraw("stopped"), 0, 0
+	promise := trust.Promise{MaxError: 100_000_000, Confidence: 900_000_000}
+	for range 150 {
+		q, _ := crowd(d, 7, 2)
+		q.Policy.Promise = &promise
+		costs := make([]exact.Money, len(q.Votes))
+		for i := range costs {
+			costs[i] = 1e9
+		}
+		j := l.Judge(q)
+		stops := l.Stops(q, &j, costs, trust.Asking{Most: 1})
+		for r := range 8 {
+			tau := exact.One - exact.Billionths(r+1)*50_000_000
+			want, got := slowStop(l, q, tau), l.Stopped(q, costs, trust.Asking{Tau: tau, Most: 1})
+			if want.Pick != got.Pick || want.P[0] != got.P[0] || want.Stop != got.Stop || len(want.Votes) != len(got.Votes) {
+				t.Fatalf("at %s asking stops at %+v, one by one at %+v", tau, got, want)
+			}
+			if len(got.Votes) < len(q.Votes) {
+				sooner++
+			}
+			var entry *trust.StoppedAt
+			for i := range stops {
+				if stops[i].Tau == tau {
+					entry = &stops[i]
+				}
+			}
+			reached, would := j.P[j.Best] >= tau, got.P[got.Best] >= tau
+			if differs := reached != would || reached && j.Pick != got.Pick; differs != (entry != nil) {
+				t.Fatalf("at %s: %s of %s, stopped %s of %s, and the entry is %+v", tau, j.P[j.Best], j.Pick, got.P[got.Best], got.Pick, entry)
+			}
+		}
+		entries += len(stops)
+	}
+	if entries < 20 || sooner < 400 {
+		t.Errorf("%d entries, %d stops before the last vote", entries, sooner)
+	}
+}
+
+// TestStopsDecideThePromise: a promise that full panels would keep is tested by
+// what asking in waves comes to. Here that is wrong each time, so nothing is ever
+// established; without the stops it is.
+func TestStopsDecideThePromise(t *testing.T) {
+	promise := trust.Promise{MaxError: 100_000_000, Confidence: 900_000_000}
+	for _, stops := range []bool{false, true} {
+		l := trust.New()
+		for i := range 120 {
+			o := trust.Outcome{Machine: "desk", State: "s", Options: []string{"a", "b"}, Truth: "a", Source: trust.Forced, Promise: &promise, P: 980_000_000, Pick: "a", N: int64(20 + i)}
+			if stops {
+				for r := range 8 {
+					o.Stops = append(o.Stops, trust.StoppedAt{Tau: exact.One - exact.Billionths(r+1)*50_000_000, P: 980_000_000, Pick: "b"})
+				}
+			}
+			add(t, l, o)
+		}
+		if tau := l.Tau(trust.Question{Machine: "desk", State: "s", Options: []string{"a", "b"}, Policy: trust.Policy{Promise: &promise}}); (tau > 0) == stops {
+			t.Errorf("with stops %t tau is %s", stops, tau)
+		}
+	}
+	bad := trust.Outcome{Machine: "desk", State: "s", Options: []string{"a", "b"}, Truth: "a", Source: trust.Forced, Promise: &promise}
+	for _, list := range [][]trust.StoppedAt{{{Tau: 2 * exact.One}}, {{Tau: 5, P: -1}}, {{Tau: 5, Pick: "c"}}, {{Tau: 5}, {Tau: 5}}, {{}}} {
+		bad.Stops = list
+		if bad.Check() == nil {
+			t.Errorf("%+v is accepted", list)
+		}
+	}
+}
+
+// TestSavingsWeigh: rounds that a human saw by chance count for those that nobody
+// saw, and rounds that were asked in waves for none.
+func TestSavingsWeigh(t *testing.T) {
+	l, all := trust.New(), trust.New()
+	for i, o := range crowdOutcomes("weigh", 200, 6, 2) {
+		o.Proposals[0].Human = false
+		add(t, all, o)
+		switch i % 4 {
+		case 0:
+			o.SamplingProb, o.Source = exact.One/4, trust.Audited
+		case 1:
+			o.Partial = true
+		case 2:
+			o.Unasked = true
+		}
+		add(t, l, o)
+	}
+	plain, s := all.Savings("desk", trust.Policy{}, 900_000_000), l.Savings("desk", trust.Policy{}, 900_000_000)
+	if plain.Rounds != 200 || s.Rounds != 100 || s.VotesAll < 50*4*4 || s.VotesAll > 50*6*5 || s.VotesAll <= plain.VotesAll {
+		t.Errorf("all %+v, weighed %+v", plain, s)
+	}
+	few := trust.Savings{Rounds: 20, AccuracyAll: exact.One, AccuracySequential: 950_000_000, VotesAll: 100, VotesSequential: 50}
+	if !few.Worth() {
+		t.Error("one round of twenty tells nothing")
+	}
+	if few.AccuracySequential = 900_000_000; few.Worth() {
+		t.Error("two rounds of twenty are lost")
 	}
 }

@@ -1,0 +1,254 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// Asking in waves: mode sequential. Under bayes the ledger says whom to ask next
+// and when to stop; what it chose by goes into the log with the first ask of the
+// wave. Other arbiters have the cheapest asked first.
+
+// exploration is the share of rounds in which the order is drawn.
+const exploration = exact.One / 20
+
+// A Wave says by what those were chosen who are asked together in mode sequential
+// under bayes.
+type Wave struct {
+	Specialists []string           `json:"specialists"`           // the most worth asking first
+	Information []exact.Billionths `json:"information,omitempty"` // in nats, what each is expected to tell; none where everyone is asked
+	Place       int64              `json:"place"`                 // Lesson.Seq of the newest lesson in the ledger
+	Tau         exact.Billionths   `json:"tau,omitempty"`         // that is to be reached; 0 if none is established
+	Everyone    Everyone           `json:"everyone,omitempty"`    // why all are asked at once; "" if they are not
+	Explore     bool               `json:"explore,omitempty"`     // the order was drawn
+}
+
+// An Everyone says why everyone is asked at once in mode sequential.
+type Everyone string
+
+// The reasons to ask everyone at once.
+const (
+	WhileCalibrating Everyone = "calibrating" // no tau is established, or a human has sent the state back
+	NoSaving         Everyone = "no_saving"   // the panel is weak or correlated: asking one after the other saves nothing
+)
+
+// waved reports whether those of the round were asked one after the other.
+func (o *openRound) waved() bool { return o.wave != nil && o.wave.Everyone == "" }
+
+// wave returns who of the due is asked together: everybody, or in mode sequential
+// the next few. It returns nobody if asking is over, which t.stop then says, or an
+// answer of the wave before is still out.
+func (w *work) wave(ctx context.Context, due []*member) ([]*member, error) {
+	w.t.stop, w.chosen = "", nil
+	switch {
+	case w.t.mode() != machine.Sequential || w.t.reign.champion != "":
+		return due, nil
+	case w.by.byBayes():
+		return w.informative(ctx, due)
+	}
+	return w.cheapest(ctx, due)
+}
+
+// cheapest returns the next few by cost. A wave that is as large as could decide
+// the round ends where the arbiter would be settled, if all of it said the same.
+func (w *work) cheapest(ctx context.Context, due []*member) ([]*member, error) {
+	slices.SortStableFunc(due, func(a, b *member) int { return cmp.Compare(a.estimate, b.estimate) })
+	if most := w.t.now.State.Solicit.Wave; most != machine.AutoWave {
+		return due[:min(len(due), most)], nil
+	}
+	stopper, ok := w.by.arbiter.(arbiter.Stopper)
+	if !ok {
+		return due, nil
+	}
+	votes, err := w.t.standings(ctx, w.by)
+	if err != nil {
+		return nil, err
+	}
+	round, err := w.t.arbiterRound(ctx, slices.Clone(votes), w.by)
+	if err != nil {
+		return nil, err
+	}
+	for n := 1; n < len(due); n++ {
+		if w.t.couldSettle(stopper, *round, due[:n], due[n:]) {
+			return due[:n], nil
+		}
+	}
+	return due, nil
+}
+
+// couldSettle reports whether the round would be settled if all who are asked said
+// the same.
+func (t *tx) couldSettle(s arbiter.Stopper, round arbiter.Round, asked, open []*member) bool {
+	standing := func(m *member) arbiter.Standing {
+		return arbiter.Standing{Weight: t.weights[m.rank], Rank: m.rank}
+	}
+	rest := make([]arbiter.Standing, len(open))
+	for i, m := range open {
+		rest[i] = standing(m)
+	}
+	votes := round.Votes
+	for i := range t.now.State.Transitions {
+		round.Votes = slices.Clip(votes)
+		for _, m := range asked {
+			p := &specialist.Proposal{SpecialistID: m.SpecialistID, Transition: t.now.State.Transitions[i]}
+			round.Votes = append(round.Votes, arbiter.Vote{Proposal: p, Weight: standing(m).Weight, Rank: m.rank})
+		}
+		if s.Settled(&round, rest) {
+			return true
+		}
+	}
+	return false
+}
+
+// informative returns whom the ledger would ask next. Who was asked by a process
+// that is lost comes before, and a wave is over before the next begins: then the
+// order in which answers come changes nothing.
+func (w *work) informative(ctx context.Context, due []*member) ([]*member, error) {
+	if again := w.t.repeated(due); len(again) > 0 || w.waiting() {
+		return again, nil
+	}
+	e, q, err := w.t.put(ctx, w.by)
+	if err != nil {
+		return nil, err
+	}
+	a := w.t.asking()
+	if a.Explore, err = w.t.explores(ctx); err != nil {
+		return nil, err
+	}
+	open := make([]trust.Open, len(due))
+	for i, m := range due {
+		open[i] = w.t.openTo(m)
+	}
+	next := e.Ledger.Wave(q, open, a)
+	chosen := &Wave{Place: e.Place, Tau: next.Tau, Everyone: w.t.everyone(&q, next.Tau)}
+	switch {
+	case chosen.Everyone != "":
+		next.Ask = nil
+		for i := range due {
+			next.Ask = append(next.Ask, i)
+		}
+	case next.Stop != "":
+		w.t.stop = next.Stop
+		return nil, nil
+	default:
+		chosen.Explore = a.Explore != "" && len(q.Options) > 1
+	}
+	return w.choose(chosen, due, next), nil
+}
+
+// choose returns those of a wave, and notes by what they were chosen.
+func (w *work) choose(chosen *Wave, due []*member, next trust.Wave) []*member {
+	ask := make([]*member, len(next.Ask))
+	for i, at := range next.Ask {
+		ask[i] = due[at]
+		chosen.Specialists = append(chosen.Specialists, ask[i].SpecialistID)
+		if chosen.Everyone == "" {
+			chosen.Information = append(chosen.Information, exact.Billionths(next.Information[at]))
+		}
+	}
+	w.chosen = chosen
+	return ask
+}
+
+// repeated returns those whose asks are open because their process is lost.
+func (t *tx) repeated(due []*member) (again []*member) {
+	for _, m := range due {
+		if a := t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askOpen {
+			again = append(again, m)
+		}
+	}
+	return again
+}
+
+// put returns the question that the present round puts to the ledger.
+func (t *tx) put(ctx context.Context, by *member) (*arbiter.Evidence, trust.Question, error) {
+	votes, err := t.standings(ctx, by)
+	if err != nil {
+		return nil, trust.Question{}, err
+	}
+	round, err := t.arbiterRound(ctx, votes, by)
+	if err != nil {
+		return nil, trust.Question{}, err
+	}
+	return round.Evidence, round.Evidence.Ask(round), nil
+}
+
+// asking returns how the proposers of the state are asked one after the other.
+func (t *tx) asking() trust.Asking {
+	s := &t.now.State.Solicit
+	a := trust.Asking{Most: max(0, s.Wave)}
+	if s.HumanCost != nil {
+		a.HumanCost = max(1, *s.HumanCost) // for free is cheaper than whatever costs anything
+	}
+	return a
+}
+
+// explores returns the seed of the order of this round, "" if nothing is drawn.
+func (t *tx) explores(ctx context.Context) (string, error) {
+	secret, err := t.r.store.Secret(ctx)
+	if err != nil {
+		return "", err
+	}
+	parts := []string{t.now.ID.String(), t.now.Key().ID()}
+	if !trust.NewSecretDraw(secret, append(parts, "explore")...).Happens(exploration) {
+		return "", nil
+	}
+	return trust.NewSecretDraw(secret, append(parts, "order")...).Seed(), nil
+}
+
+// openTo returns a member as the ledger sees who can still be asked.
+func (t *tx) openTo(m *member) trust.Open {
+	return trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: t.need(m).Money}
+}
+
+// everyone returns why all are asked at once, "" if they are not. A round goes on
+// as it began.
+func (t *tx) everyone(q *trust.Question, tau exact.Billionths) Everyone {
+	switch began := t.round.wave; {
+	case len(q.Options) < 2:
+		return ""
+	case t.reign.held || tau == 0:
+		return WhileCalibrating
+	case began != nil:
+		return began.Everyone
+	case t.dear() || t.r.ledger.worth(q, tau):
+		return ""
+	}
+	return NoSaving
+}
+
+// dear reports whether asking everyone costs more than a human: then that is never
+// done at once to decide a round.
+func (t *tx) dear() bool {
+	var all exact.Money
+	members := t.members()
+	for i := range members {
+		if m := &members[i]; !m.off && !m.IsHuman {
+			all = all.Add(t.need(m).Money)
+		}
+	}
+	human := t.now.State.Solicit.HumanCost
+	return human != nil && all > *human
+}
+
+// partial reports whether somebody who takes part has not been asked.
+func (t *tx) partial() bool {
+	members, have := t.members(), t.round.finder()
+	for i := range members {
+		m := &members[i]
+		if m.off || m.IsHuman || have.proposal(m.SpecialistID) != nil {
+			continue
+		}
+		if a := have.ask(m.SpecialistID); a == nil || a.status == askCancelled {
+			return true
+		}
+	}
+	return false
+}
