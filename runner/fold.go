@@ -195,7 +195,7 @@ func (o *openRound) settle(d *Proposed) {
 
 func applyFailed(s *Session, o *openRound, d *AskFailed) {
 	if a := o.at(d.Ask); a != nil {
-		a.status = askFailed
+		a.status, a.unpaid = askFailed, unpaid(d.Code)
 		if d.Code == CodeCancelled {
 			a.status = askCancelled
 		}
@@ -352,7 +352,7 @@ func applyResumed(s *Session, o *openRound, d *Resumed) {
 	keep := o.asks[:0]
 	for _, a := range o.asks {
 		failedArbiter := a.Role == machine.Arbiter && a.status == askFailed
-		failedProposer := a.Role == machine.Proposer && a.status == askFailed && d.RetryFailed
+		failedProposer := a.Role == machine.Proposer && a.status == askFailed && (d.RetryFailed || a.unpaid)
 		if failedArbiter || failedProposer {
 			a.status = askCancelled // asked again under a new id
 		}
