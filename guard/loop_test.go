@@ -200,8 +200,8 @@ func TestLoopWarningsSteer(t *testing.T) {
 		}
 		g := newGuard(t, config)
 		v, _, err := g.Check(guard.CheckInput{TaskID: "t", State: "a"})
-		for err == nil && len(v.Reasons) == 0 {
-			v, _, err = g.Check(guard.CheckInput{TaskID: "t", State: "a"})
+		for i := 1; err == nil && len(v.Reasons) == 0; i++ {
+			v, _, err = g.Check(guard.CheckInput{TaskID: "t", State: []string{"a", "b"}[i%2]})
 		}
 		if err != nil || v.Reasons[0].Code != c.code || len(v.Notices) != c.notices {
 			t.Errorf("%s: %s (%v), notices %q, want %d of %s", c.section, codes(v), err, v.Notices, c.notices, c.code)
