@@ -34,6 +34,8 @@ type guardLog struct {
 
 	session *runner.Session
 	round   int64
+	held    map[int32]bool // asks that are out, by index
+	gated   bool           // the event before was a step that was judged
 	at      specialist.Time
 	pending *guard.LogRecord // a step that was judged: its event has not been applied yet
 }
@@ -169,6 +171,7 @@ func (w *guardLog) applied(seq int64, ev runner.Event, before, after guard.Book)
 			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogCleared, Message: d.Note, Meta: &guard.LogMeta{Actor: d.Actor}})
 		}
 	}
+	w.ledger(seq, ev)
 	if before != after {
 		w.write(seq, ev.At, w.spent(ev.Data, before, after))
 	}
