@@ -1,10 +1,12 @@
 package guard_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/exact"
@@ -277,5 +279,29 @@ func TestNoConfiguration(t *testing.T) {
 	}
 	if want := (guard.State{Steps: 100, TokensIn: 300, TokensOut: 400, Money: 500}); !reflect.DeepEqual(s, want) {
 		t.Errorf("it remembers %+v, want %+v", s, want)
+	}
+}
+
+// TestParseCheckInputWrongTypes: an error says which member is wrong and what it
+// should be, in the words of JSON.
+func TestParseCheckInputWrongTypes(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"task_id":5}`:                             "task_id must be a string",
+		`{"task_id":"t","output":[]}`:               "output must be a string",
+		`{"task_id":"t","tool_calls":{}}`:           "tool_calls must be a list",
+		`{"task_id":"t","tool_calls":[5]}`:          "each of tool_calls must be an object",
+		`{"task_id":"t","tool_calls":[{"name":5}]}`: "tool_calls.name must be a string",
+		`[]`:                                         "the value must be an object",
+		`{"task_id":"t","tokens_in":"5"}`:            `tokens_in is "5", not a whole number from 0`,
+		`{"task_id":"t","attempt":true}`:             "attempt is true, not a whole number from 0",
+		`{"task_id":"t","tokens_out":1e30}`:          "tokens_out is 1e30, more than 9007199254740992",
+		`{"task_id":"t","step":9223372036854775807}`: "step is 9223372036854775807, more than 9007199254740992",
+	} {
+		if _, err := guard.ParseCheckInput([]byte(in)); !errors.Is(err, guard.ErrInput) || !strings.HasSuffix(err.Error(), ": "+want) {
+			t.Errorf("%s: %v, want %s", in, err, want)
+		}
+	}
+	if _, err := guard.ParseCheckInput([]byte(`{"task_id":"t","tokens_in":null}`)); err != nil {
+		t.Errorf("null is absent: %v", err)
 	}
 }

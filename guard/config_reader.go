@@ -186,10 +186,17 @@ func (r *reader) countWithin(into *int64, least, most int64) func(path string, v
 	}
 }
 
+// maxCount is the largest count: what every reader of JSON can tell from the next.
+const maxCount = 1 << 53
+
 func (r *reader) count(into *int64, least int64) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		f, err := strconv.ParseFloat(string(value), 64)
-		if err != nil || f != math.Trunc(f) || f < float64(least) || f > 1<<53 {
+		if err == nil && f > maxCount {
+			r.report(path, "out-of-range", fmt.Sprintf("%s is %s, more than %d", nameOf(path), value, int64(maxCount)), "")
+			return
+		}
+		if err != nil || f != math.Trunc(f) || f < float64(least) {
 			r.report(path, "out-of-range", fmt.Sprintf("%s is %s, not a whole number from %d", nameOf(path), value, least), "")
 			return
 		}

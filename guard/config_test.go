@@ -80,7 +80,7 @@ func TestParseProblems(t *testing.T) {
 		{`{"limits":{"max_steps":1.5}}`, []string{"error[out-of-range]: max_steps is 1.5, not a whole number from 0 (at /limits/max_steps)"}},
 		{`{"limits":{"max_steps":"3"}}`, []string{`error[out-of-range]: max_steps is "3", not a whole number from 0 (at /limits/max_steps)`}},
 		{`{"limits":{"max_steps":null}}`, []string{"error[out-of-range]: max_steps is null, not a whole number from 0 (at /limits/max_steps)"}},
-		{`{"limits":{"max_steps":1e300}}`, []string{"error[out-of-range]: max_steps is 1e300, not a whole number from 0 (at /limits/max_steps)"}},
+		{`{"limits":{"max_steps":1e300}}`, []string{"error[out-of-range]: max_steps is 1e300, more than 9007199254740992 (at /limits/max_steps)"}},
 		{`{"limits":{"max_steps":1e999}}`, []string{"error[out-of-range]: max_steps is 1e999, not a whole number from 0 (at /limits/max_steps)"}},
 		{`{"store":{"history_limit":0}}`, []string{"error[out-of-range]: history_limit is 0, not a whole number from 1 (at /store/history_limit)"}},
 		{`{"cost":{"max_dollars_per_task":-0.1}}`, []string{"error[out-of-range]: max_dollars_per_task is -0.1, not an amount of US dollars from 0 (at /cost/max_dollars_per_task)"}},

@@ -2,10 +2,12 @@ package guard
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"time"
 
 	"github.com/dialai/dialai/exact"
@@ -36,14 +38,14 @@ var ErrInput = errors.New("invalid input")
 // inputJSON is the format of a CheckInput.
 type inputJSON struct {
 	TaskID    *string         `json:"task_id"`
-	Step      *json.Number    `json:"step"`
+	Step      json.RawMessage `json:"step"`
 	State     *string         `json:"state"`
 	Output    *string         `json:"output"`
 	ToolCalls []toolCallJSON  `json:"tool_calls"`
 	Model     *string         `json:"model"`
-	TokensIn  *json.Number    `json:"tokens_in"`
-	TokensOut *json.Number    `json:"tokens_out"`
-	Attempt   *json.Number    `json:"attempt"`
+	TokensIn  json.RawMessage `json:"tokens_in"`
+	TokensOut json.RawMessage `json:"tokens_out"`
+	Attempt   json.RawMessage `json:"attempt"`
 	Context   json.RawMessage `json:"context"`
 }
 
@@ -66,7 +68,7 @@ func ParseCheckInput(data []byte) (in CheckInput, err error) {
 	dec.UseNumber()
 	var v inputJSON
 	if err := dec.Decode(&v); err != nil && !errors.Is(err, io.EOF) {
-		return in, fmt.Errorf("%w: %w", ErrInput, err)
+		return in, fmt.Errorf("%w: %w", ErrInput, wrongType(err))
 	}
 	if v.TaskID == nil || *v.TaskID == "" {
 		return in, fmt.Errorf("%w: task_id is missing", ErrInput)
@@ -83,14 +85,14 @@ func ParseCheckInput(data []byte) (in CheckInput, err error) {
 	}
 	for _, n := range []struct {
 		name string
-		from *json.Number
+		from json.RawMessage
 		into *int64
 	}{{"step", v.Step, &in.Step}, {"tokens_in", v.TokensIn, &in.TokensIn}, {"tokens_out", v.TokensOut, &in.TokensOut}, {"attempt", v.Attempt, &in.Attempt}} {
-		if n.from == nil {
+		if n.from == nil || string(n.from) == "null" {
 			continue
 		}
-		if *n.into, err = wholeNumber(*n.from); err != nil {
-			return in, fmt.Errorf("%w: %s is %s, not a whole number from 0", ErrInput, n.name, *n.from)
+		if *n.into, err = wholeNumber(n.name, n.from); err != nil {
+			return in, fmt.Errorf("%w: %w", ErrInput, err)
 		}
 	}
 	return in, in.check()
@@ -108,10 +110,28 @@ func tidyInput(data []byte) ([]byte, error) {
 	return tidy, nil
 }
 
+// wrongType says of a value of the wrong type where it is and what it should be,
+// in the words of JSON.
+func wrongType(err error) error {
+	var bad *json.UnmarshalTypeError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	place := cmp.Or(bad.Field, "the value")
+	if bad.Field != "" && bad.Type.Kind() == reflect.Struct {
+		place = "each of " + place
+	}
+	want := map[reflect.Kind]string{reflect.Struct: "an object", reflect.Slice: "a list", reflect.String: "a string"}[bad.Type.Kind()]
+	if want == "" {
+		return fmt.Errorf("%s is of the wrong type", place)
+	}
+	return fmt.Errorf("%s must be %s", place, want)
+}
+
 // wholeNumber reads a count from 0, written in any way.
-func wholeNumber(n json.Number) (v int64, err error) {
+func wholeNumber(name string, n json.RawMessage) (v int64, err error) {
 	r := &reader{}
-	if r.count(&v, 0)("", []byte(n)); len(r.problems) > 0 {
+	if r.count(&v, 0)("/"+name, n); len(r.problems) > 0 {
 		return 0, errors.New(r.problems[0].Message)
 	}
 	return v, nil
