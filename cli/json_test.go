@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/cli"
+	"github.com/dialai/dialai/llm/llmtest"
 )
 
 const jsonDocs = "../docs/json.md"
@@ -344,7 +345,7 @@ func decode(t *testing.T, text string) any {
 
 // foreign are members whose contents are not the program's own: users, machine
 // files and JSON Schema say what is in them.
-var foreign = []string{"machine", "metaJson", "args", "parameters", "context", "alignmentScores", "tool_counts", "guards"}
+var foreign = []string{"machine", "metaJson", "args", "parameters", "context", "alignmentScores", "tool_counts", "guards", "requestHeaders"}
 
 // shape describes names and types of a value, whatever it holds.
 func shape(v any) string {
@@ -496,6 +497,7 @@ func realLines(t *testing.T) map[string][]string {
 		delete(real, command)
 	}
 
+	models(h, lines)
 	lines("`dialai sessions`", 0, "sessions")
 	lines("`dialai lint`", 3, "lint", "bad.json")
 	lines("`dialai lint`", 0, "lint", "circle.json")
@@ -553,6 +555,26 @@ func measured(h *home, lines func(heading string, code int, args ...string)) {
 	lines("backtest", 0, "backtest", "review", "--arbiter", "firstProposal")
 	lines("backtest", 0, "backtest", "review", "--arbiter", "bayes", "--risk", "0.1")
 	lines("simulate", 0, "simulate", "--spec", "panel.json", "--rounds", "300")
+}
+
+// models runs the commands about models.
+func models(h *home, lines func(heading string, code int, args ...string)) {
+	s, err := llmtest.Start(playModel)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { s.Close() })
+	h.env = append(h.env, "DIALAI_LLM_BASE_URL="+s.URL, "OPENROUTER_API_TOKEN=sk-or-secret", "DIALAI_AUDIT=digest")
+	h.file("model.json", `{"machineName": "model", "initialState": "a", "goalState": "b", "states": {"a": {"transitions": {"on": "b"}}, "b": {}}, "specialists": [
+	{"role": "proposer", "specialistId": "reader", "contextFn": "sessionContext", "modelId": "pick-on"}, {"role": "proposer", "specialistId": "broken", "contextFn": "sessionContext", "modelId": "status-401"},
+	{"role": "arbiter", "specialistId": "judge"}]}`)
+	h.file("prices.json", `{"version": "mine", "replace": true, "prices": {"pick-ok": {"input_per_1m": 1, "output_per_1m": 10}, "gpt-4o": {"input_per_1m": 2.5, "output_per_1m": 10}}}`)
+	h.file("check.json", `{"machineName": "check", "initialState": "a", "goalState": "b", "states": {"a": {"transitions": {"on": "b"}}, "b": {}}, "specialists": [
+	{"role": "proposer", "specialistId": "one", "contextFn": "sessionContext", "modelId": "pick-ok"}, {"role": "proposer", "specialistId": "two", "contextFn": "sessionContext", "modelId": "status-401"}]}`)
+	h.run(0, "model.json")
+	lines("`dialai audit`", 0, "audit", first(h.T, `"sessionId":"([^"]+)"`, h.newest()))
+	lines("`dialai models check`", 1, "models", "check", "check.json", "--prices", "prices.json")
+	lines("`dialai prices list`", 0, "prices", "list", "--prices", "prices.json")
 }
 
 // late lets a service answer when a human has decided already.

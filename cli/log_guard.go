@@ -159,6 +159,9 @@ func (w *guardLog) config() *guard.LogRecord {
 	if c, problems := guard.Parse(sectionOf(def.Guards), false); len(problems) == 0 {
 		meta.Profile, w.prices = c.Profile, c.Cost.Version
 	}
+	if w.prices == "" {
+		w.prices = w.session.Options().Prices
+	}
 	for _, s := range def.States {
 		if s.Guards != nil {
 			meta.States = append(meta.States, guard.LogState{State: s.Name, Guards: s.Guards})

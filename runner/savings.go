@@ -96,7 +96,8 @@ func (r *Runner) Saving(ctx context.Context, m *machine.Machine, state string) (
 // lookIn returns a tx that looks at a state in no session. It is never committed.
 func (r *Runner) lookIn(p *plan, s *machine.State) *tx {
 	t := &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}
-	t.now.Program, t.now.State = p.program, s
+	apply(&t.now, &t.round, &Event{t.at, &Created{Program: p.program}})
+	apply(&t.now, &t.round, &Event{t.at, &RoundOpened{Round: 1, State: s}})
 	t.past.r, t.past.s = r, &t.now
 	return t
 }
@@ -115,7 +116,7 @@ func (t *tx) saving(l *trust.Ledger) Saving {
 	s.Savings, s.Outcomes = k.savings(q, s.Tau), k.outcomes
 	if !s.Worth() {
 		s.Note = NoSavingNote
-		s.Everyone = !t.dear() && t.now.State.Solicit.Mode == machine.Sequential
+		s.Everyone = !t.dear() && t.here.state.Solicit.Mode == machine.Sequential
 	}
 	return s
 }

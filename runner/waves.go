@@ -234,7 +234,7 @@ func (t *tx) dear() bool {
 			all = all.Add(t.need(m).Money)
 		}
 	}
-	human := t.now.State.Solicit.HumanCost
+	human := t.here.state.Solicit.HumanCost
 	return human != nil && all > *human
 }
 
