@@ -491,6 +491,7 @@ func realLines(t *testing.T) map[string][]string {
 	lines("`dialai store verify`", 0, "store", "verify")
 	lines("`dialai migrate`", 0, "migrate")
 	lines("`dialai version`", 0, "version")
+	bench(h, lines)
 	for _, line := range slices.Concat(real["An event"], real["run"]) {
 		kind := first(t, `"kind":"(\w+)"`, line)
 		if heading := map[string]string{"result": "The result", "shadow": "A shadow that differs", "shadow_summary": "What a shadow comes to"}[kind]; heading != "" {
@@ -560,4 +561,25 @@ func dataOf(t *testing.T, line string) string {
 		t.Fatal(err)
 	}
 	return string(e.Data)
+}
+
+// bench measures a few labels and marks.
+func bench(h *home, lines func(heading string, code int, args ...string)) {
+	truth, answers, marks := "question,truth\n", "question,worker,answer\n", "question,state,cheap\n"
+	for i := range 30 {
+		class := []string{"approve", "reject"}[i%2]
+		truth += fmt.Sprintf("q%d,%s\n", i, class)
+		answers += fmt.Sprintf("q%d,ann,%s\nq%d,bob,%s\n", i, class, i, []string{"approve", "reject"}[i/2%2])
+		marks += fmt.Sprintf("q%d,easy,1\n", i)
+	}
+	for _, dir := range []string{"labels", "marks"} {
+		if err := os.Mkdir(filepath.Join(h.dir, dir), 0o755); err != nil {
+			h.Fatal(err)
+		}
+	}
+	h.file("labels/truth.csv", truth)
+	h.file("labels/answer.csv", answers)
+	h.file("marks/correct.csv", marks)
+	lines("`dialai bench decisions`", 0, "bench", "decisions", "--data", "labels", "--gold", "10", "--splits", "2", "--orders", "2")
+	lines("`dialai bench decisions`", 0, "bench", "decisions", "--data", "marks")
 }

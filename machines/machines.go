@@ -24,6 +24,7 @@ var samples = []Sample{
 	{"expense-approval", "expense-approval.yaml", "small claims are paid, above a limit a human decides"},
 	{"content-moderation", "content-moderation.json", "a panel of three votes, and an appeal goes to a human"},
 	{"data-labelling", "data-labelling.json", "annotators earn trust by agreeing with a human"},
+	{"refund-desk", "refund-desk.yaml", "humans decide until the record shows who can be left alone"},
 	{"code-review", "code-review.json", "two webhooks review a change, a maintainer breaks ties"},
 	{"incident-response", "incident-response.yaml", "a loop with guards: steps, cost and going in circles are bounded"},
 	{"release-pipeline", "release-pipeline.yaml", "ten states from commit to production"},

@@ -191,6 +191,10 @@ func TestSamplesRun(t *testing.T) {
 			{meta: `{"text":"where is it?"}`, want: " = needs_human cold_start in unlabelled"},
 			{meta: `{"text":"where is it?"}`, rulings: []string{"annotator question"}, want: "question store = completed goal in done"},
 		},
+		"refund-desk": { // nothing is known yet
+			{meta: `{"amount":20,"reason":"damaged","orders":9}`, want: " = needs_human cold_start in claimed"},
+			{meta: `{"amount":20,"reason":"damaged","orders":9}`, rulings: []string{"clerk refund"}, want: "refund = completed goal in closed"},
+		},
 		"incident-response": {
 			{meta: `{"attemptsNeeded":1}`, want: "acknowledge bad_deploy applied holds close = completed goal in resolved"},
 			{meta: `{"attemptsNeeded":2}`, want: "acknowledge bad_deploy applied still_failing bad_deploy applied holds close = completed goal in resolved"},

@@ -128,7 +128,7 @@ func (r *Runner) evidenceOf(ctx context.Context, t *trace, j *Judged) (*arbiter.
 		return nil, err
 	}
 	m, s, made := t.before.Machine(), t.before.State, j.Decision.Judgement
-	q := trust.Question{Machine: m.Name(), State: s.Name, PolicyDigest: j.Evidence.PolicyDigest}
+	q := trust.Question{Machine: m.Name(), State: s.Name, PolicyDigest: j.Evidence.PolicyDigest, Partial: j.Evidence.Partial, Stop: j.Evidence.Stop}
 	for _, o := range s.Transitions {
 		q.Options, q.Irreversible = append(q.Options, o.Name), append(q.Irreversible, o.Irreversible)
 	}

@@ -114,6 +114,7 @@ func TestReadMarks(t *testing.T) {
 // FuzzRead: any text is read or refused with a clear error.
 func FuzzRead(f *testing.F) {
 	f.Add(truths, answers)
+	f.Add("question,truth\nq1,a\nq2,a\n", "question,worker,answer\nq1,w,a\n") // one class
 	f.Add("question,truth\n\"q\n,x", "worker,question,answer\n")
 	f.Fuzz(func(t *testing.T, truth, answer string) {
 		d, err := trial.Read(files("truth.csv", truth, "answer.csv", answer))

@@ -88,37 +88,18 @@ func sequentials(d *Data, gold []int) []Sequential {
 func (s *bayes) ask(q *Question, tau float64, sum *Sequential) {
 	a := s.data.question(q)
 	a.Policy.NoStacking, a.Partial = s.plain, true
-	all := a.Votes
-	a.Votes = nil
-	left := make([]int, len(all))
-	for i := range left {
-		left[i] = i
+	costs := make([]exact.Money, len(q.Answers))
+	for i, v := range q.Answers {
+		costs[i] = exact.Money(math.Round(s.data.Workers[v.Worker].Cost * 1e9))
 	}
 	bar, _ := exact.FromFloat(tau)
-	for len(left) > 0 {
-		open := make([]trust.Open, len(left))
-		for i, v := range left {
-			w := &s.data.Workers[q.Answers[v].Worker]
-			open[i] = trust.Open{SpecialistID: w.ID, Model: w.Model, OptionOrder: w.Order, Cost: exact.Money(math.Round(w.Cost * 1e9))}
-		}
-		wave := s.ledger.Wave(a, open, trust.Asking{Tau: bar, Patient: true})
-		if len(wave.Ask) == 0 {
-			break
-		}
-		asked := map[int]bool{}
-		for _, i := range wave.Ask {
-			asked[i] = true
-			a.Votes = append(a.Votes, all[left[i]])
-			sum.Votes++
-			sum.Cost += s.data.Workers[q.Answers[left[i]].Worker].Cost
-		}
-		var rest []int
-		for i, v := range left {
-			if !asked[i] {
-				rest = append(rest, v)
-			}
-		}
-		left = rest
+	asked, _ := s.ledger.Asked(a, costs, trust.Asking{Tau: bar, Patient: true})
+	all := a.Votes
+	a.Votes = make([]trust.Vote, len(asked))
+	for i, v := range asked {
+		a.Votes[i] = all[v]
+		sum.Votes++
+		sum.Cost += s.data.Workers[q.Answers[v].Worker].Cost
 	}
 	j := s.ledger.Judge(a)
 	p := make([]float64, len(j.P))

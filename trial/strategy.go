@@ -168,6 +168,12 @@ func normalise(p []float64) []float64 {
 	for _, v := range p {
 		top = math.Max(top, v)
 	}
+	if math.IsInf(top, 0) { // where there is one class
+		for i := range p {
+			p[i] = 1 / float64(len(p))
+		}
+		return p
+	}
 	for i, v := range p {
 		p[i] = math.Exp(v - top)
 		sum += p[i]

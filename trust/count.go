@@ -25,15 +25,24 @@ type pastVote struct {
 	cost         int64  // pico-dollars
 }
 
+// An entry is an outcome that is being counted.
+type entry struct {
+	*Outcome
+	ledger *Ledger
+	past   *past
+	mu     float64 // mean of the machine before the outcome
+}
+
 // add counts one outcome, which was checked.
 func (m *pool) add(l *Ledger, o *Outcome) {
 	state := m.ownState(o.State)
 	s := m.states[state]
 	mu := math.Max(1/float64(len(o.Options))+aboveLuck, m.mean())
 	p := &past{state: state, truth: int32(slices.Index(o.Options, o.Truth)), classes: s.classesOf(o.Options), stands: o.standsFor()}
+	e := entry{o, l, p, mu}
 	if len(o.Options) > 1 { // where there is nothing to choose, nothing is learned
 		for i := range o.Proposals {
-			m.count(l, o, &o.Proposals[i], p, mu)
+			m.count(&e, &o.Proposals[i])
 		}
 		m.n++
 		s.n++
@@ -56,14 +65,15 @@ func (o *Outcome) standsFor() float64 {
 	return 1 / o.SamplingProb.Float()
 }
 
-// count enters one proposal; mu is the machine's mean before the outcome.
-func (m *pool) count(l *Ledger, o *Outcome, q *OutcomeProposal, p *past, mu float64) {
-	option := int32(slices.Index(o.Options, q.Transition))
+// count enters one proposal.
+func (m *pool) count(e *entry, q *OutcomeProposal) {
+	l, p := e.ledger, e.past
+	option := int32(slices.Index(e.Options, q.Transition))
 	switch {
 	case q.Replaced:
 		return
 	case q.Human:
-		if !q.Failed && q.SpecialistID != o.HumanID { // the ruling is no vote for itself
+		if !q.Failed && q.SpecialistID != e.HumanID { // the ruling is no vote for itself
 			p.votes = append(p.votes, pastVote{-1, -1, option, q.OptionOrder, q.SpecialistID, 0})
 		}
 		return
@@ -81,8 +91,8 @@ func (m *pool) count(l *Ledger, o *Outcome, q *OutcomeProposal, p *past, mu floa
 	if option == p.truth {
 		one.k = 1
 	}
-	if o.randomSample() {
-		m.observe(l, u, c, o, p, mu, one)
+	if e.randomSample() {
+		m.observe(e, u, c, one)
 	}
 	l.units.list[u].tally = l.units.list[u].tally.plus(one)
 	m.list[i].tally = m.list[i].tally.plus(one)

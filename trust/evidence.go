@@ -38,17 +38,18 @@ func (o *Outcome) randomSample() bool { return !o.Unasked }
 
 // observe counts a proposal as evidence for promotion. It comes before the outcome
 // is counted for trust, so that the stakes depend on earlier ones only.
-func (m *pool) observe(l *Ledger, u int32, c *cell, o *Outcome, p *past, mu float64, one counts) {
+func (m *pool) observe(o *entry, u int32, c *cell, one counts) {
 	e := &c.evidence
 	if !e.begun {
 		e.begun, e.from = true, o.Seq
-		m.states[p.state].tested++
-		e.a, e.b = m.elsewhere(l, u, c, mu)
+		m.states[o.past.state].tested++
+		e.a, e.b = m.elsewhere(o.ledger, u, c, o.mu)
 	}
 	e.to = o.Seq
-	e.all.add(one, p.classes[p.truth])
+	class := o.past.classes[o.past.truth]
+	e.all.add(one, class)
 	if o.Blind {
-		e.blind.add(one, p.classes[p.truth])
+		e.blind.add(one, class)
 	}
 }
 

@@ -3,6 +3,7 @@ package trust_test
 import (
 	"fmt"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -35,4 +36,36 @@ func ExampleBook_With() {
 	// Output:
 	// optimist:code-review 0 of 3 0
 	// reviewer:code-review 3 of 3 0.43849392
+}
+
+// After twenty rounds in which ann was right and bob was not, ann outweighs bob.
+func ExampleLedger_Judge() {
+	ledger := trust.New()
+	for i := range 20 {
+		truth, other := "approve", "reject"
+		if i%2 == 1 {
+			truth, other = other, truth
+		}
+		err := ledger.Add(trust.Outcome{
+			Machine: "review", State: "pending", Options: []string{"approve", "reject"}, Truth: truth, Source: trust.Forced,
+			Proposals: []trust.OutcomeProposal{{SpecialistID: "ann", Transition: truth}, {SpecialistID: "bob", Transition: other}},
+		})
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	threshold := exact.Billionths(700_000_000)
+	j := ledger.Judge(trust.Question{
+		Machine: "review", State: "pending", Options: []string{"approve", "reject"},
+		Votes:  []trust.Vote{{SpecialistID: "bob", Option: 0}, {SpecialistID: "ann", Option: 1}},
+		Policy: trust.Policy{Threshold: &threshold},
+	})
+	fmt.Println(j.Code, j.Pick, j.P[j.Best].Text2())
+	for _, v := range j.Votes {
+		fmt.Printf("%s proposes %s: %d of %d, trusted %s\n", v.SpecialistID, v.Transition, v.K, v.N, v.Trust.Text2())
+	}
+	// Output:
+	// decided reject 0.97
+	// ann proposes reject: 20 of 20, trusted 0.93
+	// bob proposes approve: 0 of 20, trusted 0.09
 }

@@ -56,7 +56,7 @@ func (e *riskEpoch) look(p Pair) {
 	}
 	e.frozen.looks++
 	j := float64(e.frozen.looks)
-	if tau, ok := FrozenTau(e.pairs, e.promise.MaxError.Float(), e.promise.Delta()/(j*(j+1))); ok {
+	if tau, ok := FrozenTau(e.pairs, e.promise.MaxError.Float(), e.delta()/(j*(j+1))); ok {
 		e.frozen.tau = max(1, tau)
 	}
 }

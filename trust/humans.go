@@ -19,12 +19,13 @@ const (
 // A SecondLook is a round that two humans decided, neither seeing the other's
 // answer.
 type SecondLook struct {
-	Machine       string `json:"machine"`
-	State         string `json:"state"`
-	Options       int    `json:"options"` // number of legal transitions, 2 or more
-	FirstHuman    string `json:"firstHuman"`
-	SecondHuman   string `json:"secondHuman"`
-	First, Second string // transitions chosen
+	Machine     string `json:"machine"`
+	State       string `json:"state"`
+	Options     int    `json:"options"` // number of legal transitions, 2 or more
+	FirstHuman  string `json:"firstHuman"`
+	SecondHuman string `json:"secondHuman"`
+	First       string `json:"first"`  // transition that the first chose
+	Second      string `json:"second"` // that the other chose
 	// Settled is what a third human chose of a disagreement; "" as long as nobody
 	// has. Agreement needs none.
 	Settled string `json:"settled,omitempty"`

@@ -1,6 +1,7 @@
 package trust_test
 
 import (
+	"regexp"
 	"testing"
 
 	"github.com/dialai/dialai/exact"
@@ -53,5 +54,20 @@ func TestLedgerLearnsWhomToTrust(t *testing.T) {
 	}
 	if sum < exact.One-2 || sum > exact.One+2 {
 		t.Errorf("the probabilities %s add up to %s", after.P, sum)
+	}
+}
+
+// TestExplanationIsStableJSON pins the members of a judgement, and their order.
+func TestExplanationIsStableJSON(t *testing.T) {
+	l := trust.New()
+	for i := range 12 {
+		add(t, l, outcome(ask(yesNo, i%2, 0), i%2))
+	}
+	q := ask(yesNo, 0, 1)
+	q.Votes[1].Human = true
+	got := regexp.MustCompile(`\d+\.\d+`).ReplaceAllString(asText(t, l.Judge(q)), "0.0") // the last digits may differ between architectures
+	want := `{"strategy":"bayes","P":[0.0,0.0],"options":["yes","no"],"pick":"no","calibrated":false,"n":12,"experts":[{"name":"V","weight":0.0,"g":0.0,"P":[0.0,0.0]},{"name":"L4","weight":0.0,"g":0.0,"P":[0.0,0.0]},{"name":"L16","weight":0.0,"g":0.0,"P":[0.0,0.0]},{"name":"C","weight":0.0,"g":0.0,"P":[0.0,0.0]}],"votes":[{"specialist":"a","transition":"yes","trust":0.0,"k":12,"n":12,"weight":0.0,"discount":1,"level":"state","pooled":[{"level":"state","k":12,"n":12}]},{"specialist":"b","transition":"no","human":true,"trust":0.0,"k":0,"n":0,"weight":0.0,"discount":1,"level":"human"}],"prior":[0.0,0.0],"nEff":0.0,"risk":{"promise":{"maxError":0.0,"confidence":0.0},"state":"collecting"},"code":"risk_not_established"}`
+	if got != want {
+		t.Errorf("a judgement is\n%s\nwant\n%s", got, want)
 	}
 }

@@ -148,7 +148,7 @@ func TestTrustByHand(t *testing.T) {
 	machine := (1 + 4*global) / (4 + 4)
 	want := (5 + 4*machine) / (6 + 4)
 	v := j.Votes[0]
-	if !near(v.Trust.Float(), want, 1e-9) || !near(float64(v.Weight)/1e9, math.Log(want/(1-want)), 1e-8) {
+	if !near(v.Trust.Float(), want, 1e-9) || !near(v.Weight.Float(), math.Log(want/(1-want)), 1e-8) {
 		t.Errorf("trust is %s with weight %d, want %v", v.Trust, v.Weight, want)
 	}
 	levels := []trust.LevelCount{{trust.LevelState, 5e9, 6e9}, {trust.LevelMachine, 1e9, 4e9}, {trust.LevelGlobal, 3e9, 4e9}}
@@ -194,7 +194,7 @@ func TestAgreementNeverHurts(t *testing.T) {
 		for range 40 {
 			q, _ := crowd(d, 10, 3)
 			option, votes, weakest := q.Votes[0].Option, q.Votes, -1
-			least := int64(math.MaxInt64)
+			least := exact.Billionths(math.MaxInt64)
 			for i, v := range l.Judge(q).Votes { // both are by id
 				if w := v.Weight; votes[i].Option == option && w > 0 && w < least {
 					least, weakest = w, i

@@ -84,9 +84,6 @@ type OutcomeProposal struct {
 // Live reports whether p is a proposal that counts as a vote of the round.
 func (p OutcomeProposal) Live() bool { return !p.Replaced && !p.Failed && !p.Shadow }
 
-// counted reports whether p is compared with the truth.
-func (p OutcomeProposal) counted() bool { return !p.Replaced && !p.Failed && !p.Human }
-
 // Check returns an error wrapping [ErrOutcome] unless o can be added to a
 // ledger: it names the member and says what is wrong.
 func (o *Outcome) Check() error {

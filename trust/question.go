@@ -102,10 +102,10 @@ type VoteShare struct {
 	Trust        exact.Billionths `json:"trust"`  // probability of agreeing with a human here
 	K            int64            `json:"k"`      // agreements in Level
 	N            int64            `json:"n"`      // comparisons in Level
-	Weight       int64            `json:"weight"` // log-odds in billionths, before the discount; negative counts against
+	Weight       exact.Billionths `json:"weight"` // log-odds, before the discount; negative counts against
 	Discount     exact.Billionths `json:"discount"`
-	Level        string           `json:"level"`  // the nearest level with any comparison: state, machine, global or prior
-	Pooled       []LevelCount     `json:"pooled"` // all levels with comparisons, nearest first; each excludes the one before
+	Level        string           `json:"level"`            // the nearest level with any comparison: state, machine, global or prior
+	Pooled       []LevelCount     `json:"pooled,omitempty"` // all levels with comparisons, nearest first; each excludes the one before
 }
 
 // A LevelCount is the record of one specialist at one level of the hierarchy.

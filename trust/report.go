@@ -33,7 +33,7 @@ func (b *ballot) report(l *Ledger, j *Judgement, q *Question) {
 func (v *voter) share(l *Ledger, q *Question) VoteShare {
 	s := VoteShare{
 		SpecialistID: v.id, Transition: q.Options[v.option], Human: v.human > 0,
-		Trust: billionths(v.p4), Weight: int64(math.Round(v.w4 * 1e9)), Discount: billionths(v.d), Level: LevelPrior,
+		Trust: billionths(v.p4), Weight: exact.Billionths(math.Round(v.w4 * 1e9)), Discount: billionths(v.d), Level: LevelPrior,
 	}
 	if s.Human {
 		s.Level = LevelHuman

@@ -31,7 +31,8 @@ type riskEpoch struct {
 	audits   map[exact.Billionths]counts
 	overrule int64 // automatic decisions a human overruled unasked
 	detector Detector
-	alarmed  bool // the epoch before ended by an alarm
+	alarmed  bool  // the epoch before ended by an alarm
+	tried    int64 // policies among which delta is divided; 0 is one
 	pairs    []Pair
 	frozen   frozen
 }
@@ -146,6 +147,15 @@ func (e *riskEpoch) pair(o *Outcome) {
 	}
 }
 
+// outcome returns an outcome that comes to p, whatever the threshold.
+func (p Pair) outcome() *Outcome {
+	o := &Outcome{P: p.P, Pick: "right", Truth: "wrong"}
+	if p.Right {
+		o.Truth = o.Pick
+	}
+	return o
+}
+
 // choose picks the first threshold that enough of the first pairs reach, as soon
 // as the pairs to come cannot change which one that is. It looks at nothing but P.
 func (e *riskEpoch) choose(o *Outcome) {
@@ -174,12 +184,15 @@ func (e *riskEpoch) tau() exact.Billionths {
 		return e.frozen.tau
 	}
 	var tau exact.Billionths
-	bar := -math.Log(e.promise.Delta())
+	bar := -math.Log(e.delta())
 	for j := max(0, e.start); j < ladder && e.start >= 0 && e.rungs[j].best >= bar; j++ {
 		tau = max(1, e.promise.tauAt(j))
 	}
 	return tau
 }
+
+// delta returns the probability with which the promise may be broken by chance.
+func (e *riskEpoch) delta() float64 { return e.promise.Delta() / float64(max(1, e.tried)) }
 
 func (e *riskEpoch) state() RiskState {
 	switch {

@@ -169,7 +169,7 @@ func TestPromisePerState(t *testing.T) {
 // looked at after every pair, the true error above tau exceeds the promise no more
 // often than delta.
 func TestLivePromiseHolds(t *testing.T) {
-	const runs, eps = 1000, .1
+	const runs, eps = 400, .1
 	for _, c := range []struct {
 		name  string
 		right func(p float64) float64

@@ -143,22 +143,34 @@ func (e *riskEpoch) needs() int64 {
 	if e.start == ladder {
 		return math.MaxInt64
 	}
-	if e.start >= 0 {
-		return successes(e.rungs[e.start].counts, e.promise)
+	switch {
+	case e.promise.ClopperPearson:
+		return lookFirst<<e.frozen.looks - e.eligible // the next look may pass
+	case e.start >= 0:
+		return successes(e.rungs[e.start].counts, e.promise, e.delta())
 	}
-	return max(0, lookReach-e.reach[ladder-1]) + successes(counts{}, e.promise)
+	return min(lookReach-e.reach[0], lookFirst-e.eligible) + successes(counts{}, e.promise, e.delta())
 }
 
 // Needed returns the least number of human decisions that establish a promise,
 // even if none shows an error: those before a probability counts, those that
 // choose the threshold, and then the test.
-func Needed(p Promise) int64 { return eligibleFrom + lookReach + successes(counts{}, p) }
+func Needed(p Promise) int64 {
+	if !p.ClopperPearson {
+		return eligibleFrom + lookReach + successes(counts{}, p, p.Delta())
+	}
+	n, looks := int64(lookFirst), 1.
+	for n < mostNeeded && float64(n)*math.Log1p(-p.MaxError.Float()) > math.Log(p.Delta()/(looks*(looks+1))) {
+		n, looks = 2*n, looks+1
+	}
+	return eligibleFrom + n
+}
 
 // mostNeeded is more than anybody will wait for.
 const mostNeeded = 1 << 40
 
-func successes(c counts, p Promise) int64 {
-	bar, p0 := -math.Log(p.Delta()), 1-p.MaxError.Float()
+func successes(c counts, p Promise, delta float64) int64 {
+	bar, p0 := -math.Log(delta), 1-p.MaxError.Float()
 	low, high := int64(0), int64(1)
 	for high < mostNeeded && logEValue(c.k+high, c.n+high, p0, &evenStakes) < bar {
 		low, high = high, 2*high

@@ -212,33 +212,61 @@ func (s *search) reached() bool {
 
 func (s *search) isRemoved(t int) bool { return t < len(s.removed) && s.removed[t] }
 
-// inform works out what each open answer would tell, and in which order to ask.
+// inform works out what each open answer would tell, and in which order to ask:
+// what is free first, then by information per cost, where the errors that an answer
+// shares with those asked before it, in this wave too, make it worth less.
 func (s *search) inform(explore string) {
 	s.mix.m = len(s.b.voters)
 	p := slices.Clone(s.mix.of(s.b))
-	s.info = make([]float64, len(s.open))
+	n := len(s.open)
+	crowd := make([]float64, n)
+	s.info, s.order = make([]float64, n), make([]int, n)
 	for i := range s.open {
-		v := &s.open[i]
-		crowd := 1.
+		s.order[i], crowd[i] = i, 1
 		for j := range s.b.voters {
-			if w := &s.b.voters[j]; s.b.pool != nil && w.human == 0 {
-				crowd += s.b.pool.pairs.rho(v, w, s.b.bar)
+			crowd[i] += s.shared(&s.open[i], &s.b.voters[j])
+		}
+		s.info[i] = s.b.information(&s.open[i], p, explore)
+	}
+	told := slices.Clone(s.info)
+	for i := range s.info {
+		s.info[i] /= crowd[i]
+	}
+	for k := range s.order {
+		best := k
+		for i := k + 1; i < n; i++ {
+			if s.before(s.order[i], s.order[best], told, crowd) {
+				best = i
 			}
 		}
-		s.info[i] = s.b.information(v, p, explore) / crowd
+		s.order[k], s.order[best] = s.order[best], s.order[k]
+		for _, i := range s.order[k+1:] {
+			crowd[i] += s.shared(&s.open[i], &s.open[s.order[k]])
+		}
 	}
-	s.order = make([]int, len(s.open))
-	for i := range s.order {
-		s.order[i] = i
-	}
-	slices.SortFunc(s.order, func(i, j int) int {
-		v, w := &s.open[i], &s.open[j]
-		return cmp.Or(cmp.Compare(min(1, v.cost), min(1, w.cost)), cmp.Compare(s.worth(j), s.worth(i)), cmp.Compare(v.id, w.id), cmp.Compare(i, j))
-	})
 }
 
-// worth is information per cost, and of what is free, information.
-func (s *search) worth(i int) float64 { return s.info[i] / float64(max(1, s.open[i].cost)) }
+// shared returns the correlation of the errors of two answers.
+func (s *search) shared(v, w *voter) float64 {
+	if s.b.pool == nil || w.human > 0 {
+		return 0
+	}
+	return s.b.pool.pairs.rho(v, w, s.b.bar)
+}
+
+// before reports whether i is to be asked before j.
+func (s *search) before(i, j int, told, crowd []float64) bool {
+	v, w := &s.open[i], &s.open[j]
+	x, y := told[i]/crowd[i], told[j]/crowd[j]
+	if v.cost == 0 || w.cost == 0 {
+		if v.cost != 0 || w.cost != 0 {
+			return v.cost == 0
+		}
+	} else {
+		x, y = x/float64(v.cost), y/float64(w.cost)
+	}
+	return x > y || x == y && (v.id < w.id || v.id == w.id && i < j)
+}
 
 // information returns the mutual information between the truth and an answer, in
 // nats, under probabilities p (Lindley 1956).
