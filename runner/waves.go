@@ -205,7 +205,7 @@ func (t *tx) explores(ctx context.Context) (string, error) {
 
 // openTo returns a member as the ledger sees who can still be asked.
 func (t *tx) openTo(m *member) trust.Open {
-	return trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: t.need(m).Money}
+	return trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: t.costOf(m)}
 }
 
 // everyone returns why all are asked at once, "" if they are not. A round goes on
@@ -218,7 +218,7 @@ func (t *tx) everyone(q *trust.Question, tau exact.Billionths) Everyone {
 		return WhileCalibrating
 	case began != nil:
 		return began.Everyone
-	case t.dear() || t.r.ledger.worth(q, tau):
+	case t.here.dear(t.costOf) || t.r.ledger.worth(q, tau):
 		return ""
 	}
 	return NoSaving
@@ -226,17 +226,19 @@ func (t *tx) everyone(q *trust.Question, tau exact.Billionths) Everyone {
 
 // dear reports whether asking everyone costs more than a human: then that is never
 // done at once to decide a round.
-func (t *tx) dear() bool {
+func (p *statePlan) dear(cost func(*member) exact.Money) bool {
 	var all exact.Money
-	members := t.members()
-	for i := range members {
-		if m := &members[i]; !m.off && !m.IsHuman {
-			all = all.Add(t.need(m).Money)
+	for i := range p.members {
+		if m := &p.members[i]; !m.off && !m.IsHuman {
+			all = all.Add(cost(m))
 		}
 	}
-	human := t.now.State.Solicit.HumanCost
+	human := p.state.Solicit.HumanCost
 	return human != nil && all > *human
 }
+
+// costOf returns what an ask of a member is expected to cost.
+func (t *tx) costOf(m *member) exact.Money { return t.need(m).Money }
 
 // partial reports whether somebody who takes part has not been asked.
 func (t *tx) partial() bool {

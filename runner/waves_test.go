@@ -202,6 +202,13 @@ func TestWavesByInformation(t *testing.T) {
 		}
 	}
 	j.reproduce(j.s)
+	for _, round := range []string{"1", "30", "200", "390"} { // some before, most after anything was established
+		e, err := j.r.Explain(j.ctx, j.s.ID, round)
+		j.ok(err)
+		if e.Changes == nil || !e.Changes.Reproduced {
+			t.Errorf("round %s is not decided again as it was: %+v", round, e.Changes)
+		}
+	}
 }
 
 // checkOrder fails the test unless the waves of a round ask the free first, and
