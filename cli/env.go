@@ -37,6 +37,8 @@ var environment = []struct{ name, text string }{
 	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. Nothing listens there in this version: hand the answers in with dialai propose"},
 	{"OTEL_EXPORTER_OTLP_ENDPOINT", "where traces and metrics of calls of models are sent, as OpenTelemetry's; without this or one for a signal none are. The other standard variables hold too, such as OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true"},
 	{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true puts what models are asked and say into traces"},
+	{"DIALAI_LLM_CONCURRENT", "how many calls of one provider are made at the same time (default: 64)"},
+	{"DIALAI_LLM_PER_MINUTE", "how many calls of one provider are begun in a minute; without it as many as it takes"},
 	{"DIALAI_AUDIT", "how much of what models are asked and say is kept for dialai audit: redacted (the default), full or digest"},
 	{"NO_COLOR", "if it is set and not empty, no colours"},
 	{"TERM", "dumb means no colours and no progress line"},

@@ -46,4 +46,12 @@ var JSONLines = map[string]any{
 	"A verdict that differs":  replayDifference{},
 	"`dialai replay`":         replayLine{},
 	"`dialai guard demo`":     demoLine{},
+
+	"`dialai backtest`":       backtestLine{},
+	"A flip":                  flipLine{},
+	"A step that changes":     gateChange{},
+	"`dialai simulate`":       simulationLine{},
+	"A part of the rounds":    pointLine{},
+	"A made-up voter":         voterLine{},
+	"Something that happened": eventLine{},
 }

@@ -109,6 +109,9 @@ func viewOf(ctx context.Context, e *engine, s *runner.Session) (graph.View, erro
 		v.Round.Proposals = append(v.Round.Proposals, graph.Proposal{Specialist: p.SpecialistID, Human: p.IsHuman, Transition: p.Transition.Name, Weight: weights[p.SpecialistID]})
 	}
 	for _, ask := range s.OpenAsks() {
+		if ask.OfGuards() {
+			continue
+		}
 		v.Round.Proposals = append(v.Round.Proposals, graph.Proposal{Specialist: ask.SpecialistID})
 	}
 	return v, nil

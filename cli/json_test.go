@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/cli"
+	"github.com/dialai/dialai/llm/llmtest"
 )
 
 const jsonDocs = "../docs/json.md"
@@ -344,7 +345,7 @@ func decode(t *testing.T, text string) any {
 
 // foreign are members whose contents are not the program's own: users, machine
 // files and JSON Schema say what is in them.
-var foreign = []string{"machine", "metaJson", "args", "parameters", "context", "alignmentScores", "tool_counts", "guards"}
+var foreign = []string{"machine", "metaJson", "args", "parameters", "context", "alignmentScores", "tool_counts", "guards", "requestHeaders"}
 
 // shape describes names and types of a value, whatever it holds.
 func shape(v any) string {
@@ -483,6 +484,20 @@ func realLines(t *testing.T) map[string][]string {
 	}
 	delete(real, "replay")
 
+	measured(h, lines)
+	kinds := map[string]string{"flip": "A flip", "gate": "A step that changes", "point": "A part of the rounds", "specialist": "A made-up voter", "event": "Something that happened"}
+	for _, command := range []string{"backtest", "simulate"} {
+		for _, line := range real[command] {
+			heading := kinds[first(t, `"kind":"(\w+)"`, line)]
+			if heading == "" {
+				heading = "`dialai " + command + "`"
+			}
+			real[heading] = append(real[heading], line)
+		}
+		delete(real, command)
+	}
+
+	models(h, lines)
 	lines("`dialai sessions`", 0, "sessions")
 	lines("`dialai lint`", 3, "lint", "bad.json")
 	lines("`dialai lint`", 0, "lint", "circle.json")
@@ -528,6 +543,38 @@ bad
 	lines("`dialai budget`", 2, "budget", "budget.json")
 	lines("`dialai guard demo`", 0, "guard", "demo")
 	h.stdin = ""
+}
+
+// measured runs the commands that measure decisions.
+func measured(h *home, lines func(heading string, code int, args ...string)) {
+	h.file("tight.json", `{"limits": {"max_steps": 1}}`)
+	h.file("panel.json", `{"specialists": [{"id": "a", "p": 0.95, "group": "m", "copy": 0.1, "costUSD": 0.01}, {"id": "b", "p": 0.95}], "drift": [{"round": 150, "specialist": "a", "p": 0.1}, {"round": 150, "specialist": "b", "p": 0.1}],
+		"machine": {"risk": {"maxError": 0.2}, "collapse": {"target": 0.6}, "audit": {"rate": 0.5}}}`)
+	lines("backtest", 0, "backtest", "circle", "--guards", "tight.json")
+	lines("backtest", 0, "backtest", "review", "--arbiter", "bayes", "--threshold", "0.5")
+	lines("backtest", 0, "backtest", "review", "--arbiter", "firstProposal")
+	lines("backtest", 0, "backtest", "review", "--arbiter", "bayes", "--risk", "0.1")
+	lines("simulate", 0, "simulate", "--spec", "panel.json", "--rounds", "300")
+}
+
+// models runs the commands about models.
+func models(h *home, lines func(heading string, code int, args ...string)) {
+	s, err := llmtest.Start(playModel)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { s.Close() })
+	h.env = append(h.env, "DIALAI_LLM_BASE_URL="+s.URL, "OPENROUTER_API_TOKEN=sk-or-secret", "DIALAI_AUDIT=digest")
+	h.file("model.json", `{"machineName": "model", "initialState": "a", "goalState": "b", "states": {"a": {"transitions": {"on": "b"}}, "b": {}}, "specialists": [
+	{"role": "proposer", "specialistId": "reader", "contextFn": "sessionContext", "modelId": "pick-on"}, {"role": "proposer", "specialistId": "broken", "contextFn": "sessionContext", "modelId": "status-401"},
+	{"role": "arbiter", "specialistId": "judge"}]}`)
+	h.file("prices.json", `{"version": "mine", "replace": true, "prices": {"pick-ok": {"input_per_1m": 1, "output_per_1m": 10}, "gpt-4o": {"input_per_1m": 2.5, "output_per_1m": 10}}}`)
+	h.file("check.json", `{"machineName": "check", "initialState": "a", "goalState": "b", "states": {"a": {"transitions": {"on": "b"}}, "b": {}}, "specialists": [
+	{"role": "proposer", "specialistId": "one", "contextFn": "sessionContext", "modelId": "pick-ok"}, {"role": "proposer", "specialistId": "two", "contextFn": "sessionContext", "modelId": "status-401"}]}`)
+	h.run(0, "model.json")
+	lines("`dialai audit`", 0, "audit", first(h.T, `"sessionId":"([^"]+)"`, h.newest()))
+	lines("`dialai models check`", 1, "models", "check", "check.json", "--prices", "prices.json")
+	lines("`dialai prices list`", 0, "prices", "list", "--prices", "prices.json")
 }
 
 // late lets a service answer when a human has decided already.

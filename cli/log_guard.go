@@ -42,7 +42,12 @@ func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, id sp
 		return err
 	}
 	w := &guardLog{out: out, from: from, digest: f.payload == string(guard.PayloadDigest), session: s}
-	definition := s.Machine().JSON()
+	return w.fold(ctx, e, id)
+}
+
+// fold writes the log of a session.
+func (w *guardLog) fold(ctx context.Context, e *engine, id specialist.SessionID) error {
+	definition := w.session.Machine().JSON()
 	fold := &runner.Folder{
 		Programs:   runner.NewPrograms(),
 		Definition: func(string) ([]byte, error) { return definition, nil },
@@ -153,6 +158,9 @@ func (w *guardLog) config() *guard.LogRecord {
 	meta := &guard.LogMeta{Machine: def.MachineName, Digest: w.session.Machine().Digest(), Guards: def.Guards}
 	if c, problems := guard.Parse(sectionOf(def.Guards), false); len(problems) == 0 {
 		meta.Profile, w.prices = c.Profile, c.Cost.Version
+	}
+	if w.prices == "" {
+		w.prices = w.session.Options().Prices
 	}
 	for _, s := range def.States {
 		if s.Guards != nil {

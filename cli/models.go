@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -155,5 +156,25 @@ func (a *app) modelConfig() (llm.Config, error) {
 	if err != nil {
 		return llm.Config{}, &exitError{exitUsage, err}
 	}
-	return llm.Config{Policy: policy, Lookup: a.lookup, AuditAs: mode}, nil
+	var limits llm.Limits
+	if limits.MaxConcurrent, err = a.limit("DIALAI_LLM_CONCURRENT"); err != nil {
+		return llm.Config{}, err
+	}
+	if limits.PerMinute, err = a.limit("DIALAI_LLM_PER_MINUTE"); err != nil {
+		return llm.Config{}, err
+	}
+	return llm.Config{Policy: policy, Lookup: a.lookup, AuditAs: mode, Limits: map[string]llm.Limits{"": limits}}, nil
+}
+
+// limit returns a variable that is a number from 1 on; 0 if it is not set.
+func (a *app) limit(name string) (int, error) {
+	text := a.env(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, usage("%s is %q, it must be a whole number from 1 on", name, text)
+	}
+	return n, nil
 }

@@ -105,6 +105,8 @@ func (p *printer) text(r runner.Record) {
 			p.failed(d)
 		case *runner.Judged:
 			p.judged(d)
+		case *runner.Probed:
+			p.probed(d)
 		case *runner.Gated:
 			p.gated(d.Verdict)
 			p.shadowed(p.differs)
@@ -191,6 +193,16 @@ func strategyWords(strategy string) string {
 		return "first proposal"
 	}
 	return strategy
+}
+
+// probed shows what a truth gate has measured, or that nobody answered it.
+func (p *printer) probed(d *runner.Probed) {
+	switch {
+	case d.Value != nil:
+		p.say("[PROBE] %s %.2f", clean(d.Stage), *d.Value)
+	case d.Code != "":
+		p.line("Guards got no answer: %s", p.paint.red(clean(strings.TrimSpace(d.Message))))
+	}
 }
 
 func (p *printer) gated(v guard.Verdict) {

@@ -68,7 +68,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.explainCommand(), a.metricsCommand(), a.riskCommand(), a.specialistsCommand(), a.auditCommand()}},
 		{"Guard an agent:", []*cobra.Command{a.checkCommand(), a.guardCommand(), a.analyzeCommand(), a.budgetCommand(), a.replayCommand()}},
 		{"Write machine files:", []*cobra.Command{a.initCommand(), a.lintCommand(), a.graphCommand(), a.schemaCommand(), a.modelsCommand(), a.pricesCommand()}},
-		{"Measure decisions:", []*cobra.Command{a.benchCommand()}},
+		{"Measure decisions:", []*cobra.Command{a.backtestCommand(), a.simulateCommand(), a.benchCommand()}},
 		{"Store and program:", []*cobra.Command{a.storeCommand(), a.migrateCommand(), a.completionCommand(), a.versionCommand(), helpCommand(), a.vectorsCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
@@ -138,5 +138,5 @@ func helpCommand() *cobra.Command {
 
 // later are commands that other versions will have.
 var later = map[string]bool{
-	"serve": true, "backtest": true, "undertake": true, "watch": true, "bridge": true,
+	"serve": true, "undertake": true, "watch": true, "bridge": true,
 }

@@ -87,7 +87,11 @@ func (a *app) show(ctx context.Context, e *engine, out io.Writer, s *runner.Sess
 		return err
 	}
 	for _, ask := range s.OpenAsks() {
-		fmt.Fprintf(out, "\nWaiting for %s", clean(ask.SpecialistID))
+		who := clean(ask.SpecialistID)
+		if ask.OfGuards() {
+			who = "what its guards asked"
+		}
+		fmt.Fprintf(out, "\nWaiting for %s", who)
 		if ask.Remote != nil {
 			fmt.Fprintf(out, " until %s", ask.Remote.Deadline)
 		}

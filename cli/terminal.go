@@ -114,7 +114,10 @@ func (p *progress) observe(r runner.Record) {
 	defer p.mu.Unlock()
 	p.since, p.names = time.Now(), nil
 	for _, ask := range r.After.OpenAsks() {
-		if ask.Role == machine.Proposer || ask.Role == machine.Arbiter {
+		switch {
+		case ask.OfGuards():
+			p.names = append(p.names, "what the guards asked")
+		case ask.Role == machine.Proposer || ask.Role == machine.Arbiter:
 			p.names = append(p.names, ask.SpecialistID)
 		}
 	}

@@ -45,6 +45,15 @@ func (c *Config) DebitsProbes() bool {
 	return c.Profile == Strict
 }
 
+// Adapts reports whether what is reserved for a call follows what calls have
+// needed before.
+func (c *Config) Adapts() bool {
+	if c.Budget != nil {
+		return c.Budget.ReserveMode == ReserveAdaptive
+	}
+	return c.Profile == Strict
+}
+
 // A Profile names the defaults of a Config.
 type Profile string
 

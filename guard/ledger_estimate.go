@@ -100,6 +100,24 @@ func (m *model) priceAt(at time.Time) *Price {
 	return m.price.at(at)
 }
 
+// Outputs are the lengths of a model's last outputs, for callers that reserve what
+// a call is likely to need without a [Ledger]. The zero Outputs are none. They may be
+// used concurrently.
+type Outputs struct{ known outputs }
+
+// Add remembers one output, in tokens.
+func (o *Outputs) Add(tokens int64) { o.known.add(tokens) }
+
+// Likely returns how much output to reserve where at most that much can come: 1.25
+// times the 95th percentile of the last outputs once there are 8, never more than
+// most.
+func (o *Outputs) Likely(most int64) int64 {
+	if likely := o.known.likely.Load(); likely > 0 {
+		return min(most, likely)
+	}
+	return most
+}
+
 // outputs are the lengths of a model's last settled outputs. It may be used
 // concurrently.
 type outputs struct {

@@ -165,22 +165,44 @@ func texts[T ~string](list []T) []string {
 	return all
 }
 
-// CheckNames reports the transitions that a machine's section, or with state set
-// a state's own, says need the truth gate and that there are not: a gate that
-// never closes is worse than none.
-func CheckNames(section []byte, transitions []string) (problems []machine.Problem) {
+// CheckIn is [machine.Checks].GuardsIn: it reports transitions that a section says
+// need the truth gate and that there are not, since a gate that never closes is
+// worse than none; and what a state's section lacks or contradicts only together
+// with the machine's.
+func CheckIn(machineSection, state []byte, transitions []string) (problems []machine.Problem) {
+	section := machineSection
+	if state != nil {
+		section = state
+		problems = checkTogether(machineSection, state)
+	}
 	var named struct {
 		Truth struct{ When json.RawMessage }
 	}
 	var when []string
 	if json.Unmarshal(section, &named) != nil || json.Unmarshal(named.Truth.When, &when) != nil {
-		return nil // "all", or reported already
+		return problems // "all", or reported already
 	}
 	for i, name := range when {
 		if !slices.Contains(transitions, name) {
 			problems = append(problems, machine.Problem{Path: fmt.Sprintf("/truth/when/%d", i), Code: "unknown-transition",
 				Message: fmt.Sprintf("there is no transition %q, so the truth gate would never judge it", name), Hint: machine.DidYouMean(name, transitions)})
 		}
+	}
+	return problems
+}
+
+// checkTogether returns the problems that neither of two sections has alone.
+func checkTogether(machineSection, state []byte) (problems []machine.Problem) {
+	if len(Check(state, true)) > 0 || machineSection != nil && len(Check(machineSection, false)) > 0 {
+		return nil // those come first
+	}
+	merged, err := Merge(machineSection, state)
+	if err != nil {
+		return nil // they are objects, as was checked
+	}
+	for _, p := range Check(merged, false) {
+		p.Message += ", once the machine's guards are added"
+		problems = append(problems, p)
 	}
 	return problems
 }

@@ -118,7 +118,9 @@ func (m *message) usage(into *specialist.Usage) {
 	count(&into.NumInputTokens, u.Input, &into.Given, specialist.InputGiven)
 	count(&into.NumOutputTokens, u.Output, &into.Given, specialist.OutputGiven)
 	if into.Has(specialist.InputGiven) {
-		into.NumInputTokens += d.CacheReadTokens + d.CacheWrite5mTokens + d.CacheWrite1hTokens
+		for _, n := range [...]int64{d.CacheReadTokens, d.CacheWrite5mTokens, d.CacheWrite1hTokens} {
+			into.NumInputTokens = exact.AddSat(into.NumInputTokens, n)
+		}
 	}
 	detail(into, d)
 }

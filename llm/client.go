@@ -73,7 +73,6 @@ type Client struct {
 	base      string            // DIALAI_LLM_BASE_URL
 	endpoints map[string]string // of the operator, by provider
 	out       *webhook.Outbound
-	baseErr   error // of an address that is none
 
 	lanes   sync.Map // *lane by name of the provider
 	targets sync.Map // *webhook.Target by address

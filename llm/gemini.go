@@ -146,8 +146,8 @@ func (g *generated) usage(into *specialist.Usage) {
 	}
 	count(&into.NumInputTokens, u.Prompt, &into.Given, specialist.InputGiven)
 	count(&into.NumOutputTokens, u.Candidates, &into.Given, specialist.OutputGiven)
-	into.NumInputTokens += tools
-	into.NumOutputTokens += thoughts
+	into.NumInputTokens = exact.AddSat(into.NumInputTokens, tools)
+	into.NumOutputTokens = exact.AddSat(into.NumOutputTokens, thoughts)
 	detail(into, specialist.UsageDetail{CacheReadTokens: u.Cached, ReasoningTokens: thoughts})
 }
 

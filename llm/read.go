@@ -68,7 +68,6 @@ func (o *options) called(resp *Response) (a specialist.Answer, bad *fault) {
 	t := o.find(call.Name)
 	if t == nil {
 		name := webhook.Clip(call.Name, 128)
-		//lint:ignore ST1005 the text is prescribed
 		err := fmt.Errorf("Tool call %q does not match any transition from state %q. Available: %s", name, o.state.Name, o.legal())
 		return a, &fault{why: fmt.Sprintf("there is no tool %q", name), err: err}
 	}

@@ -23,9 +23,7 @@ type wire interface {
 	decode(body []byte, into *Response) error
 }
 
-// errNoChoices is an answer without a message in it.
-//
-//lint:ignore ST1005 the text is prescribed
+// errNoChoices is an answer without a message in it. Its text is prescribed.
 var errNoChoices = errors.New("LLM returned no choices")
 
 // errNotJSON is an answer that is not what the API promises.

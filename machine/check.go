@@ -19,9 +19,11 @@ type Checks struct {
 	// Guards checks a guards section, the machine's or, with state set, a
 	// state's. Paths in the problems it returns are relative to the section.
 	Guards func(section []byte, state bool) []Problem
-	// GuardNames checks the transitions that a guards section names against those
-	// there are: of the whole machine, or of the state whose own section it is.
-	GuardNames func(section []byte, transitions []string) []Problem
+	// GuardsIn checks a guards section by what is around it: with state nil the
+	// machine's, else a state's own laid over the machine's, which may be nil. It
+	// gets the names of the transitions that the section is about. Paths are relative
+	// to the state's section, or the machine's.
+	GuardsIn func(machine, state []byte, transitions []string) []Problem
 	// Include reads the file that a guards section names by its path, relative
 	// to the machine file. Without it such a path is a problem.
 	Include func(path string) ([]byte, error)
@@ -220,8 +222,12 @@ func (c *checker) checkGuards(path string, section []byte, of *StateDefinition) 
 	if c.Checks.Guards != nil {
 		problems = c.Checks.Guards(section, of != nil)
 	}
-	if c.Checks.GuardNames != nil {
-		problems = append(problems, c.Checks.GuardNames(section, c.transitionsOf(of))...)
+	if c.Checks.GuardsIn != nil {
+		outer, inner := section, []byte(nil)
+		if of != nil {
+			outer, inner = c.def.Guards, section
+		}
+		problems = append(problems, c.Checks.GuardsIn(outer, inner, c.transitionsOf(of))...)
 	}
 	for _, p := range problems {
 		c.report(path+p.Path, isAboutName(p), p)

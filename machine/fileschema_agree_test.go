@@ -60,6 +60,8 @@ var sightRules = []sightRule{
 	{"bad-value", says("it must be at least"), blind, "two members cannot be compared"},
 	{"bad-value", says("it must be more than"), blind, "two members cannot be compared"},
 	{"bad-value", says("no number of repetitions gets there"), blind, "it has to be tried out"},
+	{"missing-field", says("once the machine's guards are added"), blind, "two members cannot be laid over each other"},
+	{"contradiction", says("once the machine's guards are added"), blind, "two members cannot be laid over each other"},
 	{"contradiction", says("tau_u is 1"), blind, "only together with two other members"},
 	{"unknown-transition", nil, blind, "items cannot be held to the keys of another member"},
 	{"bad-strategy", nil, blind, "who decides a state is found in two lists"},

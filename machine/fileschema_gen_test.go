@@ -21,7 +21,7 @@ var bases = []string{
 	    "consensusThreshold":0,"requireTrust":false,"irreversible":true,"risk":{"maxError":0.1},"solicit":"eager",
 	    "specialists":[{"role":"proposer","specialistId":"p","disabled":true},{"role":"arbiter","specialistId":"r"}],
 	    "guards":{"limits":{"max_steps":3},"cost":{"max_dollars_per_task":1.5},"loop_detection":{"max_state_visits":0},"retry":{"max_attempts":2},
-	      "packs":{"pii":false},"batch_loop":{"ladder":{"steer":2,"stop":4}},"truth":{"when":["t"]},"classifier":false}},
+	      "packs":{"pii":false},"batch_loop":{"ladder":{"steer":2,"stop":4}},"truth":{"model":"m","when":["t"]},"classifier":false}},
 	   "b":{"final":false},"x-c":{"final":true}},
 	  "specialists":[{"role":"proposer","specialistId":"p","strategyFnName":"random","timeout":"5s"},{"role":"arbiter","specialistId":"r","strategyFnName":"bayes"}],
 	  "x-note":{"anything":[null]}}`,
@@ -36,10 +36,7 @@ var bases = []string{
 	      "sequence":[{"tool":"t","requires_prev":"u"}],"tools":{"t":{"loop_key":["a"],"volatile":[],"poll":true,"exempt":false}}},
 	    "loop_detection":{"mode":"off","cycle":{"max_period":2},"near":{"jaccard":0.5},"max_output_repeats":1},
 	    "batch_loop":{"hardLimit":4,"warnThreshold":2,"windowSize":9,"onLoop":"error","warningMessage":"w","hardStopMessage":"h"},
-	    "budget":{"hard_limit_tokens":5,"hard_limit_usd":1,"mode":"observe","debit_probes":false,"probe_share_max":0.5,"reserve_mode":"static"},"retry":{},"store":{"history_limit":1},
-	    "classifier":{"url":"https://example.com/c","token_name":"T","on_error":"closed","model":"m","timeout_ms":9,"breaker":{"failures":2,"pause_ms":3},"cache":0,"context_turns":2},
-	    "truth":{"model":"a/b","probe_model":"c/d","thresholds":{"tau_u":0.5,"tau_s":0,"tau_a":1},"estimator":"process_reward_verifier","strict":false,"short_circuit":true,"when":"all",
-	      "prm_options":{"aggregator":"mean","max_steps":3,"max_step_chars":9,"parse_failure_score":0.5,"step_splitter":"x","critique_template":"{{step}}","merge_tail":false,"strict_score":true}}},
+	    "budget":{"hard_limit_tokens":5,"hard_limit_usd":1,"mode":"observe","debit_probes":false,"probe_share_max":0.5,"reserve_mode":"static"},"retry":{},"store":{"history_limit":1}},
 	  "risk":{"maxError":0.05,"confidence":0.95,"test":"clopperPearson","familywise":true},
 	  "solicit":{"mode":"sequential","timeout":"30s","roundTimeout":"1m","asyncTimeout":"1h","maxParallel":4,"wave":2,"champion":true},
 	  "specialists":[
@@ -50,6 +47,10 @@ var bases = []string{
 	    {"role":"proposer","specialistId":"person","isHuman":true},
 	    {"role":"arbiter","specialistId":"judge","strategyWebhookUrl":"https://[::1]:80/a?b#c","webhookTokenName":"T"},
 	    {"role":"arbiter","specialistId":"second","strategyFnName":"firstProposal","enabled":true,"disabled":false}]}`,
+	`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":"b"}},"b":{}},"guards":{
+	    "classifier":{"url":"https://example.com/c","token_name":"T","on_error":"closed","model":"m","timeout_ms":9,"breaker":{"failures":2,"pause_ms":3},"cache":0,"context_turns":2},
+	    "truth":{"model":"a/b","probe_model":"c/d","thresholds":{"tau_u":0.5,"tau_s":0,"tau_a":1},"estimator":"process_reward_verifier","strict":false,"short_circuit":true,"when":"all",
+	      "prm_options":{"aggregator":"mean","max_steps":3,"max_step_chars":9,"parse_failure_score":0.5,"step_splitter":"x","critique_template":"{{step}}","merge_tail":false,"strict_score":true}}}}`,
 }
 
 const minimal = `{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":"b"}},"b":{}}}`

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the published copy of the schem
 // checks are the rules of machine files as the whole program has them.
 func checks() machine.Checks {
 	c := strategies.Checks()
-	c.Guards, c.GuardNames = guard.Check, guard.CheckNames
+	c.Guards, c.GuardsIn = guard.Check, guard.CheckIn
 	return c
 }
 

@@ -40,6 +40,8 @@ func TestProblems(t *testing.T) {
 		{in(`"guards":{"limits":{▶"max_step":1}}`), []string{`[unknown-field] limits has no field "max_step" | did you mean "max_steps"?`}},
 		{in(`"guards":{"truth":▶{}}`), []string{`[missing-field] "model" is missing`}},
 		{in(`"guards":{"truth":{"model":"m","when":["t",▶"tt"]}}`), []string{`[unknown-transition] there is no transition "tt", so the truth gate would never judge it | did you mean "t"?`}},
+		{head + `"states":{"a":{"transitions":{"t":"b"},"guards":{"truth":▶{"when":["t"]}}},"b":{}}}`, []string{`[missing-field] "model" is missing, once the machine's guards are added`}},
+		{head + `"guards":{"limits":{"output_max":3}},"states":{"a":{"transitions":{"t":"b"},"guards":{"limits":{"output_min":▶4}}},"b":{}}}`, []string{`[contradiction] output_min is 4, above output_max, which is 3, once the machine's guards are added`}},
 		{in(`"guards":{"classifier":▶{"on_error":"open"}}`), []string{`[missing-field] there is nobody to ask: neither url nor function is given | name the url of a service, or a function of the program`}},
 
 		{in(`▶"goalState":"b"`), []string{`[duplicate-key] "goalState" is already defined at line 1, column 47 | remove one of the two`}},

@@ -408,11 +408,15 @@ func (t *tx) shadows(id string) bool {
 	return t.reign.alone && t.reign.shadow != "" && t.reign.shadow == id
 }
 
-// contested reports whether the champion must not decide this round alone: it has
-// not answered, proposes what only a human may decide, or somebody trusted sees it
-// differently.
+// contested reports whether the champion must not decide this round alone.
 func (t *tx) contested(j *trust.Judgement) bool {
-	p := t.round.proposal(t.reign.champion)
+	return Contested(t.round.proposal(t.reign.champion), j)
+}
+
+// Contested reports whether a champion must not decide a round alone: it has not
+// answered, and p is nil; it proposes what only a human may decide; or somebody
+// trusted sees it differently, as j, the judgement of the round, says.
+func Contested(p *specialist.Proposal, j *trust.Judgement) bool {
 	if p == nil || p.Transition.Irreversible {
 		return true
 	}

@@ -321,6 +321,7 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 		return result, nil
 	}
 	w := r.newWork(s)
+	defer w.giveBack()
 	v, err := w.evaluate(ctx)
 	if err != nil {
 		return Arbitration{}, err

@@ -191,6 +191,7 @@ func (f *Folder) created(d *reading) (Data, error) {
 		DefaultProposer bool            `json:"defaultProposer"`
 		DefaultArbiter  bool            `json:"defaultArbiter"`
 		Mode            machine.Mode    `json:"mode"`
+		Prices          string          `json:"prices"`
 	}
 	if err := d.into(&v); err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func (f *Folder) created(d *reading) (Data, error) {
 			return nil, err
 		}
 	}
-	c := &Created{Program: program, Options: Options{Meta: v.MetaJSON, DefaultProposer: v.DefaultProposer, DefaultArbiter: v.DefaultArbiter, Mode: v.Mode}}
+	c := &Created{Program: program, Options: Options{Meta: v.MetaJSON, DefaultProposer: v.DefaultProposer, DefaultArbiter: v.DefaultArbiter, Mode: v.Mode, Prices: v.Prices}}
 	if v.Seed != "" {
 		if c.Options.Seed, err = strconv.ParseUint(v.Seed, 10, 64); err != nil {
 			return nil, &DecodeError{"seed", v.Seed}

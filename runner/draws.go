@@ -94,6 +94,13 @@ func (p *statePlan) auditable(def *machine.Definition) bool {
 	return i >= 0 && def.States[i].Audit != nil
 }
 
+// waitsForAudit reports whether a decision of the engine is one that a human sees
+// first.
+func (t *tx) waitsForAudit(ctx context.Context, by *member) (bool, error) {
+	draws, err := t.drawAudit(ctx, by)
+	return err == nil && draws != nil && draws.Audit && t.here.state.Audit.Mode == machine.Before, err
+}
+
 // holdForAudit draws whether a decision of the engine is audited. It reports
 // whether the session has to wait for that: then a human decides the round first.
 func (t *tx) holdForAudit(ctx context.Context, by *member, d *decision) (bool, error) {

@@ -139,6 +139,7 @@ func (d *Created) append(dst []byte, key specialist.RoundKey) []byte {
 	w.flag("defaultProposer", d.Options.DefaultProposer)
 	w.flag("defaultArbiter", d.Options.DefaultArbiter)
 	w.opt("mode", string(d.Options.Mode))
+	w.opt("prices", d.Options.Prices)
 	return w.end()
 }
 

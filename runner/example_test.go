@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
@@ -78,4 +79,36 @@ func must[T any](v T, err error) T {
 		log.Fatal(err)
 	}
 	return v
+}
+
+// A truth gate asks a model before anything is published: would it say the same
+// again, something else where that would be wrong, and the same where only the
+// words differ? The program says who answers for a model's name; here it is a
+// model that always agrees, whatever it is asked.
+func ExampleConfig_models() {
+	ctx := context.Background()
+	m := must(machine.Parse("news.json", []byte(`{
+		"machineName": "news", "initialState": "draft", "goalState": "published",
+		"states": { "draft": { "prompt": "Publish it?", "transitions": { "publish": "published" } }, "published": {} },
+		"guards": { "truth": { "model": "yes-man", "when": ["publish"] }, "budget": { "hard_limit_calls": 50, "probe_share_max": 1 } },
+		"specialists": [ { "role": "proposer", "specialistId": "desk", "strategyFnName": "firstAvailable" } ] }`), runner.Checks()))
+	yes := guard.CompleterFunc(func(_ context.Context, q guard.CompletionRequest) (guard.Completion, error) {
+		return guard.Completion{Text: "publish\nChoosing first available transition: publish", Tokens: guard.CountedTokens(40, 8)}, nil
+	})
+	r := must(runner.New(runner.Config{Store: store.NewMemory(), Models: func(model string) (guard.Completer, error) {
+		if model != "yes-man" {
+			return nil, fmt.Errorf("there is no model %q here", model)
+		}
+		return yes, nil
+	}}))
+	defer r.Close()
+
+	s := must(r.Start(ctx, m, runner.StartOptions{Defaults: true}))
+	tick := must(r.Step(ctx, s.ID))
+	fmt.Println(tick.Status, tick.Code)
+	spent := tick.Session.Spent()
+	fmt.Println(spent.Calls, "calls,", spent.TokensIn, "tokens read,", spent.TokensOut, "written")
+	// Output:
+	// rejected low_sensitivity
+	// 7 calls, 280 tokens read, 56 written
 }

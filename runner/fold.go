@@ -70,7 +70,7 @@ func apply(s *Session, o *openRound, e *Event) {
 }
 
 func (o Options) set() bool {
-	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != ""
+	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != "" || o.Prices != ""
 }
 
 func applyRound(s *Session, o *openRound, d *RoundOpened) {

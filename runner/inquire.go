@@ -29,6 +29,10 @@ const (
 // guardsOwn reports whether an ask of this id is one of the guards' own.
 func guardsOwn(id string) bool { return id == truthID || id == classifierID }
 
+// OfGuards reports whether it is a question that guards ask themselves, and not
+// one to a specialist.
+func (a Ask) OfGuards() bool { return a.Role == roleGuard }
+
 // An inquiry is what came of asking about one decision.
 type inquiry struct {
 	step    guard.Step
@@ -58,6 +62,9 @@ func (w *work) inquire(ctx context.Context, of func(*Judged) decision) (q *inqui
 	d := of(w.t.round.verdict)
 	if !c.Asks(d.transition.Name) {
 		return nil, "", nil
+	}
+	if held, err := w.t.waitsForAudit(ctx, w.by); held || err != nil {
+		return nil, "", err // a human decides first: there is nothing to ask yet
 	}
 	step := w.t.step(d)
 	if j := (judgement{ctx: ctx, step: step}); !j.alone(w.t).Passed() {
@@ -125,6 +132,9 @@ type desk struct {
 
 // desk makes everybody ready whom the guards of a state ask.
 func (b *planner) desk(p *Program, st *machine.State) *desk {
+	if b.looking {
+		return nil
+	}
 	c := p.Guards(st)
 	if c == nil || c.Classifier == nil && c.Truth == nil {
 		return nil

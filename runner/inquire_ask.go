@@ -14,7 +14,7 @@ import (
 
 // classify puts one question to the classifier.
 func (q *inquirer) classify(ctx context.Context, c guard.Classification) (guard.ClassifierAnswer, error) {
-	p := probe{guard: classifierID, source: specialist.Webhook, stage: c.Stage, digest: c.Digest()}
+	p := probe{guard: classifierID, source: specialist.Webhook, stage: c.Stage, digest: c.Digest(), timeout: q.config.Classifier.Timeout}
 	if q.config.Classifier.Function != "" {
 		p.source = specialist.Function
 	}
@@ -146,12 +146,29 @@ func (c *recorded) Complete(ctx context.Context, r guard.CompletionRequest) (gua
 	if l, ok := c.inner.(guard.OutputLimiter); ok {
 		output = min(output, max(l.MaxOutputTokens(), 0))
 	}
+	known := c.q.w.r.outputsOf(c.model)
+	if c.q.config.Adapts() {
+		output = known.Likely(output)
+	}
 	p := c.probe(string(r.Purpose), output, r.Prompt, fmt.Sprint(r.Temperature), fmt.Sprint(r.Seed))
 	text, err := c.q.call(ctx, p, func(ctx context.Context) reply {
 		done, err := c.inner.Complete(ctx, r)
+		if err == nil && done.Tokens.Output != nil {
+			known.Add(max(*done.Tokens.Output, 0))
+		}
 		return reply{done.Text, usageOf(&done, r.Prompt, err), done.Model, err}
 	})
 	return guard.Completion{Text: text}, err
+}
+
+// outputsOf returns what this process knows of the length of a model's outputs.
+func (r *Runner) outputsOf(model string) *guard.Outputs {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.outputs[model] == nil {
+		r.outputs[model] = &guard.Outputs{}
+	}
+	return r.outputs[model]
 }
 
 // usageOf returns what a completion cost. What a model that answered does not say

@@ -18,7 +18,7 @@ type probe struct {
 	model   string           // "" if none is known
 	digest  string           // of the question: equal ones have the same
 	need    specialist.Usage // what it is expected to cost
-	timeout time.Duration    // 0: none but the context's
+	timeout time.Duration    // after which nobody waits
 }
 
 // A reply is what came of one.
@@ -34,8 +34,11 @@ type reply struct {
 // be, q.err says why.
 func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) reply) (string, error) {
 	w := q.w
-	if q.err != nil {
+	switch {
+	case q.err != nil:
 		return "", q.err // a gate may ask on after an error
+	case q.refused != nil:
+		return "", guard.ErrOverBudget
 	}
 	if known := w.t.round.known(p.guard, p.digest); known != nil {
 		return known.Reply, nil
@@ -112,11 +115,8 @@ func (q *inquirer) reserve(ctx context.Context, key askKey, p *probe) error {
 
 // send asks. A panic is an error.
 func (q *inquirer) send(ctx context.Context, p *probe, ask func(context.Context) reply) (a reply) {
-	if p.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, p.timeout)
-		defer cancel()
-	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
 	defer func() {
 		if v := recover(); v != nil {
 			a.err = fmt.Errorf("panic: %v", v)

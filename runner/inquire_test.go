@@ -153,6 +153,17 @@ func TestTruthGateIsAskedOnlyWhereItIsWanted(t *testing.T) {
 	}
 }
 
+// TestTruthGateAfterAnAudit: what a human decides first is not probed.
+func TestTruthGateAfterAnAudit(t *testing.T) {
+	var o oracle
+	b := newBench(t, o.with)
+	b.cast.say("a", "again")
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"guards":{"truth":{"model":"m"}},"audit":{"mode":"before","rate":1}`}))
+	if tick := b.stepTo(s, runner.TickHuman); tick.Code != runner.CodeAudit || o.asked() != 0 {
+		t.Errorf("came to %s after %d questions", tick.Code, o.asked())
+	}
+}
+
 // TestTruthGateOfARuling: letting the arbiter decide passes the same gate.
 func TestTruthGateOfARuling(t *testing.T) {
 	o := oracle{elsewhere: said}
@@ -211,7 +222,7 @@ func TestProbesArePaid(t *testing.T) {
 		{`"hard_limit_calls":5`, "budget_calls", 5},
 		{`"hard_limit_calls":` + fmt.Sprint(probes), "", probes},
 		{`"hard_limit_usd":5`, "budget_usd", 6}, // nobody knows before what a call costs: one too many
-		{`"hard_limit_tokens":16999`, "budget_tokens", 40},
+		{`"hard_limit_tokens":16999,"reserve_mode":"static"`, "budget_tokens", 40},
 		{`"hard_limit_calls":5,"debit_probes":false`, "", probes},
 	} {
 		o := oracle{cost: &money}
@@ -234,6 +245,19 @@ func TestProbesArePaid(t *testing.T) {
 		if free := strings.Contains(c.budget, "false"); free != (b.now(s).Spent().Calls == 0) {
 			t.Errorf("%s: spent is %+v", c.budget, b.now(s).Spent())
 		}
+	}
+}
+
+// TestProbesReserveWhatIsLikely: once a model has answered often enough, its
+// answers are reserved at what they were, unless the budget says otherwise. So 11
+// calls fit where 11 times the longest output would not.
+func TestProbesReserveWhatIsLikely(t *testing.T) {
+	for mode, want := range map[string]runner.TickStatus{"adaptive": runner.TickAdvanced, "static": runner.TickStopped} {
+		var o oracle
+		b := newBench(t, o.with)
+		b.stepTo(b.probed(""), runner.TickAdvanced) // from which the length is known
+		s := b.probed(`,"budget":{"probe_share_max":1,"hard_limit_tokens":16000,"reserve_mode":"` + mode + `"}`)
+		b.stepTo(s, want)
 	}
 }
 
@@ -302,8 +326,12 @@ func TestProbesSurviveACrash(t *testing.T) {
 			}
 			spent := b.now(s).Spent()
 			want := guard.Book{Calls: probes, TokensIn: 10 * probes, TokensOut: 5 * probes, Unpriced: probes}
+			held := int64(16_384)
+			if dies > 8 { // by then it is known how long the answers are
+				held = 7
+			}
 			if lost {
-				want.Calls, want.Unpriced, want.TokensIn, want.TokensOut, want.Estimated = probes+1, spent.Unpriced, spent.TokensIn, 5*probes+16_384, 1
+				want.Calls, want.Unpriced, want.TokensIn, want.TokensOut, want.Estimated = probes+1, spent.Unpriced, spent.TokensIn, 5*probes+held, 1
 			}
 			if spent != want || lost && spent.TokensIn <= 10*probes {
 				t.Errorf("%s of call %d: spent is %+v, want %+v", where, dies, spent, want)

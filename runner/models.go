@@ -2,10 +2,12 @@ package runner
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 )
@@ -115,4 +117,17 @@ func (r *Runner) settle(t ticket, q *specialist.Question, h *heard) {
 		u = r.price(p.Guards(q.State), u, h.answer.Model)
 	}
 	t.came(u)
+}
+
+// pricesOf returns the version of the program's prices, "" for a machine that names
+// no model: its sessions are priced without them.
+func (r *Runner) pricesOf(m *machine.Machine) string {
+	if r.config.Prices == nil {
+		return ""
+	}
+	names := func(s machine.Specialist) bool { return s.ModelID != "" }
+	if slices.ContainsFunc(m.Specialists(), names) || slices.ContainsFunc(m.States(), func(s machine.State) bool { return slices.ContainsFunc(s.Roster, names) }) {
+		return r.config.Prices.Version
+	}
+	return ""
 }

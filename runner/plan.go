@@ -145,6 +145,7 @@ type planner struct {
 	roster   *Roster
 	made     map[*machine.Specialist]*member
 	problems []error
+	looking  bool // nobody is asked, so nobody's code has to be there
 }
 
 func (b *planner) plan(program *Program) *plan {
@@ -273,7 +274,7 @@ func (b *planner) member(st *machine.State, s *machine.Specialist) member {
 	known := b.made[s]
 	if known == nil {
 		known = &member{Specialist: s, version: versionOf(s), off: s.Off() || b.roster.Off[s.SpecialistID]}
-		if !known.off {
+		if !known.off && !b.looking {
 			if err := b.resolve(known); err != nil {
 				b.fail(err)
 			}

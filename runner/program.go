@@ -108,6 +108,6 @@ func (ps *Programs) Parse(digest string, definition []byte) (*Program, error) {
 // Checks returns every rule of a machine file, for [machine.Parse].
 func Checks() machine.Checks {
 	c := strategies.Checks()
-	c.Guards, c.GuardNames = guard.Check, guard.CheckNames
+	c.Guards, c.GuardsIn = guard.Check, guard.CheckIn
 	return c
 }

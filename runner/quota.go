@@ -36,6 +36,7 @@ func (r *Runner) admitted(s *Session) error {
 	if r.quota == nil {
 		return nil
 	}
+	r.leave()
 	err := r.quota.Open(r.scope(s), guard.Opening{})
 	if over, ok := errors.AsType[*guard.BudgetError](err); ok {
 		return refuse(ErrQuota, over.Code, "%s", over.Reason().Message)
@@ -44,11 +45,25 @@ func (r *Runner) admitted(s *Session) error {
 }
 
 // ended gives the room of a session back that has come to its end. Calls that are
-// still out keep it until they are settled or expire.
+// still out keep it until they are settled or have expired.
 func (r *Runner) ended(s *Session) {
 	if r.quota != nil && !s.Status.Live() {
-		_ = r.quota.Close(r.scope(s)) // with calls open it stays until the next time
+		r.leave(r.scope(s))
 	}
+}
+
+// leave closes a session's scope, and all that could not be closed before.
+func (r *Runner) leave(scopes ...guard.Scope) {
+	r.quota.Expire()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	busy := r.leaving[:0:0]
+	for _, s := range append(r.leaving, scopes...) {
+		if r.quota.Close(s) != nil {
+			busy = append(busy, s)
+		}
+	}
+	r.leaving = busy
 }
 
 // A ticket is what one call holds of a quota. The zero ticket holds nothing.
@@ -95,5 +110,8 @@ func (w *work) giveBack() {
 	for _, t := range w.tickets {
 		t.handle.Release()
 	}
-	w.tickets = nil
+	if w.tickets != nil {
+		w.tickets = nil
+		w.r.ended(w.s) // nothing keeps it any more
+	}
 }

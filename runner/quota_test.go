@@ -97,6 +97,20 @@ func TestQuotaOfSessions(t *testing.T) {
 	b.startOf(m, "acme")
 }
 
+// TestQuotaOfSessionsWithCallsNeverMade: a reservation that the round did without
+// does not keep the room of a session that has ended.
+func TestQuotaOfSessionsWithCallsNeverMade(t *testing.T) {
+	b := newBench(t, tenants(guard.Quota{MaxSessions: new(int64(1))}))
+	b.cast.say("a", "finish")
+	b.cast.say("b", "finish")
+	m := b.machine(def{who: []string{fn("a", estimated("1")), fn("b", estimated("1")), fn("c", estimated("1")), arb("firstProposal")}})
+	b.stepTo(b.startOf(m, "acme"), runner.TickAdvanced)
+	if who := strings.Join(b.cast.who(), " "); who != "a" {
+		t.Fatalf("asked were %s: the test shows nothing", who)
+	}
+	b.startOf(m, "acme")
+}
+
 // TestQuotaOfEverybody: arbiters and what guards ask count like proposers.
 func TestQuotaOfEverybody(t *testing.T) {
 	b := newBench(t, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(exact.Dollar)}}}))

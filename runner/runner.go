@@ -105,7 +105,9 @@ type Runner struct {
 	plans    map[*Program]*plan
 	inflight map[askKey]bool // asks this runner is waiting for
 	askers   map[guard.ClassifierConfig]*guard.Asker
-	owner    Owner // nil until the first ask outside this process
+	leaving  []guard.Scope             // of sessions that have ended, with calls still out
+	outputs  map[string]*guard.Outputs // of models that guards asked
+	owner    Owner                     // nil until the first ask outside this process
 }
 
 // askKey names an ask among those of all sessions.
@@ -135,7 +137,7 @@ func New(c Config) (*Runner, error) {
 	return &Runner{
 		quota:  quota,
 		config: c, store: c.Store, programs: NewPrograms(), ledger: newLedger(),
-		plans: map[*Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{},
+		plans: map[*Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{}, outputs: map[string]*guard.Outputs{},
 	}, nil
 }
 

@@ -43,6 +43,7 @@ type Options struct {
 	DefaultProposer bool            // nobody proposes: firstAvailable stands in
 	DefaultArbiter  bool            // nobody arbitrates: firstProposal stands in
 	Mode            machine.Mode    // how proposers are asked, instead of the file's; may be ""
+	Prices          string          // version of the program's prices, where the machine names models; may be ""
 }
 
 // An Outcome says why a session is not running.

@@ -34,7 +34,7 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	if err != nil {
 		return nil, err
 	}
-	options := Options{Seed: o.Seed, Mode: o.Mode}
+	options := Options{Seed: o.Seed, Mode: o.Mode, Prices: r.pricesOf(m)}
 	switch o.Mode {
 	case "", machine.All, machine.Eager, machine.Sequential:
 	default:

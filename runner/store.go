@@ -20,6 +20,7 @@ type Store interface {
 	TrustStore
 	RosterStore
 	OwnerStore
+	HistoryStore
 	AuditStore
 }
 
@@ -71,6 +72,25 @@ type TrustStore interface {
 	// Decided yields the sessions that hold the newest decisions of a machine,
 	// as (session, sequence number of the record), the newest first.
 	Decided(ctx context.Context, machineName string) iter.Seq2[DecisionRef, error]
+}
+
+// A HistoryStore lets the past of many sessions be read as one.
+type HistoryStore interface {
+	// Log yields the records of all sessions of a machine in commit order; with
+	// machineName "" those of all machines. Hashes are neither yielded nor
+	// checked. What is committed while it yields may be left out.
+	Log(ctx context.Context, machineName string) iter.Seq2[LogEntry, error]
+}
+
+// A LogEntry is one record of a session's log and its place among those of all
+// sessions.
+type LogEntry struct {
+	// Place only grows, and is the Lesson.Seq of a lesson in the record.
+	Place       int64
+	Session     specialist.SessionID
+	MachineName string
+	First       int64  // sequence number of its first event
+	Events      []byte // a JSON array; valid until the next entry is yielded
 }
 
 // MaxExemplars is how many exemplars of a state are shown at most.

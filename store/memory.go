@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -21,6 +22,8 @@ import (
 // are computed when somebody reads them.
 type Memory struct {
 	shards [shardCount]shard
+
+	place atomic.Int64 // of the newest commit; lessons draw theirs under mu
 
 	mu        sync.RWMutex
 	order     []*cell // by creation
@@ -45,11 +48,13 @@ type cell struct {
 	session atomic.Pointer[runner.Session]
 	last    *memoryRecord // the newest, nil while only the opening was committed
 	machine *memoryMachine
+	place   int64 // of the opening
 }
 
 // A memoryRecord is one record of a session's log, which is a list.
 type memoryRecord struct {
 	previous *memoryRecord
+	place    int64               // among all commits
 	before   specialist.RoundKey // key of the round in which it begins
 	first    int64
 	events   []runner.Event
@@ -78,11 +83,18 @@ var _ runner.Store = (*Memory)(nil)
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	m := &Memory{machines: map[string]*memoryMachine{}, owners: map[string]bool{}}
+	var secret [32]byte
+	rand.Read(secret[:]) // never fails
+	return NewSeededMemory(secret)
+}
+
+// NewSeededMemory returns an empty store with a known secret: for simulations, in
+// which the same has to be drawn again.
+func NewSeededMemory(secret [32]byte) *Memory {
+	m := &Memory{machines: map[string]*memoryMachine{}, owners: map[string]bool{}, secret: secret}
 	for i := range m.shards {
 		m.shards[i].cells = map[specialist.SessionID]*cell{}
 	}
-	rand.Read(m.secret[:]) // never fails
 	return m
 }
 
@@ -117,10 +129,10 @@ func (m *Memory) Commit(_ context.Context, c *runner.Change) error {
 		if known != nil {
 			return fmt.Errorf("session %s: %w", c.After.ID, runner.ErrExists)
 		}
-		known = &cell{machine: m.machine(c.After.Machine().Name())}
+		known = &cell{machine: m.machine(c.After.Machine().Name()), place: m.place.Add(1)}
 		known.session.Store(c.After)
 		if !opening(c) {
-			known.last = record(nil, c)
+			known.last = record(nil, c, known.place)
 		}
 		sh.cells[c.After.ID] = known
 		m.created(known, c.After)
@@ -132,11 +144,8 @@ func (m *Memory) Commit(_ context.Context, c *runner.Change) error {
 	if known.session.Load().Sequence != c.Before.Sequence {
 		return runner.ErrStale
 	}
-	known.last = record(known.last, c)
+	known.last = record(known.last, c, m.learn(c.Lesson()))
 	known.session.Store(c.After)
-	if l := c.Lesson(); l != nil {
-		m.learn(*l)
-	}
 	return known.machine.follow(c)
 }
 
@@ -151,13 +160,13 @@ func opening(c *runner.Change) bool {
 	return created && opened && c.After.Round == 1 && c.After.Sequence == int64(len(c.Events))
 }
 
-func record(previous *memoryRecord, c *runner.Change) *memoryRecord {
+func record(previous *memoryRecord, c *runner.Change, place int64) *memoryRecord {
 	// Record and events are one allocation, if the commit is of usual size.
 	type roomy struct {
 		memoryRecord
 		room [10]runner.Event
 	}
-	r := &roomy{memoryRecord: memoryRecord{previous: previous, first: c.First}}
+	r := &roomy{memoryRecord: memoryRecord{previous: previous, place: place, first: c.First}}
 	r.events = append(r.room[:0], c.Events...)
 	r.before.Session = c.After.ID
 	if c.Before != nil {
@@ -210,12 +219,17 @@ func (mm *memoryMachine) follow(c *runner.Change) error {
 	return nil
 }
 
-// learn appends a lesson.
-func (m *Memory) learn(l trust.Lesson) {
+// learn appends a lesson, if there is one, and returns the place of its commit.
+func (m *Memory) learn(l *trust.Lesson) int64 {
+	if l == nil {
+		return m.place.Add(1)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l.Seq = int64(len(m.lessons)) + 1
-	m.lessons = append(m.lessons, l)
+	learned := *l
+	learned.Seq = m.place.Add(1)
+	m.lessons = append(m.lessons, learned)
+	return learned.Seq
 }
 
 // Lessons implements [runner.TrustStore].
@@ -224,8 +238,9 @@ func (m *Memory) Lessons(_ context.Context, after int64) iter.Seq2[trust.Lesson,
 		m.mu.RLock()
 		all := m.lessons[:len(m.lessons):len(m.lessons)]
 		m.mu.RUnlock()
-		for i := max(0, after); i < int64(len(all)); i++ {
-			if !yield(all[i], nil) {
+		first, _ := slices.BinarySearchFunc(all, after+1, func(l trust.Lesson, seq int64) int { return cmp.Compare(l.Seq, seq) })
+		for i := range all[first:] {
+			if !yield(all[first+i], nil) {
 				return
 			}
 		}
@@ -274,25 +289,10 @@ func (m *Memory) List(_ context.Context, q runner.ListQuery) ([]runner.Summary, 
 // Records implements [runner.SessionStore].
 func (m *Memory) Records(_ context.Context, id specialist.SessionID, from int64) iter.Seq2[runner.StoredRecord, error] {
 	return func(yield func(runner.StoredRecord, error) bool) {
-		sh := m.shard(id)
-		sh.mu.Lock()
-		c := sh.cells[id]
-		var session *runner.Session
-		var chain []*memoryRecord
-		if c != nil {
-			session = c.session.Load()
-			for r := c.last; r != nil; r = r.previous {
-				chain = append(chain, r)
-			}
-		}
-		sh.mu.Unlock()
-		if c == nil {
+		chain := m.chain(id)
+		if chain == nil {
 			yield(runner.StoredRecord{}, &runner.NotFoundError{What: "Session", ID: id.String()})
 			return
-		}
-		slices.Reverse(chain)
-		if len(chain) == 0 || chain[0].first != 1 {
-			chain = slices.Insert(chain, 0, &memoryRecord{before: specialist.RoundKey{Session: id}, first: 1, events: runner.Opening(session)})
 		}
 		var prev runner.Hash
 		for _, r := range chain {
@@ -304,6 +304,59 @@ func (m *Memory) Records(_ context.Context, id specialist.SessionID, from int64)
 			}
 		}
 	}
+}
+
+// chain returns the records of a session, the oldest first; nil if there is no
+// such session.
+func (m *Memory) chain(id specialist.SessionID) (chain []*memoryRecord) {
+	sh := m.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	c := sh.cells[id]
+	if c == nil {
+		return nil
+	}
+	for r := c.last; r != nil; r = r.previous {
+		chain = append(chain, r)
+	}
+	if len(chain) == 0 || chain[len(chain)-1].first != 1 {
+		opening := runner.Opening(c.session.Load())
+		chain = append(chain, &memoryRecord{place: c.place, before: specialist.RoundKey{Session: id}, first: 1, events: opening})
+	}
+	slices.Reverse(chain)
+	return chain
+}
+
+// Log implements [runner.HistoryStore].
+func (m *Memory) Log(_ context.Context, machineName string) iter.Seq2[runner.LogEntry, error] {
+	return func(yield func(runner.LogEntry, error) bool) {
+		m.mu.RLock()
+		order := m.order[:len(m.order):len(m.order)]
+		m.mu.RUnlock()
+		var all []*memoryRecord
+		for _, c := range order {
+			if machineName == "" || c.machine.name == machineName {
+				all = append(all, m.chain(c.session.Load().ID)...)
+			}
+		}
+		slices.SortFunc(all, func(a, b *memoryRecord) int { return cmp.Compare(a.place, b.place) })
+		var events []byte
+		for _, r := range all {
+			events = runner.AppendEvents(events[:0], r.before, r.first, r.events)
+			e := runner.LogEntry{Place: r.place, Session: r.before.Session, MachineName: m.nameOf(r.before.Session), First: r.first, Events: events}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// nameOf returns the machine name of a session.
+func (m *Memory) nameOf(id specialist.SessionID) string {
+	sh := m.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.cells[id].machine.name
 }
 
 // Definitions implements [runner.SessionStore].

@@ -171,6 +171,34 @@ func (s *SQLite) Records(ctx context.Context, id specialist.SessionID, from int6
 	}
 }
 
+// Log implements [runner.HistoryStore].
+func (s *SQLite) Log(ctx context.Context, machineName string) iter.Seq2[runner.LogEntry, error] {
+	return func(yield func(runner.LogEntry, error) bool) {
+		rows, err := s.read.QueryContext(ctx, `SELECT l.id, s.session_id, m.machine_name, l.first, l.events FROM log l CROSS JOIN sessions s ON s.id=l.session
+			CROSS JOIN machines m ON m.id=s.machine WHERE ?1='' OR m.machine_name=?1 ORDER BY l.id`, machineName)
+		if err != nil {
+			yield(runner.LogEntry{}, translate(err))
+			return
+		}
+		defer rows.Close()
+		var id, events sql.RawBytes
+		for rows.Next() {
+			var e runner.LogEntry
+			err := rows.Scan(&e.Place, &id, &e.MachineName, &e.First, &events)
+			if err == nil {
+				e.Events = events
+				e.Session, err = runner.ParseID(string(id))
+			}
+			if !yield(e, translate(err)) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(runner.LogEntry{}, translate(err))
+		}
+	}
+}
+
 // List implements [runner.SessionStore].
 func (s *SQLite) List(ctx context.Context, q runner.ListQuery) ([]runner.Summary, error) {
 	where, args := []string{"1"}, []any{}

@@ -52,7 +52,7 @@ func observed(t *testing.T, content bool, reply llmtest.Reply) (tracetest.SpanSt
 func texts(list []attribute.KeyValue) string {
 	var b strings.Builder
 	for _, kv := range list {
-		fmt.Fprintf(&b, "%s=%s\n", kv.Key, kv.Value.Emit())
+		fmt.Fprintf(&b, "%s=%s\n", kv.Key, kv.Value.String())
 	}
 	return b.String()
 }

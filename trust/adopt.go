@@ -48,3 +48,12 @@ func (l *Ledger) Adopt(a Adoption) error {
 	m.risk[scope] = e
 	return nil
 }
+
+// outcome returns what the test of a promise sees of a pair.
+func (p Pair) outcome() *Outcome {
+	o := &Outcome{P: p.P, Pick: "picked", Truth: "picked"}
+	if !p.Right {
+		o.Truth = "other"
+	}
+	return o
+}

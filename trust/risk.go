@@ -147,15 +147,6 @@ func (e *riskEpoch) pair(o *Outcome) {
 	}
 }
 
-// outcome returns an outcome that comes to p, whatever the threshold.
-func (p Pair) outcome() *Outcome {
-	o := &Outcome{P: p.P, Pick: "right", Truth: "wrong"}
-	if p.Right {
-		o.Truth = o.Pick
-	}
-	return o
-}
-
 // choose picks the first threshold that enough of the first pairs reach, as soon
 // as the pairs to come cannot change which one that is. It looks at nothing but P.
 func (e *riskEpoch) choose(o *Outcome) {

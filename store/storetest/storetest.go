@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -49,6 +51,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"lessons in commit order", testLessons},
 		{"reviews", testReviews},
 		{"decisions newest N", testDecisions},
+		{"log in commit order", testLog},
 		{"roster", testRoster},
 		{"owners", testOwners},
 		{"secret", testSecret},
@@ -104,10 +107,15 @@ func (c *clock) read() time.Time {
 func newBench(t *testing.T, m Maker) *bench {
 	b := &bench{T: t, ctx: context.Background(), clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
 	b.open(m)
-	def, err := machine.Parse("storetest.json", []byte(definition), runner.Checks())
-	b.ok(err)
-	b.m = def
+	b.m = b.parse(definition)
 	return b
+}
+
+func (b *bench) parse(definition string) *machine.Machine {
+	b.Helper()
+	m, err := machine.Parse("storetest.json", []byte(definition), runner.Checks())
+	b.ok(err)
+	return m
 }
 
 // open opens the store as another process would.
@@ -501,6 +509,55 @@ func testReviews(t *testing.T, m Maker) {
 	}
 	if n != 1 {
 		t.Errorf("there are %d lessons", n)
+	}
+}
+
+// testLog checks that the log of a machine holds every record of its sessions, in
+// commit order and at the places of their lessons.
+func testLog(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	mine := b.m
+	sessions := []*runner.Session{b.start(), nil, b.start()}
+	b.m = b.parse(strings.Replace(definition, "storetest", "other", 1))
+	sessions[1] = b.start()
+	b.m = mine
+	for range 3 {
+		for _, s := range sessions {
+			b.force(s.ID, "again")
+		}
+	}
+	placed := map[int64]bool{}
+	for l, err := range b.store.Lessons(b.ctx, 0) {
+		b.ok(err)
+		placed[l.Seq] = true
+	}
+	for _, c := range []struct {
+		machine  string
+		sessions []*runner.Session
+		learned  int
+	}{{"storetest", []*runner.Session{sessions[0], sessions[2]}, 6}, {"other", sessions[1:2], 3}, {"", sessions, 9}, {"nobody", nil, 0}} {
+		got, want := map[string]string{}, map[string]string{}
+		last, learned := int64(0), 0
+		for e, err := range b.store.Log(b.ctx, c.machine) {
+			b.ok(err)
+			if e.Place <= last || c.machine != "" && e.MachineName != c.machine {
+				t.Fatalf("entry %d of machine %q follows %d", e.Place, e.MachineName, last)
+			}
+			last = e.Place
+			got[e.Session.String()] += fmt.Sprintln(e.First, string(e.Events))
+			if placed[e.Place] {
+				learned++
+			}
+		}
+		for _, s := range c.sessions {
+			for r, err := range b.store.Records(b.ctx, s.ID, 0) {
+				b.ok(err)
+				want[s.ID.String()] += fmt.Sprintln(r.First, string(r.Events))
+			}
+		}
+		if !maps.Equal(got, want) || learned != c.learned {
+			t.Errorf("the log of %q has %d sessions and %d outcomes:\n%v\nwant\n%v", c.machine, len(got), learned, got, want)
+		}
 	}
 }
 

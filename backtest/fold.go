@@ -1,0 +1,326 @@
+package backtest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// A fold goes through the log of a store and decides every round again.
+type fold struct {
+	*Config
+	changed bool // rounds are not decided as they were
+	scenes  scenes
+	ledger  ledger
+	learned map[string]learned                   // of rounds with an outcome, until that is learned
+	books   map[string]map[trust.Key]trust.Tally // by machine, of what was learned so far
+	tracks  map[specialist.SessionID]*track
+	names   map[string]string
+	audits  map[string]audit // by round
+	late    []*round         // those judged by less than the ledger knew already
+	report  *Report
+	tallies []*tally
+	broken  error // a definition that cannot be used, or a policy for it
+	since   int64 // place of the first record that counts; 0 until it comes
+}
+
+// name returns the text of bytes that come again and again.
+func (f *fold) name(b []byte) string {
+	if s, known := f.names[string(b)]; known {
+		return s
+	}
+	s := string(b)
+	f.names[s] = s
+	return s
+}
+
+// compared counts what a human decision said of somebody.
+func (f *fold) compared(machineName string, k trust.Key, match bool) {
+	if f.Cold && f.since == 0 {
+		return
+	}
+	book := f.books[machineName]
+	if book == nil {
+		book = map[trust.Key]trust.Tally{}
+		f.books[machineName] = book
+	}
+	t := book[k]
+	if t.Total++; match {
+		t.Matching++
+	}
+	book[k] = t
+}
+
+// score returns the alignment of somebody in a state as of now.
+func (f *fold) score(p *part, id string) exact.Billionths {
+	return f.books[p.was.Question.Machine][trust.Key{SpecialistID: id, State: p.was.Scope}].Score()
+}
+
+// decide decides a point again.
+func (f *fold) decide(ctx context.Context, r *round, pt *point) error {
+	if r.at < f.Since || !f.changed && pt.judged == nil {
+		pt.decided, pt.decision.Winner = true, arbiter.NoWinner
+		return nil
+	}
+	rule, err := f.rule(r, pt)
+	if err != nil {
+		return err
+	}
+	votes := f.votes(r, pt, rule)
+	if rule.made == nil {
+		pt.recall(rule, len(votes), r.part.threshold(rule))
+		return nil
+	}
+	round := f.put(r, pt, rule, votes)
+	if rule.bayes {
+		if ready, err := f.evidence(ctx, r, pt, round); err != nil || !ready {
+			return err
+		}
+	}
+	f.settle(ctx, pt, rule, round)
+	if f.changed {
+		pt.unknown = f.lacks(r, pt, rule, round)
+	}
+	return nil
+}
+
+// rule returns who decides a point.
+func (f *fold) rule(r *round, pt *point) (*rule, error) {
+	switch {
+	case f.Policy.Arbiter != nil:
+		return &r.part.new, nil
+	case pt.judged != nil:
+		return r.part.recorded(pt.judged)
+	case r.part.old.by == nil && r.standIn:
+		return standIn(), nil
+	}
+	return &r.part.old, nil
+}
+
+// votes returns the votes of a point as the rule would have been given them.
+func (f *fold) votes(r *round, pt *point, rule *rule) []arbiter.Vote {
+	if !f.changed {
+		return pt.votes
+	}
+	votes := make([]arbiter.Vote, 0, len(pt.votes))
+	for _, v := range pt.votes {
+		if !v.IsHuman && !f.Policy.keeps(v.SpecialistID) {
+			continue
+		}
+		if f.Cold && !v.IsHuman {
+			v.Weight = f.score(r.part, v.SpecialistID)
+		}
+		votes = append(votes, v)
+	}
+	if f.Policy.Arbiter != nil && !rule.arrive && r.mode != machine.Eager {
+		slices.SortStableFunc(votes, func(a, b arbiter.Vote) int { return cmp.Compare(a.Rank, b.Rank) })
+	}
+	return votes
+}
+
+// put makes the round that the rule decides.
+func (f *fold) put(r *round, pt *point, rule *rule, votes []arbiter.Vote) *arbiter.Round {
+	st := r.part.was.State
+	round := &arbiter.Round{Key: r.key, State: st, RequireTrust: st.RequireTrust, Votes: votes, Threshold: r.part.threshold(rule)}
+	if !f.changed && pt.judged != nil {
+		round.Threshold = pt.judged.threshold
+	}
+	return round
+}
+
+// evidence gives a round what bayes decides by. It is not ready if the verdict was
+// given by less than the ledger has learned meanwhile.
+func (f *fold) evidence(ctx context.Context, r *round, pt *point, round *arbiter.Round) (ready bool, err error) {
+	q, upTo := r.part.now.Question, pt.place-1
+	if !f.changed && pt.judged != nil && pt.judged.evidence != nil {
+		q, upTo = r.part.question(pt.judged), pt.judged.evidence.Place
+	}
+	if f.ledger.place > upTo {
+		return false, nil
+	}
+	if err := f.ledger.advance(ctx, upTo); err != nil {
+		return false, err
+	}
+	round.Evidence = &arbiter.Evidence{Ledger: f.ledger.now, Place: f.ledger.place, Question: q}
+	return true, nil
+}
+
+// settle has the rule decide.
+func (f *fold) settle(ctx context.Context, pt *point, rule *rule, round *arbiter.Round) {
+	pt.decision, pt.decided = pt.reign(rule.decide(ctx, round), round), true
+	if pt.decision.Consensus() {
+		pt.elected = round.Votes[pt.decision.Winner].Transition
+	}
+	if pt.judged != nil && !f.changed {
+		f.report.compare(pt, f.Exact)
+	}
+}
+
+// reign returns the decision of a round in which a champion reigned, or which a
+// human had sent back to humans: neither depends on the votes alone. d is that of
+// the arbiter.
+func (pt *point) reign(d arbiter.Decision, round *arbiter.Round) arbiter.Decision {
+	if pt.judged == nil || d.Judgement == nil {
+		return d
+	}
+	switch j := pt.judged; {
+	case j.rule == arbiter.ByChampion:
+		i := slices.IndexFunc(round.Votes, func(v arbiter.Vote) bool { return v.SpecialistID == j.subject })
+		if i >= 0 && !runner.Contested(round.Votes[i].Proposal, d.Judgement) {
+			return arbiter.Decision{Winner: i, Rule: arbiter.ByChampion, Subject: j.subject, Judgement: d.Judgement}
+		}
+	case j.rule == arbiter.Held && d.Consensus():
+		return arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: j.subject, Judgement: d.Judgement}
+	}
+	return d
+}
+
+// recall takes over the verdict of somebody's own code, who is not asked again, if
+// the same was asked about the same votes.
+func (pt *point) recall(rule *rule, votes int, threshold *machine.Threshold) {
+	pt.decided, pt.decision.Winner = true, arbiter.NoWinner
+	switch j := pt.judged; {
+	case rule.by == nil: // nobody decides here
+	case j == nil || j.arbiterID != rule.by.SpecialistID || votes != len(pt.votes) || !same(j.threshold, threshold):
+		pt.unknown = true
+	case j.winner >= 0:
+		pt.decision.Winner, pt.elected = j.winner, pt.votes[j.winner].Transition
+	}
+}
+
+func same(a, b *machine.Threshold) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// lacks reports whether the policy would have asked somebody whose answer is not
+// recorded. Who was not asked for another reason than that the round was decided
+// already, such as a budget, would not have been asked under the policy either.
+func (f *fold) lacks(r *round, pt *point, rule *rule, round *arbiter.Round) bool {
+	open, stranger := f.unheard(r, pt)
+	switch {
+	case len(open) == 0 && !stranger, settled(rule, round, open, r.mode, pt.decision):
+		return false
+	case pt.decision.Rule == arbiter.ByChampion:
+		return false
+	case stranger, pt.judged == nil, pt.judged.rule == arbiter.ByChampion:
+		return true
+	}
+	before, err := r.part.recorded(pt.judged)
+	if err != nil || before.made == nil {
+		return true
+	}
+	was := *round
+	was.Votes, was.Threshold = pt.votes, pt.judged.threshold
+	old := arbiter.Decision{Winner: pt.judged.winner}
+	return settled(before, &was, open, r.mode, old)
+}
+
+// settled reports whether a rule would have decided before the others answered.
+func settled(rule *rule, round *arbiter.Round, open []arbiter.Standing, mode machine.Mode, d arbiter.Decision) bool {
+	if mode == machine.Eager {
+		return d.Consensus() && len(round.Votes) >= 2
+	}
+	stopper, ok := rule.made.(arbiter.Stopper)
+	return ok && len(round.Votes) > 0 && stopper.Settled(round, open)
+}
+
+// unheard returns the standing of those whom the policy asks and who were not
+// heard; stranger is true if one of them never took part.
+func (f *fold) unheard(r *round, pt *point) (open []arbiter.Standing, stranger bool) {
+	heard := func(id string) bool {
+		return slices.Contains(pt.failed, id) || slices.ContainsFunc(pt.votes, func(v arbiter.Vote) bool { return v.SpecialistID == id })
+	}
+	for i := range r.part.now.Proposers {
+		if m := &r.part.now.Proposers[i]; !m.Off && !m.IsHuman && f.Policy.keeps(m.SpecialistID) && !heard(m.SpecialistID) {
+			open = append(open, arbiter.Standing{Weight: f.score(r.part, m.SpecialistID), Rank: m.Rank})
+		}
+	}
+	for _, id := range f.Policy.Roster {
+		stranger = stranger || find(&r.part.now, id) == nil && !heard(id)
+	}
+	return open, stranger
+}
+
+// close ends the present round of a track.
+func (f *fold) close(t *track) {
+	r := t.round
+	t.round = nil
+	if r == nil || len(r.points) == 0 || r.at < f.Since {
+		return
+	}
+	if slices.ContainsFunc(r.points, func(pt *point) bool { return !pt.decided }) {
+		f.late = append(f.late, r)
+		return
+	}
+	if f.count(r) {
+		t.offPath = true
+	}
+}
+
+// rest decides, at the end of the log, what was judged by less than was known.
+func (f *fold) rest(ctx context.Context) error {
+	type place struct {
+		r  *round
+		pt *point
+	}
+	var points []place
+	for _, r := range f.late {
+		for _, pt := range r.points {
+			if !pt.decided {
+				points = append(points, place{r, pt})
+			}
+		}
+	}
+	slices.SortStableFunc(points, func(a, b place) int {
+		return cmp.Compare(a.pt.judged.evidence.Place, b.pt.judged.evidence.Place)
+	})
+	if f.report.Late = len(f.late); f.report.Late == 0 {
+		return nil
+	}
+	f.ledger.stop()
+	f.ledger = newLedger(ctx, f.Source, nil)
+	for _, p := range points {
+		if err := f.decide(ctx, p.r, p.pt); err != nil {
+			return err
+		}
+	}
+	for _, r := range f.late {
+		f.count(r)
+	}
+	return nil
+}
+
+// end closes the rounds that are still open.
+func (f *fold) end(ctx context.Context) error {
+	open := make([]*track, 0, len(f.tracks))
+	for _, t := range f.tracks {
+		if t.round != nil {
+			open = append(open, t)
+		}
+	}
+	slices.SortFunc(open, func(a, b *track) int {
+		return cmp.Or(cmp.Compare(a.round.place, b.round.place), slices.Compare(a.id[:], b.id[:]))
+	})
+	for _, t := range open {
+		f.close(t)
+	}
+	return f.rest(ctx)
+}
+
+// read goes through the log.
+func (f *fold) read(ctx context.Context) error {
+	for e, err := range ahead(ctx, f.Source.Log(ctx, f.MachineName)) {
+		if err != nil {
+			return err
+		}
+		if err := f.record(ctx, &e); err != nil {
+			return err
+		}
+	}
+	return f.end(ctx)
+}

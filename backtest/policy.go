@@ -1,0 +1,156 @@
+package backtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/strategies"
+)
+
+// A Policy is what is changed of how rounds were decided. The zero Policy changes
+// nothing: every round is decided again as it was.
+type Policy struct {
+	Arbiter   *machine.Specialist // who decides everywhere; nil: as recorded
+	Threshold *machine.Threshold  // in force everywhere, instead of every threshold and risk; nil: as declared
+	Risk      *machine.Risk       // promised by the machine, instead of every threshold and risk; nil: as declared
+	Roster    []string            // who alone proposes, besides humans; nil: as declared
+	Drop      []string            // who does not propose any more
+}
+
+// ErrPolicy is wrapped by every error about a policy that cannot be tried.
+var ErrPolicy = errors.New("this policy cannot be tried")
+
+// changed reports whether p changes anything.
+func (p *Policy) changed() bool {
+	return p.Arbiter != nil || p.Threshold != nil || p.Risk != nil || p.Roster != nil || len(p.Drop) > 0
+}
+
+// keeps reports whether a proposer, who is no human, still proposes.
+func (p *Policy) keeps(id string) bool {
+	return !slices.Contains(p.Drop, id) && (p.Roster == nil || slices.Contains(p.Roster, id))
+}
+
+// apply returns the machine that p makes of a recorded one.
+func (p *Policy) apply(m *machine.Machine) (*machine.Machine, error) {
+	if !p.changed() {
+		return m, nil
+	}
+	def := *m.Definition()
+	def.Specialists = p.roster(def.Specialists)
+	if p.Arbiter != nil {
+		def.Specialists = append(def.Specialists, *p.Arbiter)
+	}
+	def.States = slices.Clone(def.States)
+	for i := range def.States {
+		def.States[i].Specialists = p.roster(def.States[i].Specialists)
+	}
+	p.thresholds(&def)
+	next, err := machine.Compile(&def, runner.Checks())
+	if err != nil {
+		return nil, fmt.Errorf("%w: machine %q, changed so, would not load: %s", ErrPolicy, m.Name(), firstProblem(err))
+	}
+	return next, nil
+}
+
+// firstProblem returns the first thing that is wrong with a machine.
+func firstProblem(err error) string {
+	var wrong *machine.Error
+	if !errors.As(err, &wrong) || len(wrong.Problems) == 0 {
+		return err.Error()
+	}
+	p := wrong.Problems[0]
+	if p.Hint == "" {
+		return p.Message
+	}
+	return p.Message + " (" + p.Hint + ")"
+}
+
+// roster returns a list of specialists under p.
+func (p *Policy) roster(list []machine.Specialist) []machine.Specialist {
+	if list == nil {
+		return nil
+	}
+	next := make([]machine.Specialist, 0, len(list)+1)
+	for _, s := range list {
+		if s.Role == machine.Arbiter && p.Arbiter != nil {
+			continue
+		}
+		if s.Role == machine.Proposer && !s.IsHuman && !p.keeps(s.SpecialistID) {
+			off := true
+			s.Disabled, s.Enabled = &off, nil
+		}
+		next = append(next, s)
+	}
+	return next
+}
+
+// thresholds puts those of p in the place of the declared ones. An arbiter that
+// keeps no promises takes none over.
+func (p *Policy) thresholds(def *machine.Definition) {
+	other := p.Arbiter != nil && p.Arbiter.StrategyFnName != machine.Bayes
+	if p.Threshold != nil || p.Risk != nil || other {
+		def.Risk = p.Risk
+	}
+	if p.Threshold != nil || p.Risk != nil {
+		def.ConsensusThreshold = p.Threshold
+	}
+	if other {
+		def.Collapse = nil
+	}
+	for i := range def.States {
+		s := &def.States[i]
+		if p.Threshold != nil || p.Risk != nil || other {
+			s.Risk = nil
+		}
+		if p.Threshold != nil || p.Risk != nil {
+			s.ConsensusThreshold = nil
+		}
+		if other {
+			s.Collapse = nil
+		}
+	}
+}
+
+// A rule is how the rounds of one state are decided.
+type rule struct {
+	by     *machine.Specialist
+	made   arbiter.Arbiter // nil for somebody's own code, which is never asked
+	bayes  bool
+	arrive bool // arrival decides
+}
+
+// ruleOf makes an arbiter ready to decide recorded rounds.
+func ruleOf(by *machine.Specialist) (r rule, err error) {
+	r.by = by
+	switch {
+	case by == nil:
+	case by.StrategyFnName != "":
+		made, known := strategies.BuiltinArbiter(by.StrategyFnName)
+		if !known {
+			return r, fmt.Errorf("%w: %s", ErrPolicy, machine.UnknownStrategy(by))
+		}
+		r.made, r.bayes, r.arrive = made, by.StrategyFnName == machine.Bayes, by.StrategyFnName == "firstProposal"
+	case len(by.StrategyFn) > 0 && by.StrategyFn[0] == '=':
+		r.made, err = strategies.NewArbiterExpression(by.StrategyFn)
+	}
+	return r, err
+}
+
+// decide returns the decision of a rule that can be made.
+func (r *rule) decide(ctx context.Context, round *arbiter.Round) (d arbiter.Decision) {
+	defer func() {
+		if recover() != nil {
+			d = arbiter.Decision{Winner: arbiter.NoWinner}
+		}
+	}()
+	d, err := r.made.Decide(ctx, round)
+	if err != nil || d.Check(round) != nil {
+		return arbiter.Decision{Winner: arbiter.NoWinner} // the arbiter failed: a human had to decide
+	}
+	return d.Floor(round)
+}

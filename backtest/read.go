@@ -1,0 +1,470 @@
+package backtest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// reader reads the events of one record into a track. It takes from them what a
+// round was decided on and leaves the rest unread.
+type reader struct {
+	*fold
+	t     *track
+	place int64
+	at    specialist.Time
+	seq   int64
+}
+
+// record reads one record.
+func (f *fold) record(ctx context.Context, e *runner.LogEntry) error {
+	t := f.tracks[e.Session]
+	if t == nil {
+		t = &track{id: e.Session, machine: e.MachineName}
+		f.tracks[e.Session] = t
+	}
+	r := reader{fold: f, t: t, place: e.Place}
+	c := &cursor{b: e.Events}
+	var err error
+	c.elements(func() {
+		if err != nil {
+			c.raw()
+			return
+		}
+		err = r.event(ctx, c)
+	})
+	if err == nil {
+		err = c.err
+	}
+	if f.broken != nil {
+		return f.broken
+	}
+	if err != nil {
+		return &runner.CorruptError{What: fmt.Sprintf("the record of session %s at event %d", e.Session, e.First), Problem: err.Error()}
+	}
+	return nil
+}
+
+// event reads one event.
+func (r *reader) event(ctx context.Context, c *cursor) (err error) {
+	var kind []byte
+	var data cursor
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "seq":
+			r.seq = c.int()
+		case "at":
+			r.at = c.time()
+		case "kind":
+			kind = c.text()
+		case "data":
+			data.b = c.raw()
+		default:
+			c.raw()
+		}
+	})
+	if c.err != nil {
+		return c.err
+	}
+	if r.since == 0 && r.at >= r.Since {
+		r.since = r.place
+	}
+	switch {
+	case r.t.scene == nil && string(kind) != runner.KindCreated:
+		return fmt.Errorf("the log does not begin with %s", runner.KindCreated)
+	case r.t.round != nil:
+		r.t.round.at = r.at
+	case aboutRound(string(kind)):
+		return fmt.Errorf("%s where there is no round", kind)
+	}
+	if err := r.kind(ctx, string(kind), &data); err != nil {
+		return fmt.Errorf("event %d (%s): %w", r.seq, kind, err)
+	}
+	if data.err != nil {
+		return fmt.Errorf("event %d (%s): %w", r.seq, kind, data.err)
+	}
+	return nil
+}
+
+// aboutRound reports whether an event can only happen in a round.
+func aboutRound(kind string) bool {
+	switch kind {
+	case runner.KindProposed, runner.KindJudged, runner.KindGated, runner.KindExecuted:
+		return true
+	}
+	return false
+}
+
+func (r *reader) kind(ctx context.Context, kind string, c *cursor) error {
+	switch kind {
+	case runner.KindCreated:
+		return r.created(ctx, c)
+	case runner.KindRoundOpened:
+		return r.opened(c)
+	case runner.KindProposed:
+		return r.proposed(c)
+	case runner.KindAskFailed, runner.KindDiscarded:
+		return r.failed(c, kind == runner.KindAskFailed)
+	case runner.KindJudged:
+		return r.judged(ctx, c)
+	case runner.KindGated:
+		return r.gated(c)
+	case runner.KindExecuted:
+		return r.executed(ctx, c)
+	case runner.KindLearned:
+		return r.learned(c)
+	case runner.KindNeedsHuman, runner.KindResumed:
+		if r.t.round != nil {
+			r.t.round.waits = kind == runner.KindNeedsHuman
+		}
+	} // a round is closed by what is executed; a session that ended may be resumed or reviewed
+	return nil
+}
+
+func (r *reader) created(ctx context.Context, c *cursor) error {
+	digest, t := "", r.t
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "machineDigest":
+			digest = string(c.text())
+		case "mode":
+			t.mode = machine.Mode(c.text())
+		case "defaultArbiter":
+			t.standIn = c.bool()
+		default:
+			c.raw()
+		}
+	})
+	if c.err != nil {
+		return c.err
+	}
+	r.report.Sessions++
+	if t.scene, r.broken = r.scenes.of(ctx, t.machine, digest); r.broken != nil {
+		return r.broken
+	}
+	initial := t.scene.m.Initial()
+	t.begin(specialist.RoundKey{Session: t.id}, &t.scene.parts[initial.Index], r.at, r.place)
+	return nil
+}
+
+func (r *reader) opened(c *cursor) error {
+	key := specialist.RoundKey{Session: r.t.id}
+	var state []byte
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "round":
+			key.Round = int32(c.int())
+		case "attempt":
+			key.Attempt = int32(c.int())
+		case "state":
+			state = c.text()
+		default:
+			c.raw()
+		}
+	})
+	st := r.t.scene.m.State(string(state))
+	if st == nil {
+		return fmt.Errorf("there is no state %q", state)
+	}
+	if key.Attempt > 0 && r.t.round != nil {
+		r.t.round.by = sentBack
+	}
+	r.close(r.t)
+	r.t.begin(key, &r.t.scene.parts[st.Index], r.at, r.place)
+	return nil
+}
+
+func (r *reader) proposed(c *cursor) error {
+	p := &specialist.Proposal{CreatedAt: r.at}
+	var transition []byte
+	var detail specialist.Detail
+	var cost exact.Money
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "specialistId":
+			p.SpecialistID = r.name(c.text())
+		case "isHuman":
+			p.IsHuman = c.bool()
+		case "transitionName":
+			transition = c.text()
+		case "arrival":
+			p.Arrival = int32(c.int())
+		case "costUSD":
+			cost = c.money()
+		case "model":
+			detail.Model = r.name(c.text())
+		case "optionOrder":
+			c.elements(func() { detail.OptionOrder = append(detail.OptionOrder, r.name(c.text())) })
+		default:
+			c.raw()
+		}
+	})
+	if detail.Model != "" || detail.OptionOrder != nil {
+		p.Detail = &specialist.Detail{Model: detail.Model, OptionOrder: detail.OptionOrder}
+	}
+	if p.Transition = r.t.part.transition(transition); p.Transition == nil {
+		return fmt.Errorf("there is no transition %q", transition)
+	}
+	r.t.round.propose(p)
+	r.t.round.spend(p.SpecialistID, cost)
+	return nil
+}
+
+// failed reads an ask that came to nothing, or an answer that came too late.
+func (r *reader) failed(c *cursor, counts bool) error {
+	var id, role, code []byte
+	var cost exact.Money
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "specialistId":
+			id = c.text()
+		case "role":
+			role = c.text()
+		case "code":
+			code = c.text()
+		case "costUSD":
+			cost = c.money()
+		default:
+			c.raw()
+		}
+	})
+	who := r.name(id)
+	if r.t.round == nil {
+		return nil // its round is over and was counted
+	}
+	if counts && string(role) != string(machine.Arbiter) && string(code) != runner.CodeCancelled {
+		r.t.round.failed = append(r.t.round.failed, who)
+	}
+	r.t.round.spend(who, cost)
+	return nil
+}
+
+func (r *reader) judged(ctx context.Context, c *cursor) error {
+	j := &judged{winner: -1}
+	var s standing
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "arbiterId":
+			j.arbiterID = r.name(c.text())
+		case "strategy":
+			j.strategy = r.name(c.text())
+		case "winner":
+			j.winner = int(c.int())
+		case "code":
+			j.code = r.name(c.text())
+		case "rule":
+			j.rule = arbiter.Rule(c.int())
+		case "subject":
+			j.subject = r.name(c.text())
+		case "margin":
+			j.margin = c.billionths()
+		case "evidence":
+			j.evidence = r.evidence(c)
+		case "explanation":
+			explanation := c.raw()
+			j.explain(explanation)
+			if r.Exact {
+				j.explanation = append([]byte(nil), explanation...)
+			}
+		default:
+			s.member(string(name), c)
+		}
+	})
+	if c.err != nil {
+		return c.err
+	}
+	j.threshold = s.threshold
+	if j.winner >= len(s.order) {
+		return fmt.Errorf("winner %d of %d proposals", j.winner, len(s.order))
+	}
+	pt, err := r.t.round.point(s.order, s.weights, r.place)
+	if err != nil {
+		return err
+	}
+	if pt.judged = j; j.evidence != nil {
+		if len(j.evidence.Versions) != len(pt.votes) {
+			return fmt.Errorf("%d versions for %d proposals", len(j.evidence.Versions), len(pt.votes))
+		}
+		for i := range pt.votes {
+			pt.votes[i].Version = j.evidence.Versions[i]
+		}
+	}
+	return r.decide(ctx, r.t.round, pt)
+}
+
+// A standing is a round as an arbiter or a human found it.
+type standing struct {
+	order     []int32
+	weights   []exact.Billionths
+	threshold *machine.Threshold
+}
+
+// member reads a member of a standing, and passes over any other.
+func (s *standing) member(name string, c *cursor) {
+	switch name {
+	case "order":
+		c.elements(func() { s.order = append(s.order, int32(c.int())) })
+	case "weights":
+		c.elements(func() { s.weights = append(s.weights, c.billionths()) })
+	case "threshold":
+		s.threshold = &machine.Threshold{}
+		if err := s.threshold.UnmarshalJSON(c.raw()); err != nil {
+			c.fail("a threshold")
+		}
+	default:
+		c.raw()
+	}
+}
+
+func (r *reader) evidence(c *cursor) *runner.JudgedBy {
+	e := &runner.JudgedBy{}
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "place":
+			e.Place = c.int()
+		case "policyDigest":
+			e.PolicyDigest = r.name(c.text())
+		case "versions":
+			c.elements(func() { e.Versions = append(e.Versions, r.name(c.text())) })
+		default:
+			c.raw()
+		}
+	})
+	return e
+}
+
+// explain takes from an explanation what the round was held to.
+func (j *judged) explain(explanation []byte) {
+	c := &cursor{b: explanation}
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "threshold":
+			bar := c.billionths()
+			j.bar = &bar
+		case "risk":
+			c.members(func(name []byte) {
+				if string(name) == "promise" {
+					j.promise = promise(c)
+				} else {
+					c.raw()
+				}
+			})
+		default:
+			c.raw()
+		}
+	})
+}
+
+func promise(c *cursor) *trust.Promise {
+	p := &trust.Promise{}
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "maxError":
+			p.MaxError = c.billionths()
+		case "confidence":
+			p.Confidence = c.billionths()
+		case "perState":
+			p.PerState = c.bool()
+		case "scopes":
+			p.Scopes = c.int()
+		case "clopperPearson":
+			p.ClopperPearson = c.bool()
+		default:
+			c.raw()
+		}
+	})
+	return p
+}
+
+func (r *reader) gated(c *cursor) error {
+	var transition, status []byte
+	human := false
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "transitionName":
+			transition = c.text()
+		case "status":
+			status = c.text()
+		case "isHuman":
+			human = c.bool()
+		default:
+			c.raw()
+		}
+	})
+	if passed := string(status) == "ok" || string(status) == "warn"; !passed && !human {
+		r.t.round.refused = r.t.part.transition(transition)
+	}
+	return nil
+}
+
+func (r *reader) executed(ctx context.Context, c *cursor) error {
+	var transition, how []byte
+	var s standing
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "transitionName":
+			transition = c.text()
+		case "decision":
+			how = c.text()
+		default:
+			s.member(string(name), c)
+		}
+	})
+	now := r.t.round
+	if now.took = r.t.part.transition(transition); now.took == nil {
+		return fmt.Errorf("there is no transition %q", transition)
+	}
+	switch string(how) {
+	case runner.ByConsensus.String():
+		now.by = byConsensus
+	case runner.Forced.String():
+		now.by = byHuman
+	default:
+		now.by = byProgram
+	}
+	if now.by == byHuman && len(now.points) == 0 {
+		pt, err := now.point(s.order, s.weights, r.place) // nobody had judged it
+		if err != nil {
+			return err
+		}
+		if err := r.decide(ctx, now, pt); err != nil {
+			return err
+		}
+	}
+	now.at = r.at
+	r.close(r.t)
+	return nil
+}
+
+func (r *reader) learned(c *cursor) error {
+	c.members(func(name []byte) {
+		if string(name) != "comparisons" {
+			c.raw()
+			return
+		}
+		c.elements(func() {
+			var k trust.Key
+			match := false
+			c.members(func(name []byte) {
+				switch string(name) {
+				case "specialistId":
+					k.SpecialistID = r.name(c.text())
+				case "state":
+					k.State = r.name(c.text())
+				case "match":
+					match = c.bool()
+				default:
+					c.raw()
+				}
+			})
+			r.compared(r.t.machine, k, match)
+		})
+	})
+	return nil
+}

@@ -1,0 +1,162 @@
+package cassette_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dialai/dialai/cassette"
+	"github.com/dialai/dialai/webhook"
+)
+
+func label(kind, who string, round int32) webhook.Label {
+	return webhook.Label{Kind: kind, Specialist: who, State: "open", Round: round}
+}
+
+func says(status int, body string, err error) func() webhook.Taped {
+	return func() webhook.Taped { return webhook.Taped{Status: status, Body: []byte(body), Err: err} }
+}
+
+func record(t *testing.T) (string, *cassette.Deck) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "tapes")
+	d, err := cassette.Record(dir, cassette.Run{MachineName: "desk", MachineDigest: "abc", Seed: "18446744073709551615", MetaJSON: []byte(`{"a":1}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, d
+}
+
+func play(t *testing.T, dir string) *cassette.Deck {
+	t.Helper()
+	d, err := cassette.Play(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestRoundTrip: what was recorded is played, whatever it was, call by call.
+func TestRoundTrip(t *testing.T) {
+	dir, d := record(t)
+	calls := []struct {
+		label webhook.Label
+		said  func() webhook.Taped
+	}{
+		{label("proposer", "a", 1), says(200, `{"transitionName":"x"}`, nil)},
+		{label("proposer", "a", 1), says(200, `{"transitionName":"y"}`, nil)}, // asked again
+		{label("proposer", "A", 1), says(200, `[1,2]`, nil)},
+		{label("proposer", "a b", 1), says(200, `"a string"`, nil)},
+		{label("proposer", "a/b", 1), says(200, "no JSON: \u202e{", nil)},
+		{label("proposer", "../../etc", 1), says(202, ``, nil)},
+		{label("arbiter", "a", 1), says(0, ``, errors.New("webhook https://x: refused"))},
+		{label("ask", strings.Repeat("long", 30), 2), says(200, `{"text":"<&>"}`, errors.New("and yet"))},
+		{label("ask", strings.Repeat("long", 30)+"er", 2), says(200, `{}`, nil)},
+		{webhook.Label{}, says(200, `null`, nil)},
+	}
+	for _, c := range calls {
+		d.Exchange(t.Context(), c.label, []byte(`{"q":1}`), c.said)
+	}
+	if d.Err() != nil || d.Playing() {
+		t.Fatal(d.Err())
+	}
+	p := play(t, dir)
+	if run := p.Run(); run.SeedNumber() != 1<<64-1 || run.MachineDigest != "abc" || !p.Playing() {
+		t.Errorf("the run is %+v", run)
+	}
+	for _, c := range calls {
+		got, want := p.Exchange(t.Context(), c.label, nil, func() webhook.Taped { t.Error("somebody is asked"); return webhook.Taped{} }), c.said()
+		tight := strings.Join(strings.Fields(string(got.Body)), "")
+		if got.Status != want.Status || tight != strings.Join(strings.Fields(string(want.Body)), "") || fmt.Sprint(got.Err) != fmt.Sprint(want.Err) {
+			t.Errorf("%+v: %d %s %v, want %d %s %v", c.label, got.Status, got.Body, got.Err, want.Status, want.Body, want.Err)
+		}
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != len(calls)+1 {
+		t.Errorf("%d files of %d calls: %v", len(files), len(calls), err)
+	}
+	if p.Err() != nil {
+		t.Error(p.Err())
+	}
+}
+
+// TestMissing: a call without a cassette is an error that names it, at once and at
+// the end.
+func TestMissing(t *testing.T) {
+	dir, d := record(t)
+	d.Exchange(t.Context(), label("ask", "m", 1), nil, says(200, `{}`, nil))
+	p := play(t, dir)
+	p.Exchange(t.Context(), label("ask", "m", 1), nil, nil)
+	got := p.Exchange(t.Context(), label("ask", "m", 1), nil, nil)
+	want := `no cassette in ` + dir + ` for call 2 of kind ask of "m" in round 1, attempt 0, state "open"`
+	if missing, ok := errors.AsType[*cassette.MissingError](got.Err); !ok || missing.Error() != want {
+		t.Errorf("%v, want %s", got.Err, want)
+	}
+	if p.Err() == nil || p.Err().Error() != want {
+		t.Errorf("at the end: %v", p.Err())
+	}
+}
+
+// TestCancelledIsNotKept: an answer that nobody waited for is none.
+func TestCancelledIsNotKept(t *testing.T) {
+	dir, d := record(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	d.Exchange(ctx, label("ask", "m", 1), nil, func() webhook.Taped { cancel(); return webhook.Taped{Err: ctx.Err()} })
+	if files, _ := os.ReadDir(dir); len(files) != 1 {
+		t.Errorf("%d files", len(files))
+	}
+}
+
+// TestBadFolders: what cannot be recorded into or played says why.
+func TestBadFolders(t *testing.T) {
+	dir, d := record(t)
+	if _, err := cassette.Record(dir, cassette.Run{}); err == nil || !strings.Contains(err.Error(), "is not empty") {
+		t.Error(err)
+	}
+	if _, err := cassette.Play(t.TempDir()); err == nil || !strings.Contains(err.Error(), "there are no cassettes in") {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{`{`: "unexpected end", `{"version":2}`: "have version 2, and this program plays version 1", `[]`: "cannot unmarshal"} {
+		bad := t.TempDir()
+		if err := os.WriteFile(filepath.Join(bad, "run.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cassette.Play(bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	d.Exchange(t.Context(), label("ask", "m", 1), nil, says(200, `{}`, nil))
+	if err := os.WriteFile(filepath.Join(dir, "r001.0-open-m-ask-1.json"), []byte(`{`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := play(t, dir).Exchange(t.Context(), label("ask", "m", 1), nil, nil); got.Err == nil || !strings.Contains(got.Err.Error(), "cassette r001.0-open-m-ask-1.json: ") {
+		t.Errorf("a cassette that is broken: %+v", got)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	d.Exchange(t.Context(), label("ask", "m", 2), nil, says(200, `{}`, nil))
+	if d.Err() == nil {
+		t.Error("a cassette that could not be written is no error")
+	}
+}
+
+// TestAtOnce: calls that are made at once do not disturb each other.
+func TestAtOnce(t *testing.T) {
+	dir, d := record(t)
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			d.Exchange(t.Context(), label("ask", fmt.Sprint("m", i%5), 1), nil, says(200, `{}`, nil))
+		})
+	}
+	wg.Wait()
+	if files, _ := os.ReadDir(dir); len(files) != 51 || d.Err() != nil {
+		t.Errorf("%d files, %v", len(files), d.Err())
+	}
+}

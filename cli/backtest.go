@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/backtest"
+	"github.com/dialai/dialai/runner"
+)
+
+func (a *app) backtestCommand() *cobra.Command {
+	f := &backtestFlags{}
+	cmd := &cobra.Command{
+		Use:   "backtest [<machine>]",
+		Short: "Decide the recorded rounds again under another policy",
+		Long: `Decide every recorded round of a machine again, from its stored proposals, under
+another arbiter, threshold, promise, roster or other guards, and show what would
+have come out otherwise. Nobody is asked and nothing is executed. Without a machine
+all machines of the store are back-tested.
+
+Rounds are decided in the order in which they were recorded; what a human said of a
+round is learned only after it was decided. Without changes every recorded verdict
+comes out as it was. A round is "unknown" if the policy would have asked somebody
+whose answer is not recorded, or if the arbiter is somebody's own code, which is not
+run; figures then have a best and a worst case. Rounds after a flip in the same
+session are decided as recorded: the test is one step deep.
+
+Exit codes: 0 done, 1 --max-flips or --max-error is exceeded, by the worst case,
+2 wrong usage or file.`,
+		Example: `  dialai backtest document-review
+  dialai backtest document-review --arbiter bayes --risk 0.05,0.9
+  dialai backtest document-review --threshold 0.8 --max-flips 10 --max-error 0.05
+  dialai backtest --drop cheap-model --since 30d --json
+  dialai backtest document-review --guards stricter.json`,
+		Args:              arguments,
+		ValidArgsFunction: a.completeMachineNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := a.machineNamed(args, f.machine)
+			if err != nil {
+				return err
+			}
+			return a.backtest(cmd, name, f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.machine, "machine", "", "the `name` of the machine, as the argument")
+	flags.StringVar(&f.arbiter, "arbiter", "", "who decides: a built-in `strategy`, an expression that begins with =, or a file with one arbiter")
+	flags.Float64Var(&f.threshold, "threshold", 0, "the threshold everywhere, instead of every threshold and risk")
+	flags.StringVar(&f.risk, "risk", "", "the promise everywhere, as `maxError,confidence`, instead of every threshold and risk")
+	flags.StringVar(&f.roster, "roster", "", "a `file` with the list of those who alone propose")
+	flags.StringSliceVar(&f.drop, "drop", nil, "`ids` of proposers who are left out")
+	flags.StringVar(&f.guards, "guards", "", "the guards or machine `file` to judge the steps by")
+	flags.StringVar(&f.since, "since", "", "only rounds since then: a date, or a `time` before the newest record such as 30d")
+	flags.BoolVar(&f.cold, "cold", false, "begin with nothing learned")
+	flags.Float64Var(&f.minutes, "human-minutes", backtest.DefaultHumanMinutes, "how long a human decision takes, in `minutes`")
+	flags.IntVar(&f.maxFlips, "max-flips", 0, "the largest `number` of flips")
+	flags.Float64Var(&f.maxError, "max-error", 0, "the largest `share` of automatic decisions that a human contradicts")
+	return cmd
+}
+
+func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags) error {
+	f.given = cmd.Flags().Changed
+	if err := f.check(); err != nil {
+		return err
+	}
+	policy, err := a.policy(f)
+	if err != nil {
+		return err
+	}
+	return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+		b := &backtestRun{app: a, out: out, changed: f.changes(), flags: f}
+		c := backtest.Config{Source: e.store, MachineName: machineName, Policy: policy, Cold: f.cold, HumanMinutes: f.minutes, Flip: b.flip}
+		if c.Since, err = parseSince(cmd.Context(), e, machineName, f.since); err != nil {
+			return err
+		}
+		if b.gates, err = a.gates(cmd.Context(), e, machineName, f.guards); err != nil {
+			return err
+		}
+		r, err := backtest.Run(cmd.Context(), c)
+		if err != nil {
+			return backtestError(err)
+		}
+		if err := b.print(r); err != nil {
+			return err
+		}
+		return f.limits(&r.Total)
+	})
+}
+
+// machineNamed returns the name of the machine to look at, "" for all. A machine
+// file stands for its name.
+func (a *app) machineNamed(args []string, flag string) (string, error) {
+	if len(args) == 0 {
+		return flag, nil
+	}
+	if flag != "" {
+		return "", usage("the machine is named twice: %q and --machine %q", args[0], flag)
+	}
+	if _, err := os.Stat(args[0]); err != nil {
+		return args[0], nil
+	}
+	m, err := a.loadMachine(args[0])
+	if err != nil {
+		return "", err
+	}
+	return m.Name(), nil
+}
+
+// check refuses values that make no sense.
+func (f *backtestFlags) check() error {
+	switch {
+	case f.given("max-flips") && f.maxFlips < 0:
+		return usage("--max-flips is %d: it cannot be negative", f.maxFlips)
+	case f.given("max-error") && !(f.maxError >= 0 && f.maxError <= 1):
+		return hinted(usage("--max-error is %v", f.maxError), "it is a share between 0 and 1, such as 0.05")
+	case !(f.minutes > 0 && f.minutes <= 1e6):
+		return usage("--human-minutes is %v: it has to be above 0", f.minutes)
+	}
+	return nil
+}
+
+// changes reports whether anything is asked for but a repetition.
+func (f *backtestFlags) changes() bool {
+	for _, name := range []string{"arbiter", "threshold", "risk", "roster", "drop", "cold"} {
+		if f.given(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// limits compares with --max-flips and --max-error.
+func (f *backtestFlags) limits(total *backtest.Result) error {
+	var broken []error
+	if flips := total.Flips[1]; f.given("max-flips") && flips > f.maxFlips {
+		broken = append(broken, fmt.Errorf("%s, more than --max-flips %d", plural(flips, "flip"), f.maxFlips))
+	}
+	if share := total.New.ErrorShare[1]; f.given("max-error") && share > f.maxError {
+		broken = append(broken, fmt.Errorf("an error share of %v, more than --max-error %v", share, f.maxError))
+	}
+	if len(broken) == 0 {
+		return nil
+	}
+	return &exitError{exitFailure, errors.Join(broken...)}
+}
+
+// backtestError gives errors of bad input their exit code.
+func backtestError(err error) error {
+	switch {
+	case errors.Is(err, backtest.ErrPolicy):
+		return &exitError{exitUsage, err}
+	case errors.Is(err, runner.ErrNotFound):
+		return hinted(&exitError{exitUsage, err}, "dialai sessions lists what was run")
+	}
+	return err
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dialai/dialai/backtest"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/strategies"
+)
+
+// backtestFlags are those of backtest.
+type backtestFlags struct {
+	machine, arbiter, risk, roster, guards, since string
+	threshold, maxError, minutes                  float64
+	drop                                          []string
+	cold                                          bool
+	maxFlips                                      int
+	given                                         func(flag string) bool // on the command line
+}
+
+// policy reads what is to be tried.
+func (a *app) policy(f *backtestFlags) (p backtest.Policy, err error) {
+	if f.arbiter != "" {
+		if p.Arbiter, err = a.readArbiter(f.arbiter); err != nil {
+			return p, err
+		}
+	}
+	if f.given("threshold") {
+		t, err := machine.NewThreshold(f.threshold)
+		if err != nil {
+			return p, hinted(usage("--threshold: %v", err), "for example --threshold 0.8")
+		}
+		p.Threshold = &t
+	}
+	if f.risk != "" {
+		if p.Risk, err = parseRisk(f.risk); err != nil {
+			return p, err
+		}
+	}
+	switch {
+	case p.Threshold != nil && p.Risk != nil:
+		return p, usage("--threshold and --risk: give one of them, rounds are decided by one")
+	case p.Risk != nil && p.Arbiter != nil && p.Arbiter.StrategyFnName != machine.Bayes:
+		return p, hinted(usage("--risk needs the strategy bayes, which alone keeps promises"), "--arbiter bayes")
+	}
+	if f.roster != "" {
+		if p.Roster, err = a.readRoster(f.roster); err != nil {
+			return p, err
+		}
+	}
+	if f.given("drop") && len(f.drop) == 0 {
+		f.drop = []string{""}
+	}
+	for _, id := range f.drop {
+		if id = strings.TrimSpace(id); id == "" {
+			return p, hinted(usage("--drop has an empty id"), "for example --drop model-a,model-b")
+		}
+		p.Drop = append(p.Drop, id)
+	}
+	return p, nil
+}
+
+// triedID is the id of an arbiter that is tried and has none of its own.
+const triedID = "backtest-arbiter"
+
+// readArbiter reads --arbiter: a built-in strategy, an expression, or a file with
+// one arbiter as machine files have it.
+func (a *app) readArbiter(name string) (*machine.Specialist, error) {
+	s := &machine.Specialist{Role: machine.Arbiter, SpecialistID: triedID}
+	switch names := strategies.Names(machine.Arbiter); {
+	case slices.Contains(names, name):
+		s.StrategyFnName = name
+		return s, nil
+	case strings.HasPrefix(name, "="):
+		s.StrategyFn = name
+		return s, nil
+	case !strings.ContainsAny(name, "./\\"):
+		return nil, hinted(usage("--arbiter %q is no strategy", name), "it may be %s, an expression such as '= leader', or a file", strings.Join(names, ", "))
+	}
+	err := a.readSection(name, func(section []byte) error {
+		if isMachine(memberNames(name, section)) {
+			return fmt.Errorf(`it is a machine file: write its arbiter alone, such as {"strategyFnName": "bayes"}`)
+		}
+		return strictly(section, s)
+	})
+	switch {
+	case err != nil:
+		return nil, &exitError{exitUsage, err}
+	case s.Role != machine.Arbiter:
+		return nil, usage("%s: role is %q, an arbiter's is %q", name, s.Role, machine.Arbiter)
+	}
+	return s, nil
+}
+
+// strictly decodes JSON whose members are all known.
+func strictly(data []byte, into any) error {
+	d := json.NewDecoder(strings.NewReader(string(data)))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// readSection reads a file of JSON or YAML. What read says is wrong with it is told
+// with the name of the file.
+func (a *app) readSection(path string, read func(section []byte) error) error {
+	data, err := a.readFile(path)
+	if err != nil {
+		return err
+	}
+	var wrong error
+	if err := machine.ParseSection(path, data, func(section []byte) []machine.Problem {
+		wrong = read(section)
+		return nil
+	}); err != nil {
+		return err
+	}
+	if wrong != nil {
+		return fmt.Errorf("%s: %w", path, wrong)
+	}
+	return nil
+}
+
+// readRoster reads --roster: a list of ids, or of specialists with ids.
+func (a *app) readRoster(path string) (ids []string, err error) {
+	err = a.readSection(path, func(section []byte) error {
+		var list []json.RawMessage
+		if err := json.Unmarshal(section, &list); err != nil {
+			return fmt.Errorf(`a list is wanted: of ids, such as ["model-a", "model-b"]`)
+		}
+		ids = make([]string, 0, len(list))
+		for i, item := range list {
+			var id string
+			var s struct{ SpecialistID string }
+			if json.Unmarshal(item, &id) != nil && json.Unmarshal(item, &s) == nil {
+				id = s.SpecialistID
+			}
+			if id == "" {
+				return fmt.Errorf(`element %d is %s: it has to be an id, or to have a "specialistId"`, i+1, item)
+			}
+			ids = append(ids, id)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return ids, nil
+}
+
+// parseRisk reads --risk.
+func parseRisk(text string) (*machine.Risk, error) {
+	most, confidence, two := strings.Cut(text, ",")
+	r := &machine.Risk{Confidence: 0.9}
+	var err error
+	if r.MaxError, err = strconv.ParseFloat(strings.TrimSpace(most), 64); err == nil && two {
+		r.Confidence, err = strconv.ParseFloat(strings.TrimSpace(confidence), 64)
+	}
+	inside := func(p float64) bool { return p > 0 && p < 1 }
+	if err != nil || !inside(r.MaxError) || !inside(r.Confidence) {
+		return nil, hinted(usage("--risk is %q", text), "it is maxError,confidence, both between 0 and 1, such as 0.05,0.9")
+	}
+	return r, nil
+}
+
+// parseSince reads --since: a date, or how long before the newest record of the
+// machine, so that the same log always gives the same report.
+func parseSince(ctx context.Context, e *engine, machineName, text string) (specialist.Time, error) {
+	if text == "" {
+		return 0, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return specialist.TimeOf(t), nil
+		}
+	}
+	d, err := parseDays(text)
+	if err != nil || d <= 0 {
+		return 0, hinted(usage("--since is %q", text), "it is a date such as 2026-01-31, or a time before the newest record such as 30d or 12h")
+	}
+	sessions, err := e.store.List(ctx, runner.ListQuery{MachineName: machineName})
+	var newest specialist.Time
+	for i := range sessions {
+		newest = max(newest, sessions[i].UpdatedAt)
+	}
+	return max(newest-specialist.Time(d.Milliseconds()), 1), err
+}
+
+// parseDays reads a duration as Go writes it, or a number of days.
+func parseDays(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseFloat(days, 64)
+		if err != nil || !(n < 1e5) {
+			return 0, fmt.Errorf("%q is no number of days", days)
+		}
+		return time.Duration(n * float64(24*time.Hour)), nil
+	}
+	return time.ParseDuration(text)
+}

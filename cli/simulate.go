@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/simulate"
+)
+
+// simulateFlags are those of simulate.
+type simulateFlags struct {
+	spec, plot   string
+	rounds, runs int
+	seed         uint64
+}
+
+// What a simulation may be asked for.
+const (
+	mostRounds = 1_000_000
+	mostRuns   = 10_000
+)
+
+func (a *app) simulateCommand() *cobra.Command {
+	f := &simulateFlags{}
+	cmd := &cobra.Command{
+		Use:   "simulate [<machine-file>]",
+		Short: "Play a machine with made-up voters whose quality is known",
+		Long: `Play sessions of a machine with the real engine, but with made-up voters and a
+made-up human, and show what its policy would come to: how often it is right, how
+often humans are asked, what it costs, and whether its promise is kept. Nobody is
+asked and nothing is stored. The same seed gives the same bytes.
+
+A panel (--spec, JSON or YAML) says who votes and how well. Without one, the
+proposers of the machine get falling reliabilities from 0.92 to 0.68. Without a
+machine, one is made of the panel. Guards are left out: they judge texts and money.
+
+  {
+    "states": [{"name": "open", "classes": ["approve", "reject"], "priors": [0.7, 0.3]}],
+    "specialists": [
+      {"id": "a", "p": 0.9, "costUSD": 0.01, "group": "model-x", "copy": 0.6},
+      {"id": "b", "p": {"open": 0.8}, "group": "model-x", "copy": 0.6, "failure": 0.02},
+      {"id": "c", "confusion": [[0.9, 0.1], [0.4, 0.6]]},
+      {"id": "d", "p": 0.7, "adversary": true}
+    ],
+    "human": {"error": 0.02, "minutes": 2},
+    "drift": [{"round": 500, "specialist": "a", "p": 0.6}],
+    "arbiter": "bayes",
+    "machine": {"risk": {"maxError": 0.1}}
+  }
+
+A voter is right with probability p in each round; with probability copy it uses the
+draw of its group instead of its own, so that those of a group err together.
+An adversary is wrong with probability p, and of one mind with the others. The
+members of "machine" are those of machine files.
+
+Exit codes: 0 done, 2 wrong usage or file.`,
+		Example: `  dialai simulate review.yaml --rounds 2000 --plot review.svg
+  dialai simulate --spec panel.json --rounds 1000 --seed 7 --runs 20
+  dialai simulate review.yaml --spec panel.yaml --json`,
+		Args:              arguments,
+		ValidArgsFunction: completeFiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.simulate(cmd.Context(), args, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.spec, "spec", "", "the panel `file`")
+	flags.IntVar(&f.rounds, "rounds", 1000, "the `number` of rounds of a run")
+	flags.IntVar(&f.runs, "runs", 1, "the `number` of runs, each with other draws")
+	flags.Uint64Var(&f.seed, "seed", 1, "the `number` that all draws come from")
+	flags.StringVar(&f.plot, "plot", "", "write the learning curves to this `file`, as SVG")
+	return cmd
+}
+
+func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) error {
+	switch {
+	case f.rounds < 1 || f.rounds > mostRounds:
+		return usage("--rounds is %d: it may be 1 to %d", f.rounds, mostRounds)
+	case f.runs < 1 || f.runs > mostRuns:
+		return usage("--runs is %d: it may be 1 to %d", f.runs, mostRuns)
+	case len(args) == 0 && f.spec == "":
+		return hinted(usage("dialai simulate: name a machine file, or a panel with --spec"), "dialai simulate --help shows a panel")
+	}
+	c := simulate.Config{Registry: a.registry, Rounds: f.rounds, Runs: f.runs, Seed: f.seed}
+	var err error
+	if len(args) > 0 {
+		if c.Machine, err = a.loadMachine(args[0]); err != nil {
+			return err
+		}
+	}
+	if c.Panel, err = a.panel(c.Machine, f.spec); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	r, err := simulate.Run(ctx, c)
+	if errors.Is(err, simulate.ErrPanel) {
+		return &exitError{exitUsage, err}
+	}
+	if err != nil {
+		return err
+	}
+	if f.plot != "" {
+		if err := os.WriteFile(f.plot, curves(r), 0o644); err != nil {
+			return fmt.Errorf("writing the plot: %w", err)
+		}
+	}
+	out := bufio.NewWriter(a.out)
+	return errors.Join(a.printSimulation(out, r), out.Flush())
+}
+
+// panel reads the panel, or makes one for the machine.
+func (a *app) panel(m *machine.Machine, path string) (p simulate.Panel, err error) {
+	if path == "" {
+		return simulate.DefaultPanel(m), nil
+	}
+	data, err := a.readFile(path)
+	if err != nil {
+		return p, err
+	}
+	err = machine.ParseSection(path, data, func(section []byte) (problems []machine.Problem) {
+		p, problems = simulate.ParsePanelFor(section, m)
+		return problems
+	})
+	return p, err
+}

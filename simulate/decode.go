@@ -1,0 +1,173 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+)
+
+// A decoder reads JSON and collects what is wrong with it.
+type decoder struct{ problems []machine.Problem }
+
+// bad reports a problem with the value of a member, whose name it adds.
+func (d *decoder) bad(path, message, hint string) {
+	if path != "" {
+		message = field(path) + ": " + message
+	}
+	d.problems = append(d.problems, machine.Problem{Path: path, Code: "bad-panel", Message: message, Hint: hint})
+}
+
+// field returns a JSON pointer as people write it: "/drift/0/p" is drift[0].p.
+func field(path string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		switch _, err := strconv.Atoi(part); {
+		case err == nil:
+			b.WriteString("[" + part + "]")
+		case i > 0:
+			b.WriteString("." + part)
+		default:
+			b.WriteString(part)
+		}
+	}
+	return b.String()
+}
+
+func firstByte(raw json.RawMessage) byte {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return 0
+	}
+	return raw[0]
+}
+
+// shown returns a value as messages show it.
+func shown(raw json.RawMessage) string {
+	if len(raw) > 40 {
+		return string(raw[:40]) + "…"
+	}
+	return string(raw)
+}
+
+// object reads an object whose members are all known.
+func (d *decoder) object(raw json.RawMessage, path string, known ...string) map[string]json.RawMessage {
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &m); err != nil || m == nil {
+		d.bad(path, fmt.Sprintf("it is %s, and has to be an object", shown(raw)), "")
+		return nil
+	}
+	var unknown []string
+	for name := range m {
+		if !slices.Contains(known, name) && !strings.HasPrefix(name, "x-") {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		hint := machine.DidYouMean(name, known)
+		if hint == "" {
+			hint = "known are " + strings.Join(known, ", ")
+		}
+		d.problems = append(d.problems, machine.Problem{Path: path + "/" + escape(name), Code: "unknown-field", Message: fmt.Sprintf("unknown field %q", name), Hint: hint})
+		delete(m, name)
+	}
+	for name := range m {
+		if strings.HasPrefix(name, "x-") {
+			delete(m, name)
+		}
+	}
+	return m
+}
+
+// escape makes a name fit for a JSON pointer.
+func escape(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+// list calls read with every element of a list that is there.
+func (d *decoder) list(raw json.RawMessage, path string, most int, read func(raw json.RawMessage, path string)) {
+	if raw == nil {
+		return
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		d.bad(path, fmt.Sprintf("it is %s, and has to be a list", shown(raw)), "")
+		return
+	}
+	if len(list) > most {
+		d.bad(path, fmt.Sprintf("it has %d elements, more than %d", len(list), most), "")
+		return
+	}
+	for i, e := range list {
+		read(e, fmt.Sprintf("%s/%d", path, i))
+	}
+}
+
+// names reads a list of different names, nil if there is none.
+func (d *decoder) names(raw json.RawMessage, path string) (names []string) {
+	d.list(raw, path, 256, func(raw json.RawMessage, path string) {
+		name := d.name(raw, path)
+		if slices.Contains(names, name) {
+			d.bad(path, fmt.Sprintf("%q is listed twice", name), "")
+		}
+		names = append(names, name)
+	})
+	return names
+}
+
+// name reads a name.
+func (d *decoder) name(raw json.RawMessage, path string) (name string) {
+	if err := json.Unmarshal(raw, &name); err != nil || name == "" {
+		if raw == nil {
+			d.bad(path, "it is missing", "")
+			return ""
+		}
+		d.bad(path, fmt.Sprintf("it is %s, and has to be a name", shown(raw)), "")
+	}
+	return name
+}
+
+// number reads a number between two others, or takes one that stands for none.
+func (d *decoder) number(raw json.RawMessage, path string, without, least, most float64) float64 {
+	if raw == nil {
+		return without
+	}
+	var f *float64
+	if err := json.Unmarshal(raw, &f); err != nil || f == nil {
+		d.bad(path, fmt.Sprintf("it is %s, and has to be a number", shown(raw)), "")
+		return without
+	}
+	if *f < least || *f > most {
+		d.bad(path, fmt.Sprintf("%v is not between %v and %v", *f, least, most), "")
+		return without
+	}
+	return *f
+}
+
+func (d *decoder) money(raw json.RawMessage, path string) (m exact.Money) {
+	if raw == nil {
+		return 0
+	}
+	if err := m.UnmarshalJSON(raw); err != nil || m < 0 {
+		d.bad(path, fmt.Sprintf("it is %s, and has to be an amount in US dollars, 0 or more", shown(raw)), "")
+		return 0
+	}
+	return m
+}
+
+func (d *decoder) flag(raw json.RawMessage, path string) (on bool) {
+	if raw == nil {
+		return false
+	}
+	if err := json.Unmarshal(raw, &on); err != nil {
+		d.bad(path, fmt.Sprintf("it is %s, and has to be true or false", shown(raw)), "")
+	}
+	return on
+}
