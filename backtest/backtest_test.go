@@ -16,7 +16,7 @@ var plots = []plot{
 	{name: "expression", voters: "v80 v70 v60", arbiter: arb(`"strategyFn":"= margin >= threshold ? heaviest : none"`, `"threshold":0.2`)},
 	{name: "bayes", voters: "v90 v80 v60 v30", arbiter: arb(`"strategyFnName":"bayes"`, `"threshold":0.85`)},
 	{name: "bayes-audited", voters: "v95 v95 v80", top: `"audit":{"mode":"before","rate":0.2},"secondHuman":{"rate":0.5}`, arbiter: arb(`"strategyFnName":"bayes"`, `"threshold":0.8`)},
-	{name: "bayes-sequential", voters: "v95 v90 v80 v60", top: `"consensusThreshold":0.8,"solicit":{"mode":"sequential","wave":2}`, arbiter: arb(`"strategyFnName":"bayes"`)},
+	{name: "bayes-sequential", voters: "v95 v90 v80 v60", top: `"consensusThreshold":0.8,"solicit":{"mode":"sequential","wave":"auto"}`, arbiter: arb(`"strategyFnName":"bayes"`)},
 	{name: "bayes-collapse", voters: "v95 v95 v80", top: `"risk":{"maxError":0.2,"confidence":0.8},"collapse":{"target":0.6,"alpha":0.2,"classTarget":0.3}`, arbiter: arb(`"strategyFnName":"bayes"`)},
 	{name: "bayes-risk", voters: "v95 v95 v90 v60", top: `"risk":{"maxError":0.2,"confidence":0.8}`, arbiter: arb(`"strategyFnName":"bayes"`)},
 	{name: "judge", voters: "v90 v80 lost", arbiter: arb(`"strategyFn":"judge"`)},

@@ -13,6 +13,8 @@ import (
 type tally struct {
 	machine, state string
 	promise        *trust.Promise // of the newest definition, under the policy
+	digest         string         // of that policy
+	tau            exact.Billionths
 	rounds         int
 	unjudged       int // no arbiter was asked
 	unknown        int
@@ -61,8 +63,8 @@ type fate struct {
 // count counts a closed round; it reports whether the policy flips it.
 func (f *fold) count(r *round) bool {
 	t := r.part.report
-	if r.part.now.Question.Policy.Promise != nil && r.part.new.bayes {
-		t.promise = r.part.now.Question.Policy.Promise
+	if q := &r.part.now.Question; q.Policy.Promise != nil && r.part.new.bayes {
+		t.promise, t.digest = q.Policy.Promise, q.PolicyDigest
 	}
 	pt := r.now()
 	elected, wasJudged := r.recorded()

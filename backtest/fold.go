@@ -3,6 +3,7 @@ package backtest
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/dialai/dialai/arbiter"
@@ -141,6 +142,9 @@ func (f *fold) evidence(ctx context.Context, r *round, pt *point, round *arbiter
 	q, upTo := r.part.now.Question, pt.place-1
 	if !f.changed && pt.judged != nil && pt.judged.evidence != nil {
 		q, upTo = r.part.question(pt.judged), pt.judged.evidence.Place
+	} else {
+		open, stranger := f.unheard(r, pt)
+		q.Partial = len(open) > 0 || stranger
 	}
 	if f.ledger.place > upTo {
 		return false, nil
@@ -205,9 +209,9 @@ func (f *fold) lacks(r *round, pt *point, rule *rule, round *arbiter.Round) bool
 	switch {
 	case len(open) == 0 && !stranger, settled(rule, round, open, r.mode, pt.decision):
 		return false
-	case pt.decision.Rule == arbiter.ByChampion:
-		return false
-	case stranger, pt.judged == nil, pt.judged.rule == arbiter.ByChampion:
+	case pt.decision.Rule == arbiter.ByChampion, rule.bayes && pt.decision.Consensus() && r.mode == machine.Sequential:
+		return false // decided: nobody else is asked
+	case stranger, pt.judged == nil, pt.judged.rule == arbiter.ByChampion, pt.judged.evidence != nil && pt.judged.evidence.Stop != "":
 		return true
 	}
 	before, err := r.part.recorded(pt.judged)
@@ -309,7 +313,24 @@ func (f *fold) end(ctx context.Context) error {
 	for _, t := range open {
 		f.close(t)
 	}
+	if f.changed {
+		return f.promises(ctx)
+	}
 	return f.rest(ctx)
+}
+
+// promises looks how far the promises of the policy have come once all is learned.
+func (f *fold) promises(ctx context.Context) error {
+	for _, t := range f.tallies {
+		if t.promise == nil {
+			continue
+		}
+		if err := f.ledger.advance(ctx, math.MaxInt64); err != nil {
+			return err
+		}
+		t.tau, _ = f.ledger.now.Risk(t.machine, t.state, *t.promise, t.digest)
+	}
+	return nil
 }
 
 // read goes through the log.

@@ -102,7 +102,7 @@ func (f *fold) adapt(x *trust.Lesson) bool {
 	delete(f.learned, o.Round)
 	q := l.part.now.Question
 	o.PolicyDigest, o.Promise = q.PolicyDigest, nil
-	o.P, o.Pick, o.N, o.Automatic = 0, "", 0, l.automatic
+	o.P, o.Pick, o.N, o.Automatic, o.Stops = 0, "", 0, l.automatic, nil
 	if !l.part.new.bayes {
 		return true
 	}

@@ -332,6 +332,10 @@ func (r *reader) evidence(c *cursor) *runner.JudgedBy {
 			e.PolicyDigest = r.name(c.text())
 		case "versions":
 			c.elements(func() { e.Versions = append(e.Versions, r.name(c.text())) })
+		case "partial":
+			e.Partial = c.bool()
+		case "stop":
+			e.Stop = trust.Stop(r.name(c.text()))
 		default:
 			c.raw()
 		}

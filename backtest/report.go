@@ -45,6 +45,9 @@ type Result struct {
 	Old      Side           `json:"old"`
 	New      Sides          `json:"new"`
 	Promise  *trust.Promise `json:"promise,omitempty"` // in force under the policy
+	// Tau is the probability above which the promise was found to hold, once all
+	// was learned; 0 if it was not, or nothing is changed.
+	Tau exact.Billionths `json:"tau,omitempty"`
 }
 
 // A Side is how rounds were decided.
@@ -156,7 +159,7 @@ func (f *fold) result() (*Report, error) {
 	flush()
 	total.machine = ""
 	if len(r.Machines) == 1 {
-		total.machine, total.promise = sum.machine, sum.promise
+		total.machine, total.promise, total.tau = sum.machine, sum.promise, sum.tau
 	}
 	r.Total = total.result(f.HumanMinutes)
 	return r, nil
@@ -166,7 +169,7 @@ func (f *fold) result() (*Report, error) {
 func (t *tally) result(minutes float64) Result {
 	r := Result{
 		Machine: t.machine, State: t.state, Rounds: t.rounds, Unknown: t.unknown, Unjudged: t.unjudged, OffPath: t.offPath,
-		Coverage: share(float64(t.rounds-t.unknown), float64(t.rounds)), Flips: [2]int{t.flips, t.flips + t.unknownJudged}, Promise: t.promise,
+		Coverage: share(float64(t.rounds-t.unknown), float64(t.rounds)), Flips: [2]int{t.flips, t.flips + t.unknownJudged}, Promise: t.promise, Tau: t.tau,
 	}
 	n := float64(t.rounds)
 	old, now := &t.old, &t.new
@@ -202,7 +205,7 @@ func round1(minutes float64) float64 { return math.Round(minutes*10) / 10 }
 
 // add adds a tally to a sum.
 func (t *tally) add(u *tally) {
-	t.promise = u.promise
+	t.promise, t.tau = u.promise, u.tau
 	t.rounds += u.rounds
 	t.unjudged += u.unjudged
 	t.unknown += u.unknown

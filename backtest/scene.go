@@ -234,7 +234,7 @@ func (p *part) threshold(r *rule) *machine.Threshold {
 // question returns the question that a bayes verdict was the answer to.
 func (p *part) question(j *judged) trust.Question {
 	q := p.was.Question
-	q.PolicyDigest = j.evidence.PolicyDigest
+	q.PolicyDigest, q.Partial, q.Stop = j.evidence.PolicyDigest, j.evidence.Partial, j.evidence.Stop
 	switch {
 	case j.promise != nil:
 		q.Policy.Promise, q.Policy.Threshold = j.promise, nil

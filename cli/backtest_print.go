@@ -258,5 +258,11 @@ func (b *backtestRun) promise(m *backtest.Result) {
 	if n > 0 {
 		realised = fmt.Sprintf("%d of %d were, so at most %s", wrong, n, percent(trust.ErrorAbove(wrong, n, p.Confidence.Float())))
 	}
+	switch {
+	case m.Tau > 0:
+		realised += fmt.Sprintf("; established above %s at the end", m.Tau)
+	case b.changed:
+		realised += "; not established by what is recorded"
+	}
 	fmt.Fprintf(b.out, "Promise:       %s: at most %s wrong with confidence %s; %s\n", clean(m.Machine), percent(p.MaxError.Float()), p.Confidence, realised)
 }

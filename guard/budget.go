@@ -209,9 +209,9 @@ func (e *BudgetError) Error() string {
 func (e *BudgetError) message() string {
 	switch {
 	case e.Code == codeUnpriced:
-		return fmt.Sprintf("the model has no price, so the dollar limit of %s would not see the call", e.Scope)
+		return fmt.Sprintf("the model has no price, so the dollar limit of %s would not see the call", e.where())
 	case e.Unit == UnitMilliseconds:
-		return fmt.Sprintf("%d ms have passed in %s, more than the limit of %d", e.Spent, e.Scope, e.Limit)
+		return fmt.Sprintf("%d ms have passed in %s, more than the limit of %d", e.Spent, e.where(), e.Limit)
 	}
 	return fmt.Sprintf("%s %s in %s: %s spent, %s reserved and %s more are above the limit of %s",
 		e.what(), e.Unit, e.where(), e.text(e.Spent), e.text(e.Reserved), e.text(e.Estimate), e.text(e.Limit))

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
@@ -71,6 +72,35 @@ func (b *Budget) Over(spent Book) *BudgetError {
 	return nil
 }
 
+// TooLate returns the first limit of time that has passed, nil if there is none:
+// at is now, began when the task did, and moved when it last did; 0 is not known. b
+// may be nil; in mode observe no limit counts.
+func (b *Budget) TooLate(at, began, moved specialist.Time) *BudgetError {
+	if b == nil || b.Mode == ModeObserve {
+		return nil
+	}
+	for e := range b.late(at, began, moved) {
+		return e
+	}
+	return nil
+}
+
+// late yields the limits of time that have passed.
+func (b *Budget) late(at, began, moved specialist.Time) iter.Seq[*BudgetError] {
+	return func(yield func(*BudgetError) bool) {
+		for _, t := range [...]struct {
+			code  string
+			limit *int64
+			since specialist.Time
+		}{{codeBudgetWall, b.WallMsec, began}, {codeBudgetWall, b.RoundWallMsec, moved}, {codeBudgetNoProgress, b.NoProgressMsec, moved}} {
+			passed := int64(at - t.since)
+			if t.limit != nil && t.since != 0 && passed > *t.limit && !yield(&BudgetError{Code: t.code, Unit: UnitMilliseconds, Limit: *t.limit, Spent: passed}) {
+				return
+			}
+		}
+	}
+}
+
 // A sum is one hard limit of what is spent.
 type sum struct {
 	code  string
@@ -102,14 +132,8 @@ func (k *checking) budget() {
 			k.overBudget(&BudgetError{Code: l.code, Unit: l.unit, Limit: *l.limit, Spent: l.of(spent)})
 		}
 	}
-	for _, t := range []struct {
-		code  string
-		limit *int64
-		since specialist.Time
-	}{{codeBudgetWall, b.WallMsec, k.step.Began}, {codeBudgetWall, b.RoundWallMsec, k.step.Moved}, {codeBudgetNoProgress, b.NoProgressMsec, k.step.Moved}} {
-		if passed := int64(k.step.At - t.since); t.limit != nil && t.since != 0 && passed > *t.limit {
-			k.overBudget(&BudgetError{Code: t.code, Unit: UnitMilliseconds, Limit: *t.limit, Spent: passed})
-		}
+	for e := range b.late(k.step.At, k.step.Began, k.step.Moved) {
+		k.overBudget(e)
 	}
 	if !k.s.warned && b.overSoft(spent) {
 		message := "more was spent than the soft limit"

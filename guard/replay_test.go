@@ -196,3 +196,27 @@ func FuzzParseLog(f *testing.F) {
 		}
 	})
 }
+
+// TestReplayOfPacks: what packs found can be looked for again, unless the log has
+// only digests.
+func TestReplayOfPacks(t *testing.T) {
+	c, problems := guard.Parse([]byte(`{"packs":{"pii":{"action":"abort"}}}`), false)
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	step := guard.Step{Task: "t", State: "a", Output: "ask a@acme.io", HasOutput: true}
+	in := guard.LogInputOf(step)
+	in.Charged = true
+	rec := guard.LogRecord{TaskID: "t", Type: guard.LogCheck, Verdict: "abort", Payload: guard.PayloadFull, Input: in,
+		Meta: &guard.LogMeta{Reasons: []guard.LogReason{{Code: "pii_found", Guard: "packs", Class: "abort"}}}}
+	if result, ok := guard.NewReplayer(c, nil).Next(rec); !ok || result.Undecidable != "" || result.Differs {
+		t.Errorf("judged again: %+v", result)
+	}
+	if result, _ := guard.NewReplayer(nil, nil).Next(rec); !result.Differs {
+		t.Errorf("judged by nobody: %+v", result)
+	}
+	rec.Payload, rec.Input = guard.PayloadDigest, in.Digested()
+	if result, _ := guard.NewReplayer(c, nil).Next(rec); result.Undecidable == "" {
+		t.Errorf("judged by a digest: %+v", result)
+	}
+}

@@ -31,7 +31,10 @@ func (w *work) admit(ctx context.Context, ask []*member) []*member {
 			continue
 		}
 		need := w.t.need(m)
-		refused, overQuota := b.Admit(w.t.now.Spent(), held, need), false
+		refused, overQuota := w.t.tooLate(b, need), false
+		if refused == nil {
+			refused = b.Admit(w.t.now.Spent(), held, need)
+		}
 		if refused == nil {
 			refused = w.take(ctx, m.SpecialistID, need)
 			overQuota = refused != nil
@@ -44,6 +47,19 @@ func (w *work) admit(ctx context.Context, ask []*member) []*member {
 		}
 	}
 	return admitted
+}
+
+// tooLate returns the limit of time that has passed for a call that costs
+// something; nil if there is none.
+func (t *tx) tooLate(b *guard.Budget, need guard.Book) *guard.BudgetError {
+	if b == nil || need == (guard.Book{}) {
+		return nil
+	}
+	moved := t.now.CreatedAt
+	if t.now.last != nil {
+		moved = t.now.last.At
+	}
+	return b.TooLate(t.at, t.now.CreatedAt, moved)
 }
 
 // budget returns the budget in force; nil if there is none.

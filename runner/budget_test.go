@@ -13,6 +13,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 )
@@ -308,4 +309,32 @@ func TestProcessesNeverOverspendTogether(t *testing.T) {
 			t.Errorf("spent %+v of $%d", got, limit)
 		}
 	}
+}
+
+// TestNobodyIsAskedTooLate: once the time of a session is over nobody is asked any
+// more who costs something, and no model by its guards.
+func TestNobodyIsAskedTooLate(t *testing.T) {
+	bubble(t, func(b *bench) {
+		b.cast.play("a", charging("again", dollar))
+		b.cast.judge("judge", electFirst)
+		s := b.start(b.machine(def{who: []string{web("a", estimated("1")), human("carol"), arbFn("judge")}, top: budget(`"hard_limit_wall_ms":1500`)}))
+		b.stepTo(s, runner.TickAdvanced)
+		time.Sleep(time.Second)
+		b.cast.who()
+		tick := b.stepTo(s, runner.TickStopped)
+		if who := b.cast.who(); len(who) != 0 || b.now(s).Outcome().Code != "budget_wall" {
+			t.Errorf("asked were %v, stopped by %s", who, tick.Code)
+		}
+	})
+	bubble(t, func(b *bench) {
+		o := &oracle{before: func(guard.CompletionPurpose) error { time.Sleep(time.Second); return nil }}
+		r := b.runner(inBubble, o.with)
+		b.cast.say("a", "again")
+		s, err := r.Start(b.ctx, b.machine(def{who: []string{fn("a"), human("carol"), half}, top: `"guards":{"truth":{"model":"m"},"budget":{"hard_limit_wall_ms":3500,"probe_share_max":1}}`}), runner.StartOptions{})
+		b.ok(err)
+		tick, err := r.Step(b.ctx, s.ID)
+		if err != nil || tick.Code != "budget_wall" || o.asked() != 4 {
+			t.Errorf("came to %s after %d questions, %v", tick.Code, o.asked(), err)
+		}
+	})
 }

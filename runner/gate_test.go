@@ -144,7 +144,8 @@ func named(t types.Type) string {
 
 // TestOnlyTheGateMoves reads the source: a permit is made where the event is
 // fired, an executed event where a permit is shown or a log is read back, and a
-// session stands elsewhere only after such an event was applied.
+// session stands elsewhere only after such an event was applied. lookIn makes a
+// session that no store knows, to look at a state: nothing of it is committed.
 func TestOnlyTheGateMoves(t *testing.T) {
 	s := readSource(t)
 	for what, want := range map[string]string{
@@ -156,8 +157,8 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"call execute":           "advance.go enter, decide.go force, decide.go evaluateAndExecute",
 		"call move":              "tx.go execute",
 		"make Executed":          "decode.go executed, tx.go move",
-		"make RoundOpened":       "advance.go refused, decode.go roundOpened, start.go fill, tx.go move",
-		"call apply":             "decode.go Add, start.go create, tx.go emit",
+		"make RoundOpened":       "advance.go refused, decode.go roundOpened, savings.go lookIn, start.go fill, tx.go move",
+		"call apply":             "decode.go Add, savings.go lookIn, start.go create, tx.go emit",
 		"write Session.State":    "fold.go apply, fold.go applyRound, fold.go applyExecuted",
 		"write Session.Executed": "fold.go applyExecuted",
 		"write Session.last":     "fold.go applyExecuted",

@@ -70,6 +70,8 @@ func (q *inquirer) admit(ctx context.Context, p *probe) *guard.BudgetError {
 		p.need = specialist.Usage{}
 	} else if over := b.Over(t.now.Spent()); over != nil {
 		return over
+	} else if late := t.tooLate(b, bookOf(p.need)); late != nil {
+		return late
 	} else if over := b.AdmitProbe(t.now.Spent(), t.now.GuardState().Probes, t.held(), bookOf(p.need)); over != nil {
 		return over
 	}

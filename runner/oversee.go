@@ -35,7 +35,7 @@ func (r *Runner) inState(ctx context.Context, machineName, state string) (*tx, e
 	if s == nil {
 		return nil, &NotFoundError{"State", state}
 	}
-	return &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}, nil
+	return r.lookIn(p, s), nil
 }
 
 // newest returns the plan of the definition of a machine that was stored last.
@@ -103,7 +103,7 @@ func (v *collapseView) report() StateCollapse {
 	for _, i := range v.all.Uninformative(panel) {
 		s.Pruned = append(s.Pruned, panel.Roster[i].SpecialistID)
 	}
-	s.Saving = v.t.r.saving(v.all, v.t.here)
+	s.Saving = v.t.saving(v.all)
 	if next, changed := v.next(); changed {
 		s.Next = string(next.Stage)
 	}

@@ -90,24 +90,33 @@ func (r *Runner) Saving(ctx context.Context, m *machine.Machine, state string) (
 	if err != nil {
 		return Saving{}, err
 	}
-	return r.saving(l, &p.states[st.Index]), nil
+	return r.lookIn(p, st).saving(l), nil
 }
 
-func (r *Runner) saving(l *trust.Ledger, here *statePlan) Saving {
-	if here.arbiter == nil || !here.arbiter.byBayes() {
+// lookIn returns a tx that looks at a state in no session. It is never committed.
+func (r *Runner) lookIn(p *plan, s *machine.State) *tx {
+	t := &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}
+	apply(&t.now, &t.round, &Event{t.at, &Created{Program: p.program}})
+	apply(&t.now, &t.round, &Event{t.at, &RoundOpened{Round: 1, State: s}})
+	t.past.r, t.past.s = r, &t.now
+	return t
+}
+
+// saving is Saving of the state of t.
+func (t *tx) saving(l *trust.Ledger) Saving {
+	if t.here.arbiter == nil || !t.here.arbiter.byBayes() {
 		return Saving{}
 	}
-	q := &here.question
+	q := &t.here.question
 	s := Saving{Tau: l.Tau(*q)}
-	k := r.ledger.lookAt(q.Machine)
+	k := t.r.ledger.lookAt(q.Machine)
 	if k == nil || s.Tau == 0 {
 		return s
 	}
 	s.Savings, s.Outcomes = k.savings(q, s.Tau), k.outcomes
 	if !s.Worth() {
 		s.Note = NoSavingNote
-		declared := func(m *member) exact.Money { return m.estimate }
-		s.Everyone = !here.dear(declared) && here.state.Solicit.Mode == machine.Sequential
+		s.Everyone = !t.dear() && t.here.state.Solicit.Mode == machine.Sequential
 	}
 	return s
 }

@@ -218,7 +218,7 @@ func (t *tx) everyone(q *trust.Question, tau exact.Billionths) Everyone {
 		return WhileCalibrating
 	case began != nil:
 		return began.Everyone
-	case t.here.dear(t.costOf) || t.r.ledger.worth(q, tau):
+	case t.dear() || t.r.ledger.worth(q, tau):
 		return ""
 	}
 	return NoSaving
@@ -226,14 +226,15 @@ func (t *tx) everyone(q *trust.Question, tau exact.Billionths) Everyone {
 
 // dear reports whether asking everyone costs more than a human: then that is never
 // done at once to decide a round.
-func (p *statePlan) dear(cost func(*member) exact.Money) bool {
+func (t *tx) dear() bool {
 	var all exact.Money
-	for i := range p.members {
-		if m := &p.members[i]; !m.off && !m.IsHuman {
-			all = all.Add(cost(m))
+	members := t.members()
+	for i := range members {
+		if m := &members[i]; !m.off && !m.IsHuman {
+			all = all.Add(t.costOf(m))
 		}
 	}
-	human := p.state.Solicit.HumanCost
+	human := t.here.state.Solicit.HumanCost
 	return human != nil && all > *human
 }
 
