@@ -220,10 +220,15 @@ func checkOrder(t *testing.T, i int, r heardRound) {
 		if n == 0 && w.Specialists[0] != "rule" || w.Tau != 900_000_000 {
 			t.Fatalf("round %d begins with %+v", i+1, w)
 		}
-		for k := 1; k < len(w.Specialists); k++ {
-			a, b := w.Specialists[k-1], w.Specialists[k]
-			if cost[a] > 0 && w.Information[k-1].Float()/cost[a] < w.Information[k].Float()/cost[b] {
-				t.Fatalf("round %d asks %s before %s: %v", i+1, a, b, w.Information)
+		first := -1 // who costs anything; those after it also count who erred with whom before
+		for k, id := range w.Specialists {
+			switch {
+			case cost[id] == 0 && first >= 0:
+				t.Fatalf("round %d asks %s too late: %v", i+1, id, w.Specialists)
+			case cost[id] > 0 && first < 0:
+				first = k
+			case first >= 0 && w.Information[k].Float()/cost[id] > w.Information[first].Float()/cost[w.Specialists[first]]:
+				t.Fatalf("round %d asks %s before %s: %v", i+1, w.Specialists[first], id, w.Information)
 			}
 		}
 	}
