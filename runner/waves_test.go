@@ -220,14 +220,14 @@ func checkOrder(t *testing.T, i int, r heardRound) {
 		if n == 0 && w.Specialists[0] != "rule" || w.Tau != 900_000_000 {
 			t.Fatalf("round %d begins with %+v", i+1, w)
 		}
-		first := -1 // who costs anything; those after it also count who erred with whom before
+		first := -1 // who costs anything; those after others also count with whom they erred
 		for k, id := range w.Specialists {
 			switch {
 			case cost[id] == 0 && first >= 0:
 				t.Fatalf("round %d asks %s too late: %v", i+1, id, w.Specialists)
 			case cost[id] > 0 && first < 0:
 				first = k
-			case first >= 0 && w.Information[k].Float()/cost[id] > w.Information[first].Float()/cost[w.Specialists[first]]:
+			case first == 0 && w.Information[k].Float()/cost[id] > w.Information[first].Float()/cost[w.Specialists[first]]:
 				t.Fatalf("round %d asks %s before %s: %v", i+1, w.Specialists[first], id, w.Information)
 			}
 		}
