@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,7 +11,7 @@ import (
 )
 
 func (a *app) explainCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "explain <session> [<round>]",
 		Short: "Say why a round was decided as it was",
 		Long: `Say why a round was decided as it was: the votes and where the standing of their
@@ -18,6 +19,9 @@ authors comes from, what the arbiter made of them, the guards, the human who rul
 and what the engine had made of the same votes, and what would have changed it.
 The last is computed, by deciding the recorded round again with one thing
 different; nobody is asked, and an arbiter of a program's own is not called.
+
+A round that a human is still to decide or to review without having seen what was
+proposed is explained with --show-proposals only.
 
 A round is named by its number, by a number and an attempt such as 3.1, or by its
 id. Without one it is the last that was judged. --json prints the data from which
@@ -37,6 +41,8 @@ the text is made.`,
 				switch {
 				case err != nil:
 					return err
+				case why.Withheld && !flagged(cmd, "show-proposals"):
+					return hinted(errors.New("a human is to look at this round without having seen what was proposed"), "--show-proposals shows it all the same")
 				case a.flags.json:
 					return printJSON(out, why)
 				case a.flags.quiet:
@@ -47,4 +53,12 @@ the text is made.`,
 			})
 		},
 	}
+	showProposals(cmd)
+	return cmd
+}
+
+// flagged reports whether a flag is set.
+func flagged(cmd *cobra.Command, name string) bool {
+	on, _ := cmd.Flags().GetBool(name)
+	return on
 }

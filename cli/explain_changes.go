@@ -27,7 +27,10 @@ func (t *teller) changes() {
 			t.line("  %s: %s", clean(whatIf(w)), clean(t.outcomeIf(w)))
 		}
 	}
-	if changed == 0 {
+	if c.Limited {
+		t.line("  Only the absence of each vote was tried: there are too many votes and transitions.")
+	}
+	if changed == 0 && !c.Limited {
 		t.line("  No single vote would have: not its absence, nor another choice (%s tried).", plural(len(c.WhatIfs), "variant"))
 	}
 }
@@ -61,6 +64,9 @@ func (t *teller) outcomeIf(w runner.WhatIf) string {
 	if w.Code == string(trust.NoProposals) && !alone {
 		return "a human decides (nobody proposed what is most probable then)"
 	}
+	if w.Code == runner.CodeContested {
+		return "the champion would not have decided alone: everybody is asked"
+	}
 	if w.Transition == "" {
 		return fmt.Sprintf("a human decides (%s%s)", w.Code, detail)
 	}
@@ -91,4 +97,19 @@ func (t *teller) distance(d *runner.Distance) {
 		more = "Any further alignment"
 	}
 	t.line("  %s behind %s (a human's vote is 1): %s", more, clean(d.For), clean(to))
+}
+
+// stageOf says how far the state had come.
+func stageOf(c *runner.Collapse) string {
+	text := string(c.StageOf())
+	if x := c.Certificate; x != nil && c.StageOf() == trust.Championed {
+		text += fmt.Sprintf(" %s, certified by %d of %d until %s", x.SpecialistID, x.K, x.N, x.ExpiresAt)
+	}
+	if c.Since != 0 {
+		text += fmt.Sprintf(", since %s", c.Since)
+	}
+	if c.Reason != "" {
+		text += " (" + c.Reason + ")"
+	}
+	return text
 }

@@ -73,6 +73,9 @@ func (t *teller) heading() {
 		attempt = fmt.Sprintf(", attempt %d (dialai explain %s %d.%d shows the one before)", e.Attempt, clean(e.SessionID), e.Round, e.Attempt-1)
 	}
 	t.line("Round:         %d from %s%s", e.Round, clean(e.State), attempt)
+	if c := e.Collapse; c != nil {
+		t.line("Stage:         %s", clean(stageOf(c)))
+	}
 	t.line("Outcome:       %s", clean(outcomeOf(e)))
 }
 

@@ -496,7 +496,6 @@ func realLines(t *testing.T) map[string][]string {
 		}
 		delete(real, command)
 	}
-
 	models(h, lines)
 	lines("`dialai sessions`", 0, "sessions")
 	lines("`dialai lint`", 3, "lint", "bad.json")
@@ -545,18 +544,6 @@ bad
 	h.stdin = ""
 }
 
-// measured runs the commands that measure decisions.
-func measured(h *home, lines func(heading string, code int, args ...string)) {
-	h.file("tight.json", `{"limits": {"max_steps": 1}}`)
-	h.file("panel.json", `{"specialists": [{"id": "a", "p": 0.95, "group": "m", "copy": 0.1, "costUSD": 0.01}, {"id": "b", "p": 0.95}], "drift": [{"round": 150, "specialist": "a", "p": 0.1}, {"round": 150, "specialist": "b", "p": 0.1}],
-		"machine": {"risk": {"maxError": 0.2}, "collapse": {"target": 0.6}, "audit": {"rate": 0.5}}}`)
-	lines("backtest", 0, "backtest", "circle", "--guards", "tight.json")
-	lines("backtest", 0, "backtest", "review", "--arbiter", "bayes", "--threshold", "0.5")
-	lines("backtest", 0, "backtest", "review", "--arbiter", "firstProposal")
-	lines("backtest", 0, "backtest", "review", "--arbiter", "bayes", "--risk", "0.1")
-	lines("simulate", 0, "simulate", "--spec", "panel.json", "--rounds", "300")
-}
-
 // models runs the commands about models.
 func models(h *home, lines func(heading string, code int, args ...string)) {
 	s, err := llmtest.Start(playModel)
@@ -575,6 +562,18 @@ func models(h *home, lines func(heading string, code int, args ...string)) {
 	lines("`dialai audit`", 0, "audit", first(h.T, `"sessionId":"([^"]+)"`, h.newest()))
 	lines("`dialai models check`", 1, "models", "check", "check.json", "--prices", "prices.json")
 	lines("`dialai prices list`", 0, "prices", "list", "--prices", "prices.json")
+}
+
+// measured runs the commands that measure decisions.
+func measured(h *home, lines func(heading string, code int, args ...string)) {
+	h.file("tight.json", `{"limits": {"max_steps": 1}}`)
+	h.file("panel.json", `{"specialists": [{"id": "a", "p": 0.95, "group": "m", "copy": 0.1, "costUSD": 0.01}, {"id": "b", "p": 0.95}], "drift": [{"round": 150, "specialist": "a", "p": 0.1}, {"round": 150, "specialist": "b", "p": 0.1}],
+		"machine": {"risk": {"maxError": 0.2}, "collapse": {"target": 0.6}, "audit": {"rate": 0.5}}}`)
+	lines("backtest", 0, "backtest", "circle", "--guards", "tight.json")
+	lines("backtest", 0, "backtest", "review", "--arbiter", "bayes", "--threshold", "0.5")
+	lines("backtest", 0, "backtest", "review", "--arbiter", "firstProposal")
+	lines("backtest", 0, "backtest", "review", "--arbiter", "bayes", "--risk", "0.1")
+	lines("simulate", 0, "simulate", "--spec", "panel.json", "--rounds", "300")
 }
 
 // late lets a service answer when a human has decided already.

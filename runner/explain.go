@@ -33,6 +33,12 @@ type Explanation struct {
 	Draws         *Draws             `json:"draws,omitempty"` // whether the closed round was drawn for another look
 	Reviews       []ExplainedReview  `json:"reviews,omitempty"`
 	Changes       *Changes           `json:"changes,omitempty"`
+	// Withheld says that a human is still to decide or to review the round without
+	// having seen what was proposed: whoever may be that human must not be shown
+	// this.
+	Withheld bool `json:"withheld,omitempty"`
+	// Collapse is how far the state had come, if it declares that.
+	Collapse *Collapse `json:"collapse,omitempty"`
 }
 
 // An ExplainedReview is what a human made of the round after it had closed.
@@ -160,6 +166,9 @@ func (r *Runner) Explain(ctx context.Context, id specialist.SessionID, round str
 	if err := r.standingsOf(ctx, t, e); err != nil {
 		return nil, err
 	}
+	if e.Collapse, err = r.collapseThen(ctx, t); err != nil {
+		return nil, err
+	}
 	again, err := r.again(ctx, t)
 	if err != nil {
 		return nil, err
@@ -175,7 +184,7 @@ func (t *trace) explanation() *Explanation {
 	m := t.before.Machine()
 	e := &Explanation{
 		SessionID: t.key.Session.String(), MachineName: m.Name(), MachineDigest: m.Digest(), RoundID: t.key.ID(), Round: t.key.Round, Attempt: t.key.Attempt,
-		State: t.before.State.Name, Options: []ExplainedOption{}, Votes: []ExplainedVote{}, Failures: t.failures, Earlier: t.earlier, Gates: t.gates, Human: t.wait, Reviews: t.reviews,
+		State: t.before.State.Name, Options: []ExplainedOption{}, Votes: []ExplainedVote{}, Failures: t.failures, Earlier: t.earlier, Gates: t.gates, Human: t.wait, Reviews: t.reviews, Withheld: t.withheld,
 	}
 	for _, o := range t.before.State.Transitions {
 		e.Options = append(e.Options, ExplainedOption{o.Name, o.Target, o.Irreversible})
@@ -262,4 +271,28 @@ func (r *Runner) standingsOf(ctx context.Context, t *trace, e *Explanation) erro
 		}
 	}
 	return nil
+}
+
+// collapseThen returns how far the state of a round had come when it was judged,
+// or else when it was opened; nil if it declares no collapse.
+func (r *Runner) collapseThen(ctx context.Context, t *trace) (*Collapse, error) {
+	if t.before.State.Collapse == nil {
+		return nil, nil
+	}
+	then, c := max(t.before.UpdatedAt, t.judgedAt), Collapse{}
+	for rec, err := range r.store.RosterRecords(ctx, t.before.Machine().Name()) {
+		if err != nil {
+			return nil, err
+		}
+		events, err := DecodeRosterEvents(rec.Events)
+		if err != nil {
+			return nil, &CorruptError{"the log of machine " + t.before.Machine().Name(), err.Error()}
+		}
+		for _, e := range events {
+			if e.State == t.before.State.Name && e.At <= then {
+				c = c.with(e)
+			}
+		}
+	}
+	return &c, nil
 }

@@ -338,3 +338,21 @@ func TestExplainRefuses(t *testing.T) {
 		t.Errorf("the open round is %+v", e)
 	}
 }
+
+// TestExplainLimited tries no more than can be tried in a moment.
+func TestExplainLimited(t *testing.T) {
+	b := newBench(t)
+	var who, ways []string
+	for i := range 60 {
+		id := fmt.Sprint("p", i)
+		who, ways = append(who, fn(id)), append(ways, fmt.Sprintf(`"t%d":"open"`, i))
+		b.cast.say(id, fmt.Sprint("t", i%2))
+	}
+	m := b.machine(def{states: `"open":{"transitions":{` + strings.Join(ways, ",") + `,"finish":"done"}},"done":{}`, who: append(who, human("human"), arb("bayes", threshold("0.9")))})
+	s := b.start(m)
+	b.stepTo(s, runner.TickHuman)
+	e := b.explain(s, "")
+	if c := e.Changes; !c.Reproduced || !c.Limited || len(c.WhatIfs) != 60 || slices.ContainsFunc(c.WhatIfs, func(w runner.WhatIf) bool { return w.Instead != "" }) {
+		t.Errorf("the changes are %+v", c)
+	}
+}

@@ -2,10 +2,12 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -33,6 +35,10 @@ type StateMetrics struct {
 	// or .9. Both are left out without audits.
 	Error      *exact.Billionths `json:"error,omitempty"`
 	ErrorBound *exact.Billionths `json:"errorBound,omitempty"`
+	// Stage is where a state that declares a collapse has come to, and StageSince
+	// since when; both are left out elsewhere.
+	Stage      trust.Stage      `json:"stage,omitempty"`
+	StageSince *specialist.Time `json:"stageSince,omitempty"` // nil at the beginning
 }
 
 // usualConfidence is that of a bound where nothing is promised.
@@ -42,7 +48,10 @@ const usualConfidence = exact.One / 10 * 9
 // machine decides.
 func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*DecisionRecord) error {
 	d, err := r.deciding(ctx, m.MachineName)
-	if err != nil || d == nil {
+	if errors.Is(err, ErrNotFound) {
+		return nil // it was never run
+	}
+	if err != nil {
 		return err
 	}
 	learned, err := r.learnedIn(ctx, m.MachineName, m.State)
@@ -54,8 +63,8 @@ func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*DecisionRe
 	for i := range m.Promises {
 		m.Promises[i].count(decisions)
 	}
-	for i := range d.cast.states {
-		s := &d.cast.states[i]
+	for i := range d.plan.states {
+		s := &d.plan.states[i]
 		if s.state.Terminal() || len(s.state.Transitions) == 0 || m.State != "" && m.State != s.state.Name {
 			continue
 		}
@@ -70,6 +79,12 @@ func (d *deciding) stateMetrics(s *statePlan, promises []PromiseStatus, decision
 	v := StateMetrics{State: s.state.Name}
 	if panel := s.panel(); len(panel.Options) > 1 && len(panel.Roster) > 0 {
 		v.Voters, v.NEff = len(panel.Roster), d.ledger.Effective(panel)
+	}
+	if s.state.Collapse != nil {
+		c := d.plan.roster.Collapse[s.state.Name]
+		if v.Stage = c.StageOf(); c.Since != 0 {
+			v.StageSince = &c.Since
+		}
 	}
 	for _, r := range decisions {
 		switch {
@@ -160,7 +175,8 @@ func (m *Metrics) signalPromise(p *PromiseStatus) {
 	}
 }
 
-// signalRoster adds who became champion last, or ceased to be, in each place.
+// signalRoster adds what happened last to the champion of each place, or to the
+// stage of a state.
 func (r *Runner) signalRoster(ctx context.Context, m *Metrics) error {
 	last := map[string]RosterEvent{}
 	var places []string
@@ -173,7 +189,7 @@ func (r *Runner) signalRoster(ctx context.Context, m *Metrics) error {
 			return &CorruptError{"the log of machine " + m.MachineName, err.Error()}
 		}
 		for _, e := range events {
-			if e.Kind != KindPromoted && e.Kind != KindDemoted || m.State != "" && e.State != "" && e.State != m.State {
+			if e.Kind != KindPromoted && e.Kind != KindDemoted && e.Kind != KindStage || m.State != "" && e.State != "" && e.State != m.State {
 				continue
 			}
 			if _, known := last[e.State]; !known {
@@ -183,15 +199,28 @@ func (r *Runner) signalRoster(ctx context.Context, m *Metrics) error {
 		}
 	}
 	for _, place := range places {
-		e, where := last[place], "of the machine"
-		if place != "" {
-			where = "of state " + place
-		}
-		if e.Kind == KindPromoted {
-			m.add("info", "champion.promoted", "%s is champion %s since %s", e.ID, where, e.At)
-		} else {
-			m.add("warning", "champion.demoted", "%s is champion %s no more since %s: %s", e.ID, where, e.At, e.Reason)
-		}
+		m.signalPlace(last[place])
 	}
 	return nil
+}
+
+func (m *Metrics) signalPlace(e RosterEvent) {
+	where := "of the machine"
+	if e.State != "" {
+		where = "of state " + e.State
+	}
+	stage := trust.Stage("")
+	if e.Stage != nil {
+		stage = e.Stage.StageOf()
+	}
+	switch {
+	case e.Kind == KindPromoted || stage == trust.Championed:
+		m.add("info", "champion.promoted", "%s is champion %s since %s", e.ID, where, e.At)
+	case e.Kind == KindDemoted:
+		m.add("warning", "champion.demoted", "%s is champion %s no more since %s: %s", e.ID, where, e.At, e.Reason)
+	case stage == trust.Demoted:
+		m.add("warning", "champion.demoted", "The champion %s decides alone no more since %s: %s", where, e.At, e.Reason)
+	default:
+		m.add("info", "stage.changed", "The stage %s is %s since %s: %s", where, stage, e.At, e.Reason)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -30,11 +29,8 @@ type PromiseStatus struct {
 // for a machine that was never run.
 func (r *Runner) Risks(ctx context.Context, machineName string) (*Risks, error) {
 	d, err := r.deciding(ctx, machineName)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case d == nil:
-		return nil, &NotFoundError{"Machine", machineName}
 	}
 	decisions, err := r.Decisions(ctx, machineName, "", 0)
 	if err != nil {
@@ -64,36 +60,28 @@ func (p *PromiseStatus) count(decisions []*DecisionRecord) {
 // deciding is how a machine decides, by its newest definition and all that is
 // recorded.
 type deciding struct {
-	m      *machine.Machine
-	cast   *plan
-	ledger *trust.Ledger
+	machineName string
+	plan        *plan
+	ledger      *trust.Ledger
 }
 
-// deciding returns how a machine decides; nil if it was never run.
+// deciding returns how a machine decides, or ErrNotFound if it was never run.
 func (r *Runner) deciding(ctx context.Context, machineName string) (*deciding, error) {
-	definitions, err := r.store.Definitions(ctx, machineName)
-	if err != nil || len(definitions) == 0 {
-		return nil, err
-	}
-	m, err := machine.Parse(machineName+".json", definitions[0], Checks())
-	if err != nil {
-		return nil, &CorruptError{"the newest definition of machine " + machineName, err.Error()}
-	}
-	roster, err := r.store.Roster(ctx, machineName)
+	p, err := r.newest(ctx, machineName)
 	if err != nil {
 		return nil, err
 	}
 	l, err := r.Ledger(ctx)
-	return &deciding{m, cast(m, roster), l}, err
+	return &deciding{machineName, p, l}, err
 }
 
 // promises returns the promises in force, in the order in which the states first
 // name them.
 func (d *deciding) promises() []PromiseStatus {
 	list := []PromiseStatus{}
-	tested := d.ledger.Risks(d.m.Name())
-	for i := range d.cast.states {
-		s := &d.cast.states[i]
+	tested := d.ledger.Risks(d.machineName)
+	for i := range d.plan.states {
+		s := &d.plan.states[i]
 		if len(s.state.Transitions) == 0 || s.state.Terminal() || s.arbiter == nil || !s.arbiter.byBayes() || s.question.Policy.Promise == nil {
 			continue
 		}
@@ -115,7 +103,7 @@ func (d *deciding) promises() []PromiseStatus {
 // the policy in force, or of one that is still to begin.
 func (d *deciding) status(s *statePlan, scope string, tested []trust.RiskReport) trust.RiskReport {
 	q := &s.question
-	fresh := d.ledger.Untested(d.m.Name(), *q.Policy.Promise)
+	fresh := d.ledger.Untested(d.machineName, *q.Policy.Promise)
 	fresh.Scope, fresh.PolicyDigest = scope, q.PolicyDigest
 	for _, r := range tested {
 		if r.Scope != scope {

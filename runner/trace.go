@@ -28,6 +28,7 @@ type trace struct {
 	executed  *Executed
 	outcome   *trust.Outcome // what a ruling taught, or will once another human agrees
 	reviews   []ExplainedReview
+	withheld  bool // from those who are to decide or to review it
 }
 
 // order returns the arrivals of the votes in the round's order, and their weights:
@@ -148,11 +149,15 @@ func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text s
 		}
 	}
 	tracer.close()
+	last := f.Session()
 	if tracer.found == nil {
 		return nil, tracer.missing(id, text)
 	}
-	tracer.found.reviews = tracer.reviews[tracer.found.key]
-	return tracer.found, nil
+	found := tracer.found
+	found.reviews = tracer.reviews[found.key]
+	open := last.Status.Live() && last.Key() == found.key && last.State.Withheld()
+	found.withheld = open || last.review(found.key.Round, found.key.Attempt) >= 0
+	return found, nil
 }
 
 // A tracer reads a log and keeps the round that is asked for.

@@ -8,7 +8,6 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/trust"
 )
@@ -22,6 +21,9 @@ type Changes struct {
 	Why        string    `json:"why,omitempty"` // it was not decided again, or not alike: a stable code
 	WhatIfs    []WhatIf  `json:"whatIfs,omitempty"`
 	Distance   *Distance `json:"distance,omitempty"`
+	// Limited says that the round is too large for every variant: only the absence
+	// of each vote was tried.
+	Limited bool `json:"limited,omitempty"`
 }
 
 // The reasons for which nothing can be said of changes.
@@ -30,6 +32,10 @@ const (
 	CustomArbiter = "custom_arbiter" // a function or a service decided: neither is asked again
 	NoVotes       = "no_votes"
 )
+
+// CodeContested is the code of a WhatIf in which a champion must not decide alone:
+// everybody would be asked.
+const CodeContested = "contested"
 
 // A WhatIf is the outcome of the round without one vote, or with another.
 type WhatIf struct {
@@ -42,28 +48,6 @@ type WhatIf struct {
 	Margin       *exact.Billionths `json:"margin,omitempty"`     // under alignmentMargin
 	Changed      bool              `json:"changed"`              // another transition, or none, or one where there was none
 }
-
-// A Distance says how far the round was from another outcome.
-type Distance struct {
-	Measure string           `json:"measure"` // one of the measures below
-	Has     exact.Billionths `json:"has"`
-	Needs   exact.Billionths `json:"needs"`
-	Missing exact.Billionths `json:"missing"` // Needs - Has: below 0 is to spare
-	// Weight is the least further alignment behind For that changes the outcome,
-	// where a human's vote is 1; nil if none does. Of alignmentMargin only.
-	Weight *exact.Billionths `json:"weight,omitempty"`
-	For    string            `json:"for,omitempty"` // a transition
-	To     string            `json:"to,omitempty"`  // which is decided then; "" if a human must decide
-}
-
-// The measures of a Distance. Where no margin was compared there is only the
-// weight: Has, Needs and Missing are 0.
-const (
-	ByProbability = "probability"
-	ByOutcomes    = "outcomes" // human decisions of the machine
-	ByMargin      = "margin"
-	ByWeight      = "weight"
-)
 
 // again decides the round of a trace again.
 type again struct {
@@ -173,11 +157,34 @@ func (r *Runner) ledgerAt(ctx context.Context, place int64) (*trust.Ledger, erro
 func (a *again) decide(votes []arbiter.Vote) (arbiter.Decision, error) {
 	round := *a.round
 	round.Votes = votes
+	rule := arbiter.Custom
+	if j := a.t.verdict; j != nil {
+		rule = j.Decision.Rule
+	}
+	if rule == arbiter.ByChampion {
+		return a.champion(&round).Floor(&round), nil
+	}
 	d, err := a.by.Decide(context.Background(), &round)
 	if err == nil {
 		err = d.Check(&round)
 	}
+	if rule == arbiter.Held && d.Consensus() {
+		d = arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: a.t.verdict.Decision.Subject, Judgement: d.Judgement}
+	}
 	return d.Floor(&round), err
+}
+
+// champion decides a round of a champion. If it is contested, everybody else would
+// have been asked, and nobody knows what they had said.
+func (a *again) champion(round *arbiter.Round) arbiter.Decision {
+	d := arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.ByChampion, Subject: a.t.verdict.Decision.Subject}
+	j := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
+	d.Judgement = &j
+	i := slices.IndexFunc(round.Votes, func(v arbiter.Vote) bool { return v.SpecialistID == d.Subject })
+	if i >= 0 && !Contested(round.Votes[i].Proposal, &j) {
+		d.Winner = i
+	}
+	return d
 }
 
 // decided returns the transition of a decision, "" if it is left to a human.
@@ -244,13 +251,20 @@ func (a *again) changes() *Changes {
 	if err != nil || !alike(&j.Decision, &d) {
 		return &Changes{Why: NotReproduced}
 	}
-	c := &Changes{Reproduced: true, Distance: a.distance(d)}
+	c := &Changes{Reproduced: true, Distance: a.distance(d), Limited: len(a.round.Votes)*len(a.round.State.Transitions) > mostVariants}
 	was := decided(d, a.round.Votes)
 	for i := range a.round.Votes {
-		c.WhatIfs = append(c.WhatIfs, a.without(i, was)...)
+		c.WhatIfs = a.without(c.WhatIfs, i, was)
+		if !c.Limited {
+			c.WhatIfs = a.instead(c.WhatIfs, i, was)
+		}
 	}
 	return c
 }
+
+// mostVariants is how many variants of a round are tried at most, where not only
+// the absence of votes is.
+const mostVariants = 2000
 
 // alike reports whether a decision is the recorded one. Probabilities may differ
 // in the last place between architectures.
@@ -264,10 +278,15 @@ func alike(was, is *arbiter.Decision) bool {
 	return slices.EqualFunc(was.Judgement.P, is.Judgement.P, func(p, q exact.Billionths) bool { return p-q <= 2 && q-p <= 2 })
 }
 
-// without leaves the i-th vote out, and then changes it to each other transition.
-func (a *again) without(i int, was string) (list []WhatIf) {
+// without leaves the i-th vote out.
+func (a *again) without(list []WhatIf, i int, was string) []WhatIf {
+	votes := slices.Delete(slices.Clone(a.round.Votes), i, i+1)
+	return a.tryOut(list, WhatIf{SpecialistID: a.round.Votes[i].SpecialistID}, votes, was)
+}
+
+// instead changes the i-th vote to each other transition.
+func (a *again) instead(list []WhatIf, i int, was string) []WhatIf {
 	votes := a.round.Votes
-	list = a.tryOut(list, WhatIf{SpecialistID: votes[i].SpecialistID}, slices.Delete(slices.Clone(votes), i, i+1), was)
 	for _, o := range a.round.State.Transitions {
 		if o.Name == votes[i].Transition.Name {
 			continue
@@ -286,6 +305,9 @@ func (a *again) tryOut(list []WhatIf, w WhatIf, votes []arbiter.Vote, was string
 		return list
 	}
 	w.Code, w.Transition = d.Code(), decided(d, votes)
+	if d.Rule == arbiter.ByChampion && !d.Consensus() {
+		w.Code = CodeContested
+	}
 	w.Changed = w.Transition != was
 	if d.HasMargin {
 		w.Margin = &d.Margin
@@ -294,107 +316,6 @@ func (a *again) tryOut(list []WhatIf, w WhatIf, votes []arbiter.Vote, was string
 		w.Pick, w.P = j.Pick, &j.P[j.Best]
 	}
 	return append(list, w)
-}
-
-// distance says how far the decision is from another; nil if that is no number.
-func (a *again) distance(d arbiter.Decision) *Distance {
-	switch j := d.Judgement; {
-	case j != nil && j.Best >= 0:
-		return judgementDistance(j)
-	case a.margin && d.Rule != arbiter.Untrusted:
-		return a.marginDistance(d)
-	}
-	return nil
-}
-
-func judgementDistance(j *trust.Judgement) *Distance {
-	at := &Distance{Measure: ByProbability, Has: j.P[j.Best], For: j.Pick}
-	switch {
-	case j.N < trust.CalibratedFrom:
-		at = &Distance{Measure: ByOutcomes, Has: exact.Billionths(j.N) * exact.One, Needs: trust.CalibratedFrom * exact.One}
-	case j.Threshold != nil:
-		at.Needs = *j.Threshold
-	case j.Risk == nil || j.Risk.Tau == 0:
-		return nil
-	default:
-		at.Needs = j.Risk.Tau
-	}
-	at.Missing = at.Needs - at.Has
-	return at
-}
-
-// alignmentMargin is the strategy whose distance can be measured in weight.
-const alignmentMargin = "alignmentMargin"
-
-// mostWeight is as much further weight as is ever tried: a thousand humans.
-const mostWeight = 1000 * exact.One
-
-// marginDistance asks by how much more weight the outcome would change: behind the
-// runner-up where the leader has won, else behind the leader.
-func (a *again) marginDistance(d arbiter.Decision) *Distance {
-	at := &Distance{Measure: ByWeight, For: a.leader()}
-	if d.Rule == arbiter.MarginReached || d.Rule == arbiter.MarginBelow {
-		at = &Distance{Measure: ByMargin, Has: d.Margin, Needs: d.Threshold.Weight, Missing: d.Threshold.Weight - d.Margin, For: at.For}
-	}
-	was := decided(d, a.round.Votes)
-	if was != "" {
-		at.For = a.rival(was)
-	}
-	option := a.round.State.Transition(at.For)
-	if option == nil {
-		return at // there is only one transition
-	}
-	var to string
-	differs := func(w exact.Billionths) bool {
-		further := &specialist.Proposal{Transition: option}
-		votes := append(slices.Clone(a.round.Votes), arbiter.Vote{Proposal: further, Weight: w, Rank: 1 << 30})
-		d, err := a.decide(votes)
-		to = decided(d, votes)
-		return err == nil && to != was
-	}
-	if w, found := least(mostWeight, differs); found {
-		differs(w)
-		at.Weight, at.To = &w, to
-	}
-	return at
-}
-
-// least returns the least weight up to most for which is holds, which holds for
-// all greater ones too.
-func least(most exact.Billionths, is func(exact.Billionths) bool) (exact.Billionths, bool) {
-	if !is(most) {
-		return 0, false
-	}
-	low := exact.Billionths(-1) // does not hold
-	for most-low > 1 {
-		if middle := low + (most-low)/2; is(middle) {
-			most = middle
-		} else {
-			low = middle
-		}
-	}
-	return most, true
-}
-
-// rival returns the transition that comes next after the winning one; if nobody
-// proposed another, the first other one.
-func (a *again) rival(winner string) string {
-	scores := a.round.Tally(nil)
-	_, second := arbiter.Leaders(scores, func(s arbiter.Score) exact.Billionths { return s.Sum })
-	if second >= 0 && scores[second].Transition.Name != winner {
-		return scores[second].Transition.Name
-	}
-	for _, s := range scores { // the winner was not the leader
-		if s.Transition.Name != winner {
-			return s.Transition.Name
-		}
-	}
-	for _, t := range a.round.State.Transitions {
-		if t.Name != winner {
-			return t.Name
-		}
-	}
-	return ""
 }
 
 // correlations fills in for whose sake bayes discounted votes.

@@ -10,7 +10,8 @@ import (
 // TestNeedsCountsDown has a flawless engine tested: the number of human decisions
 // that are said to be needed falls by one with each, and at none the promise is met.
 func TestNeedsCountsDown(t *testing.T) {
-	for _, p := range []trust.Promise{trust.DefaultPromise(), {MaxError: 200_000_000, Confidence: 800_000_000}, {MaxError: 10_000_000, Confidence: 990_000_000, PerState: true, Scopes: 3}} {
+	for _, p := range []trust.Promise{trust.DefaultPromise(), {MaxError: 200_000_000, Confidence: 800_000_000}, {MaxError: 10_000_000, Confidence: 990_000_000, PerState: true, Scopes: 3},
+		{MaxError: 50_000_000, Confidence: 900_000_000, ClopperPearson: true}} {
 		l := trust.New()
 		left := l.Untested("m", p).Needs
 		if left != trust.Needed(p) {

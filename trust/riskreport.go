@@ -140,12 +140,11 @@ func (e *riskEpoch) risesWithP() bool {
 
 // needs returns how many more right pairs above the first threshold establish it.
 func (e *riskEpoch) needs() int64 {
-	if e.start == ladder {
-		return math.MaxInt64
-	}
 	switch {
 	case e.promise.ClopperPearson:
-		return lookFirst<<e.frozen.looks - e.eligible // the next look may pass
+		return nextLook(e.promise, e.frozen.looks) - e.eligible
+	case e.start == ladder:
+		return math.MaxInt64
 	case e.start >= 0:
 		return successes(e.rungs[e.start].counts, e.promise, e.delta())
 	}
@@ -156,14 +155,21 @@ func (e *riskEpoch) needs() int64 {
 // even if none shows an error: those before a probability counts, those that
 // choose the threshold, and then the test.
 func Needed(p Promise) int64 {
-	if !p.ClopperPearson {
-		return eligibleFrom + lookReach + successes(counts{}, p, p.Delta())
+	if p.ClopperPearson {
+		return eligibleFrom + nextLook(p, 0)
 	}
-	n, looks := int64(lookFirst), 1.
-	for n < mostNeeded && float64(n)*math.Log1p(-p.MaxError.Float()) > math.Log(p.Delta()/(looks*(looks+1))) {
-		n, looks = 2*n, looks+1
+	return eligibleFrom + lookReach + successes(counts{}, p, p.Delta())
+}
+
+// nextLook returns the number of pairs at the next look that can establish a
+// promise, after so many looks.
+func nextLook(p Promise, looks int64) int64 {
+	for ; ; looks++ {
+		n, j := int64(lookFirst)<<min(looks, 40), float64(looks+1)
+		if least := math.Log(p.Delta()/(j*(j+1))) / math.Log(1-p.MaxError.Float()); float64(n) >= math.Ceil(least) || n >= mostNeeded {
+			return n
+		}
 	}
-	return eligibleFrom + n
 }
 
 // mostNeeded is more than anybody will wait for.
