@@ -278,8 +278,10 @@ func TestOrders(t *testing.T) {
 	if c := d.collapse(); c.StageOf() == trust.Championed || !c.Frozen {
 		t.Errorf("frozen, the state came to %+v", c)
 	}
+	_, err := d.r.Promote(d.ctx, o, "p1")
+	d.refused(err, runner.ErrIllegal, `nobody can be promoted in state "open": it is frozen; release it first`)
 	d.ok(d.r.Freeze(d.ctx, o, false))
-	_, err := d.r.Promote(d.ctx, o, "nobody")
+	_, err = d.r.Promote(d.ctx, o, "nobody")
 	d.refused(err, runner.ErrNotFound, "Specialist that may be asked not found: nobody")
 	if d.collapse().StageOf() != trust.Consensus {
 		t.Fatalf("the stages were %s", d.stages())
