@@ -170,6 +170,13 @@ func parseModelID(id, provider string) (m modelID, err error) {
 	return m, nil
 }
 
+// CheckModel returns what is wrong with a modelId or with the provider beside it, ""
+// for none; nil if a model can be asked by them. The error shows no key.
+func CheckModel(id, provider string) error {
+	_, err := parseModelID(id, provider)
+	return err
+}
+
 func (m *modelID) flags(id, list string) error {
 	for flag := range strings.SplitSeq(list, ",") {
 		switch strings.TrimSpace(flag) {
