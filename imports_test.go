@@ -32,7 +32,7 @@ var ladder = map[string][]string{
 	"simulate":                  {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner", "store"},
 	"plot":                      {},
 	"webhook":                   {"exact", "machine", "specialist", "guard", "arbiter"},
-	"llm":                       {"exact", "machine", "specialist", "guard", "webhook"},
+	"llm":                       {"exact", "machine", "specialist", "trust", "guard", "webhook"},
 	"llm/llmtest":               {},
 	"cassette":                  {"webhook"},
 	"telemetry":                 {"specialist", "llm"},

@@ -14,6 +14,7 @@ var plots = []plot{
 	{name: "margin-champion", voters: "v95 v80 v60", top: `"consensusThreshold":0.4,"solicit":{"champion":true}`, arbiter: arb(`"strategyFnName":"alignmentMargin"`)},
 	{name: "first", voters: "v80 v60", arbiter: arb(`"strategyFnName":"firstProposal"`)},
 	{name: "expression", voters: "v80 v70 v60", arbiter: arb(`"strategyFn":"= margin >= threshold ? heaviest : none"`, `"threshold":0.2`)},
+	{name: "silent", voters: "lost lost", arbiter: arb(`"strategyFn":"= proposals == 0 ? none : leader"`)},
 	{name: "bayes", voters: "v90 v80 v60 v30", arbiter: arb(`"strategyFnName":"bayes"`, `"threshold":0.85`)},
 	{name: "bayes-audited", voters: "v95 v95 v80", top: `"audit":{"mode":"before","rate":0.2},"secondHuman":{"rate":0.5}`, arbiter: arb(`"strategyFnName":"bayes"`, `"threshold":0.8`)},
 	{name: "bayes-sequential", voters: "v95 v90 v80 v60", top: `"consensusThreshold":0.8,"solicit":{"mode":"sequential","wave":"auto"}`, arbiter: arb(`"strategyFnName":"bayes"`)},

@@ -143,6 +143,9 @@ func ruleOf(by *machine.Specialist) (r rule, err error) {
 
 // decide returns the decision of a rule that can be made.
 func (r *rule) decide(ctx context.Context, round *arbiter.Round) (d arbiter.Decision) {
+	if len(round.Votes) == 0 && r.by.StrategyFnName == "" {
+		return arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.NoProposals} // expressions are not asked about nothing
+	}
 	defer func() {
 		if recover() != nil {
 			d = arbiter.Decision{Winner: arbiter.NoWinner}

@@ -82,7 +82,7 @@ func (a *app) readArbiter(name string) (*machine.Specialist, error) {
 	case strings.HasPrefix(name, "="):
 		s.StrategyFn = name
 		return s, nil
-	case !strings.ContainsAny(name, "./\\"):
+	case !strings.ContainsAny(name, "./\\") && a.present(name) != nil:
 		return nil, hinted(usage("--arbiter %q is no strategy", name), "it may be %s, an expression such as '= leader', or a file", strings.Join(names, ", "))
 	}
 	err := a.readSection(name, func(section []byte) error {

@@ -3,13 +3,15 @@ package llm
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
 )
 
 // options are the legal transitions of a state as one ask shows them.
@@ -27,10 +29,43 @@ func optionsOf(q *specialist.Question) options {
 		return o
 	}
 	o.order = make([]*machine.Transition, len(q.State.Transitions))
-	for i, j := range rand.New(rand.NewPCG(q.Stream("options"))).Perm(len(o.order)) { //nolint:gosec // an order, no secret
+	session := q.Key.Session.String()
+	if q.Seed != 0 {
+		session = strconv.FormatUint(q.Seed, 10)
+	}
+	round := fmt.Sprintf("%d.%d", q.Key.Round, q.Key.Attempt)
+	for i, j := range trust.OptionOrder(session, round, q.State.Name, len(o.order), rankOf(q)) {
 		o.order[i] = q.State.Transitions[j]
 	}
 	return o
+}
+
+// rankOf returns how many specialists of the asked one's model come before it in
+// the state: so that with two options the order alternates within a model.
+func rankOf(q *specialist.Question) (rank int) {
+	list := q.State.Roster
+	if list == nil {
+		list = q.Machine.Specialists()
+	}
+	self := slices.IndexFunc(list, func(s machine.Specialist) bool { return s.SpecialistID == q.Self })
+	for i := range max(0, self) {
+		if modelOf(q.Machine, &list[i]) == modelOf(q.Machine, &list[self]) {
+			rank++
+		}
+	}
+	return rank
+}
+
+// modelOf returns the model of a specialist that a state's list may only name.
+func modelOf(m *machine.Machine, s *machine.Specialist) string {
+	if !s.Reference() {
+		return s.ModelID
+	}
+	list := m.Specialists()
+	if i := slices.IndexFunc(list, func(d machine.Specialist) bool { return d.SpecialistID == s.SpecialistID }); i >= 0 {
+		return list[i].ModelID
+	}
+	return ""
 }
 
 // names returns the options as shown.

@@ -70,7 +70,7 @@ func (t *tx) costs(votes []trust.Vote) []exact.Money {
 	costs := make([]exact.Money, len(votes))
 	for i := range votes {
 		if m := t.here.find(votes[i].SpecialistID); m != nil {
-			costs[i] = t.need(m).Money
+			costs[i] = t.costOf(m)
 		}
 	}
 	return costs

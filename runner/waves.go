@@ -205,7 +205,7 @@ func (t *tx) explores(ctx context.Context) (string, error) {
 
 // openTo returns a member as the ledger sees who can still be asked.
 func (t *tx) openTo(m *member) trust.Open {
-	return trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: t.need(m).Money}
+	return trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: t.costOf(m)}
 }
 
 // everyone returns why all are asked at once, "" if they are not. A round goes on
@@ -231,12 +231,15 @@ func (t *tx) dear() bool {
 	members := t.members()
 	for i := range members {
 		if m := &members[i]; !m.off && !m.IsHuman {
-			all = all.Add(t.need(m).Money)
+			all = all.Add(t.costOf(m))
 		}
 	}
 	human := t.here.state.Solicit.HumanCost
 	return human != nil && all > *human
 }
+
+// costOf returns what an ask of a member is expected to cost.
+func (t *tx) costOf(m *member) exact.Money { return t.need(m).Money }
 
 // partial reports whether somebody who takes part has not been asked.
 func (t *tx) partial() bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/strategies"
 )
 
 // ErrPanel is wrapped by every error about a panel that does not fit its machine,
@@ -134,7 +135,7 @@ func proposers(m *machine.Machine) (list []machine.Specialist) {
 // adapt returns the machine with made-up voters in the place of its proposers, and
 // completes the panel by its states. Guards are left out: they judge texts and
 // money, and here are none.
-func adapt(m *machine.Machine, p *Panel) (*machine.Machine, error) {
+func adapt(m *machine.Machine, p *Panel, r strategies.Registry) (*machine.Machine, error) {
 	p.complete(m)
 	if err := p.fit(m); err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func adapt(m *machine.Machine, p *Panel) (*machine.Machine, error) {
 		}
 	}
 	for _, s := range def.Specialists {
-		if s.Role == machine.Arbiter && !s.Local() && !s.Off() {
+		if s.Role == machine.Arbiter && !s.Off() && !here(&s, r) {
 			return nil, unfit(`arbiter %q is not in this program; name another in the panel: "arbiter": "bayes"`, s.SpecialistID)
 		}
 	}
@@ -166,6 +167,15 @@ func adapt(m *machine.Machine, p *Panel) (*machine.Machine, error) {
 		return nil, unfit("with made-up voters the machine would not load: %s", firstProblem(err))
 	}
 	return made, nil
+}
+
+// here reports whether this program has the arbiter.
+func here(s *machine.Specialist, r strategies.Registry) bool {
+	if s.StrategyFn == "" || s.StrategyFn[0] == '=' {
+		return s.Local()
+	}
+	_, known := r.Arbiter(s.StrategyFn)
+	return known
 }
 
 func isArbiter(s machine.Specialist) bool { return s.Role == machine.Arbiter && !s.Off() }

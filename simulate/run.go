@@ -44,7 +44,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		m, err = MachineOf(&c.Panel)
 	}
 	if err == nil {
-		m, err = adapt(m, &c.Panel)
+		m, err = adapt(m, &c.Panel, c.Registry)
 	}
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (p *play) newID() (id specialist.SessionID) {
 // play plays one round.
 func (p *play) play(ctx context.Context) (err error) {
 	p.now += 60_000
-	if p.session == nil || !p.session.Status.Live() {
+	if p.session == nil || !p.session.Status.Live() || len(p.session.State.Transitions) == 0 { // or it leads nowhere
 		if p.session, err = p.r.Start(ctx, p.m, runner.StartOptions{}); err != nil {
 			return err
 		}

@@ -116,10 +116,6 @@ func NewEpoch(p Promise) Epoch { return Epoch{newEpoch(p, "", 1)} }
 
 // Pair enters one pair, and returns tau.
 func (e Epoch) Pair(p exact.Billionths, right bool) exact.Billionths {
-	o := &Outcome{P: p, Pick: "right", Truth: "wrong"}
-	if right {
-		o.Truth = "right"
-	}
-	e.e.pair(o)
+	e.e.pair(Pair{p, right}.outcome())
 	return e.e.tau()
 }

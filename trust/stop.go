@@ -11,42 +11,22 @@ type StoppedAt struct {
 }
 
 // Stopped returns the judgement on q, had its votes been asked for as a says, and
-// asking stopped where it would have: on those votes alone. Votes of humans were
-// there from the start. costs are those of asking for each vote, as Open.Cost; nil
-// stands for nothing but 0.
-func (l *Ledger) Stopped(q Question, costs []exact.Money, a Asking) Judgement {
+// asking stopped where it would have: on those votes alone, see [Ledger.Asked].
+func (l *Ledger) Stopped(q Question, cost []exact.Money, a Asking) Judgement {
+	asked, stop := l.Asked(q, cost, a)
 	all := q.Votes
 	heard := make([]bool, len(all))
 	for i := range all {
 		heard[i] = all[i].Human
 	}
-	q.Votes, q.Partial = votesOf(all, heard), true
-	for {
-		var open []Open
-		var left []int
-		for i := range all {
-			if v := &all[i]; !heard[i] {
-				open, left = append(open, openOf(v, costs, i)), append(left, i)
-			}
-		}
-		w := l.Wave(q, open, a)
-		if len(w.Ask) == 0 {
-			q.Partial, q.Stop = len(open) > 0, w.Stop
-			return l.Judge(q)
-		}
-		for _, i := range w.Ask {
-			heard[left[i]] = true
-		}
-		q.Votes = votesOf(all, heard)
+	for _, i := range asked {
+		heard[i] = true
 	}
-}
-
-func openOf(v *Vote, costs []exact.Money, i int) Open {
-	o := Open{SpecialistID: v.SpecialistID, Version: v.Version, Model: v.Model, OptionOrder: v.OptionOrder}
-	if i < len(costs) {
-		o.Cost = costs[i]
+	q.Votes = votesOf(all, heard)
+	if q.Partial = len(q.Votes) < len(all); q.Partial {
+		q.Stop = stop
 	}
-	return o
+	return l.Judge(q)
 }
 
 // votesOf returns the votes that were heard, in the round's order.
@@ -63,9 +43,8 @@ func votesOf(all []Vote, heard []bool) (votes []Vote) {
 // judgement on all its votes, at thresholds where asking as a says would have
 // stopped at an earlier vote and come to something else. Those above the tau in
 // force, by which these votes were asked for, are left out, and so is everything
-// that the test does not look at. costs are as in [Ledger.Stopped]; a.Tau is not
-// looked at.
-func (l *Ledger) Stops(q Question, j *Judgement, costs []exact.Money, a Asking) (list []StoppedAt) {
+// that the test does not look at. cost is that of each vote; a.Tau is not looked at.
+func (l *Ledger) Stops(q Question, j *Judgement, cost []exact.Money, a Asking) (list []StoppedAt) {
 	policy := q.Policy.normal()
 	if policy.Promise == nil || j.N < eligibleFrom || j.Best < 0 || len(q.Options) < 2 {
 		return nil
@@ -80,7 +59,7 @@ func (l *Ledger) Stops(q Question, j *Judgement, costs []exact.Money, a Asking) 
 		if a.Tau = max(1, policy.Promise.tauAt(r)); a.Tau > most || r > 0 && a.Tau == last {
 			continue
 		}
-		s := l.Stopped(q, costs, a)
+		s := l.Stopped(q, cost, a)
 		at := StoppedAt{Tau: a.Tau, Pick: s.Pick}
 		if s.Best >= 0 {
 			at.P = s.P[s.Best]

@@ -253,7 +253,7 @@ func slowStop(l *trust.Ledger, q trust.Question, tau exact.Billionths) trust.Jud
 		left = append(left[:w.Ask[0]:w.Ask[0]], left[w.Ask[0]+1:]...)
 	}
 	if len(left) == 0 {
-		q.Partial, q.Stop = false, trust.StopAllAsked
+		q.Partial, q.Stop = false, ""
 	}
 	return l.Judge(q)
 }

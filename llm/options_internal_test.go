@@ -1,0 +1,38 @@
+package llm
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// TestOrderWithinAModel: with two options those of one model see them in turns, and
+// the first of each model in one base order.
+func TestOrderWithinAModel(t *testing.T) {
+	m, err := machine.Parse("m.json", []byte(`{"machineName":"m","initialState":"a","goalState":"b",
+		"states":{"a":{"transitions":{"on":"b","back":"a"},"specialists":[{"role":"proposer","specialistId":"one"},{"role":"proposer","specialistId":"two"},{"role":"proposer","specialistId":"three"},{"role":"proposer","specialistId":"other"}]},"b":{}},
+		"specialists":[{"role":"proposer","specialistId":"one","contextFn":"f","modelId":"x/m"},{"role":"proposer","specialistId":"other","contextFn":"f","modelId":"x/n"},
+		{"role":"proposer","specialistId":"two","contextFn":"f","modelId":"x/m"},{"role":"proposer","specialistId":"three","contextFn":"f","modelId":"x/m"}]}`), machine.Checks{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	swapped := 0
+	for round := range int32(200) {
+		order := func(id string) []string {
+			o := optionsOf(&specialist.Question{Machine: m, State: m.Initial(), Self: id, Key: specialist.RoundKey{Session: specialist.SessionID{1}, Round: round}})
+			return o.names()
+		}
+		one, two, three, other := order("one"), order("two"), order("three"), order("other")
+		if slices.Equal(one, two) || !slices.Equal(one, three) || !slices.Equal(one, other) {
+			t.Fatalf("round %d: %v, %v, %v of one model, %v of another", round, one, two, three, other)
+		}
+		if one[0] == "back" {
+			swapped++
+		}
+	}
+	if swapped < 70 || swapped > 130 { // 4 standard errors around 100
+		t.Errorf("the base order was swapped in %d of 200 rounds", swapped)
+	}
+}
