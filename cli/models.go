@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -43,21 +44,57 @@ Exit codes: 0 all of them answered, 1 one did not, 2 wrong usage or file.`,
 // A modelUse is one model as a machine names it.
 type modelUse struct{ id, provider string }
 
-// modelsOf returns the models that a machine names, each once, in order.
-func modelsOf(m *machine.Machine) (uses []modelUse) {
-	add := func(list []machine.Specialist) {
+// modelsOf returns the models that a machine names, each once: those of its
+// specialists in order, then those of its guards.
+func modelsOf(m *machine.Machine) (uses []modelUse, err error) {
+	add := func(u modelUse) {
+		if u.id != "" && !slices.Contains(uses, u) {
+			uses = append(uses, u)
+		}
+	}
+	roster := func(list []machine.Specialist) {
 		for i := range list {
-			u := modelUse{list[i].ModelID, list[i].Provider}
-			if u.id != "" && !list[i].IsHuman && !slices.Contains(uses, u) {
-				uses = append(uses, u)
+			if s := &list[i]; !s.IsHuman {
+				add(modelUse{s.ModelID, s.Provider})
 			}
 		}
 	}
-	add(m.Specialists())
+	roster(m.Specialists())
 	for i := range m.States() {
-		add(m.States()[i].Roster)
+		roster(m.States()[i].Roster)
 	}
-	return uses
+	p, err := runner.NewProgram(m)
+	if err != nil {
+		return nil, err
+	}
+	for i := range m.States() {
+		for _, id := range guardModels(p.Guards(&m.States()[i])) {
+			asked := func(u modelUse) bool { return u.provider == "" && llm.BaseModel(u.id) == llm.BaseModel(id) }
+			if !slices.ContainsFunc(uses, asked) {
+				add(modelUse{id: id})
+			}
+		}
+	}
+	return uses, nil
+}
+
+// guardModels returns the models that guards ask, with the flags of the form in
+// which they do; c may be nil. The model of a classifier of another kind is a
+// service's own name, and none that is asked here.
+func guardModels(c *guard.Config) (ids []string) {
+	add := func(id, flags string) {
+		if id != "" {
+			ids = append(ids, llm.BaseModel(id)+flags)
+		}
+	}
+	if c != nil && c.Truth != nil {
+		add(c.Truth.Model, "[tools=no,schema=no]")
+		add(c.Truth.ProbeModel, "[tools=no,schema=no]")
+	}
+	if c != nil && c.Classifier != nil && c.Classifier.Function == llm.ClassifierName {
+		add(c.Classifier.Model, "[tools=no]")
+	}
+	return ids
 }
 
 // checkModels makes one call of each model, all at once.
@@ -79,7 +116,11 @@ func (a *app) checkModels(ctx context.Context, path string) error {
 		return err
 	}
 	defer stop()
-	client, uses := llm.New(config), modelsOf(m)
+	uses, err := modelsOf(m)
+	if err != nil {
+		return err
+	}
+	client := llm.New(config)
 	checks := make([]llm.Check, len(uses))
 	var wg sync.WaitGroup
 	for i, u := range uses {

@@ -101,6 +101,17 @@ func (b *Budget) late(at, began, moved specialist.Time) iter.Seq[*BudgetError] {
 	}
 }
 
+// capsDollars reports whether b has a hard limit of dollars that counts; b may be
+// nil.
+func (b *Budget) capsDollars() bool { return b != nil && b.HardUSD != nil && b.Mode != ModeObserve }
+
+// capsMore reports whether b has a hard limit that counts beside that of dollars; b
+// may be nil.
+func (b *Budget) capsMore() bool {
+	return b != nil && b.Mode != ModeObserve &&
+		(b.HardTokens != nil || b.HardCalls != nil || b.WallMsec != nil || b.RoundWallMsec != nil || b.NoProgressMsec != nil)
+}
+
 // A sum is one hard limit of what is spent.
 type sum struct {
 	code  string

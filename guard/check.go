@@ -113,7 +113,7 @@ func (k *checking) cost() {
 	if k.c.Limits.CapBasis == Progress {
 		unpriced = k.step.Model != "" && !k.step.CostGiven
 	}
-	if unpriced && c.MaxDollars != nil {
+	if unpriced && c.MaxDollars != nil || k.s.Spent.Unpriced > 0 && k.c.Budget.capsDollars() {
 		k.unpriced()
 	}
 	if c.MaxDollars == nil {
@@ -137,7 +137,7 @@ func (k *checking) cost() {
 func (k *checking) unpriced() {
 	class := Warn
 	l := &k.c.Limits
-	onlyCap := l.MaxSteps == nil && l.MaxTotalTokens == nil && l.MaxTokensPerStep == nil
+	onlyCap := l.MaxSteps == nil && l.MaxTotalTokens == nil && l.MaxTokensPerStep == nil && !k.c.Budget.capsMore()
 	switch {
 	case k.c.Cost.OnUnknownModel == "skip":
 		return

@@ -194,6 +194,25 @@ func TestUnpricedModel(t *testing.T) {
 			}
 		}
 	}
+	// A budget in dollars is blind to it in the same way, by whatever book caps go.
+	for _, c := range []struct{ section, want string }{
+		{`{"budget":{"hard_limit_usd":1}}`, "abort [unpriced_model]"},
+		{`{"profile":"compat","budget":{"hard_limit_usd":1}}`, "ok"},
+		{`{"budget":{"hard_limit_usd":1},"cost":{"on_unknown_model":"skip"}}`, "ok"},
+		{`{"budget":{"hard_limit_usd":1,"mode":"observe"}}`, "ok"}, // it stops nothing anyway
+		{`{"budget":{"soft_limit_usd":1}}`, "ok"},
+		{`{"budget":{"hard_limit_usd":1},"limits":{"max_steps":9}}`, "warn [unpriced_model]"},
+		{`{"budget":{"hard_limit_usd":1,"hard_limit_tokens":9}}`, "warn [unpriced_model]"},
+		{`{"budget":{"hard_limit_usd":1,"hard_limit_calls":9}}`, "warn [unpriced_model]"},
+		{`{"budget":{"hard_limit_usd":1,"hard_limit_wall_ms":9}}`, "warn [unpriced_model]"},
+		{`{"budget":{"hard_limit_usd":1,"hard_limit_calls":9},"cost":{"on_unknown_model":"abort"}}`, "abort [unpriced_model]"},
+		{`{"budget":{"hard_limit_calls":9},"cost":{"max_dollars_per_task":1}}`, "warn [unpriced_model]"},
+	} {
+		s := guard.State{}.Charge(specialist.Usage{NumInputTokens: 1}, "mystery")
+		if got := codes(parse(t, c.section).Check(s, guard.Step{Model: "mystery", TokensIn: 1})); got != c.want {
+			t.Errorf("%s: %s, want %s", c.section, got, c.want)
+		}
+	}
 	// By spend, a loser's unpriced call counts although the winner's was priced.
 	c := parse(t, `{"cost":{"max_dollars_per_task":1}}`)
 	s := guard.State{}.Charge(specialist.Usage{}, "mystery").Charge(specialist.Usage{}.WithCost(1), "known")

@@ -92,7 +92,7 @@ func (r *reader) classifier(into **ClassifierConfig, inMachine, state bool) func
 	timeout, pause, onError := int64(2000), int64(30_000), ""
 	members := []member{
 		{"url", r.name(&c.URL)},
-		{"model", r.name(&c.Model)},
+		{"model", r.modelName(&c.Model)},
 		{"token_name", r.name(&c.TokenName)},
 		{"timeout_ms", r.countWithin(&timeout, 1, maxWait)},
 		{"on_error", r.oneOf(&onError, "open", "closed")},

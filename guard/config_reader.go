@@ -121,6 +121,18 @@ func (r *reader) name(into *string) func(path string, value []byte) {
 	}
 }
 
+// modelName reads the name of a model. What looks like a key is refused and not shown.
+func (r *reader) modelName(into *string) func(path string, value []byte) {
+	read := r.name(into)
+	return func(path string, value []byte) {
+		if Redact(string(value)) != string(value) {
+			r.report(path, "bad-value", nameOf(path)+" holds what looks like a key", "keys belong into the environment, not into files")
+			return
+		}
+		read(path, value)
+	}
+}
+
 // names reads a list of names; an empty list is not nil.
 func (r *reader) names(into *[]string) func(path string, value []byte) {
 	read := readList(r, into, func(path string, value []byte) (name string) {

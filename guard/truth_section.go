@@ -79,8 +79,8 @@ func (r *reader) truth(into **Truth, profile Profile, state bool) func(path stri
 			MergeTail: profile == Strict, StrictScore: profile == Strict},
 	}
 	read := r.object("truth", []member{
-		{"model", r.name(&t.Model)},
-		{"probe_model", r.name(&t.ProbeModel)},
+		{"model", r.modelName(&t.Model)},
+		{"probe_model", r.modelName(&t.ProbeModel)},
 		{"thresholds", r.object("thresholds", []member{
 			{"tau_u", r.score(&t.Thresholds.TauU)}, {"tau_s", r.score(&t.Thresholds.TauS)}, {"tau_a", r.score(&t.Thresholds.TauA)},
 		})},

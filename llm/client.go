@@ -116,10 +116,8 @@ func New(c Config) *Client {
 
 // variable returns a variable of the environment, "" if it is not set.
 func (c *Client) variable(name string) string {
-	if v, ok := c.config.Lookup(name); ok {
-		return v
-	}
-	return ""
+	v, _ := c.config.Lookup(name)
+	return strings.TrimSpace(v) // files of variables leave blanks and line ends behind
 }
 
 func values(m map[string]string) (list []string) {
@@ -183,7 +181,9 @@ func (c *Client) target(to route) (*webhook.Target, error) {
 		return known.(*webhook.Target), nil
 	}
 	target, err := c.out.Target(address)
-	if err != nil {
+	if variable := addressVariable[to.provider]; err != nil && variable != "" {
+		return nil, fmt.Errorf("%s is not an address that can be asked; write for example http://localhost:1234/v1, without user or password", variable)
+	} else if err != nil {
 		return nil, fmt.Errorf("the address of provider %q: %w", to.provider, err)
 	}
 	c.targets.Store(address, target)

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -40,6 +41,9 @@ var providers = []provider{
 
 // compatible is the provider at DIALAI_LLM_BASE_URL.
 const compatible = "compatible"
+
+// addressVariable holds the variables that say where a provider is, by its name.
+var addressVariable = map[string]string{compatible: baseVariable, "ollama": ollamaVariable}
 
 // Providers returns the names that the member provider of a specialist may have.
 func Providers() []string {
@@ -98,10 +102,16 @@ func (c *Client) route(id modelID) (route, error) {
 	if c.variable(routerVariable) != "" {
 		return c.at(providers[0], id.model)
 	}
-	if p, ok := named(prefix); ok && rest != "" && c.reachable(p) {
+	p, ok := named(prefix)
+	switch {
+	case !ok || rest == "":
+		return route{}, errNoKey(routerVariable)
+	case c.reachable(p):
 		return c.at(p, rest)
+	case p.whole:
+		return route{}, errNoKey(p.key)
 	}
-	return route{}, errNoKey(routerVariable)
+	return route{}, fmt.Errorf("%w Or set %s, which is enough for %q.", errNoKey(routerVariable), cmp.Or(p.key, ollamaVariable), id.model) //nolint:staticcheck // it goes on from a prescribed text
 }
 
 // reachable reports whether a provider can be asked as far as variables say.
@@ -168,6 +178,13 @@ func parseModelID(id, provider string) (m modelID, err error) {
 		return m, fmt.Errorf("provider %q is not one of %s", provider, strings.Join(Providers(), ", "))
 	}
 	return m, nil
+}
+
+// CheckModel returns what is wrong with a modelId or with the provider beside it, ""
+// for none; nil if a model can be asked by them. The error shows no key.
+func CheckModel(id, provider string) error {
+	_, err := parseModelID(id, provider)
+	return err
 }
 
 func (m *modelID) flags(id, list string) error {

@@ -322,9 +322,14 @@ func TestRouting(t *testing.T) {
 		{"my-model", "compatible", "DIALAI_LLM_BASE_URL=" + s.URL, "chat my-model "},
 		{"ollama/llama3.2:3b", "", "OLLAMA_HOST=" + host, "chat llama3.2:3b "},
 		{"hf.co/x/y", "ollama", "OLLAMA_HOST=" + s.URL, "chat hf.co/x/y "},
-		{"openai/gpt-4o", "", "", "No LLM API token configured. Set OPENROUTER_API_TOKEN environment variable."},
+		{"openai/gpt-4o", "", "", "No LLM API token configured. Set OPENROUTER_API_TOKEN environment variable. Or set OPENAI_API_KEY, which is enough for \"openai/gpt-4o\"."},
+		{"ollama/x", "", "", "environment variable. Or set OLLAMA_HOST, which is enough for \"ollama/x\"."},
+		{"openrouter/auto", "", "", "No LLM API token configured. Set OPENROUTER_API_TOKEN environment variable."},
 		{"mistral/large", "", "OPENAI_API_KEY", "No LLM API token configured. Set OPENROUTER_API_TOKEN environment variable."},
 		{"claude-x", "anthropic", "OPENAI_API_KEY", "No LLM API token configured. Set ANTHROPIC_API_KEY environment variable."},
+		{"x", "", "DIALAI_LLM_BASE_URL=localhost:1234", "DIALAI_LLM_BASE_URL is not an address that can be asked; write for example http://localhost:1234/v1"},
+		{"x", "", "DIALAI_LLM_BASE_URL=http://me:secret@localhost:1234/v1", "DIALAI_LLM_BASE_URL is not an address that can be asked"},
+		{"ollama/x", "", "OLLAMA_HOST=ftp://localhost", "OLLAMA_HOST is not an address that can be asked"},
 		{"llama", "ollama", "", `provider "ollama" is at OLLAMA_HOST, which is not set`},
 		{"x", "compatible", "", `provider "compatible" is at DIALAI_LLM_BASE_URL, which is not set`},
 	} {
@@ -398,7 +403,7 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 	c := llm.New(llm.Config{Lookup: variables(map[string]string{"DIALAI_LLM_BASE_URL": "ftp://example.com"})})
 	m, _ := c.Model("x", "")
-	if _, err := m.Ask(t.Context(), &llm.Request{}); err == nil || !strings.Contains(err.Error(), "not allowed") {
+	if _, err := m.Ask(t.Context(), &llm.Request{}); err == nil || !strings.Contains(err.Error(), "DIALAI_LLM_BASE_URL is not an address") {
 		t.Errorf("an address that is none: %v", err)
 	}
 }
@@ -436,4 +441,24 @@ func calls(pairs ...string) (list []llmtest.Tool) {
 		list = append(list, llmtest.Tool{Name: pairs[i], Args: pairs[i+1]})
 	}
 	return list
+}
+
+// TestKeysAreTrimmed: a key as a file of variables leaves it behind is that key, and
+// blanks are none.
+func TestKeysAreTrimmed(t *testing.T) {
+	s := serve(t, llmtest.Script(llmtest.Reply{Text: "fine"}))
+	for value, want := range map[string]string{"sk-openai-4711\r\n": "", " \t": "No LLM API token configured."} {
+		client := llm.New(llm.Config{Lookup: variables(map[string]string{"OPENAI_API_KEY": value}), Endpoints: endpoints(s)})
+		m, err := client.Model("openai/gpt-4o", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = m.Ask(t.Context(), &llm.Request{User: "x"})
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+	if calls := s.Calls(); len(calls) != 1 || calls[0].Key != "sk-openai-4711" {
+		t.Errorf("asked by %+v", calls)
+	}
 }

@@ -16,6 +16,9 @@ type Checks struct {
 	// Expression checks an inline expression (a strategyFn that begins with
 	// "=") of a specialist that serves states with these transitions.
 	Expression func(role Role, source string, transitions []string) error
+	// Model checks a modelId, flags and all, and the provider beside it, "" if the
+	// file names none. What it returns must not show a key that stands there.
+	Model func(id, provider string) error
 	// Guards checks a guards section, the machine's or, with state set, a
 	// state's. Paths in the problems it returns are relative to the section.
 	Guards func(section []byte, state bool) []Problem

@@ -124,11 +124,26 @@ func (c *checker) checkMode(at string, s *Specialist, state *StateDefinition) {
 	if s.StrategyFnName != "" {
 		c.checkStrategy(at, s)
 	}
+	if s.ModelID != "" && c.Checks.Model != nil {
+		c.checkModel(at, s)
+	}
 	if strings.HasPrefix(s.StrategyFn, "=") && c.Checks.Expression != nil {
 		if err := c.Checks.Expression(s.Role, s.StrategyFn, c.served(s, state)); err != nil {
 			c.report(at+"/strategyFn", false, Problem{Code: "bad-expression", Message: err.Error()})
 		}
 	}
+}
+
+func (c *checker) checkModel(at string, s *Specialist) {
+	err := c.Checks.Model(s.ModelID, s.Provider)
+	if err == nil {
+		return
+	}
+	at += "/modelId"
+	if s.Provider != "" && c.Checks.Model(s.ModelID, "") == nil {
+		at = strings.TrimSuffix(at, "modelId") + "provider"
+	}
+	c.report(at, false, Problem{Code: "bad-model", Message: fmt.Sprintf("specialist %q: %v", s.SpecialistID, err)})
 }
 
 func (c *checker) checkStrategy(at string, s *Specialist) {

@@ -273,7 +273,7 @@ func TestProbesHaveTheirShare(t *testing.T) {
 	b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
 		return specialist.Answer{TransitionName: "again", Reasoning: "it is again", Usage: given(0, 0, 400_000, 0)}, nil
 	})
-	s = b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"truth":{"model":"m"},"budget":{"hard_limit_usd":5}}`}))
+	s = b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"truth":{"model":"m"},"cost":{"on_unknown_model":"skip"},"budget":{"hard_limit_usd":5}}`}))
 	b.stepTo(s, runner.TickAdvanced)
 }
 

@@ -102,9 +102,26 @@ func (r *Runner) price(c *guard.Config, u specialist.Usage, model string) specia
 	}
 	p, known := r.config.Prices.Price(model, time.Time{})
 	if !known {
-		return c.Price(u, model)
+		return r.dearest(c, u, model)
 	}
 	return u.WithCost(p.Cost(u))
+}
+
+// dearest prices a call of a model that is in no table as c says: by the dearest of
+// the machine's table and the program's, or not at all. c may be nil.
+func (r *Runner) dearest(c *guard.Config, u specialist.Usage, model string) specialist.Usage {
+	own := c.Price(u, model)
+	if c == nil {
+		return own
+	}
+	t := guard.PriceTable{Prices: r.config.Prices.Prices, OnUnknownModel: c.Cost.OnUnknownModel}
+	cost, how := t.Quote(u, model, time.Time{})
+	if how != guard.PricedAsDearest {
+		return own
+	}
+	own = own.WithCost(max(cost, own.CostUSD))
+	own.Estimated = true
+	return own
 }
 
 // settle gives back what an ask held of a quota and did not need.
