@@ -128,11 +128,37 @@ func (t *teller) weighted(j *trust.Judgement) {
 		rows = append(rows, []string{who(v.SpecialistID, v.Human), v.Transition, s.Trust.Text2(), fmt.Sprintf("%+.2f", float64(s.Weight)/1e9), discountText(s, v.Correlated), pooledText(s)})
 	}
 	t.table(rows)
+	t.origins()
 	t.line("  Weight is log-odds: 0 says nothing, below 0 counts against. These %s are worth %s.", plural(len(j.Votes), "vote"), independent(j.NEff))
 }
 
 func independent(n exact.Billionths) string {
 	return fmt.Sprintf("%s independent ones", n.Text2())
+}
+
+// mostOrigins is how many states are named for a vote; JSON has them all.
+const mostOrigins = 8
+
+// origins names the states whose records were pooled, where there is more than one.
+func (t *teller) origins() {
+	for i := range t.e.Votes {
+		v := &t.e.Votes[i]
+		if len(v.Origins) < 2 {
+			continue
+		}
+		var parts []string
+		for _, o := range v.Origins[:min(mostOrigins, len(v.Origins))] {
+			where := o.State
+			if o.Machine != t.e.MachineName {
+				where += " of " + o.Machine
+			}
+			parts = append(parts, fmt.Sprintf("%s %s of %s", where, o.K, o.N))
+		}
+		if more := len(v.Origins) - len(parts); more > 0 {
+			parts = append(parts, fmt.Sprintf("%d more", more))
+		}
+		t.line("  Pooled for %s: %s", clean(v.SpecialistID), clean(strings.Join(parts, ", ")))
+	}
 }
 
 // discountText says how much of a vote counts, and for whose sake.

@@ -73,6 +73,8 @@ type ExplainedVote struct {
 	Scope        string           `json:"scope,omitempty"`    // the state that alone the alignment is of; "" for the whole machine
 	// Correlated says for whose sake bayes discounted the vote.
 	Correlated []trust.Correlation `json:"correlated,omitempty"`
+	// Origins are the states whose records bayes pooled for this vote.
+	Origins []trust.Origin `json:"origins,omitempty"`
 }
 
 // An ExplainedFailure is an ask that brought no proposal.

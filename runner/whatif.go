@@ -318,12 +318,21 @@ func (a *again) tryOut(list []WhatIf, w WhatIf, votes []arbiter.Vote, was string
 	return append(list, w)
 }
 
-// correlations fills in for whose sake bayes discounted votes.
+// correlations fills in for whose sake bayes discounted votes, and from which
+// states it knows their authors.
 func (a *again) correlations(votes []ExplainedVote) {
 	if a.round.Evidence == nil {
 		return
 	}
-	for _, c := range a.round.Evidence.Ledger.Correlated(a.round.Evidence.Ask(a.round)) {
+	q := a.round.Evidence.Ask(a.round)
+	for _, v := range q.Votes {
+		for i := range votes {
+			if votes[i].SpecialistID == v.SpecialistID && !v.Human {
+				votes[i].Origins = a.round.Evidence.Ledger.Origins(v.SpecialistID, v.Version)
+			}
+		}
+	}
+	for _, c := range a.round.Evidence.Ledger.Correlated(q) {
 		for i := range votes {
 			if votes[i].SpecialistID == c.SpecialistID {
 				votes[i].Correlated = append(votes[i].Correlated, c)
