@@ -83,6 +83,8 @@ func (t *teller) distance(d *runner.Distance) {
 	case d.Measure == runner.ByWeight:
 	case d.Missing > 0:
 		t.line("  A %s higher by %s: it is %s, and %s decides.", d.Measure, d.Missing, d.Has, d.Needs)
+	case d.Measure == runner.ByProbability && d.To != "":
+		t.line("  A probability lower by more than %s: it is %s, and below %s %s leads.", -d.Missing, d.Has, d.Needs, clean(d.To))
 	default:
 		t.line("  A %s lower by more than %s: it is %s, and %s decides.", d.Measure, -d.Missing, d.Has, d.Needs)
 	}

@@ -24,8 +24,8 @@ event with the hash of its record; dialai store verify checks them.
 
 With --guard it writes the event log of the guards instead, which dialai analyze
 and dialai replay read: one JSON object a line for what was spent, every step that
-was judged, and how. --payload digest leaves out what was said: each text stands as
-its SHA-256.`,
+was judged, and how. Where a step holds what looks like a secret or personal data, its
+texts stand as their SHA-256, unless --payload is full; with digest all texts do.`,
 		Example: `  dialai log 0b9c1d3e-…
   dialai log 0b9c1d3e-… --from 100 --json
   dialai log 0b9c1d3e-… --guard > guard.jsonl`,
@@ -46,8 +46,8 @@ its SHA-256.`,
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "the `number` of the first event to print")
 	cmd.Flags().BoolVar(&f.guard, "guard", false, "write the event log of the guards")
-	cmd.Flags().StringVar(&f.payload, "payload", string(guard.PayloadFull), "what --guard writes of a step: `full` or digest")
-	complete(cmd, "payload", string(guard.PayloadFull), string(guard.PayloadDigest))
+	cmd.Flags().StringVar(&f.payload, "payload", payloadRedacted, "what --guard writes of a step: `redacted`, full or digest")
+	complete(cmd, "payload", payloadRedacted, string(guard.PayloadFull), string(guard.PayloadDigest))
 	return cmd
 }
 

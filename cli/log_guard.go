@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
@@ -18,14 +19,18 @@ type guardLogFlags struct {
 	payload string
 }
 
+// payloadRedacted leaves out the texts of steps that hold secrets or personal data.
+const payloadRedacted = "redacted"
+
 // A guardLog writes the events of a session as guards see them.
 type guardLog struct {
-	out    io.Writer
-	from   int64 // the first event to write
-	digest bool  // leave texts out
-	prices string
-	take   func(*guard.LogRecord) error // takes the records; nil: they are written to out
-	err    error                        // the first
+	out  io.Writer
+	from int64 // the first event to write
+	// payload says what is written of a step: redacted, full or digest; "" is full
+	payload string
+	prices  string
+	take    func(*guard.LogRecord) error // takes the records; nil: they are written to out
+	err     error                        // the first
 
 	session *runner.Session
 	round   int64
@@ -34,14 +39,14 @@ type guardLog struct {
 }
 
 func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, id specialist.SessionID, f *guardLogFlags, from int64) error {
-	if f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
-		return hinted(usage("--payload is %q", f.payload), "it may be %s or %s", guard.PayloadFull, guard.PayloadDigest)
+	if f.payload != payloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
+		return hinted(usage("--payload is %q", f.payload), "it may be %s, %s or %s", payloadRedacted, guard.PayloadFull, guard.PayloadDigest)
 	}
 	s, err := e.Session(ctx, id.String())
 	if err != nil {
 		return err
 	}
-	w := &guardLog{out: out, from: from, digest: f.payload == string(guard.PayloadDigest), session: s}
+	w := &guardLog{out: out, from: from, payload: f.payload, session: s}
 	return w.fold(ctx, e, id)
 }
 
@@ -97,11 +102,28 @@ func (w *guardLog) gate(seq int64, g *runner.Gated, step guard.Step, known bool)
 		if step.TokensIn != 0 || step.TokensOut != 0 {
 			rec.Tokens = &guard.LogTokens{Input: step.TokensIn, Output: step.TokensOut}
 		}
-		if w.digest {
+		if w.digested(rec.Input) {
 			rec.Payload, rec.Input = guard.PayloadDigest, rec.Input.Digested()
 		}
 	}
 	w.pending = rec
+}
+
+// digested reports whether the texts of a step are to stand as digests: all of
+// them, or those of a step in which there is something that nobody should read.
+// A text is not cut to pieces, since it could not be judged again.
+func (w *guardLog) digested(in *guard.LogInput) bool {
+	if w.payload != payloadRedacted {
+		return w.payload == string(guard.PayloadDigest)
+	}
+	texts := []string{string(in.Context), string(in.MetaJSON), string(in.SessionMeta)}
+	if in.Output != nil {
+		texts = append(texts, *in.Output)
+	}
+	for _, c := range in.ToolCalls {
+		texts = append(texts, string(c.Args), string(c.Result))
+	}
+	return slices.ContainsFunc(texts, func(text string) bool { return guard.Redact(text) != text })
 }
 
 func metaOf(v guard.Verdict) *guard.LogMeta {

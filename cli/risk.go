@@ -76,7 +76,10 @@ func printPromise(out io.Writer, p *runner.PromiseStatus) {
 	fmt.Fprintf(out, "Scope:         %s (%s)\n", clean(scopeOf(p)), clean(strings.Join(p.States, ", ")))
 	fmt.Fprintf(out, "State:         %s\n", promiseState(&p.RiskReport))
 	fmt.Fprintf(out, "Coverage:      %.0f %% (%d of %s without a human)\n", 100*p.Coverage, p.AIDecisions, plural(p.AIDecisions+p.HumanDecisions, "decision"))
-	fmt.Fprintf(out, "Audits:        %s\n", auditText(&p.RiskReport))
+	fmt.Fprintf(out, "Audits:        %s\n", auditText(p))
+	if e := p.Ever; e != nil && e.Audits > p.Audits {
+		fmt.Fprintf(out, "In all epochs: %d wrong of %d: error %s, at most %s with confidence %s\n", e.Wrong, e.Audits, e.Error, e.ErrorBound, p.Promise.Confidence)
+	}
 	if p.Overruled > 0 {
 		fmt.Fprintf(out, "Overruled:     %s, by humans whom nobody had asked\n", plural(int(p.Overruled), "automatic decision"))
 	}
@@ -100,8 +103,11 @@ func promiseState(r *trust.RiskReport) string {
 }
 
 // auditText says what audits found of the automatic decisions.
-func auditText(r *trust.RiskReport) string {
-	if r.Audits == 0 {
+func auditText(r *runner.PromiseStatus) string {
+	switch {
+	case r.Audits == 0 && r.Ever != nil:
+		return "none yet in this epoch"
+	case r.Audits == 0:
 		return "none yet: the error of automatic decisions is unknown"
 	}
 	return fmt.Sprintf("%d wrong of %d: error %s, at most %s with confidence %s", r.Wrong, r.Audits, r.Error, r.ErrorBound, r.Promise.Confidence)

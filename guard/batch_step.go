@@ -85,6 +85,30 @@ func (m *memory) addBatch(c *Config, step *Step) {
 	m.batch = &next
 }
 
+// refuse counts the batch of a step that the ladder, and nothing else, sent back
+// or up: else its higher rungs would never be reached, since such a step is not
+// committed.
+func (m *memory) refuse(c *Config, step *Step, v Verdict) {
+	if c == nil || c.Batch == nil || c.Batch.ladder == nil || step.Human || !v.byBatch() {
+		return
+	}
+	next, _, err := c.Batch.AfterModel(m.batches(), batchOf(step), 0)
+	if err != nil { // it was judged before
+		return
+	}
+	m.batch = &next
+}
+
+// byBatch reports whether only the batch loop guard kept the step from passing.
+func (v Verdict) byBatch() bool {
+	for _, r := range v.Reasons {
+		if r.Class > Warn && r.Code != batchRepeat {
+			return false
+		}
+	}
+	return !v.Passed()
+}
+
 // batches returns what the batch loop guard remembers.
 func (m *memory) batches() BatchState {
 	if m.batch == nil {

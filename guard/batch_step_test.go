@@ -65,3 +65,52 @@ func TestBatchLoopVolatile(t *testing.T) {
 		}
 	}
 }
+
+// TestLadderClimbs: a batch that the ladder refused is not committed, and is
+// stronger evidence all the same when it comes back, so that every rung is
+// reached; what another guard refuses, and what is only looked at, is not.
+func TestLadderClimbs(t *testing.T) {
+	const section = `{"batch_loop":{"ladder":{"observe":2,"steer":3,"block":4,"escalate":6,"stop":8}},"loop_detection":{"detect_identical_tool_calls":false},"limits":{"output_max":3}}`
+	c, problems := guard.ParseAs([]byte(section), guard.Compat)
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	begin := func(g *guard.Guard, in guard.CheckInput) (guard.Verdict, error) {
+		v, token, err := g.Begin(t.Context(), in)
+		if token != nil {
+			token.Commit()
+		}
+		return v, err
+	}
+	check := func(g *guard.Guard, in guard.CheckInput) (guard.Verdict, error) {
+		v, _, err := g.Check(in)
+		return v, err
+	}
+	long := "too long"
+	in := guard.CheckInput{TaskID: "t", ToolCalls: []guard.ToolCall{{Name: "read", Args: []byte(`{"x":1}`)}}}
+	for name, judge := range map[string]func(*guard.Guard, guard.CheckInput) (guard.Verdict, error){"Check": check, "Begin": begin} {
+		g, replayer := newGuard(t, c), guard.NewReplayer(c, nil)
+		for i, want := range []string{
+			"ok", "ok", "warn [batch_repeat]", "retry [batch_repeat]", "escalate [batch_repeat]", "escalate [batch_repeat]", "abort [batch_repeat]", "abort [batch_repeat]",
+		} {
+			refused := in
+			refused.Output = &long
+			if _, err := judge(g, refused); err != nil {
+				t.Fatal(err)
+			}
+			if v, _, err := g.DryRun(in); err != nil || codes(v) != want {
+				t.Fatalf("%s, step %d looked at: %s (%v), want %s", name, i, codes(v), err, want)
+			}
+			v, err := judge(g, in)
+			if err != nil || codes(v) != want {
+				t.Fatalf("%s, step %d: %s (%v), want %s", name, i, codes(v), err, want)
+			}
+			if again, ok := replayer.Next(logged(t, in, v, false)); !ok || again.Differs {
+				t.Errorf("%s, step %d: replayed %s", name, i, codes(again.Verdict))
+			}
+		}
+		if steps := g.State("t").Steps; steps != 3 {
+			t.Errorf("%s: %d steps count as executed, want 3", name, steps)
+		}
+	}
+}

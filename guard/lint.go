@@ -56,6 +56,7 @@ func lintSection(section []byte, profile Profile) []machine.Problem {
 	l.truth(section)
 	l.patterns()
 	l.loops(section)
+	l.batches(section)
 	l.schemas(section)
 	return l.found
 }
@@ -208,6 +209,23 @@ func (l *linter) loops(section []byte) {
 	}
 	if d.Near != nil && d.Near.Repeats > history+1 {
 		never("near/repeats", d.Near.Repeats, raiseHistory, "only %d calls are remembered", history)
+	}
+}
+
+// batches looks for limits of the batch loop guard that were given and do nothing.
+func (l *linter) batches(section []byte) {
+	var given struct {
+		Batch map[string]json.RawMessage `json:"batch_loop"`
+	}
+	b := l.c.Batch
+	if b == nil || b.ladder != nil || json.Unmarshal(section, &given) != nil {
+		return
+	}
+	if given.Batch["warnThreshold"] != nil && b.warnThreshold == b.hardLimit && b.onLoop != OnLoopContinue {
+		l.report("/batch_loop/warnThreshold", "never-fires", "lower it, or raise hardLimit", "nobody is warned: the hard limit stops at %d too", b.hardLimit)
+	}
+	if steps := l.c.Limits.MaxSteps; given.Batch["hardLimit"] != nil && steps != nil && int64(b.hardLimit) > *steps {
+		l.report("/batch_loop/hardLimit", "never-fires", raiseSteps, "hardLimit is %d, which is never reached: limits.max_steps stops after %d", b.hardLimit, *steps)
 	}
 }
 

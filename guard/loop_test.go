@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/exact"
@@ -179,5 +180,35 @@ func TestChargeAndCorrect(t *testing.T) {
 	}
 	if got := s.Correct(specialist.Usage{CostUSD: 3 * exact.Dollar}, specialist.Usage{CostUSD: exact.Dollar}).Spent.Money; got != 2*exact.Dollar {
 		t.Errorf("an estimate of $3 that cost $1 leaves $%s of $4", got)
+	}
+}
+
+// TestLoopWarningsSteer: what only warns of a loop is also a notice, for those who
+// are asked next; what stops is none.
+func TestLoopWarningsSteer(t *testing.T) {
+	for _, c := range []struct {
+		section, code string
+		notices       int
+	}{
+		{`{"loop_detection":{"max_state_visits":1,"progress_aware":true}}`, "loop_state_cycle", 1}, // nothing is known
+		{`{"loop_detection":{"max_state_visits":1}}`, "loop_state_cycle", 0},
+		{`{"loop_detection":{"max_state_visits":9,"progress_aware":true,"cycle":{"repeats":2}}}`, "loop_cycle", 1},
+	} {
+		config, problems := guard.ParseAs([]byte(c.section), guard.Compat)
+		if problems != nil {
+			t.Fatal(problems)
+		}
+		g := newGuard(t, config)
+		v, _, err := g.Check(guard.CheckInput{TaskID: "t", State: "a"})
+		for i := 1; err == nil && len(v.Reasons) == 0; i++ {
+			v, _, err = g.Check(guard.CheckInput{TaskID: "t", State: []string{"a", "b"}[i%2]})
+		}
+		if err != nil || v.Reasons[0].Code != c.code || len(v.Notices) != c.notices {
+			t.Errorf("%s: %s (%v), notices %q, want %d of %s", c.section, codes(v), err, v.Notices, c.notices, c.code)
+			continue
+		}
+		if c.notices > 0 && !strings.Contains(v.Notices[0], v.Reasons[0].Message) {
+			t.Errorf("%s: the notice %q does not say %q", c.section, v.Notices[0], v.Reasons[0].Message)
+		}
 	}
 }

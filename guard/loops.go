@@ -31,8 +31,17 @@ func (k *checking) loops() {
 }
 
 func (k *checking) loop(code string, class Status, message string, indices []int32) *Reason {
+	k.steer(class, message)
 	k.report(Reason{Code: code, Guard: "loop", Class: class, Message: message, Indices: indices})
 	return &k.reasons[len(k.reasons)-1]
+}
+
+// steer tells those who are asked next of a loop that only warns: they are who can
+// leave it.
+func (k *checking) steer(class Status, message string) {
+	if class == Warn {
+		k.notices = append(k.notices, "Loop: "+message+"; do something else, or come to an end.")
+	}
 }
 
 // repeatedOutput finds outputs that say what earlier ones said.
@@ -323,6 +332,7 @@ func (k *checking) tooManyVisits(now visit, seen int64) {
 	}
 	r := k.over("loop_state_cycle", "loop", fmt.Sprintf("the number of visits of state %q without news", k.step.State), k.c.Loop.MaxStateVisits, seen)
 	r.Class, r.Indices, r.Subject = k.certainty(), indices, k.step.State
+	k.steer(r.Class, r.Message)
 }
 
 // certainty is Warn where nothing is known of what the task has learnt: then

@@ -127,8 +127,24 @@ func (r *Replayer) check(t *replayed, name string, rec *LogRecord) ReplayResult 
 	if known && result.Recorded <= Warn {
 		t.state = t.state.Advance(config, step)
 		t.blurred = t.blurred || in.blurred() || rec.Input == nil
+	} else if known {
+		t.state = t.state.Refuse(config, step, rec.refusal(result.Recorded))
 	}
 	return result
+}
+
+// refusal returns the recorded verdict on a step that was not executed.
+func (rec *LogRecord) refusal(status Status) Verdict {
+	v := Verdict{Status: status}
+	if rec.Meta == nil || len(rec.Meta.Reasons) == 0 {
+		v.Reasons = []Reason{{Code: rec.Reason, Class: status}}
+		return v
+	}
+	for _, r := range rec.Meta.Reasons {
+		class, _ := StatusNamed(r.Class)
+		v.Reasons = append(v.Reasons, Reason{Code: r.Code, Class: class})
+	}
+	return v
 }
 
 // codes returns the codes of the recorded reasons, nil if there is no list.

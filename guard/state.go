@@ -93,6 +93,21 @@ func (s State) Advance(c *Config, step Step) State {
 	return s
 }
 
+// Refuse returns s after v kept the step from being executed. Such a step leaves
+// nothing behind, except where the ladder of the batch loop guard alone refused
+// it: a batch that comes back is stronger evidence. c may be nil.
+func (s State) Refuse(c *Config, step Step, v Verdict) State {
+	m := memory{}
+	if s.memory != nil {
+		m = *s.memory
+	}
+	before := m.batch
+	if m.refuse(c, &step, v); m.batch != before {
+		s.memory = &m
+	}
+	return s
+}
+
 // Clear returns s without what loop detection remembers, so that the next step is
 // judged afresh; counters, tools, facts and spending stay.
 func (s State) Clear() State {

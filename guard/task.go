@@ -154,6 +154,8 @@ func (g *Guard) checkLocked(in *CheckInput) (Verdict, Metrics, error) {
 	}
 	if v.Passed() {
 		t.commit(g, step, l, t.judged)
+	} else {
+		t.memory.refuse(g.config, step, v)
 	}
 	g.tell(step, v)
 	return v, t.metrics(step), nil
@@ -250,8 +252,12 @@ func (g *Guard) open(step *Step) (Verdict, *Token, error) {
 	l := looks.Get().(*look)
 	defer l.release()
 	v, err := g.judge(t, step, l)
-	if err != nil || !v.Passed() {
+	if err != nil {
 		return v, nil, err
+	}
+	if !v.Passed() {
+		t.memory.refuse(g.config, step, v)
+		return v, nil, nil
 	}
 	t.open = &Token{g, t, *step}
 	return v, t.open, nil

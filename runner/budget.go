@@ -80,6 +80,11 @@ func (t *tx) held() (b guard.Book) {
 	return b
 }
 
+// unpaid reports whether a code says that there was no room to ask somebody.
+func unpaid(code string) bool {
+	return strings.HasPrefix(code, "budget_") || strings.HasPrefix(code, "quota_")
+}
+
 // overBudget stops the session if nobody is left to be asked in this round, and
 // nobody has proposed, because of the budget. In mode sequential a human is asked
 // instead, who is the last and dearest there anyway.
@@ -93,7 +98,7 @@ func (w *work) overBudget() bool {
 			last = f
 		}
 	}
-	if last == nil || !strings.HasPrefix(last.Code, "budget_") && !strings.HasPrefix(last.Code, "quota_") {
+	if last == nil || !unpaid(last.Code) {
 		return false
 	}
 	for i := range w.t.members() {

@@ -174,13 +174,20 @@ func TestCollapseDurable(t *testing.T) {
 	b := newBench(t, seeded(file))
 	d := newDesk(b, .98, .9, .85)
 	asked, alone, wrong := 0, 0, 0
-	for range 16 {
-		d.run(20)
-		asked, alone, wrong = asked+d.asked, alone+d.alone, wrong+d.wrong
+	restart := func() {
 		b.ok(b.r.Close())
 		b.ok(file.Close())
 		file = open()
-		b.r = b.runner(seeded(file))
+		b.r, b.store = b.runner(seeded(file)), file
+	}
+	for range 16 {
+		d.run(20)
+		asked, alone, wrong = asked+d.asked, alone+d.alone, wrong+d.wrong
+		restart()
+	}
+	v := b.metrics("").States[0]
+	if v.HumanDecisions != asked || v.AIDecisions != alone || v.Audits < 10 || v.ErrorBound.Float() < float64(wrong)/float64(alone) || v.Error.Float() > float64(wrong)/float64(alone)+.1 {
+		t.Errorf("metrics say %+v; in truth %d were asked, and %d of %d decisions alone were wrong", v, asked, wrong, alone)
 	}
 	t.Logf("asked %d, alone %d, wrong %d, stages %s", asked, alone, wrong, d.stages())
 	if d.collapse().StageOf() != trust.Championed || asked < 25 || asked > 160 || float64(wrong) > .1*float64(alone) {
@@ -194,6 +201,10 @@ func TestCollapseDurable(t *testing.T) {
 	}
 	if !strings.Contains(d.stages(), "demoted(") || asked < 5 {
 		t.Errorf("the drift was not noticed: %s; the human was asked %d times", d.stages(), asked)
+	}
+	restart()
+	if d.run(20); d.panel < 3*20 || d.asked < 10 {
+		t.Errorf("after the demotion %d of the panel and %d times the human were asked in 20 rounds", d.panel, d.asked)
 	}
 	report, err := file.Verify(b.ctx, runner.NewPrograms())
 	if err != nil || report.Difference != nil {
@@ -278,8 +289,10 @@ func TestOrders(t *testing.T) {
 	if c := d.collapse(); c.StageOf() == trust.Championed || !c.Frozen {
 		t.Errorf("frozen, the state came to %+v", c)
 	}
+	_, err := d.r.Promote(d.ctx, o, "p1")
+	d.refused(err, runner.ErrIllegal, `nobody can be promoted in state "open": it is frozen; release it first`)
 	d.ok(d.r.Freeze(d.ctx, o, false))
-	_, err := d.r.Promote(d.ctx, o, "nobody")
+	_, err = d.r.Promote(d.ctx, o, "nobody")
 	d.refused(err, runner.ErrNotFound, "Specialist that may be asked not found: nobody")
 	if d.collapse().StageOf() != trust.Consensus {
 		t.Fatalf("the stages were %s", d.stages())

@@ -103,7 +103,7 @@ func (f *Folder) observe(seq int64, data Data) {
 	case *Gated:
 		f.verdict = d.Verdict
 		if f.gated, f.seq = d, seq; !d.Verdict.Passed() {
-			f.gate(f.refused(d))
+			f.gate(refusedStep(&f.now, &f.open, d))
 		}
 	case *Executed:
 		f.gate(stepOf(&f.now, &f.open, d), true)
@@ -123,19 +123,6 @@ func (f *Folder) gate(step guard.Step, known bool) {
 		f.Gate(f.seq, f.gated, step, known)
 	}
 	f.gated = nil
-}
-
-// refused returns the step of a transition that was not executed. What a human
-// said is recorded only with an execution: known is false if guards look at it.
-func (f *Folder) refused(g *Gated) (step guard.Step, known bool) {
-	if j := f.open.verdict; !g.IsHuman && j != nil && j.Decision.Consensus() {
-		for _, p := range f.open.proposals {
-			if p.Arrival == j.Order[j.Decision.Winner] {
-				return stepFor(&f.now, g.Transition, p.Reasoning, p.MetaJSON, false, p), true
-			}
-		}
-	}
-	return guard.Step{Transition: g.Transition.Name, FromState: g.Transition.From.Name, State: g.Transition.Target, Human: g.IsHuman}, g.IsHuman && g.Transition.Parameters == nil
 }
 
 // decode turns one stored event into what it says. The session as of the event

@@ -19,7 +19,7 @@ type Distance struct {
 	// where a human's vote is 1; nil if none does. Of alignmentMargin only.
 	Weight *exact.Billionths `json:"weight,omitempty"`
 	For    string            `json:"for,omitempty"` // a transition
-	To     string            `json:"to,omitempty"`  // which is decided then; "" if a human must decide
+	To     string            `json:"to,omitempty"`  // which is decided then, or leads by probability; "" if a human must decide
 }
 
 // The measures of a Distance. Where no margin was compared there is only the
@@ -56,8 +56,22 @@ func judgementDistance(j *trust.Judgement) *Distance {
 	default:
 		at.Needs = j.Risk.Tau
 	}
+	if second, half := runnerUp(j); at.Has >= at.Needs && half > at.Needs {
+		at.Needs, at.To = half, second // the other would be decided before nobody is
+	}
 	at.Missing = at.Needs - at.Has
 	return at
+}
+
+// runnerUp returns the next most probable transition, and the probability at which
+// the pick and it would be even; "" and 0 without one.
+func runnerUp(j *trust.Judgement) (second string, half exact.Billionths) {
+	for t, p := range j.P {
+		if even := (j.P[j.Best] + p) / 2; t != j.Best && even > half {
+			second, half = j.Options[t], even
+		}
+	}
+	return second, half
 }
 
 // alignmentMargin is the strategy whose distance can be measured in weight.

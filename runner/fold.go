@@ -47,9 +47,7 @@ func apply(s *Session, o *openRound, e *Event) {
 		}
 		charge(s, o, d.Usage, d.Model)
 	case *Gated:
-		if d.Verdict.Status == guard.Retry {
-			s.Rejects++
-		}
+		applyGated(s, o, d)
 	case *Executed:
 		applyExecuted(s, o, d)
 	case *AwaitsHuman:
@@ -197,7 +195,7 @@ func (o *openRound) settle(d *Proposed) {
 
 func applyFailed(s *Session, o *openRound, d *AskFailed) {
 	if a := o.at(d.Ask); a != nil {
-		a.status = askFailed
+		a.status, a.unpaid = askFailed, unpaid(d.Code)
 		if d.Code == CodeCancelled {
 			a.status = askCancelled
 		}
@@ -254,6 +252,39 @@ func applyExecuted(s *Session, o *openRound, d *Executed) {
 	}
 	chargeOpen(s, o)
 	*o = openRound{proposals: o.proposals[:0], asks: o.asks[:0]} // the proposals leave the view, not the log
+}
+
+// applyGated counts a step that the guards sent back. What they remember of one
+// that they refused is for them to say.
+func applyGated(s *Session, o *openRound, d *Gated) {
+	if d.Verdict.Passed() {
+		return
+	}
+	if step, known := refusedStep(s, o, d); known {
+		was := guard.State{}
+		if s.guard != nil {
+			was = *s.guard
+		}
+		if next := was.Refuse(s.Program.Guards(s.State), step, d.Verdict); next != was {
+			s.guard = &next
+		}
+	}
+	if d.Verdict.Status == guard.Retry {
+		s.Rejects++
+	}
+}
+
+// refusedStep returns the step of a transition that was not executed. What a human
+// said is recorded only with an execution: known is false if guards look at it.
+func refusedStep(s *Session, o *openRound, g *Gated) (step guard.Step, known bool) {
+	if j := o.verdict; !g.IsHuman && j != nil && j.Decision.Consensus() {
+		for _, p := range o.proposals {
+			if p.Arrival == j.Order[j.Decision.Winner] {
+				return stepFor(s, g.Transition, p.Reasoning, p.MetaJSON, false, p), true
+			}
+		}
+	}
+	return guard.Step{Transition: g.Transition.Name, FromState: g.Transition.From.Name, State: g.Transition.Target, Human: g.IsHuman}, g.IsHuman && g.Transition.Parameters == nil
 }
 
 // stepOf returns an executed transition as the guards count it.
@@ -321,7 +352,7 @@ func applyResumed(s *Session, o *openRound, d *Resumed) {
 	keep := o.asks[:0]
 	for _, a := range o.asks {
 		failedArbiter := a.Role == machine.Arbiter && a.status == askFailed
-		failedProposer := a.Role == machine.Proposer && a.status == askFailed && d.RetryFailed
+		failedProposer := a.Role == machine.Proposer && a.status == askFailed && (d.RetryFailed || a.unpaid)
 		if failedArbiter || failedProposer {
 			a.status = askCancelled // asked again under a new id
 		}

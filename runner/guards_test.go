@@ -230,3 +230,28 @@ func TestPackFindingsInTheLog(t *testing.T) {
 		}
 	}
 }
+
+// TestLadderInASession: a transition that the ladder sent back counts when it is
+// proposed again, so that a human is asked and then the session stops, also by
+// another process that reads the log.
+func TestLadderInASession(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", spending("again", specialist.Usage{}, ""))
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), arb("firstProposal")}, top: `"guards":{"batch_loop":{"ladder":{"block":2,"escalate":4,"stop":5}}}`}))
+	for i, want := range []runner.TickStatus{runner.TickAdvanced, runner.TickRejected, runner.TickHuman, runner.TickStopped, runner.TickStopped} {
+		switch i {
+		case 3: // a human lets it go on once
+			b.force(s, "again")
+		case 4:
+			_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: "me", Note: "try again"})
+			b.ok(err)
+		}
+		if tick := b.step(s); tick.Status != want {
+			t.Fatalf("step %d came to %s (%s), want %s", i+1, tick.Status, tick.Reasoning(), want)
+		}
+		b.r = b.runner()
+	}
+	if now := b.now(s); now.Executed != 2 || now.Outcome().Code != "batch_repeat" {
+		t.Errorf("executed %d, outcome %+v", now.Executed, now.Outcome())
+	}
+}

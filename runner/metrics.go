@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
 )
 
 // Metrics say how far a machine, or one of its states, can do without humans:
@@ -175,10 +176,10 @@ func (m *Metrics) signal(decisions []*DecisionRecord, compared bool) {
 }
 
 // thinMargins counts the AI decisions whose margin was barely enough. Where arrival
-// decided, no margin had to be.
+// or a probability decided, no margin had to be.
 func thinMargins(decisions []*DecisionRecord) (thin, measured int) {
 	for _, d := range decisions {
-		if d.IsHuman || d.ConsensusMargin == nil || d.Strategy == firstProposal {
+		if d.IsHuman || d.ConsensusMargin == nil || d.Strategy == firstProposal || d.Strategy == machine.Bayes {
 			continue
 		}
 		measured++

@@ -61,7 +61,7 @@ func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*DecisionRe
 	m.Promises = d.promises()
 	m.Promises = slices.DeleteFunc(m.Promises, func(p PromiseStatus) bool { return m.State != "" && !slices.Contains(p.States, m.State) })
 	for i := range m.Promises {
-		m.Promises[i].count(decisions)
+		m.Promises[i].count(decisions, learned)
 	}
 	for i := range d.plan.states {
 		s := &d.plan.states[i]

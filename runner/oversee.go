@@ -146,7 +146,8 @@ func (r *Runner) Freeze(ctx context.Context, o Order, on bool) error {
 }
 
 // Promote makes a specialist champion of a state because a human says so. Its
-// certificate holds what evidence there is, and the name of the human.
+// certificate holds what evidence there is, and the name of the human. It returns
+// ErrIllegal in a state that is frozen or whose promise is not established.
 func (r *Runner) Promote(ctx context.Context, o Order, specialistID string) (*trust.Certificate, error) {
 	var made *trust.Certificate
 	err := r.order(ctx, o, func(v *collapseView) (RosterEvent, error) {
@@ -154,6 +155,8 @@ func (r *Runner) Promote(ctx context.Context, o Order, specialistID string) (*tr
 		switch {
 		case m == nil || m.off || m.IsHuman:
 			return RosterEvent{}, &NotFoundError{"Specialist that may be asked", specialistID}
+		case v.now.Frozen:
+			return RosterEvent{}, refuse(ErrIllegal, "frozen", "nobody can be promoted in state %q: it is frozen; release it first", o.State)
 		case !v.tau:
 			return RosterEvent{}, refuse(ErrIllegal, "not_established", "nobody can be promoted in state %q: its promise is not established yet", o.State)
 		}

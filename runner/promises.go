@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -22,6 +23,19 @@ type PromiseStatus struct {
 	AIDecisions    int      `json:"aiDecisions"`
 	Coverage       float64  `json:"coverage"`             // share of those by the engine; 0 without any
 	Undeclared     bool     `json:"undeclared,omitempty"` // nobody wrote it down: bayes promises it by default
+	// Ever is what audits found in these states in all epochs; nil without audits.
+	// Those of the report are of its epoch alone.
+	Ever *Audited `json:"ever,omitempty"`
+}
+
+// Audited is what audits found of automatic decisions: Error is the realised error
+// (see [trust.Audits.Error]), and ErrorBound its upper bound, at the confidence of
+// the promise.
+type Audited struct {
+	Audits     int64            `json:"audits"`
+	Wrong      int64            `json:"wrong"`
+	Error      exact.Billionths `json:"error"`
+	ErrorBound exact.Billionths `json:"errorBound"`
 }
 
 // Risks returns how the promises of a machine stand, as its newest definition
@@ -36,15 +50,27 @@ func (r *Runner) Risks(ctx context.Context, machineName string) (*Risks, error) 
 	if err != nil {
 		return nil, err
 	}
+	learned, err := r.learnedIn(ctx, machineName, "")
+	if err != nil {
+		return nil, err
+	}
 	v := &Risks{MachineName: machineName, Promises: d.promises(), Caveats: trust.Caveats()}
 	for i := range v.Promises {
-		v.Promises[i].count(decisions)
+		v.Promises[i].count(decisions, learned)
 	}
 	return v, nil
 }
 
-// count enters the decisions in the promise's states.
-func (p *PromiseStatus) count(decisions []*DecisionRecord) {
+// count enters the decisions in the promise's states, and what audits found there.
+func (p *PromiseStatus) count(decisions []*DecisionRecord, learned learned) {
+	var ever trust.Audits
+	for _, state := range p.States {
+		ever = ever.Plus(learned.audits[state])
+	}
+	if wrong, n := ever.Counts(); n > 0 {
+		share, bound := ever.Error(p.Promise.Confidence)
+		p.Ever = &Audited{n, wrong, share, bound}
+	}
 	for _, d := range decisions {
 		switch {
 		case !slices.Contains(p.States, d.FromState):

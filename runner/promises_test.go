@@ -88,6 +88,48 @@ func TestRisks(t *testing.T) {
 	}
 }
 
+// TestRisksAfterAlarm has audits find nothing but errors: the promise is lost, and
+// its report still shows these errors, as metrics does. Probabilities are not
+// measured by a margin, and what else would have been decided is said of the pick,
+// not of a bar that no pick can fall below.
+func TestRisksAfterAlarm(t *testing.T) {
+	b := newBench(t)
+	for i := range 3 {
+		b.cast.say(fmt.Sprint("p", i), "again")
+	}
+	m := b.machine(def{
+		states: `"open":{"irreversible":false,"transitions":{"finish":"done","again":"open"}},"done":{}`,
+		who:    []string{fn("p0"), fn("p1"), fn("p2"), human("human"), arb("bayes")}, top: `"risk":{"maxError":0.25,"confidence":0.8},"audit":{"rate":1,"newcomerRate":1}`})
+	s := b.start(m)
+	for b.step(s).Status == runner.TickHuman {
+		b.force(s, "again")
+	}
+	for range 10 {
+		b.stepTo(s, runner.TickAdvanced)
+	}
+	d := b.explain(s, "").Changes.Distance
+	if d == nil || d.Measure != runner.ByProbability || d.To != "finish" || d.Needs < exact.One/2-1 || d.Needs > exact.One/2 || d.Missing != d.Needs-d.Has {
+		t.Errorf("the distance is %+v", d)
+	}
+	if text := signals(b.metrics("")); strings.Contains(text, "THIN_MARGIN") {
+		t.Errorf("the signals are\n%s", text)
+	}
+	for _, v := range b.now(s).Reviews() {
+		_, err := b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: v.Key.ID(), SpecialistID: "human", TransitionName: "finish", Blind: true})
+		b.ok(err)
+	}
+	r, err := b.r.Risks(b.ctx, "desk")
+	b.ok(err)
+	p := r.Promises[0]
+	want := runner.Audited{Audits: 11, Wrong: 11, Error: exact.One, ErrorBound: exact.One}
+	if p.State != trust.Lost || p.Audits == 11 || p.Ever == nil || *p.Ever != want {
+		t.Errorf("after the alarm it is %+v, ever %+v", p, p.Ever)
+	}
+	if v := b.metrics("").States[0]; v.Wrong != 11 || *v.Error != want.Error {
+		t.Errorf("the metrics are %+v", v)
+	}
+}
+
 // TestRisksAfterChange begins the test of a promise anew when the roster changes.
 func TestRisksAfterChange(t *testing.T) {
 	b := newBench(t)

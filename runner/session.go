@@ -206,6 +206,7 @@ type openRound struct {
 type askState struct {
 	*Ask
 	status askStatus
+	unpaid bool // it has failed because a budget or a quota had no room
 }
 
 type askStatus uint8

@@ -107,6 +107,22 @@ func TestMeasureIsAFunction(t *testing.T) {
 	}
 }
 
+// TestMeansOfOnes: where every answer is right, every mean is one, not a sum of
+// rounded parts that lies above.
+func TestMeansOfOnes(t *testing.T) {
+	d := independent(190, even, 1, 1, 1).data("ones")
+	o := trial.Options{Gold: []int{10, 30}, Splits: 7, Seed: "1", Parallel: 2}
+	list := trial.Sequentials(d, o)
+	for _, s := range list {
+		if s.Accuracy != 1 || s.AccuracyAll != 1 || s.VotesAll != 3 || s.Votes > 3 {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(list) != 6 {
+		t.Errorf("there are %d results", len(list))
+	}
+}
+
 func members(t *testing.T, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)

@@ -42,21 +42,32 @@ func Sequentials(d *Data, o Options) []Sequential {
 		for t, tau := range taus {
 			sum := Sequential{Kind: "sequential", Strategy: "bayes", N: n, Tau: tau}
 			for _, p := range parts {
-				sum.add(p[t], 1/float64(len(parts)))
+				sum.add(p[t])
 			}
+			sum.divide(float64(len(parts)))
 			list = append(list, sum)
 		}
 	}
 	return list
 }
 
-func (s *Sequential) add(p Sequential, weight float64) {
-	s.Accuracy += weight * p.Accuracy
-	s.AccuracyAll += weight * p.AccuracyAll
-	s.Votes += weight * p.Votes
-	s.VotesAll += weight * p.VotesAll
-	s.Cost += weight * p.Cost
-	s.CostAll += weight * p.CostAll
+func (s *Sequential) add(p Sequential) {
+	s.Accuracy += p.Accuracy
+	s.AccuracyAll += p.AccuracyAll
+	s.Votes += p.Votes
+	s.VotesAll += p.VotesAll
+	s.Cost += p.Cost
+	s.CostAll += p.CostAll
+}
+
+// divide makes means of sums. Sums are divided once, so that a mean of ones is one.
+func (s *Sequential) divide(n float64) {
+	s.Accuracy /= n
+	s.AccuracyAll /= n
+	s.Votes /= n
+	s.VotesAll /= n
+	s.Cost /= n
+	s.CostAll /= n
 }
 
 // sequentials measures one split.
@@ -68,7 +79,6 @@ func sequentials(d *Data, gold []int) []Sequential {
 		learned[i] = true
 	}
 	sums := make([]Sequential, len(taus))
-	tests := 1 / float64(len(d.Questions)-len(gold))
 	for i := range d.Questions {
 		q := &d.Questions[i]
 		if learned[i] {
@@ -78,8 +88,11 @@ func sequentials(d *Data, gold []int) []Sequential {
 		for t, tau := range taus {
 			one := Sequential{AccuracyAll: all, VotesAll: float64(len(q.Answers)), CostAll: d.cost(q)}
 			b.ask(q, tau, &one)
-			sums[t].add(one, tests)
+			sums[t].add(one)
 		}
+	}
+	for t := range sums {
+		sums[t].divide(float64(len(d.Questions) - len(gold)))
 	}
 	return sums
 }

@@ -26,6 +26,11 @@ func (a *Audits) Add(o *Outcome) {
 	}
 }
 
+// Plus returns the sum of both.
+func (a Audits) Plus(b Audits) Audits {
+	return Audits{a.n + b.n, a.wrong + b.wrong, a.all + b.all, a.estimate + b.estimate}
+}
+
 // Counts returns how many audits there were and how many found an error.
 func (a Audits) Counts() (wrong, n int64) { return a.wrong, a.n }
 
