@@ -116,7 +116,10 @@ func New(c Config) *Client {
 
 // variable returns a variable of the environment, "" if it is not set.
 func (c *Client) variable(name string) string {
-	v, _ := c.config.Lookup(name)
+	v, ok := c.config.Lookup(name)
+	if !ok {
+		return ""
+	}
 	return strings.TrimSpace(v) // files of variables leave blanks and line ends behind
 }
 

@@ -150,6 +150,16 @@ func TestRefusedIsFinal(t *testing.T) {
 	}
 }
 
+// TestFilteredSaysSo: an answer that a filter took away whole is not an empty error.
+func TestFilteredSaysSo(t *testing.T) {
+	s := serve(t, llmtest.Script(llmtest.Reply{Finish: "content_filter"}))
+	m := desk(t, "")
+	_, err := proposer(t, llm.New(config(s)), m, "").Propose(t.Context(), inState(m))
+	if err == nil || err.Error() != "Failed to parse LLM proposer response: no text, the model was stopped: content_filter" || len(s.Calls()) != 1 {
+		t.Errorf("%v after %d calls", err, len(s.Calls()))
+	}
+}
+
 // TestWrongModel: who answers is who is charged for, unless it is a version of the
 // model that was asked.
 func TestWrongModel(t *testing.T) {

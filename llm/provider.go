@@ -111,7 +111,8 @@ func (c *Client) route(id modelID) (route, error) {
 	case p.whole:
 		return route{}, errNoKey(p.key)
 	}
-	return route{}, fmt.Errorf("%w Or set %s, which is enough for %q.", errNoKey(routerVariable), cmp.Or(p.key, ollamaVariable), id.model) //nolint:staticcheck // it goes on from a prescribed text
+	//lint:ignore ST1005 it goes on from a prescribed text
+	return route{}, fmt.Errorf("%w Or set %s, which is enough for %q.", errNoKey(routerVariable), cmp.Or(p.key, ollamaVariable), id.model)
 }
 
 // reachable reports whether a provider can be asked as far as variables say.

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -28,7 +29,7 @@ func (o *options) read(f form, resp *Response) (specialist.Answer, *fault) {
 	if (resp.Finish == Refused || resp.Finish == Filtered) && len(resp.ToolCalls) == 0 {
 		said := resp.Refusal
 		if said == "" {
-			said = resp.Text
+			said = cmp.Or(resp.Text, "no text, the model was stopped: "+string(resp.Finish))
 		}
 		return specialist.Answer{}, &fault{err: unusable(said), final: true}
 	}
