@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -94,6 +96,9 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 	}
 	if c.Panel, err = a.panel(c.Machine, f.spec); err != nil {
 		return &exitError{exitUsage, err}
+	}
+	if f.plot != "" && !strings.EqualFold(filepath.Ext(f.plot), ".svg") {
+		return hinted(usage("--plot %q: plots are written as SVG", f.plot), "name a file that ends in .svg; browsers and most viewers show it")
 	}
 	r, err := simulate.Run(ctx, c)
 	if errors.Is(err, simulate.ErrPanel) {

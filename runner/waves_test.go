@@ -12,6 +12,7 @@ import (
 
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -164,7 +165,7 @@ var court = []juror{{"rule", .6, ""}, {"dear", .97, "3"}, {"weak", .7, "0.1"}, {
 // being asked at once, and then asks in waves: who is free first, then who tells
 // most for its money, nobody twice, and nobody who is dearer than a human.
 func TestWavesByInformation(t *testing.T) {
-	j := newBench(t).jury(`,"wave":"auto"`, arb("bayes", threshold("0.9")), "", court...)
+	j := newBench(t, seeded(store.NewMemory())).jury(`,"wave":"auto"`, arb("bayes", threshold("0.9")), "", court...)
 	j.rounds(400)
 	if j.asked < 20 || j.asked > 200 || j.wrong > 40 {
 		t.Errorf("a human was asked %d times, %d of %d decisions without were wrong", j.asked, j.wrong, j.alone)
@@ -238,7 +239,7 @@ func checkOrder(t *testing.T, i int, r heardRound) {
 func TestWaveOfSize(t *testing.T) {
 	largest := map[string]int{}
 	for _, wave := range []string{`1`, `2`, `"auto"`} {
-		j := newBench(t).jury(`,"wave":`+wave, arb("bayes", threshold("0.95")), "", juror{"a", .8, "0.1"}, juror{"b", .8, "0.1"}, juror{"c", .8, "0.1"}, juror{"d", .8, "0.1"})
+		j := newBench(t, seeded(store.NewMemory())).jury(`,"wave":`+wave, arb("bayes", threshold("0.95")), "", juror{"a", .8, "0.1"}, juror{"b", .8, "0.1"}, juror{"c", .8, "0.1"}, juror{"d", .8, "0.1"})
 		j.rounds(150)
 		for _, r := range j.story() {
 			for _, w := range r.Waves {
@@ -255,7 +256,7 @@ func TestWaveOfSize(t *testing.T) {
 
 // TestCannotReach asks a human as soon as no answer could reach the threshold.
 func TestCannotReach(t *testing.T) {
-	j := newBench(t).jury(`,"wave":1`, arb("bayes", threshold("0.98")), "",
+	j := newBench(t, seeded(store.NewMemory())).jury(`,"wave":1`, arb("bayes", threshold("0.98")), "",
 		juror{"free", .6, ""}, juror{"a", .85, "0.1"}, juror{"b", .85, "0.1"}, juror{"c", .85, "0.1"})
 	j.rounds(150)
 	found := 0
@@ -284,7 +285,7 @@ func TestMoneyGone(t *testing.T) {
 		if free {
 			jurors = append(jurors, juror{"rule", .6, ""})
 		}
-		j := newBench(t).jury(`,"wave":"auto","humanCost":10`, arb("bayes", threshold("0.9")), budget(`"hard_limit_usd":40`), jurors...)
+		j := newBench(t, seeded(store.NewMemory())).jury(`,"wave":"auto","humanCost":10`, arb("bayes", threshold("0.9")), budget(`"hard_limit_usd":40`), jurors...)
 		for _, v := range jurors[:2] {
 			j.cast.play(v.id, j.paid(v.p))
 		}
@@ -319,7 +320,7 @@ func TestNoSaving(t *testing.T) {
 			p = .62
 		}
 		jurors := []juror{{"a", p, "0.1"}, {"b", p, "0.1"}, {"c", p, "0.1"}, {"d", p, "0.1"}}
-		j := newBench(t).jury(`,"wave":"auto","humanCost":5`, arb("bayes", threshold("0.9")), "", jurors...)
+		j := newBench(t, seeded(store.NewMemory())).jury(`,"wave":"auto","humanCost":5`, arb("bayes", threshold("0.9")), "", jurors...)
 		if weak {
 			drawn, said := "", ""
 			for _, v := range jurors {
@@ -372,7 +373,7 @@ func TestOneOption(t *testing.T) {
 // TestExploration draws the order in about a twentieth of the rounds, the same
 // after a restart.
 func TestExploration(t *testing.T) {
-	j := newBench(t).jury(`,"wave":1`, arb("bayes", threshold("0.9")), "", court...)
+	j := newBench(t, seeded(store.NewMemory())).jury(`,"wave":1`, arb("bayes", threshold("0.9")), "", court...)
 	j.rounds(700)
 	drawn, total := 0, 0
 	for _, r := range j.story() {
@@ -409,7 +410,7 @@ func TestAutoWaveByMargin(t *testing.T) {
 // TestHonestScores says of rounds that were put to everyone what asking in waves
 // would have come to, at each threshold that the promise is tested at.
 func TestHonestScores(t *testing.T) {
-	j := newBench(t).jury(`,"wave":1`, arb("bayes"), `"risk":{"maxError":0.2,"confidence":0.9}`,
+	j := newBench(t, seeded(store.NewMemory())).jury(`,"wave":1`, arb("bayes"), `"risk":{"maxError":0.2,"confidence":0.9}`,
 		juror{"a", .85, "0.1"}, juror{"b", .85, "0.1"}, juror{"c", .85, "0.1"}, juror{"d", .85, "0.1"}, juror{"e", .85, "0.1"})
 	j.rounds(200)
 	stops, other := 0, 0
