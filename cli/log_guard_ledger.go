@@ -38,9 +38,13 @@ func (w *guardLog) reserve(seq int64, ev runner.Event, a *runner.Ask) {
 		w.held = map[int32]bool{}
 	}
 	w.held[a.Index] = true
-	rec := &guard.LogRecord{Round: w.round, Type: guard.LogReserve, USD: &a.Remote.Estimate, Meta: &guard.LogMeta{Specialist: a.SpecialistID}}
-	if in, out := a.Remote.TokensIn, a.Remote.TokensOut; in != 0 || out != 0 {
-		rec.Tokens = &guard.LogTokens{Input: in, Output: out}
+	held := a.Remote.Held()
+	rec := &guard.LogRecord{Round: w.round, Type: guard.LogReserve, USD: &held.Money, Meta: &guard.LogMeta{Specialist: a.SpecialistID}}
+	if held.Calls != 1 {
+		rec.Meta.Calls = &held.Calls
+	}
+	if held.TokensIn != 0 || held.TokensOut != 0 {
+		rec.Tokens = &guard.LogTokens{Input: held.TokensIn, Output: held.TokensOut}
 	}
 	w.write(seq, ev.At, rec)
 }

@@ -10,8 +10,10 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
 )
 
 // A Model is one language model at one provider.
@@ -94,6 +96,27 @@ type Response struct {
 	LogProbs  []float64 // of the text's tokens; nil if there are none
 	LogTokens []string  // these tokens
 }
+
+// scrub takes the key out of what was answered: a server may send back what it was
+// sent, and answers are stored and shown to others.
+func (r *Response) scrub(key string) {
+	if len(key) < minKey {
+		return
+	}
+	for _, text := range []*string{&r.Text, &r.Refusal, &r.Model, &r.ID} {
+		if strings.Contains(*text, key) {
+			*text = webhook.Redact(*text, key)
+		}
+	}
+	for i := range r.ToolCalls {
+		call := &r.ToolCalls[i]
+		call.Name, call.Arguments = webhook.Redact(call.Name, key), webhook.Redact(call.Arguments, key)
+	}
+}
+
+// minKey is the length, in bytes, from which a key is looked for in answers. What is
+// shorter is no secret, such as the word that a server without keys is given.
+const minKey = 8
 
 // A ToolCall is one call that a model made. Arguments is what the model wrote,
 // which may be no JSON at all.

@@ -176,8 +176,14 @@ func (r *Runner) proposeAsked(ctx context.Context, s *Session, m *member, in Sub
 	if w.by, err = w.t.arbiter(); err != nil {
 		w.by = nobody() // asking needs no arbiter
 	}
-	if err := w.gather(ctx, []*member{&own}); err != nil {
-		return nil, w.s, err
+	ask := w.admit(ctx, []*member{&own})
+	if len(ask) == 0 && w.t.failureOf(m.SpecialistID) == nil {
+		return nil, w.s, refuse(ErrIllegal, "budget_contended", "Specialist %s is not asked now: open calls hold the last of the budget; try again when they have come back", m.SpecialistID)
+	}
+	if len(ask) > 0 {
+		if err := w.gather(ctx, ask); err != nil {
+			return nil, w.s, err
+		}
 	}
 	return w.proposed(ctx, m.SpecialistID)
 }

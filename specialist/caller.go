@@ -7,6 +7,11 @@ import "context"
 type Caller struct {
 	SessionID, MachineName, State, SpecialistID string
 	Round, Attempt                              int32
+
+	// Spent is told what each ask of a model has cost, and which model answered, as
+	// its provider calls it; nil wants to know nothing. It may be called
+	// concurrently.
+	Spent func(u Usage, answered string)
 }
 
 type callerKey struct{}
