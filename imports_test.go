@@ -34,7 +34,7 @@ var ladder = map[string][]string{
 	"webhook":                   {"exact", "machine", "specialist", "guard", "arbiter"},
 	"llm":                       {"exact", "machine", "specialist", "trust", "guard", "webhook"},
 	"llm/llmtest":               {},
-	"cassette":                  {"webhook"},
+	"cassette":                  {"exact", "webhook"},
 	"telemetry":                 {"specialist", "llm"},
 	"graph":                     {"exact", "machine"},
 	"machines":                  {},

@@ -28,9 +28,8 @@ type runFlags struct {
 	strict      bool
 	interactive bool
 	remote      bool
-	record      string
-	replay      string
 	shadow      string
+	tapeFlags
 }
 
 // modes are how proposers can be asked.
@@ -44,10 +43,9 @@ func (f *runFlags) add(cmd *cobra.Command, starts bool) {
 		flags.StringVar(&f.mode, "mode", "", "`how` proposers are asked: all, eager or sequential (default: as the file says)")
 		flags.Uint64Var(&f.seed, "seed", 0, "a `number` that decides random choices; 0 draws other ones for each session")
 		flags.BoolVar(&f.strict, "strict", false, "refuse a machine that lint warns about")
-		flags.StringVar(&f.record, "record", "", "keep what services and models say in this `folder`, one file a call, so that the run can be replayed")
-		flags.StringVar(&f.replay, "replay", "", "take what services and models say from this `folder`: nobody is asked and no key is needed")
 		complete(cmd, "mode", modes...)
 	}
+	f.tapeFlags.add(cmd)
 	flags.IntVar(&f.maxSteps, "max-steps", runner.DefaultMaxSteps, "stop after that `number` of transitions")
 	flags.DurationVar(&f.timeout, "timeout", runner.DefaultTimeout, "stop after that `time`, such as 90s or 5m")
 	flags.BoolVar(&f.wait, "wait", false, "stay while the only answers missing are those that come later")
@@ -64,12 +62,13 @@ func (f *runFlags) check() error {
 	switch {
 	case f.remote:
 		return hinted(usage("running at a server is not part of this version"), "leave out --remote")
-	case f.record != "" && f.replay != "":
-		return usage("a run is either recorded or replayed, so give one of --record and --replay")
 	case f.maxSteps < 1:
 		return usage("--max-steps is %d, it must be at least 1", f.maxSteps)
 	case f.timeout <= 0:
 		return usage("--timeout is %s, it must be above 0", f.timeout)
+	}
+	if err := f.tapeFlags.check(); err != nil {
+		return err
 	}
 	return oneOf("mode", f.mode, append(modes, "")...)
 }

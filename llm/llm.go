@@ -80,6 +80,7 @@ type Origin struct {
 	RoundID      string
 	Round        int32
 	Attempt      int32
+	Nth          int32 // how many asks of the specialist came before in the round
 }
 
 // A Response is what a model said.

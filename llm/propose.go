@@ -81,6 +81,9 @@ func (p *proposer) request(q *specialist.Question, o *options, context string) (
 			RoundID: q.Key.ID(), Round: q.Key.Round, Attempt: q.Key.Attempt,
 		},
 	}
+	if q.Ask != nil {
+		r.Origin.Nth = q.Ask.Nth
+	}
 	switch p.form {
 	case byTool:
 		r.Tools = o.tools()

@@ -93,7 +93,7 @@ func (c *Client) taped(ctx context.Context, m *model, r *Request, left room) (Re
 		return Response{}, err
 	}
 	o := &r.Origin
-	label := webhook.Label{Kind: string(r.Purpose), Specialist: o.SpecialistID, State: o.State, Round: o.Round, Attempt: o.Attempt}
+	label := webhook.Label{Kind: string(r.Purpose), Specialist: o.SpecialistID, State: o.State, Round: o.Round, Attempt: o.Attempt, Ask: o.Nth}
 	said := c.config.Tape.Exchange(ctx, label, request, func() webhook.Taped {
 		resp, err := c.ask(ctx, m.id, r, left)
 		body, bad := readable(resp.taped())

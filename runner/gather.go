@@ -248,7 +248,7 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 		} else {
 			next++
 		}
-		req.index, req.ask = a.Index, specialist.Ask{ID: t.now.Key().AskID(a.Index)}
+		req.index, req.ask = a.Index, specialist.Ask{ID: t.now.Key().AskID(a.Index), Nth: t.round.before(m.SpecialistID, m.Role, a.Index)}
 		if err := w.r.callback(t, &req, &a); err != nil {
 			return nil, err
 		}

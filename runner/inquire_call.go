@@ -61,7 +61,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 	if q.err = q.reserve(ctx, key, &p); q.err != nil {
 		return "", q.err
 	}
-	a := q.send(ctx, &p, ask)
+	a := q.send(ctx, key, &p, ask)
 	if q.err = q.settle(ctx, key, &p, &a); q.err == nil {
 		q.err = ctx.Err()
 	}
@@ -128,7 +128,7 @@ func (q *inquirer) reserve(ctx context.Context, key askKey, p *probe) error {
 }
 
 // send asks. A panic is an error.
-func (q *inquirer) send(ctx context.Context, p *probe, ask func(context.Context) reply) (a reply) {
+func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(context.Context) reply) (a reply) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	defer func() {
@@ -150,7 +150,8 @@ func (q *inquirer) send(ctx context.Context, p *probe, ask func(context.Context)
 	var m meter
 	defer m.read(&a)
 	return ask(specialist.WithCaller(q.bounded(ctx, p), specialist.Caller{
-		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: p.guard, Round: t.Round, Attempt: t.Attempt, Spent: m.add,
+		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: p.guard, Round: t.Round, Attempt: t.Attempt,
+		Nth: q.w.t.round.before(p.guard, roleGuard, key.index), Spent: m.add,
 	}))
 }
 

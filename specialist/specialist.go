@@ -114,6 +114,7 @@ type Ask struct {
 	ID            string // idempotency key
 	CallbackURL   string // where a later answer is to be sent; may be ""
 	CallbackToken string // the secret that goes with it
+	Nth           int32  // how often the specialist was asked before in the round, repeated asks aside
 }
 
 // Past is what a session remembers. It is read only when somebody asks for it,
