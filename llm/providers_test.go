@@ -47,7 +47,9 @@ func providerCases() []providerCase {
 	once := func(name string, first llmtest.Reply, free int64, guessed bool) providerCase {
 		return providerCase{name: name, replies: []llmtest.Reply{first, pay}, want: "pay", calls: 2, free: free, guessed: guessed}
 	}
-	mended := func(name string, first llmtest.Reply) providerCase { return once(name+", then mended", first, 0, false) }
+	mended := func(name string, first llmtest.Reply) providerCase {
+		return once(name+", then mended", first, 0, false)
+	}
 	return []providerCase{
 		{name: "success", replies: []llmtest.Reply{pay}, want: "pay", calls: 1},
 		{name: "success as JSON", flags: "[tools=no]", replies: []llmtest.Reply{{Text: `{"transitionName":"pay","reasoning":"x"}`}}, want: "pay", calls: 1},
