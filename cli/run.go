@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
 )
 
 // runFlags are those of the commands that run a session.
@@ -127,6 +128,9 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err := a.warn(m, f.strict); err != nil {
 		return err
 	}
+	if err := a.warnShort(m, f); err != nil {
+		return err
+	}
 	options := runner.StartOptions{Meta: meta, Seed: f.seed, Mode: machine.Mode(f.mode), Defaults: true}
 	deck, err := f.deck(m, &options)
 	if err != nil {
@@ -214,6 +218,23 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 	}
 	if strict && len(findings) > 0 {
 		return usage("%s, and --strict makes warnings errors", plural(len(findings), "warning"))
+	}
+	return nil
+}
+
+// warnShort prints which variables hold tokens so short that they are not taken out of
+// what services answer, since they might as well be words; under --strict they are
+// errors. On cassettes nobody is sent any.
+func (a *app) warnShort(m *machine.Machine, f *runFlags) error {
+	if f.replay != "" {
+		return nil
+	}
+	short := webhook.ShortSecrets(m, a.lookup)
+	for _, name := range short {
+		fmt.Fprintf(a.err, "warning: what %s holds is so short that it is not taken out of answers; use a token of %d bytes or more\n", name, webhook.MinSecret)
+	}
+	if f.strict && len(short) > 0 {
+		return usage("%s, and --strict makes warnings errors", plural(len(short), "warning"))
 	}
 	return nil
 }
