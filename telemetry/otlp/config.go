@@ -167,7 +167,8 @@ func (e Env) headers(to *sender) error {
 
 // isToken reports whether s can be the name of a header.
 func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) })
+	const allowed = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return s != "" && strings.Trim(s, allowed) == ""
 }
 
 // certificates returns how the collector is known and who we are, nil if no variable
