@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -131,6 +132,37 @@ func (s *Session) refusal(in Ruling, reason string) Arbitration {
 	return a
 }
 
+// stale says whether a ruling is about another round than the present one.
+func (in *Ruling) stale(s *Session) bool { return in.RoundID != "" && in.RoundID != s.Key().ID() }
+
+// staleRefusal refuses a ruling about another round.
+func (s *Session) staleRefusal(in Ruling) Arbitration {
+	result := s.refusal(in, staleRound)
+	result.Stale = true
+	return result
+}
+
+// amend gives an arbiter's decision the reasoning and data of whoever asked for it.
+func (in *Ruling) amend(d decision) decision {
+	if in.Reasoning != "" {
+		d.reasoning = in.Reasoning
+	}
+	if in.MetaJSON != nil {
+		d.meta = in.MetaJSON
+	}
+	return d
+}
+
+// gated enters what the guards said and returns whether they let it pass.
+func (a *Arbitration) gated(v guard.Verdict) bool {
+	if a.Executed = v.Passed(); a.Executed {
+		a.GuardsPass = true
+	} else {
+		a.GuardReason = v.Reasons[0].Text()
+	}
+	return a.Executed
+}
+
 // show gives the known members of u back to who gave them.
 func (a *Arbitration) show(u specialist.Usage) {
 	if u.Has(specialist.CostGiven) {
@@ -149,26 +181,23 @@ func (a *Arbitration) show(u specialist.Usage) {
 
 // force lets a human decide.
 func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionKind) (Arbitration, error) {
-	refused := func(reason string) (Arbitration, error) { return s.refusal(in, reason), nil }
-	if in.RoundID != "" && in.RoundID != s.Key().ID() {
-		result := s.refusal(in, staleRound)
-		result.Stale = true
-		return result, nil
+	if in.stale(s) {
+		return s.staleRefusal(in), nil
 	}
 	t, err := r.beginAnyhow(ctx, s)
 	if err != nil {
 		return Arbitration{}, err
 	}
 	if !t.mayRule(in.SpecialistID) {
-		return refused(onlyHumans)
+		return s.refusal(in, onlyHumans), nil
 	}
 	if how == Direct && len(s.State.Transitions) == 0 {
-		return refused(fmt.Sprintf("No transitions available from state %q", s.State.Name))
+		return s.refusal(in, fmt.Sprintf("No transitions available from state %q", s.State.Name)), nil
 	}
 	answer := specialist.Answer{TransitionName: in.TransitionName, ToState: in.ToState, Reasoning: in.Reasoning, MetaJSON: in.MetaJSON, Usage: in.Usage}
 	legal, err := Legal(s.State, &answer)
 	if err != nil {
-		result, _ := refused(err.Error())
+		result := s.refusal(in, err.Error())
 		result.IsHuman = true
 		return result, nil
 	}
@@ -179,32 +208,40 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 	if d.reasoning == "" {
 		d.reasoning = humanOverride
 	}
-	if d.standing, err = t.standing(ctx); err != nil {
+	return t.executeForced(ctx, in, d)
+}
+
+// executeForced puts a human's choice through the gate, with what it teaches, and
+// commits.
+func (t *tx) executeForced(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
+	if err := t.weighForced(ctx, &d); err != nil {
 		return Arbitration{}, err
-	}
-	if how == Forced {
-		if d.draws, err = t.drawSecond(ctx, d); err != nil {
-			return Arbitration{}, err
-		}
-		if d.learned, err = t.teach(ctx, d); err != nil {
-			return Arbitration{}, err
-		}
 	}
 	verdict, err := t.execute(ctx, d)
 	if err != nil {
 		return Arbitration{}, err
 	}
-	result := s.refusal(in, humanOverride)
-	result.IsHuman, result.TransitionName, result.ToState = true, legal.Name, legal.Target
+	result := t.before.refusal(in, humanOverride)
+	result.IsHuman, result.TransitionName, result.ToState = true, d.transition.Name, d.transition.Target
 	result.Reasoning, result.MetaJSON = d.reasoning, d.meta
-	if result.Executed = verdict.Passed(); result.Executed {
-		result.GuardsPass = true
-	} else {
-		result.GuardReason = verdict.Reasons[0].Text()
+	if !result.gated(verdict) {
 		t.stopAgain()
 	}
 	result.Session, err = t.commit(ctx)
 	return result, err
+}
+
+// weighForced adds to a human's choice what the evidence said of it, whether a
+// second human is drawn, and the lesson.
+func (t *tx) weighForced(ctx context.Context, d *decision) (err error) {
+	if d.standing, err = t.standing(ctx); err != nil || d.how != Forced {
+		return err
+	}
+	if d.draws, err = t.drawSecond(ctx, *d); err != nil {
+		return err
+	}
+	d.learned, err = t.teach(ctx, *d)
+	return err
 }
 
 // stopAgain leaves a session stopped that was taken up for a ruling, which a guard

@@ -138,55 +138,49 @@ func (r *Runner) SelectChampion(ctx context.Context, s *Session, bar exact.Billi
 
 // evaluateAndExecute lets the arbiter decide the proposals there are.
 func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) (Arbitration, error) {
-	if in.RoundID != "" && in.RoundID != s.Key().ID() {
-		result := s.refusal(in, staleRound)
-		result.Stale = true
-		return result, nil
+	if in.stale(s) {
+		return s.staleRefusal(in), nil
 	}
 	w := r.newWork(s)
 	defer w.giveBack()
 	v, err := w.evaluate(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Arbitration{}, err
-	}
-	if len(w.t.round.proposals) == 0 {
+	case len(w.t.round.proposals) == 0:
 		return s.refusal(in, noProposals), nil
-	}
-	if v == nil {
-		reason := w.t.arbiterFailure(w.by)
-		err := w.commit(ctx)
-		return w.s.refusal(in, reason), err
-	}
-	if !v.Decision.Consensus() {
-		err := w.commit(ctx)
-		result := w.s.refusal(in, v.Decision.Reasoning())
+	case v == nil:
+		return w.unexecuted(ctx, in, w.t.arbiterFailure(w.by))
+	case !v.Decision.Consensus():
+		result, err := w.unexecuted(ctx, in, v.Decision.Reasoning())
 		result.ArbitrationID, result.Decided = w.s.Key().ArbitrationID(v.Index), &v.Decision
 		return result, err
 	}
-	asAsked := func(v *Judged) decision {
-		d := w.t.elected(v)
-		if in.Reasoning != "" {
-			d.reasoning = in.Reasoning
-		}
-		if in.MetaJSON != nil {
-			d.meta = in.MetaJSON
-		}
-		return d
-	}
+	asAsked := func(v *Judged) decision { return in.amend(w.t.elected(v)) }
 	q, status, err := w.inquire(ctx, asAsked)
 	switch {
 	case err != nil:
 		return Arbitration{}, err
 	case status == TickWaiting:
-		err := w.commit(ctx)
-		return w.s.refusal(in, "Another process is asking the guards of the round"), err
+		return w.unexecuted(ctx, in, "Another process is asking the guards of the round")
 	case status != "":
 		return Arbitration{}, errors.Join(w.commit(ctx), ErrStale) // the round went on: look again
 	}
-	v = w.t.round.verdict
-	d := asAsked(v)
+	d := asAsked(w.t.round.verdict)
 	d.inquiry = q
-	winner := d.winner
+	return w.executeElected(ctx, in, d)
+}
+
+// unexecuted commits what is to be recorded and refuses the ruling.
+func (w *work) unexecuted(ctx context.Context, in Ruling, reason string) (Arbitration, error) {
+	err := w.commit(ctx)
+	return w.s.refusal(in, reason), err
+}
+
+// executeElected puts the verdict's choice through the gate, unless an audit holds
+// it back, and commits.
+func (w *work) executeElected(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
+	v, winner := w.t.round.verdict, d.winner
 	result := w.s.refusal(in, v.Decision.Reasoning())
 	result.Decided = &v.Decision
 	result.ArbitrationID, result.WinningProposalID = w.t.now.Key().ArbitrationID(v.Index), w.t.now.Key().ProposalID(winner.Arrival)
@@ -202,10 +196,7 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 	if err != nil {
 		return Arbitration{}, err
 	}
-	if result.Executed = verdict.Passed(); result.Executed {
-		result.GuardsPass = true
-	} else {
-		result.GuardReason = verdict.Reasons[0].Text()
+	if !result.gated(verdict) {
 		w.t.refused(verdict)
 	}
 	err = w.commit(ctx)

@@ -154,7 +154,7 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"make permit":            "gate.go pass",
 		"write permit":           "",
 		"call pass":              "tx.go execute",
-		"call execute":           "advance.go enter, decide.go force, evaluate.go evaluateAndExecute",
+		"call execute":           "advance.go enter, decide.go executeForced, evaluate.go executeElected",
 		"call move":              "tx.go execute",
 		"make Executed":          "decode_verdict.go executed, tx.go move",
 		"make RoundOpened":       "advance.go refused, decode_reading.go roundOpened, savings.go lookIn, start.go fill, tx.go move",

@@ -92,6 +92,7 @@ func (l *Ledger) seek(q *Question, open []Open, a Asking) *search {
 		v := l.voter(b, &Vote{SpecialistID: o.SpecialistID, Version: o.Version, Model: o.Model, OptionOrder: o.OptionOrder}, i)
 		v.cost = max(0, int64(o.Cost))
 		b.weigh(&v)
+		b.tabulate(&v)
 		s.open = append(s.open, v)
 	}
 	return s
@@ -309,9 +310,13 @@ func (b *ballot) draw(v *voter, d *Draw) float64 {
 // the probability of some option would reach tau if all of them spoke for it.
 func (s *search) shortest() int {
 	best := len(s.order)
+	said := make([][]float64, len(s.open))
+	for i := range s.open {
+		said[i] = s.b.said(&s.open[i])
+	}
 	for t := range s.b.k {
 		if !s.isRemoved(t) {
-			best = min(best, s.unanimous(int32(t), best))
+			best = min(best, s.unanimous(int32(t), best, said))
 		}
 	}
 	return best
@@ -319,11 +324,11 @@ func (s *search) shortest() int {
 
 // unanimous returns after how many answers that speak for t its probability
 // reaches tau; it looks no further than most.
-func (s *search) unanimous(t int32, most int) int {
+func (s *search) unanimous(t int32, most int, said [][]float64) int {
 	b := s.b.fork(most)
 	for n, i := range s.order[:most] {
 		v := s.open[i]
-		v.option = b.voiceFor(t, &v)
+		v.option = b.voiceFor(t, &v, said[i])
 		b.join(v)
 		if n+1 < most && s.open[s.order[n+1]].cost == 0 {
 			continue
@@ -337,19 +342,29 @@ func (s *search) unanimous(t int32, most int) int {
 	return most
 }
 
-// voiceFor returns the answer of v that speaks most for t: t itself, unless v is
-// known to be wrong more often than by chance.
-func (b *ballot) voiceFor(t int32, v *voter) int32 {
-	best, most := t, 0.
-	for l := range b.k {
-		others := 0.
-		for r := range b.k {
-			if int32(r) != t {
-				others += b.answer(v, int32(r), int32(l))
-			}
+// said returns by answer the sum, over the options that could be right, of how
+// likely v gives it.
+func (b *ballot) said(v *voter) []float64 {
+	sums := make([]float64, b.k)
+	for t := range sums {
+		for l := range sums {
+			sums[l] += b.answer(v, int32(t), int32(l))
 		}
-		if ratio := b.answer(v, t, int32(l)) / others; ratio > most {
-			best, most = int32(l), ratio
+	}
+	return sums
+}
+
+// voiceFor returns the answer of v that speaks most for t: t itself, unless v is
+// known to be wrong more often than by chance. said is that of v.
+func (b *ballot) voiceFor(t int32, v *voter, said []float64) int32 {
+	ratio := func(l int32) float64 {
+		p := b.answer(v, t, l)
+		return p / (said[l] - p)
+	}
+	best, most := t, ratio(t)
+	for l := range int32(b.k) {
+		if r := ratio(l); r > most*(1+1e-9) { // more than rounding
+			best, most = l, r
 		}
 	}
 	return best
