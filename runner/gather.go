@@ -150,7 +150,7 @@ func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 		w.chosen = nil
 		w.tickets[m.SpecialistID].sent()
 		w.callLocal(ctx, m, q, h)
-		w.tickets[m.SpecialistID].came(h.answer.Usage)
+		w.paid(m.SpecialistID, w.t.price(h.usage(), h.answer.Model))
 		if err := ctx.Err(); err != nil {
 			w.heard = w.heard[:len(w.heard)-1]
 			return err // whatever was said, the step is given up
@@ -216,7 +216,7 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 			var h heard
 			w.tickets[m.SpecialistID].sent()
 			w.callLocal(ctx, m, q, &h)
-			w.tickets[m.SpecialistID].came(h.answer.Usage)
+			w.paid(m.SpecialistID, w.t.price(h.usage(), h.answer.Model))
 			w.heard = append(w.heard, h)
 		}
 	}
@@ -327,8 +327,8 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	var h heard
 	req.ticket.sent()
 	call(ctx, req.member, q, &h)
-	r.settle(req.ticket, &q, &h)
 	h.ask, h.estimate = req.index, req.estimate
+	r.settle(req.ticket, &q, &h)
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
 		u.LatencyMsec, u.Given = r.config.Now().Sub(start).Milliseconds(), u.Given|specialist.LatencyGiven
 	}
