@@ -246,3 +246,38 @@ func (c *company) random(rng *rand.Rand) *machine.Machine {
 	arbiters := []string{half, arbFn("judge"), paidArbiter("0.5")}
 	return c.machine(def{who: append(who, human("human"), arbiters[rng.IntN(3)])})
 }
+
+// TestQuotaOfLateAnswers: who will answer later is charged as estimated, and what it
+// says it cost corrects that.
+func TestQuotaOfLateAnswers(t *testing.T) {
+	b := newBench(t, public, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(9 * exact.Dollar)}}}))
+	s, ask := b.late(estimated("1"))
+	if used, _ := b.r.QuotaUsed(""); used != [3]int64{1, 0, int64(dollar)} {
+		t.Errorf("until it answers: %v", used)
+	}
+	_, err := b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "park", Usage: cost(3 * dollar)})
+	b.ok(err)
+	if used, _ := b.r.QuotaUsed(""); used != [3]int64{1, 0, 3 * int64(dollar)} || b.now(s).Spent().Money != 3*dollar {
+		t.Errorf("once it has answered: %v", used)
+	}
+}
+
+// TestProposeKeepsToBudgets: whoever has somebody asked by hand cannot spend what
+// nobody else could.
+func TestProposeKeepsToBudgets(t *testing.T) {
+	for _, c := range []struct {
+		top, code string
+		quota     guard.Quota
+	}{
+		{top: budget(`"hard_limit_usd":0.5`), code: "budget_usd"},
+		{code: "quota_exceeded", quota: guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(exact.Dollar / 2)}}}},
+	} {
+		b := newBench(t, tenants(c.quota))
+		b.cast.play("a", spending("again", cost(dollar), ""))
+		s := b.start(b.machine(def{who: []string{web("a", estimated("1")), human("human"), half}, top: c.top}))
+		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "a"})
+		if e, ok := errors.AsType[*runner.Error](err); !ok || e.Code != c.code || len(b.cast.who()) != 0 {
+			t.Errorf("%s: %v", c.code, err)
+		}
+	}
+}
