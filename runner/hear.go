@@ -37,7 +37,7 @@ type heard struct {
 // ever say, as was expected.
 func (h *heard) usage() specialist.Usage {
 	if h.answer.Usage == (specialist.Usage{}) && (h.code == CodeCancelled || h.code == CodeTimeout) {
-		return h.estimate.expected()
+		return h.estimate.Expected()
 	}
 	return h.answer.Usage
 }

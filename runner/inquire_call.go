@@ -97,7 +97,7 @@ func (q *inquirer) takeOver(ctx context.Context) error {
 		} else if out {
 			return errElsewhere
 		}
-		t.emit(&Probed{Guard: a.SpecialistID, Ask: a.Index, Code: CodeLost, Message: "the process that asked was lost", Usage: a.Remote.expected()})
+		t.emit(&Probed{Guard: a.SpecialistID, Ask: a.Index, Code: CodeLost, Message: "the process that asked was lost", Usage: a.Remote.Expected()})
 	}
 	return nil
 }
@@ -220,8 +220,9 @@ func (o *openRound) known(guard, digest string) *Probed {
 	return nil
 }
 
-// expected returns what an ask is expected to cost.
-func (r *RemoteAsk) expected() specialist.Usage {
+// Expected returns what an ask is expected to cost, and is charged if nobody ever
+// says; the zero Usage if nothing is known. r may be nil.
+func (r *RemoteAsk) Expected() specialist.Usage {
 	if r == nil || r.Estimate == 0 && r.TokensIn == 0 && r.TokensOut == 0 {
 		return specialist.Usage{}
 	}

@@ -233,7 +233,7 @@ func (a *accounting) applied(_ int64, ev Event, before, after guard.Book) {
 // count.
 func (a *accounting) unsent(d *AskFailed) bool {
 	ask := a.folder.open.at(d.Ask)
-	return d.Code == CodeCancelled && d.Usage == (specialist.Usage{}) && ask != nil && ask.Remote.expected() != (specialist.Usage{})
+	return d.Code == CodeCancelled && d.Usage == (specialist.Usage{}) && ask != nil && ask.Remote.Expected() != (specialist.Usage{})
 }
 
 // declared returns 1 for a call inside this process of somebody who costs something
