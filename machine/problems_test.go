@@ -121,8 +121,9 @@ func TestProblems(t *testing.T) {
 		{proposer(`"contextWebhookUrl":▶"https://me:pw@example.com","modelId":"m","webhookTokenName":"T"`), []string{`[bad-url] contextWebhookUrl "https://me:pw@example.com" contains a user name or password; use webhookTokenName | write the whole address, such as https://example.com/propose`}},
 		{proposer(`"strategyWebhookUrl":▶"https://exa mple.com","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "https://exa mple.com" is not a URL | write the whole address, such as https://example.com/propose`}},
 
+		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":{"properties":{"n":{"pattern":▶"ok(?=later)"}}}}}},"b":{}}}`, []string{"[bad-schema] parameters of transition \"t\" in state \"a\": the pattern at #/properties/n/pattern does not compile: invalid or unsupported Perl syntax at offset 2: `(?=` | parameters is a JSON Schema (draft 2020-12) without remote references"}},
 		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":▶true}}},"b":{}}}`, []string{`[bad-schema] parameters of transition "t" in state "a": a schema must be an object | parameters is a JSON Schema (draft 2020-12) without remote references`}},
-		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":▶{"type":"objekt"}}}},"b":{}}}`, []string{`[bad-schema] parameters of transition "t" in state "a": type "objekt" at # is none of null, boolean, object, array, number, string, integer | parameters is a JSON Schema (draft 2020-12) without remote references`}},
+		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":{"type":▶"objekt"}}}},"b":{}}}`, []string{`[bad-schema] parameters of transition "t" in state "a": type "objekt" at # is none of null, boolean, object, array, number, string, integer | parameters is a JSON Schema (draft 2020-12) without remote references`}},
 
 		{in(`"solicit":{"timeout":▶30}`), []string{`[bad-duration] timeout must be a string such as "30s", not a number | ` + write}},
 		{in(`"solicit":{"timeout":▶"30"}`), []string{`[bad-duration] timeout is "30", not a duration above 0 and up to 8760h0m0s | ` + write}},
