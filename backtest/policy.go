@@ -52,22 +52,9 @@ func (p *Policy) apply(m *machine.Machine) (*machine.Machine, error) {
 	p.thresholds(&def)
 	next, err := machine.Compile(&def, runner.Checks())
 	if err != nil {
-		return nil, fmt.Errorf("%w: machine %q, changed so, would not load: %s", ErrPolicy, m.Name(), firstProblem(err))
+		return nil, fmt.Errorf("%w: machine %q, changed so, would not load: %s", ErrPolicy, m.Name(), machine.FirstProblem(err))
 	}
 	return next, nil
-}
-
-// firstProblem returns the first thing that is wrong with a machine.
-func firstProblem(err error) string {
-	var wrong *machine.Error
-	if !errors.As(err, &wrong) || len(wrong.Problems) == 0 {
-		return err.Error()
-	}
-	p := wrong.Problems[0]
-	if p.Hint == "" {
-		return p.Message
-	}
-	return p.Message + " (" + p.Hint + ")"
 }
 
 // roster returns a list of specialists under p.
