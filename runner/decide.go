@@ -9,7 +9,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -132,6 +132,37 @@ func (s *Session) refusal(in Ruling, reason string) Arbitration {
 	return a
 }
 
+// stale says whether a ruling is about another round than the present one.
+func (in *Ruling) stale(s *Session) bool { return in.RoundID != "" && in.RoundID != s.Key().ID() }
+
+// staleRefusal refuses a ruling about another round.
+func (s *Session) staleRefusal(in Ruling) Arbitration {
+	result := s.refusal(in, staleRound)
+	result.Stale = true
+	return result
+}
+
+// amend gives an arbiter's decision the reasoning and data of whoever asked for it.
+func (in *Ruling) amend(d decision) decision {
+	if in.Reasoning != "" {
+		d.reasoning = in.Reasoning
+	}
+	if in.MetaJSON != nil {
+		d.meta = in.MetaJSON
+	}
+	return d
+}
+
+// gated enters what the guards said and returns whether they let it pass.
+func (a *Arbitration) gated(v guard.Verdict) bool {
+	if a.Executed = v.Passed(); a.Executed {
+		a.GuardsPass = true
+	} else {
+		a.GuardReason = v.Reasons[0].Text()
+	}
+	return a.Executed
+}
+
 // show gives the known members of u back to who gave them.
 func (a *Arbitration) show(u specialist.Usage) {
 	if u.Has(specialist.CostGiven) {
@@ -150,26 +181,23 @@ func (a *Arbitration) show(u specialist.Usage) {
 
 // force lets a human decide.
 func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionKind) (Arbitration, error) {
-	refused := func(reason string) (Arbitration, error) { return s.refusal(in, reason), nil }
-	if in.RoundID != "" && in.RoundID != s.Key().ID() {
-		result := s.refusal(in, staleRound)
-		result.Stale = true
-		return result, nil
+	if in.stale(s) {
+		return s.staleRefusal(in), nil
 	}
 	t, err := r.beginAnyhow(ctx, s)
 	if err != nil {
 		return Arbitration{}, err
 	}
 	if !t.mayRule(in.SpecialistID) {
-		return refused(onlyHumans)
+		return s.refusal(in, onlyHumans), nil
 	}
 	if how == Direct && len(s.State.Transitions) == 0 {
-		return refused(fmt.Sprintf("No transitions available from state %q", s.State.Name))
+		return s.refusal(in, fmt.Sprintf("No transitions available from state %q", s.State.Name)), nil
 	}
 	answer := specialist.Answer{TransitionName: in.TransitionName, ToState: in.ToState, Reasoning: in.Reasoning, MetaJSON: in.MetaJSON, Usage: in.Usage}
 	legal, err := Legal(s.State, &answer)
 	if err != nil {
-		result, _ := refused(err.Error())
+		result := s.refusal(in, err.Error())
 		result.IsHuman = true
 		return result, nil
 	}
@@ -180,32 +208,40 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 	if d.reasoning == "" {
 		d.reasoning = humanOverride
 	}
-	if d.standing, err = t.standing(ctx); err != nil {
+	return t.executeForced(ctx, in, d)
+}
+
+// executeForced puts a human's choice through the gate, with what it teaches, and
+// commits.
+func (t *tx) executeForced(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
+	if err := t.weighForced(ctx, &d); err != nil {
 		return Arbitration{}, err
-	}
-	if how == Forced {
-		if d.draws, err = t.drawSecond(ctx, d); err != nil {
-			return Arbitration{}, err
-		}
-		if d.learned, err = t.teach(ctx, d); err != nil {
-			return Arbitration{}, err
-		}
 	}
 	verdict, err := t.execute(ctx, d)
 	if err != nil {
 		return Arbitration{}, err
 	}
-	result := s.refusal(in, humanOverride)
-	result.IsHuman, result.TransitionName, result.ToState = true, legal.Name, legal.Target
+	result := t.before.refusal(in, humanOverride)
+	result.IsHuman, result.TransitionName, result.ToState = true, d.transition.Name, d.transition.Target
 	result.Reasoning, result.MetaJSON = d.reasoning, d.meta
-	if result.Executed = verdict.Passed(); result.Executed {
-		result.GuardsPass = true
-	} else {
-		result.GuardReason = verdict.Reasons[0].Text()
+	if !result.gated(verdict) {
 		t.stopAgain()
 	}
 	result.Session, err = t.commit(ctx)
 	return result, err
+}
+
+// weighForced adds to a human's choice what the evidence said of it, whether a
+// second human is drawn, and the lesson.
+func (t *tx) weighForced(ctx context.Context, d *decision) (err error) {
+	if d.standing, err = t.standing(ctx); err != nil || d.how != Forced {
+		return err
+	}
+	if d.draws, err = t.drawSecond(ctx, *d); err != nil {
+		return err
+	}
+	d.learned, err = t.teach(ctx, *d)
+	return err
 }
 
 // stopAgain leaves a session stopped that was taken up for a ruling, which a guard
@@ -311,157 +347,4 @@ func (t *tx) teach(ctx context.Context, d decision) (*Learned, error) {
 		CreatedAt: t.at, Reasoning: d.reasoning, SpecialistID: d.by, SessionID: t.now.ID.String(), Truncated: truncated,
 	}
 	return l, nil
-}
-
-// evaluateAndExecute lets the arbiter decide the proposals there are.
-func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) (Arbitration, error) {
-	if in.RoundID != "" && in.RoundID != s.Key().ID() {
-		result := s.refusal(in, staleRound)
-		result.Stale = true
-		return result, nil
-	}
-	w := r.newWork(s)
-	defer w.giveBack()
-	v, err := w.evaluate(ctx)
-	if err != nil {
-		return Arbitration{}, err
-	}
-	if len(w.t.round.proposals) == 0 {
-		return s.refusal(in, noProposals), nil
-	}
-	if v == nil {
-		reason := w.t.arbiterFailure(w.by)
-		err := w.commit(ctx)
-		return w.s.refusal(in, reason), err
-	}
-	if !v.Decision.Consensus() {
-		err := w.commit(ctx)
-		result := w.s.refusal(in, v.Decision.Reasoning())
-		result.ArbitrationID, result.Decided = w.s.Key().ArbitrationID(v.Index), &v.Decision
-		return result, err
-	}
-	asAsked := func(v *Judged) decision {
-		d := w.t.elected(v)
-		if in.Reasoning != "" {
-			d.reasoning = in.Reasoning
-		}
-		if in.MetaJSON != nil {
-			d.meta = in.MetaJSON
-		}
-		return d
-	}
-	q, status, err := w.inquire(ctx, asAsked)
-	switch {
-	case err != nil:
-		return Arbitration{}, err
-	case status == TickWaiting:
-		err := w.commit(ctx)
-		return w.s.refusal(in, "Another process is asking the guards of the round"), err
-	case status != "":
-		return Arbitration{}, errors.Join(w.commit(ctx), ErrStale) // the round went on: look again
-	}
-	v = w.t.round.verdict
-	d := asAsked(v)
-	d.inquiry = q
-	winner := d.winner
-	result := w.s.refusal(in, v.Decision.Reasoning())
-	result.Decided = &v.Decision
-	result.ArbitrationID, result.WinningProposalID = w.t.now.Key().ArbitrationID(v.Index), w.t.now.Key().ProposalID(winner.Arrival)
-	result.TransitionName, result.ToState, result.MetaJSON = winner.Transition.Name, winner.Transition.Target, d.meta
-	result.Reasoning = d.reasoning
-	w.t.cancelOpen()
-	if held, err := w.t.holdForAudit(ctx, w.by, &d); held || err != nil {
-		result.GuardReason = w.t.now.Outcome().Reason
-		return result, errors.Join(err, w.commit(ctx))
-	}
-	w.t.tripped(d.transition)
-	verdict, err := w.t.execute(ctx, d)
-	if err != nil {
-		return Arbitration{}, err
-	}
-	if result.Executed = verdict.Passed(); result.Executed {
-		result.GuardsPass = true
-	} else {
-		result.GuardReason = verdict.Reasons[0].Text()
-		w.t.refused(verdict)
-	}
-	err = w.commit(ctx)
-	result.Session = w.s
-	return result, err
-}
-
-// evaluate returns the verdict on the present proposals; nil if the arbiter
-// failed.
-func (w *work) evaluate(ctx context.Context) (*Judged, error) {
-	if err := w.open(ctx); err != nil {
-		return nil, err
-	}
-	var err error
-	if w.by, err = w.t.arbiter(); err != nil {
-		return nil, err
-	}
-	return w.verdict(ctx)
-}
-
-// A Consensus is DIAL's ConsensusResult.
-type Consensus struct {
-	ConsensusReached  bool                        `json:"consensusReached"`
-	WinningProposalID string                      `json:"winningProposalId,omitempty"`
-	Reasoning         string                      `json:"reasoning"`
-	Margin            *exact.Billionths           `json:"margin,omitempty"`
-	Threshold         *machine.Threshold          `json:"threshold,omitempty"`
-	Scores            map[string]exact.Billionths `json:"scores,omitempty"`
-}
-
-// Evaluate says what the arbiter makes of the current round: DIAL's
-// evaluateConsensus. It moves nothing. An arbiter that is somebody's own code is
-// asked once for each set of proposals, and its verdict recorded.
-func (r *Runner) Evaluate(ctx context.Context, id specialist.SessionID) (Consensus, error) {
-	for range maxRaces {
-		s, err := r.load(ctx, id)
-		if err != nil {
-			return Consensus{}, err
-		}
-		w := r.newWork(s)
-		w.looking = true
-		v, err := w.evaluate(ctx)
-		if err == nil && w.by.custom() && len(w.t.round.proposals) > 0 {
-			err = w.commit(ctx)
-		}
-		if errors.Is(err, ErrStale) {
-			continue
-		}
-		if err != nil {
-			return Consensus{}, err
-		}
-		if v == nil {
-			return Consensus{}, refuse(nil, CodeArbiterFailed, "%s", w.t.arbiterFailure(w.by))
-		}
-		return w.t.consensus(v), nil
-	}
-	return Consensus{}, ErrStale
-}
-
-func (t *tx) consensus(v *Judged) Consensus {
-	c := Consensus{ConsensusReached: v.Decision.Consensus(), Reasoning: v.Decision.Reasoning(), Margin: &v.Margin, Threshold: v.Threshold, Scores: t.scores(v)}
-	if c.ConsensusReached {
-		c.WinningProposalID = t.now.Key().ProposalID(v.Order[v.Decision.Winner])
-	}
-	return c
-}
-
-// scores sums the weights of a verdict by transition.
-func (t *tx) scores(v *Judged) map[string]exact.Billionths { return scoresOf(v, t.round.proposals) }
-
-func scoresOf(v *Judged, proposals []*specialist.Proposal) map[string]exact.Billionths {
-	scores := map[string]exact.Billionths{}
-	for i, arrival := range v.Order {
-		for _, p := range proposals {
-			if p.Arrival == arrival {
-				name := p.Transition.Name
-				scores[name] = exact.Billionths(exact.AddSat(int64(scores[name]), int64(v.Weights[i])))
-			}
-		}
-	}
-	return scores
 }

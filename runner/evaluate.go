@@ -3,9 +3,11 @@ package runner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -132,4 +134,148 @@ func (r *Runner) SelectChampion(ctx context.Context, s *Session, bar exact.Billi
 		return best.SpecialistID, nil
 	}
 	return "", nil
+}
+
+// evaluateAndExecute lets the arbiter decide the proposals there are.
+func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) (Arbitration, error) {
+	if in.stale(s) {
+		return s.staleRefusal(in), nil
+	}
+	w := r.newWork(s)
+	defer w.giveBack()
+	v, err := w.evaluate(ctx)
+	switch {
+	case err != nil:
+		return Arbitration{}, err
+	case len(w.t.round.proposals) == 0:
+		return s.refusal(in, noProposals), nil
+	case v == nil:
+		return w.unexecuted(ctx, in, w.t.arbiterFailure(w.by))
+	case !v.Decision.Consensus():
+		result, err := w.unexecuted(ctx, in, v.Decision.Reasoning())
+		result.ArbitrationID, result.Decided = w.s.Key().ArbitrationID(v.Index), &v.Decision
+		return result, err
+	}
+	asAsked := func(v *Judged) decision { return in.amend(w.t.elected(v)) }
+	q, status, err := w.inquire(ctx, asAsked)
+	switch {
+	case err != nil:
+		return Arbitration{}, err
+	case status == TickWaiting:
+		return w.unexecuted(ctx, in, "Another process is asking the guards of the round")
+	case status != "":
+		return Arbitration{}, errors.Join(w.commit(ctx), ErrStale) // the round went on: look again
+	}
+	d := asAsked(w.t.round.verdict)
+	d.inquiry = q
+	return w.executeElected(ctx, in, d)
+}
+
+// unexecuted commits what is to be recorded and refuses the ruling.
+func (w *work) unexecuted(ctx context.Context, in Ruling, reason string) (Arbitration, error) {
+	err := w.commit(ctx)
+	return w.s.refusal(in, reason), err
+}
+
+// executeElected puts the verdict's choice through the gate, unless an audit holds
+// it back, and commits.
+func (w *work) executeElected(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
+	v, winner := w.t.round.verdict, d.winner
+	result := w.s.refusal(in, v.Decision.Reasoning())
+	result.Decided = &v.Decision
+	result.ArbitrationID, result.WinningProposalID = w.t.now.Key().ArbitrationID(v.Index), w.t.now.Key().ProposalID(winner.Arrival)
+	result.TransitionName, result.ToState, result.MetaJSON = winner.Transition.Name, winner.Transition.Target, d.meta
+	result.Reasoning = d.reasoning
+	w.t.cancelOpen()
+	if held, err := w.t.holdForAudit(ctx, w.by, &d); held || err != nil {
+		result.GuardReason = w.t.now.Outcome().Reason
+		return result, errors.Join(err, w.commit(ctx))
+	}
+	w.t.tripped(d.transition)
+	verdict, err := w.t.execute(ctx, d)
+	if err != nil {
+		return Arbitration{}, err
+	}
+	if !result.gated(verdict) {
+		w.t.refused(verdict)
+	}
+	err = w.commit(ctx)
+	result.Session = w.s
+	return result, err
+}
+
+// evaluate returns the verdict on the present proposals; nil if the arbiter
+// failed.
+func (w *work) evaluate(ctx context.Context) (*Judged, error) {
+	if err := w.open(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.by, err = w.t.arbiter(); err != nil {
+		return nil, err
+	}
+	return w.verdict(ctx)
+}
+
+// A Consensus is DIAL's ConsensusResult.
+type Consensus struct {
+	ConsensusReached  bool                        `json:"consensusReached"`
+	WinningProposalID string                      `json:"winningProposalId,omitempty"`
+	Reasoning         string                      `json:"reasoning"`
+	Margin            *exact.Billionths           `json:"margin,omitempty"`
+	Threshold         *machine.Threshold          `json:"threshold,omitempty"`
+	Scores            map[string]exact.Billionths `json:"scores,omitempty"`
+}
+
+// Evaluate says what the arbiter makes of the current round: DIAL's
+// evaluateConsensus. It moves nothing. An arbiter that is somebody's own code is
+// asked once for each set of proposals, and its verdict recorded.
+func (r *Runner) Evaluate(ctx context.Context, id specialist.SessionID) (Consensus, error) {
+	for range maxRaces {
+		s, err := r.load(ctx, id)
+		if err != nil {
+			return Consensus{}, err
+		}
+		w := r.newWork(s)
+		w.looking = true
+		v, err := w.evaluate(ctx)
+		if err == nil && w.by.custom() && len(w.t.round.proposals) > 0 {
+			err = w.commit(ctx)
+		}
+		if errors.Is(err, ErrStale) {
+			continue
+		}
+		if err != nil {
+			return Consensus{}, err
+		}
+		if v == nil {
+			return Consensus{}, refuse(nil, CodeArbiterFailed, "%s", w.t.arbiterFailure(w.by))
+		}
+		return w.t.consensus(v), nil
+	}
+	return Consensus{}, ErrStale
+}
+
+func (t *tx) consensus(v *Judged) Consensus {
+	c := Consensus{ConsensusReached: v.Decision.Consensus(), Reasoning: v.Decision.Reasoning(), Margin: &v.Margin, Threshold: v.Threshold, Scores: t.scores(v)}
+	if c.ConsensusReached {
+		c.WinningProposalID = t.now.Key().ProposalID(v.Order[v.Decision.Winner])
+	}
+	return c
+}
+
+// scores sums the weights of a verdict by transition.
+func (t *tx) scores(v *Judged) map[string]exact.Billionths { return scoresOf(v, t.round.proposals) }
+
+func scoresOf(v *Judged, proposals []*specialist.Proposal) map[string]exact.Billionths {
+	scores := map[string]exact.Billionths{}
+	for i, arrival := range v.Order {
+		for _, p := range proposals {
+			if p.Arrival == arrival {
+				name := p.Transition.Name
+				scores[name] = exact.Billionths(exact.AddSat(int64(scores[name]), int64(v.Weights[i])))
+			}
+		}
+	}
+	return scores
 }

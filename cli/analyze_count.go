@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+)
+
+type lineProblem struct {
+	Line    int    `json:"line"`
+	Problem string `json:"problem"`
+}
+
+type typeCount struct {
+	Type  string `json:"type"`
+	Count int    `json:"count"`
+}
+
+// spentCount is what calls have spent.
+type spentCount struct {
+	InputTokens  int64       `json:"inputTokens"`
+	OutputTokens int64       `json:"outputTokens"`
+	USD          exact.Money `json:"usd"`
+}
+
+func (s *spentCount) add(in, out int64, usd exact.Money) {
+	s.InputTokens, s.OutputTokens = exact.AddSat(s.InputTokens, in), exact.AddSat(s.OutputTokens, out)
+	s.USD = s.USD.Add(usd)
+}
+
+type verdictCount struct {
+	Verdict string `json:"verdict"`
+	Count   int    `json:"count"`
+	spentCount
+	TokensEach int64 `json:"tokensEach"` // on average, rounded down
+}
+
+type reasonCount struct {
+	Code  string `json:"code"`
+	Count int    `json:"count"`
+}
+
+type scoreSpread struct {
+	Stage string  `json:"stage"`
+	Count int     `json:"count"`
+	Min   float64 `json:"min"`
+	P10   float64 `json:"p10"`
+	P50   float64 `json:"p50"`
+	P90   float64 `json:"p90"`
+	P99   float64 `json:"p99"`
+	Max   float64 `json:"max"`
+}
+
+// An analysis sums up a log.
+type analysis struct {
+	lines, records, malformed int
+	problems                  []lineProblem
+	types                     map[string]int
+	verdicts                  map[string]*verdictCount
+	reasons                   map[string]int
+	scores                    map[string]*histogram
+	open                      map[candidate]*spentCount // spent since the last verdict
+	rest                      spentCount                // of candidates that were too many
+}
+
+// A candidate is what a verdict is about.
+type candidate struct {
+	task  string
+	round int64
+	id    string
+}
+
+// A histogram counts scores.
+type histogram struct {
+	counts   map[int]int // by scoreSteps
+	n        int
+	min, max float64
+}
+
+func newAnalysis() *analysis {
+	return &analysis{
+		types: map[string]int{}, verdicts: map[string]*verdictCount{}, reasons: map[string]int{},
+		scores: map[string]*histogram{}, open: map[candidate]*spentCount{},
+	}
+}
+
+// line takes in one line of the log.
+func (an *analysis) line(n int, line []byte, err error) error {
+	an.lines++
+	var rec guard.LogRecord
+	if err == nil {
+		if result, ok := resultLineOf(line); ok {
+			an.result(result)
+			return nil
+		}
+		rec, err = guard.ParseLog(line)
+	}
+	if err != nil {
+		an.malformed++
+		if len(an.problems) < shownMalformed {
+			an.problems = append(an.problems, lineProblem{n, err.Error()})
+		}
+		return nil
+	}
+	an.records++
+	an.types[string(rec.Type)]++
+	an.record(&rec)
+	return nil
+}
+
+func (an *analysis) record(rec *guard.LogRecord) {
+	c := candidate{rec.Task(), rec.Round, rec.CandidateID}
+	if rec.Round != 0 { // all calls of a round lead to its verdict
+		c.id = ""
+	}
+	var codes []string
+	if rec.Meta != nil {
+		for _, r := range rec.Meta.Reasons {
+			codes = append(codes, r.Code)
+		}
+	}
+	if len(codes) == 0 && rec.Reason != "" {
+		codes = []string{rec.Reason}
+	}
+	switch rec.Type {
+	case guard.LogSpend:
+		an.spend(c, rec)
+	case guard.LogProbe:
+		if rec.Value != nil {
+			an.score(rec.Stage, *rec.Value)
+		}
+	case guard.LogCheck:
+		if in := rec.Input; in != nil && !in.Charged {
+			var usd exact.Money
+			if in.USD != nil {
+				usd = *in.USD
+			}
+			an.spent(c).add(in.TokensIn, in.TokensOut, usd)
+		}
+		if rec.Verdict != "" {
+			an.verdict(c, rec.Verdict, codes)
+		}
+	case guard.LogVerdict:
+		an.verdict(c, rec.Verdict, codes)
+	}
+}
+
+func (an *analysis) spend(c candidate, rec *guard.LogRecord) {
+	var usd exact.Money
+	if rec.USD != nil {
+		usd = *rec.USD
+	}
+	if rec.Tokens != nil {
+		an.spent(c).add(rec.Tokens.Input, rec.Tokens.Output, usd)
+	} else if usd != 0 {
+		an.spent(c).add(0, 0, usd)
+	}
+}
+
+// spent returns what was spent on a candidate since its last verdict.
+func (an *analysis) spent(c candidate) *spentCount {
+	s := an.open[c]
+	if s == nil {
+		if len(an.open) >= mostOpen {
+			return &an.rest
+		}
+		s = &spentCount{}
+		an.open[c] = s
+	}
+	return s
+}
+
+func (an *analysis) verdict(c candidate, name string, codes []string) {
+	v := an.verdicts[name]
+	if v == nil {
+		v = &verdictCount{Verdict: name}
+		an.verdicts[name] = v
+	}
+	v.Count++
+	if s := an.open[c]; s != nil {
+		v.add(s.InputTokens, s.OutputTokens, s.USD)
+		delete(an.open, c)
+	}
+	for _, code := range codes {
+		count(an.reasons, code)
+	}
+}
+
+// count counts a name that comes from outside.
+func count(names map[string]int, name string) {
+	if _, known := names[name]; !known && len(names) >= mostNames {
+		name = "other"
+	}
+	names[name]++
+}
+
+func (an *analysis) score(stage string, value float64) {
+	h := an.scores[stage]
+	if h == nil {
+		if len(an.scores) >= mostNames {
+			stage = "other"
+		}
+		if h = an.scores[stage]; h == nil {
+			h = &histogram{counts: map[int]int{}, min: value, max: value}
+			an.scores[stage] = h
+		}
+	}
+	h.counts[int(value*scoreSteps+0.5)]++
+	h.n++
+	h.min, h.max = min(h.min, value), max(h.max, value)
+}
+
+// quantile returns the score that a share q of all scores does not exceed, to
+// four decimals.
+func (h *histogram) quantile(q float64) float64 {
+	need := max(int(q*float64(h.n)+0.999999), 1)
+	for step := range scoreSteps + 1 {
+		if need -= h.counts[step]; need <= 0 {
+			return min(max(float64(step)/scoreSteps, h.min), h.max)
+		}
+	}
+	return h.max
+}

@@ -1,0 +1,187 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// shadowRate is the share of a champion's rounds in which one of those who are no
+// longer asked is asked all the same, so that what is known of it does not go stale.
+const shadowRate exact.Billionths = 20_000_000
+
+// shadow returns who is asked beside the champion in this round, "" for nobody.
+func (v *collapseView) shadow(ctx context.Context) (string, error) {
+	secret, err := v.t.r.store.Secret(ctx)
+	if err != nil {
+		return "", err
+	}
+	draw := trust.NewSecretDraw(secret, v.t.now.ID.String(), v.t.now.Key().ID(), "shadow")
+	if !draw.Happens(shadowRate) {
+		return "", nil
+	}
+	var open []trust.Open
+	for _, o := range v.panel().Roster {
+		if o.Cost > 0 && o.SpecialistID != v.t.reign.champion {
+			open = append(open, o)
+		}
+	}
+	w := v.all.Wave(v.t.here.question, open, trust.Asking{Explore: draw.Seed(), Patient: true})
+	if len(w.Ask) == 0 {
+		return "", nil
+	}
+	return open[w.Ask[0]].SpecialistID, nil
+}
+
+// shadows reports whether somebody is asked in this round only to learn from.
+func (t *tx) shadows(id string) bool {
+	return t.reign.alone && t.reign.shadow != "" && t.reign.shadow == id
+}
+
+// contested reports whether the champion must not decide this round alone.
+func (t *tx) contested(j *trust.Judgement) bool {
+	return Contested(t.round.proposal(t.reign.champion), j)
+}
+
+// Contested reports whether a champion must not decide a round alone: it has not
+// answered, and p is nil; it proposes what only a human may decide; or somebody
+// trusted sees it differently, as j, the judgement of the round, says.
+func Contested(p *specialist.Proposal, j *trust.Judgement) bool {
+	if p == nil || p.Transition.Irreversible {
+		return true
+	}
+	for _, v := range j.Votes {
+		if v.Transition != p.Transition.Name && (v.Human || v.Trust >= trusted) {
+			return true
+		}
+	}
+	return false
+}
+
+// trusted is the trust from which a sentinel's disagreement counts.
+const trusted exact.Billionths = 800_000_000
+
+// alone returns the champion's decision of the present round; ok is false, and the
+// champion reigns no more in this round, if it must not decide alone.
+func (w *work) alone(ctx context.Context) (d arbiter.Decision, round *arbiter.Round, ok bool, err error) {
+	t := w.t
+	votes, err := t.standings(ctx, w.by)
+	if err != nil {
+		return d, nil, false, err
+	}
+	if round, err = t.arbiterRound(ctx, votes, w.by); err != nil {
+		return d, nil, false, err
+	}
+	j := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
+	if t.contested(&j) {
+		t.reign.champion, t.reign.alone, t.reign.shadow = "", false, ""
+		return d, round, false, nil
+	}
+	i := slices.IndexFunc(votes, func(v arbiter.Vote) bool { return v.SpecialistID == t.reign.champion })
+	return arbiter.Decision{Winner: i, Rule: arbiter.ByChampion, Subject: t.reign.champion, Judgement: &j}, round, true, nil
+}
+
+// noteChampion has the champion's failures written with this commit, and that it
+// answered again.
+func (t *tx) noteChampion() {
+	c, declared := t.collapse0()
+	if !declared || c.Certificate == nil || c.StageOf() != trust.Championed {
+		return
+	}
+	id := c.Certificate.SpecialistID
+	for i := range t.events {
+		switch d := t.events[i].Data.(type) {
+		case *AskFailed:
+			if d.SpecialistID == id && d.Role == machine.Proposer && d.Code != CodeCancelled {
+				t.roster = append(t.roster, RosterEvent{At: t.at, Kind: KindChampionFailed, State: t.before.State.Name, ID: id, Reason: d.Code})
+			}
+		case *Proposed:
+			if d.SpecialistID == id && c.Failures > 0 {
+				t.roster = append(t.roster, RosterEvent{At: t.at, Kind: KindChampionAnswered, State: t.before.State.Name, ID: id})
+			}
+		}
+	}
+}
+
+// collapse0 is collapse of the state in which the tx began.
+func (t *tx) collapse0() (Collapse, bool) {
+	if t.before == nil || t.before.State.Collapse == nil {
+		return Collapse{}, false
+	}
+	c, known := t.plan.roster.Collapse[t.before.State.Name]
+	return c, known
+}
+
+// since returns a ledger of the outcomes of one state after a place, up to another.
+func (l *ledger) since(ctx context.Context, s TrustStore, machineName, state string, after, upTo int64) (*trust.Ledger, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := stateKey{machineName, state}
+	p := l.proven[key]
+	if p == nil || p.after != after || p.place > upTo {
+		p = &proven{after: after, place: after, now: trust.New()}
+	}
+	next := &proven{after, p.place, p.now}
+	for x, err := range s.Lessons(ctx, p.place) {
+		if err != nil {
+			return nil, err
+		}
+		if x.Seq > upTo {
+			break
+		}
+		next.place = x.Seq
+		if o := x.Outcome; o == nil || o.Machine != machineName || o.State != state {
+			continue
+		}
+		if next.now == p.now {
+			next.now = p.now.Clone() // others may be reading
+		}
+		if err := next.now.Learn(x); err != nil {
+			return nil, &CorruptError{"a lesson of state " + state, err.Error()}
+		}
+	}
+	l.proven[key] = next
+	return next.now, nil
+}
+
+// A stateKey names a state of a machine.
+type stateKey struct{ machine, state string }
+
+// proven is the evidence for champions of one state.
+type proven struct {
+	after, place int64
+	now          *trust.Ledger
+}
+
+// A mark is what a human thought of one automatic decision.
+type mark struct {
+	seq            int64
+	round          string
+	right, unasked bool
+	prob           exact.Billionths
+}
+
+// note enters what a lesson says of an automatic decision.
+func (l *ledger) note(x trust.Lesson) {
+	o := x.Outcome
+	if o == nil || !o.Automatic {
+		return
+	}
+	key := stateKey{o.Machine, o.State}
+	l.marks[key] = append(slices.Clip(l.marks[key]), mark{x.Seq, o.Round, o.Pick == o.Truth, o.Unasked, cmp.Or(o.SamplingProb, exact.One)})
+}
+
+// marksOf returns the marks of a state after a place.
+func (l *ledger) marksOf(machineName, state string, after int64) []mark {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.marks[stateKey{machineName, state}]
+	i, _ := slices.BinarySearchFunc(all, after+1, func(m mark, seq int64) int { return cmp.Compare(m.seq, seq) })
+	return all[i:]
+}

@@ -1,0 +1,126 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// callback gives a request a place where it may be answered later, and the
+// secret that goes with it; only the secret's hash is stored.
+func (r *Runner) callback(t *tx, req *request, a *Ask) error {
+	if r.config.PublicURL == "" || req.member.Role != machine.Proposer {
+		return nil
+	}
+	var secret [32]byte
+	if _, err := io.ReadFull(r.config.Random, secret[:]); err != nil {
+		return err
+	}
+	req.ask.CallbackToken = base64.RawURLEncoding.EncodeToString(secret[:])
+	req.ask.CallbackURL = r.config.PublicURL + "/v1/callbacks/" + t.now.ID.String() + "." + req.ask.ID
+	a.Remote.TokenHash = hashToken(req.ask.CallbackToken)
+	return nil
+}
+
+func hashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// A flight is a number of requests under way.
+type flight struct {
+	results chan heard
+	out     int
+	cancel  context.CancelCauseFunc
+	done    func()
+}
+
+// send sends requests, at most maxParallel at once. The caller must take every
+// result, or stop the flight.
+func (r *Runner) send(ctx context.Context, requests []request, q specialist.Question) *flight {
+	s := q.State
+	ctx, cancelTime := context.WithTimeout(ctx, time.Duration(s.Solicit.RoundTimeout))
+	ctx, cancel := context.WithCancelCause(ctx)
+	f := &flight{results: make(chan heard, len(requests)), out: len(requests), cancel: cancel, done: cancelTime}
+	r.mu.Lock()
+	for _, req := range requests {
+		r.inflight[askKey{q.Key, req.index}] = true
+	}
+	r.mu.Unlock()
+	slots := make(chan struct{}, s.Solicit.MaxParallel)
+	async := specialist.Time(time.Duration(s.Solicit.AsyncTimeout).Milliseconds())
+	for _, req := range requests {
+		go func() {
+			f.results <- r.request(ctx, req, q, slots, async)
+		}()
+	}
+	return f
+}
+
+// request sends one request and waits for what comes of it.
+func (r *Runner) request(ctx context.Context, req request, q specialist.Question, slots chan struct{}, async specialist.Time) heard {
+	defer r.setInflight(askKey{q.Key, req.index}, false)
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	case <-ctx.Done():
+		h := heard{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index}
+		h.fail(ctx, ctx.Err()) // never sent, so it costs nothing
+		return h
+	}
+	ctx, cancel := context.WithTimeout(ctx, req.member.timeout)
+	defer cancel()
+	q.Ask = &req.ask
+	start := r.config.Now()
+	var h heard
+	req.ticket.sent()
+	call(ctx, req.member, q, &h)
+	r.settle(req.ticket, &q, &h)
+	h.ask, h.estimate = req.index, req.estimate
+	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
+		u.LatencyMsec, u.Given = r.config.Now().Sub(start).Milliseconds(), u.Given|specialist.LatencyGiven
+	}
+	h.until = r.now() + async
+	return h
+}
+
+// stop cancels what is still under way and waits for it to return.
+func (f *flight) stop() {
+	f.cancel(errCancelled)
+	for ; f.out > 0; f.out-- {
+		<-f.results
+	}
+	f.done()
+}
+
+// take waits for a result and returns it with all others that are there.
+func (f *flight) take(ctx context.Context, into []heard) []heard {
+	select {
+	case h := <-f.results:
+		into = append(into, h)
+		f.out--
+	case <-ctx.Done():
+		return into
+	}
+	for yielded := false; f.out > 0; {
+		select {
+		case h := <-f.results:
+			into, yielded = append(into, h), false
+			f.out--
+		default:
+			if yielded {
+				return into
+			}
+			runtime.Gosched() // more may be on their way; they share the commit
+			yielded = true
+		}
+	}
+	return into
+}

@@ -1,0 +1,203 @@
+package runner
+
+import (
+	"context"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// arbiter returns who decides the present round.
+func (t *tx) arbiter() (*member, error) {
+	if t.here.arbiter != nil {
+		return t.here.arbiter, nil
+	}
+	if o := t.now.options; o != nil && o.DefaultArbiter {
+		return defaultArbiter(t.now.ID), nil
+	}
+	return nil, refuse(ErrNotFound, CodeNoArbiter, "No arbiter registered for machine: %s", t.now.Machine().Name())
+}
+
+// weigh returns the standing of the members of the round.
+func (t *tx) weigh(ctx context.Context, members []member) ([]exact.Billionths, error) {
+	if t.weighed {
+		return t.weights, nil
+	}
+	b, err := t.r.store.Book(ctx, t.now.Machine().Name())
+	if err != nil {
+		return nil, err
+	}
+	if len(members) == len(t.here.members) {
+		t.weights = t.here.weights(b)
+	} else { // a default proposer stands in
+		t.weights = make([]exact.Billionths, len(members))
+		for i := range members {
+			t.weights[i] = b.Score(members[i].SpecialistID, t.here.scope)
+		}
+	}
+	t.weighed = true
+	return t.weights, nil
+}
+
+// standings returns the votes of the round in the order in which it is put to
+// the arbiter: humans first and then by roster, so that no network decides; by
+// arrival where arrival is what counts.
+func (t *tx) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) {
+	members := t.members()
+	weights, err := t.weigh(ctx, members)
+	if err != nil {
+		return nil, err
+	}
+	t.votes = t.votes[:0]
+	for _, p := range t.round.proposals {
+		if t.shadows(p.SpecialistID) {
+			continue
+		}
+		rank, weight := t.place(p, members, weights)
+		vote := arbiter.Vote{Proposal: p, Rank: rank, Weight: weight}
+		if by.byBayes() {
+			vote.Version = t.here.version(p.SpecialistID)
+		}
+		t.votes = append(t.votes, vote)
+	}
+	votes := t.votes
+	if t.mode() == machine.Eager || by.StrategyFnName == firstProposal {
+		return votes, nil // by arrival already
+	}
+	// Insertion sort: a round is short and mostly in order.
+	for i := 1; i < len(votes); i++ {
+		for j := i; j > 0 && votes[j].Rank < votes[j-1].Rank; j-- {
+			votes[j], votes[j-1] = votes[j-1], votes[j]
+		}
+	}
+	return votes, nil
+}
+
+// humanFirst is subtracted from the rank of humans.
+const humanFirst = 1 << 20
+
+// place returns a proposal's rank and its author's weight. Proposals of members
+// that have left since count nothing, but they are put to the arbiter.
+func (t *tx) place(p *specialist.Proposal, members []member, weights []exact.Billionths) (int32, exact.Billionths) {
+	for i := range members {
+		if m := &members[i]; m.SpecialistID == p.SpecialistID {
+			if p.IsHuman {
+				return m.rank - humanFirst, exact.One
+			}
+			return m.rank, weights[i]
+		}
+	}
+	if p.IsHuman {
+		for i := range t.here.humans {
+			if h := &t.here.humans[i]; h.SpecialistID == p.SpecialistID {
+				return h.rank - humanFirst, exact.One
+			}
+		}
+		return -1, exact.One
+	}
+	return int32(len(members)), 0
+}
+
+// arbiterRound returns the round as the arbiter sees it, valid until t changes.
+func (t *tx) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member) (*arbiter.Round, error) {
+	st := t.now.State
+	t.judging = arbiter.Round{
+		Key: t.now.Key(), Machine: t.now.Machine(), State: st, RequireTrust: st.RequireTrust,
+		Threshold: st.Threshold, Votes: votes, Past: &t.past,
+	}
+	if t.judging.Threshold == nil {
+		t.judging.Threshold = by.Threshold
+	}
+	if t.now.options != nil {
+		t.judging.Meta = t.now.options.Meta
+	}
+	if by.byBayes() {
+		e, err := t.evidence(ctx)
+		if err != nil {
+			return nil, err
+		}
+		own := *e
+		own.Question.Partial, own.Question.Stop = t.partial(), t.stop
+		t.judging.Evidence = &own
+	}
+	return &t.judging, nil
+}
+
+// question returns what the proposers of the round are asked, valid until t
+// changes.
+func (t *tx) question() specialist.Question { return questionOf(&t.now, t.round.notices, &t.past) }
+
+func questionOf(s *Session, notices []string, p *past) specialist.Question {
+	q := specialist.Question{Key: s.Key(), Machine: s.Machine(), State: s.State, Notices: notices, Past: p}
+	if o := s.options; o != nil {
+		q.Meta, q.Seed = o.Meta, o.Seed
+	}
+	return q
+}
+
+// judge implements judge: it is called by the gate, inside the event.
+func (t *tx) judge(string, string) guard.Verdict {
+	return t.pending.verdict(t)
+}
+
+// A judgement is the step that is passing the gate.
+type judgement struct {
+	ctx     context.Context
+	step    guard.Step
+	inquiry *inquiry // nil if nobody was asked about the step
+}
+
+// verdict judges the step. Guards that had to ask somebody have done so before:
+// here it is made sure of.
+func (j *judgement) verdict(t *tx) guard.Verdict {
+	v := j.alone(t)
+	if v.Passed() && !j.step.Human && t.now.Program.Guards(t.now.State).Asks(j.step.Transition) {
+		return v.Join(j.inquiry.on(&j.step))
+	}
+	return v
+}
+
+// alone judges the step by the guards that ask nobody.
+func (j *judgement) alone(t *tx) (v guard.Verdict) {
+	state := guard.State{}
+	if t.now.guard != nil {
+		state = *t.now.guard
+	}
+	v = t.now.Program.Guards(t.now.State).Check(state, j.step)
+	if j.step.Human {
+		return v // custom guards judge content, and a ruling's is a human's
+	}
+	for _, c := range t.r.config.Guards {
+		v = v.Join(safely(j.ctx, c, j.step))
+	}
+	return v
+}
+
+// safely runs a guard of the program's own; a panic fails closed.
+func safely(ctx context.Context, c guard.Checker, s guard.Step) (v guard.Verdict) {
+	defer func() {
+		if recover() != nil {
+			v = guard.InternalError("a custom guard")
+		}
+	}()
+	return c.Check(ctx, s)
+}
+
+// decision is a transition that somebody decided to execute.
+type decision struct {
+	transition *machine.Transition
+	how        DecisionKind
+	by         string // the winner or the human; may be ""
+	arrival    int32
+	reasoning  string
+	meta       []byte
+	winner     *specialist.Proposal // nil unless it was elected
+	blind      bool                 // the human had seen no proposals
+	draws      *Draws
+	learned    *Learned
+	standing   *Standing // of the round a human closes
+	inquiry    *inquiry  // nil if nobody was asked about it
+}

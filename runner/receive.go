@@ -1,0 +1,81 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// receive commits answers as they come in. Those of the last batch are left in
+// w.t, to share the commit of what follows from them.
+func (w *work) receive(ctx context.Context, f *flight) error {
+	for local := len(w.heard) > 0; ; local = false { // what functions said may settle the round already
+		if !local && f.out > 0 && ctx.Err() == nil {
+			w.heard = f.take(ctx, w.heard)
+		}
+		if ctx.Err() != nil {
+			return w.giveUp(ctx, f)
+		}
+		if err := w.open(ctx); err != nil {
+			return err
+		}
+		over := w.over()
+		if !over && f.out > 0 {
+			var err error
+			if over, err = w.settled(ctx); err != nil {
+				return err
+			}
+		}
+		if over || f.out == 0 {
+			w.land(f)
+			return nil
+		}
+		if local {
+			continue // it shares the commit of what comes next
+		}
+		err := w.commit(ctx)
+		if errors.Is(err, ErrStale) {
+			w.s, err = w.r.load(ctx, w.s.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// land ends a flight: nobody else is waited for. Answers that came while it was
+// being cancelled still count.
+func (w *work) land(f *flight) {
+	f.cancel(errCancelled)
+	for ; f.out > 0; f.out-- {
+		w.heard = append(w.heard, <-f.results)
+		w.t.hear(&w.heard[len(w.heard)-1])
+	}
+}
+
+// giveUp ends a flight because ctx is done: what was answered is recorded, what
+// was not stays open and is asked for again by the next step.
+func (w *work) giveUp(ctx context.Context, f *flight) error {
+	f.cancel(ctx.Err())
+	for ; f.out > 0; f.out-- {
+		w.heard = append(w.heard, <-f.results)
+	}
+	w.heard = slices.DeleteFunc(w.heard, func(h heard) bool { return h.code != "" && !h.local })
+	safe := context.WithoutCancel(ctx)
+	for range maxRaces {
+		if err := w.open(safe); err != nil {
+			return err
+		}
+		err := w.commit(safe)
+		if err == nil {
+			return ctx.Err()
+		}
+		if !errors.Is(err, ErrStale) {
+			return err
+		}
+		if w.s, err = w.r.load(safe, w.s.ID); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,90 @@
+package runner
+
+import (
+	"github.com/dialai/dialai/exact"
+)
+
+// A batch is room for the data of the events of a plain round, so that they are
+// one allocation and not six.
+type batch struct {
+	asked     Asked
+	asks      [4]Ask
+	judged    Judged
+	order     [4]int32
+	weights   [4]exact.Billionths
+	gated     Gated
+	opened    RoundOpened
+	used      uint8
+	proposals []Proposed // of a round asked in this commit
+}
+
+const (
+	askedUsed = 1 << iota
+	judgedUsed
+	gatedUsed
+	openedUsed
+)
+
+// take hands out a part of the batch once: first is its place there, and ok is
+// false if it is taken already.
+func (t *tx) take(part uint8) (b *batch, ok bool) {
+	if t.batch == nil {
+		t.batch = &batch{}
+	}
+	ok = t.batch.used&part == 0
+	t.batch.used |= part
+	return t.batch, ok
+}
+
+func (t *tx) newAsked() *Asked {
+	b, ok := t.take(askedUsed)
+	if !ok {
+		return &Asked{}
+	}
+	b.asked.Asks = b.asks[:0]
+	return &b.asked
+}
+
+func (t *tx) newJudged(votes int) *Judged {
+	b, ok := t.take(judgedUsed)
+	if !ok {
+		return &Judged{Order: make([]int32, votes), Weights: make([]exact.Billionths, votes)}
+	}
+	if votes <= len(b.order) {
+		b.judged.Order, b.judged.Weights = b.order[:votes:votes], b.weights[:votes:votes]
+	} else {
+		b.judged.Order, b.judged.Weights = make([]int32, votes), make([]exact.Billionths, votes)
+	}
+	return &b.judged
+}
+
+func (t *tx) newGated() *Gated {
+	if b, ok := t.take(gatedUsed); ok {
+		return &b.gated
+	}
+	return &Gated{}
+}
+
+func (t *tx) newOpened() *RoundOpened {
+	if b, ok := t.take(openedUsed); ok {
+		return &b.opened
+	}
+	return &RoundOpened{}
+}
+
+// expect makes room for that many proposals.
+func (t *tx) expect(n int) {
+	b, _ := t.take(0)
+	if cap(b.proposals)-len(b.proposals) < n {
+		b.proposals = make([]Proposed, 0, n)
+	}
+}
+
+func (t *tx) newProposed() *Proposed {
+	b, _ := t.take(0)
+	if len(b.proposals) == cap(b.proposals) {
+		return &Proposed{}
+	}
+	b.proposals = b.proposals[:len(b.proposals)+1]
+	return &b.proposals[len(b.proposals)-1]
+}

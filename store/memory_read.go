@@ -1,0 +1,214 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// Lessons implements [runner.TrustStore].
+func (m *Memory) Lessons(_ context.Context, after int64) iter.Seq2[trust.Lesson, error] {
+	return func(yield func(trust.Lesson, error) bool) {
+		m.mu.RLock()
+		all := m.lessons[:len(m.lessons):len(m.lessons)]
+		m.mu.RUnlock()
+		first, _ := slices.BinarySearchFunc(all, after+1, func(l trust.Lesson, seq int64) int { return cmp.Compare(l.Seq, seq) })
+		for i := range all[first:] {
+			if !yield(all[first+i], nil) {
+				return
+			}
+		}
+	}
+}
+
+// Load implements [runner.SessionStore].
+func (m *Memory) Load(_ context.Context, _ *runner.Programs, id specialist.SessionID) (*runner.Session, error) {
+	sh := m.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if c := sh.cells[id]; c != nil {
+		return c.session.Load(), nil // never changes
+	}
+	return nil, &runner.NotFoundError{What: "Session", ID: id.String()}
+}
+
+// Recent implements [runner.SessionStore].
+func (m *Memory) Recent(id specialist.SessionID) *runner.Session {
+	sh := m.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if c := sh.cells[id]; c != nil {
+		return c.session.Load()
+	}
+	return nil
+}
+
+// List implements [runner.SessionStore].
+func (m *Memory) List(_ context.Context, q runner.ListQuery) ([]runner.Summary, error) {
+	m.mu.RLock()
+	order := m.order[:len(m.order):len(m.order)]
+	m.mu.RUnlock()
+	list := []runner.Summary{}
+	for _, c := range order {
+		if sum := runner.Summarize(c.session.Load()); q.Matches(sum) {
+			list = append(list, sum)
+		}
+	}
+	if q.Limit > 0 && len(list) > q.Limit {
+		list = list[len(list)-q.Limit:]
+	}
+	return list, nil
+}
+
+// Records implements [runner.SessionStore].
+func (m *Memory) Records(_ context.Context, id specialist.SessionID, from int64) iter.Seq2[runner.StoredRecord, error] {
+	return func(yield func(runner.StoredRecord, error) bool) {
+		chain := m.chain(id)
+		if chain == nil {
+			yield(runner.StoredRecord{}, &runner.NotFoundError{What: "Session", ID: id.String()})
+			return
+		}
+		var prev runner.Hash
+		for _, r := range chain {
+			events := runner.AppendEvents(nil, r.before, r.first, r.events)
+			stored := runner.StoredRecord{First: r.first, Events: events, Prev: prev, Hash: runner.Chain(prev, id.String(), events)}
+			prev = stored.Hash
+			if r.first+int64(len(r.events))-1 >= from && !yield(stored, nil) {
+				return
+			}
+		}
+	}
+}
+
+// chain returns the records of a session, the oldest first; nil if there is no
+// such session.
+func (m *Memory) chain(id specialist.SessionID) (chain []*memoryRecord) {
+	sh := m.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	c := sh.cells[id]
+	if c == nil {
+		return nil
+	}
+	for r := c.last; r != nil; r = r.previous {
+		chain = append(chain, r)
+	}
+	if len(chain) == 0 || chain[len(chain)-1].first != 1 {
+		opening := runner.Opening(c.session.Load())
+		chain = append(chain, &memoryRecord{place: c.place, before: specialist.RoundKey{Session: id}, first: 1, events: opening})
+	}
+	slices.Reverse(chain)
+	return chain
+}
+
+// Log implements [runner.HistoryStore].
+func (m *Memory) Log(_ context.Context, machineName string) iter.Seq2[runner.LogEntry, error] {
+	return func(yield func(runner.LogEntry, error) bool) {
+		m.mu.RLock()
+		order := m.order[:len(m.order):len(m.order)]
+		m.mu.RUnlock()
+		var all []*memoryRecord
+		for _, c := range order {
+			if machineName == "" || c.machine.name == machineName {
+				all = append(all, m.chain(c.session.Load().ID)...)
+			}
+		}
+		slices.SortFunc(all, func(a, b *memoryRecord) int { return cmp.Compare(a.place, b.place) })
+		var events []byte
+		for _, r := range all {
+			events = runner.AppendEvents(events[:0], r.before, r.first, r.events)
+			e := runner.LogEntry{Place: r.place, Session: r.before.Session, MachineName: m.nameOf(r.before.Session), First: r.first, Events: events}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// nameOf returns the machine name of a session.
+func (m *Memory) nameOf(id specialist.SessionID) string {
+	sh := m.shard(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.cells[id].machine.name
+}
+
+// Definitions implements [runner.SessionStore].
+func (m *Memory) Definitions(_ context.Context, machineName string) ([][]byte, error) {
+	mm := m.machine(machineName)
+	mm.mu.RLock()
+	defer mm.mu.RUnlock()
+	newest := slices.Clone(mm.definitions)
+	slices.Reverse(newest)
+	return newest, nil
+}
+
+// Book implements [runner.TrustStore].
+func (m *Memory) Book(_ context.Context, machineName string) (*trust.Book, error) {
+	mm := m.machine(machineName)
+	mm.mu.RLock()
+	defer mm.mu.RUnlock()
+	return mm.book, nil
+}
+
+// Exemplars implements [runner.TrustStore].
+func (m *Memory) Exemplars(_ context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error) {
+	mm := m.machine(machineName)
+	mm.mu.RLock()
+	defer mm.mu.RUnlock()
+	limit = exemplarLimit(state, limit)
+	var newest []specialist.Exemplar
+	for i := len(mm.exemplars) - 1; i >= 0 && len(newest) < limit; i-- {
+		if state == "" || mm.exemplars[i].State == state {
+			newest = append(newest, mm.exemplars[i])
+		}
+	}
+	slices.Reverse(newest)
+	return newest, nil
+}
+
+// exemplarLimit returns how many exemplars are wanted at most.
+func exemplarLimit(state string, limit int) int {
+	switch {
+	case state == "" && limit <= 0:
+		return math.MaxInt
+	case state != "" && (limit <= 0 || limit > runner.MaxExemplars):
+		return runner.MaxExemplars
+	}
+	return limit
+}
+
+// DecidedSince implements [runner.TrustStore].
+func (m *Memory) DecidedSince(_ context.Context, machineName string, since specialist.Time, limit int) (int, error) {
+	mm := m.machine(machineName)
+	mm.mu.RLock()
+	defer mm.mu.RUnlock()
+	n := 0
+	for i := len(mm.decided) - 1; i >= 0 && n < limit; i-- {
+		if mm.decided[i].at >= since {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// Decided implements [runner.TrustStore].
+func (m *Memory) Decided(_ context.Context, machineName string) iter.Seq2[runner.DecisionRef, error] {
+	return func(yield func(runner.DecisionRef, error) bool) {
+		mm := m.machine(machineName)
+		mm.mu.RLock()
+		all := mm.decided[:len(mm.decided):len(mm.decided)]
+		mm.mu.RUnlock()
+		for i := len(all) - 1; i >= 0; i-- {
+			if !yield(all[i].DecisionRef, nil) {
+				return
+			}
+		}
+	}
+}

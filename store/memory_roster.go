@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/dialai/dialai/runner"
+)
+
+// Roster implements [runner.RosterStore].
+func (m *Memory) Roster(_ context.Context, machineName string) (*runner.Roster, error) {
+	mm := m.machine(machineName)
+	mm.mu.RLock()
+	defer mm.mu.RUnlock()
+	return mm.roster, nil
+}
+
+// Register implements [runner.RosterStore].
+func (m *Memory) Register(_ context.Context, machineName string, before int64, e runner.RosterEvent) error {
+	mm := m.machine(machineName)
+	mm.mu.Lock()
+	defer mm.mu.Unlock()
+	if mm.roster.Sequence != before {
+		return runner.ErrStale
+	}
+	return mm.register(e)
+}
+
+func (mm *memoryMachine) register(e runner.RosterEvent) error {
+	next := mm.roster.With(e)
+	events, err := runner.AppendRosterEvent(nil, next.Sequence, e)
+	if err != nil {
+		return err
+	}
+	var prev runner.Hash
+	if n := len(mm.log); n > 0 {
+		prev = mm.log[n-1].Hash
+	}
+	mm.log = append(mm.log, runner.StoredRecord{First: next.Sequence, Events: events, Prev: prev, Hash: runner.Chain(prev, mm.name, events)})
+	mm.roster = next
+	return nil
+}
+
+// RosterRecords implements [runner.RosterStore].
+func (m *Memory) RosterRecords(_ context.Context, machineName string) iter.Seq2[runner.StoredRecord, error] {
+	return func(yield func(runner.StoredRecord, error) bool) {
+		mm := m.machine(machineName)
+		mm.mu.RLock()
+		log := mm.log[:len(mm.log):len(mm.log)]
+		mm.mu.RUnlock()
+		for _, r := range log {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Secret implements [runner.RosterStore].
+func (m *Memory) Secret(context.Context) ([]byte, error) { return m.secret[:], nil }
+
+// Claim implements [runner.OwnerStore]. An owner lives until it is released:
+// with the process, the store is gone too.
+func (m *Memory) Claim(context.Context) (runner.Owner, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lastOwner++
+	o := &memoryOwner{m, fmt.Sprintf("memory-%d", m.lastOwner)}
+	m.owners[o.name] = true
+	return o, nil
+}
+
+// Alive implements [runner.OwnerStore].
+func (m *Memory) Alive(_ context.Context, name string) (bool, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.owners[name], nil
+}
+
+type memoryOwner struct {
+	store *Memory
+	name  string
+}
+
+func (o *memoryOwner) Name() string { return o.name }
+
+func (o *memoryOwner) Release() error {
+	o.store.mu.Lock()
+	defer o.store.mu.Unlock()
+	delete(o.store.owners, o.name)
+	return nil
+}

@@ -1,0 +1,205 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// Book implements [runner.TrustStore].
+func (s *SQLite) Book(ctx context.Context, machineName string) (*trust.Book, error) {
+	s.mu.Lock()
+	known := s.cache.machine(machineName)
+	book, epoch := known.book, known.epoch
+	s.mu.Unlock()
+	if book != nil {
+		return book, nil
+	}
+	var version sql.NullInt64
+	err := s.read.QueryRowContext(ctx, `SELECT trust_version FROM machines WHERE machine_name=?`, machineName).Scan(&version)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, translate(err)
+	}
+	tallies, err := s.reader().tallies(ctx, machineName)
+	if err != nil {
+		return nil, err
+	}
+	book = trust.NewBook(tallies)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known.epoch == epoch {
+		known.book, known.trust = book, version.Int64
+	}
+	return book, nil
+}
+
+func (r reader) tallies(ctx context.Context, machineName string) (map[trust.Key]trust.Tally, error) {
+	rows, err := r.q.QueryContext(ctx, `SELECT a.specialist_id, a.state, a.matching, a.total, a.updated_at
+		FROM alignment a JOIN machines m ON m.id=a.machine WHERE m.machine_name=?`, machineName)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer rows.Close()
+	tallies := map[trust.Key]trust.Tally{}
+	for rows.Next() {
+		var k trust.Key
+		var t trust.Tally
+		if err := rows.Scan(&k.SpecialistID, &k.State, &t.Matching, &t.Total, &t.Updated); err != nil {
+			return nil, translate(err)
+		}
+		tallies[k] = t
+	}
+	return tallies, translate(rows.Err())
+}
+
+// Exemplars implements [runner.TrustStore].
+func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error) {
+	where, args := "m.machine_name=?", []any{machineName}
+	if state != "" {
+		where, args = where+" AND e.state=?", append(args, state)
+	}
+	rows, err := s.read.QueryContext(ctx, `SELECT exemplar FROM (SELECT e.id, e.exemplar FROM exemplars e JOIN machines m ON m.id=e.machine
+		WHERE `+where+` ORDER BY e.id DESC LIMIT ?) ORDER BY id`, append(args, exemplarLimit(state, limit))...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer rows.Close()
+	var list []specialist.Exemplar
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, translate(err)
+		}
+		e, err := specialist.ParseExemplar([]byte(text))
+		if err != nil {
+			return nil, &runner.CorruptError{What: "an exemplar of state " + state, Problem: err.Error()}
+		}
+		list = append(list, e)
+	}
+	return list, translate(rows.Err())
+}
+
+// Lessons implements [runner.TrustStore].
+func (s *SQLite) Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesson, error] {
+	return func(yield func(trust.Lesson, error) bool) {
+		rows, err := s.lessons.QueryContext(ctx, after)
+		if err != nil {
+			yield(trust.Lesson{}, translate(err))
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			l, err := scanLesson(rows)
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(trust.Lesson{}, translate(err))
+		}
+	}
+}
+
+func scanLesson(rows *sql.Rows) (l trust.Lesson, err error) {
+	var id int64
+	var lesson string
+	if err := rows.Scan(&id, &lesson); err != nil {
+		return l, translate(err)
+	}
+	if l, err = trust.DecodeLesson([]byte(lesson)); err != nil {
+		return l, &runner.CorruptError{What: fmt.Sprintf("lesson %d", id), Problem: err.Error() + "; run dialai store rebuild"}
+	}
+	l.Seq = id
+	return l, nil
+}
+
+// DecidedSince implements [runner.TrustStore].
+func (s *SQLite) DecidedSince(ctx context.Context, machineName string, since specialist.Time, limit int) (n int, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT l.at FROM log l JOIN machines m ON m.id=l.decides
+		WHERE m.machine_name=? ORDER BY l.id DESC LIMIT ?) WHERE at>=?`, machineName, limit, int64(since)).Scan(&n)
+	return n, translate(err)
+}
+
+// Decided implements [runner.TrustStore].
+func (s *SQLite) Decided(ctx context.Context, machineName string) iter.Seq2[runner.DecisionRef, error] {
+	return func(yield func(runner.DecisionRef, error) bool) {
+		rows, err := s.read.QueryContext(ctx, `SELECT s.session_id, l.first FROM log l JOIN machines m ON m.id=l.decides JOIN sessions s ON s.id=l.session
+			WHERE m.machine_name=? ORDER BY l.id DESC`, machineName)
+		if err != nil {
+			yield(runner.DecisionRef{}, translate(err))
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id string
+			var ref runner.DecisionRef
+			err := rows.Scan(&id, &ref.Seq)
+			if err == nil {
+				ref.Session, err = runner.ParseID(id)
+			}
+			if !yield(ref, translate(err)) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(runner.DecisionRef{}, translate(err))
+		}
+	}
+}
+
+// Roster implements [runner.RosterStore].
+func (s *SQLite) Roster(ctx context.Context, machineName string) (*runner.Roster, error) {
+	s.mu.Lock()
+	known := s.cache.machine(machineName)
+	roster, epoch := known.roster, known.epoch
+	s.mu.Unlock()
+	if roster != nil {
+		return roster, nil
+	}
+	roster = &runner.Roster{}
+	var prev runner.Hash
+	for r, err := range s.RosterRecords(ctx, machineName) {
+		if err != nil {
+			return nil, err
+		}
+		if r.Prev != prev || r.Hash != runner.Chain(prev, machineName, r.Events) {
+			return nil, &runner.CorruptError{What: "the log of machine " + machineName, Problem: fmt.Sprintf("the hash of the record at event %d is wrong; run dialai store verify", r.First)}
+		}
+		events, err := runner.DecodeRosterEvents(r.Events)
+		if err != nil {
+			return nil, &runner.CorruptError{What: "the log of machine " + machineName, Problem: err.Error()}
+		}
+		for _, e := range events {
+			roster = roster.With(e)
+		}
+		prev = r.Hash
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known.epoch == epoch {
+		known.roster = roster
+	}
+	return roster, nil
+}
+
+// RosterRecords implements [runner.RosterStore].
+func (s *SQLite) RosterRecords(ctx context.Context, machineName string) iter.Seq2[runner.StoredRecord, error] {
+	return s.reader().rosterRecords(ctx, machineName)
+}
+
+func (r reader) rosterRecords(ctx context.Context, machineName string) iter.Seq2[runner.StoredRecord, error] {
+	return scanRecords(ctx, r.q, `SELECT r.first, r.events, r.prev, r.hash FROM roster_log r JOIN machines m ON m.id=r.machine
+		WHERE m.machine_name=? ORDER BY r.first`, machineName)
+}
+
+// Secret implements [runner.RosterStore].
+func (s *SQLite) Secret(ctx context.Context) (secret []byte, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT value FROM secrets WHERE name='store'`).Scan(&secret)
+	return secret, translate(err)
+}

@@ -1,0 +1,253 @@
+package storetest
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+func testRecords(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	s := b.start()
+	for _, transition := range []string{"again", "park", "back", "again", "finish"} {
+		b.decide(s.ID, transition)
+	}
+	var prev runner.Hash
+	next := int64(1)
+	f := &runner.Folder{Programs: runner.NewPrograms(), Definition: func(string) ([]byte, error) { return b.m.JSON(), nil }}
+	for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
+		b.ok(err)
+		if rec.First != next || rec.Prev != prev {
+			t.Fatalf("record at %d follows %x, want %d and %x", rec.First, rec.Prev, next, prev)
+		}
+		if want := runner.Chain(prev, s.ID.String(), rec.Events); rec.Hash != want {
+			t.Fatalf("hash of the record at %d = %s, want %s", rec.First, rec.Hash, want)
+		}
+		events, err := f.Add(rec.Events)
+		b.ok(err)
+		prev, next = rec.Hash, next+int64(len(events))
+	}
+	if got, want := runner.Summarize(f.Session()), runner.Summarize(b.load(s.ID)); got != want {
+		t.Fatalf("the folded log is %+v, the session %+v", got, want)
+	}
+}
+
+func testRecordsFrom(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	s := b.start()
+	b.decide(s.ID, "again")
+	b.decide(s.ID, "again")
+	var all []runner.StoredRecord
+	for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
+		b.ok(err)
+		all = append(all, rec)
+	}
+	for from := int64(0); from <= b.load(s.ID).Sequence+1; from++ {
+		want := slices.IndexFunc(all, func(r runner.StoredRecord) bool {
+			raw, err := runner.DecodeRaw(r.Events)
+			b.ok(err)
+			return r.First+int64(len(raw))-1 >= from
+		})
+		var got []int64
+		for rec, err := range b.store.Records(b.ctx, s.ID, from) {
+			b.ok(err)
+			got = append(got, rec.First)
+		}
+		if want < 0 && len(got) > 1 || want >= 0 && (len(got) != len(all)-want || got[0] != all[want].First) {
+			t.Fatalf("Records from %d begin at %v, want the record at index %d of %d", from, got, want, len(all))
+		}
+	}
+}
+
+func testList(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	var ids []string
+	for range 5 {
+		ids = append(ids, b.start().ID.String())
+	}
+	b.force(b.id(ids[1]), "finish")
+	_, err := b.r.Step(b.ctx, b.id(ids[2])) // no consensus: waits for a human
+	b.ok(err)
+	for _, c := range []struct {
+		query runner.ListQuery
+		want  []string
+	}{
+		{runner.ListQuery{}, ids},
+		{runner.ListQuery{Limit: 2}, ids[3:]},
+		{runner.ListQuery{Live: true}, []string{ids[0], ids[2], ids[3], ids[4]}},
+		{runner.ListQuery{Live: true, Limit: 3}, []string{ids[2], ids[3], ids[4]}},
+		{runner.ListQuery{Waiting: true}, []string{ids[2]}},
+		{runner.ListQuery{MachineName: "storetest"}, ids},
+		{runner.ListQuery{MachineName: "other"}, []string{}},
+	} {
+		list, err := b.store.List(b.ctx, c.query)
+		b.ok(err)
+		got := []string{}
+		for _, s := range list {
+			got = append(got, s.SessionID)
+			if want := runner.Summarize(b.load(b.id(s.SessionID))); s != want {
+				t.Errorf("List shows %+v, the session is %+v", s, want)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("List(%+v) = %v, want %v", c.query, got, c.want)
+		}
+	}
+}
+
+func testDefinitions(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	b.start()
+	b.start()
+	changed := *b.m.Definition()
+	changed.ConsensusThreshold = &machine.Threshold{Given: 0.25, Weight: 250_000_000}
+	other, err := machine.Compile(&changed, runner.Checks())
+	b.ok(err)
+	_, err = b.r.Start(b.ctx, other, runner.StartOptions{})
+	b.ok(err)
+	got, err := b.store.Definitions(b.ctx, "storetest")
+	b.ok(err)
+	if len(got) != 2 || string(got[0]) != string(other.JSON()) || string(got[1]) != string(b.m.JSON()) {
+		t.Fatalf("Definitions = %d entries %s, want both, the newest first", len(got), got)
+	}
+}
+
+// testLog checks that the log of a machine holds every record of its sessions, in
+// commit order and at the places of their lessons.
+func testLog(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	mine := b.m
+	sessions := []*runner.Session{b.start(), nil, b.start()}
+	b.m = b.parse(strings.Replace(definition, "storetest", "other", 1))
+	sessions[1] = b.start()
+	b.m = mine
+	for range 3 {
+		for _, s := range sessions {
+			b.force(s.ID, "again")
+		}
+	}
+	placed := map[int64]bool{}
+	for l, err := range b.store.Lessons(b.ctx, 0) {
+		b.ok(err)
+		placed[l.Seq] = true
+	}
+	for _, c := range []struct {
+		machine  string
+		sessions []*runner.Session
+		learned  int
+	}{{"storetest", []*runner.Session{sessions[0], sessions[2]}, 6}, {"other", sessions[1:2], 3}, {"", sessions, 9}, {"nobody", nil, 0}} {
+		got, want := map[string]string{}, map[string]string{}
+		last, learned := int64(0), 0
+		for e, err := range b.store.Log(b.ctx, c.machine) {
+			b.ok(err)
+			if e.Place <= last || c.machine != "" && e.MachineName != c.machine {
+				t.Fatalf("entry %d of machine %q follows %d", e.Place, e.MachineName, last)
+			}
+			last = e.Place
+			got[e.Session.String()] += fmt.Sprintln(e.First, string(e.Events))
+			if placed[e.Place] {
+				learned++
+			}
+		}
+		for _, s := range c.sessions {
+			for r, err := range b.store.Records(b.ctx, s.ID, 0) {
+				b.ok(err)
+				want[s.ID.String()] += fmt.Sprintln(r.First, string(r.Events))
+			}
+		}
+		if !maps.Equal(got, want) || learned != c.learned {
+			t.Errorf("the log of %q has %d sessions and %d outcomes:\n%v\nwant\n%v", c.machine, len(got), learned, got, want)
+		}
+	}
+}
+
+func testDecisions(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	s, other := b.start(), b.start()
+	for i := range 30 {
+		id := s.ID
+		if i%3 == 0 {
+			id = other.ID
+		}
+		b.decide(id, "again")
+	}
+	all, err := b.r.Decisions(b.ctx, "storetest", "", 0)
+	b.ok(err)
+	newest, err := b.r.Decisions(b.ctx, "storetest", "", 10)
+	b.ok(err)
+	if len(all) != 30 || len(newest) != 10 {
+		t.Fatalf("there are %d decisions, %d of the newest 10", len(all), len(newest))
+	}
+	for i, d := range newest {
+		if d.DecisionID != all[20+i].DecisionID {
+			t.Fatalf("newest[%d] is %s, want %s", i, d.DecisionID, all[20+i].DecisionID)
+		}
+		if i > 0 && d.Timestamp < newest[i-1].Timestamp {
+			t.Fatalf("newest[%d] is older than the one before it", i)
+		}
+		if len(d.Proposals) != 2 || !d.IsHuman || d.ConsensusMargin != nil || d.Kind != "forced" {
+			t.Fatalf("decision %+v, want a forced one with two proposals and no margin", d)
+		}
+	}
+	n, err := b.store.DecidedSince(b.ctx, "storetest", all[25].Timestamp, 100)
+	b.ok(err)
+	if n != 5 {
+		t.Fatalf("DecidedSince the 26th of 30 = %d, want 5", n)
+	}
+	if n, err = b.store.DecidedSince(b.ctx, "storetest", 0, 7); err != nil || n != 7 {
+		t.Fatalf("DecidedSince with limit 7 = %d (%v)", n, err)
+	}
+}
+
+// testAudit: entries are kept as they are, each with its session, in order.
+func testAudit(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	s, other := b.start(), b.start()
+	fault, name := "no: \u202e\x00", "storetest"
+	list := []specialist.AuditEntry{
+		{AuditEntryID: "1", SessionID: s.ID.String(), SpecialistID: "m", MachineName: &name, Timestamp: 1, RequestHeaders: map[string]string{"A": "b"}, RequestBody: "{}", Attempt: 1, Purpose: "ask"},
+		{AuditEntryID: "2", SessionID: s.ID.String(), SpecialistID: "m", Timestamp: 2, RequestHeaders: map[string]string{}, ResponseStatus: 429, ResponseBody: "slow\n", Error: &fault, Attempt: 2, Purpose: "repair"},
+	}
+	for _, e := range []specialist.AuditEntry{list[0], {SessionID: other.ID.String(), AuditEntryID: "x"}, {AuditEntryID: "of no session"}, list[1]} {
+		b.ok(b.store.AppendAudit(b.ctx, e))
+	}
+	b.open(m)
+	var got []specialist.AuditEntry
+	for e, err := range b.store.Audit(b.ctx, s.ID) {
+		b.ok(err)
+		got = append(got, e)
+	}
+	if !reflect.DeepEqual(got, list) {
+		t.Errorf("kept is %+v, want %+v", got, list)
+	}
+	for e := range b.store.Audit(b.ctx, specialist.SessionID{1}) {
+		t.Errorf("an unknown session has %+v", e)
+	}
+	for range b.store.Audit(b.ctx, s.ID) {
+		break
+	}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if err := b.store.AppendAudit(b.ctx, list[0]); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	n := 0
+	for range b.store.Audit(b.ctx, s.ID) {
+		n++
+	}
+	if n != 22 {
+		t.Errorf("%d entries, want 22", n)
+	}
+}

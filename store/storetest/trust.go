@@ -1,0 +1,174 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+)
+
+func testBook(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	s := b.start()
+	b.decide(s.ID, "again")
+	b.decide(s.ID, "park")
+	b.decide(s.ID, "back")
+	b.decide(s.ID, "finish")
+	book, err := b.store.Book(b.ctx, "storetest")
+	b.ok(err)
+	got := fmt.Sprint()
+	for _, r := range book.Records("storetest") {
+		got += fmt.Sprintf("%s %q %d/%d\n", r.SpecialistID, r.State, r.MatchingChoices, r.TotalComparisons)
+	}
+	// first always proposes finish and second park; local proposes back, and is
+	// counted in its own state.
+	want := "first \"\" 1/3\nlocal \"parked\" 1/1\nsecond \"\" 1/3\n"
+	if got != want {
+		t.Fatalf("the book is\n%swant\n%s", got, want)
+	}
+}
+
+func testExemplars(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	s := b.start()
+	var want []string
+	for i := range 30 {
+		a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again", Reasoning: fmt.Sprint("reason ", i)})
+		b.ok(err)
+		if !a.Executed {
+			t.Fatal(a.GuardReason)
+		}
+		want = append(want, fmt.Sprint("reason ", i))
+	}
+	got, err := b.store.Exemplars(b.ctx, "storetest", "open", 10)
+	b.ok(err)
+	reasons := []string{}
+	for _, e := range got {
+		reasons = append(reasons, e.Reasoning)
+	}
+	if !slices.Equal(reasons, want[20:]) {
+		t.Fatalf("Exemplars(10) = %v, want the newest ten, the oldest first", reasons)
+	}
+	if all, err := b.store.Exemplars(b.ctx, "storetest", "", 0); err != nil || len(all) != 30 {
+		t.Fatalf("of all states there are %d exemplars (%v), want 30", len(all), err)
+	}
+	if none, err := b.store.Exemplars(b.ctx, "storetest", "parked", 0); err != nil || len(none) != 0 {
+		t.Fatalf("a state without decisions has %d exemplars (%v)", len(none), err)
+	}
+}
+
+func testLessons(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	one, two := b.start(), b.start()
+	var want []string
+	for i := range 12 {
+		s := []*runner.Session{one, two}[i%3%2]
+		want = append(want, b.load(s.ID).Key().ID()+" again")
+		b.decide(s.ID, "again")
+	}
+	read := func(after int64) (got []string, places []int64) {
+		for l, err := range b.store.Lessons(b.ctx, after) {
+			b.ok(err)
+			o := l.Outcome
+			got, places = append(got, o.Round+" "+o.Truth), append(places, l.Seq)
+			if o.Machine != "storetest" || o.State != "open" || len(o.Options) == 0 || len(o.Proposals) == 0 {
+				t.Errorf("an outcome is %+v", o)
+			}
+		}
+		return got, places
+	}
+	got, places := read(0)
+	if !slices.Equal(got, want) || places[0] <= 0 || !slices.IsSorted(places) || len(slices.Compact(slices.Clone(places))) != len(want) {
+		t.Fatalf("the lessons are %v at %v, want %v", got, places, want)
+	}
+	if rest, _ := read(places[4]); !slices.Equal(rest, want[5:]) {
+		t.Errorf("after the fifth come %v, want %v", rest, want[5:])
+	}
+	if rest, _ := read(places[11]); len(rest) != 0 {
+		t.Errorf("after the last come %v", rest)
+	}
+	for range b.store.Lessons(b.ctx, 0) {
+		break // a reader may stop at any time
+	}
+	b.open(m)
+	if again, at := read(0); !slices.Equal(again, want) || !slices.Equal(at, places) {
+		t.Errorf("reopened, the lessons are %v at %v, they were %v at %v", again, at, want, places)
+	}
+}
+
+// reviewed is a machine whose every automatic decision is audited.
+const reviewed = `{"machineName":"reviewed","initialState":"open","goalState":"done","states":{"open":{"transitions":{"finish":"done","again":"open"}},"done":{}},
+	"specialists":[{"role":"proposer","specialistId":"human","isHuman":true},{"role":"proposer","specialistId":"p","strategyFnName":"firstAvailable"},
+	{"role":"arbiter","specialistId":"arbiter","strategyFnName":"firstProposal"}],"audit":{"rate":1}}`
+
+func testReviews(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	b.start()
+	def, err := machine.Parse("reviewed.json", []byte(reviewed), runner.Checks())
+	b.ok(err)
+	s, err := b.r.Start(b.ctx, def, runner.StartOptions{})
+	b.ok(err)
+	_, err = b.r.Step(b.ctx, s.ID)
+	b.ok(err)
+	b.open(m)
+	list, err := b.store.List(b.ctx, runner.ListQuery{Reviews: true})
+	if err != nil || len(list) != 1 || list[0].SessionID != s.ID.String() || list[0].Reviews != 1 || list[0].Status != runner.Completed {
+		t.Fatalf("the sessions with reviews are %+v (%v)", list, err)
+	}
+	_, err = b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "human", TransitionName: "again"})
+	b.ok(err)
+	b.open(m)
+	if list, err = b.store.List(b.ctx, runner.ListQuery{Reviews: true}); err != nil || len(list) != 0 {
+		t.Errorf("after the review there are %+v (%v)", list, err)
+	}
+	n := 0
+	for l, err := range b.store.Lessons(b.ctx, 0) {
+		b.ok(err)
+		if n++; l.Outcome == nil || !l.Outcome.Automatic || l.Outcome.Truth != "again" || l.Outcome.Pick != "finish" {
+			t.Errorf("the review taught %+v", l)
+		}
+	}
+	if n != 1 {
+		t.Errorf("there are %d lessons", n)
+	}
+}
+
+func testRoster(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	roster, err := b.store.Roster(b.ctx, "storetest")
+	b.ok(err)
+	if roster.Sequence != 0 {
+		t.Fatalf("a fresh roster has sequence %d", roster.Sequence)
+	}
+	third := machine.Specialist{Role: machine.Proposer, SpecialistID: "third", StrategyFnName: "random"}
+	if _, err := b.r.Register(b.ctx, "storetest", third); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.r.Register(b.ctx, "storetest", third); !errors.Is(err, runner.ErrExists) {
+		t.Fatalf("registering twice = %v, want ErrExists", err)
+	}
+	b.ok(b.r.Disable(b.ctx, "storetest", "third"))
+	if roster, err = b.store.Roster(b.ctx, "storetest"); err != nil || roster.Sequence != 2 || !roster.Off["third"] {
+		t.Fatalf("the roster is %+v (%v)", roster, err)
+	}
+	stale := runner.RosterEvent{Kind: runner.KindEnabled, ID: "third"}
+	if err := b.store.Register(b.ctx, "storetest", 1, stale); !errors.Is(err, runner.ErrStale) {
+		t.Fatalf("registering on an old roster = %v, want ErrStale", err)
+	}
+	var prev runner.Hash
+	n := 0
+	for rec, err := range b.store.RosterRecords(b.ctx, "storetest") {
+		b.ok(err)
+		n++
+		if rec.Prev != prev || rec.Hash != runner.Chain(prev, "storetest", rec.Events) || rec.First != int64(n) {
+			t.Fatalf("roster record %d does not chain", n)
+		}
+		prev = rec.Hash
+	}
+	if n != 2 {
+		t.Fatalf("there are %d roster records, want 2", n)
+	}
+}
