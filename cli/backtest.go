@@ -58,7 +58,7 @@ Exit codes: 0 done, 1 --max-flips or --max-error is exceeded, by the worst case,
 	flags.BoolVar(&f.cold, "cold", false, "begin with nothing learned")
 	flags.Float64Var(&f.minutes, "human-minutes", backtest.DefaultHumanMinutes, "how long a human decision takes, in `minutes`")
 	flags.IntVar(&f.maxFlips, "max-flips", 0, "the largest `number` of flips")
-	flags.Float64Var(&f.maxError, "max-error", 0, "the largest `share` of automatic decisions that a human contradicts")
+	flags.Float64Var(&f.maxError, "max-error", 0, "the largest `share` of automatic decisions that a human contradicts; none is exceeded where no human looked")
 	return cmd
 }
 
@@ -139,8 +139,8 @@ func (f *backtestFlags) limits(total *backtest.Result) error {
 	if flips := total.Flips[1]; f.given("max-flips") && flips > f.maxFlips {
 		broken = append(broken, fmt.Errorf("%s, more than --max-flips %d", plural(flips, "flip"), f.maxFlips))
 	}
-	if share := total.New.ErrorShare[1]; f.given("max-error") && share > f.maxError {
-		broken = append(broken, fmt.Errorf("an error share of %v, more than --max-error %v", share, f.maxError))
+	if e := total.New.ErrorShare; f.given("max-error") && e != nil && e[1] > f.maxError {
+		broken = append(broken, fmt.Errorf("an error share of %v, more than --max-error %v", e[1], f.maxError))
 	}
 	if len(broken) == 0 {
 		return nil
