@@ -53,7 +53,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	f := &fold{
 		Config: &c, changed: c.Policy.changed() || c.Cold, report: &Report{},
-		learned: map[string]learned{}, books: map[string]map[trust.Key]trust.Tally{},
+		learned: map[string]learned{}, seeds: map[seedKey]*trust.Seed{}, books: map[string]map[trust.Key]trust.Tally{},
 		tracks: map[specialist.SessionID]*track{}, names: map[string]string{},
 	}
 	f.scenes = newScenes(f)

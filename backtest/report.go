@@ -27,7 +27,12 @@ type Report struct {
 	States   []Result // by machine, its states in the order of their first round
 	Machines []Result // sums; State is ""
 	Total    Result   // of all; Machine is "" if there are several
-	failed   error
+	// Adoptions are what the tests of the policy's promises would begin with, by machine
+	// and scope, once a human adopts it; Tried is not filled in. None if nothing is
+	// changed.
+	Adoptions []trust.Adoption
+	Trial     runner.Trial // what was tried; Policy is that of nothing if nothing is changed
+	failed    error
 }
 
 // A Result is what became of the rounds of one state, of a machine or of all.

@@ -7,13 +7,16 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// EligibleFrom is the number of outcomes of a machine from which a probability counts
+// toward the test of a promise.
+const EligibleFrom = 10
+
 // Parameters of the live test of a promise.
 const (
 	ladder       = 8   // thresholds
 	lookFirst    = 50  // pairs that choose the first of them
 	lookShare    = .05 // of which must reach it,
 	lookReach    = 3   // that is so many
-	eligibleFrom = 10  // outcomes known when the pair was judged
 	hopelessFrom = 200 // pairs after which a promise may turn out hopeless
 )
 
@@ -107,7 +110,7 @@ func (e *riskEpoch) add(o *Outcome) {
 	if o.Automatic {
 		e.watch(o, one)
 	}
-	if !o.Unasked && o.N >= eligibleFrom {
+	if !o.Unasked && o.N >= EligibleFrom {
 		e.pair(o)
 	}
 }

@@ -73,7 +73,7 @@ func (l *Ledger) Risks(machine string) []RiskReport {
 		}
 		r := e.report()
 		if r.Scope = scope; r.Needs > 0 && r.Needs < mostNeeded {
-			r.Needs += max(0, eligibleFrom-m.n) // before these no probability counts
+			r.Needs += max(0, EligibleFrom-m.n) // before these no probability counts
 		}
 		r.beside(floor, pairs)
 		list = append(list, r)
@@ -97,9 +97,9 @@ func (m *pool) scopes() []string {
 // Untested returns the report of a promise of which no round has been tested.
 func (l *Ledger) Untested(machine string, p Promise) RiskReport {
 	r := newEpoch(p, "", 1).report()
-	r.Needs += eligibleFrom
+	r.Needs += EligibleFrom
 	if m := l.pools[machine]; m != nil {
-		r.Needs -= min(eligibleFrom, m.n)
+		r.Needs -= min(EligibleFrom, m.n)
 	}
 	r.beside(l.HumanError(machine))
 	return r
@@ -177,9 +177,9 @@ func (e *riskEpoch) needs() int64 {
 // choose the threshold, and then the test.
 func Needed(p Promise) int64 {
 	if p.ClopperPearson {
-		return eligibleFrom + nextLook(p, 0)
+		return EligibleFrom + nextLook(p, 0)
 	}
-	return eligibleFrom + lookReach + successes(counts{}, p, p.Delta())
+	return EligibleFrom + lookReach + successes(counts{}, p, p.Delta())
 }
 
 // nextLook returns the number of pairs at the next look that can establish a
