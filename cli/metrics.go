@@ -95,5 +95,13 @@ func printStates(out io.Writer, states []runner.StateMetrics) error {
 		}
 		rows = append(rows, row)
 	}
-	return table(out, rows)
+	if err := table(out, rows); err != nil {
+		return err
+	}
+	for i := range states {
+		if v := states[i].Savings; v != nil && v.Note == "" {
+			fmt.Fprintf(out, "\nAsking one after the other in %s: %s (replayed on %s)\n", clean(states[i].State), v.Savings, plural(int(v.Rounds), "round"))
+		}
+	}
+	return nil
 }
