@@ -75,3 +75,70 @@ func (s *stack) weight(v *voter) float64 {
 	}
 	return w
 }
+
+// known reports whether enough is known to say who tells something.
+func (b *ballot) known() bool { return b.pool != nil && b.pool.n >= CalibratedFrom }
+
+// telling returns those of the order who are free or tell something.
+func (s *search) telling() (list []int) {
+	for _, i := range s.order {
+		if s.open[i].cost == 0 || s.info[i] >= nothingTold {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// shortest returns how many of the order to ask: all who are free, and then until
+// the probability of some option would reach tau if all of them spoke for it. It is
+// not decisive, and returns all, if it never would.
+func (s *search) shortest() (n int, decisive bool) {
+	best := len(s.order)
+	for t := range s.b.k {
+		if s.isRemoved(t) {
+			continue
+		}
+		if n, reached := s.unanimous(int32(t), best); reached {
+			best, decisive = n, true
+		}
+	}
+	return best, decisive
+}
+
+// unanimous returns after how many answers that speak for t its probability
+// reaches tau; it looks no further than most.
+func (s *search) unanimous(t int32, most int) (n int, reached bool) {
+	b := s.b.fork(most)
+	for n, i := range s.order[:most] {
+		v := s.open[i]
+		v.option = b.voiceFor(t, &v)
+		b.join(v)
+		if n+1 < most && s.open[s.order[n+1]].cost == 0 {
+			continue
+		}
+		b.add()
+		s.mix.m = len(b.voters)
+		if billionths(s.mix.of(b)[t]) >= s.tau {
+			return n + 1, true
+		}
+	}
+	return most, false
+}
+
+// voiceFor returns the answer of v that speaks most for t: t itself, unless v is
+// known to be wrong more often than by chance.
+func (b *ballot) voiceFor(t int32, v *voter) int32 {
+	best, most := t, 0.
+	for l := range b.k {
+		others := 0.
+		for r := range b.k {
+			if int32(r) != t {
+				others += b.answer(v, int32(r), int32(l))
+			}
+		}
+		if ratio := b.answer(v, t, int32(l)) / others; ratio > most {
+			best, most = int32(l), ratio
+		}
+	}
+	return best
+}
