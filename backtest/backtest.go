@@ -42,7 +42,7 @@ type Config struct {
 }
 
 // DefaultHumanMinutes is how long a human decision is thought to take.
-const DefaultHumanMinutes = 2
+const DefaultHumanMinutes = runner.DefaultHumanMinutes
 
 // Run back-tests. Errors wrap [ErrPolicy] if the policy cannot be tried, and
 // [runner.ErrNotFound] if there is no session of the machine. Nothing is written

@@ -136,8 +136,14 @@ func (f *backtestFlags) check() error {
 		return usage("--max-flips is %d: it cannot be negative", f.maxFlips)
 	case f.given("max-error") && !(f.maxError >= 0 && f.maxError <= 1):
 		return hinted(usage("--max-error is %v", f.maxError), "it is a share between 0 and 1, such as 0.05")
-	case !(f.minutes > 0 && f.minutes <= 1e6):
-		return usage("--human-minutes is %v: it has to be above 0", f.minutes)
+	}
+	return checkMinutes(f.minutes)
+}
+
+// checkMinutes checks --human-minutes.
+func checkMinutes(minutes float64) error {
+	if !(minutes > 0 && minutes <= 1e6) {
+		return usage("--human-minutes is %v: it has to be above 0", minutes)
 	}
 	return nil
 }

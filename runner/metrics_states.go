@@ -78,6 +78,7 @@ func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*DecisionRe
 		}
 		m.States = append(m.States, v)
 	}
+	m.HumanLooks = learned.looksBeside(decisions)
 	m.signalDecisions(learned)
 	return r.signalRoster(ctx, m)
 }
@@ -120,6 +121,24 @@ func (d *deciding) stateMetrics(s *statePlan, promises []PromiseStatus, decision
 type learned struct {
 	audits       map[string]trust.Audits // by state
 	looks, apart int                     // rounds with a second human, and where the two disagreed
+	again        []string                // rounds that humans looked at beside deciding them: closed ones, or after another human
+}
+
+// looksBeside returns how often humans looked at rounds that they had not to decide:
+// an audit before a decision is executed is a decision.
+func (l *learned) looksBeside(decisions []*DecisionRecord) (n int) {
+	decided := map[string]bool{}
+	for _, d := range decisions {
+		if d.IsHuman {
+			decided[d.RoundID] = true
+		}
+	}
+	for _, round := range l.again {
+		if !decided[round] {
+			n++
+		}
+	}
+	return n
 }
 
 // learnedIn reads the lessons of a machine, or of one of its states.
@@ -133,11 +152,19 @@ func (r *Runner) learnedIn(ctx context.Context, machineName, state string) (lear
 			a := l.audits[o.State]
 			a.Add(o)
 			l.audits[o.State] = a
+			if o.Source == trust.Audited {
+				l.again = append(l.again, o.Round)
+			}
 		}
-		if s := lesson.Second; s != nil && s.Machine == machineName && (state == "" || state == s.State) && !lesson.Settles {
-			if l.looks++; s.First != s.Second {
+		if s := lesson.Second; s != nil && s.Machine == machineName && (state == "" || state == s.State) {
+			l.again = append(l.again, "")
+			switch {
+			case lesson.Settles:
+				continue
+			case s.First != s.Second:
 				l.apart++
 			}
+			l.looks++
 		}
 	}
 	return l, nil
