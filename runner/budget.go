@@ -43,10 +43,11 @@ func (a *aside) admits(ctx context.Context, m *member) bool {
 	old, paid := a.repeats(m), a.spent
 	if old != nil && m.source != specialist.Model {
 		a.held = a.held.Plus(old.Remote.Held())
+		a.keep(ctx, m.SpecialistID, a.t.need(m).first)
 		return true // it is repeated under its key: what it costs is held already
 	}
 	if old != nil {
-		paid = paid.Plus(guard.State{}.Charge(old.Remote.expected(), "").Spent)
+		paid = paid.Plus(guard.State{}.Charge(old.Remote.Expected(), "").Spent)
 	}
 	n := a.t.need(m)
 	refused, overQuota := a.t.tooLate(a.budget, n.first), false
@@ -93,7 +94,7 @@ func (w *work) repeats(m *member) *askState {
 func (w *work) refuse(m *member, old *askState, why *guard.BudgetError) {
 	h := heard{key: w.t.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: why.Code, message: why.Reason().Message}
 	if old != nil {
-		h.local, h.ask, h.answer.Usage = false, old.Index, old.Remote.expected() // nobody will ever say what it cost
+		h.local, h.ask, h.answer.Usage = false, old.Index, old.Remote.Expected() // nobody will ever say what it cost
 	}
 	w.t.hear(&h)
 }

@@ -56,6 +56,7 @@ func apply(s *Session, o *openRound, e *Event) {
 		o.draws = d.Draws
 	case *Reviewed:
 		applyReviewed(s, d, e.At)
+	case *Adopted: // it is about the machine: the session is where it stands
 	case *Resumed:
 		applyResumed(s, o, d)
 	case *Ended:
@@ -87,7 +88,7 @@ func chargeOpen(s *Session, o *openRound) {
 			continue
 		}
 		a.status = askCancelled
-		if u := a.Remote.expected(); u != (specialist.Usage{}) {
+		if u := a.Remote.Expected(); u != (specialist.Usage{}) {
 			chargeFor(s, o, a.SpecialistID, u, "")
 		}
 	}
@@ -100,7 +101,7 @@ func chargeLost(s *Session, o *openRound, again *Ask) {
 		return
 	}
 	if a := o.at(again.Index); a != nil && a.status == askOpen {
-		chargeFor(s, o, a.SpecialistID, a.Remote.expected(), "")
+		chargeFor(s, o, a.SpecialistID, a.Remote.Expected(), "")
 	}
 }
 
@@ -179,7 +180,7 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 func (o *openRound) chargeArbiter(s *Session) {
 	for i := range o.asks {
 		if a := &o.asks[i]; a.status == askOpen && a.Role == machine.Arbiter {
-			if u := a.Remote.expected(); u != (specialist.Usage{}) {
+			if u := a.Remote.Expected(); u != (specialist.Usage{}) {
 				charge(s, o, u, "")
 			}
 		}

@@ -71,22 +71,22 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 // admit reports why the budget or a quota does not let a question be asked, nil if
 // they do.
 func (q *inquirer) admit(ctx context.Context, p *probe) *guard.BudgetError {
-	t, b := q.w.t, q.config.Budget
+	t, b, need := q.w.t, q.config.Budget, bookOf(p.need)
 	if !q.config.DebitsProbes() {
 		p.need = specialist.Usage{}
 	} else if over := b.Over(t.now.Spent()); over != nil {
 		return over
-	} else if late := t.tooLate(b, bookOf(p.need)); late != nil {
+	} else if late := t.tooLate(b, need); late != nil {
 		return late
-	} else if over := b.AdmitProbe(t.now.Spent(), t.now.GuardState().Probes, t.held(), bookOf(p.need)); over != nil {
+	} else if over := b.AdmitProbe(t.now.Spent(), t.now.GuardState().Probes, t.held(), need); over != nil {
 		return over
 	}
 	if b != nil && b.HardCalls != nil && q.config.DebitsProbes() {
-		held := t.held().Plus(bookOf(p.need))
+		held := t.held().Plus(need)
 		for p.retries = 0; p.retries < mostRetries && b.Admit(t.now.Spent(), held, guard.Book{Calls: p.retries + 1}) == nil; p.retries++ {
 		}
 	}
-	return q.w.take(ctx, p.guard, bookOf(p.need))
+	return q.w.take(ctx, p.guard, need)
 }
 
 // bookOf returns one call of that cost.
@@ -108,7 +108,7 @@ func (q *inquirer) takeOver(ctx context.Context) error {
 		} else if out {
 			return errElsewhere
 		}
-		t.emit(&Probed{Guard: a.SpecialistID, Ask: a.Index, Code: CodeLost, Message: "the process that asked was lost", Usage: a.Remote.expected()})
+		t.emit(&Probed{Guard: a.SpecialistID, Ask: a.Index, Code: CodeLost, Message: "the process that asked was lost", Usage: a.Remote.Expected()})
 	}
 	return nil
 }
@@ -145,7 +145,10 @@ func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(cont
 		}
 	}()
 	q.w.tickets[p.guard].sent()
-	defer func() { q.w.tickets[p.guard].came(a.usage) }()
+	defer func() {
+		_, cost := q.cost(p, &a)
+		q.w.paid(p.guard, cost)
+	}()
 	t := &q.w.t.now
 	var m meter
 	defer m.read(&a)
@@ -195,6 +198,15 @@ func (m *meter) read(a *reply) {
 	}
 }
 
+// cost returns who answered and what that cost.
+func (q *inquirer) cost(p *probe, a *reply) (of guard.Called, u specialist.Usage) {
+	of = guard.CalledOf(p.model, a.model)
+	if p.model == "" {
+		of = guard.Called{Model: a.model}
+	}
+	return of, q.w.t.price(cleanUsage(a.usage), of)
+}
+
 // settle records what came of an ask, whatever has happened to the session since,
 // and opens a new tx.
 func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) error {
@@ -225,12 +237,9 @@ func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) e
 // that came too late and only costs.
 func (q *inquirer) record(key askKey, p *probe, a *reply) {
 	t := q.w.t
-	called, usage := guard.CalledOf(p.model, a.model), specialist.Usage{}
-	if p.model == "" {
-		called = guard.Called{Model: a.model}
-	}
-	if q.config.DebitsProbes() {
-		usage = t.price(cleanUsage(a.usage), called)
+	called, usage := q.cost(p, a)
+	if !q.config.DebitsProbes() {
+		usage = specialist.Usage{}
 	}
 	if open := t.round.at(key.index); key.round != t.now.Key() || t.now.Status > NeedsHuman || open == nil || open.status != askOpen {
 		t.emit(&Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: called.Model, Asked: called.Asked,
@@ -266,8 +275,9 @@ func (o *openRound) known(guard, digest string) *Probed {
 	return nil
 }
 
-// expected returns what an ask is expected to cost.
-func (r *RemoteAsk) expected() specialist.Usage {
+// Expected returns what an ask is expected to cost, and is charged if nobody ever
+// says; the zero Usage if nothing is known. r may be nil.
+func (r *RemoteAsk) Expected() specialist.Usage {
 	if r == nil || r.Estimate == 0 && r.TokensIn == 0 && r.TokensOut == 0 {
 		return specialist.Usage{}
 	}

@@ -304,3 +304,36 @@ func TestOtherNames(t *testing.T) {
 		}
 	}
 }
+
+// TestRepairsInAQuota: what repairs take counts for the tenant too, and another
+// process that reads what was used says the same.
+func TestRepairsInAQuota(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		bubble(t, func(b *bench) {
+			m := &menders{wants: map[string][]bool{"a": {true, true, true}}, rooms: map[string]specialist.Room{}}
+			limited := tenants(guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, Sliding: true, Calls: new(int64(8))}}})
+			configure := func(c *runner.Config) { limited(c); c.ModelProposers, c.Now = m, time.Now }
+			b.r = b.runner(configure)
+			s := b.startOf(b.machine(def{who: []string{llm("a", "free"), arb("firstProposal")}}), "acme")
+			var rooms []int64
+			for range 3 {
+				b.stepTo(s, runner.TickAdvanced)
+				rooms = append(rooms, m.rooms["a"].Billed)
+				m.wants["a"] = m.wants["a"][:2]
+				if restart {
+					b.ok(b.r.Close())
+					b.r = b.runner(configure)
+				}
+			}
+			if fmt.Sprint(rooms) != "[3 3 3]" || b.now(s).Spent().Calls != 7 {
+				t.Errorf("restarted %t: room for %v, spent %+v", restart, rooms, b.now(s).Spent())
+			}
+			m.wants["a"] = []bool{true}
+			b.stepTo(s, runner.TickAdvanced)
+			b.stepTo(s, runner.TickStopped)
+			if room := m.rooms["a"]; room.Billed != 1 || b.now(s).Outcome().Code != "quota_exceeded" {
+				t.Errorf("restarted %t: room for %d of the last call, then %+v", restart, room.Billed, b.now(s).Outcome())
+			}
+		})
+	}
+}
