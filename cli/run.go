@@ -222,11 +222,11 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 	return nil
 }
 
-// warnShort prints which variables hold tokens so short that they are not taken out of
-// what services answer, since they might as well be words; under --strict they are
-// errors. On cassettes nobody is sent any.
+// warnShort prints, as warn does, which variables hold tokens so short that they are
+// not taken out of what services answer, since they might as well be words. On
+// cassettes nobody is sent any.
 func (a *app) warnShort(m *machine.Machine, f *runFlags) error {
-	if f.replay != "" {
+	if f.replay != "" || !a.flags.verbose && !f.strict {
 		return nil
 	}
 	short := webhook.ShortSecrets(m, a.lookup)
