@@ -104,14 +104,17 @@ func (r *Response) scrub(key string) {
 	if len(key) < minKey {
 		return
 	}
-	for _, text := range []*string{&r.Text, &r.Refusal, &r.Model, &r.ID} {
+	clean := func(text *string) {
 		if strings.Contains(*text, key) {
 			*text = webhook.Redact(*text, key)
 		}
 	}
+	for _, text := range [...]*string{&r.Text, &r.Refusal, &r.Model, &r.ID} {
+		clean(text)
+	}
 	for i := range r.ToolCalls {
-		call := &r.ToolCalls[i]
-		call.Name, call.Arguments = webhook.Redact(call.Name, key), webhook.Redact(call.Arguments, key)
+		clean(&r.ToolCalls[i].Name)
+		clean(&r.ToolCalls[i].Arguments)
 	}
 }
 
