@@ -210,6 +210,9 @@ func (d *decoder) risk(into **Risk) func(n *node, path, what string) {
 			{"familywise", d.flag(&r.Familywise)},
 		}) {
 			*into = r
+			if n.child("maxError") == nil {
+				d.report(n.line, n.col, Problem{Path: pointer(path, "maxError"), Code: "missing-field", Message: what + " has no maxError", Hint: "say which share of automatic decisions may be wrong, such as 0.05"})
+			}
 		}
 	}
 }

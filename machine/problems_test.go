@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ func TestProblems(t *testing.T) {
 	const rename = "choose a short name of printable characters"
 	const write = `write a number and a unit, such as "90s" or "5m"`
 	const needsBayes = `let an arbiter with "strategyFnName": "bayes" decide it`
+	const share = "say which share of automatic decisions may be wrong, such as 0.05"
 	const onlyHumans = "for a state that only humans decide, list only humans in its specialists"
 	for _, c := range []struct {
 		text string
@@ -121,8 +123,9 @@ func TestProblems(t *testing.T) {
 		{proposer(`"contextWebhookUrl":▶"https://me:pw@example.com","modelId":"m","webhookTokenName":"T"`), []string{`[bad-url] contextWebhookUrl "https://me:pw@example.com" contains a user name or password; use webhookTokenName | write the whole address, such as https://example.com/propose`}},
 		{proposer(`"strategyWebhookUrl":▶"https://exa mple.com","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "https://exa mple.com" is not a URL | write the whole address, such as https://example.com/propose`}},
 
+		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":{"properties":{"n":{"pattern":▶"ok(?=later)"}}}}}},"b":{}}}`, []string{"[bad-schema] parameters of transition \"t\" in state \"a\": the pattern at #/properties/n/pattern does not compile: invalid or unsupported Perl syntax at offset 2: `(?=` | parameters is a JSON Schema (draft 2020-12) without remote references"}},
 		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":▶true}}},"b":{}}}`, []string{`[bad-schema] parameters of transition "t" in state "a": a schema must be an object | parameters is a JSON Schema (draft 2020-12) without remote references`}},
-		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":▶{"type":"objekt"}}}},"b":{}}}`, []string{`[bad-schema] parameters of transition "t" in state "a": type "objekt" at # is none of null, boolean, object, array, number, string, integer | parameters is a JSON Schema (draft 2020-12) without remote references`}},
+		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":{"type":▶"objekt"}}}},"b":{}}}`, []string{`[bad-schema] parameters of transition "t" in state "a": type "objekt" at # is none of null, boolean, object, array, number, string, integer | parameters is a JSON Schema (draft 2020-12) without remote references`}},
 
 		{in(`"solicit":{"timeout":▶30}`), []string{`[bad-duration] timeout must be a string such as "30s", not a number | ` + write}},
 		{in(`"solicit":{"timeout":▶"30"}`), []string{`[bad-duration] timeout is "30", not a duration above 0 and up to 8760h0m0s | ` + write}},
@@ -134,7 +137,8 @@ func TestProblems(t *testing.T) {
 		{in(`"solicit":{"mode":▶"eagre"}`), []string{`[bad-value] mode is "eagre" | did you mean "eager"?`}},
 		{promise(`"risk":{"maxError":0.1,"test":▶"eprocess"}`), []string{`[bad-value] test is "eprocess" | did you mean "eProcess"?`}},
 		{promise(`"risk":{"maxError":▶0}`), []string{`[out-of-range] maxError is 0, it must be above 0`}},
-		{promise(`"risk":▶{}`), []string{`[out-of-range] maxError is 0, it must be above 0`}},
+		{promise(`"risk":▶{}`), []string{`[missing-field] risk has no maxError | ` + share}},
+		{promise(`"risk":▶{"confidence":0.9}`), []string{`[missing-field] risk has no maxError | ` + share}},
 		{promise(`"risk":{"maxError":0.1,"confidence":▶1}`), []string{`[out-of-range] confidence is 1, it must be below 1`}},
 		{promise(`"collapse":{"target":▶1}`), []string{`[out-of-range] target is 1, it must be below 1`}},
 		{promise(`"collapse":{"requireBlind":▶1}`), []string{`[wrong-type] requireBlind must be true or false, not a number`}},
@@ -249,5 +253,22 @@ func TestHints(t *testing.T) {
 	}
 	if got, want := machine.DidYouMean("stat", []string{"static", "state", "start"}), `did you mean "state"?`; got != want {
 		t.Errorf("of several the nearest: %q, want %q", got, want)
+	}
+}
+
+// TestFirstProblem: what is wrong with a machine that a program made is one line.
+func TestFirstProblem(t *testing.T) {
+	def := &machine.Definition{MachineName: "m", InitialState: "a", GoalState: "b", States: []machine.StateDefinition{{Name: "a"}, {Name: "b"}}, Risk: &machine.Risk{MaxError: 2, Confidence: .9}}
+	_, err := machine.Compile(def, machine.Checks{})
+	if got := machine.FirstProblem(fmt.Errorf("compiling: %w", err)); got != "maxError is 2, it must be below 1" {
+		t.Errorf("it says %q", got)
+	}
+	def.Risk, def.MachineName = nil, " m"
+	_, err = machine.Compile(def, machine.Checks{})
+	if got, want := machine.FirstProblem(err), `machineName " m" begins or ends with a blank (choose a short name of printable characters)`; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	if got := machine.FirstProblem(errors.New("another")); got != "another" {
+		t.Errorf("of another error it says %q", got)
 	}
 }

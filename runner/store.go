@@ -190,6 +190,8 @@ func LessonOf(d Data) *trust.Lesson {
 		}
 	case *Reviewed:
 		return d.Lesson
+	case *Adopted:
+		return d.Lesson
 	}
 	return nil
 }
@@ -259,6 +261,9 @@ type ListQuery struct {
 	Waiting     bool   // only those that need a human
 	Reviews     bool   // only those with closed rounds that a human is to look at
 	Limit       int    // the newest N; 0 means all
+	// Since leaves out those that Step may not move and that did not change at this
+	// moment or later; 0 leaves out none.
+	Since specialist.Time
 }
 
 // A Summary is one session in a list.
@@ -290,7 +295,8 @@ func Summarize(s *Session) Summary {
 // Matches reports whether a summary belongs to a query, its limit aside.
 func (q ListQuery) Matches(s Summary) bool {
 	return (q.MachineName == "" || q.MachineName == s.MachineName) &&
-		(!q.Live || s.Status.Live()) && (!q.Waiting || s.Status == NeedsHuman) && (!q.Reviews || s.Reviews > 0)
+		(!q.Live || s.Status.Live()) && (!q.Waiting || s.Status == NeedsHuman) && (!q.Reviews || s.Reviews > 0) &&
+		(q.Since == 0 || s.Status.Live() || s.UpdatedAt >= q.Since)
 }
 
 // A Roster is what was registered for one machine name. It never changes.
@@ -300,6 +306,7 @@ type Roster struct {
 	Off         map[string]bool     // those a person switched off, by id
 	Champions   map[string]Champion // by state, "" for the machine
 	Collapse    map[string]Collapse // by state
+	Trials      []Trial             // of policies, the oldest first
 }
 
 // A Champion is asked alone where it is trusted.
