@@ -18,6 +18,24 @@ func TestThresholdItself(t *testing.T) {
 	}
 }
 
+// TestAuditsCountAtEveryThreshold: a decision of the engine that an audit looked at
+// is evidence at each threshold that its probability reaches, as a ruling is.
+func TestAuditsCountAtEveryThreshold(t *testing.T) {
+	rulings, audits := trust.New(), trust.New()
+	for i := range 80 {
+		o := judged(.75+.2*float64(i%2), i%13 > 0, promise(.1))
+		add(t, rulings, o)
+		if i >= 40 {
+			o.Automatic, o.Source, o.SamplingProb = true, trust.Audited, 250_000_000
+		}
+		add(t, audits, o)
+	}
+	a, b := risk(t, rulings), risk(t, audits)
+	if b.Audits != 40 || a.Eligible != b.Eligible || a.Tau != b.Tau || a.Needs != b.Needs {
+		t.Errorf("by rulings %+v, half of them audits %+v", a, b)
+	}
+}
+
 // TestAlarmItself: 100 is an alarm, and less is none.
 func TestAlarmItself(t *testing.T) {
 	d := trust.Detector{M: [4]float64{100, 100, 100, 100}}
