@@ -34,8 +34,9 @@ type guardLog struct {
 
 	session *runner.Session
 	round   int64
-	held    map[int32]bool // asks that are out, by index
-	gated   bool           // the event before was a step that was judged
+	folder  *runner.Folder
+	held    []runner.Ask // that are out
+	gated   bool         // the event before was a step that was judged
 	at      specialist.Time
 	pending *guard.LogRecord // a step that was judged: its event has not been applied yet
 }
@@ -60,6 +61,7 @@ func (w *guardLog) fold(ctx context.Context, e *engine, id specialist.SessionID)
 		Definition: func(string) ([]byte, error) { return definition, nil },
 		Gate:       w.gate, Applied: w.applied,
 	}
+	w.folder = fold
 	for rec, err := range e.store.Records(ctx, id, 1) {
 		if err != nil {
 			return err
@@ -171,7 +173,7 @@ func (w *guardLog) applied(seq int64, ev runner.Event, before, after guard.Book)
 			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogCleared, Message: d.Note, Meta: &guard.LogMeta{Actor: d.Actor}})
 		}
 	}
-	w.ledger(seq, ev)
+	w.ledger(seq, ev, before)
 	if before != after {
 		w.write(seq, ev.At, w.spent(ev.Data, before, after))
 	}
@@ -203,6 +205,11 @@ func sectionOf(section []byte) []byte {
 	return section
 }
 
+// ledgerOf describes what a session has spent.
+func ledgerOf(b guard.Book) *guard.LogLedger {
+	return &guard.LogLedger{Tokens: exact.AddSat(b.TokensIn, b.TokensOut), Calls: b.Calls, USD: b.Money}
+}
+
 // spent describes what an event added to what the session has spent.
 func (w *guardLog) spent(data runner.Data, before, after guard.Book) *guard.LogRecord {
 	usd, calls := after.Money.Add(-before.Money), after.Calls-before.Calls
@@ -212,7 +219,7 @@ func (w *guardLog) spent(data runner.Data, before, after guard.Book) *guard.LogR
 	}
 	rec := &guard.LogRecord{
 		Round: w.round, Type: guard.LogSpend, USD: &usd, Meta: meta,
-		Ledger: &guard.LogLedger{Tokens: exact.AddSat(after.TokensIn, after.TokensOut), Calls: after.Calls, USD: after.Money},
+		Ledger: ledgerOf(after),
 	}
 	if in, out := after.TokensIn-before.TokensIn, after.TokensOut-before.TokensOut; in != 0 || out != 0 {
 		rec.Tokens = &guard.LogTokens{Input: in, Output: out}

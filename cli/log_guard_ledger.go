@@ -1,56 +1,90 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
 )
 
 // ledger writes what an event says of the session's ledger: what is held for asks
-// that go out, that they have been heard, and that there was no room for any.
-func (w *guardLog) ledger(seq int64, ev runner.Event) {
-	switch d := ev.Data.(type) {
-	case *runner.Asked:
-		for i := range d.Asks {
-			w.reserve(seq, ev, &d.Asks[i])
+// that go out, that it no longer is, and that there was no room for any. Every
+// reserve is followed by one settle or one release.
+func (w *guardLog) ledger(seq int64, ev runner.Event, spent guard.Book) {
+	out := w.folder.Out()
+	for _, a := range w.held {
+		if !slices.ContainsFunc(out, func(b runner.Ask) bool { return b.Index == a.Index && b.Role == a.Role }) {
+			w.unhold(seq, ev, a, spent)
 		}
-	case *runner.Proposed:
-		w.settle(seq, ev, d.Ask, d.SpecialistID, d.Usage.CostUSD)
-	case *runner.AskFailed:
-		w.settle(seq, ev, d.Ask, d.SpecialistID, d.Usage.CostUSD)
-	case *runner.Ended:
-		if d.Status == runner.Stopped && (strings.HasPrefix(d.Code, "budget_") || strings.HasPrefix(d.Code, "quota_")) && !w.gated {
-			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogVerdict, Verdict: guard.Abort.String(), Reason: d.Code, Message: d.Reason})
+	}
+	for _, a := range out {
+		if !slices.ContainsFunc(w.held, func(b runner.Ask) bool { return b.Index == a.Index }) { // the same ask again is paid once
+			w.write(seq, ev.At, w.holding(guard.LogReserve, a, a.Remote.Expected(), spent, out))
 		}
-	case *runner.RoundOpened:
-		w.held = nil // what is still out is charged as estimated, in a record of its own
+	}
+	w.held = out
+	if d, ok := ev.Data.(*runner.Ended); ok && d.Status == runner.Stopped && (strings.HasPrefix(d.Code, "budget_") || strings.HasPrefix(d.Code, "quota_")) && !w.gated {
+		w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogVerdict, Verdict: guard.Abort.String(), Reason: d.Code, Message: d.Reason})
 	}
 	_, w.gated = ev.Data.(*runner.Gated)
 }
 
-func (w *guardLog) reserve(seq int64, ev runner.Event, a *runner.Ask) {
-	if a.Remote == nil || w.held[a.Index] { // the same ask again is paid once
-		return
+// unhold writes that nothing is held for an ask any more. If it cost something, or
+// was answered, it is settled, and what it cost stands in the record that follows;
+// else what was held is released.
+func (w *guardLog) unhold(seq int64, ev runner.Event, a runner.Ask, spent guard.Book) {
+	cost, answered := costOf(ev.Data, a)
+	kind := guard.LogRelease
+	if answered || cost != (specialist.Usage{}) {
+		kind = guard.LogSettle
 	}
-	if w.held == nil {
-		w.held = map[int32]bool{}
-	}
-	w.held[a.Index] = true
-	rec := &guard.LogRecord{Round: w.round, Type: guard.LogReserve, USD: &a.Remote.Estimate, Meta: &guard.LogMeta{Specialist: a.SpecialistID}}
-	if in, out := a.Remote.TokensIn, a.Remote.TokensOut; in != 0 || out != 0 {
-		rec.Tokens = &guard.LogTokens{Input: in, Output: out}
-	}
-	w.write(seq, ev.At, rec)
+	w.write(seq, ev.At, w.holding(kind, a, cost, spent, w.folder.Out()))
 }
 
-// settle writes that what was held for an ask no longer is; what it cost stands in
-// the record that follows.
-func (w *guardLog) settle(seq int64, ev runner.Event, ask int32, who string, cost exact.Money) {
-	if !w.held[ask] {
-		return
+// holding makes a record about what is held for an ask.
+func (w *guardLog) holding(kind guard.LogType, a runner.Ask, u specialist.Usage, spent guard.Book, out []runner.Ask) *guard.LogRecord {
+	rec := &guard.LogRecord{
+		Round: w.round, Type: kind, USD: &u.CostUSD, Ledger: ledgerOf(spent), Meta: &guard.LogMeta{Specialist: a.SpecialistID},
 	}
-	delete(w.held, ask)
-	w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogSettle, USD: &cost, Meta: &guard.LogMeta{Specialist: who}})
+	if u.NumInputTokens != 0 || u.NumOutputTokens != 0 {
+		rec.Tokens = &guard.LogTokens{Input: u.NumInputTokens, Output: u.NumOutputTokens}
+	}
+	if u.Estimated && kind == guard.LogSettle {
+		rec.Meta.Estimated = 1
+	}
+	for _, o := range out {
+		u := o.Remote.Expected()
+		rec.Ledger.Reserved += u.NumInputTokens + u.NumOutputTokens
+	}
+	return rec
+}
+
+// costOf returns what an ask cost that has ended by an event, and whether somebody
+// answered it. Without an answer it is charged as estimated, or not at all.
+func costOf(data runner.Data, a runner.Ask) (u specialist.Usage, answered bool) {
+	switch d := data.(type) {
+	case *runner.Proposed:
+		if d.Ask == a.Index || d.SpecialistID == a.SpecialistID {
+			return d.Usage, true
+		}
+	case *runner.AskFailed:
+		if d.Ask == a.Index {
+			return d.Usage, false
+		}
+	case *runner.Judged:
+		if d.Ask == a.Index {
+			return d.Usage, true
+		}
+	case *runner.Probed:
+		if d.Ask == a.Index && !d.Free {
+			return d.Usage, d.Code == ""
+		}
+	case *runner.Discarded:
+		if d.Ask == a.Index {
+			return d.Usage, false
+		}
+	}
+	return a.Remote.Expected(), false
 }

@@ -105,6 +105,7 @@ func (s *shadow) begin(session *runner.Session) {
 		Definition: func(string) ([]byte, error) { return definition, nil },
 		Gate:       s.log.gate, Applied: s.log.applied,
 	}
+	s.log.folder = s.fold
 }
 
 // observe takes in a record and returns the steps in it on which the two differ.

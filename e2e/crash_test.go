@@ -362,6 +362,7 @@ type countingHook struct {
 	calls map[string]int
 	costs map[string]exact.Money
 	whose map[string]string // session of an ask
+	hangs func(path string) bool
 }
 
 func newCountingHook(seed uint64) *countingHook {
@@ -391,7 +392,11 @@ func (h *countingHook) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if who == "arbitrate" && !h.paid {
 		price = 0
 	}
-	delay := h.count(req.Header.Get("Idempotency-Key"), q.SessionID+q.Meta.Task, price)
+	delay, hang := h.count(req, q.SessionID+q.Meta.Task, price)
+	if hang {
+		<-req.Context().Done() // until its caller is gone
+		return
+	}
 	select { // a service takes its time
 	case <-time.After(delay):
 	case <-req.Context().Done():
@@ -412,14 +417,16 @@ func (h *countingHook) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	json.NewEncoder(w).Encode(map[string]any{"transitionName": transition, "reasoning": fmt.Sprint("as always, the ", len(q.History), "th time"), "costUSD": json.Number(price.String())})
 }
 
-// count counts a call and returns how long it is to take.
-func (h *countingHook) count(key, session string, cost exact.Money) time.Duration {
+// count counts a call and returns how long it is to take, and whether it is never to
+// be answered.
+func (h *countingHook) count(req *http.Request, session string, cost exact.Money) (delay time.Duration, hang bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	key := req.Header.Get("Idempotency-Key")
 	h.calls[key]++
 	h.costs[key] = cost // the same key, the same charge
 	h.whose[key] = session
-	return time.Duration(h.rng.Int64N(int64(8 * time.Millisecond)))
+	return time.Duration(h.rng.Int64N(int64(8 * time.Millisecond))), h.hangs != nil && h.hangs(req.URL.Path)
 }
 
 func (h *countingHook) callsFor(key string) int {

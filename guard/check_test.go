@@ -324,3 +324,29 @@ func TestParseCheckInputWrongTypes(t *testing.T) {
 		t.Errorf("null is absent: %v", err)
 	}
 }
+
+// TestBooleanSchemas: true is satisfied by everything, false by nothing, at the top
+// and below.
+func TestBooleanSchemas(t *testing.T) {
+	for _, c := range []struct{ config, step, want string }{
+		{`{"tool_calls":{"arg_schemas":{"f":true}}}`, `{"tool_calls":[{"name":"f","args":{"x":1}}]}`, "ok"},
+		{`{"tool_calls":{"arg_schemas":{"f":true}}}`, `{"tool_calls":[{"name":"f"}]}`, "ok"},
+		{`{"tool_calls":{"arg_schemas":{"f":false}}}`, `{"tool_calls":[{"name":"f","args":{}}]}`, "tool_args_invalid"},
+		{`{"tool_calls":{"arg_schemas":{"f":false}}}`, `{"tool_calls":[{"name":"f"}]}`, "tool_args_invalid"},
+		{`{"tool_calls":{"arg_schemas":{"f":false}}}`, `{"tool_calls":[{"name":"g"}]}`, "ok"},
+		{`{"tool_calls":{"arg_schemas":{"f":{"properties":{"a":true,"b":false}}}}}`, `{"tool_calls":[{"name":"f","args":{"a":[],"c":1}}]}`, "ok"},
+		{`{"tool_calls":{"arg_schemas":{"f":{"properties":{"a":true,"b":false}}}}}`, `{"tool_calls":[{"name":"f","args":{"b":null}}]}`, "tool_args_invalid"},
+		{`{"schema":true}`, `{"output":"[1]"}`, "ok"},
+		{`{"schema":true}`, `{"output":"no JSON"}`, "schema_invalid"},
+		{`{"schema":false}`, `{"output":"{}"}`, "schema_invalid"},
+	} {
+		in, err := guard.ParseCheckInput([]byte(strings.Replace(c.step, "{", `{"task_id":"t",`, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _, err := newGuard(t, parse(t, c.config)).Check(in)
+		if err != nil || c.want == "ok" && v.Status != guard.OK || c.want != "ok" && codes(v) != "retry ["+c.want+"]" {
+			t.Errorf("%s on %s: %s, %v, want %s", c.config, c.step, codes(v), err, c.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package guard
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -118,7 +119,11 @@ func (r *reader) schema(into **machine.Schema) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		s, err := machine.NewSchema(value)
 		if err != nil {
-			r.report(path, "bad-schema", fmt.Sprintf("%s is no schema: %v", nameOf(path), err), "")
+			at := path
+			if part, ok := errors.AsType[*machine.SchemaError](err); ok {
+				at += part.Path
+			}
+			r.report(at, "bad-schema", fmt.Sprintf("%s is no schema: %v", nameOf(path), err), "")
 			return
 		}
 		*into = s

@@ -15,6 +15,24 @@ type Quota struct {
 	MaxDepth     *int64       // generations of spawned sessions below one that was not
 }
 
+// Longest returns how far back the quota looks, in milliseconds; 0 if it has no
+// window. q may be nil.
+func (q *Quota) Longest() (msec int64) {
+	if q == nil {
+		return 0
+	}
+	for _, w := range q.Windows {
+		msec = max(msec, w.Msec)
+	}
+	if q.USDPerMinute != nil {
+		msec = max(msec, minuteMsec)
+	}
+	return msec
+}
+
+// minuteMsec is how many milliseconds a minute has.
+const minuteMsec = 60_000
+
 // A Window limits what is used in a stretch of time. A fixed window begins at
 // every multiple of its length since 1970; a sliding one ends now. It is counted
 // in sixtieths, the oldest of which counts until it has left as a whole.
@@ -51,7 +69,7 @@ func windowsOf(q *Quota) (list []window) {
 		}
 	}
 	if q.USDPerMinute != nil {
-		list = append(list, newWindow(Window{Msec: 60_000, Sliding: true, USD: q.USDPerMinute}, codeVelocity))
+		list = append(list, newWindow(Window{Msec: minuteMsec, Sliding: true, USD: q.USDPerMinute}, codeVelocity))
 	}
 	return list
 }

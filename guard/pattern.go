@@ -3,13 +3,14 @@ package guard
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dialai/dialai/machine"
 )
 
 // A pattern is one forbidden pattern. Running a regular expression over every
@@ -39,18 +40,18 @@ func compilePattern(source string) (*pattern, error) {
 	}
 	tree, err := syntax.Parse(source, syntax.Perl|syntax.FoldCase)
 	if err != nil {
-		return nil, patternError(source, err)
+		return nil, machine.PatternError(source, err)
 	}
 	prog, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return nil, patternError(source, err)
+		return nil, machine.PatternError(source, err)
 	}
 	if len(prog.Inst) > maxPattern {
 		return nil, fmt.Errorf("the pattern is too large: it takes %d instructions, at most %d are allowed", len(prog.Inst), maxPattern)
 	}
 	expr, err := regexp.Compile("(?i)" + source)
 	if err != nil {
-		return nil, patternError(source, err)
+		return nil, machine.PatternError(source, err)
 	}
 	p := &pattern{expr: expr}
 	if literal := required(tree); literal != "" {
@@ -58,19 +59,6 @@ func compilePattern(source string) (*pattern, error) {
 		p.rare, p.next = rarest(literal)
 	}
 	return p, nil
-}
-
-// patternError names the place in the pattern.
-func patternError(source string, err error) error {
-	var bad *syntax.Error
-	if !errors.As(err, &bad) {
-		return err
-	}
-	at := strings.Index(source, bad.Expr)
-	if at < 0 || bad.Expr == "" {
-		return errors.New(bad.Code.String())
-	}
-	return fmt.Errorf("%s at offset %d: `%.40s`", bad.Code, at, bad.Expr)
 }
 
 // required returns the longest text, in lower case, that every match contains.

@@ -116,7 +116,7 @@ func (r *reader) stepText(s *StepText) func(path string, value []byte) {
 				return
 			}
 			if _, err := regexp.Compile(s.Splitter); err != nil {
-				r.report(path, "bad-pattern", "the pattern does not compile: "+err.Error(), "patterns are RE2: no look-around, no back-references")
+				r.report(path, "bad-pattern", "the pattern does not compile: "+machine.PatternError(s.Splitter, err).Error(), "patterns are RE2: no look-around, no back-references")
 			}
 		}},
 		{"critique_template", func(path string, value []byte) {

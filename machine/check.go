@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -179,8 +180,15 @@ func (c *checker) checkParameters(path, state string, t *TransitionDefinition) {
 		return
 	}
 	schema, err := NewSchema(t.Parameters)
+	if err == nil && t.Parameters[0] != '{' {
+		err = errors.New("a schema must be an object")
+	}
 	if err != nil {
-		c.report(path+"/parameters", false, Problem{Code: "bad-schema",
+		at := path + "/parameters"
+		if part, ok := errors.AsType[*SchemaError](err); ok {
+			at += part.Path
+		}
+		c.report(at, false, Problem{Code: "bad-schema",
 			Message: fmt.Sprintf("parameters of transition %q in state %q: %v", t.Name, state, err), Hint: "parameters is a JSON Schema (draft 2020-12) without remote references"})
 	}
 	c.schemas[t] = schema

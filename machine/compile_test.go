@@ -110,7 +110,7 @@ func TestCompileRefuses(t *testing.T) {
 		{func(d *machine.Definition) {
 			d.States[0].Transitions[0].Parameters = json.RawMessage(`{"type":"objekt"}`)
 		},
-			`/states/pending/transitions/approve/parameters [bad-schema] parameters of transition "approve" in state "pending": type "objekt" at # is none of null, boolean, object, array, number, string, integer`},
+			`/states/pending/transitions/approve/parameters/type [bad-schema] parameters of transition "approve" in state "pending": type "objekt" at # is none of null, boolean, object, array, number, string, integer`},
 		{func(d *machine.Definition) { d.States[0].Transitions[0].Parameters = json.RawMessage(`{"a":1`) },
 			`/states/pending/transitions/approve/parameters [wrong-type] Invalid JSON: the document ends too early`},
 		{func(d *machine.Definition) { d.Guards = json.RawMessage(`{"limits":{"max_steps":-1}}`) }, `/guards/limits/max_steps [out-of-range] max_steps is -1, not a whole number from 0`},

@@ -62,14 +62,16 @@ func TestProblems(t *testing.T) {
 		{list(`▶null`), []string{`[wrong-type] specialists[0] must be an object, not null`}},
 		{list(`{"role":▶7,"specialistId":▶8,"strategyFn":"f"}`), []string{
 			`[wrong-type] role must be a string, not a number | put it in quotes`, `[wrong-type] specialistId must be a string, not a number | put it in quotes`}},
-		{proposer(`"strategyFn":▶true`), []string{`[wrong-type] strategyFn must be a string, not a boolean`}},
+		{proposer(`"strategyFn":▶true`), []string{`[wrong-type] strategyFn must be a string, not a boolean | put it in quotes`}},
 		{proposer(`"strategyFn":"f","isHuman":▶1`), []string{`[wrong-type] isHuman must be true or false, not a number`}},
 		{proposer(`"strategyFn":"f","estimatedCostUSD":▶"1"`), []string{`[wrong-type] estimatedCostUSD must be a number of US dollars, not a string`}},
 		{proposer(`"strategyFn":"f","estimatedCostUSD":▶1e400`), []string{`[wrong-type] estimatedCostUSD must be a number of US dollars, not this: the number 1e400 is too large`}},
 		{head + `"states":{"a":▶null,"b":{}}}`, []string{`[wrong-type] state "a" must be an object, not null`}},
 		{head + `"states":{"a":{"transitions":▶[]},"b":{}}}`, []string{`[wrong-type] transitions must be an object, not an array`}},
 		{head + `"states":{"a":{"transitions":{"t":▶null}},"b":{}}}`, []string{`[wrong-type] transition "t" in state "a" must be a target state or an object, not null`}},
-		{head + `"states":{"a":{"transitions":{"t":▶3}},"b":{}}}`, []string{`[wrong-type] transition "t" in state "a" must be a target state or an object, not a number`}},
+		{head + `"states":{"a":{"transitions":{"t":▶3}},"b":{}}}`, []string{`[wrong-type] transition "t" in state "a" must be a target state or an object, not a number | put it in quotes`}},
+		{head + `"states":{"a":{"transitions":{"t":▶1e400}},"b":{}}}`, []string{`[wrong-type] transition "t" in state "a" must be a target state or an object, not this: the number 1e400 is too large`}},
+		{`{"machineName":"m","initialState":▶2,"goalState":▶true,"states":{"2":{},"true":{}}}`, []string{`[wrong-type] missing or invalid initialState | put it in quotes`, `[wrong-type] missing or invalid goalState | put it in quotes`}},
 		{head + `"states":{"a":{"transitions":{"t":{"target":▶3}}},"b":{}}}`, []string{`[wrong-type] target must be a string, not a number | put it in quotes`}},
 		{head + `"states":{"a":{"prompt":▶3},"b":{}}}`, []string{`[wrong-type] prompt must be a string, not a number | put it in quotes`}},
 		{in(`"risk":▶0.1`), []string{`[wrong-type] risk must be an object, not a number`}},
@@ -112,6 +114,7 @@ func TestProblems(t *testing.T) {
 		{list(`{"role":"arbiter","specialistId":"s","strategyFnName":▶"firstAvailable"}`),
 			[]string{`[unknown-strategy] Unknown arbiter strategy: firstAvailable | built in are alignmentMargin, firstProposal, bayes; a Go function is named by strategyFn`}},
 		{proposer(`"strategyFn":▶"= \"x\""`), []string{`[bad-expression] the expression yields "x", which is no transition of a state it serves (t)`}},
+		{head + `"states":{"a":{"transitions":{"t":"c"}},"c":{"transitions":{"u":"b","t":"a"}},"b":{}},"specialists":[{"role":"proposer","specialistId":"é","strategyFn":▶"= \"x\""}]}`, []string{`[bad-expression] the expression yields "x", which is no transition of a state it serves (t, u)`}},
 		{proposer(`"strategyFn":▶"="`), []string{`[bad-expression] the expression is empty`}},
 
 		{proposer(`"strategyWebhookUrl":▶"ftp://example.com","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "ftp://example.com" is not an http or https address | write the whole address, such as https://example.com/propose`}},
@@ -120,8 +123,9 @@ func TestProblems(t *testing.T) {
 		{proposer(`"contextWebhookUrl":▶"https://me:pw@example.com","modelId":"m","webhookTokenName":"T"`), []string{`[bad-url] contextWebhookUrl "https://me:pw@example.com" contains a user name or password; use webhookTokenName | write the whole address, such as https://example.com/propose`}},
 		{proposer(`"strategyWebhookUrl":▶"https://exa mple.com","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "https://exa mple.com" is not a URL | write the whole address, such as https://example.com/propose`}},
 
+		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":{"properties":{"n":{"pattern":▶"ok(?=later)"}}}}}},"b":{}}}`, []string{"[bad-schema] parameters of transition \"t\" in state \"a\": the pattern at #/properties/n/pattern does not compile: invalid or unsupported Perl syntax at offset 2: `(?=` | parameters is a JSON Schema (draft 2020-12) without remote references"}},
 		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":▶true}}},"b":{}}}`, []string{`[bad-schema] parameters of transition "t" in state "a": a schema must be an object | parameters is a JSON Schema (draft 2020-12) without remote references`}},
-		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":▶{"type":"objekt"}}}},"b":{}}}`, []string{`[bad-schema] parameters of transition "t" in state "a": type "objekt" at # is none of null, boolean, object, array, number, string, integer | parameters is a JSON Schema (draft 2020-12) without remote references`}},
+		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":{"type":▶"objekt"}}}},"b":{}}}`, []string{`[bad-schema] parameters of transition "t" in state "a": type "objekt" at # is none of null, boolean, object, array, number, string, integer | parameters is a JSON Schema (draft 2020-12) without remote references`}},
 
 		{in(`"solicit":{"timeout":▶30}`), []string{`[bad-duration] timeout must be a string such as "30s", not a number | ` + write}},
 		{in(`"solicit":{"timeout":▶"30"}`), []string{`[bad-duration] timeout is "30", not a duration above 0 and up to 8760h0m0s | ` + write}},

@@ -26,13 +26,23 @@ type Schema struct {
 	resolved *jsonschema.Resolved
 }
 
-// NewSchema compiles one JSON Schema, which must be an object.
+// A SchemaError says what is wrong with a part of a JSON Schema.
+type SchemaError struct {
+	Path    string // JSON pointer of the part within the schema; "" for the whole
+	Problem string // a sentence that follows a colon
+}
+
+func (e *SchemaError) Error() string { return e.Problem }
+
+// NewSchema compiles one JSON Schema: an object, or true, which everything
+// satisfies, or false, which nothing does. The error is a *SchemaError where it is
+// known which part is wrong.
 func NewSchema(source []byte) (*Schema, error) {
 	if len(source) > maxSchemaBytes {
 		return nil, fmt.Errorf("the schema is larger than %d bytes", maxSchemaBytes)
 	}
-	if trimmed := bytes.TrimLeft(source, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
-		return nil, errors.New("a schema must be an object")
+	if trimmed := bytes.TrimLeft(source, " \t\r\n"); len(trimmed) == 0 || !bytes.ContainsAny(trimmed[:1], "{tf") {
+		return nil, errors.New("a schema must be an object, true or false")
 	}
 	if d := depth(source); d > maxSchemaDepth {
 		return nil, fmt.Errorf("the schema is nested %d deep, more than %d", d, maxSchemaDepth)
@@ -43,6 +53,9 @@ func NewSchema(source []byte) (*Schema, error) {
 	}
 	if !slices.Contains(drafts, s.Schema) {
 		return nil, fmt.Errorf("$schema %q is not supported; %s is", s.Schema, drafts[1])
+	}
+	if err := checkWords("", &s); err != nil {
+		return nil, err
 	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {

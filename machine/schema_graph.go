@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,31 @@ type schemaGraph struct {
 	anchors map[string][]*jsonschema.Schema
 	next    map[*jsonschema.Schema][]*jsonschema.Schema
 	work    map[*jsonschema.Schema]int // 0 while it is being computed
+}
+
+// checkWords refuses types that there are not and patterns that do not compile, in s,
+// which stands at path, and below.
+func checkWords(path string, s *jsonschema.Schema) error {
+	for _, t := range append(slices.Clone(s.Types), s.Type) {
+		if t != "" && !slices.Contains(schemaTypes, t) {
+			return &SchemaError{path + "/type", fmt.Sprintf("type %q at #%s is none of %s", t, path, strings.Join(schemaTypes, ", "))}
+		}
+	}
+	patterns := map[string]string{path + "/pattern": s.Pattern}
+	for p := range s.PatternProperties {
+		patterns[path+"/patternProperties"+pointer("", p)] = p
+	}
+	for _, at := range slices.Sorted(maps.Keys(patterns)) {
+		if _, err := regexp.Compile(patterns[at]); err != nil {
+			return &SchemaError{at, fmt.Sprintf("the pattern at #%s does not compile: %v", at, PatternError(patterns[at], err))}
+		}
+	}
+	for _, c := range subschemas(s) {
+		if err := checkWords(path+c.path, c.schema); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkGraph returns an error unless every value takes a bounded time.
@@ -56,13 +82,8 @@ func checkGraph(root *jsonschema.Schema) error {
 
 // add notes s, which stands at path, and everything below it.
 func (g *schemaGraph) add(path string, s *jsonschema.Schema) error {
-	for _, t := range append(slices.Clone(s.Types), s.Type) {
-		if t != "" && !slices.Contains(schemaTypes, t) {
-			return fmt.Errorf("type %q at #%s is none of %s", t, path, strings.Join(schemaTypes, ", "))
-		}
-	}
 	if s.ID != "" && path != "" {
-		return fmt.Errorf("$id at #%s: only the root may have one", path)
+		return &SchemaError{path + "/$id", fmt.Sprintf("$id at #%s: only the root may have one", path)}
 	}
 	g.byPath[path] = s
 	for _, name := range []string{s.Anchor, s.DynamicAnchor} {

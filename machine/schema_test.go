@@ -68,11 +68,13 @@ func TestNewSchemaRefuses(t *testing.T) {
 	}
 	const itself = `the schema at %s is defined by itself: it would be applied to the same value for ever`
 	for _, c := range []struct{ source, want string }{
-		{``, `a schema must be an object`}, {` `, `a schema must be an object`}, {`true`, `a schema must be an object`}, {`[]`, `a schema must be an object`}, {`null`, `a schema must be an object`}, {`"x"`, `a schema must be an object`},
+		{``, `a schema must be an object, true or false`}, {` `, `a schema must be an object, true or false`}, {`[]`, `a schema must be an object, true or false`}, {`null`, `a schema must be an object, true or false`}, {`"x"`, `a schema must be an object, true or false`},
 		{`{`, `unexpected end of JSON input`}, {`{} {}`, `invalid character '{' after top-level value`},
 		{`{"$ref":"https://example.com/s.json"}`, `loading https://example.com/s.json: `}, {`{"$ref":"other.json#/a"}`, `loading /other.json: `}, {`{"$ref":"file:///etc/passwd"}`, `loading file:///etc/passwd: `},
 		{`{"items":{"$ref":"#/$defs/missing"}}`, `JSON Pointer "/$defs/missing": `}, {`{"$dynamicRef":"#nowhere"}`, `no anchor "nowhere" `},
-		{`{"pattern":"("}`, `jsonschema.Schema: `}, {`{"patternProperties":{"[":{}}}`, `jsonschema.Schema: `}, {`{"type":7}`, `invalid value for "type": "7"`},
+		{`tru`, `invalid character`}, {`false false`, `invalid character 'f' after top-level value`}, {`{"properties":{"a":null}}`, `jsonschema`},
+		{`{"pattern":"a("}`, "the pattern at #/pattern does not compile: missing closing ) at offset 1: `(`"},
+		{`{"items":{"anyOf":[true,{"patternProperties":{"a/[":false}}]}}`, "the pattern at #/items/anyOf/1/patternProperties/a~1[ does not compile: missing closing ] at offset 2: `[`"}, {`{"type":7}`, `invalid value for "type": "7"`},
 		{`{"type":"objekt"}`, `type "objekt" at # is none of null, boolean, object, array, number, string, integer`},
 		{`{"properties":{"a":{"items":{"type":["string","int"]}}}}`, `type "int" at #/properties/a/items is none of null, boolean, object, array, number, string, integer`},
 		{`{"$schema":"http://json-schema.org/draft-04/schema#"}`, `$schema "http://json-schema.org/draft-04/schema#" is not supported; https://json-schema.org/draft/2020-12/schema is`},

@@ -27,6 +27,7 @@ func (w *work) admit(ctx context.Context, ask []*member) []*member {
 	admitted := ask[:0:0]
 	for _, m := range ask {
 		if a := w.t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askOpen {
+			w.keep(ctx, m.SpecialistID, w.t.need(m))
 			admitted = append(admitted, m) // it is repeated: what it costs is held already
 			continue
 		}

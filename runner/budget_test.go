@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 )
@@ -339,4 +340,34 @@ func TestNobodyIsAskedTooLate(t *testing.T) {
 			t.Errorf("came to %s after %d questions, %v", tick.Code, o.asked(), err)
 		}
 	})
+}
+
+// TestBudgetHoldsWhatIsOut: an ask that will be answered later holds what it may
+// cost, also from the steps after the one that sent it, and for other processes.
+func TestBudgetHoldsWhatIsOut(t *testing.T) {
+	for _, mode := range []machine.Mode{machine.All, machine.Eager} {
+		b := newBench(t, public)
+		b.cast.play("w", accepting)
+		b.cast.play("a", spending("again", cost(dollar), ""))
+		b.cast.judge("judge", electFirst)
+		m := b.machine(def{who: []string{web("w", estimated("1")), web("a", estimated("1")), human("human"), arbFn("judge")}, top: budget(`"hard_limit_usd":1.5`)})
+		s := b.start(m, runner.StartOptions{Mode: mode})
+		b.step(s)
+		ask := b.cast.lastAsk()
+		for _, r := range []*runner.Runner{b.r, b.runner(public)} {
+			_, err := r.Step(b.ctx, s.ID)
+			b.ok(err)
+		}
+		if who := b.cast.who(); !slices.Equal(who, []string{"w"}) {
+			t.Errorf("mode %s: asked were %v while $1 of $1.5 is held", mode, who)
+		}
+		_, err := b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "again", Usage: cost(dollar / 4)})
+		b.ok(err)
+		for b.now(s).Executed == 0 {
+			b.step(s)
+		}
+		if who := b.cast.who(); !slices.Contains(who, "a") || b.now(s).Spent().Money != dollar+dollar/4 {
+			t.Errorf("mode %s: asked were %v once it was released, spent is %+v", mode, who, b.now(s).Spent())
+		}
+	}
 }

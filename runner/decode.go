@@ -66,6 +66,17 @@ type Folder struct {
 // Session returns the session as of the records added so far.
 func (f *Folder) Session() *Session { return freeze(&f.now, &f.open) }
 
+// Out returns the asks of the present round that went outside this process and
+// that nothing has come of yet.
+func (f *Folder) Out() (out []Ask) {
+	for i := range f.open.asks {
+		if a := &f.open.asks[i]; a.status == askOpen && a.Remote != nil {
+			out = append(out, *a.Ask)
+		}
+	}
+	return out
+}
+
 // Add applies the events of one record and returns them.
 func (f *Folder) Add(events []byte) ([]Event, error) {
 	raw, err := DecodeRaw(events)

@@ -85,3 +85,25 @@ func Unasked(asked, passing guard.Step) guard.Verdict {
 
 // LintBy is Lint by what a ledger knows.
 func LintBy(m *machine.Machine, l *trust.Ledger) []machine.Problem { return lint(m, l, &Roster{}) }
+
+// QuotaUsed returns what a tenant has used in the first window of its quota, as
+// calls, tokens and dollars, and how many sessions are open.
+func (r *Runner) QuotaUsed(tenant string) (used [3]int64, sessions int) {
+	for _, s := range r.quota.Snapshot().Scopes {
+		if s.Scope.Tenant != tenant {
+			continue
+		}
+		if s.Scope.Session != "" && s.Scope.Round == "" {
+			sessions++
+		}
+		for _, w := range s.Windows[:min(len(s.Windows), 1)] {
+			for i := range w.Calls {
+				used[0], used[1], used[2] = used[0]+w.Calls[i], used[1]+w.Tokens[i], used[2]+int64(w.USD[i])
+			}
+		}
+	}
+	return used, sessions
+}
+
+// Meet reads what the tenant of a session did before, as the first step does.
+func (r *Runner) Meet(ctx context.Context, s *Session) error { return r.meet(ctx, s) }

@@ -82,8 +82,8 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	var h heard
 	req.ticket.sent()
 	call(ctx, req.member, q, &h)
-	r.settle(req.ticket, &q, &h)
 	h.ask, h.estimate = req.index, req.estimate
+	r.settle(req.ticket, &q, &h)
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
 		u.LatencyMsec, u.Given = r.config.Now().Sub(start).Milliseconds(), u.Given|specialist.LatencyGiven
 	}

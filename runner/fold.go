@@ -87,7 +87,7 @@ func chargeOpen(s *Session, o *openRound) {
 			continue
 		}
 		a.status = askCancelled
-		if u := a.Remote.expected(); u != (specialist.Usage{}) {
+		if u := a.Remote.Expected(); u != (specialist.Usage{}) {
 			chargeFor(s, o, a.SpecialistID, u, "")
 		}
 	}
@@ -168,7 +168,7 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 func (o *openRound) chargeArbiter(s *Session) {
 	for i := range o.asks {
 		if a := &o.asks[i]; a.status == askOpen && a.Role == machine.Arbiter {
-			if u := a.Remote.expected(); u != (specialist.Usage{}) {
+			if u := a.Remote.Expected(); u != (specialist.Usage{}) {
 				charge(s, o, u, "")
 			}
 		}

@@ -144,7 +144,7 @@ func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 		w.chosen = nil
 		w.tickets[m.SpecialistID].sent()
 		w.callLocal(ctx, m, q, h)
-		w.tickets[m.SpecialistID].came(h.answer.Usage)
+		w.paid(m.SpecialistID, w.t.price(h.usage(), h.answer.Model))
 		if err := ctx.Err(); err != nil {
 			w.heard = w.heard[:len(w.heard)-1]
 			return err // whatever was said, the step is given up
@@ -210,7 +210,7 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 			var h heard
 			w.tickets[m.SpecialistID].sent()
 			w.callLocal(ctx, m, q, &h)
-			w.tickets[m.SpecialistID].came(h.answer.Usage)
+			w.paid(m.SpecialistID, w.t.price(h.usage(), h.answer.Model))
 			w.heard = append(w.heard, h)
 		}
 	}

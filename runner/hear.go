@@ -33,6 +33,15 @@ type heard struct {
 	until    specialist.Time
 }
 
+// usage returns what the answer cost: as it says, or, if none came and nobody will
+// ever say, as was expected.
+func (h *heard) usage() specialist.Usage {
+	if h.answer.Usage == (specialist.Usage{}) && (h.code == CodeCancelled || h.code == CodeTimeout) {
+		return h.estimate.Expected()
+	}
+	return h.answer.Usage
+}
+
 // Limits of what an answer may carry.
 const (
 	maxReasoning = 64 << 10
@@ -63,10 +72,7 @@ func (t *tx) hear(h *heard) {
 	if h.local {
 		ask = t.recordLocal(h)
 	}
-	if u := h.estimate.expected(); u != (specialist.Usage{}) && (h.code == CodeCancelled || h.code == CodeTimeout) {
-		h.answer.Usage = u // nobody will ever say what it cost
-	}
-	h.answer.Usage = t.price(h.answer.Usage, h.answer.Model)
+	h.answer.Usage = t.price(h.usage(), h.answer.Model)
 	var p *Proposed
 	if h.code == "" {
 		var err error

@@ -65,17 +65,17 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 // admit reports why the budget or a quota does not let a question be asked, nil if
 // they do.
 func (q *inquirer) admit(ctx context.Context, p *probe) *guard.BudgetError {
-	t, b := q.w.t, q.config.Budget
+	t, b, need := q.w.t, q.config.Budget, bookOf(p.need)
 	if !q.config.DebitsProbes() {
 		p.need = specialist.Usage{}
 	} else if over := b.Over(t.now.Spent()); over != nil {
 		return over
-	} else if late := t.tooLate(b, bookOf(p.need)); late != nil {
+	} else if late := t.tooLate(b, need); late != nil {
 		return late
-	} else if over := b.AdmitProbe(t.now.Spent(), t.now.GuardState().Probes, t.held(), bookOf(p.need)); over != nil {
+	} else if over := b.AdmitProbe(t.now.Spent(), t.now.GuardState().Probes, t.held(), need); over != nil {
 		return over
 	}
-	return q.w.take(ctx, p.guard, bookOf(p.need))
+	return q.w.take(ctx, p.guard, need)
 }
 
 // bookOf returns one call of that cost.
@@ -97,7 +97,7 @@ func (q *inquirer) takeOver(ctx context.Context) error {
 		} else if out {
 			return errElsewhere
 		}
-		t.emit(&Probed{Guard: a.SpecialistID, Ask: a.Index, Code: CodeLost, Message: "the process that asked was lost", Usage: a.Remote.expected()})
+		t.emit(&Probed{Guard: a.SpecialistID, Ask: a.Index, Code: CodeLost, Message: "the process that asked was lost", Usage: a.Remote.Expected()})
 	}
 	return nil
 }
@@ -133,11 +133,23 @@ func (q *inquirer) send(ctx context.Context, p *probe, ask func(context.Context)
 		}
 	}()
 	q.w.tickets[p.guard].sent()
-	defer func() { q.w.tickets[p.guard].came(a.usage) }()
+	defer func() {
+		_, cost := q.cost(p, &a)
+		q.w.paid(p.guard, cost)
+	}()
 	t := &q.w.t.now
 	return ask(specialist.WithCaller(ctx, specialist.Caller{
 		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: p.guard, Round: t.Round, Attempt: t.Attempt,
 	}))
+}
+
+// cost returns who answered and what that cost.
+func (q *inquirer) cost(p *probe, a *reply) (model string, u specialist.Usage) {
+	model = p.model
+	if a.model != "" {
+		model = a.model
+	}
+	return model, q.w.t.price(cleanUsage(a.usage), model)
 }
 
 // settle records what came of an ask, whatever has happened to the session since,
@@ -170,14 +182,11 @@ func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) e
 // that came too late and only costs.
 func (q *inquirer) record(key askKey, p *probe, a *reply) {
 	t := q.w.t
-	model, usage := p.model, specialist.Usage{}
-	if a.model != "" {
-		model = a.model
-	}
-	if q.config.DebitsProbes() {
-		usage = t.price(cleanUsage(a.usage), model)
-	}
+	model, usage := q.cost(p, a)
 	if open := t.round.at(key.index); key.round != t.now.Key() || t.now.Status > NeedsHuman || open == nil || open.status != askOpen {
+		if !q.config.DebitsProbes() {
+			usage = specialist.Usage{}
+		}
 		t.emit(&Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: model,
 			Charged: p.need.CostUSD, ChargedIn: p.need.NumInputTokens, ChargedOut: p.need.NumOutputTokens})
 		return
@@ -211,8 +220,9 @@ func (o *openRound) known(guard, digest string) *Probed {
 	return nil
 }
 
-// expected returns what an ask is expected to cost.
-func (r *RemoteAsk) expected() specialist.Usage {
+// Expected returns what an ask is expected to cost, and is charged if nobody ever
+// says; the zero Usage if nothing is known. r may be nil.
+func (r *RemoteAsk) Expected() specialist.Usage {
 	if r == nil || r.Estimate == 0 && r.TokensIn == 0 && r.TokensOut == 0 {
 		return specialist.Usage{}
 	}

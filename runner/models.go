@@ -124,14 +124,22 @@ func (r *Runner) dearest(c *guard.Config, u specialist.Usage, model string) spec
 	return own
 }
 
-// settle gives back what an ask held of a quota and did not need.
+// settle gives back what an ask held of a quota and did not need. What is to be
+// answered later is charged as estimated until then.
 func (r *Runner) settle(t ticket, q *specialist.Question, h *heard) {
-	if t.handle == nil {
+	if r.quota == nil {
 		return
 	}
-	u := h.answer.Usage
+	if h.accepted {
+		t.handle.Release()
+		return
+	}
+	u := h.usage()
 	if p := r.programs.Known(q.Machine.Digest()); p != nil {
 		u = r.price(p.Guards(q.State), u, h.answer.Model)
+	}
+	if t.handle == nil {
+		r.charge(r.scopeOf(q.Key.Session, q.Machine, q.Meta), u)
 	}
 	t.came(u)
 }

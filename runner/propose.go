@@ -176,7 +176,13 @@ func (r *Runner) proposeAsked(ctx context.Context, s *Session, m *member, in Sub
 	if w.by, err = w.t.arbiter(); err != nil {
 		w.by = nobody() // asking needs no arbiter
 	}
-	if err := w.gather(ctx, []*member{&own}); err != nil {
+	switch ask := w.admit(ctx, []*member{&own}); {
+	case len(ask) > 0:
+		err = w.gather(ctx, ask)
+	case w.t.failureOf(m.SpecialistID) == nil:
+		err = refuse(ErrIllegal, "budget_contended", "Specialist %s cannot be asked now: open calls hold the last of the budget", m.SpecialistID)
+	}
+	if err != nil {
 		return nil, w.s, err
 	}
 	return w.proposed(ctx, m.SpecialistID)
@@ -221,6 +227,23 @@ func (t *tx) failureOf(id string) *AskFailed {
 		}
 	}
 	return nil
+}
+
+// paidTo returns what a specialist's answer costs that this commit records.
+func (t *tx) paidTo(id string) specialist.Usage {
+	for _, e := range t.events {
+		switch d := e.Data.(type) {
+		case *Proposed:
+			if d.SpecialistID == id {
+				return d.Usage
+			}
+		case *AskFailed:
+			if d.SpecialistID == id {
+				return d.Usage
+			}
+		}
+	}
+	return specialist.Usage{}
 }
 
 // given asks a proposer and lays what was given over its answer.
@@ -298,10 +321,13 @@ func (r *Runner) answered(ctx context.Context, s *Session, ask *Ask, a specialis
 		return nil, s, err
 	}
 	t.hear(&heard{key: s.Key(), id: ask.SpecialistID, source: ask.Source, ask: ask.Index, estimate: ask.Remote, answer: a})
-	failure := t.failureOf(ask.SpecialistID)
+	failure, cost := t.failureOf(ask.SpecialistID), t.paidTo(ask.SpecialistID)
 	after, err := t.commit(ctx)
 	if err != nil {
 		return nil, s, err
+	}
+	if err := r.corrected(ctx, s, ask.SpecialistID, cost); err != nil {
+		return nil, after, err
 	}
 	if failure != nil {
 		return nil, after, refuse(ErrIllegal, failure.Code, "%s", failure.Message)

@@ -5,41 +5,56 @@ import (
 	"errors"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
 // Quotas bound what a tenant may use over all its sessions: in windows of time,
-// by the minute, and how many sessions at once. They are this runner's: another
-// process counts for itself, and a new one begins with empty windows, as a rate
-// limit does. What a session may spend in all is its budget's matter, which no
-// restart refills.
+// by the minute, and how many sessions at once. They are this runner's: it reads
+// from the store what a tenant did before it met it, and then counts what it asks
+// for itself. What a session may spend in all is its budget's matter.
 
 // quota returns the ledger that counts for tenants; nil if nothing is limited.
-func (c *Config) quota() (*guard.Ledger, error) {
+func (c *Config) quota(t *tenants) (*guard.Ledger, error) {
 	if c.Quota == nil {
 		return nil, nil
 	}
-	return guard.NewLedger(guard.LedgerConfig{Now: c.Now, Quota: c.Quota})
+	return guard.NewLedger(guard.LedgerConfig{Now: c.Now, Quota: t.quota})
 }
 
 // scope returns where a session's calls are counted.
 func (r *Runner) scope(s *Session) guard.Scope {
-	scope := guard.Scope{Session: s.ID.String()}
+	return r.scopeOf(s.ID, s.Machine(), s.Options().Meta)
+}
+
+func (r *Runner) scopeOf(id specialist.SessionID, m *machine.Machine, meta []byte) guard.Scope {
+	scope := guard.Scope{Session: id.String()}
 	if r.config.Tenant != nil {
-		scope.Tenant = r.config.Tenant(s.Machine(), s.Options().Meta)
+		scope.Tenant = r.config.Tenant(m, meta)
 	}
 	return scope
 }
 
 // admitted makes room for a session that is about to begin.
-func (r *Runner) admitted(s *Session) error {
+func (r *Runner) admitted(ctx context.Context, s *Session) error {
 	if r.quota == nil {
 		return nil
 	}
+	if err := r.meet(ctx, s); err != nil {
+		return err
+	}
 	r.leave()
-	err := r.quota.Open(r.scope(s), guard.Opening{})
-	if over, ok := errors.AsType[*guard.BudgetError](err); ok {
-		return refuse(ErrQuota, over.Code, "%s", over.Reason().Message)
+	scope := r.scope(s)
+	err := r.quota.Open(scope, guard.Opening{})
+	over, full := errors.AsType[*guard.BudgetError](err)
+	if !full {
+		return err
+	}
+	if err := r.lookAgain(ctx, scope.Tenant); err != nil {
+		return err
+	}
+	if err = r.quota.Open(scope, guard.Opening{}); err != nil {
+		err = refuse(ErrQuota, over.Code, "%s", over.Reason().Message)
 	}
 	return err
 }
@@ -83,6 +98,60 @@ func (t ticket) came(u specialist.Usage) {
 	}
 }
 
+// callID names a call among those of a session.
+func callID(k specialist.RoundKey, id string) string { return k.ID() + "/" + id }
+
+// keep takes the ticket of a call that is asked for again. It is on its way, so
+// nobody refuses it.
+func (w *work) keep(ctx context.Context, id string, need guard.Book) {
+	if w.r.quota == nil {
+		return
+	}
+	if h := w.r.quota.Find(w.r.scope(&w.t.now), callID(w.t.now.Key(), id)); h != nil {
+		w.hold(id, ticket{h})
+		return
+	}
+	_ = w.take(ctx, id, need)
+}
+
+func (w *work) hold(id string, t ticket) {
+	if w.tickets == nil {
+		w.tickets = map[string]ticket{}
+	}
+	w.tickets[id] = t
+}
+
+// paid says what a call of somebody has cost. Without a ticket it was thought to be
+// free.
+func (w *work) paid(id string, u specialist.Usage) {
+	if t := w.tickets[id]; t.handle != nil {
+		t.came(u)
+	} else if w.r.quota != nil {
+		w.r.charge(w.r.scope(&w.t.now), u)
+	}
+}
+
+// charge counts what nobody reserved.
+func (r *Runner) charge(s guard.Scope, u specialist.Usage) {
+	if u != (specialist.Usage{}) {
+		_, _ = r.quota.Charge(s, guard.Estimate{}, guard.Usage{Usage: cleanUsage(u)}) // a session that may not be opened has no quota left to charge
+	}
+}
+
+// corrected says what a call has cost that was answered later.
+func (r *Runner) corrected(ctx context.Context, s *Session, id string, u specialist.Usage) error {
+	if r.quota == nil {
+		return nil
+	}
+	if err := r.meet(ctx, s); err != nil {
+		return err
+	}
+	if h := r.quota.Find(r.scope(s), callID(s.Key(), id)); h != nil {
+		h.Settle(guard.Usage{Usage: cleanUsage(u)})
+	}
+	return nil
+}
+
 // take takes a ticket for a call of somebody, or says why there is none. What is
 // free needs none.
 func (w *work) take(ctx context.Context, id string, need guard.Book) *guard.BudgetError {
@@ -91,16 +160,13 @@ func (w *work) take(ctx context.Context, id string, need guard.Book) *guard.Budg
 	}
 	scope := w.r.scope(&w.t.now)
 	scope.Round, scope.Proposer = w.t.now.Key().ID(), id
-	e := guard.Estimate{Input: need.TokensIn, MaxOutput: need.TokensOut, Cost: need.Money, CostGiven: true}
+	e := guard.Estimate{ID: callID(w.t.now.Key(), id), Input: need.TokensIn, MaxOutput: need.TokensOut, Cost: need.Money, CostGiven: true}
 	h, err := w.r.quota.Reserve(ctx, scope, e)
 	if over, ok := errors.AsType[*guard.BudgetError](err); ok {
 		return over
 	}
 	if err == nil {
-		if w.tickets == nil {
-			w.tickets = map[string]ticket{}
-		}
-		w.tickets[id] = ticket{h}
+		w.hold(id, ticket{h})
 	}
 	return nil
 }

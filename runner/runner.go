@@ -42,8 +42,9 @@ type Config struct {
 	// none.
 	Prices *guard.PriceTable
 	// Quota says what a tenant may use at a time, over all its sessions; it is
-	// asked once for each tenant, and nil limits nothing. It counts what this Runner
-	// asks for: another process counts for itself.
+	// asked once for each tenant, and nil limits nothing. It counts what the store
+	// says that was used when this Runner first met the tenant, and then what this
+	// Runner asks for: it does not see what other processes ask for meanwhile.
 	Quota func(tenant string) *guard.Quota
 	// Tenant names whose sessions of a machine with that metaJson are; nil means
 	// that all are of the tenant "". It must answer the same whenever it is asked.
@@ -99,6 +100,7 @@ type Runner struct {
 	programs *Programs
 	works    sync.Pool     // of *work
 	quota    *guard.Ledger // of tenants; nil if nothing is limited
+	tenants  *tenants
 	ledger   ledger
 
 	mu       sync.Mutex
@@ -130,12 +132,13 @@ func New(c Config) (*Runner, error) {
 	if c.NewID == nil {
 		c.NewID = func() specialist.SessionID { return specialist.SessionID(uuid.New()) }
 	}
-	quota, err := c.quota()
+	met := newTenants(c.Quota)
+	quota, err := c.quota(met)
 	if err != nil {
 		return nil, err
 	}
 	return &Runner{
-		quota:  quota,
+		quota: quota, tenants: met,
 		config: c, store: c.Store, programs: NewPrograms(), ledger: newLedger(),
 		plans: map[*Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{}, outputs: map[string]*guard.Outputs{},
 	}, nil

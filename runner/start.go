@@ -59,7 +59,7 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 		return r.create(ctx, s, options)
 	}
 	s.options = &options
-	if err := r.admitted(&s); err != nil {
+	if err := r.admitted(ctx, &s); err != nil {
 		return nil, err
 	}
 	started, err := r.create(ctx, s, options)

@@ -182,6 +182,9 @@ func (w *work) attempt(ctx context.Context) (Tick, error) {
 
 // open begins a tx on the present session and hears all that is not durable.
 func (w *work) open(ctx context.Context) error {
+	if err := w.r.meet(ctx, w.s); err != nil {
+		return err
+	}
 	w.t = &w.tx
 	if err := w.t.begin(ctx, w.r, w.s); err != nil {
 		return err

@@ -261,6 +261,9 @@ type ListQuery struct {
 	Waiting     bool   // only those that need a human
 	Reviews     bool   // only those with closed rounds that a human is to look at
 	Limit       int    // the newest N; 0 means all
+	// Since leaves out those that Step may not move and that did not change at this
+	// moment or later; 0 leaves out none.
+	Since specialist.Time
 }
 
 // A Summary is one session in a list.
@@ -292,7 +295,8 @@ func Summarize(s *Session) Summary {
 // Matches reports whether a summary belongs to a query, its limit aside.
 func (q ListQuery) Matches(s Summary) bool {
 	return (q.MachineName == "" || q.MachineName == s.MachineName) &&
-		(!q.Live || s.Status.Live()) && (!q.Waiting || s.Status == NeedsHuman) && (!q.Reviews || s.Reviews > 0)
+		(!q.Live || s.Status.Live()) && (!q.Waiting || s.Status == NeedsHuman) && (!q.Reviews || s.Reviews > 0) &&
+		(q.Since == 0 || s.Status.Live() || s.UpdatedAt >= q.Since)
 }
 
 // A Roster is what was registered for one machine name. It never changes.

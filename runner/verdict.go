@@ -84,7 +84,7 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 	}
 	w.tickets[w.by.SpecialistID].sent()
 	d, err := decideRound(ctx, w.by, round)
-	w.tickets[w.by.SpecialistID].came(usageOfDecision(d))
+	w.paidVerdict(d)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -124,12 +124,13 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 	t.emit(j)
 }
 
-// usageOfDecision returns what a decision says it cost.
-func usageOfDecision(d arbiter.Decision) specialist.Usage {
-	if d.Expense == nil {
-		return specialist.Usage{}
+// paidVerdict says what a decision has cost, as far as it says so itself.
+func (w *work) paidVerdict(d arbiter.Decision) {
+	e := arbiter.Expense{}
+	if d.Expense != nil {
+		e = *d.Expense
 	}
-	return d.Expense.Usage
+	w.paid(w.by.SpecialistID, w.t.price(e.Usage, e.Model))
 }
 
 // expense returns what an arbiter's answer cost. One that never came costs what
@@ -150,6 +151,7 @@ func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Us
 func (w *work) unpaid(ctx context.Context) (bool, error) {
 	need := w.t.need(w.by)
 	if a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.status == askOpen {
+		w.keep(ctx, w.by.SpecialistID, need)
 		return false, nil // what it costs is held already
 	}
 	refused := w.budget().Admit(w.t.now.Spent(), w.t.held(), need)
@@ -301,6 +303,6 @@ func (w *work) askArbiter(ctx context.Context, req request) (*arbiter.Round, arb
 	defer cancel()
 	w.tickets[w.by.SpecialistID].sent()
 	d, err := decideRound(ctx, w.by, round)
-	w.tickets[w.by.SpecialistID].came(usageOfDecision(d))
+	w.paidVerdict(d)
 	return round, d, err
 }

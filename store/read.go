@@ -213,6 +213,9 @@ func (s *SQLite) List(ctx context.Context, q runner.ListQuery) ([]runner.Summary
 	if q.Reviews {
 		where = append(where, "s.reviews>0")
 	}
+	if q.Since != 0 {
+		where, args = append(where, "(s.updated_at>=? OR s.status IN ('running', 'needs_human'))"), append(args, q.Since)
+	}
 	limit := -1
 	if q.Limit > 0 {
 		limit = q.Limit

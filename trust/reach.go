@@ -94,11 +94,15 @@ func (s *search) telling() (list []int) {
 // not decisive, and returns all, if it never would.
 func (s *search) shortest() (n int, decisive bool) {
 	best := len(s.order)
+	said := make([][]float64, len(s.open))
+	for i := range s.open {
+		said[i] = s.b.said(&s.open[i])
+	}
 	for t := range s.b.k {
 		if s.isRemoved(t) {
 			continue
 		}
-		if n, reached := s.unanimous(int32(t), best); reached {
+		if n, reached := s.unanimous(int32(t), best, said); reached {
 			best, decisive = n, true
 		}
 	}
@@ -107,11 +111,11 @@ func (s *search) shortest() (n int, decisive bool) {
 
 // unanimous returns after how many answers that speak for t its probability
 // reaches tau; it looks no further than most.
-func (s *search) unanimous(t int32, most int) (n int, reached bool) {
+func (s *search) unanimous(t int32, most int, said [][]float64) (n int, reached bool) {
 	b := s.b.fork(most)
 	for n, i := range s.order[:most] {
 		v := s.open[i]
-		v.option = b.voiceFor(t, &v)
+		v.option = b.voiceFor(t, &v, said[i])
 		b.join(v)
 		if n+1 < most && s.open[s.order[n+1]].cost == 0 {
 			continue
@@ -125,19 +129,29 @@ func (s *search) unanimous(t int32, most int) (n int, reached bool) {
 	return most, false
 }
 
-// voiceFor returns the answer of v that speaks most for t: t itself, unless v is
-// known to be wrong more often than by chance.
-func (b *ballot) voiceFor(t int32, v *voter) int32 {
-	best, most := t, 0.
-	for l := range b.k {
-		others := 0.
-		for r := range b.k {
-			if int32(r) != t {
-				others += b.answer(v, int32(r), int32(l))
-			}
+// said returns by answer the sum, over the options that could be right, of how
+// likely v gives it.
+func (b *ballot) said(v *voter) []float64 {
+	sums := make([]float64, b.k)
+	for t := range sums {
+		for l := range sums {
+			sums[l] += b.answer(v, int32(t), int32(l))
 		}
-		if ratio := b.answer(v, t, int32(l)) / others; ratio > most {
-			best, most = int32(l), ratio
+	}
+	return sums
+}
+
+// voiceFor returns the answer of v that speaks most for t: t itself, unless v is
+// known to be wrong more often than by chance. said is that of v.
+func (b *ballot) voiceFor(t int32, v *voter, said []float64) int32 {
+	ratio := func(l int32) float64 {
+		p := b.answer(v, t, l)
+		return p / (said[l] - p)
+	}
+	best, most := t, ratio(t)
+	for l := range int32(b.k) {
+		if r := ratio(l); r > most*(1+1e-9) { // more than rounding
+			best, most = l, r
 		}
 	}
 	return best

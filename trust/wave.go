@@ -95,6 +95,7 @@ func (l *Ledger) seek(q *Question, open []Open, a Asking) *search {
 		v := l.voter(b, &Vote{SpecialistID: o.SpecialistID, Version: o.Version, Model: o.Model, OptionOrder: o.OptionOrder}, i)
 		v.cost = max(0, int64(o.Cost))
 		b.weigh(&v)
+		b.tabulate(&v)
 		s.open = append(s.open, v)
 	}
 	return s

@@ -76,11 +76,15 @@ func testList(t *testing.T, m Maker) {
 	b.force(b.id(ids[1]), "finish")
 	_, err := b.r.Step(b.ctx, b.id(ids[2])) // no consensus: waits for a human
 	b.ok(err)
+	ended := b.load(b.id(ids[1])).UpdatedAt
 	for _, c := range []struct {
 		query runner.ListQuery
 		want  []string
 	}{
 		{runner.ListQuery{}, ids},
+		{runner.ListQuery{Since: ended}, ids},
+		{runner.ListQuery{Since: ended + 1}, []string{ids[0], ids[2], ids[3], ids[4]}},
+		{runner.ListQuery{Since: ended + 1, Limit: 1}, ids[4:]},
 		{runner.ListQuery{Limit: 2}, ids[3:]},
 		{runner.ListQuery{Live: true}, []string{ids[0], ids[2], ids[3], ids[4]}},
 		{runner.ListQuery{Live: true, Limit: 3}, []string{ids[2], ids[3], ids[4]}},

@@ -1,0 +1,265 @@
+package runner
+
+import (
+	"context"
+	"sync"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A restart must not refill a quota. So when a Runner first meets a tenant it reads
+// from the store what the tenant's sessions spent within the longest window of its
+// quota, each part with its time, which of them are open, and which asks are out.
+// The log holds what the windows would have held; where it says less than the
+// windows would, which is of calls that never came to be sent, they are counted.
+
+// tenants are those that a Runner has met, and what it knows of the others.
+type tenants struct {
+	quotas func(tenant string) *guard.Quota // nil if nothing is limited
+	known  sync.Map                         // of *guard.Quota by tenant; asked for once
+
+	mu     sync.Mutex // held while a tenant is met, so that nobody spends meanwhile
+	met    map[string]bool
+	of     map[specialist.SessionID]string   // whose the sessions are that were listed
+	since  specialist.Time                   // from when on they are all in of; 0 before the first list
+	listed specialist.Time                   // up to when
+	open   map[string][]specialist.SessionID // of a tenant when it was met; others may run them
+}
+
+func newTenants(quotas func(string) *guard.Quota) *tenants {
+	return &tenants{quotas: quotas, met: map[string]bool{}, of: map[specialist.SessionID]string{}, open: map[string][]specialist.SessionID{}}
+}
+
+// quota returns the quota of a tenant; nil if it has none.
+func (t *tenants) quota(tenant string) *guard.Quota {
+	if q, asked := t.known.Load(tenant); asked {
+		return q.(*guard.Quota)
+	}
+	q, _ := t.known.LoadOrStore(tenant, t.quotas(tenant))
+	return q.(*guard.Quota)
+}
+
+// meet reads what the tenant of a session did before this Runner knew of it, once.
+func (r *Runner) meet(ctx context.Context, s *Session) error {
+	if r.quota == nil {
+		return nil
+	}
+	tenant, t := r.scope(s).Tenant, r.tenants
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.met[tenant] {
+		return nil
+	}
+	if q := t.quota(tenant); q != nil {
+		past, err := r.past(ctx, tenant, r.now()-specialist.Time(q.Longest()))
+		if err != nil {
+			return err
+		}
+		if err := r.quota.Recall(tenant, past); err != nil {
+			return err
+		}
+	}
+	t.met[tenant] = true
+	return nil
+}
+
+// past returns what the sessions of a tenant did since a moment.
+func (r *Runner) past(ctx context.Context, tenant string, since specialist.Time) (p guard.Past, err error) {
+	t := r.tenants
+	if err := r.list(ctx, since); err != nil {
+		return p, err
+	}
+	for id, whose := range t.of {
+		if whose != tenant {
+			continue
+		}
+		a := accounting{tenant: tenant, since: since, past: &p, out: map[int32]specialist.Time{}}
+		live, err := a.read(ctx, r, id)
+		if err != nil {
+			return p, err
+		}
+		if live {
+			p.Sessions, t.open[tenant] = append(p.Sessions, id.String()), append(t.open[tenant], id)
+		}
+	}
+	return p, nil
+}
+
+// list notes whose the sessions are that changed since a moment, or are open. What
+// it knows already it does not ask for.
+func (r *Runner) list(ctx context.Context, since specialist.Time) error {
+	t, from, now := r.tenants, max(since, 1), r.now()
+	if t.since != 0 && t.since <= from {
+		from = t.listed
+	}
+	list, err := r.store.List(ctx, ListQuery{Since: from})
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		id, err := ParseID(list[i].SessionID)
+		if err != nil {
+			return err
+		}
+		if _, known := t.of[id]; known {
+			continue
+		}
+		if t.of[id], err = r.tenantOf(ctx, id); err != nil {
+			return err
+		}
+	}
+	if t.since == 0 || from < t.since {
+		t.since = from
+	}
+	t.listed = now
+	return nil
+}
+
+// tenantOf returns whose a session is, by the first record of its log.
+func (r *Runner) tenantOf(ctx context.Context, id specialist.SessionID) (string, error) {
+	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, id)}
+	for rec, err := range r.store.Records(ctx, id, 1) {
+		if err == nil {
+			_, err = f.Add(rec.Events)
+		}
+		if err != nil {
+			return "", err
+		}
+		break
+	}
+	return r.scope(f.Session()).Tenant, nil
+}
+
+// lookAgain gives back the room of sessions that were open when their tenant was
+// met and that another process has brought to their end since.
+func (r *Runner) lookAgain(ctx context.Context, tenant string) error {
+	t := r.tenants
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	open := t.open[tenant]
+	t.open[tenant] = nil
+	for i, id := range open {
+		s, err := r.load(ctx, id)
+		if err != nil {
+			t.open[tenant] = append(t.open[tenant], open[i:]...)
+			return err
+		}
+		if s.Status.Live() {
+			t.open[tenant] = append(t.open[tenant], id)
+		} else {
+			r.leave(r.scope(s))
+		}
+	}
+	return nil
+}
+
+// An accounting reads the log of one session for what it used of a quota.
+type accounting struct {
+	tenant string
+	since  specialist.Time
+	past   *guard.Past
+	folder Folder
+	out    map[int32]specialist.Time // asks outside this process that are out, by index: when they were sent
+}
+
+// read folds the log of a session and reports whether the session is live.
+func (a *accounting) read(ctx context.Context, r *Runner, id specialist.SessionID) (live bool, err error) {
+	a.folder = Folder{Programs: r.programs, Definition: r.definition(ctx, id), Applied: a.applied}
+	for rec, err := range r.store.Records(ctx, id, 1) {
+		if err == nil {
+			_, err = a.folder.Add(rec.Events)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	s := a.folder.Session()
+	for index, at := range a.out {
+		a.past.Calls = append(a.past.Calls, a.call(s, a.folder.open.at(index), at))
+	}
+	return s.Status.Live(), nil
+}
+
+// call returns an ask that is out as the ledger of quotas knows it.
+func (a *accounting) call(s *Session, ask *askState, at specialist.Time) guard.CallState {
+	cost, in, out := ask.Remote.charged()
+	return guard.CallState{
+		Scope: guard.Scope{Tenant: a.tenant, Session: s.ID.String()}, ID: callID(s.Key(), ask.SpecialistID), At: at, Started: true,
+		Entry: guard.Book{Calls: 1, TokensIn: in, TokensOut: out, Money: cost, Estimated: 1},
+	}
+}
+
+// applied counts one event.
+func (a *accounting) applied(_ int64, ev Event, before, after guard.Book) {
+	ended := a.follow(ev.At)
+	used := guard.Book{
+		Calls: after.Calls - before.Calls, TokensIn: after.TokensIn - before.TokensIn, TokensOut: after.TokensOut - before.TokensOut,
+		Money: after.Money.Add(-before.Money),
+	}
+	switch d := ev.Data.(type) {
+	case *Proposed:
+		if d.Ask == 0 && ended == 0 {
+			return // nobody was asked
+		}
+		used.Calls = max(used.Calls, a.declared(d.SpecialistID, ended))
+	case *AskFailed:
+		if a.unsent(d) {
+			ended = 0
+		} else if !unpaid(d.Code) {
+			used.Calls = max(used.Calls, a.declared(d.SpecialistID, ended))
+		}
+	case *Judged:
+		if len(d.Order) > 0 { // of nothing nobody is asked
+			used.Calls = max(used.Calls, a.declared(d.ArbiterID, ended))
+		}
+	case *Probed:
+		if d.Free {
+			used.TokensIn, used.TokensOut, used.Money = d.Usage.NumInputTokens, d.Usage.NumOutputTokens, d.Usage.CostUSD
+		}
+	case *Discarded:
+		used.Calls = 0 // it was counted when its round was closed
+	}
+	if ended > 0 {
+		used.Calls = ended
+	}
+	if ev.At >= a.since && used != (guard.Book{}) {
+		a.past.Spent = append(a.past.Spent, guard.Spending{At: ev.At, Book: used})
+	}
+}
+
+// unsent reports whether an ask failed before it was sent: had it been, its estimate
+// would have been charged. Of asks without an estimate it cannot be told, and they
+// count.
+func (a *accounting) unsent(d *AskFailed) bool {
+	ask := a.folder.open.at(d.Ask)
+	return d.Code == CodeCancelled && d.Usage == (specialist.Usage{}) && ask != nil && ask.Remote.Expected() != (specialist.Usage{})
+}
+
+// declared returns 1 for a call inside this process of somebody who costs something
+// by declaration, even if the answer did not say so.
+func (a *accounting) declared(id string, ended int64) int64 {
+	if ended > 0 || estimateOf(a.folder.now.Machine(), a.folder.now.State, id) == 0 {
+		return 0
+	}
+	return 1
+}
+
+// follow notes which asks are out and returns how many have ended.
+func (a *accounting) follow(at specialist.Time) (ended int64) {
+	o := &a.folder.open
+	for index := range a.out {
+		if ask := o.at(index); ask == nil || ask.status != askOpen {
+			delete(a.out, index)
+			ended++
+		}
+	}
+	for i := range o.asks {
+		if ask := &o.asks[i]; ask.status == askOpen && ask.Remote != nil {
+			if _, known := a.out[ask.Index]; !known {
+				a.out[ask.Index] = at
+			}
+		}
+	}
+	return ended
+}
