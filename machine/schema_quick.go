@@ -186,19 +186,19 @@ func within(n int, low, high *int) bool {
 	return (low == nil || n >= *low) && (high == nil || n <= *high)
 }
 
-// allows reports whether a text satisfies what is said of texts; escaped says that it
-// has escapes, and is not known then.
-func (q *quick) allows(text []byte, escaped bool) bool {
+// allows reports whether a text satisfies what is said of texts. One with escapes is
+// only counted.
+func (q *quick) allows(t quickText) bool {
 	if q == nil || q.enum == nil && q.minLength == nil && q.maxLength == nil && q.pattern == nil {
 		return true
 	}
-	if escaped || q.enum != nil && !q.lists(text) {
+	if q.enum != nil && (t.escapes > 0 || !q.lists(t.raw)) {
 		return false
 	}
-	if (q.minLength != nil || q.maxLength != nil) && !within(utf8.RuneCount(text), q.minLength, q.maxLength) {
+	if (q.minLength != nil || q.maxLength != nil) && !within(utf8.RuneCount(t.raw)-t.escapes, q.minLength, q.maxLength) {
 		return false
 	}
-	return q.pattern == nil || utf8.Valid(text) && q.pattern.Match(text)
+	return q.pattern == nil || t.escapes == 0 && utf8.Valid(t.raw) && q.pattern.Match(t.raw)
 }
 
 // lists reports whether a text is among the values that are allowed.

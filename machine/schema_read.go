@@ -42,8 +42,8 @@ func (r *quickReader) value(q *quick, depth int) bool {
 	case '[':
 		return q.may(typeArray) && r.array(q, depth)
 	case '"':
-		text, escaped, ok := r.text()
-		return ok && (q == nil || q.types.has(typeString)) && q.allows(text, escaped)
+		text, ok := r.text()
+		return ok && (q == nil || q.types.has(typeString)) && q.allows(text)
 	case 't':
 		return r.word("true") && q.is(typeBoolean, true)
 	case 'f':
@@ -71,28 +71,36 @@ func (r *quickReader) word(w string) bool {
 	return true
 }
 
-// text reads a string and returns what is between its quotes.
-func (r *quickReader) text() (raw []byte, escaped, ok bool) {
+// A quickText is a string as it is written: what is between its quotes, and by how many
+// bytes its escapes are longer than a character each.
+type quickText struct {
+	raw     []byte
+	escapes int
+}
+
+// text reads a string. Halves of surrogate pairs are left to the library.
+func (r *quickReader) text() (t quickText, ok bool) {
 	start := r.at + 1
 	for i := start; i < len(r.data); i++ {
 		switch c := r.data[i]; {
 		case c == '"':
-			r.at = i + 1
-			return r.data[start:i], escaped, true
+			r.at, t.raw = i+1, r.data[start:i]
+			return t, true
 		case c == '\\':
 			n := escapeLength(r.data[i:])
 			if n == 0 {
-				return nil, true, false
+				return t, false
 			}
-			i, escaped = i+n-1, true
+			i, t.escapes = i+n-1, t.escapes+n-1
 		case c < ' ':
-			return nil, false, false
+			return t, false
 		}
 	}
-	return nil, false, false
+	return t, false
 }
 
-// escapeLength returns the length of the escape that b begins with, 0 if it is none.
+// escapeLength returns the length of the escape of one character that b begins with, 0
+// if it is none.
 func escapeLength(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -111,6 +119,9 @@ func escapeLength(b []byte) int {
 		if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
 			return 0
 		}
+	}
+	if b[2]|0x20 == 'd' && (b[3] == '8' || b[3] == '9' || b[3]|0x20 >= 'a' && b[3]|0x20 <= 'f') {
+		return 0
 	}
 	return 6
 }
@@ -227,13 +238,13 @@ func (r *quickReader) object(q *quick, depth int) bool {
 		if c != '"' {
 			return false
 		}
-		name, escaped, ok := r.text()
+		name, ok := r.text()
 		if !ok || r.next() != ':' {
 			return false
 		}
 		r.at++
-		below, bit, known := q.member(name)
-		if escaped && q != nil || !known || seen&bit != 0 || !r.value(below, depth+1) {
+		below, bit, known := q.member(name.raw)
+		if name.escapes > 0 && q != nil || !known || seen&bit != 0 || !r.value(below, depth+1) {
 			return false
 		}
 		seen |= bit
