@@ -195,10 +195,10 @@ func (q *quick) allows(t quickText) bool {
 	if q.enum != nil && (t.escapes > 0 || !q.lists(t.raw)) {
 		return false
 	}
-	if (q.minLength != nil || q.maxLength != nil) && !within(utf8.RuneCount(t.raw)-t.escapes, q.minLength, q.maxLength) {
+	if (q.minLength != nil || q.maxLength != nil) && !within(t.length(), q.minLength, q.maxLength) {
 		return false
 	}
-	return q.pattern == nil || t.escapes == 0 && utf8.Valid(t.raw) && q.pattern.Match(t.raw)
+	return q.pattern == nil || t.escapes == 0 && (!t.wide || utf8.Valid(t.raw)) && q.pattern.Match(t.raw)
 }
 
 // lists reports whether a text is among the values that are allowed.

@@ -1,6 +1,11 @@
 package machine
 
-import "slices"
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/dialai/dialai/exact"
+)
 
 // A quickReader reads one JSON value. Its methods report whether it is one, and
 // satisfies what is asked of it, for certain.
@@ -71,17 +76,27 @@ func (r *quickReader) word(w string) bool {
 	return true
 }
 
-// A quickText is a string as it is written: what is between its quotes, and by how many
-// bytes its escapes are longer than a character each.
+// A quickText is a string as it is written: what is between its quotes, by how many
+// bytes its escapes are longer than a character each, and whether some of it is beyond
+// ASCII.
 type quickText struct {
 	raw     []byte
 	escapes int
+	wide    bool
+}
+
+// length returns how many characters the string has.
+func (t quickText) length() int {
+	if t.wide {
+		return utf8.RuneCount(t.raw) - t.escapes
+	}
+	return len(t.raw) - t.escapes
 }
 
 // text reads a string. Halves of surrogate pairs are left to the library.
 func (r *quickReader) text() (t quickText, ok bool) {
 	start := r.at + 1
-	for i := start; i < len(r.data); i++ {
+	for i := exact.SkipPlain(r.data, start); i < len(r.data); i = exact.SkipPlain(r.data, i) {
 		switch c := r.data[i]; {
 		case c == '"':
 			r.at, t.raw = i+1, r.data[start:i]
@@ -91,9 +106,11 @@ func (r *quickReader) text() (t quickText, ok bool) {
 			if n == 0 {
 				return t, false
 			}
-			i, t.escapes = i+n-1, t.escapes+n-1
+			i, t.escapes = i+n, t.escapes+n-1
 		case c < ' ':
 			return t, false
+		default:
+			i, t.wide = i+1, true
 		}
 	}
 	return t, false
