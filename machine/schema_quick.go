@@ -31,7 +31,7 @@ type quick struct {
 	items              *quick
 	minItems, maxItems *int
 
-	members            []quickMember // those that are required come first
+	members            []quickMember // by name, as programs mostly write them
 	required           uint64        // a bit for each of the members
 	extra              *quick        // of other members
 	minExtra, maxExtra *int          // how many members there are
@@ -106,33 +106,23 @@ func compileBelow(s *jsonschema.Schema) (q *quick, ok bool) {
 
 // compileMembers compiles what a schema says of members by name.
 func (q *quick) compileMembers(s *jsonschema.Schema) bool {
-	for _, name := range s.Required {
-		if !slices.ContainsFunc(q.members, func(m quickMember) bool { return m.name == name }) {
-			below, ok := compileBelow(s.Properties[name])
-			if s.Properties[name] == nil {
-				below = q.extra // it is required, but it is one of the others
-			}
-			if !ok {
-				return false
-			}
-			q.members = append(q.members, quickMember{name, below})
+	names := slices.AppendSeq(slices.Clone(s.Required), maps.Keys(s.Properties))
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for i, name := range names {
+		below, ok := q.extra, true // what is required and not described is one of the others
+		if described := s.Properties[name]; described != nil {
+			below, ok = compileQuick(described)
 		}
-	}
-	if len(q.members) > 64 {
-		return false
-	}
-	q.required = 1<<len(q.members) - 1
-	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		if slices.Contains(s.Required, name) {
-			continue
-		}
-		below, ok := compileQuick(s.Properties[name])
 		if !ok {
 			return false
 		}
+		if slices.Contains(s.Required, name) {
+			q.required |= 1 << i
+		}
 		q.members = append(q.members, quickMember{name, below})
 	}
-	return len(q.members) <= 64
+	return len(names) <= 64
 }
 
 // plainSchema reports whether a schema says nothing of values but what a quick node

@@ -245,7 +245,7 @@ func (r *quickReader) array(q *quick, depth int) bool {
 
 func (r *quickReader) object(q *quick, depth int) bool {
 	r.at++
-	var seen uint64
+	m := members{of: q}
 	n := 0
 	for ; ; n++ {
 		c := r.next()
@@ -260,11 +260,10 @@ func (r *quickReader) object(q *quick, depth int) bool {
 			return false
 		}
 		r.at++
-		below, bit, known := q.member(name.raw)
-		if name.escapes > 0 && q != nil || !known || seen&bit != 0 || !r.value(below, depth+1) {
+		below, known := m.next(name)
+		if !known || !r.value(below, depth+1) {
 			return false
 		}
-		seen |= bit
 		if c = r.next(); c == '}' {
 			n++
 			break
@@ -274,27 +273,50 @@ func (r *quickReader) object(q *quick, depth int) bool {
 		r.at++
 	}
 	r.at++
-	return q == nil || seen&q.required == q.required && q.counts(n, seen)
+	return q == nil || m.seen&q.required == q.required && q.counts(n, m.seen)
 }
 
-// member returns what the value of a member must satisfy, and its bit; 0 for those
-// that the schema does not name. known is false for names that are not told apart by
-// their bytes.
-func (q *quick) member(name []byte) (below *quick, bit uint64, known bool) {
-	if q == nil {
-		return nil, 0, true
+// members are those of one object that were read so far.
+type members struct {
+	of       *quick
+	seen     uint64 // a bit for each that the schema names
+	expected int    // which of those comes next if they come by name
+}
+
+// next returns what the value of the member of that name must satisfy. known is false
+// for one that is there twice, and for names that are not told apart by their bytes.
+func (m *members) next(name quickText) (below *quick, known bool) {
+	if m.of == nil {
+		return nil, true
 	}
-	for i := range q.members {
-		if m := &q.members[i]; m.name == string(name) {
-			return m.value, 1 << i, true
+	i := m.of.place(name.raw, m.expected)
+	switch {
+	case name.escapes > 0:
+		return nil, false
+	case i == len(m.of.members):
+		return m.of.extra, !name.wide // what is no UTF-8 is read as something else
+	case m.seen&(1<<i) != 0:
+		return nil, false
+	}
+	m.seen |= 1 << i
+	m.expected = i + 1
+	return m.of.members[i].value, true
+}
+
+// place returns where a member stands among those that the schema names, looking from
+// where it is expected on; as many as there are if it is none of them.
+func (q *quick) place(name []byte, expected int) int {
+	for i := expected; i < len(q.members); i++ {
+		if q.members[i].name == string(name) {
+			return i
 		}
 	}
-	for _, c := range name {
-		if c >= 0x80 {
-			return nil, 0, false // what is no UTF-8 is read as something else
+	for i := range min(expected, len(q.members)) {
+		if q.members[i].name == string(name) {
+			return i
 		}
 	}
-	return q.extra, 0, true
+	return len(q.members)
 }
 
 // counts reports whether there are as many members as there may be. Of those that the
