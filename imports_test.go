@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,9 +37,10 @@ var ladder = map[string][]string{
 	"llm/llmtest":               {},
 	"cassette":                  {"webhook"},
 	"telemetry":                 {"specialist", "llm"},
+	"telemetry/otlp":            {"exact", "webhook"},
 	"graph":                     {"exact", "machine"},
 	"machines":                  {},
-	"cli":                       {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner", "store", "backtest", "simulate", "plot", "webhook", "llm", "cassette", "telemetry", "graph", "machines", "trial"},
+	"cli":                       {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner", "store", "backtest", "simulate", "plot", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "trial"},
 	"cmd/dialai":                {"cli", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
 	"examples/minimal":          {"cli", "strategies", "specialist"},
@@ -63,9 +65,9 @@ var homes = map[string]string{
 	"github.com/spf13/cobra":                 "cli",
 	"github.com/spf13/pflag":                 "cli",
 	"golang.org/x/term":                      "cli",
-	"go.opentelemetry.io/otel":               "telemetry cli/otel.go",
-	"go.opentelemetry.io/otel/sdk":           "cli/otel.go",
-	"go.opentelemetry.io/otel/exporters":     "cli/otel.go",
+	"go.opentelemetry.io/otel":               "telemetry telemetry/otlp cli/otel.go",
+	"go.opentelemetry.io/otel/sdk":           "telemetry/otlp cli/otel.go",
+	"google.golang.org/protobuf":             "telemetry/otlp", // its wire form only
 }
 
 // pure packages take values and return values.
@@ -196,7 +198,7 @@ func TestPure(t *testing.T) {
 // type of another module: what is imported in one place can be replaced there.
 func TestNoForeignTypes(t *testing.T) {
 	for _, s := range sources(t) {
-		if s.pkg == "cli" || strings.HasPrefix(s.pkg, "cmd/") || strings.HasPrefix(s.pkg, "examples/") {
+		if s.pkg == "cli" || strings.HasPrefix(s.pkg, "cmd/") || strings.HasPrefix(s.pkg, "examples/") || s.pkg == "telemetry/otlp" { // which is what the SDK wants of it
 			continue
 		}
 		foreign := map[string]bool{}
@@ -315,4 +317,26 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	}
 	id, ok := t.(*ast.Ident)
 	return ok && id.IsExported()
+}
+
+// unlinked are libraries that the program must not hold: they are large, and only
+// tests or nobody needs them.
+var unlinked = []string{"google.golang.org/grpc", "github.com/grpc-ecosystem/", "go.opentelemetry.io/proto/", "go.opentelemetry.io/otel/exporters/", "github.com/rogpeppe/", "github.com/creack/pty", "testing"}
+
+func TestUnlinked(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "./cmd/dialai").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := strings.Fields(string(out))
+	if !slices.Contains(packages, module+"cli") {
+		t.Fatalf("the program is not seen: %q", packages)
+	}
+	for _, p := range packages {
+		for _, no := range unlinked {
+			if p == strings.TrimSuffix(no, "/") || strings.HasPrefix(p, strings.TrimSuffix(no, "/")+"/") {
+				t.Errorf("the program holds %s", p)
+			}
+		}
+	}
 }

@@ -172,7 +172,6 @@ var outboundTypes = map[string][]string{
 
 // outboundBuilders are where in package webhook each of them is made: once.
 var outboundBuilders = map[string]string{
-	"net/http.Client":    "webhook/outbound.go",
 	"net/http.Transport": "webhook/policy.go",
 	"net.Dialer":         "webhook/policy.go",
 }

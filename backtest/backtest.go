@@ -42,7 +42,7 @@ type Config struct {
 }
 
 // DefaultHumanMinutes is how long a human decision is thought to take.
-const DefaultHumanMinutes = 2
+const DefaultHumanMinutes = runner.DefaultHumanMinutes
 
 // Run back-tests. Errors wrap [ErrPolicy] if the policy cannot be tried, and
 // [runner.ErrNotFound] if there is no session of the machine. Nothing is written
@@ -53,7 +53,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	f := &fold{
 		Config: &c, changed: c.Policy.changed() || c.Cold, report: &Report{},
-		learned: map[string]learned{}, books: map[string]map[trust.Key]trust.Tally{},
+		learned: map[string]learned{}, seeds: map[seedKey]*trust.Seed{}, books: map[string]map[trust.Key]trust.Tally{},
 		tracks: map[specialist.SessionID]*track{}, names: map[string]string{},
 	}
 	f.scenes = newScenes(f)

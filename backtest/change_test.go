@@ -200,7 +200,7 @@ func TestPairs(t *testing.T) {
 		for _, f := range []float64{.4, .6, .8, .95} {
 			r, _ := h.flips(backtest.Config{MachineName: name, Policy: backtest.Policy{Threshold: threshold(t, f)}})
 			n := &r.Total.New
-			if n.Automatic[0] < n.Automatic[1] || n.Humans[0] > n.Humans[1] || n.Errors[0] > n.Errors[1] || n.ErrorShare[0] > n.ErrorShare[1] || n.CostUSD[0] > n.CostUSD[1] || r.Total.Flips[0] > r.Total.Flips[1] {
+			if n.Automatic[0] < n.Automatic[1] || n.Humans[0] > n.Humans[1] || n.Errors[0] > n.Errors[1] || n.ErrorShare != nil && n.ErrorShare[0] > n.ErrorShare[1] || n.CostUSD[0] > n.CostUSD[1] || r.Total.Flips[0] > r.Total.Flips[1] {
 				t.Errorf("%s at %v: %+v", name, f, r.Total)
 			}
 			if all := n.Automatic[1] + n.Humans[0] + r.Total.Unknown; all > r.Total.Rounds || all < r.Total.Rounds-10 { // ten may be open

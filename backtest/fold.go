@@ -20,7 +20,8 @@ type fold struct {
 	changed bool // rounds are not decided as they were
 	scenes  scenes
 	ledger  ledger
-	learned map[string]learned                   // of rounds with an outcome, until that is learned
+	learned map[string]learned // of rounds with an outcome, until that is learned
+	seeds   map[seedKey]*trust.Seed
 	books   map[string]map[trust.Key]trust.Tally // by machine, of what was learned so far
 	tracks  map[specialist.SessionID]*track
 	names   map[string]string
@@ -330,7 +331,9 @@ func (f *fold) promises(ctx context.Context) error {
 		}
 		t.tau, _ = f.ledger.now.Risk(t.machine, t.state, *t.promise, t.digest)
 	}
-	return nil
+	var err error
+	f.report.Adoptions, err = f.adoptions(ctx)
+	return err
 }
 
 // read goes through the log.
@@ -342,6 +345,8 @@ func (f *fold) read(ctx context.Context) error {
 		if err := f.record(ctx, &e); err != nil {
 			return err
 		}
+		f.report.Trial.To = e.Place
 	}
+	f.report.Trial.Policy, f.report.Trial.From = f.Policy.Digest(), f.since
 	return f.end(ctx)
 }

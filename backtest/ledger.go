@@ -90,7 +90,7 @@ func (f *fold) adapt(x *trust.Lesson) bool {
 		return false
 	}
 	if x.Outcome == nil {
-		return true
+		return x.Adoption == nil // what was adopted is of another policy, or of these rounds
 	}
 	copied := *x.Outcome
 	o := &copied
@@ -117,5 +117,7 @@ func (f *fold) adapt(x *trust.Lesson) bool {
 		}
 	}
 	o.Proposals = kept
+	o.Stops = f.stops(o, &l)
+	f.collect(o)
 	return true
 }

@@ -15,11 +15,14 @@ import (
 // A Policy is what is changed of how rounds were decided. The zero Policy changes
 // nothing: every round is decided again as it was.
 type Policy struct {
-	Arbiter   *machine.Specialist // who decides everywhere; nil: as recorded
-	Threshold *machine.Threshold  // in force everywhere, instead of every threshold and risk; nil: as declared
-	Risk      *machine.Risk       // promised by the machine, instead of every threshold and risk; nil: as declared
-	Roster    []string            // who alone proposes, besides humans; nil: as declared
-	Drop      []string            // who does not propose any more
+	// Arbiter is who decides everywhere; nil: as recorded. Without an id it has that
+	// of the machine's first arbiter, in whose place it would be written, or else
+	// [TriedID].
+	Arbiter   *machine.Specialist
+	Threshold *machine.Threshold // in force everywhere, instead of every threshold and risk; nil: as declared
+	Risk      *machine.Risk      // promised by the machine, instead of every threshold and risk; nil: as declared
+	Roster    []string           // who alone proposes, besides humans; nil: as declared
+	Drop      []string           // who does not propose any more
 }
 
 // ErrPolicy is wrapped by every error about a policy that cannot be tried.
@@ -41,9 +44,10 @@ func (p *Policy) apply(m *machine.Machine) (*machine.Machine, error) {
 		return m, nil
 	}
 	def := *m.Definition()
-	def.Specialists = p.roster(def.Specialists)
+	declared := def.Specialists
+	def.Specialists = p.roster(declared)
 	if p.Arbiter != nil {
-		def.Specialists = append(def.Specialists, *p.Arbiter)
+		def.Specialists = append(def.Specialists, p.arbiter(declared))
 	}
 	def.States = slices.Clone(def.States)
 	for i := range def.States {
@@ -52,22 +56,24 @@ func (p *Policy) apply(m *machine.Machine) (*machine.Machine, error) {
 	p.thresholds(&def)
 	next, err := machine.Compile(&def, runner.Checks())
 	if err != nil {
-		return nil, fmt.Errorf("%w: machine %q, changed so, would not load: %s", ErrPolicy, m.Name(), firstProblem(err))
+		return nil, fmt.Errorf("%w: machine %q, changed so, would not load: %s", ErrPolicy, m.Name(), machine.FirstProblem(err))
 	}
 	return next, nil
 }
 
-// firstProblem returns the first thing that is wrong with a machine.
-func firstProblem(err error) string {
-	var wrong *machine.Error
-	if !errors.As(err, &wrong) || len(wrong.Problems) == 0 {
-		return err.Error()
+// TriedID is the id of an arbiter that has none and takes nobody's place.
+const TriedID = "backtest-arbiter"
+
+// arbiter returns the arbiter of p as a machine that declares these would.
+func (p *Policy) arbiter(declared []machine.Specialist) machine.Specialist {
+	by := *p.Arbiter
+	if by.SpecialistID == "" {
+		by.SpecialistID = TriedID
+		if i := slices.IndexFunc(declared, func(s machine.Specialist) bool { return s.Role == machine.Arbiter }); i >= 0 {
+			by.SpecialistID = declared[i].SpecialistID
+		}
 	}
-	p := wrong.Problems[0]
-	if p.Hint == "" {
-		return p.Message
-	}
-	return p.Message + " (" + p.Hint + ")"
+	return by
 }
 
 // roster returns a list of specialists under p.

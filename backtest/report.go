@@ -27,7 +27,12 @@ type Report struct {
 	States   []Result // by machine, its states in the order of their first round
 	Machines []Result // sums; State is ""
 	Total    Result   // of all; Machine is "" if there are several
-	failed   error
+	// Adoptions are what the tests of the policy's promises would begin with, by machine
+	// and scope, once a human adopts it; Tried is not filled in. None if nothing is
+	// changed.
+	Adoptions []trust.Adoption
+	Trial     runner.Trial // what was tried; Policy is that of nothing if nothing is changed
+	failed    error
 }
 
 // A Result is what became of the rounds of one state, of a machine or of all.
@@ -52,14 +57,16 @@ type Result struct {
 
 // A Side is how rounds were decided.
 type Side struct {
-	Automatic      int         `json:"automatic"`
-	AutomaticShare float64     `json:"automaticShare"`
-	Humans         int         `json:"humans"`     // rounds that a human decided or has to
-	Checked        int         `json:"checked"`    // automatic decisions on which there is a human's word
-	Errors         int         `json:"errors"`     // of those, against it
-	ErrorShare     float64     `json:"errorShare"` // of automatic decisions: errors weighted by one over the probability of the look
-	CostUSD        exact.Money `json:"costUSD"`
-	HumanMinutes   float64     `json:"humanMinutes"`
+	Automatic      int     `json:"automatic"`
+	AutomaticShare float64 `json:"automaticShare"`
+	Humans         int     `json:"humans"`  // rounds that a human decided or has to
+	Checked        int     `json:"checked"` // automatic decisions on which there is a human's word
+	Errors         int     `json:"errors"`  // of those, against it
+	// ErrorShare is that of automatic decisions, errors weighted by one over the
+	// probability of the look; nil if there is no human's word on any of them.
+	ErrorShare   *float64    `json:"errorShare,omitempty"`
+	CostUSD      exact.Money `json:"costUSD"`
+	HumanMinutes float64     `json:"humanMinutes"`
 }
 
 // Sides is a Side of which the best and the worst case are told.
@@ -69,7 +76,7 @@ type Sides struct {
 	Humans         [2]int         `json:"humans"`
 	Checked        [2]int         `json:"checked"`
 	Errors         [2]int         `json:"errors"`
-	ErrorShare     [2]float64     `json:"errorShare"`
+	ErrorShare     *[2]float64    `json:"errorShare,omitempty"` // nil if there is no human's word on any
 	CostUSD        [2]exact.Money `json:"costUSD"`
 	HumanMinutes   [2]float64     `json:"humanMinutes"`
 }
@@ -175,7 +182,7 @@ func (t *tally) result(minutes float64) Result {
 	old, now := &t.old, &t.new
 	r.Old = Side{
 		Automatic: old.automatic, AutomaticShare: share(float64(old.automatic), n), Humans: old.humans, Checked: old.checked,
-		Errors: old.wrong, ErrorShare: share(old.error, old.weight), CostUSD: old.cost, HumanMinutes: round1(minutes * float64(old.humans)),
+		Errors: old.wrong, CostUSD: old.cost, HumanMinutes: round1(minutes * float64(old.humans)),
 	}
 	most := now.automatic + t.unknown
 	r.New = Sides{
@@ -184,11 +191,15 @@ func (t *tally) result(minutes float64) Result {
 		Humans:         [2]int{now.humans, now.humans + t.unknown},
 		Checked:        [2]int{now.checked + t.unknownWrong, now.checked + t.unknownWrong},
 		Errors:         [2]int{now.wrong, now.wrong + t.unknownWrong},
-		ErrorShare: [2]float64{
-			share(now.error, now.weight+t.unknownChecked), share(now.error+t.unknownChecked, now.weight+t.unknownChecked),
-		},
-		CostUSD:      [2]exact.Money{now.cost, now.cost.Add(t.dearest)},
-		HumanMinutes: [2]float64{round1(minutes * float64(now.humans)), round1(minutes * float64(now.humans+t.unknown))},
+		CostUSD:        [2]exact.Money{now.cost, now.cost.Add(t.dearest)},
+		HumanMinutes:   [2]float64{round1(minutes * float64(now.humans)), round1(minutes * float64(now.humans+t.unknown))},
+	}
+	if old.weight > 0 {
+		e := share(old.error, old.weight)
+		r.Old.ErrorShare = &e
+	}
+	if all := now.weight + t.unknownChecked; all > 0 {
+		r.New.ErrorShare = &[2]float64{share(now.error, all), share(now.error+t.unknownChecked, all)}
 	}
 	return r
 }

@@ -67,7 +67,7 @@ func (ss *scenes) of(ctx context.Context, machineName, digest string) (*scene, e
 	return s, nil
 }
 
-// definition finds a stored definition.
+// definition finds a stored definition; with digest "" the newest.
 func (ss *scenes) definition(ctx context.Context, machineName, digest string) (*machine.Machine, error) {
 	if ss.texts[machineName] == nil {
 		texts, err := ss.source.Definitions(ctx, machineName)
@@ -81,7 +81,7 @@ func (ss *scenes) definition(ctx context.Context, machineName, digest string) (*
 		if err != nil {
 			return nil, &runner.CorruptError{What: "a definition of machine " + machineName, Problem: err.Error()}
 		}
-		if m.Digest() == digest {
+		if digest == "" || m.Digest() == digest {
 			return m, nil
 		}
 	}
@@ -99,10 +99,7 @@ func (ss *scenes) make(m *machine.Machine, roster *runner.Roster) (*scene, error
 	if err != nil {
 		return nil, err
 	}
-	if ss.policy.Arbiter != nil {
-		present.Specialists = slices.DeleteFunc(slices.Clone(present.Specialists), func(r runner.Registered) bool { return r.Role == machine.Arbiter })
-	}
-	now, err := runner.Cast(changed, &present)
+	now, err := runner.Cast(changed, ss.cast(&present))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPolicy, err)
 	}

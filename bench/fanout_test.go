@@ -25,12 +25,15 @@ import (
 // delay is how long the service thinks.
 const delay = 50 * time.Millisecond
 
-// serverVariable makes the test binary be the service.
-const serverVariable = "DIALAI_BENCH_SERVER"
+// roleVariable makes the test binary be the service, or the bound.
+const roleVariable = "DIALAI_BENCH_ROLE"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(serverVariable) != "" {
+	switch os.Getenv(roleVariable) {
+	case "service":
 		serve()
+	case "raw":
+		rawRounds()
 	}
 	os.Exit(m.Run())
 }
@@ -90,10 +93,10 @@ func answer(conn net.Conn) {
 	}
 }
 
-// service starts the service in a process of its own.
-func service(b testing.TB) string {
+// child starts the test binary in another role, in a process of its own.
+func child(b testing.TB, role string) (io.Writer, *bufio.Reader) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serverVariable+"=1")
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -109,43 +112,69 @@ func service(b testing.TB) string {
 		in.Close()
 		cmd.Wait()
 	})
-	address, err := bufio.NewReader(out).ReadString('\n')
+	return in, bufio.NewReader(out)
+}
+
+// service starts the service.
+func service(b testing.TB) string {
+	_, out := child(b, "service")
+	address, err := out.ReadString('\n')
 	if err != nil {
 		b.Fatal(err)
 	}
 	return strings.TrimSpace(address)
 }
 
-// rawClient is the bound: prepared requests on open sockets. It keeps next to
-// nothing, since its memory counts in the peak too.
-type rawClient struct {
-	conns   []net.Conn
-	request []byte
-}
-
-func newRawClient(b *testing.B, address string, n int) *rawClient {
-	body := strings.Repeat("x", 400) // about what a question is
-	c := &rawClient{request: []byte(fmt.Sprintf("POST / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", address, len(body), body))}
-	for range n {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
+// newRawClient starts the bound, prepared requests on open sockets, and returns
+// what makes a round of it. It is another process, so that the peak is ours alone.
+func newRawClient(b *testing.B, address string, n int) (round func() time.Duration) {
+	in, out := child(b, "raw")
+	ask := func(question string) time.Duration {
+		fmt.Fprintln(in, question)
+		line, err := out.ReadString('\n')
+		took, err2 := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err := errors.Join(err, err2); err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(func() { conn.Close() })
-		c.conns = append(c.conns, conn)
+		return time.Duration(took)
 	}
-	return c
+	ask(fmt.Sprint(address, " ", n))
+	return func() time.Duration { return ask("round") }
 }
 
-func (c *rawClient) round() time.Duration {
+// rawRounds is the bound: it opens connections as its first line says, and then
+// makes a round for each line, of which it prints the nanoseconds.
+func rawRounds() {
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Scan()
+	address, number, _ := strings.Cut(lines.Text(), " ")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		panic(err)
+	}
+	body := strings.Repeat("x", 400) // about what a question is
+	request := fmt.Appendf(nil, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", address, len(body), body)
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		if conns[i], err = net.Dial("tcp", address); err != nil {
+			panic(err)
+		}
+	}
+	for fmt.Println(0); lines.Scan(); {
+		fmt.Println(rawRound(conns, request).Nanoseconds())
+	}
+	os.Exit(0)
+}
+
+func rawRound(conns []net.Conn, request []byte) time.Duration {
 	start := time.Now()
 	var wg sync.WaitGroup
-	for i := range c.conns {
+	for i := range conns {
 		wg.Go(func() {
-			if _, err := c.conns[i].Write(c.request); err != nil {
+			if _, err := conns[i].Write(request); err != nil {
 				panic(err)
 			}
-			if _, err := io.ReadFull(c.conns[i], make([]byte, len(response))); err != nil {
+			if _, err := io.ReadFull(conns[i], make([]byte, len(response))); err != nil {
 				panic(err)
 			}
 		})
@@ -225,11 +254,11 @@ func BenchmarkFanOut(b *testing.B) {
 				return time.Since(start)
 			}
 			raw := newRawClient(b, address, n)
-			raw.round()
+			raw()
 			round() // dials
 			var ours, bound []float64
 			for b.Loop() {
-				bound = append(bound, raw.round().Seconds())
+				bound = append(bound, raw().Seconds())
 				ours = append(ours, round().Seconds())
 			}
 			us, them := median(ours), median(bound)

@@ -29,13 +29,19 @@ whose answer is not recorded, or if the arbiter is somebody's own code, which is
 run; figures then have a best and a worst case. Rounds after a flip in the same
 session are decided as recorded: the test is one step deep.
 
+--adopt lets the test of a promise of bayes begin with what the back-test found, once
+the policy is in the machine's file; a human has to say so. Every policy that is tried
+is recorded, and the confidence of the promise is divided among those that were tried
+on the same rounds: the best of many is partly luck.
+
 Exit codes: 0 done, 1 --max-flips or --max-error is exceeded, by the worst case,
 2 wrong usage or file.`,
 		Example: `  dialai backtest document-review
   dialai backtest document-review --arbiter bayes --risk 0.05,0.9
   dialai backtest document-review --threshold 0.8 --max-flips 10 --max-error 0.05
   dialai backtest --drop cheap-model --since 30d --json
-  dialai backtest document-review --guards stricter.json`,
+  dialai backtest document-review --guards stricter.json
+  dialai backtest document-review --arbiter bayes --risk 0.05,0.9 --adopt --as carol`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,9 +62,12 @@ Exit codes: 0 done, 1 --max-flips or --max-error is exceeded, by the worst case,
 	flags.StringVar(&f.guards, "guards", "", "the guards or machine `file` to judge the steps by")
 	flags.StringVar(&f.since, "since", "", "only rounds since then: a date, or a `time` before the newest record such as 30d")
 	flags.BoolVar(&f.cold, "cold", false, "begin with nothing learned")
+	flags.BoolVar(&f.adopt, "adopt", false, "let the live test of the policy's promise begin with what was found, unless a --max is exceeded")
+	flags.StringVar(&f.order.as, "as", "", "`who` adopts (default: the machine's only human)")
+	flags.StringVar(&f.order.reason, "reasoning", "", "`why` it is adopted")
 	flags.Float64Var(&f.minutes, "human-minutes", backtest.DefaultHumanMinutes, "how long a human decision takes, in `minutes`")
 	flags.IntVar(&f.maxFlips, "max-flips", 0, "the largest `number` of flips")
-	flags.Float64Var(&f.maxError, "max-error", 0, "the largest `share` of automatic decisions that a human contradicts")
+	flags.Float64Var(&f.maxError, "max-error", 0, "the largest `share` of automatic decisions that a human contradicts; none is exceeded where no human looked")
 	return cmd
 }
 
@@ -71,7 +80,14 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 	if err != nil {
 		return err
 	}
-	return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+	if err := f.mayAdopt(machineName); err != nil {
+		return err
+	}
+	does := reads
+	if f.adopt {
+		does = writes
+	}
+	return a.with(cmd.Context(), does, func(e *engine, out *bufio.Writer) error {
 		b := &backtestRun{app: a, out: out, changed: f.changes(), flags: f}
 		c := backtest.Config{Source: e.store, MachineName: machineName, Policy: policy, Cold: f.cold, HumanMinutes: f.minutes, Flip: b.flip}
 		if c.Since, err = parseSince(cmd.Context(), e, machineName, f.since); err != nil {
@@ -87,7 +103,10 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 		if err := b.print(r); err != nil {
 			return err
 		}
-		return f.limits(&r.Total)
+		if err := f.limits(&r.Total); err != nil || !f.adopt {
+			return errors.Join(err, recordTrials(cmd.Context(), e, r))
+		}
+		return a.adopt(cmd.Context(), e, out, f, r)
 	})
 }
 
@@ -117,8 +136,14 @@ func (f *backtestFlags) check() error {
 		return usage("--max-flips is %d: it cannot be negative", f.maxFlips)
 	case f.given("max-error") && !(f.maxError >= 0 && f.maxError <= 1):
 		return hinted(usage("--max-error is %v", f.maxError), "it is a share between 0 and 1, such as 0.05")
-	case !(f.minutes > 0 && f.minutes <= 1e6):
-		return usage("--human-minutes is %v: it has to be above 0", f.minutes)
+	}
+	return checkMinutes(f.minutes)
+}
+
+// checkMinutes checks --human-minutes.
+func checkMinutes(minutes float64) error {
+	if !(minutes > 0 && minutes <= 1e6) {
+		return usage("--human-minutes is %v: it has to be above 0", minutes)
 	}
 	return nil
 }
@@ -139,8 +164,8 @@ func (f *backtestFlags) limits(total *backtest.Result) error {
 	if flips := total.Flips[1]; f.given("max-flips") && flips > f.maxFlips {
 		broken = append(broken, fmt.Errorf("%s, more than --max-flips %d", plural(flips, "flip"), f.maxFlips))
 	}
-	if share := total.New.ErrorShare[1]; f.given("max-error") && share > f.maxError {
-		broken = append(broken, fmt.Errorf("an error share of %v, more than --max-error %v", share, f.maxError))
+	if e := total.New.ErrorShare; f.given("max-error") && e != nil && e[1] > f.maxError {
+		broken = append(broken, fmt.Errorf("an error share of %v, more than --max-error %v", e[1], f.maxError))
 	}
 	if len(broken) == 0 {
 		return nil

@@ -21,7 +21,8 @@ type backtestFlags struct {
 	machine, arbiter, risk, roster, guards, since string
 	threshold, maxError, minutes                  float64
 	drop                                          []string
-	cold                                          bool
+	cold, adopt                                   bool
+	order                                         orderFlags // who adopts
 	maxFlips                                      int
 	given                                         func(flag string) bool // on the command line
 }
@@ -68,13 +69,10 @@ func (a *app) policy(f *backtestFlags) (p backtest.Policy, err error) {
 	return p, nil
 }
 
-// triedID is the id of an arbiter that is tried and has none of its own.
-const triedID = "backtest-arbiter"
-
 // readArbiter reads --arbiter: a built-in strategy, an expression, or a file with
 // one arbiter as machine files have it.
 func (a *app) readArbiter(name string) (*machine.Specialist, error) {
-	s := &machine.Specialist{Role: machine.Arbiter, SpecialistID: triedID}
+	s := &machine.Specialist{Role: machine.Arbiter}
 	switch names := strategies.Names(machine.Arbiter); {
 	case slices.Contains(names, name):
 		s.StrategyFnName = name

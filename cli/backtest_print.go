@@ -226,7 +226,7 @@ func (b *backtestRun) foot(r *backtest.Report) {
 	}
 	fmt.Fprintf(b.out, "Automatic:     %s → %s of the rounds\n", percent(t.Old.AutomaticShare), percents(t.New.AutomaticShare))
 	fmt.Fprintf(b.out, "Human minutes: %v → %s\n", t.Old.HumanMinutes, minutes(t.New.HumanMinutes))
-	fmt.Fprintf(b.out, "Error:         %s → %s of the automatic decisions on which there is a human's word\n", percent(t.Old.ErrorShare), percents(t.New.ErrorShare))
+	fmt.Fprintf(b.out, "Error:         %s\n", errorShares(t))
 	for i := range r.Machines {
 		b.promise(&r.Machines[i])
 	}
@@ -237,6 +237,21 @@ func (b *backtestRun) foot(r *backtest.Report) {
 		fmt.Fprintf(b.out, "Unknown:       %s lack somebody whom the policy would have asked\n", plural(t.Unknown, "round"))
 	}
 	fmt.Fprintln(b.out, "Error is disagreement with a human; automatic decisions nobody looked at are not in it.")
+}
+
+// errorShares says how many automatic decisions were wrong, as far as that is known.
+func errorShares(t *backtest.Result) string {
+	if t.Old.ErrorShare == nil && t.New.ErrorShare == nil {
+		return "unknown, there is no human's word on any automatic decision"
+	}
+	old, now := "unknown", "unknown"
+	if e := t.Old.ErrorShare; e != nil {
+		old = percent(*e)
+	}
+	if e := t.New.ErrorShare; e != nil {
+		now = percents(*e)
+	}
+	return old + " → " + now + " of the automatic decisions on which there is a human's word"
 }
 
 func minutes(m [2]float64) string {

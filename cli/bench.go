@@ -211,10 +211,10 @@ func (a *app) printBench(out io.Writer, r trial.Report, d *trial.Data) error {
 	}
 	if len(r.Sequentials) > 0 {
 		fmt.Fprintln(out, "\nAsked one after the other:")
-		rows = [][]string{{"HUMANS", "UNTIL", "ACCURACY", "OF ALL", "VOTES", "OF ALL", "COST"}}
+		rows = [][]string{{"HUMANS", "UNTIL", "ACCURACY", "OF ALL", "VOTES", "OF ALL", "COST", "NOT WORTH IT"}}
 		for _, s := range r.Sequentials {
 			rows = append(rows, []string{strconv.Itoa(s.N), fmt.Sprint(s.Tau), three(s.Accuracy), three(s.AccuracyAll),
-				fmt.Sprintf("%.1f", s.Votes), fmt.Sprintf("%.1f", s.VotesAll), percent(s.Cost / cmp.Or(s.CostAll, 1))})
+				fmt.Sprintf("%.1f", s.Votes), fmt.Sprintf("%.1f", s.VotesAll), percent(s.Cost / cmp.Or(s.CostAll, 1)), percent(s.Everyone)})
 		}
 		if err := table(out, rows); err != nil {
 			return err

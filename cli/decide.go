@@ -227,7 +227,7 @@ func (a *app) actors(ctx context.Context, e *engine, s *runner.Session) ([]strin
 	case !declared:
 		return []string{runner.Operator}, nil
 	}
-	return nil, usage("nobody may decide in state %q: its humans are switched off; dialai specialists enable %s %s switches one on", s.State.Name, quote(s.Machine().Name()), quote(a.humanOf(s)))
+	return nil, usage("nobody may decide in state %q: its humans are switched off; %s switches one on", s.State.Name, a.command("specialists enable", []string{s.Machine().Name(), a.humanOf(s)}))
 }
 
 // humanOf returns a human who is declared for the session's state.

@@ -151,7 +151,7 @@ func resultOf(s *runner.Session) runner.Result {
 // command returns a command line of this program that goes on with the present
 // store.
 func (a *app) command(name string, args []string, words ...string) command {
-	c := command{words: append([]string{cmp.Or(a.name, "dialai"), name}, words...), args: args}
+	c := command{path: append([]string{cmp.Or(a.name, "dialai")}, strings.Fields(name)...), args: args, words: words}
 	if a.flags.store != "" {
 		c.words = append(c.words, "--store", a.flags.store)
 	}

@@ -35,7 +35,7 @@ var environment = []struct{ name, text string }{
 	{"GEMINI_API_KEY", "the key for models whose id begins with google/"},
 	{"OLLAMA_HOST", "the Ollama server of models whose id begins with ollama/, for example 127.0.0.1:11434; it may be private"},
 	{"DIALAI_PUBLIC_URL", "an http or https address that webhooks are told to send late answers to; without it none may answer later. Nothing listens there in this version: hand the answers in with dialai propose"},
-	{"OTEL_EXPORTER_OTLP_ENDPOINT", "where traces and metrics of calls of models are sent, as OpenTelemetry's; without this or one for a signal none are. The other standard variables hold too, such as OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true"},
+	{"OTEL_EXPORTER_OTLP_ENDPOINT", "where traces and metrics of calls of models are sent, as OpenTelemetry's; without this or one for a signal none are. The other standard variables hold too, such as OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_EXPORTER=none and OTEL_SDK_DISABLED=true; OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf or http/json, and not grpc"},
 	{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true puts what models are asked and say into traces"},
 	{"DIALAI_LLM_CONCURRENT", "how many calls of one provider are made at the same time (default: 64)"},
 	{"DIALAI_LLM_PER_MINUTE", "how many calls of one provider are begun in a minute; without it as many as it takes"},
@@ -253,7 +253,7 @@ func (a *app) engine(ctx context.Context, does access, observer func(runner.Reco
 		return nil, err
 	}
 	o.models.Audit = s.AppendAudit
-	stop, err := a.telemetry(ctx, &o.models)
+	stop, err := a.telemetry(&o.models)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -167,11 +167,14 @@ func (a *app) hintFor(err error) string {
 		if a.session == "" {
 			return "nothing was changed; make room and try again"
 		}
+		if !a.keeps() {
+			return "make room and try again; the memory store has ended with this program"
+		}
 		return "what was recorded before is safe; make room and go on with " + a.command("resume", []string{a.session}).String()
 	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Session"):
 		return "dialai sessions lists those of this store; --store names another"
 	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Specialist"):
-		return "dialai specialists MACHINE lists those of a machine"
+		return "the machine file declares them, but for those that dialai specialists MACHINE says are registered"
 	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Machine"):
 		return "dialai sessions lists what was run in this store; --store names another"
 	case errors.As(err, &newer): // it says so itself

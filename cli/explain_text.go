@@ -230,6 +230,9 @@ func (t *teller) verdict() {
 		rows = append(rows, []string{s.Transition, s.Sum.Text2(), fmt.Sprint(s.Votes)})
 	}
 	t.table(rows)
+	if v.Strategy != "alignmentMargin" {
+		return // which others decide by is in their reasoning
+	}
 	threshold := "1, as nobody set one"
 	if v.Threshold != nil {
 		threshold = v.Threshold.String()

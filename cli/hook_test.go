@@ -42,7 +42,7 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			ProposalID string `json:"proposalId"`
 		} `json:"proposals"`
 	}
-	if strings.HasPrefix(req.URL.Path, "/v1/") { // it collects telemetry too
+	if strings.HasPrefix(strings.TrimPrefix(req.URL.Path, "/base"), "/v1/") { // it collects telemetry too
 		h.count(req.URL.Path)
 		return
 	}

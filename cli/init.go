@@ -121,7 +121,7 @@ func (a *app) init(args []string, sample string, force bool) error {
 	case a.flags.quiet:
 		return nil
 	}
-	run := command{words: []string{"dialai"}, args: []string{target}}
+	run := command{path: []string{"dialai"}, args: []string{target}}
 	_, err := fmt.Fprintf(a.out, "Wrote %s. Run it:\n  %s\n", clean(target), run)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 func (a *app) metricsCommand() *cobra.Command {
 	var state string
+	var minutes float64
 	cmd := &cobra.Command{
 		Use:   "metrics <machine>",
 		Short: "Show how far a machine can do without humans",
@@ -25,16 +26,21 @@ promises.`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkMinutes(minutes); err != nil {
+				return err
+			}
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
 				m, err := e.Metrics(cmd.Context(), args[0], state)
 				if err != nil {
 					return err
 				}
+				m.Assume(minutes)
 				return a.printMetrics(out, m)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only decisions in the state of this `name`")
+	cmd.Flags().Float64Var(&minutes, "human-minutes", runner.DefaultHumanMinutes, "how long a human decision takes, in `minutes`")
 	return cmd
 }
 
@@ -51,6 +57,7 @@ func (a *app) printMetrics(out io.Writer, m *runner.Metrics) error {
 	fmt.Fprintf(out, "Margin:        %.2f on average\n", m.AverageConsensusMargin)
 	if m.TotalDecisions > 0 {
 		fmt.Fprintf(out, "Asked:         %.1f proposers for a decision, $%s\n", m.AskedPerRound, m.CostPerDecision)
+		fmt.Fprintf(out, "Human minutes: %v for %s and %s beside\n", m.HumanMinutes, plural(m.HumanDecisions, "decision"), plural(m.HumanLooks, "look"))
 	}
 	if len(m.Specialists) > 0 {
 		fmt.Fprintln(out)
@@ -95,5 +102,13 @@ func printStates(out io.Writer, states []runner.StateMetrics) error {
 		}
 		rows = append(rows, row)
 	}
-	return table(out, rows)
+	if err := table(out, rows); err != nil {
+		return err
+	}
+	for i := range states {
+		if v := states[i].Savings; v != nil && v.Note == "" {
+			fmt.Fprintf(out, "\nAsking one after the other in %s: %s (replayed on %s)\n", clean(states[i].State), v.Savings, plural(int(v.Rounds), "round"))
+		}
+	}
+	return nil
 }

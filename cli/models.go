@@ -111,7 +111,7 @@ func (a *app) checkModels(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	stop, err := a.telemetry(ctx, &config)
+	stop, err := a.telemetry(&config)
 	if err != nil {
 		return err
 	}

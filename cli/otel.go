@@ -3,19 +3,18 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/telemetry"
-	"github.com/dialai/dialai/webhook"
+	"github.com/dialai/dialai/telemetry/otlp"
 )
 
 // This file is the only one that knows the SDK of OpenTelemetry. It is set up only
@@ -39,39 +38,15 @@ func (a *app) wantsTelemetry() (traces, metrics bool) {
 	return wants("TRACES"), wants("METRICS")
 }
 
-// otelAddresses returns where telemetry is sent: the addresses that the variables
-// name, and the one that is meant if they name none.
-func (a *app) otelAddresses() []string {
-	return []string{"http://localhost:4318", a.env("OTEL_EXPORTER_OTLP_ENDPOINT"), a.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), a.env("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")}
-}
-
 // telemetry has calls of models told to OpenTelemetry, if the variables ask for
 // that. The function it returns sends what is left; it is never nil.
-func (a *app) telemetry(ctx context.Context, models *llm.Config) (stop func(), err error) {
-	traces, metrics := a.wantsTelemetry()
-	if !traces && !metrics {
-		return func() {}, nil
-	}
+func (a *app) telemetry(models *llm.Config) (stop func(), err error) {
 	p := &pipes{failed: make(chan error, 1)}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(p.fail))
-	client := webhook.OperatorClient(a.otelAddresses()...)
-	if traces {
-		exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithHTTPClient(client))
-		if err != nil {
-			return p.stop, err
-		}
-		provider := trace.NewTracerProvider(trace.WithBatcher(exporter))
-		otel.SetTracerProvider(provider)
-		p.ends = append(p.ends, provider.Shutdown)
+	if err := a.pipes(p); err != nil {
+		return func() {}, usage("%w", err)
 	}
-	if metrics {
-		exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithHTTPClient(client))
-		if err != nil {
-			return p.stop, err
-		}
-		provider := metric.NewMeterProvider(metric.WithReader(metric.NewPeriodicReader(exporter)))
-		otel.SetMeterProvider(provider)
-		p.ends = append(p.ends, provider.Shutdown)
+	if len(p.ends) == 0 {
+		return func() {}, nil
 	}
 	content, _ := strconv.ParseBool(a.env("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"))
 	models.Observe = telemetry.Models(content)
@@ -81,6 +56,37 @@ func (a *app) telemetry(ctx context.Context, models *llm.Config) (stop func(), e
 			fmt.Fprintf(a.err, "warning: telemetry could not be sent: %s\n", clean(err.Error()))
 		}
 	}, nil
+}
+
+// pipes sets up what the variables ask for, or nothing if one of them is wrong.
+func (a *app) pipes(p *pipes) error {
+	traces, metrics := a.wantsTelemetry()
+	var spans trace.SpanExporter
+	var values metric.Exporter
+	var err error
+	variables := otlp.Env{Lookup: a.env, ReadFile: os.ReadFile}
+	if traces {
+		if spans, err = otlp.Traces(variables); err != nil {
+			return err
+		}
+	}
+	if metrics {
+		if values, err = otlp.Metrics(variables); err != nil {
+			return err
+		}
+	}
+	if traces {
+		provider := trace.NewTracerProvider(trace.WithBatcher(spans))
+		otel.SetTracerProvider(provider)
+		p.ends = append(p.ends, provider.Shutdown)
+	}
+	if metrics {
+		provider := metric.NewMeterProvider(metric.WithReader(metric.NewPeriodicReader(values)))
+		otel.SetMeterProvider(provider)
+		p.ends = append(p.ends, provider.Shutdown)
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(p.fail))
+	return nil
 }
 
 // pipes are what sends telemetry.

@@ -104,3 +104,38 @@ func TestHelp(t *testing.T) {
 		}
 	}
 }
+
+// TestReadmeNamesCommands: README's table of commands leaves none out and names none
+// that is not there.
+func TestReadmeNamesCommands(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## Commands\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	named := map[string]bool{}
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		cell, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " |")
+		for i, quoted := range strings.Split(cell, "`") {
+			if words := strings.Fields(strings.TrimPrefix(quoted, "dialai ")); i%2 == 1 && len(words) > 0 {
+				named[words[0]] = true
+			}
+		}
+	}
+	for _, c := range testRoot(io.Discard).Commands() {
+		if c.IsAvailableCommand() && !named[c.Name()] {
+			t.Errorf("README's table of commands lacks %s", c.Name())
+		}
+		delete(named, c.Name())
+	}
+	for _, known := range []string{"FILE", "dialai", "completion", "help"} {
+		delete(named, known)
+	}
+	if len(named) > 0 {
+		t.Errorf("README's table names commands that are not there: %v", named)
+	}
+}

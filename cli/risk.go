@@ -75,6 +75,9 @@ func printPromise(out io.Writer, p *runner.PromiseStatus) {
 	}
 	fmt.Fprintf(out, "Scope:         %s (%s)\n", clean(scopeOf(p)), clean(strings.Join(p.States, ", ")))
 	fmt.Fprintf(out, "State:         %s\n", promiseState(&p.RiskReport))
+	if p.Adopted > 0 {
+		fmt.Fprintf(out, "Adopted:       %s\n", adoptedText(&p.RiskReport))
+	}
 	fmt.Fprintf(out, "Coverage:      %.0f %% (%d of %s without a human)\n", 100*p.Coverage, p.AIDecisions, plural(p.AIDecisions+p.HumanDecisions, "decision"))
 	fmt.Fprintf(out, "Audits:        %s\n", auditText(p))
 	if e := p.Ever; e != nil && e.Audits > p.Audits {
@@ -100,6 +103,15 @@ func promiseState(r *trust.RiskReport) string {
 		return fmt.Sprintf("lost (epoch %d): audits raised the alarm; tested again by %s, %d more at least", r.Epoch, plural(int(r.Eligible), "round"), r.Needs)
 	}
 	return fmt.Sprintf("%s (epoch %d): every round goes to a human; tested by %s, %d more at least", r.State, r.Epoch, plural(int(r.Eligible), "round"), r.Needs)
+}
+
+// adoptedText says what of the test comes from a back-test.
+func adoptedText(r *trust.RiskReport) string {
+	text := plural(int(r.Adopted), "round") + " of a back-test"
+	if r.Tried > 1 {
+		text += fmt.Sprintf(", at a confidence for the best of %d policies tried", r.Tried)
+	}
+	return text
 }
 
 // auditText says what audits found of the automatic decisions.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -71,8 +72,9 @@ func escape(s string) string {
 
 // A command is one that is printed for people to use.
 type command struct {
-	words []string // the flags and what they take
+	path  []string // the program and its command
 	args  []string
+	words []string // the flags and what they take
 }
 
 // String returns the command, quoted for a shell. "--" keeps arguments that
@@ -82,12 +84,9 @@ func (c command) String() string {
 	for _, a := range c.args {
 		dashed = dashed || strings.HasPrefix(a, "-")
 	}
-	name := min(2, len(c.words)) // the program and its command
-	words := append([]string{}, c.words[:name]...)
+	words := slices.Concat(c.path, c.args, c.words)
 	if dashed {
-		words = append(append(append(words, c.words[name:]...), "--"), c.args...)
-	} else {
-		words = append(append(words, c.args...), c.words[name:]...)
+		words = slices.Concat(c.path, c.words, []string{"--"}, c.args)
 	}
 	for i, w := range words {
 		words[i] = quote(w)

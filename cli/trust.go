@@ -314,7 +314,7 @@ func (a *app) printReviews(out io.Writer, items []runner.ReviewItem) error {
 			fmt.Fprintf(out, "  For: %s\n", clean(strings.Join(v.Humans, ", ")))
 		}
 		for _, t := range v.Transitions {
-			fmt.Fprintf(out, "  %s\n", a.command("trust", []string{"audit", v.SessionID, strconv.Itoa(int(v.Round)), t.Name}))
+			fmt.Fprintf(out, "  %s\n", a.command("trust audit", []string{v.SessionID, strconv.Itoa(int(v.Round)), t.Name}))
 		}
 	}
 	return nil

@@ -269,7 +269,7 @@ func TestFullOutput(t *testing.T) {
 	out, _ := d.run(3, "question.json")
 	id := d.id(out)
 	for _, args := range [][]string{
-		{"question.json"}, {"question.json", "--json"}, {"resume", id}, {"sessions"}, {"show", id}, {"show", id, "--json"}, {"log", id}, {"inbox"}, {"tick"},
+		{"question.json"}, {"question.json", "--json"}, {"question.json", "--store", "memory:"}, {"resume", id}, {"sessions"}, {"show", id}, {"show", id, "--json"}, {"log", id}, {"inbox"}, {"tick"},
 		{"metrics", "question"}, {"specialists", "question"}, {"lint", "question.json"}, {"graph", "question.json"}, {"init", "--list"}, {"init", "-"}, {"schema"},
 		{"store", "verify"}, {"version"}, {"completion", "bash"},
 	} {
@@ -279,6 +279,9 @@ func TestFullOutput(t *testing.T) {
 		err := cmd.Run()
 		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(problems.String(), "no space left on device") {
 			t.Errorf("%q: %v, and it prints %q", args, err, &problems)
+		}
+		if strings.Contains(problems.String(), "memory:") {
+			t.Errorf("%q: it prints %q, but nothing can go on from a store that is gone", args, &problems)
 		}
 	}
 }

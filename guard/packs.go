@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -231,27 +232,31 @@ type detector struct {
 	match func(s string, at int) (start, end int)
 }
 
-// A ruleSet is a list of detectors; the first that matches wins.
-type ruleSet struct{ at [256][]detector }
+// A ruleSet is a list of detectors; the first that matches wins. Which of them may
+// begin with a byte is worked out when a text is first looked through: most programs
+// that know the rules never use them.
+type ruleSet struct{ at func() *[256][]detector }
 
 func newRuleSet(lists ...[]detector) *ruleSet {
-	set := &ruleSet{}
-	for _, list := range lists {
-		for _, d := range list {
-			for i := range len(d.first) {
-				set.at[d.first[i]] = append(set.at[d.first[i]], d)
+	return &ruleSet{sync.OnceValue(func() *[256][]detector {
+		var at [256][]detector
+		for _, list := range lists {
+			for _, d := range list {
+				for i := range len(d.first) {
+					at[d.first[i]] = append(at[d.first[i]], d)
+				}
 			}
 		}
-	}
-	return set
+		return &at
+	})}
 }
 
 // scan calls found with everything in a text, from its start to its end and
 // without overlaps.
 func (set *ruleSet) scan(s string, found func(rule string, start, end int)) {
-	done := 0
+	done, at := 0, set.at()
 	for i := 0; i < len(s); i++ {
-		list := set.at[s[i]]
+		list := at[s[i]]
 		if len(list) == 0 || alnumBytes[s[i]] && wordBefore(s, i) {
 			continue
 		}

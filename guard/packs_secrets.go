@@ -197,7 +197,7 @@ func bearer(s string, at int) (start, end int) {
 // rule can say what it is, that one is to.
 func value(s string, start int) (_, end int) {
 	if start < len(s) {
-		for _, d := range issuedSet.at[s[start]] {
+		for _, d := range issuedSet.at()[s[start]] {
 			if _, end := d.match(s, start); strings.HasPrefix(s[start:], d.whole) && end > 0 {
 				return 0, 0
 			}

@@ -3,7 +3,6 @@ package llm
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,8 +85,12 @@ func (o *options) legal() string {
 	return strings.Join(list, ", ")
 }
 
-// toolName is what APIs take for the name of a tool.
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+// isToolName reports whether APIs take s for the name of a tool: 1 to 64 letters,
+// digits, underscores and hyphens.
+func isToolName(s string) bool {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	return s != "" && len(s) <= 64 && strings.Trim(s, allowed) == ""
+}
 
 // aliases returns the names of the state's transitions as tools: their own, or
 // t1, t2 and so on, by their place in the machine, where an API would not take
@@ -95,7 +98,7 @@ var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 func aliases(s *machine.State) []string {
 	list := make([]string, len(s.Transitions))
 	for i, t := range s.Transitions {
-		if toolName.MatchString(t.Name) {
+		if isToolName(t.Name) {
 			list[i] = t.Name
 			continue
 		}

@@ -166,11 +166,12 @@ func UnknownStrategy(s *Specialist) string {
 	return fmt.Sprintf("Unknown %s strategy: %s", s.Role, s.StrategyFnName)
 }
 
-// served returns the names of all transitions of the states a specialist
+// served returns the names of all transitions, each once, of the states a specialist
 // serves: its own state, or, at machine level, every state that has no list of
 // its own or refers to it.
 func (c *checker) served(s *Specialist, state *StateDefinition) []string {
 	var names []string
+	seen := map[string]bool{}
 	for i := range c.def.States {
 		st := &c.def.States[i]
 		switch {
@@ -182,7 +183,9 @@ func (c *checker) served(s *Specialist, state *StateDefinition) []string {
 			}
 		}
 		for j := range st.Transitions {
-			names = append(names, st.Transitions[j].Name)
+			if name := st.Transitions[j].Name; !seen[name] {
+				names, seen[name] = append(names, name), true
+			}
 		}
 	}
 	return names

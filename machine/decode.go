@@ -55,11 +55,16 @@ func (d *decoder) wrongType(n *node, path, what, want string) {
 		got = "this: " + n.bad
 	}
 	hint := ""
-	if want == "a string" && n.kind == numberNode && n.bad == "" {
-		hint = "put it in quotes"
+	if (want == "a string" || want == aTarget) && n.unquoted() {
+		hint = inQuotes
 	}
 	d.report(n.line, n.col, Problem{Path: path, Code: "wrong-type", Message: fmt.Sprintf("%s must be %s, not %s", what, want, got), Hint: hint})
 }
+
+const (
+	aTarget  = "a target state or an object"
+	inQuotes = "put it in quotes"
+)
 
 // A field is one member of an object with fixed members.
 type field struct {

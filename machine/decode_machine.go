@@ -75,7 +75,11 @@ func (d *decoder) essential(into *string) func(n *node, path, what string) {
 				rank = i + 2
 			}
 		}
-		d.report(n.line, n.col, Problem{Path: path, Code: "wrong-type", Message: "missing or invalid " + what, Hint: "it must be a string that is not empty", rank: rank})
+		hint := "it must be a string that is not empty"
+		if n.unquoted() {
+			hint = inQuotes
+		}
+		d.report(n.line, n.col, Problem{Path: path, Code: "wrong-type", Message: "missing or invalid " + what, Hint: hint, rank: rank})
 	}
 }
 
@@ -143,7 +147,7 @@ func (d *decoder) transition(n *node, path, state string, t *TransitionDefinitio
 			{"irreversible", d.optionalFlag(&t.Irreversible)},
 		})
 	default:
-		d.wrongType(n, path, what, "a target state or an object")
+		d.wrongType(n, path, what, aTarget)
 		t.Target = unreadable
 	}
 	if c := n.child("target"); c != nil && c.kind != stringNode {
@@ -206,6 +210,9 @@ func (d *decoder) risk(into **Risk) func(n *node, path, what string) {
 			{"familywise", d.flag(&r.Familywise)},
 		}) {
 			*into = r
+			if n.child("maxError") == nil {
+				d.report(n.line, n.col, Problem{Path: pointer(path, "maxError"), Code: "missing-field", Message: what + " has no maxError", Hint: "say which share of automatic decisions may be wrong, such as 0.05"})
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,6 +79,21 @@ func (e *Error) Summary() string {
 		return invalidSection + first.Message
 	}
 	return invalid + first.Message
+}
+
+// FirstProblem returns the first thing that is wrong with a machine, in one line
+// with its hint: what is left to say where err has no place in a file, because the
+// machine was made by a program. Other errors are returned as they are written.
+func FirstProblem(err error) string {
+	var wrong *Error
+	if !errors.As(err, &wrong) || len(wrong.Problems) == 0 {
+		return err.Error()
+	}
+	p := wrong.Problems[0]
+	if p.Hint == "" {
+		return p.Message
+	}
+	return p.Message + " (" + p.Hint + ")"
 }
 
 // Error returns the summary and then every problem.

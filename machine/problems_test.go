@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ func TestProblems(t *testing.T) {
 	const rename = "choose a short name of printable characters"
 	const write = `write a number and a unit, such as "90s" or "5m"`
 	const needsBayes = `let an arbiter with "strategyFnName": "bayes" decide it`
+	const share = "say which share of automatic decisions may be wrong, such as 0.05"
 	const onlyHumans = "for a state that only humans decide, list only humans in its specialists"
 	for _, c := range []struct {
 		text string
@@ -60,14 +62,16 @@ func TestProblems(t *testing.T) {
 		{list(`▶null`), []string{`[wrong-type] specialists[0] must be an object, not null`}},
 		{list(`{"role":▶7,"specialistId":▶8,"strategyFn":"f"}`), []string{
 			`[wrong-type] role must be a string, not a number | put it in quotes`, `[wrong-type] specialistId must be a string, not a number | put it in quotes`}},
-		{proposer(`"strategyFn":▶true`), []string{`[wrong-type] strategyFn must be a string, not a boolean`}},
+		{proposer(`"strategyFn":▶true`), []string{`[wrong-type] strategyFn must be a string, not a boolean | put it in quotes`}},
 		{proposer(`"strategyFn":"f","isHuman":▶1`), []string{`[wrong-type] isHuman must be true or false, not a number`}},
 		{proposer(`"strategyFn":"f","estimatedCostUSD":▶"1"`), []string{`[wrong-type] estimatedCostUSD must be a number of US dollars, not a string`}},
 		{proposer(`"strategyFn":"f","estimatedCostUSD":▶1e400`), []string{`[wrong-type] estimatedCostUSD must be a number of US dollars, not this: the number 1e400 is too large`}},
 		{head + `"states":{"a":▶null,"b":{}}}`, []string{`[wrong-type] state "a" must be an object, not null`}},
 		{head + `"states":{"a":{"transitions":▶[]},"b":{}}}`, []string{`[wrong-type] transitions must be an object, not an array`}},
 		{head + `"states":{"a":{"transitions":{"t":▶null}},"b":{}}}`, []string{`[wrong-type] transition "t" in state "a" must be a target state or an object, not null`}},
-		{head + `"states":{"a":{"transitions":{"t":▶3}},"b":{}}}`, []string{`[wrong-type] transition "t" in state "a" must be a target state or an object, not a number`}},
+		{head + `"states":{"a":{"transitions":{"t":▶3}},"b":{}}}`, []string{`[wrong-type] transition "t" in state "a" must be a target state or an object, not a number | put it in quotes`}},
+		{head + `"states":{"a":{"transitions":{"t":▶1e400}},"b":{}}}`, []string{`[wrong-type] transition "t" in state "a" must be a target state or an object, not this: the number 1e400 is too large`}},
+		{`{"machineName":"m","initialState":▶2,"goalState":▶true,"states":{"2":{},"true":{}}}`, []string{`[wrong-type] missing or invalid initialState | put it in quotes`, `[wrong-type] missing or invalid goalState | put it in quotes`}},
 		{head + `"states":{"a":{"transitions":{"t":{"target":▶3}}},"b":{}}}`, []string{`[wrong-type] target must be a string, not a number | put it in quotes`}},
 		{head + `"states":{"a":{"prompt":▶3},"b":{}}}`, []string{`[wrong-type] prompt must be a string, not a number | put it in quotes`}},
 		{in(`"risk":▶0.1`), []string{`[wrong-type] risk must be an object, not a number`}},
@@ -110,6 +114,7 @@ func TestProblems(t *testing.T) {
 		{list(`{"role":"arbiter","specialistId":"s","strategyFnName":▶"firstAvailable"}`),
 			[]string{`[unknown-strategy] Unknown arbiter strategy: firstAvailable | built in are alignmentMargin, firstProposal, bayes; a Go function is named by strategyFn`}},
 		{proposer(`"strategyFn":▶"= \"x\""`), []string{`[bad-expression] the expression yields "x", which is no transition of a state it serves (t)`}},
+		{head + `"states":{"a":{"transitions":{"t":"c"}},"c":{"transitions":{"u":"b","t":"a"}},"b":{}},"specialists":[{"role":"proposer","specialistId":"é","strategyFn":▶"= \"x\""}]}`, []string{`[bad-expression] the expression yields "x", which is no transition of a state it serves (t, u)`}},
 		{proposer(`"strategyFn":▶"="`), []string{`[bad-expression] the expression is empty`}},
 
 		{proposer(`"strategyWebhookUrl":▶"ftp://example.com","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "ftp://example.com" is not an http or https address | write the whole address, such as https://example.com/propose`}},
@@ -132,7 +137,8 @@ func TestProblems(t *testing.T) {
 		{in(`"solicit":{"mode":▶"eagre"}`), []string{`[bad-value] mode is "eagre" | did you mean "eager"?`}},
 		{promise(`"risk":{"maxError":0.1,"test":▶"eprocess"}`), []string{`[bad-value] test is "eprocess" | did you mean "eProcess"?`}},
 		{promise(`"risk":{"maxError":▶0}`), []string{`[out-of-range] maxError is 0, it must be above 0`}},
-		{promise(`"risk":▶{}`), []string{`[out-of-range] maxError is 0, it must be above 0`}},
+		{promise(`"risk":▶{}`), []string{`[missing-field] risk has no maxError | ` + share}},
+		{promise(`"risk":▶{"confidence":0.9}`), []string{`[missing-field] risk has no maxError | ` + share}},
 		{promise(`"risk":{"maxError":0.1,"confidence":▶1}`), []string{`[out-of-range] confidence is 1, it must be below 1`}},
 		{promise(`"collapse":{"target":▶1}`), []string{`[out-of-range] target is 1, it must be below 1`}},
 		{promise(`"collapse":{"requireBlind":▶1}`), []string{`[wrong-type] requireBlind must be true or false, not a number`}},
@@ -247,5 +253,22 @@ func TestHints(t *testing.T) {
 	}
 	if got, want := machine.DidYouMean("stat", []string{"static", "state", "start"}), `did you mean "state"?`; got != want {
 		t.Errorf("of several the nearest: %q, want %q", got, want)
+	}
+}
+
+// TestFirstProblem: what is wrong with a machine that a program made is one line.
+func TestFirstProblem(t *testing.T) {
+	def := &machine.Definition{MachineName: "m", InitialState: "a", GoalState: "b", States: []machine.StateDefinition{{Name: "a"}, {Name: "b"}}, Risk: &machine.Risk{MaxError: 2, Confidence: .9}}
+	_, err := machine.Compile(def, machine.Checks{})
+	if got := machine.FirstProblem(fmt.Errorf("compiling: %w", err)); got != "maxError is 2, it must be below 1" {
+		t.Errorf("it says %q", got)
+	}
+	def.Risk, def.MachineName = nil, " m"
+	_, err = machine.Compile(def, machine.Checks{})
+	if got, want := machine.FirstProblem(err), `machineName " m" begins or ends with a blank (choose a short name of printable characters)`; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	if got := machine.FirstProblem(errors.New("another")); got != "another" {
+		t.Errorf("of another error it says %q", got)
 	}
 }

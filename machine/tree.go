@@ -50,6 +50,9 @@ type key struct {
 	line, col int
 }
 
+// unquoted reports whether quotes would make the text of n a string that can be used.
+func (n *node) unquoted() bool { return (n.kind == numberNode || n.kind == boolNode) && n.bad == "" }
+
 // child returns the member of that name, or nil.
 func (n *node) child(name string) *node {
 	for i, k := range n.keys {

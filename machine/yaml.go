@@ -8,6 +8,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
@@ -47,11 +48,11 @@ func decodeYAML(dec *yaml.Decoder, into *yaml.Node) (err error) {
 	return dec.Decode(into)
 }
 
-var yamlPlace = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+var yamlPlace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`) })
 
 func yamlFailure(err error) error {
 	line, message := 1, err.Error()
-	if m := yamlPlace.FindStringSubmatch(message); m != nil {
+	if m := yamlPlace().FindStringSubmatch(message); m != nil {
 		message = m[2]
 		if n, convErr := strconv.Atoi(m[1]); convErr == nil {
 			line = n
@@ -169,14 +170,14 @@ func yamlNumber(n *node, y *yaml.Node) {
 	case err != nil || math.IsNaN(f) || math.IsInf(f, 0):
 		n.bad = fmt.Sprintf("%s is not a finite number", clip(y.Value, 40))
 	case exact.IsNumber(y.Value):
-	case leadingZero.MatchString(y.Value):
+	case leadingZero().MatchString(y.Value):
 		n.bad = fmt.Sprintf("the number %s begins with 0", clip(y.Value, 40))
 	default:
 		n.text = exact.FormatFloat(f)
 	}
 }
 
-var leadingZero = regexp.MustCompile(`^[-+]?0_*[0-9]`)
+var leadingZero = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-+]?0_*[0-9]`) })
 
 func yamlError(y *yaml.Node, message, hint string) error {
 	return &syntaxError{code: codeSyntax, message: message, hint: hint, line: y.Line, col: y.Column}

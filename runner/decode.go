@@ -164,6 +164,8 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 		return d.learned(r.At)
 	case KindReviewed:
 		return d.reviewed()
+	case KindAdopted:
+		return d.adopted()
 	case KindNeedsHuman:
 		v := &AwaitsHuman{}
 		return v, d.into(v)

@@ -221,6 +221,22 @@ func (d *reading) reviewed() (Data, error) {
 	return r, err
 }
 
+func (d *reading) adopted() (Data, error) {
+	var v struct {
+		SpecialistID string          `json:"specialistId"`
+		Reason       string          `json:"reason"`
+		Lesson       json.RawMessage `json:"lesson"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	lesson, err := trust.DecodeLesson(v.Lesson)
+	if err == nil && lesson.Adoption == nil {
+		err = &DecodeError{"adoption", "nothing"}
+	}
+	return &Adopted{v.SpecialistID, v.Reason, &lesson}, err
+}
+
 func (d *reading) ended() (Data, error) {
 	var v struct {
 		Status Status `json:"status"`

@@ -237,6 +237,15 @@ func (d *Reviewed) append(dst []byte, key specialist.RoundKey) []byte {
 	return w.end()
 }
 
+func (d *Adopted) append(dst []byte, _ specialist.RoundKey) []byte {
+	w := object(dst)
+	w.str("specialistId", d.SpecialistID)
+	w.opt("reason", d.Reason)
+	w.name("lesson")
+	w.dst = appendLesson(w.dst, d.Lesson)
+	return w.end()
+}
+
 // appendLesson appends a lesson that was checked when it was made.
 func appendLesson(dst []byte, l *trust.Lesson) []byte {
 	text, err := l.Encode()

@@ -235,6 +235,7 @@ const (
 	KindExecuted    = "executed"
 	KindLearned     = "learned"
 	KindReviewed    = "reviewed"
+	KindAdopted     = "policy_adopted"
 	KindNeedsHuman  = "needs_human"
 	KindResumed     = "resumed"
 	KindEnded       = "ended"
@@ -252,6 +253,7 @@ func (*Gated) Kind() string       { return KindGated }
 func (*Executed) Kind() string    { return KindExecuted }
 func (*Learned) Kind() string     { return KindLearned }
 func (*Reviewed) Kind() string    { return KindReviewed }
+func (*Adopted) Kind() string     { return KindAdopted }
 func (*AwaitsHuman) Kind() string { return KindNeedsHuman }
 func (*Resumed) Kind() string     { return KindResumed }
 func (*Ended) Kind() string       { return KindEnded }

@@ -55,6 +55,7 @@ func apply(s *Session, o *openRound, e *Event) {
 		o.draws = d.Draws
 	case *Reviewed:
 		applyReviewed(s, d, e.At)
+	case *Adopted: // it is about the machine: the session is where it stands
 	case *Resumed:
 		applyResumed(s, o, d)
 	case *Ended:

@@ -23,6 +23,11 @@ type Metrics struct {
 	AlignmentScores        map[string]exact.Billionths `json:"alignmentScores"`
 	Specialists            []SpecialistMetrics         `json:"specialists"`
 	Signals                []Signal                    `json:"signals"`
+	// HumanLooks is how often humans looked at rounds beside deciding them: audits of
+	// closed rounds, second humans, and third ones. HumanMinutes is what decisions and
+	// looks took, at the minutes that each is taken to: see [Metrics.Assume].
+	HumanLooks   int     `json:"humanLooks"`
+	HumanMinutes float64 `json:"humanMinutes"`
 	// AskedPerRound is how many proposers were asked for each decision on average,
 	// CostPerDecision what their answers and the arbiter's cost.
 	AskedPerRound   float64         `json:"askedPerRound,omitempty"`
@@ -73,7 +78,18 @@ func (r *Runner) Metrics(ctx context.Context, machineName, state string) (*Metri
 	}
 	m.count(decisions)
 	m.signal(decisions, compared)
-	return m, m.decide(ctx, r, decisions)
+	err = m.decide(ctx, r, decisions)
+	m.Assume(DefaultHumanMinutes)
+	return m, err
+}
+
+// DefaultHumanMinutes is how long a human decision is thought to take: how long
+// somebody thought about one is not recorded.
+const DefaultHumanMinutes = 2
+
+// Assume sets HumanMinutes, given how many minutes a decision takes.
+func (m *Metrics) Assume(minutes float64) {
+	m.HumanMinutes = math.Round(10*minutes*float64(m.HumanDecisions+m.HumanLooks)) / 10
 }
 
 func (m *Metrics) count(decisions []*DecisionRecord) {

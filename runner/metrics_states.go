@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -35,6 +36,9 @@ type StateMetrics struct {
 	// or .9. Both are left out without audits.
 	Error      *exact.Billionths `json:"error,omitempty"`
 	ErrorBound *exact.Billionths `json:"errorBound,omitempty"`
+	// Savings are those of asking one after the other, replayed, beside the accuracy
+	// lost; nil in other modes, and as long as there is nothing to replay.
+	Savings *Saving `json:"savings,omitempty"`
 	// Stage is where a state that declares a collapse has come to, and StageSince
 	// since when; both are left out elsewhere.
 	Stage      trust.Stage      `json:"stage,omitempty"`
@@ -68,8 +72,13 @@ func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*DecisionRe
 		if s.state.Terminal() || len(s.state.Transitions) == 0 || m.State != "" && m.State != s.state.Name {
 			continue
 		}
-		m.States = append(m.States, d.stateMetrics(s, m.Promises, decisions, learned.audits[s.state.Name]))
+		v := d.stateMetrics(s, m.Promises, decisions, learned.audits[s.state.Name])
+		if saving := r.lookIn(d.plan, s.state).saving(d.ledger); saving.Rounds > 0 && s.state.Solicit.Mode == machine.Sequential {
+			v.Savings = &saving
+		}
+		m.States = append(m.States, v)
 	}
+	m.HumanLooks = learned.looksBeside(decisions)
 	m.signalDecisions(learned)
 	return r.signalRoster(ctx, m)
 }
@@ -112,6 +121,24 @@ func (d *deciding) stateMetrics(s *statePlan, promises []PromiseStatus, decision
 type learned struct {
 	audits       map[string]trust.Audits // by state
 	looks, apart int                     // rounds with a second human, and where the two disagreed
+	again        []string                // rounds that humans looked at beside deciding them: closed ones, or after another human
+}
+
+// looksBeside returns how often humans looked at rounds that they had not to decide:
+// an audit before a decision is executed is a decision.
+func (l *learned) looksBeside(decisions []*DecisionRecord) (n int) {
+	decided := map[string]bool{}
+	for _, d := range decisions {
+		if d.IsHuman {
+			decided[d.RoundID] = true
+		}
+	}
+	for _, round := range l.again {
+		if !decided[round] {
+			n++
+		}
+	}
+	return n
 }
 
 // learnedIn reads the lessons of a machine, or of one of its states.
@@ -125,11 +152,19 @@ func (r *Runner) learnedIn(ctx context.Context, machineName, state string) (lear
 			a := l.audits[o.State]
 			a.Add(o)
 			l.audits[o.State] = a
+			if o.Source == trust.Audited {
+				l.again = append(l.again, o.Round)
+			}
 		}
-		if s := lesson.Second; s != nil && s.Machine == machineName && (state == "" || state == s.State) && !lesson.Settles {
-			if l.looks++; s.First != s.Second {
+		if s := lesson.Second; s != nil && s.Machine == machineName && (state == "" || state == s.State) {
+			l.again = append(l.again, "")
+			switch {
+			case lesson.Settles:
+				continue
+			case s.First != s.Second:
 				l.apart++
 			}
+			l.looks++
 		}
 	}
 	return l, nil
@@ -152,11 +187,27 @@ func (m *Metrics) signalDecisions(l learned) {
 			m.add("warning", "diversity.low", "state %s: %d specialists, effective %.1f", s.State, s.Voters, s.NEff.Float())
 		}
 	}
+	m.signalSavings()
 	if wrong > 0 {
 		m.add("warning", "audit.disagreed", "%d of %d audits found an automatic decision wrong", wrong, audits)
 	}
 	if l.apart > 0 {
 		m.add("info", "human.disagreement", "Two humans disagreed in %d of %d rounds that both decided", l.apart, l.looks)
+	}
+}
+
+// signalSavings says where asking one after the other is not worth it.
+func (m *Metrics) signalSavings() {
+	for _, s := range m.States {
+		v := s.Savings
+		if v == nil || v.Note == "" {
+			continue
+		}
+		what := "everyone is asked at once"
+		if !v.Everyone {
+			what = "but everyone at once would cost more than a human"
+		}
+		m.add("info", "savings.none", "state %s: %s: %s (replayed on %d rounds: %s)", s.State, v.Note, what, v.Rounds, v.Savings)
 	}
 }
 

@@ -3,6 +3,7 @@ package runner_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/dialai/dialai/runner"
@@ -74,6 +75,20 @@ func TestAuditAfter(t *testing.T) {
 	if _, err := b.review(s, 1, "human", "finish"); !errors.Is(err, runner.ErrReviewed) {
 		t.Errorf("a second audit: %v", err)
 	}
+	b.wantMinutes(s, 0, 1)
+}
+
+// wantMinutes says how many decisions and looks beside humans are to have made, and
+// that these are their minutes.
+func (b *bench) wantMinutes(s *runner.Session, decisions, looks int) {
+	b.Helper()
+	m, err := b.r.Metrics(b.ctx, s.Machine().Name(), "")
+	b.ok(err)
+	usual := m.HumanMinutes
+	m.Assume(.25)
+	if n := float64(decisions + looks); m.HumanDecisions != decisions || m.HumanLooks != looks || usual != 2*n || math.Abs(m.HumanMinutes-n/4) > .051 {
+		b.Errorf("humans decided %d rounds and looked at %d: %v minutes, then %v", m.HumanDecisions, m.HumanLooks, usual, m.HumanMinutes)
+	}
 }
 
 // TestAuditUndrawn has a human look at a round that nobody had drawn: that is no
@@ -114,6 +129,7 @@ func TestAuditBefore(t *testing.T) {
 	if o := b.lessons()[0].Outcome; o.Source != trust.Audited || !o.Automatic || o.Unasked || o.SamplingProb.Float() != 1 || o.Truth != "again" || o.Pick != "finish" {
 		t.Errorf("the outcome is %+v", o)
 	}
+	b.wantMinutes(s, 1, 0)
 	if got := b.reviews(); got != "[]" {
 		t.Errorf("there waits %s", got)
 	}

@@ -30,6 +30,8 @@ type RosterEvent struct {
 	Stage *Collapse
 	// By is who did it: the engine, or a human. "" where the kind says it.
 	By string
+	// Trial is a policy that was back-tested.
+	Trial *Trial
 }
 
 // The kinds of roster events.
@@ -56,11 +58,12 @@ type storedRosterEvent struct {
 	Others       []string            `json:"others,omitempty"`
 	Stage        *Collapse           `json:"collapse,omitempty"`
 	By           string              `json:"by,omitempty"`
+	Trial        *Trial              `json:"trial,omitempty"`
 }
 
 // AppendRosterEvent appends the record of one event: a JSON array of it.
 func AppendRosterEvent(dst []byte, seq int64, e RosterEvent) ([]byte, error) {
-	data, err := json.Marshal(storedRosterEvent{e.ID, e.Specialist, e.State, e.Reason, e.Others, e.Stage, e.By})
+	data, err := json.Marshal(storedRosterEvent{e.ID, e.Specialist, e.State, e.Reason, e.Others, e.Stage, e.By, e.Trial})
 	if err != nil {
 		return nil, err
 	}
@@ -83,14 +86,17 @@ func DecodeRosterEvents(record []byte) ([]RosterEvent, error) {
 		if r.Kind == KindStage && v.Stage == nil {
 			return nil, fmt.Errorf("event %d (%s): the collapse is missing", r.Seq, r.Kind)
 		}
-		events[i] = RosterEvent{r.At, r.Kind, v.SpecialistID, v.Specialist, v.State, v.Reason, v.Others, v.Stage, v.By}
+		if r.Kind == KindTried && v.Trial == nil {
+			return nil, fmt.Errorf("event %d (%s): the trial is missing", r.Seq, r.Kind)
+		}
+		events[i] = RosterEvent{r.At, r.Kind, v.SpecialistID, v.Specialist, v.State, v.Reason, v.Others, v.Stage, v.By, v.Trial}
 	}
 	return events, nil
 }
 
 // With returns the roster after an event.
 func (r *Roster) With(e RosterEvent) *Roster {
-	next := &Roster{Sequence: r.Sequence + 1, Specialists: r.Specialists, Off: map[string]bool{}, Champions: map[string]Champion{}, Collapse: map[string]Collapse{}}
+	next := &Roster{Sequence: r.Sequence + 1, Specialists: r.Specialists, Trials: r.Trials, Off: map[string]bool{}, Champions: map[string]Champion{}, Collapse: map[string]Collapse{}}
 	maps.Copy(next.Collapse, r.Collapse)
 	maps.Copy(next.Off, r.Off)
 	maps.Copy(next.Champions, r.Champions)
@@ -105,6 +111,8 @@ func (r *Roster) With(e RosterEvent) *Roster {
 		next.Champions[e.State] = Champion{e.ID, e.Others, e.At}
 	case KindDemoted: // asks the others again, but never whom a person switched off
 		delete(next.Champions, e.State)
+	case KindTried:
+		next.Trials = append(slices.Clip(r.Trials), *e.Trial)
 	case KindStage, KindFrozen, KindReleased, KindChampionFailed, KindChampionAnswered:
 		next.Collapse[e.State] = r.Collapse[e.State].with(e)
 	}

@@ -190,6 +190,8 @@ func LessonOf(d Data) *trust.Lesson {
 		}
 	case *Reviewed:
 		return d.Lesson
+	case *Adopted:
+		return d.Lesson
 	}
 	return nil
 }
@@ -304,6 +306,7 @@ type Roster struct {
 	Off         map[string]bool     // those a person switched off, by id
 	Champions   map[string]Champion // by state, "" for the machine
 	Collapse    map[string]Collapse // by state
+	Trials      []Trial             // of policies, the oldest first
 }
 
 // A Champion is asked alone where it is trusted.

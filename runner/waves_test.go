@@ -347,6 +347,14 @@ func TestNoSaving(t *testing.T) {
 		if everyone != weak || after.Everyone != weak || weak != (after.Note == runner.NoSavingNote) || after.Outcomes > 0 && after.Worth() == weak {
 			t.Errorf("weak %t: %+v; the last round is %+v", weak, after, last.Waves)
 		}
+		m, err := j.r.Metrics(j.ctx, j.s.Machine().Name(), "")
+		j.ok(err)
+		said := slices.ContainsFunc(m.Signals, func(s runner.Signal) bool {
+			return s.Code == "savings.none" && strings.HasPrefix(s.Message, "state open: no saving: panel weak or correlated: everyone is asked at once (replayed on ")
+		})
+		if v := m.States[0].Savings; said != weak || (v != nil) != (after.Rounds > 0) || v != nil && *v != after {
+			t.Errorf("weak %t: metrics show %+v and %+v", weak, v, m.Signals)
+		}
 		j.reproduce(j.s)
 	}
 }

@@ -71,22 +71,9 @@ func MachineOf(p *Panel) (*machine.Machine, error) {
 	}
 	m, err := machine.Parse("simulation.json", encode(text), runner.Checks())
 	if err != nil {
-		return nil, unfit("the panel makes no machine: %s", firstProblem(err))
+		return nil, unfit("the panel makes no machine: %s", machine.FirstProblem(err))
 	}
 	return m, nil
-}
-
-// firstProblem returns the first thing that is wrong with a machine.
-func firstProblem(err error) string {
-	var wrong *machine.Error
-	if !errors.As(err, &wrong) || len(wrong.Problems) == 0 {
-		return err.Error()
-	}
-	p := wrong.Problems[0]
-	if p.Hint == "" {
-		return p.Message
-	}
-	return p.Message + " (" + p.Hint + ")"
 }
 
 // encode returns the JSON of a value that has some.
@@ -164,7 +151,7 @@ func adapt(m *machine.Machine, p *Panel, r strategies.Registry) (*machine.Machin
 	}
 	made, err := machine.Compile(&def, runner.Checks())
 	if err != nil {
-		return nil, unfit("with made-up voters the machine would not load: %s", firstProblem(err))
+		return nil, unfit("with made-up voters the machine would not load: %s", machine.FirstProblem(err))
 	}
 	return made, nil
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
+	"strings"
 
 	"github.com/gofrs/flock"
 
@@ -21,9 +21,9 @@ type fileOwner struct {
 	lock *flock.Flock
 }
 
-// ownerName is what names from a log must look like before they become part of a
-// path.
-var ownerName = regexp.MustCompile(`^[0-9a-f]{32}$`)
+// isOwnerName reports whether a name from a log looks like one of ours, and so may
+// become part of a path.
+func isOwnerName(s string) bool { return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == "" }
 
 func (s *SQLite) ownerDir() string { return s.path + ".owners" }
 
@@ -44,7 +44,7 @@ func (s *SQLite) Claim(context.Context) (runner.Owner, error) {
 
 // Alive implements [runner.OwnerStore].
 func (s *SQLite) Alive(_ context.Context, name string) (bool, error) {
-	if !ownerName.MatchString(name) {
+	if !isOwnerName(name) {
 		return false, nil
 	}
 	path := filepath.Join(s.ownerDir(), name)

@@ -109,12 +109,21 @@ func place(text string, at common.Location) string {
 	return fmt.Sprintf("at character %d of the expression", before+at.Column()+1)
 }
 
+// few names transitions, but no more than a reader wants to see.
+func few(transitions []string) string {
+	const most = 12
+	if n := len(transitions) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(transitions[:most], ", "), n)
+	}
+	return strings.Join(transitions, ", ")
+}
+
 // checkResults checks the literals at the root and in the branches of ternaries.
 func checkResults(e ast.Expr, transitions []string) error {
 	switch e.Kind() {
 	case ast.LiteralKind:
 		if name, ok := e.AsLiteral().(types.String); ok && !slices.Contains(transitions, string(name)) {
-			return fmt.Errorf("the expression yields %q, which is no transition of a state it serves (%s)", string(name), strings.Join(transitions, ", "))
+			return fmt.Errorf("the expression yields %q, which is no transition of a state it serves (%s)", string(name), few(transitions))
 		}
 	case ast.CallKind:
 		if c := e.AsCall(); c.FunctionName() == operators.Conditional {

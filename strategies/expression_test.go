@@ -292,3 +292,15 @@ func FuzzExpression(f *testing.F) {
 }
 
 var _ specialist.Proposer = strategies.Random
+
+// TestManyTransitions: what is wrong with a literal does not name a thousand others.
+func TestManyTransitions(t *testing.T) {
+	var names []string
+	for i := range 1000 {
+		names = append(names, fmt.Sprintf("t%d", i))
+	}
+	want := `the expression yields "x", which is no transition of a state it serves (t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11 and 988 more)`
+	if err := strategies.CheckExpression(machine.Proposer, `= "x"`, names); err == nil || err.Error() != want {
+		t.Errorf("it says %v, want %s", err, want)
+	}
+}

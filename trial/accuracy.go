@@ -22,7 +22,7 @@ type Accuracy struct {
 	Kind       string  `json:"kind"` // "accuracy"
 	Strategy   string  `json:"strategy"`
 	N          int     `json:"n"`
-	Accuracy   float64 `json:"accuracy"` // mean over splits; a tie that holds the truth counts as its share
+	Accuracy   float64 `json:"accuracy"` // with all votes, mean over splits; a tie that holds the truth counts as its share
 	SD         float64 `json:"sd"`       // of one split
 	LogLoss    float64 `json:"logLoss"`  // P floored at a billionth
 	ECE        float64 `json:"ece"`      // expected calibration error of the largest P, in 10 equal bins
@@ -30,6 +30,9 @@ type Accuracy struct {
 	Error95    float64 `json:"error95"` // 0 without coverage
 	Votes      float64 `json:"votes"`   // asked per question: of bayes until its probability reaches .95, of others all
 	Cost       float64 `json:"cost"`    // of these
+	// AccuracySequential is the accuracy with Votes only, where these are fewer than
+	// all; nil for strategies that ask everyone. Accuracy is always that with all votes.
+	AccuracySequential *float64 `json:"accuracySequential,omitempty"`
 }
 
 // bins of the calibration error.

@@ -8,8 +8,10 @@ package trial
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -124,9 +126,15 @@ func (d *Data) outcome(q *Question) trust.Outcome {
 	}
 	for i, v := range q.Answers {
 		w := &d.Workers[v.Worker]
-		o.Proposals[i] = trust.OutcomeProposal{SpecialistID: w.ID, Model: w.Model, OptionOrder: w.Order, Transition: d.Classes[v.Class]}
+		o.Proposals[i] = trust.OutcomeProposal{SpecialistID: w.ID, Model: w.Model, OptionOrder: w.Order, Transition: d.Classes[v.Class], Cost: d.price(v)}
 	}
 	return o
+}
+
+// price returns what an answer costs, as money: a cost of 1 is a thousandth of a
+// dollar.
+func (d *Data) price(a Answer) exact.Money {
+	return exact.Money(math.Round(d.Workers[a.Worker].Cost * 1e9))
 }
 
 // cost returns what all answers to a question cost.

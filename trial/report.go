@@ -20,9 +20,10 @@ func Measure(d *Data, o Options) Report {
 	}
 	for i := range r.Accuracies {
 		a := &r.Accuracies[i]
-		for _, s := range r.Sequentials {
+		for j := range r.Sequentials {
+			s := &r.Sequentials[j]
 			if a.Strategy == s.Strategy && a.N == s.N && s.Tau == usualTau {
-				a.Votes, a.Cost = s.Votes, s.Cost
+				a.Votes, a.Cost, a.AccuracySequential = s.Votes, s.Cost, &s.Accuracy
 			}
 		}
 	}

@@ -20,6 +20,11 @@ type Sequential struct {
 	VotesAll    float64 `json:"votesAll"`
 	Cost        float64 `json:"cost"`
 	CostAll     float64 `json:"costAll"`
+	// Everyone is the share of splits in which a replay of the questions learned from
+	// says that this is not worth it: too little is saved, or too much accuracy lost.
+	// The engine then asks everyone at once. 0 below [trust.SavingsEvery] decisions,
+	// when it does not look yet.
+	Everyone float64 `json:"everyone"`
 }
 
 // Taus are the probabilities at which asking stops.
@@ -58,6 +63,7 @@ func (s *Sequential) add(p Sequential) {
 	s.VotesAll += p.VotesAll
 	s.Cost += p.Cost
 	s.CostAll += p.CostAll
+	s.Everyone += p.Everyone
 }
 
 // divide makes means of sums. Sums are divided once, so that a mean of ones is one.
@@ -68,6 +74,7 @@ func (s *Sequential) divide(n float64) {
 	s.VotesAll /= n
 	s.Cost /= n
 	s.CostAll /= n
+	s.Everyone /= n
 }
 
 // sequentials measures one split.
@@ -93,8 +100,18 @@ func sequentials(d *Data, gold []int) []Sequential {
 	}
 	for t := range sums {
 		sums[t].divide(float64(len(d.Questions) - len(gold)))
+		if len(gold) >= trust.SavingsEvery && !b.worth(taus[t]) {
+			sums[t].Everyone = 1
+		}
 	}
 	return sums
+}
+
+// worth reports whether asking in waves until tau was worth it in the questions that
+// were learned from.
+func (s *bayes) worth(tau float64) bool {
+	bar, _ := exact.FromFloat(tau)
+	return s.ledger.Savings(Machine, trust.Policy{NoStacking: s.plain}, bar).Worth()
 }
 
 // ask asks the workers of one question in waves.
@@ -103,7 +120,7 @@ func (s *bayes) ask(q *Question, tau float64, sum *Sequential) {
 	a.Policy.NoStacking, a.Partial = s.plain, true
 	costs := make([]exact.Money, len(q.Answers))
 	for i, v := range q.Answers {
-		costs[i] = exact.Money(math.Round(s.data.Workers[v.Worker].Cost * 1e9))
+		costs[i] = s.data.price(v)
 	}
 	bar, _ := exact.FromFloat(tau)
 	asked, _ := s.ledger.Asked(a, costs, trust.Asking{Tau: bar, Patient: true})

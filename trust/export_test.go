@@ -116,6 +116,6 @@ func NewEpoch(p Promise) Epoch { return Epoch{newEpoch(p, "", 1)} }
 
 // Pair enters one pair, and returns tau.
 func (e Epoch) Pair(p exact.Billionths, right bool) exact.Billionths {
-	e.e.pair(Pair{p, right}.outcome())
+	e.e.pair(Pair{P: p, Right: right}.outcome())
 	return e.e.tau()
 }

@@ -13,6 +13,15 @@ import (
 type Pair struct {
 	P     exact.Billionths `json:"p"`
 	Right bool             `json:"right"`
+	Stops []PairAt         `json:"stops,omitempty"` // what stands in its place at thresholds of a promise, by falling Tau
+}
+
+// A PairAt is a Pair at the vote where asking would have stopped, had Tau been the
+// threshold: see [Outcome.Stops].
+type PairAt struct {
+	Tau   exact.Billionths `json:"tau"`
+	P     exact.Billionths `json:"p,omitempty"`
+	Right bool             `json:"right,omitempty"`
 }
 
 // FrozenTau returns the least probability above which the error of these pairs

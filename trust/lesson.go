@@ -8,21 +8,27 @@ import (
 )
 
 // A Lesson is one record of the log that a [Ledger] is folded from: an outcome, a
-// second human's answer, or both.
+// second human's answer, or both; or the adoption of a policy.
 type Lesson struct {
 	Seq     int64       `json:"-"` // place in the store's log, above 0
 	Outcome *Outcome    `json:"outcome,omitempty"`
 	Second  *SecondLook `json:"secondLook,omitempty"`
 	// Settles says that Second was counted as a disagreement before, and a third
 	// human has now settled it.
-	Settles bool `json:"settles,omitempty"`
+	Settles  bool      `json:"settles,omitempty"`
+	Adoption *Adoption `json:"adoption,omitempty"`
 }
 
-// Check returns an error unless the lesson can be learned. It wraps [ErrOutcome]
-// or [ErrSecondLook].
+// Check returns an error unless the lesson can be learned. It wraps [ErrOutcome],
+// [ErrSecondLook] or [ErrAdoption].
 func (x *Lesson) Check() error {
-	if x.Outcome == nil && x.Second == nil {
-		return badOutcome("a lesson holds neither an outcome nor a second look")
+	switch nothing := x.Outcome == nil && x.Second == nil; {
+	case x.Adoption != nil && !nothing:
+		return fmt.Errorf("%w: it stands beside something else: it is a lesson of its own", ErrAdoption)
+	case x.Adoption != nil:
+		return x.Adoption.Check()
+	case nothing:
+		return badOutcome("a lesson holds neither an outcome nor a second look nor an adoption")
 	}
 	if x.Second != nil {
 		if err := x.Second.check(); err != nil {
@@ -65,6 +71,9 @@ func DecodeLesson(data []byte) (Lesson, error) {
 func (l *Ledger) Learn(x Lesson) error {
 	if err := x.Check(); err != nil {
 		return err
+	}
+	if x.Adoption != nil {
+		return l.Adopt(*x.Adoption)
 	}
 	if s := x.Second; s != nil {
 		count := l.AddSecondLook

@@ -22,6 +22,7 @@ type pool struct {
 	window  []*past // the latest Window outcomes
 	fit     fit
 	risk    map[string]*riskEpoch // by scope: a state, or "" for the machine
+	adopted map[string]*riskEpoch // by scope: of policies that are not in force yet
 }
 
 // A member is one unit in one machine.
@@ -55,7 +56,7 @@ type cell struct {
 }
 
 func newPool(o *owner) *pool {
-	p := &pool{owner: o, stateOf: map[string]int32{}, members: map[int32]int32{}, risk: map[string]*riskEpoch{}}
+	p := &pool{owner: o, stateOf: map[string]int32{}, members: map[int32]int32{}, risk: map[string]*riskEpoch{}, adopted: map[string]*riskEpoch{}}
 	p.fit = initialFit()
 	p.pairs = newPairs()
 	return p
@@ -68,7 +69,7 @@ func (m *pool) clone(o *owner) *pool {
 	c.list, c.members = slices.Clone(m.list), maps.Clone(m.members)
 	c.pairs = m.pairs.clone()
 	c.window = slices.Clone(m.window)
-	c.risk = maps.Clone(m.risk)
+	c.risk, c.adopted = maps.Clone(m.risk), maps.Clone(m.adopted)
 	return &c
 }
 

@@ -75,3 +75,84 @@ func (s *stack) weight(v *voter) float64 {
 	}
 	return w
 }
+
+// known reports whether enough is known to say who tells something.
+func (b *ballot) known() bool { return b.pool != nil && b.pool.n >= CalibratedFrom }
+
+// telling returns those of the order who are free or tell something.
+func (s *search) telling() (list []int) {
+	for _, i := range s.order {
+		if s.open[i].cost == 0 || s.info[i] >= nothingTold {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// shortest returns how many of the order to ask: all who are free, and then until
+// the probability of some option would reach tau if all of them spoke for it. It is
+// not decisive, and returns all, if it never would.
+func (s *search) shortest() (n int, decisive bool) {
+	best := len(s.order)
+	said := make([][]float64, len(s.open))
+	for i := range s.open {
+		said[i] = s.b.said(&s.open[i])
+	}
+	for t := range s.b.k {
+		if s.isRemoved(t) {
+			continue
+		}
+		if n, reached := s.unanimous(int32(t), best, said); reached {
+			best, decisive = n, true
+		}
+	}
+	return best, decisive
+}
+
+// unanimous returns after how many answers that speak for t its probability
+// reaches tau; it looks no further than most.
+func (s *search) unanimous(t int32, most int, said [][]float64) (n int, reached bool) {
+	b := s.b.fork(most)
+	for n, i := range s.order[:most] {
+		v := s.open[i]
+		v.option = b.voiceFor(t, &v, said[i])
+		b.join(v)
+		if n+1 < most && s.open[s.order[n+1]].cost == 0 {
+			continue
+		}
+		b.add()
+		s.mix.m = len(b.voters)
+		if billionths(s.mix.of(b)[t]) >= s.tau {
+			return n + 1, true
+		}
+	}
+	return most, false
+}
+
+// said returns by answer the sum, over the options that could be right, of how
+// likely v gives it.
+func (b *ballot) said(v *voter) []float64 {
+	sums := make([]float64, b.k)
+	for t := range sums {
+		for l := range sums {
+			sums[l] += b.answer(v, int32(t), int32(l))
+		}
+	}
+	return sums
+}
+
+// voiceFor returns the answer of v that speaks most for t: t itself, unless v is
+// known to be wrong more often than by chance. said is that of v.
+func (b *ballot) voiceFor(t int32, v *voter, said []float64) int32 {
+	ratio := func(l int32) float64 {
+		p := b.answer(v, t, l)
+		return p / (said[l] - p)
+	}
+	best, most := t, ratio(t)
+	for l := range int32(b.k) {
+		if r := ratio(l); r > most*(1+1e-9) { // more than rounding
+			best, most = l, r
+		}
+	}
+	return best
+}

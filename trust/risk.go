@@ -7,13 +7,16 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// EligibleFrom is the number of outcomes of a machine from which a probability counts
+// toward the test of a promise.
+const EligibleFrom = 10
+
 // Parameters of the live test of a promise.
 const (
 	ladder       = 8   // thresholds
 	lookFirst    = 50  // pairs that choose the first of them
 	lookShare    = .05 // of which must reach it,
 	lookReach    = 3   // that is so many
-	eligibleFrom = 10  // outcomes known when the pair was judged
 	hopelessFrom = 200 // pairs after which a promise may turn out hopeless
 )
 
@@ -33,6 +36,7 @@ type riskEpoch struct {
 	detector Detector
 	alarmed  bool  // the epoch before ended by an alarm
 	tried    int64 // policies among which delta is divided; 0 is one
+	adopted  int64 // pairs from a back-test that it began with
 	pairs    []Pair
 	frozen   frozen
 }
@@ -60,28 +64,33 @@ func (p Promise) scope(state string) string {
 	return ""
 }
 
-// test counts an outcome toward the promise in force.
+// test counts an outcome toward the promise in force. A late look at a decision
+// that was made under another policy says nothing of this one.
 func (m *pool) test(o *Outcome) {
 	if o.Promise == nil {
 		return
 	}
 	scope := o.Promise.scope(o.State)
-	e := m.risk[scope]
-	if e == nil || e.promise != *o.Promise || e.digest != o.PolicyDigest {
-		var number int64
-		if e != nil {
-			number = e.number
-		}
-		e = newEpoch(*o.Promise, o.PolicyDigest, number+1)
-	} else {
-		e = e.clone()
+	was := m.risk[scope]
+	next := m.following(*o.Promise, scope, o.PolicyDigest)
+	switch {
+	case was.of(*o.Promise, o.PolicyDigest):
+		next = was.clone()
+	case next != nil:
+		delete(m.adopted, scope)
+	case was == nil:
+		next = newEpoch(*o.Promise, o.PolicyDigest, 1)
+	case o.Automatic:
+		return
+	default:
+		next = newEpoch(*o.Promise, o.PolicyDigest, was.number+1)
 	}
-	e.add(o)
-	if e.detector.Alarm() {
-		e = newEpoch(e.promise, e.digest, e.number+1)
-		e.alarmed = true
+	next.add(o)
+	if next.detector.Alarm() {
+		next = newEpoch(next.promise, next.digest, next.number+1)
+		next.alarmed = true
 	}
-	m.risk[scope] = e
+	m.risk[scope] = next
 }
 
 func (e *riskEpoch) clone() *riskEpoch {
@@ -101,7 +110,7 @@ func (e *riskEpoch) add(o *Outcome) {
 	if o.Automatic {
 		e.watch(o, one)
 	}
-	if !o.Unasked && o.N >= eligibleFrom {
+	if !o.Unasked && o.N >= EligibleFrom {
 		e.pair(o)
 	}
 }
@@ -125,7 +134,7 @@ func (e *riskEpoch) watch(o *Outcome, one counts) {
 func (e *riskEpoch) pair(o *Outcome) {
 	e.eligible++
 	if e.promise.ClopperPearson {
-		e.look(Pair{o.P, o.Pick == o.Truth})
+		e.look(Pair{P: o.P, Right: o.Pick == o.Truth})
 		return
 	}
 	if e.start < 0 {
@@ -219,11 +228,11 @@ func (m *pool) riskOf(p Promise, state, digest string) *riskEpoch {
 	if m == nil {
 		return nil
 	}
-	e := m.risk[p.scope(state)]
-	if e == nil || e.promise != p || e.digest != digest {
-		return nil
+	scope := p.scope(state)
+	if e := m.risk[scope]; e.of(p, digest) {
+		return e
 	}
-	return e
+	return m.following(p, scope, digest)
 }
 
 // view returns where the test of a promise stands.

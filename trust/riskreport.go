@@ -35,6 +35,10 @@ type RiskReport struct {
 	// Needs is the least number of human decisions until the promise could be
 	// established, if none showed an error from now on; 0 once it is.
 	Needs int64 `json:"needs,omitempty"`
+	// Adopted is how many of Eligible come from a back-test that a human adopted, as
+	// the best of Tried policies; both 0 if none do.
+	Adopted int64 `json:"adopted,omitempty"`
+	Tried   int64 `json:"tried,omitempty"`
 	// PolicyDigest is of arbiter, experts, roster and prompts: a change of it opens
 	// another epoch.
 	PolicyDigest string   `json:"policyDigest,omitempty"`
@@ -54,7 +58,8 @@ func Caveats() []string {
 }
 
 // Risks returns a report of each promise under test in a machine, the machine's
-// before those of states, these in byte order.
+// before those of states, these in byte order; after each that of a test that was
+// adopted for the same scope and waits for its policy to come into force.
 func (l *Ledger) Risks(machine string) []RiskReport {
 	m := l.pools[machine]
 	if m == nil {
@@ -62,23 +67,39 @@ func (l *Ledger) Risks(machine string) []RiskReport {
 	}
 	floor, pairs := l.HumanError(machine)
 	var list []RiskReport
-	for _, scope := range slices.Sorted(maps.Keys(m.risk)) {
-		r := m.risk[scope].report()
+	add := func(scope string, e *riskEpoch) {
+		if e == nil {
+			return
+		}
+		r := e.report()
 		if r.Scope = scope; r.Needs > 0 && r.Needs < mostNeeded {
-			r.Needs += max(0, eligibleFrom-m.n) // before these no probability counts
+			r.Needs += max(0, EligibleFrom-m.n) // before these no probability counts
 		}
 		r.beside(floor, pairs)
 		list = append(list, r)
 	}
+	for _, scope := range m.scopes() {
+		add(scope, m.risk[scope])
+		if e := m.adopted[scope]; e != nil {
+			add(scope, m.following(e.promise, scope, e.digest))
+		}
+	}
 	return list
+}
+
+// scopes returns those of all promises, in byte order.
+func (m *pool) scopes() []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(m.risk)), maps.Keys(m.adopted))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Untested returns the report of a promise of which no round has been tested.
 func (l *Ledger) Untested(machine string, p Promise) RiskReport {
 	r := newEpoch(p, "", 1).report()
-	r.Needs += eligibleFrom
+	r.Needs += EligibleFrom
 	if m := l.pools[machine]; m != nil {
-		r.Needs -= min(eligibleFrom, m.n)
+		r.Needs -= min(EligibleFrom, m.n)
 	}
 	r.beside(l.HumanError(machine))
 	return r
@@ -105,7 +126,7 @@ func (l *Ledger) Risk(machine, state string, p Promise, policyDigest string) (ta
 func (e *riskEpoch) report() RiskReport {
 	r := RiskReport{
 		Promise: e.promise, State: e.state(), Tau: e.tau(), Epoch: e.number, Eligible: e.eligible,
-		PolicyDigest: e.digest, Overruled: e.overrule, Detector: e.detector.Value(), ErrorBound: exact.One,
+		PolicyDigest: e.digest, Adopted: e.adopted, Tried: e.tried, Overruled: e.overrule, Detector: e.detector.Value(), ErrorBound: exact.One,
 	}
 	wrong, all := 0., 0.
 	for _, a := range slices.Sorted(maps.Keys(e.audits)) {
@@ -156,9 +177,9 @@ func (e *riskEpoch) needs() int64 {
 // choose the threshold, and then the test.
 func Needed(p Promise) int64 {
 	if p.ClopperPearson {
-		return eligibleFrom + nextLook(p, 0)
+		return EligibleFrom + nextLook(p, 0)
 	}
-	return eligibleFrom + lookReach + successes(counts{}, p, p.Delta())
+	return EligibleFrom + lookReach + successes(counts{}, p, p.Delta())
 }
 
 // nextLook returns the number of pairs at the next look that can establish a

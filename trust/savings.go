@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/dialai/dialai/exact"
@@ -33,10 +34,22 @@ type Savings struct {
 	CostSequential     exact.Money      `json:"costSequential"`
 }
 
+// String says what is saved of the cost, or of the votes where they are free, and what
+// that does to accuracy.
+func (s Savings) String() string {
+	saved := 1 - float64(s.CostSequential)/float64(s.CostAll)
+	what := "cost"
+	if s.CostAll == 0 {
+		saved, what = 1-float64(s.VotesSequential)/math.Max(1, float64(s.VotesAll)), "votes"
+	}
+	return fmt.Sprintf("%.0f %% of the %s saved, accuracy %.3f instead of %.3f", 100*saved, what, s.AccuracySequential.Float(), s.AccuracyAll.Float())
+}
+
 // Worth reports whether to ask one after the other: no more than a hundredth of
 // accuracy is lost, or one round where a hundredth is less than that, and at least
-// a tenth of the cost is saved, or of the votes where they are free. Otherwise the panel is weak or correlated, and asking
-// everyone at once is quicker. Nothing is worth it before there are rounds.
+// a tenth of the cost is saved, or of the votes where they are free. Otherwise the
+// panel is weak or correlated, and asking everyone at once is quicker. Nothing is
+// worth it before there are rounds.
 func (s Savings) Worth() bool {
 	if s.Rounds == 0 {
 		return false

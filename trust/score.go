@@ -53,6 +53,7 @@ type voter struct {
 	rho     float64   // sum of correlations with those of its option that rank before it
 	d       float64   // 1/(1+rho)
 	logs    []float64 // by option, of the probability to answer so if it were right
+	rows    []int32   // by option, how often it was right in cell; nil if not tabulated
 }
 
 // A ballot is a round to be scored. Voters are sorted by id.
@@ -242,11 +243,8 @@ func (b *ballot) answer(v *voter, t, l int32) float64 {
 	if v.cell == nil || v.human > 0 || b.classes[t] < 0 {
 		return th0
 	}
-	var hits, row int32
-	for o := range b.k {
-		row += v.cell.at(b.classes[t], b.classes[o])
-	}
-	hits = v.cell.at(b.classes[t], b.classes[l])
+	row := b.row(v, t)
+	hits := v.cell.at(b.classes[t], b.classes[l])
 	if v.own && t == b.truth {
 		row--
 		if l == v.said {
@@ -254,6 +252,29 @@ func (b *ballot) answer(v *voter, t, l int32) float64 {
 		}
 	}
 	return (float64(hits) + float64(pullCell*th0)) / (float64(row) + pullCell)
+}
+
+// row returns how often option t was right in the cell of v.
+func (b *ballot) row(v *voter, t int32) (n int32) {
+	if v.rows != nil {
+		return v.rows[t]
+	}
+	for o := range b.k {
+		n += v.cell.at(b.classes[t], b.classes[o])
+	}
+	return n
+}
+
+// tabulate prepares a voter whose answers to every option will be looked at.
+func (b *ballot) tabulate(v *voter) {
+	if v.cell == nil || v.human > 0 {
+		return
+	}
+	rows := make([]int32, b.k)
+	for t := range rows {
+		rows[t] = b.row(v, int32(t))
+	}
+	v.rows = rows
 }
 
 // setPrior sets the probability of each option before anybody spoke, from the

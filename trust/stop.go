@@ -46,7 +46,7 @@ func votesOf(all []Vote, heard []bool) (votes []Vote) {
 // that the test does not look at. cost is that of each vote; a.Tau is not looked at.
 func (l *Ledger) Stops(q Question, j *Judgement, cost []exact.Money, a Asking) (list []StoppedAt) {
 	policy := q.Policy.normal()
-	if policy.Promise == nil || j.N < eligibleFrom || j.Best < 0 || len(q.Options) < 2 {
+	if policy.Promise == nil || j.N < EligibleFrom || j.Best < 0 || len(q.Options) < 2 {
 		return nil
 	}
 	most := exact.One

@@ -34,7 +34,8 @@ type Asking struct {
 	// forgotten. A specialist's draw depends on nothing but the seed and its id.
 	Explore string
 	// Patient goes on asking where no answers could reach tau, and whatever they
-	// cost, so that the human who decides then has everyone's proposal.
+	// cost, so that the human who decides then has the proposal of everyone who tells
+	// something.
 	Patient bool
 }
 
@@ -61,10 +62,12 @@ type Wave struct {
 }
 
 // Wave returns whom to ask next in a round, given the votes so far: all who cost
-// nothing, and of the others as few as could decide if all spoke for the same, those first
-// who tell most for their cost. As long as nothing establishes a tau, everyone is
-// asked at once: humans decide then, and every answer teaches. Humans are not
-// among those who are asked. Where there is nothing to choose, one answer is enough.
+// nothing, and of the others as few as could decide if all spoke for the same, those
+// first who tell most for their cost. If not even all of them together could decide,
+// a human will: then those are left out who tell less than a hundredth of a nat. As
+// long as nothing establishes a tau, everyone is asked at once: humans decide then,
+// and every answer teaches. Humans are not among those who are asked. Where there is
+// nothing to choose, one answer is enough.
 func (l *Ledger) Wave(q Question, open []Open, a Asking) Wave {
 	q.Partial = true
 	s := l.seek(&q, open, a)
@@ -92,6 +95,7 @@ func (l *Ledger) seek(q *Question, open []Open, a Asking) *search {
 		v := l.voter(b, &Vote{SpecialistID: o.SpecialistID, Version: o.Version, Model: o.Model, OptionOrder: o.OptionOrder}, i)
 		v.cost = max(0, int64(o.Cost))
 		b.weigh(&v)
+		b.tabulate(&v)
 		s.open = append(s.open, v)
 	}
 	return s
@@ -163,7 +167,14 @@ func (s *search) next(a Asking) Wave {
 		w.keep(s.order[:s.free()], StopCannotReach)
 		return w
 	}
-	w.Ask = s.order[:s.shortest()]
+	most, decisive := s.shortest()
+	w.Ask = s.order[:most]
+	if !decisive && a.Explore == "" && s.b.known() {
+		if w.Ask = s.telling(); len(w.Ask) == 0 {
+			w.Stop = StopCannotReach
+			return w
+		}
+	}
 	for _, i := range w.Ask {
 		w.Cost = w.Cost.Add(exact.Money(s.open[i].cost))
 	}
@@ -303,56 +314,6 @@ func (b *ballot) draw(v *voter, d *Draw) float64 {
 	prior := posterior(&outer, b.mu, pull4) // with nothing at the state, that of the level above
 	k, n := float64(v.levels[0].k)/1000, float64(v.levels[0].n)/1000
 	return clampTrust(betaQuantile(d.Float(), k+float64(pull4*prior), n-k+float64(pull4*(1-prior))))
-}
-
-// shortest returns how many of the order to ask: all who are free, and then until
-// the probability of some option would reach tau if all of them spoke for it.
-func (s *search) shortest() int {
-	best := len(s.order)
-	for t := range s.b.k {
-		if !s.isRemoved(t) {
-			best = min(best, s.unanimous(int32(t), best))
-		}
-	}
-	return best
-}
-
-// unanimous returns after how many answers that speak for t its probability
-// reaches tau; it looks no further than most.
-func (s *search) unanimous(t int32, most int) int {
-	b := s.b.fork(most)
-	for n, i := range s.order[:most] {
-		v := s.open[i]
-		v.option = b.voiceFor(t, &v)
-		b.join(v)
-		if n+1 < most && s.open[s.order[n+1]].cost == 0 {
-			continue
-		}
-		b.add()
-		s.mix.m = len(b.voters)
-		if billionths(s.mix.of(b)[t]) >= s.tau {
-			return n + 1
-		}
-	}
-	return most
-}
-
-// voiceFor returns the answer of v that speaks most for t: t itself, unless v is
-// known to be wrong more often than by chance.
-func (b *ballot) voiceFor(t int32, v *voter) int32 {
-	best, most := t, 0.
-	for l := range b.k {
-		others := 0.
-		for r := range b.k {
-			if int32(r) != t {
-				others += b.answer(v, int32(r), int32(l))
-			}
-		}
-		if ratio := b.answer(v, t, int32(l)) / others; ratio > most {
-			best, most = int32(l), ratio
-		}
-	}
-	return best
 }
 
 // fork returns a copy of a scored ballot that more voters may join.

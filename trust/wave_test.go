@@ -358,3 +358,43 @@ func TestSavingsWeigh(t *testing.T) {
 		t.Error("two rounds of twenty are lost")
 	}
 }
+
+// TestWaveOfLiars: who is known to answer the opposite of the truth is worth asking,
+// and as few as of the honest: their answers are expected to be the opposite.
+func TestWaveOfLiars(t *testing.T) {
+	wave := func(liars bool) trust.Wave {
+		l, d := trust.New(), trust.NewDraw("liars")
+		for range 200 {
+			q, truth := crowd(d, 6, 2)
+			for i := range q.Votes {
+				if q.Votes[i].Option = truth; liars != (d.Float() < .1) {
+					q.Votes[i].Option = 1 - truth
+				}
+			}
+			add(t, l, outcome(q, truth))
+		}
+		q := trust.Question{Machine: "desk", State: "s0", Options: []string{"option 0", "option 1"}}
+		return l.Wave(q, openVoters(0, 6, equalCost), trust.Asking{Tau: 900_000_000})
+	}
+	honest, liars := wave(false), wave(true)
+	if len(honest.Ask) == 6 || len(honest.Ask) != len(liars.Ask) {
+		t.Errorf("of the honest %d are asked, of liars %d", len(honest.Ask), len(liars.Ask))
+	}
+}
+
+// BenchmarkWaveOfManyOptions looks for the first wave among 8 specialists and 64
+// options. It should take 10 milliseconds at most: no more than the cube of the options.
+func BenchmarkWaveOfManyOptions(b *testing.B) {
+	d, l := trust.NewDraw("many"), trust.New()
+	for range 300 {
+		if err := l.Add(outcome(crowd(d, 8, 64))); err != nil {
+			b.Fatal(err)
+		}
+	}
+	q, _ := crowd(d, 8, 64)
+	q.Votes = nil
+	open := openVoters(0, 8, equalCost)
+	for b.Loop() {
+		l.Wave(q, open, trust.Asking{Tau: 900_000_000})
+	}
+}

@@ -45,17 +45,20 @@ func NewOutbound(p Policy, now func() time.Time) *Outbound {
 	return &Outbound{policy: p, transport: NewTransport(p), now: now}
 }
 
-// OperatorClient returns an HTTP client over the one transport, for addresses that
-// the operator has chosen: they may be private, and nothing else that they lead to
-// may. It follows no redirect. An address that is no URL is left out.
-func OperatorClient(addresses ...string) *http.Client {
+// OperatorOutbound returns an Outbound for addresses that the operator has chosen:
+// they may be private, and nothing else may. An address that is no URL is left out.
+// certificates says how a service is known and who we are; nil means as anybody
+// does. It must not be changed any more.
+func OperatorOutbound(certificates *tls.Config, addresses ...string) *Outbound {
 	var p Policy
 	for _, address := range addresses {
 		if u, err := url.Parse(address); err == nil && u.Host != "" {
 			p = p.Allowing(u)
 		}
 	}
-	return &http.Client{Transport: NewTransport(p), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	o := NewOutbound(p, nil)
+	o.transport.TLSClientConfig = certificates
+	return o
 }
 
 // A Target is one address that an Outbound posts to. It may be used
@@ -92,8 +95,8 @@ type Reply struct {
 // ErrTooLarge is returned for an answer of more than [MaxAnswer] bytes.
 var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", MaxAnswer)
 
-// Post sends body as JSON, once, with the headers given. A status is never an
-// error. Failures that another attempt may mend are marked as [Again] does; with
+// Post sends body once, with the headers given, as JSON unless they say otherwise. A
+// status is never an error. Failures that another attempt may mend are marked as [Again] does; with
 // the error of an answer that broke off, the Reply has its status. Errors name no
 // more of the address than its origin. The body must not be changed any more, not
 // even after Post has returned.

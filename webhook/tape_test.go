@@ -113,11 +113,13 @@ func TestOutbound(t *testing.T) {
 	if _, err := webhook.NewOutbound(webhook.Policy{}, nil).Target(s.URL); err == nil {
 		t.Error("the exception holds for everybody")
 	}
-	client := webhook.OperatorClient(s.URL, "", "::")
-	if resp, err := client.Get(s.URL); err != nil || resp.StatusCode != 418 {
+	private := webhook.OperatorOutbound(nil, s.URL, "", "::")
+	if target, err := private.Target(s.URL); err != nil {
 		t.Errorf("the operator's address cannot be called: %v", err)
+	} else if reply, err := target.Post(bounded(t), []webhook.Header{{Name: "Content-Type", Value: "text/plain"}}, nil); err != nil || reply.Status != 418 {
+		t.Errorf("%+v, %v", reply, err)
 	}
-	if _, err := client.Get("http://127.0.0.1:1/"); err == nil || !strings.Contains(err.Error(), "is not allowed (loopback)") {
+	if _, err := private.Target("http://127.0.0.1:1/"); err == nil || !strings.Contains(err.Error(), "127.0.0.1 is not allowed (loopback)") {
 		t.Errorf("another port of it can: %v", err)
 	}
 }

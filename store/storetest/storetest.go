@@ -41,6 +41,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"exemplars newest N", testExemplars},
 		{"lessons in commit order", testLessons},
 		{"reviews", testReviews},
+		{"adoptions", testAdoptions},
 		{"decisions newest N", testDecisions},
 		{"log in commit order", testLog},
 		{"roster", testRoster},

@@ -3,11 +3,13 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/trust"
 )
 
 func testBook(t *testing.T, m Maker) {
@@ -133,6 +135,47 @@ func testReviews(t *testing.T, m Maker) {
 	}
 	if n != 1 {
 		t.Errorf("there are %d lessons", n)
+	}
+}
+
+func testAdoptions(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	s := b.start()
+	b.decide(s.ID, "again")
+	trial := runner.Trial{Policy: "tried", From: 1, To: 1}
+	want := trust.Adoption{Machine: "storetest", Promise: trust.DefaultPromise(), PolicyDigest: "digest", Pairs: []trust.Pair{
+		{P: 900_000_000, Right: true, Stops: []trust.PairAt{{Tau: 975_000_000, P: 980_000_000}}}, {P: 800_000_000}}}
+	done, err := b.r.Adopt(b.ctx, runner.Adopting{Adoption: want, Trial: trial, SpecialistID: "human", Reason: "it is good"})
+	b.ok(err)
+	b.decide(s.ID, "again")
+	want.Tried = 1
+	for range 2 {
+		var kinds []string
+		var last int64
+		for l, err := range b.store.Lessons(b.ctx, 0) {
+			b.ok(err)
+			switch {
+			case l.Seq <= last:
+				t.Errorf("lesson %d comes after %d", l.Seq, last)
+			case l.Adoption != nil:
+				kinds = append(kinds, "adoption")
+				if !reflect.DeepEqual(*l.Adoption, want) || !reflect.DeepEqual(done, want) {
+					t.Errorf("adopted was %+v, kept is %+v, want %+v", done, *l.Adoption, want)
+				}
+			default:
+				kinds = append(kinds, l.Outcome.Truth)
+			}
+			last = l.Seq
+		}
+		if !slices.Equal(kinds, []string{"again", "adoption", "again"}) {
+			t.Errorf("the lessons are %q", kinds)
+		}
+		roster, err := b.store.Roster(b.ctx, "storetest")
+		b.ok(err)
+		if !slices.Equal(roster.Trials, []runner.Trial{trial}) {
+			t.Errorf("the policies tried are %+v", roster.Trials)
+		}
+		b.open(m)
 	}
 }
 

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dialai/dialai/backtest"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/trust"
+)
+
+// mayAdopt refuses --adopt where there is nothing that could be adopted.
+func (f *backtestFlags) mayAdopt(machineName string) error {
+	switch {
+	case !f.adopt && (f.given("as") || f.given("reasoning")):
+		return usage("--as and --reasoning belong to --adopt")
+	case !f.adopt:
+		return nil
+	case machineName == "":
+		return usage("--adopt needs the name of a machine")
+	case !f.changes():
+		return hinted(usage("--adopt needs a policy that is tried"), "for example --arbiter bayes --risk 0.05,0.9")
+	case f.cold:
+		return usage("--adopt and --cold: the live test does not begin with nothing learned")
+	}
+	return nil
+}
+
+// recordTrials records what was tried, so that picking the best of many is not free.
+// A store that cannot be written is only looked at: nothing can be adopted there.
+func recordTrials(ctx context.Context, e *engine, r *backtest.Report) error {
+	if len(r.Adoptions) == 0 || r.Trial.From == 0 {
+		return nil
+	}
+	for i := range r.Machines {
+		if _, err := e.RecordTrial(ctx, r.Machines[i].Machine, r.Trial); err != nil && !errors.Is(err, store.ErrReadOnly) {
+			return err
+		}
+	}
+	return nil
+}
+
+// adoptedLine is one promise whose test begins with what a back-test found.
+type adoptedLine struct {
+	Kind         string        `json:"kind"` // adopted
+	Machine      string        `json:"machine"`
+	State        string        `json:"state,omitempty"`
+	Promise      trust.Promise `json:"promise"`
+	PolicyDigest string        `json:"policyDigest"`
+	Pairs        int           `json:"pairs"`
+	Tried        int64         `json:"tried"`
+	SpecialistID string        `json:"specialistId"`
+}
+
+// adopt has the tests of the policy's promises begin with what was found.
+func (a *app) adopt(ctx context.Context, e *engine, out *bufio.Writer, f *backtestFlags, r *backtest.Report) error {
+	if len(r.Adoptions) == 0 {
+		return hinted(usage("this policy promises nothing, so there is nothing to adopt"), "--arbiter bayes --risk 0.05,0.9")
+	}
+	for _, adoption := range r.Adoptions {
+		by, err := a.adopter(ctx, e, &adoption, f.order.as)
+		if err != nil {
+			return err
+		}
+		done, err := e.Adopt(ctx, runner.Adopting{Adoption: adoption, Trial: r.Trial, SpecialistID: by, Reason: f.order.reason})
+		if err != nil {
+			return adoptError(err, r)
+		}
+		line := adoptedLine{"adopted", done.Machine, done.State, done.Promise, done.PolicyDigest, len(done.Pairs), done.Tried, by}
+		if err := a.printAdopted(out, &line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopter returns who adopts.
+func (a *app) adopter(ctx context.Context, e *engine, adoption *trust.Adoption, as string) (string, error) {
+	if as != "" {
+		return as, nil
+	}
+	humans, err := e.Adopters(ctx, adoption.Machine, adoption.State)
+	switch {
+	case err != nil:
+		return "", err
+	case len(humans) == 1:
+		return humans[0], nil
+	case len(humans) == 0:
+		return "", usage("nobody may adopt a policy for machine %q: its humans are switched off", adoption.Machine)
+	}
+	return "", usage("several humans may adopt a policy for machine %q; say who you are with --as: %s", adoption.Machine, strings.Join(humans, ", "))
+}
+
+// adoptError says what stands in the way of an adoption.
+func adoptError(err error, r *backtest.Report) error {
+	if e, ok := errors.AsType[*runner.Error](err); ok && e.Code == "nothing_to_adopt" {
+		return hinted(err, "it takes rounds of the present definition that humans decided after %d others; who is switched off has to be left out with --drop", trust.EligibleFrom)
+	}
+	return err
+}
+
+func (a *app) printAdopted(out *bufio.Writer, l *adoptedLine) error {
+	switch {
+	case a.flags.json:
+		return printJSON(out, l)
+	case a.flags.quiet:
+		return nil
+	}
+	where := clean(l.Machine)
+	if l.State != "" {
+		where = "state " + clean(l.State)
+	}
+	among := ""
+	if l.Tried > 1 {
+		among = fmt.Sprintf(", at a confidence for the best of %d policies tried", l.Tried)
+	}
+	_, err := fmt.Fprintf(out, "\nAdopted:       the promise of %s begins with %s%s, once the file says so (policy %s)\n", where, plural(l.Pairs, "recorded round"), among, l.PolicyDigest)
+	return err
+}

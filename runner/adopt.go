@@ -1,0 +1,201 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// Adopting a policy that was back-tested is a human's act. Policies that were tried
+// are kept in the machine's log, since picking the best of many is not free. The
+// adoption itself is an event of a session, so that it has a place among the lessons:
+// of the session that holds the newest decision, which is where the rounds end that
+// the policy was tried on.
+
+// A Trial is a policy that was back-tested on recorded rounds.
+type Trial struct {
+	Policy string `json:"policy"` // digest of what was changed
+	From   int64  `json:"from"`   // LogEntry.Place of the first record of these rounds
+	To     int64  `json:"to"`     // likewise, of the last
+}
+
+func (t Trial) overlaps(u Trial) bool { return t.From <= u.To && u.From <= t.To }
+
+func (t Trial) within(u Trial) bool { return t.Policy == u.Policy && u.From <= t.From && t.To <= u.To }
+
+// KindTried is the kind of the roster event of a [Trial].
+const KindTried = "policy_tried"
+
+// RecordTrial records that a policy was back-tested, unless that is known already. It
+// returns how many policies, this one included, were tried on rounds some of which t
+// is about. It returns ErrNotFound for a machine that was never run.
+func (r *Runner) RecordTrial(ctx context.Context, machineName string, t Trial) (tried int64, err error) {
+	if _, err := r.newest(ctx, machineName); err != nil {
+		return 0, err
+	}
+	err = r.changeRoster(ctx, machineName, func(roster *Roster) (RosterEvent, error) {
+		policies, known := map[string]bool{t.Policy: true}, false
+		for _, u := range roster.Trials {
+			known = known || t.within(u)
+			if t.overlaps(u) {
+				policies[u.Policy] = true
+			}
+		}
+		if tried = int64(len(policies)); known {
+			return RosterEvent{}, nil
+		}
+		return RosterEvent{At: r.now(), Kind: KindTried, Trial: &t}, nil
+	})
+	return tried, err
+}
+
+// An Adopting is what a human adopts.
+type Adopting struct {
+	Adoption     trust.Adoption // Tried is not looked at: the engine counts
+	Trial        Trial          // of its policy
+	SpecialistID string         // the human
+	Reason       string
+}
+
+// Adopted records that the test of a promise is to begin with what a back-test found.
+type Adopted struct {
+	SpecialistID string
+	Reason       string
+	Lesson       *trust.Lesson
+}
+
+// Adopt has the test of a promise begin with what a back-test found, once the policy
+// that was tried is in force, at a confidence that is divided by the number of
+// policies tried on the same rounds. It returns what was recorded.
+//
+// Errors: ErrForbidden unless a human adopts who takes part in a state that the
+// promise covers, ErrIllegal without pairs, ErrNotFound if the machine has decided
+// nothing yet, [trust.ErrAdoption], and a store that fails.
+func (r *Runner) Adopt(ctx context.Context, in Adopting) (trust.Adoption, error) {
+	a := in.Adoption
+	if err := r.mayAdopt(ctx, in); err != nil {
+		return a, err
+	}
+	if len(a.Pairs) == 0 {
+		return a, refuse(ErrIllegal, "nothing_to_adopt", "no recorded round of machine %q counts for this policy: there is nothing to adopt", a.Machine)
+	}
+	var err error
+	if a.Tried, err = r.RecordTrial(ctx, a.Machine, in.Trial); err != nil {
+		return a, err
+	}
+	d := &Adopted{SpecialistID: in.SpecialistID, Reason: clip(in.Reason, maxReasoning), Lesson: &trust.Lesson{Adoption: &a}}
+	if err := d.Lesson.Check(); err != nil {
+		return a, err
+	}
+	for range maxRaces {
+		if err = r.adoptOnce(ctx, a.Machine, d); !errors.Is(err, ErrStale) {
+			return a, err
+		}
+	}
+	return a, fmt.Errorf("machine %q: %w", a.Machine, ErrStale)
+}
+
+// mayAdopt returns an error unless a human adopts who takes part in a state that the
+// promise covers.
+func (r *Runner) mayAdopt(ctx context.Context, in Adopting) error {
+	a := &in.Adoption
+	who, err := r.Adopters(ctx, a.Machine, a.State)
+	switch {
+	case err != nil:
+		return err
+	case slices.Contains(who, in.SpecialistID) && (in.SpecialistID != Operator || r.config.AllowOperator):
+		return nil
+	}
+	return refuse(ErrForbidden, "not_human", "only humans who take part in machine %q can adopt a policy, and %q is none", a.Machine, in.SpecialistID)
+}
+
+// Adopters returns who may adopt a policy for the promise of a state, or of a machine
+// if state is "": the humans who take part in what it covers, in roster order, or
+// else, if none is declared there, the operator alone.
+func (r *Runner) Adopters(ctx context.Context, machineName, state string) (ids []string, err error) {
+	p, err := r.newest(ctx, machineName)
+	if err != nil {
+		return nil, err
+	}
+	if state != "" && p.program.Machine.State(state) == nil {
+		return nil, &NotFoundError{"State", state}
+	}
+	declared := false
+	for i := range p.states {
+		s := &p.states[i]
+		if len(s.state.Transitions) == 0 || state != "" && s.state.Name != state {
+			continue
+		}
+		declared = declared || s.declaresHuman()
+		for _, id := range s.reviewers(&Review{outcome: &trust.Outcome{}}) {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if !declared {
+		ids = []string{Operator}
+	}
+	return ids, nil
+}
+
+// adoptOnce commits an adoption to the session that holds the newest decision.
+func (r *Runner) adoptOnce(ctx context.Context, machineName string, d *Adopted) error {
+	id, err := r.newestDecided(ctx, machineName)
+	if err != nil {
+		return err
+	}
+	s, err := r.load(ctx, id)
+	if err != nil {
+		return err
+	}
+	t, err := r.beginAnyhow(ctx, s)
+	if err != nil {
+		return err
+	}
+	t.emit(d)
+	_, err = t.commit(ctx)
+	return err
+}
+
+func (r *Runner) newestDecided(ctx context.Context, machineName string) (specialist.SessionID, error) {
+	for ref, err := range r.store.Decided(ctx, machineName) {
+		return ref.Session, err
+	}
+	return specialist.SessionID{}, &NotFoundError{"Decisions of machine", machineName}
+}
+
+// PolicyDigests returns the digest of the policy of each promise that a machine makes
+// under bayes, by scope: "" for the machine, else the state. It is that by which
+// sessions of the machine would be tested.
+func PolicyDigests(m *machine.Machine, r *Roster) (map[string]PromisedPolicy, error) {
+	casts, err := Cast(m, r)
+	if err != nil {
+		return nil, err
+	}
+	digests := map[string]PromisedPolicy{}
+	for i := range casts {
+		c := &casts[i]
+		p := c.Question.Policy.Promise
+		if len(c.State.Transitions) == 0 || c.Arbiter == nil || c.Arbiter.StrategyFnName != machine.Bayes || p == nil {
+			continue
+		}
+		scope := ""
+		if p.PerState {
+			scope = c.State.Name
+		}
+		digests[scope] = PromisedPolicy{*p, c.Question.PolicyDigest}
+	}
+	return digests, nil
+}
+
+// A PromisedPolicy is a promise and the policy that makes it.
+type PromisedPolicy struct {
+	Promise trust.Promise
+	Digest  string
+}
