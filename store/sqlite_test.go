@@ -267,6 +267,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"newer", newer.path, "newer version of dialai"},
 		{"a directory", dir, "it is a directory, not a file"},
 		{"a file for a directory", filepath.Join(file, "x.db"), "not a directory"},
+		{"SQLite's memory", ":memory:", "not the path of a file"},
+		{"no path", "", "not the path of a file"},
 	} {
 		_, err := store.OpenSQLite(context.Background(), c.path, store.SQLiteOptions{})
 		var open *store.OpenError
