@@ -154,6 +154,9 @@ func TestAdoptTheBestOfMany(t *testing.T) {
 	if tau, _ := l.Risk("desk", "open", done.Promise, done.PolicyDigest); done.Tried != 5 || tau != 0 {
 		t.Errorf("the best of %d has tau %s: what suffices for one must not suffice for it", done.Tried, tau)
 	}
+	if again, _ := h.flips(backtest.Config{MachineName: "desk", Policy: panel}); again.Total.Tau != r.Total.Tau {
+		t.Errorf("tried again, tau is %s, not %s: what was adopted is learned in a back-test", again.Total.Tau, r.Total.Tau)
+	}
 	none := r.Adoptions[0]
 	none.Pairs = nil
 	if _, err := h.r.Adopt(h.ctx, runner.Adopting{Adoption: none, Trial: r.Trial, SpecialistID: "carol"}); !errors.Is(err, runner.ErrIllegal) {

@@ -34,6 +34,7 @@ type benchFlags struct {
 	data, gold, splits, workers, strategies, seed, without string
 	eps                                                    float64
 	orders                                                 int
+	optionOrder                                            bool
 }
 
 func (a *app) benchDecisionsCommand() *cobra.Command {
@@ -72,6 +73,7 @@ or, for a replay of promotions, correct.csv: question,state and a column of 0 an
 	p.StringVar(&f.seed, "seed", "1", "`text` that all draws depend on")
 	p.Float64Var(&f.eps, "eps", .1, "promised `error` of the streams")
 	p.IntVar(&f.orders, "orders", 40, "`number` of streams; 0 for none")
+	p.BoolVar(&f.optionOrder, "option-order", false, "measure instead what it does to show options in two orders: how far workers err together, and how panels of a model do")
 	p.StringVar(&f.without, "without", "", "`states` of correct.csv to leave out")
 	return cmd
 }
@@ -99,6 +101,9 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	}
 	if d.Ignored > 0 {
 		fmt.Fprintf(a.err, "dialai: %d answers are to questions without a truth, and left out\n", d.Ignored)
+	}
+	if f.optionOrder {
+		return a.benchOrders(d, o)
 	}
 	return a.printBench(a.out, trial.Measure(d, o), d)
 }

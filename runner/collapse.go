@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"slices"
+	"strings"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
@@ -64,7 +65,7 @@ func (c Collapse) with(e RosterEvent) Collapse {
 // does not say what was proposed.
 func (t *tx) whyHuman(v *Judged) string {
 	if t.now.State.Withheld() {
-		return "Human input required: " + v.Decision.Short()
+		return "Human input required: " + strings.TrimSuffix(v.Decision.Short(), ", human input required")
 	}
 	return v.Decision.Reasoning()
 }

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -31,7 +32,10 @@ type desk struct {
 
 const collapsing = `"risk":{"maxError":0.1,"confidence":0.8},"collapse":{"target":0.8,"coolDown":10},"audit":{"rate":0.1}`
 
-func newDesk(b *bench, p ...float64) *desk {
+func newDesk(b *bench, p ...float64) *desk { return newDeskUnder(b, collapsing, p...) }
+
+// newDeskUnder is newDesk with other members of the machine.
+func newDeskUnder(b *bench, top string, p ...float64) *desk {
 	d := &desk{bench: b, rng: rand.New(rand.NewPCG(seed, 7)), truths: map[string]string{}, p: p}
 	who := []string{human("human"), arb("bayes")}
 	for i := range p {
@@ -39,7 +43,7 @@ func newDesk(b *bench, p ...float64) *desk {
 		who = append(who, fn(id, fmt.Sprintf(`"estimatedCostUSD":%g`, []float64{0.01, 0.02, 0}[min(i, 2)])))
 		b.cast.play(id, d.voter(i))
 	}
-	m := b.machine(def{who: who, top: collapsing, states: `"open":{"prompt":"Which?","transitions":{"left":"open","right":"open","finish":"done"}},"done":{}`})
+	m := b.machine(def{who: who, top: top, states: `"open":{"prompt":"Which?","transitions":{"left":"open","right":"open","finish":"done"}},"done":{}`})
 	d.s = b.start(m)
 	return d
 }
@@ -281,7 +285,7 @@ func TestOrders(t *testing.T) {
 		}
 	}
 	d.ok(d.r.Demote(d.ctx, o))
-	if c := d.collapse(); c.StageOf() != trust.Demoted || c.By != "human" || c.Reason != "demoted_by_human" {
+	if c := d.collapse(); c.StageOf() != trust.Demoted || c.By != "human" || c.Reason != "demoted_by_human" || c.Trials != 3 || c.Archived != c.Place || c.Place == 0 {
 		t.Errorf("after the demotion: %+v", c)
 	}
 	d.ok(d.r.Freeze(d.ctx, o, true))
@@ -329,19 +333,31 @@ func TestShadow(t *testing.T) {
 		d.run(25)
 	}
 	shadowed, decided := 0, 0
+	shadow := false // in the present round
 	for _, r := range d.raw(d.s) {
-		if r.Kind == runner.KindAsked && strings.Contains(string(r.Data), `"shadow":true`) {
+		switch {
+		case r.Kind == runner.KindRoundOpened:
+			shadow = false
+		case r.Kind == runner.KindAsked && strings.Contains(string(r.Data), `"shadow":true`):
 			shadowed++
-		}
-		if r.Kind == runner.KindJudged && strings.Contains(string(r.Data), "Champion p0 decides alone") {
+			shadow = true
+		case r.Kind == runner.KindJudged && strings.Contains(string(r.Data), "Champion p0 decides alone"):
 			decided++
+			var v struct{ Order []int32 }
+			d.ok(json.Unmarshal(r.Data, &v))
+			if shadow && len(v.Order) != 2 {
+				t.Errorf("beside the champion and its sentinel a shadow counts: %v", v.Order)
+			}
 		}
 	}
 	if shadowed < 4 || shadowed > 40 || decided < 700 { // 2 % of what the champion decides, within 4 standard errors
 		t.Errorf("%d of %d rounds of the champion had a shadow", shadowed, decided)
 	}
-	compared := 0
+	compared, bare := 0, 0
 	for _, l := range d.lessons()[before:] {
+		if o := l.Outcome; o.Automatic && o.P == 0 && o.N == 0 {
+			bare++
+		}
 		for _, p := range l.Outcome.Proposals {
 			if p.Shadow && l.Outcome.Automatic {
 				compared++
@@ -354,5 +370,74 @@ func TestShadow(t *testing.T) {
 	if now := d.now(d.s); now.Status != runner.Running {
 		t.Errorf("a shadow's answer moved the session to %s", now.Status)
 	}
+	if bare < 20 { // P of a champion's rounds comes from fewer votes than a promise is tested on
+		t.Errorf("%d audits of the champion state no probability", bare)
+	}
 	t.Logf("%d shadows in %d rounds, %d compared", shadowed, decided, compared)
+}
+
+// TestForgedCertificate: a reign that somebody wrote into the store, with a
+// certificate that the engine never signed, ends before it decides anything.
+func TestForgedCertificate(t *testing.T) {
+	d := promoted(t, .99, .95, .9)
+	forged := d.collapse()
+	certificate := *forged.Certificate
+	certificate.SpecialistID = "p1"
+	forged.Certificate = &certificate
+	roster, err := d.store.Roster(d.ctx, "desk")
+	d.ok(err)
+	d.ok(d.store.Register(d.ctx, "desk", roster.Sequence, runner.RosterEvent{Kind: runner.KindStage, State: "open", ID: "p1", Stage: &forged, By: runner.Engine}))
+	d.run(1)
+	if got := d.stages(); !strings.HasSuffix(got, "demoted(bad_signature)") {
+		t.Errorf("the stages were %s", got)
+	}
+}
+
+// TestPrune: where the file says so, who costs money and tells next to nothing is
+// asked no more once that is known; without that, it is.
+func TestPrune(t *testing.T) {
+	for _, prune := range []bool{true, false} {
+		top := strings.Replace(collapsing, `"target":0.8`, fmt.Sprintf(`"target":0.99,"prune":%t`, prune), 1)
+		top = strings.Replace(top, `"rate":0.1`, `"rate":1`, 1)
+		d := newDeskUnder(newBench(t, seeded(store.NewMemory())), top, .93, .5, .9)
+		d.cast.say("p1", "left") // whatever is right
+		var told []string
+		for i := 0; i < 20 && len(told) == 0; i++ {
+			d.run(50)
+			list, err := d.r.CollapseOf(d.ctx, "desk", "open")
+			d.ok(err)
+			told = list[0].Pruned
+		}
+		if stage := d.collapse().StageOf(); stage != trust.Consensus || fmt.Sprint(told) != "[p1]" {
+			t.Fatalf("the state is %s, and %v tell nothing", stage, told)
+		}
+		d.truth = "left"
+		d.truths[d.now(d.s).Key().ID()] = d.truth
+		if asked := fmt.Sprint(d.step(d.s).Asked()); strings.Contains(asked, "p1") == prune || !strings.Contains(asked, "p0") {
+			t.Errorf("prune %t: asked were %s", prune, asked)
+		}
+	}
+}
+
+// TestHeldAsksEveryone: a state that was sent back to humans asks everyone at once,
+// as while calibrating, though its tau stands.
+func TestHeldAsksEveryone(t *testing.T) {
+	d := newDeskUnder(newBench(t, seeded(store.NewMemory())), collapsing+`,"solicit":{"mode":"sequential","wave":"auto"}`, .9, .9, .9)
+	for i := 0; i < 200 && d.collapse().StageOf() == trust.Calibrating; i++ {
+		d.run(1)
+	}
+	if d.collapse().StageOf() != trust.Consensus {
+		t.Fatalf("the stages were %s", d.stages())
+	}
+	d.ok(d.r.Demote(d.ctx, runner.Order{MachineName: "desk", State: "open", SpecialistID: "human"}))
+	d.run(1)
+	wave := ""
+	for _, r := range d.raw(d.s) {
+		if r.Kind == runner.KindAsked {
+			wave = string(r.Data)
+		}
+	}
+	if !strings.Contains(wave, `"everyone":"calibrating"`) || d.panel != 3 {
+		t.Errorf("of 3 were asked %d: %s", d.panel, wave)
+	}
 }

@@ -56,7 +56,9 @@ func TestExplainCollapse(t *testing.T) {
 func TestExplainWithheld(t *testing.T) {
 	d := newDesk(newBench(t), .9, .9, .9)
 	d.truth = "left"
-	d.stepTo(d.s, runner.TickHuman)
+	if tick := d.stepTo(d.s, runner.TickHuman); tick.Reasoning() != "Human input required: cold start" {
+		t.Errorf("the human is told %q", tick.Reasoning())
+	}
 	if e := d.explain(d.s, ""); !e.Withheld || e.Collapse.StageOf() != trust.Calibrating {
 		t.Errorf("before the ruling it is %+v", e)
 	}

@@ -188,9 +188,9 @@ func TestSecondHuman(t *testing.T) {
 	if got := b.reviews(); got != "[adjudication of round 2 for [carol]]" {
 		t.Fatalf("there waits %s", got)
 	}
-	_, err = b.review(s, 2, "carol", "finish")
+	_, err = b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: b.now(s).Reviews()[0].Key.ID(), SpecialistID: "carol", TransitionName: "finish"})
 	b.ok(err)
-	if l := b.lessons()[2]; !l.Settles || l.Outcome.Source != trust.Adjudicated || l.Outcome.Truth != "finish" || l.Second.Settled != "finish" || b.reviews() != "[]" {
+	if l := b.lessons()[2]; !l.Settles || l.Outcome.Blind || l.Outcome.Source != trust.Adjudicated || l.Outcome.Truth != "finish" || l.Second.Settled != "finish" || b.reviews() != "[]" {
 		t.Errorf("a third human teaches %+v", l)
 	}
 	l, err := b.r.Ledger(b.ctx)
@@ -212,5 +212,24 @@ func TestSecondHumanAlone(t *testing.T) {
 	b.force(s, "again")
 	if b.reviews() != "[]" || len(b.lessons()) != 1 {
 		t.Errorf("there waits %s with %d lessons", b.reviews(), len(b.lessons()))
+	}
+}
+
+// TestSecondHumanIrreversible: what cannot be undone has a rate of its own.
+func TestSecondHumanIrreversible(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	m := b.machine(def{who: []string{fn("a"), human("human"), human("carol"), arb("bayes")}, top: `"secondHuman":{"rate":0.000000001,"irreversibleRate":1}`,
+		states: `"open":{"transitions":{"again":"open","burn":{"target":"done","irreversible":true}}},"done":{}`})
+	s := b.start(m)
+	b.stepTo(s, runner.TickHuman)
+	b.force(s, "again")
+	if got := b.reviews(); got != "[]" {
+		t.Errorf("at a rate of next to 0 there waits %s", got)
+	}
+	b.stepTo(s, runner.TickHuman)
+	b.force(s, "burn")
+	if got := b.reviews(); got != "[second of round 2 for [carol]]" {
+		t.Errorf("of what cannot be undone there waits %s", got)
 	}
 }
