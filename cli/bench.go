@@ -100,7 +100,7 @@ func (a *app) benchDecisions(f *benchFlags) error {
 		return benchError(f.data, err)
 	}
 	if d.Ignored > 0 {
-		fmt.Fprintf(a.err, "dialai: %d answers are to questions without a truth, and left out\n", d.Ignored)
+		fmt.Fprintf(a.err, "dialai: left out %s to questions without a truth\n", plural(d.Ignored, "answer"))
 	}
 	if f.optionOrder {
 		return a.benchOrders(d, o)

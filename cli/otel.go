@@ -30,8 +30,13 @@ func (a *app) wantsTelemetry() (traces, metrics bool) {
 	}
 	wants := func(signal string) bool {
 		exporter := strings.ToLower(strings.TrimSpace(a.env("OTEL_" + signal + "_EXPORTER")))
-		if exporter != "" {
+		switch exporter {
+		case "":
+		case "otlp", "none":
 			return exporter == "otlp"
+		default:
+			fmt.Fprintf(a.err, "warning: OTEL_%s_EXPORTER is %q, so nothing is sent: dialai knows otlp and none\n", signal, clean(exporter))
+			return false
 		}
 		return strings.TrimSpace(a.env("OTEL_EXPORTER_OTLP_ENDPOINT")+a.env("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT")) != ""
 	}

@@ -59,12 +59,20 @@ func (r *Runner) Run(ctx context.Context, id specialist.SessionID, o RunOptions)
 	return result, err
 }
 
+// stepLimit says that a run took all the transitions it may.
+func (o *RunOptions) stepLimit() string {
+	if o.MaxSteps == 1 {
+		return "the run reached its limit of 1 transition"
+	}
+	return fmt.Sprintf("the run reached its limit of %d transitions", o.MaxSteps)
+}
+
 var errRunTime = errors.New("the time of the run is over")
 
 func (r *Runner) run(ctx context.Context, s *Session, o RunOptions) (Result, error) {
 	for steps := 0; ; {
 		if s.Status == Running && steps >= o.MaxSteps {
-			return r.stopRun(ctx, s.ID, CodeStepLimit, fmt.Sprintf("the run reached its limit of %d transitions", o.MaxSteps))
+			return r.stopRun(ctx, s.ID, CodeStepLimit, o.stepLimit())
 		}
 		tick, err := r.step(ctx, s)
 		if err != nil {
