@@ -24,7 +24,7 @@ import (
 )
 
 // required are the ids that docs/conformance.md must account for.
-const required = `N01-N39
+const required = `N01-N39 B01-B23
 	D001 D005 D007-D025 D026-D037 D049-D051 D056-D058 D060 D065 D066 D068-D071 D104-D107 D110-D113 D115-D119 D125 D127-D145 D147-D150
 	D171-D173 D175 D178 D198-D207 D211-D217 D220-D224 D227 D228 D230-D235 D237-D239 D241 D242 D244 D247-D252 D254-D256 D259-D268 D274 D276-D280
 	D285-D294 D300 D301 D305-D311 D314 D315 D317-D322 D330 D345-D389 D392-D398 D400-D406 D408 D410 D414-D431 T1-T9`
@@ -92,7 +92,7 @@ func TestConformance(t *testing.T) {
 	name := regexp.MustCompile("`([a-z0-9]+\\.(?:Test|Fuzz|Example)\\w*)`")
 	for _, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(line, "|")
-		if len(cells) < 5 || !regexp.MustCompile(`^ [NDT]\d`).MatchString(cells[1]) {
+		if len(cells) < 5 || !regexp.MustCompile(`^ [NBDT]\d`).MatchString(cells[1]) {
 			continue
 		}
 		for _, id := range expand(t, cells[1]) {

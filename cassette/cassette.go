@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -49,7 +50,8 @@ type Call struct {
 	State      string          `json:"state,omitempty"`
 	Round      int32           `json:"round"`
 	Attempt    int32           `json:"attempt,omitempty"`
-	Number     int             `json:"number"` // among the calls of the same label, from 1
+	Ask        int32           `json:"ask,omitempty"` // how many asks of the specialist came before in the round
+	Number     int             `json:"number"`        // among the calls of the same label, from 1
 	Request    json.RawMessage `json:"request,omitempty"`
 	Status     int             `json:"status,omitempty"`
 	Answer     json.RawMessage `json:"answer,omitempty"` // JSON as it was, else a string
@@ -85,6 +87,73 @@ func Record(dir string, run Run) (*Deck, error) {
 	run.Version = 1
 	d := &Deck{dir: dir, run: run, numbers: map[webhook.Label]int{}}
 	return d, d.write(runFile, run)
+}
+
+// Continue returns a Deck that records on into a folder, where calls of the same run
+// lie already, such as what came before a person decided; a folder without any is
+// that of Record. The error is an *OtherRunError if they are of another run.
+func Continue(dir string, run Run) (*Deck, error) {
+	if _, err := os.Stat(filepath.Join(dir, runFile)); errors.Is(err, fs.ErrNotExist) {
+		return Record(dir, run)
+	}
+	d, err := Play(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.run.differs(&run); err != "" {
+		return nil, &OtherRunError{dir, err}
+	}
+	d.playing = false
+	return d, nil
+}
+
+// Resume returns a Deck that plays what was recorded of a run into a folder, from
+// where a process of it begins. The error is an *OtherRunError if it is of another
+// run.
+func Resume(dir string, run Run) (*Deck, error) {
+	d, err := Play(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.run.differs(&run); err != "" {
+		return nil, &OtherRunError{dir, err}
+	}
+	return d, nil
+}
+
+// An OtherRunError says that cassettes are of another run than the one at hand.
+type OtherRunError struct{ Dir, Why string }
+
+func (e *OtherRunError) Error() string {
+	return fmt.Sprintf("the cassettes in %s are of another run: %s", e.Dir, e.Why)
+}
+
+// differs says in what two runs differ, "" if they are one.
+func (r *Run) differs(other *Run) string {
+	switch {
+	case r.MachineDigest != other.MachineDigest:
+		return fmt.Sprintf("of machine %q with digest %.12s, and not of %q with digest %.12s", r.MachineName, r.MachineDigest, other.MachineName, other.MachineDigest)
+	case r.SeedNumber() != other.SeedNumber():
+		return fmt.Sprintf("with seed %s, and not %s", r.Seed, other.Seed)
+	case r.Mode != other.Mode:
+		return fmt.Sprintf("in mode %q, and not %q", r.Mode, other.Mode)
+	case tidy(r.MetaJSON) != tidy(other.MetaJSON):
+		return fmt.Sprintf("with metaJson %s, and not %s", tidy(r.MetaJSON), tidy(other.MetaJSON))
+	}
+	return ""
+}
+
+// tidy returns a JSON value without white space, so that it can be compared and
+// read; nothing is {}.
+func tidy(value json.RawMessage) string {
+	if len(value) == 0 {
+		return "{}"
+	}
+	text, err := exact.Tidy(value)
+	if err != nil {
+		return string(value)
+	}
+	return string(text)
 }
 
 // Play returns a Deck that plays what was recorded into a folder.
@@ -184,7 +253,7 @@ func (d *Deck) play(l webhook.Label, n int) webhook.Taped {
 }
 
 func (d *Deck) keep(l webhook.Label, n int, request []byte, said webhook.Taped) {
-	c := Call{Kind: l.Kind, Specialist: l.Specialist, State: l.State, Round: l.Round, Attempt: l.Attempt, Number: n,
+	c := Call{Kind: l.Kind, Specialist: l.Specialist, State: l.State, Round: l.Round, Attempt: l.Attempt, Ask: l.Ask, Number: n,
 		Request: asJSON(request), Status: said.Status, Answer: asJSON(said.Body)}
 	if said.Err != nil {
 		c.Error = said.Err.Error()
@@ -224,7 +293,11 @@ func (d *Deck) write(name string, v any) error {
 
 // describe names a call for people.
 func describe(l webhook.Label, n int) string {
-	return fmt.Sprintf("call %d of kind %s of %q in round %d, attempt %d, state %q", n, l.Kind, l.Specialist, l.Round, l.Attempt, l.State)
+	again := ""
+	if l.Ask > 0 {
+		again = fmt.Sprintf(", asked %d times before", l.Ask)
+	}
+	return fmt.Sprintf("call %d of kind %s of %q in round %d, attempt %d, state %q%s", n, l.Kind, l.Specialist, l.Round, l.Attempt, l.State, again)
 }
 
 // plainName is what of a name can stand in that of a file.
@@ -240,5 +313,9 @@ func fileName(l webhook.Label, n int) string {
 		sum := sha256.Sum256([]byte(s))
 		return p[:min(len(p), 32)] + "." + hex.EncodeToString(sum[:4])
 	}
-	return fmt.Sprintf("r%03d.%d-%s-%s-%s-%d.json", l.Round, l.Attempt, plain(l.State), plain(l.Specialist), plain(l.Kind), n)
+	number := strconv.Itoa(n)
+	if l.Ask > 0 {
+		number = fmt.Sprintf("%d.%d", l.Ask+1, n)
+	}
+	return fmt.Sprintf("r%03d.%d-%s-%s-%s-%s.json", l.Round, l.Attempt, plain(l.State), plain(l.Specialist), plain(l.Kind), number)
 }

@@ -160,3 +160,48 @@ func TestAtOnce(t *testing.T) {
 		t.Errorf("%d files, %v", len(files), d.Err())
 	}
 }
+
+// TestContinue: a run is recorded on and played on by further processes of it, and
+// by those of no other run.
+func TestContinue(t *testing.T) {
+	run := cassette.Run{MachineName: "desk", MachineDigest: "abc", Seed: "18446744073709551615", MetaJSON: []byte(`{ "a": 1 }`)}
+	dir, first := record(t)
+	first.Exchange(t.Context(), label("ask", "m", 1), nil, says(200, `{"n":1}`, nil))
+	again := label("ask", "m", 1)
+	again.Ask = 1
+	second, err := cassette.Continue(dir, run)
+	if err != nil || second.Playing() {
+		t.Fatal(err)
+	}
+	second.Exchange(t.Context(), again, nil, says(200, `{"n":2}`, nil))
+	third, err := cassette.Resume(dir, run)
+	if err != nil || !third.Playing() {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		label webhook.Label
+		want  string
+	}{{again, `{"n":2}`}, {label("ask", "m", 1), `{"n":1}`}} {
+		if got := third.Exchange(t.Context(), c.label, nil, nil); strings.Join(strings.Fields(string(got.Body)), "") != c.want {
+			t.Errorf("%+v: %s, %v, want %s", c.label, got.Body, got.Err, c.want)
+		}
+	}
+	if fresh, err := cassette.Continue(filepath.Join(t.TempDir(), "new"), run); err != nil || fresh.Run().MachineDigest != "abc" {
+		t.Errorf("a new folder: %v", err)
+	}
+	for want, change := range map[string]func(*cassette.Run){
+		`of machine "desk" with digest abc, and not of "desk" with digest x`: func(r *cassette.Run) { r.MachineDigest = "x" },
+		`with seed 18446744073709551615, and not 7`:                          func(r *cassette.Run) { r.Seed = "7" },
+		`in mode "", and not "eager"`:                                        func(r *cassette.Run) { r.Mode = "eager" },
+		`with metaJson {"a":1}, and not {}`:                                  func(r *cassette.Run) { r.MetaJSON = nil },
+	} {
+		other := run
+		change(&other)
+		for _, open := range []func(string, cassette.Run) (*cassette.Deck, error){cassette.Continue, cassette.Resume} {
+			_, err := open(dir, other)
+			if _, ok := errors.AsType[*cassette.OtherRunError](err); !ok || !strings.HasSuffix(err.Error(), "are of another run: "+want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+	}
+}

@@ -1,17 +1,98 @@
 package cli
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"strconv"
 
+	"github.com/spf13/cobra"
+
 	"github.com/dialai/dialai/cassette"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/webhook"
 )
+
+// tapeFlags are those of the commands in which services and models are asked.
+type tapeFlags struct{ record, replay string }
+
+func (f *tapeFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.record, "record", "", "keep what services and models say in this `folder`, one file a call, so that the run can be replayed")
+	cmd.Flags().StringVar(&f.replay, "replay", "", "take what services and models say from this `folder`: nobody is asked and no key is needed")
+}
+
+func (f *tapeFlags) check() error {
+	if f.record != "" && f.replay != "" {
+		return usage("a run is either recorded or replayed, so give one of --record and --replay")
+	}
+	return nil
+}
+
+// A laterTape is a tape whose cassettes are known only once its session is.
+type laterTape struct {
+	flags *tapeFlags
+	deck  *cassette.Deck // nil until then
+}
+
+// Playing implements webhook.Tape.
+func (t *laterTape) Playing() bool { return t.flags.replay != "" }
+
+// Exchange implements webhook.Tape.
+func (t *laterTape) Exchange(ctx context.Context, l webhook.Label, request []byte, send func() webhook.Taped) webhook.Taped {
+	if t.deck == nil {
+		return webhook.Taped{Err: errors.New("nobody is asked before it is known whose cassettes these are")}
+	}
+	return t.deck.Exchange(ctx, l, request, send)
+}
+
+// taped carries a session of the store on, on the cassettes that the flags ask for.
+// do says by wind of which session they are, before anybody is asked.
+func (a *app) taped(f *tapeFlags, do func() error) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if f.record == "" && f.replay == "" {
+		return do()
+	}
+	t := &laterTape{flags: f}
+	a.tape = t
+	err := do()
+	if t.deck == nil {
+		return err
+	}
+	return deckError(err, t.deck)
+}
+
+// wind gets the cassettes of a session ready, if there are to be any.
+func (a *app) wind(s *runner.Session) (err error) {
+	if t, later := a.tape.(*laterTape); later {
+		t.deck, err = t.flags.goesOn(s)
+	}
+	return err
+}
+
+// goesOn returns the cassettes of a session that is there already: those that were
+// recorded so far are kept.
+func (f *tapeFlags) goesOn(s *runner.Session) (d *cassette.Deck, err error) {
+	o := s.Options()
+	run := cassette.Run{MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(), Seed: strconv.FormatUint(o.Seed, 10), Mode: string(o.Mode), MetaJSON: o.Meta}
+	if f.record != "" {
+		d, err = cassette.Continue(f.record, run)
+	} else {
+		d, err = cassette.Resume(f.replay, run)
+	}
+	if _, other := errors.AsType[*cassette.OtherRunError](err); other {
+		err = hinted(err, "name the folder of this session's run, or a new one for --record")
+	}
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return d, nil
+}
 
 // deck returns the cassettes that the flags ask for, nil if they ask for none, and
 // brings the options of the session into line with them.

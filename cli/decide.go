@@ -45,7 +45,7 @@ dialai inbox lists what is to be decided, each choice as a command to copy.`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeDecision,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.decide(cmd.Context(), args[0], args[1], f, run)
+			return a.taped(&run.tapeFlags, func() error { return a.decide(cmd.Context(), args[0], args[1], f, run) })
 		},
 	}
 	f.add(cmd, "decides")
@@ -79,6 +79,9 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	}
 	actor, err := a.actor(ctx, e, s, f.as)
 	if err != nil {
+		return err
+	}
+	if err := a.wind(s); err != nil {
 		return err
 	}
 	p.follow(s)

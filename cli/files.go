@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/machines"
@@ -27,7 +28,7 @@ func (a *app) loadMachine(path string) (*machine.Machine, error) {
 
 func parseMachine(path string, data []byte) (*machine.Machine, error) {
 	checks := runner.Checks()
-	checks.Model = llm.CheckModel
+	checks.Model, checks.Secret = llm.CheckModel, guard.HoldsSecret
 	checks.Include = func(name string) ([]byte, error) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(filepath.Dir(path), name)

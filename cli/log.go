@@ -20,7 +20,9 @@ func (a *app) logCommand() *cobra.Command {
 		Use:   "log <session>",
 		Short: "Print the events of a session",
 		Long: `Print every event of a session, the oldest first. With --json each line is one
-event with the hash of its record; dialai store verify checks them.
+event with the hash of its record; dialai store verify checks them. Texts that hold what
+looks like a secret or personal data are masked, unless --payload is full; the log itself
+is whole.
 
 With --guard it writes the event log of the guards instead, which dialai analyze
 and dialai replay read: one JSON object a line for what was spent, every step that
@@ -40,18 +42,21 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 				if f.guard {
 					return a.printGuardLog(cmd.Context(), e, out, id, f, from)
 				}
-				return a.printLog(cmd.Context(), e, out, id, from)
+				if f.payload != payloadRedacted && f.payload != string(guard.PayloadFull) {
+					return hinted(usage("--payload is %q", f.payload), "without --guard it may be %s or %s", payloadRedacted, guard.PayloadFull)
+				}
+				return a.printLog(cmd.Context(), e, out, id, from, f.payload == payloadRedacted)
 			})
 		},
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "the `number` of the first event to print")
 	cmd.Flags().BoolVar(&f.guard, "guard", false, "write the event log of the guards")
-	cmd.Flags().StringVar(&f.payload, "payload", payloadRedacted, "what --guard writes of a step: `redacted`, full or digest")
+	cmd.Flags().StringVar(&f.payload, "payload", payloadRedacted, "what is written of texts: `redacted`, full or, with --guard, digest")
 	complete(cmd, "payload", payloadRedacted, string(guard.PayloadFull), string(guard.PayloadDigest))
 	return cmd
 }
 
-func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, id specialist.SessionID, from int64) error {
+func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, id specialist.SessionID, from int64, masked bool) error {
 	for rec, err := range e.store.Records(ctx, id, from) {
 		if err != nil {
 			return err
@@ -64,13 +69,18 @@ func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, id special
 			if ev.Seq < from {
 				continue
 			}
+			changed := false
+			if masked {
+				ev.Data, changed = redact(ev.Data)
+			}
 			if a.flags.json {
 				err = printJSON(out, struct {
 					V         int    `json:"v"`
 					SessionID string `json:"sessionId"`
 					runner.Raw
-					Hash string `json:"hash"`
-				}{1, id.String(), ev, rec.Hash.String()})
+					Hash     string `json:"hash"`
+					Redacted bool   `json:"redacted,omitempty"`
+				}{1, id.String(), ev, rec.Hash.String(), changed})
 			} else {
 				_, err = fmt.Fprintf(out, "%5d  %s  %-15s %s\n", ev.Seq, ev.At, ev.Kind, clean(string(ev.Data)))
 			}

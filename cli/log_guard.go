@@ -228,14 +228,20 @@ func (w *guardLog) spent(data runner.Data, before, after guard.Book) *guard.LogR
 	case *runner.Proposed:
 		meta.Specialist = d.SpecialistID
 		if d.Detail != nil {
-			meta.Model = d.Detail.Model
+			meta.Model, meta.Asked = d.Detail.Model, d.Detail.Asked
+		}
+	case *runner.Asked:
+		for _, a := range d.Asks {
+			if a.Remote != nil && a.Remote.Lost {
+				meta.Specialist = a.SpecialistID // one of those that are asked again
+			}
 		}
 	case *runner.AskFailed:
-		meta.Specialist, meta.Model = d.SpecialistID, d.Model
+		meta.Specialist, meta.Model, meta.Asked = d.SpecialistID, d.Model, d.Asked
 	case *runner.Probed:
-		meta.Specialist, meta.Model, rec.Stage = d.Guard, d.Model, d.Stage
+		meta.Specialist, meta.Model, meta.Asked, rec.Stage = d.Guard, d.Model, d.Asked, d.Stage
 	case *runner.Discarded:
-		meta.Specialist, meta.Model = d.SpecialistID, d.Model
+		meta.Specialist, meta.Model, meta.Asked = d.SpecialistID, d.Model, d.Asked
 	}
 	return rec
 }

@@ -21,7 +21,7 @@ func (w *guardLog) ledger(seq int64, ev runner.Event, spent guard.Book) {
 	}
 	for _, a := range out {
 		if !slices.ContainsFunc(w.held, func(b runner.Ask) bool { return b.Index == a.Index }) { // the same ask again is paid once
-			w.write(seq, ev.At, w.holding(guard.LogReserve, a, a.Remote.Expected(), spent, out))
+			w.write(seq, ev.At, w.holding(guard.LogReserve, a, heldBy(a), spent, out))
 		}
 	}
 	w.held = out
@@ -43,6 +43,12 @@ func (w *guardLog) unhold(seq int64, ev runner.Event, a runner.Ask, spent guard.
 	w.write(seq, ev.At, w.holding(kind, a, cost, spent, w.folder.Out()))
 }
 
+// heldBy returns what an ask holds, repairs included.
+func heldBy(a runner.Ask) specialist.Usage {
+	b := a.Remote.Held()
+	return specialist.Usage{CostUSD: b.Money, NumInputTokens: b.TokensIn, NumOutputTokens: b.TokensOut}.WithCalls(b.Calls, 0)
+}
+
 // holding makes a record about what is held for an ask.
 func (w *guardLog) holding(kind guard.LogType, a runner.Ask, u specialist.Usage, spent guard.Book, out []runner.Ask) *guard.LogRecord {
 	rec := &guard.LogRecord{
@@ -51,11 +57,14 @@ func (w *guardLog) holding(kind guard.LogType, a runner.Ask, u specialist.Usage,
 	if u.NumInputTokens != 0 || u.NumOutputTokens != 0 {
 		rec.Tokens = &guard.LogTokens{Input: u.NumInputTokens, Output: u.NumOutputTokens}
 	}
+	if n := u.Made(); n != 1 && kind == guard.LogReserve {
+		rec.Meta.Calls = &n
+	}
 	if u.Estimated && kind == guard.LogSettle {
 		rec.Meta.Estimated = 1
 	}
 	for _, o := range out {
-		u := o.Remote.Expected()
+		u := heldBy(o)
 		rec.Ledger.Reserved += u.NumInputTokens + u.NumOutputTokens
 	}
 	return rec

@@ -65,7 +65,7 @@ func TestScript(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, ".data"))
-			e.Setenv("EXAMPLE_WEBHOOK_TOKEN", "token")
+			e.Setenv("EXAMPLE_WEBHOOK_TOKEN", "hooktoken")
 			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Values[shortenerKey] = &shortener{}
 			return nil

@@ -29,11 +29,11 @@ func (a *app) wantsTelemetry() (traces, metrics bool) {
 		return false, false
 	}
 	wants := func(signal string) bool {
-		exporter := strings.ToLower(a.env("OTEL_" + signal + "_EXPORTER"))
+		exporter := strings.ToLower(strings.TrimSpace(a.env("OTEL_" + signal + "_EXPORTER")))
 		if exporter != "" {
 			return exporter == "otlp"
 		}
-		return a.env("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || a.env("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != ""
+		return strings.TrimSpace(a.env("OTEL_EXPORTER_OTLP_ENDPOINT")+a.env("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT")) != ""
 	}
 	return wants("TRACES"), wants("METRICS")
 }

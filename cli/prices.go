@@ -69,11 +69,11 @@ func pricedBy(m *machine.Machine, t *guard.PriceTable) func(model string) (guard
 	return func(model string) (guard.Price, bool) {
 		model = llm.BaseModel(model)
 		if c != nil {
-			if p, ok := c.Cost.Table().Price(model, time.Time{}); ok {
+			if p, ok := c.Cost.Table().Find(model); ok {
 				return p, true
 			}
 		}
-		return t.Price(model, time.Time{})
+		return t.Find(model)
 	}
 }
 

@@ -19,6 +19,7 @@ type printer struct {
 	status   *progress
 	headed   *runner.Session // whose header is to be printed before anything else
 	round    int32
+	attempt  int32
 	state    string
 	proposed map[int32]string // what is proposed in the round, by arrival
 	opened   bool             // lines of the current round have been printed
@@ -46,18 +47,31 @@ func (p *printer) observe(r runner.Record) {
 	p.out.Flush() // its error stays with it, and end returns it
 }
 
-// follow takes up a session where it stands.
-func (p *printer) follow(s *runner.Session) {
-	p.a.session = s.ID.String()
-	p.headed = s
-	p.begin(s.Round, s.State.Name)
+// catchUp takes up what other processes have done since the last record: they may
+// have closed the round, opened others, and put proposals into the one that is open.
+func (p *printer) catchUp(s *runner.Session) {
+	if s == nil {
+		return
+	}
+	if s.Round != p.round || s.Attempt != p.attempt {
+		p.close()
+		p.begin(s.Round, s.Attempt, s.State.Name)
+	}
 	for _, proposal := range s.Proposals() {
 		p.proposed[proposal.Arrival] = proposal.Transition.Name
 	}
 }
 
-func (p *printer) begin(round int32, state string) {
-	p.round, p.state, p.opened, p.proposed = round, state, false, map[int32]string{}
+// follow takes up a session where it stands.
+func (p *printer) follow(s *runner.Session) {
+	p.a.session = s.ID.String()
+	p.headed = s
+	p.begin(s.Round, s.Attempt, s.State.Name)
+	p.catchUp(s)
+}
+
+func (p *printer) begin(round, attempt int32, state string) {
+	p.round, p.attempt, p.state, p.opened, p.proposed = round, attempt, state, false, map[int32]string{}
 }
 
 // json prints every event as one line.
@@ -92,13 +106,14 @@ func (p *printer) header() {
 }
 
 func (p *printer) text(r runner.Record) {
+	p.catchUp(r.Before)
 	for _, e := range r.Events {
 		switch d := e.Data.(type) {
 		case *runner.Created:
 			p.header()
 		case *runner.RoundOpened:
 			p.close()
-			p.begin(d.Round, d.State.Name)
+			p.begin(d.Round, d.Attempt, d.State.Name)
 		case *runner.Proposed:
 			p.proposal(d)
 		case *runner.AskFailed:

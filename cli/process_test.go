@@ -36,7 +36,7 @@ func newHome(t *testing.T) *home {
 			h.env = append(h.env, v)
 		}
 	}
-	h.env = append(h.env, "XDG_DATA_HOME="+filepath.Join(dir, ".data"), "TERM=xterm", "EXAMPLE_WEBHOOK_TOKEN=token")
+	h.env = append(h.env, "XDG_DATA_HOME="+filepath.Join(dir, ".data"), "TERM=xterm", "EXAMPLE_WEBHOOK_TOKEN=hooktoken")
 	return h
 }
 

@@ -18,7 +18,7 @@ type costFlags struct {
 }
 
 func (a *app) proposeCommand() *cobra.Command {
-	f, cost := &decideFlags{}, &costFlags{}
+	f, cost, tapes := &decideFlags{}, &costFlags{}, &tapeFlags{}
 	cmd := &cobra.Command{
 		Use:   "propose <session> [<transition>]",
 		Short: "Hand in a proposal for the current round",
@@ -42,10 +42,11 @@ now, and what it answers is proposed. The round is decided by the next step
 			if s.Usage, err = cost.usage(cmd); err != nil {
 				return err
 			}
-			return a.propose(cmd.Context(), args[0], f.as, s)
+			return a.taped(tapes, func() error { return a.propose(cmd.Context(), args[0], f.as, s) })
 		},
 	}
 	f.add(cmd, "proposes")
+	tapes.add(cmd)
 	cmd.Flags().StringVar(&cost.usd, "cost-usd", "", "what the proposal cost, in `dollars`")
 	cmd.Flags().Int64Var(&cost.in, "input-tokens", 0, "`number` of tokens read for it")
 	cmd.Flags().Int64Var(&cost.out, "output-tokens", 0, "`number` of tokens written for it")
@@ -93,6 +94,9 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 	}
 	if in.SpecialistID == runner.Operator {
 		return usage("this machine declares no human; name the specialist that proposes with --as")
+	}
+	if err := a.wind(s); err != nil {
+		return err
 	}
 	in.SessionID = s.ID
 	p.follow(s)

@@ -30,7 +30,9 @@ with, and stays.`,
   dialai resume 0b9c1d3e-… --clear --note "it waits for the build, that is fine"`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.resume(cmd.Context(), args[0], o, f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.taped(&f.tapeFlags, func() error { return a.resume(cmd.Context(), args[0], o, f) })
+		},
 	}
 	f.add(cmd, false)
 	cmd.Flags().BoolVar(&o.RetryFailed, "retry-failed", false, "ask those again who failed in this round")
@@ -60,6 +62,9 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 	defer e.Close()
 	s, err := e.Session(ctx, id)
 	if err != nil {
+		return err
+	}
+	if err := a.wind(s); err != nil {
 		return err
 	}
 	p.follow(s)

@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
 )
 
 // runFlags are those of the commands that run a session.
@@ -28,9 +29,8 @@ type runFlags struct {
 	strict      bool
 	interactive bool
 	remote      bool
-	record      string
-	replay      string
 	shadow      string
+	tapeFlags
 }
 
 // modes are how proposers can be asked.
@@ -44,10 +44,9 @@ func (f *runFlags) add(cmd *cobra.Command, starts bool) {
 		flags.StringVar(&f.mode, "mode", "", "`how` proposers are asked: all, eager or sequential (default: as the file says)")
 		flags.Uint64Var(&f.seed, "seed", 0, "a `number` that decides random choices; 0 draws other ones for each session")
 		flags.BoolVar(&f.strict, "strict", false, "refuse a machine that lint warns about")
-		flags.StringVar(&f.record, "record", "", "keep what services and models say in this `folder`, one file a call, so that the run can be replayed")
-		flags.StringVar(&f.replay, "replay", "", "take what services and models say from this `folder`: nobody is asked and no key is needed")
 		complete(cmd, "mode", modes...)
 	}
+	f.tapeFlags.add(cmd)
 	flags.IntVar(&f.maxSteps, "max-steps", runner.DefaultMaxSteps, "stop after that `number` of transitions")
 	flags.DurationVar(&f.timeout, "timeout", runner.DefaultTimeout, "stop after that `time`, such as 90s or 5m")
 	flags.BoolVar(&f.wait, "wait", false, "stay while the only answers missing are those that come later")
@@ -64,12 +63,13 @@ func (f *runFlags) check() error {
 	switch {
 	case f.remote:
 		return hinted(usage("running at a server is not part of this version"), "leave out --remote")
-	case f.record != "" && f.replay != "":
-		return usage("a run is either recorded or replayed, so give one of --record and --replay")
 	case f.maxSteps < 1:
 		return usage("--max-steps is %d, it must be at least 1", f.maxSteps)
 	case f.timeout <= 0:
 		return usage("--timeout is %s, it must be above 0", f.timeout)
+	}
+	if err := f.tapeFlags.check(); err != nil {
+		return err
 	}
 	return oneOf("mode", f.mode, append(modes, "")...)
 }
@@ -126,6 +126,9 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 		return err
 	}
 	if err := a.warn(m, f.strict); err != nil {
+		return err
+	}
+	if err := a.warnShort(m, f); err != nil {
 		return err
 	}
 	options := runner.StartOptions{Meta: meta, Seed: f.seed, Mode: machine.Mode(f.mode), Defaults: true}
@@ -215,6 +218,23 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 	}
 	if strict && len(findings) > 0 {
 		return usage("%s, and --strict makes warnings errors", plural(len(findings), "warning"))
+	}
+	return nil
+}
+
+// warnShort prints, as warn does, which variables hold tokens so short that they are
+// not taken out of what services answer, since they might as well be words. On
+// cassettes nobody is sent any.
+func (a *app) warnShort(m *machine.Machine, f *runFlags) error {
+	if f.replay != "" || !a.flags.verbose && !f.strict {
+		return nil
+	}
+	short := webhook.ShortSecrets(m, a.lookup)
+	for _, name := range short {
+		fmt.Fprintf(a.err, "warning: what %s holds is so short that it is not taken out of answers; use a token of %d bytes or more\n", name, webhook.MinSecret)
+	}
+	if f.strict && len(short) > 0 {
+		return usage("%s, and --strict makes warnings errors", plural(len(short), "warning"))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 
@@ -11,24 +12,54 @@ import (
 )
 
 func (a *app) tickCommand() *cobra.Command {
-	return &cobra.Command{
+	tapes := &tapeFlags{}
+	cmd := &cobra.Command{
 		Use:   "tick",
 		Short: "Carry every live session one step further",
 		Long: `Step every session that has not ended once, 16 at a time. A session that fails
-spoils only its own line, and the exit code is 1.`,
+spoils only its own line, and the exit code is 1. With --record or --replay there
+may be only one.`,
 		Example: `  dialai tick
   watch -n 60 dialai tick --quiet`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
-				results, err := e.Tick(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return a.printTicks(out, results)
+			return a.taped(tapes, func() error {
+				return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error { return a.tick(cmd.Context(), e, out) })
 			})
 		},
 	}
+	tapes.add(cmd)
+	return cmd
+}
+
+func (a *app) tick(ctx context.Context, e *engine, out io.Writer) error {
+	if err := a.windOnly(ctx, e); err != nil {
+		return err
+	}
+	results, err := e.Tick(ctx)
+	if err != nil {
+		return err
+	}
+	return a.printTicks(out, results)
+}
+
+// windOnly gets the cassettes of the only live session ready, if there are to be any.
+func (a *app) windOnly(ctx context.Context, e *engine) error {
+	if a.tape == nil {
+		return nil
+	}
+	live, err := e.Sessions(ctx, runner.ListQuery{Live: true})
+	switch {
+	case err != nil || len(live) == 0:
+		return err
+	case len(live) > 1:
+		return hinted(usage("cassettes are of one session, and %d are live", len(live)), "dialai resume SESSION goes on with one of them")
+	}
+	s, err := e.Session(ctx, live[0].SessionID)
+	if err != nil {
+		return err
+	}
+	return a.wind(s)
 }
 
 func (a *app) printTicks(out io.Writer, results []runner.TickResult) error {

@@ -1,11 +1,11 @@
 package guard
 
 import (
-	"encoding/binary"
 	"errors"
-	"math/bits"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/dialai/dialai/exact"
 )
 
 // A jsonHasher checks one JSON value and hashes what it means, in one pass over
@@ -224,32 +224,12 @@ func (h *jsonHasher) array(depth int) (uint64, error) {
 // string or number is read.
 func (h *jsonHasher) str() ([]byte, error) {
 	start := h.at + 1
-	end := special(h.data, start)
+	end := exact.SkipPlain(h.data, start)
 	if end < len(h.data) && h.data[end] == '"' {
 		h.at = end + 1
 		return h.data[start:end], nil
 	}
 	return h.unescape(start, end)
-}
-
-// special returns the index of the first byte from i on that does not simply stand
-// for itself in a string: a quote, a backslash, a control character or one beyond
-// ASCII. It is the length of data if there is none.
-func special(data []byte, i int) int {
-	for ; i+8 <= len(data); i += 8 {
-		x := binary.LittleEndian.Uint64(data[i:])
-		quote, slash := x^'"'*ones, x^'\\'*ones
-		// The lowest byte that is marked is one; those above may be marked by a borrow.
-		if found := ((x - ' '*ones) | (quote - ones) | (slash - ones) | x) & high; found != 0 {
-			return i + bits.TrailingZeros64(found)/8
-		}
-	}
-	for ; i < len(data); i++ {
-		if c := data[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			break
-		}
-	}
-	return i
 }
 
 // unescape reads a string that has escapes or letters beyond ASCII, the first at
@@ -273,7 +253,7 @@ func (h *jsonHasher) unescape(start, at int) ([]byte, error) {
 		if n == 0 {
 			return nil, errSyntax
 		}
-		next := special(h.data, at+n)
+		next := exact.SkipPlain(h.data, at+n)
 		h.buf = append(h.buf, h.data[at+n:next]...)
 		at = next
 	}
@@ -282,7 +262,7 @@ func (h *jsonHasher) unescape(start, at int) ([]byte, error) {
 
 // pass reads a string for which only its syntax counts.
 func (h *jsonHasher) pass() error {
-	for at := special(h.data, h.at+1); at < len(h.data); at = special(h.data, at) {
+	for at := exact.SkipPlain(h.data, h.at+1); at < len(h.data); at = exact.SkipPlain(h.data, at) {
 		n := 0
 		switch c := h.data[at]; {
 		case c == '"':

@@ -40,7 +40,11 @@ const (
 // benchGuard returns a guard with the reference configuration; more are further
 // members of loop_detection.
 func benchGuard(tb testing.TB, profile Profile, patterns, more string) *Guard {
-	c, problems := ParseAs(fmt.Appendf(nil, referenceConfig, patterns, more), profile)
+	return guardOf(tb, profile, fmt.Appendf(nil, referenceConfig, patterns, more))
+}
+
+func guardOf(tb testing.TB, profile Profile, config []byte) *Guard {
+	c, problems := ParseAs(config, profile)
 	if len(problems) > 0 {
 		tb.Fatal(problems)
 	}
@@ -49,6 +53,21 @@ func benchGuard(tb testing.TB, profile Profile, patterns, more string) *Guard {
 		tb.Fatal(err)
 	}
 	return g
+}
+
+// argSchemas are JSON Schemas for the arguments of the three tools of the steps.
+const argSchemas = `, "arg_schemas": {"search": %[1]s, "read_file": %[1]s, "write_file": %[1]s}`
+
+const argSchema = `{"type": "object", "required": ["path", "query"], "additionalProperties": false, "properties": {
+	"path": {"type": "string", "minLength": 1, "maxLength": 200}, "query": {"type": "string", "maxLength": 500},
+	"offset": {"type": "integer", "minimum": 0}, "limit": {"type": "integer", "minimum": 1, "maximum": 500},
+	"recursive": {"type": "boolean"}, "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 10}}}`
+
+// schemaGuard is a benchGuard that holds arguments to schemas.
+func schemaGuard(tb testing.TB, profile Profile, more string) *Guard {
+	config := fmt.Sprintf(referenceConfig, twoPatterns, more)
+	config = strings.Replace(config, `"requires_prev": "run_tests"}]`, `"requires_prev": "run_tests"}]`+fmt.Sprintf(argSchemas, argSchema), 1)
+	return guardOf(tb, profile, []byte(config))
 }
 
 // benchSteps are steps with prose of the given length and three calls of about

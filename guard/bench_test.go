@@ -39,6 +39,13 @@ func BenchmarkCheck(b *testing.B) {
 			measure(b, r)
 		})
 	}
+	for _, profile := range []Profile{Strict, Compat} {
+		b.Run(fmt.Sprintf("g %s, mode off, arg_schemas", profile), func(b *testing.B) {
+			r := newRig(b, schemaGuard(b, profile, `,"mode":"off"`), prose)
+			r.run(100)
+			measure(b, r)
+		})
+	}
 	b.Run("a strict", func(b *testing.B) {
 		r := newRig(b, benchGuard(b, Strict, twoPatterns, ""), prose)
 		r.fresh = true
@@ -199,16 +206,23 @@ func TestCheckAllocatesNothing(t *testing.T) {
 		patterns string
 		more     string
 		steps    []CheckInput
+		schemas  bool
 	}{
-		{"strict", Strict, twoPatterns, "", prose},
-		{"strict, mode off", Strict, twoPatterns, `,"mode":"off"`, prose},
-		{"compat", Compat, twoPatterns, "", prose},
-		{"compat, mode overlap", Compat, twoPatterns, `,"mode":"overlap"`, prose},
-		{"one token", Strict, twoPatterns, "", single},
-		{"64 KB", Strict, twoPatterns, "", long},
-		{"twenty patterns", Strict, twentyPatterns, "", prose},
+		{"strict", Strict, twoPatterns, "", prose, false},
+		{"strict, mode off", Strict, twoPatterns, `,"mode":"off"`, prose, false},
+		{"compat", Compat, twoPatterns, "", prose, false},
+		{"compat, mode overlap", Compat, twoPatterns, `,"mode":"overlap"`, prose, false},
+		{"one token", Strict, twoPatterns, "", single, false},
+		{"64 KB", Strict, twoPatterns, "", long, false},
+		{"twenty patterns", Strict, twentyPatterns, "", prose, false},
+		{"arg_schemas", Strict, twoPatterns, "", prose, true},
+		{"arg_schemas, compat, mode off", Compat, twoPatterns, `,"mode":"off"`, prose, true},
 	} {
-		r := newRig(t, benchGuard(t, c.profile, c.patterns, c.more), c.steps)
+		g := benchGuard(t, c.profile, c.patterns, c.more)
+		if c.schemas {
+			g = schemaGuard(t, c.profile, c.more)
+		}
+		r := newRig(t, g, c.steps)
 		r.run(110) // until the history is full
 		if n := testing.AllocsPerRun(50, r.step); n != 0 {
 			t.Errorf("%s: %.1f allocations a check", c.name, n)

@@ -144,10 +144,20 @@ func (k *checking) unpriced() {
 	case k.c.Cost.OnUnknownModel == "abort" || onlyCap:
 		class = Abort
 	}
-	k.report(Reason{
-		Code: "unpriced_model", Guard: "cost", Class: class,
-		Message: "a model without a price was used, so the dollar cap does not see its cost",
-	})
+	k.report(Reason{Code: "unpriced_model", Guard: "cost", Class: class, Message: k.unpricedText()})
+}
+
+// unpricedText names the model, if it is known: the step's own in the book of
+// progress, else the last that was called.
+func (k *checking) unpricedText() string {
+	name := k.s.unpriced
+	if k.c.Limits.CapBasis == Progress && k.step.Model != "" && !k.step.CostGiven {
+		name = k.step.Model
+	}
+	if name == "" {
+		return "a model without a price was used, so the dollar cap does not see its cost"
+	}
+	return fmt.Sprintf("the model %q has no price, so the dollar cap does not see its cost; give it one in cost.prices", name)
 }
 
 func (k *checking) attempts() {

@@ -15,6 +15,9 @@ func (c *Config) Price(u specialist.Usage, model string) specialist.Usage {
 	if c == nil || u.Has(specialist.CostGiven) {
 		return u
 	}
+	if u.Billed() == 0 {
+		return u.WithCost(0)
+	}
 	cost, pricing := c.Cost.Table().Quote(u, model, time.Time{})
 	if pricing == Unpriced || model == "" {
 		return u

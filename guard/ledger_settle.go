@@ -154,7 +154,7 @@ func (l *Ledger) bill(u *Usage, c *call, m *model) Book {
 	if !use.Has(specialist.OutputGiven) || use.NumOutputTokens < 0 {
 		use.NumOutputTokens, use.Estimated = c.entry.TokensOut, true
 	}
-	b := Book{Calls: 1, TokensIn: use.NumInputTokens, TokensOut: use.NumOutputTokens}
+	b := Book{Calls: use.Made(), TokensIn: use.NumInputTokens, TokensOut: use.NumOutputTokens}
 	price, how := m.priceAt(moment(c.at)), Priced
 	if price != nil {
 		b.TokensIn = price.input(&use)
@@ -166,7 +166,7 @@ func (l *Ledger) bill(u *Usage, c *call, m *model) Book {
 		b.Money = price.cost(&use)
 	case m != nil:
 		b.Money, how = l.config.Prices.guess(moment(c.at), func(p *Price) exact.Money { return p.cost(&use) })
-		b.Unpriced = 1
+		b.Unpriced = use.Billed()
 	}
 	if use.Estimated || how == PricedAsDearest {
 		b.Estimated = 1

@@ -129,7 +129,8 @@ type LogCall struct {
 // LogMeta is what else there is to say of a record.
 type LogMeta struct {
 	Reasons    []LogReason     `json:"reasons,omitempty"` // of a check, all of them
-	Model      string          `json:"model,omitempty"`   // that was asked
+	Model      string          `json:"model,omitempty"`   // that is charged for
+	Asked      string          `json:"asked,omitempty"`   // the model that was asked, if another answered
 	Specialist string          `json:"specialist,omitempty"`
 	Calls      *int64          `json:"calls,omitempty"` // nil is one; 0 corrects an earlier record
 	Unpriced   int64           `json:"unpriced,omitempty"`

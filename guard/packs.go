@@ -205,6 +205,14 @@ func Redact(text string) string {
 	return text
 }
 
+// HoldsSecret reports whether there is something in a text that looks like a secret:
+// a key, a token, a password in an address.
+func HoldsSecret(text string) bool {
+	found := false
+	secretRules.scan(text, func(string, int, int) { found = true })
+	return found
+}
+
 // A span is a finding for Redact.
 type span struct {
 	rule       string

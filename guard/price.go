@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"math/bits"
 	"slices"
 	"time"
 
@@ -140,15 +141,16 @@ type part struct {
 	apart  bool // not in the count of the whole
 }
 
-// Cost returns what a call with these token counts costs. It ignores a cost the
-// usage may have.
+// Cost returns what an ask with these token counts costs. It ignores a cost the
+// usage may have. What is to be paid for each call is paid for those that the
+// provider charges for.
 func (p Price) Cost(u specialist.Usage) exact.Money { return p.cost(&u) }
 
 func (p *Price) cost(u *specialist.Usage) exact.Money {
 	p = p.tier(p.input(u))
 	d := u.Detail
 	if d == nil {
-		return p.PerCall.Add(p.InputPer1M.PerMillion(max(u.NumInputTokens, 0))).Add(p.OutputPer1M.PerMillion(max(u.NumOutputTokens, 0)))
+		return p.calls(u).Add(p.InputPer1M.PerMillion(max(u.NumInputTokens, 0))).Add(p.OutputPer1M.PerMillion(max(u.NumOutputTokens, 0)))
 	}
 	write1h := p.CacheWrite1hPer1M
 	if write1h == nil {
@@ -164,7 +166,16 @@ func (p *Price) cost(u *specialist.Usage) exact.Money {
 		{d.ReasoningTokens, p.ReasoningPer1M, false},
 		{d.AudioOutputTokens, p.AudioOutPer1M, false},
 	}
-	return p.PerCall.Add(costOf(u.NumInputTokens, p.InputPer1M, in[:])).Add(costOf(u.NumOutputTokens, p.OutputPer1M, out[:]))
+	return p.calls(u).Add(costOf(u.NumInputTokens, p.InputPer1M, in[:])).Add(costOf(u.NumOutputTokens, p.OutputPer1M, out[:]))
+}
+
+// calls returns what the calls themselves cost.
+func (p *Price) calls(u *specialist.Usage) exact.Money {
+	n := u.Billed()
+	if hi, lo := bits.Mul64(uint64(max(p.PerCall, 0)), uint64(n)); hi == 0 && lo <= maxInt64 {
+		return exact.Money(lo)
+	}
+	return maxInt64
 }
 
 // costOf prices a whole: its parts at their own prices, what remains at rate.

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -288,6 +289,10 @@ func (k ProbeKit) fence(texts ...string) ([]string, error) {
 	return fenced, nil
 }
 
+// ErrNoLogProbs is the error of a [LogProbEntropy] whose model tells no log
+// probabilities, as many providers do not. It quotes nothing, so it is shown.
+var ErrNoLogProbs = errors.New("the model tells no log probabilities; use the estimator consistency or process_reward_verifier")
+
 // A LogProbEntropy is the probe of uncertainty that trusts the model's own
 // probabilities: 1 - exp of the mean over the answer's tokens. They come with the
 // candidate, or from Source if it is a [LogProber].
@@ -309,7 +314,7 @@ func (p LogProbEntropy) Measure(ctx context.Context, c Candidate) (Measurement, 
 		if p.Lenient {
 			return Measurement{Value: 1}, nil
 		}
-		return Measurement{}, fmt.Errorf("there are no log probabilities")
+		return Measurement{}, ErrNoLogProbs
 	}
 	var sum float64
 	for i, lp := range probs {

@@ -59,7 +59,10 @@ func (r *Replayer) Next(rec LogRecord) (result ReplayResult, ok bool) {
 	}
 	switch rec.Type {
 	case LogSpend:
-		t.state.Spent = t.state.Spent.Plus(r.spent(&rec))
+		spent := r.spent(&rec)
+		if t.state.Spent = t.state.Spent.Plus(spent); spent.Unpriced > 0 && rec.Meta != nil {
+			t.state.unpriced = Called{Model: rec.Meta.Model, Asked: rec.Meta.Asked}.String()
+		}
 		return result, false
 	case LogCleared:
 		t.state = t.state.Clear()
@@ -88,8 +91,8 @@ func (r *Replayer) spent(rec *LogRecord) Book {
 		b.Money = *rec.USD
 	}
 	if meta.Model != "" && (rec.USD == nil || meta.Unpriced > 0) {
-		u := r.config.Price(specialist.Usage{NumInputTokens: b.TokensIn, NumOutputTokens: b.TokensOut}, meta.Model)
-		b.Money, b.Unpriced = u.CostUSD, 1
+		u := r.config.Price(specialist.Usage{NumInputTokens: b.TokensIn, NumOutputTokens: b.TokensOut}.WithCalls(b.Calls, 0), meta.Model)
+		b.Money, b.Unpriced = u.CostUSD, max(b.Unpriced, 1)
 		if u.Has(specialist.CostGiven) {
 			b.Unpriced = 0
 		}

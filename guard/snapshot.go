@@ -26,6 +26,7 @@ type taskSnapshot struct {
 	Money     exact.Money      `json:"money"`
 	Spent     Book             `json:"spent"`
 	Warned    bool             `json:"warned,omitempty"`
+	Unpriced  string           `json:"unpricedModel,omitempty"`
 	Began     int64            `json:"began"` // in ms since 1970; 0 if it has no step
 	Moved     int64            `json:"moved"`
 	Visits    []visitSnapshot  `json:"visits,omitempty"`
@@ -134,7 +135,7 @@ func (t *task) snapshot(name string) taskSnapshot {
 	m := &t.memory
 	s := taskSnapshot{
 		Task: name, Steps: t.state.Steps, TokensIn: t.state.TokensIn, TokensOut: t.state.TokensOut, Money: t.state.Money,
-		Spent: t.state.Spent, Warned: t.state.warned, Began: millis(t.began), Moved: millis(t.moved),
+		Spent: t.state.Spent, Warned: t.state.warned, Unpriced: t.state.unpriced, Began: millis(t.began), Moved: millis(t.moved),
 		Last: slices.Clone(m.last), Streak: m.streak, Output: hash(m.output), Context: hash(m.context), Batch: m.batches(),
 	}
 	for i := range m.visits.len() {
@@ -167,7 +168,7 @@ func (s *taskSnapshot) task() (*task, error) {
 		return nil, fmt.Errorf("a name is empty or a number negative")
 	}
 	t := &task{began: fromMillis(s.Began), moved: fromMillis(s.Moved)}
-	t.state = State{Steps: s.Steps, TokensIn: s.TokensIn, TokensOut: s.TokensOut, Money: s.Money, Spent: s.Spent, warned: s.Warned}
+	t.state = State{Steps: s.Steps, TokensIn: s.TokensIn, TokensOut: s.TokensOut, Money: s.Money, Spent: s.Spent, warned: s.Warned, unpriced: s.Unpriced}
 	m := &t.memory
 	m.last, m.streak, m.batch = slices.Clone(s.Last), s.Streak, &s.Batch
 	m.output, m.context = uint64(s.Output), uint64(s.Context)

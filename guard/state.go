@@ -16,8 +16,9 @@ type State struct {
 	Spent     Book        // by everybody, losers and rejected attempts included
 	Probes    Book        // of Spent, by the guards' own questions
 
-	warned bool    // of a soft limit of the budget
-	memory *memory // nil until there is something to remember
+	warned   bool    // of a soft limit of the budget
+	unpriced string  // the model without a price that was called last; "" if none was
+	memory   *memory // nil until there is something to remember
 }
 
 // A Book sums what was spent. Sums saturate.
@@ -27,18 +28,19 @@ type Book struct {
 	TokensOut int64
 	Money     exact.Money
 	Unpriced  int64 // calls of models without a price
-	Estimated int64 // calls charged as estimated
+	Estimated int64 // asks charged as estimated
 }
 
-// Charge returns s with one call's usage in the spend book. model is "" for
-// calls of no model.
+// Charge returns s with the usage of an ask in the spend book, which may have taken
+// several calls. model is "" for calls of no model; it is shown to people if it has
+// no price.
 func (s State) Charge(u specialist.Usage, model string) State {
-	s.Spent.Calls = exact.AddSat(s.Spent.Calls, 1)
+	s.Spent.Calls = exact.AddSat(s.Spent.Calls, u.Made())
 	s.Spent.TokensIn = exact.AddSat(s.Spent.TokensIn, u.NumInputTokens)
 	s.Spent.TokensOut = exact.AddSat(s.Spent.TokensOut, u.NumOutputTokens)
 	s.Spent.Money = s.Spent.Money.Add(u.CostUSD)
-	if model != "" && !u.Has(specialist.CostGiven) {
-		s.Spent.Unpriced++
+	if n := u.Billed(); n > 0 && model != "" && !u.Has(specialist.CostGiven) {
+		s.Spent.Unpriced, s.unpriced = exact.AddSat(s.Spent.Unpriced, n), model
 	}
 	if u.Estimated {
 		s.Spent.Estimated++
@@ -54,6 +56,7 @@ func (s State) Correct(charged, real specialist.Usage) State {
 }
 
 func (b Book) correct(charged, real specialist.Usage) Book {
+	b.Calls = exact.AddSat(b.Calls, real.Made()-charged.Made())
 	b.Money = b.Money.Add(real.CostUSD - charged.CostUSD)
 	b.TokensIn = exact.AddSat(b.TokensIn, real.NumInputTokens-charged.NumInputTokens)
 	b.TokensOut = exact.AddSat(b.TokensOut, real.NumOutputTokens-charged.NumOutputTokens)

@@ -154,6 +154,9 @@ func (r TruthResult) Verdict() Verdict {
 		if code == CodeInternalError {
 			reason.Message += r.Meta.Stage
 		}
+		if errors.Is(r.Err, ErrNoLogProbs) {
+			reason.Message += ": " + ErrNoLogProbs.Error()
+		}
 		if r.Meta.Limit != nil && r.Meta.Observed != nil {
 			reason.Limit, reason.Seen = fmt.Sprint(*r.Meta.Limit), fmt.Sprint(*r.Meta.Observed)
 		}

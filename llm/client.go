@@ -148,16 +148,27 @@ type model struct {
 }
 
 // Ask implements Model.
-func (m *model) Ask(ctx context.Context, r *Request) (resp Response, err error) {
-	c := m.client
-	if c.config.Tape != nil {
-		return c.taped(ctx, m, r)
+func (m *model) Ask(ctx context.Context, r *Request) (Response, error) {
+	return m.ask(ctx, r, roomOf(ctx))
+}
+
+// ask is Ask with the room that is left. Whoever wants to know what questions of
+// guards cost is told.
+func (m *model) ask(ctx context.Context, r *Request, left room) (resp Response, err error) {
+	if m.client.config.Tape != nil {
+		resp, err = m.client.taped(ctx, m, r, left)
+	} else {
+		resp, err = m.client.ask(ctx, m.id, r, left)
 	}
-	return c.ask(ctx, m.id, r)
+	if spent := specialist.CallerOf(ctx).Spent; spent != nil {
+		spent(resp.Usage, resp.Model)
+	}
+	return resp, err
 }
 
 // ask asks a model, as often as the retry rule allows.
-func (c *Client) ask(ctx context.Context, id modelID, r *Request) (resp Response, err error) {
+func (c *Client) ask(ctx context.Context, id modelID, r *Request, left room) (resp Response, err error) {
+	resp.Usage = noCall
 	to, err := c.route(id)
 	if err != nil {
 		return resp, err
@@ -171,9 +182,18 @@ func (c *Client) ask(ctx context.Context, id modelID, r *Request) (resp Response
 			defer func() { done(&resp, err) }()
 		}
 	}
-	one := &asking{client: c, to: to, target: target, r: r, lane: c.lane(to.provider), quirks: c.quirksOf(to), resp: &resp}
-	err = c.config.Retry.Do(ctx, c.config.Jitter, func() error { return one.attempt(ctx) })
-	resp.Usage = plus(resp.Usage, one.spent)
+	one := &asking{client: c, to: to, target: target, r: r, lane: c.lane(to.provider), quirks: c.quirksOf(to), room: left}
+	err = c.config.Retry.Do(ctx, c.config.Jitter, func() error {
+		err := one.attempt(ctx)
+		if !one.room.left() {
+			return webhook.Final(err)
+		}
+		return err
+	})
+	resp = one.resp
+	if resp.Usage = one.spent; one.spent == (specialist.Usage{}) {
+		resp.Usage = noCall
+	}
 	return resp, err
 }
 
@@ -223,9 +243,15 @@ type asking struct {
 	r        *Request
 	lane     *lane
 	quirks   *atomic.Uint32
-	resp     *Response
+	resp     Response // of the last attempt
 	attempts int32
-	spent    specialist.Usage // on answers that did not arrive
+	spent    specialist.Usage // on all attempts so far
+	room     room             // that they have left
+}
+
+// charge adds what a call has cost.
+func (a *asking) charge(u specialist.Usage) {
+	a.spent, a.room = a.spent.Plus(u), a.room.after(u)
 }
 
 // A StatusError is an answer of a provider with a status that is no success.
@@ -248,9 +274,12 @@ func (a *asking) attempt(ctx context.Context) error {
 		if reply.Status >= 200 && reply.Status <= 299 {
 			return a.read(reply.Body)
 		}
+		a.charge(refusedCall)
 		if learnt, anew := q.learn(string(reply.Body)); anew && (reply.Status == 400 || reply.Status == 404 || reply.Status == 422) {
 			a.quirks.Or(uint32(learnt))
-			continue
+			if a.room.left() {
+				continue
+			}
 		}
 		return a.refused(reply)
 	}
@@ -268,8 +297,12 @@ func (a *asking) post(ctx context.Context, body []byte) (webhook.Reply, error) {
 	start := a.client.config.Now()
 	headers := a.to.wire.headers(a.to.key)
 	reply, err := a.target.Post(ctx, headers, body)
-	if err != nil && reply.Status >= 200 && reply.Status <= 299 {
-		a.lost(body) // it was answered, and will be charged
+	switch ok := reply.Status >= 200 && reply.Status <= 299; {
+	case err == nil || !reply.Sent:
+	case ok || reply.Status == 0:
+		a.charge(a.lost(body)) // it was answered, or may have been
+	default:
+		a.charge(refusedCall)
 	}
 	if a.client.config.Audit != nil {
 		a.audit(ctx, &exchange{start, headers, body, reply, err})
@@ -312,11 +345,19 @@ const (
 	maxRest      = 30 * time.Second // that one answer can ask for
 )
 
-// read reads the body of a success.
+// read reads the body of a success. An error that stands in it and comes with no
+// count is that of a call which is not charged for.
 func (a *asking) read(body []byte) error {
-	err := a.to.wire.decode(body, a.resp)
-	a.count(body)
+	a.resp = Response{}
+	err := a.to.wire.decode(body, &a.resp)
+	a.resp.scrub(a.to.key)
 	failed, ok := errors.AsType[*apiError](err)
+	if ok && a.resp.Usage == (specialist.Usage{}) {
+		a.charge(refusedCall)
+	} else {
+		a.count(body)
+		a.charge(a.resp.Usage)
+	}
 	switch {
 	case errors.Is(err, errNotJSON):
 		//lint:ignore ST1005 the text is prescribed
@@ -337,12 +378,13 @@ func (a *asking) clean(e *apiError) error {
 	return &apiError{e.Code, a.shown([]byte(e.Message))}
 }
 
-// lost charges an answer that was made and did not arrive.
-func (a *asking) lost(body []byte) {
-	a.spent = plus(a.spent, specialist.Usage{
+// lost returns what an answer costs that was made, as far as anybody knows, and did
+// not arrive.
+func (a *asking) lost(body []byte) specialist.Usage {
+	return specialist.Usage{
 		NumInputTokens: guard.EstimateTokens(string(body)), NumOutputTokens: int64(a.r.maxTokens()),
 		Estimated: true, Given: specialist.InputGiven | specialist.OutputGiven,
-	})
+	}
 }
 
 // count estimates what the provider did not count.

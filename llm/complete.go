@@ -31,7 +31,7 @@ func (*completer) MaxOutputTokens() int64 { return DefaultMaxTokens }
 // originOf returns who asks, as far as ctx says.
 func originOf(ctx context.Context) Origin {
 	c := specialist.CallerOf(ctx)
-	return Origin{SessionID: c.SessionID, MachineName: c.MachineName, State: c.State, SpecialistID: c.SpecialistID, Round: c.Round, Attempt: c.Attempt}
+	return Origin{SessionID: c.SessionID, MachineName: c.MachineName, State: c.State, SpecialistID: c.SpecialistID, Round: c.Round, Attempt: c.Attempt, Nth: c.Nth}
 }
 
 // Complete implements guard.Completer.

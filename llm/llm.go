@@ -10,8 +10,10 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
 )
 
 // A Model is one language model at one provider.
@@ -78,6 +80,7 @@ type Origin struct {
 	RoundID      string
 	Round        int32
 	Attempt      int32
+	Nth          int32 // how many asks of the specialist came before in the round
 }
 
 // A Response is what a model said.
@@ -94,6 +97,30 @@ type Response struct {
 	LogProbs  []float64 // of the text's tokens; nil if there are none
 	LogTokens []string  // these tokens
 }
+
+// scrub takes the key out of what was answered: a server may send back what it was
+// sent, and answers are stored and shown to others.
+func (r *Response) scrub(key string) {
+	if len(key) < minKey {
+		return
+	}
+	clean := func(text *string) {
+		if strings.Contains(*text, key) {
+			*text = webhook.Redact(*text, key)
+		}
+	}
+	for _, text := range [...]*string{&r.Text, &r.Refusal, &r.Model, &r.ID} {
+		clean(text)
+	}
+	for i := range r.ToolCalls {
+		clean(&r.ToolCalls[i].Name)
+		clean(&r.ToolCalls[i].Arguments)
+	}
+}
+
+// minKey is the length, in bytes, from which a key is looked for in answers. What is
+// shorter is no secret, such as the word that a server without keys is given.
+const minKey = 8
 
 // A ToolCall is one call that a model made. Arguments is what the model wrote,
 // which may be no JSON at all.

@@ -35,11 +35,18 @@ var Prices = sync.OnceValue(func() *guard.PriceTable {
 
 // ReadPrices reads a user's price table, a JSON object as that of prices.json. It
 // is laid over the built-in one: its entries win. With "replace": true it takes
-// the place of it. The problems have JSON pointers relative to the section.
+// the place of it. What happens to models that are in neither is for machines to
+// say, so on_unknown_model is a problem here. The problems have JSON pointers
+// relative to the section.
 func ReadPrices(section []byte) (*guard.PriceTable, []machine.Problem) {
 	own, replace := section, false
 	var members map[string]json.RawMessage
-	if json.Unmarshal(section, &members) == nil && members["replace"] != nil {
+	broken := json.Unmarshal(section, &members) != nil
+	if !broken && members["on_unknown_model"] != nil {
+		return nil, []machine.Problem{{Path: "/on_unknown_model", Code: "unknown-field", Message: "a file of prices does not say what happens to models without a price",
+			Hint: "write on_unknown_model in the machine's guards.cost"}}
+	}
+	if !broken && members["replace"] != nil {
 		if json.Unmarshal(members["replace"], &replace) != nil {
 			return nil, []machine.Problem{{Path: "/replace", Code: "wrong-type", Message: "replace must be true or false"}}
 		}
@@ -53,7 +60,6 @@ func ReadPrices(section []byte) (*guard.PriceTable, []machine.Problem) {
 	both := *Prices()
 	both.Prices = maps.Clone(both.Prices)
 	maps.Copy(both.Prices, t.Prices)
-	both.OnUnknownModel = t.OnUnknownModel
 	if both.Version += "+own"; t.Version != "" {
 		both.Version = Prices().Version + "+" + t.Version
 	}

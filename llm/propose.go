@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
 )
 
 // maxRepairs is how often a model is asked again because its answer could not be
@@ -53,15 +54,15 @@ type proposer struct {
 func (p *proposer) Propose(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
 	text, err := p.context.Gather(ctx, q)
 	if err != nil {
-		return specialist.Answer{}, fmt.Errorf("context: %w", err)
+		return specialist.Answer{Usage: noCall}, fmt.Errorf("context: %w", err)
 	}
 	if len(text) > MaxContext {
-		return specialist.Answer{}, fmt.Errorf("context: it has %d bytes, more than %d", len(text), MaxContext)
+		return specialist.Answer{Usage: noCall}, fmt.Errorf("context: it has %d bytes, more than %d", len(text), MaxContext)
 	}
 	o := optionsOf(&q)
 	r, err := p.request(&q, &o, text)
 	if err != nil {
-		return specialist.Answer{}, err
+		return specialist.Answer{Usage: noCall}, err
 	}
 	return p.ask(ctx, r, &o)
 }
@@ -80,6 +81,9 @@ func (p *proposer) request(q *specialist.Question, o *options, context string) (
 			RoundID: q.Key.ID(), Round: q.Key.Round, Attempt: q.Key.Attempt,
 		},
 	}
+	if q.Ask != nil {
+		r.Origin.Nth = q.Ask.Nth
+	}
 	switch p.form {
 	case byTool:
 		r.Tools = o.tools()
@@ -89,47 +93,54 @@ func (p *proposer) request(q *specialist.Question, o *options, context string) (
 	return r, nil
 }
 
-// ask asks until there is an answer that can be used.
+// ask asks until there is an answer that can be used, or no room to ask again.
 func (p *proposer) ask(ctx context.Context, r *Request, o *options) (specialist.Answer, error) {
-	var spent specialist.Usage
-	model, task := p.model.id.model, r.User
+	var a specialist.Answer
+	left, task := roomOf(ctx), r.User
+	called := guard.Called{Model: p.model.id.model}
+	failed := func(err error) (specialist.Answer, error) {
+		return specialist.Answer{Usage: a.Usage, Model: called.Model, Asked: called.Asked, Answered: called.Answered}, err
+	}
 	for repairs := 0; ; repairs++ {
-		resp, err := p.model.Ask(ctx, r)
-		spent = plus(spent, resp.Usage)
+		resp, err := p.model.ask(ctx, r, left)
+		a.Usage, left = a.Usage.Plus(resp.Usage), left.after(resp.Usage)
 		if err != nil {
-			return specialist.Answer{Usage: spent, Model: model}, err
+			return failed(err)
 		}
-		model = p.answered(resp.Model)
-		a, bad := o.read(p.form, &resp)
-		if bad == nil {
-			a.Usage, a.Model, a.OptionOrder = spent, model, o.names()
-			return a, nil
-		}
-		if bad.final || repairs == maxRepairs {
-			return specialist.Answer{Usage: spent, Model: model}, bad.err
+		called = guard.CalledOf(p.model.id.model, resp.Model)
+		said, bad := o.read(p.form, &resp)
+		switch {
+		case bad == nil:
+			said.Usage, said.OptionOrder = a.Usage, o.names()
+			said.Model, said.Asked, said.Answered = called.Model, called.Asked, called.Answered
+			return said, nil
+		case bad.final || repairs == maxRepairs:
+			return failed(bad.err)
+		case !left.left():
+			return failed(fmt.Errorf("%w (the model is not asked again: the budget has no room for that)", bad.err))
 		}
 		again := *r
-		again.Purpose, again.User = Repair, task+repair(bad.why, o)
+		again.Purpose, again.User = Repair, task+repair(webhook.Clip(bad.why, maxWhy), o)
 		r = &again
 	}
 }
 
-// answered returns the model that an answer is charged for: the one that was asked
-// for, unless the provider names one that is no version of it.
-func (p *proposer) answered(resolved string) string {
-	asked := p.model.id.model
-	short := asked[strings.LastIndexByte(asked, '/')+1:]
-	if resolved == "" || strings.Contains(strings.ToLower(resolved), strings.ToLower(strings.TrimSuffix(short, "-latest"))) {
-		return asked
+// maxWhy is the longest text, in bytes, that tells a model what was wrong.
+const maxWhy = 1 << 10
+
+// retries returns how often one call is repeated at most.
+func (c *Client) retries() int64 {
+	if n := c.config.Retry.Attempts; n > 0 {
+		return int64(n) - 1
 	}
-	return resolved
+	return int64(webhook.DefaultRetry().Attempts) - 1
 }
 
 // remoteContext is what a context of a service is expected to need, in tokens.
 const remoteContext = 4096
 
-// Estimate implements specialist.Estimator: what one ask needs at most, if it
-// needs no repair.
+// Estimate implements specialist.Estimator: what one call needs at most, and how many
+// more there may be.
 func (p *proposer) Estimate(q specialist.Question) specialist.Estimate {
 	o := options{state: q.State, order: q.State.Transitions, aliases: aliases(q.State)}
 	m := material{delimiter: unknownDelimiter, examples: examples(q.Past.Exemplars())}
@@ -140,7 +151,8 @@ func (p *proposer) Estimate(q specialist.Question) specialist.Estimate {
 	case bySchema:
 		r.Schema = o.schema()
 	}
-	e := specialist.Estimate{Model: p.model.id.model, InputTokens: guard.EstimateTokens(r.texts()...) + guard.EstimateTokens(string(q.Meta)), OutputTokens: DefaultMaxTokens}
+	e := specialist.Estimate{Model: p.model.id.model, InputTokens: guard.EstimateTokens(r.texts()...) + guard.EstimateTokens(string(q.Meta)), OutputTokens: DefaultMaxTokens,
+		Repairs: maxRepairs, RepairInput: maxWhy + guard.EstimateTokens(repair("", &o)), Retries: (1 + maxRepairs) * p.client.retries()}
 	for _, past := range q.Past.History() {
 		e.InputTokens += guard.EstimateTokens(past.TransitionName, past.Reasoning, string(past.MetaJSON))
 	}

@@ -104,6 +104,8 @@ func (c *Client) route(id modelID) (route, error) {
 	}
 	p, ok := named(prefix)
 	switch {
+	case !strings.Contains(id.model, "/"):
+		return route{}, c.noPrefix(id.model)
 	case !ok || rest == "":
 		return route{}, errNoKey(routerVariable)
 	case c.reachable(p):
@@ -113,6 +115,22 @@ func (c *Client) route(id modelID) (route, error) {
 	}
 	//lint:ignore ST1005 it goes on from a prescribed text
 	return route{}, fmt.Errorf("%w Or set %s, which is enough for %q.", errNoKey(routerVariable), cmp.Or(p.key, ollamaVariable), id.model)
+}
+
+// noPrefix says what there is to do about a modelId that names no provider: to name
+// one of those that can be asked.
+func (c *Client) noPrefix(model string) error {
+	var ways []string
+	for _, p := range providers {
+		if !p.whole && c.reachable(p) {
+			ways = append(ways, fmt.Sprintf("%q, since %s is set", p.name+"/"+model, cmp.Or(p.key, ollamaVariable)))
+		}
+	}
+	if len(ways) == 0 {
+		return errNoKey(routerVariable)
+	}
+	//lint:ignore ST1005 it goes on from a prescribed text
+	return fmt.Errorf("%w Or write %s.", errNoKey(routerVariable), strings.Join(ways, ", or "))
 }
 
 // reachable reports whether a provider can be asked as far as variables say.

@@ -324,6 +324,8 @@ func TestRouting(t *testing.T) {
 		{"hf.co/x/y", "ollama", "OLLAMA_HOST=" + s.URL, "chat hf.co/x/y "},
 		{"openai/gpt-4o", "", "", "No LLM API token configured. Set OPENROUTER_API_TOKEN environment variable. Or set OPENAI_API_KEY, which is enough for \"openai/gpt-4o\"."},
 		{"ollama/x", "", "", "environment variable. Or set OLLAMA_HOST, which is enough for \"ollama/x\"."},
+		{"gpt-4o-mini", "", "OPENAI_API_KEY", `No LLM API token configured. Set OPENROUTER_API_TOKEN environment variable. Or write "openai/gpt-4o-mini", since OPENAI_API_KEY is set.`},
+		{"gpt-4o-mini", "", "", "No LLM API token configured. Set OPENROUTER_API_TOKEN environment variable."},
 		{"openrouter/auto", "", "", "No LLM API token configured. Set OPENROUTER_API_TOKEN environment variable."},
 		{"mistral/large", "", "OPENAI_API_KEY", "No LLM API token configured. Set OPENROUTER_API_TOKEN environment variable."},
 		{"claude-x", "anthropic", "OPENAI_API_KEY", "No LLM API token configured. Set ANTHROPIC_API_KEY environment variable."},

@@ -31,13 +31,15 @@ type tapedAnswer struct {
 	Input     *int64                  `json:"numInputTokens,omitempty"`
 	Output    *int64                  `json:"numOutputTokens,omitempty"`
 	Cost      *exact.Money            `json:"costUSD,omitempty"`
+	Calls     *int64                  `json:"calls,omitempty"` // nil is one
+	Unbilled  int64                   `json:"unbilledCalls,omitempty"`
 	Estimated bool                    `json:"estimated,omitempty"`
 	Detail    *specialist.UsageDetail `json:"tokenDetail,omitempty"`
 }
 
 func (r *Response) taped() tapedAnswer {
 	u := r.Usage
-	t := tapedAnswer{Text: r.Text, ToolCalls: r.ToolCalls, Finish: r.Finish, Refusal: r.Refusal, Model: r.Model, ID: r.ID, LogProbs: r.LogProbs, LogTokens: r.LogTokens, Estimated: u.Estimated, Detail: u.Detail}
+	t := tapedAnswer{Text: r.Text, ToolCalls: r.ToolCalls, Finish: r.Finish, Refusal: r.Refusal, Model: r.Model, ID: r.ID, LogProbs: r.LogProbs, LogTokens: r.LogTokens, Unbilled: u.Unbilled, Estimated: u.Estimated, Detail: u.Detail}
 	if u.Has(specialist.InputGiven) {
 		t.Input = &u.NumInputTokens
 	}
@@ -47,12 +49,16 @@ func (r *Response) taped() tapedAnswer {
 	if u.Has(specialist.CostGiven) {
 		t.Cost = &u.CostUSD
 	}
+	if u.Has(specialist.CallsGiven) {
+		t.Calls = &u.Calls
+	}
 	return t
 }
 
 func (t *tapedAnswer) response() Response {
 	r := Response{Text: t.Text, ToolCalls: t.ToolCalls, Finish: t.Finish, Refusal: t.Refusal, Model: t.Model, ID: t.ID, LogProbs: t.LogProbs, LogTokens: t.LogTokens}
-	r.Usage.Estimated, r.Usage.Detail = t.Estimated, t.Detail
+	r.Usage.Unbilled, r.Usage.Estimated, r.Usage.Detail = max(t.Unbilled, 0), t.Estimated, t.Detail
+	count(&r.Usage.Calls, t.Calls, &r.Usage.Given, specialist.CallsGiven)
 	count(&r.Usage.NumInputTokens, t.Input, &r.Usage.Given, specialist.InputGiven)
 	count(&r.Usage.NumOutputTokens, t.Output, &r.Usage.Given, specialist.OutputGiven)
 	if t.Cost != nil && *t.Cost >= 0 {
@@ -81,15 +87,15 @@ func readable(v any) ([]byte, error) {
 }
 
 // taped asks a model through the tape.
-func (c *Client) taped(ctx context.Context, m *model, r *Request) (Response, error) {
+func (c *Client) taped(ctx context.Context, m *model, r *Request, left room) (Response, error) {
 	request, err := readable(tapedCall{m.id.model, r.System, r.User, r.Tools})
 	if err != nil {
 		return Response{}, err
 	}
 	o := &r.Origin
-	label := webhook.Label{Kind: string(r.Purpose), Specialist: o.SpecialistID, State: o.State, Round: o.Round, Attempt: o.Attempt}
+	label := webhook.Label{Kind: string(r.Purpose), Specialist: o.SpecialistID, State: o.State, Round: o.Round, Attempt: o.Attempt, Ask: o.Nth}
 	said := c.config.Tape.Exchange(ctx, label, request, func() webhook.Taped {
-		resp, err := c.ask(ctx, m.id, r)
+		resp, err := c.ask(ctx, m.id, r, left)
 		body, bad := readable(resp.taped())
 		if err == nil {
 			err = bad

@@ -20,6 +20,9 @@ type Checks struct {
 	// Model checks a modelId, flags and all, and the provider beside it, "" if the
 	// file names none. What it returns must not show a key that stands there.
 	Model func(id, provider string) error
+	// Secret reports whether a text holds what looks like a secret. What specialists
+	// are told and by what they are reached must hold none, and neither must prompts.
+	Secret func(text string) bool
 	// Guards checks a guards section, the machine's or, with state set, a
 	// state's. Paths in the problems it returns are relative to the section.
 	Guards func(section []byte, state bool) []Problem
@@ -82,6 +85,7 @@ func (c *checker) check() {
 	c.checkTransitions()
 	c.checkFields()
 	c.checkRosters()
+	c.checkPrompts()
 	c.checkPromises()
 	c.checkSections()
 }

@@ -26,6 +26,9 @@ func (c *checker) checkRoster(path string, list []Specialist, state *StateDefini
 			continue
 		}
 		at := fmt.Sprintf("%s/%d", path, i)
+		if c.holdsSecret(at, s) {
+			continue
+		}
 		c.checkSpecialist(at, s)
 		reference := state != nil && s.Reference() && !c.anyUnread(at, restFields)
 		if !reference {

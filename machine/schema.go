@@ -24,6 +24,7 @@ const (
 type Schema struct {
 	source   string
 	resolved *jsonschema.Resolved
+	quick    *quick // nil if there is no quick form
 }
 
 // A SchemaError says what is wrong with a part of a JSON Schema.
@@ -64,7 +65,8 @@ func NewSchema(source []byte) (*Schema, error) {
 	if err := checkGraph(&s); err != nil {
 		return nil, err
 	}
-	return &Schema{string(source), resolved}, nil
+	quick, _ := compileQuick(&s)
+	return &Schema{string(source), resolved, quick}, nil
 }
 
 // drafts are the values "$schema" may have.
@@ -120,10 +122,14 @@ func punctuation(data []byte, f func(at int)) {
 func (s *Schema) String() string { return s.source }
 
 // Validate returns the first violation of s by one JSON value, or nil. Absent
-// data counts as an empty object.
+// data counts as an empty object. Values that satisfy a schema of usual words cost no
+// allocation.
 func (s *Schema) Validate(data []byte) error {
 	if len(data) == 0 {
 		data = []byte("{}")
+	}
+	if s.quick != nil && s.quick.accepts(data) {
+		return nil
 	}
 	// As float64: the library takes a json.Number for a string.
 	var v any

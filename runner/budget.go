@@ -2,10 +2,12 @@ package runner
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
 )
 
 // A session's ledger is its log. What was spent is folded from it, and an ask
@@ -17,37 +19,84 @@ import (
 
 // admit returns whom the budget lets be asked. Who would break a hard limit is
 // recorded as a failed ask; who would only have to wait for others is left for
-// later.
+// later. What is left is set aside for repairs of those who are asked.
 func (w *work) admit(ctx context.Context, ask []*member) []*member {
 	b := w.budget()
-	if b == nil && w.r.quota == nil {
+	if w.holds = nil; b == nil && w.r.quota == nil {
 		return ask
 	}
-	held := w.t.held()
+	w.holds = map[string]*hold{}
+	a := &aside{work: w, budget: b, spent: w.t.now.Spent(), held: w.t.held(w.repeated(ask)...)}
 	admitted := ask[:0:0]
 	for _, m := range ask {
-		if a := w.t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askOpen {
-			w.keep(ctx, m.SpecialistID, w.t.need(m))
-			admitted = append(admitted, m) // it is repeated: what it costs is held already
-			continue
-		}
-		need := w.t.need(m)
-		refused, overQuota := w.t.tooLate(b, need), false
-		if refused == nil {
-			refused = b.Admit(w.t.now.Spent(), held, need)
-		}
-		if refused == nil {
-			refused = w.take(ctx, m.SpecialistID, need)
-			overQuota = refused != nil
-		}
-		switch {
-		case refused == nil:
-			admitted, held = append(admitted, m), held.Plus(need)
-		case refused.Class() == guard.Abort || overQuota: // nobody knows when there will be room
-			w.t.hear(&heard{key: w.t.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: refused.Code, message: refused.Reason().Message})
+		if a.admits(ctx, m) {
+			admitted = append(admitted, m)
 		}
 	}
+	a.setAside(ctx, admitted)
 	return admitted
+}
+
+// admits reports whether one member can be asked, and holds what that needs, or
+// records why not.
+func (a *aside) admits(ctx context.Context, m *member) bool {
+	old, paid := a.repeats(m), a.spent
+	if old != nil && m.source != specialist.Model {
+		a.held = a.held.Plus(old.Remote.Held())
+		a.keep(ctx, m.SpecialistID, a.t.need(m).first)
+		return true // it is repeated under its key: what it costs is held already
+	}
+	if old != nil {
+		paid = paid.Plus(guard.State{}.Charge(old.Remote.Expected(), "").Spent)
+	}
+	n := a.t.need(m)
+	refused, overQuota := a.t.tooLate(a.budget, n.first), false
+	if refused == nil {
+		refused = a.budget.Admit(paid, a.held, n.first)
+	}
+	if refused == nil {
+		refused = a.take(ctx, m.SpecialistID, n.first)
+		overQuota = refused != nil
+	}
+	switch {
+	case refused == nil:
+		a.spent, a.held = paid, a.held.Plus(n.first)
+		a.holds[m.SpecialistID] = &hold{member: m, need: n}
+	case refused.Class() == guard.Abort || overQuota: // nobody knows when there will be room
+		a.refuse(m, old, refused)
+		a.spent = paid
+	case old != nil:
+		a.held = a.held.Plus(old.Remote.Held())
+	}
+	return refused == nil
+}
+
+// repeated returns the open asks of members.
+func (w *work) repeated(list []*member) (open []*askState) {
+	for _, m := range list {
+		if a := w.repeats(m); a != nil {
+			open = append(open, a)
+		}
+	}
+	return open
+}
+
+// repeats returns the open ask of a member that is to be asked again, because the
+// process that asked is lost; nil if there is none.
+func (w *work) repeats(m *member) *askState {
+	if a := w.t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askOpen && a.Remote != nil {
+		return a
+	}
+	return nil
+}
+
+// refuse records that a member is not asked, or not again.
+func (w *work) refuse(m *member, old *askState, why *guard.BudgetError) {
+	h := heard{key: w.t.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: why.Code, message: why.Reason().Message}
+	if old != nil {
+		h.local, h.ask, h.answer.Usage = false, old.Index, old.Remote.Expected() // nobody will ever say what it cost
+	}
+	w.t.hear(&h)
 }
 
 // tooLate returns the limit of time that has passed for a call that costs
@@ -71,11 +120,12 @@ func (w *work) budget() *guard.Budget {
 	return nil
 }
 
-// held returns what the asks that are out are expected to cost.
-func (t *tx) held() (b guard.Book) {
-	for _, a := range t.round.asks {
-		if a.status == askOpen && a.Remote != nil {
-			b = b.Plus(guard.Book{Calls: 1, Money: a.Remote.Estimate, TokensIn: a.Remote.TokensIn, TokensOut: a.Remote.TokensOut})
+// held returns what the asks that are out are expected to cost, but for some.
+func (t *tx) held(but ...*askState) (b guard.Book) {
+	for i := range t.round.asks {
+		a := &t.round.asks[i]
+		if a.status == askOpen && a.Remote != nil && !slices.Contains(but, a) {
+			b = b.Plus(a.Remote.Held())
 		}
 	}
 	return b

@@ -66,6 +66,12 @@ func (d *reading) asked() (Data, error) {
 			Accepted         bool            `json:"accepted"`
 			TokenHash        string          `json:"tokenHash"`
 			Repeat           int32           `json:"repeat"`
+			SpareCalls       int64           `json:"spareCalls"`
+			SpareBilled      int64           `json:"spareBilledCalls"`
+			SpareIn          int64           `json:"spareInputTokens"`
+			SpareOut         int64           `json:"spareOutputTokens"`
+			SpareCostUSD     exact.Money     `json:"spareCostUSD"`
+			Lost             bool            `json:"lost"`
 			Shadow           bool            `json:"shadow"`
 		} `json:"asks"`
 		Wave *Wave `json:"wave"`
@@ -84,7 +90,8 @@ func (d *reading) asked() (Data, error) {
 		}
 		asked.Asks[i] = Ask{SpecialistID: a.SpecialistID, Index: a.Ask, Role: role, Source: specialist.SourceNamed(a.Mode), Shadow: a.Shadow}
 		if a.AskID != "" {
-			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.TokensIn, a.TokensOut, a.Accepted, a.TokenHash, a.Repeat}
+			asked.Asks[i].Remote = &RemoteAsk{a.Owner, a.Deadline, a.EstimatedCostUSD, a.TokensIn, a.TokensOut, a.Accepted, a.TokenHash, a.Repeat,
+				Spare{a.SpareCalls, a.SpareBilled, a.SpareCostUSD, a.SpareIn, a.SpareOut}, a.Lost}
 		}
 	}
 	return asked, nil
@@ -107,6 +114,8 @@ type usage struct {
 	LatencyMsec     *int64       `json:"latencyMsec"`
 	NumInputTokens  *int64       `json:"numInputTokens"`
 	NumOutputTokens *int64       `json:"numOutputTokens"`
+	Calls           *int64       `json:"calls"`
+	Unbilled        int64        `json:"unbilledCalls"`
 	Estimated       bool         `json:"estimated"`
 
 	TokenDetail *specialist.UsageDetail `json:"tokenDetail"`
@@ -124,12 +133,13 @@ func (u usage) value() (v specialist.Usage) {
 		{u.LatencyMsec, &v.LatencyMsec, specialist.LatencyGiven},
 		{u.NumInputTokens, &v.NumInputTokens, specialist.InputGiven},
 		{u.NumOutputTokens, &v.NumOutputTokens, specialist.OutputGiven},
+		{u.Calls, &v.Calls, specialist.CallsGiven},
 	} {
 		if m.from != nil {
 			*m.into, v.Given = *m.from, v.Given|m.bit
 		}
 	}
-	v.Estimated, v.Detail = u.Estimated, u.TokenDetail
+	v.Unbilled, v.Estimated, v.Detail = u.Unbilled, u.Estimated, u.TokenDetail
 	return v
 }
 
@@ -144,6 +154,7 @@ func (d *reading) proposed(at specialist.Time) (Data, error) {
 		Arrival        int32                 `json:"arrival"`
 		Mode           string                `json:"mode"`
 		Model          string                `json:"model"`
+		Asked          string                `json:"askedModel"`
 		ToolCalls      []specialist.ToolCall `json:"toolCalls"`
 		OptionOrder    []string              `json:"optionOrder"`
 		AskID          string                `json:"askId"`
@@ -165,7 +176,7 @@ func (d *reading) proposed(at specialist.Time) (Data, error) {
 		Usage: v.value(), CreatedAt: at, Arrival: v.Arrival, Mode: specialist.SourceNamed(v.Mode),
 	}}
 	if v.Model != "" || v.ToolCalls != nil || v.OptionOrder != nil || v.AskID != "" {
-		p.Detail = &specialist.Detail{Model: v.Model, ToolCalls: v.ToolCalls, OptionOrder: v.OptionOrder, AskID: v.AskID}
+		p.Detail = &specialist.Detail{Model: v.Model, Asked: v.Asked, ToolCalls: v.ToolCalls, OptionOrder: v.OptionOrder, AskID: v.AskID}
 	}
 	if v.Replaces != "" {
 		key := d.session.Key()
@@ -187,12 +198,13 @@ func (d *reading) askFailed() (Data, error) {
 		Code         string       `json:"code"`
 		Message      string       `json:"message"`
 		Model        string       `json:"model"`
+		Asked        string       `json:"askedModel"`
 	}
 	if err := d.into(&v); err != nil {
 		return nil, err
 	}
 	role, err := roleOr(v.Role)
-	return &AskFailed{v.SpecialistID, v.Ask, role, v.Code, v.Message, v.value(), v.Model}, err
+	return &AskFailed{v.SpecialistID, v.Ask, role, v.Code, v.Message, v.value(), v.Model, v.Asked}, err
 }
 
 func (d *reading) discarded() (Data, error) {
@@ -205,12 +217,13 @@ func (d *reading) discarded() (Data, error) {
 		TransitionName string      `json:"transitionName"`
 		Code           string      `json:"code"`
 		Model          string      `json:"model"`
+		Asked          string      `json:"askedModel"`
 		Charged        exact.Money `json:"charged"`
 		ChargedIn      int64       `json:"chargedInputTokens"`
 		ChargedOut     int64       `json:"chargedOutputTokens"`
 	}
 	err := d.into(&v)
-	return &Discarded{v.SpecialistID, v.Round, v.Attempt, v.Ask, v.TransitionName, v.Code, v.value(), v.Model, v.Charged, v.ChargedIn, v.ChargedOut}, err
+	return &Discarded{v.SpecialistID, v.Round, v.Attempt, v.Ask, v.TransitionName, v.Code, v.value(), v.Model, v.Asked, v.Charged, v.ChargedIn, v.ChargedOut}, err
 }
 
 func (d *reading) probed() (Data, error) {
@@ -225,8 +238,9 @@ func (d *reading) probed() (Data, error) {
 		Code     string   `json:"code"`
 		Message  string   `json:"message"`
 		Model    string   `json:"model"`
+		Asked    string   `json:"askedModel"`
 		Free     bool     `json:"free"`
 	}
 	err := d.into(&v)
-	return &Probed{v.Guard, v.Ask, v.Stage, v.Question, v.Reply, v.Value, v.Code, v.Message, v.value(), v.Model, v.Free}, err
+	return &Probed{v.Guard, v.Ask, v.Stage, v.Question, v.Reply, v.Value, v.Code, v.Message, v.value(), v.Model, v.Asked, v.Free}, err
 }

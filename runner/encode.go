@@ -188,8 +188,20 @@ func (a *Ask) append(dst []byte, key specialist.RoundKey) []byte {
 		if r.Repeat != 0 {
 			w.int("repeat", int64(r.Repeat))
 		}
+		w.spare(r.Spare)
+		w.flag("lost", r.Lost)
 	}
 	return w.end()
+}
+
+func (w *writer) spare(s Spare) {
+	w.count("spareCalls", s.Calls)
+	w.count("spareBilledCalls", s.Billed)
+	w.count("spareInputTokens", s.TokensIn)
+	w.count("spareOutputTokens", s.TokensOut)
+	if s.Money != 0 {
+		w.money("spareCostUSD", s.Money)
+	}
 }
 
 func (d *Proposed) append(dst []byte, key specialist.RoundKey) []byte {
@@ -212,6 +224,7 @@ func (d *AskFailed) append(dst []byte, _ specialist.RoundKey) []byte {
 	w.str("message", d.Message)
 	w.usage(d.Usage)
 	w.opt("model", d.Model)
+	w.opt("askedModel", d.Asked)
 	return w.end()
 }
 
@@ -227,6 +240,7 @@ func (d *Discarded) append(dst []byte, key specialist.RoundKey) []byte {
 	w.str("code", d.Code)
 	w.usage(d.Usage)
 	w.opt("model", d.Model)
+	w.opt("askedModel", d.Asked)
 	if d.Charged != 0 {
 		w.money("charged", d.Charged)
 	}
@@ -250,6 +264,7 @@ func (d *Probed) append(dst []byte, _ specialist.RoundKey) []byte {
 	w.opt("message", d.Message)
 	w.usage(d.Usage)
 	w.opt("model", d.Model)
+	w.opt("askedModel", d.Asked)
 	w.flag("free", d.Free)
 	return w.end()
 }

@@ -66,6 +66,18 @@ type RemoteAsk struct {
 	Accepted  bool            // it was heard and will be answered later
 	TokenHash string          // SHA-256 of the callback token, in hex; "" if there is none
 	Repeat    int32           // how often it was taken over from a lost process
+	Spare     Spare           // what is held beside the estimate
+	Lost      bool            // what the lost process had asked is charged as estimated: it may have been answered
+}
+
+// A Spare is what is held for calls of an ask beyond its first: for repairs, and
+// for calls that a provider refuses.
+type Spare struct {
+	Calls     int64
+	Billed    int64 // of them, those that may cost something
+	Money     exact.Money
+	TokensIn  int64
+	TokensOut int64
 }
 
 // Proposed records a proposal.
@@ -83,6 +95,7 @@ type AskFailed struct {
 	Message      string
 	Usage        specialist.Usage
 	Model        string
+	Asked        string // the model that was asked, if another answered
 }
 
 // Discarded records an answer that came too late to count, with its cost.
@@ -94,6 +107,7 @@ type Discarded struct {
 	Code           string
 	Usage          specialist.Usage
 	Model          string
+	Asked          string      // the model that was asked, if another answered
 	Charged        exact.Money // what the session was already charged for it
 	ChargedIn      int64       // likewise, in tokens
 	ChargedOut     int64
@@ -112,7 +126,8 @@ type Probed struct {
 	Message  string
 	Usage    specialist.Usage
 	Model    string
-	Free     bool // it is not paid from the session's budget
+	Asked    string // the model that was asked, if another answered
+	Free     bool   // it is not paid from the session's budget
 }
 
 // Judged records a verdict of the arbiter, with all that it depended on.

@@ -77,6 +77,9 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	}
 	ctx, cancel := context.WithTimeout(ctx, req.member.timeout)
 	defer cancel()
+	if req.room != (specialist.Room{}) {
+		ctx = specialist.WithRoom(ctx, req.room)
+	}
 	q.Ask = &req.ask
 	start := r.config.Now()
 	var h heard

@@ -27,6 +27,7 @@ func apply(s *Session, o *openRound, e *Event) {
 		applyRound(s, o, d)
 	case *Asked:
 		for i := range d.Asks {
+			chargeLost(s, o, &d.Asks[i])
 			o.applyAsk(&d.Asks[i])
 		}
 		if o.wave == nil {
@@ -93,6 +94,17 @@ func chargeOpen(s *Session, o *openRound) {
 	}
 }
 
+// chargeLost charges what a lost process had asked, at its estimate, before it is
+// asked again.
+func chargeLost(s *Session, o *openRound, again *Ask) {
+	if again.Remote == nil || !again.Remote.Lost {
+		return
+	}
+	if a := o.at(again.Index); a != nil && a.status == askOpen {
+		chargeFor(s, o, a.SpecialistID, a.Remote.Expected(), "")
+	}
+}
+
 func charge(s *Session, o *openRound, u specialist.Usage, model string) {
 	chargeFor(s, o, "", u, model)
 }
@@ -129,7 +141,7 @@ func applyProbed(s *Session, o *openRound, d *Probed) {
 	if u == (specialist.Usage{}) {
 		u.Given = specialist.CostGiven // it is a call all the same
 	}
-	chargeFor(s, o, d.Guard, u, d.Model)
+	chargeFor(s, o, d.Guard, u, guard.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
 func (o *openRound) applyAsk(a *Ask) {
@@ -155,7 +167,7 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 	o.settle(d)
 	model := ""
 	if p.Detail != nil {
-		model = p.Detail.Model
+		model = guard.Called{Model: p.Detail.Model, Asked: p.Detail.Asked}.String()
 	}
 	charge(s, o, p.Usage, model)
 	if s.Status == NeedsHuman {
@@ -204,7 +216,7 @@ func applyFailed(s *Session, o *openRound, d *AskFailed) {
 	if d.Role == machine.Arbiter {
 		o.blocked, o.judging = true, false
 	}
-	charge(s, o, d.Usage, d.Model)
+	charge(s, o, d.Usage, guard.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
 func applyDiscarded(s *Session, o *openRound, d *Discarded) {
@@ -218,12 +230,13 @@ func applyDiscarded(s *Session, o *openRound, d *Discarded) {
 	if s.guard != nil {
 		next = *s.guard
 	}
+	model := guard.Called{Model: d.Model, Asked: d.Asked}.String()
 	charged := specialist.Usage{CostUSD: d.Charged, NumInputTokens: d.ChargedIn, NumOutputTokens: d.ChargedOut}
 	switch own := guardsOwn(d.SpecialistID); {
 	case charged == (specialist.Usage{}) && own:
-		next = next.ChargeProbe(d.Usage, d.Model)
+		next = next.ChargeProbe(d.Usage, model)
 	case charged == (specialist.Usage{}):
-		next = next.Charge(d.Usage, d.Model)
+		next = next.Charge(d.Usage, model)
 	case own:
 		next = next.CorrectProbe(charged, d.Usage)
 	default:

@@ -144,7 +144,7 @@ func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 		w.chosen = nil
 		w.tickets[m.SpecialistID].sent()
 		w.callLocal(ctx, m, q, h)
-		w.paid(m.SpecialistID, w.t.price(h.usage(), h.answer.Model))
+		w.paid(m.SpecialistID, w.t.price(h.usage(), calledOf(&h.answer)))
 		if err := ctx.Err(); err != nil {
 			w.heard = w.heard[:len(w.heard)-1]
 			return err // whatever was said, the step is given up
@@ -187,6 +187,7 @@ type request struct {
 	ask      specialist.Ask
 	index    int32
 	ticket   ticket
+	room     specialist.Room
 }
 
 // gatherRemote records all asks in one commit, sends them, asks the local
@@ -210,7 +211,7 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 			var h heard
 			w.tickets[m.SpecialistID].sent()
 			w.callLocal(ctx, m, q, &h)
-			w.paid(m.SpecialistID, w.t.price(h.usage(), h.answer.Model))
+			w.paid(m.SpecialistID, w.t.price(h.usage(), calledOf(&h.answer)))
 			w.heard = append(w.heard, h)
 		}
 	}
@@ -234,13 +235,20 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 		}
 		a := Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source, Shadow: t.shadows(m.SpecialistID),
 			Remote: &RemoteAsk{Owner: owner, Deadline: t.at + specialist.Time(m.timeout.Milliseconds())}}
-		a.Remote.hold(t.need(m))
+		req := request{member: m, estimate: a.Remote, ticket: w.tickets[m.SpecialistID]}
+		if h := w.holds[m.SpecialistID]; h != nil {
+			a.Remote.hold(h.need.first)
+			a.Remote.Spare, req.room = h.spare, h.room()
+		} else {
+			a.Remote.hold(t.need(m).first)
+		}
 		if old := t.round.ask(m.SpecialistID, m.Role); old != nil && old.status == askOpen {
 			a.Index, a.Remote.Repeat = old.Index, old.Remote.Repeat+1
+			a.Remote.Lost = m.source == specialist.Model // a service would know the key, and be paid once
 		} else {
 			next++
 		}
-		req := request{member: m, index: a.Index, estimate: a.Remote, ask: specialist.Ask{ID: t.now.Key().AskID(a.Index)}, ticket: w.tickets[m.SpecialistID]}
+		req.index, req.ask = a.Index, specialist.Ask{ID: t.now.Key().AskID(a.Index), Nth: t.round.before(m.SpecialistID, m.Role, a.Index)}
 		if err := w.r.callback(t, &req, &a); err != nil {
 			return nil, err
 		}

@@ -72,7 +72,7 @@ func (t *tx) hear(h *heard) {
 	if h.local {
 		ask = t.recordLocal(h)
 	}
-	h.answer.Usage = t.price(h.usage(), h.answer.Model)
+	h.answer.Usage = t.price(h.usage(), calledOf(&h.answer))
 	var p *Proposed
 	if h.code == "" {
 		var err error
@@ -81,7 +81,7 @@ func (t *tx) hear(h *heard) {
 		}
 	}
 	if h.code != "" {
-		t.emit(&AskFailed{SpecialistID: h.id, Ask: ask, Role: machine.Proposer, Code: h.code, Message: clip(h.message, maxMessage), Usage: cleanUsage(h.answer.Usage), Model: h.answer.Model})
+		t.emit(&AskFailed{SpecialistID: h.id, Ask: ask, Role: machine.Proposer, Code: h.code, Message: clip(h.message, maxMessage), Usage: cleanUsage(h.answer.Usage), Model: h.answer.Model, Asked: h.answer.Asked})
 		return
 	}
 	t.emit(p)
@@ -126,7 +126,7 @@ func (t *tx) discard(h *heard, code string) {
 	}
 	d := &Discarded{
 		SpecialistID: h.id, Round: h.key.Round, Attempt: h.key.Attempt, Ask: h.ask, Code: code,
-		TransitionName: clip(h.answer.TransitionName, 128), Usage: t.price(cleanUsage(h.answer.Usage), h.answer.Model), Model: h.answer.Model,
+		TransitionName: clip(h.answer.TransitionName, 128), Usage: t.price(cleanUsage(h.answer.Usage), calledOf(&h.answer)), Model: h.answer.Model, Asked: h.answer.Asked,
 	}
 	if code == CodeLate && h.ask != 0 && d.Usage.Has(specialist.CostGiven) {
 		d.Charged, d.ChargedIn, d.ChargedOut = h.estimate.charged() // its round charged that when it closed
@@ -149,7 +149,7 @@ func (t *tx) proposal(h *heard, ask int32) (*Proposed, error) {
 		p.Replaces = old.Arrival
 	}
 	if h.ask != 0 || h.answer.Model != "" || len(h.answer.ToolCalls) > 0 {
-		p.Detail = &specialist.Detail{Model: h.answer.Model, ToolCalls: h.answer.ToolCalls, OptionOrder: h.answer.OptionOrder}
+		p.Detail = &specialist.Detail{Model: h.answer.Model, Asked: h.answer.Asked, ToolCalls: h.answer.ToolCalls, OptionOrder: h.answer.OptionOrder}
 		if h.ask != 0 {
 			p.Detail.AskID = h.key.AskID(h.ask)
 		}
@@ -171,7 +171,7 @@ func Legal(s *machine.State, a *specialist.Answer) (*machine.Transition, error) 
 	if len(a.Reasoning) > maxReasoning {
 		return nil, refuse(ErrIllegal, CodeIllegal, "reasoning is larger than %d bytes", maxReasoning)
 	}
-	if u := a.Usage; u != (specialist.Usage{}) && (u.CostUSD < 0 || u.LatencyMsec < 0 || u.NumInputTokens < 0 || u.NumOutputTokens < 0) {
+	if u := a.Usage; u != (specialist.Usage{}) && (u.CostUSD < 0 || u.LatencyMsec < 0 || u.NumInputTokens < 0 || u.NumOutputTokens < 0 || u.Calls < 0 || u.Unbilled < 0) {
 		return nil, refuse(ErrIllegal, CodeIllegal, "cost, latency and tokens must not be negative")
 	}
 	if len(a.MetaJSON) > 0 {
@@ -229,6 +229,7 @@ func legalCalls(calls []specialist.ToolCall) error {
 func cleanUsage(u specialist.Usage) specialist.Usage {
 	u.CostUSD, u.LatencyMsec = max(u.CostUSD, 0), max(u.LatencyMsec, 0)
 	u.NumInputTokens, u.NumOutputTokens = max(u.NumInputTokens, 0), max(u.NumOutputTokens, 0)
+	u.Calls, u.Unbilled = max(u.Calls, 0), max(u.Unbilled, 0)
 	return u
 }
 

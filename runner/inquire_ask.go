@@ -136,7 +136,7 @@ func (c *recorded) probe(stage string, output int64, parts ...string) probe {
 	need := specialist.Usage{NumInputTokens: guard.EstimateTokens(parts[0]), NumOutputTokens: output, Given: specialist.InputGiven | specialist.OutputGiven}
 	return probe{
 		guard: truthID, source: specialist.Model, stage: stage, model: c.model, digest: hex.EncodeToString(h.Sum(nil)[:16]),
-		need: c.q.w.t.price(need, c.model), timeout: c.q.w.t.now.State.TimeoutOf(&machine.Specialist{}),
+		need: c.q.w.t.price(need, guard.Called{Model: c.model}), timeout: c.q.w.t.now.State.TimeoutOf(&machine.Specialist{}),
 	}
 }
 

@@ -1,9 +1,11 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/dialai/dialai/guard"
@@ -18,8 +20,12 @@ type probe struct {
 	model   string           // "" if none is known
 	digest  string           // of the question: equal ones have the same
 	need    specialist.Usage // what it is expected to cost
+	retries int64            // how many calls more are held, which cost nothing
 	timeout time.Duration    // after which nobody waits
 }
+
+// mostRetries is how many calls that a provider refuses are expected of a question.
+const mostRetries = 2
 
 // A reply is what came of one.
 type reply struct {
@@ -55,7 +61,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 	if q.err = q.reserve(ctx, key, &p); q.err != nil {
 		return "", q.err
 	}
-	a := q.send(ctx, &p, ask)
+	a := q.send(ctx, key, &p, ask)
 	if q.err = q.settle(ctx, key, &p, &a); q.err == nil {
 		q.err = ctx.Err()
 	}
@@ -74,6 +80,11 @@ func (q *inquirer) admit(ctx context.Context, p *probe) *guard.BudgetError {
 		return late
 	} else if over := b.AdmitProbe(t.now.Spent(), t.now.GuardState().Probes, t.held(), need); over != nil {
 		return over
+	}
+	if b != nil && b.HardCalls != nil && q.config.DebitsProbes() {
+		held := t.held().Plus(need)
+		for p.retries = 0; p.retries < mostRetries && b.Admit(t.now.Spent(), held, guard.Book{Calls: p.retries + 1}) == nil; p.retries++ {
+		}
 	}
 	return q.w.take(ctx, p.guard, need)
 }
@@ -111,12 +122,13 @@ func (q *inquirer) reserve(ctx context.Context, key askKey, p *probe) error {
 	}
 	w.t.emit(&Asked{Asks: []Ask{{SpecialistID: p.guard, Index: key.index, Role: roleGuard, Source: p.source, Remote: &RemoteAsk{
 		Owner: owner, Deadline: w.t.at + specialist.Time(p.timeout.Milliseconds()), Estimate: p.need.CostUSD, TokensIn: p.need.NumInputTokens, TokensOut: p.need.NumOutputTokens,
+		Spare: Spare{Calls: p.retries},
 	}}}})
 	return w.commit(ctx)
 }
 
 // send asks. A panic is an error.
-func (q *inquirer) send(ctx context.Context, p *probe, ask func(context.Context) reply) (a reply) {
+func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(context.Context) reply) (a reply) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	defer func() {
@@ -138,18 +150,61 @@ func (q *inquirer) send(ctx context.Context, p *probe, ask func(context.Context)
 		q.w.paid(p.guard, cost)
 	}()
 	t := &q.w.t.now
-	return ask(specialist.WithCaller(ctx, specialist.Caller{
+	var m meter
+	defer m.read(&a)
+	return ask(specialist.WithCaller(q.bounded(ctx, p), specialist.Caller{
 		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: p.guard, Round: t.Round, Attempt: t.Attempt,
+		Nth: q.w.t.round.before(p.guard, roleGuard, key.index), Spent: m.add,
 	}))
 }
 
-// cost returns who answered and what that cost.
-func (q *inquirer) cost(p *probe, a *reply) (model string, u specialist.Usage) {
-	model = p.model
-	if a.model != "" {
-		model = a.model
+// bounded tells a model how many calls the budget has set aside for a question.
+func (q *inquirer) bounded(ctx context.Context, p *probe) context.Context {
+	b := q.config.Budget
+	if b == nil || !q.config.DebitsProbes() {
+		return ctx
 	}
-	return model, q.w.t.price(cleanUsage(a.usage), model)
+	room := specialist.Room{Billed: 1}
+	if b.HardCalls != nil {
+		room.Calls = 1 + p.retries
+	}
+	return specialist.WithRoom(ctx, room)
+}
+
+// A meter knows what a question has cost, if a model that knows was asked.
+type meter struct {
+	mu       sync.Mutex
+	told     bool
+	usage    specialist.Usage
+	answered string
+}
+
+func (m *meter) add(u specialist.Usage, answered string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.told, m.usage = true, m.usage.Plus(u)
+	if answered != "" {
+		m.answered = answered
+	}
+}
+
+// read puts what the meter knows in the place of what a reply says.
+func (m *meter) read(a *reply) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.told {
+		a.usage = m.usage
+		a.model = cmp.Or(m.answered, a.model)
+	}
+}
+
+// cost returns who answered and what that cost.
+func (q *inquirer) cost(p *probe, a *reply) (of guard.Called, u specialist.Usage) {
+	of = guard.CalledOf(p.model, a.model)
+	if p.model == "" {
+		of = guard.Called{Model: a.model}
+	}
+	return of, q.w.t.price(cleanUsage(a.usage), of)
 }
 
 // settle records what came of an ask, whatever has happened to the session since,
@@ -182,16 +237,16 @@ func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) e
 // that came too late and only costs.
 func (q *inquirer) record(key askKey, p *probe, a *reply) {
 	t := q.w.t
-	model, usage := q.cost(p, a)
+	called, usage := q.cost(p, a)
+	if !q.config.DebitsProbes() {
+		usage = specialist.Usage{}
+	}
 	if open := t.round.at(key.index); key.round != t.now.Key() || t.now.Status > NeedsHuman || open == nil || open.status != askOpen {
-		if !q.config.DebitsProbes() {
-			usage = specialist.Usage{}
-		}
-		t.emit(&Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: model,
+		t.emit(&Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: called.Model, Asked: called.Asked,
 			Charged: p.need.CostUSD, ChargedIn: p.need.NumInputTokens, ChargedOut: p.need.NumOutputTokens})
 		return
 	}
-	d := &Probed{Guard: p.guard, Ask: key.index, Stage: p.stage, Question: p.digest, Reply: a.text, Model: model, Usage: usage, Free: !q.config.DebitsProbes()}
+	d := &Probed{Guard: p.guard, Ask: key.index, Stage: p.stage, Question: p.digest, Reply: a.text, Model: called.Model, Asked: called.Asked, Usage: usage, Free: !q.config.DebitsProbes()}
 	if a.err != nil {
 		d.Code, d.Message, d.Reply = codeOf(a.err), clip(a.err.Error(), maxMessage), ""
 	}

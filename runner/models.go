@@ -49,25 +49,44 @@ func (b *planner) context(m *member) (specialist.Context, error) {
 	return nil, refuse(ErrUnknownStrategy, "missing_function", "contextFn %q of specialist %q is not in the Registry", m.ContextFn, m.SpecialistID)
 }
 
+// A need is what an ask of a member is expected to need.
+type need struct {
+	first            guard.Book // its first call; all of it for those who are no models
+	repair           guard.Book // each call more that may be charged
+	repairs, retries int64
+}
+
 // need returns what an ask of a member is expected to need: what the machine says
 // of its cost, else what the model's proposer says, at the price of the model. A
 // function of this process that says nothing of its cost needs nothing.
-func (t *tx) need(m *member) guard.Book {
+func (t *tx) need(m *member) need {
 	if m.local() && m.estimate == 0 {
-		return guard.Book{}
+		return need{}
 	}
-	b := guard.Book{Calls: 1, Money: m.estimate}
-	by, ok := m.proposer.(specialist.Estimator)
+	n := need{first: guard.Book{Calls: 1, Money: m.estimate}}
+	asked := m.proposer
+	if g, ok := asked.(given); ok {
+		asked = g.Proposer
+	}
+	by, ok := asked.(specialist.Estimator)
 	if !ok {
-		return b
+		return n
 	}
 	q := t.question()
 	q.Self = m.SpecialistID
 	e := by.Estimate(q)
-	b.TokensIn, b.TokensOut = e.InputTokens, e.OutputTokens
+	n.first, n.repairs, n.retries = t.bookOf(m, &e), e.Repairs, e.Retries
+	e.InputTokens = exact.AddSat(e.InputTokens, e.RepairInput)
+	n.repair = t.bookOf(m, &e)
+	return n
+}
+
+// bookOf returns what one call of a model needs.
+func (t *tx) bookOf(m *member, e *specialist.Estimate) guard.Book {
+	b := guard.Book{Calls: 1, Money: m.estimate, TokensIn: e.InputTokens, TokensOut: e.OutputTokens}
 	if b.Money == 0 {
 		u := specialist.Usage{NumInputTokens: e.InputTokens, NumOutputTokens: e.OutputTokens, Given: specialist.InputGiven | specialist.OutputGiven}
-		b.Money = t.price(u, e.Model).CostUSD
+		b.Money = t.price(u, guard.Called{Model: e.Model}).CostUSD
 	}
 	return b
 }
@@ -75,6 +94,13 @@ func (t *tx) need(m *member) guard.Book {
 // hold notes what an ask is expected to need.
 func (r *RemoteAsk) hold(b guard.Book) {
 	r.Estimate, r.TokensIn, r.TokensOut = b.Money, b.TokensIn, b.TokensOut
+}
+
+// Held returns all that an ask holds of the budget, for its first call and for what
+// is set aside beside that.
+func (r *RemoteAsk) Held() guard.Book {
+	b := guard.Book{Calls: 1, Money: r.Estimate, TokensIn: r.TokensIn, TokensOut: r.TokensOut}
+	return b.Plus(guard.Book{Calls: r.Spare.Calls, Money: r.Spare.Money, TokensIn: r.Spare.TokensIn, TokensOut: r.Spare.TokensOut})
 }
 
 // charged returns what an ask that nobody answered is charged; r may be nil.
@@ -89,29 +115,62 @@ func (r *RemoteAsk) charged() (cost exact.Money, in, out int64) {
 // its context: then the question is sent.
 func (m *member) webhook() bool { return m.StrategyWebhookURL != "" || m.ContextWebhookURL != "" }
 
-// price fills in what an answer cost: the price of the machine comes first, then
-// the program's, then what the machine does about models without a price.
-func (t *tx) price(u specialist.Usage, model string) specialist.Usage {
-	return t.r.price(t.now.Program.Guards(t.now.State), u, model)
+// calledOf returns which models an answer names.
+func calledOf(a *specialist.Answer) guard.Called {
+	return guard.Called{Model: a.Model, Asked: a.Asked, Answered: a.Answered}
 }
 
-// price is that of a tx under given guards, which may be nil.
-func (r *Runner) price(c *guard.Config, u specialist.Usage, model string) specialist.Usage {
-	if u.Has(specialist.CostGiven) || model == "" || r.config.Prices == nil || c.Knows(model) {
-		return c.Price(u, model)
+// price fills in what an answer cost: the price of the machine comes first, then
+// the program's, then what the machine does about models without a price.
+func (t *tx) price(u specialist.Usage, of guard.Called) specialist.Usage {
+	return t.r.price(t.now.Program.Guards(t.now.State), u, of)
+}
+
+// price is that of a tx under given guards, which may be nil. The model that
+// answered is looked up by its own name first, then without its version. If neither
+// is known, and its name is not that of a relative of the model that was asked, the
+// server only has a name of its own for that: its price holds, as an estimate.
+func (r *Runner) price(c *guard.Config, u specialist.Usage, of guard.Called) specialist.Usage {
+	switch {
+	case u.Has(specialist.CostGiven) || of.Model == "":
+		return u
+	case u.Billed() == 0:
+		return u.WithCost(0)
 	}
-	p, known := r.config.Prices.Price(model, time.Time{})
-	if !known {
-		return r.dearest(c, u, model)
+	if p, known := r.priceOf(c, of.Answered, of.Model); known {
+		return u.WithCost(p.Cost(u))
 	}
-	return u.WithCost(p.Cost(u))
+	if of.Asked != "" && !guard.AkinModels(of.Asked, of.Model) {
+		if p, known := r.priceOf(c, of.Asked); known {
+			u.Estimated = true
+			return u.WithCost(p.Cost(u))
+		}
+	}
+	return r.dearest(c, u, of.Model)
+}
+
+// priceOf returns the price of the first of some names that the machine knows, else
+// of the first that the program knows. c may be nil.
+func (r *Runner) priceOf(c *guard.Config, names ...string) (p guard.Price, known bool) {
+	tables := [2]*guard.PriceTable{nil, r.config.Prices}
+	if c != nil {
+		tables[0] = c.Cost.Table()
+	}
+	for _, t := range tables {
+		for _, name := range names {
+			if p, known = t.Find(name); known && name != "" {
+				return p, true
+			}
+		}
+	}
+	return p, false
 }
 
 // dearest prices a call of a model that is in no table as c says: by the dearest of
 // the machine's table and the program's, or not at all. c may be nil.
 func (r *Runner) dearest(c *guard.Config, u specialist.Usage, model string) specialist.Usage {
 	own := c.Price(u, model)
-	if c == nil {
+	if c == nil || r.config.Prices == nil {
 		return own
 	}
 	t := guard.PriceTable{Prices: r.config.Prices.Prices, OnUnknownModel: c.Cost.OnUnknownModel}
@@ -136,7 +195,7 @@ func (r *Runner) settle(t ticket, q *specialist.Question, h *heard) {
 	}
 	u := h.usage()
 	if p := r.programs.Known(q.Machine.Digest()); p != nil {
-		u = r.price(p.Guards(q.State), u, h.answer.Model)
+		u = r.price(p.Guards(q.State), u, calledOf(&h.answer))
 	}
 	if t.handle == nil {
 		r.charge(r.scopeOf(q.Key.Session, q.Machine, q.Meta), u)

@@ -196,6 +196,38 @@ func TestModelContext(t *testing.T) {
 	}
 }
 
+// TestContextsAreNoCalls: what gathers a context is part of the ask of its model. It
+// costs time and no call of its own, and where it fails nothing was asked and what was
+// held is there again.
+func TestContextsAreNoCalls(t *testing.T) {
+	var broken bool
+	own := strategies.Registry{}.WithContext("own", specialist.ContextFunc(func(ctx context.Context, q specialist.Question) (string, error) {
+		if broken {
+			return "", errors.New("out of order")
+		}
+		return "a context", nil
+	}))
+	b := modelBench(t, func(c *runner.Config) { c.Registry = own }, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, Calls: new(int64(9))}}}))
+	b.cast.play("m", answering("again", tokens(10, 5)))
+	s := b.start(b.machine(def{who: []string{entry("proposer", "m", `"contextFn":"own","modelId":"free"`), human("human"), arb("firstProposal")}, top: `"guards":{"budget":{"hard_limit_calls":2}}`}))
+	b.stepTo(s, runner.TickAdvanced)
+	if spent := b.now(s).Spent(); spent.Calls != 1 || spent.TokensIn != 10 || spent.TokensOut != 5 {
+		t.Errorf("a model with a context spent %+v", spent)
+	}
+	broken = true // then a human is asked
+	b.stepTo(s, runner.TickHuman)
+	if spent := b.now(s).Spent(); spent.Calls != 1 || !strings.Contains(b.log(s, 2), "ask_failed m ask_error") {
+		t.Errorf("a context that failed spent %+v:\n%s", spent, b.log(s, 2))
+	}
+	broken = false
+	_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{RetryFailed: true})
+	b.ok(err)
+	b.stepTo(s, runner.TickAdvanced)
+	if spent := b.now(s).Spent(); spent.Calls != 2 {
+		t.Errorf("the second call of two: %+v", spent)
+	}
+}
+
 // TestModelMissing: everything that a model lacks is said before any step.
 func TestModelMissing(t *testing.T) {
 	b := modelBench(t)

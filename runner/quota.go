@@ -82,7 +82,10 @@ func (r *Runner) leave(scopes ...guard.Scope) {
 }
 
 // A ticket is what one call holds of a quota. The zero ticket holds nothing.
-type ticket struct{ handle *guard.Handle }
+type ticket struct {
+	handle *guard.Handle
+	spare  []*guard.Handle // of repairs, which are settled with the call
+}
 
 // sent says that the call is on its way.
 func (t ticket) sent() {
@@ -95,7 +98,38 @@ func (t ticket) sent() {
 func (t ticket) came(u specialist.Usage) {
 	if t.handle != nil {
 		t.handle.Settle(guard.Usage{Usage: cleanUsage(u)})
+		t.release()
 	}
+}
+
+// release gives back what is held for repairs.
+func (t ticket) release() {
+	for _, h := range t.spare {
+		h.Release()
+	}
+}
+
+// takeMore adds room for a repair to a ticket, and reports whether there is any.
+func (w *work) takeMore(ctx context.Context, id string, need guard.Book) bool {
+	t, limited := w.tickets[id]
+	if !limited {
+		return true
+	}
+	h, err := w.reserve(ctx, id, "", need)
+	if err != nil {
+		return false
+	}
+	t.spare = append(t.spare, h)
+	w.hold(id, t)
+	return true
+}
+
+// reserve holds what a call of somebody needs of the tenant's quota. call names it, if
+// it is to be found again.
+func (w *work) reserve(ctx context.Context, id, call string, need guard.Book) (*guard.Handle, error) {
+	scope := w.r.scope(&w.t.now)
+	scope.Round, scope.Proposer = w.t.now.Key().ID(), id
+	return w.r.quota.Reserve(ctx, scope, guard.Estimate{ID: call, Input: need.TokensIn, MaxOutput: need.TokensOut, Cost: need.Money, CostGiven: true})
 }
 
 // callID names a call among those of a session.
@@ -108,7 +142,7 @@ func (w *work) keep(ctx context.Context, id string, need guard.Book) {
 		return
 	}
 	if h := w.r.quota.Find(w.r.scope(&w.t.now), callID(w.t.now.Key(), id)); h != nil {
-		w.hold(id, ticket{h})
+		w.hold(id, ticket{handle: h})
 		return
 	}
 	_ = w.take(ctx, id, need)
@@ -158,15 +192,12 @@ func (w *work) take(ctx context.Context, id string, need guard.Book) *guard.Budg
 	if w.r.quota == nil || need == (guard.Book{}) {
 		return nil
 	}
-	scope := w.r.scope(&w.t.now)
-	scope.Round, scope.Proposer = w.t.now.Key().ID(), id
-	e := guard.Estimate{ID: callID(w.t.now.Key(), id), Input: need.TokensIn, MaxOutput: need.TokensOut, Cost: need.Money, CostGiven: true}
-	h, err := w.r.quota.Reserve(ctx, scope, e)
+	h, err := w.reserve(ctx, id, callID(w.t.now.Key(), id), need)
 	if over, ok := errors.AsType[*guard.BudgetError](err); ok {
 		return over
 	}
 	if err == nil {
-		w.hold(id, ticket{h})
+		w.hold(id, ticket{handle: h})
 	}
 	return nil
 }
@@ -175,6 +206,7 @@ func (w *work) take(ctx context.Context, id string, need guard.Book) *guard.Budg
 func (w *work) giveBack() {
 	for _, t := range w.tickets {
 		t.handle.Release()
+		t.release()
 	}
 	if w.tickets != nil {
 		w.tickets = nil

@@ -221,7 +221,7 @@ func (a *accounting) applied(_ int64, ev Event, before, after guard.Book) {
 		used.Calls = 0 // it was counted when its round was closed
 	}
 	if ended > 0 {
-		used.Calls = ended
+		used.Calls = max(used.Calls, ended) // an answer may have taken several
 	}
 	if ev.At >= a.since && used != (guard.Book{}) {
 		a.past.Spent = append(a.past.Spent, guard.Spending{At: ev.At, Book: used})
@@ -232,6 +232,9 @@ func (a *accounting) applied(_ int64, ev Event, before, after guard.Book) {
 // would have been charged. Of asks without an estimate it cannot be told, and they
 // count.
 func (a *accounting) unsent(d *AskFailed) bool {
+	if d.Usage.Made() == 0 {
+		return true // it says so
+	}
 	ask := a.folder.open.at(d.Ask)
 	return d.Code == CodeCancelled && d.Usage == (specialist.Usage{}) && ask != nil && ask.Remote.Expected() != (specialist.Usage{})
 }

@@ -243,6 +243,16 @@ func (o *openRound) ask(id string, role machine.Role) *askState {
 	return nil
 }
 
+// before returns how many asks of a specialist came before one.
+func (o *openRound) before(id string, role machine.Role, index int32) (n int32) {
+	for i := range o.asks {
+		if a := &o.asks[i]; a.SpecialistID == id && a.Role == role && a.Index < index {
+			n++
+		}
+	}
+	return n
+}
+
 // at returns the ask with that index, or nil.
 func (o *openRound) at(index int32) *askState {
 	if i := int(index) - 1; i >= 0 && i < len(o.asks) && o.asks[i].Index == index {

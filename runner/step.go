@@ -142,6 +142,7 @@ type work struct {
 	limit  *lazyDeadline
 
 	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited
+	holds   map[string]*hold  // of those who are about to be asked; nil if nothing is limited
 
 	looking bool // nobody is asked to propose, so nobody becomes champion
 

@@ -130,7 +130,7 @@ func (w *work) paidVerdict(d arbiter.Decision) {
 	if d.Expense != nil {
 		e = *d.Expense
 	}
-	w.paid(w.by.SpecialistID, w.t.price(e.Usage, e.Model))
+	w.paid(w.by.SpecialistID, w.t.price(e.Usage, guard.Called{Model: e.Model}))
 }
 
 // expense returns what an arbiter's answer cost. One that never came costs what
@@ -142,14 +142,14 @@ func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Us
 	if err != nil && u == (specialist.Usage{}) && by.estimate > 0 && errors.Is(err, context.DeadlineExceeded) {
 		u = specialist.Usage{Estimated: true}.WithCost(by.estimate)
 	}
-	return t.price(u, model), model
+	return t.price(u, guard.Called{Model: model}), model
 }
 
 // unpaid reports whether the budget does not let the arbiter be asked, and
 // records what follows: the session stops, or, if others only hold the last of it
 // for now, the arbiter has failed and can be asked again.
 func (w *work) unpaid(ctx context.Context) (bool, error) {
-	need := w.t.need(w.by)
+	need := w.t.need(w.by).first
 	if a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.status == askOpen {
 		w.keep(ctx, w.by.SpecialistID, need)
 		return false, nil // what it costs is held already

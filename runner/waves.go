@@ -239,7 +239,7 @@ func (t *tx) dear() bool {
 }
 
 // costOf returns what an ask of a member is expected to cost.
-func (t *tx) costOf(m *member) exact.Money { return t.need(m).Money }
+func (t *tx) costOf(m *member) exact.Money { return t.need(m).first.Money }
 
 // partial reports whether somebody who takes part has not been asked.
 func (t *tx) partial() bool {

@@ -185,6 +185,12 @@ func AppendUsage(dst []byte, u Usage) []byte {
 	if u.Has(OutputGiven) {
 		number("numOutputTokens", u.NumOutputTokens)
 	}
+	if u.Made() != 1 {
+		number("calls", u.Made())
+	}
+	if u.Unbilled > 0 {
+		number("unbilledCalls", u.Unbilled)
+	}
 	if u.Estimated {
 		dst = append(dst, `,"estimated":true`...)
 	}

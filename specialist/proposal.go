@@ -35,6 +35,9 @@ func AppendProposal(dst []byte, key RoundKey, p *Proposal, full bool) []byte {
 		if d.Model != "" {
 			str("model", d.Model)
 		}
+		if d.Asked != "" {
+			str("askedModel", d.Asked)
+		}
 		if len(d.ToolCalls) > 0 {
 			dst = appendToolCalls(append(dst, `,"toolCalls":`...), d.ToolCalls)
 		}

@@ -114,6 +114,7 @@ type Ask struct {
 	ID            string // idempotency key
 	CallbackURL   string // where a later answer is to be sent; may be ""
 	CallbackToken string // the secret that goes with it
+	Nth           int32  // how often the specialist was asked before in the round, repeated asks aside
 }
 
 // Past is what a session remembers. It is read only when somebody asks for it,
@@ -150,7 +151,9 @@ type Answer struct {
 	Reasoning      string
 	MetaJSON       json.RawMessage // one JSON value, or nil
 	Usage          Usage
-	Model          string // which model answered, if one did
+	Model          string // which model is charged for, if one answered
+	Asked          string // the model that was asked, if Model is another one
+	Answered       string // how its provider calls the model that answered; "" if that is Model
 	ToolCalls      []ToolCall
 	OptionOrder    []string // the transitions in the order in which they were shown, if that was drawn
 }
@@ -162,10 +165,15 @@ type Estimator interface {
 	Estimate(q Question) Estimate
 }
 
-// An Estimate is what one ask of a model is likely to need at most.
+// An Estimate is what one call of a model is likely to need at most, and how many
+// more an ask may take.
 type Estimate struct {
 	Model                     string // which is asked
 	InputTokens, OutputTokens int64
+
+	Repairs     int64 // calls more, if answers cannot be used
+	RepairInput int64 // tokens that each of them reads beyond InputTokens
+	Retries     int64 // calls more that cost nothing, because the provider refuses them
 }
 
 // A ToolCall is one call of a tool that an answer declares.
@@ -184,6 +192,11 @@ type Usage struct {
 	NumOutputTokens int64
 	Given           Given // which of the members are known
 	Estimated       bool  // the cost is an estimate, the real one was never told
+
+	// Calls is how many calls were made for it, repeated and repaired ones
+	// included; if it is not given that is one. Unbilled is how many of them the
+	// provider does not charge for, because it refused them.
+	Calls, Unbilled int64
 
 	Detail *UsageDetail // what the tokens were; nil for most. It must not be changed
 }
@@ -209,10 +222,33 @@ const (
 	LatencyGiven
 	InputGiven
 	OutputGiven
+	CallsGiven
 )
 
 // Has reports whether all of the given members are known.
 func (u Usage) Has(g Given) bool { return u.Given&g == g }
+
+// Made returns how many calls were made: what u says, else one. It is never
+// negative.
+func (u Usage) Made() int64 {
+	if !u.Has(CallsGiven) {
+		return 1
+	}
+	return max(u.Calls, 0)
+}
+
+// Billed returns how many of the calls the provider charges for.
+func (u Usage) Billed() int64 { return max(u.Made()-max(u.Unbilled, 0), 0) }
+
+// WithCalls returns u with a known number of calls, and how many of them are not
+// charged for.
+func (u Usage) WithCalls(made, unbilled int64) Usage {
+	u.Calls, u.Unbilled, u.Given = made, unbilled, u.Given|CallsGiven
+	if made == 1 { // there is one way to say that
+		u.Calls, u.Given = 0, u.Given&^CallsGiven
+	}
+	return u
+}
 
 // WithCost returns u with a known cost.
 func (u Usage) WithCost(m exact.Money) Usage {
@@ -239,6 +275,7 @@ type Proposal struct {
 // Detail is what only some proposals carry.
 type Detail struct {
 	Model       string
+	Asked       string // see Answer
 	ToolCalls   []ToolCall
 	OptionOrder []string
 	AskID       string // of asks outside this process

@@ -39,7 +39,7 @@ func (e *endpoint) call(l Label, key specialist.RoundKey, ask *specialist.Ask, b
 	l.Specialist, l.Round, l.Attempt = e.specialist, key.Round, key.Attempt
 	c := &call{endpoint: e, round: e.client.roundID(key), body: body, label: l}
 	if ask != nil {
-		c.ask = *ask
+		c.ask, c.label.Ask = *ask, ask.Nth
 	} else {
 		c.ask.ID = key.AskID(0)
 	}

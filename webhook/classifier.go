@@ -52,6 +52,9 @@ func (p classifier) Classify(ctx context.Context, q guard.Classification) (a gua
 	sum := sha256.Sum256(body)
 	id := hex.EncodeToString(sum[:16])
 	one := &call{endpoint: p.endpoint, ask: specialist.Ask{ID: id}, round: id, body: body, label: Label{Kind: "classifier", State: q.Meta.State}}
+	if by := specialist.CallerOf(ctx); by.SpecialistID != "" {
+		one.label = Label{"classifier", by.SpecialistID, by.State, by.Round, by.Attempt, by.Nth}
+	}
 	answer, err := one.atOnce(ctx)
 	if err == nil {
 		a, err = ReadClassification(answer)

@@ -9,7 +9,9 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"sync/atomic"
 	"time"
 )
 
@@ -90,6 +92,7 @@ type Reply struct {
 	Status     int
 	Body       []byte
 	RetryAfter time.Duration // for which the service wants to be left alone; 0 if it did not say
+	Sent       bool          // the request went out, whatever became of it
 }
 
 // ErrTooLarge is returned for an answer of more than [MaxAnswer] bytes.
@@ -101,7 +104,8 @@ var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", MaxAnswer)
 // more of the address than its origin. The body must not be changed any more, not
 // even after Post has returned.
 func (t *Target) Post(ctx context.Context, headers []Header, body []byte) (Reply, error) {
-	req := t.prepared.WithContext(ctx)
+	var sent atomic.Bool
+	req := t.prepared.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}))
 	req.Header = make(http.Header, len(headers)+3)
 	req.Header["Content-Type"], req.Header["Accept"], req.Header["User-Agent"] = inJSON, inJSON, agent
 	values := make([]string, len(headers))
@@ -114,10 +118,10 @@ func (t *Target) Post(ctx context.Context, headers []Header, body []byte) (Reply
 	req.ContentLength = int64(len(body))
 	resp, err := t.out.transport.RoundTrip(req)
 	if err != nil {
-		return Reply{}, t.failure(ctx, err)
+		return Reply{Sent: sent.Load()}, t.failure(ctx, err)
 	}
 	defer resp.Body.Close()
-	reply := Reply{Status: resp.StatusCode, RetryAfter: waitAsked(resp.Header.Get("Retry-After"), t.out.now())}
+	reply := Reply{Sent: true, Status: resp.StatusCode, RetryAfter: waitAsked(resp.Header.Get("Retry-After"), t.out.now())}
 	if resp.StatusCode < 200 {
 		return reply, nil // after 101 the body is the bare connection, which no context ends
 	}
@@ -149,6 +153,15 @@ func (t *Target) failure(ctx context.Context, err error) error {
 // Again marks the failure of an attempt as one that another attempt may mend.
 // after is for how long the service wants to be left alone; 0 says nothing.
 func Again(err error, after time.Duration) error { return again(err, after) }
+
+// Final returns err without the mark that [Again] made: no other attempt is to be
+// made.
+func Final(err error) error {
+	if mark, marked := errors.AsType[*againError](err); marked {
+		return mark.error
+	}
+	return err
+}
 
 // Do calls f until it succeeds, fails with an error that is not marked by
 // [Again], or the rule or ctx says no more. Fields of r that are not positive are

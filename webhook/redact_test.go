@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -291,5 +292,23 @@ func TestNoSecretAtStart(t *testing.T) {
 	for _, address := range []string{"http://%zz/?key=planted", "https://127.0.0.2/?key=planted", "http://a.example/?key=planted", "ftp://a.example/?key=planted", "https://user:key=planted@127.0.0.2/"} {
 		_, err := client(t).Proposer(m, hook(address))
 		wantNoSecret(t, err, planted())
+	}
+}
+
+// TestShortSecrets: a token of which a machine's answers could not be freed is named,
+// by its variable.
+func TestShortSecrets(t *testing.T) {
+	m, err := machine.Parse("m.json", []byte(`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"x":"b"},"specialists":[
+			{"role":"proposer","specialistId":"c","strategyWebhookUrl":"https://x.example","webhookTokenName":"LONG","webhookSecretName":"SHORT"}]},"b":{}},
+		"specialists":[{"role":"proposer","specialistId":"a","strategyWebhookUrl":"https://x.example","webhookTokenName":"SHORT"},
+			{"role":"proposer","specialistId":"b","contextWebhookUrl":"https://x.example","modelId":"m","webhookTokenName":"TINY"},
+			{"role":"proposer","specialistId":"d","strategyWebhookUrl":"https://x.example","webhookTokenName":"UNSET"}]}`), machine.Checks{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]string{"SHORT": "12345", "TINY": "1", "LONG": "123456", "UNSET": "", "OTHER": "1"}
+	got := webhook.ShortSecrets(m, func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+	if strings.Join(got, " ") != "SHORT TINY" {
+		t.Errorf("%q", got)
 	}
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/exact"
@@ -10,14 +11,37 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// minEcho is the length, in bytes, from which a secret is looked for in answers.
-// What is shorter is likely to be a word that the answer means.
-const minEcho = 6
+// MinSecret is the length, in bytes, from which a token or a secret is looked for in
+// what services answer. What is shorter is likely to be a word that the answer means.
+const MinSecret = 6
+
+// ShortSecrets returns the variables that a machine names for tokens and secrets of
+// its webhooks, and which hold something shorter than MinSecret, each once.
+func ShortSecrets(m *machine.Machine, lookup func(string) (string, bool)) (names []string) {
+	add := func(name string) {
+		if value, ok := lookup(name); ok && value != "" && len(value) < MinSecret && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	roster := func(list []machine.Specialist) {
+		for i := range list {
+			if s := &list[i]; s.StrategyWebhookURL != "" || s.ContextWebhookURL != "" {
+				add(s.WebhookTokenName)
+				add(s.WebhookSecretName)
+			}
+		}
+	}
+	roster(m.Specialists())
+	for i := range m.States() {
+		roster(m.States()[i].Roster)
+	}
+	return names
+}
 
 // echoForms returns the forms of secrets that answers are searched for.
 func echoForms(secrets []string) (forms []string) {
 	for _, f := range secretForms(secrets) {
-		if len(f) >= minEcho {
+		if len(f) >= MinSecret {
 			forms = append(forms, f)
 		}
 	}
@@ -30,7 +54,7 @@ func (c *call) scrub(text string) string {
 	for _, f := range c.echoes {
 		text = strings.ReplaceAll(text, f, redacted)
 	}
-	if t := c.ask.CallbackToken; len(t) >= minEcho {
+	if t := c.ask.CallbackToken; len(t) >= MinSecret {
 		text = strings.ReplaceAll(text, t, redacted)
 	}
 	return text

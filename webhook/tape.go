@@ -15,6 +15,7 @@ type Label struct {
 	State      string
 	Round      int32
 	Attempt    int32 // at the round
+	Ask        int32 // how many asks of the specialist came before in the round
 }
 
 // A Taped is what came of a call: a body with its status, or an error.

@@ -7,7 +7,11 @@
 //
 // The configuration is the published reference one with limits raised; it has no
 // JSON Schema, so none is checked. Arguments arrive as objects here and as bytes
-// there.
+// there. With a further argument, ajv, the arguments of all three tools are held to the
+// schema of input g, compiled by ajv; it is not a dependency of the project, so copy
+// this file into an empty folder and run there:
+//
+//   npm install ajv && node check.mjs /tmp/steps.json ajv
 
 import { readFileSync } from "node:fs";
 
@@ -21,6 +25,19 @@ const config = {
   prices: { "gpt-4o": [2.5, 10], "gpt-4o-mini": [0.15, 0.6], "claude-sonnet-4-6": [3, 15], "claude-haiku-4-5": [1, 5] },
   maxDollars: 1e6, maxStateVisits: 3, maxOutputRepeats: 3, maxAttempts: 2, history: 50,
 };
+
+const schema = {
+  type: "object", required: ["path", "query"], additionalProperties: false, properties: {
+    path: { type: "string", minLength: 1, maxLength: 200 }, query: { type: "string", maxLength: 500 },
+    offset: { type: "integer", minimum: 0 }, limit: { type: "integer", minimum: 1, maximum: 500 },
+    recursive: { type: "boolean" }, tags: { type: "array", items: { type: "string" }, maxItems: 10 },
+  },
+};
+let validate = () => true;
+if (process.argv[3] === "ajv") {
+  const { default: Ajv } = await import("ajv");
+  validate = new Ajv().compile(schema);
+}
 
 // stable writes a value with the keys of its objects sorted.
 function stable(v) {
@@ -47,6 +64,7 @@ function check(task, step) {
   const counts = new Map();
   for (const call of step.tool_calls) {
     if (!config.allowed.has(call.name)) reasons.push("tool_not_allowed");
+    if (!validate(call.args)) reasons.push("tool_args_invalid");
     counts.set(call.name, (counts.get(call.name) ?? 0) + 1);
   }
   for (const group of config.mutex) {

@@ -42,6 +42,7 @@ type Reply struct {
 	Body       string // instead of all of the above
 	RetryAfter string
 	Delay      time.Duration // before it answers
+	Slow       time.Duration // in the middle of the body
 	Truncate   bool          // the body breaks off in the middle
 	Reset      bool          // the connection breaks off without an answer
 }
@@ -118,14 +119,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, c *Call, p Reply) {
-	if p.Delay > 0 {
-		t := time.NewTimer(p.Delay)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-r.Context().Done():
-			return
-		}
+	if !waited(r, p.Delay) {
+		return
 	}
 	if p.Reset {
 		panic(http.ErrAbortHandler)
@@ -140,12 +135,35 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, c *Call, p Reply)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 	w.WriteHeader(max(p.Status, 200))
-	if p.Truncate {
-		_, _ = io.WriteString(w, body[:len(body)/2])
+	half := len(body) / 2
+	if !p.Truncate && p.Slow == 0 {
+		half = 0
+	}
+	if half > 0 {
+		_, _ = io.WriteString(w, body[:half])
 		_ = http.NewResponseController(w).Flush()
+	}
+	if p.Truncate {
 		panic(http.ErrAbortHandler)
 	}
-	_, _ = io.WriteString(w, body)
+	if waited(r, p.Slow) {
+		_, _ = io.WriteString(w, body[half:])
+	}
+}
+
+// waited waits, and reports whether somebody still wants to know.
+func waited(r *http.Request, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
 }
 
 // readCall reads a request in any of the formats.

@@ -86,7 +86,7 @@ func (e Env) endpoint(s signal) (*url.URL, error) {
 		return nil, fmt.Errorf("%s is not an http or https address such as http://localhost:4318", name)
 	}
 	if u.User != nil {
-		return nil, fmt.Errorf("%s holds a user name; put it into OTEL_EXPORTER_OTLP_HEADERS, as Authorization=Basic%%20...", name)
+		return nil, fmt.Errorf("%s holds a user name; put it into OTEL_EXPORTER_OTLP_HEADERS, for example Authorization=Basic%%20CREDENTIALS", name)
 	}
 	if strings.Contains(name, s.name) {
 		return u, nil

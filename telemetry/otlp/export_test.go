@@ -16,11 +16,11 @@ func Hasten(exporter any) {
 	}
 }
 
-// AnswerOf returns what is read of an answer to a request that was taken, and of one
-// to a request that was not.
-func AnswerOf(body []byte, json bool) (error, string) {
+// AnswerOf returns what is read of an answer to a request that was not taken, and
+// the error that the same answer is to one that was.
+func AnswerOf(body []byte, json bool) (string, error) {
 	s := &sender{signal: traces, json: json}
-	return s.partial(body), s.said(body)
+	return s.said(body), s.partial(body)
 }
 
 // JSONOf returns what is sent for metrics as JSON.

@@ -68,10 +68,8 @@ func isZero(value any) bool {
 		return len(v) == 0
 	case floats:
 		return len(v) == 0
-	case float64:
-		return math.Float64bits(v) == 0 // a negative zero is one to keep
 	}
-	return value == "" || value == false || value == enum(0) || value == zigzag(0) || value == count(0) || value == bits(0) ||
+	return value == "" || value == 0.0 || value == false || value == enum(0) || value == zigzag(0) || value == count(0) || value == bits(0) ||
 		value == whole(0) || value == fixed(0) || value == signed(0)
 }
 
@@ -162,7 +160,7 @@ func appendJSON(b []byte, m message) []byte {
 func appendJSONValue(b []byte, value any) []byte {
 	switch v := value.(type) {
 	case string:
-		return exact.AppendString(b, text(v))
+		return exact.AppendString(b, v) // which mends it
 	case bool:
 		return strconv.AppendBool(b, v)
 	case float64:

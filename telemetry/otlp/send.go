@@ -77,7 +77,7 @@ func (s *sender) send(ctx context.Context, request message) error {
 	rule := s.retry
 	rule.Within, rule.MaxAfter = within, within
 	return rule.Do(ctx, nil, func() error {
-		err, after := s.attempt(ctx, body)
+		after, err := s.attempt(ctx, body)
 		if after < 0 {
 			return err
 		}
@@ -87,14 +87,14 @@ func (s *sender) send(ctx context.Context, request message) error {
 
 // attempt posts a request once. after says for how long to wait before another
 // attempt, 0 for as long as seems right; it is negative if there is nothing to mend.
-func (s *sender) attempt(ctx context.Context, body []byte) (err error, after time.Duration) {
+func (s *sender) attempt(ctx context.Context, body []byte) (after time.Duration, err error) {
 	const forGood = -1
 	reply, err := s.target.Post(ctx, s.allHeaders(), body)
 	switch {
 	case err != nil:
-		return fmt.Errorf("sending %s: %s", s.signal.unit, s.clean(err.Error())), forGood
+		return forGood, fmt.Errorf("sending %s: %s", s.signal.unit, s.clean(err.Error()))
 	case reply.Status >= 200 && reply.Status < 300:
-		return s.partial(reply.Body), forGood
+		return forGood, s.partial(reply.Body)
 	}
 	err = fmt.Errorf("sending %s: the collector answered %d", s.signal.unit, reply.Status)
 	if said := s.clean(s.said(reply.Body)); said != "" {
@@ -102,9 +102,9 @@ func (s *sender) attempt(ctx context.Context, body []byte) (err error, after tim
 	}
 	switch reply.Status {
 	case 429, 502, 503, 504:
-		return err, reply.RetryAfter
+		return reply.RetryAfter, err
 	}
-	return err, forGood
+	return forGood, err
 }
 
 // allHeaders returns the operator's headers and, after them, those that say what the

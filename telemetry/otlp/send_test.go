@@ -110,7 +110,7 @@ func TestWrongVariables(t *testing.T) {
 		{address, "http://", "OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https address"},
 		{address, "http://h/%zz" + secret, "OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https address"},
 		{address, "grpc://h:4317", "OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https address"},
-		{address, "https://me:" + secret + "@h", "OTEL_EXPORTER_OTLP_ENDPOINT holds a user name; put it into OTEL_EXPORTER_OTLP_HEADERS, as Authorization=Basic%20..."},
+		{address, "https://me:" + secret + "@h", "OTEL_EXPORTER_OTLP_ENDPOINT holds a user name; put it into OTEL_EXPORTER_OTLP_HEADERS, for example Authorization=Basic%20CREDENTIALS"},
 		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "h", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is not an http or https address"},
 		{"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", `OTEL_EXPORTER_OTLP_PROTOCOL is "grpc", which dialai does not speak; set it to http/protobuf, and the endpoint to where the collector listens for that, usually port 4318`},
 		{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc", `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL is "grpc", which`},
@@ -385,7 +385,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		otlp.AnswerOf(answer, true)
-		err, _ := otlp.AnswerOf(answer, false)
+		_, err := otlp.AnswerOf(answer, false)
 		partial, _ := errors.AsType[*otlp.PartialError](err)
 		var official tracepb.ExportTraceServiceResponse
 		if proto.Unmarshal(answer, &official) != nil || partial == nil {

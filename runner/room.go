@@ -1,0 +1,97 @@
+package runner
+
+import (
+	"context"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A hold is what one ask holds of the budget and the quotas.
+type hold struct {
+	member  *member
+	need    need
+	spare   Spare
+	limited bool // how many calls are made is limited, also of those that cost nothing
+	full    bool // there is no room for more
+}
+
+// room returns how many calls the ask may make.
+func (h *hold) room() specialist.Room {
+	r := specialist.Room{Billed: 1 + h.spare.Billed}
+	if h.limited {
+		r.Calls = 1 + h.spare.Calls
+	}
+	return r
+}
+
+// An aside is the room that is left beside the first calls of those who are asked.
+type aside struct {
+	*work
+	budget      *guard.Budget
+	spent, held guard.Book
+}
+
+// setAside gives those who are to be asked room for repairs, as long as there is
+// any: everybody's first before anybody's second. Where the number of calls is
+// limited, calls that a provider refuses need room too, which comes last. So what is
+// asked at once, repairs and all, never breaks a limit that no part of it breaks
+// alone; and nobody is refused for what will hardly ever be needed.
+func (a *aside) setAside(ctx context.Context, admitted []*member) {
+	var holds []*hold
+	for _, m := range admitted {
+		if h := a.holds[m.SpecialistID]; h != nil && h.need.repairs+h.need.retries > 0 {
+			h.limited = a.budget != nil && a.budget.HardCalls != nil
+			holds = append(holds, h)
+		}
+	}
+	for turn := int64(0); a.turn(holds, turn, func(h *hold) int64 { return h.need.repairs }, func(h *hold) bool { return a.repair(ctx, h) }); turn++ {
+	}
+	for _, h := range holds {
+		h.full = !h.limited
+	}
+	for turn := int64(0); a.turn(holds, turn, func(h *hold) int64 { return h.need.retries }, a.retry); turn++ {
+	}
+}
+
+// turn gives each hold one more, unless it has enough or there was no room for it
+// before. It reports whether any got one.
+func (*aside) turn(holds []*hold, turn int64, enough func(*hold) int64, give func(*hold) bool) (given bool) {
+	for _, h := range holds {
+		if h.full || turn >= enough(h) {
+			continue
+		}
+		if h.full = !give(h); !h.full {
+			given = true
+		}
+	}
+	return given
+}
+
+// repair sets one more call aside that may be charged, and reports whether there is
+// room for it.
+func (a *aside) repair(ctx context.Context, h *hold) bool {
+	more := h.need.repair
+	if a.budget.Admit(a.spent, a.held, more) != nil || !a.takeMore(ctx, h.member.SpecialistID, more) {
+		return false
+	}
+	a.held = a.held.Plus(more)
+	h.spare.add(more, 1)
+	return true
+}
+
+// retry sets one more call aside that costs nothing.
+func (a *aside) retry(h *hold) bool {
+	more := guard.Book{Calls: 1}
+	if a.budget.Admit(a.spent, a.held, more) != nil {
+		return false
+	}
+	a.held = a.held.Plus(more)
+	h.spare.add(more, 0)
+	return true
+}
+
+func (s *Spare) add(b guard.Book, billed int64) {
+	s.Calls, s.Billed, s.Money = s.Calls+b.Calls, s.Billed+billed, s.Money.Add(b.Money)
+	s.TokensIn, s.TokensOut = s.TokensIn+b.TokensIn, s.TokensOut+b.TokensOut
+}
