@@ -189,3 +189,29 @@ func FuzzQuick(f *testing.F) {
 		}
 	})
 }
+
+// TestQuickLeavesToTheLibrary are values that the quick form does not accept although
+// their bytes look well: what they mean is for the library to say.
+func TestQuickLeavesToTheLibrary(t *testing.T) {
+	for _, c := range []struct{ schema, value string }{
+		{`{"properties":{"a":{}},"minProperties":2}`, `{"a":1,"a":2}`},
+		{`{"minProperties":2}`, `{"x":1,"x":2}`},
+		{`{"properties":{"a":{"type":"string"}}}`, `{"a":"x","a":"y"}`},
+		{`{"properties":{"a":false}}`, `{"\u0061":1}`},
+		{`{"properties":{"\ufffd":false}}`, "{\"\xff\":1}"},
+		{`{"maxLength":1}`, `"\ud83d\ude00"`},
+		{`{"type":"integer"}`, `1.0`}, {`{"type":"integer"}`, `1e2`}, {`{"maximum":9}`, `0.1234567890123456`},
+		{`{}`, `1e999`}, {`{}`, strings.Repeat("[", 200) + strings.Repeat("]", 200)}, {`{"enum":["a"]}`, `"\u0061"`},
+	} {
+		s, err := NewSchema([]byte(c.schema))
+		if err != nil || s.quick == nil {
+			t.Fatalf("%s has no quick form: %v", c.schema, err)
+		}
+		if s.quick.accepts([]byte(c.value)) {
+			t.Errorf("%s accepts %s", c.schema, c.value)
+		}
+		if got, want := s.Validate([]byte(c.value)), slow(s, []byte(c.value)); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s on %s: %v, the library alone says %v", c.schema, c.value, got, want)
+		}
+	}
+}

@@ -187,3 +187,38 @@ func (r remoteCensor) Classifier(c *guard.ClassifierConfig) (guard.Classifier, e
 	}
 	return r.c, nil
 }
+
+// TestLostQuestionIsAskedAgain: what a killed process has asked is asked again, under
+// its key, and paid, also where another session has got the answer meanwhile.
+func TestLostQuestionIsAskedAgain(t *testing.T) {
+	c := &censor{says: func(guard.Classification) (guard.ClassifierAnswer, error) {
+		return guard.ClassifierAnswer{Usage: cost(dollar)}, nil
+	}}
+	dead := errors.New("killed")
+	disk := &contested{}
+	b := c.bench(t, func(c *runner.Config) { disk.Store = c.Store; c.Store = disk })
+	s := b.classified(`,"on_error":"closed"`)
+	disk.on(func(c *runner.Change) error {
+		if settles(c) {
+			return dead
+		}
+		return nil
+	})
+	if _, err := b.r.Step(b.ctx, s.ID); !errors.Is(err, dead) || len(c.asked) != 1 {
+		t.Fatalf("the step came to %v after %d questions", err, len(c.asked))
+	}
+	b.ok(b.r.Close())
+	disk.on(nil)
+	b.r = b.runner(c.of(b))
+	other := b.classified(`,"on_error":"closed"`)
+	b.stepTo(other, runner.TickAdvanced)
+	b.stepTo(s, runner.TickAdvanced)
+	if spent := b.now(s).Spent(); len(c.asked) != 3 || spent.Money != dollar {
+		t.Errorf("%d questions were asked, and the session that was lost spent %+v", len(c.asked), spent)
+	}
+	third := b.classified(`,"on_error":"closed"`)
+	b.stepTo(third, runner.TickAdvanced)
+	if len(c.asked) != 3 {
+		t.Errorf("%d questions were asked: what is known is asked again where nothing was lost", len(c.asked))
+	}
+}

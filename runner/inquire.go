@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -96,7 +97,11 @@ type inquirer struct {
 // ask asks the classifier and, if that lets the step pass, the truth gate.
 func (q *inquirer) ask(ctx context.Context, d decision, step guard.Step) (v guard.Verdict) {
 	if q.config.Classifier != nil {
-		v = q.desk.asker.Judge(ctx, step, q.turns(), q.classify)
+		judge := q.desk.asker.Judge
+		if q.w.t.round.lost(classifierID) {
+			judge = q.desk.asker.JudgeAnew
+		}
+		v = judge(ctx, step, q.turns(), q.classify)
 	}
 	if q.err == nil && q.refused == nil && v.Passed() && q.config.Truth != nil && q.config.Truth.Needs(d.transition.Name) {
 		v = v.Join(q.truth(ctx, d))
@@ -105,6 +110,13 @@ func (q *inquirer) ask(ctx context.Context, d decision, step guard.Step) (v guar
 		v = guard.Verdict{Status: q.refused.Class(), Reasons: []guard.Reason{q.refused.Reason()}}
 	}
 	return v
+}
+
+// lost reports whether a question of the guards was asked in the round by a process
+// that has not said what came of it.
+func (o *openRound) lost(guard string) bool {
+	open := func(a askState) bool { return a.status == askOpen && a.Role == roleGuard && a.SpecialistID == guard }
+	return slices.ContainsFunc(o.asks, open) || slices.ContainsFunc(o.probes, func(p *Probed) bool { return p.Guard == guard && p.Code == CodeLost })
 }
 
 // turns returns the newest outputs of the session, the oldest first.

@@ -26,8 +26,8 @@ type Metrics struct {
 	// HumanLooks is how often humans looked at rounds beside deciding them: audits of
 	// closed rounds, second humans, and third ones. HumanMinutes is what decisions and
 	// looks took, at the minutes that each is taken to: see [Metrics.Assume].
-	HumanLooks   int     `json:"humanLooks"`
-	HumanMinutes float64 `json:"humanMinutes"`
+	HumanLooks   int     `json:"humanLooks,omitempty"`
+	HumanMinutes float64 `json:"humanMinutes,omitempty"`
 	// AskedPerRound is how many proposers were asked for each decision on average,
 	// CostPerDecision what their answers and the arbiter's cost.
 	AskedPerRound   float64         `json:"askedPerRound,omitempty"`

@@ -31,7 +31,7 @@ func TestMetricsOfNothing(t *testing.T) {
 	text, err := json.Marshal(b.metrics(""))
 	b.ok(err)
 	want := `{"machineName":"desk","totalDecisions":0,"humanDecisions":0,"aiDecisions":0,"collapseRatio":0,"recentCollapseRatio":0,"averageConsensusMargin":0,` +
-		`"alignmentScores":{},"specialists":[],"signals":[{"level":"action","code":"COLD_START","message":"No alignment data available — human must decide all transitions"}],"humanLooks":0,"humanMinutes":0}`
+		`"alignmentScores":{},"specialists":[],"signals":[{"level":"action","code":"COLD_START","message":"No alignment data available — human must decide all transitions"}]}`
 	if string(text) != want {
 		t.Errorf("the metrics are\n%s\nwant\n%s", text, want)
 	}

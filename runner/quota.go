@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -35,7 +36,7 @@ func (r *Runner) scopeOf(id specialist.SessionID, m *machine.Machine, meta []byt
 	return scope
 }
 
-// admitted makes room for a session that is about to begin.
+// admitted makes room for a session that is about to begin, or to go on.
 func (r *Runner) admitted(ctx context.Context, s *Session) error {
 	if r.quota == nil {
 		return nil
@@ -47,7 +48,11 @@ func (r *Runner) admitted(ctx context.Context, s *Session) error {
 	scope := r.scope(s)
 	err := r.quota.Open(scope, guard.Opening{})
 	over, full := errors.AsType[*guard.BudgetError](err)
-	if !full {
+	switch {
+	case errors.Is(err, guard.ErrInput): // it is open: calls are still out that it sent before it stopped
+		r.stay(scope)
+		return nil
+	case !full:
 		return err
 	}
 	if err := r.lookAgain(ctx, scope.Tenant); err != nil {
@@ -79,6 +84,13 @@ func (r *Runner) leave(scopes ...guard.Scope) {
 		}
 	}
 	r.leaving = busy
+}
+
+// stay keeps the scope of a session that was to be closed.
+func (r *Runner) stay(s guard.Scope) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leaving = slices.DeleteFunc(r.leaving, func(other guard.Scope) bool { return other == s })
 }
 
 // A ticket is what one call holds of a quota. The zero ticket holds nothing.

@@ -97,6 +97,30 @@ func TestQuotaOfSessions(t *testing.T) {
 	b.startOf(m, "acme")
 }
 
+// TestQuotaOfSessionsThatGoOn: a session that stopped makes room, and needs it again
+// to go on.
+func TestQuotaOfSessionsThatGoOn(t *testing.T) {
+	b := newBench(t, tenants(guard.Quota{MaxSessions: new(int64(1))}))
+	b.cast.say("a", "again")
+	m := b.desk(fn("a"), human("human"), half)
+	first := b.startOf(m, "acme")
+	result, err := b.r.Run(b.ctx, first.ID, runner.RunOptions{MaxSteps: 1})
+	b.ok(err)
+	if result.Status != "stopped" {
+		t.Fatalf("the run came to %s", result.Status)
+	}
+	second := b.startOf(m, "acme")
+	if _, err := b.r.Resume(b.ctx, first.ID, runner.ResumeOptions{}); !errors.Is(err, runner.ErrQuota) || b.now(first).Status != runner.Stopped {
+		t.Errorf("resumed beside another: %v", err)
+	}
+	b.force(second, "finish")
+	_, err = b.r.Resume(b.ctx, first.ID, runner.ResumeOptions{})
+	b.ok(err)
+	if _, err := b.r.Start(b.ctx, m, runner.StartOptions{Meta: []byte(`{"tenant":"acme"}`)}); !errors.Is(err, runner.ErrQuota) {
+		t.Errorf("started beside one that was resumed: %v", err)
+	}
+}
+
 // TestQuotaOfSessionsWithCallsNeverMade: a reservation that the round did without
 // does not keep the room of a session that has ended.
 func TestQuotaOfSessionsWithCallsNeverMade(t *testing.T) {

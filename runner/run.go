@@ -179,7 +179,8 @@ type ResumeOptions struct {
 // Resume takes up a session that was stopped by a guard or a limit, has failed,
 // or waits because its arbiter failed. A session that runs, waits for a human or
 // has completed is left as it is, unless what its guards remember is to be
-// cleared. What was spent stays spent.
+// cleared. What was spent stays spent. The error wraps [ErrQuota] if its tenant may
+// have no more sessions at a time.
 func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOptions) (*Session, error) {
 	for range maxRaces {
 		s, err := r.load(ctx, id)
@@ -194,8 +195,16 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 		if err != nil {
 			return nil, err
 		}
+		if !s.Status.Live() {
+			if err := r.admitted(ctx, s); err != nil {
+				return nil, err
+			}
+		}
 		t.emit(&Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: o.RetryFailed, Cleared: o.Clear})
 		after, err := t.commit(ctx)
+		if err != nil {
+			r.ended(s)
+		}
 		if !errors.Is(err, ErrStale) {
 			return after, err
 		}
