@@ -366,6 +366,9 @@ var (
 func translate(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
+		if err != nil && strings.HasPrefix(err.Error(), "sql: Scan error") { // has no type; tables are STRICT, so only damage comes to it
+			return &runner.CorruptError{What: "the file", Problem: strings.TrimPrefix(err.Error(), "sql: ")}
+		}
 		return err
 	}
 	switch e.Code() & 0xff {

@@ -281,6 +281,20 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// TestNothingForANumber reads a record whose session a flipped byte has made NULL.
+func TestNothingForANumber(t *testing.T) {
+	a := newStore(t)
+	a.exec(`PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql=replace(sql, 'session INTEGER NOT NULL', 'session INTEGER') WHERE name='log'`)
+	a.exec(`UPDATE log SET session=NULL WHERE id=5`)
+	s, err := store.OpenSQLite(a.ctx, a.path, store.SQLiteOptions{})
+	a.ok(err)
+	defer s.Close()
+	var corrupt *runner.CorruptError
+	if _, err = s.Verify(a.ctx, runner.NewPrograms()); !errors.As(err, &corrupt) || !strings.Contains(err.Error(), "converting NULL") {
+		t.Errorf("Verify = %v, want a CorruptError", err)
+	}
+}
+
 func TestTruncatedFile(t *testing.T) {
 	a := newStore(t)
 	a.exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
