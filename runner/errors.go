@@ -71,6 +71,15 @@ type CorruptError struct{ What, Problem string }
 
 func (e *CorruptError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.What, e.Problem) }
 
+// corrupt says that what is wrong with something is err, once: a part that says
+// itself what is damaged needs nobody around it to say it again.
+func corrupt(what string, err error) error {
+	if said, ok := errors.AsType[*CorruptError](err); ok {
+		return said
+	}
+	return &CorruptError{what, err.Error()}
+}
+
 // A StartError lists why a machine cannot be started here: functions and
 // variables that are missing, addresses that are not allowed.
 type StartError struct{ Problems []error }

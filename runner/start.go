@@ -26,6 +26,9 @@ type StartOptions struct {
 // machine names must be there: functions, variables, addresses; if not, the
 // error is a *StartError with all that is missing.
 func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) (*Session, error) {
+	if m == nil {
+		return nil, refuse(ErrIllegal, "no_machine", "there is no machine to start: machine.Parse makes one")
+	}
 	program, err := r.programs.Of(m)
 	if err != nil {
 		return nil, err

@@ -106,6 +106,9 @@ func TestStartMeta(t *testing.T) {
 	if s := b.start(m, runner.StartOptions{Meta: []byte(" null ")}); s.Options().Meta != nil {
 		t.Errorf("metaJson null is kept as %s, it means that there is none", s.Options().Meta)
 	}
+	if _, err := b.r.Start(b.ctx, nil, runner.StartOptions{}); !errors.Is(err, runner.ErrIllegal) {
+		t.Errorf("without a machine: %v", err)
+	}
 	_, err := b.r.Start(b.ctx, m, runner.StartOptions{Mode: "parallel"})
 	b.refused(err, runner.ErrIllegal, `mode is "parallel", it may be all, eager or sequential`)
 	if list, _ := b.r.Sessions(b.ctx, runner.ListQuery{}); len(list) != 2 {

@@ -86,10 +86,6 @@ func (s *SQLite) fold(ctx context.Context, programs *runner.Programs, id special
 		}
 		events, err := f.Add(r.Events)
 		if err != nil {
-			var unknown *runner.DecodeError
-			if errors.As(err, &unknown) || last == 0 {
-				return nil, damaged(err.Error())
-			}
 			return nil, damaged(err.Error())
 		}
 		prev, last = r.Hash, r.First+int64(len(events))-1

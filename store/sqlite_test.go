@@ -573,6 +573,18 @@ func TestInboxOfADamagedStore(t *testing.T) {
 	})
 }
 
+// TestDamageIsSaidOnce: an error about a log does not repeat itself on its way.
+func TestDamageIsSaidOnce(t *testing.T) {
+	a := newStore(t)
+	a.exec(`UPDATE log SET events=replace(events, '"machineName":"', '"machineName":"x') WHERE session=1 AND first=1`)
+	a.with(func(r *runner.Runner, _ *store.SQLite) {
+		_, err := r.Explain(a.ctx, a.ids[0], "")
+		if err == nil || strings.Count(err.Error(), "is damaged") != 1 {
+			t.Errorf("explaining a damaged session: %v", err)
+		}
+	})
+}
+
 func TestDirectoryAsStore(t *testing.T) {
 	dir := t.TempDir()
 	want := "store " + dir + ": it is a directory, not a file"
