@@ -42,7 +42,9 @@ func (g *Guard) Stream(task string) *Stream {
 }
 
 // Use says what the call has used so far, or what it will at least have used:
-// the tokens of the prompt are known from the start. The newest word counts.
+// the tokens of the prompt are known from the start. The newest word counts. What is
+// negative counts as 0 until the output is closed, which refuses it: nothing that was
+// spent comes back.
 func (s *Stream) Use(usage specialist.Usage, model string) {
 	usage = s.guard.config.Price(usage, model)
 	s.usage, s.model = &usage, model
@@ -119,8 +121,8 @@ func (s *Stream) hit(pattern int) bool {
 // fill puts what was used into a step.
 func (s *Stream) fill(step *Step) {
 	if u := s.usage; u != nil {
-		step.Model, step.TokensIn, step.TokensOut = s.model, u.NumInputTokens, u.NumOutputTokens
-		step.Cost, step.CostGiven = u.CostUSD, u.Has(specialist.CostGiven)
+		step.Model, step.TokensIn, step.TokensOut = s.model, max(u.NumInputTokens, 0), max(u.NumOutputTokens, 0)
+		step.Cost, step.CostGiven = max(u.CostUSD, 0), u.Has(specialist.CostGiven)
 	}
 }
 
@@ -165,10 +167,10 @@ func (s *Stream) Close(ctx context.Context, in CheckInput) (Verdict, Metrics, er
 		return Verdict{}, Metrics{}, err
 	}
 	step := in.step(s.guard.config)
-	s.fill(&step)
-	if step.TokensIn < 0 || step.TokensOut < 0 || step.Cost < 0 {
+	if u := s.usage; u != nil && (u.NumInputTokens < 0 || u.NumOutputTokens < 0 || u.CostUSD < 0) {
 		return Verdict{}, Metrics{}, fmt.Errorf("%w: a negative usage", ErrInput)
 	}
+	s.fill(&step)
 	v, token, err := s.guard.beginWith(ctx, step, s.guard.classifier, s.tail.reasons()...)
 	if err != nil {
 		return v, Metrics{}, err

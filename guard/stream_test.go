@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
 )
@@ -217,6 +218,16 @@ func TestStreamAbandon(t *testing.T) {
 	}
 	if got := codes(s.Add("more")); got != "ok" {
 		t.Errorf("after the end: %s", got)
+	}
+	before := g.State("t").Spent
+	s = g.Stream("t")
+	s.Use(specialist.Usage{NumInputTokens: -5, NumOutputTokens: -7}.WithCost(-exact.Dollar), "m")
+	if _, _, err := s.Close(t.Context(), guard.CheckInput{}); !errors.Is(err, guard.ErrInput) {
+		t.Errorf("a negative usage was closed: %v", err)
+	}
+	s.Abandon()
+	if before.Calls++; g.State("t").Spent != before {
+		t.Errorf("a negative usage gave something back: %+v, not %+v", g.State("t").Spent, before)
 	}
 }
 

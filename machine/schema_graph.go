@@ -33,8 +33,15 @@ type schemaGraph struct {
 // checkWords refuses types that there are not and patterns that do not compile, in s,
 // which stands at path, and below.
 func checkWords(path string, s *jsonschema.Schema) error {
-	for _, t := range append(slices.Clone(s.Types), s.Type) {
-		if t != "" && !slices.Contains(schemaTypes, t) {
+	types := s.Types
+	if s.Type != "" {
+		types = []string{s.Type}
+	}
+	if types != nil && len(types) == 0 {
+		return &SchemaError{path + "/type", fmt.Sprintf("type at #%s is an empty list: no value would satisfy it", path)}
+	}
+	for _, t := range types {
+		if !slices.Contains(schemaTypes, t) {
 			return &SchemaError{path + "/type", fmt.Sprintf("type %q at #%s is none of %s", t, path, strings.Join(schemaTypes, ", "))}
 		}
 	}

@@ -76,6 +76,8 @@ func TestNewSchemaRefuses(t *testing.T) {
 		{`{"pattern":"a("}`, "the pattern at #/pattern does not compile: missing closing ) at offset 1: `(`"},
 		{`{"items":{"anyOf":[true,{"patternProperties":{"a/[":false}}]}}`, "the pattern at #/items/anyOf/1/patternProperties/a~1[ does not compile: missing closing ] at offset 2: `[`"}, {`{"type":7}`, `invalid value for "type": "7"`},
 		{`{"type":"objekt"}`, `type "objekt" at # is none of null, boolean, object, array, number, string, integer`},
+		{`{"type":[]}`, `type at # is an empty list: no value would satisfy it`},
+		{`{"items":{"type":["string",""]}}`, `type "" at #/items is none of null, boolean, object, array, number, string, integer`},
 		{`{"properties":{"a":{"items":{"type":["string","int"]}}}}`, `type "int" at #/properties/a/items is none of null, boolean, object, array, number, string, integer`},
 		{`{"$schema":"http://json-schema.org/draft-04/schema#"}`, `$schema "http://json-schema.org/draft-04/schema#" is not supported; https://json-schema.org/draft/2020-12/schema is`},
 		{`{"properties":{"a":{"$id":"https://example.com/a"}}}`, `$id at #/properties/a: only the root may have one`},

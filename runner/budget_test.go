@@ -55,6 +55,26 @@ func TestBudgetHoldsForParallelAsks(t *testing.T) {
 	})
 }
 
+// TestAnswersThatCannotBeReadArePaid: who answers what nobody can read has done the
+// work, and nobody will ever say what it cost. Errors of other kinds cost nothing.
+func TestAnswersThatCannotBeReadArePaid(t *testing.T) {
+	for _, c := range []struct {
+		err error
+		usd exact.Money
+	}{{fmt.Errorf("no JSON: %w", specialist.ErrUncounted), dollar}, {errors.New("refused"), 0}} {
+		b := newBench(t, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(9 * exact.Dollar)}}}))
+		b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
+			return specialist.Answer{}, c.err
+		})
+		s := b.start(b.machine(def{who: []string{web("a", estimated("1")), human("carol"), half}, top: budget(`"hard_limit_usd":2`)}))
+		b.stepTo(s, runner.TickHuman)
+		spent := b.now(s).Spent()
+		if used, _ := b.r.QuotaUsed(""); spent.Money != c.usd || used[2] != int64(c.usd) || spent.Estimated != spent.Calls {
+			t.Errorf("%v: spent %+v, of the quota %v", c.err, spent, used)
+		}
+	}
+}
+
 // TestBudgetReleasesWhatWasHeld: what an ask was expected to cost and did not is
 // there for the next one.
 func TestBudgetReleasesWhatWasHeld(t *testing.T) {

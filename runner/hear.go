@@ -30,13 +30,14 @@ type heard struct {
 	code     string // "" unless it failed
 	message  string
 	accepted bool // nothing yet: the answer comes later
+	unsaid   bool // an answer came that does not say what it cost
 	until    specialist.Time
 }
 
-// usage returns what the answer cost: as it says, or, if none came and nobody will
-// ever say, as was expected.
+// usage returns what the answer cost: as it says, or, if none came or it cannot be
+// read, so that nobody will ever say, as was expected.
 func (h *heard) usage() specialist.Usage {
-	if h.answer.Usage == (specialist.Usage{}) && (h.code == CodeCancelled || h.code == CodeTimeout) {
+	if h.answer.Usage == (specialist.Usage{}) && (h.code == CodeCancelled || h.code == CodeTimeout || h.unsaid) {
 		return h.estimate.Expected()
 	}
 	return h.answer.Usage
@@ -263,7 +264,7 @@ func call(ctx context.Context, m *member, q specialist.Question, h *heard) {
 
 // fail says what an error of a specialist means.
 func (h *heard) fail(ctx context.Context, err error) {
-	h.message = err.Error()
+	h.message, h.unsaid = err.Error(), errors.Is(err, specialist.ErrUncounted)
 	switch {
 	case errors.Is(err, specialist.ErrAccepted):
 		h.accepted, h.message = true, ""

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/dialai/dialai/guard"
@@ -54,7 +55,7 @@ func (r *Runner) meet(ctx context.Context, s *Session) error {
 	if q := t.quota(tenant); q != nil {
 		past, err := r.past(ctx, tenant, r.now()-specialist.Time(q.Longest()))
 		if err != nil {
-			return err
+			return fmt.Errorf("what tenant %q used before: %w", tenant, err)
 		}
 		if err := r.quota.Recall(tenant, past); err != nil {
 			return err
@@ -67,6 +68,7 @@ func (r *Runner) meet(ctx context.Context, s *Session) error {
 // past returns what the sessions of a tenant did since a moment.
 func (r *Runner) past(ctx context.Context, tenant string, since specialist.Time) (p guard.Past, err error) {
 	t := r.tenants
+	t.open[tenant] = nil // an attempt that failed may have found some
 	if err := r.list(ctx, since); err != nil {
 		return p, err
 	}
@@ -77,7 +79,7 @@ func (r *Runner) past(ctx context.Context, tenant string, since specialist.Time)
 		a := accounting{tenant: tenant, since: since, past: &p, out: map[int32]specialist.Time{}}
 		live, err := a.read(ctx, r, id)
 		if err != nil {
-			return p, err
+			return p, fmt.Errorf("session %s: %w", id, err)
 		}
 		if live {
 			p.Sessions, t.open[tenant] = append(p.Sessions, id.String()), append(t.open[tenant], id)
@@ -105,9 +107,11 @@ func (r *Runner) list(ctx context.Context, since specialist.Time) error {
 		if _, known := t.of[id]; known {
 			continue
 		}
-		if t.of[id], err = r.tenantOf(ctx, id); err != nil {
-			return err
+		whose, err := r.tenantOf(ctx, id)
+		if err != nil {
+			return fmt.Errorf("session %s: %w", id, err) // nobody's, until it can be read
 		}
+		t.of[id] = whose
 	}
 	if t.since == 0 || from < t.since {
 		t.since = from

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +96,46 @@ func TestQuotaSurvivesARestart(t *testing.T) {
 	_, err = c.r.Resume(c.ctx, second.ID, runner.ResumeOptions{})
 	c.ok(err)
 	c.stepTo(second, runner.TickAdvanced)
+}
+
+// A halting is a store that cannot read logs for a while.
+type halting struct {
+	*store.SQLite
+	fails *int // how many more times
+}
+
+func (h halting) Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[runner.StoredRecord, error] {
+	if *h.fails > 0 {
+		*h.fails--
+		return func(yield func(runner.StoredRecord, error) bool) { yield(runner.StoredRecord{}, context.Canceled) }
+	}
+	return h.SQLite.Records(ctx, id, from)
+}
+
+// TestQuotaSurvivesARestartThatFails: what cannot be read at first is not taken for
+// nothing once it can. The error says which log it was.
+func TestQuotaSurvivesARestartThatFails(t *testing.T) {
+	c := newCompany(t, guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, USD: new(exact.Dollar)}}})
+	m := c.spends()
+	c.stepTo(c.startOf(m, "acme"), runner.TickAdvanced)
+	for _, fails := range []int{1, 2} { // to say whose the session is, and what it spent
+		c.restart()
+		left := 0
+		c.r = c.runner(tenants(c.quota), func(config *runner.Config) {
+			config.Store = halting{c.sql, &left}
+		})
+		if fails == 2 {
+			c.ok(c.r.Meet(c.ctx, c.startOf(m, "another")))
+		}
+		left = 1
+		_, err := c.r.Start(c.ctx, m, runner.StartOptions{Meta: []byte(`{"tenant":"acme"}`)})
+		if !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), `what tenant "acme" used before: session `) {
+			t.Errorf("a log that cannot be read: %v", err)
+		}
+		if tick := c.stepTo(c.startOf(m, "acme"), runner.TickStopped); tick.Code != "quota_exceeded" {
+			t.Errorf("after failure %d: stopped by %s", fails, tick.Code)
+		}
+	}
 }
 
 // TestQuotaOfCallsAndTokensSurvivesARestart: the other units, and the dollars of a

@@ -195,7 +195,7 @@ var (
 
 // Proposer returns a proposer that asks the specialist's strategyWebhookUrl. If
 // its answer cannot be read, what is known of its usage is returned along with
-// the error.
+// the error; if that is nothing, the error wraps [specialist.ErrUncounted].
 func (c *Client) Proposer(m *machine.Machine, s *machine.Specialist) (specialist.Proposer, error) {
 	e, err := c.endpoint(m, s, s.StrategyWebhookURL)
 	if err != nil {
@@ -221,8 +221,20 @@ func (p proposer) Propose(ctx context.Context, q specialist.Question) (a special
 	default:
 		err = specialist.ErrAccepted
 	}
+	if err != nil && status/100 == 2 && status != http.StatusAccepted && a.Usage == (specialist.Usage{}) {
+		err = uncounted{err}
+	}
 	return a, one.clean(err)
 }
+
+// An uncounted is the error of an answer that does not say what it cost.
+type uncounted struct{ error }
+
+// Is makes it a [specialist.ErrUncounted].
+func (uncounted) Is(target error) bool { return target == specialist.ErrUncounted }
+
+// Unwrap returns what was wrong with the answer.
+func (u uncounted) Unwrap() error { return u.error }
 
 // Arbiter returns an arbiter that asks the specialist's strategyWebhookUrl.
 func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error) {

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -63,6 +64,29 @@ func TestContentTypes(t *testing.T) {
 			if _, refused := errors.AsType[*webhook.AnswerError](err); refused == fine || fine && err != nil {
 				t.Errorf("%q: %s: error %v", kind, body, err)
 			}
+		}
+	}
+}
+
+// An answer that does not say what it cost has cost something all the same. One that
+// says so, a refusal, and a service that cannot be reached have not.
+func TestUncountedAnswers(t *testing.T) {
+	for body, want := range map[string]bool{
+		"nonsense": true, `{"transitionName":"go","toState":"b","reasoning":"r","costUSD":-5}`: true, `{"costUSD":NaN}`: true,
+		`"` + strings.Repeat("x", webhook.MaxAnswer) + `"`: true, `{"costUSD":0.5}`: false, good: false, "500": false,
+	} {
+		s := server(t, func(w http.ResponseWriter, _ *http.Request) {
+			if body == "500" {
+				w.WriteHeader(http.StatusNotImplemented)
+			}
+			_, _ = io.WriteString(w, body)
+		})
+		if _, err := propose(t, client(t), s.URL); errors.Is(err, specialist.ErrUncounted) != want {
+			t.Errorf("%.60s: %v", body, err)
+		}
+		s.Close()
+		if _, err := propose(t, client(t), s.URL); errors.Is(err, specialist.ErrUncounted) {
+			t.Errorf("a service that is not there: %v", err)
 		}
 	}
 }
