@@ -159,7 +159,7 @@ func (m *model) ask(ctx context.Context, r *Request, left room) (resp Response, 
 		resp, err = m.client.ask(ctx, m.id, r, left)
 	}
 	if spent := specialist.CallerOf(ctx).Spent; spent != nil {
-		spent(resp.Usage, resp.Model)
+		spent(resp.Usage, m.id.model, resp.Model)
 	}
 	return resp, err
 }
