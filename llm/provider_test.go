@@ -346,6 +346,8 @@ func TestRouting(t *testing.T) {
 		{"claude-x", "anthropic", "OPENAI_API_KEY", "No LLM API token configured. Set ANTHROPIC_API_KEY environment variable."},
 		{"x", "", "DIALAI_LLM_BASE_URL=localhost:1234", "DIALAI_LLM_BASE_URL is not an address that can be asked; write for example http://localhost:1234/v1"},
 		{"x", "", "DIALAI_LLM_BASE_URL=http://me:secret@localhost:1234/v1", "DIALAI_LLM_BASE_URL is not an address that can be asked"},
+		{"x", "", "DIALAI_LLM_BASE_URL=http://localhost:1234/v1?api_key=secret", "DIALAI_LLM_BASE_URL is not an address that can be asked; write for example http://localhost:1234/v1, without user, password or query"},
+		{"x", "", "DIALAI_LLM_BASE_URL=http://localhost:1234/v1#x", "DIALAI_LLM_BASE_URL is not an address that can be asked"},
 		{"ollama/x", "", "OLLAMA_HOST=ftp://localhost", "OLLAMA_HOST is not an address that can be asked"},
 		{"llama", "ollama", "", `provider "ollama" is at OLLAMA_HOST, which is not set`},
 		{"x", "compatible", "", `provider "compatible" is at DIALAI_LLM_BASE_URL, which is not set`},
