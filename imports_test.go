@@ -35,7 +35,7 @@ var ladder = map[string][]string{
 	"webhook":                   {"exact", "machine", "specialist", "guard", "arbiter"},
 	"llm":                       {"exact", "machine", "specialist", "trust", "guard", "webhook"},
 	"llm/llmtest":               {},
-	"cassette":                  {"exact", "webhook"},
+	"cassette":                  {"exact", "specialist", "webhook"},
 	"telemetry":                 {"specialist", "llm"},
 	"telemetry/otlp":            {"exact", "webhook"},
 	"graph":                     {"exact", "machine"},

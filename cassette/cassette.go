@@ -20,6 +20,7 @@ import (
 	"sync"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -56,6 +57,32 @@ type Call struct {
 	Status     int             `json:"status,omitempty"`
 	Answer     json.RawMessage `json:"answer,omitempty"` // JSON as it was, else a string
 	Error      string          `json:"error,omitempty"`
+	Cut        Cut             `json:"cut,omitempty"` // why nobody waited for it any longer
+}
+
+// A Cut says why a call was given up. The zero Cut is one that was not.
+type Cut string
+
+// The reasons.
+const (
+	Decided Cut = "decided" // the round was decided without it
+	Late    Cut = "timeout" // its time was over
+)
+
+// cutOf returns why a call was given up. ok is false if that says nothing of how the
+// run goes, as when it was interrupted.
+func cutOf(ctx context.Context, said webhook.Taped) (c Cut, ok bool) {
+	switch err := ctx.Err(); {
+	case err == nil:
+		return "", true
+	case errors.Is(context.Cause(ctx), specialist.ErrDecided):
+		return Decided, true // even if it was answered meanwhile: that came too late
+	case said.Err == nil:
+		return "", true
+	case errors.Is(err, context.DeadlineExceeded):
+		return Late, true
+	}
+	return "", false
 }
 
 // A Deck records or plays the cassettes of one folder. It implements webhook.Tape
@@ -205,15 +232,17 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("no cassette in %s for %s", e.Dir, strings.Join(e.Calls, "; "))
 }
 
-// Exchange implements webhook.Tape. A call that ctx cut short is not kept.
+// Exchange implements webhook.Tape. A call that was given up because its round was
+// decided, or its time over, is given up again when it is played: at the end of ctx, or
+// at once. One that was interrupted is not kept.
 func (d *Deck) Exchange(ctx context.Context, l webhook.Label, request []byte, send func() webhook.Taped) webhook.Taped {
 	n := d.next(l)
 	if d.playing {
-		return d.play(l, n)
+		return d.play(ctx, l, n)
 	}
 	said := send()
-	if ctx.Err() == nil {
-		d.keep(l, n, request, said)
+	if cut, ok := cutOf(ctx, said); ok {
+		d.keep(l, n, request, said, cut)
 	}
 	return said
 }
@@ -225,7 +254,7 @@ func (d *Deck) next(l webhook.Label) int {
 	return d.numbers[l]
 }
 
-func (d *Deck) play(l webhook.Label, n int) webhook.Taped {
+func (d *Deck) play(ctx context.Context, l webhook.Label, n int) webhook.Taped {
 	data, err := os.ReadFile(filepath.Join(d.dir, fileName(l, n)))
 	if errors.Is(err, fs.ErrNotExist) {
 		call := describe(l, n)
@@ -249,12 +278,21 @@ func (d *Deck) play(l webhook.Label, n int) webhook.Taped {
 	if c.Error != "" {
 		said.Err = errors.New(c.Error)
 	}
+	switch {
+	case c.Cut == Decided:
+		<-ctx.Done()
+		if said.Err != nil {
+			said.Err = ctx.Err()
+		}
+	case c.Cut == Late:
+		said.Err = context.DeadlineExceeded
+	}
 	return said
 }
 
-func (d *Deck) keep(l webhook.Label, n int, request []byte, said webhook.Taped) {
+func (d *Deck) keep(l webhook.Label, n int, request []byte, said webhook.Taped, cut Cut) {
 	c := Call{Kind: l.Kind, Specialist: l.Specialist, State: l.State, Round: l.Round, Attempt: l.Attempt, Ask: l.Ask, Number: n,
-		Request: asJSON(request), Status: said.Status, Answer: asJSON(said.Body)}
+		Request: asJSON(request), Status: said.Status, Answer: asJSON(said.Body), Cut: cut}
 	if said.Err != nil {
 		c.Error = said.Err.Error()
 	}

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dialai/dialai/cassette"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -102,8 +104,47 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestCancelledIsNotKept: an answer that nobody waited for is none.
-func TestCancelledIsNotKept(t *testing.T) {
+// TestGivenUp: a call that was given up is given up again: one of a round that was
+// decided when that is so again, with what came too late, and one whose time was over
+// at once.
+func TestGivenUp(t *testing.T) {
+	dir, d := record(t)
+	decided := func() (context.Context, func()) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		return ctx, func() { cancel(specialist.ErrDecided) }
+	}
+	ctx, decide := decided()
+	d.Exchange(ctx, label("ask", "cancelled", 1), nil, func() webhook.Taped { decide(); return webhook.Taped{Body: []byte(`{"a":1}`), Err: ctx.Err()} })
+	ctx, decide = decided()
+	d.Exchange(ctx, label("ask", "late", 1), nil, func() webhook.Taped { decide(); return webhook.Taped{Body: []byte(`{"a":2}`)} })
+	over, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	d.Exchange(over, label("ask", "timeout", 1), nil, func() webhook.Taped { return webhook.Taped{Body: []byte(`{"a":3}`), Err: errors.New("no")} })
+	p := play(t, dir)
+	for who, want := range map[string]error{"cancelled": context.Canceled, "late": nil} {
+		ctx, decide := decided()
+		done := make(chan webhook.Taped)
+		go func() { done <- p.Exchange(ctx, label("ask", who, 1), nil, nil) }()
+		select {
+		case said := <-done:
+			t.Errorf("%s: %+v before the round is decided", who, said)
+		case <-time.After(10 * time.Millisecond):
+			decide()
+			if said := <-done; said.Err != want || len(said.Body) == 0 {
+				t.Errorf("%s: %+v", who, said)
+			}
+		}
+	}
+	if said := p.Exchange(t.Context(), label("ask", "timeout", 1), nil, nil); !errors.Is(said.Err, context.DeadlineExceeded) || len(said.Body) == 0 {
+		t.Errorf("%+v", said)
+	}
+	if d.Err() != nil || p.Err() != nil {
+		t.Error(d.Err(), p.Err())
+	}
+}
+
+// TestInterruptedIsNotKept: what a person broke off says nothing of the run.
+func TestInterruptedIsNotKept(t *testing.T) {
 	dir, d := record(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	d.Exchange(ctx, label("ask", "m", 1), nil, func() webhook.Taped { cancel(); return webhook.Taped{Err: ctx.Err()} })

@@ -105,9 +105,10 @@ func (a *asking) entry(x *exchange) specialist.AuditEntry {
 func (a *asking) outcome(e *specialist.AuditEntry, body []byte) {
 	var read Response
 	if err := a.to.wire.decode(body, &read); err != nil && e.Error == nil {
-		text := err.Error()
+		text := a.shown([]byte(err.Error()))
 		e.Error = &text
 	}
+	read.scrub(a.to.key)
 	e.ResolvedModel, e.NumInputTokens, e.NumOutputTokens = read.Model, read.Usage.NumInputTokens, read.Usage.NumOutputTokens
 	if read.Usage.Has(specialist.CostGiven) {
 		cost := read.Usage.CostUSD

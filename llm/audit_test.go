@@ -122,6 +122,24 @@ func TestAuditOfBadAnswers(t *testing.T) {
 	}
 }
 
+// TestAuditOfNames: what a server calls its model, or says of an error that comes with
+// a success, is kept without the key and at no great length.
+func TestAuditOfNames(t *testing.T) {
+	key := keys["OPENAI_API_KEY"]
+	for _, r := range []llmtest.Reply{
+		{Text: "x", Model: "model of " + key}, {Text: "x", Model: strings.Repeat("m", 100<<10)}, {Body: `{"error":{"code":400,"message":"not ` + key + `"}}`},
+	} {
+		var kept book
+		c := config(serve(t, llmtest.Script(r)))
+		c.Audit, c.AuditAs = kept.add, llm.AuditDigest
+		answer, _ := ask(t, llm.New(c), ids[0], question())
+		all, err := json.Marshal(kept.list)
+		if err != nil || len(kept.list) != 1 || strings.Contains(string(all), key) || len(all) > 2<<10 || len(answer.Model) > 256 {
+			t.Errorf("%d entries, %.600s", len(kept.list), all)
+		}
+	}
+}
+
 // TestRetryAfter: a provider is left alone for as long as it says. Who has no time
 // for that learns it at once, and so does everybody else who asks it.
 func TestRetryAfter(t *testing.T) {

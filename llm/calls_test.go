@@ -177,14 +177,14 @@ func TestScrubbedAnswers(t *testing.T) {
 func TestMeter(t *testing.T) {
 	s := serve(t, llmtest.Script(llmtest.Reply{Status: 429, Body: "slow down"}, llmtest.Reply{Text: "x", Model: "gpt-4o-mini-2024-07-18"}))
 	var spent specialist.Usage
-	var by string
-	ctx := specialist.WithCaller(t.Context(), specialist.Caller{Spent: func(u specialist.Usage, answered string) { spent, by = spent.Plus(u), answered }})
+	var of, by string
+	ctx := specialist.WithCaller(t.Context(), specialist.Caller{Spent: func(u specialist.Usage, asked, answered string) { spent, of, by = spent.Plus(u), asked, answered }})
 	m, err := llm.New(config(s)).Model(ids[0], "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Ask(ctx, question()); err != nil || !sameUsage(spent, usage(100, 10).WithCalls(2, 1)) || by != "gpt-4o-mini-2024-07-18" {
-		t.Errorf("%+v by %s, %v", spent, by, err)
+	if _, err := m.Ask(ctx, question()); err != nil || !sameUsage(spent, usage(100, 10).WithCalls(2, 1)) || of != "openai/gpt-4o-mini" || by != "gpt-4o-mini-2024-07-18" {
+		t.Errorf("%+v of %s by %s, %v", spent, of, by, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -159,7 +160,7 @@ func (m *model) ask(ctx context.Context, r *Request, left room) (resp Response, 
 		resp, err = m.client.ask(ctx, m.id, r, left)
 	}
 	if spent := specialist.CallerOf(ctx).Spent; spent != nil {
-		spent(resp.Usage, resp.Model)
+		spent(resp.Usage, m.id.model, resp.Model)
 	}
 	return resp, err
 }
@@ -202,8 +203,11 @@ func (c *Client) target(to route) (*webhook.Target, error) {
 		return known.(*webhook.Target), nil
 	}
 	target, err := c.out.Target(address)
+	if err == nil && strings.ContainsAny(to.base, "?#") { // the path would become part of that, and it may hold a key
+		err = errors.New("it has more than a path")
+	}
 	if variable := addressVariable[to.provider]; err != nil && variable != "" {
-		return nil, fmt.Errorf("%s is not an address that can be asked; write for example http://localhost:1234/v1, without user or password", variable)
+		return nil, fmt.Errorf("%s is not an address that can be asked; write for example http://localhost:1234/v1, without user, password or query", variable)
 	} else if err != nil {
 		return nil, fmt.Errorf("the address of provider %q: %w", to.provider, err)
 	}

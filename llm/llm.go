@@ -99,8 +99,10 @@ type Response struct {
 }
 
 // scrub takes the key out of what was answered: a server may send back what it was
-// sent, and answers are stored and shown to others.
+// sent, and answers are stored and shown to others. Names are cut to a length that
+// names have.
 func (r *Response) scrub(key string) {
+	defer func() { r.Model, r.ID = webhook.Clip(r.Model, maxName), webhook.Clip(r.ID, maxName) }()
 	if len(key) < minKey {
 		return
 	}
@@ -121,6 +123,9 @@ func (r *Response) scrub(key string) {
 // minKey is the length, in bytes, from which a key is looked for in answers. What is
 // shorter is no secret, such as the word that a server without keys is given.
 const minKey = 8
+
+// maxName is the longest name of a model or an answer that is kept, in bytes.
+const maxName = 256
 
 // A ToolCall is one call that a model made. Arguments is what the model wrote,
 // which may be no JSON at all.

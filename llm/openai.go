@@ -99,7 +99,8 @@ type chatAnswer struct {
 	ID      string `json:"id"`
 	Model   string `json:"model"`
 	Choices []struct {
-		FinishReason string `json:"finish_reason"`
+		FinishReason string    `json:"finish_reason"`
+		Error        *apiError `json:"error"` // of the server behind a router, which broke off
 		Message      struct {
 			Content   chatText `json:"content"`
 			Refusal   string   `json:"refusal"`
@@ -177,6 +178,9 @@ func (chat) decode(body []byte, into *Response) error {
 		return errNoChoices
 	}
 	c := &a.Choices[0]
+	if c.Error != nil {
+		return c.Error
+	}
 	into.Text, into.Refusal, into.Finish = string(c.Message.Content), c.Message.Refusal, chatFinish(c.FinishReason)
 	if into.Refusal != "" {
 		into.Finish = Refused

@@ -143,13 +143,23 @@ func TestRepaired(t *testing.T) {
 	}
 }
 
-// TestRefusedIsFinal: a model that refuses is not pressed.
+// TestRefusedIsFinal: a model that refuses is not pressed, and what it called before it
+// was stopped is no choice.
 func TestRefusedIsFinal(t *testing.T) {
-	s := serve(t, llmtest.Script(llmtest.Reply{Refusal: "I will not."}))
-	m := desk(t, "")
-	a, err := proposer(t, llm.New(config(s)), m, "").Propose(t.Context(), inState(m))
-	if err == nil || err.Error() != "Failed to parse LLM proposer response: I will not." || len(s.Calls()) != 1 || !sameUsage(a.Usage, usage(100, 10)) {
-		t.Errorf("%v, charged %+v after %d calls", err, a.Usage, len(s.Calls()))
+	for _, tools := range [][]llmtest.Tool{nil, calls("pay", "{}")} {
+		s := serve(t, llmtest.Script(llmtest.Reply{Refusal: "I will not.", Tools: tools}))
+		m := desk(t, "")
+		a, err := proposer(t, llm.New(config(s)), m, "").Propose(t.Context(), inState(m))
+		if err == nil || err.Error() != "Failed to parse LLM proposer response: I will not." || len(s.Calls()) != 1 || !sameUsage(a.Usage, usage(100, 10)) {
+			t.Errorf("%v, charged %+v after %d calls", err, a.Usage, len(s.Calls()))
+		}
+	}
+	for _, id := range ids {
+		m := deskOf(t, id)
+		_, err := proposer(t, llm.New(config(serve(t, llmtest.Script(llmtest.Reply{Tools: calls("pay", "{}"), Finish: "content_filter"})))), m, "").Propose(t.Context(), inState(m))
+		if err == nil || !strings.Contains(err.Error(), "the model was stopped") {
+			t.Errorf("%s: %v", id, err)
+		}
 	}
 }
 

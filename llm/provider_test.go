@@ -141,6 +141,21 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestBrokenOffBehindARouter: an error in the place of an answer is one, even if tokens
+// were counted, and is asked again if waiting may mend it.
+func TestBrokenOffBehindARouter(t *testing.T) {
+	broken := `{"model":"m","choices":[{"finish_reason":"error","error":{"code":502,"message":"overloaded"},"message":{"role":"assistant","content":""}}],"usage":{"prompt_tokens":50,"completion_tokens":3}}`
+	s := serve(t, llmtest.Script(llmtest.Reply{Body: broken}, llmtest.Reply{Text: "fine"}))
+	got, err := ask(t, llm.New(config(s)), ids[0], question())
+	if err != nil || got.Text != "fine" || !sameUsage(got.Usage, usage(150, 13).WithCalls(2, 0)) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	s = serve(t, llmtest.Script(llmtest.Reply{Body: strings.Replace(broken, "502", "400", 1)}))
+	if _, err = ask(t, llm.New(config(s)), ids[0], question()); err == nil || err.Error() != "LLM API error (400): overloaded" || len(s.Calls()) != 1 {
+		t.Errorf("%v after %d calls", err, len(s.Calls()))
+	}
+}
+
 // TestExactUsage: reasoning and cost are kept as they are told.
 func TestExactUsage(t *testing.T) {
 	reply := llmtest.Reply{Text: "x", Usage: llmtest.Usage{Input: 50, Output: 30, Reasoning: 20, Cost: "0.000123456789"}}
@@ -331,6 +346,8 @@ func TestRouting(t *testing.T) {
 		{"claude-x", "anthropic", "OPENAI_API_KEY", "No LLM API token configured. Set ANTHROPIC_API_KEY environment variable."},
 		{"x", "", "DIALAI_LLM_BASE_URL=localhost:1234", "DIALAI_LLM_BASE_URL is not an address that can be asked; write for example http://localhost:1234/v1"},
 		{"x", "", "DIALAI_LLM_BASE_URL=http://me:secret@localhost:1234/v1", "DIALAI_LLM_BASE_URL is not an address that can be asked"},
+		{"x", "", "DIALAI_LLM_BASE_URL=http://localhost:1234/v1?api_key=secret", "DIALAI_LLM_BASE_URL is not an address that can be asked; write for example http://localhost:1234/v1, without user, password or query"},
+		{"x", "", "DIALAI_LLM_BASE_URL=http://localhost:1234/v1#x", "DIALAI_LLM_BASE_URL is not an address that can be asked"},
 		{"ollama/x", "", "OLLAMA_HOST=ftp://localhost", "OLLAMA_HOST is not an address that can be asked"},
 		{"llama", "ollama", "", `provider "ollama" is at OLLAMA_HOST, which is not set`},
 		{"x", "compatible", "", `provider "compatible" is at DIALAI_LLM_BASE_URL, which is not set`},

@@ -26,7 +26,7 @@ const maxReasoning = 64 << 10
 // read reads what a model answered, strictly: one choice among the options, with
 // parameters that satisfy the schema.
 func (o *options) read(f form, resp *Response) (specialist.Answer, *fault) {
-	if (resp.Finish == Refused || resp.Finish == Filtered) && len(resp.ToolCalls) == 0 {
+	if resp.Finish == Refused || resp.Finish == Filtered { // whatever it called before it was stopped
 		said := resp.Refusal
 		if said == "" {
 			said = cmp.Or(resp.Text, "no text, the model was stopped: "+string(resp.Finish))

@@ -26,13 +26,28 @@ func (c *checker) holdsSecret(at string, s *Specialist) (found bool) {
 	return found
 }
 
-// checkPrompts finds prompts that would tell everybody a secret.
+// checkPrompts finds what everybody who is asked is shown and would tell a secret:
+// prompts, and what options mean and take.
 func (c *checker) checkPrompts() {
+	if c.Secret == nil {
+		return
+	}
 	for i := range c.def.States {
 		s := &c.def.States[i]
-		if c.Secret != nil && s.Prompt != "" && c.Secret(s.Prompt) {
-			c.report(c.statePath(i)+"/prompt", false, Problem{Code: "bad-value", Message: fmt.Sprintf("the prompt of state %q holds what looks like a key", s.Name),
-				Hint: "prompts are shown to models, services and people, and stay in the log; keys belong into the environment"})
+		c.checkShown(c.statePath(i)+"/prompt", s.Prompt, "the prompt of state %q", s.Name)
+		for j := range s.Transitions {
+			t := &s.Transitions[j]
+			at := c.statePath(i) + pointer("/transitions", t.Name)
+			c.checkShown(at+"/description", t.Description, "the description of transition %q", t.Name)
+			c.checkShown(at+"/parameters", string(t.Parameters), "the schema of transition %q", t.Name)
 		}
+	}
+}
+
+// checkShown reports a text that holds what looks like a key, without showing it.
+func (c *checker) checkShown(path, text, what, of string) {
+	if text != "" && c.Secret(text) {
+		c.report(path, false, Problem{Code: "bad-value", Message: fmt.Sprintf(what+" holds what looks like a key", clip(of, maxNameRunes)),
+			Hint: "this is shown to models, services and people, and stays in the log; keys belong into the environment"})
 	}
 }

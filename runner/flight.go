@@ -96,7 +96,7 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 
 // stop cancels what is still under way and waits for it to return.
 func (f *flight) stop() {
-	f.cancel(errCancelled)
+	f.cancel(specialist.ErrDecided)
 	for ; f.out > 0; f.out-- {
 		<-f.results
 	}

@@ -268,7 +268,7 @@ func (h *heard) fail(ctx context.Context, err error) {
 	switch {
 	case errors.Is(err, specialist.ErrAccepted):
 		h.accepted, h.message = true, ""
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errCancelled):
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), specialist.ErrDecided):
 		h.code, h.message = CodeCancelled, "the round was decided without it"
 	case errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		h.code, h.message = CodeTimeout, "no answer in time"
@@ -276,9 +276,6 @@ func (h *heard) fail(ctx context.Context, err error) {
 		h.code = CodeAskError
 	}
 }
-
-// errCancelled is why open asks are cancelled when a round is decided.
-var errCancelled = errors.New("the round is decided")
 
 // A lazyDeadline is a context with a timeout whose timer exists only if somebody
 // looks at it: most functions never do. release must be called.

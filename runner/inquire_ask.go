@@ -156,7 +156,7 @@ func (c *recorded) Complete(ctx context.Context, r guard.CompletionRequest) (gua
 		if err == nil && done.Tokens.Output != nil {
 			known.Add(max(*done.Tokens.Output, 0))
 		}
-		return reply{done.Text, usageOf(&done, r.Prompt, err), done.Model, err}
+		return reply{done.Text, usageOf(&done, r.Prompt, err), done.Model, "", err}
 	})
 	return guard.Completion{Text: text}, err
 }

@@ -31,7 +31,8 @@ const mostRetries = 2
 type reply struct {
 	text  string
 	usage specialist.Usage
-	model string // "" for that of the probe
+	model string // that answered, "" for the one that was asked
+	asked string // "" for that of the probe
 	err   error
 }
 
@@ -176,13 +177,14 @@ type meter struct {
 	mu       sync.Mutex
 	told     bool
 	usage    specialist.Usage
+	asked    string
 	answered string
 }
 
-func (m *meter) add(u specialist.Usage, answered string) {
+func (m *meter) add(u specialist.Usage, asked, answered string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.told, m.usage = true, m.usage.Plus(u)
+	m.told, m.usage, m.asked = true, m.usage.Plus(u), asked
 	if answered != "" {
 		m.answered = answered
 	}
@@ -194,15 +196,15 @@ func (m *meter) read(a *reply) {
 	defer m.mu.Unlock()
 	if m.told {
 		a.usage = m.usage
-		a.model = cmp.Or(m.answered, a.model)
+		a.asked, a.model = m.asked, cmp.Or(m.answered, a.model)
 	}
 }
 
 // cost returns who answered and what that cost.
 func (q *inquirer) cost(p *probe, a *reply) (of guard.Called, u specialist.Usage) {
-	of = guard.CalledOf(p.model, a.model)
-	if p.model == "" {
-		of = guard.Called{Model: a.model}
+	of = guard.Called{Model: a.model}
+	if asked := cmp.Or(p.model, a.asked); asked != "" { // a classifier is a model only if it says so
+		of = guard.CalledOf(asked, a.model)
 	}
 	return of, q.w.t.price(cleanUsage(a.usage), of)
 }

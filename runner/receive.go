@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/dialai/dialai/specialist"
 )
 
 // receive commits answers as they come in. Those of the last batch are left in
@@ -46,7 +48,7 @@ func (w *work) receive(ctx context.Context, f *flight) error {
 // land ends a flight: nobody else is waited for. Answers that came while it was
 // being cancelled still count.
 func (w *work) land(f *flight) {
-	f.cancel(errCancelled)
+	f.cancel(specialist.ErrDecided)
 	for ; f.out > 0; f.out-- {
 		w.heard = append(w.heard, <-f.results)
 		w.t.hear(&w.heard[len(w.heard)-1])

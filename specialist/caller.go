@@ -9,10 +9,10 @@ type Caller struct {
 	Round, Attempt                              int32
 	Nth                                         int32 // how many asks of that specialist came before in the round
 
-	// Spent is told what each ask of a model has cost, and which model answered, as
-	// its provider calls it; nil wants to know nothing. It may be called
-	// concurrently.
-	Spent func(u Usage, answered string)
+	// Spent is told what each ask of a model has cost, which model was asked, and which
+	// answered, as its provider calls it, "" if none did; nil wants to know nothing. It
+	// may be called concurrently.
+	Spent func(u Usage, asked, answered string)
 }
 
 type callerKey struct{}

@@ -70,6 +70,10 @@ var ErrUncounted = errors.New("the answer does not say what it cost")
 // as a webhook does with status 202. The ask then stays open.
 var ErrAccepted = errors.New("accepted, the answer comes later")
 
+// ErrDecided is why the context of an ask ends, as context.Cause tells it, if the round
+// is decided without it.
+var ErrDecided = errors.New("the round is decided")
+
 // A Question is what every proposer of a round is asked: the same for all of
 // them, so that none learns of another's proposal. It is valid during the call
 // and must not be changed.
