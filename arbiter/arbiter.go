@@ -97,6 +97,8 @@ type Decision struct {
 	// Expense is what it cost to decide, nil if nothing was said of that. A decision
 	// that comes with an error may have cost something too.
 	Expense *Expense
+
+	elected bool // by Elect, so that electing the first vote without a word is not the zero Decision
 }
 
 // An Expense is what an arbiter's answer cost. It is never changed.
@@ -110,13 +112,16 @@ func (d Decision) Consensus() bool { return d.Winner != NoWinner }
 
 // Elect returns the decision that r.Votes[winner] wins.
 func Elect(winner int, reasoning string) Decision {
-	return Decision{Winner: winner, Rule: Custom, Text: reasoning}
+	return Decision{Winner: winner, Rule: Custom, Text: reasoning, elected: true}
 }
 
 // None returns the decision that there is no consensus.
 func None(reasoning string) Decision {
 	return Decision{Winner: NoWinner, Rule: Custom, Text: reasoning}
 }
+
+// ErrNoDecision is returned for the zero [Decision], which would elect the first vote.
+var ErrNoDecision = errors.New("the arbiter returned the zero Decision, which decides nothing: use Elect or None")
 
 // ErrUnknownWinner is wrapped if a decision names a proposal that is not one of
 // the round.
@@ -145,6 +150,9 @@ func (d Decision) Floor(r *Round) Decision {
 
 // Check returns an error unless d can be executed on r.
 func (d Decision) Check(r *Round) error {
+	if d == (Decision{}) {
+		return ErrNoDecision
+	}
 	if d.Winner < NoWinner || d.Winner >= len(r.Votes) {
 		return &UnknownWinnerError{fmt.Sprintf("#%d", d.Winner)}
 	}

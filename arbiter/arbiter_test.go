@@ -169,6 +169,9 @@ func TestCheck(t *testing.T) {
 			t.Errorf("electing %d: %v is not ErrUnknownWinner", winner, err)
 		}
 	}
+	if err := (arbiter.Decision{}).Check(r); !errors.Is(err, arbiter.ErrNoDecision) {
+		t.Errorf("the zero decision: %v, want ErrNoDecision", err)
+	}
 	if err := (arbiter.Decision{Winner: arbiter.NoWinner}).Check(&arbiter.Round{}); err != nil {
 		t.Errorf("no winner of no votes: %v", err)
 	}

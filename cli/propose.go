@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -101,6 +102,9 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 	in.SessionID = s.ID
 	p.follow(s)
 	_, after, err := e.Propose(ctx, in)
+	if errors.Is(err, specialist.ErrAccepted) {
+		return a.promised(p, after)
+	}
 	p.status.stop()
 	p.close()
 	if err != nil {
@@ -114,4 +118,13 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 		fmt.Fprintf(p.out, "Proposed. To have the round decided:\n  %s\n", a.command("resume", []string{s.ID.String()}))
 	}
 	return p.out.Flush()
+}
+
+// promised says that whoever was asked to propose will answer later.
+func (a *app) promised(p *printer, s *runner.Session) error {
+	code, err := p.end(runner.Result{Status: runner.WaitingStatus, Session: s}, nil)
+	if err != nil {
+		return err
+	}
+	return exit(code)
 }

@@ -7,8 +7,10 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"sort"
 	"strconv"
 	"sync"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -20,22 +22,31 @@ import (
 // which decoding into yaml.Node lets pass, are checked here.
 
 func parseYAML(data []byte) (*node, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, second yaml.Node
-	if err := decodeYAML(dec, &doc); err != nil && !errors.Is(err, io.EOF) {
-		return nil, yamlFailure(err)
-	}
-	switch err := decodeYAML(dec, &second); {
-	case err == nil:
+	doc, second, err := scanYAML(data)
+	switch {
+	case err != nil:
+		return nil, yamlFailure(data, err)
+	case second != nil:
 		return nil, &syntaxError{code: codeSyntax, message: "the file holds a second document", line: second.Line, col: second.Column, hint: "one machine, one file"}
-	case !errors.Is(err, io.EOF):
-		return nil, yamlFailure(err)
 	}
 	if len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null" { // it may stand behind the last line
 		return &node{kind: nullNode, line: 1, col: 1}, nil
 	}
 	r := yamlReader{open: map[*yaml.Node]bool{}}
 	return r.value(doc.Content[0], 1)
+}
+
+// scanYAML reads the first document of a file, and whether there is a second.
+func scanYAML(data []byte) (doc, second *yaml.Node, err error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	doc, second = new(yaml.Node), new(yaml.Node)
+	if err = decodeYAML(dec, doc); err != nil && !errors.Is(err, io.EOF) {
+		return nil, nil, err
+	}
+	if err = decodeYAML(dec, second); errors.Is(err, io.EOF) {
+		return doc, nil, nil
+	}
+	return doc, second, err
 }
 
 // decodeYAML turns a panic of the library into an error: it has had several.
@@ -50,16 +61,48 @@ func decodeYAML(dec *yaml.Decoder, into *yaml.Node) (err error) {
 
 var yamlPlace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`) })
 
-func yamlFailure(err error) error {
-	line, message := 1, err.Error()
-	if m := yamlPlace().FindStringSubmatch(message); m != nil {
-		message = m[2]
+func yamlFailure(data []byte, err error) error {
+	at := &syntaxError{code: codeSyntax, message: err.Error(), line: 1, col: 1}
+	if m := yamlPlace().FindStringSubmatch(at.message); m != nil {
+		at.message = m[2]
 		if n, convErr := strconv.Atoi(m[1]); convErr == nil {
-			line = n
+			at.line = n
+			return at
 		}
 	}
-	return &syntaxError{code: codeSyntax, message: message, line: line, col: 1}
+	at.line, at.col = yamlOrigin(data, err.Error())
+	return at
 }
+
+// maxOrigin is how large a file may be, in bytes, to be scanned again and again.
+const maxOrigin = 256 << 10
+
+// yamlOrigin finds where the library fails with a message that does not say it:
+// in the last of the fewest lines that fail alike, at the alias if it is one.
+func yamlOrigin(data []byte, message string) (line, col int) {
+	if len(data) > maxOrigin {
+		return 1, 1
+	}
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	ends, end := make([]int, len(lines)), 0
+	for i, l := range lines {
+		end += len(l)
+		ends[i] = end
+	}
+	i := sort.Search(len(ends)-1, func(i int) bool {
+		_, _, err := scanYAML(data[:ends[i]])
+		return err != nil && err.Error() == message
+	})
+	col = 1
+	if m := yamlAlias().FindStringSubmatch(message); m != nil {
+		if at := bytes.Index(lines[i], []byte("*"+m[1])); at > 0 {
+			col += utf8.RuneCount(lines[i][:at])
+		}
+	}
+	return i + 1, col
+}
+
+var yamlAlias = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: unknown anchor '(.*)' referenced$`) })
 
 type yamlReader struct {
 	growth growth

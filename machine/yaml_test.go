@@ -162,6 +162,9 @@ func TestYAMLForms(t *testing.T) {
 		{head + "states: ▶!!set {a, b}\n", "the tag !!set is not supported", "remove the tag"},
 		{head + "x-b: ▶!!omap [a: 1]\n" + plain, "the tag !!omap is not supported", "remove the tag"},
 		{head + "requireTrust: ▶!!bool maybe\n" + plain, `"maybe" is no boolean`, "write true or false"},
+		{head + "states:\n  ä: {b: ▶*nowhere}\n  c: *nowhere\n", "unknown anchor 'nowhere' referenced", ""},
+		{head + "# a comment\n▶x-a: b\x01c\n", "control characters are not allowed", ""},
+		{head + plain + "▶x-deep: " + strings.Repeat("[", 20000) + "\n", "exceeded max depth of 10000", ""},
 		{head + plain + "▶---\n" + head + plain, "the file holds a second document", "one machine, one file"},
 		{head + plain + "▶---\n", "the file holds a second document", "one machine, one file"},
 	} {

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,24 @@ func TestLateAnswerByProposal(t *testing.T) {
 	_, err := b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "park"})
 	b.refused(err, runner.ErrForbidden, badCallback)
 	if tick := b.stepTo(s, runner.TickAdvanced); tick.Transition.Name != "again" || len(b.cast.who()) != 1 {
+		t.Errorf("the step went %s", tick.Transition.Name)
+	}
+}
+
+// TestAskedAgainForLater asks somebody once more who has proposed and now answers
+// later: the proposal of before is not taken for the answer.
+func TestAskedAgainForLater(t *testing.T) {
+	b := newBench(t, public)
+	s, _ := b.late()
+	b.propose(s, "w", "again")
+	p, after, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "w"})
+	if p != nil || !errors.Is(err, specialist.ErrAccepted) || len(after.OpenAsks()) != 1 {
+		t.Errorf("it proposed %+v (%v), with %d asks open", p, err, len(after.OpenAsks()))
+	}
+	ask := b.cast.lastAsk()
+	_, err = b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "park"})
+	b.ok(err)
+	if tick := b.stepTo(s, runner.TickAdvanced); tick.Transition.Name != "park" {
 		t.Errorf("the step went %s", tick.Transition.Name)
 	}
 }

@@ -211,10 +211,11 @@ func (w *work) proposed(ctx context.Context, id string) (*specialist.Proposal, *
 		case w.s.Key() != w.key || w.s.open == nil:
 			return nil, w.s, refuse(ErrStaleRound, "stale_round", staleRound)
 		}
-		if p := w.s.open.proposal(id); p != nil {
-			return p, w.s, nil
+		p, a := w.s.open.proposal(id), w.s.open.ask(id, machine.Proposer)
+		if p == nil || a != nil && a.status == askOpen { // then p is what was proposed before
+			return nil, w.s, specialist.ErrAccepted
 		}
-		return nil, w.s, specialist.ErrAccepted
+		return p, w.s, nil
 	}
 	return nil, w.s, ErrStale
 }

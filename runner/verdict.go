@@ -199,11 +199,12 @@ func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbit
 	if d, err = by.arbiter.Decide(ctx, round); err != nil {
 		return d, err
 	}
+	err = d.Check(round)
 	if d.Rule == arbiter.Custom && d.Text == "" {
 		d.Text = by.strategy
 	}
 	d.Text = clip(d.Text, maxReasoning)
-	return d, d.Check(round)
+	return d, err
 }
 
 // remoteVerdict asks an arbiter outside this process. The ask is recorded before

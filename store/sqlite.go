@@ -147,6 +147,9 @@ func makeFile(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return errors.New("it is a directory, not a file")
 	}
+	if path == "" || path == ":memory:" { // each of SQLite's connections would see a database of its own
+		return errors.New("it is not the path of a file")
+	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil //nolint:nilerr // SQLite says what is wrong, if anything is
@@ -363,6 +366,9 @@ var (
 func translate(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
+		if err != nil && strings.HasPrefix(err.Error(), "sql: Scan error") { // has no type; tables are STRICT, so only damage comes to it
+			return &runner.CorruptError{What: "the file", Problem: strings.TrimPrefix(err.Error(), "sql: ")}
+		}
 		return err
 	}
 	switch e.Code() & 0xff {

@@ -267,6 +267,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"newer", newer.path, "newer version of dialai"},
 		{"a directory", dir, "it is a directory, not a file"},
 		{"a file for a directory", filepath.Join(file, "x.db"), "not a directory"},
+		{"SQLite's memory", ":memory:", "not the path of a file"},
+		{"no path", "", "not the path of a file"},
 	} {
 		_, err := store.OpenSQLite(context.Background(), c.path, store.SQLiteOptions{})
 		var open *store.OpenError
@@ -276,6 +278,20 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if data, err := os.ReadFile(filepath.Join(dir, "garbage.db")); err != nil || !strings.HasPrefix(string(data), "not a database") {
 		t.Errorf("the refused file was changed: %.20q (%v)", data, err)
+	}
+}
+
+// TestNothingForANumber reads a record whose session a flipped byte has made NULL.
+func TestNothingForANumber(t *testing.T) {
+	a := newStore(t)
+	a.exec(`PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql=replace(sql, 'session INTEGER NOT NULL', 'session INTEGER') WHERE name='log'`)
+	a.exec(`UPDATE log SET session=NULL WHERE id=5`)
+	s, err := store.OpenSQLite(a.ctx, a.path, store.SQLiteOptions{})
+	a.ok(err)
+	defer s.Close()
+	var corrupt *runner.CorruptError
+	if _, err = s.Verify(a.ctx, runner.NewPrograms()); !errors.As(err, &corrupt) || !strings.Contains(err.Error(), "converting NULL") {
+		t.Errorf("Verify = %v, want a CorruptError", err)
 	}
 }
 

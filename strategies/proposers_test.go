@@ -157,6 +157,7 @@ func TestRegistry(t *testing.T) {
 	}{
 		{empty, "x", "- - -"}, {one, "x", "b - -"}, {one, "y", "c - -"}, {one, "z", "- - -"}, {one, "X", "- - -"}, {one, "", "- - -"},
 		{two, "x", "c an arbiter a context"}, {two, "y", "c another other"},
+		{two.WithProposer("x", nil).WithArbiter("y", nil), "x", "- an arbiter a context"}, {empty.WithContext("x", nil), "x", "- - -"},
 	} {
 		got := []string{"-", "-", "-"}
 		if p, ok := c.r.Proposer(c.name); ok {

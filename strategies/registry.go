@@ -13,8 +13,9 @@ import (
 )
 
 // A Registry maps the names that machine files use in strategyFn and contextFn
-// to Go values, and those of classifiers of guards. The zero Registry is empty. A Registry never changes, so it may
-// be used concurrently and shared.
+// to Go values, and those of classifiers of guards; a name that was given nil means
+// nothing. The zero Registry is empty. A Registry never changes, so it may be used
+// concurrently and shared.
 type Registry struct {
 	proposers map[string]specialist.Proposer
 	arbiters  map[string]arbiter.Arbiter
@@ -55,6 +56,9 @@ func with[T any](m map[string]T, name string, v T) map[string]T {
 	next := make(map[string]T, len(m)+1)
 	maps.Copy(next, m)
 	next[name] = v
+	if any(v) == nil { // else the nil is called only when the session asks
+		delete(next, name)
+	}
 	return next
 }
 

@@ -166,13 +166,16 @@ func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint
 
 // variable returns the value of a variable that a machine file names.
 func (c *Client) variable(name, what string) (string, error) {
+	if protected[strings.ToUpper(name)] { // where case does not count, it must not here
+		return "", fmt.Errorf("variable %s is never sent to a webhook, whatever DIALAI_WEBHOOK_TOKEN_NAMES says: use another one", name)
+	}
 	allowed := false
 	for _, glob := range c.config.TokenNames {
 		if ok, err := path.Match(glob, name); err == nil && ok {
 			allowed = true
 		}
 	}
-	if !allowed || protected[strings.ToUpper(name)] { // where case does not count, it must not here
+	if !allowed {
 		return "", fmt.Errorf("variable %s may not be sent to a webhook: only names that match %s may (see DIALAI_WEBHOOK_TOKEN_NAMES)", name, strings.Join(c.config.TokenNames, ", "))
 	}
 	value, ok := c.config.Lookup(name)
