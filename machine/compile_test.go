@@ -123,6 +123,9 @@ func TestCompileRefuses(t *testing.T) {
 		{func(d *machine.Definition) {
 			d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: 0.1, Confidence: 1}, machine.Bayes
 		}, `/risk/confidence [out-of-range] confidence is 1, it must be below 1`},
+		{func(d *machine.Definition) {
+			d.Risk, d.Specialists[1].StrategyFnName = &machine.Risk{MaxError: 1e-12, Confidence: 1 - 1e-12}, machine.Bayes
+		}, "/risk/maxError [out-of-range] maxError is 1e-12, it must be at least 0.000000001\n/risk/confidence [out-of-range] confidence is 0.999999999999, it must be at most 0.999999999"},
 		{func(d *machine.Definition) { d.ConsensusThreshold = &machine.Threshold{Given: math.NaN()} }, `/consensusThreshold [bad-threshold] consensusThreshold is NaN, not a number from 0 to 1`},
 		{func(d *machine.Definition) { d.States[0].ConsensusThreshold = &machine.Threshold{Given: 2, Weight: 1} }, `/states/pending/consensusThreshold [bad-threshold] consensusThreshold is 2, not a number from 0 to 1`},
 		{func(d *machine.Definition) { d.Solicit = &machine.Solicit{Timeout: -1} }, `/solicit/timeout [out-of-range] timeout is -1ns, it must be at least 0`},

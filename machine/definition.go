@@ -94,8 +94,8 @@ type Specialist struct {
 
 // Risk declares how often automatic decisions may be wrong, and how surely.
 type Risk struct {
-	MaxError   float64 `json:"maxError" validate:"gt=0,lt=1"`
-	Confidence float64 `json:"confidence" validate:"gt=0,lt=1"` // 0.9 if absent
+	MaxError   float64 `json:"maxError" validate:"gt=0,lt=1,gte=0.000000001,lte=0.999999999"`   // counted in billionths
+	Confidence float64 `json:"confidence" validate:"gt=0,lt=1,gte=0.000000001,lte=0.999999999"` // likewise; 0.9 if absent
 	Test       string  `json:"test,omitempty" validate:"omitempty,oneof=eProcess clopperPearson"`
 	Familywise bool    `json:"familywise,omitempty"`
 }

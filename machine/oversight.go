@@ -5,14 +5,14 @@ import "github.com/dialai/dialai/exact"
 // A Collapse lets specialists earn the right to decide a state without being
 // checked each time. Without one a state ends at consensus.
 type Collapse struct {
-	Target       float64      `json:"target" validate:"gt=0,lt=1"`           // share of agreement to be proven; 0.9 if absent
-	Alpha        float64      `json:"alpha" validate:"gt=0,lt=1"`            // chance of promoting who does not reach it; 0.05 if absent
-	ClassTarget  float64      `json:"classTarget" validate:"gt=0,lt=1"`      // the same for each transition humans often chose; 0.5 if absent
-	RequireBlind *bool        `json:"requireBlind"`                          // true if absent: only rulings made without sight of the proposals count
-	Prune        bool         `json:"prune,omitempty"`                       // who costs money and informs nobody is asked no more
-	ErrorCost    *exact.Money `json:"errorCost" validate:"omitnil,gte=0"`    // of one wrong decision; humanCost / maxError if absent
-	CoolDown     int          `json:"coolDown" validate:"gte=1,lte=1000000"` // outcomes after a demotion; 20 if absent
-	Expires      Duration     `json:"expires" validate:"gt=0"`               // of certificates; 30 days if absent
+	Target       float64      `json:"target" validate:"gt=0,lt=1,gte=0.000000001,lte=0.999999999"`      // share of agreement to be proven; 0.9 if absent
+	Alpha        float64      `json:"alpha" validate:"gt=0,lt=1,gte=0.000000001,lte=0.999999999"`       // chance of promoting who does not reach it; 0.05 if absent
+	ClassTarget  float64      `json:"classTarget" validate:"gt=0,lt=1,gte=0.000000001,lte=0.999999999"` // the same for each transition humans often chose; 0.5 if absent
+	RequireBlind *bool        `json:"requireBlind"`                                                     // true if absent: only rulings made without sight of the proposals count
+	Prune        bool         `json:"prune,omitempty"`                                                  // who costs money and informs nobody is asked no more
+	ErrorCost    *exact.Money `json:"errorCost" validate:"omitnil,gte=0"`                               // of one wrong decision; humanCost / maxError if absent
+	CoolDown     int          `json:"coolDown" validate:"gte=1,lte=1000000"`                            // outcomes after a demotion; 20 if absent
+	Expires      Duration     `json:"expires" validate:"gt=0"`                                          // of certificates; 30 days if absent
 }
 
 // Withheld reports whether what was proposed in the state is kept from humans until

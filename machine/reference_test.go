@@ -238,7 +238,7 @@ func (p *page) plainType(schema ordered) string {
 func (p *page) bounds(schema ordered) string {
 	low, high := string(schema.raw("minimum")), string(schema.raw("maximum"))
 	if above := schema.raw("exclusiveMinimum"); above != nil {
-		return fmt.Sprintf(" between %s and %s", above, schema.raw("exclusiveMaximum"))
+		return fmt.Sprintf(" above %s, up to %s", above, high)
 	}
 	if high == "9007199254740992" {
 		return " from " + low

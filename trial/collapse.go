@@ -200,7 +200,7 @@ func (o Options) Check() error {
 		return errors.New("it takes 1 split or more")
 	case o.Orders < 0:
 		return errors.New("orders of streams are 0 or more")
-	case o.Orders > 0 && !(o.MaxError > 0 && o.MaxError < 1):
+	case o.Orders > 0 && !(o.MaxError >= 1e-9 && o.MaxError <= 1-1e-9): // counted in billionths
 		return fmt.Errorf("the promised error %v is not between 0 and 1", o.MaxError)
 	}
 	return nil

@@ -182,6 +182,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"strategy": func(o *trial.Options) { o.Strategies = []string{"bayes", "oracle"} }, "none": func(o *trial.Options) { o.Strategies = nil },
 		"gold": func(o *trial.Options) { o.Gold = []int{-1} }, "no gold": func(o *trial.Options) { o.Gold = nil }, "splits": func(o *trial.Options) { o.Splits = 0 },
 		"orders": func(o *trial.Options) { o.Orders = -1 }, "eps": func(o *trial.Options) { o.MaxError = math.NaN() },
+		"eps of nearly 0": func(o *trial.Options) { o.MaxError = 1e-12 }, "eps of nearly 1": func(o *trial.Options) { o.MaxError = 1 - 1e-12 },
 	} {
 		o := good
 		spoil(&o)

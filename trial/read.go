@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +26,10 @@ const (
 	CorrectFile = "correct.csv" // question,state and one column of 0 and 1 per model
 )
 
-const maxRows = 50_000_000
+const (
+	maxRows = 50_000_000
+	maxCost = 1e6 // of an answer; sums of many still are amounts of money
+)
 
 // A row is one line of a file, by column.
 type row struct {
@@ -53,7 +55,7 @@ func rows(dir fs.FS, file string, columns []string, each func(r row) error) erro
 	c.FieldsPerRecord, c.ReuseRecord, c.LazyQuotes = -1, true, true
 	header, err := c.Read()
 	if err != nil {
-		return fmt.Errorf("%w: %s:1: no header: the first line names the columns %s", ErrData, file, strings.Join(columns, ","))
+		return fmt.Errorf("%w: %s:1: no header: the first line names the columns %s", ErrData, file, strings.ReplaceAll(strings.Join(columns, ","), "?", ""))
 	}
 	place, err := columnsOf(file, header, columns)
 	if err != nil {
@@ -178,8 +180,8 @@ func (r *reader) roster() error {
 		cost := 1.
 		if l.fields[3] != "" {
 			c, err := strconv.ParseFloat(l.fields[3], 64)
-			if err != nil || !(c >= 0) || math.IsInf(c, 0) {
-				return l.bad("cost %q is no number of 0 or more", l.fields[3])
+			if err != nil || !(c >= 0 && c <= maxCost) {
+				return l.bad("cost %q is no number between 0 and a million", l.fields[3])
 			}
 			cost = c
 		}

@@ -56,7 +56,7 @@ func TestReadRefuses(t *testing.T) {
 		says string
 		dir  fstest.MapFS
 	}{
-		{"truth.csv:1: no header", files("truth.csv", "")},
+		{"truth.csv:1: no header: the first line names the columns question,truth,state", files("truth.csv", "")},
 		{`truth.csv:1: no column "truth"`, files("truth.csv", "question,answer\n")},
 		{"truth.csv:1: there is no question", files("truth.csv", "question,truth\n")},
 		{"truth.csv:3: truth is missing", files("truth.csv", "question,truth\nq1,a\nq2,\n")},
@@ -67,6 +67,7 @@ func TestReadRefuses(t *testing.T) {
 		{`workers.csv:3: worker "w" is listed twice`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker\nw\nw\n")},
 		{`workers.csv:2: cost "dear"`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw,dear\n")},
 		{`workers.csv:2: cost "-1"`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw,-1\n")},
+		{`workers.csv:2: cost "1e10" is no number between 0 and a million`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw1,1e10\n")},
 		{`workers.csv:2: cost "NaN"`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw,NaN\n")},
 		{`splits.csv:2: question "q9" is not in truth.csv`, files("truth.csv", truths, "answer.csv", answers, "splits.csv", "split,question\n0,q9\n")},
 		{`splits.csv:3: question "q1" is in split "0" already`, files("truth.csv", truths, "answer.csv", answers, "splits.csv", "split,question\n0,q1\n0,q1\n")},
