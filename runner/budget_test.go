@@ -255,7 +255,8 @@ func TestArbitersArePaid(t *testing.T) {
 }
 
 // TestArbitersWithoutAnswerArePaid: one that fails costs what it says, one that
-// does not answer in time, or too late, what was expected until it says otherwise.
+// does not answer in time, too late, or what nobody can read, what was expected until
+// it says otherwise.
 func TestArbitersWithoutAnswerArePaid(t *testing.T) {
 	broken := arbiter.Func(func(context.Context, *arbiter.Round) (arbiter.Decision, error) {
 		return arbiter.Decision{Expense: &arbiter.Expense{Usage: cost(dollar / 4)}}, errors.New("no power")
@@ -264,11 +265,14 @@ func TestArbitersWithoutAnswerArePaid(t *testing.T) {
 		<-ctx.Done()
 		return arbiter.Decision{}, ctx.Err()
 	})
+	garbled := arbiter.Func(func(context.Context, *arbiter.Round) (arbiter.Decision, error) {
+		return arbiter.Decision{}, fmt.Errorf("no JSON: %w", specialist.ErrUncounted)
+	})
 	for _, c := range []struct {
 		judge     arbiter.Arbiter
 		spent     exact.Money
 		estimated int64
-	}{{broken, dollar / 4, 0}, {silent, dollar, 1}} {
+	}{{broken, dollar / 4, 0}, {silent, dollar, 1}, {garbled, dollar, 1}} {
 		bubble(t, func(b *bench) {
 			b.cast.say("a", "again")
 			b.cast.judge("judge", c.judge)

@@ -84,7 +84,8 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 	}
 	w.tickets[w.by.SpecialistID].sent()
 	d, err := decideRound(ctx, w.by, round)
-	w.paidVerdict(d)
+	spent, _ := w.t.expense(w.by, d, err)
+	w.paid(w.by.SpecialistID, spent)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -124,22 +125,13 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 	t.emit(j)
 }
 
-// paidVerdict says what a decision has cost, as far as it says so itself.
-func (w *work) paidVerdict(d arbiter.Decision) {
-	e := arbiter.Expense{}
-	if d.Expense != nil {
-		e = *d.Expense
-	}
-	w.paid(w.by.SpecialistID, w.t.price(e.Usage, guard.Called{Model: e.Model}))
-}
-
-// expense returns what an arbiter's answer cost. One that never came costs what
-// was expected: nobody will ever say.
+// expense returns what an arbiter's answer cost. One that never came, or cannot be
+// read, costs what was expected: nobody will ever say.
 func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Usage, model string) {
 	if d.Expense != nil {
 		u, model = cleanUsage(d.Expense.Usage), d.Expense.Model
 	}
-	if err != nil && u == (specialist.Usage{}) && by.estimate > 0 && errors.Is(err, context.DeadlineExceeded) {
+	if err != nil && u == (specialist.Usage{}) && by.estimate > 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, specialist.ErrUncounted)) {
 		u = specialist.Usage{Estimated: true}.WithCost(by.estimate)
 	}
 	return t.price(u, guard.Called{Model: model}), model
@@ -304,6 +296,7 @@ func (w *work) askArbiter(ctx context.Context, req request) (*arbiter.Round, arb
 	defer cancel()
 	w.tickets[w.by.SpecialistID].sent()
 	d, err := decideRound(ctx, w.by, round)
-	w.paidVerdict(d)
+	spent, _ := w.t.expense(w.by, d, err)
+	w.paid(w.by.SpecialistID, spent)
 	return round, d, err
 }

@@ -62,8 +62,9 @@ type ContextFunc func(ctx context.Context, q Question) (string, error)
 // Gather calls f.
 func (f ContextFunc) Gather(ctx context.Context, q Question) (string, error) { return f(ctx, q) }
 
-// ErrUncounted is wrapped by the error of a Proposer that was answered, but in a way
-// that does not say what the answer cost. The ask is charged as it was estimated.
+// ErrUncounted is wrapped by the error of a Proposer or an arbiter that was answered,
+// but in a way that does not say what the answer cost. The ask is charged as it was
+// estimated.
 var ErrUncounted = errors.New("the answer does not say what it cost")
 
 // ErrAccepted is returned by a Proposer that was heard but will answer later,

@@ -85,8 +85,11 @@ func (c *call) over(ctx context.Context) (status int, answer []byte, err error) 
 func (c *call) atOnce(ctx context.Context) (answer []byte, err error) {
 	c.ask.CallbackURL, c.ask.CallbackToken = "", ""
 	status, answer, err := c.do(ctx)
-	if err == nil && status == http.StatusAccepted {
+	switch {
+	case err == nil && status == http.StatusAccepted:
 		err = errAcceptedHere
+	case err != nil && status/100 == 2:
+		err = uncounted{err}
 	}
 	return answer, err
 }

@@ -236,7 +236,8 @@ func (uncounted) Is(target error) bool { return target == specialist.ErrUncounte
 // Unwrap returns what was wrong with the answer.
 func (u uncounted) Unwrap() error { return u.error }
 
-// Arbiter returns an arbiter that asks the specialist's strategyWebhookUrl.
+// Arbiter returns an arbiter that asks the specialist's strategyWebhookUrl. The error
+// of an answer that cannot be read is as that of [Client.Proposer].
 func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error) {
 	e, err := c.endpoint(m, s, s.StrategyWebhookURL)
 	if err != nil {
@@ -247,7 +248,9 @@ func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arb
 		one.ids = e.client.tapedIDs(r)
 		body, err := one.atOnce(ctx)
 		if err == nil {
-			d, err = ReadConsensus(body, r)
+			if d, err = ReadConsensus(body, r); err != nil && d.Expense == nil {
+				err = uncounted{err}
+			}
 			d.Text = one.scrub(d.Text)
 		}
 		return d, one.clean(err)

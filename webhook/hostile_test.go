@@ -84,6 +84,9 @@ func TestUncountedAnswers(t *testing.T) {
 		if _, err := propose(t, client(t), s.URL); errors.Is(err, specialist.ErrUncounted) != want {
 			t.Errorf("%.60s: %v", body, err)
 		}
+		if _, err := decide(t, client(t), s.URL); errors.Is(err, specialist.ErrUncounted) != (want || body == good) {
+			t.Errorf("an arbiter: %.60s: %v", body, err)
+		}
 		s.Close()
 		if _, err := propose(t, client(t), s.URL); errors.Is(err, specialist.ErrUncounted) {
 			t.Errorf("a service that is not there: %v", err)
