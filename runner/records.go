@@ -158,7 +158,7 @@ func (r *Runner) decisionsOf(ctx context.Context, id specialist.SessionID) (map[
 		}
 		first = rec.First
 		if _, err := f.Add(rec.Events); err != nil {
-			return nil, corrupt("the log of session " + id.String(), err)
+			return nil, corrupt("the log of session "+id.String(), err)
 		}
 	}
 	return bySeq, nil

@@ -255,7 +255,7 @@ func (r *Runner) reviewOf(ctx context.Context, s *Session, roundID string) (*Rev
 			return nil, err
 		}
 		if _, err := f.Add(rec.Events); err != nil {
-			return nil, corrupt("the log of session " + s.ID.String(), err)
+			return nil, corrupt("the log of session "+s.ID.String(), err)
 		}
 	}
 	switch {

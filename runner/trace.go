@@ -145,7 +145,7 @@ func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text s
 			return nil, err
 		}
 		if _, err := f.Add(rec.Events); err != nil {
-			return nil, corrupt("the log of session " + id.String(), err)
+			return nil, corrupt("the log of session "+id.String(), err)
 		}
 	}
 	tracer.close()
