@@ -78,9 +78,10 @@ func TestCrashPoints(t *testing.T) {
 // killAt runs a process until it comes to the point, and kills it there.
 func (c *crash) killAt(p crashPoint, cmd *exec.Cmd) {
 	c.Helper()
-	decided := false
+	decided, started := false, make(chan struct{})
 	c.hook.set(func(path string) (hang bool) {
 		if p.kills(path, decided) {
+			<-started // cmd.Process is there
 			cmd.Process.Kill()
 		}
 		hang = p.hangs(path, decided)
@@ -94,6 +95,7 @@ func (c *crash) killAt(p crashPoint, cmd *exec.Cmd) {
 	if err := cmd.Start(); err != nil {
 		c.Fatal(err)
 	}
+	close(started)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if p.says != "" && strings.Contains(lines.Text(), p.says) {
 			cmd.Process.Kill()
