@@ -1,5 +1,3 @@
-// Package dialai_test holds what is true of the project as a whole: its layers, its
-// documents, its samples, the programs people write with it.
 package dialai_test
 
 import (

@@ -1,5 +1,3 @@
-// Package bench_test measures whole sessions, stores and models against baselines of
-// the same run. docs/performance.md publishes what it prints.
 package bench_test
 
 import (

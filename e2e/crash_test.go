@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -169,21 +168,11 @@ func (c *crash) start() []specialist.SessionID {
 // inProcess looks at the store from the test's own process.
 func (c *crash) inProcess(f func(*runner.Runner, *store.SQLite)) {
 	c.Helper()
-	s, err := store.OpenSQLite(c.ctx, c.path, store.SQLiteOptions{})
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer s.Close()
 	policy, err := webhook.ParsePolicy("127.0.0.1")
 	if err != nil {
 		c.Fatal(err)
 	}
-	r, err := runner.New(runner.Config{Store: s, Remote: webhook.New(webhook.Config{Policy: policy, Lookup: func(string) (string, bool) { return "token", true }})})
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer r.Close()
-	f(r, s)
+	inProcess(c.T, c.path, runner.Config{Remote: webhook.New(webhook.Config{Policy: policy, Lookup: func(string) (string, bool) { return "token", true }})}, f)
 }
 
 func (c *crash) live(ids []specialist.SessionID) (n int) {
@@ -212,35 +201,12 @@ func (c *crash) round(ids []specialist.SessionID, kill bool) {
 			commands = append(commands, c.command("resume", id.String()))
 		}
 	}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	for _, cmd := range commands {
-		delay := time.Duration(c.rng.Int64N(int64(250 * time.Millisecond)))
-		var out strings.Builder
-		cmd.Stdout, cmd.Stderr = io.Discard, &out
-		if err := cmd.Start(); err != nil {
-			c.Fatal(err)
+	c.killed += runAll(c.T, commands, func() time.Duration {
+		if !kill {
+			return 0
 		}
-		wg.Go(func() {
-			if kill {
-				timer := time.AfterFunc(delay, func() { cmd.Process.Kill() })
-				defer timer.Stop()
-			}
-			err := cmd.Wait()
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case cmd.ProcessState.ExitCode() == -1:
-				c.killed++
-			case err != nil:
-				c.Errorf("%v: %v\n%s", cmd.Args[1:], err, out.String())
-			}
-		})
-	}
-	wg.Wait()
-	if c.Failed() {
-		c.FailNow()
-	}
+		return time.Duration(1 + c.rng.Int64N(int64(250*time.Millisecond)))
+	}, "")
 }
 
 func (c *crash) command(args ...string) *exec.Cmd {

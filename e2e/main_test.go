@@ -1,5 +1,3 @@
-// Package e2e_test runs the real program in processes of its own: where a user
-// would have a process, so has the test.
 package e2e_test
 
 import (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -132,17 +131,7 @@ func (c *modelCrash) command(args ...string) *exec.Cmd {
 // inProcess looks at the store from the test's own process.
 func (c *modelCrash) inProcess(f func(*runner.Runner, *store.SQLite)) {
 	c.Helper()
-	s, err := store.OpenSQLite(c.ctx, c.path, store.SQLiteOptions{})
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer s.Close()
-	r, err := runner.New(runner.Config{Store: s, ModelProposers: llm.New(llm.Config{})})
-	if err != nil {
-		c.Fatal(err)
-	}
-	defer r.Close()
-	f(r, s)
+	inProcess(c.T, c.path, runner.Config{ModelProposers: llm.New(llm.Config{})}, f)
 }
 
 // start starts a batch of sessions, which name themselves in their metaJson.
@@ -174,36 +163,18 @@ func (c *modelCrash) live(ids []specialist.SessionID) (n int) {
 
 // round runs a process for each session, and kills them, or lets them finish.
 func (c *modelCrash) round(ids []specialist.SessionID, kill bool) {
-	var wg sync.WaitGroup
+	var commands []*exec.Cmd
 	for _, id := range ids {
-		cmd, out := c.command("resume", id.String()), &strings.Builder{}
-		cmd.Stdout, cmd.Stderr = io.Discard, out
-		c.mu.Lock()
-		delay := 40*time.Millisecond + time.Duration(c.rng.Int64N(int64(150*time.Millisecond)))
-		c.mu.Unlock()
-		if err := cmd.Start(); err != nil {
-			c.Fatal(err)
+		commands = append(commands, c.command("resume", id.String()))
+	}
+	c.killed += runAll(c.T, commands, func() time.Duration {
+		if !kill {
+			return 0
 		}
-		wg.Go(func() {
-			if kill {
-				timer := time.AfterFunc(delay, func() { cmd.Process.Kill() })
-				defer timer.Stop()
-			}
-			err := cmd.Wait()
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			switch {
-			case cmd.ProcessState.ExitCode() == -1:
-				c.killed++
-			case err != nil && !strings.Contains(out.String(), "stays so"): // it had ended
-				c.Errorf("%v: %v\n%s", cmd.Args[1:], err, out.String())
-			}
-		})
-	}
-	wg.Wait()
-	if c.Failed() {
-		c.FailNow()
-	}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return 40*time.Millisecond + time.Duration(c.rng.Int64N(int64(150*time.Millisecond)))
+	}, "stays so") // it had ended
 }
 
 // An askEvent is what the log says of one answer, or of one that was lost.
