@@ -46,6 +46,10 @@ var ladder = map[string][]string{
 	"examples/minimal":          {"cli", "strategies", "specialist"},
 	"examples/webhook-arbiter":  {"webhook"},
 	"examples/webhook-proposer": {},
+	// Nothing but tests, and a comment that says so.
+	".":     {},
+	"bench": {},
+	"e2e":   {},
 }
 
 // homes says in which package each library of others may be imported. Where a

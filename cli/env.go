@@ -193,6 +193,16 @@ type engine struct {
 	stop   func() // of telemetry
 }
 
+// knows returns an error if no session of a machine is in the store: what it is asked
+// about is more likely misspelt than new.
+func (e *engine) knows(ctx context.Context, machineName string) error {
+	definitions, err := e.store.Definitions(ctx, machineName)
+	if err == nil && len(definitions) == 0 {
+		err = &runner.NotFoundError{What: "Machine", ID: machineName}
+	}
+	return err
+}
+
 // Close closes both, sends what telemetry is left, and says what the audit of models could not keep.
 func (e *engine) Close() error {
 	e.stop()

@@ -34,6 +34,11 @@ promises.`,
 				if err != nil {
 					return err
 				}
+				if m.TotalDecisions == 0 {
+					if err := e.knows(cmd.Context(), args[0]); err != nil {
+						return err
+					}
+				}
 				m.Assume(minutes)
 				return a.printMetrics(out, m)
 			})

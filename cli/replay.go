@@ -24,8 +24,8 @@ whatever the new guards say of it. So each verdict is the one the new guards wou
 have given at that point. Steps of which the log holds too little, such as digests
 of texts that the new guards want to read, are undecidable and are counted.
 
-Lines that cannot be read are counted too. Exit codes: 0 equal, 1 a verdict
-differs, 3 wrong usage or file.`,
+Lines that cannot be read are counted too; a file with no others is the wrong one.
+Exit codes: 0 equal, 1 a verdict differs, 3 wrong usage or file.`,
 		Example: `  dialai replay guard.jsonl --config stricter.json
   dialai log 0b9c1d3e-… --guard | dialai replay - --config review.yaml --json`,
 		Args: arguments,
@@ -110,8 +110,11 @@ func (a *app) replay(path, config string) error {
 	if err := errors.Join(a.printReplay(out, r.summary()), out.Flush()); err != nil {
 		return err
 	}
-	if r.sum.Different > 0 {
+	switch {
+	case r.sum.Different > 0:
 		return exit(replayDiffers)
+	case r.sum.Malformed > 0 && r.sum.Malformed == r.sum.Lines: // nothing was compared, so nothing is equal
+		return &exitError{checkInvalid, hinted(fmt.Errorf("%s: no line is a record of a log of guards", path), "dialai log SESSION --guard prints one")}
 	}
 	return nil
 }
