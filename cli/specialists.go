@@ -33,6 +33,11 @@ decide, in any session of that machine; its alignment is kept.`,
 				if err != nil {
 					return err
 				}
+				if len(rosterLines(roster)) == 0 {
+					if err := e.knows(cmd.Context(), args[0]); err != nil {
+						return err
+					}
+				}
 				return a.printRoster(out, roster)
 			})
 		},
