@@ -103,6 +103,9 @@ func TestRaisedLimitIsOfOneSession(t *testing.T) {
 			t.Errorf("the event is %s", r.Data)
 		}
 	}
+	if n := runner.Plans(b.r); n != 1 {
+		t.Errorf("%d plans are kept: each raise would cost one for good", n)
+	}
 	if v := b.now(one).View(); len(v.Raised) != 1 || v.Raised[0].To != "1" {
 		t.Errorf("shown is %+v", v.Raised)
 	}
