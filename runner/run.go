@@ -230,6 +230,9 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 // tickParallel is how many sessions Tick steps at once.
 const tickParallel = 16
 
+// errGone is what a step comes to that never returned.
+var errGone = errors.New("a Go function of a specialist or guard ended its goroutine (runtime.Goexit)")
+
 // A TickResult is one session's Tick.
 type TickResult struct {
 	Summary Summary // before the step
@@ -251,7 +254,7 @@ func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			results[i].Summary = s
+			results[i].Summary, results[i].Err = s, errGone
 			id, err := ParseID(s.SessionID)
 			if err == nil {
 				results[i].Tick, err = r.Step(ctx, id)
