@@ -201,6 +201,9 @@ type traceCall struct {
 	Meta *guard.LogMeta `json:"meta"`
 }
 
+// aCall says what a line of a trace is.
+const aCall = `a call is one JSON object such as {"input": 120, "output": 30, "model": "…", "usd": 0.01}, or a line of dialai log SESSION --guard`
+
 // mostCalls is how many calls one line of a trace may stand for.
 const mostCalls = 10_000
 
@@ -248,7 +251,7 @@ func (c *traceCall) usage() (u guard.Usage, err error) {
 func (r *budgetRun) charge(raw []byte) (done bool, err error) {
 	tidy, err := exact.Tidy(raw)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("it is not one JSON object: %w", err)
 	}
 	if !bytes.HasPrefix(tidy, []byte("{")) {
 		return false, errors.New("a call must be one JSON object")
@@ -258,7 +261,7 @@ func (r *budgetRun) charge(raw []byte) (done bool, err error) {
 		TS      json.RawMessage `json:"ts"`
 		Verdict string          `json:"verdict"`
 	}
-	if err := json.Unmarshal(tidy, &line); err != nil {
+	if err := exact.Unmarshal(tidy, &line); err != nil {
 		return false, err
 	}
 	r.moveTo(&guard.LogRecord{TS: line.TS})
@@ -295,7 +298,7 @@ func (r *budgetRun) raise(line []byte) error {
 
 func (r *budgetRun) chargeCall(raw []byte) (done bool, err error) {
 	var c traceCall
-	if err := json.Unmarshal(raw, &c); err != nil {
+	if err := exact.Unmarshal(raw, &c); err != nil {
 		return false, err
 	}
 	calls, err := c.calls()
@@ -356,7 +359,7 @@ func (r *budgetRun) chargeAll(trace []json.RawMessage) error {
 	for i, raw := range trace {
 		done, err := r.charge(raw)
 		if err != nil {
-			return fmt.Errorf("call %d of the trace: %w", i+1, err)
+			return hinted(fmt.Errorf("call %d of the trace: %w", i+1, err), aCall)
 		}
 		if done {
 			return nil
@@ -381,7 +384,7 @@ func (a *app) chargeFile(r *budgetRun, path string) error {
 		}
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s: line %d: %w", path, n, err)
+			return hinted(fmt.Errorf("%s: line %d: %w", path, n, err), aCall)
 		case done:
 			return errTripped
 		}

@@ -175,7 +175,7 @@ func ParseLog(line []byte) (rec LogRecord, err error) {
 	if len(tidy) == 0 || tidy[0] != '{' {
 		return rec, fmt.Errorf("%w: a line must be one JSON object", ErrInput)
 	}
-	if err := json.Unmarshal(tidy, &rec); err != nil {
+	if err := exact.Unmarshal(tidy, &rec); err != nil {
 		return rec, fmt.Errorf("%w: %w", ErrInput, err)
 	}
 	return rec, rec.check()
