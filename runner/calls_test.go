@@ -113,3 +113,18 @@ func TestLateAnswerIsOneCall(t *testing.T) {
 		}
 	})
 }
+
+// TestWhoWaitsInLineIsNoCall: who was recorded as asked, and whose turn did not come
+// before the time was over, was never sent anything.
+func TestWhoWaitsInLineIsNoCall(t *testing.T) {
+	bubble(t, func(b *bench) {
+		b.cast.play("a", after(time.Hour, saying("again")))
+		b.cast.play("b", after(time.Hour, saying("again")))
+		top := `"solicit":{"maxParallel":1,"roundTimeout":"10s"},` + budget(`"hard_limit_calls":9`)
+		s := b.start(b.machine(def{who: []string{web("a"), web("b"), human("carol"), half}, top: top}))
+		b.stepTo(s, runner.TickHuman)
+		if got := b.now(s).Spent().Calls; got != 1 || len(b.cast.who()) != 1 || b.count(s, runner.KindAskFailed) != 2 {
+			t.Errorf("%d calls\n%s", got, b.log(s, 1))
+		}
+	})
+}
