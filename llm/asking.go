@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
@@ -174,6 +175,9 @@ func (a *asking) count(body []byte) {
 	}
 	if !u.Has(specialist.OutputGiven) {
 		u.NumOutputTokens, u.Estimated = a.resp.tokens(body), true
+		if u.Detail != nil {
+			u.NumOutputTokens = exact.AddSat(u.NumOutputTokens, u.Detail.ReasoningTokens) // which nobody sees
+		}
 	}
 	u.Given |= specialist.InputGiven | specialist.OutputGiven
 }
