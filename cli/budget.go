@@ -32,7 +32,8 @@ and the calls come from a file of one JSON object a line ("-" is stdin).
 
 A call is {"input": n, "output": n} or {"tokens": {…}}, and may have "id" (one that
 came before is not charged again), "model", "usd" and "ts". Of an event log of
-guards the lines of type record count, but not corrections of earlier ones.
+guards the lines of type record count, but not corrections of earlier ones; a limit
+that a human raised in that course (type raised) is as high from there on.
 
 In mode observe nothing trips: crossings are printed, and the exit code is 0.
 
@@ -140,6 +141,7 @@ func (f *budgetFile) read(config []byte, members map[string]json.RawMessage) (pr
 // A budgetRun charges calls to a budget.
 type budgetRun struct {
 	mode    guard.BudgetMode
+	budget  *guard.Budget // as it is now
 	ledger  *guard.Ledger
 	now     time.Time
 	offset  time.Duration // of the trace's times; the clock begins at 0
@@ -176,7 +178,7 @@ type budgetLine struct {
 var traceScope = guard.Scope{Tenant: "trace", Session: "trace"}
 
 func newBudgetRun(f budgetFile) (*budgetRun, error) {
-	run := &budgetRun{mode: f.budget.Mode, now: time.UnixMilli(0)}
+	run := &budgetRun{mode: f.budget.Mode, budget: f.budget, now: time.UnixMilli(0)}
 	ledger, err := guard.NewLedger(guard.LedgerConfig{Now: func() time.Time { return run.now }, Budget: f.budget, Prices: f.prices})
 	run.ledger = ledger
 	return run, err
@@ -267,8 +269,28 @@ func (r *budgetRun) charge(raw []byte) (done bool, err error) {
 		if line.Verdict == "ok" || line.Verdict == "warn" || line.Verdict == "pass" {
 			r.ledger.Progress(traceScope)
 		}
+	case string(guard.LogRaised):
+		return false, r.raise(tidy)
 	}
 	return false, nil
+}
+
+// raise lifts the limits that a human raised in the course of the trace, where they
+// are lower now.
+func (r *budgetRun) raise(line []byte) error {
+	rec, err := guard.ParseLog(line)
+	if err != nil {
+		return err
+	}
+	now := &guard.Config{Budget: r.budget}
+	if now, err = now.Lift(now, rec.Meta.Raised); err != nil {
+		return err
+	}
+	r.budget = now.Budget
+	if r.ledger.SetBudget(traceScope, r.budget) == nil {
+		return nil
+	}
+	return r.ledger.Open(traceScope, guard.Opening{Budget: r.budget}) // nothing was charged yet
 }
 
 func (r *budgetRun) chargeCall(raw []byte) (done bool, err error) {

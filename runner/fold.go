@@ -298,6 +298,9 @@ func fillUsage(step *guard.Step, p *specialist.Proposal) {
 
 func applyResumed(s *Session, o *openRound, d *Resumed) {
 	s.Status, s.outcome, s.Rejects = Running, nil, 0
+	if d.program != nil {
+		s.Program = d.program
+	}
 	if d.Cleared && s.guard != nil {
 		cleared := s.guard.Clear()
 		s.guard = &cleared
