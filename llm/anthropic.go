@@ -47,11 +47,40 @@ func (messages) encode(dst []byte, model string, r *Request, q quirks) []byte {
 		}
 		dst = append(dst, '}')
 	}
-	if r.Schema != nil && !q.has(noSchema) {
+	if r.Schema != nil && !q.has(noSchema) && closed(r.Schema) {
 		dst = append(dst, `,"output_config":{"format":{"type":"json_schema","schema":`...)
 		dst = append(append(dst, r.Schema...), `}}`...)
 	}
 	return append(dst, '}')
+}
+
+// closed reports whether all objects in a JSON Schema are closed, which Anthropic demands:
+// it refuses every schema in which additionalProperties of an object is not false. So an
+// object of which nothing is known cannot be asked for in this way.
+func closed(schema json.RawMessage) bool {
+	var value any
+	return json.Unmarshal(schema, &value) == nil && isClosed(value)
+}
+
+func isClosed(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		if v["type"] == "object" && v["additionalProperties"] != false {
+			return false
+		}
+		for _, inner := range v {
+			if !isClosed(inner) {
+				return false
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			if !isClosed(inner) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // A message is the body of a success.

@@ -96,7 +96,7 @@ func TestReading(t *testing.T) {
 		{"a large reasoning", "", llmtest.Reply{Text: strings.Repeat("x", 70<<10), Tools: calls("pay", `{}`)}, "", "Failed to parse LLM proposer response: " + strings.Repeat("x", 2048), "the reasoning has more than 65536 bytes"},
 		{"large arguments", "", tool("pay", `{"a":"`+strings.Repeat("x", 64<<10-7)+`"}`), "", `Failed to parse LLM proposer response: {"a":"` + strings.Repeat("x", 2048-6), `what it gives to option "pay" has more than 65536 bytes`},
 		{"arguments that just fit", "", tool("pay", `{ "a": "`+strings.Repeat("x", 64<<10-8)+`" }`), `pay|{"a":"` + strings.Repeat("x", 64<<10-8) + `"}|`, "", ""},
-		{"large metaJson", "[tools=no]", text(`{"transitionName":"pay","metaJson":["`+strings.Repeat("x", 64<<10)+`"]}`), "", `Failed to parse LLM proposer response: ["` + strings.Repeat("x", 2048-2), `what it gives to option "pay" has more than 65536 bytes`},
+		{"large metaJson", "[tools=no]", text(`{"transitionName":"pay","metaJson":["` + strings.Repeat("x", 64<<10) + `"]}`), "", `Failed to parse LLM proposer response: ["` + strings.Repeat("x", 2048-2), `what it gives to option "pay" has more than 65536 bytes`},
 
 		{"bare", "[tools=no]", text(`{"transitionName":"pay","reasoning":"proven"}`), "pay||proven", "", ""},
 		{"fenced", "[tools=no,schema=no]", text("Here:\n```json\n{\"transitionName\": \"cut\", \"metaJson\": {\"amount\": 1}}\n```\n"), `cut|{"amount":1}|`, "", ""},
