@@ -94,7 +94,7 @@ func (a *app) readBudget(path string) (f budgetFile, err error) {
 	if err != nil {
 		return f, err
 	}
-	err = machine.ParseSection(path, data, func(section []byte) []machine.Problem {
+	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem {
 		members := map[string]json.RawMessage{}
 		if json.Unmarshal(section, &members) != nil {
 			return []machine.Problem{{Code: "wrong-type", Message: "a budget file must hold an object"}}

@@ -82,10 +82,12 @@ var parameters = []struct {
 	{autoTools, []string{"tool_choice", "functioncallingconfig", "function_calling_config", "tool_config"}},
 	{noTemperature, []string{"temperature"}},
 	{noSeed, []string{"seed"}},
-	{noSchema, []string{"response_format", "responsejsonschema", "response_json_schema", "response_schema", "output_config"}},
 	{noLogProbs, []string{"logprobs", "responselogprobs", "response_logprobs"}},
 	{otherMaxTokens, []string{"max_tokens", "max_completion_tokens", "maxoutputtokens"}},
 }
+
+// schemaNames are how APIs call the schema of an answer.
+var schemaNames = []string{"response_format", "responsejsonschema", "response_json_schema", "response_schema", "responseformat", "output_config", "output_format", "json_schema"}
 
 // complaints are words of an error about a parameter, and not about its value or
 // the rest of the request.
@@ -100,6 +102,9 @@ var complaints = []string{
 // another try.
 func (q quirks) learn(body string) (quirks, bool) {
 	body = strings.ToLower(body)
+	if !q.has(noSchema) && containsAny(body, schemaNames) {
+		return q | noSchema, true // whatever is said of it: the model can do without
+	}
 	if !containsAny(body, complaints) && !strings.Contains(body, "that support") {
 		return q, false
 	}

@@ -32,6 +32,8 @@ type call struct {
 	label Label
 	ids   []string // pairs of an id and what stands for it on a tape
 	sent  bool     // a request may have gone out
+
+	callback *Concealer // of the callback's token; nil until it is needed
 }
 
 // call prepares an ask. The body must not be changed any more, not even after
