@@ -57,7 +57,8 @@ type Call struct {
 	Status     int             `json:"status,omitempty"`
 	Answer     json.RawMessage `json:"answer,omitempty"` // JSON as it was, else a string
 	Error      string          `json:"error,omitempty"`
-	Cut        Cut             `json:"cut,omitempty"` // why nobody waited for it any longer
+	Unsent     bool            `json:"unsent,omitempty"` // nothing went out
+	Cut        Cut             `json:"cut,omitempty"`    // why nobody waited for it any longer
 }
 
 // A Cut says why a call was given up. The zero Cut is one that was not.
@@ -289,7 +290,7 @@ func (d *Deck) play(ctx context.Context, l webhook.Label, n int) webhook.Taped {
 	if err != nil {
 		return webhook.Taped{Err: fmt.Errorf("cassette %s: %w", fileName(l, n), err)}
 	}
-	said := webhook.Taped{Status: c.Status, Body: c.Answer}
+	said := webhook.Taped{Status: c.Status, Body: c.Answer, Unsent: c.Unsent}
 	var text string
 	if json.Unmarshal(c.Answer, &text) == nil {
 		said.Body = []byte(text)
@@ -307,7 +308,7 @@ func (d *Deck) play(ctx context.Context, l webhook.Label, n int) webhook.Taped {
 
 func (d *Deck) keep(l webhook.Label, n int, request []byte, said webhook.Taped, cut Cut) {
 	c := Call{Kind: l.Kind, Specialist: l.Specialist, State: l.State, Round: l.Round, Attempt: l.Attempt, Ask: l.Ask, Number: n,
-		Request: asJSON(request), Status: said.Status, Answer: asJSON(said.Body), Cut: cut}
+		Request: asJSON(request), Status: said.Status, Answer: asJSON(said.Body), Unsent: said.Unsent, Cut: cut}
 	if said.Err != nil {
 		c.Error = said.Err.Error()
 	}

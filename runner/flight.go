@@ -101,7 +101,8 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	defer r.setInflight(askKey{q.Key, req.index}, false)
 	if !send {
 		h := heard{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index}
-		h.fail(ctx, ctx.Err()) // never sent, so it costs nothing
+		h.fail(ctx, ctx.Err())
+		h.answer.Usage = specialist.Usage{}.WithCalls(0, 0) // it was never sent
 		return h
 	}
 	ctx, cancel := context.WithTimeout(ctx, req.member.timeout)

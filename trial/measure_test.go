@@ -3,6 +3,7 @@ package trial_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"testing"
@@ -22,8 +23,12 @@ func independent(questions int, priors []float64, right ...float64) panel {
 }
 
 func accuracies(d *trial.Data, splits int, gold ...int) map[string][]trial.Accuracy {
+	return accuraciesOf(trial.Strategies(), d, splits, gold...)
+}
+
+func accuraciesOf(strategies []string, d *trial.Data, splits int, gold ...int) map[string][]trial.Accuracy {
 	m := map[string][]trial.Accuracy{}
-	for _, a := range trial.Accuracies(d, trial.Options{Gold: gold, Splits: splits, Strategies: trial.Strategies(), Seed: "1", Parallel: 2}) {
+	for _, a := range trial.Accuracies(d, trial.Options{Gold: gold, Splits: splits, Strategies: strategies, Seed: "1", Parallel: 2}) {
 		m[a.Strategy] = append(m[a.Strategy], a)
 	}
 	return m
@@ -73,6 +78,26 @@ func TestColdStart(t *testing.T) {
 			if math.IsNaN(b.LogLoss) || math.IsInf(b.LogLoss, 0) {
 				t.Errorf("%s: the log-loss is %v", name, b.LogLoss)
 			}
+		}
+	}
+}
+
+// TestPlainCrowd: where workers are many and hardly differ, and half of the questions
+// are beyond everybody, there is nothing to learn but noise. What it costs against
+// unweighted votes is bounded; without caution in the fit it is up to twice as much.
+func TestPlainCrowd(t *testing.T) {
+	crowd := panel{questions: 1000, priors: even, answers: 5, hard: .5, groups: []group{{size: 20, right: .55}, {size: 30, right: .62}, {size: 30, right: .7}}}
+	lost := map[int]float64{}
+	for i := range 6 {
+		m := accuraciesOf([]string{"majority", "bayes"}, crowd.data(fmt.Sprint("plain", i)), 10, 10, 30, 100)
+		for j, b := range m["bayes"] {
+			lost[b.N] += (m["majority"][j].Accuracy - b.Accuracy) / 6
+		}
+	}
+	for n, most := range map[int]float64{10: .0106, 30: .012, 100: .0075} {
+		t.Logf("n = %d: %.4f is lost", n, lost[n])
+		if lost[n] > most {
+			t.Errorf("n = %d: %.4f is lost against unweighted votes, want at most %v", n, lost[n], most)
 		}
 	}
 }

@@ -29,7 +29,7 @@ const (
 const (
 	enoughToBlame = 20   // comparisons
 	enoughToPrune = 50   // outcomes
-	nothingTold   = .01  // nat
+	nothingTold   = .01  // nat; who costs money and tells less can be pruned
 	tooMany       = 1000 // human decisions
 )
 

@@ -119,3 +119,20 @@ func (e Epoch) Pair(p exact.Billionths, right bool) exact.Billionths {
 	e.e.pair(Pair{P: p, Right: right}.outcome())
 	return e.e.tau()
 }
+
+// Losses returns the loss of each expert but S on each outcome of a machine, and those
+// by which they are weighed.
+func (l *Ledger) Losses(machine string) (each [iS][]float64, weighed [iS]float64) {
+	m := l.pools[machine]
+	l.Refit(machine)
+	b := ballot{pool: m, bar: m.pairs.bar()}
+	for _, o := range m.window {
+		b.reopen(l, o)
+		b.score()
+		for e := range each {
+			each[e] = append(each[e], logLoss(b.scores[e], m.fit.g[e], o.truth))
+			weighed[e] = m.fit.loss[e]
+		}
+	}
+	return each, weighed
+}

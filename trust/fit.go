@@ -1,8 +1,6 @@
 package trust
 
-import (
-	"math"
-)
+import "math"
 
 // grid holds the temperatures among which the fit of an expert chooses.
 var grid = [...]float64{.02, .035, .05, .08, .12, .18, .25, .35, .5, .7, 1, 1.4}
@@ -13,11 +11,20 @@ const (
 	gSpread = .5
 )
 
+// caution is how many standard errors of the difference between its loss and that of
+// the plain vote are added to the loss of an expert before the experts are weighed, so
+// that one that was only lucky on few outcomes does not displace the vote: the
+// correction of pseudo-BMA weights by Yao, Vehtari, Simpson and Gelman (Using stacking
+// to average Bayesian predictive distributions, Bayesian Analysis 13, 2018), who take
+// half a standard error of each model's own loss. S is not charged: its losses are of
+// fits to four fifths of the outcomes, and so on the high side as they are.
+const caution = .5
+
 // A fit is what the outcomes of a machine say of the experts.
 type fit struct {
 	n      int64 // outcomes of the machine when it was made; -1 never
 	g      [experts]float64
-	loss   [experts]float64 // leave-one-out log-loss over the window
+	loss   [experts]float64 // leave-one-out log-loss over the window, with what caution adds
 	panel  float64          // mean number of votes per outcome
 	stack  *stack           // nil below StackingFrom outcomes
 	scored int              // outcomes of the window in loss
@@ -26,7 +33,7 @@ type fit struct {
 func initialFit() fit {
 	f := fit{n: -1}
 	for e := range f.g {
-		f.g[e] = coolest(&[len(grid)]float64{})
+		f.g[e] = grid[coolest(&[len(grid)]float64{})]
 	}
 	f.g[iS] = 1
 	return f
@@ -38,12 +45,13 @@ func penalty(g float64) float64 {
 	return .5 * float64(d*d)
 }
 
-// coolest returns the temperature with the least loss, penalty included.
-func coolest(loss *[len(grid)]float64) float64 {
-	best, least := grid[0], math.Inf(1)
+// coolest returns the place in the grid of the temperature with the least loss,
+// penalty included.
+func coolest(loss *[len(grid)]float64) int {
+	best, least := 0, math.Inf(1)
 	for i, g := range grid {
 		if l := loss[i] + penalty(g); l < least {
-			best, least = g, l
+			best, least = i, l
 		}
 	}
 	return best
@@ -55,38 +63,68 @@ func (m *pool) dueForRefit() bool {
 	return m.n > 0 && (m.n <= 10 || m.n*5 >= m.fit.n*6)
 }
 
+// losses are those of one outcome, left out, by expert and temperature.
+type losses [iS][len(grid)]float64
+
 // refit fits the temperatures, and the stacking expert where there is enough to
 // learn from, by leave-one-out loss over the window.
 func (m *pool) refit(l *Ledger) {
-	var loss [iS][len(grid)]float64
 	f := fit{n: m.n, scored: len(m.window)}
 	f.g[iS] = 1
+	each := make([]losses, len(m.window))
 	rows := make([]stackRow, len(m.window))
 	b := ballot{pool: m, bar: m.pairs.bar()}
 	for j, o := range m.window {
 		b.reopen(l, o)
 		b.score()
 		f.panel += float64(len(b.voters))
-		for e := range loss {
+		for e := range each[j] {
 			for i, g := range grid {
-				loss[e][i] += logLoss(b.scores[e], g, o.truth)
+				each[j][e][i] = logLoss(b.scores[e], g, o.truth)
 			}
 		}
 		rows[j] = newStackRow(&b, o)
 	}
 	f.panel /= math.Max(1, float64(len(m.window)))
-	for e := range loss {
-		f.g[e] = coolest(&loss[e])
-		for i, g := range grid {
-			if g == f.g[e] {
-				f.loss[e] = loss[e][i]
-			}
-		}
-	}
+	f.settle(each)
 	if m.n >= StackingFrom {
 		f.stack, f.loss[iS] = fitStack(m, rows, f.g[iL4])
 	}
 	m.fit = f
+}
+
+// settle chooses the temperatures, and charges every expert but V for how little is
+// known of the difference between its loss and that of V.
+func (f *fit) settle(each []losses) {
+	var chosen [iS]int
+	for e := range chosen {
+		var sum [len(grid)]float64
+		for j := range each {
+			for i, loss := range each[j][e] {
+				sum[i] += loss
+			}
+		}
+		at := coolest(&sum)
+		chosen[e], f.g[e], f.loss[e] = at, grid[at], sum[at]
+		if e != iV {
+			f.loss[e] += float64(caution * doubt(each, e, at, chosen[iV]))
+		}
+	}
+}
+
+// doubt returns the standard error of the difference between the summed losses of
+// an expert and of V, at temperatures from the grid.
+func doubt(each []losses, e, at, atV int) float64 {
+	mean, square := 0., 0.
+	for j := range each {
+		mean += each[j][e][at] - each[j][iV][atV]
+	}
+	mean /= math.Max(1, float64(len(each)))
+	for j := range each {
+		d := each[j][e][at] - each[j][iV][atV] - mean
+		square += float64(d * d)
+	}
+	return math.Sqrt(square)
 }
 
 // reopen makes b the ballot of a past outcome with that outcome left out.

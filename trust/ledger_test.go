@@ -358,3 +358,21 @@ func TestRegret(t *testing.T) {
 		}
 	}
 }
+
+// TestCaution: an expert is weighed by its loss and half a standard error of what it
+// differs from the loss of V.
+func TestCaution(t *testing.T) {
+	l := add(t, trust.New(), crowdOutcomes("caution", 40, 6, 3)...)
+	plain, charged := l.Losses("desk")
+	for e := range charged {
+		loss, sum, square := 0., 0., 0.
+		for j := range plain[e] {
+			d := plain[e][j] - plain[0][j]
+			loss, sum, square = loss+plain[e][j], sum+d, square+d*d
+		}
+		want := loss + .5*math.Sqrt(square-sum*sum/float64(len(plain[e])))
+		if math.Abs(charged[e]-want) > 1e-9 || e > 0 && want < loss+.01 {
+			t.Errorf("expert %d is charged %v, want %v of %v", e, charged[e], want, loss)
+		}
+	}
+}

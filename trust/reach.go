@@ -79,10 +79,15 @@ func (s *stack) weight(v *voter) float64 {
 // known reports whether enough is known to say who tells something.
 func (b *ballot) known() bool { return b.pool != nil && b.pool.n >= CalibratedFrom }
 
+// littleTold is the information in nats below which nobody is asked where even all
+// together could not decide. It is less than what prunes: the human who decides then
+// sees who was asked, and many who tell little each tell something together.
+const littleTold = .005
+
 // telling returns those of the order who are free or tell something.
 func (s *search) telling() (list []int) {
 	for _, i := range s.order {
-		if s.open[i].cost == 0 || s.info[i] >= nothingTold {
+		if s.open[i].cost == 0 || s.info[i] >= littleTold {
 			list = append(list, i)
 		}
 	}

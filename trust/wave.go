@@ -64,7 +64,7 @@ type Wave struct {
 // Wave returns whom to ask next in a round, given the votes so far: all who cost
 // nothing, and of the others as few as could decide if all spoke for the same, those
 // first who tell most for their cost. If not even all of them together could decide,
-// a human will: then those are left out who tell less than a hundredth of a nat. As
+// a human will: then those are left out who tell less than a two-hundredth of a nat. As
 // long as nothing establishes a tau, everyone is asked at once: humans decide then,
 // and every answer teaches. Humans are not among those who are asked. Where there is
 // nothing to choose, one answer is enough.

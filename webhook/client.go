@@ -195,7 +195,9 @@ var (
 
 // Proposer returns a proposer that asks the specialist's strategyWebhookUrl. If
 // its answer cannot be read, what is known of its usage is returned along with
-// the error; if that is nothing, the error wraps [specialist.ErrUncounted].
+// the error; if that is nothing, the error wraps [specialist.ErrUncounted]. Where
+// nothing could be sent, as to an address that the policy refuses, the usage says
+// that there was no call.
 func (c *Client) Proposer(m *machine.Machine, s *machine.Specialist) (specialist.Proposer, error) {
 	e, err := c.endpoint(m, s, s.StrategyWebhookURL)
 	if err != nil {
@@ -224,6 +226,7 @@ func (p proposer) Propose(ctx context.Context, q specialist.Question) (a special
 	if err != nil && status/100 == 2 && status != http.StatusAccepted && a.Usage == (specialist.Usage{}) {
 		err = uncounted{err}
 	}
+	a.Usage = one.spent(a.Usage)
 	return a, one.clean(err)
 }
 
@@ -252,6 +255,9 @@ func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arb
 				err = uncounted{err}
 			}
 			d.Text = one.scrub(d.Text)
+		}
+		if !one.sent {
+			d.Expense = &arbiter.Expense{Usage: one.spent(specialist.Usage{})}
 		}
 		return d, one.clean(err)
 	}), nil
