@@ -275,7 +275,7 @@ func (d *Deck) play(ctx context.Context, l webhook.Label, n int) webhook.Taped {
 	data, err := os.ReadFile(filepath.Join(d.dir, fileName(l, n)))
 	switch absent := errors.Is(err, fs.ErrNotExist); {
 	case absent && d.unsent(l) != "":
-		return webhook.Taped{Err: givenUp(ctx, d.unsent(l)), Body: []byte(`{"calls":0}`)} // which costs a model nothing
+		return webhook.Taped{Err: givenUp(ctx, d.unsent(l)), Unsent: true, Body: []byte(`{"calls":0}`)} // so a model costs nothing either
 	case absent:
 		call := describe(l, n)
 		d.mu.Lock()

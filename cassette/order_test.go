@@ -197,6 +197,42 @@ func TestRacesAreReplayed(t *testing.T) {
 	}
 }
 
+// TestNeverSent: a call that was never made, because its round was over before there was a
+// place for it, is given up again and costs nothing; one that is missing else is said to be.
+func TestNeverSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, d := record(t)
+		asked := []specialist.Caller{{SpecialistID: "a", State: "open", Round: 1}, {SpecialistID: "b", State: "open", Round: 1}, {SpecialistID: "c", State: "open", Round: 1}}
+		decided, decide := context.WithCancelCause(t.Context())
+		decide(specialist.ErrDecided)
+		late, over := context.WithDeadline(t.Context(), time.Now())
+		defer over()
+		broken, interrupt := context.WithCancel(t.Context())
+		interrupt()
+		arrive := d.Together(asked)
+		for i, ctx := range []context.Context{decided, late, broken} {
+			arrive(ctx, i, func() {})
+		}
+		p := play(t, dir)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for id, want := range map[string]time.Duration{"a": time.Minute, "b": 0} {
+			start := time.Now()
+			said := p.Exchange(ctx, label("ask", id, 1), nil, nil)
+			if took := time.Since(start); id == "b" && took != want || !errors.Is(said.Err, context.DeadlineExceeded) || !said.Unsent || string(said.Body) != `{"calls":0}` {
+				t.Errorf("%s: %+v after %s", id, said, took)
+			}
+		}
+		if p.Err() != nil {
+			t.Error(p.Err())
+		}
+		said := p.Exchange(ctx, label("ask", "c", 1), nil, nil)
+		if _, missing := errors.AsType[*cassette.MissingError](said.Err); !missing || p.Err() == nil {
+			t.Errorf("one that was interrupted: %+v", said)
+		}
+	})
+}
+
 // TestOrder: an answer waits for those that were heard before it, if they are asked at the
 // same time, and for nobody once its round is over. Of an ask that was repeated the last
 // time counts; a line that cannot be read is an error that says where.
