@@ -132,3 +132,24 @@ func BenchmarkConceal(b *testing.B) {
 		c.Hide(text)
 	}
 }
+
+// FuzzConceal: in no text is a secret left, and a text without escapes in which none is
+// stays as it is.
+func FuzzConceal(f *testing.F) {
+	f.Add(`{"a":"\u0073ecret-1"}`, "secret-1")
+	f.Add(`%73ecret%2d1 c2VjcmV0LTE=`, "secret-1")
+	f.Add(`\\\\\\\\\\u0073ecret`, "secret")
+	f.Add("aaaaaaaaaa", "aaaaaa")
+	f.Fuzz(func(t *testing.T, text, secret string) {
+		if len(secret) < webhook.MinSecret || strings.ContainsAny(secret, "[]") {
+			t.Skip()
+		}
+		got := webhook.Redact(text, secret)
+		if strings.Contains(got, secret) && !strings.Contains("[REDACTED]", secret) {
+			t.Errorf("%q in %q is shown: %q", secret, text, got)
+		}
+		if !strings.Contains(got, "[REDACTED]") && got != text {
+			t.Errorf("%q has become %q", text, got)
+		}
+	})
+}
