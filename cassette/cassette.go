@@ -92,7 +92,7 @@ type Deck struct {
 	dir     string
 	playing bool
 	run     Run
-	order   map[webhook.Label]place // in which answers were heard, without kinds; empty if nothing is known
+	order   map[webhook.Label]hearing // in which answers were heard, without kinds; empty if nothing is known
 
 	arrivals sync.Mutex // held while an answer is noted and heard
 
@@ -213,7 +213,7 @@ func Play(dir string) (*Deck, error) {
 }
 
 func newDeck(dir string) *Deck {
-	return &Deck{dir: dir, order: map[webhook.Label]place{}, numbers: map[webhook.Label]int{}, sent: map[webhook.Label]bool{}}
+	return &Deck{dir: dir, order: map[webhook.Label]hearing{}, numbers: map[webhook.Label]int{}, sent: map[webhook.Label]bool{}}
 }
 
 // Run returns which run the cassettes belong to.

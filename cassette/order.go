@@ -37,8 +37,8 @@ func (a *Arrival) label() webhook.Label {
 	return webhook.Label{Specialist: a.Specialist, State: a.State, Round: a.Round, Attempt: a.Attempt, Ask: a.Ask}
 }
 
-// A place says when an ask was heard, among all of its folder.
-type place struct {
+// A hearing says when an ask was heard, among all of its folder.
+type hearing struct {
 	number int
 	unsent Cut
 }
@@ -58,7 +58,7 @@ func (d *Deck) readOrder() error {
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
 			return fmt.Errorf("%s: line %d: %w", filepath.Join(d.dir, orderFile), n, err)
 		}
-		d.order[a.label()] = place{n, a.Unsent}
+		d.order[a.label()] = hearing{n, a.Unsent}
 	}
 	return lines.Err()
 }
