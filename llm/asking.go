@@ -56,7 +56,7 @@ func (a *asking) attempt(ctx context.Context) error {
 			return a.read(reply.Body)
 		}
 		a.charge(refusedCall)
-		if learnt, anew := q.learn(string(reply.Body)); anew && (reply.Status == 400 || reply.Status == 404 || reply.Status == 422) {
+		if learnt, anew := q.learn(string(reply.Body), a.r.Schema != nil); anew && (reply.Status == 400 || reply.Status == 404 || reply.Status == 422) {
 			a.quirks.Or(uint32(learnt))
 			if a.room.left() {
 				continue

@@ -48,6 +48,15 @@ func TestClosedSchemas(t *testing.T) {
 	}
 }
 
+// TestSchemaThatWasNotSent: an error that names a schema, where none was sent, is no reason
+// to ask again.
+func TestSchemaThatWasNotSent(t *testing.T) {
+	s := serve(t, llmtest.Script(llmtest.Reply{Status: 400, Body: `{"error":"bad request: {\"response_format\":null}"}`}))
+	if _, err := ask(t, llm.New(config(s)), ids[0], question()); err == nil || len(s.Calls()) != 1 {
+		t.Errorf("%v after %d calls", err, len(s.Calls()))
+	}
+}
+
 // TestRefusedSchemas: a 400 about the schema of an answer, whatever it complains of, is
 // learnt: the model is asked without it, at once and from then on.
 func TestRefusedSchemas(t *testing.T) {

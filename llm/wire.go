@@ -97,12 +97,12 @@ var complaints = []string{
 	"may not be", "may only be", "only be set", "not accepted", "no longer accepted", "forces tool use",
 }
 
-// learn returns the quirks of a model whose provider refused a request with that
-// body, and whether there is a new one among them: then the request is worth
-// another try.
-func (q quirks) learn(body string) (quirks, bool) {
+// learn returns the quirks of a model whose provider refused a request with that body;
+// schema says that the request had one of the answer. It reports whether there is a new
+// quirk among them: then the request is worth another try.
+func (q quirks) learn(body string, schema bool) (quirks, bool) {
 	body = strings.ToLower(body)
-	if !q.has(noSchema) && containsAny(body, schemaNames) {
+	if schema && !q.has(noSchema) && containsAny(body, schemaNames) {
 		return q | noSchema, true // whatever is said of it: the model can do without
 	}
 	if !containsAny(body, complaints) && !strings.Contains(body, "that support") {

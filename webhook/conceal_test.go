@@ -132,3 +132,49 @@ func BenchmarkConceal(b *testing.B) {
 		c.Hide(text)
 	}
 }
+
+// FuzzConceal: in no text is a secret left, and a text without escapes in which none is
+// stays as it is.
+func FuzzConceal(f *testing.F) {
+	f.Add(`{"a":"\u0073ecret-1"}`, "secret-1")
+	f.Add(`%73ecret%2d1 c2VjcmV0LTE=`, "secret-1")
+	f.Add(`\\\\\\\\\\u0073ecret`, "secret")
+	f.Add("aaaaaaaaaa", "aaaaaa")
+	f.Fuzz(func(t *testing.T, text, secret string) {
+		if len(secret) < webhook.MinSecret || strings.ContainsAny(secret, "[]") {
+			t.Skip()
+		}
+		got := webhook.Redact(text, secret)
+		if strings.Contains(got, secret) && !strings.Contains("[REDACTED]", secret) {
+			t.Errorf("%q in %q is shown: %q", secret, text, got)
+		}
+		if !strings.Contains(got, "[REDACTED]") && got != text {
+			t.Errorf("%q has become %q", text, got)
+		}
+	})
+}
+
+// TestEchoesInDisguise: a token that a service sends back under escapes, in percent or in
+// base64 is in no error and in no answer.
+func TestEchoesInDisguise(t *testing.T) {
+	for written, tell := range map[string]string{
+		fmt.Sprintf(`\u%04x`, token[0]) + token[1:]:                                  token[1:],
+		fmt.Sprintf(`%%%02X`, token[0]) + token[1:]:                                  token[1:],
+		base64.StdEncoding.EncodeToString([]byte("someone:" + token + ":else")):      base64.StdEncoding.EncodeToString([]byte("someone:" + token + ":else"))[12:20],
+		base64.RawURLEncoding.EncodeToString([]byte("a:" + callbackToken + ":else")): base64.RawURLEncoding.EncodeToString([]byte("a:" + callbackToken + ":else"))[4:12],
+	} {
+		inText, _ := json.Marshal(written)
+		for status, body := range map[int]string{422: written, 200: fmt.Sprintf(`{"transitionName":"approve","reasoning":%s,"metaJson":{%s:[%s]}}`, inText, inText, inText)} {
+			s := answering(t, status, body)
+			m := parse(t, machineText)
+			p, err := client(t).Proposer(m, hook(s.URL))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := p.Propose(bounded(t), question(m))
+			if all := fmt.Sprint(a.Reasoning, string(a.MetaJSON), err); strings.Contains(all, tell) || !strings.Contains(all, "[REDACTED]") || (err == nil) != (status == 200) {
+				t.Errorf("%s with %d: %s", written, status, all)
+			}
+		}
+	}
+}
