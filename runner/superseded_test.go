@@ -180,3 +180,48 @@ func TestAcceptedAfterItsProposal(t *testing.T) {
 		})
 	}
 }
+
+// TestLateTokensReplaceTheExpected: a model whose price nobody knows answers after its
+// round was over. Its tokens were charged as expected then.
+func TestLateTokensReplaceTheExpected(t *testing.T) {
+	b := modelBench(t)
+	var s *runner.Session
+	b.cast.play("m", func(context.Context, specialist.Question) (specialist.Answer, error) {
+		b.force(s, "park")
+		b.wantSpent(s, "over", guard.Book{Calls: 1, TokensIn: 1000, TokensOut: 500})
+		return specialist.Answer{TransitionName: "again", Usage: tokens(7, 3)}, nil
+	})
+	s = b.start(b.machine(def{who: []string{llm("m", "unknown"), human("human"), half}, top: budget(`"hard_limit_calls":9`)}))
+	b.step(s)
+	b.wantSpent(s, "answered", guard.Book{Calls: 1, TokensIn: 7, TokensOut: 3})
+}
+
+// TestLateClassifierIsOneCall: a human decides while a classifier is asked. That is a
+// call, or free where the guards' own questions are, whenever it answers and whatever
+// it says.
+func TestLateClassifierIsOneCall(t *testing.T) {
+	for name, usage := range map[string]specialist.Usage{"nothing said": {}, "cost": cost(dollar / 4)} {
+		for _, debits := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, debits %t", name, debits), func(t *testing.T) {
+				var s *runner.Session
+				var b *bench
+				want := guard.Book{}
+				if debits {
+					want.Calls = 1
+				}
+				c := &censor{says: func(guard.Classification) (guard.ClassifierAnswer, error) {
+					b.force(s, "park")
+					b.wantSpent(s, "over", want)
+					return guard.ClassifierAnswer{Usage: usage}, nil
+				}}
+				b = c.bench(t)
+				s = b.classified(fmt.Sprintf(`,"on_error":"open"},"budget":{"debit_probes":%t`, debits))
+				b.step(s)
+				if debits {
+					want.Money = usage.CostUSD
+				}
+				b.wantSpent(s, "answered", want)
+			})
+		}
+	}
+}
