@@ -209,7 +209,12 @@ const mostCalls = 10_000
 
 // calls returns how many calls the line stands for; 0 corrects earlier ones.
 func (c *traceCall) calls() (n int64, err error) {
-	if c.Meta == nil || c.Meta.Calls == nil {
+	switch {
+	case c.Meta == nil:
+		return 1, nil
+	case c.Meta.Correction:
+		return 0, nil
+	case c.Meta.Calls == nil:
 		return 1, nil
 	}
 	if n = *c.Meta.Calls; n < 0 || n > mostCalls {

@@ -226,7 +226,9 @@ func (w *guardLog) spent(data runner.Data, before, after guard.Book) *guard.LogR
 	}
 	if in, out := after.TokensIn-before.TokensIn, after.TokensOut-before.TokensOut; in != 0 || out != 0 {
 		rec.Tokens = &guard.LogTokens{Input: in, Output: out}
+		meta.Correction = calls != 0 && (in < 0 || out < 0)
 	}
+	meta.Correction = meta.Correction || calls < 0 || calls > 0 && usd < 0
 	switch d := data.(type) {
 	case *runner.Proposed:
 		meta.Specialist = d.SpecialistID

@@ -133,7 +133,8 @@ type LogMeta struct {
 	Model      string          `json:"model,omitempty"`   // that is charged for
 	Asked      string          `json:"asked,omitempty"`   // the model that was asked, if another answered
 	Specialist string          `json:"specialist,omitempty"`
-	Calls      *int64          `json:"calls,omitempty"` // nil is one; 0 corrects an earlier record
+	Calls      *int64          `json:"calls,omitempty"`      // nil is one; 0 corrects an earlier record
+	Correction bool            `json:"correction,omitempty"` // of an earlier record: numbers may be negative
 	Unpriced   int64           `json:"unpriced,omitempty"`
 	Estimated  int64           `json:"estimated,omitempty"` // how many of the calls are
 	Prices     string          `json:"prices,omitempty"`    // version of the price table
@@ -187,7 +188,7 @@ func (rec *LogRecord) check() error {
 		return fmt.Errorf("%w: type is missing", ErrInput)
 	case !slices.Contains(logTypes, rec.Type):
 		return fmt.Errorf("%w: unknown type %q", ErrInput, shorten([]byte(rec.Type)))
-	case tokens != nil && (tokens.Input < 0 || tokens.Output < 0):
+	case tokens != nil && (tokens.Input < 0 || tokens.Output < 0) && !rec.corrects():
 		return fmt.Errorf("%w: a negative number of tokens", ErrInput)
 	case rec.Value != nil && !isShare(*rec.Value):
 		return fmt.Errorf("%w: value is %v, not a number from 0 to 1", ErrInput, *rec.Value)
@@ -199,7 +200,7 @@ func (rec *LogRecord) check() error {
 		return fmt.Errorf("%w: stage is missing", ErrInput)
 	case rec.USD != nil && *rec.USD < 0 && !rec.corrects():
 		return fmt.Errorf("%w: a negative cost", ErrInput)
-	case rec.Meta != nil && (rec.Meta.Calls != nil && *rec.Meta.Calls < 0 || rec.Meta.Unpriced < 0 || rec.Meta.Estimated < 0):
+	case rec.Meta != nil && (rec.Meta.Calls != nil && *rec.Meta.Calls < 0 && !rec.corrects() || rec.Meta.Unpriced < 0 || rec.Meta.Estimated < 0):
 		return fmt.Errorf("%w: a negative number of calls", ErrInput)
 	case rec.Type == LogCheck:
 		return rec.Input.check()
@@ -214,7 +215,7 @@ func (rec *LogRecord) check() error {
 
 // corrects reports whether the record says what an earlier one cost after all.
 func (rec *LogRecord) corrects() bool {
-	return rec.Type == LogSpend && rec.Meta != nil && rec.Meta.Calls != nil && *rec.Meta.Calls == 0
+	return rec.Type == LogSpend && rec.Meta != nil && (rec.Meta.Correction || rec.Meta.Calls != nil && *rec.Meta.Calls == 0)
 }
 
 // check refuses what a [CheckInput] refuses.

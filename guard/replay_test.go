@@ -144,14 +144,17 @@ func TestReplayFlipsAVerdict(t *testing.T) {
 	}
 	// A correction takes back what was charged too much.
 	r := guard.NewReplayer(config(`{"limits": {"max_steps": 9}, "cost": {"max_dollars_per_task": 1}}`), nil)
-	for _, line := range []string{`{"session":"s","type":"record","usd":3}`, `{"session":"s","type":"record","usd":-2.5,"meta":{"calls":0}}`} {
+	for _, line := range []string{`{"session":"s","type":"record","usd":3}`, `{"session":"s","type":"record","usd":-2.5,"meta":{"calls":0}}`,
+		`{"session":"s","type":"record","usd":1,"tokens":{"input":1000,"output":500}}`, `{"session":"s","type":"record","usd":-1,"tokens":{"input":-993,"output":-497},"meta":{"calls":0}}`,
+		`{"session":"s","type":"record","usd":2}`, `{"session":"s","type":"record","usd":-2,"meta":{"calls":-1,"correction":true}}`,
+		`{"session":"s","type":"record","usd":2}`, `{"session":"s","type":"record","usd":-1.75,"tokens":{"input":-1,"output":2},"meta":{"correction":true}}`} {
 		rec, err := guard.ParseLog([]byte(line))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Next(rec)
 	}
-	if spent := r.Spent(); spent.Calls != 1 || spent.Money.String() != "0.5" {
+	if spent := r.Spent(); spent.Calls != 4 || spent.TokensIn != 6 || spent.TokensOut != 5 || spent.Money.String() != "0.75" {
 		t.Errorf("spent %+v after a correction", spent)
 	}
 }
