@@ -136,3 +136,35 @@ func (l *Ledger) Losses(machine string) (each [iS][]float64, weighed [iS]float64
 	}
 	return each, weighed
 }
+
+// Shortest returns how many a wave asks at the least, as it is worked out and by trying
+// every option with every probability in full.
+func (l *Ledger) Shortest(q Question, open []Open, a Asking) (fast, slow int) {
+	s := l.seek(&q, open, a)
+	s.inform("")
+	fast, _ = s.shortest()
+	slow = len(s.order)
+	for t := range int32(s.b.k) {
+		b := s.b.fork(len(s.order))
+		for n, i := range s.order {
+			v := s.open[i]
+			v.memo, v.rows = nil, nil
+			v.option = b.voiceFor(t, &v, s.b.sums(&v))
+			b.join(v)
+			b.add()
+			s.mix.m = len(b.voters)
+			if billionths(s.mix.of(b)[t]) >= s.tau && n >= s.free()-1 {
+				slow = min(slow, n+1)
+				break
+			}
+		}
+	}
+	return fast, slow
+}
+
+// Ceiling returns the bound of an option's probability, and the probability.
+func Ceiling(scores []float64, t int, g float64) (bound, p float64) {
+	q := make([]float64, len(scores))
+	softmax(q, scores, g)
+	return ceiling(scores, t, g), q[t]
+}
