@@ -120,21 +120,22 @@ func (e Epoch) Pair(p exact.Billionths, right bool) exact.Billionths {
 	return e.e.tau()
 }
 
-// Losses returns the loss of each expert but S on each outcome of a machine, and those
-// by which they are weighed.
-func (l *Ledger) Losses(machine string) (each [iS][]float64, weighed [iS]float64) {
+// Losses returns the loss of each expert on each outcome of a machine, and those by
+// which they are weighed.
+func (l *Ledger) Losses(machine string) (each [experts][]float64, weighed [experts]float64) {
 	m := l.pools[machine]
 	l.Refit(machine)
-	b := ballot{pool: m, bar: m.pairs.bar()}
-	for _, o := range m.window {
+	rows, b := make([]stackRow, len(m.window)), ballot{pool: m, bar: m.pairs.bar()}
+	for j, o := range m.window {
 		b.reopen(l, o)
 		b.score()
-		for e := range each {
+		rows[j] = newStackRow(&b, o)
+		for e := range iS {
 			each[e] = append(each[e], logLoss(b.scores[e], m.fit.g[e], o.truth))
-			weighed[e] = m.fit.loss[e]
 		}
 	}
-	return each, weighed
+	_, each[iS] = fitStack(m, rows, m.fit.g[iL4])
+	return each, m.fit.loss
 }
 
 // Shortest returns how many a wave asks at the least, as it is worked out and by trying
