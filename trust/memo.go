@@ -45,6 +45,14 @@ func (b *ballot) word(v *voter, t, l int32) word {
 	return *at
 }
 
+// likely returns the probability of v's answer l if t were right.
+func (b *ballot) likely(v *voter, t, l int32) float64 {
+	if v.memo == nil {
+		return b.answer(v, t, l)
+	}
+	return b.word(v, t, l).p
+}
+
 func (b *ballot) work(v *voter, agrees bool, hits, row int32) word {
 	p := v.chance(agrees, hits, row, b.k)
 	log := math.Log(p)

@@ -67,7 +67,7 @@ func (s *search) gain(e, t, r int) float64 {
 func (b *ballot) likeliest(v *voter, t, r int) float64 {
 	most := 0.
 	for l := range b.k {
-		most = max(most, b.word(v, int32(t), int32(l)).p/b.word(v, int32(r), int32(l)).p)
+		most = max(most, b.likely(v, int32(t), int32(l))/b.likely(v, int32(r), int32(l)))
 	}
 	return math.Log(most)
 }
@@ -227,7 +227,7 @@ func (b *ballot) sums(v *voter) []float64 {
 	sums := make([]float64, b.k)
 	for t := range sums {
 		for l := range sums {
-			sums[l] += b.word(v, int32(t), int32(l)).p
+			sums[l] += b.likely(v, int32(t), int32(l))
 		}
 	}
 	return sums
@@ -237,7 +237,7 @@ func (b *ballot) sums(v *voter) []float64 {
 // known to be wrong more often than by chance. said are the sums of v.
 func (b *ballot) voiceFor(t int32, v *voter, said []float64) int32 {
 	ratio := func(l int32) float64 {
-		p := b.word(v, t, l).p
+		p := b.likely(v, t, l)
 		return p / (said[l] - p)
 	}
 	best, most := t, ratio(t)
