@@ -57,7 +57,8 @@ type Call struct {
 	Status     int             `json:"status,omitempty"`
 	Answer     json.RawMessage `json:"answer,omitempty"` // JSON as it was, else a string
 	Error      string          `json:"error,omitempty"`
-	Cut        Cut             `json:"cut,omitempty"` // why nobody waited for it any longer
+	Unsent     bool            `json:"unsent,omitempty"` // nothing went out
+	Cut        Cut             `json:"cut,omitempty"`    // why nobody waited for it any longer
 }
 
 // A Cut says why a call was given up. The zero Cut is one that was not.
@@ -85,15 +86,19 @@ func cutOf(ctx context.Context, said webhook.Taped) (c Cut, ok bool) {
 	return "", false
 }
 
-// A Deck records or plays the cassettes of one folder. It implements webhook.Tape
-// and may be used concurrently.
+// A Deck records or plays the cassettes of one folder. It implements webhook.Tape and
+// runner.Arrivals, and may be used concurrently.
 type Deck struct {
 	dir     string
 	playing bool
 	run     Run
+	order   map[webhook.Label]hearing // in which answers were heard, without kinds; empty if nothing is known
+
+	arrivals sync.Mutex // held while an answer is noted and heard
 
 	mu      sync.Mutex
-	numbers map[webhook.Label]int // calls so far
+	numbers map[webhook.Label]int  // calls so far
+	sent    map[webhook.Label]bool // asks that had one, without kinds
 	missing []string
 	err     error // the first that a cassette could not be written with
 }
@@ -112,7 +117,8 @@ func Record(dir string, run Run) (*Deck, error) {
 		return nil, fmt.Errorf("%s is not empty: name a folder for this run alone", dir)
 	}
 	run.Version = 1
-	d := &Deck{dir: dir, run: run, numbers: map[webhook.Label]int{}}
+	d := newDeck(dir)
+	d.run = run
 	return d, d.write(runFile, run)
 }
 
@@ -192,14 +198,22 @@ func Play(dir string) (*Deck, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Deck{dir: dir, playing: true, numbers: map[webhook.Label]int{}}
+	d := newDeck(dir)
+	d.playing = true
 	if err := json.Unmarshal(data, &d.run); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, runFile), err)
 	}
 	if d.run.Version != 1 {
 		return nil, fmt.Errorf("the cassettes in %s have version %d, and this program plays version 1", dir, d.run.Version)
 	}
+	if err := d.readOrder(); err != nil {
+		return nil, err
+	}
 	return d, nil
+}
+
+func newDeck(dir string) *Deck {
+	return &Deck{dir: dir, order: map[webhook.Label]hearing{}, numbers: map[webhook.Label]int{}, sent: map[webhook.Label]bool{}}
 }
 
 // Run returns which run the cassettes belong to.
@@ -251,12 +265,18 @@ func (d *Deck) next(l webhook.Label) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.numbers[l]++
+	ask := l
+	ask.Kind = ""
+	d.sent[ask] = true
 	return d.numbers[l]
 }
 
 func (d *Deck) play(ctx context.Context, l webhook.Label, n int) webhook.Taped {
 	data, err := os.ReadFile(filepath.Join(d.dir, fileName(l, n)))
-	if errors.Is(err, fs.ErrNotExist) {
+	switch absent := errors.Is(err, fs.ErrNotExist); {
+	case absent && d.unsent(l) != "":
+		return webhook.Taped{Err: givenUp(ctx, d.unsent(l)), Unsent: true, Body: []byte(`{"calls":0}`)} // so a model costs nothing either
+	case absent:
 		call := describe(l, n)
 		d.mu.Lock()
 		d.missing = append(d.missing, call)
@@ -270,7 +290,7 @@ func (d *Deck) play(ctx context.Context, l webhook.Label, n int) webhook.Taped {
 	if err != nil {
 		return webhook.Taped{Err: fmt.Errorf("cassette %s: %w", fileName(l, n), err)}
 	}
-	said := webhook.Taped{Status: c.Status, Body: c.Answer}
+	said := webhook.Taped{Status: c.Status, Body: c.Answer, Unsent: c.Unsent}
 	var text string
 	if json.Unmarshal(c.Answer, &text) == nil {
 		said.Body = []byte(text)
@@ -278,21 +298,17 @@ func (d *Deck) play(ctx context.Context, l webhook.Label, n int) webhook.Taped {
 	if c.Error != "" {
 		said.Err = errors.New(c.Error)
 	}
-	switch {
-	case c.Cut == Decided:
-		<-ctx.Done()
-		if said.Err != nil {
-			said.Err = ctx.Err()
+	if c.Cut != "" {
+		if err := givenUp(ctx, c.Cut); said.Err != nil || c.Cut == Late {
+			said.Err = err
 		}
-	case c.Cut == Late:
-		said.Err = context.DeadlineExceeded
 	}
 	return said
 }
 
 func (d *Deck) keep(l webhook.Label, n int, request []byte, said webhook.Taped, cut Cut) {
 	c := Call{Kind: l.Kind, Specialist: l.Specialist, State: l.State, Round: l.Round, Attempt: l.Attempt, Ask: l.Ask, Number: n,
-		Request: asJSON(request), Status: said.Status, Answer: asJSON(said.Body), Cut: cut}
+		Request: asJSON(request), Status: said.Status, Answer: asJSON(said.Body), Unsent: said.Unsent, Cut: cut}
 	if said.Err != nil {
 		c.Error = said.Err.Error()
 	}

@@ -60,6 +60,7 @@ func TestRoundTrip(t *testing.T) {
 		{label("ask", strings.Repeat("long", 30), 2), says(200, `{"text":"<&>"}`, errors.New("and yet"))},
 		{label("ask", strings.Repeat("long", 30)+"er", 2), says(200, `{}`, nil)},
 		{webhook.Label{}, says(200, `null`, nil)},
+		{label("proposer", "unsent", 1), func() webhook.Taped { return webhook.Taped{Err: errors.New("10.0.0.1 is private"), Unsent: true} }},
 	}
 	for _, c := range calls {
 		d.Exchange(t.Context(), c.label, []byte(`{"q":1}`), c.said)
@@ -74,7 +75,7 @@ func TestRoundTrip(t *testing.T) {
 	for _, c := range calls {
 		got, want := p.Exchange(t.Context(), c.label, nil, func() webhook.Taped { t.Error("somebody is asked"); return webhook.Taped{} }), c.said()
 		tight := strings.Join(strings.Fields(string(got.Body)), "")
-		if got.Status != want.Status || tight != strings.Join(strings.Fields(string(want.Body)), "") || fmt.Sprint(got.Err) != fmt.Sprint(want.Err) {
+		if got.Status != want.Status || got.Unsent != want.Unsent || tight != strings.Join(strings.Fields(string(want.Body)), "") || fmt.Sprint(got.Err) != fmt.Sprint(want.Err) {
 			t.Errorf("%+v: %d %s %v, want %d %s %v", c.label, got.Status, got.Body, got.Err, want.Status, want.Body, want.Err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 
@@ -50,6 +51,11 @@ func (a *app) openLog(path string) (io.ReadCloser, error) {
 		return io.NopCloser(a.in), nil
 	}
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		//lint:ignore ST1005 these are the words for every file
+		err = fmt.Errorf("Cannot find file: %s", path)
+		return nil, &exitError{checkInvalid, hinted(err, "%s", cmp.Or(a.suggestFile(path), "dialai log SESSION --guard prints a log of guards; - reads stdin"))}
+	}
 	if err != nil {
 		return nil, &exitError{checkInvalid, fmt.Errorf("%s: %w", path, underlying(err))}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/backtest"
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
@@ -113,7 +114,7 @@ func (a *app) readSection(path string, read func(section []byte) error) error {
 		return err
 	}
 	var wrong error
-	if err := machine.ParseSection(path, data, func(section []byte) []machine.Problem {
+	if err := machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem {
 		wrong = read(section)
 		return nil
 	}); err != nil {

@@ -32,7 +32,8 @@ and the calls come from a file of one JSON object a line ("-" is stdin).
 
 A call is {"input": n, "output": n} or {"tokens": {…}}, and may have "id" (one that
 came before is not charged again), "model", "usd" and "ts". Of an event log of
-guards the lines of type record count, but not corrections of earlier ones.
+guards the lines of type record count, but not corrections of earlier ones; a limit
+that a human raised in that course (type raised) is as high from there on.
 
 In mode observe nothing trips: crossings are printed, and the exit code is 0.
 
@@ -93,7 +94,7 @@ func (a *app) readBudget(path string) (f budgetFile, err error) {
 	if err != nil {
 		return f, err
 	}
-	err = machine.ParseSection(path, data, func(section []byte) []machine.Problem {
+	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem {
 		members := map[string]json.RawMessage{}
 		if json.Unmarshal(section, &members) != nil {
 			return []machine.Problem{{Code: "wrong-type", Message: "a budget file must hold an object"}}
@@ -140,6 +141,7 @@ func (f *budgetFile) read(config []byte, members map[string]json.RawMessage) (pr
 // A budgetRun charges calls to a budget.
 type budgetRun struct {
 	mode    guard.BudgetMode
+	budget  *guard.Budget // as it is now
 	ledger  *guard.Ledger
 	now     time.Time
 	offset  time.Duration // of the trace's times; the clock begins at 0
@@ -176,7 +178,7 @@ type budgetLine struct {
 var traceScope = guard.Scope{Tenant: "trace", Session: "trace"}
 
 func newBudgetRun(f budgetFile) (*budgetRun, error) {
-	run := &budgetRun{mode: f.budget.Mode, now: time.UnixMilli(0)}
+	run := &budgetRun{mode: f.budget.Mode, budget: f.budget, now: time.UnixMilli(0)}
 	ledger, err := guard.NewLedger(guard.LedgerConfig{Now: func() time.Time { return run.now }, Budget: f.budget, Prices: f.prices})
 	run.ledger = ledger
 	return run, err
@@ -198,6 +200,9 @@ type traceCall struct {
 	} `json:"tokens"`
 	Meta *guard.LogMeta `json:"meta"`
 }
+
+// aCall says what a line of a trace is.
+const aCall = `a call is one JSON object such as {"input": 120, "output": 30, "model": "…", "usd": 0.01}, or a line of dialai log SESSION --guard`
 
 // mostCalls is how many calls one line of a trace may stand for.
 const mostCalls = 10_000
@@ -246,7 +251,7 @@ func (c *traceCall) usage() (u guard.Usage, err error) {
 func (r *budgetRun) charge(raw []byte) (done bool, err error) {
 	tidy, err := exact.Tidy(raw)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("it is not one JSON object: %w", err)
 	}
 	if !bytes.HasPrefix(tidy, []byte("{")) {
 		return false, errors.New("a call must be one JSON object")
@@ -256,7 +261,7 @@ func (r *budgetRun) charge(raw []byte) (done bool, err error) {
 		TS      json.RawMessage `json:"ts"`
 		Verdict string          `json:"verdict"`
 	}
-	if err := json.Unmarshal(tidy, &line); err != nil {
+	if err := exact.Unmarshal(tidy, &line); err != nil {
 		return false, err
 	}
 	r.moveTo(&guard.LogRecord{TS: line.TS})
@@ -267,13 +272,33 @@ func (r *budgetRun) charge(raw []byte) (done bool, err error) {
 		if line.Verdict == "ok" || line.Verdict == "warn" || line.Verdict == "pass" {
 			r.ledger.Progress(traceScope)
 		}
+	case string(guard.LogRaised):
+		return false, r.raise(tidy)
 	}
 	return false, nil
 }
 
+// raise lifts the limits that a human raised in the course of the trace, where they
+// are lower now.
+func (r *budgetRun) raise(line []byte) error {
+	rec, err := guard.ParseLog(line)
+	if err != nil {
+		return err
+	}
+	now := &guard.Config{Budget: r.budget}
+	if now, err = now.Lift(now, rec.Meta.Raised); err != nil {
+		return err
+	}
+	r.budget = now.Budget
+	if r.ledger.SetBudget(traceScope, r.budget) == nil {
+		return nil
+	}
+	return r.ledger.Open(traceScope, guard.Opening{Budget: r.budget}) // nothing was charged yet
+}
+
 func (r *budgetRun) chargeCall(raw []byte) (done bool, err error) {
 	var c traceCall
-	if err := json.Unmarshal(raw, &c); err != nil {
+	if err := exact.Unmarshal(raw, &c); err != nil {
 		return false, err
 	}
 	calls, err := c.calls()
@@ -334,7 +359,7 @@ func (r *budgetRun) chargeAll(trace []json.RawMessage) error {
 	for i, raw := range trace {
 		done, err := r.charge(raw)
 		if err != nil {
-			return fmt.Errorf("call %d of the trace: %w", i+1, err)
+			return hinted(fmt.Errorf("call %d of the trace: %w", i+1, err), aCall)
 		}
 		if done {
 			return nil
@@ -359,7 +384,7 @@ func (a *app) chargeFile(r *budgetRun, path string) error {
 		}
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s: line %d: %w", path, n, err)
+			return hinted(fmt.Errorf("%s: line %d: %w", path, n, err), aCall)
 		case done:
 			return errTripped
 		}

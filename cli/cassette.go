@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -47,6 +48,20 @@ func (t *laterTape) Exchange(ctx context.Context, l webhook.Label, request []byt
 		return webhook.Taped{Err: errors.New("nobody is asked before it is known whose cassettes these are")}
 	}
 	return t.deck.Exchange(ctx, l, request, send)
+}
+
+// Together implements runner.Arrivals.
+func (t *laterTape) Together(asked []specialist.Caller) func(ctx context.Context, place int, hear func()) {
+	if t.deck == nil {
+		return func(_ context.Context, _ int, hear func()) { hear() } // with the error that Exchange gave
+	}
+	return t.deck.Together(asked)
+}
+
+// arrivals returns what knows in which order answers are heard, nil without cassettes.
+func (a *app) arrivals() runner.Arrivals {
+	order, _ := a.tape.(runner.Arrivals)
+	return order
 }
 
 // taped carries a session of the store on, on the cassettes that the flags ask for.

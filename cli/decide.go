@@ -188,7 +188,7 @@ func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, 
 		return fmt.Sprintf("%s shows the present round", a.command("show", id))
 	case code == exitStopped:
 		code, _ := refusal(r, exitStopped)
-		return a.stopHint(code, r.SessionID)
+		return a.stopHint(code, r.Session)
 	case !r.IsHuman:
 		humans, err := a.actors(ctx, e, r.Session)
 		if err != nil {

@@ -55,7 +55,7 @@ func (p *printer) endText(r runner.Result) {
 		fmt.Fprintf(p.out, "  %s\n", p.a.command("resume", id))
 	case runner.Stopped.String():
 		fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.red("Session stopped by guard:"), clean(r.Code), clean(r.Reason))
-		p.hint("%s", p.a.stopHint(r.Code, r.Session.ID.String()))
+		p.hint("%s", p.a.stopHint(r.Code, r.Session))
 	case runner.Failed.String():
 		p.out.Flush()
 		fmt.Fprintf(p.a.err, "Session failed:\n%s\n", clean(r.Reason))
@@ -66,14 +66,37 @@ func (p *printer) endText(r runner.Result) {
 }
 
 // stopHint says what can be done about a session that was stopped.
-func (a *app) stopHint(code, id string) string {
+func (a *app) stopHint(code string, s *runner.Session) string {
+	id := s.ID.String()
 	switch {
 	case code == runner.CodeStepLimit || code == runner.CodeTimeLimit:
 		return fmt.Sprintf("%s goes on from here", a.command("resume", []string{id}))
 	case strings.HasPrefix(code, "loop_") || code == "batch_repeat":
 		return fmt.Sprintf("it went in circles: %s shows the choices of a human, %s lets it go on", a.command("show", []string{id}), a.command("resume", []string{id}, "--clear"))
 	}
-	return "the limit is part of the machine that this session began with; raise it in the file and start a new session"
+	if raise := a.raiseHint(code, s); raise != "" {
+		return raise
+	}
+	return "that is part of the machine that this session began with; change it in the file and start a new session"
+}
+
+// raiseHint says how to raise the limit that keeps a session from going on; "" if
+// none does.
+func (a *app) raiseHint(code string, s *runner.Session) string {
+	limits := s.Program.Guards(s.State).LimitsOf(code)
+	if len(limits) == 0 {
+		return ""
+	}
+	texts := make([]string, len(limits))
+	for i, l := range limits {
+		texts[i] = fmt.Sprintf("%s (now %s)", clean(l.Limit), l.From)
+	}
+	name := limits[0].Limit
+	if len(limits) > 1 {
+		name = "LIMIT"
+	}
+	return fmt.Sprintf("a human can raise %s for this session: %s", strings.Join(texts, " or "),
+		a.command("resume", []string{s.ID.String()}, "--raise", name+"=VALUE", "--note", "WHY"))
 }
 
 // endHuman prints a question for a human, each answer as a command.
@@ -81,6 +104,9 @@ func (p *printer) endHuman(r runner.Result, item runner.InboxItem) {
 	fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.yellow("Session needs a human:"), clean(item.State), clean(r.Reason))
 	for _, t := range item.Transitions {
 		fmt.Fprintf(p.out, "  %s\n", p.a.decideCommandFor(item, t))
+	}
+	if raise := p.a.raiseHint(r.Code, r.Session); raise != "" {
+		p.hint("%s", raise)
 	}
 	if !p.a.keeps() {
 		p.hint("the memory store ends with this program; keep the session with --store PATH, or decide with --interactive")

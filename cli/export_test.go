@@ -38,6 +38,7 @@ var JSONLines = map[string]any{
 	"An outcome":            trust.Outcome{},
 	"`dialai version`":      build{},
 
+	"A raised limit":          guard.Raise{},
 	"The event log of guards": guard.LogRecord{},
 	"`dialai analyze`":        analysisLine{},
 	"`dialai budget`":         budgetLine{},

@@ -16,8 +16,8 @@ import (
 // A hook is a service that specialists are asked at. What it answers depends on
 // the path: /first and /last propose that transition, /pick/NAME any, /later
 // accepts with 202, /refuse says no, /hostile and /rude try to take over a
-// terminal, /wait answers when it is released, and /arbiter elects the first
-// proposal.
+// terminal, /wait answers when it is released, /huge and /garbage answer what nobody
+// can read, and /arbiter elects the first proposal.
 type hook struct {
 	*httptest.Server
 	released chan struct{}
@@ -82,6 +82,11 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 		answer["transitionName"] = names[0]
+	case path == "/huge":
+		answer["reasoning"] = strings.Repeat("x", 1<<20)
+	case path == "/garbage":
+		fmt.Fprint(w, "nonsense")
+		return
 	case path == "/context":
 		answer = map[string]any{"context": "three receipts"}
 	case path == "/arbiter":

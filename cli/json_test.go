@@ -471,6 +471,11 @@ func realLines(t *testing.T) map[string][]string {
 	h.file("shadow.json", `{"limits": {"max_steps": 1}}`)
 	start(4, "circle.json", "--shadow", "shadow.json")
 	log(id)
+	raised := start(4, "circle.json")
+	h.run(4, "resume", raised, "--raise", "limits.max_steps=3", "--note", "once more")
+	log(raised)
+	shown, _ := h.run(0, "show", raised, "--json")
+	real["A raised limit"] = []string{first(t, `"raised":\[(\{.*?\})\]`, shown)}
 	late(h, hook)
 	log(first(t, `"sessionId":"([^"]+)","machineName":"service"`, h.newest()))
 

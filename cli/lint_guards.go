@@ -30,7 +30,7 @@ func isMachine(names []string) bool {
 // object.
 func memberNames(path string, data []byte) (names []string) {
 	members := map[string]json.RawMessage{}
-	err := machine.ParseSection(path, data, func(section []byte) []machine.Problem {
+	err := machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem {
 		if json.Unmarshal(section, &members) != nil {
 			members = nil
 		}
@@ -62,7 +62,7 @@ func (a *app) loadAnyGuards(path string) (*guard.Config, map[string]*guard.Confi
 
 // parseGuards reads a guards file. Without a profile it has compat.
 func parseGuards(path string, data []byte) (config *guard.Config, err error) {
-	err = machine.ParseSection(path, data, func(section []byte) (problems []machine.Problem) {
+	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) (problems []machine.Problem) {
 		config, problems = guard.ParseAs(section, guard.Compat)
 		return problems
 	})
@@ -73,13 +73,13 @@ func parseGuards(path string, data []byte) (config *guard.Config, err error) {
 func lintGuards(path string, data []byte) (findings []machine.Problem, err error) {
 	profile := guard.Compat
 	if _, err := parseGuards(path, data); err != nil {
-		ofMachine := machine.ParseSection(path, data, func(section []byte) []machine.Problem { return guard.Check(section, false) })
+		ofMachine := machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem { return guard.Check(section, false) })
 		if ofMachine != nil {
 			return nil, err
 		}
 		profile = guard.Strict // it has what only machines have
 	}
-	err = machine.ParseSection(path, data, func(section []byte) []machine.Problem { // which knows the place of each
+	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem { // which knows the place of each
 		return guard.Lint(section, nil, profile)
 	})
 	if found, ok := errors.AsType[*machine.Error](err); ok {

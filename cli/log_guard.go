@@ -172,6 +172,9 @@ func (w *guardLog) applied(seq int64, ev runner.Event, before, after guard.Book)
 		if d.Cleared {
 			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogCleared, Message: d.Note, Meta: &guard.LogMeta{Actor: d.Actor}})
 		}
+		if len(d.Raised) > 0 {
+			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogRaised, Message: d.Note, Meta: &guard.LogMeta{Actor: d.Actor, Raised: d.Raised}})
+		}
 	}
 	w.ledger(seq, ev, before)
 	if before != after {

@@ -80,6 +80,7 @@ func (a *app) pipes(p *pipes) error {
 			return err
 		}
 	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(p.fail)) // before the SDK has anything to say
 	if traces {
 		provider := trace.NewTracerProvider(trace.WithBatcher(spans))
 		otel.SetTracerProvider(provider)
@@ -90,7 +91,6 @@ func (a *app) pipes(p *pipes) error {
 		otel.SetMeterProvider(provider)
 		p.ends = append(p.ends, provider.Shutdown)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(p.fail))
 	return nil
 }
 

@@ -56,7 +56,7 @@ func (a *app) prices() (table *guard.PriceTable, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = machine.ParseSection(path, data, func(section []byte) (problems []machine.Problem) {
+	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) (problems []machine.Problem) {
 		table, problems = llm.ReadPrices(section)
 		return problems
 	})

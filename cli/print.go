@@ -127,6 +127,10 @@ func (p *printer) text(r runner.Record) {
 			p.shadowed(p.differs)
 		case *runner.Executed:
 			p.executed(d)
+		case *runner.Resumed:
+			for _, raised := range d.Raised {
+				p.line("Raised %s from %s to %s (%s: %s)", clean(raised.Limit), raised.From, raised.To, clean(d.Actor), clean(d.Note))
+			}
 		}
 	}
 }

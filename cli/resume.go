@@ -2,18 +2,23 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
 	f := &runFlags{}
 	var o runner.ResumeOptions
+	var raise []string
 	cmd := &cobra.Command{
 		Use:   "resume <session>",
 		Short: "Go on with a session",
@@ -23,31 +28,63 @@ spent stays spent. A session that has completed stays so.
 
 A session that a guard stopped is judged afresh. If it was stopped because it went
 in circles, --clear says that you have looked at it: the guards forget what has
-repeated. A limit of steps or money is part of the machine that the session began
-with, and stays.`,
+repeated.
+
+If it was stopped by a limit, --raise LIMIT=VALUE lifts that, for this session and
+from now on: LIMIT is where a guards section has it, such as budget.hard_limit_usd,
+limits.max_steps or tool_calls.blast_radius.TOOL, and VALUE the new limit, which must
+be higher. It may be given several times, and again later. Only a human who may
+decide in the state can do that, and has to say why; what was spent counts towards
+the new limit. What a tenant may use in all is not raised for one session.`,
 		Example: `  dialai resume 0b9c1d3e-…
   dialai resume 0b9c1d3e-… --retry-failed
-  dialai resume 0b9c1d3e-… --clear --note "it waits for the build, that is fine"`,
+  dialai resume 0b9c1d3e-… --clear --note "it waits for the build, that is fine"
+  dialai resume 0b9c1d3e-… --raise budget.hard_limit_usd=5 --as carol --note "worth it"`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.Raise, err = parseRaises(raise, o.Note); err != nil {
+				return err
+			}
 			return a.taped(&f.tapeFlags, func() error { return a.resume(cmd.Context(), args[0], o, f) })
 		},
 	}
 	f.add(cmd, false)
 	cmd.Flags().BoolVar(&o.RetryFailed, "retry-failed", false, "ask those again who failed in this round")
 	cmd.Flags().BoolVar(&o.Clear, "clear", false, "let the guards forget what has repeated")
-	cmd.Flags().StringVar(&o.Actor, "as", "", "`who` resumes, for the record (default: the user of this computer)")
+	cmd.Flags().StringArrayVar(&raise, "raise", nil, "lift a limit of the guards for this session, as `LIMIT=VALUE`")
+	cmd.Flags().StringVar(&o.Actor, "as", "", "`who` resumes, for the record (default: the user of this computer; with --raise the machine's only human)")
 	cmd.Flags().StringVar(&o.Note, "note", "", "`why`, for the record")
 	return cmd
+}
+
+// parseRaises reads the limits that --raise names.
+func parseRaises(texts []string, note string) (raises []guard.Raise, err error) {
+	if len(texts) > 0 && strings.TrimSpace(note) == "" {
+		return nil, hinted(usage("--raise needs a --note"), `say why, for the record: --note "worth it"`)
+	}
+	for _, text := range texts {
+		at := strings.LastIndexByte(text, '=')
+		if at < 1 {
+			return nil, hinted(usage("--raise is %q, not LIMIT=VALUE", text), "such as --raise budget.hard_limit_usd=5")
+		}
+		raises = append(raises, guard.Raise{Limit: text[:at], To: json.Number(text[at+1:])})
+	}
+	return raises, nil
+}
+
+// raiser says who raises the limits of a session: a human who may decide in it.
+func (a *app) raiser(ctx context.Context, e *engine, s *runner.Session, o *runner.ResumeOptions) (err error) {
+	if o.Actor, err = a.actor(ctx, e, s, o.Actor); err == nil && o.Actor == runner.Operator {
+		o.Note = fmt.Sprintf("%s (raised by %s)", o.Note, osUser())
+	}
+	return err
 }
 
 func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *runFlags) error {
 	if err := f.check(); err != nil {
 		return err
-	}
-	if o.Actor == "" {
-		o.Actor = osUser()
 	}
 	p := a.newPrinter()
 	defer p.status.stop()
@@ -64,6 +101,13 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 	if err != nil {
 		return err
 	}
+	if len(o.Raise) > 0 {
+		if err := a.raiser(ctx, e, s, &o); err != nil {
+			return err
+		}
+	} else if o.Actor == "" {
+		o.Actor = osUser()
+	}
 	if err := a.wind(s); err != nil {
 		return err
 	}
@@ -72,6 +116,9 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 		return err
 	}
 	if s, err = e.Resume(ctx, s.ID, o); err != nil {
+		if refused, ok := errors.AsType[*runner.Error](err); ok && refused.Code == runner.BadRaise {
+			return &exitError{exitUsage, err}
+		}
 		return err
 	}
 	return a.carryOn(ctx, e, p, s.ID, f)

@@ -66,7 +66,7 @@ func (a *app) loadShadow(path string) (*shadow, error) {
 		if c, states, err = guardsOf(m); err != nil {
 			return nil, err
 		}
-	} else if err := machine.ParseSection(path, data, func(section []byte) (problems []machine.Problem) {
+	} else if err := machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) (problems []machine.Problem) {
 		c, problems = guard.Parse(section, false)
 		return problems
 	}); err != nil {

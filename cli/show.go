@@ -77,6 +77,9 @@ func (a *app) show(ctx context.Context, e *engine, out io.Writer, s *runner.Sess
 		}
 		fmt.Fprintln(out)
 	}
+	for _, r := range s.Raised() {
+		fmt.Fprintf(out, "Raised:        %s from %s to %s\n", clean(r.Limit), r.From, r.To)
+	}
 	if s.Options().Meta != nil {
 		fmt.Fprintf(out, "metaJson:      %s\n", clean(string(s.Options().Meta)))
 	}
@@ -105,6 +108,9 @@ func (a *app) show(ctx context.Context, e *engine, out io.Writer, s *runner.Sess
 		return err
 	}
 	a.printChoices(out, item)
+	if raise := a.raiseHint(o.Code, s); raise != "" {
+		fmt.Fprintf(out, "\nTo go on, %s\n", raise)
+	}
 	return nil
 }
 

@@ -49,6 +49,7 @@ type BatchResult struct {
 	Outcome BatchOutcome
 	Hash    string   // of the batch
 	Count   int      // equal batches in the window, this one included
+	Blocked int      // how many of them a ladder blocked: each counts once more towards Limit
 	Limit   int      // the threshold, limit or rung that was reached
 	Tools   []string // sorted, distinct
 	Message string   // for models or people; holds no arguments
@@ -171,13 +172,18 @@ func repeated(r BatchResult) string {
 	if r.Count == 1 {
 		times = "time"
 	}
-	return fmt.Sprintf("the same batch of tool calls (%s) came %d %s", strings.Join(r.Tools, ", "), r.Count, times)
+	text := fmt.Sprintf("the same batch of tool calls (%s) came %d %s", strings.Join(r.Tools, ", "), r.Count, times)
+	if r.Blocked > 0 {
+		text += fmt.Sprintf(", %d of them blocked", r.Blocked)
+	}
+	return text
 }
 
 // climb does what the highest rung reached says. A batch that was blocked and
 // comes back counts once more for each block.
 func (b *BatchLoop) climb(s BatchState, r BatchResult) (BatchState, BatchResult) {
-	top := b.standing(evidence(s, r.Hash))
+	r.Blocked = occurrences(s.Blocked, r.Hash)
+	top := b.standing(r.Count + r.Blocked)
 	if top == nil {
 		return s, r
 	}
@@ -201,10 +207,6 @@ func (b *BatchLoop) standing(evidence int) (top *rung) {
 		}
 	}
 	return top
-}
-
-func evidence(s BatchState, hash string) int {
-	return occurrences(s.Window, hash) + occurrences(s.Blocked, hash)
 }
 
 // mark notes what a rung other than steer leaves behind.
@@ -268,5 +270,5 @@ func (r BatchResult) Verdict() Verdict {
 	if !found {
 		return Verdict{}
 	}
-	return with([]Reason{{Code: batchRepeat, Guard: "batch_loop", Class: class, Message: r.Message, Limit: fmt.Sprint(r.Limit), Seen: fmt.Sprint(r.Count)}})
+	return with([]Reason{{Code: batchRepeat, Guard: "batch_loop", Class: class, Message: r.Message, Limit: fmt.Sprint(r.Limit), Seen: fmt.Sprint(r.Count + r.Blocked)}})
 }

@@ -171,7 +171,7 @@ func (b *BatchLoop) deadRungs(r *optionReader) {
 	reached := map[string]bool{}
 	for range 2 * b.windowSize {
 		s = b.push(s, "x")
-		if top := b.standing(evidence(s, "x")); top != nil {
+		if top := b.standing(occurrences(s.Window, "x") + occurrences(s.Blocked, "x")); top != nil {
 			reached[top.name] = true
 			s = b.mark(s, "x", top.outcome)
 		}

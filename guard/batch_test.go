@@ -252,6 +252,32 @@ func TestBatchLoopTexts(t *testing.T) {
 	}
 }
 
+// TestLadderTellsWhatCounts: a message says how often a batch came, as a person counts,
+// and how many of these were blocked; both together are what a rung is reached by.
+func TestLadderTellsWhatCounts(t *testing.T) {
+	loop := batchLoop(t, `{"ladder":{"block":3,"escalate":5,"stop":7}}`)
+	var s guard.BatchState
+	for i, want := range []struct{ part, limit, seen string }{
+		{"", "", ""}, {"", "", ""}, {"(a) came 3 times. ", "3", "3"}, {"(a) came 4 times, 1 of them blocked. ", "5", "5"},
+		{"(a) came 5 times, 1 of them blocked. ", "5", "6"}, {"(a) came 6 times, 1 of them blocked. ", "7", "7"},
+	} {
+		var r guard.BatchResult
+		var err error
+		if s, r, err = loop.AfterModel(s, []specialist.ToolCall{{Name: "a"}}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if want.part == "" {
+			if r.Outcome != guard.BatchContinue {
+				t.Errorf("batch %d: %+v", i+1, r)
+			}
+			continue
+		}
+		if reason := r.Verdict().Reasons[0]; !strings.Contains(r.Message, want.part) || reason.Limit != want.limit || reason.Seen != want.seen {
+			t.Errorf("batch %d: %+v", i+1, reason)
+		}
+	}
+}
+
 func TestBatchInjectIsANotice(t *testing.T) {
 	v := guard.BatchResult{Outcome: guard.BatchInject, Message: "m"}.Verdict()
 	if v.Status != guard.OK || !slices.Equal(v.Notices, []string{"m"}) {

@@ -91,7 +91,7 @@ func (r *reader) classifier(into **ClassifierConfig, inMachine, state bool) func
 	c := &ClassifierConfig{Failures: 5, Cache: 1024}
 	timeout, pause, onError := int64(2000), int64(30_000), ""
 	members := []member{
-		{"url", r.name(&c.URL)},
+		{"url", r.url(&c.URL)},
 		{"model", r.modelName(&c.Model)},
 		{"token_name", r.name(&c.TokenName)},
 		{"timeout_ms", r.countWithin(&timeout, 1, maxWait)},

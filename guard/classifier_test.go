@@ -259,14 +259,15 @@ func TestClassifierReason(t *testing.T) {
 
 func TestClassifierProblems(t *testing.T) {
 	for section, want := range map[string]string{
-		`{"classifier":{}}`:                                            `error[missing-field]: "on_error" is missing (at /classifier)`,
-		`{"classifier":{"on_error":"maybe"}}`:                          "error[bad-value]: on_error is \"maybe\" (at /classifier/on_error)\n    hint: it may be [\"open\" \"closed\"]",
-		`{"classifier":{"on_error":"open","url":"https://a.example"}}`: "error[missing-field]: \"token_name\" is missing (at /classifier)\n    hint: name the variable that holds the token of the service",
-		`{"classifier":{"on_error":"open","timeout_ms":0}}`:            "error[out-of-range]: timeout_ms is 0, not a whole number from 1 (at /classifier/timeout_ms)",
-		`{"classifier":{"on_error":"open","token":"x"}}`:               "error[unknown-field]: classifier has no field \"token\" (at /classifier/token)",
-		`{"classifier":{"on_error":"open","breaker":{"failures":0}}}`:  "error[out-of-range]: failures is 0, not a whole number from 1 (at /classifier/breaker/failures)",
-		`{"classifier":{"on_error":"open","context_turns":101}}`:       "error[out-of-range]: context_turns is 101, more than 100 (at /classifier/context_turns)",
-		`{"classifier":{"on_error":"open","cache":-1}}`:                "error[out-of-range]: cache is -1, not a whole number from 0 (at /classifier/cache)",
+		`{"classifier":{}}`:                                                     `error[missing-field]: "on_error" is missing (at /classifier)`,
+		`{"classifier":{"on_error":"maybe"}}`:                                   "error[bad-value]: on_error is \"maybe\" (at /classifier/on_error)\n    hint: it may be [\"open\" \"closed\"]",
+		`{"classifier":{"on_error":"open","url":"https://a.example"}}`:          "error[missing-field]: \"token_name\" is missing (at /classifier)\n    hint: name the variable that holds the token of the service",
+		`{"classifier":{"on_error":"open","token_name":"T","url":"me:pw@h:1"}}`: "error[bad-url]: url \"…@h:1\" is not an http or https address (at /classifier/url)\n    hint: write the whole address, such as https://example.com/classify",
+		`{"classifier":{"on_error":"open","timeout_ms":0}}`:                     "error[out-of-range]: timeout_ms is 0, not a whole number from 1 (at /classifier/timeout_ms)",
+		`{"classifier":{"on_error":"open","token":"x"}}`:                        "error[unknown-field]: classifier has no field \"token\" (at /classifier/token)",
+		`{"classifier":{"on_error":"open","breaker":{"failures":0}}}`:           "error[out-of-range]: failures is 0, not a whole number from 1 (at /classifier/breaker/failures)",
+		`{"classifier":{"on_error":"open","context_turns":101}}`:                "error[out-of-range]: context_turns is 101, more than 100 (at /classifier/context_turns)",
+		`{"classifier":{"on_error":"open","cache":-1}}`:                         "error[out-of-range]: cache is -1, not a whole number from 0 (at /classifier/cache)",
 	} {
 		_, problems := guard.ParseAs([]byte(section), guard.Compat)
 		if len(problems) != 1 || problems[0].String() != want && !strings.HasPrefix(problems[0].String(), want+"\n") {

@@ -121,6 +121,16 @@ func (r *reader) name(into *string) func(path string, value []byte) {
 	}
 }
 
+// url reads the address of a service.
+func (r *reader) url(into *string) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		r.name(into)(path, value)
+		if wrong := machine.BadURL("url", *into); *into != "" && wrong != "" {
+			r.report(path, "bad-url", wrong, "write the whole address, such as https://example.com/classify")
+		}
+	}
+}
+
 // modelName reads the name of a model. What looks like a key is refused and not shown.
 func (r *reader) modelName(into *string) func(path string, value []byte) {
 	read := r.name(into)

@@ -143,6 +143,8 @@ func (in *CheckInput) check() error {
 		return fmt.Errorf("%w: task_id is missing", ErrInput)
 	case in.TokensIn < 0 || in.TokensOut < 0 || in.Attempt < 0 || in.Step < 0:
 		return fmt.Errorf("%w: a negative number of tokens, attempts or steps", ErrInput)
+	case len(in.Context) > 0 && !json.Valid(in.Context):
+		return fmt.Errorf("%w: context is not one JSON value", ErrInput)
 	}
 	for i := range in.ToolCalls {
 		if in.ToolCalls[i].Name == "" {

@@ -54,10 +54,11 @@ const (
 	LogRelease  LogType = "release"
 	LogNotice   LogType = "notice"  // what proposers were told
 	LogCleared  LogType = "cleared" // a human let a stopped task go on
+	LogRaised   LogType = "raised"  // a human raised limits of the task
 )
 
 var logTypes = []LogType{
-	LogSpend, LogSoftWarn, LogProbe, LogVerdict, LogError, LogConfig, LogCheck, LogReserve, LogSettle, LogRelease, LogNotice, LogCleared,
+	LogSpend, LogSoftWarn, LogProbe, LogVerdict, LogError, LogConfig, LogCheck, LogReserve, LogSettle, LogRelease, LogNotice, LogCleared, LogRaised,
 }
 
 // LogTokens are the tokens of one record, from 0.
@@ -142,6 +143,7 @@ type LogMeta struct {
 	Guards     json.RawMessage `json:"guards,omitempty"` // the machine's section
 	States     []LogState      `json:"states,omitempty"` // those with a section of their own
 	Actor      string          `json:"actor,omitempty"`
+	Raised     []Raise         `json:"raised,omitempty"` // limits that Actor has raised
 }
 
 // A LogState is a state with guards of its own.
@@ -173,7 +175,7 @@ func ParseLog(line []byte) (rec LogRecord, err error) {
 	if len(tidy) == 0 || tidy[0] != '{' {
 		return rec, fmt.Errorf("%w: a line must be one JSON object", ErrInput)
 	}
-	if err := json.Unmarshal(tidy, &rec); err != nil {
+	if err := exact.Unmarshal(tidy, &rec); err != nil {
 		return rec, fmt.Errorf("%w: %w", ErrInput, err)
 	}
 	return rec, rec.check()
@@ -201,6 +203,11 @@ func (rec *LogRecord) check() error {
 		return fmt.Errorf("%w: a negative number of calls", ErrInput)
 	case rec.Type == LogCheck:
 		return rec.Input.check()
+	case rec.Type == LogRaised && (rec.Meta == nil || len(rec.Meta.Raised) == 0):
+		return fmt.Errorf("%w: meta.raised is missing", ErrInput)
+	case rec.Type == LogRaised:
+		_, err := (*Config)(nil).Lift(nil, rec.Meta.Raised)
+		return err
 	}
 	return nil
 }

@@ -65,6 +65,10 @@ func (r *reader) prices(into *map[string]Price) func(path string, value []byte) 
 		}
 		for _, model := range sortedKeys(models) {
 			at := path + "/" + machine.EscapePointer(model)
+			if strings.TrimSpace(model) == "" {
+				r.report(at, "bad-name", "a price is of a model without a name", "name the model as modelId or its provider does")
+				continue
+			}
 			p, aliases := r.model(at, models[model])
 			table[model] = p
 			for _, a := range aliases {
@@ -115,7 +119,9 @@ func (r *reader) price(path string, value []byte, aliases *[]alias) (p Price) {
 		member{"aliases", r.list("aliases", func(path string, value []byte) {
 			a := alias{path: path}
 			r.text(&a.name)(path, value)
-			if a.name != "" {
+			if strings.TrimSpace(a.name) == "" && a.name != "" {
+				r.report(path, "wrong-type", nameOf(path)+" must be a string that is not empty", "")
+			} else if a.name != "" {
 				*aliases = append(*aliases, a)
 			}
 		})},

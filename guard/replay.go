@@ -20,7 +20,16 @@ type Replayer struct {
 // A replayed is a task as far as its log was read.
 type replayed struct {
 	state   State
-	blurred bool // something it remembers is known by its digest only
+	blurred bool                // something it remembers is known by its digest only
+	lifted  map[*Config]*Config // configurations of the Replayer with limits that a human raised; nil if none was
+}
+
+// under returns a configuration as it is for the task.
+func (t *replayed) under(c *Config) *Config {
+	if lifted, ok := t.lifted[c]; ok {
+		return lifted
+	}
+	return c
 }
 
 // NewReplayer returns a Replayer that has read nothing yet. c may be nil: then
@@ -30,12 +39,32 @@ func NewReplayer(c *Config, states map[string]*Config) *Replayer {
 	return &Replayer{c, states, map[string]*replayed{}}
 }
 
-// of returns the configuration by which a step that leaves a state is judged.
-func (r *Replayer) of(from string) *Config {
+// of returns the configuration by which a step of a task that leaves a state is
+// judged.
+func (r *Replayer) of(t *replayed, from string) *Config {
 	if own, ok := r.states[from]; ok {
-		return own
+		return t.under(own)
 	}
-	return r.config
+	return t.under(r.config)
+}
+
+// raise lifts the limits that a human raised, where they are lower now. A raise that
+// cannot be read lifts nothing.
+func (r *Replayer) raise(t *replayed, rec *LogRecord) {
+	if rec.Meta == nil || len(rec.Meta.Raised) == 0 {
+		return
+	}
+	at, lifted := r.of(t, rec.Meta.Raised[0].State), map[*Config]*Config{}
+	lift := func(c *Config) {
+		if next, err := t.under(c).Lift(at, rec.Meta.Raised); err == nil {
+			lifted[c] = next
+		}
+	}
+	lift(r.config)
+	for _, own := range r.states {
+		lift(own)
+	}
+	t.lifted = lifted
 }
 
 // A ReplayResult is one step of a log, judged again.
@@ -66,6 +95,8 @@ func (r *Replayer) Next(rec LogRecord) (result ReplayResult, ok bool) {
 		return result, false
 	case LogCleared:
 		t.state = t.state.Clear()
+	case LogRaised:
+		r.raise(t, &rec)
 	case LogCheck:
 		return r.check(t, name, &rec), true
 	}
@@ -116,9 +147,9 @@ func (r *Replayer) check(t *replayed, name string, rec *LogRecord) ReplayResult 
 	case rec.foreign() != "":
 		result.Undecidable = "a guard of family " + rec.foreign() + " took part, which is not run again"
 	default:
-		result.Undecidable = r.of(in.FromState).unreadable(in, t.blurred)
+		result.Undecidable = r.of(t, in.FromState).unreadable(in, t.blurred)
 	}
-	config := r.of(in.FromState)
+	config := r.of(t, in.FromState)
 	step := in.step(config, name)
 	if !in.Charged {
 		t.state = t.state.Charge(usageOf(&step), step.Model)

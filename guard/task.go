@@ -39,8 +39,10 @@ func WithCheckers(checkers ...Checker) Option {
 // WithClock sets the clock; without it the time is that of the computer.
 func WithClock(now func() time.Time) Option { return func(g *Guard) { g.now = now } }
 
-// WithObserver has f called after each step that was judged, and when a human
-// clears a task. It must return soon and must not call the Guard.
+// WithObserver has f called after each step that was judged, before it counts, and
+// when a human clears a task. It must return soon and must not call the Guard. If it
+// panics the step is stopped (internal_error): what nobody can be told of does not
+// happen.
 func WithObserver(f func(Observation)) Option { return func(g *Guard) { g.observe = f } }
 
 // An Observation is something that happened to a task.
@@ -152,12 +154,11 @@ func (g *Guard) checkLocked(in *CheckInput) (Verdict, Metrics, error) {
 	if err != nil {
 		return Verdict{}, Metrics{}, err
 	}
-	if v.Passed() {
+	if v = g.tell(step, v); v.Passed() {
 		t.commit(g, step, l, t.judged)
 	} else {
 		t.memory.refuse(g.config, step, v)
 	}
-	g.tell(step, v)
 	return v, t.metrics(step), nil
 }
 
@@ -201,7 +202,7 @@ func (g *Guard) Begin(ctx context.Context, in CheckInput) (Verdict, *Token, erro
 // BeginStep is Begin for a step in full. Its tokens and cost are those of usage,
 // priced by the table if the cost is not known.
 func (g *Guard) BeginStep(ctx context.Context, step Step, usage specialist.Usage) (Verdict, *Token, error) {
-	in := CheckInput{TaskID: step.Task, ToolCalls: step.ToolCalls, TokensIn: usage.NumInputTokens, TokensOut: usage.NumOutputTokens, Attempt: step.Attempt, Step: step.Number}
+	in := CheckInput{TaskID: step.Task, ToolCalls: step.ToolCalls, TokensIn: usage.NumInputTokens, TokensOut: usage.NumOutputTokens, Attempt: step.Attempt, Step: step.Number, Context: step.Context}
 	if err := in.check(); err != nil {
 		return Verdict{}, nil, err
 	}
@@ -232,12 +233,12 @@ func (g *Guard) beginWith(ctx context.Context, step Step, asked Classifier, also
 			v = v.Join(g.classify(ctx, token.task, &step))
 		}
 	}
+	if err == nil {
+		v = g.tell(&step, v)
+	}
 	if token != nil && !v.Passed() {
 		token.Release()
 		token = nil
-	}
-	if err == nil {
-		g.tell(&step, v)
 	}
 	return v, token, err
 }
@@ -263,10 +264,20 @@ func (g *Guard) open(step *Step) (Verdict, *Token, error) {
 	return v, t.open, nil
 }
 
-func (g *Guard) tell(step *Step, v Verdict) {
-	if g.observe != nil {
-		g.observe(Observation{Task: step.Task, At: g.now(), Verdict: v})
+// tell tells the observer of a step that was judged, and returns the verdict that
+// holds: an observer that panics fails closed.
+func (g *Guard) tell(step *Step, v Verdict) Verdict {
+	if g.observe != nil && !g.told(Observation{Task: step.Task, At: g.now(), Verdict: v}) {
+		return v.Join(InternalError("the observer"))
 	}
+	return v
+}
+
+// told calls the observer, and reports whether it did not panic.
+func (g *Guard) told(o Observation) (ok bool) {
+	defer func() { ok = recover() == nil }()
+	g.observe(o)
+	return true
 }
 
 // judge charges the step and runs the configured checks. The task is locked.

@@ -39,8 +39,8 @@ func (g *Guard) Clear(name, code, actor, note string) error {
 	t := g.lock(name)
 	defer t.mu.Unlock()
 	t.memory.clear()
-	if g.observe != nil {
-		g.observe(Observation{Task: name, At: g.now(), Cleared: &Clearing{code, actor, note}})
+	if g.observe != nil && !g.told(Observation{Task: name, At: g.now(), Cleared: &Clearing{code, actor, note}}) {
+		return fmt.Errorf("task %q is cleared, but the observer that was told of it panicked", name)
 	}
 	return nil
 }

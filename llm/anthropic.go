@@ -47,17 +47,46 @@ func (messages) encode(dst []byte, model string, r *Request, q quirks) []byte {
 		}
 		dst = append(dst, '}')
 	}
-	if r.Schema != nil && !q.has(noSchema) {
+	if r.Schema != nil && !q.has(noSchema) && closed(r.Schema) {
 		dst = append(dst, `,"output_config":{"format":{"type":"json_schema","schema":`...)
 		dst = append(append(dst, r.Schema...), `}}`...)
 	}
 	return append(dst, '}')
 }
 
+// closed reports whether all objects in a JSON Schema are closed, which Anthropic demands:
+// it refuses every schema in which additionalProperties of an object is not false. So an
+// object of which nothing is known cannot be asked for in this way.
+func closed(schema json.RawMessage) bool {
+	var value any
+	return json.Unmarshal(schema, &value) == nil && isClosed(value)
+}
+
+func isClosed(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		if v["type"] == "object" && v["additionalProperties"] != false {
+			return false
+		}
+		for _, inner := range v {
+			if !isClosed(inner) {
+				return false
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			if !isClosed(inner) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // A message is the body of a success.
 type message struct {
-	ID      string `json:"id"`
-	Model   string `json:"model"`
+	ID      name `json:"id"`
+	Model   name `json:"model"`
 	Content []struct {
 		Type  string          `json:"type"`
 		Text  string          `json:"text"`
@@ -66,13 +95,13 @@ type message struct {
 	} `json:"content"`
 	StopReason string `json:"stop_reason"`
 	Usage      *struct {
-		Input         *int64 `json:"input_tokens"`
-		Output        *int64 `json:"output_tokens"`
-		CacheRead     int64  `json:"cache_read_input_tokens"`
-		CacheWrite    int64  `json:"cache_creation_input_tokens"`
-		CacheCreation *struct {
-			FiveMinutes int64 `json:"ephemeral_5m_input_tokens"`
-			OneHour     int64 `json:"ephemeral_1h_input_tokens"`
+		Input         tally `json:"input_tokens"`
+		Output        tally `json:"output_tokens"`
+		CacheRead     tally `json:"cache_read_input_tokens"`
+		CacheWrite    tally `json:"cache_creation_input_tokens"`
+		CacheCreation struct {
+			FiveMinutes tally `json:"ephemeral_5m_input_tokens"`
+			OneHour     tally `json:"ephemeral_1h_input_tokens"`
 		} `json:"cache_creation"`
 	} `json:"usage"`
 	Error *apiError `json:"error"`
@@ -80,10 +109,10 @@ type message struct {
 
 func (messages) decode(body []byte, into *Response) error {
 	var m message
-	if err := json.Unmarshal(body, &m); err != nil {
-		return errNotJSON
+	if err := readBody(body, &m); err != nil {
+		return err
 	}
-	into.ID, into.Model, into.Finish = m.ID, m.Model, messageFinish(m.StopReason)
+	into.ID, into.Model, into.Finish = string(m.ID), string(m.Model), messageFinish(m.StopReason)
 	m.usage(&into.Usage)
 	for _, c := range m.Content {
 		switch c.Type {
@@ -111,12 +140,12 @@ func (m *message) usage(into *specialist.Usage) {
 	if u == nil {
 		return
 	}
-	d := specialist.UsageDetail{CacheReadTokens: max(u.CacheRead, 0), CacheWrite5mTokens: max(u.CacheWrite, 0)}
-	if c := u.CacheCreation; c != nil {
-		d.CacheWrite5mTokens, d.CacheWrite1hTokens = max(c.FiveMinutes, 0), max(c.OneHour, 0)
+	d := specialist.UsageDetail{CacheReadTokens: u.CacheRead.n, CacheWrite5mTokens: u.CacheWrite.n}
+	if c := u.CacheCreation; c.FiveMinutes.given || c.OneHour.given {
+		d.CacheWrite5mTokens, d.CacheWrite1hTokens = c.FiveMinutes.n, c.OneHour.n
 	}
-	count(&into.NumInputTokens, u.Input, &into.Given, specialist.InputGiven)
-	count(&into.NumOutputTokens, u.Output, &into.Given, specialist.OutputGiven)
+	count(&into.NumInputTokens, u.Input.count(), &into.Given, specialist.InputGiven)
+	count(&into.NumOutputTokens, u.Output.count(), &into.Given, specialist.OutputGiven)
 	if into.Has(specialist.InputGiven) {
 		for _, n := range [...]int64{d.CacheReadTokens, d.CacheWrite5mTokens, d.CacheWrite1hTokens} {
 			into.NumInputTokens = exact.AddSat(into.NumInputTokens, n)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
@@ -22,7 +23,8 @@ type asking struct {
 	r        *Request
 	lane     *lane
 	quirks   *atomic.Uint32
-	resp     Response // of the last attempt
+	secret   *webhook.Concealer // finds the key
+	resp     Response           // of the last attempt
 	attempts int32
 	spent    specialist.Usage // on all attempts so far
 	room     room             // that they have left
@@ -54,7 +56,7 @@ func (a *asking) attempt(ctx context.Context) error {
 			return a.read(reply.Body)
 		}
 		a.charge(refusedCall)
-		if learnt, anew := q.learn(string(reply.Body)); anew && (reply.Status == 400 || reply.Status == 404 || reply.Status == 422) {
+		if learnt, anew := q.learn(string(reply.Body), a.r.Schema != nil); anew && (reply.Status == 400 || reply.Status == 404 || reply.Status == 422) {
 			a.quirks.Or(uint32(learnt))
 			if a.room.left() {
 				continue
@@ -102,7 +104,7 @@ func (a *asking) unreached(err error) error {
 
 // refused says what a status means that is no success.
 func (a *asking) refused(reply webhook.Reply) error {
-	text := strings.ToValidUTF8(webhook.Redact(string(reply.Body), a.to.key), "\uFFFD")
+	text := strings.ToValidUTF8(a.secret.Hide(string(reply.Body)), "\uFFFD")
 	err := &StatusError{reply.Status, webhook.Clip(text, maxErrorText)}
 	switch reply.Status {
 	case 429:
@@ -124,12 +126,20 @@ const (
 	maxRest      = 30 * time.Second // that one answer can ask for
 )
 
+// echo returns what finds the key in answers: nothing if it is too short to be one.
+func (a *asking) echo() *webhook.Concealer {
+	if len(a.to.key) < minKey {
+		return &webhook.Concealer{}
+	}
+	return a.secret
+}
+
 // read reads the body of a success. An error that stands in it and comes with no
 // count is that of a call which is not charged for.
 func (a *asking) read(body []byte) error {
 	a.resp = Response{}
 	err := a.to.wire.decode(body, &a.resp)
-	a.resp.scrub(a.to.key)
+	a.resp.scrub(a.echo())
 	failed, ok := errors.AsType[*apiError](err)
 	if ok && a.resp.Usage == (specialist.Usage{}) {
 		a.charge(refusedCall)
@@ -150,7 +160,7 @@ func (a *asking) read(body []byte) error {
 }
 
 func (a *asking) shown(body []byte) string {
-	return webhook.Clip(strings.ToValidUTF8(webhook.Redact(string(body), a.to.key), "\uFFFD"), maxErrorText)
+	return webhook.Clip(strings.ToValidUTF8(a.secret.Hide(string(body)), "\uFFFD"), maxErrorText)
 }
 
 func (a *asking) clean(e *apiError) error {
@@ -174,6 +184,9 @@ func (a *asking) count(body []byte) {
 	}
 	if !u.Has(specialist.OutputGiven) {
 		u.NumOutputTokens, u.Estimated = a.resp.tokens(body), true
+		if u.Detail != nil {
+			u.NumOutputTokens = exact.AddSat(u.NumOutputTokens, u.Detail.ReasoningTokens) // which nobody sees
+		}
 	}
 	u.Given |= specialist.InputGiven | specialist.OutputGiven
 }

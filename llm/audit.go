@@ -39,15 +39,15 @@ func ParseAuditMode(s string) (AuditMode, error) {
 const maxAuditBody = 32 << 10
 
 // body returns a body as it is kept.
-func (m AuditMode) body(body []byte, key string) string {
+func (m AuditMode) body(body []byte, key *webhook.Concealer) string {
 	switch m {
 	case AuditDigest:
 		sum := sha256.Sum256(body)
 		return fmt.Sprintf("sha256:%s (%d bytes)", hex.EncodeToString(sum[:]), len(body))
 	case AuditFull:
-		return strings.ToValidUTF8(webhook.Redact(string(body), key), "\uFFFD")
+		return strings.ToValidUTF8(key.Hide(string(body)), "\uFFFD")
 	}
-	text := guard.Redact(strings.ToValidUTF8(webhook.Redact(string(body), key), "\uFFFD"))
+	text := guard.Redact(strings.ToValidUTF8(key.Hide(string(body)), "\uFFFD"))
 	if len(text) <= maxAuditBody {
 		return text
 	}
@@ -81,10 +81,10 @@ func (a *asking) audit(ctx context.Context, x *exchange) {
 }
 
 func (a *asking) entry(x *exchange) specialist.AuditEntry {
-	c, key := a.client, a.to.key
+	c, key := a.client, a.secret
 	e := specialist.AuditEntry{
 		AuditEntryID: c.newID(), SessionID: a.r.Origin.SessionID, SpecialistID: a.r.Origin.SpecialistID,
-		Timestamp: specialist.TimeOf(x.start), RequestURL: webhook.Redact(a.to.base+a.to.wire.path(a.to.model), key), RequestHeaders: hidden(x.headers),
+		Timestamp: specialist.TimeOf(x.start), RequestURL: key.Hide(a.to.base + a.to.wire.path(a.to.model)), RequestHeaders: hidden(x.headers),
 		RequestBody: c.config.AuditAs.body(x.body, key), ResponseStatus: x.reply.Status, ResponseBody: c.config.AuditAs.body(x.reply.Body, key),
 		DurationMs: c.config.Now().Sub(x.start).Milliseconds(), Attempt: a.attempts, Purpose: string(a.r.Purpose), Round: a.r.Origin.Round,
 	}
@@ -92,7 +92,7 @@ func (a *asking) entry(x *exchange) specialist.AuditEntry {
 		e.MachineName = &name
 	}
 	if x.err != nil {
-		text := webhook.Redact(x.err.Error(), key)
+		text := key.Hide(x.err.Error())
 		e.Error = &text
 	}
 	if x.reply.Status >= 200 && x.reply.Status <= 299 {
@@ -108,7 +108,7 @@ func (a *asking) outcome(e *specialist.AuditEntry, body []byte) {
 		text := a.shown([]byte(err.Error()))
 		e.Error = &text
 	}
-	read.scrub(a.to.key)
+	read.scrub(a.echo())
 	e.ResolvedModel, e.NumInputTokens, e.NumOutputTokens = read.Model, read.Usage.NumInputTokens, read.Usage.NumOutputTokens
 	if read.Usage.Has(specialist.CostGiven) {
 		cost := read.Usage.CostUSD

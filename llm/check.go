@@ -39,7 +39,7 @@ func (c *Client) Check(ctx context.Context, id, provider string) Check {
 	case m.noTools && m.noSchema:
 		k.Form = "text"
 	case m.noTools:
-		k.Form, r.Schema = "schema", []byte(`{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}`)
+		k.Form, r.Schema = "schema", []byte(`{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"],"additionalProperties":false}`)
 	default:
 		r.Tools = []Tool{{Name: "ok", Description: "the connection works", Parameters: noParameters}}
 	}

@@ -76,4 +76,4 @@ func judged(a *guard.ClassifierAnswer, resp *Response) error {
 	return nil
 }
 
-var classifierSchema = json.RawMessage(`{"type":"object","properties":{"unsafe":{"type":"boolean"},"score":{"type":"number"},"code":{"type":"string"}},"required":["unsafe","score","code"]}`)
+var classifierSchema = json.RawMessage(`{"type":"object","properties":{"unsafe":{"type":"boolean"},"score":{"type":"number"},"code":{"type":"string"}},"required":["unsafe","score","code"],"additionalProperties":false}`)

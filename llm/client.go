@@ -181,7 +181,7 @@ func (c *Client) ask(ctx context.Context, id modelID, r *Request, left room) (re
 			defer func() { done(&resp, err) }()
 		}
 	}
-	one := &asking{client: c, to: to, target: target, r: r, lane: c.lane(to.provider), quirks: c.quirksOf(to), room: left}
+	one := &asking{client: c, to: to, target: target, r: r, lane: c.lane(to.provider), quirks: c.quirksOf(to), room: left, secret: webhook.Conceal(to.key)}
 	err = c.config.Retry.Do(ctx, c.config.Jitter, func() error {
 		err := one.attempt(ctx)
 		if !one.room.left() {

@@ -79,8 +79,8 @@ type generated struct {
 		FinishReason string `json:"finishReason"`
 		LogProbs     *struct {
 			Chosen []struct {
-				Token          string  `json:"token"`
-				LogProbability float64 `json:"logProbability"`
+				Token          string          `json:"token"`
+				LogProbability json.RawMessage `json:"logProbability"`
 			} `json:"chosenCandidates"`
 		} `json:"logprobsResult"`
 	} `json:"candidates"`
@@ -88,23 +88,23 @@ type generated struct {
 		BlockReason string `json:"blockReason"`
 	} `json:"promptFeedback"`
 	Usage *struct {
-		Prompt     *int64 `json:"promptTokenCount"`
-		Candidates *int64 `json:"candidatesTokenCount"`
-		Thoughts   int64  `json:"thoughtsTokenCount"`
-		Cached     int64  `json:"cachedContentTokenCount"`
-		ToolPrompt int64  `json:"toolUsePromptTokenCount"`
+		Prompt     tally `json:"promptTokenCount"`
+		Candidates tally `json:"candidatesTokenCount"`
+		Thoughts   tally `json:"thoughtsTokenCount"`
+		Cached     tally `json:"cachedContentTokenCount"`
+		ToolPrompt tally `json:"toolUsePromptTokenCount"`
 	} `json:"usageMetadata"`
-	ModelVersion string    `json:"modelVersion"`
-	ResponseID   string    `json:"responseId"`
+	ModelVersion name      `json:"modelVersion"`
+	ResponseID   name      `json:"responseId"`
 	Error        *apiError `json:"error"`
 }
 
 func (generate) decode(body []byte, into *Response) error {
 	var g generated
-	if err := json.Unmarshal(body, &g); err != nil {
-		return errNotJSON
+	if err := readBody(body, &g); err != nil {
+		return err
 	}
-	into.ID, into.Model = g.ResponseID, g.ModelVersion
+	into.ID, into.Model = string(g.ResponseID), string(g.ModelVersion)
 	g.usage(&into.Usage)
 	if len(g.Candidates) == 0 {
 		switch {
@@ -127,7 +127,7 @@ func (generate) decode(body []byte, into *Response) error {
 	}
 	if c.LogProbs != nil {
 		for _, p := range c.LogProbs.Chosen {
-			into.LogProbs, into.LogTokens = append(into.LogProbs, p.LogProbability), append(into.LogTokens, p.Token)
+			into.logProb(p.Token, p.LogProbability)
 		}
 	}
 	return nil
@@ -140,15 +140,30 @@ func (g *generated) usage(into *specialist.Usage) {
 	if u == nil {
 		return
 	}
-	thoughts, tools := max(u.Thoughts, 0), max(u.ToolPrompt, 0)
-	if u.Candidates == nil && u.Prompt != nil {
-		u.Candidates = new(int64) // it is left out where nothing was answered
+	if !u.Candidates.there && u.Prompt.given && !g.answered() {
+		u.Candidates.given = true // it is left out where nothing was answered
 	}
-	count(&into.NumInputTokens, u.Prompt, &into.Given, specialist.InputGiven)
-	count(&into.NumOutputTokens, u.Candidates, &into.Given, specialist.OutputGiven)
-	into.NumInputTokens = exact.AddSat(into.NumInputTokens, tools)
-	into.NumOutputTokens = exact.AddSat(into.NumOutputTokens, thoughts)
-	detail(into, specialist.UsageDetail{CacheReadTokens: u.Cached, ReasoningTokens: thoughts})
+	count(&into.NumInputTokens, u.Prompt.count(), &into.Given, specialist.InputGiven)
+	count(&into.NumOutputTokens, u.Candidates.count(), &into.Given, specialist.OutputGiven)
+	if into.Has(specialist.InputGiven) {
+		into.NumInputTokens = exact.AddSat(into.NumInputTokens, u.ToolPrompt.n)
+	}
+	if into.Has(specialist.OutputGiven) {
+		into.NumOutputTokens = exact.AddSat(into.NumOutputTokens, u.Thoughts.n)
+	}
+	detail(into, specialist.UsageDetail{CacheReadTokens: u.Cached.n, ReasoningTokens: u.Thoughts.n})
+}
+
+// answered reports whether the model said anything beside its thoughts.
+func (g *generated) answered() bool {
+	for _, c := range g.Candidates {
+		for _, p := range c.Content.Parts {
+			if p.FunctionCall != nil || p.Text != "" && !p.Thought {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func generatedFinish(reason string) Finish {

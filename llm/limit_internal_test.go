@@ -106,13 +106,15 @@ func TestOllamaBase(t *testing.T) {
 }
 
 // FuzzDecode: no body makes a wire panic, count less than nothing, or believe a
-// cost that is none.
+// cost that is none or a log probability of nothing.
 func FuzzDecode(f *testing.F) {
 	for _, body := range []string{
 		`{}`, `[]`, `null`, `{"choices":[{"message":{"content":[{"text":"a"}],"tool_calls":[{"function":{"name":"x","arguments":{}}}]}}],"usage":{"prompt_tokens":-1,"cost":-5}}`,
 		`{"content":[{"type":"tool_use","name":"x","input":null}],"usage":{"input_tokens":9223372036854775807,"cache_read_input_tokens":9223372036854775807}}`,
 		`{"candidates":[{"content":{"parts":[{"functionCall":{}}]}}],"usageMetadata":{"promptTokenCount":-3,"thoughtsTokenCount":9223372036854775807,"candidatesTokenCount":9}}`,
 		`{"error":{"code":"429"}}`, `{"error":[1]}`, `{"usage":{"cost":1e400}}`,
+		`{"id":1,"model":[],"choices":[{"message":{"content":3},"logprobs":{"content":[{"token":"a","logprob":"x"},{"logprob":-1}]}}],"usage":{"prompt_tokens":"1e1","completion_tokens":-1,"cost":"x"}}`,
+		"\uFEFF" + `{"content":[{"type":"text","text":5}],"usage":{"input_tokens":1.0,"cache_creation":[1],"output_tokens":9007199254740993}}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -126,6 +128,9 @@ func FuzzDecode(f *testing.F) {
 			}
 			if d := u.Detail; d != nil && min(d.CacheReadTokens, d.CacheWrite5mTokens, d.CacheWrite1hTokens, d.ReasoningTokens, d.AudioInputTokens, d.AudioOutputTokens) < 0 {
 				t.Errorf("%T counts %+v", w, *d)
+			}
+			if r.LogProbs != nil && len(r.LogProbs) != len(r.LogTokens) {
+				t.Errorf("%T has %d log probabilities of %d tokens", w, len(r.LogProbs), len(r.LogTokens))
 			}
 			if err != nil && err.Error() == "" {
 				t.Errorf("%T says nothing of its error", w)

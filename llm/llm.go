@@ -10,7 +10,6 @@ package llm
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
@@ -101,23 +100,18 @@ type Response struct {
 // scrub takes the key out of what was answered: a server may send back what it was
 // sent, and answers are stored and shown to others. Names are cut to a length that
 // names have.
-func (r *Response) scrub(key string) {
-	defer func() { r.Model, r.ID = webhook.Clip(r.Model, maxName), webhook.Clip(r.ID, maxName) }()
-	if len(key) < minKey {
-		return
-	}
-	clean := func(text *string) {
-		if strings.Contains(*text, key) {
-			*text = webhook.Redact(*text, key)
-		}
-	}
+func (r *Response) scrub(key *webhook.Concealer) {
 	for _, text := range [...]*string{&r.Text, &r.Refusal, &r.Model, &r.ID} {
-		clean(text)
+		*text = key.Hide(*text)
 	}
 	for i := range r.ToolCalls {
-		clean(&r.ToolCalls[i].Name)
-		clean(&r.ToolCalls[i].Arguments)
+		c := &r.ToolCalls[i]
+		c.Name, c.Arguments = key.Hide(c.Name), key.Hide(c.Arguments)
 	}
+	for i := range r.LogTokens {
+		r.LogTokens[i] = key.Hide(r.LogTokens[i])
+	}
+	r.Model, r.ID = webhook.Clip(r.Model, maxName), webhook.Clip(r.ID, maxName)
 }
 
 // minKey is the length, in bytes, from which a key is looked for in answers. What is

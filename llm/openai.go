@@ -96,8 +96,8 @@ func appendTool(dst []byte, t Tool, schema string) []byte {
 
 // A chatAnswer is the body of a success.
 type chatAnswer struct {
-	ID      string `json:"id"`
-	Model   string `json:"model"`
+	ID      name `json:"id"`
+	Model   name `json:"model"`
 	Choices []struct {
 		FinishReason string    `json:"finish_reason"`
 		Error        *apiError `json:"error"` // of the server behind a router, which broke off
@@ -113,8 +113,8 @@ type chatAnswer struct {
 		} `json:"message"`
 		LogProbs *struct {
 			Content []struct {
-				Token   string  `json:"token"`
-				LogProb float64 `json:"logprob"`
+				Token   string          `json:"token"`
+				LogProb json.RawMessage `json:"logprob"`
 			} `json:"content"`
 		} `json:"logprobs"`
 	} `json:"choices"`
@@ -122,20 +122,20 @@ type chatAnswer struct {
 	Error *apiError  `json:"error"` // some send it with status 200
 }
 
-// A chatUsage is what was counted. Pointers tell a count of 0 from none.
+// A chatUsage is what was counted.
 type chatUsage struct {
-	Prompt        *int64 `json:"prompt_tokens"`
-	Completion    *int64 `json:"completion_tokens"`
+	Prompt        tally `json:"prompt_tokens"`
+	Completion    tally `json:"completion_tokens"`
 	PromptDetails struct {
-		Cached     int64 `json:"cached_tokens"`
-		CacheWrite int64 `json:"cache_write_tokens"`
-		Audio      int64 `json:"audio_tokens"`
+		Cached     tally `json:"cached_tokens"`
+		CacheWrite tally `json:"cache_write_tokens"`
+		Audio      tally `json:"audio_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionDetails struct {
-		Reasoning int64 `json:"reasoning_tokens"`
-		Audio     int64 `json:"audio_tokens"`
+		Reasoning tally `json:"reasoning_tokens"`
+		Audio     tally `json:"audio_tokens"`
 	} `json:"completion_tokens_details"`
-	Cost json.Number `json:"cost"` // of OpenRouter, in dollars
+	Cost price `json:"cost"` // of OpenRouter, in dollars
 }
 
 // A chatText is a string, or, from some servers, another value: then it is that
@@ -164,10 +164,10 @@ func (t *chatText) UnmarshalJSON(data []byte) error {
 
 func (chat) decode(body []byte, into *Response) error {
 	var a chatAnswer
-	if err := json.Unmarshal(body, &a); err != nil {
-		return errNotJSON
+	if err := readBody(body, &a); err != nil {
+		return err
 	}
-	into.ID, into.Model = a.ID, a.Model
+	into.ID, into.Model = string(a.ID), string(a.Model)
 	if a.Usage != nil {
 		a.Usage.read(&into.Usage)
 	}
@@ -190,7 +190,7 @@ func (chat) decode(body []byte, into *Response) error {
 	}
 	if c.LogProbs != nil {
 		for _, p := range c.LogProbs.Content {
-			into.LogProbs, into.LogTokens = append(into.LogProbs, p.LogProb), append(into.LogTokens, p.Token)
+			into.logProb(p.Token, p.LogProb)
 		}
 	}
 	return nil
@@ -205,14 +205,14 @@ func chatFinish(reason string) Finish {
 }
 
 func (c *chatUsage) read(u *specialist.Usage) {
-	count(&u.NumInputTokens, c.Prompt, &u.Given, specialist.InputGiven)
-	count(&u.NumOutputTokens, c.Completion, &u.Given, specialist.OutputGiven)
+	count(&u.NumInputTokens, c.Prompt.count(), &u.Given, specialist.InputGiven)
+	count(&u.NumOutputTokens, c.Completion.count(), &u.Given, specialist.OutputGiven)
 	detail(u, specialist.UsageDetail{
-		CacheReadTokens: c.PromptDetails.Cached, CacheWrite5mTokens: c.PromptDetails.CacheWrite, AudioInputTokens: c.PromptDetails.Audio,
-		ReasoningTokens: c.CompletionDetails.Reasoning, AudioOutputTokens: c.CompletionDetails.Audio,
+		CacheReadTokens: c.PromptDetails.Cached.n, CacheWrite5mTokens: c.PromptDetails.CacheWrite.n, AudioInputTokens: c.PromptDetails.Audio.n,
+		ReasoningTokens: c.CompletionDetails.Reasoning.n, AudioOutputTokens: c.CompletionDetails.Audio.n,
 	})
-	if m, err := exact.ParseMoney(c.Cost.String()); c.Cost != "" && err == nil && m >= 0 {
-		*u = u.WithCost(m)
+	if c.Cost.amount != nil {
+		*u = u.WithCost(*c.Cost.amount)
 	}
 }
 

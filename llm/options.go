@@ -176,7 +176,7 @@ func (o *options) schema() json.RawMessage {
 	if o.parameterized() {
 		b = append(b, `,"metaJson":{"type":"object"}`...)
 	}
-	return append(b, `},"required":["transitionName","reasoning"]}`...)
+	return append(b, `},"required":["transitionName","reasoning"],"additionalProperties":false}`...)
 }
 
 func (o *options) parameterized() bool {

@@ -94,6 +94,9 @@ func TestReading(t *testing.T) {
 		{"cut off", "", llmtest.Reply{Tools: calls("cut", `{"amount`), Finish: "length"}, "", `Failed to parse LLM proposer response: cut({"amount)`, `it was cut off because it was too long`},
 		{"a large text", "", text(strings.Repeat("x", 900<<10)), "", "Failed to parse LLM proposer response: " + strings.Repeat("x", 2048), "it called no tool"},
 		{"a large reasoning", "", llmtest.Reply{Text: strings.Repeat("x", 70<<10), Tools: calls("pay", `{}`)}, "", "Failed to parse LLM proposer response: " + strings.Repeat("x", 2048), "the reasoning has more than 65536 bytes"},
+		{"large arguments", "", tool("pay", `{"a":"`+strings.Repeat("x", 64<<10-7)+`"}`), "", `Failed to parse LLM proposer response: {"a":"` + strings.Repeat("x", 2048-6), `what it gives to option "pay" has more than 65536 bytes`},
+		{"arguments that just fit", "", tool("pay", `{ "a": "`+strings.Repeat("x", 64<<10-8)+`" }`), `pay|{"a":"` + strings.Repeat("x", 64<<10-8) + `"}|`, "", ""},
+		{"large metaJson", "[tools=no]", text(`{"transitionName":"pay","metaJson":["` + strings.Repeat("x", 64<<10) + `"]}`), "", `Failed to parse LLM proposer response: ["` + strings.Repeat("x", 2048-2), `what it gives to option "pay" has more than 65536 bytes`},
 
 		{"bare", "[tools=no]", text(`{"transitionName":"pay","reasoning":"proven"}`), "pay||proven", "", ""},
 		{"fenced", "[tools=no,schema=no]", text("Here:\n```json\n{\"transitionName\": \"cut\", \"metaJson\": {\"amount\": 1}}\n```\n"), `cut|{"amount":1}|`, "", ""},

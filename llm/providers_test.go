@@ -86,6 +86,8 @@ func providerCases() []providerCase {
 		mended("arguments that break the schema", tool("cut", `{"amount":-1}`)),
 		{name: "arguments that are no JSON", replies: []llmtest.Reply{tool("cut", `{"amount": 3`)}, err: unparsed + "cut(", calls: 3, chat: true},
 		{name: "1 MiB of text", replies: []llmtest.Reply{{Text: strings.Repeat("x", 1<<20)}}, err: "the answer is larger than 1048576 bytes", calls: 1, guessed: true},
+		bad("65 KiB of arguments", tool("pay", `{"a":"`+strings.Repeat("x", 65<<10)+`"}`), unparsed+`{"a":"xxx`),
+		mended("65 KiB of arguments", tool("pay", `{"a":"`+strings.Repeat("x", 65<<10)+`"}`)),
 		bad("nearly 1 MiB of text", llmtest.Reply{Text: strings.Repeat("x", 900<<10)}, unparsed+"xxx"),
 	}
 }

@@ -20,8 +20,11 @@ type fault struct {
 	final bool   // asking again is of no use
 }
 
-// maxReasoning is the longest reasoning that can be recorded, in bytes.
-const maxReasoning = 64 << 10
+// Limits of what can be recorded of an answer, in bytes.
+const (
+	maxReasoning = 64 << 10
+	maxMetaJSON  = 64 << 10
+)
 
 // read reads what a model answered, strictly: one choice among the options, with
 // parameters that satisfy the schema.
@@ -37,8 +40,12 @@ func (o *options) read(f form, resp *Response) (specialist.Answer, *fault) {
 	if bad != nil && resp.Finish == TooLong {
 		bad.why += "; it was cut off because it was too long, so be brief"
 	}
-	if bad == nil && len(a.Reasoning) > maxReasoning {
+	switch {
+	case bad != nil:
+	case len(a.Reasoning) > maxReasoning:
 		bad = &fault{why: fmt.Sprintf("the reasoning has more than %d bytes", maxReasoning), err: unusable(a.Reasoning)}
+	case len(a.MetaJSON) > maxMetaJSON:
+		bad = &fault{why: fmt.Sprintf("what it gives to option %q has more than %d bytes", a.TransitionName, maxMetaJSON), err: unusable(string(a.MetaJSON))}
 	}
 	return a, bad
 }

@@ -82,10 +82,12 @@ var parameters = []struct {
 	{autoTools, []string{"tool_choice", "functioncallingconfig", "function_calling_config", "tool_config"}},
 	{noTemperature, []string{"temperature"}},
 	{noSeed, []string{"seed"}},
-	{noSchema, []string{"response_format", "responsejsonschema", "response_json_schema", "response_schema", "output_config"}},
 	{noLogProbs, []string{"logprobs", "responselogprobs", "response_logprobs"}},
 	{otherMaxTokens, []string{"max_tokens", "max_completion_tokens", "maxoutputtokens"}},
 }
+
+// schemaNames are how APIs call the schema of an answer.
+var schemaNames = []string{"response_format", "responsejsonschema", "response_json_schema", "response_schema", "responseformat", "output_config", "output_format", "json_schema"}
 
 // complaints are words of an error about a parameter, and not about its value or
 // the rest of the request.
@@ -95,11 +97,14 @@ var complaints = []string{
 	"may not be", "may only be", "only be set", "not accepted", "no longer accepted", "forces tool use",
 }
 
-// learn returns the quirks of a model whose provider refused a request with that
-// body, and whether there is a new one among them: then the request is worth
-// another try.
-func (q quirks) learn(body string) (quirks, bool) {
+// learn returns the quirks of a model whose provider refused a request with that body;
+// schema says that the request had one of the answer. It reports whether there is a new
+// quirk among them: then the request is worth another try.
+func (q quirks) learn(body string, schema bool) (quirks, bool) {
 	body = strings.ToLower(body)
+	if schema && !q.has(noSchema) && containsAny(body, schemaNames) {
+		return q | noSchema, true // whatever is said of it: the model can do without
+	}
 	if !containsAny(body, complaints) && !strings.Contains(body, "that support") {
 		return q, false
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -25,7 +26,7 @@ var rules = sync.OnceValue(func() *validator.Validate {
 	for tag, rule := range map[string]validator.Func{
 		"name":     func(f validator.FieldLevel) bool { return badName(f.Field().String()) == "" },
 		"unit":     func(f validator.FieldLevel) bool { return f.Field().Interface().(Threshold).inUnit() },
-		"weburl":   func(f validator.FieldLevel) bool { return badURL(f.Field().String()) == "" },
+		"weburl":   func(f validator.FieldLevel) bool { return BadURL("", f.Field().String()) == "" },
 		"maxbytes": maxBytes,
 	} {
 		if err := v.RegisterValidation(tag, rule); err != nil {
@@ -41,18 +42,44 @@ func maxBytes(f validator.FieldLevel) bool {
 	return err == nil && f.Field().Len() <= limit
 }
 
-// badURL says what is wrong with a webhook's address, or returns "".
-func badURL(s string) string {
-	u, err := url.Parse(s)
+// BadURL says what is wrong with the address of a service that is asked over HTTP,
+// such as: url "ftp://a" is not an http or https address. It returns "" if nothing
+// is. field is the name of the value. What may be a password is not shown. The
+// address is not resolved.
+func BadURL(field, address string) string {
+	wrong := ""
+	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return "is not a URL"
+		wrong = "is not a URL"
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
-		return "is not an http or https address"
+		wrong = "is not an http or https address"
 	case u.User != nil:
-		return "contains a user name or password; use webhookTokenName"
+		wrong = "contains a user name or password; name the variable of a token instead"
+	case !goodPort(u.Port()):
+		wrong = "has a port that is not from 1 to 65535"
+	default:
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("%s %q %s", field, clip(withoutUser(address), 128), wrong)
+}
+
+// withoutUser masks what stands before the host, also in what is no address.
+func withoutUser(address string) string {
+	authority := 0
+	if i := strings.Index(address, "//"); i >= 0 {
+		authority = i + 2
+	}
+	end := strings.LastIndexByte(address, '@')
+	if end < authority {
+		return address
+	}
+	return address[:authority] + "…" + address[end:]
+}
+
+func goodPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return s == "" || err == nil && n > 0
 }
 
 // checkFields holds every field to the rule in its tag.
@@ -116,7 +143,7 @@ func fieldProblem(f validator.FieldError) Problem {
 	case "unit":
 		return Problem{Code: "bad-threshold", Message: fmt.Sprintf("%s is %v, not a number from 0 to 1", name, f.Value()), Hint: thresholdHint}
 	case "weburl":
-		return Problem{Code: "bad-url", Message: fmt.Sprintf("%s %s %s", name, quoted, badURL(value)), Hint: "write the whole address, such as https://example.com/propose"}
+		return Problem{Code: "bad-url", Message: BadURL(name, value), Hint: "write the whole address, such as https://example.com/propose"}
 	case "oneof":
 		return oneOfProblem(f, quoted)
 	case "maxbytes":

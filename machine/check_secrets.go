@@ -1,6 +1,10 @@
 package machine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
 
 // holdsSecret reports whether a member of a specialist that names something holds
 // what looks like a secret: a key where the name of its variable belongs, say. The
@@ -50,4 +54,93 @@ func (c *checker) checkShown(path, text, what, of string) {
 		c.report(path, false, Problem{Code: "bad-value", Message: fmt.Sprintf(what+" holds what looks like a key", clip(of, maxNameRunes)),
 			Hint: "this is shown to models, services and people, and stays in the log; keys belong into the environment"})
 	}
+}
+
+// A secretSearch looks for what looks like a secret in all of a file, names included.
+type secretSearch struct {
+	holds func(text string) bool
+	file  string
+	found []Problem
+}
+
+// secretsIn returns what looks like a secret in a file, where a name belongs and in what
+// nobody reads. No problem shows it.
+func secretsIn(file string, tree *node, holds func(text string) bool) []Problem {
+	if holds == nil {
+		return nil
+	}
+	s := &secretSearch{holds: holds, file: file}
+	s.search(tree, "", known)
+	return s.found
+}
+
+// Members whose text is not searched here: the checkers of specialists, prompts and models
+// say what belongs there, and a part of an address may be a secret by design.
+var searchedElsewhere = []string{"prompt", "description", "webhookTokenName", "webhookSecretName", "provider", "strategyFn", "strategyFnName", "contextFn",
+	"modelId", "model", "probe_model", "strategyWebhookUrl", "contextWebhookUrl", "url"}
+
+// Members that say what something has to look like, or are searched as a whole.
+var lookedLike = []string{"parameters", "forbidden_patterns", "packs", "schema", "output_schema", "arg_schemas"}
+
+// Members whose own members are named freely.
+var freelyNamed = []string{"states", "transitions", "prices"}
+
+// A searchMode says what the names of an object mean for a search.
+type searchMode int
+
+const (
+	known searchMode = iota // what they say
+	free                    // nothing, they are somebody's own
+	all                     // nothing, and that of all below neither
+)
+
+// in returns the mode of a member's value, and whether it is searched at all.
+func (m searchMode) in(name string, value *node) (inner searchMode, searched bool) {
+	switch {
+	case m == free:
+		return known, true
+	case m == all:
+		return all, true
+	case isExtension(name):
+		return all, true
+	case slices.Contains(freelyNamed, name):
+		return free, true
+	}
+	return known, !slices.Contains(lookedLike, name) && (value.kind != stringNode || !slices.Contains(searchedElsewhere, name))
+}
+
+// search looks through a value, whose path holds no secret.
+func (s *secretSearch) search(n *node, path string, mode searchMode) {
+	if outer := s.file; n.file != "" {
+		s.file = n.file
+		defer func() { s.file = outer }()
+	}
+	if n.kind == stringNode && s.holds(n.text) {
+		s.report(n.line, n.col, path, lastOf(path)+" holds what looks like a key")
+	}
+	for i, item := range n.items {
+		if n.kind == arrayNode {
+			s.search(item, fmt.Sprintf("%s/%d", path, i), mode)
+		} else if name := n.keys[i]; s.holds(name.name) {
+			s.report(name.line, name.col, path, "a name in "+lastOf(path)+" holds what looks like a key")
+		} else if inner, searched := mode.in(name.name, item); searched {
+			s.search(item, pointer(path, name.name), inner)
+		}
+	}
+}
+
+func (s *secretSearch) report(line, col int, path, message string) {
+	s.found = append(s.found, Problem{File: s.file, Line: line, Column: col, Path: path, Code: "bad-value", Message: message,
+		Hint: "keys belong into the environment, not into files"})
+}
+
+// lastOf returns the last name in a path, leaving out places in lists.
+func lastOf(path string) string {
+	parts := splitPointer(path)
+	for _, part := range slices.Backward(parts) {
+		if _, err := strconv.Atoi(part); err != nil && part != "" {
+			return clip(part, maxNameRunes)
+		}
+	}
+	return "the file"
 }

@@ -1,6 +1,8 @@
 package machine_test
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,5 +34,46 @@ func TestSecrets(t *testing.T) {
 	}
 	if _, err := machine.Parse("m.json", []byte(text), machine.Checks{}); err != nil {
 		t.Errorf("without a check: %v", err)
+	}
+}
+
+// TestSecretsAnywhere: what looks like a secret is found as a name and in texts that
+// nobody reads, whatever the names around it are, and nothing else is said, which might
+// show it. Patterns, schemas and addresses may hold some.
+func TestSecretsAnywhere(t *testing.T) {
+	holds := func(s string) bool { return strings.Contains(s, "KEY") }
+	file := func(inState, inFile string) string {
+		return `{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"x":"b"}},"b":{}` + inState + `}` + inFile + `}`
+	}
+	for text, want := range map[string]string{
+		file(`,"schema":{"transitions":{"parameters":"KEY"}}`, ``):                        "/states/schema/transitions/parameters: parameters holds",
+		file(`,"prices":{"transitions":{"url":"KEY"}}`, ``):                               "/states/prices/transitions/url: url holds",
+		file(`,"KEY":{"prompt":"KEY"}`, ``):                                               "/states: a name in states holds",
+		file(`,"c":{"transitions":{"KEY":"nowhere"}}`, ``):                                "/states/c/transitions: a name in transitions holds",
+		file(``, `,"x-a":[[{"url":"KEY"}],"b"]`):                                          "/x-a/0/0/url: url holds",
+		file(``, `,"x-a":{"prompt":{"schema":"KEY"}}`):                                    "/x-a/prompt/schema: schema holds",
+		file(``, `,"x-a":{"b":{"KEY":1}}`):                                                "/x-a/b: a name in b holds",
+		file(``, `,"threshold":"KEY","unknown":1`):                                        "/threshold: threshold holds",
+		file(``, `,"KEY":1`):                                                              ": a name in the file holds",
+		file(``, `,"guards":{"cost":{"prices":{"schema":{"aliases":["KEY"]},"KEY":{}}}}`): "/guards/cost/prices/schema/aliases/0: aliases holds|/guards/cost/prices: a name in prices holds",
+		file(``, `,"guards":{"cost":{"prices":{"url":"KEY"}}}`):                           "/guards/cost/prices/url: url holds",
+		file(``, `,"guards":{"cost":{"x-note":"KEY"},"tool_calls":{"KEY":1}}`):            "/guards/cost/x-note: x-note holds|/guards/tool_calls: a name in tool_calls holds",
+		file(``, `,"guards":{"forbidden_patterns":["KEY"],"schema":{"KEY":{"const":"KEY"}},"classifier":{"url":"https://x.example/KEY"}}`): "",
+	} {
+		_, err := machine.Parse("m.json", []byte(text), machine.Checks{Secret: holds})
+		var said []string
+		if e, ok := errors.AsType[*machine.Error](err); ok {
+			for _, p := range e.Problems {
+				said = append(said, p.Path+": "+strings.TrimSuffix(p.Message, " what looks like a key"))
+			}
+		}
+		slices.Sort(said)
+		if got := strings.Join(said, "|"); got != want || err != nil && holds(err.Error()) {
+			t.Errorf("%s:\n%s, want\n%s", text, got, want)
+		}
+	}
+	secret := func([]byte) []machine.Problem { t.Error("it is checked"); return nil }
+	if err := machine.ParseSection("g.yaml", []byte("{a: {b: [c, KEY]}}"), holds, secret); err == nil || !strings.Contains(err.Error(), "g.yaml:1:13: error[bad-value]: b holds") {
+		t.Errorf("a section: %v", err)
 	}
 }

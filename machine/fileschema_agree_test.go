@@ -73,6 +73,7 @@ var sightRules = []sightRule{
 	{"bad-expression", nil, blind, "an expression is a language of its own"},
 	{"bad-schema", says("must be an object"), must, ""},
 	{"bad-schema", nil, blind, "whether its references resolve and its patterns compile"},
+	{"bad-url", says("has a port"), blind, "a number in a text cannot be bounded"},
 	{"bad-url", says("is not a URL"), may, "the grammar of addresses is seen in part"},
 	{"bad-duration", func(_ machine.Problem, at any) bool { return outOfRange(at) }, blind, "a sum of hours, minutes and seconds cannot be bounded"},
 	{"too-large", func(p machine.Problem, at any) bool {
@@ -316,6 +317,7 @@ func TestFileSchemaCannotSay(t *testing.T) {
 		{"bad-schema", one(`{"target":"b","parameters":{"pattern":"("}}`)},
 		{"bad-schema", one(`{"target":"b","parameters":{"$ref":"https://example.com/s.json"}}`)},
 		{"bad-url", two(`{"role":"proposer","specialistId":"s","strategyWebhookUrl":"https://%zz","webhookTokenName":"T"}`, `{"role":"arbiter","specialistId":"r"}`)},
+		{"bad-url", two(`{"role":"proposer","specialistId":"s","strategyWebhookUrl":"https://h:65536","webhookTokenName":"T"}`, `{"role":"arbiter","specialistId":"r"}`)},
 		{"bad-duration", timeout("8761h")},
 		{"bad-duration", timeout("0.1ns")},
 		{"out-of-range", two(`{"role":"proposer","specialistId":"s","strategyFn":"f","estimatedCostUSD":1e-500}`, `{"role":"arbiter","specialistId":"r"}`)},

@@ -185,7 +185,7 @@ var (
 	longTexts  = []any{strings.Repeat("é", 128), strings.Repeat("é", 129), strings.Repeat("n", 256), strings.Repeat("n", 257), strings.Repeat("p", 4096), strings.Repeat("p", 4097)}
 	numbers    = []any{-0.25, 4e-10, 5e-10, 8.0, 9.0, 50.0, 51.0, 100.0, 101.0, 1000.0, 1001.0, 1.5, 2.0, 256.0, 257.0, 10000.0, 10001.0, 1e300, 9007199254740992.0, 9007199254740994.0, 9223372.036854774, 9223372.036854776}
 	durations  = []any{"30s", "1h30m", "+1.5h", ".5s", "1.s", "0s", "-5s", "5", "5 s", "1d", "s", "8760h", "8760h1ns", "0.0000000001s", "99999999999h", "1µs", "1μs"}
-	addresses  = []any{"https://example.com", "HTTP://example.com:80/x?y=@#@", "ftp://example.com", "https://u@example.com", "https://:80", "https://", "https:x", "//x", "https://[]", "https://[::1", "https://exa mple.com", "https://%zz"}
+	addresses  = []any{"https://example.com", "HTTP://example.com:80/x?y=@#@", "ftp://example.com", "https://u@example.com", "https://:80", "https://h:65535", "https://h:65536", "https://", "https:x", "//x", "https://[]", "https://[::1", "https://exa mple.com", "https://%zz"}
 	strategyFn = []any{"f", "=", "=\"t\"", "= \"t\" " + strings.Repeat(" ", 1018), "= \"t\" " + strings.Repeat(" ", 1019)}
 	builtIn    = []any{"firstAvailable", "lastAvailable", "random", "alignmentMargin", "firstProposal", "Random"}
 	choices    = []any{"proposer", "arbiter", "Proposer", "all", "eager", "sequential", "ALL", "eProcess", "clopperPearson", "strict", "compat", "spend", "progress", "skip", "warn", "estimate_max", "abort", "any_ngram", "overlap", "off", "task", "step", "steps", "entries", "transitions", "continue", "end", "error", "hard_kill", "observe", "static", "adaptive", "escalate", "output", "args", "results"}

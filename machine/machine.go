@@ -105,6 +105,9 @@ func Parse(name string, data []byte, checks Checks) (*Machine, error) {
 	}
 	d := &decoder{file: name, read: checks.Include}
 	def := d.definition(tree)
+	if found := secretsIn(name, tree, checks.Secret); len(found) > 0 {
+		return nil, newError(found, 0) // and nothing else, which might show them
+	}
 	return build(def, checks, origin{name, tree}, d.problems)
 }
 

@@ -60,7 +60,7 @@ func NewSchema(source []byte) (*Schema, error) {
 	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {
-		return nil, err
+		return nil, unresolved(&s, err)
 	}
 	if err := checkGraph(&s); err != nil {
 		return nil, err

@@ -70,8 +70,8 @@ func TestNewSchemaRefuses(t *testing.T) {
 	for _, c := range []struct{ source, want string }{
 		{``, `a schema must be an object, true or false`}, {` `, `a schema must be an object, true or false`}, {`[]`, `a schema must be an object, true or false`}, {`null`, `a schema must be an object, true or false`}, {`"x"`, `a schema must be an object, true or false`},
 		{`{`, `unexpected end of JSON input`}, {`{} {}`, `invalid character '{' after top-level value`},
-		{`{"$ref":"https://example.com/s.json"}`, `loading https://example.com/s.json: `}, {`{"$ref":"other.json#/a"}`, `loading /other.json: `}, {`{"$ref":"file:///etc/passwd"}`, `loading file:///etc/passwd: `},
-		{`{"items":{"$ref":"#/$defs/missing"}}`, `JSON Pointer "/$defs/missing": `}, {`{"$dynamicRef":"#nowhere"}`, `no anchor "nowhere" `},
+		{`{"$ref":"https://example.com/s.json"}`, `$ref "https://example.com/s.json" at # leads out of the schema`}, {`{"$ref":"other.json#/a"}`, `$ref "other.json#/a" at # leads out of the schema`}, {`{"$ref":"file:///etc/passwd"}`, `$ref "file:///etc/passwd" at # leads out of the schema`},
+		{`{"items":{"$ref":"#/$defs/missing"}}`, `$ref "#/$defs/missing" at #/items names a part that the schema does not have`}, {`{"$dynamicRef":"#nowhere"}`, `$dynamicRef "#nowhere" at # names a part`},
 		{`tru`, `invalid character`}, {`false false`, `invalid character 'f' after top-level value`}, {`{"properties":{"a":null}}`, `jsonschema`},
 		{`{"pattern":"a("}`, "the pattern at #/pattern does not compile: missing closing ) at offset 1: `(`"},
 		{`{"items":{"anyOf":[true,{"patternProperties":{"a/[":false}}]}}`, "the pattern at #/items/anyOf/1/patternProperties/a~1[ does not compile: missing closing ] at offset 2: `[`"}, {`{"type":7}`, `invalid value for "type": "7"`},

@@ -4,8 +4,10 @@ import "encoding/json"
 
 // ParseSection reads a file that holds one section of a machine, JSON or YAML by
 // its name, and hands it to check, whose problems have JSON pointers into the
-// section. What is wrong comes back as one *Error, each problem with its place.
-func ParseSection(name string, data []byte, check func(section []byte) []Problem) error {
+// section. What is wrong comes back as one *Error, each problem with its place. secret
+// reports whether a text holds what looks like a secret, which is refused and not shown;
+// it may be nil.
+func ParseSection(name string, data []byte, secret func(text string) bool, check func(section []byte) []Problem) error {
 	tree, err := readTree(name, data)
 	if err != nil {
 		return sectionError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0)
@@ -13,6 +15,9 @@ func ParseSection(name string, data []byte, check func(section []byte) []Problem
 	d := &decoder{file: name}
 	var section []byte
 	d.raw(&section, 1)(tree, "", "the file")
+	if found := secretsIn(name, tree, secret); len(found) > 0 {
+		return sectionError(found, 0)
+	}
 	c := &checker{file: name, tree: tree, most: 10 * maxProblems}
 	if len(d.problems) == 0 {
 		for _, p := range check(section) {

@@ -60,10 +60,10 @@ func TestInclude(t *testing.T) {
 
 func TestParseSection(t *testing.T) {
 	check := func(section []byte) []machine.Problem { return guard.Check(section, false) }
-	if err := machine.ParseSection("g.yaml", []byte("limits: {max_steps: 1}"), check); err != nil {
+	if err := machine.ParseSection("g.yaml", []byte("limits: {max_steps: 1}"), nil, check); err != nil {
 		t.Error(err)
 	}
-	err := machine.ParseSection("g.json", []byte("{\n  \"limits\": {\"max_steps\": -1},\n  \"x\": 1 }"), check)
+	err := machine.ParseSection("g.json", []byte("{\n  \"limits\": {\"max_steps\": -1},\n  \"x\": 1 }"), nil, check)
 	var invalid *machine.Error
 	if !errors.As(err, &invalid) || len(invalid.Problems) != 2 || invalid.Problems[0].Line != 2 || invalid.Problems[0].Column != 27 || invalid.Problems[1].Line != 3 || invalid.Problems[1].Column != 3 {
 		t.Errorf("%v", err)

@@ -56,7 +56,8 @@ func TestBudgetHoldsForParallelAsks(t *testing.T) {
 }
 
 // TestAnswersThatCannotBeReadArePaid: who answers what nobody can read has done the
-// work, and nobody will ever say what it cost. Errors of other kinds cost nothing.
+// work, and nobody will ever say what it cost. Errors of other kinds cost nothing, but
+// are calls as well, to the session and to its tenant.
 func TestAnswersThatCannotBeReadArePaid(t *testing.T) {
 	for _, c := range []struct {
 		err error
@@ -69,7 +70,7 @@ func TestAnswersThatCannotBeReadArePaid(t *testing.T) {
 		s := b.start(b.machine(def{who: []string{web("a", estimated("1")), human("carol"), half}, top: budget(`"hard_limit_usd":2`)}))
 		b.stepTo(s, runner.TickHuman)
 		spent := b.now(s).Spent()
-		if used, _ := b.r.QuotaUsed(""); spent.Money != c.usd || used[2] != int64(c.usd) || spent.Estimated != spent.Calls {
+		if used, _ := b.r.QuotaUsed(""); spent.Money != c.usd || used[2] != int64(c.usd) || spent.Estimated != int64(c.usd/dollar) || spent.Calls != 1 || used[0] != 1 {
 			t.Errorf("%v: spent %+v, of the quota %v", c.err, spent, used)
 		}
 	}

@@ -15,10 +15,27 @@ func chargeOpen(s *Session, o *openRound) {
 			continue
 		}
 		a.status = askCancelled
-		if u := a.Remote.Expected(); u != (specialist.Usage{}) {
+		u := a.Remote.Expected()
+		if !guardsOwn(a.SpecialistID) { // whose questions may be free
+			u = o.called(a.Index, u)
+		}
+		if u != (specialist.Usage{}) {
 			chargeFor(s, o, a.SpecialistID, u, "")
 		}
 	}
+}
+
+// called returns what is charged for what came of an ask. One that left this process
+// is a call, whatever is known of its cost, unless it says that nothing was sent. Who
+// asks a model says how often it did.
+func (o *openRound) called(ask int32, u specialist.Usage) specialist.Usage {
+	if u != (specialist.Usage{}) || ask == 0 {
+		return u
+	}
+	if a := o.at(ask); a != nil && a.Remote != nil && a.Source != specialist.Model {
+		u.Given = specialist.CostGiven
+	}
+	return u
 }
 
 // chargeLost charges what a lost process had asked, at its estimate, before it is

@@ -170,8 +170,7 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 		v := &AwaitsHuman{}
 		return v, d.into(v)
 	case KindResumed:
-		v := &Resumed{}
-		return v, d.into(v)
+		return d.resumed()
 	case KindEnded:
 		return d.ended()
 	}

@@ -261,6 +261,10 @@ func (d *Resumed) append(dst []byte, _ specialist.RoundKey) []byte {
 	w.opt("note", d.Note)
 	w.flag("retryFailed", d.RetryFailed)
 	w.flag("cleared", d.Cleared)
+	if len(d.Raised) > 0 {
+		w.name("raised")
+		w.dst = appendJSON(w.dst, d.Raised)
+	}
 	return w.end()
 }
 

@@ -227,7 +227,10 @@ type AwaitsHuman struct {
 type Resumed struct {
 	Actor, Note string
 	RetryFailed bool
-	Cleared     bool // the guards have forgotten what repeated
+	Cleared     bool          // the guards have forgotten what repeated
+	Raised      []guard.Raise // limits that Actor has raised
+
+	program *Program // of the session from now on; nil if no limit was raised
 }
 
 // Ended records that a session completed, stopped or failed.
@@ -292,4 +295,6 @@ const (
 	CodeDeadEnd       = "dead_end"
 	CodeGoal          = "goal"
 	CodeFinal         = "final"
+	// BadRaise is the code of an [Error] about a limit that cannot be raised as asked.
+	BadRaise = "bad_raise"
 )

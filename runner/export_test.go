@@ -107,3 +107,10 @@ func (r *Runner) QuotaUsed(tenant string) (used [3]int64, sessions int) {
 
 // Meet reads what the tenant of a session did before, as the first step does.
 func (r *Runner) Meet(ctx context.Context, s *Session) error { return r.meet(ctx, s) }
+
+// Plans returns how many plans a runner keeps.
+func Plans(r *Runner) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.plans)
+}

@@ -54,25 +54,55 @@ func (r *Runner) send(ctx context.Context, requests []request, q specialist.Ques
 		r.inflight[askKey{q.Key, req.index}] = true
 	}
 	r.mu.Unlock()
+	arrive := r.arrivals(requests, q)
 	slots := make(chan struct{}, s.Solicit.MaxParallel)
 	async := specialist.Time(time.Duration(s.Solicit.AsyncTimeout).Milliseconds())
-	for _, req := range requests {
-		go func() {
-			f.results <- r.request(ctx, req, q, slots, async)
-		}()
-	}
+	go func() {
+		for i, req := range requests { // whoever comes first in the list is sent first
+			slot := enter(ctx, slots)
+			go func() {
+				h := r.request(ctx, req, q, slot, async)
+				if slot {
+					<-slots
+				}
+				arrive(ctx, i, func() { f.results <- h })
+			}()
+		}
+	}()
 	return f
 }
 
-// request sends one request and waits for what comes of it.
-func (r *Runner) request(ctx context.Context, req request, q specialist.Question, slots chan struct{}, async specialist.Time) heard {
-	defer r.setInflight(askKey{q.Key, req.index}, false)
+// arrivals returns what answers to requests come through.
+func (r *Runner) arrivals(requests []request, q specialist.Question) func(ctx context.Context, place int, hear func()) {
+	if r.config.Arrivals == nil {
+		return func(_ context.Context, _ int, hear func()) { hear() }
+	}
+	asked := make([]specialist.Caller, len(requests))
+	for i, req := range requests {
+		asked[i] = specialist.Caller{SessionID: q.Key.Session.String(), MachineName: q.Machine.Name(), State: q.State.Name, SpecialistID: req.member.SpecialistID,
+			Round: q.Key.Round, Attempt: q.Key.Attempt, Nth: req.ask.Nth}
+	}
+	return r.config.Arrivals.Together(asked)
+}
+
+// enter waits for one of the slots and reports whether it has got one before ctx was
+// done.
+func enter(ctx context.Context, slots chan struct{}) bool {
 	select {
 	case slots <- struct{}{}:
-		defer func() { <-slots }()
+		return true
 	case <-ctx.Done():
+		return false
+	}
+}
+
+// request sends one request, if it is to be sent, and waits for what comes of it.
+func (r *Runner) request(ctx context.Context, req request, q specialist.Question, send bool, async specialist.Time) heard {
+	defer r.setInflight(askKey{q.Key, req.index}, false)
+	if !send {
 		h := heard{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index}
-		h.fail(ctx, ctx.Err()) // never sent, so it costs nothing
+		h.fail(ctx, ctx.Err())
+		h.answer.Usage = specialist.Usage{}.WithCalls(0, 0) // it was never sent
 		return h
 	}
 	ctx, cancel := context.WithTimeout(ctx, req.member.timeout)

@@ -46,7 +46,7 @@ func apply(s *Session, o *openRound, e *Event) {
 		if a := o.at(d.Ask); a != nil {
 			a.status = askAnswered
 		}
-		charge(s, o, d.Usage, d.Model)
+		charge(s, o, o.called(d.Ask, d.Usage), d.Model)
 	case *Gated:
 		applyGated(s, o, d)
 	case *Executed:
@@ -121,7 +121,7 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 	if p.Detail != nil {
 		model = guard.Called{Model: p.Detail.Model, Asked: p.Detail.Asked}.String()
 	}
-	charge(s, o, p.Usage, model)
+	charge(s, o, o.called(d.Ask, p.Usage), model)
 	if s.Status == NeedsHuman {
 		s.Status, s.outcome = Running, nil
 	}
@@ -156,7 +156,7 @@ func applyFailed(s *Session, o *openRound, d *AskFailed) {
 	if d.Role == machine.Arbiter {
 		o.blocked, o.judging = true, false
 	}
-	charge(s, o, d.Usage, guard.Called{Model: d.Model, Asked: d.Asked}.String())
+	charge(s, o, o.called(d.Ask, d.Usage), guard.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
 func applyDiscarded(s *Session, o *openRound, d *Discarded) {
@@ -175,7 +175,7 @@ func applyDiscarded(s *Session, o *openRound, d *Discarded) {
 	switch own := guardsOwn(d.SpecialistID); {
 	case charged == (specialist.Usage{}) && own:
 		next = next.ChargeProbe(d.Usage, model)
-	case charged == (specialist.Usage{}):
+	case charged == (specialist.Usage{}) && (d.Ask == 0 || d.Code != CodeLate): // else its round charged the call
 		next = next.Charge(d.Usage, model)
 	case own:
 		next = next.CorrectProbe(charged, d.Usage)
@@ -298,6 +298,9 @@ func fillUsage(step *guard.Step, p *specialist.Proposal) {
 
 func applyResumed(s *Session, o *openRound, d *Resumed) {
 	s.Status, s.outcome, s.Rejects = Running, nil, 0
+	if d.program != nil {
+		s.Program = d.program
+	}
 	if d.Cleared && s.guard != nil {
 		cleared := s.guard.Clear()
 		s.guard = &cleared

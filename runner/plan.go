@@ -120,6 +120,7 @@ func (r *Runner) planAnyhow(ctx context.Context, p *Program) (*plan, error) {
 // planFor makes a plan, or returns the one that it made. Unless partial will do, it
 // looks again for what was missing.
 func (r *Runner) planFor(ctx context.Context, p *Program, partial bool) (*plan, error) {
+	p = p.base // limits that were raised for one session change nobody's part
 	roster, err := r.store.Roster(ctx, p.Machine.Name())
 	if err != nil {
 		return nil, err

@@ -10,13 +10,17 @@ import (
 )
 
 // A Program is a machine with its guards compiled: all that is needed to fold a
-// log. It never changes, and sessions of the same definition share one.
+// log. It never changes, and sessions of the same definition share one, but for
+// those in which a human has raised a limit.
 type Program struct {
 	Machine *machine.Machine
 	// Guarded is true if the machine or one of its states has guards.
 	Guarded bool
 	guards  []*guard.Config // by index of the state; nil where there are none
 	observe *guard.Config   // counts where nothing is checked
+
+	base   *Program      // as the definition has it; the Program itself for most
+	raised []guard.Raise // by humans, for one session
 }
 
 // Guards returns the guards in force in a state; nil if there are none.
@@ -34,6 +38,7 @@ func (p *Program) counting(s *machine.State) *guard.Config {
 // NewProgram compiles the guards of a machine.
 func NewProgram(m *machine.Machine) (*Program, error) {
 	p := &Program{Machine: m, guards: make([]*guard.Config, len(m.States()))}
+	p.base = p
 	base := []byte(m.Definition().Guards)
 	for i := range m.States() {
 		section, err := guard.Merge(base, m.States()[i].Guards)

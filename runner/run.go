@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -174,13 +175,21 @@ type ResumeOptions struct {
 	// Clear says that a human has looked at a loop that a guard found: the guards
 	// forget what has repeated and judge afresh. What was spent stays spent.
 	Clear bool
+	// Raise lifts limits of the guards for this session, from now on; of each, Limit
+	// and To count. What was spent stays spent, and a tenant's quota stays as it is.
+	// Only a human who may rule in the session's state can do that (Actor), and says
+	// why (Note).
+	Raise []guard.Raise
 }
 
 // Resume takes up a session that was stopped by a guard or a limit, has failed,
 // or waits because its arbiter failed. A session that runs, waits for a human or
 // has completed is left as it is, unless what its guards remember is to be
-// cleared. What was spent stays spent. The error wraps [ErrQuota] if its tenant may
-// have no more sessions at a time.
+// cleared or a limit raised. What was spent stays spent. The error wraps [ErrQuota]
+// if its tenant may have no more sessions at a time, [ErrForbidden] if Actor is not
+// one who can raise a limit, and [ErrNotRunning] if one is to be raised in a session
+// that has completed; it is an *[Error] with the code [BadRaise] if a limit cannot be
+// raised like that.
 func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOptions) (*Session, error) {
 	for range maxRaces {
 		s, err := r.load(ctx, id)
@@ -188,19 +197,25 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 			return nil, err
 		}
 		blocked := s.open != nil && s.open.blocked
-		if s.Status == Completed || s.Status.Live() && !blocked && !o.RetryFailed && !o.Clear {
+		if len(o.Raise) == 0 && (s.Status == Completed || s.Status.Live() && !blocked && !o.RetryFailed && !o.Clear) {
 			return s, nil
 		}
 		t, err := r.begin(ctx, s)
 		if err != nil {
 			return nil, err
 		}
+		d := &Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: o.RetryFailed, Cleared: o.Clear}
+		if len(o.Raise) > 0 {
+			if err := t.raise(d, o.Raise); err != nil {
+				return nil, err
+			}
+		}
 		if !s.Status.Live() {
 			if err := r.admitted(ctx, s); err != nil {
 				return nil, err
 			}
 		}
-		t.emit(&Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: o.RetryFailed, Cleared: o.Clear})
+		t.emit(d)
 		after, err := t.commit(ctx)
 		if err != nil {
 			r.ended(s)
@@ -214,6 +229,9 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 
 // tickParallel is how many sessions Tick steps at once.
 const tickParallel = 16
+
+// errGone is what a step comes to that never returned.
+var errGone = errors.New("a Go function of a specialist or guard ended its goroutine (runtime.Goexit)")
 
 // A TickResult is one session's Tick.
 type TickResult struct {
@@ -236,7 +254,7 @@ func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			results[i].Summary = s
+			results[i].Summary, results[i].Err = s, errGone
 			id, err := ParseID(s.SessionID)
 			if err == nil {
 				results[i].Tick, err = r.Step(ctx, id)

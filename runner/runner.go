@@ -55,6 +55,9 @@ type Config struct {
 	// each session's log. It must not block. It may be called concurrently for
 	// different sessions.
 	Observer func(Record)
+	// Arrivals says in which order answers from outside are heard; nil means in the
+	// order in which they come.
+	Arrivals Arrivals
 	// PublicURL is where this process can be reached by webhooks that answer
 	// later, without a slash at the end. Without it they cannot.
 	PublicURL string
@@ -67,6 +70,19 @@ type Config struct {
 	// AllowOperator lets a ruling come from "__operator" where a machine
 	// declares no human. Only a program at the operator's own terminal sets it.
 	AllowOperator bool
+}
+
+// Arrivals are told in which order those who are asked at the same time answer, and may
+// hold answers back, as whoever plays a recorded round does. They may be used
+// concurrently.
+//
+// Together is told who is asked at the same time, in which order. The function it returns
+// is called once for each of them, by its place in that list and concurrently, when its
+// answer is there or it was given up. It must call hear exactly once before it returns,
+// and at once when ctx is done; answers are heard in the order in which the calls of hear
+// begin, as long as no two run at the same time. hear does not block.
+type Arrivals interface {
+	Together(asked []specialist.Caller) func(ctx context.Context, place int, hear func())
 }
 
 // Remote makes proposers, arbiters and contexts that are outside this process.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -28,6 +29,7 @@ type SessionView struct {
 	Notices        []string           `json:"notices,omitempty"`
 	Waiting        []string           `json:"waiting,omitempty"` // whose answers are out
 	Spent          SpentView          `json:"spent"`
+	Raised         []guard.Raise      `json:"raised,omitempty"` // limits that humans have raised
 }
 
 // A TransitionRecord is one executed transition in full.
@@ -59,7 +61,8 @@ func (s *Session) View() SessionView {
 		Machine: s.Machine().JSON(), CreatedAt: s.CreatedAt, MetaJSON: s.Options().Meta, Sequence: s.Sequence, Round: s.Round, Attempt: s.Attempt,
 		Status: s.Status, Reason: o.Reason, Code: o.Code, MachineDigest: s.Machine().Digest(), Notices: s.Notices(),
 		History: []TransitionRecord{}, Proposals: []json.RawMessage{},
-		Spent: SpentView{spent.Calls, spent.TokensIn, spent.TokensOut, spent.Money, spent.Estimated, spent.Unpriced},
+		Spent:  SpentView{spent.Calls, spent.TokensIn, spent.TokensOut, spent.Money, spent.Estimated, spent.Unpriced},
+		Raised: s.Raised(),
 	}
 	history := s.History()
 	for i, r := range TransitionRecords(history) {

@@ -38,8 +38,10 @@ func (id SessionID) String() string {
 //
 // Propose may be called concurrently, for different sessions and for the same
 // one. It must return soon after ctx is done. It must not keep or change q after
-// it returned. An answer that is not legal in the state, and an error, count as
-// a failed ask: they are recorded, and the round goes on without it.
+// it returned. An answer that is not legal in the state, an error and a panic
+// count as a failed ask: they are recorded, and the round goes on without it.
+// A function that ends its goroutine, as a test's FailNow does, ends the step
+// that asked it; nothing stays locked, and the next step asks again.
 type Proposer interface {
 	Propose(ctx context.Context, q Question) (Answer, error)
 }

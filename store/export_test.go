@@ -10,3 +10,6 @@ func (s *SQLite) WriterExec(query string) error {
 		return err
 	}})
 }
+
+// Recent is the condition of [SQLite.List] for recent sessions.
+const Recent = recent

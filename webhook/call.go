@@ -31,6 +31,9 @@ type call struct {
 	body  []byte
 	label Label
 	ids   []string // pairs of an id and what stands for it on a tape
+	sent  bool     // a request may have gone out
+
+	callback *Concealer // of the callback's token; nil until it is needed
 }
 
 // call prepares an ask. The body must not be changed any more, not even after
@@ -56,8 +59,9 @@ func (c *call) do(ctx context.Context) (status int, answer []byte, err error) {
 	names := strings.NewReplacer(c.ids...)
 	said := tape.Exchange(ctx, c.label, []byte(c.redact(string(c.body))), func() Taped {
 		status, answer, err := c.over(ctx)
-		return Taped{status, []byte(names.Replace(c.redact(string(answer)))), c.clean(err)}
+		return Taped{status, []byte(names.Replace(c.redact(string(answer)))), c.clean(err), !c.sent}
 	})
+	c.sent = !said.Unsent
 	back := make([]string, len(c.ids))
 	for i := range c.ids {
 		back[i] = c.ids[i^1]
@@ -204,6 +208,28 @@ func (c *call) transportError(ctx context.Context, err error) error {
 		return err
 	}
 	return again(err, 0)
+}
+
+// unsent reports whether an error says that nothing of a request has gone out: its
+// address may not be called, nobody was there, or not whom it is for.
+func unsent(err error) bool {
+	if _, refused := errors.AsType[*PolicyError](err); refused {
+		return true
+	}
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+		return true
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
+}
+
+// spent returns what an answer has cost, of which u is known. What was never sent
+// was no call.
+func (c *call) spent(u specialist.Usage) specialist.Usage {
+	if !c.sent && u == (specialist.Usage{}) {
+		return u.WithCalls(0, 0)
+	}
+	return u
 }
 
 // forget closes the connections that are open for later. Where one is broken

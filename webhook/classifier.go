@@ -60,6 +60,7 @@ func (p classifier) Classify(ctx context.Context, q guard.Classification) (a gua
 		a, err = ReadClassification(answer)
 		a.Code = one.scrub(a.Code)
 	}
+	a.Usage = one.spent(a.Usage)
 	return a, one.clean(err)
 }
 

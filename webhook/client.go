@@ -111,7 +111,7 @@ type endpoint struct {
 	basic    []string      // the Authorization header
 	key      []byte        // of the signature
 	secrets  []string      // kept to keep them out of messages
-	echoes   []string      // the forms of them that answers are searched for
+	echoes   *Concealer    // that finds them in answers
 }
 
 // endpoint checks everything about a webhook that can be checked before it is
@@ -134,7 +134,7 @@ func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint
 	u := req.URL
 	u.Host, req.Host = strings.ToLower(u.Host), strings.ToLower(req.Host)
 	if t := c.config.Tape; t != nil && t.Playing() {
-		return &endpoint{client: c, prepared: req}, nil // nothing is sent, so nothing is needed
+		return &endpoint{client: c, prepared: req, echoes: &Concealer{}}, nil // nothing is sent, so nothing is needed
 	}
 	if err := c.config.Policy.CheckURL(u); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint
 	pair := base64.StdEncoding.EncodeToString([]byte(user + ":" + token))
 	e := &endpoint{client: c, prepared: req, basic: []string{"Basic " + pair}, key: []byte(token), secrets: []string{token, pair, u.RawQuery}}
 	if secretName == "" {
-		e.echoes = echoForms(e.secrets)
+		e.echoes = echoes(e.secrets)
 		return e, nil
 	}
 	secret, err := c.variable(secretName, "Webhook secret")
@@ -160,7 +160,7 @@ func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint
 		return nil, fmt.Errorf("variable %s: %w", secretName, err)
 	}
 	e.secrets = append(e.secrets, secret, strings.TrimPrefix(secret, secretPrefix))
-	e.echoes = echoForms(e.secrets)
+	e.echoes = echoes(e.secrets)
 	return e, nil
 }
 
@@ -195,7 +195,9 @@ var (
 
 // Proposer returns a proposer that asks the specialist's strategyWebhookUrl. If
 // its answer cannot be read, what is known of its usage is returned along with
-// the error; if that is nothing, the error wraps [specialist.ErrUncounted].
+// the error; if that is nothing, the error wraps [specialist.ErrUncounted]. Where
+// nothing could be sent, as to an address that the policy refuses, the usage says
+// that there was no call.
 func (c *Client) Proposer(m *machine.Machine, s *machine.Specialist) (specialist.Proposer, error) {
 	e, err := c.endpoint(m, s, s.StrategyWebhookURL)
 	if err != nil {
@@ -224,6 +226,7 @@ func (p proposer) Propose(ctx context.Context, q specialist.Question) (a special
 	if err != nil && status/100 == 2 && status != http.StatusAccepted && a.Usage == (specialist.Usage{}) {
 		err = uncounted{err}
 	}
+	a.Usage = one.spent(a.Usage)
 	return a, one.clean(err)
 }
 
@@ -252,6 +255,9 @@ func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arb
 				err = uncounted{err}
 			}
 			d.Text = one.scrub(d.Text)
+		}
+		if !one.sent {
+			d.Expense = &arbiter.Expense{Usage: one.spent(specialist.Usage{})}
 		}
 		return d, one.clean(err)
 	}), nil

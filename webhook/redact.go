@@ -1,12 +1,7 @@
 package webhook
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,41 +20,8 @@ func (c *call) redact(text string) string {
 	return Redact(text, append([]string{c.ask.CallbackToken}, c.secrets...)...)
 }
 
-// Redact takes secrets out of a text: as they are, and as they look when they are
-// quoted or escaped. Empty ones are left out.
-func Redact(text string, secrets ...string) string {
-	var long, short []string
-	for _, f := range secretForms(secrets) {
-		if len(f) < minSecret {
-			short = append(short, f)
-		} else {
-			long = append(long, f, redacted)
-		}
-	}
-	text = strings.NewReplacer(long...).Replace(text)
-	for _, f := range short {
-		text = redactAlone(text, f)
-	}
-	return text
-}
-
-// secretForms returns secrets as they are, and as they look when they are quoted.
-// The longest come first, so that no end of a secret is left behind.
-func secretForms(secrets []string) (forms []string) {
-	for _, s := range secrets {
-		if s == "" {
-			continue
-		}
-		inJSON, _ := json.Marshal(s) // cannot fail for a string
-		for _, f := range []string{s, inner(string(inJSON)), inner(strconv.Quote(s)), url.QueryEscape(s), url.PathEscape(s)} {
-			if !slices.Contains(forms, f) {
-				forms = append(forms, f)
-			}
-		}
-	}
-	slices.SortStableFunc(forms, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
-	return forms
-}
+// Redact takes secrets out of a text as a [Concealer] of them does.
+func Redact(text string, secrets ...string) string { return Conceal(secrets...).Hide(text) }
 
 // redactAlone takes a secret out of a text where no letter or digit is beside it.
 func redactAlone(text, secret string) string {
@@ -86,9 +48,6 @@ func redactAlone(text, secret string) string {
 func isWord(r rune) bool {
 	return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
-
-// inner returns s without its quotes.
-func inner(s string) string { return s[1 : len(s)-1] }
 
 // maxErrorText is the longest text, in bytes, of an error into which a service
 // may have written.

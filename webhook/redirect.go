@@ -18,6 +18,7 @@ var errRedirect = errors.New("redirects are followed within the same origin only
 func (c *call) send(req *http.Request) (*http.Response, error) {
 	for hops := 0; ; hops++ {
 		resp, err := c.client.config.Transport.RoundTrip(req)
+		c.sent = c.sent || err == nil || !unsent(err)
 		if err != nil || resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
 			return resp, err
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
@@ -38,26 +37,20 @@ func ShortSecrets(m *machine.Machine, lookup func(string) (string, bool)) (names
 	return names
 }
 
-// echoForms returns the forms of secrets that answers are searched for.
-func echoForms(secrets []string) (forms []string) {
-	for _, f := range secretForms(secrets) {
-		if len(f) >= MinSecret {
-			forms = append(forms, f)
-		}
-	}
-	return forms
-}
+// echoes returns what finds secrets in answers.
+func echoes(secrets []string) *Concealer { return conceal(secrets, MinSecret, false) }
 
 // scrub takes the secrets of a call out of a text that a service answered, since
 // answers are stored and shown to others.
 func (c *call) scrub(text string) string {
-	for _, f := range c.echoes {
-		text = strings.ReplaceAll(text, f, redacted)
+	text = c.echoes.Hide(text)
+	if c.ask.CallbackToken == "" {
+		return text
 	}
-	if t := c.ask.CallbackToken; len(t) >= MinSecret {
-		text = strings.ReplaceAll(text, t, redacted)
+	if c.callback == nil {
+		c.callback = echoes([]string{c.ask.CallbackToken})
 	}
-	return text
+	return c.callback.Hide(text)
 }
 
 // scrubAnswer is scrub for an answer. A transition that is legal in the state and

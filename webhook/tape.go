@@ -23,6 +23,7 @@ type Taped struct {
 	Status int
 	Body   []byte
 	Err    error
+	Unsent bool // nothing went out, so there was no call
 }
 
 // A Tape stands between the program and the network. It may be used

@@ -17,12 +17,12 @@ import (
 // ErrShutdown is returned by exports after Shutdown.
 var ErrShutdown = errors.New("the exporter was shut down")
 
-// Traces returns an exporter for spans, set up by the standard variables for traces.
-// An error names the variable that is wrong and never holds a secret. The exporter
+// Traces returns an exporter for spans, set up by the standard variables for traces. Those
+// that the SDK reads itself are only checked. An error names the variable that is wrong and never holds a secret. The exporter
 // may be used concurrently; its errors hold neither headers nor what was sent.
 func Traces(e Env) (trace.SpanExporter, error) {
 	s, err := e.sender(traces)
-	if err != nil {
+	if err = errors.Join(err, e.sampler(), e.resource(), e.numbers(spanNumbers)); err != nil {
 		return nil, err
 	}
 	return &spanExporter{s}, nil
@@ -32,7 +32,7 @@ func Traces(e Env) (trace.SpanExporter, error) {
 // metrics, under the promises of [Traces].
 func Metrics(e Env) (metric.Exporter, error) {
 	s, err := e.sender(metrics)
-	if err != nil {
+	if err = errors.Join(err, e.resource(), e.numbers(metricNumbers)); err != nil {
 		return nil, err
 	}
 	x := &metricExporter{sender: s}

@@ -126,6 +126,11 @@ func TestWrongVariables(t *testing.T) {
 		{"OTEL_EXPORTER_OTLP_CERTIFICATE", "send_test.go", `OTEL_EXPORTER_OTLP_CERTIFICATE: "send_test.go" holds no certificate in PEM form`},
 		{"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", "send_test.go", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY belong together, and only one of them is set"},
 		{"OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "send_test.go", "belong together, and only one of them is set"},
+		{"OTEL_TRACES_SAMPLER", "Sometimes", `OTEL_TRACES_SAMPLER is "sometimes", it must be "always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off" or "parentbased_traceidratio"`},
+		{"OTEL_BSP_SCHEDULE_DELAY", "5s", `OTEL_BSP_SCHEDULE_DELAY is "5s", it must be a whole number`},
+		{"OTEL_SPAN_LINK_COUNT_LIMIT", "many", `OTEL_SPAN_LINK_COUNT_LIMIT is "many", it must be a whole number`},
+		{"OTEL_RESOURCE_ATTRIBUTES", "a=b," + secret, "OTEL_RESOURCE_ATTRIBUTES: entry 2 is not of the form name=value"},
+		{"OTEL_RESOURCE_ATTRIBUTES", "a=%zz" + secret, "OTEL_RESOURCE_ATTRIBUTES: the value of entry 1 is not percent-encoded"},
 	} {
 		pairs := []string{c.name, c.value}
 		if !strings.Contains(c.name, "ENDPOINT") {
@@ -139,6 +144,8 @@ func TestWrongVariables(t *testing.T) {
 		{"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "sometimes", `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE is "sometimes", it must be "cumulative", "delta" or "lowmemory"`},
 		{"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION", "x", `OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION is "x", it must be "explicit_bucket_histogram" or "base2_exponential_bucket_histogram"`},
 		{"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc", `OTEL_EXPORTER_OTLP_METRICS_PROTOCOL is "grpc", which`},
+		{"OTEL_METRIC_EXPORT_INTERVAL", "often", `OTEL_METRIC_EXPORT_INTERVAL is "often", it must be a whole number`},
+		{"OTEL_RESOURCE_ATTRIBUTES", "=b", "OTEL_RESOURCE_ATTRIBUTES: entry 1 is not of the form name=value"},
 	} {
 		if _, err := otlp.Metrics(env(c.name, c.value)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s=%s: %v\nwant %s", c.name, c.value, err, c.want)
@@ -146,6 +153,52 @@ func TestWrongVariables(t *testing.T) {
 	}
 	if _, err := otlp.Traces(env(address, "http://h", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc", "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "x")); err != nil {
 		t.Errorf("variables of metrics are read for traces: %v", err)
+	}
+}
+
+// TestSamplers: all that the SDK knows are taken, and an argument counts where it is one.
+func TestSamplers(t *testing.T) {
+	const address, sampler, argument = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
+	for _, name := range []string{"", "always_on", " Always_Off ", "parentbased_always_on", "parentbased_always_off"} {
+		if _, err := otlp.Traces(env(address, "http://h", sampler, name, argument, "no share")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"traceidratio", "parentbased_traceidratio"} {
+		for arg, ok := range map[string]bool{"": true, "0": true, " 0.25 ": true, "1": true, "1.01": false, "-0.1": false, "NaN": false, "half": false} {
+			_, err := otlp.Traces(env(address, "http://h", sampler, name, argument, arg))
+			if want := "OTEL_TRACES_SAMPLER_ARG is \"" + arg + "\", it must be a share from 0 to 1, since OTEL_TRACES_SAMPLER is " + name; (err == nil) != ok || err != nil && err.Error() != want {
+				t.Errorf("%s of %q: %v", name, arg, err)
+			}
+		}
+	}
+	if _, err := otlp.Metrics(env(address, "http://h", sampler, "x", "OTEL_BSP_SCHEDULE_DELAY", "x")); err != nil {
+		t.Errorf("variables of traces are read for metrics: %v", err)
+	}
+}
+
+// TestLongRetryAfter: a collector is left alone for as long as it says, up to the time of
+// the whole export: who has less time than that learns it at once.
+func TestLongRetryAfter(t *testing.T) {
+	s := collect(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "35")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	for _, c := range []struct {
+		timeout string
+		caller  time.Duration
+	}{{"60000", 32 * time.Second}, {"34000", time.Hour}, {"0", 32 * time.Second}} {
+		x, err := otlp.Traces(env("OTEL_EXPORTER_OTLP_ENDPOINT", s.URL, "OTEL_EXPORTER_OTLP_TIMEOUT", c.timeout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, start := len(s.all()), time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), c.caller)
+		err = x.ExportSpans(ctx, oneSpan(t))
+		cancel()
+		if n, took := len(s.all())-before, time.Since(start); message(err) != "sending spans: the collector answered 503" || n != 1 || took > 10*time.Second {
+			t.Errorf("%+v: %d attempts in %s, %v", c, n, took, err)
+		}
 	}
 }
 
