@@ -36,3 +36,19 @@ func TestOrderWithinAModel(t *testing.T) {
 		t.Errorf("the base order was swapped in %d of 200 rounds", swapped)
 	}
 }
+
+// TestWrappedReferences: what a schema says of itself still holds where it is that of a
+// member.
+func TestWrappedReferences(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"array","items":{"$ref":"#/$defs/line"},"$defs":{"line":{"type":"number","minimum":1.50}}}`: `{"$defs":{"line":{"minimum":1.50,"type":"number"}},"items":{"$ref":"#/properties/value/$defs/line"},"type":"array"}`,
+		`{"type":"array","items":{"$ref":"#"},"default":{"$ref":"#"}}`:                                       `{"default":{"$ref":"#"},"items":{"$ref":"#/properties/value"},"type":"array"}`,
+		`{"type":["object","null"],"properties":{"$ref":{"type":"string"},"default":{"$ref":"#"}}}`:          `{"properties":{"$ref":{"type":"string"},"default":{"$ref":"#/properties/value"}},"type":["object","null"]}`,
+		`{"type":"array","items":{"const":"<&>"}}`:                                                           `{"type":"array","items":{"const":"<&>"}}`,
+	} {
+		got, wrapped := asObject(schema)
+		if full := `{"type":"object","properties":{"value":` + want + `},"required":["value"]}`; !wrapped || string(got) != full {
+			t.Errorf("%s is wrapped as %s, want %s", schema, got, full)
+		}
+	}
+}
