@@ -100,6 +100,11 @@ func TestReading(t *testing.T) {
 
 		{"bare", "[tools=no]", text(`{"transitionName":"pay","reasoning":"proven"}`), "pay||proven", "", ""},
 		{"fenced", "[tools=no,schema=no]", text("Here:\n```json\n{\"transitionName\": \"cut\", \"metaJson\": {\"amount\": 1}}\n```\n"), `cut|{"amount":1}|`, "", ""},
+		{"backticks in the reasoning", "[tools=no]", text("{\"transitionName\":\"pay\",\"reasoning\":\"see ```claim``` of May\"}"), "pay||see ```claim``` of May", "", ""},
+		{"backticks in a fence", "[tools=no]", text("```json\n{\"transitionName\":\"pay\",\"reasoning\":\"see ```claim```\"}\n```"), "pay||see ```claim```", "", ""},
+		{"another object beside a fence", "[tools=no]", text("{\"transitionName\":\"pay\"}\n```json\n{\"transitionName\":\"cut\",\"metaJson\":{\"amount\":1}}\n```"), "",
+			"Failed to parse LLM proposer response: {\"transitionName\":\"pay\"}\n```json\n{\"transitionName\":\"cut\",\"metaJson\":{\"amount\":1}}\n```", "there is another one beside the block"},
+		{"a second answer in capitals", "[tools=no]", text(`{"transitionName":"pay","TransitionName":"ask again?"}`), "pay||", "", ""},
 		{"right target", "[tools=no]", text(`{"transitionName":"pay","toState":"done","metaJson":null}`), "pay||", "", ""},
 		{"wrong target", "[tools=no]", text(`{"transitionName":"pay","toState":"open"}`), "", `Failed to parse LLM proposer response: {"transitionName":"pay","toState":"open"}`, `option "pay" leads to "done" and not to "open"`},
 		{"no name", "[tools=no]", text(`{"reasoning":"x"}`), "", `Failed to parse LLM proposer response: {"reasoning":"x"}`, "transitionName is missing"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -139,13 +140,8 @@ func (o *options) written(resp *Response) (a specialist.Answer, bad *fault) {
 	if err != nil {
 		return cannot("it is not one JSON object: %v", err)
 	}
-	var said struct {
-		TransitionName *string         `json:"transitionName"`
-		ToState        string          `json:"toState"`
-		Reasoning      string          `json:"reasoning"`
-		MetaJSON       json.RawMessage `json:"metaJson"`
-	}
-	if err := json.Unmarshal(object, &said); err != nil {
+	said, err := readChoice(object)
+	if err != nil {
 		return cannot("a member has the wrong type")
 	}
 	if said.TransitionName == nil {
@@ -173,16 +169,45 @@ func (o *options) written(resp *Response) (a specialist.Answer, bad *fault) {
 	return specialist.Answer{TransitionName: t.Name, Reasoning: said.Reasoning, MetaJSON: said.MetaJSON}, nil
 }
 
+// A choice is an answer in text.
+type choice struct {
+	TransitionName     *string
+	ToState, Reasoning string
+	MetaJSON           json.RawMessage
+}
+
+// readChoice reads the members of an object. Their names are compared letter by letter:
+// one in capitals is another member, and no second answer.
+func readChoice(object json.RawMessage) (c choice, err error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(object, &members); err != nil {
+		return c, err
+	}
+	for name, into := range map[string]any{"transitionName": &c.TransitionName, "toState": &c.ToState, "reasoning": &c.Reasoning} {
+		if v, ok := members[name]; ok {
+			err = errors.Join(err, json.Unmarshal(v, into))
+		}
+	}
+	c.MetaJSON = members["metaJson"]
+	return c, err
+}
+
 // oneObject returns the one JSON object of a text: all of it, or what stands in
-// its only block between lines of three backticks.
+// its only block between three backticks, with no other choice beside that.
 func oneObject(text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
-	if strings.Count(text, "```") == 2 {
-		_, text, _ = strings.Cut(text, "```")
-		text, _, _ = strings.Cut(text, "```")
-		text = strings.TrimSpace(strings.TrimPrefix(text, "json"))
-	}
 	object, err := exact.Tidy([]byte(text))
+	if err != nil {
+		before, block, _ := strings.Cut(text, "```")
+		end := strings.LastIndex(block, "```")
+		if end < 0 {
+			return nil, err
+		}
+		if strings.Contains(before+block[end:], `"transitionName"`) {
+			return nil, errors.New("there is another one beside the block")
+		}
+		object, err = exact.Tidy([]byte(strings.TrimPrefix(block[:end], "json")))
+	}
 	switch {
 	case err != nil:
 		return nil, err
