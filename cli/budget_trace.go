@@ -244,4 +244,3 @@ func (r *budgetRun) chargeAll(trace []json.RawMessage) error {
 
 // errTripped ends reading a trace.
 var errTripped = errors.New("tripped")
-
