@@ -76,6 +76,8 @@ func TestReading(t *testing.T) {
 	}{
 		{"plain", "", tool("pay", `{}`), "pay||", "", ""},
 		{"no arguments at all", "", tool("pay", ``), "pay||", "", ""},
+		{"null arguments", "", tool("pay", `null`), "pay||", "", ""},
+		{"null instead of parameters", "", tool("cut", `null`), "", `Failed to parse LLM proposer response: cut(null)`, `do not satisfy its parameters`},
 		{"plain with arguments", "", tool("pay", `{"note": "x"}`), `pay|{"note":"x"}|`, "", ""},
 		{"a text beside the call", "", llmtest.Reply{Text: " all is proven ", Tools: calls("pay", `{}`)}, "pay||all is proven", "", ""},
 		{"parameters", "", tool("cut", `{"amount": 3.50}`), `cut|{"amount":3.50}|`, "", ""},

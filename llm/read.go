@@ -92,7 +92,7 @@ func (o *options) called(resp *Response) (a specialist.Answer, bad *fault) {
 // none are asked for.
 func arguments(t *machine.Transition, call *ToolCall) (json.RawMessage, *fault) {
 	text := strings.TrimSpace(call.Arguments)
-	if text == "" {
+	if text == "" || text == "null" {
 		text = "{}"
 	}
 	cannot := func(why string, args ...any) *fault {
