@@ -6,22 +6,68 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// chargeOpen charges the asks that are still out when their round is over, at
-// their estimates: a late answer corrects that.
-func chargeOpen(s *Session, o *openRound) {
+// chargeOpen charges the asks that are still out when their round, in state st, is
+// over: a late answer corrects that.
+func chargeOpen(s *Session, o *openRound, st *machine.State) {
 	for i := range o.asks {
 		a := &o.asks[i]
 		if a.status != askOpen {
 			continue
 		}
 		a.status = askCancelled
-		u := a.Remote.Expected()
-		if !guardsOwn(a.SpecialistID) { // whose questions may be free
-			u = o.called(a.Index, u)
+		if c := s.Program.Guards(st); !guardsOwn(a.SpecialistID) || c != nil && c.DebitsProbes() {
+			a.chargeOut(s, o)
 		}
-		if u != (specialist.Usage{}) {
-			chargeFor(s, o, a.SpecialistID, u, "")
-		}
+	}
+}
+
+// chargeOut charges an ask that nobody waits for any more: as estimated, and if
+// there is no estimate as a call, for it was sent.
+func (a *askState) chargeOut(s *Session, o *openRound) {
+	if a.Remote == nil {
+		return
+	}
+	if a.charged = a.Remote.Expected(); a.charged == (specialist.Usage{}) {
+		a.charged.Given = specialist.CostGiven
+	}
+	chargeFor(s, o, a.SpecialistID, a.charged, "")
+}
+
+// chargeAnswered charges an ask that was answered by a proposal from outside. Where
+// somebody waits for another answer to it, that will say what it cost; else the
+// proposal has.
+func (a *askState) chargeAnswered(s *Session, o *openRound, d *Proposed) {
+	switch {
+	case a.Remote == nil || a.Index == d.Ask:
+	case !a.Remote.Accepted:
+		a.chargeOut(s, o)
+	case d.Usage == specialist.Usage{}:
+		charge(s, o, o.called(a.Index, d.Usage), "")
+	}
+}
+
+// uncorrected returns what a failed ask was charged that nobody knows the cost of.
+// An answer may still come, for another process may be waiting for it.
+func uncorrected(d *AskFailed, charged specialist.Usage) (u specialist.Usage) {
+	if (d.Code == CodeCancelled || d.Code == CodeTimeout) && (d.Usage == specialist.Usage{} || d.Usage.Estimated) {
+		return charged
+	}
+	return u
+}
+
+// correct notes in an answer that comes when nobody waits for it what the session
+// was charged for it before, as far as the answer knows better.
+func (d *Discarded) correct(charged specialist.Usage) {
+	u := d.Usage
+	if u.Has(specialist.CostGiven) || u.Made() == 0 {
+		d.Charged, d.ChargedIn, d.ChargedOut = charged.CostUSD, charged.NumInputTokens, charged.NumOutputTokens
+		return
+	}
+	if u.Has(specialist.InputGiven) {
+		d.ChargedIn = charged.NumInputTokens
+	}
+	if u.Has(specialist.OutputGiven) {
+		d.ChargedOut = charged.NumOutputTokens
 	}
 }
 
@@ -76,9 +122,7 @@ func chargeFor(s *Session, o *openRound, id string, u specialist.Usage, model st
 func (o *openRound) chargeArbiter(s *Session) {
 	for i := range o.asks {
 		if a := &o.asks[i]; a.status == askOpen && a.Role == machine.Arbiter {
-			if u := a.Remote.Expected(); u != (specialist.Usage{}) {
-				charge(s, o, u, "")
-			}
+			a.chargeOut(s, o)
 		}
 	}
 }

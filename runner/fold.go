@@ -61,7 +61,7 @@ func apply(s *Session, o *openRound, e *Event) {
 		applyResumed(s, o, d)
 	case *Ended:
 		s.Status, s.outcome = d.Status, &Outcome{d.Code, d.Reason, e.At}
-		chargeOpen(s, o)
+		chargeOpen(s, o, s.State)
 	case *Learned: // trust is a fold of its own
 		if d.Held != nil {
 			s.await(&Review{Kind: SecondLook, Key: s.last.Key(s.ID), State: s.last.Transition.From, Since: e.At, outcome: d.Held})
@@ -74,7 +74,7 @@ func (o Options) set() bool {
 }
 
 func applyRound(s *Session, o *openRound, d *RoundOpened) {
-	chargeOpen(s, o)
+	chargeOpen(s, o, s.State)
 	s.Round, s.Attempt, s.State = d.Round, d.Attempt, d.State
 	*o = openRound{notices: d.Notices, proposals: o.proposals[:0], asks: o.asks[:0]}
 }
@@ -116,7 +116,7 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 	}
 	o.proposals = append(o.proposals, p)
 	o.chargeArbiter(s)
-	o.settle(d)
+	o.settle(s, d)
 	model := ""
 	if p.Detail != nil {
 		model = guard.Called{Model: p.Detail.Model, Asked: p.Detail.Asked}.String()
@@ -129,7 +129,7 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 
 // settle closes the asks that a proposal answers, and an arbiter's that was about
 // another set of proposals.
-func (o *openRound) settle(d *Proposed) {
+func (o *openRound) settle(s *Session, d *Proposed) {
 	if a := o.at(d.Ask); a != nil && d.Ask != 0 && !o.judging {
 		a.status = askAnswered
 		return
@@ -141,6 +141,7 @@ func (o *openRound) settle(d *Proposed) {
 			a.status = askCancelled
 		case a.SpecialistID == d.SpecialistID:
 			a.status = askAnswered
+			a.chargeAnswered(s, o, d)
 		}
 	}
 	o.judging = false
@@ -156,12 +157,23 @@ func applyFailed(s *Session, o *openRound, d *AskFailed) {
 	if d.Role == machine.Arbiter {
 		o.blocked, o.judging = true, false
 	}
-	charge(s, o, o.called(d.Ask, d.Usage), guard.Called{Model: d.Model, Asked: d.Asked}.String())
+	u := o.called(d.Ask, d.Usage)
+	if a := o.at(d.Ask); a != nil {
+		a.charged = uncorrected(d, u)
+	}
+	charge(s, o, u, guard.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
 func applyDiscarded(s *Session, o *openRound, d *Discarded) {
-	if a := o.at(d.Ask); a != nil && d.Round == s.Round && d.Attempt == s.Attempt && a.status == askOpen {
-		a.status = askCancelled
+	counted := d.Ask != 0 && d.Code == CodeLate // its round charged the call
+	if a := o.at(d.Ask); a != nil && d.Round == s.Round && d.Attempt == s.Attempt {
+		if a.status == askOpen {
+			a.status = askCancelled
+		}
+		counted = counted || a.charged != specialist.Usage{}
+		if d.Usage != (specialist.Usage{}) {
+			a.charged = specialist.Usage{}
+		}
 	}
 	if d.Usage == (specialist.Usage{}) {
 		return
@@ -172,12 +184,10 @@ func applyDiscarded(s *Session, o *openRound, d *Discarded) {
 	}
 	model := guard.Called{Model: d.Model, Asked: d.Asked}.String()
 	charged := specialist.Usage{CostUSD: d.Charged, NumInputTokens: d.ChargedIn, NumOutputTokens: d.ChargedOut}
-	switch own := guardsOwn(d.SpecialistID); {
-	case charged == (specialist.Usage{}) && own:
-		next = next.ChargeProbe(d.Usage, model)
-	case charged == (specialist.Usage{}) && (d.Ask == 0 || d.Code != CodeLate): // else its round charged the call
+	switch {
+	case !counted:
 		next = next.Charge(d.Usage, model)
-	case own:
+	case guardsOwn(d.SpecialistID):
 		next = next.CorrectProbe(charged, d.Usage)
 	default:
 		next = next.Correct(charged, d.Usage)
@@ -204,7 +214,7 @@ func applyExecuted(s *Session, o *openRound, d *Executed) {
 	if s.Status == NeedsHuman {
 		s.Status, s.outcome = Running, nil
 	}
-	chargeOpen(s, o)
+	chargeOpen(s, o, d.Transition.From)
 	*o = openRound{proposals: o.proposals[:0], asks: o.asks[:0]} // the proposals leave the view, not the log
 }
 

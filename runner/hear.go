@@ -122,17 +122,32 @@ func (t *tx) accept(a *askState, until specialist.Time) {
 
 // discard records an answer that came too late, with its cost.
 func (t *tx) discard(h *heard, code string) {
-	if h.accepted {
+	if h.accepted && !t.answered(h, code) {
 		return
 	}
 	d := &Discarded{
 		SpecialistID: h.id, Round: h.key.Round, Attempt: h.key.Attempt, Ask: h.ask, Code: code,
 		TransitionName: clip(h.answer.TransitionName, 128), Usage: t.price(cleanUsage(h.answer.Usage), calledOf(&h.answer)), Model: h.answer.Model, Asked: h.answer.Asked,
 	}
-	if code == CodeLate && h.ask != 0 && d.Usage.Has(specialist.CostGiven) {
-		d.Charged, d.ChargedIn, d.ChargedOut = h.estimate.charged() // its round charged that when it closed
+	if h.ask != 0 && code == CodeLate {
+		d.correct(h.estimate.Expected()) // its round charged that when it closed
+	} else if a := t.round.at(h.ask); a != nil {
+		d.correct(a.charged)
 	}
 	t.emit(d)
+}
+
+// answered reports whether an ask that was accepted has its answer already, as a
+// proposal from outside. That has said what the call cost, or nobody will.
+func (t *tx) answered(h *heard, code string) bool {
+	a, p := t.round.at(h.ask), t.round.proposal(h.id)
+	if code != CodeSuperseded || a == nil || p == nil || a.status != askAnswered || a.charged == (specialist.Usage{}) {
+		return false
+	}
+	if h.answer.Usage = (specialist.Usage{}).WithCalls(0, 0); p.Usage == (specialist.Usage{}) {
+		h.answer.Usage = specialist.Usage{Given: specialist.CostGiven}
+	}
+	return true
 }
 
 // proposal returns the proposal an answer makes, or says why it is not legal.

@@ -109,7 +109,7 @@ func (q *inquirer) takeOver(ctx context.Context) error {
 		} else if out {
 			return errElsewhere
 		}
-		t.emit(&Probed{Guard: a.SpecialistID, Ask: a.Index, Code: CodeLost, Message: "the process that asked was lost", Usage: a.Remote.Expected()})
+		t.emit(&Probed{Guard: a.SpecialistID, Ask: a.Index, Code: CodeLost, Message: "the process that asked was lost", Usage: a.Remote.Expected(), Free: !q.config.DebitsProbes()})
 	}
 	return nil
 }
@@ -244,8 +244,9 @@ func (q *inquirer) record(key askKey, p *probe, a *reply) {
 		usage = specialist.Usage{}
 	}
 	if open := t.round.at(key.index); key.round != t.now.Key() || t.now.Status > NeedsHuman || open == nil || open.status != askOpen {
-		t.emit(&Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: called.Model, Asked: called.Asked,
-			Charged: p.need.CostUSD, ChargedIn: p.need.NumInputTokens, ChargedOut: p.need.NumOutputTokens})
+		d := &Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: called.Model, Asked: called.Asked}
+		d.correct(p.need)
+		t.emit(d)
 		return
 	}
 	d := &Probed{Guard: p.guard, Ask: key.index, Stage: p.stage, Question: p.digest, Reply: a.text, Model: called.Model, Asked: called.Asked, Usage: usage, Free: !q.config.DebitsProbes()}

@@ -206,6 +206,9 @@ func (a *accounting) applied(_ int64, ev Event, before, after guard.Book) {
 		if d.Ask == 0 && ended == 0 {
 			return // nobody was asked
 		}
+		if d.Ask == 0 {
+			used.Calls = ended
+		}
 		used.Calls = max(used.Calls, a.declared(d.SpecialistID, ended))
 	case *AskFailed:
 		if a.unsent(d) {

@@ -205,8 +205,9 @@ type openRound struct {
 // changes: a newer one takes its place.
 type askState struct {
 	*Ask
-	status askStatus
-	unpaid bool // it has failed because a budget or a quota had no room
+	status  askStatus
+	unpaid  bool             // it has failed because a budget or a quota had no room
+	charged specialist.Usage // before anybody said what it cost; the zero Usage if nothing was
 }
 
 type askStatus uint8

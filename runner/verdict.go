@@ -217,7 +217,7 @@ func (w *work) remoteVerdict(ctx context.Context) (*Judged, error) {
 	key := askKey{w.s.Key(), requests[0].index}
 	w.r.setInflight(key, true)
 	defer w.r.setInflight(key, false)
-	p := &pendingVerdict{key: key}
+	p := &pendingVerdict{key: key, estimate: requests[0].estimate}
 	p.round, p.decision, p.err = w.askArbiter(ctx, requests[0])
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // still open: the next step repeats it
@@ -233,6 +233,7 @@ func (w *work) remoteVerdict(ctx context.Context) (*Judged, error) {
 // durable. It outlives a lost race, so that nobody is asked twice.
 type pendingVerdict struct {
 	key      askKey
+	estimate *RemoteAsk
 	round    *arbiter.Round
 	decision arbiter.Decision
 	err      error
@@ -245,8 +246,12 @@ func (t *tx) hearVerdict(p *pendingVerdict, by *member) {
 	if p.key.round != t.now.Key() || t.now.Status != Running || a == nil || a.status != askOpen {
 		usage, model := t.expense(by, p.decision, p.err)
 		d := &Discarded{SpecialistID: by.SpecialistID, Round: p.key.round.Round, Attempt: p.key.round.Attempt, Ask: p.key.index, Code: CodeSuperseded, Usage: usage, Model: model}
-		if usage.Has(specialist.CostGiven) {
-			d.Charged = by.estimate // that was charged when nobody waited for it any more
+		switch {
+		case p.key.round != t.now.Key() || t.now.Status > NeedsHuman:
+			d.Code = CodeLate
+			d.correct(p.estimate.Expected()) // that was charged when nobody waited for it any more
+		case a != nil:
+			d.correct(a.charged)
 		}
 		t.emit(d)
 		return
