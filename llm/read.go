@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/dialai/dialai/exact"
@@ -91,7 +92,7 @@ func (o *options) called(resp *Response) (a specialist.Answer, bad *fault) {
 // none are asked for.
 func arguments(t *machine.Transition, call *ToolCall) (json.RawMessage, *fault) {
 	text := strings.TrimSpace(call.Arguments)
-	if text == "" {
+	if text == "" || text == "null" {
 		text = "{}"
 	}
 	cannot := func(why string, args ...any) *fault {
@@ -136,7 +137,7 @@ func (o *options) written(resp *Response) (a specialist.Answer, bad *fault) {
 	if len(resp.ToolCalls) > 0 {
 		return cannot("it called a tool, and there are none")
 	}
-	object, err := oneObject(resp.Text)
+	object, err := oneObject(resp.Text, "transitionName")
 	if err != nil {
 		return cannot("it is not one JSON object: %v", err)
 	}
@@ -176,25 +177,29 @@ type choice struct {
 	MetaJSON           json.RawMessage
 }
 
-// readChoice reads the members of an object. Their names are compared letter by letter:
-// one in capitals is another member, and no second answer.
 func readChoice(object json.RawMessage) (c choice, err error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(object, &members); err != nil {
-		return c, err
-	}
-	for name, into := range map[string]any{"transitionName": &c.TransitionName, "toState": &c.ToState, "reasoning": &c.Reasoning} {
-		if v, ok := members[name]; ok {
-			err = errors.Join(err, json.Unmarshal(v, into))
-		}
-	}
-	c.MetaJSON = members["metaJson"]
+	err = readMembers(object, map[string]any{"transitionName": &c.TransitionName, "toState": &c.ToState, "reasoning": &c.Reasoning, "metaJson": &c.MetaJSON})
 	return c, err
 }
 
+// readMembers reads members of an object. Their names are compared letter by letter: one
+// in capitals is another member, and no second answer.
+func readMembers(object json.RawMessage, into map[string]any) (err error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(object, &members); err != nil {
+		return err
+	}
+	for name, to := range into {
+		if v, ok := members[name]; ok {
+			err = errors.Join(err, json.Unmarshal(v, to))
+		}
+	}
+	return err
+}
+
 // oneObject returns the one JSON object of a text: all of it, or what stands in
-// its only block between three backticks, with no other choice beside that.
-func oneObject(text string) (json.RawMessage, error) {
+// its only block between three backticks, if no other one with that member is beside it.
+func oneObject(text, member string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	object, err := exact.Tidy([]byte(text))
 	if err != nil {
@@ -203,7 +208,7 @@ func oneObject(text string) (json.RawMessage, error) {
 		if end < 0 {
 			return nil, err
 		}
-		if strings.Contains(before+block[end:], `"transitionName"`) {
+		if strings.Contains(before+block[end:], strconv.Quote(member)) {
 			return nil, errors.New("there is another one beside the block")
 		}
 		object, err = exact.Tidy([]byte(strings.TrimPrefix(block[:end], "json")))
