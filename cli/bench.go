@@ -67,12 +67,12 @@ or, for a replay of promotions, correct.csv: question,state and a column of 0 an
 	p := cmd.Flags()
 	p.StringVar(&f.data, "data", "", "`directory` of the data")
 	p.StringVar(&f.gold, "gold", "10,30,100,300", "`numbers` of human decisions to learn from; too large ones are left out")
-	p.StringVar(&f.splits, "splits", "20", "`number` of splits to measure, or a file of them")
+	p.StringVar(&f.splits, "splits", "20", "`number` of splits to measure, at most 1000, or a file of them")
 	p.StringVar(&f.workers, "workers", "", "`file` that lists the workers to keep, one a line")
 	p.StringVar(&f.strategies, "strategies", strings.Join(trial.Strategies(), ","), "`names` of the strategies to measure")
 	p.StringVar(&f.seed, "seed", "1", "`text` that all draws depend on")
 	p.Float64Var(&f.eps, "eps", .1, "promised `error` of the streams")
-	p.IntVar(&f.orders, "orders", 40, "`number` of streams; 0 for none")
+	p.IntVar(&f.orders, "orders", 40, "`number` of streams, at most 1000; 0 for none")
 	p.BoolVar(&f.optionOrder, "option-order", false, "measure instead what it does to show options in two orders: how far workers err together, and how panels of a model do")
 	p.StringVar(&f.without, "without", "", "`states` of correct.csv to leave out")
 	return cmd
@@ -105,6 +105,9 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	if f.optionOrder {
 		return a.benchOrders(d, o)
 	}
+	for _, n := range trial.Untested(d, o) {
+		fmt.Fprintf(a.err, "dialai: left out --gold %d: not every split has as many questions, and one more to test\n", n)
+	}
 	return a.printBench(a.out, trial.Measure(d, o), d)
 }
 
@@ -123,7 +126,7 @@ func benchError(data string, err error) error {
 
 // options checks the flags. file is that of the splits, if one is named.
 func (f *benchFlags) options() (o trial.Options, file string, err error) {
-	o = trial.Options{Seed: f.seed, Orders: f.orders, MaxError: f.eps, Parallel: runtime.GOMAXPROCS(0), Splits: 1 << 20}
+	o = trial.Options{Seed: f.seed, Orders: f.orders, MaxError: f.eps, Parallel: runtime.GOMAXPROCS(0), Splits: trial.MostRuns}
 	for s := range strings.SplitSeq(f.gold, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
 		if err != nil {

@@ -3,8 +3,11 @@ package guard
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
 )
 
 // cost looks for caps of dollars that see nothing.
@@ -22,6 +25,33 @@ func (l *linter) cost() {
 	if b := l.c.Budget; b != nil {
 		cap("/budget/soft_limit_usd", b.SoftUSD)
 		cap("/budget/hard_limit_usd", b.HardUSD)
+	}
+}
+
+// halves looks for prices that say what input costs or what output costs, and not both:
+// the other one is free.
+func (l *linter) halves(section []byte) {
+	var given struct {
+		Cost struct{ Prices map[string]json.RawMessage }
+	}
+	if json.Unmarshal(section, &given) != nil {
+		return // it was read before
+	}
+	for _, name := range slices.Sorted(maps.Keys(given.Cost.Prices)) {
+		path := "/cost/prices/" + machine.EscapePointer(name)
+		var dated []map[string]json.RawMessage
+		if json.Unmarshal(given.Cost.Prices[name], &dated) != nil {
+			dated = make([]map[string]json.RawMessage, 1)
+			_ = json.Unmarshal(given.Cost.Prices[name], &dated[0]) // it was read before
+		}
+		for _, p := range dated {
+			in, out := p["input_per_1m"] != nil, p["output_per_1m"] != nil
+			if in != out {
+				l.report(path, "half-price", "say both; 0 if one is free",
+					"the price of %q has only one of input_per_1m and output_per_1m, so the other costs nothing", name)
+				break
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/guard"
@@ -36,7 +37,7 @@ func (k classifier) Classify(ctx context.Context, q guard.Classification) (guard
 	if err != nil {
 		return guard.ClassifierAnswer{}, err
 	}
-	d, err := k.client.delimiter(append(q.Meta.Turns, q.Text)...)
+	d, err := k.client.delimiter(append(slices.Clip(q.Meta.Turns), q.Text)...)
 	if err != nil {
 		return guard.ClassifierAnswer{}, err
 	}
@@ -57,16 +58,16 @@ func (k classifier) Classify(ctx context.Context, q guard.Classification) (guard
 
 // judged reads what a model says of a text.
 func judged(a *guard.ClassifierAnswer, resp *Response) error {
-	object, err := oneObject(resp.Text)
+	object, err := oneObject(resp.Text, "unsafe")
 	if err != nil {
 		return errors.New("the model did not judge the text: its answer is not one JSON object")
 	}
 	var said struct {
-		Unsafe *bool    `json:"unsafe"`
-		Score  *float64 `json:"score"`
-		Code   string   `json:"code"`
+		Unsafe *bool
+		Score  *float64
+		Code   string
 	}
-	if json.Unmarshal(object, &said) != nil || said.Unsafe == nil || said.Score == nil || !(*said.Score >= 0 && *said.Score <= 1) {
+	if readMembers(object, map[string]any{"unsafe": &said.Unsafe, "score": &said.Score, "code": &said.Code}) != nil || said.Unsafe == nil || said.Score == nil || !(*said.Score >= 0 && *said.Score <= 1) {
 		return errors.New("the model did not judge the text: unsafe must be true or false, and score a number from 0 to 1")
 	}
 	a.Verdict, a.Score, a.Code = guard.OK, *said.Score, strings.ToLower(strings.TrimSpace(said.Code))

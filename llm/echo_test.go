@@ -95,3 +95,38 @@ func everywhere(t *testing.T, id string, r llmtest.Reply) string {
 	}
 	return all
 }
+
+// TestKeysOnCassettes: no key is on a cassette, though it stood in the material or came
+// back in pieces; and a word that a server without keys is given is no key, so recording
+// changes no answer.
+func TestKeysOnCassettes(t *testing.T) {
+	key := keys["OPENAI_API_KEY"]
+	probs := ""
+	for _, r := range key {
+		probs += fmt.Sprintf(`{"token":%q,"logprob":-1},`, string(r))
+	}
+	for given, want := range map[string]bool{key: false, "yes": true, "local": true} { // whether it stands in what is said
+		s := serve(t, llmtest.Script(llmtest.Reply{Body: fmt.Sprintf(`{"choices":[{"message":{"content":%q,"tool_calls":[{"function":{"name":"use_%s","arguments":"{}"}}]},"logprobs":{"content":[%s]}}]}`,
+			given, given, strings.TrimSuffix(probs, ","))}))
+		c, dir := config(s), t.TempDir()
+		deck, err := cassette.Record(dir, cassette.Run{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Tape, c.Lookup = deck, variables(map[string]string{"OPENAI_API_KEY": given})
+		r := question()
+		r.User = "the case: " + key
+		got, err := ask(t, llm.New(c), ids[0], r)
+		if err != nil || len(got.ToolCalls) != 1 || (got.ToolCalls[0].Name == "use_"+given) != want || (len(got.LogTokens) == len(key)) != want {
+			t.Errorf("with the key %q: %+v, %v", given, got, err)
+		}
+		files, err := fs.Glob(os.DirFS(dir), "r[0-9]*.json")
+		if err != nil || len(files) != 1 {
+			t.Fatal(files, err)
+		}
+		data, err := os.ReadFile(filepath.Join(dir, files[0]))
+		if err != nil || strings.Contains(string(data), given) != want {
+			t.Errorf("with the key %q the cassette is %s, %v", given, data, err)
+		}
+	}
+}

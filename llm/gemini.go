@@ -52,6 +52,7 @@ func (generate) encode(dst []byte, _ string, r *Request, q quirks) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
+			t.Name = functionName(t.Name)
 			dst = appendTool(dst, t, "parametersJsonSchema")
 		}
 		mode := "ANY"
@@ -61,6 +62,30 @@ func (generate) encode(dst []byte, _ string, r *Request, q quirks) []byte {
 		dst = append(append(append(dst, `]}],"toolConfig":{"functionCallingConfig":{"mode":"`...), mode...), `"}}`...)
 	}
 	return append(dst, '}')
+}
+
+// functionName returns what stands for a tool: Gemini takes only names that begin with a
+// letter or an underscore, so others get one more of these in front.
+func functionName(tool string) string {
+	if marked(tool) {
+		return "_" + tool
+	}
+	return tool
+}
+
+// toolName returns the tool for which a name stands.
+func toolName(function string) string {
+	if tool, ok := strings.CutPrefix(function, "_"); ok && marked(tool) {
+		return tool
+	}
+	return function
+}
+
+// marked reports whether a name begins, after underscores, with what is neither one nor a
+// letter: so no two names get the same one.
+func marked(name string) bool {
+	rest := strings.TrimLeft(name, "_")
+	return rest != "" && (rest[0] == '-' || '0' <= rest[0] && rest[0] <= '9')
 }
 
 // A generated is the body of a success.
@@ -120,7 +145,7 @@ func (generate) decode(body []byte, into *Response) error {
 	into.Finish = generatedFinish(c.FinishReason)
 	for _, p := range c.Content.Parts {
 		if p.FunctionCall != nil {
-			into.ToolCalls = append(into.ToolCalls, ToolCall{p.FunctionCall.Name, string(p.FunctionCall.Args)})
+			into.ToolCalls = append(into.ToolCalls, ToolCall{toolName(p.FunctionCall.Name), string(p.FunctionCall.Args)})
 		} else if !p.Thought {
 			into.Text += p.Text
 		}

@@ -112,6 +112,28 @@ func TestHiddenThoughtsAreCharged(t *testing.T) {
 	}
 }
 
+// TestThoughtsBesideTheAnswer: servers that speak OpenAI's format and leave thoughts out
+// of the completion have them in the total, and are paid for them.
+func TestThoughtsBesideTheAnswer(t *testing.T) {
+	for usage, want := range map[string]int64{
+		`{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`:                              103, // as xAI
+		`{"prompt_tokens":32,"completion_tokens":9,"total_tokens":135}`:                                                                                  103, // as Google
+		`{"prompt_tokens":32,"completion_tokens":103,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`:                            103, // as OpenAI
+		`{"prompt_tokens":32,"completion_tokens":103,"total_tokens":175,"completion_tokens_details":{"reasoning_tokens":94}}`:                            103, // it is of something else
+		`{"prompt_tokens":32,"completion_tokens":103,"total_tokens":5}`:                                                                                  103,
+		`{"prompt_tokens":32,"completion_tokens":103,"total_tokens":null}`:                                                                               103,
+		`{"prompt_tokens":9223372036854775807,"completion_tokens":103,"total_tokens":135,"completion_tokens_details":{"reasoning_tokens":94}}`:           103,
+		`{"prompt_tokens":0,"completion_tokens":0,"total_tokens":9223372036854775807,"completion_tokens_details":{"reasoning_tokens":94}}`:               0,
+		`{"prompt_tokens":0,"completion_tokens":0,"total_tokens":94,"completion_tokens_details":{"reasoning_tokens":94,"accepted_prediction_tokens":0}}`: 94,
+	} {
+		s := serve(t, llmtest.Script(llmtest.Reply{Body: strings.NewReplacer("ID", `"a"`, "MODEL", `"m"`, "USAGE", usage).Replace(bodies[0])}))
+		got, err := ask(t, llm.New(config(s)), ids[0], question())
+		if err != nil || got.Usage.NumOutputTokens != want || got.Usage.Estimated {
+			t.Errorf("%s: %+v, %v", usage, got.Usage, err)
+		}
+	}
+}
+
 // TestCostInQuotes: a cost is exact as a string too, and what is none is none.
 func TestCostInQuotes(t *testing.T) {
 	for cost, want := range map[string]int64{`"0.000123456789"`: 123_456_789, `1.5e-05`: 15_000_000, `0`: 0, `"free"`: -1, `null`: -1, `-1`: -1, `{}`: -1, `"NaN"`: -1} {

@@ -93,6 +93,71 @@ func TestLaneRest(t *testing.T) {
 	})
 }
 
+// TestLaneTurnGivenUp: a call that is given up before its turn, or that has no time for
+// it, takes the turn of nobody else.
+func TestLaneTurnGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, start := newLane(Limits{PerMinute: 1}), time.Now()
+		if err := l.enter(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l.leave()
+		for range 5 { // as those of a round that has no time
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+			if err := l.enter(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 0 {
+				t.Errorf("%v after %s", err, time.Since(start))
+			}
+			cancel()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 5 { // as those of a round that is decided
+			wg.Go(func() {
+				if err := l.enter(ctx); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		if err := l.enter(t.Context()); err != nil || time.Since(start) != time.Minute {
+			t.Errorf("the next call begins after %s: %v", time.Since(start), err)
+		}
+		l.leave()
+	})
+}
+
+// TestLaneRateAfterRest: calls that waited while the provider wanted to be left alone do
+// not begin all at once, and one that is told to wait longer does.
+func TestLaneRateAfterRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, start := newLane(Limits{PerMinute: 60}), time.Now()
+		l.rest(10 * time.Second)
+		var mu sync.Mutex
+		begun := map[time.Duration]int{}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if err := l.enter(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+				defer l.leave()
+				mu.Lock()
+				defer mu.Unlock()
+				begun[time.Since(start)]++
+			})
+		}
+		time.Sleep(5 * time.Second) // of a bubble
+		l.rest(15 * time.Second)
+		wg.Wait()
+		if begun[20*time.Second] != 1 || begun[21*time.Second] != 1 || begun[22*time.Second] != 1 {
+			t.Errorf("three calls begin after %v", begun)
+		}
+	})
+}
+
 // TestOllamaBase: what people write into OLLAMA_HOST.
 func TestOllamaBase(t *testing.T) {
 	for host, want := range map[string]string{

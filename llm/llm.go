@@ -10,6 +10,7 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
@@ -108,8 +109,8 @@ func (r *Response) scrub(key *webhook.Concealer) {
 		c := &r.ToolCalls[i]
 		c.Name, c.Arguments = key.Hide(c.Name), key.Hide(c.Arguments)
 	}
-	for i := range r.LogTokens {
-		r.LogTokens[i] = key.Hide(r.LogTokens[i])
+	if said := strings.Join(r.LogTokens, ""); key.Hide(said) != said { // a key is hardly ever one token
+		r.LogProbs, r.LogTokens = nil, nil
 	}
 	r.Model, r.ID = webhook.Clip(r.Model, maxName), webhook.Clip(r.ID, maxName)
 }

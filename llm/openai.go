@@ -126,6 +126,7 @@ type chatAnswer struct {
 type chatUsage struct {
 	Prompt        tally `json:"prompt_tokens"`
 	Completion    tally `json:"completion_tokens"`
+	Total         tally `json:"total_tokens"`
 	PromptDetails struct {
 		Cached     tally `json:"cached_tokens"`
 		CacheWrite tally `json:"cache_write_tokens"`
@@ -204,7 +205,21 @@ func chatFinish(reason string) Finish {
 	return ""
 }
 
+// beside returns how many tokens some servers wrote that they do not count as
+// completion: thoughts, which stand in the total alone, or with a count of their own too.
+func (c *chatUsage) beside() int64 {
+	if !c.Prompt.given || !c.Completion.given || !c.Total.given {
+		return 0
+	}
+	n := c.Total.n - exact.AddSat(c.Prompt.n, c.Completion.n)
+	if thoughts := c.CompletionDetails.Reasoning.n; n > 0 && (thoughts == 0 || n == thoughts) {
+		return n
+	}
+	return 0
+}
+
 func (c *chatUsage) read(u *specialist.Usage) {
+	c.Completion.n += c.beside()
 	count(&u.NumInputTokens, c.Prompt.count(), &u.Given, specialist.InputGiven)
 	count(&u.NumOutputTokens, c.Completion.count(), &u.Given, specialist.OutputGiven)
 	detail(u, specialist.UsageDetail{

@@ -160,7 +160,56 @@ func asObject(schema string) (object json.RawMessage, wrapped bool) {
 }
 
 func wrap(schema string) json.RawMessage {
-	return json.RawMessage(`{"type":"object","properties":{"value":` + schema + `},"required":["value"]}`)
+	return json.RawMessage(`{"type":"object","properties":{"value":` + lowered(schema) + `},"required":["value"]}`)
+}
+
+// lowered returns a schema in which references to parts of itself hold where it is that
+// of the member value.
+func lowered(schema string) string {
+	var value any
+	d := json.NewDecoder(strings.NewReader(schema))
+	d.UseNumber()
+	if !strings.Contains(schema, `"$ref"`) || d.Decode(&value) != nil {
+		return schema
+	}
+	lower(value)
+	text, err := readable(value)
+	if err != nil {
+		return schema
+	}
+	return string(text)
+}
+
+// valueWords are those of JSON Schema that hold values, and namedWords those that hold
+// schemas by names, which may be any of these words.
+var (
+	valueWords = []string{"const", "enum", "default", "examples"}
+	namedWords = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
+)
+
+func lower(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok && (ref == "#" || strings.HasPrefix(ref, "#/")) {
+			v["$ref"] = "#/properties/value" + ref[1:]
+		}
+		for word, inner := range v {
+			named, ok := inner.(map[string]any)
+			switch {
+			case slices.Contains(valueWords, word):
+			case ok && slices.Contains(namedWords, word):
+				for _, one := range named {
+					lower(one)
+				}
+			default:
+				lower(inner)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			lower(inner)
+		}
+	}
 }
 
 // schema returns the JSON Schema of an answer in text.

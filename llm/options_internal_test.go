@@ -2,6 +2,7 @@ package llm
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/machine"
@@ -34,5 +35,38 @@ func TestOrderWithinAModel(t *testing.T) {
 	}
 	if swapped < 70 || swapped > 130 { // 4 standard errors around 100
 		t.Errorf("the base order was swapped in %d of 200 rounds", swapped)
+	}
+}
+
+// TestWrappedReferences: what a schema says of itself still holds where it is that of a
+// member.
+func TestWrappedReferences(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"array","items":{"$ref":"#/$defs/line"},"$defs":{"line":{"type":"number","minimum":1.50}}}`: `{"$defs":{"line":{"minimum":1.50,"type":"number"}},"items":{"$ref":"#/properties/value/$defs/line"},"type":"array"}`,
+		`{"type":"array","items":{"$ref":"#"},"default":{"$ref":"#"}}`:                                       `{"default":{"$ref":"#"},"items":{"$ref":"#/properties/value"},"type":"array"}`,
+		`{"type":["object","null"],"properties":{"$ref":{"type":"string"},"default":{"$ref":"#"}}}`:          `{"properties":{"$ref":{"type":"string"},"default":{"$ref":"#/properties/value"}},"type":["object","null"]}`,
+		`{"type":"array","items":{"const":"<&>"}}`:                                                           `{"type":"array","items":{"const":"<&>"}}`,
+	} {
+		got, wrapped := asObject(schema)
+		if full := `{"type":"object","properties":{"value":` + want + `},"required":["value"]}`; !wrapped || string(got) != full {
+			t.Errorf("%s is wrapped as %s, want %s", schema, got, full)
+		}
+	}
+}
+
+// TestFunctionNames: names that Gemini does not take are told from all others.
+func TestFunctionNames(t *testing.T) {
+	for tool, want := range map[string]string{"pay": "pay", "_pay": "_pay", "2nd": "_2nd", "-x": "_-x", "_2nd": "__2nd", "__-": "___-", "_": "_", "": ""} {
+		if got := functionName(tool); got != want || toolName(got) != tool {
+			t.Errorf("%q is called %q, which is %q; want %q", tool, got, toolName(got), want)
+		}
+	}
+	r := Request{Tools: []Tool{{Name: "2nd", Parameters: noParameters}}}
+	if body := string(generate{}.encode(nil, "m", &r, 0)); !strings.Contains(body, `"name":"_2nd"`) || r.Tools[0].Name != "2nd" {
+		t.Errorf("%s of %+v", body, r)
+	}
+	var said Response
+	if err := (generate{}).decode([]byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"_2nd","args":{}}}]}}]}`), &said); err != nil || said.ToolCalls[0].Name != "2nd" {
+		t.Errorf("%+v, %v", said, err)
 	}
 }

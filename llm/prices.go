@@ -79,7 +79,7 @@ func ImportPrices(data []byte, version string) ([]byte, error) {
 	n := 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		price, ok := imported(all[name])
-		if !ok || name == "sample_spec" {
+		if !ok || strings.TrimSpace(name) == "" || name == "sample_spec" {
 			continue
 		}
 		if n++; n > 1 {
@@ -102,15 +102,19 @@ var litellmRates = [][2]string{
 	{"input_cost_per_audio_token", "audio_in_per_1m"}, {"output_cost_per_audio_token", "audio_out_per_1m"},
 }
 
-// imported returns one model's price as JSON; ok is false if it has none.
+// imported returns one model's price as JSON; ok is false if it has none: what input or
+// output costs must be known, or it would cost nothing.
 func imported(model json.RawMessage) (price []byte, ok bool) {
 	var m map[string]json.RawMessage
-	if json.Unmarshal(model, &m) != nil || m["input_cost_per_token"] == nil || m["output_cost_per_token"] == nil {
+	if json.Unmarshal(model, &m) != nil {
 		return nil, false
 	}
-	for _, rate := range litellmRates {
-		perToken, err := strconv.ParseFloat(string(m[rate[0]]), 64)
+	for i, rate := range litellmRates {
+		perToken, err := strconv.ParseFloat(written(m[rate[0]]), 64)
 		if err != nil || perToken < 0 {
+			if i < 2 {
+				return nil, false
+			}
 			continue
 		}
 		perMillion, err := exact.ParseMoney(strconv.FormatFloat(perToken*1e6, 'f', 9, 64))
@@ -119,9 +123,6 @@ func imported(model json.RawMessage) (price []byte, ok bool) {
 		}
 		price = append(append(append(price, ',', '"'), rate[1]...), '"', ':')
 		price = perMillion.Append(price)
-	}
-	if len(price) == 0 {
-		return nil, false
 	}
 	price[0] = '{'
 	return append(price, '}'), true

@@ -85,11 +85,13 @@ func TestImportPrices(t *testing.T) {
 		"sample_spec": {"input_cost_per_token": 0, "output_cost_per_token": 0},
 		"b-model": {"input_cost_per_token": 1.5e-07, "output_cost_per_token": 6e-07, "cache_read_input_token_cost": 7.5e-08, "mode": "chat", "max_tokens": 1},
 		"a-free": {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0},
-		"an-image": {"input_cost_per_image": 1}, "odd": 3}`), "litellm")
-	if want := "{\"version\":\"litellm\",\"prices\":{\n\"a-free\":{\"input_per_1m\":0,\"output_per_1m\":0},\n\"b-model\":{\"input_per_1m\":0.15,\"output_per_1m\":0.6,\"cache_read_per_1m\":0.075}\n}}\n"; err != nil || string(table) != want {
+		"an-image": {"input_cost_per_image": 1}, "odd": 3, "": {"input_cost_per_token": 1, "output_cost_per_token": 1},
+		"no-input": {"input_cost_per_token": null, "output_cost_per_token": 1e-6}, "no-output": {"input_cost_per_token": 1e-6, "output_cost_per_token": -1},
+		"unread": {"input_cost_per_token": "free", "output_cost_per_token": 1e-6}, "quoted": {"input_cost_per_token": "1e-6", "output_cost_per_token": 2e-06}}`), "litellm")
+	if want := "{\"version\":\"litellm\",\"prices\":{\n\"a-free\":{\"input_per_1m\":0,\"output_per_1m\":0},\n\"b-model\":{\"input_per_1m\":0.15,\"output_per_1m\":0.6,\"cache_read_per_1m\":0.075},\n\"quoted\":{\"input_per_1m\":1,\"output_per_1m\":2}\n}}\n"; err != nil || string(table) != want {
 		t.Fatalf("%s, %v, want %s", table, err, want)
 	}
-	if p, problems := llm.ReadPrices(table); len(problems) > 0 || len(p.Prices) != len(llm.Prices().Prices)+2 {
+	if p, problems := llm.ReadPrices(table); len(problems) > 0 || len(p.Prices) != len(llm.Prices().Prices)+3 {
 		t.Error(problems)
 	}
 	for _, bad := range []string{``, `[]`, `{}`, `{"x":{"mode":"chat"}}`} {

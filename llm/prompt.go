@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/webhook"
 )
 
 // A form is how a model is to answer.
@@ -64,8 +65,8 @@ func (c *Client) delimiter(texts ...string) (string, error) {
 	}
 }
 
-// user returns the task: the state, its prompt, the options with their targets,
-// what guards want to be known, and the material.
+// user returns the task: the state, its prompt, the options with their targets, and the
+// material.
 func user(q *specialist.Question, o *options, f form, m material) string {
 	b := make([]byte, 0, 1024+len(m.context)+len(m.examples))
 	b = append(append(b, "State: "...), q.State.Name...)
@@ -86,12 +87,7 @@ func user(q *specialist.Question, o *options, f form, m material) string {
 		}
 		b = append(b, '\n')
 	}
-	if len(q.Notices) > 0 {
-		b = append(b, "\nNotices about the last attempts:\n"...)
-		for _, n := range q.Notices {
-			b = append(append(append(b, "- "...), strings.Join(strings.Fields(n), " ")...), '\n')
-		}
-	}
+	b = m.fence(b, "Notices about the last attempts", m.notices)
 	b = m.fence(b, "Earlier decisions of humans in this state, the oldest first", m.examples)
 	b = m.fence(b, "The case", m.context)
 	return string(b)
@@ -99,8 +95,21 @@ func user(q *specialist.Question, o *options, f form, m material) string {
 
 // material is what others have written.
 type material struct {
-	delimiter         string
-	examples, context string
+	delimiter                  string
+	notices, examples, context string
+}
+
+// maxNotice is the longest notice, in bytes, that a model is shown.
+const maxNotice = 1 << 10
+
+// notices returns what guards want to be known, a line each. They are material, since they
+// name tools, and whoever proposed gave these their names.
+func notices(list []string) string {
+	lines := make([]string, len(list))
+	for i, n := range list {
+		lines[i] = "- " + webhook.Clip(strings.ToValidUTF8(strings.Join(strings.Fields(n), " "), "\uFFFD"), maxNotice)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (m *material) fence(dst []byte, title, text string) []byte {

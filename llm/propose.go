@@ -69,9 +69,9 @@ func (p *proposer) Propose(ctx context.Context, q specialist.Question) (speciali
 
 // request returns the first request of an ask.
 func (p *proposer) request(q *specialist.Question, o *options, context string) (*Request, error) {
-	m := material{context: strings.ToValidUTF8(context, "\uFFFD"), examples: examples(q.Past.Exemplars())}
+	m := material{context: strings.ToValidUTF8(context, "\uFFFD"), notices: notices(q.Notices), examples: examples(q.Past.Exemplars())}
 	var err error
-	if m.delimiter, err = p.client.delimiter(m.context, m.examples); err != nil {
+	if m.delimiter, err = p.client.delimiter(m.context, m.notices, m.examples); err != nil {
 		return nil, err
 	}
 	r := &Request{
@@ -143,7 +143,7 @@ const remoteContext = 4096
 // more there may be.
 func (p *proposer) Estimate(q specialist.Question) specialist.Estimate {
 	o := options{state: q.State, order: q.State.Transitions, aliases: aliases(q.State)}
-	m := material{delimiter: unknownDelimiter, examples: examples(q.Past.Exemplars())}
+	m := material{delimiter: unknownDelimiter, notices: notices(q.Notices), examples: examples(q.Past.Exemplars())}
 	r := Request{System: system(p.form, &o, unknownDelimiter), User: user(&q, &o, p.form, m)}
 	switch p.form {
 	case byTool:

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/dialai/dialai/exact"
@@ -90,7 +92,7 @@ func (o *options) called(resp *Response) (a specialist.Answer, bad *fault) {
 // none are asked for.
 func arguments(t *machine.Transition, call *ToolCall) (json.RawMessage, *fault) {
 	text := strings.TrimSpace(call.Arguments)
-	if text == "" {
+	if text == "" || text == "null" {
 		text = "{}"
 	}
 	cannot := func(why string, args ...any) *fault {
@@ -135,17 +137,12 @@ func (o *options) written(resp *Response) (a specialist.Answer, bad *fault) {
 	if len(resp.ToolCalls) > 0 {
 		return cannot("it called a tool, and there are none")
 	}
-	object, err := oneObject(resp.Text)
+	object, err := oneObject(resp.Text, "transitionName")
 	if err != nil {
 		return cannot("it is not one JSON object: %v", err)
 	}
-	var said struct {
-		TransitionName *string         `json:"transitionName"`
-		ToState        string          `json:"toState"`
-		Reasoning      string          `json:"reasoning"`
-		MetaJSON       json.RawMessage `json:"metaJson"`
-	}
-	if err := json.Unmarshal(object, &said); err != nil {
+	said, err := readChoice(object)
+	if err != nil {
 		return cannot("a member has the wrong type")
 	}
 	if said.TransitionName == nil {
@@ -173,16 +170,49 @@ func (o *options) written(resp *Response) (a specialist.Answer, bad *fault) {
 	return specialist.Answer{TransitionName: t.Name, Reasoning: said.Reasoning, MetaJSON: said.MetaJSON}, nil
 }
 
-// oneObject returns the one JSON object of a text: all of it, or what stands in
-// its only block between lines of three backticks.
-func oneObject(text string) (json.RawMessage, error) {
-	text = strings.TrimSpace(text)
-	if strings.Count(text, "```") == 2 {
-		_, text, _ = strings.Cut(text, "```")
-		text, _, _ = strings.Cut(text, "```")
-		text = strings.TrimSpace(strings.TrimPrefix(text, "json"))
+// A choice is an answer in text.
+type choice struct {
+	TransitionName     *string
+	ToState, Reasoning string
+	MetaJSON           json.RawMessage
+}
+
+func readChoice(object json.RawMessage) (c choice, err error) {
+	err = readMembers(object, map[string]any{"transitionName": &c.TransitionName, "toState": &c.ToState, "reasoning": &c.Reasoning, "metaJson": &c.MetaJSON})
+	return c, err
+}
+
+// readMembers reads members of an object. Their names are compared letter by letter: one
+// in capitals is another member, and no second answer.
+func readMembers(object json.RawMessage, into map[string]any) (err error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(object, &members); err != nil {
+		return err
 	}
+	for name, to := range into {
+		if v, ok := members[name]; ok {
+			err = errors.Join(err, json.Unmarshal(v, to))
+		}
+	}
+	return err
+}
+
+// oneObject returns the one JSON object of a text: all of it, or what stands in
+// its only block between three backticks, if no other one with that member is beside it.
+func oneObject(text, member string) (json.RawMessage, error) {
+	text = strings.TrimSpace(text)
 	object, err := exact.Tidy([]byte(text))
+	if err != nil {
+		before, block, _ := strings.Cut(text, "```")
+		end := strings.LastIndex(block, "```")
+		if end < 0 {
+			return nil, err
+		}
+		if strings.Contains(before+block[end:], strconv.Quote(member)) {
+			return nil, errors.New("there is another one beside the block")
+		}
+		object, err = exact.Tidy([]byte(strings.TrimPrefix(block[:end], "json")))
+	}
 	switch {
 	case err != nil:
 		return nil, err

@@ -67,11 +67,14 @@ func (t *tapedAnswer) response() Response {
 	return r
 }
 
-// keys returns every key that is set.
+// keys returns every key that is set and long enough to be one.
 func (c *Client) keys() (list []string) {
 	for _, p := range providers {
-		if p.key != "" {
-			list = append(list, c.variable(p.key))
+		if p.key == "" {
+			continue
+		}
+		if key := c.variable(p.key); len(key) >= minKey {
+			list = append(list, key)
 		}
 	}
 	return list
@@ -94,13 +97,14 @@ func (c *Client) taped(ctx context.Context, m *model, r *Request, left room) (Re
 	}
 	o := &r.Origin
 	label := webhook.Label{Kind: string(r.Purpose), Specialist: o.SpecialistID, State: o.State, Round: o.Round, Attempt: o.Attempt, Ask: o.Nth}
-	said := c.config.Tape.Exchange(ctx, label, request, func() webhook.Taped {
+	keys := webhook.Conceal(c.keys()...)
+	said := c.config.Tape.Exchange(ctx, label, []byte(keys.Hide(string(request))), func() webhook.Taped {
 		resp, err := c.ask(ctx, m.id, r, left)
 		body, bad := readable(resp.taped())
 		if err == nil {
 			err = bad
 		}
-		return webhook.Taped{Status: 200, Body: []byte(webhook.Redact(string(body), c.keys()...)), Err: err}
+		return webhook.Taped{Status: 200, Body: []byte(keys.Hide(string(body))), Err: err}
 	})
 	var answer tapedAnswer
 	if len(said.Body) > 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // holdsSecret reports whether a member of a specialist that names something holds
@@ -132,6 +133,16 @@ func (s *secretSearch) search(n *node, path string, mode searchMode) {
 func (s *secretSearch) report(line, col int, path, message string) {
 	s.found = append(s.found, Problem{File: s.file, Line: line, Column: col, Path: path, Code: "bad-value", Message: message,
 		Hint: "keys belong into the environment, not into files"})
+}
+
+// conceal takes what looks like a secret out of a problem.
+func (p *Problem) conceal(holds func(text string) bool) {
+	if holds(p.Message) || holds(p.Hint) {
+		p.Message, p.Hint = "what is wrong here cannot be shown, since it holds what looks like a key", "keys belong into the environment, not into files"
+	}
+	for p.Path != "" && holds(p.Path) {
+		p.Path = p.Path[:strings.LastIndexByte(p.Path, '/')]
+	}
 }
 
 // lastOf returns the last name in a path, leaving out places in lists.

@@ -77,3 +77,45 @@ func TestSecretsAnywhere(t *testing.T) {
 		t.Errorf("a section: %v", err)
 	}
 }
+
+// TestSecretsInProblems: where a secret may stand, since it is a pattern, a schema or a
+// mistake in writing, what is wrong there is said without showing it.
+func TestSecretsInProblems(t *testing.T) {
+	holds := func(s string) bool { return strings.Contains(s, "KEY") }
+	checks := machine.Checks{Secret: holds, Guards: func([]byte, bool) []machine.Problem {
+		return []machine.Problem{{Path: "/tool_calls/arg_schemas/KEY/type", Code: "bad-schema", Message: "it is wrong", Hint: "write KEY"}, {Path: "/schema", Code: "bad-schema", Message: "KEY is no type"}}
+	}}
+	file := func(transition string) string {
+		return `{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"x":` + transition + `}},"b":{}},"guards":{"schema":true,"tool_calls":{"arg_schemas":{"KEY":{"type":1}}}}}`
+	}
+	for name, text := range map[string]string{
+		"guards.json": file(`"b"`), "parameters.json": file(`{"target":"b","parameters":{"type":"KEY"}}`),
+		"alias.yaml": "a: *KEY", "tag.yaml": "a: !" + strings.Repeat("x", 40) + "KEY b", "include.yaml": "machineName: m\nguards: g.yaml",
+	} {
+		checks.Include = func(string) ([]byte, error) { return []byte("a: *KEY"), nil }
+		if _, err := machine.Parse(name, []byte(text), checks); err == nil || holds(err.Error()) || !strings.Contains(err.Error(), "holds what looks like a key") {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, p := range machineProblems(machine.Parse(name, []byte(text), checks)) {
+			if holds(p.Path + p.Message + p.Hint) {
+				t.Errorf("%s: %+v", name, p)
+			}
+		}
+	}
+	wrong := func([]byte) []machine.Problem {
+		return []machine.Problem{{Path: "/schema", Code: "bad-schema", Message: "KEY is no type"}}
+	}
+	for _, text := range []string{"schema: true", "schema: *KEY"} {
+		if err := machine.ParseSection("g.yaml", []byte(text), holds, wrong); err == nil || holds(err.Error()) {
+			t.Errorf("a section: %v", err)
+		}
+	}
+}
+
+func machineProblems(_ *machine.Machine, err error) []machine.Problem {
+	e, _ := errors.AsType[*machine.Error](err)
+	if e == nil {
+		return nil
+	}
+	return e.Problems
+}

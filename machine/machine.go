@@ -101,12 +101,12 @@ func (s *State) Transition(name string) *Transition {
 func Parse(name string, data []byte, checks Checks) (*Machine, error) {
 	tree, err := readTree(name, data)
 	if err != nil {
-		return nil, newError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0)
+		return nil, newError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0, checks.Secret)
 	}
 	d := &decoder{file: name, read: checks.Include}
 	def := d.definition(tree)
 	if found := secretsIn(name, tree, checks.Secret); len(found) > 0 {
-		return nil, newError(found, 0) // and nothing else, which might show them
+		return nil, newError(found, 0, nil) // and nothing else, which might show them
 	}
 	return build(def, checks, origin{name, tree}, d.problems)
 }
@@ -136,13 +136,13 @@ func build(def *Definition, checks Checks, from origin, problems []Problem) (*Ma
 		c.check()
 	}
 	if problems = append(problems, c.problems...); len(problems) > 0 {
-		return nil, newError(problems, c.more)
+		return nil, newError(problems, c.more, checks.Secret)
 	}
 	normalize(def)
 	m := &Machine{def: def, json: def.appendJSON(nil), origin: from}
 	if fault := oversize(m.json); fault != "" {
 		c.report("", false, Problem{Code: "too-large", Message: fault})
-		return nil, newError(c.problems, 0)
+		return nil, newError(c.problems, 0, checks.Secret)
 	}
 	sum := sha256.Sum256(m.json)
 	m.digest = hex.EncodeToString(sum[:])

@@ -113,8 +113,14 @@ const codeSyntax = "syntax"
 // maxProblems bounds what one error lists.
 const maxProblems = 100
 
-// newError makes the error of these problems and more that were not kept.
-func newError(problems []Problem, more int) *Error {
+// newError makes the error of these problems and more that were not kept. None shows what
+// looks like a secret; nil finds none.
+func newError(problems []Problem, more int, secret func(text string) bool) *Error {
+	if secret != nil {
+		for i := range problems {
+			problems[i].conceal(secret)
+		}
+	}
 	sortByPlace(problems)
 	problems = slices.Compact(problems)
 	if len(problems) > maxProblems {

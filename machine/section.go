@@ -10,13 +10,13 @@ import "encoding/json"
 func ParseSection(name string, data []byte, secret func(text string) bool, check func(section []byte) []Problem) error {
 	tree, err := readTree(name, data)
 	if err != nil {
-		return sectionError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0)
+		return sectionError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0, secret)
 	}
 	d := &decoder{file: name}
 	var section []byte
 	d.raw(&section, 1)(tree, "", "the file")
 	if found := secretsIn(name, tree, secret); len(found) > 0 {
-		return sectionError(found, 0)
+		return sectionError(found, 0, nil)
 	}
 	c := &checker{file: name, tree: tree, most: 10 * maxProblems}
 	if len(d.problems) == 0 {
@@ -25,13 +25,13 @@ func ParseSection(name string, data []byte, secret func(text string) bool, check
 		}
 	}
 	if problems := append(d.problems, c.problems...); len(problems) > 0 {
-		return sectionError(problems, c.more)
+		return sectionError(problems, c.more, secret)
 	}
 	return nil
 }
 
-func sectionError(problems []Problem, more int) error {
-	e := newError(problems, more)
+func sectionError(problems []Problem, more int, secret func(text string) bool) error {
+	e := newError(problems, more, secret)
 	e.section = true
 	return e
 }

@@ -130,7 +130,7 @@ func (r *yamlReader) value(y *yaml.Node, depth int) (*node, error) {
 }
 
 func unsupportedTag(y *yaml.Node) error {
-	return yamlError(y, fmt.Sprintf("the tag %s is not supported", clip(y.ShortTag(), 40)), "remove the tag")
+	return yamlError(y, fmt.Sprintf("the tag %s is not supported", clip(y.ShortTag(), maxNameRunes)), "remove the tag")
 }
 
 func (r *yamlReader) array(n *node, y *yaml.Node, depth int) error {

@@ -184,11 +184,23 @@ func one(b bool) int {
 // ErrUnknown is wrapped if options name a strategy that does not exist.
 var ErrUnknown = errors.New("unknown strategy")
 
-// Check returns an error unless o can be measured.
+// MostRuns is how many splits, and how many streams, are measured at most.
+const MostRuns = 1000
+
+// Check returns an error unless o can be measured: strategies and numbers of decisions
+// that are known, each named once, and no more than [MostRuns] splits and orders.
 func (o Options) Check() error {
-	for _, s := range o.Strategies {
+	for i, s := range o.Strategies {
 		if newStrategy(s) == nil {
 			return fmt.Errorf("%w %q: there are %s", ErrUnknown, s, strings.Join(Strategies(), ", "))
+		}
+		if slices.Contains(o.Strategies[:i], s) {
+			return fmt.Errorf("strategy %q is named twice: name it once", s)
+		}
+	}
+	for i, n := range o.Gold {
+		if slices.Contains(o.Gold[:i], n) {
+			return fmt.Errorf("%d human decisions are named twice: name them once", n)
 		}
 	}
 	switch {
@@ -196,10 +208,10 @@ func (o Options) Check() error {
 		return errors.New("no strategy to measure")
 	case len(o.Gold) == 0 || slices.Min(o.Gold) < 0:
 		return errors.New("numbers of human decisions are 0 or more")
-	case o.Splits < 1:
-		return errors.New("it takes 1 split or more")
-	case o.Orders < 0:
-		return errors.New("orders of streams are 0 or more")
+	case o.Splits < 1 || o.Splits > MostRuns:
+		return fmt.Errorf("it takes 1 to %d splits, not %d", MostRuns, o.Splits)
+	case o.Orders < 0 || o.Orders > MostRuns:
+		return fmt.Errorf("orders of streams are 0 to %d, not %d", MostRuns, o.Orders)
 	case o.Orders > 0 && !(o.MaxError >= 1e-9 && o.MaxError <= 1-1e-9): // counted in billionths
 		return fmt.Errorf("the promised error %v is not between 0 and 1", o.MaxError)
 	}

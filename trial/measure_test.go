@@ -206,6 +206,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	for name, spoil := range map[string]func(o *trial.Options){
 		"strategy": func(o *trial.Options) { o.Strategies = []string{"bayes", "oracle"} }, "none": func(o *trial.Options) { o.Strategies = nil },
 		"gold": func(o *trial.Options) { o.Gold = []int{-1} }, "no gold": func(o *trial.Options) { o.Gold = nil }, "splits": func(o *trial.Options) { o.Splits = 0 },
+		"too many splits": func(o *trial.Options) { o.Splits = trial.MostRuns + 1 }, "too many orders": func(o *trial.Options) { o.Orders = trial.MostRuns + 1 },
+		"a strategy twice": func(o *trial.Options) { o.Strategies = []string{"bayes", "majority", "bayes"} }, "gold twice": func(o *trial.Options) { o.Gold = []int{1, 1} },
 		"orders": func(o *trial.Options) { o.Orders = -1 }, "eps": func(o *trial.Options) { o.MaxError = math.NaN() },
 		"eps of nearly 0": func(o *trial.Options) { o.MaxError = 1e-12 }, "eps of nearly 1": func(o *trial.Options) { o.MaxError = 1 - 1e-12 },
 	} {

@@ -248,6 +248,9 @@ func (d *Data) ReadSplits(dir fs.FS, file string) error {
 		}
 		s, known := places[l.fields[0]]
 		if !known {
+			if len(places) == MostRuns {
+				return l.bad("more than %d splits: leave some out", MostRuns)
+			}
 			s = len(places)
 			places[strings.Clone(l.fields[0])] = s
 			list = append(list, nil)

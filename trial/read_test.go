@@ -2,6 +2,7 @@ package trial_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"reflect"
 	"strings"
@@ -70,6 +71,7 @@ func TestReadRefuses(t *testing.T) {
 		{`workers.csv:2: cost "1e10" is no number between 0 and a million`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw1,1e10\n")},
 		{`workers.csv:2: cost "NaN"`, files("truth.csv", truths, "answer.csv", answers, "workers.csv", "worker,cost\nw,NaN\n")},
 		{`splits.csv:2: question "q9" is not in truth.csv`, files("truth.csv", truths, "answer.csv", answers, "splits.csv", "split,question\n0,q9\n")},
+		{`splits.csv:1002: more than 1000 splits: leave some out`, files("truth.csv", truths, "answer.csv", answers, "splits.csv", manySplits())},
 		{`splits.csv:3: question "q1" is in split "0" already`, files("truth.csv", truths, "answer.csv", answers, "splits.csv", "split,question\n0,q1\n0,q1\n")},
 	} {
 		_, err := trial.Read(c.dir)
@@ -130,4 +132,13 @@ func FuzzRead(f *testing.F) {
 		}
 		trial.Measure(d, trial.Options{Gold: []int{0, 1}, Splits: 1, Strategies: trial.Strategies(), Orders: 1, MaxError: .1})
 	})
+}
+
+// manySplits is a file of one split more than there may be.
+func manySplits() string {
+	text := "split,question\n"
+	for i := range trial.MostRuns + 1 {
+		text += fmt.Sprintf("%d,q1\n", i)
+	}
+	return text
 }

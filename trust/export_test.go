@@ -120,19 +120,52 @@ func (e Epoch) Pair(p exact.Billionths, right bool) exact.Billionths {
 	return e.e.tau()
 }
 
-// Losses returns the loss of each expert but S on each outcome of a machine, and those
-// by which they are weighed.
-func (l *Ledger) Losses(machine string) (each [iS][]float64, weighed [iS]float64) {
+// Losses returns the loss of each expert on each outcome of a machine, and those by
+// which they are weighed.
+func (l *Ledger) Losses(machine string) (each [experts][]float64, weighed [experts]float64) {
 	m := l.pools[machine]
 	l.Refit(machine)
-	b := ballot{pool: m, bar: m.pairs.bar()}
-	for _, o := range m.window {
+	rows, b := make([]stackRow, len(m.window)), ballot{pool: m, bar: m.pairs.bar()}
+	for j, o := range m.window {
 		b.reopen(l, o)
 		b.score()
-		for e := range each {
+		rows[j] = newStackRow(&b, o)
+		for e := range iS {
 			each[e] = append(each[e], logLoss(b.scores[e], m.fit.g[e], o.truth))
-			weighed[e] = m.fit.loss[e]
 		}
 	}
-	return each, weighed
+	_, each[iS] = fitStack(m, rows, m.fit.g[iL4])
+	return each, m.fit.loss
+}
+
+// Shortest returns how many a wave asks at the least, as it is worked out and by trying
+// every option with every probability in full.
+func (l *Ledger) Shortest(q Question, open []Open, a Asking) (fast, slow int) {
+	s := l.seek(&q, open, a)
+	s.inform("")
+	fast, _ = s.shortest()
+	slow = len(s.order)
+	for t := range int32(s.b.k) {
+		b := s.b.fork(len(s.order))
+		for n, i := range s.order {
+			v := s.open[i]
+			v.memo, v.rows = nil, nil
+			v.option = b.voiceFor(t, &v, s.b.sums(&v))
+			b.join(v)
+			b.add()
+			s.mix.m = len(b.voters)
+			if billionths(s.mix.of(b)[t]) >= s.tau && n >= s.free()-1 {
+				slow = min(slow, n+1)
+				break
+			}
+		}
+	}
+	return fast, slow
+}
+
+// Ceiling returns the bound of an option's probability, and the probability.
+func Ceiling(scores []float64, t int, g float64) (bound, p float64) {
+	q := make([]float64, len(scores))
+	softmax(q, scores, g)
+	return ceiling(scores, t, g), q[t]
 }

@@ -16,8 +16,7 @@ const (
 // that one that was only lucky on few outcomes does not displace the vote: the
 // correction of pseudo-BMA weights by Yao, Vehtari, Simpson and Gelman (Using stacking
 // to average Bayesian predictive distributions, Bayesian Analysis 13, 2018), who take
-// half a standard error of each model's own loss. S is not charged: its losses are of
-// fits to four fifths of the outcomes, and so on the high side as they are.
+// half a standard error of each model's own loss.
 const caution = .5
 
 // A fit is what the outcomes of a machine say of the experts.
@@ -86,18 +85,19 @@ func (m *pool) refit(l *Ledger) {
 		rows[j] = newStackRow(&b, o)
 	}
 	f.panel /= math.Max(1, float64(len(m.window)))
-	f.settle(each)
+	plain := f.settle(each)
 	if m.n >= StackingFrom {
-		f.stack, f.loss[iS] = fitStack(m, rows, f.g[iL4])
+		var stacked []float64
+		f.stack, stacked = fitStack(m, rows, f.g[iL4])
+		f.loss[iS] = charged(stacked, plain)
 	}
 	m.fit = f
 }
 
-// settle chooses the temperatures, and charges every expert but V for how little is
-// known of the difference between its loss and that of V.
-func (f *fit) settle(each []losses) {
-	var chosen [iS]int
-	for e := range chosen {
+// settle chooses the temperatures of all experts but S, and with them their losses. It
+// returns those of V on each outcome.
+func (f *fit) settle(each []losses) (plain []float64) {
+	for e := range iS {
 		var sum [len(grid)]float64
 		for j := range each {
 			for i, loss := range each[j][e] {
@@ -105,26 +105,31 @@ func (f *fit) settle(each []losses) {
 			}
 		}
 		at := coolest(&sum)
-		chosen[e], f.g[e], f.loss[e] = at, grid[at], sum[at]
-		if e != iV {
-			f.loss[e] += float64(caution * doubt(each, e, at, chosen[iV]))
+		own := make([]float64, len(each))
+		for j := range each {
+			own[j] = each[j][e][at]
 		}
+		if e == iV {
+			plain = own
+		}
+		f.g[e], f.loss[e] = grid[at], charged(own, plain)
 	}
+	return plain
 }
 
-// doubt returns the standard error of the difference between the summed losses of
-// an expert and of V, at temperatures from the grid.
-func doubt(each []losses, e, at, atV int) float64 {
-	mean, square := 0., 0.
-	for j := range each {
-		mean += each[j][e][at] - each[j][iV][atV]
+// charged returns the sum of the losses of an expert, and caution for how little is
+// known of the difference between it and that of V.
+func charged(own, plain []float64) float64 {
+	sum, mean, square := 0., 0., 0.
+	for j := range own {
+		sum, mean = sum+own[j], mean+(own[j]-plain[j])
 	}
-	mean /= math.Max(1, float64(len(each)))
-	for j := range each {
-		d := each[j][e][at] - each[j][iV][atV] - mean
+	mean /= math.Max(1, float64(len(own)))
+	for j := range own {
+		d := own[j] - plain[j] - mean
 		square += float64(d * d)
 	}
-	return math.Sqrt(square)
+	return sum + float64(caution*math.Sqrt(square))
 }
 
 // reopen makes b the ballot of a past outcome with that outcome left out.

@@ -362,7 +362,7 @@ func TestRegret(t *testing.T) {
 // TestCaution: an expert is weighed by its loss and half a standard error of what it
 // differs from the loss of V.
 func TestCaution(t *testing.T) {
-	l := add(t, trust.New(), crowdOutcomes("caution", 40, 6, 3)...)
+	l := add(t, trust.New(), crowdOutcomes("caution", trust.StackingFrom, 6, 3)...)
 	plain, charged := l.Losses("desk")
 	for e := range charged {
 		loss, sum, square := 0., 0., 0.

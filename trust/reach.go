@@ -1,6 +1,11 @@
 package trust
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"github.com/dialai/dialai/exact"
+)
 
 // canReach reports whether some answers of those left could lift an option to
 // tau: each expert by itself is given the answers it would like best, undiscounted,
@@ -60,11 +65,11 @@ func (s *search) gain(e, t, r int) float64 {
 // likeliest returns the largest log-likelihood ratio of t over r that an answer
 // of v could give.
 func (b *ballot) likeliest(v *voter, t, r int) float64 {
-	most := math.Inf(-1)
+	most := 0.
 	for l := range b.k {
-		most = math.Max(most, math.Log(b.answer(v, int32(t), int32(l))/b.answer(v, int32(r), int32(l))))
+		most = max(most, b.likely(v, int32(t), int32(l))/b.likely(v, int32(r), int32(l)))
 	}
-	return most
+	return math.Log(most)
 }
 
 // weight returns what an undiscounted vote of v adds to its option.
@@ -98,20 +103,65 @@ func (s *search) telling() (list []int) {
 // the probability of some option would reach tau if all of them spoke for it. It is
 // not decisive, and returns all, if it never would.
 func (s *search) shortest() (n int, decisive bool) {
-	best := len(s.order)
+	best, blank := len(s.order), s.blank()
 	said := make([][]float64, len(s.open))
 	for i := range s.open {
-		said[i] = s.b.said(&s.open[i])
+		said[i] = s.b.sums(&s.open[i])
 	}
 	for t := range s.b.k {
-		if s.isRemoved(t) {
+		if s.isRemoved(t) || blank[t] {
 			continue
 		}
 		if n, reached := s.unanimous(int32(t), best, said); reached {
 			best, decisive = n, true
 		}
+		if decisive && best <= max(1, s.free()) {
+			break // nothing is shorter
+		}
 	}
 	return best, decisive
+}
+
+// blank says of which options nothing is known but what is known of an earlier one, too:
+// they were never right nor proposed, here nor by anybody who takes part. To speak for
+// one of them does the same as to speak for the other. Where options are few, or S tells
+// them apart, none is.
+func (s *search) blank() []bool {
+	b := s.b
+	blank := make([]bool, b.k)
+	if b.k < manyOptions || s.mix.shares[iS] > 0 {
+		return blank
+	}
+	least := slices.Min(b.prior)
+	for t := range blank {
+		blank[t] = !s.isRemoved(t) && b.prior[t] == least
+	}
+	for i := range b.voters {
+		b.touch(blank, &b.voters[i])
+	}
+	for i := range s.open {
+		b.touch(blank, &s.open[i])
+	}
+	if first := slices.Index(blank, true); first >= 0 {
+		blank[first] = false
+	}
+	return blank
+}
+
+// touch takes the options out of blank that v has to do with.
+func (b *ballot) touch(blank []bool, v *voter) {
+	blank[v.option] = false
+	for t := range int32(b.k) {
+		if v.cell == nil || b.classes[t] < 0 || b.row(v, t) == 0 {
+			continue
+		}
+		blank[t] = false
+		for l := range int32(b.k) {
+			if v.cell.at(b.classes[t], b.classes[l]) > 0 {
+				blank[l] = false
+			}
+		}
+	}
 }
 
 // unanimous returns after how many answers that speak for t its probability
@@ -127,30 +177,67 @@ func (s *search) unanimous(t int32, most int, said [][]float64) (n int, reached 
 		}
 		b.add()
 		s.mix.m = len(b.voters)
-		if billionths(s.mix.of(b)[t]) >= s.tau {
+		if !s.mix.below(b, int(t), s.tau) && billionths(s.mix.of(b)[t]) >= s.tau {
 			return n + 1, true
 		}
 	}
 	return most, false
 }
 
-// said returns by answer the sum, over the options that could be right, of how
+// below reports whether the probability of t is surely below tau, at less cost than
+// of, where options are many.
+func (x *mixture) below(b *ballot, t int, tau exact.Billionths) bool {
+	if b.k < manyOptions {
+		return false
+	}
+	p := 0.
+	for e, a := range x.shares {
+		if a == 0 {
+			continue
+		}
+		if e == iS {
+			x.fit.stack.score(b, b.place(), b.stackScores())
+		}
+		p += float64(a * ceiling(b.scores[e], t, x.temperature(e)))
+	}
+	return p < tau.Float()-1e-7
+}
+
+// ceiling returns no less than softmax would for t, with two exponentials: options
+// other than t and its strongest rival weigh no less together than if all of them had
+// their mean score, since the exponential is convex (Jensen).
+func ceiling(scores []float64, t int, g float64) float64 {
+	top, sum := math.Inf(-1), 0.
+	for r, s := range scores {
+		if r != t {
+			top, sum = max(top, s), sum+s
+		}
+	}
+	rest := float64(len(scores) - 2)
+	rivals := math.Exp(float64(g * (top - scores[t])))
+	if rest > 0 {
+		rivals += float64(rest * math.Exp(float64(g*((sum-top)/rest-scores[t]))))
+	}
+	return 1 / (1 + rivals)
+}
+
+// sums returns by answer the sum, over the options that could be right, of how
 // likely v gives it.
-func (b *ballot) said(v *voter) []float64 {
+func (b *ballot) sums(v *voter) []float64 {
 	sums := make([]float64, b.k)
 	for t := range sums {
 		for l := range sums {
-			sums[l] += b.answer(v, int32(t), int32(l))
+			sums[l] += b.likely(v, int32(t), int32(l))
 		}
 	}
 	return sums
 }
 
 // voiceFor returns the answer of v that speaks most for t: t itself, unless v is
-// known to be wrong more often than by chance. said is that of v.
+// known to be wrong more often than by chance. said are the sums of v.
 func (b *ballot) voiceFor(t int32, v *voter, said []float64) int32 {
 	ratio := func(l int32) float64 {
-		p := b.answer(v, t, l)
+		p := b.likely(v, t, l)
 		return p / (said[l] - p)
 	}
 	best, most := t, ratio(t)

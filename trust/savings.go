@@ -134,6 +134,7 @@ func (r *replay) waves(o *past) {
 		if v.human > 0 {
 			w.b.voters = append(w.b.voters, v)
 		} else {
+			b.tabulate(&v)
 			w.open = append(w.open, v)
 		}
 	}

@@ -54,6 +54,7 @@ type voter struct {
 	d       float64   // 1/(1+rho)
 	logs    []float64 // by option, of the probability to answer so if it were right
 	rows    []int32   // by option, how often it was right in cell; nil if not tabulated
+	memo    *memo     // nil if not tabulated, or options are few
 }
 
 // A ballot is a round to be scored. Voters are sorted by id.
@@ -69,6 +70,7 @@ type ballot struct {
 
 	mu     float64
 	prior  []float64
+	logs   []float64          // of prior
 	scores [experts][]float64 // by option; iS only where there is a stacking fit
 	room   []float64          // of all voter.logs
 }
@@ -203,10 +205,7 @@ func (b *ballot) tally() {
 // the right one.
 func (b *ballot) confusion() {
 	dst := b.scores[iC]
-	copy(dst, b.prior)
-	for t := range dst {
-		dst[t] = math.Log(dst[t])
-	}
+	copy(dst, b.logs)
 	for i := range b.voters {
 		v := &b.voters[i]
 		for t, l := range v.logs {
@@ -230,26 +229,41 @@ func (b *ballot) judgeAnswers() {
 
 func (b *ballot) judgeAnswer(v *voter) {
 	for t := range v.logs {
-		v.logs[t] = math.Log(b.answer(v, int32(t), v.option))
+		if v.memo == nil {
+			v.logs[t] = math.Log(b.answer(v, int32(t), v.option))
+		} else {
+			v.logs[t] = b.word(v, int32(t), v.option).log
+		}
 	}
 }
 
 // answer returns the probability that v answers option l if t were right.
 func (b *ballot) answer(v *voter, t, l int32) float64 {
-	th0 := v.p4
-	if l != t {
-		th0 = (1 - v.p4) / float64(b.k-1)
+	hits, row := b.counted(v, t, l)
+	return v.chance(t == l, hits, row, b.k)
+}
+
+// counted returns how often v proposed option l where t was right, of how often it was.
+func (b *ballot) counted(v *voter, t, l int32) (hits, row int32) {
+	if v.cell == nil || v.human > 0 || b.classes[t] < 0 || v.rows != nil && v.rows[t] == 0 {
+		return 0, 0
 	}
-	if v.cell == nil || v.human > 0 || b.classes[t] < 0 {
-		return th0
-	}
-	row := b.row(v, t)
-	hits := v.cell.at(b.classes[t], b.classes[l])
+	hits, row = v.cell.at(b.classes[t], b.classes[l]), b.row(v, t)
 	if v.own && t == b.truth {
 		row--
 		if l == v.said {
 			hits--
 		}
+	}
+	return hits, row
+}
+
+// chance returns the probability of an answer, which agrees with the option that is
+// right or does not, from counts of both; of k options.
+func (v *voter) chance(agrees bool, hits, row int32, k int) float64 {
+	th0 := v.p4
+	if !agrees {
+		th0 = (1 - v.p4) / float64(k-1)
 	}
 	return (float64(hits) + float64(pullCell*th0)) / (float64(row) + pullCell)
 }
@@ -265,25 +279,14 @@ func (b *ballot) row(v *voter, t int32) (n int32) {
 	return n
 }
 
-// tabulate prepares a voter whose answers to every option will be looked at.
-func (b *ballot) tabulate(v *voter) {
-	if v.cell == nil || v.human > 0 {
-		return
-	}
-	rows := make([]int32, b.k)
-	for t := range rows {
-		rows[t] = b.row(v, int32(t))
-	}
-	v.rows = rows
-}
-
 // setPrior sets the probability of each option before anybody spoke, from the
 // outcomes of the state.
 func (b *ballot) setPrior() {
 	if cap(b.prior) < b.k {
-		b.prior = make([]float64, b.k)
+		room := make([]float64, 2*b.k)
+		b.prior, b.logs = room[:b.k:b.k], room[b.k:]
 	}
-	b.prior = b.prior[:b.k]
+	b.prior, b.logs = b.prior[:b.k], b.logs[:b.k]
 	sum := 0.
 	for t := range b.prior {
 		n := 1.
@@ -298,6 +301,7 @@ func (b *ballot) setPrior() {
 	}
 	for t := range b.prior {
 		b.prior[t] /= sum
+		b.logs[t] = math.Log(b.prior[t])
 	}
 }
 

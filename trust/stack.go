@@ -61,9 +61,9 @@ func newStackRow(b *ballot, o *past) stackRow {
 	return r
 }
 
-// fitStack fits the model to all rows, and returns it with its loss on rows left
-// out, each judged by a fit to the other four fifths.
-func fitStack(m *pool, rows []stackRow, g float64) (*stack, float64) {
+// fitStack fits the model to all rows, and returns it with its loss on each row left
+// out, judged by a fit to the other four fifths.
+func fitStack(m *pool, rows []stackRow, g float64) (*stack, []float64) {
 	first := make([]int32, len(m.states)+1) // parameter of each state's first class
 	first[0] = int32(len(m.list))
 	for i, s := range m.states {
@@ -77,9 +77,9 @@ func fitStack(m *pool, rows []stackRow, g float64) (*stack, float64) {
 	}
 	l := newLogit(rows, len(m.list), int(first[len(m.states)]))
 	full := l.solve(make([]float64, l.size), -1)
-	loss := 0.
+	loss := make([]float64, len(rows))
 	for f := range folds {
-		loss += l.loss(l.solve(slices.Clone(full), f), f)
+		l.losses(loss, l.solve(slices.Clone(full), f), f)
 	}
 	s := &stack{g: g, z: full[:len(m.list)]}
 	for i := range m.states {
@@ -207,15 +207,13 @@ func (l *logit) scratch(k int) []float64 {
 	return l.room[:k]
 }
 
-// loss returns the log-loss of the rows of fold f.
-func (l *logit) loss(x []float64, f int) float64 {
-	sum := 0.
+// losses writes the log-loss of each row of fold f.
+func (l *logit) losses(dst, x []float64, f int) {
 	for j := range l.rows {
 		if inFold(j, f) {
-			sum += math.Min(mostLoss, l.lossOf(j, x))
+			dst[j] = math.Min(mostLoss, l.lossOf(j, x))
 		}
 	}
-	return sum
 }
 
 // evaluate fills in probabilities and gradient at x and returns the value.

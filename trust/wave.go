@@ -285,14 +285,17 @@ func (b *ballot) information(v *voter, p []float64, explore string) float64 {
 	asked := *v
 	if explore != "" {
 		asked.p4, asked.cell = b.draw(v, NewDraw(explore, v.id)), nil
+		if v.memo != nil {
+			asked.memo = &memo{}
+		}
 	}
 	told, noise := 0., 0.
 	for l := range b.k {
 		mean := 0.
 		for t := range b.k {
-			th := b.answer(&asked, int32(t), int32(l))
-			mean += float64(p[t] * th)
-			noise += float64(p[t] * surprise(th))
+			w := b.word(&asked, int32(t), int32(l))
+			mean += float64(p[t] * w.p)
+			noise += float64(p[t] * w.surprise)
 		}
 		told += surprise(mean)
 	}
