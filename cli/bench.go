@@ -95,7 +95,7 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	if err != nil {
 		return err
 	}
-	d, err := f.read(dir, file)
+	d, err := untilInterrupted(a, func() (*trial.Data, error) { return f.read(dir, file) })
 	if err != nil {
 		return benchError(f.data, err)
 	}
@@ -108,7 +108,11 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	for _, n := range trial.Untested(d, o) {
 		fmt.Fprintf(a.err, "dialai: left out --gold %d: not every split has as many questions, and one more to test\n", n)
 	}
-	return a.printBench(a.out, trial.Measure(d, o), d)
+	r, err := untilInterrupted(a, func() (trial.Report, error) { return trial.Measure(d, o), nil })
+	if err != nil {
+		return err
+	}
+	return a.printBench(a.out, r, d)
 }
 
 // benchError says where in the data an error lies, and ends with the exit code of
@@ -179,11 +183,16 @@ func (a *app) benchMarks(dir fs.FS, f *benchFlags) error {
 			without = append(without, s)
 		}
 	}
-	m, err := trial.ReadMarks(dir, without)
+	list, err := untilInterrupted(a, func() ([]trial.Collapse, error) {
+		m, err := trial.ReadMarks(dir, without)
+		if err != nil {
+			return nil, err
+		}
+		return trial.Collapses(m, f.seed, runtime.GOMAXPROCS(0)), nil
+	})
 	if err != nil {
 		return benchError(f.data, err)
 	}
-	list := trial.Collapses(m, f.seed, runtime.GOMAXPROCS(0))
 	rows := [][]string{{"MODEL", "RULE", "STATES", "DESERVING", "PROMOTED", "WRONGLY", "TRAFFIC", "ERROR"}}
 	for _, c := range list {
 		if a.flags.json {

@@ -9,7 +9,14 @@ import (
 
 // benchOrders prints what showing options in two orders does.
 func (a *app) benchOrders(d *trial.Data, o trial.Options) error {
-	correlations, orders := trial.Correlations(d), trial.Orders(d, o)
+	var correlations []trial.Correlation
+	orders, err := untilInterrupted(a, func() ([]trial.Order, error) {
+		correlations = trial.Correlations(d)
+		return trial.Orders(d, o), nil
+	})
+	if err != nil {
+		return err
+	}
 	if len(correlations) == 0 {
 		return hinted(usage("no two workers have a model and an order of options"), "workers.csv says them: worker,model,order,cost")
 	}

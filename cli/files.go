@@ -45,24 +45,31 @@ const maxInput = 1<<20 + 1
 // readFile reads a file; "-" is stdin. An interrupt ends the wait for a terminal
 // or a pipe that says nothing.
 func (a *app) readFile(path string) ([]byte, error) {
+	return untilInterrupted(a, func() ([]byte, error) { return a.readAll(path) })
+}
+
+// untilInterrupted returns what work does, which cannot be interrupted; if the program
+// is, it goes on in the background, and the process ends soon.
+func untilInterrupted[T any](a *app, work func() (T, error)) (T, error) {
 	type result struct {
-		data []byte
-		err  error
+		value T
+		err   error
 	}
-	read := make(chan result, 1)
-	go func() { // reading cannot be interrupted; the process ends soon
-		data, err := a.readAll(path)
-		read <- result{data, err}
+	done := make(chan result, 1)
+	go func() {
+		value, err := work()
+		done <- result{value, err}
 	}()
 	var interrupted <-chan struct{}
 	if a.ctx != nil {
 		interrupted = a.ctx.Done()
 	}
 	select {
-	case r := <-read:
-		return r.data, r.err
+	case r := <-done:
+		return r.value, r.err
 	case <-interrupted:
-		return nil, context.Canceled
+		var none T
+		return none, context.Canceled
 	}
 }
 

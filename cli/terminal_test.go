@@ -1,7 +1,10 @@
 package cli_test
 
 import (
+	"bufio"
 	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -329,5 +332,40 @@ func TestInterruptWhileReading(t *testing.T) {
 		}
 		timer.Stop()
 		writer.Close()
+	}
+}
+
+// TestInterruptWhileMeasuring interrupts a comparison of strategies that would take
+// minutes.
+func TestInterruptWhileMeasuring(t *testing.T) {
+	h := newHome(t)
+	answers, truths := "question,worker,answer\nunknown,w,c\n", "question,truth\n"
+	for q := range 400 {
+		truths += fmt.Sprintf("q%d,c%d\n", q, q%50)
+		for w := range 10 {
+			answers += fmt.Sprintf("q%d,w%d,c%d\n", q, w, (q+q*w%7)%50)
+		}
+	}
+	h.file("answer.csv", answers)
+	h.file("truth.csv", truths)
+	cmd := h.command("bench", "decisions", "--data", ".", "--splits", "1000", "--orders", "1000")
+	problems, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(patience, func() { cmd.Process.Kill() }).Stop()
+	lines := bufio.NewReader(problems)
+	if line, err := lines.ReadString('\n'); !strings.Contains(line, "left out 1 answer") { // the next thing is to measure
+		t.Fatalf("it said %q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	rest, _ := io.ReadAll(lines)
+	if got := exitOf(t, cmd.Wait()); got != 130 || !strings.Contains(string(rest), "interrupted") {
+		t.Errorf("exit code %d\n%s", got, rest)
 	}
 }
