@@ -105,6 +105,9 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	if f.optionOrder {
 		return a.benchOrders(d, o)
 	}
+	for _, n := range trial.Untested(d, o) {
+		fmt.Fprintf(a.err, "dialai: left out --gold %d: not every split has as many questions, and one more to test\n", n)
+	}
 	return a.printBench(a.out, trial.Measure(d, o), d)
 }
 

@@ -58,7 +58,8 @@ escalate; with --stateful the worst of 3, 2, 4, 1, 0.`,
 }
 
 // guardUsage makes wrong usage of a command about guards end with the exit code
-// that the published step guard has for it.
+// that the published step guard has for it, and so does whatever else goes wrong: 1
+// is a verdict there.
 func (a *app) guardUsage(cmd *cobra.Command) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &exitError{checkInvalid, a.flagError(cmd, err)}
@@ -70,7 +71,22 @@ func (a *app) guardUsage(cmd *cobra.Command) *cobra.Command {
 		}
 		return nil
 	}
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			err := run(cmd, args)
+			if err != nil && exitCode(cmd.Context(), err) == exitFailure && !decided(err) {
+				err = &exitError{checkInvalid, err}
+			}
+			return err
+		}
+	}
 	return cmd
+}
+
+// decided reports whether a command ended with a code of its choice.
+func decided(err error) bool {
+	_, ok := errors.AsType[*exitError](err)
+	return ok
 }
 
 func (a *app) check(f *checkFlags) error {

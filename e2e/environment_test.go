@@ -286,6 +286,35 @@ func TestFullOutput(t *testing.T) {
 	}
 }
 
+// TestFullOutputOfGuards: where 1 is a verdict, or a difference, what cannot be printed
+// is not that.
+func TestFullOutputOfGuards(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skipf("there is no /dev/full here: %v", err)
+	}
+	defer full.Close()
+	d := newDesk(t)
+	for name, text := range map[string]string{
+		"guards.json": `{}`, "budget.json": `{"config":{"hard_limit_calls":1},"trace":[{},{}]}`,
+		"log.jsonl": `{"v":1,"type":"check","task_id":"t","verdict":"ok","payload":"full","input":{"output":"x"}}`,
+	} {
+		d.must(os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600))
+	}
+	for _, args := range [][]string{
+		{"check", "--config", "guards.json"}, {"check", "--config", "guards.json", "--stateful"}, {"analyze", "log.jsonl"}, {"analyze", "log.jsonl", "--json"},
+		{"budget", "budget.json"}, {"budget", "budget.json", "--json"}, {"replay", "log.jsonl", "--config", "guards.json"}, {"replay", "log.jsonl", "--config", "guards.json", "--json"},
+		{"guard", "demo"},
+	} {
+		cmd := d.command(args...)
+		var problems bytes.Buffer
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(`{"task_id":"t"}`+"\n"), full, &problems
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != 3 || !strings.Contains(problems.String(), "no space left on device") {
+			t.Errorf("%q: %v, and it prints %q", args, err, &problems)
+		}
+	}
+}
+
 // TestInterrupted interrupts a run while a service is asked: exit code 130, and
 // resume repeats the ask under its key and ends the session.
 func TestInterrupted(t *testing.T) {

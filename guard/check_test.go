@@ -350,3 +350,14 @@ func TestBooleanSchemas(t *testing.T) {
 		}
 	}
 }
+
+// TestSchemaThatTakesTooLong: what would take for ever to check does not fit, and the
+// message says why.
+func TestSchemaThatTakesTooLong(t *testing.T) {
+	c := parse(t, `{"schema":{"type":"object","additionalProperties":{"anyOf":[{"$ref":"#"},{"$ref":"#"}]}}}`)
+	output := strings.Repeat(`{"a":`, 60) + "1" + strings.Repeat("}", 60)
+	v, _, err := newGuard(t, c).Check(guard.CheckInput{TaskID: "t", Output: &output})
+	if err != nil || codes(v) != "retry [schema_invalid]" || !strings.Contains(v.Reasons[0].Message, "it is too long or nested too deep") {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/dialai/dialai/machine"
 )
 
 // content judges what a step says: forbidden patterns, packs and the schema. Of
@@ -71,8 +73,8 @@ func (k *checking) valid(data []byte) error {
 // the value: the validator's errors are a path in words, the keyword, and the
 // rest, with colons between.
 func anonymous(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, machine.ErrSchemaWork) {
+		return err
 	}
 	var kept []string
 	for part := range strings.SplitSeq(err.Error(), ": ") {

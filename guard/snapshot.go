@@ -116,7 +116,7 @@ func (g *Guard) Restore(s Snapshot) error {
 	defer g.mu.Unlock()
 	for name, t := range g.tasks {
 		t.mu.Lock()
-		open := t.open != nil
+		open := t.busy(g)
 		t.mu.Unlock()
 		if open {
 			return fmt.Errorf("%w: %q", ErrBusy, name)

@@ -64,6 +64,7 @@ type task struct {
 	moved   time.Time // of the last committed one
 	judged  time.Time // of the newest one
 	open    *Token
+	resets  int  // how often its progress was forgotten
 	evicted bool // GC has dropped it
 
 	truncated bool     // of the newest output only the ends became n-grams
@@ -97,14 +98,6 @@ func New(c *Config, options ...Option) (*Guard, error) {
 
 // ErrBusy is returned by Begin while another step of the task is open.
 var ErrBusy = errors.New("the task has an open step")
-
-// A Token is the right to commit one judged step. Exactly one of Commit and
-// Release must be called; further calls do nothing.
-type Token struct {
-	guard *Guard
-	task  *task
-	step  Step
-}
 
 // Check judges a step and, if it may be executed, counts it at once. It does no
 // I/O, so a classifier is not asked, and, where the verdict is ok, allocates
@@ -143,7 +136,7 @@ func (g *Guard) check(ctx context.Context, in *CheckInput, asked Classifier) (Ve
 func (g *Guard) checkLocked(in *CheckInput) (Verdict, Metrics, error) {
 	t := g.lock(in.TaskID)
 	defer t.mu.Unlock()
-	if t.open != nil {
+	if t.busy(g) {
 		return Verdict{}, Metrics{}, fmt.Errorf("%w: %q", ErrBusy, in.TaskID)
 	}
 	l := looks.Get().(*look)
@@ -191,7 +184,8 @@ func (g *Guard) DryRun(in CheckInput) (Verdict, Metrics, error) {
 // Begin judges a step and, if it may be executed, returns a token: the step
 // counts once the token is committed. Whatever the verdict, the usage is spent.
 // A task has at most one open token. After an error, nothing has changed: if it
-// wraps [ErrBusy], begin again once the open step is committed or released.
+// wraps [ErrBusy], begin again once the open step is committed or released, or its
+// token has expired.
 func (g *Guard) Begin(ctx context.Context, in CheckInput) (Verdict, *Token, error) {
 	if err := in.check(); err != nil {
 		return Verdict{}, nil, err
@@ -222,6 +216,12 @@ func (g *Guard) begin(ctx context.Context, step Step) (Verdict, *Token, error) {
 // beginWith is Begin; also is what has been found out about the step before.
 func (g *Guard) beginWith(ctx context.Context, step Step, asked Classifier, also ...Reason) (Verdict, *Token, error) {
 	v, token, err := g.open(&step)
+	judged := false
+	defer func() {
+		if token != nil && !judged { // a checker has ended the goroutine
+			token.Release()
+		}
+	}()
 	if err == nil && len(also) > 0 {
 		v = v.Join(with(also))
 	}
@@ -236,7 +236,12 @@ func (g *Guard) beginWith(ctx context.Context, step Step, asked Classifier, also
 	if err == nil {
 		v = g.tell(&step, v)
 	}
-	if token != nil && !v.Passed() {
+	judged = true
+	switch {
+	case token == nil:
+	case v.Passed():
+		token.give()
+	default:
 		token.Release()
 		token = nil
 	}
@@ -247,7 +252,7 @@ func (g *Guard) beginWith(ctx context.Context, step Step, asked Classifier, also
 func (g *Guard) open(step *Step) (Verdict, *Token, error) {
 	t := g.lock(step.Task)
 	defer t.mu.Unlock()
-	if t.open != nil {
+	if t.busy(g) {
 		return Verdict{}, nil, fmt.Errorf("%w: %q", ErrBusy, step.Task)
 	}
 	l := looks.Get().(*look)
@@ -260,7 +265,7 @@ func (g *Guard) open(step *Step) (Verdict, *Token, error) {
 		t.memory.refuse(g.config, step, v)
 		return v, nil, nil
 	}
-	t.open = &Token{g, t, *step}
+	t.open = &Token{guard: g, task: t, step: *step, resets: t.resets}
 	return v, t.open, nil
 }
 
@@ -324,29 +329,6 @@ func (t *task) commit(g *Guard, step *Step, l *look, now time.Time) {
 	t.memory.add(g.config, step, l, true)
 	t.moved = now
 	t.turned(g.config.Classifier, step)
-}
-
-// Commit counts the step as executed.
-func (t *Token) Commit() {
-	t.close(func() {
-		l := looks.Get().(*look)
-		defer l.release()
-		if l.read(t.guard.config, &t.step, t.task.memory.foresee(&t.step)) == nil { // it was read before
-			t.task.commit(t.guard, &t.step, l, t.guard.now())
-		}
-	})
-}
-
-// Release gives the step up: it was not executed.
-func (t *Token) Release() { t.close(func() {}) }
-
-func (t *Token) close(change func()) {
-	t.task.mu.Lock()
-	defer t.task.mu.Unlock()
-	if t.task.open == t {
-		t.task.open = nil
-		change()
-	}
 }
 
 // lock returns a task, locked, and makes it if there is none.

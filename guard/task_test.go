@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
@@ -262,5 +265,72 @@ func TestManyGoroutines(t *testing.T) {
 		if s.Steps > 100 || s.Steps > committed[n].Load() || s.Spent.Calls != begun[n].Load() || s.Spent.Money != exact.Money(begun[n].Load())*exact.Dollar {
 			t.Errorf("task %d has %d steps of %d commits, %d calls of %d, $%s", n, s.Steps, committed[n].Load(), s.Spent.Calls, begun[n].Load(), s.Spent.Money)
 		}
+	}
+}
+
+// TestTokensExpire: a token that nobody closes keeps others out for as long as a
+// reservation lasts, but not while its step is still being judged. Its step counts if it
+// is committed after all, unless the task was reset.
+func TestTokensExpire(t *testing.T) {
+	for config, ttl := range map[string]time.Duration{`{"tool_calls":{"blast_radius":{"deploy":2}}}`: time.Minute, `{"tool_calls":{"blast_radius":{"deploy":2}},"budget":{"reserve_ttl_ms":1000}}`: time.Second} {
+		now := time.Unix(1_000_000, 0)
+		slow := guard.Func(func(context.Context, guard.Step) guard.Verdict { now = now.Add(time.Hour); return guard.Verdict{} })
+		g, err := guard.New(parse(t, config), guard.WithClock(func() time.Time { return now }), guard.WithCheckers(slow))
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := func() (*guard.Token, string) {
+			v, token, err := g.Begin(t.Context(), guard.CheckInput{TaskID: "t", ToolCalls: []specialist.ToolCall{{Name: "deploy"}}})
+			if err != nil {
+				return nil, err.Error()
+			}
+			return token, codes(v)
+		}
+		const busy = `the task has an open step: "t"`
+		lost, said := begin()
+		if now = now.Add(ttl - 1); said != "ok" {
+			t.Fatalf("%s: %s", config, said)
+		}
+		if _, said := begin(); said != busy {
+			t.Errorf("%s: a nanosecond early: %s", config, said)
+		}
+		if now = now.Add(1); g.GC(2*time.Hour) != 0 {
+			t.Errorf("%s: the task was evicted", config)
+		}
+		second, said := begin()
+		if second.Commit(); said != "ok" || g.State("t").Steps != 1 {
+			t.Errorf("%s: with the token expired: %s", config, said)
+		}
+		lost.Commit()
+		lost.Commit()
+		if _, said := begin(); g.State("t").Steps != 2 || !strings.HasPrefix(said, "abort [tool_blast_radius") {
+			t.Errorf("%s: committed late: %d steps, then %s", config, g.State("t").Steps, said)
+		}
+		g.Reset("t")
+		lost, _ = begin()
+		if g.Reset("t"); lost == nil {
+			t.Fatal("no token after a reset")
+		}
+		if lost.Commit(); g.State("t").Steps != 0 {
+			t.Errorf("%s: a token from before the reset counted", config)
+		}
+	}
+}
+
+// TestCheckerEndsItsGoroutine: the task is free again.
+func TestCheckerEndsItsGoroutine(t *testing.T) {
+	ends := true
+	g := newGuard(t, nil, guard.Func(func(context.Context, guard.Step) guard.Verdict {
+		if ends {
+			runtime.Goexit()
+		}
+		return guard.Verdict{}
+	}))
+	done := make(chan struct{})
+	go func() { defer close(done); _, _, _ = g.Begin(context.Background(), guard.CheckInput{TaskID: "t"}) }()
+	<-done
+	ends = false
+	if v, _, err := g.Begin(t.Context(), guard.CheckInput{TaskID: "t"}); err != nil || v.Status != guard.OK {
+		t.Errorf("%+v, %v", v, err)
 	}
 }

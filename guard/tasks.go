@@ -26,6 +26,7 @@ func (g *Guard) Reset(name string) {
 	t := g.lock(name)
 	defer t.mu.Unlock()
 	t.state, t.memory, t.open = State{Spent: t.state.Spent}, memory{}, nil
+	t.resets++
 	t.began, t.turns = time.Time{}, nil
 }
 
@@ -63,7 +64,7 @@ func (g *Guard) GC(ttl ...time.Duration) (evicted int) {
 		if since.IsZero() {
 			since = t.began
 		}
-		if t.open == nil && now.Sub(since) >= limit {
+		if !t.busy(g) && now.Sub(since) >= limit {
 			t.evicted = true
 			delete(g.tasks, name)
 			evicted++

@@ -24,7 +24,8 @@ const (
 type Schema struct {
 	source   string
 	resolved *jsonschema.Resolved
-	quick    *quick // nil if there is no quick form
+	quick    *quick    // nil if there is no quick form
+	workload *workload // nil if no value takes long
 }
 
 // A SchemaError says what is wrong with a part of a JSON Schema.
@@ -62,11 +63,12 @@ func NewSchema(source []byte) (*Schema, error) {
 	if err != nil {
 		return nil, unresolved(&s, err)
 	}
-	if err := checkGraph(&s); err != nil {
+	graph, err := checkGraph(&s)
+	if err != nil {
 		return nil, err
 	}
 	quick, _ := compileQuick(&s)
-	return &Schema{string(source), resolved, quick}, nil
+	return &Schema{string(source), resolved, quick, newWorkload(&s, graph)}, nil
 }
 
 // drafts are the values "$schema" may have.
@@ -123,7 +125,8 @@ func (s *Schema) String() string { return s.source }
 
 // Validate returns the first violation of s by one JSON value, or nil. Absent
 // data counts as an empty object. Values that satisfy a schema of usual words cost no
-// allocation.
+// allocation. A value that would take too long to check is a violation too,
+// [ErrSchemaWork].
 func (s *Schema) Validate(data []byte) error {
 	if len(data) == 0 {
 		data = []byte("{}")
@@ -135,6 +138,11 @@ func (s *Schema) Validate(data []byte) error {
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
 		return err
+	}
+	if s.workload != nil {
+		if err := s.workload.check(v, len(data)); err != nil {
+			return err
+		}
 	}
 	return s.resolved.Validate(v)
 }

@@ -62,29 +62,30 @@ func checkWords(path string, s *jsonschema.Schema) error {
 	return nil
 }
 
-// checkGraph returns an error unless every value takes a bounded time.
-func checkGraph(root *jsonschema.Schema) error {
+// checkGraph returns what leads where in a schema, or an error unless a bounded number
+// of schemas is applied to every value.
+func checkGraph(root *jsonschema.Schema) (*schemaGraph, error) {
 	g := &schemaGraph{
 		byPath: map[string]*jsonschema.Schema{}, anchors: map[string][]*jsonschema.Schema{},
 		next: map[*jsonschema.Schema][]*jsonschema.Schema{}, work: map[*jsonschema.Schema]int{},
 	}
 	if err := g.add("", root); err != nil {
-		return err
+		return nil, err
 	}
 	for _, path := range slices.Sorted(maps.Keys(g.byPath)) {
 		s := g.byPath[path]
 		for _, ref := range []string{s.Ref, s.DynamicRef} {
 			if err := g.follow(s, strings.TrimPrefix(ref, root.ID)); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(g.byPath)) {
 		if _, err := g.workOf(g.byPath[path], "#"+path); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return g, nil
 }
 
 // add notes s, which stands at path, and everything below it.

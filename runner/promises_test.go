@@ -88,10 +88,30 @@ func TestRisks(t *testing.T) {
 	}
 }
 
+// TestDistanceToAnotherPick: what else would have been decided is said of the pick, not
+// of a bar that no pick can fall below.
+func TestDistanceToAnotherPick(t *testing.T) {
+	b := newBench(t)
+	for i := range 3 {
+		b.cast.say(fmt.Sprint("p", i), "again")
+	}
+	m := b.machine(def{
+		states: `"open":{"irreversible":false,"transitions":{"finish":"done","again":"open"}},"done":{}`,
+		who:    []string{fn("p0"), fn("p1"), fn("p2"), human("human"), arb("bayes")}, top: `"consensusThreshold":0.4`})
+	s := b.start(m)
+	for b.step(s).Status == runner.TickHuman {
+		b.force(s, "again")
+	}
+	b.stepTo(s, runner.TickAdvanced)
+	d := b.explain(s, "").Changes.Distance
+	if d == nil || d.Measure != runner.ByProbability || d.To != "finish" || d.Needs < exact.One/2-1 || d.Needs > exact.One/2 || d.Missing != d.Needs-d.Has {
+		t.Errorf("the distance is %+v", d)
+	}
+}
+
 // TestRisksAfterAlarm has audits find nothing but errors: the promise is lost, and
 // its report still shows these errors, as metrics does. Probabilities are not
-// measured by a margin, and what else would have been decided is said of the pick,
-// not of a bar that no pick can fall below.
+// measured by a margin.
 func TestRisksAfterAlarm(t *testing.T) {
 	b := newBench(t)
 	for i := range 3 {
@@ -108,7 +128,7 @@ func TestRisksAfterAlarm(t *testing.T) {
 		b.stepTo(s, runner.TickAdvanced)
 	}
 	d := b.explain(s, "").Changes.Distance
-	if d == nil || d.Measure != runner.ByProbability || d.To != "finish" || d.Needs < exact.One/2-1 || d.Needs > exact.One/2 || d.Missing != d.Needs-d.Has {
+	if d == nil || d.Measure != runner.ByProbability || d.For != "again" || d.Needs != exact.One*7/8 || d.Missing != d.Needs-d.Has {
 		t.Errorf("the distance is %+v", d)
 	}
 	if text := signals(b.metrics("")); strings.Contains(text, "THIN_MARGIN") {

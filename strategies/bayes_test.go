@@ -84,7 +84,7 @@ func TestBayes(t *testing.T) {
 		{"threshold", round(t, "", "a 0", "b 0.9", "b 0.9"), evidence(taught(t, 60, nil), trust.Policy{Threshold: &threshold}, ""), 0, trust.Decided, " of a >= threshold 0.5", ">= threshold 0.5"},
 		{"below it", round(t, "", "a 0", "b 0.9"), evidence(taught(t, 60, nil), trust.Policy{Threshold: &strict}, ""), -1, trust.BelowThreshold, " of a below threshold 0.9999", "below threshold"},
 		{"no promise yet", round(t, "", "a 0"), evidence(taught(t, 25, &promise), trust.Policy{Promise: &promise}, "p"), -1, trust.RiskNotEstablished, "errors below 0.1 are not established (collecting)", "risk not established"},
-		{"promise", round(t, "", "a 0", "b 0", "b 0"), evidence(taught(t, 80, &promise), trust.Policy{Promise: &promise}, "p"), 0, trust.Decided, " of a >= tau 0.6 (errors at most 0.1 with confidence 0.9)", ">= tau 0.6"},
+		{"promise", round(t, "", "a 0", "b 0", "b 0"), evidence(taught(t, 80, &promise), trust.Policy{Promise: &promise}, "p"), 0, trust.Decided, " of a >= tau 0.95 (errors at most 0.1 with confidence 0.9)", ">= tau 0.95"},
 		{"other policy", round(t, "", "a 0"), evidence(taught(t, 80, &promise), trust.Policy{Promise: &promise}, "q"), -1, trust.RiskNotEstablished, "not established", "risk not established"},
 	} {
 		c.round.Evidence = c.e

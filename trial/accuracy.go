@@ -66,7 +66,7 @@ func (s *score) ece() float64 {
 }
 
 // Accuracies measures every strategy after every number of decisions. Numbers that
-// leave no question to test are left out.
+// leave no question to test are left out; [Untested] says which.
 func Accuracies(d *Data, o Options) []Accuracy {
 	splits := d.splits(o.Splits, o.Seed)
 	var jobs []job
@@ -87,6 +87,18 @@ func Accuracies(d *Data, o Options) []Accuracy {
 	list := make([]Accuracy, len(jobs))
 	for i, j := range jobs {
 		list[i] = summary(j, scores[i*len(splits):(i+1)*len(splits)])
+	}
+	return list
+}
+
+// Untested returns the numbers of decisions that [Accuracies] leaves out: as many
+// questions are not in every split, or none is left to test.
+func Untested(d *Data, o Options) (list []int) {
+	splits := d.splits(o.Splits, o.Seed)
+	for _, n := range o.Gold {
+		if !fits(d, splits, n) {
+			list = append(list, n)
+		}
 	}
 	return list
 }

@@ -87,7 +87,7 @@ func TestAdoptionWaits(t *testing.T) {
 		tau, _ := l.Risk("desk", "open", promise(.1), digest)
 		return tau
 	}
-	if tau(l, "p") != 0 || tau(l, "new") != 600_000_000 {
+	if tau(l, "p") != 0 || tau(l, "new") != 950_000_000 {
 		t.Errorf("tau is %s before and %s under the new policy", tau(l, "p"), tau(l, "new"))
 	}
 	c := l.Clone()

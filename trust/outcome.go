@@ -162,6 +162,12 @@ func (o *Outcome) at(tau exact.Billionths) (p exact.Billionths, pick string) {
 	return o.P, o.Pick
 }
 
+// reaches reports whether o would have been decided alone from tau on.
+func (o *Outcome) reaches(tau exact.Billionths) bool {
+	p, _ := o.at(tau)
+	return p >= tau
+}
+
 func (o *Outcome) checkProposals() error {
 	for i, p := range o.Proposals {
 		switch {

@@ -44,7 +44,9 @@ type riskEpoch struct {
 // A rung tests the threshold 1 - j*maxError/2.
 type rung struct {
 	counts
-	best float64 // greatest log evidence so far
+	own   int64   // of n, those that the threshold before would have left to a human
+	best  float64 // greatest log evidence so far
+	borne float64 // the same, while enough of the pairs were its own
 }
 
 func newEpoch(p Promise, digest string, number int64) *riskEpoch {
@@ -151,16 +153,30 @@ func (e *riskEpoch) pair(o *Outcome) {
 			}
 			r := &e.rungs[j]
 			r.counts = r.counts.plus(one)
-			r.best = math.Max(r.best, logEValue(r.k, r.n, 1-e.promise.MaxError.Float(), &evenStakes))
+			if j == e.start || !o.reaches(e.promise.tauAt(j-1)) {
+				r.own++
+			}
+			now := logEValue(r.k, r.n, 1-e.promise.MaxError.Float(), &evenStakes)
+			r.best = math.Max(r.best, now)
+			if r.stands() {
+				r.borne = math.Max(r.borne, now)
+			}
 		}
 	}
+}
+
+// stands reports whether enough of the pairs of a threshold say what it would add to
+// the one before. What is found with fewer says nothing of decisions that come to lie
+// between the two later, when probabilities have grown.
+func (r *rung) stands() bool {
+	return r.own == r.n || r.own >= lookReach && float64(r.own) >= float64(lookShare*float64(r.n))
 }
 
 // choose picks the first threshold that enough of the first pairs reach, as soon
 // as the pairs to come cannot change which one that is. It looks at nothing but P.
 func (e *riskEpoch) choose(o *Outcome) {
 	for j := range ladder {
-		if p, _ := o.at(e.promise.tauAt(j)); p >= e.promise.tauAt(j) {
+		if o.reaches(e.promise.tauAt(j)) {
 			e.reach[j]++
 		}
 	}
@@ -184,12 +200,16 @@ func (e *riskEpoch) tau() exact.Billionths {
 		return e.frozen.tau
 	}
 	var tau exact.Billionths
-	bar := -math.Log(e.delta())
-	for j := max(0, e.start); j < ladder && e.start >= 0 && e.rungs[j].best >= bar; j++ {
-		tau = max(1, e.promise.tauAt(j))
+	for j := max(0, e.start); j < ladder && e.start >= 0 && e.rungs[j].best >= e.bar(); j++ {
+		if e.rungs[j].borne >= e.bar() {
+			tau = max(1, e.promise.tauAt(j))
+		}
 	}
 	return tau
 }
+
+// bar returns the log evidence that establishes a threshold.
+func (e *riskEpoch) bar() float64 { return -math.Log(e.delta()) }
 
 // delta returns the probability with which the promise may be broken by chance.
 func (e *riskEpoch) delta() float64 { return e.promise.Delta() / float64(max(1, e.tried)) }

@@ -47,8 +47,8 @@ func TestPromiseIsEstablished(t *testing.T) {
 			t.Fatalf("after %d pairs: %+v", n, r)
 		}
 		if r.Tau > 0 {
-			if n != want || r.Tau != 950_000_000-350_000_000 || r.State != trust.Met {
-				// all thresholds saw the same pairs, so all are established
+			if n != want || r.Tau != 950_000_000 || r.State != trust.Met {
+				// all thresholds saw the same pairs, none of which says anything of those below
 				t.Fatalf("established after %d pairs, want %d: %+v", n, want, r)
 			}
 			break
@@ -57,7 +57,7 @@ func TestPromiseIsEstablished(t *testing.T) {
 	q := ask(yesNo, 0, 1)
 	q.State = "closed" // of which nothing is known
 	q.PolicyDigest, q.Policy.Promise = "p", new(promise(.1))
-	if j := l.Judge(q); j.Risk.Tau != 600_000_000 || j.Code != trust.BelowTau || !j.Calibrated {
+	if j := l.Judge(q); j.Risk.Tau != 950_000_000 || j.Code != trust.BelowTau || !j.Calibrated {
 		t.Errorf("a judgement is %+v, %s", j.Risk, j.Code)
 	}
 	q.PolicyDigest = "another"
@@ -142,6 +142,34 @@ func TestAlarmClosesTheGate(t *testing.T) {
 	}
 	if risk(t, l).State != trust.Met {
 		t.Error("it cannot be earned again")
+	}
+}
+
+// TestThresholdNeedsItsOwn: a lower threshold is not established by pairs that a higher
+// one would have decided, too, as long as hardly any say what the lower one would add;
+// with those it is, unless they are wrong too often.
+func TestThresholdNeedsItsOwn(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		wrong int // every how many of those below .75 is wrong; 0 none
+		tau   exact.Billionths
+	}{
+		{"right", 0, 700_000_000},
+		{"wrong one time in three", 3, 950_000_000},
+	} {
+		l := trust.New()
+		for range trust.Needed(promise(.1)) - 10 { // pairs count from ten outcomes on
+			add(t, l, judged(.99, true, promise(.1)))
+		}
+		for i := range 40 {
+			if tau := risk(t, l).Tau; tau != 950_000_000 && i < 3 {
+				t.Errorf("%s: tau is %s after %d that reach it", c.name, tau, i)
+			}
+			add(t, l, judged(.72, c.wrong == 0 || i%c.wrong > 0, promise(.1)))
+		}
+		if tau := risk(t, l).Tau; tau != c.tau {
+			t.Errorf("%s: tau is %s, want %s", c.name, tau, c.tau)
+		}
 	}
 }
 
