@@ -140,6 +140,10 @@ func (o *options) tools() []Tool {
 	return list
 }
 
+// inside are words of JSON Schema that OpenAI and Anthropic refuse at the top of a tool's
+// parameters, and take below that.
+var inside = []string{"oneOf", "anyOf", "allOf", "not", "enum", "const"}
+
 // asObject returns a schema as that of an object, which is all that tools can be
 // called with: as it is, with its type added, or as that of the member value.
 // wrapped says the latter.
@@ -149,6 +153,8 @@ func asObject(schema string) (object json.RawMessage, wrapped bool) {
 		return wrap(schema), true
 	}
 	switch kind := string(o["type"]); {
+	case slices.ContainsFunc(inside, func(word string) bool { return o[word] != nil }):
+		return wrap(schema), true
 	case kind == `"object"`:
 		return json.RawMessage(schema), false
 	case kind != "":

@@ -47,6 +47,9 @@ func TestWrappedReferences(t *testing.T) {
 		`{"type":["object","null"],"properties":{"$ref":{"type":"string"},"default":{"$ref":"#"}}}`:          `{"properties":{"$ref":{"type":"string"},"default":{"$ref":"#/properties/value"}},"type":["object","null"]}`,
 		`{"type":"array","items":{"const":"<&>"}}`:                                                           `{"type":"array","items":{"const":"<&>"}}`,
 	} {
+		if _, inner := asObject(strings.Replace(schema, `"array"`, `"object"`, 1)); inner != strings.Contains(schema, `"null"`) {
+			t.Errorf("%s of an object is wrapped: %t", schema, inner)
+		}
 		got, wrapped := asObject(schema)
 		if full := `{"type":"object","properties":{"value":` + want + `},"required":["value"]}`; !wrapped || string(got) != full {
 			t.Errorf("%s is wrapped as %s, want %s", schema, got, full)
@@ -68,5 +71,20 @@ func TestFunctionNames(t *testing.T) {
 	var said Response
 	if err := (generate{}).decode([]byte(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"_2nd","args":{}}}]}}]}`), &said); err != nil || said.ToolCalls[0].Name != "2nd" {
 		t.Errorf("%+v, %v", said, err)
+	}
+}
+
+// TestAlternativesAreWrapped: parameters that are one of several things are those of a
+// member, since no tool can have them.
+func TestAlternativesAreWrapped(t *testing.T) {
+	for _, word := range []string{`"oneOf":[{"required":["a"]}]`, `"anyOf":[{}]`, `"allOf":[{}]`, `"not":{"required":["b"]}`, `"enum":[{}]`, `"const":{}`} {
+		for _, schema := range []string{`{"type":"object",` + word + `}`, `{` + word + `}`} {
+			if got, wrapped := asObject(schema); !wrapped || string(got) != `{"type":"object","properties":{"value":`+schema+`},"required":["value"]}` {
+				t.Errorf("%s is told as %s", schema, got)
+			}
+		}
+	}
+	if got, wrapped := asObject(`{"type":"object","properties":{"a":{"enum":[1]},"not":{}}}`); wrapped {
+		t.Errorf("what is below is wrapped: %s", got)
 	}
 }
