@@ -53,6 +53,7 @@ type checking struct {
 	look    *look
 	reasons []Reason
 	notices []string
+	firsts  []bool // of calls, whether they are the first of their tool; nil for few calls
 }
 
 func (k *checking) report(r Reason) { k.reasons = append(k.reasons, r) }

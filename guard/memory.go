@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"maps"
 	"slices"
 	"unsafe"
 )
@@ -9,17 +10,18 @@ import (
 // State shares it with older ones, so it is changed only in a copy; a Guard owns
 // that of its tasks and changes it in place.
 type memory struct {
-	visits  ring[visit]     // the newest last, at most history_limit
-	prints  ring[printMark] // of outputs, in mode overlap; likewise
-	grams   ring[[]uint64]  // of outputs, in mode any_ngram; likewise
-	calls   ring[callMark]  // likewise
-	facts   []fact          // one for each transition that brought metaJson
-	tools   []toolCount     // of all committed steps
-	last    []byte          // arguments of the newest call
-	output  uint64          // hash of the newest output
-	context uint64          // what the task knew at the newest output
-	streak  int64           // how many outputs in a row were the newest one; 0 if there is none
-	batch   *BatchState     // never changed; nil until the batch loop guard has seen a step
+	visits  ring[visit]      // the newest last, at most history_limit
+	prints  ring[printMark]  // of outputs, in mode overlap; likewise
+	grams   ring[[]uint64]   // of outputs, in mode any_ngram; likewise
+	calls   ring[callMark]   // likewise
+	facts   []fact           // one for each transition that brought metaJson
+	tools   []toolCount      // of all committed steps
+	index   map[string]int32 // of tools; nil as long as looking through them is faster
+	last    []byte           // arguments of the newest call
+	output  uint64           // hash of the newest output
+	context uint64           // what the task knew at the newest output
+	streak  int64            // how many outputs in a row were the newest one; 0 if there is none
+	batch   *BatchState      // never changed; nil until the batch loop guard has seen a step
 }
 
 // A visit is a stay in a state, with a digest of all that was known then.
@@ -40,8 +42,17 @@ type toolCount struct {
 	calls int64
 }
 
+// fewTools is up to how many tools it is faster to look through them than to hash.
+const fewTools = 64
+
 // tool returns the index of a tool, -1 if it was never called.
 func (m *memory) tool(name string) int32 {
+	if m.index != nil {
+		if i, ok := m.index[name]; ok {
+			return i
+		}
+		return -1
+	}
 	for i := range m.tools {
 		if m.tools[i].name == name {
 			return int32(i)
@@ -63,6 +74,7 @@ func (m *memory) clone() *memory {
 	n := *m
 	n.visits, n.prints, n.grams, n.calls = m.visits.clone(), m.prints.clone(), m.grams.clone(), m.calls.clone()
 	n.facts, n.tools, n.last = slices.Clone(m.facts), slices.Clone(m.tools), slices.Clone(m.last)
+	n.index = maps.Clone(m.index)
 	return &n
 }
 
@@ -126,9 +138,25 @@ func (m *memory) count(tool string) int32 {
 	if i < 0 {
 		i = int32(len(m.tools))
 		m.tools = append(m.tools, toolCount{tool, 0})
+		m.indexTools()
 	}
 	m.tools[i].calls++
 	return i
+}
+
+// indexTools brings the index up to date after tools were added.
+func (m *memory) indexTools() {
+	if len(m.tools) <= fewTools {
+		return
+	}
+	if m.index == nil {
+		m.index = make(map[string]int32, 2*len(m.tools))
+	}
+	for i := len(m.index); i < len(m.tools); i++ {
+		if _, known := m.index[m.tools[i].name]; !known {
+			m.index[m.tools[i].name] = int32(i)
+		}
+	}
 }
 
 // countsVisit reports whether a step into a state is a visit of its own.

@@ -189,6 +189,7 @@ func (s *taskSnapshot) task() (*task, error) {
 		}
 		m.tools = append(m.tools, toolCount{c.Name, c.Calls})
 	}
+	m.indexTools()
 	for _, c := range s.Calls {
 		if c.Tool < 0 || int(c.Tool) >= len(m.tools) {
 			return nil, fmt.Errorf("a call is of tool %d, there are %d", c.Tool, len(m.tools))

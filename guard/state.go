@@ -122,7 +122,7 @@ func (s State) Clear() State {
 }
 
 // clear forgets what has repeated.
-func (m *memory) clear() { *m = memory{facts: m.facts, tools: m.tools} }
+func (m *memory) clear() { *m = memory{facts: m.facts, tools: m.tools, index: m.index} }
 
 // count returns s with the step in its counters.
 func (s State) count(step *Step) State {

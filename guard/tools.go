@@ -37,12 +37,28 @@ func (k *checking) aboutTool(code string, class Status, tool, message string) {
 // first reports whether the i-th call is the first of its tool in this step, so
 // that a rule is reported once for each tool.
 func (k *checking) first(i int) bool {
+	if len(k.step.ToolCalls) > fewTools {
+		if k.firsts == nil {
+			k.firsts = firstCalls(k.step.ToolCalls)
+		}
+		return k.firsts[i]
+	}
 	for j := range i {
 		if k.step.ToolCalls[j].Name == k.step.ToolCalls[i].Name {
 			return false
 		}
 	}
 	return true
+}
+
+// firstCalls returns, for each call, whether it is the first of its tool.
+func firstCalls(calls []ToolCall) []bool {
+	firsts, seen := make([]bool, len(calls)), make(map[string]bool, len(calls))
+	for i := range calls {
+		firsts[i] = !seen[calls[i].Name]
+		seen[calls[i].Name] = true
+	}
+	return firsts
 }
 
 func (k *checking) allowed() {
