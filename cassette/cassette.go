@@ -137,7 +137,7 @@ func Continue(dir string, run Run) (*Deck, error) {
 		return nil, &OtherRunError{dir, err}
 	}
 	d.playing = false
-	return d, nil
+	return d, d.mendOrder()
 }
 
 // Resume returns a Deck that plays what was recorded of a run into a folder, from

@@ -44,7 +44,8 @@ type hearing struct {
 }
 
 // readOrder reads what is known of the order of a folder, which may be nothing. Of an ask
-// that was repeated because its process was lost, the last time counts.
+// that was repeated because its process was lost, the last time counts. A last line that
+// was cut off when the computer failed is as if it had not been begun: see mendOrder.
 func (d *Deck) readOrder() error {
 	data, err := os.ReadFile(filepath.Join(d.dir, orderFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +53,7 @@ func (d *Deck) readOrder() error {
 	} else if err != nil {
 		return err
 	}
-	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines := bufio.NewScanner(bytes.NewReader(wholeLines(data)))
 	for n := 1; lines.Scan(); n++ {
 		var a Arrival
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
@@ -61,6 +62,22 @@ func (d *Deck) readOrder() error {
 		d.order[a.label()] = hearing{n, a.Unsent}
 	}
 	return lines.Err()
+}
+
+// wholeLines returns the lines that have an end.
+func wholeLines(data []byte) []byte { return data[:bytes.LastIndexByte(data, '\n')+1] }
+
+// mendOrder cuts off a line that has no end, before others are written behind it.
+func (d *Deck) mendOrder() error {
+	name := filepath.Join(d.dir, orderFile)
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if whole := len(wholeLines(data)); err == nil && whole < len(data) {
+		err = os.Truncate(name, int64(whole))
+	}
+	return err
 }
 
 // Together implements runner.Arrivals. While it records, answers are heard one after the

@@ -287,3 +287,30 @@ func TestOrder(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTornOrder: a last line that a failing computer cut off is as if it had not been
+// begun, and the folder is recorded on behind the whole ones.
+func TestTornOrder(t *testing.T) {
+	dir, d := record(t)
+	asked := []specialist.Caller{{SpecialistID: "a", State: "open", Round: 1}, {SpecialistID: "b", State: "open", Round: 1}}
+	d.Together(asked)(t.Context(), 0, func() {})
+	name := filepath.Join(dir, "order.jsonl")
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, append(whole, whole[:9]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	play(t, dir)
+	on, err := cassette.Continue(dir, cassette.Run{MachineName: "desk", MachineDigest: "abc", Seed: "18446744073709551615", MetaJSON: []byte(`{"a":1}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on.Together(asked)(t.Context(), 1, func() {})
+	now, err := os.ReadFile(name)
+	if want := string(whole) + strings.Replace(string(whole), `"a"`, `"b"`, 1); err != nil || string(now) != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, now, want)
+	}
+	play(t, dir)
+}

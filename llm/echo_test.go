@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dialai/dialai/cassette"
 	"github.com/dialai/dialai/llm"
@@ -67,7 +68,7 @@ func TestKeysInDisguise(t *testing.T) {
 func everywhere(t *testing.T, id string, r llmtest.Reply) string {
 	t.Helper()
 	s := serve(t, llmtest.Script(r))
-	d := decide(t, s, id)
+	d := decide(t, s, id, time.Minute)
 	all := d.everything + d.failure + d.model + d.asked
 	c, dir := config(s), t.TempDir()
 	deck, err := cassette.Record(dir, cassette.Run{})

@@ -115,7 +115,11 @@ func (c *providerCase) run(t *testing.T, id, key string) {
 		replies[i] = r
 	}
 	s := serve(t, llmtest.Script(replies...))
-	got := decide(t, s, id+c.flags)
+	timeout := time.Minute // a busy machine is no reason to try again
+	if replies[0].Slow > 0 {
+		timeout = 300 * time.Millisecond
+	}
+	got := decide(t, s, id+c.flags, timeout)
 	if got.transition != c.want || !strings.Contains(got.failure, c.err) || (c.err == "") != (got.failure == "") {
 		t.Errorf("proposed %q, failed with %.300q, want %q, %q", got.transition, got.failure, c.want, c.err)
 	}
@@ -156,8 +160,8 @@ type decided struct {
 }
 
 // decide runs a round of a model and a function that pays, under an arbiter who
-// hears both and pays.
-func decide(t *testing.T, s *llmtest.Server, modelID string) (d decided) {
+// hears both and pays. A try of the model may take as long as timeout.
+func decide(t *testing.T, s *llmtest.Server, modelID string, timeout time.Duration) (d decided) {
 	t.Helper()
 	text := strings.Replace(fmt.Sprintf(deskFile, modelID), `"contextFn": "c"`, `"contextFn": "sessionContext"`, 1)
 	text = strings.Replace(text, `"specialists": [`, `"specialists": [ { "role": "proposer", "specialistId": "rule", "strategyFnName": "firstAvailable" },
@@ -168,7 +172,7 @@ func decide(t *testing.T, s *llmtest.Server, modelID string) (d decided) {
 	}
 	var mu sync.Mutex
 	c := config(s)
-	c.Timeout = 300 * time.Millisecond
+	c.Timeout = timeout
 	c.Audit = func(_ context.Context, e specialist.AuditEntry) error {
 		mu.Lock()
 		defer mu.Unlock()
