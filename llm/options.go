@@ -155,6 +155,8 @@ func asObject(schema string) (object json.RawMessage, wrapped bool) {
 	switch kind := string(o["type"]); {
 	case slices.ContainsFunc(inside, func(word string) bool { return o[word] != nil }):
 		return wrap(schema), true
+	case oddlyNamed(o["properties"]):
+		return wrap(schema), true
 	case kind == `"object"`:
 		return json.RawMessage(schema), false
 	case kind != "":
@@ -163,6 +165,24 @@ func asObject(schema string) (object json.RawMessage, wrapped bool) {
 		return noParameters, false
 	}
 	return json.RawMessage(`{"type":"object",` + schema[1:]), false
+}
+
+// oddlyNamed reports whether members at the top of a tool's parameters have names that
+// Anthropic refuses, with the whole request: it takes ^[a-zA-Z0-9_.-]{1,64}$, as its errors
+// say. It does not look below the top.
+func oddlyNamed(properties json.RawMessage) bool {
+	var named map[string]json.RawMessage
+	if json.Unmarshal(properties, &named) != nil {
+		return false
+	}
+	for name := range named {
+		if name == "" || len(name) > 64 || strings.ContainsFunc(name, func(c rune) bool {
+			return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_.-", c)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 func wrap(schema string) json.RawMessage {

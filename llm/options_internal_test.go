@@ -88,3 +88,19 @@ func TestAlternativesAreWrapped(t *testing.T) {
 		t.Errorf("what is below is wrapped: %s", got)
 	}
 }
+
+// TestOddNamesAreWrapped: one member with a name that Anthropic refuses would have it
+// refuse every tool.
+func TestOddNamesAreWrapped(t *testing.T) {
+	for _, name := range []string{"größe", "filter[id]", "$top", "a b", "", strings.Repeat("x", 65)} {
+		schema := `{"type":"object","properties":{"a":{},"` + name + `":{"type":"integer"}}}`
+		if got, wrapped := asObject(schema); !wrapped || string(got) != `{"type":"object","properties":{"value":`+schema+`},"required":["value"]}` {
+			t.Errorf("%q is told as %s", name, got)
+		}
+	}
+	for _, schema := range []string{`{"type":"object","properties":{"aZ_.-9":{"properties":{"größe":{}}},"` + strings.Repeat("x", 64) + `":{}}}`, `{"type":"object","properties":{}}`} {
+		if got, wrapped := asObject(schema); wrapped {
+			t.Errorf("%s is wrapped: %s", schema, got)
+		}
+	}
+}
