@@ -33,13 +33,18 @@ do not show is printed with them.`,
 				case a.flags.json:
 					return printJSON(out, r)
 				}
-				return a.printRisks(out, r)
+				waiting, err := e.Reviews(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return a.printRisks(out, r, len(waiting))
 			})
 		},
 	}
 }
 
-func (a *app) printRisks(out io.Writer, r *runner.Risks) error {
+// printRisks prints promises. waiting is how many rounds wait for a human to judge them.
+func (a *app) printRisks(out io.Writer, r *runner.Risks, waiting int) error {
 	if a.flags.quiet {
 		for i := range r.Promises {
 			fmt.Fprintf(out, "%s %s\n", clean(scopeOf(&r.Promises[i])), r.Promises[i].State)
@@ -49,10 +54,15 @@ func (a *app) printRisks(out io.Writer, r *runner.Risks) error {
 	fmt.Fprintf(out, "Machine:       %s\n", clean(r.MachineName))
 	if len(r.Promises) == 0 {
 		fmt.Fprintln(out, "\nNothing is promised: no state has the arbiter bayes, or all go by a threshold.")
-		return nil
 	}
 	for i := range r.Promises {
 		printPromise(out, &r.Promises[i])
+	}
+	if waiting > 0 {
+		fmt.Fprintf(out, "\nWaiting:       %s for a human to judge (dialai trust audit)\n", plural(waiting, "closed round"))
+	}
+	if len(r.Promises) == 0 {
+		return nil
 	}
 	fmt.Fprintln(out, "\nWhat these figures do not show:")
 	for i, c := range r.Caveats {
