@@ -142,7 +142,7 @@ func FuzzConceal(f *testing.F) {
 	f.Add("aaaaaaaaaa", "aaaaaa")
 	f.Fuzz(func(t *testing.T, text, secret string) {
 		if len(secret) < webhook.MinSecret || strings.ContainsAny(secret, "[]") {
-			t.Skip()
+			t.Skip("too short to be looked for everywhere, or a part of what takes its place")
 		}
 		got := webhook.Redact(text, secret)
 		if strings.Contains(got, secret) && !strings.Contains("[REDACTED]", secret) {
