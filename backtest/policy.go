@@ -54,7 +54,7 @@ func (p *Policy) apply(m *machine.Machine) (*machine.Machine, error) {
 		def.States[i].Specialists = p.roster(def.States[i].Specialists)
 	}
 	p.thresholds(&def)
-	next, err := machine.Compile(&def, runner.Checks())
+	next, err := machine.Compile(&def, runner.StoredChecks())
 	if err != nil {
 		return nil, fmt.Errorf("%w: machine %q, changed so, would not load: %s", ErrPolicy, m.Name(), machine.FirstProblem(err))
 	}

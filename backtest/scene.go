@@ -77,7 +77,7 @@ func (ss *scenes) definition(ctx context.Context, machineName, digest string) (*
 		ss.texts[machineName] = texts
 	}
 	for _, text := range ss.texts[machineName] {
-		m, err := machine.Parse(machineName+".json", text, runner.Checks())
+		m, err := machine.Parse(machineName+".json", text, runner.StoredChecks())
 		if err != nil {
 			return nil, &runner.CorruptError{What: "a definition of machine " + machineName, Problem: err.Error()}
 		}

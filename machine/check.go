@@ -34,6 +34,9 @@ type Checks struct {
 	// Include reads the file that a guards section names by its path, relative
 	// to the machine file. Without it such a path is a problem.
 	Include func(path string) ([]byte, error)
+	// Stored says that a store holds the definition: it was valid when its sessions
+	// began, and they go on. Rules that came later are not held against it.
+	Stored bool
 }
 
 // Limits of one machine, beside those of its file.

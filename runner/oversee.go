@@ -47,7 +47,7 @@ func (r *Runner) newest(ctx context.Context, machineName string) (*plan, error) 
 	if len(definitions) == 0 {
 		return nil, &NotFoundError{"Machine", machineName}
 	}
-	m, err := machine.Parse(machineName+".json", definitions[0], Checks())
+	m, err := machine.Parse(machineName+".json", definitions[0], StoredChecks())
 	if err != nil {
 		return nil, &CorruptError{"the definition of machine " + machineName, err.Error()}
 	}

@@ -100,7 +100,7 @@ func (ps *Programs) Parse(digest string, definition []byte) (*Program, error) {
 	if p := ps.Known(digest); p != nil {
 		return p, nil
 	}
-	m, err := machine.Parse(digest[:min(12, len(digest))]+".json", definition, Checks())
+	m, err := machine.Parse(digest[:min(12, len(digest))]+".json", definition, StoredChecks())
 	if err != nil {
 		return nil, &CorruptError{What: "definition " + digest, Problem: err.Error()}
 	}
@@ -114,5 +114,13 @@ func (ps *Programs) Parse(digest string, definition []byte) (*Program, error) {
 func Checks() machine.Checks {
 	c := strategies.Checks()
 	c.Guards, c.GuardsIn = guard.Check, guard.CheckIn
+	return c
+}
+
+// StoredChecks returns the rules of a definition that a store holds: all but those
+// that came after definitions were stored.
+func StoredChecks() machine.Checks {
+	c := Checks()
+	c.Stored = true
 	return c
 }
