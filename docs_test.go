@@ -360,11 +360,11 @@ func drawRound(t *testing.T) []byte {
 			t.Fatal(err)
 		}
 		for _, who := range []string{"toxicity", "spam", "reports"} {
-			if _, _, err := r.Propose(ctx, runner.Submission{SessionID: s.ID, SpecialistID: who}); err != nil {
+			if _, _, err := r.Propose(ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: who}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if a, err := r.Decide(ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "moderator", TransitionName: transition}); err != nil || !a.Executed {
+		if a, err := r.Decide(ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "moderator", TransitionName: transition}); err != nil || !a.Executed {
 			t.Fatal(err, a.GuardReason)
 		}
 	}

@@ -45,7 +45,7 @@ func ruled(t testing.TB, rounds int) *history {
 		p.truth[s.ID] = []string{"left", "right"}[p.rng.IntN(2)]
 		_, err := h.r.Step(h.ctx, s.ID)
 		h.ok(err)
-		_, err = h.r.Decide(h.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "carol", TransitionName: p.truth[s.ID], Blind: true})
+		_, err = h.r.Decide(h.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "carol", TransitionName: p.truth[s.ID], Blind: true})
 		h.ok(err)
 	}
 	return h
@@ -211,7 +211,7 @@ func TestAdoptInWaves(t *testing.T) {
 			h.ok(err)
 			status = tick.Status
 		}
-		_, err = h.r.Decide(h.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "carol", TransitionName: p.truth[s.ID], Blind: true})
+		_, err = h.r.Decide(h.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "carol", TransitionName: p.truth[s.ID], Blind: true})
 		h.ok(err)
 	}
 	r, _ := h.flips(backtest.Config{MachineName: "desk", Policy: panel})

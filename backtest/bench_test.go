@@ -93,7 +93,7 @@ func (h *history) crowded(name, strategy string, rounds int) error {
 			if !human {
 				break
 			}
-			if _, _, err := h.r.Propose(h.ctx, runner.Submission{SessionID: s.ID, SpecialistID: id}); err != nil {
+			if _, _, err := h.r.Propose(h.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: id}); err != nil {
 				return err
 			}
 		}
@@ -106,7 +106,7 @@ func (h *history) crowded(name, strategy string, rounds int) error {
 		}
 		if human {
 			truth := []string{"left", "right", "ahead"}[i%3]
-			if _, err := h.r.Decide(h.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: runner.Operator, TransitionName: truth}); err != nil {
+			if _, err := h.r.Decide(h.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: runner.Operator, TransitionName: truth}); err != nil {
 				return err
 			}
 		}

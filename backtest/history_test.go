@@ -221,7 +221,7 @@ func (h *player) step(id specialist.SessionID) error {
 		}
 	}
 	if h.rng.IntN(40) == 0 { // a human rules before anybody was asked
-		return h.rule(id)
+		return h.rule(s)
 	}
 	tick, err := h.r.Step(h.ctx, id)
 	if err != nil {
@@ -233,16 +233,17 @@ func (h *player) step(id specialist.SessionID) error {
 		h.truth[id] = ""
 	case runner.TickHuman:
 		if h.rng.IntN(8) == 0 { // a human has a vote, too
-			_, _, err := h.r.Propose(h.ctx, runner.Submission{SessionID: id, SpecialistID: "carol", TransitionName: h.truth[id]})
+			_, _, err := h.r.Propose(h.ctx, runner.Submission{SessionID: id, RoundID: runner.CurrentRound, SpecialistID: "carol", TransitionName: h.truth[id]})
 			return err
 		}
-		return h.rule(id)
+		return h.rule(tick.Session)
 	}
 	return nil
 }
 
-func (h *player) rule(id specialist.SessionID) error {
-	a, err := h.r.Decide(h.ctx, runner.Ruling{SessionID: id, SpecialistID: "carol", TransitionName: h.truth[id], Blind: true})
+func (h *player) rule(s *runner.Session) error {
+	id := s.ID
+	a, err := h.r.Decide(h.ctx, runner.Ruling{SessionID: id, RoundID: s.Key().ID(), SpecialistID: "carol", TransitionName: h.truth[id], Blind: true})
 	if a.Executed {
 		h.truth[id] = ""
 	}

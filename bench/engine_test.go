@@ -75,7 +75,7 @@ func engine(tb testing.TB, s runner.Store, m *machine.Machine) *runner.Runner {
 		tb.Fatal(err)
 	}
 	if now, _ := r.Session(ctx, session.ID.String()); now.Status == runner.NeedsHuman {
-		a, err := r.Decide(ctx, runner.Ruling{SessionID: session.ID, SpecialistID: runner.Operator, TransitionName: "on"})
+		a, err := r.Decide(ctx, runner.Ruling{SessionID: session.ID, RoundID: runner.CurrentRound, SpecialistID: runner.Operator, TransitionName: "on"})
 		if err != nil || !a.Executed {
 			tb.Fatal(err, a.GuardReason)
 		}

@@ -52,7 +52,7 @@ func TestLogOfCorrections(t *testing.T) {
 			s, err := r.Start(ctx, m, runner.StartOptions{})
 			ok(t, err)
 			model.decide = func() {
-				_, err := r.Decide(ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "carol", TransitionName: "on"})
+				_, err := r.Decide(ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "carol", TransitionName: "on"})
 				ok(t, err)
 			}
 			_, err = r.Step(ctx, s.ID)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,12 +94,12 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 		fmt.Fprintln(p.out)
 	}
 	result, err := e.Decide(ctx, runner.Ruling{
-		SessionID: s.ID, SpecialistID: actor, RoundID: f.round, TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data,
+		SessionID: s.ID, SpecialistID: actor, RoundID: cmp.Or(f.round, s.Key().ID()), TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data,
 		Blind:  s.State.Withheld() && !f.show,
 		Reopen: osUser(), // only a human can let a session go on that a guard has stopped
 	})
 	switch {
-	case err != nil:
+	case err != nil && result.Session == nil || errors.Is(err, runner.ErrNotRunning):
 		return err
 	case !result.Executed:
 		return a.refused(ctx, e, p, transition, result)
@@ -247,8 +248,8 @@ func (a *app) humanOf(s *runner.Session) string {
 
 // question returns what a human is asked about a session; without choices where
 // nobody may decide.
-func (a *app) question(ctx context.Context, e *engine, s *runner.Session) (runner.InboxItem, error) {
-	item, err := e.Question(ctx, s)
+func (a *app) question(ctx context.Context, e *engine, s *runner.Session) (runner.Question, error) {
+	item, err := e.Question(ctx, s, "")
 	if err == nil {
 		if _, nobody := a.actors(ctx, e, s); nobody != nil {
 			item.Transitions = nil

@@ -14,7 +14,7 @@ import (
 
 // end prints where a run left its session and returns the exit code. The error
 // is what kept it, or anything before, from being printed.
-func (p *printer) end(r runner.Result, ask func() (runner.InboxItem, error)) (int, error) {
+func (p *printer) end(r runner.Result, ask func() (runner.Question, error)) (int, error) {
 	p.status.stop()
 	code := codeOf(r)
 	if p.a.flags.json {
@@ -100,7 +100,7 @@ func (a *app) raiseHint(code string, s *runner.Session) string {
 }
 
 // endHuman prints a question for a human, each answer as a command.
-func (p *printer) endHuman(r runner.Result, item runner.InboxItem) {
+func (p *printer) endHuman(r runner.Result, item runner.Question) {
 	fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.yellow("Session needs a human:"), clean(item.State), clean(r.Reason))
 	for _, t := range item.Transitions {
 		fmt.Fprintf(p.out, "  %s\n", p.a.decideCommandFor(item, t))
@@ -186,7 +186,7 @@ func (a *app) command(name string, args []string, words ...string) command {
 
 // decideCommandFor returns the command that decides a question with one of its
 // transitions.
-func (a *app) decideCommandFor(item runner.InboxItem, t runner.InboxTransition) command {
+func (a *app) decideCommandFor(item runner.Question, t runner.InboxTransition) command {
 	words := []string{"--round", item.RoundID}
 	if len(item.Humans) > 1 {
 		words = append(words, "--as", item.Humans[0])

@@ -16,7 +16,7 @@ var JSONLines = map[string]any{
 	"The result":           resultLine{},
 	"`dialai sessions`":    runner.Summary{},
 	"`dialai show`":        runner.SessionView{},
-	"`dialai inbox`":       runner.InboxItem{},
+	"`dialai inbox`":       runner.Question{},
 	"`dialai tick`":        runner.TickView{},
 	"`dialai metrics`":     runner.Metrics{},
 	"`dialai specialists`": rosterLine{},

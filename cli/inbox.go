@@ -36,7 +36,7 @@ and each choice as a command to copy.`,
 }
 
 // withhold takes out the proposals that are kept from whoever is to rule.
-func withhold(cmd *cobra.Command, e *engine, items []runner.InboxItem) error {
+func withhold(cmd *cobra.Command, e *engine, items []runner.Question) error {
 	for i := range items {
 		s, err := e.Session(cmd.Context(), items[i].SessionID)
 		if err != nil {
@@ -49,7 +49,7 @@ func withhold(cmd *cobra.Command, e *engine, items []runner.InboxItem) error {
 	return nil
 }
 
-func (a *app) printInbox(cmd *cobra.Command, e *engine, out io.Writer, items []runner.InboxItem) error {
+func (a *app) printInbox(cmd *cobra.Command, e *engine, out io.Writer, items []runner.Question) error {
 	if a.flags.json {
 		if err := withhold(cmd, e, items); err != nil {
 			return err
@@ -78,7 +78,7 @@ func (a *app) printInbox(cmd *cobra.Command, e *engine, out io.Writer, items []r
 	return nil
 }
 
-func (a *app) printItem(cmd *cobra.Command, e *engine, out io.Writer, item runner.InboxItem) error {
+func (a *app) printItem(cmd *cobra.Command, e *engine, out io.Writer, item runner.Question) error {
 	fmt.Fprintf(out, "%s: %s in state %s, since %s\n", clean(item.MachineName), item.SessionID, clean(item.State), item.Since)
 	if item.Prompt != "" {
 		fmt.Fprintf(out, "  %s\n", clean(item.Prompt))

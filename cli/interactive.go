@@ -20,7 +20,7 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 	p.status.clear()
 	p.close()
 	p.out.Flush()
-	item, err := e.Question(ctx, r.Session)
+	item, err := e.Question(ctx, r.Session, "")
 	if err != nil {
 		return false, err
 	}
@@ -38,10 +38,10 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 		}
 		result, err := e.Decide(ctx, ruling)
 		switch {
-		case errors.Is(err, runner.ErrNotRunning), err == nil && result.Stale:
+		case errors.Is(err, runner.ErrNotRunning), result.Stale:
 			d.say("Somebody else decided meanwhile.\n")
 			return true, nil
-		case err != nil:
+		case err != nil && result.Session == nil:
 			return false, err
 		case result.Executed:
 			return true, nil
@@ -76,7 +76,7 @@ type dialogue struct {
 func (d *dialogue) say(format string, args ...any) { fmt.Fprintf(d.a.err, format, args...) }
 
 // ask prints the question, why it is asked, what was proposed, and the choices.
-func (d *dialogue) ask(item runner.InboxItem, s *runner.Session) {
+func (d *dialogue) ask(item runner.Question, s *runner.Session) {
 	d.say("%s\n", d.paint.bold(clean(item.MachineName)+": "+clean(item.State)))
 	if item.Prompt != "" {
 		d.say("%s\n", clean(item.Prompt))
@@ -106,7 +106,7 @@ func (d *dialogue) ask(item runner.InboxItem, s *runner.Session) {
 }
 
 // answer asks what is decided, by whom, and why. ok is false if it is left open.
-func (d *dialogue) answer(item runner.InboxItem, humans []string) (r runner.Ruling, choice runner.InboxTransition, ok bool) {
+func (d *dialogue) answer(item runner.Question, humans []string) (r runner.Ruling, choice runner.InboxTransition, ok bool) {
 	if choice, ok = d.choose(item); !ok {
 		return r, choice, false
 	}
@@ -147,7 +147,7 @@ func (d *dialogue) read(prompt string) (line string, ok bool) {
 
 // choose asks for one of the transitions, by number or name. Where a name is the
 // number of another choice, it has to be said which is meant.
-func (d *dialogue) choose(item runner.InboxItem) (runner.InboxTransition, bool) {
+func (d *dialogue) choose(item runner.Question) (runner.InboxTransition, bool) {
 	for {
 		line, ok := d.read(fmt.Sprintf("Decide (1-%d, a name, or q to leave it open): ", len(item.Transitions)))
 		if !ok || line == "q" {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +100,7 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 	if err := a.wind(s); err != nil {
 		return err
 	}
-	in.SessionID = s.ID
+	in.SessionID, in.RoundID = s.ID, cmp.Or(in.RoundID, s.Key().ID())
 	p.follow(s)
 	_, after, err := e.Propose(ctx, in)
 	if errors.Is(err, specialist.ErrAccepted) {

@@ -189,7 +189,7 @@ func (a *app) carryOn(ctx context.Context, e *engine, p *printer, id specialist.
 
 // finish prints where a session was left and ends the command.
 func (a *app) finish(ctx context.Context, e *engine, p *printer, r runner.Result) error {
-	code, err := p.end(r, func() (runner.InboxItem, error) { return a.question(ctx, e, r.Session) })
+	code, err := p.end(r, func() (runner.Question, error) { return a.question(ctx, e, r.Session) })
 	if err == nil && r.Status == runner.NeedsHuman.String() && !a.flags.json {
 		if _, err := a.actors(ctx, e, r.Session); err != nil {
 			p.hint("%s", clean(err.Error()))

@@ -103,7 +103,7 @@ func (a *app) show(ctx context.Context, e *engine, out io.Writer, s *runner.Sess
 	if s.Status != runner.NeedsHuman && s.Status != runner.Stopped {
 		return nil
 	}
-	item, err := e.Question(ctx, s)
+	item, err := e.Question(ctx, s, "")
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func proposalTable(out io.Writer, s *runner.Session) error {
 }
 
 // printChoices prints what a human may decide, each as a command.
-func (a *app) printChoices(out io.Writer, item runner.InboxItem) {
+func (a *app) printChoices(out io.Writer, item runner.Question) {
 	fmt.Fprintln(out, "\nTo decide:")
 	for _, t := range item.Transitions {
 		fmt.Fprintf(out, "  %s\n", a.decideCommandFor(item, t))

@@ -34,7 +34,7 @@ func TestOutcome(t *testing.T) {
 	if tick := b.stepTo(s, runner.TickHuman); tick.Code != "cold_start" || tick.Reasoning() != "Cold start: 0 of 20 human decisions known, human input required" {
 		t.Errorf("%s: %s", tick.Code, tick.Reasoning())
 	}
-	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again", Blind: true})
+	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again", Blind: true})
 	if !a.Executed {
 		t.Fatal(a.GuardReason)
 	}

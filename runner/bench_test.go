@@ -228,13 +228,13 @@ func (b *bench) submit(in runner.Submission) *specialist.Proposal {
 
 func (b *bench) propose(s *runner.Session, who, transition string) *specialist.Proposal {
 	b.Helper()
-	return b.submit(runner.Submission{SessionID: s.ID, SpecialistID: who, TransitionName: transition, Reasoning: who + " says " + transition})
+	return b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: who, TransitionName: transition, Reasoning: who + " says " + transition})
 }
 
 // force has the human called "human" decide.
 func (b *bench) force(s *runner.Session, transition string) runner.Arbitration {
 	b.Helper()
-	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: transition, Reasoning: "because"})
+	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: "human", TransitionName: transition, Reasoning: "because"})
 	if !a.Executed {
 		b.Fatalf("the ruling %q was refused: %s", transition, a.GuardReason)
 	}

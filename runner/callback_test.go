@@ -129,7 +129,7 @@ func TestAskedAgainForLater(t *testing.T) {
 	b := newBench(t, public)
 	s, _ := b.late()
 	b.propose(s, "w", "again")
-	p, after, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "w"})
+	p, after, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "w"})
 	if p != nil || !errors.Is(err, specialist.ErrAccepted) || len(after.OpenAsks()) != 1 {
 		t.Errorf("it proposed %+v (%v), with %d asks open", p, err, len(after.OpenAsks()))
 	}

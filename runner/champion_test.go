@@ -204,7 +204,7 @@ func TestSelfHealSparesTheDisabled(t *testing.T) {
 	if got := fmt.Sprint(b.cast.who()); got != "[a best]" {
 		t.Errorf("asked were %s", got)
 	}
-	if _, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "c", TransitionName: "again"}); err == nil {
+	if _, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "c", TransitionName: "again"}); err == nil {
 		t.Error("a disabled specialist is heard")
 	}
 }

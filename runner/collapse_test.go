@@ -82,7 +82,7 @@ func (d *desk) run(rounds int) {
 		switch tick := d.step(d.s); tick.Status {
 		case runner.TickHuman:
 			d.asked++
-			a := d.rule(runner.Ruling{SessionID: d.s.ID, SpecialistID: "human", TransitionName: d.truth, Blind: true})
+			a := d.rule(runner.Ruling{SessionID: d.s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: d.truth, Blind: true})
 			if !a.Executed {
 				d.Fatal(a.GuardReason)
 			}

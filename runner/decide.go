@@ -19,7 +19,7 @@ import (
 type Ruling struct {
 	SessionID      specialist.SessionID
 	SpecialistID   string // who rules
-	RoundID        string // "" for whichever is current
+	RoundID        string // the round it is about, or CurrentRound; required
 	TransitionName string
 	ToState        string
 	Reasoning      string
@@ -45,7 +45,7 @@ type Arbitration struct {
 	SessionID         string            `json:"sessionId"`
 	RoundID           string            `json:"roundId"`
 	SpecialistID      string            `json:"specialistId,omitempty"`
-	Stale             bool              `json:"stale"`
+	Stale             bool              `json:"stale"` // it is beside a *StaleError
 	GuardsPass        bool              `json:"guardsPass"`
 	GuardReason       string            `json:"guardReason"`
 	WinningProposalID string            `json:"winningProposalId,omitempty"`
@@ -76,8 +76,11 @@ const (
 // guard that aborts. Nobody is asked for it, so it does not matter whether all that
 // the machine names is there.
 //
-// Errors are for what is not a matter of the round: ErrNotFound, ErrNotRunning,
-// and a store that fails.
+// A ruling on another round than the present one is refused with a [*StaleError],
+// which wraps ErrStaleRound, and nothing of it is recorded. Other errors wrap
+// ErrNotFound, ErrNotRunning, or ErrIllegal for a transition that is not legal, a
+// RoundID that is missing, and CurrentRound where the transition is irreversible;
+// or a store fails. Beside errors that are about the round there is DIAL's result.
 func (r *Runner) Decide(ctx context.Context, in Ruling) (Arbitration, error) {
 	return r.arbitrate(ctx, in, Forced)
 }
@@ -92,6 +95,9 @@ func (r *Runner) Execute(ctx context.Context, in Ruling) (Arbitration, error) {
 }
 
 func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Arbitration, error) {
+	if err := in.pin().check(); err != nil {
+		return Arbitration{}, err
+	}
 	for range maxRaces {
 		s, err := r.load(ctx, in.SessionID)
 		if err != nil {
@@ -99,6 +105,9 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 		}
 		if !s.Status.Live() && !in.reopens(s) {
 			return Arbitration{Session: s}, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
+		}
+		if err := r.fits(ctx, s, in.pin()); err != nil {
+			return s.staleRefusal(in), err
 		}
 		var result Arbitration
 		if in.TransitionName != "" {
@@ -132,8 +141,8 @@ func (s *Session) refusal(in Ruling, reason string) Arbitration {
 	return a
 }
 
-// stale says whether a ruling is about another round than the present one.
-func (in *Ruling) stale(s *Session) bool { return in.RoundID != "" && in.RoundID != s.Key().ID() }
+// pin returns what the ruling is about.
+func (in *Ruling) pin() pin { return pin{in.RoundID, in.SpecialistID} }
 
 // staleRefusal refuses a ruling about another round.
 func (s *Session) staleRefusal(in Ruling) Arbitration {
@@ -181,9 +190,6 @@ func (a *Arbitration) show(u specialist.Usage) {
 
 // force lets a human decide.
 func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionKind) (Arbitration, error) {
-	if in.stale(s) {
-		return s.staleRefusal(in), nil
-	}
 	t, err := r.beginAnyhow(ctx, s)
 	if err != nil {
 		return Arbitration{}, err
@@ -199,7 +205,7 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 	if err != nil {
 		result := s.refusal(in, err.Error())
 		result.IsHuman = true
-		return result, nil
+		return result, err
 	}
 	if s.Status == Stopped {
 		t.emit(&Resumed{Actor: in.Reopen, Note: "to be decided"})
@@ -214,6 +220,11 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 // executeForced puts a human's choice through the gate, with what it teaches, and
 // commits.
 func (t *tx) executeForced(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
+	if err := in.pin().allows(&d); err != nil {
+		result := t.before.refusal(in, err.Error())
+		result.IsHuman = true
+		return result, err
+	}
 	if err := t.weighForced(ctx, &d); err != nil {
 		return Arbitration{}, err
 	}

@@ -50,21 +50,29 @@ func TestDecideRows(t *testing.T) {
 	}{
 		{"stale first", runner.Ruling{RoundID: "old", SpecialistID: "nobody", TransitionName: "nope"}, staleText, true, false},
 		{"stale without transition", runner.Ruling{RoundID: "old"}, staleText, true, false},
-		{"nobody", runner.Ruling{SpecialistID: "nobody", TransitionName: "nope"}, onlyHumans, false, false},
-		{"anonymous", runner.Ruling{TransitionName: "nope"}, onlyHumans, false, false},
-		{"an AI", runner.Ruling{SpecialistID: "a", TransitionName: "finish"}, onlyHumans, false, false},
-		{"the arbiter", runner.Ruling{SpecialistID: "arb", TransitionName: "finish"}, onlyHumans, false, false},
-		{"a disabled human", runner.Ruling{SpecialistID: "off", TransitionName: "finish"}, onlyHumans, false, false},
-		{"the operator, where humans are declared", runner.Ruling{SpecialistID: runner.Operator, TransitionName: "finish"}, onlyHumans, false, false},
-		{"invalid", runner.Ruling{SpecialistID: "human", TransitionName: "back"}, `Invalid transition "back" from state "open"`, false, true},
-		{"wrong target", runner.Ruling{SpecialistID: "human", TransitionName: "finish", ToState: "open"}, `State mismatch: transition "finish" should go to "done", not "open"`, false, true},
-		{"no proposals", runner.Ruling{SpecialistID: "human"}, "No proposals in current round", false, false},
+		{"nobody", runner.Ruling{RoundID: runner.CurrentRound, SpecialistID: "nobody", TransitionName: "nope"}, onlyHumans, false, false},
+		{"anonymous", runner.Ruling{RoundID: runner.CurrentRound, TransitionName: "nope"}, onlyHumans, false, false},
+		{"an AI", runner.Ruling{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "finish"}, onlyHumans, false, false},
+		{"the arbiter", runner.Ruling{RoundID: runner.CurrentRound, SpecialistID: "arb", TransitionName: "finish"}, onlyHumans, false, false},
+		{"a disabled human", runner.Ruling{RoundID: runner.CurrentRound, SpecialistID: "off", TransitionName: "finish"}, onlyHumans, false, false},
+		{"the operator, where humans are declared", runner.Ruling{RoundID: runner.CurrentRound, SpecialistID: runner.Operator, TransitionName: "finish"}, onlyHumans, false, false},
+		{"invalid", runner.Ruling{RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "back"}, `Invalid transition "back" from state "open"`, false, true},
+		{"wrong target", runner.Ruling{RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "finish", ToState: "open"}, `State mismatch: transition "finish" should go to "done", not "open"`, false, true},
+		{"no proposals", runner.Ruling{RoundID: runner.CurrentRound, SpecialistID: "human"}, "No proposals in current round", false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.in.SessionID, c.in.MetaJSON, c.in.Usage = s.ID, meta, given(dollar, 1, 0, 3)
-			a := b.rule(c.in)
+			a, err := b.r.Decide(b.ctx, c.in)
 			if b.unmoved(s, a, c.reason); a.Stale != c.stale || a.IsHuman != c.isHuman {
 				t.Errorf("stale %t, isHuman %t", a.Stale, a.IsHuman)
+			}
+			switch { // a transition that is not legal was no error once: a caller who looked at err alone went on
+			case c.stale:
+				b.refused(err, runner.ErrStaleRound, c.reason)
+			case c.isHuman:
+				b.refused(err, runner.ErrIllegal, c.reason)
+			default:
+				b.ok(err)
 			}
 			text, err := json.Marshal(a)
 			b.ok(err)
@@ -113,7 +121,7 @@ func TestWhoMayRule(t *testing.T) {
 		b := newBench(t, configure...)
 		for _, rule := range []func(context.Context, runner.Ruling) (runner.Arbitration, error){b.r.Decide, b.r.Execute} {
 			s := b.start(b.machine(c.d))
-			a, err := rule(b.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: c.who, TransitionName: "again"})
+			a, err := rule(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: c.who, TransitionName: "again"})
 			if b.ok(err); a.Executed != c.may || a.IsHuman != c.may {
 				t.Errorf("%s: executed %t (%s), want %t", c.who, a.Executed, a.GuardReason, c.may)
 			}
@@ -130,7 +138,7 @@ func TestDisabledHumanOfTheStore(t *testing.T) {
 	s := b.start(b.desk(fn("a"), human("human"), half))
 	b.force(s, "again")
 	b.ok(b.r.Disable(b.ctx, "desk", "human"))
-	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again"})
+	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
 	b.unmoved(b.now(s), a, onlyHumans)
 	b.ok(b.r.Enable(b.ctx, "desk", "human"))
 	b.force(s, "again")
@@ -150,7 +158,7 @@ func TestForce(t *testing.T) {
 	s = b.start(m)
 	b.propose(s, "watcher", "park")
 	for _, who := range []string{"a", "b", "c"} {
-		b.submit(runner.Submission{SessionID: s.ID, SpecialistID: who})
+		b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: who})
 	}
 	before := b.now(s)
 	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", RoundID: before.Key().ID(), TransitionName: "again", MetaJSON: []byte(`{"why": 1}`)})
@@ -230,7 +238,7 @@ func TestForceBeforeAnything(t *testing.T) {
 	if d := b.lastDecision(); d.Threshold.Given != 1 || fmt.Sprint(d.Scores) != "map[again:0]" {
 		t.Errorf("without an arbiter the record is %+v", d)
 	}
-	_, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID})
+	_, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
 	b.refused(err, runner.ErrNotFound, "No arbiter registered for machine: desk")
 }
 
@@ -247,7 +255,7 @@ func TestForceStopsAtBudgets(t *testing.T) {
 	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: guarded}), runner.StartOptions{Meta: []byte(`{"known":1}`)})
 	b.force(s, "again") // loop checks and the program's own guards are no matter for a ruling
 	before := b.now(s)
-	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "finish"})
+	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "finish"})
 	if a.GuardReason != "max_steps: the number of steps is 2, more than the limit of 1" || a.Executed || a.GuardsPass || !a.IsHuman || a.TransitionName != "finish" {
 		t.Errorf("the result is %+v", a)
 	}
@@ -270,8 +278,8 @@ func TestDecideByArbiter(t *testing.T) {
 	b.train(m, "b", 2, 8)
 	s := b.start(m)
 	b.propose(s, "b", "finish")
-	b.submit(runner.Submission{SessionID: s.ID, SpecialistID: "a", TransitionName: "again", Reasoning: "my reasons", MetaJSON: []byte(`{"mine":1}`)})
-	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "whoever"})
+	b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", Reasoning: "my reasons", MetaJSON: []byte(`{"mine":1}`)})
+	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "whoever"})
 	const reason = "Alignment-weighted margin 0.81 >= threshold 0.5 (leader: again)"
 	if !a.Executed || !a.GuardsPass || a.IsHuman || a.GuardReason != reason || a.WinningProposalID != s.Key().ProposalID(2) ||
 		a.Reasoning != "my reasons" || string(a.MetaJSON) != `{"mine":1}` || a.TransitionName != "again" || a.ToState != "open" {
@@ -286,7 +294,7 @@ func TestDecideByArbiter(t *testing.T) {
 		t.Error("a consensus taught something")
 	}
 	b.propose(s, "a", "again")
-	a = b.rule(runner.Ruling{SessionID: s.ID, Reasoning: "given", MetaJSON: []byte(`{"given":1}`)})
+	a = b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, Reasoning: "given", MetaJSON: []byte(`{"given":1}`)})
 	if !a.Executed || a.Reasoning != "given" || string(a.MetaJSON) != `{"given":1}` || a.GuardReason != "Single proposal with no competing proposals" {
 		t.Errorf("the result is %+v", a)
 	}
@@ -294,7 +302,7 @@ func TestDecideByArbiter(t *testing.T) {
 	b.propose(s, "human", "finish")
 	b.propose(s, "b", "park")
 	before := b.now(s)
-	a = b.rule(runner.Ruling{SessionID: s.ID})
+	a = b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
 	b.unmoved(before, a, "Alignment-weighted margin 0.19 below threshold 0.5")
 	if a.Decided == nil || a.Decided.Consensus() {
 		t.Errorf("the verdict is %+v", a.Decided)
@@ -350,11 +358,11 @@ func TestUnknownWinner(t *testing.T) {
 	}))
 	s := b.start(b.desk(fn("a"), human("human"), arbFn("judge")))
 	b.propose(s, "a", "again")
-	a := b.rule(runner.Ruling{SessionID: s.ID})
+	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
 	b.unmoved(b.now(s), a, "Winning proposal not found: 00000000-0000-8000-8000-000000000000")
 	b.cast.judge("judge", arbiter.Func(func(context.Context, *arbiter.Round) (arbiter.Decision, error) { return arbiter.Elect(7, "x"), nil }))
 	b.propose(s, "a", "again") // another set: asked anew
-	b.unmoved(b.now(s), b.rule(runner.Ruling{SessionID: s.ID}), "Winning proposal not found: #7")
+	b.unmoved(b.now(s), b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound}), "Winning proposal not found: #7")
 	if n := len(b.cast.who()); n != 2 {
 		t.Errorf("the arbiter was asked %d times", n)
 	}
@@ -367,7 +375,7 @@ func TestArbiterReasoningDefaults(t *testing.T) {
 	b.cast.judge("judge", arbiter.Func(func(context.Context, *arbiter.Round) (arbiter.Decision, error) { return arbiter.Elect(0, ""), nil }))
 	s := b.start(b.desk(fn("a"), arbFn("judge")))
 	b.propose(s, "a", "again")
-	if a := b.rule(runner.Ruling{SessionID: s.ID}); a.GuardReason != "judge" || !a.Executed {
+	if a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound}); a.GuardReason != "judge" || !a.Executed {
 		t.Errorf("the result is %+v", a)
 	}
 }
@@ -380,7 +388,7 @@ func TestArbiterFails(t *testing.T) {
 	}))
 	s := b.start(b.desk(fn("a"), human("human"), arbFn("judge")))
 	b.propose(s, "a", "again")
-	b.unmoved(b.now(s), b.rule(runner.Ruling{SessionID: s.ID}), "Arbiter arb failed: no power")
+	b.unmoved(b.now(s), b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound}), "Arbiter arb failed: no power")
 	b.force(s, "again")
 }
 
@@ -390,7 +398,7 @@ func TestGuardsRefuseConsensus(t *testing.T) {
 		b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", status, "house", "not on Sundays")} })
 		s := b.start(b.desk(fn("a"), half))
 		b.propose(s, "a", "again")
-		a := b.rule(runner.Ruling{SessionID: s.ID})
+		a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
 		if a.Executed || a.GuardsPass || a.GuardReason != "house: not on Sundays" || a.IsHuman || a.WinningProposalID == "" {
 			t.Errorf("%s: the result is %+v", status, a)
 		}
@@ -407,12 +415,12 @@ func TestEndedSessionsAreNotRuled(t *testing.T) {
 	b.force(s, "finish")
 	text := "Session is not running: " + s.ID.String() + " (completed)"
 	for _, rule := range []func(context.Context, runner.Ruling) (runner.Arbitration, error){b.r.Decide, b.r.Execute} {
-		_, err := rule(b.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again"})
+		_, err := rule(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
 		b.refused(err, runner.ErrNotRunning, text)
-		_, err = rule(b.ctx, runner.Ruling{SessionID: specialist.SessionID{9}, SpecialistID: "human", TransitionName: "again"})
+		_, err = rule(b.ctx, runner.Ruling{SessionID: specialist.SessionID{9}, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
 		b.refused(err, runner.ErrNotFound, "Session not found: 09000000-0000-0000-0000-000000000000")
 	}
-	_, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID})
+	_, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
 	b.refused(err, runner.ErrNotRunning, text)
 }
 
@@ -421,8 +429,8 @@ func TestExecute(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "finish")
 	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, states: `"open":{"transitions":{"again":"open","down":"cellar","finish":"done"}},"cellar":{},"done":{}`}))
-	b.submit(runner.Submission{SessionID: s.ID, SpecialistID: "a"})
-	in := runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again", ToState: "open", Reasoning: "by hand"}
+	b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a"})
+	in := runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again", ToState: "open", Reasoning: "by hand"}
 	a, err := b.r.Execute(b.ctx, in)
 	b.ok(err)
 	if !a.Executed || a.Reasoning != "by hand" {
@@ -433,7 +441,7 @@ func TestExecute(t *testing.T) {
 	if d := b.lastDecision(); d.Kind != "executed" || d.ConsensusMargin != nil || !d.IsHuman || len(book.Records("desk")) != 0 || len(exemplars) != 0 {
 		t.Errorf("it taught %v and %v and is recorded as %s", book.Records("desk"), exemplars, d.Kind)
 	}
-	_, err = b.r.Execute(b.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "human"})
+	_, err = b.r.Execute(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human"})
 	b.refused(err, runner.ErrIllegal, "transitionName is required")
 	now := b.now(s)
 	for change, want := range map[string]string{
@@ -441,11 +449,11 @@ func TestExecute(t *testing.T) {
 	} {
 		in.TransitionName, in.ToState = change, "done"
 		a, err := b.r.Execute(b.ctx, in)
-		b.ok(err)
+		b.refused(err, runner.ErrIllegal, want)
 		b.unmoved(now, a, want)
 	}
 	b.force(s, "down")
-	a, err = b.r.Execute(b.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again"})
+	a, err = b.r.Execute(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
 	b.ok(err)
 	b.unmoved(b.now(s), a, `No transitions available from state "cellar"`)
 }
@@ -498,7 +506,7 @@ func TestRulingOnAStoppedSession(t *testing.T) {
 	b.stepTo(s, runner.TickAdvanced)
 	b.stepTo(s, runner.TickStopped)
 	stopped := b.now(s)
-	in := runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "finish"}
+	in := runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "finish"}
 	_, err := b.r.Decide(b.ctx, in)
 	b.refused(err, runner.ErrNotRunning, "Session is not running: "+s.ID.String()+" (stopped)")
 	in.Reopen = "root"
@@ -509,7 +517,7 @@ func TestRulingOnAStoppedSession(t *testing.T) {
 	} {
 		refused := in
 		bad(&refused)
-		if a := b.rule(refused); a.Executed || b.now(s).Sequence != stopped.Sequence || b.now(s).Status != runner.Stopped {
+		if a, _ := b.r.Decide(b.ctx, refused); a.Executed || a.GuardReason == "" || b.now(s).Sequence != stopped.Sequence || b.now(s).Status != runner.Stopped {
 			t.Errorf("%+v leaves the session %s at %d, %+v", refused, b.now(s).Status, b.now(s).Sequence, a)
 		}
 	}
@@ -531,7 +539,7 @@ func TestRulingReopens(t *testing.T) {
 	b.propose(s, "a", "again")
 	b.stepTo(s, runner.TickStopped)
 	before := len(b.records(s))
-	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again", Reopen: "root"})
+	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again", Reopen: "root"})
 	if !a.Executed || b.now(s).Status != runner.Running || len(b.records(s)) != before+1 || b.count(s, runner.KindResumed) != 1 {
 		t.Errorf("the result is %+v", a)
 	}

@@ -138,9 +138,6 @@ func (r *Runner) SelectChampion(ctx context.Context, s *Session, bar exact.Billi
 
 // evaluateAndExecute lets the arbiter decide the proposals there are.
 func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) (Arbitration, error) {
-	if in.stale(s) {
-		return s.staleRefusal(in), nil
-	}
 	w := r.newWork(s)
 	defer w.giveBack()
 	v, err := w.evaluate(ctx)
@@ -186,6 +183,10 @@ func (w *work) executeElected(ctx context.Context, in Ruling, d decision) (Arbit
 	result.ArbitrationID, result.WinningProposalID = w.t.now.Key().ArbitrationID(v.Index), w.t.now.Key().ProposalID(winner.Arrival)
 	result.TransitionName, result.ToState, result.MetaJSON = winner.Transition.Name, winner.Transition.Target, d.meta
 	result.Reasoning = d.reasoning
+	if err := in.pin().allows(&d); err != nil {
+		result.GuardReason = err.Error()
+		return result, errors.Join(err, w.commit(ctx))
+	}
 	w.t.cancelOpen()
 	if held, err := w.t.holdForAudit(ctx, w.by, &d); held || err != nil {
 		result.GuardReason = w.t.now.Outcome().Reason

@@ -78,7 +78,7 @@ func TestOneVerdictForEachSet(t *testing.T) {
 		if now := b.now(s); now.Key() != before.Key() || now.Status != runner.Running || len(now.Proposals()) != 2 || now.State != before.State {
 			t.Error("evaluating moved the session")
 		}
-		b.rule(runner.Ruling{SessionID: s.ID})
+		b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
 		b.stepTo(s, runner.TickHuman)
 		b.evaluate(s)
 		if got := fmt.Sprint(b.cast.who()); got != "[judge]" {

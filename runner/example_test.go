@@ -54,7 +54,7 @@ func Example() {
 	result := must(r.Run(ctx, s.ID, runner.RunOptions{}))
 	fmt.Println(result.Status+":", result.Reason)
 
-	ruling := must(r.Decide(ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "carol", TransitionName: "refund", Reasoning: "it was broken"}))
+	ruling := must(r.Decide(ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "carol", TransitionName: "refund", Reasoning: "it was broken"}))
 	fmt.Println("executed:", ruling.Executed)
 
 	next := must(r.Start(ctx, m, runner.StartOptions{Meta: []byte(`{"amount": 90}`)}))

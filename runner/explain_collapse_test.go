@@ -62,7 +62,7 @@ func TestExplainWithheld(t *testing.T) {
 	if e := d.explain(d.s, ""); !e.Withheld || e.Collapse.StageOf() != trust.Calibrating {
 		t.Errorf("before the ruling it is %+v", e)
 	}
-	d.rule(runner.Ruling{SessionID: d.s.ID, SpecialistID: "human", TransitionName: "left", Blind: true})
+	d.rule(runner.Ruling{SessionID: d.s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "left", Blind: true})
 	if e := d.explain(d.s, "1"); e.Withheld || !e.Ruling.Blind {
 		t.Errorf("after the ruling it is %+v", e)
 	}

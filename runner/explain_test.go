@@ -128,7 +128,7 @@ func TestExplainShort(t *testing.T) {
 		t.Errorf("it is %+v, %+v", waiting, waiting.Changes.Distance)
 	}
 	b.checkWeight(m, waiting)
-	b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "park", Reasoning: "seen it", Blind: true})
+	b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "park", Reasoning: "seen it", Blind: true})
 	r := b.explain(s, waiting.RoundID).Ruling
 	if r.HumanID != "human" || r.Transition != "park" || r.Pick != "again" || *r.Agreed || r.Decides || !r.Blind || r.Unasked || r.Reasoning != "seen it" {
 		t.Errorf("the ruling is %+v", r)

@@ -43,9 +43,9 @@ func logs(t testing.TB) (m *machine.Machine, logs [][]byte) {
 			b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: "me", Note: "on", RetryFailed: true})
 		}
 		round := b.now(s).Key().ID()
-		b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "human", TransitionName: "again"})
-		b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "human", TransitionName: "again"})
-		b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again"})
+		b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
+		b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
+		b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
 		b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "a", RoundID: round, TransitionName: "again", Usage: cost(dollar)})
 		b.cast.judge("judge", electNone)
 		b.step(s)

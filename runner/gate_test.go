@@ -272,12 +272,15 @@ func TestEveryWayPassesTheGate(t *testing.T) {
 	}{
 		{"step", func(b *bench, s *runner.Session) { b.step(s) }},
 		{"eager step", func(b *bench, s *runner.Session) { b.step(s) }},
-		{"submitted consensus", func(b *bench, s *runner.Session) { b.propose(s, "a", "again"); b.rule(runner.Ruling{SessionID: s.ID}) }},
+		{"submitted consensus", func(b *bench, s *runner.Session) {
+			b.propose(s, "a", "again")
+			b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
+		}},
 		{"forced", func(b *bench, s *runner.Session) {
-			b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again"})
+			b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
 		}},
 		{"executed", func(b *bench, s *runner.Session) {
-			_, err := b.r.Execute(b.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again"})
+			_, err := b.r.Execute(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
 			b.ok(err)
 		}},
 	} {

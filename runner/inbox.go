@@ -10,8 +10,8 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// An InboxItem is a question that waits for a human.
-type InboxItem struct {
+// A Question is an open round as a human who may decide it sees it.
+type Question struct {
 	SessionID   string            `json:"sessionId"`
 	MachineName string            `json:"machineName"`
 	RoundID     string            `json:"roundId"`
@@ -36,12 +36,12 @@ type InboxTransition struct {
 // Inbox lists the sessions that wait for a human, in the order in which they
 // were created. Those that cannot be read spoil nothing but themselves: the error
 // is about them, and the others are listed all the same.
-func (r *Runner) Inbox(ctx context.Context) ([]InboxItem, error) {
+func (r *Runner) Inbox(ctx context.Context) ([]Question, error) {
 	waiting, err := r.store.List(ctx, ListQuery{Waiting: true})
 	if err != nil {
 		return nil, err
 	}
-	items := make([]InboxItem, 0, len(waiting))
+	items := make([]Question, 0, len(waiting))
 	var unread []error
 	for _, w := range waiting {
 		item, waits, err := r.waiting(ctx, w.SessionID)
@@ -58,7 +58,7 @@ func (r *Runner) Inbox(ctx context.Context) ([]InboxItem, error) {
 }
 
 // waiting returns the question of a session; waits is false if somebody was faster.
-func (r *Runner) waiting(ctx context.Context, sessionID string) (item InboxItem, waits bool, err error) {
+func (r *Runner) waiting(ctx context.Context, sessionID string) (item Question, waits bool, err error) {
 	id, err := ParseID(sessionID)
 	if err != nil {
 		return item, false, err
@@ -67,18 +67,19 @@ func (r *Runner) waiting(ctx context.Context, sessionID string) (item InboxItem,
 	if err != nil || s.Status != NeedsHuman {
 		return item, false, err
 	}
-	item, err = r.Question(ctx, s)
+	item, err = r.Question(ctx, s, "")
 	return item, true, err
 }
 
-// Question returns what a human is asked about the session's present round.
-func (r *Runner) Question(ctx context.Context, s *Session) (InboxItem, error) {
+// Question returns what a human is asked about the session's present round. viewer
+// is the id of the human who looks; "" is nobody in particular.
+func (r *Runner) Question(ctx context.Context, s *Session, viewer string) (Question, error) {
 	humans, _, err := r.Humans(ctx, s)
 	if err != nil {
-		return InboxItem{}, err
+		return Question{}, err
 	}
 	o := s.Outcome()
-	item := InboxItem{
+	item := Question{
 		SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: s.Key().ID(), State: s.State.Name, Prompt: s.State.Prompt,
 		Code: o.Code, Reason: o.Reason, Since: o.Since, Humans: humans, Proposals: []json.RawMessage{},
 	}

@@ -170,7 +170,7 @@ func TestTruthGateOfARuling(t *testing.T) {
 	b := newBench(t, o.with)
 	s := b.probed("")
 	b.propose(s, "a", "again")
-	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", Reasoning: "it is again"})
+	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", Reasoning: "it is again"})
 	if a.Executed || !strings.Contains(a.GuardReason, "low_sensitivity") {
 		t.Errorf("the ruling: %+v", a)
 	}

@@ -185,7 +185,7 @@ func TestEvaluations(t *testing.T) {
 	s := b.start(m)
 	for i, said := range []string{"again", "more", "finish", "", "again"} { // decided is always again
 		if said != "" {
-			b.submit(runner.Submission{SessionID: s.ID, SpecialistID: "a", TransitionName: said, Usage: given(dollar, int64(i*10), 0, 0)})
+			b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: said, Usage: given(dollar, int64(i*10), 0, 0)})
 		}
 		b.propose(s, "b", "finish")
 		b.force(s, "again")

@@ -16,7 +16,7 @@ import (
 type Submission struct {
 	SessionID      specialist.SessionID
 	SpecialistID   string
-	RoundID        string // the round it is for; "" for whichever is current
+	RoundID        string // the round it is for, or CurrentRound; required
 	TransitionName string // "" has the specialist asked
 	ToState        string
 	Reasoning      string
@@ -34,9 +34,13 @@ const staleRound = "Round ID mismatch - decision cycle already completed"
 // members that are given win over its answer's.
 //
 // Refusals are errors that wrap ErrNotFound, ErrNotRunning, ErrForbidden,
-// ErrStaleRound or ErrIllegal; they leave the session as it was. The error is
+// ErrStaleRound or ErrIllegal; they leave the session as it was, but for what an AI's
+// proposal for another round has cost: that is recorded. The error is
 // [specialist.ErrAccepted] if the specialist was asked and will answer later.
 func (r *Runner) Propose(ctx context.Context, in Submission) (*specialist.Proposal, *Session, error) {
+	if err := in.pin().check(); err != nil {
+		return nil, nil, err
+	}
 	for range maxRaces {
 		s, err := r.load(ctx, in.SessionID)
 		if err != nil {
@@ -62,8 +66,8 @@ func (r *Runner) proposeTo(ctx context.Context, s *Session, in Submission) (*spe
 	if err != nil {
 		return nil, s, err
 	}
-	if in.RoundID != "" && in.RoundID != s.Key().ID() {
-		return nil, s, t.refuseStale(ctx, m, in)
+	if err := r.fits(ctx, s, in.pin()); err != nil {
+		return nil, s, t.refuseStale(ctx, m, in, err)
 	}
 	if in.TransitionName == "" {
 		if t.plan.missing != nil {
@@ -82,6 +86,9 @@ func (r *Runner) proposeTo(ctx context.Context, s *Session, in Submission) (*spe
 	}
 	return after.open.proposal(m.SpecialistID), after, nil
 }
+
+// pin returns what the proposal is about.
+func (in *Submission) pin() pin { return pin{in.RoundID, in.SpecialistID} }
 
 func (in *Submission) answer() specialist.Answer {
 	return specialist.Answer{
@@ -142,14 +149,17 @@ func (p *plan) role(id string) machine.Role {
 	return ""
 }
 
-// refuseStale logs a proposal for a round that is over, with its cost, and
-// returns the refusal.
-func (t *tx) refuseStale(ctx context.Context, m *member, in Submission) error {
+// refuseStale logs what an AI's proposal for another round has cost, if it says so,
+// and returns the refusal.
+func (t *tx) refuseStale(ctx context.Context, m *member, in Submission, refused error) error {
+	if m.IsHuman || in.Usage.Given == 0 || !errors.Is(refused, ErrStaleRound) {
+		return refused
+	}
 	t.discard(&heard{key: t.now.Key(), id: m.SpecialistID, answer: in.answer()}, CodeLate)
 	if _, err := t.commit(ctx); err != nil {
 		return err
 	}
-	return refuse(ErrStaleRound, "stale_round", staleRound)
+	return refused
 }
 
 // proposeAsked asks one specialist and proposes what it answers.
@@ -209,7 +219,7 @@ func (w *work) proposed(ctx context.Context, id string) (*specialist.Proposal, *
 		case failure != nil:
 			return nil, w.s, refuse(ErrIllegal, failure.Code, "%s", failure.Message)
 		case w.s.Key() != w.key || w.s.open == nil:
-			return nil, w.s, refuse(ErrStaleRound, "stale_round", staleRound)
+			return nil, w.s, refuse(ErrStaleRound, CodeStaleRound, staleRound)
 		}
 		p, a := w.s.open.proposal(id), w.s.open.ask(id, machine.Proposer)
 		if p == nil || a != nil && a.status == askOpen { // then p is what was proposed before

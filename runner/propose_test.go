@@ -43,28 +43,31 @@ func TestProposeRefusals(t *testing.T) {
 		kind error
 		text string
 	}{
-		{runner.Submission{SessionID: specialist.SessionID{1}, SpecialistID: "nobody"}, runner.ErrNotFound, "Session not found: 01000000-0000-0000-0000-000000000000"},
-		{runner.Submission{SessionID: ended.ID, SpecialistID: "nobody"}, runner.ErrNotRunning, "Session is not running: " + ended.ID.String() + " (completed)"},
+		{runner.Submission{SessionID: specialist.SessionID{1}, RoundID: runner.CurrentRound, SpecialistID: "nobody"}, runner.ErrNotFound, "Session not found: 01000000-0000-0000-0000-000000000000"},
+		{runner.Submission{SessionID: ended.ID, RoundID: runner.CurrentRound, SpecialistID: "nobody"}, runner.ErrNotRunning, "Session is not running: " + ended.ID.String() + " (completed)"},
 		{runner.Submission{SpecialistID: "nobody", RoundID: stale}, runner.ErrNotFound, "Specialist not found: nobody"},
 		{runner.Submission{SpecialistID: "", RoundID: stale}, runner.ErrNotFound, "Specialist not found: "},
 		{runner.Submission{SpecialistID: "arb", RoundID: stale}, runner.ErrForbidden, "Specialist arb is not a proposer"},
 		{runner.Submission{SpecialistID: "elsewhere", RoundID: stale}, runner.ErrForbidden, `Specialist elsewhere does not take part in state "open"`},
 		{runner.Submission{SpecialistID: "off", RoundID: stale}, runner.ErrForbidden, "Specialist off is disabled"},
+		{runner.Submission{SpecialistID: "a", RoundID: stale, TransitionName: "nope", Usage: cost(dollar)}, runner.ErrStaleRound, "Round ID mismatch - decision cycle already completed"},
 		{runner.Submission{SpecialistID: "a", RoundID: stale, TransitionName: "nope"}, runner.ErrStaleRound, "Round ID mismatch - decision cycle already completed"},
-		{runner.Submission{SpecialistID: "a", TransitionName: "nope", ToState: "nope"}, runner.ErrIllegal, `Invalid transition "nope" from state "open"`},
-		{runner.Submission{SpecialistID: "a", TransitionName: "go"}, runner.ErrIllegal, `Invalid transition "go" from state "open"`},
-		{runner.Submission{SpecialistID: "a", TransitionName: "again", ToState: "done", Reasoning: big}, runner.ErrIllegal, `State mismatch: transition "again" should go to "open", not "done"`},
+		{runner.Submission{SpecialistID: "human", RoundID: stale, TransitionName: "nope", Usage: cost(dollar)}, runner.ErrStaleRound, "Round ID mismatch - decision cycle already completed"},
+		{runner.Submission{SpecialistID: "a", TransitionName: "again"}, runner.ErrIllegal, "roundId is required"},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "nope", ToState: "nope"}, runner.ErrIllegal, `Invalid transition "nope" from state "open"`},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "go"}, runner.ErrIllegal, `Invalid transition "go" from state "open"`},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", ToState: "done", Reasoning: big}, runner.ErrIllegal, `State mismatch: transition "again" should go to "open", not "done"`},
 		{runner.Submission{SpecialistID: "human", RoundID: s.Key().ID()}, runner.ErrIllegal, "Human specialist human must name a transition"},
-		{runner.Submission{SpecialistID: "a", TransitionName: "again", Reasoning: big}, runner.ErrIllegal, "reasoning is larger than 65536 bytes"},
-		{runner.Submission{SpecialistID: "a", TransitionName: "again", Usage: cost(-1)}, runner.ErrIllegal, "cost, latency and tokens must not be negative"},
-		{runner.Submission{SpecialistID: "a", TransitionName: "again", Usage: given(0, -1, 0, 0)}, runner.ErrIllegal, "cost, latency and tokens must not be negative"},
-		{runner.Submission{SpecialistID: "a", TransitionName: "again", Usage: given(0, 0, -1, 0)}, runner.ErrIllegal, "cost, latency and tokens must not be negative"},
-		{runner.Submission{SpecialistID: "a", TransitionName: "again", Usage: given(0, 0, 0, -1)}, runner.ErrIllegal, "cost, latency and tokens must not be negative"},
-		{runner.Submission{SpecialistID: "a", TransitionName: "again", MetaJSON: []byte(`{"a":`)}, runner.ErrIllegal, "metaJson is not one JSON value: EOF"},
-		{runner.Submission{SpecialistID: "a", TransitionName: "again", MetaJSON: []byte(`{"a":1,"a":1}`)}, runner.ErrIllegal, `metaJson is not one JSON value: duplicate member "a"`},
-		{runner.Submission{SpecialistID: "a", TransitionName: "again", MetaJSON: []byte(`"` + big + `"`)}, runner.ErrIllegal, "metaJson is larger than 65536 bytes"},
-		{runner.Submission{SpecialistID: "a", TransitionName: "finish", MetaJSON: []byte(`{"n":"1"}`)}, runner.ErrIllegal, ""},
-		{runner.Submission{SpecialistID: "a", TransitionName: "again", ToolCalls: []specialist.ToolCall{{Name: "t", Args: []byte("{")}}}, runner.ErrIllegal, `arguments of tool call "t" are not one JSON value of at most 65536 bytes`},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", Reasoning: big}, runner.ErrIllegal, "reasoning is larger than 65536 bytes"},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", Usage: cost(-1)}, runner.ErrIllegal, "cost, latency and tokens must not be negative"},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", Usage: given(0, -1, 0, 0)}, runner.ErrIllegal, "cost, latency and tokens must not be negative"},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", Usage: given(0, 0, -1, 0)}, runner.ErrIllegal, "cost, latency and tokens must not be negative"},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", Usage: given(0, 0, 0, -1)}, runner.ErrIllegal, "cost, latency and tokens must not be negative"},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", MetaJSON: []byte(`{"a":`)}, runner.ErrIllegal, "metaJson is not one JSON value: EOF"},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", MetaJSON: []byte(`{"a":1,"a":1}`)}, runner.ErrIllegal, `metaJson is not one JSON value: duplicate member "a"`},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", MetaJSON: []byte(`"` + big + `"`)}, runner.ErrIllegal, "metaJson is larger than 65536 bytes"},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "finish", MetaJSON: []byte(`{"n":"1"}`)}, runner.ErrIllegal, ""},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", ToolCalls: []specialist.ToolCall{{Name: "t", Args: []byte("{")}}}, runner.ErrIllegal, `arguments of tool call "t" are not one JSON value of at most 65536 bytes`},
 	} {
 		if c.in.SessionID == (specialist.SessionID{}) {
 			c.in.SessionID = s.ID
@@ -77,8 +80,8 @@ func TestProposeRefusals(t *testing.T) {
 			t.Errorf("%v left the proposal %v", err, p)
 		}
 	}
-	// Only what came for a round that is over is logged.
-	b.wantLog(s, 2, "discarded 1 0 a nope late")
+	// Only what an AI was paid for another round is logged.
+	b.wantLog(s, 2, "discarded 1 0 a nope late 1")
 	if got := b.now(s); len(got.Proposals()) != 0 || got.Round != 1 || got.Status != runner.Running {
 		t.Errorf("refusals changed the session: %+v", got)
 	}
@@ -108,7 +111,7 @@ func TestProposal(t *testing.T) {
 	if q := b.propose(s, "human", "again"); !q.IsHuman || q.Arrival != 2 {
 		t.Errorf("the human's proposal is %+v", q)
 	}
-	b.submit(runner.Submission{SessionID: s.ID, SpecialistID: "a", TransitionName: "finish", MetaJSON: []byte(`null`)}) // absent: nothing to satisfy
+	b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "finish", MetaJSON: []byte(`null`)}) // absent: nothing to satisfy
 	if got := b.now(s).Proposals()[1]; got.MetaJSON != nil {
 		t.Errorf("metaJson null is kept as %s", got.MetaJSON)
 	}
@@ -120,7 +123,7 @@ func TestHumansAreDeclared(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("human-like", "finish")
 	s := b.start(b.desk(fn("human-like"), human("human"), half))
-	p := b.submit(runner.Submission{SessionID: s.ID, SpecialistID: "human-like", TransitionName: "finish", MetaJSON: []byte(`{"isHuman":true,"toState":"parked"}`)})
+	p := b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human-like", TransitionName: "finish", MetaJSON: []byte(`{"isHuman":true,"toState":"parked"}`)})
 	if p.IsHuman || p.Transition.Target != "done" {
 		t.Errorf("the proposal is %+v", p)
 	}
@@ -205,18 +208,18 @@ func TestProposeAsks(t *testing.T) {
 	})
 	m := b.desk(fn("a"), fn("b"), human("human"), half)
 	s := b.start(m)
-	p := b.submit(runner.Submission{SessionID: s.ID, SpecialistID: "a"})
+	p := b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a"})
 	if p.Transition.Name != "again" || p.Reasoning != "its own" || string(p.MetaJSON) != `{"own":1}` || p.Mode != specialist.Function || p.Usage.CostUSD != dollar {
 		t.Errorf("asked, a proposed %+v", p)
 	}
-	p = b.submit(runner.Submission{SessionID: s.ID, SpecialistID: "a", Reasoning: "given", MetaJSON: []byte(`{"given":1}`), Usage: cost(2 * dollar)})
+	p = b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a", Reasoning: "given", MetaJSON: []byte(`{"given":1}`), Usage: cost(2 * dollar)})
 	if p.Reasoning != "given" || string(p.MetaJSON) != `{"given":1}` || p.Usage.CostUSD != 2*dollar || p.Replaces != 1 {
 		t.Errorf("what was given does not win: %+v", p)
 	}
 	b.wantLog(s, 2, "asked a#1", "proposed a again 1", "asked a#2", "proposed a again 2")
 	b.cast.play("b", failing(errors.New("out of order")))
 	before := b.now(s)
-	_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "b"})
+	_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "b"})
 	b.refused(err, runner.ErrIllegal, "out of order")
 	now := b.now(s)
 	if now.Status != runner.Running || now.Round != 1 || len(now.Proposals()) != 1 {
@@ -224,7 +227,7 @@ func TestProposeAsks(t *testing.T) {
 	}
 	b.wantLog(s, before.Sequence, "asked b#3", "ask_failed b ask_error")
 	b.cast.say("b", "nonsense")
-	_, _, err = b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "b"})
+	_, _, err = b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "b"})
 	b.refused(err, runner.ErrIllegal, `Invalid transition "nonsense" from state "open"`)
 }
 
@@ -233,7 +236,7 @@ func TestProposeAsksWithoutArbiter(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "again")
 	s := b.start(b.desk(fn("a")))
-	if p := b.submit(runner.Submission{SessionID: s.ID, SpecialistID: "a"}); p.Transition.Name != "again" {
+	if p := b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a"}); p.Transition.Name != "again" {
 		t.Errorf("asked, a proposed %s", p.Transition.Name)
 	}
 }
@@ -247,7 +250,7 @@ func TestProposeAskedOnce(t *testing.T) {
 		b.cast.say("a", "again")
 		s := b.start(b.desk(who, human("human"), half))
 		c.once("proposed", func() { b.propose(s, "human", "finish") })
-		if p := b.submit(runner.Submission{SessionID: s.ID, SpecialistID: "a"}); p.Transition.Name != "again" || p.Arrival != 2 {
+		if p := b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a"}); p.Transition.Name != "again" || p.Arrival != 2 {
 			t.Errorf("the proposal is %+v", p)
 		}
 		if asked := b.cast.who(); len(asked) != 1 {
@@ -255,7 +258,7 @@ func TestProposeAskedOnce(t *testing.T) {
 		}
 		// The round is decided while the answer is on its way to the store.
 		c.once("proposed", func() { b.force(s, "again") })
-		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "a"})
+		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a"})
 		b.refused(err, runner.ErrStaleRound, "Round ID mismatch - decision cycle already completed")
 		if asked := b.cast.who(); len(asked) != 1 || b.count(s, "discarded") != 1 {
 			t.Errorf("asked were %v, %d answers were discarded", asked, b.count(s, "discarded"))

@@ -317,7 +317,7 @@ func TestProposeKeepsToBudgets(t *testing.T) {
 		b := newBench(t, tenants(c.quota))
 		b.cast.play("a", spending("again", cost(dollar), ""))
 		s := b.start(b.machine(def{who: []string{web("a", estimated("1")), human("human"), half}, top: c.top}))
-		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "a"})
+		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a"})
 		if e, ok := errors.AsType[*runner.Error](err); !ok || e.Code != c.code || len(b.cast.who()) != 0 {
 			t.Errorf("%s: %v", c.code, err)
 		}

@@ -178,7 +178,7 @@ func TestRaiseWhereASessionIsNotStopped(t *testing.T) {
 	b.stepTo(s, runner.TickAdvanced)
 	b.stepTo(s, runner.TickStopped)
 	b.ok(b.raise(s, "limits.max_steps", "3"))
-	b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "carol", TransitionName: "finish"})
+	b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "carol", TransitionName: "finish"})
 	err := b.raise(s, "limits.max_steps", "4")
 	b.refused(err, runner.ErrNotRunning, `the session has completed in "done", so there is nothing to raise a limit for`)
 	err = b.raise(b.start(b.desk(fn("a"), human("carol"), half)), "limits.max_steps", "4")

@@ -164,7 +164,7 @@ func TestEnableDisable(t *testing.T) {
 	s := b.start(m)
 	b.ok(b.r.Disable(b.ctx, "desk", "a"))
 	b.ok(b.r.Disable(b.ctx, "desk", "a")) // twice is no error
-	_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "a", TransitionName: "again"})
+	_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again"})
 	b.refused(err, runner.ErrForbidden, "Specialist a is disabled")
 	b.stepTo(s, runner.TickAdvanced)
 	if got := fmt.Sprint(b.cast.who()); got != "[b]" {

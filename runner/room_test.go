@@ -227,7 +227,7 @@ func TestProposeIsInTheBudget(t *testing.T) {
 		m := &menders{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.Room{}}
 		b.r = b.mending(m)
 		s := b.start(b.machine(def{who: []string{llm("a", "cheap"), arb("firstProposal")}, top: budget(`"hard_limit_usd":0.4`)}))
-		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "a"})
+		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a"})
 		if err == nil || !strings.Contains(err.Error(), "above the limit of $0.4") || len(m.rooms) != 0 {
 			t.Errorf("%v", err)
 		}

@@ -115,7 +115,7 @@ func TestHumansOfTheMachine(t *testing.T) {
 			t.Errorf("%s is not human", who)
 		}
 	}
-	_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "m", TransitionName: "go"})
+	_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "m", TransitionName: "go"})
 	b.refused(err, runner.ErrForbidden, `Specialist m does not take part in state "open"`)
 	b.stepTo(s, runner.TickHuman)
 	if got := fmt.Sprint(b.cast.who()); got != "[a judge]" {
@@ -126,10 +126,10 @@ func TestHumansOfTheMachine(t *testing.T) {
 	if !declared || !slices.Equal(ids, []string{"guest", "owner"}) {
 		t.Errorf("humans are %v (%t)", ids, declared)
 	}
-	b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "owner", TransitionName: "go"})
-	_, _, err = b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "guest", TransitionName: "go"})
+	b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "owner", TransitionName: "go"})
+	_, _, err = b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "guest", TransitionName: "go"})
 	b.refused(err, runner.ErrForbidden, `Specialist guest does not take part in state "plain"`)
-	_, _, err = b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "a", TransitionName: "go"})
+	_, _, err = b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "go"})
 	b.refused(err, runner.ErrForbidden, `Specialist a does not take part in state "plain"`)
 	if ids, _, err = b.r.Humans(b.ctx, b.now(s)); err != nil || !slices.Equal(ids, []string{"owner"}) {
 		t.Errorf("humans are %v (%v)", ids, err)

@@ -340,16 +340,16 @@ func TestHumansNeedNobodyElse(t *testing.T) {
 	if w, err := other.Weights(b.ctx, b.now(s)); err != nil || len(w) != 3 {
 		t.Errorf("Weights = %v, %v", w, err)
 	}
-	if _, _, err := other.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "w"}); !errors.As(err, &missing) {
+	if _, _, err := other.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "w"}); !errors.As(err, &missing) {
 		t.Errorf("asking somebody who cannot be asked: %v", err)
 	}
-	if p, _, err := other.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "ann", TransitionName: "finish"}); err != nil || p.SpecialistID != "ann" {
+	if p, _, err := other.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "ann", TransitionName: "finish"}); err != nil || p.SpecialistID != "ann" {
 		t.Errorf("Propose = %+v, %v", p, err)
 	}
 	if _, err := other.Step(b.ctx, s.ID); !errors.As(err, &missing) {
 		t.Errorf("a step without those who are asked: %v", err)
 	}
-	a, err := other.Decide(b.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "ann", TransitionName: "finish"})
+	a, err := other.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "ann", TransitionName: "finish"})
 	if err != nil || !a.Executed {
 		t.Errorf("Decide = %+v, %v", a, err)
 	}

@@ -79,7 +79,7 @@ func TestSupersededAnswerIsPaidOnce(t *testing.T) {
 					go func() { defer close(done); _, _ = b.r.Step(b.ctx, s.ID) }()
 					synctest.Wait()
 					b.propose(s, "carol", "again")
-					b.rule(runner.Ruling{SessionID: s.ID})
+					b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
 					b.wantSpent(s, "refused", c.at)
 					if status == guard.Abort {
 						_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{})
@@ -171,7 +171,7 @@ func TestAcceptedAfterItsProposal(t *testing.T) {
 			b := newBench(t, public)
 			var s *runner.Session
 			b.cast.play("w", func(context.Context, specialist.Question) (specialist.Answer, error) {
-				b.submit(runner.Submission{SessionID: s.ID, SpecialistID: "w", TransitionName: "park", Usage: usage})
+				b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "w", TransitionName: "park", Usage: usage})
 				return specialist.Answer{}, specialist.ErrAccepted
 			})
 			s = b.start(b.machine(def{who: []string{web("w", estimated("1")), human("human"), half}, top: budget(`"hard_limit_calls":9`)}))

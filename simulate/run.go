@@ -176,7 +176,7 @@ func (p *play) rule(ctx context.Context, truth string) error {
 		who = ids[0]
 	}
 	said := p.state.Classes[p.Panel.human(p.seed, p.number, 0, p.ballot.truth, len(p.state.Classes))]
-	a, err := p.r.Decide(ctx, runner.Ruling{SessionID: p.session.ID, SpecialistID: who, TransitionName: said, Blind: true})
+	a, err := p.r.Decide(ctx, runner.Ruling{SessionID: p.session.ID, RoundID: p.session.Key().ID(), SpecialistID: who, TransitionName: said, Blind: true})
 	if err != nil {
 		return err
 	}

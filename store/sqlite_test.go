@@ -41,7 +41,7 @@ func newStore(t *testing.T) *aStore {
 			a.ok(err)
 			a.ids = append(a.ids, s.ID)
 			for range 4 {
-				_, _, err := r.Propose(a.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "p"})
+				_, _, err := r.Propose(a.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "p"})
 				a.ok(err)
 				a.force(r, s.ID)
 			}
@@ -61,7 +61,7 @@ func (a *aStore) ok(err error) {
 
 func (a *aStore) force(r *runner.Runner, id specialist.SessionID) {
 	a.Helper()
-	res, err := r.Decide(a.ctx, runner.Ruling{SessionID: id, SpecialistID: "h", TransitionName: "on", Reasoning: "go on"})
+	res, err := r.Decide(a.ctx, runner.Ruling{SessionID: id, RoundID: runner.CurrentRound, SpecialistID: "h", TransitionName: "on", Reasoning: "go on"})
 	a.ok(err)
 	if !res.Executed {
 		a.Fatal(res.GuardReason)
@@ -320,7 +320,7 @@ func TestDiskFull(t *testing.T) {
 		a.ok(s.WriterExec(`PRAGMA max_page_count=1`)) // as many as there are
 		var err error
 		for i := 0; err == nil && i < 1000; i++ {
-			_, err = r.Decide(a.ctx, runner.Ruling{SessionID: a.ids[0], SpecialistID: "h", TransitionName: "on", Reasoning: strings.Repeat("x", 4000)})
+			_, err = r.Decide(a.ctx, runner.Ruling{SessionID: a.ids[0], RoundID: runner.CurrentRound, SpecialistID: "h", TransitionName: "on", Reasoning: strings.Repeat("x", 4000)})
 		}
 		if !errors.Is(err, store.ErrFull) {
 			t.Fatalf("on a full disk Decide = %v, want ErrFull", err)
@@ -350,7 +350,7 @@ func TestLockedByAnother(t *testing.T) {
 		a.ok(err)
 		_, err = conn.ExecContext(a.ctx, `BEGIN IMMEDIATE`)
 		a.ok(err)
-		_, err = r.Decide(a.ctx, runner.Ruling{SessionID: a.ids[0], SpecialistID: "h", TransitionName: "on"})
+		_, err = r.Decide(a.ctx, runner.Ruling{SessionID: a.ids[0], RoundID: runner.CurrentRound, SpecialistID: "h", TransitionName: "on"})
 		if !errors.Is(err, runner.ErrBusy) {
 			t.Fatalf("on a locked store Decide = %v, want ErrBusy", err)
 		}
@@ -381,7 +381,7 @@ func TestTwoProcesses(t *testing.T) {
 				if i%2 == 1 {
 					writer = r2
 				}
-				_, _, err := writer.Propose(a.ctx, runner.Submission{SessionID: a.ids[0], SpecialistID: "p"})
+				_, _, err := writer.Propose(a.ctx, runner.Submission{SessionID: a.ids[0], RoundID: runner.CurrentRound, SpecialistID: "p"})
 				a.ok(err)
 				a.force(writer, a.ids[0])
 				a.ok(writer.Disable(a.ctx, "small", "h"))

@@ -201,7 +201,7 @@ func TestDocs(t *testing.T) {
 	h.sentJSON("round", o.bodies["/arbitrate"])
 	o.everythingRead(h.example("answer"))
 	o.python()
-	if a, err := o.r.Decide(t.Context(), runner.Ruling{SessionID: first.Session.ID, SpecialistID: "clerk", TransitionName: "pay", Reasoning: "known customer"}); err != nil || !a.Executed {
+	if a, err := o.r.Decide(t.Context(), runner.Ruling{SessionID: first.Session.ID, RoundID: first.Session.Key().ID(), SpecialistID: "clerk", TransitionName: "pay", Reasoning: "known customer"}); err != nil || !a.Executed {
 		t.Fatal(err, a.GuardReason)
 	}
 

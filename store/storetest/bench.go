@@ -105,7 +105,7 @@ func (b *bench) decide(id specialist.SessionID, transition string) runner.Arbitr
 		asked = []string{"local"}
 	}
 	for _, who := range asked {
-		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: id, SpecialistID: who})
+		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: id, RoundID: runner.CurrentRound, SpecialistID: who})
 		b.ok(err)
 	}
 	return b.force(id, transition)
@@ -113,7 +113,7 @@ func (b *bench) decide(id specialist.SessionID, transition string) runner.Arbitr
 
 func (b *bench) force(id specialist.SessionID, transition string) runner.Arbitration {
 	b.Helper()
-	a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: id, SpecialistID: "human", TransitionName: transition, Reasoning: "because"})
+	a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: id, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: transition, Reasoning: "because"})
 	b.ok(err)
 	if !a.Executed {
 		b.Fatalf("the ruling %q was refused: %s", transition, a.GuardReason)

@@ -38,7 +38,7 @@ func testExemplars(t *testing.T, m Maker) {
 	s := b.start()
 	var want []string
 	for i := range 30 {
-		a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, SpecialistID: "human", TransitionName: "again", Reasoning: fmt.Sprint("reason ", i)})
+		a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again", Reasoning: fmt.Sprint("reason ", i)})
 		b.ok(err)
 		if !a.Executed {
 			t.Fatal(a.GuardReason)

@@ -1,0 +1,105 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+)
+
+// A ruling belongs to the round its author saw. Between the moment in which a
+// question is shown and the moment in which the word on it arrives somebody else may
+// have closed the round, and the next one may offer a transition of the same name.
+// So every ruling and every proposal names its round, and may name the digest of the
+// question too. Both are compared with the session that the commit replaces: where
+// somebody was faster, the session is read again and compared again. What does not
+// fit is refused with the question as it is now, and nothing of a ruling is recorded.
+
+// CurrentRound in place of a round's id means the round that is open when the ruling
+// or the proposal arrives, whichever that is, as DIAL's calls without a round id do.
+// No ruling with it executes a transition that is irreversible.
+const CurrentRound = "current"
+
+// Codes of rulings and proposals that are about something else than the present
+// question.
+const (
+	CodeStaleRound    = "stale_round"    // the round is over, or never was
+	CodeStaleQuestion = "stale_question" // the round is open, but what it shows has changed
+	CodeRoundRequired = "round_required" // no round is named where one must be
+)
+
+// A StaleError says that a ruling or a proposal is about a question that is not
+// there any more. It wraps ErrStaleRound.
+type StaleError struct {
+	Refusal  *Error   // with the code CodeStaleRound or CodeStaleQuestion
+	Question Question // as it is now, for whoever ruled or proposed
+	Changed  []string // what happened since, the oldest first; empty if nobody can tell
+}
+
+func (e *StaleError) Error() string { return e.Refusal.Message }
+
+// Unwrap returns the refusal.
+func (e *StaleError) Unwrap() error { return e.Refusal }
+
+// A pin is what a ruling or a proposal says it is about.
+type pin struct {
+	round string
+	by    string // who says so
+}
+
+// check refuses what names no round.
+func (p pin) check() error {
+	if p.round != "" {
+		return nil
+	}
+	e := refuse(ErrIllegal, CodeRoundRequired, "roundId is required")
+	e.Hint = "give the id of the round that was seen, or runner.CurrentRound for whichever is open"
+	return e
+}
+
+// fits returns a *StaleError unless a session is where its author saw it.
+func (r *Runner) fits(ctx context.Context, s *Session, p pin) error {
+	if p.round == CurrentRound || p.round == s.Key().ID() {
+		return nil
+	}
+	return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, p.round))
+}
+
+func (r *Runner) staleError(ctx context.Context, s *Session, p pin, e *Error, changed []string) error {
+	q, err := r.Question(ctx, s, p.by)
+	if err != nil {
+		return err
+	}
+	return &StaleError{e, q, changed}
+}
+
+// allows refuses to execute what is irreversible for an author who has not said
+// which round that was about.
+func (p pin) allows(d *decision) error {
+	if p.round != CurrentRound || !d.transition.Irreversible {
+		return nil
+	}
+	e := refuse(ErrIllegal, CodeRoundRequired, "transition %q is irreversible: a ruling must name the round it is about", d.transition.Name)
+	e.Hint = "give the id of the round that was seen"
+	return e
+}
+
+// since returns the transitions that were executed since a round was open.
+func since(s *Session, round string) (changed []string) {
+	history := s.History()
+	for i, e := range history {
+		if e.Key(s.ID).ID() != round {
+			continue
+		}
+		for _, e := range history[i:] {
+			changed = append(changed, fmt.Sprintf("%s executed %s: %s → %s", e.author(), e.Transition.Name, e.Transition.From.Name, e.Transition.Target))
+		}
+	}
+	return changed
+}
+
+// author names whose choice the transition was.
+func (e *Executed) author() string {
+	if e.IsHuman {
+		return e.SpecialistID + " (human)"
+	}
+	return e.SpecialistID
+}
