@@ -33,7 +33,8 @@ verdict and each reason was given, how the scores of probes are spread, and what
 was spent on the way to each verdict. "-" reads stdin. Logs come from dialai log
 --guard, from a truth gate's events, or from dialai check --stateful.
 
-Lines that cannot be read are counted, and the first ones are named.
+Lines that cannot be read are counted, and the first ones are named; a file with no
+others is the wrong one.
 
 Exit codes: 0 fine, 1 malformed lines under --strict, 3 wrong usage or file.`,
 		Example: `  dialai analyze guard.jsonl
@@ -89,10 +90,20 @@ func (a *app) analyze(path string, strict bool) error {
 	} else {
 		err = a.printAnalysis(report)
 	}
-	if err == nil && strict && report.Malformed > 0 {
+	switch {
+	case err != nil:
+		return err
+	case report.Lines > 0 && report.Records == 0:
+		return notALog(path)
+	case strict && report.Malformed > 0:
 		return exit(analyzeMalformed)
 	}
-	return err
+	return nil
+}
+
+// notALog is the error about a file of which no line is a record.
+func notALog(path string) error {
+	return &exitError{checkInvalid, hinted(fmt.Errorf("%s: no line is a record of a log of guards", path), "dialai log SESSION --guard prints one")}
 }
 
 // Bounds of what an analysis remembers, however long the log is.

@@ -17,9 +17,9 @@ import (
 const budgetTripped = 2
 
 func (a *app) budgetCommand() *cobra.Command {
-	var trace string
+	var guards, trace string
 	cmd := &cobra.Command{
-		Use:   "budget <file>",
+		Use:   "budget",
 		Short: "Replay what was used against a budget, and find where it trips",
 		Long: `Charge a trace of calls to a budget, one after the other, and print the first call
 that crosses a hard limit. The file, JSON or YAML, holds {"config": …, "trace": […]},
@@ -34,11 +34,17 @@ that a human raised in that course (type raised) is as high from there on.
 In mode observe nothing trips: crossings are printed, and the exit code is 0.
 
 Exit codes: 0 within the budget, 2 tripped, 3 wrong usage or file.`,
-		Example: `  dialai budget budget.json
-  dialai log 0b9c1d3e-… --guard | dialai budget limits.yaml --trace - --json`,
-		Args: arguments,
-		RunE: func(_ *cobra.Command, args []string) error { return a.budget(args[0], trace) },
+		Example: `  dialai budget --guards budget.json
+  dialai log 0b9c1d3e-… --guard | dialai budget --guards limits.yaml --trace - --json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if guards == "" && len(args) > 0 { // as the file was named before --guards
+				guards, args = args[0], args[1:]
+			}
+			return arguments(cmd, args)
+		},
+		RunE: func(*cobra.Command, []string) error { return a.budget(guards, trace) },
 	}
+	guardsFlag(cmd, &guards, "the `file` of the budget, JSON or YAML")
 	cmd.Flags().StringVar(&trace, "trace", "", "the `file` of calls, one a line")
 	return a.guardUsage(cmd)
 }
@@ -51,7 +57,10 @@ type budgetFile struct {
 }
 
 func (a *app) budget(path, trace string) error {
-	if path == "-" && trace == "-" {
+	switch {
+	case path == "":
+		return &exitError{checkInvalid, hinted(errors.New("--guards is missing"), "dialai budget --guards budget.json")}
+	case path == "-" && trace == "-":
 		return &exitError{checkInvalid, errors.New("the budget and the trace cannot both be read from stdin")}
 	}
 	f, err := a.readBudget(path)

@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 )
 
 // Exit codes of check: those of the published step guard.
@@ -26,7 +30,7 @@ const (
 
 // checkFlags are those of check.
 type checkFlags struct {
-	config    string
+	guards    string
 	stateful  bool
 	fakeClock bool
 }
@@ -46,15 +50,27 @@ Files without a profile are judged as the published step guard judges them
 
 Exit codes: 0 ok or warn, 1 retry, 2 abort, 3 wrong usage, file or input, 4
 escalate; with --stateful the worst of 3, 2, 4, 1, 0.`,
-		Example: `  echo '{"task_id":"t1","output":"done"}' | dialai check --config guards.json
-  agent | dialai check --config guards.json --stateful`,
+		Example: `  echo '{"task_id":"t1","output":"done"}' | dialai check --guards guards.json
+  agent | dialai check --guards guards.json --stateful`,
 		Args: arguments,
 		RunE: func(*cobra.Command, []string) error { return a.check(f) },
 	}
-	cmd.Flags().StringVar(&f.config, "config", "", "the guards `file`, JSON or YAML")
+	guardsFlag(cmd, &f.guards, "the guards `file`, JSON or YAML", "config")
 	cmd.Flags().BoolVar(&f.stateful, "stateful", false, "read a step a line, and remember them")
 	cmd.Flags().BoolVar(&f.fakeClock, "fake-clock", false, `let {"op":"advance_clock","ms":…} move the clock, for tests`)
 	return a.guardUsage(cmd)
+}
+
+// guardsFlag adds --guards, which names a guards file in every command that takes
+// one. Under the names it had before it still works, and is listed nowhere.
+func guardsFlag(cmd *cobra.Command, path *string, text string, before ...string) {
+	cmd.Flags().StringVar(path, "guards", "", text)
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if slices.Contains(before, name) {
+			name = "guards"
+		}
+		return pflag.NormalizedName(name)
+	})
 }
 
 // guardUsage makes wrong usage of a command about guards end with the exit code
@@ -90,10 +106,10 @@ func decided(err error) bool {
 }
 
 func (a *app) check(f *checkFlags) error {
-	if f.config == "" {
-		return &exitError{checkInvalid, hinted(errors.New("--config is missing"), "dialai check --config guards.json")}
+	if f.guards == "" {
+		return &exitError{checkInvalid, hinted(errors.New("--guards is missing"), "dialai check --guards guards.json")}
 	}
-	config, err := a.loadGuards(f.config)
+	config, err := a.loadGuards(f.guards)
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
@@ -135,6 +151,7 @@ func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
+	a.warnUnknown("stdin", data, map[string]bool{})
 	in, err := guard.ParseCheckInput(data)
 	if err != nil {
 		return &exitError{checkInvalid, err}
@@ -147,6 +164,17 @@ func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
 		return err
 	}
 	return exit(checkCode(v.Status))
+}
+
+// warnUnknown says on stderr which members of a step nothing reads, each name once:
+// the verdict is that of a step without them, as the published guard's is.
+func (a *app) warnUnknown(place string, step []byte, told map[string]bool) {
+	for _, p := range guard.UnknownMembers(step) {
+		if name := p.Path[strings.LastIndex(p.Path, "/"):]; !told[name] && len(told) < mostNames {
+			told[name], p.File = true, place
+			fmt.Fprintln(a.err, problemText(p, machine.Problem.Warning))
+		}
+	}
 }
 
 func checkCode(s guard.Status) int {
@@ -173,8 +201,11 @@ func worse(a, b int) int {
 
 // checkStream judges a step a line and goes on after bad ones.
 func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *stepClock, fake bool) error {
-	code := checkOK
-	err := eachLine(a.in, func(_ int, line []byte, err error) error {
+	code, told := checkOK, map[string]bool{}
+	err := eachLine(a.in, func(n int, line []byte, err error) error {
+		if !isOperation(line) {
+			a.warnUnknown(fmt.Sprintf("line %d", n), line, told)
+		}
 		answer, one := a.checkLine(g, profile, clock, fake, line, err)
 		code = worse(code, one)
 		_, err = a.out.Write(append(answer, '\n')) // at once: whoever sends a step waits for its verdict
@@ -236,6 +267,14 @@ func errorAnswer(err error) []byte {
 	return append(exact.AppendString([]byte(`{"status":"error","message":`), err.Error()), '}')
 }
 
+// isOperation reports whether a line has "op", and so is no step.
+func isOperation(line []byte) bool {
+	var probe struct {
+		Op json.RawMessage `json:"op"`
+	}
+	return json.Unmarshal(line, &probe) == nil && probe.Op != nil
+}
+
 // operation does what a line with "op" says; ok is false if it is none.
 func operation(g *guard.Guard, clock *stepClock, fake bool, line []byte) (answer []byte, ok bool, err error) {
 	var op struct {
@@ -244,10 +283,7 @@ func operation(g *guard.Guard, clock *stepClock, fake bool, line []byte) (answer
 		TTL    *int64  `json:"ttl_ms"`
 		MS     int64   `json:"ms"`
 	}
-	var probe struct {
-		Op json.RawMessage `json:"op"`
-	}
-	if json.Unmarshal(line, &probe) != nil || probe.Op == nil {
+	if !isOperation(line) {
 		return nil, false, nil
 	}
 	if err := json.Unmarshal(line, &op); err != nil || op.Op == nil {

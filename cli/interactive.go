@@ -123,26 +123,12 @@ func (d *dialogue) answer(item runner.Question, humans []string) (r runner.Rulin
 // interrupted.
 func (d *dialogue) read(prompt string) (line string, ok bool) {
 	d.say("%s", prompt)
-	type result struct {
-		line string
-		err  error
-	}
-	got := make(chan result, 1)
-	go func() { // reading a terminal cannot be interrupted; the process ends soon
-		line, err := d.lines.ReadString('\n')
-		got <- result{line, err}
-	}()
-	select {
-	case <-d.ctx.Done():
+	line, err := d.lines.ReadString('\n')
+	if d.ctx.Err() != nil || err != nil && (line == "" || !errors.Is(err, io.EOF)) {
 		d.say("\n")
 		return "", false
-	case r := <-got:
-		if r.err != nil && (r.line == "" || !errors.Is(r.err, io.EOF)) {
-			d.say("\n")
-			return "", false
-		}
-		return strings.TrimSpace(r.line), true
 	}
+	return strings.TrimSpace(line), true
 }
 
 // choose asks for one of the transitions, by number or name. Where a name is the

@@ -469,7 +469,7 @@ func realLines(t *testing.T) map[string][]string {
 	id = start(4, "circle.json")
 	lines("run", 4, "resume", id, "--note", "once more")
 	h.file("shadow.json", `{"limits": {"max_steps": 1}}`)
-	start(4, "circle.json", "--shadow", "shadow.json")
+	start(4, "circle.json", "--guards", "shadow.json")
 	log(id)
 	raised := start(4, "circle.json")
 	h.run(4, "resume", raised, "--raise", "limits.max_steps=3", "--note", "once more")
@@ -530,9 +530,9 @@ func realLines(t *testing.T) map[string][]string {
 func guards(h *home, lines func(heading string, code int, args ...string), id string) {
 	h.file("guards.json", `{"profile": "strict", "limits": {"max_steps": 1, "max_tokens_per_step": 10}, "forbidden_patterns": ["lorem"], "tool_calls": {"allowed": ["search"]}, "cost": {"max_dollars_per_task": 1}}`)
 	h.stdin = `{"task_id": "t", "output": "lorem ipsum", "state": "a", "model": "m", "tokens_in": 11, "tool_calls": [{"name": "rm"}]}`
-	lines("`dialai check`", 2, "check", "--config", "guards.json")
+	lines("`dialai check`", 2, "check", "--guards", "guards.json")
 	h.stdin = `{"task_id": "t", "tool_calls": [{"name": "search"}]}` + "\n{\"op\": \"gc\"}\nbad"
-	lines("`dialai check`", 3, "check", "--config", "guards.json", "--stateful")
+	lines("`dialai check`", 3, "check", "--guards", "guards.json", "--stateful")
 	lines("The event log of guards", 0, "log", id, "--guard")
 	log, _ := h.run(0, "log", id, "--guard")
 	h.file("guard.jsonl", log+`{"session": "s", "type": "record", "candidate_id": "c", "tokens": {"input": 5, "output": 6}, "usd": 0.5}
@@ -542,7 +542,7 @@ func guards(h *home, lines func(heading string, code int, args ...string), id st
 bad
 `)
 	lines("`dialai analyze`", 0, "analyze", "guard.jsonl")
-	lines("replay", 1, "replay", "guard.jsonl", "--config", "guards.json")
+	lines("replay", 1, "replay", "guard.jsonl", "--guards", "guards.json")
 	h.file("budget.json", `{"config": {"soft_limit_tokens": 5, "hard_limit_tokens": 10}, "trace": [{"id": "a", "input": 6}, {"id": "b", "input": 6}]}`)
 	lines("`dialai budget`", 2, "budget", "budget.json")
 	lines("`dialai guard demo`", 0, "guard", "demo")

@@ -35,7 +35,7 @@ func Main(ctx context.Context, registry strategies.Registry, args []string) int 
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	a := &app{
-		registry: registry, in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		registry: registry, in: newInput(ctx, os.Stdin), out: os.Stdout, err: os.Stderr,
 		lookup: os.LookupEnv, name: programName(os.Args[0]),
 	}
 	return a.main(ctx, args)

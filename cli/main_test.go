@@ -115,6 +115,7 @@ var (
 	userPattern  = regexp.MustCompile(`decided by [^)"]+`)
 	hookPattern  = regexp.MustCompile(`127\.0\.0\.1:\d{2,}`)
 	msecPattern  = regexp.MustCompile(`"latencyMsec":\d+`)
+	tookPattern  = regexp.MustCompile(`"elapsed_ms":\d+`)
 )
 
 func (s *shortener) short(text string) string {
@@ -131,7 +132,7 @@ func (s *shortener) short(text string) string {
 		pattern *regexp.Regexp
 		by      string
 	}{
-		{timePattern, "TIME"}, {hashPattern, "HASH"}, {ownerPattern, `"owner":"OWNER"`}, {userPattern, "decided by USER"}, {hookPattern, "HOOK"}, {msecPattern, `"latencyMsec":1`},
+		{timePattern, "TIME"}, {hashPattern, "HASH"}, {ownerPattern, `"owner":"OWNER"`}, {userPattern, "decided by USER"}, {hookPattern, "HOOK"}, {msecPattern, `"latencyMsec":1`}, {tookPattern, `"elapsed_ms":0`},
 	} {
 		text = r.pattern.ReplaceAllString(text, r.by)
 	}

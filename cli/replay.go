@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) replayCommand() *cobra.Command {
-	var config string
+	var guards string
 	cmd := &cobra.Command{
 		Use:   "replay <log>",
 		Short: "Judge the steps of an event log again, by other guards",
@@ -26,12 +26,12 @@ of texts that the new guards want to read, are undecidable and are counted.
 
 Lines that cannot be read are counted too; a file with no others is the wrong one.
 Exit codes: 0 equal, 1 a verdict differs, 3 wrong usage or file.`,
-		Example: `  dialai replay guard.jsonl --config stricter.json
-  dialai log 0b9c1d3e-… --guard | dialai replay - --config review.yaml --json`,
+		Example: `  dialai replay guard.jsonl --guards stricter.json
+  dialai log 0b9c1d3e-… --guard | dialai replay - --guards review.yaml --json`,
 		Args: arguments,
-		RunE: func(_ *cobra.Command, args []string) error { return a.replay(args[0], config) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.replay(args[0], guards) },
 	}
-	cmd.Flags().StringVar(&config, "config", "", "the guards or machine `file` to judge by")
+	guardsFlag(cmd, &guards, "the guards or machine `file` to judge by", "config")
 	return a.guardUsage(cmd)
 }
 
@@ -85,14 +85,14 @@ type verdictChange struct {
 	Count    int    `json:"count"`
 }
 
-func (a *app) replay(path, config string) error {
+func (a *app) replay(path, guards string) error {
 	switch {
-	case config == "":
-		return &exitError{checkInvalid, hinted(errors.New("--config is missing"), "dialai replay guard.jsonl --config guards.json")}
-	case config == "-" && path == "-":
-		return &exitError{checkInvalid, errors.New("the log and the configuration cannot both be read from stdin")}
+	case guards == "":
+		return &exitError{checkInvalid, hinted(errors.New("--guards is missing"), "dialai replay guard.jsonl --guards guards.json")}
+	case guards == "-" && path == "-":
+		return &exitError{checkInvalid, errors.New("the log and the guards cannot both be read from stdin")}
 	}
-	c, states, err := a.loadAnyGuards(config)
+	c, states, err := a.loadAnyGuards(guards)
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
@@ -114,7 +114,7 @@ func (a *app) replay(path, config string) error {
 	case r.sum.Different > 0:
 		return exit(replayDiffers)
 	case r.sum.Malformed > 0 && r.sum.Malformed == r.sum.Lines: // nothing was compared, so nothing is equal
-		return &exitError{checkInvalid, hinted(fmt.Errorf("%s: no line is a record of a log of guards", path), "dialai log SESSION --guard prints one")}
+		return notALog(path)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (f *runFlags) add(cmd *cobra.Command, starts bool) {
 	flags.DurationVar(&f.timeout, "timeout", runner.DefaultTimeout, "stop after that `time`, such as 90s or 5m")
 	flags.BoolVar(&f.wait, "wait", false, "stay while the only answers missing are those that come later")
 	flags.BoolVarP(&f.interactive, "interactive", "i", false, "ask here, at the terminal, when a human must decide")
-	flags.StringVar(&f.shadow, "shadow", "", "a guards or machine `file` whose guards judge every step too; what they say is shown where it differs, and has no effect")
+	guardsFlag(cmd, &f.shadow, "a guards or machine `file` whose guards judge every step beside those of the machine; what they say is shown where it differs, and has no effect", "shadow")
 	flags.BoolVar(&f.remote, "remote", false, "run at DIALAI_BASE_URL (not part of this version)")
 }
 

@@ -46,7 +46,7 @@ type shadowSummary struct {
 	Undecidable int    `json:"undecidable"`
 }
 
-// loadShadow reads the guards that --shadow names; nil if it names none. Guards
+// loadShadow reads the guards that --guards names; nil if it names none. Guards
 // of a file of their own are taken for a machine's.
 func (a *app) loadShadow(path string) (*shadow, error) {
 	if path == "" {
@@ -182,7 +182,7 @@ func (p *printer) endShadow(r runner.Result) error {
 	case p.a.flags.json:
 		return printJSON(p.out, s.sum)
 	case !p.a.flags.quiet:
-		fmt.Fprintf(p.out, "Shadow: %s judged, %d equal, %d different, %d undecidable\n", plural(s.sum.Checks, "step"), s.sum.Equal, s.sum.Different, s.sum.Undecidable)
+		fmt.Fprintf(p.out, "Shadow: %s judged without effect, %d equal, %d different, %d undecidable\n", plural(s.sum.Checks, "step"), s.sum.Equal, s.sum.Different, s.sum.Undecidable)
 	}
 	return nil
 }

@@ -369,3 +369,53 @@ func TestInterruptWhileMeasuring(t *testing.T) {
 		t.Errorf("exit code %d\n%s", got, rest)
 	}
 }
+
+// TestInterruptWhileReadingStdin interrupts every command that reads stdin while
+// nothing comes: it ends at once, with 130.
+func TestInterruptWhileReadingStdin(t *testing.T) {
+	h := newHome(t)
+	h.file("guards.json", `{"limits": {"max_steps": 2}}`)
+	h.file("budget.json", `{"hard_limit_calls": 2}`)
+	for _, args := range [][]string{
+		{"-"}, {"run", "-"}, {"lint", "-"}, {"graph", "-"}, {"simulate", "-"},
+		{"check", "--guards", "guards.json"}, {"check", "--guards", "guards.json", "--stateful"}, {"check", "--guards", "-"},
+		{"replay", "-", "--guards", "guards.json"}, {"replay", "guards.json", "--guards", "-"}, {"analyze", "-"},
+		{"budget", "-"}, {"budget", "budget.json", "--trace", "-"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			cmd := h.command(args...)
+			var problems bytes.Buffer
+			cmd.Stderr = &problems
+			reader, writer, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer writer.Close()
+			cmd.Stdin = reader
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			reader.Close()
+			defer time.AfterFunc(patience, func() { cmd.Process.Kill() }).Stop()
+			taken(t, writer)
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			if got := exitOf(t, cmd.Wait()); got != 130 || problems.String() != "interrupted\n" {
+				t.Errorf("exit code %d\n%s", got, &problems)
+			}
+		})
+	}
+}
+
+// taken writes more blanks than a pipe holds, so that they are written only once the
+// program at the other end reads, and waits for more.
+func taken(t *testing.T, w *os.File) {
+	t.Helper()
+	if err := w.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.WriteString(strings.Repeat(" ", 1<<18)); err != nil {
+		t.Fatalf("the program does not read: %v", err)
+	}
+}

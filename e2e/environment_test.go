@@ -302,8 +302,8 @@ func TestFullOutputOfGuards(t *testing.T) {
 		d.must(os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600))
 	}
 	for _, args := range [][]string{
-		{"check", "--config", "guards.json"}, {"check", "--config", "guards.json", "--stateful"}, {"analyze", "log.jsonl"}, {"analyze", "log.jsonl", "--json"},
-		{"budget", "budget.json"}, {"budget", "budget.json", "--json"}, {"replay", "log.jsonl", "--config", "guards.json"}, {"replay", "log.jsonl", "--config", "guards.json", "--json"},
+		{"check", "--guards", "guards.json"}, {"check", "--guards", "guards.json", "--stateful"}, {"analyze", "log.jsonl"}, {"analyze", "log.jsonl", "--json"},
+		{"budget", "budget.json"}, {"budget", "budget.json", "--json"}, {"replay", "log.jsonl", "--guards", "guards.json"}, {"replay", "log.jsonl", "--guards", "guards.json", "--json"},
 		{"guard", "demo"},
 	} {
 		cmd := d.command(args...)

@@ -7,10 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -98,6 +102,45 @@ func ParseCheckInput(data []byte) (in CheckInput, err error) {
 	return in, in.check()
 }
 
+// UnknownMembers returns the members of a step, and of its tool calls, that
+// [ParseCheckInput] ignores because it knows none of that name, each with its path
+// and, where one of a similar name exists, a hint. Names that begin with x- are for
+// others to use. It returns nothing for what is no step.
+func UnknownMembers(data []byte) (problems []machine.Problem) {
+	var in map[string]json.RawMessage
+	if json.Unmarshal(data, &in) != nil {
+		return nil
+	}
+	problems = unknown("", in, members[inputJSON]())
+	var calls []map[string]json.RawMessage
+	if json.Unmarshal(in["tool_calls"], &calls) == nil {
+		for i, call := range calls {
+			problems = append(problems, unknown(fmt.Sprintf("/tool_calls/%d", i), call, members[toolCallJSON]())...)
+		}
+	}
+	return problems
+}
+
+// unknown returns the members at a path whose names are none of those known.
+func unknown(path string, in map[string]json.RawMessage, known []string) (problems []machine.Problem) {
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		if !slices.Contains(known, name) && !strings.HasPrefix(name, "x-") {
+			problems = append(problems, machine.Problem{
+				Path: path + "/" + name, Code: "unknown-field", Message: fmt.Sprintf("nothing reads %q", name), Hint: machine.DidYouMean(name, known),
+			})
+		}
+	}
+	return problems
+}
+
+// members returns the names of the members of T in JSON.
+func members[T any]() (names []string) {
+	for f := range reflect.TypeFor[T]().Fields() {
+		names = append(names, f.Tag.Get("json"))
+	}
+	return names
+}
+
 // tidyInput reads one JSON value that comes from outside.
 func tidyInput(data []byte) ([]byte, error) {
 	tidy, err := exact.Tidy(data)
@@ -177,7 +220,8 @@ type Metrics struct {
 	TokensIn  int64
 	TokensOut int64
 	Dollars   exact.Money
-	Elapsed   time.Duration // since the task's first step
+	Elapsed   time.Duration // what the check took
+	TaskAge   time.Duration // since the task's first step
 	Spent     Book          // all calls, rejected ones included
 	Truncated bool          // n-grams are of the two ends of the output only
 
@@ -198,7 +242,7 @@ func (m Metrics) ToolCounts(f func(tool string, calls int64)) {
 	}
 }
 
-// AppendResult appends a CheckResult: exactly the published members in the
+// AppendResult appends a CheckResult: the published members and task_age_ms in the
 // profile compat, and what else there is in strict.
 func (v Verdict) AppendResult(dst []byte, m Metrics, profile Profile) []byte {
 	type reason struct {
@@ -215,6 +259,7 @@ func (v Verdict) AppendResult(dst []byte, m Metrics, profile Profile) []byte {
 		Dollars   exact.Money      `json:"total_dollars"`
 		Tools     map[string]int64 `json:"tool_counts"`
 		Elapsed   int64            `json:"elapsed_ms"`
+		TaskAge   int64            `json:"task_age_ms"`
 		Spent     *exact.Money     `json:"spent_dollars,omitempty"`
 		Truncated bool             `json:"ngram_truncated,omitempty"`
 	}
@@ -231,7 +276,7 @@ func (v Verdict) AppendResult(dst []byte, m Metrics, profile Profile) []byte {
 		}
 		out.Reasons = append(out.Reasons, shown)
 	}
-	out.Metrics = metrics{Steps: m.Steps, TokensIn: m.TokensIn, TokensOut: m.TokensOut, Dollars: m.Dollars, Tools: map[string]int64{}, Elapsed: m.Elapsed.Milliseconds()}
+	out.Metrics = metrics{Steps: m.Steps, TokensIn: m.TokensIn, TokensOut: m.TokensOut, Dollars: m.Dollars, Tools: map[string]int64{}, Elapsed: m.Elapsed.Milliseconds(), TaskAge: m.TaskAge.Milliseconds()}
 	m.ToolCounts(func(tool string, calls int64) { out.Metrics.Tools[tool] = calls })
 	if profile == Strict {
 		out.Notices, out.Metrics.Spent, out.Metrics.Truncated = v.Notices, &m.Spent.Money, m.Truncated

@@ -49,7 +49,7 @@ func TestSnapshotIsIdentity(t *testing.T) {
 			}
 			v, m, errV := one.Check(in)
 			w, n, errW := two.Check(in)
-			if !reflect.DeepEqual(v, w) || m.Steps != n.Steps || m.Spent != n.Spent || m.Elapsed != n.Elapsed || (errV == nil) != (errW == nil) {
+			if !reflect.DeepEqual(v, w) || m.Steps != n.Steps || m.Spent != n.Spent || m.TaskAge != n.TaskAge || (errV == nil) != (errW == nil) {
 				t.Fatalf("%s, seed %d, step %d: %v %+v, restored %v %+v", profile, seed, i, v, m, w, n)
 			}
 			if !reflect.DeepEqual(one.Snapshot(), two.Snapshot()) {

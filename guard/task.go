@@ -113,6 +113,13 @@ func (g *Guard) CheckContext(ctx context.Context, in CheckInput) (Verdict, Metri
 }
 
 func (g *Guard) check(ctx context.Context, in *CheckInput, asked Classifier) (Verdict, Metrics, error) {
+	start := g.now()
+	v, m, err := g.checkOne(ctx, in, asked)
+	m.Elapsed = max(0, g.now().Sub(start))
+	return v, m, err
+}
+
+func (g *Guard) checkOne(ctx context.Context, in *CheckInput, asked Classifier) (Verdict, Metrics, error) {
 	if err := in.check(); err != nil {
 		return Verdict{}, Metrics{}, err
 	}
@@ -167,6 +174,7 @@ func (g *Guard) CheckStep(ctx context.Context, step Step, usage specialist.Usage
 // DryRun judges a step as it stands and changes nothing. Guards of the program's
 // own are not asked.
 func (g *Guard) DryRun(in CheckInput) (Verdict, Metrics, error) {
+	start := g.now()
 	if err := in.check(); err != nil {
 		return Verdict{}, Metrics{}, err
 	}
@@ -178,7 +186,9 @@ func (g *Guard) DryRun(in CheckInput) (Verdict, Metrics, error) {
 	state, began := t.state, t.began
 	v, err := g.judge(t, &step, l)
 	t.state, t.began = state, began
-	return v, t.metrics(&step), err
+	m := t.metrics(&step)
+	m.Elapsed = max(0, g.now().Sub(start))
+	return v, m, err
 }
 
 // Begin judges a step and, if it may be executed, returns a token: the step
@@ -359,7 +369,7 @@ func (t *task) metrics(step *Step) Metrics {
 		Spent: t.state.Spent, Truncated: t.truncated && step.HasOutput, task: t,
 	}
 	if !t.began.IsZero() {
-		m.Elapsed = t.judged.Sub(t.began)
+		m.TaskAge = t.judged.Sub(t.began)
 	}
 	return m
 }
