@@ -54,11 +54,20 @@ func (p *Policy) apply(m *machine.Machine) (*machine.Machine, error) {
 		def.States[i].Specialists = p.roster(def.States[i].Specialists)
 	}
 	p.thresholds(&def)
-	next, err := machine.Compile(&def, runner.StoredChecks())
+	next, err := machine.Compile(&def, checksOf(m))
 	if err != nil {
 		return nil, fmt.Errorf("%w: machine %q, changed so, would not load: %s", ErrPolicy, m.Name(), machine.FirstProblem(err))
 	}
 	return next, nil
+}
+
+// checksOf returns the rules for what is made of a recorded machine: those of today,
+// unless it breaks them itself.
+func checksOf(m *machine.Machine) machine.Checks {
+	if _, err := machine.Compile(m.Definition(), runner.Checks()); err != nil {
+		return runner.StoredChecks()
+	}
+	return runner.Checks()
 }
 
 // TriedID is the id of an arbiter that has none and takes nobody's place.

@@ -186,7 +186,7 @@ func (w *guardLog) applied(seq int64, ev runner.Event, before, after guard.Book)
 func (w *guardLog) config() *guard.LogRecord {
 	def := w.session.Machine().Definition()
 	meta := &guard.LogMeta{Machine: def.MachineName, Digest: w.session.Machine().Digest(), Guards: def.Guards}
-	if c, problems := guard.Parse(sectionOf(def.Guards), false); len(problems) == 0 {
+	if c, problems := guard.ParseStored(sectionOf(def.Guards)); len(problems) == 0 {
 		meta.Profile, w.prices = c.Profile, c.Cost.Version
 	}
 	if w.prices == "" {

@@ -12,16 +12,23 @@ import (
 // is a state's own. The profile is strict unless the section says otherwise. The
 // problems have JSON pointers relative to the section.
 func Parse(section []byte, state bool) (*Config, []machine.Problem) {
-	return parse(section, Strict, state, true)
+	return parse(&reader{}, section, Strict, state, true)
+}
+
+// ParseStored reads the section of a state of a machine that a store holds, the
+// machine's own merged into it. Rules that came after it was stored do not count
+// (see [machine.Checks].Stored): the problems are about what cannot be read at all.
+func ParseStored(section []byte) (*Config, []machine.Problem) {
+	return parse(&reader{stored: true}, section, Strict, false, true)
 }
 
 // ParseAs reads a section for a [Guard], outside of machines, with the default
 // profile given. It has no truth gate: use [NewGate].
 func ParseAs(section []byte, profile Profile) (*Config, []machine.Problem) {
-	return parse(section, profile, false, false)
+	return parse(&reader{}, section, profile, false, false)
 }
 
-func parse(section []byte, profile Profile, state, inMachine bool) (*Config, []machine.Problem) {
+func parse(r *reader, section []byte, profile Profile, state, inMachine bool) (*Config, []machine.Problem) {
 	tidy, err := exact.Tidy(section)
 	if err != nil {
 		return nil, []machine.Problem{{Code: "bad-json", Message: "guards is not one JSON value: " + err.Error()}}
@@ -30,7 +37,7 @@ func parse(section []byte, profile Profile, state, inMachine bool) (*Config, []m
 	if json.Unmarshal(tidy, &named) == nil && named.Profile != nil {
 		(&reader{}).oneOf((*string)(&profile), string(Strict), string(Compat))("", named.Profile)
 	}
-	r, c := &reader{}, Defaults(profile)
+	c := Defaults(profile)
 	var alias *machine.Schema
 	members := []member{
 		{"limits", r.limits(&c.Limits)},

@@ -14,7 +14,10 @@ import (
 )
 
 // A reader reads a section and collects what is wrong with it.
-type reader struct{ problems []machine.Problem }
+type reader struct {
+	problems []machine.Problem
+	stored   bool // a store holds the section: rules are no reason to refuse it
+}
 
 type member struct {
 	name string
@@ -23,6 +26,14 @@ type member struct {
 
 func (r *reader) report(path, code, message, hint string) {
 	r.problems = append(r.problems, machine.Problem{Path: path, Code: code, Message: message, Hint: hint})
+}
+
+// refuse is report for a rule of files: what is stored is read all the same. Every
+// rule that an older program did not have is one of these.
+func (r *reader) refuse(path, code, message, hint string) {
+	if !r.stored {
+		r.report(path, code, message, hint)
+	}
 }
 
 // object reads an object with fixed members; section is its name, "" for guards.

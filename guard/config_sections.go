@@ -123,7 +123,7 @@ func (r *reader) schema(into **machine.Schema) func(path string, value []byte) {
 			if part, ok := errors.AsType[*machine.SchemaError](err); ok {
 				at += part.Path
 			}
-			r.report(at, "bad-schema", fmt.Sprintf("%s is no schema: %v", nameOf(path), err), "")
+			r.refuse(at, "bad-schema", fmt.Sprintf("%s is no schema: %v", nameOf(path), err), "")
 			return
 		}
 		*into = s

@@ -44,7 +44,7 @@ func lintSection(section []byte, profile Profile) []machine.Problem {
 	}
 	c, problems := ParseAs(section, profile)
 	if len(problems) > 0 {
-		c, problems = parse(section, profile, false, true) // a machine's may have more
+		c, problems = parse(&reader{}, section, profile, false, true) // a machine's may have more
 	}
 	if len(problems) > 0 {
 		return nil

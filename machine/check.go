@@ -35,7 +35,8 @@ type Checks struct {
 	// to the machine file. Without it such a path is a problem.
 	Include func(path string) ([]byte, error)
 	// Stored says that a store holds the definition: it was valid when its sessions
-	// began, and they go on. Rules that came later are not held against it.
+	// began, and they go on. No rule is held against it, those of the other members
+	// included: see stored.go.
 	Stored bool
 }
 
@@ -154,7 +155,7 @@ func (c *checker) checkTransitions() {
 				c.report(path, true, Problem{Code: "duplicate-key", Message: fmt.Sprintf("transition %q of state %q is defined twice", t.Name, s.Name)})
 			}
 			seen[t.Name] = true
-			if !exists[t.Target] && t.Target != unreadable {
+			if !exists[t.Target] && !c.unread[path] && !c.unread[path+"/target"] {
 				c.unknownTarget(path, s.Name, t, known)
 			}
 			c.checkParameters(path, s.Name, t)

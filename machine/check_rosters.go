@@ -22,11 +22,8 @@ func (c *checker) checkRoster(path string, list []Specialist, state *StateDefini
 	here := map[string]int{}
 	for i := range list {
 		s := &list[i]
-		if s.Role == unreadable {
-			continue
-		}
 		at := fmt.Sprintf("%s/%d", path, i)
-		if c.holdsSecret(at, s) {
+		if c.unread[at] || c.holdsSecret(at, s) {
 			continue
 		}
 		c.checkSpecialist(at, s)

@@ -148,16 +148,8 @@ func (d *decoder) transition(n *node, path, state string, t *TransitionDefinitio
 		})
 	default:
 		d.wrongType(n, path, what, aTarget)
-		t.Target = unreadable
-	}
-	if c := n.child("target"); c != nil && c.kind != stringNode {
-		t.Target = unreadable
 	}
 }
-
-// unreadable is the target of a transition whose target could not be read: its
-// problem is reported once, where it was read.
-const unreadable = "\x00"
 
 func (d *decoder) specialists(into *[]Specialist) func(n *node, path, what string) {
 	return func(n *node, path, what string) {
@@ -174,7 +166,7 @@ func (d *decoder) specialists(into *[]Specialist) func(n *node, path, what strin
 
 func (d *decoder) specialist(n *node, path, what string, s *Specialist) {
 	var cost *exact.Money
-	ok := d.object(n, path, what, []field{
+	d.object(n, path, what, []field{
 		{"role", text(d, &s.Role)},
 		{"specialistId", text(d, &s.SpecialistID)},
 		{"machineName", text(d, &s.MachineName)},
@@ -195,9 +187,6 @@ func (d *decoder) specialist(n *node, path, what string, s *Specialist) {
 		{"provider", text(d, &s.Provider)},
 	})
 	s.EstimatedCostUSD = cost
-	if !ok {
-		s.Role = unreadable
-	}
 }
 
 func (d *decoder) risk(into **Risk) func(n *node, path, what string) {

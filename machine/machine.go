@@ -27,6 +27,7 @@ type Machine struct {
 	initial *State
 	goal    *State
 	origin  origin
+	stored  bool
 }
 
 // origin remembers the text of a machine for messages about it.
@@ -125,6 +126,9 @@ func syntaxProblem(name string, data []byte, e *syntaxError) Problem {
 
 // build checks and compiles def, which nobody else holds.
 func build(def *Definition, checks Checks, from origin, problems []Problem) (*Machine, error) {
+	if checks.Stored {
+		return buildStored(def, from, problems)
+	}
 	c := &checker{
 		Checks: checks, def: def, file: from.file, tree: from.tree,
 		unread: map[string]bool{}, most: 10 * maxProblems, schemas: map[*TransitionDefinition]*Schema{},
@@ -138,16 +142,22 @@ func build(def *Definition, checks Checks, from origin, problems []Problem) (*Ma
 	if problems = append(problems, c.problems...); len(problems) > 0 {
 		return nil, newError(problems, c.more, checks.Secret)
 	}
-	normalize(def)
-	m := &Machine{def: def, json: def.appendJSON(nil), origin: from}
+	m := newMachine(def, from)
 	if fault := oversize(m.json); fault != "" {
 		c.report("", false, Problem{Code: "too-large", Message: fault})
 		return nil, newError(c.problems, 0, checks.Secret)
 	}
-	sum := sha256.Sum256(m.json)
-	m.digest = hex.EncodeToString(sum[:])
 	m.compile(c.schemas)
 	return m, nil
+}
+
+// newMachine returns a machine with everything but its tables.
+func newMachine(def *Definition, from origin) *Machine {
+	normalize(def)
+	m := &Machine{def: def, json: def.appendJSON(nil), origin: from}
+	sum := sha256.Sum256(m.json)
+	m.digest = hex.EncodeToString(sum[:])
+	return m
 }
 
 // oversize says why a normalized definition could not be read again, or

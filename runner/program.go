@@ -35,7 +35,8 @@ func (p *Program) counting(s *machine.State) *guard.Config {
 	return p.observe
 }
 
-// NewProgram compiles the guards of a machine.
+// NewProgram compiles the guards of a machine. Those of one that a store holds are
+// held to no rule, as the machine is not.
 func NewProgram(m *machine.Machine) (*Program, error) {
 	p := &Program{Machine: m, guards: make([]*guard.Config, len(m.States()))}
 	p.base = p
@@ -48,7 +49,7 @@ func NewProgram(m *machine.Machine) (*Program, error) {
 		if section == nil {
 			continue
 		}
-		c, problems := guard.Parse(section, false)
+		c, problems := parseGuards(m, section)
 		if len(problems) > 0 {
 			return nil, fmt.Errorf("guards of state %q: %s", m.States()[i].Name, problems[0].Message)
 		}
@@ -58,6 +59,13 @@ func NewProgram(m *machine.Machine) (*Program, error) {
 		p.observe, _ = guard.Parse([]byte("{}"), false)
 	}
 	return p, nil
+}
+
+func parseGuards(m *machine.Machine, section []byte) (*guard.Config, []machine.Problem) {
+	if m.Stored() {
+		return guard.ParseStored(section)
+	}
+	return guard.Parse(section, false)
 }
 
 // Programs compiles each definition once. It may be used concurrently.
@@ -110,17 +118,14 @@ func (ps *Programs) Parse(digest string, definition []byte) (*Program, error) {
 	return ps.Of(m)
 }
 
-// Checks returns every rule of a machine file, for [machine.Parse].
+// Checks returns every rule of a machine file, for [machine.Parse]. What a
+// store holds is read with [StoredChecks].
 func Checks() machine.Checks {
 	c := strategies.Checks()
 	c.Guards, c.GuardsIn = guard.Check, guard.CheckIn
 	return c
 }
 
-// StoredChecks returns the rules of a definition that a store holds: all but those
-// that came after definitions were stored.
-func StoredChecks() machine.Checks {
-	c := Checks()
-	c.Stored = true
-	return c
-}
+// StoredChecks returns the rules of a definition that a store holds: none, for the
+// program that stored it has checked its own.
+func StoredChecks() machine.Checks { return machine.Checks{Stored: true} }

@@ -226,7 +226,7 @@ func (r *Runner) declares(ctx context.Context, machineName, id string) (bool, er
 		return false, err
 	}
 	for _, d := range definitions {
-		m, err := machine.Parse(machineName+".json", d, machine.Checks{Stored: true})
+		m, err := machine.Parse(machineName+".json", d, StoredChecks())
 		if err != nil {
 			return false, &CorruptError{"a definition of machine " + machineName, err.Error()}
 		}

@@ -1,0 +1,123 @@
+package store_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A storedDefinition is one that loading refuses today and a store may hold.
+type storedDefinition struct {
+	name string
+	text string
+	code string // of the problem that loading has with it
+	rule string // a transition of its initial state that a human may execute
+	to   string // where that leads
+}
+
+// storedDefinitions has a row for every kind of rule that came after definitions
+// were stored. Whoever adds a rule adds a row.
+var storedDefinitions = []storedDefinition{
+	{
+		name: "a target that is no state",
+		text: `{"machineName":"m","initialState":"a","goalState":"z","states":{"a":{"transitions":{"go":"z","off":"\u0000"}},"z":{}}}`,
+		code: "unknown-target", rule: "off", to: "\x00",
+	},
+	{
+		name: "a strategy that is gone",
+		text: `{"machineName":"m","initialState":"a","goalState":"z","states":{"a":{"transitions":{"go":"z"}},"z":{}},
+			"specialists":[{"role":"proposer","specialistId":"p","strategyFnName":"oncebuiltin"}]}`,
+		code: "unknown-strategy", rule: "go", to: "z",
+	},
+}
+
+// TestStoredDefinitions proves that what a store holds stays usable whatever the
+// rules of machine files have become: it is folded, shown, listed, asked about and
+// ruled on, and nothing of that panics.
+func TestStoredDefinitions(t *testing.T) {
+	for _, row := range storedDefinitions {
+		t.Run(row.name, func(t *testing.T) {
+			_, err := machine.Parse("m.json", []byte(row.text), runner.Checks())
+			if invalid, ok := err.(*machine.Error); !ok || !slices.ContainsFunc(invalid.Problems, func(p machine.Problem) bool { return p.Code == row.code }) {
+				t.Fatalf("loading says %v, not %s", err, row.code)
+			}
+			row.live(t)
+		})
+	}
+}
+
+// live has a session of the definition go through its life, each part in a process
+// of its own.
+func (row *storedDefinition) live(t *testing.T) {
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "dialai.db")
+	id := row.start(ctx, t, path)
+	r := row.open(t, path)
+	s, err := r.Session(ctx, id.String())
+	row.ok(t, err)
+	s.View()
+	list, err := r.Sessions(ctx, runner.ListQuery{})
+	row.ok(t, err)
+	if len(list) != 1 {
+		t.Errorf("%d sessions are listed", len(list))
+	}
+	_, err = r.Tick(ctx)
+	row.ok(t, err)
+	_, err = r.Inbox(ctx)
+	row.ok(t, err)
+	_, err = r.Question(ctx, s)
+	row.ok(t, err)
+	ruled, err := r.Decide(ctx, runner.Ruling{SessionID: id, SpecialistID: runner.Operator, RoundID: s.Key().ID(), TransitionName: row.rule, Reasoning: "it has to go on"})
+	row.ok(t, err)
+	if !ruled.Executed || ruled.Session.State.Name != row.to {
+		t.Errorf("the ruling came to %+v", ruled)
+	}
+	_, err = r.Step(ctx, id)
+	row.ok(t, err)
+	row.folds(ctx, t, path, id)
+}
+
+// start stores the definition as an older program would have.
+func (row *storedDefinition) start(ctx context.Context, t *testing.T, path string) specialist.SessionID {
+	t.Helper()
+	m, err := machine.Parse("m.json", []byte(row.text), runner.StoredChecks())
+	row.ok(t, err)
+	store := openSQLite(t, path)
+	program, err := runner.NewProgram(m)
+	row.ok(t, err)
+	now := specialist.Time(1_700_000_000_000)
+	id := specialist.SessionID{1}
+	s := &runner.Session{ID: id, Program: program, State: m.Initial(), CreatedAt: now, UpdatedAt: now, Round: 1, Sequence: 2}
+	row.ok(t, store.Commit(ctx, &runner.Change{After: s, First: 1, Events: runner.Opening(s)}))
+	return id
+}
+
+// folds proves that the whole log can be read back.
+func (row *storedDefinition) folds(ctx context.Context, t *testing.T, path string, id specialist.SessionID) {
+	t.Helper()
+	report, err := openSQLite(t, path).Verify(ctx, runner.NewPrograms())
+	row.ok(t, err)
+	if report.Difference != nil {
+		t.Errorf("verify found %v", report.Difference)
+	}
+	_, err = row.open(t, path).Session(ctx, id.String())
+	row.ok(t, err)
+}
+
+func (row *storedDefinition) open(t *testing.T, path string) *runner.Runner {
+	t.Helper()
+	r, err := runner.New(runner.Config{Store: openSQLite(t, path), AllowOperator: true})
+	row.ok(t, err)
+	return r
+}
+
+func (row *storedDefinition) ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
