@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -18,9 +20,21 @@ func (s *SQLite) AppendAudit(ctx context.Context, e specialist.AuditEntry) error
 		return err
 	}
 	return s.out.do(&job{ctx: ctx, write: func(ctx context.Context, st *statements) error {
-		_, err := st.insertAudit.ExecContext(ctx, e.SessionID, text(entry))
-		return err
+		return appendAudit(ctx, st, e.SessionID, entry)
 	}})
+}
+
+// appendAudit appends an entry to the chain of the audit.
+func appendAudit(ctx context.Context, st *statements, session string, entry []byte) error {
+	var head []byte
+	if err := st.auditHead.QueryRowContext(ctx).Scan(&head); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	var prev runner.Hash
+	copy(prev[:], head)
+	hash := runner.Chain(prev, session, entry)
+	_, err := st.insertAudit.ExecContext(ctx, session, text(entry), hash[:])
+	return err
 }
 
 // Audit implements [runner.AuditStore].

@@ -19,7 +19,8 @@ type statements struct {
 	insertMachine, findMachine, insertDefinition *sql.Stmt
 	learn, insertExemplar, bumpTrust             *sql.Stmt
 	insertLesson                                 *sql.Stmt
-	rosterHead, insertRoster, insertAudit        *sql.Stmt
+	rosterHead, insertRoster                     *sql.Stmt
+	auditHead, insertAudit                       *sql.Stmt
 }
 
 func (st *statements) prepare(p *preparer) {
@@ -41,7 +42,8 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.insertLesson, `INSERT INTO lessons (id, lesson) VALUES (?,?)`)
 	p.prepare(&st.bumpTrust, `UPDATE machines SET trust_version=trust_version+1 WHERE id=?`)
 	p.prepare(&st.rosterHead, `SELECT first, hash FROM roster_log WHERE machine=? ORDER BY id DESC LIMIT 1`)
-	p.prepare(&st.insertAudit, `INSERT INTO llm_audit (session_id, entry) VALUES (?,?)`)
+	p.prepare(&st.auditHead, `SELECT hash FROM llm_audit ORDER BY id DESC LIMIT 1`)
+	p.prepare(&st.insertAudit, `INSERT INTO llm_audit (session_id, entry, hash) VALUES (?,?,?)`)
 	p.prepare(&st.insertRoster, `INSERT INTO roster_log (machine, first, events, prev, hash) VALUES (?,?,?,?,?)`)
 }
 

@@ -1,6 +1,10 @@
 package store
 
-import "context"
+import (
+	"context"
+	"slices"
+	"testing"
+)
 
 // WriterExec runs a statement on the connection that writes, to make it fail as
 // a full disk would.
@@ -13,3 +17,19 @@ func (s *SQLite) WriterExec(query string) error {
 
 // Recent is the condition of [SQLite.List] for recent sessions.
 const Recent = recent
+
+// Migrations returns the name and checksum of every migration, also of those that
+// were replaced.
+func Migrations(t *testing.T) (list []string) {
+	for dir, prefix := range map[string]string{"migrations": "", "migrations/replaced": "replaced/"} {
+		all, err := migrations(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range all {
+			list = append(list, prefix+m.name+" "+m.sum)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

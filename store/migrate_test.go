@@ -19,9 +19,9 @@ func TestUpgrade(t *testing.T) {
 		before, err = s.List(a.ctx, runner.ListQuery{Since: 1})
 		a.ok(err)
 	})
-	a.exec(`DROP INDEX sessions_ended; DELETE FROM goose_db_version WHERE version_id>3`)
+	a.exec(`DROP TABLE migrations; DROP TABLE gaps; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DELETE FROM goose_db_version WHERE version_id>3`)
 	names, err := store.Migrate(a.ctx, a.path)
-	if a.ok(err); len(names) != 1 || !strings.Contains(names[0], "0004") {
+	if a.ok(err); len(names) != 2 || !strings.Contains(names[0], "0004") {
 		t.Errorf("applied were %v", names)
 	}
 	a.with(func(r *runner.Runner, s *store.SQLite) {

@@ -2,13 +2,9 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,7 +13,6 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
 
@@ -52,9 +47,6 @@ type SQLiteOptions struct {
 	// nobody may write it meanwhile.
 	ReadOnly bool
 }
-
-//go:embed migrations/*.sql
-var migrationFiles embed.FS
 
 // applicationID marks a SQLite file as one of ours: "dial" in ASCII.
 const applicationID = 0x6469616c
@@ -246,16 +238,12 @@ func (s *SQLite) prepare(ctx context.Context, o SQLiteOptions) ([]string, error)
 // migrate applies the migrations that are missing, each in a transaction of its
 // own, under a lock that keeps other processes from doing the same.
 func (s *SQLite) migrate(ctx context.Context, o SQLiteOptions) ([]string, error) {
-	newest, err := newestMigration()
+	all, err := allMigrations()
 	if err != nil {
 		return nil, err
 	}
-	current, err := s.schemaVersion(ctx)
-	if err != nil || current == newest {
+	if current, err := s.fits(ctx, all); err != nil || current == len(all) {
 		return nil, err
-	}
-	if current > newest {
-		return nil, &NewerError{current, newest}
 	}
 	if o.ReadOnly {
 		return nil, errors.New("the file has to be migrated, but it is opened for reading only")
@@ -268,41 +256,26 @@ func (s *SQLite) migrate(ctx context.Context, o SQLiteOptions) ([]string, error)
 		return nil, fmt.Errorf("waiting for another migration: %w", err)
 	}
 	defer lock.Unlock()
-	return s.applyMigrations(ctx)
+	current, err := s.fits(ctx, all) // somebody else may have done it meanwhile
+	if err != nil {
+		return nil, err
+	}
+	return applyMigrations(ctx, s.db, all, current)
 }
 
-func (s *SQLite) applyMigrations(ctx context.Context) ([]string, error) {
-	files, err := fs.Sub(migrationFiles, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, s.db, files, goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		return nil, err
-	}
-	results, err := p.Up(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, r := range results {
-		names = append(names, filepath.Base(r.Source.Path))
-	}
-	secret := make([]byte, 32)
-	rand.Read(secret) // never fails
-	if _, err := s.db.ExecContext(ctx, `INSERT OR IGNORE INTO secrets (name, value) VALUES ('store', ?)`, secret); err != nil {
-		return nil, err
-	}
-	_, err = s.db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID))
-	return names, err
-}
-
-func newestMigration() (int64, error) {
-	entries, err := migrationFiles.ReadDir("migrations")
-	if err != nil {
+// fits returns how many of the migrations have made the file. It refuses a file of
+// another program, of a newer version, and one that other migrations have made.
+func (s *SQLite) fits(ctx context.Context, all []migration) (int, error) {
+	current, err := s.schemaVersion(ctx)
+	switch {
+	case err != nil:
 		return 0, err
+	case current > int64(len(all)):
+		return 0, &NewerError{current, int64(len(all))}
+	case current >= recordedFrom:
+		err = checkRecorded(ctx, s.db, all[:current])
 	}
-	return goose.NumericComponent(entries[len(entries)-1].Name())
+	return int(current), err
 }
 
 // schemaVersion returns the newest migration the file has, 0 if it is empty. It

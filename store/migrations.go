@@ -1,0 +1,353 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/dialai/dialai/runner"
+)
+
+// Migrations are frozen. Once a program with a migration has been seen by anybody,
+// files exist that it made, and nothing may change it: what is wrong in it is mended
+// by another one. So each is recorded in the file as it runs, with the checksum of its
+// text, in the transaction that applies it, and a file in which others ran than this
+// program has is refused, naming both.
+//
+// Files of schema 1 to 4 have recorded nothing. Of what ran there speaks the schema
+// itself: SQLite keeps the text that made each table and index, so it is compared with
+// what these migrations make. One migration was changed after it had run, before this
+// rule: the text it had is kept in migrations/replaced, files that it made are known
+// by their schema, and the fifth migration brings them to what it is now.
+
+//go:embed migrations/*.sql migrations/replaced/*.sql
+var migrationFiles embed.FS
+
+// recordedFrom is the first schema in which files say which migrations made them.
+const recordedFrom = 5
+
+// A migration is one step from a schema to the next.
+type migration struct {
+	version int64
+	name    string
+	sum     string // SHA-256 of its text in hex
+	up      string
+}
+
+// migrations returns those of a directory in order.
+func migrations(dir string) ([]migration, error) {
+	names, err := fs.Glob(migrationFiles, dir+"/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	list := make([]migration, len(names))
+	for i, name := range names {
+		data, err := migrationFiles.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		text := strings.ReplaceAll(string(data), "\r\n", "\n") // as Git may write it
+		sum := sha256.Sum256([]byte(text))
+		up, _, _ := strings.Cut(strings.TrimPrefix(text, "-- +goose Up"), "-- +goose Down")
+		m := migration{name: path.Base(name), sum: hex.EncodeToString(sum[:]), up: up}
+		if m.version, err = goose.NumericComponent(name); err != nil {
+			return nil, err
+		}
+		list[i] = m
+	}
+	return list, nil
+}
+
+// allMigrations returns those of this program; their number is the newest schema.
+func allMigrations() ([]migration, error) { return migrations("migrations") }
+
+// A MigrationError says that another migration ran in a file than the one this program
+// has under that number.
+type MigrationError struct {
+	Version         int64
+	Has, HasSum     string // name and SHA-256 of the one that ran; empty if it recorded none
+	Knows, KnowsSum string // of this program's
+}
+
+func (e *MigrationError) Error() string {
+	has := "no record of migration " + fmt.Sprint(e.Version)
+	if e.Has != "" {
+		has = fmt.Sprintf("migration %s (sha256 %s)", e.Has, e.HasSum)
+	}
+	return fmt.Sprintf("it was made by %s, this program has %s (sha256 %s); use the program that made it", has, e.Knows, e.KnowsSum)
+}
+
+// A SchemaError says that the tables of a file are not those that its migrations make.
+type SchemaError struct {
+	Version int64
+	Object  string // a table or an index
+	Problem string
+}
+
+func (e *SchemaError) Error() string {
+	return fmt.Sprintf("its schema is not what the migrations 1 to %d make: %s %s; another program or damage changed it: restore a copy", e.Version, e.Object, e.Problem)
+}
+
+// checkRecorded compares the migrations that ran in a file with those of the program.
+func checkRecorded(ctx context.Context, q querier, made []migration) error {
+	rows, err := q.QueryContext(ctx, `SELECT version, name, sha256 FROM migrations ORDER BY version`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	recorded := map[int64]migration{}
+	for rows.Next() {
+		var m migration
+		if err := rows.Scan(&m.version, &m.name, &m.sum); err != nil {
+			return err
+		}
+		recorded[m.version] = m
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, m := range made {
+		if has := recorded[m.version]; has.name != m.name || has.sum != m.sum {
+			return &MigrationError{m.version, has.name, has.sum, m.name, m.sum}
+		}
+	}
+	if len(recorded) != len(made) {
+		return fmt.Errorf("it records %d migrations, but has schema %d", len(recorded), len(made))
+	}
+	return nil
+}
+
+// ran returns the migrations that made a file of a schema that recorded none.
+func ran(ctx context.Context, db querier, all []migration, current int) ([]migration, error) {
+	made := slices.Clone(all[:current])
+	problem := checkSchema(ctx, db, made)
+	var differs *SchemaError
+	if !errors.As(problem, &differs) {
+		return made, problem
+	}
+	replaced, err := migrations("migrations/replaced")
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range replaced {
+		if m.version <= int64(current) {
+			made[m.version-1] = m
+		}
+	}
+	if checkSchema(ctx, db, made) == nil {
+		return made, nil
+	}
+	return nil, problem
+}
+
+// checkSchema returns a SchemaError unless the tables and indexes of a file are those
+// that the migrations make.
+func checkSchema(ctx context.Context, q querier, made []migration) error {
+	scratch, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return err
+	}
+	defer scratch.Close()
+	scratch.SetMaxOpenConns(1) // each connection would have a database of its own
+	for _, m := range made {
+		if _, err := scratch.ExecContext(ctx, m.up); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	want, err := objects(ctx, scratch)
+	if err != nil {
+		return err
+	}
+	got, err := objects(ctx, q)
+	if err != nil {
+		return err
+	}
+	for name, text := range want {
+		switch has, ok := got[name]; {
+		case !ok:
+			return &SchemaError{int64(len(made)), name, "is missing"}
+		case has != text:
+			return &SchemaError{int64(len(made)), name, fmt.Sprintf("is %s instead of %s", has, text)}
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			return &SchemaError{int64(len(made)), name, "is none of ours"}
+		}
+	}
+	return nil
+}
+
+// objects returns the text that made each table and index, without comments and
+// blanks. What SQLite and goose made for themselves is left out.
+func objects(ctx context.Context, q querier) (map[string]string, error) {
+	rows, err := q.QueryContext(ctx, `SELECT type || ' ' || name || ' of ' || tbl_name, coalesce(sql, '') FROM sqlite_schema
+		WHERE name NOT IN ('sqlite_sequence', 'goose_db_version')`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	list := map[string]string{}
+	for rows.Next() {
+		var name, text string
+		if err := rows.Scan(&name, &text); err != nil {
+			return nil, err
+		}
+		lines := strings.Split(text, "\n")
+		for i := range lines {
+			lines[i], _, _ = strings.Cut(lines[i], "--")
+		}
+		list[name] = strings.Join(strings.Fields(strings.Join(lines, "\n")), " ")
+	}
+	return list, rows.Err()
+}
+
+// applyMigrations applies what a file of a schema lacks, each migration with its
+// record in a transaction of its own, and returns their names.
+func applyMigrations(ctx context.Context, db *sql.DB, all []migration, current int) ([]string, error) {
+	made := all[:current]
+	if current < recordedFrom {
+		var err error
+		if made, err = ran(ctx, db, all, current); err != nil {
+			return nil, err
+		}
+	}
+	var steps []*goose.Migration
+	for _, m := range all {
+		steps = append(steps, goose.NewGoMigration(m.version, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+			return m.apply(ctx, tx, all, made)
+		}}, nil))
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithGoMigrations(steps...), goose.WithDisableGlobalRegistry(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, err
+	}
+	results, err := p.Up(ctx)
+	var names []string
+	for _, r := range results {
+		names = append(names, all[r.Source.Version-1].name)
+	}
+	return names, err
+}
+
+// apply applies one migration inside its transaction. made are those that made the
+// file before any of this.
+func (m migration) apply(ctx context.Context, tx *sql.Tx, all, made []migration) error {
+	if _, err := tx.ExecContext(ctx, m.up); err != nil {
+		return err
+	}
+	switch {
+	case m.version == 1:
+		return ours(ctx, tx)
+	case m.version < recordedFrom:
+		return nil
+	case m.version == recordedFrom:
+		return startRecords(ctx, tx, all, made)
+	}
+	return m.record(ctx, tx)
+}
+
+// ours marks a file as one of ours and gives it its secret.
+func ours(ctx context.Context, tx *sql.Tx) error {
+	secret := make([]byte, 32)
+	rand.Read(secret) // never fails
+	if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO secrets (name, value) VALUES ('store', ?)`, secret); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID))
+	return err
+}
+
+func (m migration) record(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO migrations (version, name, sha256) VALUES (?,?,?)`, m.version, m.name, m.sum)
+	return err
+}
+
+// startRecords brings what was not recorded up to what is: the migrations so far, the
+// gaps in the log, the chain of the audit, the hash of the secret.
+func startRecords(ctx context.Context, tx *sql.Tx, all, made []migration) error {
+	for i, m := range made {
+		if m.sum != all[i].sum {
+			if err := m.replace(ctx, tx, all[i]); err != nil {
+				return fmt.Errorf("bringing %s to %s: %w", m.name, all[i].name, err)
+			}
+		}
+	}
+	for _, m := range all[:recordedFrom] {
+		if err := m.record(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if err := ours(ctx, tx); err != nil { // a program that was killed at the right moment left that out
+		return err
+	}
+	if err := sealSecret(ctx, tx); err != nil {
+		return err
+	}
+	if err := recordGaps(ctx, tx); err != nil {
+		return err
+	}
+	return chainAudit(ctx, tx)
+}
+
+// replace brings a file that m has made to what next would have made of it.
+func (m migration) replace(ctx context.Context, tx *sql.Tx, next migration) error {
+	if m.name != "0002_outcomes.sql" {
+		return errors.New("nobody knows how")
+	}
+	_, err := tx.ExecContext(ctx, next.up+`; INSERT INTO lessons (id, lesson) SELECT id, '{"outcome":' || outcome || '}' FROM outcomes; DROP TABLE outcomes`)
+	return err
+}
+
+// secretSum is the name of the row that holds the SHA-256 of the secret: what nothing
+// follows from cannot be checked in another way.
+const secretSum = "store.sha256"
+
+func sealSecret(ctx context.Context, tx *sql.Tx) error {
+	var secret []byte
+	if err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE name='store'`).Scan(&secret); err != nil {
+		return err
+	}
+	sum := sha256.Sum256(secret)
+	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO secrets (name, value) VALUES (?,?)`, secretSum, sum[:])
+	return err
+}
+
+// recordGaps records which places of the log are empty.
+func recordGaps(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO gaps (place, last)
+		SELECT before + 1, id - 1 FROM (SELECT id, lag(id, 1, 0) OVER (ORDER BY id) AS before FROM log) WHERE id > before + 1`)
+	return err
+}
+
+// chainAudit gives the entries of the audit that were written without one their hash.
+func chainAudit(ctx context.Context, tx *sql.Tx) error {
+	var prev runner.Hash
+	for last := int64(0); ; {
+		var session, entry string
+		err := tx.QueryRowContext(ctx, `SELECT id, session_id, entry FROM llm_audit WHERE id>? ORDER BY id LIMIT 1`, last).Scan(&last, &session, &entry)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err == nil {
+			prev = runner.Chain(prev, session, []byte(entry))
+			_, err = tx.ExecContext(ctx, `UPDATE llm_audit SET hash=? WHERE id=?`, prev[:], last)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package store_test
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/store"
+)
+
+// sums are the checksums of the migrations. A migration that has run anywhere is
+// never changed: what is wrong in it is mended by another one.
+const sums = `0001_sessions.sql 5674e06d5d95feddc66cc7c998fe64058b1d109713f5d6ac7345b05fcdb94dcd
+0002_lessons.sql 98bce7db7cd32def2f99dfe2b4d227b21dfcd0db7ac19d20fceb5db2a3723495
+0003_audit.sql da1dd37c176e403fb4523f02fdeb0039ec7936ec53a3d9acc811b52c85cca030
+0004_ended.sql 02214c25a96f13d9380e74fbd7ef8e98243aad0e5b11dcfb723c43b255a95f42
+0005_recorded.sql 17b4a3ecc4d06adf7fd49d0225b4890ff8a66858eb535173c8be3723b9b5aef3
+replaced/0002_outcomes.sql 872212dba54c651704b0eb57444624ac69164d62086ccb81e4c5cef6369c0aef
+`
+
+// oldStores are stores of every schema there was; testdata/stores/README.md says how
+// they were made.
+func oldStores(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/stores/*.db.gz")
+	if err != nil || len(files) < 9 {
+		t.Fatalf("there are %d old stores: %v", len(files), err)
+	}
+	return files
+}
+
+// unpack writes an old store to a file of its own.
+func unpack(t testing.TB, file string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "dialai.db")
+	in, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(z)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestOldStores opens, verifies, goes on with and rebuilds stores of every schema,
+// those whose second migration was another one included.
+func TestOldStores(t *testing.T) {
+	for _, file := range oldStores(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".db.gz"), func(t *testing.T) {
+			a := &aStore{T: t, ctx: context.Background(), path: unpack(t, file)}
+			before := a.column(`SELECT group_concat(hex(hash)) FROM log`)
+			names, err := store.Migrate(a.ctx, a.path)
+			if a.ok(err); len(names) == 0 {
+				t.Error("nothing was migrated")
+			}
+			if after := a.column(`SELECT group_concat(hex(hash)) FROM log`); after != before {
+				t.Error("migrating changed the log")
+			}
+			if r := a.verify(); r.Difference != nil || r.Sessions < 4 {
+				t.Fatalf("Verify = %+v, %v", r, r.Difference)
+			}
+			a.goOn()
+			if r := a.verify(); r.Difference != nil {
+				t.Fatalf("went on, Verify = %v", r.Difference)
+			}
+			rows := a.dump()
+			if r := a.rebuild(false); r.Difference != nil {
+				t.Fatalf("Rebuild = %v", r.Difference)
+			}
+			if r := a.verify(); r.Difference != nil {
+				t.Fatalf("rebuilt, Verify = %v", r.Difference)
+			}
+			if again := a.dump(); again != rows {
+				t.Errorf("rebuilt, the rows are others: %s", firstDifference(rows, again))
+			}
+		})
+	}
+}
+
+// goOn rules on what waits, steps what runs, and resumes what was stopped.
+func (a *aStore) goOn() {
+	a.Helper()
+	a.with(func(r *runner.Runner, s *store.SQLite) {
+		list, err := s.List(a.ctx, runner.ListQuery{})
+		a.ok(err)
+		ruled, moved := 0, 0
+		for _, sum := range list {
+			session, err := r.Session(a.ctx, sum.SessionID)
+			a.ok(err)
+			switch before := session.Sequence; session.Status {
+			case runner.NeedsHuman:
+				items, err := r.Inbox(a.ctx)
+				a.ok(err)
+				for _, item := range items {
+					if item.SessionID == sum.SessionID {
+						_, err = r.Decide(a.ctx, runner.Ruling{SessionID: session.ID, RoundID: session.Key().ID(), SpecialistID: item.Humans[0], TransitionName: item.Transitions[0].Name, Reasoning: "on"})
+						a.ok(err)
+						ruled++
+					}
+				}
+			case runner.Stopped, runner.Running:
+				if session.Status == runner.Stopped {
+					_, err = r.Resume(a.ctx, session.ID, runner.ResumeOptions{})
+					a.ok(err)
+				}
+				tick, err := r.Step(a.ctx, session.ID)
+				if a.ok(err); tick.Session.Sequence == before {
+					a.Errorf("session %s does not move", sum.SessionID)
+				}
+				moved++
+			}
+		}
+		a.Logf("%d sessions, %d ruled on, %d moved", len(list), ruled, moved)
+	})
+}
+
+// change changes the file, by a statement that says nothing of rows.
+func (a *aStore) change(query string) {
+	a.Helper()
+	db := openRaw(a.T, a.path)
+	defer db.Close()
+	_, err := db.Exec(query)
+	a.ok(err)
+}
+
+// column returns one text.
+func (a *aStore) column(query string) (text string) {
+	a.Helper()
+	db := openRaw(a.T, a.path)
+	defer db.Close()
+	a.ok(db.QueryRow(query).Scan(&text))
+	return text
+}
+
+// TestMigrationsAreFrozen: what has run in anybody's store is never changed.
+func TestMigrationsAreFrozen(t *testing.T) {
+	got := ""
+	for _, m := range store.Migrations(t) {
+		got += m + "\n"
+	}
+	if got != sums {
+		t.Errorf("the migrations are\n%s, they were\n%s: add one, and change none", got, sums)
+	}
+}
+
+// TestOtherMigrations: a file in which another migration ran is refused with both
+// names, and so is one whose schema is not what its migrations make.
+func TestOtherMigrations(t *testing.T) {
+	newer := newStore(t)
+	newer.exec(`UPDATE migrations SET name='0005_other.sql', sha256='ab12' WHERE version=5`)
+	missing := newStore(t)
+	missing.exec(`DELETE FROM migrations WHERE version=2`)
+	old := &aStore{T: t, ctx: t.Context(), path: unpack(t, "testdata/stores/33e2563.db.gz")}
+	old.change(`CREATE TABLE mine (text TEXT)`)
+	short := &aStore{T: t, ctx: t.Context(), path: unpack(t, "testdata/stores/d849de3.db.gz")}
+	short.change(`DROP INDEX sessions_live`)
+	for _, c := range []struct{ path, want string }{
+		{newer.path, "it was made by migration 0005_other.sql (sha256 ab12), this program has 0005_recorded.sql (sha256 "},
+		{missing.path, "it was made by no record of migration 2, this program has 0002_lessons.sql"},
+		{old.path, "its schema is not what the migrations 1 to 2 make: table mine of mine is none of ours"},
+		{short.path, "its schema is not what the migrations 1 to 4 make: index sessions_live of sessions is missing"},
+	} {
+		s, err := store.OpenSQLite(t.Context(), c.path, store.SQLiteOptions{})
+		if err == nil {
+			s.Close()
+		}
+		var open *store.OpenError
+		if !errors.As(err, &open) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: OpenSQLite = %v, want %q", c.path, err, c.want)
+		}
+	}
+}
