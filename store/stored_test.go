@@ -69,7 +69,7 @@ func (row *storedDefinition) live(t *testing.T) {
 	row.ok(t, err)
 	_, err = r.Inbox(ctx)
 	row.ok(t, err)
-	_, err = r.Question(ctx, s)
+	_, err = r.Question(ctx, s, "")
 	row.ok(t, err)
 	ruled, err := r.Decide(ctx, runner.Ruling{SessionID: id, SpecialistID: runner.Operator, RoundID: s.Key().ID(), TransitionName: row.rule, Reasoning: "it has to go on"})
 	row.ok(t, err)
