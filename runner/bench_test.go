@@ -408,6 +408,9 @@ func compare(t testing.TB, live, folded *runner.Session) {
 	if d := new(runner.Alike).Difference(live, folded); d != "" {
 		t.Error(d)
 	}
+	if a, b := runner.Accounts(live), runner.Accounts(folded); a != b {
+		t.Errorf("the accounts were\n%s\nfolded they are\n%s", a, b)
+	}
 }
 
 func view(t testing.TB, s *runner.Session) string {

@@ -94,7 +94,7 @@ func (w *work) repeats(m *member) *askState {
 func (w *work) refuse(m *member, old *askState, why *guard.BudgetError) {
 	h := heard{key: w.t.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: why.Code, message: why.Reason().Message}
 	if old != nil {
-		h.local, h.ask, h.answer.Usage = false, old.Index, old.Remote.Expected() // nobody will ever say what it cost
+		h.local, h.ask, h.repeat, h.answer.Usage = false, old.Index, old.Remote.Repeat, old.Remote.Expected() // nobody will ever say what it cost
 	}
 	w.t.hear(&h)
 }
@@ -124,7 +124,7 @@ func (w *work) budget() *guard.Budget {
 func (t *tx) held(but ...*askState) (b guard.Book) {
 	for i := range t.round.asks {
 		a := &t.round.asks[i]
-		if a.status == askOpen && a.Remote != nil && !slices.Contains(but, a) {
+		if a.status == askOpen && a.Remote != nil && a.account.payment(a.Remote.Repeat).state == reserved && !slices.Contains(but, a) {
 			b = b.Plus(a.Remote.Held())
 		}
 	}

@@ -1,13 +1,71 @@
 package runner
 
 import (
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
+// What the events of a round mean for the accounts of its asks (account.go).
+
+// expected returns what an ask is charged of which nobody says what it cost: as
+// estimated, and if there is no estimate as a call, for it was sent.
+func expected(a *Ask) specialist.Usage {
+	u := a.Remote.Expected()
+	if u == (specialist.Usage{}) {
+		u.Given = specialist.CostGiven
+	}
+	return u
+}
+
+// known returns what is charged for what came of an ask. One that left this process
+// is a call, whatever is known of its cost, unless it says that nothing was sent. Who
+// asks a model says how often it did.
+func known(a *Ask, u specialist.Usage, model string) specialist.Usage {
+	switch {
+	case u != specialist.Usage{}:
+	case a.Source != specialist.Model:
+		u.Given = specialist.CostGiven
+	case model == "":
+		u = u.WithCalls(0, 0)
+	}
+	return u
+}
+
+// failure returns what a failed ask, or an answer that nobody waits for, means for its
+// account. Of what was cancelled or not answered in time an answer may still come, for
+// another process may be waiting for it.
+func failure(code string, u specialist.Usage) payEvent {
+	switch {
+	case u.Made() == 0 && !u.Has(specialist.CostGiven):
+		return sentNone
+	case u.Estimated, u == specialist.Usage{} && (code == CodeCancelled || code == CodeTimeout || code == CodeLost):
+		return unknown
+	}
+	return said
+}
+
+// closeAsk charges what came of an ask of the round.
+func (o *openRound) closeAsk(s *Session, index int32, id string, e payEvent, u specialist.Usage, model string) {
+	a := o.at(index)
+	if index == 0 || a == nil || a.Remote == nil {
+		o.charge(s, id, u, model)
+		return
+	}
+	if u = known(a.Ask, u, model); e == sentNone {
+		u = expected(a.Ask) // where another request may have been answered
+	}
+	a.account = o.book(s, a.Ask, a.account, e, a.Remote.Repeat, u, model)
+}
+
+// abandon charges an ask that nobody waits for any more: a late answer corrects that.
+func (o *openRound) abandon(s *Session, a *askState) {
+	if a.Remote != nil {
+		a.account = o.book(s, a.Ask, a.account, abandoned, a.Remote.Repeat, expected(a.Ask), "")
+	}
+}
+
 // chargeOpen charges the asks that are still out when their round, in state st, is
-// over: a late answer corrects that.
+// over.
 func chargeOpen(s *Session, o *openRound, st *machine.State) {
 	for i := range o.asks {
 		a := &o.asks[i]
@@ -15,48 +73,83 @@ func chargeOpen(s *Session, o *openRound, st *machine.State) {
 			continue
 		}
 		a.status = askCancelled
-		if c := s.Program.Guards(st); !guardsOwn(a.SpecialistID) || c != nil && c.DebitsProbes() {
-			a.chargeOut(s, o)
+		if c := s.Program.Guards(st); guardsOwn(a.SpecialistID) && (c == nil || !c.DebitsProbes()) {
+			a.account = o.book(s, a.Ask, a.account, notCharged, a.Remote.Repeat, specialist.Usage{}, "")
+			continue
+		}
+		o.abandon(s, a)
+	}
+}
+
+// chargeOutside charges an ask that was answered by a proposal from outside. Where
+// somebody waits for another answer to it, that will say what it cost, and the
+// proposal is charged beside it; else the proposal has said.
+func (o *openRound) chargeOutside(s *Session, a *askState, d *Proposed, model string) (proposalCharged bool) {
+	if a.Remote == nil || !a.Remote.Accepted {
+		o.abandon(s, a)
+		return false
+	}
+	o.closeAsk(s, a.Index, a.SpecialistID, said, d.Usage, model)
+	return true
+}
+
+// chargeArbiter charges an arbiter's ask that is still out when the proposals
+// change: nobody waits for its answer any more.
+func (o *openRound) chargeArbiter(s *Session) {
+	for i := range o.asks {
+		if a := &o.asks[i]; a.status == askOpen && a.Role == machine.Arbiter {
+			o.abandon(s, a)
 		}
 	}
 }
 
-// chargeOut charges an ask that nobody waits for any more: as estimated, and if
-// there is no estimate as a call, for it was sent.
-func (a *askState) chargeOut(s *Session, o *openRound) {
-	if a.Remote == nil {
-		return
+// takeOver makes known the ask as another process repeats it. What a model was asked
+// before is charged, for it is paid again.
+func (o *openRound) takeOver(s *Session, known *askState, again *Ask) {
+	if r := again.Remote; r != nil && known.Remote != nil && known.status == askOpen && r.Repeat > known.Remote.Repeat {
+		if r.Lost {
+			o.abandon(s, known)
+		}
+		known.account = known.account.repeated(r.Repeat, r.Lost)
 	}
-	if a.charged = a.Remote.Expected(); a.charged == (specialist.Usage{}) {
-		a.charged.Given = specialist.CostGiven
-	}
-	chargeFor(s, o, a.SpecialistID, a.charged, "")
+	known.Ask = again
 }
 
-// chargeAnswered charges an ask that was answered by a proposal from outside. Where
-// somebody waits for another answer to it, that will say what it cost; else the
-// proposal has.
-func (a *askState) chargeAnswered(s *Session, o *openRound, d *Proposed) {
-	switch {
-	case a.Remote == nil || a.Index == d.Ask:
-	case !a.Remote.Accepted:
-		a.chargeOut(s, o)
+// chargeDiscarded charges an answer that came when nobody waited for it: to the
+// account of its ask, whose round may be over, or, unasked, at once.
+func chargeDiscarded(s *Session, o *openRound, d *Discarded, model string) {
+	cost := o.cost
+	switch a := o.at(d.Ask); {
 	case d.Usage == specialist.Usage{}:
-		charge(s, o, o.called(a.Index, d.Usage), "")
+	case d.Ask == 0:
+		o.charge(s, d.SpecialistID, d.Usage, model)
+		o.cost = cost
+	case d.Round != s.Round || d.Attempt != s.Attempt:
+		if owed := s.owed(d.Round, d.Attempt, d.Ask); owed != nil {
+			e := failure(d.Code, d.Usage)
+			s.owing = s.owing.with(owed, o.book(s, owed.ask, owed.account, e, d.Repeat, d.Usage, model))
+		}
+		o.cost = cost
+	case a != nil && a.Remote != nil:
+		a.account = o.book(s, a.Ask, a.account, failure(d.Code, d.Usage), d.Repeat, d.Usage, model)
 	}
 }
 
-// uncorrected returns what a failed ask was charged that nobody knows the cost of.
-// An answer may still come, for another process may be waiting for it.
-func uncorrected(d *AskFailed, charged specialist.Usage) (u specialist.Usage) {
-	if (d.Code == CodeCancelled || d.Code == CodeTimeout) && (d.Usage == specialist.Usage{} || d.Usage.Estimated) {
-		return charged
+// charged returns what an answer of a request that comes late finds charged for it.
+func (t *tx) charged(key specialist.RoundKey, ask, repeat int32) specialist.Usage {
+	if key.Round == t.now.Round && key.Attempt == t.now.Attempt {
+		if a := t.round.at(ask); a != nil {
+			return a.account.payment(repeat).charged
+		}
+	} else if owed := t.now.owed(key.Round, key.Attempt, ask); owed != nil {
+		return owed.account.payment(repeat).charged
 	}
-	return u
+	return specialist.Usage{}
 }
 
 // correct notes in an answer that comes when nobody waits for it what the session
-// was charged for it before, as far as the answer knows better.
+// was charged for it before, as far as the answer knows better. It is there to be
+// read: the fold corrects what the account says.
 func (d *Discarded) correct(charged specialist.Usage) {
 	u := d.Usage
 	if u.Has(specialist.CostGiven) || u.Made() == 0 {
@@ -68,61 +161,5 @@ func (d *Discarded) correct(charged specialist.Usage) {
 	}
 	if u.Has(specialist.OutputGiven) {
 		d.ChargedOut = charged.NumOutputTokens
-	}
-}
-
-// called returns what is charged for what came of an ask. One that left this process
-// is a call, whatever is known of its cost, unless it says that nothing was sent. Who
-// asks a model says how often it did.
-func (o *openRound) called(ask int32, u specialist.Usage) specialist.Usage {
-	if u != (specialist.Usage{}) || ask == 0 {
-		return u
-	}
-	if a := o.at(ask); a != nil && a.Remote != nil && a.Source != specialist.Model {
-		u.Given = specialist.CostGiven
-	}
-	return u
-}
-
-// chargeLost charges what a lost process had asked, at its estimate, before it is
-// asked again.
-func chargeLost(s *Session, o *openRound, again *Ask) {
-	if again.Remote == nil || !again.Remote.Lost {
-		return
-	}
-	if a := o.at(again.Index); a != nil && a.status == askOpen {
-		chargeFor(s, o, a.SpecialistID, a.Remote.Expected(), "")
-	}
-}
-
-func charge(s *Session, o *openRound, u specialist.Usage, model string) {
-	chargeFor(s, o, "", u, model)
-}
-
-// chargeFor charges an answer of somebody, or of the guards' own questions.
-func chargeFor(s *Session, o *openRound, id string, u specialist.Usage, model string) {
-	if u == (specialist.Usage{}) && model == "" {
-		return // nothing was said of any cost
-	}
-	next := guard.State{}
-	if s.guard != nil {
-		next = *s.guard
-	}
-	if guardsOwn(id) {
-		next = next.ChargeProbe(u, model)
-	} else {
-		next = next.Charge(u, model)
-	}
-	s.guard = &next
-	o.cost = o.cost.Add(u.CostUSD)
-}
-
-// chargeArbiter charges an arbiter's ask that is still out when the proposals
-// change: nobody waits for its answer any more.
-func (o *openRound) chargeArbiter(s *Session) {
-	for i := range o.asks {
-		if a := &o.asks[i]; a.status == askOpen && a.Role == machine.Arbiter {
-			a.chargeOut(s, o)
-		}
 	}
 }

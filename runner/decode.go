@@ -95,7 +95,7 @@ func (f *Folder) Add(events []byte) ([]Event, error) {
 		decoded[i] = Event{raw[i].At, data}
 		f.observe(raw[i].Seq, data)
 		before := f.now.Spent()
-		apply(&f.now, &f.open, &decoded[i])
+		_ = apply(&f.now, &f.open, &decoded[i]) // it happened: a charge that makes no sense counts as nothing
 		if f.Applied != nil {
 			f.Applied(raw[i].Seq, decoded[i], before, f.now.Spent())
 		}

@@ -221,9 +221,10 @@ func (d *reading) discarded() (Data, error) {
 		Charged        exact.Money `json:"charged"`
 		ChargedIn      int64       `json:"chargedInputTokens"`
 		ChargedOut     int64       `json:"chargedOutputTokens"`
+		Repeat         int32       `json:"repeat"`
 	}
 	err := d.into(&v)
-	return &Discarded{v.SpecialistID, v.Round, v.Attempt, v.Ask, v.TransitionName, v.Code, v.value(), v.Model, v.Asked, v.Charged, v.ChargedIn, v.ChargedOut}, err
+	return &Discarded{v.SpecialistID, v.Round, v.Attempt, v.Ask, v.TransitionName, v.Code, v.value(), v.Model, v.Asked, v.Charged, v.ChargedIn, v.ChargedOut, v.Repeat}, err
 }
 
 func (d *reading) probed() (Data, error) {

@@ -246,6 +246,7 @@ func (d *Discarded) append(dst []byte, key specialist.RoundKey) []byte {
 	}
 	w.count("chargedInputTokens", d.ChargedIn)
 	w.count("chargedOutputTokens", d.ChargedOut)
+	w.count("repeat", int64(d.Repeat))
 	return w.end()
 }
 

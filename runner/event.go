@@ -108,9 +108,10 @@ type Discarded struct {
 	Usage          specialist.Usage
 	Model          string
 	Asked          string      // the model that was asked, if another answered
-	Charged        exact.Money // what the session was already charged for it
+	Charged        exact.Money // what the session was already charged for it; to be read, not to be believed
 	ChargedIn      int64       // likewise, in tokens
 	ChargedOut     int64
+	Repeat         int32 // of the request that it answers: RemoteAsk.Repeat as it was sent
 }
 
 // Probed records what came of a question of the guards' own, or what they have
@@ -285,7 +286,8 @@ const (
 	CodePanic         = "panic"
 	CodeLate          = "late" // the round was over
 	CodeSuperseded    = "superseded"
-	CodeLost          = "lost" // the process that asked is gone
+	CodeTakenOver     = "taken_over" // another process asks, or has asked, in the place of this one
+	CodeLost          = "lost"       // the process that asked is gone
 	CodeArbiterFailed = "arbiter_failed"
 	CodeUnknownWinner = "unknown_winner" // the arbiter elected what is not in the round
 	CodeNoArbiter     = "no_arbiter"

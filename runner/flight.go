@@ -100,7 +100,7 @@ func enter(ctx context.Context, slots chan struct{}) bool {
 func (r *Runner) request(ctx context.Context, req request, q specialist.Question, send bool, async specialist.Time) heard {
 	defer r.setInflight(askKey{q.Key, req.index}, false)
 	if !send {
-		h := heard{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index}
+		h := heard{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index, repeat: req.estimate.Repeat}
 		h.fail(ctx, ctx.Err())
 		h.answer.Usage = specialist.Usage{}.WithCalls(0, 0) // it was never sent
 		return h
@@ -115,7 +115,7 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	var h heard
 	req.ticket.sent()
 	call(ctx, req.member, q, &h)
-	h.ask, h.estimate = req.index, req.estimate
+	h.ask, h.repeat, h.estimate = req.index, req.estimate.Repeat, req.estimate
 	r.settle(req.ticket, &q, &h)
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
 		u.LatencyMsec, u.Given = r.config.Now().Sub(start).Milliseconds(), u.Given|specialist.LatencyGiven

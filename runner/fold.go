@@ -12,8 +12,17 @@ import (
 
 // apply brings a session and its round up to the event. It is the only function
 // that changes either, live and when a log is read back, so what is stored and
-// what is rebuilt cannot differ.
-func apply(s *Session, o *openRound, e *Event) {
+// what is rebuilt cannot differ. The error is that of a charge which makes no sense;
+// session and round are then as if it had been nothing.
+func apply(s *Session, o *openRound, e *Event) error {
+	o.refused = nil
+	applyEvent(s, o, e)
+	err := o.refused
+	o.refused = nil
+	return err
+}
+
+func applyEvent(s *Session, o *openRound, e *Event) {
 	s.Sequence++
 	s.UpdatedAt = e.At
 	switch d := e.Data.(type) {
@@ -27,8 +36,7 @@ func apply(s *Session, o *openRound, e *Event) {
 		applyRound(s, o, d)
 	case *Asked:
 		for i := range d.Asks {
-			chargeLost(s, o, &d.Asks[i])
-			o.applyAsk(&d.Asks[i])
+			o.applyAsk(s, &d.Asks[i])
 		}
 		if o.wave == nil {
 			o.wave = d.Wave
@@ -46,7 +54,7 @@ func apply(s *Session, o *openRound, e *Event) {
 		if a := o.at(d.Ask); a != nil {
 			a.status = askAnswered
 		}
-		charge(s, o, o.called(d.Ask, d.Usage), d.Model)
+		o.closeAsk(s, d.Ask, d.ArbiterID, said, d.Usage, d.Model)
 	case *Gated:
 		applyGated(s, o, d)
 	case *Executed:
@@ -75,8 +83,9 @@ func (o Options) set() bool {
 
 func applyRound(s *Session, o *openRound, d *RoundOpened) {
 	chargeOpen(s, o, s.State)
+	owe(s, o)
 	s.Round, s.Attempt, s.State = d.Round, d.Attempt, d.State
-	*o = openRound{notices: d.Notices, proposals: o.proposals[:0], asks: o.asks[:0]}
+	*o = openRound{refused: o.refused, notices: d.Notices, proposals: o.proposals[:0], asks: o.asks[:0]}
 }
 
 func applyProbed(s *Session, o *openRound, d *Probed) {
@@ -86,22 +95,33 @@ func applyProbed(s *Session, o *openRound, d *Probed) {
 		}
 	}
 	o.probes = append(o.probes, d)
-	if d.Free || d.Ask == 0 {
-		return
+	if d.Ask == 0 {
+		return // a measurement
 	}
 	u := d.Usage
 	if u == (specialist.Usage{}) {
 		u.Given = specialist.CostGiven // it is a call all the same
 	}
-	chargeFor(s, o, d.Guard, u, guard.Called{Model: d.Model, Asked: d.Asked}.String())
+	o.closeAsk(s, d.Ask, d.Guard, d.means(), u, guard.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
-func (o *openRound) applyAsk(a *Ask) {
+// means returns what came of a question of the guards' own, for its account.
+func (d *Probed) means() payEvent {
+	switch {
+	case d.Free:
+		return notCharged
+	case d.Code == "":
+		return said
+	}
+	return failure(d.Code, d.Usage)
+}
+
+func (o *openRound) applyAsk(s *Session, a *Ask) {
 	if a.Role == machine.Arbiter {
 		o.judging = true
 	}
 	if known := o.at(a.Index); known != nil {
-		known.Ask = a // taken over, or accepted
+		o.takeOver(s, known, a) // or accepted
 		return
 	}
 	o.asks = append(o.asks, askState{Ask: a})
@@ -116,23 +136,25 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 	}
 	o.proposals = append(o.proposals, p)
 	o.chargeArbiter(s)
-	o.settle(s, d)
 	model := ""
 	if p.Detail != nil {
 		model = guard.Called{Model: p.Detail.Model, Asked: p.Detail.Asked}.String()
 	}
-	charge(s, o, o.called(d.Ask, p.Usage), model)
+	if !o.settle(s, d, model) {
+		o.closeAsk(s, d.Ask, d.SpecialistID, said, p.Usage, model)
+	}
 	if s.Status == NeedsHuman {
 		s.Status, s.outcome = Running, nil
 	}
 }
 
-// settle closes the asks that a proposal answers, and an arbiter's that was about
-// another set of proposals.
-func (o *openRound) settle(s *Session, d *Proposed) {
+// settle closes the asks that a proposal said, and an arbiter's that was about
+// another set of proposals. It reports whether the proposal's cost was charged with
+// one of them.
+func (o *openRound) settle(s *Session, d *Proposed, model string) (charged bool) {
 	if a := o.at(d.Ask); a != nil && d.Ask != 0 && !o.judging {
 		a.status = askAnswered
-		return
+		return false
 	}
 	for i := range o.asks { // an answer from outside settles whatever was asked
 		switch a := &o.asks[i]; {
@@ -141,10 +163,13 @@ func (o *openRound) settle(s *Session, d *Proposed) {
 			a.status = askCancelled
 		case a.SpecialistID == d.SpecialistID:
 			a.status = askAnswered
-			a.chargeAnswered(s, o, d)
+			if a.Index != d.Ask {
+				charged = o.chargeOutside(s, a, d, model)
+			}
 		}
 	}
 	o.judging = false
+	return charged
 }
 
 func applyFailed(s *Session, o *openRound, d *AskFailed) {
@@ -157,42 +182,15 @@ func applyFailed(s *Session, o *openRound, d *AskFailed) {
 	if d.Role == machine.Arbiter {
 		o.blocked, o.judging = true, false
 	}
-	u := o.called(d.Ask, d.Usage)
-	if a := o.at(d.Ask); a != nil {
-		a.charged = uncorrected(d, u)
-	}
-	charge(s, o, u, guard.Called{Model: d.Model, Asked: d.Asked}.String())
+	o.closeAsk(s, d.Ask, d.SpecialistID, failure(d.Code, d.Usage), d.Usage, guard.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
 func applyDiscarded(s *Session, o *openRound, d *Discarded) {
-	counted := d.Ask != 0 && d.Code == CodeLate // its round charged the call
-	if a := o.at(d.Ask); a != nil && d.Round == s.Round && d.Attempt == s.Attempt {
-		if a.status == askOpen {
-			a.status = askCancelled
-		}
-		counted = counted || a.charged != specialist.Usage{}
-		if d.Usage != (specialist.Usage{}) {
-			a.charged = specialist.Usage{}
-		}
+	a := o.at(d.Ask)
+	if a != nil && d.Round == s.Round && d.Attempt == s.Attempt && a.status == askOpen && d.Code != CodeTakenOver {
+		a.status = askCancelled
 	}
-	if d.Usage == (specialist.Usage{}) {
-		return
-	}
-	next := guard.State{}
-	if s.guard != nil {
-		next = *s.guard
-	}
-	model := guard.Called{Model: d.Model, Asked: d.Asked}.String()
-	charged := specialist.Usage{CostUSD: d.Charged, NumInputTokens: d.ChargedIn, NumOutputTokens: d.ChargedOut}
-	switch {
-	case !counted:
-		next = next.Charge(d.Usage, model)
-	case guardsOwn(d.SpecialistID):
-		next = next.CorrectProbe(charged, d.Usage)
-	default:
-		next = next.Correct(charged, d.Usage)
-	}
-	s.guard = &next
+	chargeDiscarded(s, o, d, guard.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
 func applyExecuted(s *Session, o *openRound, d *Executed) {
@@ -215,7 +213,8 @@ func applyExecuted(s *Session, o *openRound, d *Executed) {
 		s.Status, s.outcome = Running, nil
 	}
 	chargeOpen(s, o, d.Transition.From)
-	*o = openRound{proposals: o.proposals[:0], asks: o.asks[:0]} // the proposals leave the view, not the log
+	owe(s, o)
+	*o = openRound{refused: o.refused, proposals: o.proposals[:0], asks: o.asks[:0]} // the proposals leave the view, not the log
 }
 
 // applyGated counts a step that the guards sent back. What they remember of one

@@ -159,7 +159,7 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"make Executed":          "decode_verdict.go executed, tx.go move",
 		"make RoundOpened":       "advance.go refused, decode_reading.go roundOpened, savings.go lookIn, start.go fill, tx.go move",
 		"call apply":             "decode.go Add, savings.go lookIn, start.go create, tx.go emit",
-		"write Session.State":    "fold.go apply, fold.go applyRound, fold.go applyExecuted",
+		"write Session.State":    "fold.go applyEvent, fold.go applyRound, fold.go applyExecuted",
 		"write Session.Executed": "fold.go applyExecuted",
 		"write Session.last":     "fold.go applyExecuted",
 	} {

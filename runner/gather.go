@@ -56,7 +56,7 @@ func (w *work) out(ctx context.Context, a *askState) (bool, error) {
 		return false, nil
 	case a.Remote.Accepted:
 		if late {
-			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: CodeTimeout, message: "accepted, but no answer came in time"})
+			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, repeat: a.Remote.Repeat, estimate: a.Remote, code: CodeTimeout, message: "accepted, but no answer came in time"})
 		}
 		return !late, nil
 	case w.r.waitsFor(askKey{t.now.Key(), a.Index}):

@@ -22,6 +22,7 @@ type heard struct {
 	human    bool
 	source   specialist.Source
 	ask      int32      // 0 for local asks and submissions
+	repeat   int32      // of the request that it answers
 	local    bool       // its ask is recorded together with it
 	estimate *RemoteAsk // what it was expected to need; nil if nobody said
 	wave     *Wave      // that begins with it; nil for others
@@ -60,6 +61,10 @@ func (t *tx) hear(h *heard) {
 	}
 	if h.ask != 0 {
 		a := t.round.at(h.ask)
+		if a != nil && a.Remote != nil && a.Remote.Repeat != h.repeat {
+			t.discard(h, CodeTakenOver)
+			return
+		}
 		if a == nil || a.status != askOpen {
 			t.discard(h, CodeSuperseded)
 			return
@@ -100,7 +105,7 @@ func (t *tx) recordLocal(h *heard) int32 {
 		return a.Index
 	}
 	t.asked.Asks = append(t.asked.Asks, a)
-	t.round.applyAsk(&t.asked.Asks[len(t.asked.Asks)-1])
+	t.round.applyAsk(&t.now, &t.asked.Asks[len(t.asked.Asks)-1])
 	return a.Index
 }
 
@@ -129,10 +134,9 @@ func (t *tx) discard(h *heard, code string) {
 		SpecialistID: h.id, Round: h.key.Round, Attempt: h.key.Attempt, Ask: h.ask, Code: code,
 		TransitionName: clip(h.answer.TransitionName, 128), Usage: t.price(cleanUsage(h.answer.Usage), calledOf(&h.answer)), Model: h.answer.Model, Asked: h.answer.Asked,
 	}
-	if h.ask != 0 && code == CodeLate {
-		d.correct(h.estimate.Expected()) // its round charged that when it closed
-	} else if a := t.round.at(h.ask); a != nil {
-		d.correct(a.charged)
+	if h.ask != 0 {
+		d.Repeat = h.repeat
+		d.correct(t.charged(h.key, h.ask, h.repeat))
 	}
 	t.emit(d)
 }
@@ -141,10 +145,10 @@ func (t *tx) discard(h *heard, code string) {
 // proposal from outside. That has said what the call cost, or nobody will.
 func (t *tx) answered(h *heard, code string) bool {
 	a, p := t.round.at(h.ask), t.round.proposal(h.id)
-	if code != CodeSuperseded || a == nil || p == nil || a.status != askAnswered || a.charged == (specialist.Usage{}) {
+	if code != CodeSuperseded || a == nil || p == nil || a.status != askAnswered || a.account.payment(h.repeat).state != assumed {
 		return false
 	}
-	if h.answer.Usage = (specialist.Usage{}).WithCalls(0, 0); p.Usage == (specialist.Usage{}) {
+	if h.answer.Usage = (specialist.Usage{}).WithCalls(0, 0).WithCost(0); p.Usage == (specialist.Usage{}) {
 		h.answer.Usage = specialist.Usage{Given: specialist.CostGiven}
 	}
 	return true

@@ -245,7 +245,7 @@ func (q *inquirer) record(key askKey, p *probe, a *reply) {
 	}
 	if open := t.round.at(key.index); key.round != t.now.Key() || t.now.Status > NeedsHuman || open == nil || open.status != askOpen {
 		d := &Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: called.Model, Asked: called.Asked}
-		d.correct(p.need)
+		d.correct(t.charged(key.round, key.index, 0))
 		t.emit(d)
 		return
 	}

@@ -331,7 +331,7 @@ func (r *Runner) answered(ctx context.Context, s *Session, ask *Ask, a specialis
 	if err != nil {
 		return nil, s, err
 	}
-	t.hear(&heard{key: s.Key(), id: ask.SpecialistID, source: ask.Source, ask: ask.Index, estimate: ask.Remote, answer: a})
+	t.hear(&heard{key: s.Key(), id: ask.SpecialistID, source: ask.Source, ask: ask.Index, repeat: ask.Remote.Repeat, estimate: ask.Remote, answer: a})
 	failure, cost := t.failureOf(ask.SpecialistID), t.paidTo(ask.SpecialistID)
 	after, err := t.commit(ctx)
 	if err != nil {

@@ -96,8 +96,8 @@ func (r *Runner) Saving(ctx context.Context, m *machine.Machine, state string) (
 // lookIn returns a tx that looks at a state in no session. It is never committed.
 func (r *Runner) lookIn(p *plan, s *machine.State) *tx {
 	t := &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}
-	apply(&t.now, &t.round, &Event{t.at, &Created{Program: p.program}})
-	apply(&t.now, &t.round, &Event{t.at, &RoundOpened{Round: 1, State: s}})
+	_ = apply(&t.now, &t.round, &Event{t.at, &Created{Program: p.program}})
+	_ = apply(&t.now, &t.round, &Event{t.at, &RoundOpened{Round: 1, State: s}})
 	t.past.r, t.past.s = r, &t.now
 	return t
 }

@@ -29,6 +29,7 @@ type Session struct {
 	open    *openRound   // nil if nothing happened in the round yet
 	last    *Executed    // the newest of the history, which is a list
 	guard   *guard.State // nil until there is something to remember
+	owing   *debt        // asks of closed rounds of which nobody has said yet what they cost; a list
 	reviews []*Review    // of closed rounds, the oldest first; never changed in place
 
 	// Head is the hash of the last record, for the store that computes hashes
@@ -199,6 +200,7 @@ type openRound struct {
 	judging   bool   // an arbiter outside this process is being asked
 	wave      *Wave  // the first; nil unless the round is asked in waves that bayes chooses
 	draws     *Draws // why a human is asked, if that was drawn; nil else
+	refused   error  // a charge of the event that is being applied; nil between events
 }
 
 // An askState is one ask of the round and what became of it. The Ask never
@@ -206,8 +208,8 @@ type openRound struct {
 type askState struct {
 	*Ask
 	status  askStatus
-	unpaid  bool             // it has failed because a budget or a quota had no room
-	charged specialist.Usage // before anybody said what it cost; the zero Usage if nothing was
+	unpaid  bool     // it has failed because a budget or a quota had no room
+	account *account // what is owed for it; nil for one that was only recorded yet, and inside this process
 }
 
 type askStatus uint8

@@ -86,7 +86,7 @@ func (r *Runner) create(ctx context.Context, s Session, options Options) (*Sessi
 	o.fill(&s)
 	o.session = Session{ID: s.ID}
 	for i := range o.events {
-		apply(&o.session, &o.round, &o.events[i])
+		_ = apply(&o.session, &o.round, &o.events[i])
 	}
 	o.change = Change{After: freeze(&o.session, &o.round), First: 1, Events: o.events}
 	c := &o.change

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/dialai/dialai/arbiter"
@@ -31,16 +32,17 @@ type tx struct {
 	roster []RosterEvent // that goes with this commit
 	reign  reign
 
-	weighed bool // weights has been read
-	weights []exact.Billionths
-	votes   []arbiter.Vote
-	open    []arbiter.Standing
-	judging arbiter.Round
-	reads   *arbiter.Evidence // nil until bayes decides
-	stop    trust.Stop        // why nobody else is asked, "" if somebody is or all were
-	past    past
-	pending judgement
-	change  Change
+	weighed   bool // weights has been read
+	weights   []exact.Billionths
+	votes     []arbiter.Vote
+	open      []arbiter.Standing
+	judging   arbiter.Round
+	reads     *arbiter.Evidence // nil until bayes decides
+	stop      trust.Stop        // why nobody else is asked, "" if somebody is or all were
+	past      past
+	pending   judgement
+	change    Change
+	overdrawn error // a charge that makes no sense: nothing is committed
 }
 
 // begin opens a tx on a session.
@@ -87,7 +89,9 @@ func (t *tx) reset(r *Runner, p *plan, s *Session) {
 // emit adds one event and applies it.
 func (t *tx) emit(d Data) {
 	t.events = append(t.events, Event{t.at, d})
-	apply(&t.now, &t.round, &t.events[len(t.events)-1])
+	if err := apply(&t.now, &t.round, &t.events[len(t.events)-1]); err != nil && t.overdrawn == nil {
+		t.overdrawn = err
+	}
 }
 
 // commit makes the events durable and returns the session as it is now. With
@@ -95,6 +99,9 @@ func (t *tx) emit(d Data) {
 func (t *tx) commit(ctx context.Context) (*Session, error) {
 	if len(t.events) == 0 {
 		return t.before, nil // a demotion alone waits for something to go with
+	}
+	if t.overdrawn != nil {
+		return nil, fmt.Errorf("session %s: %w", t.now.ID, t.overdrawn)
 	}
 	first := int64(1)
 	if t.before != nil {

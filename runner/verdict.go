@@ -243,16 +243,18 @@ type pendingVerdict struct {
 // since.
 func (t *tx) hearVerdict(p *pendingVerdict, by *member) {
 	a := t.round.at(p.key.index)
-	if p.key.round != t.now.Key() || t.now.Status != Running || a == nil || a.status != askOpen {
+	over, mine := p.key.round != t.now.Key() || t.now.Status > NeedsHuman, a != nil && a.Remote != nil && a.Remote.Repeat == p.estimate.Repeat
+	if over || t.now.Status != Running || !mine || a.status != askOpen {
 		usage, model := t.expense(by, p.decision, p.err)
-		d := &Discarded{SpecialistID: by.SpecialistID, Round: p.key.round.Round, Attempt: p.key.round.Attempt, Ask: p.key.index, Code: CodeSuperseded, Usage: usage, Model: model}
+		d := &Discarded{SpecialistID: by.SpecialistID, Round: p.key.round.Round, Attempt: p.key.round.Attempt, Ask: p.key.index, Repeat: p.estimate.Repeat,
+			Code: CodeSuperseded, Usage: usage, Model: model}
 		switch {
-		case p.key.round != t.now.Key() || t.now.Status > NeedsHuman:
+		case over:
 			d.Code = CodeLate
-			d.correct(p.estimate.Expected()) // that was charged when nobody waited for it any more
-		case a != nil:
-			d.correct(a.charged)
+		case !mine:
+			d.Code = CodeTakenOver
 		}
+		d.correct(t.charged(p.key.round, d.Ask, d.Repeat))
 		t.emit(d)
 		return
 	}
