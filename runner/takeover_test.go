@@ -2,13 +2,18 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -70,6 +75,207 @@ func TestAskTakenOverFromALivingOwner(t *testing.T) {
 					b.wantSpent(s, "both have the answer", c.spent)
 				})
 			})
+		}
+	}
+}
+
+// TestVerdictTakenOverFromALivingOwner is the same for an arbiter outside this process.
+func TestVerdictTakenOverFromALivingOwner(t *testing.T) {
+	for _, over := range []bool{true, false} {
+		t.Run(fmt.Sprintf("round over %t", over), func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				b.cast.say("a", "again")
+				on, calls := make(chan struct{}), 0
+				b.cast.judge("judge", arbiter.Func(func(context.Context, *arbiter.Round) (arbiter.Decision, error) {
+					if calls++; calls == 1 {
+						<-on
+					}
+					d := arbiter.Elect(0, "so be it")
+					if !over {
+						d = arbiter.None("not sure")
+					}
+					d.Expense = &arbiter.Expense{Usage: cost(dollar / 4)}
+					return d, nil
+				}))
+				s := b.start(b.machine(def{who: []string{fn("a"), paidArbiter("1")}, top: budget(`"hard_limit_usd":1`)}))
+				other := b.runner(inBubble)
+				done := make(chan struct{})
+				go func() { defer close(done); _, _ = b.r.Step(b.ctx, s.ID) }()
+				synctest.Wait()
+				time.Sleep(time.Hour)
+				_, err := other.Step(b.ctx, s.ID)
+				b.ok(err)
+				b.wantSpent(s, "taken over", guard.Book{Calls: 1, Money: dollar / 4})
+				close(on)
+				<-done
+				b.wantSpent(s, "both have the verdict", guard.Book{Calls: 1, Money: dollar / 4})
+			})
+		})
+	}
+}
+
+// TestModelTakenOverFromALivingOwner: a model does not know that it is asked again, and
+// is paid twice; what the first call cost is what its owner says in the end, whether
+// the second is still out then, has answered, or is out of its round.
+func TestModelTakenOverFromALivingOwner(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprintf("the former owner first %t", first), func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				table, _ := guard.ParsePrices([]byte(`{"version":"v1","prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
+				models := []func(*runner.Config){inBubble, func(c *runner.Config) { c.Prices = table }, withModels(&b)}
+				b.r = b.runner(models...)
+				other := b.runner(models...)
+				var p stopped
+				second := make(chan struct{})
+				b.cast.play("m", p.part(answering("again", tokens(10, 1)), func(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
+					<-second
+					return answering("again", tokens(30, 3))(context.WithoutCancel(ctx), q)
+				}))
+				s := b.start(b.machine(def{who: []string{llm("m", "cheap"), arb("firstProposal")}, top: budget(`"hard_limit_usd":9`)}))
+				done, again := make(chan struct{}), make(chan struct{})
+				go func() { defer close(done); _, _ = b.r.Step(b.ctx, s.ID) }()
+				synctest.Wait()
+				time.Sleep(time.Hour)
+				go func() { defer close(again); _, _ = other.Step(b.ctx, s.ID) }()
+				synctest.Wait()
+				price := func(in, out int64) exact.Money { return dollar / 1_000_000 * exact.Money(100*in+800*out) }
+				b.wantSpent(s, "taken over", guard.Book{Calls: 1, TokensIn: 1000, TokensOut: 500, Money: price(1000, 500)})
+				if first {
+					close(p.on)
+					<-done
+					b.wantSpent(s, "the former owner", guard.Book{Calls: 1, TokensIn: 10, TokensOut: 1, Money: price(10, 1)})
+				}
+				close(second)
+				<-again
+				if !first {
+					b.wantSpent(s, "the present owner", guard.Book{Calls: 2, TokensIn: 1030, TokensOut: 503, Money: price(1000, 500) + price(30, 3)})
+					close(p.on)
+					<-done
+				}
+				b.wantSpent(s, "both", guard.Book{Calls: 2, TokensIn: 40, TokensOut: 4, Money: price(40, 4)})
+			})
+		})
+	}
+}
+
+// TestChargeBelowZero: no answer can give money back. Nothing of a commit is stored
+// that would.
+func TestChargeBelowZero(t *testing.T) {
+	for name, c := range map[string]specialist.Usage{"dollars": cost(-1), "tokens": tokens(-1, 0), "calls": specialist.Usage{}.WithCalls(-1, 0)} {
+		b := newBench(t)
+		b.cast.play("w", failing(errors.New("no")))
+		s := b.start(b.machine(def{who: []string{web("w"), half}}))
+		if err := runner.CommitFailure(b.ctx, b.r, s, "w", c); !errors.Is(err, runner.ErrCharge) {
+			t.Errorf("%s below zero: the error is %v", name, err)
+		}
+		if now := b.now(s); now.Sequence != s.Sequence || now.Spent() != (guard.Book{}) {
+			t.Errorf("%s below zero: the session is at %d and has spent %+v", name, now.Sequence, now.Spent())
+		}
+	}
+}
+
+// A slowAccount is what an ask costs, worked out anew from everything that was ever
+// said of it: for each thing that is paid for, the dearest that anybody said, or, if
+// nobody said anything, what is expected as soon as nobody waits for it.
+type slowAccount struct {
+	model    bool
+	expected exact.Money
+	requests int32
+	over     bool                    // nobody waits for the present request
+	said     map[int32][]exact.Money // by request
+	none     map[int32]bool
+}
+
+func (a *slowAccount) total() (sum exact.Money, calls int64) {
+	groups := [][]int32{{}}
+	for r := range a.requests {
+		if a.model {
+			groups = append(groups, []int32{r})
+		} else {
+			groups[0] = append(groups[0], r)
+		}
+	}
+	for _, g := range groups {
+		cost, told, out, sent := exact.Money(0), false, false, false
+		for _, r := range g {
+			for _, m := range a.said[r] {
+				told, cost = true, max(cost, m)
+			}
+			sent = sent || !a.none[r]
+			out = out || r == a.requests-1 && !a.over
+		}
+		switch {
+		case told:
+			sum, calls = sum+cost, calls+1
+		case !out && sent:
+			sum, calls = sum+a.expected, calls+1
+		}
+	}
+	return sum, calls
+}
+
+// TestAccountsAgainstASlowModel lets anything happen to the asks of a session, in any
+// order and as often as it likes: requests are repeated by other processes, answer in
+// time, late, twice, say that nothing was sent, rounds end while they are out. After
+// each event the session has spent the sum of what a slow model says of each ask.
+func TestAccountsAgainstASlowModel(t *testing.T) {
+	for n := range uint64(400) {
+		rnd := rand.New(rand.NewPCG(seed, n))
+		b := newBench(t)
+		s := b.start(b.machine(def{who: []string{web("w"), half}}))
+		l := runner.NewLedgerTest(s)
+		var asks []*slowAccount
+		var events []string
+		for range 40 {
+			if len(asks) == 0 || rnd.IntN(6) == 0 {
+				a := &slowAccount{model: rnd.IntN(3) == 0, expected: exact.Money(rnd.IntN(3)) * dollar, requests: 1, said: map[int32][]exact.Money{}, none: map[int32]bool{}}
+				asks = append(asks, a)
+				l.Ask(a.model, a.expected)
+				events = append(events, fmt.Sprintf("ask %d: model %t, expected %s", len(asks), a.model, a.expected))
+			}
+			i := rnd.IntN(len(asks))
+			a, r := asks[i], rnd.Int32N(asks[i].requests)
+			money := exact.Money(rnd.IntN(4)) * dollar
+			if len(a.said[r]) > 0 {
+				money = a.said[r][0] // who answers twice says the same
+			}
+			what := rnd.IntN(6)
+			if what == 5 && len(a.said[r]) > 0 || what == 4 && a.none[r] {
+				continue // nobody both sent nothing and was answered
+			}
+			events = append(events, fmt.Sprintf("%d, request %d of ask %d, %s", what, r, i+1, money))
+			switch present := r == a.requests-1; {
+			case what == 0 && !a.over && a.requests < 5:
+				l.TakeOver(i)
+				a.requests++
+			case what == 1:
+				l.CloseRound()
+				for _, a := range asks {
+					a.over = true
+				}
+			case what == 2 && present && !a.over:
+				l.Answer(i, money)
+				a.over, a.said[r] = true, append(a.said[r], money)
+			case what == 3 && present && !a.over:
+				l.Fail(i)
+				a.over = true
+			case what == 4:
+				l.Late(i, r, money)
+				a.said[r] = append(a.said[r], money)
+			case what == 5:
+				l.Unsent(i, r, present && !a.over)
+				a.none[r] = true
+				a.over = a.over || present
+			}
+			want := guard.Book{}
+			for _, a := range asks {
+				sum, calls := a.total()
+				want.Money, want.Calls = want.Money+sum, want.Calls+calls
+			}
+			got, err := l.Spent()
+			if got.Estimated = 0; got != want || err != nil {
+				t.Fatalf("seed %d.%d: spent %+v (%v), the slow model says %+v after\n%s", seed, n, got, err, want, strings.Join(events, "\n"))
+			}
 		}
 	}
 }
