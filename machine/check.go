@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -213,8 +212,6 @@ func badName(name string) (fault string) {
 		return fmt.Sprintf("is longer than %d characters", maxNameRunes)
 	case !utf8.ValidString(name):
 		return "is not UTF-8"
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return "contains a control character"
 	case strings.TrimSpace(name) != name:
 		return "begins or ends with a blank"
 	case strings.HasPrefix(name, "__"):

@@ -44,6 +44,7 @@ func says(text string) func(machine.Problem, any) bool {
 var sightRules = []sightRule{
 	{"syntax", nil, blind, "a schema sees values, not the text they are written in"},
 	{"too-many", nil, blind, "it is no problem of its own"},
+	{"hidden-character", nil, may, "only what is hidden in the names of states, transitions and specialists"},
 	{"duplicate-key", nil, blind, "a JSON value has no duplicate members"},
 	{"unknown-state", func(p machine.Problem, _ any) bool {
 		return p.Hint == "" && strings.Contains(p.Message, "does not exist") && p.Path != ""

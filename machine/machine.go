@@ -109,6 +109,9 @@ func Parse(name string, data []byte, checks Checks) (*Machine, error) {
 	if found := secretsIn(name, tree, checks.Secret); len(found) > 0 {
 		return nil, newError(found, 0, nil) // and nothing else, which might show them
 	}
+	if !checks.Stored {
+		d.problems = append(d.problems, charactersIn(name, tree)...)
+	}
 	return build(def, checks, origin{name, tree}, d.problems)
 }
 
@@ -134,7 +137,7 @@ func build(def *Definition, checks Checks, from origin, problems []Problem) (*Ma
 		unread: map[string]bool{}, most: 10 * maxProblems, schemas: map[*TransitionDefinition]*Schema{},
 	}
 	for _, p := range problems {
-		c.unread[p.Path] = p.Path != "" && p.Code != "duplicate-key"
+		c.unread[p.Path] = p.Path != "" && p.Code != "duplicate-key" && p.Code != "hidden-character"
 	}
 	if problems == nil || problems[0].rank != 1 { // there is an object to look into
 		c.check()
@@ -146,6 +149,9 @@ func build(def *Definition, checks Checks, from origin, problems []Problem) (*Ma
 	if fault := oversize(m.json); fault != "" {
 		c.report("", false, Problem{Code: "too-large", Message: fault})
 		return nil, newError(c.problems, 0, checks.Secret)
+	}
+	if found := m.characters(); len(found) > 0 {
+		return nil, newError(found, 0, checks.Secret)
 	}
 	m.compile(c.schemas)
 	return m, nil

@@ -171,7 +171,7 @@ func TestProblems(t *testing.T) {
 			{"role":"proposer","specialistId":"s","strategyWebhookUrl":"https://example.com","webhookTokenName":"T"},
 			{"role":"proposer","specialistId":"u","strategyWebhookUrl":"https://example.com","webhookTokenName":"T"}]}`,
 			[]string{`[bad-name] machineName "a:b" contains a colon, which Basic authentication of webhooks cannot carry | choose a name without a colon`}},
-		{head + `"states":{"a":{},"b":{},▶"c\u0007":{}}}`, []string{`[bad-name] the name "c\a" contains a control character | ` + rename}},
+		{head + `"states":{"a":{},"b":{},▶"c\u0007":{}}}`, []string{`[hidden-character] a name in states holds U+0007 as character 2, which cannot be seen | write it anew: it may have been pasted along`}},
 		{head + `"states":{"a":{},"b":{},▶"":{}}}`, []string{`[bad-name] the name "" is empty | ` + rename}},
 		{head + `"states":{"a":{"transitions":{▶"t ":"b"}},"b":{}}}`, []string{`[bad-name] the name "t " begins or ends with a blank | ` + rename}},
 		{list(`{"role":"proposer","specialistId":▶"__s","strategyFn":"f"}`), []string{`[bad-name] specialistId "__s" begins with "__", which is reserved | ` + rename}},

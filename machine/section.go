@@ -18,6 +18,7 @@ func ParseSection(name string, data []byte, secret func(text string) bool, check
 	if found := secretsIn(name, tree, secret); len(found) > 0 {
 		return sectionError(found, 0, nil)
 	}
+	d.problems = append(d.problems, charactersIn(name, tree)...)
 	c := &checker{file: name, tree: tree, most: 10 * maxProblems}
 	if len(d.problems) == 0 {
 		for _, p := range check(section) {

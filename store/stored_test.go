@@ -34,6 +34,12 @@ var storedDefinitions = []storedDefinition{
 			"specialists":[{"role":"proposer","specialistId":"p","strategyFnName":"oncebuiltin"}]}`,
 		code: "unknown-strategy", rule: "go", to: "z",
 	},
+	{
+		name: "names and targets with characters that cannot be seen",
+		text: `{"machineName":"m\u202e","initialState":"a\u200b","goalState":"z","states":{"a\u200b":{"transitions":{"go\u2028":"z","on":"z"}},"z":{}},
+			"specialists":[{"role":"proposer","specialistId":"p\ufeff","strategyFnName":"firstAvailable"}],"guards":{"tool_calls":{"allowed":["t\u200b"]}}}`,
+		code: "hidden-character", rule: "go\u2028", to: "z",
+	},
 }
 
 // TestStoredDefinitions proves that what a store holds stays usable whatever the

@@ -1,0 +1,122 @@
+package machine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// TestHidden holds the set to its description: what a name and what prose may not hold.
+func TestHidden(t *testing.T) {
+	for _, c := range []struct {
+		what            string
+		from, to        rune
+		inName, inProse bool
+	}{
+		{"C0 before tab", 0, 8, true, true},
+		{"tab and line feed", 9, 10, true, false},
+		{"the rest of C0 before carriage return", 11, 12, true, true},
+		{"carriage return", 13, 13, true, false},
+		{"the rest of C0", 14, 31, true, true},
+		{"ASCII", 32, 126, false, false},
+		{"DEL and C1", 0x7F, 0x9F, true, true},
+		{"no-break space", 0xA0, 0xA0, false, false},
+		{"soft hyphen", 0xAD, 0xAD, true, true},
+		{"Arabic letter mark", 0x61C, 0x61C, true, true},
+		{"zero width space", 0x200B, 0x200B, true, true},
+		{"joiners", 0x200C, 0x200D, true, false},
+		{"direction marks", 0x200E, 0x200F, true, true},
+		{"separators and embeddings", 0x2028, 0x202E, true, true},
+		{"word joiner to deprecated format characters", 0x2060, 0x2064, true, true},
+		{"isolates", 0x2066, 0x2069, true, true},
+		{"byte order mark", 0xFEFF, 0xFEFF, true, true},
+		{"variation selectors, which pictures need", 0xFE00, 0xFE0F, false, false},
+		{"noncharacters", 0xFFFE, 0xFFFF, true, true},
+		{"the replacement character", 0xFFFD, 0xFFFD, false, false},
+		{"pictures", 0x1F600, 0x1F64F, false, false},
+		{"tags", 0xE0020, 0xE007F, true, true},
+	} {
+		for r := c.from; r <= c.to; r++ {
+			text := "é" + string(r) + "b"
+			if _, at := machine.Hidden(text); (at == 2) != c.inName {
+				t.Errorf("%s: U+%04X in a name is found at %d", c.what, r, at)
+			}
+			if _, at := machine.HiddenInProse(text); (at == 2) != c.inProse {
+				t.Errorf("%s: U+%04X in prose is found at %d", c.what, r, at)
+			}
+		}
+	}
+	if r, at := machine.Hidden("ab\xffc"); r != 0xFFFD || at != 3 {
+		t.Errorf("what is not UTF-8 is found as U+%04X at %d", r, at)
+	}
+}
+
+// TestHiddenCharactersAreRefused puts each kind of hidden character into each kind of
+// name of a machine file, as keys and as values, and into its prose.
+func TestHiddenCharactersAreRefused(t *testing.T) {
+	const file = `{"machineName":"@m","initialState":"a","goalState":"b","states":{"a":{"prompt":"@p","transitions":{"@go":"b","off":{"target":"@b","description":"@d",
+		"parameters":{"type":"object","properties":{"@k":{"enum":["@e"]}}}}},"x-note":{"@x":"@y"}},"b":{}},
+		"specialists":[{"role":"@proposer","specialistId":"@p","modelId":"@m"},{"role":"proposer","specialistId":"e","strategyFn":"@= proposals"},
+			{"role":"proposer","specialistId":"w","strategyWebhookUrl":"https://example.com/@p","webhookTokenName":"@T"}],
+		"guards":{"tool_calls":{"allowed":["@t"],"per_tool":{"@u":{"exempt":true}}},"forbidden_patterns":["@f"],"cost":{"version":"@v"}}}`
+	plain := strings.ReplaceAll(file, "@", "")
+	for i := 1; i <= strings.Count(file, "@"); i++ {
+		before := strings.Split(file, "@")
+		at := strings.Join(before[:i], "") + "@" + strings.Join(before[i:], "")
+		value := at[strings.Index(at, "@"):]
+		prose := false
+		for _, p := range []string{"@p\",\"transitions", "@d", "@e", "@y", "@= ", "@f"} {
+			prose = prose || strings.HasPrefix(value, p)
+		}
+		for _, escaped := range []string{`\u0000`, `\u001b`, `\u007f`, `\u009b`, `\u200b`, `\u2028`, `\u202e`, `\u2066`, `\ufeff`, `\n`, `\t`, `\u200d`} {
+			text := strings.Replace(at, "@", escaped, 1)
+			found := hiddenIn(t, text)
+			if allowed := prose && (escaped == `\n` || escaped == `\t` || escaped == `\u200d`); found == allowed {
+				t.Errorf("%s in %.30s: refused is %t", escaped, value, found)
+			}
+		}
+	}
+	if hiddenIn(t, plain) {
+		t.Error("what holds nothing hidden is refused")
+	}
+}
+
+// hiddenIn reports whether loading says that something is hidden in a file, and where.
+func hiddenIn(t *testing.T, text string) (found bool) {
+	t.Helper()
+	_, err := machine.Parse("m.json", []byte(text), machine.Checks{})
+	var invalid *machine.Error
+	if !errors.As(err, &invalid) {
+		return false
+	}
+	for _, p := range invalid.Problems {
+		if p.Code == "hidden-character" {
+			found = true
+			if p.Line == 0 || p.Column == 0 || !strings.Contains(p.Message, "U+") {
+				t.Errorf("the problem is %v", p)
+			}
+		}
+	}
+	return found
+}
+
+// TestHiddenCharactersInGo: a definition built in Go is held to the same.
+func TestHiddenCharactersInGo(t *testing.T) {
+	def := reviewDefinition()
+	def.States[0].Transitions[0].Name = "app\u202erove"
+	_, err := machine.Compile(def, checks())
+	if err == nil || !strings.Contains(err.Error(), "[hidden-character]: a name in transitions holds U+202E as character 4") {
+		t.Error(err)
+	}
+}
+
+// TestHiddenCharactersInSections: files with one section are held to the same.
+func TestHiddenCharactersInSections(t *testing.T) {
+	err := machine.ParseSection("prices.json", []byte(`{"prices":{"gpt\u200b":{}}}`), nil, func([]byte) []machine.Problem { return nil })
+	if want := "prices.json:1:12: error[hidden-character]: a name in prices holds U+200B as character 4"; err == nil || !strings.Contains(fmt.Sprint(err), want) {
+		t.Error(err)
+	}
+}
