@@ -33,6 +33,7 @@ var JSONLines = map[string]any{
 	"`dialai init --list`":  sampleLine{},
 	"`dialai init`":         writtenLine{},
 	"`dialai store verify`": store.Report{},
+	"`dialai store head`":   headLine{},
 	"`dialai migrate`":      migratedLine{},
 	"An explanation":        trust.Judgement{},
 	"An outcome":            trust.Outcome{},

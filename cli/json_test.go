@@ -508,6 +508,7 @@ func realLines(t *testing.T) map[string][]string {
 	lines("`dialai init --list`", 0, "init", "--list")
 	lines("`dialai init`", 0, "init", "new.yaml")
 	lines("`dialai store verify`", 0, "store", "verify")
+	lines("`dialai store head`", 0, "store", "head")
 	lines("`dialai migrate`", 0, "migrate")
 	lines("`dialai version`", 0, "version")
 	bench(h, lines)

@@ -17,7 +17,8 @@ func (a *app) storeCommand() *cobra.Command {
 		Use:   "store",
 		Short: "Check or mend the store",
 		Long: `The logs are the truth; everything else in the store follows from them. verify
-recomputes all of it, rebuild writes it anew.`,
+recomputes all of it, rebuild writes it anew, and head prints what proves later that
+nothing was set back.`,
 		Example: `  dialai store verify
   dialai store rebuild --store ./old.db`,
 		RunE: needsSubcommand,
@@ -25,8 +26,11 @@ recomputes all of it, rebuild writes it anew.`,
 	var acceptCut bool
 	rebuild := &cobra.Command{
 		Use: "rebuild", Short: "Write everything that follows from the logs anew", Args: arguments,
-		Long: `Write the rows of sessions, alignment and exemplars anew from the logs, in one
-transaction. A damaged log is reported and nothing is changed.`,
+		Long: `Write everything anew that follows from the logs: sessions, alignment, exemplars,
+lessons, what stands beside the events of a record, all indexes and free space. It is
+one transaction, and needs as much room on the disk as the store again. What follows
+from nothing stays as it is: the secret that audits are drawn by, the audit of models. A
+damaged log or definition is reported, and nothing is changed.`,
 		Example: "  dialai store rebuild",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.maintain(cmd.Context(), writes, "rebuilt", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
@@ -35,21 +39,79 @@ transaction. A damaged log is reported and nothing is changed.`,
 		},
 	}
 	rebuild.Flags().BoolVar(&acceptCut, "accept-cut", false, "take logs as they are even if their end was cut off")
-	cmd.AddCommand(rebuild, &cobra.Command{
-		Use: "verify", Short: "Recompute every hash and everything that follows from the logs", Args: arguments,
-		Long: `Recompute every hash of every log, and everything that follows from them, and
-compare. The first difference is named, and the exit code is 1.`,
-		Example: "  dialai store verify --json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.maintain(cmd.Context(), reads, "verified", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
-				return s.Verify(ctx, runner.NewPrograms())
-			})
-		},
-	})
+	cmd.AddCommand(a.storeHeadCommand(), rebuild, a.storeVerifyCommand())
 	return cmd
 }
 
-func (a *app) maintain(ctx context.Context, does access, done string, do func(context.Context, *store.SQLite) (store.Report, error)) (err error) {
+func (a *app) storeVerifyCommand() *cobra.Command {
+	var head string
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Recompute every hash and everything that follows from the logs", Args: arguments,
+		Long: `Check the file with SQLite's own checks, recompute every hash of every log, and
+compare every column of every row with what the logs say. The first difference of each
+kind is named, whether dialai store rebuild mends it, and the exit code is 1. Rebuild
+mends whatever follows from the logs; not damaged logs, definitions, tables, the secret
+that audits are drawn by, or the audit of models.
+
+With --head it also proves that every record that was there when dialai store head
+printed it is still there as it was.`,
+		Example: `  dialai store verify --json
+  dialai store verify --head "$(cat /elsewhere/head)"`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var heads []store.Head
+			if head != "" {
+				h, err := store.ParseHead(strings.TrimSpace(head))
+				if err != nil {
+					return usage("%v", err)
+				}
+				heads = append(heads, h)
+			}
+			return a.maintain(cmd.Context(), reads, "verified", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
+				return s.Verify(ctx, runner.NewPrograms(), heads...)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&head, "head", "", "what dialai store head printed earlier: `PLACE:HASH`")
+	return cmd
+}
+
+// headLine is the head of a store as --json shows it.
+type headLine struct {
+	Head   string `json:"head"`
+	Log    int64  `json:"log"`
+	Roster int64  `json:"roster"`
+	Audit  int64  `json:"audit"`
+	Hash   string `json:"hash"`
+}
+
+func (a *app) storeHeadCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "head", Short: "Print the newest place and a hash of all records up to it", Args: arguments,
+		Long: `Print PLACE:HASH. Kept where whoever can write the store cannot, it lets
+dialai store verify --head prove later that nothing up to there was set back, removed or
+written anew. The place has three numbers: how many records there are of sessions, of
+registered specialists and champions, and of the audit of models. The hash covers the
+hash of each of these records and its place.`,
+		Example: `  dialai store head > /elsewhere/head
+  dialai store verify --head "$(cat /elsewhere/head)"`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withStore(cmd.Context(), reads, func(ctx context.Context, s *store.SQLite) error {
+				h, err := s.Head(ctx)
+				switch {
+				case err != nil:
+				case a.flags.json:
+					err = printJSON(a.out, headLine{h.String(), h.Log, h.Roster, h.Audit, h.Hash.String()})
+				default:
+					_, err = fmt.Fprintln(a.out, h)
+				}
+				return err
+			})
+		},
+	}
+}
+
+// withStore opens the store's file, which must be there, for a while.
+func (a *app) withStore(ctx context.Context, does access, do func(context.Context, *store.SQLite) error) (err error) {
 	path, err := a.storePath()
 	if err != nil {
 		return err
@@ -65,18 +127,48 @@ func (a *app) maintain(ctx context.Context, does access, done string, do func(co
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	report, err := do(ctx, s)
+	return do(ctx, s)
+}
+
+// maintain prints what a check or rebuild found.
+func (a *app) maintain(ctx context.Context, does access, done string, do func(context.Context, *store.SQLite) (store.Report, error)) error {
+	var report store.Report
+	err := a.withStore(ctx, does, func(ctx context.Context, s *store.SQLite) (err error) {
+		report, err = do(ctx, s)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	if a.flags.json {
 		err = printJSON(a.out, report)
-	} else if report.Difference == nil && !a.flags.quiet {
-		_, err = fmt.Fprintf(a.out, "%s %s: %s, %s, no difference.\n", plural(report.Sessions, "session"), done, plural(report.Records, "record"), plural(report.Events, "event"))
+	} else if !a.flags.quiet {
+		err = a.printReport(report, done)
 	}
 	if report.Difference != nil {
 		return &exitError{exitFailure, report.Difference}
 	}
+	return err
+}
+
+// printReport prints a report but for its difference, which is the error.
+func (a *app) printReport(r store.Report, done string) error {
+	var b strings.Builder
+	if r.Difference == nil {
+		fmt.Fprintf(&b, "%s %s: %s, %s, no difference.\n", plural(r.Sessions, "session"), done, plural(r.Records, "record"), plural(r.Events, "event"))
+	}
+	for _, d := range r.Differences {
+		if d != r.Difference {
+			fmt.Fprintf(&b, "Also: %v\n", d)
+		}
+	}
+	if len(r.Unknown) > 0 {
+		b.WriteString("It cannot know:\n")
+	}
+	for _, unknown := range r.Unknown {
+		fmt.Fprintf(&b, "- %s\n", unknown)
+	}
+	_, err := a.out.Write([]byte(b.String()))
 	return err
 }
 

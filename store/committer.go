@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/dialai/dialai/runner"
@@ -34,8 +35,9 @@ type committer struct {
 type job struct {
 	ctx     context.Context
 	write   func(ctx context.Context, st *statements) error
-	err     error // what became of it
-	foreign bool  // somebody outside this process has written since the last batch
+	alone   func(ctx context.Context, conn *sql.Conn) error // in place of write: with no transaction under way
+	err     error                                           // what became of it
+	foreign bool                                            // somebody outside this process has written since the last batch
 	ready   chan struct{}
 }
 
@@ -183,6 +185,15 @@ func (c *committer) drain(batch []*job) []*job {
 // commit writes a batch in one transaction. If that fails for a reason that may
 // lie in one of its jobs, each is tried alone.
 func (c *committer) commit(batch []*job) {
+	if i := slices.IndexFunc(batch, func(j *job) bool { return j.alone != nil }); i >= 0 {
+		c.commit(batch[:i])
+		batch[i].err = translate(batch[i].alone(context.Background(), c.conn))
+		c.commit(batch[i+1:])
+		return
+	}
+	if len(batch) == 0 {
+		return
+	}
 	err := c.transaction(batch)
 	if err == nil {
 		return

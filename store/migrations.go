@@ -328,8 +328,7 @@ func sealSecret(ctx context.Context, tx *sql.Tx) error {
 
 // recordGaps records which places of the log are empty.
 func recordGaps(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO gaps (place, last)
-		SELECT before + 1, id - 1 FROM (SELECT id, lag(id, 1, 0) OVER (ORDER BY id) AS before FROM log) WHERE id > before + 1`)
+	_, err := tx.ExecContext(ctx, `INSERT INTO gaps (place, last) `+emptyPlaces)
 	return err
 }
 

@@ -3,111 +3,217 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
+
+	"modernc.org/sqlite"
 
 	"github.com/dialai/dialai/runner"
 )
 
-// Rebuild writes everything that follows from the logs anew, in one transaction.
-// It refuses, with the difference in the report, if a log itself is damaged; a
-// log that ends before its session's row says is taken as it is if acceptCut is
-// set.
+// Rebuild trusts nothing of a file but what the logs prove. It writes a new file beside
+// the store: the rows of the logs as they are, everything that follows from them as they
+// say, every index from nothing. Then SQLite copies the new file's pages over the
+// store's in one transaction, so that other processes go on with it, and a crash leaves
+// either the old or the new. The transaction begins before the logs are read, and keeps
+// every writer out.
+
+// Rebuild writes everything that follows from the logs anew, indexes and free space
+// included, in one transaction. It refuses, with the difference in the report, if a log
+// or a definition is damaged; ends of logs that were cut off are taken as they are if
+// acceptCut is set. For a while it takes as much room on the disk as the store again.
 func (s *SQLite) Rebuild(ctx context.Context, programs *runner.Programs, acceptCut bool) (report Report, err error) {
-	err = s.out.do(&job{ctx: ctx, write: func(ctx context.Context, _ *statements) error {
-		// The transaction keeps every writer out, so the logs stand still.
-		a, err := s.reader().audit(ctx, programs, !acceptCut)
-		if report = a.report; err != nil || report.Difference != nil {
-			return err
-		}
-		b := rebuild{a: a, conn: s.out.conn, ctx: ctx}
-		return b.run()
-	}})
+	b := &rebuild{store: s, fresh: s.path + ".rebuild", programs: programs, acceptCut: acceptCut, ctx: ctx}
+	err = s.out.do(&job{ctx: ctx, alone: b.run})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cache = newCache()
-	return report, err
+	return b.report, err
 }
 
 // A rebuild is the writing of all rows. It keeps the first error.
 type rebuild struct {
-	a    *audit
-	ctx  context.Context //nolint:containedctx // of the one transaction it lives in
-	conn *sql.Conn
-	err  error
+	store     *SQLite
+	fresh     string // path of the new file
+	programs  *runner.Programs
+	acceptCut bool
+	report    Report
+	a         *audit
+	ctx       context.Context //nolint:containedctx // of the one call it lives in
+	conn      *sql.Conn       // reads the store as main, writes the new file as fresh
+	err       error
+}
+
+// run locks the store by its writing connection, and rebuilds it.
+func (b *rebuild) run(_ context.Context, conn *sql.Conn) error {
+	if err := b.remove(); err != nil {
+		return err
+	}
+	if err := makeFile(b.fresh); err != nil {
+		return err
+	}
+	defer b.remove()
+	if err := b.migrate(); err != nil { // before anything is locked: SQLite takes an empty file for all there is to copy
+		return err
+	}
+	return translate(conn.Raw(func(driver any) error {
+		copied, err := driver.(restorer).NewRestore("file:" + escapePath(b.fresh))
+		if err != nil {
+			return err
+		}
+		if _, err = copied.Step(0); err == nil { // copies nothing yet, but locks the store
+			err = b.write()
+		}
+		if err == nil && b.report.Difference == nil {
+			_, err = copied.Step(-1)
+		}
+		return errors.Join(err, copied.Finish())
+	}))
+}
+
+// A restorer is a connection whose file can be replaced by another's pages.
+type restorer interface {
+	NewRestore(from string) (*sqlite.Backup, error)
+}
+
+// remove removes the new file and what may lie beside it.
+func (b *rebuild) remove() error {
+	for _, beside := range []string{"", "-journal", "-wal", "-shm"} {
+		if err := os.Remove(b.fresh + beside); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// write fills the new file, unless the logs are damaged.
+func (b *rebuild) write() error {
+	pool, err := openPool(b.store.path, b.store.how, false)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := b.check(pool); err != nil || b.report.Difference != nil {
+		return err
+	}
+	if b.conn, err = pool.Conn(b.ctx); err != nil {
+		return err
+	}
+	defer b.conn.Close()
+	b.exec(`ATTACH ? AS fresh`, "file:"+escapePath(b.fresh))
+	b.exec(`PRAGMA fresh.synchronous=OFF`)
+	b.exec(`BEGIN`)
+	b.all()
+	b.exec(`COMMIT`)
+	return b.err
+}
+
+// migrate gives the new file its tables.
+func (b *rebuild) migrate() error {
+	all, err := allMigrations()
+	if err != nil {
+		return err
+	}
+	pool, err := openPool(b.fresh, access{busy: b.store.how.busy, scratch: true}, false)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	_, err = applyMigrations(b.ctx, pool, all, 0)
+	return err
+}
+
+// check folds the logs, and reports what is damaged and cannot be written anew. It has a
+// connection of its own: after a check of damaged pages SQLite refuses to write by it.
+func (b *rebuild) check(pool *sql.DB) error {
+	conn, err := pool.Conn(b.ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	b.a = newAudit(reader{conn}, b.programs, !b.acceptCut)
+	err = b.a.everything(b.ctx)
+	for kind := range b.a.found {
+		if !kind.source() {
+			delete(b.a.found, kind)
+		}
+	}
+	b.a.conclude()
+	b.report = b.a.report
+	return err
 }
 
 func (b *rebuild) exec(query string, args ...any) {
 	if b.err == nil {
-		_, b.err = b.conn.ExecContext(b.ctx, query, args...)
+		if _, err := b.conn.ExecContext(b.ctx, query, args...); err != nil {
+			b.err = fmt.Errorf("%s: %w", query, err)
+		}
 	}
 }
 
-func (b *rebuild) run() error {
-	machines := b.machines()
-	b.exec(`DELETE FROM sessions`)
-	b.exec(`DELETE FROM alignment`)
-	b.exec(`DELETE FROM exemplars`)
+// all writes every row.
+func (b *rebuild) all() {
+	b.copyTables()
+	b.machines()
+	b.besideRecords()
 	for _, id := range slices.Sorted(maps.Keys(b.a.sessions)) {
-		r := b.a.row(id)
-		b.exec(`INSERT INTO sessions (id, session_id, machine, machine_digest, status, current_state, round, attempt, sequence, transitions, code, reason,
-			created_at, updated_at, calls, input_tokens, output_tokens, cost_pico_usd, reviews, head) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
-			id, r.SessionID, machines[r.Machine], r.Digest, r.Status, r.State, r.Round, r.Attempt, r.Sequence, r.Transitions, r.Code, r.Reason,
-			r.CreatedAt, r.UpdatedAt, r.Calls, r.InputTokens, r.OutputTokens, r.Pico, r.Reviews, []byte(r.Head))
+		b.session(id, b.a.sessions[id])
 	}
-	for name, book := range b.a.tallies {
-		for _, r := range book.Records(name) {
-			b.exec(`INSERT INTO alignment (machine, specialist_id, state, matching, total, updated_at) VALUES (?,?,?,?,?,?)`,
-				machines[name], r.SpecialistID, r.State, r.MatchingChoices, r.TotalComparisons, int64(r.LastUpdated))
-		}
-		b.exec(`UPDATE machines SET trust_version=trust_version+1 WHERE id=?`, machines[name])
+	for _, r := range b.a.alignment() {
+		b.exec(`INSERT INTO fresh.alignment (machine, specialist_id, state, matching, total, updated_at) VALUES (?,?,?,?,?,?)`,
+			r.machine, r.specialist, r.state, r.matching, r.total, r.updated)
 	}
-	for _, e := range b.a.exemplars {
-		b.exec(`INSERT INTO exemplars (machine, state, exemplar) VALUES (?,?,?)`, machines[e.exemplar.MachineName], e.exemplar.State, text(e.exemplar.Append(nil)))
+	for i, e := range b.a.exemplars {
+		b.exec(`INSERT INTO fresh.exemplars (id, machine, state, exemplar) VALUES (?,?,?,?)`, i+1, b.a.rows[e.exemplar.MachineName], e.exemplar.State, text(e.exemplar.Append(nil)))
 	}
-	b.exec(`DELETE FROM lessons`)
 	for _, id := range slices.Sorted(maps.Keys(b.a.lessons)) {
-		b.exec(`INSERT INTO lessons (id, lesson) VALUES (?,?)`, id, b.a.lessons[id])
+		b.exec(`INSERT INTO fresh.lessons (id, lesson) VALUES (?,?)`, id, b.a.lessons[id])
 	}
-	b.exec(`UPDATE log SET decides=NULL WHERE decides IS NOT NULL`)
-	for _, id := range slices.Sorted(maps.Keys(b.a.decided)) {
-		b.exec(`UPDATE log SET decides=(SELECT machine FROM sessions WHERE sessions.id=log.session) WHERE id=?`, id)
-	}
-	return b.err
 }
 
-// machines restores the names of machines from the definitions and returns their
-// rows by name.
-func (b *rebuild) machines() map[string]int64 {
-	byName := map[string]int64{}
-	if b.err != nil {
-		return byName
+// copyTables copies what follows from nothing, row by row: no page and no index of the
+// old file is used but those that hold the rows.
+func (b *rebuild) copyTables() {
+	b.exec(`DELETE FROM fresh.secrets`)
+	b.exec(`DELETE FROM fresh.goose_db_version`)
+	for table, columns := range map[string]string{
+		"goose_db_version": "id, version_id, is_applied, tstamp",
+		"log":              "id, session, first, decides, at, events, prev, hash",
+		"roster_log":       "id, machine, first, events, prev, hash",
+		"llm_audit":        "id, session_id, entry, hash",
+	} {
+		b.exec(fmt.Sprintf(`INSERT INTO fresh.%s (%s) SELECT %[2]s FROM main.%[1]s NOT INDEXED ORDER BY id`, table, columns))
 	}
-	rows, err := b.conn.QueryContext(b.ctx, `SELECT machine, definition FROM definitions`)
-	if err != nil {
-		b.err = err
-		return byName
+	b.exec(`INSERT INTO fresh.secrets (name, value) SELECT name, value FROM main.secrets`)
+	b.exec(`INSERT INTO fresh.gaps (place, last) ` + emptyPlaces)
+}
+
+// machines writes the names of machines, and definitions under them.
+func (b *rebuild) machines() {
+	for _, id := range slices.Sorted(maps.Keys(b.a.machines)) {
+		name := b.a.machines[id]
+		b.exec(`INSERT INTO fresh.machines (id, machine_name, trust_version)
+			VALUES (?1, ?2, max(?3, coalesce((SELECT trust_version FROM main.machines WHERE id=?1), 0)) + 1)`, id, name, b.a.learned[name])
 	}
-	for rows.Next() {
-		var id int64
-		var definition string
-		var head struct {
-			MachineName string `json:"machineName"`
-		}
-		if b.err = rows.Scan(&id, &definition); b.err == nil {
-			b.err = json.Unmarshal([]byte(definition), &head)
-		}
-		if b.err != nil {
-			break
-		}
-		byName[head.MachineName] = id
+	for digest, d := range b.a.definitions {
+		b.exec(`INSERT INTO fresh.definitions (id, machine_digest, machine, definition) VALUES (?,?,?,?)`, d.id, digest, d.machine, d.text)
 	}
-	if err := rows.Close(); b.err == nil {
-		b.err = err
+}
+
+// besideRecords mends what stands beside the events of a record.
+func (b *rebuild) besideRecords() {
+	for _, place := range slices.Sorted(maps.Keys(b.a.beside)) {
+		want := b.a.beside[place]
+		b.exec(`UPDATE fresh.log SET first=?, at=?, decides=? WHERE id=?`, want.first, want.at, want.decides, place)
 	}
-	for name, id := range byName {
-		b.exec(`INSERT INTO machines (id, machine_name) VALUES (?,?) ON CONFLICT DO NOTHING`, id, name)
-	}
-	return byName
+}
+
+func (b *rebuild) session(id int64, r sessionRow) {
+	b.exec(`INSERT INTO fresh.sessions (id, session_id, machine, machine_digest, status, current_state, round, attempt, sequence, transitions, code, reason,
+		created_at, updated_at, calls, input_tokens, output_tokens, cost_pico_usd, reviews, head) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		id, r.SessionID, b.a.rows[r.Machine], r.Digest, r.Status, r.State, r.Round, r.Attempt, r.Sequence, r.Transitions, r.Code, r.Reason,
+		r.CreatedAt, r.UpdatedAt, r.Calls, r.InputTokens, r.OutputTokens, r.Pico, r.Reviews, []byte(r.Head))
 }

@@ -24,6 +24,7 @@ import (
 // together share one fsync. Close must be called.
 type SQLite struct {
 	path string
+	how  access // the connections were opened
 	read *sql.DB
 	db   *sql.DB // the one writer
 	out  *committer
@@ -95,6 +96,7 @@ func (s *SQLite) openPools(ctx context.Context, o SQLiteOptions) (err error) {
 	}
 	if err == nil {
 		s.path = resolved(s.path) // a link to a file that there was not
+		s.how = how
 		s.read, err = openPool(s.path, how, false)
 	}
 	if err != nil {
@@ -153,6 +155,7 @@ func makeFile(path string) error {
 type access struct {
 	busy                time.Duration
 	readOnly, immutable bool
+	scratch             bool // a file that nobody needs after a crash
 }
 
 // readers is how many reads may go on at once.
@@ -162,7 +165,7 @@ func openPool(path string, how access, writer bool) (*sql.DB, error) {
 	q := url.Values{}
 	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", how.busy.Milliseconds()))
 	q.Add("_pragma", "foreign_keys(1)")
-	q.Add("_pragma", "synchronous(FULL)")
+	q.Add("_pragma", "synchronous("+map[bool]string{false: "FULL", true: "OFF"}[how.scratch]+")")
 	q.Set("_txlock", "immediate")
 	switch {
 	case how.immutable:
@@ -354,7 +357,7 @@ func translate(err error) error {
 	case sqlitelib.SQLITE_NOTADB:
 		return &runner.CorruptError{What: "the file", Problem: "it is not a SQLite database"}
 	case sqlitelib.SQLITE_CORRUPT:
-		return &runner.CorruptError{What: "the file", Problem: e.Error()}
+		return &runner.CorruptError{What: "the file", Problem: err.Error()}
 	}
 	return err
 }

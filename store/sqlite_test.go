@@ -168,7 +168,10 @@ func TestVerifyDamage(t *testing.T) {
 		{"a record is gone", `DELETE FROM log WHERE id=5`, "removed or altered", false},
 		{"the tail is cut off", `DELETE FROM log WHERE session=2 AND first=(SELECT max(first) FROM log WHERE session=2)`, "cut off", false},
 		{"a whole log is gone", `DELETE FROM log WHERE session=2`, "its log is gone", false},
-		{"two records change places", `UPDATE log SET first=first+1000 WHERE id=5`, "", false},
+		{"two records change places", `UPDATE log SET id=id+1000 WHERE id=5; UPDATE log SET id=id-1 WHERE id=6; UPDATE log SET id=6 WHERE id=1005`, "", false},
+		{"the number of a first event is altered", `UPDATE log SET first=first+1000 WHERE id=5`, "beside the record at place 5", true},
+		{"a time is altered", `UPDATE log SET at=at+1 WHERE id=6`, "beside the record at place 6", true},
+		{"a session is gone", `DELETE FROM log WHERE session=2; DELETE FROM sessions WHERE id=2`, "hold no record any more", false},
 		{"a roster record is altered", `UPDATE roster_log SET events=replace(events, 'disabled', 'enabled_') WHERE first=1`, "altered", false},
 		{"a definition is altered", `UPDATE definitions SET definition=replace(definition, 'lastAvailable', 'firstAvailable')`, "digest", false},
 		{"a definition is gone", `DELETE FROM definitions`, "not stored", false},
@@ -184,8 +187,8 @@ func TestVerifyDamage(t *testing.T) {
 		{"an exemplar is altered", `UPDATE exemplars SET exemplar=replace(exemplar, 'go on', 'stop!') WHERE id=3`, "exemplars", true},
 		{"an exemplar is gone", `DELETE FROM exemplars WHERE id=3`, "exemplars", true},
 		{"an exemplar is invented", `INSERT INTO exemplars (machine, state, exemplar) VALUES (1, 'a', '{}')`, "exemplars", true},
-		{"a decision is unmarked", `UPDATE log SET decides=NULL WHERE decides IS NOT NULL`, "decisions", true},
-		{"a decision is invented", `UPDATE log SET decides=1 WHERE first=1`, "decision", true},
+		{"a decision is unmarked", `UPDATE log SET decides=NULL WHERE decides IS NOT NULL`, "decides", true},
+		{"a decision is invented", `UPDATE log SET decides=1 WHERE first=1`, "decides", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newStore(t)
@@ -286,13 +289,17 @@ func TestNothingForANumber(t *testing.T) {
 	a := newStore(t)
 	a.exec(`PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql=replace(sql, 'session INTEGER NOT NULL', 'session INTEGER') WHERE name='log'`)
 	a.exec(`UPDATE log SET session=NULL WHERE id=5`)
-	s, err := store.OpenSQLite(a.ctx, a.path, store.SQLiteOptions{})
-	a.ok(err)
-	defer s.Close()
-	var corrupt *runner.CorruptError
-	if _, err = s.Verify(a.ctx, runner.NewPrograms()); !errors.As(err, &corrupt) || !strings.Contains(err.Error(), "converting NULL") {
-		t.Errorf("Verify = %v, want a CorruptError", err)
+	if r := a.verify(); r.Difference == nil || r.Difference.Kind != store.InSchema {
+		t.Errorf("Verify = %v, want a difference in the schema", r.Difference)
 	}
+	a.with(func(_ *runner.Runner, s *store.SQLite) {
+		var corrupt *runner.CorruptError
+		for _, err := range s.Log(a.ctx, "") {
+			if err != nil && !errors.As(err, &corrupt) {
+				t.Errorf("Log = %v", err)
+			}
+		}
+	})
 }
 
 func TestTruncatedFile(t *testing.T) {

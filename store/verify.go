@@ -3,10 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/dialai/dialai/runner"
@@ -14,34 +12,98 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
+// Verify holds a file against what it says of itself, in four layers, each of which
+// catches what the one before cannot:
+//
+//   - the file: SQLite's own check of every page and index, the text of the schema, the
+//     migrations that made it (verify_file.go);
+//   - the sources: the chains of all logs, with every record's place, and definitions
+//     under their digests (verify_logs.go);
+//   - what follows from them: each column of each other table (verify_tables.go);
+//   - what nothing follows from: the secret and the audit of models, which carry hashes
+//     of their own (verify_side.go).
+//
+// Nothing is read by an index, so that a damaged one hides nothing. What fits a head
+// that was printed earlier (head.go) has not been set back or written anew since.
+
 // A Report says what a check of a store found.
 type Report struct {
 	Sessions int `json:"sessions"`
 	Records  int `json:"records"`
 	Events   int `json:"events"`
-	// Difference is the first thing that is not as the logs say; nil if all is
-	// well.
+	// Difference is the worst thing that is not as it should be, one that rebuild
+	// cannot mend before one that it can; nil if all is well.
 	Difference *Difference `json:"difference,omitempty"`
+	// Differences are the first of each kind, Difference included, if there are more
+	// kinds than one.
+	Differences []*Difference `json:"differences,omitempty"`
+	// Unknown says what the check cannot know.
+	Unknown []string `json:"unknown,omitempty"`
 }
+
+// A Kind says what is damaged.
+type Kind string
+
+// The kinds of differences, those first that rebuilding cannot mend.
+const (
+	InSchema     Kind = "schema"     // tables and migrations
+	InLog        Kind = "log"        // of a session
+	InRoster     Kind = "roster"     // the log of a machine name
+	InDefinition Kind = "definition" // its text is not that of its digest
+	InSecret     Kind = "secret"     // that audits are drawn by
+	InAudit      Kind = "audit"      // of models
+	InHead       Kind = "head"       // the store is not the one whose head was given
+	InRows       Kind = "rows"       // what follows from logs and definitions
+	InFile       Kind = "file"       // pages and indexes
+)
+
+// source reports whether rebuilding needs what is damaged.
+func (k Kind) source() bool {
+	return k == InSchema || k == InLog || k == InRoster || k == InDefinition
+}
+
+// derived reports whether rebuilding writes it anew.
+func (k Kind) derived() bool { return k == InRows || k == InFile }
 
 // A Difference names one thing that is not as it should be.
 type Difference struct {
-	Stream string `json:"stream"`        // a session id, or a machine name
+	Stream string `json:"stream"`        // a session id, a machine name or a table
 	Seq    int64  `json:"seq,omitempty"` // of the event at which it shows; 0 for rows
 	What   string `json:"what"`
-	InLog  bool   `json:"inLog"` // a log is damaged: rebuilding cannot mend it
+	InLog  bool   `json:"inLog"` // a log or a definition is damaged
+	Kind   Kind   `json:"kind"`
+	// Mended says that rebuilding mends it: everything that it needs is whole.
+	Mended bool `json:"mended"`
 }
 
 func (d *Difference) Error() string {
-	if d.Seq > 0 {
-		return fmt.Sprintf("%s: event %d: %s", d.Stream, d.Seq, d.What)
+	advice := "rebuilding cannot mend it: restore a copy"
+	switch {
+	case d.Mended:
+		advice = "dialai store rebuild mends it"
+	case d.Kind.derived():
+		advice = "rebuilding could mend it, but for the other damage"
+	case d.Kind == InHead:
+		advice = "look for who wrote to the file, or restore a copy"
 	}
-	return fmt.Sprintf("%s: %s", d.Stream, d.What)
+	if d.Seq > 0 {
+		return fmt.Sprintf("%s: event %d: %s; %s", d.Stream, d.Seq, d.What, advice)
+	}
+	return fmt.Sprintf("%s: %s; %s", d.Stream, d.What, advice)
 }
 
-// Verify recomputes every hash and everything that follows from the logs, and
-// reports the first difference. It changes nothing.
-func (s *SQLite) Verify(ctx context.Context, programs *runner.Programs) (Report, error) {
+// What no check of a file alone can know.
+const (
+	unknownRollback = "whether it was set back to an earlier state: keep what dialai store head prints elsewhere, and give it as --head"
+	unknownForgery  = "whether somebody who can write the file wrote all of it anew, hashes included"
+	unknownSince    = "whether what came after the head was set back or written anew"
+	unknownTruth    = "whether what was recorded is what services, models and clocks said"
+)
+
+// Verify checks everything that can be checked, and changes nothing. With heads that
+// [SQLite.Head] returned earlier, it also proves that every record up to them is still
+// there as it was.
+func (s *SQLite) Verify(ctx context.Context, programs *runner.Programs, head ...Head) (Report, error) {
 	conn, err := s.read.Conn(ctx)
 	if err != nil {
 		return Report{}, translate(err)
@@ -51,32 +113,41 @@ func (s *SQLite) Verify(ctx context.Context, programs *runner.Programs) (Report,
 		return Report{}, translate(err)
 	}
 	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
-	r := reader{conn}
-	a, err := r.audit(ctx, programs, true)
-	if err != nil || a.report.Difference != nil {
-		return a.report, err
+	a := newAudit(reader{conn}, programs, true)
+	if err := a.everything(ctx); err != nil {
+		return Report{}, err
 	}
-	for _, check := range []func(context.Context, *audit) error{r.compareSessions, r.compareTrust, r.compareLessons} {
-		var d *Difference
-		if err := check(ctx, a); errors.As(err, &d) {
-			a.report.Difference = d
-			return a.report, nil
-		} else if err != nil {
-			return a.report, err
+	for _, h := range head {
+		if err := a.run(InHead, "head", func() error { return a.compareHead(ctx, h) }); err != nil {
+			return Report{}, err
 		}
+	}
+	a.conclude()
+	a.report.Unknown = []string{unknownRollback, unknownForgery, unknownTruth}
+	if len(head) > 0 {
+		a.report.Unknown = []string{unknownSince, unknownTruth}
 	}
 	return a.report, nil
 }
 
-// An audit is what the logs say.
+// An audit is what the logs say, and how what is stored differs.
 type audit struct {
-	report    Report
-	sessions  map[int64]*runner.Session // by sessions.id
-	heads     map[int64]runner.Hash
-	tallies   map[string]*trust.Book // by machine name
-	exemplars []placedExemplar
-	decided   map[int64]bool   // log rows that execute a transition
-	lessons   map[int64]string // by log row, as they are stored
+	reader
+	programs *runner.Programs
+	tails    bool // a log that ends early counts as damaged
+	report   Report
+	found    map[Kind]*Difference // the first of each
+
+	definitions map[string]storedDefinition // by digest
+	machines    map[int64]string            // names as they should be
+	rows        map[string]int64            // machines.id by name
+	sessions    map[int64]sessionRow        // as they should be, by sessions.id
+	began       map[int64]int64             // place of the first record, by sessions.id
+	tallies     map[string]*trust.Book      // by machine name
+	learned     map[string]int64            // records that taught something, by machine name
+	exemplars   []placedExemplar
+	lessons     map[int64]string // by log row, as they are stored
+	beside      map[int64]beside // what stands beside events and is wrong, by log row
 }
 
 type placedExemplar struct {
@@ -84,203 +155,95 @@ type placedExemplar struct {
 	exemplar specialist.Exemplar
 }
 
-// audit folds every log. A damaged one ends it, with the difference in the
-// report. tails says whether a log that ends early counts as damaged.
-func (r reader) audit(ctx context.Context, programs *runner.Programs, tails bool) (*audit, error) {
-	a := &audit{sessions: map[int64]*runner.Session{}, heads: map[int64]runner.Hash{}, tallies: map[string]*trust.Book{}, decided: map[int64]bool{}, lessons: map[int64]string{}}
-	if d, err := r.auditRosters(ctx, a); d != nil || err != nil {
-		a.report.Difference = d
-		return a, err
-	}
-	ids, err := r.ids(ctx, `SELECT DISTINCT session FROM log UNION SELECT id FROM sessions ORDER BY 1`)
-	if err != nil {
-		return a, err
-	}
-	for _, id := range ids {
-		d, err := r.auditSession(ctx, a, programs, id)
-		if d == nil && err == nil && tails {
-			d, err = r.compareTail(ctx, a, id)
-		}
-		if d != nil || err != nil {
-			a.report.Difference = d
-			return a, err
-		}
-	}
-	slices.SortFunc(a.exemplars, func(x, y placedExemplar) int { return cmp.Compare(x.log, y.log) })
-	return a, nil
-}
-
-func (r reader) ids(ctx context.Context, query string) ([]int64, error) {
-	rows, err := r.q.QueryContext(ctx, query)
-	if err != nil {
-		return nil, translate(err)
-	}
-	defer rows.Close()
-	var ids []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, translate(err)
-		}
-		ids = append(ids, id)
-	}
-	return ids, translate(rows.Err())
-}
-
-// auditSession folds one session's log into a.
-func (r reader) auditSession(ctx context.Context, a *audit, programs *runner.Programs, row int64) (*Difference, error) {
-	stream := fmt.Sprintf("session row %d", row)
-	bad := func(seq int64, format string, args ...any) *Difference {
-		return &Difference{Stream: stream, Seq: seq, What: fmt.Sprintf(format, args...), InLog: true}
-	}
-	f := &runner.Folder{Programs: programs, Definition: func(digest string) ([]byte, error) { return r.definition(ctx, digest) }}
-	var prev runner.Hash
-	rows, err := r.q.QueryContext(ctx, `SELECT id, first, events, prev, hash FROM log WHERE session=? ORDER BY first`, row)
-	if err != nil {
-		return nil, translate(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var log, first int64
-		var events, before, hash []byte
-		if err := rows.Scan(&log, &first, &events, &before, &hash); err != nil {
-			return nil, translate(err)
-		}
-		if first == 1 {
-			if id := sessionIDOf(events); id != "" {
-				stream = id
-			}
-		}
-		if string(before) != string(prev[:]) {
-			return bad(first, "it does not follow from the record before: one was removed or altered"), nil
-		}
-		if want := runner.Chain(prev, stream, events); string(hash) != string(want[:]) {
-			return bad(first, "the hash of its record is wrong: the record was altered"), nil
-		}
-		decoded, err := f.Add(events)
-		if err != nil {
-			return bad(first, "%v", err), nil
-		}
-		copy(prev[:], hash)
-		a.add(f, log, decoded)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, translate(err)
-	}
-	if prev == (runner.Hash{}) {
-		return bad(1, "its log is gone"), nil
-	}
-	a.report.Sessions++
-	a.sessions[row], a.heads[row] = f.Session(), prev
-	return nil, nil
-}
-
-func (a *audit) add(f *runner.Folder, log int64, events []runner.Event) {
-	a.report.Records++
-	a.report.Events += len(events)
-	for _, e := range events {
-		if l := runner.LessonOf(e.Data); l != nil {
-			a.lessons[log] = lessonText(l)
-		}
-		switch d := e.Data.(type) {
-		case *runner.Executed:
-			a.decided[log] = true
-		case *runner.Learned:
-			name := f.Session().Machine().Name()
-			a.tallies[name] = a.tallies[name].With(d.Comparisons...)
-			if d.Exemplar != nil {
-				a.exemplars = append(a.exemplars, placedExemplar{log, *d.Exemplar})
-			}
-		}
+func newAudit(r reader, programs *runner.Programs, tails bool) *audit {
+	return &audit{
+		reader: r, programs: programs, tails: tails, found: map[Kind]*Difference{}, definitions: map[string]storedDefinition{},
+		machines: map[int64]string{}, rows: map[string]int64{}, sessions: map[int64]sessionRow{}, began: map[int64]int64{},
+		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, lessons: map[int64]string{}, beside: map[int64]beside{},
 	}
 }
 
-// lessonText returns a lesson as it is stored.
-func lessonText(l *trust.Lesson) string {
-	text, err := l.Encode()
-	if err != nil {
-		return err.Error() // never: it was decoded
-	}
-	return string(text)
-}
-
-func sessionIDOf(events []byte) string {
-	raw, err := runner.DecodeRaw(events)
-	if err != nil {
-		return ""
-	}
-	var v struct {
-		SessionID string `json:"sessionId"`
-	}
-	if json.Unmarshal(raw[0].Data, &v) != nil {
-		return ""
-	}
-	return v.SessionID
-}
-
-// compareTail finds a log whose end was cut off: the session's row knows how far
-// it went.
-func (r reader) compareTail(ctx context.Context, a *audit, row int64) (*Difference, error) {
-	session := a.sessions[row]
-	sequences, err := r.ids(ctx, fmt.Sprintf(`SELECT sequence FROM sessions WHERE id=%d`, row))
-	if err != nil || len(sequences) == 0 {
-		return nil, err
-	}
-	if sequences[0] > session.Sequence {
-		return &Difference{Stream: session.ID.String(), Seq: session.Sequence + 1, InLog: true,
-			What: fmt.Sprintf("the log ends before it, but the session was at event %d: its end was cut off", sequences[0])}, nil
-	}
-	return nil, nil
-}
-
-// auditRosters checks the logs of the machine names.
-func (r reader) auditRosters(ctx context.Context, a *audit) (*Difference, error) {
-	names, err := r.machineNames(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range slices.Sorted(maps.Values(names)) {
-		var prev runner.Hash
-		next := int64(1)
-		for rec, err := range r.rosterRecords(ctx, name) {
-			if err != nil {
-				return nil, err
-			}
-			bad := &Difference{Stream: name, Seq: rec.First, InLog: true}
-			events, err := runner.DecodeRosterEvents(rec.Events)
-			switch {
-			case rec.First != next || rec.Prev != prev:
-				bad.What = "it does not follow from the record before: one was removed or altered"
-				return bad, nil
-			case rec.Hash != runner.Chain(prev, name, rec.Events):
-				bad.What = "the hash of its record is wrong: the record was altered"
-				return bad, nil
-			case err != nil:
-				bad.What = err.Error()
-				return bad, nil
-			}
-			prev, next = rec.Hash, next+int64(len(events))
-			a.report.Records++
-			a.report.Events += len(events)
+// everything runs every check. It ends early where the schema is damaged, since
+// nothing can then be read.
+func (a *audit) everything(ctx context.Context) error {
+	for _, check := range a.file() {
+		if err := a.run(check.kind, check.of, func() error { return check.do(ctx) }); err != nil || a.found[InSchema] != nil {
+			return err
 		}
 	}
-	return nil, nil
+	return a.contents(ctx)
 }
 
-func (r reader) machineNames(ctx context.Context) (map[int64]string, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT id, machine_name FROM machines`)
-	if err != nil {
-		return nil, translate(err)
-	}
-	defer rows.Close()
-	names := map[int64]string{}
-	for rows.Next() {
-		var id int64
-		var name string
-		if err := rows.Scan(&id, &name); err != nil {
-			return nil, translate(err)
+// contents checks what is in the tables.
+func (a *audit) contents(ctx context.Context) error {
+	for _, check := range slices.Concat(a.sources(), a.following(), a.side()) {
+		if err := a.run(check.kind, check.of, func() error { return check.do(ctx) }); err != nil {
+			return err
 		}
-		names[id] = name
 	}
-	return names, translate(rows.Err())
+	return nil
+}
+
+// A check compares one thing. It returns a Difference, or another error if it could
+// not compare.
+type check struct {
+	kind Kind
+	of   string
+	do   func(context.Context) error
+}
+
+// run keeps what a check found. What cannot be read is damaged.
+func (a *audit) run(kind Kind, of string, do func() error) error {
+	err := translate(do())
+	if d, ok := errors.AsType[*Difference](err); ok {
+		a.find(d)
+		return nil
+	}
+	if damaged, ok := errors.AsType[*runner.CorruptError](err); ok {
+		a.find(&Difference{Stream: of, Kind: kind, What: "it cannot be read: " + damaged.Problem})
+		return nil
+	}
+	return err
+}
+
+// find keeps a difference if it is the first of its kind.
+func (a *audit) find(d *Difference) {
+	d.InLog = d.Kind == InLog || d.Kind == InRoster || d.Kind == InDefinition
+	if a.found[d.Kind] == nil {
+		a.found[d.Kind] = d
+	}
+}
+
+// damaged reports whether something is damaged that rebuilding needs.
+func (a *audit) damaged() bool {
+	for kind := range a.found {
+		if kind.source() {
+			return true
+		}
+	}
+	return false
+}
+
+// conclude writes what was found into the report.
+func (a *audit) conclude() {
+	var all []*Difference
+	for _, d := range a.found {
+		d.Mended = d.Kind.derived() && !a.damaged()
+		all = append(all, d)
+	}
+	order := []Kind{InLog, InRoster, InDefinition, InSchema, InSecret, InAudit, InHead, InRows, InFile}
+	slices.SortFunc(all, func(x, y *Difference) int {
+		return cmp.Compare(slices.Index(order, x.Kind), slices.Index(order, y.Kind))
+	})
+	if len(all) > 0 {
+		a.report.Difference = all[0]
+	}
+	if len(all) > 1 {
+		a.report.Differences = all
+	}
+}
+
+// differs returns a Difference.
+func differs(kind Kind, of string, format string, args ...any) *Difference {
+	return &Difference{Stream: of, Kind: kind, What: fmt.Sprintf(format, args...)}
 }

@@ -2,12 +2,25 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/runner"
 )
+
+// following returns the checks of what follows from logs and definitions: each column
+// of each row.
+func (a *audit) following() []check {
+	return []check{
+		{InRows, "machines", a.compareMachines},
+		{InRows, "definitions", a.compareNames},
+		{InRows, "sessions", a.compareSessions},
+		{InRows, "alignment", a.compareAlignment},
+		{InRows, "exemplars", a.compareExemplars},
+		{InRows, "lessons", a.compareLessons},
+		{InRows, "gaps", a.compareGaps},
+	}
+}
 
 // sessionRow is a row of sessions as it is stored, or as it should be.
 type sessionRow struct {
@@ -19,10 +32,9 @@ type sessionRow struct {
 	Head                                                         string
 }
 
-func (a *audit) row(id int64) sessionRow {
-	s := a.sessions[id]
+// rowOf returns the row of a session whose log ends with a hash.
+func rowOf(s *runner.Session, head runner.Hash) sessionRow {
 	o, spent := s.Outcome(), s.Spent()
-	head := a.heads[id]
 	return sessionRow{
 		s.ID.String(), s.Machine().Name(), s.Machine().Digest(), s.Status.String(), s.State.Name,
 		int64(s.Round), int64(s.Attempt), s.Sequence, int64(s.Executed), o.Code, o.Reason,
@@ -30,61 +42,158 @@ func (a *audit) row(id int64) sessionRow {
 	}
 }
 
-// compareSessions holds the rows of sessions against the logs.
-func (r reader) compareSessions(ctx context.Context, a *audit) error {
-	rows, err := r.q.QueryContext(ctx, `SELECT s.id, s.session_id, coalesce(m.machine_name, ''), s.machine_digest, s.status, s.current_state, s.round, s.attempt,
-		s.sequence, s.transitions, s.code, s.reason, s.created_at, s.updated_at, s.calls, s.input_tokens, s.output_tokens, s.cost_pico_usd, s.reviews, s.head
-		FROM sessions s LEFT JOIN machines m ON m.id=s.machine ORDER BY s.id`)
+// compareMachines finds a version of trust that is lower than what was learned: caches
+// would take old trust for new.
+func (a *audit) compareMachines(ctx context.Context) error {
+	rows, err := a.q.QueryContext(ctx, `SELECT id, trust_version FROM machines NOT INDEXED ORDER BY id`)
 	if err != nil {
-		return translate(err)
+		return err
+	}
+	defer rows.Close()
+	for n := int64(1); rows.Next(); n++ {
+		var id, version int64
+		if err := rows.Scan(&id, &version); err != nil {
+			return err
+		}
+		if name := a.machines[id]; id != n || version < a.learned[name] {
+			return differs(InRows, "machines", "row %d has the trust version %d, and %d records taught something", id, version, a.learned[name])
+		}
+	}
+	return rows.Err()
+}
+
+// compareNames finds sessions of machines that have no row, and rows of machines that
+// are there twice.
+func (a *audit) compareNames(context.Context) error {
+	if len(a.rows) != len(a.machines) {
+		return differs(InRows, "machines", "there are %d rows for %d names", len(a.machines), len(a.rows))
+	}
+	for _, d := range a.definitions {
+		if _, ok := a.rows[d.name]; !ok {
+			return differs(InRows, "machines", "%s has no row", d.name)
+		}
+	}
+	return nil
+}
+
+// compareSessions holds the rows of sessions against the logs.
+func (a *audit) compareSessions(ctx context.Context) error {
+	rows, err := a.q.QueryContext(ctx, `SELECT id, session_id, machine, machine_digest, status, current_state, round, attempt, sequence, transitions,
+		code, reason, created_at, updated_at, calls, input_tokens, output_tokens, cost_pico_usd, reviews, head FROM sessions NOT INDEXED ORDER BY id`)
+	if err != nil {
+		return err
 	}
 	defer rows.Close()
 	seen := 0
 	for rows.Next() {
-		var id int64
+		var id, machine int64
 		var got sessionRow
 		var head []byte
-		if err := rows.Scan(&id, &got.SessionID, &got.Machine, &got.Digest, &got.Status, &got.State, &got.Round, &got.Attempt, &got.Sequence, &got.Transitions, &got.Code, &got.Reason,
-			&got.CreatedAt, &got.UpdatedAt, &got.Calls, &got.InputTokens, &got.OutputTokens, &got.Pico, &got.Reviews, &head); err != nil {
-			return translate(err)
+		if err := rows.Scan(&id, &got.SessionID, &machine, &got.Digest, &got.Status, &got.State, &got.Round, &got.Attempt, &got.Sequence, &got.Transitions,
+			&got.Code, &got.Reason, &got.CreatedAt, &got.UpdatedAt, &got.Calls, &got.InputTokens, &got.OutputTokens, &got.Pico, &got.Reviews, &head); err != nil {
+			return err
 		}
-		got.Head = string(head)
-		if want := a.row(id); got != want {
-			return &Difference{Stream: want.SessionID, What: "its row in sessions is not what its log says; run dialai store rebuild"}
+		got.Head, got.Machine = string(head), a.machines[machine]
+		want, folded := a.sessions[id]
+		if !folded {
+			continue // its log is damaged, or gone
+		}
+		if got != want {
+			return differs(InRows, want.SessionID, "its row in sessions is not what its log says")
 		}
 		seen++
 	}
 	if err := rows.Err(); err != nil {
-		return translate(err)
+		return err
 	}
 	if seen != len(a.sessions) {
-		return &Difference{Stream: "sessions", What: fmt.Sprintf("there are %d rows for %d logs; run dialai store rebuild", seen, len(a.sessions))}
+		return differs(InRows, "sessions", "there are %d rows for %d logs", seen, len(a.sessions))
 	}
-	return r.compareDecided(ctx, a)
+	return nil
 }
 
-// compareDecided holds the index of decisions against the logs.
-func (r reader) compareDecided(ctx context.Context, a *audit) error {
-	ids, err := r.ids(ctx, `SELECT id FROM log WHERE decides IS NOT NULL`)
+// An alignmentRow is a row of alignment.
+type alignmentRow struct {
+	machine                  int64
+	specialist, state        string
+	matching, total, updated int64
+}
+
+// alignment returns the rows as they should be, in order.
+func (a *audit) alignment() (list []alignmentRow) {
+	for _, name := range slices.Sorted(maps.Keys(a.tallies)) {
+		for _, r := range a.tallies[name].Records(name) {
+			list = append(list, alignmentRow{a.rows[name], r.SpecialistID, r.State, r.MatchingChoices, r.TotalComparisons, int64(r.LastUpdated)})
+		}
+	}
+	return list
+}
+
+func (a *audit) compareAlignment(ctx context.Context) error {
+	rows, err := a.q.QueryContext(ctx, `SELECT machine, specialist_id, state, matching, total, updated_at FROM alignment`)
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		if !a.decided[id] {
-			return &Difference{Stream: "log", What: fmt.Sprintf("row %d is marked as a decision and is none; run dialai store rebuild", id)}
+	defer rows.Close()
+	stored := map[alignmentRow]bool{}
+	for rows.Next() {
+		var r alignmentRow
+		if err := rows.Scan(&r.machine, &r.specialist, &r.state, &r.matching, &r.total, &r.updated); err != nil {
+			return err
+		}
+		stored[r] = true
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	want := a.alignment()
+	for _, r := range want {
+		if !stored[r] {
+			return differs(InRows, a.machines[r.machine], "alignment of %s is not what the logs say", r.specialist)
 		}
 	}
-	if len(ids) != len(a.decided) {
-		return &Difference{Stream: "log", What: fmt.Sprintf("%d rows are marked as decisions, %d are; run dialai store rebuild", len(ids), len(a.decided))}
+	if len(stored) != len(want) {
+		return differs(InRows, "alignment", "there are %d rows, the logs have %d", len(stored), len(want))
+	}
+	return nil
+}
+
+// compareExemplars holds exemplars against the logs: their rows are numbered from 1.
+func (a *audit) compareExemplars(ctx context.Context) error {
+	rows, err := a.q.QueryContext(ctx, `SELECT id, machine, state, exemplar FROM exemplars NOT INDEXED ORDER BY id`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	n := 0
+	for ; rows.Next(); n++ {
+		var id, machine int64
+		var state, stored string
+		if err := rows.Scan(&id, &machine, &state, &stored); err != nil {
+			return err
+		}
+		if n >= len(a.exemplars) {
+			continue
+		}
+		want := a.exemplars[n].exemplar
+		if id != int64(n)+1 || machine != a.rows[want.MachineName] || state != want.State || stored != string(want.Append(nil)) {
+			return differs(InRows, "exemplars", "row %d is not what the logs say", id)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if n != len(a.exemplars) {
+		return differs(InRows, "exemplars", "there are %d, the logs have %d", n, len(a.exemplars))
 	}
 	return nil
 }
 
 // compareLessons holds what the ledger is made of against the logs.
-func (r reader) compareLessons(ctx context.Context, a *audit) error {
-	rows, err := r.q.QueryContext(ctx, `SELECT id, lesson FROM lessons ORDER BY id`)
+func (a *audit) compareLessons(ctx context.Context) error {
+	rows, err := a.q.QueryContext(ctx, `SELECT id, lesson FROM lessons NOT INDEXED ORDER BY id`)
 	if err != nil {
-		return translate(err)
+		return err
 	}
 	defer rows.Close()
 	n := 0
@@ -92,56 +201,27 @@ func (r reader) compareLessons(ctx context.Context, a *audit) error {
 		var id int64
 		var stored string
 		if err := rows.Scan(&id, &stored); err != nil {
-			return translate(err)
+			return err
 		}
 		if want, known := a.lessons[id]; !known || stored != want {
-			return &Difference{Stream: "lessons", What: fmt.Sprintf("lesson %d is not what the logs say; run dialai store rebuild", id)}
+			return differs(InRows, "lessons", "lesson %d is not what the logs say", id)
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return translate(err)
+		return err
 	}
 	if n != len(a.lessons) {
-		return &Difference{Stream: "lessons", What: fmt.Sprintf("there are %d, the logs have %d; run dialai store rebuild", n, len(a.lessons))}
+		return differs(InRows, "lessons", "there are %d, the logs have %d", n, len(a.lessons))
 	}
 	return nil
 }
 
-// compareTrust holds alignment and exemplars against the logs.
-func (r reader) compareTrust(ctx context.Context, a *audit) error {
-	names, err := r.machineNames(ctx)
-	if err != nil {
-		return err
+// compareGaps finds gaps that are recorded and are none.
+func (a *audit) compareGaps(ctx context.Context) error {
+	var wrong int64
+	err := a.q.QueryRowContext(ctx, `SELECT count(*) FROM gaps g LEFT JOIN (`+emptyPlaces+`) e ON e.place=g.place AND e.last=g.last WHERE e.place IS NULL`).Scan(&wrong)
+	if err == nil && wrong > 0 {
+		return differs(InRows, "gaps", "%d gaps are recorded that are none", wrong)
 	}
-	for _, name := range slices.Sorted(maps.Values(names)) {
-		stored, err := r.tallies(ctx, name)
-		if err != nil {
-			return err
-		}
-		if !slices.Equal(trust.NewBook(stored).Records(name), a.tallies[name].Records(name)) {
-			return &Difference{Stream: name, What: "alignment is not what the logs say; run dialai store rebuild"}
-		}
-	}
-	rows, err := r.q.QueryContext(ctx, `SELECT exemplar FROM exemplars ORDER BY id`)
-	if err != nil {
-		return translate(err)
-	}
-	defer rows.Close()
-	i := 0
-	for ; rows.Next(); i++ {
-		var stored string
-		if err := rows.Scan(&stored); err != nil {
-			return translate(err)
-		}
-		if i >= len(a.exemplars) || stored != string(a.exemplars[i].exemplar.Append(nil)) {
-			return &Difference{Stream: "exemplars", What: "they are not what the logs say; run dialai store rebuild"}
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return translate(err)
-	}
-	if i != len(a.exemplars) {
-		return &Difference{Stream: "exemplars", What: fmt.Sprintf("there are %d, the logs have %d; run dialai store rebuild", i, len(a.exemplars))}
-	}
-	return nil
+	return err
 }

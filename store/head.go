@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dialai/dialai/runner"
+)
+
+// A Head says how far a store has come, and what it holds up to there: whoever keeps
+// one elsewhere can prove later that nothing of it was set back, removed or written
+// anew. The hash of a record covers its content and all records of its log before it;
+// the head's covers every record's hash at its place:
+//
+//	SHA-256 of Log, Roster and Audit, then of place and hash of each record of the logs
+//	of all sessions in the order of their commits, then the same of the logs of all
+//	machine names, then of the audit of models; numbers as 8 bytes, the highest first.
+//
+// The zero Head is that of an empty store, but for its hash.
+type Head struct {
+	Log    int64 // place of the newest record of any session; 0 if there is none
+	Roster int64 // place of the newest record of any machine name
+	Audit  int64 // place of the newest entry of the audit of models
+	Hash   runner.Hash
+}
+
+// String returns the head as PLACE:HASH, such as 57.2.14:9f86d081…; the place is Log,
+// Roster and Audit.
+func (h Head) String() string { return h.Place() + ":" + h.Hash.String() }
+
+// Place returns the part of the head before its hash.
+func (h Head) Place() string { return fmt.Sprintf("%d.%d.%d", h.Log, h.Roster, h.Audit) }
+
+// ParseHead reads what [Head.String] returned.
+func ParseHead(text string) (h Head, err error) {
+	place, hash, _ := strings.Cut(text, ":")
+	parts := strings.Split(place, ".")
+	sum, err := hex.DecodeString(hash)
+	if len(parts) != 3 || len(sum) != len(h.Hash) || err != nil {
+		return Head{}, fmt.Errorf("%q is no head: write it as dialai store head prints it, PLACE:HASH", text)
+	}
+	for i, into := range []*int64{&h.Log, &h.Roster, &h.Audit} {
+		if *into, err = strconv.ParseInt(parts[i], 10, 64); err != nil || *into < 0 {
+			return Head{}, fmt.Errorf("%q is no place in a head: write three numbers, such as 57.2.14", place)
+		}
+	}
+	copy(h.Hash[:], sum)
+	return h, nil
+}
+
+// Head returns the head of the store as it is now. It reads the hash of every record,
+// one at a time, and checks none: [SQLite.Verify] does.
+func (s *SQLite) Head(ctx context.Context) (Head, error) {
+	conn, err := s.read.Conn(ctx)
+	if err != nil {
+		return Head{}, translate(err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, `BEGIN`); err != nil { // one snapshot for all three
+		return Head{}, translate(err)
+	}
+	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+	r := reader{conn}
+	h, err := r.places(ctx)
+	if err == nil {
+		h.Hash, err = r.headAt(ctx, h)
+	}
+	return h, translate(err)
+}
+
+// places returns the newest places, without the hash.
+func (r reader) places(ctx context.Context) (h Head, err error) {
+	err = r.q.QueryRowContext(ctx, `SELECT coalesce((SELECT max(id) FROM log), 0), coalesce((SELECT max(id) FROM roster_log), 0),
+		coalesce((SELECT max(id) FROM llm_audit), 0)`).Scan(&h.Log, &h.Roster, &h.Audit)
+	return h, err
+}
+
+// headAt returns the hash that a head with those places has here.
+func (r reader) headAt(ctx context.Context, at Head) (h runner.Hash, err error) {
+	sum := sha256.New()
+	var number [8]byte
+	write := func(n int64, hash []byte) {
+		binary.BigEndian.PutUint64(number[:], uint64(n))
+		sum.Write(number[:])
+		sum.Write(hash)
+	}
+	for _, n := range []int64{at.Log, at.Roster, at.Audit} {
+		write(n, nil)
+	}
+	for _, chain := range []struct {
+		query string
+		to    int64
+	}{
+		{`SELECT id, hash FROM log NOT INDEXED WHERE id<=? ORDER BY id`, at.Log},
+		{`SELECT id, hash FROM roster_log NOT INDEXED WHERE id<=? ORDER BY id`, at.Roster},
+		{`SELECT id, hash FROM llm_audit NOT INDEXED WHERE id<=? ORDER BY id`, at.Audit},
+	} {
+		if err := r.eachHash(ctx, chain.query, chain.to, write); err != nil {
+			return h, err
+		}
+	}
+	sum.Sum(h[:0])
+	return h, nil
+}
+
+func (r reader) eachHash(ctx context.Context, query string, to int64, write func(int64, []byte)) error {
+	rows, err := r.q.QueryContext(ctx, query, to)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var place int64
+		var hash sql.RawBytes
+		if err := rows.Scan(&place, &hash); err != nil {
+			return err
+		}
+		write(place, hash)
+	}
+	return rows.Err()
+}
+
+// compareHead proves that the store holds what it held when a head was printed.
+func (a *audit) compareHead(ctx context.Context, want Head) error {
+	now, err := a.places(ctx)
+	if err != nil {
+		return err
+	}
+	if now.Log < want.Log || now.Roster < want.Roster || now.Audit < want.Audit {
+		return differs(InHead, "head", "the store ends at %s, before %s: it was set back", now.Place(), want.Place())
+	}
+	hash, err := a.headAt(ctx, want)
+	if err == nil && hash != want.Hash {
+		return differs(InHead, "head", "up to %s the hash is %s instead of %s: records were altered, removed or replaced since", want.Place(), hash, want.Hash)
+	}
+	return err
+}

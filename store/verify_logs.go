@@ -1,0 +1,358 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/trust"
+)
+
+// sources returns the checks of that from which everything else follows.
+func (a *audit) sources() []check {
+	return []check{
+		{InRows, "machines", a.readMachines},
+		{InDefinition, "definitions", a.readDefinitions},
+		{InRoster, "roster_log", a.readRosters},
+		{InLog, "log", a.readLogs},
+		{InLog, "log", a.checkOrder},
+	}
+}
+
+func (a *audit) readMachines(ctx context.Context) error {
+	rows, err := a.q.QueryContext(ctx, `SELECT id, machine_name FROM machines NOT INDEXED ORDER BY id`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for n := int64(1); rows.Next(); n++ {
+		var id int64
+		var name string
+		if err := rows.Scan(&id, &name); err != nil {
+			return err
+		}
+		a.machines[id], a.rows[name] = name, id
+	}
+	return rows.Err()
+}
+
+// A storedDefinition is a definition with the row of its machine.
+type storedDefinition struct {
+	id, machine int64
+	text        string
+	name        string // of its machine
+}
+
+// readDefinitions holds each definition against its digest, and gives machines the
+// names that their definitions say.
+func (a *audit) readDefinitions(ctx context.Context) error {
+	rows, err := a.q.QueryContext(ctx, `SELECT id, machine_digest, machine, definition FROM definitions NOT INDEXED ORDER BY id`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for n := int64(1); rows.Next(); n++ {
+		var digest string
+		var d storedDefinition
+		if err := rows.Scan(&d.id, &digest, &d.machine, &d.text); err != nil {
+			return err
+		}
+		sum := sha256.Sum256([]byte(d.text))
+		var head struct {
+			MachineName string `json:"machineName"`
+		}
+		if got := hex.EncodeToString(sum[:]); got != digest {
+			a.find(differs(InDefinition, "definition "+digest, "its content has digest %s", got))
+		} else if err := json.Unmarshal([]byte(d.text), &head); err != nil {
+			a.find(differs(InDefinition, "definition "+digest, "%v", err))
+		} else if d.id != n {
+			a.find(differs(InDefinition, "definitions", "row %d follows row %d: one was removed or renumbered", d.id, n-1))
+		}
+		d.name = head.MachineName
+		d.machine = a.nameMachine(d.name, d.machine)
+		a.definitions[digest] = d
+	}
+	return rows.Err()
+}
+
+// nameMachine returns the row of a definition's machine. Where the two do not fit, the
+// name in the definition is right, since its digest covers it.
+func (a *audit) nameMachine(name string, row int64) int64 {
+	if a.machines[row] == name || name == "" {
+		return row
+	}
+	if right, ok := a.rows[name]; ok {
+		a.find(differs(InRows, "definitions", "a definition of %s belongs to row %d of machines instead of %d", name, row, right))
+		return right
+	}
+	a.find(differs(InRows, "machines", "row %d has the name %q instead of %q", row, a.machines[row], name))
+	delete(a.rows, a.machines[row])
+	a.machines[row], a.rows[name] = name, row
+	return row
+}
+
+// readRosters checks the logs of the machine names.
+func (a *audit) readRosters(ctx context.Context) error {
+	rows, err := a.q.QueryContext(ctx, `SELECT id, machine, first, events, prev, hash FROM roster_log NOT INDEXED ORDER BY id`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	heads, next := map[int64]runner.Hash{}, map[int64]int64{}
+	for n := int64(1); rows.Next(); n++ {
+		var id, machine, first int64
+		var events, prev, hash []byte
+		if err := rows.Scan(&id, &machine, &first, &events, &prev, &hash); err != nil {
+			return err
+		}
+		before, name := heads[machine], a.machines[machine]
+		decoded, err := runner.DecodeRosterEvents(events)
+		bad := &Difference{Stream: cmp.Or(name, fmt.Sprintf("machine row %d", machine)), Seq: first, Kind: InRoster}
+		want := runner.Chain(before, name, events)
+		switch {
+		case id != n, first != next[machine]+1, string(prev) != string(before[:]):
+			bad.What = "it does not follow from the record before: one was removed or altered"
+		case string(hash) != string(want[:]):
+			bad.What = "the hash of its record is wrong: the record was altered"
+		case err != nil:
+			bad.What = err.Error()
+		}
+		if bad.What != "" {
+			return bad
+		}
+		heads[machine] = want
+		next[machine] += int64(len(decoded))
+		a.report.Records++
+		a.report.Events += len(decoded)
+	}
+	return rows.Err()
+}
+
+// A logRow is a row of the log as it is stored.
+type logRow struct {
+	place, session, first, at int64
+	decides                   *int64
+	events, prev, hash        []byte
+}
+
+// beside is what should stand beside the events of a record.
+type beside struct {
+	first, at int64
+	decides   *int64
+}
+
+// readLogs folds every session's log. The inner query sorts places only; it has a
+// limit, or SQLite would think that its order does not matter.
+func (a *audit) readLogs(ctx context.Context) error {
+	rows, err := a.q.QueryContext(ctx, `SELECT l.id, l.session, l.first, l.decides, l.at, l.events, l.prev, l.hash
+		FROM (SELECT id AS place FROM log NOT INDEXED ORDER BY session, id LIMIT -1) CROSS JOIN log l ON l.id=place`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var f *folding
+	for rows.Next() {
+		var r logRow
+		if err := rows.Scan(&r.place, &r.session, &r.first, &r.decides, &r.at, &r.events, &r.prev, &r.hash); err != nil {
+			return err
+		}
+		if f == nil || f.row != r.session {
+			a.close(f)
+			f = a.open(r.session)
+			a.began[r.session] = r.place
+		}
+		if f.bad == nil {
+			f.bad = f.add(&r)
+		}
+	}
+	a.close(f)
+	return rows.Err()
+}
+
+// A folding is the folding of one session's log.
+type folding struct {
+	*runner.Folder
+	a        *audit
+	row      int64
+	stream   string
+	machine  string // its name
+	sequence int64
+	head     runner.Hash
+	bad      *Difference
+}
+
+func (a *audit) open(row int64) *folding {
+	definition := func(digest string) ([]byte, error) {
+		d, ok := a.definitions[digest]
+		if !ok {
+			return nil, &runner.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
+		}
+		return []byte(d.text), nil
+	}
+	return &folding{Folder: &runner.Folder{Programs: a.programs, Definition: definition}, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
+}
+
+// close keeps what a log says of its session.
+func (a *audit) close(f *folding) {
+	switch {
+	case f == nil:
+		return
+	case f.bad != nil:
+		a.find(f.bad)
+		return
+	}
+	a.report.Sessions++
+	a.sessions[f.row] = rowOf(f.Session(), f.head)
+}
+
+// add folds one record, and returns what is wrong with it.
+func (f *folding) add(r *logRow) *Difference {
+	want := beside{first: f.sequence + 1}
+	if f.sequence == 0 {
+		f.stream = cmp.Or(sessionIDOf(r.events), f.stream)
+	}
+	bad := func(format string, args ...any) *Difference {
+		d := differs(InLog, f.stream, format, args...)
+		d.Seq = want.first
+		return d
+	}
+	if string(r.prev) != string(f.head[:]) {
+		return bad("it does not follow from the record before: one was removed or altered")
+	}
+	if hash := runner.Chain(f.head, f.stream, r.events); string(r.hash) != string(hash[:]) {
+		return bad("the hash of its record is wrong: the record was altered")
+	}
+	events, err := f.Add(r.events)
+	if err != nil {
+		return bad("%v", err)
+	}
+	if copy(f.head[:], r.hash); f.sequence == 0 {
+		f.machine = f.Session().Machine().Name()
+	}
+	f.sequence += int64(len(events))
+	want.at = int64(events[len(events)-1].At)
+	f.learn(r.place, events, &want)
+	if r.first != want.first || r.at != want.at || !same(r.decides, want.decides) {
+		f.a.beside[r.place] = want
+		f.a.find(differs(InRows, "log", "what stands beside the record at place %d (first, at, decides) is not what its events say", r.place))
+	}
+	return nil
+}
+
+func same(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// learn keeps what follows from the events of a record.
+func (f *folding) learn(place int64, events []runner.Event, want *beside) {
+	a, name := f.a, f.machine
+	a.report.Records++
+	a.report.Events += len(events)
+	for _, e := range events {
+		if l := runner.LessonOf(e.Data); l != nil {
+			a.lessons[place] = lessonText(l)
+		}
+		switch d := e.Data.(type) {
+		case *runner.Executed:
+			row := a.rows[name]
+			want.decides = &row
+		case *runner.Learned:
+			a.learned[name]++
+			a.tallies[name] = a.tallies[name].With(d.Comparisons...)
+			if d.Exemplar != nil {
+				a.exemplars = append(a.exemplars, placedExemplar{place, *d.Exemplar})
+			}
+		}
+	}
+}
+
+// lessonText returns a lesson as it is stored.
+func lessonText(l *trust.Lesson) string {
+	text, err := l.Encode()
+	if err != nil {
+		return err.Error() // never: it was decoded
+	}
+	return string(text)
+}
+
+func sessionIDOf(events []byte) string {
+	raw, err := runner.DecodeRaw(events)
+	if err != nil || len(raw) == 0 {
+		return ""
+	}
+	var v struct {
+		SessionID string `json:"sessionId"`
+	}
+	if json.Unmarshal(raw[0].Data, &v) != nil {
+		return ""
+	}
+	return v.SessionID
+}
+
+// checkOrder holds the places of records against each other: sessions have the order
+// in which they began, and no place is empty but those that were given up.
+func (a *audit) checkOrder(ctx context.Context) error {
+	slices.SortFunc(a.exemplars, func(x, y placedExemplar) int { return cmp.Compare(x.log, y.log) })
+	var last int64
+	for _, id := range slices.Sorted(maps.Keys(a.began)) {
+		if a.began[id] < last {
+			return differs(InLog, fmt.Sprintf("session row %d", id), "it began before the one of the row before: rows were renumbered")
+		}
+		last = a.began[id]
+	}
+	if err := a.checkTails(ctx); err != nil || !a.tails {
+		return err
+	}
+	return a.checkGaps(ctx)
+}
+
+// checkTails finds logs that were cut off: the session's row knows how far its log
+// went.
+func (a *audit) checkTails(ctx context.Context) error {
+	rows, err := a.q.QueryContext(ctx, `SELECT id, session_id, sequence FROM sessions NOT INDEXED ORDER BY id`)
+	if err != nil {
+		return nil //nolint:nilerr // the comparison of sessions says so
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, sequence int64
+		var session string
+		if rows.Scan(&id, &session, &sequence) != nil {
+			return nil
+		}
+		if _, begun := a.began[id]; !begun {
+			d := differs(InLog, session, "its log is gone")
+			d.Seq = 1
+			return d
+		}
+		if want, folded := a.sessions[id]; a.tails && folded && sequence > want.Sequence {
+			d := differs(InLog, want.SessionID, "the log ends before it, but the session was at event %d: its end was cut off", sequence)
+			d.Seq = want.Sequence + 1
+			return d
+		}
+	}
+	return nil
+}
+
+// emptyPlaces are the places of the log that hold no record.
+const emptyPlaces = `SELECT before + 1 AS place, id - 1 AS last FROM (SELECT id, lag(id, 1, 0) OVER (ORDER BY id) AS before FROM log NOT INDEXED) WHERE id > before + 1`
+
+func (a *audit) checkGaps(ctx context.Context) error {
+	rows, err := a.q.QueryContext(ctx, `SELECT e.place, e.last FROM (`+emptyPlaces+`) e LEFT JOIN gaps g ON g.place=e.place AND g.last=e.last WHERE g.place IS NULL`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		var place, last int64
+		if err := rows.Scan(&place, &last); err != nil {
+			return err
+		}
+		return differs(InLog, "log", "the places %d to %d hold no record any more: a session or the end of one was removed", place, last)
+	}
+	return rows.Err()
+}
