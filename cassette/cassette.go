@@ -58,6 +58,7 @@ type Call struct {
 	Answer     json.RawMessage `json:"answer,omitempty"` // JSON as it was, else a string
 	Error      string          `json:"error,omitempty"`
 	Unsent     bool            `json:"unsent,omitempty"` // nothing went out
+	Lost       bool            `json:"lost,omitempty"`   // something did, and no answer to it came, or only a part
 	Cut        Cut             `json:"cut,omitempty"`    // why nobody waited for it any longer
 }
 
@@ -290,7 +291,7 @@ func (d *Deck) play(ctx context.Context, l webhook.Label, n int) webhook.Taped {
 	if err != nil {
 		return webhook.Taped{Err: fmt.Errorf("cassette %s: %w", fileName(l, n), err)}
 	}
-	said := webhook.Taped{Status: c.Status, Body: c.Answer, Unsent: c.Unsent}
+	said := webhook.Taped{Status: c.Status, Body: c.Answer, Unsent: c.Unsent, Lost: c.Lost}
 	var text string
 	if json.Unmarshal(c.Answer, &text) == nil {
 		said.Body = []byte(text)
@@ -308,7 +309,7 @@ func (d *Deck) play(ctx context.Context, l webhook.Label, n int) webhook.Taped {
 
 func (d *Deck) keep(l webhook.Label, n int, request []byte, said webhook.Taped, cut Cut) {
 	c := Call{Kind: l.Kind, Specialist: l.Specialist, State: l.State, Round: l.Round, Attempt: l.Attempt, Ask: l.Ask, Number: n,
-		Request: asJSON(request), Status: said.Status, Answer: asJSON(said.Body), Unsent: said.Unsent, Cut: cut}
+		Request: asJSON(request), Status: said.Status, Answer: asJSON(said.Body), Unsent: said.Unsent, Lost: said.Lost, Cut: cut}
 	if said.Err != nil {
 		c.Error = said.Err.Error()
 	}

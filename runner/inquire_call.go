@@ -140,7 +140,7 @@ func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(cont
 		if late := ctx.Err(); late != nil && a.err == nil {
 			a.err = late
 		}
-		if a.err != nil && ctx.Err() != nil && a.usage == (specialist.Usage{}) {
+		if a.err != nil && (ctx.Err() != nil || errors.Is(a.err, specialist.ErrUncounted)) && a.usage == (specialist.Usage{}) {
 			a.usage = p.need // nobody will ever say what it cost
 			a.usage.Estimated = p.need != specialist.Usage{}
 		}

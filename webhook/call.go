@@ -32,6 +32,7 @@ type call struct {
 	label Label
 	ids   []string // pairs of an id and what stands for it on a tape
 	sent  bool     // a request may have gone out
+	lost  bool     // one did, and no answer came to it, or only a part of one
 
 	callback *Concealer // of the callback's token; nil until it is needed
 }
@@ -59,9 +60,9 @@ func (c *call) do(ctx context.Context) (status int, answer []byte, err error) {
 	names := strings.NewReplacer(c.ids...)
 	said := tape.Exchange(ctx, c.label, []byte(c.redact(string(c.body))), func() Taped {
 		status, answer, err := c.over(ctx)
-		return Taped{status, []byte(names.Replace(c.redact(string(answer)))), c.clean(err), !c.sent}
+		return Taped{status, []byte(names.Replace(c.redact(string(answer)))), c.clean(err), !c.sent, c.lost}
 	})
-	c.sent = !said.Unsent
+	c.sent, c.lost = !said.Unsent, said.Lost
 	back := make([]string, len(c.ids))
 	for i := range c.ids {
 		back[i] = c.ids[i^1]
@@ -92,7 +93,7 @@ func (c *call) atOnce(ctx context.Context) (answer []byte, err error) {
 	switch {
 	case err == nil && status == http.StatusAccepted:
 		err = errAcceptedHere
-	case err != nil && status/100 == 2:
+	case err != nil && (status/100 == 2 || c.lost):
 		err = uncounted{err}
 	}
 	return answer, err
@@ -104,7 +105,9 @@ func (c *call) attempt(ctx context.Context) (status int, answer []byte, err erro
 		return 0, nil, c.transportError(ctx, err)
 	}
 	defer resp.Body.Close()
-	answer, err = c.read(ctx, resp)
+	if answer, err = c.read(ctx, resp); err != nil && resp.StatusCode/100 == 2 {
+		c.lost = true
+	}
 	return resp.StatusCode, answer, err
 }
 
@@ -208,6 +211,15 @@ func (c *call) transportError(ctx context.Context, err error) error {
 		return err
 	}
 	return again(err, 0)
+}
+
+// note notes what became of one request: whether it went out, and whether that was
+// answered at all. A transport of our own tells when it writes; of another its error
+// must say.
+func (c *call) note(told, wrote bool, err error) {
+	if went := err == nil || told && wrote || !told && !unsent(err); went {
+		c.sent, c.lost = true, c.lost || err != nil
+	}
 }
 
 // unsent reports whether an error says that nothing of a request has gone out: its

@@ -194,8 +194,9 @@ var (
 )
 
 // Proposer returns a proposer that asks the specialist's strategyWebhookUrl. If
-// its answer cannot be read, what is known of its usage is returned along with
-// the error; if that is nothing, the error wraps [specialist.ErrUncounted]. Where
+// its answer cannot be read, or did not come though a request went out, what is known
+// of its usage is returned along with the error; if that is nothing, the error wraps
+// [specialist.ErrUncounted]. Where
 // nothing could be sent, as to an address that the policy refuses, the usage says
 // that there was no call.
 func (c *Client) Proposer(m *machine.Machine, s *machine.Specialist) (specialist.Proposer, error) {
@@ -223,7 +224,8 @@ func (p proposer) Propose(ctx context.Context, q specialist.Question) (a special
 	default:
 		err = specialist.ErrAccepted
 	}
-	if err != nil && status/100 == 2 && status != http.StatusAccepted && a.Usage == (specialist.Usage{}) {
+	answered := status/100 == 2 && status != http.StatusAccepted
+	if err != nil && !errors.Is(err, specialist.ErrAccepted) && (answered || one.lost) && a.Usage == (specialist.Usage{}) {
 		err = uncounted{err}
 	}
 	a.Usage = one.spent(a.Usage)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"sync/atomic"
 )
 
 // maxRedirects is how often a webhook may send a call on.
@@ -17,8 +19,12 @@ var errRedirect = errors.New("redirects are followed within the same origin only
 // request again. What is no redirect to follow is returned as it is.
 func (c *call) send(req *http.Request) (*http.Response, error) {
 	for hops := 0; ; hops++ {
-		resp, err := c.client.config.Transport.RoundTrip(req)
-		c.sent = c.sent || err == nil || !unsent(err)
+		var told, wrote atomic.Bool
+		traced := req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+			GetConn: func(string) { told.Store(true) }, WroteHeaders: func() { wrote.Store(true) },
+		}))
+		resp, err := c.client.config.Transport.RoundTrip(traced)
+		c.note(told.Load(), wrote.Load(), err)
 		if err != nil || resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
 			return resp, err
 		}

@@ -24,6 +24,7 @@ type Taped struct {
 	Body   []byte
 	Err    error
 	Unsent bool // nothing went out, so there was no call
+	Lost   bool // a request went out, and its answer did not come, or not all of it
 }
 
 // A Tape stands between the program and the network. It may be used
