@@ -220,7 +220,7 @@ func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) e
 		q.record(key, p, a)
 		err := w.commit(safe)
 		if errors.Is(err, ErrStale) {
-			if w.s, err = w.r.load(safe, w.s.ID); err == nil {
+			if err = w.reload(safe); err == nil {
 				continue
 			}
 		}

@@ -205,7 +205,7 @@ func (w *work) proposed(ctx context.Context, id string) (*specialist.Proposal, *
 		failure := w.t.failureOf(id)
 		err := w.commit(ctx)
 		if errors.Is(err, ErrStale) {
-			if w.s, err = w.r.load(ctx, w.s.ID); err == nil {
+			if err = w.reload(ctx); err == nil {
 				err = w.open(ctx)
 			}
 			if err != nil {

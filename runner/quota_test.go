@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
 )
 
 // tenants limits every tenant but "rich" alike; sessions name theirs.
@@ -183,5 +185,45 @@ func TestQuotaHoldsForParallelSessions(t *testing.T) {
 	}
 	if spent > 10*dollar || spent < 7*dollar {
 		t.Errorf("together they spent $%s of $10", spent)
+	}
+}
+
+// An unreadable store loses a race for its caller, and then cannot be read.
+type unreadable struct {
+	runner.Store
+	lost bool
+}
+
+func (u *unreadable) Commit(context.Context, *runner.Change) error {
+	u.lost = true
+	return runner.ErrStale
+}
+
+func (u *unreadable) Load(ctx context.Context, p *runner.Programs, id specialist.SessionID) (*runner.Session, error) {
+	if u.lost {
+		return nil, errDisk
+	}
+	return u.Store.Load(ctx, p, id)
+}
+
+var errDisk = errors.New("the disk has failed")
+
+// TestQuotaWhereTheStoreFailsAfterALostRace: the session could not be read again after
+// somebody else was faster, and giving its ticket back panicked.
+func TestQuotaWhereTheStoreFailsAfterALostRace(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.machine(def{who: []string{web("a", estimated("1")), human("human"), half}}))
+	limited := tenants(guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, USD: new(2 * exact.Dollar)}}})
+	other, err := runner.New(func() runner.Config {
+		c := runner.Config{Store: &unreadable{Store: b.store}, Registry: b.cast.registry(), Remote: b.cast, Now: b.clock}
+		limited(&c)
+		return c
+	}())
+	b.ok(err)
+	if _, err := other.Step(b.ctx, s.ID); !errors.Is(err, errDisk) {
+		t.Errorf("the step came to %v, want the failure of the disk", err)
+	}
+	if used, _ := other.QuotaUsed(""); used != [3]int64{} {
+		t.Errorf("used is %v, and nobody was asked", used)
 	}
 }

@@ -37,7 +37,7 @@ func (w *work) receive(ctx context.Context, f *flight) error {
 		}
 		err := w.commit(ctx)
 		if errors.Is(err, ErrStale) {
-			w.s, err = w.r.load(ctx, w.s.ID)
+			err = w.reload(ctx)
 		}
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func (w *work) giveUp(ctx context.Context, f *flight) error {
 		if !errors.Is(err, ErrStale) {
 			return err
 		}
-		if w.s, err = w.r.load(safe, w.s.ID); err != nil {
+		if err := w.reload(safe); err != nil {
 			return err
 		}
 	}

@@ -93,11 +93,21 @@ func (r *Runner) step(ctx context.Context, s *Session) (Tick, error) {
 		if err == nil || !errors.Is(err, ErrStale) {
 			return tick, err
 		}
-		if w.s, err = r.load(ctx, s.ID); err != nil {
+		if err := w.reload(ctx); err != nil {
 			return Tick{}, err
 		}
 	}
 	return Tick{}, fmt.Errorf("session %s: %w", s.ID, ErrStale)
+}
+
+// reload reads the session again after a lost race. If that fails, w keeps the session
+// that it had: whoever gives up still has something to give back.
+func (w *work) reload(ctx context.Context) error {
+	s, err := w.r.load(ctx, w.s.ID)
+	if err == nil {
+		w.s = s
+	}
+	return err
 }
 
 // newWork returns a work on a session. Its buffers have been used before.
