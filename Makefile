@@ -2,9 +2,11 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 10s
+SEEDS      ?= 10000
+FIRST      ?= 1
 TOOLS      ?= $(CURDIR)/.tools
 
-.PHONY: help test race lint check generate bench fuzz tools
+.PHONY: help test race lint check generate bench fuzz sim tools
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,6 +16,9 @@ test: ## run every test (this is README's command)
 
 race: ## run every test with the race detector, in random order
 	go test -race -shuffle=on -timeout 30m ./...
+
+sim: ## play SEEDS simulated worlds, from FIRST on (sim/doc.go says how to read a failure)
+	DIALAI_SIM_SEEDS=$(SEEDS) DIALAI_SIM_FIRST=$(FIRST) go test ./sim -run 'TestSim$$' -v -count=1 -timeout 24h
 
 lint: tools ## formatting, vet, static analysis, module tidiness
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change:"; echo "$$files"; exit 1; }

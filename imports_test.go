@@ -50,6 +50,7 @@ var ladder = map[string][]string{
 	".":     {},
 	"bench": {},
 	"e2e":   {},
+	"sim":   {},
 }
 
 // homes says in which package each library of others may be imported. Where a

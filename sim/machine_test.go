@@ -1,0 +1,148 @@
+package sim_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+)
+
+// build makes processes, a machine, its services and humans from the seed, and
+// starts the first session.
+func (w *world) build() {
+	rng := rand.New(rand.NewPCG(w.seed, 1))
+	g := &generator{w: w, rng: rng}
+	w.text = g.machine()
+	m, err := machine.Parse("machine.json", []byte(w.text), runner.Checks())
+	if err != nil {
+		w.t.Fatalf("seed %d makes a machine that does not load: %v\n%s", w.seed, err, w.text)
+	}
+	w.machine = m
+	for i := range 1 + rng.IntN(3) {
+		p := &process{w: w, name: fmt.Sprintf("p%d", i+1)}
+		w.procs = append(w.procs, p)
+		p.start()
+	}
+	for range 1 + rng.IntN(2) {
+		w.procs[0].run("starts", nil, func(ctx context.Context, _ *session) error {
+			_, err := w.procs[0].r.Start(ctx, w.machine, runner.StartOptions{Seed: 1})
+			return err
+		})
+		w.finish()
+	}
+}
+
+// quota is what the sessions of a run may use together.
+func (w *world) quota(string) *guard.Quota {
+	if w.draw(6, "quota") > 0 {
+		return nil
+	}
+	calls := int64(w.quotaCalls())
+	return &guard.Quota{Windows: []guard.Window{{Msec: 1 << 50, Calls: &calls}}}
+}
+
+func (w *world) quotaCalls() int { return 6 + w.draw(10, "quota calls") }
+
+// A generator makes a machine.
+type generator struct {
+	w   *world
+	rng *rand.Rand
+}
+
+func (g *generator) one(list ...string) string { return list[g.rng.IntN(len(list))] }
+
+func (g *generator) chance(percent int) bool { return g.rng.IntN(100) < percent }
+
+func (g *generator) machine() string {
+	irreversible := ""
+	if g.chance(40) {
+		irreversible = `,"irreversible":true`
+	}
+	states := `"open":{"prompt":"Which way?","transitions":{"again":"open","on":"next","finish":{"target":"done"` + irreversible + `}}},` +
+		`"next":{"transitions":{"back":"open","on":"last","drop":"dropped"}},` +
+		`"last":{"transitions":{"again":"last","back":"open","finish":{"target":"done"` + irreversible + `}}},` +
+		`"dropped":{"final":true},"done":{}`
+	who := []string{g.arbiter()}
+	for i := range 1 + g.rng.IntN(4) {
+		who = append(who, g.proposer(i+1))
+	}
+	humans := 1 + g.rng.IntN(3)
+	for i := range humans {
+		id := fmt.Sprintf("h%d", i+1)
+		g.w.humans = append(g.w.humans, &human{w: g.w, id: id, saw: map[*session]*runner.Session{}})
+		who = append(who, fmt.Sprintf(`{"role":"proposer","specialistId":%q,"isHuman":true}`, id))
+	}
+	return fmt.Sprintf(`{"machineName":"sim","initialState":"open","goalState":"done","states":{%s},"specialists":[%s]%s}`, states, strings.Join(who, ","), g.rest(humans))
+}
+
+// rest returns the other members of the machine.
+func (g *generator) rest(humans int) string {
+	s := fmt.Sprintf(`,"solicit":{"mode":%q,"maxParallel":%d,"wave":%d}`, g.one("all", "all", "eager", "sequential"), 1+g.rng.IntN(3), 1+g.rng.IntN(2))
+	budget := ""
+	if g.chance(50) {
+		limit := exact.Money(1+g.rng.IntN(12)) * exact.Dollar / 5
+		mode := ""
+		if g.w.mutation.is("hard limit is not asked") {
+			mode = `,"mode":"observe"`
+		}
+		budget = fmt.Sprintf(`"budget":{"hard_limit_usd":%s%s},`, limit, mode)
+		g.w.limit = limit
+	}
+	s += `,"guards":{` + budget + `"loop_detection":{"max_state_visits":100,"cycle":false,"mode":"off","max_output_repeats":false}}`
+	if g.chance(20) {
+		s += fmt.Sprintf(`,"audit":{"mode":%q,"rate":%s}`, g.one("before", "after"), g.one("0.3", "1"))
+	}
+	if humans > 1 && g.chance(25) {
+		s += fmt.Sprintf(`,"secondHuman":{"rate":%s,"when":%q}`, g.one("0.5", "1"), "after")
+	}
+	return s
+}
+
+// service makes a service, whose price is mostly what the machine thinks.
+func (g *generator) service(id string, model bool) *service {
+	price := exact.Money(1+g.rng.IntN(6)) * exact.Dollar / 10
+	s := &service{w: g.w, id: id, model: model, price: price, estimate: price, accounts: map[string]*account{}}
+	if g.chance(20) {
+		s.estimate = price * 2
+	}
+	g.w.services[id] = s
+	return s
+}
+
+func (g *generator) proposer(n int) string {
+	id := fmt.Sprintf("w%d", n)
+	way := ""
+	switch k := g.rng.IntN(10); {
+	case k < 6:
+		way = fmt.Sprintf(`"strategyWebhookUrl":"https://hooks.example/%s","webhookTokenName":"A_WEBHOOK_TOKEN","estimatedCostUSD":%s`, id, g.service(id, false).estimate)
+	case k < 8:
+		way = fmt.Sprintf(`"contextFn":"sessionContext","modelId":"sim/%s","estimatedCostUSD":%s`, id, g.service(id, true).estimate)
+	case k < 9:
+		way = `"strategyFn":"fn"`
+	default:
+		way = `"strategyFnName":"firstAvailable"`
+	}
+	return fmt.Sprintf(`{"role":"proposer","specialistId":%q,%s}`, id, way)
+}
+
+func (g *generator) arbiter() string {
+	way := ""
+	switch k := g.rng.IntN(10); {
+	case k < 3:
+		way = `"strategyFnName":"alignmentMargin","threshold":0.3`
+	case k < 5:
+		way = `"strategyFnName":"firstProposal"`
+	case k < 6:
+		way = `"strategyFnName":"bayes"`
+	case k < 8:
+		way = fmt.Sprintf(`"strategyWebhookUrl":"https://hooks.example/arb","webhookTokenName":"A_WEBHOOK_TOKEN","estimatedCostUSD":%s`, g.service("arb", false).estimate)
+	default:
+		way = `"strategyFn":"= aheadBy >= 1 ? leader : none"`
+	}
+	return `{"role":"arbiter","specialistId":"arb",` + way + `}`
+}

@@ -1,0 +1,159 @@
+package sim_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A mutation is a defect that is put into the simulated world, to see which invariant
+// names it: a simulation whose checks cannot fail proves nothing.
+type mutation struct {
+	name  string
+	says  string
+	names []string // the invariants, one of which must fail
+	// alone leaves out the comparison of log and session, which would name every
+	// record that was tampered with: the others must find it by themselves.
+	alone  bool
+	commit func(d *disk, c *runner.Change) (*runner.Change, bool) // what is stored instead; false if nothing is
+}
+
+func (m *mutation) is(name string) bool { return m != nil && m.name == name }
+
+// mutations are defects of the engine's past, and of its neighbours.
+var mutations = []mutation{
+	{name: "service forgets its keys", says: "a request that is repeated under its key is paid again", names: []string{"charges per ask"}},
+	{name: "human does not pin the round", says: "a ruling is for whichever round is open when it arrives", names: []string{"human acts"}},
+	{name: "store loses a compare-and-swap", says: "a commit on a session that has moved on is accepted", alone: true, names: []string{"each transition once", "each answer once", "ended stays ended", "human acts"},
+		commit: func(d *disk, c *runner.Change) (*runner.Change, bool) {
+			now := d.stored(c)
+			if c.Before == nil || now == nil || now.Sequence == c.Before.Sequence {
+				return c, true
+			}
+			forced := *c
+			forced.Before, forced.First = now, now.Sequence+1
+			return &forced, true
+		}},
+	{name: "store forgets a commit", says: "a commit is acknowledged and not there", names: []string{"log equals fold"},
+		commit: func(d *disk, c *runner.Change) (*runner.Change, bool) { return c, c.First != 9 }},
+	{name: "answer is charged twice", says: "the charge of an answer is recorded twofold", alone: true, names: []string{"charges per ask"},
+		commit: edit(func(e *runner.Proposed) *runner.Proposed {
+			next := *e
+			next.Usage.CostUSD *= 2
+			return &next
+		})},
+	{name: "discount", says: "an answer that comes late gives back what nobody was charged", alone: true, names: []string{"never negative", "charges per ask"},
+		commit: edit(func(e *runner.Discarded) *runner.Discarded {
+			next := *e
+			next.Usage.CostUSD, next.Charged, next.Usage.Given = 1, 10*exact.Dollar, specialist.CostGiven
+			return &next
+		})},
+	{name: "somebody else rules", says: "a ruling is recorded under another name", alone: true, names: []string{"human acts"},
+		commit: edit(func(e *runner.Executed) *runner.Executed {
+			next := *e
+			if next.IsHuman {
+				next.SpecialistID = "h9"
+			}
+			return &next
+		})},
+	{name: "irreversible by consensus", says: "what cannot be undone is executed because programs agree", alone: true, names: []string{"irreversible needs a human"},
+		commit: edit(func(e *runner.Executed) *runner.Executed {
+			next := *e
+			if next.Transition.Irreversible {
+				next.How, next.IsHuman = runner.ByConsensus, false
+			}
+			return &next
+		})},
+	{name: "audit is not waited for", says: "a round that is drawn for an audit is executed because programs agree", alone: true, names: []string{"audited rounds wait"},
+		commit: edit(func(e *runner.Executed) *runner.Executed {
+			next := *e
+			if next.IsHuman && !next.Transition.Irreversible {
+				next.How, next.IsHuman = runner.ByConsensus, false
+			}
+			return &next
+		})},
+	{name: "sessions rise again", says: "an answer that comes late has a completed session go on", alone: true, names: []string{"ended stays ended"},
+		commit: func(d *disk, c *runner.Change) (*runner.Change, bool) {
+			if now := d.stored(c); now != nil && now.Status == runner.Completed && c.Before != nil && c.Before.Sequence == now.Sequence {
+				again := *c
+				again.Events = append(slices.Clone(c.Events), runner.Event{At: c.After.UpdatedAt, Data: &runner.Resumed{Actor: "nobody"}})
+				return &again, true
+			}
+			return c, true
+		}},
+	{name: "owners are taken for lost", says: "an ask is taken over from a process that lives", names: []string{"living owners are left alone"}},
+	{name: "hard limit is not asked", says: "whoever would break the limit is asked all the same", names: []string{"admitted within the limit", limitHolds},
+		commit: nil},
+}
+
+// stored returns the session of a change as the store has it; nil if it has none.
+func (d *disk) stored(c *runner.Change) *runner.Session {
+	s, err := d.Store.Load(context.Background(), runner.NewPrograms(), c.After.ID)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// edit makes a mutation that records events of one kind otherwise.
+func edit[E runner.Data](f func(E) E) func(*disk, *runner.Change) (*runner.Change, bool) {
+	return func(_ *disk, c *runner.Change) (*runner.Change, bool) {
+		next := *c
+		next.Events = slices.Clone(c.Events)
+		for i := range next.Events {
+			if e, ok := next.Events[i].Data.(E); ok {
+				next.Events[i].Data = f(e)
+			}
+		}
+		return &next, true
+	}
+}
+
+// mutationSeeds is how many seeds a defect is looked for in.
+const mutationSeeds = 400
+
+// TestMutations puts one defect after another into the world. An invariant that is
+// made for it must fail for some seed, and none that is not before it.
+func TestMutations(t *testing.T) {
+	for _, m := range mutations {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			others := map[string]int{}
+			for seed := uint64(1); seed <= mutationSeeds; seed++ {
+				s := usual(seed)
+				s.mutation = &m
+				r := play(t, s)
+				switch {
+				case r.failed == nil:
+				case slices.Contains(m.names, r.failed.invariant):
+					t.Logf("seed %d: %s: %v", seed, r.failed.invariant, r.failed.err)
+					return
+				default:
+					others[r.failed.invariant]++
+				}
+			}
+			t.Errorf("%s: none of %q has failed in %d seeds, but %v", m.says, m.names, mutationSeeds, others)
+		})
+	}
+}
+
+// TestInvariantsCanFail: each invariant of a record is named by some mutation, or says
+// here why none can be made of it.
+func TestInvariantsCanFail(t *testing.T) {
+	elsewhere := map[string]string{
+		"hash chain": "the store in memory computes hashes when they are read; package store breaks those of SQLite",
+	}
+	for _, v := range each {
+		named := slices.ContainsFunc(mutations, func(m mutation) bool { return slices.Contains(m.names, v.name) })
+		if !named && elsewhere[v.name] == "" {
+			t.Errorf("no mutation names the invariant %q", v.name)
+		}
+		if v.says == "" {
+			t.Errorf("the invariant %q does not say what it is", v.name)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A service is a program far away that proposes or arbitrates for money. It knows an
+// ask by its key and is paid for it once, unless it is a model, which is paid for
+// each request.
+type service struct {
+	w        *world
+	id       string
+	model    bool
+	price    exact.Money // what it takes
+	estimate exact.Money // what the machine thinks that is
+	accounts map[string]*account
+}
+
+// An account is what a service counts for one key.
+type account struct {
+	requests int
+	charged  exact.Money
+}
+
+// work does what a request asks for, and counts it.
+func (s *service) work(ask string) exact.Money {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	a := s.accounts[ask]
+	if a == nil {
+		a = &account{}
+		s.accounts[ask] = a
+	}
+	if a.requests++; a.requests == 1 || s.model || s.w.mutation.is("service forgets its keys") {
+		a.charged += s.price
+	}
+	s.w.counts["requests"]++
+	if a.requests > 1 {
+		s.w.counts["repeated requests"]++
+	}
+	return s.price
+}
+
+// remote is how a process reaches services.
+type remote struct{ p *process }
+
+// Proposer implements [runner.Remote].
+func (r remote) Proposer(_ *machine.Machine, s *machine.Specialist) (specialist.Proposer, error) {
+	return caller{r.p, r.p.w.services[s.SpecialistID]}, nil
+}
+
+// Arbiter implements [runner.Remote].
+func (r remote) Arbiter(_ *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error) {
+	return caller{r.p, r.p.w.services[s.SpecialistID]}, nil
+}
+
+// Context implements [runner.Remote].
+func (remote) Context(*machine.Machine, *machine.Specialist) (specialist.Context, error) {
+	return nil, errors.New("no contexts are simulated")
+}
+
+// models is how a process reaches models.
+type models struct{ p *process }
+
+// Proposer implements [runner.ModelProposers].
+func (m models) Proposer(_ *machine.Machine, s *machine.Specialist, _ specialist.Context) (specialist.Proposer, error) {
+	return caller{m.p, m.p.w.services[s.SpecialistID]}, nil
+}
+
+// A caller asks one service from one process.
+type caller struct {
+	p *process
+	s *service
+}
+
+// Ways of a request and of its answer.
+const (
+	arrives  = "arrives"
+	refused  = "is refused, nothing is sent"
+	reset    = "arrives, and the connection is reset"
+	accepted = "is accepted, the answer comes later"
+	answers  = "answers"
+	lost     = "the answer is lost"
+	givesUp  = "nobody waits any more"
+)
+
+var (
+	errRefused = errors.New("injected: connection refused")
+	errReset   = fmt.Errorf("injected: connection reset: %w", specialist.ErrUncounted)
+)
+
+// Propose implements [specialist.Proposer].
+func (c caller) Propose(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
+	a := c.p.w.answer(q, c.s.id)
+	if c.s.model {
+		a.Model = "sim/" + c.s.id
+	}
+	later := func() {
+		_, id, _ := strings.Cut(q.Ask.CallbackURL, "/v1/callbacks/")
+		c.p.w.later(&post{w: c.p.w, s: c.s, id: id, token: q.Ask.CallbackToken, ask: q.Ask.ID, key: q.Key, answer: a})
+	}
+	if q.Ask.CallbackURL == "" {
+		later = nil
+	}
+	u, err := c.call(ctx, q.Key, q.Ask.ID, later)
+	if a.Usage = u; err != nil {
+		a = specialist.Answer{Usage: u, Model: a.Model}
+	}
+	return a, err
+}
+
+// Decide implements [arbiter.Arbiter].
+func (c caller) Decide(ctx context.Context, r *arbiter.Round) (arbiter.Decision, error) {
+	winner := c.p.w.draw(len(r.Votes)+1, "elects", c.s.id, r.Key, len(r.Votes)) - 1
+	u, err := c.call(ctx, r.Key, r.Ask.ID, nil)
+	d := arbiter.None("not sure")
+	if winner >= 0 && err == nil {
+		d = arbiter.Elect(winner, c.s.id+" elects")
+	}
+	if u != (specialist.Usage{}) {
+		d.Expense = &arbiter.Expense{Usage: u}
+	}
+	return d, err
+}
+
+// call makes one request and waits for what comes of it.
+func (c caller) call(ctx context.Context, round specialist.RoundKey, ask string, later func()) (specialist.Usage, error) {
+	w := c.p.w
+	name := fmt.Sprintf("%s asks %s for %s", c.p.name, c.s.id, w.short(round, ask))
+	how := w.park(c.p, name, func() []way {
+		ways := []way{{arrives, 30, false}, {refused, 1, true}, {reset, 2, true}}
+		if later != nil {
+			ways = append(ways, way{accepted, 12, false})
+		}
+		return ways
+	})
+	if how == gone {
+		return specialist.Usage{}, errDead
+	}
+	if how == refused {
+		return specialist.Usage{}.WithCalls(0, 0), errRefused
+	}
+	if c.s.accounts[ask] == nil {
+		w.count("sent by " + c.p.incarnation()) // what is repeated under its key is on its way already
+	}
+	u := specialist.Usage{}.WithCost(c.s.work(ask))
+	switch how {
+	case reset:
+		return specialist.Usage{}, errReset
+	case accepted:
+		later()
+		return specialist.Usage{}, specialist.ErrAccepted
+	}
+	how = w.park(c.p, name+", and it", func() []way {
+		ways := []way{{answers, 20, false}, {lost, 1, true}}
+		if ctx.Err() != nil {
+			ways = append(ways, way{givesUp, 20, false})
+		}
+		return ways
+	})
+	switch how {
+	case gone:
+		return specialist.Usage{}, errDead
+	case givesUp:
+		return specialist.Usage{}, ctx.Err()
+	case lost:
+		return specialist.Usage{}, errReset
+	}
+	return u, nil
+}
+
+// short is how a trace calls an ask.
+func (w *world) short(k specialist.RoundKey, ask string) string {
+	n := int32(1)
+	for n < 100 && k.AskID(n) != ask {
+		n++
+	}
+	return fmt.Sprintf("%s round %d.%d ask %d", w.named(k.Session), k.Round, k.Attempt, n)
+}
+
+// arrivals lets the scheduler choose when an answer is heard: between the answer and
+// the hearing a process may crash, and others be faster.
+type arrivals struct{ p *process }
+
+// Together implements [runner.Arrivals].
+func (a arrivals) Together(asked []specialist.Caller) func(context.Context, int, func()) {
+	a.p.w.mu.Lock()
+	a.p.flying += len(asked)
+	a.p.w.mu.Unlock()
+	return func(_ context.Context, place int, hear func()) {
+		c := asked[place]
+		a.p.w.park(a.p, fmt.Sprintf("%s hears %s in %s round %d.%d", a.p.name, c.SpecialistID, a.p.w.namedText(c.SessionID), c.Round, c.Attempt),
+			func() []way { return []way{{done, 30, false}} })
+		a.p.w.mu.Lock()
+		a.p.flying--
+		a.p.w.mu.Unlock()
+		hear()
+	}
+}
+
+// A post is an answer that comes later, perhaps twice.
+type post struct {
+	w         *world
+	s         *service
+	id, token string
+	ask       string
+	key       specialist.RoundKey
+	answer    specialist.Answer
+	times     int
+}
+
+func (w *world) later(c *post) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.answer.Usage = specialist.Usage{}.WithCost(c.s.price)
+	w.posts = append(w.posts, c)
+}
+
+func (c *post) choices() (list []choice) {
+	for _, p := range c.w.procs {
+		if p.dead || p.paused {
+			continue
+		}
+		label, weight := "the later answer", 6
+		if c.times > 0 {
+			label, weight = "the later answer again", 1
+		}
+		list = append(list, choice{fmt.Sprintf("%s gets %s of %s for %s", p.name, label, c.s.id, c.w.short(c.key, c.ask)), weight, c.times > 0, func() {
+			c.times++
+			p.run("callback", c.w.find(c.key.Session), func(ctx context.Context, _ *session) error {
+				_, _, err := p.r.Callback(ctx, c.id, c.token, c.answer)
+				return err
+			})
+		}})
+	}
+	return list
+}
+
+var _ runner.Remote = remote{}

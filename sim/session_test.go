@@ -1,0 +1,278 @@
+package sim_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A session is what the checks know of one session: its log read again, and a slow,
+// obvious model of what it must have been charged.
+type session struct {
+	w        *world
+	id       specialist.SessionID
+	n        int
+	folder   *runner.Folder
+	now      *runner.Session // folded
+	prev     runner.Hash
+	spent    []exact.Money // before each event of the newest record
+	asks     map[string]*ask
+	executed map[specialist.RoundKey]*runner.Executed
+	audited  map[specialist.RoundKey]bool
+	over     map[string]bool // asks that were out when more than the hard limit was first charged; nil before
+}
+
+func (s *session) String() string {
+	if s == nil {
+		return "a session"
+	}
+	return fmt.Sprintf("s%d", s.n)
+}
+
+// An ask is what the log says of one asking of somebody outside.
+type ask struct {
+	id       string
+	by       *service
+	round    specialist.RoundKey
+	index    int32
+	estimate exact.Money
+	requests int          // that were recorded
+	open     bool         // nothing has come of it
+	told     *exact.Money // what an answer said it cost
+	answered bool
+	late     bool // something was recorded of it after it was closed
+}
+
+// charge is what the ask must have cost the session so far, at least and at most: of
+// what never arrived nobody can tell from the log whether it was sent.
+func (a *ask) charge() (low, high exact.Money) {
+	switch {
+	case a.told != nil:
+		return *a.told, *a.told
+	case a.open:
+		return 0, 0
+	case a.by.accounts[a.id] == nil:
+		return 0, a.estimate
+	}
+	return a.estimate, a.estimate
+}
+
+// A check is one record of a log as the invariants look at it; at the end of a run
+// there is one without a record.
+type check struct {
+	w      *world
+	s      *session
+	p      *process // who committed it
+	live   *runner.Session
+	before *runner.Session // folded; nil for a new session
+	after  *runner.Session // folded
+	stored runner.StoredRecord
+	events []runner.Event
+	keys   []specialist.RoundKey // of the round in which each event happened
+	fold   error
+
+	crowded error // who was asked without room for that
+}
+
+// find returns the session of an id; a new one if it has just been started.
+func (w *world) find(id specialist.SessionID) *session {
+	for _, s := range w.sessions {
+		if s.id == id {
+			return s
+		}
+	}
+	programs := runner.NewPrograms()
+	if _, err := programs.Of(w.machine); err != nil {
+		w.t.Fatal(err)
+	}
+	s := &session{w: w, id: id, n: len(w.sessions) + 1, folder: &runner.Folder{Programs: programs}, asks: map[string]*ask{},
+		executed: map[specialist.RoundKey]*runner.Executed{}, audited: map[specialist.RoundKey]bool{}}
+	s.folder.Applied = func(_ int64, _ runner.Event, before, _ guard.Book) { s.spent = append(s.spent, before.Money) }
+	w.sessions = append(w.sessions, s)
+	return s
+}
+
+func (w *world) named(id specialist.SessionID) string { return w.namedText(id.String()) }
+
+func (w *world) namedText(id string) string {
+	for _, s := range w.sessions {
+		if s.id.String() == id {
+			return s.String()
+		}
+	}
+	return "a new session"
+}
+
+// check looks at everything that was committed, and at every call that has returned,
+// since the last time.
+func (w *world) check() {
+	w.mu.Lock()
+	news, landed := w.news, w.landed
+	w.news, w.landed = nil, nil
+	w.mu.Unlock()
+	for _, n := range news {
+		if c := w.read(n); w.trouble == nil {
+			c.run(each)
+		}
+	}
+	for _, a := range landed {
+		a.p.land(a)
+	}
+	if w.trouble == nil {
+		w.checkNow()
+	}
+}
+
+// read reads the record that a commit has stored.
+func (w *world) read(n commit) *check {
+	s := w.find(n.after.ID)
+	c := &check{w: w, s: s, p: n.p, live: n.after, before: s.now}
+	for rec, err := range w.base.Records(context.Background(), s.id, n.first) {
+		if err != nil {
+			c.fold = err
+			break
+		}
+		if rec.First != n.first {
+			c.fold = fmt.Errorf("the record that was committed at %d is stored at %d", n.first, rec.First)
+			break
+		}
+		rec.Events = bytes.Clone(rec.Events)
+		c.stored = rec
+		break
+	}
+	if c.fold == nil && c.stored.First == 0 {
+		c.fold = fmt.Errorf("the record at %d was acknowledged and is not there", n.first)
+	}
+	if c.fold == nil {
+		s.spent = s.spent[:0]
+		c.events, c.fold = s.folder.Add(c.stored.Events)
+	}
+	if c.fold != nil {
+		return c
+	}
+	s.now = s.folder.Session()
+	c.after = s.now
+	c.enter()
+	return c
+}
+
+// enter brings the model of the session up to the record.
+func (c *check) enter() {
+	key := specialist.RoundKey{Session: c.s.id}
+	if c.before != nil {
+		key = c.before.Key()
+	}
+	for i := range c.events {
+		if o, ok := c.events[i].Data.(*runner.RoundOpened); ok {
+			c.s.closeAll(key)
+			key.Round, key.Attempt = o.Round, o.Attempt
+		}
+		c.keys = append(c.keys, key)
+		if d, ok := c.events[i].Data.(*runner.Asked); ok {
+			c.admit(c.s.spent[i], d, key)
+		}
+		c.s.enter(key, c.events[i].Data)
+	}
+}
+
+func (s *session) enter(key specialist.RoundKey, d runner.Data) {
+	switch d := d.(type) {
+	case *runner.Asked:
+		for i := range d.Asks {
+			s.asked(key, &d.Asks[i])
+		}
+	case *runner.Proposed:
+		for _, a := range s.asks { // the arbiter was asked about other proposals
+			if a.open && a.round == key && a.by.id == "arb" {
+				a.open = false
+			}
+		}
+		s.settle(key, d.Ask, d.Usage, true)
+	case *runner.AskFailed:
+		s.settle(key, d.Ask, d.Usage, false)
+	case *runner.Judged:
+		s.settle(key, d.Ask, d.Usage, true)
+	case *runner.Discarded:
+		s.settle(specialist.RoundKey{Session: s.id, Round: d.Round, Attempt: d.Attempt}, d.Ask, d.Usage, false)
+	case *runner.Executed:
+		s.closeAll(key)
+		s.executed[key] = d
+	case *runner.Ended:
+		s.closeAll(key)
+	case *runner.AwaitsHuman:
+		if d.Draws != nil && d.Draws.Audit {
+			s.audited[key] = true
+		}
+	}
+}
+
+func (s *session) asked(key specialist.RoundKey, a *runner.Ask) {
+	if a.Remote == nil || s.w.services[a.SpecialistID] == nil {
+		return
+	}
+	id := key.AskID(a.Index)
+	known := s.asks[id]
+	if known == nil {
+		known = &ask{id: id, by: s.w.services[a.SpecialistID], round: key, index: a.Index, estimate: a.Remote.Estimate}
+		s.asks[id] = known
+	}
+	known.open = true
+	if !a.Remote.Accepted {
+		known.requests++
+	}
+}
+
+// settle enters what came of an ask.
+func (s *session) settle(key specialist.RoundKey, index int32, u specialist.Usage, answered bool) {
+	a := s.asks[key.AskID(index)]
+	if index == 0 || a == nil {
+		return
+	}
+	a.late = a.late || !a.open
+	a.answered = a.answered || answered
+	if u.Has(specialist.CostGiven) && !u.Estimated && u.CostUSD > 0 {
+		cost := u.CostUSD
+		a.told = &cost
+	}
+	a.open = false
+}
+
+// closeAll ends the asks of a round: nobody waits for them any more.
+func (s *session) closeAll(key specialist.RoundKey) {
+	for _, a := range s.asks {
+		if a.round == key {
+			a.open = false
+		}
+	}
+}
+
+// counted is what services have charged for the session.
+func (s *session) counted() (sum exact.Money) {
+	for id, a := range s.asks {
+		if acc := a.by.accounts[id]; acc != nil {
+			sum += acc.charged
+		}
+	}
+	return sum
+}
+
+// land takes note of a call that has returned.
+func (p *process) land(a *activity) {
+	for i, other := range p.active {
+		if other == a {
+			p.active = append(p.active[:i:i], p.active[i+1:]...)
+			break
+		}
+	}
+	what := "returns"
+	if a.err != nil {
+		what = "returns: " + a.err.Error()
+	}
+	p.w.say("  %s %s", a.name, what)
+	p.w.checkError(a)
+}
