@@ -90,6 +90,7 @@ func (c *checker) check() {
 	c.checkRosters()
 	c.checkPrompts()
 	c.checkPromises()
+	c.checkSecondHumans()
 	c.checkSections()
 }
 

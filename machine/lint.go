@@ -36,6 +36,7 @@ func (m *Machine) Lint(o LintOptions) []Problem {
 	}
 	l.roster("/specialists", m.def.Specialists, o)
 	l.champion("", m.def.Solicit)
+	l.secondHumans()
 	if m.def.Guards != nil {
 		l.guards("/guards", nil, o)
 	}

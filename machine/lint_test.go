@@ -53,6 +53,9 @@ func TestLintFindsNothingInASoundMachine(t *testing.T) {
 		// The machine's humans take part everywhere; a reference may be registered later.
 		`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":"b"},"specialists":[]},"b":{}},"specialists":[{"role":"proposer","specialistId":"h","isHuman":true}]}`,
 		`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":"b"},"specialists":[{"role":"proposer","specialistId":"later"}]},"b":{}}}`,
+		`{"machineName":"m","initialState":"a","goalState":"b","secondHuman":{"when":"before"},"states":{"a":{"transitions":{"t":"b"},"specialists":[{"role":"proposer","specialistId":"later"}]},"b":{}},"specialists":[{"role":"proposer","specialistId":"h","isHuman":true}]}`,
+		`{"machineName":"m","initialState":"a","goalState":"b","secondHuman":{"when":"after"},"states":{"a":{"transitions":{"t":"b"},"specialists":[{"role":"proposer","specialistId":"g"}]},"b":{}},"specialists":[
+			{"role":"proposer","specialistId":"h","isHuman":true},{"role":"proposer","specialistId":"g","isHuman":true}]}`,
 	} {
 		lint(t, "m.json", text, machine.LintOptions{Priced: all})
 	}
@@ -116,6 +119,9 @@ func TestLint(t *testing.T) {
 
 		{head + ab + `},"solicit":{▶"champion":true}` + someone, []string{`[CHAMP001] solicit.champion asks one proposer alone: when it becomes worse, only an audit notices`}},
 		{head + `"a":{"solicit":{▶"champion":true},"transitions":{"t":"b"}},"b":{}},"solicit":{"champion":false}` + someone, []string{`[CHAMP001] solicit.champion asks one proposer alone: when it becomes worse, only an audit notices`}},
+
+		{head + ab + `},▶"secondHuman":{}` + someone, []string{`[too-few-humans] no second human ever looks at what is decided in state "a": no human may rule there`}},
+		{head + `"a":{"transitions":{"t":"b"},▶"secondHuman":{}},"b":{}},"specialists":[{"role":"proposer","specialistId":"h","isHuman":true}]}`, []string{`[too-few-humans] no second human ever looks at what is decided in state "a": only "h" may rule there`}},
 	} {
 		lint(t, "m.json", c.text, machine.LintOptions{Priced: all}, slices.Clone(c.want)...)
 		lint(t, "m.yaml", c.text, machine.LintOptions{Priced: all}, slices.Clone(c.want)...)

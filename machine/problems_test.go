@@ -26,6 +26,7 @@ func TestProblems(t *testing.T) {
 	const write = `write a number and a unit, such as "90s" or "5m"`
 	const needsBayes = `let an arbiter with "strategyFnName": "bayes" decide it`
 	const share = "say which share of automatic decisions may be wrong, such as 0.05"
+	const anotherHuman = `declare another one ("role": "proposer", "isHuman": true), or write "when": "after"`
 	const onlyHumans = "for a state that only humans decide, list only humans in its specialists"
 	for _, c := range []struct {
 		text string
@@ -152,6 +153,11 @@ func TestProblems(t *testing.T) {
 		{in(`"audit":{"newcomerRate":▶1.5}`), []string{`[out-of-range] newcomerRate is 1.5, it must be at most 1`}},
 		{in(`"secondHuman":{"irreversibleRate":▶-0.1}`), []string{`[out-of-range] irreversibleRate is -0.1, it must be at least 0`}},
 		{in(`"secondHuman":{"when":▶"befor"}`), []string{`[bad-value] when is "befor" | did you mean "before"?`}},
+		{in(`"secondHuman":{"when":▶"before"}`), []string{`[too-few-humans] secondHuman waits for a second human in state "a", and no human may rule there | ` + anotherHuman}},
+		{in(`"secondHuman":{"when":▶"before"},"specialists":[{"role":"proposer","specialistId":"h","isHuman":true},{"role":"proposer","specialistId":"off","isHuman":true,"disabled":true}]`),
+			[]string{`[too-few-humans] secondHuman waits for a second human in state "a", and only "h" may rule there | ` + anotherHuman}},
+		{head + `"states":{"a":{"transitions":{"t":"b"},"secondHuman":{"when":▶"before"},"specialists":[{"role":"proposer","specialistId":"g","disabled":true},{"role":"proposer","specialistId":"k","isHuman":true}]},"b":{}},"secondHuman":{"when":"before"},"specialists":[{"role":"proposer","specialistId":"g","isHuman":true}]}`,
+			[]string{`[too-few-humans] secondHuman waits for a second human in state "a", and only "k" may rule there | ` + anotherHuman}},
 		{in(`"optionOrder":▶"shuffled"`), []string{`[bad-value] optionOrder is "shuffled" | it may be random, declared`}},
 		{in(`"stacking":▶"on"`), []string{`[bad-value] stacking is "on" | did you mean "off"?`}},
 		{in(`"solicit":{"wave":▶"all"}`), []string{`[wrong-type] wave must be a whole number, not a string`}},

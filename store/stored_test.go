@@ -40,6 +40,11 @@ var storedDefinitions = []storedDefinition{
 			"specialists":[{"role":"proposer","specialistId":"p\ufeff","strategyFnName":"firstAvailable"}],"guards":{"tool_calls":{"allowed":["t\u200b"]}}}`,
 		code: "hidden-character", rule: "go\u2028", to: "z",
 	},
+	{
+		name: "a second human who is not there",
+		text: `{"machineName":"m","initialState":"a","goalState":"z","secondHuman":{"rate":1,"when":"before"},"states":{"a":{"transitions":{"go":"z"}},"z":{}}}`,
+		code: "too-few-humans", rule: "go", to: "z",
+	},
 }
 
 // TestStoredDefinitions proves that what a store holds stays usable whatever the
