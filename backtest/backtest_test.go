@@ -20,6 +20,7 @@ var plots = []plot{
 	{name: "bayes-sequential", voters: "v95 v90 v80 v60", top: `"consensusThreshold":0.8,"solicit":{"mode":"sequential","wave":"auto"}`, arbiter: arb(`"strategyFnName":"bayes"`)},
 	{name: "bayes-collapse", voters: "v95 v95 v80", top: `"risk":{"maxError":0.2,"confidence":0.8},"collapse":{"target":0.6,"alpha":0.2,"classTarget":0.3}`, arbiter: arb(`"strategyFnName":"bayes"`)},
 	{name: "bayes-risk", voters: "v95 v95 v90 v60", top: `"risk":{"maxError":0.2,"confidence":0.8}`, arbiter: arb(`"strategyFnName":"bayes"`)},
+	{name: "bayes-seconded", voters: "v95 v90 v80", top: `"secondHuman":{"rate":0.6,"when":"before"}`, arbiter: arb(`"strategyFnName":"bayes"`, `"threshold":0.8`)},
 	{name: "judge", voters: "v90 v80 lost", arbiter: arb(`"strategyFn":"judge"`)},
 }
 

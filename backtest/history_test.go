@@ -243,11 +243,26 @@ func (h *player) step(id specialist.SessionID) error {
 
 func (h *player) rule(s *runner.Session) error {
 	id := s.ID
-	a, err := h.r.Decide(h.ctx, runner.Ruling{SessionID: id, RoundID: s.Key().ID(), SpecialistID: "carol", TransitionName: h.truth[id], Blind: true})
+	in := runner.Ruling{SessionID: id, RoundID: s.Key().ID(), SpecialistID: "carol", TransitionName: h.truth[id], Blind: true}
+	h.second(s, &in)
+	a, err := h.r.Decide(h.ctx, in)
 	if a.Executed {
 		h.truth[id] = ""
 	}
 	return err
+}
+
+// second has another human rule where rulings wait for one: often otherwise, and
+// sometimes the one that waits is taken back.
+func (h *player) second(s *runner.Session, in *runner.Ruling) {
+	waiting, concealed := s.PendingRulings()
+	switch {
+	case len(waiting) == 1 && h.rng.IntN(5) == 0:
+		in.Withdraw, in.TransitionName = true, ""
+	case len(waiting) > 0 && concealed:
+		in.SpecialistID = []string{"carol", "dave", "erin"}[len(waiting)]
+		in.TransitionName = s.State.Transitions[h.rng.IntN(len(s.State.Transitions))].Name
+	}
 }
 
 // review has a human look at the closed rounds that were drawn for it; every sixth

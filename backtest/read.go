@@ -94,7 +94,7 @@ func (r *reader) event(ctx context.Context, c *cursor) (err error) {
 // aboutRound reports whether an event can only happen in a round.
 func aboutRound(kind string) bool {
 	switch kind {
-	case runner.KindProposed, runner.KindJudged, runner.KindGated, runner.KindExecuted:
+	case runner.KindProposed, runner.KindJudged, runner.KindGated, runner.KindRuled, runner.KindExecuted:
 		return true
 	}
 	return false
@@ -118,9 +118,11 @@ func (r *reader) kind(ctx context.Context, kind string, c *cursor) error {
 		return r.executed(ctx, c)
 	case runner.KindLearned:
 		return r.learned(c)
+	case runner.KindRuled:
+		r.ruled(c)
 	case runner.KindNeedsHuman, runner.KindResumed:
 		if r.t.round != nil {
-			r.t.round.waits = kind == runner.KindNeedsHuman
+			r.t.round.wait(kind == runner.KindNeedsHuman)
 		}
 	} // a round is closed by what is executed; a session that ended may be resumed or reviewed
 	return nil
@@ -302,6 +304,22 @@ func (r *reader) executed(ctx context.Context, c *cursor) error {
 	now.at = r.at
 	r.close(r.t)
 	return nil
+}
+
+func (r *reader) ruled(c *cursor) {
+	by, back := "", true
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "specialistId":
+			by = r.name(c.text())
+		case "transitionName":
+			back = false
+			c.raw()
+		default:
+			c.raw()
+		}
+	})
+	r.t.round.rule(by, back)
 }
 
 func (r *reader) learned(c *cursor) error {

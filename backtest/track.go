@@ -35,6 +35,7 @@ type round struct {
 	points    []*point
 	refused   *machine.Transition // a guard did not let it pass
 	waits     bool                // for a human
+	rulings   rulings             // that wait for others
 	by        closing
 	took      *machine.Transition // executed; nil unless closed by a step
 	at        specialist.Time     // of the newest event
@@ -100,7 +101,36 @@ func (t *track) begin(key specialist.RoundKey, p *part, at specialist.Time, plac
 func (r *round) propose(p *specialist.Proposal) {
 	r.proposals = slices.DeleteFunc(r.proposals, func(q *specialist.Proposal) bool { return q.SpecialistID == p.SpecialistID })
 	r.proposals = append(r.proposals, p)
-	r.waits = false
+	r.wait(false)
+}
+
+// rulings are those of a round that wait for others.
+type rulings struct {
+	by     []string // whose they are
+	waited bool     // the round waits for a human without them
+}
+
+// wait says whether the round waits for a human. While rulings wait for others it does,
+// and only what ends any other reason to wait changes anything.
+func (r *round) wait(waits bool) {
+	switch {
+	case len(r.rulings.by) == 0:
+		r.waits = waits
+	case !waits:
+		r.rulings.waited = false
+	}
+}
+
+// rule enters that somebody has ruled, or has taken that back.
+func (r *round) rule(by string, back bool) {
+	if len(r.rulings.by) == 0 {
+		r.rulings.waited = r.waits
+	}
+	r.rulings.by = slices.DeleteFunc(r.rulings.by, func(id string) bool { return id == by })
+	if !back {
+		r.rulings.by = append(r.rulings.by, by)
+	}
+	r.waits = len(r.rulings.by) > 0 || r.rulings.waited
 }
 
 func (r *round) spend(id string, cost exact.Money) {

@@ -101,6 +101,8 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	switch {
 	case err != nil && result.Session == nil || errors.Is(err, runner.ErrNotRunning):
 		return err
+	case result.Recorded:
+		return a.decided(ctx, e, p, result.Session)
 	case !result.Executed:
 		return a.refused(ctx, e, p, transition, result)
 	case f.noRun:

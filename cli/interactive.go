@@ -43,7 +43,7 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 			return true, nil
 		case err != nil && result.Session == nil:
 			return false, err
-		case result.Executed:
+		case result.Executed, result.Recorded:
 			return true, nil
 		case len(choice.Parameters) == 0 || !result.Session.Status.Live():
 			return false, a.refused(ctx, e, p, choice.Name, result)

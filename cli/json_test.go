@@ -151,7 +151,7 @@ var (
 	funcPattern    = regexp.MustCompile(`(?ms)^func (?:\(\w+ \*?(\w+)\) )?(\w+)\([^\n]*\{(.*?)(?:^\}| \})$`)
 	memberPattern  = regexp.MustCompile(`"([A-Za-z]+)":`)
 	writtenPattern = regexp.MustCompile(`\b[a-z]\w*\("([A-Za-z]+)"[,)]`)
-	callPattern    = regexp.MustCompile(`\b(\w+)(?:\[\w+\])?[.](append|Append|usage|spare|standing|threshold)\(|\b([aA]ppend\w+)\(`)
+	callPattern    = regexp.MustCompile(`\b(\w+)(?:\[\w+\])?[.](append|Append|usage|spare|standing|threshold|draws)\(|\b([aA]ppend\w+)\(`)
 )
 
 // receivers are the types of what events and their parts are made of, by the name

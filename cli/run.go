@@ -168,15 +168,15 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 
 // carryOn runs a session from where it stands and ends the command.
 func (a *app) carryOn(ctx context.Context, e *engine, p *printer, id specialist.SessionID, f *runFlags) error {
-	for {
+	for decided := false; ; {
 		result, err := e.Run(ctx, id, f.options())
 		if err != nil {
 			p.status.stop()
 			return err
 		}
-		if f.interactive && result.Status == runner.NeedsHuman.String() {
-			decided, err := a.interact(ctx, e, p, result)
-			if err != nil {
+		another := decided && result.Code == runner.CodeSecondHuman // who is not sitting here
+		if f.interactive && result.Status == runner.NeedsHuman.String() && !another {
+			if decided, err = a.interact(ctx, e, p, result); err != nil {
 				return err
 			}
 			if decided {

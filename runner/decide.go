@@ -32,6 +32,9 @@ type Ruling struct {
 	// Blind says that whoever rules has not seen what was proposed: only then is
 	// the ruling evidence for letting somebody decide alone.
 	Blind bool
+	// Withdraw takes the own ruling back that waits for others; TransitionName is ""
+	// then.
+	Withdraw bool
 }
 
 // Operator is who rules where a machine declares no human for a state and
@@ -53,6 +56,7 @@ type Arbitration struct {
 	ToState           string            `json:"toState,omitempty"`
 	Reasoning         string            `json:"reasoning,omitempty"`
 	Executed          bool              `json:"executed"`
+	Recorded          bool              `json:"recorded,omitempty"` // the ruling waits for another human's, or was taken back
 	IsHuman           bool              `json:"isHuman"`
 	MetaJSON          json.RawMessage   `json:"metaJson,omitempty"`
 	CostUSD           *exact.Money      `json:"costUSD,omitempty"`
@@ -110,7 +114,9 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 			return s.staleRefusal(in), err
 		}
 		var result Arbitration
-		if in.TransitionName != "" {
+		if in.Withdraw {
+			result, err = r.withdraw(ctx, s, in)
+		} else if in.TransitionName != "" {
 			result, err = r.force(ctx, s, in, how)
 		} else {
 			result, err = r.evaluateAndExecute(ctx, s, in)
@@ -207,23 +213,23 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		result.IsHuman = true
 		return result, err
 	}
-	if s.Status == Stopped {
-		t.emit(&Resumed{Actor: in.Reopen, Note: "to be decided"})
-	}
 	d := decision{transition: legal, how: how, by: in.SpecialistID, blind: in.Blind, reasoning: answer.Reasoning, meta: answer.MetaJSON}
 	if d.reasoning == "" {
 		d.reasoning = humanOverride
 	}
-	return t.executeForced(ctx, in, d)
+	if err := in.pin().allows(&d); err != nil {
+		result := s.refusal(in, err.Error())
+		result.IsHuman = true
+		return result, err
+	}
+	return t.rule(ctx, in, d)
 }
 
 // executeForced puts a human's choice through the gate, with what it teaches, and
 // commits.
 func (t *tx) executeForced(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
-	if err := in.pin().allows(&d); err != nil {
-		result := t.before.refusal(in, err.Error())
-		result.IsHuman = true
-		return result, err
+	if t.now.Status == Stopped {
+		t.emit(&Resumed{Actor: in.Reopen, Note: "to be decided"})
 	}
 	if err := t.weighForced(ctx, &d); err != nil {
 		return Arbitration{}, err
@@ -248,8 +254,10 @@ func (t *tx) weighForced(ctx context.Context, d *decision) (err error) {
 	if d.standing, err = t.standing(ctx); err != nil || d.how != Forced {
 		return err
 	}
-	if d.draws, err = t.drawSecond(ctx, *d); err != nil {
-		return err
+	if d.draws == nil {
+		if d.draws, err = t.drawSecond(ctx, *d); err != nil {
+			return err
+		}
 	}
 	d.learned, err = t.teach(ctx, *d)
 	return err
@@ -304,14 +312,7 @@ func (r *Runner) Humans(ctx context.Context, s *Session) (ids []string, declared
 		return nil, false, err
 	}
 	here := &p.states[s.State.Index]
-	for _, list := range [][]member{here.members, here.humans} {
-		for i := range list {
-			if m := &list[i]; m.IsHuman && !m.off {
-				ids = append(ids, m.SpecialistID)
-			}
-		}
-	}
-	return ids, here.declaresHuman(), nil
+	return here.humansOn(), here.declaresHuman(), nil
 }
 
 // declaresHuman reports whether a human belongs to the state, be it one who is
@@ -340,7 +341,7 @@ func (t *tx) teach(ctx context.Context, d decision) (*Learned, error) {
 	if l.Outcome, err = t.learn(ctx, d); err != nil {
 		return nil, err
 	}
-	if d.draws != nil && d.draws.Second {
+	if l.Second = d.second; d.looksAfter(t.here.state) {
 		l.Outcome, l.Held = nil, l.Outcome
 	}
 	key := t.now.Key()

@@ -158,6 +158,8 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 		return d.judged()
 	case KindGated:
 		return d.gated()
+	case KindRuled:
+		return d.ruled()
 	case KindExecuted:
 		return d.executed(r.At)
 	case KindLearned:

@@ -123,6 +123,35 @@ func (d *reading) gated() (Data, error) {
 	return g, nil
 }
 
+func (d *reading) ruled() (Data, error) {
+	var v struct {
+		SpecialistID   string          `json:"specialistId"`
+		TransitionName *string         `json:"transitionName"`
+		MetaJSON       json.RawMessage `json:"metaJson"`
+		Reasoning      string          `json:"reasoning"`
+		QuestionDigest string          `json:"questionDigest"`
+		Blind          bool            `json:"blind"`
+		Decision       string          `json:"decision"`
+		Draws          *Draws          `json:"draws"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	r := &Ruled{SpecialistID: v.SpecialistID, MetaJSON: v.MetaJSON, Reasoning: v.Reasoning, QuestionDigest: v.QuestionDigest, Blind: v.Blind,
+		Direct: v.Decision == Direct.String(), Draws: v.Draws}
+	switch {
+	case v.SpecialistID == "":
+		return nil, &DecodeError{"specialistId", ""}
+	case v.Decision != "" && !r.Direct:
+		return nil, &DecodeError{"decision", v.Decision}
+	case v.TransitionName == nil:
+		return r, nil
+	}
+	var err error
+	r.Transition, err = d.transition(*v.TransitionName)
+	return r, err
+}
+
 func (d *reading) executed(at specialist.Time) (Data, error) {
 	var v struct {
 		Decision       string          `json:"decision"`
@@ -133,6 +162,7 @@ func (d *reading) executed(at specialist.Time) (Data, error) {
 		Reasoning      string          `json:"reasoning"`
 		MetaJSON       json.RawMessage `json:"metaJson"`
 		Draws          *Draws          `json:"draws"`
+		Authors        []string        `json:"authors"`
 		Standing
 	}
 	if err := d.into(&v); err != nil {
@@ -146,7 +176,7 @@ func (d *reading) executed(at specialist.Time) (Data, error) {
 		return nil, &DecodeError{"weights", fmt.Sprint(v.Weights)}
 	}
 	e := &Executed{Transition: t, IsHuman: v.IsHuman, SpecialistID: v.SpecialistID, Arrival: v.Arrival, Reasoning: v.Reasoning, MetaJSON: v.MetaJSON,
-		At: at, Round: d.session.Round, Attempt: d.session.Attempt, Draws: v.Draws}
+		At: at, Round: d.session.Round, Attempt: d.session.Attempt, Draws: v.Draws, Authors: v.Authors}
 	for i, name := range decisionKinds {
 		if name == v.Decision {
 			e.How = DecisionKind(i)
@@ -169,6 +199,7 @@ func (d *reading) learned(at specialist.Time) (Data, error) {
 		Exemplar *specialist.Exemplar `json:"exemplar"`
 		Outcome  json.RawMessage      `json:"outcome"`
 		Held     json.RawMessage      `json:"held"`
+		Second   *trust.SecondLook    `json:"secondLook"`
 	}
 	if err := d.into(&v); err != nil {
 		return nil, err
@@ -176,7 +207,12 @@ func (d *reading) learned(at specialist.Time) (Data, error) {
 	if e := v.Exemplar; e != nil && (e.Context == nil || e.Proposals == nil) {
 		return nil, &DecodeError{"exemplar", e.ExemplarID}
 	}
-	l := &Learned{Exemplar: v.Exemplar}
+	l := &Learned{Exemplar: v.Exemplar, Second: v.Second}
+	if v.Second != nil {
+		if err := (&trust.Lesson{Second: v.Second}).Check(); err != nil {
+			return nil, err
+		}
+	}
 	for _, o := range []struct {
 		text json.RawMessage
 		into **trust.Outcome

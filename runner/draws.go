@@ -58,10 +58,12 @@ func (t *tx) auditRate(ctx context.Context, by *member) (exact.Billionths, error
 }
 
 // drawSecond draws whether another human is to decide what one has just decided;
-// nil where none ever is. It is skipped where fewer than two humans take part.
+// nil where none ever is. It is skipped where fewer than two humans take part. Where
+// only one thing can be chosen, two may still differ in what goes with it, but nobody
+// learns from that later.
 func (t *tx) drawSecond(ctx context.Context, d decision) (*Draws, error) {
 	s := t.here.state.SecondHuman
-	if s == nil || t.here.humansOn() < 2 || len(t.here.state.Transitions) < 2 {
+	if s == nil || len(t.here.humansOn()) < 2 || s.When == machine.After && len(t.here.state.Transitions) < 2 {
 		return nil, nil
 	}
 	rate := billionths(s.Rate)
@@ -72,16 +74,17 @@ func (t *tx) drawSecond(ctx context.Context, d decision) (*Draws, error) {
 	return &Draws{SecondRate: rate, Second: hit}, err
 }
 
-// humansOn returns how many humans take part who are not switched off.
-func (p *statePlan) humansOn() (n int) {
+// humansOn returns the ids of the humans who take part and are not switched off, in
+// roster order.
+func (p *statePlan) humansOn() (ids []string) {
 	for _, list := range [][]member{p.members, p.humans} {
 		for i := range list {
-			if list[i].IsHuman && !list[i].off {
-				n++
+			if m := &list[i]; m.IsHuman && !m.off {
+				ids = append(ids, m.SpecialistID)
 			}
 		}
 	}
-	return n
+	return ids
 }
 
 // auditable reports whether automatic decisions of a state are audited: those of

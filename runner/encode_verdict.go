@@ -149,6 +149,32 @@ func appendReasons(dst []byte, reasons []guard.Reason) []byte {
 	return append(dst, ']')
 }
 
+func (d *Ruled) append(dst []byte, key specialist.RoundKey) []byte {
+	w := object(dst)
+	w.str("roundId", key.ID())
+	w.str("specialistId", d.SpecialistID)
+	if d.Transition != nil {
+		w.str("transitionName", d.Transition.Name)
+	}
+	w.raw("metaJson", d.MetaJSON)
+	w.opt("reasoning", d.Reasoning)
+	w.str("questionDigest", d.QuestionDigest)
+	w.flag("blind", d.Blind)
+	if d.Direct {
+		w.str("decision", Direct.String())
+	}
+	w.draws(d.Draws)
+	return w.end()
+}
+
+// draws writes what was drawn, unless nothing could be.
+func (w *writer) draws(d *Draws) {
+	if d != nil {
+		w.name("draws")
+		w.dst = appendJSON(w.dst, d)
+	}
+}
+
 func (d *Executed) append(dst []byte, key specialist.RoundKey) []byte {
 	w := object(dst)
 	w.str("decisionId", key.DecisionID())
@@ -168,10 +194,8 @@ func (d *Executed) append(dst []byte, key specialist.RoundKey) []byte {
 		w.threshold(d.Standing.Threshold)
 		w.standing(d.Standing.Order, d.Standing.Weights)
 	}
-	if d.Draws != nil {
-		w.name("draws")
-		w.dst = appendJSON(w.dst, d.Draws)
-	}
+	w.draws(d.Draws)
+	w.strs("authors", d.Authors)
 	return w.end()
 }
 
@@ -197,6 +221,9 @@ func (d *Learned) append(dst []byte, _ specialist.RoundKey) []byte {
 	if d.Held != nil {
 		dst = appendOutcome(append(dst, `,"held":`...), d.Held)
 	}
+	if d.Second != nil {
+		dst = appendJSON(append(dst, `,"secondLook":`...), d.Second)
+	}
 	return append(dst, '}')
 }
 
@@ -213,10 +240,7 @@ func (d *AwaitsHuman) append(dst []byte, _ specialist.RoundKey) []byte {
 	w := object(dst)
 	w.str("code", d.Code)
 	w.str("reason", d.Reason)
-	if d.Draws != nil {
-		w.name("draws")
-		w.dst = appendJSON(w.dst, d.Draws)
-	}
+	w.draws(d.Draws)
 	return w.end()
 }
 

@@ -138,6 +138,9 @@ func (r *Runner) SelectChampion(ctx context.Context, s *Session, bar exact.Billi
 
 // evaluateAndExecute lets the arbiter decide the proposals there are.
 func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) (Arbitration, error) {
+	if s.open != nil && s.open.pending() {
+		return s.refusal(in, rulingsPending), nil
+	}
 	w := r.newWork(s)
 	defer w.giveBack()
 	v, err := w.evaluate(ctx)

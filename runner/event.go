@@ -181,6 +181,19 @@ var decisionKinds = [...]string{"consensus", "forced", "executed"}
 // String returns the name used in JSON.
 func (k DecisionKind) String() string { return decisionKinds[k] }
 
+// Ruled records a human's ruling that waits for others: nothing is executed by it.
+// A later one of the same human takes its place.
+type Ruled struct {
+	SpecialistID   string
+	Transition     *machine.Transition // nil: the human takes the ruling back
+	MetaJSON       json.RawMessage
+	Reasoning      string
+	QuestionDigest string // of what the human was asked; "" if nobody said
+	Blind          bool   // the human had not seen what was proposed
+	Direct         bool   // it was executeTransition, which teaches nothing
+	Draws          *Draws // why others are asked; nil but for the first of a round
+}
+
 // Executed records a transition. The Executed events of a session form its
 // history.
 type Executed struct {
@@ -194,6 +207,7 @@ type Executed struct {
 	At           specialist.Time
 	Standing     *Standing // the round as a human found it; nil for consensus
 	Draws        *Draws    // who else is to look at it; nil if nobody could be drawn
+	Authors      []string  // the humans who agreed, by when they ruled; nil if SpecialistID alone decided
 	Round        int32
 	Attempt      int32
 
@@ -216,6 +230,9 @@ type Learned struct {
 	// Held is the outcome of a round that another human is to decide too: it
 	// counts only when they agree, or a third has settled it.
 	Held *trust.Outcome
+	// Second is what two humans made of the round before it was executed; nil if no
+	// second one was asked then.
+	Second *trust.SecondLook
 }
 
 // AwaitsHuman records that a human must decide.
@@ -251,6 +268,7 @@ const (
 	KindProbed      = "probed"
 	KindJudged      = "judged"
 	KindGated       = "gated"
+	KindRuled       = "ruled"
 	KindExecuted    = "executed"
 	KindLearned     = "learned"
 	KindReviewed    = "reviewed"
@@ -269,6 +287,7 @@ func (*Discarded) Kind() string   { return KindDiscarded }
 func (*Probed) Kind() string      { return KindProbed }
 func (*Judged) Kind() string      { return KindJudged }
 func (*Gated) Kind() string       { return KindGated }
+func (*Ruled) Kind() string       { return KindRuled }
 func (*Executed) Kind() string    { return KindExecuted }
 func (*Learned) Kind() string     { return KindLearned }
 func (*Reviewed) Kind() string    { return KindReviewed }
@@ -291,7 +310,8 @@ const (
 	CodeArbiterFailed = "arbiter_failed"
 	CodeUnknownWinner = "unknown_winner" // the arbiter elected what is not in the round
 	CodeNoArbiter     = "no_arbiter"
-	CodeAudit         = "audit" // a human decides what the engine would have
+	CodeAudit         = "audit"        // a human decides what the engine would have
+	CodeSecondHuman   = "second_human" // another human is asked before a ruling is executed
 	CodeStepLimit     = "step_limit"
 	CodeTimeLimit     = "time_limit"
 	CodeDeadEnd       = "dead_end"

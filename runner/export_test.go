@@ -141,3 +141,14 @@ func Plans(r *Runner) int {
 	defer r.mu.Unlock()
 	return len(r.plans)
 }
+
+// SamePayload reports whether two payloads are the same; "" is none.
+func SamePayload(a, b string) bool {
+	text := func(s string) []byte {
+		if s == "" {
+			return nil
+		}
+		return []byte(s)
+	}
+	return samePayload(text(a), text(b))
+}

@@ -60,8 +60,9 @@ func applyEvent(s *Session, o *openRound, e *Event) {
 	case *Executed:
 		applyExecuted(s, o, d)
 	case *AwaitsHuman:
-		s.Status, s.outcome = NeedsHuman, &Outcome{d.Code, d.Reason, e.At}
-		o.draws = d.Draws
+		applyAwaits(s, o, d, e.At)
+	case *Ruled:
+		applyRuled(s, o, d, e.At)
 	case *Reviewed:
 		applyReviewed(s, d, e.At)
 	case *Adopted: // it is about the machine: the session is where it stands
@@ -144,7 +145,7 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 		o.closeAsk(s, d.Ask, d.SpecialistID, said, p.Usage, model)
 	}
 	if s.Status == NeedsHuman {
-		s.Status, s.outcome = Running, nil
+		o.goesOn(s)
 	}
 }
 
@@ -306,7 +307,8 @@ func fillUsage(step *guard.Step, p *specialist.Proposal) {
 }
 
 func applyResumed(s *Session, o *openRound, d *Resumed) {
-	s.Status, s.outcome, s.Rejects = Running, nil, 0
+	s.Rejects = 0
+	o.goesOn(s)
 	if d.program != nil {
 		s.Program = d.program
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
 )
 
 // arbiter returns who decides the present round.
@@ -195,7 +196,9 @@ type decision struct {
 	reasoning  string
 	meta       []byte
 	winner     *specialist.Proposal // nil unless it was elected
-	blind      bool                 // the human had seen no proposals
+	blind      bool                 // the human, and all who agreed, had seen no proposals
+	authors    []string             // the humans who agreed, by when they ruled; nil if only by decided
+	second     *trust.SecondLook    // what the first two made of it without sight of each other
 	draws      *Draws
 	learned    *Learned
 	standing   *Standing // of the round a human closes

@@ -158,6 +158,9 @@ func (r *Runner) learnedIn(ctx context.Context, machineName, state string) (lear
 		}
 		if s := lesson.Second; s != nil && s.Machine == machineName && (state == "" || state == s.State) {
 			l.again = append(l.again, "")
+			if s.Settled != "" && !lesson.Settles {
+				l.again = append(l.again, "") // the third human ruled before anything was executed
+			}
 			switch {
 			case lesson.Settles:
 				continue

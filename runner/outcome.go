@@ -15,12 +15,15 @@ func (t *tx) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
 	q := &t.here.question
 	o := &trust.Outcome{
 		Session: t.now.ID.String(), Round: t.now.Key().ID(), Machine: q.Machine, State: q.State, DefinitionDigest: t.now.Machine().Digest(),
-		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.by, Blind: d.blind, Unasked: t.now.Status == Running,
+		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.author(), Blind: d.blind, Unasked: !t.round.asked(&t.now),
 		PolicyDigest: q.PolicyDigest, Proposals: t.round.learned(t.here.version, t.now.Machine()), Partial: t.round.waved() || t.partial(),
 	}
-	if a := t.round.draws; a != nil && a.Audit && t.now.Status == NeedsHuman {
+	if a := t.round.draws; a != nil && a.Audit && t.round.asked(&t.now) {
 		o.Source, o.Automatic, o.SamplingProb = trust.Audited, true, a.AuditRate
 		o.Pick = t.elected(t.round.verdict).transition.Name
+	}
+	if d.second != nil && d.second.Settled != "" {
+		o.Source = trust.Adjudicated
 	}
 	if by := t.here.arbiter; by != nil && by.byBayes() {
 		o.Promise = q.Policy.Promise

@@ -290,14 +290,7 @@ func (r *Runner) mayReview(ctx context.Context, s *Session, v *Review, id string
 
 // reviewers returns who may answer a review.
 func (p *statePlan) reviewers(v *Review) (ids []string) {
-	for _, list := range [][]member{p.members, p.humans} {
-		for i := range list {
-			if m := &list[i]; m.IsHuman && !m.off && !v.seen(m.SpecialistID) {
-				ids = append(ids, m.SpecialistID)
-			}
-		}
-	}
-	return ids
+	return slices.DeleteFunc(p.humansOn(), v.seen)
 }
 
 // A ReviewItem is a closed round that waits for a human. It says neither what was

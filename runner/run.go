@@ -196,8 +196,7 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 		if err != nil {
 			return nil, err
 		}
-		blocked := s.open != nil && s.open.blocked
-		if len(o.Raise) == 0 && (s.Status == Completed || s.Status.Live() && !blocked && !o.RetryFailed && !o.Clear) {
+		if len(o.Raise) == 0 && (s.Status == Completed || s.Status.Live() && !s.resumable(o) && !o.Clear) {
 			return s, nil
 		}
 		t, err := r.begin(ctx, s)
@@ -225,6 +224,12 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 		}
 	}
 	return nil, ErrStale
+}
+
+// resumable reports whether a live session can go on because it is taken up again:
+// not while a human's ruling waits for another's.
+func (s *Session) resumable(o ResumeOptions) bool {
+	return (o.RetryFailed || s.open != nil && s.open.blocked) && (s.open == nil || !s.open.pending())
 }
 
 // tickParallel is how many sessions Tick steps at once.

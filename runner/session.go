@@ -196,11 +196,12 @@ type openRound struct {
 	arrivals  int32 // proposals so far, replaced ones included
 	judged    int32 // verdicts so far
 	cost      exact.Money
-	blocked   bool   // the arbiter failed: it is asked again on resume only
-	judging   bool   // an arbiter outside this process is being asked
-	wave      *Wave  // the first; nil unless the round is asked in waves that bayes chooses
-	draws     *Draws // why a human is asked, if that was drawn; nil else
-	refused   error  // a charge of the event that is being applied; nil between events
+	blocked   bool            // the arbiter failed: it is asked again on resume only
+	judging   bool            // an arbiter outside this process is being asked
+	wave      *Wave           // the first; nil unless the round is asked in waves that bayes chooses
+	draws     *Draws          // why a human is asked, if that was drawn; nil else
+	refused   error           // a charge of the event that is being applied; nil between events
+	rulings   *pendingRulings // of humans; nil if none was ever recorded
 }
 
 // An askState is one ask of the round and what became of it. The Ask never
@@ -223,7 +224,7 @@ const (
 
 // empty reports whether nothing has happened in the round.
 func (o *openRound) empty() bool {
-	return len(o.proposals) == 0 && len(o.asks) == 0 && len(o.notices) == 0 && o.verdict == nil && o.arrivals == 0
+	return len(o.proposals) == 0 && len(o.asks) == 0 && len(o.notices) == 0 && o.verdict == nil && o.arrivals == 0 && o.rulings == nil
 }
 
 // proposal returns the live proposal of a specialist, or nil.

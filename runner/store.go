@@ -185,8 +185,8 @@ func (c *Change) Lesson() *trust.Lesson {
 func LessonOf(d Data) *trust.Lesson {
 	switch d := d.(type) {
 	case *Learned:
-		if d.Outcome != nil {
-			return &trust.Lesson{Outcome: d.Outcome}
+		if d.Outcome != nil || d.Second != nil {
+			return &trust.Lesson{Outcome: d.Outcome, Second: d.Second}
 		}
 	case *Reviewed:
 		return d.Lesson

@@ -159,7 +159,7 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 	t.emit(&Executed{
 		Transition: p.transition, How: d.how, IsHuman: d.how != ByConsensus,
 		SpecialistID: d.by, Arrival: d.arrival, Reasoning: d.reasoning, MetaJSON: d.meta,
-		At: t.at, Standing: d.standing, Round: round, Attempt: t.now.Attempt, Draws: d.draws,
+		At: t.at, Standing: d.standing, Round: round, Attempt: t.now.Attempt, Draws: d.draws, Authors: d.authors,
 	})
 	if d.learned != nil {
 		t.emit(d.learned)

@@ -167,25 +167,43 @@ func (p *play) decide(ctx context.Context) error {
 	return unfit("the round takes more than %d steps", maxSteps)
 }
 
-// rule has a human decide.
+// rule has a human decide; where another has to rule before anything is executed, that
+// one too. Humans who contradict each other agree about what one of them then thinks.
 func (p *play) rule(ctx context.Context, truth string) error {
-	who := runner.Operator
-	if ids, _, err := p.r.Humans(ctx, p.session); err != nil {
-		return err
-	} else if len(ids) > 0 {
-		who = ids[0]
-	}
-	said := p.state.Classes[p.Panel.human(p.seed, p.number, 0, p.ballot.truth, len(p.state.Classes))]
-	a, err := p.r.Decide(ctx, runner.Ruling{SessionID: p.session.ID, RoundID: p.session.Key().ID(), SpecialistID: who, TransitionName: said, Blind: true})
+	ids, _, err := p.r.Humans(ctx, p.session)
 	if err != nil {
 		return err
 	}
-	if !a.Executed {
-		return unfit("the human's %q was refused: %s", said, a.GuardReason)
+	if len(ids) == 0 {
+		ids = []string{runner.Operator}
+	}
+	for look := 0; look <= len(ids); look++ {
+		said := p.state.Classes[p.Panel.human(p.seed, p.number, look, p.ballot.truth, len(p.state.Classes))]
+		who := ids // shown everything
+		if look < len(ids) {
+			who = ids[look : look+1]
+		}
+		for _, id := range who {
+			if done, err := p.ruled(ctx, id, said, truth); done || err != nil {
+				return err
+			}
+		}
+	}
+	return unfit("the humans do not agree")
+}
+
+// ruled has one human rule; done says whether that was executed.
+func (p *play) ruled(ctx context.Context, who, said, truth string) (done bool, err error) {
+	a, err := p.r.Decide(ctx, runner.Ruling{SessionID: p.session.ID, RoundID: p.session.Key().ID(), SpecialistID: who, TransitionName: said, Blind: true})
+	switch {
+	case err != nil:
+		return false, err
+	case !a.Executed && !a.Recorded:
+		return false, unfit("the human's %q was refused: %s", said, a.GuardReason)
 	}
 	p.session = a.Session
 	p.round.Human, p.round.Right = true, said == truth
-	return nil
+	return a.Executed, nil
 }
 
 // review has humans look at the closed rounds that were drawn for it.

@@ -134,6 +134,16 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
+// TestSecondHumanBefore plays rounds in which two humans rule before anything is
+// executed, and often differ: each comes to an end, and they are learned from.
+func TestSecondHumanBefore(t *testing.T) {
+	p := panel(t, `{"specialists": [{"id": "a"}, {"id": "b"}], "human": {"error": 0.3}, "machine": {"requireTrust": true, "secondHuman": {"rate": 1, "when": "before"}}, "classes": ["x", "y", "z"]}`)
+	r := run(t, simulate.Config{Panel: p, Rounds: 200})
+	if s := r.Summary; s.Humans == 0 || s.Accuracy < .6 || s.Accuracy > .9 {
+		t.Errorf("humans who err in 3 of 10 rounds come to %+v", s)
+	}
+}
+
 // TestDegenerate plays panels at the edge: one voter, all wrong, one class, nobody
 // ever answers, a human who is always wrong.
 func TestDegenerate(t *testing.T) {

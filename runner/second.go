@@ -1,0 +1,155 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/trust"
+)
+
+// From a human's ruling to what it comes to where another human has to rule before
+// anything is executed. What that is, rulings.go works out.
+
+// rule executes a human's choice, or records it if others have to rule too.
+func (t *tx) rule(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
+	if held, err := t.holdForSecond(ctx, &d); err != nil {
+		return Arbitration{}, err
+	} else if !held {
+		return t.executeForced(ctx, in, d)
+	}
+	p := t.round.rulings
+	if p.settled(in.SpecialistID) {
+		return t.before.refusal(in, rulingStands), refuse(ErrForbidden, "already_ruled", "%s", rulingStands)
+	}
+	d.blind = d.blind && !p.shown()
+	next := p.with(&Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: clip(in.Reasoning, maxReasoning), Blind: d.blind, Direct: d.how == Direct, Draws: d.draws})
+	switch c, counted := next.comesTo(d.by, t.mayRule, t.unheard(next)); c {
+	case agreed:
+		t.join(&d, next, counted)
+		return t.executeForced(ctx, in, d)
+	case contest:
+		return t.record(ctx, in, next, &AwaitsHuman{Code: CodeContested, Reason: next.contestedBy()})
+	}
+	return t.record(ctx, in, next, &AwaitsHuman{Code: CodeSecondHuman, Reason: next.asksAnother()})
+}
+
+// rulingStands refuses a second word of somebody whose first cannot be changed.
+const rulingStands = "You have ruled on this round, and so has another human: your ruling stands until they agree or everything is shown"
+
+// shown reports whether everybody has been shown what was ruled.
+func (p *pendingRulings) shown() bool { return p != nil && p.contested }
+
+// holdForSecond reports whether a ruling waits for others. The first of a round draws
+// that; what was drawn stays drawn, whatever is ruled then.
+func (t *tx) holdForSecond(ctx context.Context, d *decision) (bool, error) {
+	s := t.here.state.SecondHuman
+	switch p := t.round.rulings; {
+	case t.round.pending():
+		d.draws = nil
+		return true, nil
+	case s == nil || s.When != machine.Before:
+		return false, nil
+	case p != nil && p.draws != nil && len(t.here.humansOn()) > 1:
+		return true, nil
+	}
+	var err error
+	d.draws, err = t.drawSecond(ctx, *d)
+	return d.draws != nil && d.draws.Second, err
+}
+
+// unheard returns how many humans may rule who have not.
+func (t *tx) unheard(p *pendingRulings) (n int) {
+	for _, id := range t.here.humansOn() {
+		if p.by(id) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// record makes the newest ruling durable, and why the session waits for others.
+func (t *tx) record(ctx context.Context, in Ruling, p *pendingRulings, why *AwaitsHuman) (Arbitration, error) {
+	d := p.by(in.SpecialistID)
+	t.emit(d)
+	t.emit(why)
+	result := t.before.refusal(in, why.Reason)
+	result.IsHuman, result.Recorded, result.TransitionName, result.ToState = true, true, d.Transition.Name, d.Transition.Target
+	result.Reasoning, result.MetaJSON = d.Reasoning, d.MetaJSON
+	var err error
+	result.Session, err = t.commit(ctx)
+	return result, err
+}
+
+// join makes a choice that of all who agreed. Whose ruling was to teach nothing makes
+// the choice one that teaches nothing.
+func (t *tx) join(d *decision, p *pendingRulings, counted []*Ruled) {
+	for _, r := range counted {
+		d.authors = append(d.authors, r.SpecialistID)
+		d.blind = d.blind && r.Blind
+		if r.Direct {
+			d.how = Direct
+		}
+	}
+	d.draws, d.second = p.draws, t.lookOf(d, p)
+}
+
+// lookOf returns what the first two humans made of the round without sight of each
+// other; nil where there was nothing to choose between. A disagreement of theirs is
+// settled if a third human has chosen what is executed.
+func (t *tx) lookOf(d *decision, p *pendingRulings) *trust.SecondLook {
+	q := &t.here.question
+	if len(q.Options) < 2 || len(p.first) < 2 {
+		return nil
+	}
+	a, b := p.first[0], p.first[1]
+	look := &trust.SecondLook{Machine: q.Machine, State: q.State, Options: len(q.Options),
+		FirstHuman: a.SpecialistID, First: a.Transition.Name, SecondHuman: b.SpecialistID, Second: b.Transition.Name}
+	if a.Transition != b.Transition && d.by != a.SpecialistID && d.by != b.SpecialistID {
+		look.Settled = d.transition.Name
+	}
+	return look
+}
+
+// author returns who is answered for the decision first.
+func (d *decision) author() string {
+	if len(d.authors) > 0 {
+		return d.authors[0]
+	}
+	return d.by
+}
+
+// looksAfter reports whether another human is to look at the executed transition.
+func (d *decision) looksAfter(s *machine.State) bool {
+	return d.draws != nil && d.draws.Second && s.SecondHuman.When == machine.After
+}
+
+// withdraw takes back the ruling of a human that waits for others.
+func (r *Runner) withdraw(ctx context.Context, s *Session, in Ruling) (Arbitration, error) {
+	if in.TransitionName != "" {
+		return Arbitration{Session: s}, refuse(ErrIllegal, "transition_given", "a ruling is taken back, or another one given: not both")
+	}
+	t, err := r.beginAnyhow(ctx, s)
+	if err != nil {
+		return Arbitration{}, err
+	}
+	p := t.round.rulings
+	switch {
+	case !t.mayRule(in.SpecialistID):
+		return s.refusal(in, onlyHumans), nil
+	case p.index(in.SpecialistID) < 0:
+		return s.refusal(in, nothingToWithdraw), refuse(ErrIllegal, "nothing_to_withdraw", "%s has no ruling in this round that waits for others", in.SpecialistID)
+	case p.settled(in.SpecialistID):
+		return s.refusal(in, rulingStands), refuse(ErrForbidden, "already_ruled", "%s", rulingStands)
+	}
+	t.emit(&Ruled{SpecialistID: in.SpecialistID, Reasoning: clip(in.Reasoning, maxReasoning)})
+	if p := t.round.rulings; len(p.list) > 0 {
+		t.emit(&AwaitsHuman{Code: CodeContested, Reason: p.contestedBy()})
+	}
+	result := s.refusal(in, fmt.Sprintf("The ruling of %s is taken back", in.SpecialistID))
+	result.IsHuman, result.Recorded = true, true
+	result.Session, err = t.commit(ctx)
+	return result, err
+}
+
+const nothingToWithdraw = "There is no ruling to take back"
