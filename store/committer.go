@@ -27,6 +27,10 @@ type committer struct {
 	dataVersion *sql.Stmt
 	seen        int64 // last data_version: it changes when another connection writes
 
+	watch watch
+	wrote bool  // something was committed
+	gone  error // what watch found; nothing is committed any more
+
 	mu     sync.RWMutex
 	closed bool
 }
@@ -52,7 +56,7 @@ func skip(err error) error { return skipError{err} }
 // maxBatch bounds how many jobs share a transaction.
 const maxBatch = 256
 
-func newCommitter(ctx context.Context, db *sql.DB) (*committer, error) {
+func newCommitter(ctx context.Context, db *sql.DB, path string) (*committer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
@@ -61,6 +65,9 @@ func newCommitter(ctx context.Context, db *sql.DB) (*committer, error) {
 	if err := c.prepare(ctx); err != nil {
 		c.release()
 		return nil, err
+	}
+	if path != "" {
+		c.watch = watchFiles(path)
 	}
 	go c.run()
 	return c, nil
@@ -116,18 +123,34 @@ func (c *committer) do(j *job) error {
 	return j.err
 }
 
-// close waits for the jobs handed in and ends the committer.
-func (c *committer) close() {
+// close waits for the jobs handed in and ends the committer. It returns an error that
+// wraps ErrReplaced if what was committed is gone.
+func (c *committer) close() error {
 	c.mu.Lock()
 	already := c.closed
 	c.closed = true
 	c.mu.Unlock()
 	if already {
-		return
+		return nil
 	}
 	close(c.jobs)
 	<-c.done
+	if !c.here() {
+		leaveLog(c.conn)
+	}
 	c.release()
+	if !c.wrote {
+		return nil
+	}
+	return c.gone
+}
+
+// here reports whether the store's files are still those that were opened.
+func (c *committer) here() bool {
+	if c.gone == nil {
+		c.gone = c.watch.check()
+	}
+	return c.gone == nil
 }
 
 // release closes the statements, then the connection: SQLite keeps a connection
@@ -187,7 +210,7 @@ func (c *committer) drain(batch []*job) []*job {
 func (c *committer) commit(batch []*job) {
 	if i := slices.IndexFunc(batch, func(j *job) bool { return j.alone != nil }); i >= 0 {
 		c.commit(batch[:i])
-		batch[i].err = translate(batch[i].alone(context.Background(), c.conn))
+		batch[i].err = c.alone(batch[i])
 		c.commit(batch[i+1:])
 		return
 	}
@@ -198,7 +221,7 @@ func (c *committer) commit(batch []*job) {
 	if err == nil {
 		return
 	}
-	if len(batch) == 1 || errors.Is(err, runner.ErrBusy) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) {
+	if len(batch) == 1 || errors.Is(err, runner.ErrBusy) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) || c.gone != nil {
 		for _, j := range batch {
 			j.err = err
 		}
@@ -211,8 +234,25 @@ func (c *committer) commit(batch []*job) {
 	}
 }
 
+// alone does a job that has a transaction of its own.
+func (c *committer) alone(j *job) error {
+	if !c.here() {
+		return c.gone
+	}
+	if err := j.alone(context.Background(), c.conn); err != nil {
+		return translate(err)
+	}
+	if !c.here() {
+		return c.gone
+	}
+	return nil
+}
+
 func (c *committer) transaction(batch []*job) (err error) {
 	ctx := context.Background() // a job that was handed in is finished
+	if c.gone != nil {
+		return c.gone
+	}
 	if _, err := c.begin.ExecContext(ctx); err != nil {
 		return translate(err)
 	}
@@ -239,6 +279,15 @@ func (c *committer) transaction(batch []*job) (err error) {
 			return err
 		}
 	}
-	_, err = c.end.ExecContext(ctx)
-	return err
+	if !c.here() {
+		return c.gone
+	}
+	if _, err = c.end.ExecContext(ctx); err != nil {
+		return err
+	}
+	c.wrote = true
+	if !c.here() {
+		return c.gone
+	}
+	return nil
 }

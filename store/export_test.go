@@ -33,3 +33,8 @@ func Migrations(t *testing.T) (list []string) {
 	slices.Sort(list)
 	return list
 }
+
+// CommitWhile calls f inside a transaction that writes nothing else, and commits it.
+func (s *SQLite) CommitWhile(f func() error) error {
+	return s.out.do(&job{ctx: context.Background(), write: func(context.Context, *statements) error { return f() }})
+}

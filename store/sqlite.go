@@ -69,7 +69,11 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 		return nil, &OpenError{path, err}
 	}
 	var err error
-	if s.out, err = newCommitter(ctx, s.db); err == nil {
+	watched := s.path
+	if o.ReadOnly {
+		watched = "" // nothing is committed
+	}
+	if s.out, err = newCommitter(ctx, s.db, watched); err == nil {
 		s.load, err = s.read.PrepareContext(ctx, loadQuery)
 	}
 	if err == nil {
@@ -194,10 +198,10 @@ func escapePath(path string) string {
 }
 
 // Close waits for the commits under way and closes the file. Whoever closes it
-// last leaves one file, without a write-ahead log.
+// last leaves one file, without a write-ahead log. The error wraps ErrReplaced if
+// something was committed and the file is not there any more.
 func (s *SQLite) Close() error {
-	s.out.close()
-	return errors.Join(s.load.Close(), s.lessons.Close(), s.read.Close(), s.db.Close())
+	return errors.Join(s.out.close(), s.load.Close(), s.lessons.Close(), s.read.Close(), s.db.Close())
 }
 
 // Path returns the path of the file, to which symbolic links were followed.
