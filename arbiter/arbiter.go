@@ -31,6 +31,7 @@ type Round struct {
 	Past         specialist.Past
 	Ask          *specialist.Ask // nil for arbiters inside this process
 	Evidence     *Evidence       // for the strategy bayes; nil for others
+	Quorum       *Quorum         // how far the panel has been heard; nil if nobody counted
 }
 
 // A Vote is one proposal of a round with its author's standing.
@@ -94,6 +95,8 @@ type Decision struct {
 	Text string
 	// Judgement is that of the strategy bayes, nil for others. It is never changed.
 	Judgement *trust.Judgement
+	// Quorum is how far the panel had been heard; nil if nobody counted.
+	Quorum *Quorum
 	// Expense is what it cost to decide, nil if nothing was said of that. A decision
 	// that comes with an error may have cost something too.
 	Expense *Expense
@@ -136,15 +139,31 @@ func (e *UnknownWinnerError) Error() string { return "Winning proposal not found
 // Is makes errors.Is(err, ErrUnknownWinner) true.
 func (e *UnknownWinnerError) Is(target error) bool { return target == ErrUnknownWinner }
 
-// Floor returns d, unless its winner's transition is irreversible and no human
-// proposed it: then it is left to a human, whoever elected it and however sure
-// they are.
+// Floor returns d with the round's Quorum, and left to a human, whoever elected its
+// winner and however sure they are, if the quorum is not reached or the winner's
+// transition is irreversible; the first of the two that holds says why. What a
+// human proposed is lifted over both: it is no automatic decision. A verdict without
+// consensus says that too few were heard, if that is so, but for a round without
+// proposals and for one in which asking on was given up for another reason.
 func (d Decision) Floor(r *Round) Decision {
-	if !d.Consensus() || !r.Votes[d.Winner].Transition.Irreversible || r.Votes[d.Winner].IsHuman {
-		return d
+	d.Quorum = r.Quorum
+	switch {
+	case len(r.Votes) == 0, d.Consensus() && r.Votes[d.Winner].IsHuman:
+	case !r.Quorum.Reached():
+		if !d.Consensus() && r.Evidence != nil && r.Evidence.Question.Stop != "" {
+			return d
+		}
+		return d.Below(r.Quorum)
+	case d.Consensus() && r.Votes[d.Winner].Transition.Irreversible:
+		d.Subject = r.Votes[d.Winner].Transition.Name
+		d.Winner, d.Rule, d.Text = NoWinner, Irreversible, ""
 	}
-	d.Subject = r.Votes[d.Winner].Transition.Name
-	d.Winner, d.Rule, d.Text = NoWinner, Irreversible, ""
+	return d
+}
+
+// Below returns d as it is where q is not reached: left to a human.
+func (d Decision) Below(q *Quorum) Decision {
+	d.Winner, d.Rule, d.Text, d.Subject, d.Quorum = NoWinner, NoQuorum, q.text(), "", q
 	return d
 }
 

@@ -23,6 +23,7 @@ const (
 	ByJudgement  // the Judgement says why
 	ByChampion   // one specialist decides the state alone, by certificate
 	Held         // a human sent the state back to humans
+	NoQuorum     // too few have answered, or somebody who is required has not
 )
 
 // Code returns the stable name of the rule's outcome.
@@ -42,6 +43,8 @@ func (d Decision) Code() string {
 		return string(d.Judgement.Code)
 	case Held:
 		return "calibrating"
+	case NoQuorum:
+		return "no_quorum"
 	}
 	if d.Consensus() {
 		return "decided"
@@ -108,6 +111,10 @@ func (d Decision) Short() string {
 		return "champion " + d.Subject + " decides alone"
 	case Held:
 		return "sent back to humans"
+	case NoQuorum:
+		if d.Quorum != nil {
+			return d.Quorum.numbers()
+		}
 	}
 	line, _, _ := strings.Cut(d.Text, "\n")
 	if runes := []rune(line); len(runes) > maxShort {

@@ -138,7 +138,7 @@ func (f *fold) keep(r *round, pt *point, now fate) {
 	}
 	l := learned{part: r.part, automatic: now.automatic}
 	if !pt.unknown {
-		l.judgement = pt.decision.Judgement
+		l.judgement, l.noQuorum = pt.decision.Judgement, !pt.decision.Quorum.Reached()
 	}
 	f.learned[id] = l
 }

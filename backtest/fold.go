@@ -77,7 +77,7 @@ func (f *fold) decide(ctx context.Context, r *round, pt *point) error {
 	}
 	votes := f.votes(r, pt, rule)
 	if rule.made == nil {
-		pt.recall(rule, len(votes), r.part.threshold(rule))
+		pt.recall(rule, len(votes), r.part.threshold(rule), f.quorum(r, pt, rule, votes))
 		return nil
 	}
 	round := f.put(r, pt, rule, votes)
@@ -134,6 +134,7 @@ func (f *fold) put(r *round, pt *point, rule *rule, votes []arbiter.Vote) *arbit
 	if !f.changed && pt.judged != nil {
 		round.Threshold = pt.judged.threshold
 	}
+	round.Quorum = f.quorum(r, pt, rule, votes)
 	return round
 }
 
@@ -159,7 +160,7 @@ func (f *fold) evidence(ctx context.Context, r *round, pt *point, round *arbiter
 
 // settle has the rule decide.
 func (f *fold) settle(ctx context.Context, pt *point, rule *rule, round *arbiter.Round) {
-	pt.decision, pt.decided = pt.reign(rule.decide(ctx, round), round), true
+	pt.decision, pt.decided = pt.reign(rule.decide(ctx, round), round).Floor(round), true
 	if pt.decision.Consensus() {
 		pt.elected = round.Votes[pt.decision.Winner].Transition
 	}
@@ -189,13 +190,15 @@ func (pt *point) reign(d arbiter.Decision, round *arbiter.Round) arbiter.Decisio
 
 // recall takes over the verdict of somebody's own code, who is not asked again, if
 // the same was asked about the same votes.
-func (pt *point) recall(rule *rule, votes int, threshold *machine.Threshold) {
-	pt.decided, pt.decision.Winner = true, arbiter.NoWinner
+func (pt *point) recall(rule *rule, votes int, threshold *machine.Threshold, q *arbiter.Quorum) {
+	pt.decided, pt.decision.Winner, pt.decision.Quorum = true, arbiter.NoWinner, q
 	switch j := pt.judged; {
 	case rule.by == nil: // nobody decides here
 	case j == nil || j.arbiterID != rule.by.SpecialistID || votes != len(pt.votes) || !same(j.threshold, threshold):
 		pt.unknown = true
-	case j.winner >= 0:
+	case j.rule == arbiter.NoQuorum: // what was elected is not recorded
+		pt.unknown = q.Reached()
+	case j.winner >= 0 && (q.Reached() || pt.votes[j.winner].IsHuman):
 		pt.decision.Winner, pt.elected = j.winner, pt.votes[j.winner].Transition
 	}
 }
@@ -208,7 +211,7 @@ func same(a, b *machine.Threshold) bool { return a == b || a != nil && b != nil 
 func (f *fold) lacks(r *round, pt *point, rule *rule, round *arbiter.Round) bool {
 	open, stranger := f.unheard(r, pt)
 	switch {
-	case len(open) == 0 && !stranger, settled(rule, round, open, r.mode, pt.decision):
+	case len(open) == 0 && !stranger, f.settled(r, pt, rule, round, open, pt.decision):
 		return false
 	case pt.decision.Rule == arbiter.ByChampion, rule.bayes && pt.decision.Consensus() && r.mode == machine.Sequential:
 		return false // decided: nobody else is asked
@@ -222,12 +225,23 @@ func (f *fold) lacks(r *round, pt *point, rule *rule, round *arbiter.Round) bool
 	was := *round
 	was.Votes, was.Threshold = pt.votes, pt.judged.threshold
 	old := arbiter.Decision{Winner: pt.judged.winner}
-	return settled(before, &was, open, r.mode, old)
+	was.Quorum = pt.judged.quorum
+	return f.settled(r, pt, before, &was, open, old)
 }
 
-// settled reports whether a rule would have decided before the others answered.
-func settled(rule *rule, round *arbiter.Round, open []arbiter.Standing, mode machine.Mode, d arbiter.Decision) bool {
-	if mode == machine.Eager {
+// settled reports whether a rule would have decided before the others answered: not
+// before the quorum is reached even if none of them does.
+func (f *fold) settled(r *round, pt *point, rule *rule, round *arbiter.Round, open []arbiter.Standing, d arbiter.Decision) bool {
+	if q := round.Quorum; q != nil {
+		most := q.Counted
+		if r.mode != machine.Sequential {
+			most += len(open)
+		}
+		if byHuman := d.Consensus() && round.Votes[d.Winner].IsHuman; !byHuman && (q.Answered < r.quorumRule(pt, rule).Needed(most) || len(q.Missing) > 0) {
+			return false
+		}
+	}
+	if r.mode == machine.Eager {
 		return d.Consensus() && len(round.Votes) >= 2
 	}
 	stopper, ok := rule.made.(arbiter.Stopper)

@@ -81,6 +81,7 @@ type learned struct {
 	part      *part
 	judgement *trust.Judgement // nil if it was not judged by bayes, or not known
 	automatic bool
+	noQuorum  bool // too few were heard to decide it without a human
 }
 
 // adapt makes of a recorded lesson what it would be under the policy.
@@ -103,6 +104,7 @@ func (f *fold) adapt(x *trust.Lesson) bool {
 	q := l.part.now.Question
 	o.PolicyDigest, o.Promise = q.PolicyDigest, nil
 	o.P, o.Pick, o.N, o.Automatic, o.Stops = 0, "", 0, l.automatic, nil
+	o.NoQuorum = l.noQuorum
 	if !l.part.new.bayes {
 		return true
 	}

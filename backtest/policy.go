@@ -170,5 +170,5 @@ func (r *rule) decide(ctx context.Context, round *arbiter.Round) (d arbiter.Deci
 	if err != nil || d.Check(round) != nil {
 		return arbiter.Decision{Winner: arbiter.NoWinner} // the arbiter failed: a human had to decide
 	}
-	return d.Floor(round)
+	return d
 }

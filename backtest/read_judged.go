@@ -30,6 +30,8 @@ func (r *reader) judged(ctx context.Context, c *cursor) error {
 			j.subject = r.name(c.text())
 		case "margin":
 			j.margin = c.billionths()
+		case "quorum":
+			j.quorum = r.quorum(c)
 		case "evidence":
 			j.evidence = r.evidence(c)
 		case "explanation":
@@ -86,6 +88,25 @@ func (s *standing) member(name string, c *cursor) {
 	default:
 		c.raw()
 	}
+}
+
+func (r *reader) quorum(c *cursor) *arbiter.Quorum {
+	q := &arbiter.Quorum{}
+	c.members(func(name []byte) {
+		switch string(name) {
+		case "counted":
+			q.Counted = int(c.int())
+		case "answered":
+			q.Answered = int(c.int())
+		case "needed":
+			q.Needed = int(c.int())
+		case "missing":
+			c.elements(func() { q.Missing = append(q.Missing, r.name(c.text())) })
+		default:
+			c.raw()
+		}
+	})
+	return q
 }
 
 func (r *reader) evidence(c *cursor) *runner.JudgedBy {

@@ -82,6 +82,7 @@ type judged struct {
 	margin                    exact.Billionths
 	threshold                 *machine.Threshold
 	evidence                  *runner.JudgedBy
+	quorum                    *arbiter.Quorum // nil in older logs
 	promise                   *trust.Promise
 	bar                       *exact.Billionths
 	explanation               []byte

@@ -88,6 +88,7 @@ func (c *checker) check() {
 	c.checkTransitions()
 	c.checkFields()
 	c.checkRosters()
+	c.checkQuorums()
 	c.checkPrompts()
 	c.checkPromises()
 	c.checkSecondHumans()

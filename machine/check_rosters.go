@@ -60,6 +60,7 @@ func (c *checker) anyUnread(at string, fields []string) bool {
 // checkDeclaration compares an entry with the first of that id in other lists.
 func (c *checker) checkDeclaration(at string, s *Specialist, reference bool, declared map[string]*Specialist) {
 	other := declared[s.SpecialistID]
+	c.checkRequiredAnswer(at, s, other)
 	switch {
 	case reference:
 		c.checkReference(at, s, other)

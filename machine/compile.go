@@ -24,7 +24,7 @@ func (c *copier) definition(def *Definition) *Definition {
 	own.Specialists = copyRoster(def.Specialists)
 	own.RequireTrust = copyOf(def.RequireTrust)
 	own.Guards = c.raw(def.Guards, "/guards", 1)
-	own.Risk, own.Solicit = copyRisk(def.Risk), copySolicit(def.Solicit)
+	own.Risk, own.Solicit, own.Quorum = copyRisk(def.Risk), copySolicit(def.Solicit), copyOf(def.Quorum)
 	own.Collapse, own.Audit, own.SecondHuman = copyCollapse(def.Collapse), copyAudit(def.Audit), copySecondHuman(def.SecondHuman)
 	own.States = slices.Clone(def.States)
 	for i := range own.States {
@@ -39,7 +39,7 @@ func (c *copier) state(s *StateDefinition) {
 	s.Specialists = copyRoster(s.Specialists)
 	s.RequireTrust = copyOf(s.RequireTrust)
 	s.Guards = c.raw(s.Guards, path+"/guards", 1)
-	s.Risk, s.Solicit = copyRisk(s.Risk), copySolicit(s.Solicit)
+	s.Risk, s.Solicit, s.Quorum = copyRisk(s.Risk), copySolicit(s.Solicit), copyOf(s.Quorum)
 	s.Collapse, s.Audit, s.SecondHuman = copyCollapse(s.Collapse), copyAudit(s.Audit), copySecondHuman(s.SecondHuman)
 	s.Irreversible = copyOf(s.Irreversible)
 	s.Transitions = slices.Clone(s.Transitions)

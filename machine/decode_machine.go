@@ -34,6 +34,7 @@ func (d *decoder) definition(root *node) *Definition {
 		{"guards", d.section(&def.Guards)},
 		{"risk", d.risk(&def.Risk)},
 		{"solicit", d.solicit(&def.Solicit)},
+		{"quorum", d.quorum(&def.Quorum)},
 		{"collapse", d.collapse(&def.Collapse)},
 		{"audit", d.audit(&def.Audit)},
 		{"secondHuman", d.secondHuman(&def.SecondHuman)},
@@ -109,6 +110,7 @@ func (d *decoder) state(n *node, path string, s *StateDefinition) {
 		{"guards", d.section(&s.Guards)},
 		{"risk", d.risk(&s.Risk)},
 		{"solicit", d.solicit(&s.Solicit)},
+		{"quorum", d.quorum(&s.Quorum)},
 		{"collapse", d.collapse(&s.Collapse)},
 		{"audit", d.audit(&s.Audit)},
 		{"secondHuman", d.secondHuman(&s.SecondHuman)},
@@ -185,6 +187,7 @@ func (d *decoder) specialist(n *node, path, what string, s *Specialist) {
 		{"estimatedCostUSD", d.money(&cost)},
 		{"webhookSecretName", text(d, &s.WebhookSecretName)},
 		{"provider", text(d, &s.Provider)},
+		{"required", d.flag(&s.Required)},
 	})
 	s.EstimatedCostUSD = cost
 }

@@ -28,6 +28,7 @@ type Definition struct {
 	Collapse           *Collapse         `json:"collapse"`
 	Audit              *Audit            `json:"audit"`
 	SecondHuman        *SecondHuman      `json:"secondHuman"`
+	Quorum             *Quorum           `json:"quorum" validate:"-"` // see checkQuorum
 	OptionOrder        OptionOrder       `json:"optionOrder" validate:"omitempty,oneof=random declared"`
 	Stacking           string            `json:"stacking" validate:"omitempty,oneof=auto off"`
 }
@@ -46,6 +47,7 @@ type StateDefinition struct {
 	Collapse           *Collapse              `json:"collapse"`
 	Audit              *Audit                 `json:"audit"`
 	SecondHuman        *SecondHuman           `json:"secondHuman"`
+	Quorum             *Quorum                `json:"quorum" validate:"-"` // see checkQuorum
 	OptionOrder        OptionOrder            `json:"optionOrder" validate:"omitempty,oneof=random declared"`
 	Irreversible       *bool                  `json:"irreversible"`
 	Final              bool                   `json:"final"`
@@ -90,6 +92,7 @@ type Specialist struct {
 	EstimatedCostUSD   *exact.Money `json:"estimatedCostUSD,omitempty" validate:"omitnil,gte=0"`
 	WebhookSecretName  string       `json:"webhookSecretName,omitempty" validate:"max=128"`
 	Provider           string       `json:"provider,omitempty" validate:"max=128"`
+	Required           bool         `json:"required,omitempty"` // without its answer a human decides
 }
 
 // Risk declares how often automatic decisions may be wrong, and how surely.
@@ -209,7 +212,7 @@ func (s *Specialist) Off() bool {
 // Reference reports whether s, in the list of a state, only names a specialist
 // declared elsewhere.
 func (s *Specialist) Reference() bool {
-	bare := Specialist{Role: s.Role, SpecialistID: s.SpecialistID, Enabled: s.Enabled, Disabled: s.Disabled}
+	bare := Specialist{Role: s.Role, SpecialistID: s.SpecialistID, Enabled: s.Enabled, Disabled: s.Disabled, Required: s.Required}
 	return *s == bare
 }
 

@@ -89,7 +89,7 @@ func (w *objectWriter) roster(list []Specialist) {
 }
 
 // policy writes the members that machine and state share.
-func (w *objectWriter) policy(requireTrust *bool, guards []byte, risk *Risk, solicit *Solicit, o oversight) {
+func (w *objectWriter) policy(requireTrust *bool, guards []byte, risk *Risk, solicit *Solicit, quorum *Quorum, o oversight) {
 	w.optionalFlag("requireTrust", requireTrust)
 	w.raw("guards", guards)
 	if risk != nil {
@@ -118,6 +118,7 @@ func (w *objectWriter) policy(requireTrust *bool, guards []byte, risk *Risk, sol
 		s.money("humanCost", solicit.HumanCost)
 		w.dst = append(s.dst, '}')
 	}
+	w.quorum(quorum)
 	w.oversight(o)
 }
 
@@ -138,7 +139,7 @@ func (s *StateDefinition) appendJSON(dst []byte) []byte {
 	}
 	w.threshold("consensusThreshold", s.ConsensusThreshold)
 	w.roster(s.Specialists)
-	w.policy(s.RequireTrust, s.Guards, s.Risk, s.Solicit, oversight{s.Collapse, s.Audit, s.SecondHuman, s.OptionOrder})
+	w.policy(s.RequireTrust, s.Guards, s.Risk, s.Solicit, s.Quorum, oversight{s.Collapse, s.Audit, s.SecondHuman, s.OptionOrder})
 	w.optionalFlag("irreversible", s.Irreversible)
 	w.flag("final", s.Final)
 	return append(w.dst, '}')
@@ -177,5 +178,6 @@ func (s *Specialist) AppendJSON(dst []byte) []byte {
 	}
 	w.str("webhookSecretName", s.WebhookSecretName)
 	w.str("provider", s.Provider)
+	w.flag("required", s.Required)
 	return append(w.dst, '}')
 }

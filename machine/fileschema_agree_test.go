@@ -69,6 +69,7 @@ var sightRules = []sightRule{
 	{"bad-pattern", nil, blind, "whether a pattern compiles"},
 	{"bad-include", nil, blind, "whether a file can be read"},
 	{"wrong-machine", nil, blind, "two members cannot be compared"},
+	{"bad-role", says("human"), may, "an entry cannot be held to one of another list"},
 	{"bad-role", says("it is declared as"), blind, "an entry cannot be held to one of another list"},
 	{"bad-expression", says("more than 1024"), must, ""},
 	{"bad-expression", nil, blind, "an expression is a language of its own"},

@@ -56,6 +56,7 @@ type State struct {
 	Audit        Audit        // with every default filled in
 	SecondHuman  *SecondHuman // nil if no second human is asked
 	OptionOrder  OptionOrder  // RandomOrder unless declared otherwise
+	Quorum       *Quorum      // the state's or else the machine's; nil if neither has one
 
 	// Roster lists the state's own specialists. It is nil if the state has no
 	// list of its own; an empty one means that nobody is asked.
@@ -270,6 +271,7 @@ func (m *Machine) compile(schemas map[*TransitionDefinition]*Schema) {
 			Name: d.Name, Index: i, Prompt: d.Prompt,
 			Threshold: firstSet(d.ConsensusThreshold, m.def.ConsensusThreshold),
 			Risk:      firstSet(d.Risk, m.def.Risk),
+			Quorum:    firstSet(d.Quorum, m.def.Quorum),
 			Solicit:   base.merge(d.Solicit),
 			Roster:    d.Specialists, Guards: d.Guards,
 			Irreversible: isSet(d.Irreversible), Final: d.Final, Goal: d.Name == m.def.GoalState,
@@ -364,7 +366,7 @@ func (def *Definition) appendJSON(dst []byte) []byte {
 	w.dst = append(w.dst, '}')
 	w.roster(def.Specialists)
 	w.threshold("consensusThreshold", def.ConsensusThreshold)
-	w.policy(def.RequireTrust, def.Guards, def.Risk, def.Solicit, oversight{def.Collapse, def.Audit, def.SecondHuman, def.OptionOrder})
+	w.policy(def.RequireTrust, def.Guards, def.Risk, def.Solicit, def.Quorum, oversight{def.Collapse, def.Audit, def.SecondHuman, def.OptionOrder})
 	w.str("stacking", def.Stacking)
 	return append(w.dst, '}')
 }

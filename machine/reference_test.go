@@ -48,7 +48,7 @@ var sections = []string{"", "state", "transitionObject", "specialist", "solicitO
 
 // values are the definitions that are no objects, and what the tables call them.
 var values = []struct{ def, called string }{
-	{"name", "name"}, {"threshold", "threshold"}, {"duration", "duration"}, {"dollars", "dollars"}, {"count", "count"}, {"url", "address"}, {"share", "share"},
+	{"name", "name"}, {"threshold", "threshold"}, {"duration", "duration"}, {"dollars", "dollars"}, {"count", "count"}, {"url", "address"}, {"share", "share"}, {"quorum", "quorum"},
 }
 
 // A page is a reference being written.

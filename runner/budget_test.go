@@ -128,7 +128,7 @@ func TestFreeSpecialistsAreStillAsked(t *testing.T) {
 		b.cast.play("a", charging("again", dollar))
 		b.cast.say("rule", "again")
 		b.cast.judge("judge", electFirst)
-		s := b.start(b.machine(def{who: []string{web("a", estimated("1")), fn("rule"), arbFn("judge")}, top: budget(`"hard_limit_usd":1`)}))
+		s := b.start(b.machine(def{who: []string{web("a", estimated("1")), fn("rule"), arbFn("judge")}, top: `"quorum":"any",` + budget(`"hard_limit_usd":1`)}))
 		b.stepTo(s, runner.TickAdvanced)
 		b.cast.who()
 		b.stepTo(s, runner.TickAdvanced)

@@ -20,7 +20,10 @@ type Participant struct {
 	*machine.Specialist
 	Version string // digest of what it is
 	Off     bool
-	Rank    int32 // place in the round's order, humans first
+	// Required says that without its answer a human decides, be it because the
+	// specialist is required everywhere or by the state's list.
+	Required bool
+	Rank     int32 // place in the round's order, humans first
 }
 
 // Cast returns who takes part in each state of a machine, by the index of the
@@ -49,7 +52,7 @@ func participants(members []member) []Participant {
 	list := make([]Participant, len(members))
 	for i := range members {
 		m := &members[i]
-		list[i] = Participant{m.Specialist, m.version, m.off, m.rank}
+		list[i] = Participant{m.Specialist, m.version, m.off, m.required, m.rank}
 		if m.IsHuman {
 			list[i].Rank -= humanFirst
 		}

@@ -35,7 +35,11 @@ type reign struct {
 // asks reports whether a member is to be asked in this round.
 func (t *tx) asks(m *member) bool {
 	switch {
-	case m.off || m.IsHuman || t.reign.pruned[m.SpecialistID]:
+	case m.off || m.IsHuman:
+		return false
+	case m.required:
+		return true
+	case t.reign.pruned[m.SpecialistID]:
 		return false
 	case t.reign.champion == "" || t.reign.champion == m.SpecialistID || t.shadows(m.SpecialistID):
 		return true

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
@@ -64,7 +65,11 @@ func (c Collapse) with(e RosterEvent) Collapse {
 // whyHuman returns why a human has to decide. Where rulings are to be blind it
 // does not say what was proposed.
 func (t *tx) whyHuman(v *Judged) string {
-	if t.now.State.Withheld() {
+	hidden := t.now.State.Withheld()
+	if (hidden || t.now.State.Audit.Mode == machine.Before) && v.Decision.Rule == arbiter.NoQuorum {
+		return v.Decision.Short() // without a name
+	}
+	if hidden {
 		return "Human input required: " + strings.TrimSuffix(v.Decision.Short(), ", human input required")
 	}
 	return v.Decision.Reasoning()

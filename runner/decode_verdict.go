@@ -33,6 +33,7 @@ func (d *reading) judged() (Data, error) {
 		Threshold        *machine.Threshold `json:"threshold"`
 		Order            []int32            `json:"order"`
 		Weights          []exact.Billionths `json:"weights"`
+		Quorum           *arbiter.Quorum    `json:"quorum"`
 		Evidence         *JudgedBy          `json:"evidence"`
 		Explanation      *trust.Judgement   `json:"explanation"`
 	}
@@ -40,7 +41,7 @@ func (d *reading) judged() (Data, error) {
 		return nil, err
 	}
 	j := &Judged{Evidence: v.Evidence, Index: v.Index, Ask: v.Ask, ArbiterID: v.ArbiterID, Strategy: v.Strategy, Order: v.Order, Weights: v.Weights, Threshold: v.Threshold, Margin: v.Margin, Usage: v.value(), Model: v.Model}
-	j.Decision = arbiter.Decision{Winner: arbiter.NoWinner, Rule: v.Rule, Subject: v.Subject, Weight: v.Weight, HasMargin: v.HasMargin, Threshold: thresholdOr(v.Threshold)}
+	j.Decision = arbiter.Decision{Winner: arbiter.NoWinner, Rule: v.Rule, Subject: v.Subject, Weight: v.Weight, HasMargin: v.HasMargin, Threshold: thresholdOr(v.Threshold), Quorum: v.Quorum}
 	if v.ConsensusReached {
 		j.Decision.Winner = v.Winner
 		if v.Winner < 0 || v.Winner >= len(v.Order) {
@@ -62,7 +63,7 @@ func (d *reading) judged() (Data, error) {
 	if len(v.Order) != len(v.Weights) {
 		return nil, &DecodeError{"weights", fmt.Sprint(v.Weights)}
 	}
-	if v.Rule == arbiter.Custom {
+	if v.Rule == arbiter.Custom || v.Rule == arbiter.NoQuorum {
 		j.Decision.Text = v.Reasoning
 	}
 	return j, nil

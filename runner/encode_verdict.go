@@ -38,6 +38,10 @@ func (d *Judged) append(dst []byte, key specialist.RoundKey) []byte {
 	w.dst = d.Margin.Append(w.dst)
 	w.threshold(d.Threshold)
 	w.standing(d.Order, d.Weights)
+	if q := d.Decision.Quorum; q != nil {
+		w.name("quorum")
+		w.dst = appendJSON(w.dst, q)
+	}
 	if e := d.Evidence; e != nil {
 		w.name("evidence")
 		w.dst = e.append(w.dst)

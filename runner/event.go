@@ -315,6 +315,8 @@ const (
 	CodeStepLimit     = "step_limit"
 	CodeTimeLimit     = "time_limit"
 	CodeDeadEnd       = "dead_end"
+	CodeNoProposals   = "no_proposals"
+	CodeNoQuorum      = "no_quorum" // too few have answered to decide without a human
 	CodeGoal          = "goal"
 	CodeFinal         = "final"
 	// BadRaise is the code of an [Error] about a limit that cannot be raised as asked.

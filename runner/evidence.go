@@ -121,13 +121,15 @@ type statePolicy struct {
 	Threshold            *machine.Threshold
 	Order                machine.OptionOrder
 	Mode                 machine.Mode
-	Wave                 int          `json:",omitempty"` // in mode sequential
-	HumanCost            *exact.Money `json:",omitempty"` // likewise
+	Wave                 int             `json:",omitempty"` // in mode sequential
+	HumanCost            *exact.Money    `json:",omitempty"` // likewise
+	Quorum               *machine.Quorum `json:",omitempty"` // declared
+	Required             []string        `json:",omitempty"` // ids of those without whose answer a human decides
 }
 
 func (p *statePlan) policy() statePolicy {
 	s := p.state
-	d := statePolicy{State: s.Name, Prompt: s.Prompt, Risk: s.Risk, Threshold: s.Threshold, Order: s.OptionOrder, Mode: s.Solicit.Mode}
+	d := statePolicy{State: s.Name, Prompt: s.Prompt, Risk: s.Risk, Threshold: s.Threshold, Order: s.OptionOrder, Mode: s.Solicit.Mode, Quorum: s.Quorum}
 	if d.Mode == machine.Sequential {
 		d.Wave, d.HumanCost = s.Solicit.Wave, s.Solicit.HumanCost
 	}
@@ -137,6 +139,9 @@ func (p *statePlan) policy() statePolicy {
 	for i := range p.members {
 		if m := &p.members[i]; !m.off && !m.IsHuman {
 			d.Roster = append(d.Roster, [2]string{m.SpecialistID, m.version})
+		}
+		if m := &p.members[i]; m.required {
+			d.Required = append(d.Required, m.SpecialistID)
 		}
 	}
 	for _, t := range s.Transitions {

@@ -43,7 +43,8 @@ var functions = strategies.Registry{}.
 
 // Two functions disagree and have not earned any trust yet, so a human decides.
 // The next session needs none: small has been right once, and strict, who has not,
-// could not change anything any more and is not even asked.
+// changes nothing by what it says. It is asked all the same: had it failed, one answer
+// of two would be no majority, and a human would decide.
 func Example() {
 	ctx := context.Background()
 	m := must(machine.Parse("refunds.json", []byte(refunds), runner.Checks()))
@@ -71,7 +72,7 @@ func Example() {
 	// refund, by a human: true, because: it was broken
 	//   asked: [small strict], proposals: 2, weights: map[small:0 strict:0]
 	// refund, by a human: false, because: below 100
-	//   asked: [small], proposals: 1, weights: map[small:0.206543291]
+	//   asked: [small strict], proposals: 2, weights: map[small:0.206543291 strict:0]
 }
 
 func must[T any](v T, err error) T {

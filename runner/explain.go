@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
@@ -100,6 +101,7 @@ type ExplainedVerdict struct {
 	Threshold         *machine.Threshold `json:"threshold,omitempty"`  // in force; nil if nobody set one
 	Scores            []ExplainedScore   `json:"scores"`
 	Judgement         *trust.Judgement   `json:"judgement,omitempty"` // of bayes
+	Quorum            *arbiter.Quorum    `json:"quorum,omitempty"`    // how far the panel had been heard; nil in older logs
 }
 
 // An ExplainedScore is the sum of the alignments behind one transition.
@@ -225,7 +227,7 @@ func (t *trace) vote(i int, p *specialist.Proposal) ExplainedVote {
 func (t *trace) explainVerdict(j *Judged) *ExplainedVerdict {
 	v := &ExplainedVerdict{
 		At: t.judgedAt, ArbiterID: j.ArbiterID, Strategy: j.Strategy, ConsensusReached: j.Decision.Consensus(), Code: j.Decision.Code(),
-		Reasoning: j.Decision.Reasoning(), Margin: j.Margin, Threshold: j.Threshold, Scores: []ExplainedScore{}, Judgement: j.Decision.Judgement,
+		Reasoning: j.Decision.Reasoning(), Margin: j.Margin, Threshold: j.Threshold, Scores: []ExplainedScore{}, Judgement: j.Decision.Judgement, Quorum: j.Decision.Quorum,
 	}
 	round := t.round()
 	for _, s := range round.Tally(nil) {

@@ -284,7 +284,7 @@ func TestExplainGuards(t *testing.T) {
 	})
 	b.cast.play("c", failing(fmt.Errorf("no idea")))
 	b.cast.say("a", "again")
-	s := b.start(b.machine(def{who: []string{fn("a"), fn("c"), human("human"), half}, top: `"guards":{"retry":{"max_attempts":2}}`}))
+	s := b.start(b.machine(def{who: []string{fn("a"), fn("c"), human("human"), half}, top: `"quorum":"any","guards":{"retry":{"max_attempts":2}}`}))
 	for b.step(s).Status == runner.TickRejected {
 	}
 	e := b.explain(s, "")

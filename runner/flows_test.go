@@ -44,7 +44,7 @@ func TestUntrustedAlone(t *testing.T) {
 // need no human, and back to a human where the trusted are opposed.
 func TestFullCycle(t *testing.T) {
 	b := newBench(t)
-	m := b.desk(fn("high"), fn("low"), human("human"), half)
+	m := b.machine(def{who: []string{fn("high"), fn("low"), human("human"), half}, top: `"quorum":"any"`})
 	b.cast.play("high", spending("again", cost(dollar), ""))
 	b.cast.play("low", spending("park", cost(dollar/2), ""))
 	s := b.start(m)

@@ -175,7 +175,7 @@ func (o *openRound) settle(s *Session, d *Proposed, model string) (charged bool)
 
 func applyFailed(s *Session, o *openRound, d *AskFailed) {
 	if a := o.at(d.Ask); a != nil {
-		a.status, a.unpaid = askFailed, unpaid(d.Code)
+		a.status, a.unpaid, a.failed = askFailed, unpaid(d.Code), d
 		if d.Code == CodeCancelled {
 			a.status = askCancelled
 		}

@@ -15,7 +15,7 @@ import (
 // owner is lost is repeated under its key.
 func (w *work) due(ctx context.Context) ([]*member, error) {
 	t := w.t
-	if c := t.reign.champion; c != "" && t.failed(c) {
+	if c := t.reign.champion; c != "" && (t.failed(c) || !t.reign.alone && t.round.proposal(c) != nil && t.tooFewAlone()) {
 		t.reign.champion = "" // it had its chance: now the others are asked
 	}
 	members := t.members()
@@ -132,9 +132,10 @@ func (w *work) gather(ctx context.Context, ask []*member) error {
 // is settled.
 func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 	w.t.expect(len(ask))
+	defer func() { w.asking = nil }()
 	q := w.t.question()
 	for i, m := range ask {
-		if i > 0 {
+		if w.asking = ask[i:]; i > 0 {
 			if settled, err := w.settled(ctx); settled || err != nil {
 				return err
 			}

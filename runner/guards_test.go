@@ -85,7 +85,7 @@ func TestCountsOnlyWhatIsExecuted(t *testing.T) {
 			return guard.Verdict{}
 		})}
 	})
-	m := b.machine(def{who: []string{fn("good"), fn("zero"), human("human"), half}, top: `"guards":{"limits":{"max_steps":9}}`})
+	m := b.machine(def{who: []string{fn("good"), fn("zero"), human("human"), half}, top: `"quorum":"any","guards":{"limits":{"max_steps":9}}`})
 	refuse = false
 	b.train(m, "good", 9, 9)
 	refuse = true

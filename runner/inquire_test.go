@@ -378,7 +378,7 @@ func TestProbesOfAnotherProposal(t *testing.T) {
 	b.cast.say("a", "again")
 	b.cast.play("b", failing(errors.New("not yet")))
 	b.cast.judge("judge", electFirst)
-	s := b.start(b.machine(def{who: []string{fn("a"), fn("b"), arbFn("judge")}, top: `"guards":{"truth":{"model":"m"}}`}))
+	s := b.start(b.machine(def{who: []string{fn("a"), fn("b"), arbFn("judge")}, top: `"quorum":"any","guards":{"truth":{"model":"m"}}`}))
 	o.before = func(guard.CompletionPurpose) error {
 		if o.asked() == 4 {
 			b.propose(s, "b", "park")

@@ -41,7 +41,7 @@ func TestMetricsOfNothing(t *testing.T) {
 // then ten more of that.
 func TestMetricsCount(t *testing.T) {
 	b := newBench(t)
-	m := b.desk(fn("a"), fn("b"), human("human"), half)
+	m := b.machine(def{who: []string{fn("a"), fn("b"), human("human"), half}, top: `"quorum":"any"`})
 	s := b.start(m)
 	for _, said := range []string{"again", "again", "finish"} { // a is right twice of three times
 		b.propose(s, "a", said)

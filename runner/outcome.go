@@ -17,6 +17,7 @@ func (t *tx) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
 		Session: t.now.ID.String(), Round: t.now.Key().ID(), Machine: q.Machine, State: q.State, DefinitionDigest: t.now.Machine().Digest(),
 		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.author(), Blind: d.blind, Unasked: !t.round.asked(&t.now),
 		PolicyDigest: q.PolicyDigest, Proposals: t.round.learned(t.here.version, t.now.Machine()), Partial: t.round.waved() || t.partial(),
+		NoQuorum: !t.heardEnough(),
 	}
 	if a := t.round.draws; a != nil && a.Audit && t.round.asked(&t.now) {
 		o.Source, o.Automatic, o.SamplingProb = trust.Audited, true, a.AuditRate

@@ -57,6 +57,7 @@ type member struct {
 	*machine.Specialist
 	rank     int32 // place in the round's order among members
 	off      bool
+	required bool // without its answer a human decides
 	source   specialist.Source
 	timeout  time.Duration
 	estimate exact.Money
@@ -209,7 +210,7 @@ func (b *planner) state(p *statePlan, s *machine.State, level []*machine.Special
 	}
 	if s.Roster == nil {
 		for _, sp := range level {
-			b.join(p, sp, false)
+			b.join(p, sp, nil)
 		}
 	} else {
 		p.scope = s.Name
@@ -222,7 +223,7 @@ func (b *planner) state(p *statePlan, s *machine.State, level []*machine.Special
 					continue
 				}
 			}
-			b.join(p, named, sp.Off())
+			b.join(p, named, sp)
 		}
 		for _, sp := range level {
 			if sp.IsHuman && p.find(sp.SpecialistID) == nil {
@@ -231,7 +232,7 @@ func (b *planner) state(p *statePlan, s *machine.State, level []*machine.Special
 		}
 		for _, sp := range level {
 			if sp.Role == machine.Arbiter && p.arbiter == nil {
-				b.join(p, sp, offIn(s.Roster, sp.SpecialistID))
+				b.join(p, sp, entryOf(s.Roster, sp.SpecialistID))
 			}
 		}
 	}
@@ -243,9 +244,13 @@ func (b *planner) state(p *statePlan, s *machine.State, level []*machine.Special
 	}
 }
 
-// offIn reports whether a state's list switches somebody off there.
-func offIn(list []machine.Specialist, id string) bool {
-	return slices.ContainsFunc(list, func(s machine.Specialist) bool { return s.SpecialistID == id && s.Off() })
+// entryOf returns what a state's list says of somebody, nil if it does not name them.
+func entryOf(list []machine.Specialist, id string) *machine.Specialist {
+	i := slices.IndexFunc(list, func(s machine.Specialist) bool { return s.SpecialistID == id })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
 }
 
 func find(list []*machine.Specialist, id string) *machine.Specialist {
@@ -257,10 +262,17 @@ func find(list []*machine.Specialist, id string) *machine.Specialist {
 }
 
 // join adds a specialist to a state: to its members, or as its arbiter if it is
-// the first one that is not switched off.
-func (b *planner) join(p *statePlan, s *machine.Specialist, offHere bool) {
+// the first one that is not switched off. entry is what the state's own list says of
+// it, nil if it says nothing.
+func (b *planner) join(p *statePlan, s, entry *machine.Specialist) {
 	m := b.member(p.state, s)
-	m.off = m.off || offHere
+	if m.required = s.Required; entry != nil {
+		m.off, m.required = m.off || entry.Off(), m.required || entry.Required
+	}
+	if m.required && s.IsHuman {
+		b.fail(fmt.Errorf("state %q requires %q, who is human: nobody waits for a human's proposal", p.state.Name, s.SpecialistID))
+		m.required = false
+	}
 	p.judged = p.judged || s.Role == machine.Arbiter
 	if s.Role == machine.Proposer {
 		p.members = append(p.members, m)

@@ -73,7 +73,7 @@ func TestQuotaByTheMinute(t *testing.T) {
 	b.cast.play("a", spending("again", cost(dollar), ""))
 	b.cast.say("free", "again")
 	b.cast.judge("judge", electFirst)
-	s := b.startOf(b.machine(def{who: []string{web("a", estimated("1")), fn("free"), human("human"), arbFn("judge")}}), "acme")
+	s := b.startOf(b.machine(def{top: `"quorum":"any"`, who: []string{web("a", estimated("1")), fn("free"), human("human"), arbFn("judge")}}), "acme")
 	b.stepTo(s, runner.TickAdvanced)
 	b.cast.who()
 	b.stepTo(s, runner.TickAdvanced)

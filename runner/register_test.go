@@ -157,7 +157,7 @@ func TestEnableDisable(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "again")
 	b.cast.say("b", "again")
-	m := b.desk(fn("a"), fn("b"), human("human"), half)
+	m := b.machine(def{who: []string{fn("a"), fn("b"), human("human"), half}, top: `"quorum":"any"`})
 	b.train(m, "a", 3, 4)
 	book, _ := b.store.Book(b.ctx, "desk")
 	score := book.Score("a", "")

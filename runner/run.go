@@ -171,7 +171,10 @@ func resultOf(s *Session) Result {
 // ResumeOptions say how a session is taken up again.
 type ResumeOptions struct {
 	Actor, Note string
-	RetryFailed bool // ask those again whose asks failed in this round
+	RetryFailed bool // ask those again whose asks failed in this round, whatever it waits for
+	// KeepFailed leaves those alone whose asks failed. Without it they are asked again
+	// where the session waits because of them: with the code no_quorum or no_proposals.
+	KeepFailed bool
 	// Clear says that a human has looked at a loop that a guard found: the guards
 	// forget what has repeated and judge afresh. What was spent stays spent.
 	Clear bool
@@ -183,7 +186,7 @@ type ResumeOptions struct {
 }
 
 // Resume takes up a session that was stopped by a guard or a limit, has failed,
-// or waits because its arbiter failed. A session that runs, waits for a human or
+// or waits because its arbiter failed, or because those failed who were asked. Any other session that runs, waits for a human or
 // has completed is left as it is, unless what its guards remember is to be
 // cleared or a limit raised. What was spent stays spent. The error wraps [ErrQuota]
 // if its tenant may have no more sessions at a time, [ErrForbidden] if Actor is not
@@ -196,14 +199,15 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 		if err != nil {
 			return nil, err
 		}
-		if len(o.Raise) == 0 && (s.Status == Completed || s.Status.Live() && !s.resumable(o) && !o.Clear) {
+		retry := o.RetryFailed || !o.KeepFailed && s.retries()
+		if len(o.Raise) == 0 && (s.Status == Completed || s.Status.Live() && !s.resumable(retry) && !o.Clear) {
 			return s, nil
 		}
 		t, err := r.begin(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		d := &Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: o.RetryFailed, Cleared: o.Clear}
+		d := &Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: retry, Cleared: o.Clear}
 		if len(o.Raise) > 0 {
 			if err := t.raise(d, o.Raise); err != nil {
 				return nil, err
@@ -228,8 +232,8 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 
 // resumable reports whether a live session can go on because it is taken up again:
 // not while a human's ruling waits for another's.
-func (s *Session) resumable(o ResumeOptions) bool {
-	return (o.RetryFailed || s.open != nil && s.open.blocked) && (s.open == nil || !s.open.pending())
+func (s *Session) resumable(retry bool) bool {
+	return (retry || s.open != nil && s.open.blocked) && (s.open == nil || !s.open.pending())
 }
 
 // tickParallel is how many sessions Tick steps at once.

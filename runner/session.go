@@ -209,8 +209,9 @@ type openRound struct {
 type askState struct {
 	*Ask
 	status  askStatus
-	unpaid  bool     // it has failed because a budget or a quota had no room
-	account *account // what is owed for it; nil for one that was only recorded yet, and inside this process
+	unpaid  bool       // it has failed because a budget or a quota had no room
+	failed  *AskFailed // why it has failed; nil if it has not
+	account *account   // what is owed for it; nil for one that was only recorded yet, and inside this process
 }
 
 type askStatus uint8

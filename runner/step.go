@@ -149,6 +149,7 @@ type work struct {
 	asked2 []*Asked  // who was asked later
 	chosen *Wave     // by what the wave that is to be asked was chosen; nil once that is noted
 	dueNow []*member // a buffer
+	asking []*member // those of the present wave who are yet to be asked
 	limit  *lazyDeadline
 
 	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited
@@ -312,7 +313,8 @@ func (w *work) eager(ctx context.Context) (Tick, error) {
 // early decides a round of two or more proposals if there is consensus before
 // everybody has answered; done says whether it did.
 func (w *work) early(ctx context.Context) (tick Tick, done bool, err error) {
-	if len(w.t.round.proposals) < 2 {
+	enough := w.t.quorum(w.by, w.stillAsked).Reached()
+	if len(w.t.round.proposals) < 2 || !enough && !w.t.round.humanSpoke() {
 		return Tick{}, false, nil
 	}
 	v, err := w.verdict(ctx)
@@ -322,7 +324,7 @@ func (w *work) early(ctx context.Context) (tick Tick, done bool, err error) {
 	case w.over():
 		tick, err = w.finish(ctx, TickSolicited)
 		return tick, true, err
-	case v == nil || !v.Decision.Consensus():
+	case v == nil || !v.Decision.Consensus() || !enough && !w.t.round.electedHuman(v):
 		return Tick{}, false, nil
 	}
 	tick, err = w.advance(ctx, v)

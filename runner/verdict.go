@@ -12,7 +12,7 @@ import (
 )
 
 // settled reports whether the round has a winner that nobody who has not
-// answered could change.
+// answered could change, be it by failing.
 func (w *work) settled(ctx context.Context) (bool, error) {
 	stopper, ok := w.by.arbiter.(arbiter.Stopper)
 	if !ok || len(w.t.round.proposals) == 0 {
@@ -27,7 +27,14 @@ func (w *work) settled(ctx context.Context) (bool, error) {
 		return false, nil // complete: it is decided anyway
 	}
 	round, err := w.t.arbiterRound(ctx, votes, w.by)
-	return err == nil && stopper.Settled(round, open), err
+	if err != nil || !stopper.Settled(round, open) {
+		return false, err
+	}
+	if w.t.quorum(w.by, w.stillAsked).Reached() {
+		return true, nil
+	}
+	d, err := w.by.arbiter.Decide(ctx, round)
+	return err == nil && d.Consensus() && round.Votes[d.Winner].IsHuman, err
 }
 
 // openStandings returns the standing of everybody who may still be heard in this
@@ -53,7 +60,7 @@ func (t *tx) openStandings() []arbiter.Standing {
 // if nobody has yet. It is nil if the arbiter failed, which is then recorded, or
 // is being asked by another process.
 func (w *work) verdict(ctx context.Context) (*Judged, error) {
-	if w.t.round.verdict != nil || w.t.round.blocked {
+	if w.t.round.blocked || w.t.stands(w.by) {
 		return w.t.round.verdict, nil
 	}
 	votes, err := w.t.standings(ctx, w.by)
@@ -107,6 +114,7 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 		t.emit(&AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: code, Message: clip(err.Error(), maxMessage), Usage: usage, Model: model})
 		return
 	}
+	round.Quorum = t.counted(by)
 	d = d.Floor(round)
 	j := t.newJudged(len(round.Votes))
 	if e := round.Evidence; e != nil {

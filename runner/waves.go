@@ -53,7 +53,20 @@ func (w *work) wave(ctx context.Context, due []*member) ([]*member, error) {
 	case w.by.byBayes():
 		return w.informative(ctx, due)
 	}
-	return w.cheapest(ctx, due)
+	ask, err := w.cheapest(ctx, due)
+	return w.withRequired(ask, due), err
+}
+
+// withRequired adds to a wave those of the due without whose answer nothing is
+// decided: they are asked with the first.
+func (w *work) withRequired(ask, due []*member) []*member {
+	ask = slices.Clip(ask)
+	for _, m := range due {
+		if m.required && !slices.Contains(ask, m) {
+			ask = append(ask, m)
+		}
+	}
+	return ask
 }
 
 // cheapest returns the next few by cost. A wave that is as large as could decide
@@ -76,11 +89,19 @@ func (w *work) cheapest(ctx context.Context, due []*member) ([]*member, error) {
 		return nil, err
 	}
 	for n := 1; n < len(due); n++ {
-		if w.t.couldSettle(stopper, *round, due[:n], due[n:]) {
+		if w.enough(due[:n]) && w.t.couldSettle(stopper, *round, due[:n], due[n:]) {
 			return due[:n], nil
 		}
 	}
 	return due, nil
+}
+
+// enough reports whether the quorum would be reached if all of a wave, and those who
+// are required, answered.
+func (w *work) enough(wave []*member) bool {
+	wave = w.withRequired(wave, w.dueNow)
+	q := w.t.quorum(w.by, func(m *member) bool { return slices.Contains(wave, m) })
+	return q.Answered+len(wave) >= q.Needed
 }
 
 // couldSettle reports whether the round would be settled if all who are asked said
@@ -134,6 +155,8 @@ func (w *work) informative(ctx context.Context, due []*member) ([]*member, error
 		for i := range due {
 			next.Ask = append(next.Ask, i)
 		}
+	case next.Stop == trust.StopDecided && !w.t.quorum(w.by, nobodyElse).Reached():
+		next.Ask = w.upToQuorum(due, next.Information)
 	case next.Stop != "":
 		w.t.stop = next.Stop
 		return nil, nil
@@ -145,6 +168,11 @@ func (w *work) informative(ctx context.Context, due []*member) ([]*member, error
 
 // choose returns those of a wave, and notes by what they were chosen.
 func (w *work) choose(chosen *Wave, due []*member, next trust.Wave) []*member {
+	for i, m := range due {
+		if m.required && !slices.Contains(next.Ask, i) {
+			next.Ask = append(slices.Clip(next.Ask), i)
+		}
+	}
 	ask := make([]*member, len(next.Ask))
 	for i, at := range next.Ask {
 		ask[i] = due[at]
@@ -154,6 +182,26 @@ func (w *work) choose(chosen *Wave, due []*member, next trust.Wave) []*member {
 		}
 	}
 	w.chosen = chosen
+	return ask
+}
+
+// upToQuorum returns whom to ask where the probability is reached and the quorum is
+// not: the cheapest, among equals those who tell most, as few as could reach it.
+func (w *work) upToQuorum(due []*member, information []int64) (ask []int) {
+	order := make([]int, len(due))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(w.t.costOf(due[i]), w.t.costOf(due[j])), cmp.Compare(information[j], information[i]))
+	})
+	var wave []*member
+	for _, i := range order {
+		ask, wave = append(ask, i), append(wave, due[i])
+		if w.enough(wave) {
+			break
+		}
+	}
 	return ask
 }
 

@@ -156,7 +156,7 @@ func (r *Runner) ledgerAt(ctx context.Context, place int64) (*trust.Ledger, erro
 // decide decides a variant of the round.
 func (a *again) decide(votes []arbiter.Vote) (arbiter.Decision, error) {
 	round := *a.round
-	round.Votes = votes
+	round.Votes, round.Quorum = votes, a.quorum(votes)
 	rule := arbiter.Custom
 	if j := a.t.verdict; j != nil {
 		rule = j.Decision.Rule
@@ -172,6 +172,33 @@ func (a *again) decide(votes []arbiter.Vote) (arbiter.Decision, error) {
 		d = arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: a.t.verdict.Decision.Subject, Judgement: d.Judgement}
 	}
 	return d.Floor(&round), err
+}
+
+// quorum returns how far the panel had been heard, were these its votes: who has none
+// of them had failed.
+func (a *again) quorum(votes []arbiter.Vote) *arbiter.Quorum {
+	j := a.t.verdict
+	if j == nil || j.Decision.Quorum == nil {
+		return nil
+	}
+	q := *j.Decision.Quorum
+	for _, v := range a.round.Votes {
+		gone := !v.IsHuman && !slices.ContainsFunc(votes, func(w arbiter.Vote) bool { return w.SpecialistID == v.SpecialistID })
+		if !gone {
+			continue
+		}
+		q.Answered--
+		if a.required(v.SpecialistID) {
+			q.Missing = append(slices.Clip(q.Missing), v.SpecialistID)
+		}
+	}
+	return &q
+}
+
+// required reports whether the definition requires an answer in the state.
+func (a *again) required(id string) bool {
+	names := func(s machine.Specialist) bool { return s.SpecialistID == id && s.Required }
+	return slices.ContainsFunc(a.t.before.State.Roster, names) || slices.ContainsFunc(a.t.before.Machine().Specialists(), names)
 }
 
 // champion decides a round of a champion. If it is contested, everybody else would

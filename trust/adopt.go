@@ -122,7 +122,7 @@ func (s *Seed) Add(o *Outcome) {
 	if o.Automatic {
 		s.detector = s.detector.Add(o.Pick == o.Truth, 1-o.Promise.MaxError.Float())
 	}
-	if !o.Unasked && o.N >= EligibleFrom {
+	if o.pairs() {
 		s.pairs = append(s.pairs, pairOf(o))
 	}
 	if s.detector.Alarm() {

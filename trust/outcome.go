@@ -47,6 +47,10 @@ type Outcome struct {
 	// Partial says that not everyone was asked at once, so the round is no fair
 	// sample of what asking fewer would have saved.
 	Partial bool `json:"partial,omitempty"`
+	// NoQuorum says that fewer had answered than must, or somebody who is required had
+	// not: the engine would have left the round to a human at any probability, so it is
+	// no pair of a promise.
+	NoQuorum bool `json:"noQuorum,omitempty"`
 	// SamplingProb is the probability with which a human came to see this round,
 	// in (0, 1]; 0 stands for 1.
 	SamplingProb exact.Billionths `json:"samplingProb,omitempty"`
@@ -161,6 +165,9 @@ func (o *Outcome) at(tau exact.Billionths) (p exact.Billionths, pick string) {
 	}
 	return o.P, o.Pick
 }
+
+// pairs reports whether o counts toward the test of a promise.
+func (o *Outcome) pairs() bool { return !o.Unasked && !o.NoQuorum && o.N >= EligibleFrom }
 
 // reaches reports whether o would have been decided alone from tau on.
 func (o *Outcome) reaches(tau exact.Billionths) bool {

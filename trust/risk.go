@@ -112,7 +112,7 @@ func (e *riskEpoch) add(o *Outcome) {
 	if o.Automatic {
 		e.watch(o, one)
 	}
-	if !o.Unasked && o.N >= EligibleFrom {
+	if o.pairs() {
 		e.pair(o)
 	}
 }

@@ -1,0 +1,230 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A panel is asked so that its members check each other. If some of them fail, the
+// others must not decide as if they had been the whole panel: so a round is decided
+// without a human only if its quorum is reached and everybody who is required has
+// answered.
+//
+// Counted is who was asked in the round or proposed, without humans and shadows; an
+// ask that a budget refused counts, one that was cancelled to be repeated does not.
+// The count is a floor under every verdict (recordVerdict), and nothing stops a
+// round early while it is not reached: an answer that is still out could be a
+// failure, and in the order in which that comes first the round is not decided.
+
+// A roll is whom a count goes by, beside those who were asked or proposed.
+type roll func(m *member) bool
+
+// nobodyElse counts who was asked or proposed, and nobody else.
+func nobodyElse(*member) bool { return false }
+
+// stillAsked counts who will be asked if the round goes on: in the modes that ask
+// everybody, everybody; else those whom the present wave is yet to ask.
+func (w *work) stillAsked(m *member) bool {
+	if w.t.mode() == machine.Sequential && w.t.reign.champion == "" {
+		return slices.Contains(w.asking, m)
+	}
+	return w.t.asks(m)
+}
+
+// quorum counts the panel of the present round. by is who arbitrates.
+func (t *tx) quorum(by *member, also roll) *arbiter.Quorum {
+	q, have, members := &arbiter.Quorum{}, t.round.finder(), t.members()
+	for i := range members {
+		m := &members[i]
+		if m.IsHuman || t.shadows(m.SpecialistID) {
+			continue
+		}
+		answered := have.proposal(m.SpecialistID) != nil
+		if a := have.ask(m.SpecialistID); answered || a != nil && a.status != askCancelled || also(m) {
+			q.Counted++
+		}
+		switch {
+		case answered:
+			q.Answered++
+		case m.required:
+			q.Missing = append(q.Missing, m.SpecialistID)
+		}
+	}
+	for _, p := range t.round.proposals { // of those who have left since
+		if !p.IsHuman && !slices.ContainsFunc(members, func(m member) bool { return m.SpecialistID == p.SpecialistID }) {
+			q.Counted, q.Answered = q.Counted+1, q.Answered+1
+		}
+	}
+	q.Needed = t.quorumRule(by).Needed(q.Counted)
+	return q
+}
+
+// quorumRule returns the quorum in force in the present round.
+func (t *tx) quorumRule(by *member) machine.Quorum {
+	if q := t.now.State.Quorum; q != nil {
+		return *q
+	}
+	return DefaultQuorum(by.StrategyFnName, t.mode(), t.reign.champion != "")
+}
+
+// DefaultQuorum returns the quorum of a state that declares none: any where one
+// answer is meant to be enough, which is under firstProposal, in mode eager and for a
+// champion that is asked alone; else majority. strategy is the name of the arbiter's.
+func DefaultQuorum(strategy string, mode machine.Mode, champion bool) machine.Quorum {
+	if strategy == firstProposal || mode == machine.Eager || champion {
+		return machine.Quorum{Rule: machine.AnyQuorum}
+	}
+	return machine.Quorum{Rule: machine.MajorityQuorum}
+}
+
+// tooFewAlone reports whether a declared quorum asks for more answers than a
+// champion, and those who are asked beside it, have given. Then the others are asked.
+func (t *tx) tooFewAlone() bool {
+	declared := t.now.State.Quorum
+	if declared == nil || t.reign.champion == "" {
+		return false
+	}
+	counted, answered, members := 0, 0, t.members()
+	for i := range members {
+		if m := &members[i]; t.asks(m) && !t.shadows(m.SpecialistID) {
+			counted++
+			if t.round.proposal(m.SpecialistID) != nil {
+				answered++
+			}
+		}
+	}
+	return answered < declared.Needed(counted)
+}
+
+// counted returns the quorum of the round for a verdict, with words for who has not
+// answered.
+func (t *tx) counted(by *member) *arbiter.Quorum {
+	q := t.quorum(by, nobodyElse)
+	if !q.Reached() {
+		q.Failures = t.failures()
+	}
+	return q
+}
+
+// stands reports whether the verdict of the round still holds. Failures change no
+// proposal, so nobody is asked again about them; but a verdict that was given before
+// them may be below the quorum now, and is then recorded once more as such. One that
+// was below it and is not any more is asked for again.
+func (t *tx) stands(by *member) bool {
+	v := t.round.verdict
+	if v == nil || v.Decision.Quorum == nil { // of an older log
+		return v != nil
+	}
+	q, below := t.counted(by), v.Decision.Rule == arbiter.NoQuorum
+	switch {
+	case q.Reached():
+		return !below
+	case len(v.Order) == 0, v.Decision.Consensus() && t.round.electedHuman(v):
+		return true
+	case !v.Decision.Consensus() && v.Evidence != nil && v.Evidence.Stop != "":
+		return true
+	}
+	low := v.Decision.Below(q)
+	if below && low.Text == v.Decision.Text {
+		return true
+	}
+	again := *v
+	again.Index, again.Ask, again.Usage, again.Model = t.round.judged+1, 0, specialist.Usage{}, ""
+	again.Decision = low
+	t.emit(&again)
+	return true
+}
+
+// electedHuman reports whether what a human proposed has won.
+func (o *openRound) electedHuman(v *Judged) bool {
+	p := o.arrived(v.Order[v.Decision.Winner])
+	return p != nil && p.IsHuman
+}
+
+// humanSpoke reports whether a human has proposed in the round.
+func (o *openRound) humanSpoke() bool {
+	return slices.ContainsFunc(o.proposals, func(p *specialist.Proposal) bool { return p.IsHuman })
+}
+
+// heardEnough reports whether the quorum of the round was reached when it was judged,
+// or else is now.
+func (t *tx) heardEnough() bool {
+	if v := t.round.verdict; v != nil {
+		return v.Decision.Quorum.Reached()
+	}
+	by, err := t.arbiter()
+	if err != nil {
+		by = nobody()
+	}
+	return t.quorum(by, nobodyElse).Reached()
+}
+
+// maxFailures is how many failures a reason lists.
+const maxFailures = 5
+
+// failures says in words why proposers of the round have not answered: those who are
+// required first, and of each the newest ask.
+func (t *tx) failures() string {
+	var required, list []string
+	members := t.members()
+	for i := range members {
+		m := &members[i]
+		if m.IsHuman || t.shadows(m.SpecialistID) || t.round.proposal(m.SpecialistID) != nil {
+			continue
+		}
+		a := t.round.ask(m.SpecialistID, machine.Proposer)
+		switch {
+		case m.required && m.off:
+			required = append(required, m.SpecialistID+" is switched off")
+		case a == nil || a.status == askCancelled:
+			if m.required {
+				required = append(required, m.SpecialistID+" was not asked")
+			}
+		case m.required:
+			required = append(required, a.failure())
+		default:
+			list = append(list, a.failure())
+		}
+	}
+	list = append(required, list...)
+	if more := len(list) - maxFailures; more > 0 {
+		list = append(list[:maxFailures], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(list, "; ")
+}
+
+// failure says in words why an ask brought no proposal.
+func (a *askState) failure() string {
+	switch {
+	case a.failed == nil:
+		return a.SpecialistID + " has not answered"
+	case a.failed.Code == CodeTimeout:
+		return a.SpecialistID + " timed out"
+	}
+	return a.SpecialistID + " failed: " + clip(firstLine(a.failed.Message), maxFailure)
+}
+
+// maxFailure is how much of a failure's message a reason quotes, in bytes.
+const maxFailure = 200
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// retries reports whether a resume asks again who failed: the session waits because
+// of them.
+func (s *Session) retries() bool {
+	if s.Status != NeedsHuman || s.open == nil {
+		return false
+	}
+	if c := s.Outcome().Code; c != CodeNoQuorum && c != CodeNoProposals {
+		return false
+	}
+	return slices.ContainsFunc(s.open.asks, func(a askState) bool { return a.Role == machine.Proposer && a.status == askFailed })
+}
