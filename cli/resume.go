@@ -26,6 +26,10 @@ func (a *app) resumeCommand() *cobra.Command {
 answers may have arrived. What was recorded is not asked for again, and what was
 spent stays spent. A session that has completed stays so.
 
+A session that waits for a human because too few have answered (no_quorum), or nobody
+has (no_proposals), asks those again who failed in its round; --keep-failed leaves them
+alone. What waits for another reason asks them only with --retry-failed.
+
 A session that a guard stopped is judged afresh. If it was stopped because it went
 in circles, --clear says that you have looked at it: the guards forget what has
 repeated.
@@ -51,7 +55,9 @@ the new limit. What a tenant may use in all is not raised for one session.`,
 		},
 	}
 	f.add(cmd, false)
-	cmd.Flags().BoolVar(&o.RetryFailed, "retry-failed", false, "ask those again who failed in this round")
+	cmd.Flags().BoolVar(&o.RetryFailed, "retry-failed", false, "ask those again who failed in this round, whatever it waits for")
+	cmd.Flags().BoolVar(&o.KeepFailed, "keep-failed", false, "ask nobody again who failed in this round")
+	cmd.MarkFlagsMutuallyExclusive("retry-failed", "keep-failed")
 	cmd.Flags().BoolVar(&o.Clear, "clear", false, "let the guards forget what has repeated")
 	cmd.Flags().StringArrayVar(&raise, "raise", nil, "lift a limit of the guards for this session, as `LIMIT=VALUE`")
 	cmd.Flags().StringVar(&o.Actor, "as", "", "`who` resumes, for the record (default: the user of this computer; with --raise the machine's only human)")

@@ -92,6 +92,46 @@ A specialist says in exactly one way how it is asked:
 
 What a model needs besides is in the environment: see [models.md](models.md).
 
+## How many must answer
+
+A panel is asked so that its members check each other. If two of three services fail,
+the third must not decide as if it had been the panel: a round is decided without a
+human only if its **quorum** is reached. Without ~quorum~ that is a majority of the
+proposers that were asked; one answer is enough under ~firstProposal~, in the mode
+~eager~ and for a champion that is asked alone.
+
+~~~yaml
+quorum: 2                # or any, majority, all; a state's own beats the machine's
+specialists:
+  - { role: proposer, specialistId: fraud-rule, strategyFn: '= metaJson.score > 0.9 ? "refuse" : "pay"', required: true }
+~~~
+
+Who failed, timed out, answered what is not legal, or could not be paid for has not
+answered. Humans are not counted, and neither is who is asked only to learn from. A
+number is not lowered to the size of the panel. A proposer that is ~required~ must have
+answered whatever the quorum, be it switched off: it is asked in the first wave, beside
+a champion, and is never left out because it tells little. A champion decides alone only
+where a declared quorum allows it; else the others are asked too. Asking stops early
+only once the quorum is reached.
+
+Below it the session waits for a human (~no_quorum~), and says who did not answer; where
+proposals are withheld it says only how many. ~dialai resume~ asks again who failed. What
+a human proposes needs no quorum: that is no automatic decision.
+
+### What decides first
+
+Of several reasons not to execute what an arbiter elected, the first that holds is the
+code of the session:
+
+| | holds if | code |
+|---|---|---|
+| 1 | nobody proposed anything | ~no_proposals~ |
+| 2 | what a human proposed has won | none: it is executed, 3 to 5 do not count |
+| 3 | asking was given up because nothing can reach the bar, or asking on costs more than a human | that of the arbiter (~cannot_reach~, ~below_tau~) |
+| 4 | the quorum is not reached, or who is required has not answered | ~no_quorum~ |
+| 5 | the arbiter finds no consensus; a human sent the state back; the transition is irreversible, in this order | that of the arbiter; ~calibrating~; ~irreversible~ |
+| 6 | the guards, then an audit before execution | theirs; ~audit~ |
+
 ## Expressions
 
 A ~strategyFn~ that begins with ~=~ is a rule in [CEL](https://cel.dev), at most 1,024
@@ -117,7 +157,7 @@ must be transitions of a state in which the specialist takes part.
 
 Numbers of ~metaJson~ are floating-point: comparing them with whole numbers is fine,
 arithmetic needs a point (~metaJson.amount * 2.0~). A member that is not there is an
-error: the ask fails, and the round goes on without it. ~has(metaJson.amount)~ tests
+error: the ask fails, and counts as not answered. ~has(metaJson.amount)~ tests
 for it.
 
 ### Expressions of arbiters

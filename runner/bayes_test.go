@@ -29,7 +29,7 @@ func TestOutcome(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "finish")
 	b.cast.play("c", failing(fmt.Errorf("no idea")))
-	m := b.desk(fn("a"), fn("c"), human("human"), arb("bayes", threshold("0.9")))
+	m := b.machine(def{who: []string{fn("a"), fn("c"), human("human"), arb("bayes", threshold("0.9"))}, top: `"quorum":"any"`})
 	s := b.start(m)
 	if tick := b.stepTo(s, runner.TickHuman); tick.Code != "cold_start" || tick.Reasoning() != "Cold start: 0 of 20 human decisions known, human input required" {
 		t.Errorf("%s: %s", tick.Code, tick.Reasoning())

@@ -261,7 +261,7 @@ func TestExplainOthers(t *testing.T) {
 		{arbFn("judge"), runner.CustomArbiter, ""},
 		{entry("arbiter", "arb", `"strategyFn":"= proposals == 2 ? \"again\" : leader"`), "", "park"},
 	} {
-		s := b.start(b.machine(def{name: fmt.Sprint("m", len(c.by)), who: []string{fn("a"), fn("b"), human("human"), c.by}}))
+		s := b.start(b.machine(def{name: fmt.Sprint("m", len(c.by)), who: []string{fn("a"), fn("b"), human("human"), c.by}, top: `"quorum":"any"`}))
 		b.propose(s, "a", "again")
 		b.propose(s, "b", "park")
 		b.stepTo(s, runner.TickAdvanced)

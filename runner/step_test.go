@@ -249,11 +249,11 @@ func TestRetryFailed(t *testing.T) {
 	s := b.start(b.desk(fn("a"), fn("b"), web("c"), fn("d"), human("human"), half))
 	b.stepTo(s, runner.TickHuman)
 	b.cast.who()
-	_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{})
+	_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{KeepFailed: true})
 	b.ok(err)
 	b.stepTo(s, runner.TickHuman)
 	if who := b.cast.who(); len(who) != 0 {
-		t.Errorf("a plain resume asked %v", who)
+		t.Errorf("a resume that keeps failures asked %v", who)
 	}
 	b.said(map[string]string{"a": "again", "c": "again"})
 	_, err = b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{RetryFailed: true})

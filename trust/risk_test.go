@@ -88,6 +88,34 @@ func TestPairsThatDoNotCount(t *testing.T) {
 	}
 }
 
+// TestNoQuorumIsNoPair (C5.1): a round that too few answered is no pair of a promise,
+// neither live nor adopted; it teaches all the same.
+func TestNoQuorumIsNoPair(t *testing.T) {
+	l := trust.New()
+	short, full := judged(.99, true, promise(.1)), judged(.99, true, promise(.1))
+	short.NoQuorum = true
+	add(t, l, short)
+	if r := risk(t, l); r.Eligible != 0 {
+		t.Errorf("it leaves %+v", r)
+	}
+	if n := l.N(short.Machine); n != 1 {
+		t.Errorf("%d outcomes are known", n)
+	}
+	var seed trust.Seed
+	seed.Add(&short)
+	seed.Add(&full)
+	if n := len(seed.Pairs()); n != 1 {
+		t.Errorf("%d pairs are adopted", n)
+	}
+	text, err := short.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := trust.DecodeOutcome(text); err != nil || !back.NoQuorum {
+		t.Errorf("read back: %+v, %v", back, err)
+	}
+}
+
 // TestUnattainable: nothing is ever probable enough.
 func TestUnattainable(t *testing.T) {
 	l := trust.New()
