@@ -37,6 +37,12 @@ func parse(r *reader, section []byte, profile Profile, state, inMachine bool) (*
 	if json.Unmarshal(tidy, &named) == nil && named.Profile != nil {
 		(&reader{}).oneOf((*string)(&profile), string(Strict), string(Compat))("", named.Profile)
 	}
+	switch {
+	case profile == Compat:
+		r.earlier = machine.CheckEarlier
+	case r.stored:
+		r.earlier = machine.IgnoreEarlier
+	}
 	c := Defaults(profile)
 	var alias *machine.Schema
 	members := []member{

@@ -17,6 +17,7 @@ import (
 type reader struct {
 	problems []machine.Problem
 	stored   bool // a store holds the section: rules are no reason to refuse it
+	earlier  machine.SchemaReading
 }
 
 type member struct {

@@ -117,7 +117,7 @@ func (r *reader) patterns(into *[]Forbidden) func(path string, value []byte) {
 
 func (r *reader) schema(into **machine.Schema) func(path string, value []byte) {
 	return func(path string, value []byte) {
-		s, err := machine.NewSchema(value)
+		s, err := machine.ReadSchema(value, r.earlier)
 		if err != nil {
 			at := path
 			if part, ok := errors.AsType[*machine.SchemaError](err); ok {

@@ -188,7 +188,11 @@ func (c *checker) checkParameters(path, state string, t *TransitionDefinition) {
 	if t.Parameters == nil || len(t.Parameters) > maxSchemaBytes { // the latter is reported as such
 		return
 	}
-	schema, err := NewSchema(t.Parameters)
+	reading := RefuseEarlier
+	if c.Stored {
+		reading = IgnoreEarlier
+	}
+	schema, err := ReadSchema(t.Parameters, reading)
 	if err == nil && t.Parameters[0] != '{' {
 		err = errors.New("a schema must be an object")
 	}

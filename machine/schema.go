@@ -38,8 +38,12 @@ func (e *SchemaError) Error() string { return e.Problem }
 
 // NewSchema compiles one JSON Schema: an object, or true, which everything
 // satisfies, or false, which nothing does. The error is a *SchemaError where it is
-// known which part is wrong.
-func NewSchema(source []byte) (*Schema, error) {
+// known which part is wrong. Words of earlier drafts, which check nothing, are errors.
+func NewSchema(source []byte) (*Schema, error) { return ReadSchema(source, RefuseEarlier) }
+
+// ReadSchema is NewSchema for a schema whose words of earlier drafts, unless it names its
+// draft, are read in another way.
+func ReadSchema(source []byte, reading SchemaReading) (*Schema, error) {
 	if len(source) > maxSchemaBytes {
 		return nil, fmt.Errorf("the schema is larger than %d bytes", maxSchemaBytes)
 	}
@@ -57,6 +61,9 @@ func NewSchema(source []byte) (*Schema, error) {
 		return nil, fmt.Errorf("$schema %q is not supported; %s is", s.Schema, drafts[1])
 	}
 	if err := checkWords("", &s); err != nil {
+		return nil, err
+	}
+	if err := readDraft(&s, reading); err != nil {
 		return nil, err
 	}
 	resolved, err := s.Resolve(nil)
