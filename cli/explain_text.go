@@ -222,7 +222,7 @@ func (t *teller) verdict() {
 		t.line("  no consensus")
 	}
 	t.line("  Rule: %s (%s)", clean(v.Reasoning), clean(v.Code))
-	if q := v.Quorum; q != nil && q.Counted > 0 && q.Reached() {
+	if q := v.Quorum; q != nil && q.Answered < q.Counted && q.Reached() {
 		t.line("  Heard: %d of %d answered, %d needed", q.Answered, q.Counted, q.Needed)
 	}
 	if v.Judgement != nil || len(v.Scores) == 0 {

@@ -558,7 +558,7 @@ func models(h *home, lines func(heading string, code int, args ...string)) {
 	}
 	h.Cleanup(func() { s.Close() })
 	h.env = append(h.env, "DIALAI_LLM_BASE_URL="+s.URL, "OPENROUTER_API_TOKEN=sk-or-secret", "DIALAI_AUDIT=digest")
-	h.file("model.json", `{"machineName": "model", "initialState": "a", "goalState": "b", "states": {"a": {"transitions": {"on": "b"}}, "b": {}}, "specialists": [
+	h.file("model.json", `{"machineName": "model", "initialState": "a", "goalState": "b", "quorum": "any", "states": {"a": {"transitions": {"on": "b"}}, "b": {}}, "specialists": [
 	{"role": "proposer", "specialistId": "reader", "contextFn": "sessionContext", "modelId": "pick-on"}, {"role": "proposer", "specialistId": "broken", "contextFn": "sessionContext", "modelId": "status-401"},
 	{"role": "arbiter", "specialistId": "judge"}]}`)
 	h.file("prices.json", `{"version": "mine", "replace": true, "prices": {"pick-ok": {"input_per_1m": 1, "output_per_1m": 10}, "gpt-4o": {"input_per_1m": 2.5, "output_per_1m": 10}}}`)
