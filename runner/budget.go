@@ -99,19 +99,6 @@ func (w *work) refuse(m *member, old *askState, why *guard.BudgetError) {
 	w.t.hear(&h)
 }
 
-// tooLate returns the limit of time that has passed for a call that costs
-// something; nil if there is none.
-func (t *tx) tooLate(b *guard.Budget, need guard.Book) *guard.BudgetError {
-	if b == nil || need == (guard.Book{}) {
-		return nil
-	}
-	moved := t.now.CreatedAt
-	if t.now.last != nil {
-		moved = t.now.last.At
-	}
-	return b.TooLate(t.at, t.now.CreatedAt, moved)
-}
-
 // budget returns the budget in force; nil if there is none.
 func (w *work) budget() *guard.Budget {
 	if c := w.t.now.Program.Guards(w.t.now.State); c != nil {

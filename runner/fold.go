@@ -24,6 +24,7 @@ func apply(s *Session, o *openRound, e *Event) error {
 
 func applyEvent(s *Session, o *openRound, e *Event) {
 	s.Sequence++
+	s.waited = s.waitedBy(e.At)
 	s.UpdatedAt = e.At
 	switch d := e.Data.(type) {
 	case *Created:
@@ -207,6 +208,7 @@ func applyExecuted(s *Session, o *openRound, d *Executed) {
 	}
 	applyReview(s, o, d)
 	s.last = d
+	s.waitedAtMove = s.waited
 	s.Executed++
 	s.Rejects = 0
 	s.State = d.Transition.To

@@ -24,6 +24,9 @@ type Session struct {
 	Rejects   int32 // steps a guard sent back, in a row
 	Status    Status
 
+	waited       specialist.Time // how long, in all, it waited for a human or stood still, as of UpdatedAt
+	waitedAtMove specialist.Time // of that, before the last transition
+
 	options *Options     // nil if the session was started with none
 	outcome *Outcome     // nil while running
 	open    *openRound   // nil if nothing happened in the round yet

@@ -180,6 +180,7 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 func (t *tx) step(d decision) guard.Step {
 	s := stepFor(&t.now, d.transition, d.reasoning, d.meta, d.how != ByConsensus, d.winner)
 	s.Attempt, s.At = int64(t.now.Rejects), t.at
+	s.Began, s.Moved = t.now.counted(t.at)
 	if len(t.r.config.Guards) > 0 || t.now.Program.Guarded {
 		s.Task = t.now.ID.String()
 	}

@@ -1,0 +1,57 @@
+package runner_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/runner"
+)
+
+// TestLimitsOfTimeDoNotCountWaiting: a session that waits for a human, or stands
+// stopped, uses none of its time. Limits of time count the rest, and a clock that goes
+// backwards gives no time and takes none.
+func TestLimitsOfTimeDoNotCountWaiting(t *testing.T) {
+	for _, limit := range []string{"no_progress_ms", "hard_limit_wall_ms", "round_limit_wall_ms"} {
+		for _, c := range []struct {
+			name          string
+			worked, waits []time.Duration
+			refused       bool
+		}{
+			{"the human thought", []time.Duration{0}, []time.Duration{240 * time.Hour}, false},
+			{"twice", []time.Duration{20 * time.Second, 30 * time.Second}, []time.Duration{time.Hour, time.Hour}, false},
+			{"it worked too long", []time.Duration{20 * time.Second, 50 * time.Second}, []time.Duration{time.Hour, time.Hour}, true},
+			{"the clock went back", []time.Duration{0}, []time.Duration{-time.Hour}, false},
+			{"back while it worked", []time.Duration{-time.Hour}, []time.Duration{time.Hour}, false},
+		} {
+			for _, stop := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, %s, stopped %t", limit, c.name, stop), func(t *testing.T) {
+					now, verdict := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), guard.Escalate
+					if stop {
+						verdict = guard.Abort
+					}
+					b := newBench(t, func(rc *runner.Config) {
+						rc.Now = func() time.Time { return now }
+						rc.Guards = []guard.Checker{reject("again", verdict, "house", "no")}
+					})
+					b.cast.say("a", "again")
+					s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: budget(`"` + limit + `":60000`)}))
+					for i := range c.waits {
+						now = now.Add(c.worked[i])
+						b.step(s)
+						now = now.Add(c.waits[i])
+						if stop || i < len(c.waits)-1 {
+							_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{})
+							b.ok(err)
+						}
+					}
+					a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "park", Reasoning: "because"})
+					if a.Executed == (c.refused && stop) { // a session that waits is not resumed: all of that is waiting
+						t.Errorf("the ruling was executed: %t (%s)\n%s", a.Executed, a.GuardReason, b.log(s, 1))
+					}
+				})
+			}
+		}
+	}
+}
