@@ -174,7 +174,7 @@ func (l *ledger) note(x trust.Lesson) {
 		return
 	}
 	key := stateKey{o.Machine, o.State}
-	l.marks[key] = append(slices.Clip(l.marks[key]), mark{x.Seq, o.Round, o.Pick == o.Truth, o.Unasked, cmp.Or(o.SamplingProb, exact.One)})
+	l.marks[key] = append(l.marks[key], mark{x.Seq, o.Round, o.Pick == o.Truth, o.Unasked, cmp.Or(o.SamplingProb, exact.One)})
 }
 
 // marksOf returns the marks of a state after a place.
@@ -183,5 +183,5 @@ func (l *ledger) marksOf(machineName, state string, after int64) []mark {
 	defer l.mu.Unlock()
 	all := l.marks[stateKey{machineName, state}]
 	i, _ := slices.BinarySearchFunc(all, after+1, func(m mark, seq int64) int { return cmp.Compare(m.seq, seq) })
-	return all[i:]
+	return slices.Clip(all[i:]) // what comes later is appended behind it
 }

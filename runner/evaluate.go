@@ -240,24 +240,31 @@ func (r *Runner) Evaluate(ctx context.Context, id specialist.SessionID) (Consens
 		if err != nil {
 			return Consensus{}, err
 		}
-		w := r.newWork(s)
-		w.looking = true
-		v, err := w.evaluate(ctx)
-		if err == nil && w.by.custom() && len(w.t.round.proposals) > 0 {
-			err = w.commit(ctx)
+		c, err := r.consensusOf(ctx, s)
+		if !errors.Is(err, ErrStale) {
+			return c, err
 		}
-		if errors.Is(err, ErrStale) {
-			continue
-		}
-		if err != nil {
-			return Consensus{}, err
-		}
-		if v == nil {
-			return Consensus{}, refuse(nil, CodeArbiterFailed, "%s", w.t.arbiterFailure(w.by))
-		}
-		return w.t.consensus(v), nil
 	}
 	return Consensus{}, ErrStale
+}
+
+// consensusOf is Evaluate on a session as it is now. Whatever comes of it, the tickets
+// that it took are given back.
+func (r *Runner) consensusOf(ctx context.Context, s *Session) (Consensus, error) {
+	w := r.newWork(s)
+	defer w.giveBack()
+	w.looking = true
+	v, err := w.evaluate(ctx)
+	if err == nil && w.by.custom() && len(w.t.round.proposals) > 0 {
+		err = w.commit(ctx)
+	}
+	switch {
+	case err != nil:
+		return Consensus{}, err
+	case v == nil:
+		return Consensus{}, refuse(nil, CodeArbiterFailed, "%s", w.t.arbiterFailure(w.by))
+	}
+	return w.t.consensus(v), nil
 }
 
 func (t *tx) consensus(v *Judged) Consensus {

@@ -23,7 +23,7 @@ type ledger struct {
 	place int64 // Lesson.Seq of the newest lesson in now
 
 	proven map[stateKey]*proven
-	marks  map[stateKey][]mark // in the order of the lessons; a slice is never changed, only replaced
+	marks  map[stateKey][]mark // in the order of the lessons; only ever appended to, so that readers keep what they have
 	looks  map[string]*look    // by machine
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
 )
 
 // CommitFailure commits an answer that says what it cost, whatever that is.
@@ -107,3 +108,22 @@ func (l *LedgerTest) Unsent(i int, repeat int32, present bool) {
 
 // Spent returns what the session has spent, and whether a charge was refused.
 func (l *LedgerTest) Spent() (guard.Book, error) { return l.s.Spent(), l.err }
+
+// NoteMarks has a ledger note n automatic decisions that a human has looked at.
+func NoteMarks(n int) int {
+	l := newLedger()
+	for i := range n {
+		l.note(trust.Lesson{Seq: int64(i) + 1, Outcome: &trust.Outcome{Machine: "m", State: "s", Automatic: true}})
+	}
+	return len(l.marksOf("m", "s", 0))
+}
+
+// QuotaHeld returns how many calls hold some of a tenant's quota.
+func (r *Runner) QuotaHeld(tenant string) (held int) {
+	for _, c := range r.quota.Snapshot().Calls {
+		if c.Scope.Tenant == tenant {
+			held++
+		}
+	}
+	return held
+}
