@@ -38,3 +38,9 @@ func Migrations(t *testing.T) (list []string) {
 func (s *SQLite) CommitWhile(f func() error) error {
 	return s.out.do(&job{ctx: context.Background(), write: func(context.Context, *statements) error { return f() }})
 }
+
+// Through returns options with which SQLite goes through one of its VFSes.
+func (o SQLiteOptions) Through(vfs string) SQLiteOptions {
+	o.vfs = vfs
+	return o
+}

@@ -47,6 +47,8 @@ type SQLiteOptions struct {
 	// that cannot be written is read without locks, if it has no write-ahead log:
 	// nobody may write it meanwhile.
 	ReadOnly bool
+
+	vfs string // of SQLite, for tests; empty for that of the operating system
 }
 
 // applicationID marks a SQLite file as one of ours: "dial" in ASCII.
@@ -90,7 +92,7 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 // openPools opens the connections, after the one that writes has migrated the file.
 func (s *SQLite) openPools(ctx context.Context, o SQLiteOptions) (err error) {
 	s.path = resolved(s.path)
-	how := access{busy: o.BusyTimeout, readOnly: o.ReadOnly}
+	how := access{busy: o.BusyTimeout, readOnly: o.ReadOnly, vfs: o.vfs}
 	if s.db, err = openPool(s.path, how, true); err != nil {
 		return err
 	}
@@ -160,6 +162,7 @@ type access struct {
 	busy                time.Duration
 	readOnly, immutable bool
 	scratch             bool // a file that nobody needs after a crash
+	vfs                 string
 }
 
 // readers is how many reads may go on at once.
@@ -178,6 +181,9 @@ func openPool(path string, how access, writer bool) (*sql.DB, error) {
 		q.Set("mode", "ro")
 	case writer:
 		q.Add("_pragma", "journal_mode(WAL)")
+	}
+	if how.vfs != "" {
+		q.Set("vfs", how.vfs)
 	}
 	u := url.URL{Scheme: "file", Opaque: escapePath(path), RawQuery: q.Encode()}
 	db, err := sql.Open("sqlite", u.String())

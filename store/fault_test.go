@@ -1,0 +1,158 @@
+//go:build linux
+
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
+)
+
+// acknowledged is what somebody was told is stored: the sequence numbers of sessions.
+type acknowledged struct {
+	mu    sync.Mutex
+	at    map[specialist.SessionID]int64
+	tried int
+}
+
+func (k *acknowledged) keep(id specialist.SessionID, sequence int64, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.tried++; err == nil {
+		k.at[id] = max(k.at[id], sequence)
+	}
+}
+
+// life opens a store, starts sessions, one by one and together, rules on them, reads
+// and closes it, as far as it gets.
+func life(ctx context.Context, path, vfs string) *acknowledged {
+	k := &acknowledged{at: map[specialist.SessionID]int64{}}
+	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{BusyTimeout: time.Millisecond}.Through(vfs))
+	if err != nil {
+		return k
+	}
+	defer s.Close()
+	r, err := runner.New(runner.Config{Store: s})
+	if err != nil {
+		return k
+	}
+	m, err := machine.Parse("small.json", []byte(small), runner.Checks())
+	if err != nil {
+		panic(err)
+	}
+	one := func() {
+		session, err := r.Start(ctx, m, runner.StartOptions{})
+		if err != nil {
+			k.keep(specialist.SessionID{}, 0, err)
+			return
+		}
+		k.keep(session.ID, session.Sequence, nil)
+		for range 2 {
+			session, err = r.Session(ctx, session.ID.String())
+			if err != nil {
+				return
+			}
+			res, err := r.Decide(ctx, runner.Ruling{SessionID: session.ID, RoundID: session.Key().ID(), SpecialistID: "h", TransitionName: "on", Reasoning: "go on"})
+			if err == nil && res.Session != nil {
+				session = res.Session
+			}
+			k.keep(session.ID, session.Sequence, err)
+		}
+	}
+	one()
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(one)
+	}
+	wg.Wait()
+	s.List(ctx, runner.ListQuery{})
+	return k
+}
+
+// survived returns an error unless everything that was acknowledged is in a file, and
+// nothing is there by half.
+func survived(ctx context.Context, path, vfs string, k *acknowledged) error {
+	s, err := store.OpenSQLite(ctx, path, store.SQLiteOptions{}.Through(vfs))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r, err := runner.New(runner.Config{Store: s})
+	if err != nil {
+		return err
+	}
+	delete(k.at, specialist.SessionID{})
+	for id, sequence := range k.at {
+		session, err := r.Session(ctx, id.String())
+		if err != nil || session.Sequence < sequence {
+			return fmt.Errorf("of session %s event %d was acknowledged: %v, %w", id, sequence, session, err)
+		}
+	}
+	report, err := s.Verify(ctx, runner.NewPrograms())
+	if err == nil && report.Difference != nil {
+		err = report.Difference
+	}
+	if err == nil && report.Sessions > 3 {
+		err = errors.New("there are more sessions than were started")
+	}
+	return err
+}
+
+// TestEveryOperationFails fails every operation of SQLite on its files in turn, once,
+// with the process going on, with it crashing there, in the middle of a write, and with
+// the loss of what was not synced: nothing that was acknowledged is lost, and nothing is
+// there by half.
+func TestEveryOperationFails(t *testing.T) {
+	const seed = 20261122
+	t.Logf("seed %d", seed)
+	d := newDisk(t, "dialai-faults")
+	for _, c := range []struct {
+		name               string
+		every              int // all of them at night, when DIALAI_FLIPS is all
+		crash, torn, power bool
+	}{{name: "once", every: 1}, {name: "crash", every: 1, crash: true}, {name: "torn", every: 5, crash: true, torn: true}, {name: "power", every: 5, crash: true, power: true}} {
+		if os.Getenv("DIALAI_FLIPS") == "all" {
+			c.every = 1
+		}
+		t.Run(c.name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 2))
+			seen, acks := map[string]int{}, 0
+			for k := 1; ; k += c.every {
+				path := filepath.Join(t.TempDir(), "dialai.db")
+				d.reset(k, c.crash, c.torn)
+				kept := life(t.Context(), path, d.name)
+				if d.failed == "" {
+					t.Logf("fewer than %d operations, %d sessions acknowledged: %v", k, acks, seen)
+					if k < 200 || len(kept.at) != 3 {
+						t.Errorf("of a life without faults %d sessions are left, after %d operations", len(kept.at), k-1)
+					}
+					break
+				}
+				seen[d.failed]++
+				acks += len(kept.at)
+				if c.power {
+					if err := d.lose(func() bool { return rng.IntN(2) == 0 }); err != nil {
+						t.Fatal(err)
+					}
+				}
+				failed := d.failed
+				d.reset(0, false, false)
+				if err := survived(t.Context(), path, d.name, kept); err != nil {
+					t.Errorf("operation %d (%s) fails: %v", k, failed, err)
+				}
+				os.RemoveAll(filepath.Dir(path))
+			}
+		})
+	}
+}
