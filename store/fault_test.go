@@ -121,7 +121,7 @@ func TestEveryOperationFails(t *testing.T) {
 		name               string
 		every              int // all of them at night, when DIALAI_FLIPS is all
 		crash, torn, power bool
-	}{{name: "once", every: 1}, {name: "crash", every: 1, crash: true}, {name: "torn", every: 5, crash: true, torn: true}, {name: "power", every: 5, crash: true, power: true}} {
+	}{{name: "once", every: 1}, {name: "crash", every: 3, crash: true}, {name: "torn", every: 5, crash: true, torn: true}, {name: "power", every: 5, crash: true, power: true}} {
 		if os.Getenv("DIALAI_FLIPS") == "all" {
 			c.every = 1
 		}
