@@ -85,7 +85,7 @@ func (a *app) readArbiter(name string) (*machine.Specialist, error) {
 		return nil, hinted(usage("--arbiter %q is no strategy", name), "it may be %s, an expression such as '= leader', or a file", strings.Join(names, ", "))
 	}
 	err := a.readSection(name, func(section []byte) error {
-		if isMachine(memberNames(name, section)) {
+		if holdsMachine(name, section) {
 			return fmt.Errorf(`it is a machine file: write its arbiter alone, such as {"strategyFnName": "bayes"}`)
 		}
 		return strictly(section, s)

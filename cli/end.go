@@ -52,7 +52,11 @@ func (p *printer) endText(r runner.Result) {
 	case runner.WaitingStatus:
 		asks := r.Session.OpenAsks()
 		fmt.Fprintf(p.out, "Session waiting: %s (%d answers due by %s)\n", state, len(asks), dueBy(asks))
-		fmt.Fprintf(p.out, "  %s\n", p.a.command("resume", id))
+		if p.a.keeps() {
+			fmt.Fprintf(p.out, "  %s\n", p.a.command("resume", id))
+		} else {
+			p.hint("%s, and with it the answers that would come; --wait stays for them, --store PATH keeps it", gone)
+		}
 	case runner.Stopped.String():
 		fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.red("Session stopped by guard:"), clean(r.Code), clean(r.Reason))
 		p.hint("%s", p.a.stopHint(r.Code, r.Session))
@@ -65,10 +69,16 @@ func (p *printer) endText(r runner.Result) {
 	}
 }
 
+// gone is said of a session in the memory store in place of commands, which would
+// find nothing.
+const gone = "the session is gone with this process"
+
 // stopHint says what can be done about a session that was stopped.
 func (a *app) stopHint(code string, s *runner.Session) string {
 	id := s.ID.String()
 	switch {
+	case !a.keeps():
+		return gone + "; --store PATH would keep it, so that it can be taken up"
 	case code == runner.CodeStepLimit || code == runner.CodeTimeLimit:
 		return fmt.Sprintf("%s goes on from here", a.command("resume", []string{id}))
 	case strings.HasPrefix(code, "loop_") || code == "batch_repeat":
@@ -84,7 +94,7 @@ func (a *app) stopHint(code string, s *runner.Session) string {
 // none does.
 func (a *app) raiseHint(code string, s *runner.Session) string {
 	limits := s.Program.Guards(s.State).LimitsOf(code)
-	if len(limits) == 0 {
+	if len(limits) == 0 || !a.keeps() {
 		return ""
 	}
 	texts := make([]string, len(limits))
@@ -103,13 +113,17 @@ func (a *app) raiseHint(code string, s *runner.Session) string {
 func (p *printer) endHuman(r runner.Result, item runner.Question) {
 	fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.yellow("Session needs a human:"), clean(item.State), clean(r.Reason))
 	for _, t := range item.Transitions {
-		fmt.Fprintf(p.out, "  %s\n", p.a.decideCommandFor(item, t))
+		if p.a.keeps() {
+			fmt.Fprintf(p.out, "  %s\n", p.a.decideCommandFor(item, t))
+		} else {
+			fmt.Fprintf(p.out, "  %s → %s\n", clean(t.Name), clean(t.Target))
+		}
 	}
 	if raise := p.a.raiseHint(r.Code, r.Session); raise != "" {
 		p.hint("%s", raise)
 	}
 	if !p.a.keeps() {
-		p.hint("the memory store ends with this program; keep the session with --store PATH, or decide with --interactive")
+		p.hint("%s; keep it with --store PATH, or decide with --interactive", gone)
 	}
 }
 

@@ -168,7 +168,7 @@ func (a *app) hintFor(err error) string {
 			return "nothing was changed; make room and try again"
 		}
 		if !a.keeps() {
-			return "make room and try again; the memory store has ended with this program"
+			return "make room and try again; " + gone
 		}
 		return "what was recorded before is safe; make room and go on with " + a.command("resume", []string{a.session}).String()
 	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Session"):
@@ -239,7 +239,7 @@ func arguments(cmd *cobra.Command, args []string) error {
 		return hinted(usage("%s: %q is one argument too many", cmd.CommandPath(), args[len(words)]), "%s", hint)
 	}
 	if len(args) < len(words) && strings.HasPrefix(words[len(args)], "<") {
-		return hinted(usage("%s: %s is missing", cmd.CommandPath(), words[len(args)]), "usage: %s", line)
+		return hinted(usage("%s: %s is missing", cmd.CommandPath(), strings.TrimSuffix(words[len(args)], "...")), "usage: %s", line)
 	}
 	return nil
 }

@@ -6,7 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +28,7 @@ const (
 func (a *app) lintCommand() *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
-		Use:   "lint <machine-file>",
+		Use:   "lint <file>...",
 		Short: "Check a machine or guards file and warn about what is probably not meant",
 		Long: `Check a machine file as running it does, and look for what is legal but probably
 not meant: states that cannot be reached or left, states without a path to the
@@ -39,46 +43,112 @@ Of guards, in a machine file or in a file of their own: tools that can never be
 called, dollar caps without prices, patterns that are slow, limits that can never
 be reached, schema keywords that nobody knows.
 
+Of a directory every JSON and YAML file in it, and below it, that is a machine or
+has members of guards is checked.
+
 What is only worth knowing is marked info, and never fails. Exit codes: 0 fine or
-warnings only, 1 warnings under --strict, 3 invalid.`,
+warnings only, 1 warnings under --strict, 3 invalid; of several files the highest.`,
 		Example: `  dialai lint machine.json
   dialai lint machine.yaml --strict --json
   dialai lint machine.json --store decisions.db
-  dialai lint guards.json`,
-		Args:              arguments,
+  dialai lint guards.json machines/`,
+		Args:              func(cmd *cobra.Command, args []string) error { return arguments(cmd, args[:min(1, len(args))]) },
 		ValidArgsFunction: completeFiles,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.lint(cmd.Context(), args[0], strict) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.lint(cmd.Context(), args, strict) },
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "let warnings fail")
 	return cmd
 }
 
-func (a *app) lint(ctx context.Context, path string, strict bool) error {
+// lint checks files, and the machine and guards files in directories, one after the
+// other. What is wrong with one keeps no other from being checked.
+func (a *app) lint(ctx context.Context, paths []string, strict bool) error {
+	worst := exitOK
+	for _, path := range paths {
+		files, err := a.lintable(path)
+		if err != nil {
+			a.printError(err)
+			worst = lintInvalid
+		}
+		for _, file := range files {
+			code, err := a.lintFile(ctx, file, strict)
+			if err != nil {
+				return err
+			}
+			worst = max(worst, code)
+		}
+	}
+	return exit(worst)
+}
+
+// lintFile checks a file and returns the exit code that it deserves. The error is what
+// keeps every file from being checked.
+func (a *app) lintFile(ctx context.Context, path string, strict bool) (code int, err error) {
 	findings, err := a.findings(ctx, path)
 	var invalid *machine.Error
 	switch {
+	case ctx.Err() != nil, errors.As(err, new(*storeError)):
+		return 0, err
+	case errors.As(err, &invalid) && a.flags.json:
+		return lintInvalid, a.printFindings("error", invalid.Problems)
 	case errors.As(err, &invalid):
-		if a.flags.json {
-			if err := a.printFindings("error", invalid.Problems); err != nil {
-				return err
-			}
-			return exit(lintInvalid)
+		for _, p := range invalid.Problems {
+			fmt.Fprintln(a.err, problemText(p, machine.Problem.String))
 		}
-		return &exitError{lintInvalid, err}
-	case errors.As(err, new(*storeError)):
-		return err
+		return lintInvalid, nil
 	case err != nil:
-		return &exitError{lintInvalid, err}
+		a.printError(err)
+		return lintInvalid, nil
 	}
 	if a.flags.json {
 		err = a.printFindings("", findings)
 	} else {
 		err = a.printWarnings(path, findings)
 	}
-	if err == nil && strict && slices.ContainsFunc(findings, func(p machine.Problem) bool { return !p.Info }) {
-		return exit(lintFindings)
+	if strict && slices.ContainsFunc(findings, func(p machine.Problem) bool { return !p.Info }) {
+		code = lintFindings
 	}
-	return err
+	return code, err
+}
+
+// lintable returns the files that a path stands for: itself, or of a directory all
+// machine and guards files in it, and in those below it whose names do not begin with a
+// dot. What is named like one and cannot be read is one too.
+func (a *app) lintable(path string) (files []string, err error) {
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		return []string{path}, nil // which the loader opens, or says why it cannot
+	}
+	err = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != path && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case d.Type().IsRegular() && a.looksLintable(name):
+			files = append(files, name)
+		}
+		return a.ctx.Err()
+	})
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("%s holds no machine file and no guards file", path)
+	}
+	return files, err
+}
+
+// looksLintable reports whether a file found in a directory is worth checking: a JSON
+// or YAML file that is a machine or has members of guards, or that is broken. Other
+// files name a machine too, and panels have states.
+func (a *app) looksLintable(path string) bool {
+	if !slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(path))) {
+		return false
+	}
+	data, err := a.readFile(path)
+	if err != nil {
+		return true // linting it says why
+	}
+	names, err := memberNames(path, data)
+	has := func(name string) bool { return slices.Contains(names, name) }
+	return err != nil || has("initialState") || has("goalState") || has("machineName") && has("states") || isGuards(path, data)
 }
 
 // findings returns what is probably not meant in a machine file or a guards file.

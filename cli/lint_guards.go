@@ -16,7 +16,7 @@ var machineMembers = []string{"machineName", "initialState", "goalState", "state
 // isGuards reports whether a file holds guards and no machine. What cannot be
 // read is taken for a machine, whose loader says why.
 func isGuards(path string, data []byte) bool {
-	names := memberNames(path, data)
+	names, _ := memberNames(path, data) // whoever reads the file says what is wrong
 	return !isMachine(names) && slices.ContainsFunc(names, func(name string) bool { return slices.Contains(guard.Members(), name) })
 }
 
@@ -26,20 +26,21 @@ func isMachine(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(machineMembers, name) })
 }
 
+// holdsMachine reports whether a file has a member that only machines have.
+func holdsMachine(path string, data []byte) bool {
+	names, _ := memberNames(path, data)
+	return isMachine(names)
+}
+
 // memberNames returns the names of the members of a file, none if it holds no
 // object.
-func memberNames(path string, data []byte) (names []string) {
+func memberNames(path string, data []byte) (names []string, err error) {
 	members := map[string]json.RawMessage{}
-	err := machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem {
-		if json.Unmarshal(section, &members) != nil {
-			members = nil
-		}
+	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem {
+		_ = json.Unmarshal(section, &members) // what is no object has none
 		return nil
 	})
-	if err != nil {
-		return nil // whoever reads the file says what is wrong
-	}
-	return slices.Collect(maps.Keys(members))
+	return slices.Collect(maps.Keys(members)), err
 }
 
 // loadAnyGuards reads the guards of a guards file or of a machine file; of the
@@ -49,7 +50,7 @@ func (a *app) loadAnyGuards(path string) (*guard.Config, map[string]*guard.Confi
 	if err != nil {
 		return nil, nil, err
 	}
-	if !isMachine(memberNames(path, data)) {
+	if !holdsMachine(path, data) {
 		c, err := parseGuards(path, data)
 		return c, nil, err
 	}

@@ -12,6 +12,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,18 +55,18 @@ type app struct {
 	session  string       // the one that is being run, "" if there is none
 }
 
-// programName returns what is printed for this program in commands: dialai for
-// the command of that name, however its file is called; a program of one's own has
-// strategies that dialai does not have, so it goes by its own path.
+// programName returns what is printed for this program in commands: dialai for the
+// command of that name, however its file is called, else the base name of the file. Of
+// a path there may be nothing left when somebody uses the command, as after go run.
 func programName(path string) string {
 	const name = "dialai"
 	if info, ok := debug.ReadBuildInfo(); ok && strings.HasSuffix(info.Path, "/cmd/"+name) {
 		return name
 	}
-	if base := strings.TrimSuffix(filepath.Base(path), ".exe"); base == name || base == "." {
-		return name
+	if base := strings.TrimSuffix(filepath.Base(path), ".exe"); base != "." && base != string(filepath.Separator) {
+		return base
 	}
-	return path
+	return name
 }
 
 // globalFlags are those of every command.
@@ -77,12 +78,26 @@ type globalFlags struct {
 	verbose bool
 }
 
-// usageText is what the program says if it is called with nothing to do.
-const usageText = "Usage: dialai <machine.json>\n       dialai --mcp\n"
+// hello is what the program says if it is called with nothing to do: what it is, and
+// three commands to try.
+func (a *app) hello() {
+	name := cmp.Or(a.name, "dialai")
+	fmt.Fprint(a.err, `dialai takes decisions step by step: models, rules, services and people propose, an
+arbiter decides or asks a human, guards watch, and everything is kept and explained.
+
+Try these three:
+`)
+	_ = table(a.err, [][]string{ // as every other message, it is lost where stderr is
+		{"  " + name + " init", "write a commented machine file, starter.yaml"},
+		{"  " + name + " starter.yaml", "run it"},
+		{"  " + name + " sessions", "see what was run; dialai show ID tells more"},
+	})
+	fmt.Fprintf(a.err, "\nUsage: %[1]s <machine-file> [flags], or %[1]s <command> …\n%[1]s --help lists the commands.\n", name)
+}
 
 func (a *app) main(ctx context.Context, args []string) int {
 	if len(args) == 0 {
-		fmt.Fprint(a.err, usageText)
+		a.hello()
 		return exitUsage
 	}
 	a.ctx = ctx
@@ -105,7 +120,11 @@ func (a *app) main(ctx context.Context, args []string) int {
 // interrupted says what becomes of a session that was being run.
 func (a *app) interrupted() {
 	if a.session == "" || !a.keeps() {
-		fmt.Fprintln(a.err, "interrupted")
+		text := "interrupted"
+		if a.session != "" {
+			text += "; " + gone
+		}
+		fmt.Fprintln(a.err, text)
 		return
 	}
 	fmt.Fprintf(a.err, "interrupted; what was recorded stays. Go on with:\n  %s\n", a.command("resume", []string{a.session}))

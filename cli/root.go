@@ -92,7 +92,7 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, run *runFlags) error {
 	case flag("mcp"):
 		return hinted(usage("the MCP server is not part of this version"), "run a machine file, or use the Go API")
 	case len(args) == 0:
-		fmt.Fprint(a.err, usageText)
+		a.hello()
 		return exit(exitUsage)
 	case len(args) == 1:
 		return a.run(cmd.Context(), args[0], run)

@@ -58,7 +58,7 @@ func (a *app) loadShadow(path string) (*shadow, error) {
 	}
 	var c *guard.Config
 	var states map[string]*guard.Config
-	if isMachine(memberNames(path, data)) {
+	if holdsMachine(path, data) {
 		m, err := parseMachine(path, data)
 		if err != nil {
 			return nil, err
