@@ -130,6 +130,8 @@ func errorLines(err error) []string {
 			lines = append(lines, problemText(p, machine.Problem.String))
 		}
 		return lines
+	case *runner.DanglingError:
+		return []string{problemText(e.Problem, machine.Problem.String)}
 	case interface{ Unwrap() []error }:
 		var lines, texts []string
 		for _, sub := range e.Unwrap() {

@@ -146,9 +146,9 @@ func (a *app) looksLintable(path string) bool {
 	if err != nil {
 		return true // linting it says why
 	}
-	names, err := memberNames(path, data)
+	names, ok := machine.MemberNames(path, data)
 	has := func(name string) bool { return slices.Contains(names, name) }
-	return err != nil || has("initialState") || has("goalState") || has("machineName") && has("states") || isGuards(path, data)
+	return !ok || has("initialState") || has("goalState") || has("machineName") && has("states") || isGuards(path, data)
 }
 
 // findings returns what is probably not meant in a machine file or a guards file.

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/dialai/dialai/guard"
@@ -16,7 +14,7 @@ var machineMembers = []string{"machineName", "initialState", "goalState", "state
 // isGuards reports whether a file holds guards and no machine. What cannot be
 // read is taken for a machine, whose loader says why.
 func isGuards(path string, data []byte) bool {
-	names, _ := memberNames(path, data) // whoever reads the file says what is wrong
+	names, _ := machine.MemberNames(path, data) // whoever reads the file says what is wrong
 	return !isMachine(names) && slices.ContainsFunc(names, func(name string) bool { return slices.Contains(guard.Members(), name) })
 }
 
@@ -28,19 +26,8 @@ func isMachine(names []string) bool {
 
 // holdsMachine reports whether a file has a member that only machines have.
 func holdsMachine(path string, data []byte) bool {
-	names, _ := memberNames(path, data)
+	names, _ := machine.MemberNames(path, data)
 	return isMachine(names)
-}
-
-// memberNames returns the names of the members of a file, none if it holds no
-// object.
-func memberNames(path string, data []byte) (names []string, err error) {
-	members := map[string]json.RawMessage{}
-	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem {
-		_ = json.Unmarshal(section, &members) // what is no object has none
-		return nil
-	})
-	return slices.Collect(maps.Keys(members)), err
 }
 
 // loadAnyGuards reads the guards of a guards file or of a machine file; of the

@@ -212,7 +212,9 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 		return err
 	}
 	findings := m.Lint(machine.LintOptions{Priced: priced, Decisions: runner.Lint(m)})
-	findings = slices.DeleteFunc(findings, func(p machine.Problem) bool { return p.Info })
+	findings = slices.DeleteFunc(findings, func(p machine.Problem) bool {
+		return p.Info || p.Code == runner.Dangling // who is registered is known when the session starts
+	})
 	for _, f := range findings {
 		fmt.Fprintln(a.err, problemText(f, machine.Problem.Warning))
 	}

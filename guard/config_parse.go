@@ -92,6 +92,9 @@ func (r *reader) check(c *Config) {
 	}
 	group := map[string]int{}
 	for i, tools := range c.Tools.Mutex {
+		if len(tools) < 2 {
+			r.refuse(fmt.Sprintf("/tool_calls/mutex/%d", i), "too-few", fmt.Sprintf("group %d has %s: a tool excludes others, not itself", i, membersText(len(tools))), "name two tools or more, or remove the group; tool_calls.blast_radius limits the calls of one tool")
+		}
 		for _, tool := range tools {
 			if other, seen := group[tool]; seen {
 				r.report(fmt.Sprintf("/tool_calls/mutex/%d", i), "duplicate-member", fmt.Sprintf("%q is in group %d already", tool, other), "a tool belongs to one group; join the groups")
@@ -99,6 +102,13 @@ func (r *reader) check(c *Config) {
 			group[tool] = i
 		}
 	}
+}
+
+func membersText(n int) string {
+	if n == 1 {
+		return "one member"
+	}
+	return fmt.Sprintf("%d members", n)
 }
 
 // volatile returns the members that do not count, of the tools that say so.

@@ -104,6 +104,10 @@ func TestParseProblems(t *testing.T) {
 		{`{"forbidden_patterns":"a"}`, []string{"error[wrong-type]: forbidden_patterns must be a list (at /forbidden_patterns)"}},
 		{`{"forbidden_patterns":[1]}`, []string{"error[wrong-type]: a pattern must be a string (at /forbidden_patterns/0)"}},
 		{`{"schema":{},"output_schema":{}}`, []string{"error[contradiction]: both schema and output_schema are given, and they are one thing (at /output_schema)\n    hint: keep one of them"}},
+		{`{"tool_calls":{"mutex":[["a","b"],["c"],[]]}}`, []string{
+			"error[too-few]: group 1 has one member: a tool excludes others, not itself (at /tool_calls/mutex/1)\n    hint: name two tools or more, or remove the group; tool_calls.blast_radius limits the calls of one tool",
+			"error[too-few]: group 2 has 0 members: a tool excludes others, not itself (at /tool_calls/mutex/2)\n    hint: name two tools or more, or remove the group; tool_calls.blast_radius limits the calls of one tool",
+		}},
 		{`{"tool_calls":{"mutex":[["a","b"],["c","a"]]}}`, []string{"error[duplicate-member]: \"a\" is in group 0 already (at /tool_calls/mutex/1)\n    hint: a tool belongs to one group; join the groups"}},
 		{`{"tool_calls":{"sequence":[{"tool":"","requires_prev":"b"}]}}`, []string{`error[bad-value]: tool is "", not a name (at /tool_calls/sequence/0/tool)`}},
 		{`{"tool_calls":{"sequence":[{"tool":"a"}]}}`, []string{`error[missing-field]: "requires_prev" is missing (at /tool_calls/sequence/0)`}},

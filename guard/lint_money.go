@@ -2,7 +2,6 @@ package guard
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -78,8 +77,7 @@ func (l *linter) truth(section []byte) {
 		return
 	}
 	var given struct {
-		Truth  struct{ Thresholds map[string]json.RawMessage }
-		Budget map[string]json.RawMessage
+		Truth struct{ Thresholds map[string]json.RawMessage }
 	}
 	if json.Unmarshal(section, &given) != nil {
 		return // it was read before
@@ -87,12 +85,9 @@ func (l *linter) truth(section []byte) {
 	b := l.c.Budget
 	if b == nil || b.HardCalls == nil && b.HardTokens == nil && b.HardUSD == nil {
 		l.report("/truth", "probes-without-limit", "set budget.hard_limit_calls",
-			"a gate that passes takes up to %s, and nothing limits how many there are", t.calls())
+			"a gate that passes takes up to %d calls, and nothing limits how many there are", t.calls())
 	}
-	if _, own := given.Budget["probe_share_max"]; b != nil && b.DebitProbes && !own {
-		l.report("/truth", "small-probe-share", "set budget.probe_share_max, such as 0.9",
-			"the gate takes up to %s, and by default the guards' own questions may be only %s of what is spent", t.calls(), DefaultProbeShareMax)
-	}
+	l.share(t)
 	if _, own := given.Truth.Thresholds["tau_u"]; t.Estimator == EstimateSteps && !own {
 		l.report("/truth/estimator", "default-threshold", "set truth.thresholds.tau_u, from 0.3 to 0.5",
 			"the threshold of %v is that of samples; critiques of steps need a lower one", t.Thresholds.TauU)
@@ -100,16 +95,32 @@ func (l *linter) truth(section []byte) {
 	l.unpriced(t)
 }
 
-// calls says how many calls a gate that passes takes.
-func (t *Truth) calls() string {
+// share looks for a share of the guards' own questions that stops the gate even where
+// each of them costs no more than the answer it is about. What never does is 1: an
+// answer may cost nothing, and then all that is spent is spent on the questions.
+func (l *linter) share(t *Truth) {
+	b := l.c.Budget
+	if b == nil || !b.DebitProbes || b.Mode == ModeObserve || b.ProbeShareMax == nil {
+		return
+	}
+	questions := t.calls()
+	if !above(questions, questions+1, *b.ProbeShareMax) {
+		return
+	}
+	l.report("/truth", "small-probe-share", "set budget.probe_share_max to 1; a smaller one stops the gate where answers cost less than questions, or nothing",
+		"the gate asks up to %d questions about one answer, %d of %d calls, and they may be only %s of what is spent", questions, questions, questions+1, *b.ProbeShareMax)
+}
+
+// calls returns how many calls a gate that passes takes at most.
+func (t *Truth) calls() int64 {
 	const worlds = 2 * 2 * nearWorlds
 	switch t.Estimator {
 	case EstimateSteps:
-		return fmt.Sprintf("%d calls", t.Steps.MaxSteps+worlds)
+		return t.Steps.MaxSteps + worlds
 	case EstimateLogProbs:
-		return fmt.Sprintf("%d calls", 1+worlds)
+		return 1 + worlds
 	}
-	return fmt.Sprintf("%d calls", consistencySamples+worlds)
+	return consistencySamples + worlds
 }
 
 // unpriced reports models whose calls a cap of dollars may not see.

@@ -3,9 +3,11 @@ package guard_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 )
 
 // TestLint has one section for each finding, and for what is close to one and is
@@ -32,7 +34,10 @@ func TestLint(t *testing.T) {
 		{"packs that read calls of no tools", `{"tool_calls": {"allowed": []}, "packs": {"secrets": {"on": ["args", "results"]}, "pii": {"on": ["output"]}}}`, []string{"/packs/secrets/on never-fires"}},
 		{"packs that read calls", `{"packs": {"secrets": {"on": ["args"]}}}`, nil},
 		{"a truth gate without limits", `{"truth": {"model": "m"}}`, []string{"/truth probes-without-limit"}},
-		{"a truth gate with a limit", `{"truth": {"model": "m"}, "budget": {"hard_limit_calls": 100, "probe_share_max": 0.9}}`, nil},
+		{"a truth gate with a limit", `{"truth": {"model": "m"}, "budget": {"hard_limit_calls": 100, "probe_share_max": 1}}`, nil},
+		{"a truth gate with a share that stops it", `{"truth": {"model": "m"}, "budget": {"hard_limit_calls": 100, "probe_share_max": 0.9}}`, []string{"/truth small-probe-share"}},
+		{"a truth gate with a share that suits answers as dear as questions", `{"truth": {"model": "m"}, "budget": {"hard_limit_calls": 100, "probe_share_max": 0.92}}`, nil},
+		{"a truth gate that only observes", `{"truth": {"model": "m"}, "budget": {"hard_limit_calls": 100, "mode": "observe"}}`, nil},
 		{"a truth gate with the default share", `{"truth": {"model": "m"}, "budget": {"hard_limit_tokens": 100}}`, []string{"/truth small-probe-share"}},
 		{"a truth gate that is not paid", `{"truth": {"model": "m"}, "budget": {"hard_limit_tokens": 100, "debit_probes": false}}`, nil},
 		{"a verifier", `{"truth": {"model": "m", "estimator": "process_reward_verifier"}, "budget": {"hard_limit_calls": 9, "probe_share_max": 1}}`, []string{"/truth/estimator default-threshold"}},
@@ -106,6 +111,40 @@ func TestNeverFires(t *testing.T) {
 			if fires != silent {
 				t.Errorf("history %d, visits %d: fires %v, lint silent %v", history, visits, fires, silent)
 			}
+		}
+	}
+}
+
+// TestProbeShareThatWorks takes lint at its word: with the share that it recommends a
+// gate asks all its questions, whatever the answer cost; with one that it warns of, not
+// even where each of them costs what the answer did.
+func TestProbeShareThatWorks(t *testing.T) {
+	lint := func(share string) []machine.Problem {
+		return guard.Lint([]byte(`{"truth": {"model": "m"}, "budget": {"hard_limit_calls": 100, "probe_share_max": `+share+`}}`), nil, guard.Strict)
+	}
+	asks := func(share string, answer int64) (asked int64) {
+		b, problems := guard.ParseBudget([]byte(`{"hard_limit_calls": 100, "debit_probes": true, "probe_share_max": ` + share + `}`))
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		one, spent, probes := guard.Book{Calls: 1, TokensIn: 100}, guard.Book{Calls: 1, TokensIn: answer}, guard.Book{}
+		for asked < 11 && b.AdmitProbe(spent, probes, guard.Book{}, one) == nil {
+			asked, spent, probes = asked+1, spent.Plus(one), probes.Plus(one)
+		}
+		return asked
+	}
+	found := lint("0.9")
+	if len(found) != 1 || !strings.Contains(found[0].Message, "up to 11 questions about one answer, 11 of 12 calls") || asks("0.9", 100) == 11 {
+		t.Fatalf("lint of 0.9 finds %v, and %d questions pass", found, asks("0.9", 100))
+	}
+	_, rest, _ := strings.Cut(found[0].Hint, "set budget.probe_share_max to ")
+	share, _, _ := strings.Cut(rest, ";")
+	if again := lint(share); len(again) > 0 {
+		t.Errorf("lint of %s, which it recommends, finds %v", share, again)
+	}
+	for _, answer := range []int64{0, 1, 100, 100_000} {
+		if n := asks(share, answer); n != 11 {
+			t.Errorf("with %s, after an answer of %d tokens, %d of 11 questions pass", share, answer, n)
 		}
 	}
 }

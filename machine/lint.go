@@ -55,6 +55,14 @@ func (m *Machine) Lint(o LintOptions) []Problem {
 	return l.problems
 }
 
+// Locate returns p with its place in the file that m was read from, by its Path; as it
+// is if m was made in Go.
+func (m *Machine) Locate(p Problem) Problem {
+	c := checker{def: m.def, file: m.origin.file, tree: m.origin.tree}
+	c.report(p.Path, false, p)
+	return c.problems[0]
+}
+
 // A linter reports as a checker does.
 type linter struct {
 	checker

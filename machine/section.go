@@ -31,6 +31,20 @@ func ParseSection(name string, data []byte, secret func(text string) bool, check
 	return nil
 }
 
+// MemberNames returns the names of the members of a file that holds an object, JSON or
+// YAML by its name, in their order, those that are there twice among them: what the
+// file is can be told before it is read. ok is false if it cannot be read at all.
+func MemberNames(name string, data []byte) (names []string, ok bool) {
+	tree, err := readTree(name, data)
+	if err != nil {
+		return nil, false
+	}
+	for _, k := range tree.keys {
+		names = append(names, k.name)
+	}
+	return names, true
+}
+
 func sectionError(problems []Problem, more int, secret func(text string) bool) error {
 	e := newError(problems, more, secret)
 	e.section = true

@@ -3,6 +3,8 @@ package runner
 import (
 	"errors"
 	"fmt"
+
+	"github.com/dialai/dialai/machine"
 )
 
 // Errors that callers ask for by name.
@@ -78,6 +80,21 @@ func corrupt(what string, err error) error {
 		return said
 	}
 	return &CorruptError{what, err.Error()}
+}
+
+// A DanglingError says where in a file a state names a specialist whom nobody knows.
+// It is one of the problems of a [StartError].
+type DanglingError struct{ Problem machine.Problem }
+
+func (e *DanglingError) Error() string {
+	text := e.Problem.Message
+	if e.Problem.Line > 0 {
+		text = fmt.Sprintf("%s:%d:%d: %s", e.Problem.File, e.Problem.Line, e.Problem.Column, text)
+	}
+	if e.Problem.Hint != "" {
+		text += " (" + e.Problem.Hint + ")"
+	}
+	return text
 }
 
 // A StartError lists why a machine cannot be started here: functions and

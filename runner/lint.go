@@ -15,7 +15,7 @@ const Unmarked = "IRR001"
 
 // Lint returns what is probably not meant in how a machine decides: voters who err
 // together, promises that cannot be kept, ends of which nobody said whether they
-// can be undone. It goes by the definition alone, as if nothing had ever been
+// can be undone, names in the lists of states that nobody has. It goes by the definition alone, as if nothing had ever been
 // decided; [Runner.Lint] goes by what was. Problems have JSON pointers into the
 // definition, for [machine.LintOptions].
 func Lint(m *machine.Machine) []machine.Problem { return lint(m, trust.New(), &Roster{}) }
@@ -37,8 +37,10 @@ func (r *Runner) Lint(ctx context.Context, m *machine.Machine) ([]machine.Proble
 func lint(m *machine.Machine, l *trust.Ledger, roster *Roster) []machine.Problem {
 	f := &findings{told: map[[3]string]bool{}}
 	p := cast(m, roster)
+	level := (&planner{m: m, roster: roster}).machineLevel()
 	for i := range p.states {
 		s := &p.states[i]
+		f.dangling(m, s.state, level)
 		if s.state.Terminal() || len(s.state.Transitions) == 0 {
 			continue
 		}

@@ -219,7 +219,7 @@ func (b *planner) state(p *statePlan, s *machine.State, level []*machine.Special
 			named := sp
 			if sp.Reference() {
 				if named = find(level, sp.SpecialistID); named == nil {
-					b.fail(fmt.Errorf("state %q names specialist %q, which is neither declared nor registered for machine %q", s.Name, sp.SpecialistID, b.m.Name()))
+					b.fail(&DanglingError{dangling(b.m, s, i, level)})
 					continue
 				}
 			}

@@ -168,11 +168,38 @@ func TestReferencesToRegistered(t *testing.T) {
 	b.cast.say("late", "go")
 	m := b.machine(two(ref("proposer", "late"), fn("m"), half))
 	_, err := b.r.Start(b.ctx, m, runner.StartOptions{})
-	b.refused(err, nil, `state "open" names specialist "late", which is neither declared nor registered for machine "desk"`)
+	b.refused(err, nil, `machine.json:1:140: state "open" names specialist "late", which is neither declared nor registered for machine "desk" (declare it in the specialists of the machine, or register it)`)
+	if found, err := b.r.Lint(b.ctx, m); err != nil || !slices.ContainsFunc(found, func(p machine.Problem) bool { return p.Code == runner.Dangling }) {
+		t.Errorf("lint finds %v (%v)", found, err)
+	}
 	b.register(proposer("late"))
+	if found, err := b.r.Lint(b.ctx, m); err != nil || slices.ContainsFunc(found, func(p machine.Problem) bool { return p.Code == runner.Dangling }) {
+		t.Errorf("lint of somebody registered finds %v (%v)", found, err)
+	}
 	b.stepTo(b.start(m), runner.TickAdvanced)
 	if got := fmt.Sprint(b.cast.who()); got != "[late]" {
 		t.Errorf("asked were %s", got)
+	}
+}
+
+// TestDanglingReference: who names a specialist whom nobody knows is told where, and
+// who may be meant, by lint and at the start, in the file that was given then.
+func TestDanglingReference(t *testing.T) {
+	b := newBench(t)
+	text := `{"machineName":"m","initialState":"a","goalState":"g","specialists":[{"role":"proposer","specialistId":"bob","strategyFnName":"firstAvailable"}],
+		"states":{"a":{"specialists":[{"role":"proposer","specialistId":"bos"}],"transitions":{"go":"g"}},"g":{}}}`
+	for line, file := range []string{2: "one.json", 4: "two.json"} {
+		if file == "" {
+			continue
+		}
+		m, err := machine.Parse(file, []byte(strings.Repeat("\n", line-2)+text), runner.Checks())
+		b.ok(err)
+		_, err = b.r.Start(b.ctx, m, runner.StartOptions{})
+		b.refused(err, nil, fmt.Sprintf(`%s:%d:33: state "a" names specialist "bos", which is neither declared nor registered for machine "m" (did you mean "bob"?)`, file, line))
+		found := slices.DeleteFunc(m.Lint(machine.LintOptions{Decisions: runner.Lint(m)}), func(p machine.Problem) bool { return p.Code != runner.Dangling })
+		if len(found) != 1 || found[0].Line != line || found[0].Hint != `did you mean "bob"?` || found[0].Info {
+			t.Errorf("lint of %s finds %v", file, found)
+		}
 	}
 }
 

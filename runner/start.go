@@ -35,7 +35,7 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	}
 	plan, err := r.plan(ctx, program)
 	if err != nil {
-		return nil, err
+		return nil, placed(m, err)
 	}
 	options := Options{Seed: o.Seed, Mode: o.Mode, Prices: r.pricesOf(m)}
 	switch o.Mode {

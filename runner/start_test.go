@@ -127,7 +127,7 @@ func TestStartNamesEverythingMissing(t *testing.T) {
 		t.Fatalf("Start = %v, want a *StartError", err)
 	}
 	want := []string{
-		`state "open" names specialist "registered?", which is neither declared nor registered for machine "desk"`,
+		`machine.json:1:124: state "open" names specialist "registered?", which is neither declared nor registered for machine "desk" (declare it in the specialists of the machine, or register it)`,
 		`strategyFn "away" of specialist "two" is not in the Registry`,
 		`strategyFn "gone" of specialist "one" is not in the Registry`,
 		`specialist "model" is a model, and this program has no way to ask one`,

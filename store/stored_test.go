@@ -45,6 +45,11 @@ var storedDefinitions = []storedDefinition{
 		text: `{"machineName":"m","initialState":"a","goalState":"z","secondHuman":{"rate":1,"when":"before"},"states":{"a":{"transitions":{"go":"z"}},"z":{}}}`,
 		code: "too-few-humans", rule: "go", to: "z",
 	},
+	{
+		name: "a mutex group of one tool",
+		text: `{"machineName":"m","initialState":"a","goalState":"z","states":{"a":{"transitions":{"go":"z"}},"z":{}},"guards":{"tool_calls":{"mutex":[["only"]]}}}`,
+		code: "too-few", rule: "go", to: "z",
+	},
 }
 
 // TestStoredDefinitions proves that what a store holds stays usable whatever the
