@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,6 +44,9 @@ named then.`,
 
 func (a *app) graph(ctx context.Context, args []string, format, session, output string) error {
 	if err := oneOf("format", format, pictures...); err != nil {
+		if slices.Contains([]string{"png", "jpg", "jpeg", "gif", "pdf", "webp"}, strings.ToLower(format)) {
+			err = hinted(err, "Graphviz makes it: dialai graph FILE --format dot | dot -T%s", strings.ToLower(format))
+		}
 		return err
 	}
 	if session == "" && len(args) == 0 {

@@ -138,7 +138,7 @@ func (r *reader) url(into *string) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		r.name(into)(path, value)
 		if wrong := machine.BadURL("url", *into); *into != "" && wrong != "" {
-			r.report(path, "bad-url", wrong, "write the whole address, such as https://example.com/classify")
+			r.report(path, "bad-url", wrong, machine.URLHint(*into, "https://example.com/classify"))
 		}
 	}
 }

@@ -45,7 +45,14 @@ const (
 	maxNameRunes   = 128
 )
 
-const thresholdHint = "for a state that only humans decide, list only humans in its specialists"
+// thresholdHint says what to write in place of a number that is no share: as a rule it
+// was meant in per cent, or to be out of reach.
+func thresholdHint(n float64) string {
+	if n >= 10 && n <= 100 {
+		return fmt.Sprintf("it is a share: write %v for %v %%", n/100, n)
+	}
+	return "for a state that only humans decide, list only humans in its specialists"
+}
 
 // A checker finds what is wrong with a Definition whose form is right.
 type checker struct {
@@ -168,20 +175,22 @@ func (c *checker) checkTransitions() {
 }
 
 func (c *checker) unknownTarget(path, state string, t *TransitionDefinition, known []string) {
-	target, hint := t.Target, ""
-	switch {
-	case target == "":
-		target, hint = "undefined", "name the state the transition leads to"
-	case len(c.problems) < maxProblems: // later ones are not listed
-		hint = didYouMean(target, known)
+	p := Problem{Code: "unknown-target", rank: 8}
+	where := fmt.Sprintf("transition %q in state %q", clip(t.Name, maxNameRunes), clip(state, maxNameRunes))
+	if t.Target == "" {
+		p.Message, p.Hint = where+" has no target", `name the state it leads to: {"target": "STATE"}, or just "STATE"`
+	} else {
+		p.Message = fmt.Sprintf("%s points to non-existent state %q", where, clip(t.Target, maxNameRunes))
+		if len(c.problems) < maxProblems { // later ones are not listed
+			p.Hint = didYouMean(t.Target, known)
+		}
 	}
 	if c.tree != nil && !c.full() {
 		if n, _ := c.tree.at(path); n.child("target") != nil {
 			path += "/target"
 		}
 	}
-	c.report(path, false, Problem{Code: "unknown-target", Hint: hint, rank: 8,
-		Message: fmt.Sprintf("transition %q in state %q points to non-existent state %q", clip(t.Name, maxNameRunes), clip(state, maxNameRunes), clip(target, maxNameRunes))})
+	c.report(path, false, p)
 }
 
 func (c *checker) checkParameters(path, state string, t *TransitionDefinition) {

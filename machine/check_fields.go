@@ -55,7 +55,7 @@ func BadURL(field, address string) string {
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
 		wrong = "is not an http or https address"
 	case u.User != nil:
-		wrong = "contains a user name or password; name the variable of a token instead"
+		wrong = "contains a user name or password"
 	case !goodPort(u.Port()):
 		wrong = "has a port that is not from 1 to 65535"
 	default:
@@ -75,6 +75,17 @@ func withoutUser(address string) string {
 		return address
 	}
 	return address[:authority] + "…" + address[end:]
+}
+
+// URLHint says what to write in place of an address that [BadURL]
+// refuses, such as example.
+func URLHint(address, example string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return "write the whole address, such as " + example
+	}
+	u.User = nil
+	return fmt.Sprintf(`write %q; where the service asks for a password, name the variable that holds its token (webhookTokenName, or a classifier's token_name)`, clip(u.String(), 128))
 }
 
 func goodPort(s string) bool {
@@ -141,9 +152,9 @@ func fieldProblem(f validator.FieldError) Problem {
 	case "name":
 		return nameProblem(f, value)
 	case "unit":
-		return Problem{Code: "bad-threshold", Message: fmt.Sprintf("%s is %v, not a number from 0 to 1", name, f.Value()), Hint: thresholdHint}
+		return Problem{Code: "bad-threshold", Message: fmt.Sprintf("%s is %v, not a number from 0 to 1", name, f.Value()), Hint: thresholdHint(f.Value().(Threshold).Given)}
 	case "weburl":
-		return Problem{Code: "bad-url", Message: BadURL(name, value), Hint: "write the whole address, such as https://example.com/propose"}
+		return Problem{Code: "bad-url", Message: BadURL(name, value), Hint: URLHint(value, "https://example.com/propose")}
 	case "oneof":
 		return oneOfProblem(f, quoted)
 	case "maxbytes":

@@ -102,7 +102,7 @@ func TestCompileRefuses(t *testing.T) {
 			"/states/1 [duplicate-key] state \"pending\" is defined twice\n/states/pending/transitions/approve [unknown-target] transition \"approve\" in state \"pending\" points to non-existent state \"approved\""},
 		{func(d *machine.Definition) { d.States[2].Name = " "; d.States[0].Transitions[1].Target = " " }, `/states/  [bad-name] the name " " begins or ends with a blank`},
 		{func(d *machine.Definition) { d.States[0].Transitions[1].Name = "approve" }, `/states/pending/transitions/approve [duplicate-key] transition "approve" of state "pending" is defined twice`},
-		{func(d *machine.Definition) { d.States[0].Transitions[1].Target = "" }, `/states/pending/transitions/reject [unknown-target] transition "reject" in state "pending" points to non-existent state "undefined"`},
+		{func(d *machine.Definition) { d.States[0].Transitions[1].Target = "" }, `/states/pending/transitions/reject [unknown-target] transition "reject" in state "pending" has no target`},
 		{func(d *machine.Definition) {
 			d.States[0].Transitions[1].Name = "a/b~c"
 			d.States[0].Transitions[1].Target = "x"

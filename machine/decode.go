@@ -100,9 +100,19 @@ func (d *decoder) unknownField(k key, path, what string, fields []field) {
 		for i, f := range fields {
 			known[i] = f.name
 		}
-		p.Hint = didYouMean(k.name, known)
+		if p.Hint = didYouMean(k.name, known); p.Hint == "" {
+			p.Hint = didYouMean(synonyms[k.name], known)
+		}
 	}
 	d.report(k.line, k.col, p)
+}
+
+// synonyms are words that others use for a field, by which nobody would find it: their
+// spelling is far from its.
+var synonyms = map[string]string{
+	"to": "target", "next": "target", "goto": "target", "nextState": "target", "targetState": "target",
+	"initial": "initialState", "start": "initialState", "goal": "goalState", "end": "goalState", "name": "machineName", "id": "specialistId",
+	"url": "strategyWebhookUrl", "webhookUrl": "strategyWebhookUrl", "model": "modelId", "strategy": "strategyFnName", "human": "isHuman", "threshold": "consensusThreshold",
 }
 
 func findField(fields []field, name string) *field {
@@ -205,7 +215,7 @@ func (d *decoder) threshold(into **Threshold) func(n *node, path, what string) {
 		f, _ := strconv.ParseFloat(n.text, 64) // if it is not finite, n.bad says so
 		t, err := NewThreshold(f)
 		if n.bad != "" || err != nil {
-			d.report(n.line, n.col, Problem{Path: path, Code: "bad-threshold", Message: fmt.Sprintf("%s is %s, not a number from 0 to 1", what, clip(n.text, 40)), Hint: thresholdHint})
+			d.report(n.line, n.col, Problem{Path: path, Code: "bad-threshold", Message: fmt.Sprintf("%s is %s, not a number from 0 to 1", what, clip(n.text, 40)), Hint: thresholdHint(f)})
 			return
 		}
 		*into = &t

@@ -137,7 +137,7 @@ func TestDialChecks(t *testing.T) {
 		{"7", `{"machineName":"m","initialState":"a","goalState":"y","states":{"a":{}}}`, `goalState "y" does not exist in states`},
 		{"7", `{"machineName":"m","initialState":"a","defaultState":"y","states":{"a":{}}}`, `goalState "y" does not exist in states`},
 		{"8", `{"machineName":"m","initialState":"a","goalState":"a","states":{"a":{"transitions":{"t":"x"}}}}`, `transition "t" in state "a" points to non-existent state "x"`},
-		{"8", `{"machineName":"m","initialState":"a","goalState":"a","states":{"a":{"transitions":{"t":{}}}}}`, `transition "t" in state "a" points to non-existent state "undefined"`},
+		{"8", `{"machineName":"m","initialState":"a","goalState":"a","states":{"a":{"transitions":{"t":{}}}}}`, `transition "t" in state "a" has no target`},
 		{"8", `{"machineName":"m","initialState":"a","goalState":"a","states":{"a":{"transitions":{"t":{"target":"x"},"u":"y"}}}}`, `transition "t" in state "a" points to non-existent state "x"`},
 		// A later check never comes first, wherever it stands in the file.
 		{"order", `{"states":{"a":{"transitions":{"t":"x"}}},"goalState":"y","initialState":"x","machineName":""}`, `missing or invalid machineName`},

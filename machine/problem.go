@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Problem is one thing wrong with a machine file, or, from [Machine.Lint],
@@ -166,7 +167,7 @@ func firstRanked(problems []Problem) (first int) {
 func didYouMean(name string, known []string) string {
 	best, bestDistance := "", 3
 	for _, k := range known {
-		if d := editDistance(name, k); d < bestDistance && d < max(len(name), len(k)) {
+		if d := editDistance(name, k); d < bestDistance && alike(d, name, k) {
 			best, bestDistance = k, d
 		}
 	}
@@ -174,6 +175,20 @@ func didYouMean(name string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf("did you mean %q?", best)
+}
+
+// alike reports whether words that are d apart look alike: of three letters with two
+// wrong nothing is left but one, unless they only changed places.
+func alike(d int, a, b string) bool {
+	n := max(utf8.RuneCountInString(a), utf8.RuneCountInString(b))
+	return d <= n/2 && (d < 2 || n > 3) || n == 3 && letters(a) == letters(b)
+}
+
+// letters returns the letters of a word in order of their code points.
+func letters(word string) string {
+	r := []rune(word)
+	slices.Sort(r)
+	return string(r)
 }
 
 // editDistance is the Levenshtein distance of a and b in code points, or 3 if

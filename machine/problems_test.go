@@ -84,6 +84,10 @@ func TestProblems(t *testing.T) {
 		{in(`"consensusThreshold":▶"0.5"`), []string{`[wrong-type] consensusThreshold must be a number from 0 to 1, not a string`}},
 
 		{in(`"consensusThreshold":▶1.5`), []string{`[bad-threshold] consensusThreshold is 1.5, not a number from 0 to 1 | ` + onlyHumans}},
+		{in(`"consensusThreshold":▶60`), []string{`[bad-threshold] consensusThreshold is 60, not a number from 0 to 1 | it is a share: write 0.6 for 60 %`}},
+		{head + `"states":{"a":{"transitions":{"t":▶{▶"to":"b"}}},"b":{}}}`, []string{
+			`[unknown-target] transition "t" in state "a" has no target | name the state it leads to: {"target": "STATE"}, or just "STATE"`,
+			`[unknown-field] transition "t" in state "a" has no field "to" | did you mean "target"?`}},
 		{in(`"consensusThreshold":▶-0.1`), []string{`[bad-threshold] consensusThreshold is -0.1, not a number from 0 to 1 | ` + onlyHumans}},
 		{in(`"consensusThreshold":▶1e400`), []string{`[bad-threshold] consensusThreshold is 1e400, not a number from 0 to 1 | ` + onlyHumans}},
 		{head + `"states":{"a":{"consensusThreshold":▶2},"b":{}}}`, []string{`[bad-threshold] consensusThreshold is 2, not a number from 0 to 1 | ` + onlyHumans}},
@@ -122,7 +126,7 @@ func TestProblems(t *testing.T) {
 		{proposer(`"strategyWebhookUrl":▶"example.com/p","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "example.com/p" is not an http or https address | write the whole address, such as https://example.com/propose`}},
 		{proposer(`"strategyWebhookUrl":▶"https://:80/p","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "https://:80/p" is not an http or https address | write the whole address, such as https://example.com/propose`}},
 		{proposer(`"strategyWebhookUrl":▶"https://example.com:0/p","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "https://example.com:0/p" has a port that is not from 1 to 65535 | write the whole address, such as https://example.com/propose`}},
-		{proposer(`"contextWebhookUrl":▶"https://me:pw@example.com","modelId":"m","webhookTokenName":"T"`), []string{`[bad-url] contextWebhookUrl "https://…@example.com" contains a user name or password; name the variable of a token instead | write the whole address, such as https://example.com/propose`}},
+		{proposer(`"contextWebhookUrl":▶"https://me:pw@example.com","modelId":"m","webhookTokenName":"T"`), []string{`[bad-url] contextWebhookUrl "https://…@example.com" contains a user name or password | write "https://example.com"; where the service asks for a password, name the variable that holds its token (webhookTokenName, or a classifier's token_name)`}},
 		{proposer(`"strategyWebhookUrl":▶"https://exa mple.com","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "https://exa mple.com" is not a URL | write the whole address, such as https://example.com/propose`}},
 		{proposer(`"strategyWebhookUrl":▶"https://me:pw@exa mple.com","webhookTokenName":"T"`), []string{`[bad-url] strategyWebhookUrl "https://…@exa mple.com" is not a URL | write the whole address, such as https://example.com/propose`}},
 
@@ -159,7 +163,7 @@ func TestProblems(t *testing.T) {
 		{head + `"states":{"a":{"transitions":{"t":"b"},"secondHuman":{"when":▶"before"},"specialists":[{"role":"proposer","specialistId":"g","disabled":true},{"role":"proposer","specialistId":"k","isHuman":true}]},"b":{}},"secondHuman":{"when":"before"},"specialists":[{"role":"proposer","specialistId":"g","isHuman":true}]}`,
 			[]string{`[too-few-humans] secondHuman waits for a second human in state "a", and only "k" may rule there | ` + anotherHuman}},
 		{in(`"optionOrder":▶"shuffled"`), []string{`[bad-value] optionOrder is "shuffled" | it may be random, declared`}},
-		{in(`"stacking":▶"on"`), []string{`[bad-value] stacking is "on" | did you mean "off"?`}},
+		{in(`"stacking":▶"on"`), []string{`[bad-value] stacking is "on" | it may be auto, off`}},
 		{in(`"solicit":{"wave":▶"all"}`), []string{`[wrong-type] wave must be a whole number, not a string`}},
 		{in(`▶"risk":{"maxError":0.1}`), []string{`[bad-strategy] risk needs the strategy bayes, and no arbiter is declared for state "a" | ` + needsBayes}},
 		{in(`"specialists":[{"role":"arbiter","specialistId":"r"}],▶"risk":{"maxError":0.1}`), []string{`[bad-strategy] risk needs the strategy bayes, and state "a" is decided by "r", which has another | ` + needsBayes}},
@@ -185,7 +189,7 @@ func TestProblems(t *testing.T) {
 		{strings.Replace(head, `"b"`, `▶"B"`, 1) + states + `}`, []string{`[unknown-state] goalState "B" does not exist in states`}},
 		{strings.Replace(head, `"goalState":"b"`, `"defaultState":▶"bb"`, 1) + states + `}`, []string{`[unknown-state] goalState "bb" does not exist in states | did you mean "b"?`}},
 		{strings.Replace(head, `"a"`, `▶"aa"`, 1) + states + `}`, []string{`[unknown-state] initialState "aa" does not exist in states | did you mean "a"?`}},
-		{head + `"states":{"a":{"transitions":{"t":▶""}},"b":{}}}`, []string{`[unknown-target] transition "t" in state "a" points to non-existent state "undefined" | name the state the transition leads to`}},
+		{head + `"states":{"a":{"transitions":{"t":▶""}},"b":{}}}`, []string{`[unknown-target] transition "t" in state "a" has no target | name the state it leads to: {"target": "STATE"}, or just "STATE"`}},
 		{head + `"states":{"a":{"transitions":{"t":{"description":"x","target":▶"c"}}},"b":{}}}`, []string{`[unknown-target] transition "t" in state "a" points to non-existent state "c"`}},
 		{strings.Replace(head, `{`, `▶{`, 1) + `"x-y":1}`, []string{`[missing-field] missing or invalid states`}},
 	} {
@@ -247,7 +251,7 @@ func TestHints(t *testing.T) {
 	for _, c := range []struct{ target, state, hint string }{
 		{"aproved", "approved", `did you mean "approved"?`}, {"aprovd", "approved", `did you mean "approved"?`}, {"aprvd", "approved", ""},
 		{"Approved", "approved", `did you mean "approved"?`}, {"genehmigt", "approved", ""}, {"übergabe", "ubergabe", `did you mean "ubergabe"?`},
-		{"審査中", "審査", `did you mean "審査"?`}, {"c", "b", ""}, {"xy", "ab", ""}, {"toolong", "x", ""},
+		{"審査中", "審査", `did you mean "審査"?`}, {"c", "b", ""}, {"png", "svg", ""}, {"dto", "dot", `did you mean "dot"?`}, {"bos", "bob", `did you mean "bob"?`}, {"xy", "ab", ""}, {"toolong", "x", ""},
 	} {
 		text := fmt.Sprintf(`{"machineName":"m","initialState":"__start","goalState":%q,"states":{%q:{"transitions":{"t":%q}}}}`, c.state, c.state, c.target)
 		for _, p := range problems(t, "m.json", text).Problems {
