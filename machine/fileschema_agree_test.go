@@ -50,7 +50,7 @@ var sightRules = []sightRule{
 		return p.Hint == "" && strings.Contains(p.Message, "does not exist") && p.Path != ""
 	}, may, "only that there are no states at all"},
 	{"unknown-state", nil, blind, "one value cannot be held to the keys of another"},
-	{"unknown-target", func(p machine.Problem, _ any) bool { return p.Hint == "name the state the transition leads to" }, must, ""},
+	{"unknown-target", func(p machine.Problem, _ any) bool { return strings.HasPrefix(p.Hint, "name the state it leads to") }, must, ""},
 	{"unknown-target", nil, blind, "one value cannot be held to the keys of another"},
 	{"duplicate-id", says("is empty"), must, ""},
 	{"duplicate-id", nil, blind, "items cannot be compared by one of their members"},
