@@ -41,8 +41,9 @@ func (e *StaleError) Unwrap() error { return e.Refusal }
 
 // A pin is what a ruling or a proposal says it is about.
 type pin struct {
-	round string
-	by    string // who says so
+	round  string
+	digest string // of the question, or its beginning; "" for whatever the round shows
+	by     string // who says so
 }
 
 // check refuses what names no round.
@@ -57,10 +58,34 @@ func (p pin) check() error {
 
 // fits returns a *StaleError unless a session is where its author saw it.
 func (r *Runner) fits(ctx context.Context, s *Session, p pin) error {
-	if p.round == CurrentRound || p.round == s.Key().ID() {
+	if p.round != CurrentRound && p.round != s.Key().ID() {
+		return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, p.round))
+	}
+	if p.digest == "" {
 		return nil
 	}
-	return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, p.round))
+	order, err := r.proposalsInOrder(ctx, s)
+	if err != nil {
+		return err
+	}
+	if fits, err := s.fitsDigest(p.digest, p.by, order); fits || err != nil {
+		return err
+	}
+	return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), s.arrived(p.by))
+}
+
+const staleQuestion = "Question digest mismatch - what the round shows has changed"
+
+// arrived returns what the round has come to show: whoever has seen less knows what
+// is new.
+func (s *Session) arrived(viewer string) (changed []string) {
+	for _, p := range s.Proposals() {
+		if s.Withheld(viewer) != "" {
+			return []string{fmt.Sprintf("%d proposals are there, withheld", len(s.Proposals()))}
+		}
+		changed = append(changed, fmt.Sprintf("%s proposed %s: %s → %s at %s", p.SpecialistID, p.Transition.Name, p.Transition.From.Name, p.Transition.Target, p.CreatedAt))
+	}
+	return changed
 }
 
 func (r *Runner) staleError(ctx context.Context, s *Session, p pin, e *Error, changed []string) error {
