@@ -100,11 +100,11 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	if err != nil {
 		return err
 	}
-	if err := a.statesQuestion(s, q, transition, f); err != nil {
-		return err
-	}
 	if err := p.tellQuestion(q); err != nil {
 		return err
+	}
+	if err := a.statesQuestion(s, q, transition, f); err != nil {
+		return errors.Join(err, p.out.Flush())
 	}
 	result, err := e.Decide(ctx, runner.Ruling{
 		SessionID: s.ID, SpecialistID: actor, RoundID: cmp.Or(f.round, q.RoundID), QuestionDigest: cmp.Or(f.question, digestOf(q, f.round)),
@@ -165,7 +165,7 @@ func (a *app) statesQuestion(s *runner.Session, q runner.Question, transition st
 		}
 	}
 	return hinted(usage("dialai decide: %s is irreversible: say which question you answer, with --question or --round", transition),
-		"to answer the one that stands now, seen with dialai show: %s", a.command("decide", []string{q.SessionID, transition}, words...))
+		"to answer the one that stands now: %s", a.command("decide", []string{q.SessionID, transition}, words...))
 }
 
 // shortDigest returns as much of a question's digest as is enough to state it.
@@ -239,8 +239,11 @@ func (a *app) refused(ctx context.Context, e *engine, p *printer, transition str
 // tellNewQuestion prints what has changed since the question was shown, and what it
 // is now.
 func (p *printer) tellNewQuestion(stale *runner.StaleError) error {
-	q := stale.Question
-	if p.a.flags.json || p.a.flags.quiet {
+	q, told := stale.Question, p.asked == stale.Question.Digest
+	switch {
+	case p.a.flags.json && told:
+		return nil
+	case p.a.flags.json, p.a.flags.quiet:
 		return p.tellQuestion(q)
 	}
 	p.header()
@@ -248,8 +251,10 @@ func (p *printer) tellNewQuestion(stale *runner.StaleError) error {
 		fmt.Fprintf(p.out, "Since then: %s\n", clean(line))
 	}
 	fmt.Fprintf(p.out, "The question now is about round %s, in state %s:\n", q.RoundID, clean(q.State))
-	if err := p.a.printQuestion(p.out, q); err != nil {
-		return err
+	if !told {
+		if err := p.a.printQuestion(p.out, q); err != nil {
+			return err
+		}
 	}
 	p.a.printChoices(p.out, q)
 	return nil

@@ -28,6 +28,7 @@ type printer struct {
 	shadow   *shadow          // nil unless other guards judge too
 	differs  []shadowLine     // of the record that is being printed
 	hidden   bool             // the event that is being printed is withheld
+	asked    string           // digest of the question that was printed last
 }
 
 func (a *app) newPrinter() *printer {

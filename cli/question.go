@@ -80,12 +80,27 @@ func fold(out io.Writer, head, value, more string) {
 			fmt.Fprintf(out, "%s… %s more; %s\n", blank, plural(len(runes), "character"), more)
 			return
 		}
-		n := min(len(runes), valueWidth)
-		fmt.Fprintf(out, "%s%s\n", head, string(runes[:n]))
+		n := lineEnd(runes)
+		fmt.Fprintf(out, "%s%s\n", head, strings.TrimRight(string(runes[:n]), " "))
 		head, runes = blank, runes[n:]
 	}
 }
 
+// lineEnd returns how much of a text goes into one line: up to its last blank, if
+// there is one in the second half of it.
+func lineEnd(runes []rune) int {
+	if len(runes) <= valueWidth {
+		return len(runes)
+	}
+	for n := valueWidth; n > valueWidth/2; n-- {
+		if runes[n-1] == ' ' {
+			return n
+		}
+	}
+	return valueWidth
+}
+
+// A factLine is a member as it is printed.
 type factLine struct{ name, value string }
 
 // membersOf returns the members of a JSON object in their order.
@@ -221,6 +236,7 @@ type questionLine struct {
 // tellQuestion prints the question that is ruled on, before it is.
 func (p *printer) tellQuestion(q runner.Question) error {
 	q.Humans = append([]string{}, q.Humans...) // [], not null
+	p.asked = q.Digest
 	switch {
 	case p.a.flags.json:
 		return printJSON(p.out, questionLine{1, "question", q.SessionID, q})

@@ -113,7 +113,7 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 			return Arbitration{Session: s}, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 		}
 		if err := r.fits(ctx, s, in.pin()); err != nil {
-			return s.staleRefusal(in), err
+			return s.staleRefusal(in, err), err
 		}
 		var result Arbitration
 		if in.Withdraw {
@@ -152,10 +152,10 @@ func (s *Session) refusal(in Ruling, reason string) Arbitration {
 // pin returns what the ruling is about.
 func (in *Ruling) pin() pin { return pin{in.RoundID, in.QuestionDigest, in.SpecialistID} }
 
-// staleRefusal refuses a ruling about another round.
-func (s *Session) staleRefusal(in Ruling) Arbitration {
-	result := s.refusal(in, staleRound)
-	result.Stale = true
+// staleRefusal refuses a ruling about another round or question.
+func (s *Session) staleRefusal(in Ruling, why error) Arbitration {
+	result := s.refusal(in, why.Error())
+	result.Stale = errors.Is(why, ErrStaleRound)
 	return result
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -160,14 +161,15 @@ func TestStaleQuestion(t *testing.T) {
 	b.propose(s, "a", "drop")
 	before := b.now(s).Sequence
 	in := runner.Ruling{SessionID: s.ID, RoundID: q.RoundID, QuestionDigest: q.Digest, SpecialistID: "ann", TransitionName: "approve"}
-	for _, digest := range []string{q.Digest, q.Digest[:runner.DigestPrefix], "no digest", q.Digest[:runner.DigestPrefix-1]} {
+	changed := map[string]string{q.Digest: "[a proposed drop: open → done]", q.Digest[:runner.DigestPrefix]: "[a proposed drop: open → done]", "no digest": "[]", q.Digest[:runner.DigestPrefix-1]: "[]"}
+	for digest := range changed {
 		in.QuestionDigest = digest
 		a, err := b.r.Decide(b.ctx, in)
 		stale, ok := errors.AsType[*runner.StaleError](err)
-		if !ok || stale.Refusal.Code != runner.CodeStaleQuestion || !errors.Is(err, runner.ErrStaleRound) || !a.Stale || a.Executed {
+		if !ok || stale.Refusal.Code != runner.CodeStaleQuestion || !errors.Is(err, runner.ErrStaleRound) || !a.Stale || a.Executed || a.GuardReason != err.Error() {
 			t.Fatalf("a ruling on what is not shown any more is %+v, %v", a, err)
 		}
-		if len(stale.Changed) != 1 || !strings.HasPrefix(stale.Changed[0], "a proposed drop: open → done at ") || len(stale.Question.Proposals) != 1 {
+		if fmt.Sprint(stale.Changed) != changed[digest] || len(stale.Question.Proposals) != 1 {
 			t.Errorf("what changed is %v, the question %+v", stale.Changed, stale.Question)
 		}
 	}
@@ -183,6 +185,12 @@ func TestStaleQuestion(t *testing.T) {
 	in.QuestionDigest = strings.ToUpper(q.Digest[:runner.DigestPrefix])
 	if a := b.rule(in); !a.Executed {
 		t.Errorf("the digest of nobody in particular is refused: %+v", a)
+	}
+	in.RoundID = b.now(s).Key().ID() // and the digest of the round before
+	_, err = b.r.Decide(b.ctx, in)
+	stale, ok := errors.AsType[*runner.StaleError](err)
+	if !ok || stale.Refusal.Code != runner.CodeStaleRound || fmt.Sprint(stale.Changed) != "[ann (human) executed approve: open → pay]" {
+		t.Errorf("the digest of a round that is over comes to %+v", stale)
 	}
 }
 

@@ -71,19 +71,59 @@ func (r *Runner) fits(ctx context.Context, s *Session, p pin) error {
 	if fits, err := s.fitsDigest(p.digest, p.by, order); fits || err != nil {
 		return err
 	}
-	return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), s.arrived(p.by))
+	was, err := r.questionOf(ctx, s, p)
+	switch {
+	case err != nil:
+		return err
+	case was == nil:
+		return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), nil)
+	case was.Key() != s.Key():
+		return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, was.Key().ID()))
+	}
+	return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), s.arrived(was, p.by))
+}
+
+// questionOf returns the session as it was when a digest was last that of its
+// question; nil if it never was.
+func (r *Runner) questionOf(ctx context.Context, s *Session, p pin) (was *Session, err error) {
+	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, s.ID)}
+	for rec, err := range r.store.Records(ctx, s.ID, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if _, err := f.Add(rec.Events); err != nil {
+			return nil, corrupt("the log of session "+s.ID.String(), err)
+		}
+		then := f.Session()
+		order, err := r.proposalsInOrder(ctx, then)
+		if err != nil {
+			return nil, err
+		}
+		if fits, err := then.fitsDigest(p.digest, p.by, order); err != nil {
+			return nil, err
+		} else if fits {
+			was = then
+		}
+	}
+	return was, nil
 }
 
 const staleQuestion = "Question digest mismatch - what the round shows has changed"
 
-// arrived returns what the round has come to show: whoever has seen less knows what
-// is new.
-func (s *Session) arrived(viewer string) (changed []string) {
+// arrived returns what was proposed in the round since it was as it was then.
+func (s *Session) arrived(was *Session, viewer string) (changed []string) {
+	last := int32(0)
+	if was.open != nil {
+		last = was.open.arrivals
+	}
 	for _, p := range s.Proposals() {
-		if s.Withheld(viewer) != "" {
-			return []string{fmt.Sprintf("%d proposals are there, withheld", len(s.Proposals()))}
+		switch {
+		case p.Arrival <= last:
+		case s.Withheld(viewer) != "":
+			return []string{"proposals have come, which are withheld"}
+		default:
+			changed = append(changed, fmt.Sprintf("%s proposed %s: %s → %s", p.SpecialistID, p.Transition.Name, p.Transition.From.Name, p.Transition.Target))
 		}
-		changed = append(changed, fmt.Sprintf("%s proposed %s: %s → %s at %s", p.SpecialistID, p.Transition.Name, p.Transition.From.Name, p.Transition.Target, p.CreatedAt))
 	}
 	return changed
 }
