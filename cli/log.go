@@ -45,7 +45,7 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 				if _, s, err = v.look(cmd.Context(), e, s); err != nil {
 					return err
 				}
-				hidden := !v.show && s.Withheld(v.as) != ""
+				hidden := !v.show && s.Withheld(v.as) != "" // what was proposed
 				if f.guard {
 					return a.printGuardLog(cmd.Context(), e, out, s, f, from, hidden)
 				}
@@ -68,11 +68,11 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 type logView struct {
 	from   int64 // the first event
 	masked bool  // secrets are masked
-	hidden bool  // what is withheld in the open round is left out
+	hidden bool  // what was proposed in the open round is left out
 }
 
 func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *runner.Session, v logView) error {
-	closed, err := closedUntil(ctx, e, s, v.hidden)
+	closed, err := closedUntil(ctx, e, s)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *runner.
 				continue
 			}
 			line := logLine{V: 1, SessionID: s.ID.String(), Raw: ev, Hash: rec.Hash.String()}
-			if v.hidden && ev.Seq > closed {
-				line.Data, line.Withheld = s.Concealed(&ev)
+			if ev.Seq > closed {
+				line.Data, line.Withheld = s.Concealed(&ev, v.hidden)
 			}
 			if v.masked {
 				line.Data, line.Redacted = redact(line.Data)
@@ -125,11 +125,11 @@ func (a *app) printLogLine(out io.Writer, line logLine) error {
 	return err
 }
 
-// closedUntil returns the number of the last event that belongs to a closed round;
-// 0 if none does, or nobody asks.
-func closedUntil(ctx context.Context, e *engine, s *runner.Session, asked bool) (last int64, err error) {
-	if !asked {
-		return 0, nil
+// closedUntil returns the number of the last event that nothing is withheld of,
+// because it belongs to a closed round, or nothing is at all.
+func closedUntil(ctx context.Context, e *engine, s *runner.Session) (last int64, err error) {
+	if !s.Hides("") {
+		return s.Sequence, nil
 	}
 	for rec, err := range e.store.Records(ctx, s.ID, 0) {
 		if err != nil {

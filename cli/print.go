@@ -106,7 +106,7 @@ func (p *printer) told(r runner.Record, i int) (event []byte, less bool) {
 	if !hiddenIn(r, i) || json.Unmarshal(event, &raw) != nil {
 		return event, false
 	}
-	if raw.Data, less = r.After.Concealed(&raw); !less {
+	if raw.Data, less = r.After.Concealed(&raw, r.After.Withheld("") != ""); !less {
 		return event, false
 	}
 	event, err := json.Marshal(raw)
@@ -119,7 +119,7 @@ func (p *printer) told(r runner.Record, i int) (event []byte, less bool) {
 // hiddenIn reports whether an event of a record belongs to the open round, and that
 // withholds something. Who looks at what is printed nobody knows.
 func hiddenIn(r runner.Record, i int) bool {
-	if r.After.Withheld("") == "" {
+	if !r.After.Hides("") {
 		return false
 	}
 	for _, e := range r.Events[i:] {
@@ -147,7 +147,7 @@ func (p *printer) header() {
 func (p *printer) text(r runner.Record) {
 	p.catchUp(r.Before)
 	for i, e := range r.Events {
-		p.hidden = hiddenIn(r, i)
+		p.hidden = r.After.Withheld("") != "" && hiddenIn(r, i)
 		switch d := e.Data.(type) {
 		case *runner.Created:
 			p.header()

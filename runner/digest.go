@@ -3,6 +3,7 @@ package runner
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"github.com/dialai/dialai/exact"
@@ -16,8 +17,8 @@ import (
 //	 transitions:[{name,target,irreversible}],proposals,rulings}
 //
 // where transitions are the legal ones, proposals the ids in the round's order, null
-// while they are withheld from whoever looks, and rulings the authors, choices and
-// payloads of those that are pending, or their number while they are withheld. So it
+// while they are withheld from whoever looks, and rulings those that are pending, as
+// {specialistId,transitionName,metaJson?}, or their number while they are withheld. So it
 // is the same on every machine, and another one when anything changes that whoever
 // rules has seen. Numbers in data are compared as float64 tells them apart.
 
@@ -35,7 +36,10 @@ func (s *Session) digest(proposals []*specialist.Proposal, withheld bool) (strin
 	w.name("proposals")
 	w.dst = appendProposalIDs(w.dst, key, proposals, withheld)
 	w.str("roundId", key.ID())
-	w.raw("rulings", []byte("[]")) // none is ever pending yet
+	w.name("rulings")
+	if w.dst, err = s.appendRulings(w.dst); err != nil {
+		return "", err
+	}
 	w.str("sessionId", s.ID.String())
 	w.str("state", s.State.Name)
 	w.name("transitions")
@@ -43,6 +47,32 @@ func (s *Session) digest(proposals []*specialist.Proposal, withheld bool) (strin
 	w.int("v", 1)
 	sum := sha256.Sum256(w.end())
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// appendRulings appends the pending rulings, or how many there are.
+func (s *Session) appendRulings(dst []byte) ([]byte, error) {
+	list, concealed := s.PendingRulings()
+	if concealed {
+		return strconv.AppendInt(dst, int64(len(list)), 10), nil
+	}
+	dst = append(dst, '[')
+	for i, r := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		w := object(dst)
+		if r.MetaJSON != nil {
+			payload, err := exact.Canonical(r.MetaJSON)
+			if err != nil {
+				return nil, err
+			}
+			w.raw("metaJson", payload)
+		}
+		w.str("specialistId", r.SpecialistID)
+		w.str("transitionName", r.Transition.Name)
+		dst = w.end()
+	}
+	return append(dst, ']'), nil
 }
 
 func appendProposalIDs(dst []byte, key specialist.RoundKey, proposals []*specialist.Proposal, withheld bool) []byte {

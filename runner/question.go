@@ -25,13 +25,16 @@ type Question struct {
 	// while they are withheld.
 	Proposals []json.RawMessage  `json:"proposals"`
 	Withheld  *WithheldProposals `json:"withheld,omitempty"` // nil unless something is
-	Rulings   []QuestionRuling   `json:"rulings"`            // that wait for others
-	History   []TransitionRecord `json:"history"`            // the newest maxShown, the oldest first
-	Notices   []string           `json:"notices"`            // of guards
-	Code      string             `json:"code"`
-	Reason    string             `json:"reason"` // why a human is asked, and whose asks failed
-	Since     specialist.Time    `json:"since"`
-	Humans    []string           `json:"humans"` // who may decide; empty if none is declared
+	Rulings   []QuestionRuling   `json:"rulings"`            // that wait for others, as far as they are shown
+	// WithheldRulings is how many rulings of others are to stay unseen until the viewer
+	// has ruled.
+	WithheldRulings int                `json:"withheldRulings,omitempty"`
+	History         []TransitionRecord `json:"history"` // the newest maxShown, the oldest first
+	Notices         []string           `json:"notices"` // of guards
+	Code            string             `json:"code"`
+	Reason          string             `json:"reason"` // why a human is asked, and whose asks failed
+	Since           specialist.Time    `json:"since"`
+	Humans          []string           `json:"humans"` // who may decide; empty if none is declared
 }
 
 // Facts are what a session is about.
@@ -84,6 +87,7 @@ func (r *Runner) questionFor(ctx context.Context, s *Session, viewer string, all
 		State: s.State.Name, Prompt: s.State.Prompt, Facts: s.facts(), Transitions: choicesOf(s.State), Proposals: []json.RawMessage{},
 		Rulings: []QuestionRuling{}, History: s.records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: humans,
 	}
+	q.Rulings, q.WithheldRulings = s.rulingsFor(viewer)
 	o := s.Outcome()
 	if why != "" {
 		o = s.conceal(o)
@@ -99,6 +103,21 @@ func (r *Runner) questionFor(ctx context.Context, s *Session, viewer string, all
 	q.Code, q.Since, q.Reason = o.Code, o.Since, s.reasonWithFailures(o, why != "")
 	q.Digest, err = s.digest(order, why != "")
 	return q, err
+}
+
+// rulingsFor returns the pending rulings that a viewer may see, and how many others
+// there are.
+func (s *Session) rulingsFor(viewer string) (shown []QuestionRuling, withheld int) {
+	shown = []QuestionRuling{}
+	list, concealed := s.PendingRulings()
+	for _, r := range list {
+		if concealed && (viewer == "" || r.SpecialistID != viewer) {
+			withheld++
+			continue
+		}
+		shown = append(shown, QuestionRuling{r.SpecialistID, r.Transition.Name, r.MetaJSON, r.Reasoning})
+	}
+	return shown, withheld
 }
 
 // facts returns what the session is about.

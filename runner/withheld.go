@@ -25,7 +25,7 @@ import (
 // particular, from whom all is withheld that is withheld from anybody.
 func (s *Session) Withheld(viewer string) string {
 	switch {
-	case s.Status == Completed, viewer != "" && s.open != nil && slices.Contains(s.open.revealed, viewer):
+	case s.Status == Completed, s.open != nil && s.open.rulings.shown(), viewer != "" && s.open != nil && slices.Contains(s.open.revealed, viewer):
 		return ""
 	case s.State.Withheld():
 		return "the state declares a collapse, to which only rulings count that were made without sight of the proposals"
@@ -41,7 +41,8 @@ func (s *Session) auditsBefore() bool {
 	if s.State.Audit.Mode != machine.Before || s.open != nil && s.open.shown {
 		return false
 	}
-	return s.Status != NeedsHuman || s.Outcome().Code == CodeAudit
+	code := s.Outcome().Code
+	return s.Status != NeedsHuman || code == CodeAudit || code == CodeSecondHuman
 }
 
 // revealedTo reports whether rulings of somebody on the open round are not blind,
@@ -58,7 +59,7 @@ func (s *Session) blind(in Ruling) bool {
 }
 
 // toldAnyhow are the codes whose reason says nothing of what was proposed.
-var toldAnyhow = []string{CodeAudit, CodeStepLimit, CodeTimeLimit, CodeDeadEnd, "cold_start", "no_proposals", "calibrating", "untrusted", "below_threshold"}
+var toldAnyhow = []string{CodeAudit, CodeSecondHuman, CodeContested, CodeStepLimit, CodeTimeLimit, CodeDeadEnd, "cold_start", "no_proposals", "calibrating", "untrusted", "below_threshold"}
 
 // CodeWithheld stands for a code that would tell what is withheld.
 const CodeWithheld = "withheld"
@@ -87,13 +88,32 @@ func (s *Session) conceal(o Outcome) Outcome {
 	return o
 }
 
-// Concealed returns what may be shown of the data of an event in an open round of
-// which something is withheld, and whether that is less than all.
-func (s *Session) Concealed(e *Raw) (data []byte, less bool) {
+// Hides reports whether anything of the open round is withheld from a viewer: what
+// was proposed, or what other humans have ruled.
+func (s *Session) Hides(viewer string) bool {
+	_, rulings := s.PendingRulings()
+	return rulings || s.Withheld(viewer) != ""
+}
+
+// Concealed returns what may be shown of the data of an event in the open round, and
+// whether that is less than all. proposals says that what was proposed is withheld;
+// rulings that are to be given without sight of each other are withheld in any case.
+func (s *Session) Concealed(e *Raw, proposals bool) (data []byte, less bool) {
+	_, rulings := s.PendingRulings()
 	switch e.Kind {
 	case KindRoundOpened, KindNeedsHuman, KindEnded:
-		return s.concealed(e)
+		if proposals {
+			return s.concealed(e)
+		}
+		return e.Data, false
 	case KindProposed, KindAskFailed, KindDiscarded, KindProbed, KindJudged, KindGated:
+		if !proposals {
+			return e.Data, false
+		}
+	case KindRuled:
+		if !rulings {
+			return e.Data, false
+		}
 	default:
 		return e.Data, false
 	}

@@ -123,7 +123,7 @@ func TestConcealed(t *testing.T) {
 	b.stepTo(s, runner.TickHuman)
 	s = b.now(s)
 	for _, ev := range b.raw(s) {
-		data, less := s.Concealed(&ev)
+		data, less := s.Concealed(&ev, true)
 		switch ev.Kind {
 		case runner.KindProposed:
 			if want := fmt.Sprintf(`{"specialistId":%q}`, map[string]string{"1": "a", "2": "b"}[arrivalOf(t, ev.Data)]); !less || string(data) != want {
