@@ -164,7 +164,7 @@ func (r *Runner) proposalsInOrder(ctx context.Context, s *Session) ([]*specialis
 func (s *Session) reasonWithFailures(o Outcome, withheld bool) string {
 	failures := s.failures(withheld)
 	switch {
-	case s.Status != NeedsHuman || failures == "" || strings.Contains(o.Reason, " failed: "):
+	case s.Status != NeedsHuman || failures == "" || strings.Contains(o.Reason, " failed: ") || strings.Contains(o.Reason, " timed out"):
 		return o.Reason
 	case o.Code == "no_proposals":
 		return o.Reason + ": " + failures

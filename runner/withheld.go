@@ -59,7 +59,7 @@ func (s *Session) blind(in Ruling) bool {
 }
 
 // toldAnyhow are the codes whose reason says nothing of what was proposed.
-var toldAnyhow = []string{CodeAudit, CodeSecondHuman, CodeContested, CodeStepLimit, CodeTimeLimit, CodeDeadEnd, "cold_start", "no_proposals", "calibrating", "untrusted", "below_threshold"}
+var toldAnyhow = []string{CodeAudit, CodeNoQuorum, CodeSecondHuman, CodeContested, CodeStepLimit, CodeTimeLimit, CodeDeadEnd, "cold_start", "no_proposals", "calibrating", "untrusted", "below_threshold"}
 
 // CodeWithheld stands for a code that would tell what is withheld.
 const CodeWithheld = "withheld"
@@ -151,9 +151,6 @@ func (s *Session) concealed(e *Raw) (data []byte, less bool) {
 	return data, true
 }
 
-// maxFailure is how much of why an ask failed stands in a reason, in bytes.
-const maxFailure = 300
-
 // failures returns what is to be said of asks that came to nothing: who failed and
 // why, or, withheld, how many did. It is "" if none failed.
 func (s *Session) failures(withheld bool) string {
@@ -168,7 +165,7 @@ func (s *Session) failures(withheld bool) string {
 			continue
 		}
 		if asked++; a.status == askFailed && a.failed != nil {
-			texts = append(texts, a.SpecialistID+" failed: "+clip(strings.TrimSpace(a.failed.Message), maxFailure))
+			texts = append(texts, a.failure())
 		}
 	}
 	switch {
