@@ -17,6 +17,7 @@ import (
 type decideFlags struct {
 	as        string
 	round     string
+	question  string
 	reasoning string
 	data      string
 	noRun     bool
@@ -26,6 +27,7 @@ type decideFlags struct {
 func (f *decideFlags) add(cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar(&f.as, "as", "", "`who` "+what+" (default: the machine's only human)")
 	cmd.Flags().StringVar(&f.round, "round", "", "only if this `id` is still that of the current round")
+	cmd.Flags().StringVar(&f.question, "question", "", "only if this `digest` is still that of the question; its first 12 hex digits are enough, and state the round too")
 	cmd.Flags().StringVar(&f.reasoning, "reasoning", "", "`why`")
 	cmd.Flags().StringVar(&f.data, "data", "", "metaJson that goes with it, as `JSON`")
 }
@@ -39,19 +41,27 @@ func (a *app) decideCommand() *cobra.Command {
 with what every AI proposed and becomes an example for the next time. Then the
 session runs on, unless --no-run.
 
+The ruling is on the round, and on the question, that stand when the command begins,
+or on those that --round and --question name. If somebody else was faster it is refused,
+and the new question shown. A transition that is irreversible needs one of the two.
+
 dialai inbox lists what is to be decided, each choice as a command to copy.`,
 		Example: `  dialai decide 0b9c1d3e-… approve
+  dialai decide 0b9c1d3e-… pay --question 5d0e6c1a8f0b
   dialai decide 0b9c1d3e-… reject --as carol --reasoning "no receipt"
   dialai decide 0b9c1d3e-… pay --data '{"amount":120}' --no-run`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeDecision,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.checkDigest(cmd); err != nil {
+				return err
+			}
 			return a.taped(&run.tapeFlags, func() error { return a.decide(cmd.Context(), args[0], args[1], f, run) })
 		},
 	}
 	f.add(cmd, "decides")
 	cmd.Flags().BoolVar(&f.noRun, "no-run", false, "only decide, do not run on")
-	cmd.Flags().BoolVar(&f.show, "show-proposals", false, "show the round's proposals before deciding")
+	cmd.Flags().BoolVar(&f.show, "show-proposals", false, "show the proposals even if they are withheld; that is recorded, and the ruling is not blind")
 	run.add(cmd, false)
 	return cmd
 }
@@ -86,16 +96,19 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 		return err
 	}
 	p.follow(s)
-	if f.show && !a.flags.json && len(s.Proposals()) > 0 {
-		p.header()
-		if err := proposalTable(p.out, s); err != nil {
-			return err
-		}
-		fmt.Fprintln(p.out)
+	q, err := a.asked(ctx, e, s, actor, f.show)
+	if err != nil {
+		return err
+	}
+	if err := p.tellQuestion(q); err != nil {
+		return err
+	}
+	if err := a.statesQuestion(s, q, transition, f); err != nil {
+		return errors.Join(err, p.out.Flush())
 	}
 	result, err := e.Decide(ctx, runner.Ruling{
-		SessionID: s.ID, SpecialistID: actor, RoundID: cmp.Or(f.round, s.Key().ID()), TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data,
-		Blind:  s.State.Withheld() && !f.show,
+		SessionID: s.ID, SpecialistID: actor, RoundID: cmp.Or(f.round, q.RoundID), QuestionDigest: cmp.Or(f.question, digestOf(q, f.round)),
+		TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data, Blind: q.Withheld != nil,
 		Reopen: osUser(), // only a human can let a session go on that a guard has stopped
 	})
 	switch {
@@ -104,12 +117,59 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	case result.Recorded:
 		return a.decided(ctx, e, p, result.Session)
 	case !result.Executed:
-		return a.refused(ctx, e, p, transition, result)
+		return a.refused(ctx, e, p, transition, result, err)
 	case f.noRun:
 		return a.decided(ctx, e, p, result.Session)
 	}
 	return a.carryOn(ctx, e, p, s.ID, run)
 }
+
+// asked returns the question of a session as somebody sees it who is about to answer;
+// show has them look at what is withheld.
+func (a *app) asked(ctx context.Context, e *engine, s *runner.Session, actor string, show bool) (runner.Question, error) {
+	if show {
+		q, _, err := e.Reveal(ctx, s.ID, actor)
+		return q, err
+	}
+	return e.Question(ctx, s, actor)
+}
+
+// digestOf returns the digest of a question for a ruling on a round; "" if that is
+// another one, which is refused for that.
+func digestOf(q runner.Question, round string) string {
+	if round != "" && round != q.RoundID {
+		return ""
+	}
+	return q.Digest
+}
+
+// checkDigest checks what --question is given.
+func (f *decideFlags) checkDigest(cmd *cobra.Command) error {
+	if !cmd.Flags().Changed("question") || len(f.question) >= runner.DigestPrefix && strings.Trim(strings.ToLower(f.question), "0123456789abcdef") == "" {
+		return nil
+	}
+	return hinted(usage("--question is %q, not the first %d hex digits of a digest or more", f.question, runner.DigestPrefix), "dialai show and dialai inbox print it in each command that decides")
+}
+
+// statesQuestion returns an error if a transition that cannot be undone is chosen
+// without saying on which question.
+func (a *app) statesQuestion(s *runner.Session, q runner.Question, transition string, f *decideFlags) error {
+	t := s.State.Transition(transition)
+	if t == nil || !t.Irreversible || f.round != "" || f.question != "" {
+		return nil
+	}
+	words := []string{"--question", shortDigest(q)}
+	for _, w := range []struct{ flag, value string }{{"--as", f.as}, {"--reasoning", f.reasoning}, {"--data", f.data}} {
+		if w.value != "" {
+			words = append(words, w.flag, w.value)
+		}
+	}
+	return hinted(usage("dialai decide: %s is irreversible: say which question you answer, with --question or --round", transition),
+		"to answer the one that stands now: %s", a.command("decide", []string{q.SessionID, transition}, words...))
+}
+
+// shortDigest returns as much of a question's digest as is enough to state it.
+func shortDigest(q runner.Question) string { return q.Digest[:runner.DigestPrefix] }
 
 // signed adds to the reasoning of an operator who that was.
 func signed(actor, reasoning string) string {
@@ -147,35 +207,65 @@ func (a *app) decided(ctx context.Context, e *engine, p *printer, s *runner.Sess
 	return p.out.Flush()
 }
 
-// refused ends the command with a ruling that was not executed.
-func (a *app) refused(ctx context.Context, e *engine, p *printer, transition string, r runner.Arbitration) error {
+// refused ends the command with a ruling that was not executed. why is nil where
+// DIAL's result says all.
+func (a *app) refused(ctx context.Context, e *engine, p *printer, transition string, r runner.Arbitration, why error) error {
 	code := exitFailure
-	if r.TransitionName != "" && !r.Stale { // legal, but a guard stopped it
+	if r.TransitionName != "" && why == nil { // legal, but a guard stopped it
 		code = exitStopped
 	}
 	p.status.stop()
 	p.close()
+	if stale, ok := errors.AsType[*runner.StaleError](why); ok {
+		if err := p.tellNewQuestion(stale); err != nil {
+			return err
+		}
+	}
 	if a.flags.json {
 		result := resultOf(r.Session)
-		result.Code, result.Reason = refusal(r, code)
+		result.Code, result.Reason = refusal(r, code, why)
 		if err := p.endJSON(result, code); err != nil {
 			return err
 		}
 	}
 	err := errors.Join(fmt.Errorf("not decided: %s", r.GuardReason), p.out.Flush())
-	hint := a.refusalHint(ctx, e, r, code)
+	hint := a.refusalHint(ctx, e, r, code, why)
 	if hint == "" {
 		hint = choiceHint(r.Session.State, transition)
 	}
 	return &exitError{code, hinted(err, "%s", hint)}
 }
 
-// refusal returns why a ruling was not executed: its code and its text.
-func refusal(r runner.Arbitration, exit int) (code, reason string) {
+// tellNewQuestion prints what has changed since the question was shown, and what it
+// is now.
+func (p *printer) tellNewQuestion(stale *runner.StaleError) error {
+	q, told := stale.Question, p.asked == stale.Question.Digest
 	switch {
-	case r.Stale:
-		return "stale", r.GuardReason
-	case exit == exitStopped:
+	case p.a.flags.json && told:
+		return nil
+	case p.a.flags.json, p.a.flags.quiet:
+		return p.tellQuestion(q)
+	}
+	p.header()
+	for _, line := range stale.Changed {
+		fmt.Fprintf(p.out, "Since then: %s\n", clean(line))
+	}
+	fmt.Fprintf(p.out, "The question now is about round %s, in state %s:\n", q.RoundID, clean(q.State))
+	if !told {
+		if err := p.a.printQuestion(p.out, q); err != nil {
+			return err
+		}
+	}
+	p.a.printChoices(p.out, q)
+	return nil
+}
+
+// refusal returns why a ruling was not executed: its code and its text.
+func refusal(r runner.Arbitration, exit int, why error) (code, reason string) {
+	if refused, ok := errors.AsType[*runner.Error](why); ok && (r.Stale || refused.Code == runner.CodeRoundRequired) {
+		return refused.Code, r.GuardReason
+	}
+	if exit == exitStopped {
 		if code, reason, ok := strings.Cut(r.GuardReason, ": "); ok {
 			return code, reason
 		}
@@ -184,13 +274,13 @@ func refusal(r runner.Arbitration, exit int) (code, reason string) {
 }
 
 // refusalHint says what could be done instead.
-func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, code int) string {
+func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, code int, why error) string {
 	id := []string{r.SessionID}
 	switch {
 	case r.Stale:
-		return fmt.Sprintf("%s shows the present round", a.command("show", id))
+		return fmt.Sprintf("nothing was decided; %s shows the question as it is now", a.command("show", id))
 	case code == exitStopped:
-		code, _ := refusal(r, exitStopped)
+		code, _ := refusal(r, exitStopped, why)
 		return a.stopHint(code, r.Session)
 	case !r.IsHuman:
 		humans, err := a.actors(ctx, e, r.Session)

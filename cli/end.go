@@ -17,6 +17,10 @@ import (
 func (p *printer) end(r runner.Result, ask func() (runner.Question, error)) (int, error) {
 	p.status.stop()
 	code := codeOf(r)
+	if o := r.Session.Outcome(); o.Code == r.Code { // what may be told of it
+		o = r.Session.OutcomeFor("")
+		r.Code, r.Reason = o.Code, o.Reason
+	}
 	if p.a.flags.json {
 		if err := p.endShadow(r); err != nil {
 			return exitFailure, err
@@ -111,7 +115,7 @@ func (a *app) raiseHint(code string, s *runner.Session) string {
 
 // endHuman prints a question for a human, each answer as a command.
 func (p *printer) endHuman(r runner.Result, item runner.Question) {
-	fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.yellow("Session needs a human:"), clean(item.State), clean(r.Reason))
+	fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.yellow("Session needs a human:"), clean(item.State), clean(item.Reason))
 	for _, t := range item.Transitions {
 		if p.a.keeps() {
 			fmt.Fprintf(p.out, "  %s\n", p.a.decideCommandFor(item, t))
@@ -184,7 +188,7 @@ func codeOf(r runner.Result) int {
 
 // resultOf returns a session that nobody runs on as a Result.
 func resultOf(s *runner.Session) runner.Result {
-	o := s.Outcome()
+	o := s.OutcomeFor("")
 	return runner.Result{Status: s.Status.String(), Session: s, Code: o.Code, Reason: o.Reason}
 }
 
@@ -201,7 +205,7 @@ func (a *app) command(name string, args []string, words ...string) command {
 // decideCommandFor returns the command that decides a question with one of its
 // transitions.
 func (a *app) decideCommandFor(item runner.Question, t runner.InboxTransition) command {
-	words := []string{"--round", item.RoundID}
+	words := []string{"--question", shortDigest(item)}
 	if len(item.Humans) > 1 {
 		words = append(words, "--as", item.Humans[0])
 	}

@@ -2,15 +2,18 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
 )
 
 func (a *app) explainCommand() *cobra.Command {
+	v := &viewFlags{}
 	cmd := &cobra.Command{
 		Use:   "explain <session> [<round>]",
 		Short: "Say why a round was decided as it was",
@@ -32,7 +35,7 @@ the text is made.`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
 				id, err := runner.ParseID(args[0])
 				if err != nil {
 					return err
@@ -41,8 +44,13 @@ the text is made.`,
 				switch {
 				case err != nil:
 					return err
-				case why.Withheld && !flagged(cmd, "show-proposals"):
+				case why.Withheld && !v.show:
 					return hinted(errors.New("a human is to look at this round without having seen what was proposed"), "--show-proposals shows it all the same")
+				}
+				if err := v.revealRound(cmd.Context(), e, id, why); err != nil {
+					return err
+				}
+				switch {
 				case a.flags.json:
 					return printJSON(out, why)
 				case a.flags.quiet:
@@ -53,12 +61,16 @@ the text is made.`,
 			})
 		},
 	}
-	showProposals(cmd)
+	v.add(cmd)
 	return cmd
 }
 
-// flagged reports whether a flag is set.
-func flagged(cmd *cobra.Command, name string) bool {
-	on, _ := cmd.Flags().GetBool(name)
-	return on
+// revealRound records that somebody looks at an open round that is withheld.
+func (f *viewFlags) revealRound(ctx context.Context, e *engine, id specialist.SessionID, why *runner.Explanation) error {
+	s, err := e.Session(ctx, id.String())
+	if err != nil || !why.Withheld || why.Round != s.Round || s.Withheld(f.as) == "" {
+		return err
+	}
+	_, _, err = e.Reveal(ctx, id, f.as)
+	return err
 }

@@ -15,7 +15,8 @@ var ExplainText = explainText
 var JSONLines = map[string]any{
 	"The result":           resultLine{},
 	"`dialai sessions`":    runner.Summary{},
-	"`dialai show`":        runner.SessionView{},
+	"`dialai show`":        shownView{},
+	"The question":         questionLine{},
 	"`dialai inbox`":       runner.Question{},
 	"`dialai tick`":        runner.TickView{},
 	"`dialai metrics`":     runner.Metrics{},

@@ -102,7 +102,7 @@ func viewOf(ctx context.Context, e *engine, s *runner.Session) (graph.View, erro
 	for _, t := range s.History() {
 		v.Path = append(v.Path, graph.Step{From: t.Transition.From.Name, Transition: t.Transition.Name})
 	}
-	if len(s.Proposals()) == 0 && len(s.OpenAsks()) == 0 {
+	if len(s.Proposals()) == 0 && len(s.OpenAsks()) == 0 || s.Withheld("") != "" {
 		return v, nil
 	}
 	weights, err := e.Weights(ctx, s)

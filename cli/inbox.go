@@ -2,7 +2,7 @@ package cli
 
 import (
 	"bufio"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +13,7 @@ import (
 )
 
 func (a *app) inboxCommand() *cobra.Command {
+	v := &viewFlags{}
 	cmd := &cobra.Command{
 		Use:   "inbox",
 		Short: "List the questions that wait for a human",
@@ -22,38 +23,41 @@ and each choice as a command to copy.`,
   dialai inbox --json`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				items, unread := e.Inbox(cmd.Context())
+			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
+				items, unread := e.Inbox(cmd.Context(), v.as)
 				if unread != nil && len(items) == 0 {
 					return unread
 				}
-				return errors.Join(a.printInbox(cmd, e, out, items), unread)
+				if err := v.reveal(cmd.Context(), e, items); err != nil {
+					return err
+				}
+				return errors.Join(a.printInbox(out, items), unread)
 			})
 		},
 	}
-	showProposals(cmd)
+	v.add(cmd)
 	return cmd
 }
 
-// withhold takes out the proposals that are kept from whoever is to rule.
-func withhold(cmd *cobra.Command, e *engine, items []runner.Question) error {
+// reveal shows what is withheld, where that is asked for.
+func (f *viewFlags) reveal(ctx context.Context, e *engine, items []runner.Question) error {
 	for i := range items {
-		s, err := e.Session(cmd.Context(), items[i].SessionID)
+		if !f.show || items[i].Withheld == nil {
+			continue
+		}
+		id, err := runner.ParseID(items[i].SessionID)
 		if err != nil {
 			return err
 		}
-		if hides(cmd, s) {
-			items[i].Proposals = []json.RawMessage{}
+		if items[i], _, err = e.Reveal(ctx, id, f.as); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) printInbox(cmd *cobra.Command, e *engine, out io.Writer, items []runner.Question) error {
+func (a *app) printInbox(out io.Writer, items []runner.Question) error {
 	if a.flags.json {
-		if err := withhold(cmd, e, items); err != nil {
-			return err
-		}
 		for i := range items {
 			items[i].Humans = append([]string{}, items[i].Humans...) // [], not null
 		}
@@ -71,24 +75,20 @@ func (a *app) printInbox(cmd *cobra.Command, e *engine, out io.Writer, items []r
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		if err := a.printItem(cmd, e, out, item); err != nil {
+		if err := a.printItem(out, item); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) printItem(cmd *cobra.Command, e *engine, out io.Writer, item runner.Question) error {
+func (a *app) printItem(out io.Writer, item runner.Question) error {
 	fmt.Fprintf(out, "%s: %s in state %s, since %s\n", clean(item.MachineName), item.SessionID, clean(item.State), item.Since)
 	if item.Prompt != "" {
 		fmt.Fprintf(out, "  %s\n", clean(item.Prompt))
 	}
 	fmt.Fprintf(out, "  Why: %s\n", clean(item.Reason))
-	s, err := e.Session(cmd.Context(), item.SessionID)
-	if err != nil {
-		return err
-	}
-	if err := printProposals(out, s, hides(cmd, s)); err != nil {
+	if err := a.printQuestion(out, item); err != nil {
 		return err
 	}
 	a.printChoices(out, item)

@@ -20,18 +20,24 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 	p.status.clear()
 	p.close()
 	p.out.Flush()
-	item, err := e.Question(ctx, r.Session, "")
-	if err != nil {
-		return false, err
-	}
 	humans, err := a.actors(ctx, e, r.Session)
 	if err != nil {
 		return false, nil // finish says that nobody can
 	}
+	viewer := ""
+	if len(humans) == 1 {
+		viewer = humans[0]
+	}
+	item, err := e.Question(ctx, r.Session, viewer)
+	if err != nil {
+		return false, err
+	}
 	d := &dialogue{a: a, ctx: ctx, lines: a.lines(), paint: a.paintFor(a.err)}
-	d.ask(item, r.Session)
+	if err := d.ask(item); err != nil {
+		return false, err
+	}
 	ruling, choice, ok := d.answer(item, humans)
-	ruling.SessionID, ruling.Blind = r.Session.ID, r.Session.State.Withheld()
+	ruling.SessionID, ruling.Blind = r.Session.ID, item.Withheld != nil
 	for ok {
 		if ruling.MetaJSON, ok = d.data(choice); !ok {
 			break
@@ -39,14 +45,14 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 		result, err := e.Decide(ctx, ruling)
 		switch {
 		case errors.Is(err, runner.ErrNotRunning), result.Stale:
-			d.say("Somebody else decided meanwhile.\n")
+			d.say("Nothing was decided: the question has changed meanwhile.\n")
 			return true, nil
 		case err != nil && result.Session == nil:
 			return false, err
 		case result.Executed, result.Recorded:
 			return true, nil
 		case len(choice.Parameters) == 0 || !result.Session.Status.Live():
-			return false, a.refused(ctx, e, p, choice.Name, result)
+			return false, a.refused(ctx, e, p, choice.Name, result, err)
 		}
 		d.say("%s\n", clean(result.GuardReason))
 	}
@@ -75,25 +81,16 @@ type dialogue struct {
 
 func (d *dialogue) say(format string, args ...any) { fmt.Fprintf(d.a.err, format, args...) }
 
-// ask prints the question, why it is asked, what was proposed, and the choices.
-func (d *dialogue) ask(item runner.Question, s *runner.Session) {
+// ask prints the question, why it is asked, what it is about, what was proposed, and
+// the choices.
+func (d *dialogue) ask(item runner.Question) error {
 	d.say("%s\n", d.paint.bold(clean(item.MachineName)+": "+clean(item.State)))
 	if item.Prompt != "" {
 		d.say("%s\n", clean(item.Prompt))
 	}
 	d.say("\nWhy you are asked: %s\n", clean(item.Reason))
-	if s.State.Withheld() && len(s.Proposals()) > 0 {
-		d.say("  %s withheld, so that the ruling is your own\n", plural(len(s.Proposals()), "proposal"))
-	}
-	for _, p := range s.Proposals() {
-		if s.State.Withheld() {
-			break
-		}
-		who := ""
-		if p.IsHuman {
-			who = " (human)"
-		}
-		d.say("  %s%s proposed %s → %s: %s\n", clean(p.SpecialistID), who, clean(p.Transition.Name), clean(p.Transition.Target), clean(p.Reasoning))
+	if err := d.a.printQuestion(d.a.err, item); err != nil {
+		return err
 	}
 	d.say("\nYour choices:\n")
 	for i, t := range item.Transitions {
@@ -101,8 +98,12 @@ func (d *dialogue) ask(item runner.Question, s *runner.Session) {
 		if t.Description != "" {
 			d.say("  %s", d.paint.dim(clean(t.Description)))
 		}
+		if t.Irreversible {
+			d.say("  (irreversible)")
+		}
 		d.say("\n")
 	}
+	return nil
 }
 
 // answer asks what is decided, by whom, and why. ok is false if it is left open.
@@ -110,7 +111,7 @@ func (d *dialogue) answer(item runner.Question, humans []string) (r runner.Rulin
 	if choice, ok = d.choose(item); !ok {
 		return r, choice, false
 	}
-	r.RoundID, r.TransitionName = item.RoundID, choice.Name
+	r.RoundID, r.QuestionDigest, r.TransitionName = item.RoundID, item.Digest, choice.Name
 	if r.SpecialistID, ok = d.human(humans); !ok {
 		return r, choice, false
 	}

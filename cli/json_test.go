@@ -162,7 +162,7 @@ func readEncoder(t *testing.T) encoder {
 	t.Helper()
 	e := encoder{map[string]string{}, map[string]string{}}
 	var text strings.Builder
-	for _, path := range []string{"event.go", "roster.go", "encode.go", "encode_verdict.go", "../specialist/proposal.go", "../specialist/context.go"} {
+	for _, path := range []string{"event.go", "roster.go", "encode.go", "encode_verdict.go", "reveal.go", "../specialist/proposal.go", "../specialist/context.go"} {
 		data, err := os.ReadFile(filepath.Join("../runner", path))
 		if err != nil {
 			t.Fatal(err)
@@ -345,7 +345,7 @@ func decode(t *testing.T, text string) any {
 
 // foreign are members whose contents are not the program's own: users, machine
 // files and JSON Schema say what is in them.
-var foreign = []string{"machine", "metaJson", "args", "parameters", "context", "alignmentScores", "tool_counts", "guards", "requestHeaders"}
+var foreign = []string{"machine", "metaJson", "facts", "args", "parameters", "context", "alignmentScores", "tool_counts", "guards", "requestHeaders"}
 
 // shape describes names and types of a value, whatever it holds.
 func shape(v any) string {
@@ -514,7 +514,7 @@ func realLines(t *testing.T) map[string][]string {
 	bench(h, lines)
 	for _, line := range slices.Concat(real["An event"], real["run"]) {
 		kind := first(t, `"kind":"(\w+)"`, line)
-		if heading := map[string]string{"result": "The result", "shadow": "A shadow that differs", "shadow_summary": "What a shadow comes to"}[kind]; heading != "" {
+		if heading := map[string]string{"result": "The result", "question": "The question", "shadow": "A shadow that differs", "shadow_summary": "What a shadow comes to"}[kind]; heading != "" {
 			real[heading] = append(real[heading], line)
 		} else {
 			real["`"+kind+"`"] = append(real["`"+kind+"`"], dataOf(t, line))

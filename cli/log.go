@@ -10,19 +10,18 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
-	"github.com/dialai/dialai/specialist"
 )
 
 func (a *app) logCommand() *cobra.Command {
 	var from int64
-	f := &guardLogFlags{}
+	f, v := &guardLogFlags{}, &viewFlags{}
 	cmd := &cobra.Command{
 		Use:   "log <session>",
 		Short: "Print the events of a session",
 		Long: `Print every event of a session, the oldest first. With --json each line is one
 event with the hash of its record; dialai store verify checks them. Texts that hold what
 looks like a secret or personal data are masked, unless --payload is full; the log itself
-is whole.
+is whole. Of the open round what is withheld from whoever rules is left out.
 
 With --guard it writes the event log of the guards instead, which dialai analyze
 and dialai replay read: one JSON object a line for what was spent, every step that
@@ -34,30 +33,50 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
 				id, err := runner.ParseID(args[0])
 				if err != nil {
 					return err
 				}
+				s, err := e.Session(cmd.Context(), id.String())
+				if err != nil {
+					return err
+				}
+				if _, s, err = v.look(cmd.Context(), e, s); err != nil {
+					return err
+				}
+				hidden := !v.show && s.Withheld(v.as) != "" // what was proposed
 				if f.guard {
-					return a.printGuardLog(cmd.Context(), e, out, id, f, from)
+					return a.printGuardLog(cmd.Context(), e, out, s, f, from, hidden)
 				}
 				if f.payload != payloadRedacted && f.payload != string(guard.PayloadFull) {
 					return hinted(usage("--payload is %q", f.payload), "without --guard it may be %s or %s", payloadRedacted, guard.PayloadFull)
 				}
-				return a.printLog(cmd.Context(), e, out, id, from, f.payload == payloadRedacted)
+				return a.printLog(cmd.Context(), e, out, s, logView{from, f.payload == payloadRedacted, hidden})
 			})
 		},
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "the `number` of the first event to print")
+	v.add(cmd)
 	cmd.Flags().BoolVar(&f.guard, "guard", false, "write the event log of the guards")
 	cmd.Flags().StringVar(&f.payload, "payload", payloadRedacted, "what is written of texts: `redacted`, full or, with --guard, digest")
 	complete(cmd, "payload", payloadRedacted, string(guard.PayloadFull), string(guard.PayloadDigest))
 	return cmd
 }
 
-func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, id specialist.SessionID, from int64, masked bool) error {
-	for rec, err := range e.store.Records(ctx, id, from) {
+// A logView says what of a log is printed.
+type logView struct {
+	from   int64 // the first event
+	masked bool  // secrets are masked
+	hidden bool  // what was proposed in the open round is left out
+}
+
+func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *runner.Session, v logView) error {
+	closed, err := closedUntil(ctx, e, s)
+	if err != nil {
+		return err
+	}
+	for rec, err := range e.store.Records(ctx, s.ID, v.from) {
 		if err != nil {
 			return err
 		}
@@ -66,28 +85,65 @@ func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, id special
 			return &runner.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
 		}
 		for _, ev := range events {
-			if ev.Seq < from {
+			if ev.Seq < v.from {
 				continue
 			}
-			changed := false
-			if masked {
-				ev.Data, changed = redact(ev.Data)
+			line := logLine{V: 1, SessionID: s.ID.String(), Raw: ev, Hash: rec.Hash.String()}
+			if ev.Seq > closed {
+				line.Data, line.Withheld = s.Concealed(&ev, v.hidden)
 			}
-			if a.flags.json {
-				err = printJSON(out, struct {
-					V         int    `json:"v"`
-					SessionID string `json:"sessionId"`
-					runner.Raw
-					Hash     string `json:"hash"`
-					Redacted bool   `json:"redacted,omitempty"`
-				}{1, id.String(), ev, rec.Hash.String(), changed})
-			} else {
-				_, err = fmt.Fprintf(out, "%5d  %s  %-15s %s\n", ev.Seq, ev.At, ev.Kind, clean(string(ev.Data)))
+			if v.masked {
+				line.Data, line.Redacted = redact(line.Data)
 			}
-			if err != nil {
+			if err := a.printLogLine(out, line); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// logLine is an event as log prints it.
+type logLine struct {
+	V         int    `json:"v"`
+	SessionID string `json:"sessionId"`
+	runner.Raw
+	Hash     string `json:"hash"`
+	Redacted bool   `json:"redacted,omitempty"`
+	Withheld bool   `json:"withheld,omitempty"`
+}
+
+func (a *app) printLogLine(out io.Writer, line logLine) error {
+	if a.flags.json {
+		return printJSON(out, line)
+	}
+	note := ""
+	if line.Withheld {
+		note = " (the rest is withheld)"
+	}
+	_, err := fmt.Fprintf(out, "%5d  %s  %-15s %s%s\n", line.Seq, line.At, line.Kind, clean(string(line.Data)), note)
+	return err
+}
+
+// closedUntil returns the number of the last event that nothing is withheld of,
+// because it belongs to a closed round, or nothing is at all.
+func closedUntil(ctx context.Context, e *engine, s *runner.Session) (last int64, err error) {
+	if !s.Hides("") {
+		return s.Sequence, nil
+	}
+	for rec, err := range e.store.Records(ctx, s.ID, 0) {
+		if err != nil {
+			return 0, err
+		}
+		events, err := runner.DecodeRaw(rec.Events)
+		if err != nil {
+			return 0, err
+		}
+		for _, ev := range events {
+			if ev.Kind == runner.KindExecuted {
+				last = ev.Seq
+			}
+		}
+	}
+	return last, nil
 }

@@ -31,6 +31,7 @@ type guardLog struct {
 	prices  string
 	take    func(*guard.LogRecord) error // takes the records; nil: they are written to out
 	err     error                        // the first
+	hidden  bool                         // steps of the open round are withheld
 
 	session *runner.Session
 	round   int64
@@ -41,16 +42,12 @@ type guardLog struct {
 	pending *guard.LogRecord // a step that was judged: its event has not been applied yet
 }
 
-func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, id specialist.SessionID, f *guardLogFlags, from int64) error {
+func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *runner.Session, f *guardLogFlags, from int64, hidden bool) error {
 	if f.payload != payloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
 		return hinted(usage("--payload is %q", f.payload), "it may be %s, %s or %s", payloadRedacted, guard.PayloadFull, guard.PayloadDigest)
 	}
-	s, err := e.Session(ctx, id.String())
-	if err != nil {
-		return err
-	}
-	w := &guardLog{out: out, from: from, payload: f.payload, session: s}
-	return w.fold(ctx, e, id)
+	w := &guardLog{out: out, from: from, payload: f.payload, session: s, hidden: hidden}
+	return w.fold(ctx, e, s.ID)
 }
 
 // fold writes the log of a session.
@@ -93,6 +90,9 @@ func (w *guardLog) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
 // gate takes in a step that was judged. Where it was executed the fold tells of
 // it at the next event, so it is written once that was applied.
 func (w *guardLog) gate(seq int64, g *runner.Gated, step guard.Step, known bool) {
+	if w.hidden && w.round == int64(w.session.Round) {
+		return
+	}
 	rec := &guard.LogRecord{
 		Seq: seq, Round: w.round, Type: guard.LogCheck, Verdict: g.Verdict.Status.String(),
 		Payload: guard.PayloadNone, Meta: metaOf(g.Verdict),

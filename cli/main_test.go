@@ -114,6 +114,7 @@ var (
 	ownerPattern = regexp.MustCompile(`"owner":"[0-9a-f]{32}"`)
 	userPattern  = regexp.MustCompile(`decided by [^)"]+`)
 	hookPattern  = regexp.MustCompile(`127\.0\.0\.1:\d{2,}`)
+	askedPattern = regexp.MustCompile(`--question [0-9a-f]{12}\b`)
 	msecPattern  = regexp.MustCompile(`"latencyMsec":\d+`)
 	tookPattern  = regexp.MustCompile(`"elapsed_ms":\d+`)
 )
@@ -132,7 +133,7 @@ func (s *shortener) short(text string) string {
 		pattern *regexp.Regexp
 		by      string
 	}{
-		{timePattern, "TIME"}, {hashPattern, "HASH"}, {ownerPattern, `"owner":"OWNER"`}, {userPattern, "decided by USER"}, {hookPattern, "HOOK"}, {msecPattern, `"latencyMsec":1`}, {tookPattern, `"elapsed_ms":0`},
+		{timePattern, "TIME"}, {hashPattern, "HASH"}, {askedPattern, "--question DIGEST"}, {ownerPattern, `"owner":"OWNER"`}, {userPattern, "decided by USER"}, {hookPattern, "HOOK"}, {msecPattern, `"latencyMsec":1`}, {tookPattern, `"elapsed_ms":0`},
 	} {
 		text = r.pattern.ReplaceAllString(text, r.by)
 	}

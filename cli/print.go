@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -26,6 +27,8 @@ type printer struct {
 	head     runner.Hash      // of the last record, where the store does not say
 	shadow   *shadow          // nil unless other guards judge too
 	differs  []shadowLine     // of the record that is being printed
+	hidden   bool             // the event that is being printed is withheld
+	asked    string           // digest of the question that was printed last
 }
 
 func (a *app) newPrinter() *printer {
@@ -84,11 +87,47 @@ func (p *printer) json(r runner.Record) {
 	}
 	for i := range r.Events {
 		line := fmt.Appendf(nil, `{"v":1,"sessionId":"%s",`, r.After.ID)
-		event := r.AppendEvent(nil, i)
+		event, less := p.told(r, i)
 		line = append(line, event[1:len(event)-1]...)
-		line = fmt.Appendf(line, `,"hash":"%s"}`, hash)
+		line = fmt.Appendf(line, `,"hash":"%s"`, hash)
+		if less {
+			line = append(line, `,"withheld":true`...)
+		}
+		line = append(line, '}')
 		fmt.Fprintf(p.out, "%s\n", line)
 	}
+}
+
+// told returns an event as JSON, without what is withheld from whoever rules, and
+// whether that is less than all.
+func (p *printer) told(r runner.Record, i int) (event []byte, less bool) {
+	event = r.AppendEvent(nil, i)
+	var raw runner.Raw
+	if !hiddenIn(r, i) || json.Unmarshal(event, &raw) != nil {
+		return event, false
+	}
+	if raw.Data, less = r.After.Concealed(&raw, r.After.Withheld("") != ""); !less {
+		return event, false
+	}
+	event, err := json.Marshal(raw)
+	if err != nil {
+		return []byte("{}"), true
+	}
+	return event, true
+}
+
+// hiddenIn reports whether an event of a record belongs to the open round, and that
+// withholds something. Who looks at what is printed nobody knows.
+func hiddenIn(r runner.Record, i int) bool {
+	if !r.After.Hides("") {
+		return false
+	}
+	for _, e := range r.Events[i:] {
+		if _, closes := e.Data.(*runner.Executed); closes {
+			return false
+		}
+	}
+	return true
 }
 
 // header prints what a session is, once, before its rounds.
@@ -107,7 +146,8 @@ func (p *printer) header() {
 
 func (p *printer) text(r runner.Record) {
 	p.catchUp(r.Before)
-	for _, e := range r.Events {
+	for i, e := range r.Events {
+		p.hidden = r.After.Withheld("") != "" && hiddenIn(r, i)
 		switch d := e.Data.(type) {
 		case *runner.Created:
 			p.header()
@@ -172,7 +212,7 @@ func (p *printer) proposal(d *runner.Proposed) {
 	}
 	id, t := clean(d.SpecialistID), d.Transition
 	p.proposed[d.Arrival] = t.Name
-	if t.From.Withheld() {
+	if p.hidden || t.From.Withheld() {
 		p.line("%s %s proposed (withheld)", who, id)
 		return
 	}
@@ -189,11 +229,19 @@ func (p *printer) failed(d *runner.AskFailed) {
 	if d.Role == machine.Arbiter {
 		who = "Arbiter"
 	}
+	if p.hidden {
+		p.line("%s %s failed (withheld)", who, clean(d.SpecialistID))
+		return
+	}
 	p.line("%s %s failed: %s", who, clean(d.SpecialistID), p.paint.red(clean(strings.TrimSpace(d.Message))))
 }
 
 func (p *printer) judged(d *runner.Judged) {
 	id, short := clean(d.ArbiterID), clean(d.Decision.Short())
+	if p.hidden {
+		p.line("Arbiter %s: verdict (withheld)", id)
+		return
+	}
 	if !d.Decision.Consensus() {
 		p.line("Arbiter %s: %s (%s)", id, p.paint.yellow("no consensus"), short)
 		p.say("[ARBITRATE] no consensus (%s)", short)
@@ -217,6 +265,7 @@ func strategyWords(strategy string) string {
 // probed shows what a truth gate has measured, or that nobody answered it.
 func (p *printer) probed(d *runner.Probed) {
 	switch {
+	case p.hidden:
 	case d.Value != nil:
 		p.say("[PROBE] %s %.2f", clean(d.Stage), *d.Value)
 	case d.Code != "":
@@ -226,6 +275,10 @@ func (p *printer) probed(d *runner.Probed) {
 
 func (p *printer) gated(v guard.Verdict) {
 	for _, r := range v.Reasons {
+		if p.hidden {
+			p.line("Guard %s (withheld)", r.Class)
+			continue
+		}
 		p.line("Guard %s: %s (%s)", r.Class, clean(r.Code), clean(r.Message))
 	}
 }

@@ -33,11 +33,14 @@ now, and what it answers is proposed. The round is decided by the next step
 		Args:              arguments,
 		ValidArgsFunction: a.completeDecision,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s := runner.Submission{RoundID: f.round, Reasoning: f.reasoning}
+			s := runner.Submission{RoundID: f.round, QuestionDigest: f.question, Reasoning: f.reasoning}
 			if len(args) == 2 {
 				s.TransitionName = args[1]
 			}
-			var err error
+			err := f.checkDigest(cmd)
+			if err != nil {
+				return err
+			}
 			if s.MetaJSON, err = parseData(f.data); err != nil {
 				return err
 			}
@@ -100,7 +103,14 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 	if err := a.wind(s); err != nil {
 		return err
 	}
-	in.SessionID, in.RoundID = s.ID, cmp.Or(in.RoundID, s.Key().ID())
+	q, err := e.Question(ctx, s, in.SpecialistID)
+	if err != nil {
+		return err
+	}
+	if in.TransitionName != "" { // who is asked is shown the round as it is then
+		in.QuestionDigest = cmp.Or(in.QuestionDigest, digestOf(q, in.RoundID))
+	}
+	in.SessionID, in.RoundID = s.ID, cmp.Or(in.RoundID, q.RoundID)
 	p.follow(s)
 	_, after, err := e.Propose(ctx, in)
 	if errors.Is(err, specialist.ErrAccepted) {
@@ -109,8 +119,7 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 	p.status.stop()
 	p.close()
 	if err != nil {
-		p.out.Flush()
-		return err
+		return a.notProposed(p, after, err)
 	}
 	if a.flags.json {
 		return p.endJSON(resultOf(after), exitOK)
@@ -119,6 +128,25 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 		fmt.Fprintf(p.out, "Proposed. To have the round decided:\n  %s\n", a.command("resume", []string{s.ID.String()}))
 	}
 	return p.out.Flush()
+}
+
+// notProposed ends the command with a proposal that was refused.
+func (a *app) notProposed(p *printer, s *runner.Session, refused error) error {
+	stale, ok := errors.AsType[*runner.StaleError](refused)
+	if !ok {
+		return errors.Join(refused, p.out.Flush())
+	}
+	if err := p.tellNewQuestion(stale); err != nil {
+		return err
+	}
+	if a.flags.json {
+		r := resultOf(s)
+		r.Code, r.Reason = stale.Refusal.Code, stale.Refusal.Message
+		if err := p.endJSON(r, exitFailure); err != nil {
+			return err
+		}
+	}
+	return errors.Join(hinted(refused, "nothing was proposed; %s shows the question as it is now", a.command("show", []string{s.ID.String()})), p.out.Flush())
 }
 
 // promised says that whoever was asked to propose will answer later.

@@ -37,6 +37,7 @@ what happened:
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		PersistentPreRunE: namesSomebody,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runRoot(cmd, args, run) },
 	}
 	root.SetOut(a.out)
@@ -54,6 +55,16 @@ what happened:
 	run.add(root, true)
 	a.addCommands(root)
 	return root
+}
+
+// namesSomebody refuses an --as that names nobody: left empty by a script, it would
+// mean whoever is the default.
+func namesSomebody(cmd *cobra.Command, _ []string) error {
+	f := cmd.Flags().Lookup("as")
+	if f == nil || !f.Changed || strings.TrimSpace(f.Value.String()) != "" {
+		return nil
+	}
+	return hinted(usage("--as is empty"), "name somebody, or leave --as out")
 }
 
 // addCommands adds every command, in the groups in which help lists them.

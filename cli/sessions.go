@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 
@@ -27,6 +28,9 @@ they stand, and, if they stand still, why.`,
 			}
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
 				list, err := e.Sessions(cmd.Context(), q)
+				if err == nil {
+					err = conceal(cmd.Context(), e, list)
+				}
 				if err != nil {
 					return err
 				}
@@ -39,6 +43,22 @@ they stand, and, if they stand still, why.`,
 	cmd.Flags().IntVar(&q.Limit, "limit", 0, "only the newest so many; 0 shows all")
 	cmd.RegisterFlagCompletionFunc("machine", a.completeMachineNames) //nolint:errcheck // the flag is there
 	return cmd
+}
+
+// conceal takes out of a list what would tell what is withheld in a session.
+func conceal(ctx context.Context, e *engine, list []runner.Summary) error {
+	for i := range list {
+		if list[i].Status == runner.Completed || !runner.MayTell(list[i].Code) {
+			continue
+		}
+		s, err := e.Session(ctx, list[i].SessionID)
+		if err != nil {
+			return err
+		}
+		o := s.OutcomeFor("")
+		list[i].Code, list[i].Reason = o.Code, o.Reason
+	}
+	return nil
 }
 
 func (a *app) printSessions(out io.Writer, list []runner.Summary) error {

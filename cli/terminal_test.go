@@ -82,7 +82,7 @@ func TestInteractiveLeave(t *testing.T) {
 			switch {
 			case test.code == 130 && !strings.Contains(text, "interrupted; what was recorded stays. Go on with:\n  dialai resume "+id+"\n"):
 				t.Errorf("it does not say how to go on:\n%s", text)
-			case test.code == 3 && !strings.Contains(text, "  dialai decide "+id+" left --round "):
+			case test.code == 3 && !strings.Contains(text, "  dialai decide "+id+" left --question "):
 				t.Errorf("it does not say how to decide:\n%s", text)
 			}
 			h.run(3, "resume", id)

@@ -20,6 +20,7 @@ type Ruling struct {
 	SessionID      specialist.SessionID
 	SpecialistID   string // who rules
 	RoundID        string // the round it is about, or CurrentRound; required
+	QuestionDigest string // of the question it is about, or its first DigestPrefix hex digits or more; "" for any of the round
 	TransitionName string
 	ToState        string
 	Reasoning      string
@@ -30,7 +31,8 @@ type Ruling struct {
 	// the ruling is refused.
 	Reopen string
 	// Blind says that whoever rules has not seen what was proposed: only then is
-	// the ruling evidence for letting somebody decide alone.
+	// the ruling evidence for letting somebody decide alone. It counts for nothing
+	// where the log says otherwise (see Reveal).
 	Blind bool
 	// Withdraw takes the own ruling back that waits for others; TransitionName is ""
 	// then.
@@ -80,8 +82,8 @@ const (
 // guard that aborts. Nobody is asked for it, so it does not matter whether all that
 // the machine names is there.
 //
-// A ruling on another round than the present one is refused with a [*StaleError],
-// which wraps ErrStaleRound, and nothing of it is recorded. Other errors wrap
+// A ruling on another round than the present one, or on another question of it, is
+// refused with a [*StaleError], which wraps ErrStaleRound, and nothing of it is recorded. Other errors wrap
 // ErrNotFound, ErrNotRunning, or ErrIllegal for a transition that is not legal, a
 // RoundID that is missing, and CurrentRound where the transition is irreversible;
 // or a store fails. Beside errors that are about the round there is DIAL's result.
@@ -111,7 +113,7 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 			return Arbitration{Session: s}, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 		}
 		if err := r.fits(ctx, s, in.pin()); err != nil {
-			return s.staleRefusal(in), err
+			return s.staleRefusal(in, err), err
 		}
 		var result Arbitration
 		if in.Withdraw {
@@ -148,12 +150,12 @@ func (s *Session) refusal(in Ruling, reason string) Arbitration {
 }
 
 // pin returns what the ruling is about.
-func (in *Ruling) pin() pin { return pin{in.RoundID, in.SpecialistID} }
+func (in *Ruling) pin() pin { return pin{in.RoundID, in.QuestionDigest, in.SpecialistID} }
 
-// staleRefusal refuses a ruling about another round.
-func (s *Session) staleRefusal(in Ruling) Arbitration {
-	result := s.refusal(in, staleRound)
-	result.Stale = true
+// staleRefusal refuses a ruling about another round or question.
+func (s *Session) staleRefusal(in Ruling, why error) Arbitration {
+	result := s.refusal(in, why.Error())
+	result.Stale = errors.Is(why, ErrStaleRound)
 	return result
 }
 
@@ -213,7 +215,7 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		result.IsHuman = true
 		return result, err
 	}
-	d := decision{transition: legal, how: how, by: in.SpecialistID, blind: in.Blind, reasoning: answer.Reasoning, meta: answer.MetaJSON}
+	d := decision{transition: legal, how: how, by: in.SpecialistID, blind: s.blind(in), reasoning: answer.Reasoning, meta: answer.MetaJSON}
 	if d.reasoning == "" {
 		d.reasoning = humanOverride
 	}

@@ -171,6 +171,8 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 	case KindNeedsHuman:
 		v := &AwaitsHuman{}
 		return v, d.into(v)
+	case KindRevealed:
+		return d.revealed()
 	case KindResumed:
 		return d.resumed()
 	case KindEnded:

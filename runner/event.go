@@ -274,6 +274,7 @@ const (
 	KindReviewed    = "reviewed"
 	KindAdopted     = "policy_adopted"
 	KindNeedsHuman  = "needs_human"
+	KindRevealed    = "revealed"
 	KindResumed     = "resumed"
 	KindEnded       = "ended"
 )
@@ -293,6 +294,7 @@ func (*Learned) Kind() string     { return KindLearned }
 func (*Reviewed) Kind() string    { return KindReviewed }
 func (*Adopted) Kind() string     { return KindAdopted }
 func (*AwaitsHuman) Kind() string { return KindNeedsHuman }
+func (*Revealed) Kind() string    { return KindRevealed }
 func (*Resumed) Kind() string     { return KindResumed }
 func (*Ended) Kind() string       { return KindEnded }
 

@@ -208,7 +208,7 @@ func TestEmptyStoreIsEmpty(t *testing.T) {
 	b := newBench(t)
 	sessions, err := b.r.Sessions(b.ctx, runner.ListQuery{})
 	b.ok(err)
-	inbox, err := b.r.Inbox(b.ctx)
+	inbox, err := b.r.Inbox(b.ctx, "")
 	b.ok(err)
 	records, err := b.r.Alignment(b.ctx, "desk")
 	b.ok(err)

@@ -62,11 +62,14 @@ func applyEvent(s *Session, o *openRound, e *Event) {
 		applyExecuted(s, o, d)
 	case *AwaitsHuman:
 		applyAwaits(s, o, d, e.At)
+		o.shown = o.shown || d.Code != CodeAudit && d.Code != CodeSecondHuman
 	case *Ruled:
 		applyRuled(s, o, d, e.At)
 	case *Reviewed:
 		applyReviewed(s, d, e.At)
 	case *Adopted: // it is about the machine: the session is where it stands
+	case *Revealed:
+		applyRevealed(s, o, d)
 	case *Resumed:
 		applyResumed(s, o, d)
 	case *Ended:
@@ -335,7 +338,7 @@ func applyResumed(s *Session, o *openRound, d *Resumed) {
 func freeze(s *Session, o *openRound) *Session {
 	f := *s
 	f.open = nil
-	if !o.empty() || o.blocked {
+	if !o.empty() || o.blocked || o.shown || len(o.revealed) > 0 {
 		open := *o
 		open.proposals = slices.Clone(o.proposals)
 		open.asks = slices.Clone(o.asks)

@@ -156,7 +156,7 @@ func TestInbox(t *testing.T) {
 	quiet, s, second := b.start(m), b.start(m), b.start(m)
 	b.stepTo(second, runner.TickHuman)
 	b.stepTo(s, runner.TickHuman)
-	items, err := b.r.Inbox(b.ctx)
+	items, err := b.r.Inbox(b.ctx, "")
 	b.ok(err)
 	if len(items) != 2 || items[0].SessionID != s.ID.String() || items[1].SessionID != second.ID.String() {
 		t.Fatalf("the inbox is %+v (and %s is quiet)", items, quiet.ID)
@@ -164,15 +164,15 @@ func TestInbox(t *testing.T) {
 	items[0].Proposals = nil
 	text, err := json.Marshal(items[0])
 	b.ok(err)
-	want := `{"sessionId":"` + s.ID.String() + `","machineName":"desk","roundId":"` + s.Key().ID() + `","state":"open","prompt":"Which way?",` +
-		`"transitions":[{"name":"finish","target":"done","description":"Be done.","parameters":{"type":"object"}},{"name":"again","target":"open"}],"proposals":null,` +
+	want := `{"questionId":"` + s.ID.String() + "." + s.Key().ID() + `","digest":"` + items[0].Digest + `","sessionId":"` + s.ID.String() + `","machineName":"desk","roundId":"` + s.Key().ID() + `","state":"open","prompt":"Which way?","facts":{"data":{}},` +
+		`"transitions":[{"name":"finish","target":"done","description":"Be done.","parameters":{"type":"object"}},{"name":"again","target":"open"}],"proposals":null,"rulings":[],"history":[],"notices":[],` +
 		`"code":"cold_start","reason":"Cold start: no alignment data available, human input required","since":"` + b.now(s).Outcome().Since.String() + `","humans":["human"]}`
 	if string(text) != want || len(items[1].Proposals) != 2 {
 		t.Errorf("the item is\n%s\nwant\n%s", text, want)
 	}
 	b.propose(second, "human", "again")
 	b.force(s, "finish")
-	if items, err = b.r.Inbox(b.ctx); err != nil || len(items) != 0 {
+	if items, err = b.r.Inbox(b.ctx, ""); err != nil || len(items) != 0 {
 		t.Errorf("answered, the inbox is %+v (%v)", items, err)
 	}
 }

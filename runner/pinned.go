@@ -41,8 +41,9 @@ func (e *StaleError) Unwrap() error { return e.Refusal }
 
 // A pin is what a ruling or a proposal says it is about.
 type pin struct {
-	round string
-	by    string // who says so
+	round  string
+	digest string // of the question, or its beginning; "" for whatever the round shows
+	by     string // who says so
 }
 
 // check refuses what names no round.
@@ -57,10 +58,74 @@ func (p pin) check() error {
 
 // fits returns a *StaleError unless a session is where its author saw it.
 func (r *Runner) fits(ctx context.Context, s *Session, p pin) error {
-	if p.round == CurrentRound || p.round == s.Key().ID() {
+	if p.round != CurrentRound && p.round != s.Key().ID() {
+		return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, p.round))
+	}
+	if p.digest == "" {
 		return nil
 	}
-	return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, p.round))
+	order, err := r.proposalsInOrder(ctx, s)
+	if err != nil {
+		return err
+	}
+	if fits, err := s.fitsDigest(p.digest, p.by, order); fits || err != nil {
+		return err
+	}
+	was, err := r.questionOf(ctx, s, p)
+	switch {
+	case err != nil:
+		return err
+	case was == nil:
+		return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), nil)
+	case was.Key() != s.Key():
+		return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, was.Key().ID()))
+	}
+	return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), s.arrived(was, p.by))
+}
+
+// questionOf returns the session as it was when a digest was last that of its
+// question; nil if it never was.
+func (r *Runner) questionOf(ctx context.Context, s *Session, p pin) (was *Session, err error) {
+	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, s.ID)}
+	for rec, err := range r.store.Records(ctx, s.ID, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if _, err := f.Add(rec.Events); err != nil {
+			return nil, corrupt("the log of session "+s.ID.String(), err)
+		}
+		then := f.Session()
+		order, err := r.proposalsInOrder(ctx, then)
+		if err != nil {
+			return nil, err
+		}
+		if fits, err := then.fitsDigest(p.digest, p.by, order); err != nil {
+			return nil, err
+		} else if fits {
+			was = then
+		}
+	}
+	return was, nil
+}
+
+const staleQuestion = "Question digest mismatch - what the round shows has changed"
+
+// arrived returns what was proposed in the round since it was as it was then.
+func (s *Session) arrived(was *Session, viewer string) (changed []string) {
+	last := int32(0)
+	if was.open != nil {
+		last = was.open.arrivals
+	}
+	for _, p := range s.Proposals() {
+		switch {
+		case p.Arrival <= last:
+		case s.Withheld(viewer) != "":
+			return []string{"proposals have come, which are withheld"}
+		default:
+			changed = append(changed, fmt.Sprintf("%s proposed %s: %s → %s", p.SpecialistID, p.Transition.Name, p.Transition.From.Name, p.Transition.Target))
+		}
+	}
+	return changed
 }
 
 func (r *Runner) staleError(ctx context.Context, s *Session, p pin, e *Error, changed []string) error {

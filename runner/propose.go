@@ -17,6 +17,7 @@ type Submission struct {
 	SessionID      specialist.SessionID
 	SpecialistID   string
 	RoundID        string // the round it is for, or CurrentRound; required
+	QuestionDigest string // of the question it is for, or its first DigestPrefix hex digits or more; "" for any of the round
 	TransitionName string // "" has the specialist asked
 	ToState        string
 	Reasoning      string
@@ -88,7 +89,7 @@ func (r *Runner) proposeTo(ctx context.Context, s *Session, in Submission) (*spe
 }
 
 // pin returns what the proposal is about.
-func (in *Submission) pin() pin { return pin{in.RoundID, in.SpecialistID} }
+func (in *Submission) pin() pin { return pin{in.RoundID, in.QuestionDigest, in.SpecialistID} }
 
 func (in *Submission) answer() specialist.Answer {
 	return specialist.Answer{

@@ -23,7 +23,7 @@ func (t *tx) rule(ctx context.Context, in Ruling, d decision) (Arbitration, erro
 		return t.before.refusal(in, rulingStands), refuse(ErrForbidden, "already_ruled", "%s", rulingStands)
 	}
 	d.blind = d.blind && !p.shown()
-	next := p.with(&Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: clip(in.Reasoning, maxReasoning), Blind: d.blind, Direct: d.how == Direct, Draws: d.draws})
+	next := p.with(&Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == Direct, Draws: d.draws})
 	switch c, counted := next.comesTo(d.by, t.mayRule, t.unheard(next)); c {
 	case agreed:
 		t.join(&d, next, counted)

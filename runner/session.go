@@ -205,6 +205,8 @@ type openRound struct {
 	draws     *Draws          // why a human is asked, if that was drawn; nil else
 	refused   error           // a charge of the event that is being applied; nil between events
 	rulings   *pendingRulings // of humans; nil if none was ever recorded
+	shown     bool            // a human was asked for another reason than an audit
+	revealed  []string        // who has looked at what is withheld; "" for somebody who was not named
 }
 
 // An askState is one ask of the round and what became of it. The Ask never

@@ -155,7 +155,7 @@ func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text s
 	}
 	found := tracer.found
 	found.reviews = tracer.reviews[found.key]
-	open := last.Status.Live() && last.Key() == found.key && last.State.Withheld()
+	open := last.Round == found.key.Round && found.executed == nil && last.Withheld("") != ""
 	found.withheld = open || last.review(found.key.Round, found.key.Attempt) >= 0
 	return found, nil
 }

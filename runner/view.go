@@ -60,21 +60,11 @@ func (s *Session) View() SessionView {
 		SessionID: s.ID.String(), MachineName: s.Machine().Name(), CurrentState: s.State.Name, CurrentRoundID: s.Key().ID(),
 		Machine: s.Machine().JSON(), CreatedAt: s.CreatedAt, MetaJSON: s.Options().Meta, Sequence: s.Sequence, Round: s.Round, Attempt: s.Attempt,
 		Status: s.Status, Reason: o.Reason, Code: o.Code, MachineDigest: s.Machine().Digest(), Notices: s.Notices(),
-		History: []TransitionRecord{}, Proposals: []json.RawMessage{},
-		Spent:  SpentView{spent.Calls, spent.TokensIn, spent.TokensOut, spent.Money, spent.Estimated, spent.Unpriced},
-		Raised: s.Raised(),
+		Proposals: []json.RawMessage{},
+		Spent:     SpentView{spent.Calls, spent.TokensIn, spent.TokensOut, spent.Money, spent.Estimated, spent.Unpriced},
+		Raised:    s.Raised(),
 	}
-	history := s.History()
-	for i, r := range TransitionRecords(history) {
-		e := history[i]
-		key := specialist.RoundKey{Session: s.ID, Round: e.Round, Attempt: e.Attempt}
-		full := TransitionRecord{TransitionRecord: r, FromState: e.Transition.From.Name, ToState: e.Transition.Target,
-			RoundID: key.ID(), IsHuman: e.IsHuman, SpecialistID: e.SpecialistID}
-		if e.Arrival != 0 {
-			full.ProposalID = key.ProposalID(e.Arrival)
-		}
-		v.History = append(v.History, full)
-	}
+	v.History = s.records(int(s.Executed))
 	for _, p := range s.Proposals() {
 		v.Proposals = append(v.Proposals, specialist.AppendProposal(nil, s.Key(), p, true))
 	}
@@ -82,6 +72,38 @@ func (s *Session) View() SessionView {
 		v.Waiting = append(v.Waiting, a.SpecialistID)
 	}
 	return v
+}
+
+// ViewFor returns the session as a viewer may see it: without the proposals that are
+// withheld from them. The viewer "" is nobody in particular.
+func (s *Session) ViewFor(viewer string) SessionView {
+	v := s.View()
+	if s.Withheld(viewer) == "" {
+		return v
+	}
+	o := s.OutcomeFor(viewer)
+	v.Proposals, v.Reason, v.Code = []json.RawMessage{}, o.Reason, o.Code
+	if s.Attempt > 0 {
+		v.Notices = nil
+	}
+	return v
+}
+
+// records returns the newest n executed transitions, the oldest first.
+func (s *Session) records(n int) []TransitionRecord {
+	history := s.History()
+	history = history[max(0, len(history)-n):]
+	records := make([]TransitionRecord, len(history))
+	for i, r := range TransitionRecords(history) {
+		e := history[i]
+		key := e.Key(s.ID)
+		records[i] = TransitionRecord{TransitionRecord: r, FromState: e.Transition.From.Name, ToState: e.Transition.Target,
+			RoundID: key.ID(), IsHuman: e.IsHuman, SpecialistID: e.SpecialistID}
+		if e.Arrival != 0 {
+			records[i].ProposalID = key.ProposalID(e.Arrival)
+		}
+	}
+	return records
 }
 
 // MarshalJSON writes the View.
@@ -110,6 +132,10 @@ func (t Tick) View() TickView {
 	v := TickView{
 		SessionID: t.Session.ID.String(), MachineName: t.Session.Machine().Name(),
 		Status: string(t.Status), CurrentState: t.Session.State.Name, Reasoning: t.Reasoning(), Code: t.Code,
+	}
+	if o := t.Session.Outcome(); t.verdict == nil && t.Code == o.Code { // as far as anybody may know
+		o = t.Session.OutcomeFor("")
+		v.Reasoning, v.Code = o.Reason, o.Code
 	}
 	if v.SpecialistIDs = t.Asked(); len(v.SpecialistIDs) == 1 {
 		v.SpecialistID = v.SpecialistIDs[0]

@@ -564,7 +564,7 @@ func TestInboxOfADamagedStore(t *testing.T) {
 	})
 	a.exec(`DELETE FROM log WHERE session=2 AND first>3`)
 	a.with(func(r *runner.Runner, _ *store.SQLite) {
-		items, err := r.Inbox(a.ctx)
+		items, err := r.Inbox(a.ctx, "")
 		if len(items) != 2 || items[0].SessionID != a.ids[0].String() || items[1].SessionID != a.ids[2].String() {
 			t.Errorf("Inbox = %+v", items)
 		}
@@ -574,7 +574,7 @@ func TestInboxOfADamagedStore(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(a.ctx)
 		cancel()
-		if _, err := r.Inbox(gone); !errors.Is(err, context.Canceled) {
+		if _, err := r.Inbox(gone, ""); !errors.Is(err, context.Canceled) {
 			t.Errorf("a cancelled Inbox: %v", err)
 		}
 	})

@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/runner"
+)
+
+// A question is one page wherever it is shown: what the session is about, how it came
+// where it is, what was proposed. Whoever rules has all of it in front of them.
+
+// printQuestion prints what a human has to know to answer.
+func (a *app) printQuestion(out io.Writer, q runner.Question) error {
+	printFacts(out, q)
+	if err := printHistory(out, q.History); err != nil {
+		return err
+	}
+	printNotices(out, q.Notices)
+	return printProposals(out, q)
+}
+
+// printFacts prints what the session is about, a member a line.
+func printFacts(out io.Writer, q runner.Question) {
+	if len(q.Facts.Input) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nFacts:")
+	printMembers(out, "  ", "metaJson", q.Facts.Input, fullValues(q.SessionID))
+}
+
+// fullValues says where a value is shown that was cut.
+func fullValues(session string) string { return "dialai show " + session + " --json shows all of it" }
+
+func printNotices(out io.Writer, notices []string) {
+	for i, n := range notices {
+		if i == 0 {
+			fmt.Fprintln(out, "\nNotices:")
+		}
+		fmt.Fprintf(out, "  %s\n", clean(n))
+	}
+}
+
+// Long values are folded; what is beyond the last line is cut.
+const (
+	valueWidth = 76
+	valueLines = 8
+)
+
+// printMembers prints the members of a JSON object as aligned lines, any other value
+// under a name.
+func printMembers(out io.Writer, indent, name string, value json.RawMessage, more string) {
+	members := []factLine{{name, valueText(value)}}
+	if len(value) > 0 && value[0] == '{' {
+		if members = membersOf(value); len(members) == 0 {
+			members = []factLine{{name, "{}"}}
+		}
+	}
+	width := 0
+	for _, m := range members {
+		width = max(width, utf8.RuneCountInString(m.name))
+	}
+	for _, m := range members {
+		pad := strings.Repeat(" ", width-utf8.RuneCountInString(m.name))
+		fold(out, fmt.Sprintf("%s%s%s  ", indent, m.name, pad), m.value, more)
+	}
+}
+
+// fold prints a value after its name, in lines of one width.
+func fold(out io.Writer, head, value, more string) {
+	runes := []rune(value)
+	blank := strings.Repeat(" ", utf8.RuneCountInString(head))
+	for i := 0; i == 0 || len(runes) > 0; i++ {
+		if i == valueLines {
+			fmt.Fprintf(out, "%s… %s more; %s\n", blank, plural(len(runes), "character"), more)
+			return
+		}
+		n := lineEnd(runes)
+		fmt.Fprintf(out, "%s%s\n", head, strings.TrimRight(string(runes[:n]), " "))
+		head, runes = blank, runes[n:]
+	}
+}
+
+// lineEnd returns how much of a text goes into one line: up to its last blank, if
+// there is one in the second half of it.
+func lineEnd(runes []rune) int {
+	if len(runes) <= valueWidth {
+		return len(runes)
+	}
+	for n := valueWidth; n > valueWidth/2; n-- {
+		if runes[n-1] == ' ' {
+			return n
+		}
+	}
+	return valueWidth
+}
+
+// A factLine is a member as it is printed.
+type factLine struct{ name, value string }
+
+// membersOf returns the members of a JSON object in their order.
+func membersOf(object json.RawMessage) (lines []factLine) {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if _, err := dec.Token(); err != nil {
+		return nil
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		var value json.RawMessage
+		if err != nil || dec.Decode(&value) != nil {
+			return lines
+		}
+		lines = append(lines, factLine{clean(fmt.Sprint(name)), valueText(value)})
+	}
+	return lines
+}
+
+// valueText returns a value for people: a text as it is where nothing in it could be
+// taken for something else, anything else as JSON.
+func valueText(value json.RawMessage) string {
+	var s string
+	if json.Unmarshal(value, &s) == nil && s != "" && s == strings.TrimSpace(s) && s == clean(s) && !looksLikeJSON(s) {
+		return s
+	}
+	tidy, err := exact.Tidy(value)
+	if err != nil {
+		tidy = value
+	}
+	return clean(string(tidy))
+}
+
+// looksLikeJSON reports whether a text would read as another kind of value.
+func looksLikeJSON(s string) bool { return json.Valid([]byte(s)) }
+
+// payloadLines prints a payload under what it belongs to.
+func payloadLines(out io.Writer, payload json.RawMessage, more string) {
+	if len(payload) > 0 {
+		printMembers(out, "         ", "payload", payload, more)
+	}
+}
+
+func printHistory(out io.Writer, history []runner.TransitionRecord) error {
+	if len(history) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out, "\nHistory:")
+	rows, payloads := make([][]string, len(history)), make([]json.RawMessage, len(history))
+	for i, t := range history {
+		rows[i] = []string{"  " + t.ExecutionTimestamp.String(), t.FromState + " → " + t.ToState, t.TransitionName, who(t.SpecialistID, t.IsHuman), t.Reasoning}
+		payloads[i] = t.MetaJSON
+	}
+	return tableWithPayloads(out, rows, payloads)
+}
+
+// tableWithPayloads prints rows in columns, each with its payload under it.
+func tableWithPayloads(out io.Writer, rows [][]string, payloads []json.RawMessage) error {
+	var b bytes.Buffer
+	if err := table(&b, rows); err != nil {
+		return err
+	}
+	i := 0
+	for line := range bytes.Lines(b.Bytes()) {
+		if _, err := out.Write(line); err != nil {
+			return err
+		}
+		payloadLines(out, payloads[i], "--json shows all of it")
+		i++
+	}
+	return nil
+}
+
+func who(id string, human bool) string {
+	if human {
+		return id + " (human)"
+	}
+	return id
+}
+
+// printProposals prints what was proposed, or that it is withheld.
+func printProposals(out io.Writer, q runner.Question) error {
+	if w := q.Withheld; w != nil {
+		if w.Proposals == 0 {
+			_, err := fmt.Fprintf(out, "\nProposals of this round would be withheld: %s.\n", w.Reason)
+			return err
+		}
+		_, err := fmt.Fprintf(out, "\n%s of this round %s withheld, so that the ruling is your own: %s.\n--show-proposals shows them, which is recorded.\n",
+			plural(w.Proposals, "proposal"), areOrIs(w.Proposals), w.Reason)
+		return err
+	}
+	if len(q.Proposals) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out, "\nProposals of this round:")
+	rows, payloads := make([][]string, len(q.Proposals)), make([]json.RawMessage, len(q.Proposals))
+	for i, raw := range q.Proposals {
+		var p shownProposal
+		if err := json.Unmarshal(raw, &p); err != nil {
+			return err
+		}
+		rows[i] = []string{"  " + who(p.SpecialistID, p.IsHuman), p.TransitionName + " → " + p.ToState, p.Reasoning}
+		payloads[i] = p.MetaJSON
+	}
+	return tableWithPayloads(out, rows, payloads)
+}
+
+func areOrIs(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// A shownProposal is what is printed of a proposal.
+type shownProposal struct {
+	SpecialistID   string          `json:"specialistId"`
+	IsHuman        bool            `json:"isHuman"`
+	TransitionName string          `json:"transitionName"`
+	ToState        string          `json:"toState"`
+	Reasoning      string          `json:"reasoning"`
+	MetaJSON       json.RawMessage `json:"metaJson"`
+}
+
+// questionLine is a question among the lines of --json.
+type questionLine struct {
+	V         int             `json:"v"`
+	Kind      string          `json:"kind"` // "question"
+	SessionID string          `json:"sessionId"`
+	Question  runner.Question `json:"question"`
+}
+
+// tellQuestion prints the question that is ruled on, before it is.
+func (p *printer) tellQuestion(q runner.Question) error {
+	q.Humans = append([]string{}, q.Humans...) // [], not null
+	p.asked = q.Digest
+	switch {
+	case p.a.flags.json:
+		return printJSON(p.out, questionLine{1, "question", q.SessionID, q})
+	case p.a.flags.quiet:
+		return nil
+	}
+	p.header()
+	var b bytes.Buffer
+	if err := p.a.printQuestion(&b, q); err != nil {
+		return err
+	}
+	if b.Len() > 0 {
+		fmt.Fprintf(p.out, "%s\n", strings.TrimPrefix(b.String(), "\n"))
+	}
+	return nil
+}

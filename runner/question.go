@@ -1,0 +1,173 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/specialist"
+)
+
+// A Question is an open round as a human who may decide it sees it: the one form
+// behind every view.
+type Question struct {
+	QuestionID  string            `json:"questionId"` // <sessionId>.<roundId>
+	Digest      string            `json:"digest"`     // of what the ruling is about
+	SessionID   string            `json:"sessionId"`
+	MachineName string            `json:"machineName"`
+	RoundID     string            `json:"roundId"`
+	State       string            `json:"state"`
+	Prompt      string            `json:"prompt"`
+	Facts       Facts             `json:"facts"`
+	Transitions []InboxTransition `json:"transitions"`
+	// Proposals are in the round's order, with their payloads, reasons and costs; empty
+	// while they are withheld.
+	Proposals []json.RawMessage  `json:"proposals"`
+	Withheld  *WithheldProposals `json:"withheld,omitempty"` // nil unless something is
+	Rulings   []QuestionRuling   `json:"rulings"`            // that wait for others, as far as they are shown
+	// WithheldRulings is how many rulings of others are to stay unseen until the viewer
+	// has ruled.
+	WithheldRulings int                `json:"withheldRulings,omitempty"`
+	History         []TransitionRecord `json:"history"` // the newest maxShown, the oldest first
+	Notices         []string           `json:"notices"` // of guards
+	Code            string             `json:"code"`
+	Reason          string             `json:"reason"` // why a human is asked, and whose asks failed
+	Since           specialist.Time    `json:"since"`
+	Humans          []string           `json:"humans"` // who may decide; empty if none is declared
+}
+
+// Facts are what a session is about.
+type Facts struct {
+	Input json.RawMessage `json:"input,omitempty"` // its metaJson as started; nil if there is none
+	Data  json.RawMessage `json:"data"`            // the metaJson if it is an object, else {}
+}
+
+// WithheldProposals says why proposals are withheld, and how many there are.
+type WithheldProposals struct {
+	Reason    string `json:"reason"`
+	Proposals int    `json:"proposals"`
+}
+
+// A QuestionRuling is a human's word on an open round that waits for the word of
+// another.
+type QuestionRuling struct {
+	SpecialistID   string          `json:"specialistId"`
+	TransitionName string          `json:"transitionName"`
+	MetaJSON       json.RawMessage `json:"metaJson,omitempty"`
+	Reasoning      string          `json:"reasoning,omitempty"`
+}
+
+// maxShown is how many executed transitions a question shows.
+const maxShown = 20
+
+// Question returns the open round of a session as a viewer sees it, who is "" for
+// nobody in particular: such a one sees the least.
+func (r *Runner) Question(ctx context.Context, s *Session, viewer string) (Question, error) {
+	return r.questionFor(ctx, s, viewer, false)
+}
+
+// questionFor is Question; all says that nothing is withheld.
+func (r *Runner) questionFor(ctx context.Context, s *Session, viewer string, all bool) (Question, error) {
+	humans, _, err := r.Humans(ctx, s)
+	if err != nil {
+		return Question{}, err
+	}
+	order, err := r.proposalsInOrder(ctx, s)
+	if err != nil {
+		return Question{}, err
+	}
+	why := s.Withheld(viewer)
+	if all {
+		why = ""
+	}
+	key := s.Key()
+	q := Question{
+		QuestionID: s.ID.String() + "." + key.ID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
+		State: s.State.Name, Prompt: s.State.Prompt, Facts: s.facts(), Transitions: choicesOf(s.State), Proposals: []json.RawMessage{},
+		Rulings: []QuestionRuling{}, History: s.records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: humans,
+	}
+	q.Rulings, q.WithheldRulings = s.rulingsFor(viewer)
+	o := s.Outcome()
+	if why != "" {
+		o = s.conceal(o)
+		q.Withheld = &WithheldProposals{why, len(order)}
+		if s.Attempt > 0 { // they are about what was sent back
+			q.Notices = []string{}
+		}
+	} else {
+		for _, p := range order {
+			q.Proposals = append(q.Proposals, specialist.AppendProposal(nil, key, p, true))
+		}
+	}
+	q.Code, q.Since, q.Reason = o.Code, o.Since, s.reasonWithFailures(o, why != "")
+	q.Digest, err = s.digest(order, why != "")
+	return q, err
+}
+
+// rulingsFor returns the pending rulings that a viewer may see, and how many others
+// there are.
+func (s *Session) rulingsFor(viewer string) (shown []QuestionRuling, withheld int) {
+	shown = []QuestionRuling{}
+	list, concealed := s.PendingRulings()
+	for _, r := range list {
+		if concealed && (viewer == "" || r.SpecialistID != viewer) {
+			withheld++
+			continue
+		}
+		shown = append(shown, QuestionRuling{r.SpecialistID, r.Transition.Name, r.MetaJSON, r.Reasoning})
+	}
+	return shown, withheld
+}
+
+// facts returns what the session is about.
+func (s *Session) facts() Facts {
+	f := Facts{Input: s.Options().Meta, Data: json.RawMessage("{}")}
+	if len(f.Input) > 0 && f.Input[0] == '{' {
+		f.Data = f.Input
+	}
+	return f
+}
+
+// proposalsInOrder returns the live proposals in the round's order, and then those
+// that nobody counts.
+func (r *Runner) proposalsInOrder(ctx context.Context, s *Session) ([]*specialist.Proposal, error) {
+	if len(s.Proposals()) < 2 {
+		return s.Proposals(), nil
+	}
+	t, err := r.beginAnyhow(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	by, err := t.arbiter()
+	if err != nil {
+		by = nobody()
+	}
+	votes, err := t.standings(ctx, by)
+	if err != nil {
+		return nil, err
+	}
+	order := make([]*specialist.Proposal, 0, len(s.Proposals()))
+	for _, v := range votes {
+		order = append(order, v.Proposal)
+	}
+	for _, p := range s.Proposals() {
+		if !slices.Contains(order, p) {
+			order = append(order, p)
+		}
+	}
+	return order, nil
+}
+
+// reasonWithFailures returns why a human is asked, with what came of asks that
+// failed.
+func (s *Session) reasonWithFailures(o Outcome, withheld bool) string {
+	failures := s.failures(withheld)
+	switch {
+	case s.Status != NeedsHuman || failures == "" || strings.Contains(o.Reason, " failed: ") || strings.Contains(o.Reason, " timed out"):
+		return o.Reason
+	case o.Code == "no_proposals":
+		return o.Reason + ": " + failures
+	}
+	return o.Reason + "; " + failures
+}

@@ -1,0 +1,81 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dialai/dialai/specialist"
+)
+
+// Revealed records that somebody deliberately looked at what was withheld in a
+// round: rulings of theirs are from there on no evidence of their own.
+type Revealed struct {
+	RoundID      string
+	SpecialistID string // who looked; "" if nobody said, which may have been anybody
+}
+
+func (d *Revealed) append(dst []byte, _ specialist.RoundKey) []byte {
+	w := object(dst)
+	w.str("roundId", d.RoundID)
+	w.opt("specialistId", d.SpecialistID)
+	return w.end()
+}
+
+func (r *reading) revealed() (Data, error) {
+	v := &Revealed{}
+	err := r.into(v)
+	if err == nil && v.RoundID == "" {
+		err = &DecodeError{"roundId", ""}
+	}
+	return v, err
+}
+
+func applyRevealed(s *Session, o *openRound, d *Revealed) {
+	if d.RoundID == s.Key().ID() && !slices.Contains(o.revealed, d.SpecialistID) {
+		o.revealed = append(slices.Clip(o.revealed), d.SpecialistID)
+	}
+}
+
+// Reveal returns the question of a session's open round with all that is withheld
+// from viewer, who is "" if it is not known who looks. The look is recorded: later
+// rulings of the viewer in the round, and of everybody if it is not known who looked,
+// are not blind. Where nothing is withheld from the viewer, nothing is recorded.
+//
+// Errors: ErrNotFound, ErrForbidden for a viewer who may not rule on the round, and
+// a store that fails.
+func (r *Runner) Reveal(ctx context.Context, id specialist.SessionID, viewer string) (Question, *Session, error) {
+	for range maxRaces {
+		s, err := r.load(ctx, id)
+		if err != nil {
+			return Question{}, nil, err
+		}
+		q, after, err := r.reveal(ctx, s, viewer)
+		if !errors.Is(err, ErrStale) {
+			return q, after, err
+		}
+	}
+	return Question{}, nil, fmt.Errorf("session %s: %w", id, ErrStale)
+}
+
+func (r *Runner) reveal(ctx context.Context, s *Session, viewer string) (Question, *Session, error) {
+	if s.Withheld(viewer) == "" || viewer == "" && s.revealedTo("") {
+		q, err := r.questionFor(ctx, s, viewer, true)
+		return q, s, err
+	}
+	t, err := r.beginAnyhow(ctx, s)
+	if err != nil {
+		return Question{}, nil, err
+	}
+	if viewer != "" && !t.mayRule(viewer) {
+		return Question{}, nil, refuse(ErrForbidden, "not_human", "%q may not rule on the round, so a look of theirs would say nothing of who does", viewer)
+	}
+	t.emit(&Revealed{s.Key().ID(), viewer})
+	after, err := t.commit(ctx)
+	if err != nil {
+		return Question{}, nil, err
+	}
+	q, err := r.questionFor(ctx, after, viewer, true)
+	return q, after, err
+}

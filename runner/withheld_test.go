@@ -1,0 +1,169 @@
+package runner_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/runner"
+)
+
+// withholding are machines whose open round withholds something, by why.
+func withholding(b *bench, which string) *runner.Session {
+	b.Helper()
+	switch which {
+	case "collapse":
+		return b.start(b.machine(def{states: `"open":{"collapse":{},"transitions":{"finish":"done","again":"open"}},"done":{}`,
+			who: []string{fn("a"), fn("b"), human("ann"), human("bob"), arb("bayes")}, top: `"risk":{"maxError":0.05}`}))
+	case "audit":
+		return b.start(b.machine(def{states: `"open":{"audit":{"mode":"before","rate":1,"newcomerRate":1},"transitions":{"finish":"done","again":"open"}},"done":{}`,
+			who: []string{fn("a"), human("ann"), human("bob"), half}}))
+	}
+	b.Fatalf("there is no %s", which)
+	return nil
+}
+
+// TestWithheld keeps from whoever may decide what was proposed, in every form of the
+// question, and shows it to who asked for it.
+func TestWithheld(t *testing.T) {
+	for _, which := range []string{"collapse", "audit"} {
+		t.Run(which, func(t *testing.T) {
+			b := newBench(t)
+			b.said(map[string]string{"a": "finish", "b": "finish"})
+			s := withholding(b, which)
+			b.stepTo(s, runner.TickHuman)
+			s = b.now(s)
+			for _, viewer := range []string{"", "ann", "stranger"} {
+				q, err := b.r.Question(b.ctx, s, viewer)
+				b.ok(err)
+				text, err := json.Marshal(q)
+				b.ok(err)
+				if q.Withheld == nil || q.Withheld.Proposals != len(s.Proposals()) || len(q.Proposals) != 0 || strings.Contains(string(text), "proposalId") || strings.Contains(q.Reason, "finish") {
+					t.Errorf("%q sees %s", viewer, text)
+				}
+				view, err := json.Marshal(s.ViewFor(viewer))
+				if b.ok(err); strings.Contains(string(view), "proposalId") || strings.Contains(string(view), `it is finish`) {
+					t.Errorf("%q sees the session %s", viewer, view)
+				}
+			}
+			q, after, err := b.r.Reveal(b.ctx, s.ID, "ann")
+			b.ok(err)
+			b.wantLog(s, s.Sequence, "revealed ann")
+			if q.Withheld != nil || len(q.Proposals) != len(s.Proposals()) || after.Withheld("ann") != "" || after.Withheld("bob") == "" || after.Withheld("") == "" {
+				t.Errorf("after a look ann sees %+v", q)
+			}
+			_, again, err := b.r.Reveal(b.ctx, s.ID, "ann")
+			if b.ok(err); again.Sequence != after.Sequence {
+				t.Error("a second look is recorded again")
+			}
+			_, _, err = b.r.Reveal(b.ctx, s.ID, "stranger")
+			if !errors.Is(err, runner.ErrForbidden) {
+				t.Errorf("a look of a stranger comes to %v", err)
+			}
+		})
+	}
+}
+
+// TestLookIsNotBlind: rulings of who has looked are not blind, nor those of anybody
+// once somebody has looked who was not named; those of others are.
+func TestLookIsNotBlind(t *testing.T) {
+	for _, c := range []struct {
+		look, rules string
+		blind       bool
+	}{{"ann", "ann", false}, {"ann", "bob", true}, {"none", "ann", true}, {"", "ann", false}, {"", "bob", false}} {
+		b := newBench(t)
+		b.said(map[string]string{"a": "finish", "b": "finish"})
+		s := withholding(b, "collapse")
+		b.stepTo(s, runner.TickHuman)
+		if c.look != "none" {
+			_, _, err := b.r.Reveal(b.ctx, s.ID, c.look)
+			b.ok(err)
+		}
+		b.rule(runner.Ruling{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: c.rules, TransitionName: "again", Blind: true})
+		lessons := b.lessons()
+		if o := lessons[len(lessons)-1].Outcome; o == nil || o.Blind != c.blind {
+			t.Errorf("after a look of %q the ruling of %s is %+v", c.look, c.rules, o)
+		}
+		b.stepTo(s, runner.TickHuman) // another round, another sight
+		if b.now(s).Withheld(c.look) == "" {
+			t.Errorf("a look of %q lasts beyond its round", c.look)
+		}
+	}
+}
+
+// TestShownBeforeAudit: where a human was asked for another reason, everything is
+// shown, and the ruling is not blind, whatever it says.
+func TestShownBeforeAudit(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.machine(def{states: `"open":{"audit":{"mode":"before","rate":1,"newcomerRate":1},"transitions":{"finish":"done","again":"open"}},"done":{}`,
+		who: []string{fn("a"), fn("b"), human("ann"), half}}))
+	b.said(map[string]string{"a": "finish", "b": "again"})
+	if s.Withheld("ann") == "" {
+		t.Error("before anybody is asked an audit may come")
+	}
+	b.stepTo(s, runner.TickHuman) // a cold start
+	q, err := b.r.Question(b.ctx, b.now(s), "ann")
+	if b.ok(err); q.Withheld != nil || len(q.Proposals) != 2 {
+		t.Errorf("the question is %+v", q)
+	}
+	b.propose(s, "ann", "finish") // outvotes all, and is audited
+	if b.now(s).Withheld("ann") != "" {
+		t.Error("what was shown is withheld")
+	}
+}
+
+// TestConcealed leaves of an event in an open round that is withheld nothing that
+// tells what was said.
+func TestConcealed(t *testing.T) {
+	b := newBench(t)
+	b.said(map[string]string{"a": "finish", "b": "again"})
+	s := withholding(b, "collapse")
+	b.stepTo(s, runner.TickHuman)
+	s = b.now(s)
+	for _, ev := range b.raw(s) {
+		data, less := s.Concealed(&ev, true)
+		switch ev.Kind {
+		case runner.KindProposed:
+			if want := fmt.Sprintf(`{"specialistId":%q}`, map[string]string{"1": "a", "2": "b"}[arrivalOf(t, ev.Data)]); !less || string(data) != want {
+				t.Errorf("%s shows %s, want %s", ev.Kind, data, want)
+			}
+		case runner.KindJudged, runner.KindAskFailed:
+			if !less || strings.Contains(string(data), "finish") {
+				t.Errorf("%s shows %s", ev.Kind, data)
+			}
+		default:
+			if strings.Contains(string(data), "it is finish") {
+				t.Errorf("%s shows %s", ev.Kind, data)
+			}
+		}
+	}
+}
+
+func arrivalOf(t *testing.T, data []byte) string {
+	var v struct{ Arrival json.Number }
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v.Arrival.String()
+}
+
+// TestReasonNamesFailures: whoever is asked learns whose ask failed, and why; where
+// that is withheld, how many did.
+func TestReasonNamesFailures(t *testing.T) {
+	for which, want := range map[string]string{"shown": "No proposals: a failed: connection refused", "withheld": "1 of 1 asks failed"} {
+		b := newBench(t)
+		d := def{states: `"open":{"transitions":{"finish":"done","again":"open"}},"done":{}`, who: []string{fn("a"), human("ann"), half}}
+		if which == "withheld" {
+			d.states, d.who, d.top = strings.Replace(d.states, `{"transitions"`, `{"collapse":{},"transitions"`, 1), []string{fn("a"), human("ann"), arb("bayes")}, `"risk":{"maxError":0.05}`
+		}
+		b.cast.play("a", failing(errors.New("connection refused")))
+		s := b.start(b.machine(d))
+		b.stepTo(s, runner.TickHuman)
+		q, err := b.r.Question(b.ctx, b.now(s), "")
+		if b.ok(err); !strings.HasSuffix(q.Reason, want) || which == "withheld" && strings.Contains(q.Reason, "refused") {
+			t.Errorf("%s: the reason is %q, want ... %q", which, q.Reason, want)
+		}
+	}
+}
