@@ -274,7 +274,7 @@ func (a *app) engine(ctx context.Context, does access, observer func(runner.Reco
 	}
 	r, err := runner.New(runner.Config{
 		Store: s, Registry: registry, Remote: webhook.New(o.hooks), ModelProposers: models, Models: models.Completer, Prices: o.prices, Observer: observer,
-		PublicURL: o.public, AllowOperator: true, Arrivals: a.arrivals(),
+		PublicURL: o.public, AllowOperator: true, Arrivals: a.arrivals(), Now: clock,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -23,7 +23,6 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
-	"github.com/dialai/dialai/webhook"
 )
 
 var kills = flag.Int("kills", 200, "how many processes TestCrash kills")
@@ -168,11 +167,7 @@ func (c *crash) start() []specialist.SessionID {
 // inProcess looks at the store from the test's own process.
 func (c *crash) inProcess(f func(*runner.Runner, *store.SQLite)) {
 	c.Helper()
-	policy, err := webhook.ParsePolicy("127.0.0.1")
-	if err != nil {
-		c.Fatal(err)
-	}
-	inProcess(c.T, c.path, runner.Config{Remote: webhook.New(webhook.Config{Policy: policy, Lookup: func(string) (string, bool) { return "token", true }})}, f)
+	inProcess(c.T, c.path, runner.Config{Remote: loopback(c.T)}, f)
 }
 
 func (c *crash) live(ids []specialist.SessionID) (n int) {

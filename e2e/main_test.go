@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// program is the path of the built program.
-var program string
+// program is the path of the built program, clocked that of one whose clock
+// DIALAI_TEST_CLOCK sets wrong.
+var program, clocked string
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -22,12 +23,14 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "dialai")
-	build := exec.Command("go", "build", "-o", program, "github.com/dialai/dialai/cmd/dialai")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "building the program:", err)
-		return 1
+	program, clocked = filepath.Join(dir, "dialai"), filepath.Join(dir, "dialai-clock")
+	for path, tags := range map[string]string{program: "", clocked: "dialai_test_clock"} {
+		build := exec.Command("go", "build", "-tags", tags, "-o", path, "github.com/dialai/dialai/cmd/dialai")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "building the program:", err)
+			return 1
+		}
 	}
 	return m.Run()
 }

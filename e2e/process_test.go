@@ -10,7 +10,18 @@ import (
 
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/webhook"
 )
+
+// loopback is the far side of services on this machine.
+func loopback(t *testing.T) runner.Remote {
+	t.Helper()
+	policy, err := webhook.ParsePolicy("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return webhook.New(webhook.Config{Policy: policy, Lookup: func(string) (string, bool) { return "token", true }})
+}
 
 // inProcess looks at a store from the test's own process.
 func inProcess(t *testing.T, path string, config runner.Config, f func(*runner.Runner, *store.SQLite)) {
