@@ -122,7 +122,7 @@ func (b *looker) lists() {
 			b.list = list
 		}
 	}
-	items, err := b.r.Inbox(ctx)
+	items, err := b.r.Inbox(ctx, "")
 	b.say("inbox", err, items)
 	reviews, err := b.r.Reviews(ctx, "")
 	b.say("reviews", err, reviews)

@@ -105,7 +105,7 @@ func (a *aStore) goOn() {
 			a.ok(err)
 			switch before := session.Sequence; session.Status {
 			case runner.NeedsHuman:
-				items, err := r.Inbox(a.ctx)
+				items, err := r.Inbox(a.ctx, "")
 				a.ok(err)
 				for _, item := range items {
 					if item.SessionID == sum.SessionID {
