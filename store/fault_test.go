@@ -156,3 +156,29 @@ func TestEveryOperationFails(t *testing.T) {
 		})
 	}
 }
+
+// TestReplacedAtTheLastMoment removes the file when SQLite syncs the commit, after the
+// committer has looked: the commit is not acknowledged.
+func TestReplacedAtTheLastMoment(t *testing.T) {
+	a := newStore(t)
+	d := newDisk(t, "dialai-last-moment")
+	s, err := store.OpenSQLite(t.Context(), a.path, store.SQLiteOptions{}.Through(d.name))
+	a.ok(err)
+	r, err := runner.New(runner.Config{Store: s})
+	a.ok(err)
+	a.ok(r.Disable(t.Context(), "small", "p"))
+	removed := false
+	d.mu.Lock()
+	d.before = func(op, path string) {
+		if op == "sync" && !removed {
+			removed = os.Remove(a.path) == nil
+		}
+	}
+	d.mu.Unlock()
+	if err := r.Enable(t.Context(), "small", "p"); !errors.Is(err, store.ErrReplaced) || !removed {
+		t.Errorf("a commit during which the file goes = %v, want ErrReplaced", err)
+	}
+	if err := s.Close(); !errors.Is(err, store.ErrReplaced) {
+		t.Errorf("Close = %v, want ErrReplaced", err)
+	}
+}

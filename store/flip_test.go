@@ -66,7 +66,7 @@ func bitsToFlip(t *testing.T, file []byte) (list []int) {
 	}
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	for len(list) < 240 {
+	for len(list) < 200 {
 		if at := rng.IntN(size); len(list)%4 == 0 || file[at] != 0 { // most of a small store is free
 			list = append(list, at*8+rng.IntN(8))
 		}
@@ -84,7 +84,7 @@ func TestFlippedBits(t *testing.T) {
 	whole, err := os.ReadFile(a.path)
 	a.ok(err)
 	f := &flips{aStore: a, whole: whole, look: look(t, a.path), rows: a.dump(), seen: map[string]int{}}
-	list := bitsToFlip(t, whole)
+	list := append(bitsToFlip(t, whole), a.bitsOfIndexes(whole)...)
 	t.Run("bits", func(t *testing.T) { // returns when all of its parts have
 		for part := range 4 {
 			t.Run(fmt.Sprint(part), func(t *testing.T) {
@@ -96,6 +96,28 @@ func TestFlippedBits(t *testing.T) {
 		}
 	})
 	t.Logf("%d bytes: %v", len(whole), f.seen)
+}
+
+// bitsOfIndexes returns bits of what every index holds.
+func (a *aStore) bitsOfIndexes(file []byte) (list []int) {
+	a.Helper()
+	db := openRaw(a.T, a.path)
+	defer db.Close()
+	rows, err := db.Query(`SELECT rootpage FROM sqlite_schema WHERE type='index'`)
+	a.ok(err)
+	defer rows.Close()
+	for rows.Next() {
+		var page int
+		a.ok(rows.Scan(&page))
+		for at, n := page*4096-1, 0; at > (page-1)*4096 && n < 12; at-- { // entries fill a page from its end
+			if file[at] != 0 {
+				list = append(list, at*8+n%8)
+				n++
+			}
+		}
+	}
+	a.ok(rows.Err())
+	return list
 }
 
 // flips are what a store was before bits of it were flipped, and what became of it.
