@@ -262,6 +262,9 @@ func (d *debt) with(of *debt, a *account) *debt {
 // book takes one event of a request into the account of an ask, and charges the
 // session what follows.
 func (o *openRound) book(s *Session, ask *Ask, a *account, e payEvent, repeat int32, u specialist.Usage, model string) *account {
+	if e == sentNone {
+		u = expected(ask) // another request may have been answered
+	}
 	was := a.payment(repeat)
 	is := was.after(e, repeat, o.positive(ask.SpecialistID, u))
 	if is == was {

@@ -51,10 +51,7 @@ func (o *openRound) closeAsk(s *Session, index int32, id string, e payEvent, u s
 		o.charge(s, id, u, model)
 		return
 	}
-	if u = known(a.Ask, u, model); e == sentNone {
-		u = expected(a.Ask) // where another request may have been answered
-	}
-	a.account = o.book(s, a.Ask, a.account, e, a.Remote.Repeat, u, model)
+	a.account = o.book(s, a.Ask, a.account, e, a.Remote.Repeat, known(a.Ask, u, model), model)
 }
 
 // abandon charges an ask that nobody waits for any more: a late answer corrects that.

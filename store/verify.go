@@ -142,6 +142,7 @@ type audit struct {
 	machines    map[int64]string            // names as they should be
 	rows        map[string]int64            // machines.id by name
 	sessions    map[int64]sessionRow        // as they should be, by sessions.id
+	taken       map[int64]string            // what was taken back and never charged, by sessions.id
 	began       map[int64]int64             // place of the first record, by sessions.id
 	tallies     map[string]*trust.Book      // by machine name
 	learned     map[string]int64            // records that taught something, by machine name
@@ -158,7 +159,7 @@ type placedExemplar struct {
 func newAudit(r reader, programs *runner.Programs, tails bool) *audit {
 	return &audit{
 		reader: r, programs: programs, tails: tails, found: map[Kind]*Difference{}, definitions: map[string]storedDefinition{},
-		machines: map[int64]string{}, rows: map[string]int64{}, sessions: map[int64]sessionRow{}, began: map[int64]int64{},
+		machines: map[int64]string{}, rows: map[string]int64{}, sessions: map[int64]sessionRow{}, taken: map[int64]string{}, began: map[int64]int64{},
 		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, lessons: map[int64]string{}, beside: map[int64]beside{},
 	}
 }

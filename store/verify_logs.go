@@ -178,6 +178,7 @@ func (a *audit) readLogs(ctx context.Context) error {
 // A folding is the folding of one session's log.
 type folding struct {
 	*runner.Folder
+	spend    *spend
 	a        *audit
 	row      int64
 	stream   string
@@ -195,7 +196,8 @@ func (a *audit) open(row int64) *folding {
 		}
 		return []byte(d.text), nil
 	}
-	return &folding{Folder: &runner.Folder{Programs: a.programs, Definition: definition}, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
+	spend := newSpend()
+	return &folding{Folder: &runner.Folder{Programs: a.programs, Definition: definition, Applied: spend.follow}, spend: spend, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
 }
 
 // close keeps what a log says of its session.
@@ -207,6 +209,11 @@ func (a *audit) close(f *folding) {
 		a.find(f.bad)
 		return
 	}
+	if d := f.spend.wrong; d != nil {
+		d.Stream = f.stream
+		a.find(d)
+	}
+	a.taken[f.row] = f.spend.taken
 	a.report.Sessions++
 	a.sessions[f.row] = rowOf(f.Session(), f.head)
 }

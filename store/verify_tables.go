@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -99,7 +100,8 @@ func (a *audit) compareSessions(ctx context.Context) error {
 			continue // its log is damaged, or gone
 		}
 		if got != want {
-			return differs(InRows, want.SessionID, "its row in sessions is not what its log says")
+			what := cmp.Or(spentDifference(got, want, a.taken[id]), "its row in sessions is not what its log says")
+			return differs(InRows, want.SessionID, "%s", what)
 		}
 		seen++
 	}
