@@ -160,7 +160,7 @@ func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
-	if _, err := a.out.Write(append(v.AppendResult(nil, metrics, profile), '\n')); err != nil {
+	if _, err := a.out.Write(append(visible(v.AppendResult(nil, metrics, profile)), '\n')); err != nil {
 		return err
 	}
 	return exit(checkCode(v.Status))
@@ -208,7 +208,7 @@ func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *stepCloc
 		}
 		answer, one := a.checkLine(g, profile, clock, fake, line, err)
 		code = worse(code, one)
-		_, err = a.out.Write(append(answer, '\n')) // at once: whoever sends a step waits for its verdict
+		_, err = a.out.Write(append(visible(answer), '\n')) // at once: whoever sends a step waits for its verdict
 		return err
 	})
 	if err != nil {

@@ -62,13 +62,20 @@ func (p *printer) endText(r runner.Result) {
 			p.hint("%s, and with it the answers that would come; --wait stays for them, --store PATH keeps it", gone)
 		}
 	case runner.Stopped.String():
-		fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.red("Session stopped by guard:"), clean(r.Code), clean(r.Reason))
+		by := "Session stopped by guard:"
+		if r.Code == runner.CodeCancelled {
+			by = "Session stopped:"
+		}
+		fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.red(by), clean(r.Code), clean(r.Reason))
 		p.hint("%s", p.a.stopHint(r.Code, r.Session))
 	case runner.Failed.String():
 		p.out.Flush()
 		fmt.Fprintf(p.a.err, "Session failed:\n%s\n", clean(r.Reason))
 		if r.Code == runner.CodeDeadEnd {
 			p.hint(`state %s leads nowhere; mark it "final": true if a session may end there`, state)
+		}
+		if r.Code == runner.CodePanic {
+			p.hint("%s tries again, and with --verbose shows where it happened; %s gives it up", p.a.command("resume", id), p.a.command("cancel", id, "--note", "WHY"))
 		}
 	}
 }
@@ -83,7 +90,7 @@ func (a *app) stopHint(code string, s *runner.Session) string {
 	switch {
 	case !a.keeps():
 		return gone + "; --store PATH would keep it, so that it can be taken up"
-	case code == runner.CodeStepLimit || code == runner.CodeTimeLimit:
+	case code == runner.CodeStepLimit || code == runner.CodeTimeLimit || code == runner.CodeCancelled:
 		return fmt.Sprintf("%s goes on from here", a.command("resume", []string{id}))
 	case strings.HasPrefix(code, "loop_") || code == "batch_repeat":
 		return fmt.Sprintf("it went in circles: %s shows the choices of a human, %s lets it go on", a.command("show", []string{id}), a.command("resume", []string{id}, "--clear"))

@@ -252,6 +252,13 @@ func (a *app) outside() (o outside, err error) {
 	return o, err
 }
 
+// panicked shows where the work on a session came to a panic.
+func (a *app) panicked(p *runner.PanicError) {
+	if a.flags.verbose {
+		fmt.Fprintf(a.err, "panic in session %s: %s\n%s", p.Session, clean(p.Value), p.Stack)
+	}
+}
+
 // engine builds the runner that the environment and the flags describe.
 func (a *app) engine(ctx context.Context, does access, observer func(runner.Record)) (*engine, error) {
 	o, err := a.outside()
@@ -274,7 +281,7 @@ func (a *app) engine(ctx context.Context, does access, observer func(runner.Reco
 	}
 	r, err := runner.New(runner.Config{
 		Store: s, Registry: registry, Remote: webhook.New(o.hooks), ModelProposers: models, Models: models.Completer, Prices: o.prices, Observer: observer,
-		PublicURL: o.public, AllowOperator: true, Arrivals: a.arrivals(), Now: clock,
+		PublicURL: o.public, AllowOperator: true, Arrivals: a.arrivals(), Now: clock, Panicked: a.panicked,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -19,6 +19,8 @@ var JSONLines = map[string]any{
 	"The question":         questionLine{},
 	"`dialai inbox`":       runner.Question{},
 	"`dialai tick`":        runner.TickView{},
+	"`dialai cancel`":      cancelledLine{},
+	"An actor":             runner.Actor{},
 	"`dialai metrics`":     runner.Metrics{},
 	"`dialai specialists`": rosterLine{},
 

@@ -28,11 +28,11 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
-// Main runs one command and returns the exit code of the process. An interrupt
-// ends the command in good order, and what was recorded stays; a second one ends
-// the process at once.
+// Main runs one command and returns the exit code of the process. An interrupt, SIGTERM
+// or SIGHUP, as a closed terminal sends it, ends the command in good order, and what was
+// recorded stays; a second one ends the process at once.
 func Main(ctx context.Context, registry strategies.Registry, args []string) int {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	a := &app{

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // with runs f with an engine that is closed afterwards.
@@ -24,10 +26,40 @@ func (a *app) with(ctx context.Context, does access, f func(e *engine, out *bufi
 
 // printJSON prints v as one line.
 func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(visible(b.Bytes()))
+	return err
 }
+
+// visible returns JSON with escapes for what clean would replace: JSON asks for those of
+// C0 only, and a terminal obeys others too. What it says is the same.
+func visible(text []byte) []byte {
+	if !bytes.ContainsFunc(text, unseen) {
+		return text
+	}
+	var b []byte
+	for _, r := range string(text) {
+		switch {
+		case !unseen(r):
+			b = utf8.AppendRune(b, r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+	}
+	return b
+}
+
+// unseen reports whether r stands inside a string of JSON and must not reach a terminal;
+// outside of strings there are only blanks of its kind.
+func unseen(r rune) bool { return r >= 0x7F && printable(r) != r }
 
 // table prints rows in columns.
 func table(w io.Writer, rows [][]string) error {

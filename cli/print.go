@@ -94,7 +94,7 @@ func (p *printer) json(r runner.Record) {
 			line = append(line, `,"withheld":true`...)
 		}
 		line = append(line, '}')
-		fmt.Fprintf(p.out, "%s\n", line)
+		fmt.Fprintf(p.out, "%s\n", visible(line))
 	}
 }
 

@@ -6,17 +6,19 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dialai/dialai/machine"
 )
 
-// clean returns text from outside fit for one line of a terminal: control
-// characters, line breaks and characters that change the direction of writing
-// or cannot be seen are replaced.
+// clean returns text from outside fit for one line of a terminal: line breaks, and
+// what prose in a machine file may not hold (see [machine.HiddenInProse]), are replaced.
 func clean(s string) string { return strings.Map(printable, s) }
 
 func printable(r rune) rune {
-	switch {
-	case unicode.IsControl(r), r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069,
-		r == 0x200E, r == 0x200F, r == 0x061C, r == 0x2028, r == 0x2029, r == 0xFEFF:
+	if r >= ' ' && r < 0x7F {
+		return r
+	}
+	if _, at := machine.HiddenInProse(string(r)); at > 0 || unicode.IsControl(r) {
 		return unicode.ReplacementChar
 	}
 	return r

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -279,10 +280,10 @@ trusted. A round that was not drawn can be answered too.`,
 			if len(args) == 0 {
 				return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
 					items, err := e.Reviews(cmd.Context(), machineName)
-					if err != nil {
+					if err != nil && len(items) == 0 {
 						return err
 					}
-					return a.printReviews(out, items)
+					return errors.Join(a.printReviews(out, items), err)
 				})
 			}
 			return a.audit(cmd, args, f, seen)

@@ -116,13 +116,17 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 			return s.staleRefusal(in, err), err
 		}
 		var result Arbitration
-		if in.Withdraw {
-			result, err = r.withdraw(ctx, s, in)
-		} else if in.TransitionName != "" {
-			result, err = r.force(ctx, s, in, how)
-		} else {
-			result, err = r.evaluateAndExecute(ctx, s, in)
-		}
+		err = r.contain(s.ID, func() (err error) {
+			switch {
+			case in.Withdraw:
+				result, err = r.withdraw(ctx, s, in)
+			case in.TransitionName != "":
+				result, err = r.force(ctx, s, in, how)
+			default:
+				result, err = r.evaluateAndExecute(ctx, s, in)
+			}
+			return err
+		})
 		if !errors.Is(err, ErrStale) {
 			return result, err
 		}

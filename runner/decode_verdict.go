@@ -279,7 +279,8 @@ func (d *reading) ended() (Data, error) {
 		Status Status `json:"status"`
 		Code   string `json:"code"`
 		Reason string `json:"reason"`
+		Actor  *Actor `json:"actor"`
 	}
 	err := d.into(&v)
-	return &Ended{v.Status, v.Code, v.Reason}, err
+	return &Ended{v.Status, v.Code, v.Reason, v.Actor}, err
 }

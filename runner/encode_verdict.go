@@ -301,5 +301,9 @@ func (d *Ended) append(dst []byte, _ specialist.RoundKey) []byte {
 	w.str("status", d.Status.String())
 	w.str("code", d.Code)
 	w.opt("reason", d.Reason)
+	if d.Actor != nil {
+		w.name("actor")
+		w.dst = appendJSON(w.dst, d.Actor)
+	}
 	return w.end()
 }

@@ -255,6 +255,7 @@ type Resumed struct {
 type Ended struct {
 	Status       Status
 	Code, Reason string
+	Actor        *Actor // who cancelled it; nil if the engine ended it
 }
 
 // The names of the kinds.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"io"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/dialai/dialai/machine"
@@ -49,23 +50,23 @@ func (r *Runner) send(ctx context.Context, requests []request, q specialist.Ques
 	ctx, cancelTime := context.WithTimeout(ctx, time.Duration(s.Solicit.RoundTimeout))
 	ctx, cancel := context.WithCancelCause(ctx)
 	f := &flight{results: make(chan heard, len(requests)), out: len(requests), cancel: cancel, done: cancelTime}
+	arrive := r.arrivals(requests, q) // before anything is noted: it belongs to the program
 	r.mu.Lock()
 	for _, req := range requests {
 		r.inflight[askKey{q.Key, req.index}] = true
 	}
 	r.mu.Unlock()
-	arrive := r.arrivals(requests, q)
 	slots := make(chan struct{}, s.Solicit.MaxParallel)
 	async := specialist.Time(time.Duration(s.Solicit.AsyncTimeout).Milliseconds())
 	go func() {
 		for i, req := range requests { // whoever comes first in the list is sent first
 			slot := enter(ctx, slots)
 			go func() {
-				h := r.request(ctx, req, q, slot, async)
+				h := r.answer(ctx, req, q, slot, async)
 				if slot {
 					<-slots
 				}
-				arrive(ctx, i, func() { f.results <- h })
+				r.deliver(q.Key.Session, func(hear func()) { arrive(ctx, i, hear) }, func() { f.results <- h })
 			}()
 		}
 	}()
@@ -93,6 +94,26 @@ func enter(ctx context.Context, slots chan struct{}) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// answer is request, in a goroutine of its own: a panic is an answer that failed.
+func (r *Runner) answer(ctx context.Context, req request, q specialist.Question, send bool, async specialist.Time) (h heard) {
+	if err := r.contain(q.Key.Session, func() error {
+		h = r.request(ctx, req, q, send, async)
+		return nil
+	}); err != nil {
+		h = heard{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index, repeat: req.estimate.Repeat, estimate: req.estimate}
+		h.code, h.message = CodePanic, err.Error()
+	}
+	return h
+}
+
+// deliver has an answer heard through what decides when; if that panics, at once.
+func (r *Runner) deliver(id specialist.SessionID, arrive func(hear func()), hear func()) {
+	once := sync.OnceFunc(hear)
+	if err := r.contain(id, func() error { arrive(once); return nil }); err != nil {
+		once()
 	}
 }
 

@@ -53,7 +53,10 @@ func (r *Runner) waiting(ctx context.Context, sessionID, viewer string) (item Qu
 	if err != nil || s.Status != NeedsHuman {
 		return item, false, err
 	}
-	item, err = r.Question(ctx, s, viewer)
+	err = r.contain(id, func() (err error) {
+		item, err = r.Question(ctx, s, viewer)
+		return err
+	})
 	return item, true, err
 }
 

@@ -47,7 +47,12 @@ func (r *Runner) Propose(ctx context.Context, in Submission) (*specialist.Propos
 		if err != nil {
 			return nil, nil, err
 		}
-		p, after, err := r.proposeTo(ctx, s, in)
+		var p *specialist.Proposal
+		var after *Session
+		err = r.contain(s.ID, func() (err error) {
+			p, after, err = r.proposeTo(ctx, s, in)
+			return err
+		})
 		if !errors.Is(err, ErrStale) {
 			return p, after, err
 		}
@@ -171,7 +176,7 @@ func (r *Runner) proposeAsked(ctx context.Context, s *Session, m *member, in Sub
 	own := *m
 	own.proposer = given{m.proposer, in}
 	w := r.newWork(s)
-	defer w.release()
+	defer w.end()
 	if err := w.open(ctx); err != nil {
 		return nil, s, err
 	}
@@ -196,7 +201,9 @@ func (r *Runner) proposeAsked(ctx context.Context, s *Session, m *member, in Sub
 	if err != nil {
 		return nil, w.s, err
 	}
-	return w.proposed(ctx, m.SpecialistID)
+	p, after, err := w.proposed(ctx, m.SpecialistID)
+	w.whole = true
+	return p, after, err
 }
 
 // proposed commits what somebody was heard to answer, whoever else is faster, and

@@ -310,31 +310,49 @@ type ReviewItem struct {
 
 // Reviews lists the closed rounds that wait for a human, of all sessions, or of
 // those of one machine if machineName is not "". The transitions are in random
-// order, the same at each call.
+// order, the same at each call. Sessions that cannot be read spoil nothing but
+// themselves, as in [Runner.Inbox].
 func (r *Runner) Reviews(ctx context.Context, machineName string) ([]ReviewItem, error) {
 	list, err := r.store.List(ctx, ListQuery{MachineName: machineName, Reviews: true})
 	if err != nil {
 		return nil, err
 	}
 	items := []ReviewItem{}
+	var unread []error
 	for _, sum := range list {
-		id, err := ParseID(sum.SessionID)
-		if err != nil {
-			return nil, err
+		own, err := r.reviewsOf(ctx, sum.SessionID)
+		switch {
+		case ctx.Err() != nil:
+			return items, ctx.Err()
+		case err != nil:
+			unread = append(unread, err)
 		}
+		items = append(items, own...)
+	}
+	return items, errors.Join(unread...)
+}
+
+// reviewsOf lists the reviews of one session.
+func (r *Runner) reviewsOf(ctx context.Context, sessionID string) (items []ReviewItem, err error) {
+	id, err := ParseID(sessionID)
+	if err != nil {
+		return nil, err
+	}
+	err = r.contain(id, func() error {
 		s, err := r.load(ctx, id)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p, err := r.planAnyhow(ctx, s.Program)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, v := range s.reviews {
 			items = append(items, v.item(s, &p.states[v.State.Index]))
 		}
-	}
-	return items, nil
+		return nil
+	})
+	return items, err
 }
 
 func (v *Review) item(s *Session, here *statePlan) ReviewItem {

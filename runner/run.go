@@ -139,28 +139,11 @@ func (r *Runner) await(ctx context.Context, s *Session) (*Session, error) {
 
 // stopRun stops a session because a limit of the run was reached.
 func (r *Runner) stopRun(ctx context.Context, id specialist.SessionID, code, reason string) (Result, error) {
-	for range maxRaces {
-		s, err := r.load(ctx, id)
-		if err != nil {
-			return Result{}, err
-		}
-		if !s.Status.Live() {
-			return resultOf(s), nil
-		}
-		t, err := r.begin(ctx, s)
-		if err != nil {
-			return Result{}, err
-		}
-		t.emit(&Ended{Status: Stopped, Code: code, Reason: reason})
-		after, err := t.commit(ctx)
-		if err == nil {
-			return resultOf(after), nil
-		}
-		if !errors.Is(err, ErrStale) {
-			return Result{}, err
-		}
+	s, _, err := r.end(ctx, id, &Ended{Status: Stopped, Code: code, Reason: reason})
+	if err != nil {
+		return Result{}, err
 	}
-	return Result{}, ErrStale
+	return resultOf(s), nil
 }
 
 func resultOf(s *Session) Result {

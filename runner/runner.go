@@ -55,6 +55,9 @@ type Config struct {
 	// each session's log. It must not block. It may be called concurrently for
 	// different sessions.
 	Observer func(Record)
+	// Panicked is told of every panic in the work on a session, for a log: the session
+	// records it without its stack. It may be called concurrently; nil is told nothing.
+	Panicked func(*PanicError)
 	// Arrivals says in which order answers from outside are heard; nil means in the
 	// order in which they come.
 	Arrivals Arrivals
@@ -185,6 +188,10 @@ func ParseID(s string) (specialist.SessionID, error) {
 }
 
 // load reads a session.
-func (r *Runner) load(ctx context.Context, id specialist.SessionID) (*Session, error) {
-	return r.store.Load(ctx, r.programs, id)
+func (r *Runner) load(ctx context.Context, id specialist.SessionID) (s *Session, err error) {
+	err = r.contain(id, func() (err error) {
+		s, err = r.store.Load(ctx, r.programs, id)
+		return err
+	})
+	return s, err
 }

@@ -84,10 +84,36 @@ func (r *Runner) Step(ctx context.Context, id specialist.SessionID) (Tick, error
 	return r.step(ctx, s)
 }
 
-// step is Step on a session that was just read or committed.
-func (r *Runner) step(ctx context.Context, s *Session) (Tick, error) {
+// step is Step on a session that was just read or committed. A panic in it becomes
+// the end of the session.
+func (r *Runner) step(ctx context.Context, s *Session) (tick Tick, err error) {
+	if err = r.contain(s.ID, func() (err error) {
+		tick, err = r.stepOnce(ctx, s)
+		return err
+	}); err != nil {
+		return r.failed(ctx, s.ID, err)
+	}
+	return tick, nil
+}
+
+func (r *Runner) stepOnce(ctx context.Context, s *Session) (Tick, error) {
 	w := r.newWork(s)
-	defer w.release()
+	defer w.end()
+	tick, err := w.step(ctx)
+	w.whole = true
+	return tick, err
+}
+
+// end gives back what w holds. Its buffers are used again only if the step came to its
+// end: after a panic nobody knows who else has them.
+func (w *work) end() {
+	if w.giveBack(); w.whole {
+		w.release()
+	}
+}
+
+// step makes attempts until nobody else is faster.
+func (w *work) step(ctx context.Context) (Tick, error) {
 	for range maxRaces {
 		tick, err := w.attempt(ctx)
 		if err == nil || !errors.Is(err, ErrStale) {
@@ -97,7 +123,7 @@ func (r *Runner) step(ctx context.Context, s *Session) (Tick, error) {
 			return Tick{}, err
 		}
 	}
-	return Tick{}, fmt.Errorf("session %s: %w", s.ID, ErrStale)
+	return Tick{}, fmt.Errorf("session %s: %w", w.s.ID, ErrStale)
 }
 
 // reload reads the session again after a lost race. If that fails, w keeps the session
@@ -122,7 +148,6 @@ func (r *Runner) newWork(s *Session) *work {
 
 // release gives the buffers back. Nothing of w may be used afterwards.
 func (w *work) release() {
-	w.giveBack()
 	clear(w.heard[:cap(w.heard)])
 	clear(w.dueNow[:cap(w.dueNow)])
 	t := &w.tx
@@ -155,6 +180,7 @@ type work struct {
 	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited
 	holds   map[string]*hold  // of those who are about to be asked; nil if nothing is limited
 
+	whole   bool // the step has come to its end
 	looking bool // nobody is asked to propose, so nobody becomes champion
 
 	tx      tx

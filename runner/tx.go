@@ -73,9 +73,15 @@ func (t *tx) begin(ctx context.Context, r *Runner, s *Session) error {
 }
 
 func (t *tx) reset(r *Runner, p *plan, s *Session) {
+	t.bare(r, s)
+	t.plan, t.here = p, &p.states[s.State.Index]
+}
+
+// bare makes t a tx that only ends a session: it knows of nobody who takes part.
+func (t *tx) bare(r *Runner, s *Session) {
 	proposals, asks := t.round.proposals[:0], t.round.asks[:0]
 	*t = tx{
-		r: r, before: s, now: *s, at: r.now(), plan: p, here: &p.states[s.State.Index],
+		r: r, before: s, now: *s, at: r.now(),
 		events: t.events[:0], votes: t.votes[:0], open: t.open[:0],
 	}
 	if s.open != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -248,6 +249,17 @@ func (c *committer) alone(j *job) error {
 	return nil
 }
 
+// writeSafely writes, and makes an error of a panic: the transaction is rolled back, and
+// the jobs of other sessions are written without this one.
+func (j *job) writeSafely(ctx context.Context, s *statements) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic while writing: %v", v)
+		}
+	}()
+	return j.write(ctx, s)
+}
+
 func (c *committer) transaction(batch []*job) (err error) {
 	ctx := context.Background() // a job that was handed in is finished
 	if c.gone != nil {
@@ -270,7 +282,7 @@ func (c *committer) transaction(batch []*job) (err error) {
 	c.seen = version
 	for _, j := range batch {
 		j.foreign, j.err = foreign, nil
-		err := j.write(ctx, &c.stmts)
+		err := j.writeSafely(ctx, &c.stmts)
 		var skipped skipError
 		switch {
 		case errors.As(err, &skipped):

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/runner"
+)
+
+func (a *app) cancelCommand() *cobra.Command {
+	var note string
+	cmd := &cobra.Command{
+		Use:   "cancel <session>",
+		Short: "Stop a session that is not to go on",
+		Long: `Stop a session, for a reason that is recorded with who gave it. Asks that are still
+out are ended and charged as estimated. Nothing of what going on would need has to be
+there: specialists, variables and functions may be missing. A session that has
+completed, has failed or is stopped is left as it is, and the exit code is 1.
+dialai resume takes a cancelled session up again.`,
+		Example: `  dialai cancel 0b9c1d3e-… --note "the customer has withdrawn"
+  dialai resume 0b9c1d3e-…`,
+		Args:              arguments,
+		ValidArgsFunction: a.completeSessions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(note) == "" {
+				return hinted(usage("dialai cancel needs a --note"), `say why, for the record: --note "the customer has withdrawn"`)
+			}
+			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
+				id, err := runner.ParseID(args[0])
+				if err != nil {
+					return err
+				}
+				s, err := e.Stop(cmd.Context(), id, runner.Stopping{Actor: runner.LocalActor(osUser()), Note: note})
+				switch {
+				case errors.Is(err, runner.ErrNotRunning):
+					return hinted(err, "there is nothing to cancel: %s shows how it ended", a.command("show", args))
+				case err != nil:
+					return err
+				}
+				return a.printCancelled(out, s)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&note, "note", "", "`why`, for the record")
+	return cmd
+}
+
+// cancelledLine is what dialai cancel --json prints.
+type cancelledLine struct {
+	SessionID    string       `json:"sessionId"`
+	Status       string       `json:"status"`
+	Code         string       `json:"code"`
+	Reason       string       `json:"reason"`
+	CurrentState string       `json:"currentState"`
+	Actor        runner.Actor `json:"actor"`
+}
+
+func (a *app) printCancelled(out *bufio.Writer, s *runner.Session) error {
+	o := s.Outcome()
+	if a.flags.json {
+		return printJSON(out, cancelledLine{s.ID.String(), s.Status.String(), o.Code, o.Reason, s.State.Name, runner.LocalActor(osUser())})
+	}
+	fmt.Fprintf(out, "Session cancelled: %s (%s)\n", clean(s.State.Name), clean(o.Reason))
+	if !a.flags.quiet {
+		fmt.Fprintf(out, "  %s takes it up again\n", a.command("resume", []string{s.ID.String()}))
+	}
+	return nil
+}

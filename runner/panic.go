@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A panic is a bug: in a strategy of the program, in its observer, in this engine. It
+// is the matter of the session in whose step it came up, never of the others. Functions
+// that are asked something are caught where they are called (call, decideRound, send):
+// what they said is lost, and the round goes on. Everything else is caught at the
+// boundary of a session: contain. What was in use there is dropped, not used again
+// (buffers, passages of gates, prepared events), and locks are given back by defer. The
+// step is then recorded on its session as failed, with the code panic; a resume tries
+// again.
+
+// A PanicError says that the work on one session came to a panic. Whoever sees one
+// from Step, Run or Tick knows that it could not be recorded on the session.
+type PanicError struct {
+	Session specialist.SessionID
+	Value   string // what the panic said; not what looks like a secret
+	Stack   []byte // where it was, for a log; names of functions and places, no values of the program's own
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("session %s: panic: %s", e.Session, e.Value)
+}
+
+// maxPanic is how much of what a panic says is kept, in bytes.
+const maxPanic = 500
+
+// newPanic returns what a recovered value says. It is called by the function that
+// recovered it.
+func newPanic(id specialist.SessionID, value any) *PanicError {
+	text := fmt.Sprint(value)
+	if _, ours := value.(runtime.Error); !ours && guard.HoldsSecret(text) {
+		text = fmt.Sprintf("a %T that holds what looks like a secret", value)
+	}
+	return &PanicError{Session: id, Value: clip(text, maxPanic), Stack: debug.Stack()}
+}
+
+// contain runs part of the work on a session. A panic in it is an error.
+func (r *Runner) contain(id specialist.SessionID, f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			p := newPanic(id, v)
+			r.tell(p)
+			err = p
+		}
+	}()
+	return f()
+}
+
+// tell tells the program of a panic, if it wants to know.
+func (r *Runner) tell(p *PanicError) {
+	defer func() { _ = recover() }() // it is told once
+	if r.config.Panicked != nil {
+		r.config.Panicked(p)
+	}
+}
+
+// failed records a panic on its session and returns what the step has come to. Other
+// errors are returned as they are.
+func (r *Runner) failed(ctx context.Context, id specialist.SessionID, err error) (Tick, error) {
+	p, panicked := errors.AsType[*PanicError](err)
+	if !panicked {
+		return Tick{}, err
+	}
+	ctx = context.WithoutCancel(ctx) // or the next process would find out for itself
+	s, _, unrecorded := r.end(ctx, id, &Ended{Status: Failed, Code: CodePanic, Reason: p.reason()})
+	if _, again := errors.AsType[*PanicError](unrecorded); again { // the observer's, perhaps: it is told when all is durable
+		s, unrecorded = r.load(ctx, id)
+	}
+	if unrecorded != nil || s.Status.Live() {
+		return Tick{}, errors.Join(err, unrecorded)
+	}
+	tick := Tick{Status: statusOf(s), Session: s, Code: s.Outcome().Code}
+	return tick, nil
+}
+
+func (p *PanicError) reason() string {
+	return "panic: " + p.Value + ": this is a bug in the program, not in the session; resume tries again"
+}
+
+// end ends a live session, whatever is missing to go on with it. One that has ended
+// already is returned as it is, with did false.
+func (r *Runner) end(ctx context.Context, id specialist.SessionID, d *Ended) (after *Session, did bool, err error) {
+	err = r.contain(id, func() error {
+		for range maxRaces {
+			s, err := r.load(ctx, id)
+			if err != nil {
+				return err
+			}
+			if after = s; !s.Status.Live() {
+				return nil
+			}
+			t := &tx{}
+			t.bare(r, s)
+			t.emit(d)
+			if after, err = t.commit(ctx); !errors.Is(err, ErrStale) {
+				did = err == nil
+				return err
+			}
+		}
+		return fmt.Errorf("session %s: %w", id, ErrStale)
+	})
+	return after, did, err
+}

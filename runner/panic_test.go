@@ -1,0 +1,197 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A faulty store panics in one of its methods, for one session, as often as it is told.
+type faulty struct {
+	runner.Store
+	mu    sync.Mutex
+	in    string // the method
+	id    specialist.SessionID
+	times int
+}
+
+func (f *faulty) fail(in string, id specialist.SessionID, times int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.in, f.id, f.times = in, id, times
+}
+
+func (f *faulty) reach(in string, id specialist.SessionID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.in == in && f.id == id && f.times > 0 {
+		f.times--
+		panic("a bug in " + in)
+	}
+}
+
+func (f *faulty) Load(ctx context.Context, ps *runner.Programs, id specialist.SessionID) (*runner.Session, error) {
+	f.reach("Load", id)
+	return f.Store.Load(ctx, ps, id)
+}
+
+func (f *faulty) Commit(ctx context.Context, c *runner.Change) error {
+	f.reach("Commit", c.After.ID)
+	return f.Store.Commit(ctx, c)
+}
+
+// newFaulty returns a bench over a store that can be told to panic, with two sessions
+// that each need several steps.
+func newFaulty(t *testing.T, configure ...func(*runner.Config)) (b *bench, f *faulty, sick, well *runner.Session, told *[]*runner.PanicError) {
+	f, told = &faulty{}, new([]*runner.PanicError)
+	b = newBench(t, append([]func(*runner.Config){func(c *runner.Config) {
+		f.Store = c.Store
+		c.Store = f
+		c.Panicked = func(p *runner.PanicError) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			*told = append(*told, p)
+		}
+	}}, configure...)...)
+	b.cast.say("a", "again")
+	b.cast.judge("judge", electFirst)
+	m := b.desk(fn("a"), arbFn("judge"))
+	return b, f, b.start(m), b.start(m), told
+}
+
+// TestPanicIsItsSessionsMatter: whatever panics in one session's step is recorded on that
+// session, tick goes on with the others, and a resume tries again.
+func TestPanicIsItsSessionsMatter(t *testing.T) {
+	b, f, sick, well, told := newFaulty(t)
+	f.fail("Commit", sick.ID, 1)
+	results, err := b.r.Tick(b.ctx)
+	b.ok(err)
+	b.ticked(results, sick, runner.TickFailed, runner.CodePanic)
+	b.ticked(results, well, runner.TickAdvanced, "")
+	s, err := b.r.Session(b.ctx, sick.ID.String())
+	b.ok(err)
+	if o := s.Outcome(); s.Status != runner.Failed || o.Code != runner.CodePanic || !strings.Contains(o.Reason, "a bug in Commit") || !strings.Contains(o.Reason, "resume") {
+		t.Errorf("the session is %s: %+v", s.Status, o)
+	}
+	if len(*told) != 1 || !strings.Contains(string((*told)[0].Stack), "faulty") || (*told)[0].Session != sick.ID {
+		t.Errorf("told of %v", *told)
+	}
+	results, err = b.r.Tick(b.ctx)
+	b.ok(err)
+	if len(results) != 1 {
+		t.Errorf("the next tick has %d sessions", len(results))
+	}
+	_, err = b.r.Resume(b.ctx, sick.ID, runner.ResumeOptions{})
+	b.ok(err)
+	b.stepTo(sick, runner.TickAdvanced)
+	b.stepTo(well, runner.TickAdvanced)
+}
+
+// TestPanicThatCannotBeRecorded: if recording fails too, tick says so and goes on.
+func TestPanicThatCannotBeRecorded(t *testing.T) {
+	for _, in := range []string{"Commit", "Load"} {
+		b, f, sick, well, _ := newFaulty(t)
+		f.fail(in, sick.ID, 1000)
+		f.Store = forgetful{f.Store} // so that each step loads
+		results, err := b.r.Tick(b.ctx)
+		b.ok(err)
+		for _, r := range results {
+			var p *runner.PanicError
+			if r.Summary.SessionID == sick.ID.String() && (!errors.As(r.Err, &p) || p.Session != sick.ID) {
+				t.Errorf("%s: the error is %v", in, r.Err)
+			}
+		}
+		b.ticked(results, well, runner.TickAdvanced, "")
+		f.fail("", sick.ID, 0)
+		b.stepTo(sick, runner.TickAdvanced)
+	}
+}
+
+// forgetful keeps no session at hand.
+type forgetful struct{ runner.Store }
+
+func (forgetful) Recent(specialist.SessionID) *runner.Session { return nil }
+
+// TestPanicWhileReading: what lists many sessions lists the others.
+func TestPanicWhileReading(t *testing.T) {
+	b, f, sick, well, _ := newFaulty(t)
+	b.cast.play("a", failing(errors.New("no idea")))
+	for _, s := range []*runner.Session{sick, well} {
+		b.stepTo(s, runner.TickHuman)
+	}
+	f.fail("Load", sick.ID, 1000)
+	items, err := b.r.Inbox(b.ctx, "")
+	var p *runner.PanicError
+	if !errors.As(err, &p) || len(items) != 1 || items[0].SessionID != well.ID.String() {
+		t.Errorf("the inbox has %d questions and the error %v", len(items), err)
+	}
+	f.fail("", sick.ID, 0)
+	list, err := b.r.Sessions(b.ctx, runner.ListQuery{})
+	b.ok(err)
+	if len(list) != 2 {
+		t.Errorf("%d sessions are listed", len(list))
+	}
+	if _, err := b.r.Reviews(b.ctx, ""); err != nil {
+		t.Errorf("nothing waits for a review, but: %v", err)
+	}
+}
+
+// TestPanicOfTheObserver: what is durable stays; the session that the observer cannot
+// bear has failed if it was still going on, and no other.
+func TestPanicOfTheObserver(t *testing.T) {
+	var sick *runner.Session
+	b, _, first, well, _ := newFaulty(t, func(c *runner.Config) {
+		c.Observer = func(r runner.Record) {
+			if sick != nil && r.After.ID == sick.ID {
+				panic("a bug in the observer")
+			}
+		}
+	})
+	sick = first
+	results, err := b.r.Tick(b.ctx)
+	b.ok(err)
+	b.ticked(results, sick, runner.TickFailed, runner.CodePanic)
+	b.ticked(results, well, runner.TickAdvanced, "")
+	sick = nil
+	_, err = b.r.Resume(b.ctx, first.ID, runner.ResumeOptions{})
+	b.ok(err)
+	b.stepTo(first, runner.TickAdvanced)
+}
+
+// TestPanicShowsNoSecret: a host's panic may say anything; what looks like a secret is
+// not kept.
+func TestPanicShowsNoSecret(t *testing.T) {
+	const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-abcdefghijklmnopqrstu-AAAAAAAA"
+	b, _, sick, _, told := newFaulty(t, func(c *runner.Config) {
+		c.Observer = func(r runner.Record) {
+			if r.Before != nil {
+				panic("cannot send with " + key)
+			}
+		}
+	})
+	b.stepTo(sick, runner.TickFailed)
+	s, err := b.r.Session(b.ctx, sick.ID.String())
+	b.ok(err)
+	if strings.Contains(s.Outcome().Reason, "sk-ant") || strings.Contains((*told)[0].Value, "sk-ant") {
+		t.Errorf("it says %q", s.Outcome().Reason)
+	}
+}
+
+// ticked fails the test unless a session's tick came to that.
+func (b *bench) ticked(results []runner.TickResult, s *runner.Session, status runner.TickStatus, code string) {
+	b.Helper()
+	for _, r := range results {
+		if r.Summary.SessionID == s.ID.String() {
+			if r.Err != nil || r.Tick.Status != status || r.Tick.Code != code {
+				b.Errorf("session %s: %s %s (%v), want %s %s", s.ID, r.Tick.Status, r.Tick.Code, r.Err, status, code)
+			}
+			return
+		}
+	}
+	b.Errorf("session %s was not stepped", s.ID)
+}
