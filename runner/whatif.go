@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -175,7 +176,7 @@ func (a *again) decide(votes []arbiter.Vote) (arbiter.Decision, error) {
 }
 
 // quorum returns how far the panel had been heard, were these its votes: who has none
-// of them had failed.
+// of them had not been asked.
 func (a *again) quorum(votes []arbiter.Vote) *arbiter.Quorum {
 	j := a.t.verdict
 	if j == nil || j.Decision.Quorum == nil {
@@ -187,12 +188,22 @@ func (a *again) quorum(votes []arbiter.Vote) *arbiter.Quorum {
 		if !gone {
 			continue
 		}
-		q.Answered--
+		q.Answered, q.Counted = q.Answered-1, q.Counted-1
+		q.Needed = a.quorumRule().Needed(q.Counted)
 		if a.required(v.SpecialistID) {
 			q.Missing = append(slices.Clip(q.Missing), v.SpecialistID)
 		}
 	}
 	return &q
+}
+
+// quorumRule returns the quorum that was in force.
+func (a *again) quorumRule() machine.Quorum {
+	s, j := a.t.before.State, a.t.verdict
+	if s.Quorum != nil {
+		return *s.Quorum
+	}
+	return DefaultQuorum(j.Strategy, cmp.Or(a.t.before.Options().Mode, s.Solicit.Mode), j.Decision.Rule == arbiter.ByChampion)
 }
 
 // required reports whether the definition requires an answer in the state.
