@@ -3,7 +3,9 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,7 +38,8 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 	if err != nil {
 		return err
 	}
-	if _, err := e.Session(ctx, session); err != nil {
+	s, err := e.Session(ctx, session)
+	if err != nil {
 		return err
 	}
 	rows := [][]string{{"TIME", "SPECIALIST", "PURPOSE", "ATTEMPT", "STATUS", "MODEL", "MS", "TOKENS", "ERROR"}}
@@ -55,10 +58,54 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 	case a.flags.json:
 		return nil
 	case len(rows) == 1:
+		return notAsked(ctx, e, out, s)
+	}
+	return table(out, rows)
+}
+
+// notAsked says why there is no attempt at asking a model: none was to be asked, or
+// cassettes answered, since what is replayed is asked of nobody.
+func notAsked(ctx context.Context, e *engine, out io.Writer, s *runner.Session) error {
+	models, answers := map[string]bool{}, 0
+	for rec, err := range e.store.Records(ctx, s.ID, 1) {
+		if err != nil {
+			return err
+		}
+		events, err := runner.DecodeRaw(rec.Events)
+		if err != nil {
+			return &runner.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
+		}
+		for _, ev := range events {
+			answers += modelAnswers(ev, models)
+		}
+	}
+	if answers == 0 {
 		_, err := fmt.Fprintln(out, "No model was asked.")
 		return err
 	}
-	return table(out, rows)
+	_, err := fmt.Fprintf(out, "No model was asked: cassettes answered (--replay), %s.\n", plural(answers, "time"))
+	return err
+}
+
+// modelAnswers adds the models that an event asks to models, and returns how many
+// proposals of such it holds.
+func modelAnswers(ev runner.Raw, models map[string]bool) int {
+	var d struct {
+		SpecialistID string
+		Asks         []struct{ SpecialistID, Mode string }
+	}
+	if ev.Kind != "asked" && ev.Kind != "proposed" || json.Unmarshal(ev.Data, &d) != nil {
+		return 0
+	}
+	for _, ask := range d.Asks {
+		if ask.Mode == "model" {
+			models[ask.SpecialistID] = true
+		}
+	}
+	if ev.Kind == "proposed" && models[d.SpecialistID] {
+		return 1
+	}
+	return 0
 }
 
 func auditRow(e *specialist.AuditEntry) []string {

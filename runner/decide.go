@@ -231,6 +231,15 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 	return t.rule(ctx, in, d)
 }
 
+// givenReason returns why a human ruled as they did; "" for DIAL's words for a ruling
+// without a reason, which nobody shall read as one.
+func givenReason(reasoning string) string {
+	if reasoning == humanOverride {
+		return ""
+	}
+	return reasoning
+}
+
 // executeForced puts a human's choice through the gate, with what it teaches, and
 // commits.
 func (t *tx) executeForced(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
@@ -362,7 +371,7 @@ func (t *tx) teach(ctx context.Context, d decision) (*Learned, error) {
 	l.Exemplar = &specialist.Exemplar{
 		ExemplarID: key.ExemplarID(), MachineName: t.now.Machine().Name(), State: t.now.State.Name, Context: shown,
 		HumanTransitionName: d.transition.Name, HumanToState: d.transition.Target, Proposals: append(proposals, ']'),
-		CreatedAt: t.at, Reasoning: d.reasoning, SpecialistID: d.by, SessionID: t.now.ID.String(), Truncated: truncated,
+		CreatedAt: t.at, Reasoning: givenReason(d.reasoning), SpecialistID: d.by, SessionID: t.now.ID.String(), Truncated: truncated,
 	}
 	return l, nil
 }

@@ -368,6 +368,28 @@ func TestUnknownWinner(t *testing.T) {
 	}
 }
 
+// TestNoReasonIsNone: who asks for exemplars reads no reason where the human gave none,
+// whether it was left out or put into DIAL's words for that.
+func TestNoReasonIsNone(t *testing.T) {
+	b := newBench(t)
+	m := b.desk(human("human"), entry("arbiter", "arb", ""))
+	for _, reason := range []string{"", "Human override accepted", "it was late"} {
+		s := b.start(m)
+		b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again", Reasoning: reason})
+	}
+	exemplars, err := b.store.Exemplars(b.ctx, "desk", "open", 0)
+	if err != nil || len(exemplars) != 3 {
+		t.Fatalf("%d exemplars (%v)", len(exemplars), err)
+	}
+	reasons := map[string]int{}
+	for _, e := range exemplars {
+		reasons[e.Reasoning]++
+	}
+	if reasons[""] != 2 || reasons["it was late"] != 1 {
+		t.Errorf("the reasons are %v", reasons)
+	}
+}
+
 // TestArbiterReasoningDefaults gives the strategy's name where an arbiter says
 // nothing.
 func TestArbiterReasoningDefaults(t *testing.T) {

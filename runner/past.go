@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/dialai/dialai/machine"
@@ -63,7 +64,11 @@ func (p *past) Exemplars() []specialist.Exemplar {
 	}
 	if !p.loaded {
 		p.loaded = true
-		p.exemplars, _ = p.r.store.Exemplars(context.Background(), p.s.Machine().Name(), p.s.State.Name, 0)
+		stored, _ := p.r.store.Exemplars(context.Background(), p.s.Machine().Name(), p.s.State.Name, 0)
+		p.exemplars = slices.Clone(stored)
+		for i := range p.exemplars { // older programs stored the words for no reason
+			p.exemplars[i].Reasoning = givenReason(p.exemplars[i].Reasoning)
+		}
 	}
 	return p.exemplars
 }
