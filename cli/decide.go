@@ -22,6 +22,7 @@ type decideFlags struct {
 	data      string
 	noRun     bool
 	show      bool
+	withdraw  bool
 }
 
 func (f *decideFlags) add(cmd *cobra.Command, what string) {
@@ -35,7 +36,7 @@ func (f *decideFlags) add(cmd *cobra.Command, what string) {
 func (a *app) decideCommand() *cobra.Command {
 	f, run := &decideFlags{}, &runFlags{}
 	cmd := &cobra.Command{
-		Use:   "decide <session> <transition>",
+		Use:   "decide <session> [<transition>]",
 		Short: "Decide a round as a human, and go on",
 		Long: `Force a transition in the current round. The decision is final: it is compared
 with what every AI proposed and becomes an example for the next time. Then the
@@ -45,6 +46,10 @@ The ruling is on the round, and on the question, that stand when the command beg
 or on those that --round and --question name. If somebody else was faster it is refused,
 and the new question shown. A transition that is irreversible needs one of the two.
 
+Where a second human decides before anything is executed, the ruling is recorded, and
+another human is asked without seeing it: exit code 3. Until that one has ruled, who
+ruled may rule again or, with --withdraw, take it back.
+
 dialai inbox lists what is to be decided, each choice as a command to copy.`,
 		Example: `  dialai decide 0b9c1d3e-… approve
   dialai decide 0b9c1d3e-… pay --question 5d0e6c1a8f0b
@@ -53,15 +58,19 @@ dialai inbox lists what is to be decided, each choice as a command to copy.`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeDecision,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.withdraw == (len(args) > 1) {
+				return hinted(usage("dialai decide takes a <transition> or --withdraw"), "%s", "usage: dialai decide <session> <transition>, or dialai decide <session> --withdraw")
+			}
 			if err := f.checkDigest(cmd); err != nil {
 				return err
 			}
-			return a.taped(&run.tapeFlags, func() error { return a.decide(cmd.Context(), args[0], args[1], f, run) })
+			return a.taped(&run.tapeFlags, func() error { return a.decide(cmd.Context(), args[0], append(args, "")[1], f, run) })
 		},
 	}
 	f.add(cmd, "decides")
 	cmd.Flags().BoolVar(&f.noRun, "no-run", false, "only decide, do not run on")
 	cmd.Flags().BoolVar(&f.show, "show-proposals", false, "show the proposals even if they are withheld; that is recorded, and the ruling is not blind")
+	cmd.Flags().BoolVar(&f.withdraw, "withdraw", false, "take the own ruling back that waits for another human's")
 	run.add(cmd, false)
 	return cmd
 }
@@ -74,7 +83,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	if err != nil {
 		return err
 	}
-	if transition == "" { // the arbiter would decide
+	if transition == "" && !f.withdraw { // the arbiter would decide
 		return usage("dialai decide: <transition> is empty")
 	}
 	p := a.newPrinter()
@@ -108,7 +117,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	}
 	result, err := e.Decide(ctx, runner.Ruling{
 		SessionID: s.ID, SpecialistID: actor, RoundID: cmp.Or(f.round, q.RoundID), QuestionDigest: cmp.Or(f.question, digestOf(q, f.round)),
-		TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data, Blind: q.Withheld != nil,
+		TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data, Blind: q.Withheld != nil, Withdraw: f.withdraw,
 		Reopen: osUser(), // only a human can let a session go on that a guard has stopped
 	})
 	switch {

@@ -213,7 +213,7 @@ func (a *app) command(name string, args []string, words ...string) command {
 // transitions.
 func (a *app) decideCommandFor(item runner.Question, t runner.InboxTransition) command {
 	words := []string{"--question", shortDigest(item)}
-	if len(item.Humans) > 1 {
+	if len(item.Humans) > 1 || len(item.Humans) == 1 && item.WithheldRulings > 0 {
 		words = append(words, "--as", item.Humans[0])
 	}
 	if data := skeleton(t.Parameters); data != "" {

@@ -90,7 +90,7 @@ func (w *guardLog) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
 // gate takes in a step that was judged. Where it was executed the fold tells of
 // it at the next event, so it is written once that was applied.
 func (w *guardLog) gate(seq int64, g *runner.Gated, step guard.Step, known bool) {
-	if w.hidden && w.round == int64(w.session.Round) {
+	if w.round == int64(w.session.Round) && (w.hidden || g.IsHuman && w.session.ConcealsRulings()) {
 		return
 	}
 	rec := &guard.LogRecord{

@@ -165,6 +165,8 @@ func (p *printer) text(r runner.Record) {
 		case *runner.Gated:
 			p.gated(d.Verdict)
 			p.shadowed(p.differs)
+		case *runner.Ruled:
+			p.ruled(d, r.After.ConcealsRulings())
 		case *runner.Executed:
 			p.executed(d)
 		case *runner.Resumed:
@@ -283,9 +285,23 @@ func (p *printer) gated(v guard.Verdict) {
 	}
 }
 
+// ruled shows that a human has ruled, and how unless others must not know.
+func (p *printer) ruled(d *runner.Ruled, concealed bool) {
+	switch t := d.Transition; {
+	case t == nil:
+		p.line("Human %s has taken the ruling back", clean(d.SpecialistID))
+	case concealed:
+		p.line("Human %s has ruled (withheld)", clean(d.SpecialistID))
+	default:
+		p.line("Human %s has ruled: %s → %s", clean(d.SpecialistID), clean(t.Name), clean(t.Target))
+	}
+}
+
 func (p *printer) executed(d *runner.Executed) {
 	t := d.Transition
-	if d.How != runner.ByConsensus {
+	if len(d.Authors) > 1 {
+		p.line("Humans %s decided: %s → %s", clean(strings.Join(d.Authors, " and ")), clean(t.Name), clean(t.Target))
+	} else if d.How != runner.ByConsensus {
 		p.line("Human %s decided: %s → %s", clean(d.SpecialistID), clean(t.Name), clean(t.Target))
 	}
 	p.line("Executed: %s → %s", clean(t.Name), clean(t.Target))

@@ -139,7 +139,8 @@ type ExplainedReason struct {
 type ExplainedRuling struct {
 	At         specialist.Time  `json:"at"`
 	HumanID    string           `json:"humanId"`
-	Kind       string           `json:"kind"` // forced, or executed: that teaches nothing
+	Authors    []string         `json:"authors,omitempty"` // the humans who chose it, if there was more than one
+	Kind       string           `json:"kind"`              // forced, or executed: that teaches nothing
 	Transition string           `json:"transition"`
 	ToState    string           `json:"toState"`
 	Reasoning  string           `json:"reasoning,omitempty"`
@@ -246,7 +247,7 @@ func (t *trace) explainRuling(x *Executed) *ExplainedRuling {
 	}
 	r := &ExplainedRuling{
 		At: x.At, HumanID: x.SpecialistID, Kind: x.How.String(), Transition: x.Transition.Name, ToState: x.Transition.Target,
-		Reasoning: x.Reasoning, Unasked: t.wait == nil,
+		Reasoning: x.Reasoning, Unasked: t.wait == nil, Authors: x.Authors,
 	}
 	if o := t.outcome; o != nil {
 		r.Blind, r.Unasked, r.Pick, r.P = o.Blind, o.Unasked, o.Pick, o.P

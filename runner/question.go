@@ -85,7 +85,7 @@ func (r *Runner) questionFor(ctx context.Context, s *Session, viewer string, all
 	q := Question{
 		QuestionID: s.ID.String() + "." + key.ID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
 		State: s.State.Name, Prompt: s.State.Prompt, Facts: s.facts(), Transitions: choicesOf(s.State), Proposals: []json.RawMessage{},
-		Rulings: []QuestionRuling{}, History: s.records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: humans,
+		Rulings: []QuestionRuling{}, History: s.records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: s.unheard(humans),
 	}
 	q.Rulings, q.WithheldRulings = s.rulingsFor(viewer)
 	o := s.Outcome()

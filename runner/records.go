@@ -30,6 +30,7 @@ type DecisionRecord struct {
 	Strategy          string                      `json:"strategy,omitempty"`
 	WinningProposalID string                      `json:"winningProposalId,omitempty"`
 	SpecialistID      string                      `json:"specialistId,omitempty"`
+	Authors           []string                    `json:"authors,omitempty"` // the humans who agreed, if there was more than one
 	Reasoning         string                      `json:"reasoning"`
 	ArbiterReasoning  string                      `json:"arbiterReasoning,omitempty"`
 	MetaJSON          json.RawMessage             `json:"metaJson,omitempty"`
@@ -62,7 +63,7 @@ func newDecisionRecord(s *Session, o *openRound, e *Executed, v guard.Verdict, s
 	r := &DecisionRecord{
 		DecisionID: key.DecisionID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
 		FromState: e.Transition.From.Name, ToState: e.Transition.Target, TransitionName: e.Transition.Name,
-		IsHuman: e.IsHuman, Timestamp: e.At, Kind: e.How.String(), SpecialistID: e.SpecialistID, Reasoning: e.Reasoning, MetaJSON: e.MetaJSON,
+		IsHuman: e.IsHuman, Timestamp: e.At, Kind: e.How.String(), SpecialistID: e.SpecialistID, Authors: e.Authors, Reasoning: e.Reasoning, MetaJSON: e.MetaJSON,
 		Guard: GuardNote{v.Status.String(), v.Codes()}, Asked: []string{}, Cancelled: []string{}, Proposals: []json.RawMessage{},
 		AlignmentSnapshot: map[string]exact.Billionths{}, CostUSD: o.cost, Sequence: seq,
 	}

@@ -228,8 +228,20 @@ func TestSecondHumanWords(t *testing.T) {
 	if _, err := b.word(s, "human", "", back); !errors.Is(err, runner.ErrIllegal) {
 		t.Errorf("nothing is taken back: %v", err)
 	}
-	b.recorded(s, "human", "park", runner.CodeSecondHuman)
-	b.recorded(s, "human", "park", runner.CodeSecondHuman)
+	digests := map[string]bool{} // of the question: they must not tell what was ruled
+	for _, transition := range []string{"finish", "park", "park"} {
+		b.recorded(s, "human", transition, runner.CodeSecondHuman)
+		for _, viewer := range []string{"", "carol", "human"} {
+			q, err := b.r.Question(b.ctx, b.now(s), viewer)
+			b.ok(err)
+			if digests[q.Digest] = true; fmt.Sprint(q.Humans) != "[carol dave]" || (len(q.Rulings) == 1) != (viewer == "human") || q.WithheldRulings+len(q.Rulings) != 1 {
+				t.Errorf("%q is shown %+v and %d withheld, asked are %q", viewer, q.Rulings, q.WithheldRulings, q.Humans)
+			}
+		}
+	}
+	if len(digests) != 1 {
+		t.Errorf("the question has %d digests, by what was ruled", len(digests))
+	}
 	if a, _ := b.word(s, runner.Operator, "park"); a.Executed || a.GuardReason != onlyHumans {
 		t.Errorf("the operator is a second human: %+v", a)
 	}

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -155,6 +156,9 @@ func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text s
 	}
 	found := tracer.found
 	found.reviews = tracer.reviews[found.key]
+	if last.Key() == found.key && last.ConcealsRulings() { // what humans agreed about, and a guard refused
+		found.gates = slices.DeleteFunc(found.gates, func(g ExplainedGate) bool { return g.Human })
+	}
 	open := last.Round == found.key.Round && found.executed == nil && last.Withheld("") != ""
 	found.withheld = open || last.review(found.key.Round, found.key.Attempt) >= 0
 	return found, nil

@@ -35,12 +35,13 @@ type SessionView struct {
 // A TransitionRecord is one executed transition in full.
 type TransitionRecord struct {
 	specialist.TransitionRecord
-	FromState    string `json:"fromState"`
-	ToState      string `json:"toState"`
-	RoundID      string `json:"roundId"`
-	IsHuman      bool   `json:"isHuman"`
-	SpecialistID string `json:"specialistId,omitempty"`
-	ProposalID   string `json:"proposalId,omitempty"`
+	FromState    string   `json:"fromState"`
+	ToState      string   `json:"toState"`
+	RoundID      string   `json:"roundId"`
+	IsHuman      bool     `json:"isHuman"`
+	SpecialistID string   `json:"specialistId,omitempty"`
+	ProposalID   string   `json:"proposalId,omitempty"`
+	Authors      []string `json:"authors,omitempty"` // the humans who agreed, if there was more than one
 }
 
 // A SpentView is what a session has cost.
@@ -98,7 +99,7 @@ func (s *Session) records(n int) []TransitionRecord {
 		e := history[i]
 		key := e.Key(s.ID)
 		records[i] = TransitionRecord{TransitionRecord: r, FromState: e.Transition.From.Name, ToState: e.Transition.Target,
-			RoundID: key.ID(), IsHuman: e.IsHuman, SpecialistID: e.SpecialistID}
+			RoundID: key.ID(), IsHuman: e.IsHuman, SpecialistID: e.SpecialistID, Authors: e.Authors}
 		if e.Arrival != 0 {
 			records[i].ProposalID = key.ProposalID(e.Arrival)
 		}

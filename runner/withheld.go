@@ -91,15 +91,14 @@ func (s *Session) conceal(o Outcome) Outcome {
 // Hides reports whether anything of the open round is withheld from a viewer: what
 // was proposed, or what other humans have ruled.
 func (s *Session) Hides(viewer string) bool {
-	_, rulings := s.PendingRulings()
-	return rulings || s.Withheld(viewer) != ""
+	return s.ConcealsRulings() || s.Withheld(viewer) != ""
 }
 
 // Concealed returns what may be shown of the data of an event in the open round, and
 // whether that is less than all. proposals says that what was proposed is withheld;
 // rulings that are to be given without sight of each other are withheld in any case.
 func (s *Session) Concealed(e *Raw, proposals bool) (data []byte, less bool) {
-	_, rulings := s.PendingRulings()
+	rulings := s.ConcealsRulings()
 	switch e.Kind {
 	case KindRoundOpened, KindNeedsHuman, KindEnded:
 		if proposals {
@@ -107,7 +106,7 @@ func (s *Session) Concealed(e *Raw, proposals bool) (data []byte, less bool) {
 		}
 		return e.Data, false
 	case KindProposed, KindAskFailed, KindDiscarded, KindProbed, KindJudged, KindGated:
-		if !proposals {
+		if !proposals && !(rulings && isHumanGate(e)) { // two humans had agreed about that
 			return e.Data, false
 		}
 	case KindRuled:
@@ -126,6 +125,12 @@ func (s *Session) Concealed(e *Raw, proposals bool) (data []byte, less bool) {
 	w.opt("specialistId", v.SpecialistID)
 	w.opt("arbiterId", v.ArbiterID)
 	return w.end(), true
+}
+
+// isHumanGate reports whether an event says what guards made of a human's choice.
+func isHumanGate(e *Raw) bool {
+	var v struct{ IsHuman bool }
+	return e.Kind == KindGated && (json.Unmarshal(e.Data, &v) != nil || v.IsHuman)
 }
 
 // concealed returns an event without the words in it that may tell what was proposed.
