@@ -18,7 +18,7 @@ import (
 
 // desk has a plain transition, one with parameters, and one whose name no API
 // takes.
-const deskFile = `{ "machineName": "desk", "initialState": "open", "goalState": "done",
+const deskFile = `{ "machineName": "desk", "initialState": "open", "goalState": "done", "quorum": "any",
 	"states": { "open": { "prompt": "Pay the claim?", "transitions": {
 			"pay": { "target": "done", "description": "pay all of it" },
 			"cut": { "target": "done", "parameters": { "type": "object", "properties": { "amount": { "type": "number", "minimum": 0 } }, "required": ["amount"], "additionalProperties": false } },
