@@ -116,30 +116,27 @@ func (o *openRound) takeOver(s *Session, known *askState, again *Ask) {
 // account of its ask, whose round may be over, or, unasked, at once.
 func chargeDiscarded(s *Session, o *openRound, d *Discarded, model string) {
 	cost := o.cost
-	switch a := o.at(d.Ask); {
+	switch a, owed := o.at(d.Ask), s.owed(d.Round, d.Attempt, d.Ask); {
 	case d.Usage == specialist.Usage{}:
 	case d.Ask == 0:
 		o.charge(s, d.SpecialistID, d.Usage, model)
 		o.cost = cost
-	case d.Round != s.Round || d.Attempt != s.Attempt:
-		if owed := s.owed(d.Round, d.Attempt, d.Ask); owed != nil {
-			e := failure(d.Code, d.Usage)
-			s.owing = s.owing.with(owed, o.book(s, owed.ask, owed.account, e, d.Repeat, d.Usage, model))
-		}
+	case owed != nil: // also of the last round of a session that has ended
+		e := failure(d.Code, d.Usage)
+		s.owing = s.owing.with(owed, o.book(s, owed.ask, owed.account, e, d.Repeat, d.Usage, model))
 		o.cost = cost
-	case a != nil && a.Remote != nil:
+	case a != nil && a.Remote != nil && d.Round == s.Round && d.Attempt == s.Attempt:
 		a.account = o.book(s, a.Ask, a.account, failure(d.Code, d.Usage), d.Repeat, d.Usage, model)
 	}
 }
 
 // charged returns what an answer of a request that comes late finds charged for it.
 func (t *tx) charged(key specialist.RoundKey, ask, repeat int32) specialist.Usage {
-	if key.Round == t.now.Round && key.Attempt == t.now.Attempt {
-		if a := t.round.at(ask); a != nil {
-			return a.account.payment(repeat).charged
-		}
-	} else if owed := t.now.owed(key.Round, key.Attempt, ask); owed != nil {
+	if owed := t.now.owed(key.Round, key.Attempt, ask); owed != nil {
 		return owed.account.payment(repeat).charged
+	}
+	if a := t.round.at(ask); a != nil && key.Round == t.now.Round && key.Attempt == t.now.Attempt {
+		return a.account.payment(repeat).charged
 	}
 	return specialist.Usage{}
 }

@@ -54,7 +54,7 @@ func (c *check) run(list []invariant) {
 			continue
 		}
 		if err := v.check(c); err != nil {
-			c.w.fail(v.name, "%s, record at %d: %w", c.s, c.stored.First, err)
+			c.w.fail(v.name, "%s, record at %d: %w\n\t%s", c.s, c.stored.First, err, c.stored.Events)
 			return
 		}
 	}

@@ -45,7 +45,6 @@ type ask struct {
 	open     bool         // nothing has come of it
 	told     *exact.Money // what an answer said it cost
 	answered bool
-	late     bool // something was recorded of it after it was closed
 }
 
 // charge is what the ask must have cost the session so far, at least and at most: of
@@ -198,7 +197,9 @@ func (s *session) enter(key specialist.RoundKey, d runner.Data) {
 	case *runner.Judged:
 		s.settle(key, d.Ask, d.Usage, true)
 	case *runner.Discarded:
-		s.settle(specialist.RoundKey{Session: s.id, Round: d.Round, Attempt: d.Attempt}, d.Ask, d.Usage, false)
+		if a := s.settles(specialist.RoundKey{Session: s.id, Round: d.Round, Attempt: d.Attempt}, d.Ask); a != nil {
+			a.tell(d.Usage) // another request for it may still be out
+		}
 	case *runner.Executed:
 		s.closeAll(key)
 		s.executed[key] = d
@@ -227,19 +228,29 @@ func (s *session) asked(key specialist.RoundKey, a *runner.Ask) {
 	}
 }
 
-// settle enters what came of an ask.
-func (s *session) settle(key specialist.RoundKey, index int32, u specialist.Usage, answered bool) {
-	a := s.asks[key.AskID(index)]
-	if index == 0 || a == nil {
-		return
+// settles returns the ask that something came of; nil if that was not asked outside.
+func (s *session) settles(key specialist.RoundKey, index int32) *ask {
+	if index == 0 {
+		return nil
 	}
-	a.late = a.late || !a.open
-	a.answered = a.answered || answered
+	return s.asks[key.AskID(index)]
+}
+
+// settle enters what came of an ask, which ends it.
+func (s *session) settle(key specialist.RoundKey, index int32, u specialist.Usage, answered bool) {
+	if a := s.settles(key, index); a != nil {
+		a.answered = a.answered || answered
+		a.open = false
+		a.tell(u)
+	}
+}
+
+// tell enters what an answer said of its cost.
+func (a *ask) tell(u specialist.Usage) {
 	if u.Has(specialist.CostGiven) && !u.Estimated && u.CostUSD > 0 {
 		cost := u.CostUSD
 		a.told = &cost
 	}
-	a.open = false
 }
 
 // closeAll ends the asks of a round: nobody waits for them any more.
