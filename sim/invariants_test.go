@@ -240,12 +240,12 @@ func (c *check) admit(spent exact.Money, d *runner.Asked, key specialist.RoundKe
 		}
 	}
 	for id, a := range c.s.asks {
-		if a.open && !again[id] {
+		if a.open && !again[id] && (a.told == nil || a.by.model) { // what is paid under its key costs no more
 			held += a.estimate
 		}
 	}
 	if added > 0 && c.w.limit > 0 && spent+held+added > c.w.limit {
-		c.crowded = fmt.Errorf("%s are asked for %s, where %s of %s are spent and %s held", who(d), added, spent, c.w.limit, held)
+		c.crowded = fmt.Errorf("%s are asked for %s, where %s of %s are spent and %s held:%s", who(d), added, spent, c.w.limit, held, c.s.accounts())
 	}
 }
 
