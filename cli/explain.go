@@ -57,7 +57,7 @@ the text is made.`,
 					_, err = fmt.Fprintln(out, clean(outcomeOf(why)))
 					return err
 				}
-				return explainText(out, why)
+				return explainText(out, why, a.flags.verbose)
 			})
 		},
 	}

@@ -17,11 +17,13 @@ type teller struct {
 	out io.Writer
 	e   *runner.Explanation
 	err error
+
+	verbose bool
 }
 
-// explainText writes an explanation for people.
-func explainText(out io.Writer, e *runner.Explanation) error {
-	t := &teller{out: out, e: e}
+// explainText writes an explanation for people; with every number if verbose is set.
+func explainText(out io.Writer, e *runner.Explanation, verbose bool) error {
+	t := &teller{out: out, e: e, verbose: verbose}
 	t.heading()
 	t.votes()
 	t.failures()
@@ -249,7 +251,27 @@ func (t *teller) judgement() {
 		return
 	}
 	j := t.e.Verdict.Judgement
-	t.line("\nProbabilities, and what each expert of the mixture says:")
+	t.line("\nHow probable each choice is to be a human's:")
+	for i, o := range j.Options {
+		t.line("  %s: %s, before the votes %s", clean(o), at(j.P, i), at(j.Prior, i))
+	}
+	if t.verbose {
+		t.mixture(j)
+	} else if len(j.Experts) > 0 {
+		t.line("  Mixed of %d ways to count the votes; --verbose shows each.", len(j.Experts))
+	}
+	t.risk(j)
+}
+
+// ways says what the names of the experts stand for.
+var ways = map[string]string{
+	"V": "votes counted alike", "L4": "votes weighed by trust, which soon goes by the state's own record",
+	"L16": "votes weighed by trust, which leans longer on other states", "C": "which choice each specialist takes for which", "S": "weights fitted to this machine's decisions",
+}
+
+// mixture tells what each expert of the mixture says.
+func (t *teller) mixture(j *trust.Judgement) {
+	t.line("\nWhat each way to count the votes says:")
 	head := []string{"TRANSITION", "P", "PRIOR"}
 	for _, e := range j.Experts {
 		head = append(head, e.Name)
@@ -270,7 +292,10 @@ func (t *teller) judgement() {
 		rows = append(rows, share, heat)
 	}
 	t.table(rows)
-	t.risk(j)
+	for _, e := range j.Experts {
+		t.line("  %s: %s", e.Name, ways[e.Name])
+	}
+	t.line("  P is their mixture by share; a temperature below 1 makes a way less sure of itself.")
 }
 
 func at(list []exact.Billionths, i int) string {

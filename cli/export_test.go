@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"io"
+
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
@@ -8,7 +10,7 @@ import (
 )
 
 // ExplainText writes an explanation for people.
-var ExplainText = explainText
+func ExplainText(out io.Writer, e *runner.Explanation) error { return explainText(out, e, false) }
 
 // JSONLines are the types whose values --json prints, by the heading of the
 // section of docs/json.md that describes them.

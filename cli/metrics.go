@@ -73,6 +73,7 @@ func (a *app) printMetrics(out io.Writer, m *runner.Metrics) error {
 		if err := table(out, rows); err != nil {
 			return err
 		}
+		fmt.Fprintf(out, "Alignment is what a vote weighs under alignmentMargin: a lower bound of how often it agrees\nwith humans. %s shows trust, the probability that bayes counts with.\n", a.command("trust list", []string{m.MachineName}))
 	}
 	if err := printStates(out, m.States); err != nil {
 		return err

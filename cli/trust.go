@@ -79,7 +79,11 @@ func (a *app) printTrust(out io.Writer, list []runner.Trusted) error {
 	for _, t := range list {
 		rows = append(rows, []string{t.State, who(t.SpecialistID, t.Human), t.Trust.Text2(), agreed(t.K, t.N), t.Level, aloneOf(t)})
 	}
-	return table(out, rows)
+	if err := table(out, rows); err != nil || a.flags.quiet {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "\nTrust is the probability of agreeing with a human, which bayes counts with. Alignment,\nwhich alignmentMargin counts with, is a lower bound of it: dialai metrics shows that.")
+	return err
 }
 
 func agreed(k, n int64) string { return fmt.Sprintf("%d of %d", k, n) }

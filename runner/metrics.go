@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"slices"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
@@ -77,8 +78,11 @@ func (r *Runner) Metrics(ctx context.Context, machineName, state string) (*Metri
 		m.AlignmentScores[rec.SpecialistID] = max(m.AlignmentScores[rec.SpecialistID], rec.AlignmentScore)
 	}
 	m.count(decisions)
-	m.signal(decisions, compared)
 	err = m.decide(ctx, r, decisions)
+	found := m.Signals
+	m.Signals = []Signal{}
+	m.signal(decisions, compared)
+	m.Signals = append(m.Signals, found...)
 	m.Assume(DefaultHumanMinutes)
 	return m, err
 }
@@ -183,12 +187,18 @@ func (m *Metrics) signal(decisions []*DecisionRecord, compared bool) {
 	if thin, measured := thinMargins(last); thin*2 > measured {
 		m.add("warning", "THIN_MARGIN", "%d/%d recent AI decisions have margins within 0.1 of threshold", thin, measured)
 	}
-	if len(decisions) >= recent && humans(last) == 0 {
+	if len(decisions) >= recent && humans(last) == 0 && m.declaresCollapse() {
 		m.add("info", "FULL_COLLAPSE", "Last 10 decisions were all AI — full progressive collapse achieved")
 	}
 	if len(decisions) >= recent && constant(last) {
 		m.add("info", "ALIGNMENT_PLATEAU", "Alignment scores unchanged over last 10 decisions")
 	}
+}
+
+// declaresCollapse reports whether a state goes from humans to automatic decisions by
+// a declared way; where none does, that nobody was asked is no achievement.
+func (m *Metrics) declaresCollapse() bool {
+	return slices.ContainsFunc(m.States, func(s StateMetrics) bool { return s.Stage != "" })
 }
 
 // thinMargins counts the AI decisions whose margin was barely enough. Where arrival
