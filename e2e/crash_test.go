@@ -135,7 +135,7 @@ func (c *crash) definition(remoteArbiter bool) []byte {
 	for _, id := range []string{"cheap", "middling", "dear"} {
 		who += fmt.Sprintf(`{"role":"proposer","specialistId":"%s","strategyWebhookUrl":"%s/propose/%s","webhookTokenName":"CRASH_WEBHOOK_TOKEN","estimatedCostUSD":%s},`, id, c.server.URL, id, prices[id])
 	}
-	return []byte(fmt.Sprintf(`{"machineName":"%s","initialState":"s0","goalState":"done",%s"states":{
+	return []byte(fmt.Sprintf(`{"machineName":"%s","initialState":"s0","goalState":"done","quorum":"any",%s"states":{
 		"s0":{"transitions":{"next":"s1","end":"done"}},"s1":{"transitions":{"next":"s2","end":"done"}},"s2":{"transitions":{"next":"s0","end":"done"}},"done":{}},
 		"specialists":[%s{"role":"proposer","specialistId":"local","strategyFn":"= steps >= %d ? \"end\" : \"next\""},{"role":"arbiter","specialistId":"arbiter",%s}]}`, name, guards, who, legs-1, arbiter))
 }
