@@ -58,8 +58,12 @@ dialai inbox lists what is to be decided, each choice as a command to copy.`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeDecision,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.withdraw == (len(args) > 1) {
-				return hinted(usage("dialai decide takes a <transition> or --withdraw"), "%s", "usage: dialai decide <session> <transition>, or dialai decide <session> --withdraw")
+			const either = "give the transition, or --withdraw to take the own ruling back: not both"
+			switch {
+			case len(args) < 2 && !f.withdraw:
+				return hinted(usage("dialai decide: <transition> is missing"), either)
+			case len(args) > 1 && f.withdraw:
+				return hinted(usage("dialai decide: %q beside --withdraw", args[1]), either)
 			}
 			if err := f.checkDigest(cmd); err != nil {
 				return err

@@ -20,7 +20,7 @@ func (t *tx) rule(ctx context.Context, in Ruling, d decision) (Arbitration, erro
 	}
 	p := t.round.rulings
 	if p.settled(in.SpecialistID) {
-		return t.before.refusal(in, rulingStands), refuse(ErrForbidden, "already_ruled", "%s", rulingStands)
+		return t.before.humanRefusal(in, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
 	d.blind = d.blind && !p.shown()
 	next := p.with(&Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == Direct, Draws: d.draws})
@@ -138,9 +138,9 @@ func (r *Runner) withdraw(ctx context.Context, s *Session, in Ruling) (Arbitrati
 	case !t.mayRule(in.SpecialistID):
 		return s.refusal(in, onlyHumans), nil
 	case p.index(in.SpecialistID) < 0:
-		return s.refusal(in, nothingToWithdraw), refuse(ErrIllegal, "nothing_to_withdraw", "%s has no ruling in this round that waits for others", in.SpecialistID)
+		return s.humanRefusal(in, refuse(ErrIllegal, "nothing_to_withdraw", "%s has no ruling in this round that waits for others", in.SpecialistID))
 	case p.settled(in.SpecialistID):
-		return s.refusal(in, rulingStands), refuse(ErrForbidden, "already_ruled", "%s", rulingStands)
+		return s.humanRefusal(in, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
 	t.emit(&Ruled{SpecialistID: in.SpecialistID, Reasoning: clip(in.Reasoning, maxReasoning)})
 	if p := t.round.rulings; len(p.list) > 0 {
@@ -152,4 +152,9 @@ func (r *Runner) withdraw(ctx context.Context, s *Session, in Ruling) (Arbitrati
 	return result, err
 }
 
-const nothingToWithdraw = "There is no ruling to take back"
+// humanRefusal refuses the ruling of somebody who may rule.
+func (s *Session) humanRefusal(in Ruling, why *Error) (Arbitration, error) {
+	result := s.refusal(in, why.Message)
+	result.IsHuman = true
+	return result, why
+}
