@@ -27,7 +27,7 @@ func TestInteractive(t *testing.T) {
 	h.file("m.json", crossroads)
 	term := h.terminal(nil, "run", "m.json", "--interactive")
 	question := term.expect("Decide (1-3, a name, or q to leave it open): ")
-	for _, want := range []string{"crossroads: here", "Which way?", "Why you are asked: Cold start", "first proposed left → there: Choosing first", "  1. left → there", "the long way", "  2. back → here"} {
+	for _, want := range []string{"crossroads: here", "Which way?", "Why you are asked: Cold start", "first  left → there   Choosing first", "  1. left → there", "the long way", "  2. back → here"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question does not say %q:\n%s", want, question)
 		}

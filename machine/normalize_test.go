@@ -54,8 +54,8 @@ var normalForms = []struct{ what, text, want string }{
 		`{"machineName":"m","initialState":"a","goalState":"a","states":{"a":{"transitions":{"t":{"target":"a","irreversible":false}},"irreversible":false}}}`},
 	{"oversight with its defaults", `{"machineName":"m","initialState":"a","goalState":"a","stacking":"off","optionOrder":"random","secondHuman":{},"audit":{},"collapse":{},"solicit":{"humanCost":0.50,"wave":"auto"},"states":{"a":{"optionOrder":"declared","secondHuman":{"when":"before","irreversibleRate":0,"rate":1},"audit":{"newcomer":1e1,"mode":"before"},"collapse":{"expires":"48h","coolDown":5,"errorCost":2,"prune":true,"requireBlind":false,"classTarget":0.6,"alpha":0.01,"target":0.8}}}}`,
 		`{"machineName":"m","initialState":"a","goalState":"a","states":{"a":{"collapse":{"target":0.8,"alpha":0.01,"classTarget":0.6,"requireBlind":false,"prune":true,"errorCost":2,"coolDown":5,"expires":"48h0m0s"},"audit":{"mode":"before","rate":0.05,"newcomerRate":0.25,"newcomer":10},"secondHuman":{"rate":1,"irreversibleRate":0,"when":"before"},"optionOrder":"declared"}},"solicit":{"wave":"auto","humanCost":0.5},"collapse":{"target":0.9,"alpha":0.05,"classTarget":0.5,"requireBlind":true,"coolDown":20,"expires":"720h0m0s"},"audit":{"mode":"after","rate":0.05,"newcomerRate":0.25,"newcomer":40},"secondHuman":{"rate":0.05,"irreversibleRate":1,"when":"after"},"optionOrder":"random","stacking":"off"}`},
-	{"strings as RFC 8785 has them", `{"machineName":"\u00e9\/\u2028<","initialState":"\"","goalState":"\"","states":{"\"":{"prompt":"\u0007\n\\"}}}`,
-		"{\"machineName\":\"é/\u2028<\",\"initialState\":\"\\\"\",\"goalState\":\"\\\"\",\"states\":{\"\\\"\":{\"prompt\":\"\\u0007\\n\\\\\"}}}"},
+	{"strings as RFC 8785 has them", `{"machineName":"\u00e9\/<","initialState":"\"","goalState":"\"","states":{"\"":{"prompt":"\t\n\\"}}}`,
+		"{\"machineName\":\"é/<\",\"initialState\":\"\\\"\",\"goalState\":\"\\\"\",\"states\":{\"\\\"\":{\"prompt\":\"\\t\\n\\\\\"}}}"},
 }
 
 func TestNormalForm(t *testing.T) {

@@ -100,7 +100,7 @@ human only if its **quorum** is reached. Without ~quorum~ that is a majority of 
 proposers that were asked; one answer is enough under ~firstProposal~, in the mode
 ~eager~ and for a champion that is asked alone.
 
-~~~yaml
+~~~yml
 quorum: 2                # or any, majority, all; a state's own beats the machine's
 specialists:
   - { role: proposer, specialistId: fraud-rule, strategyFn: '= metaJson.score > 0.9 ? "refuse" : "pay"', required: true }
