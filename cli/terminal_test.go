@@ -185,7 +185,7 @@ func TestInteractiveRace(t *testing.T) {
 	h.run(0, "decide", id, "left")
 	term.send("back\n\n")
 	text := term.ends(0)
-	if !strings.Contains(text, "Somebody else decided meanwhile.") {
+	if !strings.Contains(text, "Nothing was decided: the question has changed meanwhile.") {
 		t.Errorf("it does not say so:\n%s", text)
 	}
 	if out, _ := h.run(0, "show", id); !strings.Contains(out, "left") || strings.Contains(out, "back") {
