@@ -20,6 +20,7 @@ import (
 	"sync"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -192,7 +193,7 @@ func tidy(value json.RawMessage) string {
 
 // Play returns a Deck that plays what was recorded into a folder.
 func Play(dir string) (*Deck, error) {
-	data, err := os.ReadFile(filepath.Join(dir, runFile))
+	data, err := files.ReadRegular(filepath.Join(dir, runFile), files.Cassette)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there are no cassettes in %s: it has no %s", dir, runFile)
 	}
@@ -273,7 +274,7 @@ func (d *Deck) next(l webhook.Label) int {
 }
 
 func (d *Deck) play(ctx context.Context, l webhook.Label, n int) webhook.Taped {
-	data, err := os.ReadFile(filepath.Join(d.dir, fileName(l, n)))
+	data, err := files.ReadRegular(filepath.Join(d.dir, fileName(l, n)), files.Cassette)
 	switch absent := errors.Is(err, fs.ErrNotExist); {
 	case absent && d.unsent(l) != "":
 		return webhook.Taped{Err: givenUp(ctx, d.unsent(l)), Unsent: true, Body: []byte(`{"calls":0}`)} // so a model costs nothing either

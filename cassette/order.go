@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -47,7 +48,7 @@ type hearing struct {
 // that was repeated because its process was lost, the last time counts. A last line that
 // was cut off when the computer failed is as if it had not been begun: see mendOrder.
 func (d *Deck) readOrder() error {
-	data, err := os.ReadFile(filepath.Join(d.dir, orderFile))
+	data, err := files.ReadRegular(filepath.Join(d.dir, orderFile), files.Order)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -70,7 +71,7 @@ func wholeLines(data []byte) []byte { return data[:bytes.LastIndexByte(data, '\n
 // mendOrder cuts off a line that has no end, before others are written behind it.
 func (d *Deck) mendOrder() error {
 	name := filepath.Join(d.dir, orderFile)
-	data, err := os.ReadFile(name)
+	data, err := files.ReadRegular(name, files.Order)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

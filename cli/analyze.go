@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 )
 
@@ -51,7 +52,7 @@ func (a *app) openLog(path string) (io.ReadCloser, error) {
 	if path == "-" {
 		return io.NopCloser(a.in), nil
 	}
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		//lint:ignore ST1005 these are the words for every file
 		err = fmt.Errorf("Cannot find file: %s", path)
@@ -59,9 +60,6 @@ func (a *app) openLog(path string) (io.ReadCloser, error) {
 	}
 	if err != nil {
 		return nil, &exitError{checkInvalid, fmt.Errorf("%s: %w", path, underlying(err))}
-	}
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, errors.Join(&exitError{checkInvalid, fmt.Errorf("%s is a directory, not a log", path)}, f.Close())
 	}
 	return f, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/trial"
 )
 
@@ -87,7 +88,7 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	} else if !info.IsDir() {
 		return usage("%s is a file, not a directory of data", f.data)
 	}
-	dir := os.DirFS(f.data)
+	dir := files.Dir(f.data, files.Data)
 	if trial.HasMarks(dir) {
 		return a.benchMarks(dir, f)
 	}
@@ -158,14 +159,14 @@ func (f *benchFlags) read(dir fs.FS, splits string) (*trial.Data, error) {
 		return nil, err
 	}
 	if splits != "" {
-		if err := d.ReadSplits(os.DirFS(filepath.Dir(splits)), filepath.Base(splits)); err != nil {
+		if err := d.ReadSplits(files.Dir(filepath.Dir(splits), files.Data), filepath.Base(splits)); err != nil {
 			return nil, usage("%s: %w", filepath.Dir(splits), err)
 		}
 	}
 	if f.workers == "" {
 		return d, nil
 	}
-	text, err := os.ReadFile(f.workers)
+	text, err := files.Read(f.workers, files.Workers)
 	if err != nil {
 		return nil, usage("%s: %v", f.workers, underlying(err))
 	}

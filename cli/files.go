@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
@@ -23,24 +23,31 @@ func (a *app) loadMachine(path string) (*machine.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseMachine(path, data)
+	return a.parseMachine(path, data)
 }
 
-func parseMachine(path string, data []byte) (*machine.Machine, error) {
+func (a *app) parseMachine(path string, data []byte) (*machine.Machine, error) {
 	checks := runner.Checks()
 	checks.Model, checks.Secret = llm.CheckModel, guard.HoldsSecret
-	checks.Include = func(name string) ([]byte, error) {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(filepath.Dir(path), name)
-		}
-		return os.ReadFile(name)
-	}
+	checks.Include = func(name string) ([]byte, error) { return a.readNamed(filepath.Dir(path), name) }
 	return machine.Parse(path, data, checks)
 }
 
-// maxInput bounds what is read of a file: one byte more than any machine may
-// have, so that the loader can say that it is too large.
-const maxInput = 1<<20 + 1
+// readNamed reads a file that a machine file in a folder names. It is below that folder,
+// unless --allow-outside says that it may be anywhere.
+func (a *app) readNamed(dir, name string) ([]byte, error) {
+	if a.flags.allowOutside {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		return files.ReadRegular(name, files.Guards)
+	}
+	data, err := files.ReadInside(dir, name, files.Guards)
+	if err != nil && (filepath.IsAbs(name) || strings.Contains(err.Error(), "escapes")) {
+		return nil, fmt.Errorf("%s leads out of the folder of the machine file; --allow-outside reads it all the same", name)
+	}
+	return data, err
+}
 
 // readFile reads a file; "-" is stdin. An interrupt ends the wait for a terminal
 // or a pipe that says nothing.
@@ -75,21 +82,15 @@ func untilInterrupted[T any](a *app, work func() (T, error)) (T, error) {
 
 func (a *app) readAll(path string) ([]byte, error) {
 	if path == "-" {
-		return io.ReadAll(io.LimitReader(a.in, maxInput))
+		return files.Machine.Read("-", a.in)
 	}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	data, err := files.Read(path, files.Machine) // guards and prices have no more
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, hinted(usage("Cannot find file: %s", path), "%s", a.suggestFile(path))
-	}
-	if err != nil {
-		return nil, &exitError{exitUsage, err}
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, usage("%s is a directory, not a file", path)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxInput))
-	if err != nil {
+	case errors.Is(err, files.ErrNotRegular):
+		return nil, usage("%s cannot be read: %w", path, underlying(err))
+	case err != nil:
 		return nil, &exitError{exitUsage, err}
 	}
 	return data, nil

@@ -160,7 +160,7 @@ func (a *app) findings(ctx context.Context, path string) ([]machine.Problem, err
 	if isGuards(path, data) {
 		return lintGuards(path, data)
 	}
-	m, err := parseMachine(path, data)
+	m, err := a.parseMachine(path, data)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (a *app) loadAnyGuards(path string) (*guard.Config, map[string]*guard.Confi
 		c, err := parseGuards(path, data)
 		return c, nil, err
 	}
-	m, err := parseMachine(path, data)
+	m, err := a.parseMachine(path, data)
 	if err != nil {
 		return nil, nil, err
 	}

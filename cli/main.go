@@ -76,6 +76,8 @@ type globalFlags struct {
 	json    bool
 	quiet   bool
 	verbose bool
+
+	allowOutside bool
 }
 
 // hello is what the program says if it is called with nothing to do: what it is, and

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/telemetry"
 	"github.com/dialai/dialai/telemetry/otlp"
@@ -69,7 +69,7 @@ func (a *app) pipes(p *pipes) error {
 	var spans trace.SpanExporter
 	var values metric.Exporter
 	var err error
-	variables := otlp.Env{Lookup: a.env, ReadFile: os.ReadFile}
+	variables := otlp.Env{Lookup: a.env, ReadFile: func(path string) ([]byte, error) { return files.Read(path, files.Telemetry) }}
 	if traces {
 		if spans, err = otlp.Traces(variables); err != nil {
 			return err

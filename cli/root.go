@@ -50,6 +50,7 @@ what happened:
 	p.BoolVar(&a.flags.json, "json", false, "print JSON, one value a line")
 	p.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print only how it ended")
 	p.BoolVarP(&a.flags.verbose, "verbose", "v", false, "say more, on stderr")
+	p.BoolVar(&a.flags.allowOutside, "allow-outside", false, "let machine files name guards files outside their own folder")
 	root.Flags().Bool("mcp", false, "serve MCP (not part of this version)")
 	root.Flags().Bool("version", false, "print the version of this program")
 	run.add(root, true)

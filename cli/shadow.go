@@ -59,7 +59,7 @@ func (a *app) loadShadow(path string) (*shadow, error) {
 	var c *guard.Config
 	var states map[string]*guard.Config
 	if holdsMachine(path, data) {
-		m, err := parseMachine(path, data)
+		m, err := a.parseMachine(path, data)
 		if err != nil {
 			return nil, err
 		}

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
@@ -57,7 +57,7 @@ type vector struct {
 }
 
 func (a *app) readVectors(path string) ([]json.RawMessage, error) {
-	data, err := os.ReadFile(path)
+	data, err := files.Read(path, files.Vectors)
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}

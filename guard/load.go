@@ -1,8 +1,9 @@
 package guard
 
 import (
-	"os"
 	"time"
+
+	"github.com/dialai/dialai/files"
 )
 
 // This file is the only one of the package that looks at the world outside.
@@ -13,7 +14,7 @@ func clock() time.Time { return time.Now() }
 // Load returns a Guard configured by a file, a guards section in JSON. Its
 // profile is compat unless it says otherwise.
 func Load(path string, options ...Option) (*Guard, error) {
-	data, err := os.ReadFile(path)
+	data, err := files.Read(path, files.Guards)
 	if err != nil {
 		return nil, err
 	}

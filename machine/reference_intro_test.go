@@ -53,6 +53,22 @@ prose: targets, ids, models, addresses, variables. Prose is ~prompt~, ~descripti
 as well. Anything else is an error (~hidden-character~), also in files with guards and
 prices. A definition that a store holds already stays as it is.
 
+## How much is read
+
+Every file is read by one reader. What you name yourself, on the command line or in a
+variable, may be a file, a pipe or a device (~/dev/stdin~, ~<(…)~, ~-~); what the program
+finds in a folder that you name, or a machine file names, is a regular file. A file that a
+machine file names (~guards~) is below its folder, links resolved, unless
+~--allow-outside~ says otherwise. Logs and traces are of any length, and read a line at a
+time.
+
+| file | at most |
+|---|---|
+| machine file, guards file, prices file, certificate or key | 1 MiB |
+| list of workers | 16 MiB |
+| cassette, order of cassettes, file of vectors | 64 MiB |
+| data file | 1 GiB |
+
 ## What order means
 
 The order in which you write states, transitions and specialists is kept, and it

@@ -1,6 +1,9 @@
 package machine
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // ParseSection reads a file that holds one section of a machine, JSON or YAML by
 // its name, and hands it to check, whose problems have JSON pointers into the
@@ -89,7 +92,10 @@ func (d *decoder) include(n *node, path string) bool {
 	tree, err := readTree(name, data)
 	if err != nil {
 		p := syntaxProblem(name, data, err.(*syntaxError))
-		p.Path = path
+		if p.Path = path; p.Code == codeSyntax { // it may be another file than the writer meant, and what is in it nobody's business
+			language, _, _ := strings.Cut(p.Message, ":")
+			p.Message, p.Hint = language, "nothing of a file that a machine file names is shown; dialai lint "+name+" says what is wrong with it"
+		}
 		d.problems = append(d.problems, p)
 		return false
 	}

@@ -1,0 +1,81 @@
+package dialai_test
+
+import (
+	"go/ast"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Whatever the program reads goes through package files, which bounds it and keeps to
+// what may be read. So nobody else may open a file to read it.
+
+// filesHome is the folder that may.
+const filesHome = "files"
+
+// fileOpeners are the other places that open files, by the name of the function, and why
+// they may.
+var fileOpeners = map[string]string{
+	"cassette/cassette.go: os.ReadDir":           "lists the names in a folder, and reads nothing of the files",
+	"cassette/order.go: os.OpenFile":             "only writes",
+	"cli/files.go: os.ReadDir":                   "lists names for a hint",
+	"cli/init.go: os.OpenFile":                   "only writes",
+	"store/sqlite.go: os.OpenFile":               "makes the file of a store, which SQLite reads",
+	"store/testdata/stores/make.go: os.ReadFile": "makes test data, and is no part of the program",
+}
+
+// opening are the functions of os and io/ioutil that open a file or list a folder.
+var opening = []string{"Open", "OpenFile", "OpenRoot", "OpenInRoot", "ReadFile", "ReadDir", "DirFS", "NewFile", "Pipe"}
+
+// TestFilesAreOpenedInOnePlace lists every place that opens a file.
+func TestFilesAreOpenedInOnePlace(t *testing.T) {
+	met := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.pkg == filesHome || strings.HasPrefix(s.pkg, "examples") {
+			continue
+		}
+		for _, use := range openers(s.file) {
+			at := s.path + ": " + use
+			met[at] = true
+			if fileOpeners[at] == "" {
+				t.Errorf("%s: files are read by package %s; if it only writes, list it here with the reason", at, filesHome)
+			}
+		}
+	}
+	for at := range fileOpeners {
+		if !met[at] && !strings.Contains(at, "testdata") {
+			t.Errorf("%s is listed, and does not open a file any more", at)
+		}
+	}
+}
+
+// openers returns the functions of a file's imports of os and io/ioutil that open files.
+func openers(f *ast.File) (uses []string) {
+	names := map[string]string{}
+	for _, i := range f.Imports {
+		path, _ := strconv.Unquote(i.Path.Value)
+		if path != "os" && path != "io/ioutil" {
+			continue
+		}
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		names[name] = path
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); ok && names[x.Name] != "" {
+			for _, name := range opening {
+				if sel.Sel.Name == name {
+					uses = append(uses, names[x.Name]+"."+name)
+				}
+			}
+		}
+		return true
+	})
+	return uses
+}
