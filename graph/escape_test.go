@@ -31,7 +31,7 @@ func named(t testing.TB, names []string) *machine.Machine {
 		def.States = append(def.States, machine.StateDefinition{Name: n,
 			Transitions: []machine.TransitionDefinition{{Name: names[len(names)-1-i], Target: names[(i+1)%len(names)]}}})
 	}
-	m, err := machine.Compile(def, machine.Checks{})
+	m, err := machine.Compile(def, machine.Checks{Stored: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func FuzzNames(f *testing.F) {
 			{Name: state, Transitions: []machine.TransitionDefinition{{Name: transition, Target: state}, {Name: "go", Target: def.GoalState}}},
 			{Name: def.GoalState},
 		}
-		m, err := machine.Compile(def, machine.Checks{})
+		m, err := machine.Compile(def, machine.Checks{Stored: true})
 		if err != nil {
 			m = parse(t, review)
 			state = "pending"
@@ -202,7 +202,7 @@ func FuzzNames(f *testing.F) {
 func ExampleMermaid() {
 	m, err := machine.Parse("", []byte(`{"machineName": "review", "initialState": "pending", "goalState": "approved",
 		"states": {"pending": {"transitions": {"approve": "approved", "reject": "rejected"}},
-			"approved": {}, "rejected": {"final": true}}}`), machine.Checks{})
+			"approved": {}, "rejected": {"final": true}}}`), machine.Checks{Stored: true})
 	if err != nil {
 		fmt.Println(err)
 		return

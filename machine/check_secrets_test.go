@@ -93,7 +93,11 @@ func TestSecretsInProblems(t *testing.T) {
 		"alias.yaml": "a: *KEY", "tag.yaml": "a: !" + strings.Repeat("x", 40) + "KEY b", "include.yaml": "machineName: m\nguards: g.yaml",
 	} {
 		checks.Include = func(string) ([]byte, error) { return []byte("a: *KEY"), nil }
-		if _, err := machine.Parse(name, []byte(text), checks); err == nil || holds(err.Error()) || !strings.Contains(err.Error(), "holds what looks like a key") {
+		says := "holds what looks like a key"
+		if name == "include.yaml" {
+			says = "nothing of a file that a machine file names is shown"
+		}
+		if _, err := machine.Parse(name, []byte(text), checks); err == nil || holds(err.Error()) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, p := range machineProblems(machine.Parse(name, []byte(text), checks)) {
