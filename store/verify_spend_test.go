@@ -34,7 +34,9 @@ func (p *paused) Proposer(*machine.Machine, *machine.Specialist) (specialist.Pro
 	}), nil
 }
 
-func (*paused) Arbiter(*machine.Machine, *machine.Specialist) (arbiter.Arbiter, error) { return nil, nil }
+func (*paused) Arbiter(*machine.Machine, *machine.Specialist) (arbiter.Arbiter, error) {
+	return nil, nil
+}
 
 func (*paused) Context(*machine.Machine, *machine.Specialist) (specialist.Context, error) {
 	return nil, nil
