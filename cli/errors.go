@@ -132,6 +132,8 @@ func errorLines(err error) []string {
 		return lines
 	case *runner.DanglingError:
 		return []string{problemText(e.Problem, machine.Problem.String)}
+	case *runner.UnpricedError:
+		return []string{problemText(e.Problem, machine.Problem.String)}
 	case interface{ Unwrap() []error }:
 		var lines, texts []string
 		for _, sub := range e.Unwrap() {

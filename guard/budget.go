@@ -17,6 +17,9 @@ type Budget struct {
 
 	SoftUSD *exact.Money `json:"soft_limit_usd,omitempty"`
 	HardUSD *exact.Money `json:"hard_limit_usd,omitempty"`
+	// DefaultUSD is what an ask of a service or a model is thought to cost of which
+	// nothing else says so. Under HardUSD and without it, such an ask is not made.
+	DefaultUSD *exact.Money `json:"default_estimate_usd,omitempty"`
 
 	// Milliseconds: since the scope was opened, since the round was (for every
 	// round of a session), and since the session's last progress.
@@ -89,6 +92,7 @@ func (r *reader) budget(b *Budget) []member {
 		{"hard_limit_calls", r.optionalCount(&b.HardCalls)},
 		{"soft_limit_usd", r.optionalMoney(&b.SoftUSD)},
 		{"hard_limit_usd", r.optionalMoney(&b.HardUSD)},
+		{"default_estimate_usd", r.optionalMoney(&b.DefaultUSD)},
 		{"hard_limit_wall_ms", r.optionalCount(&b.WallMsec)},
 		{"round_limit_wall_ms", r.optionalCount(&b.RoundWallMsec)},
 		{"no_progress_ms", r.optionalCount(&b.NoProgressMsec)},
@@ -126,7 +130,7 @@ func (b *Budget) check() error {
 			return fmt.Errorf("%w: a limit of the budget is negative", ErrInput)
 		}
 	}
-	for _, m := range []*exact.Money{b.SoftUSD, b.HardUSD} {
+	for _, m := range []*exact.Money{b.SoftUSD, b.HardUSD, b.DefaultUSD} {
 		if m != nil && *m < 0 {
 			return fmt.Errorf("%w: a limit of the budget is negative", ErrInput)
 		}
@@ -208,6 +212,8 @@ func (e *BudgetError) Error() string {
 
 func (e *BudgetError) message() string {
 	switch {
+	case e.Code == codeUnpricedAsk:
+		return fmt.Sprintf("nothing says what it may cost, so the dollar limit of %s, which is %s, would not see it: %s", e.where(), e.text(e.Limit), unpricedHint)
 	case e.Code == codeUnpriced:
 		return fmt.Sprintf("the model has no price, so the dollar limit of %s would not see the call", e.where())
 	case e.Unit == UnitMilliseconds:
@@ -258,8 +264,11 @@ func (e *BudgetError) number(n int64) string {
 // Class returns how severe the refusal is: Retry for what passes once other
 // calls are settled or time goes by, Abort for the rest.
 func (e *BudgetError) Class() Status {
-	if e.Code == codeContended || e.Code == codeVelocity {
+	switch e.Code {
+	case codeContended, codeVelocity:
 		return Retry
+	case codeUnpricedAsk:
+		return Escalate // somebody else may be asked, or a human decides
 	}
 	return Abort
 }

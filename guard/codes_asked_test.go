@@ -42,6 +42,13 @@ var askedCases = []struct {
 	{"budget_probe_share", `{"budget":{"probe_share_max":0.2}}`, "a question of the guards of 21 tokens, where 79 were spent", spending(func(t *testing.T, l *guard.Ledger, _ *clock) {
 		start(t, reserve(t, l, other, guard.Estimate{Model: "free", Input: 70, MaxOutput: 9})).Settle(used(70, 9))
 	}, guard.Estimate{Model: "free", Input: 20, MaxOutput: 1, Probe: true})},
+	{"unpriced_ask", `{"budget":{"hard_limit_usd":1}}`, "an ask of a service that has no estimate", func(t *testing.T, config string) guard.Verdict {
+		c, problems := guard.Parse([]byte(config), false)
+		if problems != nil {
+			t.Fatal(problems)
+		}
+		return verdictOf(c.Unpriced())
+	}},
 	{"quota_exceeded", "", "the second call in an hour of a tenant with `Windows: {Msec: 3_600_000, Calls: 1}`", overQuota(guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, Calls: new(int64(1))}}})},
 	{"quota_velocity", "", "a call of $1 in the minute of another of $1, of a tenant with `USDPerMinute: 1`", overQuota(guard.Quota{USDPerMinute: new(exact.Dollar)})},
 }

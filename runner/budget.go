@@ -50,7 +50,11 @@ func (a *aside) admits(ctx context.Context, m *member) bool {
 		paid = paid.Plus(guard.State{}.Charge(old.Remote.Expected(), "").Spent)
 	}
 	n := a.t.need(m)
-	refused, overQuota := a.t.tooLate(a.budget, n.first), false
+	refused, overQuota := a.t.unpriced(n), false
+	unpriced := refused != nil
+	if refused == nil {
+		refused = a.t.tooLate(a.budget, n.first)
+	}
 	if refused == nil {
 		refused = a.budget.Admit(paid, a.held, n.first)
 	}
@@ -62,7 +66,7 @@ func (a *aside) admits(ctx context.Context, m *member) bool {
 	case refused == nil:
 		a.spent, a.held = paid, a.held.Plus(n.first)
 		a.holds[m.SpecialistID] = &hold{member: m, need: n}
-	case refused.Class() == guard.Abort || overQuota: // nobody knows when there will be room
+	case refused.Class() == guard.Abort || overQuota || unpriced: // nobody knows when there will be room
 		a.refuse(m, old, refused)
 		a.spent = paid
 	case old != nil:

@@ -72,9 +72,16 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 // admit reports why the budget or a quota does not let a question be asked, nil if
 // they do.
 func (q *inquirer) admit(ctx context.Context, p *probe) *guard.BudgetError {
-	t, b, need := q.w.t, q.config.Budget, bookOf(p.need)
+	t, b := q.w.t, q.config.Budget
+	unsaid := p.source != specialist.Function && !p.need.Has(specialist.CostGiven)
+	if most := q.config.DefaultEstimate(); unsaid && most != 0 {
+		p.need = p.need.WithCost(most)
+	}
+	need := bookOf(p.need)
 	if !q.config.DebitsProbes() {
 		p.need = specialist.Usage{}
+	} else if unpriced := q.config.Unpriced(); unsaid && unpriced != nil {
+		return unpriced
 	} else if over := b.Over(t.now.Spent()); over != nil {
 		return over
 	} else if late := t.tooLate(b, need); late != nil {

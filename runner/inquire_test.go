@@ -221,7 +221,9 @@ func TestProbesArePaid(t *testing.T) {
 	}{
 		{`"hard_limit_calls":5`, "budget_calls", 5},
 		{`"hard_limit_calls":` + fmt.Sprint(probes), "", probes},
-		{`"hard_limit_usd":5`, "budget_usd", 6}, // nobody knows before what a call costs: one too many
+		{`"hard_limit_usd":5,"default_estimate_usd":0`, "budget_usd", 6}, // nobody knows before what a call costs: one too many
+		{`"hard_limit_usd":5,"default_estimate_usd":1`, "budget_usd", 5},
+		{`"hard_limit_usd":5`, "unpriced_ask", 0},
 		{`"hard_limit_tokens":16999,"reserve_mode":"static"`, "budget_tokens", 40},
 		{`"hard_limit_calls":5,"debit_probes":false`, "", probes},
 	} {
@@ -229,8 +231,11 @@ func TestProbesArePaid(t *testing.T) {
 		b := newBench(t, o.with)
 		s := b.probed(`,"budget":{"probe_share_max":1,` + c.budget + `}`)
 		want := runner.TickStopped
-		if c.code == "" {
+		switch c.code {
+		case "":
 			want = runner.TickAdvanced
+		case "unpriced_ask":
+			want = runner.TickHuman
 		}
 		tick := b.step(s)
 		for range 3 { // the limit of tokens has room for the reservation of a few gates
@@ -242,7 +247,7 @@ func TestProbesArePaid(t *testing.T) {
 		if tick.Status != want || tick.Code != c.code || o.asked() > c.calls || c.code != "budget_tokens" && o.asked() != c.calls {
 			t.Errorf("%s: the step came to %s, %s after %d calls", c.budget, tick.Status, tick.Code, o.asked())
 		}
-		if free := strings.Contains(c.budget, "false"); free != (b.now(s).Spent().Calls == 0) {
+		if free := strings.Contains(c.budget, "false") || c.calls == 0; free != (b.now(s).Spent().Calls == 0) {
 			t.Errorf("%s: spent is %+v", c.budget, b.now(s).Spent())
 		}
 	}
@@ -265,7 +270,7 @@ func TestProbesReserveWhatIsLikely(t *testing.T) {
 func TestProbesHaveTheirShare(t *testing.T) {
 	var o oracle
 	b := newBench(t, o.with)
-	s := b.probed(`,"budget":{"hard_limit_usd":5}`)
+	s := b.probed(`,"budget":{"hard_limit_usd":5,"default_estimate_usd":0}`)
 	if tick := b.stepTo(s, runner.TickStopped); tick.Code != "budget_probe_share" || o.asked() != 0 {
 		t.Errorf("came to %s after %d calls", tick.Code, o.asked())
 	}
@@ -273,7 +278,7 @@ func TestProbesHaveTheirShare(t *testing.T) {
 	b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
 		return specialist.Answer{TransitionName: "again", Reasoning: "it is again", Usage: given(0, 0, 400_000, 0)}, nil
 	})
-	s = b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"truth":{"model":"m"},"cost":{"on_unknown_model":"skip"},"budget":{"hard_limit_usd":5}}`}))
+	s = b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"truth":{"model":"m"},"cost":{"on_unknown_model":"skip"},"budget":{"hard_limit_usd":5,"default_estimate_usd":0}}`}))
 	b.stepTo(s, runner.TickAdvanced)
 }
 

@@ -54,6 +54,7 @@ type need struct {
 	first            guard.Book // its first call; all of it for those who are no models
 	repair           guard.Book // each call more that may be charged
 	repairs, retries int64
+	unpriced         bool // nothing says what it may cost
 }
 
 // need returns what an ask of a member is expected to need: what the machine says
@@ -64,6 +65,9 @@ func (t *tx) need(m *member) need {
 		return need{}
 	}
 	n := need{first: guard.Book{Calls: 1, Money: m.estimate}}
+	if unsaid := !m.local() && m.EstimatedCostUSD == nil; unsaid {
+		n.first.Money, n.unpriced = t.now.Program.Guards(t.now.State).DefaultEstimate(), true
+	}
 	asked := m.proposer
 	if g, ok := asked.(given); ok {
 		asked = g.Proposer
@@ -75,20 +79,35 @@ func (t *tx) need(m *member) need {
 	q := t.question()
 	q.Self = m.SpecialistID
 	e := by.Estimate(q)
-	n.first, n.repairs, n.retries = t.bookOf(m, &e), e.Repairs, e.Retries
+	n.repairs, n.retries = e.Repairs, e.Retries
+	n.first, n.unpriced = t.bookOf(m, &e)
 	e.InputTokens = exact.AddSat(e.InputTokens, e.RepairInput)
-	n.repair = t.bookOf(m, &e)
+	n.repair, _ = t.bookOf(m, &e)
 	return n
 }
 
-// bookOf returns what one call of a model needs.
-func (t *tx) bookOf(m *member, e *specialist.Estimate) guard.Book {
-	b := guard.Book{Calls: 1, Money: m.estimate, TokensIn: e.InputTokens, TokensOut: e.OutputTokens}
+// unpriced returns why an ask may not be made of which nothing says what it may cost;
+// nil if it may, or something does.
+func (t *tx) unpriced(n need) *guard.BudgetError {
+	if !n.unpriced {
+		return nil
+	}
+	return t.now.Program.Guards(t.now.State).Unpriced()
+}
+
+// bookOf returns what one call of a model needs, and whether nothing says what it may
+// cost: no estimate, and no price. Then it is the budget's default.
+func (t *tx) bookOf(m *member, e *specialist.Estimate) (b guard.Book, unpriced bool) {
+	b = guard.Book{Calls: 1, Money: m.estimate, TokensIn: e.InputTokens, TokensOut: e.OutputTokens}
 	if b.Money == 0 {
 		u := specialist.Usage{NumInputTokens: e.InputTokens, NumOutputTokens: e.OutputTokens, Given: specialist.InputGiven | specialist.OutputGiven}
-		b.Money = t.price(u, guard.Called{Model: e.Model}).CostUSD
+		u = t.price(u, guard.Called{Model: e.Model})
+		b.Money, unpriced = u.CostUSD, m.EstimatedCostUSD == nil && !u.Has(specialist.CostGiven)
 	}
-	return b
+	if unpriced {
+		b.Money = t.now.Program.Guards(t.now.State).DefaultEstimate()
+	}
+	return b, unpriced
 }
 
 // hold notes what an ask is expected to need.

@@ -122,7 +122,7 @@ func (ps *Programs) Parse(digest string, definition []byte) (*Program, error) {
 // store holds is read with [StoredChecks].
 func Checks() machine.Checks {
 	c := strategies.Checks()
-	c.Guards, c.GuardsIn = guard.Check, guard.CheckIn
+	c.Guards, c.GuardsIn, c.Priced = guard.Check, guard.CheckIn, guard.CheckPriced
 	return c
 }
 

@@ -37,6 +37,9 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	if err != nil {
 		return nil, placed(m, err)
 	}
+	if err := r.unpricedModels(m, plan); err != nil {
+		return nil, err
+	}
 	options := Options{Seed: o.Seed, Mode: o.Mode, Prices: r.pricesOf(m)}
 	switch o.Mode {
 	case "", machine.All, machine.Eager, machine.Sequential:

@@ -120,7 +120,7 @@ func TestSupersededVerdictIsPaidOnce(t *testing.T) {
 			if c.estimate != "" {
 				judge = paidArbiter(c.estimate)
 			}
-			s = b.start(b.machine(def{who: []string{fn("a"), fn("b"), judge}, top: budget(`"hard_limit_usd":9`)}))
+			s = b.start(b.machine(def{who: []string{fn("a"), fn("b"), judge}, top: budget(`"hard_limit_calls":9`)}))
 			b.step(s)
 			if b.count(s, runner.KindDiscarded) != 1 || asked != 2 {
 				t.Errorf("asked %d times\n%s", asked, b.log(s, 1))

@@ -149,12 +149,16 @@ func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Us
 // records what follows: the session stops, or, if others only hold the last of it
 // for now, the arbiter has failed and can be asked again.
 func (w *work) unpaid(ctx context.Context) (bool, error) {
-	need := w.t.need(w.by).first
+	n := w.t.need(w.by)
+	need := n.first
 	if a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.status == askOpen {
 		w.keep(ctx, w.by.SpecialistID, need)
 		return false, nil // what it costs is held already
 	}
-	refused := w.budget().Admit(w.t.now.Spent(), w.t.held(), need)
+	refused := w.t.unpriced(n)
+	if refused == nil {
+		refused = w.budget().Admit(w.t.now.Spent(), w.t.held(), need)
+	}
 	if refused == nil {
 		refused = w.take(ctx, w.by.SpecialistID, need)
 	}

@@ -1,0 +1,63 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+)
+
+// unpricedModels returns why a machine may not start: a model that its file names has
+// no price that this program knows and no estimate, under a hard limit of dollars that
+// would not see it. Webhooks are refused when the file is loaded; what was registered
+// since is not asked, and the log says why.
+func (r *Runner) unpricedModels(m *machine.Machine, p *plan) error {
+	var problems []error
+	told := map[string]bool{}
+	for i := range m.States() {
+		s := &m.States()[i]
+		why := p.program.Guards(s).Unpriced()
+		if why == nil || len(s.Transitions) == 0 {
+			continue
+		}
+		t := r.lookIn(p, s)
+		all := p.states[i].members
+		if a := p.states[i].arbiter; a != nil {
+			all = append(all[:len(all):len(all)], *a)
+		}
+		for j := range all {
+			who := &all[j]
+			if who.off || who.ModelID == "" || told[who.SpecialistID] || p.roster.registered(who.SpecialistID) != nil || !t.need(who).unpriced {
+				continue
+			}
+			told[who.SpecialistID] = true
+			problems = append(problems, &UnpricedError{m.Locate(machine.Problem{Path: specialistPath(m, s, who.SpecialistID), Code: guard.UnpricedAsk,
+				Message: fmt.Sprintf("specialist %q asks the model %q, and %s", who.SpecialistID, who.ModelID, why.Reason().Message)})})
+		}
+	}
+	if len(problems) > 0 {
+		return &StartError{problems}
+	}
+	return nil
+}
+
+// specialistPath returns the pointer to a specialist: in the state's list, or the
+// machine's.
+func specialistPath(m *machine.Machine, s *machine.State, id string) string {
+	is := func(sp machine.Specialist) bool { return sp.SpecialistID == id }
+	if i := slices.IndexFunc(s.Roster, is); i >= 0 && !s.Roster[i].Reference() {
+		return fmt.Sprintf("%s/specialists/%d", pathOf(s), i)
+	}
+	return fmt.Sprintf("/specialists/%d", max(0, slices.IndexFunc(m.Specialists(), is)))
+}
+
+// An UnpricedError says that a model has no price, with its place in the file.
+type UnpricedError struct{ Problem machine.Problem }
+
+func (e *UnpricedError) Error() string {
+	if e.Problem.Line == 0 {
+		return e.Problem.Message
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", e.Problem.File, e.Problem.Line, e.Problem.Column, e.Problem.Message)
+}

@@ -1,0 +1,82 @@
+package runner_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+)
+
+// TestUnpricedAsksAreNotMade: under a hard limit of dollars nobody is asked of whom
+// nothing says what that may cost: a file that names one is refused, and what was
+// registered fails unasked, saying why.
+func TestUnpricedAsksAreNotMade(t *testing.T) {
+	const limit = `"hard_limit_usd":0.01`
+	for name, c := range map[string]struct {
+		who    string
+		budget string
+		load   string // the error of loading the file, or of starting
+	}{
+		"a webhook":              {web("w"), limit, `specialist "w" is asked by webhook and does not say what that may cost`},
+		"an arbiter":             {arbWeb("w"), limit, `specialist "w" is asked by webhook and does not say what that may cost`},
+		"a webhook that is free": {web("w", estimated("0")), limit, ""},
+		"an estimate":            {web("w", estimated("0.001")), limit, ""},
+		"a default":              {web("w"), limit + `,"default_estimate_usd":0.001`, ""},
+		"no hard limit":          {web("w"), `"soft_limit_usd":0.01`, ""},
+		"one that only observes": {web("w"), limit + `,"mode":"observe"`, ""},
+		"a model":                {llm("m", "unknown"), limit, `specialist "m" asks the model "unknown", and nothing says what it may cost`},
+		"a known model":          {llm("m", "cheap"), limit, ""},
+		"a model with a default": {llm("m", "unknown"), limit + `,"default_estimate_usd":0.001`, ""},
+		"a function":             {fn("f"), limit, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := modelBench(t)
+			d := def{who: []string{c.who, human("human")}, top: budget(c.budget)}
+			m, err := machine.Parse("machine.json", []byte(d.text()), runner.Checks())
+			if err == nil {
+				_, err = b.r.Start(b.ctx, m, runner.StartOptions{})
+			}
+			if c.load == "" && err != nil || c.load != "" && (err == nil || !strings.Contains(err.Error(), c.load) || !strings.Contains(err.Error(), "machine.json:2:")) {
+				t.Errorf("the error is %v, want %q", err, c.load)
+			}
+		})
+	}
+}
+
+// TestRegisteredUnpricedIsNotAsked registers three services of $5 under a limit of one
+// cent: nobody is asked, and each failure says what to write.
+func TestRegisteredUnpricedIsNotAsked(t *testing.T) {
+	for _, whole := range []bool{true, false} {
+		b := newBench(t)
+		top := `"hard_limit_usd":0.01`
+		if whole {
+			top += `,"default_estimate_usd":0.001`
+		}
+		m := b.machine(def{who: []string{human("human"), half}, top: budget(top)})
+		for _, id := range []string{"w1", "w2", "w3"} {
+			b.cast.play(id, func(context.Context, specialist.Question) (specialist.Answer, error) {
+				return specialist.Answer{TransitionName: "again", Usage: cost(5 * dollar)}, nil
+			})
+			_, err := b.r.Register(b.ctx, m.Name(), machine.Specialist{SpecialistID: id, Role: machine.Proposer, StrategyWebhookURL: "https://hooks.example/" + id, WebhookTokenName: "A_WEBHOOK_TOKEN"})
+			b.ok(err)
+		}
+		s := b.start(m)
+		b.step(s)
+		who, log := b.cast.who(), b.log(s, 1)
+		if whole != (len(who) == 3) || !whole && strings.Count(log, "unpriced_ask") != 3 {
+			t.Errorf("with a default %t, asked were %v\n%s", whole, who, log)
+		}
+		if whole {
+			continue
+		}
+		if _, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "w1"}); err == nil || !strings.Contains(err.Error(), "budget.default_estimate_usd") {
+			t.Errorf("asked by hand: %v", err)
+		}
+		if b.now(s).Spent().Money != 0 {
+			t.Errorf("spent %+v", b.now(s).Spent())
+		}
+	}
+}
