@@ -157,6 +157,29 @@ func (d Decision) Floor(r *Round) Decision {
 	case d.Consensus() && r.Votes[d.Winner].Transition.Irreversible:
 		d.Subject = r.Votes[d.Winner].Transition.Name
 		d.Winner, d.Rule, d.Text = NoWinner, Irreversible, ""
+	case d.Consensus() && r.Quorum != nil: // verdicts of older logs were executed as they were
+		return d.payable(r)
+	}
+	return d
+}
+
+// payable returns d with a winner that says what its transition's parameters ask for:
+// of those who proposed the same the heaviest that does, the first of equals, or nobody
+// if none does. Rules and built-in strategies have no payload to give.
+func (d Decision) payable(r *Round) Decision {
+	won := r.Votes[d.Winner]
+	if !won.Transition.NeedsPayload || len(won.MetaJSON) > 0 {
+		return d
+	}
+	best := NoWinner
+	for i := range r.Votes {
+		v := &r.Votes[i]
+		if v.Transition.Name == won.Transition.Name && len(v.MetaJSON) > 0 && (best == NoWinner || v.Weight > r.Votes[best].Weight) {
+			best = i
+		}
+	}
+	if d.Winner = best; best == NoWinner {
+		d.Rule, d.Text, d.Subject = NoPayload, "", won.Transition.Name
 	}
 	return d
 }

@@ -24,6 +24,7 @@ const (
 	ByChampion   // one specialist decides the state alone, by certificate
 	Held         // a human sent the state back to humans
 	NoQuorum     // too few have answered, or somebody who is required has not
+	NoPayload    // nobody who proposed the winner gave what its parameters ask for
 )
 
 // Code returns the stable name of the rule's outcome.
@@ -45,6 +46,8 @@ func (d Decision) Code() string {
 		return "calibrating"
 	case NoQuorum:
 		return "no_quorum"
+	case NoPayload:
+		return "no_payload"
 	}
 	if d.Consensus() {
 		return "decided"
@@ -77,6 +80,8 @@ func (d Decision) Reasoning() string {
 		return judged(d.Judgement)
 	case ByChampion:
 		return fmt.Sprintf("Champion %s decides alone", d.Subject)
+	case NoPayload:
+		return fmt.Sprintf("Nobody who proposed %q gave the payload that it needs, human input required", d.Subject)
 	case Held:
 		return fmt.Sprintf("State %q was sent back to humans, human input required", d.Subject)
 	}
@@ -111,6 +116,8 @@ func (d Decision) Short() string {
 		return "champion " + d.Subject + " decides alone"
 	case Held:
 		return "sent back to humans"
+	case NoPayload:
+		return fmt.Sprintf("no payload for %q", d.Subject)
 	case NoQuorum:
 		if d.Quorum != nil {
 			return d.Quorum.numbers()

@@ -198,6 +198,8 @@ func (r *reader) proposed(c *cursor) error {
 			p.Arrival = int32(c.int())
 		case "costUSD":
 			cost = c.money()
+		case "metaJson":
+			p.MetaJSON = c.raw()
 		case "model":
 			detail.Model = r.name(c.text())
 		case "optionOrder":

@@ -74,6 +74,9 @@ type Transition struct {
 	Description  string
 	Irreversible bool // its own or its state's
 	Parameters   *Schema
+	// NeedsPayload says that Parameters are not satisfied by {}: whoever chooses the
+	// transition has to say more than its name.
+	NeedsPayload bool
 	Index        int // within its state, from 0
 	From, To     *State
 }
@@ -300,6 +303,7 @@ func (s *State) compile(states map[string]*State, defs []TransitionDefinition, s
 			Name: d.Name, Target: d.Target, Description: d.Description, Parameters: schemas[d],
 			Irreversible: isSet(d.Irreversible) || s.Irreversible, Index: i, From: s, To: states[d.Target],
 		}
+		table[i].NeedsPayload = table[i].Parameters != nil && table[i].Parameters.Validate(nil) != nil
 		s.Transitions[i] = &table[i]
 		if s.byName != nil {
 			s.byName[d.Name] = &table[i]

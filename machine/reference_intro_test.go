@@ -142,11 +142,12 @@ code of the session:
 | | holds if | code |
 |---|---|---|
 | 1 | nobody proposed anything | ~no_proposals~ |
-| 2 | what a human proposed has won | none: it is executed, 3 to 5 do not count |
+| 2 | what a human proposed has won | none: it is executed, 3 to 6 do not count |
 | 3 | asking was given up because nothing can reach the bar, or asking on costs more than a human | that of the arbiter (~cannot_reach~, ~below_tau~) |
 | 4 | the quorum is not reached, or who is required has not answered | ~no_quorum~ |
 | 5 | the arbiter finds no consensus; a human sent the state back; the transition is irreversible, in this order | that of the arbiter; ~calibrating~; ~irreversible~ |
-| 6 | the guards, then an audit before execution | theirs; ~audit~ |
+| 6 | the parameters of the transition ask for a payload, and nobody who proposed it gave one | ~no_payload~ |
+| 7 | the guards, then an audit before execution | theirs; ~audit~ |
 
 ## Expressions
 

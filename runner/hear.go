@@ -156,7 +156,8 @@ func (t *tx) answered(h *heard, code string) bool {
 
 // proposal returns the proposal an answer makes, or says why it is not legal.
 func (t *tx) proposal(h *heard, ask int32) (*Proposed, error) {
-	legal, err := Legal(t.now.State, &h.answer)
+	bare := h.source == specialist.Builtin || h.source == specialist.Expression // which have no payload to give
+	legal, err := legal(t.now.State, &h.answer, bare)
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +182,12 @@ func (t *tx) proposal(h *heard, ask int32) (*Proposed, error) {
 // proposes. It brings the answer's metaJson into its stored form. Nothing
 // reaches a round without having passed here.
 func Legal(s *machine.State, a *specialist.Answer) (*machine.Transition, error) {
+	return legal(s, a, false)
+}
+
+// legal is Legal; with bare an answer may leave out what the parameters of its transition
+// ask for: it is a vote, and somebody else's payload is executed.
+func legal(s *machine.State, a *specialist.Answer, bare bool) (*machine.Transition, error) {
 	t := s.Transition(a.TransitionName)
 	if t == nil {
 		return nil, refuse(ErrIllegal, CodeIllegal, "Invalid transition %q from state %q", clip(a.TransitionName, 128), s.Name)
@@ -200,6 +207,9 @@ func Legal(s *machine.State, a *specialist.Answer) (*machine.Transition, error) 
 		}
 	} else {
 		a.MetaJSON = nil
+	}
+	if a.MetaJSON == nil && t.NeedsPayload && !bare {
+		return nil, refuse(ErrIllegal, CodeIllegal, "transition %q needs metaJson, which its parameters ask for: %v", t.Name, t.Parameters.Validate(nil))
 	}
 	return t, legalCalls(a.ToolCalls)
 }

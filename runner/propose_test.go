@@ -34,7 +34,7 @@ func TestProposeRefusals(t *testing.T) {
 	b := newBench(t)
 	m := b.machine(def{states: parameters, who: []string{fn("a"), fn("off", `"disabled":true`), human("human"), half}})
 	ended := b.start(m)
-	b.force(ended, "finish")
+	b.rule(runner.Ruling{SessionID: ended.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "finish", MetaJSON: []byte(`{"n":1}`)})
 	s := b.start(m)
 	big := strings.Repeat("x", 64<<10+1)
 	const stale = "00000000-0000-8000-8000-000000000000"
@@ -111,7 +111,7 @@ func TestProposal(t *testing.T) {
 	if q := b.propose(s, "human", "again"); !q.IsHuman || q.Arrival != 2 {
 		t.Errorf("the human's proposal is %+v", q)
 	}
-	b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "finish", MetaJSON: []byte(`null`)}) // absent: nothing to satisfy
+	b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", MetaJSON: []byte(`null`)}) // absent: nothing to satisfy
 	if got := b.now(s).Proposals()[1]; got.MetaJSON != nil {
 		t.Errorf("metaJson null is kept as %s", got.MetaJSON)
 	}
