@@ -31,7 +31,15 @@ const required = `N01-N39 B01-B23
 
 // cases are the ids of what is decided, who may decide it, and by when. Ranges are
 // not used there, since ids end in a number of their section: C9.3.
-const cases = `C3.3 C4.5 C4.6 C5.1 C5.2 C6.5 C7.1 C7.2 C7.3 C8.1 C7.5 C8.4 C9.1 C9.2 C9.3 C9.4 C9.6 C9.7 C9.8 C9.9 C9.10 C9.11 C9.12 C9.13 C9.14 C9.15 C9.16 C9.17 C9.18 C9.19 C9.20`
+const cases = `
+C3.3
+C4.5 C4.6
+C5.1 C5.2
+C6.5
+C7.1 C7.2 C7.3 C7.5
+C8.1 C8.4
+C9.1 C9.2 C9.3 C9.4 C9.6 C9.7 C9.8 C9.9 C9.10 C9.11 C9.12 C9.13 C9.14 C9.15 C9.16 C9.17 C9.18 C9.19 C9.20
+`
 
 // expand returns ids with ranges written out: D001-D003 is three.
 func expand(t *testing.T, list string) (ids []string) {

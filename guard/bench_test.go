@@ -173,27 +173,6 @@ func BenchmarkCheckParallel(b *testing.B) {
 	}
 }
 
-// TestCheckAgainstBaseline holds a check with n-grams and a full history to six
-// times the baseline. What disturbs a run makes it longer, never shorter, so one
-// run of several that is short enough is proof.
-func TestCheckAgainstBaseline(t *testing.T) {
-	if raceEnabled || testing.Short() {
-		t.Skip("it measures time, and the race detector changes it")
-	}
-	const goal = 6
-	r := newRig(t, benchGuard(t, Strict, twoPatterns, ""), benchSteps(200, 2048))
-	r.run(100)
-	var ratios []float64
-	for range 10 {
-		ratio, _ := r.ratio()
-		if ratio <= goal {
-			return
-		}
-		ratios = append(ratios, ratio)
-	}
-	t.Errorf("a check takes %.1f times the baseline, the goal is %d", ratios, goal)
-}
-
 // TestCheckAllocatesNothing holds a check that is ok to what it promises.
 func TestCheckAllocatesNothing(t *testing.T) {
 	if raceEnabled {
