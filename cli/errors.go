@@ -167,6 +167,8 @@ func (a *app) hintFor(err error) string {
 		return refused.Hint
 	case errors.Is(err, runner.ErrBusy):
 		return "try again when the other process is done, or use another --store"
+	case errors.Is(err, store.ErrReplaced):
+		return "put the store back, with what stood beside it (-wal), and try again: what was recorded before is there, and no service works twice for one Idempotency-Key"
 	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC):
 		if a.session == "" {
 			return "nothing was changed; make room and try again"

@@ -31,6 +31,7 @@ type taken struct {
 	id         specialist.SessionID
 	arrived    chan string   // the key of each request, as it comes
 	answer     chan struct{} // closed when the service may answer
+	copied     []byte        // the store, as it was before
 
 	mu    sync.Mutex
 	costs map[string]exact.Money // by key
@@ -84,13 +85,18 @@ func (k *taken) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // resume starts a process that goes on with the session, with a clock that is wrong.
 func (k *taken) resume(wrong time.Duration) *exec.Cmd {
 	k.Helper()
-	cmd := exec.Command(clocked, "resume", k.id.String(), "--store", k.store)
-	cmd.Env = append(os.Environ(), "TAKEN_WEBHOOK_TOKEN=token", "DIALAI_WEBHOOK_ALLOW=127.0.0.1", "DIALAI_TEST_CLOCK="+wrong.String())
+	cmd := k.command(wrong)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		k.Fatal(err)
 	}
 	k.Cleanup(func() { cmd.Process.Kill() })
+	return cmd
+}
+
+func (k *taken) command(wrong time.Duration) *exec.Cmd {
+	cmd := exec.Command(clocked, "resume", k.id.String(), "--store", k.store)
+	cmd.Env = append(os.Environ(), "TAKEN_WEBHOOK_TOKEN=token", "DIALAI_WEBHOOK_ALLOW=127.0.0.1", "DIALAI_TEST_CLOCK="+wrong.String())
 	return cmd
 }
 
@@ -216,4 +222,51 @@ func TestTwoClocks(t *testing.T) {
 		t.Error("no ask was taken over: the test shows nothing")
 	}
 	t.Logf("%d calls for %d asks", c.hook.total(), c.hook.asks())
+}
+
+// TestStoreGoneWhileAnAskIsOut removes the store's files, or puts others in their
+// place, while an ask is out. The process that is answered then says so, with exit
+// code 1, and not that the session is complete.
+func TestStoreGoneWhileAnAskIsOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		files []string
+		then  func(k *taken) error
+	}{
+		"removed":             {[]string{"", "-wal", "-shm"}, func(*taken) error { return nil }},
+		"the log removed":     {[]string{"-wal"}, func(*taken) error { return nil }},
+		"replaced by a copy":  {[]string{"", "-wal", "-shm"}, func(k *taken) error { return os.WriteFile(k.store, k.copied, 0o600) }},
+		"replaced by nothing": {[]string{"", "-wal", "-shm"}, func(k *taken) error { return os.WriteFile(k.store, nil, 0o600) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newTaken(t)
+			var err error
+			if k.copied, err = os.ReadFile(k.store); err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			cmd := k.command(0)
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer cmd.Process.Kill()
+			k.request()
+			for _, suffix := range c.files {
+				if err := os.Remove(k.store + suffix); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.then(k); err != nil {
+				t.Fatal(err)
+			}
+			close(k.answer)
+			cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != 1 {
+				t.Errorf("it ends with %d, want 1", code)
+			}
+			if said := out.String(); !strings.Contains(said, "the store was removed or replaced while it was open") || !strings.Contains(said, "hint: ") || strings.Contains(said, "complete") {
+				t.Errorf("it prints %s", said)
+			}
+		})
+	}
 }
