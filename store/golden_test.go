@@ -1,0 +1,104 @@
+package store_test
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/store"
+)
+
+// rewordedVerdicts are the stores whose verdicts of `bayes` are read as they were meant,
+// but are no longer written so: weights were whole billionths, the cold start had other
+// words.
+var rewordedVerdicts = []string{"000c35c", "33e2563", "109bc3c", "109bc3c-3efedc0", "5c022bc"}
+
+// TestGoldenLogs reads the events of every store that was ever written and writes them
+// again: the bytes are those that stand in the log.
+func TestGoldenLogs(t *testing.T) {
+	for _, file := range oldStores(t) {
+		name := strings.TrimSuffix(filepath.Base(file), ".db.gz")
+		t.Run(name, func(t *testing.T) {
+			a := &aStore{T: t, ctx: t.Context(), path: unpack(t, file)}
+			_, err := store.Migrate(a.ctx, a.path)
+			a.ok(err)
+			a.with(func(_ *runner.Runner, s *store.SQLite) {
+				list, err := s.List(a.ctx, runner.ListQuery{})
+				a.ok(err)
+				machines := map[string]bool{}
+				for _, sum := range list {
+					machines[sum.MachineName] = true
+					a.writeSessionAgain(s, sum.SessionID, slices.Contains(rewordedVerdicts, name))
+				}
+				for name := range machines {
+					a.writeRosterAgain(s, name)
+				}
+			})
+		})
+	}
+}
+
+func (a *aStore) writeSessionAgain(s *store.SQLite, session string, reworded bool) {
+	a.Helper()
+	db := openRaw(a.T, a.path)
+	defer db.Close()
+	id, err := runner.ParseID(session)
+	a.ok(err)
+	f := &runner.Folder{Programs: runner.NewPrograms(), Definition: func(digest string) (text []byte, err error) {
+		return text, db.QueryRow(`SELECT definition FROM definitions WHERE machine_digest=?`, digest).Scan(&text)
+	}}
+	for r, err := range s.Records(a.ctx, id, 0) {
+		a.ok(err)
+		key := f.Session().Key()
+		key.Session = id
+		events, err := f.Add(r.Events)
+		a.ok(err)
+		again := runner.AppendEvents(nil, key, r.First, events)
+		if bytes.Equal(again, r.Events) {
+			continue
+		}
+		stored, err := runner.DecodeRaw(r.Events)
+		a.ok(err)
+		written, err := runner.DecodeRaw(again)
+		a.ok(err)
+		differ := false
+		for i := range stored {
+			if string(stored[i].Data) != string(written[i].Data) {
+				differ = true
+				if !reworded || stored[i].Kind != runner.KindJudged {
+					a.Errorf("session %s, event %d (%s): %s", id, stored[i].Seq, stored[i].Kind, differingBytes(stored[i].Data, written[i].Data))
+				}
+			}
+		}
+		if !differ {
+			a.Errorf("session %s, event %d: %s", id, r.First, differingBytes(r.Events, again))
+		}
+	}
+}
+
+func (a *aStore) writeRosterAgain(s *store.SQLite, machineName string) {
+	a.Helper()
+	for r, err := range s.RosterRecords(a.ctx, machineName) {
+		a.ok(err)
+		events, err := runner.DecodeRosterEvents(r.Events)
+		a.ok(err)
+		again, err := runner.AppendRosterEvent(nil, r.First, events[0])
+		if a.ok(err); len(events) != 1 || string(again) != string(r.Events) {
+			a.Errorf("machine %s, event %d: %s", machineName, r.First, differingBytes(r.Events, again))
+		}
+	}
+}
+
+// differingBytes returns where two texts part.
+func differingBytes(a, b []byte) string {
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	from := max(0, at-60)
+	return fmt.Sprintf("byte %d: %s, and then %s", at, a[from:min(len(a), at+60)], b[from:min(len(b), at+60)])
+}
