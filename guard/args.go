@@ -23,6 +23,10 @@ type jsonHasher struct {
 	last number   // the number that was read last
 	buf  []byte   // a string without its escapes, or a number without its point
 	only bool     // the value is only checked, and its hash is of no use
+
+	normal bool // nonces and what nobody sees do not count
+	fading bool // nor do values that look made up for the occasion
+	gone   bool // of the scalar that was read last nothing was left, for that reason
 }
 
 // maxNesting is how deep arguments may nest.
@@ -38,13 +42,25 @@ var (
 
 // hash returns the hash of one JSON value.
 func (h *jsonHasher) hash(data []byte) (uint64, error) {
-	h.only = false
+	h.only, h.normal, h.fading = false, false, false
+	return h.read(data)
+}
+
+// hashNormal is hash without what disguises a loop.
+func (h *jsonHasher) hashNormal(data []byte) (uint64, error) {
+	h.only, h.normal, h.fading = false, true, false
+	return h.read(data)
+}
+
+// hashLasting is hashNormal without what looks made up for the occasion.
+func (h *jsonHasher) hashLasting(data []byte) (uint64, error) {
+	h.only, h.normal, h.fading = false, true, true
 	return h.read(data)
 }
 
 // check returns the error that hash would return.
 func (h *jsonHasher) check(data []byte) error {
-	h.only = true
+	h.only, h.normal = true, false
 	_, err := h.read(data)
 	return err
 }
@@ -104,7 +120,11 @@ func (h *jsonHasher) value(depth int) (uint64, error) {
 		return 0, h.pass()
 	case c == '"':
 		s, err := h.str()
-		return hashInto(seedString, s), err
+		v := hashInto(seedString, s)
+		if h.normal && h.fading {
+			v = h.lasting(v, s)
+		}
+		return v, err
 	case c == 't':
 		return spread(seedTrue), h.word("true")
 	case c == 'f':
@@ -112,8 +132,22 @@ func (h *jsonHasher) value(depth int) (uint64, error) {
 	case c == 'n':
 		return spread(seedNull), h.word("null")
 	default:
-		return h.number()
+		v, err := h.number()
+		if h.normal && h.fading && int64(len(h.last.digits))+h.last.exponent >= 10 {
+			h.gone = true
+		}
+		return v, err
 	}
+}
+
+// lasting returns the hash of what is left of a string without what looks made up for
+// the occasion, or whole if nothing is left.
+func (h *jsonHasher) lasting(whole uint64, s []byte) uint64 {
+	h.buf = appendLasting(h.buf[:0], s) // s may be h.buf
+	if h.gone = len(h.buf) < len(s) && blank(h.buf); h.gone {
+		return whole
+	}
+	return hashInto(seedString, h.buf)
 }
 
 func (h *jsonHasher) word(w string) error {
@@ -128,7 +162,8 @@ func (h *jsonHasher) word(w string) error {
 func (h *jsonHasher) object(depth int) (uint64, error) {
 	h.at++
 	first := len(h.keys)
-	var sum uint64
+	var sum, aside uint64 // of the members that count, and of those that name the call
+	ignored := 0
 	for n := 0; ; n++ {
 		c := h.next()
 		if c == '}' && n == 0 {
@@ -141,9 +176,12 @@ func (h *jsonHasher) object(depth int) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		key := fold(seedString, name)
+		key, kind := fold(seedString, name), noNonce
 		if !h.only {
 			key = spread(key)
+		}
+		if h.normal {
+			kind, h.gone = nonceOf(name), false
 		}
 		if h.next() != ':' {
 			return 0, errSyntax
@@ -154,8 +192,17 @@ func (h *jsonHasher) object(depth int) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if !h.only {
+		if h.normal && h.gone && kind == noNonce {
+			kind = callNonce
+		}
+		switch h.gone = false; {
+		case kind == noNonce && !h.only:
 			sum += spread(key*prime2 + v)
+		case kind == callNonce:
+			aside += spread(key*prime2 + v)
+		}
+		if kind != noNonce {
+			ignored++
 		}
 		if c = h.next(); c == '}' {
 			break
@@ -167,10 +214,13 @@ func (h *jsonHasher) object(depth int) (uint64, error) {
 	h.at++
 	keys := h.keys[first:]
 	h.keys = h.keys[:first]
-	if twice(keys) {
+	if !h.normal && twice(keys) { // what is normalised was checked, and names may be equal then
 		return 0, errDuplicate
 	}
-	return spread(sum + seedObject + uint64(len(keys))*prime3), nil
+	if ignored == len(keys) && depth == 0 {
+		sum = aside // there is nothing else to tell calls apart by
+	}
+	return spread(sum + seedObject + uint64(len(keys)-ignored)*prime3), nil
 }
 
 // twice reports whether a key occurs twice. It may reorder keys.
@@ -204,6 +254,9 @@ func (h *jsonHasher) array(depth int) (uint64, error) {
 		v, err := h.value(depth + 1)
 		if err != nil {
 			return 0, err
+		}
+		if h.normal && h.gone {
+			v, h.gone = 0, false
 		}
 		sum = spread(sum*prime2 + v)
 		switch h.next() {
@@ -242,6 +295,9 @@ func (h *jsonHasher) unescape(start, at int) ([]byte, error) {
 		switch c := h.data[at]; {
 		case c == '"':
 			h.at = at + 1
+			if h.normal {
+				h.buf = appendSeen(h.buf[:0], h.buf)
+			}
 			return h.buf, nil
 		case c == '\\':
 			n = h.escape(h.data[at:])

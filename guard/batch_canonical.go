@@ -102,9 +102,9 @@ func (b *BatchLoop) canonicalArgs(tool string, args []byte) ([]byte, error) {
 	if !json.Valid(args) {
 		return nil, fmt.Errorf("they are not JSON")
 	}
-	c := &canonicaliser{src: args, volatile: volatileNames, keepLast: b.strict}
+	c := &canonicaliser{src: args, volatile: volatileNames, nonces: b.strict, keepLast: b.strict}
 	if own, listed := b.volatile[tool]; listed {
-		c.volatile = own
+		c.volatile, c.nonces = own, false
 	}
 	return c.value(nil, 0)
 }
@@ -113,6 +113,7 @@ func (b *BatchLoop) canonicalArgs(tool string, args []byte) ([]byte, error) {
 type canonicaliser struct {
 	src      []byte // what is still to be read
 	volatile []string
+	nonces   bool // names of nonces are volatile too, and what nobody sees does not count
 	keepLast bool // keep volatile members if the arguments had nothing else
 }
 
@@ -127,7 +128,7 @@ func (c *canonicaliser) value(dst []byte, depth int) ([]byte, error) {
 	case '[':
 		return c.array(dst, depth)
 	case '"':
-		return appendShortened(dst, trimUnits(c.text())), nil
+		return appendShortened(dst, trimUnits(c.seen())), nil
 	case 't', 'f', 'n':
 		return append(dst, c.word()...), nil
 	}
@@ -218,9 +219,31 @@ func (c *canonicaliser) members(depth int) (members []namedForm, err error) {
 			return nil, err
 		}
 		plain := lowerASCII(name[1 : len(name)-1])
-		members = append(members, namedForm{name, string(form), slices.Contains(c.volatile, plain)})
+		volatile := slices.Contains(c.volatile, plain) || c.nonces && nonceOf([]byte(plain)) != noNonce
+		members = append(members, namedForm{name, string(form), volatile})
 	}
 	return members, nil
+}
+
+// seen reads a text and returns its UTF-16 units, where nonces are volatile without
+// those that nobody sees.
+func (c *canonicaliser) seen() []uint16 {
+	units := c.text()
+	if !c.nonces || !slices.ContainsFunc(units, func(u uint16) bool { return u >= 0x7F || u < ' ' }) {
+		return units
+	}
+	kept := units[:0]
+	for i, size := 0, 1; i < len(units); i += size {
+		r := rune(units[i])
+		size = 1
+		if i+1 < len(units) && utf16.DecodeRune(r, rune(units[i+1])) != unicode.ReplacementChar {
+			r, size = utf16.DecodeRune(r, rune(units[i+1])), 2
+		}
+		if !unseen(r) {
+			kept = append(kept, units[i:i+size]...)
+		}
+	}
+	return kept
 }
 
 // text reads a text and returns its UTF-16 units. Halves of surrogate pairs are

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -195,6 +196,7 @@ func TestCheckAllocatesNothing(t *testing.T) {
 		{"64 KB", Strict, twoPatterns, "", long, false},
 		{"twenty patterns", Strict, twentyPatterns, "", prose, false},
 		{"arg_schemas", Strict, twoPatterns, "", prose, true},
+		{"in disguise", Strict, twoPatterns, "", disguised(prose), false},
 		{"arg_schemas, compat, mode off", Compat, twoPatterns, `,"mode":"off"`, prose, true},
 	} {
 		g := benchGuard(t, c.profile, c.patterns, c.more)
@@ -207,6 +209,18 @@ func TestCheckAllocatesNothing(t *testing.T) {
 			t.Errorf("%s: %.1f allocations a check", c.name, n)
 		}
 	}
+}
+
+// disguised returns steps that differ from each other in what can be seen, and hold
+// what cannot; each calls one tool.
+func disguised(steps []CheckInput) []CheckInput {
+	steps = slices.Clone(steps)
+	for i := range steps {
+		output := strings.ReplaceAll(*steps[i].Output, "e", "e\u200b")
+		args := fmt.Appendf(nil, `{"path":"handler\u200b_%d.go","request_id":"%08x","q":"\\u200b"}`, i, i*77)
+		steps[i].Output, steps[i].ToolCalls = &output, []ToolCall{{Name: "search", Args: args}}
+	}
+	return steps
 }
 
 // BenchmarkPacks measures what the packs add to a check of 2 KB of prose and a

@@ -19,7 +19,7 @@ func (c *Config) Check(s State, step Step) Verdict {
 	if m == nil {
 		m = &memory{}
 	}
-	if err := l.read(c, &step, m.foresee(&step)); err != nil {
+	if err := l.read(c, &step, m.foresee(c, &step)); err != nil {
 		return Verdict{Status: Abort, Reasons: []Reason{{Code: "internal_error", Guard: "internal", Class: Abort, Message: err.Error()}}}
 	}
 	return c.judge(&s, m, &step, l)

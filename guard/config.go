@@ -132,6 +132,7 @@ type LoopDetection struct {
 	MaxStateVisits   int64
 	VisitCounting    string // steps, entries, transitions
 	ProgressAware    bool
+	Normalize        bool   // compare without nonces and what nobody sees
 	MaxOutputRepeats *int64 // nil means any number
 	Cycle            *Cycle
 	Near             *Near
@@ -182,6 +183,7 @@ func Defaults(p Profile) *Config {
 		three := int64(3)
 		c.Limits.CapBasis, c.Cost.OnUnknownModel = Spend, "warn"
 		c.Loop.Mode, c.Loop.VisitCounting, c.Loop.ProgressAware, c.Loop.MaxOutputRepeats = "overlap", "transitions", true, &three
+		c.Loop.Normalize = true
 		c.Loop.Cycle, c.Loop.Near = &Cycle{8, 3}, &Near{800_000_000, 8}
 	}
 	return c

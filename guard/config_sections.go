@@ -58,6 +58,7 @@ func (r *reader) loops(l *LoopDetection) func(path string, value []byte) {
 		{"max_state_visits", r.count(&l.MaxStateVisits, 0)},
 		{"visit_counting", r.oneOf(&l.VisitCounting, "steps", "entries", "transitions")},
 		{"progress_aware", r.bool(&l.ProgressAware)},
+		{"normalize", r.bool(&l.Normalize)},
 		{"max_output_repeats", r.orOff(r.optionalCount(&l.MaxOutputRepeats), func() { l.MaxOutputRepeats = nil })},
 		{"cycle", r.orOff(func(path string, value []byte) {
 			l.Cycle = cycle

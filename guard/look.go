@@ -75,6 +75,13 @@ func (l *look) readOutput(c *Config, s *Step) {
 	if !s.HasOutput {
 		return
 	}
+	l.readPlain(c, s)
+	if c.Loop.Normalize && s.says() && !l.text.ascii && firstUnseen(bytesOf(s.Output)) >= 0 {
+		l.readSeen(c, s)
+	}
+}
+
+func (l *look) readPlain(c *Config, s *Step) {
 	grams := c.Loop.Mode != "off" && s.says()
 	whole := c.Loop.Mode == "any_ngram" || len(s.Output) <= 2*ngramEnds
 	if grams && whole || len(c.Forbidden) > 0 || c.Loop.MaxOutputRepeats != nil {
@@ -150,12 +157,17 @@ func (l *look) checkArgs(args []byte) error {
 	return l.hasher.check(args)
 }
 
-// hashArgs hashes arguments that were checked.
-func (l *look) hashArgs(args []byte) uint64 {
-	if len(args) == 0 {
-		return spread(seedNull)
+// hashArgs hashes arguments that were checked, if normal is set without what disguises
+// a loop.
+func (l *look) hashArgs(args []byte, normal bool) (h uint64) {
+	switch {
+	case len(args) == 0:
+		h = spread(seedNull)
+	case normal:
+		h, _ = l.hasher.hashNormal(args)
+	default:
+		h, _ = l.hasher.hash(args)
 	}
-	h, _ := l.hasher.hash(args)
 	return h
 }
 

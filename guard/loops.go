@@ -183,15 +183,21 @@ func (k *checking) sameArgs(tool string, a, b []byte) bool {
 	}
 	a, errA := counted(k.c, tool, a)
 	b, errB := counted(k.c, tool, b)
-	return errA == nil && errB == nil && k.look.hashArgs(a) == k.look.hashArgs(b) && sameJSON(a, b)
+	normal := k.c.normalizes(tool)
+	return errA == nil && errB == nil && k.look.hashArgs(a, normal) == k.look.hashArgs(b, normal) && sameJSON(a, b, normal)
 }
 
-// sameJSON compares two JSON values by what they mean. Nothing is null.
-func sameJSON(a, b []byte) bool { return bytes.Equal(canonical(a), canonical(b)) }
+// sameJSON compares two JSON values by what they mean, if normal is set without what
+// disguises a loop. Nothing is null.
+func sameJSON(a, b []byte, normal bool) bool {
+	return bytes.Equal(canonicalOf(a, normal), canonicalOf(b, normal))
+}
 
 // canonical writes a JSON value so that equal values are written alike: members
 // sorted, numbers as digits and exponent, blanks and escapes gone.
-func canonical(data []byte) []byte {
+func canonical(data []byte) []byte { return canonicalOf(data, false) }
+
+func canonicalOf(data []byte, normal bool) []byte {
 	if len(data) == 0 {
 		return []byte("null")
 	}
@@ -200,6 +206,9 @@ func canonical(data []byte) []byte {
 	var v any
 	if dec.Decode(&v) != nil {
 		return data
+	}
+	if normal {
+		v = normalValue(v, 0)
 	}
 	out, err := json.Marshal(canonicalValue(v)) // members of maps come sorted
 	if err != nil {
@@ -264,6 +273,7 @@ func (k *checking) nearCalls() {
 			continue
 		}
 		alike, same := k.m.near(tool, &k.look.calls[i], k.c.Loop.ProgressAware, near.Jaccard)
+		alike = max(alike, k.m.alike(k.c, k.step, k.look))
 		if alike >= near.Repeats {
 			k.near("loop_near_repeat", name, fmt.Sprintf("tool %q was called %d times with almost the same arguments", name, alike), alike)
 		}

@@ -20,6 +20,7 @@ type memory struct {
 	last    []byte           // arguments of the newest call
 	output  uint64           // hash of the newest output
 	context uint64           // what the task knew at the newest output
+	run     int64            // how many calls in a row were alike ([memory.alike]); 0 as 1
 	streak  int64            // how many outputs in a row were the newest one; 0 if there is none
 	batch   *BatchState      // never changed; nil until the batch loop guard has seen a step
 }
@@ -87,6 +88,9 @@ func (m *memory) add(c *Config, s *Step, l *look, owned bool) {
 	}
 	if s.says() {
 		m.addOutput(c, &l.output, limit, owned)
+	}
+	if len(l.calls) > 0 {
+		m.run = m.alike(c, s, l)
 	}
 	for i, mark := range l.calls {
 		mark.tool = m.count(s.ToolCalls[i].Name)

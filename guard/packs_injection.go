@@ -189,7 +189,7 @@ func (l *look) readWords(s string) {
 			continue
 		}
 		switch {
-		case unseen(r):
+		case skipped(r):
 			continue
 		case r >= 0xFF01 && r <= 0xFF5E:
 			r -= 0xFF01 - '!'
@@ -215,9 +215,9 @@ func (l *look) endWord(start, end int) {
 	}
 }
 
-// unseen reports whether a character has no width, or is an apostrophe, which
+// skipped reports whether a character has no width, or is an apostrophe, which
 // people leave out.
-func unseen(r rune) bool {
+func skipped(r rune) bool {
 	switch r {
 	case '\'', '’', '\u00ad', '\u200b', '\u200c', '\u200d', '\u2060', '\ufeff', '\u180e':
 		return true

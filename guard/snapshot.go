@@ -37,6 +37,7 @@ type taskSnapshot struct {
 	Tools     []toolSnapshot   `json:"tools,omitempty"`
 	Last      []byte           `json:"last,omitempty"`
 	Streak    int64            `json:"streak,omitempty"`
+	Alike     int64            `json:"alike,omitempty"` // calls in a row
 	Output    hash             `json:"output,omitempty"`
 	Context   hash             `json:"context,omitempty"`
 	Batch     BatchState       `json:"batch"`
@@ -136,7 +137,7 @@ func (t *task) snapshot(name string) taskSnapshot {
 	s := taskSnapshot{
 		Task: name, Steps: t.state.Steps, TokensIn: t.state.TokensIn, TokensOut: t.state.TokensOut, Money: t.state.Money,
 		Spent: t.state.Spent, Warned: t.state.warned, Unpriced: t.state.unpriced, Began: millis(t.began), Moved: millis(t.moved),
-		Last: slices.Clone(m.last), Streak: m.streak, Output: hash(m.output), Context: hash(m.context), Batch: m.batches(),
+		Last: slices.Clone(m.last), Streak: m.streak, Alike: m.run, Output: hash(m.output), Context: hash(m.context), Batch: m.batches(),
 	}
 	for i := range m.visits.len() {
 		v := m.visits.at(i)
@@ -164,13 +165,13 @@ func (t *task) snapshot(name string) taskSnapshot {
 
 // task returns the task a snapshot is of.
 func (s *taskSnapshot) task() (*task, error) {
-	if s.Task == "" || s.Steps < 0 || s.TokensIn < 0 || s.TokensOut < 0 || s.Streak < 0 || s.Began < 0 || s.Moved < 0 {
+	if s.Task == "" || s.Steps < 0 || s.TokensIn < 0 || s.TokensOut < 0 || s.Streak < 0 || s.Alike < 0 || s.Began < 0 || s.Moved < 0 {
 		return nil, fmt.Errorf("a name is empty or a number negative")
 	}
 	t := &task{began: fromMillis(s.Began), moved: fromMillis(s.Moved)}
 	t.state = State{Steps: s.Steps, TokensIn: s.TokensIn, TokensOut: s.TokensOut, Money: s.Money, Spent: s.Spent, warned: s.Warned, unpriced: s.Unpriced}
 	m := &t.memory
-	m.last, m.streak, m.batch = slices.Clone(s.Last), s.Streak, &s.Batch
+	m.last, m.streak, m.run, m.batch = slices.Clone(s.Last), s.Streak, s.Alike, &s.Batch
 	m.output, m.context = uint64(s.Output), uint64(s.Context)
 	for _, v := range s.Visits {
 		m.visits.push(visit{uint64(v.State), uint64(v.Context)})

@@ -86,7 +86,7 @@ func (s State) Advance(c *Config, step Step) State {
 	if s.memory != nil {
 		m = s.memory.clone()
 	}
-	m.learn(&step)
+	m.learn(c, &step)
 	l := looks.Get().(*look)
 	defer l.release()
 	if l.read(c, &step, m.digest(&step)) == nil { // a step that was judged can be read
@@ -145,11 +145,11 @@ func (s State) ToolCounts(f func(tool string, calls int64)) {
 }
 
 // learn takes in the metaJson of a transition.
-func (m *memory) learn(step *Step) {
+func (m *memory) learn(c *Config, step *Step) {
 	if len(step.MetaJSON) == 0 {
 		return
 	}
-	next := factOf(step)
+	next := factOf(c, step)
 	for i := range m.facts {
 		if m.facts[i].transition == next.transition {
 			m.facts[i] = next
@@ -161,11 +161,14 @@ func (m *memory) learn(step *Step) {
 
 // factOf returns what a step tells: metaJson that says the same in other words
 // is the same fact. What is no JSON stays as it is.
-func factOf(step *Step) fact {
+func factOf(c *Config, step *Step) fact {
 	var h jsonHasher
 	hash, err := h.hash(step.MetaJSON)
-	if err != nil {
+	switch {
+	case err != nil:
 		hash = hashBytes(step.MetaJSON)
+	case c.Loop.Normalize:
+		hash, _ = h.hashNormal(step.MetaJSON)
 	}
 	return fact{step.Transition, hash}
 }
@@ -194,12 +197,12 @@ func (f fact) mix() uint64 { return hashInto(f.hash, bytesOf(f.transition)) }
 
 // foresee returns the digest as it will be if the step is executed, and changes
 // nothing.
-func (m *memory) foresee(step *Step) uint64 {
+func (m *memory) foresee(c *Config, step *Step) uint64 {
 	d := m.digest(step)
 	if len(step.MetaJSON) == 0 {
 		return d
 	}
-	next := factOf(step)
+	next := factOf(c, step)
 	for _, f := range m.facts {
 		if f.transition == next.transition {
 			d ^= f.mix()

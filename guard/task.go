@@ -302,7 +302,7 @@ func (g *Guard) judge(t *task, step *Step, l *look) (v Verdict, err error) {
 			v, err = InternalError("a check"), nil
 		}
 	}()
-	if err := l.read(g.config, step, t.memory.foresee(step)); err != nil {
+	if err := l.read(g.config, step, t.memory.foresee(g.config, step)); err != nil {
 		return Verdict{}, fmt.Errorf("%w: %w", ErrInput, err)
 	}
 	now := g.now()
@@ -335,7 +335,7 @@ func usageOf(s *Step) specialist.Usage {
 func (t *task) commit(g *Guard, step *Step, l *look, now time.Time) {
 	t.state = t.state.count(step)
 	t.state.warned = t.state.warned || g.config.Budget != nil && g.config.Budget.overSoft(t.state.Spent)
-	t.memory.learn(step)
+	t.memory.learn(g.config, step)
 	t.memory.add(g.config, step, l, true)
 	t.moved = now
 	t.turned(g.config.Classifier, step)

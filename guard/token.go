@@ -23,7 +23,7 @@ func (t *Token) Commit() {
 	t.close(func() {
 		l := looks.Get().(*look)
 		defer l.release()
-		if l.read(t.guard.config, &t.step, t.task.memory.foresee(&t.step)) == nil { // it was read before
+		if l.read(t.guard.config, &t.step, t.task.memory.foresee(t.guard.config, &t.step)) == nil { // it was read before
 			t.task.commit(t.guard, &t.step, l, t.guard.now())
 		}
 	})

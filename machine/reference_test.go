@@ -291,6 +291,7 @@ var profileDefaults = map[string]func(*guard.Config) any{
 	"loopDetection.mode":               func(c *guard.Config) any { return c.Loop.Mode },
 	"loopDetection.visit_counting":     func(c *guard.Config) any { return c.Loop.VisitCounting },
 	"loopDetection.progress_aware":     func(c *guard.Config) any { return c.Loop.ProgressAware },
+	"loopDetection.normalize":          func(c *guard.Config) any { return c.Loop.Normalize },
 	"loopDetection.max_output_repeats": func(c *guard.Config) any { return c.Loop.MaxOutputRepeats },
 	"loopDetection.cycle": func(c *guard.Config) any {
 		if c.Loop.Cycle == nil {
