@@ -23,6 +23,8 @@ func TestProblems(t *testing.T) {
 	list := func(entries string) string { return in(`"specialists":[` + entries + `]`) }
 	proposer := func(rest string) string { return list(`{"role":"proposer","specialistId":"é",` + rest + `}`) }
 	const rename = "choose a short name of printable characters"
+	const quorum = `it may be "any", "majority", "all", or how many must answer, from 1`
+	const sign = `where a human must agree, write "irreversible": true on the transition`
 	const write = `write a number and a unit, such as "90s" or "5m"`
 	const needsBayes = `let an arbiter with "strategyFnName": "bayes" decide it`
 	const share = "say which share of automatic decisions may be wrong, such as 0.05"
@@ -56,6 +58,20 @@ func TestProblems(t *testing.T) {
 		{head + `"states":{"a":{"transitions":{"t":"b",▶"\u0074":"a"}},"b":{}}}`, []string{`[duplicate-key] "t" is already defined at line 1, column 93 | remove one of the two`}},
 		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":{"type":"object",▶"type":"object"}}}},"b":{}}}`, []string{`[duplicate-key] "type" is already defined at line 1, column 125 | remove one of the two`}},
 		{in(`"guards":{"limits":{"max_steps":1,▶"max_steps":1}}`), []string{`[duplicate-key] "max_steps" is already defined at line 1, column 131 | remove one of the two`}},
+
+		{in(`"quorum":▶0`), []string{`[bad-value] quorum is 0 | ` + quorum}},
+		{in(`"quorum":▶-1`), []string{`[bad-value] quorum is -1 | ` + quorum}},
+		{in(`"quorum":▶1.5`), []string{`[bad-value] quorum is 1.5 | ` + quorum}},
+		{in(`"quorum":▶3e9`), []string{`[bad-value] quorum is 3e9 | ` + quorum}},
+		{in(`"quorum":▶""`), []string{`[bad-value] quorum is "" | ` + quorum}},
+		{in(`"quorum":▶"most"`), []string{`[bad-value] quorum is "most" | ` + quorum}},
+		{in(`"quorum":▶"majorty"`), []string{`[bad-value] quorum is "majorty" | did you mean "majority"?`}},
+		{in(`"quorum":▶true`), []string{`[wrong-type] quorum must be a rule or a number, not a boolean`}},
+		{head + `"states":{"a":{"quorum":▶0,"transitions":{"t":"b"}},"b":{"quorum":▶"2"}}}`, []string{`[bad-value] quorum is 0 | ` + quorum, `[bad-value] quorum is "2" | ` + quorum}},
+		{list(`{"role":"proposer","specialistId":"é","isHuman":true,"required":▶true}`), []string{`[bad-role] human "é" cannot be required: nobody waits for a human's proposal | ` + sign}},
+		{head + `"specialists":[{"role":"proposer","specialistId":"é","isHuman":true}],"states":{"a":{"specialists":[{"role":"proposer","specialistId":"é","required":▶true}],"transitions":{"t":"b"}},"b":{}}}`,
+			[]string{`[bad-role] human "é" cannot be required: nobody waits for a human's proposal | ` + sign}},
+		{list(`{"role":"arbiter","specialistId":"é","required":▶true}`), []string{`[bad-role] arbiter "é" cannot be required: only proposers are | remove required here`}},
 
 		{in(`"requireTrust":▶"yes"`), []string{`[wrong-type] requireTrust must be true or false, not a string`}},
 		{in(`"specialists":▶{}`), []string{`[wrong-type] specialists must be an array, not an object`}},

@@ -76,11 +76,11 @@ func (d *decoder) quorum(into **Quorum) func(n *node, path, what string) {
 	return func(n *node, path, what string) {
 		q := Quorum{}
 		switch {
+		case n.kind == stringNode && n.text == "": // the zero Quorum is something else
+			d.report(n.line, n.col, Problem{Path: path, Code: "bad-value", Message: what + ` is ""`, Hint: quorumHint})
+			return
 		case n.kind == stringNode:
 			q.Rule = QuorumRule(n.text)
-			if q.Rule == "" { // else the zero Quorum would be meant
-				q.Rule = " "
-			}
 		case n.kind == numberNode && n.bad == "":
 			v, _ := strconv.ParseFloat(n.text, 64)
 			if v != math.Trunc(v) || v < 1 || v > math.MaxInt32 {

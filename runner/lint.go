@@ -15,7 +15,8 @@ const Unmarked = "IRR001"
 
 // Lint returns what is probably not meant in how a machine decides: voters who err
 // together, promises that cannot be kept, ends of which nobody said whether they
-// can be undone, names in the lists of states that nobody has. It goes by the definition alone, as if nothing had ever been
+// can be undone, names in the lists of states that nobody has, panels whose quorum
+// nobody can reach. It goes by the definition alone, as if nothing had ever been
 // decided; [Runner.Lint] goes by what was. Problems have JSON pointers into the
 // definition, for [machine.LintOptions].
 func Lint(m *machine.Machine) []machine.Problem { return lint(m, trust.New(), &Roster{}) }
@@ -45,6 +46,7 @@ func lint(m *machine.Machine, l *trust.Ledger, roster *Roster) []machine.Problem
 			continue
 		}
 		f.panel(m, s, l.Lint(s.panel()))
+		f.quorums(m, s, level)
 		f.ends(m, s)
 	}
 	return f.list

@@ -76,6 +76,74 @@ warning DIV002 /states/a~1b/specialists all 2 specialists are of the model "m"`}
 	}
 }
 
+// TestLintOfPanels (C5.1, C5.2) finds panels by which no round can be decided without a
+// human: a number above the panel, somebody required who takes no part, or is off.
+func TestLintOfPanels(t *testing.T) {
+	two := []string{fn("a"), fn("b"), human("h"), half}
+	required := []string{fn("a"), fn("b", `"required":true`), human("h"), half}
+	states := func(own string) string {
+		return `"open":{"irreversible":false,` + own + `"transitions":{"finish":"done","again":"open"}},"done":{}`
+	}
+	for _, c := range []struct {
+		name string
+		d    def
+		want string
+	}{
+		{"as many as there are", def{states: states(""), who: two, top: `"quorum":2`}, ""},
+		{"rules grow with the panel", def{states: states(""), who: two, top: `"quorum":"all"`}, ""},
+		{"one more than there are", def{states: states(""), who: two, top: `"quorum":3`},
+			`warning quorum-above-panel /quorum quorum is 3, and 2 proposers are asked in state "open": a human decides every round`},
+		{"of a state", def{states: states(`"quorum":3,`), who: two, top: `"quorum":1`},
+			`warning quorum-above-panel /states/open/quorum quorum is 3, and 2 proposers are asked in state "open": a human decides every round`},
+		{"a state asks fewer", def{states: states(`"specialists":[{"role":"proposer","specialistId":"a"}],`), who: two, top: `"quorum":2`},
+			`warning quorum-above-panel /quorum quorum is 2, and 1 proposer is asked in state "open": a human decides every round`},
+		{"who is off is not asked", def{states: states(""), who: []string{fn("a"), fn("b", `"disabled":true`), human("h"), half}, top: `"quorum":2`},
+			`warning quorum-above-panel /quorum quorum is 2, and 1 proposer is asked in state "open": a human decides every round`},
+		{"only humans", def{states: states(`"specialists":[{"role":"proposer","specialistId":"h"}],`), who: two, top: `"quorum":2`}, ""},
+		{"required everywhere", def{states: states(""), who: required}, ""},
+		{"required, and left out", def{states: states(`"specialists":[{"role":"proposer","specialistId":"a"}],`), who: required},
+			`warning required-elsewhere /specialists/1 specialist "b" is required, and takes no part in state "open": its own list replaces the machine's`},
+		{"required where it takes part", def{states: states(`"specialists":[{"role":"proposer","specialistId":"a","required":true}],`), who: two}, ""},
+		{"required and off", def{states: states(""), who: []string{fn("a"), fn("b", `"required":true,"disabled":true`), human("h"), half}},
+			`warning required-off /specialists/1 specialist "b" is required and switched off: in state "open" a human decides every round`},
+		{"required and off in the state's list", def{states: states(`"specialists":[{"role":"proposer","specialistId":"a"},{"role":"proposer","specialistId":"b","disabled":true}],`), who: required},
+			`warning required-off /states/open/specialists/1 specialist "b" is required and switched off: in state "open" a human decides every round`},
+	} {
+		m := parse(t, c.d.text())
+		if got := found(t, m, runner.Lint(m)); got != c.want {
+			t.Errorf("%s: found are\n%s\nwant\n%s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestLintOfRegisteredPanels: who is registered in the store is asked too, and who is
+// switched off there is not.
+func TestLintOfRegisteredPanels(t *testing.T) {
+	b := newBench(t)
+	m := b.machine(def{states: marked, who: []string{fn("a"), human("human"), half}, top: `"quorum":2`})
+	codes := func() (list []string) {
+		found, err := b.r.Lint(b.ctx, m)
+		b.ok(err)
+		for _, p := range found {
+			list = append(list, p.Code+" "+p.Path)
+		}
+		return list
+	}
+	if got := fmt.Sprint(codes()); got != "[quorum-above-panel /quorum]" {
+		t.Errorf("of one: %s", got)
+	}
+	late := proposer("late")
+	late.Required = true
+	b.register(late)
+	if got := fmt.Sprint(codes()); got != "[]" {
+		t.Errorf("of two: %s", got)
+	}
+	b.ok(b.r.Disable(b.ctx, "desk", "late"))
+	if got := fmt.Sprint(codes()); got != "[quorum-above-panel /quorum required-off /states/open]" {
+		t.Errorf("of one and one who is off: %s", got)
+	}
+}
+
 // TestLintOfTheRecord finds what the recorded decisions show: a voter below chance,
 // copies, one who costs and tells nothing.
 func TestLintOfTheRecord(t *testing.T) {

@@ -1,0 +1,71 @@
+package runner
+
+import (
+	"fmt"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// Codes of findings about panels that keep rounds from ever being decided without a
+// human.
+const (
+	QuorumAbovePanel  = "quorum-above-panel" // a number of answers that nobody is there to give
+	RequiredElsewhere = "required-elsewhere" // who is required everywhere takes no part in a state
+	RequiredOff       = "required-off"       // who is required is switched off
+)
+
+// quorums adds what keeps every round of a state from being decided without a human,
+// whatever the panel says.
+func (f *findings) quorums(m *machine.Machine, p *statePlan, level []*machine.Specialist) {
+	f.abovePanel(m, p)
+	for i := range p.members {
+		if s := &p.members[i]; s.required && s.off {
+			f.add(p.state.Name+"\x00"+s.SpecialistID, machine.Problem{Code: RequiredOff, Path: placeOfMember(m, p.state, s.SpecialistID),
+				Message: fmt.Sprintf("specialist %q is required and switched off: in state %q a human decides every round", s.SpecialistID, p.state.Name),
+				Hint:    "switch it on, or remove required"})
+		}
+	}
+	for _, s := range level {
+		if s.Required && s.Role == machine.Proposer && !s.IsHuman && p.find(s.SpecialistID) == nil {
+			f.add(p.state.Name+"\x00"+s.SpecialistID, machine.Problem{Code: RequiredElsewhere, Path: placeOfMember(m, p.state, s.SpecialistID),
+				Message: fmt.Sprintf("specialist %q is required, and takes no part in state %q: its own list replaces the machine's", s.SpecialistID, p.state.Name),
+				Hint:    `name it in the list of the state, or write "required": true in the lists of those states alone that need it`})
+		}
+	}
+}
+
+// abovePanel adds a finding if the quorum is a number that is larger than the panel. A
+// state that asks only humans needs none.
+func (f *findings) abovePanel(m *machine.Machine, p *statePlan) {
+	q, n := p.state.Quorum, len(p.panel().Roster)
+	if q == nil || q.Rule != "" || n == 0 || q.Count <= n {
+		return
+	}
+	path := "/quorum"
+	if m.Definition().States[p.state.Index].Quorum != nil {
+		path = pathOf(p.state) + path
+	}
+	proposers := "1 proposer is asked"
+	if n > 1 {
+		proposers = fmt.Sprintf("%d proposers are asked", n)
+	}
+	f.add(p.state.Name, machine.Problem{Code: QuorumAbovePanel, Path: path,
+		Message: fmt.Sprintf("quorum is %d, and %s in state %q: a human decides every round", q.Count, proposers, p.state.Name),
+		Hint:    fmt.Sprintf(`write %d at most, or "all"; who is registered counts where they are`, n)})
+}
+
+// placeOfMember returns the pointer to the entry that names somebody: of the state's
+// list, or else of the machine's, or else to the state.
+func placeOfMember(m *machine.Machine, s *machine.State, id string) string {
+	for _, list := range []struct {
+		path    string
+		entries []machine.Specialist
+	}{{pathOf(s), s.Roster}, {"", m.Specialists()}} {
+		for i := range list.entries {
+			if list.entries[i].SpecialistID == id {
+				return fmt.Sprintf("%s/specialists/%d", list.path, i)
+			}
+		}
+	}
+	return pathOf(s)
+}
