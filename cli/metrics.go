@@ -58,6 +58,9 @@ func (a *app) printMetrics(out io.Writer, m *runner.Metrics) error {
 		fmt.Fprintf(out, "State:         %s\n", clean(m.State))
 	}
 	fmt.Fprintf(out, "Decisions:     %d (%d by humans, %d by consensus)\n", m.TotalDecisions, m.HumanDecisions, m.AIDecisions)
+	if m.NoQuorum > 0 {
+		fmt.Fprintf(out, "No quorum:     %d of those by humans: too few had answered\n", m.NoQuorum)
+	}
 	fmt.Fprintf(out, "Without human: %.0f %%, of the last 10 %.0f %%\n", 100*m.CollapseRatio, 100*m.RecentCollapseRatio)
 	fmt.Fprintf(out, "Margin:        %.2f on average\n", m.AverageConsensusMargin)
 	if m.TotalDecisions > 0 {

@@ -18,6 +18,7 @@ type Metrics struct {
 	TotalDecisions         int                         `json:"totalDecisions"`
 	HumanDecisions         int                         `json:"humanDecisions"`
 	AIDecisions            int                         `json:"aiDecisions"`
+	NoQuorum               int                         `json:"noQuorum,omitempty"` // of HumanDecisions, where too few had answered, or somebody who is required had not
 	CollapseRatio          float64                     `json:"collapseRatio"`
 	RecentCollapseRatio    float64                     `json:"recentCollapseRatio"`
 	AverageConsensusMargin float64                     `json:"averageConsensusMargin"`
@@ -102,6 +103,9 @@ func (m *Metrics) count(decisions []*DecisionRecord) {
 	for _, d := range decisions {
 		if d.IsHuman {
 			m.HumanDecisions++
+			if d.noQuorum {
+				m.NoQuorum++
+			}
 		} else {
 			m.AIDecisions++
 			if d.ConsensusMargin != nil {

@@ -83,6 +83,21 @@ func TestMetricsCount(t *testing.T) {
 	}
 }
 
+// TestMetricsNoQuorum: rounds that a human had to decide because too few had answered are
+// counted, those that a human decided for another reason are not.
+func TestMetricsNoQuorum(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.machine(def{who: []string{fn("a"), fn("b"), human("human"), half}}))
+	for i, said := range []map[string]string{{"a": "again", "b": "park"}, {"a": "again", "b": ""}, {"a": "", "b": "park"}, {"a": "", "b": ""}} {
+		b.said(said)
+		b.stepTo(s, runner.TickHuman)
+		b.force(s, "again")
+		if got, want := b.metrics("").NoQuorum, []int{0, 1, 2, 2}[i]; got != want {
+			t.Errorf("after %v, the code %s: %d rounds are counted, want %d", said, b.now(s).Outcome().Code, got, want)
+		}
+	}
+}
+
 // TestMetricsSignals shows each remaining signal, and the order of all.
 func TestMetricsSignals(t *testing.T) {
 	b := newBench(t)

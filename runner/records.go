@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -41,7 +42,8 @@ type DecisionRecord struct {
 	CostUSD           exact.Money                 `json:"costUSD"`
 	Sequence          int64                       `json:"sequence"`
 
-	votes []recordedVote
+	votes    []recordedVote
+	noQuorum bool // a human decided where too few had answered
 }
 
 // A recordedVote is one proposal of a decided round.
@@ -71,6 +73,7 @@ func newDecisionRecord(s *Session, o *openRound, e *Executed, v guard.Verdict, s
 	if e.Standing != nil {
 		standing = *e.Standing
 	}
+	r.noQuorum = e.IsHuman && o.verdict != nil && o.verdict.Decision.Rule == arbiter.NoQuorum
 	if j := o.verdict; j != nil && e.How == ByConsensus {
 		standing = Standing{j.Order, j.Weights, j.Threshold}
 		margin := j.Margin
