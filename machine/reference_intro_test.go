@@ -124,7 +124,8 @@ specialists:
 
 Who failed, timed out, answered what is not legal, or could not be paid for has not
 answered. Humans are not counted, and neither is who is asked only to learn from. A
-number is not lowered to the size of the panel. A proposer that is ~required~ must have
+number is not lowered to the size of the panel, and ~dialai lint~ says where it is above.
+Who proposes before anybody is asked is one of the panel: the others count too. A proposer that is ~required~ must have
 answered whatever the quorum, be it switched off: it is asked in the first wave, beside
 a champion, and is never left out because it tells little. A champion decides alone only
 where a declared quorum allows it; else the others are asked too. Asking stops early

@@ -273,7 +273,7 @@ func TestForceStopsAtBudgets(t *testing.T) {
 // TestDecideByArbiter lets the arbiter close rounds.
 func TestDecideByArbiter(t *testing.T) {
 	b := newBench(t)
-	m := b.desk(fn("a"), fn("b"), human("human"), half)
+	m := b.machine(def{who: []string{fn("a"), fn("b"), human("human"), half}, top: `"quorum":"any"`})
 	b.train(m, "a", 8, 8)
 	b.train(m, "b", 2, 8)
 	s := b.start(m)

@@ -21,7 +21,7 @@ func (b *bench) evaluate(s *runner.Session) runner.Consensus {
 // TestEvaluate asks what the arbiter makes of a round, and changes nothing.
 func TestEvaluate(t *testing.T) {
 	b := newBench(t)
-	m := b.desk(fn("a"), fn("b"), human("human"), half)
+	m := b.machine(def{who: []string{fn("a"), fn("b"), human("human"), half}, top: `"quorum":"any"`})
 	b.train(m, "a", 2, 4)
 	s := b.start(m)
 	if c := b.evaluate(s); c.ConsensusReached || c.Reasoning != "No proposals" || c.WinningProposalID != "" {

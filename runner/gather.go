@@ -132,10 +132,10 @@ func (w *work) gather(ctx context.Context, ask []*member) error {
 // is settled.
 func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 	w.t.expect(len(ask))
-	defer func() { w.asking = nil }()
+	defer func() { w.t.unasked = nil }()
 	q := w.t.question()
 	for i, m := range ask {
-		if w.asking = ask[i:]; i > 0 {
+		if w.t.unasked = ask[i:]; i > 0 {
 			if settled, err := w.settled(ctx); settled || err != nil {
 				return err
 			}

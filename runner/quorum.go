@@ -15,29 +15,34 @@ import (
 // without a human only if its quorum is reached and everybody who is required has
 // answered.
 //
-// Counted is who was asked in the round or proposed, without humans and shadows; an
-// ask that a budget refused counts, one that was cancelled to be repeated does not.
-// The count is a floor under every verdict (recordVerdict), and nothing stops a
-// round early while it is not reached: an answer that is still out could be a
-// failure, and in the order in which that comes first the round is not decided.
+// Counted is who was asked in the round or proposed, or is to be asked if the round
+// goes on, without humans and shadows; an ask that a budget refused counts, one that
+// was cancelled to be repeated does not. So whoever proposes before anybody is asked
+// is one of the panel, and not the whole of it. The count is a floor under every
+// verdict (recordVerdict), and nothing stops a round early while it is not reached: an
+// answer that is still out could be a failure, and in the order in which that comes
+// first the round is not decided.
 
-// A roll is whom a count goes by, beside those who were asked or proposed.
-type roll func(m *member) bool
-
-// nobodyElse counts who was asked or proposed, and nobody else.
-func nobodyElse(*member) bool { return false }
-
-// stillAsked counts who will be asked if the round goes on: in the modes that ask
-// everybody, everybody; else those whom the present wave is yet to ask.
-func (w *work) stillAsked(m *member) bool {
-	if w.t.mode() == machine.Sequential && w.t.reign.champion == "" {
-		return slices.Contains(w.asking, m)
+// toAsk reports whether a member is asked if the round goes on: in the modes that ask
+// everybody, everybody; in mode sequential those whom the present wave is yet to ask,
+// and everybody as long as there was none.
+func (t *tx) toAsk(m *member) bool {
+	if t.mode() == machine.Sequential && t.reign.champion == "" && t.round.solicited() {
+		return slices.Contains(t.unasked, m)
 	}
-	return w.t.asks(m)
+	return t.asks(m)
+}
+
+// solicited reports whether somebody was asked to propose in the round.
+func (o *openRound) solicited() bool {
+	return slices.ContainsFunc(o.asks, func(a askState) bool { return a.Role == machine.Proposer && a.status != askCancelled })
 }
 
 // quorum counts the panel of the present round. by is who arbitrates.
-func (t *tx) quorum(by *member, also roll) *arbiter.Quorum {
+func (t *tx) quorum(by *member) *arbiter.Quorum { return t.quorumWith(by, t.toAsk) }
+
+// quorumWith counts those who were asked or proposed, and also some others.
+func (t *tx) quorumWith(by *member, also func(*member) bool) *arbiter.Quorum {
 	q, have, members := &arbiter.Quorum{}, t.round.finder(), t.members()
 	for i := range members {
 		m := &members[i]
@@ -69,12 +74,13 @@ func (t *tx) quorumRule(by *member) machine.Quorum {
 	if q := t.now.State.Quorum; q != nil {
 		return *q
 	}
-	return DefaultQuorum(by.StrategyFnName, t.mode(), t.reign.champion != "")
+	reigns := t.reign.champion != "" && t.round.proposal(t.reign.champion) != nil
+	return DefaultQuorum(by.StrategyFnName, t.mode(), reigns)
 }
 
 // DefaultQuorum returns the quorum of a state that declares none: any where one
 // answer is meant to be enough, which is under firstProposal, in mode eager and for a
-// champion that is asked alone; else majority. strategy is the name of the arbiter's.
+// champion that was asked alone and has answered; else majority. strategy is the name of the arbiter's.
 func DefaultQuorum(strategy string, mode machine.Mode, champion bool) machine.Quorum {
 	if strategy == firstProposal || mode == machine.Eager || champion {
 		return machine.Quorum{Rule: machine.AnyQuorum}
@@ -104,7 +110,7 @@ func (t *tx) tooFewAlone() bool {
 // counted returns the quorum of the round for a verdict, with words for who has not
 // answered.
 func (t *tx) counted(by *member) *arbiter.Quorum {
-	q := t.quorum(by, nobodyElse)
+	q := t.quorum(by)
 	if !q.Reached() {
 		q.Failures = t.failures()
 	}
@@ -161,7 +167,7 @@ func (t *tx) heardEnough() bool {
 	if err != nil {
 		by = nobody()
 	}
-	return t.quorum(by, nobodyElse).Reached()
+	return t.quorum(by).Reached()
 }
 
 // maxFailures is how many failures a reason lists.

@@ -218,11 +218,13 @@ func TestEvaluatedBeforeFailures(t *testing.T) {
 	b := newBench(t)
 	b.said(map[string]string{"a": "finish", "b": "", "c": ""})
 	b.cast.judge("judge", electFirst)
-	s := b.start(b.machine(def{who: []string{fn("a"), fn("b"), fn("c"), human("human"), arbFn("judge")}}))
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), arbFn("judge")}}))
 	b.propose(s, "a", "finish")
 	if v := b.evaluate(s); !v.ConsensusReached {
 		t.Fatalf("of one who proposed: %+v", v)
 	}
+	b.register(proposer("b")) // who is asked, and fails
+	b.register(proposer("c"))
 	if tick := b.stepTo(s, runner.TickHuman); tick.Code != runner.CodeNoQuorum {
 		t.Errorf("it came to %s", tick.Code)
 	}
@@ -389,6 +391,46 @@ func TestQuorumNeeded(t *testing.T) {
 		for counted, want := range c.want {
 			if got := c.q.Needed(counted); got != want {
 				t.Errorf("%s of %d needs %d, want %d", c.q, counted, got, want)
+			}
+		}
+	}
+}
+
+// TestProposedEarly (C5.1): who proposes before anybody is asked is one of the panel, and
+// not the whole of it: no way of having the round decided takes that for a quorum, and
+// whoever would have been asked, and fails, has not answered.
+func TestProposedEarly(t *testing.T) {
+	ways := map[string]func(*bench, *runner.Session) bool{
+		"submitArbitration": func(b *bench, s *runner.Session) bool {
+			a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "judge"})
+			if !a.Executed && !strings.Contains(a.GuardReason, "1 of 3 answered, 2 needed") {
+				b.Errorf("refused because %s", a.GuardReason)
+			}
+			return a.Executed
+		},
+		"evaluateConsensus": func(b *bench, s *runner.Session) bool { return b.evaluate(s).ConsensusReached },
+		"step":              func(b *bench, s *runner.Session) bool { return b.step(s).Status == runner.TickAdvanced },
+	}
+	for _, top := range []string{`"solicit":"all"`, `"solicit":"sequential"`, `"solicit":{"mode":"sequential","wave":1}`, `"solicit":"eager","quorum":"majority"`} {
+		for _, by := range []string{half, arbFn("judge"), arb("bayes", threshold("0.5"))} {
+			for way, decides := range ways {
+				b := newBench(t)
+				b.cast.judge("judge", electFirst)
+				b.said(map[string]string{"a": "finish", "b": "", "c": ""})
+				m := b.machine(def{who: []string{fn("a"), fn("b"), fn("c"), human("human"), by}, top: top})
+				b.train(m, "a", 9, 9)
+				s := b.start(m)
+				b.propose(s, "a", "finish")
+				if decides(b, s) {
+					t.Errorf("%s, %s: %s decides by one of three", top, by, way)
+					continue
+				}
+				for b.now(s).Status == runner.Running {
+					b.step(s)
+				}
+				if o := b.now(s).Outcome(); o.Code != runner.CodeNoQuorum && !strings.Contains(by, "bayes") {
+					t.Errorf("%s, %s: after %s it came to %s: %s", top, by, way, o.Code, o.Reason)
+				}
 			}
 		}
 	}

@@ -174,7 +174,6 @@ type work struct {
 	asked2 []*Asked  // who was asked later
 	chosen *Wave     // by what the wave that is to be asked was chosen; nil once that is noted
 	dueNow []*member // a buffer
-	asking []*member // those of the present wave who are yet to be asked
 	limit  *lazyDeadline
 
 	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited
@@ -339,7 +338,7 @@ func (w *work) eager(ctx context.Context) (Tick, error) {
 // early decides a round of two or more proposals if there is consensus before
 // everybody has answered; done says whether it did.
 func (w *work) early(ctx context.Context) (tick Tick, done bool, err error) {
-	enough := w.t.quorum(w.by, w.stillAsked).Reached()
+	enough := w.t.quorum(w.by).Reached()
 	if len(w.t.round.proposals) < 2 || !enough && !w.t.round.humanSpoke() {
 		return Tick{}, false, nil
 	}

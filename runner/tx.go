@@ -39,6 +39,7 @@ type tx struct {
 	judging   arbiter.Round
 	reads     *arbiter.Evidence // nil until bayes decides
 	stop      trust.Stop        // why nobody else is asked, "" if somebody is or all were
+	unasked   []*member         // those of the present wave who are yet to be asked
 	past      past
 	pending   judgement
 	change    Change

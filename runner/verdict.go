@@ -30,7 +30,7 @@ func (w *work) settled(ctx context.Context) (bool, error) {
 	if err != nil || !stopper.Settled(round, open) {
 		return false, err
 	}
-	if w.t.quorum(w.by, w.stillAsked).Reached() {
+	if w.t.quorum(w.by).Reached() {
 		return true, nil
 	}
 	d, err := w.by.arbiter.Decide(ctx, round)

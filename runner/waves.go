@@ -100,7 +100,7 @@ func (w *work) cheapest(ctx context.Context, due []*member) ([]*member, error) {
 // are required, answered.
 func (w *work) enough(wave []*member) bool {
 	wave = w.withRequired(wave, w.dueNow)
-	q := w.t.quorum(w.by, func(m *member) bool { return slices.Contains(wave, m) })
+	q := w.t.quorumWith(w.by, func(m *member) bool { return slices.Contains(wave, m) })
 	return q.Answered+len(wave) >= q.Needed
 }
 
@@ -155,7 +155,7 @@ func (w *work) informative(ctx context.Context, due []*member) ([]*member, error
 		for i := range due {
 			next.Ask = append(next.Ask, i)
 		}
-	case next.Stop == trust.StopDecided && !w.t.quorum(w.by, nobodyElse).Reached():
+	case next.Stop == trust.StopDecided && !w.t.quorum(w.by).Reached():
 		next.Ask = w.upToQuorum(due, next.Information)
 	case next.Stop != "":
 		w.t.stop = next.Stop
