@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 )
@@ -74,15 +75,7 @@ func choicesOf(s *machine.State) []InboxTransition {
 // Weights returns what each live proposal of the current round counts for, by
 // specialist.
 func (r *Runner) Weights(ctx context.Context, s *Session) (map[string]exact.Billionths, error) {
-	t, err := r.beginAnyhow(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	by, err := t.arbiter()
-	if err != nil {
-		by = nobody()
-	}
-	votes, err := t.standings(ctx, by)
+	votes, err := r.votesOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -91,4 +84,18 @@ func (r *Runner) Weights(ctx context.Context, s *Session) (map[string]exact.Bill
 		weights[v.SpecialistID] = v.Weight
 	}
 	return weights, nil
+}
+
+// votesOf returns the live proposals in the round's order, weighed; if the arbiter is
+// not there, by nobody.
+func (r *Runner) votesOf(ctx context.Context, s *Session) ([]arbiter.Vote, error) {
+	t, err := r.beginAnyhow(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	by, err := t.arbiter()
+	if err != nil {
+		by = nobody()
+	}
+	return t.standings(ctx, by)
 }

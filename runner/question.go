@@ -135,15 +135,7 @@ func (r *Runner) proposalsInOrder(ctx context.Context, s *Session) ([]*specialis
 	if len(s.Proposals()) < 2 {
 		return s.Proposals(), nil
 	}
-	t, err := r.beginAnyhow(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	by, err := t.arbiter()
-	if err != nil {
-		by = nobody()
-	}
-	votes, err := t.standings(ctx, by)
+	votes, err := r.votesOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}
