@@ -144,6 +144,25 @@ func TestSecondHumanBefore(t *testing.T) {
 	}
 }
 
+// TestQuorum plays voters of whom each fails in four of ten rounds, and is right in all
+// others: how many rounds are decided without a human is how often a quorum answers,
+// which can be worked out, and nothing is decided wrongly.
+func TestQuorum(t *testing.T) {
+	const two, three = 3 * .6 * .6 * .4, .6 * .6 * .6 // chances that so many of three answer
+	for quorum, want := range map[string]float64{"": two + three, `"majority"`: two + three, `2`: two + three, `"all"`: three, `"any"`: 1 - .4*.4*.4, `4`: 0} {
+		p := panel(t, `{"specialists": [{"id": "a", "p": 1, "failure": 0.4}, {"id": "b", "p": 1, "failure": 0.4}, {"id": "c", "p": 1, "failure": 0.4}],
+			"arbiter": {"strategyFn": "= aheadBy >= 1 ? leader : none"}}`)
+		if quorum != "" {
+			p.Machine = map[string]json.RawMessage{"quorum": json.RawMessage(quorum)}
+		}
+		const rounds = 1500
+		s := run(t, simulate.Config{Panel: p, Rounds: rounds}).Summary
+		if off := math.Abs(s.Automatic - want); off > 4*math.Sqrt(want*(1-want)/rounds) || s.Error != 0 {
+			t.Errorf("quorum %s: %.3f of the rounds are decided without a human, want %.3f; %.3f of them wrongly", quorum, s.Automatic, want, s.Error)
+		}
+	}
+}
+
 // TestDegenerate plays panels at the edge: one voter, all wrong, one class, nobody
 // ever answers, a human who is always wrong.
 func TestDegenerate(t *testing.T) {
