@@ -113,29 +113,29 @@ func newCrash(t *testing.T) *crash {
 }
 
 // definition is the crash machine: a ring that is left after a number of legs.
-// Nothing in it stops early.
+// Nothing in it stops early. Where a budget refuses most of the panel, one answer is
+// enough; else a majority must have answered, whoever is killed.
 func (c *crash) definition(remoteArbiter bool) []byte {
 	arbiter := `"strategyFn":"= aheadBy >= 1 ? leader : none"`
 	name := "crash-local"
 	if remoteArbiter {
-		arbiter = fmt.Sprintf(`"strategyWebhookUrl":"%s/arbitrate","webhookTokenName":"CRASH_WEBHOOK_TOKEN"`, c.server.URL)
+		arbiter = fmt.Sprintf(`"strategyWebhookUrl":"%s/arbitrate","webhookTokenName":"CRASH_WEBHOOK_TOKEN","estimatedCostUSD":%s`, c.server.URL, c.hook.price("arbitrate"))
 		name = "crash-remote"
 	}
 	guards := ""
 	if c.budget > 0 {
 		name += "-budget"
-		guards = fmt.Sprintf(`"guards":{"budget":{"hard_limit_usd":%s},"loop_detection":{"max_state_visits":100,"cycle":false,"mode":"off","max_output_repeats":false}},`, c.budget)
+		guards = fmt.Sprintf(`"quorum":"any","guards":{"budget":{"hard_limit_usd":%s},"loop_detection":{"max_state_visits":100,"cycle":false,"mode":"off","max_output_repeats":false}},`, c.budget)
 	}
 	if c.asking {
 		name += "-asking"
 		guards = fmt.Sprintf(`"guards":{"classifier":{"url":"%s/classify","token_name":"CRASH_WEBHOOK_TOKEN","on_error":"closed","timeout_ms":60000,"breaker":{"failures":1000}},"loop_detection":{"max_state_visits":100,"cycle":false,"mode":"off","max_output_repeats":false}},`, c.server.URL)
-		arbiter += fmt.Sprintf(`,"estimatedCostUSD":%s`, prices["arbitrate"])
 	}
 	who := ""
 	for _, id := range []string{"cheap", "middling", "dear"} {
 		who += fmt.Sprintf(`{"role":"proposer","specialistId":"%s","strategyWebhookUrl":"%s/propose/%s","webhookTokenName":"CRASH_WEBHOOK_TOKEN","estimatedCostUSD":%s},`, id, c.server.URL, id, prices[id])
 	}
-	return []byte(fmt.Sprintf(`{"machineName":"%s","initialState":"s0","goalState":"done","quorum":"any",%s"states":{
+	return []byte(fmt.Sprintf(`{"machineName":"%s","initialState":"s0","goalState":"done",%s"states":{
 		"s0":{"transitions":{"next":"s1","end":"done"}},"s1":{"transitions":{"next":"s2","end":"done"}},"s2":{"transitions":{"next":"s0","end":"done"}},"done":{}},
 		"specialists":[%s{"role":"proposer","specialistId":"local","strategyFn":"= steps >= %d ? \"end\" : \"next\""},{"role":"arbiter","specialistId":"arbiter",%s}]}`, name, guards, who, legs-1, arbiter))
 }
@@ -331,6 +331,14 @@ func newCountingHook(seed uint64) *countingHook {
 var prices = map[string]exact.Money{"cheap": exact.Dollar / 1000, "middling": exact.Dollar / 100, "dear": exact.Dollar / 7,
 	"arbitrate": exact.Dollar / 50, "classify": exact.Dollar / 30}
 
+// price is what somebody charges.
+func (h *countingHook) price(who string) exact.Money {
+	if who == "arbitrate" && !h.paid {
+		return 0
+	}
+	return prices[who]
+}
+
 func (h *countingHook) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var q struct {
 		SessionID string            `json:"sessionId"`
@@ -347,10 +355,7 @@ func (h *countingHook) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	who := req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:]
-	price := prices[who]
-	if who == "arbitrate" && !h.paid {
-		price = 0
-	}
+	price := h.price(who)
 	delay, hang := h.count(req, q.SessionID+q.Meta.Task, price)
 	if hang {
 		<-req.Context().Done() // until its caller is gone
