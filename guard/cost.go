@@ -9,8 +9,9 @@ import (
 
 // Price returns u with its cost filled in from the price table, by the newest
 // prices, if the cost is not already known. A model that is not in the table
-// leaves u as it is, unless the table says to take its dearest price: then the
-// cost is marked as estimated. c may be nil.
+// leaves u as it is, unless the table says to take its dearest price, or the budget
+// says what an ask costs of which nothing else does: then the cost is marked as
+// estimated. c may be nil.
 func (c *Config) Price(u specialist.Usage, model string) specialist.Usage {
 	if c == nil || u.Has(specialist.CostGiven) {
 		return u
@@ -19,12 +20,14 @@ func (c *Config) Price(u specialist.Usage, model string) specialist.Usage {
 		return u.WithCost(0)
 	}
 	cost, pricing := c.Cost.Table().Quote(u, model, time.Time{})
-	if pricing == Unpriced || model == "" {
+	switch {
+	case model == "", pricing == Unpriced && (c.Budget == nil || c.Budget.DefaultUSD == nil):
 		return u
+	case pricing == Unpriced:
+		cost = *c.Budget.DefaultUSD
 	}
-	u = u.WithCost(cost)
-	u.Estimated = u.Estimated || pricing == PricedAsDearest
-	return u
+	u.Estimated = u.Estimated || pricing != Priced
+	return u.WithCost(cost)
 }
 
 // Table returns the prices as a table of their own.

@@ -52,6 +52,7 @@ func lintSection(section []byte, profile Profile) []machine.Problem {
 	l := &linter{c: c}
 	l.tools()
 	l.cost()
+	l.unseen()
 	l.halves(section)
 	l.packs()
 	l.truth(section)

@@ -25,6 +25,11 @@ func (l *linter) cost() {
 		cap("/budget/soft_limit_usd", b.SoftUSD)
 		cap("/budget/hard_limit_usd", b.HardUSD)
 	}
+}
+
+// unseen looks for a limit of dollars that does not see every ask, which the profile
+// compat lets pass.
+func (l *linter) unseen() {
 	if b := l.c.Budget; l.c.Profile == Compat && b.capsDollars() && b.DefaultUSD == nil {
 		l.report("/budget/hard_limit_usd", UnpricedAsk, unpricedHint,
 			"the limit of $%s does not see asks that do not say what they may cost: under the profile compat they are made all the same", b.HardUSD)

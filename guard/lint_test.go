@@ -43,7 +43,7 @@ func TestLint(t *testing.T) {
 		{"a truth gate that is not paid", `{"truth": {"model": "m"}, "budget": {"hard_limit_tokens": 100, "debit_probes": false}}`, nil},
 		{"a verifier", `{"truth": {"model": "m", "estimator": "process_reward_verifier"}, "budget": {"hard_limit_calls": 9, "probe_share_max": 1}}`, []string{"/truth/estimator default-threshold"}},
 		{"a verifier with a threshold", `{"truth": {"model": "m", "estimator": "process_reward_verifier", "thresholds": {"tau_u": 0.4}}, "budget": {"hard_limit_calls": 9, "probe_share_max": 1}}`, nil},
-		{"a gate without prices", `{"truth": {"model": "m", "probe_model": "p"}, "cost": {"prices": {"m": {"input_per_1m": 1, "output_per_1m": 1}}}, "budget": {"hard_limit_usd": 9, "probe_share_max": 1}}`, []string{"/truth/probe_model unpriced-probes"}},
+		{"a gate without prices", `{"truth": {"model": "m", "probe_model": "p"}, "cost": {"prices": {"m": {"input_per_1m": 1, "output_per_1m": 1}}}, "budget": {"hard_limit_usd": 9, "probe_share_max": 1}}`, []string{"/budget/hard_limit_usd unpriced-ask", "/truth/probe_model unpriced-probes"}},
 		{"halves of prices", `{"cost": {"prices": {"a/b": {"input_per_1m": 1}, "c": [{"input_per_1m": 1, "output_per_1m": 0}, {"effective_from": "2026-01-01", "output_per_1m": 2}], "free": {}, "call": {"per_call": 1}}}}`,
 			[]string{"/cost/prices/a~1b half-price", "/cost/prices/c half-price"}},
 		{"cap with prices", `{"cost": {"max_dollars_per_task": 1, "prices": {"m": {"input_per_1m": 1, "output_per_1m": 1}}}}`, nil},

@@ -21,8 +21,11 @@ const (
 	codeUnpricedAsk = "unpriced_ask"
 )
 
-// How an ask is given a price.
-const unpricedHint = "write estimatedCostUSD for it (0 if it is free), a price for its model in cost.prices, or budget.default_estimate_usd beside the limit"
+// How an ask is given a price: any, and one of a service.
+const (
+	unpricedHint    = "write estimatedCostUSD for it (0 if it is free), a price for its model in cost.prices, or budget.default_estimate_usd beside the limit"
+	unpricedService = "write estimatedCostUSD for it (0 if it is free), or budget.default_estimate_usd beside the limit"
+)
 
 // DefaultEstimate returns what an ask is thought to cost of which nothing else says
 // so; 0 if the budget does not say. c may be nil.
@@ -43,14 +46,9 @@ func (c *Config) Unpriced() *BudgetError {
 }
 
 // CheckPriced returns a function that says what is wrong with a specialist which is
-// asked by webhook under a guards section, the state's laid over the machine's; nil if
-// everybody may be asked. Either section may be nil. What models cost a program knows
-// only when it starts.
-func CheckPriced(machineSection, state []byte) func(*machine.Specialist) *machine.Problem {
-	section, err := Merge(machineSection, state)
-	if err != nil || section == nil {
-		return nil
-	}
+// asked by webhook under the guards section of a machine; nil if everybody may be asked,
+// or the section is not valid. What models cost a program knows only when it starts.
+func CheckPriced(section []byte) func(*machine.Specialist) *machine.Problem {
 	c, problems := Parse(section, false)
 	if len(problems) > 0 || c.Unpriced() == nil {
 		return nil
@@ -59,7 +57,7 @@ func CheckPriced(machineSection, state []byte) func(*machine.Specialist) *machin
 		if s.IsHuman || s.Off() || s.StrategyWebhookURL == "" || s.EstimatedCostUSD != nil {
 			return nil
 		}
-		return &machine.Problem{Code: UnpricedAsk, Hint: unpricedHint, Message: fmt.Sprintf(
+		return &machine.Problem{Code: UnpricedAsk, Hint: unpricedService, Message: fmt.Sprintf(
 			"specialist %q is asked by webhook and does not say what that may cost, so the limit budget.hard_limit_usd of $%s would not see it", s.SpecialistID, c.Budget.HardUSD)}
 	}
 }

@@ -30,10 +30,10 @@ type Checks struct {
 	// gets the names of the transitions that the section is about. Paths are relative
 	// to the state's section, or the machine's.
 	GuardsIn func(machine, state []byte, transitions []string) []Problem
-	// Priced returns a check of specialists who are asked outside the program under a
-	// guards section, the state's laid over the machine's, either of which may be nil;
-	// nil if nothing is to be checked of anybody. The problems have no path.
-	Priced func(machine, state []byte) func(*Specialist) *Problem
+	// Priced returns a check of specialists who are asked outside the program under the
+	// guards section of a machine; nil if nothing is to be checked of anybody. The
+	// problems have no path.
+	Priced func(section []byte) func(*Specialist) *Problem
 	// Include reads the file that a guards section names by its path, relative
 	// to the machine file. Without it such a path is a problem.
 	Include func(path string) ([]byte, error)
@@ -247,35 +247,6 @@ func (c *checker) checkSections() {
 		c.checkGuards(c.statePath(i)+"/guards", c.def.States[i].Guards, &c.def.States[i])
 	}
 	c.checkPriced()
-}
-
-// checkPriced checks, under the guards of each state, who is asked there.
-func (c *checker) checkPriced() {
-	if c.Priced == nil || c.Stored {
-		return
-	}
-	told, outer := map[string]bool{}, c.Priced(c.def.Guards, nil)
-	for i := range c.def.States {
-		s := &c.def.States[i]
-		check := outer
-		if s.Guards != nil {
-			check = c.Priced(c.def.Guards, s.Guards)
-		}
-		if check == nil {
-			continue
-		}
-		list, path := c.def.Specialists, "/specialists"
-		if s.Specialists != nil {
-			list, path = s.Specialists, c.statePath(i)+"/specialists"
-		}
-		for j := range list {
-			at := fmt.Sprintf("%s/%d", path, j)
-			if p := check(&list[j]); p != nil && !told[at] {
-				told[at] = true
-				c.report(at, false, *p)
-			}
-		}
-	}
 }
 
 // checkGuards checks the section of a state, or with nil that of the machine.

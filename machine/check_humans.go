@@ -37,8 +37,8 @@ func (c *checker) eachSecondHuman(f func(path string, s *StateDefinition, humans
 	said := map[string]bool{}
 	for i := range c.def.States {
 		s, path, second := &c.def.States[i], "/secondHuman", c.def.SecondHuman
-		if len(s.Transitions) == 0 || s.Final || s.Name == c.def.GoalState {
-			continue // nothing is decided here
+		if !c.decides(s) {
+			continue
 		}
 		if s.SecondHuman != nil {
 			path, second = c.statePath(i)+path, s.SecondHuman

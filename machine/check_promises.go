@@ -60,10 +60,8 @@ func (c *checker) arbiterOf(s *StateDefinition) *Specialist {
 // resolve returns the declaration of the machine that a reference names.
 func (c *checker) resolve(s *Specialist) *Specialist {
 	if s.Reference() {
-		for i := range c.def.Specialists {
-			if d := &c.def.Specialists[i]; d.SpecialistID == s.SpecialistID {
-				return d
-			}
+		if i := c.declared(s.SpecialistID); i >= 0 {
+			return &c.def.Specialists[i]
 		}
 	}
 	return s

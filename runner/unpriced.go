@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 )
+
+// unpricedModel says how a model is given a price.
+const unpricedModel = "give the model a price in guards.cost.prices or with --prices, or write budget.default_estimate_usd beside the limit"
 
 // unpricedModels returns why a machine may not start: a model that its file names has
 // no price that this program knows and no estimate, under a hard limit of dollars that
@@ -33,7 +37,8 @@ func (r *Runner) unpricedModels(m *machine.Machine, p *plan) error {
 			}
 			told[who.SpecialistID] = true
 			problems = append(problems, &UnpricedError{m.Locate(machine.Problem{Path: specialistPath(m, s, who.SpecialistID), Code: guard.UnpricedAsk,
-				Message: fmt.Sprintf("specialist %q asks the model %q, and %s", who.SpecialistID, who.ModelID, why.Reason().Message)})})
+				Message: fmt.Sprintf("specialist %q asks the model %q, and nothing says what that may cost, so the limit budget.hard_limit_usd of $%s would not see it", who.SpecialistID, who.ModelID, exact.Money(why.Limit)),
+				Hint:    unpricedModel})})
 		}
 	}
 	if len(problems) > 0 {

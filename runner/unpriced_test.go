@@ -2,9 +2,11 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
@@ -27,7 +29,7 @@ func TestUnpricedAsksAreNotMade(t *testing.T) {
 		"a default":              {web("w"), limit + `,"default_estimate_usd":0.001`, ""},
 		"no hard limit":          {web("w"), `"soft_limit_usd":0.01`, ""},
 		"one that only observes": {web("w"), limit + `,"mode":"observe"`, ""},
-		"a model":                {llm("m", "unknown"), limit, `specialist "m" asks the model "unknown", and nothing says what it may cost`},
+		"a model":                {llm("m", "unknown"), limit, `specialist "m" asks the model "unknown", and nothing says what that may cost`},
 		"a known model":          {llm("m", "cheap"), limit, ""},
 		"a model with a default": {llm("m", "unknown"), limit + `,"default_estimate_usd":0.001`, ""},
 		"a function":             {fn("f"), limit, ""},
@@ -43,6 +45,51 @@ func TestUnpricedAsksAreNotMade(t *testing.T) {
 				t.Errorf("the error is %v, want %q", err, c.load)
 			}
 		})
+	}
+}
+
+// TestUnpricedAreThoseWhoAreAsked: whom a state's list names by reference is asked there,
+// as are the arbiters of the machine where the list has none; whom no
+// state asks needs no price.
+func TestUnpricedAreThoseWhoAreAsked(t *testing.T) {
+	limit := budget(`"hard_limit_usd":0.01`)
+	states := func(list string) string {
+		return `"open":{"transitions":{"go":"done"},"specialists":[` + list + `]},"done":{}`
+	}
+	for name, c := range map[string]struct {
+		d    def
+		path string // of who has no price; "" if there is none
+	}{
+		"a reference":                    {def{who: []string{fn("f"), web("w")}, states: states(ref("proposer", "w")), top: limit}, "/specialists/1"},
+		"an own specialist":              {def{who: []string{fn("f")}, states: states(web("w")), top: limit}, "/states/open/specialists/0"},
+		"a reference that is off":        {def{who: []string{web("w")}, states: states(ref("proposer", "w", `"disabled":true`)), top: limit}, ""},
+		"the machine's arbiter":          {def{who: []string{arbWeb("w")}, states: states(fn("f")), top: limit}, "/specialists/0"},
+		"an arbiter beside a state's":    {def{who: []string{arbWeb("w")}, states: states(fn("f") + "," + arbFn("judge")), top: limit}, ""},
+		"somebody whom no state asks":    {def{who: []string{web("w")}, states: states(fn("f")), top: limit}, ""},
+		"a budget of the profile compat": {def{who: []string{web("w")}, top: `"guards":{"profile":"compat","budget":{"hard_limit_usd":0.01}}`}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := machine.Parse("machine.json", []byte(c.d.text()), runner.Checks())
+			if invalid, ok := errors.AsType[*machine.Error](err); ok != (c.path != "") || ok && (len(invalid.Problems) != 1 || invalid.Problems[0].Path != c.path || invalid.Problems[0].Code != guard.UnpricedAsk) {
+				t.Errorf("loading says %v, want something about %q", err, c.path)
+			}
+		})
+	}
+}
+
+// TestRegisteredUnpricedArbiter: one that was registered without a price is not asked
+// either, and the session waits for a human instead of asking again and again.
+func TestRegisteredUnpricedArbiter(t *testing.T) {
+	b := newBench(t)
+	m := b.machine(def{who: []string{fn("f"), human("human")}, top: budget(`"hard_limit_usd":0.01`)})
+	b.cast.say("f", "again")
+	b.cast.judge("judge", electFirst)
+	_, err := b.r.Register(b.ctx, m.Name(), machine.Specialist{SpecialistID: "judge", Role: machine.Arbiter, StrategyWebhookURL: "https://hooks.example/judge", WebhookTokenName: "A_WEBHOOK_TOKEN"})
+	b.ok(err)
+	s := b.start(m)
+	b.stepTo(s, runner.TickHuman)
+	if who, log := strings.Join(b.cast.who(), " "), b.log(s, 1); who != "f" || strings.Count(log, "unpriced_ask") != 1 {
+		t.Errorf("asked were %s\n%s", who, log)
 	}
 }
 
