@@ -89,7 +89,7 @@ func TestFlippedBits(t *testing.T) {
 		for part := range 4 {
 			t.Run(fmt.Sprint(part), func(t *testing.T) {
 				t.Parallel()
-				for i := part; i < len(list); i += 4 {
+				for i := part; i < len(list); i += 4 * fewer {
 					f.flip(t, list[i])
 				}
 			})

@@ -133,7 +133,7 @@ func TestVerifyFlippedByte(t *testing.T) {
 		data   []byte
 		step   int
 	}{{"events", events, 7}, {"prev", prev, 3}, {"hash", hash, 3}} {
-		for i := 0; i < len(c.data); i += c.step {
+		for i := 0; i < len(c.data); i += c.step * fewer {
 			flipped := append([]byte(nil), c.data...)
 			flipped[i] ^= 1
 			set := func(v []byte) {
