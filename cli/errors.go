@@ -185,6 +185,9 @@ func (a *app) hintFor(err error) string {
 		return "dialai sessions lists what was run in this store; --store names another"
 	case errors.As(err, &newer): // it says so itself
 	case errors.As(err, &corrupt):
+		if strings.Contains(corrupt.Problem, "definition ") {
+			return "nothing was changed, and other sessions go on; this one cannot be read, so it can be neither run nor cancelled: " + a.command("store", []string{"verify"}).String() + " says what else is damaged, and a copy of the store has to be restored"
+		}
 		return "nothing was changed; restore a copy of the file, or use another --store"
 	case errors.Is(err, store.ErrUnreadLog):
 		return "copy the store and the files beside it to where you may write, and name the copy with --store PATH"

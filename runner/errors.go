@@ -86,13 +86,16 @@ func corrupt(what string, err error) error {
 // It is one of the problems of a [StartError].
 type DanglingError struct{ Problem machine.Problem }
 
-func (e *DanglingError) Error() string {
-	text := e.Problem.Message
-	if e.Problem.Line > 0 {
-		text = fmt.Sprintf("%s:%d:%d: %s", e.Problem.File, e.Problem.Line, e.Problem.Column, text)
+func (e *DanglingError) Error() string { return inFile(e.Problem) }
+
+// inFile returns a problem in one line, with its place in the file and its hint.
+func inFile(p machine.Problem) string {
+	text := p.Message
+	if p.Line > 0 {
+		text = fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, text)
 	}
-	if e.Problem.Hint != "" {
-		text += " (" + e.Problem.Hint + ")"
+	if p.Hint != "" {
+		text += " (" + p.Hint + ")"
 	}
 	return text
 }

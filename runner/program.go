@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -110,12 +111,21 @@ func (ps *Programs) Parse(digest string, definition []byte) (*Program, error) {
 	}
 	m, err := machine.Parse(digest[:min(12, len(digest))]+".json", definition, StoredChecks())
 	if err != nil {
-		return nil, &CorruptError{What: "definition " + digest, Problem: err.Error()}
+		return nil, &CorruptError{What: "definition " + digest, Problem: inOneLine(err)}
 	}
 	if m.Digest() != digest {
 		return nil, &CorruptError{What: "definition " + digest, Problem: "its content has digest " + m.Digest()}
 	}
 	return ps.Of(m)
+}
+
+// inOneLine returns what is wrong with a definition, without the places in a file that
+// nobody has.
+func inOneLine(err error) string {
+	if invalid, ok := errors.AsType[*machine.Error](err); ok {
+		return invalid.Summary()
+	}
+	return err.Error()
 }
 
 // Checks returns every rule of a machine file, for [machine.Parse]. What a

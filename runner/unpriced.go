@@ -57,12 +57,8 @@ func specialistPath(m *machine.Machine, s *machine.State, id string) string {
 	return fmt.Sprintf("/specialists/%d", max(0, slices.IndexFunc(m.Specialists(), is)))
 }
 
-// An UnpricedError says that a model has no price, with its place in the file.
+// An UnpricedError says that a model has no price, with its place in the file. It is one
+// of the problems of a [StartError].
 type UnpricedError struct{ Problem machine.Problem }
 
-func (e *UnpricedError) Error() string {
-	if e.Problem.Line == 0 {
-		return e.Problem.Message
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", e.Problem.File, e.Problem.Line, e.Problem.Column, e.Problem.Message)
-}
+func (e *UnpricedError) Error() string { return inFile(e.Problem) }

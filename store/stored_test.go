@@ -1,14 +1,18 @@
 package store_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
 )
 
 // A storedDefinition is one that loading refuses today and a store may hold.
@@ -18,6 +22,7 @@ type storedDefinition struct {
 	code string // of the problem that loading has with it
 	rule string // a transition of its initial state that a human may execute
 	to   string // where that leads
+	as   string // who does; the operator if empty
 }
 
 // storedDefinitions has a row for every kind of rule that came after definitions
@@ -46,6 +51,18 @@ var storedDefinitions = []storedDefinition{
 		code: "too-few-humans", rule: "go", to: "z",
 	},
 	{
+		name: "a second human where there is one",
+		text: `{"machineName":"m","initialState":"a","goalState":"z","secondHuman":{"rate":1,"when":"before"},"states":{"a":{"transitions":{"go":"z"}},"z":{}},
+			"specialists":[{"role":"proposer","specialistId":"carol","isHuman":true}]}`,
+		code: "too-few-humans", rule: "go", to: "z", as: "carol",
+	},
+	{
+		name: "a service without a price under a limit of dollars",
+		text: `{"machineName":"m","initialState":"a","goalState":"z","states":{"a":{"transitions":{"go":"z"}},"z":{}},"guards":{"budget":{"hard_limit_usd":1}},
+			"specialists":[{"role":"proposer","specialistId":"w","strategyWebhookUrl":"https://hooks.example/","webhookTokenName":"A_WEBHOOK_TOKEN"}]}`,
+		code: "unpriced-ask", rule: "go", to: "z",
+	},
+	{
 		name: "a mutex group of one tool",
 		text: `{"machineName":"m","initialState":"a","goalState":"z","states":{"a":{"transitions":{"go":"z"}},"z":{}},"guards":{"tool_calls":{"mutex":[["only"]]}}}`,
 		code: "too-few", rule: "go", to: "z",
@@ -53,8 +70,8 @@ var storedDefinitions = []storedDefinition{
 }
 
 // TestStoredDefinitions proves that what a store holds stays usable whatever the
-// rules of machine files have become: it is folded, shown, listed, asked about and
-// ruled on, and nothing of that panics.
+// rules of machine files have become: it is folded, shown, listed, asked about, ruled
+// on and cancelled, and nothing of that panics.
 func TestStoredDefinitions(t *testing.T) {
 	for _, row := range storedDefinitions {
 		t.Run(row.name, func(t *testing.T) {
@@ -67,19 +84,52 @@ func TestStoredDefinitions(t *testing.T) {
 	}
 }
 
+// TestDamagedDefinition: a session whose definition cannot even be read stops nobody
+// else, and whatever is asked of it says in one line which definition that is.
+func TestDamagedDefinition(t *testing.T) {
+	a := newStore(t)
+	id, other := storedDefinitions[1].start(a.ctx, t, a.path, 1), storedDefinitions[2].start(a.ctx, t, a.path, 2)
+	a.exec(`UPDATE definitions SET definition=substr(definition,1,40) WHERE definition LIKE '%oncebuiltin%'`)
+	a.with(func(r *runner.Runner, _ *store.SQLite) {
+		why := runner.Stopping{Actor: runner.LocalActor("carol"), Note: "nobody needs it"}
+		_, err := r.Stop(a.ctx, id, why)
+		if broken, ok := errors.AsType[*runner.CorruptError](err); !ok || !strings.Contains(broken.Problem, "definition ") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("cancelling it says %v", err)
+		}
+		ticks, err := r.Tick(a.ctx)
+		a.ok(err)
+		unread := 0
+		for _, tick := range ticks {
+			if _, ok := errors.AsType[*runner.CorruptError](tick.Err); ok {
+				unread++
+			}
+		}
+		if unread != 1 || len(ticks) < 2 {
+			t.Errorf("of %d sessions %d could not be read", len(ticks), unread)
+		}
+		_, err = r.Stop(a.ctx, other, why)
+		a.ok(err)
+	})
+}
+
 // live has a session of the definition go through its life, each part in a process
 // of its own.
 func (row *storedDefinition) live(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "dialai.db")
-	id := row.start(ctx, t, path)
+	id, other := row.start(ctx, t, path, 1), row.start(ctx, t, path, 2)
 	r := row.open(t, path)
 	s, err := r.Session(ctx, id.String())
 	row.ok(t, err)
 	s.View()
 	list, err := r.Sessions(ctx, runner.ListQuery{})
 	row.ok(t, err)
-	if len(list) != 1 {
+	if len(list) != 2 {
 		t.Errorf("%d sessions are listed", len(list))
+	}
+	stopped, err := r.Stop(ctx, other, runner.Stopping{Actor: runner.LocalActor("carol"), Note: "nobody needs it"})
+	row.ok(t, err)
+	if stopped.Status != runner.Stopped || stopped.Outcome().Code != runner.CodeCancelled {
+		t.Errorf("the other one was cancelled to %s, %+v", stopped.Status, stopped.Outcome())
 	}
 	_, err = r.Tick(ctx)
 	row.ok(t, err)
@@ -87,7 +137,7 @@ func (row *storedDefinition) live(t *testing.T) {
 	row.ok(t, err)
 	_, err = r.Question(ctx, s, "")
 	row.ok(t, err)
-	ruled, err := r.Decide(ctx, runner.Ruling{SessionID: id, SpecialistID: runner.Operator, RoundID: s.Key().ID(), TransitionName: row.rule, Reasoning: "it has to go on"})
+	ruled, err := r.Decide(ctx, runner.Ruling{SessionID: id, SpecialistID: cmp.Or(row.as, runner.Operator), RoundID: s.Key().ID(), TransitionName: row.rule, Reasoning: "it has to go on"})
 	row.ok(t, err)
 	if !ruled.Executed || ruled.Session.State.Name != row.to {
 		t.Errorf("the ruling came to %+v", ruled)
@@ -95,10 +145,11 @@ func (row *storedDefinition) live(t *testing.T) {
 	_, err = r.Step(ctx, id)
 	row.ok(t, err)
 	row.folds(ctx, t, path, id)
+	row.folds(ctx, t, path, other)
 }
 
 // start stores the definition as an older program would have.
-func (row *storedDefinition) start(ctx context.Context, t *testing.T, path string) specialist.SessionID {
+func (row *storedDefinition) start(ctx context.Context, t *testing.T, path string, n byte) specialist.SessionID {
 	t.Helper()
 	m, err := machine.Parse("m.json", []byte(row.text), runner.StoredChecks())
 	row.ok(t, err)
@@ -106,7 +157,7 @@ func (row *storedDefinition) start(ctx context.Context, t *testing.T, path strin
 	program, err := runner.NewProgram(m)
 	row.ok(t, err)
 	now := specialist.Time(1_700_000_000_000)
-	id := specialist.SessionID{1}
+	id := specialist.SessionID{n}
 	s := &runner.Session{ID: id, Program: program, State: m.Initial(), CreatedAt: now, UpdatedAt: now, Round: 1, Sequence: 2}
 	row.ok(t, store.Commit(ctx, &runner.Change{After: s, First: 1, Events: runner.Opening(s)}))
 	return id
