@@ -3,28 +3,32 @@ package webhook
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// A Concealer finds secrets in texts: as they are, quoted, under escapes of JSON and
-// of addresses, one inside of the other too, and in base64, alone or as a part of what
-// was encoded. The zero Concealer finds nothing. It never changes, so it may be used
-// concurrently.
+// A Concealer finds secrets in texts: as they are, quoted, under escapes of JSON, of
+// addresses and of HTML, one inside of the other too, broken into lines, in other case,
+// in hexadecimal digits, and in base64, alone or as a part of what was encoded. A secret
+// that is base64 itself, with whsec_ before it or without, is also found decoded. The
+// zero Concealer finds nothing. It never changes, so it may be used concurrently.
 type Concealer struct {
 	forms []string // as secrets stand in a text
-	words []core   // looked for under escapes too
+	words []core   // looked for under escapes and across lines too
 	short []string // looked for where they stand alone
 }
 
 // A core is a secret, or what is always the same of it in base64, wherever it begins in
 // what is encoded.
 type core struct {
-	text          string
-	before, after int // characters beside it that hold a part of the secret
+	text          string // without line breaks; with fold in lower case
+	fold          bool   // the case of ASCII letters does not count
+	before, after int    // characters beside it that hold a part of the secret
 }
 
 // Conceal returns a Concealer of secrets. Empty ones are left out, and those of less than
@@ -35,7 +39,7 @@ func Conceal(secrets ...string) *Concealer { return conceal(secrets, minSecret, 
 // where they stand alone, or, with alone not set, not at all.
 func conceal(secrets []string, least int, alone bool) *Concealer {
 	c := &Concealer{}
-	for _, s := range secrets {
+	for _, s := range decoded(secrets) {
 		for _, f := range secretForms(s) {
 			if len(f) >= least {
 				c.forms = add(c.forms, f)
@@ -43,14 +47,63 @@ func conceal(secrets []string, least int, alone bool) *Concealer {
 				c.short = add(c.short, f)
 			}
 		}
-		if len(s) >= least {
-			c.words = add(c.words, core{text: s})
+		if len(s) < least {
+			continue
 		}
-		if len(s) >= MinSecret {
+		if c.words = add(c.words, written(s)); len(s) >= MinSecret {
+			c.words = add(c.words, written(hex.EncodeToString([]byte(s))))
 			c.words = add(c.words, cores(s)...)
 		}
 	}
 	return c
+}
+
+// decoded returns secrets, and those that are base64 decoded too: their bytes, and those
+// as a text of one character each.
+func decoded(secrets []string) []string {
+	all := slices.Clone(secrets)
+	for _, s := range secrets {
+		key, err := Key(s)
+		if err != nil || len(key) < MinSecret {
+			continue
+		}
+		all = add(all, strings.TrimPrefix(s, secretPrefix), string(key))
+		if strings.ContainsFunc(string(key), func(r rune) bool { return r >= utf8.RuneSelf }) {
+			characters := make([]rune, len(key))
+			for i, b := range key {
+				characters[i] = rune(b)
+			}
+			all = add(all, string(characters))
+		}
+	}
+	return all
+}
+
+// written returns a secret as it is looked for: breaks of its lines do not count, nor,
+// unless it is short, does the case of letters.
+func written(s string) core {
+	one := core{text: strings.Map(func(r rune) rune {
+		if r == '\r' || r == '\n' {
+			return -1
+		}
+		return r
+	}, s), fold: len(s) >= MinSecret}
+	if !utf8.ValidString(s) || one.text == "" {
+		one.text = s
+	}
+	if one.fold {
+		one.text = string(lowerASCII([]byte(one.text)))
+	}
+	return one
+}
+
+func lowerASCII(b []byte) []byte {
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c | 0x20
+		}
+	}
+	return b
 }
 
 func add[T comparable](list []T, more ...T) []T {
@@ -120,26 +173,20 @@ func replaceAll(text string, found []stretch) string {
 
 func (c *Concealer) find(text string) (found []stretch) {
 	for _, f := range c.forms {
-		found = everywhere(found, text, core{text: f})
+		found = everywhere(found, text, f)
 	}
-	for _, w := range c.words {
-		found = everywhere(found, text, w)
-	}
-	if escapes(text) {
-		found = underEscapes(found, text, c.words)
-	}
-	return found
+	return inDisguise(found, text, c.words)
 }
 
-// everywhere adds where a core stands in a text.
-func everywhere(found []stretch, text string, f core) []stretch {
+// everywhere adds where a form stands in a text.
+func everywhere(found []stretch, text, form string) []stretch {
 	for at := 0; ; at++ {
-		n := strings.Index(text[at:], f.text)
+		n := strings.Index(text[at:], form)
 		if n < 0 {
 			return found
 		}
 		at += n
-		found = append(found, f.around(text, at, at+len(f.text)))
+		found = append(found, stretch{at, at + len(form)})
 	}
 }
 

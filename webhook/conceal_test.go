@@ -4,8 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"html"
 	"math/rand/v2"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +88,19 @@ func TestConcealEverything(t *testing.T) {
 		each(func(c byte) string { return fmt.Sprintf(`\u%04x`, c) }), each(func(c byte) string { return fmt.Sprintf(`\u%04X`, c) }),
 		each(func(c byte) string { return fmt.Sprintf(`%%%02x`, c) }), each(func(c byte) string { return fmt.Sprintf(`%%%02X`, c) }),
 		each(func(c byte) string { return fmt.Sprintf(`\x%02x`, c) }),
+		each(func(c byte) string { return fmt.Sprintf(`&#%d;`, c) }), each(func(c byte) string { return fmt.Sprintf(`&#x%X;`, c) }),
+		func(_ *rand.Rand, s string) string { return html.EscapeString(strings.ReplaceAll(s, "/", "&")) },
+		each(func(c byte) string { return string(c) + "\r\n" }), each(func(c byte) string { return string(c) + " \\\n\t" }),
+		each(func(c byte) string { return string(c) + "=\n" }), each(func(c byte) string { return string(c) + "\u00ad" }),
+		each(func(c byte) string { return strings.ToUpper(string(c)) }), func(_ *rand.Rand, s string) string { return strings.ToLower(s) },
+		func(_ *rand.Rand, s string) string { return fmt.Sprintf("%X", s) },
+		func(r *rand.Rand, s string) string { // as PEM and MIME have it, however wide
+			text, width := base64.StdEncoding.EncodeToString([]byte(s)), 2+r.IntN(76)
+			for at := width; at < len(text); at += width + 2 {
+				text = text[:at] + "\r\n" + text[at:]
+			}
+			return text
+		},
 		inBase64(base64.StdEncoding), inBase64(base64.RawStdEncoding), inBase64(base64.URLEncoding), inBase64(base64.RawURLEncoding),
 	}
 	around := []disguise{
@@ -94,9 +109,13 @@ func TestConcealEverything(t *testing.T) {
 		func(_ *rand.Rand, s string) string { return url.QueryEscape(s) },
 		func(_ *rand.Rand, s string) string { return strings.ReplaceAll(s, "/", `\/`) },
 	}
+	const htmlEscapes = 7 // the place in once of what html.EscapeString writes
 	for range 20_000 {
 		secret := random("abcXYZ0189_-+/=.~", 6+r.IntN(40))
 		one, other := r.IntN(len(once)), r.IntN(len(around))
+		if one == htmlEscapes {
+			secret = strings.ReplaceAll(secret, "/", "&")
+		}
 		text := "<" + around[other](r, once[one](r, secret)) + ">"
 		got := webhook.Redact(text, secret)
 		if !strings.Contains(got, "[REDACTED]") || len(got) > len("[REDACTED]")+24 || got[0] != '<' || got[len(got)-1] != '>' {
@@ -105,11 +124,68 @@ func TestConcealEverything(t *testing.T) {
 	}
 }
 
+// TestConcealDecoded: a signing secret that is base64 is found as the bytes it stands
+// for, which are the key, however those are written.
+func TestConcealDecoded(t *testing.T) {
+	for _, key := range []string{"a key of plain text, 4711", "\x00\xff\x8fKey\xc3\x28\n of bytes \xf0", "ключ подписи"} {
+		for _, prefix := range []string{"whsec_", ""} {
+			secret := prefix + base64.StdEncoding.EncodeToString([]byte(key))
+			latin1 := make([]rune, len(key))
+			for i := range len(key) {
+				latin1[i] = rune(key[i])
+			}
+			for _, written := range []string{
+				secret, strings.TrimPrefix(secret, "whsec_"), key, fmt.Sprintf("%x", key), fmt.Sprintf("%X", key), strconv.Quote(key),
+				base64.URLEncoding.EncodeToString([]byte(key)), base64.StdEncoding.EncodeToString([]byte("x" + key)),
+				base64.StdEncoding.EncodeToString([]byte(secret)), url.QueryEscape(key), string(latin1), secret[:9] + "\n  " + secret[9:],
+			} {
+				got := webhook.Redact("<"+written+">", secret)
+				if rest := strings.ReplaceAll(got, "[REDACTED]", ""); rest == got || len(rest) > 8 {
+					t.Errorf("%q, written %q, is shown as %q", secret, written, got)
+				}
+			}
+		}
+	}
+	for _, other := range []string{"a key of plain text", "whsec", "4711", "a\nkey", "6b6579"} {
+		if got := webhook.Redact(other, "whsec_"+base64.StdEncoding.EncodeToString([]byte("a key of plain text, 4711"))); got != other {
+			t.Errorf("%q is shown as %q", other, got)
+		}
+	}
+}
+
+// TestConcealLines: a secret is found across lines, with what says that a line goes on
+// and what indents the next, and a secret of several lines in any other form; what
+// stands beside it is left as it was.
+func TestConcealLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"a sk-Key-\n    4711 b":            "a [REDACTED] b",
+		"a sk-\\\n  Key-\r\n4711\nb":       "a [REDACTED]\nb",
+		`{"a":"sk-Key\n-4711\n"}`:          `{"a":"[REDACTED]\n"}`,
+		`{"a":"SK-KEY-4711"}`:              `{"a":"[REDACTED]"}`,
+		"sk-Key=\n-4711=\n":                "[REDACTED]=\n",
+		"sk-&#75;ey&hyphen;4711 &lt;b&gt;": "sk-&#75;ey&hyphen;4711 &lt;b&gt;",
+		"sk&#45Key&#0000045;4711":          "[REDACTED]",
+		`sk\u0026#45;Key-4711`:             `[REDACTED]`,
+		"sk-Key- 4711":                     "sk-Key- 4711",
+		"sk-Key-\\4711":                    "sk-Key-\\4711",
+	} {
+		if got := webhook.Redact(text, "sk-Key-4711"); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	pem := "-----BEGIN KEY-----\nMIIEvQIBADAN\nBgkqhkiG9w0B\n-----END KEY-----\n"
+	for _, text := range []string{pem, strings.ReplaceAll(pem, "\n", "\r\n"), strings.ReplaceAll(pem, "\n", ""), strings.ReplaceAll(pem, "\n", "\n  "), strings.ReplaceAll(pem, "\n", `\n`)} {
+		if got := webhook.Redact("<"+text+">", pem); !strings.HasPrefix(got, "<[REDACTED]") || strings.Contains(got, "KEY") {
+			t.Errorf("%q is shown as %q", text, got)
+		}
+	}
+}
+
 // TestConcealLongTexts: a text that looks like nothing but the begin of escapes costs
 // little more than its length.
 func TestConcealLongTexts(t *testing.T) {
 	c := webhook.Conceal("sk-Key-4711", "another-key-4712", "webhook-token-4713")
-	for _, part := range []string{`\`, `\u`, `\u0073`, `%`, `%5C`, `%25`, `%255C`, `\u005c`, `s`, `sk-Key-471`, `\x`, `x\/`} {
+	for _, part := range []string{`\`, `\u`, `\u0073`, `%`, `%5C`, `%25`, `%255C`, `\u005c`, `s`, `sk-Key-471`, `\x`, `x\/`, `&`, `&#`, `&#x73;`, `&amp;`, "\n", "s\n", "s \n ", "s=\n", `s\n`, "s\u00ad"} {
 		text := strings.Repeat(part, webhook.MaxAnswer/len(part))
 		start := time.Now()
 		if got := c.Hide(text); got != text {

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,22 +13,16 @@ const maxEscapes = 2
 // is put into JSON there are twice as many.
 const maxBackslashes = 8
 
-// escapes reports whether there may be an escape in a text under which a secret would
-// not be seen.
-func escapes(text string) bool {
-	for _, begin := range [...]string{`\u`, `\/`, `\x`, `\U`, `%`} {
-		if strings.Contains(text, begin) {
-			return true
-		}
-	}
-	return false
-}
-
-// underEscapes adds where words stand in a text, some of their characters escaped.
-func underEscapes(found []stretch, text string, words []core) []stretch {
-	begin := [256]bool{'\\': true, '%': true}
+// inDisguise adds where words stand in a text, some of their characters escaped, in
+// several lines, or in other case.
+func inDisguise(found []stretch, text string, words []core) []stretch {
+	begin := [256]bool{'\\': true, '%': true, '&': true}
 	for i := range words {
-		begin[words[i].text[0]] = true
+		c := words[i].text[0]
+		begin[c] = true
+		if words[i].fold && 'a' <= c && c <= 'z' {
+			begin[c&^0x20] = true
+		}
 	}
 	for at := 0; at < len(text); at++ {
 		if !begin[text[at]] {
@@ -37,10 +32,10 @@ func underEscapes(found []stretch, text string, words []core) []stretch {
 		at += max(run-maxBackslashes, 0)
 		first := unescape(text, at, maxEscapes)
 		for i := range words {
-			if first.begins(words[i].text) == 0 {
+			if first.begins(words[i].text, words[i].fold) == 0 {
 				continue
 			}
-			if end := matches(text, at, words[i].text); end > at {
+			if end := words[i].matches(text, at); end > at {
 				found = append(found, words[i].around(text, at, end))
 			}
 		}
@@ -50,17 +45,73 @@ func underEscapes(found []stretch, text string, words []core) []stretch {
 }
 
 // matches returns where a word ends that begins at a place of a text, some of its
-// characters escaped; -1 if it does not.
-func matches(text string, at int, word string) (end int) {
+// characters escaped, or lines broken between them; -1 if it does not.
+func (f *core) matches(text string, at int) (end int) {
+	steps := 4*len(f.text) + 64
+	return f.match(text, at, f.text, &steps)
+}
+
+// match is matches for what is left of the word. What marks the end of a line that goes
+// on may also be a part of the word: both are tried, as long as there are steps.
+func (f *core) match(text string, at int, word string, steps *int) (end int) {
 	for len(word) > 0 {
+		if *steps--; *steps < 0 {
+			return -1
+		}
 		c := unescape(text, at, maxEscapes)
-		width := c.begins(word)
+		width := c.begins(word, f.fold)
+		mark := c.value == '=' || c.value == '\\' || c.value == '+'
+		if len(word) < len(f.text) && (width == 0 || mark) {
+			next := broken(text, at)
+			after := unescape(text, next, maxEscapes)
+			switch n := after.begins(word, f.fold); {
+			case width == 0:
+				at, c, width = next, after, n
+			case n > 0 && next > at:
+				if end := f.match(text, next+after.size, word[n:], steps); end >= 0 {
+					return end
+				}
+			}
+		}
 		if width == 0 {
 			return -1
 		}
 		at, word = at+c.size, word[width:]
 	}
 	return at
+}
+
+// broken returns where a text goes on after a break of lines, or a place where one may
+// be broken, that begins at a place of it; at if there is none there. A backslash or an
+// equals sign at the end of a line says that it goes on.
+func broken(text string, at int) int {
+	breaks, marked := false, false
+	next := at
+	for {
+		switch c := wholeAt(text, next); {
+		case c.size == 0:
+		case c.value == '\n' || c.value == '\r' || softBreak(c.value):
+			breaks = true
+			next += c.size
+			continue
+		case c.value == ' ' || c.value == '\t' || c.value == '+' && !breaks: // a blank in a query
+			next += c.size
+			continue
+		case (c.value == '\\' || c.value == '=') && !breaks && !marked:
+			marked = true
+			next += c.size
+			continue
+		}
+		if breaks {
+			return next
+		}
+		return at
+	}
+}
+
+// softBreak reports whether r is where a line may be broken, or shows nothing.
+func softBreak(r rune) bool {
+	return r == 0xAD || r >= 0x200B && r <= 0x200D || r == 0x2028 || r == 0x2029 || r == 0x2060 || r == 0xFEFF
 }
 
 // A character is one of a text, without its escapes.
@@ -70,8 +121,35 @@ type character struct {
 	size  int  // in the text, in bytes; 0 at its end
 }
 
+// wholeAt returns the character at a place of a text, in UTF-8 where it takes several
+// bytes, each of which may be escaped.
+func wholeAt(text string, at int) character {
+	c := unescape(text, at, maxEscapes)
+	if !c.octet || c.value < utf8.RuneSelf {
+		return c
+	}
+	var room [utf8.UTFMax]byte
+	read := append(room[:0], byte(c.value))
+	size := c.size
+	for !utf8.FullRune(read) {
+		next := unescape(text, at+size, maxEscapes)
+		if !next.octet {
+			return c
+		}
+		read, size = append(read, byte(next.value)), size+next.size
+	}
+	if r, n := utf8.DecodeRune(read); n == len(read) {
+		return character{r, false, size}
+	}
+	return c
+}
+
 // begins returns how many bytes of a word the character is; 0 if it begins otherwise.
-func (c character) begins(word string) int {
+// With fold the word is in lower case, and ASCII letters may be in either.
+func (c character) begins(word string, fold bool) int {
+	if fold && 'A' <= c.value && c.value <= 'Z' {
+		c.value |= 0x20
+	}
 	if c.octet {
 		if c.size > 0 && rune(word[0]) == c.value {
 			return 1
@@ -100,10 +178,81 @@ func unescape(text string, at, depth int) character {
 		if v, size := hexadecimal(text, at+c.size, 2, depth-1); size > 0 {
 			return character{v, true, c.size + size}
 		}
+	case c.value == '&':
+		return entity(text, at, c, depth-1)
 	case c.value == '\\':
 		return backslash(text, at, c, depth-1)
 	}
 	return c
+}
+
+// entities are the characters of ASCII that HTML has a name for.
+var entities = map[string]rune{
+	"Tab": '\t', "NewLine": '\n', "excl": '!', "quot": '"', "QUOT": '"', "num": '#', "dollar": '$', "percnt": '%', "amp": '&', "AMP": '&',
+	"apos": '\'', "lpar": '(', "rpar": ')', "ast": '*', "midast": '*', "plus": '+', "comma": ',', "period": '.', "sol": '/', "colon": ':',
+	"semi": ';', "lt": '<', "LT": '<', "equals": '=', "gt": '>', "GT": '>', "quest": '?', "commat": '@', "lsqb": '[', "lbrack": '[',
+	"bsol": '\\', "rsqb": ']', "rbrack": ']', "Hat": '^', "lowbar": '_', "UnderBar": '_', "grave": '`', "lcub": '{', "lbrace": '{',
+	"verbar": '|', "vert": '|', "rcub": '}', "rbrace": '}', "shy": 0xAD, "ZeroWidthSpace": 0x200B, "zwnj": 0x200C, "zwj": 0x200D,
+}
+
+// maxEntity is how long the name or the number of an entity is at most: zeros may stand
+// before a number.
+const maxEntity = 14
+
+// entity returns what a reference of HTML stands for that begins with c, an ampersand; c
+// if there is none.
+func entity(text string, at int, c character, depth int) character {
+	var room [maxEntity + 1]byte
+	name, size, ended := room[:0], c.size, false
+	for len(name) < len(room) {
+		next := unescape(text, at+size, depth)
+		if ended = next.size > 0 && next.value == ';'; ended {
+			size += next.size
+			break
+		}
+		if next.size == 0 || !inEntity(name, next.value) {
+			break
+		}
+		name, size = append(name, byte(next.value)), size+next.size
+	}
+	v, named := entities[string(name)]
+	if !named || !ended {
+		v = numbered(name)
+	}
+	if v == 0 || !ended && len(name) == len(room) {
+		return c
+	}
+	return character{v, v < utf8.RuneSelf, size}
+}
+
+// inEntity reports whether a name or number of an entity may go on with r.
+func inEntity(name []byte, r rune) bool {
+	digit, letter := r >= '0' && r <= '9', r|0x20 >= 'a' && r|0x20 <= 'z'
+	switch {
+	case len(name) == 0:
+		return letter || r == '#'
+	case name[0] != '#':
+		return letter || digit
+	case len(name) == 1:
+		return digit || r|0x20 == 'x'
+	}
+	return digit || name[1]|0x20 == 'x' && r|0x20 >= 'a' && r|0x20 <= 'f'
+}
+
+// numbered returns the character that a reference names by its number; 0 if it does not.
+func numbered(name []byte) rune {
+	digits, base := strings.TrimPrefix(string(name), "#"), 10
+	if len(digits) == len(name) || digits == "" {
+		return 0
+	}
+	if digits[0]|0x20 == 'x' {
+		digits, base = digits[1:], 16
+	}
+	v, err := strconv.ParseUint(digits, base, 21)
+	if err != nil {
+		return 0
+	}
+	return rune(v)
 }
 
 // backslash returns what an escape stands for that begins with c, a backslash, or with
@@ -119,6 +268,12 @@ func backslash(text string, at int, c character, depth int) character {
 	switch kind.value {
 	case '/', '"', '\'':
 		return character{kind.value, true, size}
+	case 'n':
+		return character{'\n', true, size}
+	case 'r':
+		return character{'\r', true, size}
+	case 't':
+		return character{'\t', true, size}
 	case 'x', 'u', 'U':
 		digits := map[rune]int{'x': 2, 'u': 4, 'U': 8}[kind.value]
 		if v, more := hexadecimal(text, at+size, digits, depth); more > 0 {
