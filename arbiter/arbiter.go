@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
@@ -32,6 +33,9 @@ type Round struct {
 	Ask          *specialist.Ask // nil for arbiters inside this process
 	Evidence     *Evidence       // for the strategy bayes; nil for others
 	Quorum       *Quorum         // how far the panel has been heard; nil if nobody counted
+	// Unbound says that the round was judged before parameters bound: its winner is
+	// executed without the payload that they ask for.
+	Unbound bool
 }
 
 // A Vote is one proposal of a round with its author's standing.
@@ -157,7 +161,7 @@ func (d Decision) Floor(r *Round) Decision {
 	case d.Consensus() && r.Votes[d.Winner].Transition.Irreversible:
 		d.Subject = r.Votes[d.Winner].Transition.Name
 		d.Winner, d.Rule, d.Text = NoWinner, Irreversible, ""
-	case d.Consensus() && r.Quorum != nil: // verdicts of older logs were executed as they were
+	case d.Consensus() && !r.Unbound:
 		return d.payable(r)
 	}
 	return d
@@ -168,20 +172,33 @@ func (d Decision) Floor(r *Round) Decision {
 // if none does. Rules and built-in strategies have no payload to give.
 func (d Decision) payable(r *Round) Decision {
 	won := r.Votes[d.Winner]
-	if !won.Transition.NeedsPayload || len(won.MetaJSON) > 0 {
+	if !won.LacksPayload() {
 		return d
 	}
-	best := NoWinner
-	for i := range r.Votes {
-		v := &r.Votes[i]
-		if v.Transition.Name == won.Transition.Name && len(v.MetaJSON) > 0 && (best == NoWinner || v.Weight > r.Votes[best].Weight) {
-			best = i
-		}
-	}
-	if d.Winner = best; best == NoWinner {
+	if d.Winner = r.Payload(won.Transition); d.Winner == NoWinner {
 		d.Rule, d.Text, d.Subject = NoPayload, "", won.Transition.Name
 	}
 	return d
+}
+
+// Payload returns the index of the vote whose payload goes with t: of those for t
+// the heaviest that has one, the first of equals, or NoWinner if none has.
+func (r *Round) Payload(t *machine.Transition) int {
+	best := NoWinner
+	for i := range r.Votes {
+		v := &r.Votes[i]
+		if v.Transition.Name == t.Name && len(v.MetaJSON) > 0 && (best == NoWinner || v.Weight > r.Votes[best].Weight) {
+			best = i
+		}
+	}
+	return best
+}
+
+// JudgedUnbound reports whether r, of which a recorded verdict elected a vote (or
+// NoWinner), was judged before parameters bound: that elected a vote, or somebody who
+// could have given one made a proposal, without the payload that is needed now.
+func (r *Round) JudgedUnbound(winner int) bool {
+	return winner >= 0 && winner < len(r.Votes) && r.Votes[winner].LacksPayload() || slices.ContainsFunc(r.Votes, func(v Vote) bool { return v.LacksPayload() && !v.Mode.VotesOnly() })
 }
 
 // Below returns d as it is where q is not reached: left to a human.

@@ -135,7 +135,17 @@ func (f *fold) put(r *round, pt *point, rule *rule, votes []arbiter.Vote) *arbit
 		round.Threshold = pt.judged.threshold
 	}
 	round.Quorum = f.quorum(r, pt, rule, votes)
+	round.Unbound = pt.unbound()
 	return round
+}
+
+// unbound reports whether the round was recorded before parameters bound.
+func (pt *point) unbound() bool {
+	winner := arbiter.NoWinner
+	if pt.judged != nil {
+		winner = pt.judged.winner
+	}
+	return (&arbiter.Round{Votes: pt.votes}).JudgedUnbound(winner)
 }
 
 // evidence gives a round what bayes decides by. It is not ready if the verdict was
@@ -160,7 +170,9 @@ func (f *fold) evidence(ctx context.Context, r *round, pt *point, round *arbiter
 
 // settle has the rule decide.
 func (f *fold) settle(ctx context.Context, pt *point, rule *rule, round *arbiter.Round) {
-	pt.decision, pt.decided = pt.reign(rule.decide(ctx, round), round).Floor(round), true
+	d := pt.reign(rule.decide(ctx, round), round)
+	pt.lacked = d.Consensus() && !round.Unbound && round.Votes[d.Winner].LacksPayload()
+	pt.decision, pt.decided = d.Floor(round), true
 	if pt.decision.Consensus() {
 		pt.elected = round.Votes[pt.decision.Winner].Transition
 	}
@@ -211,7 +223,7 @@ func same(a, b *machine.Threshold) bool { return a == b || a != nil && b != nil 
 func (f *fold) lacks(r *round, pt *point, rule *rule, round *arbiter.Round) bool {
 	open, stranger := f.unheard(r, pt)
 	switch {
-	case len(open) == 0 && !stranger, f.settled(r, pt, rule, round, open, pt.decision):
+	case len(open) == 0 && !stranger, !pt.lacked && f.settled(r, pt, rule, round, open, pt.decision):
 		return false
 	case pt.decision.Rule == arbiter.ByChampion, rule.bayes && pt.decision.Consensus() && r.mode == machine.Sequential:
 		return false // decided: nobody else is asked

@@ -2,6 +2,7 @@ package backtest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
@@ -181,6 +182,9 @@ func (r *reader) opened(c *cursor) error {
 	return nil
 }
 
+// given stands for a payload: what it says decides nothing.
+var given = json.RawMessage("{}")
+
 func (r *reader) proposed(c *cursor) error {
 	p := &specialist.Proposal{CreatedAt: r.at}
 	var transition []byte
@@ -199,7 +203,10 @@ func (r *reader) proposed(c *cursor) error {
 		case "costUSD":
 			cost = c.money()
 		case "metaJson":
-			p.MetaJSON = c.raw()
+			c.raw()
+			p.MetaJSON = given
+		case "mode":
+			p.Mode = specialist.SourceNamed(string(c.text()))
 		case "model":
 			detail.Model = r.name(c.text())
 		case "optionOrder":

@@ -70,6 +70,7 @@ type point struct {
 	decision arbiter.Decision
 	decided  bool                // decision and unknown are set
 	elected  *machine.Transition // by decision; nil if there is no winner
+	lacked   bool                // what was elected needed a payload and had none: nobody stops early then
 	unknown  bool                // the record lacks somebody who would have been asked
 }
 

@@ -3,8 +3,11 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +22,8 @@ type decideFlags struct {
 	round     string
 	question  string
 	reasoning string
-	data      string
+	data      []string
+	accept    string
 	noRun     bool
 	show      bool
 	withdraw  bool
@@ -30,7 +34,7 @@ func (f *decideFlags) add(cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar(&f.round, "round", "", "only if this `id` is still that of the current round")
 	cmd.Flags().StringVar(&f.question, "question", "", "only if this `digest` is still that of the question; its first 12 hex digits are enough, and state the round too")
 	cmd.Flags().StringVar(&f.reasoning, "reasoning", "", "`why`")
-	cmd.Flags().StringVar(&f.data, "data", "", "metaJson that goes with it, as `JSON`")
+	cmd.Flags().StringArrayVar(&f.data, "data", nil, "the `payload` (metaJson) that goes with it: JSON, - for JSON on stdin, or name=value, a member read by its type in the transition's parameters (may be repeated)")
 }
 
 func (a *app) decideCommand() *cobra.Command {
@@ -50,22 +54,22 @@ Where a second human decides before anything is executed, the ruling is recorded
 another human is asked without seeing it: exit code 3. Until that one has ruled, who
 ruled may rule again or, with --withdraw, take it back.
 
+Where the parameters of a transition ask for a payload, --data gives it; a printed
+command has the one that was proposed, or a … for each value that is asked for. With
+--accept, in place of a transition, the ruling is for exactly what that specialist has
+proposed, payload included, unless that is withheld.
+
 dialai inbox lists what is to be decided, each choice as a command to copy.`,
 		Example: `  dialai decide 0b9c1d3e-… approve
   dialai decide 0b9c1d3e-… pay --question 5d0e6c1a8f0b
   dialai decide 0b9c1d3e-… reject --as carol --reasoning "no receipt"
-  dialai decide 0b9c1d3e-… pay --data '{"amount":120}' --no-run`,
+  dialai decide 0b9c1d3e-… pay --data '{"amount":120}' --no-run
+  dialai decide 0b9c1d3e-… pay --data amount=120 --data to=Ann
+  dialai decide 0b9c1d3e-… --accept ai-reviewer`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeDecision,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			const either = "give the transition, or --withdraw to take the own ruling back: not both"
-			switch {
-			case len(args) < 2 && !f.withdraw:
-				return hinted(usage("dialai decide: <transition> is missing"), either)
-			case len(args) > 1 && f.withdraw:
-				return hinted(usage("dialai decide: %q beside --withdraw", args[1]), either)
-			}
-			if err := f.checkDigest(cmd); err != nil {
+			if err := errors.Join(f.checkChoice(cmd, args), f.checkDigest(cmd)); err != nil {
 				return err
 			}
 			return a.taped(&run.tapeFlags, func() error { return a.decide(cmd.Context(), args[0], append(args, "")[1], f, run) })
@@ -74,21 +78,48 @@ dialai inbox lists what is to be decided, each choice as a command to copy.`,
 	f.add(cmd, "decides")
 	cmd.Flags().BoolVar(&f.noRun, "no-run", false, "only decide, do not run on")
 	cmd.Flags().BoolVar(&f.show, "show-proposals", false, "show the proposals even if they are withheld; that is recorded, and the ruling is not blind")
+	cmd.Flags().StringVar(&f.accept, "accept", "", "rule for what that `specialist` has proposed, payload included, in place of a transition")
 	cmd.Flags().BoolVar(&f.withdraw, "withdraw", false, "take the own ruling back that waits for another human's")
 	run.add(cmd, false)
 	return cmd
+}
+
+// checkChoice returns an error unless exactly one of a transition, --accept and --withdraw
+// says what is ruled.
+func (f *decideFlags) checkChoice(cmd *cobra.Command, args []string) error {
+	accept := cmd.Flags().Changed("accept")
+	var given []string
+	if len(args) > 1 {
+		given = append(given, strconv.Quote(args[1]))
+	}
+	if accept {
+		given = append(given, "--accept")
+	}
+	if f.withdraw {
+		given = append(given, "--withdraw")
+	}
+	const one = "give the transition, --accept ID for what somebody has proposed, or --withdraw to take the own ruling back: one of them"
+	switch {
+	case len(given) == 0:
+		return hinted(usage("dialai decide: <transition> is missing"), one)
+	case len(given) > 1:
+		return hinted(usage("dialai decide: %s beside %s", given[0], given[1]), one)
+	case len(args) > 1 && args[1] == "": // the arbiter would decide
+		return usage("dialai decide: <transition> is empty")
+	case accept && len(f.data) > 0:
+		return hinted(usage("--data beside --accept, which takes the payload of the proposal"), "to give another one, name the transition")
+	case accept && f.accept == "":
+		return usage("--accept is empty: it is to name a specialist")
+	}
+	return nil
 }
 
 func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags, run *runFlags) error {
 	if err := run.check(); err != nil {
 		return err
 	}
-	data, err := parseData(f.data)
-	if err != nil {
-		return err
-	}
-	if transition == "" && !f.withdraw { // the arbiter would decide
-		return usage("dialai decide: <transition> is empty")
+	if run.interactive && slices.Contains(f.data, "-") {
+		return usage("%v", errBothStdin)
 	}
 	p := a.newPrinter()
 	defer p.status.stop()
@@ -116,7 +147,11 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	if err := p.tellQuestion(q); err != nil {
 		return err
 	}
-	if err := a.statesQuestion(s, q, transition, f); err != nil {
+	transition, data, err := a.chosen(s, q, transition, f)
+	if err == nil {
+		err = a.statesQuestion(s, q, transition, f)
+	}
+	if err != nil {
 		return errors.Join(err, p.out.Flush())
 	}
 	result, err := e.Decide(ctx, runner.Ruling{
@@ -130,11 +165,35 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	case result.Recorded:
 		return a.decided(ctx, e, p, result.Session)
 	case !result.Executed:
-		return a.refused(ctx, e, p, transition, result, err)
+		return a.refused(ctx, e, p, refusedChoice{q, transition, f.words(q)}, result, err)
 	case f.noRun:
 		return a.decided(ctx, e, p, result.Session)
 	}
 	return a.carryOn(ctx, e, p, s.ID, run)
+}
+
+// chosen returns what is ruled, and its payload.
+func (a *app) chosen(s *runner.Session, q runner.Question, transition string, f *decideFlags) (string, json.RawMessage, error) {
+	if f.accept != "" {
+		p, err := accepted(q, f.accept)
+		return p.TransitionName, p.MetaJSON, err
+	}
+	data, err := a.payload(f.data, s.State.Transition(transition))
+	return transition, data, err
+}
+
+// words returns the flags of a ruling or proposal on a question that stay the same
+// whatever its payload is.
+func (f *decideFlags) words(q runner.Question) (words []string) {
+	if f.question == "" && f.round == "" {
+		words = []string{"--question", shortDigest(q)}
+	}
+	for _, w := range []struct{ flag, value string }{{"--question", f.question}, {"--round", f.round}, {"--as", f.as}, {"--reasoning", f.reasoning}} {
+		if w.value != "" {
+			words = append(words, w.flag, w.value)
+		}
+	}
+	return words
 }
 
 // asked returns the question of a session as somebody sees it who is about to answer;
@@ -165,20 +224,24 @@ func (f *decideFlags) checkDigest(cmd *cobra.Command) error {
 }
 
 // statesQuestion returns an error if a transition that cannot be undone is chosen
-// without saying on which question.
+// without saying on which question; a round is not enough for what somebody proposed,
+// who may have proposed something else since.
 func (a *app) statesQuestion(s *runner.Session, q runner.Question, transition string, f *decideFlags) error {
 	t := s.State.Transition(transition)
-	if t == nil || !t.Irreversible || f.round != "" || f.question != "" {
+	if t == nil || !t.Irreversible || f.question != "" || f.round != "" && f.accept == "" {
 		return nil
 	}
-	words := []string{"--question", shortDigest(q)}
-	for _, w := range []struct{ flag, value string }{{"--as", f.as}, {"--reasoning", f.reasoning}, {"--data", f.data}} {
-		if w.value != "" {
-			words = append(words, w.flag, w.value)
-		}
+	args, words, which := []string{q.SessionID}, f.words(q), "--question or --round"
+	if f.accept != "" {
+		words, which = append(words, "--accept", f.accept), "--question"
+	} else {
+		args = append(args, transition)
 	}
-	return hinted(usage("dialai decide: %s is irreversible: say which question you answer, with --question or --round", transition),
-		"to answer the one that stands now: %s", a.command("decide", []string{q.SessionID, transition}, words...))
+	for _, d := range f.data {
+		words = append(words, "--data", d)
+	}
+	return hinted(usage("dialai decide: %s is irreversible: say which question you answer, with %s", transition, which),
+		"to answer the one that stands now: %s", a.command("decide", args, words...))
 }
 
 // shortDigest returns as much of a question's digest as is enough to state it.
@@ -218,110 +281,6 @@ func (a *app) decided(ctx context.Context, e *engine, p *printer, s *runner.Sess
 		fmt.Fprintf(p.out, "Decided. To run on:\n  %s\n", a.command("resume", []string{s.ID.String()}))
 	}
 	return p.out.Flush()
-}
-
-// refused ends the command with a ruling that was not executed. why is nil where
-// DIAL's result says all.
-func (a *app) refused(ctx context.Context, e *engine, p *printer, transition string, r runner.Arbitration, why error) error {
-	code := exitFailure
-	if r.TransitionName != "" && why == nil { // legal, but a guard stopped it
-		code = exitStopped
-	}
-	p.status.stop()
-	p.close()
-	if stale, ok := errors.AsType[*runner.StaleError](why); ok {
-		if err := p.tellNewQuestion(stale); err != nil {
-			return err
-		}
-	}
-	if a.flags.json {
-		result := resultOf(r.Session)
-		result.Code, result.Reason = refusal(r, code, why)
-		if err := p.endJSON(result, code); err != nil {
-			return err
-		}
-	}
-	err := errors.Join(fmt.Errorf("not decided: %s", r.GuardReason), p.out.Flush())
-	hint := a.refusalHint(ctx, e, r, code, why)
-	if hint == "" {
-		hint = choiceHint(r.Session.State, transition)
-	}
-	return &exitError{code, hinted(err, "%s", hint)}
-}
-
-// tellNewQuestion prints what has changed since the question was shown, and what it
-// is now.
-func (p *printer) tellNewQuestion(stale *runner.StaleError) error {
-	q, told := stale.Question, p.asked == stale.Question.Digest
-	switch {
-	case p.a.flags.json && told:
-		return nil
-	case p.a.flags.json, p.a.flags.quiet:
-		return p.tellQuestion(q)
-	}
-	p.header()
-	for _, line := range stale.Changed {
-		fmt.Fprintf(p.out, "Since then: %s\n", clean(line))
-	}
-	fmt.Fprintf(p.out, "The question now is about round %s, in state %s:\n", q.RoundID, clean(q.State))
-	if !told {
-		if err := p.a.printQuestion(p.out, q); err != nil {
-			return err
-		}
-	}
-	p.a.printChoices(p.out, q)
-	return nil
-}
-
-// refusal returns why a ruling was not executed: its code and its text.
-func refusal(r runner.Arbitration, exit int, why error) (code, reason string) {
-	if refused, ok := errors.AsType[*runner.Error](why); ok && (r.Stale || refused.Code == runner.CodeRoundRequired) {
-		return refused.Code, r.GuardReason
-	}
-	if exit == exitStopped {
-		if code, reason, ok := strings.Cut(r.GuardReason, ": "); ok {
-			return code, reason
-		}
-	}
-	return "refused", r.GuardReason
-}
-
-// refusalHint says what could be done instead.
-func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, code int, why error) string {
-	id := []string{r.SessionID}
-	switch {
-	case r.Stale:
-		return fmt.Sprintf("nothing was decided; %s shows the question as it is now", a.command("show", id))
-	case code == exitStopped:
-		code, _ := refusal(r, exitStopped, why)
-		return a.stopHint(code, r.Session)
-	case !r.IsHuman:
-		humans, err := a.actors(ctx, e, r.Session)
-		if err != nil {
-			return err.Error()
-		}
-		return "say who you are with --as: " + strings.Join(humans, ", ")
-	}
-	return ""
-}
-
-// choiceHint helps whoever named a transition that is none, or gave data that
-// does not fit it.
-func choiceHint(s *machine.State, name string) string {
-	if t := s.Transition(name); t != nil {
-		if t.Parameters == nil {
-			return ""
-		}
-		return "its parameters are " + t.Parameters.String()
-	}
-	var names []string
-	for _, t := range s.Transitions {
-		names = append(names, t.Name)
-	}
-	if near := machine.DidYouMean(name, names); near != "" {
-		return near
-	}
-	return fmt.Sprintf("from state %s there are: %s", s.Name, strings.Join(names, ", "))
 }
 
 // actors returns who may decide the present round. The error says that nobody

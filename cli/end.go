@@ -2,9 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/runner"
@@ -216,73 +214,5 @@ func (a *app) decideCommandFor(item runner.Question, t runner.InboxTransition) c
 	if len(item.Humans) > 1 || len(item.Humans) == 1 && item.WithheldRulings > 0 {
 		words = append(words, "--as", item.Humans[0])
 	}
-	if data := skeleton(t.Parameters); data != "" {
-		words = append(words, "--data", data)
-	}
-	return a.command("decide", []string{item.SessionID, t.Name}, words...)
-}
-
-// A property is what a skeleton looks at in a JSON Schema.
-type property struct {
-	Type       any                        `json:"type"`
-	Enum       []json.RawMessage          `json:"enum"`
-	Const      json.RawMessage            `json:"const"`
-	Default    json.RawMessage            `json:"default"`
-	Examples   []json.RawMessage          `json:"examples"`
-	Minimum    json.RawMessage            `json:"minimum"`
-	Required   []string                   `json:"required"`
-	Properties map[string]json.RawMessage `json:"properties"`
-}
-
-// skeleton returns a JSON object with the members that a schema requires, "" if
-// it requires none.
-func skeleton(schema json.RawMessage) string {
-	var s property
-	if len(schema) == 0 || json.Unmarshal(schema, &s) != nil || len(s.Required) == 0 {
-		return ""
-	}
-	return s.object()
-}
-
-func (p property) object() string {
-	members := make([]string, 0, len(p.Required))
-	for i, name := range p.Required {
-		if slices.Contains(p.Required[:i], name) {
-			continue
-		}
-		var member property
-		_ = json.Unmarshal(p.Properties[name], &member) // what says nothing gives null
-		key, _ := json.Marshal(name)                    // a string always marshals
-		members = append(members, string(key)+":"+member.example())
-	}
-	return "{" + strings.Join(members, ",") + "}"
-}
-
-// example returns a value that the schema is likely to accept.
-func (p property) example() string {
-	for _, list := range [][]json.RawMessage{{p.Const}, {p.Default}, p.Examples, p.Enum} {
-		if len(list) > 0 && list[0] != nil {
-			return string(list[0])
-		}
-	}
-	kind, _ := p.Type.(string)
-	if list, ok := p.Type.([]any); ok && len(list) > 0 {
-		kind, _ = list[0].(string)
-	}
-	switch kind {
-	case "string":
-		return `""`
-	case "number", "integer":
-		if p.Minimum != nil {
-			return string(p.Minimum)
-		}
-		return "0"
-	case "boolean":
-		return "false"
-	case "array":
-		return "[]"
-	case "object":
-		return p.object()
-	}
-	return "null"
+	return a.command("decide", []string{item.SessionID, t.Name}, append(words, dataWords(template(t))...)...)
 }

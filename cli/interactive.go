@@ -3,14 +3,12 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 )
 
@@ -39,9 +37,10 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 	ruling, choice, ok := d.answer(item, humans)
 	ruling.SessionID, ruling.Blind = r.Session.ID, item.Withheld != nil
 	for ok {
-		if ruling.MetaJSON, ok = d.data(choice); !ok {
+		if ruling.MetaJSON, ok = d.payload(choice); !ok {
 			break
 		}
+		choice.MetaJSON = ruling.MetaJSON // to be mended, if it is refused
 		result, err := e.Decide(ctx, ruling)
 		switch {
 		case errors.Is(err, runner.ErrNotRunning), result.Stale:
@@ -52,7 +51,7 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 		case result.Executed, result.Recorded:
 			return true, nil
 		case len(choice.Parameters) == 0 || !result.Session.Status.Live():
-			return false, a.refused(ctx, e, p, choice.Name, result, err)
+			return false, a.refused(ctx, e, p, refusedChoice{question: item, transition: choice.Name}, result, err)
 		}
 		d.say("%s\n", clean(result.GuardReason))
 	}
@@ -190,31 +189,5 @@ func (d *dialogue) human(humans []string) (string, bool) {
 			}
 		}
 		d.say("%q may not decide here.\n", clean(line))
-	}
-}
-
-// data asks for the parameters of a transition, if it has any.
-func (d *dialogue) data(t runner.InboxTransition) (json.RawMessage, bool) {
-	if len(t.Parameters) == 0 {
-		return nil, true
-	}
-	d.say("%s takes parameters: %s\n", clean(t.Name), clean(string(t.Parameters)))
-	for {
-		line, ok := d.read("Parameters as JSON (empty for none, q to leave it open): ")
-		if !ok || line == "q" {
-			return nil, false
-		}
-		if line == "" {
-			return nil, true
-		}
-		value, err := exact.Tidy([]byte(line))
-		if err == nil {
-			return value, true
-		}
-		example := skeleton(t.Parameters)
-		if example == "" {
-			example = "{}"
-		}
-		d.say("That is not JSON; an example: %s\n", clean(example))
 	}
 }

@@ -27,8 +27,10 @@ func (a *app) proposeCommand() *cobra.Command {
 		Long: `Add a proposal to the current round of a session. A specialist has one proposal
 in a round; a later one replaces it. Without a transition the specialist is asked
 now, and what it answers is proposed. The round is decided by the next step
-(dialai resume, or dialai tick).`,
+(dialai resume, or dialai tick). Where the parameters of the transition ask for a
+payload, --data gives it.`,
 		Example: `  dialai propose 0b9c1d3e-… approve --as carol
+  dialai propose 0b9c1d3e-… pay --as ai-reviewer --data amount=120
   dialai propose 0b9c1d3e-… --as ai-reviewer`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeDecision,
@@ -41,13 +43,10 @@ now, and what it answers is proposed. The round is decided by the next step
 			if err != nil {
 				return err
 			}
-			if s.MetaJSON, err = parseData(f.data); err != nil {
-				return err
-			}
 			if s.Usage, err = cost.usage(cmd); err != nil {
 				return err
 			}
-			return a.taped(tapes, func() error { return a.propose(cmd.Context(), args[0], f.as, s) })
+			return a.taped(tapes, func() error { return a.propose(cmd.Context(), args[0], f, s) })
 		},
 	}
 	f.add(cmd, "proposes")
@@ -78,7 +77,7 @@ func (f *costFlags) usage(cmd *cobra.Command) (u specialist.Usage, err error) {
 	return u, nil
 }
 
-func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) error {
+func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.Submission) error {
 	p := a.newPrinter()
 	defer p.status.stop()
 	e, err := a.engine(ctx, writes, p.observe)
@@ -94,7 +93,7 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 	if err != nil {
 		return err
 	}
-	if in.SpecialistID, err = a.actor(ctx, e, s, as); err != nil {
+	if in.SpecialistID, err = a.actor(ctx, e, s, f.as); err != nil {
 		return err
 	}
 	if in.SpecialistID == runner.Operator {
@@ -105,6 +104,9 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 	}
 	q, err := e.Question(ctx, s, in.SpecialistID)
 	if err != nil {
+		return err
+	}
+	if in.MetaJSON, err = a.payload(f.data, s.State.Transition(in.TransitionName)); err != nil {
 		return err
 	}
 	if in.TransitionName != "" { // who is asked is shown the round as it is then
@@ -119,7 +121,7 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 	p.status.stop()
 	p.close()
 	if err != nil {
-		return a.notProposed(p, after, err)
+		return a.notProposed(p, after, refusedChoice{q, in.TransitionName, f.words(q)}, err)
 	}
 	if a.flags.json {
 		return p.endJSON(resultOf(after), exitOK)
@@ -131,9 +133,14 @@ func (a *app) propose(ctx context.Context, id, as string, in runner.Submission) 
 }
 
 // notProposed ends the command with a proposal that was refused.
-func (a *app) notProposed(p *printer, s *runner.Session, refused error) error {
+func (a *app) notProposed(p *printer, s *runner.Session, c refusedChoice, refused error) error {
 	stale, ok := errors.AsType[*runner.StaleError](refused)
 	if !ok {
+		if errors.Is(refused, runner.ErrIllegal) {
+			if hint := a.payloadHint("propose", s.State.Transition(c.transition), c.question, c.words); hint != "" {
+				refused = hinted(refused, "%s", hint)
+			}
+		}
 		return errors.Join(refused, p.out.Flush())
 	}
 	if err := p.tellNewQuestion(stale); err != nil {

@@ -277,15 +277,3 @@ func metaValue(value string) ([]byte, error) {
 	}
 	return json.Marshal(value)
 }
-
-// parseData reads --data: one JSON value, nil if there is none.
-func parseData(data string) (json.RawMessage, error) {
-	if data == "" {
-		return nil, nil
-	}
-	value, err := exact.Tidy([]byte(data))
-	if err != nil {
-		return nil, hinted(usage("--data is not one JSON value: %v", err), `for example --data '{"amount":120}'`)
-	}
-	return value, nil
-}

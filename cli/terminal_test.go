@@ -118,23 +118,23 @@ func TestInteractiveHumans(t *testing.T) {
 	term.ends(3)
 }
 
-// TestInteractiveParameters asks for the parameters of a transition until they
-// are right.
+// TestInteractiveParameters asks for the parameters of a transition as JSON, where they are
+// more than simple values, until they are right.
 func TestInteractiveParameters(t *testing.T) {
 	h := newHome(t)
-	h.file("m.json", strings.Replace(crossroads, `"right": "there"`, `"right": {"target": "there", "parameters": {"type": "object", "required": ["speed"], "properties": {"speed": {"type": "integer", "minimum": 3}}}}`, 1))
+	h.file("m.json", strings.Replace(crossroads, `"right": "there"`, `"right": {"target": "there", "parameters": {"type": "object", "required": ["speed", "via"], "properties": {"speed": {"type": "integer", "minimum": 3}, "via": {"type": "array"}}}}`, 1))
 	term := h.terminal(nil, "m.json", "-i")
 	term.expect("Decide (")
 	term.send("right\n\n")
 	term.expect("right takes parameters: {")
 	term.expect("Parameters as JSON (empty for none, q to leave it open): ")
 	term.send("fast\n")
-	term.expect(`That is not JSON; an example: {"speed":3}`)
+	term.expect(`That is not JSON; an example: {"speed":3,"via":[]}`)
 	term.expect("Parameters as JSON")
-	term.send("{\"speed\":1}\n")
+	term.send("{\"speed\":1,\"via\":[]}\n")
 	term.expect("metaJson does not satisfy the parameters")
-	term.expect("Parameters as JSON")
-	term.send("{\"speed\":30}\n")
+	term.expect("Parameters as JSON (empty for that, q to leave it open): ")
+	term.send("{\"speed\":30,\"via\":[]}\n")
 	term.expect("Human carol decided: right → there")
 	term.ends(0)
 
@@ -145,6 +145,49 @@ func TestInteractiveParameters(t *testing.T) {
 	term.expect("Parameters as JSON")
 	term.send("q\n")
 	term.ends(3)
+}
+
+// driving is what a crossroads asks of who turns right.
+const driving = `"right": {"target": "there", "parameters": {"type": "object", "required": ["speed", "road", "lights"], "properties": {
+	"speed": {"type": "integer", "minimum": 3, "description": "km/h"}, "road": {"type": "string"}, "lights": {"type": "boolean"},
+	"lane": {"enum": ["left", "right"]}, "note": {"type": "string"}, "stops": {"type": "array"}}}}`
+
+// TestInteractiveMembers (C7.4) asks for the members of a payload one by one, each by its
+// type, offers what was proposed, and asks again for what is refused.
+func TestInteractiveMembers(t *testing.T) {
+	h := newHome(t)
+	h.file("m.json", strings.Replace(crossroads, `"right": "there"`, driving, 1))
+	term := h.terminal(nil, "m.json", "-i")
+	term.expect("Decide (")
+	term.send("right\n\n")
+	term.expect("right takes parameters; q leaves it open, - leaves one out:")
+	for _, s := range [][2]string{
+		{"  speed (integer; km/h): ", ""}, {"speed is required.", ""}, {"  speed (integer; km/h): ", "fast"}, {`"fast" is no integer, which the parameters ask for.`, "1"},
+		{"  road (string): ", `"42"`}, {"  lights (boolean): ", "true"}, {"  lane (left, right; optional): ", "-"}, {"  note (string; optional): ", ""},
+		{"metaJson does not satisfy the parameters", ""}, {"  speed (integer; km/h) [1]: ", "30"},
+		{`  road (string) ["42"]: `, ""}, {"  lights (boolean) [true]: ", ""}, {"  lane (left, right; optional): ", "left"}, {"  note (string; optional): ", "q"},
+	} {
+		term.expect(s[0])
+		if s[1] != "" || strings.HasSuffix(s[0], ": ") {
+			term.send(s[1] + "\n")
+		}
+	}
+	id := first(t, `Session ID:    (\S+)`, term.ends(3))
+
+	h.run(0, "propose", id, "right", "--as", "first", "--data", `{"speed":50,"road":"A 1","lights":false,"stops":["inn"],"lane":"left"}`)
+	term = h.terminal(nil, "resume", id, "-i")
+	term.expect("Decide (")
+	term.send("right\n\n")
+	for _, s := range [][2]string{
+		{"  speed (integer; km/h) [50]: ", "80"}, {"  road (string) [A 1]: ", ""}, {"  lights (boolean) [false]: ", ""}, {"  lane (left, right; optional) [left]: ", "-"}, {"  note (string; optional): ", "late"},
+	} {
+		term.expect(s[0])
+		term.send(s[1] + "\n")
+	}
+	term.ends(0)
+	if out, _ := h.run(0, "log", id, "--json"); !strings.Contains(out, `"kind":"executed"`) || !strings.Contains(out, `"metaJson":{"speed":80,"road":"A 1","lights":false,"note":"late","stops":["inn"]}`) {
+		t.Errorf("executed is something else:\n%s", out)
+	}
 }
 
 // TestInteractiveNumbers asks what is meant where a name is the number of

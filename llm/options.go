@@ -251,7 +251,11 @@ func (o *options) schema() json.RawMessage {
 	if o.parameterized() {
 		b = append(b, `,"metaJson":{"type":"object"}`...)
 	}
-	return append(b, `},"required":["transitionName","reasoning"],"additionalProperties":false}`...)
+	b = append(b, `},"required":["transitionName","reasoning"`...)
+	if !slices.ContainsFunc(o.order, func(t *machine.Transition) bool { return !t.NeedsPayload }) {
+		b = append(b, `,"metaJson"`...)
+	}
+	return append(b, `],"additionalProperties":false}`...)
 }
 
 func (o *options) parameterized() bool {

@@ -246,7 +246,7 @@ func TestHostileMaterial(t *testing.T) {
 func TestPrompt(t *testing.T) {
 	for flags, want := range map[string][]string{
 		"":                     {"Each tool is one option", `- "ask again?" leads to state "open"; its tool is t3`},
-		"[tools=no]":           {"Answer with one JSON object: transitionName", `its metaJson satisfies the JSON Schema {"type":"object"`, `- "ask again?" leads to state "open"` + "\n"},
+		"[tools=no]":           {"Answer with one JSON object: transitionName", `its metaJson is required, and satisfies the JSON Schema {"type":"object"`, `- "ask again?" leads to state "open"` + "\n"},
 		"[tools=no,schema=no]": {"Answer with one JSON object and nothing else", `"metaJson": the parameters of the option`},
 	} {
 		s := serve(t, llmtest.Script(llmtest.Reply{Text: `{"transitionName":"pay"}`, Tools: map[bool][]llmtest.Tool{true: calls("pay", "{}")}[flags == ""]}))

@@ -79,7 +79,7 @@ func (w *work) alone(ctx context.Context) (d arbiter.Decision, round *arbiter.Ro
 		return d, nil, false, err
 	}
 	j := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
-	if t.contested(&j) || t.tooFewAlone() {
+	if t.contested(&j) || t.tooFewAlone() || t.lacksPayload(t.reign.champion) {
 		t.reign.champion, t.reign.alone, t.reign.shadow = "", false, ""
 		return d, round, false, nil
 	}

@@ -156,6 +156,10 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 		result.ArbitrationID, result.Decided = w.s.Key().ArbitrationID(v.Index), &v.Decision
 		return result, err
 	}
+	if err := w.payable(&in, v); err != nil {
+		result, failed := w.unexecuted(ctx, in, err.Error())
+		return result, errors.Join(failed, err)
+	}
 	asAsked := func(v *Judged) decision { return in.amend(w.t.elected(v)) }
 	q, status, err := w.inquire(ctx, asAsked)
 	switch {
@@ -169,6 +173,20 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 	d := asAsked(w.t.round.verdict)
 	d.inquiry = q
 	return w.executeElected(ctx, in, d)
+}
+
+// payable checks the payload that whoever has a round evaluated gives to what is elected,
+// and brings it into its stored form.
+func (w *work) payable(in *Ruling, v *Judged) error {
+	if in.MetaJSON == nil {
+		return nil
+	}
+	given := specialist.Answer{TransitionName: w.t.elected(v).transition.Name, MetaJSON: in.MetaJSON}
+	if _, err := legal(w.t.now.State, &given, true); err != nil {
+		return err
+	}
+	in.MetaJSON = given.MetaJSON // nil for null, which replaces nothing
+	return nil
 }
 
 // unexecuted commits what is to be recorded and refuses the ruling.

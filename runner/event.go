@@ -319,7 +319,8 @@ const (
 	CodeTimeLimit     = "time_limit"
 	CodeDeadEnd       = "dead_end"
 	CodeNoProposals   = "no_proposals"
-	CodeNoQuorum      = "no_quorum" // too few have answered to decide without a human
+	CodeNoQuorum      = "no_quorum"  // too few have answered to decide without a human
+	CodeNoPayload     = "no_payload" // nobody who proposed the winner gave what its parameters ask for
 	CodeGoal          = "goal"
 	CodeFinal         = "final"
 	// BadRaise is the code of an [Error] about a limit that cannot be raised as asked.

@@ -15,7 +15,7 @@ import (
 // owner is lost is repeated under its key.
 func (w *work) due(ctx context.Context) ([]*member, error) {
 	t := w.t
-	if c := t.reign.champion; c != "" && (t.failed(c) || !t.reign.alone && t.round.proposal(c) != nil && t.tooFewAlone()) {
+	if c := t.reign.champion; c != "" && (t.failed(c) || !t.reign.alone && t.round.proposal(c) != nil && (t.tooFewAlone() || t.lacksPayload(c))) {
 		t.reign.champion = "" // it had its chance: now the others are asked
 	}
 	members := t.members()

@@ -156,8 +156,7 @@ func (t *tx) answered(h *heard, code string) bool {
 
 // proposal returns the proposal an answer makes, or says why it is not legal.
 func (t *tx) proposal(h *heard, ask int32) (*Proposed, error) {
-	bare := h.source == specialist.Builtin || h.source == specialist.Expression // which have no payload to give
-	legal, err := legal(t.now.State, &h.answer, bare)
+	legal, err := legal(t.now.State, &h.answer, h.source.VotesOnly())
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +208,7 @@ func legal(s *machine.State, a *specialist.Answer, bare bool) (*machine.Transiti
 		a.MetaJSON = nil
 	}
 	if a.MetaJSON == nil && t.NeedsPayload && !bare {
-		return nil, refuse(ErrIllegal, CodeIllegal, "transition %q needs metaJson, which its parameters ask for: %v", t.Name, t.Parameters.Validate(nil))
+		return nil, refuse(ErrIllegal, CodeIllegal, "transition %q needs metaJson that satisfies its parameters: %v", t.Name, t.Parameters.Validate(nil))
 	}
 	return t, legalCalls(a.ToolCalls)
 }

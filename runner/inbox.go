@@ -16,6 +16,13 @@ type InboxTransition struct {
 	Target      string          `json:"target"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	// MetaJSONRequired says that Parameters are not satisfied by {}: who chooses it has to
+	// give a payload.
+	MetaJSONRequired bool `json:"metaJsonRequired,omitempty"`
+	// MetaJSON is the payload that goes with it so far: that of a ruling which waits for
+	// others, or else, if it has Parameters, of the heaviest proposal that has one. It is nil
+	// while there is none, or none that the viewer may see.
+	MetaJSON json.RawMessage `json:"metaJson,omitempty"`
 	// Irreversible says that it cannot be undone: who rules has to name the question.
 	Irreversible bool `json:"irreversible,omitempty"`
 }
@@ -64,7 +71,7 @@ func (r *Runner) waiting(ctx context.Context, sessionID, viewer string) (item Qu
 func choicesOf(s *machine.State) []InboxTransition {
 	choices := make([]InboxTransition, len(s.Transitions))
 	for i, t := range s.Transitions {
-		choices[i] = InboxTransition{Name: t.Name, Target: t.Target, Description: t.Description, Irreversible: t.Irreversible}
+		choices[i] = InboxTransition{Name: t.Name, Target: t.Target, Description: t.Description, MetaJSONRequired: t.NeedsPayload, Irreversible: t.Irreversible}
 		if t.Parameters != nil {
 			choices[i].Parameters = json.RawMessage(t.Parameters.String())
 		}

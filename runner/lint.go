@@ -13,10 +13,14 @@ import (
 // whether that can be undone.
 const Unmarked = "IRR001"
 
+// Unpayable is the code of a transition whose parameters ask for a payload that nobody
+// who takes part in its state could give.
+const Unpayable = "PARAM001"
+
 // Lint returns what is probably not meant in how a machine decides: voters who err
 // together, promises that cannot be kept, ends of which nobody said whether they
-// can be undone, names in the lists of states that nobody has, panels whose quorum
-// nobody can reach. It goes by the definition alone, as if nothing had ever been
+// can be undone, payloads that nobody could give, names in the lists of states that nobody
+// has, panels whose quorum nobody can reach. It goes by the definition alone, as if nothing had ever been
 // decided; [Runner.Lint] goes by what was. Problems have JSON pointers into the
 // definition, for [machine.LintOptions].
 func Lint(m *machine.Machine) []machine.Problem { return lint(m, trust.New(), &Roster{}) }
@@ -48,6 +52,7 @@ func lint(m *machine.Machine, l *trust.Ledger, roster *Roster) []machine.Problem
 		f.panel(m, s, l.Lint(s.panel()))
 		f.quorums(m, s, level)
 		f.ends(m, s)
+		f.payloads(s)
 	}
 	return f.list
 }
@@ -148,7 +153,36 @@ func placeOf(m *machine.Machine, p *statePlan, code string) string {
 
 // pathOf returns the pointer to a state.
 func pathOf(s *machine.State) string {
-	return "/states/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(s.Name)
+	return "/states/" + pointerPart(s.Name)
+}
+
+func pointerPart(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+// payloads adds a finding for each transition that needs a payload, if all who take
+// part in the state are rules and built-in strategies.
+func (f *findings) payloads(p *statePlan) {
+	on := 0
+	for _, list := range [][]member{p.members, p.humans} {
+		for i := range list {
+			switch m := &list[i]; {
+			case m.off:
+			case m.IsHuman || !m.source.VotesOnly():
+				return
+			default:
+				on++
+			}
+		}
+	}
+	for _, t := range p.state.Transitions {
+		if on == 0 || !t.NeedsPayload {
+			continue
+		}
+		f.add(t.Name, machine.Problem{Code: Unpayable, Path: pathOf(p.state) + "/transitions/" + pointerPart(t.Name) + "/parameters",
+			Message: fmt.Sprintf("state %q: %q needs a payload (%v), and only rules and built-in strategies take part, which have none to give", p.state.Name, t.Name, t.Parameters.Validate(nil)),
+			Hint:    `add a human ("isHuman": true), a model, a service or a function of yours to its specialists, or ask for less in its parameters`})
+	}
 }
 
 // ends adds a finding if sessions can end from a state, decided by the engine, and

@@ -34,6 +34,9 @@ func ai(id, model string) string {
 // marked are states of which everything is said.
 const marked = `"open":{"irreversible":false,"transitions":{"finish":"done","again":"open"}},"done":{}`
 
+// needy is a state with a choice that needs a payload.
+const needy = `"open":{"irreversible":false,"transitions":{"fin/ish":{"target":"done","parameters":{"type":"object","required":["why"]}},"finish":{"target":"open","parameters":{"type":"object"}}}},"done":{}`
+
 // TestLintOfTheFile finds what a definition alone shows.
 func TestLintOfTheFile(t *testing.T) {
 	models := []string{ai("a", "m"), ai("b", "m"), ai("c", "m")}
@@ -59,6 +62,12 @@ warning DIV002 /specialists all 3 specialists are of the model "m"`},
 			`info IRR001 /states/open state "open": "finish" or "stop" ends the session, and nothing says whether that can be undone`},
 		{def{states: `"open":{"transitions":{"finish":{"target":"done","irreversible":false},"stop":{"target":"end","irreversible":true}}},"end":{"final":true},"done":{}`, who: []string{fn("a"), half}}, ""},
 		{def{states: `"open":{"transitions":{"finish":"done"}},"done":{}`, who: []string{human("h"), half}}, ""}, // nobody else decides
+		{def{states: needy, who: []string{first("a"), entry("proposer", "b", `"strategyFn":"= \"finish\""`), human("off", `"disabled":true`), half}},
+			`warning PARAM001 /states/open/transitions/fin~1ish/parameters state "open": "fin/ish" needs a payload (validating root: required: missing properties: ["why"]), and only rules and built-in strategies take part, which have none to give`},
+		{def{states: needy, who: []string{first("a"), human("h"), half}}, ""},
+		{def{states: needy, who: []string{first("a"), fn("f"), half}}, ""},
+		{def{states: needy, who: []string{first("a"), web("w"), half}}, ""},
+		{def{states: needy, who: []string{first("a"), ai("m", "m"), half}}, ""},
 		{def{states: `"open":{"irreversible":false,"transitions":{"on":"a/b"}},"a/b":{"transitions":{"finish":"done","back":"open"},"specialists":[` + models[0] + `,` + ai("z", "m") + `]},"done":{}`, who: []string{fn("x"), half}},
 			`info IRR001 /states/a~1b state "a/b": "finish" ends the session, and nothing says whether that can be undone
 warning DIV002 /states/a~1b/specialists all 2 specialists are of the model "m"`},

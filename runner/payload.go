@@ -3,9 +3,22 @@ package runner
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
 )
+
+// Payloads that transitions ask for.
+//
+// Where the parameters of a transition are not satisfied by {}, whoever chooses it has
+// to say more than its name (legal). Rules and built-in strategies cannot: theirs are
+// votes, and what is executed is the heaviest proposal of the same transition that has
+// a payload, or nothing (arbiter.Decision.Floor). So a round is not over as long as
+// somebody is out who could give the payload of the winner, and a champion that has
+// none to give does not decide alone.
 
 // samePayload reports whether two payloads are the same JSON value: whatever the order
 // of members and the form of numbers. No payload is an empty object. Numbers are
@@ -81,4 +94,38 @@ func decimalOf(n json.Number) decimal {
 		return decimal{negative, string(n), 0} // beyond all use: as it is written
 	}
 	return decimal{negative, short, power - int64(len(fraction)) + int64(len(digits)-len(short))}
+}
+
+// lacksPayload reports whether somebody's proposal in the round is no more than a vote.
+func (t *tx) lacksPayload(id string) bool {
+	p := t.round.proposal(id)
+	return p != nil && p.LacksPayload()
+}
+
+// toPay returns whom to ask where the probability is reached, and nobody who proposed
+// the pick gave the payload that it needs: the cheapest who could, the first of equals;
+// nobody if nobody could, or none is needed.
+func (w *work) toPay(l *trust.Ledger, q trust.Question, due []*member) []int {
+	if !slices.ContainsFunc(w.t.round.proposals, (*specialist.Proposal).LacksPayload) {
+		return nil
+	}
+	pick, needed := l.Judge(q).Pick, false
+	for _, p := range w.t.round.proposals {
+		if p.Transition.Name != pick {
+			continue
+		}
+		if needed = p.LacksPayload(); !needed {
+			return nil
+		}
+	}
+	best := -1
+	for i, m := range due {
+		if needed && !m.source.VotesOnly() && (best < 0 || w.t.costOf(m) < w.t.costOf(due[best])) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	return []int{best}
 }

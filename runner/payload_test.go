@@ -62,3 +62,152 @@ func TestPayloadOfTheHeaviest(t *testing.T) {
 		}
 	}
 }
+
+// pays answers with pay and a reason.
+func pays(reason string) func(context.Context, specialist.Question) (specialist.Answer, error) {
+	return func(context.Context, specialist.Question) (specialist.Answer, error) {
+		return specialist.Answer{TransitionName: "pay", MetaJSON: json.RawMessage(`{"reason":"` + reason + `"}`)}, nil
+	}
+}
+
+// TestPayloadIsWaitedFor (C7.5): a round whose winner lacks its payload goes on as long as
+// somebody is left who could give it, in every mode, and whoever decides.
+func TestPayloadIsWaitedFor(t *testing.T) {
+	only := `"open":{"transitions":{"pay":{"target":"done","parameters":{"type":"object","required":["reason"]}}}},"done":{}`
+	for name, d := range map[string]def{
+		"all":              {top: `"solicit":"all"`, states: paying, who: []string{first("rule"), web("a"), arb("firstProposal")}},
+		"eager":            {top: `"solicit":"eager"`, states: paying, who: []string{first("rule"), first("twin"), web("a"), arb("firstProposal")}},
+		"waves":            {top: `"solicit":{"mode":"sequential","wave":1}`, states: paying, who: []string{first("rule"), web("a", estimated("1")), arb("firstProposal")}},
+		"by information":   {top: `"solicit":{"mode":"sequential","wave":"auto"}`, states: only, who: []string{first("rule"), web("b", estimated("3")), web("a", estimated("2")), arb("bayes")}},
+		"one option alone": {top: `"solicit":{"mode":"sequential","wave":1}`, states: only, who: []string{first("rule"), first("twin"), web("a", estimated("2")), arb("bayes")}},
+	} {
+		b := newBench(t)
+		b.cast.play("a", pays("due"))
+		b.cast.play("b", pays("late"))
+		s := b.start(b.machine(d))
+		for b.step(s).Status == runner.TickSolicited { // eager asks one in a step
+		}
+		if last := b.now(s).Last(); last == nil || last.SpecialistID != "a" || string(last.MetaJSON) != `{"reason":"due"}` {
+			t.Errorf("%s: executed is %+v:\n%s", name, last, b.log(s, 2))
+		}
+		if name == "by information" && strings.Contains(b.log(s, 2), "proposed b") {
+			t.Errorf("%s: the dearer one was asked too:\n%s", name, b.log(s, 2))
+		}
+	}
+}
+
+// TestPayloadOfHeaviest (C7.5): of several payloads for the winner that of the heaviest is
+// executed, the first of equals, and the question shows the same.
+func TestPayloadOfHeaviest(t *testing.T) {
+	b := newBench(t)
+	for _, id := range []string{"x", "y", "z"} {
+		b.cast.play(id, pays(id))
+	}
+	m := b.machine(def{who: []string{first("rule"), fn("x"), fn("y"), fn("z"), human("human"), entry("arbiter", "arb", `"strategyFn":"= \"pay\""`)}, states: paying})
+	s := b.start(m)
+	b.stepTo(s, runner.TickAdvanced)
+	if last := b.now(s).Last(); last.SpecialistID != "x" {
+		t.Errorf("of equals executed is that of %s", last.SpecialistID)
+	}
+	b.train(b.machine(def{who: []string{first("rule"), fn("x"), fn("y"), fn("z"), human("human"), half}}), "y", 9, 9)
+	b.train(b.machine(def{who: []string{first("rule"), fn("x"), fn("y"), fn("z"), human("human"), half}}), "x", 1, 9)
+	s = b.start(m)
+	b.stepTo(s, runner.TickAdvanced)
+	if last := b.now(s).Last(); last.SpecialistID != "y" || string(last.MetaJSON) != `{"reason":"y"}` {
+		t.Errorf("executed is %s of %s", last.MetaJSON, last.SpecialistID)
+	}
+	e := b.explain(s, "")
+	if !e.Changes.Reproduced {
+		t.Errorf("it is not reproduced: %+v", e.Changes)
+	}
+	if w := variant(e, "y", ""); w.Transition != "pay" {
+		t.Errorf("without y: %+v", w)
+	}
+
+	irreversible := strings.Replace(paying, `"target":"done","parameters"`, `"target":"done","irreversible":true,"parameters"`, 1)
+	s = b.start(b.machine(def{who: []string{first("rule"), fn("x"), fn("y"), human("human"), half}, states: irreversible}))
+	b.stepTo(s, runner.TickHuman)
+	q, err := b.r.Question(b.ctx, b.now(s), "")
+	if b.ok(err); string(q.Transitions[0].MetaJSON) != `{"reason":"y"}` || !q.Transitions[0].MetaJSONRequired || q.Transitions[1].MetaJSON != nil || q.Transitions[1].MetaJSONRequired {
+		t.Errorf("the choices are %+v", q.Transitions)
+	}
+}
+
+// TestPayloadIsWithheld (C7.2, C7.5): where proposals are withheld no choice shows a payload, and
+// no code tells that some transition won which needs one.
+func TestPayloadIsWithheld(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", pays("due"))
+	m := b.machine(def{who: []string{fn("a"), human("human"), arb("bayes")}, top: `"collapse":{},"risk":{"maxError":0.3,"confidence":0.5}`, states: paying})
+	s := b.start(m)
+	b.stepTo(s, runner.TickHuman)
+	q, err := b.r.Question(b.ctx, b.now(s), "human")
+	if b.ok(err); q.Withheld == nil || q.Transitions[0].MetaJSON != nil {
+		t.Errorf("the question shows %+v", q.Transitions)
+	}
+	q, _, err = b.r.Reveal(b.ctx, s.ID, "human")
+	if b.ok(err); string(q.Transitions[0].MetaJSON) != `{"reason":"due"}` {
+		t.Errorf("after a look it shows %+v", q.Transitions)
+	}
+
+	if !runner.MayTell(runner.CodeNoPayload) {
+		t.Error("no_payload may be told where proposals are withheld")
+	}
+}
+
+// TestPendingPayload (C7.5): the ruling that waits for others says what goes with its choice, to
+// those who may see it.
+func TestPendingPayload(t *testing.T) {
+	b := newBench(t)
+	m := b.machine(def{who: []string{human("human"), human("other"), half}, top: `"secondHuman":{"rate":1,"when":"before"}`, states: paying})
+	s := b.start(m)
+	b.stepTo(s, runner.TickHuman)
+	b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "pay", MetaJSON: json.RawMessage(`{"reason":"due"}`)})
+	for viewer, want := range map[string]string{"human": `{"reason":"due"}`, "other": "", "": ""} {
+		q, err := b.r.Question(b.ctx, b.now(s), viewer)
+		if b.ok(err); string(q.Transitions[0].MetaJSON) != want {
+			t.Errorf("%q is shown %s", viewer, q.Transitions[0].MetaJSON)
+		}
+	}
+}
+
+// TestChampionWithoutPayload (C7.5): a champion that has no payload to give does not keep from
+// being asked who has.
+func TestChampionWithoutPayload(t *testing.T) {
+	b := newBench(t, foreseen)
+	states := strings.Replace(deskStates, `"finish":"done"`, `"finish":{"target":"done","parameters":{"type":"object","required":["reason"]}}`, 1)
+	m := b.machine(def{who: []string{fn("a"), first("best"), human("human"), entry("arbiter", "arb", `"strategyFn":"= \"finish\""`)}, states: states, top: `"solicit":{"champion":true}`})
+	plain := b.machine(def{who: []string{fn("a"), first("best"), human("human"), half}})
+	b.cast.say("a", "park")
+	b.train(plain, "best", 20, 20)
+	b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
+		return specialist.Answer{TransitionName: "finish", MetaJSON: json.RawMessage(`{"reason":"due"}`)}, nil
+	})
+	for range 20 {
+		s := b.start(m)
+		b.stepTo(s, runner.TickAdvanced)
+		if last := b.now(s).Last(); last == nil || string(last.MetaJSON) != `{"reason":"due"}` {
+			t.Fatalf("executed is %+v:\n%s", last, b.log(s, 2))
+		}
+	}
+	if !strings.HasPrefix(b.champions(), "promoted best") {
+		t.Errorf("nobody was champion: %s", b.champions())
+	}
+}
+
+// TestEvaluatedPayload (C7.5): who has a round evaluated cannot give the winner a payload that
+// its parameters refuse.
+func TestEvaluatedPayload(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", pays("due"))
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, states: paying}))
+	b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "pay", MetaJSON: json.RawMessage(`{"reason":"due"}`)})
+	a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, MetaJSON: json.RawMessage(`{"reason":3}`)})
+	if a.Executed || err == nil || !strings.Contains(err.Error(), "reason") {
+		t.Errorf("with another payload: %+v, %v", a, err)
+	}
+	a, err = b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, MetaJSON: json.RawMessage(`null`)})
+	if b.ok(err); !a.Executed || string(b.now(s).Last().MetaJSON) != `{"reason":"due"}` {
+		t.Errorf("with null: %+v", a)
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -73,10 +75,11 @@ func (r *Runner) questionFor(ctx context.Context, s *Session, viewer string, all
 	if err != nil {
 		return Question{}, err
 	}
-	order, err := r.proposalsInOrder(ctx, s)
+	votes, err := r.votesInOrder(ctx, s)
 	if err != nil {
 		return Question{}, err
 	}
+	order := proposalsOf(votes)
 	why := s.Withheld(viewer)
 	if all {
 		why = ""
@@ -99,10 +102,28 @@ func (r *Runner) questionFor(ctx context.Context, s *Session, viewer string, all
 		for _, p := range order {
 			q.Proposals = append(q.Proposals, specialist.AppendProposal(nil, key, p, true))
 		}
+		q.suggest(s.State, votes)
 	}
 	q.Code, q.Since, q.Reason = o.Code, o.Since, s.reasonWithFailures(o, why != "")
 	q.Digest, err = s.digest(order, why != "")
 	return q, err
+}
+
+// suggest gives each choice the payload that goes with it so far, of the pending rulings
+// that are shown or else of the votes.
+func (q *Question) suggest(s *machine.State, votes []arbiter.Vote) {
+	round := arbiter.Round{Votes: votes}
+	for i := range q.Transitions {
+		choice := &q.Transitions[i]
+		if best := round.Payload(s.Transitions[i]); best != arbiter.NoWinner && choice.Parameters != nil {
+			choice.MetaJSON = votes[best].MetaJSON
+		}
+		for _, r := range q.Rulings {
+			if r.TransitionName == choice.Name && r.MetaJSON != nil {
+				choice.MetaJSON = r.MetaJSON // of several the newest
+			}
+		}
+	}
 }
 
 // rulingsFor returns the pending rulings that a viewer may see, and how many others
@@ -132,23 +153,38 @@ func (s *Session) facts() Facts {
 // proposalsInOrder returns the live proposals in the round's order, and then those
 // that nobody counts.
 func (r *Runner) proposalsInOrder(ctx context.Context, s *Session) ([]*specialist.Proposal, error) {
+	votes, err := r.votesInOrder(ctx, s)
+	return proposalsOf(votes), err
+}
+
+func proposalsOf(votes []arbiter.Vote) []*specialist.Proposal {
+	list := make([]*specialist.Proposal, len(votes))
+	for i, v := range votes {
+		list[i] = v.Proposal
+	}
+	return list
+}
+
+// votesInOrder is proposalsInOrder with what each counts for.
+func (r *Runner) votesInOrder(ctx context.Context, s *Session) ([]arbiter.Vote, error) {
 	if len(s.Proposals()) < 2 {
-		return s.Proposals(), nil
+		return uncounted(nil, s.Proposals()), nil
 	}
 	votes, err := r.votesOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	order := make([]*specialist.Proposal, 0, len(s.Proposals()))
-	for _, v := range votes {
-		order = append(order, v.Proposal)
-	}
-	for _, p := range s.Proposals() {
-		if !slices.Contains(order, p) {
-			order = append(order, p)
+	return uncounted(slices.Clone(votes), s.Proposals()), nil
+}
+
+// uncounted appends those of the proposals that are not among the votes.
+func uncounted(votes []arbiter.Vote, proposals []*specialist.Proposal) []arbiter.Vote {
+	for _, p := range proposals {
+		if !slices.ContainsFunc(votes, func(v arbiter.Vote) bool { return v.Proposal == p }) {
+			votes = append(votes, arbiter.Vote{Proposal: p})
 		}
 	}
-	return order, nil
+	return votes
 }
 
 // reasonWithFailures returns why a human is asked, with what came of asks that

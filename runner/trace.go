@@ -86,6 +86,11 @@ func (t *trace) round() *arbiter.Round {
 		}
 		round.Votes = append(round.Votes, v)
 	}
+	winner := arbiter.NoWinner
+	if j := t.verdict; j != nil {
+		winner = j.Decision.Winner
+	}
+	round.Unbound = round.JudgedUnbound(winner)
 	return round
 }
 

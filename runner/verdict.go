@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
@@ -30,11 +31,16 @@ func (w *work) settled(ctx context.Context) (bool, error) {
 	if err != nil || !stopper.Settled(round, open) {
 		return false, err
 	}
-	if w.t.quorum(w.by).Reached() {
+	enough := w.t.quorum(w.by).Reached()
+	if enough && !slices.ContainsFunc(round.Votes, func(v arbiter.Vote) bool { return v.LacksPayload() }) {
 		return true, nil
 	}
 	d, err := w.by.arbiter.Decide(ctx, round)
-	return err == nil && d.Consensus() && round.Votes[d.Winner].IsHuman, err
+	if err != nil || !d.Consensus() {
+		return false, err
+	}
+	won := round.Votes[d.Winner]
+	return won.IsHuman || enough && !won.LacksPayload(), nil // whose payload is executed may depend on those who are still out
 }
 
 // openStandings returns the standing of everybody who may still be heard in this

@@ -155,8 +155,11 @@ func (w *work) informative(ctx context.Context, due []*member) ([]*member, error
 		for i := range due {
 			next.Ask = append(next.Ask, i)
 		}
-	case next.Stop == trust.StopDecided && !w.t.quorum(w.by).Reached():
-		next.Ask = w.upToQuorum(due, next.Information)
+	case next.Stop == trust.StopDecided:
+		if next.Ask = w.allTheSame(e.Ledger, q, due, next.Information); len(next.Ask) == 0 {
+			w.t.stop = next.Stop
+			return nil, nil
+		}
 	case next.Stop != "":
 		w.t.stop = next.Stop
 		return nil, nil
@@ -183,6 +186,15 @@ func (w *work) choose(chosen *Wave, due []*member, next trust.Wave) []*member {
 	}
 	w.chosen = chosen
 	return ask
+}
+
+// allTheSame returns whom to ask although the probability is reached: who is missing
+// for the quorum, or else for the payload.
+func (w *work) allTheSame(l *trust.Ledger, q trust.Question, due []*member, information []int64) []int {
+	if !w.t.quorum(w.by).Reached() {
+		return w.upToQuorum(due, information)
+	}
+	return w.toPay(l, q, due)
 }
 
 // upToQuorum returns whom to ask where the probability is reached and the quorum is

@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -331,6 +332,9 @@ func (a *again) instead(list []WhatIf, i int, was string) []WhatIf {
 		}
 		other, p := slices.Clone(votes), *votes[i].Proposal
 		p.Transition = o
+		if p.MetaJSON = nil; o.NeedsPayload && !p.Mode.VotesOnly() {
+			p.MetaJSON = json.RawMessage("{}") // something that would have satisfied it
+		}
 		other[i].Proposal = &p
 		list = a.tryOut(list, WhatIf{SpecialistID: p.SpecialistID, Instead: o.Name}, other, was)
 	}

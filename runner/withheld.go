@@ -81,7 +81,7 @@ func (s *Session) conceal(o Outcome) Outcome {
 	if !MayTell(o.Code) || len(s.Program.Guards(s.State).LimitsOf(o.Code)) > 0 {
 		return o
 	}
-	if o.Code == "irreversible" { // few transitions are
+	if o.Code == "irreversible" || o.Code == CodeNoPayload { // which few transitions are, or need
 		o.Code = CodeWithheld
 	}
 	o.Reason = "Human input required, the reason is withheld"

@@ -121,7 +121,7 @@ func proposers(m *machine.Machine) (list []machine.Specialist) {
 
 // adapt returns the machine with made-up voters in the place of its proposers, and
 // completes the panel by its states. Guards are left out: they judge texts and
-// money, and here are none.
+// money, and here are none. So are parameters: nobody here has a payload.
 func adapt(m *machine.Machine, p *Panel, r strategies.Registry) (*machine.Machine, error) {
 	p.complete(m)
 	if err := p.fit(m); err != nil {
@@ -140,6 +140,10 @@ func adapt(m *machine.Machine, p *Panel, r strategies.Registry) (*machine.Machin
 	for i := range def.States {
 		s := &def.States[i]
 		s.Guards = nil
+		s.Transitions = slices.Clone(s.Transitions)
+		for j := range s.Transitions {
+			s.Transitions[j].Parameters = nil
+		}
 		if s.Specialists != nil {
 			s.Specialists = p.cast(s.Specialists)
 		}

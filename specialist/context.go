@@ -124,6 +124,9 @@ func appendTransitions(dst []byte, s *machine.State) []byte {
 		if t.Parameters != nil {
 			dst = append(append(dst, `,"parameters":`...), t.Parameters.String()...)
 		}
+		if t.NeedsPayload {
+			dst = append(dst, `,"metaJsonRequired":true`...)
+		}
 		if t.Irreversible {
 			dst = append(dst, `,"irreversible":true`...)
 		}

@@ -48,5 +48,5 @@ func ExampleRoundKey() {
 func ExampleQuestion_AppendContext() {
 	q := specialist.Question{Key: specialist.RoundKey{Session: session, Round: 1}, Machine: desk, State: desk.Initial(), Past: past{}, Meta: json.RawMessage(`{"amount":80}`)}
 	fmt.Println(string(q.AppendContext(nil, true)))
-	// Output: {"sessionId":"f81d4fae-7dec-41d0-a765-00a0c91e6bf6","currentState":"open","prompt":"Which \"way\"?","transitions":{"z":{"target":"done","description":"for good","parameters":{"type":"object","required":["why"]},"irreversible":true},"a":{"target":"open"}},"history":[],"metaJson":{"amount":80},"exemplars":[]}
+	// Output: {"sessionId":"f81d4fae-7dec-41d0-a765-00a0c91e6bf6","currentState":"open","prompt":"Which \"way\"?","transitions":{"z":{"target":"done","description":"for good","parameters":{"type":"object","required":["why"]},"metaJsonRequired":true,"irreversible":true},"a":{"target":"open"}},"history":[],"metaJson":{"amount":80},"exemplars":[]}
 }

@@ -49,7 +49,7 @@ func question(p past) specialist.Question {
 }
 
 const start = `{"sessionId":"f81d4fae-7dec-41d0-a765-00a0c91e6bf6","currentState":"open","prompt":"Which \"way\"?","transitions":{` +
-	`"z":{"target":"done","description":"for good","parameters":{"type":"object","required":["why"]},"irreversible":true},"a":{"target":"open"}},"history":[`
+	`"z":{"target":"done","description":"for good","parameters":{"type":"object","required":["why"]},"metaJsonRequired":true,"irreversible":true},"a":{"target":"open"}},"history":[`
 
 // TestContext: exactly the members that proposers are to see, and nothing of the
 // others, their scores or their proposals.

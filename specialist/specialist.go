@@ -283,6 +283,10 @@ type Proposal struct {
 	Detail       *Detail // nil for most
 }
 
+// LacksPayload reports whether the parameters of the proposed transition ask for more
+// than p gives: then p is a vote, and its payload has to come from somebody else.
+func (p *Proposal) LacksPayload() bool { return p.Transition.NeedsPayload && len(p.MetaJSON) == 0 }
+
 // Detail is what only some proposals carry.
 type Detail struct {
 	Model       string
@@ -310,6 +314,10 @@ var sourceNames = [...]string{"submitted", "function", "builtin", "expression", 
 
 // String returns the name used in logs.
 func (s Source) String() string { return sourceNames[s] }
+
+// VotesOnly reports whether proposals of that source never have a payload: rules and
+// built-in strategies have none to give.
+func (s Source) VotesOnly() bool { return s == Builtin || s == Expression }
 
 // SourceNamed is the reverse of String; unknown names are Submitted.
 func SourceNamed(name string) Source {

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+)
+
+// How a ruling ends that was not executed: why, and what could be done instead.
+
+// A refusedChoice is what was to be ruled: on which question, and with which flags.
+type refusedChoice struct {
+	question   runner.Question
+	transition string
+	words      []string
+}
+
+// refused ends the command with a ruling that was not executed. why is nil where
+// DIAL's result says all.
+func (a *app) refused(ctx context.Context, e *engine, p *printer, c refusedChoice, r runner.Arbitration, why error) error {
+	code := exitFailure
+	if r.TransitionName != "" && why == nil { // legal, but a guard stopped it
+		code = exitStopped
+	}
+	p.status.stop()
+	p.close()
+	if stale, ok := errors.AsType[*runner.StaleError](why); ok {
+		if err := p.tellNewQuestion(stale); err != nil {
+			return err
+		}
+	}
+	if a.flags.json {
+		result := resultOf(r.Session)
+		result.Code, result.Reason = refusal(r, code, why)
+		if err := p.endJSON(result, code); err != nil {
+			return err
+		}
+	}
+	err := errors.Join(fmt.Errorf("not decided: %s", r.GuardReason), p.out.Flush())
+	hint := a.refusalHint(ctx, e, r, code, why)
+	if hint == "" {
+		hint = a.choiceHint("decide", r.Session.State, c)
+	}
+	return &exitError{code, hinted(err, "%s", hint)}
+}
+
+// tellNewQuestion prints what has changed since the question was shown, and what it
+// is now.
+func (p *printer) tellNewQuestion(stale *runner.StaleError) error {
+	q, told := stale.Question, p.asked == stale.Question.Digest
+	switch {
+	case p.a.flags.json && told:
+		return nil
+	case p.a.flags.json, p.a.flags.quiet:
+		return p.tellQuestion(q)
+	}
+	p.header()
+	for _, line := range stale.Changed {
+		fmt.Fprintf(p.out, "Since then: %s\n", clean(line))
+	}
+	fmt.Fprintf(p.out, "The question now is about round %s, in state %s:\n", q.RoundID, clean(q.State))
+	if !told {
+		if err := p.a.printQuestion(p.out, q); err != nil {
+			return err
+		}
+	}
+	p.a.printChoices(p.out, q)
+	return nil
+}
+
+// refusal returns why a ruling was not executed: its code and its text.
+func refusal(r runner.Arbitration, exit int, why error) (code, reason string) {
+	if refused, ok := errors.AsType[*runner.Error](why); ok && (r.Stale || refused.Code == runner.CodeRoundRequired) {
+		return refused.Code, r.GuardReason
+	}
+	if exit == exitStopped {
+		if code, reason, ok := strings.Cut(r.GuardReason, ": "); ok {
+			return code, reason
+		}
+	}
+	return "refused", r.GuardReason
+}
+
+// refusalHint says what could be done instead.
+func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, code int, why error) string {
+	id := []string{r.SessionID}
+	switch {
+	case r.Stale:
+		return fmt.Sprintf("nothing was decided; %s shows the question as it is now", a.command("show", id))
+	case code == exitStopped:
+		code, _ := refusal(r, exitStopped, why)
+		return a.stopHint(code, r.Session)
+	case !r.IsHuman:
+		humans, err := a.actors(ctx, e, r.Session)
+		if err != nil {
+			return err.Error()
+		}
+		return "say who you are with --as: " + strings.Join(humans, ", ")
+	}
+	return ""
+}
+
+// choiceHint helps whoever named a transition that is none, or gave a payload that
+// does not fit it, or none.
+func (a *app) choiceHint(command string, s *machine.State, c refusedChoice) string {
+	name := c.transition
+	if t := s.Transition(name); t != nil {
+		return a.payloadHint(command, t, c.question, c.words)
+	}
+	var names []string
+	for _, t := range s.Transitions {
+		names = append(names, t.Name)
+	}
+	if near := machine.DidYouMean(name, names); near != "" {
+		return near
+	}
+	return fmt.Sprintf("from state %s there are: %s", s.Name, strings.Join(names, ", "))
+}
