@@ -96,9 +96,9 @@ func TestPayloadIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestPayloadOfHeaviest (C7.5): of several payloads for the winner that of the heaviest is
+// TestWhosePayload (C7.5): of several payloads for the winner that of the heaviest is
 // executed, the first of equals, and the question shows the same.
-func TestPayloadOfHeaviest(t *testing.T) {
+func TestWhosePayload(t *testing.T) {
 	b := newBench(t)
 	for _, id := range []string{"x", "y", "z"} {
 		b.cast.play(id, pays(id))
