@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -111,16 +112,27 @@ func (a *app) parseStore(name string) (string, error) {
 		return a.defaultStore()
 	case name == "memory:":
 		return "", nil
-	case strings.HasPrefix(name, "postgres://"), strings.HasPrefix(name, "postgresql://"):
-		return "", hinted(usage("Postgres is not part of this version"), "use a SQLite file: --store PATH")
 	case strings.HasPrefix(name, "sqlite:"):
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "sqlite:"), "//")
 		if name == "" {
 			return "", usage("--store sqlite: needs a path behind it")
 		}
 	}
+	if scheme := otherStore.FindStringSubmatch(name); scheme != nil {
+		kind := strings.ToLower(scheme[1] + scheme[2])
+		err := usage("%s:// names no store of this version", kind)
+		if strings.HasPrefix(kind, "postgres") {
+			err = usage("Postgres is not part of this version")
+		}
+		return "", hinted(err, "use a SQLite file: --store PATH")
+	}
 	return name, nil
 }
+
+// otherStore matches the address of a store that this version does not know. It may hold
+// a password, so nothing of it but its scheme is ever shown, nor is a file of that name
+// made; ./NAME is a path whatever it looks like.
+var otherStore = regexp.MustCompile(`(?i)^(?:([a-z][a-z0-9+.-]+)://|(postgres(?:ql)?):)`)
 
 // keeps reports whether the store outlives this program.
 func (a *app) keeps() bool {
