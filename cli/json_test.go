@@ -590,6 +590,9 @@ func late(h *home, s *hook) {
 	}
 	h.awaits(s, 1)
 	id := first(h.T, `"sessionId":"([^"]+)"`, h.newest())
+	for out := ""; !strings.Contains(out, "said by a service"); { // or the question changes under the ruling
+		out, _ = h.run(0, "show", id, "--json")
+	}
 	h.run(0, "decide", id, "off", "--reasoning", "no time", "--no-run")
 	close(s.released)
 	if code := exitOf(h.T, cmd.Wait()); code != 0 {
