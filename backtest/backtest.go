@@ -39,6 +39,8 @@ type Config struct {
 	Exact bool
 	// Flip, if set, is called with every round that is decided otherwise.
 	Flip func(Flip) error
+	// Progress, if set, is called after each record of the log with its place.
+	Progress func(place int64)
 }
 
 // DefaultHumanMinutes is how long a human decision is thought to take.

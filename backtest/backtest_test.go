@@ -1,6 +1,7 @@
 package backtest_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/dialai/dialai/backtest"
@@ -54,5 +55,21 @@ func TestReproduces(t *testing.T) {
 	}
 	if r.Verdicts < 3000 || r.Reproduced != r.Verdicts {
 		t.Errorf("%d of %d verdicts were reproduced", r.Reproduced, r.Verdicts)
+	}
+}
+
+// TestProgress: each record of the log is told of once, by its place.
+func TestProgress(t *testing.T) {
+	h := newHistory(t)
+	h.together([]*player{h.start(plots[0].machine(t), 3)}, 5)
+	var places, want []int64
+	for e, err := range h.store.Log(h.ctx, "") {
+		h.ok(err)
+		want = append(want, e.Place)
+	}
+	_, err := backtest.Run(h.ctx, backtest.Config{Source: h.store, Progress: func(place int64) { places = append(places, place) }})
+	h.ok(err)
+	if len(want) == 0 || !slices.Equal(places, want) {
+		t.Errorf("told of %v, want %v", places, want)
 	}
 }

@@ -372,6 +372,9 @@ func (f *fold) read(ctx context.Context) error {
 			return err
 		}
 		f.report.Trial.To = e.Place
+		if f.Progress != nil {
+			f.Progress(e.Place)
+		}
 	}
 	f.report.Trial.Policy, f.report.Trial.From = f.Policy.Digest(), f.since
 	return f.end(ctx)

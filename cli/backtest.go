@@ -96,7 +96,10 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 		if b.gates, err = a.gates(cmd.Context(), e, machineName, f.guards); err != nil {
 			return err
 		}
+		m := a.newMeter("deciding again", "records")
+		c.Progress = m.upTo(cmd.Context(), e.store)
 		r, err := backtest.Run(cmd.Context(), c)
+		m.stop()
 		if err != nil {
 			return backtestError(err)
 		}

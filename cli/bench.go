@@ -96,7 +96,9 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	if err != nil {
 		return err
 	}
+	reading := a.newMeter("reading the data", "")
 	d, err := untilInterrupted(a, func() (*trial.Data, error) { return f.read(dir, file) })
+	reading.stop()
 	if err != nil {
 		return benchError(f.data, err)
 	}
@@ -109,7 +111,10 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	for _, n := range trial.Untested(d, o) {
 		fmt.Fprintf(a.err, "dialai: left out --gold %d: not every split has as many questions, and one more to test\n", n)
 	}
+	m := a.newMeter("measuring", "parts")
+	o.Progress = func(part string, done, of int) { m.of("measuring "+part, int64(done), int64(of)) }
 	r, err := untilInterrupted(a, func() (trial.Report, error) { return trial.Measure(d, o), nil })
+	m.stop()
 	if err != nil {
 		return err
 	}
@@ -184,6 +189,7 @@ func (a *app) benchMarks(dir fs.FS, f *benchFlags) error {
 			without = append(without, s)
 		}
 	}
+	meter := a.newMeter("measuring promotions", "")
 	list, err := untilInterrupted(a, func() ([]trial.Collapse, error) {
 		m, err := trial.ReadMarks(dir, without)
 		if err != nil {
@@ -191,6 +197,7 @@ func (a *app) benchMarks(dir fs.FS, f *benchFlags) error {
 		}
 		return trial.Collapses(m, f.seed, runtime.GOMAXPROCS(0)), nil
 	})
+	meter.stop()
 	if err != nil {
 		return benchError(f.data, err)
 	}

@@ -10,10 +10,12 @@ import (
 // benchOrders prints what showing options in two orders does.
 func (a *app) benchOrders(d *trial.Data, o trial.Options) error {
 	var correlations []trial.Correlation
+	m := a.newMeter("measuring orders of options", "")
 	orders, err := untilInterrupted(a, func() ([]trial.Order, error) {
 		correlations = trial.Correlations(d)
 		return trial.Orders(d, o), nil
 	})
+	m.stop()
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"time"
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
@@ -11,6 +12,14 @@ import (
 
 // ExplainText writes an explanation for people.
 func ExplainText(out io.Writer, e *runner.Explanation) error { return explainText(out, e, false) }
+
+// MeterLine returns what a meter shows of work that began so long ago, of which so much
+// is done.
+func MeterLine(took time.Duration, done, total int64) string {
+	began := time.Unix(1_800_000_000, 0)
+	m := &meter{now: func() time.Time { return began }, doing: "simulating", unit: "rounds", began: began, done: done, total: total}
+	return m.text(began.Add(took))
+}
 
 // JSONLines are the types whose values --json prints, by the heading of the
 // section of docs/json.md that describes them.

@@ -134,6 +134,9 @@ func (a *app) withStore(ctx context.Context, does access, do func(context.Contex
 func (a *app) maintain(ctx context.Context, does access, done string, do func(context.Context, *store.SQLite) (store.Report, error)) error {
 	var report store.Report
 	err := a.withStore(ctx, does, func(ctx context.Context, s *store.SQLite) (err error) {
+		m := a.newMeter("reading the logs", "records")
+		defer m.stop()
+		s.OnProgress(m.at)
 		report, err = do(ctx, s)
 		return err
 	})

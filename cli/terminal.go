@@ -55,59 +55,40 @@ func (p paint) dim(s string) string    { return p.code("2", s) }
 // progress shows, on a terminal's stderr, whom a long step is waiting for. A nil
 // progress shows nothing.
 type progress struct {
-	out   io.Writer
-	width int // of the terminal; the line must not be longer
-	quit  chan struct{}
-	done  sync.WaitGroup
+	*statusLine
 
 	mu    sync.Mutex
 	since time.Time
 	names []string // specialists that have not answered
-	shown bool
 }
 
 // quietFor is how long a step may take before it is talked about.
 const quietFor = time.Second
 
 func (a *app) newProgress() *progress {
-	if !isTerminal(a.err) || a.env("TERM") == "dumb" || a.flags.quiet || a.flags.json {
-		return nil
-	}
-	p := &progress{out: a.err, width: widthOf(a.err), quit: make(chan struct{})}
-	p.done.Go(p.run)
+	p := &progress{}
+	p.statusLine = a.newStatusLine(p.waiting)
+	p.start()
 	return p
 }
 
-func (p *progress) run() {
-	ticker := time.NewTicker(quietFor / 5)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-p.quit:
-			return
-		case <-ticker.C:
-			p.show()
-		}
-	}
-}
-
-func (p *progress) show() {
+// waiting returns the line.
+func (p *progress) waiting(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	waited := time.Since(p.since)
+	waited := now.Sub(p.since)
 	if len(p.names) == 0 || waited < quietFor {
-		return
+		return ""
 	}
 	names, room := strings.Join(p.names, ", "), p.width-len("waiting for … (9999s)")
 	if runes := []rune(names); len(runes) > room {
 		names = string(runes[:max(0, room)]) + "…"
 	}
-	fmt.Fprintf(p.out, "\r\x1b[Kwaiting for %s (%ds)", clean(names), int(waited.Seconds()))
-	p.shown = true
+	return fmt.Sprintf("waiting for %s (%ds)", names, int(waited.Seconds()))
 }
 
 func (p *progress) observe(r runner.Record) {
-	if p == nil {
+	if p.statusLine == nil {
 		return
 	}
 	p.mu.Lock()
@@ -121,31 +102,4 @@ func (p *progress) observe(r runner.Record) {
 			p.names = append(p.names, ask.SpecialistID)
 		}
 	}
-}
-
-// clear removes the line, so that others can be printed.
-func (p *progress) clear() {
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shown {
-		fmt.Fprint(p.out, "\r\x1b[K")
-		p.shown = false
-	}
-}
-
-// stop ends it.
-func (p *progress) stop() {
-	if p == nil {
-		return
-	}
-	select {
-	case <-p.quit:
-	default:
-		close(p.quit)
-	}
-	p.done.Wait()
-	p.clear()
 }

@@ -32,6 +32,10 @@ type Config struct {
 	Rounds   int                 // of each run, above 0
 	Runs     int                 // below 1 means 1
 	Seed     uint64
+
+	// Progress, if set, is told after each round how many of how many were played, those
+	// of all runs.
+	Progress func(done, of int)
 }
 
 // maxSteps bounds how often a session is stepped for one round.
@@ -51,7 +55,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	r := newReport(&c, m)
 	for i := range max(1, c.Runs) {
-		p := &play{Config: &c, m: m, seed: stream(c.Seed, "run", i).Uint64(), run: &run{}}
+		p := &play{Config: &c, m: m, seed: stream(c.Seed, "run", i).Uint64(), run: &run{}, before: i * c.Rounds}
 		if err := p.all(ctx); err != nil {
 			return nil, err
 		}
@@ -74,6 +78,7 @@ type play struct {
 
 	session *runner.Session
 	number  int // of the round, from 1
+	before  int // rounds of earlier runs
 	state   *State
 	ballot  ballot
 	round   Round
@@ -106,6 +111,9 @@ func (p *play) all(ctx context.Context) (err error) {
 	for p.number = 1; p.number <= p.Rounds; p.number++ {
 		if err := p.play(ctx); err != nil {
 			return fmt.Errorf("round %d: %w", p.number, err)
+		}
+		if p.Progress != nil {
+			p.Progress(p.before+p.number, max(1, p.Runs)*p.Rounds)
 		}
 	}
 	l, err := p.r.Ledger(ctx)

@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -214,5 +215,18 @@ func TestDefaultPanel(t *testing.T) {
 	}
 	if r := run(t, simulate.Config{Machine: m, Panel: p, Rounds: 30}); r.Machine != "m" || len(r.Curve) != 20 {
 		t.Errorf("the report is of %q, with %d points", r.Machine, len(r.Curve))
+	}
+}
+
+// TestProgress: every round of every run is told of once, in order.
+func TestProgress(t *testing.T) {
+	var told []int
+	run(t, simulate.Config{Panel: panel(t, `{"specialists": [{"id": "a"}]}`), Rounds: 3, Runs: 2, Progress: func(done, of int) {
+		if told = append(told, done); of != 6 {
+			t.Errorf("of %d rounds", of)
+		}
+	}})
+	if fmt.Sprint(told) != "[1 2 3 4 5 6]" {
+		t.Errorf("told of %v", told)
 	}
 }

@@ -109,3 +109,26 @@ func TestParseHead(t *testing.T) {
 		}
 	}
 }
+
+// TestOnProgress: whoever checks or mends a store is told of all of its records.
+func TestOnProgress(t *testing.T) {
+	a := newStore(t)
+	a.with(func(_ *runner.Runner, s *store.SQLite) {
+		var done, all int64
+		s.OnProgress(func(d, of int64) { done, all = d, of })
+		report, err := s.Verify(a.ctx, runner.NewPrograms())
+		a.ok(err)
+		if newest, err := s.Newest(a.ctx); err != nil || done == 0 || done != all || newest != all || int64(report.Records) < all {
+			t.Errorf("Verify told of %d of %d records; the newest is %d (%v)", done, all, newest, err)
+		}
+		done, all = 0, 0
+		_, err = s.Rebuild(a.ctx, runner.NewPrograms(), false)
+		a.ok(err)
+		if done == 0 || done != all {
+			t.Errorf("Rebuild told of %d of %d records", done, all)
+		}
+		s.OnProgress(nil)
+		_, err = s.Verify(a.ctx, runner.NewPrograms())
+		a.ok(err)
+	})
+}

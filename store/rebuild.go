@@ -135,6 +135,7 @@ func (b *rebuild) check(pool *sql.DB) error {
 	}
 	defer conn.Close()
 	b.a = newAudit(reader{conn}, b.programs, !b.acceptCut)
+	b.a.progress = b.store.told()
 	err = b.a.everything(b.ctx)
 	for kind := range b.a.found {
 		if !kind.source() {

@@ -32,8 +32,9 @@ type SQLite struct {
 
 	lessons *sql.Stmt // the query of Lessons
 
-	mu    sync.Mutex
-	cache cache
+	mu       sync.Mutex
+	cache    cache
+	progress func(done, of int64) // of checking
 }
 
 var _ runner.Store = (*SQLite)(nil)

@@ -114,6 +114,7 @@ func (s *SQLite) Verify(ctx context.Context, programs *runner.Programs, head ...
 	}
 	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
 	a := newAudit(reader{conn}, programs, true)
+	a.progress = s.told()
 	if err := a.everything(ctx); err != nil {
 		return Report{}, err
 	}
@@ -130,11 +131,30 @@ func (s *SQLite) Verify(ctx context.Context, programs *runner.Programs, head ...
 	return a.report, nil
 }
 
+// OnProgress has f told now and then, in [SQLite.Verify] and [SQLite.Rebuild], how many
+// of how many records were read. It must return soon. nil tells nobody.
+func (s *SQLite) OnProgress(f func(done, of int64)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress = f
+}
+
+// told returns whom to tell of progress; never nil.
+func (s *SQLite) told() func(done, of int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.progress == nil {
+		return func(int64, int64) {}
+	}
+	return s.progress
+}
+
 // An audit is what the logs say, and how what is stored differs.
 type audit struct {
 	reader
 	programs *runner.Programs
 	tails    bool // a log that ends early counts as damaged
+	progress func(done, of int64)
 	report   Report
 	found    map[Kind]*Difference // the first of each
 
@@ -161,6 +181,7 @@ func newAudit(r reader, programs *runner.Programs, tails bool) *audit {
 		reader: r, programs: programs, tails: tails, found: map[Kind]*Difference{}, definitions: map[string]storedDefinition{},
 		machines: map[int64]string{}, rows: map[string]int64{}, sessions: map[int64]sessionRow{}, taken: map[int64]string{}, began: map[int64]int64{},
 		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, lessons: map[int64]string{}, beside: map[int64]beside{},
+		progress: func(int64, int64) {},
 	}
 }
 

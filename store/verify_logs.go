@@ -150,6 +150,10 @@ type beside struct {
 // readLogs folds every session's log. The inner query sorts places only; it has a
 // limit, or SQLite would think that its order does not matter.
 func (a *audit) readLogs(ctx context.Context) error {
+	var all, read int64
+	if err := a.q.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&all); err != nil {
+		return err
+	}
 	rows, err := a.q.QueryContext(ctx, `SELECT l.id, l.session, l.first, l.decides, l.at, l.events, l.prev, l.hash
 		FROM (SELECT id AS place FROM log NOT INDEXED ORDER BY session, id LIMIT -1) CROSS JOIN log l ON l.id=place`)
 	if err != nil {
@@ -170,8 +174,12 @@ func (a *audit) readLogs(ctx context.Context) error {
 		if f.bad == nil {
 			f.bad = f.add(&r)
 		}
+		if read++; read%64 == 0 {
+			a.progress(read, all)
+		}
 	}
 	a.close(f)
+	a.progress(read, all)
 	return rows.Err()
 }
 

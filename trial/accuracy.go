@@ -14,6 +14,10 @@ type Options struct {
 	Orders     int     // of streams; 0 for none
 	MaxError   float64 // of streams
 	Parallel   int     // goroutines; below 1 means 1
+
+	// Progress, if set, is told how many of how many pieces of a part of the work are
+	// done, concurrently and not always in order.
+	Progress func(part string, done, of int)
 }
 
 // An Accuracy is how good a strategy is after n human decisions, on the questions
@@ -80,7 +84,7 @@ func Accuracies(d *Data, o Options) []Accuracy {
 		}
 	}
 	scores := make([]score, len(jobs)*len(splits))
-	each(len(scores), o.Parallel, func(i int) {
+	o.each("accuracies", len(scores), func(i int) {
 		j := jobs[i/len(splits)]
 		scores[i] = j.run(d, splits[i%len(splits)])
 	})

@@ -43,7 +43,7 @@ func Sequentials(d *Data, o Options) []Sequential {
 			continue
 		}
 		parts := make([][]Sequential, len(splits))
-		each(len(splits), o.Parallel, func(i int) { parts[i] = sequentials(d, splits[i][:n]) })
+		o.each("asking in turn, after "+itoa(n), len(splits), func(i int) { parts[i] = sequentials(d, splits[i][:n]) })
 		for t, tau := range taus {
 			sum := Sequential{Kind: "sequential", Strategy: "bayes", N: n, Tau: tau}
 			for _, p := range parts {

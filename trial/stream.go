@@ -125,7 +125,7 @@ func Streams(d *Data, o Options) []Stream {
 		}
 	}
 	runs := make([]run, len(names)*o.Orders)
-	each(len(runs), o.Parallel, func(i int) {
+	o.each("streams", len(runs), func(i int) {
 		runs[i].play(d, newDecider(names[i/o.Orders], d, o.MaxError), o.Seed, i%o.Orders)
 	})
 	list := make([]Stream, len(names))

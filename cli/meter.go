@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dialai/dialai/runner"
+)
+
+// What takes long says so on a terminal's stderr, in one line that is written again and
+// again and is gone when anything else is printed. There is none where stderr is no
+// terminal or a dumb one, and none where JSON or silence was asked for.
+
+// A statusLine is that line. A nil statusLine shows nothing.
+type statusLine struct {
+	out   io.Writer
+	width int                        // of the terminal; the line must not be longer
+	now   func() time.Time           // the clock
+	text  func(now time.Time) string // what to show; "" shows nothing
+	quit  chan struct{}
+	done  sync.WaitGroup
+
+	mu    sync.Mutex
+	shown bool
+}
+
+// lineEvery is how often the line is written.
+const lineEvery = 200 * time.Millisecond
+
+// newStatusLine returns a line that shows text from start to stop, or nil.
+func (a *app) newStatusLine(text func(now time.Time) string) *statusLine {
+	if !isTerminal(a.err) || a.env("TERM") == "dumb" || a.flags.quiet || a.flags.json {
+		return nil
+	}
+	return &statusLine{out: a.err, width: widthOf(a.err), now: time.Now, text: text, quit: make(chan struct{})}
+}
+
+// start begins to show it.
+func (l *statusLine) start() {
+	if l != nil {
+		l.done.Go(l.run)
+	}
+}
+
+func (l *statusLine) run() {
+	ticker := time.NewTicker(lineEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-l.quit:
+			return
+		case <-ticker.C:
+			l.show()
+		}
+	}
+}
+
+func (l *statusLine) show() {
+	text := l.text(l.now())
+	if text == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if runes := []rune(clean(text)); len(runes) >= l.width {
+		text = string(runes[:max(0, l.width-2)]) + "…"
+	}
+	fmt.Fprintf(l.out, "\r\x1b[K%s", clean(text))
+	l.shown = true
+}
+
+// clear removes the line, so that others can be printed.
+func (l *statusLine) clear() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shown {
+		fmt.Fprint(l.out, "\r\x1b[K")
+		l.shown = false
+	}
+}
+
+// stop ends it.
+func (l *statusLine) stop() {
+	if l == nil {
+		return
+	}
+	select {
+	case <-l.quit:
+	default:
+		close(l.quit)
+	}
+	l.done.Wait()
+	l.clear()
+}
+
+// A meter says how far a long piece of work is: how much is done, how fast, and how long
+// the rest takes at that pace. It may be told concurrently.
+type meter struct {
+	line *statusLine
+	now  func() time.Time
+
+	mu          sync.Mutex
+	doing, unit string
+	began       time.Time // of what is being done
+	done, total int64     // 0: not known
+}
+
+// meterFor is how long work may take before it is talked about, so that the line is there
+// within a second.
+const meterFor = 600 * time.Millisecond
+
+// newMeter begins to measure work that goes by units, as "rounds".
+func (a *app) newMeter(doing, unit string) *meter {
+	m := &meter{now: time.Now, doing: doing, unit: unit, began: time.Now()}
+	m.line = a.newStatusLine(m.text)
+	m.line.start()
+	return m
+}
+
+// at says how much is done, of how much; of 0 if nobody knows.
+func (m *meter) at(done, total int64) { m.of("", done, total) }
+
+// of is at for a part of the work, which has a pace of its own.
+func (m *meter) of(doing string, done, total int64) {
+	if m.line == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if doing != "" && doing != m.doing {
+		m.doing, m.began = doing, m.now()
+	}
+	m.done, m.total = done, total
+}
+
+// stop removes the line.
+func (m *meter) stop() { m.line.stop() }
+
+// text returns the line, "" as long as the work has not taken long.
+func (m *meter) text(now time.Time) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	took := now.Sub(m.began)
+	switch {
+	case took < meterFor:
+		return ""
+	case m.done <= 0:
+		return fmt.Sprintf("%s (%ds)", m.doing, int(took.Seconds()))
+	}
+	pace := float64(m.done) / took.Seconds()
+	text := fmt.Sprintf("%s: %s %s, %s/s", m.doing, grouped(m.done), m.unit, rate(pace))
+	if m.total > 0 {
+		text = fmt.Sprintf("%s: %s of %s %s, %s/s", m.doing, grouped(min(m.done, m.total)), grouped(m.total), m.unit, rate(pace))
+		rest := time.Duration(float64(max(0, m.total-m.done)) / pace * float64(time.Second))
+		text += ", " + left(rest)
+	}
+	return text
+}
+
+// upTo returns what to tell of places in the log of a store, of how many where it says.
+func (m *meter) upTo(ctx context.Context, s runner.Store) func(place int64) {
+	var all int64
+	if newest, ok := s.(interface {
+		Newest(context.Context) (int64, error)
+	}); ok && m.line != nil {
+		all, _ = newest.Newest(ctx) // without it there is no estimate
+	}
+	return func(place int64) { m.at(place, all) }
+}
+
+// rate writes a pace with as many digits as say something.
+func rate(pace float64) string {
+	if pace < 10 {
+		return strconv.FormatFloat(pace, 'f', 1, 64)
+	}
+	return grouped(int64(pace))
+}
+
+// left says how long something takes yet.
+func left(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "less than 1s left"
+	case d < time.Minute:
+		return fmt.Sprintf("about %ds left", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("about %dm left", int(d.Round(time.Minute).Minutes()))
+	}
+	return fmt.Sprintf("about %.1fh left", d.Hours())
+}
+
+// grouped writes a number with a comma before every three digits.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
