@@ -101,6 +101,10 @@ type Decision struct {
 	Judgement *trust.Judgement
 	// Quorum is how far the panel had been heard; nil if nobody counted.
 	Quorum *Quorum
+	// Bound says that some vote lacked the payload that its transition needs, and was
+	// taken for no more than a vote. Where it is false of such a round, that was judged
+	// before parameters bound.
+	Bound bool
 	// Expense is what it cost to decide, nil if nothing was said of that. A decision
 	// that comes with an error may have cost something too.
 	Expense *Expense
@@ -150,7 +154,7 @@ func (e *UnknownWinnerError) Is(target error) bool { return target == ErrUnknown
 // consensus says that too few were heard, if that is so, but for a round without
 // proposals and for one in which asking on was given up for another reason.
 func (d Decision) Floor(r *Round) Decision {
-	d.Quorum = r.Quorum
+	d.Quorum, d.Bound = r.Quorum, !r.Unbound && r.LacksPayload()
 	switch {
 	case len(r.Votes) == 0, d.Consensus() && r.Votes[d.Winner].IsHuman:
 	case !r.Quorum.Reached():
@@ -194,11 +198,9 @@ func (r *Round) Payload(t *machine.Transition) int {
 	return best
 }
 
-// JudgedUnbound reports whether r, of which a recorded verdict elected a vote (or
-// NoWinner), was judged before parameters bound: that elected a vote, or somebody who
-// could have given one made a proposal, without the payload that is needed now.
-func (r *Round) JudgedUnbound(winner int) bool {
-	return winner >= 0 && winner < len(r.Votes) && r.Votes[winner].LacksPayload() || slices.ContainsFunc(r.Votes, func(v Vote) bool { return v.LacksPayload() && !v.Mode.VotesOnly() })
+// LacksPayload reports whether some vote lacks the payload that its transition needs.
+func (r *Round) LacksPayload() bool {
+	return slices.ContainsFunc(r.Votes, func(v Vote) bool { return v.LacksPayload() })
 }
 
 // Below returns d as it is where q is not reached: left to a human.

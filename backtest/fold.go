@@ -135,17 +135,17 @@ func (f *fold) put(r *round, pt *point, rule *rule, votes []arbiter.Vote) *arbit
 		round.Threshold = pt.judged.threshold
 	}
 	round.Quorum = f.quorum(r, pt, rule, votes)
-	round.Unbound = pt.unbound()
+	round.Unbound = pt.unbound(votes)
 	return round
 }
 
-// unbound reports whether the round was recorded before parameters bound.
-func (pt *point) unbound() bool {
-	winner := arbiter.NoWinner
+// unbound reports whether the round was recorded before parameters bound: so its verdict
+// says, or without one a proposal of somebody who has to give a payload now.
+func (pt *point) unbound(votes []arbiter.Vote) bool {
 	if pt.judged != nil {
-		winner = pt.judged.winner
+		return !pt.judged.bound && (&arbiter.Round{Votes: pt.votes}).LacksPayload()
 	}
-	return (&arbiter.Round{Votes: pt.votes}).JudgedUnbound(winner)
+	return slices.ContainsFunc(votes, func(v arbiter.Vote) bool { return v.LacksPayload() && !v.Mode.VotesOnly() })
 }
 
 // evidence gives a round what bayes decides by. It is not ready if the verdict was

@@ -32,6 +32,8 @@ func (r *reader) judged(ctx context.Context, c *cursor) error {
 			j.margin = c.billionths()
 		case "quorum":
 			j.quorum = r.quorum(c)
+		case "parametersBind":
+			j.bound = c.bool()
 		case "evidence":
 			j.evidence = r.evidence(c)
 		case "explanation":

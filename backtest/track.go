@@ -84,6 +84,7 @@ type judged struct {
 	threshold                 *machine.Threshold
 	evidence                  *runner.JudgedBy
 	quorum                    *arbiter.Quorum // nil in older logs
+	bound                     bool            // votes without their payload were votes only
 	promise                   *trust.Promise
 	bar                       *exact.Billionths
 	explanation               []byte

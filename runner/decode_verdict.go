@@ -34,6 +34,7 @@ func (d *reading) judged() (Data, error) {
 		Order            []int32            `json:"order"`
 		Weights          []exact.Billionths `json:"weights"`
 		Quorum           *arbiter.Quorum    `json:"quorum"`
+		ParametersBind   bool               `json:"parametersBind"`
 		Evidence         *JudgedBy          `json:"evidence"`
 		Explanation      *trust.Judgement   `json:"explanation"`
 	}
@@ -41,7 +42,7 @@ func (d *reading) judged() (Data, error) {
 		return nil, err
 	}
 	j := &Judged{Evidence: v.Evidence, Index: v.Index, Ask: v.Ask, ArbiterID: v.ArbiterID, Strategy: v.Strategy, Order: v.Order, Weights: v.Weights, Threshold: v.Threshold, Margin: v.Margin, Usage: v.value(), Model: v.Model}
-	j.Decision = arbiter.Decision{Winner: arbiter.NoWinner, Rule: v.Rule, Subject: v.Subject, Weight: v.Weight, HasMargin: v.HasMargin, Threshold: thresholdOr(v.Threshold), Quorum: v.Quorum}
+	j.Decision = arbiter.Decision{Winner: arbiter.NoWinner, Rule: v.Rule, Subject: v.Subject, Weight: v.Weight, HasMargin: v.HasMargin, Threshold: thresholdOr(v.Threshold), Quorum: v.Quorum, Bound: v.ParametersBind}
 	if v.ConsensusReached {
 		j.Decision.Winner = v.Winner
 		if v.Winner < 0 || v.Winner >= len(v.Order) {

@@ -42,6 +42,9 @@ func (d *Judged) append(dst []byte, key specialist.RoundKey) []byte {
 		w.name("quorum")
 		w.dst = appendJSON(w.dst, q)
 	}
+	if d.Decision.Bound {
+		w.bool("parametersBind", true)
+	}
 	if e := d.Evidence; e != nil {
 		w.name("evidence")
 		w.dst = e.append(w.dst)

@@ -116,6 +116,13 @@ func TestWhosePayload(t *testing.T) {
 	if last := b.now(s).Last(); last.SpecialistID != "y" || string(last.MetaJSON) != `{"reason":"y"}` {
 		t.Errorf("executed is %s of %s", last.MetaJSON, last.SpecialistID)
 	}
+	said := 0
+	for _, rec := range b.records(s) {
+		said += strings.Count(string(rec.Events), `"parametersBind":true`)
+	}
+	if said != 1 {
+		t.Errorf("%d verdicts say that parameters bound", said)
+	}
 	e := b.explain(s, "")
 	if !e.Changes.Reproduced {
 		t.Errorf("it is not reproduced: %+v", e.Changes)

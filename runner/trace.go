@@ -86,11 +86,7 @@ func (t *trace) round() *arbiter.Round {
 		}
 		round.Votes = append(round.Votes, v)
 	}
-	winner := arbiter.NoWinner
-	if j := t.verdict; j != nil {
-		winner = j.Decision.Winner
-	}
-	round.Unbound = round.JudgedUnbound(winner)
+	round.Unbound = t.verdict != nil && !t.verdict.Decision.Bound && round.LacksPayload()
 	return round
 }
 

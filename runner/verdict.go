@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
@@ -32,7 +31,7 @@ func (w *work) settled(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	enough := w.t.quorum(w.by).Reached()
-	if enough && !slices.ContainsFunc(round.Votes, func(v arbiter.Vote) bool { return v.LacksPayload() }) {
+	if enough && !round.LacksPayload() {
 		return true, nil
 	}
 	d, err := w.by.arbiter.Decide(ctx, round)
