@@ -26,7 +26,11 @@ func (w *work) admit(ctx context.Context, ask []*member) []*member {
 		return ask
 	}
 	w.holds = map[string]*hold{}
-	a := &aside{work: w, budget: b, spent: w.t.now.Spent(), held: w.t.held(w.repeated(ask)...)}
+	again := w.repeated(ask)
+	a := &aside{work: w, budget: b, spent: w.t.now.Spent(), held: w.t.held(again...), again: map[string]guard.Book{}}
+	for _, old := range again {
+		a.again[old.SpecialistID] = old.Remote.Held()
+	}
 	admitted := ask[:0:0]
 	for _, m := range ask {
 		if a.admits(ctx, m) {
@@ -41,6 +45,7 @@ func (w *work) admit(ctx context.Context, ask []*member) []*member {
 // records why not.
 func (a *aside) admits(ctx context.Context, m *member) bool {
 	old, paid := a.repeats(m), a.spent
+	delete(a.again, m.SpecialistID)
 	if old != nil && m.source != specialist.Model {
 		a.held = a.held.Plus(old.Remote.Held())
 		a.keep(ctx, m.SpecialistID, a.t.need(m).first)
@@ -56,7 +61,7 @@ func (a *aside) admits(ctx context.Context, m *member) bool {
 		refused = a.t.tooLate(a.budget, n.first)
 	}
 	if refused == nil {
-		refused = a.budget.Admit(paid, a.held, n.first)
+		refused = a.budget.Admit(paid, a.reserved(), n.first)
 	}
 	if refused == nil {
 		refused = a.take(ctx, m.SpecialistID, n.first)

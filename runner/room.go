@@ -30,6 +30,17 @@ type aside struct {
 	*work
 	budget      *guard.Budget
 	spent, held guard.Book
+	again       map[string]guard.Book // by who is to be asked again and was not looked at yet: what that holds
+}
+
+// reserved returns what is held, with what will be held or charged of those who are
+// asked again, whatever becomes of them.
+func (a *aside) reserved() guard.Book {
+	sum := a.held
+	for _, b := range a.again {
+		sum = sum.Plus(b)
+	}
+	return sum
 }
 
 // setAside gives those who are to be asked room for repairs, as long as there is

@@ -220,6 +220,31 @@ func TestLostModelIsCharged(t *testing.T) {
 	}
 }
 
+// TestLostModelIsReserved: what a lost process had asked of a model will be charged
+// whatever becomes of it, so nobody who is asked beside it for the first time may use
+// that up.
+func TestLostModelIsReserved(t *testing.T) {
+	bubble(t, func(b *bench) {
+		m := &menders{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.Room{}}
+		b.r = b.mending(m)
+		s := b.start(b.machine(def{who: []string{web("x", estimated("0.5")), llm("a", "cheap"), arb("firstProposal")}, top: budget(`"hard_limit_usd":0.9`)}))
+		b.ok(b.r.Disable(b.ctx, "desk", "x"))
+		ctx, cancel := context.WithTimeout(b.ctx, time.Second/2)
+		defer cancel()
+		if _, err := b.r.Step(ctx, s.ID); err == nil {
+			t.Fatal("a step that was given up succeeds")
+		}
+		b.ok(b.r.Close())
+		b.r = b.mending(m)
+		b.ok(b.r.Enable(b.ctx, "desk", "x"))
+		b.cast.say("x", "again")
+		b.stepTo(s, runner.TickStopped)
+		if spent := b.now(s).Spent(); spent.Money != exact.Dollar/2 || len(b.cast.who()) != 0 {
+			t.Errorf("of $0.9 were spent %+v", spent)
+		}
+	})
+}
+
 // TestProposeIsInTheBudget: somebody who is asked on request is asked within the
 // budget too.
 func TestProposeIsInTheBudget(t *testing.T) {
