@@ -14,14 +14,18 @@ import (
 
 func (a *app) logCommand() *cobra.Command {
 	var from int64
+	var machineName string
 	f, v := &guardLogFlags{}, &viewFlags{}
 	cmd := &cobra.Command{
-		Use:   "log <session>",
-		Short: "Print the events of a session",
+		Use:   "log [<session>]",
+		Short: "Print the events of a session, or of a machine's specialists",
 		Long: `Print every event of a session, the oldest first. With --json each line is one
 event with the hash of its record; dialai store verify checks them. Texts that hold what
 looks like a secret or personal data are masked, unless --payload is full; the log itself
 is whole. Of the open round what is withheld from whoever rules is left out.
+
+With --machine it prints instead what happened to the specialists of a machine name:
+who was registered, switched on or off and by whom, and who became champion.
 
 With --guard it writes the event log of the guards instead, which dialai analyze
 and dialai replay read: one JSON object a line for what was spent, every step that
@@ -29,10 +33,21 @@ was judged, and how. Where a step holds what looks like a secret or personal dat
 texts stand as their SHA-256, unless --payload is full; with digest all texts do.`,
 		Example: `  dialai log 0b9c1d3e-…
   dialai log 0b9c1d3e-… --from 100 --json
-  dialai log 0b9c1d3e-… --guard > guard.jsonl`,
+  dialai log 0b9c1d3e-… --guard > guard.jsonl
+  dialai log --machine triage`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case machineName == "" && len(args) == 0:
+				return hinted(usage("%s: <session> is missing", cmd.CommandPath()), "name a session, or a machine with --machine")
+			case machineName != "" && (len(args) > 0 || f.guard):
+				return usage("%s: --machine stands alone: its log is that of no session, and no guard's", cmd.CommandPath())
+			case machineName != "":
+				return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
+					return a.printMachineLog(cmd.Context(), e, out, machineName, from)
+				})
+			}
 			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
 				id, err := runner.ParseID(args[0])
 				if err != nil {
@@ -57,6 +72,7 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 		},
 	}
 	cmd.Flags().Int64Var(&from, "from", 1, "the `number` of the first event to print")
+	cmd.Flags().StringVar(&machineName, "machine", "", "the `name` of a machine, to print the log of its specialists")
 	v.add(cmd)
 	cmd.Flags().BoolVar(&f.guard, "guard", false, "write the event log of the guards")
 	cmd.Flags().StringVar(&f.payload, "payload", payloadRedacted, "what is written of texts: `redacted`, full or, with --guard, digest")
@@ -103,10 +119,40 @@ func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *runner.
 	return nil
 }
 
+// printMachineLog prints what happened to the specialists of a machine.
+func (a *app) printMachineLog(ctx context.Context, e *engine, out io.Writer, name string, from int64) error {
+	if roster, err := e.store.Roster(ctx, name); err != nil {
+		return err
+	} else if roster.Sequence == 0 {
+		if err := e.knows(ctx, name); err != nil {
+			return err
+		}
+	}
+	for rec, err := range e.store.RosterRecords(ctx, name) {
+		if err != nil {
+			return err
+		}
+		events, err := runner.DecodeRaw(rec.Events)
+		if err != nil {
+			return &runner.CorruptError{What: "the log of machine " + name, Problem: err.Error()}
+		}
+		for _, ev := range events {
+			if ev.Seq < from {
+				continue
+			}
+			if err := a.printLogLine(out, logLine{V: 1, Machine: name, Raw: ev, Hash: rec.Hash.String()}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // logLine is an event as log prints it.
 type logLine struct {
 	V         int    `json:"v"`
-	SessionID string `json:"sessionId"`
+	SessionID string `json:"sessionId,omitempty"`
+	Machine   string `json:"machineName,omitempty"` // of an event of a machine's specialists
 	runner.Raw
 	Hash     string `json:"hash"`
 	Redacted bool   `json:"redacted,omitempty"`

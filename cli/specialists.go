@@ -43,22 +43,22 @@ decide, in any session of that machine; its alignment is kept.`,
 		},
 	}
 	cmd.AddCommand(
-		a.switchCommand("enable", "Switch a specialist on again", func(e *engine) func(context.Context, string, string) error { return e.Enable }),
-		a.switchCommand("disable", "Switch a specialist off", func(e *engine) func(context.Context, string, string) error { return e.Disable }),
+		a.switchCommand("enable", "Switch a specialist on again", true),
+		a.switchCommand("disable", "Switch a specialist off", false),
 	)
 	return cmd
 }
 
-func (a *app) switchCommand(name, short string, do func(*engine) func(context.Context, string, string) error) *cobra.Command {
+func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " <machine> <specialist>", Short: short,
-		Long:              short + ", for every session of a machine of that name.",
+		Long:              short + ", for every session of a machine of that name. Who did it is recorded;\ndialai log --machine shows it.",
 		Example:           "  dialai specialists " + name + " triage ai-router",
 		Args:              arguments,
 		ValidArgsFunction: a.completeSpecialists,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
-				err := do(e)(cmd.Context(), args[0], args[1])
+				err := e.Switch(cmd.Context(), args[0], args[1], runner.Switching{On: on, Actor: runner.LocalActor(osUser())})
 				switch {
 				case err != nil || a.flags.quiet:
 					return err

@@ -214,3 +214,37 @@ func TestRosterLog(t *testing.T) {
 		}
 	}
 }
+
+// TestSwitchedBy: who switched a specialist is in the event, as is that nobody in
+// particular did, and events from before actors were recorded are read as they were; half
+// an actor is refused.
+func TestSwitchedBy(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	b.start(b.machine(def{who: []string{fn("a"), human("human")}}))
+	ann := runner.Actor{Subject: "local:ann", Method: runner.MethodLocal, Humans: []string{"carol"}}
+	b.ok(b.r.Switch(b.ctx, "desk", "a", runner.Switching{Actor: ann}))
+	b.ok(b.r.Switch(b.ctx, "desk", "a", runner.Switching{On: true, Actor: ann}))
+	b.ok(b.r.Disable(b.ctx, "desk", "a"))
+	for _, half := range []runner.Actor{{Subject: "ann"}, {Method: "local"}} {
+		b.refused(b.r.Switch(b.ctx, "desk", "a", runner.Switching{Actor: half}), runner.ErrIllegal, fmt.Sprintf("an actor has a subject and a method, not %q and %q", half.Subject, half.Method))
+	}
+	var got []runner.RosterEvent
+	for rec, err := range b.store.RosterRecords(b.ctx, "desk") {
+		b.ok(err)
+		events, err := runner.DecodeRosterEvents(rec.Events)
+		b.ok(err)
+		got = append(got, events...)
+	}
+	if len(got) != 3 || !reflect.DeepEqual(got[0].Actor, &ann) || got[0].Kind != runner.KindDisabled || !reflect.DeepEqual(got[1].Actor, &ann) || got[1].Kind != runner.KindEnabled || got[2].Actor != nil {
+		t.Errorf("%+v", got)
+	}
+	old := `[{"seq":1,"at":"2026-01-02T03:04:05.000Z","kind":"disabled","data":{"specialistId":"a"}}]`
+	events, err := runner.DecodeRosterEvents([]byte(old))
+	b.ok(err)
+	again, err := runner.AppendRosterEvent(nil, 1, events[0])
+	b.ok(err)
+	if events[0].Actor != nil || string(again) != old {
+		t.Errorf("an old event is read as %+v and written as %s", events[0], again)
+	}
+}

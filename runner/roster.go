@@ -32,6 +32,8 @@ type RosterEvent struct {
 	By string
 	// Trial is a policy that was back-tested.
 	Trial *Trial
+	// Actor is who switched a specialist; nil if that was not said.
+	Actor *Actor
 }
 
 // The kinds of roster events.
@@ -59,11 +61,12 @@ type storedRosterEvent struct {
 	Stage        *Collapse           `json:"collapse,omitempty"`
 	By           string              `json:"by,omitempty"`
 	Trial        *Trial              `json:"trial,omitempty"`
+	Actor        *Actor              `json:"actor,omitempty"`
 }
 
 // AppendRosterEvent appends the record of one event: a JSON array of it.
 func AppendRosterEvent(dst []byte, seq int64, e RosterEvent) ([]byte, error) {
-	data, err := json.Marshal(storedRosterEvent{e.ID, e.Specialist, e.State, e.Reason, e.Others, e.Stage, e.By, e.Trial})
+	data, err := json.Marshal(storedRosterEvent{e.ID, e.Specialist, e.State, e.Reason, e.Others, e.Stage, e.By, e.Trial, e.Actor})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +92,7 @@ func DecodeRosterEvents(record []byte) ([]RosterEvent, error) {
 		if r.Kind == KindTried && v.Trial == nil {
 			return nil, fmt.Errorf("event %d (%s): the trial is missing", r.Seq, r.Kind)
 		}
-		events[i] = RosterEvent{r.At, r.Kind, v.SpecialistID, v.Specialist, v.State, v.Reason, v.Others, v.Stage, v.By, v.Trial}
+		events[i] = RosterEvent{r.At, r.Kind, v.SpecialistID, v.Specialist, v.State, v.Reason, v.Others, v.Stage, v.By, v.Trial, v.Actor}
 	}
 	return events, nil
 }
@@ -195,18 +198,38 @@ func (r *Runner) resolvable(probe *machine.Definition, s *machine.Specialist) er
 	return &Error{Code: "unusable", Message: err.Error(), kind: ErrIllegal}
 }
 
-// Enable switches a specialist of a machine on again. Its alignment was kept.
+// A Switching says to what a specialist is switched, and who does it.
+type Switching struct {
+	On bool
+	// Actor is recorded. It may be left out ([Actor]{}) by a program that switches on its
+	// own account; one with a subject has a method, and the other way round.
+	Actor Actor
+}
+
+// Enable is [Runner.Switch] on, by nobody in particular.
 func (r *Runner) Enable(ctx context.Context, machineName, id string) error {
-	return r.switchSpecialist(ctx, machineName, id, KindEnabled)
+	return r.Switch(ctx, machineName, id, Switching{On: true})
 }
 
-// Disable switches a specialist of a machine off: it is not asked, not heard and
-// does not decide. Its alignment is kept.
+// Disable is [Runner.Switch] off, by nobody in particular.
 func (r *Runner) Disable(ctx context.Context, machineName, id string) error {
-	return r.switchSpecialist(ctx, machineName, id, KindDisabled)
+	return r.Switch(ctx, machineName, id, Switching{})
 }
 
-func (r *Runner) switchSpecialist(ctx context.Context, machineName, id, kind string) error {
+// Switch switches a specialist of a machine on or off. One that is off is not asked, not
+// heard and does not decide; its alignment is kept. It returns [ErrNotFound] if nobody
+// has that id, and [ErrIllegal] for an actor of which only a half is said.
+func (r *Runner) Switch(ctx context.Context, machineName, id string, to Switching) error {
+	e := RosterEvent{Kind: KindDisabled, ID: id}
+	if to.On {
+		e.Kind = KindEnabled
+	}
+	if to.Actor.Subject != "" || to.Actor.Method != "" {
+		e.Actor = &to.Actor
+		if !e.Actor.known() {
+			return refuse(ErrIllegal, "actor", "an actor has a subject and a method, not %q and %q", to.Actor.Subject, to.Actor.Method)
+		}
+	}
 	declared, err := r.declares(ctx, machineName, id)
 	if err != nil {
 		return err
@@ -215,7 +238,8 @@ func (r *Runner) switchSpecialist(ctx context.Context, machineName, id, kind str
 		if !declared && roster.registered(id) == nil {
 			return RosterEvent{}, &NotFoundError{"Specialist", id}
 		}
-		return RosterEvent{At: r.now(), Kind: kind, ID: id}, nil
+		e.At = r.now()
+		return e, nil
 	})
 }
 
