@@ -65,10 +65,14 @@ the text is made.`,
 	return cmd
 }
 
-// revealRound records that somebody looks at an open round that is withheld.
+// revealRound records that somebody looks at a round that is withheld, open or under
+// review.
 func (f *viewFlags) revealRound(ctx context.Context, e *engine, id specialist.SessionID, why *runner.Explanation) error {
-	s, err := e.Session(ctx, id.String())
-	if err != nil || !why.Withheld || why.Round != s.Round || s.Withheld(f.as) == "" {
+	if !why.Withheld {
+		return nil
+	}
+	s, err := e.RevealReview(ctx, id, why.RoundID, f.as)
+	if err != nil || why.Round != s.Round || s.Withheld(f.as) == "" {
 		return err
 	}
 	_, _, err = e.Reveal(ctx, id, f.as)

@@ -208,14 +208,14 @@ func (p *printer) say(format string, args ...any) {
 }
 
 func (p *printer) proposal(d *runner.Proposed) {
-	who := "Proposer"
+	who, somebody := "Proposer", "A proposer"
 	if d.IsHuman {
-		who = "Human"
+		who, somebody = "Human", "A human"
 	}
 	id, t := clean(d.SpecialistID), d.Transition
 	p.proposed[d.Arrival] = t.Name
 	if p.hidden || t.From.Withheld() {
-		p.line("%s %s proposed (withheld)", who, id)
+		p.line("%s proposed (withheld)", somebody)
 		return
 	}
 	p.line("%s %s proposed: %s → %s", who, id, clean(t.Name), clean(t.Target))
@@ -223,16 +223,19 @@ func (p *printer) proposal(d *runner.Proposed) {
 }
 
 func (p *printer) failed(d *runner.AskFailed) {
-	if d.Code == runner.CodeCancelled {
-		p.say("[CANCEL] %s: %s", clean(d.SpecialistID), clean(strings.TrimSpace(d.Message)))
+	who, somebody := "Proposer", "A proposer"
+	if d.Role == machine.Arbiter {
+		who, somebody = "Arbiter", "The arbiter"
+	}
+	if d.Code == runner.CodeCancelled && p.hidden {
 		return
 	}
-	who := "Proposer"
-	if d.Role == machine.Arbiter {
-		who = "Arbiter"
-	}
 	if p.hidden {
-		p.line("%s %s failed (withheld)", who, clean(d.SpecialistID))
+		p.line("%s failed (withheld)", somebody)
+		return
+	}
+	if d.Code == runner.CodeCancelled {
+		p.say("[CANCEL] %s: %s", clean(d.SpecialistID), clean(strings.TrimSpace(d.Message)))
 		return
 	}
 	p.line("%s %s failed: %s", who, clean(d.SpecialistID), p.paint.red(clean(strings.TrimSpace(d.Message))))

@@ -10,7 +10,8 @@ import (
 )
 
 // Revealed records that somebody deliberately looked at what was withheld in a
-// round: rulings of theirs are from there on no evidence of their own.
+// round, open or under review: rulings and reviews of theirs are from there on no
+// evidence of their own.
 type Revealed struct {
 	RoundID      string
 	SpecialistID string // who looked; "" if nobody said, which may have been anybody
@@ -33,6 +34,13 @@ func (r *reading) revealed() (Data, error) {
 }
 
 func applyRevealed(s *Session, o *openRound, d *Revealed) {
+	if i := s.reviewing(d.RoundID); i >= 0 {
+		v := *s.reviews[i]
+		v.revealed = append(slices.Clip(v.revealed), d.SpecialistID)
+		s.reviews = slices.Clone(s.reviews)
+		s.reviews[i] = &v
+		return
+	}
 	if d.RoundID == s.Key().ID() && !slices.Contains(o.revealed, d.SpecialistID) {
 		o.revealed = append(slices.Clip(o.revealed), d.SpecialistID)
 	}
@@ -78,4 +86,44 @@ func (r *Runner) reveal(ctx context.Context, s *Session, viewer string) (Questio
 	}
 	q, err := r.questionFor(ctx, after, viewer, true)
 	return q, after, err
+}
+
+// RevealReview records that somebody deliberately looks at a closed round that waits
+// for a human's review: reviews of it by the viewer, and by everybody if viewer is "",
+// are not blind from there on. Nothing is recorded of a round that waits for none, or of
+// a viewer who has decided it before or has looked already. It returns the session as it
+// is then.
+//
+// Errors: ErrNotFound, ErrForbidden for a viewer who may not review the round, and a
+// store that fails.
+func (r *Runner) RevealReview(ctx context.Context, id specialist.SessionID, roundID, viewer string) (*Session, error) {
+	for range maxRaces {
+		s, err := r.load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		after, err := r.revealReview(ctx, s, roundID, viewer)
+		if !errors.Is(err, ErrStale) {
+			return after, err
+		}
+	}
+	return nil, fmt.Errorf("session %s: %w", id, ErrStale)
+}
+
+func (r *Runner) revealReview(ctx context.Context, s *Session, roundID, viewer string) (*Session, error) {
+	i := s.reviewing(roundID)
+	if i < 0 || slices.Contains(s.reviews[i].revealed, viewer) || viewer != "" && s.reviews[i].seen(viewer) {
+		return s, nil
+	}
+	if viewer != "" {
+		if err := r.mayReview(ctx, s, s.reviews[i], viewer); err != nil {
+			return nil, err
+		}
+	}
+	t, err := r.beginAnyhow(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	t.emit(&Revealed{roundID, viewer})
+	return t.commit(ctx)
 }

@@ -41,6 +41,8 @@ type Review struct {
 	Since   specialist.Time
 	outcome *trust.Outcome    // without its truth; of a second look, with that of the first human
 	second  *trust.SecondLook // of an adjudication
+
+	revealed []string // who has looked at what was proposed and decided; "" is anybody
 }
 
 // seen reports whether somebody has decided the round before.
@@ -49,6 +51,12 @@ func (v *Review) seen(id string) bool {
 		return true
 	}
 	return v.second != nil && (v.second.FirstHuman == id || v.second.SecondHuman == id)
+}
+
+// revealedTo reports whether what somebody makes of the round is not blind, because
+// they looked, or somebody did who was not named.
+func (v *Review) revealedTo(id string) bool {
+	return slices.Contains(v.revealed, id) || slices.Contains(v.revealed, "")
 }
 
 // Reviewed records what a human made of a closed round. It executes nothing.
@@ -128,7 +136,7 @@ func applyReviewed(s *Session, d *Reviewed, at specialist.Time) {
 	v := s.reviews[i]
 	s.reviews = slices.Delete(slices.Clone(s.reviews), i, i+1)
 	if d.Review == SecondLook && d.TransitionName != v.outcome.Truth {
-		s.await(&Review{Kind: Adjudication, Key: v.Key, State: v.State, Since: at, outcome: v.outcome, second: v.look(d.SpecialistID, d.TransitionName)})
+		s.await(&Review{Kind: Adjudication, Key: v.Key, State: v.State, Since: at, outcome: v.outcome, second: v.look(d.SpecialistID, d.TransitionName), revealed: v.revealed})
 	}
 	if len(s.reviews) == 0 {
 		s.reviews = nil
@@ -138,6 +146,11 @@ func applyReviewed(s *Session, d *Reviewed, at specialist.Time) {
 // review returns the index of the review of a round, -1 if there is none.
 func (s *Session) review(round, attempt int32) int {
 	return slices.IndexFunc(s.reviews, func(v *Review) bool { return v.Key.Round == round && v.Key.Attempt == attempt })
+}
+
+// reviewing returns the index of the review of a round by its id, -1 if there is none.
+func (s *Session) reviewing(roundID string) int {
+	return slices.IndexFunc(s.reviews, func(v *Review) bool { return v.Key.ID() == roundID })
 }
 
 // look returns what two humans made of the round.
@@ -173,7 +186,7 @@ type Reviewing struct {
 	SpecialistID   string // who answers
 	TransitionName string // what should have been decided
 	Reasoning      string
-	Blind          bool // whoever answers has seen neither proposals nor decision
+	Blind          bool // whoever answers has seen neither proposals nor decision; a recorded look says otherwise
 }
 
 // ErrReviewed is wrapped if a round cannot be reviewed because that was done, or
@@ -212,6 +225,7 @@ func (r *Runner) reviewOnce(ctx context.Context, s *Session, in Reviewing) (*Rev
 	if err := r.mayReview(ctx, s, v, in.SpecialistID); err != nil {
 		return nil, err
 	}
+	in.Blind = in.Blind && !v.revealedTo(in.SpecialistID)
 	t, err := r.begin(ctx, s)
 	if err != nil {
 		return nil, err
@@ -229,10 +243,8 @@ func (r *Runner) reviewOnce(ctx context.Context, s *Session, in Reviewing) (*Rev
 // reviewOf returns the review of a round: one that waits, or of a round that the
 // engine decided and nobody has looked at.
 func (r *Runner) reviewOf(ctx context.Context, s *Session, roundID string) (*Review, error) {
-	for _, v := range s.reviews {
-		if v.Key.ID() == roundID {
-			return v, nil
-		}
+	if i := s.reviewing(roundID); i >= 0 {
+		return s.reviews[i], nil
 	}
 	var found *Review
 	var reviewed bool

@@ -122,7 +122,9 @@ func (s *Session) Concealed(e *Raw, proposals bool) (data []byte, less bool) {
 	}
 	_ = json.Unmarshal(e.Data, &v) // what cannot be read is not shown
 	w := object(nil)
-	w.opt("specialistId", v.SpecialistID)
+	if e.Kind == KindRuled { // who proposed or failed is withheld too: how many did is seen
+		w.opt("specialistId", v.SpecialistID)
+	}
 	w.opt("arbiterId", v.ArbiterID)
 	return w.end(), true
 }

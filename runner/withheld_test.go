@@ -3,7 +3,6 @@ package runner_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -126,11 +125,11 @@ func TestConcealed(t *testing.T) {
 		data, less := s.Concealed(&ev, true)
 		switch ev.Kind {
 		case runner.KindProposed:
-			if want := fmt.Sprintf(`{"specialistId":%q}`, map[string]string{"1": "a", "2": "b"}[arrivalOf(t, ev.Data)]); !less || string(data) != want {
-				t.Errorf("%s shows %s, want %s", ev.Kind, data, want)
+			if !less || string(data) != "{}" {
+				t.Errorf("%s shows %s", ev.Kind, data)
 			}
 		case runner.KindJudged, runner.KindAskFailed:
-			if !less || strings.Contains(string(data), "finish") {
+			if !less || strings.Contains(string(data), "finish") || strings.Contains(string(data), "specialistId") {
 				t.Errorf("%s shows %s", ev.Kind, data)
 			}
 		default:
@@ -139,14 +138,6 @@ func TestConcealed(t *testing.T) {
 			}
 		}
 	}
-}
-
-func arrivalOf(t *testing.T, data []byte) string {
-	var v struct{ Arrival json.Number }
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
-	return v.Arrival.String()
 }
 
 // TestReasonNamesFailures: whoever is asked learns whose ask failed, and why; where
