@@ -92,10 +92,22 @@ func (r *Runner) owns(name string) bool {
 	return r.owner != nil && r.owner.Name() == name
 }
 
-// claim returns the name under which this runner asks outside its process.
+// claim returns the name under which this runner asks outside its process. If the store
+// has lost it (its directory of owners was deleted, say), it makes another: who asks is
+// always alive for others, or they would take the ask, and lose it again, without end.
 func (r *Runner) claim(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.owner != nil {
+		alive, err := r.store.Alive(ctx, r.owner.Name())
+		if err != nil {
+			return "", err
+		}
+		if !alive {
+			_ = r.owner.Release() // of what is not there any more
+			r.owner = nil
+		}
+	}
 	if r.owner == nil {
 		o, err := r.store.Claim(ctx)
 		if err != nil {

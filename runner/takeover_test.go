@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -278,4 +279,56 @@ func TestAccountsAgainstASlowModel(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A losable store can be made to forget which owners live, as a directory of owners can
+// be deleted.
+type losable struct {
+	runner.Store
+	mu     sync.Mutex
+	owners []runner.Owner
+}
+
+func (l *losable) Claim(ctx context.Context) (runner.Owner, error) {
+	o, err := l.Store.Claim(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.owners = append(l.owners, o)
+	return o, err
+}
+
+func (l *losable) lose(b *bench) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range l.owners {
+		b.ok(o.Release())
+	}
+}
+
+// TestOwnersLost: whenever it is forgotten who lives, an ask may be taken over once by
+// each of those who wait for it, and no more: they do not take it from each other until
+// one of them is answered in time.
+func TestOwnersLost(t *testing.T) {
+	bubble(t, func(b *bench) {
+		kept := &losable{Store: b.store}
+		b.cast.play("slow", after(3*time.Second, saying("finish")))
+		b.cast.judge("judge", electFirst)
+		keep := func(c *runner.Config) { c.Store = kept }
+		s := b.start(b.machine(def{who: []string{web("slow"), human("human"), arbFn("judge")}}))
+		var wg sync.WaitGroup
+		for range 3 {
+			r := b.runner(inBubble, keep)
+			wg.Go(func() {
+				if _, err := r.Run(b.ctx, s.ID, runner.RunOptions{Wait: true}); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Second)
+			kept.lose(b)
+		}
+		wg.Wait()
+		if now, calls := b.now(s), len(b.cast.askIDs()); now.Status != runner.Completed || calls < 2 || calls > 6 {
+			t.Errorf("it is %s after %d calls", now.Status, calls)
+		}
+	})
 }
