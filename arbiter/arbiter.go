@@ -150,25 +150,33 @@ func (e *UnknownWinnerError) Is(target error) bool { return target == ErrUnknown
 // Floor returns d with the round's Quorum, and left to a human, whoever elected its
 // winner and however sure they are, if the quorum is not reached or the winner's
 // transition is irreversible; the first of the two that holds says why. What a
-// human proposed is lifted over both: it is no automatic decision. A verdict without
+// human proposed is lifted over both, since it is no automatic decision; but where a
+// second human has to agree before (secondHuman), proposing is no way around ruling, and
+// what is irreversible is ruled on. A verdict without
 // consensus says that too few were heard, if that is so, but for a round without
 // proposals and for one in which asking on was given up for another reason.
 func (d Decision) Floor(r *Round) Decision {
 	d.Quorum, d.Bound = r.Quorum, !r.Unbound && r.LacksPayload()
+	human := d.Consensus() && r.Votes[d.Winner].IsHuman
 	switch {
-	case len(r.Votes) == 0, d.Consensus() && r.Votes[d.Winner].IsHuman:
-	case !r.Quorum.Reached():
+	case len(r.Votes) == 0:
+	case !human && !r.Quorum.Reached():
 		if !d.Consensus() && r.Evidence != nil && r.Evidence.Question.Stop != "" {
 			return d
 		}
 		return d.Below(r.Quorum)
-	case d.Consensus() && r.Votes[d.Winner].Transition.Irreversible:
+	case d.Consensus() && r.Votes[d.Winner].Transition.Irreversible && !(human && r.mayLift()):
 		d.Subject = r.Votes[d.Winner].Transition.Name
 		d.Winner, d.Rule, d.Text = NoWinner, Irreversible, ""
-	case d.Consensus() && !r.Unbound:
+	case d.Consensus() && !human && !r.Unbound:
 		return d.payable(r)
 	}
 	return d
+}
+
+// mayLift reports whether a human's proposal may execute what is irreversible.
+func (r *Round) mayLift() bool {
+	return r.State.SecondHuman == nil || r.State.SecondHuman.When != machine.Before
 }
 
 // payable returns d with a winner that says what its transition's parameters ask for:

@@ -645,3 +645,26 @@ func TestSecondHumanSmallCases(t *testing.T) {
 	}
 	b.forget()
 }
+
+// TestSecondHumanProposes: where two humans have to agree, one of them does not execute
+// by a proposal what cannot be undone, and does not tell by one what was ruled.
+func TestSecondHumanProposes(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.machine(def{
+		states: `"open":{"prompt":"Which way?","transitions":{"finish":{"target":"done","irreversible":true},"again":"open"}},"done":{}`,
+		who:    []string{human("human"), human("carol"), arbFn("judge")}, top: secondBefore}))
+	b.cast.judge("judge", electFirst)
+	_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: "human", TransitionName: "finish"})
+	b.ok(err)
+	if tick := b.stepTo(s, runner.TickHuman); tick.Code != "irreversible" || b.now(s).Executed != 0 {
+		t.Fatalf("after a human's proposal there are %d steps: %s", b.now(s).Executed, tick.Code)
+	}
+	b.recorded(s, "human", "finish", runner.CodeSecondHuman)
+	for viewer, shown := range map[string]int{"": 0, "carol": 0, "human": 1} {
+		q, err := b.r.Question(b.ctx, b.now(s), viewer)
+		if b.ok(err); len(q.Proposals) != shown || len(b.now(s).ViewFor(viewer).Proposals) != shown {
+			t.Errorf("%q is shown %d proposals, want %d", viewer, len(q.Proposals), shown)
+		}
+	}
+	b.executed(s, "carol", "finish")
+}

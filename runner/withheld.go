@@ -8,12 +8,14 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
 )
 
 // A ruling is evidence of what its author thinks only if it was made without sight
 // of what others had said. So in some rounds proposals, verdicts and failures are
 // withheld until the round is closed: in states that declare a collapse, and while an
-// audit may hold a decision of the engine back, or does. What is withheld is a
+// audit may hold a decision of the engine back, or does, or while a human is to rule
+// without sight of what another ruled, who had proposed as well. What is withheld is a
 // function of the open round and of who looks, here, and every view asks it: the
 // question, the session, its log, its explanation, what a run prints. Who is not
 // named sees the least. Who wants to see all the same says so (Reveal), which is
@@ -31,8 +33,18 @@ func (s *Session) Withheld(viewer string) string {
 		return "the state declares a collapse, to which only rulings count that were made without sight of the proposals"
 	case s.auditsBefore():
 		return "a decision may be under audit, which only tells something if it is made without sight of the proposals"
+	case s.rulerProposed(viewer):
+		return "somebody who has ruled has proposed as well, and another is to rule without sight of that"
 	}
 	return ""
+}
+
+// rulerProposed reports whether a human whose ruling is kept from a viewer has said in a
+// proposal what it may be.
+func (s *Session) rulerProposed(viewer string) bool {
+	return s.ConcealsRulings() && slices.ContainsFunc(s.Proposals(), func(p *specialist.Proposal) bool {
+		return p.IsHuman && p.SpecialistID != viewer && s.open.rulings.by(p.SpecialistID) != nil
+	})
 }
 
 // auditsBefore reports whether the open round is held back for an audit, or may still
