@@ -149,7 +149,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	}
 	transition, data, err := a.chosen(s, q, transition, f)
 	if err == nil {
-		err = a.statesQuestion(s, q, transition, f)
+		err = a.statesQuestion("decide", s, q, transition, f)
 	}
 	if err != nil {
 		return errors.Join(err, p.out.Flush())
@@ -226,7 +226,7 @@ func (f *decideFlags) checkDigest(cmd *cobra.Command) error {
 // statesQuestion returns an error if a transition that cannot be undone is chosen
 // without saying on which question; a round is not enough for what somebody proposed,
 // who may have proposed something else since.
-func (a *app) statesQuestion(s *runner.Session, q runner.Question, transition string, f *decideFlags) error {
+func (a *app) statesQuestion(command string, s *runner.Session, q runner.Question, transition string, f *decideFlags) error {
 	t := s.State.Transition(transition)
 	if t == nil || !t.Irreversible || f.question != "" || f.round != "" && f.accept == "" {
 		return nil
@@ -240,8 +240,8 @@ func (a *app) statesQuestion(s *runner.Session, q runner.Question, transition st
 	for _, d := range f.data {
 		words = append(words, "--data", d)
 	}
-	return hinted(usage("dialai decide: %s is irreversible: say which question you answer, with %s", transition, which),
-		"to answer the one that stands now: %s", a.command("decide", args, words...))
+	return hinted(usage("dialai %s: %s is irreversible: say which question you answer, with %s", command, transition, which),
+		"to answer the one that stands now: %s", a.command(command, args, words...))
 }
 
 // shortDigest returns as much of a question's digest as is enough to state it.

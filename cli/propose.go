@@ -27,7 +27,8 @@ func (a *app) proposeCommand() *cobra.Command {
 		Long: `Add a proposal to the current round of a session. A specialist has one proposal
 in a round; a later one replaces it. Without a transition the specialist is asked
 now, and what it answers is proposed. The round is decided by the next step
-(dialai resume, or dialai tick). Where the parameters of the transition ask for a
+(dialai resume, or dialai tick). What cannot be undone is proposed with --question or
+--round. Where the parameters of the transition ask for a
 payload, --data gives it.`,
 		Example: `  dialai propose 0b9c1d3e-… approve --as carol
   dialai propose 0b9c1d3e-… pay --as ai-reviewer --data amount=120
@@ -104,6 +105,9 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	}
 	q, err := e.Question(ctx, s, in.SpecialistID)
 	if err != nil {
+		return err
+	}
+	if err := a.statesQuestion("propose", s, q, in.TransitionName, f); err != nil {
 		return err
 	}
 	if in.MetaJSON, err = a.payload(f.data, s.State.Transition(in.TransitionName)); err != nil {

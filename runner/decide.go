@@ -223,7 +223,7 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 	if d.reasoning == "" {
 		d.reasoning = humanOverride
 	}
-	if err := in.pin().allows(&d); err != nil {
+	if err := in.pin().allows(d.transition); err != nil {
 		result := s.refusal(in, err.Error())
 		result.IsHuman = true
 		return result, err

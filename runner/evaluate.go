@@ -204,7 +204,7 @@ func (w *work) executeElected(ctx context.Context, in Ruling, d decision) (Arbit
 	result.ArbitrationID, result.WinningProposalID = w.t.now.Key().ArbitrationID(v.Index), w.t.now.Key().ProposalID(winner.Arrival)
 	result.TransitionName, result.ToState, result.MetaJSON = winner.Transition.Name, winner.Transition.Target, d.meta
 	result.Reasoning = d.reasoning
-	if err := in.pin().allows(&d); err != nil {
+	if err := in.pin().allows(d.transition); err != nil {
 		result.GuardReason = err.Error()
 		return result, errors.Join(err, w.commit(ctx))
 	}

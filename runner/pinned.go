@@ -3,6 +3,8 @@ package runner
 import (
 	"context"
 	"fmt"
+
+	"github.com/dialai/dialai/machine"
 )
 
 // A ruling belongs to the round its author saw. Between the moment in which a
@@ -15,7 +17,7 @@ import (
 
 // CurrentRound in place of a round's id means the round that is open when the ruling
 // or the proposal arrives, whichever that is, as DIAL's calls without a round id do.
-// No ruling with it executes a transition that is irreversible.
+// No ruling with it executes a transition that is irreversible, and no human proposes one.
 const CurrentRound = "current"
 
 // Codes of rulings and proposals that are about something else than the present
@@ -136,13 +138,13 @@ func (r *Runner) staleError(ctx context.Context, s *Session, p pin, e *Error, ch
 	return &StaleError{e, q, changed}
 }
 
-// allows refuses to execute what is irreversible for an author who has not said
-// which round that was about.
-func (p pin) allows(d *decision) error {
-	if p.round != CurrentRound || !d.transition.Irreversible {
+// allows refuses what is irreversible to a human who has not said which round that was
+// about.
+func (p pin) allows(t *machine.Transition) error {
+	if p.round != CurrentRound || !t.Irreversible {
 		return nil
 	}
-	e := refuse(ErrIllegal, CodeRoundRequired, "transition %q is irreversible: a ruling must name the round it is about", d.transition.Name)
+	e := refuse(ErrIllegal, CodeRoundRequired, "transition %q is irreversible: who chooses it must name the round it is about", t.Name)
 	e.Hint = "give the id of the round that was seen"
 	return e
 }

@@ -91,7 +91,7 @@ func TestRoundRequired(t *testing.T) {
 	}
 	in := runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "ann", TransitionName: "approve"}
 	b.rule(in)
-	const text = `transition "approve" is irreversible: a ruling must name the round it is about`
+	const text = `transition "approve" is irreversible: who chooses it must name the round it is about`
 	a, err := b.r.Decide(b.ctx, in)
 	if b.refused(err, runner.ErrIllegal, text); a.Executed || a.GuardReason != text || !a.IsHuman {
 		t.Errorf("the result is %+v", a)
@@ -101,7 +101,11 @@ func TestRoundRequired(t *testing.T) {
 	}
 	_, err = b.r.Execute(b.ctx, in)
 	b.refused(err, runner.ErrIllegal, text)
-	b.propose(s, "ann", "approve") // a human's proposal lifts the bar for consensus, not for whoever calls
+	proposed := runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "ann", TransitionName: "approve"}
+	_, _, err = b.r.Propose(b.ctx, proposed)
+	b.refused(err, runner.ErrIllegal, text)
+	proposed.RoundID = b.now(s).Key().ID()
+	b.submit(proposed) // a human's proposal lifts the bar for consensus, not for whoever calls
 	elected := runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound}
 	a, err = b.r.Decide(b.ctx, elected)
 	if b.refused(err, runner.ErrIllegal, text); a.Executed || b.now(s).State.Name != "pay" {

@@ -82,7 +82,11 @@ func (r *Runner) proposeTo(ctx context.Context, s *Session, in Submission) (*spe
 		return r.proposeAsked(ctx, s, m, in)
 	}
 	h := heard{key: s.Key(), id: m.SpecialistID, human: m.IsHuman, answer: in.answer()}
-	if _, err := Legal(s.State, &h.answer); err != nil {
+	chosen, err := Legal(s.State, &h.answer)
+	if err == nil && m.IsHuman { // whose proposal may execute it
+		err = in.pin().allows(chosen)
+	}
+	if err != nil {
 		return nil, s, err
 	}
 	t.hear(&h)
