@@ -18,16 +18,29 @@ import (
 // Hidden returns the first character of a name that cannot be seen or that changes
 // how others are shown: control characters (C0, DEL, C1), format characters (category
 // Cf: zero-width characters, bidirectional controls, soft hyphens, tags), line and
-// paragraph separators, noncharacters, and what is not UTF-8, which is returned as
-// U+FFFD. at is its place, counted in characters from 1; 0 if there is none.
+// paragraph separators, noncharacters, what is not UTF-8, which is returned as
+// U+FFFD, what fonts may leave out or draw as a blank (default ignorable characters,
+// variation selectors and fillers included, and the blank of Braille), and spaces but
+// U+0020, which they look like. at is its place, counted in characters from 1; 0 if
+// there is none.
 func Hidden(name string) (r rune, at int) { return firstOf(name, hidden) }
 
 // HiddenInProse is Hidden for prose, which may have tabs, line feeds, carriage returns
-// and the two joiners (U+200C, U+200D) that some scripts and pictures are written with.
+// and what some scripts and pictures are written with: all spaces, the blank of Braille,
+// variation selectors and the two joiners (U+200C, U+200D).
 func HiddenInProse(text string) (r rune, at int) { return firstOf(text, hiddenInProse) }
 
+// The characters that names hold none of, and of which prose may hold some. Controls of
+// C0 and DEL come first, by their number.
+var (
+	unseenCharacters = []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Noncharacter_Code_Point, unicode.Other_Default_Ignorable_Code_Point}
+	writtenInProse   = []*unicode.RangeTable{unicode.Zs, unicode.Variation_Selector}
+)
+
+const brailleBlank = '\u2800'
+
 func hidden(r rune) bool {
-	return r < ' ' || r >= 0x7F && (unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || unicode.Is(unicode.Noncharacter_Code_Point, r))
+	return r < ' ' || r >= 0x7F && (r == brailleBlank || unicode.IsOneOf(unseenCharacters, r) || unicode.IsOneOf(writtenInProse, r))
 }
 
 func hiddenInProse(r rune) bool {
@@ -35,7 +48,7 @@ func hiddenInProse(r rune) bool {
 	case '\t', '\n', '\r', 0x200C, 0x200D:
 		return false
 	}
-	return hidden(r)
+	return r < ' ' || r >= 0x7F && unicode.IsOneOf(unseenCharacters, r)
 }
 
 func firstOf(s string, bad func(rune) bool) (r rune, at int) {
@@ -121,7 +134,7 @@ func (s *characterSearch) search(n *node, path string, of textOf) {
 func (s *characterSearch) look(line, col int, path, what, text string, prose bool) {
 	find, hint := Hidden, "write it anew: it may have been pasted along"
 	if prose {
-		find, hint = HiddenInProse, "remove it: line breaks, tabs and joiners are all that a text may hold of what cannot be seen"
+		find, hint = HiddenInProse, "remove it: line breaks, tabs, spaces, joiners and variation selectors are all that a text may hold of what cannot be seen"
 	}
 	r, at := find(text)
 	if at == 0 || len(s.found) >= 10*maxProblems {

@@ -3,8 +3,10 @@ package machine_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/dialai/dialai/machine"
 )
@@ -23,7 +25,7 @@ func TestHidden(t *testing.T) {
 		{"the rest of C0", 14, 31, true, true},
 		{"ASCII", 32, 126, false, false},
 		{"DEL and C1", 0x7F, 0x9F, true, true},
-		{"no-break space", 0xA0, 0xA0, false, false},
+		{"no-break space", 0xA0, 0xA0, true, false},
 		{"soft hyphen", 0xAD, 0xAD, true, true},
 		{"Arabic letter mark", 0x61C, 0x61C, true, true},
 		{"zero width space", 0x200B, 0x200B, true, true},
@@ -33,11 +35,27 @@ func TestHidden(t *testing.T) {
 		{"word joiner to deprecated format characters", 0x2060, 0x2064, true, true},
 		{"isolates", 0x2066, 0x2069, true, true},
 		{"byte order mark", 0xFEFF, 0xFEFF, true, true},
-		{"variation selectors, which pictures need", 0xFE00, 0xFE0F, false, false},
+		{"combining grapheme joiner", 0x34F, 0x34F, true, true},
+		{"Hangul fillers", 0x115F, 0x1160, true, true},
+		{"Hangul filler", 0x3164, 0x3164, true, true},
+		{"half-width Hangul filler", 0xFFA0, 0xFFA0, true, true},
+		{"Khmer inherent vowels", 0x17B4, 0x17B5, true, true},
+		{"Ogham space", 0x1680, 0x1680, true, false},
+		{"Mongolian variation selectors", 0x180B, 0x180D, true, false},
+		{"spaces of all widths", 0x2000, 0x200A, true, false},
+		{"narrow no-break space", 0x202F, 0x202F, true, false},
+		{"mathematical space", 0x205F, 0x205F, true, false},
+		{"blank of Braille", 0x2800, 0x2800, true, false},
+		{"Braille", 0x2801, 0x28FF, false, false},
+		{"ideographic space", 0x3000, 0x3000, true, false},
+		{"variation selectors, which pictures in prose need", 0xFE00, 0xFE0F, true, false},
+		{"unassigned default ignorables", 0xFFF0, 0xFFF8, true, true},
 		{"noncharacters", 0xFFFE, 0xFFFF, true, true},
 		{"the replacement character", 0xFFFD, 0xFFFD, false, false},
 		{"pictures", 0x1F600, 0x1F64F, false, false},
+		{"hearts and stars", 0x2600, 0x27BF, false, false},
 		{"tags", 0xE0020, 0xE007F, true, true},
+		{"variation selectors of ideographs", 0xE0100, 0xE01EF, true, false},
 	} {
 		for r := c.from; r <= c.to; r++ {
 			text := "é" + string(r) + "b"
@@ -54,6 +72,25 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// TestNamesHoldNothingIgnorable: of the whole of Unicode, no name holds what a font may
+// leave out (Default_Ignorable_Code_Point), nor a space but U+0020.
+func TestNamesHoldNothingIgnorable(t *testing.T) {
+	ignorable := []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point, unicode.Cf, unicode.Variation_Selector, unicode.Zs}
+	n := 0
+	for r := rune(' ' + 1); r <= unicode.MaxRune; r++ {
+		if !unicode.IsOneOf(ignorable, r) {
+			continue
+		}
+		n++
+		if got, at := machine.Hidden("pay" + string(r)); got != r || at != 4 {
+			t.Errorf("U+%04X passes in a name", r)
+		}
+	}
+	if n < 4000 { // there are 4,174 ignorable ones alone
+		t.Errorf("%d were tried", n)
+	}
+}
+
 // TestHiddenCharactersAreRefused puts each kind of hidden character into each kind of
 // name of a machine file, as keys and as values, and into its prose.
 func TestHiddenCharactersAreRefused(t *testing.T) {
@@ -62,6 +99,7 @@ func TestHiddenCharactersAreRefused(t *testing.T) {
 		"specialists":[{"role":"@proposer","specialistId":"@p","modelId":"@m"},{"role":"proposer","specialistId":"e","strategyFn":"@= proposals"},
 			{"role":"proposer","specialistId":"w","strategyWebhookUrl":"https://example.com/@p","webhookTokenName":"@T"}],
 		"guards":{"tool_calls":{"allowed":["@t"],"per_tool":{"@u":{"exempt":true}}},"forbidden_patterns":["@f"],"cost":{"version":"@v"}}}`
+	inProse := []string{`\n`, `\t`, `\u200d`, `\ufe0f`, `\u00a0`, `\u2800`}
 	plain := strings.ReplaceAll(file, "@", "")
 	for i := 1; i <= strings.Count(file, "@"); i++ {
 		before := strings.Split(file, "@")
@@ -71,10 +109,10 @@ func TestHiddenCharactersAreRefused(t *testing.T) {
 		for _, p := range []string{"@p\",\"transitions", "@d", "@e", "@y", "@= ", "@f"} {
 			prose = prose || strings.HasPrefix(value, p)
 		}
-		for _, escaped := range []string{`\u0000`, `\u001b`, `\u007f`, `\u009b`, `\u200b`, `\u2028`, `\u202e`, `\u2066`, `\ufeff`, `\n`, `\t`, `\u200d`} {
+		for _, escaped := range []string{`\u0000`, `\u001b`, `\u007f`, `\u009b`, `\u200b`, `\u2028`, `\u202e`, `\u2066`, `\ufeff`, `\u3164`, `\n`, `\t`, `\u200d`, `\ufe0f`, `\u00a0`, `\u2800`} {
 			text := strings.Replace(at, "@", escaped, 1)
 			found := hiddenIn(t, text)
-			if allowed := prose && (escaped == `\n` || escaped == `\t` || escaped == `\u200d`); found == allowed {
+			if allowed := prose && slices.Contains(inProse, escaped); found == allowed {
 				t.Errorf("%s in %.30s: refused is %t", escaped, value, found)
 			}
 		}

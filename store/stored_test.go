@@ -46,6 +46,12 @@ var storedDefinitions = []storedDefinition{
 		code: "hidden-character", rule: "go\u2028", to: "z",
 	},
 	{
+		name: "names that differ by what fonts leave out",
+		text: `{"machineName":"m\u3164","initialState":"a","goalState":"z","states":{"a":{"transitions":{"go":"z","go\u034f":"z","go\ufe0f":"z","go\u00a0on":"z"}},"z":{}},
+			"specialists":[{"role":"proposer","specialistId":"p\u2800","strategyFnName":"firstAvailable"}]}`,
+		code: "hidden-character", rule: "go\ufe0f", to: "z",
+	},
+	{
 		name: "a second human who is not there",
 		text: `{"machineName":"m","initialState":"a","goalState":"z","secondHuman":{"rate":1,"when":"before"},"states":{"a":{"transitions":{"go":"z"}},"z":{}}}`,
 		code: "too-few-humans", rule: "go", to: "z",
