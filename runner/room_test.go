@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -243,6 +244,38 @@ func TestLostModelIsReserved(t *testing.T) {
 			t.Errorf("of $0.9 were spent %+v", spent)
 		}
 	})
+}
+
+// TestVerdictHoldsTheRest: who is to be asked again finds the rest of the budget held
+// for a verdict that is out. The step waits for that, or asks for it again where nobody
+// else does; it used to look for room for ever.
+func TestVerdictHoldsTheRest(t *testing.T) {
+	for _, mode := range []string{"all", "eager"} {
+		b := newBench(t)
+		b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
+			return specialist.Answer{Usage: specialist.Usage{}.WithCost(0)}, errors.New("not now")
+		})
+		b.cast.say("b", "again")
+		other := b.runner()
+		ctx, cancel := context.WithCancel(b.ctx)
+		s := b.start(b.machine(def{who: []string{web("a", estimated("0.4")), fn("b"), paidArbiter("0.5")}, top: `"quorum":"any","solicit":"` + mode + `",` + budget(`"hard_limit_usd":0.8`)}))
+		b.cast.judge("judge", arbiter.Func(func(inner context.Context, _ *arbiter.Round) (arbiter.Decision, error) {
+			b.cast.judge("judge", electFirst)
+			_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{RetryFailed: true})
+			b.ok(err)
+			b.stepTo(s, runner.TickWaiting) // meanwhile, here
+			cancel()
+			<-inner.Done()
+			return arbiter.Decision{}, inner.Err()
+		}))
+		for err := error(nil); !errors.Is(err, context.Canceled); {
+			if _, err = other.Step(ctx, s.ID); err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s: the other process: %v", mode, err)
+			}
+		}
+		b.ok(other.Close())
+		b.stepTo(s, runner.TickAdvanced)
+	}
 }
 
 // TestProposeIsInTheBudget: somebody who is asked on request is asked within the

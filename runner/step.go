@@ -276,12 +276,15 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 		case w.t.stop != "":
 			return w.decide(ctx)
 		}
+		recorded := len(w.t.events)
 		ask = w.admit(ctx, ask)
 		switch {
 		case len(ask) == 0 && w.overBudget():
 			return w.finish(ctx, statusOf(&w.t.now))
 		case len(ask) == 0 && w.waiting():
 			return w.finish(ctx, TickWaiting)
+		case len(ask) == 0 && len(w.t.events) == recorded:
+			return w.decide(ctx) // nobody is refused, and the verdict holds what they would need
 		case len(ask) == 0:
 			continue
 		}
@@ -309,9 +312,13 @@ func (w *work) eager(ctx context.Context) (Tick, error) {
 		if err != nil {
 			return Tick{}, err
 		}
+		recorded := len(w.t.events)
 		ask := w.admit(ctx, []*member{next})
-		if len(ask) == 0 && w.overBudget() {
+		switch {
+		case len(ask) == 0 && w.overBudget():
 			return w.finish(ctx, TickStopped)
+		case len(ask) == 0 && len(w.t.events) == recorded && !w.waiting():
+			return w.decide(ctx)
 		}
 		if err := w.gather(ctx, ask); err != nil {
 			return Tick{}, err
