@@ -18,7 +18,8 @@ type Budget struct {
 	SoftUSD *exact.Money `json:"soft_limit_usd,omitempty"`
 	HardUSD *exact.Money `json:"hard_limit_usd,omitempty"`
 	// DefaultUSD is what an ask of a service or a model is thought to cost of which
-	// nothing else says so. Under HardUSD and without it, such an ask is not made.
+	// nothing else says so. Under HardUSD and without it, such an ask is not made. A
+	// [Ledger] does not read it: whoever reserves there says what a call may cost.
 	DefaultUSD *exact.Money `json:"default_estimate_usd,omitempty"`
 
 	// Milliseconds: since the scope was opened, since the round was (for every

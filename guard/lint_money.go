@@ -28,11 +28,17 @@ func (l *linter) cost() {
 }
 
 // unseen looks for a limit of dollars that does not see every ask, which the profile
-// compat lets pass.
+// compat lets pass, and for a service of the guards that is never asked because of it.
 func (l *linter) unseen() {
-	if b := l.c.Budget; l.c.Profile == Compat && b.capsDollars() && b.DefaultUSD == nil {
+	b := l.c.Budget
+	switch {
+	case !b.capsDollars() || b.DefaultUSD != nil:
+	case l.c.Profile == Compat:
 		l.report("/budget/hard_limit_usd", UnpricedAsk, unpricedHint,
 			"the limit of $%s does not see asks that do not say what they may cost: under the profile compat they are made all the same", b.HardUSD)
+	case l.c.Classifier != nil && l.c.Classifier.URL != "" && b.DebitProbes:
+		l.report("/classifier", UnpricedAsk, "write budget.default_estimate_usd beside the limit, or debit_probes: false if the session does not pay for it",
+			"the classifier is never asked: nothing says what that may cost, and the limit of $%s would not see it", b.HardUSD)
 	}
 }
 

@@ -76,6 +76,21 @@ func TestLint(t *testing.T) {
 	}
 }
 
+// TestLintOfClassifiersWithoutPrice: under a limit of dollars the service of a classifier
+// is asked only if the budget says what that may cost, or the session does not pay.
+func TestLintOfClassifiersWithoutPrice(t *testing.T) {
+	for budget, want := range map[string]bool{
+		`"hard_limit_usd":1`: true, `"hard_limit_usd":1,"default_estimate_usd":0.01`: false, `"hard_limit_usd":1,"debit_probes":false`: false,
+		`"hard_limit_usd":1,"mode":"observe"`: false, `"hard_limit_calls":1`: false,
+	} {
+		found := guard.Lint([]byte(`{"classifier":{"url":"https://judge.example/","token_name":"A_WEBHOOK_TOKEN","on_error":"open"},"budget":{`+budget+`}}`), nil, guard.Strict)
+		is := func(p machine.Problem) bool { return p.Path == "/classifier" && p.Code == guard.UnpricedAsk }
+		if got := slices.ContainsFunc(found, is); got != want {
+			t.Errorf("%s: found %v", budget, found)
+		}
+	}
+}
+
 // TestLintOfStates finds only what a state's own section adds.
 func TestLintOfStates(t *testing.T) {
 	base := []byte(`{"forbidden_patterns": ["[0-9]"], "tool_calls": {"mutex": [["a", "b"]]}}`)
