@@ -39,7 +39,7 @@ var exitCodes = []struct {
 	{exitStopped, "stopped by a guard or a limit"},
 	{exitWaiting, "waiting for answers that come later"},
 	{exitFinal, "ended in a final state other than the goal"},
-	{exitInterrupted, "interrupted"},
+	{exitInterrupted, "interrupted: Ctrl-C, SIGTERM or SIGHUP"},
 }
 
 // An exitError ends the program with a code; its text, if any, is printed.

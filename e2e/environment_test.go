@@ -318,7 +318,7 @@ func TestFullOutputOfGuards(t *testing.T) {
 // TestInterrupted interrupts a run while a service is asked: exit code 130, and
 // resume repeats the ask under its key and ends the session.
 func TestInterrupted(t *testing.T) {
-	for name, signal := range map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM} {
+	for name, signal := range map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM, "SIGHUP": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
 			asked, released := make(chan string, 10), make(chan struct{})
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
