@@ -5,7 +5,9 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
@@ -194,4 +196,71 @@ func (b *bench) ticked(results []runner.TickResult, s *runner.Session, status ru
 		}
 	}
 	b.Errorf("session %s was not stepped", s.ID)
+}
+
+// A mad order panics for one session when its answers come together.
+type mad struct{ id string }
+
+func (m *mad) Together(asked []specialist.Caller) func(ctx context.Context, place int, hear func()) {
+	sick := len(asked) > 0 && asked[0].SessionID == m.id
+	return func(_ context.Context, _ int, hear func()) {
+		if sick {
+			panic("a bug in what orders answers")
+		}
+		hear()
+	}
+}
+
+// TestPanicInFlight: what panics in the goroutines of a flight, beside the one that steps,
+// is a failed ask of its session, or is told of while the answer counts; the process and
+// the other session go on.
+func TestPanicInFlight(t *testing.T) {
+	start := func(configure ...func(*runner.Config)) (b *bench, sick, well *runner.Session, told *atomic.Int32) {
+		told = &atomic.Int32{}
+		b = newBench(t, append(configure, func(c *runner.Config) { c.Panicked = func(*runner.PanicError) { told.Add(1) } })...)
+		b.cast.say("far", "again")
+		b.cast.judge("judge", electFirst)
+		m := b.desk(web("far"), arbFn("judge"))
+		return b, b.start(m), b.start(m), told
+	}
+	t.Run("deliver", func(t *testing.T) {
+		order := &mad{}
+		b, sick, well, told := start(func(c *runner.Config) { c.Arrivals = order })
+		order.id = sick.ID.String()
+		b.stepTo(sick, runner.TickAdvanced)
+		if told.Load() == 0 {
+			t.Error("nobody was told of the panic")
+		}
+		b.stepTo(well, runner.TickAdvanced)
+	})
+	t.Run("answer", func(t *testing.T) {
+		var armed atomic.Bool // the next look at the clock panics
+		b, sick, well, told := start(func(c *runner.Config) {
+			now := c.Now
+			c.Now = func() time.Time {
+				if armed.CompareAndSwap(true, false) {
+					panic("a bug in the clock")
+				}
+				return now()
+			}
+		})
+		b.cast.play("far", func(context.Context, specialist.Question) (specialist.Answer, error) {
+			armed.Store(true) // what looks next is the goroutine that asked
+			return specialist.Answer{TransitionName: "again", Reasoning: "so"}, nil
+		})
+		b.stepTo(sick, runner.TickHuman)
+		if armed.Load() || told.Load() != 1 {
+			t.Errorf("the clock did not panic in the flight (%d were told)", told.Load())
+		}
+		var log strings.Builder
+		for rec, err := range b.store.Records(b.ctx, sick.ID, 0) {
+			b.ok(err)
+			log.Write(rec.Events)
+		}
+		if !strings.Contains(log.String(), `"code":"panic"`) || !strings.Contains(log.String(), "a bug in the clock") {
+			t.Errorf("the log says\n%s", &log)
+		}
+		b.cast.say("far", "again")
+		b.stepTo(well, runner.TickAdvanced)
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -180,5 +181,35 @@ func TestReplacedAtTheLastMoment(t *testing.T) {
 	}
 	if err := s.Close(); !errors.Is(err, store.ErrReplaced) {
 		t.Errorf("Close = %v, want ErrReplaced", err)
+	}
+}
+
+// TestPanicWhileWriting: what panics while it writes is an error of its own: nothing of it
+// is stored, whoever writes at the same time is not affected, and the store goes on.
+func TestPanicWhileWriting(t *testing.T) {
+	a := newStore(t)
+	a.with(func(r *runner.Runner, s *store.SQLite) {
+		var wg sync.WaitGroup
+		errs := make([]error, 20)
+		for i := range errs {
+			wg.Go(func() {
+				errs[i] = s.CommitWhile(func() error {
+					if i%2 == 0 {
+						panic("a bug in an encoder")
+					}
+					return nil
+				})
+			})
+		}
+		wg.Wait()
+		for i, err := range errs {
+			if i%2 == 0 && (err == nil || !strings.Contains(err.Error(), "panic while writing: a bug in an encoder")) || i%2 == 1 && err != nil {
+				t.Errorf("writer %d: %v", i, err)
+			}
+		}
+		a.ok(r.Disable(a.ctx, "small", "p"))
+	})
+	if report := a.verify(); report.Difference != nil {
+		t.Error(report.Difference)
 	}
 }
