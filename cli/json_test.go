@@ -552,7 +552,7 @@ bad
 
 // models runs the commands about models.
 func models(h *home, lines func(heading string, code int, args ...string)) {
-	s, err := llmtest.Start(playModel)
+	s, err := llmtest.Start(newScripted().play)
 	if err != nil {
 		h.Fatal(err)
 	}

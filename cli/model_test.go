@@ -15,20 +15,34 @@ import (
 var modelServers sync.Map
 
 // startModel is a command of scripts. What a model says is in its name: pick-X
-// calls the tool X, mend-X does after an answer that is none, judge-unsafe and judge-safe classify, say-X is a text,
-// and status-N an error.
+// calls the tool X, second-X does once a slow one was asked, mend-X after an answer that is
+// none, judge-unsafe and judge-safe classify, say-X is a text, and status-N an error.
 func startModel(ts *testscript.TestScript, neg bool, args []string) {
-	s, err := llmtest.Start(playModel)
+	s, err := llmtest.Start(newScripted().play)
 	ts.Check(err)
 	ts.Defer(func() { s.Close() })
 	ts.Setenv("DIALAI_LLM_BASE_URL", s.URL)
 	modelServers.Store(s.URL, s)
 }
 
-func playModel(n int, c llmtest.Call) llmtest.Reply {
+// scripted are the models of one server.
+type scripted struct {
+	slow chan struct{} // is closed once a slow one was asked
+	once sync.Once
+}
+
+func newScripted() *scripted { return &scripted{slow: make(chan struct{})} }
+
+func (m *scripted) play(n int, c llmtest.Call) llmtest.Reply {
 	kind, rest, _ := strings.Cut(c.Model, "-")
 	usage := llmtest.Usage{Input: 1000, Output: 100}
 	switch kind {
+	case "second":
+		select {
+		case <-m.slow:
+		case <-time.After(patience):
+		}
+		fallthrough
 	case "pick":
 		return llmtest.Reply{Text: "said by a model", Tools: []llmtest.Tool{{Name: rest, Args: "{}"}}, Usage: usage}
 	case "mend":
@@ -42,6 +56,7 @@ func playModel(n int, c llmtest.Call) llmtest.Reply {
 	case "judge":
 		return llmtest.Reply{Text: `{"unsafe":` + strconv.FormatBool(rest == "unsafe") + `,"score":0.5,"code":"fraud"}`, Usage: usage}
 	case "slow":
+		m.once.Do(func() { close(m.slow) })
 		return llmtest.Reply{Text: rest, Delay: time.Hour}
 	}
 	return llmtest.Reply{Text: strings.ReplaceAll(rest, "_", " "), Usage: usage}
