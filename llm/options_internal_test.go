@@ -104,3 +104,27 @@ func TestOddNamesAreWrapped(t *testing.T) {
 		}
 	}
 }
+
+// TestPayloadIsRequired (C7.5): where every option needs a payload the schema of an answer
+// requires one; where only some do, the prompt says which.
+func TestPayloadIsRequired(t *testing.T) {
+	const needs = `{"target":"b","parameters":{"type":"object","required":["why"]}}`
+	for other, want := range map[string]string{
+		needs: `"required":["transitionName","reasoning","metaJson"]`,
+		`{"target":"b","parameters":{"type":"object"}}`: `"required":["transitionName","reasoning"]`,
+	} {
+		m, err := machine.Parse("m.json", []byte(`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"on":`+needs+`,"off":`+other+`}},"b":{}}}`), machine.Checks{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := &specialist.Question{Machine: m, State: m.Initial()}
+		o := optionsOf(q)
+		if got := string(o.schema()); !strings.Contains(got, want) {
+			t.Errorf("the schema is %s, want %s", got, want)
+		}
+		said := strings.Count(user(q, &o, bySchema, material{}), "its metaJson is required, and satisfies the JSON Schema ")
+		if said != strings.Count(want, "metaJson")+1 {
+			t.Errorf("the prompt says of %d options that they need a payload", said)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -131,6 +132,16 @@ func TestWhosePayload(t *testing.T) {
 		t.Errorf("without y: %+v", w)
 	}
 
+	b.cast.say("z", "drop")
+	b.cast.say("y", "drop")
+	s = b.start(b.machine(def{who: []string{fn("y"), fn("z"), human("human"), half}, states: paying}))
+	b.stepTo(s, runner.TickAdvanced)
+	e = b.explain(s, "")
+	if w := variant(e, "y", "pay"); w.Transition != "pay" {
+		t.Errorf("had y proposed to pay, which it can: %+v", w)
+	}
+	b.cast.play("y", pays("y"))
+
 	irreversible := strings.Replace(paying, `"target":"done","parameters"`, `"target":"done","irreversible":true,"parameters"`, 1)
 	s = b.start(b.machine(def{who: []string{first("rule"), fn("x"), fn("y"), human("human"), half}, states: irreversible}))
 	b.stepTo(s, runner.TickHuman)
@@ -157,8 +168,15 @@ func TestPayloadIsWithheld(t *testing.T) {
 		t.Errorf("after a look it shows %+v", q.Transitions)
 	}
 
-	if !runner.MayTell(runner.CodeNoPayload) {
-		t.Error("no_payload may be told where proposals are withheld")
+	waiting, f := b.start(m), folderOf(t, m)
+	b.stepTo(waiting, runner.TickHuman)
+	for _, rec := range b.records(waiting) {
+		events := bytes.ReplaceAll(rec.Events, []byte(`"kind":"needs_human","data":{"code":"`), []byte(`"kind":"needs_human","data":{"code":"no_payload","was":"`))
+		_, err := f.Add(events)
+		b.ok(err)
+	}
+	if o := f.Session().OutcomeFor(""); f.Session().Outcome().Code != runner.CodeNoPayload || o.Code != runner.CodeWithheld {
+		t.Errorf("%+v is told as %+v", f.Session().Outcome(), o)
 	}
 }
 

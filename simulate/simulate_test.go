@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/simulate"
 )
 
@@ -161,6 +162,21 @@ func TestQuorum(t *testing.T) {
 		if off := math.Abs(s.Automatic - want); off > 4*math.Sqrt(want*(1-want)/rounds) || s.Error != 0 {
 			t.Errorf("quorum %s: %.3f of the rounds are decided without a human, want %.3f; %.3f of them wrongly", quorum, s.Automatic, want, s.Error)
 		}
+	}
+}
+
+// TestParameters (C7.5): a machine is played whose transitions ask for payloads: made-up voters
+// have none, and choose all the same.
+func TestParameters(t *testing.T) {
+	m, err := machine.Parse("m.json", []byte(`{"machineName":"m","initialState":"open","goalState":"b","states":{"open":{"transitions":{
+		"pay":{"target":"b","parameters":{"type":"object","required":["amount"]}},"drop":{"target":"b","parameters":{"type":"object","required":["why"]}}}},"b":{}},
+		"specialists":[{"role":"proposer","specialistId":"v","strategyFnName":"firstAvailable"},{"role":"proposer","specialistId":"h","isHuman":true},{"role":"arbiter","specialistId":"j"}]}`), runner.Checks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, simulate.Config{Machine: m, Panel: panel(t, `{"classes": ["pay", "drop"], "specialists": [{"id": "v", "p": 0.9}]}`), Rounds: 60})
+	if s := r.Summary; s.Rounds != 60 || s.Automatic == 0 {
+		t.Errorf("it comes to %+v", s)
 	}
 }
 
