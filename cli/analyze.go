@@ -47,12 +47,13 @@ Exit codes: 0 fine, 1 malformed lines under --strict, 3 wrong usage or file.`,
 	return a.guardUsage(cmd)
 }
 
-// openLog opens a log of any length; "-" is stdin.
+// openLog opens a log of any length; "-" is stdin. An interrupt ends the wait for it,
+// whatever it is.
 func (a *app) openLog(path string) (io.ReadCloser, error) {
 	if path == "-" {
 		return io.NopCloser(a.in), nil
 	}
-	f, err := files.Open(path)
+	f, err := untilInterrupted(a, func() (*os.File, error) { return files.Open(path) })
 	if errors.Is(err, fs.ErrNotExist) {
 		//lint:ignore ST1005 these are the words for every file
 		err = fmt.Errorf("Cannot find file: %s", path)
@@ -61,7 +62,10 @@ func (a *app) openLog(path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, &exitError{checkInvalid, fmt.Errorf("%s: %w", path, underlying(err))}
 	}
-	return f, nil
+	return struct {
+		io.Reader
+		io.Closer
+	}{newInput(a.ctx, f), f}, nil
 }
 
 // underlying returns why a file cannot be opened, without its name.

@@ -55,6 +55,11 @@ func (a *app) readFile(path string) ([]byte, error) {
 	return untilInterrupted(a, func() ([]byte, error) { return a.readAll(path) })
 }
 
+// readKind reads a file of a kind that a person named, until an interrupt.
+func (a *app) readKind(path string, k files.Kind) ([]byte, error) {
+	return untilInterrupted(a, func() ([]byte, error) { return files.Read(path, k) })
+}
+
 // untilInterrupted returns what work does, which cannot be interrupted; if the program
 // is, it goes on in the background, and the process ends soon.
 func untilInterrupted[T any](a *app, work func() (T, error)) (T, error) {

@@ -69,7 +69,7 @@ func (a *app) pipes(p *pipes) error {
 	var spans trace.SpanExporter
 	var values metric.Exporter
 	var err error
-	variables := otlp.Env{Lookup: a.env, ReadFile: func(path string) ([]byte, error) { return files.Read(path, files.Telemetry) }}
+	variables := otlp.Env{Lookup: a.env, ReadFile: func(path string) ([]byte, error) { return a.readKind(path, files.Telemetry) }}
 	if traces {
 		if spans, err = otlp.Traces(variables); err != nil {
 			return err

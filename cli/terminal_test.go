@@ -347,15 +347,22 @@ func TestInterrupt(t *testing.T) {
 	h.run(0, "store", "verify")
 }
 
-// TestInterruptWhileReading interrupts the program while it waits for a machine
-// file that does not come.
+// TestInterruptWhileReading interrupts the program while it waits for a file that does
+// not come.
 func TestInterruptWhileReading(t *testing.T) {
 	h := newHome(t)
 	pipe := filepath.Join(h.dir, "pipe.json")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"pipe.json"}, {"lint", "pipe.json"}} {
+	h.file("guards.json", `{"limits": {"max_steps": 2}}`)
+	h.file("budget.json", `{"hard_limit_calls": 2}`)
+	h.file("answer.csv", "question,worker,answer\nq,w,yes\n")
+	h.file("truth.csv", "question,truth\nq,yes\n")
+	for _, args := range [][]string{
+		{"pipe.json"}, {"lint", "pipe.json"}, {"analyze", "pipe.json"}, {"replay", "pipe.json", "--guards", "guards.json"}, {"check", "--guards", "pipe.json"},
+		{"budget", "pipe.json"}, {"budget", "budget.json", "--trace", "pipe.json"}, {"vectors", "pipe.json"}, {"bench", "decisions", "--data", ".", "--workers", "pipe.json"},
+	} {
 		cmd := h.command(args...)
 		var problems bytes.Buffer
 		cmd.Stderr = &problems

@@ -57,7 +57,7 @@ type vector struct {
 }
 
 func (a *app) readVectors(path string) ([]json.RawMessage, error) {
-	data, err := files.Read(path, files.Vectors)
+	data, err := a.readKind(path, files.Vectors)
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
