@@ -108,8 +108,6 @@ func (f *decideFlags) checkChoice(cmd *cobra.Command, args []string) error {
 		return usage("dialai decide: <transition> is empty")
 	case accept && len(f.data) > 0:
 		return hinted(usage("--data beside --accept, which takes the payload of the proposal"), "to give another one, name the transition")
-	case accept && f.accept == "":
-		return usage("--accept is empty: it is to name a specialist")
 	}
 	return nil
 }

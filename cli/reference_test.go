@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dialai/dialai/strategies"
 )
@@ -137,5 +139,36 @@ func TestReadmeNamesCommands(t *testing.T) {
 	}
 	if len(named) > 0 {
 		t.Errorf("README's table names commands that are not there: %v", named)
+	}
+}
+
+// TestEmptyFlags gives every flag that takes text none, as a script does whose variable
+// is not set: that is wrong usage, never the flag left out, which would check less or mean
+// whoever is the default.
+func TestEmptyFlags(t *testing.T) {
+	tried := map[string]bool{}
+	for _, c := range commands(testRoot(io.Discard)) {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !slices.Contains([]string{"string", "stringArray", "stringSlice"}, f.Value.Type()) {
+				return
+			}
+			for _, empty := range []string{"", " "} {
+				root := testRoot(io.Discard)
+				for _, c := range commands(root) { // whatever it does, it has been called with wrong flags
+					c.Args, c.RunE = cobra.ArbitraryArgs, func(*cobra.Command, []string) error { return nil }
+				}
+				root.SetArgs(append(strings.Fields(c.CommandPath())[1:], "--"+f.Name+"="+empty))
+				err := root.Execute()
+				if code := exitCode(t.Context(), err); err == nil || !strings.Contains(err.Error(), "--"+f.Name+" is empty") || code != exitUsage && code != checkInvalid {
+					t.Errorf("%s --%s=%q: exit code %d: %v", c.CommandPath(), f.Name, empty, code, err)
+				}
+			}
+			tried[f.Name] = true
+		})
+	}
+	for _, name := range []string{"as", "head", "round", "question", "note", "raise", "guards", "store", "data", "drop", "reasoning"} {
+		if !tried[name] {
+			t.Errorf("--%s was not tried", name)
+		}
 	}
 }

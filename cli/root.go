@@ -3,9 +3,11 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // root returns the command line: every command, under the one that runs a
@@ -37,7 +39,7 @@ what happened:
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		PersistentPreRunE: namesSomebody,
+		PersistentPreRunE: noEmptyFlags,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runRoot(cmd, args, run) },
 	}
 	root.SetOut(a.out)
@@ -58,14 +60,26 @@ what happened:
 	return root
 }
 
-// namesSomebody refuses an --as that names nobody: left empty by a script, it would
-// mean whoever is the default.
-func namesSomebody(cmd *cobra.Command, _ []string) error {
-	f := cmd.Flags().Lookup("as")
-	if f == nil || !f.Changed || strings.TrimSpace(f.Value.String()) != "" {
-		return nil
+// noEmptyFlags refuses a flag for text that was given none, as a script does whose variable
+// is not set: it would mean the flag left out, which checks less, or whoever is the
+// default. No flag of any command means anything by no text.
+func noEmptyFlags(cmd *cobra.Command, _ []string) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if err == nil && empty(f.Value) {
+			err = cmd.FlagErrorFunc()(cmd, fmt.Errorf("--%s is empty: give it a value, or leave it out", f.Name))
+		}
+	})
+	return err
+}
+
+// empty reports whether a flag has no text, or a list has one of its texts without any.
+func empty(v pflag.Value) bool {
+	list, ok := v.(pflag.SliceValue)
+	if !ok {
+		return strings.TrimSpace(v.String()) == ""
 	}
-	return hinted(usage("--as is empty"), "name somebody, or leave --as out")
+	texts := list.GetSlice()
+	return len(texts) == 0 || slices.ContainsFunc(texts, func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
 // addCommands adds every command, in the groups in which help lists them.
