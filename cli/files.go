@@ -87,19 +87,47 @@ func untilInterrupted[T any](a *app, work func() (T, error)) (T, error) {
 
 func (a *app) readAll(path string) ([]byte, error) {
 	if path == "-" {
-		return files.Machine.Read("-", a.in)
+		data, err := files.Machine.Read("-", a.in)
+		return data, unreadable(path, err)
 	}
 	data, err := files.Read(path, files.Machine) // guards and prices have no more
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, hinted(usage("Cannot find file: %s", path), "%s", a.suggestFile(path))
-	case errors.Is(err, files.ErrNotRegular):
-		return nil, usage("%s cannot be read: %w", path, underlying(err))
 	case err != nil:
-		return nil, &exitError{exitUsage, err}
+		return nil, unreadable(path, err)
 	}
 	return data, nil
 }
+
+// unreadable says of a file that is no file, or too large for one, what other errors of a
+// machine file say: where, what, and what to do.
+func unreadable(path string, err error) error {
+	p := machine.Problem{File: path, Line: 1, Column: 1, Message: fmt.Sprint(underlying(err))}
+	hint := ""
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, files.ErrTooLarge):
+		p.Code, hint = "too-large", "is it the right file? What proposers have to read belongs into files of their own"
+	case errors.Is(err, files.ErrNotRegular):
+		p.Code, hint = "not-a-file", "name a file in JSON or YAML"
+	default:
+		return &exitError{exitUsage, err}
+	}
+	return hinted(&exitError{exitUsage, &unreadableError{p, err}}, "%s", hint)
+}
+
+// An unreadableError is a problem with a file as a whole.
+type unreadableError struct {
+	machine.Problem
+	err error
+}
+
+func (e *unreadableError) Error() string { return e.Problem.String() }
+
+// Unwrap returns what the reader of files said.
+func (e *unreadableError) Unwrap() error { return e.err }
 
 // suggestFile helps those who meant another file, a command, or a sample.
 func (a *app) suggestFile(path string) string {

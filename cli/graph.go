@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,16 +26,22 @@ func (a *app) graphCommand() *cobra.Command {
 		Long: `Draw a machine file. With --session the machine of that session is drawn, with
 the way it came, where it stands, and the round in progress; a file need not be
 named then.`,
-		Example: `  dialai graph machine.json --format svg -o machine.svg
+		Example: `  dialai graph machine.json -o machine.svg
   dialai graph --session 0b9c1d3e-… --format svg > now.svg
   dialai graph machine.yaml --format dot | dot -Tpng > machine.png`,
 		Args:              arguments,
 		ValidArgsFunction: completeFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("format") {
+				if format = formatOf(output); !slices.Contains(pictures, format) {
+					err := usage("-o %s: no picture of dialai is called .%s: there are mermaid, dot and svg", output, format)
+					return graphvizMakes(err, format, "name it .mmd, .dot or .svg, or say the format with --format")
+				}
+			}
 			return a.graph(cmd.Context(), args, format, session, output)
 		},
 	}
-	cmd.Flags().StringVarP(&format, "format", "f", "mermaid", "the `format`: mermaid, dot or svg")
+	cmd.Flags().StringVarP(&format, "format", "f", "mermaid", "the `format`: mermaid, dot or svg; without it that of the name behind -o")
 	cmd.Flags().StringVar(&session, "session", "", "draw where the session of this `id` stands")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of stdout")
 	complete(cmd, "format", pictures...)
@@ -42,12 +49,30 @@ named then.`,
 	return cmd
 }
 
+// graphvizMakes adds to an error how to get a picture that dialai does not make, or else
+// another hint.
+func graphvizMakes(err error, format, other string) error {
+	if slices.Contains([]string{"png", "jpg", "jpeg", "gif", "pdf", "webp"}, format) {
+		return hinted(err, "Graphviz makes it: dialai graph FILE --format dot | dot -T%s", format)
+	}
+	return hinted(err, "%s", other)
+}
+
+// formatOf returns the format of a picture in a file of that name.
+func formatOf(output string) string {
+	switch ext := strings.ToLower(strings.TrimPrefix(filepath.Ext(output), ".")); ext {
+	case "", "mmd", "mermaid", "md", "txt":
+		return "mermaid"
+	case "gv":
+		return "dot"
+	default:
+		return ext
+	}
+}
+
 func (a *app) graph(ctx context.Context, args []string, format, session, output string) error {
 	if err := oneOf("format", format, pictures...); err != nil {
-		if slices.Contains([]string{"png", "jpg", "jpeg", "gif", "pdf", "webp"}, strings.ToLower(format)) {
-			err = hinted(err, "Graphviz makes it: dialai graph FILE --format dot | dot -T%s", strings.ToLower(format))
-		}
-		return err
+		return graphvizMakes(err, strings.ToLower(format), "")
 	}
 	if session == "" && len(args) == 0 {
 		return usage("name a machine file, or a session with --session")

@@ -5,13 +5,38 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
 // OrderKey returns the OptionOrder of a proposal from the options in the order in
 // which its author saw them: equal for equal orders, "" for none, which stands
-// for the order of the definition.
-func OrderKey(options []string) string { return strings.Join(options, "\x00") }
+// for the order of the definition. Orders that differ have keys that differ, whatever is
+// in a name: of those with control characters, which no definition may have any more,
+// what would be taken for the end of a name is written otherwise.
+func OrderKey(options []string) string {
+	for i, o := range options {
+		if o == "" || strings.ContainsAny(o, "\x00\x01") {
+			options = slices.Clone(options)
+			for j := i; j < len(options); j++ {
+				options[j] = orderName(options[j])
+			}
+			break
+		}
+	}
+	return strings.Join(options, "\x00")
+}
+
+var orderNames = strings.NewReplacer("\x00", "\x01\x02", "\x01", "\x01\x01")
+
+// orderName returns a name without the character that ends names; no two are the same, and
+// none is empty.
+func orderName(name string) string {
+	if name == "" {
+		return "\x01\x03"
+	}
+	return orderNames.Replace(name)
+}
 
 // OptionOrder returns the order in which a proposer sees the options of a round,
 // as indices into the options in definition order: a permutation drawn from

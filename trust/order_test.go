@@ -64,3 +64,33 @@ func TestOptionOrder(t *testing.T) {
 		t.Errorf("there are %d orders of three", len(count))
 	}
 }
+
+// TestOrderKey: keys are equal for equal orders only, whatever is in the names, and those
+// of names without control characters are what they always were, since outcomes hold them.
+func TestOrderKey(t *testing.T) {
+	if got := trust.OrderKey([]string{"yes", "no"}); got != "yes\x00no" {
+		t.Errorf("the key is %q: that of stored outcomes was %q", got, "yes\x00no")
+	}
+	names := []string{"", "a", "b", "a\x00b", "\x00", "\x01", "\x01\x02", "\x01\x03", "b\x01"}
+	orders := [][]string{nil}
+	for _, a := range names {
+		orders = append(orders, []string{a})
+		for _, b := range names {
+			orders = append(orders, []string{a, b})
+			for _, c := range names {
+				orders = append(orders, []string{a, b, c})
+			}
+		}
+	}
+	seen := map[string][]string{}
+	for _, order := range orders {
+		before := slices.Clone(order)
+		key := trust.OrderKey(order)
+		if other, twice := seen[key]; twice {
+			t.Errorf("%q and %q have the key %q", other, order, key)
+		}
+		if seen[key] = order; !slices.Equal(order, before) {
+			t.Errorf("%q was changed to %q", before, order)
+		}
+	}
+}
