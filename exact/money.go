@@ -61,6 +61,15 @@ func MoneyFromFloat(f float64) (Money, error) {
 // Add returns m + n, saturated.
 func (m Money) Add(n Money) Money { return Money(AddSat(int64(m), int64(n))) }
 
+// Times returns n times m, saturated. Neither may be negative.
+func (m Money) Times(n int64) Money {
+	hi, lo := bits.Mul64(uint64(m), uint64(n))
+	if hi > 0 || lo > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return Money(lo)
+}
+
 // AddSat returns a + b, saturated at the limits of int64.
 func AddSat(a, b int64) int64 {
 	switch {

@@ -128,6 +128,24 @@ func TestSumsSaturate(t *testing.T) {
 	}
 }
 
+func TestTimesAgainstBigInt(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	highest := big.NewInt(math.MaxInt64)
+	for range 50_000 {
+		m, n := wide(rng), wide(rng)
+		if m, n = max(m, -(m+1)), max(n, -(n+1)); rng.IntN(2) == 0 {
+			n %= 100
+		}
+		want := new(big.Int).Mul(big.NewInt(m), big.NewInt(n))
+		if want.Cmp(highest) > 0 {
+			want = highest
+		}
+		if got := exact.Money(m).Times(n); int64(got) != want.Int64() {
+			t.Fatalf("seed %d: %d times %d is %d, want %d", seed, m, n, int64(got), want)
+		}
+	}
+}
+
 func TestPerMillionAgainstBigInt(t *testing.T) {
 	million := big.NewInt(1_000_000)
 	slow := func(m exact.Money, n int64) exact.Money {

@@ -24,7 +24,7 @@ func (c *Config) Price(u specialist.Usage, model string) specialist.Usage {
 	case model == "", pricing == Unpriced && (c.Budget == nil || c.Budget.DefaultUSD == nil):
 		return u
 	case pricing == Unpriced:
-		cost = *c.Budget.DefaultUSD
+		cost = c.Budget.DefaultUSD.Times(u.Billed())
 	}
 	u.Estimated = u.Estimated || pricing != Priced
 	return u.WithCost(cost)

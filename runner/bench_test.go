@@ -227,7 +227,7 @@ func (b *bench) submit(in runner.Submission) *specialist.Proposal {
 
 func (b *bench) propose(s *runner.Session, who, transition string) *specialist.Proposal {
 	b.Helper()
-	return b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: who, TransitionName: transition, Reasoning: who + " says " + transition})
+	return b.submit(runner.Submission{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: who, TransitionName: transition, Reasoning: who + " says " + transition})
 }
 
 // force has the human called "human" decide.

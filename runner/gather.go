@@ -157,7 +157,7 @@ func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 		w.chosen = nil
 		w.tickets[m.SpecialistID].sent()
 		w.callLocal(ctx, m, q, h)
-		w.paid(m.SpecialistID, w.t.price(h.usage(), calledOf(&h.answer)))
+		w.paid(m.SpecialistID, w.t.priced(h, h.usage()))
 		if err := ctx.Err(); err != nil {
 			w.heard = w.heard[:len(w.heard)-1]
 			return err // whatever was said, the step is given up
@@ -224,7 +224,7 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 			var h heard
 			w.tickets[m.SpecialistID].sent()
 			w.callLocal(ctx, m, q, &h)
-			w.paid(m.SpecialistID, w.t.price(h.usage(), calledOf(&h.answer)))
+			w.paid(m.SpecialistID, w.t.priced(&h, h.usage()))
 			w.heard = append(w.heard, h)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -42,6 +43,26 @@ func (h *heard) usage() specialist.Usage {
 		return h.estimate.Expected()
 	}
 	return h.answer.Usage
+}
+
+// priced returns what the answer cost, at the prices of c, which may be nil. Each call of
+// a model that has no price costs what the machine thinks that one costs: nobody will
+// ever say more, and a limit of dollars that counted nothing would never end.
+func (r *Runner) priced(c *guard.Config, h *heard, u specialist.Usage) specialist.Usage {
+	said, of := u.Has(specialist.CostGiven), calledOf(&h.answer)
+	u = r.price(c, u, of)
+	if said || h.source != specialist.Model || h.estimate == nil || h.estimate.Estimate == 0 || u.Billed() == 0 {
+		return u
+	}
+	if _, known := r.priceOf(c, of.Answered, of.Model, of.Asked); known || c != nil && c.Cost.OnUnknownModel == "estimate_max" {
+		return u
+	}
+	u.Estimated = true
+	return u.WithCost(h.estimate.Estimate.Times(u.Billed()))
+}
+
+func (t *tx) priced(h *heard, u specialist.Usage) specialist.Usage {
+	return t.r.priced(t.now.Program.Guards(t.now.State), h, u)
 }
 
 // Limits of what an answer may carry.
@@ -78,7 +99,7 @@ func (t *tx) hear(h *heard) {
 	if h.local {
 		ask = t.recordLocal(h)
 	}
-	h.answer.Usage = t.price(h.usage(), calledOf(&h.answer))
+	h.answer.Usage = t.priced(h, h.usage())
 	var p *Proposed
 	if h.code == "" {
 		var err error
@@ -132,7 +153,7 @@ func (t *tx) discard(h *heard, code string) {
 	}
 	d := &Discarded{
 		SpecialistID: h.id, Round: h.key.Round, Attempt: h.key.Attempt, Ask: h.ask, Code: code,
-		TransitionName: clip(h.answer.TransitionName, 128), Usage: t.price(cleanUsage(h.answer.Usage), calledOf(&h.answer)), Model: h.answer.Model, Asked: h.answer.Asked,
+		TransitionName: clip(h.answer.TransitionName, 128), Usage: t.priced(h, cleanUsage(h.answer.Usage)), Model: h.answer.Model, Asked: h.answer.Asked,
 	}
 	if h.ask != 0 {
 		d.Repeat = h.repeat

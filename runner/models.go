@@ -214,7 +214,7 @@ func (r *Runner) settle(t ticket, q *specialist.Question, h *heard) {
 	}
 	u := h.usage()
 	if p := r.programs.Known(q.Machine.Digest()); p != nil {
-		u = r.price(p.Guards(q.State), u, calledOf(&h.answer))
+		u = r.priced(p.Guards(q.State), h, u)
 	}
 	if t.handle == nil {
 		r.charge(r.scopeOf(q.Key.Session, q.Machine, q.Meta), u)

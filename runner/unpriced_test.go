@@ -127,3 +127,40 @@ func TestRegisteredUnpricedIsNotAsked(t *testing.T) {
 		}
 	}
 }
+
+// TestModelsWithoutPriceAreChargedAsEstimated: a call of a model that has no price costs
+// what the machine says that one costs, whether it fails after it was sent or is
+// answered: else a limit of dollars never ends them.
+func TestModelsWithoutPriceAreChargedAsEstimated(t *testing.T) {
+	tokens := specialist.Usage{NumInputTokens: 400, NumOutputTokens: 1000, Given: specialist.InputGiven | specialist.OutputGiven}
+	for name, c := range map[string]struct {
+		usage specialist.Usage
+		fails bool
+		spent guard.Book
+	}{
+		"reset":              {tokens, true, guard.Book{Calls: 1, Money: dollar / 2, TokensIn: 400, TokensOut: 1000}},
+		"answered":           {tokens, false, guard.Book{Calls: 1, Money: dollar / 2, TokensIn: 400, TokensOut: 1000}},
+		"repaired once":      {tokens.WithCalls(2, 0), false, guard.Book{Calls: 2, Money: dollar, TokensIn: 400, TokensOut: 1000}},
+		"refused":            {specialist.Usage{}.WithCalls(1, 1), true, guard.Book{Calls: 1}},
+		"a provider says so": {tokens.WithCost(dollar / 8), false, guard.Book{Calls: 1, Money: dollar / 8, TokensIn: 400, TokensOut: 1000}},
+	} {
+		for limit, own := range map[string][2]string{"an estimate": {estimated("0.5"), "0.01"}, "a default": {"", "0.5"}} {
+			t.Run(name+", "+limit, func(t *testing.T) {
+				b := modelBench(t)
+				b.cast.play("m", func(context.Context, specialist.Question) (specialist.Answer, error) {
+					if c.fails {
+						return specialist.Answer{Usage: c.usage, Model: "unknown"}, errors.New("connection reset by peer")
+					}
+					return specialist.Answer{TransitionName: "again", Usage: c.usage, Model: "unknown"}, nil
+				})
+				s := b.start(b.machine(def{who: []string{llm("m", "unknown", own[0]), human("human"), half}, top: budget(`"hard_limit_usd":9,"default_estimate_usd":` + own[1])}))
+				_, err := b.r.Step(b.ctx, s.ID)
+				b.ok(err)
+				got := b.now(s).Spent()
+				if got.Estimated, got.Unpriced = 0, 0; got != c.spent {
+					t.Errorf("%+v is spent, want %+v", got, c.spent)
+				}
+			})
+		}
+	}
+}
