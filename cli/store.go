@@ -51,7 +51,8 @@ func (a *app) storeVerifyCommand() *cobra.Command {
 compare every column of every row with what the logs say. The first difference of each
 kind is named, whether dialai store rebuild mends it, and the exit code is 1. Rebuild
 mends whatever follows from the logs; not damaged logs, definitions, tables, the secret
-that audits are drawn by, or the audit of models.
+that audits are drawn by, or the audit of models. When migrations ran, and how often
+trust was written anew, is compared with nothing, since no record says so.
 
 With --head it also proves that every record that was there when dialai store head
 printed it is still there as it was.`,

@@ -52,7 +52,7 @@ func TestHead(t *testing.T) {
 			continue
 		}
 		r := a.against(h)
-		if r.Difference != nil || len(r.Unknown) != 2 {
+		if r.Difference != nil || len(r.Unknown) != 3 {
 			t.Errorf("the store does not fit its own head %v: %v", h, r.Difference)
 		}
 		again, err := store.ParseHead(h.String())

@@ -187,6 +187,7 @@ func TestVerifyDamage(t *testing.T) {
 		{"an exemplar is altered", `UPDATE exemplars SET exemplar=replace(exemplar, 'go on', 'stop!') WHERE id=3`, "exemplars", true},
 		{"an exemplar is gone", `DELETE FROM exemplars WHERE id=3`, "exemplars", true},
 		{"an exemplar is invented", `INSERT INTO exemplars (machine, state, exemplar) VALUES (1, 'a', '{}')`, "exemplars", true},
+		{"trust is older than what was learned", `UPDATE machines SET trust_version=trust_version-1`, "trust version", true},
 		{"a decision is unmarked", `UPDATE log SET decides=NULL WHERE decides IS NOT NULL`, "decides", true},
 		{"a decision is invented", `UPDATE log SET decides=1 WHERE first=1`, "decides", true},
 	} {
@@ -205,6 +206,26 @@ func TestVerifyDamage(t *testing.T) {
 				t.Fatalf("after Rebuild, Verify = %v", after.Difference)
 			}
 		})
+	}
+}
+
+// TestVerifySaysWhatItDoesNotCompare: what no record says passes, but not unsaid. A rebuild
+// that changes nothing leaves no record, and raises the version of trust by one.
+func TestVerifySaysWhatItDoesNotCompare(t *testing.T) {
+	a := newStore(t)
+	if r := a.rebuild(false); r.Difference != nil {
+		t.Fatal(r.Difference)
+	}
+	a.exec(`UPDATE machines SET trust_version=trust_version+1`)
+	a.exec(`UPDATE goose_db_version SET tstamp='2026-11-22 19:36:34'`)
+	r := a.verify()
+	if r.Difference != nil {
+		t.Fatal(r.Difference)
+	}
+	for _, unsaid := range []string{"machines.trust_version", "when migrations ran"} {
+		if !strings.Contains(strings.Join(r.Unknown, "\n"), unsaid) {
+			t.Errorf("it does not say that it cannot know %s: %q", unsaid, r.Unknown)
+		}
 	}
 }
 
