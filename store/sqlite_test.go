@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -225,6 +226,29 @@ func TestVerifySaysWhatItDoesNotCompare(t *testing.T) {
 	for _, unsaid := range []string{"machines.trust_version", "when migrations ran"} {
 		if !strings.Contains(strings.Join(r.Unknown, "\n"), unsaid) {
 			t.Errorf("it does not say that it cannot know %s: %q", unsaid, r.Unknown)
+		}
+	}
+}
+
+// TestVerifyNamesEverything: no difference is about something without a name, also where a
+// definition says no name.
+func TestVerifyNamesEverything(t *testing.T) {
+	const nameless = `{"states":{}}`
+	digest := fmt.Sprintf("%x", sha256.Sum256([]byte(nameless)))
+	for query, want := range map[string]string{
+		`UPDATE definitions SET definition='{"machineNa'`:                                                                "definition ",
+		`INSERT INTO definitions (machine_digest, machine, definition) VALUES ('` + digest + `', 1, '` + nameless + `')`: "definition " + digest + ": it names no machine",
+	} {
+		a := newStore(t)
+		a.exec(query)
+		r := a.verify()
+		if r.Difference == nil || !strings.Contains(r.Difference.Error(), want) {
+			t.Errorf("%s: %v", query, r.Difference)
+		}
+		for _, d := range r.Differences {
+			if strings.HasPrefix(d.What, " ") || strings.TrimSpace(d.Stream) == "" {
+				t.Errorf("%s: what is damaged has no name: %v", query, d)
+			}
 		}
 	}
 }

@@ -71,6 +71,8 @@ func (a *audit) readDefinitions(ctx context.Context) error {
 			a.find(differs(InDefinition, "definition "+digest, "its content has digest %s", got))
 		} else if err := json.Unmarshal([]byte(d.text), &head); err != nil {
 			a.find(differs(InDefinition, "definition "+digest, "%v", err))
+		} else if head.MachineName == "" {
+			a.find(differs(InDefinition, "definition "+digest, "it names no machine"))
 		} else if d.id != n {
 			a.find(differs(InDefinition, "definitions", "row %d follows row %d: one was removed or renumbered", d.id, n-1))
 		}

@@ -70,7 +70,7 @@ func (a *audit) compareNames(context.Context) error {
 		return differs(InRows, "machines", "there are %d rows for %d names", len(a.machines), len(a.rows))
 	}
 	for _, d := range a.definitions {
-		if _, ok := a.rows[d.name]; !ok {
+		if _, ok := a.rows[d.name]; !ok && d.name != "" { // else it is damaged itself
 			return differs(InRows, "machines", "%s has no row", d.name)
 		}
 	}
