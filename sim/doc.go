@@ -23,7 +23,9 @@
 // and between a request and its answer; requests that are refused; answers that are
 // lost, late or doubled; clocks that jump, by 72 hours too; the table of owners lost; a
 // disk that fails at its k-th operation from now, or reports an error of what it has
-// done.
+// done. Services also answer that they cannot; sessions are cancelled and resumed,
+// limits raised, specialists registered and switched off while sessions run. Every tenth
+// store is a SQLite file, which each process opens for itself.
 //
 // # What a seed is
 //

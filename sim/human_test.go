@@ -2,8 +2,10 @@ package sim_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 )
@@ -13,17 +15,35 @@ import (
 type human struct {
 	w    *world
 	id   string
-	saw  map[*session]*runner.Session
+	saw  map[*session]*sight
 	acts []*act
 }
+
+// A sight is a question as a human saw it.
+type sight struct {
+	*runner.Session
+	digest string
+}
+
+// A deed is what a human can do to a session.
+type deed string
+
+// The deeds.
+const (
+	rules     deed = "rules"
+	withdraws deed = "withdraws"
+	raises    deed = "raises"
+)
 
 // An act is what a human wanted to happen.
 type act struct {
 	human      string
+	deed       deed
 	s          *session
 	round      specialist.RoundKey // that was seen
+	digest     string              // of the question that was seen; "" if the human names the round only
 	transition string
-	pinned     string // the round that was named
+	to         string // the limit that was wanted
 	result     runner.Arbitration
 	landed     bool
 	err        error
@@ -47,55 +67,117 @@ func (h *human) choices() (list []choice) {
 }
 
 // may returns what a human can do about a question that was seen.
-func (h *human) may(p *process, s *session, saw *runner.Session) (list []choice) {
+func (h *human) may(p *process, s *session, saw *sight) (list []choice) {
+	add := func(weight int, do func(), format string, a ...any) {
+		list = append(list, choice{fmt.Sprintf("%s %s through %s", h.id, fmt.Sprintf(format, a...), p.name), weight, false, do})
+	}
 	if n := len(saw.State.Transitions); n > 0 && saw.Status.Live() {
-		t := saw.State.Transitions[h.w.draw(n, "ruling", h.id, saw.Key())]
-		list = append(list,
-			choice{fmt.Sprintf("%s rules %s on %s round %d.%d through %s", h.id, t.Name, s, saw.Round, saw.Attempt, p.name), 5, false,
-				func() { h.rule(p, s, saw, t.Name) }},
-			choice{fmt.Sprintf("%s proposes %s on %s round %d.%d through %s", h.id, t.Name, s, saw.Round, saw.Attempt, p.name), 1, false,
-				func() { h.propose(p, s, saw, t.Name) }})
+		t := saw.State.Transitions[h.w.draw(n, "ruling", h.w.opinion(h.id), saw.Key())]
+		where := fmt.Sprintf("on %s round %d.%d", s, saw.Round, saw.Attempt)
+		add(5, func() { h.rule(p, s, saw, t.Name) }, "rules %s %s", t.Name, where)
+		add(1, func() { h.propose(p, s, saw, t.Name) }, "proposes %s %s", t.Name, where)
+		if pending, _ := saw.PendingRulings(); len(pending) > 0 {
+			add(1, func() { h.withdraw(p, s, saw) }, "takes back what was ruled %s", where)
+		}
 	}
 	if reviews := saw.Reviews(); len(reviews) > 0 {
 		v := reviews[0]
 		t := v.State.Transitions[h.w.draw(len(v.State.Transitions), "review", h.id, v.Key)]
-		list = append(list, choice{fmt.Sprintf("%s reviews %s round %d through %s", h.id, s, v.Key.Round, p.name), 3, false, func() {
-			delete(h.saw, s)
-			p.run("review", s, func(ctx context.Context, s *session) error {
-				_, err := p.r.Review(ctx, runner.Reviewing{SessionID: s.id, RoundID: v.Key.ID(), SpecialistID: h.id, TransitionName: t.Name, Blind: true})
-				return err
-			})
-		}})
+		add(3, func() { h.review(p, s, v, t.Name) }, "reviews %s round %d", s, v.Key.Round)
+	}
+	if s.limit > 0 && saw.Status == runner.Stopped && h.w.draw(2, "raises") == 0 {
+		add(3, func() { h.raise(p, s, saw) }, "raises the limit of %s to %s", s, s.higher())
 	}
 	return list
 }
 
-// look reads the question as it is now.
-func (h *human) look(s *session) {
-	f, err := h.w.fold(context.Background(), runner.NewPrograms(), s.id)
-	if err != nil {
-		h.w.fail("log equals fold", "%s cannot be read: %v", s, err)
-		return
+// opinion is whose opinion a human has: in some runs humans mostly agree.
+func (w *world) opinion(id string) string {
+	if w.draw(3, "of one mind") > 0 {
+		return "everybody"
 	}
-	h.saw[s] = f.Session()
+	return id
 }
 
-// rule has the human's word recorded, on the round that was seen.
-func (h *human) rule(p *process, s *session, saw *runner.Session, transition string) {
-	a := &act{human: h.id, s: s, round: saw.Key(), transition: transition, pinned: saw.Key().ID()}
-	if h.w.mutation.is("human does not pin the round") {
-		a.pinned = runner.CurrentRound
+// look reads the question as it is now.
+func (h *human) look(s *session) {
+	if s.now == nil {
+		return
 	}
+	q, err := h.w.reader.Question(context.Background(), s.now, h.id)
+	if err != nil {
+		h.w.fail(logEqualsFold, "the question of %s cannot be made: %v", s, err)
+		return
+	}
+	h.saw[s] = &sight{s.now, q.Digest}
+}
+
+// begin notes what a human wants to happen, and has a process see to it.
+func (h *human) begin(p *process, a *act, do func(context.Context) (runner.Arbitration, error)) {
+	a.human = h.id
 	h.acts = append(h.acts, a)
-	delete(h.saw, s)
-	p.run(h.id+" rules on", s, func(ctx context.Context, s *session) error {
-		a.result, a.err = p.r.Decide(ctx, runner.Ruling{SessionID: s.id, SpecialistID: h.id, RoundID: a.pinned, TransitionName: transition, Reasoning: h.id + " says so"})
+	delete(h.saw, a.s)
+	p.carryOut(a, h.id+" "+string(a.deed)+" on", a.s, func(ctx context.Context, _ *session) error {
+		a.result, a.err = do(ctx)
 		a.landed = true
 		return a.err
 	})
 }
 
-func (h *human) propose(p *process, s *session, saw *runner.Session, transition string) {
+// ruling returns the human's word on the round that was seen, and mostly on exactly the
+// question that was.
+func (h *human) ruling(s *session, saw *sight, a *act) runner.Ruling {
+	a.s, a.round = s, saw.Key()
+	in := runner.Ruling{SessionID: s.id, SpecialistID: h.id, RoundID: saw.Key().ID(), TransitionName: a.transition}
+	if h.w.draw(3, "pins the question", h.id, saw.Key(), saw.Sequence) > 0 {
+		a.digest, in.QuestionDigest = saw.digest, saw.digest[:runner.DigestPrefix]
+	}
+	switch {
+	case h.w.mutation.is("human does not pin the round"):
+		in.RoundID, in.QuestionDigest, a.digest = runner.CurrentRound, "", ""
+	case h.w.mutation.is("human does not pin the question"):
+		in.QuestionDigest = ""
+	}
+	return in
+}
+
+// rule has the human's word recorded.
+func (h *human) rule(p *process, s *session, saw *sight, transition string) {
+	a := &act{deed: rules, transition: transition}
+	in := h.ruling(s, saw, a)
+	in.Reasoning = h.id + " says so"
+	h.begin(p, a, func(ctx context.Context) (runner.Arbitration, error) { return p.r.Decide(ctx, in) })
+}
+
+// withdraw has the human's word taken back.
+func (h *human) withdraw(p *process, s *session, saw *sight) {
+	a := &act{deed: withdraws}
+	in := h.ruling(s, saw, a)
+	in.Withdraw = true
+	h.begin(p, a, func(ctx context.Context) (runner.Arbitration, error) { return p.r.Decide(ctx, in) })
+}
+
+// raise has the limit on dollars of one session raised, which lets it go on.
+func (h *human) raise(p *process, s *session, saw *sight) {
+	a := &act{deed: raises, s: s, round: saw.Key(), to: s.higher().String()}
+	o := runner.ResumeOptions{Actor: h.id, Note: "worth it", Raise: []guard.Raise{{Limit: dollarLimit, To: json.Number(a.to)}}}
+	h.begin(p, a, func(ctx context.Context) (runner.Arbitration, error) {
+		_, err := p.r.Resume(ctx, s.id, o)
+		return runner.Arbitration{}, err
+	})
+}
+
+const dollarLimit = "budget.hard_limit_usd"
+
+func (h *human) review(p *process, s *session, v *runner.Review, transition string) {
+	delete(h.saw, s)
+	p.run("review", s, func(ctx context.Context, s *session) error {
+		_, err := p.r.Review(ctx, runner.Reviewing{SessionID: s.id, RoundID: v.Key.ID(), SpecialistID: h.id, TransitionName: transition, Blind: true})
+		return err
+	})
+}
+
+func (h *human) propose(p *process, s *session, saw *sight, transition string) {
 	delete(h.saw, s)
 	p.run(h.id+" proposes on", s, func(ctx context.Context, s *session) error {
 		_, _, err := p.r.Propose(ctx, runner.Submission{SessionID: s.id, SpecialistID: h.id, RoundID: saw.Key().ID(), TransitionName: transition, Reasoning: h.id + " proposes"})

@@ -27,6 +27,7 @@ const (
 	asksSettled   = "open asks have a living owner"
 	limitHolds    = "hard limit"
 	quotaHolds    = "quota"
+	storeVerifies = "the store verifies"
 )
 
 // each are the invariants of a record, checked as soon as it is durable.
@@ -39,7 +40,10 @@ var each = []invariant{
 	{"never negative", "nothing that was spent is below zero", (*check).neverNegative},
 	{"charges per ask", "what a session has spent is, ask for ask, what the service counted; what nobody told is the estimate", (*check).charges},
 	{"admitted within the limit", "who is asked fits into the budget together with everything that is out", (*check).admitted},
-	{"human acts", "what a human executes is what that human wanted, on the round that the human saw", (*check).humanActs},
+	{"human acts", "what a human executes, rules or raises is what that human wanted, on the round that the human saw", (*check).humanActs},
+	{"questions as seen", "a ruling that pins a question is recorded only while that is the question", (*check).asSeen},
+	{"two humans agree", "where others have to rule too, what two have chosen is executed, and nothing else", (*check).together},
+	{"quorum", "no transition is executed without a human unless as many of the panel have answered as must, and all who are required", (*check).panels},
 	{"irreversible needs a human", "no transition that cannot be undone is executed unless a human chose it", (*check).irreversible},
 	{"audited rounds wait", "a round that is drawn for an audit before is closed by a human", (*check).auditedWaits},
 	{"ended stays ended", "a session that has completed does not go on; one that was stopped goes on only by a resume", (*check).endedStays},
@@ -244,8 +248,8 @@ func (c *check) admit(spent exact.Money, d *runner.Asked, key specialist.RoundKe
 			held += a.estimate
 		}
 	}
-	if added > 0 && c.w.limit > 0 && spent+held+added > c.w.limit {
-		c.crowded = fmt.Errorf("%s are asked for %s, where %s of %s are spent and %s held:%s", who(d), added, spent, c.w.limit, held, c.s.accounts())
+	if limit := c.s.limit; added > 0 && limit > 0 && spent+held+added > limit {
+		c.crowded = fmt.Errorf("%s are asked for %s, where %s of %s are spent and %s held:%s", who(d), added, spent, limit, held, c.s.accounts())
 	}
 }
 
@@ -254,43 +258,6 @@ func who(d *runner.Asked) (ids []string) {
 		ids = append(ids, a.SpecialistID)
 	}
 	return ids
-}
-
-func (c *check) humanActs() error {
-	for i, e := range c.events {
-		d, ok := e.Data.(*runner.Executed)
-		if !ok || !d.IsHuman {
-			continue
-		}
-		c.w.count("rulings")
-		if !c.w.wanted(c.s, c.keys[i], d) {
-			return fmt.Errorf("%s executes %s in round %d.%d, and never saw that round: %s", d.SpecialistID, d.Transition.Name, d.Round, d.Attempt, c.w.wishes(c.s, d.SpecialistID))
-		}
-	}
-	return nil
-}
-
-// wanted reports whether a human wanted exactly this.
-func (w *world) wanted(s *session, key specialist.RoundKey, d *runner.Executed) bool {
-	for _, h := range w.humans {
-		for _, a := range h.acts {
-			if a.human == d.SpecialistID && a.s == s && a.round == key && a.transition == d.Transition.Name && d.Round == key.Round && d.Attempt == key.Attempt {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (w *world) wishes(s *session, id string) (list []string) {
-	for _, h := range w.humans {
-		for _, a := range h.acts {
-			if a.human == id && a.s == s {
-				list = append(list, fmt.Sprintf("%s in round %d.%d", a.transition, a.round.Round, a.round.Attempt))
-			}
-		}
-	}
-	return list
 }
 
 func (c *check) irreversible() error {
@@ -339,11 +306,11 @@ func (c *check) endedStays() error {
 // checkNow is about what services count, which no record says.
 func (w *world) checkNow() {
 	for _, s := range w.sessions {
-		if w.limit == 0 {
+		if s.limit == 0 {
 			continue
 		}
 		sum := s.counted()
-		if sum > w.limit && s.over == nil {
+		if sum > s.limit && s.over == nil {
 			s.over = map[string]bool{}
 			for id, a := range s.asks {
 				if a.open || a.told == nil {
@@ -363,8 +330,8 @@ func (w *world) checkNow() {
 				out += acc.charged
 			}
 		}
-		if sum-w.limit > out {
-			w.fail(limitHolds, "%s: services charged %s where the limit is %s and %s were in flight:%s", s, sum, w.limit, out, s.accounts())
+		if sum-s.limit > out {
+			w.fail(limitHolds, "%s: services charged %s where the limit is %s and %s were in flight:%s", s, sum, s.limit, out, s.accounts())
 		}
 	}
 	for _, p := range w.procs {
@@ -377,7 +344,7 @@ func (w *world) checkNow() {
 // allowed are the errors that a call may return.
 var allowed = []error{
 	errDisk, errDead, runner.ErrNotRunning, runner.ErrIllegal, runner.ErrForbidden, runner.ErrStaleRound, runner.ErrStale, runner.ErrNotFound,
-	runner.ErrQuota, runner.ErrReviewed, specialist.ErrAccepted, context.Canceled,
+	runner.ErrQuota, runner.ErrReviewed, runner.ErrExists, specialist.ErrAccepted, context.Canceled,
 }
 
 // checkError looks at what a call returned.
@@ -391,6 +358,9 @@ func (w *world) checkError(a *activity) {
 			return
 		}
 	}
+	if e, ok := errors.AsType[*runner.Error](a.err); ok && e.Code == runner.BadRaise {
+		return // somebody else has raised it so far meanwhile
+	}
 	w.fail(refusalsOnly, "%s returned %v", a.name, a.err)
 }
 
@@ -398,8 +368,8 @@ func (w *world) checkError(a *activity) {
 func (w *world) checkEnd() {
 	for _, h := range w.humans {
 		for _, a := range h.acts {
-			if a.landed && a.err == nil && a.result.Executed && a.s.executed[a.round] == nil {
-				w.fail(rulingKept, "%s was told that %s was executed in round %d.%d of %s, and the log does not have it", a.human, a.transition, a.round.Round, a.round.Attempt, a.s)
+			if a.landed && a.err == nil && (a.result.Executed && a.s.executed[a.round] == nil || a.result.Recorded && !a.s.said[a.round][a.human]) {
+				w.fail(rulingKept, "%s was told that %s %s was recorded in round %d.%d of %s, and the log does not have it", a.human, a.deed, a.transition, a.round.Round, a.round.Attempt, a.s)
 			}
 		}
 	}

@@ -23,6 +23,10 @@ func (w *world) build() {
 		w.t.Fatalf("seed %d makes a machine that does not load: %v\n%s", w.seed, err, w.text)
 	}
 	w.machine = m
+	w.reader, err = runner.New(runner.Config{Store: w.base})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	for i := range 1 + rng.IntN(3) {
 		p := &process{w: w, name: fmt.Sprintf("p%d", i+1)}
 		w.procs = append(w.procs, p)
@@ -50,8 +54,9 @@ func (w *world) quotaCalls() int { return 6 + w.draw(10, "quota calls") }
 
 // A generator makes a machine.
 type generator struct {
-	w   *world
-	rng *rand.Rand
+	w     *world
+	rng   *rand.Rand
+	first bool // the first proposal wins
 }
 
 func (g *generator) one(list ...string) string { return list[g.rng.IntN(len(list))] }
@@ -71,10 +76,11 @@ func (g *generator) machine() string {
 	for i := range 1 + g.rng.IntN(4) {
 		who = append(who, g.proposer(i+1))
 	}
+	g.service("r2", false) // who may be registered later
 	humans := 1 + g.rng.IntN(3)
 	for i := range humans {
 		id := fmt.Sprintf("h%d", i+1)
-		g.w.humans = append(g.w.humans, &human{w: g.w, id: id, saw: map[*session]*runner.Session{}})
+		g.w.humans = append(g.w.humans, &human{w: g.w, id: id, saw: map[*session]*sight{}})
 		who = append(who, fmt.Sprintf(`{"role":"proposer","specialistId":%q,"isHuman":true}`, id))
 	}
 	return fmt.Sprintf(`{"machineName":"sim","initialState":"open","goalState":"done","states":{%s},"specialists":[%s]%s}`, states, strings.Join(who, ","), g.rest(humans))
@@ -82,7 +88,8 @@ func (g *generator) machine() string {
 
 // rest returns the other members of the machine.
 func (g *generator) rest(humans int) string {
-	s := fmt.Sprintf(`,"solicit":{"mode":%q,"maxParallel":%d,"wave":%d}`, g.one("all", "all", "eager", "sequential"), 1+g.rng.IntN(3), 1+g.rng.IntN(2))
+	mode := g.one("all", "all", "eager", "sequential")
+	s := fmt.Sprintf(`,"solicit":{"mode":%q,"maxParallel":%d,"wave":%d}`, mode, 1+g.rng.IntN(3), 1+g.rng.IntN(2)) + g.quorum(mode)
 	budget := ""
 	if g.chance(50) {
 		limit := exact.Money(1+g.rng.IntN(12)) * exact.Dollar / 5
@@ -97,10 +104,35 @@ func (g *generator) rest(humans int) string {
 	if g.chance(20) {
 		s += fmt.Sprintf(`,"audit":{"mode":%q,"rate":%s}`, g.one("before", "after"), g.one("0.3", "1"))
 	}
-	if humans > 1 && g.chance(25) {
-		s += fmt.Sprintf(`,"secondHuman":{"rate":%s,"when":%q}`, g.one("0.5", "1"), "after")
+	if humans > 1 && g.chance(35) {
+		g.w.secondRate, g.w.second = g.one("0.5", "1"), g.one("before", "before", "after")
+		when := g.w.second
+		if g.w.mutation.is("second human is not waited for") {
+			when = "after"
+		}
+		s += fmt.Sprintf(`,"secondHuman":{"rate":%s,"when":%q}`, g.w.secondRate, when)
 	}
 	return s
+}
+
+// quorum returns the quorum that the machine sets, if it sets one.
+func (g *generator) quorum(mode string) string {
+	q := &g.w.quorum
+	q.waves = mode == "sequential"
+	rule, written := machine.Quorum{Rule: machine.MajorityQuorum}, ""
+	if g.first || mode == "eager" {
+		rule.Rule = machine.AnyQuorum
+	}
+	if g.chance(40) {
+		rule = []machine.Quorum{{Rule: machine.AnyQuorum}, {Rule: machine.MajorityQuorum}, {Rule: machine.AllQuorum}, {Count: 1}, {Count: 2}}[g.rng.IntN(5)]
+		text, _ := rule.MarshalJSON()
+		written = fmt.Sprintf(`,"quorum":%s`, text)
+	}
+	q.rule = rule
+	if g.w.mutation.is("quorum is not asked") {
+		written = `,"quorum":"any"`
+	}
+	return written
 }
 
 // service makes a service, whose price is mostly what the machine thinks.
@@ -127,6 +159,13 @@ func (g *generator) proposer(n int) string {
 	default:
 		way = `"strategyFnName":"firstAvailable"`
 	}
+	g.w.quorum.everyone = append(g.w.quorum.everyone, id)
+	if g.chance(15) {
+		g.w.quorum.required = append(g.w.quorum.required, id)
+		if !g.w.mutation.is("required is forgotten") {
+			way += `,"required":true`
+		}
+	}
 	return fmt.Sprintf(`{"role":"proposer","specialistId":%q,%s}`, id, way)
 }
 
@@ -136,7 +175,7 @@ func (g *generator) arbiter() string {
 	case k < 3:
 		way = `"strategyFnName":"alignmentMargin","threshold":0.3`
 	case k < 5:
-		way = `"strategyFnName":"firstProposal"`
+		way, g.first = `"strategyFnName":"firstProposal"`, true
 	case k < 6:
 		way = `"strategyFnName":"bayes"`
 	case k < 8:

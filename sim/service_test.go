@@ -11,7 +11,29 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/strategies"
 )
+
+// registry has the functions of the program.
+func (w *world) registry() strategies.Registry {
+	return strategies.Registry{}.WithProposer("fn", specialist.ProposerFunc(func(_ context.Context, q specialist.Question) (specialist.Answer, error) {
+		if w.draw(6, "fails", q.Self, q.Key) == 0 {
+			return specialist.Answer{}, errCannot
+		}
+		return w.answer(q, "fn"), nil
+	}))
+}
+
+// answer is what somebody says in a round, whenever it is asked.
+func (w *world) answer(q specialist.Question, id string) specialist.Answer {
+	legal := q.Transitions()
+	n := 0
+	if w.draw(4, "differs", id, q.Key) == 0 { // mostly they agree
+		n = 1
+	}
+	t := legal[(w.draw(len(legal), "answer", q.Key.Round)+n)%len(legal)]
+	return q.Choose(t, fmt.Sprintf("%s says so in round %d", id, q.Key.Round))
+}
 
 // A service is a program far away that proposes or arbitrates for money. It knows an
 // ask by its key and is paid for it once, unless it is a model, which is paid for
@@ -89,11 +111,13 @@ const (
 	reset    = "arrives, and the connection is reset"
 	accepted = "is accepted, the answer comes later"
 	answers  = "answers"
+	fails    = "answers that it cannot"
 	lost     = "the answer is lost"
 	givesUp  = "nobody waits any more"
 )
 
 var (
+	errCannot  = errors.New("no such key: score")
 	errRefused = errors.New("injected: connection refused")
 	errReset   = fmt.Errorf("injected: connection reset: %w", specialist.ErrUncounted)
 )
@@ -161,7 +185,7 @@ func (c caller) call(ctx context.Context, round specialist.RoundKey, ask string,
 		return specialist.Usage{}, specialist.ErrAccepted
 	}
 	how = w.park(c.p, name+", and it", func() []way {
-		ways := []way{{answers, 20, false}, {lost, 1, true}}
+		ways := []way{{answers, 20, false}, {fails, 3, false}, {lost, 1, true}}
 		if ctx.Err() != nil {
 			ways = append(ways, way{givesUp, 20, false})
 		}
@@ -172,6 +196,8 @@ func (c caller) call(ctx context.Context, round specialist.RoundKey, ask string,
 		return specialist.Usage{}, errDead
 	case givesUp:
 		return specialist.Usage{}, ctx.Err()
+	case fails:
+		return u, errCannot
 	case lost:
 		return specialist.Usage{}, errReset
 	}

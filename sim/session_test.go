@@ -3,6 +3,7 @@ package sim_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
@@ -25,6 +26,12 @@ type session struct {
 	executed map[specialist.RoundKey]*runner.Executed
 	audited  map[specialist.RoundKey]bool
 	over     map[string]bool // asks that were out when more than the hard limit was first charged; nil before
+	limit    exact.Money     // on its dollars; 0 is none
+
+	panels    map[specialist.RoundKey]*panel
+	ruled     map[specialist.RoundKey][]*runner.Ruled // that wait for others
+	said      map[specialist.RoundKey]map[string]bool // who has ruled, or taken that back
+	contested map[specialist.RoundKey]bool            // everything has been shown
 }
 
 func (s *session) String() string {
@@ -75,7 +82,10 @@ type check struct {
 	keys   []specialist.RoundKey // of the round in which each event happened
 	fold   error
 
+	act     *act  // of the human for whom it was committed; nil if there is none
 	crowded error // who was asked without room for that
+	alone   error // what was executed though humans did not agree
+	few     error // what was executed without a quorum
 }
 
 // find returns the session of an id; a new one if it has just been started.
@@ -89,8 +99,9 @@ func (w *world) find(id specialist.SessionID) *session {
 	if _, err := programs.Of(w.machine); err != nil {
 		w.t.Fatal(err)
 	}
-	s := &session{w: w, id: id, n: len(w.sessions) + 1, folder: &runner.Folder{Programs: programs}, asks: map[string]*ask{},
-		executed: map[specialist.RoundKey]*runner.Executed{}, audited: map[specialist.RoundKey]bool{}}
+	s := &session{w: w, id: id, n: len(w.sessions) + 1, folder: &runner.Folder{Programs: programs}, asks: map[string]*ask{}, limit: w.limit,
+		executed: map[specialist.RoundKey]*runner.Executed{}, audited: map[specialist.RoundKey]bool{}, panels: map[specialist.RoundKey]*panel{},
+		ruled: map[specialist.RoundKey][]*runner.Ruled{}, said: map[specialist.RoundKey]map[string]bool{}, contested: map[specialist.RoundKey]bool{}}
 	s.folder.Applied = func(_ int64, _ runner.Event, before, _ guard.Book) { s.spent = append(s.spent, before.Money) }
 	w.sessions = append(w.sessions, s)
 	return s
@@ -130,7 +141,7 @@ func (w *world) check() {
 // read reads the record that a commit has stored.
 func (w *world) read(n commit) *check {
 	s := w.find(n.after.ID)
-	c := &check{w: w, s: s, p: n.p, live: n.after, before: s.now}
+	c := &check{w: w, s: s, p: n.p, act: n.act, live: n.after, before: s.now}
 	for rec, err := range w.base.Records(context.Background(), s.id, n.first) {
 		if err != nil {
 			c.fold = err
@@ -175,6 +186,14 @@ func (c *check) enter() {
 		if d, ok := c.events[i].Data.(*runner.Asked); ok {
 			c.admit(c.s.spent[i], d, key)
 		}
+		switch d := c.events[i].Data.(type) {
+		case *runner.Ruled:
+			c.ruled(key, d)
+		case *runner.Executed:
+			c.executed(key, d)
+			c.decided(key, d)
+		}
+		c.s.heard(key, c.events[i].Data)
 		c.s.enter(key, c.events[i].Data)
 	}
 }
@@ -204,8 +223,24 @@ func (s *session) enter(key specialist.RoundKey, d runner.Data) {
 		s.closeAll(key)
 		s.executed[key] = d
 	case *runner.Ended:
+		if d.Code == runner.CodeCancelled {
+			s.w.count("cancelled")
+		}
 		s.closeAll(key)
+	case *runner.Ruled:
+		if s.said[key] == nil {
+			s.said[key] = map[string]bool{}
+		}
+		s.said[key][d.SpecialistID] = true
+	case *runner.Resumed:
+		for _, r := range d.Raised {
+			s.limit = dollars(r.To)
+		}
 	case *runner.AwaitsHuman:
+		if d.Code == runner.CodeNoQuorum {
+			s.w.count("waits without a quorum")
+		}
+		s.contested[key] = s.contested[key] || d.Code == runner.CodeContested
 		if d.Draws != nil && d.Draws.Audit {
 			s.audited[key] = true
 		}
@@ -286,4 +321,13 @@ func (p *process) land(a *activity) {
 	}
 	p.w.say("  %s %s", a.name, what)
 	p.w.checkError(a)
+}
+
+// dollars reads an amount that a record says.
+func dollars(n json.Number) exact.Money {
+	m, err := exact.ParseMoney(string(n))
+	if err != nil {
+		panic(err)
+	}
+	return m
 }

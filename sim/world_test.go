@@ -28,7 +28,7 @@ type settings struct {
 	faults   int       // of those, how many may be faults
 	mutation *mutation // a defect that is put in; nil for none
 	tape     []string  // the choices to make, in place of drawn ones; nil draws
-	path     string    // of a SQLite file; "" keeps the store in memory
+	onDisk   bool      // the store is a SQLite file, and not in memory
 }
 
 // A result is what came of a run.
@@ -53,6 +53,9 @@ type world struct {
 	t       *testing.T
 	rng     *rand.Rand
 	base    runner.Store
+	file    *store.SQLite  // the base, if it is one; else nil
+	path    string         // of the file
+	reader  *runner.Runner // of whoever looks at questions
 	machine *machine.Machine
 	text    string // the machine's file
 
@@ -72,6 +75,9 @@ type world struct {
 	counts  map[string]int
 	ids     uint64
 	limit   exact.Money // that the machine sets on dollars; 0 is none
+
+	quorum             quorum // that the machine sets
+	second, secondRate string // when a second human is asked, and how often; "" for never
 
 	result result
 }
@@ -102,6 +108,7 @@ type choice struct {
 // A commit is a record that has become durable.
 type commit struct {
 	p      *process
+	act    *act // for which it was made; nil for none
 	after  *runner.Session
 	first  int64
 	before *runner.Session
@@ -200,17 +207,12 @@ func play(t *testing.T, s settings) (r result) {
 		w.build()
 		if w.turns() && w.heal() {
 			w.checkEnd()
+			w.verify()
 		}
 		r = w.result
 		r.failed, r.stats, r.hash = w.trouble, w.counts, w.sum()
 	})
 	return r
-}
-
-func (w *world) open() {
-	if w.path == "" {
-		w.base = store.NewSeededMemory(w.hash("secret"))
-	}
 }
 
 // close ends what still runs, so that nothing outlives the world.
@@ -219,6 +221,7 @@ func (w *world) close() {
 		p.kill()
 	}
 	synctest.Wait()
+	w.closeFile(w.file)
 }
 
 // turns has the scheduler choose, until it has chosen often enough.
