@@ -2,8 +2,11 @@ package guard_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -244,6 +247,26 @@ func TestDifferentTextsStayDifferent(t *testing.T) {
 		}
 		if got := codes(callsOf(t, strict, "say", say(string(a)), say(string(same)))); got != "abort [loop_repeat_tool]" {
 			t.Fatalf("%q and %q: %s", string(a), string(same), got)
+		}
+	}
+}
+
+// TestLoadRefusesHiddenNames: a guards file is held to what a machine file is: no name in
+// it has a character that cannot be seen.
+func TestLoadRefusesHiddenNames(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "guards.json")
+	for text, code := range map[string]string{
+		`{"tool_calls":{"allowed":["read","wri\u200bte"]}}`:  "hidden-character",
+		`{"tool_calls":{"blast_radius":{"de\u0000ploy":1}}}`: "hidden-character",
+		`{"tool_calls":{"allowed":["read"]}}`:                "",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := guard.Load(path)
+		e, refused := errors.AsType[*guard.ConfigError](err)
+		if refused != (code != "") || refused && e.Problems[0].Code != code {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
