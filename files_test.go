@@ -20,12 +20,20 @@ var fileOpeners = map[string]string{
 	"cassette/order.go: os.OpenFile":             "only writes",
 	"cli/files.go: os.ReadDir":                   "lists names for a hint",
 	"cli/init.go: os.OpenFile":                   "only writes",
+	"cli/lint.go: path/filepath.WalkDir":         "lists the names of machine files in a folder, and reads nothing of them",
 	"store/sqlite.go: os.OpenFile":               "makes the file of a store, which SQLite reads",
 	"store/testdata/stores/make.go: os.ReadFile": "makes test data, and is no part of the program",
 }
 
 // opening are the functions of os and io/ioutil that open a file or list a folder.
 var opening = []string{"Open", "OpenFile", "OpenRoot", "OpenInRoot", "ReadFile", "ReadDir", "DirFS", "NewFile", "Pipe"}
+
+// otherOpening are the functions of other packages that do.
+var otherOpening = map[string][]string{
+	"path/filepath": {"Walk", "WalkDir", "Glob"},
+	"syscall":       {"Open", "Openat"},
+	"os/exec":       {"Command", "CommandContext"},
+}
 
 // TestFilesAreOpenedInOnePlace lists every place that opens a file.
 func TestFilesAreOpenedInOnePlace(t *testing.T) {
@@ -49,12 +57,12 @@ func TestFilesAreOpenedInOnePlace(t *testing.T) {
 	}
 }
 
-// openers returns the functions of a file's imports of os and io/ioutil that open files.
+// openers returns the functions of a file's imports that open files.
 func openers(f *ast.File) (uses []string) {
 	names := map[string]string{}
 	for _, i := range f.Imports {
 		path, _ := strconv.Unquote(i.Path.Value)
-		if path != "os" && path != "io/ioutil" {
+		if _, known := otherOpening[path]; !known && path != "os" && path != "io/ioutil" {
 			continue
 		}
 		name := path[strings.LastIndexByte(path, '/')+1:]
@@ -69,7 +77,7 @@ func openers(f *ast.File) (uses []string) {
 			return true
 		}
 		if x, ok := sel.X.(*ast.Ident); ok && names[x.Name] != "" {
-			for _, name := range opening {
+			for _, name := range openingOf(names[x.Name]) {
 				if sel.Sel.Name == name {
 					uses = append(uses, names[x.Name]+"."+name)
 				}
@@ -78,4 +86,12 @@ func openers(f *ast.File) (uses []string) {
 		return true
 	})
 	return uses
+}
+
+// openingOf returns the functions of a package that open files.
+func openingOf(path string) []string {
+	if names, other := otherOpening[path]; other {
+		return names
+	}
+	return opening
 }
