@@ -215,3 +215,32 @@ func TestDigestsOfWithheldQuestions(t *testing.T) {
 		}
 	}
 }
+
+// TestQuestionSince: a question says since when it is open, also while the session runs,
+// as it does once somebody has proposed.
+func TestQuestionSince(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.machine(def{who: []string{human("ann"), human("bob"), half}}))
+	opened := b.now(s).CreatedAt
+	question := func() runner.Question {
+		t.Helper()
+		q, err := b.r.Question(b.ctx, b.now(s), "ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q
+	}
+	if q := question(); q.Since < opened || q.Since == 0 {
+		t.Errorf("before anything happened it is %v, begun at %v", q.Since, opened)
+	}
+	b.step(s)
+	if _, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: "ann", TransitionName: "again"}); err != nil {
+		t.Fatal(err)
+	}
+	if now := b.now(s); now.Outcome().Since != 0 {
+		t.Fatalf("it still waits: %v", now.Outcome())
+	}
+	if q := question(); q.Since < opened || q.Since > b.now(s).UpdatedAt {
+		t.Errorf("after a proposal it is %v, begun at %v", q.Since, opened)
+	}
+}

@@ -35,6 +35,7 @@ func applyEvent(s *Session, o *openRound, e *Event) {
 		}
 	case *RoundOpened:
 		applyRound(s, o, d)
+		s.opened = e.At
 	case *Asked:
 		for i := range d.Asks {
 			o.applyAsk(s, &d.Asks[i])

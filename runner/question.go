@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -35,7 +36,7 @@ type Question struct {
 	Notices         []string           `json:"notices"` // of guards
 	Code            string             `json:"code"`
 	Reason          string             `json:"reason"` // why a human is asked, and whose asks failed
-	Since           specialist.Time    `json:"since"`
+	Since           specialist.Time    `json:"since"`  // when it began to wait; while it runs, when the round began
 	Humans          []string           `json:"humans"` // who may decide; empty if none is declared
 }
 
@@ -104,7 +105,7 @@ func (r *Runner) questionFor(ctx context.Context, s *Session, viewer string, all
 		}
 		q.suggest(s.State, votes)
 	}
-	q.Code, q.Since, q.Reason = o.Code, o.Since, s.reasonWithFailures(o, why != "")
+	q.Code, q.Since, q.Reason = o.Code, cmp.Or(o.Since, s.opened, s.CreatedAt), s.reasonWithFailures(o, why != "")
 	q.Digest, err = s.digest(order, why != "")
 	return q, err
 }

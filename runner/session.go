@@ -24,6 +24,7 @@ type Session struct {
 	Rejects   int32 // steps a guard sent back, in a row
 	Status    Status
 
+	opened       specialist.Time // when the round or this attempt at it began; 0 before the first
 	waited       specialist.Time // how long, in all, it waited for a human or stood still, as of UpdatedAt
 	waitedAtMove specialist.Time // of that, before the last transition
 
