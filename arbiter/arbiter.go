@@ -165,18 +165,13 @@ func (d Decision) Floor(r *Round) Decision {
 			return d
 		}
 		return d.Below(r.Quorum)
-	case d.Consensus() && r.Votes[d.Winner].Transition.Irreversible && !(human && r.mayLift()):
+	case d.Consensus() && r.Votes[d.Winner].Transition.Irreversible && (!human || r.Votes[d.Winner].Transition.From.SecondBefore()):
 		d.Subject = r.Votes[d.Winner].Transition.Name
 		d.Winner, d.Rule, d.Text = NoWinner, Irreversible, ""
 	case d.Consensus() && !human && !r.Unbound:
 		return d.payable(r)
 	}
 	return d
-}
-
-// mayLift reports whether a human's proposal may execute what is irreversible.
-func (r *Round) mayLift() bool {
-	return r.State.SecondHuman == nil || r.State.SecondHuman.When != machine.Before
 }
 
 // payable returns d with a winner that says what its transition's parameters ask for:

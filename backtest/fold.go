@@ -326,11 +326,13 @@ func (f *fold) rest(ctx context.Context) error {
 	return nil
 }
 
-// end closes the rounds that are still open.
+// end closes the rounds that are still open, but for those in which something may be
+// withheld from the humans who are to rule: how they were decided, or would have been, is
+// for later.
 func (f *fold) end(ctx context.Context) error {
 	open := make([]*track, 0, len(f.tracks))
 	for _, t := range f.tracks {
-		if t.round != nil {
+		if t.round != nil && !withheld(t.part.state) {
 			open = append(open, t)
 		}
 	}
@@ -344,6 +346,11 @@ func (f *fold) end(ctx context.Context) error {
 		return f.promises(ctx)
 	}
 	return f.rest(ctx)
+}
+
+// withheld reports whether something may be withheld of an open round in a state.
+func withheld(s *machine.State) bool {
+	return s.Withheld() || s.Audit.Mode == machine.Before || s.SecondBefore()
 }
 
 // promises looks how far the promises of the policy have come once all is learned.

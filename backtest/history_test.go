@@ -233,7 +233,9 @@ func (h *player) step(id specialist.SessionID) error {
 		h.truth[id] = ""
 	case runner.TickHuman:
 		if h.rng.IntN(8) == 0 { // a human has a vote, too
-			_, _, err := h.r.Propose(h.ctx, runner.Submission{SessionID: id, RoundID: runner.CurrentRound, SpecialistID: "carol", TransitionName: h.truth[id]})
+			now, err := h.r.Session(h.ctx, id.String())
+			h.ok(err)
+			_, _, err = h.r.Propose(h.ctx, runner.Submission{SessionID: id, RoundID: now.Key().ID(), SpecialistID: "carol", TransitionName: h.truth[id]})
 			return err
 		}
 		return h.rule(tick.Session)

@@ -251,3 +251,7 @@ func (s *State) oversee(def *Definition, own *StateDefinition) {
 		}
 	}
 }
+
+// SecondBefore reports whether a second human may have to agree before anything that a
+// human rules is executed.
+func (s *State) SecondBefore() bool { return s.SecondHuman != nil && s.SecondHuman.When == Before }
