@@ -123,3 +123,22 @@ func machineProblems(_ *machine.Machine, err error) []machine.Problem {
 	}
 	return e.Problems
 }
+
+// TestIncludedFilesShowNoDuplicates: of a file that a machine file names, and that has a
+// name twice, nothing is shown: it may be another file than the writer meant.
+func TestIncludedFilesShowNoDuplicates(t *testing.T) {
+	for _, content := range []string{"KEY: 1\nKEY: 2\n", `{"KEY":1,"KEY":2}`, "limits:\n  KEY: 1\n  KEY: 2\n", "KEY:\n  a: 1\n  a: 2\n"} {
+		checks := machine.Checks{Include: func(string) ([]byte, error) { return []byte(content), nil }}
+		problems := machineProblems(machine.Parse("m.yaml", []byte("machineName: m\ninitialState: a\ngoalState: b\nstates: {a: {transitions: {x: b}}, b: {}}\nguards: g.yaml\n"), checks))
+		found := false
+		for _, p := range problems {
+			found = found || p.Code == "duplicate-key" && p.File == "g.yaml"
+			if strings.Contains(p.Path+p.Message+p.Hint, "KEY") {
+				t.Errorf("%q: %+v", content, p)
+			}
+		}
+		if !found {
+			t.Errorf("%q: %+v", content, problems)
+		}
+	}
+}

@@ -41,6 +41,7 @@ func isYAML(name string, data []byte) bool {
 type decoder struct {
 	read     func(path string) ([]byte, error) // of a file that a section names; may be nil
 	file     string
+	included string // path of the section whose content another file holds; "" outside of one
 	problems []Problem
 }
 
@@ -129,8 +130,12 @@ func (d *decoder) duplicates(n *node, path string) {
 	first := make(map[string]key, len(n.keys))
 	for _, k := range n.keys {
 		if f, twice := first[k.name]; twice {
-			d.report(k.line, k.col, Problem{Path: pointer(path, k.name), Code: "duplicate-key",
-				Message: fmt.Sprintf("%q is already defined at line %d, column %d", clip(k.name, 128), f.line, f.col), Hint: "remove one of the two"})
+			what, at := strconv.Quote(clip(k.name, 128)), pointer(path, k.name)
+			if d.included != "" { // it may be another file than the writer meant, and what is in it nobody's business
+				what, at = "this name", d.included
+			}
+			d.report(k.line, k.col, Problem{Path: at, Code: "duplicate-key",
+				Message: fmt.Sprintf("%s is already defined at line %d, column %d", what, f.line, f.col), Hint: "remove one of the two"})
 			continue
 		}
 		first[k.name] = k

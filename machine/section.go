@@ -68,10 +68,10 @@ func (d *decoder) section(into *json.RawMessage) func(n *node, path, what string
 		}
 		outer := d.file
 		if n.file != "" {
-			d.file = n.file
+			d.file, d.included = n.file, path
 		}
 		d.raw((*[]byte)(into), 1)(n, path, what)
-		d.file = outer
+		d.file, d.included = outer, ""
 	}
 }
 
