@@ -42,11 +42,43 @@ func (a *app) readNamed(dir, name string) ([]byte, error) {
 		}
 		return files.ReadRegular(name, files.Guards)
 	}
-	data, err := files.ReadInside(dir, name, files.Guards)
-	if err != nil && (filepath.IsAbs(name) || strings.Contains(err.Error(), "escapes")) {
-		return nil, fmt.Errorf("%s leads out of the folder of the machine file; --allow-outside reads it all the same", name)
+	outside := fmt.Errorf("%s leads out of the folder of the machine file; --allow-outside reads it all the same", name)
+	inside, ok := below(dir, name)
+	if !ok {
+		return nil, outside
+	}
+	data, err := files.ReadInside(dir, inside, files.Guards)
+	if err != nil && strings.Contains(err.Error(), "escapes") {
+		return nil, outside
 	}
 	return data, err
+}
+
+// below returns a name as one in a folder; ok is false if it is absolute and leads
+// elsewhere, links resolved. Whether a file outside is there, it does not tell.
+func below(dir, name string) (inside string, ok bool) {
+	if !filepath.IsAbs(name) {
+		return name, true
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", false
+	}
+	inside, err = filepath.Rel(resolved(dir), resolved(name))
+	return inside, err == nil && filepath.IsLocal(inside)
+}
+
+// resolved returns a path without links, as far as it leads anywhere.
+func resolved(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	switch above := filepath.Dir(path); {
+	case err == nil:
+		return real
+	case above == path:
+		return path
+	default:
+		return filepath.Join(resolved(above), filepath.Base(path))
+	}
 }
 
 // readFile reads a file; "-" is stdin. An interrupt ends the wait for a terminal
