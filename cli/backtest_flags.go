@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/backtest"
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -109,7 +110,7 @@ func strictly(data []byte, into any) error {
 // readSection reads a file of JSON or YAML. What read says is wrong with it is told
 // with the name of the file.
 func (a *app) readSection(path string, read func(section []byte) error) error {
-	data, err := a.readFile(path)
+	data, err := a.readFile(path, files.Machine)
 	if err != nil {
 		return err
 	}

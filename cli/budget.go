@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 )
@@ -95,7 +96,7 @@ func (a *app) budget(path, trace string) error {
 
 // readBudget reads {config, prices, trace}, or a budget alone.
 func (a *app) readBudget(path string) (f budgetFile, err error) {
-	data, err := a.readFile(path)
+	data, err := a.readFile(path, files.Guards)
 	if err != nil {
 		return f, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 )
@@ -133,7 +134,7 @@ func (a *app) check(f *checkFlags) error {
 
 // loadGuards reads a guards file. Without a profile it has compat.
 func (a *app) loadGuards(path string) (*guard.Config, error) {
-	data, err := a.readFile(path)
+	data, err := a.readFile(path, files.Guards)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 
 // loadMachine reads a machine file; "-" is stdin.
 func (a *app) loadMachine(path string) (*machine.Machine, error) {
-	data, err := a.readFile(path)
+	data, err := a.readFile(path, files.Machine)
 	if err != nil {
 		return nil, err
 	}
@@ -81,10 +81,10 @@ func resolved(path string) string {
 	}
 }
 
-// readFile reads a file; "-" is stdin. An interrupt ends the wait for a terminal
+// readFile reads a file of a kind; "-" is stdin. An interrupt ends the wait for a terminal
 // or a pipe that says nothing.
-func (a *app) readFile(path string) ([]byte, error) {
-	return untilInterrupted(a, func() ([]byte, error) { return a.readAll(path) })
+func (a *app) readFile(path string, k files.Kind) ([]byte, error) {
+	return untilInterrupted(a, func() ([]byte, error) { return a.readAll(path, k) })
 }
 
 // readKind reads a file of a kind that a person named, until an interrupt.
@@ -117,31 +117,33 @@ func untilInterrupted[T any](a *app, work func() (T, error)) (T, error) {
 	}
 }
 
-func (a *app) readAll(path string) ([]byte, error) {
+func (a *app) readAll(path string, k files.Kind) ([]byte, error) {
 	if path == "-" {
-		data, err := files.Machine.Read("-", a.in)
-		return data, unreadable(path, err)
+		data, err := k.Read("-", a.in)
+		return data, unreadable(path, k, err)
 	}
-	data, err := files.Read(path, files.Machine) // guards and prices have no more
+	data, err := files.Read(path, k)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, hinted(usage("Cannot find file: %s", path), "%s", a.suggestFile(path))
 	case err != nil:
-		return nil, unreadable(path, err)
+		return nil, unreadable(path, k, err)
 	}
 	return data, nil
 }
 
 // unreadable says of a file that is no file, or too large for one, what other errors of a
 // machine file say: where, what, and what to do.
-func unreadable(path string, err error) error {
+func unreadable(path string, k files.Kind, err error) error {
 	p := machine.Problem{File: path, Line: 1, Column: 1, Message: fmt.Sprint(underlying(err))}
 	hint := ""
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, files.ErrTooLarge):
-		p.Code, hint = "too-large", "is it the right file? What proposers have to read belongs into files of their own"
+		if p.Code, hint = "too-large", "is it the right file?"; k == files.Machine {
+			hint += " What proposers have to read belongs into files of their own"
+		}
 	case errors.Is(err, files.ErrNotRegular):
 		p.Code, hint = "not-a-file", "name a file in JSON or YAML"
 	default:

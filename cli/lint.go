@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -142,7 +143,7 @@ func (a *app) looksLintable(path string) bool {
 	if !slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(path))) {
 		return false
 	}
-	data, err := a.readFile(path)
+	data, err := a.readFile(path, files.Machine)
 	if err != nil {
 		return true // linting it says why
 	}
@@ -153,7 +154,7 @@ func (a *app) looksLintable(path string) bool {
 
 // findings returns what is probably not meant in a machine file or a guards file.
 func (a *app) findings(ctx context.Context, path string) ([]machine.Problem, error) {
-	data, err := a.readFile(path)
+	data, err := a.readFile(path, files.Machine)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
@@ -52,7 +53,7 @@ func (a *app) prices() (table *guard.PriceTable, err error) {
 	if path == "" {
 		return llm.Prices(), nil
 	}
-	data, err := a.readFile(path)
+	data, err := a.readFile(path, files.Prices)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func (a *app) listPrices() error {
 }
 
 func (a *app) importPrices(path string) error {
-	data, err := a.readFile(path)
+	data, err := a.readFile(path, files.Prices)
 	if err != nil {
 		return err
 	}

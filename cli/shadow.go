@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -52,7 +53,7 @@ func (a *app) loadShadow(path string) (*shadow, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := a.readFile(path)
+	data, err := a.readFile(path, files.Guards)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/simulate"
@@ -125,7 +126,7 @@ func (a *app) panel(m *machine.Machine, path string) (p simulate.Panel, err erro
 	if path == "" {
 		return simulate.DefaultPanel(m), nil
 	}
-	data, err := a.readFile(path)
+	data, err := a.readFile(path, files.Machine)
 	if err != nil {
 		return p, err
 	}
