@@ -256,11 +256,16 @@ func signed(actor, reasoning string) string {
 // liveSession returns a session that can still be decided, be it stopped.
 func (a *app) liveSession(ctx context.Context, e *engine, id string) (*runner.Session, error) {
 	s, err := e.Session(ctx, id)
-	if err != nil || s.Status.Live() || s.Status == runner.Stopped {
+	cancelled := err == nil && s.Outcome().Code == runner.CodeCancelled
+	if err != nil || s.Status.Live() || s.Status == runner.Stopped && !cancelled {
 		return s, err
 	}
 	//lint:ignore ST1005 these are the words of the specification
 	err = fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status)
+	if cancelled {
+		//lint:ignore ST1005 these are the words of the specification
+		err = fmt.Errorf("Session is not running: %s (cancelled: %s)", s.ID, s.Outcome().Reason)
+	}
 	if s.Status == runner.Completed {
 		return nil, hinted(err, "it has ended in %s and stays so; start a new one", s.State.Name)
 	}

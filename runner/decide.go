@@ -26,9 +26,9 @@ type Ruling struct {
 	Reasoning      string
 	MetaJSON       json.RawMessage
 	Usage          specialist.Usage
-	// Reopen names who takes up a session that a guard or a limit has stopped, in
-	// the commit of the ruling; "" leaves such a session alone. It stays stopped if
-	// the ruling is refused.
+	// Reopen names who takes up a session that a guard or a limit has stopped, in the
+	// commit of the ruling; "" leaves such a session alone. It stays stopped if the
+	// ruling is refused. What somebody has cancelled, only Resume takes up.
 	Reopen string
 	// Blind says that whoever rules has not seen what was proposed: only then is
 	// the ruling evidence for letting somebody decide alone. It counts for nothing
@@ -136,7 +136,7 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 
 // reopens reports whether the ruling may take up a session that has stopped.
 func (in *Ruling) reopens(s *Session) bool {
-	return s.Status == Stopped && in.Reopen != "" && in.TransitionName != ""
+	return s.Status == Stopped && in.Reopen != "" && in.TransitionName != "" && s.Outcome().Code != CodeCancelled
 }
 
 // refusal returns a result that says why nothing was executed.

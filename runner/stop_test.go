@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -74,4 +75,18 @@ func TestStopRefuses(t *testing.T) {
 	b.ok(err)
 	b.stepTo(s, runner.TickAdvanced)
 	b.refused(stop(s.ID, why), runner.ErrNotRunning, "Session is not running: "+s.ID.String()+" (completed)")
+}
+
+// TestCancelledTakesNoRuling: a word on a question from before does not take up again what
+// somebody has cancelled; one on what a limit has stopped does.
+func TestCancelledTakesNoRuling(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.desk(human("human"), half))
+	b.stepTo(s, runner.TickHuman)
+	_, err := b.r.Stop(b.ctx, s.ID, runner.Stopping{Actor: carol, Note: "do not pay"})
+	b.ok(err)
+	a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "human", TransitionName: "finish", Reopen: "human"})
+	if now := b.now(s); !errors.Is(err, runner.ErrNotRunning) || a.Executed || now.Status != runner.Stopped || now.Executed != 0 {
+		t.Errorf("it is %s after %d steps: %v", now.Status, now.Executed, err)
+	}
 }
