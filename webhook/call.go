@@ -163,6 +163,7 @@ func (c *call) read(ctx context.Context, resp *http.Response) ([]byte, error) {
 	answer, err := readAll(resp)
 	switch {
 	case resp.StatusCode > 299:
+		c.lost = c.lost || err != nil // a refusal that is whole costs nothing, but is this one?
 		return nil, c.statusError(resp, answer)
 	case err != nil:
 		return nil, c.transportError(ctx, err)

@@ -25,7 +25,7 @@ func breaking(t *testing.T, then func(net.Conn)) string {
 }
 
 // A service that was sent a request and then broke off may have done the work: nobody
-// will ever say what that cost, so the ask is charged as estimated. A refusal says all
+// will ever say what that cost, so the ask is charged as estimated. A whole refusal says all
 // there is to say, and what was never sent costs nothing: not even a handshake that
 // fails.
 func TestLostAnswerIsUncounted(t *testing.T) {
@@ -55,7 +55,7 @@ func TestLostAnswerIsUncounted(t *testing.T) {
 		"cut in its head":       {breaking(t, write("HTTP/1.1 200 OK\r\nContent-Le")), true, true},
 		"cut in its body":       {breaking(t, write("HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{\"transi")), true, true},
 		"cut in a chunk":        {breaking(t, write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n{\"tr")), true, true},
-		"a refusal that is cut": {breaking(t, write("HTTP/1.1 503 No\r\nContent-Length: 900\r\n\r\nno")), false, true},
+		"a refusal that is cut": {breaking(t, write("HTTP/1.1 503 No\r\nContent-Length: 900\r\n\r\nno")), true, true},
 		"reset and then refused": {server(t, func(w http.ResponseWriter, _ *http.Request) {
 			if attempts++; attempts%3 != 1 {
 				w.WriteHeader(http.StatusServiceUnavailable)
