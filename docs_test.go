@@ -202,13 +202,13 @@ func plain(s string) string {
 // TestReadmeGo compares README's Go with the example it was taken from, byte for
 // byte.
 func TestReadmeGo(t *testing.T) {
-	source, err := os.ReadFile("examples/minimal/main.go")
+	source, err := os.ReadFile("examples/embed/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, block := range fences(t, "README.md", "go") {
 		if !strings.Contains(string(source), block) {
-			t.Errorf("README's block is not in examples/minimal/main.go:\n%s", block)
+			t.Errorf("README's block is not in examples/embed/main.go:\n%s", block)
 		}
 	}
 }

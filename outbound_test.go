@@ -250,7 +250,7 @@ func TestOneOutboundClientByType(t *testing.T) {
 		}
 		seen++
 		for _, u := range uses {
-			if p.ImportPath != strings.TrimSuffix(module, "/")+"/"+outboundHome {
+			if p.ImportPath != module+"/"+outboundHome {
 				t.Errorf("%s uses %s; outbound calls belong to package webhook", u.at, u.name)
 			} else if u.builds {
 				name, _ := filepath.Rel(filepath.Dir(p.Dir), u.at.Filename)
@@ -381,8 +381,8 @@ func TestOutboundTypesAreSeen(t *testing.T) {
 		`import "net/http"; var c http.Client`:                                                                       "net/http.Client builds",
 		`import "net"; func f() { var d net.Dialer; d.Dial("tcp", "x:1") }`:                                          "net.Dialer builds",
 		`import "net"; func f() { (&net.Resolver{}).LookupHost(nil, "x") }`:                                          "net.Resolver builds",
-		`import "` + module + `webhook"; func f() { webhook.NewTransport(webhook.Policy{}).DialContext = nil }`:      "net/http.Transport",
-		`import "` + module + `webhook"; func f() { t := webhook.NewTransport(webhook.Policy{}); t.RoundTrip(nil) }`: "net/http.Transport",
+		`import "` + module + `/webhook"; func f() { webhook.NewTransport(webhook.Policy{}).DialContext = nil }`:      "net/http.Transport",
+		`import "` + module + `/webhook"; func f() { t := webhook.NewTransport(webhook.Policy{}); t.RoundTrip(nil) }`: "net/http.Transport",
 	} {
 		files := token.NewFileSet()
 		f, err := parser.ParseFile(files, "x.go", "package x; "+source, parser.SkipObjectResolution)

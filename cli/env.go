@@ -246,13 +246,10 @@ type outside struct {
 
 // outside reads from the environment how to reach what is outside.
 func (a *app) outside() (o outside, err error) {
-	if o.hooks.Policy, err = webhook.ParsePolicy(a.env("DIALAI_WEBHOOK_ALLOW")); err != nil {
+	if o.hooks, err = webhook.FromEnvironment(a.lookup); err != nil {
 		return o, &exitError{exitUsage, err}
 	}
-	o.hooks.Lookup, o.hooks.Tape = a.lookup, a.tape
-	if names := strings.Fields(strings.ReplaceAll(a.env("DIALAI_WEBHOOK_TOKEN_NAMES"), ",", " ")); len(names) > 0 {
-		o.hooks.TokenNames = names
-	}
+	o.hooks.Tape = a.tape
 	if o.models, err = a.modelConfig(); err != nil {
 		return o, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
-	"github.com/dialai/dialai/webhook"
 )
 
 func (a *app) modelsCommand() *cobra.Command {
@@ -187,35 +185,10 @@ func (a *app) printChecks(checks []llm.Check, price func(model string) (guard.Pr
 	return exit(exitFailure)
 }
 
-// modelConfig says how models are asked, as far as the environment decides.
 func (a *app) modelConfig() (llm.Config, error) {
-	policy, err := webhook.ParsePolicy(a.env("DIALAI_WEBHOOK_ALLOW"))
+	c, err := llm.FromEnvironment(a.lookup)
 	if err != nil {
 		return llm.Config{}, &exitError{exitUsage, err}
 	}
-	mode, err := llm.ParseAuditMode(a.env("DIALAI_AUDIT"))
-	if err != nil {
-		return llm.Config{}, &exitError{exitUsage, err}
-	}
-	var limits llm.Limits
-	if limits.MaxConcurrent, err = a.limit("DIALAI_LLM_CONCURRENT"); err != nil {
-		return llm.Config{}, err
-	}
-	if limits.PerMinute, err = a.limit("DIALAI_LLM_PER_MINUTE"); err != nil {
-		return llm.Config{}, err
-	}
-	return llm.Config{Policy: policy, Lookup: a.lookup, AuditAs: mode, Limits: map[string]llm.Limits{"": limits}}, nil
-}
-
-// limit returns a variable that is a number from 1 on; 0 if it is not set.
-func (a *app) limit(name string) (int, error) {
-	text := a.env(name)
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, usage("%s is %q, it must be a whole number from 1 on", name, text)
-	}
-	return n, nil
+	return c, nil
 }

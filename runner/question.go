@@ -40,6 +40,13 @@ type Question struct {
 	Humans          []string           `json:"humans"` // who may decide; empty if none is declared
 }
 
+// Choose returns the ruling by which a human chooses a transition of exactly this
+// question: it is refused if the question has changed.
+func (q *Question) Choose(specialistID, transitionName string) Ruling {
+	id, _ := ParseID(q.SessionID) // it was made of one
+	return Ruling{SessionID: id, SpecialistID: specialistID, RoundID: q.RoundID, QuestionDigest: q.Digest, TransitionName: transitionName}
+}
+
 // Facts are what a session is about.
 type Facts struct {
 	Input json.RawMessage `json:"input,omitempty"` // its metaJson as started; nil if there is none
