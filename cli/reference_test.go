@@ -46,6 +46,7 @@ func reference(t *testing.T) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Commands\n\nThis is what `dialai <command> --help` prints. It is generated (`go generate ./cli`).\n\n")
 	root := testRoot(io.Discard)
+	fmt.Fprintf(&b, "Every command has these flags beside its own:\n\n```text\n%s```\n\n", root.PersistentFlags().FlagUsages())
 	all := commands(root)
 	for _, c := range all {
 		path := c.CommandPath()
@@ -58,7 +59,8 @@ func reference(t *testing.T) []byte {
 		if err := c.Help(); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n```text\n%s\n```\n", c.CommandPath(), strings.TrimSpace(help.String()))
+		own, _, _ := strings.Cut(help.String(), "\nGlobal Flags:\n")
+		fmt.Fprintf(&b, "\n## %s\n\n```text\n%s\n```\n", c.CommandPath(), strings.TrimSpace(own))
 	}
 	return b.Bytes()
 }
