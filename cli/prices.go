@@ -130,7 +130,7 @@ func (a *app) listPrices() error {
 }
 
 func (a *app) importPrices(path string) error {
-	data, err := a.readFile(path, files.Prices)
+	data, err := a.readFile(path, files.PriceList)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ decide, in any session of that machine; its alignment is kept.`,
 func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " <machine> <specialist>", Short: short,
-		Long:              short + ", for every session of a machine of that name. Who did it is recorded;\ndialai log --machine shows it.",
+		Long:              short + ", for every session of a machine of that name.\nWho did it is recorded; dialai log --machine shows it.",
 		Example:           "  dialai specialists " + name + " triage ai-router",
 		Args:              arguments,
 		ValidArgsFunction: a.completeSpecialists,

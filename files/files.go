@@ -33,6 +33,7 @@ var (
 	Machine   = Kind{"machine file", 1 << 20}
 	Guards    = Kind{"guards file", 1 << 20}
 	Prices    = Kind{"prices file", 1 << 20}
+	PriceList = Kind{"list of prices of others", 64 << 20}
 	Cassette  = Kind{"cassette", 64 << 20}
 	Order     = Kind{"order of cassettes", 64 << 20}
 	Data      = Kind{"data file", 1 << 30}
@@ -43,7 +44,7 @@ var (
 
 // Kinds returns all kinds, for the documentation.
 func Kinds() []Kind {
-	return []Kind{Machine, Guards, Prices, Cassette, Order, Data, Workers, Vectors, Telemetry}
+	return []Kind{Machine, Guards, Prices, PriceList, Cassette, Order, Data, Workers, Vectors, Telemetry}
 }
 
 // ErrTooLarge is wrapped if a file has more bytes than its kind.

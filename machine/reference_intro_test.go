@@ -66,7 +66,7 @@ time.
 |---|---|
 | machine file, guards file, prices file, certificate or key | 1 MiB |
 | list of workers | 16 MiB |
-| cassette, order of cassettes, file of vectors | 64 MiB |
+| cassette, order of cassettes, file of vectors, list of prices of others | 64 MiB |
 | data file | 1 GiB |
 
 ## What order means

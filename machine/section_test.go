@@ -33,7 +33,7 @@ func TestInclude(t *testing.T) {
 	}{
 		{"ok.yaml", nil},
 		{"wrong.yaml", []string{"wrong.yaml:3:3: error[unknown-field]: limits has no field \"max_step\"", "wrong.yaml:4:7: error[wrong-type]: cost must be an object"}},
-		{"twice.json", []string{"twice.json:3:2: error[duplicate-key]: \"retry\" is already defined at line 2, column 2"}},
+		{"twice.json", []string{"twice.json:3:2: error[duplicate-key]: this name is already defined at line 2, column 2"}},
 		{"torn.json", []string{"torn.json:1:11: error[syntax]: Invalid JSON\n"}},
 		{"none.json", []string{"m.yaml:3:9: error[bad-include]: the guards file cannot be read: open none.json: file does not exist"}},
 	} {

@@ -97,7 +97,7 @@ const (
 	unknownRollback = "whether it was set back to an earlier state: keep what dialai store head prints elsewhere, and give it as --head"
 	unknownForgery  = "whether somebody who can write the file wrote all of it anew, hashes included"
 	unknownSince    = "whether what came after the head was set back or written anew"
-	unknownCounts   = "how often trust was written anew, which raises machines.trust_version as every lesson does, and when migrations ran: no record says so, and caches alone read the first"
+	unknownCounts   = "when migrations ran, and how often trust was rebuilt: two notes that nothing is decided by"
 	unknownTruth    = "whether what was recorded is what services, models and clocks said"
 )
 
