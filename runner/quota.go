@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/dialai/dialai/guard"
@@ -20,7 +21,8 @@ func (c *Config) quota(t *tenants) (*guard.Ledger, error) {
 	if c.Quota == nil {
 		return nil, nil
 	}
-	return guard.NewLedger(guard.LedgerConfig{Now: c.Now, Quota: t.quota})
+	untilGivenBack := &guard.Budget{ReserveTTLMsec: math.MaxInt64} // who waits its turn loses no place, however long the others take
+	return guard.NewLedger(guard.LedgerConfig{Now: c.Now, Quota: t.quota, Budget: untilGivenBack})
 }
 
 // scope returns where a session's calls are counted.
@@ -65,7 +67,7 @@ func (r *Runner) admitted(ctx context.Context, s *Session) error {
 }
 
 // ended gives the room of a session back that has come to its end. Calls that are
-// still out keep it until they are settled or have expired.
+// still out keep it until they are settled or their step is over.
 func (r *Runner) ended(s *Session) {
 	if r.quota != nil && !s.Status.Live() {
 		r.leave(r.scope(s))
@@ -102,7 +104,7 @@ type ticket struct {
 // sent says that the call is on its way.
 func (t ticket) sent() {
 	if t.handle != nil {
-		_ = t.handle.Start() // one that has expired was charged at its estimate
+		_ = t.handle.Start() // one that is asked for again may have been charged at its estimate
 	}
 }
 
@@ -154,6 +156,7 @@ func (w *work) keep(ctx context.Context, id string, need guard.Book) {
 		return
 	}
 	if h := w.r.quota.Find(w.r.scope(&w.t.now), callID(w.t.now.Key(), id)); h != nil {
+		w.tickets[id].release()
 		w.hold(id, ticket{handle: h})
 		return
 	}
@@ -199,11 +202,13 @@ func (r *Runner) corrected(ctx context.Context, s *Session, id string, u special
 }
 
 // take takes a ticket for a call of somebody, or says why there is none. What is
-// free needs none.
+// free needs none. A ticket that they have, such as from before a lost race, goes back
+// first.
 func (w *work) take(ctx context.Context, id string, need guard.Book) *guard.BudgetError {
 	if w.r.quota == nil || need == (guard.Book{}) {
 		return nil
 	}
+	w.drop(id)
 	h, err := w.reserve(ctx, id, callID(w.t.now.Key(), id), need)
 	if over, ok := errors.AsType[*guard.BudgetError](err); ok {
 		return over
@@ -214,11 +219,18 @@ func (w *work) take(ctx context.Context, id string, need guard.Book) *guard.Budg
 	return nil
 }
 
+// drop returns the ticket of somebody, if there is one.
+func (w *work) drop(id string) {
+	t := w.tickets[id]
+	t.handle.Release()
+	t.release()
+	delete(w.tickets, id)
+}
+
 // giveBack returns the tickets of calls that were never made.
 func (w *work) giveBack() {
-	for _, t := range w.tickets {
-		t.handle.Release()
-		t.release()
+	for id := range w.tickets {
+		w.drop(id)
 	}
 	if w.tickets != nil {
 		w.tickets = nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -225,5 +226,62 @@ func TestQuotaWhereTheStoreFailsAfterALostRace(t *testing.T) {
 	}
 	if used, _ := other.QuotaUsed(""); used != [3]int64{} {
 		t.Errorf("used is %v, and nobody was asked", used)
+	}
+}
+
+// TestQuotaHoldsWhileAnAskWaitsItsTurn: who waited for its turn longer than a minute had
+// lost its place in the quota, was sent all the same, and somebody else had it too.
+func TestQuotaHoldsWhileAnAskWaitsItsTurn(t *testing.T) {
+	var late atomic.Int64
+	b := newBench(t)
+	b.ok(b.r.Close())
+	b.r = b.runner(tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 50, Calls: new(int64(2))}}}),
+		func(c *runner.Config) {
+			c.Now = func() time.Time { return b.clock().Add(time.Duration(late.Load())) }
+		})
+	first := b.startOf(b.machine(def{who: []string{web("a"), web("b"), human("human"), arbFn("judge")}, top: `"solicit":{"maxParallel":1}`}), "acme")
+	second := b.startOf(b.machine(def{name: "other", who: []string{web("c"), human("human"), arbFn("judge")}}), "acme")
+	b.cast.say("c", "again")
+	b.cast.judge("judge", electFirst)
+	b.cast.play("a", func(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
+		late.Store(int64(2 * time.Minute))
+		if tick, err := b.r.Step(b.ctx, second.ID); err != nil || tick.Status != runner.TickStopped {
+			t.Errorf("the other session came to %s, %v", tick.Status, err)
+		}
+		return saying("again")(ctx, q)
+	})
+	b.cast.say("b", "again")
+	b.stepTo(first, runner.TickAdvanced)
+	if who := strings.Join(b.cast.who(), " "); who != "a b judge" {
+		t.Errorf("asked were %s where two calls are what the quota has", who)
+	}
+}
+
+// A racing store loses the first race for who is to be asked.
+type racing struct {
+	runner.Store
+	lost bool
+}
+
+func (r *racing) Commit(ctx context.Context, c *runner.Change) error {
+	if c.Before != nil && !r.lost {
+		r.lost = true
+		return runner.ErrStale
+	}
+	return r.Store.Commit(ctx, c)
+}
+
+// TestQuotaAfterALostRace: who has to look again whom to ask held the places of the
+// first look beside those of the second, and was refused for want of room.
+func TestQuotaAfterALostRace(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	b.cast.judge("judge", electFirst)
+	s := b.start(b.machine(def{who: []string{web("a"), human("human"), arbFn("judge")}}))
+	r := b.runner(tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 50, Calls: new(int64(1))}}}), func(c *runner.Config) { c.Store = &racing{Store: b.store} })
+	tick, err := r.Step(b.ctx, s.ID)
+	b.ok(err)
+	if tick.Status != runner.TickAdvanced || strings.Join(b.cast.who(), " ") != "a judge" {
+		t.Errorf("the step came to %s, %s", tick.Status, tick.Code)
 	}
 }
