@@ -36,7 +36,7 @@ var ladder = map[string][]string{
 	"webhook":                   {"exact", "machine", "specialist", "guard", "arbiter"},
 	"llm":                       {"exact", "machine", "specialist", "trust", "guard", "webhook"},
 	"llm/llmtest":               {},
-	"cassette":                  {"files", "exact", "specialist", "webhook"},
+	"cassette":                  {"files", "exact", "machine", "specialist", "webhook"},
 	"telemetry":                 {"specialist", "llm"},
 	"telemetry/otlp":            {"exact", "webhook"},
 	"graph":                     {"exact", "machine"},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/files"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -191,7 +192,8 @@ func tidy(value json.RawMessage) string {
 	return string(text)
 }
 
-// Play returns a Deck that plays what was recorded into a folder.
+// Play returns a Deck that plays what was recorded into a folder. Names in it that hold
+// what cannot be seen (see machine.Hidden) are an error, there or where they are read.
 func Play(dir string) (*Deck, error) {
 	data, err := files.ReadRegular(filepath.Join(dir, runFile), files.Cassette)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -208,10 +210,24 @@ func Play(dir string) (*Deck, error) {
 	if d.run.Version != 1 {
 		return nil, fmt.Errorf("the cassettes in %s have version %d, and this program plays version 1", dir, d.run.Version)
 	}
+	if err := seen("machineName", d.run.MachineName, "seed", d.run.Seed, "mode", d.run.Mode); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, runFile), err)
+	}
 	if err := d.readOrder(); err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// seen refuses names that hold what cannot be seen, as files of machines do: members and
+// their values, in turn.
+func seen(members ...string) error {
+	for i := 0; i < len(members); i += 2 {
+		if r, at := machine.Hidden(members[i+1]); at > 0 {
+			return fmt.Errorf("%s holds U+%04X as character %d, which cannot be seen: write it anew, or record the run again", members[i], r, at)
+		}
+	}
+	return nil
 }
 
 func newDeck(dir string) *Deck {
@@ -288,6 +304,9 @@ func (d *Deck) play(ctx context.Context, l webhook.Label, n int) webhook.Taped {
 	var c Call
 	if err == nil {
 		err = json.Unmarshal(data, &c)
+	}
+	if err == nil {
+		err = seen("kind", c.Kind, "specialist", c.Specialist, "state", c.State)
 	}
 	if err != nil {
 		return webhook.Taped{Err: fmt.Errorf("cassette %s: %w", fileName(l, n), err)}

@@ -247,3 +247,29 @@ func TestContinue(t *testing.T) {
 		}
 	}
 }
+
+// TestHiddenNames: a name that holds what cannot be seen is refused with its place,
+// wherever a folder says it, and is not shown.
+func TestHiddenNames(t *testing.T) {
+	file := "r001.0-open-a-proposer-1.json"
+	for _, c := range []struct{ file, text, want string }{
+		{"run.json", `{"version":1,"machineName":"desk\u202e","machineDigest":"abc","seed":"1"}`, "run.json: machineName holds U+202E as character 5"},
+		{"run.json", `{"version":1,"machineName":"desk","machineDigest":"abc","seed":"1","mode":"\u0007"}`, "run.json: mode holds U+0007 as character 1"},
+		{"order.jsonl", `{"specialist":"a\u200b","state":"open","round":1}` + "\n", "order.jsonl: line 1: specialist holds U+200B as character 2"},
+		{"order.jsonl", `{"specialist":"a","state":"o\u001bpen","round":1}` + "\n", "order.jsonl: line 1: state holds U+001B as character 2"},
+		{file, `{"kind":"proposer","specialist":"a\ufeff","round":1,"number":1,"status":200,"answer":{}}`, file + ": specialist holds U+FEFF as character 2"},
+	} {
+		dir, d := record(t)
+		d.Exchange(t.Context(), label("proposer", "a", 1), nil, says(200, `{}`, nil))
+		if err := os.WriteFile(filepath.Join(dir, c.file), []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		player, err := cassette.Play(dir)
+		if err == nil {
+			err = player.Exchange(t.Context(), label("proposer", "a", 1), nil, nil).Err
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.ContainsAny(err.Error(), "\u202e\u200b\ufeff\x07\x1b") {
+			t.Errorf("%s: %q, want %q", c.file, err, c.want)
+		}
+	}
+}

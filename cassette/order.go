@@ -57,7 +57,11 @@ func (d *Deck) readOrder() error {
 	lines := bufio.NewScanner(bytes.NewReader(wholeLines(data)))
 	for n := 1; lines.Scan(); n++ {
 		var a Arrival
-		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+		err := json.Unmarshal(lines.Bytes(), &a)
+		if err == nil {
+			err = seen("specialist", a.Specialist, "state", a.State)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: line %d: %w", filepath.Join(d.dir, orderFile), n, err)
 		}
 		d.order[a.label()] = hearing{n, a.Unsent}
