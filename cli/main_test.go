@@ -60,6 +60,8 @@ func waits(ctx context.Context, _ specialist.Question) (specialist.Answer, error
 //	expand FILE...              replaces $HOOK in files
 //	model                       starts a server of models, DIALAI_LLM_BASE_URL is its address
 //	asked N                     fails unless models were asked N times
+//	stored FILE STORE           starts a session of a definition that loading refuses
+//	                            and a store may hold
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -71,7 +73,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand, "model": startModel, "asked": asked,
+			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand, "model": startModel, "asked": asked, "stored": startStored,
 		},
 		UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 	})

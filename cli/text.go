@@ -60,7 +60,7 @@ func escape(s string) string {
 			b.WriteString("%%")
 		case r == '\\':
 			b.WriteString(`\\`)
-		case r == '\'', r == '!', r == unicode.ReplacementChar, printable(r) != r:
+		case r == '-' && i == 0, r == '\'', r == '!', r == unicode.ReplacementChar, printable(r) != r: // a dash in front is an option of printf
 			_, size := utf8.DecodeRuneInString(s[i:])
 			for _, c := range []byte(s[i : i+size]) {
 				fmt.Fprintf(&b, `\%03o`, c)

@@ -1,0 +1,34 @@
+package cli_test
+
+import (
+	"context"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
+)
+
+// startStored starts a session of a definition as the program did before it knew the
+// rule by which it refuses the file today.
+func startStored(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: stored FILE STORE")
+	}
+	text := []byte(ts.ReadFile(args[0]))
+	if _, err := machine.Parse(args[0], text, runner.Checks()); err == nil {
+		ts.Fatalf("%s can be loaded, so nothing is shown", args[0])
+	}
+	m, err := machine.Parse(args[0], text, runner.StoredChecks())
+	ts.Check(err)
+	program, err := runner.NewProgram(m)
+	ts.Check(err)
+	s, err := store.OpenSQLite(context.Background(), ts.MkAbs(args[1]), store.SQLiteOptions{})
+	ts.Check(err)
+	defer func() { ts.Check(s.Close()) }()
+	const now = specialist.Time(1_700_000_000_000)
+	session := &runner.Session{ID: specialist.SessionID{6: 0x40, 8: 0x80, 15: 1}, Program: program, State: m.Initial(), CreatedAt: now, UpdatedAt: now, Round: 1, Sequence: 2}
+	ts.Check(s.Commit(context.Background(), &runner.Change{After: session, First: 1, Events: runner.Opening(session)}))
+}
