@@ -346,6 +346,7 @@ func (b *bench) checkLogs() {
 		b.ok(err)
 		b.checkLog(id)
 	}
+	b.collect()
 }
 
 func (b *bench) checkLog(id specialist.SessionID) {
