@@ -24,7 +24,7 @@ func apply(s *Session, o *openRound, e *Event) error {
 
 func applyEvent(s *Session, o *openRound, e *Event) {
 	s.Sequence++
-	s.waited = s.waitedBy(e.At)
+	s.waited, s.dormant = s.waitedBy(e.At), false
 	s.UpdatedAt = e.At
 	switch d := e.Data.(type) {
 	case *Created:
@@ -151,6 +151,7 @@ func applyProposed(s *Session, o *openRound, d *Proposed) {
 	}
 	if s.Status == NeedsHuman {
 		o.goesOn(s)
+		s.dormant = s.Status == Running
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // waitedBy returns how long, in all, the session has waited by a moment.
 func (s *Session) waitedBy(at specialist.Time) specialist.Time {
-	if s.Status == Running || s.Status == Completed || at <= s.UpdatedAt {
+	if s.Status == Running && !s.dormant || s.Status == Completed || at <= s.UpdatedAt {
 		return s.waited
 	}
 	return s.waited + at - s.UpdatedAt

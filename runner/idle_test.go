@@ -55,3 +55,28 @@ func TestLimitsOfTimeDoNotCountWaiting(t *testing.T) {
 		}
 	}
 }
+
+// TestProposingIsNoWork: what somebody proposes while a session waits for a human begins
+// no time that is counted, until somebody goes on with it: the next human may think as
+// long as the first.
+func TestProposingIsNoWork(t *testing.T) {
+	for _, limit := range []string{"no_progress_ms", "hard_limit_wall_ms", "round_limit_wall_ms"} {
+		for _, goesOn := range []bool{false, true} {
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			b := newBench(t, func(rc *runner.Config) { rc.Now = func() time.Time { return now } })
+			b.cast.judge("judge", electNone)
+			s := b.start(b.machine(def{who: []string{human("human"), human("carol"), arbFn("judge")}, top: budget(`"` + limit + `":60000`)}))
+			b.stepTo(s, runner.TickHuman)
+			now = now.Add(time.Hour)
+			b.propose(s, "carol", "park")
+			now = now.Add(time.Hour)
+			if goesOn {
+				b.stepTo(s, runner.TickHuman)
+				now = now.Add(time.Hour)
+			}
+			if a := b.force(s, "finish"); !a.Executed {
+				t.Errorf("%s, gone on %t: %s", limit, goesOn, a.GuardReason)
+			}
+		}
+	}
+}

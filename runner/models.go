@@ -64,10 +64,8 @@ func (t *tx) need(m *member) need {
 	if m.local() && m.estimate == 0 {
 		return need{}
 	}
-	n := need{first: guard.Book{Calls: 1, Money: m.estimate}}
-	if unsaid := !m.local() && m.EstimatedCostUSD == nil; unsaid {
-		n.first.Money, n.unpriced = t.now.Program.Guards(t.now.State).DefaultEstimate(), true
-	}
+	n := need{first: guard.Book{Calls: 1}}
+	n.first.Money, n.unpriced = t.estimateOf(m)
 	asked := m.proposer
 	if g, ok := asked.(given); ok {
 		asked = g.Proposer
@@ -84,6 +82,15 @@ func (t *tx) need(m *member) need {
 	e.InputTokens = exact.AddSat(e.InputTokens, e.RepairInput)
 	n.repair, _ = t.bookOf(m, &e)
 	return n
+}
+
+// estimateOf returns what the machine says that an ask of a member costs, of a service
+// that it says nothing of what its budget says of such. unsaid reports that.
+func (t *tx) estimateOf(m *member) (cost exact.Money, unsaid bool) {
+	if m.local() || m.EstimatedCostUSD != nil {
+		return m.estimate, false
+	}
+	return t.now.Program.Guards(t.now.State).DefaultEstimate(), true
 }
 
 // unpriced returns why an ask may not be made of which nothing says what it may cost;

@@ -3,9 +3,11 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -162,5 +164,26 @@ func TestModelsWithoutPriceAreChargedAsEstimated(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestLostVerdictsCostTheDefault: an arbiter's service that is asked and lost costs what
+// the budget says of those that say nothing, as a proposer's does.
+func TestLostVerdictsCostTheDefault(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	b.cast.judge("judge", arbiter.Func(func(context.Context, *arbiter.Round) (arbiter.Decision, error) {
+		return arbiter.Decision{}, fmt.Errorf("connection reset by peer: %w", specialist.ErrUncounted)
+	}))
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), arbWeb("judge")}, top: budget(`"hard_limit_usd":0.6,"default_estimate_usd":0.25`)}))
+	for range 4 {
+		_, err := b.r.Step(b.ctx, s.ID)
+		b.ok(err)
+		if _, err = b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{}); err != nil && !errors.Is(err, runner.ErrNotRunning) {
+			t.Fatal(err)
+		}
+	}
+	if spent := b.now(s).Spent(); spent.Money != dollar/2 || spent.Calls != 2 {
+		t.Errorf("of a limit of $0.60 %+v is spent", spent)
 	}
 }

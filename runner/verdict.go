@@ -144,8 +144,8 @@ func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Us
 	if d.Expense != nil {
 		u, model = cleanUsage(d.Expense.Usage), d.Expense.Model
 	}
-	if err != nil && u == (specialist.Usage{}) && by.estimate > 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, specialist.ErrUncounted)) {
-		u = specialist.Usage{Estimated: true}.WithCost(by.estimate)
+	if expected, _ := t.estimateOf(by); err != nil && u == (specialist.Usage{}) && expected > 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, specialist.ErrUncounted)) {
+		u = specialist.Usage{Estimated: true}.WithCost(expected)
 	}
 	return t.price(u, guard.Called{Model: model}), model
 }
