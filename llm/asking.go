@@ -80,10 +80,10 @@ func (a *asking) post(ctx context.Context, body []byte) (webhook.Reply, error) {
 	reply, err := a.target.Post(ctx, headers, body)
 	switch ok := reply.Status >= 200 && reply.Status <= 299; {
 	case err == nil || !reply.Sent:
-	case ok || reply.Status == 0:
-		a.charge(a.lost(body)) // it was answered, or may have been
-	default:
+	case !ok && errors.Is(err, webhook.ErrTooLarge):
 		a.charge(refusedCall)
+	default:
+		a.charge(a.lost(body)) // it was answered, or may have been
 	}
 	if a.client.config.Audit != nil {
 		a.audit(ctx, &exchange{start, headers, body, reply, err})

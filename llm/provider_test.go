@@ -273,6 +273,29 @@ func TestLostAnswersAreCharged(t *testing.T) {
 	}
 }
 
+// TestCutRefusalIsCharged: what a provider refused is free if that is all it said. Of a
+// refusal that breaks off nobody knows whether it was one.
+func TestCutRefusalIsCharged(t *testing.T) {
+	for name, c := range map[string]struct {
+		refusal llmtest.Reply
+		charged bool
+	}{
+		"whole":     {llmtest.Reply{Status: 500, Body: "down"}, false},
+		"cut":       {llmtest.Reply{Status: 500, Body: "down", Truncate: true}, true},
+		"400, cut":  {llmtest.Reply{Status: 400, Body: "refused", Truncate: true}, true},
+		"too large": {llmtest.Reply{Status: 500, Body: strings.Repeat("x", webhook.MaxAnswer+1)}, false},
+	} {
+		s := serve(t, llmtest.Script(c.refusal))
+		got, err := ask(t, llm.New(config(s)), ids[0], question())
+		u, calls := got.Usage, int64(len(s.Calls()))
+		charged := u.NumInputTokens > 0 && u.NumOutputTokens == calls*llm.DefaultMaxTokens && u.Estimated && u.Billed() == calls
+		free := u == specialist.Usage{}.WithCalls(calls, calls)
+		if err == nil || calls == 0 || charged != c.charged || free == c.charged {
+			t.Errorf("%s: %d calls cost %+v, %v; want them charged: %t", name, calls, u, err, c.charged)
+		}
+	}
+}
+
 // TestUnsupportedParameters: what a model does not take is dropped or renamed,
 // once, and remembered.
 func TestUnsupportedParameters(t *testing.T) {
