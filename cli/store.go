@@ -155,7 +155,8 @@ func (a *app) maintain(ctx context.Context, does access, done string, do func(co
 	return err
 }
 
-// printReport prints a report but for its difference, which is the error.
+// printReport prints a report but for its difference, which is the error. What stands in
+// a damaged store may be anything.
 func (a *app) printReport(r store.Report, done string) error {
 	var b strings.Builder
 	if r.Difference == nil {
@@ -163,14 +164,14 @@ func (a *app) printReport(r store.Report, done string) error {
 	}
 	for _, d := range r.Differences {
 		if d != r.Difference {
-			fmt.Fprintf(&b, "Also: %v\n", d)
+			fmt.Fprintf(&b, "Also: %s\n", clean(d.Error()))
 		}
 	}
 	if len(r.Unknown) > 0 {
 		b.WriteString("It cannot know:\n")
 	}
 	for _, unknown := range r.Unknown {
-		fmt.Fprintf(&b, "- %s\n", unknown)
+		fmt.Fprintf(&b, "- %s\n", clean(unknown))
 	}
 	_, err := a.out.Write([]byte(b.String()))
 	return err
