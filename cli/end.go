@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/runner"
@@ -212,7 +213,11 @@ func (a *app) command(name string, args []string, words ...string) command {
 func (a *app) decideCommandFor(item runner.Question, t runner.InboxTransition) command {
 	words := []string{"--question", shortDigest(item)}
 	if len(item.Humans) > 1 || len(item.Humans) == 1 && item.WithheldRulings > 0 {
-		words = append(words, "--as", item.Humans[0])
+		who := item.Humans[0]
+		if slices.Contains(item.Humans, item.Viewer) {
+			who = item.Viewer
+		}
+		words = append(words, "--as", who)
 	}
 	return a.command("decide", []string{item.SessionID, t.Name}, append(words, dataWords(template(t))...)...)
 }

@@ -63,6 +63,9 @@ func (p *printer) tellNewQuestion(stale *runner.StaleError) error {
 		fmt.Fprintf(p.out, "Since then: %s\n", clean(line))
 	}
 	fmt.Fprintf(p.out, "The question now is about round %s, in state %s:\n", q.RoundID, clean(q.State))
+	if q.Prompt != "" {
+		fmt.Fprintf(p.out, "  %s\n", clean(q.Prompt))
+	}
 	if !told {
 		if err := p.a.printQuestion(p.out, q); err != nil {
 			return err

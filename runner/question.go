@@ -38,6 +38,7 @@ type Question struct {
 	Reason          string             `json:"reason"` // why a human is asked, and whose asks failed
 	Since           specialist.Time    `json:"since"`  // when it began to wait; while it runs, when the round began
 	Humans          []string           `json:"humans"` // who may decide; empty if none is declared
+	Viewer          string             `json:"-"`      // whom it is shown to; "" for nobody in particular
 }
 
 // Choose returns the ruling by which a human chooses a transition of exactly this
@@ -96,7 +97,7 @@ func (r *Runner) questionFor(ctx context.Context, s *Session, viewer string, all
 	q := Question{
 		QuestionID: s.ID.String() + "." + key.ID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
 		State: s.State.Name, Prompt: s.State.Prompt, Facts: s.facts(), Transitions: choicesOf(s.State), Proposals: []json.RawMessage{},
-		Rulings: []QuestionRuling{}, History: s.records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: s.unheard(humans),
+		Rulings: []QuestionRuling{}, History: s.records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: s.unheard(humans), Viewer: viewer,
 	}
 	q.Rulings, q.WithheldRulings = s.rulingsFor(viewer)
 	o := s.Outcome()
