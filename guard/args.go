@@ -24,7 +24,8 @@ type jsonHasher struct {
 	buf  []byte   // a string without its escapes, or a number without its point
 	only bool     // the value is only checked, and its hash is of no use
 
-	normal bool // nonces and what nobody sees do not count
+	seen   bool // what nobody sees does not count
+	normal bool // nor do nonces
 	fading bool // nor do values that look made up for the occasion
 	gone   bool // of the scalar that was read last nothing was left, for that reason
 }
@@ -42,25 +43,34 @@ var (
 
 // hash returns the hash of one JSON value.
 func (h *jsonHasher) hash(data []byte) (uint64, error) {
-	h.only, h.normal, h.fading = false, false, false
+	h.only, h.seen, h.normal, h.fading = false, false, false, false
 	return h.read(data)
 }
 
 // hashNormal is hash without what disguises a loop.
 func (h *jsonHasher) hashNormal(data []byte) (uint64, error) {
-	h.only, h.normal, h.fading = false, true, false
+	h.only, h.seen, h.normal, h.fading = false, true, true, false
 	return h.read(data)
 }
 
 // hashLasting is hashNormal without what looks made up for the occasion.
 func (h *jsonHasher) hashLasting(data []byte) (uint64, error) {
-	h.only, h.normal, h.fading = false, true, true
+	h.only, h.seen, h.normal, h.fading = false, true, true, true
+	return h.read(data)
+}
+
+// hashResult is hash, if seen is set without what nobody sees.
+func (h *jsonHasher) hashResult(data []byte, seen bool) (uint64, error) {
+	if v, err := h.hash(data); err != nil || !seen {
+		return v, err
+	}
+	h.seen = true
 	return h.read(data)
 }
 
 // check returns the error that hash would return.
 func (h *jsonHasher) check(data []byte) error {
-	h.only, h.normal = true, false
+	h.only, h.seen, h.normal = true, false, false
 	_, err := h.read(data)
 	return err
 }
@@ -214,7 +224,7 @@ func (h *jsonHasher) object(depth int) (uint64, error) {
 	h.at++
 	keys := h.keys[first:]
 	h.keys = h.keys[:first]
-	if !h.normal && twice(keys) { // what is normalised was checked, and names may be equal then
+	if !h.seen && twice(keys) { // what is normalised was checked, and names may be equal then
 		return 0, errDuplicate
 	}
 	if ignored == len(keys) && depth == 0 {
@@ -295,7 +305,7 @@ func (h *jsonHasher) unescape(start, at int) ([]byte, error) {
 		switch c := h.data[at]; {
 		case c == '"':
 			h.at = at + 1
-			if h.normal {
+			if h.seen {
 				h.buf = appendSeen(h.buf[:0], h.buf)
 			}
 			return h.buf, nil

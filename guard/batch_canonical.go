@@ -43,6 +43,9 @@ func (b *BatchLoop) Batch(calls []specialist.ToolCall) (Batch, error) {
 		if err != nil {
 			return Batch{}, fmt.Errorf("%w: arguments of %q: %w", ErrInput, name, err)
 		}
+		if seen := appendSeen(nil, []byte(name)); b.strict && len(seen) > 0 {
+			name = string(seen)
+		}
 		forms = append(forms, string(appendText(nil, textUnits(name)))+":"+string(args))
 		batch.Tools = append(batch.Tools, name)
 	}

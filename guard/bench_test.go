@@ -218,7 +218,7 @@ func disguised(steps []CheckInput) []CheckInput {
 	for i := range steps {
 		output := strings.ReplaceAll(*steps[i].Output, "e", "e\u200b")
 		args := fmt.Appendf(nil, `{"path":"handler\u200b_%d.go","request_id":"%08x","q":"\\u200b"}`, i, i*77)
-		steps[i].Output, steps[i].ToolCalls = &output, []ToolCall{{Name: "search", Args: args}}
+		steps[i].Output, steps[i].ToolCalls = &output, []ToolCall{{Name: "search", Args: args, Result: fmt.Appendf(nil, `"no\u200bthing %d"`, i)}}
 	}
 	return steps
 }

@@ -136,7 +136,7 @@ func (l *look) readCalls(c *Config, s *Step, context uint64) error {
 			return fmt.Errorf("tool call %d (%s): args: %w", i+1, call.Name, err)
 		}
 		if len(call.Result) > 0 {
-			if mark.result, err = l.hasher.hash(call.Result); err != nil {
+			if mark.result, err = l.hasher.hashResult(call.Result, c.Loop.Normalize); err != nil {
 				return fmt.Errorf("tool call %d (%s): result: %w", i+1, call.Name, err)
 			}
 		}

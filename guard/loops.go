@@ -166,13 +166,13 @@ func (k *checking) repeats(i int) bool {
 	calls := k.step.ToolCalls
 	switch {
 	case i > 0:
-		return !k.c.Loop.ProgressAware && calls[i].Name == calls[i-1].Name &&
+		return !k.c.Loop.ProgressAware && k.c.sameTool(calls[i].Name, calls[i-1].Name) &&
 			k.sameArgs(calls[i].Name, calls[i].Args, calls[i-1].Args)
 	case k.m.calls.len() == 0:
 		return false
 	}
 	last := k.m.calls.at(k.m.calls.len() - 1)
-	return k.m.tools[last.tool].name == calls[0].Name && k.sameArgs(calls[0].Name, calls[0].Args, k.m.last)
+	return k.c.sameTool(k.m.tools[last.tool].name, calls[0].Name) && k.sameArgs(calls[0].Name, calls[0].Args, k.m.last)
 }
 
 // sameArgs reports whether arguments mean the same. Where their bytes differ, most
@@ -268,11 +268,10 @@ func (k *checking) nearCalls() {
 	near := k.c.Loop.Near
 	for i := range k.step.ToolCalls {
 		name := k.step.ToolCalls[i].Name
-		tool := k.m.tool(name)
-		if rule := k.c.Tools.PerTool[name]; tool < 0 || rule.Exempt || rule.Poll || !k.first(i) {
+		if rule := k.c.Tools.PerTool[name]; k.m.calls.len() == 0 || rule.Exempt || rule.Poll || !k.first(i) {
 			continue
 		}
-		alike, same := k.m.near(tool, &k.look.calls[i], k.c.Loop.ProgressAware, near.Jaccard)
+		alike, same := k.m.near(k.c, name, &k.look.calls[i])
 		alike = max(alike, k.m.alike(k.c, k.step, k.look))
 		if alike >= near.Repeats {
 			k.near("loop_near_repeat", name, fmt.Sprintf("tool %q was called %d times with almost the same arguments", name, alike), alike)
@@ -284,14 +283,15 @@ func (k *checking) nearCalls() {
 }
 
 // near counts the calls of a tool, the present one included, whose arguments are
-// similar to those of now, and those that gave the same result. If aware is set,
-// only calls since the last news count.
-func (m *memory) near(tool int32, now *callMark, aware bool, jaccard exact.Billionths) (alike, same int64) {
+// similar to those of now, and those that gave the same result. Where progress counts,
+// only calls since the last news do.
+func (m *memory) near(c *Config, name string, now *callMark) (alike, same int64) {
 	alike, same = 1, 1
+	tool, aware, jaccard := m.tool(name), c.Loop.ProgressAware, c.Loop.Near.Jaccard
 	most := mostDiffering(jaccard)
 	for i := range m.calls.items {
 		then := &m.calls.items[i]
-		if then.tool != tool || aware && then.context != now.context {
+		if aware && then.context != now.context || then.tool != tool && !c.sameTool(m.tools[then.tool].name, name) {
 			continue
 		}
 		if differing(then.words, now.words) <= most && similar(then.words, now.words, jaccard) {

@@ -9,7 +9,8 @@ import (
 // A loop is in disguise if each of its rounds differs from the one before only in
 // what says nothing: characters that nobody sees, or a nonce, which is made anew for
 // every call. Where loop_detection.normalize is set (in the profile strict), outputs,
-// arguments and the metaJson of transitions are compared without them; what is judged
+// arguments and the metaJson of transitions are compared without them, names of tools and
+// results without what nobody sees (a nonce may be the news in a result); what is judged
 // otherwise, recorded and executed stays as it was said.
 //
 // A nonce is known by its name. A value that only looks like one, such as a UUID, may
@@ -17,8 +18,9 @@ import (
 // nothing else are counted as almost the same (near), which warns and stops nobody.
 
 // unseen reports whether r shows nothing wherever it stands: format characters
-// (zero-width ones, joiners, directions, tags, soft hyphens), what fonts may leave out,
-// variation selectors and controls that are no white space.
+// (zero-width ones, joiners, directions, tags, soft hyphens), what fonts may leave out or
+// draw as a blank, variation selectors, noncharacters and controls that are no white space:
+// all that [machine.Hidden] finds in names but white space.
 func unseen(r rune) bool {
 	switch {
 	case r < ' ':
@@ -27,8 +29,10 @@ func unseen(r rune) bool {
 		return false
 	case r == 0x85:
 		return false // white space
+	case r == '\u2800':
+		return true // the blank of Braille
 	}
-	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Noncharacter_Code_Point)
 }
 
 // firstUnseen returns where the first character of s that shows nothing begins, -1 if
@@ -61,6 +65,41 @@ func appendSeen(dst, s []byte) []byte {
 		_, size := utf8.DecodeRune(s[at:])
 		dst, s = append(dst, s[:at]...), s[at+size:]
 	}
+}
+
+// sameTool reports whether two names are those of one tool as far as a loop goes.
+func (c *Config) sameTool(a, b string) bool {
+	return a == b || c.Loop.Normalize && sameSeen(bytesOf(a), bytesOf(b))
+}
+
+// sameSeen reports whether a and b are the same but for what shows nothing.
+func sameSeen(a, b []byte) bool {
+	for {
+		x, y := skipUnseen(a), skipUnseen(b)
+		if len(x) == 0 || len(y) == 0 {
+			return len(x) == len(y)
+		}
+		if x[0] != y[0] {
+			return false
+		}
+		_, n := utf8.DecodeRune(x)
+		_, m := utf8.DecodeRune(y)
+		if string(x[:n]) != string(y[:m]) {
+			return false
+		}
+		a, b = x[n:], y[m:]
+	}
+}
+
+func skipUnseen(s []byte) []byte {
+	for len(s) > 0 {
+		r, n := utf8.DecodeRune(s)
+		if !unseen(r) {
+			break
+		}
+		s = s[n:]
+	}
+	return s
 }
 
 // normalValue returns a decoded JSON value without what disguises a loop, as
@@ -268,7 +307,7 @@ func (m *memory) alike(c *Config, s *Step, l *look) int64 {
 	call, then, now := &s.ToolCalls[0], m.calls.at(n-1), &l.calls[0]
 	rule := c.Tools.PerTool[call.Name]
 	switch {
-	case m.tools[then.tool].name != call.Name, rule.Exempt, rule.Poll,
+	case !c.sameTool(m.tools[then.tool].name, call.Name), rule.Exempt, rule.Poll,
 		c.Loop.ProgressAware && then.context != now.context,
 		then.result != 0 && now.result != 0 && then.result != now.result,
 		l.lastingArgs(c, call.Name, call.Args) != l.lastingArgs(c, call.Name, m.last):
