@@ -163,7 +163,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	case result.Recorded:
 		return a.decided(ctx, e, p, result.Session)
 	case !result.Executed:
-		return a.refused(ctx, e, p, refusedChoice{q, transition, f.words(q)}, result, err)
+		return a.refused(ctx, e, p, refusedChoice{q, transition, f.words(q), data}, result, err)
 	case f.noRun:
 		return a.decided(ctx, e, p, result.Session)
 	}

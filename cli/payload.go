@@ -147,6 +147,9 @@ type property struct {
 	Default     json.RawMessage   `json:"default"`
 	Examples    []json.RawMessage `json:"examples"`
 	Minimum     json.RawMessage   `json:"minimum"`
+	Above       *float64          `json:"exclusiveMinimum"`
+	Pattern     string            `json:"pattern"`
+	MinLength   float64           `json:"minLength"`
 	Required    []string          `json:"required"`
 	Properties  json.RawMessage   `json:"properties"`
 }
@@ -241,7 +244,7 @@ func template(t runner.InboxTransition) string {
 	case json.Unmarshal(t.Parameters, &s) != nil || len(s.Required) == 0:
 		return placeholder
 	}
-	return s.object(property.blank)
+	return s.object(nil, property.blank)
 }
 
 // dataWords returns a payload as words of a command.
@@ -252,11 +255,14 @@ func dataWords(payload string) []string {
 	return []string{"--data", payload}
 }
 
-// object returns a JSON object with the members that a schema requires.
-func (p property) object(value func(property) string) string {
-	var o object
+// object returns a JSON object with the members given and the others that a schema
+// requires.
+func (p property) object(given object, value func(property) string) string {
+	o := slices.Clip(given)
 	for _, name := range p.required() {
-		o = append(o, objectMember{name, json.RawMessage(value(p.member(name)))})
+		if !o.has(name) {
+			o = append(o, objectMember{name, json.RawMessage(value(p.member(name)))})
+		}
 	}
 	return string(o.json())
 }
@@ -272,60 +278,6 @@ func (p property) blank() string {
 		return string(p.Enum[0])
 	}
 	return placeholder
-}
-
-// skeleton returns an object with a value for each member that a schema requires, which
-// it is likely to accept; "" if it requires none.
-func skeleton(schema json.RawMessage) string {
-	var s property
-	if len(schema) == 0 || json.Unmarshal(schema, &s) != nil || len(s.Required) == 0 {
-		return ""
-	}
-	return s.object(property.example)
-}
-
-// example returns a value that the schema is likely to accept.
-func (p property) example() string {
-	for _, list := range [][]json.RawMessage{{p.Const}, {p.Default}, p.Examples, p.Enum} {
-		if len(list) > 0 && list[0] != nil {
-			return string(list[0])
-		}
-	}
-	switch kinds := p.kinds(); {
-	case len(kinds) == 0:
-		return "null"
-	case kinds[0] == "string":
-		return `""`
-	case kinds[0] == "number" || kinds[0] == "integer":
-		if p.Minimum != nil {
-			return string(p.Minimum)
-		}
-		return "0"
-	case kinds[0] == "boolean":
-		return "false"
-	case kinds[0] == "array":
-		return "[]"
-	case kinds[0] == "object":
-		return p.object(property.example)
-	}
-	return "null"
-}
-
-// payloadHint says what the parameters of a transition are, and a command that gives a
-// payload which satisfies them: what goes with it so far, or an example. "" if it has no
-// parameters.
-func (a *app) payloadHint(name string, t *machine.Transition, q runner.Question, words []string) string {
-	if t == nil || t.Parameters == nil {
-		return ""
-	}
-	hint := "its parameters are " + t.Parameters.String()
-	choice := choiceOf(q, t.Name)
-	for _, passes := range []string{string(choice.MetaJSON), skeleton(json.RawMessage(t.Parameters.String())), "{}"} {
-		if passes != "" && len(passes) <= maxTemplate && t.Parameters.Validate([]byte(passes)) == nil {
-			return hint + "; for example: " + a.command(name, []string{q.SessionID, t.Name}, append(words, "--data", passes)...).String()
-		}
-	}
-	return hint
 }
 
 // choiceOf returns a choice of a question by its name.

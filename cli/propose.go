@@ -125,7 +125,7 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	p.status.stop()
 	p.close()
 	if err != nil {
-		return a.notProposed(p, after, refusedChoice{q, in.TransitionName, f.words(q)}, err)
+		return a.notProposed(p, after, refusedChoice{q, in.TransitionName, f.words(q), in.MetaJSON}, err)
 	}
 	if a.flags.json {
 		return p.endJSON(resultOf(after), exitOK)
@@ -141,7 +141,7 @@ func (a *app) notProposed(p *printer, s *runner.Session, c refusedChoice, refuse
 	stale, ok := errors.AsType[*runner.StaleError](refused)
 	if !ok {
 		if errors.Is(refused, runner.ErrIllegal) {
-			if hint := a.payloadHint("propose", s.State.Transition(c.transition), c.question, c.words); hint != "" {
+			if hint := a.payloadHint("propose", s.State.Transition(c.transition), c); hint != "" {
 				refused = hinted(refused, "%s", hint)
 			}
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,11 +13,13 @@ import (
 
 // How a ruling ends that was not executed: why, and what could be done instead.
 
-// A refusedChoice is what was to be ruled: on which question, and with which flags.
+// A refusedChoice is what was to be ruled: on which question, with which flags
+// and which payload.
 type refusedChoice struct {
 	question   runner.Question
 	transition string
 	words      []string
+	given      json.RawMessage // the payload, nil for none
 }
 
 // refused ends the command with a ruling that was not executed. why is nil where
@@ -112,7 +115,7 @@ func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, 
 func (a *app) choiceHint(command string, s *machine.State, c refusedChoice) string {
 	name := c.transition
 	if t := s.Transition(name); t != nil {
-		return a.payloadHint(command, t, c.question, c.words)
+		return a.payloadHint(command, t, c)
 	}
 	var names []string
 	for _, t := range s.Transitions {
