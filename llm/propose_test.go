@@ -363,19 +363,21 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestContextFails: nobody is asked without a context.
+// TestContextFails: nobody is asked without a context, and nothing is charged, not even
+// where a service was sent the question and lost it.
 func TestContextFails(t *testing.T) {
 	s := serve(t, llmtest.Script(llmtest.Reply{}))
 	m := desk(t, "")
-	down := errors.New("no such file")
-	p, err := llm.New(config(s)).Proposer(m, &m.Specialists()[0], specialist.ContextFunc(func(context.Context, specialist.Question) (string, error) { return "", down }))
-	if err != nil {
-		t.Fatal(err)
+	for _, down := range []error{errors.New("no such file"), fmt.Errorf("reset: %w", specialist.ErrUncounted)} {
+		p, err := llm.New(config(s)).Proposer(m, &m.Specialists()[0], specialist.ContextFunc(func(context.Context, specialist.Question) (string, error) { return "", down }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, err := p.Propose(t.Context(), inState(m)); err == nil || err.Error() != "context: "+down.Error() || a.Usage != (specialist.Usage{}.WithCalls(0, 0)) {
+			t.Errorf("%v: %+v, %v", down, a.Usage, err)
+		}
 	}
-	if _, err := p.Propose(t.Context(), inState(m)); !errors.Is(err, down) || err.Error() != "context: no such file" {
-		t.Error(err)
-	}
-	_, err = proposer(t, llm.New(config(s)), m, strings.Repeat("x", llm.MaxContext+1)).Propose(t.Context(), inState(m))
+	_, err := proposer(t, llm.New(config(s)), m, strings.Repeat("x", llm.MaxContext+1)).Propose(t.Context(), inState(m))
 	if err == nil || err.Error() != "context: it has 262145 bytes, more than 262144" || len(s.Calls()) != 0 {
 		t.Error(err)
 	}
