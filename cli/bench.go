@@ -177,9 +177,27 @@ func (f *benchFlags) read(dir fs.FS, splits string) (*trial.Data, error) {
 	}
 	kept, unknown, ok := d.Restrict(strings.Fields(string(text)))
 	if !ok {
-		return nil, usage("%s: there is no worker %q in the data", f.workers, unknown)
+		line, column := wordAt(string(text), unknown) // the word itself may be of another file than was meant
+		return nil, usage("%s:%d:%d: there is no such worker in the data; expected are ids of workers", f.workers, line, column)
 	}
 	return kept, nil
+}
+
+// wordAt returns the line and the column, in bytes from 1, of the first word of a text
+// that is word.
+func wordAt(text, word string) (line, column int) {
+	for s := range strings.Lines(text) {
+		line++
+		at := 0
+		for _, w := range strings.Fields(s) {
+			at += strings.Index(s[at:], w)
+			if w == word {
+				return line, at + 1
+			}
+			at += len(w)
+		}
+	}
+	return line, 1
 }
 
 func (a *app) benchMarks(dir fs.FS, f *benchFlags) error {

@@ -60,6 +60,10 @@ func shown(raw json.RawMessage) string {
 func (d *decoder) object(raw json.RawMessage, path string, known ...string) map[string]json.RawMessage {
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &m); err != nil || m == nil {
+		if path == "" { // it may be another file than was meant, and what is in it nobody's business
+			d.bad(path, "a panel has to be an object", "")
+			return nil
+		}
 		d.bad(path, fmt.Sprintf("it is %s, and has to be an object", shown(raw)), "")
 		return nil
 	}
