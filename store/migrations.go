@@ -133,7 +133,7 @@ func checkRecorded(ctx context.Context, q querier, made []migration) error {
 // ran returns the migrations that made a file of a schema that recorded none.
 func ran(ctx context.Context, db querier, all []migration, current int) ([]migration, error) {
 	made := slices.Clone(all[:current])
-	problem := checkSchema(ctx, db, made)
+	problem := checkSchema(ctx, db, made, meaning)
 	var differs *SchemaError
 	if !errors.As(problem, &differs) {
 		return made, problem
@@ -147,15 +147,15 @@ func ran(ctx context.Context, db querier, all []migration, current int) ([]migra
 			made[m.version-1] = m
 		}
 	}
-	if checkSchema(ctx, db, made) == nil {
+	if checkSchema(ctx, db, made, meaning) == nil {
 		return made, nil
 	}
 	return nil, problem
 }
 
 // checkSchema returns a SchemaError unless the tables and indexes of a file are those
-// that the migrations make.
-func checkSchema(ctx context.Context, q querier, made []migration) error {
+// that the migrations make, by what a reading of their texts leaves.
+func checkSchema(ctx context.Context, q querier, made []migration, read func(text string) string) error {
 	scratch, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		return err
@@ -167,11 +167,11 @@ func checkSchema(ctx context.Context, q querier, made []migration) error {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
-	want, err := objects(ctx, scratch)
+	want, err := objects(ctx, scratch, read)
 	if err != nil {
 		return err
 	}
-	got, err := objects(ctx, q)
+	got, err := objects(ctx, q, read)
 	if err != nil {
 		return err
 	}
@@ -191,9 +191,18 @@ func checkSchema(ctx context.Context, q querier, made []migration) error {
 	return nil
 }
 
-// objects returns the text that made each table and index, without comments and
-// blanks. What SQLite and goose made for themselves is left out.
-func objects(ctx context.Context, q querier) (map[string]string, error) {
+// meaning returns the text of a statement without comments and blanks.
+func meaning(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i], _, _ = strings.Cut(lines[i], "--")
+	}
+	return strings.Join(strings.Fields(strings.Join(lines, "\n")), " ")
+}
+
+// objects returns what reading the text that made each table and index leaves. What
+// SQLite and goose made for themselves is left out.
+func objects(ctx context.Context, q querier, read func(text string) string) (map[string]string, error) {
 	rows, err := q.QueryContext(ctx, `SELECT type || ' ' || name || ' of ' || tbl_name, coalesce(sql, '') FROM sqlite_schema
 		WHERE name NOT IN ('sqlite_sequence', 'goose_db_version')`)
 	if err != nil {
@@ -206,11 +215,7 @@ func objects(ctx context.Context, q querier) (map[string]string, error) {
 		if err := rows.Scan(&name, &text); err != nil {
 			return nil, err
 		}
-		lines := strings.Split(text, "\n")
-		for i := range lines {
-			lines[i], _, _ = strings.Cut(lines[i], "--")
-		}
-		list[name] = strings.Join(strings.Fields(strings.Join(lines, "\n")), " ")
+		list[name] = read(text)
 	}
 	return list, rows.Err()
 }

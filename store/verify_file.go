@@ -29,9 +29,16 @@ func (a *audit) checkOwnSchema(ctx context.Context) error {
 	if id != applicationID {
 		return differs(InFile, "file", "its application id is %#x instead of %#x", id, applicationID)
 	}
-	err = checkSchema(ctx, a.q, all)
+	err = checkSchema(ctx, a.q, all, meaning)
 	if e, ok := errors.AsType[*SchemaError](err); ok {
 		return differs(InSchema, "schema", "%s %s", e.Object, e.Problem)
+	}
+	if err != nil {
+		return err
+	}
+	err = checkSchema(ctx, a.q, all, func(text string) string { return text })
+	if e, ok := errors.AsType[*SchemaError](err); ok {
+		return differs(InFile, "schema", "a comment or a blank in the text that made %s is another", e.Object)
 	}
 	return err
 }
