@@ -85,12 +85,13 @@ func (a *app) readArbiter(name string) (*machine.Specialist, error) {
 	case !strings.ContainsAny(name, "./\\") && a.present(name) != nil:
 		return nil, hinted(usage("--arbiter %q is no strategy", name), "it may be %s, an expression such as '= leader', or a file", strings.Join(names, ", "))
 	}
-	err := a.readSection(name, func(section []byte) error {
-		if holdsMachine(name, section) {
-			return fmt.Errorf(`it is a machine file: write its arbiter alone, such as {"strategyFnName": "bayes"}`)
-		}
-		return strictly(section, s)
-	})
+	data, err := a.readFile(name, files.Machine)
+	if err == nil && holdsMachine(name, data) {
+		err = fmt.Errorf(`%s: it is a machine file: write its arbiter alone, such as {"strategyFnName": "bayes"}`, name)
+	}
+	if err == nil {
+		err = machine.ParseSpecialist(name, data, guard.HoldsSecret, s)
+	}
 	switch {
 	case err != nil:
 		return nil, &exitError{exitUsage, err}
@@ -100,58 +101,42 @@ func (a *app) readArbiter(name string) (*machine.Specialist, error) {
 	return s, nil
 }
 
-// strictly decodes JSON whose members are all known.
-func strictly(data []byte, into any) error {
-	d := json.NewDecoder(strings.NewReader(string(data)))
-	d.DisallowUnknownFields()
-	return d.Decode(into)
-}
-
-// readSection reads a file of JSON or YAML. What read says is wrong with it is told
-// with the name of the file.
-func (a *app) readSection(path string, read func(section []byte) error) error {
-	data, err := a.readFile(path, files.Machine)
-	if err != nil {
-		return err
-	}
-	var wrong error
-	if err := machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem {
-		wrong = read(section)
-		return nil
-	}); err != nil {
-		return err
-	}
-	if wrong != nil {
-		return fmt.Errorf("%s: %w", path, wrong)
-	}
-	return nil
-}
-
 // readRoster reads --roster: a list of ids, or of specialists with ids.
 func (a *app) readRoster(path string) (ids []string, err error) {
-	err = a.readSection(path, func(section []byte) error {
-		var list []json.RawMessage
-		if err := json.Unmarshal(section, &list); err != nil {
-			return fmt.Errorf(`a list is wanted: of ids, such as ["model-a", "model-b"]`)
-		}
-		ids = make([]string, 0, len(list))
-		for i, item := range list {
-			var id string
-			var s struct{ SpecialistID string }
-			if json.Unmarshal(item, &id) != nil && json.Unmarshal(item, &s) == nil {
-				id = s.SpecialistID
-			}
-			if id == "" {
-				return fmt.Errorf(`element %d is %s: it has to be an id, or to have a "specialistId"`, i+1, item)
-			}
-			ids = append(ids, id)
-		}
-		return nil
-	})
+	data, err := a.readFile(path, files.Machine)
+	if err == nil {
+		err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+			ids, problems = rosterOf(section)
+			return problems
+		})
+	}
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
 	return ids, nil
+}
+
+// rosterOf reads a list of ids. What is none may be of another file than was meant: it
+// is not shown.
+func rosterOf(section []byte) (ids []string, problems []machine.Problem) {
+	var list []json.RawMessage
+	if json.Unmarshal(section, &list) != nil {
+		return nil, []machine.Problem{{Code: "wrong-type", Message: `a list is wanted: of ids, such as ["model-a", "model-b"]`}}
+	}
+	ids = make([]string, 0, len(list))
+	for i, item := range list {
+		var id string
+		var s struct{ SpecialistID string }
+		if json.Unmarshal(item, &id) != nil && json.Unmarshal(item, &s) == nil {
+			id = s.SpecialistID
+		}
+		if id == "" {
+			problems = append(problems, machine.Problem{Path: fmt.Sprintf("/%d", i), Code: "wrong-type",
+				Message: fmt.Sprintf(`element %d has to be an id, or to have a "specialistId"`, i+1)})
+		}
+		ids = append(ids, id)
+	}
+	return ids, problems
 }
 
 // parseRisk reads --risk.

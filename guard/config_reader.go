@@ -16,7 +16,8 @@ import (
 // A reader reads a section and collects what is wrong with it.
 type reader struct {
 	problems []machine.Problem
-	stored   bool // a store holds the section: rules are no reason to refuse it
+	root     string // the path of all that is read: a file of its own, perhaps
+	stored   bool   // a store holds the section: rules are no reason to refuse it
 	earlier  machine.SchemaReading
 }
 
@@ -52,13 +53,19 @@ func (r *reader) object(section string, members []member) func(path string, valu
 				m.read(path+"/"+m.name, v)
 			}
 		}
-		for _, name := range sortedKeys(fields) {
+		names := sortedKeys(fields)
+		p, foreign := machine.Foreign(nameOf(path), names, append(known, "truth"))
+		if foreign = foreign && path == r.root; foreign {
+			r.problems = append(r.problems, p)
+		}
+		for _, name := range names {
+			hint := machine.DidYouMean(name, known)
 			switch {
 			case slices.Contains(known, name) || len(name) > 2 && name[:2] == "x-":
 			case section == "" && name == "truth":
 				r.report(path+"/"+name, "unsupported", "only machines can have a truth gate: nobody else knows what was asked", "remove it, or judge answers with guard.NewGate")
-			default:
-				r.report(path+"/"+name, "unknown-field", fmt.Sprintf("%s has no field %q", nameOf(path), name), machine.DidYouMean(name, known))
+			case hint != "" || !foreign:
+				r.report(path+"/"+name, "unknown-field", fmt.Sprintf("%s has no field %q", nameOf(path), name), hint)
 			}
 		}
 	}

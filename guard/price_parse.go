@@ -32,8 +32,8 @@ func ParsePrices(section []byte) (*PriceTable, []machine.Problem) {
 // readSection reads a section that stands alone under the name it has in a
 // guards section.
 func readSection(name string, section []byte, members func(*reader) []member) []machine.Problem {
-	r := &reader{}
 	root := "/" + name
+	r := &reader{root: root}
 	tidy, err := exact.Tidy(section)
 	if err != nil {
 		r.report(root, "bad-json", name+" is not one JSON value: "+err.Error(), "")

@@ -120,6 +120,7 @@ func TestParsePricesProblems(t *testing.T) {
 		{`[]`, ` wrong-type prices must be an object`},
 		{`{`, ` bad-json prices is not one JSON value: EOF`},
 		{`{"price":{}}`, `/price unknown-field prices has no field "price" (did you mean "prices"?)`},
+		{`{"hunter2":"x","sesame":1}`, ` foreign-file none of its fields is a field of prices (is it the right file? Nothing else of it is shown)`},
 		{`{"prices":[]}`, `/prices wrong-type prices must be an object of models`},
 		{`{"prices":null}`, `/prices wrong-type prices must be an object of models`},
 		{`{"version":7}`, `/version wrong-type version must be a string that is not empty`},

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -42,6 +43,7 @@ type decoder struct {
 	read     func(path string) ([]byte, error) // of a file that a section names; may be nil
 	file     string
 	included string // path of the section whose content another file holds; "" outside of one
+	alone    bool   // the file holds a section alone
 	problems []Problem
 }
 
@@ -79,14 +81,17 @@ func (d *decoder) object(n *node, path, what string, fields []field) bool {
 		d.wrongType(n, path, what, "an object")
 		return false
 	}
-	d.duplicates(n, path)
+	foreign := path == "" && d.foreign(n, what, fields)
+	if !foreign {
+		d.duplicates(n, path)
+	}
 	for i, k := range n.keys {
 		if isExtension(k.name) || path == "" && k.name == "$schema" {
 			continue
 		}
 		f := findField(fields, k.name)
 		if f == nil {
-			d.unknownField(k, path, what, fields)
+			d.unknownField(k, path, what, fields, foreign)
 			continue
 		}
 		f.read(n.items[i], pointer(path, k.name), f.name)
@@ -94,18 +99,36 @@ func (d *decoder) object(n *node, path, what string, fields []field) bool {
 	return true
 }
 
-func (d *decoder) unknownField(k key, path, what string, fields []field) {
-	p := Problem{Path: pointer(path, k.name), Code: "unknown-field", Message: fmt.Sprintf("%s has no field %q", what, clip(k.name, 128))}
-	if len(d.problems) < maxProblems { // later ones are not listed
-		known := make([]string, len(fields))
-		for i, f := range fields {
-			known[i] = f.name
-		}
-		if p.Hint = didYouMean(k.name, known); p.Hint == "" {
-			p.Hint = didYouMean(synonyms[k.name], known)
-		}
+// foreign reports a file that is something else, see [Foreign].
+func (d *decoder) foreign(n *node, what string, fields []field) bool {
+	names := make([]string, len(n.keys))
+	for i, k := range n.keys {
+		names[i] = k.name
 	}
-	d.report(k.line, k.col, p)
+	p, foreign := Foreign(what, names, namesOf(fields))
+	if foreign {
+		d.report(n.line, n.col, p)
+	}
+	return foreign
+}
+
+func (d *decoder) unknownField(k key, path, what string, fields []field, foreign bool) {
+	p := Problem{Path: pointer(path, k.name), Code: codeUnknown, Message: fmt.Sprintf("%s has no field %q", what, clip(k.name, 128))}
+	if len(d.problems) < maxProblems { // later ones are not listed
+		known := namesOf(fields)
+		p.Hint = cmp.Or(didYouMean(k.name, known), didYouMean(synonyms[k.name], known))
+	}
+	if p.Hint != "" || !foreign {
+		d.report(k.line, k.col, p)
+	}
+}
+
+func namesOf(fields []field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	return names
 }
 
 // synonyms are words that others use for a field, by which nobody would find it: their
@@ -131,7 +154,7 @@ func (d *decoder) duplicates(n *node, path string) {
 	for _, k := range n.keys {
 		if f, twice := first[k.name]; twice {
 			what, at := strconv.Quote(clip(k.name, 128)), pointer(path, k.name)
-			if d.included != "" { // it may be another file than the writer meant, and what is in it nobody's business
+			if d.included != "" || d.alone { // it may be another file than the writer meant, and what is in it nobody's business
 				what, at = "this name", d.included
 			}
 			d.report(k.line, k.col, Problem{Path: at, Code: "duplicate-key",

@@ -114,7 +114,7 @@ func Parse(name string, data []byte, checks Checks) (*Machine, error) {
 		return nil, newError(found, 0, nil) // and nothing else, which might show them
 	}
 	if !checks.Stored {
-		d.problems = append(d.problems, charactersIn(name, tree)...)
+		d.problems = append(d.problems, hiddenIn(name, tree, d.problems)...)
 	}
 	return build(def, checks, origin{name, tree}, d.problems)
 }

@@ -226,5 +226,25 @@ func editDistance(a, b string) int {
 // if nothing known is close to it.
 func DidYouMean(name string, known []string) string { return didYouMean(name, known) }
 
+// Codes of fields that nobody knows: of one, and of a file that has no other.
+const (
+	codeUnknown = "unknown-field"
+	codeForeign = "foreign-file"
+)
+
+// Foreign returns the problem of a file that is something else than what was meant: it
+// holds an object whose members have these names, and none is known, nor all like a known
+// one (see [DidYouMean]). It may be one of secrets: of its names those alone are to be
+// shown that are like a known one. Extensions (x-) and $schema are in every file.
+func Foreign(what string, names, known []string) (p Problem, foreign bool) {
+	for _, name := range names {
+		if slices.Contains(known, name) {
+			return p, false
+		}
+		foreign = foreign || !isExtension(name) && name != "$schema" && didYouMean(name, known) == ""
+	}
+	return Problem{Code: codeForeign, Message: "none of its fields is a field of " + what, Hint: "is it the right file? Nothing else of it is shown"}, foreign
+}
+
 // EscapePointer escapes one reference token of a JSON pointer (RFC 6901).
 func EscapePointer(part string) string { return pointerEscape.Replace(part) }

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -15,21 +16,52 @@ func ParseSection(name string, data []byte, secret func(text string) bool, check
 	if err != nil {
 		return sectionError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0, secret)
 	}
-	d := &decoder{file: name}
+	d := &decoder{file: name, alone: true}
 	var section []byte
 	d.raw(&section, 1)(tree, "", "the file")
 	if found := secretsIn(name, tree, secret); len(found) > 0 {
 		return sectionError(found, 0, nil)
 	}
-	d.problems = append(d.problems, charactersIn(name, tree)...)
 	c := &checker{file: name, tree: tree, most: 10 * maxProblems}
 	if len(d.problems) == 0 {
-		for _, p := range check(section) {
+		found := check(section)
+		if d.problems = hiddenIn(name, tree, found); len(d.problems) > 0 {
+			found = nil // they might show it
+		}
+		for _, p := range found {
 			c.report(p.Path, isAboutName(p), p)
 		}
 	}
 	if problems := append(d.problems, c.problems...); len(problems) > 0 {
 		return sectionError(problems, c.more, secret)
+	}
+	return nil
+}
+
+// hiddenIn is charactersIn for a file of which all this is wrong: of one that is
+// something else it says nothing, not even where.
+func hiddenIn(name string, tree *node, wrong []Problem) []Problem {
+	if slices.ContainsFunc(wrong, func(p Problem) bool { return p.Code == codeForeign }) {
+		return nil
+	}
+	return charactersIn(name, tree)
+}
+
+// ParseSpecialist reads a file that holds one specialist, as machine files list them,
+// into s, which may hold what the file need not say. The rest is as in [ParseSection];
+// what the values mean is not checked.
+func ParseSpecialist(name string, data []byte, secret func(text string) bool, s *Specialist) error {
+	tree, err := readTree(name, data)
+	if err != nil {
+		return sectionError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0, secret)
+	}
+	if found := secretsIn(name, tree, secret); len(found) > 0 {
+		return sectionError(found, 0, nil)
+	}
+	d := &decoder{file: name, alone: true}
+	d.specialist(tree, "", "a specialist", s)
+	if problems := append(d.problems, hiddenIn(name, tree, d.problems)...); len(problems) > 0 {
+		return sectionError(problems, 0, secret)
 	}
 	return nil
 }
@@ -57,7 +89,7 @@ func sectionError(problems []Problem, more int, secret func(text string) bool) e
 // isAboutName reports whether a problem with a section is one with the name of a
 // member, not with its value.
 func isAboutName(p Problem) bool {
-	return p.Code == "unknown-field" || p.Code == "unsupported" || p.Code == "unknown-keyword"
+	return p.Code == codeUnknown || p.Code == "unsupported" || p.Code == "unknown-keyword"
 }
 
 // section reads a guards section: an object, or the path of a file that holds it.

@@ -69,3 +69,48 @@ func TestParseSection(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestForeignFile: of a file that is something else, perhaps one of secrets, nothing is
+// shown but names that are like those of fields.
+func TestForeignFile(t *testing.T) {
+	const foreign = "f.yaml:1:1: error[foreign-file]: none of its fields is a field of "
+	for text, want := range map[string]string{
+		"hunter2: a\nsesame: b\n":           foreign + "the machine",
+		"hunter2: a\nhunter2: b\n":          foreign + "the machine",
+		"hunter2: \"a\u200b\"\n":           foreign + "the machine",
+		"state: {}\nhunter2: a\n":           foreign + `the machine|f.yaml:1:1: error[unknown-field]: the machine has no field "state"` + "\n    hint: did you mean \"states\"?",
+		"stats: {}\n":                       `f.yaml:1:1: error[unknown-field]: the machine has no field "stats"` + "\n    hint: did you mean \"states\"?",
+		"machineName: m\nhunter2: a\n":      `f.yaml:2:1: error[unknown-field]: the machine has no field "hunter2"`,
+		"x-note: a\n$schema: b\n":           "",
+		"x-note: a\nhunter2: a\n$schema: b": foreign + "the machine",
+	} {
+		_, err := machine.Parse("f.yaml", []byte(text), machine.Checks{})
+		var invalid *machine.Error
+		if !errors.As(err, &invalid) {
+			t.Fatalf("%q: %v", text, err)
+		}
+		var got []string
+		for _, p := range invalid.Problems {
+			if p.Code != "missing-field" {
+				got = append(got, strings.TrimSuffix(p.String(), "\n    hint: is it the right file? Nothing else of it is shown"))
+			}
+		}
+		if got := strings.Join(got, "|"); got != want {
+			t.Errorf("%q:\n got %s\nwant %s", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"hunter2": 1}`:                        "Invalid file: none of its fields is a field of a specialist\nf.json:1:1: error[foreign-file]: none of its fields is a field of a specialist\n    hint: is it the right file? Nothing else of it is shown",
+		`{"role": "arbiter", "threshold": "x"}`: `f.json:1:34: error[wrong-type]`,
+		`[1]`:                                   "f.json:1:1: error[wrong-type]: a specialist must be an object, not an array",
+		`{`:                                     "f.json:1:2: error[syntax]",
+	} {
+		if err := machine.ParseSpecialist("f.json", []byte(text), nil, &machine.Specialist{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	s := machine.Specialist{Role: machine.Arbiter}
+	if err := machine.ParseSpecialist("f.yaml", []byte("strategyFnName: bayes\n"), nil, &s); err != nil || s.StrategyFnName != "bayes" || s.Role != machine.Arbiter {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

@@ -2,8 +2,10 @@ package simulate
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,10 +50,17 @@ func firstByte(raw json.RawMessage) byte {
 	return raw[0]
 }
 
-// shown returns a value as messages show it.
+// shown returns a value as messages show it: of a text as much as tells it from
+// others, of what holds more only what it is.
 func shown(raw json.RawMessage) string {
-	if len(raw) > 40 {
-		return string(raw[:40]) + "…"
+	switch firstByte(raw) {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	}
+	if text := []rune(string(raw)); len(text) > 24 {
+		return string(text[:24]) + "…"
 	}
 	return string(raw)
 }
@@ -67,6 +76,10 @@ func (d *decoder) object(raw json.RawMessage, path string, known ...string) map[
 		d.bad(path, fmt.Sprintf("it is %s, and has to be an object", shown(raw)), "")
 		return nil
 	}
+	p, foreign := machine.Foreign("a panel", slices.Collect(maps.Keys(m)), known)
+	if foreign = foreign && path == ""; foreign {
+		d.problems = append(d.problems, p)
+	}
 	var unknown []string
 	for name := range m {
 		if !slices.Contains(known, name) && !strings.HasPrefix(name, "x-") {
@@ -75,12 +88,13 @@ func (d *decoder) object(raw json.RawMessage, path string, known ...string) map[
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		hint := machine.DidYouMean(name, known)
-		if hint == "" {
-			hint = "known are " + strings.Join(known, ", ")
-		}
-		d.problems = append(d.problems, machine.Problem{Path: path + "/" + escape(name), Code: "unknown-field", Message: fmt.Sprintf("unknown field %q", name), Hint: hint})
 		delete(m, name)
+		hint := machine.DidYouMean(name, known)
+		if hint == "" && foreign {
+			continue
+		}
+		hint = cmp.Or(hint, "known are "+strings.Join(known, ", "))
+		d.problems = append(d.problems, machine.Problem{Path: path + "/" + escape(name), Code: "unknown-field", Message: fmt.Sprintf("unknown field %q", name), Hint: hint})
 	}
 	for name := range m {
 		if strings.HasPrefix(name, "x-") {

@@ -87,7 +87,7 @@ func ParsePanelFor(section []byte, m *machine.Machine) (Panel, []machine.Problem
 	d.list(top["specialists"], "/specialists", maxVoters, func(raw json.RawMessage, path string) {
 		p.Voters = append(p.Voters, d.voter(raw, path, &p))
 	})
-	if len(p.Voters) == 0 {
+	if len(p.Voters) == 0 && len(d.problems) == 0 { // else they may be what is wrong
 		d.bad("/specialists", "a panel needs specialists", `{"specialists": [{"id": "model-a", "p": 0.9}]}`)
 	}
 	p.Human = d.human(top["human"])

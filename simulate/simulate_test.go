@@ -246,3 +246,24 @@ func TestProgress(t *testing.T) {
 		t.Errorf("told of %v", told)
 	}
 }
+
+// TestPanelProblems: of a file that is no panel nothing is shown, and of a wrong value
+// no more than tells it from others.
+func TestPanelProblems(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"hunter2": "a", "sesame": 1}`:                                        "foreign-file none of its fields is a field of a panel",
+		`{"specialists": {"hunter2": 1}}`:                                      "bad-panel specialists: it is an object, and has to be a list",
+		`{"specialists": [], "arbiter": "bayes"}`:                              "bad-panel specialists: a panel needs specialists",
+		`{"specialists": [{"id": {"hunter2": 1}}]}`:                            "bad-panel specialists[0].id: it is an object, and has to be a name",
+		`{"specialists": [{"id": "a", "p": "abcdefghijklmnopqrstuvwxyzöäü"}]}`: `bad-panel specialists[0].p: it is "abcdefghijklmnopqrstuvw…, and has to be a number`,
+	} {
+		_, problems := simulate.ParsePanel([]byte(text))
+		var got []string
+		for _, p := range problems {
+			got = append(got, p.Code+" "+p.Message)
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("%s:\n got %q\nwant %q", text, got, want)
+		}
+	}
+}
