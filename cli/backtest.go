@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/backtest"
+	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/runner"
 )
 

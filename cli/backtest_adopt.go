@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dialai/dialai/backtest"
+	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/trust"

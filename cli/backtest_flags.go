@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dialai/dialai/backtest"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"

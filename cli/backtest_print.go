@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/backtest"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/trust"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/trial"
+	"github.com/dialai/dialai/lab/trial"
 )
 
 func (a *app) benchCommand() *cobra.Command {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/dialai/dialai/trial"
+	"github.com/dialai/dialai/lab/trial"
 )
 
 // benchOrders prints what showing options in two orders does.

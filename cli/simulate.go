@@ -13,8 +13,8 @@ import (
 
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/lab/simulate"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/simulate"
 )
 
 // simulateFlags are those of simulate.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/dialai/dialai/plot"
-	"github.com/dialai/dialai/simulate"
+	"github.com/dialai/dialai/lab/plot"
+	"github.com/dialai/dialai/lab/simulate"
 )
 
 func (a *app) printSimulation(out *bufio.Writer, r *simulate.Report) error {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/lab/simulate"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
-	"github.com/dialai/dialai/simulate"
 )
 
 // seed is that of every simulation in these tests.

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/dialai/dialai/trial"
+	"github.com/dialai/dialai/lab/trial"
 )
 
 var even = []float64{.5, .5}

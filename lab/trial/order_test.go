@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/dialai/dialai/trial"
+	"github.com/dialai/dialai/lab/trial"
 	"github.com/dialai/dialai/trust"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/arbiter"
-	"github.com/dialai/dialai/backtest"
+	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/runner"
 )
 

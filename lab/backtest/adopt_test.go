@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dialai/dialai/backtest"
+	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/plot"
+	"github.com/dialai/dialai/lab/plot"
 )
 
 func wellFormed(t *testing.T, svg []byte) {

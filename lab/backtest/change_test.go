@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/arbiter"
-	"github.com/dialai/dialai/backtest"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"

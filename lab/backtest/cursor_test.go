@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/dialai/dialai/backtest"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/lab/backtest"
 )
 
 // FuzzSkip checks that every JSON value is passed over in one piece, and that no

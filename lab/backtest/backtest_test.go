@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dialai/dialai/backtest"
+	"github.com/dialai/dialai/lab/backtest"
 )
 
 // plots are machines of every strategy and every way of asking.

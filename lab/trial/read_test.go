@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/dialai/dialai/trial"
+	"github.com/dialai/dialai/lab/trial"
 )
 
 // files makes a directory of name, text pairs.
