@@ -200,6 +200,9 @@ func (p *property) read(value string) (json.RawMessage, error) {
 		return exact.AppendString(nil, value), nil
 	}
 	text, err := exact.Tidy([]byte(value))
+	if err != nil && json.Valid([]byte(value)) {
+		return nil, err
+	}
 	if err != nil || kindOf(text) != strings.Replace(kinds[0], "integer", "number", 1) {
 		return nil, fmt.Errorf("%q is no %s, which the parameters ask for", value, kinds[0])
 	}

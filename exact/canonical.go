@@ -18,7 +18,7 @@ import (
 // Numbers are those of float64, so that two that are no further apart than it can
 // tell are the same; one beyond its range, for which the RFC has no form, keeps its
 // digits. Half a surrogate pair, which the RFC refuses, is read as U+FFFD. It refuses
-// what Compact refuses, but for numbers.
+// what Compact refuses, but for these and numbers.
 func Canonical(data []byte) ([]byte, error) {
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("the text is not UTF-8")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -110,8 +111,8 @@ func IsNumber(s string) bool {
 
 // Compact returns one JSON value in canonical form: no blanks, members in the
 // order they were written, numbers and strings as RFC 8785 writes them. It
-// refuses duplicate members, numbers outside float64, nesting deeper than
-// [MaxDepth] and anything after the value.
+// refuses duplicate members, numbers outside float64, halves of surrogate pairs,
+// nesting deeper than [MaxDepth] and anything after the value.
 func Compact(data []byte) ([]byte, error) { return rewrite(data, canonicalNumber) }
 
 // Tidy is Compact but for numbers, which keep the digits they were written
@@ -132,7 +133,7 @@ func rewrite(data []byte, number func([]byte, json.Number) ([]byte, error)) ([]b
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("the text is not UTF-8")
 	}
-	w := rewriter{json.NewDecoder(bytes.NewReader(data)), number}
+	w := rewriter{data, json.NewDecoder(bytes.NewReader(data)), number}
 	w.dec.UseNumber()
 	out, err := w.value(make([]byte, 0, len(data)), 0)
 	if err != nil {
@@ -145,12 +146,57 @@ func rewrite(data []byte, number func([]byte, json.Number) ([]byte, error)) ([]b
 }
 
 type rewriter struct {
+	data   []byte
 	dec    *json.Decoder
 	number func([]byte, json.Number) ([]byte, error)
 }
 
-func (w *rewriter) value(dst []byte, depth int) ([]byte, error) {
+// token reads a token. It refuses half of a surrogate pair, which encoding/json would turn
+// into U+FFFD without a word: nobody would know what was meant.
+func (w *rewriter) token() (json.Token, error) {
+	begin := w.dec.InputOffset()
 	tok, err := w.dec.Token()
+	if s, ok := tok.(string); !ok || err != nil || !strings.ContainsRune(s, utf8.RuneError) {
+		return tok, err
+	}
+	if at := HalfPair(w.data[begin:w.dec.InputOffset()]); at >= 0 {
+		at += int(begin)
+		return nil, fmt.Errorf("%s, character %d of it, is half of a surrogate pair and stands for no character", w.data[at:at+6], utf8.RuneCount(w.data[:at])+1)
+	}
+	return tok, nil
+}
+
+// HalfPair returns where in a valid JSON text a surrogate is escaped without its other
+// half, such as \ud800 alone; -1 if nowhere.
+func HalfPair(text []byte) int {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		u, surrogate := surrogateAt(text, i)
+		if !surrogate {
+			i++ // the escaped character
+			continue
+		}
+		if low, ok := surrogateAt(text, i+6); u >= 0xDC00 || !ok || low < 0xDC00 {
+			return i
+		}
+		i += 11
+	}
+	return -1
+}
+
+// surrogateAt returns the surrogate that is escaped there.
+func surrogateAt(text []byte, i int) (u uint64, ok bool) {
+	if i+6 > len(text) || text[i] != '\\' || text[i+1] != 'u' {
+		return 0, false
+	}
+	u, err := strconv.ParseUint(string(text[i+2:i+6]), 16, 32)
+	return u, err == nil && u >= 0xD800 && u < 0xE000
+}
+
+func (w *rewriter) value(dst []byte, depth int) ([]byte, error) {
+	tok, err := w.token()
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +227,7 @@ func (w *rewriter) composite(dst []byte, open json.Delim, depth int) ([]byte, er
 			dst = append(dst, ',')
 		}
 		if seen != nil {
-			tok, err := w.dec.Token()
+			tok, err := w.token()
 			if err != nil {
 				return nil, err
 			}

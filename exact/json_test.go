@@ -166,6 +166,7 @@ func TestCompactAndTidyRefuse(t *testing.T) {
 		`1 2`, `{} {}`, `[] x`, `[]]`, `nul`, `truex`, `01`, `+1`, `.5`, `'a'`, "\"\n\"", `"\x"`, `NaN`, `[1,,2]`, `{"a":1,"b"}`, `[}`, `{]`,
 		`{"a":1,"a":2}`, `{"x":{"a":1,"b":2,"a":1}}`, `{"a":1,"\u0061":2}`, `[{"k":1,"k":1}]`,
 		deep(exact.MaxDepth + 1), strings.Repeat(`{"a":`, exact.MaxDepth+1) + "1" + strings.Repeat("}", exact.MaxDepth+1), strings.Repeat("[", 100_000),
+		`"\ud800"`, `"\udc00"`, `["\ud83d\u0041"]`, `["\ud83d\ud83d\ude00"]`, `{"\udfff":1}`, `["�\\\ud800"]`,
 		"\"\xff\"", "{\"\xc3\":1}", "\xef\xbb\xbf{}", "\xff\xfe{\x00}\x00",
 	} {
 		if got, err := exact.Compact([]byte(in)); err == nil {
@@ -179,6 +180,17 @@ func TestCompactAndTidyRefuse(t *testing.T) {
 		if _, err := exact.Compact([]byte(in)); err != nil {
 			t.Errorf("Compact(%.60q): %v", in, err)
 		}
+	}
+	for in, want := range map[string]string{
+		`{"é":"x\ud800"}`: `\ud800, character 8 of it, is half of a surrogate pair and stands for no character`,
+		`["\ud83d\ude00","�\\ud800",{"\uDFFF":1}]`: `\uDFFF, character 30 of it, is half of a surrogate pair and stands for no character`,
+	} {
+		if _, err := exact.Tidy([]byte(in)); err == nil || err.Error() != want {
+			t.Errorf("Tidy(%s): %v, want %s", in, err, want)
+		}
+	}
+	if got, err := exact.Tidy([]byte(`"�\\ud800"`)); err != nil || string(got) != `"�\\ud800"` {
+		t.Errorf("an escaped backslash before ud800 became %s, %v", got, err)
 	}
 	if _, err := exact.Compact([]byte(`[1e400]`)); !errors.Is(err, exact.ErrRange) {
 		t.Errorf("Compact of a number outside float64: %v, want ErrRange", err)

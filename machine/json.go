@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dialai/dialai/exact"
 )
 
 // A jsonReader builds a tree from JSON tokens.
@@ -155,35 +157,8 @@ func (r *jsonReader) array(n *node, depth int) error {
 // checkString refuses half a surrogate pair, which encoding/json would turn
 // into U+FFFD without a word: two different names could become one.
 func (r *jsonReader) checkString(s string) error {
-	if !strings.ContainsRune(s, utf8.RuneError) || !loneSurrogate(r.data[r.offset:r.end]) {
+	if !strings.ContainsRune(s, utf8.RuneError) || exact.HalfPair(r.data[r.offset:r.end]) < 0 {
 		return nil
 	}
 	return &syntaxError{code: codeSyntax, message: "the string holds half of a surrogate pair", line: r.line, col: r.col}
-}
-
-// loneSurrogate reports whether raw, a valid JSON string, escapes a surrogate
-// without its other half.
-func loneSurrogate(raw []byte) bool {
-	unit := func(i int) (uint64, bool) {
-		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
-			return 0, false
-		}
-		u, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 32)
-		return u, err == nil && u >= 0xD800 && u < 0xE000
-	}
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		u, surrogate := unit(i)
-		if !surrogate {
-			i++ // the escaped character
-			continue
-		}
-		if low, ok := unit(i + 6); u >= 0xDC00 || !ok || low < 0xDC00 {
-			return true
-		}
-		i += 11
-	}
-	return false
 }
