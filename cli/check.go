@@ -161,7 +161,7 @@ func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
-	if _, err := a.out.Write(append(visible(v.AppendResult(nil, metrics, profile)), '\n')); err != nil {
+	if _, err := a.out.Write(append(visible(guard.AppendResult(nil, v, metrics, profile)), '\n')); err != nil {
 		return err
 	}
 	return exit(checkCode(v.Status))
@@ -261,7 +261,7 @@ func (a *app) checkLine(g *guard.Guard, profile guard.Profile, clock *stepClock,
 	if err != nil {
 		return errorAnswer(err), checkInvalid
 	}
-	return v.AppendResult(nil, metrics, profile), checkCode(v.Status)
+	return guard.AppendResult(nil, v, metrics, profile), checkCode(v.Status)
 }
 
 func errorAnswer(err error) []byte {

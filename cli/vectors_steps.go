@@ -41,7 +41,7 @@ func guardStep(g *guard.Guard, clock *stepClock, input []byte) map[string]any {
 		if err != nil {
 			return failed
 		}
-		answer = v.AppendResult(nil, metrics, guard.Compat)
+		answer = guard.AppendResult(nil, v, metrics, guard.Compat)
 	}
 	return resultOfAnswer(answer)
 }

@@ -89,7 +89,7 @@ func (m *memory) addBatch(c *Config, step *Step) {
 // or up: else its higher rungs would never be reached, since such a step is not
 // committed.
 func (m *memory) refuse(c *Config, step *Step, v Verdict) {
-	if c == nil || c.Batch == nil || c.Batch.ladder == nil || step.Human || !v.byBatch() {
+	if c == nil || c.Batch == nil || c.Batch.ladder == nil || step.Human || !byBatch(v) {
 		return
 	}
 	next, _, err := c.Batch.AfterModel(m.batches(), batchOf(step), 0)
@@ -100,7 +100,7 @@ func (m *memory) refuse(c *Config, step *Step, v Verdict) {
 }
 
 // byBatch reports whether only the batch loop guard kept the step from passing.
-func (v Verdict) byBatch() bool {
+func byBatch(v Verdict) bool {
 	for _, r := range v.Reasons {
 		if r.Class > Warn && r.Code != batchRepeat {
 			return false

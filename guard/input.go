@@ -244,7 +244,7 @@ func (m Metrics) ToolCounts(f func(tool string, calls int64)) {
 
 // AppendResult appends a CheckResult: the published members and task_age_ms in the
 // profile compat, and what else there is in strict.
-func (v Verdict) AppendResult(dst []byte, m Metrics, profile Profile) []byte {
+func AppendResult(dst []byte, v Verdict, m Metrics, profile Profile) []byte {
 	type reason struct {
 		Code    string         `json:"code"`
 		Message string         `json:"message"`
@@ -286,42 +286,4 @@ func (v Verdict) AppendResult(dst []byte, m Metrics, profile Profile) []byte {
 		panic(err)
 	}
 	return append(dst, b...)
-}
-
-// Meta returns the reason's numbers by their names in JSON; nil if there are
-// none.
-func (r Reason) Meta() map[string]any {
-	meta := map[string]any{}
-	if r.Limit != "" {
-		meta["limit"] = json.Number(r.Limit)
-	}
-	if r.Seen != "" {
-		meta["observed"] = json.Number(r.Seen)
-	}
-	if len(r.Indices) > 0 {
-		meta["indices"] = r.Indices
-	}
-	if f := r.Found; f != nil {
-		meta["part"], meta["offset"], meta["length"] = f.Part, f.Offset, f.Length
-		if f.Call > 0 {
-			meta["call"] = f.Call
-		}
-	}
-	switch {
-	case r.Subject == "":
-	case r.Guard == "classifier":
-		meta["category"] = r.Subject
-	case r.Found != nil:
-		meta["rule"] = r.Subject
-	case r.Code == "forbidden_pattern":
-		meta["pattern_index"] = json.Number(r.Subject)
-	case r.Guard == "loop" && r.Code == "loop_state_cycle":
-		meta["state"] = r.Subject
-	default:
-		meta["tool"] = r.Subject
-	}
-	if len(meta) == 0 {
-		return nil
-	}
-	return meta
 }

@@ -76,13 +76,16 @@ func (l *look) readOutput(c *Config, s *Step) {
 		return
 	}
 	l.readPlain(c, s)
-	if c.Loop.Normalize && s.says() && !l.text.ascii && firstUnseen(bytesOf(s.Output)) >= 0 {
+	if c.Loop.Normalize && says(s) && !l.text.ascii && firstUnseen(bytesOf(s.Output)) >= 0 {
 		l.readSeen(c, s)
 	}
 }
 
+// says reports whether the output of a step is one that could repeat others.
+func says(s *Step) bool { return s.HasOutput && s.Output != "" && !s.Canned && !s.Human }
+
 func (l *look) readPlain(c *Config, s *Step) {
-	grams := c.Loop.Mode != "off" && s.says()
+	grams := c.Loop.Mode != "off" && says(s)
 	whole := c.Loop.Mode == "any_ngram" || len(s.Output) <= 2*ngramEnds
 	if grams && whole || len(c.Forbidden) > 0 || c.Loop.MaxOutputRepeats != nil {
 		l.text.read(s.Output, grams && whole)

@@ -11,7 +11,7 @@ import (
 
 // loops looks for a task that goes round in circles: outputs, tool calls, states.
 func (k *checking) loops() {
-	if k.step.says() {
+	if says(k.step) {
 		k.repeatedOutput()
 	}
 	if len(k.step.ToolCalls) > 0 {

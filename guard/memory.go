@@ -86,7 +86,7 @@ func (m *memory) add(c *Config, s *Step, l *look, owned bool) {
 	if s.State != "" && c.countsVisit(m, l.state) {
 		*m.visits.next(limit) = visit{l.state, l.output.context}
 	}
-	if s.says() {
+	if says(s) {
 		m.addOutput(c, &l.output, limit, owned)
 	}
 	if len(l.calls) > 0 {

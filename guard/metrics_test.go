@@ -26,7 +26,7 @@ func TestElapsed(t *testing.T) {
 		if err != nil || m.Elapsed != 30*time.Millisecond || m.TaskAge != age {
 			t.Errorf("step %d: elapsed %s, task age %s, want 30ms and %s (%v)", i, m.Elapsed, m.TaskAge, age, err)
 		}
-		if text := string(v.AppendResult(nil, m, guard.Compat)); !strings.Contains(text, `"elapsed_ms":30,"task_age_ms":`) {
+		if text := string(guard.AppendResult(nil, v, m, guard.Compat)); !strings.Contains(text, `"elapsed_ms":30,"task_age_ms":`) {
 			t.Errorf("step %d prints %s", i, text)
 		}
 		now = now.Add(5 * time.Second)

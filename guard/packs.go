@@ -26,14 +26,6 @@ type Pack struct {
 	Output, Args, Results bool   // the parts of a step that it reads
 }
 
-// A Finding says where a pack has found something, never what.
-type Finding struct {
-	Part   string // output, meta (what a transition brings as metaJson), args or result
-	Call   int    // the tool call, from 1; 0 for output and meta
-	Offset int    // in bytes, of the part as it was given
-	Length int    // in bytes
-}
-
 // packs runs every pack that is configured.
 func (k *checking) packs() {
 	p := &k.c.Packs
@@ -102,14 +94,14 @@ func (r *packRun) read(in *Finding, text string, escaped []byte) {
 		r.counts = append(r.counts, 1)
 		r.reasons = append(r.reasons, Reason{
 			Code: r.code, Guard: "packs", Class: r.class, Subject: rule, Seen: "1",
-			Message: fmt.Sprintf("%s what looks like %s (%s)", in.contains(), r.what, rule),
+			Message: fmt.Sprintf("%s what looks like %s (%s)", containing(in), r.what, rule),
 			Found:   &Finding{in.Part, in.Call, start, end - start},
 		})
 	})
 }
 
-// contains begins a sentence about the part.
-func (f *Finding) contains() string {
+// containing begins a sentence about the part.
+func containing(f *Finding) string {
 	switch f.Part {
 	case "args":
 		return fmt.Sprintf("the arguments of tool call %d contain", f.Call)

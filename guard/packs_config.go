@@ -38,7 +38,7 @@ func (r *reader) packs(p *Packs) func(path string, value []byte) {
 func (r *reader) action(into *Status) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		name := into.String()
-		r.oneOf(&name, statusNames[Warn:]...)(path, value)
+		r.oneOf(&name, Warn.String(), Retry.String(), Escalate.String(), Abort.String())(path, value)
 		*into, _ = StatusNamed(name)
 	}
 }
