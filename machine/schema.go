@@ -55,7 +55,7 @@ func ReadSchema(source []byte, reading SchemaReading) (*Schema, error) {
 	}
 	var s jsonschema.Schema
 	if err := json.Unmarshal(source, &s); err != nil {
-		return nil, err
+		return nil, mistyped(source, err)
 	}
 	if !slices.Contains(drafts, s.Schema) {
 		return nil, fmt.Errorf("$schema %q is not supported; %s is", s.Schema, drafts[1])
@@ -151,5 +151,5 @@ func (s *Schema) Validate(data []byte) error {
 			return err
 		}
 	}
-	return s.resolved.Validate(v)
+	return plainViolation(s.resolved.Validate(v))
 }

@@ -74,7 +74,7 @@ func TestNewSchemaRefuses(t *testing.T) {
 		{`{"items":{"$ref":"#/$defs/missing"}}`, `$ref "#/$defs/missing" at #/items names a part that the schema does not have`}, {`{"$dynamicRef":"#nowhere"}`, `$dynamicRef "#nowhere" at # names a part`},
 		{`tru`, `invalid character`}, {`false false`, `invalid character 'f' after top-level value`}, {`{"properties":{"a":null}}`, `jsonschema`},
 		{`{"pattern":"a("}`, "the pattern at #/pattern does not compile: missing closing ) at offset 1: `(`"},
-		{`{"items":{"anyOf":[true,{"patternProperties":{"a/[":false}}]}}`, "the pattern at #/items/anyOf/1/patternProperties/a~1[ does not compile: missing closing ] at offset 2: `[`"}, {`{"type":7}`, `invalid value for "type": "7"`},
+		{`{"items":{"anyOf":[true,{"patternProperties":{"a/[":false}}]}}`, "the pattern at #/items/anyOf/1/patternProperties/a~1[ does not compile: missing closing ] at offset 2: `[`"}, {`{"type":7}`, `"type" at # must be a text, or a list of texts, is 7`},
 		{`{"type":"objekt"}`, `type "objekt" at # is none of null, boolean, object, array, number, string, integer`},
 		{`{"type":[]}`, `type at # is an empty list: no value would satisfy it`},
 		{`{"items":{"type":["string",""]}}`, `type "" at #/items is none of null, boolean, object, array, number, string, integer`},

@@ -77,7 +77,7 @@ func TestForeignFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"hunter2: a\nsesame: b\n":           foreign + "the machine",
 		"hunter2: a\nhunter2: b\n":          foreign + "the machine",
-		"hunter2: \"a\u200b\"\n":           foreign + "the machine",
+		"hunter2: \"a\u200b\"\n":            foreign + "the machine",
 		"state: {}\nhunter2: a\n":           foreign + `the machine|f.yaml:1:1: error[unknown-field]: the machine has no field "state"` + "\n    hint: did you mean \"states\"?",
 		"stats: {}\n":                       `f.yaml:1:1: error[unknown-field]: the machine has no field "stats"` + "\n    hint: did you mean \"states\"?",
 		"machineName: m\nhunter2: a\n":      `f.yaml:2:1: error[unknown-field]: the machine has no field "hunter2"`,
