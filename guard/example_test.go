@@ -118,21 +118,21 @@ func Example_agent() {
 	g, _ := guard.New(config)
 	var attempt int64
 	for _, plan := range plans { // what a model answers, one after the other
-		verdict, _, err := g.Check(guard.CheckInput{
+		v, _, err := g.Check(guard.CheckInput{
 			TaskID: "ticket-7", Attempt: attempt, Output: &plan.says, ToolCalls: []guard.ToolCall{{Name: plan.tool}},
 		})
 		switch {
 		case err != nil:
 			fmt.Println(err)
 			return
-		case verdict.Passed():
+		case v.Passed():
 			attempt = 0
 			fmt.Println("run", plan.tool)
-		case verdict.Status == guard.Retry: // the next prompt says why
+		case v.Status == guard.Retry: // the next prompt says why
 			attempt++
-			fmt.Println(verdict.Status, verdict.Reasons[0].Text())
+			fmt.Println(v.Status, v.Reasons[0].Text())
 		default:
-			fmt.Println(verdict.Status, verdict.Reasons[0].Text())
+			fmt.Println(v.Status, v.Reasons[0].Text())
 			return
 		}
 	}

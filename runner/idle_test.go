@@ -27,13 +27,13 @@ func TestLimitsOfTimeDoNotCountWaiting(t *testing.T) {
 		} {
 			for _, stop := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s, %s, stopped %t", limit, c.name, stop), func(t *testing.T) {
-					now, verdict := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), guard.Escalate
+					now, status := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), guard.Escalate
 					if stop {
-						verdict = guard.Abort
+						status = guard.Abort
 					}
 					b := newBench(t, func(rc *runner.Config) {
 						rc.Now = func() time.Time { return now }
-						rc.Guards = []guard.Checker{reject("again", verdict, "house", "no")}
+						rc.Guards = []guard.Checker{reject("again", status, "house", "no")}
 					})
 					b.cast.say("a", "again")
 					s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: budget(`"` + limit + `":60000`)}))

@@ -76,11 +76,11 @@ func ReadClassification(body []byte) (a guard.ClassifierAnswer, err error) {
 	if a.Usage, err = o.usage(); err != nil {
 		return a, err
 	}
-	var verdict string
-	if err := o.text("verdict", &verdict); err != nil {
+	var name string
+	if err := o.text("verdict", &name); err != nil {
 		return a, err
 	}
-	status, known := guard.StatusNamed(verdict)
+	status, known := guard.StatusNamed(name)
 	if !known {
 		return a, badAnswer("verdict is not one of ok, warn, retry, escalate and abort")
 	}
