@@ -122,6 +122,9 @@ func (a *app) raiseHint(code string, s *runner.Session) string {
 // endHuman prints a question for a human, each answer as a command.
 func (p *printer) endHuman(r runner.Result, item runner.Question) {
 	fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.yellow("Session needs a human:"), clean(item.State), clean(item.Reason))
+	if !p.a.flags.quiet && p.asked != item.Digest {
+		printPrompt(p.out, "  ", item.Prompt)
+	}
 	for _, t := range item.Transitions {
 		if p.a.keeps() {
 			fmt.Fprintf(p.out, "  %s\n", p.a.decideCommandFor(item, t))

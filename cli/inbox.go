@@ -84,9 +84,7 @@ func (a *app) printInbox(out io.Writer, items []runner.Question) error {
 
 func (a *app) printItem(out io.Writer, item runner.Question) error {
 	fmt.Fprintf(out, "%s: %s in state %s, since %s\n", clean(item.MachineName), item.SessionID, clean(item.State), item.Since)
-	if item.Prompt != "" {
-		fmt.Fprintf(out, "  %s\n", clean(item.Prompt))
-	}
+	printPrompt(out, "  ", item.Prompt)
 	fmt.Fprintf(out, "  Why: %s\n", clean(item.Reason))
 	if err := a.printQuestion(out, item); err != nil {
 		return err

@@ -84,9 +84,7 @@ func (d *dialogue) say(format string, args ...any) { fmt.Fprintf(d.a.err, format
 // the choices.
 func (d *dialogue) ask(item runner.Question) error {
 	d.say("%s\n", d.paint.bold(clean(item.MachineName)+": "+clean(item.State)))
-	if item.Prompt != "" {
-		d.say("%s\n", clean(item.Prompt))
-	}
+	printPrompt(d.a.err, "", item.Prompt)
 	d.say("\nWhy you are asked: %s\n", clean(item.Reason))
 	if err := d.a.printQuestion(d.a.err, item); err != nil {
 		return err

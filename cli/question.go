@@ -25,6 +25,19 @@ func (a *app) printQuestion(out io.Writer, q runner.Question) error {
 	return printProposals(out, q)
 }
 
+// printPrompt prints what a state asks, line by line, the first after head; nothing if it
+// asks nothing.
+func printPrompt(out io.Writer, head, prompt string) {
+	for line := range strings.Lines(strings.TrimSpace(prompt)) {
+		fmt.Fprintf(out, "%s%s\n", head, clean(strings.TrimRight(line, "\r\n")))
+		head = strings.Repeat(" ", len(head))
+	}
+}
+
+// questionHead stands before what a state asks, as wide as what stands before other facts of a
+// session.
+const questionHead = "Question:      "
+
 // printFacts prints what the session is about, a member a line.
 func printFacts(out io.Writer, q runner.Question) {
 	if len(q.Facts.Input) == 0 {
@@ -245,6 +258,7 @@ func (p *printer) tellQuestion(q runner.Question) error {
 	}
 	p.header()
 	var b bytes.Buffer
+	printPrompt(&b, questionHead, q.Prompt)
 	if err := p.a.printQuestion(&b, q); err != nil {
 		return err
 	}

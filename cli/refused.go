@@ -66,9 +66,7 @@ func (p *printer) tellNewQuestion(stale *runner.StaleError) error {
 		fmt.Fprintf(p.out, "Since then: %s\n", clean(line))
 	}
 	fmt.Fprintf(p.out, "The question now is about round %s, in state %s:\n", q.RoundID, clean(q.State))
-	if q.Prompt != "" {
-		fmt.Fprintf(p.out, "  %s\n", clean(q.Prompt))
-	}
+	printPrompt(p.out, "  ", q.Prompt)
 	if !told {
 		if err := p.a.printQuestion(p.out, q); err != nil {
 			return err

@@ -76,8 +76,8 @@ func (a *app) show(out io.Writer, s *runner.Session, q runner.Question) error {
 	fmt.Fprintf(out, "State:         %s (round %d, attempt %d)\n", clean(s.State.Name), s.Round, s.Attempt)
 	fmt.Fprintf(out, "Started:       %s\n", s.CreatedAt)
 	fmt.Fprintf(out, "Last event:    %d at %s\n", s.Sequence, s.UpdatedAt)
-	if s.Status == runner.NeedsHuman && q.Prompt != "" {
-		fmt.Fprintf(out, "Question:      %s\n", clean(q.Prompt))
+	if s.Status == runner.NeedsHuman {
+		printPrompt(out, questionHead, q.Prompt)
 	}
 	if o.Reason != "" {
 		fmt.Fprintf(out, "Why:           %s (%s)\n", clean(cmp.Or(q.Reason, o.Reason)), clean(o.Code))

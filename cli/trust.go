@@ -312,9 +312,7 @@ func (a *app) printReviews(out io.Writer, items []runner.ReviewItem) error {
 			fmt.Fprintln(out)
 		}
 		fmt.Fprintf(out, "%s: round %d of %s in state %s, since %s (%s)\n", clean(v.MachineName), v.Round, v.SessionID, clean(v.State), v.Since, v.Review)
-		if v.Prompt != "" {
-			fmt.Fprintf(out, "  %s\n", clean(v.Prompt))
-		}
+		printPrompt(out, "  ", v.Prompt)
 		if len(v.Humans) > 0 {
 			fmt.Fprintf(out, "  For: %s\n", clean(strings.Join(v.Humans, ", ")))
 		}
