@@ -81,7 +81,7 @@ func (r *Runner) arrivals(requests []request, q specialist.Question) func(ctx co
 	asked := make([]specialist.Caller, len(requests))
 	for i, req := range requests {
 		asked[i] = specialist.Caller{SessionID: q.Key.Session.String(), MachineName: q.Machine.Name(), State: q.State.Name, SpecialistID: req.member.SpecialistID,
-			Round: q.Key.Round, Attempt: q.Key.Attempt, Nth: req.ask.Nth}
+			Round: q.Key.Round, Attempt: q.Key.Attempt, Nth: req.ask.Nth, AskID: req.ask.ID}
 	}
 	return r.config.Arrivals.Together(asked)
 }

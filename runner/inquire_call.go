@@ -162,7 +162,7 @@ func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(cont
 	defer m.read(&a)
 	return ask(specialist.WithCaller(q.bounded(ctx, p), specialist.Caller{
 		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: p.guard, Round: t.Round, Attempt: t.Attempt,
-		Nth: q.w.t.round.before(p.guard, roleGuard, key.index), Spent: m.add,
+		Nth: q.w.t.round.before(p.guard, roleGuard, key.index), AskID: key.round.AskID(key.index), Spent: m.add,
 	}))
 }
 

@@ -9,6 +9,11 @@ type Caller struct {
 	Round, Attempt                              int32
 	Nth                                         int32 // how many asks of that specialist came before in the round
 
+	// AskID identifies the ask in the log, as [Ask.ID] does: whoever repeats the request
+	// for it sends the same one, so that it can be sent as an idempotency key. It is ""
+	// for what is no ask of a session.
+	AskID string
+
 	// Spent is told what each ask of a model has cost, which model was asked, and which
 	// answered, as its provider calls it, "" if none did; nil wants to know nothing. It
 	// may be called concurrently.
