@@ -224,7 +224,7 @@ func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) e
 		if err := w.open(safe); err != nil {
 			return err
 		}
-		q.record(key, p, a)
+		counts := q.record(key, p, a)
 		err := w.commit(safe)
 		if errors.Is(err, ErrStale) {
 			if err = w.reload(safe); err == nil {
@@ -234,7 +234,7 @@ func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) e
 		if err != nil {
 			return err
 		}
-		if err = w.open(safe); err == nil && !q.stillAsked() {
+		if err = w.open(safe); err == nil && !(counts && q.stillAsked()) {
 			err = errMeanwhile
 		}
 		return err
@@ -243,8 +243,9 @@ func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) e
 }
 
 // record puts what came of an ask into the tx: an answer of this round, or one
-// that came too late and only costs.
-func (q *inquirer) record(key askKey, p *probe, a *reply) {
+// that came too late and only costs. It reports whether it counts: nothing is decided
+// by an answer that the log does not give to a question.
+func (q *inquirer) record(key askKey, p *probe, a *reply) bool {
 	t := q.w.t
 	called, usage := q.cost(p, a)
 	if !q.config.DebitsProbes() {
@@ -254,13 +255,14 @@ func (q *inquirer) record(key askKey, p *probe, a *reply) {
 		d := &Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: called.Model, Asked: called.Asked}
 		d.correct(t.charged(key.round, key.index, 0))
 		t.emit(d)
-		return
+		return false
 	}
 	d := &Probed{Guard: p.guard, Ask: key.index, Stage: p.stage, Question: p.digest, Reply: a.text, Model: called.Model, Asked: called.Asked, Usage: usage, Free: !q.config.DebitsProbes()}
 	if a.err != nil {
 		d.Code, d.Message, d.Reply = codeOf(a.err), clip(a.err.Error(), maxMessage), ""
 	}
 	t.emit(d)
+	return true
 }
 
 // codeOf says what kind of failure an error is.
