@@ -9,7 +9,8 @@
 // made-up services and models, which count what they did and what they charge for each
 // key; humans, who look at a question, think, and rule on the round that they saw; late
 // answers; and a table of owners. The machine that is played, with its modes, arbiters,
-// budgets, audits and irreversible transitions, is made from the seed.
+// budgets, audits, irreversible transitions and guards that ask a model or a service, is
+// made from the seed.
 //
 // Only one activity goes on at a time. Whoever reads or writes the store, sends a
 // request, waits for an answer or is about to be heard stops there (world.park) and

@@ -25,6 +25,7 @@ const (
 	endsAll       = "everything ends"
 	rulingKept    = "a ruling that was executed is in the log"
 	asksSettled   = "open asks have a living owner"
+	askedFirst    = "an ask is in the log before it is sent"
 	limitHolds    = "hard limit"
 	quotaHolds    = "quota"
 	storeVerifies = "the store verifies"
@@ -44,6 +45,7 @@ var each = []invariant{
 	{"questions as seen", "a ruling that pins a question is recorded only while that is the question", (*check).asSeen},
 	{"two humans agree", "where others have to rule too, what two have chosen is executed, and nothing else", (*check).together},
 	{"quorum", "no transition is executed without a human unless as many of the panel have answered as must, and all who are required", (*check).panels},
+	{"gates are heard", "no transition that the truth gate wants is executed without a human unless the log has the answers to its questions, and they pass", (*check).gates},
 	{"irreversible needs a human", "no transition that cannot be undone is executed unless a human chose it", (*check).irreversible},
 	{"audited rounds wait", "a round that is drawn for an audit before is closed by a human", (*check).auditedWaits},
 	{"ended stays ended", "a session that has completed does not go on; one that was stopped goes on only by a resume", (*check).endedStays},
@@ -121,6 +123,9 @@ func (c *check) answerOnce() error {
 	for id, a := range c.s.asks {
 		answered[id] = a.answered
 	}
+	if c.s.twice != nil {
+		return c.s.twice
+	}
 	again := map[string]int{}
 	for i, e := range c.events {
 		switch d := e.Data.(type) {
@@ -155,34 +160,6 @@ func (s *session) recorded(id string, before *runner.Session) bool {
 	return false
 }
 
-func (c *check) takeOver() error {
-	if c.before == nil {
-		return nil
-	}
-	out := map[int32]runner.Ask{}
-	for _, a := range c.before.OpenAsks() {
-		out[a.Index] = a
-	}
-	for i, e := range c.events {
-		d, ok := e.Data.(*runner.Asked)
-		if !ok || c.keys[i] != c.before.Key() {
-			continue
-		}
-		for _, a := range d.Asks {
-			old, ok := out[a.Index]
-			if !ok || a.Remote == nil || a.Remote.Accepted || old.Remote == nil {
-				continue
-			}
-			c.w.count("asks taken over")
-			const overdue = 5000 // milliseconds
-			if old.Remote.Owner != a.Remote.Owner && c.w.alive(old.Remote.Owner) && e.At <= old.Remote.Deadline+overdue {
-				return fmt.Errorf("ask %d of %s is taken over from %s, which lives, before %s", a.Index, a.SpecialistID, old.Remote.Owner, old.Remote.Deadline)
-			}
-		}
-	}
-	return nil
-}
-
 func (c *check) neverNegative() error {
 	b := c.after.Spent()
 	if b.Money < 0 || b.Calls < 0 || b.TokensIn < 0 || b.TokensOut < 0 || b.Estimated < 0 || b.Unpriced < 0 {
@@ -210,7 +187,7 @@ func (c *check) charges() error {
 	if spent := c.after.Spent().Money; spent < low || spent > high {
 		return fmt.Errorf("spent is %s, the asks cost %s (at most %s):%s", spent, low, high, c.s.accounts())
 	}
-	return nil
+	return c.probes()
 }
 
 // accounts lists what is known of each ask.
@@ -326,9 +303,7 @@ func (w *world) checkNow() {
 		}
 		var out exact.Money
 		for id := range s.over {
-			if acc := s.asks[id].by.accounts[id]; acc != nil {
-				out += acc.charged
-			}
+			out += s.asks[id].counted()
 		}
 		if sum-s.limit > out {
 			w.fail(limitHolds, "%s: services charged %s where the limit is %s and %s were in flight:%s", s, sum, s.limit, out, s.accounts())

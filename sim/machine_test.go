@@ -16,6 +16,7 @@ import (
 // starts the first session.
 func (w *world) build() {
 	rng := rand.New(rand.NewPCG(w.seed, 1))
+	w.drawInquiries()
 	g := &generator{w: w, rng: rng}
 	w.text = g.machine()
 	m, err := machine.Parse("machine.json", []byte(w.text), runner.Checks())
@@ -90,17 +91,19 @@ func (g *generator) machine() string {
 func (g *generator) rest(humans int) string {
 	mode := g.one("all", "all", "eager", "sequential")
 	s := fmt.Sprintf(`,"solicit":{"mode":%q,"maxParallel":%d,"wave":%d}`, mode, 1+g.rng.IntN(3), 1+g.rng.IntN(2)) + g.quorum(mode)
-	budget := ""
+	guards, budget := g.inquiries()
 	if g.chance(50) {
 		limit := exact.Money(1+g.rng.IntN(12)) * exact.Dollar / 5
-		mode := ""
+		budget = append(budget, fmt.Sprintf(`"hard_limit_usd":%s`, limit))
 		if g.w.mutation.is("hard limit is not asked") {
-			mode = `,"mode":"observe"`
+			budget = append(budget, `"mode":"observe"`)
 		}
-		budget = fmt.Sprintf(`"budget":{"hard_limit_usd":%s%s},`, limit, mode)
 		g.w.limit = limit
 	}
-	s += `,"guards":{` + budget + `"loop_detection":{"max_state_visits":100,"cycle":false,"mode":"off","max_output_repeats":false}}`
+	if len(budget) > 0 {
+		guards += `"budget":{` + strings.Join(budget, ",") + `},`
+	}
+	s += `,"guards":{` + guards + `"loop_detection":{"max_state_visits":100,"cycle":false,"mode":"off","max_output_repeats":false}}`
 	if g.chance(20) {
 		s += fmt.Sprintf(`,"audit":{"mode":%q,"rate":%s}`, g.one("before", "after"), g.one("0.3", "1"))
 	}
@@ -170,8 +173,11 @@ func (g *generator) proposer(n int) string {
 }
 
 func (g *generator) arbiter() string {
-	way := ""
-	switch k := g.rng.IntN(10); {
+	way, k := "", g.rng.IntN(10)
+	if g.w.inquiries.truth && k%2 == 0 {
+		k = 4 // so that more is decided, and the gate asked
+	}
+	switch {
 	case k < 3:
 		way = `"strategyFnName":"alignmentMargin","threshold":0.3`
 	case k < 5:

@@ -32,6 +32,28 @@ var mutations = []mutation{
 	{name: "quorum is not asked", says: "one of the panel is enough, whatever the machine says", names: []string{"quorum"}},
 	{name: "required is forgotten", says: "nobody is required, whatever the machine says", names: []string{"quorum"}},
 	{name: "second human is not waited for", says: "a human's word is executed at once where another has to agree", names: []string{"two humans agree"}},
+	{name: "gate is not asked", says: "what the truth gate wants is executed at once", names: []string{"gates are heard"}},
+	{name: "probe is charged twice", says: "the charge of a question of the guards is recorded twofold", alone: true, names: []string{"charges per ask"},
+		commit: edit(func(e *runner.Probed) *runner.Probed {
+			next := *e
+			next.Usage.CostUSD *= 2
+			return &next
+		})},
+	{name: "probe is asked again", says: "the log does not know to which question of the guards it has the answer", alone: true, names: []string{"each answer once"},
+		commit: edit(func(e *runner.Probed) *runner.Probed {
+			next := *e
+			next.Question = ""
+			return &next
+		})},
+	{name: "probe is not reserved", says: "a question of the guards is sent, and the log does not have it", alone: true, names: []string{askedFirst},
+		commit: func(_ *disk, c *runner.Change) (*runner.Change, bool) {
+			next := *c
+			next.Events = slices.DeleteFunc(slices.Clone(c.Events), func(e runner.Event) bool {
+				d, ok := e.Data.(*runner.Asked)
+				return ok && d.Asks[0].OfGuards()
+			})
+			return &next, len(next.Events) > 0
+		}},
 	{name: "somebody else raises", says: "a limit is raised in the name of nobody who may", alone: true, names: []string{"human acts"},
 		commit: edit(func(e *runner.Resumed) *runner.Resumed {
 			next := *e

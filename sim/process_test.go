@@ -54,7 +54,7 @@ func (p *process) start() {
 	p.disk = &disk{Store: p.mount(), p: p, seen: map[specialist.SessionID]*runner.Session{}}
 	random := p.w.hash("random", p.name, p.lives)
 	r, err := runner.New(runner.Config{
-		Store: p.disk, Registry: p.w.registry(), Remote: remote{p}, ModelProposers: models{p}, Now: p.now, NewID: p.w.newID,
+		Store: p.disk, Registry: p.w.registry(), Remote: remote{p}, ModelProposers: models{p}, Models: models{p}.completer, Now: p.now, NewID: p.w.newID,
 		Arrivals: arrivals{p}, PublicURL: "http://" + p.name, Random: rand.NewChaCha8(random), Quota: p.w.quota,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/arbiter"
@@ -176,6 +177,9 @@ func (c caller) call(ctx context.Context, round specialist.RoundKey, ask string,
 	if c.s.accounts[ask] == nil {
 		w.count("sent by " + c.p.incarnation()) // what is repeated under its key is on its way already
 	}
+	if !w.logged(ask) {
+		w.fail(askedFirst, "%s is asked for %s, and the log does not have that", c.s.id, w.short(round, ask))
+	}
 	u := specialist.Usage{}.WithCost(c.s.work(ask))
 	switch how {
 	case reset:
@@ -186,6 +190,9 @@ func (c caller) call(ctx context.Context, round specialist.RoundKey, ask string,
 	}
 	how = w.park(c.p, name+", and it", func() []way {
 		ways := []way{{answers, 20, false}, {fails, 3, false}, {lost, 1, true}}
+		if c.s.id == truthID {
+			ways[0].weight = 100 // one that fails ends the gate
+		}
 		if ctx.Err() != nil {
 			ways = append(ways, way{givesUp, 20, false})
 		}
@@ -202,6 +209,11 @@ func (c caller) call(ctx context.Context, round specialist.RoundKey, ask string,
 		return specialist.Usage{}, errReset
 	}
 	return u, nil
+}
+
+// logged reports whether some session's log has the ask.
+func (w *world) logged(ask string) bool {
+	return slices.ContainsFunc(w.sessions, func(s *session) bool { return s.asks[ask] != nil })
 }
 
 // short is how a trace calls an ask.

@@ -28,6 +28,9 @@ type session struct {
 	over     map[string]bool // asks that were out when more than the hard limit was first charged; nil before
 	limit    exact.Money     // on its dollars; 0 is none
 
+	hearings map[specialist.RoundKey]*hearing
+	twice    error // a question of guards was answered again
+
 	panels    map[specialist.RoundKey]*panel
 	ruled     map[specialist.RoundKey][]*runner.Ruled // that wait for others
 	said      map[specialist.RoundKey]map[string]bool // who has ruled, or taken that back
@@ -52,12 +55,16 @@ type ask struct {
 	open     bool         // nothing has come of it
 	told     *exact.Money // what an answer said it cost
 	answered bool
+	guards   bool // the guards' own
+	free     bool // not paid from the session's budget
 }
 
 // charge is what the ask must have cost the session so far, at least and at most: of
 // what never arrived nobody can tell from the log whether it was sent.
 func (a *ask) charge() (low, high exact.Money) {
 	switch {
+	case a.free:
+		return 0, 0
 	case a.told != nil:
 		return *a.told, *a.told
 	case a.open:
@@ -86,6 +93,7 @@ type check struct {
 	crowded error // who was asked without room for that
 	alone   error // what was executed though humans did not agree
 	few     error // what was executed without a quorum
+	unheard error // what was executed though the truth gate has not passed it
 }
 
 // find returns the session of an id; a new one if it has just been started.
@@ -100,7 +108,7 @@ func (w *world) find(id specialist.SessionID) *session {
 		w.t.Fatal(err)
 	}
 	s := &session{w: w, id: id, n: len(w.sessions) + 1, folder: &runner.Folder{Programs: programs}, asks: map[string]*ask{}, limit: w.limit,
-		executed: map[specialist.RoundKey]*runner.Executed{}, audited: map[specialist.RoundKey]bool{}, panels: map[specialist.RoundKey]*panel{},
+		hearings: map[specialist.RoundKey]*hearing{}, executed: map[specialist.RoundKey]*runner.Executed{}, audited: map[specialist.RoundKey]bool{}, panels: map[specialist.RoundKey]*panel{},
 		ruled: map[specialist.RoundKey][]*runner.Ruled{}, said: map[specialist.RoundKey]map[string]bool{}, contested: map[specialist.RoundKey]bool{}}
 	s.folder.Applied = func(_ int64, _ runner.Event, before, _ guard.Book) { s.spent = append(s.spent, before.Money) }
 	w.sessions = append(w.sessions, s)
@@ -192,6 +200,7 @@ func (c *check) enter() {
 		case *runner.Executed:
 			c.executed(key, d)
 			c.decided(key, d)
+			c.gated(key, d)
 		}
 		c.s.heard(key, c.events[i].Data)
 		c.s.enter(key, c.events[i].Data)
@@ -215,6 +224,8 @@ func (s *session) enter(key specialist.RoundKey, d runner.Data) {
 		s.settle(key, d.Ask, d.Usage, false)
 	case *runner.Judged:
 		s.settle(key, d.Ask, d.Usage, true)
+	case *runner.Probed:
+		s.probed(key, d)
 	case *runner.Discarded:
 		if a := s.settles(specialist.RoundKey{Session: s.id, Round: d.Round, Attempt: d.Attempt}, d.Ask); a != nil {
 			a.tell(d.Usage) // another request for it may still be out
@@ -254,7 +265,7 @@ func (s *session) asked(key specialist.RoundKey, a *runner.Ask) {
 	id := key.AskID(a.Index)
 	known := s.asks[id]
 	if known == nil {
-		known = &ask{id: id, by: s.w.services[a.SpecialistID], round: key, index: a.Index, estimate: a.Remote.Estimate}
+		known = &ask{id: id, by: s.w.services[a.SpecialistID], round: key, index: a.Index, estimate: a.Remote.Estimate, guards: a.OfGuards(), free: a.OfGuards() && s.w.inquiries.free}
 		s.asks[id] = known
 	}
 	known.open = true
@@ -299,12 +310,19 @@ func (s *session) closeAll(key specialist.RoundKey) {
 
 // counted is what services have charged for the session.
 func (s *session) counted() (sum exact.Money) {
-	for id, a := range s.asks {
-		if acc := a.by.accounts[id]; acc != nil {
-			sum += acc.charged
-		}
+	for _, a := range s.asks {
+		sum += a.counted()
 	}
 	return sum
+}
+
+// counted is what the service has charged for the ask, if the session pays that.
+func (a *ask) counted() exact.Money {
+	acc := a.by.accounts[a.id]
+	if acc == nil || a.free {
+		return 0
+	}
+	return acc.charged
 }
 
 // land takes note of a call that has returned.

@@ -76,6 +76,10 @@ type world struct {
 	ids     uint64
 	limit   exact.Money // that the machine sets on dollars; 0 is none
 
+	haste     int               // how much rather what is under way goes on than something begins
+	inquiries inquiries         // of the guards
+	questions map[string]string // that guards have asked, by the id of the ask
+
 	quorum             quorum // that the machine sets
 	second, secondRate string // when a second human is asked, and how often; "" for never
 
@@ -201,7 +205,7 @@ func play(t *testing.T, s settings) (r result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{settings: s, t: t, rng: rand.New(rand.NewPCG(s.seed, 2)), services: map[string]*service{}, owners: map[string]*process{},
-			clock: time.Now(), parked: map[string]*point{}, counts: map[string]int{}}
+			clock: time.Now(), parked: map[string]*point{}, counts: map[string]int{}, questions: map[string]string{}}
 		w.open()
 		defer w.close()
 		w.build()
@@ -295,7 +299,7 @@ func (w *world) choices() (list []choice) {
 			if y.fault && w.faults <= 0 {
 				continue
 			}
-			list = append(list, choice{pt.name + ": " + y.name, y.weight, y.fault, func() { w.release(pt, y.name) }})
+			list = append(list, choice{pt.name + ": " + y.name, y.weight * w.haste, y.fault, func() { w.release(pt, y.name) }})
 		}
 	}
 	for _, d := range []time.Duration{20 * time.Millisecond, time.Second, 20 * time.Second, 70 * time.Second, 6 * time.Minute, 25 * time.Hour} {
