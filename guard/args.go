@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"unicode/utf8"
@@ -290,7 +291,12 @@ func (h *jsonHasher) str() ([]byte, error) {
 	end := exact.SkipPlain(h.data, start)
 	if end < len(h.data) && h.data[end] == '"' {
 		h.at = end + 1
-		return h.data[start:end], nil
+		text := h.data[start:end]
+		if h.seen && bytes.IndexByte(text, 0x7F) >= 0 { // the one of ASCII that shows nothing and needs no escape
+			h.buf = appendSeen(h.buf[:0], text)
+			return h.buf, nil
+		}
+		return text, nil
 	}
 	return h.unescape(start, end)
 }

@@ -56,6 +56,10 @@ func TestNonceHidesNoLoop(t *testing.T) {
 		{`{"path":"a.go"}`, `{"pa\u2060th":"a.go"}`},
 		{`{"path":"a.go","no\u200bnce":"x"}`, `{"path":"a.go","n\ufeffonce":"y"}`},
 		{`{"path":"\u00ada.go\udb40\udc41"}`, `{"path":"a.go\u0000"}`},
+		{`{"path":"a.go"}`, `{"path":"a.g` + "\x7f" + `o"}`},
+		{`{"path":"a.go"}`, `{"pa` + "\x7f" + `th":"a.go"}`},
+		{`{"path":"a.go"}`, `{"path":"a\u007f\u0084.go\u0001"}`},
+		{`{"path":"a.go","nonce":"x"}`, `{"path":"a.go","no` + "\x7f" + `nce":"y"}`},
 		{`{"path":"é\u200b"}`, `{"path":"\u00e9\ufe0f"}`},
 	} {
 		if got := codes(callsOf(t, profiled(t, guard.Strict, `{}`), "read", c[0], c[1])); got != "abort [loop_repeat_tool]" {
