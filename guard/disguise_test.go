@@ -17,7 +17,7 @@ func TestUnseenCharactersHideNoTool(t *testing.T) {
 	call := func(name, q, result string) guard.ToolCall {
 		return guard.ToolCall{Name: name, Args: fmt.Appendf(nil, `{"q":"%s"}`, q), Result: fmt.Appendf(nil, `{"found":"%s"}`, result)}
 	}
-	for _, hidden := range []string{"\u200b", "\u2060", "\u00ad", "\ufe0f", "\u2800", "\u3164", "\U000e0041", "\ufdd0"} {
+	for _, hidden := range []string{"\u200b", "\u2060", "\u00ad", "\ufe0f", "\u2800", "\U0001d159", "\u3164", "\U000e0041", "\ufdd0"} {
 		for where, of := range map[string]func(more string) guard.ToolCall{
 			"the name":      func(more string) guard.ToolCall { return call("sea"+more+"rch", "x", "same") },
 			"the result":    func(more string) guard.ToolCall { return call("search", "x", "same"+more) },

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dialai/dialai/machine"
 )
 
 // A loop is in disguise if each of its rounds differs from the one before only in
@@ -17,23 +19,9 @@ import (
 // as well be what the call is about, one order after another: calls that differ in
 // nothing else are counted as almost the same (near), which warns and stops nobody.
 
-// unseen reports whether r shows nothing wherever it stands: format characters
-// (zero-width ones, joiners, directions, tags, soft hyphens), what fonts may leave out or
-// draw as a blank, variation selectors, noncharacters and controls that are no white space:
-// all that [machine.Hidden] finds in names but white space.
-func unseen(r rune) bool {
-	switch {
-	case r < ' ':
-		return r < '\t' || r > '\r'
-	case r < 0x7F:
-		return false
-	case r == 0x85:
-		return false // white space
-	case r == '\u2800':
-		return true // the blank of Braille
-	}
-	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Noncharacter_Code_Point)
-}
+// unseen reports whether r shows nothing wherever it stands: all that [machine.Hidden]
+// finds in names but white space.
+func unseen(r rune) bool { return machine.IsHidden(r) && !unicode.IsSpace(r) }
 
 // firstUnseen returns where the first character of s that shows nothing begins, -1 if
 // there is none.

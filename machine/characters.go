@@ -19,14 +19,18 @@ import (
 // how others are shown: control characters (C0, DEL, C1), format characters (category
 // Cf: zero-width characters, bidirectional controls, soft hyphens, tags), line and
 // paragraph separators, noncharacters, what is not UTF-8, which is returned as
-// U+FFFD, what fonts may leave out or draw as a blank (default ignorable characters,
-// variation selectors and fillers included, and the blank of Braille), and spaces but
-// U+0020, which they look like. at is its place, counted in characters from 1; 0 if
+// U+FFFD, what fonts may leave out (default ignorable characters, variation selectors and
+// fillers included), what they draw as a blank (that of Braille, the null notehead of
+// music, fillers of Khitan and of hieroglyphs), and spaces but U+0020, which they look
+// like. at is its place, counted in characters from 1; 0 if
 // there is none.
 func Hidden(name string) (r rune, at int) { return firstOf(name, hidden) }
 
+// IsHidden reports whether Hidden finds r wherever it stands in a name.
+func IsHidden(r rune) bool { return hidden(r) }
+
 // HiddenInProse is Hidden for prose, which may have tabs, line feeds, carriage returns
-// and what some scripts and pictures are written with: all spaces, the blank of Braille,
+// and what some scripts and pictures are written with: all spaces, blanks,
 // variation selectors and the two joiners (U+200C, U+200D).
 func HiddenInProse(text string) (r rune, at int) { return firstOf(text, hiddenInProse) }
 
@@ -34,13 +38,27 @@ func HiddenInProse(text string) (r rune, at int) { return firstOf(text, hiddenIn
 // C0 and DEL come first, by their number.
 var (
 	unseenCharacters = []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Noncharacter_Code_Point, unicode.Other_Default_Ignorable_Code_Point}
-	writtenInProse   = []*unicode.RangeTable{unicode.Zs, unicode.Variation_Selector}
+	writtenInProse   = []*unicode.RangeTable{unicode.Zs, unicode.Variation_Selector, blanks}
 )
 
-const brailleBlank = '\u2800'
+// blanks are letters and signs that are drawn as nothing: of Braille, Khitan, hieroglyphs
+// and music. Their categories are those of what is seen, and no property tells of them.
+var blanks = rangetable('\u2800', '\U00013441', '\U00013442', '\U00016FE4', '\U0001D159')
+
+func rangetable(sorted ...rune) *unicode.RangeTable {
+	t := &unicode.RangeTable{}
+	for _, r := range sorted {
+		if r <= 0xFFFF {
+			t.R16 = append(t.R16, unicode.Range16{Lo: uint16(r), Hi: uint16(r), Stride: 1})
+		} else {
+			t.R32 = append(t.R32, unicode.Range32{Lo: uint32(r), Hi: uint32(r), Stride: 1})
+		}
+	}
+	return t
+}
 
 func hidden(r rune) bool {
-	return r < ' ' || r >= 0x7F && (r == brailleBlank || unicode.IsOneOf(unseenCharacters, r) || unicode.IsOneOf(writtenInProse, r))
+	return r < ' ' || r >= 0x7F && (unicode.IsOneOf(unseenCharacters, r) || unicode.IsOneOf(writtenInProse, r))
 }
 
 func hiddenInProse(r rune) bool {

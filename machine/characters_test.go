@@ -47,6 +47,11 @@ func TestHidden(t *testing.T) {
 		{"mathematical space", 0x205F, 0x205F, true, false},
 		{"blank of Braille", 0x2800, 0x2800, true, false},
 		{"Braille", 0x2801, 0x28FF, false, false},
+		{"a filler of Khitan", 0x16FE4, 0x16FE4, true, false},
+		{"blanks of hieroglyphs", 0x13441, 0x13442, true, false},
+		{"null notehead", 0x1D159, 0x1D159, true, false},
+		{"noteheads", 0x1D157, 0x1D158, false, false},
+		{"beams and slurs of music, which show nothing alone", 0x1D173, 0x1D17A, true, true},
 		{"ideographic space", 0x3000, 0x3000, true, false},
 		{"variation selectors, which pictures in prose need", 0xFE00, 0xFE0F, true, false},
 		{"unassigned default ignorables", 0xFFF0, 0xFFF8, true, true},
@@ -99,7 +104,7 @@ func TestHiddenCharactersAreRefused(t *testing.T) {
 		"specialists":[{"role":"@proposer","specialistId":"@p","modelId":"@m"},{"role":"proposer","specialistId":"e","strategyFn":"@= proposals"},
 			{"role":"proposer","specialistId":"w","strategyWebhookUrl":"https://example.com/@p","webhookTokenName":"@T"}],
 		"guards":{"tool_calls":{"allowed":["@t"],"per_tool":{"@u":{"exempt":true}}},"forbidden_patterns":["@f"],"cost":{"version":"@v"}}}`
-	inProse := []string{`\n`, `\t`, `\u200d`, `\ufe0f`, `\u00a0`, `\u2800`}
+	inProse := []string{`\n`, `\t`, `\u200d`, `\ufe0f`, `\u00a0`, `\u2800`, `\ud834\udd59`}
 	plain := strings.ReplaceAll(file, "@", "")
 	for i := 1; i <= strings.Count(file, "@"); i++ {
 		before := strings.Split(file, "@")
@@ -109,7 +114,7 @@ func TestHiddenCharactersAreRefused(t *testing.T) {
 		for _, p := range []string{"@p\",\"transitions", "@d", "@e", "@y", "@= ", "@f"} {
 			prose = prose || strings.HasPrefix(value, p)
 		}
-		for _, escaped := range []string{`\u0000`, `\u001b`, `\u007f`, `\u009b`, `\u200b`, `\u2028`, `\u202e`, `\u2066`, `\ufeff`, `\u3164`, `\n`, `\t`, `\u200d`, `\ufe0f`, `\u00a0`, `\u2800`} {
+		for _, escaped := range []string{`\u0000`, `\u001b`, `\u007f`, `\u009b`, `\u200b`, `\u2028`, `\u202e`, `\u2066`, `\ufeff`, `\u3164`, `\n`, `\t`, `\u200d`, `\ufe0f`, `\u00a0`, `\u2800`, `\ud834\udd59`} {
 			text := strings.Replace(at, "@", escaped, 1)
 			found := hiddenIn(t, text)
 			if allowed := prose && slices.Contains(inProse, escaped); found == allowed {

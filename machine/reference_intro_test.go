@@ -46,11 +46,12 @@ Names are shown to people who decide by them, so no name holds a character that 
 be seen or that changes how others are shown: control characters (C0, DEL, C1), format
 characters (Unicode category Cf: zero-width characters, bidirectional controls, soft
 hyphens, tags), line and paragraph separators, noncharacters, halves of surrogate pairs,
-and bytes that are not UTF-8. Names are all keys of a file and all texts that are not
-prose: targets, ids, models, addresses, variables. Prose is ~prompt~, ~description~,
+bytes that are not UTF-8, what fonts leave out or draw as a blank (fillers, variation
+selectors, the blank of Braille, the null notehead of music), and spaces but U+0020. Names
+are all keys of a file and all texts that are not prose: targets, ids, models, addresses, variables. Prose is ~prompt~, ~description~,
 ~strategyFn~, ~forbidden_patterns~, what stands below a JSON Schema, and extensions
-(~x-~); it may have tabs, line feeds, carriage returns and the joiners U+200C and U+200D
-as well. Anything else is an error (~hidden-character~), also in files with guards and
+(~x-~); it may have tabs, line feeds, carriage returns, all spaces and blanks, variation
+selectors and the joiners U+200C and U+200D as well. Anything else is an error (~hidden-character~), also in files with guards and
 prices. A definition that a store holds already stays as it is.
 
 ## How much is read
