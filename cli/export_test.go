@@ -13,6 +13,9 @@ import (
 // ExplainText writes an explanation for people.
 func ExplainText(out io.Writer, e *runner.Explanation) error { return explainText(out, e, false) }
 
+// Quote returns a name as printed commands have it.
+func Quote(name string) string { return quote(name) }
+
 // MeterLine returns what a meter shows of work that began so long ago, of which so much
 // is done.
 func MeterLine(took time.Duration, done, total int64) string {

@@ -50,14 +50,19 @@ func quote(s string) string {
 }
 
 // escape returns s as a word that every POSIX shell turns back into s, and that
-// shows what cannot be shown as it is.
+// shows what cannot be shown as it is. $(…) drops line feeds at the end: words that end in
+// one are written as POSIX.1-2024 has them, $'…', which not every older shell knows.
 func escape(s string) string {
+	head, tail, percent := `"$(printf '`, `')"`, "%%"
+	if strings.HasSuffix(s, "\n") {
+		head, tail, percent = "$'", "'", "%"
+	}
 	var b strings.Builder
-	b.WriteString(`"$(printf '`)
+	b.WriteString(head)
 	for i, r := range s {
 		switch {
 		case r == '%':
-			b.WriteString("%%")
+			b.WriteString(percent)
 		case r == '\\':
 			b.WriteString(`\\`)
 		case r == '-' && i == 0, r == '\'', r == '!', r == unicode.ReplacementChar, printable(r) != r: // a dash in front is an option of printf
@@ -69,7 +74,7 @@ func escape(s string) string {
 			b.WriteRune(r)
 		}
 	}
-	return b.String() + `')"`
+	return b.String() + tail
 }
 
 // A command is one that is printed for people to use.
