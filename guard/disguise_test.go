@@ -79,3 +79,49 @@ func TestUnseenIsHidden(t *testing.T) {
 		}
 	}
 }
+
+// TestUnseenCharactersSplitNoLimit: under strict, the rules for a tool hold for calls
+// whose name only looks the same, and count them together; under compat they are other
+// tools. The list of allowed tools is compared letter by letter under both.
+func TestUnseenCharactersSplitNoLimit(t *testing.T) {
+	for _, c := range []struct {
+		section string
+		steps   [][]string
+		want    string
+	}{
+		{`{"tool_calls":{"blast_radius":{"send":2}}}`, [][]string{{"send"}, {"se\u200bnd"}, {"sen\u2060d"}}, "abort [tool_blast_radius]"},
+		{`{"tool_calls":{"blast_radius":{"send":2}}}`, [][]string{{"s\u200bend", "send", "send\u00ad"}}, "abort [tool_blast_radius]"},
+		{`{"tool_calls":{"mutex":[["send","drop"]]}}`, [][]string{{"send", "dr\u200bop", "d\u200brop"}}, "abort [tool_mutex]"},
+		{`{"tool_calls":{"mutex":[["send","drop"]],"mutex_scope":"task"}}`, [][]string{{"se\u200bnd"}, {"drop"}}, "abort [tool_mutex]"},
+		{`{"tool_calls":{"sequence":[{"tool":"send","requires_prev":"look"}]}}`, [][]string{{"sen\u200bd"}}, "abort [tool_sequence]"},
+		{`{"tool_calls":{"arg_schemas":{"send":{"type":"object","required":["to"]}}}}`, [][]string{{"sen\u200bd"}}, "retry [tool_args_invalid]"},
+	} {
+		for p, want := range map[guard.Profile]string{guard.Strict: c.want, guard.Compat: "ok"} {
+			g, got, n := newGuard(t, profiled(t, p, c.section)), "", 0
+			for _, names := range c.steps {
+				var calls []guard.ToolCall
+				for _, name := range names {
+					n++
+					calls = append(calls, guard.ToolCall{Name: name, Args: fmt.Appendf(nil, `{"q":%d}`, n)})
+				}
+				v, _, err := g.Check(guard.CheckInput{TaskID: "t", ToolCalls: calls})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got = codes(v); len(v.Reasons) > 2 {
+					t.Errorf("%s %s: one tool is told of more than once: %v", p, c.section, v.Reasons)
+				}
+			}
+			if !strings.HasPrefix(got, want[:len(want)-1]) {
+				t.Errorf("%s %s, %q: %s, want %s", p, c.section, c.steps, got, want)
+			}
+		}
+	}
+	for _, p := range []guard.Profile{guard.Strict, guard.Compat} {
+		g := newGuard(t, profiled(t, p, `{"tool_calls":{"allowed":["send"]}}`))
+		v, _, err := g.Check(guard.CheckInput{TaskID: "t", ToolCalls: []guard.ToolCall{{Name: "send"}, {Name: "se\u200bnd"}}})
+		if err != nil || !strings.Contains(codes(v), "tool_not_allowed") {
+			t.Errorf("%s: a tool in disguise is allowed: %s, %v", p, codes(v), err)
+		}
+	}
+}

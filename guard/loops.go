@@ -287,7 +287,7 @@ func (k *checking) nearCalls() {
 // only calls since the last news do.
 func (m *memory) near(c *Config, name string, now *callMark) (alike, same int64) {
 	alike, same = 1, 1
-	tool, aware, jaccard := m.tool(name), c.Loop.ProgressAware, c.Loop.Near.Jaccard
+	tool, aware, jaccard := m.tool(c.toolOf(name)), c.Loop.ProgressAware, c.Loop.Near.Jaccard
 	most := mostDiffering(jaccard)
 	for i := range m.calls.items {
 		then := &m.calls.items[i]

@@ -93,7 +93,7 @@ func (m *memory) add(c *Config, s *Step, l *look, owned bool) {
 		m.run = m.alike(c, s, l)
 	}
 	for i, mark := range l.calls {
-		mark.tool = m.count(s.ToolCalls[i].Name)
+		mark.tool = m.count(c.toolOf(s.ToolCalls[i].Name))
 		*m.calls.next(limit) = mark
 	}
 	m.addBatch(c, s)

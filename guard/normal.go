@@ -55,6 +55,16 @@ func appendSeen(dst, s []byte) []byte {
 	}
 }
 
+// toolOf returns the name under which calls of a tool are counted and its rules looked
+// up: where loops in disguise are looked for, the one that is seen, so that no limit is
+// had twice.
+func (c *Config) toolOf(name string) string {
+	if !c.Loop.Normalize || firstUnseen(bytesOf(name)) < 0 {
+		return name
+	}
+	return string(appendSeen(nil, bytesOf(name)))
+}
+
 // sameTool reports whether two names are those of one tool as far as a loop goes.
 func (c *Config) sameTool(a, b string) bool {
 	return a == b || c.Loop.Normalize && sameSeen(bytesOf(a), bytesOf(b))

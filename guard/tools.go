@@ -72,7 +72,7 @@ func (k *checking) allowed() {
 func (k *checking) arguments() {
 	for i := range k.step.ToolCalls {
 		call := &k.step.ToolCalls[i]
-		schema := k.c.Tools.ArgSchemas[call.Name]
+		schema := k.c.Tools.ArgSchemas[k.c.toolOf(call.Name)]
 		if schema == nil {
 			continue
 		}
@@ -91,11 +91,12 @@ func (k *checking) arguments() {
 // so that a short history does not weaken the rule.
 func (k *checking) mutex() {
 	for i := range k.step.ToolCalls {
-		tool := k.step.ToolCalls[i].Name
-		if !k.first(i) {
+		tool := k.c.toolOf(k.step.ToolCalls[i].Name)
+		groups := k.c.Tools.groupsByTool[tool]
+		if len(groups) == 0 || !k.first(i) || k.inStep(tool, i) > 0 {
 			continue
 		}
-		for _, g := range k.c.Tools.groupsByTool[tool] {
+		for _, g := range groups {
 			if other := k.rival(i, g); other != "" {
 				k.aboutTool("tool_mutex", Abort, tool, fmt.Sprintf("tools %q and %q exclude each other", tool, other))
 			}
@@ -107,7 +108,7 @@ func (k *checking) mutex() {
 // none.
 func (k *checking) rival(i, group int) string {
 	for _, other := range k.c.Tools.Mutex[group] {
-		if other == k.step.ToolCalls[i].Name {
+		if k.c.sameTool(other, k.step.ToolCalls[i].Name) {
 			continue
 		}
 		if k.c.Tools.MutexScope == "task" && k.m.called(other) > 0 || k.inStep(other, i) > 0 {
@@ -120,7 +121,7 @@ func (k *checking) rival(i, group int) string {
 // inStep counts the calls of a tool among the first n of this step.
 func (k *checking) inStep(tool string, n int) (calls int64) {
 	for i := range n {
-		if k.step.ToolCalls[i].Name == tool {
+		if k.c.sameTool(k.step.ToolCalls[i].Name, tool) {
 			calls++
 		}
 	}
@@ -129,9 +130,9 @@ func (k *checking) inStep(tool string, n int) (calls int64) {
 
 func (k *checking) blastRadius() {
 	for i := range k.step.ToolCalls {
-		tool := k.step.ToolCalls[i].Name
+		tool := k.c.toolOf(k.step.ToolCalls[i].Name)
 		limit, bounded := k.c.Tools.BlastRadius[tool]
-		if !bounded || !k.first(i) {
+		if !bounded || !k.first(i) || k.inStep(tool, i) > 0 {
 			continue
 		}
 		if n := exact.AddSat(k.m.called(tool), k.inStep(tool, len(k.step.ToolCalls))); n > limit {
