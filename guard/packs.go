@@ -95,7 +95,7 @@ func (r *packRun) read(in *Finding, text string, escaped []byte) {
 		r.reasons = append(r.reasons, Reason{
 			Code: r.code, Guard: "packs", Class: r.class, Subject: rule, Seen: "1",
 			Message: fmt.Sprintf("%s what looks like %s (%s)", containing(in), r.what, rule),
-			Found:   &Finding{in.Part, in.Call, start, end - start},
+			Found:   &Finding{Part: in.Part, Call: in.Call, Offset: start, Length: end - start},
 		})
 	})
 }
