@@ -23,25 +23,26 @@ var ladder = map[string][]string{
 	"machine":                   {"exact"},
 	"specialist":                {"exact", "machine"},
 	"trust":                     {"exact", "machine", "specialist"},
-	"guard":                     {"files", "exact", "machine", "specialist"},
+	"verdict":                   {"exact", "specialist"},
+	"guard":                     {"files", "exact", "machine", "specialist", "verdict"},
 	"arbiter":                   {"exact", "machine", "specialist", "trust"},
 	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "arbiter"},
 	"lab/trial":                 {"exact", "trust"},
-	"runner":                    {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies"},
-	"store":                     {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},
-	"store/storetest":           {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},
-	"lab/backtest":              {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner"},
-	"lab/simulate":              {"exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner", "store"},
+	"runner":                    {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies"},
+	"store":                     {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "runner"},
+	"store/storetest":           {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "runner"},
+	"lab/backtest":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "runner"},
+	"lab/simulate":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "runner", "store"},
 	"lab/plot":                  {},
-	"webhook":                   {"exact", "machine", "specialist", "guard", "arbiter"},
-	"llm":                       {"exact", "machine", "specialist", "trust", "guard", "webhook"},
+	"webhook":                   {"exact", "machine", "specialist", "verdict", "guard", "arbiter"},
+	"llm":                       {"exact", "machine", "specialist", "trust", "verdict", "guard", "webhook"},
 	"llm/llmtest":               {},
 	"cassette":                  {"files", "exact", "machine", "specialist", "webhook"},
 	"telemetry":                 {"specialist", "llm"},
 	"telemetry/otlp":            {"exact", "webhook"},
 	"graph":                     {"exact", "machine"},
 	"machines":                  {},
-	"cli":                       {"files", "exact", "machine", "specialist", "trust", "guard", "arbiter", "strategies", "runner", "store", "lab/backtest", "lab/simulate", "lab/plot", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
+	"cli":                       {"files", "exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "runner", "store", "lab/backtest", "lab/simulate", "lab/plot", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
 	"cmd/dialai":                {"cli", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
 	"examples/minimal":          {"cli", "strategies", "specialist"},
@@ -78,7 +79,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "machine", "specialist", "trust", "guard", "arbiter", "graph"}
+var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "guard", "arbiter", "graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // Exit codes of analyze and replay beside 0 and that of wrong usage.
@@ -147,13 +147,13 @@ func resultLineOf(line []byte) (r checkResult, ok bool) {
 	if json.Unmarshal(line, &probe) != nil || probe.Type != nil || probe.Status == nil || json.Unmarshal(line, &r) != nil {
 		return r, false
 	}
-	_, known := guard.StatusNamed(r.Status)
+	_, known := verdict.StatusNamed(r.Status)
 	return r, known || r.Status == "done" || r.Status == "error"
 }
 
 func (an *analysis) result(r checkResult) {
 	an.records++
-	if _, known := guard.StatusNamed(r.Status); !known {
+	if _, known := verdict.StatusNamed(r.Status); !known {
 		an.types[r.Status]++
 		return
 	}

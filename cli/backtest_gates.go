@@ -5,6 +5,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/verdict"
 )
 
 // gateChange is one recorded step on which other guards decide otherwise.
@@ -76,7 +77,7 @@ func (g *gatesAgain) step(s *runner.Session, rec *guard.LogRecord, r guard.Repla
 		g.Undecidable++
 		return
 	}
-	was, now := r.Recorded <= guard.Warn, r.Verdict.Passed()
+	was, now := r.Recorded <= verdict.Warn, r.Verdict.Passed()
 	if was == now {
 		return
 	}

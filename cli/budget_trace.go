@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A budgetRun charges calls to a budget.
@@ -215,13 +216,13 @@ func (r *budgetRun) moveTo(rec *guard.LogRecord) {
 }
 
 // note notes the first crossing of each kind.
-func (r *budgetRun) note(reasons []guard.Reason, id string) {
+func (r *budgetRun) note(reasons []verdict.Reason, id string) {
 	for _, reason := range reasons {
 		mark := &r.tripped
 		switch {
 		case reason.Code == "budget_soft":
 			mark = &r.soft
-		case reason.Class < guard.Abort:
+		case reason.Class < verdict.Abort:
 			mark = &r.crossed
 		}
 		if *mark != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/verdict"
 )
 
 // Exit codes of check: those of the published step guard.
@@ -178,13 +179,13 @@ func (a *app) warnUnknown(place string, step []byte, told map[string]bool) {
 	}
 }
 
-func checkCode(s guard.Status) int {
+func checkCode(s verdict.Status) int {
 	switch s {
-	case guard.Retry:
+	case verdict.Retry:
 		return checkRetry
-	case guard.Escalate:
+	case verdict.Escalate:
 		return checkEscalate
-	case guard.Abort:
+	case verdict.Abort:
 		return checkAbort
 	}
 	return checkOK

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 func (a *app) guardCommand() *cobra.Command {
@@ -138,7 +139,7 @@ func (a *app) runDemo(out io.Writer, g *guard.Guard, agent demoAgent) error {
 	for i, s := range agent.steps {
 		v, metrics, err := g.Check(guard.CheckInput{
 			TaskID: agent.task, Model: "demo-model", TokensIn: s.in, TokensOut: s.out,
-			ToolCalls: []guard.ToolCall{{Name: s.tool, Args: json.RawMessage(s.args)}},
+			ToolCalls: []verdict.ToolCall{{Name: s.tool, Args: json.RawMessage(s.args)}},
 		})
 		if err != nil {
 			return err

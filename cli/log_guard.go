@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // guardLogFlags are those of log that are about guards.
@@ -89,7 +90,7 @@ func (w *guardLog) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
 
 // gate takes in a step that was judged. Where it was executed the fold tells of
 // it at the next event, so it is written once that was applied.
-func (w *guardLog) gate(seq int64, g *runner.Gated, step guard.Step, known bool) {
+func (w *guardLog) gate(seq int64, g *runner.Gated, step verdict.Step, known bool) {
 	if w.round == int64(w.session.Round) && (w.hidden || g.IsHuman && w.session.ConcealsRulings()) {
 		return
 	}
@@ -130,7 +131,7 @@ func (w *guardLog) digested(in *guard.LogInput) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return guard.Redact(text) != text })
 }
 
-func metaOf(v guard.Verdict) *guard.LogMeta {
+func metaOf(v verdict.Verdict) *guard.LogMeta {
 	if len(v.Reasons) == 0 {
 		return nil
 	}

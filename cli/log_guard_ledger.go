@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // ledger writes what an event says of the session's ledger: what is held for asks
@@ -26,7 +27,7 @@ func (w *guardLog) ledger(seq int64, ev runner.Event, spent guard.Book) {
 	}
 	w.held = out
 	if d, ok := ev.Data.(*runner.Ended); ok && d.Status == runner.Stopped && (strings.HasPrefix(d.Code, "budget_") || strings.HasPrefix(d.Code, "quota_")) && !w.gated {
-		w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogVerdict, Verdict: guard.Abort.String(), Reason: d.Code, Message: d.Reason})
+		w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogVerdict, Verdict: verdict.Abort.String(), Reason: d.Code, Message: d.Reason})
 	}
 	_, w.gated = ev.Data.(*runner.Gated)
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A printer shows a session as it goes: as a round log, as JSON, or not at all.
@@ -278,7 +278,7 @@ func (p *printer) probed(d *runner.Probed) {
 	}
 }
 
-func (p *printer) gated(v guard.Verdict) {
+func (p *printer) gated(v verdict.Verdict) {
 	for _, r := range v.Reasons {
 		if p.hidden {
 			p.line("Guard %s (withheld)", r.Class)

@@ -182,7 +182,7 @@ func TestCompactAndTidyRefuse(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		`{"é":"x\ud800"}`: `\ud800, character 8 of it, is half of a surrogate pair and stands for no character`,
+		`{"é":"x\ud800"}`:                          `\ud800, character 8 of it, is half of a surrogate pair and stands for no character`,
 		`["\ud83d\ude00","�\\ud800",{"\uDFFF":1}]`: `\uDFFF, character 30 of it, is half of a surrogate pair and stands for no character`,
 	} {
 		if _, err := exact.Tidy([]byte(in)); err == nil || err.Error() != want {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A BatchState is what a [BatchLoop] remembers of one session. It holds hashes,
@@ -256,19 +257,19 @@ func occurrences(hashes []string, hash string) (n int) {
 }
 
 // batchClasses says how severe an outcome is; what is missing is ok.
-var batchClasses = map[BatchOutcome]Status{
-	BatchWarn: Warn, BatchBlock: Retry, BatchEscalate: Escalate, BatchEnd: Abort, BatchError: Abort,
+var batchClasses = map[BatchOutcome]verdict.Status{
+	BatchWarn: verdict.Warn, BatchBlock: verdict.Retry, BatchEscalate: verdict.Escalate, BatchEnd: verdict.Abort, BatchError: verdict.Abort,
 }
 
 // Verdict returns r as a verdict: warn_scheduled warns, end and error abort, inject
 // is a notice to the proposers, everything else is ok.
-func (r BatchResult) Verdict() Verdict {
+func (r BatchResult) Verdict() verdict.Verdict {
 	if r.Outcome == BatchInject {
-		return Verdict{Notices: []string{r.Message}}
+		return verdict.Verdict{Notices: []string{r.Message}}
 	}
 	class, found := batchClasses[r.Outcome]
 	if !found {
-		return Verdict{}
+		return verdict.Verdict{}
 	}
-	return with([]Reason{{Code: batchRepeat, Guard: "batch_loop", Class: class, Message: r.Message, Limit: fmt.Sprint(r.Limit), Seen: fmt.Sprint(r.Count + r.Blocked)}})
+	return verdict.Of([]verdict.Reason{{Code: batchRepeat, Guard: "batch_loop", Class: class, Message: r.Message, Limit: fmt.Sprint(r.Limit), Seen: fmt.Sprint(r.Count + r.Blocked)}})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Batch is the identity of the tool calls of one turn. Two turns have the same
@@ -61,7 +62,7 @@ func (b *BatchLoop) Batch(calls []specialist.ToolCall) (Batch, error) {
 
 // StepBatch returns the calls that stand for an engine step: those it declares, and
 // one of the transition itself with its target state and metaJson.
-func StepBatch(step Step) []specialist.ToolCall {
+func StepBatch(step verdict.Step) []specialist.ToolCall {
 	args := exact.AppendString([]byte(`{"state":`), step.State)
 	if len(step.MetaJSON) > 0 {
 		args = append(append(args, `,"metaJson":`...), step.MetaJSON...)

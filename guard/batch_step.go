@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/verdict"
 )
 
 // batchLoop reads a batch_loop section.
@@ -54,7 +55,7 @@ func (k *checking) batch() {
 	_, result, err := k.c.Batch.AfterModel(k.m.batches(), batchOf(k.step), 0)
 	var loop *LoopError
 	if err != nil && !errors.As(err, &loop) {
-		k.report(Reason{Code: CodeInternalError, Guard: "batch_loop", Class: Abort, Message: err.Error()})
+		k.report(verdict.Reason{Code: CodeInternalError, Guard: "batch_loop", Class: verdict.Abort, Message: err.Error()})
 		return
 	}
 	k.reasons = append(k.reasons, result.Verdict().Reasons...)
@@ -64,7 +65,7 @@ func (k *checking) batch() {
 }
 
 // batchOf returns the calls that stand for a step: of a transition also itself.
-func batchOf(step *Step) []ToolCall {
+func batchOf(step *verdict.Step) []verdict.ToolCall {
 	if step.Transition == "" {
 		return step.ToolCalls
 	}
@@ -73,7 +74,7 @@ func batchOf(step *Step) []ToolCall {
 
 // addBatch counts the batch of a committed step. Its warning has gone out with
 // the verdict, so none stays pending.
-func (m *memory) addBatch(c *Config, step *Step) {
+func (m *memory) addBatch(c *Config, step *verdict.Step) {
 	if c.Batch == nil || step.Human {
 		return
 	}
@@ -88,7 +89,7 @@ func (m *memory) addBatch(c *Config, step *Step) {
 // refuse counts the batch of a step that the ladder, and nothing else, sent back
 // or up: else its higher rungs would never be reached, since such a step is not
 // committed.
-func (m *memory) refuse(c *Config, step *Step, v Verdict) {
+func (m *memory) refuse(c *Config, step *verdict.Step, v verdict.Verdict) {
 	if c == nil || c.Batch == nil || c.Batch.ladder == nil || step.Human || !byBatch(v) {
 		return
 	}
@@ -100,9 +101,9 @@ func (m *memory) refuse(c *Config, step *Step, v Verdict) {
 }
 
 // byBatch reports whether only the batch loop guard kept the step from passing.
-func byBatch(v Verdict) bool {
+func byBatch(v verdict.Verdict) bool {
 	for _, r := range v.Reasons {
-		if r.Class > Warn && r.Code != batchRepeat {
+		if r.Class > verdict.Warn && r.Code != batchRepeat {
 			return false
 		}
 	}

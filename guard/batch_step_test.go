@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // TestBatchLoopInAStep: the batch loop guard takes its part in the check of a
@@ -19,7 +20,7 @@ func TestBatchLoopInAStep(t *testing.T) {
 		}
 		g := newGuard(t, c)
 		turn := func(args string) guard.CheckInput {
-			return guard.CheckInput{TaskID: "t", ToolCalls: []guard.ToolCall{{Name: "read", Args: []byte(`{"path":"x","n":` + args + `}`)}}}
+			return guard.CheckInput{TaskID: "t", ToolCalls: []verdict.ToolCall{{Name: "read", Args: []byte(`{"path":"x","n":` + args + `}`)}}}
 		}
 		for i, step := range []struct{ args, want, notice string }{
 			{"1", "ok", ""}, {"2", "ok", ""}, {"1.0", "warn [batch_repeat]", "Loop guard warning"}, {"3", "ok", ""},
@@ -58,7 +59,7 @@ func TestBatchLoopVolatile(t *testing.T) {
 		config, _ := guard.ParseAs([]byte(section), c.profile)
 		g := newGuard(t, config)
 		for i, args := range []string{c.one, c.two} {
-			v, _, err := g.Check(guard.CheckInput{TaskID: "t", ToolCalls: []guard.ToolCall{{Name: c.tool, Args: []byte(args)}}})
+			v, _, err := g.Check(guard.CheckInput{TaskID: "t", ToolCalls: []verdict.ToolCall{{Name: c.tool, Args: []byte(args)}}})
 			if err != nil || i == 1 && v.Passed() != c.different {
 				t.Errorf("%s, %s: %s (%v)", c.profile, args, codes(v), err)
 			}
@@ -75,20 +76,20 @@ func TestLadderClimbs(t *testing.T) {
 	if problems != nil {
 		t.Fatal(problems)
 	}
-	begin := func(g *guard.Guard, in guard.CheckInput) (guard.Verdict, error) {
+	begin := func(g *guard.Guard, in guard.CheckInput) (verdict.Verdict, error) {
 		v, token, err := g.Begin(t.Context(), in)
 		if token != nil {
 			token.Commit()
 		}
 		return v, err
 	}
-	check := func(g *guard.Guard, in guard.CheckInput) (guard.Verdict, error) {
+	check := func(g *guard.Guard, in guard.CheckInput) (verdict.Verdict, error) {
 		v, _, err := g.Check(in)
 		return v, err
 	}
 	long := "too long"
-	in := guard.CheckInput{TaskID: "t", ToolCalls: []guard.ToolCall{{Name: "read", Args: []byte(`{"x":1}`)}}}
-	for name, judge := range map[string]func(*guard.Guard, guard.CheckInput) (guard.Verdict, error){"Check": check, "Begin": begin} {
+	in := guard.CheckInput{TaskID: "t", ToolCalls: []verdict.ToolCall{{Name: "read", Args: []byte(`{"x":1}`)}}}
+	for name, judge := range map[string]func(*guard.Guard, guard.CheckInput) (verdict.Verdict, error){"Check": check, "Begin": begin} {
 		g, replayer := newGuard(t, c), guard.NewReplayer(c, nil)
 		for i, want := range []string{
 			"ok", "ok", "warn [batch_repeat]", "retry [batch_repeat]", "escalate [batch_repeat]", "escalate [batch_repeat]", "abort [batch_repeat]", "abort [batch_repeat]",

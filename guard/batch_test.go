@@ -12,6 +12,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 func batchLoop(t testing.TB, config string) *guard.BatchLoop {
@@ -209,16 +210,16 @@ func TestBatchLoopTexts(t *testing.T) {
 	calls := []specialist.ToolCall{{Name: "b"}, {Name: "a", Args: json.RawMessage(`{"secret":"hush"}`)}, {Name: "b"}}
 	for _, c := range []struct {
 		name, config string
-		status       guard.Status
+		status       verdict.Status
 		parts        []string
 	}{
-		{"warning", `{"warnThreshold":2}`, guard.Warn, []string{"Loop guard warning", "(a, b)", "2 times", "Answer", "blocks", "different"}},
-		{"own warning", `{"warnThreshold":2,"warningMessage":" Look up. "}`, guard.Warn, []string{"Loop guard warning", "(a, b)", "2 times. Look up."}},
-		{"stop", `{"hardLimit":2}`, guard.Abort, []string{"Stopped because", "(a, b)", "2 times"}},
-		{"own stop", `{"hardLimit":2,"hardStopMessage":"Enough."}`, guard.Abort, []string{"Stopped because", "2 times. Enough."}},
-		{"error", `{"hardLimit":2,"windowSize":7,"onLoop":"error"}`, guard.Abort, []string{"mode error", "(a, b)", "2 times", "window of 7"}},
-		{"block", `{"ladder":{"block":2}}`, guard.Retry, []string{"Loop guard warning", "(a, b)", "2 times"}},
-		{"escalate", `{"ladder":{"escalate":2}}`, guard.Escalate, []string{"(a, b)", "2 times"}},
+		{"warning", `{"warnThreshold":2}`, verdict.Warn, []string{"Loop guard warning", "(a, b)", "2 times", "Answer", "blocks", "different"}},
+		{"own warning", `{"warnThreshold":2,"warningMessage":" Look up. "}`, verdict.Warn, []string{"Loop guard warning", "(a, b)", "2 times. Look up."}},
+		{"stop", `{"hardLimit":2}`, verdict.Abort, []string{"Stopped because", "(a, b)", "2 times"}},
+		{"own stop", `{"hardLimit":2,"hardStopMessage":"Enough."}`, verdict.Abort, []string{"Stopped because", "2 times. Enough."}},
+		{"error", `{"hardLimit":2,"windowSize":7,"onLoop":"error"}`, verdict.Abort, []string{"mode error", "(a, b)", "2 times", "window of 7"}},
+		{"block", `{"ladder":{"block":2}}`, verdict.Retry, []string{"Loop guard warning", "(a, b)", "2 times"}},
+		{"escalate", `{"ladder":{"escalate":2}}`, verdict.Escalate, []string{"(a, b)", "2 times"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			loop := batchLoop(t, c.config)
@@ -280,11 +281,11 @@ func TestLadderTellsWhatCounts(t *testing.T) {
 
 func TestBatchInjectIsANotice(t *testing.T) {
 	v := guard.BatchResult{Outcome: guard.BatchInject, Message: "m"}.Verdict()
-	if v.Status != guard.OK || !slices.Equal(v.Notices, []string{"m"}) {
+	if v.Status != verdict.OK || !slices.Equal(v.Notices, []string{"m"}) {
 		t.Errorf("the verdict is %+v", v)
 	}
 	for _, o := range []guard.BatchOutcome{guard.BatchNoop, guard.BatchContinue, guard.BatchObserve} {
-		if v := (guard.BatchResult{Outcome: o}).Verdict(); !reflect.DeepEqual(v, guard.Verdict{}) {
+		if v := (guard.BatchResult{Outcome: o}).Verdict(); !reflect.DeepEqual(v, verdict.Verdict{}) {
 			t.Errorf("the verdict of %s is %+v", o, v)
 		}
 	}
@@ -416,21 +417,21 @@ func TestBatchStateFolds(t *testing.T) {
 
 func TestStepBatch(t *testing.T) {
 	loop := batchLoop(t, `{}`)
-	step := guard.Step{Transition: "ship", State: "shipped", MetaJSON: json.RawMessage(`{"to":"x"}`), ToolCalls: lookup("a")}
-	hash := func(s guard.Step) string {
+	step := verdict.Step{Transition: "ship", State: "shipped", MetaJSON: json.RawMessage(`{"to":"x"}`), ToolCalls: lookup("a")}
+	hash := func(s verdict.Step) string {
 		batch, err := loop.Batch(guard.StepBatch(s))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return batch.Hash
 	}
-	for _, change := range []func(*guard.Step){
-		func(s *guard.Step) { s.Transition = "hold" },
-		func(s *guard.Step) { s.State = "held" },
-		func(s *guard.Step) { s.MetaJSON = json.RawMessage(`{"to":"y"}`) },
-		func(s *guard.Step) { s.MetaJSON = nil },
-		func(s *guard.Step) { s.ToolCalls = lookup("b") },
-		func(s *guard.Step) { s.ToolCalls = nil },
+	for _, change := range []func(*verdict.Step){
+		func(s *verdict.Step) { s.Transition = "hold" },
+		func(s *verdict.Step) { s.State = "held" },
+		func(s *verdict.Step) { s.MetaJSON = json.RawMessage(`{"to":"y"}`) },
+		func(s *verdict.Step) { s.MetaJSON = nil },
+		func(s *verdict.Step) { s.ToolCalls = lookup("b") },
+		func(s *verdict.Step) { s.ToolCalls = nil },
 	} {
 		other := step
 		change(&other)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/dialai/dialai/verdict"
 )
 
 // referenceConfig is the published reference configuration, with limits raised
@@ -83,7 +85,7 @@ func benchStepsOf(n int, say func(i int) string) []CheckInput {
 		steps[i] = CheckInput{TaskID: "t", State: fmt.Sprintf("s%d", i%40), Output: &output, Model: "gpt-4o", TokensIn: 900, TokensOut: 500}
 		for k, tool := range []string{"search", "read_file", "write_file"} {
 			args, _ := json.Marshal(map[string]any{"path": fmt.Sprintf("internal/server/handler_%d_test.go", i*3+k), "offset": 120, "limit": 80, "recursive": false, "tags": []string{"go", "test"}, "query": proseFrom(uint64(i*7+k+1000), 200)})
-			steps[i].ToolCalls = append(steps[i].ToolCalls, ToolCall{Name: tool, Args: args})
+			steps[i].ToolCalls = append(steps[i].ToolCalls, verdict.ToolCall{Name: tool, Args: args})
 		}
 	}
 	return steps

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/dialai/dialai/verdict"
 )
 
 // BenchmarkCheck measures a whole check on the published inputs. Percentiles are
@@ -218,7 +220,7 @@ func disguised(steps []CheckInput) []CheckInput {
 	for i := range steps {
 		output := strings.ReplaceAll(*steps[i].Output, "e", "e\u200b")
 		args := fmt.Appendf(nil, `{"path":"handler\u200b_%d.go","request_id":"%08x","q":"\\u200b"}`, i, i*77)
-		steps[i].Output, steps[i].ToolCalls = &output, []ToolCall{{Name: "search", Args: args, Result: fmt.Appendf(nil, `"no\u200bthing %d"`, i)}}
+		steps[i].Output, steps[i].ToolCalls = &output, []verdict.ToolCall{{Name: "search", Args: args, Result: fmt.Appendf(nil, `"no\u200bthing %d"`, i)}}
 	}
 	return steps
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Budget limits what may be spent in one scope of a [Ledger]. Nil means no
@@ -264,18 +265,18 @@ func (e *BudgetError) number(n int64) string {
 
 // Class returns how severe the refusal is: Retry for what passes once other
 // calls are settled or time goes by, Abort for the rest.
-func (e *BudgetError) Class() Status {
+func (e *BudgetError) Class() verdict.Status {
 	switch e.Code {
 	case codeContended, codeVelocity:
-		return Retry
+		return verdict.Retry
 	case codeUnpricedAsk:
-		return Escalate // somebody else may be asked, or a human decides
+		return verdict.Escalate // somebody else may be asked, or a human decides
 	}
-	return Abort
+	return verdict.Abort
 }
 
 // Reason returns the refusal as one reason of a verdict.
-func (e *BudgetError) Reason() Reason {
-	return Reason{Code: e.Code, Guard: "budget", Class: e.Class(), Message: e.message(),
+func (e *BudgetError) Reason() verdict.Reason {
+	return verdict.Reason{Code: e.Code, Guard: "budget", Class: e.Class(), Message: e.message(),
 		Limit: e.number(e.Limit), Seen: e.number(exact.AddSat(exact.AddSat(e.Spent, e.Reserved), e.Estimate))}
 }

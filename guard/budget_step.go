@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // What a budget says of a whole task, whose open calls the caller knows: the
@@ -148,18 +149,18 @@ func (k *checking) budget() {
 	}
 	if !k.s.warned && b.overSoft(spent) {
 		message := "more was spent than the soft limit"
-		k.report(Reason{Code: codeBudgetSoft, Guard: "budget", Class: Warn, Message: message})
+		k.report(verdict.Reason{Code: codeBudgetSoft, Guard: "budget", Class: verdict.Warn, Message: message})
 		k.notices = append(k.notices, "Budget: "+message+"; come to an end.")
 	}
 }
 
 func (k *checking) overBudget(e *BudgetError) {
-	r := Reason{Code: e.Code, Guard: "budget", Class: Abort, Limit: e.number(e.Limit), Seen: e.number(e.Spent)}
+	r := verdict.Reason{Code: e.Code, Guard: "budget", Class: verdict.Abort, Limit: e.number(e.Limit), Seen: e.number(e.Spent)}
 	if r.Message = fmt.Sprintf("the task has spent %s %s, more than the budget of %s", e.text(e.Spent), e.Unit, e.text(e.Limit)); e.Unit == UnitMilliseconds {
 		r.Message = fmt.Sprintf("%d ms have passed, more than the limit of %d", e.Spent, e.Limit)
 	}
 	if k.c.Budget.Mode == ModeObserve {
-		r.Class = Warn
+		r.Class = verdict.Warn
 	}
 	k.report(r)
 }

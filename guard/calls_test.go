@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // TestCallsInTheBooks: an ask that took several calls counts as so many, those that a
@@ -54,7 +55,7 @@ func TestUnpricedIsNamed(t *testing.T) {
 	}
 	called := guard.CalledOf("openai/gpt-5", "gpt-5-pro").String()
 	s := guard.State{}.Charge(specialist.Usage{NumInputTokens: 5, Given: specialist.InputGiven}, called)
-	v := c.Check(s, guard.Step{Transition: "go", FromState: "a", State: "b"})
+	v := c.Check(s, verdict.Step{Transition: "go", FromState: "a", State: "b"})
 	if len(v.Reasons) != 1 || v.Reasons[0].Code != "unpriced_model" || !strings.Contains(v.Reasons[0].Message, `"gpt-5-pro (which answered for openai/gpt-5)" has no price`) {
 		t.Errorf("%+v", v)
 	}

@@ -4,14 +4,15 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/verdict"
 )
 
 // Check judges one step of a task and changes nothing. c may be nil: then every
 // step is ok. For a human's ruling only the checks of budgets and tools and the
 // packs run, and only an abort stops it. A step whose tool calls cannot be read is stopped.
-func (c *Config) Check(s State, step Step) Verdict {
+func (c *Config) Check(s State, step verdict.Step) verdict.Verdict {
 	if c == nil {
-		return Verdict{}
+		return verdict.Verdict{}
 	}
 	l := looks.Get().(*look)
 	defer l.release()
@@ -20,13 +21,13 @@ func (c *Config) Check(s State, step Step) Verdict {
 		m = &memory{}
 	}
 	if err := l.read(c, &step, m.foresee(c, &step)); err != nil {
-		return Verdict{Status: Abort, Reasons: []Reason{{Code: "internal_error", Guard: "internal", Class: Abort, Message: err.Error()}}}
+		return verdict.Verdict{Status: verdict.Abort, Reasons: []verdict.Reason{{Code: "internal_error", Guard: "internal", Class: verdict.Abort, Message: err.Error()}}}
 	}
 	return c.judge(&s, m, &step, l)
 }
 
 // judge runs every check, in the published order.
-func (c *Config) judge(s *State, m *memory, step *Step, l *look) Verdict {
+func (c *Config) judge(s *State, m *memory, step *verdict.Step, l *look) verdict.Verdict {
 	k := &checking{c: c, s: s, m: m, step: step, look: l}
 	k.limits()
 	k.content()
@@ -34,12 +35,12 @@ func (c *Config) judge(s *State, m *memory, step *Step, l *look) Verdict {
 	k.cost()
 	k.budget()
 	if step.Human {
-		return with(k.reasons).ForHuman()
+		return verdict.Of(k.reasons).ForHuman()
 	}
 	k.loops()
 	k.attempts()
 	k.batch()
-	v := with(k.reasons)
+	v := verdict.Of(k.reasons)
 	v.Notices = k.notices
 	return v
 }
@@ -49,19 +50,19 @@ type checking struct {
 	c       *Config
 	s       *State
 	m       *memory
-	step    *Step
+	step    *verdict.Step
 	look    *look
-	reasons []Reason
+	reasons []verdict.Reason
 	notices []string
 	firsts  []bool // of calls, whether they are the first of their tool; nil for few calls
 }
 
-func (k *checking) report(r Reason) { k.reasons = append(k.reasons, r) }
+func (k *checking) report(r verdict.Reason) { k.reasons = append(k.reasons, r) }
 
 // over reports a number above its limit, as an abort.
-func (k *checking) over(code, guard, what string, limit, seen int64) *Reason {
-	k.report(Reason{
-		Code: code, Guard: guard, Class: Abort,
+func (k *checking) over(code, guard, what string, limit, seen int64) *verdict.Reason {
+	k.report(verdict.Reason{
+		Code: code, Guard: guard, Class: verdict.Abort,
 		Message: fmt.Sprintf("%s is %d, more than the limit of %d", what, seen, limit),
 		Limit:   fmt.Sprint(limit), Seen: fmt.Sprint(seen),
 	})
@@ -98,13 +99,13 @@ func (k *checking) length() {
 	}
 	n := k.look.runes(k.step.Output)
 	if low != nil && n < *low {
-		k.report(Reason{
-			Code: "length_min", Guard: "limits", Class: Retry,
+		k.report(verdict.Reason{
+			Code: "length_min", Guard: "limits", Class: verdict.Retry,
 			Message: fmt.Sprintf("the output has %d characters, fewer than %d", n, *low), Limit: fmt.Sprint(*low), Seen: fmt.Sprint(n),
 		})
 	}
 	if high != nil && n > *high {
-		k.over("length_max", "limits", "the length of the output", *high, n).Class = Retry
+		k.over("length_max", "limits", "the length of the output", *high, n).Class = verdict.Retry
 	}
 }
 
@@ -125,8 +126,8 @@ func (k *checking) cost() {
 		total = k.s.Money.Add(k.step.Cost)
 	}
 	if total > *c.MaxDollars {
-		k.report(Reason{
-			Code: "cost_cap", Guard: "cost", Class: Abort,
+		k.report(verdict.Reason{
+			Code: "cost_cap", Guard: "cost", Class: verdict.Abort,
 			Message: fmt.Sprintf("the session has cost $%s, more than the cap of $%s", total, *c.MaxDollars),
 			Limit:   c.MaxDollars.String(), Seen: total.String(),
 		})
@@ -136,16 +137,16 @@ func (k *checking) cost() {
 // unpriced judges spending that no price covers: nothing to worry about while
 // another cap bounds it.
 func (k *checking) unpriced() {
-	class := Warn
+	class := verdict.Warn
 	l := &k.c.Limits
 	onlyCap := l.MaxSteps == nil && l.MaxTotalTokens == nil && l.MaxTokensPerStep == nil && !k.c.Budget.capsMore()
 	switch {
 	case k.c.Cost.OnUnknownModel == "skip":
 		return
 	case k.c.Cost.OnUnknownModel == "abort" || onlyCap:
-		class = Abort
+		class = verdict.Abort
 	}
-	k.report(Reason{Code: "unpriced_model", Guard: "cost", Class: class, Message: k.unpricedText()})
+	k.report(verdict.Reason{Code: "unpriced_model", Guard: "cost", Class: class, Message: k.unpricedText()})
 }
 
 // unpricedText names the model, if it is known: the step's own in the book of

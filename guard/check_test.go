@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 const seed = 20260301
@@ -27,7 +28,7 @@ func parse(t testing.TB, section string) *guard.Config {
 }
 
 // codes returns what a verdict says, most severe first: "abort [max_steps]".
-func codes(v guard.Verdict) string {
+func codes(v verdict.Verdict) string {
 	if len(v.Reasons) == 0 {
 		return v.Status.String()
 	}
@@ -36,7 +37,7 @@ func codes(v guard.Verdict) string {
 
 // visited returns the state of a task that has been n times in a state it knows
 // something about.
-func visited(c *guard.Config, n int64, step guard.Step) (s guard.State) {
+func visited(c *guard.Config, n int64, step verdict.Step) (s guard.State) {
 	for range n {
 		s = s.Advance(c, step)
 	}
@@ -45,38 +46,38 @@ func visited(c *guard.Config, n int64, step guard.Step) (s guard.State) {
 
 // TestLimits holds every limit to its meaning: the largest value still permitted.
 func TestLimits(t *testing.T) {
-	here := guard.Step{State: "here", SessionMeta: []byte(`{"known":true}`)}
+	here := verdict.Step{State: "here", SessionMeta: []byte(`{"known":true}`)}
 	for _, c := range []struct {
 		section, code string
 		limit         int64
-		at            func(c *guard.Config, n int64) (guard.State, guard.Step)
+		at            func(c *guard.Config, n int64) (guard.State, verdict.Step)
 	}{
-		{`{"limits":{"max_steps":3}}`, "max_steps", 3, func(_ *guard.Config, n int64) (guard.State, guard.Step) {
-			return guard.State{Steps: n - 1}, guard.Step{}
+		{`{"limits":{"max_steps":3}}`, "max_steps", 3, func(_ *guard.Config, n int64) (guard.State, verdict.Step) {
+			return guard.State{Steps: n - 1}, verdict.Step{}
 		}},
-		{`{"limits":{"max_tokens_per_step":10}}`, "max_tokens_step", 10, func(_ *guard.Config, n int64) (guard.State, guard.Step) {
-			return guard.State{}, guard.Step{TokensIn: n / 3, TokensOut: n - n/3}
+		{`{"limits":{"max_tokens_per_step":10}}`, "max_tokens_step", 10, func(_ *guard.Config, n int64) (guard.State, verdict.Step) {
+			return guard.State{}, verdict.Step{TokensIn: n / 3, TokensOut: n - n/3}
 		}},
-		{`{"limits":{"max_total_tokens":10}}`, "max_tokens_total", 10, func(_ *guard.Config, n int64) (guard.State, guard.Step) {
-			return guard.State{Spent: guard.Book{TokensIn: n - 4, TokensOut: 4}}, guard.Step{TokensIn: n} // booked already
+		{`{"limits":{"max_total_tokens":10}}`, "max_tokens_total", 10, func(_ *guard.Config, n int64) (guard.State, verdict.Step) {
+			return guard.State{Spent: guard.Book{TokensIn: n - 4, TokensOut: 4}}, verdict.Step{TokensIn: n} // booked already
 		}},
-		{`{"limits":{"max_total_tokens":10,"cap_basis":"progress"}}`, "max_tokens_total", 10, func(_ *guard.Config, n int64) (guard.State, guard.Step) {
-			return guard.State{TokensIn: 3, TokensOut: 2, Spent: guard.Book{TokensIn: 1000}}, guard.Step{TokensIn: 1, TokensOut: n - 6}
+		{`{"limits":{"max_total_tokens":10,"cap_basis":"progress"}}`, "max_tokens_total", 10, func(_ *guard.Config, n int64) (guard.State, verdict.Step) {
+			return guard.State{TokensIn: 3, TokensOut: 2, Spent: guard.Book{TokensIn: 1000}}, verdict.Step{TokensIn: 1, TokensOut: n - 6}
 		}},
-		{`{"cost":{"max_dollars_per_task":0.000000000003}}`, "cost_cap", 3, func(_ *guard.Config, n int64) (guard.State, guard.Step) {
-			return guard.State{Spent: guard.Book{Money: exact.Money(n)}}, guard.Step{Cost: 100, CostGiven: true} // booked already
+		{`{"cost":{"max_dollars_per_task":0.000000000003}}`, "cost_cap", 3, func(_ *guard.Config, n int64) (guard.State, verdict.Step) {
+			return guard.State{Spent: guard.Book{Money: exact.Money(n)}}, verdict.Step{Cost: 100, CostGiven: true} // booked already
 		}},
-		{`{"cost":{"max_dollars_per_task":3e-12},"limits":{"cap_basis":"progress"}}`, "cost_cap", 3, func(_ *guard.Config, n int64) (guard.State, guard.Step) {
-			return guard.State{Money: 1, Spent: guard.Book{Money: 1000}}, guard.Step{Cost: exact.Money(n) - 1, CostGiven: true}
+		{`{"cost":{"max_dollars_per_task":3e-12},"limits":{"cap_basis":"progress"}}`, "cost_cap", 3, func(_ *guard.Config, n int64) (guard.State, verdict.Step) {
+			return guard.State{Money: 1, Spent: guard.Book{Money: 1000}}, verdict.Step{Cost: exact.Money(n) - 1, CostGiven: true}
 		}},
-		{`{"loop_detection":{"max_state_visits":4}}`, "loop_state_cycle", 4, func(c *guard.Config, n int64) (guard.State, guard.Step) {
+		{`{"loop_detection":{"max_state_visits":4}}`, "loop_state_cycle", 4, func(c *guard.Config, n int64) (guard.State, verdict.Step) {
 			return visited(c, n-1, here), here
 		}},
-		{`{}`, "loop_state_cycle", guard.DefaultMaxStateVisits, func(c *guard.Config, n int64) (guard.State, guard.Step) {
+		{`{}`, "loop_state_cycle", guard.DefaultMaxStateVisits, func(c *guard.Config, n int64) (guard.State, verdict.Step) {
 			return visited(c, n-1, here), here
 		}},
-		{`{"retry":{"max_attempts":2}}`, "retry_exhausted", 2, func(_ *guard.Config, n int64) (guard.State, guard.Step) {
-			return guard.State{}, guard.Step{Attempt: n}
+		{`{"retry":{"max_attempts":2}}`, "retry_exhausted", 2, func(_ *guard.Config, n int64) (guard.State, verdict.Step) {
+			return guard.State{}, verdict.Step{Attempt: n}
 		}},
 	} {
 		config := parse(t, c.section)
@@ -101,15 +102,15 @@ func TestLimits(t *testing.T) {
 func TestLimitOfZero(t *testing.T) {
 	for _, c := range []struct {
 		section, want string
-		step          guard.Step
+		step          verdict.Step
 	}{
-		{`{"limits":{"max_steps":0}}`, "abort [max_steps]", guard.Step{}},
-		{`{"limits":{"max_tokens_per_step":0}}`, "ok", guard.Step{}},
-		{`{"limits":{"max_tokens_per_step":0}}`, "abort [max_tokens_step]", guard.Step{TokensOut: 1}},
-		{`{"cost":{"max_dollars_per_task":0}}`, "ok", guard.Step{}},
-		{`{"loop_detection":{"max_state_visits":0}}`, "abort [loop_state_cycle]", guard.Step{State: "s", SessionMeta: []byte("1")}},
-		{`{"retry":{"max_attempts":0}}`, "ok", guard.Step{}},
-		{`{"retry":{"max_attempts":0}}`, "abort [retry_exhausted]", guard.Step{Attempt: 1}},
+		{`{"limits":{"max_steps":0}}`, "abort [max_steps]", verdict.Step{}},
+		{`{"limits":{"max_tokens_per_step":0}}`, "ok", verdict.Step{}},
+		{`{"limits":{"max_tokens_per_step":0}}`, "abort [max_tokens_step]", verdict.Step{TokensOut: 1}},
+		{`{"cost":{"max_dollars_per_task":0}}`, "ok", verdict.Step{}},
+		{`{"loop_detection":{"max_state_visits":0}}`, "abort [loop_state_cycle]", verdict.Step{State: "s", SessionMeta: []byte("1")}},
+		{`{"retry":{"max_attempts":0}}`, "ok", verdict.Step{}},
+		{`{"retry":{"max_attempts":0}}`, "abort [retry_exhausted]", verdict.Step{Attempt: 1}},
 	} {
 		if got := codes(parse(t, c.section).Check(guard.State{}, c.step)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.section, got, c.want)
@@ -122,7 +123,7 @@ func TestLimitOfZero(t *testing.T) {
 func TestReasonsSayWhatWasHeldAgainstWhat(t *testing.T) {
 	c := parse(t, `{"limits":{"max_steps":1,"max_tokens_per_step":5,"max_total_tokens":6},
 		"cost":{"max_dollars_per_task":0.5},"loop_detection":{"max_state_visits":1},"retry":{"max_attempts":1}}`)
-	step := guard.Step{State: "open", TokensIn: 4, TokensOut: 4, Attempt: 2}
+	step := verdict.Step{State: "open", TokensIn: 4, TokensOut: 4, Attempt: 2}
 	s := guard.State{}.Advance(c, step).Advance(c, step)
 	s.Spent = guard.Book{TokensIn: 4, TokensOut: 4, Money: 2 * exact.Dollar, Unpriced: 1}
 	v := c.Check(s, step)
@@ -142,7 +143,7 @@ func TestReasonsSayWhatWasHeldAgainstWhat(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the reasons are\n%q, want\n%q", got, want)
 	}
-	if v.Status != guard.Abort || v.Reasons[0].Class != v.Status {
+	if v.Status != verdict.Abort || v.Reasons[0].Class != v.Status {
 		t.Errorf("the status is %s, the first reason %s", v.Status, v.Reasons[0].Class)
 	}
 }
@@ -150,7 +151,7 @@ func TestReasonsSayWhatWasHeldAgainstWhat(t *testing.T) {
 // TestHumansAreHeldToBudgetsOnly: a ruling is not looped, retried or warned away.
 func TestHumansAreHeldToBudgetsOnly(t *testing.T) {
 	c := parse(t, `{"limits":{"max_steps":5},"cost":{"max_dollars_per_task":1},"loop_detection":{"max_state_visits":1},"retry":{"max_attempts":1}}`)
-	step := guard.Step{State: "open", SessionMeta: []byte("1"), Attempt: 9}
+	step := verdict.Step{State: "open", SessionMeta: []byte("1"), Attempt: 9}
 	s := visited(c, 4, step)
 	if got := codes(c.Check(s, step)); got != "abort [loop_state_cycle retry_exhausted]" {
 		t.Errorf("an agent's step: %s", got)
@@ -186,12 +187,12 @@ func TestUnpricedModel(t *testing.T) {
 			config.Limits.CapBasis = guard.CapBasis(basis)
 			usage := specialist.Usage{NumInputTokens: 1}
 			s := guard.State{}.Charge(usage, "mystery")
-			if got := codes(config.Check(s, guard.Step{Model: "mystery", TokensIn: 1})); got != c.want {
+			if got := codes(config.Check(s, verdict.Step{Model: "mystery", TokensIn: 1})); got != c.want {
 				t.Errorf("%s by %s: %s, want %s", c.section, basis, got, c.want)
 			}
 			// A cost that is known, and no model at all, are nobody's mystery.
 			known := guard.State{}.Charge(usage.WithCost(1), "mystery").Charge(usage, "")
-			if got := codes(config.Check(known, guard.Step{Model: "mystery", CostGiven: true})); got != "ok" {
+			if got := codes(config.Check(known, verdict.Step{Model: "mystery", CostGiven: true})); got != "ok" {
 				t.Errorf("%s by %s with a known cost: %s", c.section, basis, got)
 			}
 		}
@@ -211,14 +212,14 @@ func TestUnpricedModel(t *testing.T) {
 		{`{"budget":{"hard_limit_calls":9},"cost":{"max_dollars_per_task":1}}`, "warn [unpriced_model]"},
 	} {
 		s := guard.State{}.Charge(specialist.Usage{NumInputTokens: 1}, "mystery")
-		if got := codes(parse(t, c.section).Check(s, guard.Step{Model: "mystery", TokensIn: 1})); got != c.want {
+		if got := codes(parse(t, c.section).Check(s, verdict.Step{Model: "mystery", TokensIn: 1})); got != c.want {
 			t.Errorf("%s: %s, want %s", c.section, got, c.want)
 		}
 	}
 	// By spend, a loser's unpriced call counts although the winner's was priced.
 	c := parse(t, `{"cost":{"max_dollars_per_task":1}}`)
 	s := guard.State{}.Charge(specialist.Usage{}, "mystery").Charge(specialist.Usage{}.WithCost(1), "known")
-	if got := codes(c.Check(s, guard.Step{Model: "known", CostGiven: true})); got != "abort [unpriced_model]" {
+	if got := codes(c.Check(s, verdict.Step{Model: "known", CostGiven: true})); got != "abort [unpriced_model]" {
 		t.Errorf("after a loser's unpriced call: %s", got)
 	}
 }
@@ -266,7 +267,7 @@ func TestMoneyIsExact(t *testing.T) {
 	for i, want := range []string{"ok", "ok", "ok", "abort [cost_cap]"} {
 		u := c.Price(specialist.Usage{NumInputTokens: 1}, "m")
 		s = s.Charge(u, "m")
-		if got := codes(c.Check(s, guard.Step{State: fmt.Sprint(i)})); got != want {
+		if got := codes(c.Check(s, verdict.Step{State: fmt.Sprint(i)})); got != want {
 			t.Errorf("after %d tokens: %s, want %s", i+1, got, want)
 		}
 	}
@@ -277,7 +278,7 @@ func TestSumsSaturate(t *testing.T) {
 	c := parse(t, `{"limits":{"max_tokens_per_step":100,"max_total_tokens":100},"cost":{"max_dollars_per_task":1}}`)
 	huge := specialist.Usage{NumInputTokens: math.MaxInt64, NumOutputTokens: math.MaxInt64}.WithCost(math.MaxInt64)
 	s := guard.State{}.Charge(huge, "m").Charge(huge, "m")
-	step := guard.Step{TokensIn: math.MaxInt64, TokensOut: math.MaxInt64, Cost: math.MaxInt64, CostGiven: true}
+	step := verdict.Step{TokensIn: math.MaxInt64, TokensOut: math.MaxInt64, Cost: math.MaxInt64, CostGiven: true}
 	if got := codes(c.Check(s, step)); got != "abort [max_tokens_step max_tokens_total cost_cap]" {
 		t.Errorf("by spend: %s", got)
 	}
@@ -291,7 +292,7 @@ func TestSumsSaturate(t *testing.T) {
 // remember but the counts.
 func TestNoConfiguration(t *testing.T) {
 	var none *guard.Config
-	step := guard.Step{State: "here", TokensIn: 3, TokensOut: 4, Cost: 5, MetaJSON: []byte("1"), SessionMeta: []byte("1")}
+	step := verdict.Step{State: "here", TokensIn: 3, TokensOut: 4, Cost: 5, MetaJSON: []byte("1"), SessionMeta: []byte("1")}
 	s := visited(none, 100, step)
 	if got := codes(none.Check(s, step)); got != "ok" {
 		t.Errorf("no configuration says %s", got)
@@ -345,7 +346,7 @@ func TestBooleanSchemas(t *testing.T) {
 			t.Fatal(err)
 		}
 		v, _, err := newGuard(t, parse(t, c.config)).Check(in)
-		if err != nil || c.want == "ok" && v.Status != guard.OK || c.want != "ok" && codes(v) != "retry ["+c.want+"]" {
+		if err != nil || c.want == "ok" && v.Status != verdict.OK || c.want != "ok" && codes(v) != "retry ["+c.want+"]" {
 			t.Errorf("%s on %s: %s, %v, want %s", c.config, c.step, codes(v), err, c.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Classifier asks a model or a service what it thinks of a text.
@@ -36,7 +37,7 @@ type ClassifierMeta struct {
 
 // A ClassifierAnswer is what a classifier says of a text.
 type ClassifierAnswer struct {
-	Verdict Status
+	Verdict verdict.Status
 	Score   float64 // from 0 to 1, for people
 	Code    string  // its own name of what it found; shown if it is a plain word
 	Usage   specialist.Usage
@@ -58,7 +59,7 @@ func (g *Guard) checkClassifier() error {
 
 // classify asks the classifier about every part of a step. The task has an open
 // token and is not locked.
-func (g *Guard) classify(ctx context.Context, t *task, step *Step) Verdict {
+func (g *Guard) classify(ctx context.Context, t *task, step *verdict.Step) verdict.Verdict {
 	t.mu.Lock()
 	turns := t.turns
 	t.mu.Unlock()
@@ -139,7 +140,7 @@ const (
 
 // turned remembers an output for the questions about later ones. The task is
 // locked.
-func (t *task) turned(c *ClassifierConfig, step *Step) {
+func (t *task) turned(c *ClassifierConfig, step *verdict.Step) {
 	if c == nil || c.ContextTurns == 0 || !step.HasOutput {
 		return
 	}

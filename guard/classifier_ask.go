@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // ErrPaused is the error of a classifier that has failed so often that it is not
@@ -44,14 +45,14 @@ func NewAsker(c *ClassifierConfig, now func() time.Time) *Asker { return &Asker{
 // its tool calls are put to ask, where memory does not answer. turns are the
 // outputs before this one. An error of ask means what on_error says; one that is
 // [ErrNotAsked] does not count as a failure of the classifier.
-func (k *Asker) Judge(ctx context.Context, step Step, turns []string, ask func(context.Context, Classification) (ClassifierAnswer, error)) Verdict {
+func (k *Asker) Judge(ctx context.Context, step verdict.Step, turns []string, ask func(context.Context, Classification) (ClassifierAnswer, error)) verdict.Verdict {
 	return k.judge(ctx, step, turns, ask, k.recall)
 }
 
 // JudgeAnew is Judge without memory: a step is asked about that was asked about
 // before, and whose answer was lost. The question, which the classifier may have been
 // paid for, is then asked again, whatever others have asked meanwhile.
-func (k *Asker) JudgeAnew(ctx context.Context, step Step, turns []string, ask func(context.Context, Classification) (ClassifierAnswer, error)) Verdict {
+func (k *Asker) JudgeAnew(ctx context.Context, step verdict.Step, turns []string, ask func(context.Context, Classification) (ClassifierAnswer, error)) verdict.Verdict {
 	return k.judge(ctx, step, turns, ask, func([sha256.Size]byte) (a ClassifierAnswer, known, paused bool) {
 		return a, false, k.paused()
 	})
@@ -60,15 +61,15 @@ func (k *Asker) JudgeAnew(ctx context.Context, step Step, turns []string, ask fu
 // A recalling says what is known of a text; paused says that nobody may ask now.
 type recalling func(key [sha256.Size]byte) (a ClassifierAnswer, known, paused bool)
 
-func (k *Asker) judge(ctx context.Context, step Step, turns []string, ask func(context.Context, Classification) (ClassifierAnswer, error), recall recalling) Verdict {
-	var reasons []Reason
+func (k *Asker) judge(ctx context.Context, step verdict.Step, turns []string, ask func(context.Context, Classification) (ClassifierAnswer, error), recall recalling) verdict.Verdict {
+	var reasons []verdict.Reason
 	meta := ClassifierMeta{Task: step.Task, State: step.State, Model: k.config.Model, Turns: turns}
 	put := func(stage, text string) {
 		a, err := k.answer(ctx, Classification{stage, text, meta}, ask, recall)
 		switch {
 		case err != nil:
 			reasons = append(reasons, k.config.failed(err))
-		case a.Verdict > OK:
+		case a.Verdict > verdict.OK:
 			reasons = append(reasons, a.reason(stage))
 		}
 	}
@@ -81,15 +82,15 @@ func (k *Asker) judge(ctx context.Context, step Step, turns []string, ask func(c
 			put("args", string(call.Args))
 		}
 	}
-	return with(reasons)
+	return verdict.Of(reasons)
 }
 
 // failed is the reason if there is no answer: the error itself may quote the
 // text, so it is not shown.
-func (c *ClassifierConfig) failed(err error) Reason {
-	r := Reason{Code: "classifier_error", Guard: "classifier", Class: Warn, Message: "the classifier gave no answer"}
+func (c *ClassifierConfig) failed(err error) verdict.Reason {
+	r := verdict.Reason{Code: "classifier_error", Guard: "classifier", Class: verdict.Warn, Message: "the classifier gave no answer"}
 	if c.Closed {
-		r.Class = Escalate
+		r.Class = verdict.Escalate
 	}
 	switch {
 	case errors.Is(err, ErrPaused):
@@ -100,8 +101,8 @@ func (c *ClassifierConfig) failed(err error) Reason {
 	return r
 }
 
-func (a *ClassifierAnswer) reason(stage string) Reason {
-	r := Reason{
+func (a *ClassifierAnswer) reason(stage string) verdict.Reason {
+	r := verdict.Reason{
 		Code: "classifier_flagged", Guard: "classifier", Class: a.Verdict, Seen: strconv.FormatFloat(a.Score, 'g', 4, 64),
 		Message: fmt.Sprintf("the classifier objects to the %s", map[string]string{"output": "output", "args": "arguments of a tool call"}[stage]),
 	}
@@ -178,7 +179,7 @@ func (c *ClassifierConfig) Ask(ctx context.Context, by Classifier, q Classificat
 		a.Usage = specialist.Usage{}
 		return a, errors.Join(err, errors.New("the usage is negative"))
 	}
-	if err == nil && (a.Verdict > Abort || !(a.Score >= 0 && a.Score <= 1)) { // NaN is refused too
+	if err == nil && (a.Verdict > verdict.Abort || !(a.Score >= 0 && a.Score <= 1)) { // NaN is refused too
 		err = errors.New("the answer is none")
 	}
 	return a, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A stub answers what a test says and notes what it was asked.
@@ -30,7 +31,7 @@ func (s *stub) Classify(ctx context.Context, q guard.Classification) (guard.Clas
 }
 
 // says answers with a verdict, and with an error if there is none.
-func says(verdict guard.Status, err error) *stub {
+func says(verdict verdict.Status, err error) *stub {
 	return &stub{answer: func(context.Context, guard.Classification) (guard.ClassifierAnswer, error) {
 		return guard.ClassifierAnswer{Verdict: verdict, Score: 0.5, Code: "S1"}, err
 	}}
@@ -62,13 +63,13 @@ func TestClassifier(t *testing.T) {
 		want    string
 		asked   int
 	}{
-		{open, says(guard.OK, nil), "ok", 1},
-		{open, says(guard.Warn, nil), "warn [classifier_flagged]", 1},
-		{open, says(guard.Retry, nil), "retry [classifier_flagged]", 1},
-		{open, says(guard.Escalate, nil), "escalate [classifier_flagged]", 1},
-		{open, says(guard.Abort, nil), "abort [classifier_flagged]", 1},
-		{open, says(guard.Abort, broken), "warn [classifier_error]", 1},
-		{closed, says(guard.OK, broken), "escalate [classifier_error]", 1},
+		{open, says(verdict.OK, nil), "ok", 1},
+		{open, says(verdict.Warn, nil), "warn [classifier_flagged]", 1},
+		{open, says(verdict.Retry, nil), "retry [classifier_flagged]", 1},
+		{open, says(verdict.Escalate, nil), "escalate [classifier_flagged]", 1},
+		{open, says(verdict.Abort, nil), "abort [classifier_flagged]", 1},
+		{open, says(verdict.Abort, broken), "warn [classifier_error]", 1},
+		{closed, says(verdict.OK, broken), "escalate [classifier_error]", 1},
 		{closed, says(9, nil), "escalate [classifier_error]", 1},
 		{closed, &stub{answer: func(context.Context, guard.Classification) (guard.ClassifierAnswer, error) { panic("x") }}, "escalate [classifier_error]", 1},
 		{closed, &stub{answer: func(context.Context, guard.Classification) (guard.ClassifierAnswer, error) {
@@ -78,8 +79,8 @@ func TestClassifier(t *testing.T) {
 			<-ctx.Done()
 			return guard.ClassifierAnswer{}, nil // too late
 		}}, "escalate [classifier_error]", 1},
-		{`{"classifier":{"on_error":"open"},"forbidden_patterns":["text"]}`, says(guard.Abort, nil), "retry [forbidden_pattern]", 0},
-		{`{"classifier":{"on_error":"open"},"packs":{"pii":{"action":"warn"}}}`, says(guard.Retry, nil), "retry [classifier_flagged pii_found]", 1},
+		{`{"classifier":{"on_error":"open"},"forbidden_patterns":["text"]}`, says(verdict.Abort, nil), "retry [forbidden_pattern]", 0},
+		{`{"classifier":{"on_error":"open"},"packs":{"pii":{"action":"warn"}}}`, says(verdict.Retry, nil), "retry [classifier_flagged pii_found]", 1},
 	} {
 		g := classified(t, x.section, x.c, time.Now)
 		v, m, err := g.CheckContext(t.Context(), in("a text of a@acme.io"))
@@ -90,12 +91,12 @@ func TestClassifier(t *testing.T) {
 			t.Errorf("%s: the verdict shows too much: %s", x.section, text)
 		}
 	}
-	quiet := says(guard.Abort, nil)
+	quiet := says(verdict.Abort, nil)
 	g := classified(t, open, quiet, time.Now)
 	if v, _, err := g.Check(in("x")); codes(v) != "ok" || err != nil || len(quiet.asked) > 0 {
 		t.Errorf("Check does no I/O: %s (%v)", codes(v), err)
 	}
-	if v, err := g.CheckStep(t.Context(), guard.Step{Task: "t", Output: "y", HasOutput: true, Human: true}, specialist.Usage{}); codes(v) != "ok" || err != nil || len(quiet.asked) > 0 {
+	if v, err := g.CheckStep(t.Context(), verdict.Step{Task: "t", Output: "y", HasOutput: true, Human: true}, specialist.Usage{}); codes(v) != "ok" || err != nil || len(quiet.asked) > 0 {
 		t.Errorf("a human's ruling: %s (%v)", codes(v), err)
 	}
 }
@@ -103,12 +104,12 @@ func TestClassifier(t *testing.T) {
 // TestClassifierQuestions: what it is asked, and that it is shown earlier
 // outputs that count.
 func TestClassifierQuestions(t *testing.T) {
-	c := says(guard.OK, nil)
+	c := says(verdict.OK, nil)
 	g := classified(t, `{"classifier":{"on_error":"open","model":"m","context_turns":2},"forbidden_patterns":["bad"]}`, c, time.Now)
 	for _, text := range []string{"one", "bad", "two", "three", "four"} {
 		step := in(text)
 		if step.State = "s"; text == "four" {
-			step.ToolCalls = []guard.ToolCall{{Name: "none"}, {Name: "tool", Args: []byte(`{"a":1}`)}}
+			step.ToolCalls = []verdict.ToolCall{{Name: "none"}, {Name: "tool", Args: []byte(`{"a":1}`)}}
 		}
 		if _, _, err := g.CheckContext(t.Context(), step); err != nil {
 			t.Fatal(err)
@@ -186,13 +187,13 @@ func TestClassifierTriesOnce(t *testing.T) {
 // TestClassifierComesLast: it is not asked about what was refused already, by a
 // guard of the program's own or by a stream.
 func TestClassifierComesLast(t *testing.T) {
-	c := says(guard.OK, nil)
+	c := says(verdict.OK, nil)
 	config, _ := guard.ParseAs([]byte(`{"classifier":{"on_error":"open"}}`), guard.Strict)
-	g, err := guard.New(config, guard.WithClassifier(c), guard.WithCheckers(guard.Func(func(_ context.Context, s guard.Step) guard.Verdict {
+	g, err := guard.New(config, guard.WithClassifier(c), guard.WithCheckers(guard.Func(func(_ context.Context, s verdict.Step) verdict.Verdict {
 		if s.Output == "no" {
-			return guard.Reject(guard.Retry, "mine", "no")
+			return verdict.Reject(verdict.Retry, "mine", "no")
 		}
-		return guard.Verdict{}
+		return verdict.Verdict{}
 	})))
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +202,7 @@ func TestClassifierComesLast(t *testing.T) {
 		t.Errorf("%s (%v), asked %d times", codes(v), err, len(c.asked))
 	}
 	step := in(`{"a":1}`)
-	step.ToolCalls = []guard.ToolCall{{Name: "x", Args: []byte(`{"a":1}`)}}
+	step.ToolCalls = []verdict.ToolCall{{Name: "x", Args: []byte(`{"a":1}`)}}
 	if v, _, err := g.CheckContext(t.Context(), step); codes(v) != "ok" || err != nil || len(c.asked) != 2 {
 		t.Errorf("the same text in two places: %s (%v), asked %d times", codes(v), err, len(c.asked))
 	}
@@ -219,7 +220,7 @@ func TestClassifierCache(t *testing.T) {
 	c := &stub{answer: func(_ context.Context, q guard.Classification) (guard.ClassifierAnswer, error) {
 		a := guard.ClassifierAnswer{Usage: dollars(1)}
 		if q.Text == "bad" {
-			a.Verdict = guard.Retry
+			a.Verdict = verdict.Retry
 		}
 		return a, err
 	}}
@@ -248,7 +249,7 @@ func TestClassifierCache(t *testing.T) {
 func TestClassifierReason(t *testing.T) {
 	for code, want := range map[string]string{"S1": "the classifier objects to the output (S1)", "": "the classifier objects to the output", "my secret text": "the classifier objects to the output", strings.Repeat("a", 65): "the classifier objects to the output"} {
 		c := &stub{answer: func(context.Context, guard.Classification) (guard.ClassifierAnswer, error) {
-			return guard.ClassifierAnswer{Verdict: guard.Retry, Score: 0.97, Code: code}, nil
+			return guard.ClassifierAnswer{Verdict: verdict.Retry, Score: 0.97, Code: code}, nil
 		}}
 		v, _, _ := classified(t, `{"classifier":{"on_error":"open"}}`, c, time.Now).CheckContext(t.Context(), in("x"))
 		if r := v.Reasons[0]; r.Message != want || r.Seen != "0.97" || len(want) > 40 && r.Meta()["category"] != "S1" {
@@ -288,7 +289,7 @@ func TestClassifierProblems(t *testing.T) {
 
 // TestClassifierConcurrently: many tasks share one classifier.
 func TestClassifierConcurrently(t *testing.T) {
-	c := says(guard.OK, nil)
+	c := says(verdict.OK, nil)
 	g := classified(t, `{"classifier":{"on_error":"open","context_turns":3,"cache":5}}`, c, time.Now)
 	var wg sync.WaitGroup
 	for i := range 8 {

@@ -14,35 +14,36 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // askedCases has the codes of what asks and pays: a configuration and a situation
 // in words, and what comes of it. They stand in docs/guards.md too.
 var askedCases = []struct {
 	code, config, situation string
-	verdict                 func(t *testing.T, config string) guard.Verdict
+	verdict                 func(t *testing.T, config string) verdict.Verdict
 }{
 	{"high_uncertainty", `{"truth":{"model":"m"}}`, "an answer whose uncertainty is 0.61", gated(0.61, 1, 1)},
 	{"low_sensitivity", `{"truth":{"model":"m"}}`, "an answer whose sensitivity is 0.49", gated(0, 0.49, 1)},
 	{"low_adherence", `{"truth":{"model":"m"}}`, "an answer whose adherence is 0.49", gated(0, 1, 0.49)},
-	{"internal_error", `{"truth":{"model":"m"}}`, "a model that fails", func(t *testing.T, config string) guard.Verdict {
+	{"internal_error", `{"truth":{"model":"m"}}`, "a model that fails", func(t *testing.T, config string) verdict.Verdict {
 		c := truthOf(t, config)
 		c.Completer = guard.CompleterFunc(func(context.Context, guard.CompletionRequest) (guard.Completion, error) {
 			return guard.Completion{}, errors.New("no power")
 		})
 		return guard.Gate(context.Background(), guard.Candidate{Prompt: "p", Answer: "a"}, c).Verdict()
 	}},
-	{"classifier_flagged", `{"classifier":{"function":"f","on_error":"closed"}}`, "an answer `{\"verdict\":\"retry\"}`", asked(guard.ClassifierAnswer{Verdict: guard.Retry}, nil)},
+	{"classifier_flagged", `{"classifier":{"function":"f","on_error":"closed"}}`, "an answer `{\"verdict\":\"retry\"}`", asked(guard.ClassifierAnswer{Verdict: verdict.Retry}, nil)},
 	{"classifier_error", `{"classifier":{"function":"f","on_error":"closed"}}`, "no answer", asked(guard.ClassifierAnswer{}, errors.New("no power"))},
-	{"budget_wall", `{"budget":{"hard_limit_wall_ms":1000}}`, "a step 1001 ms after the task began", later(guard.Step{Began: 1, At: 1002})},
-	{"budget_no_progress", `{"budget":{"no_progress_ms":1000}}`, "a step 1001 ms after the one before it", later(guard.Step{Moved: 1, At: 1002})},
+	{"budget_wall", `{"budget":{"hard_limit_wall_ms":1000}}`, "a step 1001 ms after the task began", later(verdict.Step{Began: 1, At: 1002})},
+	{"budget_no_progress", `{"budget":{"no_progress_ms":1000}}`, "a step 1001 ms after the one before it", later(verdict.Step{Moved: 1, At: 1002})},
 	{"budget_contended", `{"budget":{"hard_limit_calls":1}}`, "a call while another one is open", spending(func(t *testing.T, l *guard.Ledger, _ *clock) {
 		reserve(t, l, other, guard.Estimate{Model: "m"})
 	}, guard.Estimate{Model: "m"})},
 	{"budget_probe_share", `{"budget":{"probe_share_max":0.2}}`, "a question of the guards of 21 tokens, where 79 were spent", spending(func(t *testing.T, l *guard.Ledger, _ *clock) {
 		start(t, reserve(t, l, other, guard.Estimate{Model: "free", Input: 70, MaxOutput: 9})).Settle(used(70, 9))
 	}, guard.Estimate{Model: "free", Input: 20, MaxOutput: 1, Probe: true})},
-	{"unpriced_ask", `{"budget":{"hard_limit_usd":1}}`, "an ask of a service that has no estimate", func(t *testing.T, config string) guard.Verdict {
+	{"unpriced_ask", `{"budget":{"hard_limit_usd":1}}`, "an ask of a service that has no estimate", func(t *testing.T, config string) verdict.Verdict {
 		c, problems := guard.Parse([]byte(config), false)
 		if problems != nil {
 			t.Fatal(problems)
@@ -62,30 +63,30 @@ func truthOf(t *testing.T, config string) guard.TruthConfig {
 	return c.Truth.Config()
 }
 
-func gated(u, s, a float64) func(*testing.T, string) guard.Verdict {
+func gated(u, s, a float64) func(*testing.T, string) verdict.Verdict {
 	score := func(f float64) guard.Probe {
 		return guard.ProbeFunc(func(context.Context, guard.Candidate) (float64, error) { return f, nil })
 	}
-	return func(t *testing.T, config string) guard.Verdict {
+	return func(t *testing.T, config string) verdict.Verdict {
 		c := truthOf(t, config)
 		c.Completer, c.Uncertainty, c.Sensitivity, c.Adherence = guard.NewScript(), score(u), score(s), score(a)
 		return guard.Gate(context.Background(), guard.Candidate{Prompt: "p", Answer: "a"}, c).Verdict()
 	}
 }
 
-func asked(a guard.ClassifierAnswer, err error) func(*testing.T, string) guard.Verdict {
-	return func(t *testing.T, config string) guard.Verdict {
+func asked(a guard.ClassifierAnswer, err error) func(*testing.T, string) verdict.Verdict {
+	return func(t *testing.T, config string) verdict.Verdict {
 		c, problems := guard.Parse([]byte(config), false)
 		if problems != nil {
 			t.Fatal(problems)
 		}
-		return guard.NewAsker(c.Classifier, time.Now).Judge(context.Background(), guard.Step{Output: "o", HasOutput: true}, nil,
+		return guard.NewAsker(c.Classifier, time.Now).Judge(context.Background(), verdict.Step{Output: "o", HasOutput: true}, nil,
 			func(context.Context, guard.Classification) (guard.ClassifierAnswer, error) { return a, err })
 	}
 }
 
-func later(s guard.Step) func(*testing.T, string) guard.Verdict {
-	return func(t *testing.T, config string) guard.Verdict {
+func later(s verdict.Step) func(*testing.T, string) verdict.Verdict {
+	return func(t *testing.T, config string) verdict.Verdict {
 		c, problems := guard.Parse([]byte(config), false)
 		if problems != nil {
 			t.Fatal(problems)
@@ -96,8 +97,8 @@ func later(s guard.Step) func(*testing.T, string) guard.Verdict {
 
 // spending reserves in a ledger with the budget of a configuration, once the
 // situation is there.
-func spending(situation func(*testing.T, *guard.Ledger, *clock), e guard.Estimate) func(*testing.T, string) guard.Verdict {
-	return func(t *testing.T, config string) guard.Verdict {
+func spending(situation func(*testing.T, *guard.Ledger, *clock), e guard.Estimate) func(*testing.T, string) verdict.Verdict {
+	return func(t *testing.T, config string) verdict.Verdict {
 		c, problems := guard.Parse([]byte(config), false)
 		if problems != nil {
 			t.Fatal(problems)
@@ -108,8 +109,8 @@ func spending(situation func(*testing.T, *guard.Ledger, *clock), e guard.Estimat
 	}
 }
 
-func overQuota(q guard.Quota) func(*testing.T, string) guard.Verdict {
-	return func(t *testing.T, _ string) guard.Verdict {
+func overQuota(q guard.Quota) func(*testing.T, string) verdict.Verdict {
+	return func(t *testing.T, _ string) verdict.Verdict {
 		l, _ := newLedger(t, quota(q))
 		dollar := need(999_998, 1)
 		start(t, reserve(t, l, other, dollar)).Settle(used(999_998, 1))
@@ -117,11 +118,11 @@ func overQuota(q guard.Quota) func(*testing.T, string) guard.Verdict {
 	}
 }
 
-func verdictOf(e *guard.BudgetError) guard.Verdict {
+func verdictOf(e *guard.BudgetError) verdict.Verdict {
 	if e == nil {
-		return guard.Verdict{}
+		return verdict.Verdict{}
 	}
-	return guard.Verdict{Status: e.Class(), Reasons: []guard.Reason{e.Reason()}}
+	return verdict.Verdict{Status: e.Class(), Reasons: []verdict.Reason{e.Reason()}}
 }
 
 // askedRows runs the cases and returns their part of the table.

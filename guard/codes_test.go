@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 //go:generate go test -run ^TestCodes$ -write-codes .
@@ -67,7 +68,7 @@ func TestCodes(t *testing.T) {
 			t.Fatalf("%s: %v", c.code, problems)
 		}
 		g := newGuard(t, config)
-		var v guard.Verdict
+		var v verdict.Verdict
 		for i, step := range c.steps {
 			in, err := guard.ParseCheckInput([]byte(strings.Replace(step, "{", `{"task_id":"t",`, 1)))
 			if step == "{}" {
@@ -79,7 +80,7 @@ func TestCodes(t *testing.T) {
 			if v, _, err = g.Check(in); err != nil {
 				t.Fatalf("%s: %v", c.code, err)
 			}
-			if last := i == len(c.steps)-1; !last && v.Status != guard.OK {
+			if last := i == len(c.steps)-1; !last && v.Status != verdict.OK {
 				t.Errorf("%s: step %d of %d is %s already", c.code, i+1, len(c.steps), codes(v))
 			}
 		}

@@ -1,6 +1,10 @@
 package guard
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/dialai/dialai/verdict"
+)
 
 // component finds a task that wanders between a few states without learning
 // anything, in whatever order: cycle sees only orders that repeat. The newest
@@ -30,9 +34,9 @@ func (k *checking) component() {
 			distinct++
 		}
 		if counts[i]++; distinct > 1 && n == distinct*c.Repeats && k.connected(n, now, states[:distinct], counts[:distinct]) {
-			class := Warn
+			class := verdict.Warn
 			if now.context != 0 {
-				class = Abort // it is known that nothing was learnt
+				class = verdict.Abort // it is known that nothing was learnt
 			}
 			r := k.loop("loop_cycle", class, fmt.Sprintf("the last %d states are the same %d again and again, without news", n, distinct), nil)
 			r.Limit, r.Seen = fmt.Sprint(c.Repeats), fmt.Sprint(c.Repeats)

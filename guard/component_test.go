@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // wandering judges a walk through states, each step as it comes, and returns at
 // which of them a cycle was found and how severe the last finding was. Each state
 // is a letter; an upper case one brings news.
-func wandering(t *testing.T, section, walk string, meta string) (found []int, worst guard.Status) {
+func wandering(t *testing.T, section, walk string, meta string) (found []int, worst verdict.Status) {
 	t.Helper()
 	c, problems := guard.Parse([]byte(section), false)
 	if len(problems) > 0 {
@@ -21,7 +22,7 @@ func wandering(t *testing.T, section, walk string, meta string) (found []int, wo
 	}
 	var s guard.State
 	for i, at := range []byte(walk) {
-		step := guard.Step{Transition: "go", State: string(at | 0x20), FromState: "x", SessionMeta: json.RawMessage(meta)}
+		step := verdict.Step{Transition: "go", State: string(at | 0x20), FromState: "x", SessionMeta: json.RawMessage(meta)}
 		if at < 'a' {
 			step.MetaJSON = json.RawMessage(fmt.Sprint(i))
 		}
@@ -44,17 +45,17 @@ func TestComponents(t *testing.T) {
 	for _, c := range []struct {
 		walk, meta string
 		at         int // the first finding; -1 if there is none
-		class      guard.Status
+		class      verdict.Status
 	}{
-		{"abcbacbca", `{"k":1}`, 8, guard.Abort},
-		{"abcbacbca", ``, 8, guard.Warn}, // nobody knows what was learnt
+		{"abcbacbca", `{"k":1}`, 8, verdict.Abort},
+		{"abcbacbca", ``, 8, verdict.Warn}, // nobody knows what was learnt
 		{"abcbacbc", `{"k":1}`, -1, 0},
-		{"xyzabcbacbca", `{"k":1}`, 11, guard.Abort},
+		{"xyzabcbacbca", `{"k":1}`, 11, verdict.Abort},
 		{"abcbaCbca", `{"k":1}`, -1, 0}, // news on the way
-		{"abcbaCbcacbabcab", `{"k":1}`, 13, guard.Abort},
+		{"abcbaCbcacbabcab", `{"k":1}`, 13, verdict.Abort},
 		{"aaaabbbb", `{"k":1}`, -1, 0}, // it never came back
 		{"aaabbb", `{"k":1}`, -1, 0},
-		{"abbabaab", `{"k":1}`, 5, guard.Abort},
+		{"abbabaab", `{"k":1}`, 5, verdict.Abort},
 		{"abcdefghiabcdefghibcadefghiabc", `{"k":1}`, -1, 0}, // more states than a cycle may have
 		{"aabaaaaaabaa", `{"k":1}`, -1, 0},                   // b is too rare to be part of it
 	} {

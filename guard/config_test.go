@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 func TestParse(t *testing.T) {
@@ -208,7 +209,7 @@ func FuzzParse(f *testing.F) {
 		if !json.Valid(section) {
 			t.Fatalf("%q is no JSON and was accepted", section)
 		}
-		step := guard.Step{Task: "t", State: "s", MetaJSON: []byte("[1]")}
+		step := verdict.Step{Task: "t", State: "s", MetaJSON: []byte("[1]")}
 		s := guard.State{}.Advance(c, step)
 		c.Check(s, step)
 		merged, err := guard.Merge(section, section)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/verdict"
 )
 
 // content judges what a step says: forbidden patterns, packs and the schema. Of
@@ -30,9 +31,9 @@ func (k *checking) forbidden() {
 	}
 }
 
-func forbiddenReason(i int) Reason {
-	return Reason{
-		Code: "forbidden_pattern", Guard: "forbidden", Class: Retry,
+func forbiddenReason(i int) verdict.Reason {
+	return verdict.Reason{
+		Code: "forbidden_pattern", Guard: "forbidden", Class: verdict.Retry,
 		Message: fmt.Sprintf("the output matches forbidden pattern %d", i+1), Subject: strconv.Itoa(i),
 	}
 }
@@ -45,7 +46,7 @@ func (k *checking) schema() {
 		return
 	}
 	if err := k.valid(data); err != nil {
-		k.report(Reason{Code: "schema_invalid", Guard: "schema", Class: Retry, Message: "the output does not fit the schema: " + err.Error()})
+		k.report(verdict.Reason{Code: "schema_invalid", Guard: "schema", Class: verdict.Retry, Message: "the output does not fit the schema: " + err.Error()})
 	}
 }
 

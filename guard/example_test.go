@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A guards section is a JSON object. Whatever is wrong with it is said at once.
@@ -31,7 +32,7 @@ func ExampleGuard_Check() {
 		"prices": { "some-model": { "input_per_1m": 2.5, "output_per_1m": 10 } } } }`), false)
 	g, _ := guard.New(config)
 	for range 4 {
-		step := guard.Step{Task: "ticket-7", State: "answering", Model: "some-model"}
+		step := verdict.Step{Task: "ticket-7", State: "answering", Model: "some-model"}
 		used := specialist.Usage{NumInputTokens: 4000, NumOutputTokens: 500}
 		verdict, err := g.CheckStep(context.Background(), step, used)
 		if err != nil {
@@ -59,7 +60,7 @@ func ExampleGuard_Begin() {
 	deploy := func() error { return fmt.Errorf("the server is down") }
 
 	for range 2 {
-		verdict, token, err := g.BeginStep(context.Background(), guard.Step{Task: "release", State: "deployed"}, specialist.Usage{})
+		verdict, token, err := g.BeginStep(context.Background(), verdict.Step{Task: "release", State: "deployed"}, specialist.Usage{})
 		if err != nil || token == nil {
 			fmt.Println(verdict.Status, verdict.Codes(), err)
 			return
@@ -80,14 +81,14 @@ func ExampleGuard_Begin() {
 
 // A program's own guards are functions.
 func ExampleFunc() {
-	noWeekend := guard.Func(func(_ context.Context, s guard.Step) guard.Verdict {
+	noWeekend := guard.Func(func(_ context.Context, s verdict.Step) verdict.Verdict {
 		if s.Transition == "deploy" {
-			return guard.Reject(guard.Escalate, "weekend", "nobody deploys on a Sunday without asking")
+			return verdict.Reject(verdict.Escalate, "weekend", "nobody deploys on a Sunday without asking")
 		}
-		return guard.Verdict{}
+		return verdict.Verdict{}
 	})
 	g, _ := guard.New(nil, guard.WithCheckers(noWeekend))
-	verdict, _ := g.CheckStep(context.Background(), guard.Step{Task: "release", Transition: "deploy"}, specialist.Usage{})
+	verdict, _ := g.CheckStep(context.Background(), verdict.Step{Task: "release", Transition: "deploy"}, specialist.Usage{})
 	fmt.Println(verdict.Status, verdict.Reasons[0].Text())
 	// Output: escalate weekend: nobody deploys on a Sunday without asking
 }
@@ -98,7 +99,7 @@ func ExampleConfig_Check() {
 	strict, _ := guard.Parse([]byte(`{ "limits": { "max_total_tokens": 1000 } }`), false)
 	var task guard.State
 	task = task.Charge(specialist.Usage{NumInputTokens: 900, NumOutputTokens: 200}, "")
-	verdict := strict.Check(task, guard.Step{State: "done", Cost: 3 * exact.Dollar, CostGiven: true})
+	verdict := strict.Check(task, verdict.Step{State: "done", Cost: 3 * exact.Dollar, CostGiven: true})
 	fmt.Println(verdict.Status, verdict.Reasons[0].Text())
 	// Output: abort max_tokens_total: the number of tokens of the session is 1100, more than the limit of 1000
 }
@@ -119,7 +120,7 @@ func Example_agent() {
 	var attempt int64
 	for _, plan := range plans { // what a model answers, one after the other
 		v, _, err := g.Check(guard.CheckInput{
-			TaskID: "ticket-7", Attempt: attempt, Output: &plan.says, ToolCalls: []guard.ToolCall{{Name: plan.tool}},
+			TaskID: "ticket-7", Attempt: attempt, Output: &plan.says, ToolCalls: []verdict.ToolCall{{Name: plan.tool}},
 		})
 		switch {
 		case err != nil:
@@ -128,7 +129,7 @@ func Example_agent() {
 		case v.Passed():
 			attempt = 0
 			fmt.Println("run", plan.tool)
-		case v.Status == guard.Retry: // the next prompt says why
+		case v.Status == verdict.Retry: // the next prompt says why
 			attempt++
 			fmt.Println(v.Status, v.Reasons[0].Text())
 		default:

@@ -16,6 +16,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A CheckInput is one step as the published step guard describes it. Members
@@ -25,7 +26,7 @@ type CheckInput struct {
 	Step      int64   // its number, from 1; 0 if the caller does not count
 	State     string  // "" if there is none
 	Output    *string // nil if there is none; an empty one is judged
-	ToolCalls []ToolCall
+	ToolCalls []verdict.ToolCall
 	Model     string
 	TokensIn  int64
 	TokensOut int64
@@ -85,7 +86,7 @@ func ParseCheckInput(data []byte) (in CheckInput, err error) {
 		in.Model = *v.Model
 	}
 	for _, c := range v.ToolCalls {
-		in.ToolCalls = append(in.ToolCalls, ToolCall{Name: c.Name, Args: c.Args, Result: c.Result})
+		in.ToolCalls = append(in.ToolCalls, verdict.ToolCall{Name: c.Name, Args: c.Args, Result: c.Result})
 	}
 	for _, n := range []struct {
 		name string
@@ -198,13 +199,13 @@ func (in *CheckInput) check() error {
 }
 
 // step returns the input as the checks see it.
-func (in *CheckInput) step(c *Config) (s Step) {
+func (in *CheckInput) step(c *Config) (s verdict.Step) {
 	in.fill(&s, c)
 	return s
 }
 
 // fill makes s, which is zero, the input as the checks see it.
-func (in *CheckInput) fill(s *Step, c *Config) {
+func (in *CheckInput) fill(s *verdict.Step, c *Config) {
 	s.Task, s.Number, s.State, s.ToolCalls, s.Model = in.TaskID, in.Step, in.State, in.ToolCalls, in.Model
 	s.TokensIn, s.TokensOut, s.Attempt, s.Context = in.TokensIn, in.TokensOut, in.Attempt, in.Context
 	if in.Output != nil {
@@ -244,7 +245,7 @@ func (m Metrics) ToolCounts(f func(tool string, calls int64)) {
 
 // AppendResult appends a CheckResult: the published members and task_age_ms in the
 // profile compat, and what else there is in strict.
-func AppendResult(dst []byte, v Verdict, m Metrics, profile Profile) []byte {
+func AppendResult(dst []byte, v verdict.Verdict, m Metrics, profile Profile) []byte {
 	type reason struct {
 		Code    string         `json:"code"`
 		Message string         `json:"message"`

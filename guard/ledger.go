@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/verdict"
 )
 
 const maxInt64 = math.MaxInt64
@@ -35,11 +36,11 @@ type Ledger struct {
 
 // A LedgerConfig says how a [Ledger] works. Only Now is required.
 type LedgerConfig struct {
-	Now    func() time.Time              // must not call the ledger
-	Budget *Budget                       // of sessions that are opened without one; nil limits nothing
-	Quota  func(tenant string) *Quota    // asked once for each tenant; nil, and a nil *Quota, limit nothing
-	Prices *PriceTable                   // nil: no model has a price
-	OnSoft func(s Scope, r Reason) error // told once when a soft limit is passed; an error or a panic escalates
+	Now    func() time.Time                      // must not call the ledger
+	Budget *Budget                               // of sessions that are opened without one; nil limits nothing
+	Quota  func(tenant string) *Quota            // asked once for each tenant; nil, and a nil *Quota, limit nothing
+	Prices *PriceTable                           // nil: no model has a price
+	OnSoft func(s Scope, r verdict.Reason) error // told once when a soft limit is passed; an error or a panic escalates
 }
 
 // A Scope is where a call belongs: tenant, session, round, proposer. Each level
@@ -259,7 +260,7 @@ func (l *Ledger) refusal(leaf *node, c *call) error {
 		e := n.refusal(c)
 		switch {
 		case e == nil:
-		case e.Class() == Abort:
+		case e.Class() == verdict.Abort:
 			return e
 		case contended == nil:
 			contended = e

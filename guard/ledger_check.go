@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/verdict"
 )
 
 // refusal returns why n has no room for c, or nil. The path of n is locked.
@@ -147,30 +148,30 @@ func (n *node) blind(t *PriceTable, c *call) *BudgetError {
 // that is about to be taken there: a limit that was passed aborts, or warns in
 // mode observe; the first time a soft limit was passed is a warning. Reservations
 // play no part. A scope that is not open is judged by those around it.
-func (l *Ledger) Check(s Scope) Verdict {
+func (l *Ledger) Check(s Scope) verdict.Verdict {
 	n := l.nearest(s)
 	if n == nil {
-		return Verdict{}
+		return verdict.Verdict{}
 	}
 	now := l.config.Now().UnixMilli()
 	n.path[0].mu.Lock()
 	n.path[0].sweep(now)
 	n.lockBelow()
-	var reasons []Reason
+	var reasons []verdict.Reason
 	for _, p := range n.path[:n.depth] {
 		reasons = p.judge(reasons, now)
 	}
 	due := n.collect()
 	n.unlock()
-	return with(append(reasons, l.announce(due)...))
+	return verdict.Of(append(reasons, l.announce(due)...))
 }
 
 // judge appends what is wrong with what n has spent.
-func (n *node) judge(reasons []Reason, now int64) []Reason {
+func (n *node) judge(reasons []verdict.Reason, now int64) []verdict.Reason {
 	add := func(e *BudgetError) {
 		r := e.Reason()
 		if n.caps.observe {
-			r.Class = Warn
+			r.Class = verdict.Warn
 		}
 		reasons = append(reasons, r)
 	}
@@ -226,7 +227,7 @@ func (n *node) deadline() int64 {
 // passed is a soft limit that was passed.
 type passed struct {
 	scope  Scope
-	reason Reason
+	reason verdict.Reason
 }
 
 // collect returns the soft limits of n and around it that were passed and that
@@ -241,8 +242,8 @@ func (n *node) collect() (due []passed) {
 	return due
 }
 
-func (n *node) softReason() Reason {
-	r := Reason{Code: codeBudgetSoft, Guard: "budget", Class: Warn}
+func (n *node) softReason() verdict.Reason {
+	r := verdict.Reason{Code: codeBudgetSoft, Guard: "budget", Class: verdict.Warn}
 	if spent := n.spent.amount(); spent.tokens > n.caps.softTokens {
 		r.Limit, r.Seen = fmt.Sprint(n.caps.softTokens), fmt.Sprint(spent.tokens)
 		r.Message = fmt.Sprintf("%s tokens were used in %s, more than the soft limit of %s", r.Seen, n.scope, r.Limit)
@@ -254,11 +255,11 @@ func (n *node) softReason() Reason {
 }
 
 // announce returns the reasons, and tells OnSoft of each.
-func (l *Ledger) announce(due []passed) (reasons []Reason) {
+func (l *Ledger) announce(due []passed) (reasons []verdict.Reason) {
 	for _, p := range due {
 		reasons = append(reasons, p.reason)
 		if l.config.OnSoft != nil && !l.told(p) {
-			reasons = append(reasons, Reason{Code: "internal_error", Guard: "budget", Class: Escalate, Message: "the program could not be told of a soft limit"})
+			reasons = append(reasons, verdict.Reason{Code: "internal_error", Guard: "budget", Class: verdict.Escalate, Message: "the program could not be told of a soft limit"})
 		}
 	}
 	return reasons

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Quota limits what one tenant may use. Nil and zero members limit nothing;
@@ -128,7 +129,7 @@ func (n *node) overQuota(c *call) *BudgetError {
 		w := &n.windows[i]
 		w.advance(c.at)
 		e := n.overWindow(w, need, c.free)
-		if e != nil && e.Class() == Abort {
+		if e != nil && e.Class() == verdict.Abort {
 			return e
 		}
 		if passing == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 func quota(q guard.Quota) guard.LedgerConfig {
@@ -44,7 +45,7 @@ func TestWindows(t *testing.T) {
 		}
 		now.pass(c.after)
 		e := refused(t, l, guard.Scope{Tenant: "acme", Session: "another"}, need(100, 50))
-		if code(e) != c.want || e != nil && e.Class() != guard.Abort {
+		if code(e) != c.want || e != nil && e.Class() != verdict.Abort {
 			t.Errorf("%s: %v, want %s", c.name, e, c.want)
 		}
 		if got := code(refused(t, l, guard.Scope{Tenant: "another", Session: "s"}, need(100, 50))); got != "ok" {
@@ -61,7 +62,7 @@ func TestVelocity(t *testing.T) {
 		t.Errorf("while a call is open: %v", e)
 	}
 	h.Settle(used(100, 50))
-	if e := refused(t, l, proposer, need(1, 1)); code(e) != "quota_velocity" || e.Class() != guard.Retry {
+	if e := refused(t, l, proposer, need(1, 1)); code(e) != "quota_velocity" || e.Class() != verdict.Retry {
 		t.Errorf("too fast: %v", e)
 	}
 	if got := code(refused(t, l, proposer, guard.Estimate{Model: "free"})); got != "ok" {

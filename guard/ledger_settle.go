@@ -3,6 +3,7 @@ package guard
 import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Receipt says what settling a call did.
@@ -11,7 +12,7 @@ type Receipt struct {
 	Duplicate bool   // it was charged before, so this time it was not
 	Late      bool   // the reservation had been cleared
 	Prices    string // version of the price table
-	Reasons   []Reason
+	Reasons   []verdict.Reason
 }
 
 // Settle ends a call and charges what it needed, in full, even past a limit.

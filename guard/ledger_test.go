@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 func TestReserveSettleRelease(t *testing.T) {
@@ -113,12 +114,12 @@ func TestBudgetError(t *testing.T) {
 	if want := "budget_contended: open calls hold the last usd in acme/s: $0.0002 spent, $0.00005 reserved and $0.0002 more are above the limit of $0.0004"; e == nil || e.Error() != want {
 		t.Fatalf("%v, want %s", e, want)
 	}
-	if r := e.Reason(); r.Class != guard.Retry || r.Code != "budget_contended" || r.Guard != "budget" || r.Limit != "0.0004" || r.Seen != "0.00045" {
+	if r := e.Reason(); r.Class != verdict.Retry || r.Code != "budget_contended" || r.Guard != "budget" || r.Limit != "0.0004" || r.Seen != "0.00045" {
 		t.Errorf("reason %+v", r)
 	}
 	h.Settle(used(51, 0))
 	e = refused(t, l, other, need(100, 50))
-	if e == nil || e.Code != "budget_usd" || e.Class() != guard.Abort || e.Spent != 251_000_000 || e.Reserved != 0 || e.Estimate != 200_000_000 || e.Limit != 400_000_000 {
+	if e == nil || e.Code != "budget_usd" || e.Class() != verdict.Abort || e.Spent != 251_000_000 || e.Reserved != 0 || e.Estimate != 200_000_000 || e.Limit != 400_000_000 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -133,7 +134,7 @@ func TestChargedInFull(t *testing.T) {
 	if got := code(refused(t, l, proposer, need(0, 1))); got != "budget_tokens" {
 		t.Errorf("the next call: %s", got)
 	}
-	if v := l.Check(proposer); v.Status != guard.Abort || codes(v) != "abort [budget_tokens]" {
+	if v := l.Check(proposer); v.Status != verdict.Abort || codes(v) != "abort [budget_tokens]" {
 		t.Errorf("the next step: %+v", v)
 	}
 }
@@ -346,7 +347,7 @@ func TestSoftLimits(t *testing.T) {
 	var told []string
 	l, _ := newLedger(t, guard.LedgerConfig{
 		Budget: &guard.Budget{SoftTokens: new(int64(10)), SoftUSD: new(exact.Dollar)},
-		OnSoft: func(s guard.Scope, r guard.Reason) error {
+		OnSoft: func(s guard.Scope, r verdict.Reason) error {
 			told = append(told, s.String()+" "+r.Text())
 			return nil
 		},
@@ -355,11 +356,11 @@ func TestSoftLimits(t *testing.T) {
 		t.Errorf("at the limit: %+v", r.Reasons)
 	}
 	r := reserve(t, l, proposer, need(1, 1)).Settle(used(1, 0))
-	if len(r.Reasons) != 1 || r.Reasons[0].Code != "budget_soft" || r.Reasons[0].Class != guard.Warn || r.Reasons[0].Limit != "10" || r.Reasons[0].Seen != "11" {
+	if len(r.Reasons) != 1 || r.Reasons[0].Code != "budget_soft" || r.Reasons[0].Class != verdict.Warn || r.Reasons[0].Limit != "10" || r.Reasons[0].Seen != "11" {
 		t.Errorf("above the limit: %+v", r.Reasons)
 	}
 	reserve(t, l, proposer, need(1, 1)).Settle(guard.Usage{Usage: tokens(99, 0).WithCost(2 * exact.Dollar)})
-	if v := l.Check(proposer); v.Status != guard.OK {
+	if v := l.Check(proposer); v.Status != verdict.OK {
 		t.Errorf("a second warning: %+v", v)
 	}
 	if len(told) != 1 || told[0] != "acme/s budget_soft: 11 tokens were used in acme/s, more than the soft limit of 10" {
@@ -382,19 +383,19 @@ func TestSoftLimitOfAClearedCall(t *testing.T) {
 	if v := l.Check(round); codes(v) != "warn [budget_soft]" {
 		t.Errorf("%+v", v)
 	}
-	if v := l.Check(round); v.Status != guard.OK {
+	if v := l.Check(round); v.Status != verdict.OK {
 		t.Errorf("told again: %+v", v)
 	}
 }
 
 func TestSoftSinkFails(t *testing.T) {
-	for name, sink := range map[string]func(guard.Scope, guard.Reason) error{
-		"error": func(guard.Scope, guard.Reason) error { return errors.New("no") },
-		"panic": func(guard.Scope, guard.Reason) error { panic("no") },
+	for name, sink := range map[string]func(guard.Scope, verdict.Reason) error{
+		"error": func(guard.Scope, verdict.Reason) error { return errors.New("no") },
+		"panic": func(guard.Scope, verdict.Reason) error { panic("no") },
 	} {
 		l, _ := newLedger(t, guard.LedgerConfig{Budget: &guard.Budget{SoftTokens: new(int64(0))}, OnSoft: sink})
 		r := reserve(t, l, proposer, need(1, 1)).Settle(used(1, 0))
-		if len(r.Reasons) != 2 || r.Reasons[1].Code != "internal_error" || r.Reasons[1].Class != guard.Escalate {
+		if len(r.Reasons) != 2 || r.Reasons[1].Code != "internal_error" || r.Reasons[1].Class != verdict.Escalate {
 			t.Errorf("%s: %+v", name, r.Reasons)
 		}
 	}
@@ -467,7 +468,7 @@ func TestProbes(t *testing.T) {
 	if got := code(refused(t, l, session, probe(199_998))); got != "ok" {
 		t.Errorf("exactly a fifth: %s", got)
 	}
-	if e := refused(t, l, session, probe(199_999)); code(e) != "budget_probe_share" || e.Unit != guard.UnitUSD || e.Class() != guard.Abort {
+	if e := refused(t, l, session, probe(199_999)); code(e) != "budget_probe_share" || e.Unit != guard.UnitUSD || e.Class() != verdict.Abort {
 		t.Errorf("above: %+v", e)
 	}
 	h := reserve(t, l, session, probe(150_000))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A LogRecord is one line of an event log of guards: what was spent, what was
@@ -261,7 +262,7 @@ func (rec *LogRecord) Time() (at time.Time, ok bool) {
 }
 
 // LogInputOf returns a step as a log holds it: in full.
-func LogInputOf(s Step) *LogInput {
+func LogInputOf(s verdict.Step) *LogInput {
 	in := &LogInput{
 		Step: s.Number, FromState: s.FromState, Transition: s.Transition, State: s.State, Model: s.Model,
 		TokensIn: s.TokensIn, TokensOut: s.TokensOut, Attempt: s.Attempt, Context: s.Context,
@@ -304,8 +305,8 @@ func (in *LogInput) Digested() *LogInput {
 
 // step returns the input as the checks see it. Where there is a digest it stands
 // for the text: it is equal when the text is.
-func (in *LogInput) step(c *Config, task string) Step {
-	s := Step{
+func (in *LogInput) step(c *Config, task string) verdict.Step {
+	s := verdict.Step{
 		Task: task, Number: in.Step, FromState: in.FromState, Transition: in.Transition, State: in.State,
 		MetaJSON: in.MetaJSON, Model: in.Model, TokensIn: in.TokensIn, TokensOut: in.TokensOut, Attempt: in.Attempt,
 		Human: in.Human, Canned: in.Canned, SessionMeta: in.SessionMeta, Context: in.Context,
@@ -322,7 +323,7 @@ func (in *LogInput) step(c *Config, task string) Step {
 		if call.ResultDigest != "" {
 			call.Result = fmt.Appendf(nil, "%q", call.ResultDigest)
 		}
-		s.ToolCalls = append(s.ToolCalls, ToolCall{Name: call.Name, Args: call.Args, Result: call.Result})
+		s.ToolCalls = append(s.ToolCalls, verdict.ToolCall{Name: call.Name, Args: call.Args, Result: call.Result})
 	}
 	u := specialist.Usage{NumInputTokens: in.TokensIn, NumOutputTokens: in.TokensOut}
 	if in.USD != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/dialai/dialai/verdict"
 )
 
 // A look is what one step contains, as the checks need it. It is scratch memory:
@@ -14,10 +16,10 @@ type look struct {
 	counts gramCounter // in mode any_ngram
 	calls  []callMark
 	hasher jsonHasher
-	padded []byte // the arguments of a call and zeros behind them
-	state  uint64 // hash of the state's name
-	step   Step   // room for the one that is looked at
-	words  []word // of the text that a pack reads
+	padded []byte       // the arguments of a call and zeros behind them
+	state  uint64       // hash of the state's name
+	step   verdict.Step // room for the one that is looked at
+	words  []word       // of the text that a pack reads
 	word   []byte
 
 	// Truncated is set if n-grams are only those of the output's two ends.
@@ -50,7 +52,7 @@ var looks = sync.Pool{New: func() any { return new(look) }}
 
 // release gives a look back. One that has grown large is left to the collector.
 func (l *look) release() {
-	l.step = Step{}
+	l.step = verdict.Step{}
 	bytes := cap(l.text.lower) + cap(l.padded) + cap(l.word)
 	items := cap(l.output.grams) + cap(l.counts.slots) + cap(l.words)
 	if bytes <= 1<<20 && items <= 1<<17 {
@@ -63,7 +65,7 @@ func (l *look) release() {
 const ngramEnds = 32 << 10
 
 // read reads a step. The error says what is wrong with its tool calls.
-func (l *look) read(c *Config, s *Step, context uint64) error {
+func (l *look) read(c *Config, s *verdict.Step, context uint64) error {
 	l.truncated, l.state = false, hashBytes(bytesOf(s.State))
 	l.text.ascii, l.text.lower = false, l.text.lower[:0]
 	l.output = outputMark{grams: l.output.grams[:0], print: l.output.print, context: context}
@@ -71,7 +73,7 @@ func (l *look) read(c *Config, s *Step, context uint64) error {
 	return l.readCalls(c, s, context)
 }
 
-func (l *look) readOutput(c *Config, s *Step) {
+func (l *look) readOutput(c *Config, s *verdict.Step) {
 	if !s.HasOutput {
 		return
 	}
@@ -82,9 +84,9 @@ func (l *look) readOutput(c *Config, s *Step) {
 }
 
 // says reports whether the output of a step is one that could repeat others.
-func says(s *Step) bool { return s.HasOutput && s.Output != "" && !s.Canned && !s.Human }
+func says(s *verdict.Step) bool { return s.HasOutput && s.Output != "" && !s.Canned && !s.Human }
 
-func (l *look) readPlain(c *Config, s *Step) {
+func (l *look) readPlain(c *Config, s *verdict.Step) {
 	grams := c.Loop.Mode != "off" && says(s)
 	whole := c.Loop.Mode == "any_ngram" || len(s.Output) <= 2*ngramEnds
 	if grams && whole || len(c.Forbidden) > 0 || c.Loop.MaxOutputRepeats != nil {
@@ -126,7 +128,7 @@ func (l *look) readEnds(c *Config, output string) {
 	}
 }
 
-func (l *look) readCalls(c *Config, s *Step, context uint64) error {
+func (l *look) readCalls(c *Config, s *verdict.Step, context uint64) error {
 	l.calls = l.calls[:0]
 	for i := range s.ToolCalls {
 		call := &s.ToolCalls[i]

@@ -11,15 +11,16 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A walk executes steps "transition:state:metaJson" of a session that knows
 // something, and returns the verdict on the last of them.
-func walk(c *guard.Config, steps ...[3]string) guard.Verdict {
+func walk(c *guard.Config, steps ...[3]string) verdict.Verdict {
 	var s guard.State
-	var v guard.Verdict
+	var v verdict.Verdict
 	for _, w := range steps {
-		step := guard.Step{Transition: w[0], State: w[1], MetaJSON: []byte(w[2]), SessionMeta: []byte(`{"id":7}`)}
+		step := verdict.Step{Transition: w[0], State: w[1], MetaJSON: []byte(w[2]), SessionMeta: []byte(`{"id":7}`)}
 		v = c.Check(s, step)
 		s = s.Advance(c, step)
 	}
@@ -79,11 +80,11 @@ func TestExchangedResultsAreNews(t *testing.T) {
 // metaJson, nobody can tell a loop from progress.
 func TestNothingKnownOnlyWarns(t *testing.T) {
 	c := parse(t, `{}`)
-	step := guard.Step{State: "here"}
+	step := verdict.Step{State: "here"}
 	if got := codes(c.Check(visited(c, 3, step), step)); got != "warn [loop_state_cycle]" {
 		t.Errorf("a session that knows nothing: %s", got)
 	}
-	told := guard.Step{State: "here", Transition: "t", MetaJSON: []byte("{}")}
+	told := verdict.Step{State: "here", Transition: "t", MetaJSON: []byte("{}")}
 	if got := codes(c.Check(visited(c, 3, told), told)); got != "abort [loop_state_cycle]" {
 		t.Errorf("a session whose transition said something: %s", got)
 	}
@@ -92,7 +93,7 @@ func TestNothingKnownOnlyWarns(t *testing.T) {
 // TestHistoryForgets: a visit beyond the ring is as if it had not been.
 func TestHistoryForgets(t *testing.T) {
 	c := parse(t, `{"loop_detection":{"max_state_visits":1},"store":{"history_limit":3}}`)
-	step := func(name string) guard.Step { return guard.Step{State: name, SessionMeta: []byte("1")} }
+	step := func(name string) verdict.Step { return verdict.Step{State: name, SessionMeta: []byte("1")} }
 	s := guard.State{}.Advance(c, step("home")).Advance(c, step("x")).Advance(c, step("y"))
 	if v := c.Check(s, step("home")); codes(v) != "abort [loop_state_cycle]" || !slices.Equal(v.Reasons[0].Indices, []int32{0}) {
 		t.Errorf("the oldest of three visits: %s at %v", codes(v), v.Reasons)
@@ -118,7 +119,7 @@ func TestCyclesAgainstHistory(t *testing.T) {
 		var history []string
 		known := map[string]string{}
 		for range 40 {
-			step := guard.Step{State: pick(rng, "p", "q", "r"), Transition: pick(rng, "a", "b"), SessionMeta: []byte(`"s"`)}
+			step := verdict.Step{State: pick(rng, "p", "q", "r"), Transition: pick(rng, "a", "b"), SessionMeta: []byte(`"s"`)}
 			if meta := pick(rng, "", "", "1", "2"); meta != "" {
 				step.MetaJSON = []byte(meta)
 			}
@@ -134,7 +135,7 @@ func TestCyclesAgainstHistory(t *testing.T) {
 				}
 			}
 			v := c.Check(s, step)
-			if over := int64(len(indices))+1 > limit; over != (v.Status == guard.Abort) || over && !slices.Equal(v.Reasons[0].Indices, indices) {
+			if over := int64(len(indices))+1 > limit; over != (v.Status == verdict.Abort) || over && !slices.Equal(v.Reasons[0].Indices, indices) {
 				t.Fatalf("seed %d: limit %d, ring %d: %s after %q is %s %+v, want visits %v", seed, limit, ring, visit, history, codes(v), v.Reasons, indices)
 			}
 			history = append(history, visit)
@@ -151,13 +152,13 @@ func TestStatesAreValues(t *testing.T) {
 	c := parse(t, `{"store":{"history_limit":4}}`)
 	type kept struct {
 		state, copied guard.State
-		verdict       guard.Verdict
+		verdict       verdict.Verdict
 	}
-	probe := guard.Step{State: "p", Transition: "a", MetaJSON: []byte("1"), SessionMeta: []byte("0")}
+	probe := verdict.Step{State: "p", Transition: "a", MetaJSON: []byte("1"), SessionMeta: []byte("0")}
 	states := []kept{{}}
 	for range 2000 {
 		from := states[rng.IntN(len(states))].state
-		step := guard.Step{State: pick(rng, "p", "q"), Transition: pick(rng, "a", "b"), MetaJSON: []byte(pick(rng, "", "1", "2")), SessionMeta: []byte("0"), TokensIn: rng.Int64N(9)}
+		step := verdict.Step{State: pick(rng, "p", "q"), Transition: pick(rng, "a", "b"), MetaJSON: []byte(pick(rng, "", "1", "2")), SessionMeta: []byte("0"), TokensIn: rng.Int64N(9)}
 		next := from.Advance(c, step).Charge(specialist.Usage{NumInputTokens: rng.Int64N(9)}, "m").Correct(specialist.Usage{CostUSD: 1}, specialist.Usage{CostUSD: exact.Money(rng.Int64N(9))})
 		states = append(states, kept{next, next, c.Check(next, probe)})
 	}

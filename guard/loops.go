@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/verdict"
 )
 
 // loops looks for a task that goes round in circles: outputs, tool calls, states.
@@ -30,16 +31,16 @@ func (k *checking) loops() {
 	}
 }
 
-func (k *checking) loop(code string, class Status, message string, indices []int32) *Reason {
+func (k *checking) loop(code string, class verdict.Status, message string, indices []int32) *verdict.Reason {
 	k.steer(class, message)
-	k.report(Reason{Code: code, Guard: "loop", Class: class, Message: message, Indices: indices})
+	k.report(verdict.Reason{Code: code, Guard: "loop", Class: class, Message: message, Indices: indices})
 	return &k.reasons[len(k.reasons)-1]
 }
 
 // steer tells those who are asked next of a loop that only warns: they are who can
 // leave it.
-func (k *checking) steer(class Status, message string) {
-	if class == Warn {
+func (k *checking) steer(class verdict.Status, message string) {
+	if class == verdict.Warn {
 		k.notices = append(k.notices, "Loop: "+message+"; do something else, or come to an end.")
 	}
 }
@@ -56,13 +57,13 @@ func (k *checking) repeatedOutput() {
 		found = int64(len(earlier)) >= k.c.Loop.MaxRepeats && len(earlier) > 0
 	}
 	if found {
-		r := k.loop("loop_repeat_output", Abort, "the output repeats earlier outputs", earlier)
+		r := k.loop("loop_repeat_output", verdict.Abort, "the output repeats earlier outputs", earlier)
 		r.Limit = fmt.Sprint(k.c.Loop.MaxRepeats)
 		return
 	}
 	if most := k.c.Loop.MaxOutputRepeats; most != nil {
 		if n := k.streak(); n > *most {
-			r := k.loop("loop_repeat_output", Abort, "the output is the same as the ones before it", nil)
+			r := k.loop("loop_repeat_output", verdict.Abort, "the output is the same as the ones before it", nil)
 			r.Limit, r.Seen = fmt.Sprint(*most), fmt.Sprint(n)
 		}
 	}
@@ -141,11 +142,11 @@ func (k *checking) repeatedCalls() {
 		switch {
 		case known && then.result != now.result: // a new result is progress
 		case known:
-			k.loop("loop_no_progress", Abort, fmt.Sprintf("tool %q was called with the same arguments and gave the same result", call.Name), nil).Subject = call.Name
+			k.loop("loop_no_progress", verdict.Abort, fmt.Sprintf("tool %q was called with the same arguments and gave the same result", call.Name), nil).Subject = call.Name
 			return
 		case rule.Poll:
 		case k.noNewsSince(then):
-			k.loop("loop_repeat_tool", Abort, fmt.Sprintf("tool %q is called with the same arguments as just before", call.Name), nil).Subject = call.Name
+			k.loop("loop_repeat_tool", verdict.Abort, fmt.Sprintf("tool %q is called with the same arguments as just before", call.Name), nil).Subject = call.Name
 			return
 		}
 	}
@@ -305,7 +306,7 @@ func (m *memory) near(c *Config, name string, now *callMark) (alike, same int64)
 }
 
 func (k *checking) near(code, tool, message string, seen int64) {
-	r := k.loop(code, Warn, message, nil)
+	r := k.loop(code, verdict.Warn, message, nil)
 	r.Subject, r.Limit, r.Seen = tool, fmt.Sprint(k.c.Loop.Near.Repeats), fmt.Sprint(seen)
 }
 
@@ -347,11 +348,11 @@ func (k *checking) tooManyVisits(now visit, seen int64) {
 
 // certainty is Warn where nothing is known of what the task has learnt: then
 // nothing says that there was no progress.
-func (k *checking) certainty() Status {
+func (k *checking) certainty() verdict.Status {
 	if k.c.Loop.ProgressAware && k.look.output.context == 0 {
-		return Warn
+		return verdict.Warn
 	}
-	return Abort
+	return verdict.Abort
 }
 
 // cycle finds the shortest run of states that the newest visits, this one
@@ -373,9 +374,9 @@ func (k *checking) cycle() {
 		if period == 1 {
 			return // one state again and again is a matter of visits
 		}
-		class := Warn
+		class := verdict.Warn
 		if k.look.output.context != 0 && k.periodic(n, length, period, func(a, b visit) bool { return a == b }) {
-			class = Abort
+			class = verdict.Abort
 		}
 		r := k.loop("loop_cycle", class, fmt.Sprintf("the last %d states repeat with period %d", length, period), nil)
 		r.Limit, r.Seen = fmt.Sprint(c.Repeats), fmt.Sprint(c.Repeats)

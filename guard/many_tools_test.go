@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // TestManyTools has a task call hundreds of tools, which are then found by an index: what
@@ -20,7 +21,7 @@ func TestManyTools(t *testing.T) {
 	}
 	all := guard.CheckInput{TaskID: "a"}
 	for i := range tools {
-		all.ToolCalls = append(all.ToolCalls, guard.ToolCall{Name: fmt.Sprint("t", i)})
+		all.ToolCalls = append(all.ToolCalls, verdict.ToolCall{Name: fmt.Sprint("t", i)})
 	}
 	codes := func(g *guard.Guard, in guard.CheckInput) string {
 		t.Helper()
@@ -35,7 +36,7 @@ func TestManyTools(t *testing.T) {
 		return text
 	}
 	one := func(tool string) guard.CheckInput {
-		return guard.CheckInput{TaskID: "a", ToolCalls: []guard.ToolCall{{Name: tool}}}
+		return guard.CheckInput{TaskID: "a", ToolCalls: []verdict.ToolCall{{Name: tool}}}
 	}
 	const rivals = "tool_mutex t298 , "
 	if got := codes(g, all); got != rivals {
@@ -60,7 +61,7 @@ func TestManyTools(t *testing.T) {
 			}
 		}
 	}
-	other := guard.CheckInput{TaskID: "b", ToolCalls: append(all.ToolCalls[:100:100], guard.ToolCall{Name: "twice"}, guard.ToolCall{Name: "twice"})}
+	other := guard.CheckInput{TaskID: "b", ToolCalls: append(all.ToolCalls[:100:100], verdict.ToolCall{Name: "twice"}, verdict.ToolCall{Name: "twice"})}
 	if got := codes(g, other); got != "tool_blast_radius twice 2, " {
 		t.Errorf("a rule broken twice: %s", got)
 	}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"unsafe"
+
+	"github.com/dialai/dialai/verdict"
 )
 
 // memory is what loop detection and the rules for tools remember of a task. A
@@ -81,7 +83,7 @@ func (m *memory) clone() *memory {
 
 // add remembers a committed step. owned says that nobody else sees what has to
 // go, so that its room may be used again.
-func (m *memory) add(c *Config, s *Step, l *look, owned bool) {
+func (m *memory) add(c *Config, s *verdict.Step, l *look, owned bool) {
 	limit := int(max(c.Store.HistoryLimit, 1))
 	if s.State != "" && c.countsVisit(m, l.state) {
 		*m.visits.next(limit) = visit{l.state, l.output.context}

@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // TestElapsed: elapsed_ms is what the check took, task_age_ms how long the task has
 // lasted.
 func TestElapsed(t *testing.T) {
 	now := time.Unix(1000, 0)
-	slow := guard.Func(func(context.Context, guard.Step) guard.Verdict {
+	slow := guard.Func(func(context.Context, verdict.Step) verdict.Verdict {
 		now = now.Add(30 * time.Millisecond)
-		return guard.Verdict{}
+		return verdict.Verdict{}
 	})
 	g, err := guard.New(parse(t, `{}`), guard.WithClock(func() time.Time { return now }), guard.WithCheckers(slow))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A loop is in disguise if each of its rounds differs from the one before only in
@@ -284,20 +285,20 @@ func inShape(s []byte, shape string) int {
 
 // readSeen reads an output that has characters that nobody sees once more, without
 // them, for what it is compared by. Patterns and packs read all of it.
-func (l *look) readSeen(c *Config, s *Step) {
+func (l *look) readSeen(c *Config, s *verdict.Step) {
 	plain := looks.Get().(*look)
 	defer plain.release()
 	plain.word = appendSeen(plain.word[:0], bytesOf(s.Output))
 	plain.output = outputMark{grams: plain.output.grams[:0], print: plain.output.print, context: l.output.context}
 	plain.truncated, plain.text.lower = false, plain.text.lower[:0]
-	said := Step{HasOutput: true, Output: stringOf(plain.word), Canned: s.Canned, Human: s.Human}
+	said := verdict.Step{HasOutput: true, Output: stringOf(plain.word), Canned: s.Canned, Human: s.Human}
 	plain.readPlain(c, &said)
 	l.output, plain.output, l.truncated = plain.output, l.output, plain.truncated
 }
 
 // alike returns how many calls in a row, the only one of a step included, are the same
 // but for values that look made up for the occasion, without news in between.
-func (m *memory) alike(c *Config, s *Step, l *look) int64 {
+func (m *memory) alike(c *Config, s *verdict.Step, l *look) int64 {
 	n := m.calls.len()
 	if c.Loop.Near == nil || len(s.ToolCalls) != 1 || n == 0 || !c.normalizes(s.ToolCalls[0].Name) {
 		return 1

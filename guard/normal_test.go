@@ -11,16 +11,17 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // callsOf judges and counts calls of one tool, a step each, and returns the verdict on
 // the last.
-func callsOf(t *testing.T, c *guard.Config, tool string, args ...string) guard.Verdict {
+func callsOf(t *testing.T, c *guard.Config, tool string, args ...string) verdict.Verdict {
 	t.Helper()
 	g := newGuard(t, c)
-	var last guard.Verdict
+	var last verdict.Verdict
 	for _, a := range args {
-		v, _, err := g.Check(guard.CheckInput{TaskID: "t", ToolCalls: []guard.ToolCall{{Name: tool, Args: []byte(a)}}})
+		v, _, err := g.Check(guard.CheckInput{TaskID: "t", ToolCalls: []verdict.ToolCall{{Name: tool, Args: []byte(a)}}})
 		if err != nil {
 			t.Fatalf("%s: %v", a, err)
 		}

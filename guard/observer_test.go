@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // TestObserverThatPanics: a step that the observer cannot be told of is stopped and
@@ -24,22 +25,22 @@ func TestObserverThatPanics(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := guard.CheckInput{TaskID: "t", TokensIn: 7}
-	ways := map[string]func() (guard.Verdict, error){
-		"Check": func() (guard.Verdict, error) { v, _, err := g.Check(in); return v, err },
-		"Begin": func() (guard.Verdict, error) {
+	ways := map[string]func() (verdict.Verdict, error){
+		"Check": func() (verdict.Verdict, error) { v, _, err := g.Check(in); return v, err },
+		"Begin": func() (verdict.Verdict, error) {
 			v, token, err := g.Begin(t.Context(), in)
 			if token != nil {
 				token.Commit()
 			}
 			return v, err
 		},
-		"CheckStep": func() (guard.Verdict, error) {
-			return g.CheckStep(t.Context(), guard.Step{Task: "t"}, specialist.Usage{NumInputTokens: 7, Given: specialist.InputGiven})
+		"CheckStep": func() (verdict.Verdict, error) {
+			return g.CheckStep(t.Context(), verdict.Step{Task: "t"}, specialist.Usage{NumInputTokens: 7, Given: specialist.InputGiven})
 		},
 	}
 	for name, judge := range ways {
 		v, err := judge()
-		if err != nil || v.Status != guard.Abort || codes(v) != "abort [internal_error]" || !strings.Contains(v.Reasons[0].Message, "the observer") {
+		if err != nil || v.Status != verdict.Abort || codes(v) != "abort [internal_error]" || !strings.Contains(v.Reasons[0].Message, "the observer") {
 			t.Errorf("%s: %s (%v)", name, codes(v), err)
 		}
 	}
@@ -68,7 +69,7 @@ func TestContextThatIsNoJSON(t *testing.T) {
 		if fine != (err == nil) || !fine && !errors.Is(err, guard.ErrInput) {
 			t.Errorf("%q: %v", context, err)
 		}
-		if _, err := g.CheckStep(t.Context(), guard.Step{Task: "s", Context: []byte(context)}, specialist.Usage{}); fine != (err == nil) {
+		if _, err := g.CheckStep(t.Context(), verdict.Step{Task: "s", Context: []byte(context)}, specialist.Usage{}); fine != (err == nil) {
 			t.Errorf("%q, as a step: %v", context, err)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/dialai/dialai/verdict"
 )
 
 // Packs look for texts that should not be there, by rules that come with the
@@ -22,8 +24,8 @@ type Packs struct {
 
 // A Pack says where one pack looks and what follows from what it finds.
 type Pack struct {
-	Action                Status // from warn to abort
-	Output, Args, Results bool   // the parts of a step that it reads
+	Action                verdict.Status // from warn to abort
+	Output, Args, Results bool           // the parts of a step that it reads
 }
 
 // packs runs every pack that is configured.
@@ -44,19 +46,19 @@ func (k *checking) packs() {
 func (k *checking) pack(p *Pack, run *packRun) {
 	run.class = p.Action
 	if p.Output && k.step.HasOutput {
-		run.read(&Finding{Part: "output"}, k.step.Output, nil)
+		run.read(&verdict.Finding{Part: "output"}, k.step.Output, nil)
 	}
 	if p.Output {
-		run.json(&Finding{Part: "meta"}, k.step.MetaJSON)
+		run.json(&verdict.Finding{Part: "meta"}, k.step.MetaJSON)
 	}
 	for i := range k.step.ToolCalls {
 		if call := &k.step.ToolCalls[i]; p.Args {
-			run.json(&Finding{Part: "args", Call: i + 1}, call.Args)
+			run.json(&verdict.Finding{Part: "args", Call: i + 1}, call.Args)
 		}
 	}
 	for i := range k.step.ToolCalls {
 		if call := &k.step.ToolCalls[i]; p.Results {
-			run.json(&Finding{Part: "result", Call: i + 1}, call.Result)
+			run.json(&verdict.Finding{Part: "result", Call: i + 1}, call.Result)
 		}
 	}
 	k.reasons = append(k.reasons, run.reasons...)
@@ -66,20 +68,20 @@ func (k *checking) pack(p *Pack, run *packRun) {
 type packRun struct {
 	code, what string
 	scan       func(s string, found func(rule string, start, end int))
-	class      Status
-	reasons    []Reason
+	class      verdict.Status
+	reasons    []verdict.Reason
 	counts     []int64 // of findings, one for each reason
 }
 
 // json reads a JSON value as the texts in it read, and not as they are escaped.
-func (r *packRun) json(in *Finding, value json.RawMessage) {
+func (r *packRun) json(in *verdict.Finding, value json.RawMessage) {
 	r.read(in, unescaped(value), value)
 }
 
 // read reads one part. Each rule is reported once for each kind of part, with
 // the place where it was found at first. escaped is what text was before its
 // escapes were undone, nil if there was nothing to undo.
-func (r *packRun) read(in *Finding, text string, escaped []byte) {
+func (r *packRun) read(in *verdict.Finding, text string, escaped []byte) {
 	r.scan(text, func(rule string, start, end int) {
 		for i := range r.reasons {
 			if seen := &r.reasons[i]; seen.Subject == rule && seen.Found.Part == in.Part {
@@ -92,16 +94,16 @@ func (r *packRun) read(in *Finding, text string, escaped []byte) {
 			start, end = escapedAt(escaped, start), escapedAt(escaped, end)
 		}
 		r.counts = append(r.counts, 1)
-		r.reasons = append(r.reasons, Reason{
+		r.reasons = append(r.reasons, verdict.Reason{
 			Code: r.code, Guard: "packs", Class: r.class, Subject: rule, Seen: "1",
 			Message: fmt.Sprintf("%s what looks like %s (%s)", containing(in), r.what, rule),
-			Found:   &Finding{Part: in.Part, Call: in.Call, Offset: start, Length: end - start},
+			Found:   &verdict.Finding{Part: in.Part, Call: in.Call, Offset: start, Length: end - start},
 		})
 	})
 }
 
 // containing begins a sentence about the part.
-func containing(f *Finding) string {
+func containing(f *verdict.Finding) string {
 	switch f.Part {
 	case "args":
 		return fmt.Sprintf("the arguments of tool call %d contain", f.Call)

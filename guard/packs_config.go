@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/dialai/dialai/verdict"
 )
 
 // packs reads the packs. One that is not named does not run, so that a section
 // which names none is a mistake.
 func (r *reader) packs(p *Packs) func(path string, value []byte) {
-	one := func(into **Pack, action Status) func(path string, value []byte) {
+	one := func(into **Pack, action verdict.Status) func(path string, value []byte) {
 		pack := &Pack{Action: action, Output: true, Args: true, Results: true}
 		return r.orOff(func(path string, value []byte) {
 			*into = pack
@@ -17,9 +19,9 @@ func (r *reader) packs(p *Packs) func(path string, value []byte) {
 		}, func() { *into = nil })
 	}
 	read := r.object("packs", []member{
-		{"secrets", one(&p.Secrets, Retry)},
-		{"pii", one(&p.PII, Retry)},
-		{"prompt_injection", one(&p.Injection, Warn)},
+		{"secrets", one(&p.Secrets, verdict.Retry)},
+		{"pii", one(&p.PII, verdict.Retry)},
+		{"prompt_injection", one(&p.Injection, verdict.Warn)},
 	})
 	return func(path string, value []byte) {
 		before := len(r.problems)
@@ -35,11 +37,11 @@ func (r *reader) packs(p *Packs) func(path string, value []byte) {
 }
 
 // action reads what follows from a finding.
-func (r *reader) action(into *Status) func(path string, value []byte) {
+func (r *reader) action(into *verdict.Status) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		name := into.String()
-		r.oneOf(&name, Warn.String(), Retry.String(), Escalate.String(), Abort.String())(path, value)
-		*into, _ = StatusNamed(name)
+		r.oneOf(&name, verdict.Warn.String(), verdict.Retry.String(), verdict.Escalate.String(), verdict.Abort.String())(path, value)
+		*into, _ = verdict.StatusNamed(name)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // TestPacksAreNeverSlow: no text takes the packs more than a few microseconds for
@@ -24,7 +25,7 @@ func TestPacksAreNeverSlow(t *testing.T) {
 		for range 2 { // others may be using the processor
 			if took > most {
 				start := time.Now()
-				c.Check(guard.State{}, guard.Step{Output: text, HasOutput: true})
+				c.Check(guard.State{}, verdict.Step{Output: text, HasOutput: true})
 				took = min(took, time.Since(start))
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 const allPacks = `{"packs":{"secrets":{},"pii":{},"prompt_injection":{}}}`
@@ -16,7 +17,7 @@ const allPacks = `{"packs":{"secrets":{},"pii":{},"prompt_injection":{}}}`
 // finds returns what the packs find in an output: "rule@offset+length".
 func finds(t testing.TB, c *guard.Config, output string) (list []string) {
 	t.Helper()
-	for _, r := range c.Check(guard.State{}, guard.Step{Output: output, HasOutput: true}).Reasons {
+	for _, r := range c.Check(guard.State{}, verdict.Step{Output: output, HasOutput: true}).Reasons {
 		if r.Guard == "packs" {
 			list = append(list, fmt.Sprintf("%s@%d+%d", r.Subject, r.Found.Offset, r.Found.Length))
 		}
@@ -251,11 +252,11 @@ func TestPhrases(t *testing.T) {
 // TestPackActions: the defaults, other actions, and where a pack looks.
 func TestPackActions(t *testing.T) {
 	mail, key, phrase := "a@acme.io", "AKIA"+"Q3EGRZ7KUW2MVBXT", "ignore previous instructions"
-	say := func(text string) guard.Step { return guard.Step{Output: text, HasOutput: true} }
+	say := func(text string) verdict.Step { return verdict.Step{Output: text, HasOutput: true} }
 	quoted := func(text string) json.RawMessage { b, _ := json.Marshal(map[string]string{"x": text}); return b }
 	for _, x := range []struct {
 		section string
-		step    guard.Step
+		step    verdict.Step
 		want    string
 	}{
 		{allPacks, say(key), "retry [secret_found]"},
@@ -263,7 +264,7 @@ func TestPackActions(t *testing.T) {
 		{allPacks, say(phrase), "warn [prompt_injection]"},
 		{allPacks, say(phrase + " " + mail + " " + key), "retry [secret_found pii_found prompt_injection]"},
 		{allPacks, say("nothing"), "ok"},
-		{allPacks, guard.Step{}, "ok"},
+		{allPacks, verdict.Step{}, "ok"},
 		{`{}`, say(key), "ok"},
 		{`{"packs":{"pii":{}}}`, say(key), "ok"},
 		{`{"packs":{"secrets":false,"pii":null}}`, say(key + mail), "ok"},
@@ -271,13 +272,13 @@ func TestPackActions(t *testing.T) {
 		{`{"packs":{"secrets":{"action":"escalate"}}}`, say(key), "escalate [secret_found]"},
 		{`{"packs":{"secrets":{"action":"abort"}}}`, say(key), "abort [secret_found]"},
 		{`{"packs":{"secrets":{"on":["args","results"]}}}`, say(key), "ok"},
-		{`{"packs":{"secrets":{}}}`, guard.Step{ToolCalls: []guard.ToolCall{{Name: "t", Args: quoted(key)}}}, "retry [secret_found]"},
-		{`{"packs":{"secrets":{"on":["output","results"]}}}`, guard.Step{ToolCalls: []guard.ToolCall{{Name: "t", Args: quoted(key)}}}, "ok"},
-		{`{"packs":{"secrets":{"on":["results"]}}}`, guard.Step{ToolCalls: []guard.ToolCall{{Name: "t", Result: quoted(key)}}}, "retry [secret_found]"},
-		{`{"packs":{"secrets":{"on":["output","args"]}}}`, guard.Step{ToolCalls: []guard.ToolCall{{Name: "t", Result: quoted(key)}}}, "ok"},
-		{`{"packs":{"secrets":{"on":["output"]}}}`, guard.Step{Transition: "t", MetaJSON: quoted(key)}, "retry [secret_found]"},
-		{`{"packs":{"secrets":{"action":"abort"},"pii":{}}}`, guard.Step{Output: key, HasOutput: true, Human: true}, "abort [secret_found]"},
-		{allPacks, guard.Step{Output: key + " " + mail, HasOutput: true, Human: true}, "warn [secret_found pii_found]"},
+		{`{"packs":{"secrets":{}}}`, verdict.Step{ToolCalls: []verdict.ToolCall{{Name: "t", Args: quoted(key)}}}, "retry [secret_found]"},
+		{`{"packs":{"secrets":{"on":["output","results"]}}}`, verdict.Step{ToolCalls: []verdict.ToolCall{{Name: "t", Args: quoted(key)}}}, "ok"},
+		{`{"packs":{"secrets":{"on":["results"]}}}`, verdict.Step{ToolCalls: []verdict.ToolCall{{Name: "t", Result: quoted(key)}}}, "retry [secret_found]"},
+		{`{"packs":{"secrets":{"on":["output","args"]}}}`, verdict.Step{ToolCalls: []verdict.ToolCall{{Name: "t", Result: quoted(key)}}}, "ok"},
+		{`{"packs":{"secrets":{"on":["output"]}}}`, verdict.Step{Transition: "t", MetaJSON: quoted(key)}, "retry [secret_found]"},
+		{`{"packs":{"secrets":{"action":"abort"},"pii":{}}}`, verdict.Step{Output: key, HasOutput: true, Human: true}, "abort [secret_found]"},
+		{allPacks, verdict.Step{Output: key + " " + mail, HasOutput: true, Human: true}, "warn [secret_found pii_found]"},
 		{`{"packs":{"secrets":{}},"forbidden_patterns":["key"],"schema":{}}`, say("the key " + key), "retry [forbidden_pattern secret_found schema_invalid]"}, // the published order
 	} {
 		if got := codes(parse(t, x.section).Check(guard.State{}, x.step)); got != x.want {
@@ -291,9 +292,9 @@ func TestPackActions(t *testing.T) {
 func TestPackReasons(t *testing.T) {
 	key := "AKIA" + "Q3EGRZ7KUW2MVBXT"
 	escaped := `{"a":"é","b":"\u0041\u004bIA` + key[4:] + `"}`
-	v := parse(t, allPacks).Check(guard.State{}, guard.Step{
+	v := parse(t, allPacks).Check(guard.State{}, verdict.Step{
 		Output: "é " + key + " and " + key, HasOutput: true,
-		ToolCalls: []guard.ToolCall{{Name: "t", Args: []byte(`{}`)}, {Name: "u", Args: []byte(escaped), Result: []byte(`"a@acme.io"`)}},
+		ToolCalls: []verdict.ToolCall{{Name: "t", Args: []byte(`{}`)}, {Name: "u", Args: []byte(escaped), Result: []byte(`"a@acme.io"`)}},
 	})
 	text, _ := json.Marshal(v)
 	if strings.Contains(string(text), key) || strings.Contains(string(text), "acme") {
@@ -335,7 +336,7 @@ func TestPackProblems(t *testing.T) {
 		}
 	}
 	merged, err := guard.Merge([]byte(`{"packs":{"secrets":{"action":"abort"},"pii":{}}}`), []byte(`{"packs":{"pii":false}}`))
-	if c := parse(t, string(merged)); err != nil || c.Packs.Secrets.Action != guard.Abort || c.Packs.PII != nil {
+	if c := parse(t, string(merged)); err != nil || c.Packs.Secrets.Action != verdict.Abort || c.Packs.PII != nil {
 		t.Errorf("a state that switches one pack off has %s (%v)", merged, err)
 	}
 }
@@ -364,7 +365,7 @@ func FuzzRedact(f *testing.F) {
 	config := parse(f, allPacks)
 	quiet := parse(f, `{"packs":{"secrets":{},"pii":{}}}`)
 	f.Fuzz(func(t *testing.T, s string) {
-		v := config.Check(guard.State{}, guard.Step{Output: s, HasOutput: true, MetaJSON: []byte(s)})
+		v := config.Check(guard.State{}, verdict.Step{Output: s, HasOutput: true, MetaJSON: []byte(s)})
 		for _, r := range v.Reasons {
 			if r.Found == nil || r.Found.Length <= 0 || r.Found.Offset < 0 || r.Found.Offset+r.Found.Length > len(s) {
 				t.Fatalf("%q: %+v", s, r)

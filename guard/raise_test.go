@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 func configOf(t *testing.T, section string) *guard.Config {
@@ -29,32 +30,32 @@ func raiseTo(limit, to string) []guard.Raise {
 // TestRaisedLimitsFlipDecisions: what a limit refuses it lets pass once it is raised
 // as far as needed, and not a step before; the code of the refusal leads to the limit.
 func TestRaisedLimitsFlipDecisions(t *testing.T) {
-	call := guard.ToolCall{Name: "write", Args: []byte(`{"x":1}`)}
+	call := verdict.ToolCall{Name: "write", Args: []byte(`{"x":1}`)}
 	usage := func(n int64) specialist.Usage {
 		return specialist.Usage{NumInputTokens: n, Given: specialist.InputGiven}.WithCost(1_500_000_000_000)
 	}
 	for _, c := range []struct {
 		section, limit, code string
 		from, short, enough  string
-		step                 guard.Step
+		step                 verdict.Step
 		times                int // the step is executed before
 	}{
-		{`{"limits":{"max_steps":1}}`, "limits.max_steps", "max_steps", "1", "2", "3", guard.Step{}, 2},
-		{`{"limits":{"max_tokens_per_step":5}}`, "limits.max_tokens_per_step", "max_tokens_step", "5", "8", "9", guard.Step{TokensIn: 9}, 0},
-		{`{"limits":{"max_total_tokens":5}}`, "limits.max_total_tokens", "max_tokens_total", "5", "13", "14", guard.Step{}, 2},
-		{`{"limits":{"output_max":2}}`, "limits.output_max", "length_max", "2", "3", "4", guard.Step{Output: "four", HasOutput: true}, 0},
-		{`{"cost":{"max_dollars_per_task":1}}`, "cost.max_dollars_per_task", "cost_cap", "1", "2.99", "3.00", guard.Step{}, 2},
-		{`{"retry":{"max_attempts":1}}`, "retry.max_attempts", "retry_exhausted", "1", "2", "3", guard.Step{Attempt: 3}, 0},
-		{`{"loop_detection":{"max_state_visits":1,"progress_aware":false}}`, "loop_detection.max_state_visits", "loop_state_cycle", "1", "2", "3", guard.Step{State: "s"}, 2},
-		{`{"loop_detection":{"max_output_repeats":1,"mode":"off"}}`, "loop_detection.max_output_repeats", "loop_repeat_output", "1", "2", "3", guard.Step{Output: "the same", HasOutput: true}, 2},
-		{`{"loop_detection":{"max_repeats":1,"mode":"any_ngram","ngram_size":1}}`, "loop_detection.max_repeats", "loop_repeat_output", "1", "2", "3", guard.Step{Output: "word", HasOutput: true}, 2},
-		{`{"tool_calls":{"blast_radius":{"write":1}},"loop_detection":{"detect_identical_tool_calls":false}}`, "tool_calls.blast_radius.write", "tool_blast_radius", "1", "2", "3", guard.Step{ToolCalls: []guard.ToolCall{call}}, 2},
-		{`{"budget":{"hard_limit_tokens":5}}`, "budget.hard_limit_tokens", "budget_tokens", "5", "13", "14", guard.Step{}, 2},
-		{`{"budget":{"hard_limit_calls":1}}`, "budget.hard_limit_calls", "budget_calls", "1", "1.0e0", "2", guard.Step{}, 2},
-		{`{"budget":{"hard_limit_usd":1}}`, "budget.hard_limit_usd", "budget_usd", "1", "2.999999999999", "3", guard.Step{}, 2},
-		{`{"budget":{"hard_limit_wall_ms":10}}`, "budget.hard_limit_wall_ms", "budget_wall", "10", "98", "99", guard.Step{At: 100, Began: 1, Moved: 1}, 0},
-		{`{"budget":{"round_limit_wall_ms":10}}`, "budget.round_limit_wall_ms", "budget_wall", "10", "98", "99", guard.Step{At: 100, Began: 1, Moved: 1}, 0},
-		{`{"budget":{"no_progress_ms":10}}`, "budget.no_progress_ms", "budget_no_progress", "10", "98", "99", guard.Step{At: 100, Began: 1, Moved: 1}, 0},
+		{`{"limits":{"max_steps":1}}`, "limits.max_steps", "max_steps", "1", "2", "3", verdict.Step{}, 2},
+		{`{"limits":{"max_tokens_per_step":5}}`, "limits.max_tokens_per_step", "max_tokens_step", "5", "8", "9", verdict.Step{TokensIn: 9}, 0},
+		{`{"limits":{"max_total_tokens":5}}`, "limits.max_total_tokens", "max_tokens_total", "5", "13", "14", verdict.Step{}, 2},
+		{`{"limits":{"output_max":2}}`, "limits.output_max", "length_max", "2", "3", "4", verdict.Step{Output: "four", HasOutput: true}, 0},
+		{`{"cost":{"max_dollars_per_task":1}}`, "cost.max_dollars_per_task", "cost_cap", "1", "2.99", "3.00", verdict.Step{}, 2},
+		{`{"retry":{"max_attempts":1}}`, "retry.max_attempts", "retry_exhausted", "1", "2", "3", verdict.Step{Attempt: 3}, 0},
+		{`{"loop_detection":{"max_state_visits":1,"progress_aware":false}}`, "loop_detection.max_state_visits", "loop_state_cycle", "1", "2", "3", verdict.Step{State: "s"}, 2},
+		{`{"loop_detection":{"max_output_repeats":1,"mode":"off"}}`, "loop_detection.max_output_repeats", "loop_repeat_output", "1", "2", "3", verdict.Step{Output: "the same", HasOutput: true}, 2},
+		{`{"loop_detection":{"max_repeats":1,"mode":"any_ngram","ngram_size":1}}`, "loop_detection.max_repeats", "loop_repeat_output", "1", "2", "3", verdict.Step{Output: "word", HasOutput: true}, 2},
+		{`{"tool_calls":{"blast_radius":{"write":1}},"loop_detection":{"detect_identical_tool_calls":false}}`, "tool_calls.blast_radius.write", "tool_blast_radius", "1", "2", "3", verdict.Step{ToolCalls: []verdict.ToolCall{call}}, 2},
+		{`{"budget":{"hard_limit_tokens":5}}`, "budget.hard_limit_tokens", "budget_tokens", "5", "13", "14", verdict.Step{}, 2},
+		{`{"budget":{"hard_limit_calls":1}}`, "budget.hard_limit_calls", "budget_calls", "1", "1.0e0", "2", verdict.Step{}, 2},
+		{`{"budget":{"hard_limit_usd":1}}`, "budget.hard_limit_usd", "budget_usd", "1", "2.999999999999", "3", verdict.Step{}, 2},
+		{`{"budget":{"hard_limit_wall_ms":10}}`, "budget.hard_limit_wall_ms", "budget_wall", "10", "98", "99", verdict.Step{At: 100, Began: 1, Moved: 1}, 0},
+		{`{"budget":{"round_limit_wall_ms":10}}`, "budget.round_limit_wall_ms", "budget_wall", "10", "98", "99", verdict.Step{At: 100, Began: 1, Moved: 1}, 0},
+		{`{"budget":{"no_progress_ms":10}}`, "budget.no_progress_ms", "budget_no_progress", "10", "98", "99", verdict.Step{At: 100, Began: 1, Moved: 1}, 0},
 	} {
 		config := configOf(t, c.section)
 		var state guard.State
@@ -254,7 +255,7 @@ func TestReplayOfRaisedLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if result, _ := r.Next(other); result.Verdict.Status != guard.Abort {
+		if result, _ := r.Next(other); result.Verdict.Status != verdict.Abort {
 			t.Errorf("%s: another task was raised too", section)
 		}
 	}

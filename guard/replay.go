@@ -5,6 +5,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Replayer judges the steps of an event log again, by another configuration
@@ -70,11 +71,11 @@ func (r *Replayer) raise(t *replayed, rec *LogRecord) {
 // A ReplayResult is one step of a log, judged again.
 type ReplayResult struct {
 	Task        string
-	Recorded    Status
-	Codes       []string // of the recorded reasons; nil if the log does not have them
-	Verdict     Verdict  // by the new configuration; the zero value if undecidable
-	Differs     bool     // in the status, or in the codes where the log has them
-	Undecidable string   // why nothing can be said of it; "" if something can
+	Recorded    verdict.Status
+	Codes       []string        // of the recorded reasons; nil if the log does not have them
+	Verdict     verdict.Verdict // by the new configuration; the zero value if undecidable
+	Differs     bool            // in the status, or in the codes where the log has them
+	Undecidable string          // why nothing can be said of it; "" if something can
 }
 
 // Next reads the next record of a log. ok is false for records that are not
@@ -134,7 +135,7 @@ func (r *Replayer) spent(rec *LogRecord) Book {
 func (r *Replayer) check(t *replayed, name string, rec *LogRecord) ReplayResult {
 	result := ReplayResult{Task: name, Codes: rec.codes()}
 	var known bool
-	result.Recorded, known = StatusNamed(rec.Verdict)
+	result.Recorded, known = verdict.StatusNamed(rec.Verdict)
 	in := rec.Input
 	if in == nil || rec.Payload == PayloadNone {
 		in = &LogInput{Charged: true}
@@ -158,7 +159,7 @@ func (r *Replayer) check(t *replayed, name string, rec *LogRecord) ReplayResult 
 		result.Verdict = config.Check(t.state, step)
 		result.Differs = result.Verdict.Status != result.Recorded || result.Codes != nil && !sameCodes(result.Codes, result.Verdict.Codes())
 	}
-	if known && result.Recorded <= Warn {
+	if known && result.Recorded <= verdict.Warn {
 		t.state = t.state.Advance(config, step)
 		t.blurred = t.blurred || in.blurred() || rec.Input == nil
 	} else if known {
@@ -168,15 +169,15 @@ func (r *Replayer) check(t *replayed, name string, rec *LogRecord) ReplayResult 
 }
 
 // refusal returns the recorded verdict on a step that was not executed.
-func (rec *LogRecord) refusal(status Status) Verdict {
-	v := Verdict{Status: status}
+func (rec *LogRecord) refusal(status verdict.Status) verdict.Verdict {
+	v := verdict.Verdict{Status: status}
 	if rec.Meta == nil || len(rec.Meta.Reasons) == 0 {
-		v.Reasons = []Reason{{Code: rec.Reason, Class: status}}
+		v.Reasons = []verdict.Reason{{Code: rec.Reason, Class: status}}
 		return v
 	}
 	for _, r := range rec.Meta.Reasons {
-		class, _ := StatusNamed(r.Class)
-		v.Reasons = append(v.Reasons, Reason{Code: r.Code, Class: class})
+		class, _ := verdict.StatusNamed(r.Class)
+		v.Reasons = append(v.Reasons, verdict.Reason{Code: r.Code, Class: class})
 	}
 	return v
 }
@@ -188,7 +189,7 @@ func (rec *LogRecord) codes() (codes []string) {
 		for _, r := range rec.Meta.Reasons {
 			codes = append(codes, r.Code)
 		}
-	case rec.Verdict == OK.String():
+	case rec.Verdict == verdict.OK.String():
 		return []string{}
 	}
 	return codes

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // randomSection returns guards that often have something to say.
@@ -31,13 +32,13 @@ func randomInput(rng *rand.Rand) guard.CheckInput {
 		in.Output = &said
 	}
 	for range rng.IntN(3) {
-		in.ToolCalls = append(in.ToolCalls, guard.ToolCall{Name: string(rune('a' + rng.IntN(2))), Args: fmt.Appendf(nil, `{"x":%d,"y":1}`, rng.IntN(2))})
+		in.ToolCalls = append(in.ToolCalls, verdict.ToolCall{Name: string(rune('a' + rng.IntN(2))), Args: fmt.Appendf(nil, `{"x":%d,"y":1}`, rng.IntN(2))})
 	}
 	return in
 }
 
 // logged returns the line of a log about a step, read back from its JSON.
-func logged(t *testing.T, in guard.CheckInput, v guard.Verdict, digest bool) guard.LogRecord {
+func logged(t *testing.T, in guard.CheckInput, v verdict.Verdict, digest bool) guard.LogRecord {
 	t.Helper()
 	input := &guard.LogInput{
 		Step: in.Step, State: in.State, Output: in.Output, Model: in.Model, TokensIn: in.TokensIn, TokensOut: in.TokensOut, Attempt: in.Attempt,
@@ -207,7 +208,7 @@ func TestReplayOfPacks(t *testing.T) {
 	if problems != nil {
 		t.Fatal(problems)
 	}
-	step := guard.Step{Task: "t", State: "a", Output: "ask a@acme.io", HasOutput: true}
+	step := verdict.Step{Task: "t", State: "a", Output: "ask a@acme.io", HasOutput: true}
 	in := guard.LogInputOf(step)
 	in.Charged = true
 	rec := guard.LogRecord{TaskID: "t", Type: guard.LogCheck, Verdict: "abort", Payload: guard.PayloadFull, Input: in,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // TestSnapshotIsIdentity: a Guard that is restored from a snapshot judges every
@@ -33,7 +34,7 @@ func TestSnapshotIsIdentity(t *testing.T) {
 				in.Output = &text
 			}
 			for range rng.IntN(3) {
-				in.ToolCalls = append(in.ToolCalls, guard.ToolCall{Name: pick(rng, "a", "b", "c", "d"), Args: []byte(fmt.Sprintf(`{"n":%d}`, rng.IntN(3)))})
+				in.ToolCalls = append(in.ToolCalls, verdict.ToolCall{Name: pick(rng, "a", "b", "c", "d"), Args: []byte(fmt.Sprintf(`{"n":%d}`, rng.IntN(3)))})
 			}
 			data, err := json.Marshal(one.Snapshot())
 			if err != nil {
@@ -69,7 +70,7 @@ func TestSnapshotRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := newGuard(t, nil)
-		if _, err := g.CheckStep(t.Context(), guard.Step{Task: "kept"}, dollars(1)); err != nil {
+		if _, err := g.CheckStep(t.Context(), verdict.Step{Task: "kept"}, dollars(1)); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.Restore(s); !errors.Is(err, guard.ErrInput) || g.State("kept").Steps != 1 {
@@ -77,7 +78,7 @@ func TestSnapshotRefused(t *testing.T) {
 		}
 	}
 	g := newGuard(t, nil)
-	if _, _, err := g.BeginStep(t.Context(), guard.Step{Task: "t"}, dollars(1)); err != nil {
+	if _, _, err := g.BeginStep(t.Context(), verdict.Step{Task: "t"}, dollars(1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Restore(guard.Snapshot{Version: 1}); !errors.Is(err, guard.ErrBusy) {

@@ -3,6 +3,7 @@ package guard
 import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A State is what the checks remember of one task. The zero State is that of a
@@ -76,7 +77,7 @@ func (s State) CorrectProbe(charged, real specialist.Usage) State {
 }
 
 // Advance returns s after the step was executed. c may be nil.
-func (s State) Advance(c *Config, step Step) State {
+func (s State) Advance(c *Config, step verdict.Step) State {
 	s = s.count(&step)
 	if c == nil {
 		return s
@@ -99,7 +100,7 @@ func (s State) Advance(c *Config, step Step) State {
 // Refuse returns s after v kept the step from being executed. Such a step leaves
 // nothing behind, except where the ladder of the batch loop guard alone refused
 // it: a batch that comes back is stronger evidence. c may be nil.
-func (s State) Refuse(c *Config, step Step, v Verdict) State {
+func (s State) Refuse(c *Config, step verdict.Step, v verdict.Verdict) State {
 	m := memory{}
 	if s.memory != nil {
 		m = *s.memory
@@ -125,7 +126,7 @@ func (s State) Clear() State {
 func (m *memory) clear() { *m = memory{facts: m.facts, tools: m.tools, index: m.index} }
 
 // count returns s with the step in its counters.
-func (s State) count(step *Step) State {
+func (s State) count(step *verdict.Step) State {
 	s.Steps = max(exact.AddSat(s.Steps, 1), step.Number)
 	s.TokensIn = exact.AddSat(s.TokensIn, step.TokensIn)
 	s.TokensOut = exact.AddSat(s.TokensOut, step.TokensOut)
@@ -145,7 +146,7 @@ func (s State) ToolCounts(f func(tool string, calls int64)) {
 }
 
 // learn takes in the metaJson of a transition.
-func (m *memory) learn(c *Config, step *Step) {
+func (m *memory) learn(c *Config, step *verdict.Step) {
 	if len(step.MetaJSON) == 0 {
 		return
 	}
@@ -161,7 +162,7 @@ func (m *memory) learn(c *Config, step *Step) {
 
 // factOf returns what a step tells: metaJson that says the same in other words
 // is the same fact. What is no JSON stays as it is.
-func factOf(c *Config, step *Step) fact {
+func factOf(c *Config, step *verdict.Step) fact {
 	var h jsonHasher
 	hash, err := h.hash(step.MetaJSON)
 	switch {
@@ -178,7 +179,7 @@ func factOf(c *Config, step *Step) fact {
 // each transition, the metaJson it was last executed with. No counter and no
 // clock is part of it, so going round in circles leaves it as it was. It is 0 if
 // nothing is known.
-func (m *memory) digest(step *Step) uint64 {
+func (m *memory) digest(step *verdict.Step) uint64 {
 	var d uint64
 	if len(step.SessionMeta) > 0 {
 		d = hashBytes(step.SessionMeta)
@@ -197,7 +198,7 @@ func (f fact) mix() uint64 { return hashInto(f.hash, bytesOf(f.transition)) }
 
 // foresee returns the digest as it will be if the step is executed, and changes
 // nothing.
-func (m *memory) foresee(c *Config, step *Step) uint64 {
+func (m *memory) foresee(c *Config, step *verdict.Step) uint64 {
 	d := m.digest(step)
 	if len(step.MetaJSON) == 0 {
 		return d

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Stream judges an output while it is being written, so that a call can be cut
@@ -52,15 +53,15 @@ func (s *Stream) Use(usage specialist.Usage, model string) {
 
 // Add judges what has been written so far, with one more chunk. Once it is no
 // longer passed the call should be cut off. It counts nothing.
-func (s *Stream) Add(chunk string) Verdict {
+func (s *Stream) Add(chunk string) verdict.Verdict {
 	if !s.closed {
 		s.text = append(s.text, chunk...)
 		s.judge()
 	}
-	k := &checking{c: s.guard.config, step: &Step{Task: s.task}}
+	k := &checking{c: s.guard.config, step: &verdict.Step{Task: s.task}}
 	s.fill(k.step)
 	s.caps(k)
-	return with(k.reasons)
+	return verdict.Of(k.reasons)
 }
 
 // judge reads what has come, up to the last character that is complete.
@@ -119,7 +120,7 @@ func (s *Stream) hit(pattern int) bool {
 }
 
 // fill puts what was used into a step.
-func (s *Stream) fill(step *Step) {
+func (s *Stream) fill(step *verdict.Step) {
 	if u := s.usage; u != nil {
 		step.Model, step.TokensIn, step.TokensOut = s.model, max(u.NumInputTokens, 0), max(u.NumOutputTokens, 0)
 		step.Cost, step.CostGiven = max(u.CostUSD, 0), u.Has(specialist.CostGiven)
@@ -137,7 +138,7 @@ func (s *Stream) caps(k *checking) {
 	k.s = &state
 	k.limits() // but for the length: the step has no output
 	if most := k.c.Limits.OutputMax; most != nil && s.runes > *most {
-		k.over("length_max", "limits", "the length of the output", *most, s.runes).Class = Retry
+		k.over("length_max", "limits", "the length of the output", *most, s.runes).Class = verdict.Retry
 	}
 	for i := range k.c.Forbidden {
 		if s.hit(i) {
@@ -152,23 +153,23 @@ func (s *Stream) caps(k *checking) {
 // may be executed. in says the rest of the step; its output is what was written,
 // and its usage that of Use, if there was any. Going on with the same is held
 // against the step too. Whatever the verdict, what was used is spent.
-func (s *Stream) Close(ctx context.Context, in CheckInput) (Verdict, Metrics, error) {
+func (s *Stream) Close(ctx context.Context, in CheckInput) (verdict.Verdict, Metrics, error) {
 	output := string(s.text)
 	if in.Output = &output; in.TaskID == "" {
 		in.TaskID = s.task
 	}
 	switch {
 	case s.closed:
-		return Verdict{}, Metrics{}, fmt.Errorf("%w: the stream is closed", ErrInput)
+		return verdict.Verdict{}, Metrics{}, fmt.Errorf("%w: the stream is closed", ErrInput)
 	case in.TaskID != s.task:
-		return Verdict{}, Metrics{}, fmt.Errorf("%w: the stream is of task %q, the step of %q", ErrInput, s.task, in.TaskID)
+		return verdict.Verdict{}, Metrics{}, fmt.Errorf("%w: the stream is of task %q, the step of %q", ErrInput, s.task, in.TaskID)
 	}
 	if err := in.check(); err != nil {
-		return Verdict{}, Metrics{}, err
+		return verdict.Verdict{}, Metrics{}, err
 	}
 	step := in.step(s.guard.config)
 	if u := s.usage; u != nil && (u.NumInputTokens < 0 || u.NumOutputTokens < 0 || u.CostUSD < 0) {
-		return Verdict{}, Metrics{}, fmt.Errorf("%w: a negative usage", ErrInput)
+		return verdict.Verdict{}, Metrics{}, fmt.Errorf("%w: a negative usage", ErrInput)
 	}
 	s.fill(&step)
 	v, token, err := s.guard.beginWith(ctx, step, s.guard.classifier, s.tail.reasons()...)
@@ -190,7 +191,7 @@ func (s *Stream) Abandon() {
 		return
 	}
 	s.closed = true
-	step := Step{Task: s.task}
+	step := verdict.Step{Task: s.task}
 	s.fill(&step)
 	usage := usageOf(&step)
 	if s.usage == nil {
@@ -250,12 +251,12 @@ func (t *tail) add(text []byte, i int) {
 }
 
 // reasons returns what there is to report.
-func (t *tail) reasons() []Reason {
+func (t *tail) reasons() []verdict.Reason {
 	if t.found == 0 {
 		return nil
 	}
-	return []Reason{{
-		Code: "loop_repeat_output", Guard: "loop", Class: Retry,
+	return []verdict.Reason{{
+		Code: "loop_repeat_output", Guard: "loop", Class: verdict.Retry,
 		Message: fmt.Sprintf("the output says the same %d bytes over and over", t.found),
 		Limit:   fmt.Sprint(tailRepeats), Seen: fmt.Sprint(tailRepeats),
 	}}

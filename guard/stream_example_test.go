@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A model that runs on is cut off while it writes, and what it has written is judged
@@ -25,7 +26,7 @@ func ExampleGuard_Stream() {
 		{"I cannot say, As an AI lang", "uage model I do", " not know."},
 	} {
 		s := g.Stream("task-1")
-		v := guard.Verdict{}
+		v := verdict.Verdict{}
 		for _, chunk := range chunks {
 			if v = s.Add(chunk); !v.Passed() {
 				break // stop reading: the rest would cost and change nothing

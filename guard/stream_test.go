@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 const streamed = `{"limits":{"output_max":60},"forbidden_patterns":["kelvin","straße","lorem ipsum","ksksksksksks","a","\\x{FFFD}b","b\\x{FFFD}","^c"],"loop_detection":{"mode":"%s"}}`
@@ -52,7 +53,7 @@ func whole(c *guard.Config, text string) (codes []string) {
 	return codes
 }
 
-func subjects(v guard.Verdict) (list []string) {
+func subjects(v verdict.Verdict) (list []string) {
 	for _, r := range v.Reasons {
 		list = append(list, strings.TrimSpace(r.Code+" "+r.Subject))
 	}
@@ -243,7 +244,7 @@ func TestStreamClose(t *testing.T) {
 	if v, _, err := s.Close(t.Context(), guard.CheckInput{TaskID: "u"}); !errors.Is(err, guard.ErrInput) || err.Error() != `invalid input: the stream is of task "t", the step of "u"` {
 		t.Errorf("a step of another task: %v (%v)", v, err)
 	}
-	v, m, err := s.Close(t.Context(), guard.CheckInput{TaskID: "t", ToolCalls: []guard.ToolCall{{Name: "x"}}})
+	v, m, err := s.Close(t.Context(), guard.CheckInput{TaskID: "t", ToolCalls: []verdict.ToolCall{{Name: "x"}}})
 	if codes(v) != "abort [tool_not_allowed forbidden_pattern]" || m.Steps != 0 || err != nil {
 		t.Errorf("%s, %d steps (%v)", codes(v), m.Steps, err)
 	}

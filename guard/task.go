@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Guard judges the steps of many tasks and remembers each of them. It is for
@@ -49,7 +50,7 @@ func WithObserver(f func(Observation)) Option { return func(g *Guard) { g.observ
 type Observation struct {
 	Task    string
 	At      time.Time
-	Verdict Verdict // of a step; zero if a human cleared the task
+	Verdict verdict.Verdict // of a step; zero if a human cleared the task
 	Cleared *Clearing
 }
 
@@ -102,26 +103,26 @@ var ErrBusy = errors.New("the task has an open step")
 // Check judges a step and, if it may be executed, counts it at once. It does no
 // I/O, so a classifier is not asked, and, where the verdict is ok, allocates
 // nothing.
-func (g *Guard) Check(in CheckInput) (Verdict, Metrics, error) {
+func (g *Guard) Check(in CheckInput) (verdict.Verdict, Metrics, error) {
 	return g.check(context.Background(), &in, nil)
 }
 
 // CheckContext is Check with the classifier, and for guards of the program's own
 // that need a context.
-func (g *Guard) CheckContext(ctx context.Context, in CheckInput) (Verdict, Metrics, error) {
+func (g *Guard) CheckContext(ctx context.Context, in CheckInput) (verdict.Verdict, Metrics, error) {
 	return g.check(ctx, &in, g.classifier)
 }
 
-func (g *Guard) check(ctx context.Context, in *CheckInput, asked Classifier) (Verdict, Metrics, error) {
+func (g *Guard) check(ctx context.Context, in *CheckInput, asked Classifier) (verdict.Verdict, Metrics, error) {
 	start := g.now()
 	v, m, err := g.checkOne(ctx, in, asked)
 	m.Elapsed = max(0, g.now().Sub(start))
 	return v, m, err
 }
 
-func (g *Guard) checkOne(ctx context.Context, in *CheckInput, asked Classifier) (Verdict, Metrics, error) {
+func (g *Guard) checkOne(ctx context.Context, in *CheckInput, asked Classifier) (verdict.Verdict, Metrics, error) {
 	if err := in.check(); err != nil {
-		return Verdict{}, Metrics{}, err
+		return verdict.Verdict{}, Metrics{}, err
 	}
 	if len(g.checkers) == 0 && asked == nil {
 		return g.checkLocked(in)
@@ -140,11 +141,11 @@ func (g *Guard) checkOne(ctx context.Context, in *CheckInput, asked Classifier) 
 }
 
 // checkLocked is CheckContext without guards of the program's own.
-func (g *Guard) checkLocked(in *CheckInput) (Verdict, Metrics, error) {
+func (g *Guard) checkLocked(in *CheckInput) (verdict.Verdict, Metrics, error) {
 	t := g.lock(in.TaskID)
 	defer t.mu.Unlock()
 	if t.busy(g) {
-		return Verdict{}, Metrics{}, fmt.Errorf("%w: %q", ErrBusy, in.TaskID)
+		return verdict.Verdict{}, Metrics{}, fmt.Errorf("%w: %q", ErrBusy, in.TaskID)
 	}
 	l := looks.Get().(*look)
 	defer l.release()
@@ -152,7 +153,7 @@ func (g *Guard) checkLocked(in *CheckInput) (Verdict, Metrics, error) {
 	in.fill(step, g.config)
 	v, err := g.judge(t, step, l)
 	if err != nil {
-		return Verdict{}, Metrics{}, err
+		return verdict.Verdict{}, Metrics{}, err
 	}
 	if v = g.tell(step, v); v.Passed() {
 		t.commit(g, step, l, t.judged)
@@ -163,7 +164,7 @@ func (g *Guard) checkLocked(in *CheckInput) (Verdict, Metrics, error) {
 }
 
 // CheckStep is Check for a step in full, with what it used.
-func (g *Guard) CheckStep(ctx context.Context, step Step, usage specialist.Usage) (Verdict, error) {
+func (g *Guard) CheckStep(ctx context.Context, step verdict.Step, usage specialist.Usage) (verdict.Verdict, error) {
 	v, token, err := g.BeginStep(ctx, step, usage)
 	if token != nil {
 		token.Commit()
@@ -173,10 +174,10 @@ func (g *Guard) CheckStep(ctx context.Context, step Step, usage specialist.Usage
 
 // DryRun judges a step as it stands and changes nothing. Guards of the program's
 // own are not asked.
-func (g *Guard) DryRun(in CheckInput) (Verdict, Metrics, error) {
+func (g *Guard) DryRun(in CheckInput) (verdict.Verdict, Metrics, error) {
 	start := g.now()
 	if err := in.check(); err != nil {
-		return Verdict{}, Metrics{}, err
+		return verdict.Verdict{}, Metrics{}, err
 	}
 	step := in.step(g.config)
 	t := g.lock(step.Task)
@@ -196,22 +197,22 @@ func (g *Guard) DryRun(in CheckInput) (Verdict, Metrics, error) {
 // A task has at most one open token. After an error, nothing has changed: if it
 // wraps [ErrBusy], begin again once the open step is committed or released, or its
 // token has expired.
-func (g *Guard) Begin(ctx context.Context, in CheckInput) (Verdict, *Token, error) {
+func (g *Guard) Begin(ctx context.Context, in CheckInput) (verdict.Verdict, *Token, error) {
 	if err := in.check(); err != nil {
-		return Verdict{}, nil, err
+		return verdict.Verdict{}, nil, err
 	}
 	return g.begin(ctx, in.step(g.config))
 }
 
 // BeginStep is Begin for a step in full. Its tokens and cost are those of usage,
 // priced by the table if the cost is not known.
-func (g *Guard) BeginStep(ctx context.Context, step Step, usage specialist.Usage) (Verdict, *Token, error) {
+func (g *Guard) BeginStep(ctx context.Context, step verdict.Step, usage specialist.Usage) (verdict.Verdict, *Token, error) {
 	in := CheckInput{TaskID: step.Task, ToolCalls: step.ToolCalls, TokensIn: usage.NumInputTokens, TokensOut: usage.NumOutputTokens, Attempt: step.Attempt, Step: step.Number, Context: step.Context}
 	if err := in.check(); err != nil {
-		return Verdict{}, nil, err
+		return verdict.Verdict{}, nil, err
 	}
 	if usage.CostUSD < 0 {
-		return Verdict{}, nil, fmt.Errorf("%w: a negative cost", ErrInput)
+		return verdict.Verdict{}, nil, fmt.Errorf("%w: a negative cost", ErrInput)
 	}
 	usage = g.config.Price(usage, step.Model)
 	step.TokensIn, step.TokensOut = usage.NumInputTokens, usage.NumOutputTokens
@@ -219,12 +220,12 @@ func (g *Guard) BeginStep(ctx context.Context, step Step, usage specialist.Usage
 	return g.begin(ctx, step)
 }
 
-func (g *Guard) begin(ctx context.Context, step Step) (Verdict, *Token, error) {
+func (g *Guard) begin(ctx context.Context, step verdict.Step) (verdict.Verdict, *Token, error) {
 	return g.beginWith(ctx, step, g.classifier)
 }
 
 // beginWith is Begin; also is what has been found out about the step before.
-func (g *Guard) beginWith(ctx context.Context, step Step, asked Classifier, also ...Reason) (Verdict, *Token, error) {
+func (g *Guard) beginWith(ctx context.Context, step verdict.Step, asked Classifier, also ...verdict.Reason) (verdict.Verdict, *Token, error) {
 	v, token, err := g.open(&step)
 	judged := false
 	defer func() {
@@ -233,7 +234,7 @@ func (g *Guard) beginWith(ctx context.Context, step Step, asked Classifier, also
 		}
 	}()
 	if err == nil && len(also) > 0 {
-		v = v.Join(with(also))
+		v = v.Join(verdict.Of(also))
 	}
 	if token != nil && v.Passed() && !step.Human {
 		for _, c := range g.checkers { // unlocked: the open token keeps others out
@@ -259,11 +260,11 @@ func (g *Guard) beginWith(ctx context.Context, step Step, asked Classifier, also
 }
 
 // open charges the step, runs the configured checks and opens the token.
-func (g *Guard) open(step *Step) (Verdict, *Token, error) {
+func (g *Guard) open(step *verdict.Step) (verdict.Verdict, *Token, error) {
 	t := g.lock(step.Task)
 	defer t.mu.Unlock()
 	if t.busy(g) {
-		return Verdict{}, nil, fmt.Errorf("%w: %q", ErrBusy, step.Task)
+		return verdict.Verdict{}, nil, fmt.Errorf("%w: %q", ErrBusy, step.Task)
 	}
 	l := looks.Get().(*look)
 	defer l.release()
@@ -281,9 +282,9 @@ func (g *Guard) open(step *Step) (Verdict, *Token, error) {
 
 // tell tells the observer of a step that was judged, and returns the verdict that
 // holds: an observer that panics fails closed.
-func (g *Guard) tell(step *Step, v Verdict) Verdict {
+func (g *Guard) tell(step *verdict.Step, v verdict.Verdict) verdict.Verdict {
 	if g.observe != nil && !g.told(Observation{Task: step.Task, At: g.now(), Verdict: v}) {
-		return v.Join(InternalError("the observer"))
+		return v.Join(verdict.InternalError("the observer"))
 	}
 	return v
 }
@@ -296,14 +297,14 @@ func (g *Guard) told(o Observation) (ok bool) {
 }
 
 // judge charges the step and runs the configured checks. The task is locked.
-func (g *Guard) judge(t *task, step *Step, l *look) (v Verdict, err error) {
+func (g *Guard) judge(t *task, step *verdict.Step, l *look) (v verdict.Verdict, err error) {
 	defer func() { // a check that panics fails closed
 		if recover() != nil {
-			v, err = InternalError("a check"), nil
+			v, err = verdict.InternalError("a check"), nil
 		}
 	}()
 	if err := l.read(g.config, step, t.memory.foresee(g.config, step)); err != nil {
-		return Verdict{}, fmt.Errorf("%w: %w", ErrInput, err)
+		return verdict.Verdict{}, fmt.Errorf("%w: %w", ErrInput, err)
 	}
 	now := g.now()
 	t.judged = now
@@ -323,7 +324,7 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-func usageOf(s *Step) specialist.Usage {
+func usageOf(s *verdict.Step) specialist.Usage {
 	u := specialist.Usage{NumInputTokens: s.TokensIn, NumOutputTokens: s.TokensOut}
 	if s.CostGiven {
 		u = u.WithCost(s.Cost)
@@ -332,7 +333,7 @@ func usageOf(s *Step) specialist.Usage {
 }
 
 // commit counts a step that was judged, as of now. The task is locked.
-func (t *task) commit(g *Guard, step *Step, l *look, now time.Time) {
+func (t *task) commit(g *Guard, step *verdict.Step, l *look, now time.Time) {
 	t.state = t.state.count(step)
 	t.state.warned = t.state.warned || g.config.Budget != nil && g.config.Budget.overSoft(t.state.Spent)
 	t.memory.learn(g.config, step)
@@ -363,7 +364,7 @@ func (g *Guard) lock(name string) *task {
 }
 
 // metrics returns what a task has used. The task is locked.
-func (t *task) metrics(step *Step) Metrics {
+func (t *task) metrics(step *verdict.Step) Metrics {
 	m := Metrics{
 		Steps: t.state.Steps, TokensIn: t.state.TokensIn, TokensOut: t.state.TokensOut, Dollars: t.state.Money,
 		Spent: t.state.Spent, Truncated: t.truncated && step.HasOutput, task: t,

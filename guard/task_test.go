@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 func dollars(n exact.Money) specialist.Usage {
@@ -33,7 +34,7 @@ func newGuard(t testing.TB, c *guard.Config, checkers ...guard.Checker) *guard.G
 // TestTwoPhases: a step counts when its token is committed, its usage at once.
 func TestTwoPhases(t *testing.T) {
 	g := newGuard(t, parse(t, `{"limits":{"max_steps":2},"cost":{"max_dollars_per_task":10}}`))
-	step := guard.Step{Task: "t", State: "s"}
+	step := verdict.Step{Task: "t", State: "s"}
 	want := func(steps, calls int64, spent exact.Money) {
 		t.Helper()
 		s := g.State("t")
@@ -50,7 +51,7 @@ func TestTwoPhases(t *testing.T) {
 		t.Fatalf("a second token while one is open: %v", err)
 	}
 	want(0, 1, 1) // nothing changed
-	if v, err := g.CheckStep(t.Context(), guard.Step{Task: "another"}, dollars(1)); codes(v) != "ok" || err != nil {
+	if v, err := g.CheckStep(t.Context(), verdict.Step{Task: "another"}, dollars(1)); codes(v) != "ok" || err != nil {
 		t.Fatalf("another task: %s (%v)", codes(v), err)
 	}
 	token.Release()
@@ -81,7 +82,7 @@ func TestTwoPhases(t *testing.T) {
 // TestLateTokenOfAnOlderStep cannot close the one that is open now.
 func TestLateTokenOfAnOlderStep(t *testing.T) {
 	g := newGuard(t, nil)
-	step := guard.Step{Task: "t"}
+	step := verdict.Step{Task: "t"}
 	_, old, _ := g.BeginStep(t.Context(), step, specialist.Usage{})
 	old.Release()
 	_, token, _ := g.BeginStep(t.Context(), step, specialist.Usage{})
@@ -97,18 +98,18 @@ func TestLateTokenOfAnOlderStep(t *testing.T) {
 func TestBeginRefusesBadInput(t *testing.T) {
 	g := newGuard(t, nil)
 	for _, c := range []struct {
-		step  guard.Step
+		step  verdict.Step
 		usage specialist.Usage
 		want  string
 	}{
-		{guard.Step{}, specialist.Usage{}, "invalid input: task_id is missing"},
-		{guard.Step{Task: "t"}, specialist.Usage{NumInputTokens: -1}, "invalid input: a negative number of tokens, attempts or steps"},
-		{guard.Step{Task: "t"}, specialist.Usage{NumOutputTokens: -1}, "invalid input: a negative number of tokens, attempts or steps"},
-		{guard.Step{Task: "t"}, dollars(-1), "invalid input: a negative cost"},
-		{guard.Step{Task: "t", Attempt: -1}, specialist.Usage{}, "invalid input: a negative number of tokens, attempts or steps"},
+		{verdict.Step{}, specialist.Usage{}, "invalid input: task_id is missing"},
+		{verdict.Step{Task: "t"}, specialist.Usage{NumInputTokens: -1}, "invalid input: a negative number of tokens, attempts or steps"},
+		{verdict.Step{Task: "t"}, specialist.Usage{NumOutputTokens: -1}, "invalid input: a negative number of tokens, attempts or steps"},
+		{verdict.Step{Task: "t"}, dollars(-1), "invalid input: a negative cost"},
+		{verdict.Step{Task: "t", Attempt: -1}, specialist.Usage{}, "invalid input: a negative number of tokens, attempts or steps"},
 	} {
 		v, token, err := g.BeginStep(t.Context(), c.step, c.usage)
-		if !errors.Is(err, guard.ErrInput) || err.Error() != c.want || token != nil || v.Status != guard.OK {
+		if !errors.Is(err, guard.ErrInput) || err.Error() != c.want || token != nil || v.Status != verdict.OK {
 			t.Errorf("%+v %+v: %v, want %s", c.step, c.usage, err, c.want)
 		}
 	}
@@ -121,13 +122,13 @@ func TestBeginRefusesBadInput(t *testing.T) {
 // priced by the table, and not what the step says of itself.
 func TestBeginBelievesTheUsage(t *testing.T) {
 	g := newGuard(t, parse(t, `{"limits":{"max_tokens_per_step":3},"cost":{"max_dollars_per_task":1,"prices":{"m":{"input_per_1m":400000,"output_per_1m":0}}}}`))
-	lie := guard.Step{Task: "t", Model: "m", TokensIn: 0, Cost: 0, CostGiven: true}
+	lie := verdict.Step{Task: "t", Model: "m", TokensIn: 0, Cost: 0, CostGiven: true}
 	for _, want := range []string{"ok", "ok", "abort [cost_cap]"} { // $0.40 a token
 		if v, _ := g.CheckStep(t.Context(), lie, specialist.Usage{NumInputTokens: 1}); codes(v) != want {
 			t.Errorf("%s, want %s", codes(v), want)
 		}
 	}
-	if v, _ := g.CheckStep(t.Context(), guard.Step{Task: "other"}, specialist.Usage{NumOutputTokens: 4}); codes(v) != "abort [max_tokens_step]" {
+	if v, _ := g.CheckStep(t.Context(), verdict.Step{Task: "other"}, specialist.Usage{NumOutputTokens: 4}); codes(v) != "abort [max_tokens_step]" {
 		t.Errorf("four tokens: %s", codes(v))
 	}
 }
@@ -135,24 +136,24 @@ func TestBeginBelievesTheUsage(t *testing.T) {
 // TestOwnCheckers: they run after the configured ones, in order, and fail closed.
 func TestOwnCheckers(t *testing.T) {
 	var asked []string
-	say := func(name string, v guard.Verdict) guard.Func {
-		return func(context.Context, guard.Step) guard.Verdict { asked = append(asked, name); return v }
+	say := func(name string, v verdict.Verdict) guard.Func {
+		return func(context.Context, verdict.Step) verdict.Verdict { asked = append(asked, name); return v }
 	}
-	panics := guard.Func(func(context.Context, guard.Step) guard.Verdict { panic("a bug") })
-	ok, warn := guard.Verdict{}, guard.Reject(guard.Warn, "careful", "")
+	panics := guard.Func(func(context.Context, verdict.Step) verdict.Verdict { panic("a bug") })
+	ok, warn := verdict.Verdict{}, verdict.Reject(verdict.Warn, "careful", "")
 	for _, c := range []struct {
 		name     string
 		checkers []guard.Checker
-		step     guard.Step
+		step     verdict.Step
 		want     string
 		asked    string
 	}{
-		{"all content", []guard.Checker{say("a", ok), say("b", warn)}, guard.Step{}, "warn [careful]", "[a b]"},
-		{"a panic", []guard.Checker{say("a", ok), panics, say("b", warn)}, guard.Step{}, "abort [internal_error careful]", "[a b]"},
-		{"a nil function", []guard.Checker{guard.Func(nil)}, guard.Step{}, "abort [internal_error]", "[]"},
-		{"no reason given", []guard.Checker{say("a", guard.Verdict{Status: guard.Retry})}, guard.Step{}, "retry [unexplained]", "[a]"},
-		{"refused before", []guard.Checker{say("a", ok)}, guard.Step{Attempt: 5}, "abort [retry_exhausted]", "[]"},
-		{"a ruling", []guard.Checker{panics, say("a", guard.Reject(guard.Abort, "no", ""))}, guard.Step{Human: true}, "ok", "[]"},
+		{"all content", []guard.Checker{say("a", ok), say("b", warn)}, verdict.Step{}, "warn [careful]", "[a b]"},
+		{"a panic", []guard.Checker{say("a", ok), panics, say("b", warn)}, verdict.Step{}, "abort [internal_error careful]", "[a b]"},
+		{"a nil function", []guard.Checker{guard.Func(nil)}, verdict.Step{}, "abort [internal_error]", "[]"},
+		{"no reason given", []guard.Checker{say("a", verdict.Verdict{Status: verdict.Retry})}, verdict.Step{}, "retry [unexplained]", "[a]"},
+		{"refused before", []guard.Checker{say("a", ok)}, verdict.Step{Attempt: 5}, "abort [retry_exhausted]", "[]"},
+		{"a ruling", []guard.Checker{panics, say("a", verdict.Reject(verdict.Abort, "no", ""))}, verdict.Step{Human: true}, "ok", "[]"},
 	} {
 		asked = []string{}
 		g := newGuard(t, parse(t, `{"retry":{"max_attempts":4}}`), c.checkers...)
@@ -165,7 +166,7 @@ func TestOwnCheckers(t *testing.T) {
 			if s := g.State("t"); s.Steps != 0 || s.Spent.Money != exact.Dollar {
 				t.Errorf("%s: %+v", c.name, s)
 			}
-			if _, _, err := g.BeginStep(t.Context(), guard.Step{Task: "t", Human: true}, dollars(1)); err != nil {
+			if _, _, err := g.BeginStep(t.Context(), verdict.Step{Task: "t", Human: true}, dollars(1)); err != nil {
 				t.Errorf("%s: afterwards: %v", c.name, err)
 			}
 		}
@@ -176,16 +177,16 @@ func TestOwnCheckers(t *testing.T) {
 // booked and the task held.
 func TestCheckerMayAskTheGuard(t *testing.T) {
 	var g *guard.Guard
-	g = newGuard(t, nil, guard.Func(func(ctx context.Context, s guard.Step) guard.Verdict {
-		if _, _, err := g.BeginStep(ctx, guard.Step{Task: s.Task}, specialist.Usage{}); !errors.Is(err, guard.ErrBusy) {
-			return guard.Reject(guard.Abort, "not_held", "")
+	g = newGuard(t, nil, guard.Func(func(ctx context.Context, s verdict.Step) verdict.Verdict {
+		if _, _, err := g.BeginStep(ctx, verdict.Step{Task: s.Task}, specialist.Usage{}); !errors.Is(err, guard.ErrBusy) {
+			return verdict.Reject(verdict.Abort, "not_held", "")
 		}
 		if g.State(s.Task).Spent.Money != exact.Dollar || s.Cost != exact.Dollar {
-			return guard.Reject(guard.Abort, "not_booked", "")
+			return verdict.Reject(verdict.Abort, "not_booked", "")
 		}
-		return guard.Verdict{}
+		return verdict.Verdict{}
 	}))
-	if v, err := g.CheckStep(t.Context(), guard.Step{Task: "t"}, dollars(1)); codes(v) != "ok" || err != nil || g.State("t").Steps != 1 {
+	if v, err := g.CheckStep(t.Context(), verdict.Step{Task: "t"}, dollars(1)); codes(v) != "ok" || err != nil || g.State("t").Steps != 1 {
 		t.Errorf("%s (%v), %d steps", codes(v), err, g.State("t").Steps)
 	}
 }
@@ -197,7 +198,7 @@ func TestRejectsNeverChangeProgress(t *testing.T) {
 	g := newGuard(t, parse(t, `{"limits":{"max_steps":40,"max_tokens_per_step":12},"loop_detection":{"max_state_visits":9},"retry":{"max_attempts":2},"cost":{"max_dollars_per_task":120,"on_unknown_model":"skip"}}`))
 	var steps, calls, tokens int64
 	for i := range 2000 {
-		step := guard.Step{Task: "t", State: pick(rng, "p", "q"), Transition: "x", MetaJSON: []byte(pick(rng, "1", "2", "3")), Attempt: rng.Int64N(4), Human: rng.IntN(9) == 0}
+		step := verdict.Step{Task: "t", State: pick(rng, "p", "q"), Transition: "x", MetaJSON: []byte(pick(rng, "1", "2", "3")), Attempt: rng.Int64N(4), Human: rng.IntN(9) == 0}
 		u := specialist.Usage{NumInputTokens: rng.Int64N(9), NumOutputTokens: rng.Int64N(6)}.WithCost(exact.Money(rng.IntN(3)) * exact.Dollar)
 		before := g.State("t")
 		v, token, err := g.BeginStep(t.Context(), step, u)
@@ -225,7 +226,7 @@ func TestRejectsNeverChangeProgress(t *testing.T) {
 func TestManyGoroutines(t *testing.T) {
 	const goroutines, tries, tasks = 16, 200, 3
 	g := newGuard(t, parse(t, `{"limits":{"max_steps":100},"loop_detection":{"max_state_visits":1000}}`),
-		guard.Func(func(context.Context, guard.Step) guard.Verdict { return guard.Verdict{} }))
+		guard.Func(func(context.Context, verdict.Step) verdict.Verdict { return verdict.Verdict{} }))
 	var wg sync.WaitGroup
 	var committed, begun [tasks]atomic.Int64
 	for i := range goroutines {
@@ -233,7 +234,7 @@ func TestManyGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for range tries {
 				n := rng.IntN(tasks)
-				v, token, err := g.BeginStep(t.Context(), guard.Step{Task: fmt.Sprint(n), State: "s"}, dollars(1))
+				v, token, err := g.BeginStep(t.Context(), verdict.Step{Task: fmt.Sprint(n), State: "s"}, dollars(1))
 				switch {
 				case errors.Is(err, guard.ErrBusy):
 					continue
@@ -274,7 +275,10 @@ func TestManyGoroutines(t *testing.T) {
 func TestTokensExpire(t *testing.T) {
 	for config, ttl := range map[string]time.Duration{`{"tool_calls":{"blast_radius":{"deploy":2}}}`: time.Minute, `{"tool_calls":{"blast_radius":{"deploy":2}},"budget":{"reserve_ttl_ms":1000}}`: time.Second} {
 		now := time.Unix(1_000_000, 0)
-		slow := guard.Func(func(context.Context, guard.Step) guard.Verdict { now = now.Add(time.Hour); return guard.Verdict{} })
+		slow := guard.Func(func(context.Context, verdict.Step) verdict.Verdict {
+			now = now.Add(time.Hour)
+			return verdict.Verdict{}
+		})
 		g, err := guard.New(parse(t, config), guard.WithClock(func() time.Time { return now }), guard.WithCheckers(slow))
 		if err != nil {
 			t.Fatal(err)
@@ -320,17 +324,17 @@ func TestTokensExpire(t *testing.T) {
 // TestCheckerEndsItsGoroutine: the task is free again.
 func TestCheckerEndsItsGoroutine(t *testing.T) {
 	ends := true
-	g := newGuard(t, nil, guard.Func(func(context.Context, guard.Step) guard.Verdict {
+	g := newGuard(t, nil, guard.Func(func(context.Context, verdict.Step) verdict.Verdict {
 		if ends {
 			runtime.Goexit()
 		}
-		return guard.Verdict{}
+		return verdict.Verdict{}
 	}))
 	done := make(chan struct{})
 	go func() { defer close(done); _, _, _ = g.Begin(context.Background(), guard.CheckInput{TaskID: "t"}) }()
 	<-done
 	ends = false
-	if v, _, err := g.Begin(t.Context(), guard.CheckInput{TaskID: "t"}); err != nil || v.Status != guard.OK {
+	if v, _, err := g.Begin(t.Context(), guard.CheckInput{TaskID: "t"}); err != nil || v.Status != verdict.OK {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -3,6 +3,8 @@ package guard
 import (
 	"math"
 	"time"
+
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Token is the right to commit one judged step. Exactly one of Commit and
@@ -12,7 +14,7 @@ import (
 type Token struct {
 	guard  *Guard
 	task   *task
-	step   Step
+	step   verdict.Step
 	given  time.Time // to the caller; zero while the step is being judged
 	resets int       // of the task when it was opened
 	closed bool

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/verdict"
 )
 
 // tools judges the tool calls of a step, one rule after the other.
@@ -30,8 +31,8 @@ func (k *checking) tools() {
 	}
 }
 
-func (k *checking) aboutTool(code string, class Status, tool, message string) {
-	k.report(Reason{Code: code, Guard: "tool-calls", Class: class, Message: message, Subject: tool})
+func (k *checking) aboutTool(code string, class verdict.Status, tool, message string) {
+	k.report(verdict.Reason{Code: code, Guard: "tool-calls", Class: class, Message: message, Subject: tool})
 }
 
 // first reports whether the i-th call is the first of its tool in this step, so
@@ -52,7 +53,7 @@ func (k *checking) first(i int) bool {
 }
 
 // firstCalls returns, for each call, whether it is the first of its tool.
-func firstCalls(calls []ToolCall) []bool {
+func firstCalls(calls []verdict.ToolCall) []bool {
 	firsts, seen := make([]bool, len(calls)), make(map[string]bool, len(calls))
 	for i := range calls {
 		firsts[i] = !seen[calls[i].Name]
@@ -64,7 +65,7 @@ func firstCalls(calls []ToolCall) []bool {
 func (k *checking) allowed() {
 	for i := range k.step.ToolCalls {
 		if tool := k.step.ToolCalls[i].Name; !slices.Contains(k.c.Tools.Allowed, tool) && k.first(i) {
-			k.aboutTool("tool_not_allowed", Abort, tool, fmt.Sprintf("tool %q is not on the list of allowed tools", tool))
+			k.aboutTool("tool_not_allowed", verdict.Abort, tool, fmt.Sprintf("tool %q is not on the list of allowed tools", tool))
 		}
 	}
 }
@@ -81,7 +82,7 @@ func (k *checking) arguments() {
 			args = []byte("null")
 		}
 		if err := anonymous(schema.Validate(args)); err != nil {
-			k.aboutTool("tool_args_invalid", Retry, call.Name, fmt.Sprintf("the arguments of call %d, of tool %q, do not fit its schema: %v", i+1, call.Name, err))
+			k.aboutTool("tool_args_invalid", verdict.Retry, call.Name, fmt.Sprintf("the arguments of call %d, of tool %q, do not fit its schema: %v", i+1, call.Name, err))
 		}
 	}
 }
@@ -98,7 +99,7 @@ func (k *checking) mutex() {
 		}
 		for _, g := range groups {
 			if other := k.rival(i, g); other != "" {
-				k.aboutTool("tool_mutex", Abort, tool, fmt.Sprintf("tools %q and %q exclude each other", tool, other))
+				k.aboutTool("tool_mutex", verdict.Abort, tool, fmt.Sprintf("tools %q and %q exclude each other", tool, other))
 			}
 		}
 	}
@@ -146,7 +147,7 @@ func (k *checking) blastRadius() {
 func (k *checking) sequence() {
 	for _, rule := range k.c.Tools.Sequence {
 		if k.inStep(rule.Tool, len(k.step.ToolCalls)) > 0 && k.m.called(rule.RequiresPrev) == 0 {
-			k.aboutTool("tool_sequence", Abort, rule.Tool, fmt.Sprintf("tool %q needs %q to have been called in an earlier step", rule.Tool, rule.RequiresPrev))
+			k.aboutTool("tool_sequence", verdict.Abort, rule.Tool, fmt.Sprintf("tool %q needs %q to have been called in an earlier step", rule.Tool, rule.RequiresPrev))
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/dialai/dialai/verdict"
 )
 
 // A TruthKind is the verdict of a truth gate in one word.
@@ -132,7 +134,7 @@ func TruthFailure(stage string, err error) TruthResult {
 	return TruthResult{TruthEscalate, []string{CodeInternalError}, TruthMeta{Stage: stage}, err}
 }
 
-var truthClasses = map[TruthKind]Status{TruthPass: OK, TruthRefuse: Retry, TruthEscalate: Escalate, TruthBudgetExceed: Abort}
+var truthClasses = map[TruthKind]verdict.Status{TruthPass: verdict.OK, TruthRefuse: verdict.Retry, TruthEscalate: verdict.Escalate, TruthBudgetExceed: verdict.Abort}
 
 var truthMessages = map[string]string{
 	CodeHighUncertainty: "the answer is too uncertain",
@@ -147,10 +149,10 @@ var truthMessages = map[string]string{
 // Verdict returns r as a verdict: pass, refuse, escalate and budget_exceed are ok,
 // retry, escalate and abort. Crossing the soft limit, or a hard one that is only
 // observed, adds a warning.
-func (r TruthResult) Verdict() Verdict {
-	var reasons []Reason
+func (r TruthResult) Verdict() verdict.Verdict {
+	var reasons []verdict.Reason
 	for _, code := range r.Reasons {
-		reason := Reason{Code: code, Guard: "truth", Class: truthClasses[r.Kind], Message: truthMessages[code]}
+		reason := verdict.Reason{Code: code, Guard: "truth", Class: truthClasses[r.Kind], Message: truthMessages[code]}
 		if code == CodeInternalError {
 			reason.Message += r.Meta.Stage
 		}
@@ -162,21 +164,21 @@ func (r TruthResult) Verdict() Verdict {
 		}
 		reasons = append(reasons, reason)
 	}
-	add := func(code string, class Status) {
-		reasons = append(reasons, Reason{Code: code, Guard: "budget", Class: class, Message: truthMessages[code]})
+	add := func(code string, class verdict.Status) {
+		reasons = append(reasons, verdict.Reason{Code: code, Guard: "budget", Class: class, Message: truthMessages[code]})
 	}
 	switch {
 	case r.Kind == TruthBudgetExceed:
-		add(r.Meta.Tripped, Abort)
+		add(r.Meta.Tripped, verdict.Abort)
 	case r.Meta.Tripped != "":
-		add(r.Meta.Tripped, Warn)
+		add(r.Meta.Tripped, verdict.Warn)
 	}
 	var notices []string
 	if r.Meta.SoftWarned {
-		add(codeBudgetSoft, Warn)
+		add(codeBudgetSoft, verdict.Warn)
 		notices = append(notices, "The soft limit of the token budget has been crossed: be brief.")
 	}
-	v := with(reasons)
+	v := verdict.Of(reasons)
 	v.Notices = notices
 	return v
 }

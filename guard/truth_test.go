@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 func TestDecide(t *testing.T) {
@@ -95,24 +96,24 @@ func TestGatePaths(t *testing.T) {
 		stage   string
 		tripped string
 		probes  int
-		status  guard.Status
+		status  verdict.Status
 		codes   string
 	}{
-		{"pass", 0.1, 0.9, 0.9, nil, "pass", "", "pass", "", 3, guard.OK, ""},
-		{"refuse", 0.9, 0.9, 0.9, nil, "refuse", "high_uncertainty", "uncertainty", "", 3, guard.Retry, "high_uncertainty"},
-		{"refuse second", 0.1, 0.1, 0.1, nil, "refuse", "low_sensitivity", "sensitivity", "", 3, guard.Retry, "low_sensitivity"},
-		{"escalate", 0.1, 0.9, 0.1, nil, "escalate", "low_adherence", "adherence", "", 3, guard.Escalate, "low_adherence"},
-		{"a refused answer stops early", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "refuse", "high_uncertainty", "uncertainty", "", 1, guard.Retry, "high_uncertainty"},
-		{"the second stops early", 0.1, 0.1, 0.1, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "refuse", "low_sensitivity", "sensitivity", "", 2, guard.Retry, "low_sensitivity"},
-		{"NaN stops early", math.NaN(), 0.9, 0.9, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "escalate", "internal_error", "uncertainty", "", 1, guard.Escalate, "internal_error"},
-		{"nothing to stop early for", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "pass", "", "pass", "", 3, guard.OK, ""},
-		{"NaN escalates", 0.1, math.NaN(), 0.9, nil, "escalate", "internal_error", "sensitivity", "", 3, guard.Escalate, "internal_error"},
-		{"at the hard limit", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(100) }, "pass", "", "pass", "", 3, guard.OK, ""},
-		{"over the hard limit, no probe runs", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(99) }, "budget_exceed", "", "budget", "budget_tokens", 0, guard.Abort, "budget_tokens"},
-		{"over the calls", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = &guard.TokenBudget{HardLimitCalls: new(int64)} }, "budget_exceed", "", "budget", "budget_calls", 0, guard.Abort, "budget_calls"},
-		{"observed", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(9); c.Budget.Mode = guard.TripObserve }, "pass", "", "pass", "budget_tokens", 3, guard.Warn, "budget_tokens"},
-		{"observed, and refused", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(9); c.Budget.Mode = guard.TripObserve }, "refuse", "high_uncertainty", "uncertainty", "budget_tokens", 3, guard.Retry, "high_uncertainty budget_tokens"},
-		{"soft", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64(50))} }, "pass", "", "pass", "", 3, guard.Warn, "budget_soft"},
+		{"pass", 0.1, 0.9, 0.9, nil, "pass", "", "pass", "", 3, verdict.OK, ""},
+		{"refuse", 0.9, 0.9, 0.9, nil, "refuse", "high_uncertainty", "uncertainty", "", 3, verdict.Retry, "high_uncertainty"},
+		{"refuse second", 0.1, 0.1, 0.1, nil, "refuse", "low_sensitivity", "sensitivity", "", 3, verdict.Retry, "low_sensitivity"},
+		{"escalate", 0.1, 0.9, 0.1, nil, "escalate", "low_adherence", "adherence", "", 3, verdict.Escalate, "low_adherence"},
+		{"a refused answer stops early", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "refuse", "high_uncertainty", "uncertainty", "", 1, verdict.Retry, "high_uncertainty"},
+		{"the second stops early", 0.1, 0.1, 0.1, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "refuse", "low_sensitivity", "sensitivity", "", 2, verdict.Retry, "low_sensitivity"},
+		{"NaN stops early", math.NaN(), 0.9, 0.9, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "escalate", "internal_error", "uncertainty", "", 1, verdict.Escalate, "internal_error"},
+		{"nothing to stop early for", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.ShortCircuit = true }, "pass", "", "pass", "", 3, verdict.OK, ""},
+		{"NaN escalates", 0.1, math.NaN(), 0.9, nil, "escalate", "internal_error", "sensitivity", "", 3, verdict.Escalate, "internal_error"},
+		{"at the hard limit", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(100) }, "pass", "", "pass", "", 3, verdict.OK, ""},
+		{"over the hard limit, no probe runs", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(99) }, "budget_exceed", "", "budget", "budget_tokens", 0, verdict.Abort, "budget_tokens"},
+		{"over the calls", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = &guard.TokenBudget{HardLimitCalls: new(int64)} }, "budget_exceed", "", "budget", "budget_calls", 0, verdict.Abort, "budget_calls"},
+		{"observed", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(9); c.Budget.Mode = guard.TripObserve }, "pass", "", "pass", "budget_tokens", 3, verdict.Warn, "budget_tokens"},
+		{"observed, and refused", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(9); c.Budget.Mode = guard.TripObserve }, "refuse", "high_uncertainty", "uncertainty", "budget_tokens", 3, verdict.Retry, "high_uncertainty budget_tokens"},
+		{"soft", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64(50))} }, "pass", "", "pass", "", 3, verdict.Warn, "budget_soft"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := stubbed(c.u, c.s, c.a)
@@ -134,7 +135,7 @@ func TestGatePaths(t *testing.T) {
 			if v.Status != c.status || strings.Join(v.Codes(), " ") != c.codes {
 				t.Errorf("Verdict = %+v", v)
 			}
-			if compared := c.kind != "pass" && c.reason != "" && c.reason != guard.CodeInternalError; compared != (v.Status > guard.Warn && v.Reasons[0].Limit != "" && v.Reasons[0].Seen != "") {
+			if compared := c.kind != "pass" && c.reason != "" && c.reason != guard.CodeInternalError; compared != (v.Status > verdict.Warn && v.Reasons[0].Limit != "" && v.Reasons[0].Seen != "") {
 				t.Errorf("the first reason is %+v", v.Reasons[0])
 			}
 			if (len(v.Notices) > 0) != strings.Contains(c.codes, "budget_soft") {
@@ -312,7 +313,7 @@ func TestGateFailsClosed(t *testing.T) {
 			if r.Kind != guard.TruthEscalate || !slices.Equal(r.Reasons, []string{guard.CodeInternalError}) || r.Meta.Stage != c.stage || r.Err == nil {
 				t.Errorf("Gate = %+v", r)
 			}
-			if v := r.Verdict(); v.Status != guard.Escalate || !strings.Contains(v.Reasons[0].Message, c.stage) || strings.Contains(v.Reasons[0].Message, "boom") {
+			if v := r.Verdict(); v.Status != verdict.Escalate || !strings.Contains(v.Reasons[0].Message, c.stage) || strings.Contains(v.Reasons[0].Message, "boom") {
 				t.Errorf("Verdict = %+v", v)
 			}
 		})

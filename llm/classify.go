@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 // ClassifierName is the name under which a program can offer [Client.Classifier]
@@ -70,9 +71,9 @@ func judged(a *guard.ClassifierAnswer, resp *Response) error {
 	if readMembers(object, map[string]any{"unsafe": &said.Unsafe, "score": &said.Score, "code": &said.Code}) != nil || said.Unsafe == nil || said.Score == nil || !(*said.Score >= 0 && *said.Score <= 1) {
 		return errors.New("the model did not judge the text: unsafe must be true or false, and score a number from 0 to 1")
 	}
-	a.Verdict, a.Score, a.Code = guard.OK, *said.Score, strings.ToLower(strings.TrimSpace(said.Code))
+	a.Verdict, a.Score, a.Code = verdict.OK, *said.Score, strings.ToLower(strings.TrimSpace(said.Code))
 	if *said.Unsafe {
-		a.Verdict = guard.Escalate
+		a.Verdict = verdict.Escalate
 	}
 	return nil
 }

@@ -3,8 +3,8 @@ package runner
 import (
 	"context"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/verdict"
 )
 
 // From a verdict to an executed transition, or to what follows from a refusal.
@@ -80,9 +80,9 @@ func (t *tx) cancelOpen() {
 const DefaultRejects = 3
 
 // refused records what follows from a guard's refusal.
-func (t *tx) refused(v guard.Verdict) TickStatus {
+func (t *tx) refused(v verdict.Verdict) TickStatus {
 	reason := v.Reasons[0]
-	if v.Status == guard.Abort {
+	if v.Status == verdict.Abort {
 		t.emit(&Ended{Status: Stopped, Code: reason.Code, Reason: reason.Message})
 		return TickStopped
 	}
@@ -90,7 +90,7 @@ func (t *tx) refused(v guard.Verdict) TickStatus {
 	if c := t.now.Program.Guards(t.now.State); c != nil && c.Retry.MaxAttempts != nil {
 		limit = int32(min(*c.Retry.MaxAttempts, 1<<20))
 	}
-	if v.Status == guard.Retry && t.now.Rejects < limit {
+	if v.Status == verdict.Retry && t.now.Rejects < limit {
 		notices := append([]string(nil), v.Notices...)
 		for _, r := range v.Reasons {
 			notices = append(notices, r.Text())

@@ -16,6 +16,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/verdict"
 )
 
 // seed is that of every random choice in these tests.
@@ -423,11 +424,11 @@ func view(t testing.TB, s *runner.Session) string {
 }
 
 // reject is a custom guard that gives one verdict on transitions of that name.
-func reject(transition string, status guard.Status, code, message string) guard.Func {
-	return func(_ context.Context, s guard.Step) guard.Verdict {
+func reject(transition string, status verdict.Status, code, message string) guard.Func {
+	return func(_ context.Context, s verdict.Step) verdict.Verdict {
 		if s.Transition != transition {
-			return guard.Verdict{}
+			return verdict.Verdict{}
 		}
-		return guard.Reject(status, code, message)
+		return verdict.Reject(status, code, message)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A session's ledger is its log. What was spent is folded from it, and an ask
@@ -71,7 +72,7 @@ func (a *aside) admits(ctx context.Context, m *member) bool {
 	case refused == nil:
 		a.spent, a.held = paid, a.held.Plus(n.first)
 		a.holds[m.SpecialistID] = &hold{member: m, need: n}
-	case refused.Class() == guard.Abort || overQuota || unpriced: // nobody knows when there will be room
+	case refused.Class() == verdict.Abort || overQuota || unpriced: // nobody knows when there will be room
 		a.refuse(m, old, refused)
 		a.spent = paid
 	case old != nil:

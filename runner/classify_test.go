@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A censor is a classifier.
@@ -50,7 +51,7 @@ func (b *bench) classified(members string) *runner.Session {
 // tools it calls, after the other guards and never about a human's ruling; what it
 // says is the verdict, and what it costs is paid.
 func TestClassifierInMachines(t *testing.T) {
-	flagged := func(s guard.Status) func(guard.Classification) (guard.ClassifierAnswer, error) {
+	flagged := func(s verdict.Status) func(guard.Classification) (guard.ClassifierAnswer, error) {
 		return func(q guard.Classification) (guard.ClassifierAnswer, error) {
 			if q.Stage == "args" {
 				return guard.ClassifierAnswer{Verdict: s, Score: 0.9, Code: "S1", Usage: cost(dollar)}, nil
@@ -68,10 +69,10 @@ func TestClassifierInMachines(t *testing.T) {
 		code    string
 		spent   int64
 	}{
-		{flagged(guard.OK), `,"on_error":"closed"`, runner.TickAdvanced, "", 2},
-		{flagged(guard.Warn), `,"on_error":"closed"`, runner.TickAdvanced, "", 2},
-		{flagged(guard.Retry), `,"on_error":"closed"`, runner.TickRejected, "classifier_flagged", 2},
-		{flagged(guard.Abort), `,"on_error":"closed"`, runner.TickStopped, "classifier_flagged", 2},
+		{flagged(verdict.OK), `,"on_error":"closed"`, runner.TickAdvanced, "", 2},
+		{flagged(verdict.Warn), `,"on_error":"closed"`, runner.TickAdvanced, "", 2},
+		{flagged(verdict.Retry), `,"on_error":"closed"`, runner.TickRejected, "classifier_flagged", 2},
+		{flagged(verdict.Abort), `,"on_error":"closed"`, runner.TickStopped, "classifier_flagged", 2},
 		{failing, `,"on_error":"closed"`, runner.TickHuman, "classifier_error", 0},
 		{failing, `,"on_error":"open"`, runner.TickAdvanced, "", 0},
 	} {
@@ -149,7 +150,7 @@ func TestClassifierTurns(t *testing.T) {
 // TestClassifierAndTruth: the classifier first; what it refuses no model is asked
 // about.
 func TestClassifierAndTruth(t *testing.T) {
-	for _, status := range []guard.Status{guard.OK, guard.Retry} {
+	for _, status := range []verdict.Status{verdict.OK, verdict.Retry} {
 		var o oracle
 		c := &censor{says: func(guard.Classification) (guard.ClassifierAnswer, error) {
 			return guard.ClassifierAnswer{Verdict: status}, nil
@@ -158,7 +159,7 @@ func TestClassifierAndTruth(t *testing.T) {
 		b.cast.say("a", "again")
 		s := b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"classifier":{"function":"mod","on_error":"open"},"truth":{"model":"m"}}`}))
 		tick := b.step(s)
-		if want := map[guard.Status]int{guard.OK: probes}[status]; o.asked() != want {
+		if want := map[verdict.Status]int{verdict.OK: probes}[status]; o.asked() != want {
 			t.Errorf("%s: %d questions, came to %s", status, o.asked(), tick.Status)
 		}
 	}

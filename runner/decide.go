@@ -9,9 +9,9 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Ruling asks for a round to be closed: DIAL's submitArbitration. With a
@@ -175,7 +175,7 @@ func (in *Ruling) amend(d decision) decision {
 }
 
 // gated enters what the guards said and returns whether they let it pass.
-func (a *Arbitration) gated(v guard.Verdict) bool {
+func (a *Arbitration) gated(v verdict.Verdict) bool {
 	if a.Executed = v.Passed(); a.Executed {
 		a.GuardsPass = true
 	} else {

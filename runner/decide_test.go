@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 const (
@@ -247,9 +248,9 @@ func TestForceStopsAtBudgets(t *testing.T) {
 	guarded := `"guards":{"limits":{"max_steps":1},"loop_detection":{"max_state_visits":0},"retry":{"max_attempts":0}}`
 	asked := 0
 	b := newBench(t, func(c *runner.Config) {
-		c.Guards = append(c.Guards, guard.Func(func(context.Context, guard.Step) guard.Verdict {
+		c.Guards = append(c.Guards, guard.Func(func(context.Context, verdict.Step) verdict.Verdict {
 			asked++
-			return guard.Reject(guard.Abort, "no", "never")
+			return verdict.Reject(verdict.Abort, "no", "never")
 		}))
 	})
 	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: guarded}), runner.StartOptions{Meta: []byte(`{"known":1}`)})
@@ -416,7 +417,7 @@ func TestArbiterFails(t *testing.T) {
 
 // TestGuardsRefuseConsensus stops a consensus at the gate.
 func TestGuardsRefuseConsensus(t *testing.T) {
-	for status, want := range map[guard.Status]runner.Status{guard.Abort: runner.Stopped, guard.Escalate: runner.NeedsHuman, guard.Retry: runner.Running} {
+	for status, want := range map[verdict.Status]runner.Status{verdict.Abort: runner.Stopped, verdict.Escalate: runner.NeedsHuman, verdict.Retry: runner.Running} {
 		b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", status, "house", "not on Sundays")} })
 		s := b.start(b.desk(fn("a"), half))
 		b.propose(s, "a", "again")
@@ -556,7 +557,7 @@ func TestRulingOnAStoppedSession(t *testing.T) {
 
 // TestRulingReopens takes up a session and moves it in one commit.
 func TestRulingReopens(t *testing.T) {
-	b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", guard.Abort, "house", "never")} })
+	b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", verdict.Abort, "house", "never")} })
 	s := b.start(b.desk(fn("a"), human("human"), half))
 	b.propose(s, "a", "again")
 	b.stepTo(s, runner.TickStopped)

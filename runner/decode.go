@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Raw event is an event as it is stored.
@@ -47,7 +48,7 @@ type Folder struct {
 	Decision func(*DecisionRecord)
 	// Gate, if set, is called with every step that was judged, as the guards saw
 	// it. known is false if the log does not hold what a refused ruling said.
-	Gate func(seq int64, g *Gated, step guard.Step, known bool)
+	Gate func(seq int64, g *Gated, step verdict.Step, known bool)
 	// Applied, if set, is called with every event of the log, and with what the
 	// session had spent before it and after it.
 	Applied func(seq int64, ev Event, before, after guard.Book)
@@ -58,9 +59,9 @@ type Folder struct {
 
 	now     Session
 	open    openRound
-	verdict guard.Verdict // of the step that is being executed
-	gated   *Gated        // that step, until Gate was told of it
-	seq     int64         // of the event gated
+	verdict verdict.Verdict // of the step that is being executed
+	gated   *Gated          // that step, until Gate was told of it
+	seq     int64           // of the event gated
 }
 
 // Session returns the session as of the records added so far.
@@ -124,7 +125,7 @@ func (f *Folder) observe(seq int64, data Data) {
 }
 
 // gate tells Gate of the step that was judged last.
-func (f *Folder) gate(step guard.Step, known bool) {
+func (f *Folder) gate(step verdict.Step, known bool) {
 	if f.Gate != nil && f.gated != nil {
 		step.Task, step.Attempt = f.now.ID.String(), int64(f.now.Rejects)
 		f.Gate(f.seq, f.gated, step, known)

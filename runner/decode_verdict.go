@@ -8,10 +8,10 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/verdict"
 )
 
 func (d *reading) judged() (Data, error) {
@@ -106,19 +106,19 @@ func (d *reading) gated() (Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gated{Transition: t, IsHuman: v.IsHuman, Verdict: guard.Verdict{Notices: v.Notices}}
+	g := &Gated{Transition: t, IsHuman: v.IsHuman, Verdict: verdict.Verdict{Notices: v.Notices}}
 	var ok bool
-	if g.Verdict.Status, ok = guard.StatusNamed(v.Status); !ok {
+	if g.Verdict.Status, ok = verdict.StatusNamed(v.Status); !ok {
 		return nil, &DecodeError{"status", v.Status}
 	}
 	for _, r := range v.Reasons {
-		class, ok := guard.StatusNamed(r.Class)
+		class, ok := verdict.StatusNamed(r.Class)
 		if !ok {
 			return nil, &DecodeError{"class", r.Class}
 		}
-		reason := guard.Reason{Code: r.Code, Guard: r.Guard, Class: class, Message: r.Message, Limit: r.Limit, Seen: r.Seen, Subject: r.Subject, Indices: r.Indices}
+		reason := verdict.Reason{Code: r.Code, Guard: r.Guard, Class: class, Message: r.Message, Limit: r.Limit, Seen: r.Seen, Subject: r.Subject, Indices: r.Indices}
 		if r.Part != "" {
-			reason.Found = &guard.Finding{Part: r.Part, Call: r.Call, Offset: r.Offset, Length: r.Length}
+			reason.Found = &verdict.Finding{Part: r.Part, Call: r.Call, Offset: r.Offset, Length: r.Length}
 		}
 		g.Verdict.Reasons = append(g.Verdict.Reasons, reason)
 	}

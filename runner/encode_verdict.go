@@ -5,10 +5,10 @@ import (
 	"strconv"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/verdict"
 )
 
 func (d *Judged) append(dst []byte, key specialist.RoundKey) []byte {
@@ -126,7 +126,7 @@ func (d *Gated) append(dst []byte, _ specialist.RoundKey) []byte {
 	return w.end()
 }
 
-func appendReasons(dst []byte, reasons []guard.Reason) []byte {
+func appendReasons(dst []byte, reasons []verdict.Reason) []byte {
 	dst = append(dst, '[')
 	for i, r := range reasons {
 		if i > 0 {

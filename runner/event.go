@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/verdict"
 )
 
 // An Event is one thing that happened in a session. Events of one commit follow
@@ -162,7 +163,7 @@ type JudgedBy struct {
 // Gated records what the guards said of a step that was about to be executed.
 type Gated struct {
 	Transition *machine.Transition
-	Verdict    guard.Verdict
+	Verdict    verdict.Verdict
 	IsHuman    bool
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/verdict"
 )
 
 // explain explains a round and fails the test unless its JSON form says the same.
@@ -280,7 +281,7 @@ func TestExplainOthers(t *testing.T) {
 // TestExplainGuards explains the attempts at a round that guards sent back.
 func TestExplainGuards(t *testing.T) {
 	b := newBench(t, func(c *runner.Config) {
-		c.Guards = []guard.Checker{reject("again", guard.Retry, "house", "not this way")}
+		c.Guards = []guard.Checker{reject("again", verdict.Retry, "house", "not this way")}
 	})
 	b.cast.play("c", failing(fmt.Errorf("no idea")))
 	b.cast.say("a", "again")

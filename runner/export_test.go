@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/verdict"
 )
 
 // OpenRound returns everything a session knows of its round, as text.
@@ -88,12 +88,12 @@ func NewGate(t *machine.Transition) *Gate {
 }
 
 // JudgeFunc makes a judge of a function.
-type JudgeFunc func(src, dst string) guard.Verdict
+type JudgeFunc func(src, dst string) verdict.Verdict
 
-func (f JudgeFunc) judge(src, dst string) guard.Verdict { return f(src, dst) }
+func (f JudgeFunc) judge(src, dst string) verdict.Verdict { return f(src, dst) }
 
 // Pass fires the event of the transition and reports whether there is a permit.
-func (g *Gate) Pass(ctx context.Context, f JudgeFunc) (bool, guard.Verdict, error) {
+func (g *Gate) Pass(ctx context.Context, f JudgeFunc) (bool, verdict.Verdict, error) {
 	p, v, err := g.gate.pass(ctx, f)
 	return p.valid && p.transition == g.gate.transition, v, err
 }
@@ -106,8 +106,8 @@ func Draw(secret []byte, key specialist.RoundKey) float64 { return draw(secret, 
 
 // Unasked is what the gate says of a step that its guards want asked about, if
 // the inquiry was about another one.
-func Unasked(asked, passing guard.Step) guard.Verdict {
-	return (&inquiry{step: asked, verdict: guard.Verdict{}}).on(&passing)
+func Unasked(asked, passing verdict.Step) verdict.Verdict {
+	return (&inquiry{step: asked, verdict: verdict.Verdict{}}).on(&passing)
 }
 
 // LintBy is Lint by what a ledger knows.

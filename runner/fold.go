@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // apply brings a session and its round up to the event. It is the only function
@@ -240,14 +241,14 @@ func applyGated(s *Session, o *openRound, d *Gated) {
 			s.guard = &next
 		}
 	}
-	if d.Verdict.Status == guard.Retry {
+	if d.Verdict.Status == verdict.Retry {
 		s.Rejects++
 	}
 }
 
 // refusedStep returns the step of a transition that was not executed. What a human
 // said is recorded only with an execution: known is false if guards look at it.
-func refusedStep(s *Session, o *openRound, g *Gated) (step guard.Step, known bool) {
+func refusedStep(s *Session, o *openRound, g *Gated) (step verdict.Step, known bool) {
 	if j := o.verdict; !g.IsHuman && j != nil && j.Decision.Consensus() {
 		for _, p := range o.proposals {
 			if p.Arrival == j.Order[j.Decision.Winner] {
@@ -255,11 +256,11 @@ func refusedStep(s *Session, o *openRound, g *Gated) (step guard.Step, known boo
 			}
 		}
 	}
-	return guard.Step{Transition: g.Transition.Name, FromState: g.Transition.From.Name, State: g.Transition.Target, Human: g.IsHuman}, g.IsHuman && g.Transition.Parameters == nil
+	return verdict.Step{Transition: g.Transition.Name, FromState: g.Transition.From.Name, State: g.Transition.Target, Human: g.IsHuman}, g.IsHuman && g.Transition.Parameters == nil
 }
 
 // stepOf returns an executed transition as the guards count it.
-func stepOf(s *Session, o *openRound, d *Executed) guard.Step {
+func stepOf(s *Session, o *openRound, d *Executed) verdict.Step {
 	var winner *specialist.Proposal
 	for _, p := range o.proposals {
 		if p.Arrival == d.Arrival {
@@ -271,8 +272,8 @@ func stepOf(s *Session, o *openRound, d *Executed) guard.Step {
 
 // stepFor returns a transition as the guards see it. winner is nil if nobody was
 // elected.
-func stepFor(s *Session, t *machine.Transition, reasoning string, meta []byte, human bool, winner *specialist.Proposal) guard.Step {
-	step := guard.Step{
+func stepFor(s *Session, t *machine.Transition, reasoning string, meta []byte, human bool, winner *specialist.Proposal) verdict.Step {
+	step := verdict.Step{
 		Transition: t.Name, FromState: t.From.Name, State: t.Target, MetaJSON: meta, Human: human,
 		Output: reasoning, HasOutput: true, Canned: canned(winner), Began: s.CreatedAt, Moved: s.CreatedAt,
 	}
@@ -286,7 +287,7 @@ func stepFor(s *Session, t *machine.Transition, reasoning string, meta []byte, h
 		fillUsage(&step, winner)
 	}
 	if t.Parameters != nil {
-		step.ToolCalls = append(step.ToolCalls, guard.ToolCall{Name: t.Name, Args: meta})
+		step.ToolCalls = append(step.ToolCalls, verdict.ToolCall{Name: t.Name, Args: meta})
 	}
 	return step
 }
@@ -303,7 +304,7 @@ func canned(p *specialist.Proposal) bool {
 	return p.Mode == specialist.Function || p.Mode == specialist.Builtin || p.Mode == specialist.Expression
 }
 
-func fillUsage(step *guard.Step, p *specialist.Proposal) {
+func fillUsage(step *verdict.Step, p *specialist.Proposal) {
 	step.TokensIn, step.TokensOut = p.Usage.NumInputTokens, p.Usage.NumOutputTokens
 	step.Cost, step.CostGiven = p.Usage.CostUSD, p.Usage.Has(specialist.CostGiven)
 	if p.Detail == nil {

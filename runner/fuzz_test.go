@@ -13,13 +13,14 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // logs returns the logs of sessions that hold every kind of event, one record a
 // line.
 func logs(t testing.TB) (m *machine.Machine, logs [][]byte) {
 	b := newBench(t, public, func(c *runner.Config) {
-		c.Guards = []guard.Checker{reject("park", guard.Retry, "house", "no"), reject("finish", guard.Abort, "house", "never")}
+		c.Guards = []guard.Checker{reject("park", verdict.Retry, "house", "no"), reject("finish", verdict.Abort, "house", "never")}
 	})
 	m = b.machine(def{who: []string{web("w", estimated("0.5")), fn("a"), human("human"), arbWeb("judge")}})
 	b.cast.judge("judge", electFirst)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/looplab/fsm"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/verdict"
 )
 
 // This is the only file that knows the state machine library, and the only one
@@ -48,14 +48,14 @@ func (g *gate) init(t *machine.Transition) { g.transition = t }
 type passage struct {
 	fsm     *fsm.FSM
 	judge   judge // of the step that is passing
-	verdict guard.Verdict
+	verdict verdict.Verdict
 	asked   bool // the guards have been asked
 	fired   bool // the event has happened
 }
 
 // A judge gives the guards' verdict on the step that is about to be executed.
 type judge interface {
-	judge(src, dst string) guard.Verdict
+	judge(src, dst string) verdict.Verdict
 }
 
 // errRefused cancels an event that the guards do not let pass.
@@ -81,15 +81,15 @@ func (g *gate) newPassage() *passage {
 
 // pass fires the transition's event. The permit is valid only if the guards let
 // the event pass and it happened.
-func (g *gate) pass(ctx context.Context, j judge) (permit, guard.Verdict, error) {
+func (g *gate) pass(ctx context.Context, j judge) (permit, verdict.Verdict, error) {
 	if err := ctx.Err(); err != nil {
-		return permit{}, guard.Verdict{}, err
+		return permit{}, verdict.Verdict{}, err
 	}
 	p, _ := g.passages.Get().(*passage)
 	if p == nil {
 		p = g.newPassage()
 	}
-	p.judge, p.verdict, p.asked, p.fired = j, guard.Verdict{}, false, false
+	p.judge, p.verdict, p.asked, p.fired = j, verdict.Verdict{}, false, false
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}

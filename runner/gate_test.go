@@ -14,8 +14,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A source is the package as it is compiled, without its tests.
@@ -176,7 +176,7 @@ func deskGate(t *testing.T, transition string) *runner.Gate {
 	return runner.NewGate(m.State("open").Transition(transition))
 }
 
-func passing(string, string) guard.Verdict { return guard.Verdict{} }
+func passing(string, string) verdict.Verdict { return verdict.Verdict{} }
 
 // TestGateKeysFire proves that neither callback key is misspelt: a gate that does
 // not hear its own callbacks gives no permit.
@@ -188,8 +188,8 @@ func TestGateKeysFire(t *testing.T) {
 		g := deskGate(t, transition)
 		for range 3 {
 			seen := ""
-			ok, v, err := g.Pass(context.Background(), func(src, dst string) guard.Verdict { seen += src + ">" + dst; return guard.Verdict{} })
-			if !ok || err != nil || v.Status != guard.OK || seen != "open>"+target {
+			ok, v, err := g.Pass(context.Background(), func(src, dst string) verdict.Verdict { seen += src + ">" + dst; return verdict.Verdict{} })
+			if !ok || err != nil || v.Status != verdict.OK || seen != "open>"+target {
 				t.Errorf("%s: permit %t, judged %q, verdict %v, %v", transition, ok, seen, v, err)
 			}
 		}
@@ -201,9 +201,9 @@ func TestGateKeysFire(t *testing.T) {
 func TestGateVerdicts(t *testing.T) {
 	for _, transition := range []string{"finish", "again"} {
 		g := deskGate(t, transition)
-		for status, want := range map[guard.Status]bool{guard.OK: true, guard.Warn: true, guard.Retry: false, guard.Escalate: false, guard.Abort: false} {
-			ok, v, err := g.Pass(context.Background(), func(string, string) guard.Verdict {
-				return guard.Verdict{Status: status, Reasons: []guard.Reason{{Code: "c"}}}
+		for status, want := range map[verdict.Status]bool{verdict.OK: true, verdict.Warn: true, verdict.Retry: false, verdict.Escalate: false, verdict.Abort: false} {
+			ok, v, err := g.Pass(context.Background(), func(string, string) verdict.Verdict {
+				return verdict.Verdict{Status: status, Reasons: []verdict.Reason{{Code: "c"}}}
 			})
 			if ok != want || err != nil || v.Status != status || v.Codes()[0] != "c" {
 				t.Errorf("%s, %s: permit %t, verdict %v, %v", transition, status, ok, v, err)
@@ -220,7 +220,7 @@ func TestGateSurvives(t *testing.T) {
 	for _, transition := range []string{"finish", "again"} {
 		g := deskGate(t, transition)
 		ctx, cancel := context.WithCancel(context.Background())
-		ok, _, err := g.Pass(ctx, func(string, string) guard.Verdict { cancel(); return guard.Verdict{} })
+		ok, _, err := g.Pass(ctx, func(string, string) verdict.Verdict { cancel(); return verdict.Verdict{} })
 		if !ok || err != nil {
 			t.Errorf("%s, cancelled while judging: permit %t, %v", transition, ok, err)
 		}
@@ -229,7 +229,7 @@ func TestGateSurvives(t *testing.T) {
 		}
 		func() {
 			defer func() { recover() }()
-			g.Pass(context.Background(), func(string, string) guard.Verdict { panic("a guard") })
+			g.Pass(context.Background(), func(string, string) verdict.Verdict { panic("a guard") })
 			t.Error("a panic was swallowed")
 		}()
 		for range 3 {
@@ -248,11 +248,11 @@ func TestGateIsShared(t *testing.T) {
 	for i := range 32 {
 		wg.Go(func() {
 			for range 100 {
-				status := []guard.Status{guard.OK, guard.Abort}[i%2]
-				ok, v, err := g.Pass(context.Background(), func(string, string) guard.Verdict {
-					return guard.Verdict{Status: status, Reasons: []guard.Reason{{Code: fmt.Sprint(i)}}}
+				status := []verdict.Status{verdict.OK, verdict.Abort}[i%2]
+				ok, v, err := g.Pass(context.Background(), func(string, string) verdict.Verdict {
+					return verdict.Verdict{Status: status, Reasons: []verdict.Reason{{Code: fmt.Sprint(i)}}}
 				})
-				if ok != (status == guard.OK) || v.Codes()[0] != fmt.Sprint(i) || err != nil {
+				if ok != (status == verdict.OK) || v.Codes()[0] != fmt.Sprint(i) || err != nil {
 					t.Errorf("caller %d: permit %t, %v, %v", i, ok, v, err)
 				}
 			}

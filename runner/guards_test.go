@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // spending is the part of somebody who proposes at a price.
@@ -78,11 +79,11 @@ func TestGuardsFromTheFile(t *testing.T) {
 func TestCountsOnlyWhatIsExecuted(t *testing.T) {
 	refuse := true
 	b := newBench(t, func(c *runner.Config) {
-		c.Guards = []guard.Checker{guard.Func(func(context.Context, guard.Step) guard.Verdict {
+		c.Guards = []guard.Checker{guard.Func(func(context.Context, verdict.Step) verdict.Verdict {
 			if refuse {
-				return guard.Reject(guard.Retry, "house", "again")
+				return verdict.Reject(verdict.Retry, "house", "again")
 			}
-			return guard.Verdict{}
+			return verdict.Verdict{}
 		})}
 	})
 	m := b.machine(def{who: []string{fn("good"), fn("zero"), human("human"), half}, top: `"quorum":"any","guards":{"limits":{"max_steps":9}}`})
@@ -116,7 +117,7 @@ func TestCountsOnlyWhatIsExecuted(t *testing.T) {
 // TestSpendingOnRejectedRounds lets attempts that a guard sends back run into the
 // dollar cap all the same.
 func TestSpendingOnRejectedRounds(t *testing.T) {
-	b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", guard.Retry, "house", "no")} })
+	b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", verdict.Retry, "house", "no")} })
 	b.cast.play("a", spending("again", cost(dollar), ""))
 	s := b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"cost":{"max_dollars_per_task":2}}`}))
 	b.stepTo(s, runner.TickRejected)
@@ -129,7 +130,7 @@ func TestSpendingOnRejectedRounds(t *testing.T) {
 // TestRetryBudget ends a row of rejections: the machine's own limit sends the
 // session to a human, and an attempt past it is stopped.
 func TestRetryBudget(t *testing.T) {
-	b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", guard.Retry, "house", "no")} })
+	b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", verdict.Retry, "house", "no")} })
 	b.cast.say("a", "again")
 	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"guards":{"retry":{"max_attempts":1}}`}))
 	if tick := b.stepTo(s, runner.TickHuman); tick.Code != "house" {
@@ -160,7 +161,7 @@ func TestStateGuards(t *testing.T) {
 // TestPanickingGuard fails closed.
 func TestPanickingGuard(t *testing.T) {
 	b := newBench(t, func(c *runner.Config) {
-		c.Guards = []guard.Checker{guard.Func(func(context.Context, guard.Step) guard.Verdict { panic("guard") })}
+		c.Guards = []guard.Checker{guard.Func(func(context.Context, verdict.Step) verdict.Verdict { panic("guard") })}
 	})
 	b.cast.say("a", "again")
 	s := b.start(b.desk(fn("a"), human("human"), half))
@@ -173,7 +174,7 @@ func TestPanickingGuard(t *testing.T) {
 // verdict holds, and the log names every reason.
 func TestGuardsJoin(t *testing.T) {
 	b := newBench(t, func(c *runner.Config) {
-		c.Guards = []guard.Checker{reject("again", guard.Warn, "soft", "s"), reject("again", guard.Escalate, "ask", "h"), reject("again", guard.Retry, "retry", "r")}
+		c.Guards = []guard.Checker{reject("again", verdict.Warn, "soft", "s"), reject("again", verdict.Escalate, "ask", "h"), reject("again", verdict.Retry, "retry", "r")}
 	})
 	b.cast.say("a", "again")
 	s := b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"limits":{"max_steps":5}}`}))
@@ -189,16 +190,16 @@ func TestGuardsJoin(t *testing.T) {
 
 // TestGuardSees compares what a program's own guard is told with the winner.
 func TestGuardSees(t *testing.T) {
-	var seen guard.Step
+	var seen verdict.Step
 	b := newBench(t, func(c *runner.Config) {
-		c.Guards = []guard.Checker{guard.Func(func(_ context.Context, s guard.Step) guard.Verdict { seen = s; return guard.Verdict{} })}
+		c.Guards = []guard.Checker{guard.Func(func(_ context.Context, s verdict.Step) verdict.Verdict { seen = s; return verdict.Verdict{} })}
 	})
 	b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
 		return specialist.Answer{TransitionName: "park", Reasoning: "why", MetaJSON: []byte(`{"k":1}`), Usage: given(dollar, 1, 2, 3), Model: "m", ToolCalls: []specialist.ToolCall{{Name: "tool"}}}, nil
 	})
 	s := b.start(b.desk(fn("a"), half), runner.StartOptions{Meta: []byte(`{"about":1}`)})
 	b.stepTo(s, runner.TickAdvanced)
-	want := guard.Step{Task: s.ID.String(), FromState: "open", State: "parked", Transition: "park", Output: "why", MetaJSON: []byte(`{"k":1}`), ToolCalls: []guard.ToolCall{{Name: "tool"}}, HasOutput: true,
+	want := verdict.Step{Task: s.ID.String(), FromState: "open", State: "parked", Transition: "park", Output: "why", MetaJSON: []byte(`{"k":1}`), ToolCalls: []verdict.ToolCall{{Name: "tool"}}, HasOutput: true,
 		Model: "m", TokensIn: 2, TokensOut: 3, Cost: dollar, CostGiven: true, SessionMeta: []byte(`{"about":1}`), At: seen.At, Began: s.CreatedAt, Moved: s.CreatedAt}
 	if seen.At <= s.CreatedAt {
 		t.Errorf("the step is judged at %s, the session began at %s", seen.At, s.CreatedAt)

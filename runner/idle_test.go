@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/verdict"
 )
 
 // TestLimitsOfTimeDoNotCountWaiting: a session that waits for a human, or stands
@@ -27,9 +28,9 @@ func TestLimitsOfTimeDoNotCountWaiting(t *testing.T) {
 		} {
 			for _, stop := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s, %s, stopped %t", limit, c.name, stop), func(t *testing.T) {
-					now, status := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), guard.Escalate
+					now, status := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), verdict.Escalate
 					if stop {
-						status = guard.Abort
+						status = verdict.Abort
 					}
 					b := newBench(t, func(rc *runner.Config) {
 						rc.Now = func() time.Time { return now }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/verdict"
 )
 
 // Some guards have to ask somebody: the classifier a service, the truth gate a
@@ -36,15 +37,15 @@ func (a Ask) OfGuards() bool { return a.Role == roleGuard }
 
 // An inquiry is what came of asking about one decision.
 type inquiry struct {
-	step    guard.Step
-	verdict guard.Verdict
+	step    verdict.Step
+	verdict verdict.Verdict
 }
 
 // on returns what came of it, if it was about this step.
-func (q *inquiry) on(s *guard.Step) guard.Verdict {
+func (q *inquiry) on(s *verdict.Step) verdict.Verdict {
 	if q == nil || q.step.Transition != s.Transition || q.step.Output != s.Output || string(q.step.MetaJSON) != string(s.MetaJSON) {
-		return guard.Verdict{Status: guard.Escalate, Reasons: []guard.Reason{{
-			Code: guard.CodeInternalError, Guard: "truth", Class: guard.Escalate, Message: "nobody was asked about this step, as its guards want"}}}
+		return verdict.Verdict{Status: verdict.Escalate, Reasons: []verdict.Reason{{
+			Code: guard.CodeInternalError, Guard: "truth", Class: verdict.Escalate, Message: "nobody was asked about this step, as its guards want"}}}
 	}
 	return q.verdict
 }
@@ -95,7 +96,7 @@ type inquirer struct {
 }
 
 // ask asks the classifier and, if that lets the step pass, the truth gate.
-func (q *inquirer) ask(ctx context.Context, d decision, step guard.Step) (v guard.Verdict) {
+func (q *inquirer) ask(ctx context.Context, d decision, step verdict.Step) (v verdict.Verdict) {
 	if q.config.Classifier != nil {
 		judge := q.desk.asker.Judge
 		if q.w.t.round.lost(classifierID) {
@@ -107,7 +108,7 @@ func (q *inquirer) ask(ctx context.Context, d decision, step guard.Step) (v guar
 		v = v.Join(q.truth(ctx, d))
 	}
 	if q.refused != nil { // that is the reason, whatever it has led to
-		v = guard.Verdict{Status: q.refused.Class(), Reasons: []guard.Reason{q.refused.Reason()}}
+		v = verdict.Verdict{Status: q.refused.Class(), Reasons: []verdict.Reason{q.refused.Reason()}}
 	}
 	return v
 }

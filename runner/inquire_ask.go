@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // classify puts one question to the classifier.
@@ -35,9 +36,9 @@ func (q *inquirer) classify(ctx context.Context, c guard.Classification) (guard.
 
 // A classified is an answer of a classifier as it is stored.
 type classified struct {
-	Verdict guard.Status `json:"verdict"`
-	Score   float64      `json:"score"`
-	Code    string       `json:"code,omitempty"`
+	Verdict verdict.Status `json:"verdict"`
+	Score   float64        `json:"score"`
+	Code    string         `json:"code,omitempty"`
 }
 
 func encodeAnswer(a guard.ClassifierAnswer) string {
@@ -57,7 +58,7 @@ func decodeAnswer(text string) (a guard.ClassifierAnswer, err error) {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return a, err
 	}
-	status, ok := guard.StatusNamed(c.Verdict)
+	status, ok := verdict.StatusNamed(c.Verdict)
 	if !ok {
 		return a, &DecodeError{"verdict", c.Verdict}
 	}
@@ -65,7 +66,7 @@ func decodeAnswer(text string) (a guard.ClassifierAnswer, err error) {
 }
 
 // truth puts a decision to the truth gate.
-func (q *inquirer) truth(ctx context.Context, d decision) guard.Verdict {
+func (q *inquirer) truth(ctx context.Context, d decision) verdict.Verdict {
 	section := q.config.Truth
 	c := section.Config()
 	c.Completer = q.completer(q.desk.model, section.Model)

@@ -13,6 +13,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // An oracle is a model for truth gates. As it is it agrees with whoever is asked
@@ -145,7 +146,7 @@ func TestTruthGateIsAskedOnlyWhereItIsWanted(t *testing.T) {
 	}
 
 	b = newBench(t, o.with, func(c *runner.Config) {
-		c.Guards = []guard.Checker{reject("again", guard.Retry, "house", "no")}
+		c.Guards = []guard.Checker{reject("again", verdict.Retry, "house", "no")}
 	})
 	s = b.probed("")
 	if tick := b.stepTo(s, runner.TickRejected); tick.Code != "house" || o.asked() != probes {
@@ -179,12 +180,12 @@ func TestTruthGateOfARuling(t *testing.T) {
 // TestUnaskedStepsAskAHuman: the gate wants an inquiry about exactly the step
 // that passes.
 func TestUnaskedStepsAskAHuman(t *testing.T) {
-	asked := guard.Step{Transition: "t", Output: "o", MetaJSON: []byte("1")}
+	asked := verdict.Step{Transition: "t", Output: "o", MetaJSON: []byte("1")}
 	if v := runner.Unasked(asked, asked); !v.Passed() {
 		t.Errorf("the step that was asked about: %+v", v)
 	}
-	for _, other := range []guard.Step{{Transition: "u", Output: "o", MetaJSON: []byte("1")}, {Transition: "t", Output: "p", MetaJSON: []byte("1")}, {Transition: "t", Output: "o"}} {
-		if v := runner.Unasked(asked, other); v.Status != guard.Escalate || v.Reasons[0].Code != "internal_error" {
+	for _, other := range []verdict.Step{{Transition: "u", Output: "o", MetaJSON: []byte("1")}, {Transition: "t", Output: "p", MetaJSON: []byte("1")}, {Transition: "t", Output: "o"}} {
+		if v := runner.Unasked(asked, other); v.Status != verdict.Escalate || v.Reasons[0].Code != "internal_error" {
 			t.Errorf("%+v: %+v", other, v)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/verdict"
 )
 
 // arbiter returns who decides the present round.
@@ -140,20 +141,20 @@ func questionOf(s *Session, notices []string, p *past) specialist.Question {
 }
 
 // judge implements judge: it is called by the gate, inside the event.
-func (t *tx) judge(string, string) guard.Verdict {
+func (t *tx) judge(string, string) verdict.Verdict {
 	return t.pending.verdict(t)
 }
 
 // A judgement is the step that is passing the gate.
 type judgement struct {
 	ctx     context.Context
-	step    guard.Step
+	step    verdict.Step
 	inquiry *inquiry // nil if nobody was asked about the step
 }
 
 // verdict judges the step. Guards that had to ask somebody have done so before:
 // here it is made sure of.
-func (j *judgement) verdict(t *tx) guard.Verdict {
+func (j *judgement) verdict(t *tx) verdict.Verdict {
 	v := j.alone(t)
 	if v.Passed() && !j.step.Human && t.now.Program.Guards(t.now.State).Asks(j.step.Transition) {
 		return v.Join(j.inquiry.on(&j.step))
@@ -162,7 +163,7 @@ func (j *judgement) verdict(t *tx) guard.Verdict {
 }
 
 // alone judges the step by the guards that ask nobody.
-func (j *judgement) alone(t *tx) (v guard.Verdict) {
+func (j *judgement) alone(t *tx) (v verdict.Verdict) {
 	state := guard.State{}
 	if t.now.guard != nil {
 		state = *t.now.guard
@@ -178,10 +179,10 @@ func (j *judgement) alone(t *tx) (v guard.Verdict) {
 }
 
 // safely runs a guard of the program's own; a panic fails closed.
-func safely(ctx context.Context, c guard.Checker, s guard.Step) (v guard.Verdict) {
+func safely(ctx context.Context, c guard.Checker, s verdict.Step) (v verdict.Verdict) {
 	defer func() {
 		if recover() != nil {
-			v = guard.InternalError("a custom guard")
+			v = verdict.InternalError("a custom guard")
 		}
 	}()
 	return c.Check(ctx, s)

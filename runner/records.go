@@ -6,9 +6,9 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A DecisionRecord is one executed transition with everything it was decided on.
@@ -60,7 +60,7 @@ type GuardNote struct {
 
 // newDecisionRecord describes the execution of a transition from the session and
 // round as they were before it.
-func newDecisionRecord(s *Session, o *openRound, e *Executed, v guard.Verdict, seq int64) *DecisionRecord {
+func newDecisionRecord(s *Session, o *openRound, e *Executed, v verdict.Verdict, seq int64) *DecisionRecord {
 	key := s.Key()
 	r := &DecisionRecord{
 		DecisionID: key.DecisionID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),

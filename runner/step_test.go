@@ -15,15 +15,16 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // TestStatuses brings a step to everything it can come to, with its code and
 // reason, and then steps again: what has come to rest stays as it is.
 func TestStatuses(t *testing.T) {
 	const cellar = `"open":{"transitions":{"down":"cellar","leave":"left","finish":"done"}},"cellar":{},"left":{"final":true},"done":{}`
-	aborting := func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", guard.Abort, "house", "never")} }
+	aborting := func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", verdict.Abort, "house", "never")} }
 	escalating := func(c *runner.Config) {
-		c.Guards = []guard.Checker{reject("again", guard.Escalate, "house", "ask somebody")}
+		c.Guards = []guard.Checker{reject("again", verdict.Escalate, "house", "ask somebody")}
 	}
 	judged := func(a arbiter.Func) func(*bench) { return func(b *bench) { b.cast.judge("judge", a) } }
 	for _, c := range []struct {
@@ -124,7 +125,7 @@ func TestRejected(t *testing.T) {
 		limit int
 	}{{"", 3}, {`"guards":{"retry":{"max_attempts":1}}`, 1}, {`"guards":{"retry":{"max_attempts":5}}`, 5}} {
 		b := newBench(t, func(c *runner.Config) {
-			c.Guards = []guard.Checker{reject("again", guard.Retry, "house", "not on Sundays")}
+			c.Guards = []guard.Checker{reject("again", verdict.Retry, "house", "not on Sundays")}
 		})
 		var notices []string
 		b.cast.play("a", func(_ context.Context, q specialist.Question) (specialist.Answer, error) {
@@ -160,11 +161,11 @@ func TestRejected(t *testing.T) {
 // next round's proposers are told; without a warning there is no such member.
 func TestNoticesReachTheNextRound(t *testing.T) {
 	b := newBench(t, func(c *runner.Config) {
-		c.Guards = []guard.Checker{guard.Func(func(_ context.Context, s guard.Step) guard.Verdict {
+		c.Guards = []guard.Checker{guard.Func(func(_ context.Context, s verdict.Step) verdict.Verdict {
 			if s.Transition != "again" {
-				return guard.Verdict{}
+				return verdict.Verdict{}
 			}
-			v := guard.Reject(guard.Warn, "soft", "careful")
+			v := verdict.Reject(verdict.Warn, "soft", "careful")
 			v.Notices = []string{"Take care."}
 			return v
 		})}
@@ -190,11 +191,11 @@ func TestNoticesReachTheNextRound(t *testing.T) {
 func TestResume(t *testing.T) {
 	allowed := true
 	b := newBench(t, func(c *runner.Config) {
-		c.Guards = []guard.Checker{guard.Func(func(_ context.Context, s guard.Step) guard.Verdict {
+		c.Guards = []guard.Checker{guard.Func(func(_ context.Context, s verdict.Step) verdict.Verdict {
 			if s.Transition == "again" && !allowed {
-				return guard.Reject(guard.Abort, "house", "never")
+				return verdict.Reject(verdict.Abort, "house", "never")
 			}
-			return guard.Verdict{}
+			return verdict.Verdict{}
 		})}
 	})
 	b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
@@ -325,7 +326,7 @@ func TestRunEnds(t *testing.T) {
 	for says, want := range map[string]string{
 		"finish": "completed goal done", "leave": "completed final left", "down": "failed dead_end cellar", "": "needs_human no_proposals open", "again": "stopped house open",
 	} {
-		b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", guard.Abort, "house", "never")} })
+		b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", verdict.Abort, "house", "never")} })
 		b.said(map[string]string{"a": says})
 		s := b.start(b.machine(def{who: []string{fn("a"), half}, states: states}))
 		result, err := b.r.Run(b.ctx, s.ID, runner.RunOptions{})
@@ -564,7 +565,7 @@ func TestAnswersAreChecked(t *testing.T) {
 // one, in sessions decided in every way.
 func TestExecutedIsRecorded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("park", guard.Escalate, "house", "no")} })
+	b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("park", verdict.Escalate, "house", "no")} })
 	b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
 		return specialist.Answer{TransitionName: []string{"again", "park"}[rng.IntN(2)]}, nil
 	})

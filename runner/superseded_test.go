@@ -13,6 +13,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A superseded case is an answer that comes when nobody waits for it any more,
@@ -61,7 +62,7 @@ func (b *bench) wantSpent(s *runner.Session, when string, want guard.Book) {
 // because the session was stopped and resumed. It is charged what it costs, once.
 func TestSupersededAnswerIsPaidOnce(t *testing.T) {
 	for name, c := range supersededCases() {
-		for _, status := range []guard.Status{guard.Escalate, guard.Abort} {
+		for _, status := range []verdict.Status{verdict.Escalate, verdict.Abort} {
 			t.Run(name+", "+status.String(), func(t *testing.T) {
 				bubble(t, func(b *bench) {
 					b.r = b.runner(inBubble, func(rc *runner.Config) { rc.Guards = []guard.Checker{reject("again", status, "house", "no")} })
@@ -81,7 +82,7 @@ func TestSupersededAnswerIsPaidOnce(t *testing.T) {
 					b.propose(s, "carol", "again")
 					b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
 					b.wantSpent(s, "refused", c.at)
-					if status == guard.Abort {
+					if status == verdict.Abort {
 						_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{})
 						b.ok(err)
 					}

@@ -7,10 +7,10 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A tx gathers the events of one commit and the session they lead to. It
@@ -145,7 +145,7 @@ func (t *tx) mode() machine.Mode {
 // execute takes a decision through the gate and, if it passes, moves the
 // session. It is the only way a session moves. The verdict is recorded whatever
 // it is; what follows from a refusal is up to the caller.
-func (t *tx) execute(ctx context.Context, d decision) (guard.Verdict, error) {
+func (t *tx) execute(ctx context.Context, d decision) (verdict.Verdict, error) {
 	t.pending = judgement{ctx: ctx, step: t.step(d), inquiry: d.inquiry}
 	permit, verdict, err := t.here.gates[d.transition.Index].pass(ctx, t)
 	if err != nil {
@@ -161,7 +161,7 @@ func (t *tx) execute(ctx context.Context, d decision) (guard.Verdict, error) {
 }
 
 // move executes what a permit allows.
-func (t *tx) move(p permit, d decision, v guard.Verdict) {
+func (t *tx) move(p permit, d decision, v verdict.Verdict) {
 	round := t.now.Round
 	t.emit(&Executed{
 		Transition: p.transition, How: d.how, IsHuman: d.how != ByConsensus,
@@ -184,7 +184,7 @@ func (t *tx) move(p permit, d decision, v guard.Verdict) {
 }
 
 // step returns a decision as the guards see it.
-func (t *tx) step(d decision) guard.Step {
+func (t *tx) step(d decision) verdict.Step {
 	s := stepFor(&t.now, d.transition, d.reasoning, d.meta, d.how != ByConsensus, d.winner)
 	s.Attempt, s.At = int64(t.now.Rejects), t.at
 	s.Began, s.Moved = t.now.counted(t.at)

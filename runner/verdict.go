@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // settled reports whether the round has a winner that nobody who has not
@@ -172,7 +173,7 @@ func (w *work) unpaid(ctx context.Context) (bool, error) {
 		return false, nil
 	case w.looking:
 		return true, refuse(nil, refused.Code, "%s", refused.Reason().Message)
-	case refused.Class() == guard.Abort:
+	case refused.Class() == verdict.Abort:
 		w.t.emit(&Ended{Status: Stopped, Code: refused.Code, Reason: refused.Reason().Message})
 	default:
 		w.t.emit(&AskFailed{SpecialistID: w.by.SpecialistID, Ask: 0, Role: machine.Arbiter, Code: refused.Code, Message: refused.Reason().Message})

@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // Guards that ask before a transition is executed: in some runs a truth gate asks a
@@ -177,7 +178,7 @@ type censor struct{ caller }
 
 // Classify implements [guard.Classifier].
 func (c censor) Classify(ctx context.Context, q guard.Classification) (guard.ClassifierAnswer, error) {
-	verdict := []guard.Status{guard.OK, guard.OK, guard.OK, guard.OK, guard.Warn, guard.Retry, guard.Escalate}[c.p.w.draw(7, "verdict", q.Text)]
+	verdict := []verdict.Status{verdict.OK, verdict.OK, verdict.OK, verdict.OK, verdict.Warn, verdict.Retry, verdict.Escalate}[c.p.w.draw(7, "verdict", q.Text)]
 	u, err := c.guarded(ctx, q.Stage+q.Text)
 	return guard.ClassifierAnswer{Verdict: verdict, Score: 0.5, Usage: u}, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // classifierUser is who calls a classifier, to Basic authentication.
@@ -80,7 +81,7 @@ func ReadClassification(body []byte) (a guard.ClassifierAnswer, err error) {
 	if err := o.text("verdict", &name); err != nil {
 		return a, err
 	}
-	status, known := guard.StatusNamed(name)
+	status, known := verdict.StatusNamed(name)
 	if !known {
 		return a, badAnswer("verdict is not one of ok, warn, retry, escalate and abort")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -34,7 +35,7 @@ func TestClassifier(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, err := c.Classify(bounded(t), guard.Classification{Stage: "args", Text: "a \"text\"", Meta: guard.ClassifierMeta{Task: "t", State: "s", Tool: "x", Model: "m", Turns: []string{"before"}}})
-	want := guard.ClassifierAnswer{Verdict: guard.Escalate, Score: 0.25, Code: "S1"}
+	want := guard.ClassifierAnswer{Verdict: verdict.Escalate, Score: 0.25, Code: "S1"}
 	want.Usage = specialist.Usage{NumInputTokens: 3, Given: specialist.InputGiven}.WithCost(exact.Dollar / 2)
 	if a != want || err != nil {
 		t.Errorf("the answer is %+v (%v), want %+v", a, err, want)

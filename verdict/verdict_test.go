@@ -1,4 +1,4 @@
-package guard_test
+package verdict_test
 
 import (
 	"encoding/json"
@@ -8,36 +8,36 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 func TestStatusNames(t *testing.T) {
 	for i, name := range []string{"ok", "warn", "retry", "escalate", "abort"} {
-		s := guard.Status(i)
-		back, ok := guard.StatusNamed(name)
+		s := verdict.Status(i)
+		back, ok := verdict.StatusNamed(name)
 		if text, err := json.Marshal(s); s.String() != name || string(text) != `"`+name+`"` || err != nil || back != s || !ok {
 			t.Errorf("status %d is %s and %s (%v); %q is %d", i, s, text, err, name, back)
 		}
 	}
-	if s, ok := guard.StatusNamed("fatal"); s != guard.OK || ok {
+	if s, ok := verdict.StatusNamed("fatal"); s != verdict.OK || ok {
 		t.Errorf("StatusNamed(fatal) = %s, %t", s, ok)
 	}
-	if got := guard.Status(200).String(); got != "abort" {
+	if got := verdict.Status(200).String(); got != "abort" {
 		t.Errorf("what is more severe than abort prints as %q", got)
 	}
 }
 
-func reason(class guard.Status, code string) guard.Reason {
-	return guard.Reason{Code: code, Class: class}
+func reason(class verdict.Status, code string) verdict.Reason {
+	return verdict.Reason{Code: code, Class: class}
 }
 
 func TestJoin(t *testing.T) {
-	ok := guard.Verdict{}
-	warn := guard.Verdict{Status: guard.Warn, Reasons: []guard.Reason{reason(guard.Warn, "w")}, Notices: []string{"mind the gap"}}
-	retry := guard.Reject(guard.Retry, "r", "again")
+	ok := verdict.Verdict{}
+	warn := verdict.Verdict{Status: verdict.Warn, Reasons: []verdict.Reason{reason(verdict.Warn, "w")}, Notices: []string{"mind the gap"}}
+	retry := verdict.Reject(verdict.Retry, "r", "again")
 	for _, c := range []struct {
 		name   string
-		v, w   guard.Verdict
+		v, w   verdict.Verdict
 		want   string
 		notice string
 	}{
@@ -45,16 +45,16 @@ func TestJoin(t *testing.T) {
 		{"a warning after nothing", ok, warn, "warn [w]", "[mind the gap]"},
 		{"nothing after a warning", warn, ok, "warn [w]", "[mind the gap]"},
 		{"the more severe comes first", warn, retry, "retry [r w]", "[mind the gap]"},
-		{"equals stay in order", guard.Reject(guard.Retry, "a", ""), retry, "retry [a r]", "[]"},
-		{"a notice alone", retry, guard.Verdict{Notices: []string{"note"}}, "retry [r]", "[note]"},
+		{"equals stay in order", verdict.Reject(verdict.Retry, "a", ""), retry, "retry [a r]", "[]"},
+		{"a notice alone", retry, verdict.Verdict{Notices: []string{"note"}}, "retry [r]", "[note]"},
 		{"notices add up", warn, warn, "warn [w w]", "[mind the gap mind the gap]"},
 		// Verdicts that a program's own guard may make by hand.
-		{"a status without a reason", ok, guard.Verdict{Status: guard.Abort}, "abort [unexplained]", "[]"},
-		{"a status without a reason before", guard.Verdict{Status: guard.Escalate}, warn, "escalate [unexplained w]", "[mind the gap]"},
-		{"a status above its reasons", ok, guard.Verdict{Status: guard.Abort, Reasons: []guard.Reason{reason(guard.Warn, "w")}}, "abort [unexplained w]", "[]"},
-		{"a status below its reasons", ok, guard.Verdict{Reasons: []guard.Reason{reason(guard.Abort, "a")}}, "abort [a]", "[]"},
-		{"reasons in no order", guard.Verdict{}, guard.Verdict{Status: guard.Abort, Reasons: []guard.Reason{reason(guard.Warn, "w"), reason(guard.Abort, "a")}}, "abort [a w]", "[]"},
-		{"a class that does not exist", ok, guard.Verdict{Status: 99, Reasons: []guard.Reason{reason(99, "x")}}, "abort [x]", "[]"},
+		{"a status without a reason", ok, verdict.Verdict{Status: verdict.Abort}, "abort [unexplained]", "[]"},
+		{"a status without a reason before", verdict.Verdict{Status: verdict.Escalate}, warn, "escalate [unexplained w]", "[mind the gap]"},
+		{"a status above its reasons", ok, verdict.Verdict{Status: verdict.Abort, Reasons: []verdict.Reason{reason(verdict.Warn, "w")}}, "abort [unexplained w]", "[]"},
+		{"a status below its reasons", ok, verdict.Verdict{Reasons: []verdict.Reason{reason(verdict.Abort, "a")}}, "abort [a]", "[]"},
+		{"reasons in no order", verdict.Verdict{}, verdict.Verdict{Status: verdict.Abort, Reasons: []verdict.Reason{reason(verdict.Warn, "w"), reason(verdict.Abort, "a")}}, "abort [a w]", "[]"},
+		{"a class that does not exist", ok, verdict.Verdict{Status: 99, Reasons: []verdict.Reason{reason(99, "x")}}, "abort [x]", "[]"},
 	} {
 		v, w := clone(c.v), clone(c.w)
 		joined := c.v.Join(c.w)
@@ -68,14 +68,14 @@ func TestJoin(t *testing.T) {
 }
 
 // shown returns the status of a verdict and its codes.
-func shown(v guard.Verdict) string {
+func shown(v verdict.Verdict) string {
 	if len(v.Reasons) == 0 {
 		return v.Status.String()
 	}
 	return fmt.Sprintf("%s %v", v.Status, v.Codes())
 }
 
-func clone(v guard.Verdict) guard.Verdict {
+func clone(v verdict.Verdict) verdict.Verdict {
 	v.Reasons, v.Notices = slices.Clone(v.Reasons), slices.Clone(v.Notices)
 	return v
 }
@@ -86,14 +86,14 @@ func TestJoinProperties(t *testing.T) {
 	const seed = 20260301
 	rng := rand.New(rand.NewPCG(seed, 3))
 	for range 2000 {
-		var all guard.Verdict
-		worst, n := guard.OK, rng.IntN(6)
+		var all verdict.Verdict
+		worst, n := verdict.OK, rng.IntN(6)
 		for i := range n {
-			class := guard.Status(1 + rng.IntN(4))
+			class := verdict.Status(1 + rng.IntN(4))
 			worst = max(worst, class)
-			all = all.Join(guard.Reject(class, fmt.Sprint(i), ""))
+			all = all.Join(verdict.Reject(class, fmt.Sprint(i), ""))
 		}
-		if all.Status != worst || len(all.Reasons) != n || all.Passed() != (worst <= guard.Warn) {
+		if all.Status != worst || len(all.Reasons) != n || all.Passed() != (worst <= verdict.Warn) {
 			t.Fatalf("seed %d: %v, want %s of %d reasons", seed, all, worst, n)
 		}
 		for i := 1; i < n; i++ {
@@ -107,17 +107,17 @@ func TestJoinProperties(t *testing.T) {
 
 func TestForHuman(t *testing.T) {
 	for _, c := range []struct {
-		v    guard.Verdict
+		v    verdict.Verdict
 		want string
 	}{
-		{guard.Verdict{}, "ok"},
-		{guard.Reject(guard.Warn, "a", ""), "warn [a]"},
-		{guard.Reject(guard.Retry, "a", ""), "warn [a]"},
-		{guard.Reject(guard.Escalate, "a", ""), "warn [a]"},
-		{guard.Reject(guard.Abort, "a", ""), "abort [a]"},
-		{guard.Reject(guard.Escalate, "a", "").Join(guard.Reject(guard.Retry, "b", "")), "warn [a b]"},
-		{guard.Reject(guard.Retry, "a", "").Join(guard.Reject(guard.Abort, "b", "")), "abort [b a]"},
-		{guard.Verdict{Status: guard.Retry}, "warn [unexplained]"},
+		{verdict.Verdict{}, "ok"},
+		{verdict.Reject(verdict.Warn, "a", ""), "warn [a]"},
+		{verdict.Reject(verdict.Retry, "a", ""), "warn [a]"},
+		{verdict.Reject(verdict.Escalate, "a", ""), "warn [a]"},
+		{verdict.Reject(verdict.Abort, "a", ""), "abort [a]"},
+		{verdict.Reject(verdict.Escalate, "a", "").Join(verdict.Reject(verdict.Retry, "b", "")), "warn [a b]"},
+		{verdict.Reject(verdict.Retry, "a", "").Join(verdict.Reject(verdict.Abort, "b", "")), "abort [b a]"},
+		{verdict.Verdict{Status: verdict.Retry}, "warn [unexplained]"},
 	} {
 		c.v.Notices = []string{"kept"}
 		before := clone(c.v)

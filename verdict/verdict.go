@@ -1,4 +1,10 @@
-package guard
+// Package verdict holds what a check is given and what it may say of it.
+//
+// A check looks at a [Step] and returns a [Verdict]: a [Status], and for whatever
+// did not simply pass a [Reason] each. The checks themselves are elsewhere: those
+// that come with the program in guard, others in programs. All values are plain;
+// nothing here is changed after it was made.
+package verdict
 
 import (
 	"cmp"
@@ -50,7 +56,7 @@ func InternalError(stage string) Verdict {
 }
 
 // with returns the verdict of the given reasons.
-func with(reasons []Reason) Verdict {
+func Of(reasons []Reason) Verdict {
 	if len(reasons) == 0 {
 		return Verdict{}
 	}
@@ -83,7 +89,7 @@ func (v Verdict) sound() Verdict {
 	if v.Status > worst {
 		reasons = append(reasons, Reason{Code: "unexplained", Guard: "custom", Class: v.Status, Message: "a guard gave no reason"})
 	}
-	sorted := with(reasons)
+	sorted := Of(reasons)
 	sorted.Notices = v.Notices
 	return sorted
 }
@@ -95,7 +101,7 @@ func (v Verdict) Join(w Verdict) Verdict {
 		return v
 	}
 	v = v.sound()
-	joined := with(append(slices.Clip(v.Reasons), w.Reasons...))
+	joined := Of(append(slices.Clip(v.Reasons), w.Reasons...))
 	joined.Notices = append(slices.Clip(v.Notices), w.Notices...)
 	return joined
 }
@@ -113,7 +119,7 @@ func (v Verdict) ForHuman() Verdict {
 			reasons[i].Class = Warn
 		}
 	}
-	w := with(reasons)
+	w := Of(reasons)
 	w.Notices = v.Notices
 	return w
 }
