@@ -100,10 +100,10 @@ func TestUnseenCharactersSplitNoLimit(t *testing.T) {
 		for p, want := range map[guard.Profile]string{guard.Strict: c.want, guard.Compat: "ok"} {
 			g, got, n := newGuard(t, profiled(t, p, c.section)), "", 0
 			for _, names := range c.steps {
-				var calls []guard.ToolCall
+				var calls []verdict.ToolCall
 				for _, name := range names {
 					n++
-					calls = append(calls, guard.ToolCall{Name: name, Args: fmt.Appendf(nil, `{"q":%d}`, n)})
+					calls = append(calls, verdict.ToolCall{Name: name, Args: fmt.Appendf(nil, `{"q":%d}`, n)})
 				}
 				v, _, err := g.Check(guard.CheckInput{TaskID: "t", ToolCalls: calls})
 				if err != nil {
@@ -120,7 +120,7 @@ func TestUnseenCharactersSplitNoLimit(t *testing.T) {
 	}
 	for _, p := range []guard.Profile{guard.Strict, guard.Compat} {
 		g := newGuard(t, profiled(t, p, `{"tool_calls":{"allowed":["send"]}}`))
-		v, _, err := g.Check(guard.CheckInput{TaskID: "t", ToolCalls: []guard.ToolCall{{Name: "send"}, {Name: "se\u200bnd"}}})
+		v, _, err := g.Check(guard.CheckInput{TaskID: "t", ToolCalls: []verdict.ToolCall{{Name: "send"}, {Name: "se\u200bnd"}}})
 		if err != nil || !strings.Contains(codes(v), "tool_not_allowed") {
 			t.Errorf("%s: a tool in disguise is allowed: %s, %v", p, codes(v), err)
 		}
