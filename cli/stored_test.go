@@ -30,5 +30,5 @@ func startStored(ts *testscript.TestScript, neg bool, args []string) {
 	defer func() { ts.Check(s.Close()) }()
 	const now = specialist.Time(1_700_000_000_000)
 	session := &runner.Session{ID: specialist.SessionID{6: 0x40, 8: 0x80, 15: 1}, Program: program, State: m.Initial(), CreatedAt: now, UpdatedAt: now, Round: 1, Sequence: 2}
-	ts.Check(s.Commit(context.Background(), &runner.Change{After: session, First: 1, Events: runner.Opening(session)}))
+	ts.Check(s.Commit(context.Background(), &runner.Change{After: session, First: 1, Events: runner.OpeningEvents(session)}))
 }

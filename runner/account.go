@@ -213,6 +213,28 @@ func (a *account) repeated(repeat int32, paid bool) *account {
 	return next
 }
 
+// reserved reports whether the present request of an ask is out, and nothing is charged
+// for it yet.
+func (a *askState) reserved() bool {
+	return a.status == askOpen && a.Remote != nil && a.account.payment(a.Remote.Repeat).state == reserved
+}
+
+// assumed reports whether a request of an ask is charged as expected, since nobody has
+// said what it cost.
+func (a *askState) assumed(repeat int32) bool { return a.account.payment(repeat).state == assumed }
+
+// charged returns what is charged for a request of an ask of the present round or of a
+// former one; zero if nothing is, or may change any more.
+func (s *Session) charged(o *openRound, key specialist.RoundKey, ask, repeat int32) specialist.Usage {
+	if owed := s.owed(key.Round, key.Attempt, ask); owed != nil {
+		return owed.account.payment(repeat).charged
+	}
+	if a := o.at(ask); a != nil && key.Round == s.Round && key.Attempt == s.Attempt {
+		return a.account.payment(repeat).charged
+	}
+	return specialist.Usage{}
+}
+
 // open reports whether anything may still change the account.
 func (a *account) open() bool {
 	return a != nil && (a.now.open() || slices.ContainsFunc(a.former, payment.open))
@@ -319,7 +341,7 @@ func (o *openRound) pay(s *Session, id string, next guard.State) {
 
 // positive returns u without members below zero. That there are some is an error.
 func (o *openRound) positive(id string, u specialist.Usage) specialist.Usage {
-	clean := cleanUsage(u)
+	clean := u.Clean()
 	if clean != u {
 		o.refused = fmt.Errorf("%w: %s says that it cost $%s in %d calls, %d and %d tokens", ErrCharge, id, u.CostUSD, u.Made(), u.NumInputTokens, u.NumOutputTokens)
 	}

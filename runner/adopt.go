@@ -17,17 +17,6 @@ import (
 // of the session that holds the newest decision, which is where the rounds end that
 // the policy was tried on.
 
-// A Trial is a policy that was back-tested on recorded rounds.
-type Trial struct {
-	Policy string `json:"policy"` // digest of what was changed
-	From   int64  `json:"from"`   // LogEntry.Place of the first record of these rounds
-	To     int64  `json:"to"`     // likewise, of the last
-}
-
-func (t Trial) overlaps(u Trial) bool { return t.From <= u.To && u.From <= t.To }
-
-func (t Trial) within(u Trial) bool { return t.Policy == u.Policy && u.From <= t.From && t.To <= u.To }
-
 // KindTried is the kind of the roster event of a [Trial].
 const KindTried = "policy_tried"
 
@@ -62,13 +51,6 @@ type Adopting struct {
 	Reason       string
 }
 
-// Adopted records that the test of a promise is to begin with what a back-test found.
-type Adopted struct {
-	SpecialistID string
-	Reason       string
-	Lesson       *trust.Lesson
-}
-
 // Adopt has the test of a promise begin with what a back-test found, once the policy
 // that was tried is in force, at a confidence that is divided by the number of
 // policies tried on the same rounds. It returns what was recorded.
@@ -88,7 +70,7 @@ func (r *Runner) Adopt(ctx context.Context, in Adopting) (trust.Adoption, error)
 	if a.Tried, err = r.RecordTrial(ctx, a.Machine, in.Trial); err != nil {
 		return a, err
 	}
-	d := &Adopted{SpecialistID: in.SpecialistID, Reason: clip(in.Reason, maxReasoning), Lesson: &trust.Lesson{Adoption: &a}}
+	d := &Adopted{SpecialistID: in.SpecialistID, Reason: specialist.Clip(in.Reason, maxReasoning), Lesson: &trust.Lesson{Adoption: &a}}
 	if err := d.Lesson.Check(); err != nil {
 		return a, err
 	}

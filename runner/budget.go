@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -121,16 +120,11 @@ func (w *work) budget() *guard.Budget {
 func (t *tx) held(but ...*askState) (b guard.Book) {
 	for i := range t.round.asks {
 		a := &t.round.asks[i]
-		if a.status == askOpen && a.Remote != nil && a.account.payment(a.Remote.Repeat).state == reserved && !slices.Contains(but, a) {
+		if a.reserved() && !slices.Contains(but, a) {
 			b = b.Plus(a.Remote.Held())
 		}
 	}
 	return b
-}
-
-// unpaid reports whether a code says that there was no room to ask somebody.
-func unpaid(code string) bool {
-	return strings.HasPrefix(code, "budget_") || strings.HasPrefix(code, "quota_")
 }
 
 // overBudget stops the session if nobody is left to be asked in this round, and
@@ -161,4 +155,14 @@ func (w *work) overBudget() bool {
 	}
 	w.t.emit(&Ended{Status: Stopped, Code: last.Code, Reason: last.Message})
 	return true
+}
+
+// tooLate returns the limit of time that has passed for a call that costs
+// something; nil if there is none.
+func (t *tx) tooLate(b *guard.Budget, need guard.Book) *guard.BudgetError {
+	if b == nil || need == (guard.Book{}) {
+		return nil
+	}
+	began, moved := t.now.counted(t.at)
+	return b.TooLate(t.at, began, moved)
 }

@@ -94,14 +94,6 @@ func (t *tx) failed(id string) bool {
 	return a != nil && a.status == askFailed
 }
 
-// entered returns when the session came into its present round.
-func (s *Session) entered() specialist.Time {
-	if s.last != nil {
-		return s.last.At
-	}
-	return s.CreatedAt
-}
-
 // able reports whether a specialist may be champion.
 func able(members []member, weights []exact.Billionths, id string) bool {
 	for i := range members {

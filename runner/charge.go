@@ -130,17 +130,6 @@ func chargeDiscarded(s *Session, o *openRound, d *Discarded, model string) {
 	}
 }
 
-// charged returns what an answer of a request that comes late finds charged for it.
-func (t *tx) charged(key specialist.RoundKey, ask, repeat int32) specialist.Usage {
-	if owed := t.now.owed(key.Round, key.Attempt, ask); owed != nil {
-		return owed.account.payment(repeat).charged
-	}
-	if a := t.round.at(ask); a != nil && key.Round == t.now.Round && key.Attempt == t.now.Attempt {
-		return a.account.payment(repeat).charged
-	}
-	return specialist.Usage{}
-}
-
 // correct notes in an answer that comes when nobody waits for it what the session
 // was charged for it before, as far as the answer knows better. It is there to be
 // read: the fold corrects what the account says.

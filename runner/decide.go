@@ -71,9 +71,8 @@ type Arbitration struct {
 
 // Texts of refusals, in DIAL's words.
 const (
-	onlyHumans    = "Only human specialists can force arbitration"
-	noProposals   = "No proposals in current round"
-	humanOverride = "Human override accepted"
+	onlyHumans  = "Only human specialists can force arbitration"
+	noProposals = "No proposals in current round"
 )
 
 // Decide closes the current round. A human who takes part forces a transition;
@@ -113,7 +112,7 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 			return Arbitration{Session: s}, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 		}
 		if err := r.fits(ctx, s, in.pin()); err != nil {
-			return s.staleRefusal(in, err), err
+			return in.stale(s, err), err
 		}
 		var result Arbitration
 		err = r.contain(s.ID, func() (err error) {
@@ -139,8 +138,8 @@ func (in *Ruling) reopens(s *Session) bool {
 	return s.Status == Stopped && in.Reopen != "" && in.TransitionName != "" && s.Outcome().Code != CodeCancelled
 }
 
-// refusal returns a result that says why nothing was executed.
-func (s *Session) refusal(in Ruling, reason string) Arbitration {
+// refused returns a result that says why nothing was executed.
+func (in Ruling) refused(s *Session, reason string) Arbitration {
 	judged := int32(0)
 	if s.open != nil {
 		judged = s.open.judged
@@ -156,9 +155,9 @@ func (s *Session) refusal(in Ruling, reason string) Arbitration {
 // pin returns what the ruling is about.
 func (in *Ruling) pin() pin { return pin{in.RoundID, in.QuestionDigest, in.SpecialistID} }
 
-// staleRefusal refuses a ruling about another round or question.
-func (s *Session) staleRefusal(in Ruling, why error) Arbitration {
-	result := s.refusal(in, why.Error())
+// stale refuses a ruling about another round or question.
+func (in Ruling) stale(s *Session, why error) Arbitration {
+	result := in.refused(s, why.Error())
 	result.Stale = errors.Is(why, ErrStaleRound)
 	return result
 }
@@ -207,37 +206,28 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		return Arbitration{}, err
 	}
 	if !t.mayRule(in.SpecialistID) {
-		return s.refusal(in, onlyHumans), nil
+		return in.refused(s, onlyHumans), nil
 	}
 	if how == Direct && len(s.State.Transitions) == 0 {
-		return s.refusal(in, fmt.Sprintf("No transitions available from state %q", s.State.Name)), nil
+		return in.refused(s, fmt.Sprintf("No transitions available from state %q", s.State.Name)), nil
 	}
 	answer := specialist.Answer{TransitionName: in.TransitionName, ToState: in.ToState, Reasoning: in.Reasoning, MetaJSON: in.MetaJSON, Usage: in.Usage}
 	legal, err := Legal(s.State, &answer)
 	if err != nil {
-		result := s.refusal(in, err.Error())
+		result := in.refused(s, err.Error())
 		result.IsHuman = true
 		return result, err
 	}
-	d := decision{transition: legal, how: how, by: in.SpecialistID, blind: s.blind(in), reasoning: answer.Reasoning, meta: answer.MetaJSON}
+	d := decision{transition: legal, how: how, by: in.SpecialistID, blind: in.Blind && s.blind(in.SpecialistID), reasoning: answer.Reasoning, meta: answer.MetaJSON}
 	if d.reasoning == "" {
 		d.reasoning = humanOverride
 	}
 	if err := in.pin().allows(d.transition); err != nil {
-		result := s.refusal(in, err.Error())
+		result := in.refused(s, err.Error())
 		result.IsHuman = true
 		return result, err
 	}
 	return t.rule(ctx, in, d)
-}
-
-// givenReason returns why a human ruled as they did; "" for DIAL's words for a ruling
-// without a reason, which nobody shall read as one.
-func givenReason(reasoning string) string {
-	if reasoning == humanOverride {
-		return ""
-	}
-	return reasoning
 }
 
 // executeForced puts a human's choice through the gate, with what it teaches, and
@@ -253,7 +243,7 @@ func (t *tx) executeForced(ctx context.Context, in Ruling, d decision) (Arbitrat
 	if err != nil {
 		return Arbitration{}, err
 	}
-	result := t.before.refusal(in, humanOverride)
+	result := in.refused(t.before, humanOverride)
 	result.IsHuman, result.TransitionName, result.ToState = true, d.transition.Name, d.transition.Target
 	result.Reasoning, result.MetaJSON = d.reasoning, d.meta
 	if !result.gated(verdict) {

@@ -3,11 +3,9 @@ package runner
 import (
 	"errors"
 	"fmt"
-
-	"github.com/dialai/dialai/machine"
 )
 
-// Errors that callers ask for by name.
+// Errors of stores, that callers ask for by name.
 var (
 	// ErrStale: somebody else committed first. Nothing is lost: load and try
 	// again.
@@ -16,39 +14,9 @@ var (
 	ErrExists = errors.New("already exists")
 	// ErrNotFound is wrapped by every *NotFoundError.
 	ErrNotFound = errors.New("not found")
-	// ErrNotRunning is wrapped if a session has ended.
-	ErrNotRunning = errors.New("session is not running")
-	// ErrStaleRound is wrapped if a proposal or ruling is for a round that is
-	// over.
-	ErrStaleRound = errors.New("round is over")
-	// ErrIllegal is wrapped if a transition is not legal where it was proposed.
-	ErrIllegal = errors.New("illegal transition")
-	// ErrForbidden is wrapped if somebody may not do what they tried to do.
-	ErrForbidden = errors.New("not allowed")
-	// ErrUnknownStrategy is wrapped if a strategyFnName is unknown.
-	ErrUnknownStrategy = errors.New("unknown strategy")
-	// ErrQuota is wrapped if a tenant has no room for another session.
-	ErrQuota = errors.New("quota exceeded")
 	// ErrBusy: the store is held by another process.
 	ErrBusy = errors.New("the store is busy")
 )
-
-// An Error is a refusal in DIAL's words, with a stable code.
-type Error struct {
-	Code    string
-	Message string
-	Hint    string
-	kind    error // the sentinel it matches, or nil
-}
-
-func (e *Error) Error() string { return e.Message }
-
-// Unwrap returns the sentinel the error stands for.
-func (e *Error) Unwrap() error { return e.kind }
-
-func refuse(kind error, code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...), kind: kind}
-}
 
 // A NotFoundError names what was not found.
 type NotFoundError struct{ What, ID string }
@@ -57,11 +25,6 @@ func (e *NotFoundError) Error() string { return fmt.Sprintf("%s not found: %s", 
 
 // Is makes errors.Is(err, ErrNotFound) true.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
-
-// A ConfigError names a field of a Config that cannot be used.
-type ConfigError struct{ Field, Problem string }
-
-func (e *ConfigError) Error() string { return fmt.Sprintf("config %s %s", e.Field, e.Problem) }
 
 // A DecodeError names a value of a stored event that makes no sense.
 type DecodeError struct{ What, Value string }
@@ -81,30 +44,3 @@ func corrupt(what string, err error) error {
 	}
 	return &CorruptError{what, err.Error()}
 }
-
-// A DanglingError says where in a file a state names a specialist whom nobody knows.
-// It is one of the problems of a [StartError].
-type DanglingError struct{ Problem machine.Problem }
-
-func (e *DanglingError) Error() string { return inFile(e.Problem) }
-
-// inFile returns a problem in one line, with its place in the file and its hint.
-func inFile(p machine.Problem) string {
-	text := p.Message
-	if p.Line > 0 {
-		text = fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, text)
-	}
-	if p.Hint != "" {
-		text += " (" + p.Hint + ")"
-	}
-	return text
-}
-
-// A StartError lists why a machine cannot be started here: functions and
-// variables that are missing, addresses that are not allowed.
-type StartError struct{ Problems []error }
-
-func (e *StartError) Error() string { return errors.Join(e.Problems...).Error() }
-
-// Unwrap returns the problems.
-func (e *StartError) Unwrap() []error { return e.Problems }

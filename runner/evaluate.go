@@ -139,7 +139,7 @@ func (r *Runner) SelectChampion(ctx context.Context, s *Session, bar exact.Billi
 // evaluateAndExecute lets the arbiter decide the proposals there are.
 func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) (Arbitration, error) {
 	if s.open != nil && s.open.pending() {
-		return s.refusal(in, rulingsPending), nil
+		return in.refused(s, rulingsPending), nil
 	}
 	w := r.newWork(s)
 	defer w.giveBack()
@@ -148,7 +148,7 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 	case err != nil:
 		return Arbitration{}, err
 	case len(w.t.round.proposals) == 0:
-		return s.refusal(in, noProposals), nil
+		return in.refused(s, noProposals), nil
 	case v == nil:
 		return w.unexecuted(ctx, in, w.t.arbiterFailure(w.by))
 	case !v.Decision.Consensus():
@@ -192,14 +192,14 @@ func (w *work) payable(in *Ruling, v *Judged) error {
 // unexecuted commits what is to be recorded and refuses the ruling.
 func (w *work) unexecuted(ctx context.Context, in Ruling, reason string) (Arbitration, error) {
 	err := w.commit(ctx)
-	return w.s.refusal(in, reason), err
+	return in.refused(w.s, reason), err
 }
 
 // executeElected puts the verdict's choice through the gate, unless an audit holds
 // it back, and commits.
 func (w *work) executeElected(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
 	v, winner := w.t.round.verdict, d.winner
-	result := w.s.refusal(in, v.Decision.Reasoning())
+	result := in.refused(w.s, v.Decision.Reasoning())
 	result.Decided = &v.Decision
 	result.ArbitrationID, result.WinningProposalID = w.t.now.Key().ArbitrationID(v.Index), w.t.now.Key().ProposalID(winner.Arrival)
 	result.TransitionName, result.ToState, result.MetaJSON = winner.Transition.Name, winner.Transition.Target, d.meta

@@ -2,9 +2,8 @@ package runner
 
 import (
 	"slices"
+	"strings"
 
-	"github.com/dialai/dialai/arbiter"
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
@@ -351,22 +350,7 @@ func freeze(s *Session, o *openRound) *Session {
 	return &f
 }
 
-// margin returns by how much the leading transition is ahead by weight, in
-// billionths of all weight: what a decision record shows for every strategy.
-func margin(r *arbiter.Round) exact.Billionths {
-	var room [8]arbiter.Score
-	scores := r.Tally(room[:0])
-	leader, second := arbiter.Leaders(scores, func(s arbiter.Score) exact.Billionths { return s.Sum })
-	if leader < 0 {
-		return 0
-	}
-	var total exact.Billionths
-	for i := range r.Votes {
-		total = exact.Billionths(exact.AddSat(int64(total), int64(r.Votes[i].Weight)))
-	}
-	lead := scores[leader].Sum
-	if second >= 0 {
-		lead -= scores[second].Sum
-	}
-	return exact.Share(lead, total)
+// unpaid reports whether a code says that there was no room to ask somebody.
+func unpaid(code string) bool {
+	return strings.HasPrefix(code, "budget_") || strings.HasPrefix(code, "quota_")
 }

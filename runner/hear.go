@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
@@ -108,7 +107,7 @@ func (t *tx) hear(h *heard) {
 		}
 	}
 	if h.code != "" {
-		t.emit(&AskFailed{SpecialistID: h.id, Ask: ask, Role: machine.Proposer, Code: h.code, Message: clip(h.message, maxMessage), Usage: cleanUsage(h.answer.Usage), Model: h.answer.Model, Asked: h.answer.Asked})
+		t.emit(&AskFailed{SpecialistID: h.id, Ask: ask, Role: machine.Proposer, Code: h.code, Message: specialist.Clip(h.message, maxMessage), Usage: h.answer.Usage.Clean(), Model: h.answer.Model, Asked: h.answer.Asked})
 		return
 	}
 	t.emit(p)
@@ -153,11 +152,11 @@ func (t *tx) discard(h *heard, code string) {
 	}
 	d := &Discarded{
 		SpecialistID: h.id, Round: h.key.Round, Attempt: h.key.Attempt, Ask: h.ask, Code: code,
-		TransitionName: clip(h.answer.TransitionName, 128), Usage: t.priced(h, cleanUsage(h.answer.Usage)), Model: h.answer.Model, Asked: h.answer.Asked,
+		TransitionName: specialist.Clip(h.answer.TransitionName, 128), Usage: t.priced(h, h.answer.Usage.Clean()), Model: h.answer.Model, Asked: h.answer.Asked,
 	}
 	if h.ask != 0 {
 		d.Repeat = h.repeat
-		d.correct(t.charged(h.key, h.ask, h.repeat))
+		d.correct(t.now.charged(&t.round, h.key, h.ask, h.repeat))
 	}
 	t.emit(d)
 }
@@ -166,7 +165,7 @@ func (t *tx) discard(h *heard, code string) {
 // proposal from outside. That has said what the call cost, or nobody will.
 func (t *tx) answered(h *heard, code string) bool {
 	a, p := t.round.at(h.ask), t.round.proposal(h.id)
-	if code != CodeSuperseded || a == nil || p == nil || a.status != askAnswered || a.account.payment(h.repeat).state != assumed {
+	if code != CodeSuperseded || a == nil || p == nil || a.status != askAnswered || !a.assumed(h.repeat) {
 		return false
 	}
 	if h.answer.Usage = (specialist.Usage{}).WithCalls(0, 0).WithCost(0); p.Usage == (specialist.Usage{}) {
@@ -210,10 +209,10 @@ func Legal(s *machine.State, a *specialist.Answer) (*machine.Transition, error) 
 func legal(s *machine.State, a *specialist.Answer, bare bool) (*machine.Transition, error) {
 	t := s.Transition(a.TransitionName)
 	if t == nil {
-		return nil, refuse(ErrIllegal, CodeIllegal, "Invalid transition %q from state %q", clip(a.TransitionName, 128), s.Name)
+		return nil, refuse(ErrIllegal, CodeIllegal, "Invalid transition %q from state %q", specialist.Clip(a.TransitionName, 128), s.Name)
 	}
 	if a.ToState != "" && a.ToState != t.Target {
-		return nil, refuse(ErrIllegal, CodeIllegal, "State mismatch: transition %q should go to %q, not %q", t.Name, t.Target, clip(a.ToState, 128))
+		return nil, refuse(ErrIllegal, CodeIllegal, "State mismatch: transition %q should go to %q, not %q", t.Name, t.Target, specialist.Clip(a.ToState, 128))
 	}
 	if len(a.Reasoning) > maxReasoning {
 		return nil, refuse(ErrIllegal, CodeIllegal, "reasoning is larger than %d bytes", maxReasoning)
@@ -266,31 +265,12 @@ func legalCalls(calls []specialist.ToolCall) error {
 			}
 			tidy, err := exact.Tidy(*v.value)
 			if err != nil || len(tidy) > maxMetaJSON {
-				return refuse(ErrIllegal, CodeIllegal, "%s of tool call %q are not one JSON value of at most %d bytes", v.what, clip(calls[i].Name, 128), maxMetaJSON)
+				return refuse(ErrIllegal, CodeIllegal, "%s of tool call %q are not one JSON value of at most %d bytes", v.what, specialist.Clip(calls[i].Name, 128), maxMetaJSON)
 			}
 			*v.value = tidy
 		}
 	}
 	return nil
-}
-
-// cleanUsage returns u without what cannot be: a broken answer still costs what
-// it says it cost, but it cannot give money back.
-func cleanUsage(u specialist.Usage) specialist.Usage {
-	u.CostUSD, u.LatencyMsec = max(u.CostUSD, 0), max(u.LatencyMsec, 0)
-	u.NumInputTokens, u.NumOutputTokens = max(u.NumInputTokens, 0), max(u.NumOutputTokens, 0)
-	u.Calls, u.Unbilled = max(u.Calls, 0), max(u.Unbilled, 0)
-	return u
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }
 
 // call asks one proposer and never panics. The answer in h may still be illegal.

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -28,14 +27,4 @@ func (s *Session) counted(at specialist.Time) (began, moved specialist.Time) {
 		moved = s.last.At + waited - s.waitedAtMove
 	}
 	return began, moved
-}
-
-// tooLate returns the limit of time that has passed for a call that costs
-// something; nil if there is none.
-func (t *tx) tooLate(b *guard.Budget, need guard.Book) *guard.BudgetError {
-	if b == nil || need == (guard.Book{}) {
-		return nil
-	}
-	began, moved := t.now.counted(t.at)
-	return b.TooLate(t.at, began, moved)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/machine"
 )
 
 // An InboxTransition is one of the choices.
@@ -66,17 +65,6 @@ func (r *Runner) waiting(ctx context.Context, sessionID, viewer string) (item Qu
 		return err
 	})
 	return item, true, err
-}
-
-func choicesOf(s *machine.State) []InboxTransition {
-	choices := make([]InboxTransition, len(s.Transitions))
-	for i, t := range s.Transitions {
-		choices[i] = InboxTransition{Name: t.Name, Target: t.Target, Description: t.Description, MetaJSONRequired: t.NeedsPayload, Irreversible: t.Irreversible}
-		if t.Parameters != nil {
-			choices[i].Parameters = json.RawMessage(t.Parameters.String())
-		}
-	}
-	return choices
 }
 
 // Weights returns what each live proposal of the current round counts for, by

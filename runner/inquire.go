@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -17,23 +16,6 @@ import (
 // it is expected to cost before it is sent, and with its answer and its cost
 // after. What the log has an answer to is not asked again. The gate wants to see
 // the inquiry: without one about exactly this step it asks a human.
-
-// roleGuard is the role of the guards' own asks. No specialist has it.
-const roleGuard machine.Role = "guard"
-
-// The ids under which the guards' own asks are in the log. No specialist can
-// have them.
-const (
-	truthID      = "__truth"
-	classifierID = "__classifier"
-)
-
-// guardsOwn reports whether an ask of this id is one of the guards' own.
-func guardsOwn(id string) bool { return id == truthID || id == classifierID }
-
-// OfGuards reports whether it is a question that guards ask themselves, and not
-// one to a specialist.
-func (a Ask) OfGuards() bool { return a.Role == roleGuard }
 
 // An inquiry is what came of asking about one decision.
 type inquiry struct {
@@ -111,13 +93,6 @@ func (q *inquirer) ask(ctx context.Context, d decision, step verdict.Step) (v ve
 		v = verdict.Verdict{Status: q.refused.Class(), Reasons: []verdict.Reason{q.refused.Reason()}}
 	}
 	return v
-}
-
-// lost reports whether a question of the guards was asked in the round by a process
-// that has not said what came of it.
-func (o *openRound) lost(guard string) bool {
-	open := func(a askState) bool { return a.status == askOpen && a.Role == roleGuard && a.SpecialistID == guard }
-	return slices.ContainsFunc(o.asks, open) || slices.ContainsFunc(o.probes, func(p *Probed) bool { return p.Guard == guard && p.Code == CodeLost })
 }
 
 // turns returns the newest outputs of the session, the oldest first.

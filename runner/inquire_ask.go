@@ -42,7 +42,7 @@ type classified struct {
 }
 
 func encodeAnswer(a guard.ClassifierAnswer) string {
-	text, err := json.Marshal(classified{a.Verdict, a.Score, clip(a.Code, 256)})
+	text, err := json.Marshal(classified{a.Verdict, a.Score, specialist.Clip(a.Code, 256)})
 	if err != nil {
 		return "" // it was no answer: its score is no number
 	}
@@ -84,16 +84,6 @@ func (q *inquirer) truth(ctx context.Context, d decision) verdict.Verdict {
 func (q *inquirer) measured(e guard.TruthEvent) error {
 	if e.Type == "probe" && e.Value != nil && q.err == nil && q.w.t.round.measured(e.Stage, *e.Value) == nil {
 		q.w.t.emit(&Probed{Guard: truthID, Stage: e.Stage, Value: e.Value})
-	}
-	return nil
-}
-
-// measured returns the record of a measurement, or nil.
-func (o *openRound) measured(stage string, value float64) *Probed {
-	for _, p := range o.probes {
-		if p.Guard == truthID && p.Stage == stage && p.Value != nil && *p.Value == value {
-			return p
-		}
 	}
 	return nil
 }

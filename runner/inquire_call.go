@@ -143,7 +143,7 @@ func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(cont
 		if v := recover(); v != nil {
 			a.err = fmt.Errorf("panic: %v", v)
 		}
-		a.text = clip(a.text, maxReasoning)
+		a.text = specialist.Clip(a.text, maxReasoning)
 		if late := ctx.Err(); late != nil && a.err == nil {
 			a.err = late
 		}
@@ -213,7 +213,7 @@ func (q *inquirer) cost(p *probe, a *reply) (of guard.Called, u specialist.Usage
 	if asked := cmp.Or(p.model, a.asked); asked != "" { // a classifier is a model only if it says so
 		of = guard.CalledOf(asked, a.model)
 	}
-	return of, q.w.t.price(cleanUsage(a.usage), of)
+	return of, q.w.t.price(a.usage.Clean(), of)
 }
 
 // settle records what came of an ask, whatever has happened to the session since,
@@ -253,13 +253,13 @@ func (q *inquirer) record(key askKey, p *probe, a *reply) bool {
 	}
 	if open := t.round.at(key.index); key.round != t.now.Key() || t.now.Status > NeedsHuman || open == nil || open.status != askOpen {
 		d := &Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: called.Model, Asked: called.Asked}
-		d.correct(t.charged(key.round, key.index, 0))
+		d.correct(t.now.charged(&t.round, key.round, key.index, 0))
 		t.emit(d)
 		return false
 	}
 	d := &Probed{Guard: p.guard, Ask: key.index, Stage: p.stage, Question: p.digest, Reply: a.text, Model: called.Model, Asked: called.Asked, Usage: usage, Free: !q.config.DebitsProbes()}
 	if a.err != nil {
-		d.Code, d.Message, d.Reply = codeOf(a.err), clip(a.err.Error(), maxMessage), ""
+		d.Code, d.Message, d.Reply = codeOf(a.err), specialist.Clip(a.err.Error(), maxMessage), ""
 	}
 	t.emit(d)
 	return true
@@ -274,31 +274,4 @@ func codeOf(err error) string {
 		return CodeCancelled
 	}
 	return CodeAskError
-}
-
-// known returns the answer to a question of the guards' own that the round has
-// already, or nil.
-func (o *openRound) known(guard, digest string) *Probed {
-	for _, p := range o.probes {
-		if p.Guard == guard && p.Question == digest && p.Code == "" {
-			return p
-		}
-	}
-	return nil
-}
-
-// Expected returns what an ask is expected to cost, and is charged if nobody ever
-// says; the zero Usage if nothing is known. r may be nil.
-func (r *RemoteAsk) Expected() specialist.Usage {
-	if r == nil || r.Estimate == 0 && r.TokensIn == 0 && r.TokensOut == 0 {
-		return specialist.Usage{}
-	}
-	u := specialist.Usage{NumInputTokens: r.TokensIn, NumOutputTokens: r.TokensOut, Estimated: true}
-	if r.Estimate != 0 {
-		u = u.WithCost(r.Estimate)
-	}
-	if r.TokensIn != 0 || r.TokensOut != 0 {
-		u.Given |= specialist.InputGiven | specialist.OutputGiven
-	}
-	return u
 }

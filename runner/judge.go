@@ -17,7 +17,7 @@ func (t *tx) arbiter() (*member, error) {
 	if t.here.arbiter != nil {
 		return t.here.arbiter, nil
 	}
-	if o := t.now.options; o != nil && o.DefaultArbiter {
+	if t.now.Options().DefaultArbiter {
 		return defaultArbiter(t.now.ID), nil
 	}
 	return nil, refuse(ErrNotFound, CodeNoArbiter, "No arbiter registered for machine: %s", t.now.Machine().Name())
@@ -113,9 +113,7 @@ func (t *tx) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member)
 	if t.judging.Threshold == nil {
 		t.judging.Threshold = by.Threshold
 	}
-	if t.now.options != nil {
-		t.judging.Meta = t.now.options.Meta
-	}
+	t.judging.Meta = t.now.Options().Meta
 	if by.byBayes() {
 		e, err := t.evidence(ctx)
 		if err != nil {
@@ -133,11 +131,8 @@ func (t *tx) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member)
 func (t *tx) question() specialist.Question { return questionOf(&t.now, t.round.notices, &t.past) }
 
 func questionOf(s *Session, notices []string, p *past) specialist.Question {
-	q := specialist.Question{Key: s.Key(), Machine: s.Machine(), State: s.State, Notices: notices, Past: p}
-	if o := s.options; o != nil {
-		q.Meta, q.Seed = o.Meta, o.Seed
-	}
-	return q
+	o := s.Options()
+	return specialist.Question{Key: s.Key(), Machine: s.Machine(), State: s.State, Notices: notices, Past: p, Meta: o.Meta, Seed: o.Seed}
 }
 
 // judge implements judge: it is called by the gate, inside the event.
@@ -164,11 +159,7 @@ func (j *judgement) verdict(t *tx) verdict.Verdict {
 
 // alone judges the step by the guards that ask nobody.
 func (j *judgement) alone(t *tx) (v verdict.Verdict) {
-	state := guard.State{}
-	if t.now.guard != nil {
-		state = *t.now.guard
-	}
-	v = t.now.Program.Guards(t.now.State).Check(state, j.step)
+	v = t.now.Program.Guards(t.now.State).Check(t.now.GuardState(), j.step)
 	if j.step.Human {
 		return v // custom guards judge content, and a ruling's is a human's
 	}

@@ -103,7 +103,7 @@ func (m *Metrics) count(decisions []*DecisionRecord) {
 	for _, d := range decisions {
 		if d.IsHuman {
 			m.HumanDecisions++
-			if d.noQuorum {
+			if d.NoQuorum {
 				m.NoQuorum++
 			}
 		} else {
@@ -112,18 +112,18 @@ func (m *Metrics) count(decisions []*DecisionRecord) {
 				margins, measured = margins+int64(*d.ConsensusMargin), measured+1
 			}
 		}
-		for _, v := range d.votes {
-			i, known := index[v.specialistID]
+		for _, v := range d.Votes {
+			i, known := index[v.SpecialistID]
 			if !known {
 				i = len(m.Specialists)
-				index[v.specialistID] = i
-				m.Specialists = append(m.Specialists, SpecialistMetrics{SpecialistID: v.specialistID, Alignment: m.AlignmentScores[v.specialistID]})
-				if v.human {
+				index[v.SpecialistID] = i
+				m.Specialists = append(m.Specialists, SpecialistMetrics{SpecialistID: v.SpecialistID, Alignment: m.AlignmentScores[v.SpecialistID]})
+				if v.Human {
 					m.Specialists[i].Alignment = exact.One
 				}
 			}
 			m.Specialists[i].TotalProposals++
-			if v.won {
+			if v.Won {
 				m.Specialists[i].WinningProposals++
 			}
 		}

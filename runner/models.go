@@ -117,26 +117,6 @@ func (t *tx) bookOf(m *member, e *specialist.Estimate) (b guard.Book, unpriced b
 	return b, unpriced
 }
 
-// hold notes what an ask is expected to need.
-func (r *RemoteAsk) hold(b guard.Book) {
-	r.Estimate, r.TokensIn, r.TokensOut = b.Money, b.TokensIn, b.TokensOut
-}
-
-// Held returns all that an ask holds of the budget, for its first call and for what
-// is set aside beside that.
-func (r *RemoteAsk) Held() guard.Book {
-	b := guard.Book{Calls: 1, Money: r.Estimate, TokensIn: r.TokensIn, TokensOut: r.TokensOut}
-	return b.Plus(guard.Book{Calls: r.Spare.Calls, Money: r.Spare.Money, TokensIn: r.Spare.TokensIn, TokensOut: r.Spare.TokensOut})
-}
-
-// charged returns what an ask that nobody answered is charged; r may be nil.
-func (r *RemoteAsk) charged() (cost exact.Money, in, out int64) {
-	if r == nil {
-		return 0, 0, 0
-	}
-	return r.Estimate, r.TokensIn, r.TokensOut
-}
-
 // webhook reports whether the member is asked by a webhook, or a webhook gathers
 // its context: then the question is sent.
 func (m *member) webhook() bool { return m.StrategyWebhookURL != "" || m.ContextWebhookURL != "" }

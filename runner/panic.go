@@ -42,7 +42,7 @@ func newPanic(id specialist.SessionID, value any) *PanicError {
 	if _, ours := value.(runtime.Error); !ours && guard.HoldsSecret(text) {
 		text = fmt.Sprintf("a %T that holds what looks like a secret", value)
 	}
-	return &PanicError{Session: id, Value: clip(text, maxPanic), Stack: debug.Stack()}
+	return &PanicError{Session: id, Value: specialist.Clip(text, maxPanic), Stack: debug.Stack()}
 }
 
 // contain runs part of the work on a session. A panic in it is an error.

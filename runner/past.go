@@ -1,50 +1,8 @@
 package runner
 
 import (
-	"context"
-	"slices"
-	"sync"
-
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
-
-// A past is what a session remembers, for proposers and arbiters.
-type past struct {
-	r *Runner
-	s *Session
-
-	mu        *sync.Mutex // nil if only one goroutine looks
-	history   []specialist.TransitionRecord
-	exemplars []specialist.Exemplar
-	loaded    bool
-}
-
-// Steps implements [specialist.Past].
-func (p *past) Steps() int { return int(p.s.Executed) }
-
-// Visits implements [specialist.Past].
-func (p *past) Visits(s *machine.State) int { return p.s.visits(s) }
-
-// Last implements [specialist.Past].
-func (p *past) Last() *machine.Transition {
-	if p.s.last == nil {
-		return nil
-	}
-	return p.s.last.Transition
-}
-
-// History implements [specialist.Past].
-func (p *past) History() []specialist.TransitionRecord {
-	if p.mu != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-	}
-	if p.history == nil {
-		p.history = TransitionRecords(p.s.History())
-	}
-	return p.history
-}
 
 // TransitionRecords returns executed transitions as proposers see them.
 func TransitionRecords(history []*Executed) []specialist.TransitionRecord {
@@ -55,20 +13,22 @@ func TransitionRecords(history []*Executed) []specialist.TransitionRecord {
 	return records
 }
 
-// Exemplars implements [specialist.Past]. If the store cannot be read there are
-// none: examples help, they are not needed.
-func (p *past) Exemplars() []specialist.Exemplar {
-	if p.mu != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+// author names whose choice the transition was.
+func (e *Executed) author() string {
+	if e.IsHuman {
+		return e.SpecialistID + " (human)"
 	}
-	if !p.loaded {
-		p.loaded = true
-		stored, _ := p.r.store.Exemplars(context.Background(), p.s.Machine().Name(), p.s.State.Name, 0)
-		p.exemplars = slices.Clone(stored)
-		for i := range p.exemplars { // older programs stored the words for no reason
-			p.exemplars[i].Reasoning = givenReason(p.exemplars[i].Reasoning)
-		}
+	return e.SpecialistID
+}
+
+// humanOverride is what DIAL says of a ruling without a reason.
+const humanOverride = "Human override accepted"
+
+// givenReason returns why a human ruled as they did; "" for DIAL's words for a ruling
+// without a reason, which nobody shall read as one.
+func givenReason(reasoning string) string {
+	if reasoning == humanOverride {
+		return ""
 	}
-	return p.exemplars
+	return reasoning
 }

@@ -82,7 +82,7 @@ func (r *Runner) fits(ctx context.Context, s *Session, p pin) error {
 	case was.Key() != s.Key():
 		return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, was.Key().ID()))
 	}
-	return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), s.arrived(was, p.by))
+	return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleQuestion, staleQuestion), proposedSince(was, s, p.by))
 }
 
 // questionOf returns the session as it was when a digest was last that of its
@@ -112,8 +112,8 @@ func (r *Runner) questionOf(ctx context.Context, s *Session, p pin) (was *Sessio
 
 const staleQuestion = "Question digest mismatch - what the round shows has changed"
 
-// arrived returns what was proposed in the round since it was as it was then.
-func (s *Session) arrived(was *Session, viewer string) (changed []string) {
+// proposedSince returns what was proposed in the round since it was as it was then.
+func proposedSince(was, s *Session, viewer string) (changed []string) {
 	last := int32(0)
 	if was.open != nil {
 		last = was.open.arrivals
@@ -161,12 +161,4 @@ func since(s *Session, round string) (changed []string) {
 		}
 	}
 	return changed
-}
-
-// author names whose choice the transition was.
-func (e *Executed) author() string {
-	if e.IsHuman {
-		return e.SpecialistID + " (human)"
-	}
-	return e.SpecialistID
 }

@@ -323,19 +323,6 @@ func (r *Runner) Callback(ctx context.Context, id, token string, a specialist.An
 	return nil, nil, ErrStale
 }
 
-// openAsk returns the open ask with that id, or nil.
-func (s *Session) openAsk(askID string) *Ask {
-	if s.open == nil {
-		return nil
-	}
-	for i := range s.open.asks {
-		if a := &s.open.asks[i]; a.status == askOpen && a.Remote != nil && s.Key().AskID(a.Index) == askID {
-			return a.Ask
-		}
-	}
-	return nil
-}
-
 // answered records the answer to an open ask: as a proposal, or, if it is not
 // legal, as its failure, which is returned.
 func (r *Runner) answered(ctx context.Context, s *Session, ask *Ask, a specialist.Answer) (*specialist.Proposal, *Session, error) {

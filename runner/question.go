@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
@@ -48,25 +47,10 @@ func (q *Question) Choose(specialistID, transitionName string) Ruling {
 	return Ruling{SessionID: id, SpecialistID: specialistID, RoundID: q.RoundID, QuestionDigest: q.Digest, TransitionName: transitionName}
 }
 
-// Facts are what a session is about.
-type Facts struct {
-	Input json.RawMessage `json:"input,omitempty"` // its metaJson as started; nil if there is none
-	Data  json.RawMessage `json:"data"`            // the metaJson if it is an object, else {}
-}
-
 // WithheldProposals says why proposals are withheld, and how many there are.
 type WithheldProposals struct {
 	Reason    string `json:"reason"`
 	Proposals int    `json:"proposals"`
-}
-
-// A QuestionRuling is a human's word on an open round that waits for the word of
-// another.
-type QuestionRuling struct {
-	SpecialistID   string          `json:"specialistId"`
-	TransitionName string          `json:"transitionName"`
-	MetaJSON       json.RawMessage `json:"metaJson,omitempty"`
-	Reasoning      string          `json:"reasoning,omitempty"`
 }
 
 // maxShown is how many executed transitions a question shows.
@@ -135,30 +119,6 @@ func (q *Question) suggest(s *machine.State, votes []arbiter.Vote) {
 	}
 }
 
-// rulingsFor returns the pending rulings that a viewer may see, and how many others
-// there are.
-func (s *Session) rulingsFor(viewer string) (shown []QuestionRuling, withheld int) {
-	shown = []QuestionRuling{}
-	list, concealed := s.PendingRulings()
-	for _, r := range list {
-		if concealed && (viewer == "" || r.SpecialistID != viewer) {
-			withheld++
-			continue
-		}
-		shown = append(shown, QuestionRuling{r.SpecialistID, r.Transition.Name, r.MetaJSON, r.Reasoning})
-	}
-	return shown, withheld
-}
-
-// facts returns what the session is about.
-func (s *Session) facts() Facts {
-	f := Facts{Input: s.Options().Meta, Data: json.RawMessage("{}")}
-	if len(f.Input) > 0 && f.Input[0] == '{' {
-		f.Data = f.Input
-	}
-	return f
-}
-
 // proposalsInOrder returns the live proposals in the round's order, and then those
 // that nobody counts.
 func (r *Runner) proposalsInOrder(ctx context.Context, s *Session) ([]*specialist.Proposal, error) {
@@ -194,17 +154,4 @@ func uncounted(votes []arbiter.Vote, proposals []*specialist.Proposal) []arbiter
 		}
 	}
 	return votes
-}
-
-// reasonWithFailures returns why a human is asked, with what came of asks that
-// failed.
-func (s *Session) reasonWithFailures(o Outcome, withheld bool) string {
-	failures := s.failures(withheld)
-	switch {
-	case s.Status != NeedsHuman || failures == "" || strings.Contains(o.Reason, " failed: ") || strings.Contains(o.Reason, " timed out"):
-		return o.Reason
-	case o.Code == "no_proposals":
-		return o.Reason + ": " + failures
-	}
-	return o.Reason + "; " + failures
 }

@@ -33,11 +33,6 @@ func (t *tx) toAsk(m *member) bool {
 	return t.asks(m)
 }
 
-// solicited reports whether somebody was asked to propose in the round.
-func (o *openRound) solicited() bool {
-	return slices.ContainsFunc(o.asks, func(a askState) bool { return a.Role == machine.Proposer && a.status != askCancelled })
-}
-
 // quorum counts the panel of the present round. by is who arbitrates.
 func (t *tx) quorum(by *member) *arbiter.Quorum { return t.quorumWith(by, t.toAsk) }
 
@@ -146,17 +141,6 @@ func (t *tx) stands(by *member) bool {
 	return true
 }
 
-// electedHuman reports whether what a human proposed has won.
-func (o *openRound) electedHuman(v *Judged) bool {
-	p := o.arrived(v.Order[v.Decision.Winner])
-	return p != nil && p.IsHuman
-}
-
-// humanSpoke reports whether a human has proposed in the round.
-func (o *openRound) humanSpoke() bool {
-	return slices.ContainsFunc(o.proposals, func(p *specialist.Proposal) bool { return p.IsHuman })
-}
-
 // heardEnough reports whether the quorum of the round was reached when it was judged,
 // or else is now.
 func (t *tx) heardEnough() bool {
@@ -202,35 +186,4 @@ func (t *tx) failures() string {
 		list = append(list[:maxFailures], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(list, "; ")
-}
-
-// failure says in words why an ask brought no proposal.
-func (a *askState) failure() string {
-	switch {
-	case a.failed == nil:
-		return a.SpecialistID + " has not answered"
-	case a.failed.Code == CodeTimeout:
-		return a.SpecialistID + " timed out"
-	}
-	return a.SpecialistID + " failed: " + clip(firstLine(a.failed.Message), maxFailure)
-}
-
-// maxFailure is how much of a failure's message a reason quotes, in bytes.
-const maxFailure = 200
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
-}
-
-// retries reports whether a resume asks again who failed: the session waits because
-// of them.
-func (s *Session) retries() bool {
-	if s.Status != NeedsHuman || s.open == nil {
-		return false
-	}
-	if c := s.Outcome().Code; c != CodeNoQuorum && c != CodeNoProposals {
-		return false
-	}
-	return slices.ContainsFunc(s.open.asks, func(a askState) bool { return a.Role == machine.Proposer && a.status == askFailed })
 }

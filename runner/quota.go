@@ -111,7 +111,7 @@ func (t ticket) sent() {
 // came says what the call has cost. What is not known is as expected.
 func (t ticket) came(u specialist.Usage) {
 	if t.handle != nil {
-		t.handle.Settle(guard.Usage{Usage: cleanUsage(u)})
+		t.handle.Settle(guard.Usage{Usage: u.Clean()})
 		t.release()
 	}
 }
@@ -183,7 +183,7 @@ func (w *work) paid(id string, u specialist.Usage) {
 // charge counts what nobody reserved.
 func (r *Runner) charge(s guard.Scope, u specialist.Usage) {
 	if u != (specialist.Usage{}) {
-		_, _ = r.quota.Charge(s, guard.Estimate{}, guard.Usage{Usage: cleanUsage(u)}) // a session that may not be opened has no quota left to charge
+		_, _ = r.quota.Charge(s, guard.Estimate{}, guard.Usage{Usage: u.Clean()}) // a session that may not be opened has no quota left to charge
 	}
 }
 
@@ -196,7 +196,7 @@ func (r *Runner) corrected(ctx context.Context, s *Session, id string, u special
 		return err
 	}
 	if h := r.quota.Find(r.scope(s), callID(s.Key(), id)); h != nil {
-		h.Settle(guard.Usage{Usage: cleanUsage(u)})
+		h.Settle(guard.Usage{Usage: u.Clean()})
 	}
 	return nil
 }

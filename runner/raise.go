@@ -30,29 +30,6 @@ func (p *Program) lift(s *machine.State, raises []guard.Raise) (*Program, error)
 	return &next, nil
 }
 
-// raise adds to d the limits that a human wants to raise in the session.
-func (t *tx) raise(d *Resumed, asked []guard.Raise) (err error) {
-	s := &t.now
-	switch {
-	case s.Status == Completed:
-		return refuse(ErrNotRunning, "completed", "the session has completed in %q, so there is nothing to raise a limit for", s.State.Name)
-	case !t.mayRule(d.Actor):
-		e := refuse(ErrForbidden, "not_human", "only humans who take part in state %q can raise a limit, and %q is none", s.State.Name, d.Actor)
-		e.Hint = "the machine file says who they are (isHuman)"
-		return e
-	case d.Note == "":
-		return refuse(nil, BadRaise, "a limit is raised without a note: say why")
-	}
-	var problems []machine.Problem
-	if d.Raised, problems = s.Program.Guards(s.State).Raise(s.State.Name, asked); len(problems) > 0 {
-		e := refuse(nil, BadRaise, "%s", problems[0].Message)
-		e.Hint = problems[0].Hint
-		return e
-	}
-	d.program, err = s.Program.lift(s.State, d.Raised)
-	return err
-}
-
 // resumed reads a resumed event.
 func (d *reading) resumed() (Data, error) {
 	v := &Resumed{}

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/dialai/dialai/arbiter"
@@ -42,14 +41,15 @@ type DecisionRecord struct {
 	CostUSD           exact.Money                 `json:"costUSD"`
 	Sequence          int64                       `json:"sequence"`
 
-	votes    []recordedVote
-	noQuorum bool // a human decided where too few had answered
+	// Votes and NoQuorum are for statistics: they are not shown.
+	Votes    []RecordedVote `json:"-"`
+	NoQuorum bool           `json:"-"` // a human decided where too few had answered
 }
 
-// A recordedVote is one proposal of a decided round.
-type recordedVote struct {
-	specialistID string
-	human, won   bool
+// A RecordedVote is one proposal of a decided round.
+type RecordedVote struct {
+	SpecialistID string
+	Human, Won   bool
 }
 
 // A GuardNote is what the guards said of an executed step.
@@ -73,7 +73,7 @@ func newDecisionRecord(s *Session, o *openRound, e *Executed, v verdict.Verdict,
 	if e.Standing != nil {
 		standing = *e.Standing
 	}
-	r.noQuorum = e.IsHuman && o.verdict != nil && o.verdict.Decision.Rule == arbiter.NoQuorum
+	r.NoQuorum = e.IsHuman && o.verdict != nil && o.verdict.Decision.Rule == arbiter.NoQuorum
 	if j := o.verdict; j != nil && e.How == ByConsensus {
 		standing = Standing{j.Order, j.Weights, j.Threshold}
 		margin := j.Margin
@@ -93,7 +93,7 @@ func (r *DecisionRecord) addRound(key specialist.RoundKey, o *openRound, e *Exec
 			continue
 		}
 		r.Proposals = append(r.Proposals, specialist.AppendProposal(nil, key, p, true))
-		r.votes = append(r.votes, recordedVote{p.SpecialistID, p.IsHuman, p.Transition == e.Transition})
+		r.Votes = append(r.Votes, RecordedVote{p.SpecialistID, p.IsHuman, p.Transition == e.Transition})
 		r.AlignmentSnapshot[p.SpecialistID] = standing.Weights[i]
 		name := p.Transition.Name
 		r.Scores[name] = exact.Billionths(exact.AddSat(int64(r.Scores[name]), int64(standing.Weights[i])))
@@ -117,64 +117,4 @@ func (o *openRound) arrived(arrival int32) *specialist.Proposal {
 		}
 	}
 	return nil
-}
-
-// Decisions returns the newest decisions of a machine, or of one of its states,
-// the oldest first. limit 0 means all.
-func (r *Runner) Decisions(ctx context.Context, machineName, state string, limit int) ([]*DecisionRecord, error) {
-	folded := map[specialist.SessionID]map[int64]*DecisionRecord{}
-	var newest []*DecisionRecord
-	for ref, err := range r.store.Decided(ctx, machineName) {
-		if err != nil {
-			return nil, err
-		}
-		bySeq := folded[ref.Session]
-		if bySeq == nil {
-			if bySeq, err = r.decisionsOf(ctx, ref.Session); err != nil {
-				return nil, err
-			}
-			folded[ref.Session] = bySeq
-		}
-		d := bySeq[ref.Seq]
-		if d == nil || state != "" && d.FromState != state {
-			continue
-		}
-		newest = append(newest, d)
-		if limit > 0 && len(newest) == limit {
-			break
-		}
-	}
-	for i, j := 0, len(newest)-1; i < j; i, j = i+1, j-1 {
-		newest[i], newest[j] = newest[j], newest[i]
-	}
-	return newest, nil
-}
-
-// decisionsOf returns the decisions of one session by the sequence number at
-// which their record begins.
-func (r *Runner) decisionsOf(ctx context.Context, id specialist.SessionID) (map[int64]*DecisionRecord, error) {
-	bySeq := map[int64]*DecisionRecord{}
-	var first int64
-	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, id), Decision: func(d *DecisionRecord) { bySeq[first] = d }}
-	for rec, err := range r.store.Records(ctx, id, 0) {
-		if err != nil {
-			return nil, err
-		}
-		first = rec.First
-		if _, err := f.Add(rec.Events); err != nil {
-			return nil, corrupt("the log of session "+id.String(), err)
-		}
-	}
-	return bySeq, nil
-}
-
-// definition finds the definition of a stored session: loading it compiles it.
-func (r *Runner) definition(ctx context.Context, id specialist.SessionID) func(digest string) ([]byte, error) {
-	return func(string) ([]byte, error) {
-		s, err := r.load(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		return s.Machine().JSON(), nil
-	}
 }

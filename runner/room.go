@@ -101,8 +101,3 @@ func (a *aside) retry(h *hold) bool {
 	h.spare.add(more, 0)
 	return true
 }
-
-func (s *Spare) add(b guard.Book, billed int64) {
-	s.Calls, s.Billed, s.Money = s.Calls+b.Calls, s.Billed+billed, s.Money.Add(b.Money)
-	s.TokensIn, s.TokensOut = s.TokensIn+b.TokensIn, s.TokensOut+b.TokensOut
-}

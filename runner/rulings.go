@@ -157,7 +157,7 @@ func (p *pendingRulings) contestedBy() string {
 	for i, r := range p.list {
 		texts[i] = fmt.Sprintf("%s chose %s", r.SpecialistID, r.Transition.Name)
 		if r.MetaJSON != nil {
-			texts[i] += " with " + clip(string(r.MetaJSON), 120)
+			texts[i] += " with " + specialist.Clip(string(r.MetaJSON), 120)
 		}
 	}
 	return fmt.Sprintf("Two humans have to choose the same: %s", strings.Join(texts, ", "))
@@ -224,3 +224,6 @@ func (s *Session) PendingRulings() (list []*Ruled, concealed bool) {
 	}
 	return s.open.given(), s.open.concealed()
 }
+
+// shown reports whether everybody has been shown what was ruled.
+func (p *pendingRulings) shown() bool { return p != nil && p.contested }

@@ -213,12 +213,6 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 	return nil, ErrStale
 }
 
-// resumable reports whether a live session can go on because it is taken up again:
-// not while a human's ruling waits for another's.
-func (s *Session) resumable(retry bool) bool {
-	return (retry || s.open != nil && s.open.blocked) && (s.open == nil || !s.open.pending())
-}
-
 // tickParallel is how many sessions Tick steps at once.
 const tickParallel = 16
 

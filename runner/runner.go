@@ -178,15 +178,6 @@ func (r *Runner) Close() error {
 
 func (r *Runner) now() specialist.Time { return specialist.TimeOf(r.config.Now()) }
 
-// ParseID reads a session id.
-func ParseID(s string) (specialist.SessionID, error) {
-	id, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 {
-		return specialist.SessionID{}, &NotFoundError{"Session", s}
-	}
-	return specialist.SessionID(id), nil
-}
-
 // load reads a session.
 func (r *Runner) load(ctx context.Context, id specialist.SessionID) (s *Session, err error) {
 	err = r.contain(id, func() (err error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -20,10 +21,10 @@ func (t *tx) rule(ctx context.Context, in Ruling, d decision) (Arbitration, erro
 	}
 	p := t.round.rulings
 	if p.settled(in.SpecialistID) {
-		return t.before.humanRefusal(in, refuse(ErrForbidden, "already_ruled", rulingStands))
+		return in.refusedHuman(t.before, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
 	d.blind = d.blind && !p.shown()
-	next := p.with(&Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == Direct, Draws: d.draws})
+	next := p.with(&Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: specialist.Clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == Direct, Draws: d.draws})
 	switch c, counted := next.comesTo(d.by, t.mayRule, t.unheard(next)); c {
 	case agreed:
 		t.join(&d, next, counted)
@@ -36,9 +37,6 @@ func (t *tx) rule(ctx context.Context, in Ruling, d decision) (Arbitration, erro
 
 // rulingStands refuses a second word of somebody whose first cannot be changed.
 const rulingStands = "You have ruled on this round, and so has another human: your ruling stands until they agree or everything is shown"
-
-// shown reports whether everybody has been shown what was ruled.
-func (p *pendingRulings) shown() bool { return p != nil && p.contested }
 
 // holdForSecond reports whether a ruling waits for others. The first of a round draws
 // that; what was drawn stays drawn, whatever is ruled then.
@@ -73,7 +71,7 @@ func (t *tx) record(ctx context.Context, in Ruling, p *pendingRulings, why *Awai
 	d := p.by(in.SpecialistID)
 	t.emit(d)
 	t.emit(why)
-	result := t.before.refusal(in, why.Reason)
+	result := in.refused(t.before, why.Reason)
 	result.IsHuman, result.Recorded, result.TransitionName, result.ToState = true, true, d.Transition.Name, d.Transition.Target
 	result.Reasoning, result.MetaJSON = d.Reasoning, d.MetaJSON
 	var err error
@@ -136,25 +134,25 @@ func (r *Runner) withdraw(ctx context.Context, s *Session, in Ruling) (Arbitrati
 	p := t.round.rulings
 	switch {
 	case !t.mayRule(in.SpecialistID):
-		return s.refusal(in, onlyHumans), nil
+		return in.refused(s, onlyHumans), nil
 	case p.index(in.SpecialistID) < 0:
-		return s.humanRefusal(in, refuse(ErrIllegal, "nothing_to_withdraw", "%s has no ruling in this round that waits for others", in.SpecialistID))
+		return in.refusedHuman(s, refuse(ErrIllegal, "nothing_to_withdraw", "%s has no ruling in this round that waits for others", in.SpecialistID))
 	case p.settled(in.SpecialistID):
-		return s.humanRefusal(in, refuse(ErrForbidden, "already_ruled", rulingStands))
+		return in.refusedHuman(s, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
-	t.emit(&Ruled{SpecialistID: in.SpecialistID, Reasoning: clip(in.Reasoning, maxReasoning)})
+	t.emit(&Ruled{SpecialistID: in.SpecialistID, Reasoning: specialist.Clip(in.Reasoning, maxReasoning)})
 	if p := t.round.rulings; len(p.list) > 0 {
 		t.emit(&AwaitsHuman{Code: CodeContested, Reason: p.contestedBy()})
 	}
-	result := s.refusal(in, fmt.Sprintf("The ruling of %s is taken back", in.SpecialistID))
+	result := in.refused(s, fmt.Sprintf("The ruling of %s is taken back", in.SpecialistID))
 	result.IsHuman, result.Recorded = true, true
 	result.Session, err = t.commit(ctx)
 	return result, err
 }
 
-// humanRefusal refuses the ruling of somebody who may rule.
-func (s *Session) humanRefusal(in Ruling, why *Error) (Arbitration, error) {
-	result := s.refusal(in, why.Message)
+// refusedHuman refuses the ruling of somebody who may rule.
+func (in Ruling) refusedHuman(s *Session, why *Error) (Arbitration, error) {
+	result := in.refused(s, why.Message)
 	result.IsHuman = true
 	return result, why
 }

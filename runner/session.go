@@ -1,9 +1,6 @@
 package runner
 
 import (
-	"encoding/json"
-
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
@@ -41,57 +38,6 @@ type Session struct {
 	// when it commits; nil otherwise.
 	Head *Hash
 }
-
-// Options are what a session was started with beside its machine.
-type Options struct {
-	Meta            json.RawMessage // metaJson; nil if there is none
-	Seed            uint64          // of random choices; 0: from the session id
-	DefaultProposer bool            // nobody proposes: firstAvailable stands in
-	DefaultArbiter  bool            // nobody arbitrates: firstProposal stands in
-	Mode            machine.Mode    // how proposers are asked, instead of the file's; may be ""
-	Prices          string          // version of the program's prices, where the machine names models; may be ""
-}
-
-// An Outcome says why a session is not running.
-type Outcome struct {
-	Code   string
-	Reason string
-	Since  specialist.Time
-}
-
-// A Status says what a session is doing.
-type Status uint8
-
-// The statuses of a session.
-const (
-	Running Status = iota
-	NeedsHuman
-	Completed
-	Stopped
-	Failed
-)
-
-var statusNames = [...]string{"running", "needs_human", "completed", "stopped", "failed"}
-
-// String returns the name used in JSON and SQL.
-func (s Status) String() string { return statusNames[s] }
-
-// MarshalText writes the name.
-func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads a name.
-func (s *Status) UnmarshalText(text []byte) error {
-	for i, n := range statusNames {
-		if n == string(text) {
-			*s = Status(i)
-			return nil
-		}
-	}
-	return &DecodeError{"status", string(text)}
-}
-
-// Live reports whether Step may move the session.
-func (s Status) Live() bool { return s == Running || s == NeedsHuman }
 
 // Machine returns the session's machine.
 func (s *Session) Machine() *machine.Machine { return s.Program.Machine }
@@ -190,133 +136,29 @@ func (s *Session) OpenAsks() []Ask {
 	return open
 }
 
-// An openRound is what has happened in the current round. It never changes once
-// its session is stored.
-type openRound struct {
-	proposals []*specialist.Proposal // live ones, by arrival
-	asks      []askState
-	probes    []*Probed // what the guards were told
-	verdict   *Judged   // on exactly these proposals; nil if there is none yet
-	notices   []string
-	arrivals  int32 // proposals so far, replaced ones included
-	judged    int32 // verdicts so far
-	cost      exact.Money
-	blocked   bool            // the arbiter failed: it is asked again on resume only
-	judging   bool            // an arbiter outside this process is being asked
-	wave      *Wave           // the first; nil unless the round is asked in waves that bayes chooses
-	draws     *Draws          // why a human is asked, if that was drawn; nil else
-	refused   error           // a charge of the event that is being applied; nil between events
-	rulings   *pendingRulings // of humans; nil if none was ever recorded
-	shown     bool            // a human was asked for another reason than an audit
-	revealed  []string        // who has looked at what is withheld; "" for somebody who was not named
+// entered returns when the session came into its present round.
+func (s *Session) entered() specialist.Time {
+	if s.last != nil {
+		return s.last.At
+	}
+	return s.CreatedAt
 }
 
-// An askState is one ask of the round and what became of it. The Ask never
-// changes: a newer one takes its place.
-type askState struct {
-	*Ask
-	status  askStatus
-	unpaid  bool       // it has failed because a budget or a quota had no room
-	failed  *AskFailed // why it has failed; nil if it has not
-	account *account   // what is owed for it; nil for one that was only recorded yet, and inside this process
-}
-
-type askStatus uint8
-
-const (
-	askOpen askStatus = iota
-	askAnswered
-	askFailed
-	askCancelled
-)
-
-// empty reports whether nothing has happened in the round.
-func (o *openRound) empty() bool {
-	return len(o.proposals) == 0 && len(o.asks) == 0 && len(o.notices) == 0 && o.verdict == nil && o.arrivals == 0 && o.rulings == nil
-}
-
-// proposal returns the live proposal of a specialist, or nil.
-func (o *openRound) proposal(id string) *specialist.Proposal {
-	for _, p := range o.proposals {
-		if p.SpecialistID == id {
-			return p
+// openAsk returns the open ask with that id, or nil.
+func (s *Session) openAsk(askID string) *Ask {
+	if s.open == nil {
+		return nil
+	}
+	for i := range s.open.asks {
+		if a := &s.open.asks[i]; a.status == askOpen && a.Remote != nil && s.Key().AskID(a.Index) == askID {
+			return a.Ask
 		}
 	}
 	return nil
 }
 
-// ask returns the newest ask of a specialist in a role, or nil.
-func (o *openRound) ask(id string, role machine.Role) *askState {
-	for i := len(o.asks) - 1; i >= 0; i-- {
-		if a := &o.asks[i]; a.SpecialistID == id && a.Role == role {
-			return a
-		}
-	}
-	return nil
-}
-
-// before returns how many asks of a specialist came before one.
-func (o *openRound) before(id string, role machine.Role, index int32) (n int32) {
-	for i := range o.asks {
-		if a := &o.asks[i]; a.SpecialistID == id && a.Role == role && a.Index < index {
-			n++
-		}
-	}
-	return n
-}
-
-// at returns the ask with that index, or nil.
-func (o *openRound) at(index int32) *askState {
-	if i := int(index) - 1; i >= 0 && i < len(o.asks) && o.asks[i].Index == index {
-		return &o.asks[i] // they are numbered as they come
-	}
-	for i := range o.asks {
-		if o.asks[i].Index == index {
-			return &o.asks[i]
-		}
-	}
-	return nil
-}
-
-// A finder finds proposals and asks by specialist, quickly also where there are
-// many. It is good until the round changes.
-type finder struct {
-	o         *openRound
-	proposals map[string]*specialist.Proposal
-	asks      map[string]*askState
-}
-
-// many is the number of entries from which an index pays.
-const many = 16
-
-func (o *openRound) finder() finder {
-	f := finder{o: o}
-	if len(o.proposals)+len(o.asks) <= many {
-		return f
-	}
-	f.proposals, f.asks = make(map[string]*specialist.Proposal, len(o.proposals)), make(map[string]*askState, len(o.asks))
-	for _, p := range o.proposals {
-		f.proposals[p.SpecialistID] = p
-	}
-	for i := range o.asks {
-		if a := &o.asks[i]; a.Role == machine.Proposer {
-			f.asks[a.SpecialistID] = a
-		}
-	}
-	return f
-}
-
-func (f finder) proposal(id string) *specialist.Proposal {
-	if f.proposals == nil {
-		return f.o.proposal(id)
-	}
-	return f.proposals[id]
-}
-
-// ask returns the newest ask of a proposer, or nil.
-func (f finder) ask(id string) *askState {
-	if f.asks == nil {
-		return f.o.ask(id, machine.Proposer)
-	}
-	return f.asks[id]
+// resumable reports whether a live session can go on because it is taken up again:
+// not while a human's ruling waits for another's.
+func (s *Session) resumable(retry bool) bool {
+	return (retry || s.open != nil && s.open.blocked) && (s.open == nil || !s.open.pending())
 }

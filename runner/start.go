@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
@@ -60,39 +59,25 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	if o.Defaults {
 		options.DefaultProposer, options.DefaultArbiter = plan.lacking()
 	}
-	s := Session{ID: r.config.NewID(), Program: program, CreatedAt: r.now()}
+	s := newSession(r.config.NewID(), program, options, r.now())
 	if r.quota == nil {
-		return r.create(ctx, s, options)
+		return r.create(ctx, s)
 	}
-	s.options = &options
-	if err := r.admitted(ctx, &s); err != nil {
+	if err := r.admitted(ctx, s); err != nil {
 		return nil, err
 	}
-	started, err := r.create(ctx, s, options)
+	started, err := r.create(ctx, s)
 	if err != nil || !started.Status.Live() {
-		_ = r.quota.Close(r.scope(&s)) // it has no calls yet
+		_ = r.quota.Close(r.scope(s)) // it has no calls yet
 	}
 	return started, err
 }
 
 // create commits the first record of a session.
-func (r *Runner) create(ctx context.Context, s Session, options Options) (*Session, error) {
-	if options.set() {
-		kept := options // so that plain sessions allocate none
-		s.options = &kept
-	}
-	o, _ := openings.Get().(*opening)
-	if o == nil {
-		o = &opening{}
-	}
-	defer o.release()
-	o.fill(&s)
-	o.session = Session{ID: s.ID}
-	for i := range o.events {
-		_ = apply(&o.session, &o.round, &o.events[i])
-	}
-	o.change = Change{After: freeze(&o.session, &o.round), First: 1, Events: o.events}
-	c := &o.change
+func (r *Runner) create(ctx context.Context, s *Session) (*Session, error) {
+	o := NewOpening(s)
+	defer o.Release()
+	c := &o.Change
 	if err := r.store.Commit(ctx, c); err != nil {
 		return nil, fmt.Errorf("starting session %s: %w", s.ID, err)
 	}
@@ -100,52 +85,6 @@ func (r *Runner) create(ctx context.Context, s Session, options Options) (*Sessi
 		r.config.Observer(Record{After: c.After, First: 1, Events: c.Events})
 	}
 	return c.After, nil
-}
-
-// An opening is the first record of a session on its way to the store, in buffers
-// that are used again.
-type opening struct {
-	session Session
-	round   openRound
-	change  Change
-	events  []Event
-	room    [3]Event
-	created Created
-	opened  RoundOpened
-	ended   Ended
-}
-
-var openings sync.Pool
-
-func (o *opening) release() {
-	*o = opening{}
-	openings.Put(o)
-}
-
-func (o *opening) fill(s *Session) {
-	initial := s.Machine().Initial()
-	o.created, o.opened = Created{s.Program, s.Options()}, RoundOpened{Round: 1, State: initial}
-	o.events = append(o.room[:0], Event{s.CreatedAt, &o.created}, Event{s.CreatedAt, &o.opened})
-	if initial.Terminal() {
-		o.ended = ended(initial)
-		o.events = append(o.events, Event{s.CreatedAt, &o.ended})
-	}
-}
-
-// ended says how a session ends that has entered a terminal state.
-func ended(s *machine.State) Ended {
-	if s.Goal {
-		return Ended{Status: Completed, Code: CodeGoal}
-	}
-	return Ended{Status: Completed, Code: CodeFinal}
-}
-
-// Opening returns the events of a session's first record. They follow from its
-// id, program, options and time of creation alone, so a store need not keep them.
-func Opening(s *Session) []Event {
-	o := &opening{}
-	o.fill(s)
-	return o.events
 }
 
 // lacking reports whether nobody at all proposes, and whether nobody arbitrates.

@@ -406,11 +406,7 @@ func (w *work) commit(ctx context.Context) error {
 }
 
 func (w *work) tick(status TickStatus) Tick {
-	tick := Tick{Status: status, Session: w.s, asked: w.asked, asked2: w.asked2}
-	if o := w.s.outcome; o != nil {
-		tick.Code = o.Code
-	}
-	return tick
+	return Tick{Status: status, Session: w.s, asked: w.asked, asked2: w.asked2, Code: w.s.Outcome().Code}
 }
 
 func statusOf(s *Session) TickStatus {

@@ -26,7 +26,7 @@ func (r *Runner) Stop(ctx context.Context, id specialist.SessionID, why Stopping
 	case strings.TrimSpace(why.Note) == "":
 		return nil, refuse(nil, "no_note", "a session is cancelled without a note: say why")
 	}
-	s, did, err := r.end(ctx, id, &Ended{Status: Stopped, Code: CodeCancelled, Reason: clip(why.Note, maxReasoning), Actor: &why.Actor})
+	s, did, err := r.end(ctx, id, &Ended{Status: Stopped, Code: CodeCancelled, Reason: specialist.Clip(why.Note, maxReasoning), Actor: &why.Actor})
 	if err == nil && !did {
 		return s, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 	}

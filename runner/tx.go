@@ -128,7 +128,7 @@ func (t *tx) commit(ctx context.Context) (*Session, error) {
 
 // members returns who proposes in the present round.
 func (t *tx) members() []member {
-	if o := t.now.options; o != nil && o.DefaultProposer && len(t.here.members) == 0 && t.here.state.Roster == nil {
+	if t.now.Options().DefaultProposer && len(t.here.members) == 0 && t.here.state.Roster == nil {
 		return []member{defaultProposer(t.now.ID)}
 	}
 	return t.here.members
@@ -136,7 +136,7 @@ func (t *tx) members() []member {
 
 // mode returns how the proposers of the present round are asked.
 func (t *tx) mode() machine.Mode {
-	if o := t.now.options; o != nil && o.Mode != "" {
+	if o := t.now.Options(); o.Mode != "" {
 		return o.Mode
 	}
 	return t.now.State.Solicit.Mode
@@ -173,7 +173,7 @@ func (t *tx) move(p permit, d decision, v verdict.Verdict) {
 	}
 	switch to := p.transition.To; {
 	case to.Terminal():
-		end := ended(to)
+		end := Ends(to)
 		t.emit(&end)
 	default:
 		o := t.newOpened()
@@ -192,4 +192,27 @@ func (t *tx) step(d decision) verdict.Step {
 		s.Task = t.now.ID.String()
 	}
 	return s
+}
+
+// raise adds to d the limits that a human wants to raise in the session.
+func (t *tx) raise(d *Resumed, asked []guard.Raise) (err error) {
+	s := &t.now
+	switch {
+	case s.Status == Completed:
+		return refuse(ErrNotRunning, "completed", "the session has completed in %q, so there is nothing to raise a limit for", s.State.Name)
+	case !t.mayRule(d.Actor):
+		e := refuse(ErrForbidden, "not_human", "only humans who take part in state %q can raise a limit, and %q is none", s.State.Name, d.Actor)
+		e.Hint = "the machine file says who they are (isHuman)"
+		return e
+	case d.Note == "":
+		return refuse(nil, BadRaise, "a limit is raised without a note: say why")
+	}
+	var problems []machine.Problem
+	if d.Raised, problems = s.Program.Guards(s.State).Raise(s.State.Name, asked); len(problems) > 0 {
+		e := refuse(nil, BadRaise, "%s", problems[0].Message)
+		e.Hint = problems[0].Hint
+		return e
+	}
+	d.program, err = s.Program.lift(s.State, d.Raised)
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
@@ -117,7 +118,7 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 		if errors.Is(err, arbiter.ErrUnknownWinner) {
 			code = CodeUnknownWinner
 		}
-		t.emit(&AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: code, Message: clip(err.Error(), maxMessage), Usage: usage, Model: model})
+		t.emit(&AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: code, Message: specialist.Clip(err.Error(), maxMessage), Usage: usage, Model: model})
 		return
 	}
 	round.Quorum = t.counted(by)
@@ -143,7 +144,7 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 // read, costs what was expected: nobody will ever say.
 func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Usage, model string) {
 	if d.Expense != nil {
-		u, model = cleanUsage(d.Expense.Usage), d.Expense.Model
+		u, model = d.Expense.Usage.Clean(), d.Expense.Model
 	}
 	if expected, _ := t.estimateOf(by); err != nil && u == (specialist.Usage{}) && expected > 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, specialist.ErrUncounted)) {
 		u = specialist.Usage{Estimated: true}.WithCost(expected)
@@ -213,7 +214,7 @@ func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbit
 	if d.Rule == arbiter.Custom && d.Text == "" {
 		d.Text = by.strategy
 	}
-	d.Text = clip(d.Text, maxReasoning)
+	d.Text = specialist.Clip(d.Text, maxReasoning)
 	return d, err
 }
 
@@ -272,7 +273,7 @@ func (t *tx) hearVerdict(p *pendingVerdict, by *member) {
 		case !mine:
 			d.Code = CodeTakenOver
 		}
-		d.correct(t.charged(p.key.round, d.Ask, d.Repeat))
+		d.correct(t.now.charged(&t.round, p.key.round, d.Ask, d.Repeat))
 		t.emit(d)
 		return
 	}
@@ -291,7 +292,7 @@ func (t *tx) arbiterFailure(by *member) string {
 		f, ok := t.events[i].Data.(*AskFailed)
 		switch {
 		case t.now.Status == Stopped:
-			return t.now.outcome.Reason
+			return t.now.Outcome().Reason
 		case !ok || f.Role != machine.Arbiter:
 		case f.Code == CodeUnknownWinner:
 			return f.Message
@@ -324,4 +325,24 @@ func (w *work) askArbiter(ctx context.Context, req request) (*arbiter.Round, arb
 	spent, _ := w.t.expense(w.by, d, err)
 	w.paid(w.by.SpecialistID, spent)
 	return round, d, err
+}
+
+// margin returns by how much the leading transition is ahead by weight, in
+// billionths of all weight: what a decision record shows for every strategy.
+func margin(r *arbiter.Round) exact.Billionths {
+	var room [8]arbiter.Score
+	scores := r.Tally(room[:0])
+	leader, second := arbiter.Leaders(scores, func(s arbiter.Score) exact.Billionths { return s.Sum })
+	if leader < 0 {
+		return 0
+	}
+	var total exact.Billionths
+	for i := range r.Votes {
+		total = exact.Billionths(exact.AddSat(int64(total), int64(r.Votes[i].Weight)))
+	}
+	lead := scores[leader].Sum
+	if second >= 0 {
+		lead -= scores[second].Sum
+	}
+	return exact.Share(lead, total)
 }

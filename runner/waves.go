@@ -19,28 +19,11 @@ import (
 // exploration is the share of rounds in which the order is drawn.
 const exploration = exact.One / 20
 
-// A Wave says by what those were chosen who are asked together in mode sequential
-// under bayes.
-type Wave struct {
-	Specialists []string           `json:"specialists"`           // the most worth asking first
-	Information []exact.Billionths `json:"information,omitempty"` // in nats, what each is expected to tell; none where everyone is asked
-	Place       int64              `json:"place"`                 // Lesson.Seq of the newest lesson in the ledger
-	Tau         exact.Billionths   `json:"tau,omitempty"`         // that is to be reached; 0 if none is established
-	Everyone    Everyone           `json:"everyone,omitempty"`    // why all are asked at once; "" if they are not
-	Explore     bool               `json:"explore,omitempty"`     // the order was drawn
-}
-
-// An Everyone says why everyone is asked at once in mode sequential.
-type Everyone string
-
 // The reasons to ask everyone at once.
 const (
 	WhileCalibrating Everyone = "calibrating" // no tau is established, or a human has sent the state back
 	NoSaving         Everyone = "no_saving"   // the panel is weak or correlated: asking one after the other saves nothing
 )
-
-// waved reports whether those of the round were asked one after the other.
-func (o *openRound) waved() bool { return o.wave != nil && o.wave.Everyone == "" }
 
 // wave returns who of the due is asked together: everybody, or in mode sequential
 // the next few. It returns nobody if asking is over, which t.stop then says, or an

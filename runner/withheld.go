@@ -63,11 +63,11 @@ func (s *Session) revealedTo(id string) bool {
 	return s.open != nil && (slices.Contains(s.open.revealed, id) || slices.Contains(s.open.revealed, ""))
 }
 
-// blind reports whether a ruling that says so was made without sight of what was
-// proposed.
-func (s *Session) blind(in Ruling) bool {
+// blind reports whether a ruling of somebody on the open round can be one made without
+// sight of what was proposed.
+func (s *Session) blind(id string) bool {
 	shown := s.open != nil && s.open.shown && s.State.Audit.Mode == machine.Before && !s.State.Withheld()
-	return in.Blind && !shown && !s.revealedTo(in.SpecialistID)
+	return !shown && !s.revealedTo(id)
 }
 
 // toldAnyhow are the codes whose reason says nothing of what was proposed.

@@ -1,6 +1,10 @@
 package specialist
 
-import "github.com/dialai/dialai/exact"
+import (
+	"unicode/utf8"
+
+	"github.com/dialai/dialai/exact"
+)
 
 // Plus returns what two asks cost together. A cost is known only if both are: a sum
 // with a part that is not known would look like all of it. A usage that says nothing
@@ -41,4 +45,25 @@ func plusDetail(a, b *UsageDetail) *UsageDetail {
 		AudioInputTokens:   exact.AddSat(a.AudioInputTokens, b.AudioInputTokens),
 		AudioOutputTokens:  exact.AddSat(a.AudioOutputTokens, b.AudioOutputTokens),
 	}
+}
+
+// Clean returns u without what cannot be: a broken answer still costs what it says it
+// cost, but it cannot give money back.
+func (u Usage) Clean() Usage {
+	u.CostUSD, u.LatencyMsec = max(u.CostUSD, 0), max(u.LatencyMsec, 0)
+	u.NumInputTokens, u.NumOutputTokens = max(u.NumInputTokens, 0), max(u.NumOutputTokens, 0)
+	u.Calls, u.Unbilled = max(u.Calls, 0), max(u.Unbilled, 0)
+	return u
+}
+
+// Clip returns the first n bytes of a text, or a little less so that no character is cut
+// in two, and a sign that something is missing; a text of n bytes or fewer as it is.
+func Clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
 }

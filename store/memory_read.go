@@ -100,7 +100,7 @@ func (m *Memory) chain(id specialist.SessionID) (chain []*memoryRecord) {
 		chain = append(chain, r)
 	}
 	if len(chain) == 0 || chain[len(chain)-1].first != 1 {
-		opening := runner.Opening(c.session.Load())
+		opening := runner.OpeningEvents(c.session.Load())
 		chain = append(chain, &memoryRecord{place: c.place, before: specialist.RoundKey{Session: id}, first: 1, events: opening})
 	}
 	slices.Reverse(chain)

@@ -165,7 +165,7 @@ func (row *storedDefinition) start(ctx context.Context, t *testing.T, path strin
 	now := specialist.Time(1_700_000_000_000)
 	id := specialist.SessionID{n}
 	s := &runner.Session{ID: id, Program: program, State: m.Initial(), CreatedAt: now, UpdatedAt: now, Round: 1, Sequence: 2}
-	row.ok(t, store.Commit(ctx, &runner.Change{After: s, First: 1, Events: runner.Opening(s)}))
+	row.ok(t, store.Commit(ctx, &runner.Change{After: s, First: 1, Events: runner.OpeningEvents(s)}))
 	return id
 }
 

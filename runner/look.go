@@ -1,0 +1,91 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dialai/dialai/specialist"
+)
+
+// Reveal returns the question of a session's open round with all that is withheld
+// from viewer, who is "" if it is not known who looks. The look is recorded: later
+// rulings of the viewer in the round, and of everybody if it is not known who looked,
+// are not blind. Where nothing is withheld from the viewer, nothing is recorded.
+//
+// Errors: ErrNotFound, ErrForbidden for a viewer who may not rule on the round, and
+// a store that fails.
+func (r *Runner) Reveal(ctx context.Context, id specialist.SessionID, viewer string) (Question, *Session, error) {
+	for range maxRaces {
+		s, err := r.load(ctx, id)
+		if err != nil {
+			return Question{}, nil, err
+		}
+		q, after, err := r.reveal(ctx, s, viewer)
+		if !errors.Is(err, ErrStale) {
+			return q, after, err
+		}
+	}
+	return Question{}, nil, fmt.Errorf("session %s: %w", id, ErrStale)
+}
+
+func (r *Runner) reveal(ctx context.Context, s *Session, viewer string) (Question, *Session, error) {
+	if s.Withheld(viewer) == "" || viewer == "" && s.revealedTo("") {
+		q, err := r.questionFor(ctx, s, viewer, true)
+		return q, s, err
+	}
+	t, err := r.beginAnyhow(ctx, s)
+	if err != nil {
+		return Question{}, nil, err
+	}
+	if viewer != "" && !t.mayRule(viewer) {
+		return Question{}, nil, refuse(ErrForbidden, "not_human", "%q may not rule on the round, so a look of theirs would say nothing of who does", viewer)
+	}
+	t.emit(&Revealed{s.Key().ID(), viewer})
+	after, err := t.commit(ctx)
+	if err != nil {
+		return Question{}, nil, err
+	}
+	q, err := r.questionFor(ctx, after, viewer, true)
+	return q, after, err
+}
+
+// RevealReview records that somebody deliberately looks at a closed round that waits
+// for a human's review: reviews of it by the viewer, and by everybody if viewer is "",
+// are not blind from there on. Nothing is recorded of a round that waits for none, or of
+// a viewer who has decided it before or has looked already. It returns the session as it
+// is then.
+//
+// Errors: ErrNotFound, ErrForbidden for a viewer who may not review the round, and a
+// store that fails.
+func (r *Runner) RevealReview(ctx context.Context, id specialist.SessionID, roundID, viewer string) (*Session, error) {
+	for range maxRaces {
+		s, err := r.load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		after, err := r.revealReview(ctx, s, roundID, viewer)
+		if !errors.Is(err, ErrStale) {
+			return after, err
+		}
+	}
+	return nil, fmt.Errorf("session %s: %w", id, ErrStale)
+}
+
+func (r *Runner) revealReview(ctx context.Context, s *Session, roundID, viewer string) (*Session, error) {
+	v := s.reviewing(roundID)
+	if v == nil || v.lookedAt(viewer) || viewer != "" && v.seen(viewer) {
+		return s, nil
+	}
+	if viewer != "" {
+		if err := r.mayReview(ctx, s, v, viewer); err != nil {
+			return nil, err
+		}
+	}
+	t, err := r.beginAnyhow(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	t.emit(&Revealed{roundID, viewer})
+	return t.commit(ctx)
+}

@@ -1,0 +1,65 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A past is what a session remembers, for proposers and arbiters.
+type past struct {
+	r *Runner
+	s *Session
+
+	mu        *sync.Mutex // nil if only one goroutine looks
+	history   []specialist.TransitionRecord
+	exemplars []specialist.Exemplar
+	loaded    bool
+}
+
+// Steps implements [specialist.Past].
+func (p *past) Steps() int { return int(p.s.Executed) }
+
+// Visits implements [specialist.Past].
+func (p *past) Visits(s *machine.State) int { return p.s.visits(s) }
+
+// Last implements [specialist.Past].
+func (p *past) Last() *machine.Transition {
+	if last := p.s.Last(); last != nil {
+		return last.Transition
+	}
+	return nil
+}
+
+// History implements [specialist.Past].
+func (p *past) History() []specialist.TransitionRecord {
+	if p.mu != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+	}
+	if p.history == nil {
+		p.history = TransitionRecords(p.s.History())
+	}
+	return p.history
+}
+
+// Exemplars implements [specialist.Past]. If the store cannot be read there are
+// none: examples help, they are not needed.
+func (p *past) Exemplars() []specialist.Exemplar {
+	if p.mu != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+	}
+	if !p.loaded {
+		p.loaded = true
+		stored, _ := p.r.store.Exemplars(context.Background(), p.s.Machine().Name(), p.s.State.Name, 0)
+		p.exemplars = slices.Clone(stored)
+		for i := range p.exemplars { // older programs stored the words for no reason
+			p.exemplars[i].Reasoning = givenReason(p.exemplars[i].Reasoning)
+		}
+	}
+	return p.exemplars
+}

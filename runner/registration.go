@@ -1,0 +1,168 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// Register adds a specialist to a machine name: DIAL's registerProposer and
+// registerArbiter. It takes part in every session of that name, present and
+// future, after the declared ones, unless a definition declares the same id.
+// The stored record is returned.
+func (r *Runner) Register(ctx context.Context, machineName string, s machine.Specialist) (Registered, error) {
+	if s.MachineName != "" && s.MachineName != machineName {
+		return Registered{}, refuse(ErrIllegal, "wrong_machine", "specialist %q belongs to machine %q, not %q", s.SpecialistID, s.MachineName, machineName)
+	}
+	s.MachineName = machineName
+	var stored Registered
+	err := r.changeRoster(ctx, machineName, func(roster *Roster) (RosterEvent, error) {
+		if roster.registered(s.SpecialistID) != nil {
+			return RosterEvent{}, refuse(ErrExists, "specialist_exists", "Specialist already exists: %s", s.SpecialistID)
+		}
+		if err := r.checkRegistration(machineName, &s); err != nil {
+			return RosterEvent{}, err
+		}
+		e := RosterEvent{At: r.now(), Kind: KindRegistered, ID: s.SpecialistID, Specialist: &s}
+		stored = Registered{s, e.At}
+		return e, nil
+	})
+	return stored, err
+}
+
+// checkRegistration checks one specialist by the rules of a machine file.
+func (r *Runner) checkRegistration(machineName string, s *machine.Specialist) error {
+	if err := s.CheckMode(); err != nil {
+		if errors.Is(err, machine.ErrNoMode) {
+			return &Error{Code: "no_execution_mode", Message: err.Error(), kind: machine.ErrNoMode}
+		}
+		return &Error{Code: "bad_mode", Message: err.Error(), kind: ErrIllegal}
+	}
+	probe := &machine.Definition{
+		MachineName: machineName, InitialState: "state", GoalState: "state",
+		States: []machine.StateDefinition{{Name: "state"}}, Specialists: []machine.Specialist{*s},
+	}
+	invalid := &machine.Error{}
+	if _, err := machine.Compile(probe, Checks()); err != nil && !errors.As(err, &invalid) {
+		return err
+	}
+	for _, p := range invalid.Problems {
+		switch p.Code {
+		case "unknown-strategy":
+			return &Error{Code: "unknown_strategy", Message: p.Message, Hint: p.Hint, kind: ErrUnknownStrategy}
+		case "bad-expression": // which transitions it serves is not known yet
+			continue
+		}
+		return &Error{Code: p.Code, Message: p.Message, Hint: p.Hint, kind: ErrIllegal}
+	}
+	return r.resolvable(probe, s)
+}
+
+// resolvable checks that what a specialist names exists here and can be used.
+func (r *Runner) resolvable(probe *machine.Definition, s *machine.Specialist) error {
+	m, err := machine.Compile(probe, machine.Checks{})
+	if err != nil {
+		return err
+	}
+	b := planner{r: r, m: m}
+	err = b.resolve(&member{Specialist: s})
+	if _, told := errors.AsType[*Error](err); err == nil || told {
+		return err
+	}
+	return &Error{Code: "unusable", Message: err.Error(), kind: ErrIllegal}
+}
+
+// A Switching says to what a specialist is switched, and who does it.
+type Switching struct {
+	On bool
+	// Actor is recorded. It may be left out ([Actor]{}) by a program that switches on its
+	// own account; one with a subject has a method, and the other way round.
+	Actor Actor
+}
+
+// Enable is [Runner.Switch] on, by nobody in particular.
+func (r *Runner) Enable(ctx context.Context, machineName, id string) error {
+	return r.Switch(ctx, machineName, id, Switching{On: true})
+}
+
+// Disable is [Runner.Switch] off, by nobody in particular.
+func (r *Runner) Disable(ctx context.Context, machineName, id string) error {
+	return r.Switch(ctx, machineName, id, Switching{})
+}
+
+// Switch switches a specialist of a machine on or off. One that is off is not asked, not
+// heard and does not decide; its alignment is kept. It returns [ErrNotFound] if nobody
+// has that id, and [ErrIllegal] for an actor of which only a half is said.
+func (r *Runner) Switch(ctx context.Context, machineName, id string, to Switching) error {
+	e := RosterEvent{Kind: KindDisabled, ID: id}
+	if to.On {
+		e.Kind = KindEnabled
+	}
+	if to.Actor.Subject != "" || to.Actor.Method != "" {
+		e.Actor = &to.Actor
+		if !e.Actor.known() {
+			return refuse(ErrIllegal, "actor", "an actor has a subject and a method, not %q and %q", to.Actor.Subject, to.Actor.Method)
+		}
+	}
+	declared, err := r.declares(ctx, machineName, id)
+	if err != nil {
+		return err
+	}
+	return r.changeRoster(ctx, machineName, func(roster *Roster) (RosterEvent, error) {
+		if !declared && roster.registered(id) == nil {
+			return RosterEvent{}, &NotFoundError{"Specialist", id}
+		}
+		e.At = r.now()
+		return e, nil
+	})
+}
+
+// declares reports whether a definition of the machine declares the id.
+func (r *Runner) declares(ctx context.Context, machineName, id string) (bool, error) {
+	definitions, err := r.store.Definitions(ctx, machineName)
+	if err != nil {
+		return false, err
+	}
+	for _, d := range definitions {
+		m, err := machine.Parse(machineName+".json", d, StoredChecks())
+		if err != nil {
+			return false, &CorruptError{"a definition of machine " + machineName, err.Error()}
+		}
+		lists := [][]machine.Specialist{m.Specialists()}
+		for i := range m.States() {
+			lists = append(lists, m.States()[i].Roster)
+		}
+		for _, list := range lists {
+			if slices.ContainsFunc(list, func(s machine.Specialist) bool { return s.SpecialistID == id }) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// changeRoster appends one event to a machine's log, made anew whenever somebody
+// else was faster.
+func (r *Runner) changeRoster(ctx context.Context, machineName string, change func(*Roster) (RosterEvent, error)) error {
+	for range maxRaces {
+		roster, err := r.store.Roster(ctx, machineName)
+		if err != nil {
+			return err
+		}
+		e, err := change(roster)
+		if err != nil || e.Kind == "" {
+			return err
+		}
+		if err = r.store.Register(ctx, machineName, roster.Sequence, e); !errors.Is(err, ErrStale) {
+			return err
+		}
+	}
+	return fmt.Errorf("machine %q: %w", machineName, ErrStale)
+}
+
+// maxRaces bounds how often something is tried again because somebody else was
+// faster.
+const maxRaces = 100

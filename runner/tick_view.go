@@ -1,0 +1,60 @@
+package runner
+
+import (
+	"encoding/json"
+)
+
+// A TickView is a TickResult as it is shown: DIAL's TickResult.
+type TickView struct {
+	SessionID      string   `json:"sessionId"`
+	MachineName    string   `json:"machineName"`
+	Status         string   `json:"status"`
+	CurrentState   string   `json:"currentState"`
+	SpecialistID   string   `json:"specialistId,omitempty"` // if exactly one was asked
+	SpecialistIDs  []string `json:"specialistIds,omitempty"`
+	PreviousState  string   `json:"previousState,omitempty"`
+	TransitionName string   `json:"transitionName,omitempty"`
+	Reasoning      string   `json:"reasoning,omitempty"`
+	Code           string   `json:"code,omitempty"`
+	Error          string   `json:"error,omitempty"`
+}
+
+// View returns the step as it is shown.
+func (t Tick) View() TickView {
+	if t.Session == nil {
+		return TickView{Status: string(t.Status), Code: t.Code}
+	}
+	v := TickView{
+		SessionID: t.Session.ID.String(), MachineName: t.Session.Machine().Name(),
+		Status: string(t.Status), CurrentState: t.Session.State.Name, Reasoning: t.Reasoning(), Code: t.Code,
+	}
+	if o := t.Session.Outcome(); t.verdict == nil && t.Code == o.Code { // as far as anybody may know
+		o = t.Session.OutcomeFor("")
+		v.Reasoning, v.Code = o.Reason, o.Code
+	}
+	if v.SpecialistIDs = t.Asked(); len(v.SpecialistIDs) == 1 {
+		v.SpecialistID = v.SpecialistIDs[0]
+	}
+	if t.Transition != nil {
+		v.PreviousState, v.TransitionName = t.Previous.Name, t.Transition.Name
+	}
+	return v
+}
+
+// MarshalJSON writes the View.
+func (t Tick) MarshalJSON() ([]byte, error) { return json.Marshal(t.View()) }
+
+// View returns the result as it is shown; a step that failed has the status
+// failed.
+func (r TickResult) View() TickView {
+	if r.Err == nil {
+		return r.Tick.View()
+	}
+	return TickView{
+		SessionID: r.Summary.SessionID, MachineName: r.Summary.MachineName, CurrentState: r.Summary.CurrentState,
+		Status: string(TickFailed), Error: r.Err.Error(),
+	}
+}
+
+// MarshalJSON writes the View.
+func (r TickResult) MarshalJSON() ([]byte, error) { return json.Marshal(r.View()) }
