@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
@@ -346,4 +347,34 @@ func (o *openRound) positive(id string, u specialist.Usage) specialist.Usage {
 		o.refused = fmt.Errorf("%w: %s says that it cost $%s in %d calls, %d and %d tokens", ErrCharge, id, u.CostUSD, u.Made(), u.NumInputTokens, u.NumOutputTokens)
 	}
 	return clean
+}
+
+// Accounts returns what the session knows of what its asks cost, as text for people who
+// look for a difference: those of its round, then those of former rounds, the newest
+// first.
+func (s *Session) Accounts() string {
+	var b strings.Builder
+	if s.open != nil {
+		for _, a := range s.open.asks {
+			fmt.Fprintf(&b, "%d %s%s\n", a.Index, a.SpecialistID, a.account)
+		}
+	}
+	for d := s.owing; d != nil; d = d.next {
+		fmt.Fprintf(&b, "%d.%d %d %s%s\n", d.round, d.attempt, d.ask.Index, d.ask.SpecialistID, d.account)
+	}
+	return b.String()
+}
+
+var payStateNames = [...]string{"reserved", "assumed", "settled", "unsent", "free"}
+
+// String returns the payments, the oldest first.
+func (a *account) String() string {
+	if a == nil {
+		a = &account{}
+	}
+	var b strings.Builder
+	for _, p := range append(slices.Clip(a.former), a.now) {
+		fmt.Fprintf(&b, " %d-%d %s %+v", p.first, p.last, payStateNames[p.state], p.charged)
+	}
+	return b.String()
 }

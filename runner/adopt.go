@@ -17,9 +17,6 @@ import (
 // of the session that holds the newest decision, which is where the rounds end that
 // the policy was tried on.
 
-// KindTried is the kind of the roster event of a [Trial].
-const KindTried = "policy_tried"
-
 // RecordTrial records that a policy was back-tested, unless that is known already. It
 // returns how many policies, this one included, were tried on rounds some of which t
 // is about. It returns ErrNotFound for a machine that was never run.

@@ -410,7 +410,7 @@ func compare(t testing.TB, live, folded *runner.Session) {
 	if d := new(runner.Alike).Difference(live, folded); d != "" {
 		t.Error(d)
 	}
-	if a, b := runner.Accounts(live), runner.Accounts(folded); a != b {
+	if a, b := live.Accounts(), folded.Accounts(); a != b {
 		t.Errorf("the accounts were\n%s\nfolded they are\n%s", a, b)
 	}
 }

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/machine"
@@ -48,32 +47,6 @@ func OpenRound(s *Session) string {
 		fmt.Fprintf(&b, "probe %s %d %s %s %q %v %s %q %+v %s %t\n", p.Guard, p.Ask, p.Stage, p.Question, p.Reply, value, p.Code, p.Message, p.Usage, p.Model, p.Free)
 	}
 	fmt.Fprintf(&b, "%q %d %d %s %t", o.notices, o.arrivals, o.judged, o.cost, o.blocked)
-	return b.String()
-}
-
-// Accounts returns what a session knows of what its asks cost, as text: those of its
-// round, then those of former rounds, the newest first.
-func Accounts(s *Session) string {
-	var b strings.Builder
-	text := func(a *account) {
-		if a == nil {
-			a = &account{}
-		}
-		for _, p := range append(slices.Clip(a.former), a.now) {
-			fmt.Fprintf(&b, " %d-%d %s %+v", p.first, p.last, [...]string{"reserved", "assumed", "settled", "unsent", "free"}[p.state], p.charged)
-		}
-		b.WriteByte('\n')
-	}
-	if s.open != nil {
-		for _, a := range s.open.asks {
-			fmt.Fprintf(&b, "%d %s", a.Index, a.SpecialistID)
-			text(a.account)
-		}
-	}
-	for d := s.owing; d != nil; d = d.next {
-		fmt.Fprintf(&b, "%d.%d %d %s", d.round, d.attempt, d.ask.Index, d.ask.SpecialistID)
-		text(d.account)
-	}
 	return b.String()
 }
 

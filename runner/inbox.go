@@ -2,29 +2,11 @@ package runner
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 )
-
-// An InboxTransition is one of the choices.
-type InboxTransition struct {
-	Name        string          `json:"name"`
-	Target      string          `json:"target"`
-	Description string          `json:"description,omitempty"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"`
-	// MetaJSONRequired says that Parameters are not satisfied by {}: who chooses it has to
-	// give a payload.
-	MetaJSONRequired bool `json:"metaJsonRequired,omitempty"`
-	// MetaJSON is the payload that goes with it so far: that of a ruling which waits for
-	// others, or else, if it has Parameters, of the heaviest proposal that has one. It is nil
-	// while there is none, or none that the viewer may see.
-	MetaJSON json.RawMessage `json:"metaJson,omitempty"`
-	// Irreversible says that it cannot be undone: who rules has to name the question.
-	Irreversible bool `json:"irreversible,omitempty"`
-}
 
 // Inbox lists the sessions that wait for a human, in the order in which they
 // were created, as a viewer sees them, who is "" for nobody in particular. Those that cannot be read spoil nothing but themselves: the error

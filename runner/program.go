@@ -7,7 +7,6 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/strategies"
 )
 
 // A Program is a machine with its guards compiled: all that is needed to fold a
@@ -126,14 +125,6 @@ func inOneLine(err error) string {
 		return invalid.Summary()
 	}
 	return err.Error()
-}
-
-// Checks returns every rule of a machine file, for [machine.Parse]. What a
-// store holds is read with [StoredChecks].
-func Checks() machine.Checks {
-	c := strategies.Checks()
-	c.Guards, c.GuardsIn, c.Priced = guard.Check, guard.CheckIn, guard.CheckPriced
-	return c
 }
 
 // StoredChecks returns the rules of a definition that a store holds: none, for the

@@ -84,3 +84,20 @@ func choicesOf(s *machine.State) []InboxTransition {
 	}
 	return choices
 }
+
+// An InboxTransition is one of the choices.
+type InboxTransition struct {
+	Name        string          `json:"name"`
+	Target      string          `json:"target"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	// MetaJSONRequired says that Parameters are not satisfied by {}: who chooses it has to
+	// give a payload.
+	MetaJSONRequired bool `json:"metaJsonRequired,omitempty"`
+	// MetaJSON is the payload that goes with it so far: that of a ruling which waits for
+	// others, or else, if it has Parameters, of the heaviest proposal that has one. It is nil
+	// while there is none, or none that the viewer may see.
+	MetaJSON json.RawMessage `json:"metaJson,omitempty"`
+	// Irreversible says that it cannot be undone: who rules has to name the question.
+	Irreversible bool `json:"irreversible,omitempty"`
+}

@@ -21,3 +21,6 @@ type Adopted struct {
 	Reason       string
 	Lesson       *trust.Lesson
 }
+
+// KindTried is the kind of the roster event of a [Trial].
+const KindTried = "policy_tried"
