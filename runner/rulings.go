@@ -227,3 +227,7 @@ func (s *Session) PendingRulings() (list []*Ruled, concealed bool) {
 
 // shown reports whether everybody has been shown what was ruled.
 func (p *pendingRulings) shown() bool { return p != nil && p.contested }
+
+// CodeContested is the code of a WhatIf in which a champion must not decide alone:
+// everybody would be asked.
+const CodeContested = "contested"

@@ -35,10 +35,6 @@ const (
 	NoVotes       = "no_votes"
 )
 
-// CodeContested is the code of a WhatIf in which a champion must not decide alone:
-// everybody would be asked.
-const CodeContested = "contested"
-
 // A WhatIf is the outcome of the round without one vote, or with another.
 type WhatIf struct {
 	SpecialistID string            `json:"specialist"`        // whose vote is different
