@@ -22,7 +22,7 @@ type Alike struct {
 // Difference returns how a session that was live differs from the same one
 // folded, "" if nobody who looks at them can tell them apart.
 func (a *Alike) Difference(live, folded *Session) string {
-	if d := a.program(live.Program, folded.Program); d != "" {
+	if d := a.program(live, folded); d != "" {
 		return d
 	}
 	if l, f := plain(live), plain(folded); l != f {
@@ -44,17 +44,17 @@ func (a *Alike) Difference(live, folded *Session) string {
 }
 
 // program compares machines, and what of them was raised, once for each pair.
-func (a *Alike) program(live, folded *Program) string {
-	pair := [2]*Program{live, folded}
+func (a *Alike) program(live, folded *Session) string {
+	pair := [2]*Program{live.Program, folded.Program}
 	if a.programs[pair] {
 		return ""
 	}
-	l, f := live.Machine, folded.Machine
+	l, f := live.Machine(), folded.Machine()
 	switch {
 	case l.Name() != f.Name() || l.Digest() != f.Digest() || !bytes.Equal(l.JSON(), f.JSON()):
 		return fmt.Sprintf("the machine was\n%s\nfolded it is\n%s", l.JSON(), f.JSON())
-	case !reflect.DeepEqual(live.raised, folded.raised):
-		return fmt.Sprintf("the limits raised were %+v, folded %+v", live.raised, folded.raised)
+	case !reflect.DeepEqual(live.Raised(), folded.Raised()):
+		return fmt.Sprintf("the limits raised were %+v, folded %+v", live.Raised(), folded.Raised())
 	}
 	if a.programs == nil {
 		a.programs = map[[2]*Program]bool{}
@@ -78,12 +78,12 @@ type plainSession struct {
 }
 
 func plain(s *Session) plainSession {
-	return plainSession{s.Key(), s.State.Name, s.Sequence, s.CreatedAt, s.UpdatedAt, s.Executed, s.Rejects, s.Status, s.Outcome(), len(s.reviews)}
+	return plainSession{s.Key(), s.State.Name, s.Sequence, s.CreatedAt, s.UpdatedAt, s.Executed, s.Rejects, s.Status, s.Outcome(), len(s.Reviews())}
 }
 
 // history compares the transitions that were executed since the last call.
 func (a *Alike) history(live, folded *Session) string {
-	l, f := live.last, folded.last
+	l, f := live.Last(), folded.Last()
 	for (l != nil || f != nil) && (l != a.live || f != a.folded) {
 		if l == nil || f == nil {
 			return fmt.Sprintf("%d transitions were executed, folded it is %d", live.Executed, folded.Executed)
@@ -93,12 +93,12 @@ func (a *Alike) history(live, folded *Session) string {
 		}
 		l, f = l.previous, f.previous
 	}
-	a.live, a.folded = live.last, folded.last
+	a.live, a.folded = live.Last(), folded.Last()
 	return ""
 }
 
 // written returns a transition as it is stored, with what is not stored of it.
 func written(s *Session, e *Executed) string {
-	key := specialist.RoundKey{Session: s.ID, Round: e.Round, Attempt: e.Attempt}
-	return fmt.Sprintf("%s at %d, visit %d", e.append(nil, key), e.At, e.visits)
+	events := []Event{{At: e.At, Data: e}}
+	return fmt.Sprintf("%s, visit %d", AppendEvents(nil, e.Key(s.ID), 0, events), e.visits)
 }
