@@ -33,6 +33,7 @@ import (
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/strategies"
@@ -45,18 +46,18 @@ type (
 	Machine = machine.Machine
 	// A Session is one run of a machine, as of one moment. It never changes: what is
 	// done with it returns another.
-	Session = runner.Session
+	Session = session.Session
 	// A SessionID names a session for as long as its store lasts.
 	SessionID = specialist.SessionID
 	// A Status says what a session is doing.
-	Status = runner.Status
+	Status = session.Status
 	// A Question is an open round as the human who may decide it sees it.
 	Question = runner.Question
 	// A Ruling is a human's word on a question: what it is about, who rules, and the
 	// transition that is to be executed.
 	Ruling = runner.Ruling
 	// A TransitionRecord is one transition that was executed.
-	TransitionRecord = runner.TransitionRecord
+	TransitionRecord = session.TransitionRecord
 
 	// A ProposerFunc proposes one of the transitions of a Request.
 	ProposerFunc = specialist.ProposerFunc
@@ -75,11 +76,11 @@ type (
 
 // What a session may be doing.
 const (
-	Running    = runner.Running    // Run goes on with it
-	NeedsHuman = runner.NeedsHuman // it waits for a Ruling
-	Completed  = runner.Completed  // it has reached the goal
-	Stopped    = runner.Stopped    // a guard, a limit or a human has stopped it
-	Failed     = runner.Failed     // it cannot go on
+	Running    = session.Running    // Run goes on with it
+	NeedsHuman = session.NeedsHuman // it waits for a Ruling
+	Completed  = session.Completed  // it has reached the goal
+	Stopped    = session.Stopped    // a guard, a limit or a human has stopped it
+	Failed     = session.Failed     // it cannot go on
 )
 
 // Elect returns the decision that the vote at an index of [Round].Votes wins.
@@ -108,7 +109,7 @@ type Options struct {
 type Engine struct {
 	runner *runner.Runner
 	store  interface {
-		runner.Store
+		session.Store
 		io.Closer
 	}
 }

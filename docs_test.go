@@ -19,6 +19,7 @@ import (
 	"github.com/dialai/dialai/graph"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
 
@@ -342,7 +343,7 @@ func drawRound(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := func(meta string) *runner.Session {
+	run := func(meta string) *session.Session {
 		s, err := r.Start(ctx, m, runner.StartOptions{Meta: []byte(meta)})
 		if err != nil {
 			t.Fatal(err)
@@ -369,7 +370,7 @@ func drawRound(t *testing.T) []byte {
 		}
 	}
 	s := run(`{"toxicity":0.2,"spam":0.95,"reports":12}`)
-	if s.Status != runner.NeedsHuman {
+	if s.Status != session.NeedsHuman {
 		t.Fatalf("the panel agrees: %s", s.Status)
 	}
 	weights, err := r.Weights(ctx, s)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/strategies"
@@ -57,7 +58,7 @@ func loop(tb testing.TB, n, extra int) *machine.Machine {
 
 // engine returns a runner whose proposers are Go functions and have earned some
 // trust, so that several of them reach consensus.
-func engine(tb testing.TB, s runner.Store, m *machine.Machine) *runner.Runner {
+func engine(tb testing.TB, s session.Store, m *machine.Machine) *runner.Runner {
 	tb.Helper()
 	registry := strategies.Registry{}.WithProposer("go", specialist.ProposerFunc(func(_ context.Context, q specialist.Question) (specialist.Answer, error) {
 		return q.Choose(q.State.Transitions[0], "the first will do"), nil
@@ -67,15 +68,15 @@ func engine(tb testing.TB, s runner.Store, m *machine.Machine) *runner.Runner {
 		tb.Fatal(err)
 	}
 	ctx := context.Background()
-	session, err := r.Start(ctx, m, runner.StartOptions{})
+	sess, err := r.Start(ctx, m, runner.StartOptions{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := r.Step(ctx, session.ID); err != nil {
+	if _, err := r.Step(ctx, sess.ID); err != nil {
 		tb.Fatal(err)
 	}
-	if now, _ := r.Session(ctx, session.ID.String()); now.Status == runner.NeedsHuman {
-		a, err := r.Decide(ctx, runner.Ruling{SessionID: session.ID, RoundID: runner.CurrentRound, SpecialistID: runner.Operator, TransitionName: "on"})
+	if now, _ := r.Session(ctx, sess.ID.String()); now.Status == session.NeedsHuman {
+		a, err := r.Decide(ctx, runner.Ruling{SessionID: sess.ID, RoundID: runner.CurrentRound, SpecialistID: runner.Operator, TransitionName: "on"})
 		if err != nil || !a.Executed {
 			tb.Fatal(err, a.GuardReason)
 		}

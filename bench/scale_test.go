@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
 
@@ -99,7 +100,7 @@ func BenchmarkIdle(b *testing.B) {
 		runtime.GC()
 		pause += float64(time.Since(start).Microseconds()) / 1000
 		n++
-		if _, err := r.Sessions(ctx, runner.ListQuery{Limit: 1}); err != nil { // keeps them alive
+		if _, err := r.Sessions(ctx, session.ListQuery{Limit: 1}); err != nil { // keeps them alive
 			b.Fatal(err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/dialai/dialai/cassette"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/webhook"
@@ -82,9 +83,9 @@ func race(t *testing.T, models []string, parallel int, d *cassette.Deck, before,
 	kept := store.NewMemory()
 	defer kept.Close()
 	var went []string
-	r, err := runner.New(runner.Config{Store: kept, ModelProposers: panel{&pace{d, before, after}}, Arrivals: d, Observer: func(rec runner.Record) {
+	r, err := runner.New(runner.Config{Store: kept, ModelProposers: panel{&pace{d, before, after}}, Arrivals: d, Observer: func(rec session.Record) {
 		for _, e := range rec.Events {
-			if e, ok := e.Data.(*runner.Executed); ok {
+			if e, ok := e.Data.(*session.Executed); ok {
 				went = append(went, e.SpecialistID+":"+e.Transition.Name)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/lab/backtest"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (a *app) backtestCommand() *cobra.Command {
@@ -181,7 +181,7 @@ func backtestError(err error) error {
 	switch {
 	case errors.Is(err, backtest.ErrPolicy):
 		return &exitError{exitUsage, err}
-	case errors.Is(err, runner.ErrNotFound):
+	case errors.Is(err, session.ErrNotFound):
 		return hinted(&exitError{exitUsage, err}, "dialai sessions lists what was run")
 	}
 	return err

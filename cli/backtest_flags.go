@@ -13,7 +13,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 )
@@ -169,7 +169,7 @@ func parseSince(ctx context.Context, e *engine, machineName, text string) (speci
 	if err != nil || d <= 0 {
 		return 0, hinted(usage("--since is %q", text), "it is a date such as 2026-01-31, or a time before the newest record such as 30d or 12h")
 	}
-	sessions, err := e.store.List(ctx, runner.ListQuery{MachineName: machineName})
+	sessions, err := e.store.List(ctx, session.ListQuery{MachineName: machineName})
 	var newest specialist.Time
 	for i := range sessions {
 		newest = max(newest, sessions[i].UpdatedAt)

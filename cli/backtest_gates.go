@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -42,7 +42,7 @@ func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	sessions, err := e.store.List(ctx, runner.ListQuery{MachineName: machineName})
+	sessions, err := e.store.List(ctx, session.ListQuery{MachineName: machineName})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*
 }
 
 // session judges the steps of one session.
-func (g *gatesAgain) session(ctx context.Context, e *engine, s *runner.Session, replayer *guard.Replayer) error {
+func (g *gatesAgain) session(ctx context.Context, e *engine, s *session.Session, replayer *guard.Replayer) error {
 	w := &guardLog{session: s, take: func(rec *guard.LogRecord) error {
 		result, isCheck := replayer.Next(*rec)
 		if isCheck {
@@ -71,7 +71,7 @@ func (g *gatesAgain) session(ctx context.Context, e *engine, s *runner.Session, 
 	return w.fold(ctx, e, s.ID)
 }
 
-func (g *gatesAgain) step(s *runner.Session, rec *guard.LogRecord, r guard.ReplayResult) {
+func (g *gatesAgain) step(s *session.Session, rec *guard.LogRecord, r guard.ReplayResult) {
 	g.Steps++
 	if r.Undecidable != "" {
 		g.Undecidable++

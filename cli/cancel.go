@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (a *app) cancelCommand() *cobra.Command {
@@ -30,11 +31,11 @@ dialai resume takes a cancelled session up again.`,
 				return hinted(usage("dialai cancel needs a --note"), `say why, for the record: --note "the customer has withdrawn"`)
 			}
 			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
-				id, err := runner.ParseID(args[0])
+				id, err := session.ParseID(args[0])
 				if err != nil {
 					return err
 				}
-				s, err := e.Stop(cmd.Context(), id, runner.Stopping{Actor: runner.LocalActor(osUser()), Note: note})
+				s, err := e.Stop(cmd.Context(), id, runner.Stopping{Actor: session.LocalActor(osUser()), Note: note})
 				switch {
 				case errors.Is(err, runner.ErrNotRunning):
 					return hinted(err, "there is nothing to cancel: %s shows how it ended", a.command("show", args))
@@ -51,18 +52,18 @@ dialai resume takes a cancelled session up again.`,
 
 // cancelledLine is what dialai cancel --json prints.
 type cancelledLine struct {
-	SessionID    string       `json:"sessionId"`
-	Status       string       `json:"status"`
-	Code         string       `json:"code"`
-	Reason       string       `json:"reason"`
-	CurrentState string       `json:"currentState"`
-	Actor        runner.Actor `json:"actor"`
+	SessionID    string        `json:"sessionId"`
+	Status       string        `json:"status"`
+	Code         string        `json:"code"`
+	Reason       string        `json:"reason"`
+	CurrentState string        `json:"currentState"`
+	Actor        session.Actor `json:"actor"`
 }
 
-func (a *app) printCancelled(out *bufio.Writer, s *runner.Session) error {
+func (a *app) printCancelled(out *bufio.Writer, s *session.Session) error {
 	o := s.Outcome()
 	if a.flags.json {
-		return printJSON(out, cancelledLine{s.ID.String(), s.Status.String(), o.Code, o.Reason, s.State.Name, runner.LocalActor(osUser())})
+		return printJSON(out, cancelledLine{s.ID.String(), s.Status.String(), o.Code, o.Reason, s.State.Name, session.LocalActor(osUser())})
 	}
 	fmt.Fprintf(out, "Session cancelled: %s (%s)\n", clean(s.State.Name), clean(o.Reason))
 	if !a.flags.quiet {

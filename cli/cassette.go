@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -83,7 +84,7 @@ func (a *app) taped(f *tapeFlags, do func() error) error {
 }
 
 // wind gets the cassettes of a session ready, if there are to be any.
-func (a *app) wind(s *runner.Session) (err error) {
+func (a *app) wind(s *session.Session) (err error) {
 	if t, later := a.tape.(*laterTape); later {
 		t.deck, err = t.flags.goesOn(s)
 	}
@@ -92,7 +93,7 @@ func (a *app) wind(s *runner.Session) (err error) {
 
 // goesOn returns the cassettes of a session that is there already: those that were
 // recorded so far are kept.
-func (f *tapeFlags) goesOn(s *runner.Session) (d *cassette.Deck, err error) {
+func (f *tapeFlags) goesOn(s *session.Session) (d *cassette.Deck, err error) {
 	o := s.Options()
 	run := cassette.Run{MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(), Seed: strconv.FormatUint(o.Seed, 10), Mode: string(o.Mode), MetaJSON: o.Meta}
 	if f.record != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // Completion in a shell. What cannot be found out is not proposed; nothing is
@@ -93,7 +93,7 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, _ string) (fou
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	a.look(cmd.Context(), func(e *engine) {
-		list, _ := e.Sessions(cmd.Context(), runner.ListQuery{Limit: 50})
+		list, _ := e.Sessions(cmd.Context(), session.ListQuery{Limit: 50})
 		for _, s := range slices.Backward(list) {
 			found = append(found, s.SessionID+"\t"+clean(s.MachineName)+" "+s.Status.String()+" "+clean(s.CurrentState))
 		}
@@ -129,7 +129,7 @@ func (a *app) completeMachineNames(cmd *cobra.Command, args []string, _ string) 
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	a.look(cmd.Context(), func(e *engine) {
-		list, _ := e.Sessions(cmd.Context(), runner.ListQuery{})
+		list, _ := e.Sessions(cmd.Context(), session.ListQuery{})
 		for _, s := range list {
 			if clean(s.MachineName) == s.MachineName && !slices.Contains(found, s.MachineName) {
 				found = append(found, s.MachineName)
@@ -152,7 +152,7 @@ func (a *app) completeSpecialists(cmd *cobra.Command, args []string, word string
 		}
 	}
 	a.look(cmd.Context(), func(e *engine) {
-		list, err := e.Sessions(cmd.Context(), runner.ListQuery{MachineName: args[0], Limit: 1})
+		list, err := e.Sessions(cmd.Context(), session.ListQuery{MachineName: args[0], Limit: 1})
 		if err != nil || len(list) == 0 {
 			return
 		}

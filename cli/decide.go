@@ -14,6 +14,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // decideFlags are those of a ruling or a proposal.
@@ -171,7 +172,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 }
 
 // chosen returns what is ruled, and its payload.
-func (a *app) chosen(s *runner.Session, q runner.Question, transition string, f *decideFlags) (string, json.RawMessage, error) {
+func (a *app) chosen(s *session.Session, q runner.Question, transition string, f *decideFlags) (string, json.RawMessage, error) {
 	if f.accept != "" {
 		p, err := accepted(q, f.accept)
 		return p.TransitionName, p.MetaJSON, err
@@ -196,7 +197,7 @@ func (f *decideFlags) words(q runner.Question) (words []string) {
 
 // asked returns the question of a session as somebody sees it who is about to answer;
 // show has them look at what is withheld.
-func (a *app) asked(ctx context.Context, e *engine, s *runner.Session, actor string, show bool) (runner.Question, error) {
+func (a *app) asked(ctx context.Context, e *engine, s *session.Session, actor string, show bool) (runner.Question, error) {
 	if show {
 		q, _, err := e.Reveal(ctx, s.ID, actor)
 		return q, err
@@ -215,16 +216,16 @@ func digestOf(q runner.Question, round string) string {
 
 // checkDigest checks what --question is given.
 func (f *decideFlags) checkDigest(cmd *cobra.Command) error {
-	if !cmd.Flags().Changed("question") || len(f.question) >= runner.DigestPrefix && strings.Trim(strings.ToLower(f.question), "0123456789abcdef") == "" {
+	if !cmd.Flags().Changed("question") || len(f.question) >= session.DigestPrefix && strings.Trim(strings.ToLower(f.question), "0123456789abcdef") == "" {
 		return nil
 	}
-	return hinted(usage("--question is %q, not the first %d hex digits of a digest or more", f.question, runner.DigestPrefix), "dialai show and dialai inbox print it in each command that decides")
+	return hinted(usage("--question is %q, not the first %d hex digits of a digest or more", f.question, session.DigestPrefix), "dialai show and dialai inbox print it in each command that decides")
 }
 
 // statesQuestion returns an error if a transition that cannot be undone is chosen
 // without saying on which question; a round is not enough for what somebody proposed,
 // who may have proposed something else since.
-func (a *app) statesQuestion(command string, s *runner.Session, q runner.Question, transition string, f *decideFlags) error {
+func (a *app) statesQuestion(command string, s *session.Session, q runner.Question, transition string, f *decideFlags) error {
 	t := s.State.Transition(transition)
 	if t == nil || !t.Irreversible || f.question != "" || f.round != "" && f.accept == "" {
 		return nil
@@ -243,7 +244,7 @@ func (a *app) statesQuestion(command string, s *runner.Session, q runner.Questio
 }
 
 // shortDigest returns as much of a question's digest as is enough to state it.
-func shortDigest(q runner.Question) string { return q.Digest[:runner.DigestPrefix] }
+func shortDigest(q runner.Question) string { return q.Digest[:session.DigestPrefix] }
 
 // signed adds to the reasoning of an operator who that was.
 func signed(actor, reasoning string) string {
@@ -254,10 +255,10 @@ func signed(actor, reasoning string) string {
 }
 
 // liveSession returns a session that can still be decided, be it stopped.
-func (a *app) liveSession(ctx context.Context, e *engine, id string) (*runner.Session, error) {
+func (a *app) liveSession(ctx context.Context, e *engine, id string) (*session.Session, error) {
 	s, err := e.Session(ctx, id)
-	cancelled := err == nil && s.Outcome().Code == runner.CodeCancelled
-	if err != nil || s.Status.Live() || s.Status == runner.Stopped && !cancelled {
+	cancelled := err == nil && s.Outcome().Code == session.CodeCancelled
+	if err != nil || s.Status.Live() || s.Status == session.Stopped && !cancelled {
 		return s, err
 	}
 	//lint:ignore ST1005 these are the words of the specification
@@ -266,17 +267,17 @@ func (a *app) liveSession(ctx context.Context, e *engine, id string) (*runner.Se
 		//lint:ignore ST1005 these are the words of the specification
 		err = fmt.Errorf("Session is not running: %s (cancelled: %s)", s.ID, s.Outcome().Reason)
 	}
-	if s.Status == runner.Completed {
+	if s.Status == session.Completed {
 		return nil, hinted(err, "it has ended in %s and stays so; start a new one", s.State.Name)
 	}
 	return nil, hinted(err, "%s takes it up again", a.command("resume", []string{s.ID.String()}))
 }
 
 // decided ends a ruling that is not run on from.
-func (a *app) decided(ctx context.Context, e *engine, p *printer, s *runner.Session) error {
+func (a *app) decided(ctx context.Context, e *engine, p *printer, s *session.Session) error {
 	r := resultOf(s)
 	switch {
-	case s.Status != runner.Running:
+	case s.Status != session.Running:
 		return a.finish(ctx, e, p, r)
 	case a.flags.json:
 		return p.endJSON(r, exitOK)
@@ -288,7 +289,7 @@ func (a *app) decided(ctx context.Context, e *engine, p *printer, s *runner.Sess
 
 // actors returns who may decide the present round. The error says that nobody
 // can, and what to do about that.
-func (a *app) actors(ctx context.Context, e *engine, s *runner.Session) ([]string, error) {
+func (a *app) actors(ctx context.Context, e *engine, s *session.Session) ([]string, error) {
 	humans, declared, err := e.Humans(ctx, s)
 	switch {
 	case err != nil:
@@ -302,7 +303,7 @@ func (a *app) actors(ctx context.Context, e *engine, s *runner.Session) ([]strin
 }
 
 // humanOf returns a human who is declared for the session's state.
-func (a *app) humanOf(s *runner.Session) string {
+func (a *app) humanOf(s *session.Session) string {
 	for _, list := range [][]machine.Specialist{s.State.Roster, s.Machine().Specialists()} {
 		for i := range list {
 			if list[i].IsHuman {
@@ -315,7 +316,7 @@ func (a *app) humanOf(s *runner.Session) string {
 
 // question returns what a human is asked about a session; without choices where
 // nobody may decide.
-func (a *app) question(ctx context.Context, e *engine, s *runner.Session) (runner.Question, error) {
+func (a *app) question(ctx context.Context, e *engine, s *session.Session) (runner.Question, error) {
 	item, err := e.Question(ctx, s, "")
 	if err == nil {
 		if _, nobody := a.actors(ctx, e, s); nobody != nil {
@@ -327,7 +328,7 @@ func (a *app) question(ctx context.Context, e *engine, s *runner.Session) (runne
 
 // actor returns who acts: whoever --as names, else the machine's only human, else
 // the operator of this computer.
-func (a *app) actor(ctx context.Context, e *engine, s *runner.Session, as string) (string, error) {
+func (a *app) actor(ctx context.Context, e *engine, s *session.Session, as string) (string, error) {
 	if as != "" {
 		return as, nil
 	}

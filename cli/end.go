@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // How a run, a ruling or a proposal ends: the last lines and the exit code.
@@ -31,7 +32,7 @@ func (p *printer) end(r runner.Result, ask func() (runner.Question, error)) (int
 	if err := p.endShadow(r); err != nil {
 		return exitFailure, err
 	}
-	if r.Status == runner.NeedsHuman.String() {
+	if r.Status == session.NeedsHuman.String() {
 		item, err := ask()
 		if err != nil {
 			return exitFailure, err
@@ -46,7 +47,7 @@ func (p *printer) end(r runner.Result, ask func() (runner.Question, error)) (int
 func (p *printer) endText(r runner.Result) {
 	state, id := clean(r.Session.State.Name), []string{r.Session.ID.String()}
 	switch r.Status {
-	case runner.Completed.String():
+	case session.Completed.String():
 		if r.Session.State.Goal {
 			fmt.Fprintf(p.out, "%s %s\n", p.paint.green("Session complete:"), state)
 		} else {
@@ -60,20 +61,20 @@ func (p *printer) endText(r runner.Result) {
 		} else {
 			p.hint("%s, and with it the answers that would come; --wait stays for them, --store PATH keeps it", gone)
 		}
-	case runner.Stopped.String():
+	case session.Stopped.String():
 		by := "Session stopped by guard:"
-		if r.Code == runner.CodeCancelled {
+		if r.Code == session.CodeCancelled {
 			by = "Session stopped:"
 		}
 		fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.red(by), clean(r.Code), clean(r.Reason))
 		p.hint("%s", p.a.stopHint(r.Code, r.Session))
-	case runner.Failed.String():
+	case session.Failed.String():
 		p.out.Flush()
 		fmt.Fprintf(p.a.err, "Session failed:\n%s\n", clean(r.Reason))
-		if r.Code == runner.CodeDeadEnd {
+		if r.Code == session.CodeDeadEnd {
 			p.hint(`state %s leads nowhere; mark it "final": true if a session may end there`, state)
 		}
-		if r.Code == runner.CodePanic {
+		if r.Code == session.CodePanic {
 			p.hint("%s tries again, and with --verbose shows where it happened; %s gives it up", p.a.command("resume", id), p.a.command("cancel", id, "--note", "WHY"))
 		}
 	}
@@ -84,12 +85,12 @@ func (p *printer) endText(r runner.Result) {
 const gone = "the session is gone with this process"
 
 // stopHint says what can be done about a session that was stopped.
-func (a *app) stopHint(code string, s *runner.Session) string {
+func (a *app) stopHint(code string, s *session.Session) string {
 	id := s.ID.String()
 	switch {
 	case !a.keeps():
 		return gone + "; --store PATH would keep it, so that it can be taken up"
-	case code == runner.CodeStepLimit || code == runner.CodeTimeLimit || code == runner.CodeCancelled:
+	case code == session.CodeStepLimit || code == session.CodeTimeLimit || code == session.CodeCancelled:
 		return fmt.Sprintf("%s goes on from here", a.command("resume", []string{id}))
 	case strings.HasPrefix(code, "loop_") || code == "batch_repeat":
 		return fmt.Sprintf("it went in circles: %s shows the choices of a human, %s lets it go on", a.command("show", []string{id}), a.command("resume", []string{id}, "--clear"))
@@ -102,7 +103,7 @@ func (a *app) stopHint(code string, s *runner.Session) string {
 
 // raiseHint says how to raise the limit that keeps a session from going on; "" if
 // none does.
-func (a *app) raiseHint(code string, s *runner.Session) string {
+func (a *app) raiseHint(code string, s *session.Session) string {
 	limits := s.Program.Guards(s.State).LimitsOf(code)
 	if len(limits) == 0 || !a.keeps() {
 		return ""
@@ -148,8 +149,8 @@ func (p *printer) hint(format string, args ...any) {
 	}
 }
 
-func dueBy(asks []runner.Ask) string {
-	var last runner.RemoteAsk
+func dueBy(asks []session.Ask) string {
+	var last session.RemoteAsk
 	for _, ask := range asks {
 		if ask.Remote != nil && ask.Remote.Deadline > last.Deadline {
 			last = *ask.Remote
@@ -180,14 +181,14 @@ func (p *printer) endJSON(r runner.Result, code int) error {
 
 func codeOf(r runner.Result) int {
 	switch r.Status {
-	case runner.Completed.String():
+	case session.Completed.String():
 		if r.Session.State.Goal {
 			return exitOK
 		}
 		return exitFinal
-	case runner.NeedsHuman.String():
+	case session.NeedsHuman.String():
 		return exitHuman
-	case runner.Stopped.String():
+	case session.Stopped.String():
 		return exitStopped
 	case runner.WaitingStatus:
 		return exitWaiting
@@ -196,7 +197,7 @@ func codeOf(r runner.Result) int {
 }
 
 // resultOf returns a session that nobody runs on as a Result.
-func resultOf(s *runner.Session) runner.Result {
+func resultOf(s *session.Session) runner.Result {
 	o := s.OutcomeFor("")
 	return runner.Result{Status: s.Status.String(), Session: s, Code: o.Code, Reason: o.Reason}
 }
@@ -213,7 +214,7 @@ func (a *app) command(name string, args []string, words ...string) command {
 
 // decideCommandFor returns the command that decides a question with one of its
 // transitions.
-func (a *app) decideCommandFor(item runner.Question, t runner.InboxTransition) command {
+func (a *app) decideCommandFor(item runner.Question, t session.InboxTransition) command {
 	words := []string{"--question", shortDigest(item)}
 	if len(item.Humans) > 1 || len(item.Humans) == 1 && item.WithheldRulings > 0 {
 		who := item.Humans[0]

@@ -17,6 +17,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/webhook"
 )
@@ -142,7 +143,7 @@ func (a *app) keeps() bool {
 
 // A closableStore is any of the stores.
 type closableStore interface {
-	runner.Store
+	session.Store
 	io.Closer
 }
 
@@ -210,7 +211,7 @@ type engine struct {
 func (e *engine) knows(ctx context.Context, machineName string) error {
 	definitions, err := e.store.Definitions(ctx, machineName)
 	if err == nil && len(definitions) == 0 {
-		err = &runner.NotFoundError{What: "Machine", ID: machineName}
+		err = &session.NotFoundError{What: "Machine", ID: machineName}
 	}
 	return err
 }
@@ -269,7 +270,7 @@ func (a *app) panicked(p *runner.PanicError) {
 }
 
 // engine builds the runner that the environment and the flags describe.
-func (a *app) engine(ctx context.Context, does access, observer func(runner.Record)) (*engine, error) {
+func (a *app) engine(ctx context.Context, does access, observer func(session.Record)) (*engine, error) {
 	o, err := a.outside()
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
 
@@ -158,14 +159,14 @@ func (a *app) hintFor(err error) string {
 	var own *hintedError
 	var refused *runner.Error
 	var newer *store.NewerError
-	var corrupt *runner.CorruptError
+	var corrupt *session.CorruptError
 	var opening *store.OpenError
 	switch {
 	case errors.As(err, &own):
 		return own.hint
 	case errors.As(err, &refused) && refused.Hint != "":
 		return refused.Hint
-	case errors.Is(err, runner.ErrBusy):
+	case errors.Is(err, session.ErrBusy):
 		return "try again when the other process is done, or use another --store"
 	case errors.Is(err, store.ErrReplaced):
 		return "put the store back, with what stood beside it (-wal), and try again: what was recorded before is there, and no service works twice for one Idempotency-Key"
@@ -177,11 +178,11 @@ func (a *app) hintFor(err error) string {
 			return "make room and try again; " + gone
 		}
 		return "what was recorded before is safe; make room and go on with " + a.command("resume", []string{a.session}).String()
-	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Session"):
+	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Session"):
 		return "dialai sessions lists those of this store; --store names another"
-	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Specialist"):
+	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Specialist"):
 		return "the machine file declares them, but for those that dialai specialists MACHINE says are registered"
-	case errors.Is(err, runner.ErrNotFound) && strings.HasPrefix(err.Error(), "Machine"):
+	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Machine"):
 		return "dialai sessions lists what was run in this store; --store names another"
 	case errors.As(err, &newer): // it says so itself
 	case errors.As(err, &corrupt):

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -36,7 +37,7 @@ the text is made.`,
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
-				id, err := runner.ParseID(args[0])
+				id, err := session.ParseID(args[0])
 				if err != nil {
 					return err
 				}

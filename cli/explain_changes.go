@@ -5,6 +5,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -64,7 +65,7 @@ func (t *teller) outcomeIf(w runner.WhatIf) string {
 	if w.Code == string(trust.NoProposals) && !alone {
 		return "a human decides (nobody proposed what is most probable then)"
 	}
-	if w.Code == runner.CodeContested {
+	if w.Code == session.CodeContested {
 		return "the champion would not have decided alone: everybody is asked"
 	}
 	if w.Transition == "" {
@@ -102,7 +103,7 @@ func (t *teller) distance(d *runner.Distance) {
 }
 
 // stageOf says how far the state had come.
-func stageOf(c *runner.Collapse) string {
+func stageOf(c *session.Collapse) string {
 	text := string(c.StageOf())
 	if x := c.Certificate; x != nil && c.StageOf() == trust.Championed {
 		text += fmt.Sprintf(" %s, certified by %d of %d until %s", x.SpecialistID, x.K, x.N, x.ExpiresAt)

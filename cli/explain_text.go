@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -341,7 +342,7 @@ func (t *teller) human() {
 	}
 	t.line("\nRuling of %s, at %s:", clean(r.HumanID), r.At)
 	t.line("  %s → %s: %s", clean(r.Transition), clean(r.ToState), clean(r.Reasoning))
-	if r.Kind == runner.Direct.String() {
+	if r.Kind == session.Direct.String() {
 		t.line("  Executed without teaching anything.")
 	}
 	if r.Unasked {

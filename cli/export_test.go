@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/trust"
 )
@@ -28,13 +29,13 @@ func MeterLine(took time.Duration, done, total int64) string {
 // section of docs/json.md that describes them.
 var JSONLines = map[string]any{
 	"The result":           resultLine{},
-	"`dialai sessions`":    runner.Summary{},
+	"`dialai sessions`":    session.Summary{},
 	"`dialai show`":        shownView{},
 	"The question":         questionLine{},
 	"`dialai inbox`":       runner.Question{},
 	"`dialai tick`":        runner.TickView{},
 	"`dialai cancel`":      cancelledLine{},
-	"An actor":             runner.Actor{},
+	"An actor":             session.Actor{},
 	"`dialai metrics`":     runner.Metrics{},
 	"`dialai specialists`": rosterLine{},
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dialai/dialai/graph"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // pictures are the formats of graph.
@@ -122,7 +122,7 @@ func draw(m *machine.Machine, v graph.View, format string) []byte {
 }
 
 // viewOf says what to point out of a session.
-func viewOf(ctx context.Context, e *engine, s *runner.Session) (graph.View, error) {
+func viewOf(ctx context.Context, e *engine, s *session.Session) (graph.View, error) {
 	v := graph.View{State: s.State.Name, Status: s.Status.String()}
 	for _, t := range s.History() {
 		v.Path = append(v.Path, graph.Step{From: t.Transition.From.Name, Transition: t.Transition.Name})

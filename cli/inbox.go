@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (a *app) inboxCommand() *cobra.Command {
@@ -45,7 +46,7 @@ func (f *viewFlags) reveal(ctx context.Context, e *engine, items []runner.Questi
 		if !f.show || items[i].Withheld == nil {
 			continue
 		}
-		id, err := runner.ParseID(items[i].SessionID)
+		id, err := session.ParseID(items[i].SessionID)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // interact asks at the terminal what a human decides. It returns false if the
@@ -104,7 +105,7 @@ func (d *dialogue) ask(item runner.Question) error {
 }
 
 // answer asks what is decided, by whom, and why. ok is false if it is left open.
-func (d *dialogue) answer(item runner.Question, humans []string) (r runner.Ruling, choice runner.InboxTransition, ok bool) {
+func (d *dialogue) answer(item runner.Question, humans []string) (r runner.Ruling, choice session.InboxTransition, ok bool) {
 	if choice, ok = d.choose(item); !ok {
 		return r, choice, false
 	}
@@ -131,11 +132,11 @@ func (d *dialogue) read(prompt string) (line string, ok bool) {
 
 // choose asks for one of the transitions, by number or name. Where a name is the
 // number of another choice, it has to be said which is meant.
-func (d *dialogue) choose(item runner.Question) (runner.InboxTransition, bool) {
+func (d *dialogue) choose(item runner.Question) (session.InboxTransition, bool) {
 	for {
 		line, ok := d.read(fmt.Sprintf("Decide (1-%d, a name, or q to leave it open): ", len(item.Transitions)))
 		if !ok || line == "q" {
-			return runner.InboxTransition{}, false
+			return session.InboxTransition{}, false
 		}
 		numbered, named := pick(item.Transitions, line)
 		switch {
@@ -153,7 +154,7 @@ func (d *dialogue) choose(item runner.Question) (runner.InboxTransition, bool) {
 
 // pick returns the choice of that number and the choice of that name. "2." is
 // surely a number, "2" in quotes surely a name.
-func pick(choices []runner.InboxTransition, line string) (numbered, named *runner.InboxTransition) {
+func pick(choices []session.InboxTransition, line string) (numbered, named *session.InboxTransition) {
 	name, quoted := strings.CutPrefix(line, `"`)
 	name = strings.TrimSuffix(name, `"`)
 	number, dotted := strings.CutSuffix(line, ".")

@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // payload asks for the payload of a choice, if its parameters speak of one: member by
 // member where all that are required are simple, else as JSON. What goes with it so far
 // is offered. ok is false if the question is left open.
-func (d *dialogue) payload(t runner.InboxTransition) (payload json.RawMessage, ok bool) {
+func (d *dialogue) payload(t session.InboxTransition) (payload json.RawMessage, ok bool) {
 	if len(t.Parameters) == 0 {
 		return t.MetaJSON, true // of a ruling that waits for another, with which this one is to agree
 	}
@@ -49,7 +49,7 @@ func (p *property) scalar() bool {
 
 // members asks for the members of an object one by one: those that are required, and
 // the others that are simple. What else was proposed stays as it is.
-func (d *dialogue) members(t runner.InboxTransition, s *property) (json.RawMessage, bool) {
+func (d *dialogue) members(t session.InboxTransition, s *property) (json.RawMessage, bool) {
 	d.say("%s takes parameters; q leaves it open, - leaves one out:\n", clean(t.Name))
 	required, so := s.required(), objectOf(t.MetaJSON)
 	names := slices.Clone(required)
@@ -146,7 +146,7 @@ func (p *property) prompt(name string, so json.RawMessage, required bool) string
 }
 
 // wholePayload asks for a payload as JSON.
-func (d *dialogue) wholePayload(t runner.InboxTransition) (json.RawMessage, bool) {
+func (d *dialogue) wholePayload(t session.InboxTransition) (json.RawMessage, bool) {
 	d.say("%s takes parameters: %s\n", clean(t.Name), clean(string(t.Parameters)))
 	empty := "empty for none"
 	if t.MetaJSON != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (a *app) logCommand() *cobra.Command {
@@ -49,7 +49,7 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 				})
 			}
 			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
-				id, err := runner.ParseID(args[0])
+				id, err := session.ParseID(args[0])
 				if err != nil {
 					return err
 				}
@@ -87,7 +87,7 @@ type logView struct {
 	hidden bool  // what was proposed in the open round is left out
 }
 
-func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *runner.Session, v logView) error {
+func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, v logView) error {
 	closed, err := closedUntil(ctx, e, s)
 	if err != nil {
 		return err
@@ -96,9 +96,9 @@ func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *runner.
 		if err != nil {
 			return err
 		}
-		events, err := runner.DecodeRaw(rec.Events)
+		events, err := session.DecodeRaw(rec.Events)
 		if err != nil {
-			return &runner.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
+			return &session.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
 		}
 		for _, ev := range events {
 			if ev.Seq < v.from {
@@ -132,9 +132,9 @@ func (a *app) printMachineLog(ctx context.Context, e *engine, out io.Writer, nam
 		if err != nil {
 			return err
 		}
-		events, err := runner.DecodeRaw(rec.Events)
+		events, err := session.DecodeRaw(rec.Events)
 		if err != nil {
-			return &runner.CorruptError{What: "the log of machine " + name, Problem: err.Error()}
+			return &session.CorruptError{What: "the log of machine " + name, Problem: err.Error()}
 		}
 		for _, ev := range events {
 			if ev.Seq < from {
@@ -153,7 +153,7 @@ type logLine struct {
 	V         int    `json:"v"`
 	SessionID string `json:"sessionId,omitempty"`
 	Machine   string `json:"machineName,omitempty"` // of an event of a machine's specialists
-	runner.Raw
+	session.Raw
 	Hash     string `json:"hash"`
 	Redacted bool   `json:"redacted,omitempty"`
 	Withheld bool   `json:"withheld,omitempty"`
@@ -173,7 +173,7 @@ func (a *app) printLogLine(out io.Writer, line logLine) error {
 
 // closedUntil returns the number of the last event that nothing is withheld of,
 // because it belongs to a closed round, or nothing is at all.
-func closedUntil(ctx context.Context, e *engine, s *runner.Session) (last int64, err error) {
+func closedUntil(ctx context.Context, e *engine, s *session.Session) (last int64, err error) {
 	if !s.Hides("") {
 		return s.Sequence, nil
 	}
@@ -181,12 +181,12 @@ func closedUntil(ctx context.Context, e *engine, s *runner.Session) (last int64,
 		if err != nil {
 			return 0, err
 		}
-		events, err := runner.DecodeRaw(rec.Events)
+		events, err := session.DecodeRaw(rec.Events)
 		if err != nil {
 			return 0, err
 		}
 		for _, ev := range events {
-			if ev.Kind == runner.KindExecuted {
+			if ev.Kind == session.KindExecuted {
 				last = ev.Seq
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -34,16 +34,16 @@ type guardLog struct {
 	err     error                        // the first
 	hidden  bool                         // steps of the open round are withheld
 
-	session *runner.Session
+	session *session.Session
 	round   int64
-	folder  *runner.Folder
-	held    []runner.Ask // that are out
-	gated   bool         // the event before was a step that was judged
+	folder  *session.Folder
+	held    []session.Ask // that are out
+	gated   bool          // the event before was a step that was judged
 	at      specialist.Time
 	pending *guard.LogRecord // a step that was judged: its event has not been applied yet
 }
 
-func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *runner.Session, f *guardLogFlags, from int64, hidden bool) error {
+func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, f *guardLogFlags, from int64, hidden bool) error {
 	if f.payload != payloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
 		return hinted(usage("--payload is %q", f.payload), "it may be %s, %s or %s", payloadRedacted, guard.PayloadFull, guard.PayloadDigest)
 	}
@@ -54,8 +54,8 @@ func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *ru
 // fold writes the log of a session.
 func (w *guardLog) fold(ctx context.Context, e *engine, id specialist.SessionID) error {
 	definition := w.session.Machine().JSON()
-	fold := &runner.Folder{
-		Programs:   runner.NewPrograms(),
+	fold := &session.Folder{
+		Programs:   session.NewPrograms(),
 		Definition: func(string) ([]byte, error) { return definition, nil },
 		Gate:       w.gate, Applied: w.applied,
 	}
@@ -65,7 +65,7 @@ func (w *guardLog) fold(ctx context.Context, e *engine, id specialist.SessionID)
 			return err
 		}
 		if _, err := fold.Add(rec.Events); err != nil {
-			return &runner.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
+			return &session.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
 		}
 		if w.err != nil {
 			return w.err
@@ -90,7 +90,7 @@ func (w *guardLog) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
 
 // gate takes in a step that was judged. Where it was executed the fold tells of
 // it at the next event, so it is written once that was applied.
-func (w *guardLog) gate(seq int64, g *runner.Gated, step verdict.Step, known bool) {
+func (w *guardLog) gate(seq int64, g *session.Gated, step verdict.Step, known bool) {
 	if w.round == int64(w.session.Round) && (w.hidden || g.IsHuman && w.session.ConcealsRulings()) {
 		return
 	}
@@ -151,25 +151,25 @@ func (w *guardLog) flush() {
 }
 
 // applied takes in an event of the session.
-func (w *guardLog) applied(seq int64, ev runner.Event, before, after guard.Book) {
-	if _, executes := ev.Data.(*runner.Executed); !executes {
+func (w *guardLog) applied(seq int64, ev session.Event, before, after guard.Book) {
+	if _, executes := ev.Data.(*session.Executed); !executes {
 		w.at = ev.At
 	}
 	w.flush()
 	w.at = ev.At
 	switch d := ev.Data.(type) {
-	case *runner.Created:
+	case *session.Created:
 		w.write(seq, ev.At, w.config())
-	case *runner.RoundOpened:
+	case *session.RoundOpened:
 		w.round = int64(d.Round)
 		for _, notice := range d.Notices {
 			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogNotice, Message: notice})
 		}
-	case *runner.Probed:
+	case *session.Probed:
 		if d.Value != nil {
 			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogProbe, Stage: d.Stage, Value: d.Value})
 		}
-	case *runner.Resumed:
+	case *session.Resumed:
 		if d.Cleared {
 			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogCleared, Message: d.Note, Meta: &guard.LogMeta{Actor: d.Actor}})
 		}
@@ -215,7 +215,7 @@ func ledgerOf(b guard.Book) *guard.LogLedger {
 }
 
 // spent describes what an event added to what the session has spent.
-func (w *guardLog) spent(data runner.Data, before, after guard.Book) *guard.LogRecord {
+func (w *guardLog) spent(data session.Data, before, after guard.Book) *guard.LogRecord {
 	usd, calls := after.Money.Add(-before.Money), after.Calls-before.Calls
 	meta := &guard.LogMeta{Unpriced: after.Unpriced - before.Unpriced, Estimated: after.Estimated - before.Estimated, Prices: w.prices}
 	if calls != 1 {
@@ -231,22 +231,22 @@ func (w *guardLog) spent(data runner.Data, before, after guard.Book) *guard.LogR
 	}
 	meta.Correction = meta.Correction || calls < 0 || calls > 0 && usd < 0
 	switch d := data.(type) {
-	case *runner.Proposed:
+	case *session.Proposed:
 		meta.Specialist = d.SpecialistID
 		if d.Detail != nil {
 			meta.Model, meta.Asked = d.Detail.Model, d.Detail.Asked
 		}
-	case *runner.Asked:
+	case *session.Asked:
 		for _, a := range d.Asks {
 			if a.Remote != nil && a.Remote.Lost {
 				meta.Specialist = a.SpecialistID // one of those that are asked again
 			}
 		}
-	case *runner.AskFailed:
+	case *session.AskFailed:
 		meta.Specialist, meta.Model, meta.Asked = d.SpecialistID, d.Model, d.Asked
-	case *runner.Probed:
+	case *session.Probed:
 		meta.Specialist, meta.Model, meta.Asked, rec.Stage = d.Guard, d.Model, d.Asked, d.Stage
-	case *runner.Discarded:
+	case *session.Discarded:
 		meta.Specialist, meta.Model, meta.Asked = d.SpecialistID, d.Model, d.Asked
 	}
 	return rec

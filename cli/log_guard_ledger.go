@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -13,29 +13,29 @@ import (
 // ledger writes what an event says of the session's ledger: what is held for asks
 // that go out, that it no longer is, and that there was no room for any. Every
 // reserve is followed by one settle or one release.
-func (w *guardLog) ledger(seq int64, ev runner.Event, spent guard.Book) {
+func (w *guardLog) ledger(seq int64, ev session.Event, spent guard.Book) {
 	out := w.folder.Out()
 	for _, a := range w.held {
-		if !slices.ContainsFunc(out, func(b runner.Ask) bool { return b.Index == a.Index && b.Role == a.Role }) {
+		if !slices.ContainsFunc(out, func(b session.Ask) bool { return b.Index == a.Index && b.Role == a.Role }) {
 			w.unhold(seq, ev, a, spent)
 		}
 	}
 	for _, a := range out {
-		if !slices.ContainsFunc(w.held, func(b runner.Ask) bool { return b.Index == a.Index }) { // the same ask again is paid once
+		if !slices.ContainsFunc(w.held, func(b session.Ask) bool { return b.Index == a.Index }) { // the same ask again is paid once
 			w.write(seq, ev.At, w.holding(guard.LogReserve, a, heldBy(a), spent, out))
 		}
 	}
 	w.held = out
-	if d, ok := ev.Data.(*runner.Ended); ok && d.Status == runner.Stopped && (strings.HasPrefix(d.Code, "budget_") || strings.HasPrefix(d.Code, "quota_")) && !w.gated {
+	if d, ok := ev.Data.(*session.Ended); ok && d.Status == session.Stopped && (strings.HasPrefix(d.Code, "budget_") || strings.HasPrefix(d.Code, "quota_")) && !w.gated {
 		w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogVerdict, Verdict: verdict.Abort.String(), Reason: d.Code, Message: d.Reason})
 	}
-	_, w.gated = ev.Data.(*runner.Gated)
+	_, w.gated = ev.Data.(*session.Gated)
 }
 
 // unhold writes that nothing is held for an ask any more. If it cost something, or
 // was answered, it is settled, and what it cost stands in the record that follows;
 // else what was held is released.
-func (w *guardLog) unhold(seq int64, ev runner.Event, a runner.Ask, spent guard.Book) {
+func (w *guardLog) unhold(seq int64, ev session.Event, a session.Ask, spent guard.Book) {
 	cost, answered := costOf(ev.Data, a)
 	kind := guard.LogRelease
 	if answered || cost != (specialist.Usage{}) {
@@ -45,13 +45,13 @@ func (w *guardLog) unhold(seq int64, ev runner.Event, a runner.Ask, spent guard.
 }
 
 // heldBy returns what an ask holds, repairs included.
-func heldBy(a runner.Ask) specialist.Usage {
+func heldBy(a session.Ask) specialist.Usage {
 	b := a.Remote.Held()
 	return specialist.Usage{CostUSD: b.Money, NumInputTokens: b.TokensIn, NumOutputTokens: b.TokensOut}.WithCalls(b.Calls, 0)
 }
 
 // holding makes a record about what is held for an ask.
-func (w *guardLog) holding(kind guard.LogType, a runner.Ask, u specialist.Usage, spent guard.Book, out []runner.Ask) *guard.LogRecord {
+func (w *guardLog) holding(kind guard.LogType, a session.Ask, u specialist.Usage, spent guard.Book, out []session.Ask) *guard.LogRecord {
 	rec := &guard.LogRecord{
 		Round: w.round, Type: kind, USD: &u.CostUSD, Ledger: ledgerOf(spent), Meta: &guard.LogMeta{Specialist: a.SpecialistID},
 	}
@@ -73,25 +73,25 @@ func (w *guardLog) holding(kind guard.LogType, a runner.Ask, u specialist.Usage,
 
 // costOf returns what an ask cost that has ended by an event, and whether somebody
 // answered it. Without an answer it is charged as estimated, or not at all.
-func costOf(data runner.Data, a runner.Ask) (u specialist.Usage, answered bool) {
+func costOf(data session.Data, a session.Ask) (u specialist.Usage, answered bool) {
 	switch d := data.(type) {
-	case *runner.Proposed:
+	case *session.Proposed:
 		if d.Ask == a.Index || d.SpecialistID == a.SpecialistID {
 			return d.Usage, true
 		}
-	case *runner.AskFailed:
+	case *session.AskFailed:
 		if d.Ask == a.Index {
 			return d.Usage, false
 		}
-	case *runner.Judged:
+	case *session.Judged:
 		if d.Ask == a.Index {
 			return d.Usage, true
 		}
-	case *runner.Probed:
+	case *session.Probed:
 		if d.Ask == a.Index && !d.Free {
 			return d.Usage, d.Code == ""
 		}
-	case *runner.Discarded:
+	case *session.Discarded:
 		if d.Ask == a.Index {
 			return d.Usage, false
 		}

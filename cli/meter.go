@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // What takes long says so on a terminal's stderr, in one line that is written again and
@@ -165,7 +165,7 @@ func (m *meter) text(now time.Time) string {
 }
 
 // upTo returns what to tell of places in the log of a store, of how many where it says.
-func (m *meter) upTo(ctx context.Context, s runner.Store) func(place int64) {
+func (m *meter) upTo(ctx context.Context, s session.Store) func(place int64) {
 	var all int64
 	if newest, ok := s.(interface {
 		Newest(context.Context) (int64, error)

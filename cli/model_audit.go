@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -33,12 +33,12 @@ DIALAI_AUDIT had it kept (redacted, full or digest). Keys are never kept.`,
 	}
 }
 
-func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, session string) error {
-	id, err := runner.ParseID(session)
+func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, sessionID string) error {
+	id, err := session.ParseID(sessionID)
 	if err != nil {
 		return err
 	}
-	s, err := e.Session(ctx, session)
+	s, err := e.Session(ctx, sessionID)
 	if err != nil {
 		return err
 	}
@@ -65,15 +65,15 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 
 // notAsked says why there is no attempt at asking a model: none was to be asked, or
 // cassettes answered, since what is replayed is asked of nobody.
-func notAsked(ctx context.Context, e *engine, out io.Writer, s *runner.Session) error {
+func notAsked(ctx context.Context, e *engine, out io.Writer, s *session.Session) error {
 	models, answers := map[string]bool{}, 0
 	for rec, err := range e.store.Records(ctx, s.ID, 1) {
 		if err != nil {
 			return err
 		}
-		events, err := runner.DecodeRaw(rec.Events)
+		events, err := session.DecodeRaw(rec.Events)
 		if err != nil {
-			return &runner.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
+			return &session.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
 		}
 		for _, ev := range events {
 			answers += modelAnswers(ev, models)
@@ -89,7 +89,7 @@ func notAsked(ctx context.Context, e *engine, out io.Writer, s *runner.Session) 
 
 // modelAnswers adds the models that an event asks to models, and returns how many
 // proposals of such it holds.
-func modelAnswers(ev runner.Raw, models map[string]bool) int {
+func modelAnswers(ev session.Raw, models map[string]bool) int {
 	var d struct {
 		SpecialistID string
 		Asks         []struct{ SpecialistID, Mode string }

@@ -14,7 +14,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (a *app) modelsCommand() *cobra.Command {
@@ -61,7 +61,7 @@ func modelsOf(m *machine.Machine) (uses []modelUse, err error) {
 	for i := range m.States() {
 		roster(m.States()[i].Roster)
 	}
-	p, err := runner.NewProgram(m)
+	p, err := session.NewProgram(m)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // The payload of a ruling or a proposal, which is its metaJson: how it is given on the
@@ -235,7 +236,7 @@ const maxTemplate = 1 << 10
 
 // template returns the payload in the printed command of a choice: what goes with it so
 // far, or the names that its parameters require; "" if it needs none.
-func template(t runner.InboxTransition) string {
+func template(t session.InboxTransition) string {
 	var s property
 	switch {
 	case len(t.MetaJSON) > maxTemplate:
@@ -284,8 +285,8 @@ func (p property) blank() string {
 }
 
 // choiceOf returns a choice of a question by its name.
-func choiceOf(q runner.Question, name string) (t runner.InboxTransition) {
-	if i := slices.IndexFunc(q.Transitions, func(t runner.InboxTransition) bool { return t.Name == name }); i >= 0 {
+func choiceOf(q runner.Question, name string) (t session.InboxTransition) {
+	if i := slices.IndexFunc(q.Transitions, func(t session.InboxTransition) bool { return t.Name == name }); i >= 0 {
 		t = q.Transitions[i]
 	}
 	return t

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -18,13 +18,13 @@ type printer struct {
 	out      *bufio.Writer
 	paint    paint
 	status   *progress
-	headed   *runner.Session // whose header is to be printed before anything else
+	headed   *session.Session // whose header is to be printed before anything else
 	round    int32
 	attempt  int32
 	state    string
 	proposed map[int32]string // what is proposed in the round, by arrival
 	opened   bool             // lines of the current round have been printed
-	head     runner.Hash      // of the last record, where the store does not say
+	head     session.Hash     // of the last record, where the store does not say
 	shadow   *shadow          // nil unless other guards judge too
 	differs  []shadowLine     // of the record that is being printed
 	hidden   bool             // the event that is being printed is withheld
@@ -36,7 +36,7 @@ func (a *app) newPrinter() *printer {
 }
 
 // observe is the runner's observer.
-func (p *printer) observe(r runner.Record) {
+func (p *printer) observe(r session.Record) {
 	p.status.observe(r)
 	if r.Before == nil {
 		p.follow(r.After)
@@ -52,7 +52,7 @@ func (p *printer) observe(r runner.Record) {
 
 // catchUp takes up what other processes have done since the last record: they may
 // have closed the round, opened others, and put proposals into the one that is open.
-func (p *printer) catchUp(s *runner.Session) {
+func (p *printer) catchUp(s *session.Session) {
 	if s == nil {
 		return
 	}
@@ -66,7 +66,7 @@ func (p *printer) catchUp(s *runner.Session) {
 }
 
 // follow takes up a session where it stands.
-func (p *printer) follow(s *runner.Session) {
+func (p *printer) follow(s *session.Session) {
 	p.a.session = s.ID.String()
 	p.headed = s
 	p.begin(s.Round, s.Attempt, s.State.Name)
@@ -78,11 +78,11 @@ func (p *printer) begin(round, attempt int32, state string) {
 }
 
 // json prints every event as one line.
-func (p *printer) json(r runner.Record) {
+func (p *printer) json(r session.Record) {
 	hash := r.After.Head
 	if hash == nil { // the store computes hashes on demand
-		key := (&runner.Change{Before: r.Before, After: r.After}).Key()
-		p.head = runner.Chain(p.head, r.After.ID.String(), runner.AppendEvents(nil, key, r.First, r.Events))
+		key := (&session.Change{Before: r.Before, After: r.After}).Key()
+		p.head = session.Chain(p.head, r.After.ID.String(), session.AppendEvents(nil, key, r.First, r.Events))
 		hash = &p.head
 	}
 	for i := range r.Events {
@@ -100,9 +100,9 @@ func (p *printer) json(r runner.Record) {
 
 // told returns an event as JSON, without what is withheld from whoever rules, and
 // whether that is less than all.
-func (p *printer) told(r runner.Record, i int) (event []byte, less bool) {
+func (p *printer) told(r session.Record, i int) (event []byte, less bool) {
 	event = r.AppendEvent(nil, i)
-	var raw runner.Raw
+	var raw session.Raw
 	if !hiddenIn(r, i) || json.Unmarshal(event, &raw) != nil {
 		return event, false
 	}
@@ -118,12 +118,12 @@ func (p *printer) told(r runner.Record, i int) (event []byte, less bool) {
 
 // hiddenIn reports whether an event of a record belongs to the open round, and that
 // withholds something. Who looks at what is printed nobody knows.
-func hiddenIn(r runner.Record, i int) bool {
+func hiddenIn(r session.Record, i int) bool {
 	if !r.After.Hides("") {
 		return false
 	}
 	for _, e := range r.Events[i:] {
-		if _, closes := e.Data.(*runner.Executed); closes {
+		if _, closes := e.Data.(*session.Executed); closes {
 			return false
 		}
 	}
@@ -144,32 +144,32 @@ func (p *printer) header() {
 	fmt.Fprintf(p.out, "Session ID:    %s\n\n", s.ID)
 }
 
-func (p *printer) text(r runner.Record) {
+func (p *printer) text(r session.Record) {
 	p.catchUp(r.Before)
 	for i, e := range r.Events {
 		p.hidden = r.After.Withheld("") != "" && hiddenIn(r, i)
 		switch d := e.Data.(type) {
-		case *runner.Created:
+		case *session.Created:
 			p.header()
-		case *runner.RoundOpened:
+		case *session.RoundOpened:
 			p.close()
 			p.begin(d.Round, d.Attempt, d.State.Name)
-		case *runner.Proposed:
+		case *session.Proposed:
 			p.proposal(d)
-		case *runner.AskFailed:
+		case *session.AskFailed:
 			p.failed(d)
-		case *runner.Judged:
+		case *session.Judged:
 			p.judged(d)
-		case *runner.Probed:
+		case *session.Probed:
 			p.probed(d)
-		case *runner.Gated:
+		case *session.Gated:
 			p.gated(d.Verdict)
 			p.shadowed(p.differs)
-		case *runner.Ruled:
+		case *session.Ruled:
 			p.ruled(d, r.After.ConcealsRulings())
-		case *runner.Executed:
+		case *session.Executed:
 			p.executed(d)
-		case *runner.Resumed:
+		case *session.Resumed:
 			for _, raised := range d.Raised {
 				p.line("Raised %s from %s to %s (%s: %s)", clean(raised.Limit), raised.From, raised.To, clean(d.Actor), clean(d.Note))
 			}
@@ -207,7 +207,7 @@ func (p *printer) say(format string, args ...any) {
 	}
 }
 
-func (p *printer) proposal(d *runner.Proposed) {
+func (p *printer) proposal(d *session.Proposed) {
 	who, somebody := "Proposer", "A proposer"
 	if d.IsHuman {
 		who, somebody = "Human", "A human"
@@ -222,26 +222,26 @@ func (p *printer) proposal(d *runner.Proposed) {
 	p.say("[PROPOSE] %s: %s -> %s", id, clean(t.Name), clean(t.Target))
 }
 
-func (p *printer) failed(d *runner.AskFailed) {
+func (p *printer) failed(d *session.AskFailed) {
 	who, somebody := "Proposer", "A proposer"
 	if d.Role == machine.Arbiter {
 		who, somebody = "Arbiter", "The arbiter"
 	}
-	if d.Code == runner.CodeCancelled && p.hidden {
+	if d.Code == session.CodeCancelled && p.hidden {
 		return
 	}
 	if p.hidden {
 		p.line("%s failed (withheld)", somebody)
 		return
 	}
-	if d.Code == runner.CodeCancelled {
+	if d.Code == session.CodeCancelled {
 		p.say("[CANCEL] %s: %s", clean(d.SpecialistID), clean(strings.TrimSpace(d.Message)))
 		return
 	}
 	p.line("%s %s failed: %s", who, clean(d.SpecialistID), p.paint.red(clean(strings.TrimSpace(d.Message))))
 }
 
-func (p *printer) judged(d *runner.Judged) {
+func (p *printer) judged(d *session.Judged) {
 	id, short := clean(d.ArbiterID), clean(d.Decision.Short())
 	if p.hidden {
 		p.line("Arbiter %s: verdict (withheld)", id)
@@ -268,7 +268,7 @@ func strategyWords(strategy string) string {
 }
 
 // probed shows what a truth gate has measured, or that nobody answered it.
-func (p *printer) probed(d *runner.Probed) {
+func (p *printer) probed(d *session.Probed) {
 	switch {
 	case p.hidden:
 	case d.Value != nil:
@@ -289,7 +289,7 @@ func (p *printer) gated(v verdict.Verdict) {
 }
 
 // ruled shows that a human has ruled, and how unless others must not know.
-func (p *printer) ruled(d *runner.Ruled, concealed bool) {
+func (p *printer) ruled(d *session.Ruled, concealed bool) {
 	switch t := d.Transition; {
 	case t == nil:
 		p.line("Human %s has taken the ruling back", clean(d.SpecialistID))
@@ -300,11 +300,11 @@ func (p *printer) ruled(d *runner.Ruled, concealed bool) {
 	}
 }
 
-func (p *printer) executed(d *runner.Executed) {
+func (p *printer) executed(d *session.Executed) {
 	t := d.Transition
 	if len(d.Authors) > 1 {
 		p.line("Humans %s decided: %s → %s", clean(strings.Join(d.Authors, " and ")), clean(t.Name), clean(t.Target))
-	} else if d.How != runner.ByConsensus {
+	} else if d.How != session.ByConsensus {
 		p.line("Human %s decided: %s → %s", clean(d.SpecialistID), clean(t.Name), clean(t.Target))
 	}
 	p.line("Executed: %s → %s", clean(t.Name), clean(t.Target))

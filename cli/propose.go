@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -87,7 +88,7 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	}
 	defer e.Close()
 	s, err := a.liveSession(ctx, e, id)
-	if err == nil && s.Status == runner.Stopped {
+	if err == nil && s.Status == session.Stopped {
 		//lint:ignore ST1005 these are the words of the specification
 		err = hinted(fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status), "%s takes it up again", a.command("resume", []string{s.ID.String()}))
 	}
@@ -137,7 +138,7 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 }
 
 // notProposed ends the command with a proposal that was refused.
-func (a *app) notProposed(p *printer, s *runner.Session, c refusedChoice, refused error) error {
+func (a *app) notProposed(p *printer, s *session.Session, c refusedChoice, refused error) error {
 	stale, ok := errors.AsType[*runner.StaleError](refused)
 	if !ok {
 		if errors.Is(refused, runner.ErrIllegal) {
@@ -161,7 +162,7 @@ func (a *app) notProposed(p *printer, s *runner.Session, c refusedChoice, refuse
 }
 
 // promised says that whoever was asked to propose will answer later.
-func (a *app) promised(p *printer, s *runner.Session) error {
+func (a *app) promised(p *printer, s *session.Session) error {
 	code, err := p.end(runner.Result{Status: runner.WaitingStatus, Session: s}, nil)
 	if err != nil {
 		return err

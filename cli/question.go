@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // A question is one page wherever it is shown: what the session is about, how it came
@@ -157,7 +158,7 @@ func payloadLines(out io.Writer, payload json.RawMessage, more string) {
 	}
 }
 
-func printHistory(out io.Writer, history []runner.TransitionRecord) error {
+func printHistory(out io.Writer, history []session.TransitionRecord) error {
 	if len(history) == 0 {
 		return nil
 	}

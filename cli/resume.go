@@ -13,6 +13,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -81,7 +82,7 @@ func parseRaises(texts []string, note string) (raises []guard.Raise, err error) 
 }
 
 // raiser says who raises the limits of a session: a human who may decide in it.
-func (a *app) raiser(ctx context.Context, e *engine, s *runner.Session, o *runner.ResumeOptions) (err error) {
+func (a *app) raiser(ctx context.Context, e *engine, s *session.Session, o *runner.ResumeOptions) (err error) {
 	if o.Actor, err = a.actor(ctx, e, s, o.Actor); err == nil && o.Actor == runner.Operator {
 		o.Note = fmt.Sprintf("%s (raised by %s)", o.Note, osUser())
 	}
@@ -122,7 +123,7 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 		return err
 	}
 	if s, err = e.Resume(ctx, s.ID, o); err != nil {
-		if refused, ok := errors.AsType[*runner.Error](err); ok && refused.Code == runner.BadRaise {
+		if refused, ok := errors.AsType[*runner.Error](err); ok && refused.Code == session.BadRaise {
 			return &exitError{exitUsage, err}
 		}
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -174,8 +175,8 @@ func (a *app) carryOn(ctx context.Context, e *engine, p *printer, id specialist.
 			p.status.stop()
 			return err
 		}
-		another := decided && result.Code == runner.CodeSecondHuman // who is not sitting here
-		if f.interactive && result.Status == runner.NeedsHuman.String() && !another {
+		another := decided && result.Code == session.CodeSecondHuman // who is not sitting here
+		if f.interactive && result.Status == session.NeedsHuman.String() && !another {
 			if decided, err = a.interact(ctx, e, p, result); err != nil {
 				return err
 			}
@@ -190,7 +191,7 @@ func (a *app) carryOn(ctx context.Context, e *engine, p *printer, id specialist.
 // finish prints where a session was left and ends the command.
 func (a *app) finish(ctx context.Context, e *engine, p *printer, r runner.Result) error {
 	code, err := p.end(r, func() (runner.Question, error) { return a.question(ctx, e, r.Session) })
-	if err == nil && r.Status == runner.NeedsHuman.String() && !a.flags.json {
+	if err == nil && r.Status == session.NeedsHuman.String() && !a.flags.json {
 		if _, err := a.actors(ctx, e, r.Session); err != nil {
 			p.hint("%s", clean(err.Error()))
 		}

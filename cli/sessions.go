@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (a *app) sessionsCommand() *cobra.Command {
-	var q runner.ListQuery
+	var q session.ListQuery
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List the sessions of the store",
@@ -46,9 +46,9 @@ they stand, and, if they stand still, why.`,
 }
 
 // conceal takes out of a list what would tell what is withheld in a session.
-func conceal(ctx context.Context, e *engine, list []runner.Summary) error {
+func conceal(ctx context.Context, e *engine, list []session.Summary) error {
 	for i := range list {
-		if list[i].Status == runner.Completed || !runner.MayTell(list[i].Code) {
+		if list[i].Status == session.Completed || !session.MayTell(list[i].Code) {
 			continue
 		}
 		s, err := e.Session(ctx, list[i].SessionID)
@@ -61,7 +61,7 @@ func conceal(ctx context.Context, e *engine, list []runner.Summary) error {
 	return nil
 }
 
-func (a *app) printSessions(out io.Writer, list []runner.Summary) error {
+func (a *app) printSessions(out io.Writer, list []session.Summary) error {
 	switch {
 	case a.flags.json:
 		return printLines(out, list)

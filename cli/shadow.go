@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // A shadow judges the steps of a session a second time, by other guards and
@@ -16,7 +17,7 @@ import (
 // holds, decides nothing and records nothing.
 type shadow struct {
 	replayer *guard.Replayer
-	fold     *runner.Folder
+	fold     *session.Folder
 	log      guardLog
 	found    []shadowLine // by the newest record
 
@@ -78,31 +79,31 @@ func (a *app) loadShadow(path string) (*shadow, error) {
 
 // follow takes up a session where it stands: what was judged before is judged
 // again, but nothing is said of it.
-func (s *shadow) follow(ctx context.Context, e *engine, session *runner.Session) error {
+func (s *shadow) follow(ctx context.Context, e *engine, sess *session.Session) error {
 	if s == nil {
 		return nil
 	}
-	s.begin(session)
-	for rec, err := range e.store.Records(ctx, session.ID, 1) {
+	s.begin(sess)
+	for rec, err := range e.store.Records(ctx, sess.ID, 1) {
 		if err != nil {
 			return err
 		}
-		if rec.First > session.Sequence {
+		if rec.First > sess.Sequence {
 			break
 		}
 		if _, err := s.fold.Add(rec.Events); err != nil {
-			return &runner.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
+			return &session.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
 		}
 	}
 	s.found, s.sum = nil, shadowSummary{}
 	return s.log.err
 }
 
-func (s *shadow) begin(session *runner.Session) {
-	definition := session.Machine().JSON()
-	s.log = guardLog{session: session, take: s.check}
-	s.fold = &runner.Folder{
-		Programs:   runner.NewPrograms(),
+func (s *shadow) begin(sess *session.Session) {
+	definition := sess.Machine().JSON()
+	s.log = guardLog{session: sess, take: s.check}
+	s.fold = &session.Folder{
+		Programs:   session.NewPrograms(),
 		Definition: func(string) ([]byte, error) { return definition, nil },
 		Gate:       s.log.gate, Applied: s.log.applied,
 	}
@@ -110,15 +111,15 @@ func (s *shadow) begin(session *runner.Session) {
 }
 
 // observe takes in a record and returns the steps in it on which the two differ.
-func (s *shadow) observe(r runner.Record) []shadowLine {
+func (s *shadow) observe(r session.Record) []shadowLine {
 	if s == nil || s.log.err != nil {
 		return nil
 	}
 	if s.found = nil; s.fold == nil {
 		s.begin(r.After)
 	}
-	key := (&runner.Change{Before: r.Before, After: r.After}).Key()
-	if _, err := s.fold.Add(runner.AppendEvents(nil, key, r.First, r.Events)); err != nil && s.log.err == nil {
+	key := (&session.Change{Before: r.Before, After: r.After}).Key()
+	if _, err := s.fold.Add(session.AppendEvents(nil, key, r.First, r.Events)); err != nil && s.log.err == nil {
 		s.log.err = err
 	}
 	return s.found

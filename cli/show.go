@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -49,23 +50,23 @@ decide, each choice as a command to copy.`,
 
 // A shownView is a session, with the question if there is one.
 type shownView struct {
-	runner.SessionView
+	session.SessionView
 	Question *runner.Question `json:"question,omitempty"`
 }
 
-func shownSession(s *runner.Session, q runner.Question) shownView {
+func shownSession(s *session.Session, q runner.Question) shownView {
 	q.Humans = append([]string{}, q.Humans...) // [], not null
 	v := s.ViewFor("")
 	if q.Withheld == nil {
 		v = s.View()
 	}
-	if s.Status != runner.NeedsHuman && s.Status != runner.Stopped {
+	if s.Status != session.NeedsHuman && s.Status != session.Stopped {
 		return shownView{SessionView: v}
 	}
 	return shownView{v, &q}
 }
 
-func (a *app) show(out io.Writer, s *runner.Session, q runner.Question) error {
+func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 	o, spent := s.Outcome(), s.Spent()
 	if q.Withheld != nil {
 		o = s.OutcomeFor("")
@@ -76,7 +77,7 @@ func (a *app) show(out io.Writer, s *runner.Session, q runner.Question) error {
 	fmt.Fprintf(out, "State:         %s (round %d, attempt %d)\n", clean(s.State.Name), s.Round, s.Attempt)
 	fmt.Fprintf(out, "Started:       %s\n", s.CreatedAt)
 	fmt.Fprintf(out, "Last event:    %d at %s\n", s.Sequence, s.UpdatedAt)
-	if s.Status == runner.NeedsHuman {
+	if s.Status == session.NeedsHuman {
 		printPrompt(out, questionHead, q.Prompt)
 	}
 	if o.Reason != "" {
@@ -93,7 +94,7 @@ func (a *app) show(out io.Writer, s *runner.Session, q runner.Question) error {
 		fmt.Fprintf(out, "Raised:        %s from %s to %s\n", clean(r.Limit), r.From, r.To)
 	}
 	q.History = s.View().History // all of it
-	if s.Status == runner.Completed {
+	if s.Status == session.Completed {
 		q.Notices = nil
 	}
 	if err := a.printQuestion(out, q); err != nil {
@@ -110,7 +111,7 @@ func (a *app) show(out io.Writer, s *runner.Session, q runner.Question) error {
 		}
 		fmt.Fprintln(out)
 	}
-	if s.Status != runner.NeedsHuman && s.Status != runner.Stopped {
+	if s.Status != session.NeedsHuman && s.Status != session.Stopped {
 		return nil
 	}
 	a.printChoices(out, q)

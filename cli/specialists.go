@@ -13,6 +13,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (a *app) specialistsCommand() *cobra.Command {
@@ -58,7 +59,7 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 		ValidArgsFunction: a.completeSpecialists,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
-				err := e.Switch(cmd.Context(), args[0], args[1], runner.Switching{On: on, Actor: runner.LocalActor(osUser())})
+				err := e.Switch(cmd.Context(), args[0], args[1], runner.Switching{On: on, Actor: session.LocalActor(osUser())})
 				switch {
 				case err != nil || a.flags.quiet:
 					return err
@@ -95,7 +96,7 @@ func (a *app) printSwitched(ctx context.Context, e *engine, out io.Writer, machi
 	return printJSON(out, rosterLine{SpecialistID: id}) // declared in the file, and on
 }
 
-func rosterLines(r *runner.Roster) []*rosterLine {
+func rosterLines(r *session.Roster) []*rosterLine {
 	var list []*rosterLine
 	index := map[string]*rosterLine{}
 	get := func(id string) *rosterLine {
@@ -119,7 +120,7 @@ func rosterLines(r *runner.Roster) []*rosterLine {
 	return list
 }
 
-func (a *app) printRoster(out io.Writer, r *runner.Roster) error {
+func (a *app) printRoster(out io.Writer, r *session.Roster) error {
 	list := rosterLines(r)
 	if a.flags.json {
 		return printLines(out, list)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
 
@@ -34,7 +34,7 @@ damaged log or definition is reported, and nothing is changed.`,
 		Example: "  dialai store rebuild",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.maintain(cmd.Context(), writes, "rebuilt", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
-				return s.Rebuild(ctx, runner.NewPrograms(), acceptCut)
+				return s.Rebuild(ctx, session.NewPrograms(), acceptCut)
 			})
 		},
 	}
@@ -68,7 +68,7 @@ printed it is still there as it was.`,
 				heads = append(heads, h)
 			}
 			return a.maintain(cmd.Context(), reads, "verified", func(ctx context.Context, s *store.SQLite) (store.Report, error) {
-				return s.Verify(ctx, runner.NewPrograms(), heads...)
+				return s.Verify(ctx, session.NewPrograms(), heads...)
 			})
 		},
 	}

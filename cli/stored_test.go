@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -21,14 +22,14 @@ func startStored(ts *testscript.TestScript, neg bool, args []string) {
 	if _, err := machine.Parse(args[0], text, runner.Checks()); err == nil {
 		ts.Fatalf("%s can be loaded, so nothing is shown", args[0])
 	}
-	m, err := machine.Parse(args[0], text, runner.StoredChecks())
+	m, err := machine.Parse(args[0], text, session.StoredChecks())
 	ts.Check(err)
-	program, err := runner.NewProgram(m)
+	program, err := session.NewProgram(m)
 	ts.Check(err)
 	s, err := store.OpenSQLite(context.Background(), ts.MkAbs(args[1]), store.SQLiteOptions{})
 	ts.Check(err)
 	defer func() { ts.Check(s.Close()) }()
 	const now = specialist.Time(1_700_000_000_000)
-	session := &runner.Session{ID: specialist.SessionID{6: 0x40, 8: 0x80, 15: 1}, Program: program, State: m.Initial(), CreatedAt: now, UpdatedAt: now, Round: 1, Sequence: 2}
-	ts.Check(s.Commit(context.Background(), &runner.Change{After: session, First: 1, Events: runner.OpeningEvents(session)}))
+	sess := &session.Session{ID: specialist.SessionID{6: 0x40, 8: 0x80, 15: 1}, Program: program, State: m.Initial(), CreatedAt: now, UpdatedAt: now, Round: 1, Sequence: 2}
+	ts.Check(s.Commit(context.Background(), &session.Change{After: sess, First: 1, Events: session.OpeningEvents(sess)}))
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // isTerminal reports whether w is one.
@@ -87,7 +87,7 @@ func (p *progress) waiting(now time.Time) string {
 	return fmt.Sprintf("waiting for %s (%ds)", names, int(waited.Seconds()))
 }
 
-func (p *progress) observe(r runner.Record) {
+func (p *progress) observe(r session.Record) {
 	if p.statusLine == nil {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (a *app) tickCommand() *cobra.Command {
@@ -48,7 +49,7 @@ func (a *app) windOnly(ctx context.Context, e *engine) error {
 	if a.tape == nil {
 		return nil
 	}
-	live, err := e.Sessions(ctx, runner.ListQuery{Live: true})
+	live, err := e.Sessions(ctx, session.ListQuery{Live: true})
 	switch {
 	case err != nil || len(live) == 0:
 		return err

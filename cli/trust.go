@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -130,7 +131,7 @@ and the evidence for deciding alone.`,
 				}
 				switch {
 				case len(kept) == 0:
-					return &runner.NotFoundError{What: "Specialist", ID: args[1]}
+					return &session.NotFoundError{What: "Specialist", ID: args[1]}
 				case a.flags.json:
 					return printLines(out, kept)
 				}
@@ -353,42 +354,42 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 
 // reviewLine is the answer to a review as --json shows it.
 type reviewLine struct {
-	Review         runner.ReviewKind `json:"review"`
-	SessionID      string            `json:"sessionId"`
-	RoundID        string            `json:"roundId"`
-	SpecialistID   string            `json:"specialistId"`
-	TransitionName string            `json:"transitionName"`
-	Agrees         bool              `json:"agrees"` // with the engine, or with the human before
+	Review         session.ReviewKind `json:"review"`
+	SessionID      string             `json:"sessionId"`
+	RoundID        string             `json:"roundId"`
+	SpecialistID   string             `json:"specialistId"`
+	TransitionName string             `json:"transitionName"`
+	Agrees         bool               `json:"agrees"` // with the engine, or with the human before
 }
 
 // agrees reports whether the answer is what was decided before.
-func agrees(v *runner.Reviewed) bool {
-	if s := v.Lesson.Second; s != nil && v.Review == runner.SecondLook {
+func agrees(v *session.Reviewed) bool {
+	if s := v.Lesson.Second; s != nil && v.Review == session.SecondLook {
 		return s.First == s.Second
 	}
 	o := v.Lesson.Outcome
 	return o != nil && o.Truth == o.Pick && o.Source == trust.Audited
 }
 
-func reviewed(v *runner.Reviewed) string {
+func reviewed(v *session.Reviewed) string {
 	switch {
-	case v.Review == runner.Adjudication:
+	case v.Review == session.Adjudication:
 		return "Recorded: the disagreement is settled."
 	case agrees(v):
 		return "Recorded: it agrees with what was decided."
-	case v.Review == runner.SecondLook:
+	case v.Review == session.SecondLook:
 		return "Recorded: it differs from what was decided; a third human is to settle it."
 	}
 	return "Recorded: it differs from what was decided."
 }
 
 // roundOf finds a closed round by its number or id, and the state it was in.
-func roundOf(s *runner.Session, text string) (id, state string, err error) {
+func roundOf(s *session.Session, text string) (id, state string, err error) {
 	number, _ := strconv.Atoi(text)
 	for _, e := range s.History() {
 		if key := e.Key(s.ID); key.ID() == text || number > 0 && int(e.Round) == number {
 			return key.ID(), e.Transition.From.Name, nil
 		}
 	}
-	return "", "", hinted(&runner.NotFoundError{What: "Closed round", ID: text}, "give its number or id; dialai show %s lists the rounds that are closed", s.ID)
+	return "", "", hinted(&session.NotFoundError{What: "Closed round", ID: text}, "give its number or id; dialai show %s lists the rounds that are closed", s.ID)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // viewFlags say who looks at what is to be decided, and whether they want to see what
@@ -30,7 +31,7 @@ func (f *viewFlags) access() access {
 
 // look returns the question of a session as the viewer sees it, and the session
 // after that.
-func (f *viewFlags) look(ctx context.Context, e *engine, s *runner.Session) (runner.Question, *runner.Session, error) {
+func (f *viewFlags) look(ctx context.Context, e *engine, s *session.Session) (runner.Question, *session.Session, error) {
 	if f.show {
 		return e.Reveal(ctx, s.ID, f.as)
 	}

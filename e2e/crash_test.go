@@ -21,6 +21,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -216,7 +217,7 @@ func (c *crash) answers(s *store.SQLite, id specialist.SessionID) (ids []string)
 		if err != nil {
 			c.Fatal(err)
 		}
-		events, err := runner.DecodeRaw(rec.Events)
+		events, err := session.DecodeRaw(rec.Events)
 		if err != nil {
 			c.Fatal(err)
 		}
@@ -224,7 +225,7 @@ func (c *crash) answers(s *store.SQLite, id specialist.SessionID) (ids []string)
 			var v struct {
 				AskID string `json:"askId"`
 			}
-			if e.Kind != runner.KindProposed {
+			if e.Kind != session.KindProposed {
 				continue
 			}
 			if err := json.Unmarshal(e.Data, &v); err != nil {
@@ -272,19 +273,19 @@ func (c *crash) checkEnd(ids []specialist.SessionID) {
 	want := append(slices.Repeat([]string{"next"}, legs-1), "end")
 	c.inProcess(func(r *runner.Runner, s *store.SQLite) {
 		for _, id := range ids {
-			session, err := r.Session(c.ctx, id.String())
+			sess, err := r.Session(c.ctx, id.String())
 			if err != nil {
 				c.Fatal(err)
 			}
 			var got []string
-			for i, e := range session.History() {
+			for i, e := range sess.History() {
 				got = append(got, e.Transition.Name)
 				if int(e.Round) != i+1 {
 					c.Errorf("session %s: transition %d belongs to round %d", id, i+1, e.Round)
 				}
 			}
-			if session.Status != runner.Completed || !slices.Equal(got, want) {
-				c.Errorf("session %s is %s after %v, want completed after %v", id, session.Status, got, want)
+			if sess.Status != session.Completed || !slices.Equal(got, want) {
+				c.Errorf("session %s is %s after %v, want completed after %v", id, sess.Status, got, want)
 			}
 			charged := exact.Money(0)
 			for _, ask := range c.answers(s, id) {
@@ -296,8 +297,8 @@ func (c *crash) checkEnd(ids []specialist.SessionID) {
 			}
 			c.refused += c.count(s, id, `"code":"budget_usd"`)
 			c.lost += c.count(s, id, `"code":"lost"`)
-			if session.Spent().Money != total || !c.asking && charged != total {
-				c.Errorf("session %s spent $%s, its answers cost $%s, the webhook charged $%s", id, session.Spent().Money, charged, total)
+			if sess.Spent().Money != total || !c.asking && charged != total {
+				c.Errorf("session %s spent $%s, its answers cost $%s, the webhook charged $%s", id, sess.Spent().Money, charged, total)
 			}
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -129,15 +130,15 @@ func (k *taken) check() {
 	}
 	k.mu.Unlock()
 	inProcess(k.T, k.store, runner.Config{}, func(r *runner.Runner, s *store.SQLite) {
-		session, err := r.Session(k.Context(), k.id.String())
+		sess, err := r.Session(k.Context(), k.id.String())
 		if err != nil {
 			k.Fatal(err)
 		}
-		if spent := session.Spent().Money; spent != counted || spent > takenLimit {
+		if spent := sess.Spent().Money; spent != counted || spent > takenLimit {
 			k.Errorf("the session spent $%s of $%s, the service counts $%s", spent, takenLimit, counted)
 		}
-		if session.Status != runner.Completed || session.Executed != 1 {
-			k.Errorf("the session is %s after %d transitions", session.Status, session.Executed)
+		if sess.Status != session.Completed || sess.Executed != 1 {
+			k.Errorf("the session is %s after %d transitions", sess.Status, sess.Executed)
 		}
 	})
 	out, err := exec.Command(program, "store", "verify", "--store", k.store).CombinedOutput()

@@ -19,6 +19,7 @@ import (
 	"github.com/dialai/dialai/llm/llmtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -153,7 +154,7 @@ func (c *modelCrash) start(batch int) (ids []specialist.SessionID) {
 }
 
 func (c *modelCrash) live(ids []specialist.SessionID) (n int) {
-	c.each(ids, func(s *runner.Session, _ []askEvent) {
+	c.each(ids, func(s *session.Session, _ []askEvent) {
 		if s.Status.Live() {
 			n++
 		}
@@ -186,7 +187,7 @@ type askEvent struct {
 }
 
 // each looks at sessions and what their logs say of answers.
-func (c *modelCrash) each(ids []specialist.SessionID, look func(*runner.Session, []askEvent)) {
+func (c *modelCrash) each(ids []specialist.SessionID, look func(*session.Session, []askEvent)) {
 	c.Helper()
 	c.inProcess(func(r *runner.Runner, s *store.SQLite) {
 		for _, id := range ids {
@@ -206,7 +207,7 @@ func (c *modelCrash) events(s *store.SQLite, id specialist.SessionID) (list []as
 		if err != nil {
 			c.Fatal(err)
 		}
-		events, err := runner.DecodeRaw(rec.Events)
+		events, err := session.DecodeRaw(rec.Events)
 		if err != nil {
 			c.Fatal(err)
 		}
@@ -225,13 +226,13 @@ func (c *modelCrash) events(s *store.SQLite, id specialist.SessionID) (list []as
 				c.Fatal(err)
 			}
 			switch e.Kind {
-			case runner.KindRoundOpened:
+			case session.KindRoundOpened:
 				round = v.Round
-			case runner.KindExecuted:
+			case session.KindExecuted:
 				round++
-			case runner.KindProposed, runner.KindAskFailed:
+			case session.KindProposed, session.KindAskFailed:
 				list = append(list, askEvent{e.Kind, v.SpecialistID, round, 1, v.CostUSD})
-			case runner.KindAsked:
+			case session.KindAsked:
 				for _, a := range v.Asks {
 					if a.Lost {
 						list = append(list, askEvent{"lost", a.SpecialistID, round, 1, held[a.SpecialistID]})
@@ -249,9 +250,9 @@ var modelNames = map[string]string{"a": "maker/cheap", "b": "maker/dear"}
 // checkRecorded checks that no model was asked again whose answer was recorded.
 func (c *modelCrash) checkRecorded(ids []specialist.SessionID) {
 	c.Helper()
-	c.each(ids, func(s *runner.Session, events []askEvent) {
+	c.each(ids, func(s *session.Session, events []askEvent) {
 		for _, e := range events {
-			if e.kind != runner.KindProposed {
+			if e.kind != session.KindProposed {
 				continue
 			}
 			key := keyOf(modelNames[e.specialist], c.task(s), fmt.Sprintf("s%d", e.round-1))
@@ -266,19 +267,19 @@ func (c *modelCrash) checkRecorded(ids []specialist.SessionID) {
 	})
 }
 
-func (c *modelCrash) task(s *runner.Session) string {
+func (c *modelCrash) task(s *session.Session) string {
 	return taskOf.FindStringSubmatch(string(s.Options().Meta))[1]
 }
 
 // checkEnd checks where the sessions ended and what they have spent.
 func (c *modelCrash) checkEnd(ids []specialist.SessionID) {
 	c.Helper()
-	c.each(ids, func(s *runner.Session, events []askEvent) {
+	c.each(ids, func(s *session.Session, events []askEvent) {
 		var want struct{ calls, answers int64 }
 		var cost, billed exact.Money
 		for _, e := range events {
 			want.calls, cost = want.calls+e.calls, cost.Add(e.cost)
-			if e.kind == runner.KindProposed {
+			if e.kind == session.KindProposed {
 				want.answers++
 				if e.cost != modelCosts[modelNames[e.specialist]] {
 					c.Errorf("session %s: an answer of %s cost $%s", s.ID, e.specialist, e.cost)
@@ -296,7 +297,7 @@ func (c *modelCrash) checkEnd(ids []specialist.SessionID) {
 		c.lost += int(requests - want.answers)
 		c.mu.Unlock()
 		spent := s.Spent()
-		if s.Status != runner.Completed || s.Executed != modelLegs || want.answers != 2*modelLegs {
+		if s.Status != session.Completed || s.Executed != modelLegs || want.answers != 2*modelLegs {
 			c.Errorf("session %s is %s after %d transitions and %d answers", s.ID, s.Status, s.Executed, want.answers)
 		}
 		if spent.Calls != want.calls || spent.Money != cost {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
 
@@ -32,7 +33,7 @@ func TestRaisedLimitSurvivesAKill(t *testing.T) {
 	id, _, _ = strings.Cut(id, "\n")
 	proposes := func(path string, _ bool) bool { return strings.HasPrefix(path, "/propose") }
 	c.killAt(crashPoint{kills: proposes, hangs: proposes}, c.command("resume", id, "--raise", "budget.hard_limit_usd=9", "--note", "worth it"))
-	look := func(status runner.Status) {
+	look := func(status session.Status) {
 		t.Helper()
 		c.inProcess(func(r *runner.Runner, _ *store.SQLite) {
 			s, err := r.Session(c.ctx, id)
@@ -43,16 +44,16 @@ func TestRaisedLimitSurvivesAKill(t *testing.T) {
 			if len(raised) != 1 || raised[0].Limit != "budget.hard_limit_usd" || raised[0].To != "9" || s.Status != status {
 				t.Errorf("the session is %s, raised was %+v", s.Status, raised)
 			}
-			if status == runner.Completed && (s.Spent().Money != charged || int(s.Executed) != legs) {
+			if status == session.Completed && (s.Spent().Money != charged || int(s.Executed) != legs) {
 				t.Errorf("after %d transitions it has spent $%s, charged was $%s", s.Executed, s.Spent().Money, charged)
 			}
 		})
 	}
-	look(runner.Running)
+	look(session.Running)
 	c.hook.set(nil)
 	if out, err := c.command("resume", id).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	look(runner.Completed)
+	look(session.Completed)
 	c.verify()
 }

@@ -137,7 +137,7 @@ func TestStatus(t *testing.T) {
 
 func TestUnknownNamesAreIgnored(t *testing.T) {
 	m := parse(t, review)
-	odd := graph.View{State: "nowhere", Status: "running", Path: []graph.Step{{"nowhere", "approve"}, {"pending", "nothing"}}}
+	odd := graph.View{State: "nowhere", Status: "running", Path: []graph.Step{{From: "nowhere", Transition: "approve"}, {From: "pending", Transition: "nothing"}}}
 	plain := graph.SVG(m, graph.View{Path: odd.Path})
 	if got := graph.SVG(m, odd); string(got) != string(plain) {
 		t.Errorf("a session in an unknown state is drawn:\n%s", got)

@@ -118,8 +118,8 @@ func TestClassifierQuestions(t *testing.T) {
 	meta := func(tool string, turns ...string) guard.ClassifierMeta {
 		return guard.ClassifierMeta{Task: "t", State: "s", Tool: tool, Model: "m", Turns: turns}
 	}
-	want := []guard.Classification{{"output", "one", meta("")}, {"output", "two", meta("", "one")}, {"output", "three", meta("", "one", "two")},
-		{"output", "four", meta("", "two", "three")}, {"args", `{"a":1}`, meta("tool", "two", "three")}}
+	want := []guard.Classification{{Stage: "output", Text: "one", Meta: meta("")}, {Stage: "output", Text: "two", Meta: meta("", "one")}, {Stage: "output", Text: "three", Meta: meta("", "one", "two")},
+		{Stage: "output", Text: "four", Meta: meta("", "two", "three")}, {Stage: "args", Text: `{"a":1}`, Meta: meta("tool", "two", "three")}}
 	if !reflect.DeepEqual(c.asked, want) {
 		t.Errorf("it was asked\n%+v, want\n%+v", c.asked, want)
 	}

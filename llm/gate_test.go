@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/llm/llmtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -124,9 +125,9 @@ func gated(t *testing.T, s *llmtest.Server, section string) (g gatedRound) {
 	models := llm.New(c)
 	kept := store.NewMemory()
 	defer kept.Close()
-	r, err := runner.New(runner.Config{Store: kept, ModelProposers: models, Models: models.Completer, Prices: llm.Prices(), Observer: func(rec runner.Record) {
+	r, err := runner.New(runner.Config{Store: kept, ModelProposers: models, Models: models.Completer, Prices: llm.Prices(), Observer: func(rec session.Record) {
 		for _, e := range rec.Events {
-			if d, ok := e.Data.(*runner.Gated); ok && len(d.Verdict.Reasons) > 0 {
+			if d, ok := e.Data.(*session.Gated); ok && len(d.Verdict.Reasons) > 0 {
 				g.outcome = " " + d.Verdict.Reasons[0].Code + " " + d.Verdict.Reasons[0].Message
 			}
 		}

@@ -90,11 +90,11 @@ func TestAnswers(t *testing.T) {
 		want  llm.Response // Model and ID aside
 	}{
 		{"a call", llmtest.Reply{Tools: calls("no", `{"why":"late"}`)},
-			llm.Response{ToolCalls: []llm.ToolCall{{"no", `{"why":"late"}`}}, Finish: llm.Called, Usage: usage(100, 10)}},
+			llm.Response{ToolCalls: []llm.ToolCall{{Name: "no", Arguments: `{"why":"late"}`}}, Finish: llm.Called, Usage: usage(100, 10)}},
 		{"a call with a text", llmtest.Reply{Text: "because", Tools: calls("yes", `{}`)},
-			llm.Response{Text: "because", ToolCalls: []llm.ToolCall{{"yes", `{}`}}, Finish: llm.Called, Usage: usage(100, 10)}},
+			llm.Response{Text: "because", ToolCalls: []llm.ToolCall{{Name: "yes", Arguments: `{}`}}, Finish: llm.Called, Usage: usage(100, 10)}},
 		{"parallel calls", llmtest.Reply{Tools: calls("yes", `{}`, "no", `{}`)},
-			llm.Response{ToolCalls: []llm.ToolCall{{"yes", `{}`}, {"no", `{}`}}, Finish: llm.Called, Usage: usage(100, 10)}},
+			llm.Response{ToolCalls: []llm.ToolCall{{Name: "yes", Arguments: `{}`}, {Name: "no", Arguments: `{}`}}, Finish: llm.Called, Usage: usage(100, 10)}},
 		{"a text", llmtest.Reply{Text: "ich weiß nicht"}, llm.Response{Text: "ich weiß nicht", Finish: llm.Stopped, Usage: usage(100, 10)}},
 		{"cut off", llmtest.Reply{Text: "I th", Finish: "length"}, llm.Response{Text: "I th", Finish: llm.TooLong, Usage: usage(100, 10)}},
 		{"cached input", llmtest.Reply{Text: "x", Usage: llmtest.Usage{Input: 1000, Output: 5, Cached: 600}},

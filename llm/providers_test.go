@@ -13,6 +13,7 @@ import (
 	"github.com/dialai/dialai/llm/llmtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -182,7 +183,7 @@ func decide(t *testing.T, s *llmtest.Server, modelID string, timeout time.Durati
 	}
 	kept := store.NewMemory()
 	defer kept.Close()
-	r, err := runner.New(runner.Config{Store: kept, ModelProposers: llm.New(c), Prices: llm.Prices(), Observer: func(rec runner.Record) {
+	r, err := runner.New(runner.Config{Store: kept, ModelProposers: llm.New(c), Prices: llm.Prices(), Observer: func(rec session.Record) {
 		for _, e := range rec.Events {
 			d.hear(e.Data)
 		}
@@ -210,13 +211,13 @@ func decide(t *testing.T, s *llmtest.Server, modelID string, timeout time.Durati
 	return d
 }
 
-func (d *decided) hear(event runner.Data) {
+func (d *decided) hear(event session.Data) {
 	switch e := event.(type) {
-	case *runner.Proposed:
+	case *session.Proposed:
 		if e.SpecialistID == "m" {
 			d.transition, d.usage, d.model, d.asked = e.Transition.Name, e.Usage, e.Detail.Model, e.Detail.Asked
 		}
-	case *runner.AskFailed:
+	case *session.AskFailed:
 		d.failure, d.usage, d.model, d.asked = e.Message, e.Usage, e.Model, e.Asked
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -20,22 +21,22 @@ import (
 // RecordTrial records that a policy was back-tested, unless that is known already. It
 // returns how many policies, this one included, were tried on rounds some of which t
 // is about. It returns ErrNotFound for a machine that was never run.
-func (r *Runner) RecordTrial(ctx context.Context, machineName string, t Trial) (tried int64, err error) {
+func (r *Runner) RecordTrial(ctx context.Context, machineName string, t session.Trial) (tried int64, err error) {
 	if _, err := r.newest(ctx, machineName); err != nil {
 		return 0, err
 	}
-	err = r.changeRoster(ctx, machineName, func(roster *Roster) (RosterEvent, error) {
+	err = r.changeRoster(ctx, machineName, func(roster *session.Roster) (session.RosterEvent, error) {
 		policies, known := map[string]bool{t.Policy: true}, false
 		for _, u := range roster.Trials {
-			known = known || t.within(u)
-			if t.overlaps(u) {
+			known = known || t.Within(u)
+			if t.Overlaps(u) {
 				policies[u.Policy] = true
 			}
 		}
 		if tried = int64(len(policies)); known {
-			return RosterEvent{}, nil
+			return session.RosterEvent{}, nil
 		}
-		return RosterEvent{At: r.now(), Kind: KindTried, Trial: &t}, nil
+		return session.RosterEvent{At: r.now(), Kind: session.KindTried, Trial: &t}, nil
 	})
 	return tried, err
 }
@@ -43,7 +44,7 @@ func (r *Runner) RecordTrial(ctx context.Context, machineName string, t Trial) (
 // An Adopting is what a human adopts.
 type Adopting struct {
 	Adoption     trust.Adoption // Tried is not looked at: the engine counts
-	Trial        Trial          // of its policy
+	Trial        session.Trial  // of its policy
 	SpecialistID string         // the human
 	Reason       string
 }
@@ -67,16 +68,16 @@ func (r *Runner) Adopt(ctx context.Context, in Adopting) (trust.Adoption, error)
 	if a.Tried, err = r.RecordTrial(ctx, a.Machine, in.Trial); err != nil {
 		return a, err
 	}
-	d := &Adopted{SpecialistID: in.SpecialistID, Reason: specialist.Clip(in.Reason, maxReasoning), Lesson: &trust.Lesson{Adoption: &a}}
+	d := &session.Adopted{SpecialistID: in.SpecialistID, Reason: specialist.Clip(in.Reason, maxReasoning), Lesson: &trust.Lesson{Adoption: &a}}
 	if err := d.Lesson.Check(); err != nil {
 		return a, err
 	}
 	for range maxRaces {
-		if err = r.adoptOnce(ctx, a.Machine, d); !errors.Is(err, ErrStale) {
+		if err = r.adoptOnce(ctx, a.Machine, d); !errors.Is(err, session.ErrStale) {
 			return a, err
 		}
 	}
-	return a, fmt.Errorf("machine %q: %w", a.Machine, ErrStale)
+	return a, fmt.Errorf("machine %q: %w", a.Machine, session.ErrStale)
 }
 
 // mayAdopt returns an error unless a human adopts who takes part in a state that the
@@ -102,7 +103,7 @@ func (r *Runner) Adopters(ctx context.Context, machineName, state string) (ids [
 		return nil, err
 	}
 	if state != "" && p.program.Machine.State(state) == nil {
-		return nil, &NotFoundError{"State", state}
+		return nil, &session.NotFoundError{What: "State", ID: state}
 	}
 	declared := false
 	for i := range p.states {
@@ -111,7 +112,7 @@ func (r *Runner) Adopters(ctx context.Context, machineName, state string) (ids [
 			continue
 		}
 		declared = declared || s.declaresHuman()
-		for _, id := range s.reviewers(&Review{outcome: &trust.Outcome{}}) {
+		for _, id := range s.reviewers(&session.Review{Outcome: &trust.Outcome{}}) {
 			if !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
@@ -124,7 +125,7 @@ func (r *Runner) Adopters(ctx context.Context, machineName, state string) (ids [
 }
 
 // adoptOnce commits an adoption to the session that holds the newest decision.
-func (r *Runner) adoptOnce(ctx context.Context, machineName string, d *Adopted) error {
+func (r *Runner) adoptOnce(ctx context.Context, machineName string, d *session.Adopted) error {
 	id, err := r.newestDecided(ctx, machineName)
 	if err != nil {
 		return err
@@ -146,13 +147,13 @@ func (r *Runner) newestDecided(ctx context.Context, machineName string) (special
 	for ref, err := range r.store.Decided(ctx, machineName) {
 		return ref.Session, err
 	}
-	return specialist.SessionID{}, &NotFoundError{"Decisions of machine", machineName}
+	return specialist.SessionID{}, &session.NotFoundError{What: "Decisions of machine", ID: machineName}
 }
 
 // PolicyDigests returns the digest of the policy of each promise that a machine makes
 // under bayes, by scope: "" for the machine, else the state. It is that by which
 // sessions of the machine would be tested.
-func PolicyDigests(m *machine.Machine, r *Roster) (map[string]PromisedPolicy, error) {
+func PolicyDigests(m *machine.Machine, r *session.Roster) (map[string]PromisedPolicy, error) {
 	casts, err := Cast(m, r)
 	if err != nil {
 		return nil, err

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/verdict"
 )
 
 // From a verdict to an executed transition, or to what follows from a refusal.
 
 // advance takes the winner of a verdict through the gate.
-func (w *work) advance(ctx context.Context, v *Judged) (Tick, error) {
+func (w *work) advance(ctx context.Context, v *session.Judged) (Tick, error) {
 	if c := w.t.now.Program.Guards(w.t.now.State); c != nil && (c.Classifier != nil || c.Truth != nil) {
 		q, status, err := w.inquire(ctx, w.elected)
 		if err != nil {
@@ -19,17 +20,17 @@ func (w *work) advance(ctx context.Context, v *Judged) (Tick, error) {
 		if status != "" {
 			return w.finish(ctx, status)
 		}
-		return w.enter(ctx, w.t.round.verdict, q)
+		return w.enter(ctx, w.t.round.Verdict, q)
 	}
 	return w.enter(ctx, v, nil)
 }
 
 // elected is tx.elected of the present tx.
-func (w *work) elected(v *Judged) decision { return w.t.elected(v) }
+func (w *work) elected(v *session.Judged) decision { return w.t.elected(v) }
 
 // enter takes the winner of a verdict through the gate, with what came of asking
 // about it.
-func (w *work) enter(ctx context.Context, v *Judged, q *inquiry) (Tick, error) {
+func (w *work) enter(ctx context.Context, v *session.Judged, q *inquiry) (Tick, error) {
 	d := w.t.elected(v)
 	d.inquiry = q
 	from := w.t.now.State
@@ -55,11 +56,11 @@ func (w *work) enter(ctx context.Context, v *Judged, q *inquiry) (Tick, error) {
 }
 
 // elected returns the decision to execute a verdict's winner.
-func (t *tx) elected(v *Judged) decision {
+func (t *tx) elected(v *session.Judged) decision {
 	arrival := v.Order[v.Decision.Winner]
-	for _, p := range t.round.proposals {
+	for _, p := range t.round.Proposals {
 		if p.Arrival == arrival {
-			return decision{transition: p.Transition, how: ByConsensus, by: p.SpecialistID, arrival: arrival, reasoning: p.Reasoning, meta: p.MetaJSON, winner: p}
+			return decision{transition: p.Transition, how: session.ByConsensus, by: p.SpecialistID, arrival: arrival, reasoning: p.Reasoning, meta: p.MetaJSON, winner: p}
 		}
 	}
 	panic("runner: the verdict is not on the present proposals") // a broken invariant: the fold drops it with the set
@@ -68,9 +69,9 @@ func (t *tx) elected(v *Judged) decision {
 // cancelOpen records that asks still out when a round is decided are not waited
 // for. They are charged as estimated.
 func (t *tx) cancelOpen() {
-	for _, a := range t.round.asks {
-		if a.status == askOpen && a.Role == machine.Proposer && a.Remote != nil {
-			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: CodeCancelled, message: "the round was decided without it"})
+	for _, a := range t.round.Asks {
+		if a.Status == session.AskStatusOpen && a.Role == machine.Proposer && a.Remote != nil {
+			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: session.CodeCancelled, message: "the round was decided without it"})
 		}
 	}
 }
@@ -83,7 +84,7 @@ const DefaultRejects = 3
 func (t *tx) refused(v verdict.Verdict) TickStatus {
 	reason := v.Reasons[0]
 	if v.Status == verdict.Abort {
-		t.emit(&Ended{Status: Stopped, Code: reason.Code, Reason: reason.Message})
+		t.emit(&session.Ended{Status: session.Stopped, Code: reason.Code, Reason: reason.Message})
 		return TickStopped
 	}
 	limit := int32(DefaultRejects)
@@ -96,10 +97,10 @@ func (t *tx) refused(v verdict.Verdict) TickStatus {
 			notices = append(notices, r.Text())
 		}
 		o := t.newOpened()
-		*o = RoundOpened{Round: t.now.Round, Attempt: t.now.Attempt + 1, State: t.now.State, Notices: notices}
+		*o = session.RoundOpened{Round: t.now.Round, Attempt: t.now.Attempt + 1, State: t.now.State, Notices: notices}
 		t.emit(o)
 		return TickRejected
 	}
-	t.emit(&AwaitsHuman{Code: reason.Code, Reason: reason.Text()})
+	t.emit(&session.AwaitsHuman{Code: reason.Code, Reason: reason.Text()})
 	return TickHuman
 }

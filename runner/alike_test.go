@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -14,14 +15,14 @@ import (
 // both sessions out after each commit, history and machine included, took half
 // the time of this package's tests.
 type Alike struct {
-	live     *Executed // the newest of a history that has been compared, live
-	folded   *Executed // and folded
-	programs map[[2]*Program]bool
+	live     *session.Executed // the newest of a history that has been compared, live
+	folded   *session.Executed // and folded
+	programs map[[2]*session.Program]bool
 }
 
 // Difference returns how a session that was live differs from the same one
 // folded, "" if nobody who looks at them can tell them apart.
-func (a *Alike) Difference(live, folded *Session) string {
+func (a *Alike) Difference(live, folded *session.Session) string {
 	if d := a.program(live, folded); d != "" {
 		return d
 	}
@@ -44,8 +45,8 @@ func (a *Alike) Difference(live, folded *Session) string {
 }
 
 // program compares machines, and what of them was raised, once for each pair.
-func (a *Alike) program(live, folded *Session) string {
-	pair := [2]*Program{live.Program, folded.Program}
+func (a *Alike) program(live, folded *session.Session) string {
+	pair := [2]*session.Program{live.Program, folded.Program}
 	if a.programs[pair] {
 		return ""
 	}
@@ -57,7 +58,7 @@ func (a *Alike) program(live, folded *Session) string {
 		return fmt.Sprintf("the limits raised were %+v, folded %+v", live.Raised(), folded.Raised())
 	}
 	if a.programs == nil {
-		a.programs = map[[2]*Program]bool{}
+		a.programs = map[[2]*session.Program]bool{}
 	}
 	a.programs[pair] = true
 	return ""
@@ -72,17 +73,17 @@ type plainSession struct {
 	UpdatedAt specialist.Time
 	Executed  int32
 	Rejects   int32
-	Status    Status
-	Outcome   Outcome
+	Status    session.Status
+	Outcome   session.Outcome
 	Reviews   int
 }
 
-func plain(s *Session) plainSession {
+func plain(s *session.Session) plainSession {
 	return plainSession{s.Key(), s.State.Name, s.Sequence, s.CreatedAt, s.UpdatedAt, s.Executed, s.Rejects, s.Status, s.Outcome(), len(s.Reviews())}
 }
 
 // history compares the transitions that were executed since the last call.
-func (a *Alike) history(live, folded *Session) string {
+func (a *Alike) history(live, folded *session.Session) string {
 	l, f := live.Last(), folded.Last()
 	for (l != nil || f != nil) && (l != a.live || f != a.folded) {
 		if l == nil || f == nil {
@@ -91,14 +92,14 @@ func (a *Alike) history(live, folded *Session) string {
 		if was, is := written(live, l), written(folded, f); was != is {
 			return fmt.Sprintf("executed was\n%s\nfolded it is\n%s", was, is)
 		}
-		l, f = l.previous, f.previous
+		l, f = l.Previous, f.Previous
 	}
 	a.live, a.folded = live.Last(), folded.Last()
 	return ""
 }
 
 // written returns a transition as it is stored, with what is not stored of it.
-func written(s *Session, e *Executed) string {
-	events := []Event{{At: e.At, Data: e}}
-	return fmt.Sprintf("%s, visit %d", AppendEvents(nil, e.Key(s.ID), 0, events), e.visits)
+func written(s *session.Session, e *session.Executed) string {
+	events := []session.Event{{At: e.At, Data: e}}
+	return fmt.Sprintf("%s, visit %d", session.AppendEvents(nil, e.Key(s.ID), 0, events), e.Visits)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -109,19 +110,19 @@ func (b *bench) voter(rng *rand.Rand, truth *string, p float64) part {
 
 // reproduce judges every recorded round of bayes again, from the outcomes that
 // were known then, and fails the test unless the same comes out.
-func (b *bench) reproduce(s *runner.Session) {
+func (b *bench) reproduce(s *session.Session) {
 	b.Helper()
 	outcomes := b.outcomes()
 	checked := 0
 	l := trust.New()
 	for _, r := range b.raw(s) {
-		if r.Kind != runner.KindJudged {
+		if r.Kind != session.KindJudged {
 			continue
 		}
 		var v struct {
-			Evidence    runner.JudgedBy `json:"evidence"`
-			Explanation trust.Judgement `json:"explanation"`
-			Code        string          `json:"code"`
+			Evidence    session.JudgedBy `json:"evidence"`
+			Explanation trust.Judgement  `json:"explanation"`
+			Code        string           `json:"code"`
 		}
 		b.ok(json.Unmarshal(r.Data, &v))
 		for ; len(outcomes) > 0 && outcomes[0].Seq <= v.Evidence.Place; outcomes = outcomes[1:] {

@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/verdict"
@@ -28,13 +29,13 @@ const seed = 20260102
 type bench struct {
 	testing.TB
 	ctx   context.Context
-	store runner.Store
+	store session.Store
 	r     *runner.Runner
 	cast  *cast
 
 	mu    sync.Mutex
-	live  map[liveKey]*runner.Session // after each commit
-	tick  time.Duration               // of the clock
+	live  map[liveKey]*session.Session // after each commit
+	tick  time.Duration                // of the clock
 	clock func() time.Time
 }
 
@@ -47,7 +48,7 @@ type liveKey struct {
 // missing is filled in. The clock moves a millisecond each time it is read.
 func newBench(t testing.TB, configure ...func(*runner.Config)) *bench {
 	t.Helper()
-	b := &bench{TB: t, ctx: context.Background(), store: store.NewMemory(), cast: newCast(), live: map[liveKey]*runner.Session{}}
+	b := &bench{TB: t, ctx: context.Background(), store: store.NewMemory(), cast: newCast(), live: map[liveKey]*session.Session{}}
 	b.clock = func() time.Time {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -72,7 +73,7 @@ func (b *bench) runner(configure ...func(*runner.Config)) *runner.Runner {
 	}
 	b.store = c.Store
 	observe := c.Observer
-	c.Observer = func(rec runner.Record) {
+	c.Observer = func(rec session.Record) {
 		b.mu.Lock()
 		b.live[liveKey{rec.After.ID, rec.After.Sequence}] = rec.After
 		b.mu.Unlock()
@@ -188,21 +189,21 @@ func threshold(t string) string { return `"threshold":` + t }
 // half is the usual arbiter.
 var half = arb("alignmentMargin", threshold("0.5"))
 
-func (b *bench) start(m *machine.Machine, o ...runner.StartOptions) *runner.Session {
+func (b *bench) start(m *machine.Machine, o ...runner.StartOptions) *session.Session {
 	b.Helper()
 	s, err := b.r.Start(b.ctx, m, append(o, runner.StartOptions{})[0])
 	b.ok(err)
 	return s
 }
 
-func (b *bench) now(s *runner.Session) *runner.Session {
+func (b *bench) now(s *session.Session) *session.Session {
 	b.Helper()
 	now, err := b.r.Session(b.ctx, s.ID.String())
 	b.ok(err)
 	return now
 }
 
-func (b *bench) step(s *runner.Session) runner.Tick {
+func (b *bench) step(s *session.Session) runner.Tick {
 	b.Helper()
 	tick, err := b.r.Step(b.ctx, s.ID)
 	b.ok(err)
@@ -210,7 +211,7 @@ func (b *bench) step(s *runner.Session) runner.Tick {
 }
 
 // stepTo steps once and fails the test unless that came to the given status.
-func (b *bench) stepTo(s *runner.Session, want runner.TickStatus) runner.Tick {
+func (b *bench) stepTo(s *session.Session, want runner.TickStatus) runner.Tick {
 	b.Helper()
 	tick := b.step(s)
 	if tick.Status != want {
@@ -226,13 +227,13 @@ func (b *bench) submit(in runner.Submission) *specialist.Proposal {
 	return p
 }
 
-func (b *bench) propose(s *runner.Session, who, transition string) *specialist.Proposal {
+func (b *bench) propose(s *session.Session, who, transition string) *specialist.Proposal {
 	b.Helper()
 	return b.submit(runner.Submission{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: who, TransitionName: transition, Reasoning: who + " says " + transition})
 }
 
 // force has the human called "human" decide.
-func (b *bench) force(s *runner.Session, transition string) runner.Arbitration {
+func (b *bench) force(s *session.Session, transition string) runner.Arbitration {
 	b.Helper()
 	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: "human", TransitionName: transition, Reasoning: "because"})
 	if !a.Executed {
@@ -264,12 +265,12 @@ func (b *bench) train(m *machine.Machine, who string, k, n int) {
 }
 
 // raw returns the stored events of a session.
-func (b *bench) raw(s *runner.Session) []runner.Raw {
+func (b *bench) raw(s *session.Session) []session.Raw {
 	b.Helper()
-	var all []runner.Raw
+	var all []session.Raw
 	for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
 		b.ok(err)
-		raw, err := runner.DecodeRaw(rec.Events)
+		raw, err := session.DecodeRaw(rec.Events)
 		b.ok(err)
 		all = append(all, raw...)
 	}
@@ -278,7 +279,7 @@ func (b *bench) raw(s *runner.Session) []runner.Raw {
 
 // log returns a session's events from the first after seq, in short: the kind
 // and what is most worth knowing of each.
-func (b *bench) log(s *runner.Session, seq int64) string {
+func (b *bench) log(s *session.Session, seq int64) string {
 	b.Helper()
 	var lines []string
 	for _, r := range b.raw(s) {
@@ -289,7 +290,7 @@ func (b *bench) log(s *runner.Session, seq int64) string {
 	return strings.Join(lines, "\n")
 }
 
-func inShort(t testing.TB, r runner.Raw) string {
+func inShort(t testing.TB, r session.Raw) string {
 	var d map[string]any
 	if err := json.Unmarshal(r.Data, &d); err != nil {
 		t.Fatal(err)
@@ -309,7 +310,7 @@ func inShort(t testing.TB, r runner.Raw) string {
 }
 
 // wantLog fails the test unless the events after seq are these.
-func (b *bench) wantLog(s *runner.Session, seq int64, want ...string) {
+func (b *bench) wantLog(s *session.Session, seq int64, want ...string) {
 	b.Helper()
 	if got := b.log(s, seq); got != strings.Join(want, "\n") {
 		b.Errorf("the log is\n%s\nwant\n%s", got, strings.Join(want, "\n"))
@@ -317,7 +318,7 @@ func (b *bench) wantLog(s *runner.Session, seq int64, want ...string) {
 }
 
 // count returns how many events of a kind a session's log holds.
-func (b *bench) count(s *runner.Session, kind string) (n int) {
+func (b *bench) count(s *session.Session, kind string) (n int) {
 	b.Helper()
 	for _, r := range b.raw(s) {
 		if r.Kind == kind {
@@ -340,10 +341,10 @@ func (b *bench) checkLogs() {
 	if b.Failed() {
 		return
 	}
-	list, err := b.store.List(b.ctx, runner.ListQuery{})
+	list, err := b.store.List(b.ctx, session.ListQuery{})
 	b.ok(err)
 	for _, sum := range list {
-		id, err := runner.ParseID(sum.SessionID)
+		id, err := session.ParseID(sum.SessionID)
 		b.ok(err)
 		b.checkLog(id)
 	}
@@ -352,14 +353,14 @@ func (b *bench) checkLogs() {
 
 func (b *bench) checkLog(id specialist.SessionID) {
 	b.Helper()
-	s, err := b.store.Load(b.ctx, runner.NewPrograms(), id)
+	s, err := b.store.Load(b.ctx, session.NewPrograms(), id)
 	b.ok(err)
 	f := folderOf(b, s.Machine())
 	var alike runner.Alike
-	var prev runner.Hash
+	var prev session.Hash
 	for rec, err := range b.store.Records(b.ctx, id, 0) {
 		b.ok(err)
-		if rec.Prev != prev || rec.Hash != runner.Chain(prev, id.String(), rec.Events) {
+		if rec.Prev != prev || rec.Hash != session.Chain(prev, id.String(), rec.Events) {
 			b.Errorf("the record at %d does not chain", rec.First)
 		}
 		prev = rec.Hash
@@ -369,7 +370,7 @@ func (b *bench) checkLog(id specialist.SessionID) {
 			b.Errorf("folding %s: %v", rec.Events, err)
 			return
 		}
-		if again := runner.AppendEvents(nil, keyBefore(before, id), rec.First, events); string(again) != string(rec.Events) {
+		if again := session.AppendEvents(nil, keyBefore(before, id), rec.First, events); string(again) != string(rec.Events) {
 			b.Errorf("read and written again, a record is\n%s\nit was\n%s", again, rec.Events)
 		}
 		b.mu.Lock()
@@ -391,18 +392,18 @@ func keyBefore(k specialist.RoundKey, id specialist.SessionID) specialist.RoundK
 	return k
 }
 
-func folderOf(t testing.TB, m *machine.Machine) *runner.Folder {
+func folderOf(t testing.TB, m *machine.Machine) *session.Folder {
 	t.Helper()
-	programs := runner.NewPrograms()
+	programs := session.NewPrograms()
 	if _, err := programs.Of(m); err != nil {
 		t.Fatal(err)
 	}
-	return &runner.Folder{Programs: programs}
+	return &session.Folder{Programs: programs}
 }
 
 // compare fails the test unless a session that was live and one that was folded
 // are the same to everybody who can look at them.
-func compare(t testing.TB, live, folded *runner.Session) {
+func compare(t testing.TB, live, folded *session.Session) {
 	t.Helper()
 	if a, b := view(t, live), view(t, folded); a != b {
 		t.Errorf("the session was\n%s\nfolded it is\n%s", a, b)
@@ -415,7 +416,7 @@ func compare(t testing.TB, live, folded *runner.Session) {
 	}
 }
 
-func view(t testing.TB, s *runner.Session) string {
+func view(t testing.TB, s *session.Session) string {
 	v, err := json.Marshal(s.View())
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -81,7 +82,7 @@ func (a *aside) admits(ctx context.Context, m *member) bool {
 }
 
 // repeated returns the open asks of members.
-func (w *work) repeated(list []*member) (open []*askState) {
+func (w *work) repeated(list []*member) (open []*session.AskState) {
 	for _, m := range list {
 		if a := w.repeats(m); a != nil {
 			open = append(open, a)
@@ -92,15 +93,15 @@ func (w *work) repeated(list []*member) (open []*askState) {
 
 // repeats returns the open ask of a member that is to be asked again, because the
 // process that asked is lost; nil if there is none.
-func (w *work) repeats(m *member) *askState {
-	if a := w.t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askOpen && a.Remote != nil {
+func (w *work) repeats(m *member) *session.AskState {
+	if a := w.t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status == session.AskStatusOpen && a.Remote != nil {
 		return a
 	}
 	return nil
 }
 
 // refuse records that a member is not asked, or not again.
-func (w *work) refuse(m *member, old *askState, why *guard.BudgetError) {
+func (w *work) refuse(m *member, old *session.AskState, why *guard.BudgetError) {
 	h := heard{key: w.t.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: why.Code, message: why.Reason().Message}
 	if old != nil {
 		h.local, h.ask, h.repeat, h.answer.Usage = false, old.Index, old.Remote.Repeat, old.Remote.Expected() // nobody will ever say what it cost
@@ -117,10 +118,10 @@ func (w *work) budget() *guard.Budget {
 }
 
 // held returns what the asks that are out are expected to cost, but for some.
-func (t *tx) held(but ...*askState) (b guard.Book) {
-	for i := range t.round.asks {
-		a := &t.round.asks[i]
-		if a.reserved() && !slices.Contains(but, a) {
+func (t *tx) held(but ...*session.AskState) (b guard.Book) {
+	for i := range t.round.Asks {
+		a := &t.round.Asks[i]
+		if a.Reserved() && !slices.Contains(but, a) {
 			b = b.Plus(a.Remote.Held())
 		}
 	}
@@ -131,29 +132,29 @@ func (t *tx) held(but ...*askState) (b guard.Book) {
 // nobody has proposed, because of the budget. In mode sequential a human is asked
 // instead, who is the last and dearest there anyway.
 func (w *work) overBudget() bool {
-	if len(w.t.round.proposals) > 0 || w.waiting() {
+	if len(w.t.round.Proposals) > 0 || w.waiting() {
 		return false
 	}
-	var last *AskFailed
+	var last *session.AskFailed
 	for _, e := range w.t.events {
-		if f, ok := e.Data.(*AskFailed); ok && f.Role == machine.Proposer {
+		if f, ok := e.Data.(*session.AskFailed); ok && f.Role == machine.Proposer {
 			last = f
 		}
 	}
-	if last == nil || !unpaid(last.Code) {
+	if last == nil || !session.Unpaid(last.Code) {
 		return false
 	}
 	for i := range w.t.members() {
 		m := &w.t.members()[i]
-		if w.t.asks(m) && w.t.round.ask(m.SpecialistID, machine.Proposer) == nil {
+		if w.t.asks(m) && w.t.round.Ask(m.SpecialistID, machine.Proposer) == nil {
 			return false // somebody can still be asked
 		}
 	}
 	if w.t.mode() == machine.Sequential {
-		w.t.emit(&AwaitsHuman{Code: last.Code, Reason: last.Message})
+		w.t.emit(&session.AwaitsHuman{Code: last.Code, Reason: last.Message})
 		return true
 	}
-	w.t.emit(&Ended{Status: Stopped, Code: last.Code, Reason: last.Message})
+	w.t.emit(&session.Ended{Status: session.Stopped, Code: last.Code, Reason: last.Message})
 	return true
 }
 
@@ -163,6 +164,6 @@ func (t *tx) tooLate(b *guard.Budget, need guard.Book) *guard.BudgetError {
 	if b == nil || need == (guard.Book{}) {
 		return nil
 	}
-	began, moved := t.now.counted(t.at)
+	began, moved := t.now.CountedSince(t.at)
 	return b.TooLate(t.at, began, moved)
 }

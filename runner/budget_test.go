@@ -16,6 +16,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -287,7 +288,7 @@ func TestArbitersWithoutAnswerArePaid(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "again")
 	b.cast.play("b", failing(errors.New("not yet")))
-	var s *runner.Session
+	var s *session.Session
 	asked := 0
 	b.cast.judge("judge", costing(arbiter.Func(func(ctx context.Context, r *arbiter.Round) (arbiter.Decision, error) {
 		if asked++; asked == 1 {
@@ -326,7 +327,7 @@ func TestProcessesNeverOverspendTogether(t *testing.T) {
 			wg.Go(func() {
 				for range 12 {
 					tick, err := r.Step(b.ctx, s.ID)
-					if err != nil && !errors.Is(err, runner.ErrStale) || tick.Status == runner.TickStopped {
+					if err != nil && !errors.Is(err, session.ErrStale) || tick.Status == runner.TickStopped {
 						return
 					}
 				}

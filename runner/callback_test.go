@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -20,7 +21,7 @@ func accepting(context.Context, specialist.Question) (specialist.Answer, error) 
 func public(c *runner.Config) { c.PublicURL = "https://engine.example" }
 
 // late begins a round in which "w" was heard and will answer later.
-func (b *bench) late(rest ...string) (*runner.Session, specialist.Ask) {
+func (b *bench) late(rest ...string) (*session.Session, specialist.Ask) {
 	b.Helper()
 	b.cast.play("w", accepting)
 	s := b.start(b.desk(web("w", rest...), human("human"), half))

@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -108,7 +109,7 @@ func TestLateAnswerIsOneCall(t *testing.T) {
 			t.Errorf("%d calls when the round is closed", got)
 		}
 		<-done
-		if got := b.now(s).Spent().Calls; got != 1 || b.count(s, runner.KindDiscarded) != 1 {
+		if got := b.now(s).Spent().Calls; got != 1 || b.count(s, session.KindDiscarded) != 1 {
 			t.Errorf("%d calls after the late answer\n%s", got, b.log(s, 1))
 		}
 	})
@@ -123,7 +124,7 @@ func TestWhoWaitsInLineIsNoCall(t *testing.T) {
 		top := `"solicit":{"maxParallel":1,"roundTimeout":"10s"},` + budget(`"hard_limit_calls":9`)
 		s := b.start(b.machine(def{who: []string{web("a"), web("b"), human("carol"), half}, top: top}))
 		b.stepTo(s, runner.TickHuman)
-		if got := b.now(s).Spent().Calls; got != 1 || len(b.cast.who()) != 1 || b.count(s, runner.KindAskFailed) != 2 {
+		if got := b.now(s).Spent().Calls; got != 1 || len(b.cast.who()) != 1 || b.count(s, session.KindAskFailed) != 2 {
 			t.Errorf("%d calls\n%s", got, b.log(s, 1))
 		}
 	})

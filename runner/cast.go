@@ -2,6 +2,7 @@ package runner
 
 import (
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -30,7 +31,7 @@ type Participant struct {
 // state, as a session of it would find them. Nobody is asked and no code of
 // theirs has to be there. The error wraps what stands in the way, such as a state
 // that names somebody who is neither declared nor registered.
-func Cast(m *machine.Machine, r *Roster) ([]StateCast, error) {
+func Cast(m *machine.Machine, r *session.Roster) ([]StateCast, error) {
 	b := planner{m: m, roster: r, made: map[*machine.Specialist]*member{}, looking: true}
 	p := b.plan(nil)
 	if p.missing != nil {

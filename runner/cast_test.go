@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 )
@@ -167,13 +168,13 @@ var electNone = arbiter.Func(func(context.Context, *arbiter.Round) (arbiter.Deci
 
 // A contested store lets somebody act just before a commit.
 type contested struct {
-	runner.Store
+	session.Store
 	mu     sync.Mutex
-	before func(*runner.Change) error
+	before func(*session.Change) error
 }
 
 // Commit implements runner.SessionStore.
-func (c *contested) Commit(ctx context.Context, change *runner.Change) error {
+func (c *contested) Commit(ctx context.Context, change *session.Change) error {
 	c.mu.Lock()
 	before := c.before
 	c.mu.Unlock()
@@ -185,7 +186,7 @@ func (c *contested) Commit(ctx context.Context, change *runner.Change) error {
 	return c.Store.Commit(ctx, change)
 }
 
-func (c *contested) on(before func(*runner.Change) error) {
+func (c *contested) on(before func(*session.Change) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.before = before
@@ -194,7 +195,7 @@ func (c *contested) on(before func(*runner.Change) error) {
 // once has f called before the next commit that holds an event of that kind, and
 // before no other.
 func (c *contested) once(kind string, f func()) {
-	c.on(func(change *runner.Change) error {
+	c.on(func(change *session.Change) error {
 		if !holds(change, kind) {
 			return nil
 		}
@@ -204,6 +205,6 @@ func (c *contested) once(kind string, f func()) {
 	})
 }
 
-func holds(c *runner.Change, kind string) bool {
-	return slices.ContainsFunc(c.Events, func(e runner.Event) bool { return e.Data.Kind() == kind })
+func holds(c *session.Change, kind string) bool {
+	return slices.ContainsFunc(c.Events, func(e session.Event) bool { return e.Data.Kind() == kind })
 }

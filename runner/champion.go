@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -75,7 +76,7 @@ func (w *work) crown(ctx context.Context) error {
 		}
 	}
 	t.reign.subject = c.ID
-	if c.Since >= t.now.entered() {
+	if c.Since >= t.now.EnteredAt() {
 		return nil // it reigns from the next round on: the one after a demotion asks everybody
 	}
 	if t.failed(c.ID) {
@@ -90,8 +91,8 @@ func (w *work) crown(ctx context.Context) error {
 
 // failed reports whether the newest ask of a proposer has failed.
 func (t *tx) failed(id string) bool {
-	a := t.round.ask(id, machine.Proposer)
-	return a != nil && a.status == askFailed
+	a := t.round.Ask(id, machine.Proposer)
+	return a != nil && a.Status == session.AskStatusFailed
 }
 
 // able reports whether a specialist may be champion.
@@ -137,25 +138,25 @@ func (w *work) favourite(ctx context.Context, due []*member) (*member, error) {
 	return due[0], nil
 }
 
-func (w *work) promote(ctx context.Context, members []member, best *member) (Champion, error) {
+func (w *work) promote(ctx context.Context, members []member, best *member) (session.Champion, error) {
 	t := w.t
-	c := Champion{ID: best.SpecialistID, Since: t.at}
+	c := session.Champion{ID: best.SpecialistID, Since: t.at}
 	for i := range members {
 		if m := &members[i]; !m.off && !m.IsHuman && m.SpecialistID != best.SpecialistID {
 			c.Others = append(c.Others, m.SpecialistID)
 		}
 	}
-	e := RosterEvent{At: t.at, Kind: KindPromoted, ID: c.ID, State: t.here.scope, Others: c.Others}
+	e := session.RosterEvent{At: t.at, Kind: session.KindPromoted, ID: c.ID, State: t.here.scope, Others: c.Others}
 	err := w.r.store.Register(ctx, t.now.Machine().Name(), t.plan.roster.Sequence, e)
-	if errors.Is(err, ErrStale) {
-		return c, ErrStale // read everything again
+	if errors.Is(err, session.ErrStale) {
+		return c, session.ErrStale // read everything again
 	}
 	return c, err
 }
 
 // demote has the champion's demotion written with this commit.
 func (t *tx) demote(id, reason string) {
-	t.roster = append(t.roster, RosterEvent{At: t.at, Kind: KindDemoted, ID: id, State: t.here.scope, Reason: reason})
+	t.roster = append(t.roster, session.RosterEvent{At: t.at, Kind: session.KindDemoted, ID: id, State: t.here.scope, Reason: reason})
 }
 
 // tripped demotes the champion if this round shows that it should not have been
@@ -166,7 +167,7 @@ func (t *tx) tripped(decided *machine.Transition) {
 	if id == "" {
 		return
 	}
-	if p := t.round.proposal(id); p != nil {
+	if p := t.round.Proposal(id); p != nil {
 		if p.Transition != decided {
 			t.demote(id, fmt.Sprintf("audit: it proposed %q, %q was decided", p.Transition.Name, decided.Name))
 		}
@@ -202,7 +203,7 @@ const (
 // audited draws whether everybody is asked beside the champion. The draw depends
 // on a secret, the session and the round alone, so no answer can influence it
 // and a restart draws the same.
-func (w *work) audited(ctx context.Context, c Champion) (bool, error) {
+func (w *work) audited(ctx context.Context, c session.Champion) (bool, error) {
 	secret, err := w.r.store.Secret(ctx)
 	if err != nil {
 		return false, err

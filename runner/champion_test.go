@@ -10,12 +10,13 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // A fixed store draws its audits from a known secret.
 type fixed struct {
-	runner.Store
+	session.Store
 	secret string
 }
 
@@ -46,7 +47,7 @@ func (b *bench) champions() string {
 	var lines []string
 	for rec, err := range b.store.RosterRecords(b.ctx, "desk") {
 		b.ok(err)
-		events, err := runner.DecodeRosterEvents(rec.Events)
+		events, err := session.DecodeRosterEvents(rec.Events)
 		b.ok(err)
 		for _, e := range events {
 			lines = append(lines, strings.TrimSpace(strings.TrimPrefix(e.Kind, "champion_")+" "+e.ID+" "+e.Reason))
@@ -111,14 +112,14 @@ func TestAuditsAreRepeatable(t *testing.T) {
 func TestTripLine(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		trip   func(*bench, *runner.Session)
+		trip   func(*bench, *session.Session)
 		reason string
 	}{
-		{"a human decides otherwise", func(b *bench, s *runner.Session) {
+		{"a human decides otherwise", func(b *bench, s *session.Session) {
 			b.propose(s, "best", "finish")
 			b.force(s, "again")
 		}, "its alignment fell below the bar"},
-		{"an illegal answer", func(b *bench, s *runner.Session) {
+		{"an illegal answer", func(b *bench, s *session.Session) {
 			b.cast.say("best", "nowhere")
 			b.cast.say("a", "again")
 			b.cast.say("c", "again")
@@ -130,7 +131,7 @@ func TestTripLine(t *testing.T) {
 			b.propose(s, "human", "again")
 			b.stepTo(s, runner.TickAdvanced)
 		}, "it gave no legal answer"},
-		{"it is gone", func(b *bench, s *runner.Session) { b.ok(b.r.Disable(b.ctx, "desk", "best")) }, "its alignment fell below the bar, or it is gone"},
+		{"it is gone", func(b *bench, s *session.Session) { b.ok(b.r.Disable(b.ctx, "desk", "best")) }, "its alignment fell below the bar, or it is gone"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, m := reigning(t)

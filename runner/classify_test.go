@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -41,7 +42,7 @@ func (c *censor) bench(t *testing.T, more ...func(*runner.Config)) *bench {
 }
 
 // classified is a machine whose steps are classified.
-func (b *bench) classified(members string) *runner.Session {
+func (b *bench) classified(members string) *session.Session {
 	b.Helper()
 	b.cast.say("a", "again")
 	return b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"guards":{"classifier":{"function":"mod"` + members + `}}`}))
@@ -97,7 +98,7 @@ func TestClassifierInMachines(t *testing.T) {
 }
 
 // s0 resumes a session that was stopped.
-func s0(b *bench, s *runner.Session) *runner.Session {
+func s0(b *bench, s *session.Session) *session.Session {
 	b.Helper()
 	_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{})
 	b.ok(err)
@@ -199,7 +200,7 @@ func TestLostQuestionIsAskedAgain(t *testing.T) {
 	disk := &contested{}
 	b := c.bench(t, func(c *runner.Config) { disk.Store = c.Store; c.Store = disk })
 	s := b.classified(`,"on_error":"closed"`)
-	disk.on(func(c *runner.Change) error {
+	disk.on(func(c *session.Change) error {
 		if settles(c) {
 			return dead
 		}

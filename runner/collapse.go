@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -26,7 +27,7 @@ const Engine = "engine"
 
 // whyHuman returns why a human has to decide. Where rulings are to be blind it
 // does not say what was proposed.
-func (t *tx) whyHuman(v *Judged) string {
+func (t *tx) whyHuman(v *session.Judged) string {
 	hidden := t.now.State.Withheld()
 	if (hidden || t.now.State.Audit.Mode == machine.Before) && v.Decision.Rule == arbiter.NoQuorum {
 		return v.Decision.Short() // without a name
@@ -39,9 +40,9 @@ func (t *tx) whyHuman(v *Judged) string {
 
 // collapse returns the standing of the present state, and whether it declares one
 // that bayes can work with.
-func (t *tx) collapse() (Collapse, bool) {
+func (t *tx) collapse() (session.Collapse, bool) {
 	if t.here.state.Collapse == nil || t.here.arbiter == nil || !t.here.arbiter.byBayes() {
-		return Collapse{}, false
+		return session.Collapse{}, false
 	}
 	return t.plan.roster.Collapse[t.here.state.Name], true
 }
@@ -66,7 +67,7 @@ func (w *work) settle(ctx context.Context) error {
 	switch {
 	case c.Held:
 		t.reign.held = true
-	case c.StageOf() == trust.Championed && c.Since < t.now.entered() && !t.failed(c.Certificate.SpecialistID) && t.mode() != machine.Eager:
+	case c.StageOf() == trust.Championed && c.Since < t.now.EnteredAt() && !t.failed(c.Certificate.SpecialistID) && t.mode() != machine.Eager:
 		t.reign.champion, t.reign.alone, t.reign.seen = c.Certificate.SpecialistID, true, v.champion
 		t.reign.shadow, err = v.shadow(ctx)
 		return err
@@ -77,21 +78,21 @@ func (w *work) settle(ctx context.Context) error {
 }
 
 // changeStage writes a change of stage.
-func (r *Runner) changeStage(ctx context.Context, t *tx, next Collapse) error {
-	e := RosterEvent{At: t.at, Kind: KindStage, State: t.now.State.Name, Stage: &next, By: next.By, Reason: next.Reason}
+func (r *Runner) changeStage(ctx context.Context, t *tx, next session.Collapse) error {
+	e := session.RosterEvent{At: t.at, Kind: session.KindStage, State: t.now.State.Name, Stage: &next, By: next.By, Reason: next.Reason}
 	if next.Certificate != nil {
 		e.ID = next.Certificate.SpecialistID
 	}
 	if err := r.store.Register(ctx, t.now.Machine().Name(), t.plan.roster.Sequence, e); err != nil {
 		return err
 	}
-	return ErrStale
+	return session.ErrStale
 }
 
 // A collapseView is all that the next stage of a state depends on.
 type collapseView struct {
 	t        *tx
-	now      Collapse
+	now      session.Collapse
 	place    int64
 	tau      bool
 	lost     bool
@@ -101,7 +102,7 @@ type collapseView struct {
 	key      ed25519.PrivateKey
 }
 
-func (t *tx) view(ctx context.Context, c Collapse) (*collapseView, error) {
+func (t *tx) view(ctx context.Context, c session.Collapse) (*collapseView, error) {
 	e, err := t.evidence(ctx)
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func certificateKey(secret []byte) ed25519.PrivateKey {
 }
 
 // champion returns what was seen of the champion since it was promoted.
-func (t *tx) champion(ctx context.Context, c Collapse) (trust.Champion, error) {
+func (t *tx) champion(ctx context.Context, c session.Collapse) (trust.Champion, error) {
 	ch := trust.Champion{Certificate: *c.Certificate, Failures: c.Failures}
 	marks := t.r.ledger.marksOf(t.here.question.Machine, t.here.state.Name, c.Place)
 	var overruled []string
@@ -186,7 +187,7 @@ func (r *Runner) amongLatest(ctx context.Context, machineName, state string, rou
 }
 
 // next returns the stage that follows, and whether it is another one.
-func (v *collapseView) next() (Collapse, bool) {
+func (v *collapseView) next() (session.Collapse, bool) {
 	stage := v.now.StageOf()
 	cool := int64(v.t.here.state.Collapse.CoolDown)
 	if v.now.Held && v.proven.N(v.t.here.question.Machine) < cool {
@@ -228,8 +229,8 @@ func reasonOf(from, to trust.Stage) string {
 
 // enter returns the standing after a change to another stage. What sends a state
 // back archives the evidence for champions.
-func (v *collapseView) enter(to trust.Stage, reason, by string, certificate *trust.Certificate) Collapse {
-	next := Collapse{Stage: to, Place: v.place, Archived: v.now.Archived, Trials: v.now.Trials, Reason: reason, By: by}
+func (v *collapseView) enter(to trust.Stage, reason, by string, certificate *trust.Certificate) session.Collapse {
+	next := session.Collapse{Stage: to, Place: v.place, Archived: v.now.Archived, Trials: v.now.Trials, Reason: reason, By: by}
 	if to == trust.Championed {
 		next.Certificate = certificate
 		return next

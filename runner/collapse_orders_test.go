@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/trust"
 )
@@ -20,7 +21,7 @@ func TestForgedCertificate(t *testing.T) {
 	forged.Certificate = &certificate
 	roster, err := d.store.Roster(d.ctx, "desk")
 	d.ok(err)
-	d.ok(d.store.Register(d.ctx, "desk", roster.Sequence, runner.RosterEvent{Kind: runner.KindStage, State: "open", ID: "p1", Stage: &forged, By: runner.Engine}))
+	d.ok(d.store.Register(d.ctx, "desk", roster.Sequence, session.RosterEvent{Kind: session.KindStage, State: "open", ID: "p1", Stage: &forged, By: runner.Engine}))
 	d.run(1)
 	if got := d.stages(); !strings.HasSuffix(got, "demoted(bad_signature)") {
 		t.Errorf("the stages were %s", got)
@@ -67,7 +68,7 @@ func TestHeldAsksEveryone(t *testing.T) {
 	d.run(1)
 	wave := ""
 	for _, r := range d.raw(d.s) {
-		if r.Kind == runner.KindAsked {
+		if r.Kind == session.KindAsked {
 			wave = string(r.Data)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -46,7 +47,7 @@ func (t *tx) shadows(id string) bool {
 
 // contested reports whether the champion must not decide this round alone.
 func (t *tx) contested(j *trust.Judgement) bool {
-	return Contested(t.round.proposal(t.reign.champion), j)
+	return Contested(t.round.Proposal(t.reign.champion), j)
 }
 
 // Contested reports whether a champion must not decide a round alone: it has not
@@ -97,29 +98,29 @@ func (t *tx) noteChampion() {
 	id := c.Certificate.SpecialistID
 	for i := range t.events {
 		switch d := t.events[i].Data.(type) {
-		case *AskFailed:
-			if d.SpecialistID == id && d.Role == machine.Proposer && d.Code != CodeCancelled {
-				t.roster = append(t.roster, RosterEvent{At: t.at, Kind: KindChampionFailed, State: t.before.State.Name, ID: id, Reason: d.Code})
+		case *session.AskFailed:
+			if d.SpecialistID == id && d.Role == machine.Proposer && d.Code != session.CodeCancelled {
+				t.roster = append(t.roster, session.RosterEvent{At: t.at, Kind: session.KindChampionFailed, State: t.before.State.Name, ID: id, Reason: d.Code})
 			}
-		case *Proposed:
+		case *session.Proposed:
 			if d.SpecialistID == id && c.Failures > 0 {
-				t.roster = append(t.roster, RosterEvent{At: t.at, Kind: KindChampionAnswered, State: t.before.State.Name, ID: id})
+				t.roster = append(t.roster, session.RosterEvent{At: t.at, Kind: session.KindChampionAnswered, State: t.before.State.Name, ID: id})
 			}
 		}
 	}
 }
 
 // collapse0 is collapse of the state in which the tx began.
-func (t *tx) collapse0() (Collapse, bool) {
+func (t *tx) collapse0() (session.Collapse, bool) {
 	if t.before == nil || t.before.State.Collapse == nil {
-		return Collapse{}, false
+		return session.Collapse{}, false
 	}
 	c, known := t.plan.roster.Collapse[t.before.State.Name]
 	return c, known
 }
 
 // since returns a ledger of the outcomes of one state after a place, up to another.
-func (l *ledger) since(ctx context.Context, s TrustStore, machineName, state string, after, upTo int64) (*trust.Ledger, error) {
+func (l *ledger) since(ctx context.Context, s session.TrustStore, machineName, state string, after, upTo int64) (*trust.Ledger, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := stateKey{machineName, state}
@@ -143,7 +144,7 @@ func (l *ledger) since(ctx context.Context, s TrustStore, machineName, state str
 			next.now = p.now.Clone() // others may be reading
 		}
 		if err := next.now.Learn(x); err != nil {
-			return nil, &CorruptError{"a lesson of state " + state, err.Error()}
+			return nil, &session.CorruptError{What: "a lesson of state " + state, Problem: err.Error()}
 		}
 	}
 	l.proven[key] = next

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/trust"
@@ -24,7 +25,7 @@ type desk struct {
 	truth  string
 	truths map[string]string // by round id
 	p      []float64         // of the panel
-	s      *runner.Session
+	s      *session.Session
 
 	asked, alone, wrong int
 	panel               int // asks
@@ -60,12 +61,12 @@ func (d *desk) voter(i int) part {
 }
 
 // known is a store whose secret is known, so that draws are those of the seed.
-type known struct{ runner.Store }
+type known struct{ session.Store }
 
 func (known) Secret(context.Context) ([]byte, error) { return make([]byte, 32), nil }
 
 // seeded configures a runner whose draws are the same each time.
-func seeded(s runner.Store) func(*runner.Config) {
+func seeded(s session.Store) func(*runner.Config) {
 	return func(c *runner.Config) {
 		c.Store = known{s}
 		c.NewID = func() specialist.SessionID { return specialist.SessionID{15: 1} }
@@ -100,7 +101,7 @@ func (d *desk) run(rounds int) {
 	}
 }
 
-func (d *desk) collapse() runner.Collapse {
+func (d *desk) collapse() session.Collapse {
 	d.Helper()
 	roster, err := d.store.Roster(d.ctx, "desk")
 	d.ok(err)
@@ -113,10 +114,10 @@ func (d *desk) stages() string {
 	var list []string
 	for rec, err := range d.store.RosterRecords(d.ctx, "desk") {
 		d.ok(err)
-		events, err := runner.DecodeRosterEvents(rec.Events)
+		events, err := session.DecodeRosterEvents(rec.Events)
 		d.ok(err)
 		for _, e := range events {
-			if e.Kind == runner.KindStage {
+			if e.Kind == session.KindStage {
 				list = append(list, fmt.Sprintf("%s(%s)", e.Stage.Stage, strings.TrimSpace(e.ID+" "+e.Reason)))
 			}
 		}
@@ -210,7 +211,7 @@ func TestCollapseDurable(t *testing.T) {
 	if d.run(20); d.panel < 3*20 || d.asked < 10 {
 		t.Errorf("after the demotion %d of the panel and %d times the human were asked in 20 rounds", d.panel, d.asked)
 	}
-	report, err := file.Verify(b.ctx, runner.NewPrograms())
+	report, err := file.Verify(b.ctx, session.NewPrograms())
 	if err != nil || report.Difference != nil {
 		t.Errorf("verify: %+v, %v", report, err)
 	}
@@ -255,14 +256,14 @@ func TestChampionFails(t *testing.T) {
 // panel.
 func TestChampionContested(t *testing.T) {
 	d := promoted(t, .99, .95, .97)
-	before := d.count(d.s, runner.KindAsked)
+	before := d.count(d.s, session.KindAsked)
 	d.cast.say("p0", "left")
 	d.cast.say("p2", "right")
 	d.cast.say("p1", "right")
 	d.truth = "right"
 	d.truths[d.now(d.s).Key().ID()] = d.truth
 	tick := d.step(d.s)
-	if asked := fmt.Sprint(tick.Asked()); !strings.Contains(asked, "p1") || d.count(d.s, runner.KindAsked) == before {
+	if asked := fmt.Sprint(tick.Asked()); !strings.Contains(asked, "p1") || d.count(d.s, session.KindAsked) == before {
 		t.Errorf("asked were %s; the step came to %s: %s", asked, tick.Status, tick.Reasoning())
 	}
 	if strings.Contains(tick.Reasoning(), "Champion") {
@@ -297,7 +298,7 @@ func TestOrders(t *testing.T) {
 	d.refused(err, runner.ErrIllegal, `nobody can be promoted in state "open": it is frozen; release it first`)
 	d.ok(d.r.Freeze(d.ctx, o, false))
 	_, err = d.r.Promote(d.ctx, o, "nobody")
-	d.refused(err, runner.ErrNotFound, "Specialist that may be asked not found: nobody")
+	d.refused(err, session.ErrNotFound, "Specialist that may be asked not found: nobody")
 	if d.collapse().StageOf() != trust.Consensus {
 		t.Fatalf("the stages were %s", d.stages())
 	}
@@ -336,12 +337,12 @@ func TestShadow(t *testing.T) {
 	shadow := false // in the present round
 	for _, r := range d.raw(d.s) {
 		switch {
-		case r.Kind == runner.KindRoundOpened:
+		case r.Kind == session.KindRoundOpened:
 			shadow = false
-		case r.Kind == runner.KindAsked && strings.Contains(string(r.Data), `"shadow":true`):
+		case r.Kind == session.KindAsked && strings.Contains(string(r.Data), `"shadow":true`):
 			shadowed++
 			shadow = true
-		case r.Kind == runner.KindJudged && strings.Contains(string(r.Data), "Champion p0 decides alone"):
+		case r.Kind == session.KindJudged && strings.Contains(string(r.Data), "Champion p0 decides alone"):
 			decided++
 			var v struct{ Order []int32 }
 			d.ok(json.Unmarshal(r.Data, &v))
@@ -367,7 +368,7 @@ func TestShadow(t *testing.T) {
 			}
 		}
 	}
-	if now := d.now(d.s); now.Status != runner.Running {
+	if now := d.now(d.s); now.Status != session.Running {
 		t.Errorf("a shadow's answer moved the session to %s", now.Status)
 	}
 	if bare < 20 { // P of a champion's rounds comes from fewer votes than a promise is tested on

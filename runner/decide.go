@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 	"github.com/dialai/dialai/verdict"
@@ -65,7 +66,7 @@ type Arbitration struct {
 	LatencyMsec       *int64            `json:"latencyMsec,omitempty"`
 	NumInputTokens    *int64            `json:"numInputTokens,omitempty"`
 	NumOutputTokens   *int64            `json:"numOutputTokens,omitempty"`
-	Session           *Session          `json:"-"` // as it is afterwards
+	Session           *session.Session  `json:"-"` // as it is afterwards
 	Decided           *arbiter.Decision `json:"-"` // the arbiter's, if it was asked
 }
 
@@ -87,7 +88,7 @@ const (
 // RoundID that is missing, and CurrentRound where the transition is irreversible;
 // or a store fails. Beside errors that are about the round there is DIAL's result.
 func (r *Runner) Decide(ctx context.Context, in Ruling) (Arbitration, error) {
-	return r.arbitrate(ctx, in, Forced)
+	return r.arbitrate(ctx, in, session.Forced)
 }
 
 // Execute executes a transition for a human without teaching anything: DIAL's
@@ -96,10 +97,10 @@ func (r *Runner) Execute(ctx context.Context, in Ruling) (Arbitration, error) {
 	if in.TransitionName == "" {
 		return Arbitration{}, refuse(ErrIllegal, "transition_required", "transitionName is required")
 	}
-	return r.arbitrate(ctx, in, Direct)
+	return r.arbitrate(ctx, in, session.Direct)
 }
 
-func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Arbitration, error) {
+func (r *Runner) arbitrate(ctx context.Context, in Ruling, how session.DecisionKind) (Arbitration, error) {
 	if err := in.pin().check(); err != nil {
 		return Arbitration{}, err
 	}
@@ -126,23 +127,23 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how DecisionKind) (Ar
 			}
 			return err
 		})
-		if !errors.Is(err, ErrStale) {
+		if !errors.Is(err, session.ErrStale) {
 			return result, err
 		}
 	}
-	return Arbitration{}, fmt.Errorf("session %s: %w", in.SessionID, ErrStale)
+	return Arbitration{}, fmt.Errorf("session %s: %w", in.SessionID, session.ErrStale)
 }
 
 // reopens reports whether the ruling may take up a session that has stopped.
-func (in *Ruling) reopens(s *Session) bool {
-	return s.Status == Stopped && in.Reopen != "" && in.TransitionName != "" && s.Outcome().Code != CodeCancelled
+func (in *Ruling) reopens(s *session.Session) bool {
+	return s.Status == session.Stopped && in.Reopen != "" && in.TransitionName != "" && s.Outcome().Code != session.CodeCancelled
 }
 
 // refused returns a result that says why nothing was executed.
-func (in Ruling) refused(s *Session, reason string) Arbitration {
+func (in Ruling) refused(s *session.Session, reason string) Arbitration {
 	judged := int32(0)
-	if s.open != nil {
-		judged = s.open.judged
+	if s.Open != nil {
+		judged = s.Open.Verdicts
 	}
 	a := Arbitration{
 		ArbitrationID: s.Key().ArbitrationID(judged + 1), SessionID: s.ID.String(), RoundID: s.Key().ID(), SpecialistID: in.SpecialistID,
@@ -156,7 +157,7 @@ func (in Ruling) refused(s *Session, reason string) Arbitration {
 func (in *Ruling) pin() pin { return pin{in.RoundID, in.QuestionDigest, in.SpecialistID} }
 
 // stale refuses a ruling about another round or question.
-func (in Ruling) stale(s *Session, why error) Arbitration {
+func (in Ruling) stale(s *session.Session, why error) Arbitration {
 	result := in.refused(s, why.Error())
 	result.Stale = errors.Is(why, ErrStaleRound)
 	return result
@@ -200,7 +201,7 @@ func (a *Arbitration) show(u specialist.Usage) {
 }
 
 // force lets a human decide.
-func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionKind) (Arbitration, error) {
+func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how session.DecisionKind) (Arbitration, error) {
 	t, err := r.beginAnyhow(ctx, s)
 	if err != nil {
 		return Arbitration{}, err
@@ -208,7 +209,7 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 	if !t.mayRule(in.SpecialistID) {
 		return in.refused(s, onlyHumans), nil
 	}
-	if how == Direct && len(s.State.Transitions) == 0 {
+	if how == session.Direct && len(s.State.Transitions) == 0 {
 		return in.refused(s, fmt.Sprintf("No transitions available from state %q", s.State.Name)), nil
 	}
 	answer := specialist.Answer{TransitionName: in.TransitionName, ToState: in.ToState, Reasoning: in.Reasoning, MetaJSON: in.MetaJSON, Usage: in.Usage}
@@ -218,9 +219,9 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 		result.IsHuman = true
 		return result, err
 	}
-	d := decision{transition: legal, how: how, by: in.SpecialistID, blind: in.Blind && s.blind(in.SpecialistID), reasoning: answer.Reasoning, meta: answer.MetaJSON}
+	d := decision{transition: legal, how: how, by: in.SpecialistID, blind: in.Blind && s.MayBeBlind(in.SpecialistID), reasoning: answer.Reasoning, meta: answer.MetaJSON}
 	if d.reasoning == "" {
-		d.reasoning = humanOverride
+		d.reasoning = session.HumanOverride
 	}
 	if err := in.pin().allows(d.transition); err != nil {
 		result := in.refused(s, err.Error())
@@ -233,8 +234,8 @@ func (r *Runner) force(ctx context.Context, s *Session, in Ruling, how DecisionK
 // executeForced puts a human's choice through the gate, with what it teaches, and
 // commits.
 func (t *tx) executeForced(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
-	if t.now.Status == Stopped {
-		t.emit(&Resumed{Actor: in.Reopen, Note: "to be decided"})
+	if t.now.Status == session.Stopped {
+		t.emit(&session.Resumed{Actor: in.Reopen, Note: "to be decided"})
 	}
 	if err := t.weighForced(ctx, &d); err != nil {
 		return Arbitration{}, err
@@ -243,7 +244,7 @@ func (t *tx) executeForced(ctx context.Context, in Ruling, d decision) (Arbitrat
 	if err != nil {
 		return Arbitration{}, err
 	}
-	result := in.refused(t.before, humanOverride)
+	result := in.refused(t.before, session.HumanOverride)
 	result.IsHuman, result.TransitionName, result.ToState = true, d.transition.Name, d.transition.Target
 	result.Reasoning, result.MetaJSON = d.reasoning, d.meta
 	if !result.gated(verdict) {
@@ -256,7 +257,7 @@ func (t *tx) executeForced(ctx context.Context, in Ruling, d decision) (Arbitrat
 // weighForced adds to a human's choice what the evidence said of it, whether a
 // second human is drawn, and the lesson.
 func (t *tx) weighForced(ctx context.Context, d *decision) (err error) {
-	if d.standing, err = t.standing(ctx); err != nil || d.how != Forced {
+	if d.standing, err = t.standing(ctx); err != nil || d.how != session.Forced {
 		return err
 	}
 	if d.draws == nil {
@@ -271,14 +272,14 @@ func (t *tx) weighForced(ctx context.Context, d *decision) (err error) {
 // stopAgain leaves a session stopped that was taken up for a ruling, which a guard
 // has refused.
 func (t *tx) stopAgain() {
-	if t.before.Status == Stopped {
+	if t.before.Status == session.Stopped {
 		o := t.before.Outcome()
-		t.emit(&Ended{Status: Stopped, Code: o.Code, Reason: o.Reason})
+		t.emit(&session.Ended{Status: session.Stopped, Code: o.Code, Reason: o.Reason})
 	}
 }
 
 // standing returns the round as a human finds it.
-func (t *tx) standing(ctx context.Context) (*Standing, error) {
+func (t *tx) standing(ctx context.Context) (*session.Standing, error) {
 	by, err := t.arbiter()
 	if err != nil {
 		by = nobody() // nobody arbitrates here: a human still can
@@ -291,7 +292,7 @@ func (t *tx) standing(ctx context.Context) (*Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Standing{Threshold: round.Threshold}
+	s := &session.Standing{Threshold: round.Threshold}
 	for _, v := range votes {
 		s.Order, s.Weights = append(s.Order, v.Arrival), append(s.Weights, v.Weight)
 	}
@@ -311,7 +312,7 @@ func (t *tx) mayRule(id string) bool {
 // Humans returns the ids of the humans who may rule on the session now, in
 // roster order, and whether any are declared for its state at all: if not, the
 // operator may rule.
-func (r *Runner) Humans(ctx context.Context, s *Session) (ids []string, declared bool, err error) {
+func (r *Runner) Humans(ctx context.Context, s *session.Session) (ids []string, declared bool, err error) {
 	p, err := r.planAnyhow(ctx, s.Program)
 	if err != nil {
 		return nil, false, err
@@ -330,9 +331,9 @@ func (p *statePlan) declaresHuman() bool {
 // teach returns what a forced decision teaches: a comparison for every AI that
 // proposed in this round, and an exemplar. A champion that falls below the bar
 // by it is demoted.
-func (t *tx) teach(ctx context.Context, d decision) (*Learned, error) {
-	l := &Learned{}
-	for _, p := range t.round.proposals {
+func (t *tx) teach(ctx context.Context, d decision) (*session.Learned, error) {
+	l := &session.Learned{}
+	for _, p := range t.round.Proposals {
 		if p.IsHuman {
 			continue
 		}
@@ -352,7 +353,7 @@ func (t *tx) teach(ctx context.Context, d decision) (*Learned, error) {
 	key := t.now.Key()
 	shown, truncated := t.question().ExemplarContext()
 	proposals := []byte{'['}
-	for i, p := range t.round.proposals {
+	for i, p := range t.round.Proposals {
 		if i > 0 {
 			proposals = append(proposals, ',')
 		}
@@ -361,7 +362,7 @@ func (t *tx) teach(ctx context.Context, d decision) (*Learned, error) {
 	l.Exemplar = &specialist.Exemplar{
 		ExemplarID: key.ExemplarID(), MachineName: t.now.Machine().Name(), State: t.now.State.Name, Context: shown,
 		HumanTransitionName: d.transition.Name, HumanToState: d.transition.Target, Proposals: append(proposals, ']'),
-		CreatedAt: t.at, Reasoning: givenReason(d.reasoning), SpecialistID: d.by, SessionID: t.now.ID.String(), Truncated: truncated,
+		CreatedAt: t.at, Reasoning: session.GivenReason(d.reasoning), SpecialistID: d.by, SessionID: t.now.ID.String(), Truncated: truncated,
 	}
 	return l, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -24,7 +25,7 @@ const (
 
 // unmoved fails the test unless a ruling was refused for that reason and left
 // the session in its round.
-func (b *bench) unmoved(s *runner.Session, a runner.Arbitration, reason string) {
+func (b *bench) unmoved(s *session.Session, a runner.Arbitration, reason string) {
 	b.Helper()
 	now := b.now(s)
 	if a.GuardReason != reason || a.Executed || a.GuardsPass || now.Round != s.Round || now.State != s.State || now.Executed != s.Executed {
@@ -168,7 +169,7 @@ func TestForce(t *testing.T) {
 		t.Errorf("the result is %+v", a)
 	}
 	now := b.now(s)
-	if now.Round != 2 || now.Key() == before.Key() || len(now.Proposals()) != 0 || now.Status != runner.Running {
+	if now.Round != 2 || now.Key() == before.Key() || len(now.Proposals()) != 0 || now.Status != session.Running {
 		t.Errorf("the session is %+v", now)
 	}
 	b.wantLog(s, before.Sequence, "gated again ok", "executed human again", "learned", "round_opened open 2 0")
@@ -193,7 +194,7 @@ func TestForce(t *testing.T) {
 	}
 }
 
-func (b *bench) lastDecision() *runner.DecisionRecord {
+func (b *bench) lastDecision() *session.DecisionRecord {
 	b.Helper()
 	decisions, err := b.r.Decisions(b.ctx, "desk", "", 1)
 	b.ok(err)
@@ -240,7 +241,7 @@ func TestForceBeforeAnything(t *testing.T) {
 		t.Errorf("without an arbiter the record is %+v", d)
 	}
 	_, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
-	b.refused(err, runner.ErrNotFound, "No arbiter registered for machine: desk")
+	b.refused(err, session.ErrNotFound, "No arbiter registered for machine: desk")
 }
 
 // TestForceStopsAtBudgets lets guards refuse a human only what they may.
@@ -261,7 +262,7 @@ func TestForceStopsAtBudgets(t *testing.T) {
 		t.Errorf("the result is %+v", a)
 	}
 	now := b.now(s)
-	if now.Status != runner.Running || now.Round != before.Round || now.Executed != 1 || asked != 0 {
+	if now.Status != session.Running || now.Round != before.Round || now.Executed != 1 || asked != 0 {
 		t.Errorf("a refused ruling moved the session: %+v (custom guards asked %d times)", now, asked)
 	}
 	b.wantLog(s, before.Sequence, "gated finish abort")
@@ -308,7 +309,7 @@ func TestDecideByArbiter(t *testing.T) {
 	if a.Decided == nil || a.Decided.Consensus() {
 		t.Errorf("the verdict is %+v", a.Decided)
 	}
-	if now := b.now(s); now.Status != runner.Running {
+	if now := b.now(s); now.Status != session.Running {
 		t.Errorf("a ruling without consensus left the session %s", now.Status)
 	}
 }
@@ -338,7 +339,7 @@ func TestRecordIsWhatWasDecided(t *testing.T) {
 }
 
 // newest returns the last decision of one session.
-func (b *bench) newest(s *runner.Session) (d *runner.DecisionRecord) {
+func (b *bench) newest(s *session.Session) (d *session.DecisionRecord) {
 	b.Helper()
 	all, err := b.r.Decisions(b.ctx, "desk", "", 0)
 	b.ok(err)
@@ -417,7 +418,7 @@ func TestArbiterFails(t *testing.T) {
 
 // TestGuardsRefuseConsensus stops a consensus at the gate.
 func TestGuardsRefuseConsensus(t *testing.T) {
-	for status, want := range map[verdict.Status]runner.Status{verdict.Abort: runner.Stopped, verdict.Escalate: runner.NeedsHuman, verdict.Retry: runner.Running} {
+	for status, want := range map[verdict.Status]session.Status{verdict.Abort: session.Stopped, verdict.Escalate: session.NeedsHuman, verdict.Retry: session.Running} {
 		b := newBench(t, func(c *runner.Config) { c.Guards = []guard.Checker{reject("again", status, "house", "not on Sundays")} })
 		s := b.start(b.desk(fn("a"), half))
 		b.propose(s, "a", "again")
@@ -441,7 +442,7 @@ func TestEndedSessionsAreNotRuled(t *testing.T) {
 		_, err := rule(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
 		b.refused(err, runner.ErrNotRunning, text)
 		_, err = rule(b.ctx, runner.Ruling{SessionID: specialist.SessionID{9}, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
-		b.refused(err, runner.ErrNotFound, "Session not found: 09000000-0000-0000-0000-000000000000")
+		b.refused(err, session.ErrNotFound, "Session not found: 09000000-0000-0000-0000-000000000000")
 	}
 	_, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
 	b.refused(err, runner.ErrNotRunning, text)
@@ -540,13 +541,13 @@ func TestRulingOnAStoppedSession(t *testing.T) {
 	} {
 		refused := in
 		bad(&refused)
-		if a, _ := b.r.Decide(b.ctx, refused); a.Executed || a.GuardReason == "" || b.now(s).Sequence != stopped.Sequence || b.now(s).Status != runner.Stopped {
+		if a, _ := b.r.Decide(b.ctx, refused); a.Executed || a.GuardReason == "" || b.now(s).Sequence != stopped.Sequence || b.now(s).Status != session.Stopped {
 			t.Errorf("%+v leaves the session %s at %d, %+v", refused, b.now(s).Status, b.now(s).Sequence, a)
 		}
 	}
 	a := b.rule(in)
 	now := b.now(s)
-	if a.Executed || a.GuardReason != "max_steps: the number of steps is 2, more than the limit of 1" || now.Status != runner.Stopped || now.Executed != 1 {
+	if a.Executed || a.GuardReason != "max_steps: the number of steps is 2, more than the limit of 1" || now.Status != session.Stopped || now.Executed != 1 {
 		t.Errorf("what a guard refuses leaves the session %s, %+v", now.Status, a)
 	}
 	if was, is := stopped.Outcome(), now.Outcome(); was.Code != is.Code || was.Reason != is.Reason || now.Round != stopped.Round {
@@ -563,7 +564,7 @@ func TestRulingReopens(t *testing.T) {
 	b.stepTo(s, runner.TickStopped)
 	before := len(b.records(s))
 	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again", Reopen: "root"})
-	if !a.Executed || b.now(s).Status != runner.Running || len(b.records(s)) != before+1 || b.count(s, runner.KindResumed) != 1 {
+	if !a.Executed || b.now(s).Status != session.Running || len(b.records(s)) != before+1 || b.count(s, session.KindResumed) != 1 {
 		t.Errorf("the result is %+v", a)
 	}
 }

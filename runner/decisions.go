@@ -3,14 +3,15 @@ package runner
 import (
 	"context"
 
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // Decisions returns the newest decisions of a machine, or of one of its states,
 // the oldest first. limit 0 means all.
-func (r *Runner) Decisions(ctx context.Context, machineName, state string, limit int) ([]*DecisionRecord, error) {
-	folded := map[specialist.SessionID]map[int64]*DecisionRecord{}
-	var newest []*DecisionRecord
+func (r *Runner) Decisions(ctx context.Context, machineName, state string, limit int) ([]*session.DecisionRecord, error) {
+	folded := map[specialist.SessionID]map[int64]*session.DecisionRecord{}
+	var newest []*session.DecisionRecord
 	for ref, err := range r.store.Decided(ctx, machineName) {
 		if err != nil {
 			return nil, err
@@ -39,17 +40,17 @@ func (r *Runner) Decisions(ctx context.Context, machineName, state string, limit
 
 // decisionsOf returns the decisions of one session by the sequence number at
 // which their record begins.
-func (r *Runner) decisionsOf(ctx context.Context, id specialist.SessionID) (map[int64]*DecisionRecord, error) {
-	bySeq := map[int64]*DecisionRecord{}
+func (r *Runner) decisionsOf(ctx context.Context, id specialist.SessionID) (map[int64]*session.DecisionRecord, error) {
+	bySeq := map[int64]*session.DecisionRecord{}
 	var first int64
-	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, id), Decision: func(d *DecisionRecord) { bySeq[first] = d }}
+	f := &session.Folder{Programs: r.programs, Definition: r.definition(ctx, id), Decision: func(d *session.DecisionRecord) { bySeq[first] = d }}
 	for rec, err := range r.store.Records(ctx, id, 0) {
 		if err != nil {
 			return nil, err
 		}
 		first = rec.First
 		if _, err := f.Add(rec.Events); err != nil {
-			return nil, corrupt("the log of session "+id.String(), err)
+			return nil, session.Corrupt("the log of session "+id.String(), err)
 		}
 	}
 	return bySeq, nil

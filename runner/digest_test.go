@@ -13,11 +13,12 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // slowDigest is the digest as the specification words it, from the JSON of the
 // question.
-func slowDigest(t testing.TB, s *runner.Session, q runner.Question) string {
+func slowDigest(t testing.TB, s *session.Session, q runner.Question) string {
 	text, err := json.Marshal(q)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +103,7 @@ func TestDigestOfWhatIsShown(t *testing.T) {
 		b.ok(err)
 		s := b.start(m, runner.StartOptions{Meta: text})
 		seen := map[string]string{}
-		note := func(what string, s *runner.Session) {
+		note := func(what string, s *session.Session) {
 			q, err := b.r.Question(b.ctx, s, "ann")
 			if err != nil {
 				t.Fatal(err)
@@ -161,7 +162,7 @@ func TestStaleQuestion(t *testing.T) {
 	b.propose(s, "a", "drop")
 	before := b.now(s).Sequence
 	in := runner.Ruling{SessionID: s.ID, RoundID: q.RoundID, QuestionDigest: q.Digest, SpecialistID: "ann", TransitionName: "approve"}
-	changed := map[string]string{q.Digest: "[a proposed drop: open → done]", q.Digest[:runner.DigestPrefix]: "[a proposed drop: open → done]", "no digest": "[]", q.Digest[:runner.DigestPrefix-1]: "[]"}
+	changed := map[string]string{q.Digest: "[a proposed drop: open → done]", q.Digest[:session.DigestPrefix]: "[a proposed drop: open → done]", "no digest": "[]", q.Digest[:session.DigestPrefix-1]: "[]"}
 	for digest := range changed {
 		in.QuestionDigest = digest
 		a, err := b.r.Decide(b.ctx, in)
@@ -182,7 +183,7 @@ func TestStaleQuestion(t *testing.T) {
 	}
 	q, err = b.r.Question(b.ctx, b.now(s), "")
 	b.ok(err)
-	in.QuestionDigest = strings.ToUpper(q.Digest[:runner.DigestPrefix])
+	in.QuestionDigest = strings.ToUpper(q.Digest[:session.DigestPrefix])
 	if a := b.rule(in); !a.Executed {
 		t.Errorf("the digest of nobody in particular is refused: %+v", a)
 	}

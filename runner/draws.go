@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -15,7 +16,7 @@ import (
 
 // drawAudit draws whether a decision that the engine is about to execute is
 // audited; nil where none is.
-func (t *tx) drawAudit(ctx context.Context, by *member) (*Draws, error) {
+func (t *tx) drawAudit(ctx context.Context, by *member) (*session.Draws, error) {
 	if !t.here.audits {
 		return nil, nil
 	}
@@ -24,7 +25,7 @@ func (t *tx) drawAudit(ctx context.Context, by *member) (*Draws, error) {
 		return nil, err
 	}
 	hit, err := t.draw(ctx, "audit", rate)
-	return &Draws{AuditRate: rate, Audit: hit}, err
+	return &session.Draws{AuditRate: rate, Audit: hit}, err
 }
 
 func (t *tx) draw(ctx context.Context, purpose string, rate exact.Billionths) (bool, error) {
@@ -61,7 +62,7 @@ func (t *tx) auditRate(ctx context.Context, by *member) (exact.Billionths, error
 // nil where none ever is. It is skipped where fewer than two humans take part. Where
 // only one thing can be chosen, two may still differ in what goes with it, but nobody
 // learns from that later.
-func (t *tx) drawSecond(ctx context.Context, d decision) (*Draws, error) {
+func (t *tx) drawSecond(ctx context.Context, d decision) (*session.Draws, error) {
 	s := t.here.state.SecondHuman
 	if s == nil || len(t.here.humansOn()) < 2 || s.When == machine.After && len(t.here.state.Transitions) < 2 {
 		return nil, nil
@@ -71,7 +72,7 @@ func (t *tx) drawSecond(ctx context.Context, d decision) (*Draws, error) {
 		rate = billionths(*s.IrreversibleRate)
 	}
 	hit, err := t.draw(ctx, "second human", rate)
-	return &Draws{SecondRate: rate, Second: hit}, err
+	return &session.Draws{SecondRate: rate, Second: hit}, err
 }
 
 // humansOn returns the ids of the humans who take part and are not switched off, in
@@ -114,6 +115,6 @@ func (t *tx) holdForAudit(ctx context.Context, by *member, d *decision) (bool, e
 	if !d.draws.Audit || t.here.state.Audit.Mode != machine.Before {
 		return false, nil
 	}
-	t.emit(&AwaitsHuman{Code: CodeAudit, Reason: "Drawn for an audit, human input required", Draws: d.draws})
+	t.emit(&session.AwaitsHuman{Code: session.CodeAudit, Reason: "Drawn for an audit, human input required", Draws: d.draws})
 	return true, nil
 }

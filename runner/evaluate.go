@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -49,7 +50,7 @@ func (r *Runner) EvaluateAccuracy(ctx context.Context, machineName, id string, l
 
 // An ownProposal is what a specialist proposed in a round that a human decided.
 type ownProposal struct {
-	usage
+	session.UsageJSON
 	SpecialistID   string `json:"specialistId"`
 	TransitionName string `json:"transitionName"`
 	ToState        string `json:"toState"`
@@ -66,7 +67,7 @@ func (r *Runner) evaluateOver(ctx context.Context, machineName, id string, choos
 	for _, e := range exemplars {
 		var proposals []ownProposal
 		if err := json.Unmarshal(e.Proposals, &proposals); err != nil {
-			return Evaluation{}, &CorruptError{"exemplar " + e.ExemplarID, err.Error()}
+			return Evaluation{}, &session.CorruptError{What: "exemplar " + e.ExemplarID, Problem: err.Error()}
 		}
 		for _, p := range proposals {
 			if p.SpecialistID == id {
@@ -90,7 +91,7 @@ func (v *Evaluation) add(own []ownProposal) {
 		if p.ToState == p.decided.HumanToState {
 			v.MatchingState++
 		}
-		u := p.value()
+		u := p.Usage()
 		v.TotalCostUSD = v.TotalCostUSD.Add(u.CostUSD)
 		if u.LatencyMsec > 0 {
 			latency, timed = latency+u.LatencyMsec, timed+1
@@ -117,7 +118,7 @@ func (r *Runner) Alignment(ctx context.Context, machineName string) ([]trust.Rec
 // SelectChampion returns the enabled AI proposer of highest alignment in the
 // session's present state, the first in the roster among equals, if its alignment
 // reaches the bar; "" if nobody does. bar 0 means trust.Trusted.
-func (r *Runner) SelectChampion(ctx context.Context, s *Session, bar exact.Billionths) (string, error) {
+func (r *Runner) SelectChampion(ctx context.Context, s *session.Session, bar exact.Billionths) (string, error) {
 	if bar == 0 {
 		bar = trust.Trusted
 	}
@@ -137,9 +138,9 @@ func (r *Runner) SelectChampion(ctx context.Context, s *Session, bar exact.Billi
 }
 
 // evaluateAndExecute lets the arbiter decide the proposals there are.
-func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) (Arbitration, error) {
-	if s.open != nil && s.open.pending() {
-		return in.refused(s, rulingsPending), nil
+func (r *Runner) evaluateAndExecute(ctx context.Context, s *session.Session, in Ruling) (Arbitration, error) {
+	if s.Open != nil && s.Open.Pending() {
+		return in.refused(s, session.RulingsPending), nil
 	}
 	w := r.newWork(s)
 	defer w.giveBack()
@@ -147,7 +148,7 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 	switch {
 	case err != nil:
 		return Arbitration{}, err
-	case len(w.t.round.proposals) == 0:
+	case len(w.t.round.Proposals) == 0:
 		return in.refused(s, noProposals), nil
 	case v == nil:
 		return w.unexecuted(ctx, in, w.t.arbiterFailure(w.by))
@@ -160,7 +161,7 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 		result, failed := w.unexecuted(ctx, in, err.Error())
 		return result, errors.Join(failed, err)
 	}
-	asAsked := func(v *Judged) decision { return in.amend(w.t.elected(v)) }
+	asAsked := func(v *session.Judged) decision { return in.amend(w.t.elected(v)) }
 	q, status, err := w.inquire(ctx, asAsked)
 	switch {
 	case err != nil:
@@ -168,16 +169,16 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *Session, in Ruling) 
 	case status == TickWaiting:
 		return w.unexecuted(ctx, in, "Another process is asking the guards of the round")
 	case status != "":
-		return Arbitration{}, errors.Join(w.commit(ctx), ErrStale) // the round went on: look again
+		return Arbitration{}, errors.Join(w.commit(ctx), session.ErrStale) // the round went on: look again
 	}
-	d := asAsked(w.t.round.verdict)
+	d := asAsked(w.t.round.Verdict)
 	d.inquiry = q
 	return w.executeElected(ctx, in, d)
 }
 
 // payable checks the payload that whoever has a round evaluated gives to what is elected,
 // and brings it into its stored form.
-func (w *work) payable(in *Ruling, v *Judged) error {
+func (w *work) payable(in *Ruling, v *session.Judged) error {
 	if in.MetaJSON == nil {
 		return nil
 	}
@@ -198,7 +199,7 @@ func (w *work) unexecuted(ctx context.Context, in Ruling, reason string) (Arbitr
 // executeElected puts the verdict's choice through the gate, unless an audit holds
 // it back, and commits.
 func (w *work) executeElected(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
-	v, winner := w.t.round.verdict, d.winner
+	v, winner := w.t.round.Verdict, d.winner
 	result := in.refused(w.s, v.Decision.Reasoning())
 	result.Decided = &v.Decision
 	result.ArbitrationID, result.WinningProposalID = w.t.now.Key().ArbitrationID(v.Index), w.t.now.Key().ProposalID(winner.Arrival)
@@ -228,7 +229,7 @@ func (w *work) executeElected(ctx context.Context, in Ruling, d decision) (Arbit
 
 // evaluate returns the verdict on the present proposals; nil if the arbiter
 // failed.
-func (w *work) evaluate(ctx context.Context) (*Judged, error) {
+func (w *work) evaluate(ctx context.Context) (*session.Judged, error) {
 	if err := w.open(ctx); err != nil {
 		return nil, err
 	}
@@ -259,33 +260,33 @@ func (r *Runner) Evaluate(ctx context.Context, id specialist.SessionID) (Consens
 			return Consensus{}, err
 		}
 		c, err := r.consensusOf(ctx, s)
-		if !errors.Is(err, ErrStale) {
+		if !errors.Is(err, session.ErrStale) {
 			return c, err
 		}
 	}
-	return Consensus{}, ErrStale
+	return Consensus{}, session.ErrStale
 }
 
 // consensusOf is Evaluate on a session as it is now. Whatever comes of it, the tickets
 // that it took are given back.
-func (r *Runner) consensusOf(ctx context.Context, s *Session) (Consensus, error) {
+func (r *Runner) consensusOf(ctx context.Context, s *session.Session) (Consensus, error) {
 	w := r.newWork(s)
 	defer w.giveBack()
 	w.looking = true
 	v, err := w.evaluate(ctx)
-	if err == nil && w.by.custom() && len(w.t.round.proposals) > 0 {
+	if err == nil && w.by.custom() && len(w.t.round.Proposals) > 0 {
 		err = w.commit(ctx)
 	}
 	switch {
 	case err != nil:
 		return Consensus{}, err
 	case v == nil:
-		return Consensus{}, refuse(nil, CodeArbiterFailed, "%s", w.t.arbiterFailure(w.by))
+		return Consensus{}, refuse(nil, session.CodeArbiterFailed, "%s", w.t.arbiterFailure(w.by))
 	}
 	return w.t.consensus(v), nil
 }
 
-func (t *tx) consensus(v *Judged) Consensus {
+func (t *tx) consensus(v *session.Judged) Consensus {
 	c := Consensus{ConsensusReached: v.Decision.Consensus(), Reasoning: v.Decision.Reasoning(), Margin: &v.Margin, Threshold: v.Threshold, Scores: t.scores(v)}
 	if c.ConsensusReached {
 		c.WinningProposalID = t.now.Key().ProposalID(v.Order[v.Decision.Winner])
@@ -294,9 +295,11 @@ func (t *tx) consensus(v *Judged) Consensus {
 }
 
 // scores sums the weights of a verdict by transition.
-func (t *tx) scores(v *Judged) map[string]exact.Billionths { return scoresOf(v, t.round.proposals) }
+func (t *tx) scores(v *session.Judged) map[string]exact.Billionths {
+	return scoresOf(v, t.round.Proposals)
+}
 
-func scoresOf(v *Judged, proposals []*specialist.Proposal) map[string]exact.Billionths {
+func scoresOf(v *session.Judged, proposals []*specialist.Proposal) map[string]exact.Billionths {
 	scores := map[string]exact.Billionths{}
 	for i, arrival := range v.Order {
 		for _, p := range proposals {

@@ -9,9 +9,10 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
-func (b *bench) evaluate(s *runner.Session) runner.Consensus {
+func (b *bench) evaluate(s *session.Session) runner.Consensus {
 	b.Helper()
 	c, err := b.r.Evaluate(b.ctx, s.ID)
 	b.ok(err)
@@ -49,9 +50,9 @@ func TestEvaluateWithoutArbiter(t *testing.T) {
 	b := newBench(t)
 	s := b.start(b.desk(fn("a")))
 	_, err := b.r.Evaluate(b.ctx, s.ID)
-	b.refused(err, runner.ErrNotFound, "No arbiter registered for machine: desk")
+	b.refused(err, session.ErrNotFound, "No arbiter registered for machine: desk")
 	_, err = b.r.Evaluate(b.ctx, [16]byte{1})
-	b.refused(err, runner.ErrNotFound, "Session not found: 01000000-0000-0000-0000-000000000000")
+	b.refused(err, session.ErrNotFound, "Session not found: 01000000-0000-0000-0000-000000000000")
 }
 
 // TestOneVerdictForEachSet counts how often an arbiter that is somebody's code is
@@ -75,7 +76,7 @@ func TestOneVerdictForEachSet(t *testing.T) {
 				t.Errorf("the verdict is %+v", c)
 			}
 		}
-		if now := b.now(s); now.Key() != before.Key() || now.Status != runner.Running || len(now.Proposals()) != 2 || now.State != before.State {
+		if now := b.now(s); now.Key() != before.Key() || now.Status != session.Running || len(now.Proposals()) != 2 || now.State != before.State {
 			t.Error("evaluating moved the session")
 		}
 		b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})

@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -50,7 +51,7 @@ func (l *ledger) learn(next *trust.Ledger, x trust.Lesson) error {
 
 // read returns the ledger with every lesson whose commit returned before the
 // call, and the place of the newest.
-func (l *ledger) read(ctx context.Context, s TrustStore) (*trust.Ledger, int64, error) {
+func (l *ledger) read(ctx context.Context, s session.TrustStore) (*trust.Ledger, int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next, place := l.now, l.place
@@ -62,7 +63,7 @@ func (l *ledger) read(ctx context.Context, s TrustStore) (*trust.Ledger, int64, 
 			next = next.Clone() // others may be reading
 		}
 		if err := l.learn(next, lesson); err != nil {
-			return nil, 0, &CorruptError{fmt.Sprintf("lesson %d", lesson.Seq), err.Error()}
+			return nil, 0, &session.CorruptError{What: fmt.Sprintf("lesson %d", lesson.Seq), Problem: err.Error()}
 		}
 		place = lesson.Seq
 	}

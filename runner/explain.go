@@ -6,6 +6,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -31,7 +32,7 @@ type Explanation struct {
 	Executed      string             `json:"executed,omitempty"`
 	ToState       string             `json:"toState,omitempty"`
 	Human         *ExplainedWait     `json:"human,omitempty"` // that a human had to be asked, and why
-	Draws         *Draws             `json:"draws,omitempty"` // whether the closed round was drawn for another look
+	Draws         *session.Draws     `json:"draws,omitempty"` // whether the closed round was drawn for another look
 	Reviews       []ExplainedReview  `json:"reviews,omitempty"`
 	Changes       *Changes           `json:"changes,omitempty"`
 	// Withheld says that a human is still to decide or to review the round without
@@ -39,7 +40,7 @@ type Explanation struct {
 	// this.
 	Withheld bool `json:"withheld,omitempty"`
 	// Collapse is how far the state had come, if it declares that.
-	Collapse *Collapse `json:"collapse,omitempty"`
+	Collapse *session.Collapse `json:"collapse,omitempty"`
 }
 
 // An ExplainedReview is what a human made of the round after it had closed.
@@ -225,7 +226,7 @@ func (t *trace) vote(i int, p *specialist.Proposal) ExplainedVote {
 	return v
 }
 
-func (t *trace) explainVerdict(j *Judged) *ExplainedVerdict {
+func (t *trace) explainVerdict(j *session.Judged) *ExplainedVerdict {
 	v := &ExplainedVerdict{
 		At: t.judgedAt, ArbiterID: j.ArbiterID, Strategy: j.Strategy, ConsensusReached: j.Decision.Consensus(), Code: j.Decision.Code(),
 		Reasoning: j.Decision.Reasoning(), Margin: j.Margin, Threshold: j.Threshold, Scores: []ExplainedScore{}, Judgement: j.Decision.Judgement, Quorum: j.Decision.Quorum,
@@ -241,8 +242,8 @@ func (t *trace) explainVerdict(j *Judged) *ExplainedVerdict {
 	return v
 }
 
-func (t *trace) explainRuling(x *Executed) *ExplainedRuling {
-	if x.How == ByConsensus {
+func (t *trace) explainRuling(x *session.Executed) *ExplainedRuling {
+	if x.How == session.ByConsensus {
 		return nil
 	}
 	r := &ExplainedRuling{
@@ -280,22 +281,22 @@ func (r *Runner) standingsOf(ctx context.Context, t *trace, e *Explanation) erro
 
 // collapseThen returns how far the state of a round had come when it was judged,
 // or else when it was opened; nil if it declares no collapse.
-func (r *Runner) collapseThen(ctx context.Context, t *trace) (*Collapse, error) {
+func (r *Runner) collapseThen(ctx context.Context, t *trace) (*session.Collapse, error) {
 	if t.before.State.Collapse == nil {
 		return nil, nil
 	}
-	then, c := max(t.before.UpdatedAt, t.judgedAt), Collapse{}
+	then, c := max(t.before.UpdatedAt, t.judgedAt), session.Collapse{}
 	for rec, err := range r.store.RosterRecords(ctx, t.before.Machine().Name()) {
 		if err != nil {
 			return nil, err
 		}
-		events, err := DecodeRosterEvents(rec.Events)
+		events, err := session.DecodeRosterEvents(rec.Events)
 		if err != nil {
-			return nil, &CorruptError{"the log of machine " + t.before.Machine().Name(), err.Error()}
+			return nil, &session.CorruptError{What: "the log of machine " + t.before.Machine().Name(), Problem: err.Error()}
 		}
 		for _, e := range events {
 			if e.State == t.before.State.Name && e.At <= then {
-				c = c.with(e)
+				c = c.With(e)
 			}
 		}
 	}

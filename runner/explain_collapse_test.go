@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/trust"
 )
@@ -34,7 +35,7 @@ func TestExplainCollapse(t *testing.T) {
 			if e.Collapse.StageOf() != trust.Championed || e.Collapse.Certificate.SpecialistID != "p0" || e.Executed != e.Votes[0].Transition || e.Changes.Distance != nil {
 				t.Errorf("round %d: %+v", n, e)
 			}
-			if w := variant(e, "p0", ""); w.Code != runner.CodeContested || !w.Changed {
+			if w := variant(e, "p0", ""); w.Code != session.CodeContested || !w.Changed {
 				t.Errorf("round %d without the champion: %+v", n, w)
 			}
 			contested++

@@ -6,51 +6,52 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
 
 // CommitFailure commits an answer that says what it cost, whatever that is.
-func CommitFailure(ctx context.Context, r *Runner, s *Session, id string, u specialist.Usage) error {
+func CommitFailure(ctx context.Context, r *Runner, s *session.Session, id string, u specialist.Usage) error {
 	t, err := r.begin(ctx, s)
 	if err != nil {
 		return err
 	}
-	t.emit(&AskFailed{SpecialistID: id, Role: machine.Proposer, Code: CodeAskError, Usage: u})
+	t.emit(&session.AskFailed{SpecialistID: id, Role: machine.Proposer, Code: session.CodeAskError, Usage: u})
 	_, err = t.commit(ctx)
 	return err
 }
 
 // A LedgerTest applies events to a session that nobody stores.
 type LedgerTest struct {
-	s     Session
-	o     openRound
+	s     session.Session
+	o     session.OpenRound
 	asked []placedAsk
 	err   error
 }
 
 type placedAsk struct {
-	Ask
+	session.Ask
 	round int32
 }
 
 // NewLedgerTest returns one at the beginning of a session.
-func NewLedgerTest(s *Session) *LedgerTest { return &LedgerTest{s: *s} }
+func NewLedgerTest(s *session.Session) *LedgerTest { return &LedgerTest{s: *s} }
 
-func (l *LedgerTest) apply(d Data) {
-	if err := apply(&l.s, &l.o, &Event{Data: d}); err != nil {
+func (l *LedgerTest) apply(d session.Data) {
+	if err := session.Apply(&l.s, &l.o, &session.Event{Data: d}); err != nil {
 		l.err = err
 	}
 }
 
 // Ask sends a further ask.
 func (l *LedgerTest) Ask(model bool, expected exact.Money) {
-	a := Ask{SpecialistID: "w", Index: int32(len(l.o.asks)) + 1, Role: machine.Proposer, Source: specialist.Webhook, Remote: &RemoteAsk{Estimate: expected}}
+	a := session.Ask{SpecialistID: "w", Index: int32(len(l.o.Asks)) + 1, Role: machine.Proposer, Source: specialist.Webhook, Remote: &session.RemoteAsk{Estimate: expected}}
 	if model {
 		a.Source = specialist.Model
 	}
 	l.asked = append(l.asked, placedAsk{a, l.s.Round})
-	l.apply(&Asked{Asks: []Ask{a}})
+	l.apply(&session.Asked{Asks: []session.Ask{a}})
 }
 
 // TakeOver repeats an ask, which must be out.
@@ -59,16 +60,18 @@ func (l *LedgerTest) TakeOver(i int) {
 	again := *a.Remote
 	again.Repeat, again.Lost = again.Repeat+1, a.Source == specialist.Model
 	a.Remote = &again
-	l.apply(&Asked{Asks: []Ask{a.Ask}})
+	l.apply(&session.Asked{Asks: []session.Ask{a.Ask}})
 }
 
 // CloseRound opens the next round.
-func (l *LedgerTest) CloseRound() { l.apply(&RoundOpened{Round: l.s.Round + 1, State: l.s.State}) }
+func (l *LedgerTest) CloseRound() {
+	l.apply(&session.RoundOpened{Round: l.s.Round + 1, State: l.s.State})
+}
 
 // Answer has the present request of an ask that is out say what it cost.
 func (l *LedgerTest) Answer(i int, money exact.Money) {
 	a := l.asked[i]
-	l.apply(&AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: CodeIllegal, Usage: specialist.Usage{}.WithCost(money)})
+	l.apply(&session.AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: session.CodeIllegal, Usage: specialist.Usage{}.WithCost(money)})
 }
 
 // Fail has it say nothing.
@@ -79,16 +82,16 @@ func (l *LedgerTest) Fail(i int) {
 		u = u.WithCost(0)
 		u.Estimated = true
 	}
-	l.apply(&AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: CodeTimeout, Usage: u})
+	l.apply(&session.AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: session.CodeTimeout, Usage: u})
 }
 
 func (l *LedgerTest) discarded(i int, repeat int32, u specialist.Usage) {
 	a := l.asked[i]
-	code := CodeLate
+	code := session.CodeLate
 	if a.round == l.s.Round {
-		code = CodeTakenOver
+		code = session.CodeTakenOver
 	}
-	l.apply(&Discarded{SpecialistID: a.SpecialistID, Round: a.round, Ask: a.Index, Code: code, Usage: u, Repeat: repeat})
+	l.apply(&session.Discarded{SpecialistID: a.SpecialistID, Round: a.round, Ask: a.Index, Code: code, Usage: u, Repeat: repeat})
 }
 
 // Late has any request of an ask say what it cost when nobody waits for it.
@@ -100,7 +103,7 @@ func (l *LedgerTest) Late(i int, repeat int32, money exact.Money) {
 func (l *LedgerTest) Unsent(i int, repeat int32, present bool) {
 	a, u := l.asked[i], specialist.Usage{}.WithCalls(0, 0)
 	if present {
-		l.apply(&AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: CodeAskError, Usage: u})
+		l.apply(&session.AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: session.CodeAskError, Usage: u})
 		return
 	}
 	l.discarded(i, repeat, u)

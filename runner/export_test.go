@@ -6,47 +6,48 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 	"github.com/dialai/dialai/verdict"
 )
 
 // OpenRound returns everything a session knows of its round, as text.
-func OpenRound(s *Session) string {
-	if s.open == nil {
+func OpenRound(s *session.Session) string {
+	if s.Open == nil {
 		return "nothing"
 	}
 	var b strings.Builder
-	o := s.open
-	for _, p := range o.proposals {
+	o := s.Open
+	for _, p := range o.Proposals {
 		fmt.Fprintf(&b, "%s %s %q %s %+v %s %d %d %t %s", p.SpecialistID, p.Transition.Name, p.Reasoning, p.MetaJSON, p.Usage, p.CreatedAt, p.Arrival, p.Replaces, p.IsHuman, p.Mode)
 		if p.Detail != nil {
 			fmt.Fprintf(&b, " %+v", *p.Detail)
 		}
 		b.WriteByte('\n')
 	}
-	for _, a := range o.asks {
-		fmt.Fprintf(&b, "ask %d %s %s %s %d", a.Index, a.SpecialistID, a.Role, a.Source, a.status)
+	for _, a := range o.Asks {
+		fmt.Fprintf(&b, "ask %d %s %s %s %d", a.Index, a.SpecialistID, a.Role, a.Source, a.Status)
 		if a.Remote != nil {
 			fmt.Fprintf(&b, " %+v", *a.Remote)
 		}
 		b.WriteByte('\n')
 	}
-	if v := o.verdict; v != nil {
+	if v := o.Verdict; v != nil {
 		fmt.Fprintf(&b, "verdict %d %d %s %s %d %d %s %q %v %v %v %v\n", v.Index, v.Ask, v.ArbiterID, v.Strategy, v.Decision.Winner, v.Decision.Rule,
 			v.Decision.Code(), v.Decision.Reasoning(), v.Order, v.Weights, v.Threshold, v.Margin)
 	}
-	if o.wave != nil {
-		fmt.Fprintf(&b, "wave %+v\n", *o.wave)
+	if o.Wave != nil {
+		fmt.Fprintf(&b, "wave %+v\n", *o.Wave)
 	}
-	for _, p := range o.probes {
+	for _, p := range o.Probes {
 		value := -1.0
 		if p.Value != nil {
 			value = *p.Value
 		}
 		fmt.Fprintf(&b, "probe %s %d %s %s %q %v %s %q %+v %s %t\n", p.Guard, p.Ask, p.Stage, p.Question, p.Reply, value, p.Code, p.Message, p.Usage, p.Model, p.Free)
 	}
-	fmt.Fprintf(&b, "%q %d %d %s %t", o.notices, o.arrivals, o.judged, o.cost, o.blocked)
+	fmt.Fprintf(&b, "%q %d %d %s %t", o.Notices, o.Arrivals, o.Verdicts, o.Cost, o.Blocked)
 	return b.String()
 }
 
@@ -84,7 +85,9 @@ func Unasked(asked, passing verdict.Step) verdict.Verdict {
 }
 
 // LintBy is Lint by what a ledger knows.
-func LintBy(m *machine.Machine, l *trust.Ledger) []machine.Problem { return lint(m, l, &Roster{}) }
+func LintBy(m *machine.Machine, l *trust.Ledger) []machine.Problem {
+	return lint(m, l, &session.Roster{})
+}
 
 // QuotaUsed returns what a tenant has used in the first window of its quota, as
 // calls, tokens and dollars, and how many sessions are open.
@@ -106,7 +109,7 @@ func (r *Runner) QuotaUsed(tenant string) (used [3]int64, sessions int) {
 }
 
 // Meet reads what the tenant of a session did before, as the first step does.
-func (r *Runner) Meet(ctx context.Context, s *Session) error { return r.meet(ctx, s) }
+func (r *Runner) Meet(ctx context.Context, s *session.Session) error { return r.meet(ctx, s) }
 
 // Plans returns how many plans a runner keeps.
 func Plans(r *Runner) int {
@@ -123,5 +126,5 @@ func SamePayload(a, b string) bool {
 		}
 		return []byte(s)
 	}
-	return samePayload(text(a), text(b))
+	return session.SamePayload(text(a), text(b))
 }

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // callback gives a request a place where it may be answered later, and the
 // secret that goes with it; only the secret's hash is stored.
-func (r *Runner) callback(t *tx, req *request, a *Ask) error {
+func (r *Runner) callback(t *tx, req *request, a *session.Ask) error {
 	if r.config.PublicURL == "" || req.member.Role != machine.Proposer {
 		return nil
 	}
@@ -104,7 +105,7 @@ func (r *Runner) answer(ctx context.Context, req request, q specialist.Question,
 		return nil
 	}); err != nil {
 		h = heard{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index, repeat: req.estimate.Repeat, estimate: req.estimate}
-		h.code, h.message = CodePanic, err.Error()
+		h.code, h.message = session.CodePanic, err.Error()
 	}
 	return h
 }

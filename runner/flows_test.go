@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -108,7 +109,7 @@ func TestForceBeatsAWinner(t *testing.T) {
 	s := b.start(m)
 	b.propose(s, "good", "finish")
 	b.force(s, "again")
-	if now := b.now(s); now.Status != runner.Running || now.Last().SpecialistID != "human" {
+	if now := b.now(s); now.Status != session.Running || now.Last().SpecialistID != "human" {
 		t.Errorf("the session is %+v", now)
 	}
 	if book, _ := b.store.Book(b.ctx, "desk"); book.Tally(recordOf("good")).Total != 10 || book.Tally(recordOf("good")).Matching != 9 {
@@ -206,7 +207,7 @@ func TestManyProposers(t *testing.T) {
 // TestEmptyStoreIsEmpty shows that nothing is left over from anywhere.
 func TestEmptyStoreIsEmpty(t *testing.T) {
 	b := newBench(t)
-	sessions, err := b.r.Sessions(b.ctx, runner.ListQuery{})
+	sessions, err := b.r.Sessions(b.ctx, session.ListQuery{})
 	b.ok(err)
 	inbox, err := b.r.Inbox(b.ctx, "")
 	b.ok(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -24,7 +25,7 @@ func logs(t testing.TB) (m *machine.Machine, logs [][]byte) {
 	})
 	m = b.machine(def{who: []string{web("w", estimated("0.5")), fn("a"), human("human"), arbWeb("judge")}})
 	b.cast.judge("judge", electFirst)
-	join := func(s *runner.Session) {
+	join := func(s *session.Session) {
 		var lines [][]byte
 		for _, rec := range b.records(s) {
 			lines = append(lines, rec.Events)
@@ -67,8 +68,8 @@ func logs(t testing.TB) (m *machine.Machine, logs [][]byte) {
 func TestSeedsHoldEveryKind(t *testing.T) {
 	_, logs := logs(t)
 	all := bytes.Join(logs, nil)
-	for _, kind := range []string{runner.KindCreated, runner.KindRoundOpened, runner.KindAsked, runner.KindProposed, runner.KindAskFailed, runner.KindDiscarded, runner.KindJudged,
-		runner.KindGated, runner.KindExecuted, runner.KindLearned, runner.KindNeedsHuman, runner.KindResumed, runner.KindEnded} {
+	for _, kind := range []string{session.KindCreated, session.KindRoundOpened, session.KindAsked, session.KindProposed, session.KindAskFailed, session.KindDiscarded, session.KindJudged,
+		session.KindGated, session.KindExecuted, session.KindLearned, session.KindNeedsHuman, session.KindResumed, session.KindEnded} {
 		if !bytes.Contains(all, []byte(`"kind":"`+kind+`"`)) {
 			t.Errorf("no seed holds an event of kind %s", kind)
 		}
@@ -76,11 +77,11 @@ func TestSeedsHoldEveryKind(t *testing.T) {
 }
 
 // fold reads a log, one record a line, and writes again what it read.
-func fold(t *testing.T, m *machine.Machine, log []byte) (again []byte, s *runner.Session, err error) {
+func fold(t *testing.T, m *machine.Machine, log []byte) (again []byte, s *session.Session, err error) {
 	t.Helper()
 	f := folderOf(t, m)
 	f.Definition = func(digest string) ([]byte, error) { return nil, fmt.Errorf("no definition %q", digest) }
-	f.Decision = func(*runner.DecisionRecord) {}
+	f.Decision = func(*session.DecisionRecord) {}
 	seq := int64(1)
 	for i, rec := range bytes.Split(log, []byte("\n")) {
 		before := f.Session().Key()
@@ -92,7 +93,7 @@ func fold(t *testing.T, m *machine.Machine, log []byte) (again []byte, s *runner
 			again = append(again, '\n')
 		}
 		before.Session = f.Session().ID
-		again = runner.AppendEvents(again, before, seq, events)
+		again = session.AppendEvents(again, before, seq, events)
 		seq += int64(len(events))
 	}
 	return again, f.Session(), nil

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -268,18 +269,18 @@ func TestEveryWayPassesTheGate(t *testing.T) {
 	capped := `"guards":{"limits":{"max_steps":1}}`
 	for _, c := range []struct {
 		name   string
-		decide func(*bench, *runner.Session)
+		decide func(*bench, *session.Session)
 	}{
-		{"step", func(b *bench, s *runner.Session) { b.step(s) }},
-		{"eager step", func(b *bench, s *runner.Session) { b.step(s) }},
-		{"submitted consensus", func(b *bench, s *runner.Session) {
+		{"step", func(b *bench, s *session.Session) { b.step(s) }},
+		{"eager step", func(b *bench, s *session.Session) { b.step(s) }},
+		{"submitted consensus", func(b *bench, s *session.Session) {
 			b.propose(s, "a", "again")
 			b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound})
 		}},
-		{"forced", func(b *bench, s *runner.Session) {
+		{"forced", func(b *bench, s *session.Session) {
 			b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
 		}},
-		{"executed", func(b *bench, s *runner.Session) {
+		{"executed", func(b *bench, s *session.Session) {
 			_, err := b.r.Execute(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
 			b.ok(err)
 		}},

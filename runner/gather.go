@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -15,18 +16,18 @@ import (
 // owner is lost is repeated under its key.
 func (w *work) due(ctx context.Context) ([]*member, error) {
 	t := w.t
-	if c := t.reign.champion; c != "" && (t.failed(c) || !t.reign.alone && t.round.proposal(c) != nil && (t.tooFewAlone() || t.lacksPayload(c))) {
+	if c := t.reign.champion; c != "" && (t.failed(c) || !t.reign.alone && t.round.Proposal(c) != nil && (t.tooFewAlone() || t.lacksPayload(c))) {
 		t.reign.champion = "" // it had its chance: now the others are asked
 	}
 	members := t.members()
-	due, have := w.dueNow[:0], t.round.finder()
+	due, have := w.dueNow[:0], t.round.Finder()
 	for i := range members {
 		m := &members[i]
-		if !t.asks(m) || have.proposal(m.SpecialistID) != nil {
+		if !t.asks(m) || have.Proposal(m.SpecialistID) != nil {
 			continue
 		}
-		a := have.ask(m.SpecialistID)
-		if a != nil && a.status == askOpen {
+		a := have.Ask(m.SpecialistID)
+		if a != nil && a.Status == session.AskStatusOpen {
 			if out, err := w.out(ctx, a); out || err != nil {
 				if err != nil {
 					return nil, err
@@ -34,7 +35,7 @@ func (w *work) due(ctx context.Context) ([]*member, error) {
 				continue
 			}
 		}
-		if a == nil || a.status == askCancelled || a.status == askOpen {
+		if a == nil || a.Status == session.AskStatusCancelled || a.Status == session.AskStatusOpen {
 			due = append(due, m)
 		}
 	}
@@ -48,7 +49,7 @@ const overdue = 5 * time.Second
 
 // out reports whether an open ask is being waited for. One that was accepted but
 // never answered is recorded as failed.
-func (w *work) out(ctx context.Context, a *askState) (bool, error) {
+func (w *work) out(ctx context.Context, a *session.AskState) (bool, error) {
 	t := w.t
 	late := a.Remote != nil && t.at > a.Remote.Deadline
 	switch {
@@ -56,7 +57,7 @@ func (w *work) out(ctx context.Context, a *askState) (bool, error) {
 		return false, nil
 	case a.Remote.Accepted:
 		if late {
-			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, repeat: a.Remote.Repeat, estimate: a.Remote, code: CodeTimeout, message: "accepted, but no answer came in time"})
+			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, repeat: a.Remote.Repeat, estimate: a.Remote, code: session.CodeTimeout, message: "accepted, but no answer came in time"})
 		}
 		return !late, nil
 	case w.r.waitsFor(askKey{t.now.Key(), a.Index}):
@@ -71,8 +72,8 @@ func (w *work) out(ctx context.Context, a *askState) (bool, error) {
 
 // waiting reports whether an answer is still out.
 func (w *work) waiting() bool {
-	for _, a := range w.t.round.asks {
-		if a.status == askOpen && a.Role == machine.Proposer {
+	for _, a := range w.t.round.Asks {
+		if a.Status == session.AskStatusOpen && a.Role == machine.Proposer {
 			return true
 		}
 	}
@@ -169,7 +170,7 @@ func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 }
 
 // note remembers who was asked, for the Tick.
-func (w *work) note(a *Asked) {
+func (w *work) note(a *session.Asked) {
 	switch {
 	case a == nil || a == w.asked || slices.Contains(w.asked2, a):
 	case w.asked == nil:
@@ -196,7 +197,7 @@ func (w *work) callLocal(ctx context.Context, m *member, q specialist.Question, 
 // A request is one ask outside this process, ready to be sent.
 type request struct {
 	member   *member
-	estimate *RemoteAsk // what it is expected to need
+	estimate *session.RemoteAsk // what it is expected to need
 	ask      specialist.Ask
 	index    int32
 	ticket   ticket
@@ -238,7 +239,7 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 	if err != nil {
 		return nil, err
 	}
-	recorded := &Asked{Wave: w.chosen}
+	recorded := &session.Asked{Wave: w.chosen}
 	w.chosen = nil
 	var requests []request
 	next := t.nextAsk()
@@ -246,22 +247,22 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 		if m.local() {
 			continue
 		}
-		a := Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source, Shadow: t.shadows(m.SpecialistID),
-			Remote: &RemoteAsk{Owner: owner, Deadline: t.at + specialist.Time(m.timeout.Milliseconds())}}
+		a := session.Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source, Shadow: t.shadows(m.SpecialistID),
+			Remote: &session.RemoteAsk{Owner: owner, Deadline: t.at + specialist.Time(m.timeout.Milliseconds())}}
 		req := request{member: m, estimate: a.Remote, ticket: w.tickets[m.SpecialistID]}
 		if h := w.holds[m.SpecialistID]; h != nil {
-			a.Remote.hold(h.need.first)
+			a.Remote.Hold(h.need.first)
 			a.Remote.Spare, req.room = h.spare, h.room()
 		} else {
-			a.Remote.hold(t.need(m).first)
+			a.Remote.Hold(t.need(m).first)
 		}
-		if old := t.round.ask(m.SpecialistID, m.Role); old != nil && old.status == askOpen {
+		if old := t.round.Ask(m.SpecialistID, m.Role); old != nil && old.Status == session.AskStatusOpen {
 			a.Index, a.Remote.Repeat = old.Index, old.Remote.Repeat+1
 			a.Remote.Lost = m.source == specialist.Model // a service would know the key, and be paid once
 		} else {
 			next++
 		}
-		req.index, req.ask = a.Index, specialist.Ask{ID: t.now.Key().AskID(a.Index), Nth: t.round.before(m.SpecialistID, m.Role, a.Index)}
+		req.index, req.ask = a.Index, specialist.Ask{ID: t.now.Key().AskID(a.Index), Nth: t.round.Before(m.SpecialistID, m.Role, a.Index)}
 		if err := w.r.callback(t, &req, &a); err != nil {
 			return nil, err
 		}

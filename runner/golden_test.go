@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // Golden logs are logs of sessions and of machines as the program wrote them once; no
@@ -38,7 +38,7 @@ func (b *bench) collect() {
 	f, err := os.OpenFile(filepath.Join(*collect, "logs.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	b.ok(err)
 	defer f.Close()
-	list, err := b.store.List(b.ctx, runner.ListQuery{})
+	list, err := b.store.List(b.ctx, session.ListQuery{})
 	b.ok(err)
 	machines := map[string]bool{}
 	write := func(g goldenLog) {
@@ -72,7 +72,7 @@ func (b *bench) collect() {
 	}
 }
 
-func viewOf(t testing.TB, s *runner.Session) string {
+func viewOf(t testing.TB, s *session.Session) string {
 	t.Helper()
 	view, err := json.Marshal(s.View())
 	if err != nil {
@@ -100,11 +100,11 @@ func TestGoldenLogs(t *testing.T) {
 		})
 	}
 	for _, kind := range []string{
-		runner.KindCreated, runner.KindRoundOpened, runner.KindAsked, runner.KindProposed, runner.KindAskFailed, runner.KindDiscarded,
-		runner.KindProbed, runner.KindJudged, runner.KindGated, runner.KindRuled, runner.KindExecuted, runner.KindLearned, runner.KindReviewed,
-		runner.KindAdopted, runner.KindNeedsHuman, runner.KindRevealed, runner.KindResumed, runner.KindEnded,
-		runner.KindRegistered, runner.KindEnabled, runner.KindDisabled, runner.KindPromoted, runner.KindDemoted, runner.KindStage, runner.KindFrozen,
-		runner.KindReleased, runner.KindChampionFailed, runner.KindChampionAnswered, runner.KindTried,
+		session.KindCreated, session.KindRoundOpened, session.KindAsked, session.KindProposed, session.KindAskFailed, session.KindDiscarded,
+		session.KindProbed, session.KindJudged, session.KindGated, session.KindRuled, session.KindExecuted, session.KindLearned, session.KindReviewed,
+		session.KindAdopted, session.KindNeedsHuman, session.KindRevealed, session.KindResumed, session.KindEnded,
+		session.KindRegistered, session.KindEnabled, session.KindDisabled, session.KindPromoted, session.KindDemoted, session.KindStage, session.KindFrozen,
+		session.KindReleased, session.KindChampionFailed, session.KindChampionAnswered, session.KindTried,
 	} {
 		if kinds[kind] == 0 {
 			t.Errorf("no golden log holds %s", kind)
@@ -139,8 +139,8 @@ func eachGolden(t *testing.T, file string, do func(*goldenLog)) {
 }
 
 func (g *goldenLog) fold(t *testing.T, kinds map[string]int) {
-	f := &runner.Folder{Programs: runner.NewPrograms(), Definition: func(string) ([]byte, error) { return []byte(g.Definition), nil }}
-	id, err := runner.ParseID(g.Session)
+	f := &session.Folder{Programs: session.NewPrograms(), Definition: func(string) ([]byte, error) { return []byte(g.Definition), nil }}
+	id, err := session.ParseID(g.Session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func (g *goldenLog) fold(t *testing.T, kinds map[string]int) {
 			t.Errorf("%s: %v", g.Test, err)
 			return
 		}
-		if again := runner.AppendEvents(nil, key, seq, events); string(again) != string(record) {
+		if again := session.AppendEvents(nil, key, seq, events); string(again) != string(record) {
 			t.Errorf("%s: read and written again, a record is\n%s\nit was\n%s", g.Test, again, record)
 		}
 		for _, e := range events {
@@ -167,12 +167,12 @@ func (g *goldenLog) fold(t *testing.T, kinds map[string]int) {
 
 func (g *goldenLog) roster(t *testing.T, kinds map[string]int) {
 	for i, record := range g.Records {
-		events, err := runner.DecodeRosterEvents(record)
+		events, err := session.DecodeRosterEvents(record)
 		if err != nil || len(events) != 1 {
 			t.Errorf("%s: %d events, %v", g.Test, len(events), err)
 			return
 		}
-		again, err := runner.AppendRosterEvent(nil, int64(i)+1, events[0])
+		again, err := session.AppendRosterEvent(nil, int64(i)+1, events[0])
 		if err != nil || string(again) != string(record) {
 			t.Errorf("%s: read and written again, a record is\n%s\nit was\n%s", g.Test, again, record)
 		}

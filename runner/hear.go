@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -21,11 +22,11 @@ type heard struct {
 	id       string              // of the specialist
 	human    bool
 	source   specialist.Source
-	ask      int32      // 0 for local asks and submissions
-	repeat   int32      // of the request that it answers
-	local    bool       // its ask is recorded together with it
-	estimate *RemoteAsk // what it was expected to need; nil if nobody said
-	wave     *Wave      // that begins with it; nil for others
+	ask      int32              // 0 for local asks and submissions
+	repeat   int32              // of the request that it answers
+	local    bool               // its ask is recorded together with it
+	estimate *session.RemoteAsk // what it was expected to need; nil if nobody said
+	wave     *session.Wave      // that begins with it; nil for others
 
 	answer   specialist.Answer
 	code     string // "" unless it failed
@@ -38,7 +39,7 @@ type heard struct {
 // usage returns what the answer cost: as it says, or, if none came or it cannot be
 // read, so that nobody will ever say, as was expected.
 func (h *heard) usage() specialist.Usage {
-	if h.answer.Usage == (specialist.Usage{}) && (h.code == CodeCancelled || h.code == CodeTimeout || h.unsaid) {
+	if h.answer.Usage == (specialist.Usage{}) && (h.code == session.CodeCancelled || h.code == session.CodeTimeout || h.unsaid) {
 		return h.estimate.Expected()
 	}
 	return h.answer.Usage
@@ -75,18 +76,18 @@ const (
 // becomes of it: a proposal, a failure, or a late answer that counts for
 // nothing.
 func (t *tx) hear(h *heard) {
-	if h.key != t.now.Key() || t.now.Status > NeedsHuman {
-		t.discard(h, CodeLate)
+	if h.key != t.now.Key() || t.now.Status > session.NeedsHuman {
+		t.discard(h, session.CodeLate)
 		return
 	}
 	if h.ask != 0 {
-		a := t.round.at(h.ask)
+		a := t.round.At(h.ask)
 		if a != nil && a.Remote != nil && a.Remote.Repeat != h.repeat {
-			t.discard(h, CodeTakenOver)
+			t.discard(h, session.CodeTakenOver)
 			return
 		}
-		if a == nil || a.status != askOpen {
-			t.discard(h, CodeSuperseded)
+		if a == nil || a.Status != session.AskStatusOpen {
+			t.discard(h, session.CodeSuperseded)
 			return
 		}
 		if h.accepted {
@@ -99,15 +100,15 @@ func (t *tx) hear(h *heard) {
 		ask = t.recordLocal(h)
 	}
 	h.answer.Usage = t.priced(h, h.usage())
-	var p *Proposed
+	var p *session.Proposed
 	if h.code == "" {
 		var err error
 		if p, err = t.proposal(h, ask); err != nil {
-			h.code, h.message = CodeIllegal, err.Error()
+			h.code, h.message = session.CodeIllegal, err.Error()
 		}
 	}
 	if h.code != "" {
-		t.emit(&AskFailed{SpecialistID: h.id, Ask: ask, Role: machine.Proposer, Code: h.code, Message: specialist.Clip(h.message, maxMessage), Usage: h.answer.Usage.Clean(), Model: h.answer.Model, Asked: h.answer.Asked})
+		t.emit(&session.AskFailed{SpecialistID: h.id, Ask: ask, Role: machine.Proposer, Code: h.code, Message: specialist.Clip(h.message, maxMessage), Usage: h.answer.Usage.Clean(), Model: h.answer.Model, Asked: h.answer.Asked})
 		return
 	}
 	t.emit(p)
@@ -116,7 +117,7 @@ func (t *tx) hear(h *heard) {
 // recordLocal records the ask of a local function; those of one commit share an
 // event, but for waves, which begin one each.
 func (t *tx) recordLocal(h *heard) int32 {
-	a := Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source, Shadow: t.shadows(h.id)}
+	a := session.Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source, Shadow: t.shadows(h.id)}
 	if t.asked == nil || h.wave != nil {
 		t.asked = t.newAsked()
 		t.asked.Wave = h.wave
@@ -125,24 +126,24 @@ func (t *tx) recordLocal(h *heard) int32 {
 		return a.Index
 	}
 	t.asked.Asks = append(t.asked.Asks, a)
-	t.round.applyAsk(&t.now, &t.asked.Asks[len(t.asked.Asks)-1])
+	t.round.ApplyAsk(&t.now, &t.asked.Asks[len(t.asked.Asks)-1])
 	return a.Index
 }
 
 func (t *tx) nextAsk() int32 {
-	if n := len(t.round.asks); n > 0 {
-		return t.round.asks[n-1].Index + 1
+	if n := len(t.round.Asks); n > 0 {
+		return t.round.Asks[n-1].Index + 1
 	}
 	return 1
 }
 
 // accept notes that an ask will be answered later.
-func (t *tx) accept(a *askState, until specialist.Time) {
+func (t *tx) accept(a *session.AskState, until specialist.Time) {
 	later := *a.Remote
 	later.Accepted, later.Deadline, later.Owner = true, until, ""
 	again := *a.Ask
 	again.Remote = &later
-	t.emit(&Asked{Asks: []Ask{again}})
+	t.emit(&session.Asked{Asks: []session.Ask{again}})
 }
 
 // discard records an answer that came too late, with its cost.
@@ -150,13 +151,13 @@ func (t *tx) discard(h *heard, code string) {
 	if h.accepted && !t.answered(h, code) {
 		return
 	}
-	d := &Discarded{
+	d := &session.Discarded{
 		SpecialistID: h.id, Round: h.key.Round, Attempt: h.key.Attempt, Ask: h.ask, Code: code,
 		TransitionName: specialist.Clip(h.answer.TransitionName, 128), Usage: t.priced(h, h.answer.Usage.Clean()), Model: h.answer.Model, Asked: h.answer.Asked,
 	}
 	if h.ask != 0 {
 		d.Repeat = h.repeat
-		d.correct(t.now.charged(&t.round, h.key, h.ask, h.repeat))
+		d.Correct(t.now.Charged(&t.round, h.key, h.ask, h.repeat))
 	}
 	t.emit(d)
 }
@@ -164,8 +165,8 @@ func (t *tx) discard(h *heard, code string) {
 // answered reports whether an ask that was accepted has its answer already, as a
 // proposal from outside. That has said what the call cost, or nobody will.
 func (t *tx) answered(h *heard, code string) bool {
-	a, p := t.round.at(h.ask), t.round.proposal(h.id)
-	if code != CodeSuperseded || a == nil || p == nil || a.status != askAnswered || !a.assumed(h.repeat) {
+	a, p := t.round.At(h.ask), t.round.Proposal(h.id)
+	if code != session.CodeSuperseded || a == nil || p == nil || a.Status != session.AskStatusAnswered || !a.Assumed(h.repeat) {
 		return false
 	}
 	if h.answer.Usage = (specialist.Usage{}).WithCalls(0, 0).WithCost(0); p.Usage == (specialist.Usage{}) {
@@ -175,17 +176,17 @@ func (t *tx) answered(h *heard, code string) bool {
 }
 
 // proposal returns the proposal an answer makes, or says why it is not legal.
-func (t *tx) proposal(h *heard, ask int32) (*Proposed, error) {
+func (t *tx) proposal(h *heard, ask int32) (*session.Proposed, error) {
 	legal, err := legal(t.now.State, &h.answer, h.source.VotesOnly())
 	if err != nil {
 		return nil, err
 	}
 	p := t.newProposed()
-	*p = Proposed{Ask: ask, Proposal: specialist.Proposal{
+	*p = session.Proposed{Ask: ask, Proposal: specialist.Proposal{
 		SpecialistID: h.id, Transition: legal, Reasoning: h.answer.Reasoning, MetaJSON: h.answer.MetaJSON,
-		Usage: h.answer.Usage, CreatedAt: t.at, Arrival: t.round.arrivals + 1, IsHuman: h.human, Mode: h.source,
+		Usage: h.answer.Usage, CreatedAt: t.at, Arrival: t.round.Arrivals + 1, IsHuman: h.human, Mode: h.source,
 	}}
-	if old := t.round.proposal(h.id); old != nil {
+	if old := t.round.Proposal(h.id); old != nil {
 		p.Replaces = old.Arrival
 	}
 	if h.ask != 0 || h.answer.Model != "" || len(h.answer.ToolCalls) > 0 {
@@ -209,16 +210,16 @@ func Legal(s *machine.State, a *specialist.Answer) (*machine.Transition, error) 
 func legal(s *machine.State, a *specialist.Answer, bare bool) (*machine.Transition, error) {
 	t := s.Transition(a.TransitionName)
 	if t == nil {
-		return nil, refuse(ErrIllegal, CodeIllegal, "Invalid transition %q from state %q", specialist.Clip(a.TransitionName, 128), s.Name)
+		return nil, refuse(ErrIllegal, session.CodeIllegal, "Invalid transition %q from state %q", specialist.Clip(a.TransitionName, 128), s.Name)
 	}
 	if a.ToState != "" && a.ToState != t.Target {
-		return nil, refuse(ErrIllegal, CodeIllegal, "State mismatch: transition %q should go to %q, not %q", t.Name, t.Target, specialist.Clip(a.ToState, 128))
+		return nil, refuse(ErrIllegal, session.CodeIllegal, "State mismatch: transition %q should go to %q, not %q", t.Name, t.Target, specialist.Clip(a.ToState, 128))
 	}
 	if len(a.Reasoning) > maxReasoning {
-		return nil, refuse(ErrIllegal, CodeIllegal, "reasoning is larger than %d bytes", maxReasoning)
+		return nil, refuse(ErrIllegal, session.CodeIllegal, "reasoning is larger than %d bytes", maxReasoning)
 	}
 	if u := a.Usage; u != (specialist.Usage{}) && (u.CostUSD < 0 || u.LatencyMsec < 0 || u.NumInputTokens < 0 || u.NumOutputTokens < 0 || u.Calls < 0 || u.Unbilled < 0) {
-		return nil, refuse(ErrIllegal, CodeIllegal, "cost, latency and tokens must not be negative")
+		return nil, refuse(ErrIllegal, session.CodeIllegal, "cost, latency and tokens must not be negative")
 	}
 	if len(a.MetaJSON) > 0 {
 		if err := legalMeta(t, a); err != nil {
@@ -228,18 +229,18 @@ func legal(s *machine.State, a *specialist.Answer, bare bool) (*machine.Transiti
 		a.MetaJSON = nil
 	}
 	if a.MetaJSON == nil && t.NeedsPayload && !bare {
-		return nil, refuse(ErrIllegal, CodeIllegal, "transition %q needs metaJson that satisfies its parameters: %v", t.Name, t.Parameters.Validate(nil))
+		return nil, refuse(ErrIllegal, session.CodeIllegal, "transition %q needs metaJson that satisfies its parameters: %v", t.Name, t.Parameters.Validate(nil))
 	}
 	return t, legalCalls(a.ToolCalls)
 }
 
 func legalMeta(t *machine.Transition, a *specialist.Answer) error {
 	if len(a.MetaJSON) > maxMetaJSON {
-		return refuse(ErrIllegal, CodeIllegal, "metaJson is larger than %d bytes", maxMetaJSON)
+		return refuse(ErrIllegal, session.CodeIllegal, "metaJson is larger than %d bytes", maxMetaJSON)
 	}
 	tidy, err := exact.Tidy(a.MetaJSON)
 	if err != nil {
-		return refuse(ErrIllegal, CodeIllegal, "metaJson is not one JSON value: %v", err)
+		return refuse(ErrIllegal, session.CodeIllegal, "metaJson is not one JSON value: %v", err)
 	}
 	a.MetaJSON = tidy
 	if string(tidy) == "null" {
@@ -248,7 +249,7 @@ func legalMeta(t *machine.Transition, a *specialist.Answer) error {
 	}
 	if t.Parameters != nil {
 		if err := t.Parameters.Validate(tidy); err != nil {
-			return refuse(ErrIllegal, CodeIllegal, "metaJson does not satisfy the parameters of transition %q: %v", t.Name, err)
+			return refuse(ErrIllegal, session.CodeIllegal, "metaJson does not satisfy the parameters of transition %q: %v", t.Name, err)
 		}
 	}
 	return nil
@@ -265,7 +266,7 @@ func legalCalls(calls []specialist.ToolCall) error {
 			}
 			tidy, err := exact.Tidy(*v.value)
 			if err != nil || len(tidy) > maxMetaJSON {
-				return refuse(ErrIllegal, CodeIllegal, "%s of tool call %q are not one JSON value of at most %d bytes", v.what, specialist.Clip(calls[i].Name, 128), maxMetaJSON)
+				return refuse(ErrIllegal, session.CodeIllegal, "%s of tool call %q are not one JSON value of at most %d bytes", v.what, specialist.Clip(calls[i].Name, 128), maxMetaJSON)
 			}
 			*v.value = tidy
 		}
@@ -277,12 +278,12 @@ func legalCalls(calls []specialist.ToolCall) error {
 func call(ctx context.Context, m *member, q specialist.Question, h *heard) {
 	h.key, h.id, h.source, h.local = q.Key, m.SpecialistID, m.source, m.local()
 	if m.estimate > 0 {
-		h.estimate = &RemoteAsk{Estimate: m.estimate}
+		h.estimate = &session.RemoteAsk{Estimate: m.estimate}
 	}
 	q.Self = m.SpecialistID
 	defer func() {
 		if p := recover(); p != nil {
-			h.code, h.message = CodePanic, fmt.Sprintf("panic: %v", p)
+			h.code, h.message = session.CodePanic, fmt.Sprintf("panic: %v", p)
 		}
 	}()
 	var err error
@@ -298,11 +299,11 @@ func (h *heard) fail(ctx context.Context, err error) {
 	case errors.Is(err, specialist.ErrAccepted):
 		h.accepted, h.message = true, ""
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), specialist.ErrDecided):
-		h.code, h.message = CodeCancelled, "the round was decided without it"
+		h.code, h.message = session.CodeCancelled, "the round was decided without it"
 	case errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded):
-		h.code, h.message = CodeTimeout, "no answer in time"
+		h.code, h.message = session.CodeTimeout, "no answer in time"
 	default:
-		h.code = CodeAskError
+		h.code = session.CodeAskError
 	}
 }
 

@@ -6,13 +6,14 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/session"
 )
 
 // Inbox lists the sessions that wait for a human, in the order in which they
 // were created, as a viewer sees them, who is "" for nobody in particular. Those that cannot be read spoil nothing but themselves: the error
 // is about them, and the others are listed all the same.
 func (r *Runner) Inbox(ctx context.Context, viewer string) ([]Question, error) {
-	waiting, err := r.store.List(ctx, ListQuery{Waiting: true})
+	waiting, err := r.store.List(ctx, session.ListQuery{Waiting: true})
 	if err != nil {
 		return nil, err
 	}
@@ -34,12 +35,12 @@ func (r *Runner) Inbox(ctx context.Context, viewer string) ([]Question, error) {
 
 // waiting returns the question of a session; waits is false if somebody was faster.
 func (r *Runner) waiting(ctx context.Context, sessionID, viewer string) (item Question, waits bool, err error) {
-	id, err := ParseID(sessionID)
+	id, err := session.ParseID(sessionID)
 	if err != nil {
 		return item, false, err
 	}
 	s, err := r.load(ctx, id)
-	if err != nil || s.Status != NeedsHuman {
+	if err != nil || s.Status != session.NeedsHuman {
 		return item, false, err
 	}
 	err = r.contain(id, func() (err error) {
@@ -51,7 +52,7 @@ func (r *Runner) waiting(ctx context.Context, sessionID, viewer string) (item Qu
 
 // Weights returns what each live proposal of the current round counts for, by
 // specialist.
-func (r *Runner) Weights(ctx context.Context, s *Session) (map[string]exact.Billionths, error) {
+func (r *Runner) Weights(ctx context.Context, s *session.Session) (map[string]exact.Billionths, error) {
 	votes, err := r.votesOf(ctx, s)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (r *Runner) Weights(ctx context.Context, s *Session) (map[string]exact.Bill
 
 // votesOf returns the live proposals in the round's order, weighed; if the arbiter is
 // not there, by nobody.
-func (r *Runner) votesOf(ctx context.Context, s *Session) ([]arbiter.Vote, error) {
+func (r *Runner) votesOf(ctx context.Context, s *session.Session) ([]arbiter.Vote, error) {
 	t, err := r.beginAnyhow(ctx, s)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -41,9 +42,9 @@ var (
 // inquire asks about the decision that the round's verdict leads to, if its
 // guards want that and nothing else stops it. The tx may be another one
 // afterwards. status is not empty if the step cannot go on now.
-func (w *work) inquire(ctx context.Context, of func(*Judged) decision) (q *inquiry, status TickStatus, err error) {
+func (w *work) inquire(ctx context.Context, of func(*session.Judged) decision) (q *inquiry, status TickStatus, err error) {
 	c := w.t.now.Program.Guards(w.t.now.State)
-	d := of(w.t.round.verdict)
+	d := of(w.t.round.Verdict)
 	if !c.Asks(d.transition.Name) {
 		return nil, "", nil
 	}
@@ -54,7 +55,7 @@ func (w *work) inquire(ctx context.Context, of func(*Judged) decision) (q *inqui
 	if j := (judgement{ctx: ctx, step: step}); !j.alone(w.t).Passed() {
 		return nil, "", nil // the gate says why
 	}
-	asking := &inquirer{w: w, config: c, desk: w.t.here.desk, about: w.t.round.verdict.Order[w.t.round.verdict.Decision.Winner]}
+	asking := &inquirer{w: w, config: c, desk: w.t.here.desk, about: w.t.round.Verdict.Order[w.t.round.Verdict.Decision.Winner]}
 	v := asking.ask(ctx, d, step)
 	switch {
 	case asking.err == nil:
@@ -81,7 +82,7 @@ type inquirer struct {
 func (q *inquirer) ask(ctx context.Context, d decision, step verdict.Step) (v verdict.Verdict) {
 	if q.config.Classifier != nil {
 		judge := q.desk.asker.Judge
-		if q.w.t.round.lost(classifierID) {
+		if q.w.t.round.Lost(session.ClassifierID) {
 			judge = q.desk.asker.JudgeAnew
 		}
 		v = judge(ctx, step, q.turns(), q.classify)
@@ -106,7 +107,7 @@ func (q *inquirer) turns() (turns []string) {
 
 // stillAsked reports whether the round has the same winner as at the beginning.
 func (q *inquirer) stillAsked() bool {
-	v := q.w.t.round.verdict
+	v := q.w.t.round.Verdict
 	return !q.w.over() && v != nil && v.Decision.Consensus() && v.Order[v.Decision.Winner] == q.about
 }
 
@@ -119,7 +120,7 @@ type desk struct {
 }
 
 // desk makes everybody ready whom the guards of a state ask.
-func (b *planner) desk(p *Program, st *machine.State) *desk {
+func (b *planner) desk(p *session.Program, st *machine.State) *desk {
 	if b.looking {
 		return nil
 	}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
 
 // classify puts one question to the classifier.
 func (q *inquirer) classify(ctx context.Context, c guard.Classification) (guard.ClassifierAnswer, error) {
-	p := probe{guard: classifierID, source: specialist.Webhook, stage: c.Stage, digest: c.Digest(), timeout: q.config.Classifier.Timeout}
+	p := probe{guard: session.ClassifierID, source: specialist.Webhook, stage: c.Stage, digest: c.Digest(), timeout: q.config.Classifier.Timeout}
 	if q.config.Classifier.Function != "" {
 		p.source = specialist.Function
 	}
@@ -60,7 +61,7 @@ func decodeAnswer(text string) (a guard.ClassifierAnswer, err error) {
 	}
 	status, ok := verdict.StatusNamed(c.Verdict)
 	if !ok {
-		return a, &DecodeError{"verdict", c.Verdict}
+		return a, &session.DecodeError{What: "verdict", Value: c.Verdict}
 	}
 	return guard.ClassifierAnswer{Verdict: status, Score: c.Score, Code: c.Code}, nil
 }
@@ -82,8 +83,8 @@ func (q *inquirer) truth(ctx context.Context, d decision) verdict.Verdict {
 
 // measured records what a probe of the truth gate has measured.
 func (q *inquirer) measured(e guard.TruthEvent) error {
-	if e.Type == "probe" && e.Value != nil && q.err == nil && q.w.t.round.measured(e.Stage, *e.Value) == nil {
-		q.w.t.emit(&Probed{Guard: truthID, Stage: e.Stage, Value: e.Value})
+	if e.Type == "probe" && e.Value != nil && q.err == nil && q.w.t.round.Measured(e.Stage, *e.Value) == nil {
+		q.w.t.emit(&session.Probed{Guard: session.TruthID, Stage: e.Stage, Value: e.Value})
 	}
 	return nil
 }
@@ -126,7 +127,7 @@ func (c *recorded) probe(stage string, output int64, parts ...string) probe {
 	}
 	need := specialist.Usage{NumInputTokens: guard.EstimateTokens(parts[0]), NumOutputTokens: output, Given: specialist.InputGiven | specialist.OutputGiven}
 	return probe{
-		guard: truthID, source: specialist.Model, stage: stage, model: c.model, digest: hex.EncodeToString(h.Sum(nil)[:16]),
+		guard: session.TruthID, source: specialist.Model, stage: stage, model: c.model, digest: hex.EncodeToString(h.Sum(nil)[:16]),
 		need: c.q.w.t.price(need, guard.Called{Model: c.model}), timeout: c.q.w.t.now.State.TimeoutOf(&machine.Specialist{}),
 	}
 }

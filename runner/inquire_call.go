@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -47,7 +48,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 	case q.refused != nil:
 		return "", guard.ErrOverBudget
 	}
-	if known := w.t.round.known(p.guard, p.digest); known != nil {
+	if known := w.t.round.Known(p.guard, p.digest); known != nil {
 		return known.Reply, nil
 	}
 	if q.err = q.takeOver(ctx); q.err != nil {
@@ -106,9 +107,9 @@ func bookOf(u specialist.Usage) guard.Book {
 // nobody will ever say what it cost.
 func (q *inquirer) takeOver(ctx context.Context) error {
 	t := q.w.t
-	for i := range t.round.asks {
-		a := &t.round.asks[i]
-		if a.status != askOpen || a.Role != roleGuard {
+	for i := range t.round.Asks {
+		a := &t.round.Asks[i]
+		if a.Status != session.AskStatusOpen || a.Role != session.GuardRole {
 			continue
 		}
 		if out, err := q.w.out(ctx, a); err != nil {
@@ -116,7 +117,7 @@ func (q *inquirer) takeOver(ctx context.Context) error {
 		} else if out {
 			return errElsewhere
 		}
-		t.emit(&Probed{Guard: a.SpecialistID, Ask: a.Index, Code: CodeLost, Message: "the process that asked was lost", Usage: a.Remote.Expected(), Free: !q.config.DebitsProbes()})
+		t.emit(&session.Probed{Guard: a.SpecialistID, Ask: a.Index, Code: session.CodeLost, Message: "the process that asked was lost", Usage: a.Remote.Expected(), Free: !q.config.DebitsProbes()})
 	}
 	return nil
 }
@@ -128,9 +129,9 @@ func (q *inquirer) reserve(ctx context.Context, key askKey, p *probe) error {
 	if err != nil {
 		return err
 	}
-	w.t.emit(&Asked{Asks: []Ask{{SpecialistID: p.guard, Index: key.index, Role: roleGuard, Source: p.source, Remote: &RemoteAsk{
+	w.t.emit(&session.Asked{Asks: []session.Ask{{SpecialistID: p.guard, Index: key.index, Role: session.GuardRole, Source: p.source, Remote: &session.RemoteAsk{
 		Owner: owner, Deadline: w.t.at + specialist.Time(p.timeout.Milliseconds()), Estimate: p.need.CostUSD, TokensIn: p.need.NumInputTokens, TokensOut: p.need.NumOutputTokens,
-		Spare: Spare{Calls: p.retries},
+		Spare: session.Spare{Calls: p.retries},
 	}}}})
 	return w.commit(ctx)
 }
@@ -162,7 +163,7 @@ func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(cont
 	defer m.read(&a)
 	return ask(specialist.WithCaller(q.bounded(ctx, p), specialist.Caller{
 		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: p.guard, Round: t.Round, Attempt: t.Attempt,
-		Nth: q.w.t.round.before(p.guard, roleGuard, key.index), AskID: key.round.AskID(key.index), Spent: m.add,
+		Nth: q.w.t.round.Before(p.guard, session.GuardRole, key.index), AskID: key.round.AskID(key.index), Spent: m.add,
 	}))
 }
 
@@ -226,7 +227,7 @@ func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) e
 		}
 		counts := q.record(key, p, a)
 		err := w.commit(safe)
-		if errors.Is(err, ErrStale) {
+		if errors.Is(err, session.ErrStale) {
 			if err = w.reload(safe); err == nil {
 				continue
 			}
@@ -239,7 +240,7 @@ func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) e
 		}
 		return err
 	}
-	return fmt.Errorf("session %s: %w", w.s.ID, ErrStale)
+	return fmt.Errorf("session %s: %w", w.s.ID, session.ErrStale)
 }
 
 // record puts what came of an ask into the tx: an answer of this round, or one
@@ -251,13 +252,13 @@ func (q *inquirer) record(key askKey, p *probe, a *reply) bool {
 	if !q.config.DebitsProbes() {
 		usage = specialist.Usage{}
 	}
-	if open := t.round.at(key.index); key.round != t.now.Key() || t.now.Status > NeedsHuman || open == nil || open.status != askOpen {
-		d := &Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: CodeLate, Usage: usage, Model: called.Model, Asked: called.Asked}
-		d.correct(t.now.charged(&t.round, key.round, key.index, 0))
+	if open := t.round.At(key.index); key.round != t.now.Key() || t.now.Status > session.NeedsHuman || open == nil || open.Status != session.AskStatusOpen {
+		d := &session.Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: session.CodeLate, Usage: usage, Model: called.Model, Asked: called.Asked}
+		d.Correct(t.now.Charged(&t.round, key.round, key.index, 0))
 		t.emit(d)
 		return false
 	}
-	d := &Probed{Guard: p.guard, Ask: key.index, Stage: p.stage, Question: p.digest, Reply: a.text, Model: called.Model, Asked: called.Asked, Usage: usage, Free: !q.config.DebitsProbes()}
+	d := &session.Probed{Guard: p.guard, Ask: key.index, Stage: p.stage, Question: p.digest, Reply: a.text, Model: called.Model, Asked: called.Asked, Usage: usage, Free: !q.config.DebitsProbes()}
 	if a.err != nil {
 		d.Code, d.Message, d.Reply = codeOf(a.err), specialist.Clip(a.err.Error(), maxMessage), ""
 	}
@@ -269,9 +270,9 @@ func (q *inquirer) record(key askKey, p *probe, a *reply) bool {
 func codeOf(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return CodeTimeout
+		return session.CodeTimeout
 	case errors.Is(err, context.Canceled):
-		return CodeCancelled
+		return session.CodeCancelled
 	}
-	return CodeAskError
+	return session.CodeAskError
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // ahead has a clock that is past every deadline of the bench.
@@ -45,7 +46,7 @@ func TestLateProbesDecideNothing(t *testing.T) {
 			}
 			b.stepTo(s, runner.TickSolicited) // another step finds out who asks
 			b.stepTo(s, runner.TickWaiting)
-			if b.count(s, "executed") != 0 || b.count(s, "discarded") != 1 || b.now(s).Status != runner.Running {
+			if b.count(s, "executed") != 0 || b.count(s, "discarded") != 1 || b.now(s).Status != session.Running {
 				t.Errorf("while the other asks, the log is\n%s", b.log(s, 0))
 			}
 			close(answer)

@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -79,7 +80,7 @@ func (o *oracle) with(c *runner.Config) {
 }
 
 // probed is a machine whose steps are probed; budget has members of a budget.
-func (b *bench) probed(budget string) *runner.Session {
+func (b *bench) probed(budget string) *session.Session {
 	b.Helper()
 	b.cast.say("a", "again")
 	return b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"guards":{"truth":{"model":"m"}` + budget + `}`}))
@@ -160,7 +161,7 @@ func TestTruthGateAfterAnAudit(t *testing.T) {
 	b := newBench(t, o.with)
 	b.cast.say("a", "again")
 	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"guards":{"truth":{"model":"m"}},"audit":{"mode":"before","rate":1}`}))
-	if tick := b.stepTo(s, runner.TickHuman); tick.Code != runner.CodeAudit || o.asked() != 0 {
+	if tick := b.stepTo(s, runner.TickHuman); tick.Code != session.CodeAudit || o.asked() != 0 {
 		t.Errorf("came to %s after %d questions", tick.Code, o.asked())
 	}
 }
@@ -296,7 +297,7 @@ func TestProbesSurviveACrash(t *testing.T) {
 			b := newBench(t, o.with, func(c *runner.Config) { disk.Store = c.Store; c.Store = disk })
 			s := b.probed("")
 			killed, n := false, 0
-			disk.on(func(c *runner.Change) error {
+			disk.on(func(c *session.Change) error {
 				if killed {
 					return dead
 				}
@@ -347,9 +348,9 @@ func TestProbesSurviveACrash(t *testing.T) {
 }
 
 // settles reports whether a commit holds what came of a question.
-func settles(c *runner.Change) bool {
-	return slices.ContainsFunc(c.Events, func(e runner.Event) bool {
-		p, ok := e.Data.(*runner.Probed)
+func settles(c *session.Change) bool {
+	return slices.ContainsFunc(c.Events, func(e session.Event) bool {
+		p, ok := e.Data.(*session.Probed)
 		return ok && p.Ask != 0
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 	"github.com/dialai/dialai/verdict"
@@ -20,7 +21,7 @@ func (t *tx) arbiter() (*member, error) {
 	if t.now.Options().DefaultArbiter {
 		return defaultArbiter(t.now.ID), nil
 	}
-	return nil, refuse(ErrNotFound, CodeNoArbiter, "No arbiter registered for machine: %s", t.now.Machine().Name())
+	return nil, refuse(session.ErrNotFound, session.CodeNoArbiter, "No arbiter registered for machine: %s", t.now.Machine().Name())
 }
 
 // weigh returns the standing of the members of the round.
@@ -54,7 +55,7 @@ func (t *tx) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) 
 		return nil, err
 	}
 	t.votes = t.votes[:0]
-	for _, p := range t.round.proposals {
+	for _, p := range t.round.Proposals {
 		if t.shadows(p.SpecialistID) {
 			continue
 		}
@@ -128,9 +129,9 @@ func (t *tx) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member)
 
 // question returns what the proposers of the round are asked, valid until t
 // changes.
-func (t *tx) question() specialist.Question { return questionOf(&t.now, t.round.notices, &t.past) }
+func (t *tx) question() specialist.Question { return questionOf(&t.now, t.round.Notices, &t.past) }
 
-func questionOf(s *Session, notices []string, p *past) specialist.Question {
+func questionOf(s *session.Session, notices []string, p *past) specialist.Question {
 	o := s.Options()
 	return specialist.Question{Key: s.Key(), Machine: s.Machine(), State: s.State, Notices: notices, Past: p, Meta: o.Meta, Seed: o.Seed}
 }
@@ -182,7 +183,7 @@ func safely(ctx context.Context, c guard.Checker, s verdict.Step) (v verdict.Ver
 // decision is a transition that somebody decided to execute.
 type decision struct {
 	transition *machine.Transition
-	how        DecisionKind
+	how        session.DecisionKind
 	by         string // the winner or the human; may be ""
 	arrival    int32
 	reasoning  string
@@ -191,8 +192,8 @@ type decision struct {
 	blind      bool                 // the human, and all who agreed, had seen no proposals
 	authors    []string             // the humans who agreed, by when they ruled; nil if only by decided
 	second     *trust.SecondLook    // what the first two made of it without sight of each other
-	draws      *Draws
-	learned    *Learned
-	standing   *Standing // of the round a human closes
-	inquiry    *inquiry  // nil if nobody was asked about it
+	draws      *session.Draws
+	learned    *session.Learned
+	standing   *session.Standing // of the round a human closes
+	inquiry    *inquiry          // nil if nobody was asked about it
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -13,14 +13,14 @@ import (
 // estimate stayed.
 func TestLateAnswerAfterTheEnd(t *testing.T) {
 	b := newBench(t)
-	var s *runner.Session
+	var s *session.Session
 	b.cast.play("a", func(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
 		b.force(s, "finish")
 		return spending("again", cost(dollar/4), "")(ctx, q)
 	})
 	s = b.start(b.desk(web("a", estimated("1")), human("human"), half))
 	b.step(s)
-	if now := b.now(s); now.Status != runner.Completed || now.Spent().Money != dollar/4 {
+	if now := b.now(s); now.Status != session.Completed || now.Spent().Money != dollar/4 {
 		t.Errorf("the session is %s and spent $%s, the answer cost $%s", now.Status, now.Spent().Money, dollar/4)
 	}
 }

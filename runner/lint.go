@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -23,7 +24,7 @@ const Unpayable = "PARAM001"
 // has, panels whose quorum nobody can reach. It goes by the definition alone, as if nothing had ever been
 // decided; [Runner.Lint] goes by what was. Problems have JSON pointers into the
 // definition, for [machine.LintOptions].
-func Lint(m *machine.Machine) []machine.Problem { return lint(m, trust.New(), &Roster{}) }
+func Lint(m *machine.Machine) []machine.Problem { return lint(m, trust.New(), &session.Roster{}) }
 
 // Lint is the function Lint for a machine of which the store may know outcomes and
 // registered specialists.
@@ -39,7 +40,7 @@ func (r *Runner) Lint(ctx context.Context, m *machine.Machine) ([]machine.Proble
 	return lint(m, l, roster), nil
 }
 
-func lint(m *machine.Machine, l *trust.Ledger, roster *Roster) []machine.Problem {
+func lint(m *machine.Machine, l *trust.Ledger, roster *session.Roster) []machine.Problem {
 	f := &findings{told: map[[3]string]bool{}}
 	p := cast(m, roster)
 	level := (&planner{m: m, roster: roster}).machineLevel()
@@ -59,7 +60,7 @@ func lint(m *machine.Machine, l *trust.Ledger, roster *Roster) []machine.Problem
 
 // cast returns who takes part in the states of a machine, whether or not this
 // program could ask them.
-func cast(m *machine.Machine, roster *Roster) *plan {
+func cast(m *machine.Machine, roster *session.Roster) *plan {
 	b := planner{r: &Runner{}, m: m, roster: roster, made: map[*machine.Specialist]*member{}}
 	p := &plan{roster: roster, states: make([]statePlan, len(m.States()))}
 	level := b.machineLevel()

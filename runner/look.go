@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -15,22 +16,22 @@ import (
 //
 // Errors: ErrNotFound, ErrForbidden for a viewer who may not rule on the round, and
 // a store that fails.
-func (r *Runner) Reveal(ctx context.Context, id specialist.SessionID, viewer string) (Question, *Session, error) {
+func (r *Runner) Reveal(ctx context.Context, id specialist.SessionID, viewer string) (Question, *session.Session, error) {
 	for range maxRaces {
 		s, err := r.load(ctx, id)
 		if err != nil {
 			return Question{}, nil, err
 		}
 		q, after, err := r.reveal(ctx, s, viewer)
-		if !errors.Is(err, ErrStale) {
+		if !errors.Is(err, session.ErrStale) {
 			return q, after, err
 		}
 	}
-	return Question{}, nil, fmt.Errorf("session %s: %w", id, ErrStale)
+	return Question{}, nil, fmt.Errorf("session %s: %w", id, session.ErrStale)
 }
 
-func (r *Runner) reveal(ctx context.Context, s *Session, viewer string) (Question, *Session, error) {
-	if s.Withheld(viewer) == "" || viewer == "" && s.revealedTo("") {
+func (r *Runner) reveal(ctx context.Context, s *session.Session, viewer string) (Question, *session.Session, error) {
+	if s.Withheld(viewer) == "" || viewer == "" && s.RevealedTo("") {
 		q, err := r.questionFor(ctx, s, viewer, true)
 		return q, s, err
 	}
@@ -41,7 +42,7 @@ func (r *Runner) reveal(ctx context.Context, s *Session, viewer string) (Questio
 	if viewer != "" && !t.mayRule(viewer) {
 		return Question{}, nil, refuse(ErrForbidden, "not_human", "%q may not rule on the round, so a look of theirs would say nothing of who does", viewer)
 	}
-	t.emit(&Revealed{s.Key().ID(), viewer})
+	t.emit(&session.Revealed{RoundID: s.Key().ID(), SpecialistID: viewer})
 	after, err := t.commit(ctx)
 	if err != nil {
 		return Question{}, nil, err
@@ -58,23 +59,23 @@ func (r *Runner) reveal(ctx context.Context, s *Session, viewer string) (Questio
 //
 // Errors: ErrNotFound, ErrForbidden for a viewer who may not review the round, and a
 // store that fails.
-func (r *Runner) RevealReview(ctx context.Context, id specialist.SessionID, roundID, viewer string) (*Session, error) {
+func (r *Runner) RevealReview(ctx context.Context, id specialist.SessionID, roundID, viewer string) (*session.Session, error) {
 	for range maxRaces {
 		s, err := r.load(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		after, err := r.revealReview(ctx, s, roundID, viewer)
-		if !errors.Is(err, ErrStale) {
+		if !errors.Is(err, session.ErrStale) {
 			return after, err
 		}
 	}
-	return nil, fmt.Errorf("session %s: %w", id, ErrStale)
+	return nil, fmt.Errorf("session %s: %w", id, session.ErrStale)
 }
 
-func (r *Runner) revealReview(ctx context.Context, s *Session, roundID, viewer string) (*Session, error) {
-	v := s.reviewing(roundID)
-	if v == nil || v.lookedAt(viewer) || viewer != "" && v.seen(viewer) {
+func (r *Runner) revealReview(ctx context.Context, s *session.Session, roundID, viewer string) (*session.Session, error) {
+	v := s.ReviewOf(roundID)
+	if v == nil || v.LookedAt(viewer) || viewer != "" && v.Seen(viewer) {
 		return s, nil
 	}
 	if viewer != "" {
@@ -86,6 +87,6 @@ func (r *Runner) revealReview(ctx context.Context, s *Session, roundID, viewer s
 	if err != nil {
 		return nil, err
 	}
-	t.emit(&Revealed{roundID, viewer})
+	t.emit(&session.Revealed{RoundID: roundID, SpecialistID: viewer})
 	return t.commit(ctx)
 }

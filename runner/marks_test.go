@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // BenchmarkMarks notes automatic decisions that humans have looked at: what a lesson
@@ -46,7 +47,7 @@ func TestEvaluateGivesTicketsBack(t *testing.T) {
 		return arbiter.Decision{}, errors.New("not asked")
 	}))
 	failing := &contested{Store: b.store}
-	failing.on(func(*runner.Change) error { return errPower })
+	failing.on(func(*session.Change) error { return errPower })
 	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), paidArbiter("1")}}))
 	b.propose(s, "a", "again")
 	r := b.runner(tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, Calls: &calls}}}), func(c *runner.Config) { c.Store = failing })

@@ -6,13 +6,14 @@ import (
 	"sync"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // A past is what a session remembers, for proposers and arbiters.
 type past struct {
 	r *Runner
-	s *Session
+	s *session.Session
 
 	mu        *sync.Mutex // nil if only one goroutine looks
 	history   []specialist.TransitionRecord
@@ -24,7 +25,7 @@ type past struct {
 func (p *past) Steps() int { return int(p.s.Executed) }
 
 // Visits implements [specialist.Past].
-func (p *past) Visits(s *machine.State) int { return p.s.visits(s) }
+func (p *past) Visits(s *machine.State) int { return p.s.Visits(s) }
 
 // Last implements [specialist.Past].
 func (p *past) Last() *machine.Transition {
@@ -41,7 +42,7 @@ func (p *past) History() []specialist.TransitionRecord {
 		defer p.mu.Unlock()
 	}
 	if p.history == nil {
-		p.history = TransitionRecords(p.s.History())
+		p.history = session.TransitionRecords(p.s.History())
 	}
 	return p.history
 }
@@ -58,7 +59,7 @@ func (p *past) Exemplars() []specialist.Exemplar {
 		stored, _ := p.r.store.Exemplars(context.Background(), p.s.Machine().Name(), p.s.State.Name, 0)
 		p.exemplars = slices.Clone(stored)
 		for i := range p.exemplars { // older programs stored the words for no reason
-			p.exemplars[i].Reasoning = givenReason(p.exemplars[i].Reasoning)
+			p.exemplars[i].Reasoning = session.GivenReason(p.exemplars[i].Reasoning)
 		}
 	}
 	return p.exemplars

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 )
 
 // Metrics say how far a machine, or one of its states, can do without humans:
@@ -97,7 +98,7 @@ func (m *Metrics) Assume(minutes float64) {
 	m.HumanMinutes = math.Round(10*minutes*float64(m.HumanDecisions+m.HumanLooks)) / 10
 }
 
-func (m *Metrics) count(decisions []*DecisionRecord) {
+func (m *Metrics) count(decisions []*session.DecisionRecord) {
 	index := map[string]int{}
 	var margins, measured int64
 	for _, d := range decisions {
@@ -142,7 +143,7 @@ func (m *Metrics) count(decisions []*DecisionRecord) {
 }
 
 // expenses counts who was asked, and what that cost.
-func (m *Metrics) expenses(decisions []*DecisionRecord) {
+func (m *Metrics) expenses(decisions []*session.DecisionRecord) {
 	asked, cost := 0, exact.Money(0)
 	for _, d := range decisions {
 		asked, cost = asked+len(d.Asked), cost.Add(d.CostUSD)
@@ -160,11 +161,11 @@ func ratio(part, whole int) float64 {
 	return math.Round(float64(part)/float64(whole)*1e9) / 1e9
 }
 
-func newestOf(decisions []*DecisionRecord) []*DecisionRecord {
+func newestOf(decisions []*session.DecisionRecord) []*session.DecisionRecord {
 	return decisions[max(0, len(decisions)-recent):]
 }
 
-func humans(decisions []*DecisionRecord) (n int) {
+func humans(decisions []*session.DecisionRecord) (n int) {
 	for _, d := range decisions {
 		if d.IsHuman {
 			n++
@@ -173,7 +174,7 @@ func humans(decisions []*DecisionRecord) (n int) {
 	return n
 }
 
-func (m *Metrics) signal(decisions []*DecisionRecord, compared bool) {
+func (m *Metrics) signal(decisions []*session.DecisionRecord, compared bool) {
 	last := newestOf(decisions)
 	if !compared {
 		m.add("action", "COLD_START", "No alignment data available — human must decide all transitions")
@@ -207,7 +208,7 @@ func (m *Metrics) declaresCollapse() bool {
 
 // thinMargins counts the AI decisions whose margin was barely enough. Where arrival
 // or a probability decided, no margin had to be.
-func thinMargins(decisions []*DecisionRecord) (thin, measured int) {
+func thinMargins(decisions []*session.DecisionRecord) (thin, measured int) {
 	for _, d := range decisions {
 		if d.IsHuman || d.ConsensusMargin == nil || d.Strategy == firstProposal || d.Strategy == machine.Bayes {
 			continue
@@ -221,7 +222,7 @@ func thinMargins(decisions []*DecisionRecord) (thin, measured int) {
 }
 
 // constant reports whether all snapshots are the same and not empty.
-func constant(decisions []*DecisionRecord) bool {
+func constant(decisions []*session.DecisionRecord) bool {
 	for _, d := range decisions {
 		if len(d.AlignmentSnapshot) == 0 || !maps.Equal(d.AlignmentSnapshot, decisions[0].AlignmentSnapshot) {
 			return false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -50,9 +51,9 @@ const usualConfidence = exact.One / 10 * 9
 
 // decide fills in what the definition, the ledger and the log say about how the
 // machine decides.
-func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*DecisionRecord) error {
+func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*session.DecisionRecord) error {
 	d, err := r.deciding(ctx, m.MachineName)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, session.ErrNotFound) {
 		return nil // it was never run
 	}
 	if err != nil {
@@ -84,7 +85,7 @@ func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*DecisionRe
 }
 
 // stateMetrics puts together what is known of one state.
-func (d *deciding) stateMetrics(s *statePlan, promises []PromiseStatus, decisions []*DecisionRecord, audits trust.Audits) StateMetrics {
+func (d *deciding) stateMetrics(s *statePlan, promises []PromiseStatus, decisions []*session.DecisionRecord, audits trust.Audits) StateMetrics {
 	v := StateMetrics{State: s.state.Name}
 	if panel := s.panel(); len(panel.Options) > 1 && len(panel.Roster) > 0 {
 		v.Voters, v.NEff = len(panel.Roster), d.ledger.Effective(panel)
@@ -126,7 +127,7 @@ type learned struct {
 
 // looksBeside returns how often humans looked at rounds that they had not to decide:
 // an audit before a decision is executed is a decision.
-func (l *learned) looksBeside(decisions []*DecisionRecord) (n int) {
+func (l *learned) looksBeside(decisions []*session.DecisionRecord) (n int) {
 	decided := map[string]bool{}
 	for _, d := range decisions {
 		if d.IsHuman {
@@ -232,18 +233,18 @@ func (m *Metrics) signalPromise(p *PromiseStatus) {
 // signalRoster adds what happened last to the champion of each place, or to the
 // stage of a state.
 func (r *Runner) signalRoster(ctx context.Context, m *Metrics) error {
-	last := map[string]RosterEvent{}
+	last := map[string]session.RosterEvent{}
 	var places []string
 	for rec, err := range r.store.RosterRecords(ctx, m.MachineName) {
 		if err != nil {
 			return err
 		}
-		events, err := DecodeRosterEvents(rec.Events)
+		events, err := session.DecodeRosterEvents(rec.Events)
 		if err != nil {
-			return &CorruptError{"the log of machine " + m.MachineName, err.Error()}
+			return &session.CorruptError{What: "the log of machine " + m.MachineName, Problem: err.Error()}
 		}
 		for _, e := range events {
-			if e.Kind != KindPromoted && e.Kind != KindDemoted && e.Kind != KindStage || m.State != "" && e.State != "" && e.State != m.State {
+			if e.Kind != session.KindPromoted && e.Kind != session.KindDemoted && e.Kind != session.KindStage || m.State != "" && e.State != "" && e.State != m.State {
 				continue
 			}
 			if _, known := last[e.State]; !known {
@@ -258,7 +259,7 @@ func (r *Runner) signalRoster(ctx context.Context, m *Metrics) error {
 	return nil
 }
 
-func (m *Metrics) signalPlace(e RosterEvent) {
+func (m *Metrics) signalPlace(e session.RosterEvent) {
 	where := "of the machine"
 	if e.State != "" {
 		where = "of state " + e.State
@@ -268,9 +269,9 @@ func (m *Metrics) signalPlace(e RosterEvent) {
 		stage = e.Stage.StageOf()
 	}
 	switch {
-	case e.Kind == KindPromoted || stage == trust.Championed:
+	case e.Kind == session.KindPromoted || stage == trust.Championed:
 		m.add("info", "champion.promoted", "%s is champion %s since %s", e.ID, where, e.At)
-	case e.Kind == KindDemoted:
+	case e.Kind == session.KindDemoted:
 		m.add("warning", "champion.demoted", "%s is champion %s no more since %s: %s", e.ID, where, e.At, e.Reason)
 	case stage == trust.Demoted:
 		m.add("warning", "champion.demoted", "The champion %s decides alone no more since %s: %s", where, e.At, e.Reason)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (b *bench) metrics(state string) *runner.Metrics {
@@ -134,7 +135,7 @@ func TestDecisionsNewest(t *testing.T) {
 	one, other := b.start(m), b.start(m)
 	var all []string
 	for i := range 15 {
-		for _, s := range []*runner.Session{one, other} {
+		for _, s := range []*session.Session{one, other} {
 			a := b.force(s, []string{"again", "park", "back"}[i%3])
 			all = append(all, a.RoundID)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 )
@@ -135,7 +136,7 @@ func TestModelBudget(t *testing.T) {
 			if spent := b.now(s).Spent().Money; int64(spent) != int64(want.asked)*18_000_000_000 {
 				t.Errorf("%s: spent $%s", limit, spent)
 			}
-			if want.asked == 0 && b.now(s).Status != runner.Stopped {
+			if want.asked == 0 && b.now(s).Status != session.Stopped {
 				t.Errorf("%s: the session is %s", limit, b.now(s).Status)
 			}
 		})
@@ -255,7 +256,7 @@ func TestModelIsAskedOnce(t *testing.T) {
 	if _, err := b.r.Step(ctx, s.ID); err == nil { // a may come after b; then it is lost with it
 		t.Fatal("a step that was cancelled succeeds")
 	}
-	heard := b.count(s, runner.KindProposed)
+	heard := b.count(s, session.KindProposed)
 	b.cast.who()
 	before := b.cast.askIDs()
 	b.cast.play("b", answering("again", tokens(1, 1)))

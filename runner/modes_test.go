@@ -14,6 +14,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -64,7 +65,7 @@ func TestAllAsksAtOnce(t *testing.T) {
 }
 
 // records returns the stored records of a session.
-func (b *bench) records(s *runner.Session) (all []runner.StoredRecord) {
+func (b *bench) records(s *session.Session) (all []session.StoredRecord) {
 	b.Helper()
 	for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
 		b.ok(err)
@@ -83,7 +84,7 @@ type panelist struct {
 var panel = []panelist{{"zero", 0, 0}, {"thin", 2, 5}, {"fair", 4, 5}, {"good", 9, 9}, {"twin", 9, 9}}
 
 // winnerOf tells a round's end: who won with what, or why a human must decide.
-func winnerOf(s *runner.Session) string {
+func winnerOf(s *session.Session) string {
 	if l := s.Last(); l != nil {
 		return l.Transition.Name + " by " + l.SpecialistID
 	}
@@ -149,7 +150,7 @@ func TestEarlyStopIsSound(t *testing.T) {
 					// One after the other, one answer is a quorum of those who were asked where
 					// that one was: where it was handed in, the others are still asked.
 					alone := mode != `"all"` && asked == 1 && spoken(chosen) == 1
-					if alone && want.Outcome().Code != runner.CodeNoQuorum || winnerOf(got) != winnerOf(want) && !alone {
+					if alone && want.Outcome().Code != session.CodeNoQuorum || winnerOf(got) != winnerOf(want) && !alone {
 						t.Fatalf("mode %s, threshold %s, %v say %v: asked %d, %s; asked all, %s", mode, limit, ids, chosen, asked, winnerOf(got), winnerOf(want))
 					}
 					if got.Executed > 0 {

@@ -13,13 +13,13 @@ func (t *tx) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
 	q := &t.here.question
 	o := &trust.Outcome{
 		Session: t.now.ID.String(), Round: t.now.Key().ID(), Machine: q.Machine, State: q.State, DefinitionDigest: t.now.Machine().Digest(),
-		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.author(), Blind: d.blind, Unasked: !t.round.asked(&t.now),
-		PolicyDigest: q.PolicyDigest, Proposals: t.round.learned(t.here.version, t.now.Machine()), Partial: t.round.waved() || t.partial(),
+		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.author(), Blind: d.blind, Unasked: !t.round.HumanAsked(&t.now),
+		PolicyDigest: q.PolicyDigest, Proposals: t.round.Learned(t.here.version, t.now.Machine()), Partial: t.round.Waved() || t.partial(),
 		NoQuorum: !t.heardEnough(),
 	}
-	if a := t.round.draws; a != nil && a.Audit && t.round.asked(&t.now) {
+	if a := t.round.Draws; a != nil && a.Audit && t.round.HumanAsked(&t.now) {
 		o.Source, o.Automatic, o.SamplingProb = trust.Audited, true, a.AuditRate
-		o.Pick = t.elected(t.round.verdict).transition.Name
+		o.Pick = t.elected(t.round.Verdict).transition.Name
 	}
 	if d.second != nil && d.second.Settled != "" {
 		o.Source = trust.Adjudicated
@@ -61,10 +61,10 @@ func (t *tx) stopsEarly() bool {
 	switch {
 	case t.now.State.Solicit.Mode != machine.Sequential:
 		return false
-	case t.round.wave == nil:
+	case t.round.Wave == nil:
 		return !t.partial()
 	}
-	return t.round.wave.Everyone != NoSaving
+	return t.round.Wave.Everyone != NoSaving
 }
 
 // costs returns what asking for each vote is expected to cost.
@@ -80,10 +80,10 @@ func (t *tx) costs(votes []trust.Vote) []exact.Money {
 
 // judged returns the judgement that stands on the present proposals, or nil.
 func (t *tx) judged() *trust.Judgement {
-	if t.round.verdict == nil {
+	if t.round.Verdict == nil {
 		return nil
 	}
-	return t.round.verdict.Decision.Judgement
+	return t.round.Verdict.Decision.Judgement
 }
 
 // version returns the version of somebody who takes part; "" if nobody of that

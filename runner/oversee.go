@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -14,7 +15,7 @@ import (
 type StateCollapse struct {
 	MachineName string `json:"machineName"`
 	State       string `json:"state"`
-	Collapse
+	session.Collapse
 	Tau        bool              `json:"tau"`      // a probability that decides is established
 	Outcomes   int64             `json:"outcomes"` // of the state, since evidence was last archived
 	Champion   *trust.Champion   `json:"champion,omitempty"`
@@ -33,7 +34,7 @@ func (r *Runner) inState(ctx context.Context, machineName, state string) (*tx, e
 	}
 	s := p.program.Machine.State(state)
 	if s == nil {
-		return nil, &NotFoundError{"State", state}
+		return nil, &session.NotFoundError{What: "State", ID: state}
 	}
 	return r.lookIn(p, s), nil
 }
@@ -45,11 +46,11 @@ func (r *Runner) newest(ctx context.Context, machineName string) (*plan, error) 
 		return nil, err
 	}
 	if len(definitions) == 0 {
-		return nil, &NotFoundError{"Machine", machineName}
+		return nil, &session.NotFoundError{What: "Machine", ID: machineName}
 	}
-	m, err := machine.Parse(machineName+".json", definitions[0], StoredChecks())
+	m, err := machine.Parse(machineName+".json", definitions[0], session.StoredChecks())
 	if err != nil {
-		return nil, &CorruptError{"the definition of machine " + machineName, err.Error()}
+		return nil, &session.CorruptError{What: "the definition of machine " + machineName, Problem: err.Error()}
 	}
 	program, err := r.programs.Of(m)
 	if err != nil {
@@ -66,7 +67,7 @@ func (r *Runner) CollapseOf(ctx context.Context, machineName, state string) ([]S
 		return nil, err
 	}
 	if state != "" && p.program.Machine.State(state) == nil {
-		return nil, &NotFoundError{"State", state}
+		return nil, &session.NotFoundError{What: "State", ID: state}
 	}
 	list := []StateCollapse{}
 	for i := range p.states {
@@ -120,28 +121,28 @@ type Order struct {
 // Demote sends a state back, at once: a champion is no longer asked alone, and
 // from consensus the state goes back to humans until its cool-down is over.
 func (r *Runner) Demote(ctx context.Context, o Order) error {
-	return r.order(ctx, o, func(v *collapseView) (RosterEvent, error) {
+	return r.order(ctx, o, func(v *collapseView) (session.RosterEvent, error) {
 		to := trust.Calibrating
 		if v.now.StageOf() == trust.Championed {
 			to = trust.Demoted
 		}
 		next := v.enter(to, reasonOr(o.Reason, "demoted_by_human"), o.SpecialistID, nil)
 		next.Held = to == trust.Calibrating
-		return RosterEvent{Kind: KindStage, Stage: &next}, nil
+		return session.RosterEvent{Kind: session.KindStage, Stage: &next}, nil
 	})
 }
 
 // Freeze keeps anybody from being promoted in a state, or lets them again.
 func (r *Runner) Freeze(ctx context.Context, o Order, on bool) error {
-	kind := KindReleased
+	kind := session.KindReleased
 	if on {
-		kind = KindFrozen
+		kind = session.KindFrozen
 	}
-	return r.order(ctx, o, func(v *collapseView) (RosterEvent, error) {
+	return r.order(ctx, o, func(v *collapseView) (session.RosterEvent, error) {
 		if v.now.Frozen == on {
-			return RosterEvent{}, nil
+			return session.RosterEvent{}, nil
 		}
-		return RosterEvent{Kind: kind}, nil
+		return session.RosterEvent{Kind: kind}, nil
 	})
 }
 
@@ -150,15 +151,15 @@ func (r *Runner) Freeze(ctx context.Context, o Order, on bool) error {
 // ErrIllegal in a state that is frozen or whose promise is not established.
 func (r *Runner) Promote(ctx context.Context, o Order, specialistID string) (*trust.Certificate, error) {
 	var made *trust.Certificate
-	err := r.order(ctx, o, func(v *collapseView) (RosterEvent, error) {
+	err := r.order(ctx, o, func(v *collapseView) (session.RosterEvent, error) {
 		m := v.t.here.find(specialistID)
 		switch {
 		case m == nil || m.off || m.IsHuman:
-			return RosterEvent{}, &NotFoundError{"Specialist that may be asked", specialistID}
+			return session.RosterEvent{}, &session.NotFoundError{What: "Specialist that may be asked", ID: specialistID}
 		case v.now.Frozen:
-			return RosterEvent{}, refuse(ErrIllegal, "frozen", "nobody can be promoted in state %q: it is frozen; release it first", o.State)
+			return session.RosterEvent{}, refuse(ErrIllegal, "frozen", "nobody can be promoted in state %q: it is frozen; release it first", o.State)
 		case !v.tau:
-			return RosterEvent{}, refuse(ErrIllegal, "not_established", "nobody can be promoted in state %q: its promise is not established yet", o.State)
+			return session.RosterEvent{}, refuse(ErrIllegal, "not_established", "nobody can be promoted in state %q: its promise is not established yet", o.State)
 		}
 		c := trust.Candidate{SpecialistID: specialistID, Version: m.version, Machine: o.MachineName, State: o.State}
 		for _, known := range v.candidates() {
@@ -168,7 +169,7 @@ func (r *Runner) Promote(ctx context.Context, o Order, specialistID string) (*tr
 		}
 		made = v.sign(v.certificate(c, o.SpecialistID))
 		next := v.enter(trust.Championed, reasonOr(o.Reason, "promoted_by_human"), o.SpecialistID, made)
-		return RosterEvent{Kind: KindStage, Stage: &next, ID: specialistID}, nil
+		return session.RosterEvent{Kind: session.KindStage, Stage: &next, ID: specialistID}, nil
 	})
 	return made, err
 }
@@ -182,7 +183,7 @@ func reasonOr(given, usual string) string {
 
 // order has a human's order written to the machine's log. Whoever is not a human
 // that takes part in the state is refused: no specialist can promote itself.
-func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (RosterEvent, error)) error {
+func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (session.RosterEvent, error)) error {
 	for range maxRaces {
 		t, err := r.inState(ctx, o.MachineName, o.State)
 		if err != nil {
@@ -207,11 +208,11 @@ func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (R
 		if e.Stage != nil {
 			e.Reason = e.Stage.Reason
 		}
-		if err = r.store.Register(ctx, o.MachineName, t.plan.roster.Sequence, e); !errors.Is(err, ErrStale) {
+		if err = r.store.Register(ctx, o.MachineName, t.plan.roster.Sequence, e); !errors.Is(err, session.ErrStale) {
 			return err
 		}
 	}
-	return fmt.Errorf("machine %q: %w", o.MachineName, ErrStale)
+	return fmt.Errorf("machine %q: %w", o.MachineName, session.ErrStale)
 }
 
 // Trusted is what one specialist's word counts for in one state.
@@ -291,5 +292,5 @@ func (r *Runner) HumansIn(ctx context.Context, machineName, state string) (ids [
 	if err != nil {
 		return nil, false, err
 	}
-	return t.here.reviewers(&Review{outcome: &trust.Outcome{}}), t.here.declaresHuman(), nil
+	return t.here.reviewers(&session.Review{Outcome: &trust.Outcome{}}), t.here.declaresHuman(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -73,7 +74,7 @@ func (r *Runner) failed(ctx context.Context, id specialist.SessionID, err error)
 		return Tick{}, err
 	}
 	ctx = context.WithoutCancel(ctx) // or the next process would find out for itself
-	s, _, unrecorded := r.end(ctx, id, &Ended{Status: Failed, Code: CodePanic, Reason: p.reason()})
+	s, _, unrecorded := r.end(ctx, id, &session.Ended{Status: session.Failed, Code: session.CodePanic, Reason: p.reason()})
 	if _, again := errors.AsType[*PanicError](unrecorded); again { // the observer's, perhaps: it is told when all is durable
 		s, unrecorded = r.load(ctx, id)
 	}
@@ -90,7 +91,7 @@ func (p *PanicError) reason() string {
 
 // end ends a live session, whatever is missing to go on with it. One that has ended
 // already is returned as it is, with did false.
-func (r *Runner) end(ctx context.Context, id specialist.SessionID, d *Ended) (after *Session, did bool, err error) {
+func (r *Runner) end(ctx context.Context, id specialist.SessionID, d *session.Ended) (after *session.Session, did bool, err error) {
 	err = r.contain(id, func() error {
 		for range maxRaces {
 			s, err := r.load(ctx, id)
@@ -103,12 +104,12 @@ func (r *Runner) end(ctx context.Context, id specialist.SessionID, d *Ended) (af
 			t := &tx{}
 			t.bare(r, s)
 			t.emit(d)
-			if after, err = t.commit(ctx); !errors.Is(err, ErrStale) {
+			if after, err = t.commit(ctx); !errors.Is(err, session.ErrStale) {
 				did = err == nil
 				return err
 			}
 		}
-		return fmt.Errorf("session %s: %w", id, ErrStale)
+		return fmt.Errorf("session %s: %w", id, session.ErrStale)
 	})
 	return after, did, err
 }

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // A faulty store panics in one of its methods, for one session, as often as it is told.
 type faulty struct {
-	runner.Store
+	session.Store
 	mu    sync.Mutex
 	in    string // the method
 	id    specialist.SessionID
@@ -37,19 +38,19 @@ func (f *faulty) reach(in string, id specialist.SessionID) {
 	}
 }
 
-func (f *faulty) Load(ctx context.Context, ps *runner.Programs, id specialist.SessionID) (*runner.Session, error) {
+func (f *faulty) Load(ctx context.Context, ps *session.Programs, id specialist.SessionID) (*session.Session, error) {
 	f.reach("Load", id)
 	return f.Store.Load(ctx, ps, id)
 }
 
-func (f *faulty) Commit(ctx context.Context, c *runner.Change) error {
+func (f *faulty) Commit(ctx context.Context, c *session.Change) error {
 	f.reach("Commit", c.After.ID)
 	return f.Store.Commit(ctx, c)
 }
 
 // newFaulty returns a bench over a store that can be told to panic, with two sessions
 // that each need several steps.
-func newFaulty(t *testing.T, configure ...func(*runner.Config)) (b *bench, f *faulty, sick, well *runner.Session, told *[]*runner.PanicError) {
+func newFaulty(t *testing.T, configure ...func(*runner.Config)) (b *bench, f *faulty, sick, well *session.Session, told *[]*runner.PanicError) {
 	f, told = &faulty{}, new([]*runner.PanicError)
 	b = newBench(t, append([]func(*runner.Config){func(c *runner.Config) {
 		f.Store = c.Store
@@ -73,11 +74,11 @@ func TestPanicIsItsSessionsMatter(t *testing.T) {
 	f.fail("Commit", sick.ID, 1)
 	results, err := b.r.Tick(b.ctx)
 	b.ok(err)
-	b.ticked(results, sick, runner.TickFailed, runner.CodePanic)
+	b.ticked(results, sick, runner.TickFailed, session.CodePanic)
 	b.ticked(results, well, runner.TickAdvanced, "")
 	s, err := b.r.Session(b.ctx, sick.ID.String())
 	b.ok(err)
-	if o := s.Outcome(); s.Status != runner.Failed || o.Code != runner.CodePanic || !strings.Contains(o.Reason, "a bug in Commit") || !strings.Contains(o.Reason, "resume") {
+	if o := s.Outcome(); s.Status != session.Failed || o.Code != session.CodePanic || !strings.Contains(o.Reason, "a bug in Commit") || !strings.Contains(o.Reason, "resume") {
 		t.Errorf("the session is %s: %+v", s.Status, o)
 	}
 	if len(*told) != 1 || !strings.Contains(string((*told)[0].Stack), "faulty") || (*told)[0].Session != sick.ID {
@@ -115,15 +116,15 @@ func TestPanicThatCannotBeRecorded(t *testing.T) {
 }
 
 // forgetful keeps no session at hand.
-type forgetful struct{ runner.Store }
+type forgetful struct{ session.Store }
 
-func (forgetful) Recent(specialist.SessionID) *runner.Session { return nil }
+func (forgetful) Recent(specialist.SessionID) *session.Session { return nil }
 
 // TestPanicWhileReading: what lists many sessions lists the others.
 func TestPanicWhileReading(t *testing.T) {
 	b, f, sick, well, _ := newFaulty(t)
 	b.cast.play("a", failing(errors.New("no idea")))
-	for _, s := range []*runner.Session{sick, well} {
+	for _, s := range []*session.Session{sick, well} {
 		b.stepTo(s, runner.TickHuman)
 	}
 	f.fail("Load", sick.ID, 1000)
@@ -133,7 +134,7 @@ func TestPanicWhileReading(t *testing.T) {
 		t.Errorf("the inbox has %d questions and the error %v", len(items), err)
 	}
 	f.fail("", sick.ID, 0)
-	list, err := b.r.Sessions(b.ctx, runner.ListQuery{})
+	list, err := b.r.Sessions(b.ctx, session.ListQuery{})
 	b.ok(err)
 	if len(list) != 2 {
 		t.Errorf("%d sessions are listed", len(list))
@@ -146,9 +147,9 @@ func TestPanicWhileReading(t *testing.T) {
 // TestPanicOfTheObserver: what is durable stays; the session that the observer cannot
 // bear has failed if it was still going on, and no other.
 func TestPanicOfTheObserver(t *testing.T) {
-	var sick *runner.Session
+	var sick *session.Session
 	b, _, first, well, _ := newFaulty(t, func(c *runner.Config) {
-		c.Observer = func(r runner.Record) {
+		c.Observer = func(r session.Record) {
 			if sick != nil && r.After.ID == sick.ID {
 				panic("a bug in the observer")
 			}
@@ -157,7 +158,7 @@ func TestPanicOfTheObserver(t *testing.T) {
 	sick = first
 	results, err := b.r.Tick(b.ctx)
 	b.ok(err)
-	b.ticked(results, sick, runner.TickFailed, runner.CodePanic)
+	b.ticked(results, sick, runner.TickFailed, session.CodePanic)
 	b.ticked(results, well, runner.TickAdvanced, "")
 	sick = nil
 	_, err = b.r.Resume(b.ctx, first.ID, runner.ResumeOptions{})
@@ -170,7 +171,7 @@ func TestPanicOfTheObserver(t *testing.T) {
 func TestPanicShowsNoSecret(t *testing.T) {
 	const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-abcdefghijklmnopqrstu-AAAAAAAA"
 	b, _, sick, _, told := newFaulty(t, func(c *runner.Config) {
-		c.Observer = func(r runner.Record) {
+		c.Observer = func(r session.Record) {
 			if r.Before != nil {
 				panic("cannot send with " + key)
 			}
@@ -185,7 +186,7 @@ func TestPanicShowsNoSecret(t *testing.T) {
 }
 
 // ticked fails the test unless a session's tick came to that.
-func (b *bench) ticked(results []runner.TickResult, s *runner.Session, status runner.TickStatus, code string) {
+func (b *bench) ticked(results []runner.TickResult, s *session.Session, status runner.TickStatus, code string) {
 	b.Helper()
 	for _, r := range results {
 		if r.Summary.SessionID == s.ID.String() {
@@ -215,7 +216,7 @@ func (m *mad) Together(asked []specialist.Caller) func(ctx context.Context, plac
 // is a failed ask of its session, or is told of while the answer counts; the process and
 // the other session go on.
 func TestPanicInFlight(t *testing.T) {
-	start := func(configure ...func(*runner.Config)) (b *bench, sick, well *runner.Session, told *atomic.Int32) {
+	start := func(configure ...func(*runner.Config)) (b *bench, sick, well *session.Session, told *atomic.Int32) {
 		told = &atomic.Int32{}
 		b = newBench(t, append(configure, func(c *runner.Config) { c.Panicked = func(*runner.PanicError) { told.Add(1) } })...)
 		b.cast.say("far", "again")

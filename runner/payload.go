@@ -18,7 +18,7 @@ import (
 
 // lacksPayload reports whether somebody's proposal in the round is no more than a vote.
 func (t *tx) lacksPayload(id string) bool {
-	p := t.round.proposal(id)
+	p := t.round.Proposal(id)
 	return p != nil && p.LacksPayload()
 }
 
@@ -26,11 +26,11 @@ func (t *tx) lacksPayload(id string) bool {
 // the pick gave the payload that it needs: the cheapest who could, the first of equals;
 // nobody if nobody could, or none is needed.
 func (w *work) toPay(l *trust.Ledger, q trust.Question, due []*member) []int {
-	if !slices.ContainsFunc(w.t.round.proposals, (*specialist.Proposal).LacksPayload) {
+	if !slices.ContainsFunc(w.t.round.Proposals, (*specialist.Proposal).LacksPayload) {
 		return nil
 	}
 	pick, needed := l.Judge(q).Pick, false
-	for _, p := range w.t.round.proposals {
+	for _, p := range w.t.round.Proposals {
 		if p.Transition.Name != pick {
 			continue
 		}

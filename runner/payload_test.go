@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -20,7 +21,7 @@ func TestParametersBind(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "pay")
 	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, states: paying}))
-	if tick := b.stepTo(s, runner.TickHuman); tick.Code != runner.CodeNoProposals || !strings.Contains(b.log(s, 2), "ask_failed a illegal_answer") {
+	if tick := b.stepTo(s, runner.TickHuman); tick.Code != session.CodeNoProposals || !strings.Contains(b.log(s, 2), "ask_failed a illegal_answer") {
 		t.Errorf("it came to %s:\n%s", tick.Code, b.log(s, 2))
 	}
 	for _, meta := range []json.RawMessage{nil, json.RawMessage(`null`), json.RawMessage(`{}`)} {
@@ -175,7 +176,7 @@ func TestPayloadIsWithheld(t *testing.T) {
 		_, err := f.Add(events)
 		b.ok(err)
 	}
-	if o := f.Session().OutcomeFor(""); f.Session().Outcome().Code != runner.CodeNoPayload || o.Code != runner.CodeWithheld {
+	if o := f.Session().OutcomeFor(""); f.Session().Outcome().Code != session.CodeNoPayload || o.Code != session.CodeWithheld {
 		t.Errorf("%+v is told as %+v", f.Session().Outcome(), o)
 	}
 }

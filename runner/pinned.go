@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 )
 
 // A ruling belongs to the round its author saw. Between the moment in which a
@@ -59,7 +60,7 @@ func (p pin) check() error {
 }
 
 // fits returns a *StaleError unless a session is where its author saw it.
-func (r *Runner) fits(ctx context.Context, s *Session, p pin) error {
+func (r *Runner) fits(ctx context.Context, s *session.Session, p pin) error {
 	if p.round != CurrentRound && p.round != s.Key().ID() {
 		return r.staleError(ctx, s, p, refuse(ErrStaleRound, CodeStaleRound, staleRound), since(s, p.round))
 	}
@@ -70,7 +71,7 @@ func (r *Runner) fits(ctx context.Context, s *Session, p pin) error {
 	if err != nil {
 		return err
 	}
-	if fits, err := s.fitsDigest(p.digest, p.by, order); fits || err != nil {
+	if fits, err := s.FitsDigest(p.digest, p.by, order); fits || err != nil {
 		return err
 	}
 	was, err := r.questionOf(ctx, s, p)
@@ -87,21 +88,21 @@ func (r *Runner) fits(ctx context.Context, s *Session, p pin) error {
 
 // questionOf returns the session as it was when a digest was last that of its
 // question; nil if it never was.
-func (r *Runner) questionOf(ctx context.Context, s *Session, p pin) (was *Session, err error) {
-	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, s.ID)}
+func (r *Runner) questionOf(ctx context.Context, s *session.Session, p pin) (was *session.Session, err error) {
+	f := &session.Folder{Programs: r.programs, Definition: r.definition(ctx, s.ID)}
 	for rec, err := range r.store.Records(ctx, s.ID, 0) {
 		if err != nil {
 			return nil, err
 		}
 		if _, err := f.Add(rec.Events); err != nil {
-			return nil, corrupt("the log of session "+s.ID.String(), err)
+			return nil, session.Corrupt("the log of session "+s.ID.String(), err)
 		}
 		then := f.Session()
 		order, err := r.proposalsInOrder(ctx, then)
 		if err != nil {
 			return nil, err
 		}
-		if fits, err := then.fitsDigest(p.digest, p.by, order); err != nil {
+		if fits, err := then.FitsDigest(p.digest, p.by, order); err != nil {
 			return nil, err
 		} else if fits {
 			was = then
@@ -113,10 +114,10 @@ func (r *Runner) questionOf(ctx context.Context, s *Session, p pin) (was *Sessio
 const staleQuestion = "Question digest mismatch - what the round shows has changed"
 
 // proposedSince returns what was proposed in the round since it was as it was then.
-func proposedSince(was, s *Session, viewer string) (changed []string) {
+func proposedSince(was, s *session.Session, viewer string) (changed []string) {
 	last := int32(0)
-	if was.open != nil {
-		last = was.open.arrivals
+	if was.Open != nil {
+		last = was.Open.Arrivals
 	}
 	for _, p := range s.Proposals() {
 		switch {
@@ -130,7 +131,7 @@ func proposedSince(was, s *Session, viewer string) (changed []string) {
 	return changed
 }
 
-func (r *Runner) staleError(ctx context.Context, s *Session, p pin, e *Error, changed []string) error {
+func (r *Runner) staleError(ctx context.Context, s *session.Session, p pin, e *Error, changed []string) error {
 	q, err := r.Question(ctx, s, p.by)
 	if err != nil {
 		return err
@@ -150,14 +151,14 @@ func (p pin) allows(t *machine.Transition) error {
 }
 
 // since returns the transitions that were executed since a round was open.
-func since(s *Session, round string) (changed []string) {
+func since(s *session.Session, round string) (changed []string) {
 	history := s.History()
 	for i, e := range history {
 		if e.Key(s.ID).ID() != round {
 			continue
 		}
 		for _, e := range history[i:] {
-			changed = append(changed, fmt.Sprintf("%s executed %s: %s → %s", e.author(), e.Transition.Name, e.Transition.From.Name, e.Transition.Target))
+			changed = append(changed, fmt.Sprintf("%s executed %s: %s → %s", e.Author(), e.Transition.Name, e.Transition.From.Name, e.Transition.Target))
 		}
 	}
 	return changed

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // payment is a machine whose two states offer a transition of one name: harmless in
@@ -112,7 +113,7 @@ func TestRoundRequired(t *testing.T) {
 		t.Errorf("the result is %+v", a)
 	}
 	elected.RoundID = b.now(s).Key().ID()
-	if a = b.rule(elected); !a.Executed || b.now(s).Status != runner.Completed {
+	if a = b.rule(elected); !a.Executed || b.now(s).Status != session.Completed {
 		t.Errorf("on its round the result is %+v", a)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/trust"
@@ -21,8 +22,8 @@ import (
 // expressions compiled, webhooks checked. Sessions of the same definition share
 // it. It is made again when somebody is registered, disabled or enabled.
 type plan struct {
-	program *Program
-	roster  *Roster
+	program *session.Program
+	roster  *session.Roster
 	states  []statePlan
 	missing error // a *StartError if somebody cannot be asked here
 }
@@ -105,7 +106,7 @@ func (p *statePlan) find(id string) *member {
 
 // plan returns the plan of a program under the present roster. Everybody in it
 // can be asked.
-func (r *Runner) plan(ctx context.Context, p *Program) (*plan, error) {
+func (r *Runner) plan(ctx context.Context, p *session.Program) (*plan, error) {
 	made, err := r.planFor(ctx, p, false)
 	if err == nil {
 		err = made.missing
@@ -114,14 +115,14 @@ func (r *Runner) plan(ctx context.Context, p *Program) (*plan, error) {
 }
 
 // planAnyhow is plan where nobody will be asked: what asking takes may be missing.
-func (r *Runner) planAnyhow(ctx context.Context, p *Program) (*plan, error) {
+func (r *Runner) planAnyhow(ctx context.Context, p *session.Program) (*plan, error) {
 	return r.planFor(ctx, p, true)
 }
 
 // planFor makes a plan, or returns the one that it made. Unless partial will do, it
 // looks again for what was missing.
-func (r *Runner) planFor(ctx context.Context, p *Program, partial bool) (*plan, error) {
-	p = p.base // limits that were raised for one session change nobody's part
+func (r *Runner) planFor(ctx context.Context, p *session.Program, partial bool) (*plan, error) {
+	p = p.Base // limits that were raised for one session change nobody's part
 	roster, err := r.store.Roster(ctx, p.Machine.Name())
 	if err != nil {
 		return nil, err
@@ -144,13 +145,13 @@ func (r *Runner) planFor(ctx context.Context, p *Program, partial bool) (*plan, 
 type planner struct {
 	r        *Runner
 	m        *machine.Machine
-	roster   *Roster
+	roster   *session.Roster
 	made     map[*machine.Specialist]*member
 	problems []error
 	looking  bool // nobody is asked, so nobody's code has to be there
 }
 
-func (b *planner) plan(program *Program) *plan {
+func (b *planner) plan(program *session.Program) *plan {
 	p := &plan{program: program, roster: b.roster, states: make([]statePlan, len(b.m.States()))}
 	level := b.machineLevel()
 	for i := range b.m.States() {

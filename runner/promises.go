@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -62,7 +63,7 @@ func (r *Runner) Risks(ctx context.Context, machineName string) (*Risks, error) 
 }
 
 // count enters the decisions in the promise's states, and what audits found there.
-func (p *PromiseStatus) count(decisions []*DecisionRecord, learned learned) {
+func (p *PromiseStatus) count(decisions []*session.DecisionRecord, learned learned) {
 	var ever trust.Audits
 	for _, state := range p.States {
 		ever = ever.Plus(learned.audits[state])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestRisks(t *testing.T) {
 	b := newBench(t)
 	_, err := b.r.Risks(b.ctx, "desk")
-	b.refused(err, runner.ErrNotFound, "Machine not found: desk")
+	b.refused(err, session.ErrNotFound, "Machine not found: desk")
 	rng := rand.New(rand.NewPCG(seed, 8))
 	t.Logf("seed %d", seed)
 	truth := "again"

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -38,7 +39,7 @@ const staleRound = "Round ID mismatch - decision cycle already completed"
 // ErrStaleRound or ErrIllegal; they leave the session as it was, but for what an AI's
 // proposal for another round has cost: that is recorded. The error is
 // [specialist.ErrAccepted] if the specialist was asked and will answer later.
-func (r *Runner) Propose(ctx context.Context, in Submission) (*specialist.Proposal, *Session, error) {
+func (r *Runner) Propose(ctx context.Context, in Submission) (*specialist.Proposal, *session.Session, error) {
 	if err := in.pin().check(); err != nil {
 		return nil, nil, err
 	}
@@ -48,19 +49,19 @@ func (r *Runner) Propose(ctx context.Context, in Submission) (*specialist.Propos
 			return nil, nil, err
 		}
 		var p *specialist.Proposal
-		var after *Session
+		var after *session.Session
 		err = r.contain(s.ID, func() (err error) {
 			p, after, err = r.proposeTo(ctx, s, in)
 			return err
 		})
-		if !errors.Is(err, ErrStale) {
+		if !errors.Is(err, session.ErrStale) {
 			return p, after, err
 		}
 	}
-	return nil, nil, fmt.Errorf("session %s: %w", in.SessionID, ErrStale)
+	return nil, nil, fmt.Errorf("session %s: %w", in.SessionID, session.ErrStale)
 }
 
-func (r *Runner) proposeTo(ctx context.Context, s *Session, in Submission) (*specialist.Proposal, *Session, error) {
+func (r *Runner) proposeTo(ctx context.Context, s *session.Session, in Submission) (*specialist.Proposal, *session.Session, error) {
 	if !s.Status.Live() {
 		return nil, s, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 	}
@@ -94,7 +95,7 @@ func (r *Runner) proposeTo(ctx context.Context, s *Session, in Submission) (*spe
 	if err != nil {
 		return nil, s, err
 	}
-	return after.open.proposal(m.SpecialistID), after, nil
+	return after.Open.Proposal(m.SpecialistID), after, nil
 }
 
 // pin returns what the proposal is about.
@@ -121,7 +122,7 @@ func (t *tx) participant(id string) (*member, error) {
 	}
 	switch t.plan.role(id) {
 	case "":
-		return nil, &NotFoundError{"Specialist", id}
+		return nil, &session.NotFoundError{What: "Specialist", ID: id}
 	case machine.Arbiter:
 		return nil, refuse(ErrForbidden, "not_a_proposer", "Specialist %s is not a proposer", id)
 	}
@@ -153,7 +154,7 @@ func (p *plan) role(id string) machine.Role {
 			}
 		}
 	}
-	if s := p.roster.registered(id); s != nil {
+	if s := p.roster.Registered(id); s != nil {
 		return s.Role
 	}
 	return ""
@@ -165,7 +166,7 @@ func (t *tx) refuseStale(ctx context.Context, m *member, in Submission, refused 
 	if m.IsHuman || in.Usage.Given == 0 || !errors.Is(refused, ErrStaleRound) {
 		return refused
 	}
-	t.discard(&heard{key: t.now.Key(), id: m.SpecialistID, answer: in.answer()}, CodeLate)
+	t.discard(&heard{key: t.now.Key(), id: m.SpecialistID, answer: in.answer()}, session.CodeLate)
 	if _, err := t.commit(ctx); err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func (t *tx) refuseStale(ctx context.Context, m *member, in Submission, refused 
 }
 
 // proposeAsked asks one specialist and proposes what it answers.
-func (r *Runner) proposeAsked(ctx context.Context, s *Session, m *member, in Submission) (*specialist.Proposal, *Session, error) {
+func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member, in Submission) (*specialist.Proposal, *session.Session, error) {
 	if m.IsHuman {
 		return nil, s, refuse(ErrIllegal, "transition_required", "Human specialist %s must name a transition", m.SpecialistID)
 	}
@@ -184,7 +185,7 @@ func (r *Runner) proposeAsked(ctx context.Context, s *Session, m *member, in Sub
 	if err := w.open(ctx); err != nil {
 		return nil, s, err
 	}
-	if a := w.t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askOpen {
+	if a := w.t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status == session.AskStatusOpen {
 		if out, err := w.out(ctx, a); out || err != nil {
 			if err == nil {
 				err = refuse(ErrIllegal, "already_asked", "Specialist %s is being asked already", m.SpecialistID)
@@ -212,11 +213,11 @@ func (r *Runner) proposeAsked(ctx context.Context, s *Session, m *member, in Sub
 
 // proposed commits what somebody was heard to answer, whoever else is faster, and
 // returns the proposal it made. Nobody is asked twice because of a lost race.
-func (w *work) proposed(ctx context.Context, id string) (*specialist.Proposal, *Session, error) {
+func (w *work) proposed(ctx context.Context, id string) (*specialist.Proposal, *session.Session, error) {
 	for range maxRaces {
 		failure := w.t.failureOf(id)
 		err := w.commit(ctx)
-		if errors.Is(err, ErrStale) {
+		if errors.Is(err, session.ErrStale) {
 			if err = w.reload(ctx); err == nil {
 				err = w.open(ctx)
 			}
@@ -230,22 +231,22 @@ func (w *work) proposed(ctx context.Context, id string) (*specialist.Proposal, *
 			return nil, w.s, err
 		case failure != nil:
 			return nil, w.s, refuse(ErrIllegal, failure.Code, "%s", failure.Message)
-		case w.s.Key() != w.key || w.s.open == nil:
+		case w.s.Key() != w.key || w.s.Open == nil:
 			return nil, w.s, refuse(ErrStaleRound, CodeStaleRound, staleRound)
 		}
-		p, a := w.s.open.proposal(id), w.s.open.ask(id, machine.Proposer)
-		if p == nil || a != nil && a.status == askOpen { // then p is what was proposed before
+		p, a := w.s.Open.Proposal(id), w.s.Open.Ask(id, machine.Proposer)
+		if p == nil || a != nil && a.Status == session.AskStatusOpen { // then p is what was proposed before
 			return nil, w.s, specialist.ErrAccepted
 		}
 		return p, w.s, nil
 	}
-	return nil, w.s, ErrStale
+	return nil, w.s, session.ErrStale
 }
 
 // failureOf returns why a specialist's ask failed in this commit, or nil.
-func (t *tx) failureOf(id string) *AskFailed {
+func (t *tx) failureOf(id string) *session.AskFailed {
 	for _, e := range t.events {
-		if f, ok := e.Data.(*AskFailed); ok && f.SpecialistID == id {
+		if f, ok := e.Data.(*session.AskFailed); ok && f.SpecialistID == id {
 			return f
 		}
 	}
@@ -256,11 +257,11 @@ func (t *tx) failureOf(id string) *AskFailed {
 func (t *tx) paidTo(id string) specialist.Usage {
 	for _, e := range t.events {
 		switch d := e.Data.(type) {
-		case *Proposed:
+		case *session.Proposed:
 			if d.SpecialistID == id {
 				return d.Usage
 			}
-		case *AskFailed:
+		case *session.AskFailed:
 			if d.SpecialistID == id {
 				return d.Usage
 			}
@@ -295,37 +296,37 @@ func (g given) Propose(ctx context.Context, q specialist.Question) (specialist.A
 // in the address it was given, token the secret that went with it. A token is
 // good for one answer in its round. The error wraps ErrForbidden unless both fit
 // an open ask.
-func (r *Runner) Callback(ctx context.Context, id, token string, a specialist.Answer) (*specialist.Proposal, *Session, error) {
+func (r *Runner) Callback(ctx context.Context, id, token string, a specialist.Answer) (*specialist.Proposal, *session.Session, error) {
 	refused := refuse(ErrForbidden, "bad_callback", "this callback is not valid, was used already, or its round is over")
-	session, askID, found := strings.Cut(id, ".")
-	sid, err := ParseID(session)
+	sessionID, askID, found := strings.Cut(id, ".")
+	sid, err := session.ParseID(sessionID)
 	if !found || err != nil {
 		return nil, nil, refused
 	}
 	for range maxRaces {
 		s, err := r.load(ctx, sid)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, session.ErrNotFound) {
 			return nil, nil, refused
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		ask := s.openAsk(askID)
+		ask := s.OpenAsk(askID)
 		if ask == nil || !s.Status.Live() || ask.Remote.TokenHash == "" ||
 			subtle.ConstantTimeCompare([]byte(ask.Remote.TokenHash), []byte(hashToken(token))) != 1 {
 			return nil, s, refused
 		}
 		p, after, err := r.answered(ctx, s, ask, a)
-		if !errors.Is(err, ErrStale) {
+		if !errors.Is(err, session.ErrStale) {
 			return p, after, err
 		}
 	}
-	return nil, nil, ErrStale
+	return nil, nil, session.ErrStale
 }
 
 // answered records the answer to an open ask: as a proposal, or, if it is not
 // legal, as its failure, which is returned.
-func (r *Runner) answered(ctx context.Context, s *Session, ask *Ask, a specialist.Answer) (*specialist.Proposal, *Session, error) {
+func (r *Runner) answered(ctx context.Context, s *session.Session, ask *session.Ask, a specialist.Answer) (*specialist.Proposal, *session.Session, error) {
 	t, err := r.begin(ctx, s)
 	if err != nil {
 		return nil, s, err
@@ -342,5 +343,5 @@ func (r *Runner) answered(ctx context.Context, s *Session, ask *Ask, a specialis
 	if failure != nil {
 		return nil, after, refuse(ErrIllegal, failure.Code, "%s", failure.Message)
 	}
-	return after.open.proposal(ask.SpecialistID), after, nil
+	return after.Open.Proposal(ask.SpecialistID), after, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -43,10 +44,10 @@ func TestProposeRefusals(t *testing.T) {
 		kind error
 		text string
 	}{
-		{runner.Submission{SessionID: specialist.SessionID{1}, RoundID: runner.CurrentRound, SpecialistID: "nobody"}, runner.ErrNotFound, "Session not found: 01000000-0000-0000-0000-000000000000"},
+		{runner.Submission{SessionID: specialist.SessionID{1}, RoundID: runner.CurrentRound, SpecialistID: "nobody"}, session.ErrNotFound, "Session not found: 01000000-0000-0000-0000-000000000000"},
 		{runner.Submission{SessionID: ended.ID, RoundID: runner.CurrentRound, SpecialistID: "nobody"}, runner.ErrNotRunning, "Session is not running: " + ended.ID.String() + " (completed)"},
-		{runner.Submission{SpecialistID: "nobody", RoundID: stale}, runner.ErrNotFound, "Specialist not found: nobody"},
-		{runner.Submission{SpecialistID: "", RoundID: stale}, runner.ErrNotFound, "Specialist not found: "},
+		{runner.Submission{SpecialistID: "nobody", RoundID: stale}, session.ErrNotFound, "Specialist not found: nobody"},
+		{runner.Submission{SpecialistID: "", RoundID: stale}, session.ErrNotFound, "Specialist not found: "},
 		{runner.Submission{SpecialistID: "arb", RoundID: stale}, runner.ErrForbidden, "Specialist arb is not a proposer"},
 		{runner.Submission{SpecialistID: "elsewhere", RoundID: stale}, runner.ErrForbidden, `Specialist elsewhere does not take part in state "open"`},
 		{runner.Submission{SpecialistID: "off", RoundID: stale}, runner.ErrForbidden, "Specialist off is disabled"},
@@ -82,7 +83,7 @@ func TestProposeRefusals(t *testing.T) {
 	}
 	// Only what an AI was paid for another round is logged.
 	b.wantLog(s, 2, "discarded 1 0 a nope late 1")
-	if got := b.now(s); len(got.Proposals()) != 0 || got.Round != 1 || got.Status != runner.Running {
+	if got := b.now(s); len(got.Proposals()) != 0 || got.Round != 1 || got.Status != session.Running {
 		t.Errorf("refusals changed the session: %+v", got)
 	}
 }
@@ -192,7 +193,7 @@ func TestProposeWakes(t *testing.T) {
 	before := b.now(s)
 	b.propose(s, "human", "finish")
 	now := b.now(s)
-	if now.Status != runner.Running || now.Outcome() != (runner.Outcome{}) || now.Sequence != before.Sequence+1 {
+	if now.Status != session.Running || now.Outcome() != (session.Outcome{}) || now.Sequence != before.Sequence+1 {
 		t.Errorf("after a proposal the session is %s: %s", now.Status, now.Outcome().Reason)
 	}
 	if tick := b.stepTo(s, runner.TickAdvanced); tick.Transition.Name != "finish" || len(tick.Asked()) != 0 {
@@ -222,7 +223,7 @@ func TestProposeAsks(t *testing.T) {
 	_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "b"})
 	b.refused(err, runner.ErrIllegal, "out of order")
 	now := b.now(s)
-	if now.Status != runner.Running || now.Round != 1 || len(now.Proposals()) != 1 {
+	if now.Status != session.Running || now.Round != 1 || len(now.Proposals()) != 1 {
 		t.Errorf("a failing ask changed the session: %+v", now)
 	}
 	b.wantLog(s, before.Sequence, "asked b#3", "ask_failed b ask_error")

@@ -8,42 +8,43 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // A Question is an open round as a human who may decide it sees it: the one form
 // behind every view.
 type Question struct {
-	QuestionID  string            `json:"questionId"` // <sessionId>.<roundId>
-	Digest      string            `json:"digest"`     // of what the ruling is about
-	SessionID   string            `json:"sessionId"`
-	MachineName string            `json:"machineName"`
-	RoundID     string            `json:"roundId"`
-	State       string            `json:"state"`
-	Prompt      string            `json:"prompt"`
-	Facts       Facts             `json:"facts"`
-	Transitions []InboxTransition `json:"transitions"`
+	QuestionID  string                    `json:"questionId"` // <sessionId>.<roundId>
+	Digest      string                    `json:"digest"`     // of what the ruling is about
+	SessionID   string                    `json:"sessionId"`
+	MachineName string                    `json:"machineName"`
+	RoundID     string                    `json:"roundId"`
+	State       string                    `json:"state"`
+	Prompt      string                    `json:"prompt"`
+	Facts       session.Facts             `json:"facts"`
+	Transitions []session.InboxTransition `json:"transitions"`
 	// Proposals are in the round's order, with their payloads, reasons and costs; empty
 	// while they are withheld.
-	Proposals []json.RawMessage  `json:"proposals"`
-	Withheld  *WithheldProposals `json:"withheld,omitempty"` // nil unless something is
-	Rulings   []QuestionRuling   `json:"rulings"`            // that wait for others, as far as they are shown
+	Proposals []json.RawMessage        `json:"proposals"`
+	Withheld  *WithheldProposals       `json:"withheld,omitempty"` // nil unless something is
+	Rulings   []session.QuestionRuling `json:"rulings"`            // that wait for others, as far as they are shown
 	// WithheldRulings is how many rulings of others are to stay unseen until the viewer
 	// has ruled.
-	WithheldRulings int                `json:"withheldRulings,omitempty"`
-	History         []TransitionRecord `json:"history"` // the newest maxShown, the oldest first
-	Notices         []string           `json:"notices"` // of guards
-	Code            string             `json:"code"`
-	Reason          string             `json:"reason"` // why a human is asked, and whose asks failed
-	Since           specialist.Time    `json:"since"`  // when it began to wait; while it runs, when the round began
-	Humans          []string           `json:"humans"` // who may decide; empty if none is declared
-	Viewer          string             `json:"-"`      // whom it is shown to; "" for nobody in particular
+	WithheldRulings int                        `json:"withheldRulings,omitempty"`
+	History         []session.TransitionRecord `json:"history"` // the newest maxShown, the oldest first
+	Notices         []string                   `json:"notices"` // of guards
+	Code            string                     `json:"code"`
+	Reason          string                     `json:"reason"` // why a human is asked, and whose asks failed
+	Since           specialist.Time            `json:"since"`  // when it began to wait; while it runs, when the round began
+	Humans          []string                   `json:"humans"` // who may decide; empty if none is declared
+	Viewer          string                     `json:"-"`      // whom it is shown to; "" for nobody in particular
 }
 
 // Choose returns the ruling by which a human chooses a transition of exactly this
 // question: it is refused if the question has changed.
 func (q *Question) Choose(specialistID, transitionName string) Ruling {
-	id, _ := ParseID(q.SessionID) // it was made of one
+	id, _ := session.ParseID(q.SessionID) // it was made of one
 	return Ruling{SessionID: id, SpecialistID: specialistID, RoundID: q.RoundID, QuestionDigest: q.Digest, TransitionName: transitionName}
 }
 
@@ -58,12 +59,12 @@ const maxShown = 20
 
 // Question returns the open round of a session as a viewer sees it, who is "" for
 // nobody in particular: such a one sees the least.
-func (r *Runner) Question(ctx context.Context, s *Session, viewer string) (Question, error) {
+func (r *Runner) Question(ctx context.Context, s *session.Session, viewer string) (Question, error) {
 	return r.questionFor(ctx, s, viewer, false)
 }
 
 // questionFor is Question; all says that nothing is withheld.
-func (r *Runner) questionFor(ctx context.Context, s *Session, viewer string, all bool) (Question, error) {
+func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer string, all bool) (Question, error) {
 	humans, _, err := r.Humans(ctx, s)
 	if err != nil {
 		return Question{}, err
@@ -80,13 +81,13 @@ func (r *Runner) questionFor(ctx context.Context, s *Session, viewer string, all
 	key := s.Key()
 	q := Question{
 		QuestionID: s.ID.String() + "." + key.ID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
-		State: s.State.Name, Prompt: s.State.Prompt, Facts: s.facts(), Transitions: choicesOf(s.State), Proposals: []json.RawMessage{},
-		Rulings: []QuestionRuling{}, History: s.records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: s.unheard(humans), Viewer: viewer,
+		State: s.State.Name, Prompt: s.State.Prompt, Facts: s.Facts(), Transitions: session.ChoicesOf(s.State), Proposals: []json.RawMessage{},
+		Rulings: []session.QuestionRuling{}, History: s.Records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: s.Unheard(humans), Viewer: viewer,
 	}
-	q.Rulings, q.WithheldRulings = s.rulingsFor(viewer)
+	q.Rulings, q.WithheldRulings = s.RulingsFor(viewer)
 	o := s.Outcome()
 	if why != "" {
-		o = s.conceal(o)
+		o = s.Conceal(o)
 		q.Withheld = &WithheldProposals{why, len(order)}
 		if s.Attempt > 0 { // they are about what was sent back
 			q.Notices = []string{}
@@ -97,8 +98,8 @@ func (r *Runner) questionFor(ctx context.Context, s *Session, viewer string, all
 		}
 		q.suggest(s.State, votes)
 	}
-	q.Code, q.Since, q.Reason = o.Code, cmp.Or(o.Since, s.opened, s.CreatedAt), s.reasonWithFailures(o, why != "")
-	q.Digest, err = s.digest(order, why != "")
+	q.Code, q.Since, q.Reason = o.Code, cmp.Or(o.Since, s.OpenedAt, s.CreatedAt), s.ReasonWithFailures(o, why != "")
+	q.Digest, err = s.Digest(order, why != "")
 	return q, err
 }
 
@@ -121,7 +122,7 @@ func (q *Question) suggest(s *machine.State, votes []arbiter.Vote) {
 
 // proposalsInOrder returns the live proposals in the round's order, and then those
 // that nobody counts.
-func (r *Runner) proposalsInOrder(ctx context.Context, s *Session) ([]*specialist.Proposal, error) {
+func (r *Runner) proposalsInOrder(ctx context.Context, s *session.Session) ([]*specialist.Proposal, error) {
 	votes, err := r.votesInOrder(ctx, s)
 	return proposalsOf(votes), err
 }
@@ -135,7 +136,7 @@ func proposalsOf(votes []arbiter.Vote) []*specialist.Proposal {
 }
 
 // votesInOrder is proposalsInOrder with what each counts for.
-func (r *Runner) votesInOrder(ctx context.Context, s *Session) ([]arbiter.Vote, error) {
+func (r *Runner) votesInOrder(ctx context.Context, s *session.Session) ([]arbiter.Vote, error) {
 	if len(s.Proposals()) < 2 {
 		return uncounted(nil, s.Proposals()), nil
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -27,7 +28,7 @@ import (
 // everybody, everybody; in mode sequential those whom the present wave is yet to ask,
 // and everybody as long as there was none.
 func (t *tx) toAsk(m *member) bool {
-	if t.mode() == machine.Sequential && t.reign.champion == "" && t.round.solicited() {
+	if t.mode() == machine.Sequential && t.reign.champion == "" && t.round.Solicited() {
 		return slices.Contains(t.unasked, m)
 	}
 	return t.asks(m)
@@ -38,14 +39,14 @@ func (t *tx) quorum(by *member) *arbiter.Quorum { return t.quorumWith(by, t.toAs
 
 // quorumWith counts those who were asked or proposed, and also some others.
 func (t *tx) quorumWith(by *member, also func(*member) bool) *arbiter.Quorum {
-	q, have, members := &arbiter.Quorum{}, t.round.finder(), t.members()
+	q, have, members := &arbiter.Quorum{}, t.round.Finder(), t.members()
 	for i := range members {
 		m := &members[i]
 		if m.IsHuman || t.shadows(m.SpecialistID) {
 			continue
 		}
-		answered := have.proposal(m.SpecialistID) != nil
-		if a := have.ask(m.SpecialistID); answered || a != nil && a.status != askCancelled || also(m) {
+		answered := have.Proposal(m.SpecialistID) != nil
+		if a := have.Ask(m.SpecialistID); answered || a != nil && a.Status != session.AskStatusCancelled || also(m) {
 			q.Counted++
 		}
 		switch {
@@ -55,7 +56,7 @@ func (t *tx) quorumWith(by *member, also func(*member) bool) *arbiter.Quorum {
 			q.Missing = append(q.Missing, m.SpecialistID)
 		}
 	}
-	for _, p := range t.round.proposals { // of those who have left since
+	for _, p := range t.round.Proposals { // of those who have left since
 		if !p.IsHuman && !slices.ContainsFunc(members, func(m member) bool { return m.SpecialistID == p.SpecialistID }) {
 			q.Counted, q.Answered = q.Counted+1, q.Answered+1
 		}
@@ -69,7 +70,7 @@ func (t *tx) quorumRule(by *member) machine.Quorum {
 	if q := t.now.State.Quorum; q != nil {
 		return *q
 	}
-	reigns := t.reign.champion != "" && t.round.proposal(t.reign.champion) != nil
+	reigns := t.reign.champion != "" && t.round.Proposal(t.reign.champion) != nil
 	return DefaultQuorum(by.StrategyFnName, t.mode(), reigns)
 }
 
@@ -94,7 +95,7 @@ func (t *tx) tooFewAlone() bool {
 	for i := range members {
 		if m := &members[i]; t.asks(m) && !t.shadows(m.SpecialistID) {
 			counted++
-			if t.round.proposal(m.SpecialistID) != nil {
+			if t.round.Proposal(m.SpecialistID) != nil {
 				answered++
 			}
 		}
@@ -117,7 +118,7 @@ func (t *tx) counted(by *member) *arbiter.Quorum {
 // them may be below the quorum now, and is then recorded once more as such. One that
 // was below it and is not any more is asked for again.
 func (t *tx) stands(by *member) bool {
-	v := t.round.verdict
+	v := t.round.Verdict
 	if v == nil || v.Decision.Quorum == nil { // of an older log
 		return v != nil
 	}
@@ -125,7 +126,7 @@ func (t *tx) stands(by *member) bool {
 	switch {
 	case q.Reached():
 		return !below
-	case len(v.Order) == 0, v.Decision.Consensus() && t.round.electedHuman(v):
+	case len(v.Order) == 0, v.Decision.Consensus() && t.round.ElectedHuman(v):
 		return true
 	case !v.Decision.Consensus() && v.Evidence != nil && v.Evidence.Stop != "":
 		return true
@@ -135,7 +136,7 @@ func (t *tx) stands(by *member) bool {
 		return true
 	}
 	again := *v
-	again.Index, again.Ask, again.Usage, again.Model = t.round.judged+1, 0, specialist.Usage{}, ""
+	again.Index, again.Ask, again.Usage, again.Model = t.round.Verdicts+1, 0, specialist.Usage{}, ""
 	again.Decision = low
 	t.emit(&again)
 	return true
@@ -144,7 +145,7 @@ func (t *tx) stands(by *member) bool {
 // heardEnough reports whether the quorum of the round was reached when it was judged,
 // or else is now.
 func (t *tx) heardEnough() bool {
-	if v := t.round.verdict; v != nil {
+	if v := t.round.Verdict; v != nil {
 		return v.Decision.Quorum.Reached()
 	}
 	by, err := t.arbiter()
@@ -164,21 +165,21 @@ func (t *tx) failures() string {
 	members := t.members()
 	for i := range members {
 		m := &members[i]
-		if m.IsHuman || t.shadows(m.SpecialistID) || t.round.proposal(m.SpecialistID) != nil {
+		if m.IsHuman || t.shadows(m.SpecialistID) || t.round.Proposal(m.SpecialistID) != nil {
 			continue
 		}
-		a := t.round.ask(m.SpecialistID, machine.Proposer)
+		a := t.round.Ask(m.SpecialistID, machine.Proposer)
 		switch {
 		case m.required && m.off:
 			required = append(required, m.SpecialistID+" is switched off")
-		case a == nil || a.status == askCancelled:
+		case a == nil || a.Status == session.AskStatusCancelled:
 			if m.required {
 				required = append(required, m.SpecialistID+" was not asked")
 			}
 		case m.required:
-			required = append(required, a.failure())
+			required = append(required, a.Failure())
 		default:
-			list = append(list, a.failure())
+			list = append(list, a.Failure())
 		}
 	}
 	list = append(required, list...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // mute fails to answer.
@@ -60,7 +61,7 @@ func TestQuorumFloor(t *testing.T) {
 			}
 			o := b.now(s).Outcome()
 			if c.code == "" {
-				if o.Code != runner.CodeGoal {
+				if o.Code != session.CodeGoal {
 					t.Errorf("it came to %s: %s", o.Code, o.Reason)
 				}
 			} else if o.Code != c.code || o.Reason != c.reason {
@@ -91,7 +92,7 @@ func TestQuorumRecorded(t *testing.T) {
 	}
 	if e := b.explain(s, ""); e.Verdict.Quorum == nil || e.Verdict.Quorum.Counted != 3 || !e.Changes.Reproduced {
 		t.Errorf("explained: %+v, %+v", e.Verdict, e.Changes)
-	} else if w := variant(e, "a", ""); w.Code != runner.CodeNoQuorum || !w.Changed {
+	} else if w := variant(e, "a", ""); w.Code != session.CodeNoQuorum || !w.Changed {
 		t.Errorf("without a: %+v", w)
 	}
 }
@@ -173,7 +174,7 @@ func TestRequired(t *testing.T) {
 			for tick.Status == runner.TickSolicited {
 				tick = b.step(s)
 			}
-			if o := b.now(s).Outcome(); o.Code != runner.CodeNoQuorum || !strings.Contains(o.Reason, "fraud is required: fraud failed: no answer") {
+			if o := b.now(s).Outcome(); o.Code != session.CodeNoQuorum || !strings.Contains(o.Reason, "fraud is required: fraud failed: no answer") {
 				t.Errorf("%s, %s: it came to %s: %s", name, by, o.Code, o.Reason)
 			}
 			b.cast.say("fraud", "finish")
@@ -225,7 +226,7 @@ func TestEvaluatedBeforeFailures(t *testing.T) {
 	}
 	b.register(proposer("b")) // who is asked, and fails
 	b.register(proposer("c"))
-	if tick := b.stepTo(s, runner.TickHuman); tick.Code != runner.CodeNoQuorum {
+	if tick := b.stepTo(s, runner.TickHuman); tick.Code != session.CodeNoQuorum {
 		t.Errorf("it came to %s", tick.Code)
 	}
 }
@@ -238,7 +239,7 @@ func TestRequiredReference(t *testing.T) {
 	s := b.start(b.machine(def{who: []string{fn("a"), fn("b"), human("human"), half}, top: `"quorum":"any"`,
 		states: `"open":{"transitions":{"park":"parked"}},"parked":{"specialists":[{"role":"proposer","specialistId":"a"},{"role":"proposer","specialistId":"b","required":true}],"transitions":{"park":"done"}},"done":{}`}))
 	b.stepTo(s, runner.TickAdvanced)
-	if tick := b.stepTo(s, runner.TickHuman); tick.Code != runner.CodeNoQuorum {
+	if tick := b.stepTo(s, runner.TickHuman); tick.Code != session.CodeNoQuorum {
 		t.Errorf("it came to %s", tick.Code)
 	}
 	b.ok(b.r.Disable(b.ctx, "desk", "b"))
@@ -311,7 +312,7 @@ func TestQuorumWithheld(t *testing.T) {
 		}
 		s := b.start(b.machine(def{who: []string{fn("a"), fn("b"), human("human"), by}, top: top, states: `"open":{"transitions":{"finish":"done"}},"done":{}`}))
 		b.stepTo(s, runner.TickHuman)
-		if o := b.now(s).Outcome(); o.Code != runner.CodeNoQuorum || o.Reason != "1 of 2 answered, 2 needed" {
+		if o := b.now(s).Outcome(); o.Code != session.CodeNoQuorum || o.Reason != "1 of 2 answered, 2 needed" {
 			t.Errorf("%s: it waits for %s: %s", top, o.Code, o.Reason)
 		}
 	}
@@ -356,7 +357,7 @@ func TestResumeAsksWhoFailed(t *testing.T) {
 func TestQuorumDigest(t *testing.T) {
 	digest := func(quorum, required string) string {
 		m := parse(t, def{who: []string{fn("a"), fn("b", required), arb("bayes")}, top: quorum}.text())
-		casts, err := runner.Cast(m, &runner.Roster{})
+		casts, err := runner.Cast(m, &session.Roster{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,16 +401,16 @@ func TestQuorumNeeded(t *testing.T) {
 // not the whole of it: no way of having the round decided takes that for a quorum, and
 // whoever would have been asked, and fails, has not answered.
 func TestProposedEarly(t *testing.T) {
-	ways := map[string]func(*bench, *runner.Session) bool{
-		"submitArbitration": func(b *bench, s *runner.Session) bool {
+	ways := map[string]func(*bench, *session.Session) bool{
+		"submitArbitration": func(b *bench, s *session.Session) bool {
 			a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "judge"})
 			if !a.Executed && !strings.Contains(a.GuardReason, "1 of 3 answered, 2 needed") {
 				b.Errorf("refused because %s", a.GuardReason)
 			}
 			return a.Executed
 		},
-		"evaluateConsensus": func(b *bench, s *runner.Session) bool { return b.evaluate(s).ConsensusReached },
-		"step":              func(b *bench, s *runner.Session) bool { return b.step(s).Status == runner.TickAdvanced },
+		"evaluateConsensus": func(b *bench, s *session.Session) bool { return b.evaluate(s).ConsensusReached },
+		"step":              func(b *bench, s *session.Session) bool { return b.step(s).Status == runner.TickAdvanced },
 	}
 	for _, top := range []string{`"solicit":"all"`, `"solicit":"sequential"`, `"solicit":{"mode":"sequential","wave":1}`, `"solicit":"eager","quorum":"majority"`} {
 		for _, by := range []string{half, arbFn("judge"), arb("bayes", threshold("0.5"))} {
@@ -425,10 +426,10 @@ func TestProposedEarly(t *testing.T) {
 					t.Errorf("%s, %s: %s decides by one of three", top, by, way)
 					continue
 				}
-				for b.now(s).Status == runner.Running {
+				for b.now(s).Status == session.Running {
 					b.step(s)
 				}
-				if o := b.now(s).Outcome(); o.Code != runner.CodeNoQuorum && !strings.Contains(by, "bayes") {
+				if o := b.now(s).Outcome(); o.Code != session.CodeNoQuorum && !strings.Contains(by, "bayes") {
 					t.Errorf("%s, %s: after %s it came to %s: %s", top, by, way, o.Code, o.Reason)
 				}
 			}

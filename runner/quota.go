@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -26,7 +27,7 @@ func (c *Config) quota(t *tenants) (*guard.Ledger, error) {
 }
 
 // scope returns where a session's calls are counted.
-func (r *Runner) scope(s *Session) guard.Scope {
+func (r *Runner) scope(s *session.Session) guard.Scope {
 	return r.scopeOf(s.ID, s.Machine(), s.Options().Meta)
 }
 
@@ -39,7 +40,7 @@ func (r *Runner) scopeOf(id specialist.SessionID, m *machine.Machine, meta []byt
 }
 
 // admitted makes room for a session that is about to begin, or to go on.
-func (r *Runner) admitted(ctx context.Context, s *Session) error {
+func (r *Runner) admitted(ctx context.Context, s *session.Session) error {
 	if r.quota == nil {
 		return nil
 	}
@@ -68,7 +69,7 @@ func (r *Runner) admitted(ctx context.Context, s *Session) error {
 
 // ended gives the room of a session back that has come to its end. Calls that are
 // still out keep it until they are settled or their step is over.
-func (r *Runner) ended(s *Session) {
+func (r *Runner) ended(s *session.Session) {
 	if r.quota != nil && !s.Status.Live() {
 		r.leave(r.scope(s))
 	}
@@ -188,7 +189,7 @@ func (r *Runner) charge(s guard.Scope, u specialist.Usage) {
 }
 
 // corrected says what a call has cost that was answered later.
-func (r *Runner) corrected(ctx context.Context, s *Session, id string, u specialist.Usage) error {
+func (r *Runner) corrected(ctx context.Context, s *session.Session, id string, u specialist.Usage) error {
 	if r.quota == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -42,7 +43,7 @@ func (t *tenants) quota(tenant string) *guard.Quota {
 }
 
 // meet reads what the tenant of a session did before this Runner knew of it, once.
-func (r *Runner) meet(ctx context.Context, s *Session) error {
+func (r *Runner) meet(ctx context.Context, s *session.Session) error {
 	if r.quota == nil {
 		return nil
 	}
@@ -95,12 +96,12 @@ func (r *Runner) list(ctx context.Context, since specialist.Time) error {
 	if t.since != 0 && t.since <= from {
 		from = t.listed
 	}
-	list, err := r.store.List(ctx, ListQuery{Since: from})
+	list, err := r.store.List(ctx, session.ListQuery{Since: from})
 	if err != nil {
 		return err
 	}
 	for i := range list {
-		id, err := ParseID(list[i].SessionID)
+		id, err := session.ParseID(list[i].SessionID)
 		if err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func (r *Runner) list(ctx context.Context, since specialist.Time) error {
 
 // tenantOf returns whose a session is, by the first record of its log.
 func (r *Runner) tenantOf(ctx context.Context, id specialist.SessionID) (string, error) {
-	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, id)}
+	f := &session.Folder{Programs: r.programs, Definition: r.definition(ctx, id)}
 	for rec, err := range r.store.Records(ctx, id, 1) {
 		if err == nil {
 			_, err = f.Add(rec.Events)
@@ -163,13 +164,13 @@ type accounting struct {
 	tenant string
 	since  specialist.Time
 	past   *guard.Past
-	folder Folder
+	folder session.Folder
 	out    map[int32]specialist.Time // asks outside this process that are out, by index: when they were sent
 }
 
 // read folds the log of a session and reports whether the session is live.
 func (a *accounting) read(ctx context.Context, r *Runner, id specialist.SessionID) (live bool, err error) {
-	a.folder = Folder{Programs: r.programs, Definition: r.definition(ctx, id), Applied: a.applied}
+	a.folder = session.Folder{Programs: r.programs, Definition: r.definition(ctx, id), Applied: a.applied}
 	for rec, err := range r.store.Records(ctx, id, 1) {
 		if err == nil {
 			_, err = a.folder.Add(rec.Events)
@@ -180,14 +181,14 @@ func (a *accounting) read(ctx context.Context, r *Runner, id specialist.SessionI
 	}
 	s := a.folder.Session()
 	for index, at := range a.out {
-		a.past.Calls = append(a.past.Calls, a.call(s, a.folder.open.at(index), at))
+		a.past.Calls = append(a.past.Calls, a.call(s, a.folder.Round.At(index), at))
 	}
 	return s.Status.Live(), nil
 }
 
 // call returns an ask that is out as the ledger of quotas knows it.
-func (a *accounting) call(s *Session, ask *askState, at specialist.Time) guard.CallState {
-	cost, in, out := ask.Remote.charged()
+func (a *accounting) call(s *session.Session, ask *session.AskState, at specialist.Time) guard.CallState {
+	cost, in, out := ask.Remote.Charged()
 	return guard.CallState{
 		Scope: guard.Scope{Tenant: a.tenant, Session: s.ID.String()}, ID: callID(s.Key(), ask.SpecialistID), At: at, Started: true,
 		Entry: guard.Book{Calls: 1, TokensIn: in, TokensOut: out, Money: cost, Estimated: 1},
@@ -195,14 +196,14 @@ func (a *accounting) call(s *Session, ask *askState, at specialist.Time) guard.C
 }
 
 // applied counts one event.
-func (a *accounting) applied(_ int64, ev Event, before, after guard.Book) {
+func (a *accounting) applied(_ int64, ev session.Event, before, after guard.Book) {
 	ended := a.follow(ev.At)
 	used := guard.Book{
 		Calls: after.Calls - before.Calls, TokensIn: after.TokensIn - before.TokensIn, TokensOut: after.TokensOut - before.TokensOut,
 		Money: after.Money.Add(-before.Money),
 	}
 	switch d := ev.Data.(type) {
-	case *Proposed:
+	case *session.Proposed:
 		if d.Ask == 0 && ended == 0 {
 			return // nobody was asked
 		}
@@ -210,21 +211,21 @@ func (a *accounting) applied(_ int64, ev Event, before, after guard.Book) {
 			used.Calls = ended
 		}
 		used.Calls = max(used.Calls, a.declared(d.SpecialistID, ended))
-	case *AskFailed:
+	case *session.AskFailed:
 		if a.unsent(d) {
 			ended = 0
-		} else if !unpaid(d.Code) {
+		} else if !session.Unpaid(d.Code) {
 			used.Calls = max(used.Calls, a.declared(d.SpecialistID, ended))
 		}
-	case *Judged:
+	case *session.Judged:
 		if len(d.Order) > 0 { // of nothing nobody is asked
 			used.Calls = max(used.Calls, a.declared(d.ArbiterID, ended))
 		}
-	case *Probed:
+	case *session.Probed:
 		if d.Free {
 			used.TokensIn, used.TokensOut, used.Money = d.Usage.NumInputTokens, d.Usage.NumOutputTokens, d.Usage.CostUSD
 		}
-	case *Discarded:
+	case *session.Discarded:
 		used.Calls = 0 // it was counted when its round was closed
 	}
 	if ended > 0 {
@@ -238,18 +239,18 @@ func (a *accounting) applied(_ int64, ev Event, before, after guard.Book) {
 // unsent reports whether an ask failed before it was sent: had it been, its estimate
 // would have been charged. Of asks without an estimate it cannot be told, and they
 // count.
-func (a *accounting) unsent(d *AskFailed) bool {
+func (a *accounting) unsent(d *session.AskFailed) bool {
 	if d.Usage.Made() == 0 {
 		return true // it says so
 	}
-	ask := a.folder.open.at(d.Ask)
-	return d.Code == CodeCancelled && d.Usage == (specialist.Usage{}) && ask != nil && ask.Remote.Expected() != (specialist.Usage{})
+	ask := a.folder.Round.At(d.Ask)
+	return d.Code == session.CodeCancelled && d.Usage == (specialist.Usage{}) && ask != nil && ask.Remote.Expected() != (specialist.Usage{})
 }
 
 // declared returns 1 for a call inside this process of somebody who costs something
 // by declaration, even if the answer did not say so.
 func (a *accounting) declared(id string, ended int64) int64 {
-	if ended > 0 || estimateOf(a.folder.now.Machine(), a.folder.now.State, id) == 0 {
+	if ended > 0 || session.EstimateOf(a.folder.Current.Machine(), a.folder.Current.State, id) == 0 {
 		return 0
 	}
 	return 1
@@ -257,15 +258,15 @@ func (a *accounting) declared(id string, ended int64) int64 {
 
 // follow notes which asks are out and returns how many have ended.
 func (a *accounting) follow(at specialist.Time) (ended int64) {
-	o := &a.folder.open
+	o := &a.folder.Round
 	for index := range a.out {
-		if ask := o.at(index); ask == nil || ask.status != askOpen {
+		if ask := o.At(index); ask == nil || ask.Status != session.AskStatusOpen {
 			delete(a.out, index)
 			ended++
 		}
 	}
-	for i := range o.asks {
-		if ask := &o.asks[i]; ask.status == askOpen && ask.Remote != nil {
+	for i := range o.Asks {
+		if ask := &o.Asks[i]; ask.Status == session.AskStatusOpen && ask.Remote != nil {
 			if _, known := a.out[ask.Index]; !known {
 				a.out[ask.Index] = at
 			}

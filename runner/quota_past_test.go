@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -104,10 +105,10 @@ type halting struct {
 	fails *int // how many more times
 }
 
-func (h halting) Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[runner.StoredRecord, error] {
+func (h halting) Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[session.StoredRecord, error] {
 	if *h.fails > 0 {
 		*h.fails--
-		return func(yield func(runner.StoredRecord, error) bool) { yield(runner.StoredRecord{}, context.Canceled) }
+		return func(yield func(session.StoredRecord, error) bool) { yield(session.StoredRecord{}, context.Canceled) }
 	}
 	return h.SQLite.Records(ctx, id, from)
 }

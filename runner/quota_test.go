@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -34,7 +35,7 @@ func tenants(q guard.Quota) func(*runner.Config) {
 	}
 }
 
-func (b *bench) startOf(m *machine.Machine, tenant string) *runner.Session {
+func (b *bench) startOf(m *machine.Machine, tenant string) *session.Session {
 	b.Helper()
 	return b.start(m, runner.StartOptions{Meta: []byte(`{"tenant":"` + tenant + `"}`)})
 }
@@ -113,7 +114,7 @@ func TestQuotaOfSessionsThatGoOn(t *testing.T) {
 		t.Fatalf("the run came to %s", result.Status)
 	}
 	second := b.startOf(m, "acme")
-	if _, err := b.r.Resume(b.ctx, first.ID, runner.ResumeOptions{}); !errors.Is(err, runner.ErrQuota) || b.now(first).Status != runner.Stopped {
+	if _, err := b.r.Resume(b.ctx, first.ID, runner.ResumeOptions{}); !errors.Is(err, runner.ErrQuota) || b.now(first).Status != session.Stopped {
 		t.Errorf("resumed beside another: %v", err)
 	}
 	b.force(second, "finish")
@@ -166,7 +167,7 @@ func TestQuotaHoldsForParallelSessions(t *testing.T) {
 	}
 	b.cast.judge("judge", costing(electFirst, dollar))
 	m := b.machine(def{who: []string{web("p", estimated("1")), web("q", estimated("1")), web("r", estimated("1")), human("human"), paidArbiter("1")}})
-	var sessions []*runner.Session
+	var sessions []*session.Session
 	var wg sync.WaitGroup
 	for range 6 {
 		s := b.startOf(m, "acme")
@@ -191,16 +192,16 @@ func TestQuotaHoldsForParallelSessions(t *testing.T) {
 
 // An unreadable store loses a race for its caller, and then cannot be read.
 type unreadable struct {
-	runner.Store
+	session.Store
 	lost bool
 }
 
-func (u *unreadable) Commit(context.Context, *runner.Change) error {
+func (u *unreadable) Commit(context.Context, *session.Change) error {
 	u.lost = true
-	return runner.ErrStale
+	return session.ErrStale
 }
 
-func (u *unreadable) Load(ctx context.Context, p *runner.Programs, id specialist.SessionID) (*runner.Session, error) {
+func (u *unreadable) Load(ctx context.Context, p *session.Programs, id specialist.SessionID) (*session.Session, error) {
 	if u.lost {
 		return nil, errDisk
 	}
@@ -259,14 +260,14 @@ func TestQuotaHoldsWhileAnAskWaitsItsTurn(t *testing.T) {
 
 // A racing store loses the first race for who is to be asked.
 type racing struct {
-	runner.Store
+	session.Store
 	lost bool
 }
 
-func (r *racing) Commit(ctx context.Context, c *runner.Change) error {
+func (r *racing) Commit(ctx context.Context, c *session.Change) error {
 	if c.Before != nil && !r.lost {
 		r.lost = true
-		return runner.ErrStale
+		return session.ErrStale
 	}
 	return r.Store.Commit(ctx, c)
 }

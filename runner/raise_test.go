@@ -10,11 +10,12 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // raise resumes a session with one limit raised by carol.
-func (b *bench) raise(s *runner.Session, limit, to string) error {
+func (b *bench) raise(s *session.Session, limit, to string) error {
 	_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: "carol", Note: "worth it", Raise: []guard.Raise{{Limit: limit, To: json.Number(to)}}})
 	return err
 }
@@ -99,7 +100,7 @@ func TestRaisedLimitIsOfOneSession(t *testing.T) {
 	}
 	want := `{"actor":"carol","note":"worth it","raised":[{"limit":"limits.max_steps","state":"open","from":0,"to":1}]}`
 	for _, r := range b.raw(one) {
-		if r.Kind == runner.KindResumed && string(r.Data) != want {
+		if r.Kind == session.KindResumed && string(r.Data) != want {
 			t.Errorf("the event is %s", r.Data)
 		}
 	}
@@ -156,11 +157,11 @@ func TestRaiseIsRefused(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 			continue
 		}
-		if forbidden := errors.Is(err, runner.ErrForbidden); forbidden != strings.Contains(c.hint, "isHuman") || !forbidden && refused.Code != runner.BadRaise {
+		if forbidden := errors.Is(err, runner.ErrForbidden); forbidden != strings.Contains(c.hint, "isHuman") || !forbidden && refused.Code != session.BadRaise {
 			t.Errorf("%+v: the error is %s", c, refused.Code)
 		}
 	}
-	if now := b.now(s); now.Sequence != before || now.Status != runner.Stopped {
+	if now := b.now(s); now.Sequence != before || now.Status != session.Stopped {
 		t.Errorf("a refused raise left the session at %d, %s", now.Sequence, now.Status)
 	}
 	b.force(b.start(b.desk(fn("a"), human("human"), half)), "finish")
@@ -197,7 +198,7 @@ func TestRaisedLimitInAHumansInbox(t *testing.T) {
 		}
 		b.ok(b.raise(s, "budget.hard_limit_usd", "1"))
 		b.stepTo(s, runner.TickAdvanced)
-		if now := b.now(s); now.Status != runner.Completed || now.Spent().Money != dollar {
+		if now := b.now(s); now.Status != session.Completed || now.Spent().Money != dollar {
 			t.Errorf("the session is %s, and has spent $%s", now.Status, now.Spent().Money)
 		}
 	})

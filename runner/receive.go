@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -36,7 +37,7 @@ func (w *work) receive(ctx context.Context, f *flight) error {
 			continue // it shares the commit of what comes next
 		}
 		err := w.commit(ctx)
-		if errors.Is(err, ErrStale) {
+		if errors.Is(err, session.ErrStale) {
 			err = w.reload(ctx)
 		}
 		if err != nil {
@@ -72,7 +73,7 @@ func (w *work) giveUp(ctx context.Context, f *flight) error {
 		if err == nil {
 			return ctx.Err()
 		}
-		if !errors.Is(err, ErrStale) {
+		if !errors.Is(err, session.ErrStale) {
 			return err
 		}
 		if err := w.reload(safe); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/strategies"
@@ -89,11 +90,11 @@ func (b *bench) outcome(id specialist.SessionID) string {
 }
 
 // copyOf returns a store that holds the first records of a session.
-func copyOf(t *testing.T, s *runner.Session, records []runner.StoredRecord) runner.Store {
+func copyOf(t *testing.T, s *session.Session, records []session.StoredRecord) session.Store {
 	t.Helper()
 	m, f := store.NewMemory(), folderOf(t, s.Machine())
 	for _, rec := range records {
-		c := &runner.Change{First: rec.First}
+		c := &session.Change{First: rec.First}
 		if rec.First > 1 {
 			c.Before = f.Session()
 		}
@@ -111,11 +112,11 @@ func copyOf(t *testing.T, s *runner.Session, records []runner.StoredRecord) runn
 
 // answers tells, by round, whose answers records hold, and which asks are open
 // after them.
-func answers(t *testing.T, records []runner.StoredRecord) (given map[string]bool, round string) {
+func answers(t *testing.T, records []session.StoredRecord) (given map[string]bool, round string) {
 	t.Helper()
 	given = map[string]bool{}
 	for _, rec := range records {
-		raw, err := runner.DecodeRaw(rec.Events)
+		raw, err := session.DecodeRaw(rec.Events)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,13 +195,13 @@ var errPower = errors.New("no power")
 // A dying store fails one commit and all later ones: before it is stored, or
 // after it was stored but before anybody was told.
 type dying struct {
-	runner.Store
+	session.Store
 	left  int
 	after bool
 }
 
 // Commit implements runner.SessionStore.
-func (d *dying) Commit(ctx context.Context, c *runner.Change) error {
+func (d *dying) Commit(ctx context.Context, c *session.Change) error {
 	d.left--
 	if d.left == 0 && d.after {
 		if err := d.Store.Commit(ctx, c); err != nil {
@@ -301,7 +302,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	b.cast.say("a", "again")
 	b.cast.play("slow", func(inner context.Context, q specialist.Question) (specialist.Answer, error) {
-		for b.count(&runner.Session{ID: q.Key.Session}, "proposed") == 0 { // until a was heard
+		for b.count(&session.Session{ID: q.Key.Session}, "proposed") == 0 { // until a was heard
 		}
 		cancel()
 		return hanging(inner, q)
@@ -390,7 +391,7 @@ func TestRandomLogs(t *testing.T) {
 }
 
 // redecide decides a recorded round again, from the record alone.
-func redecide(t *testing.T, m *machine.Machine, d *runner.DecisionRecord) string {
+func redecide(t *testing.T, m *machine.Machine, d *session.DecisionRecord) string {
 	t.Helper()
 	round := &arbiter.Round{Machine: m, State: m.State(d.FromState), Threshold: &d.Threshold}
 	var ids []string
@@ -416,13 +417,13 @@ func redecide(t *testing.T, m *machine.Machine, d *runner.DecisionRecord) string
 
 // follows checks a log as it is stored: links, hashes, sequence, meaning, and the
 // head that the session's row names.
-func follows(t *testing.T, s *runner.Session, records []runner.StoredRecord, head runner.Hash) error {
+func follows(t *testing.T, s *session.Session, records []session.StoredRecord, head session.Hash) error {
 	t.Helper()
 	f := folderOf(t, s.Machine())
 	f.Definition = func(string) ([]byte, error) { return nil, errors.New("no such definition") }
-	var prev runner.Hash
+	var prev session.Hash
 	for _, rec := range records {
-		if rec.Prev != prev || rec.Hash != runner.Chain(prev, s.ID.String(), rec.Events) {
+		if rec.Prev != prev || rec.Hash != session.Chain(prev, s.ID.String(), rec.Events) {
 			return fmt.Errorf("the record at %d does not follow", rec.First)
 		}
 		if _, err := f.Add(rec.Events); err != nil {
@@ -447,8 +448,8 @@ func TestTampering(t *testing.T) {
 	if err := follows(t, s, records, head); err != nil {
 		t.Fatalf("the log as written: %v", err)
 	}
-	altered := func(change func([]runner.StoredRecord) []runner.StoredRecord) error {
-		var own []runner.StoredRecord
+	altered := func(change func([]session.StoredRecord) []session.StoredRecord) error {
+		var own []session.StoredRecord
 		for _, r := range records {
 			r.Events = bytes.Clone(r.Events)
 			own = append(own, r)
@@ -457,18 +458,18 @@ func TestTampering(t *testing.T) {
 	}
 	for i := range records {
 		for at := i % 17; at < len(records[i].Events); at += 17 {
-			if altered(func(r []runner.StoredRecord) []runner.StoredRecord { r[i].Events[at] ^= 1; return r }) == nil {
+			if altered(func(r []session.StoredRecord) []session.StoredRecord { r[i].Events[at] ^= 1; return r }) == nil {
 				t.Fatalf("byte %d of record %d was flipped unseen", at, i)
 			}
 		}
-		for name, change := range map[string]func([]runner.StoredRecord) []runner.StoredRecord{
-			"cut from here": func(r []runner.StoredRecord) []runner.StoredRecord { return r[:i] },
-			"removed":       func(r []runner.StoredRecord) []runner.StoredRecord { return slices.Delete(r, i, i+1) },
-			"doubled":       func(r []runner.StoredRecord) []runner.StoredRecord { return slices.Insert(r, i, r[i]) },
-			"removed, chained anew": func(r []runner.StoredRecord) []runner.StoredRecord {
+		for name, change := range map[string]func([]session.StoredRecord) []session.StoredRecord{
+			"cut from here": func(r []session.StoredRecord) []session.StoredRecord { return r[:i] },
+			"removed":       func(r []session.StoredRecord) []session.StoredRecord { return slices.Delete(r, i, i+1) },
+			"doubled":       func(r []session.StoredRecord) []session.StoredRecord { return slices.Insert(r, i, r[i]) },
+			"removed, chained anew": func(r []session.StoredRecord) []session.StoredRecord {
 				return chained(s, slices.Delete(r, i, i+1))
 			},
-			"altered, chained anew": func(r []runner.StoredRecord) []runner.StoredRecord {
+			"altered, chained anew": func(r []session.StoredRecord) []session.StoredRecord {
 				r[i].Events = bytes.Replace(r[i].Events, []byte(`"at":"2026`), []byte(`"at":"2025`), 1)
 				return chained(s, r)
 			},
@@ -478,15 +479,15 @@ func TestTampering(t *testing.T) {
 			}
 		}
 	}
-	if runner.Chain(runner.Hash{}, "one", []byte("x")) == runner.Chain(runner.Hash{}, "other", []byte("x")) {
+	if session.Chain(session.Hash{}, "one", []byte("x")) == session.Chain(session.Hash{}, "other", []byte("x")) {
 		t.Error("a record fits into another session's log")
 	}
 }
 
-func chained(s *runner.Session, records []runner.StoredRecord) []runner.StoredRecord {
-	var prev runner.Hash
+func chained(s *session.Session, records []session.StoredRecord) []session.StoredRecord {
+	var prev session.Hash
 	for i := range records {
-		records[i].Prev, records[i].Hash = prev, runner.Chain(prev, s.ID.String(), records[i].Events)
+		records[i].Prev, records[i].Hash = prev, session.Chain(prev, s.ID.String(), records[i].Events)
 		prev = records[i].Hash
 	}
 	return records

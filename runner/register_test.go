@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -19,7 +20,7 @@ func proposer(id string) machine.Specialist {
 	return machine.Specialist{Role: machine.Proposer, SpecialistID: id, StrategyFn: "fn"}
 }
 
-func (b *bench) register(s machine.Specialist) runner.Registered {
+func (b *bench) register(s machine.Specialist) session.Registered {
 	b.Helper()
 	stored, err := b.r.Register(b.ctx, "desk", s)
 	b.ok(err)
@@ -43,8 +44,8 @@ func TestRegisterOrder(t *testing.T) {
 		kind       error
 		code, text string
 	}{
-		{with(func(s *machine.Specialist) { s.SpecialistID = "taken" }), runner.ErrExists, "specialist_exists", "Specialist already exists: taken"},
-		{with(func(s *machine.Specialist) { s.SpecialistID, s.StrategyFnName = "taken", "nope" }), runner.ErrExists, "specialist_exists", "Specialist already exists: taken"},
+		{with(func(s *machine.Specialist) { s.SpecialistID = "taken" }), session.ErrExists, "specialist_exists", "Specialist already exists: taken"},
+		{with(func(s *machine.Specialist) { s.SpecialistID, s.StrategyFnName = "taken", "nope" }), session.ErrExists, "specialist_exists", "Specialist already exists: taken"},
 		{with(func(*machine.Specialist) {}), machine.ErrNoMode, "no_execution_mode", none},
 		{with(func(s *machine.Specialist) { s.StrategyFn, s.StrategyFnName = "fn", "nope" }), runner.ErrIllegal, "bad_mode",
 			"Provide either strategyFn (custom function) or strategyFnName (built-in strategy), not both."},
@@ -179,10 +180,10 @@ func TestEnableDisable(t *testing.T) {
 		t.Errorf("asked were %s", got)
 	}
 	for _, name := range []string{"desk", "nowhere"} {
-		b.refused(b.r.Disable(b.ctx, name, "nobody"), runner.ErrNotFound, "Specialist not found: nobody")
-		b.refused(b.r.Enable(b.ctx, name, "nobody"), runner.ErrNotFound, "Specialist not found: nobody")
+		b.refused(b.r.Disable(b.ctx, name, "nobody"), session.ErrNotFound, "Specialist not found: nobody")
+		b.refused(b.r.Enable(b.ctx, name, "nobody"), session.ErrNotFound, "Specialist not found: nobody")
 	}
-	b.refused(b.r.Disable(b.ctx, "nowhere", "a"), runner.ErrNotFound, "Specialist not found: a")
+	b.refused(b.r.Disable(b.ctx, "nowhere", "a"), session.ErrNotFound, "Specialist not found: a")
 }
 
 // TestRosterLog reads the log of a machine's specialists.
@@ -192,10 +193,10 @@ func TestRosterLog(t *testing.T) {
 	b.ok(b.r.Disable(b.ctx, "desk", "a"))
 	b.ok(b.r.Enable(b.ctx, "desk", "a"))
 	var got []string
-	fold := &runner.Roster{}
+	fold := &session.Roster{}
 	for rec, err := range b.store.RosterRecords(b.ctx, "desk") {
 		b.ok(err)
-		events, err := runner.DecodeRosterEvents(rec.Events)
+		events, err := session.DecodeRosterEvents(rec.Events)
 		b.ok(err)
 		for _, e := range events {
 			got = append(got, e.Kind+" "+e.ID)
@@ -209,7 +210,7 @@ func TestRosterLog(t *testing.T) {
 		t.Errorf("the roster is %+v, folded %+v", live, fold)
 	}
 	for _, bad := range []string{"", "[]", "{}", `[{"seq":1,"kind":"specialist_enabled","data":7}]`} {
-		if _, err := runner.DecodeRosterEvents([]byte(bad)); err == nil {
+		if _, err := session.DecodeRosterEvents([]byte(bad)); err == nil {
 			t.Errorf("the record %s was read", bad)
 		}
 	}
@@ -222,27 +223,27 @@ func TestSwitchedBy(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "again")
 	b.start(b.machine(def{who: []string{fn("a"), human("human")}}))
-	ann := runner.Actor{Subject: "local:ann", Method: runner.MethodLocal, Humans: []string{"carol"}}
+	ann := session.Actor{Subject: "local:ann", Method: session.MethodLocal, Humans: []string{"carol"}}
 	b.ok(b.r.Switch(b.ctx, "desk", "a", runner.Switching{Actor: ann}))
 	b.ok(b.r.Switch(b.ctx, "desk", "a", runner.Switching{On: true, Actor: ann}))
 	b.ok(b.r.Disable(b.ctx, "desk", "a"))
-	for _, half := range []runner.Actor{{Subject: "ann"}, {Method: "local"}} {
+	for _, half := range []session.Actor{{Subject: "ann"}, {Method: "local"}} {
 		b.refused(b.r.Switch(b.ctx, "desk", "a", runner.Switching{Actor: half}), runner.ErrIllegal, fmt.Sprintf("an actor has a subject and a method, not %q and %q", half.Subject, half.Method))
 	}
-	var got []runner.RosterEvent
+	var got []session.RosterEvent
 	for rec, err := range b.store.RosterRecords(b.ctx, "desk") {
 		b.ok(err)
-		events, err := runner.DecodeRosterEvents(rec.Events)
+		events, err := session.DecodeRosterEvents(rec.Events)
 		b.ok(err)
 		got = append(got, events...)
 	}
-	if len(got) != 3 || !reflect.DeepEqual(got[0].Actor, &ann) || got[0].Kind != runner.KindDisabled || !reflect.DeepEqual(got[1].Actor, &ann) || got[1].Kind != runner.KindEnabled || got[2].Actor != nil {
+	if len(got) != 3 || !reflect.DeepEqual(got[0].Actor, &ann) || got[0].Kind != session.KindDisabled || !reflect.DeepEqual(got[1].Actor, &ann) || got[1].Kind != session.KindEnabled || got[2].Actor != nil {
 		t.Errorf("%+v", got)
 	}
 	old := `[{"seq":1,"at":"2026-01-02T03:04:05.000Z","kind":"disabled","data":{"specialistId":"a"}}]`
-	events, err := runner.DecodeRosterEvents([]byte(old))
+	events, err := session.DecodeRosterEvents([]byte(old))
 	b.ok(err)
-	again, err := runner.AppendRosterEvent(nil, 1, events[0])
+	again, err := session.AppendRosterEvent(nil, 1, events[0])
 	b.ok(err)
 	if events[0].Actor != nil || string(again) != old {
 		t.Errorf("an old event is read as %+v and written as %s", events[0], again)

@@ -7,27 +7,28 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 )
 
 // Register adds a specialist to a machine name: DIAL's registerProposer and
 // registerArbiter. It takes part in every session of that name, present and
 // future, after the declared ones, unless a definition declares the same id.
 // The stored record is returned.
-func (r *Runner) Register(ctx context.Context, machineName string, s machine.Specialist) (Registered, error) {
+func (r *Runner) Register(ctx context.Context, machineName string, s machine.Specialist) (session.Registered, error) {
 	if s.MachineName != "" && s.MachineName != machineName {
-		return Registered{}, refuse(ErrIllegal, "wrong_machine", "specialist %q belongs to machine %q, not %q", s.SpecialistID, s.MachineName, machineName)
+		return session.Registered{}, refuse(ErrIllegal, "wrong_machine", "specialist %q belongs to machine %q, not %q", s.SpecialistID, s.MachineName, machineName)
 	}
 	s.MachineName = machineName
-	var stored Registered
-	err := r.changeRoster(ctx, machineName, func(roster *Roster) (RosterEvent, error) {
-		if roster.registered(s.SpecialistID) != nil {
-			return RosterEvent{}, refuse(ErrExists, "specialist_exists", "Specialist already exists: %s", s.SpecialistID)
+	var stored session.Registered
+	err := r.changeRoster(ctx, machineName, func(roster *session.Roster) (session.RosterEvent, error) {
+		if roster.Registered(s.SpecialistID) != nil {
+			return session.RosterEvent{}, refuse(session.ErrExists, "specialist_exists", "Specialist already exists: %s", s.SpecialistID)
 		}
 		if err := r.checkRegistration(machineName, &s); err != nil {
-			return RosterEvent{}, err
+			return session.RosterEvent{}, err
 		}
-		e := RosterEvent{At: r.now(), Kind: KindRegistered, ID: s.SpecialistID, Specialist: &s}
-		stored = Registered{s, e.At}
+		e := session.RosterEvent{At: r.now(), Kind: session.KindRegistered, ID: s.SpecialistID, Specialist: &s}
+		stored = session.Registered{Specialist: s, At: e.At}
 		return e, nil
 	})
 	return stored, err
@@ -80,7 +81,7 @@ type Switching struct {
 	On bool
 	// Actor is recorded. It may be left out ([Actor]{}) by a program that switches on its
 	// own account; one with a subject has a method, and the other way round.
-	Actor Actor
+	Actor session.Actor
 }
 
 // Enable is [Runner.Switch] on, by nobody in particular.
@@ -97,13 +98,13 @@ func (r *Runner) Disable(ctx context.Context, machineName, id string) error {
 // heard and does not decide; its alignment is kept. It returns [ErrNotFound] if nobody
 // has that id, and [ErrIllegal] for an actor of which only a half is said.
 func (r *Runner) Switch(ctx context.Context, machineName, id string, to Switching) error {
-	e := RosterEvent{Kind: KindDisabled, ID: id}
+	e := session.RosterEvent{Kind: session.KindDisabled, ID: id}
 	if to.On {
-		e.Kind = KindEnabled
+		e.Kind = session.KindEnabled
 	}
 	if to.Actor.Subject != "" || to.Actor.Method != "" {
 		e.Actor = &to.Actor
-		if !e.Actor.known() {
+		if !e.Actor.Known() {
 			return refuse(ErrIllegal, "actor", "an actor has a subject and a method, not %q and %q", to.Actor.Subject, to.Actor.Method)
 		}
 	}
@@ -111,9 +112,9 @@ func (r *Runner) Switch(ctx context.Context, machineName, id string, to Switchin
 	if err != nil {
 		return err
 	}
-	return r.changeRoster(ctx, machineName, func(roster *Roster) (RosterEvent, error) {
-		if !declared && roster.registered(id) == nil {
-			return RosterEvent{}, &NotFoundError{"Specialist", id}
+	return r.changeRoster(ctx, machineName, func(roster *session.Roster) (session.RosterEvent, error) {
+		if !declared && roster.Registered(id) == nil {
+			return session.RosterEvent{}, &session.NotFoundError{What: "Specialist", ID: id}
 		}
 		e.At = r.now()
 		return e, nil
@@ -127,9 +128,9 @@ func (r *Runner) declares(ctx context.Context, machineName, id string) (bool, er
 		return false, err
 	}
 	for _, d := range definitions {
-		m, err := machine.Parse(machineName+".json", d, StoredChecks())
+		m, err := machine.Parse(machineName+".json", d, session.StoredChecks())
 		if err != nil {
-			return false, &CorruptError{"a definition of machine " + machineName, err.Error()}
+			return false, &session.CorruptError{What: "a definition of machine " + machineName, Problem: err.Error()}
 		}
 		lists := [][]machine.Specialist{m.Specialists()}
 		for i := range m.States() {
@@ -146,7 +147,7 @@ func (r *Runner) declares(ctx context.Context, machineName, id string) (bool, er
 
 // changeRoster appends one event to a machine's log, made anew whenever somebody
 // else was faster.
-func (r *Runner) changeRoster(ctx context.Context, machineName string, change func(*Roster) (RosterEvent, error)) error {
+func (r *Runner) changeRoster(ctx context.Context, machineName string, change func(*session.Roster) (session.RosterEvent, error)) error {
 	for range maxRaces {
 		roster, err := r.store.Roster(ctx, machineName)
 		if err != nil {
@@ -156,11 +157,11 @@ func (r *Runner) changeRoster(ctx context.Context, machineName string, change fu
 		if err != nil || e.Kind == "" {
 			return err
 		}
-		if err = r.store.Register(ctx, machineName, roster.Sequence, e); !errors.Is(err, ErrStale) {
+		if err = r.store.Register(ctx, machineName, roster.Sequence, e); !errors.Is(err, session.ErrStale) {
 			return err
 		}
 	}
-	return fmt.Errorf("machine %q: %w", machineName, ErrStale)
+	return fmt.Errorf("machine %q: %w", machineName, session.ErrStale)
 }
 
 // maxRaces bounds how often something is tried again because somebody else was

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -32,38 +33,38 @@ type Reviewing struct {
 //
 // Errors: ErrNotFound, ErrIllegal for a transition that the round did not have,
 // ErrForbidden for who may not answer, ErrReviewed, and a store that fails.
-func (r *Runner) Review(ctx context.Context, in Reviewing) (*Reviewed, error) {
+func (r *Runner) Review(ctx context.Context, in Reviewing) (*session.Reviewed, error) {
 	for range maxRaces {
 		s, err := r.load(ctx, in.SessionID)
 		if err != nil {
 			return nil, err
 		}
 		d, err := r.reviewOnce(ctx, s, in)
-		if !errors.Is(err, ErrStale) {
+		if !errors.Is(err, session.ErrStale) {
 			return d, err
 		}
 	}
-	return nil, fmt.Errorf("session %s: %w", in.SessionID, ErrStale)
+	return nil, fmt.Errorf("session %s: %w", in.SessionID, session.ErrStale)
 }
 
-func (r *Runner) reviewOnce(ctx context.Context, s *Session, in Reviewing) (*Reviewed, error) {
+func (r *Runner) reviewOnce(ctx context.Context, s *session.Session, in Reviewing) (*session.Reviewed, error) {
 	v, err := r.reviewOf(ctx, s, in.RoundID)
 	if err != nil {
 		return nil, err
 	}
 	if v.State.Transition(in.TransitionName) == nil {
-		return nil, refuse(ErrIllegal, CodeIllegal, "Invalid transition %q from state %q", in.TransitionName, v.State.Name)
+		return nil, refuse(ErrIllegal, session.CodeIllegal, "Invalid transition %q from state %q", in.TransitionName, v.State.Name)
 	}
 	if err := r.mayReview(ctx, s, v, in.SpecialistID); err != nil {
 		return nil, err
 	}
-	in.Blind = in.Blind && !v.revealedTo(in.SpecialistID)
+	in.Blind = in.Blind && !v.RevealedTo(in.SpecialistID)
 	t, err := r.begin(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	d := &Reviewed{Review: v.Kind, Round: v.Key.Round, Attempt: v.Key.Attempt, SpecialistID: in.SpecialistID, TransitionName: in.TransitionName,
-		Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Lesson: v.lesson(in.SpecialistID, in.TransitionName, in.Blind)}
+	d := &session.Reviewed{Review: v.Kind, Round: v.Key.Round, Attempt: v.Key.Attempt, SpecialistID: in.SpecialistID, TransitionName: in.TransitionName,
+		Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Lesson: v.Lesson(in.SpecialistID, in.TransitionName, in.Blind)}
 	if err := d.Lesson.Check(); err != nil {
 		return nil, err
 	}
@@ -74,23 +75,23 @@ func (r *Runner) reviewOnce(ctx context.Context, s *Session, in Reviewing) (*Rev
 
 // reviewOf returns the review of a round: one that waits, or of a round that the
 // engine decided and nobody has looked at.
-func (r *Runner) reviewOf(ctx context.Context, s *Session, roundID string) (*Review, error) {
-	if v := s.reviewing(roundID); v != nil {
+func (r *Runner) reviewOf(ctx context.Context, s *session.Session, roundID string) (*session.Review, error) {
+	if v := s.ReviewOf(roundID); v != nil {
 		return v, nil
 	}
-	var found *Review
+	var found *session.Review
 	var reviewed bool
-	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, s.ID)}
-	f.closing = func(now *Session, o *openRound, d *Executed) {
+	f := &session.Folder{Programs: r.programs, Definition: r.definition(ctx, s.ID)}
+	f.Closing = func(now *session.Session, o *session.OpenRound, d *session.Executed) {
 		key := specialist.RoundKey{Session: s.ID, Round: d.Round, Attempt: d.Attempt}
 		if key.ID() != roundID {
 			return
 		}
-		found = &Review{Kind: Audit, Key: key, State: d.Transition.From, Since: d.At, outcome: automatic(now, o, d)}
-		found.outcome.Unasked, reviewed = true, d.IsHuman
+		found = &session.Review{Kind: session.Audit, Key: key, State: d.Transition.From, Since: d.At, Outcome: session.Automatic(now, o, d)}
+		found.Outcome.Unasked, reviewed = true, d.IsHuman
 	}
-	f.Applied = func(_ int64, ev Event, _, _ guard.Book) {
-		if d, ok := ev.Data.(*Reviewed); ok && found != nil && d.Round == found.Key.Round && d.Attempt == found.Key.Attempt {
+	f.Applied = func(_ int64, ev session.Event, _, _ guard.Book) {
+		if d, ok := ev.Data.(*session.Reviewed); ok && found != nil && d.Round == found.Key.Round && d.Attempt == found.Key.Attempt {
 			reviewed = true
 		}
 	}
@@ -99,12 +100,12 @@ func (r *Runner) reviewOf(ctx context.Context, s *Session, roundID string) (*Rev
 			return nil, err
 		}
 		if _, err := f.Add(rec.Events); err != nil {
-			return nil, corrupt("the log of session "+s.ID.String(), err)
+			return nil, session.Corrupt("the log of session "+s.ID.String(), err)
 		}
 	}
 	switch {
 	case found == nil:
-		return nil, &NotFoundError{"Closed round", roundID}
+		return nil, &session.NotFoundError{What: "Closed round", ID: roundID}
 	case reviewed:
 		return nil, refuse(ErrReviewed, "reviewed", "round %s was decided or reviewed by a human already", roundID)
 	}
@@ -114,7 +115,7 @@ func (r *Runner) reviewOf(ctx context.Context, s *Session, roundID string) (*Rev
 // mayReview returns an error unless somebody may answer a review: a human who
 // takes part in the state and has not decided the round before; the operator
 // where there is none.
-func (r *Runner) mayReview(ctx context.Context, s *Session, v *Review, id string) error {
+func (r *Runner) mayReview(ctx context.Context, s *session.Session, v *session.Review, id string) error {
 	p, err := r.planAnyhow(ctx, s.Program)
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func (r *Runner) mayReview(ctx context.Context, s *Session, v *Review, id string
 	here := &p.states[v.State.Index]
 	m := here.find(id)
 	switch {
-	case v.seen(id):
+	case v.Seen(id):
 		return refuse(ErrForbidden, "same_human", "%s has decided round %s before: somebody else must", id, v.Key.ID())
 	case m != nil && m.IsHuman && !m.off:
 		return nil
@@ -133,23 +134,23 @@ func (r *Runner) mayReview(ctx context.Context, s *Session, v *Review, id string
 }
 
 // reviewers returns who may answer a review.
-func (p *statePlan) reviewers(v *Review) (ids []string) {
-	return slices.DeleteFunc(p.humansOn(), v.seen)
+func (p *statePlan) reviewers(v *session.Review) (ids []string) {
+	return slices.DeleteFunc(p.humansOn(), v.Seen)
 }
 
 // A ReviewItem is a closed round that waits for a human. It says neither what was
 // proposed nor what was decided.
 type ReviewItem struct {
-	Review      ReviewKind        `json:"review"`
-	SessionID   string            `json:"sessionId"`
-	MachineName string            `json:"machineName"`
-	RoundID     string            `json:"roundId"`
-	Round       int32             `json:"round"`
-	State       string            `json:"state"`
-	Prompt      string            `json:"prompt"`
-	Transitions []InboxTransition `json:"transitions"` // in an order of its own
-	Since       specialist.Time   `json:"since"`
-	Humans      []string          `json:"humans"` // who may answer; empty if nobody declared may
+	Review      session.ReviewKind        `json:"review"`
+	SessionID   string                    `json:"sessionId"`
+	MachineName string                    `json:"machineName"`
+	RoundID     string                    `json:"roundId"`
+	Round       int32                     `json:"round"`
+	State       string                    `json:"state"`
+	Prompt      string                    `json:"prompt"`
+	Transitions []session.InboxTransition `json:"transitions"` // in an order of its own
+	Since       specialist.Time           `json:"since"`
+	Humans      []string                  `json:"humans"` // who may answer; empty if nobody declared may
 }
 
 // Reviews lists the closed rounds that wait for a human, of all sessions, or of
@@ -157,7 +158,7 @@ type ReviewItem struct {
 // order, the same at each call. Sessions that cannot be read spoil nothing but
 // themselves, as in [Runner.Inbox].
 func (r *Runner) Reviews(ctx context.Context, machineName string) ([]ReviewItem, error) {
-	list, err := r.store.List(ctx, ListQuery{MachineName: machineName, Reviews: true})
+	list, err := r.store.List(ctx, session.ListQuery{MachineName: machineName, Reviews: true})
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (r *Runner) Reviews(ctx context.Context, machineName string) ([]ReviewItem,
 
 // reviewsOf lists the reviews of one session.
 func (r *Runner) reviewsOf(ctx context.Context, sessionID string) (items []ReviewItem, err error) {
-	id, err := ParseID(sessionID)
+	id, err := session.ParseID(sessionID)
 	if err != nil {
 		return nil, err
 	}
@@ -199,10 +200,10 @@ func (r *Runner) reviewsOf(ctx context.Context, sessionID string) (items []Revie
 	return items, err
 }
 
-func (p *statePlan) reviewItem(s *Session, v *Review) ReviewItem {
+func (p *statePlan) reviewItem(s *session.Session, v *session.Review) ReviewItem {
 	item := ReviewItem{Review: v.Kind, SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: v.Key.ID(), Round: v.Key.Round,
 		State: v.State.Name, Prompt: v.State.Prompt, Since: v.Since, Humans: append([]string{}, p.reviewers(v)...)}
-	choices := choicesOf(v.State)
+	choices := session.ChoicesOf(v.State)
 	for _, i := range trust.OptionOrder(s.ID.String(), v.Key.ID(), string(v.Kind), len(choices), 0) {
 		item.Transitions = append(item.Transitions, choices[i])
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -32,7 +33,7 @@ func (b *bench) reviews() string {
 	return fmt.Sprint(list)
 }
 
-func (b *bench) review(s *runner.Session, round int32, who, transition string) (*runner.Reviewed, error) {
+func (b *bench) review(s *session.Session, round int32, who, transition string) (*session.Reviewed, error) {
 	b.Helper()
 	key := s.Key()
 	key.Round, key.Attempt = round, 0
@@ -56,7 +57,7 @@ func TestAuditAfter(t *testing.T) {
 	if _, err := b.review(s, 1, "human", "back"); !errors.Is(err, runner.ErrIllegal) {
 		t.Errorf("a transition of another state: %v", err)
 	}
-	if _, err := b.review(s, 7, "human", "finish"); !errors.Is(err, runner.ErrNotFound) {
+	if _, err := b.review(s, 7, "human", "finish"); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("a round that was never: %v", err)
 	}
 	if n := len(b.lessons()); n != 0 {
@@ -65,11 +66,11 @@ func TestAuditAfter(t *testing.T) {
 	d, err := b.review(s, 1, "human", "again")
 	b.ok(err)
 	o := b.lessons()[0].Outcome
-	if d.Review != runner.Audit || o.Source != trust.Audited || !o.Automatic || o.Unasked || !o.Blind || o.SamplingProb.Float() != 1 ||
+	if d.Review != session.Audit || o.Source != trust.Audited || !o.Automatic || o.Unasked || !o.Blind || o.SamplingProb.Float() != 1 ||
 		o.Pick != "finish" || o.Truth != "again" || o.HumanID != "human" || len(o.Proposals) != 1 || o.State != "open" {
 		t.Errorf("the audit is %+v, its outcome %+v", d, o)
 	}
-	if now := b.now(s); now.Status != runner.Completed || now.Executed != 1 || b.reviews() != "[]" {
+	if now := b.now(s); now.Status != session.Completed || now.Executed != 1 || b.reviews() != "[]" {
 		t.Errorf("after the audit the session is %s with %d steps, waiting: %s", now.Status, now.Executed, b.reviews())
 	}
 	if _, err := b.review(s, 1, "human", "finish"); !errors.Is(err, runner.ErrReviewed) {
@@ -80,7 +81,7 @@ func TestAuditAfter(t *testing.T) {
 
 // wantMinutes says how many decisions and looks beside humans are to have made, and
 // that these are their minutes.
-func (b *bench) wantMinutes(s *runner.Session, decisions, looks int) {
+func (b *bench) wantMinutes(s *session.Session, decisions, looks int) {
 	b.Helper()
 	m, err := b.r.Metrics(b.ctx, s.Machine().Name(), "")
 	b.ok(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -11,7 +12,7 @@ import (
 type hold struct {
 	member  *member
 	need    need
-	spare   Spare
+	spare   session.Spare
 	limited bool // how many calls are made is limited, also of those that cost nothing
 	full    bool // there is no room for more
 }
@@ -87,7 +88,7 @@ func (a *aside) repair(ctx context.Context, h *hold) bool {
 		return false
 	}
 	a.held = a.held.Plus(more)
-	h.spare.add(more, 1)
+	h.spare.Add(more, 1)
 	return true
 }
 
@@ -98,6 +99,6 @@ func (a *aside) retry(h *hold) bool {
 		return false
 	}
 	a.held = a.held.Plus(more)
-	h.spare.add(more, 0)
+	h.spare.Add(more, 0)
 	return true
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -98,7 +99,7 @@ func TestRepairsNeverOverspend(t *testing.T) {
 			b.cast.judge("judge", electFirst)
 			s := b.start(b.machine(def{who: who, top: budget(limit)}))
 			for range 4 {
-				if b.now(s).Status != runner.Running {
+				if b.now(s).Status != session.Running {
 					break
 				}
 				b.step(s)
@@ -132,16 +133,16 @@ func TestRepairsNeverOverspend(t *testing.T) {
 }
 
 // usages returns what the answers in a session's log say they cost.
-func (b *bench) usages(s *runner.Session) (list []specialist.Usage) {
+func (b *bench) usages(s *session.Session) (list []specialist.Usage) {
 	f := folderOf(b, s.Machine())
 	for _, rec := range b.records(s) {
 		events, err := f.Add(rec.Events)
 		b.ok(err)
 		for _, e := range events {
 			switch d := e.Data.(type) {
-			case *runner.Proposed:
+			case *session.Proposed:
 				list = append(list, d.Usage)
-			case *runner.AskFailed:
+			case *session.AskFailed:
 				if d.Usage != (specialist.Usage{}) {
 					list = append(list, d.Usage)
 				}
@@ -306,7 +307,7 @@ func TestUnbilledCalls(t *testing.T) {
 	s := b.start(b.machine(def{who: []string{llm("m", "new"), llm("n", "new"), fn("f"), arb("firstProposal")}, top: `"guards":{"cost":{"max_dollars_per_task":1,"on_unknown_model":"abort"}}`}))
 	b.cast.play("f", saying("again"))
 	b.step(s)
-	if got := b.now(s).Spent(); got.Unpriced != 0 || got.Money != 0 || got.Calls > 3 || b.now(s).Status != runner.Running {
+	if got := b.now(s).Spent(); got.Unpriced != 0 || got.Money != 0 || got.Calls > 3 || b.now(s).Status != session.Running {
 		t.Errorf("%+v, %s", got, b.now(s).Status)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // two is a machine with a state of its own people and one without.
@@ -55,7 +56,7 @@ func TestWhoTakesPart(t *testing.T) {
 			s := b.start(b.machine(c.d))
 			tick, err := b.r.Step(b.ctx, s.ID)
 			if c.noArb {
-				b.refused(err, runner.ErrNotFound, "No arbiter registered for machine: desk")
+				b.refused(err, session.ErrNotFound, "No arbiter registered for machine: desk")
 				b.cast.who()
 			} else if b.ok(err); strings.Join(b.cast.who(), " ") != c.want && c.want != "" {
 				t.Errorf("in its own state, asked were not %s", c.want)
@@ -71,7 +72,7 @@ func TestWhoTakesPart(t *testing.T) {
 			}
 			tick, err = b.r.Step(b.ctx, s.ID)
 			if c.want2 == "" {
-				b.refused(err, runner.ErrNotFound, "No arbiter registered for machine: desk")
+				b.refused(err, session.ErrNotFound, "No arbiter registered for machine: desk")
 				return
 			}
 			b.ok(err)
@@ -95,7 +96,7 @@ func TestDisabledArbiter(t *testing.T) {
 		}
 		_, err := b.r.Step(b.ctx, s.ID)
 		if c.want == "" {
-			b.refused(err, runner.ErrNotFound, "No arbiter registered for machine: desk")
+			b.refused(err, session.ErrNotFound, "No arbiter registered for machine: desk")
 		} else if b.ok(err); strings.Join(b.cast.who(), " ") != c.want {
 			t.Errorf("with %q disabled, asked were not %s", c.off, c.want)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -26,10 +27,10 @@ type RunOptions struct {
 
 // A Result is where a Run left its session.
 type Result struct {
-	Status  string   `json:"status"` // completed, needs_human, waiting, stopped or failed
-	Session *Session `json:"session"`
-	Code    string   `json:"code"`
-	Reason  string   `json:"reason"`
+	Status  string           `json:"status"` // completed, needs_human, waiting, stopped or failed
+	Session *session.Session `json:"session"`
+	Code    string           `json:"code"`
+	Reason  string           `json:"reason"`
 }
 
 // WaitingStatus is the Result of a Run that waits for late answers.
@@ -55,7 +56,7 @@ func (r *Runner) Run(ctx context.Context, id specialist.SessionID, o RunOptions)
 	defer cancel()
 	result, err := r.run(limited, s, o)
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errRunTime) {
-		return r.stopRun(ctx, id, CodeTimeLimit, fmt.Sprintf("the run took longer than its limit of %s", o.Timeout))
+		return r.stopRun(ctx, id, session.CodeTimeLimit, fmt.Sprintf("the run took longer than its limit of %s", o.Timeout))
 	}
 	return result, err
 }
@@ -70,10 +71,10 @@ func (o *RunOptions) stepLimit() string {
 
 var errRunTime = errors.New("the time of the run is over")
 
-func (r *Runner) run(ctx context.Context, s *Session, o RunOptions) (Result, error) {
+func (r *Runner) run(ctx context.Context, s *session.Session, o RunOptions) (Result, error) {
 	for steps := 0; ; {
-		if s.Status == Running && steps >= o.MaxSteps {
-			return r.stopRun(ctx, s.ID, CodeStepLimit, o.stepLimit())
+		if s.Status == session.Running && steps >= o.MaxSteps {
+			return r.stopRun(ctx, s.ID, session.CodeStepLimit, o.stepLimit())
 		}
 		tick, err := r.step(ctx, s)
 		if err != nil {
@@ -83,7 +84,7 @@ func (r *Runner) run(ctx context.Context, s *Session, o RunOptions) (Result, err
 		switch tick.Status {
 		case TickAdvanced:
 			steps++
-			if s.Status != Running {
+			if s.Status != session.Running {
 				return resultOf(s), nil
 			}
 		case TickSolicited, TickRejected:
@@ -98,7 +99,7 @@ func (r *Runner) run(ctx context.Context, s *Session, o RunOptions) (Result, err
 			if s, err = r.load(ctx, s.ID); err != nil { // somebody else may have moved it
 				return Result{}, err
 			}
-			if s.Status != Running {
+			if s.Status != session.Running {
 				return resultOf(s), nil
 			}
 		}
@@ -106,7 +107,7 @@ func (r *Runner) run(ctx context.Context, s *Session, o RunOptions) (Result, err
 }
 
 // onlyLate reports whether all open asks were accepted for a later answer.
-func onlyLate(s *Session) bool {
+func onlyLate(s *session.Session) bool {
 	for _, a := range s.OpenAsks() {
 		if a.Remote == nil || !a.Remote.Accepted {
 			return false
@@ -116,7 +117,7 @@ func onlyLate(s *Session) bool {
 }
 
 // await returns once the session has changed or an answer is overdue.
-func (r *Runner) await(ctx context.Context, s *Session) (*Session, error) {
+func (r *Runner) await(ctx context.Context, s *session.Session) (*session.Session, error) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -139,14 +140,14 @@ func (r *Runner) await(ctx context.Context, s *Session) (*Session, error) {
 
 // stopRun stops a session because a limit of the run was reached.
 func (r *Runner) stopRun(ctx context.Context, id specialist.SessionID, code, reason string) (Result, error) {
-	s, _, err := r.end(ctx, id, &Ended{Status: Stopped, Code: code, Reason: reason})
+	s, _, err := r.end(ctx, id, &session.Ended{Status: session.Stopped, Code: code, Reason: reason})
 	if err != nil {
 		return Result{}, err
 	}
 	return resultOf(s), nil
 }
 
-func resultOf(s *Session) Result {
+func resultOf(s *session.Session) Result {
 	o := s.Outcome()
 	return Result{Status: s.Status.String(), Session: s, Code: o.Code, Reason: o.Reason}
 }
@@ -176,21 +177,21 @@ type ResumeOptions struct {
 // one who can raise a limit, and [ErrNotRunning] if one is to be raised in a session
 // that has completed; it is an *[Error] with the code [BadRaise] if a limit cannot be
 // raised like that.
-func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOptions) (*Session, error) {
+func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOptions) (*session.Session, error) {
 	for range maxRaces {
 		s, err := r.load(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		retry := o.RetryFailed || !o.KeepFailed && s.retries()
-		if len(o.Raise) == 0 && (s.Status == Completed || s.Status.Live() && !s.resumable(retry) && !o.Clear) {
+		retry := o.RetryFailed || !o.KeepFailed && s.RetriesOnResume()
+		if len(o.Raise) == 0 && (s.Status == session.Completed || s.Status.Live() && !s.Resumable(retry) && !o.Clear) {
 			return s, nil
 		}
 		t, err := r.begin(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		d := &Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: retry, Cleared: o.Clear}
+		d := &session.Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: retry, Cleared: o.Clear}
 		if len(o.Raise) > 0 {
 			if err := t.raise(d, o.Raise); err != nil {
 				return nil, err
@@ -206,11 +207,11 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 		if err != nil {
 			r.ended(s)
 		}
-		if !errors.Is(err, ErrStale) {
+		if !errors.Is(err, session.ErrStale) {
 			return after, err
 		}
 	}
-	return nil, ErrStale
+	return nil, session.ErrStale
 }
 
 // tickParallel is how many sessions Tick steps at once.
@@ -221,7 +222,7 @@ var errGone = errors.New("a Go function of a specialist or guard ended its gorou
 
 // A TickResult is one session's Tick.
 type TickResult struct {
-	Summary Summary // before the step
+	Summary session.Summary // before the step
 	Tick    Tick
 	Err     error // spoils this result only
 }
@@ -229,7 +230,7 @@ type TickResult struct {
 // Tick steps every live session once. The results are in the order in which the
 // sessions were created.
 func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
-	live, err := r.store.List(ctx, ListQuery{Live: true})
+	live, err := r.store.List(ctx, session.ListQuery{Live: true})
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +242,7 @@ func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			results[i].Summary, results[i].Err = s, errGone
-			id, err := ParseID(s.SessionID)
+			id, err := session.ParseID(s.SessionID)
 			if err == nil {
 				results[i].Tick, err = r.Step(ctx, id)
 			}

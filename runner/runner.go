@@ -21,13 +21,14 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 )
 
 // A Config says what a Runner is made of. Only Store is required.
 type Config struct {
-	Store    Store
+	Store    session.Store
 	Registry strategies.Registry
 	// Remote makes the far side of specialists that name a webhook or a model.
 	// Without it such specialists are an error when a session starts.
@@ -54,7 +55,7 @@ type Config struct {
 	// Observer is told of every commit after it is durable, in the order of
 	// each session's log. It must not block. It may be called concurrently for
 	// different sessions.
-	Observer func(Record)
+	Observer func(session.Record)
 	// Panicked is told of every panic in the work on a session, for a log: the session
 	// records it without its stack. It may be called concurrently; nil is told nothing.
 	Panicked func(*PanicError)
@@ -115,20 +116,20 @@ type ClassifierRemote interface {
 // compare-and-swap. It starts no goroutine that outlives a call.
 type Runner struct {
 	config   Config
-	store    Store
-	programs *Programs
+	store    session.Store
+	programs *session.Programs
 	works    sync.Pool     // of *work
 	quota    *guard.Ledger // of tenants; nil if nothing is limited
 	tenants  *tenants
 	ledger   ledger
 
 	mu       sync.Mutex
-	plans    map[*Program]*plan
+	plans    map[*session.Program]*plan
 	inflight map[askKey]bool // asks this runner is waiting for
 	askers   map[guard.ClassifierConfig]*guard.Asker
 	leaving  []guard.Scope             // of sessions that have ended, with calls still out
 	outputs  map[string]*guard.Outputs // of models that guards asked
-	owner    Owner                     // nil until the first ask outside this process
+	owner    session.Owner             // nil until the first ask outside this process
 }
 
 // askKey names an ask among those of all sessions.
@@ -158,8 +159,8 @@ func New(c Config) (*Runner, error) {
 	}
 	return &Runner{
 		quota: quota, tenants: met,
-		config: c, store: c.Store, programs: NewPrograms(), ledger: newLedger(),
-		plans: map[*Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{}, outputs: map[string]*guard.Outputs{},
+		config: c, store: c.Store, programs: session.NewPrograms(), ledger: newLedger(),
+		plans: map[*session.Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{}, outputs: map[string]*guard.Outputs{},
 	}, nil
 }
 
@@ -179,7 +180,7 @@ func (r *Runner) Close() error {
 func (r *Runner) now() specialist.Time { return specialist.TimeOf(r.config.Now()) }
 
 // load reads a session.
-func (r *Runner) load(ctx context.Context, id specialist.SessionID) (s *Session, err error) {
+func (r *Runner) load(ctx context.Context, id specialist.SessionID) (s *session.Session, err error) {
 	err = r.contain(id, func() (err error) {
 		s, err = r.store.Load(ctx, r.programs, id)
 		return err

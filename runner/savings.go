@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -76,7 +77,7 @@ const NoSavingNote = "no saving: panel weak or correlated"
 func (r *Runner) Saving(ctx context.Context, m *machine.Machine, state string) (Saving, error) {
 	st := m.State(state)
 	if st == nil {
-		return Saving{}, &NotFoundError{"State", state}
+		return Saving{}, &session.NotFoundError{What: "State", ID: state}
 	}
 	program, err := r.programs.Of(m)
 	if err != nil {
@@ -96,8 +97,8 @@ func (r *Runner) Saving(ctx context.Context, m *machine.Machine, state string) (
 // lookIn returns a tx that looks at a state in no session. It is never committed.
 func (r *Runner) lookIn(p *plan, s *machine.State) *tx {
 	t := &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}
-	_ = apply(&t.now, &t.round, &Event{t.at, &Created{Program: p.program}})
-	_ = apply(&t.now, &t.round, &Event{t.at, &RoundOpened{Round: 1, State: s}})
+	_ = session.Apply(&t.now, &t.round, &session.Event{At: t.at, Data: &session.Created{Program: p.program}})
+	_ = session.Apply(&t.now, &t.round, &session.Event{At: t.at, Data: &session.RoundOpened{Round: 1, State: s}})
 	t.past.r, t.past.s = r, &t.now
 	return t
 }

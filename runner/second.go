@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -19,20 +20,20 @@ func (t *tx) rule(ctx context.Context, in Ruling, d decision) (Arbitration, erro
 	} else if !held {
 		return t.executeForced(ctx, in, d)
 	}
-	p := t.round.rulings
-	if p.settled(in.SpecialistID) {
+	p := t.round.Rulings
+	if p.Settled(in.SpecialistID) {
 		return in.refusedHuman(t.before, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
-	d.blind = d.blind && !p.shown()
-	next := p.with(&Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: specialist.Clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == Direct, Draws: d.draws})
-	switch c, counted := next.comesTo(d.by, t.mayRule, t.unheard(next)); c {
-	case agreed:
+	d.blind = d.blind && !p.Shown()
+	next := p.With(&session.Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: specialist.Clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == session.Direct, Draws: d.draws})
+	switch c, counted := next.ComesTo(d.by, t.mayRule, t.unheard(next)); c {
+	case session.RulingsAgree:
 		t.join(&d, next, counted)
 		return t.executeForced(ctx, in, d)
-	case contest:
-		return t.record(ctx, in, next, &AwaitsHuman{Code: CodeContested, Reason: next.contestedBy()})
+	case session.RulingsContested:
+		return t.record(ctx, in, next, &session.AwaitsHuman{Code: session.CodeContested, Reason: next.ContestedBy()})
 	}
-	return t.record(ctx, in, next, &AwaitsHuman{Code: CodeSecondHuman, Reason: next.asksAnother()})
+	return t.record(ctx, in, next, &session.AwaitsHuman{Code: session.CodeSecondHuman, Reason: next.AsksAnother()})
 }
 
 // rulingStands refuses a second word of somebody whose first cannot be changed.
@@ -42,13 +43,13 @@ const rulingStands = "You have ruled on this round, and so has another human: yo
 // that; what was drawn stays drawn, whatever is ruled then.
 func (t *tx) holdForSecond(ctx context.Context, d *decision) (bool, error) {
 	s := t.here.state.SecondHuman
-	switch p := t.round.rulings; {
-	case t.round.pending():
+	switch p := t.round.Rulings; {
+	case t.round.Pending():
 		d.draws = nil
 		return true, nil
 	case s == nil || s.When != machine.Before:
 		return false, nil
-	case p != nil && p.draws != nil && len(t.here.humansOn()) > 1:
+	case p != nil && p.Draws != nil && len(t.here.humansOn()) > 1:
 		return true, nil
 	}
 	var err error
@@ -57,9 +58,9 @@ func (t *tx) holdForSecond(ctx context.Context, d *decision) (bool, error) {
 }
 
 // unheard returns how many humans may rule who have not.
-func (t *tx) unheard(p *pendingRulings) (n int) {
+func (t *tx) unheard(p *session.PendingRulings) (n int) {
 	for _, id := range t.here.humansOn() {
-		if p.by(id) == nil {
+		if p.By(id) == nil {
 			n++
 		}
 	}
@@ -67,8 +68,8 @@ func (t *tx) unheard(p *pendingRulings) (n int) {
 }
 
 // record makes the newest ruling durable, and why the session waits for others.
-func (t *tx) record(ctx context.Context, in Ruling, p *pendingRulings, why *AwaitsHuman) (Arbitration, error) {
-	d := p.by(in.SpecialistID)
+func (t *tx) record(ctx context.Context, in Ruling, p *session.PendingRulings, why *session.AwaitsHuman) (Arbitration, error) {
+	d := p.By(in.SpecialistID)
 	t.emit(d)
 	t.emit(why)
 	result := in.refused(t.before, why.Reason)
@@ -81,26 +82,26 @@ func (t *tx) record(ctx context.Context, in Ruling, p *pendingRulings, why *Awai
 
 // join makes a choice that of all who agreed. Whose ruling was to teach nothing makes
 // the choice one that teaches nothing.
-func (t *tx) join(d *decision, p *pendingRulings, counted []*Ruled) {
+func (t *tx) join(d *decision, p *session.PendingRulings, counted []*session.Ruled) {
 	for _, r := range counted {
 		d.authors = append(d.authors, r.SpecialistID)
 		d.blind = d.blind && r.Blind
 		if r.Direct {
-			d.how = Direct
+			d.how = session.Direct
 		}
 	}
-	d.draws, d.second = p.draws, t.lookOf(d, p)
+	d.draws, d.second = p.Draws, t.lookOf(d, p)
 }
 
 // lookOf returns what the first two humans made of the round without sight of each
 // other; nil where there was nothing to choose between. A disagreement of theirs is
 // settled if a third human has chosen what is executed.
-func (t *tx) lookOf(d *decision, p *pendingRulings) *trust.SecondLook {
+func (t *tx) lookOf(d *decision, p *session.PendingRulings) *trust.SecondLook {
 	q := &t.here.question
-	if len(q.Options) < 2 || len(p.first) < 2 {
+	if len(q.Options) < 2 || len(p.First) < 2 {
 		return nil
 	}
-	a, b := p.first[0], p.first[1]
+	a, b := p.First[0], p.First[1]
 	look := &trust.SecondLook{Machine: q.Machine, State: q.State, Options: len(q.Options),
 		FirstHuman: a.SpecialistID, First: a.Transition.Name, SecondHuman: b.SpecialistID, Second: b.Transition.Name}
 	if a.Transition != b.Transition && d.by != a.SpecialistID && d.by != b.SpecialistID {
@@ -123,7 +124,7 @@ func (d *decision) looksAfter(s *machine.State) bool {
 }
 
 // withdraw takes back the ruling of a human that waits for others.
-func (r *Runner) withdraw(ctx context.Context, s *Session, in Ruling) (Arbitration, error) {
+func (r *Runner) withdraw(ctx context.Context, s *session.Session, in Ruling) (Arbitration, error) {
 	if in.TransitionName != "" {
 		return Arbitration{Session: s}, refuse(ErrIllegal, "transition_given", "a ruling is taken back, or another one given: not both")
 	}
@@ -131,18 +132,18 @@ func (r *Runner) withdraw(ctx context.Context, s *Session, in Ruling) (Arbitrati
 	if err != nil {
 		return Arbitration{}, err
 	}
-	p := t.round.rulings
+	p := t.round.Rulings
 	switch {
 	case !t.mayRule(in.SpecialistID):
 		return in.refused(s, onlyHumans), nil
-	case p.index(in.SpecialistID) < 0:
+	case p.Index(in.SpecialistID) < 0:
 		return in.refusedHuman(s, refuse(ErrIllegal, "nothing_to_withdraw", "%s has no ruling in this round that waits for others", in.SpecialistID))
-	case p.settled(in.SpecialistID):
+	case p.Settled(in.SpecialistID):
 		return in.refusedHuman(s, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
-	t.emit(&Ruled{SpecialistID: in.SpecialistID, Reasoning: specialist.Clip(in.Reasoning, maxReasoning)})
-	if p := t.round.rulings; len(p.list) > 0 {
-		t.emit(&AwaitsHuman{Code: CodeContested, Reason: p.contestedBy()})
+	t.emit(&session.Ruled{SpecialistID: in.SpecialistID, Reasoning: specialist.Clip(in.Reasoning, maxReasoning)})
+	if p := t.round.Rulings; len(p.List) > 0 {
+		t.emit(&session.AwaitsHuman{Code: session.CodeContested, Reason: p.ContestedBy()})
 	}
 	result := in.refused(s, fmt.Sprintf("The ruling of %s is taken back", in.SpecialistID))
 	result.IsHuman, result.Recorded = true, true
@@ -151,7 +152,7 @@ func (r *Runner) withdraw(ctx context.Context, s *Session, in Ruling) (Arbitrati
 }
 
 // refusedHuman refuses the ruling of somebody who may rule.
-func (in Ruling) refusedHuman(s *Session, why *Error) (Arbitration, error) {
+func (in Ruling) refusedHuman(s *session.Session, why *Error) (Arbitration, error) {
 	result := in.refused(s, why.Message)
 	result.IsHuman = true
 	return result, why

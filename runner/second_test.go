@@ -13,6 +13,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/trust"
 )
@@ -31,7 +32,7 @@ func (b *bench) eyes(humans ...string) *machine.Machine {
 }
 
 // word has a human rule on the present round.
-func (b *bench) word(s *runner.Session, who, transition string, more ...func(*runner.Ruling)) (runner.Arbitration, error) {
+func (b *bench) word(s *session.Session, who, transition string, more ...func(*runner.Ruling)) (runner.Arbitration, error) {
 	in := runner.Ruling{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: who, TransitionName: transition, Blind: true}
 	for _, f := range more {
 		f(&in)
@@ -40,17 +41,17 @@ func (b *bench) word(s *runner.Session, who, transition string, more ...func(*ru
 }
 
 // recorded has a human rule, and fails the test unless that waits for others.
-func (b *bench) recorded(s *runner.Session, who, transition, code string, more ...func(*runner.Ruling)) {
+func (b *bench) recorded(s *session.Session, who, transition, code string, more ...func(*runner.Ruling)) {
 	b.Helper()
 	a, err := b.word(s, who, transition, more...)
 	b.ok(err)
 	now := b.now(s)
-	if o := now.Outcome(); a.Executed || !a.Recorded || now.Status != runner.NeedsHuman || o.Code != code || a.GuardReason != o.Reason {
+	if o := now.Outcome(); a.Executed || !a.Recorded || now.Status != session.NeedsHuman || o.Code != code || a.GuardReason != o.Reason {
 		b.Fatalf("%s chose %s: executed %t, recorded %t; the session is %s: %s (%s)", who, transition, a.Executed, a.Recorded, now.Status, o.Code, o.Reason)
 	}
 }
 
-func (b *bench) executed(s *runner.Session, who, transition string, more ...func(*runner.Ruling)) *runner.Executed {
+func (b *bench) executed(s *session.Session, who, transition string, more ...func(*runner.Ruling)) *session.Executed {
 	b.Helper()
 	a, err := b.word(s, who, transition, more...)
 	b.ok(err)
@@ -72,12 +73,12 @@ func TestSecondHumanBefore(t *testing.T) {
 	b := newBench(t)
 	s := b.start(b.eyes("human", "carol", "dave"))
 	b.stepTo(s, runner.TickHuman)
-	b.recorded(s, "human", "park", runner.CodeSecondHuman)
-	if tick := b.stepTo(s, runner.TickHuman); tick.Code != runner.CodeSecondHuman || b.now(s).Executed != 0 || len(b.lessons()) != 0 {
+	b.recorded(s, "human", "park", session.CodeSecondHuman)
+	if tick := b.stepTo(s, runner.TickHuman); tick.Code != session.CodeSecondHuman || b.now(s).Executed != 0 || len(b.lessons()) != 0 {
 		t.Fatalf("after one ruling there are %d steps and %d lessons", b.now(s).Executed, len(b.lessons()))
 	}
 	e := b.executed(s, "carol", "park")
-	if !slices.Equal(e.Authors, []string{"human", "carol"}) || e.SpecialistID != "carol" || e.How != runner.Forced || !e.Draws.Second {
+	if !slices.Equal(e.Authors, []string{"human", "carol"}) || e.SpecialistID != "carol" || e.How != session.Forced || !e.Draws.Second {
 		t.Errorf("what was executed is %+v", e)
 	}
 	if l := b.lessons(); len(l) != 1 || l[0].Outcome == nil || l[0].Outcome.HumanID != "human" || l[0].Outcome.Source != trust.Forced || !l[0].Outcome.Blind || l[0].Outcome.Unasked ||
@@ -95,8 +96,8 @@ func TestSecondHumanBeforeThird(t *testing.T) {
 	b := newBench(t)
 	s := b.start(b.eyes("human", "carol", "dave"))
 	b.stepTo(s, runner.TickHuman)
-	b.recorded(s, "human", "park", runner.CodeSecondHuman)
-	b.recorded(s, "carol", "finish", runner.CodeSecondHuman)
+	b.recorded(s, "human", "park", session.CodeSecondHuman)
+	b.recorded(s, "carol", "finish", session.CodeSecondHuman)
 	e := b.executed(s, "dave", "finish")
 	if !slices.Equal(e.Authors, []string{"carol", "dave"}) {
 		t.Errorf("the authors are %q", e.Authors)
@@ -121,15 +122,15 @@ func TestSecondHumanBeforeThird(t *testing.T) {
 func TestSecondHumanContested(t *testing.T) {
 	b := newBench(t)
 	s := b.start(b.eyes("human", "carol", "dave"))
-	b.recorded(s, "human", "park", runner.CodeSecondHuman)
-	b.recorded(s, "carol", "finish", runner.CodeSecondHuman)
-	b.recorded(s, "dave", "again", runner.CodeContested)
+	b.recorded(s, "human", "park", session.CodeSecondHuman)
+	b.recorded(s, "carol", "finish", session.CodeSecondHuman)
+	b.recorded(s, "dave", "again", session.CodeContested)
 	if reason := b.now(s).Outcome().Reason; reason != "Two humans have to choose the same: human chose park, carol chose finish, dave chose again" {
 		t.Errorf("the reason is %q", reason)
 	}
-	b.recorded(s, "dave", "again", runner.CodeContested, payload(`{"n":1}`))
+	b.recorded(s, "dave", "again", session.CodeContested, payload(`{"n":1}`))
 	a, err := b.word(s, "human", "", back)
-	if b.ok(err); !a.Recorded || b.now(s).Outcome().Code != runner.CodeContested || strings.Contains(b.now(s).Outcome().Reason, "human chose") {
+	if b.ok(err); !a.Recorded || b.now(s).Outcome().Code != session.CodeContested || strings.Contains(b.now(s).Outcome().Reason, "human chose") {
 		t.Errorf("taken back: %+v", b.now(s).Outcome())
 	}
 	e := b.executed(s, "human", "finish")
@@ -142,8 +143,8 @@ func TestSecondHumanContested(t *testing.T) {
 func TestSecondHumanNobodyLeft(t *testing.T) {
 	b := newBench(t)
 	s := b.start(b.eyes("human", "carol"))
-	b.recorded(s, "human", "park", runner.CodeSecondHuman)
-	b.recorded(s, "carol", "park", runner.CodeContested, payload(`{"n":2}`))
+	b.recorded(s, "human", "park", session.CodeSecondHuman)
+	b.recorded(s, "carol", "park", session.CodeContested, payload(`{"n":2}`))
 	e := b.executed(s, "human", "park", payload(`{ "n": 2.0 }`))
 	if l := b.lessons()[0]; string(e.MetaJSON) != `{"n":2.0}` || l.Outcome.Blind || l.Outcome.Source != trust.Forced || l.Second.First != l.Second.Second {
 		t.Errorf("executed with %s, which teaches %+v", e.MetaJSON, l.Outcome)
@@ -193,17 +194,17 @@ func TestSecondHumanDraws(t *testing.T) {
 	if e := b.executed(s, "human", "again"); e.Draws == nil || e.Draws.Second || e.Authors != nil {
 		t.Errorf("not drawn, it is %+v", e)
 	}
-	b.recorded(s, "human", "burn", runner.CodeSecondHuman)
-	b.recorded(s, "human", "again", runner.CodeSecondHuman)
+	b.recorded(s, "human", "burn", session.CodeSecondHuman)
+	b.recorded(s, "human", "again", session.CodeSecondHuman)
 	_, err := b.word(s, "human", "", back)
 	b.ok(err)
-	b.recorded(s, "human", "again", runner.CodeSecondHuman)
+	b.recorded(s, "human", "again", session.CodeSecondHuman)
 	if e := b.executed(s, "carol", "again"); !e.Draws.Second || e.Draws.SecondRate.Float() != 1 {
 		t.Errorf("drawn, it is %+v", e.Draws)
 	}
 	one := b.machine(def{name: "one", who: []string{fn("a"), human("human"), human("carol"), half}, top: secondBefore, states: `"open":{"transitions":{"pay":"done"}},"done":{}`})
 	s = b.start(one)
-	b.recorded(s, "human", "pay", runner.CodeSecondHuman, payload(`{"usd":1}`))
+	b.recorded(s, "human", "pay", session.CodeSecondHuman, payload(`{"usd":1}`))
 	if b.executed(s, "carol", "pay", payload(`{"usd":1}`)); b.lessons()[len(b.lessons())-1].Second != nil {
 		t.Error("where there is nothing to choose between, it is counted who chose what")
 	}
@@ -230,7 +231,7 @@ func TestSecondHumanWords(t *testing.T) {
 	}
 	digests := map[string]bool{} // of the question: they must not tell what was ruled
 	for _, transition := range []string{"finish", "park", "park"} {
-		b.recorded(s, "human", transition, runner.CodeSecondHuman)
+		b.recorded(s, "human", transition, session.CodeSecondHuman)
 		for _, viewer := range []string{"", "carol", "human"} {
 			q, err := b.r.Question(b.ctx, b.now(s), viewer)
 			b.ok(err)
@@ -248,7 +249,7 @@ func TestSecondHumanWords(t *testing.T) {
 	if _, err := b.word(s, "human", "park", func(in *runner.Ruling) { in.Withdraw = true }); !errors.Is(err, runner.ErrIllegal) {
 		t.Errorf("given and taken back: %v", err)
 	}
-	b.recorded(s, "carol", "finish", runner.CodeSecondHuman)
+	b.recorded(s, "carol", "finish", session.CodeSecondHuman)
 	for _, change := range []func() (runner.Arbitration, error){
 		func() (runner.Arbitration, error) { return b.word(s, "human", "finish") },
 		func() (runner.Arbitration, error) { return b.word(s, "carol", "", back) },
@@ -268,7 +269,7 @@ func TestPendingRulingHolds(t *testing.T) {
 	m := b.eyes("human", "carol")
 	b.train(b.machine(def{who: []string{fn("a"), human("human"), half}}), "a", 20, 20)
 	s := b.start(m)
-	b.recorded(s, "human", "park", runner.CodeSecondHuman)
+	b.recorded(s, "human", "park", session.CodeSecondHuman)
 	waiting := b.now(s).Outcome()
 	b.propose(s, "carol", "again")
 	b.propose(s, "a", "again")
@@ -286,7 +287,7 @@ func TestPendingRulingHolds(t *testing.T) {
 	}
 	_, err = b.word(s, "human", "", back)
 	b.ok(err)
-	if now := b.now(s); now.Status != runner.Running {
+	if now := b.now(s); now.Status != session.Running {
 		t.Fatalf("taken back, the session is %s: %+v", now.Status, now.Outcome())
 	}
 	if tick := b.stepTo(s, runner.TickAdvanced); tick.Transition.Name != "again" {
@@ -306,24 +307,24 @@ func TestPendingRulingOfStopped(t *testing.T) {
 	b.stepTo(s, runner.TickAdvanced)
 	b.stepTo(s, runner.TickStopped)
 	stopped := b.now(s).Outcome()
-	b.recorded(s, "human", "finish", runner.CodeSecondHuman, reopen)
+	b.recorded(s, "human", "finish", session.CodeSecondHuman, reopen)
 	_, err := b.word(s, "human", "", back)
-	if b.ok(err); b.now(s).Status != runner.Stopped || b.now(s).Outcome() != stopped {
+	if b.ok(err); b.now(s).Status != session.Stopped || b.now(s).Outcome() != stopped {
 		t.Errorf("taken back, the session is %s: %+v", b.now(s).Status, b.now(s).Outcome())
 	}
-	b.recorded(s, "human", "finish", runner.CodeSecondHuman, reopen)
+	b.recorded(s, "human", "finish", session.CodeSecondHuman, reopen)
 	a, err := b.word(s, "carol", "finish")
 	b.ok(err)
-	if list, _ := b.now(s).PendingRulings(); a.Executed || len(list) != 1 || b.now(s).Outcome().Code != runner.CodeSecondHuman {
+	if list, _ := b.now(s).PendingRulings(); a.Executed || len(list) != 1 || b.now(s).Outcome().Code != session.CodeSecondHuman {
 		t.Errorf("a guard refused what two agreed about: %d rulings wait: %+v", len(list), b.now(s).Outcome())
 	}
 	_, err = b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: "carol", Note: "one more", Raise: []guard.Raise{{Limit: "limits.max_steps", To: "5"}}})
-	if b.ok(err); b.now(s).Outcome().Code != runner.CodeSecondHuman {
+	if b.ok(err); b.now(s).Outcome().Code != session.CodeSecondHuman {
 		t.Errorf("with more room, it waits for %+v", b.now(s).Outcome())
 	}
 	b.executed(s, "carol", "finish")
 	s = b.start(m)
-	b.recorded(s, "human", "again", runner.CodeSecondHuman)
+	b.recorded(s, "human", "again", session.CodeSecondHuman)
 	_, err = b.r.Run(b.ctx, s.ID, runner.RunOptions{})
 	b.ok(err)
 	b.executed(s, "carol", "again")
@@ -333,7 +334,7 @@ func TestPendingRulingOfStopped(t *testing.T) {
 func TestExecuteJointly(t *testing.T) {
 	b := newBench(t)
 	m := b.eyes("human", "carol")
-	execute := func(s *runner.Session, who string) runner.Arbitration {
+	execute := func(s *session.Session, who string) runner.Arbitration {
 		a, err := b.r.Execute(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: who, TransitionName: "park"})
 		b.ok(err)
 		return a
@@ -346,13 +347,13 @@ func TestExecuteJointly(t *testing.T) {
 			}
 			b.executed(s, "carol", "park")
 		} else {
-			b.recorded(s, "human", "park", runner.CodeSecondHuman)
+			b.recorded(s, "human", "park", session.CodeSecondHuman)
 			if a := execute(s, "carol"); !a.Executed {
 				t.Errorf("two who agree execute nothing: %s", a.GuardReason)
 			}
 		}
-		if e := b.now(s).Last(); e.How != runner.Direct || b.count(s, runner.KindLearned) != 0 || len(e.Authors) != 2 {
-			t.Errorf("it is %+v, and teaches %d times", e, b.count(s, runner.KindLearned))
+		if e := b.now(s).Last(); e.How != session.Direct || b.count(s, session.KindLearned) != 0 || len(e.Authors) != 2 {
+			t.Errorf("it is %+v, and teaches %d times", e, b.count(s, session.KindLearned))
 		}
 	}
 }
@@ -365,14 +366,14 @@ func TestSecondHumanAudited(t *testing.T) {
 	m := b.machine(def{who: []string{fn("a"), human("human"), human("carol"), arb("firstProposal")}, top: secondBefore + `,"audit":{"rate":1,"mode":"before"}`})
 	s := b.start(m)
 	b.stepTo(s, runner.TickHuman)
-	b.recorded(s, "human", "park", runner.CodeSecondHuman)
+	b.recorded(s, "human", "park", session.CodeSecondHuman)
 	b.executed(s, "carol", "park")
 	if o := b.lessons()[0].Outcome; o.Source != trust.Audited || !o.Automatic || o.Unasked || o.SamplingProb.Float() != 1 || o.Pick != "finish" {
 		t.Errorf("the outcome is %+v", o)
 	}
 	s = b.start(m)
 	b.stepTo(s, runner.TickHuman)
-	b.recorded(s, "human", "park", runner.CodeSecondHuman)
+	b.recorded(s, "human", "park", session.CodeSecondHuman)
 	b.propose(s, "a", "again")
 	b.executed(s, "carol", "park")
 	if o := b.lessons()[1].Outcome; o.Source != trust.Forced || o.Automatic || !o.Unasked {
@@ -407,7 +408,7 @@ func TestSecondHumanAtOnce(t *testing.T) {
 				t.Fatalf("a ruling came to nothing: %+v", r)
 			}
 		}
-		if same := chosen[0] == chosen[1]; same != (executed == 1) || same && (now.Executed != 1 || len(now.Last().Authors) != 2) || !same && (executed != 0 || now.Outcome().Code != runner.CodeContested) {
+		if same := chosen[0] == chosen[1]; same != (executed == 1) || same && (now.Executed != 1 || len(now.Last().Authors) != 2) || !same && (executed != 0 || now.Outcome().Code != session.CodeContested) {
 			t.Fatalf("they chose %q: %d executed, the session is %s: %+v", chosen, executed, now.Status, now.Outcome())
 		}
 	}
@@ -503,9 +504,9 @@ func (m *eyesModel) rule(id, choice string) bool {
 			unheard++
 		}
 	}
-	m.done, m.code = nil, runner.CodeSecondHuman
+	m.done, m.code = nil, session.CodeSecondHuman
 	if m.contested || len(different) == 3 || unheard == 0 {
-		m.contested, m.code = true, runner.CodeContested
+		m.contested, m.code = true, session.CodeContested
 	}
 	return true
 }
@@ -585,7 +586,7 @@ func (b *bench) play(m *machine.Machine, steps []eyesStep) string {
 	return ""
 }
 
-func (b *bench) differs(s *runner.Session, m *eyesModel, want, taken bool) string {
+func (b *bench) differs(s *session.Session, m *eyesModel, want, taken bool) string {
 	now := b.now(s)
 	list, concealed := now.PendingRulings()
 	var who []string
@@ -659,7 +660,7 @@ func TestSecondHumanProposes(t *testing.T) {
 	if tick := b.stepTo(s, runner.TickHuman); tick.Code != "irreversible" || b.now(s).Executed != 0 {
 		t.Fatalf("after a human's proposal there are %d steps: %s", b.now(s).Executed, tick.Code)
 	}
-	b.recorded(s, "human", "finish", runner.CodeSecondHuman)
+	b.recorded(s, "human", "finish", session.CodeSecondHuman)
 	for viewer, shown := range map[string]int{"": 0, "carol": 0, "human": 1} {
 		q, err := b.r.Question(b.ctx, b.now(s), viewer)
 		if b.ok(err); len(q.Proposals) != shown || len(b.now(s).ViewFor(viewer).Proposals) != shown {

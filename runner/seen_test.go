@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -43,7 +44,7 @@ func TestSecondHumanSeen(t *testing.T) {
 			b.ok(err)
 			acts = append(acts, fmt.Sprint(who, " rules ", a.TransitionName))
 			blind[who] = !seen[who] && !seen[""] && !contested
-			contested = contested || b.now(s).Outcome().Code == runner.CodeContested
+			contested = contested || b.now(s).Outcome().Code == session.CodeContested
 			if !a.Executed {
 				continue
 			}
@@ -101,7 +102,7 @@ func TestReviewAfterLook(t *testing.T) {
 		if c.look == "none" || c.code != "" {
 			want = 0
 		}
-		if n := b.count(s, runner.KindRevealed); n != want {
+		if n := b.count(s, session.KindRevealed); n != want {
 			t.Errorf("%d looks of %q are recorded", n, c.look)
 		}
 		_, err := b.review(s, 1, c.reviews, "finish")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 )
 
 // maxSessionMeta is the largest metaJson of a session, in bytes.
@@ -24,7 +25,7 @@ type StartOptions struct {
 // Start begins a session of a machine: DIAL's createSession. Everything that the
 // machine names must be there: functions, variables, addresses; if not, the
 // error is a *StartError with all that is missing.
-func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) (*Session, error) {
+func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) (*session.Session, error) {
 	if m == nil {
 		return nil, refuse(ErrIllegal, "no_machine", "there is no machine to start: machine.Parse makes one")
 	}
@@ -39,7 +40,7 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	if err := r.unpricedModels(m, plan); err != nil {
 		return nil, err
 	}
-	options := Options{Seed: o.Seed, Mode: o.Mode, Prices: r.pricesOf(m)}
+	options := session.Options{Seed: o.Seed, Mode: o.Mode, Prices: r.pricesOf(m)}
 	switch o.Mode {
 	case "", machine.All, machine.Eager, machine.Sequential:
 	default:
@@ -59,7 +60,7 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	if o.Defaults {
 		options.DefaultProposer, options.DefaultArbiter = plan.lacking()
 	}
-	s := newSession(r.config.NewID(), program, options, r.now())
+	s := session.New(r.config.NewID(), program, options, r.now())
 	if r.quota == nil {
 		return r.create(ctx, s)
 	}
@@ -74,15 +75,15 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 }
 
 // create commits the first record of a session.
-func (r *Runner) create(ctx context.Context, s *Session) (*Session, error) {
-	o := NewOpening(s)
+func (r *Runner) create(ctx context.Context, s *session.Session) (*session.Session, error) {
+	o := session.NewOpening(s)
 	defer o.Release()
 	c := &o.Change
 	if err := r.store.Commit(ctx, c); err != nil {
 		return nil, fmt.Errorf("starting session %s: %w", s.ID, err)
 	}
 	if r.config.Observer != nil {
-		r.config.Observer(Record{After: c.After, First: 1, Events: c.Events})
+		r.config.Observer(session.Record{After: c.After, First: 1, Events: c.Events})
 	}
 	return c.After, nil
 }
@@ -104,8 +105,8 @@ func (p *plan) lacking() (proposer, arbiter bool) {
 }
 
 // Session returns a session as last committed.
-func (r *Runner) Session(ctx context.Context, id string) (*Session, error) {
-	sid, err := ParseID(id)
+func (r *Runner) Session(ctx context.Context, id string) (*session.Session, error) {
+	sid, err := session.ParseID(id)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +114,6 @@ func (r *Runner) Session(ctx context.Context, id string) (*Session, error) {
 }
 
 // Sessions lists sessions in the order in which they were created.
-func (r *Runner) Sessions(ctx context.Context, q ListQuery) ([]Summary, error) {
+func (r *Runner) Sessions(ctx context.Context, q session.ListQuery) ([]session.Summary, error) {
 	return r.store.List(ctx, q)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/strategies"
@@ -74,7 +75,7 @@ func TestStartAtTheEnd(t *testing.T) {
 	} {
 		text := strings.Replace(def{states: c.states, who: []string{first("a"), half}}.text(), `"goalState":"done"`, `"goalState":"`+map[string]string{"final": "done", "goal": "open"}[c.code]+`"`, 1)
 		s := b.start(parse(t, text))
-		if s.Status != runner.Completed || s.Outcome().Code != c.code || s.Executed != 0 {
+		if s.Status != session.Completed || s.Outcome().Code != c.code || s.Executed != 0 {
 			t.Errorf("%s: the session is %s (%s)", c.states, s.Status, s.Outcome().Code)
 		}
 		if tick := b.step(s); tick.Status != runner.TickCompleted || len(b.cast.who()) != 0 {
@@ -111,7 +112,7 @@ func TestStartMeta(t *testing.T) {
 	}
 	_, err := b.r.Start(b.ctx, m, runner.StartOptions{Mode: "parallel"})
 	b.refused(err, runner.ErrIllegal, `mode is "parallel", it may be all, eager or sequential`)
-	if list, _ := b.r.Sessions(b.ctx, runner.ListQuery{}); len(list) != 2 {
+	if list, _ := b.r.Sessions(b.ctx, session.ListQuery{}); len(list) != 2 {
 		t.Errorf("refused starts left sessions: %v", list)
 	}
 }
@@ -141,7 +142,7 @@ func TestStartNamesEverythingMissing(t *testing.T) {
 	if !errors.Is(err, runner.ErrUnknownStrategy) {
 		t.Error("the error does not wrap ErrUnknownStrategy")
 	}
-	if list, _ := b.r.Sessions(b.ctx, runner.ListQuery{}); len(list) != 0 {
+	if list, _ := b.r.Sessions(b.ctx, session.ListQuery{}); len(list) != 0 {
 		t.Error("a machine that cannot be started left a session")
 	}
 }
@@ -224,7 +225,7 @@ func TestDefaultsOnlyForTheirSession(t *testing.T) {
 	s := b.start(m, runner.StartOptions{Defaults: true})
 	plain := b.start(m)
 	_, err := b.r.Step(b.ctx, plain.ID)
-	b.refused(err, runner.ErrNotFound, "No arbiter registered for machine: desk")
+	b.refused(err, session.ErrNotFound, "No arbiter registered for machine: desk")
 	b.stepTo(s, runner.TickAdvanced)
 	roster, err := b.store.Roster(b.ctx, "desk")
 	b.ok(err)
@@ -251,7 +252,7 @@ func TestSecondRun(t *testing.T) {
 // TestSessions lists sessions in creation order; unknown ones are not found.
 func TestSessions(t *testing.T) {
 	b := newBench(t)
-	if list, err := b.r.Sessions(b.ctx, runner.ListQuery{}); err != nil || len(list) != 0 {
+	if list, err := b.r.Sessions(b.ctx, session.ListQuery{}); err != nil || len(list) != 0 {
 		t.Fatalf("a fresh store lists %v, %v", list, err)
 	}
 	m := b.desk(first("a"), half)
@@ -259,7 +260,7 @@ func TestSessions(t *testing.T) {
 	for range 20 {
 		want = append(want, b.start(m).ID.String())
 	}
-	list, err := b.r.Sessions(b.ctx, runner.ListQuery{})
+	list, err := b.r.Sessions(b.ctx, session.ListQuery{})
 	b.ok(err)
 	for i, s := range list {
 		if s.SessionID != want[i] {
@@ -268,7 +269,7 @@ func TestSessions(t *testing.T) {
 	}
 	for _, id := range []string{"", "nobody", "a1b2c3d4-5678-90ab-cdef-1234567890ab", "{a1b2c3d4-5678-40ab-8def-1234567890ab}"} {
 		_, err := b.r.Session(b.ctx, id)
-		b.refused(err, runner.ErrNotFound, "Session not found: "+id)
+		b.refused(err, session.ErrNotFound, "Session not found: "+id)
 	}
 }
 

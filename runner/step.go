@@ -6,20 +6,21 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // A Tick is what one Step did.
 type Tick struct {
 	Status     TickStatus
-	Session    *Session // as it is now
+	Session    *session.Session // as it is now
 	Previous   *machine.State
 	Transition *machine.Transition // executed; nil unless advanced
 	Code       string
 
-	verdict *Judged  // that led to the transition
-	asked   *Asked   // the first to be asked
-	asked2  []*Asked // the rest, if they were asked later
+	verdict *session.Judged  // that led to the transition
+	asked   *session.Asked   // the first to be asked
+	asked2  []*session.Asked // the rest, if they were asked later
 }
 
 // Reasoning returns why: the arbiter's reasoning if the session advanced, else
@@ -71,7 +72,7 @@ const (
 // that fails, and a ctx that is done. After an error everything that was
 // committed stands, and Step may be called again.
 func (r *Runner) Step(ctx context.Context, id specialist.SessionID) (Tick, error) {
-	if s := r.store.Recent(id); s != nil && s.Status == Running {
+	if s := r.store.Recent(id); s != nil && s.Status == session.Running {
 		tick, err := r.step(ctx, s)
 		if err != nil || tick.Session.Sequence != s.Sequence {
 			return tick, err // something was committed, so s was the latest or has been read again
@@ -86,7 +87,7 @@ func (r *Runner) Step(ctx context.Context, id specialist.SessionID) (Tick, error
 
 // step is Step on a session that was just read or committed. A panic in it becomes
 // the end of the session.
-func (r *Runner) step(ctx context.Context, s *Session) (tick Tick, err error) {
+func (r *Runner) step(ctx context.Context, s *session.Session) (tick Tick, err error) {
 	if err = r.contain(s.ID, func() (err error) {
 		tick, err = r.stepOnce(ctx, s)
 		return err
@@ -96,7 +97,7 @@ func (r *Runner) step(ctx context.Context, s *Session) (tick Tick, err error) {
 	return tick, nil
 }
 
-func (r *Runner) stepOnce(ctx context.Context, s *Session) (Tick, error) {
+func (r *Runner) stepOnce(ctx context.Context, s *session.Session) (Tick, error) {
 	w := r.newWork(s)
 	defer w.end()
 	tick, err := w.step(ctx)
@@ -116,14 +117,14 @@ func (w *work) end() {
 func (w *work) step(ctx context.Context) (Tick, error) {
 	for range maxRaces {
 		tick, err := w.attempt(ctx)
-		if err == nil || !errors.Is(err, ErrStale) {
+		if err == nil || !errors.Is(err, session.ErrStale) {
 			return tick, err
 		}
 		if err := w.reload(ctx); err != nil {
 			return Tick{}, err
 		}
 	}
-	return Tick{}, fmt.Errorf("session %s: %w", w.s.ID, ErrStale)
+	return Tick{}, fmt.Errorf("session %s: %w", w.s.ID, session.ErrStale)
 }
 
 // reload reads the session again after a lost race. If that fails, w keeps the session
@@ -137,7 +138,7 @@ func (w *work) reload(ctx context.Context) error {
 }
 
 // newWork returns a work on a session. Its buffers have been used before.
-func (r *Runner) newWork(s *Session) *work {
+func (r *Runner) newWork(s *session.Session) *work {
 	w, _ := r.works.Get().(*work)
 	if w == nil {
 		w = &work{}
@@ -153,10 +154,10 @@ func (w *work) release() {
 	t := &w.tx
 	clear(t.events[:cap(t.events)])
 	clear(t.votes[:cap(t.votes)])
-	proposals, asks := t.round.proposals[:cap(t.round.proposals)], t.round.asks[:cap(t.round.asks)]
+	proposals, asks := t.round.Proposals[:cap(t.round.Proposals)], t.round.Asks[:cap(t.round.Asks)]
 	clear(proposals)
 	clear(asks)
-	*t = tx{events: t.events[:0], votes: t.votes[:0], open: t.open[:0], round: openRound{proposals: proposals[:0], asks: asks[:0]}}
+	*t = tx{events: t.events[:0], votes: t.votes[:0], open: t.open[:0], round: session.OpenRound{Proposals: proposals[:0], Asks: asks[:0]}}
 	r := w.r
 	*w = work{heard: w.heard[:0], dueNow: w.dueNow[:0], tx: w.tx}
 	r.works.Put(w)
@@ -166,14 +167,14 @@ func (w *work) release() {
 // outlive a lost race.
 type work struct {
 	r     *Runner
-	s     *Session            // as last committed
+	s     *session.Session    // as last committed
 	key   specialist.RoundKey // of the round the step is about
 	heard []heard
 
-	asked  *Asked    // the first to be asked in this step
-	asked2 []*Asked  // who was asked later
-	chosen *Wave     // by what the wave that is to be asked was chosen; nil once that is noted
-	dueNow []*member // a buffer
+	asked  *session.Asked   // the first to be asked in this step
+	asked2 []*session.Asked // who was asked later
+	chosen *session.Wave    // by what the wave that is to be asked was chosen; nil once that is noted
+	dueNow []*member        // a buffer
 	limit  *lazyDeadline
 
 	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited
@@ -194,7 +195,7 @@ func (w *work) attempt(ctx context.Context) (Tick, error) {
 	if err := ctx.Err(); err != nil {
 		return Tick{}, err
 	}
-	if w.s.Status != Running && len(w.heard) == 0 && w.pending == nil {
+	if w.s.Status != session.Running && len(w.heard) == 0 && w.pending == nil {
 		return w.tick(statusOf(w.s)), nil
 	}
 	if err := w.open(ctx); err != nil {
@@ -204,7 +205,7 @@ func (w *work) attempt(ctx context.Context) (Tick, error) {
 		return w.finish(ctx, TickSolicited)
 	}
 	if len(w.t.now.State.Transitions) == 0 {
-		w.t.emit(&Ended{Status: Failed, Code: CodeDeadEnd, Reason: "No transitions available from current state"})
+		w.t.emit(&session.Ended{Status: session.Failed, Code: session.CodeDeadEnd, Reason: "No transitions available from current state"})
 		return w.finish(ctx, TickFailed)
 	}
 	var err error
@@ -242,7 +243,7 @@ func (w *work) open(ctx context.Context) error {
 }
 
 // over reports whether the round of this step has been decided by somebody else.
-func (w *work) over() bool { return w.t.now.Status != Running || w.t.now.Key() != w.key }
+func (w *work) over() bool { return w.t.now.Status != session.Running || w.t.now.Key() != w.key }
 
 // round gathers all answers, in as many waves as it takes, and decides.
 func (w *work) round(ctx context.Context) (Tick, error) {
@@ -346,7 +347,7 @@ func (w *work) eager(ctx context.Context) (Tick, error) {
 // everybody has answered; done says whether it did.
 func (w *work) early(ctx context.Context) (tick Tick, done bool, err error) {
 	enough := w.t.quorum(w.by).Reached()
-	if len(w.t.round.proposals) < 2 || !enough && !w.t.round.humanSpoke() {
+	if len(w.t.round.Proposals) < 2 || !enough && !w.t.round.HumanSpoke() {
 		return Tick{}, false, nil
 	}
 	v, err := w.verdict(ctx)
@@ -356,7 +357,7 @@ func (w *work) early(ctx context.Context) (tick Tick, done bool, err error) {
 	case w.over():
 		tick, err = w.finish(ctx, TickSolicited)
 		return tick, true, err
-	case v == nil || !v.Decision.Consensus() || !enough && !w.t.round.electedHuman(v):
+	case v == nil || !v.Decision.Consensus() || !enough && !w.t.round.ElectedHuman(v):
 		return Tick{}, false, nil
 	}
 	tick, err = w.advance(ctx, v)
@@ -370,17 +371,17 @@ func (w *work) decide(ctx context.Context) (Tick, error) {
 	switch {
 	case err != nil:
 		return Tick{}, err
-	case w.t.now.Status == Stopped && w.t.now.Key() == w.key:
+	case w.t.now.Status == session.Stopped && w.t.now.Key() == w.key:
 		return w.finish(ctx, TickStopped)
 	case w.over():
 		return w.finish(ctx, TickSolicited)
 	case v == nil && w.arbiterOut():
 		return w.finish(ctx, TickWaiting)
 	case v == nil:
-		w.t.emit(&AwaitsHuman{Code: CodeArbiterFailed, Reason: w.t.arbiterFailure(w.by)})
+		w.t.emit(&session.AwaitsHuman{Code: session.CodeArbiterFailed, Reason: w.t.arbiterFailure(w.by)})
 		return w.finish(ctx, TickHuman)
 	case !v.Decision.Consensus():
-		w.t.emit(&AwaitsHuman{Code: v.Decision.Code(), Reason: w.t.whyHuman(v)})
+		w.t.emit(&session.AwaitsHuman{Code: v.Decision.Code(), Reason: w.t.whyHuman(v)})
 		return w.finish(ctx, TickHuman)
 	}
 	return w.advance(ctx, v)
@@ -409,15 +410,15 @@ func (w *work) tick(status TickStatus) Tick {
 	return Tick{Status: status, Session: w.s, asked: w.asked, asked2: w.asked2, Code: w.s.Outcome().Code}
 }
 
-func statusOf(s *Session) TickStatus {
+func statusOf(s *session.Session) TickStatus {
 	switch s.Status {
-	case NeedsHuman:
+	case session.NeedsHuman:
 		return TickHuman
-	case Completed:
+	case session.Completed:
 		return TickCompleted
-	case Stopped:
+	case session.Stopped:
 		return TickStopped
-	case Failed:
+	case session.Failed:
 		return TickFailed
 	}
 	return TickSolicited

@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -36,7 +37,7 @@ func TestStatuses(t *testing.T) {
 		steps     int // before the one that counts
 
 		status         runner.TickStatus
-		session        runner.Status
+		session        session.Status
 		code, reason   string
 		again          runner.TickStatus
 		state          string
@@ -45,49 +46,49 @@ func TestStatuses(t *testing.T) {
 		{name: "advanced", d: def{who: []string{fn("a"), half}}, says: map[string]string{"a": "again"},
 			status: runner.TickAdvanced, reason: "Single proposal with no competing proposals", again: runner.TickAdvanced, state: "open"},
 		{name: "advanced to the goal", d: def{who: []string{fn("a"), half}}, says: map[string]string{"a": "finish"},
-			status: runner.TickAdvanced, session: runner.Completed, code: "goal", reason: "Single proposal with no competing proposals", again: runner.TickCompleted, state: "done", unmovedByAgain: true},
+			status: runner.TickAdvanced, session: session.Completed, code: "goal", reason: "Single proposal with no competing proposals", again: runner.TickCompleted, state: "done", unmovedByAgain: true},
 		{name: "completed", d: def{who: []string{fn("a"), half}}, says: map[string]string{"a": "finish"}, steps: 1,
-			status: runner.TickCompleted, session: runner.Completed, code: "goal", again: runner.TickCompleted, state: "done", unmovedByAgain: true},
+			status: runner.TickCompleted, session: session.Completed, code: "goal", again: runner.TickCompleted, state: "done", unmovedByAgain: true},
 		{name: "ended in a final state", d: def{who: []string{fn("a"), half}, states: cellar}, says: map[string]string{"a": "leave"}, steps: 1,
-			status: runner.TickCompleted, session: runner.Completed, code: "final", again: runner.TickCompleted, state: "left", unmovedByAgain: true},
+			status: runner.TickCompleted, session: session.Completed, code: "final", again: runner.TickCompleted, state: "left", unmovedByAgain: true},
 		{name: "solicited", d: def{who: []string{fn("a"), fn("b"), half}, top: `"solicit":"eager"`}, says: map[string]string{"a": "again", "b": "again"},
 			status: runner.TickSolicited, again: runner.TickHuman, state: "open"},
 		{name: "cold start", d: def{who: []string{fn("a"), fn("b"), half}}, says: map[string]string{"a": "again", "b": "finish"},
-			status: runner.TickHuman, session: runner.NeedsHuman, code: "cold_start", reason: "Cold start: no alignment data available, human input required", again: runner.TickHuman, state: "open", unmovedByAgain: true},
+			status: runner.TickHuman, session: session.NeedsHuman, code: "cold_start", reason: "Cold start: no alignment data available, human input required", again: runner.TickHuman, state: "open", unmovedByAgain: true},
 		{name: "below the threshold", d: def{who: []string{fn("good"), fn("twin"), human("human"), half}}, says: map[string]string{"good": "again", "twin": "finish"},
 			prepare: func(b *bench) {
 				m := b.desk(fn("good"), fn("twin"), human("human"), half)
 				b.train(m, "good", 9, 9)
 				b.train(m, "twin", 9, 9)
 			},
-			status: runner.TickHuman, session: runner.NeedsHuman, code: "below_threshold", reason: "Alignment-weighted margin 0.00 below threshold 0.5", again: runner.TickHuman, state: "open", unmovedByAgain: true},
+			status: runner.TickHuman, session: session.NeedsHuman, code: "below_threshold", reason: "Alignment-weighted margin 0.00 below threshold 0.5", again: runner.TickHuman, state: "open", unmovedByAgain: true},
 		{name: "not trusted", d: def{who: []string{fn("a"), half}, top: `"requireTrust":true`}, says: map[string]string{"a": "again"},
-			status: runner.TickHuman, session: runner.NeedsHuman, code: "untrusted", reason: "Single proposal from a is not trusted (alignment 0.00), human input required", again: runner.TickHuman, state: "open", unmovedByAgain: true},
+			status: runner.TickHuman, session: session.NeedsHuman, code: "untrusted", reason: "Single proposal from a is not trusted (alignment 0.00), human input required", again: runner.TickHuman, state: "open", unmovedByAgain: true},
 		{name: "nobody to ask", d: def{who: []string{human("human"), half}},
-			status: runner.TickHuman, session: runner.NeedsHuman, code: "no_proposals", reason: "No proposals", again: runner.TickHuman, state: "open", unmovedByAgain: true},
+			status: runner.TickHuman, session: session.NeedsHuman, code: "no_proposals", reason: "No proposals", again: runner.TickHuman, state: "open", unmovedByAgain: true},
 		{name: "nobody to ask, first proposal", d: def{who: []string{human("human"), arb("firstProposal")}},
-			status: runner.TickHuman, session: runner.NeedsHuman, code: "no_proposals", reason: "No proposals received", again: runner.TickHuman, state: "open", unmovedByAgain: true},
+			status: runner.TickHuman, session: session.NeedsHuman, code: "no_proposals", reason: "No proposals received", again: runner.TickHuman, state: "open", unmovedByAgain: true},
 		{name: "all asks failed", d: def{who: []string{fn("a"), fn("b"), half}}, says: map[string]string{"a": "", "b": "nowhere"},
-			status: runner.TickHuman, session: runner.NeedsHuman, code: "no_proposals", reason: "No proposals", again: runner.TickHuman, state: "open", unmovedByAgain: true},
+			status: runner.TickHuman, session: session.NeedsHuman, code: "no_proposals", reason: "No proposals", again: runner.TickHuman, state: "open", unmovedByAgain: true},
 		{name: "the arbiter failed", d: def{who: []string{fn("a"), arbFn("judge")}}, says: map[string]string{"a": "again"},
 			prepare: judged(func(context.Context, *arbiter.Round) (arbiter.Decision, error) {
 				return arbiter.Decision{}, errors.New("no power")
 			}),
-			status: runner.TickHuman, session: runner.NeedsHuman, code: "arbiter_failed", reason: "Arbiter arb failed: no power", again: runner.TickHuman, state: "open", unmovedByAgain: true},
+			status: runner.TickHuman, session: session.NeedsHuman, code: "arbiter_failed", reason: "Arbiter arb failed: no power", again: runner.TickHuman, state: "open", unmovedByAgain: true},
 		{name: "the arbiter elects what is not there", d: def{who: []string{fn("a"), arbFn("judge")}}, says: map[string]string{"a": "again"},
 			prepare: judged(func(context.Context, *arbiter.Round) (arbiter.Decision, error) { return arbiter.Elect(4, ""), nil }),
-			status:  runner.TickHuman, session: runner.NeedsHuman, code: "arbiter_failed", reason: "Winning proposal not found: #4", again: runner.TickHuman, state: "open", unmovedByAgain: true},
+			status:  runner.TickHuman, session: session.NeedsHuman, code: "arbiter_failed", reason: "Winning proposal not found: #4", again: runner.TickHuman, state: "open", unmovedByAgain: true},
 		{name: "the arbiter forgets to decide", d: def{who: []string{fn("a"), arbFn("judge")}}, says: map[string]string{"a": "again"},
 			prepare: judged(func(context.Context, *arbiter.Round) (arbiter.Decision, error) { return arbiter.Decision{}, nil }),
-			status:  runner.TickHuman, session: runner.NeedsHuman, code: "arbiter_failed", reason: "Arbiter arb failed: the arbiter returned the zero Decision, which decides nothing: use Elect or None", again: runner.TickHuman, state: "open", unmovedByAgain: true},
+			status:  runner.TickHuman, session: session.NeedsHuman, code: "arbiter_failed", reason: "Arbiter arb failed: the arbiter returned the zero Decision, which decides nothing: use Elect or None", again: runner.TickHuman, state: "open", unmovedByAgain: true},
 		{name: "a custom arbiter is not sure", d: def{who: []string{fn("a"), arbFn("judge")}}, says: map[string]string{"a": "again"}, prepare: judged(electNone),
-			status: runner.TickHuman, session: runner.NeedsHuman, code: "no_consensus", reason: "not sure", again: runner.TickHuman, state: "open", unmovedByAgain: true},
+			status: runner.TickHuman, session: session.NeedsHuman, code: "no_consensus", reason: "not sure", again: runner.TickHuman, state: "open", unmovedByAgain: true},
 		{name: "a guard escalates", d: def{who: []string{fn("a"), half}}, says: map[string]string{"a": "again"}, configure: []func(*runner.Config){escalating},
-			status: runner.TickHuman, session: runner.NeedsHuman, code: "house", reason: "house: ask somebody", again: runner.TickHuman, state: "open", unmovedByAgain: true},
+			status: runner.TickHuman, session: session.NeedsHuman, code: "house", reason: "house: ask somebody", again: runner.TickHuman, state: "open", unmovedByAgain: true},
 		{name: "a guard aborts", d: def{who: []string{fn("a"), half}}, says: map[string]string{"a": "again"}, configure: []func(*runner.Config){aborting},
-			status: runner.TickStopped, session: runner.Stopped, code: "house", reason: "never", again: runner.TickStopped, state: "open", unmovedByAgain: true},
+			status: runner.TickStopped, session: session.Stopped, code: "house", reason: "never", again: runner.TickStopped, state: "open", unmovedByAgain: true},
 		{name: "dead end", d: def{who: []string{fn("a"), half}, states: cellar}, says: map[string]string{"a": "down"}, steps: 1,
-			status: runner.TickFailed, session: runner.Failed, code: "dead_end", reason: "No transitions available from current state", again: runner.TickFailed, state: "cellar", unmovedByAgain: true},
+			status: runner.TickFailed, session: session.Failed, code: "dead_end", reason: "No transitions available from current state", again: runner.TickFailed, state: "cellar", unmovedByAgain: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, c.configure...)
@@ -104,7 +105,7 @@ func TestStatuses(t *testing.T) {
 			if now.Status != c.session || tick.Code != c.code || tick.Reasoning() != c.reason || now.State.Name != c.state || tick.Session != now {
 				t.Errorf("the step came to %s in %s, code %q: %s", now.Status, now.State.Name, tick.Code, tick.Reasoning())
 			}
-			if o := now.Outcome(); c.session != runner.Running && o.Code != c.code {
+			if o := now.Outcome(); c.session != session.Running && o.Code != c.code {
 				t.Errorf("the outcome is %+v", o)
 			}
 			b.cast.who()
@@ -203,7 +204,7 @@ func TestResume(t *testing.T) {
 	})
 	s := b.start(b.desk(fn("a"), human("human"), half))
 	o := runner.ResumeOptions{Actor: "me", Note: "try again"}
-	resume := func() *runner.Session {
+	resume := func() *session.Session {
 		s, err := b.r.Resume(b.ctx, s.ID, o)
 		b.ok(err)
 		return s
@@ -217,7 +218,7 @@ func TestResume(t *testing.T) {
 	_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "finish"})
 	b.refused(err, runner.ErrNotRunning, "Session is not running: "+s.ID.String()+" (stopped)")
 	b.cast.who()
-	if now := resume(); now.Status != runner.Running || now.Key() != s.Key() || now.Spent().Money != dollar || now.Outcome() != (runner.Outcome{}) {
+	if now := resume(); now.Status != session.Running || now.Key() != s.Key() || now.Spent().Money != dollar || now.Outcome() != (session.Outcome{}) {
 		t.Errorf("resumed, the session is %+v", now)
 	}
 	b.stepTo(s, runner.TickStopped) // judged afresh, asked nobody anew
@@ -235,10 +236,10 @@ func TestResume(t *testing.T) {
 	}
 	b.force(s, "finish")
 	done := b.now(s)
-	if got := resume(); got.Sequence != done.Sequence || got.Status != runner.Completed {
+	if got := resume(); got.Sequence != done.Sequence || got.Status != session.Completed {
 		t.Error("a completed session was reopened")
 	}
-	if _, err := b.r.Resume(b.ctx, specialist.SessionID{1}, o); !errors.Is(err, runner.ErrNotFound) {
+	if _, err := b.r.Resume(b.ctx, specialist.SessionID{1}, o); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("resuming nothing: %v", err)
 	}
 }
@@ -351,7 +352,7 @@ func TestRunIsCancelled(t *testing.T) {
 	if _, err := b.r.Run(ctx, s.ID, runner.RunOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Run = %v", err)
 	}
-	if now := b.now(s); now.Status != runner.Running || now.Executed != 3 || len(now.Proposals()) != 0 {
+	if now := b.now(s); now.Status != session.Running || now.Executed != 3 || len(now.Proposals()) != 0 {
 		t.Errorf("the session is %+v", now)
 	}
 }
@@ -367,7 +368,7 @@ func TestTick(t *testing.T) {
 	wild := b.start(b.machine(def{name: "wild", who: []string{fn("wild"), half}}))
 	orphan := b.start(b.machine(def{name: "orphan", who: []string{fn("good")}}))
 	eager := b.start(b.machine(def{name: "eager", who: []string{fn("good"), fn("wild"), half}, top: `"solicit":"eager"`}))
-	var many []*runner.Session
+	var many []*session.Session
 	for range 40 {
 		many = append(many, b.start(good.Machine()))
 	}
@@ -387,7 +388,7 @@ func TestTick(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		s    *runner.Session
+		s    *session.Session
 		log  string
 		seq  int64
 		name string
@@ -552,7 +553,7 @@ func TestAnswersAreChecked(t *testing.T) {
 		refused++
 		b.wantLog(s, 2, "asked a#1", "ask_failed a illegal_answer 1", "judged arb no_proposals", "needs_human no_proposals")
 		b.force(s, "again")
-		if now := b.now(s); len(now.Proposals()) != 0 || now.Status != runner.Running {
+		if now := b.now(s); len(now.Proposals()) != 0 || now.Status != session.Running {
 			t.Fatalf("the next round is not clean: %+v", now)
 		}
 	}

@@ -4,12 +4,13 @@ import (
 	"context"
 	"strings"
 
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // Stopping says who cancels a session, and why. Both are required.
 type Stopping struct {
-	Actor Actor
+	Actor session.Actor
 	Note  string
 }
 
@@ -19,14 +20,14 @@ type Stopping struct {
 // missing, and rules of machine files may have changed. The error wraps [ErrNotFound]
 // for an id that is not known, and [ErrNotRunning], with the session as it is, if there
 // is nothing to cancel: the session has completed, has failed or is stopped.
-func (r *Runner) Stop(ctx context.Context, id specialist.SessionID, why Stopping) (*Session, error) {
+func (r *Runner) Stop(ctx context.Context, id specialist.SessionID, why Stopping) (*session.Session, error) {
 	switch {
-	case !why.Actor.known():
+	case !why.Actor.Known():
 		return nil, refuse(nil, "no_actor", "a session is cancelled by nobody: say who does it")
 	case strings.TrimSpace(why.Note) == "":
 		return nil, refuse(nil, "no_note", "a session is cancelled without a note: say why")
 	}
-	s, did, err := r.end(ctx, id, &Ended{Status: Stopped, Code: CodeCancelled, Reason: specialist.Clip(why.Note, maxReasoning), Actor: &why.Actor})
+	s, did, err := r.end(ctx, id, &session.Ended{Status: session.Stopped, Code: session.CodeCancelled, Reason: specialist.Clip(why.Note, maxReasoning), Actor: &why.Actor})
 	if err == nil && !did {
 		return s, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 	}

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
-var carol = runner.Actor{Subject: "local:carol", Method: runner.MethodLocal}
+var carol = session.Actor{Subject: "local:carol", Method: session.MethodLocal}
 
 // TestStop cancels a session while an answer is out: the ask is ended and charged as
 // estimated, who did it and why is in the log, a later answer changes nothing but what
@@ -21,7 +22,7 @@ func TestStop(t *testing.T) {
 	b.stepTo(s, runner.TickWaiting)
 	after, err := b.r.Stop(b.ctx, s.ID, runner.Stopping{Actor: carol, Note: "the customer has withdrawn"})
 	b.ok(err)
-	if o := after.Outcome(); after.Status != runner.Stopped || o.Code != runner.CodeCancelled || o.Reason != "the customer has withdrawn" {
+	if o := after.Outcome(); after.Status != session.Stopped || o.Code != session.CodeCancelled || o.Reason != "the customer has withdrawn" {
 		t.Errorf("the session is %s: %+v", after.Status, o)
 	}
 	if spent := after.Spent(); len(after.OpenAsks()) != 0 || spent.Money.String() != "0.4" || spent.Calls != 1 {
@@ -51,7 +52,7 @@ func TestStopNeedsNothing(t *testing.T) {
 	}
 	after, err := alone.Stop(b.ctx, s.ID, runner.Stopping{Actor: carol, Note: "nobody has them any more"})
 	b.ok(err)
-	if after.Status != runner.Stopped {
+	if after.Status != session.Stopped {
 		t.Errorf("the session is %s", after.Status)
 	}
 }
@@ -67,7 +68,7 @@ func TestStopRefuses(t *testing.T) {
 	}
 	b.refused(stop(s.ID, runner.Stopping{Actor: carol, Note: " "}), nil, "a session is cancelled without a note: say why")
 	b.refused(stop(s.ID, runner.Stopping{Note: "enough"}), nil, "a session is cancelled by nobody: say who does it")
-	b.refused(stop(specialist.SessionID{1}, why), runner.ErrNotFound, "Session not found: 01000000-0000-0000-0000-000000000000")
+	b.refused(stop(specialist.SessionID{1}, why), session.ErrNotFound, "Session not found: 01000000-0000-0000-0000-000000000000")
 	b.ok(stop(s.ID, why))
 	b.refused(stop(s.ID, why), runner.ErrNotRunning, "Session is not running: "+s.ID.String()+" (stopped)")
 	b.cast.say("a", "finish")
@@ -86,7 +87,7 @@ func TestCancelledTakesNoRuling(t *testing.T) {
 	_, err := b.r.Stop(b.ctx, s.ID, runner.Stopping{Actor: carol, Note: "do not pay"})
 	b.ok(err)
 	a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "human", TransitionName: "finish", Reopen: "human"})
-	if now := b.now(s); !errors.Is(err, runner.ErrNotRunning) || a.Executed || now.Status != runner.Stopped || now.Executed != 0 {
+	if now := b.now(s); !errors.Is(err, runner.ErrNotRunning) || a.Executed || now.Status != session.Stopped || now.Executed != 0 {
 		t.Errorf("it is %s after %d steps: %v", now.Status, now.Executed, err)
 	}
 }

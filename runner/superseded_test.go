@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -48,7 +49,7 @@ func supersededCases() map[string]superseded {
 	return all
 }
 
-func (b *bench) wantSpent(s *runner.Session, when string, want guard.Book) {
+func (b *bench) wantSpent(s *session.Session, when string, want guard.Book) {
 	b.Helper()
 	got := b.now(s).Spent()
 	got.Estimated = 0
@@ -103,7 +104,7 @@ func TestSupersededVerdictIsPaidOnce(t *testing.T) {
 			b := newBench(t)
 			b.cast.say("a", "again")
 			b.cast.play("b", failing(errors.New("not yet")))
-			var s *runner.Session
+			var s *session.Session
 			asked := 0
 			b.cast.judge("judge", arbiter.Func(func(context.Context, *arbiter.Round) (arbiter.Decision, error) {
 				if asked++; asked > 1 {
@@ -123,7 +124,7 @@ func TestSupersededVerdictIsPaidOnce(t *testing.T) {
 			}
 			s = b.start(b.machine(def{who: []string{fn("a"), fn("b"), judge}, top: budget(`"hard_limit_calls":9`)}))
 			b.step(s)
-			if b.count(s, runner.KindDiscarded) != 1 || asked != 2 {
+			if b.count(s, session.KindDiscarded) != 1 || asked != 2 {
 				t.Errorf("asked %d times\n%s", asked, b.log(s, 1))
 			}
 			c.after.Calls++ // the second question failed, which is a call
@@ -170,7 +171,7 @@ func TestAcceptedAfterItsProposal(t *testing.T) {
 	for name, usage := range map[string]specialist.Usage{"with its cost": cost(dollar / 4), "without": {}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, public)
-			var s *runner.Session
+			var s *session.Session
 			b.cast.play("w", func(context.Context, specialist.Question) (specialist.Answer, error) {
 				b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "w", TransitionName: "park", Usage: usage})
 				return specialist.Answer{}, specialist.ErrAccepted
@@ -186,7 +187,7 @@ func TestAcceptedAfterItsProposal(t *testing.T) {
 // round was over. Its tokens were charged as expected then.
 func TestLateTokensReplaceTheExpected(t *testing.T) {
 	b := modelBench(t)
-	var s *runner.Session
+	var s *session.Session
 	b.cast.play("m", func(context.Context, specialist.Question) (specialist.Answer, error) {
 		b.force(s, "park")
 		b.wantSpent(s, "over", guard.Book{Calls: 1, TokensIn: 1000, TokensOut: 500})
@@ -204,7 +205,7 @@ func TestLateClassifierIsOneCall(t *testing.T) {
 	for name, usage := range map[string]specialist.Usage{"nothing said": {}, "cost": cost(dollar / 4)} {
 		for _, debits := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, debits %t", name, debits), func(t *testing.T) {
-				var s *runner.Session
+				var s *session.Session
 				var b *bench
 				want := guard.Book{}
 				if debits {

@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -166,7 +167,7 @@ func TestChargeBelowZero(t *testing.T) {
 		b := newBench(t)
 		b.cast.play("w", failing(errors.New("no")))
 		s := b.start(b.machine(def{who: []string{web("w"), half}}))
-		if err := runner.CommitFailure(b.ctx, b.r, s, "w", c); !errors.Is(err, runner.ErrCharge) {
+		if err := runner.CommitFailure(b.ctx, b.r, s, "w", c); !errors.Is(err, session.ErrCharge) {
 			t.Errorf("%s below zero: the error is %v", name, err)
 		}
 		if now := b.now(s); now.Sequence != s.Sequence || now.Spent() != (guard.Book{}) {
@@ -284,12 +285,12 @@ func TestAccountsAgainstASlowModel(t *testing.T) {
 // A losable store can be made to forget which owners live, as a directory of owners can
 // be deleted.
 type losable struct {
-	runner.Store
+	session.Store
 	mu     sync.Mutex
-	owners []runner.Owner
+	owners []session.Owner
 }
 
-func (l *losable) Claim(ctx context.Context) (runner.Owner, error) {
+func (l *losable) Claim(ctx context.Context) (session.Owner, error) {
 	o, err := l.Store.Claim(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -327,7 +328,7 @@ func TestOwnersLost(t *testing.T) {
 			kept.lose(b)
 		}
 		wg.Wait()
-		if now, calls := b.now(s), len(b.cast.askIDs()); now.Status != runner.Completed || calls < 2 || calls > 6 {
+		if now, calls := b.now(s), len(b.cast.askIDs()); now.Status != session.Completed || calls < 2 || calls > 6 {
 			t.Errorf("it is %s after %d calls", now.Status, calls)
 		}
 	})

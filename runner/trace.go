@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -17,16 +18,16 @@ import (
 // A trace is what the log says of one attempt at a round.
 type trace struct {
 	key       specialist.RoundKey
-	before    *Session // when the round was opened
+	before    *session.Session // when the round was opened
 	proposals map[int32]*specialist.Proposal
 	live      []*specialist.Proposal // by arrival
 	failures  []ExplainedFailure
-	verdict   *Judged         // on the live proposals; nil if there is none
+	verdict   *session.Judged // on the live proposals; nil if there is none
 	judgedAt  specialist.Time // when
 	earlier   []EarlierVerdict
 	gates     []ExplainedGate
 	wait      *ExplainedWait
-	executed  *Executed
+	executed  *session.Executed
 	outcome   *trust.Outcome // what a ruling taught, or will once another human agrees
 	reviews   []ExplainedReview
 	withheld  bool // from those who are to decide or to review it
@@ -104,7 +105,7 @@ func parseRound(text string) (roundChoice, error) {
 	if text == "" {
 		return roundChoice{}, nil
 	}
-	if _, err := ParseID(text); err == nil {
+	if _, err := session.ParseID(text); err == nil {
 		return roundChoice{id: strings.ToLower(text)}, nil
 	}
 	number, attempt, dotted := strings.Cut(text, ".")
@@ -140,14 +141,14 @@ func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text s
 		return nil, err
 	}
 	tracer := &tracer{choice: choice, reviews: map[specialist.RoundKey][]ExplainedReview{}}
-	f := &Folder{Programs: r.programs, Definition: r.definition(ctx, id)}
-	f.Applied = func(_ int64, ev Event, _, _ guard.Book) { tracer.follow(f, ev) }
+	f := &session.Folder{Programs: r.programs, Definition: r.definition(ctx, id)}
+	f.Applied = func(_ int64, ev session.Event, _, _ guard.Book) { tracer.follow(f, ev) }
 	for rec, err := range r.store.Records(ctx, id, 0) {
 		if err != nil {
 			return nil, err
 		}
 		if _, err := f.Add(rec.Events); err != nil {
-			return nil, corrupt("the log of session "+id.String(), err)
+			return nil, session.Corrupt("the log of session "+id.String(), err)
 		}
 	}
 	tracer.close()
@@ -161,7 +162,7 @@ func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text s
 		found.gates = slices.DeleteFunc(found.gates, func(g ExplainedGate) bool { return g.Human })
 	}
 	open := last.Round == found.key.Round && found.executed == nil && last.Withheld("") != ""
-	found.withheld = open || last.review(found.key.Round, found.key.Attempt) >= 0
+	found.withheld = open || last.Review(found.key.Round, found.key.Attempt) >= 0
 	return found, nil
 }
 
@@ -184,58 +185,58 @@ func (t *tracer) close() {
 // missing says that there is no such round.
 func (t *tracer) missing(id specialist.SessionID, text string) error {
 	if text == "" {
-		e := refuse(ErrNotFound, "no_verdict", "no round of session %s was judged or decided yet", id)
+		e := refuse(session.ErrNotFound, "no_verdict", "no round of session %s was judged or decided yet", id)
 		e.Hint = "dialai show says where it stands"
 		return e
 	}
-	e := refuse(ErrNotFound, "round_not_found", "session %s has no round %s", id, text)
+	e := refuse(session.ErrNotFound, "round_not_found", "session %s has no round %s", id, text)
 	e.Hint = fmt.Sprintf("it has rounds 1 to %d", t.rounds)
 	return e
 }
 
-func (t *tracer) follow(f *Folder, ev Event) {
-	if _, opened := ev.Data.(*RoundOpened); opened {
+func (t *tracer) follow(f *session.Folder, ev session.Event) {
+	if _, opened := ev.Data.(*session.RoundOpened); opened {
 		t.close()
-		t.now = &trace{key: f.now.Key(), before: f.Session(), proposals: map[int32]*specialist.Proposal{}}
-		t.rounds = f.now.Round
+		t.now = &trace{key: f.Current.Key(), before: f.Session(), proposals: map[int32]*specialist.Proposal{}}
+		t.rounds = f.Current.Round
 		return
 	}
-	if d, ok := ev.Data.(*Reviewed); ok {
-		key := specialist.RoundKey{Session: f.now.ID, Round: d.Round, Attempt: d.Attempt}
+	if d, ok := ev.Data.(*session.Reviewed); ok {
+		key := specialist.RoundKey{Session: f.Current.ID, Round: d.Round, Attempt: d.Attempt}
 		t.reviews[key] = append(t.reviews[key], ExplainedReview{ev.At, string(d.Review), d.SpecialistID, d.TransitionName, d.Reasoning})
 		return
 	}
 	if t.now != nil {
-		t.now.hear(ev, f.open.proposals)
+		t.now.hear(ev, f.Round.Proposals)
 	}
 }
 
 // hear adds an event of the round.
-func (t *trace) hear(ev Event, live []*specialist.Proposal) {
+func (t *trace) hear(ev session.Event, live []*specialist.Proposal) {
 	switch d := ev.Data.(type) {
-	case *Proposed:
+	case *session.Proposed:
 		t.overtake()
 		t.proposals[d.Arrival] = &d.Proposal
 		t.live = append(t.live[:0:0], live...)
-	case *AskFailed:
+	case *session.AskFailed:
 		t.failures = append(t.failures, ExplainedFailure{d.SpecialistID, string(d.Role), d.Code, d.Message})
-	case *Judged:
+	case *session.Judged:
 		t.overtake()
 		t.verdict, t.judgedAt = d, ev.At
-	case *Gated:
+	case *session.Gated:
 		t.gates = append(t.gates, explainGate(d))
-	case *AwaitsHuman:
+	case *session.AwaitsHuman:
 		t.wait = &ExplainedWait{d.Code, d.Reason}
-	case *Executed:
+	case *session.Executed:
 		t.executed = d
-	case *Learned:
+	case *session.Learned:
 		if t.outcome = d.Outcome; d.Held != nil {
 			t.outcome = d.Held
 		}
 	}
 }
 
-func explainGate(d *Gated) ExplainedGate {
+func explainGate(d *session.Gated) ExplainedGate {
 	g := ExplainedGate{Transition: d.Transition.Name, Human: d.IsHuman, Status: d.Verdict.Status.String()}
 	for _, r := range d.Verdict.Reasons {
 		g.Reasons = append(g.Reasons, ExplainedReason{r.Class.String(), r.Code, r.Message, r.Limit, r.Seen})

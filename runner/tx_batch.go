@@ -2,20 +2,21 @@ package runner
 
 import (
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/session"
 )
 
 // A batch is room for the data of the events of a plain round, so that they are
 // one allocation and not six.
 type batch struct {
-	asked     Asked
-	asks      [4]Ask
-	judged    Judged
+	asked     session.Asked
+	asks      [4]session.Ask
+	judged    session.Judged
 	order     [4]int32
 	weights   [4]exact.Billionths
-	gated     Gated
-	opened    RoundOpened
+	gated     session.Gated
+	opened    session.RoundOpened
 	used      uint8
-	proposals []Proposed // of a round asked in this commit
+	proposals []session.Proposed // of a round asked in this commit
 }
 
 const (
@@ -36,19 +37,19 @@ func (t *tx) take(part uint8) (b *batch, ok bool) {
 	return t.batch, ok
 }
 
-func (t *tx) newAsked() *Asked {
+func (t *tx) newAsked() *session.Asked {
 	b, ok := t.take(askedUsed)
 	if !ok {
-		return &Asked{}
+		return &session.Asked{}
 	}
 	b.asked.Asks = b.asks[:0]
 	return &b.asked
 }
 
-func (t *tx) newJudged(votes int) *Judged {
+func (t *tx) newJudged(votes int) *session.Judged {
 	b, ok := t.take(judgedUsed)
 	if !ok {
-		return &Judged{Order: make([]int32, votes), Weights: make([]exact.Billionths, votes)}
+		return &session.Judged{Order: make([]int32, votes), Weights: make([]exact.Billionths, votes)}
 	}
 	if votes <= len(b.order) {
 		b.judged.Order, b.judged.Weights = b.order[:votes:votes], b.weights[:votes:votes]
@@ -58,32 +59,32 @@ func (t *tx) newJudged(votes int) *Judged {
 	return &b.judged
 }
 
-func (t *tx) newGated() *Gated {
+func (t *tx) newGated() *session.Gated {
 	if b, ok := t.take(gatedUsed); ok {
 		return &b.gated
 	}
-	return &Gated{}
+	return &session.Gated{}
 }
 
-func (t *tx) newOpened() *RoundOpened {
+func (t *tx) newOpened() *session.RoundOpened {
 	if b, ok := t.take(openedUsed); ok {
 		return &b.opened
 	}
-	return &RoundOpened{}
+	return &session.RoundOpened{}
 }
 
 // expect makes room for that many proposals.
 func (t *tx) expect(n int) {
 	b, _ := t.take(0)
 	if cap(b.proposals)-len(b.proposals) < n {
-		b.proposals = make([]Proposed, 0, n)
+		b.proposals = make([]session.Proposed, 0, n)
 	}
 }
 
-func (t *tx) newProposed() *Proposed {
+func (t *tx) newProposed() *session.Proposed {
 	b, _ := t.take(0)
 	if len(b.proposals) == cap(b.proposals) {
-		return &Proposed{}
+		return &session.Proposed{}
 	}
 	b.proposals = b.proposals[:len(b.proposals)+1]
 	return &b.proposals[len(b.proposals)-1]

@@ -32,7 +32,7 @@ func (r *Runner) unpricedModels(m *machine.Machine, p *plan) error {
 		}
 		for j := range all {
 			who := &all[j]
-			if who.off || who.ModelID == "" || told[who.SpecialistID] || p.roster.registered(who.SpecialistID) != nil || !t.need(who).unpriced {
+			if who.off || who.ModelID == "" || told[who.SpecialistID] || p.roster.Registered(who.SpecialistID) != nil || !t.need(who).unpriced {
 				continue
 			}
 			told[who.SpecialistID] = true

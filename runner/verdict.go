@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -17,7 +18,7 @@ import (
 // answered could change, be it by failing.
 func (w *work) settled(ctx context.Context) (bool, error) {
 	stopper, ok := w.by.arbiter.(arbiter.Stopper)
-	if !ok || len(w.t.round.proposals) == 0 {
+	if !ok || len(w.t.round.Proposals) == 0 {
 		return false, nil
 	}
 	votes, err := w.t.standings(ctx, w.by)
@@ -48,13 +49,13 @@ func (w *work) settled(ctx context.Context) (bool, error) {
 // round.
 func (t *tx) openStandings() []arbiter.Standing {
 	members := t.members()
-	open, have := t.open[:0], t.round.finder()
+	open, have := t.open[:0], t.round.Finder()
 	for i := range members {
 		m := &members[i]
-		if !t.asks(m) || have.proposal(m.SpecialistID) != nil {
+		if !t.asks(m) || have.Proposal(m.SpecialistID) != nil {
 			continue
 		}
-		if a := have.ask(m.SpecialistID); a != nil && a.status == askFailed {
+		if a := have.Ask(m.SpecialistID); a != nil && a.Status == session.AskStatusFailed {
 			continue
 		}
 		open = append(open, arbiter.Standing{Weight: t.weights[i], Rank: m.rank})
@@ -66,9 +67,9 @@ func (t *tx) openStandings() []arbiter.Standing {
 // verdict returns the arbiter's verdict on the present proposals, asking for it
 // if nobody has yet. It is nil if the arbiter failed, which is then recorded, or
 // is being asked by another process.
-func (w *work) verdict(ctx context.Context) (*Judged, error) {
-	if w.t.round.blocked || w.t.stands(w.by) {
-		return w.t.round.verdict, nil
+func (w *work) verdict(ctx context.Context) (*session.Judged, error) {
+	if w.t.round.Blocked || w.t.stands(w.by) {
+		return w.t.round.Verdict, nil
 	}
 	votes, err := w.t.standings(ctx, w.by)
 	if err != nil {
@@ -89,7 +90,7 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 		}
 		if ok {
 			w.t.recordVerdict(w.by, round, d, nil, 0)
-			return w.t.round.verdict, nil
+			return w.t.round.Verdict, nil
 		}
 	}
 	round, err := w.t.arbiterRound(ctx, votes, w.by)
@@ -107,18 +108,18 @@ func (w *work) verdict(ctx context.Context) (*Judged, error) {
 		d = arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: w.t.now.State.Name, Judgement: d.Judgement}
 	}
 	w.t.recordVerdict(w.by, round, d, err, 0)
-	return w.t.round.verdict, nil
+	return w.t.round.Verdict, nil
 }
 
 // recordVerdict records a verdict, or why there is none.
 func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision, err error, ask int32) {
 	usage, model := t.expense(by, d, err)
 	if err != nil {
-		code := CodeArbiterFailed
+		code := session.CodeArbiterFailed
 		if errors.Is(err, arbiter.ErrUnknownWinner) {
-			code = CodeUnknownWinner
+			code = session.CodeUnknownWinner
 		}
-		t.emit(&AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: code, Message: specialist.Clip(err.Error(), maxMessage), Usage: usage, Model: model})
+		t.emit(&session.AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: code, Message: specialist.Clip(err.Error(), maxMessage), Usage: usage, Model: model})
 		return
 	}
 	round.Quorum = t.counted(by)
@@ -127,7 +128,7 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 	if e := round.Evidence; e != nil {
 		j.Evidence = judgedBy(e, round)
 	}
-	j.Index, j.Ask, j.ArbiterID, j.Strategy, j.Decision, j.Threshold = t.round.judged+1, ask, by.SpecialistID, by.strategy, d, round.Threshold
+	j.Index, j.Ask, j.ArbiterID, j.Strategy, j.Decision, j.Threshold = t.round.Verdicts+1, ask, by.SpecialistID, by.strategy, d, round.Threshold
 	for i := range round.Votes {
 		j.Order[i], j.Weights[i] = round.Votes[i].Arrival, round.Votes[i].Weight
 	}
@@ -158,7 +159,7 @@ func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Us
 func (w *work) unpaid(ctx context.Context) (bool, error) {
 	n := w.t.need(w.by)
 	need := n.first
-	if a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.status == askOpen {
+	if a := w.t.round.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status == session.AskStatusOpen {
 		w.keep(ctx, w.by.SpecialistID, need)
 		return false, nil // what it costs is held already
 	}
@@ -175,15 +176,15 @@ func (w *work) unpaid(ctx context.Context) (bool, error) {
 	case w.looking:
 		return true, refuse(nil, refused.Code, "%s", refused.Reason().Message)
 	case refused.Class() == verdict.Abort:
-		w.t.emit(&Ended{Status: Stopped, Code: refused.Code, Reason: refused.Reason().Message})
+		w.t.emit(&session.Ended{Status: session.Stopped, Code: refused.Code, Reason: refused.Reason().Message})
 	default:
-		w.t.emit(&AskFailed{SpecialistID: w.by.SpecialistID, Ask: 0, Role: machine.Arbiter, Code: refused.Code, Message: refused.Reason().Message})
+		w.t.emit(&session.AskFailed{SpecialistID: w.by.SpecialistID, Ask: 0, Role: machine.Arbiter, Code: refused.Code, Message: refused.Reason().Message})
 	}
 	return true, nil
 }
 
-func judgedBy(e *arbiter.Evidence, round *arbiter.Round) *JudgedBy {
-	by := &JudgedBy{Place: e.Place, PolicyDigest: e.Question.PolicyDigest, Versions: make([]string, len(round.Votes)),
+func judgedBy(e *arbiter.Evidence, round *arbiter.Round) *session.JudgedBy {
+	by := &session.JudgedBy{Place: e.Place, PolicyDigest: e.Question.PolicyDigest, Versions: make([]string, len(round.Votes)),
 		Partial: e.Question.Partial, Stop: e.Question.Stop}
 	for i := range round.Votes {
 		by.Versions[i] = round.Votes[i].Version
@@ -220,8 +221,8 @@ func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbit
 
 // remoteVerdict asks an arbiter outside this process. The ask is recorded before
 // it is sent; what was gathered so far becomes durable with it.
-func (w *work) remoteVerdict(ctx context.Context) (*Judged, error) {
-	if a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.status == askOpen {
+func (w *work) remoteVerdict(ctx context.Context) (*session.Judged, error) {
+	if a := w.t.round.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status == session.AskStatusOpen {
 		if out, err := w.out(ctx, a); out || err != nil {
 			return nil, err
 		}
@@ -245,14 +246,14 @@ func (w *work) remoteVerdict(ctx context.Context) (*Judged, error) {
 	if err := w.open(ctx); err != nil {
 		return nil, err
 	}
-	return w.t.round.verdict, nil
+	return w.t.round.Verdict, nil
 }
 
 // A pendingVerdict is what an arbiter outside this process said, before it is
 // durable. It outlives a lost race, so that nobody is asked twice.
 type pendingVerdict struct {
 	key      askKey
-	estimate *RemoteAsk
+	estimate *session.RemoteAsk
 	round    *arbiter.Round
 	decision arbiter.Decision
 	err      error
@@ -261,19 +262,19 @@ type pendingVerdict struct {
 // hearVerdict records a verdict unless the proposals it is about have changed
 // since.
 func (t *tx) hearVerdict(p *pendingVerdict, by *member) {
-	a := t.round.at(p.key.index)
-	over, mine := p.key.round != t.now.Key() || t.now.Status > NeedsHuman, a != nil && a.Remote != nil && a.Remote.Repeat == p.estimate.Repeat
-	if over || t.now.Status != Running || !mine || a.status != askOpen {
+	a := t.round.At(p.key.index)
+	over, mine := p.key.round != t.now.Key() || t.now.Status > session.NeedsHuman, a != nil && a.Remote != nil && a.Remote.Repeat == p.estimate.Repeat
+	if over || t.now.Status != session.Running || !mine || a.Status != session.AskStatusOpen {
 		usage, model := t.expense(by, p.decision, p.err)
-		d := &Discarded{SpecialistID: by.SpecialistID, Round: p.key.round.Round, Attempt: p.key.round.Attempt, Ask: p.key.index, Repeat: p.estimate.Repeat,
-			Code: CodeSuperseded, Usage: usage, Model: model}
+		d := &session.Discarded{SpecialistID: by.SpecialistID, Round: p.key.round.Round, Attempt: p.key.round.Attempt, Ask: p.key.index, Repeat: p.estimate.Repeat,
+			Code: session.CodeSuperseded, Usage: usage, Model: model}
 		switch {
 		case over:
-			d.Code = CodeLate
+			d.Code = session.CodeLate
 		case !mine:
-			d.Code = CodeTakenOver
+			d.Code = session.CodeTakenOver
 		}
-		d.correct(t.now.charged(&t.round, p.key.round, d.Ask, d.Repeat))
+		d.Correct(t.now.Charged(&t.round, p.key.round, d.Ask, d.Repeat))
 		t.emit(d)
 		return
 	}
@@ -282,19 +283,19 @@ func (t *tx) hearVerdict(p *pendingVerdict, by *member) {
 
 // arbiterOut reports whether somebody else is asking the arbiter.
 func (w *work) arbiterOut() bool {
-	a := w.t.round.ask(w.by.SpecialistID, machine.Arbiter)
-	return a != nil && a.status == askOpen
+	a := w.t.round.Ask(w.by.SpecialistID, machine.Arbiter)
+	return a != nil && a.Status == session.AskStatusOpen
 }
 
 // arbiterFailure says why there is no verdict.
 func (t *tx) arbiterFailure(by *member) string {
 	for i := len(t.events) - 1; i >= 0; i-- {
-		f, ok := t.events[i].Data.(*AskFailed)
+		f, ok := t.events[i].Data.(*session.AskFailed)
 		switch {
-		case t.now.Status == Stopped:
+		case t.now.Status == session.Stopped:
 			return t.now.Outcome().Reason
 		case !ok || f.Role != machine.Arbiter:
-		case f.Code == CodeUnknownWinner:
+		case f.Code == session.CodeUnknownWinner:
 			return f.Message
 		default:
 			return fmt.Sprintf("Arbiter %s failed: %s", by.SpecialistID, f.Message)

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -21,8 +22,8 @@ const exploration = exact.One / 20
 
 // The reasons to ask everyone at once.
 const (
-	WhileCalibrating Everyone = "calibrating" // no tau is established, or a human has sent the state back
-	NoSaving         Everyone = "no_saving"   // the panel is weak or correlated: asking one after the other saves nothing
+	WhileCalibrating session.Everyone = "calibrating" // no tau is established, or a human has sent the state back
+	NoSaving         session.Everyone = "no_saving"   // the panel is weak or correlated: asking one after the other saves nothing
 )
 
 // wave returns who of the due is asked together: everybody, or in mode sequential
@@ -131,7 +132,7 @@ func (w *work) informative(ctx context.Context, due []*member) ([]*member, error
 		open[i] = w.t.openTo(m)
 	}
 	next := e.Ledger.Wave(q, open, a)
-	chosen := &Wave{Place: e.Place, Tau: next.Tau, Everyone: w.t.everyone(&q, next.Tau)}
+	chosen := &session.Wave{Place: e.Place, Tau: next.Tau, Everyone: w.t.everyone(&q, next.Tau)}
 	switch {
 	case chosen.Everyone != "":
 		next.Ask = nil
@@ -153,7 +154,7 @@ func (w *work) informative(ctx context.Context, due []*member) ([]*member, error
 }
 
 // choose returns those of a wave, and notes by what they were chosen.
-func (w *work) choose(chosen *Wave, due []*member, next trust.Wave) []*member {
+func (w *work) choose(chosen *session.Wave, due []*member, next trust.Wave) []*member {
 	for i, m := range due {
 		if m.required && !slices.Contains(next.Ask, i) {
 			next.Ask = append(slices.Clip(next.Ask), i)
@@ -203,7 +204,7 @@ func (w *work) upToQuorum(due []*member, information []int64) (ask []int) {
 // repeated returns those whose asks are open because their process is lost.
 func (t *tx) repeated(due []*member) (again []*member) {
 	for _, m := range due {
-		if a := t.round.ask(m.SpecialistID, machine.Proposer); a != nil && a.status == askOpen {
+		if a := t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status == session.AskStatusOpen {
 			again = append(again, m)
 		}
 	}
@@ -253,8 +254,8 @@ func (t *tx) openTo(m *member) trust.Open {
 
 // everyone returns why all are asked at once, "" if they are not. A round goes on
 // as it began.
-func (t *tx) everyone(q *trust.Question, tau exact.Billionths) Everyone {
-	switch began := t.round.wave; {
+func (t *tx) everyone(q *trust.Question, tau exact.Billionths) session.Everyone {
+	switch began := t.round.Wave; {
 	case len(q.Options) < 2:
 		return ""
 	case t.reign.held || tau == 0:
@@ -286,13 +287,13 @@ func (t *tx) costOf(m *member) exact.Money { return t.need(m).first.Money }
 
 // partial reports whether somebody who takes part has not been asked.
 func (t *tx) partial() bool {
-	members, have := t.members(), t.round.finder()
+	members, have := t.members(), t.round.Finder()
 	for i := range members {
 		m := &members[i]
-		if m.off || m.IsHuman || have.proposal(m.SpecialistID) != nil {
+		if m.off || m.IsHuman || have.Proposal(m.SpecialistID) != nil {
 			continue
 		}
-		if a := have.ask(m.SpecialistID); a == nil || a.status == askCancelled {
+		if a := have.Ask(m.SpecialistID); a == nil || a.Status == session.AskStatusCancelled {
 			return true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/trust"
@@ -22,7 +23,7 @@ import (
 type jury struct {
 	*bench
 	rng   *rand.Rand
-	s     *runner.Session
+	s     *session.Session
 	truth string
 	said  map[string]string // the last reason by code, why a human was asked
 
@@ -107,9 +108,9 @@ func (j *jury) rounds(n int) {
 
 // A heardRound is what the log says of how a round was asked.
 type heardRound struct {
-	Waves []runner.Wave
+	Waves []session.Wave
 	Asked []string
-	Judge runner.JudgedBy
+	Judge session.JudgedBy
 	Code  string
 	J     trust.Judgement
 	human bool
@@ -122,19 +123,19 @@ func (j *jury) story() (rounds []heardRound) {
 	return rounds[:len(rounds)-1] // the last is only opened
 }
 
-func (b *bench) storyOf(s *runner.Session) (rounds []heardRound) {
+func (b *bench) storyOf(s *session.Session) (rounds []heardRound) {
 	b.Helper()
 	for _, r := range b.raw(s) {
 		var v struct {
 			Asks        []struct{ SpecialistID string }
-			Wave        *runner.Wave
-			Evidence    runner.JudgedBy
+			Wave        *session.Wave
+			Evidence    session.JudgedBy
 			Explanation trust.Judgement
 			Code        string
 			IsHuman     bool
 		}
 		b.ok(json.Unmarshal(r.Data, &v))
-		if r.Kind == runner.KindRoundOpened {
+		if r.Kind == session.KindRoundOpened {
 			rounds = append(rounds, heardRound{})
 			continue
 		}
@@ -143,16 +144,16 @@ func (b *bench) storyOf(s *runner.Session) (rounds []heardRound) {
 		}
 		last := &rounds[len(rounds)-1]
 		switch r.Kind {
-		case runner.KindAsked:
+		case session.KindAsked:
 			for _, a := range v.Asks {
 				last.Asked = append(last.Asked, a.SpecialistID)
 			}
 			if v.Wave != nil {
 				last.Waves = append(last.Waves, *v.Wave)
 			}
-		case runner.KindJudged:
+		case session.KindJudged:
 			last.Judge, last.J, last.Code = v.Evidence, v.Explanation, v.Code
-		case runner.KindExecuted:
+		case session.KindExecuted:
 			last.human = v.IsHuman
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/trust"
 )
@@ -104,7 +105,7 @@ func (t *trace) strategy() (name, expression string) {
 }
 
 // evidenceOf returns what a recorded verdict of bayes was decided by.
-func (r *Runner) evidenceOf(ctx context.Context, t *trace, j *Judged) (*arbiter.Evidence, error) {
+func (r *Runner) evidenceOf(ctx context.Context, t *trace, j *session.Judged) (*arbiter.Evidence, error) {
 	l, err := r.ledgerAt(ctx, j.Evidence.Place)
 	if err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func (r *Runner) ledgerAt(ctx context.Context, place int64) (*trust.Ledger, erro
 			break
 		}
 		if err := l.Learn(lesson); err != nil {
-			return nil, &CorruptError{fmt.Sprintf("lesson %d", lesson.Seq), err.Error()}
+			return nil, &session.CorruptError{What: fmt.Sprintf("lesson %d", lesson.Seq), Problem: err.Error()}
 		}
 	}
 	return l, nil
@@ -344,7 +345,7 @@ func (a *again) tryOut(list []WhatIf, w WhatIf, votes []arbiter.Vote, was string
 	}
 	w.Code, w.Transition = d.Code(), decided(d, votes)
 	if d.Rule == arbiter.ByChampion && !d.Consensus() {
-		w.Code = CodeContested
+		w.Code = session.CodeContested
 	}
 	w.Changed = w.Transition != was
 	if d.HasMargin {

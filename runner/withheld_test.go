@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // withholding are machines whose open round withholds something, by why.
-func withholding(b *bench, which string) *runner.Session {
+func withholding(b *bench, which string) *session.Session {
 	b.Helper()
 	switch which {
 	case "collapse":
@@ -124,11 +125,11 @@ func TestConcealed(t *testing.T) {
 	for _, ev := range b.raw(s) {
 		data, less := s.Concealed(&ev, true)
 		switch ev.Kind {
-		case runner.KindProposed:
+		case session.KindProposed:
 			if !less || string(data) != "{}" {
 				t.Errorf("%s shows %s", ev.Kind, data)
 			}
-		case runner.KindJudged, runner.KindAskFailed:
+		case session.KindJudged, session.KindAskFailed:
 			if !less || strings.Contains(string(data), "finish") || strings.Contains(string(data), "specialistId") {
 				t.Errorf("%s shows %s", ev.Kind, data)
 			}

@@ -8,15 +8,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // A disk is the store as one process sees it, with a cache of its own.
 type disk struct {
-	runner.Store
+	session.Store
 	p    *process
-	seen map[specialist.SessionID]*runner.Session
+	seen map[specialist.SessionID]*session.Session
 }
 
 var errDisk = errors.New("injected: the disk has failed")
@@ -46,7 +46,7 @@ const (
 )
 
 // Commit implements [runner.SessionStore].
-func (d *disk) Commit(ctx context.Context, c *runner.Change) error {
+func (d *disk) Commit(ctx context.Context, c *session.Change) error {
 	if err := d.spoiled(); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (d *disk) Commit(ctx context.Context, c *runner.Change) error {
 }
 
 // mutated returns what is stored in place of a change, and whether anything is.
-func (w *world) mutated(d *disk, c *runner.Change) (*runner.Change, bool) {
+func (w *world) mutated(d *disk, c *session.Change) (*session.Change, bool) {
 	if w.mutation == nil || w.mutation.commit == nil {
 		return c, true
 	}
@@ -101,7 +101,7 @@ func (d *disk) crash() {
 }
 
 // inShort says which kinds of events a change holds.
-func inShort(c *runner.Change) string {
+func inShort(c *session.Change) string {
 	var kinds []string
 	for _, e := range c.Events {
 		kinds = append(kinds, e.Data.Kind())
@@ -110,7 +110,7 @@ func inShort(c *runner.Change) string {
 }
 
 // Load implements [runner.SessionStore]. Each process folds the log for itself.
-func (d *disk) Load(ctx context.Context, programs *runner.Programs, id specialist.SessionID) (*runner.Session, error) {
+func (d *disk) Load(ctx context.Context, programs *session.Programs, id specialist.SessionID) (*session.Session, error) {
 	if err := d.spoiled(); err != nil {
 		return nil, err
 	}
@@ -134,11 +134,11 @@ func (d *disk) Load(ctx context.Context, programs *runner.Programs, id specialis
 }
 
 // fold reads a session's log.
-func (w *world) fold(ctx context.Context, programs *runner.Programs, id specialist.SessionID) (*runner.Folder, error) {
+func (w *world) fold(ctx context.Context, programs *session.Programs, id specialist.SessionID) (*session.Folder, error) {
 	if _, err := programs.Of(w.machine); err != nil {
 		return nil, err
 	}
-	f := &runner.Folder{Programs: programs}
+	f := &session.Folder{Programs: programs}
 	for rec, err := range w.base.Records(ctx, id, 0) {
 		if err != nil {
 			return nil, err
@@ -152,12 +152,12 @@ func (w *world) fold(ctx context.Context, programs *runner.Programs, id speciali
 
 // Recent implements [runner.SessionStore]: what this process saw last, however long
 // ago.
-func (d *disk) Recent(id specialist.SessionID) *runner.Session { return d.seen[id] }
+func (d *disk) Recent(id specialist.SessionID) *session.Session { return d.seen[id] }
 
 // Roster implements [runner.RosterStore]. It is read whenever a step looks at its
 // session: while requests are being sent, that waits until they are on their way, or a
 // race would decide which are.
-func (d *disk) Roster(ctx context.Context, name string) (*runner.Roster, error) {
+func (d *disk) Roster(ctx context.Context, name string) (*session.Roster, error) {
 	d.p.w.mu.Lock()
 	flying := d.p.flying
 	d.p.w.mu.Unlock()
@@ -171,7 +171,7 @@ func (d *disk) Roster(ctx context.Context, name string) (*runner.Roster, error) 
 }
 
 // Claim implements [runner.OwnerStore].
-func (d *disk) Claim(context.Context) (runner.Owner, error) {
+func (d *disk) Claim(context.Context) (session.Owner, error) {
 	if err := d.spoiled(); err != nil {
 		return nil, err
 	}

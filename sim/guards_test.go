@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -189,7 +190,7 @@ type hearing struct {
 	passed   map[string]bool   // what the truth gate measures, and whether that has passed
 }
 
-func (s *session) hearing(key specialist.RoundKey) *hearing {
+func (s *observed) hearing(key specialist.RoundKey) *hearing {
 	if s.hearings[key] == nil {
 		s.hearings[key] = &hearing{map[string]string{}, map[string]bool{}}
 	}
@@ -212,9 +213,9 @@ func (c *check) gates() error { return c.unheard }
 
 // gated compares what the engine executes with what the truth gate was told: the answer
 // to each of its questions.
-func (c *check) gated(key specialist.RoundKey, d *runner.Executed) {
+func (c *check) gated(key specialist.RoundKey, d *session.Executed) {
 	q := c.w.inquiries
-	if !q.truth || d.How != runner.ByConsensus || q.when != nil && !slices.Contains(q.when, d.Transition.Name) {
+	if !q.truth || d.How != session.ByConsensus || q.when != nil && !slices.Contains(q.when, d.Transition.Name) {
 		return
 	}
 	c.w.count("passed by gates")
@@ -235,7 +236,7 @@ func (c *check) gated(key specialist.RoundKey, d *runner.Executed) {
 
 // probed enters what came of a question of the guards' own. One that is answered is
 // not asked again in its round.
-func (s *session) probed(key specialist.RoundKey, d *runner.Probed) {
+func (s *observed) probed(key specialist.RoundKey, d *session.Probed) {
 	h := s.hearing(key)
 	if d.Ask == 0 {
 		s.w.count("measurements")
@@ -244,7 +245,7 @@ func (s *session) probed(key specialist.RoundKey, d *runner.Probed) {
 	}
 	id := key.AskID(d.Ask)
 	s.w.count("questions of guards")
-	if d.Code == runner.CodeLost {
+	if d.Code == session.CodeLost {
 		s.w.count("questions of guards that were lost")
 	}
 	if d.Code == "" {

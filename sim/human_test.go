@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -15,13 +16,13 @@ import (
 type human struct {
 	w    *world
 	id   string
-	saw  map[*session]*sight
+	saw  map[*observed]*sight
 	acts []*act
 }
 
 // A sight is a question as a human saw it.
 type sight struct {
-	*runner.Session
+	*session.Session
 	digest string
 }
 
@@ -39,7 +40,7 @@ const (
 type act struct {
 	human      string
 	deed       deed
-	s          *session
+	s          *observed
 	round      specialist.RoundKey // that was seen
 	digest     string              // of the question that was seen; "" if the human names the round only
 	transition string
@@ -67,7 +68,7 @@ func (h *human) choices() (list []choice) {
 }
 
 // may returns what a human can do about a question that was seen.
-func (h *human) may(p *process, s *session, saw *sight) (list []choice) {
+func (h *human) may(p *process, s *observed, saw *sight) (list []choice) {
 	add := func(weight int, do func(), format string, a ...any) {
 		list = append(list, choice{fmt.Sprintf("%s %s through %s", h.id, fmt.Sprintf(format, a...), p.name), weight, false, do})
 	}
@@ -85,7 +86,7 @@ func (h *human) may(p *process, s *session, saw *sight) (list []choice) {
 		t := v.State.Transitions[h.w.draw(len(v.State.Transitions), "review", h.id, v.Key)]
 		add(3, func() { h.review(p, s, v, t.Name) }, "reviews %s round %d", s, v.Key.Round)
 	}
-	if s.limit > 0 && saw.Status == runner.Stopped && h.w.draw(2, "raises") == 0 {
+	if s.limit > 0 && saw.Status == session.Stopped && h.w.draw(2, "raises") == 0 {
 		add(3, func() { h.raise(p, s, saw) }, "raises the limit of %s to %s", s, s.higher())
 	}
 	return list
@@ -100,7 +101,7 @@ func (w *world) opinion(id string) string {
 }
 
 // look reads the question as it is now.
-func (h *human) look(s *session) {
+func (h *human) look(s *observed) {
 	if s.now == nil {
 		return
 	}
@@ -117,7 +118,7 @@ func (h *human) begin(p *process, a *act, do func(context.Context) (runner.Arbit
 	a.human = h.id
 	h.acts = append(h.acts, a)
 	delete(h.saw, a.s)
-	p.carryOut(a, h.id+" "+string(a.deed)+" on", a.s, func(ctx context.Context, _ *session) error {
+	p.carryOut(a, h.id+" "+string(a.deed)+" on", a.s, func(ctx context.Context, _ *observed) error {
 		a.result, a.err = do(ctx)
 		a.landed = true
 		return a.err
@@ -126,11 +127,11 @@ func (h *human) begin(p *process, a *act, do func(context.Context) (runner.Arbit
 
 // ruling returns the human's word on the round that was seen, and mostly on exactly the
 // question that was.
-func (h *human) ruling(s *session, saw *sight, a *act) runner.Ruling {
+func (h *human) ruling(s *observed, saw *sight, a *act) runner.Ruling {
 	a.s, a.round = s, saw.Key()
 	in := runner.Ruling{SessionID: s.id, SpecialistID: h.id, RoundID: saw.Key().ID(), TransitionName: a.transition}
 	if h.w.draw(3, "pins the question", h.id, saw.Key(), saw.Sequence) > 0 {
-		a.digest, in.QuestionDigest = saw.digest, saw.digest[:runner.DigestPrefix]
+		a.digest, in.QuestionDigest = saw.digest, saw.digest[:session.DigestPrefix]
 	}
 	switch {
 	case h.w.mutation.is("human does not pin the round"):
@@ -142,7 +143,7 @@ func (h *human) ruling(s *session, saw *sight, a *act) runner.Ruling {
 }
 
 // rule has the human's word recorded.
-func (h *human) rule(p *process, s *session, saw *sight, transition string) {
+func (h *human) rule(p *process, s *observed, saw *sight, transition string) {
 	a := &act{deed: rules, transition: transition}
 	in := h.ruling(s, saw, a)
 	in.Reasoning = h.id + " says so"
@@ -150,7 +151,7 @@ func (h *human) rule(p *process, s *session, saw *sight, transition string) {
 }
 
 // withdraw has the human's word taken back.
-func (h *human) withdraw(p *process, s *session, saw *sight) {
+func (h *human) withdraw(p *process, s *observed, saw *sight) {
 	a := &act{deed: withdraws}
 	in := h.ruling(s, saw, a)
 	in.Withdraw = true
@@ -158,7 +159,7 @@ func (h *human) withdraw(p *process, s *session, saw *sight) {
 }
 
 // raise has the limit on dollars of one session raised, which lets it go on.
-func (h *human) raise(p *process, s *session, saw *sight) {
+func (h *human) raise(p *process, s *observed, saw *sight) {
 	a := &act{deed: raises, s: s, round: saw.Key(), to: s.higher().String()}
 	o := runner.ResumeOptions{Actor: h.id, Note: "worth it", Raise: []guard.Raise{{Limit: dollarLimit, To: json.Number(a.to)}}}
 	h.begin(p, a, func(ctx context.Context) (runner.Arbitration, error) {
@@ -169,17 +170,17 @@ func (h *human) raise(p *process, s *session, saw *sight) {
 
 const dollarLimit = "budget.hard_limit_usd"
 
-func (h *human) review(p *process, s *session, v *runner.Review, transition string) {
+func (h *human) review(p *process, s *observed, v *session.Review, transition string) {
 	delete(h.saw, s)
-	p.run("review", s, func(ctx context.Context, s *session) error {
+	p.run("review", s, func(ctx context.Context, s *observed) error {
 		_, err := p.r.Review(ctx, runner.Reviewing{SessionID: s.id, RoundID: v.Key.ID(), SpecialistID: h.id, TransitionName: transition, Blind: true})
 		return err
 	})
 }
 
-func (h *human) propose(p *process, s *session, saw *sight, transition string) {
+func (h *human) propose(p *process, s *observed, saw *sight, transition string) {
 	delete(h.saw, s)
-	p.run(h.id+" proposes on", s, func(ctx context.Context, s *session) error {
+	p.run(h.id+" proposes on", s, func(ctx context.Context, s *observed) error {
 		_, _, err := p.r.Propose(ctx, runner.Submission{SessionID: s.id, SpecialistID: h.id, RoundID: saw.Key().ID(), TransitionName: transition, Reasoning: h.id + " proposes"})
 		return err
 	})

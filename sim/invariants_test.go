@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -89,7 +90,7 @@ func (c *check) hashChain() error {
 	if c.stored.Prev != c.s.prev {
 		return fmt.Errorf("the record follows %s, the last one was %s", c.stored.Prev, c.s.prev)
 	}
-	if want := runner.Chain(c.stored.Prev, c.s.id.String(), c.stored.Events); want != c.stored.Hash {
+	if want := session.Chain(c.stored.Prev, c.s.id.String(), c.stored.Events); want != c.stored.Hash {
 		return fmt.Errorf("the record has the hash %s, its events have %s", c.stored.Hash, want)
 	}
 	return nil
@@ -98,7 +99,7 @@ func (c *check) hashChain() error {
 func (c *check) transitionOnce() error {
 	seen := map[specialist.RoundKey]bool{}
 	for i, e := range c.events {
-		d, ok := e.Data.(*runner.Executed)
+		d, ok := e.Data.(*session.Executed)
 		if !ok {
 			continue
 		}
@@ -129,11 +130,11 @@ func (c *check) answerOnce() error {
 	again := map[string]int{}
 	for i, e := range c.events {
 		switch d := e.Data.(type) {
-		case *runner.Proposed:
+		case *session.Proposed:
 			if d.Ask != 0 {
 				again[c.keys[i].AskID(d.Ask)]++
 			}
-		case *runner.Judged:
+		case *session.Judged:
 			if d.Ask != 0 {
 				again[c.keys[i].AskID(d.Ask)]++
 			}
@@ -148,7 +149,7 @@ func (c *check) answerOnce() error {
 }
 
 // recorded reports whether the log held an answer to an ask before this record.
-func (s *session) recorded(id string, before *runner.Session) bool {
+func (s *observed) recorded(id string, before *session.Session) bool {
 	if before == nil {
 		return false
 	}
@@ -191,7 +192,7 @@ func (c *check) charges() error {
 }
 
 // accounts lists what is known of each ask.
-func (s *session) accounts() (text string) {
+func (s *observed) accounts() (text string) {
 	for _, id := range sorted(s.asks) {
 		a := s.asks[id]
 		said := "nothing said"
@@ -211,7 +212,7 @@ func (s *session) accounts() (text string) {
 func (c *check) admitted() error { return c.crowded }
 
 // admit compares those who are asked with what is spent and held at that moment.
-func (c *check) admit(spent exact.Money, d *runner.Asked, key specialist.RoundKey) {
+func (c *check) admit(spent exact.Money, d *session.Asked, key specialist.RoundKey) {
 	held, added := exact.Money(0), exact.Money(0)
 	again := map[string]bool{}
 	for _, a := range d.Asks {
@@ -230,7 +231,7 @@ func (c *check) admit(spent exact.Money, d *runner.Asked, key specialist.RoundKe
 	}
 }
 
-func who(d *runner.Asked) (ids []string) {
+func who(d *session.Asked) (ids []string) {
 	for _, a := range d.Asks {
 		ids = append(ids, a.SpecialistID)
 	}
@@ -239,8 +240,8 @@ func who(d *runner.Asked) (ids []string) {
 
 func (c *check) irreversible() error {
 	for _, e := range c.events {
-		d, ok := e.Data.(*runner.Executed)
-		if !ok || !d.Transition.Irreversible || d.How != runner.ByConsensus {
+		d, ok := e.Data.(*session.Executed)
+		if !ok || !d.Transition.Irreversible || d.How != session.ByConsensus {
 			continue
 		}
 		for _, p := range c.before.Proposals() {
@@ -255,7 +256,7 @@ func (c *check) irreversible() error {
 
 func (c *check) auditedWaits() error {
 	for i, e := range c.events {
-		if d, ok := e.Data.(*runner.Executed); ok && d.How == runner.ByConsensus && c.s.audited[c.keys[i]] {
+		if d, ok := e.Data.(*session.Executed); ok && d.How == session.ByConsensus && c.s.audited[c.keys[i]] {
 			return fmt.Errorf("round %d.%d waits for an audit, and %s is executed without a human", d.Round, d.Attempt, d.Transition.Name)
 		}
 	}
@@ -268,10 +269,10 @@ func (c *check) endedStays() error {
 	}
 	for i, e := range c.events {
 		switch e.Data.(type) {
-		case *runner.Discarded, *runner.Reviewed, *runner.Learned, *runner.Adopted:
+		case *session.Discarded, *session.Reviewed, *session.Learned, *session.Adopted:
 			continue
-		case *runner.Resumed:
-			if i == 0 && c.before.Status != runner.Completed {
+		case *session.Resumed:
+			if i == 0 && c.before.Status != session.Completed {
 				return nil
 			}
 		}
@@ -318,8 +319,8 @@ func (w *world) checkNow() {
 
 // allowed are the errors that a call may return.
 var allowed = []error{
-	errDisk, errDead, runner.ErrNotRunning, runner.ErrIllegal, runner.ErrForbidden, runner.ErrStaleRound, runner.ErrStale, runner.ErrNotFound,
-	runner.ErrQuota, runner.ErrReviewed, runner.ErrExists, specialist.ErrAccepted, context.Canceled,
+	errDisk, errDead, runner.ErrNotRunning, runner.ErrIllegal, runner.ErrForbidden, runner.ErrStaleRound, session.ErrStale, session.ErrNotFound,
+	runner.ErrQuota, runner.ErrReviewed, session.ErrExists, specialist.ErrAccepted, context.Canceled,
 }
 
 // checkError looks at what a call returned.
@@ -333,7 +334,7 @@ func (w *world) checkError(a *activity) {
 			return
 		}
 	}
-	if e, ok := errors.AsType[*runner.Error](a.err); ok && e.Code == runner.BadRaise {
+	if e, ok := errors.AsType[*runner.Error](a.err); ok && e.Code == session.BadRaise {
 		return // somebody else has raised it so far meanwhile
 	}
 	w.fail(refusalsOnly, "%s returned %v", a.name, a.err)
@@ -349,7 +350,7 @@ func (w *world) checkEnd() {
 		}
 	}
 	for _, s := range w.sessions {
-		if s.now.Status != runner.Running {
+		if s.now.Status != session.Running {
 			continue
 		}
 		for _, a := range s.now.OpenAsks() {

@@ -34,7 +34,7 @@ func (w *world) build() {
 		p.start()
 	}
 	for range 1 + rng.IntN(2) {
-		w.procs[0].run("starts", nil, func(ctx context.Context, _ *session) error {
+		w.procs[0].run("starts", nil, func(ctx context.Context, _ *observed) error {
 			_, err := w.procs[0].r.Start(ctx, w.machine, runner.StartOptions{Seed: 1})
 			return err
 		})
@@ -81,7 +81,7 @@ func (g *generator) machine() string {
 	humans := 1 + g.rng.IntN(3)
 	for i := range humans {
 		id := fmt.Sprintf("h%d", i+1)
-		g.w.humans = append(g.w.humans, &human{w: g.w, id: id, saw: map[*session]*sight{}})
+		g.w.humans = append(g.w.humans, &human{w: g.w, id: id, saw: map[*observed]*sight{}})
 		who = append(who, fmt.Sprintf(`{"role":"proposer","specialistId":%q,"isHuman":true}`, id))
 	}
 	return fmt.Sprintf(`{"machineName":"sim","initialState":"open","goalState":"done","states":{%s},"specialists":[%s]%s}`, states, strings.Join(who, ","), g.rest(humans))

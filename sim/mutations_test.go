@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -19,7 +19,7 @@ type mutation struct {
 	// alone leaves out the comparison of log and session, which would name every
 	// record that was tampered with: the others must find it by themselves.
 	alone  bool
-	commit func(d *disk, c *runner.Change) (*runner.Change, bool) // what is stored instead; false if nothing is
+	commit func(d *disk, c *session.Change) (*session.Change, bool) // what is stored instead; false if nothing is
 }
 
 func (m *mutation) is(name string) bool { return m != nil && m.name == name }
@@ -34,28 +34,28 @@ var mutations = []mutation{
 	{name: "second human is not waited for", says: "a human's word is executed at once where another has to agree", names: []string{"two humans agree"}},
 	{name: "gate is not asked", says: "what the truth gate wants is executed at once", names: []string{"gates are heard"}},
 	{name: "probe is charged twice", says: "the charge of a question of the guards is recorded twofold", alone: true, names: []string{"charges per ask"},
-		commit: edit(func(e *runner.Probed) *runner.Probed {
+		commit: edit(func(e *session.Probed) *session.Probed {
 			next := *e
 			next.Usage.CostUSD *= 2
 			return &next
 		})},
 	{name: "probe is asked again", says: "the log does not know to which question of the guards it has the answer", alone: true, names: []string{"each answer once"},
-		commit: edit(func(e *runner.Probed) *runner.Probed {
+		commit: edit(func(e *session.Probed) *session.Probed {
 			next := *e
 			next.Question = ""
 			return &next
 		})},
 	{name: "probe is not reserved", says: "a question of the guards is sent, and the log does not have it", alone: true, names: []string{askedFirst},
-		commit: func(_ *disk, c *runner.Change) (*runner.Change, bool) {
+		commit: func(_ *disk, c *session.Change) (*session.Change, bool) {
 			next := *c
-			next.Events = slices.DeleteFunc(slices.Clone(c.Events), func(e runner.Event) bool {
-				d, ok := e.Data.(*runner.Asked)
+			next.Events = slices.DeleteFunc(slices.Clone(c.Events), func(e session.Event) bool {
+				d, ok := e.Data.(*session.Asked)
 				return ok && d.Asks[0].OfGuards()
 			})
 			return &next, len(next.Events) > 0
 		}},
 	{name: "somebody else raises", says: "a limit is raised in the name of nobody who may", alone: true, names: []string{"human acts"},
-		commit: edit(func(e *runner.Resumed) *runner.Resumed {
+		commit: edit(func(e *session.Resumed) *session.Resumed {
 			next := *e
 			if len(next.Raised) > 0 {
 				next.Actor = "h9"
@@ -63,16 +63,16 @@ var mutations = []mutation{
 			return &next
 		})},
 	{name: "verdict is charged twice", says: "the charge of an arbiter's verdict is recorded twofold", alone: true, names: []string{"charges per ask"},
-		commit: edit(func(e *runner.Judged) *runner.Judged {
+		commit: edit(func(e *session.Judged) *session.Judged {
 			next := *e
 			next.Usage.CostUSD *= 2
 			return &next
 		})},
 	{name: "letter is flipped", says: "a letter of a record is another when it is read", alone: true, names: []string{"hash chain"}},
 	{name: "cancelled sessions go on", says: "a session that was cancelled executes what was under way", alone: true, names: []string{"ended stays ended"},
-		commit: func(d *disk, c *runner.Change) (*runner.Change, bool) {
+		commit: func(d *disk, c *session.Change) (*session.Change, bool) {
 			now := d.stored(c)
-			if c.Before == nil || now == nil || now.Status != runner.Stopped || now.Sequence == c.Before.Sequence {
+			if c.Before == nil || now == nil || now.Status != session.Stopped || now.Sequence == c.Before.Sequence {
 				return c, true
 			}
 			forced := *c
@@ -80,7 +80,7 @@ var mutations = []mutation{
 			return &forced, true
 		}},
 	{name: "store loses a compare-and-swap", says: "a commit on a session that has moved on is accepted", alone: true, names: []string{"each transition once", "each answer once", "ended stays ended", "human acts"},
-		commit: func(d *disk, c *runner.Change) (*runner.Change, bool) {
+		commit: func(d *disk, c *session.Change) (*session.Change, bool) {
 			now := d.stored(c)
 			if c.Before == nil || now == nil || now.Sequence == c.Before.Sequence {
 				return c, true
@@ -90,21 +90,21 @@ var mutations = []mutation{
 			return &forced, true
 		}},
 	{name: "store forgets a commit", says: "a commit is acknowledged and not there", names: []string{"log equals fold"},
-		commit: func(d *disk, c *runner.Change) (*runner.Change, bool) { return c, c.First != 9 }},
+		commit: func(d *disk, c *session.Change) (*session.Change, bool) { return c, c.First != 9 }},
 	{name: "answer is charged twice", says: "the charge of an answer is recorded twofold", alone: true, names: []string{"charges per ask"},
-		commit: edit(func(e *runner.Proposed) *runner.Proposed {
+		commit: edit(func(e *session.Proposed) *session.Proposed {
 			next := *e
 			next.Usage.CostUSD *= 2
 			return &next
 		})},
 	{name: "discount", says: "an answer that comes late gives back what nobody was charged", alone: true, names: []string{"never negative", "charges per ask"},
-		commit: edit(func(e *runner.Discarded) *runner.Discarded {
+		commit: edit(func(e *session.Discarded) *session.Discarded {
 			next := *e
 			next.Usage.CostUSD, next.Charged, next.Usage.Given = 1, 10*exact.Dollar, specialist.CostGiven
 			return &next
 		})},
 	{name: "somebody else rules", says: "a ruling is recorded under another name", alone: true, names: []string{"human acts"},
-		commit: edit(func(e *runner.Executed) *runner.Executed {
+		commit: edit(func(e *session.Executed) *session.Executed {
 			next := *e
 			if next.IsHuman {
 				next.SpecialistID = "h9"
@@ -112,26 +112,26 @@ var mutations = []mutation{
 			return &next
 		})},
 	{name: "irreversible by consensus", says: "what cannot be undone is executed because programs agree", alone: true, names: []string{"irreversible needs a human"},
-		commit: edit(func(e *runner.Executed) *runner.Executed {
+		commit: edit(func(e *session.Executed) *session.Executed {
 			next := *e
 			if next.Transition.Irreversible {
-				next.How, next.IsHuman = runner.ByConsensus, false
+				next.How, next.IsHuman = session.ByConsensus, false
 			}
 			return &next
 		})},
 	{name: "audit is not waited for", says: "a round that is drawn for an audit is executed because programs agree", alone: true, names: []string{"audited rounds wait"},
-		commit: edit(func(e *runner.Executed) *runner.Executed {
+		commit: edit(func(e *session.Executed) *session.Executed {
 			next := *e
 			if next.IsHuman && !next.Transition.Irreversible {
-				next.How, next.IsHuman = runner.ByConsensus, false
+				next.How, next.IsHuman = session.ByConsensus, false
 			}
 			return &next
 		})},
 	{name: "sessions rise again", says: "an answer that comes late has a completed session go on", alone: true, names: []string{"ended stays ended"},
-		commit: func(d *disk, c *runner.Change) (*runner.Change, bool) {
-			if now := d.stored(c); now != nil && now.Status == runner.Completed && c.Before != nil && c.Before.Sequence == now.Sequence {
+		commit: func(d *disk, c *session.Change) (*session.Change, bool) {
+			if now := d.stored(c); now != nil && now.Status == session.Completed && c.Before != nil && c.Before.Sequence == now.Sequence {
 				again := *c
-				again.Events = append(slices.Clone(c.Events), runner.Event{At: c.After.UpdatedAt, Data: &runner.Resumed{Actor: "nobody"}})
+				again.Events = append(slices.Clone(c.Events), session.Event{At: c.After.UpdatedAt, Data: &session.Resumed{Actor: "nobody"}})
 				return &again, true
 			}
 			return c, true
@@ -142,8 +142,8 @@ var mutations = []mutation{
 }
 
 // stored returns the session of a change as the store has it; nil if it has none.
-func (d *disk) stored(c *runner.Change) *runner.Session {
-	s, err := d.Store.Load(context.Background(), runner.NewPrograms(), c.After.ID)
+func (d *disk) stored(c *session.Change) *session.Session {
+	s, err := d.Store.Load(context.Background(), session.NewPrograms(), c.After.ID)
 	if err != nil {
 		return nil
 	}
@@ -151,8 +151,8 @@ func (d *disk) stored(c *runner.Change) *runner.Session {
 }
 
 // edit makes a mutation that records events of one kind otherwise.
-func edit[E runner.Data](f func(E) E) func(*disk, *runner.Change) (*runner.Change, bool) {
-	return func(_ *disk, c *runner.Change) (*runner.Change, bool) {
+func edit[E session.Data](f func(E) E) func(*disk, *session.Change) (*session.Change, bool) {
+	return func(_ *disk, c *session.Change) (*session.Change, bool) {
 		next := *c
 		next.Events = slices.Clone(c.Events)
 		for i := range next.Events {

@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // Who runs the engine cancels sessions, and registers specialists and switches them
@@ -31,8 +32,8 @@ func (w *world) newcomers() []machine.Specialist {
 
 // eager is how likely a session is resumed: a stopped one soon, or nothing would
 // happen any more.
-func (w *world) eager(s *session) int {
-	if s.now != nil && s.now.Status == runner.Stopped {
+func (w *world) eager(s *observed) int {
+	if s.now != nil && s.now.Status == session.Stopped {
 		return 4
 	}
 	return 1
@@ -66,17 +67,17 @@ func (p *process) office() (list []choice) {
 		} {
 			what := c.what + " " + s.SpecialistID
 			list = append(list, choice{p.name + " " + what, 1, false, func() {
-				p.run(what, nil, func(ctx context.Context, _ *session) error { return c.do(ctx) })
+				p.run(what, nil, func(ctx context.Context, _ *observed) error { return c.do(ctx) })
 			}})
 		}
 	}
 	return list
 }
 
-func (p *process) cancelled(ctx context.Context, s *session) error {
-	_, err := p.r.Stop(ctx, s.id, runner.Stopping{Actor: runner.Actor{Subject: "local:op", Method: runner.MethodLocal}, Note: "enough"})
+func (p *process) cancelled(ctx context.Context, s *observed) error {
+	_, err := p.r.Stop(ctx, s.id, runner.Stopping{Actor: session.Actor{Subject: "local:op", Method: session.MethodLocal}, Note: "enough"})
 	return err
 }
 
 // higher is the limit that a human raises a session's limit to.
-func (s *session) higher() exact.Money { return s.limit + exact.Dollar/2 }
+func (s *observed) higher() exact.Money { return s.limit + exact.Dollar/2 }

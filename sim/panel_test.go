@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -16,7 +16,7 @@ type panel struct {
 	asked, answered map[string]bool // without humans
 }
 
-func (s *session) panel(key specialist.RoundKey) *panel {
+func (s *observed) panel(key specialist.RoundKey) *panel {
 	if s.panels[key] == nil {
 		s.panels[key] = &panel{map[string]bool{}, map[string]bool{}}
 	}
@@ -24,15 +24,15 @@ func (s *session) panel(key specialist.RoundKey) *panel {
 }
 
 // heard enters who was asked and who has answered.
-func (s *session) heard(key specialist.RoundKey, d runner.Data) {
+func (s *observed) heard(key specialist.RoundKey, d session.Data) {
 	switch d := d.(type) {
-	case *runner.Asked:
+	case *session.Asked:
 		for _, a := range d.Asks {
 			if a.Role == machine.Proposer {
 				s.panel(key).asked[a.SpecialistID] = true
 			}
 		}
-	case *runner.Proposed:
+	case *session.Proposed:
 		if !d.IsHuman {
 			s.panel(key).answered[d.SpecialistID] = true
 		}
@@ -86,8 +86,8 @@ func (c *check) panels() error { return c.few }
 
 // decided compares what the engine decides with the panel. What a human proposed needs
 // no quorum.
-func (c *check) decided(key specialist.RoundKey, d *runner.Executed) {
-	if d.How != runner.ByConsensus || slices.ContainsFunc(c.w.humans, func(h *human) bool { return h.id == d.SpecialistID }) {
+func (c *check) decided(key specialist.RoundKey, d *session.Executed) {
+	if d.How != session.ByConsensus || slices.ContainsFunc(c.w.humans, func(h *human) bool { return h.id == d.SpecialistID }) {
 		return
 	}
 	c.w.count("decided by panels")

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // Invariants of what humans do: a log may hold nothing that no human wanted.
 
 // acted returns what humans wanted of a session.
-func (w *world) acted(s *session) (list []*act) {
+func (w *world) acted(s *observed) (list []*act) {
 	for _, h := range w.humans {
 		for _, a := range h.acts {
 			if a.s == s {
@@ -24,13 +24,13 @@ func (w *world) acted(s *session) (list []*act) {
 }
 
 // wanted reports whether a human wanted exactly this of the round.
-func (w *world) wanted(s *session, id string, d deed, key specialist.RoundKey, transition string) bool {
+func (w *world) wanted(s *observed, id string, d deed, key specialist.RoundKey, transition string) bool {
 	return slices.ContainsFunc(w.acted(s), func(a *act) bool {
 		return a.human == id && a.deed == d && a.round == key && a.transition == transition
 	})
 }
 
-func (w *world) wishes(s *session, id string) (list []string) {
+func (w *world) wishes(s *observed, id string) (list []string) {
 	for _, a := range w.acted(s) {
 		if a.human == id {
 			list = append(list, fmt.Sprintf("%s %s%s in round %d.%d", a.deed, a.transition, a.to, a.round.Round, a.round.Attempt))
@@ -43,7 +43,7 @@ func (c *check) humanActs() error {
 	for i, e := range c.events {
 		key, by, what, there := c.keys[i], "", "", true
 		switch d := e.Data.(type) {
-		case *runner.Executed:
+		case *session.Executed:
 			if !d.IsHuman {
 				continue
 			}
@@ -53,14 +53,14 @@ func (c *check) humanActs() error {
 			for _, id := range append([]string{by}, d.Authors...) {
 				there = there && c.w.wanted(c.s, id, rules, key, d.Transition.Name)
 			}
-		case *runner.Ruled:
+		case *session.Ruled:
 			by, what = d.SpecialistID, "rules"
 			if d.Transition == nil {
 				there = c.w.wanted(c.s, by, withdraws, key, "")
 			} else {
 				there = c.w.wanted(c.s, by, rules, key, d.Transition.Name)
 			}
-		case *runner.Resumed:
+		case *session.Resumed:
 			for _, r := range d.Raised {
 				c.w.count("limits raised")
 				by, what = d.Actor, "raises a limit to "+string(r.To)
@@ -82,7 +82,7 @@ func (c *check) asSeen() error {
 	}
 	for _, e := range c.events {
 		switch e.Data.(type) {
-		case *runner.Executed, *runner.Ruled:
+		case *session.Executed, *session.Ruled:
 		default:
 			continue
 		}
@@ -100,9 +100,9 @@ func (c *check) asSeen() error {
 func (c *check) together() error { return c.alone }
 
 // ruled enters a ruling that waits for others.
-func (c *check) ruled(key specialist.RoundKey, d *runner.Ruled) {
+func (c *check) ruled(key specialist.RoundKey, d *session.Ruled) {
 	list := c.s.ruled[key]
-	i := slices.IndexFunc(list, func(r *runner.Ruled) bool { return r.SpecialistID == d.SpecialistID })
+	i := slices.IndexFunc(list, func(r *session.Ruled) bool { return r.SpecialistID == d.SpecialistID })
 	if i >= 0 && len(list) > 1 && !c.s.contested[key] {
 		c.alone = fmt.Errorf("%s changes a ruling after another human has ruled", d.SpecialistID)
 	}
@@ -117,7 +117,7 @@ func (c *check) ruled(key specialist.RoundKey, d *runner.Ruled) {
 }
 
 // executed compares what is executed with the rulings that waited.
-func (c *check) executed(key specialist.RoundKey, d *runner.Executed) {
+func (c *check) executed(key specialist.RoundKey, d *session.Executed) {
 	waiting := c.s.ruled[key]
 	switch {
 	case len(waiting) == 0 && (!d.IsHuman || !c.w.alwaysTwo()):
@@ -127,7 +127,7 @@ func (c *check) executed(key specialist.RoundKey, d *runner.Executed) {
 		c.alone = fmt.Errorf("%s is executed for %s and %q where two have to agree", d.Transition.Name, d.SpecialistID, d.Authors)
 	}
 	for i, id := range d.Authors {
-		agrees := id == d.SpecialistID || slices.ContainsFunc(waiting, func(r *runner.Ruled) bool { return r.SpecialistID == id && r.Transition == d.Transition })
+		agrees := id == d.SpecialistID || slices.ContainsFunc(waiting, func(r *session.Ruled) bool { return r.SpecialistID == id && r.Transition == d.Transition })
 		if !agrees || slices.Index(d.Authors, id) < i {
 			c.alone = fmt.Errorf("%s is executed for %q, and %s has not ruled so", d.Transition.Name, d.Authors, id)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -36,7 +37,7 @@ type process struct {
 type activity struct {
 	p    *process
 	name string
-	s    *session
+	s    *observed
 	act  *act // of the human who wants it; nil if nobody does
 	err  error
 }
@@ -51,7 +52,7 @@ func (p *process) start() {
 	p.lives++
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.dead, p.paused, p.active, p.flying = false, false, nil, 0
-	p.disk = &disk{Store: p.mount(), p: p, seen: map[specialist.SessionID]*runner.Session{}}
+	p.disk = &disk{Store: p.mount(), p: p, seen: map[specialist.SessionID]*session.Session{}}
 	random := p.w.hash("random", p.name, p.lives)
 	r, err := runner.New(runner.Config{
 		Store: p.disk, Registry: p.w.registry(), Remote: remote{p}, ModelProposers: models{p}, Models: models{p}.completer, Now: p.now, NewID: p.w.newID,
@@ -89,12 +90,12 @@ func (p *process) kill() {
 type key struct{}
 
 // run begins an activity.
-func (p *process) run(what string, s *session, do func(context.Context, *session) error) {
+func (p *process) run(what string, s *observed, do func(context.Context, *observed) error) {
 	p.carryOut(nil, what, s, do)
 }
 
 // carryOut begins an activity that a human wants.
-func (p *process) carryOut(act *act, what string, s *session, do func(context.Context, *session) error) {
+func (p *process) carryOut(act *act, what string, s *observed, do func(context.Context, *observed) error) {
 	a := &activity{p: p, s: s, act: act, name: fmt.Sprintf("%s %s %s", p.name, what, s)}
 	p.active = append(p.active, a)
 	ctx := context.WithValue(p.ctx, key{}, a)
@@ -117,7 +118,7 @@ func (p *process) activityOf(ctx context.Context) string {
 	return p.name
 }
 
-func (p *process) step(ctx context.Context, s *session) error {
+func (p *process) step(ctx context.Context, s *observed) error {
 	_, err := p.r.Step(ctx, s.id)
 	return err
 }
@@ -157,13 +158,13 @@ func (p *process) choices() (list []choice) {
 	return list
 }
 
-func (p *process) resume(ctx context.Context, s *session) error {
+func (p *process) resume(ctx context.Context, s *observed) error {
 	_, err := p.r.Resume(ctx, s.id, runner.ResumeOptions{Actor: "operator", Note: "go on", RetryFailed: true})
 	return err
 }
 
-func (p *process) arbitrate(ctx context.Context, s *session) error {
-	now, err := p.w.base.Load(ctx, runner.NewPrograms(), s.id)
+func (p *process) arbitrate(ctx context.Context, s *observed) error {
+	now, err := p.w.base.Load(ctx, session.NewPrograms(), s.id)
 	if err != nil {
 		return err
 	}

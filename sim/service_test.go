@@ -213,7 +213,7 @@ func (c caller) call(ctx context.Context, round specialist.RoundKey, ask string,
 
 // logged reports whether some session's log has the ask.
 func (w *world) logged(ask string) bool {
-	return slices.ContainsFunc(w.sessions, func(s *session) bool { return s.asks[ask] != nil })
+	return slices.ContainsFunc(w.sessions, func(s *observed) bool { return s.asks[ask] != nil })
 }
 
 // short is how a trace calls an ask.
@@ -274,7 +274,7 @@ func (c *post) choices() (list []choice) {
 		}
 		list = append(list, choice{fmt.Sprintf("%s gets %s of %s for %s", p.name, label, c.s.id, c.w.short(c.key, c.ask)), weight, c.times > 0, func() {
 			c.times++
-			p.run("callback", c.w.find(c.key.Session), func(ctx context.Context, _ *session) error {
+			p.run("callback", c.w.find(c.key.Session), func(ctx context.Context, _ *observed) error {
 				_, _, err := p.r.Callback(ctx, c.id, c.token, c.answer)
 				return err
 			})

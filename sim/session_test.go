@@ -8,22 +8,22 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // A session is what the checks know of one session: its log read again, and a slow,
 // obvious model of what it must have been charged.
-type session struct {
+type observed struct {
 	w        *world
 	id       specialist.SessionID
 	n        int
-	folder   *runner.Folder
-	now      *runner.Session // folded
-	prev     runner.Hash
+	folder   *session.Folder
+	now      *session.Session // folded
+	prev     session.Hash
 	spent    []exact.Money // before each event of the newest record
 	asks     map[string]*ask
-	executed map[specialist.RoundKey]*runner.Executed
+	executed map[specialist.RoundKey]*session.Executed
 	audited  map[specialist.RoundKey]bool
 	over     map[string]bool // asks that were out when more than the hard limit was first charged; nil before
 	limit    exact.Money     // on its dollars; 0 is none
@@ -32,12 +32,12 @@ type session struct {
 	twice    error // a question of guards was answered again
 
 	panels    map[specialist.RoundKey]*panel
-	ruled     map[specialist.RoundKey][]*runner.Ruled // that wait for others
-	said      map[specialist.RoundKey]map[string]bool // who has ruled, or taken that back
-	contested map[specialist.RoundKey]bool            // everything has been shown
+	ruled     map[specialist.RoundKey][]*session.Ruled // that wait for others
+	said      map[specialist.RoundKey]map[string]bool  // who has ruled, or taken that back
+	contested map[specialist.RoundKey]bool             // everything has been shown
 }
 
-func (s *session) String() string {
+func (s *observed) String() string {
 	if s == nil {
 		return "a session"
 	}
@@ -79,13 +79,13 @@ func (a *ask) charge() (low, high exact.Money) {
 // there is one without a record.
 type check struct {
 	w      *world
-	s      *session
+	s      *observed
 	p      *process // who committed it
-	live   *runner.Session
-	before *runner.Session // folded; nil for a new session
-	after  *runner.Session // folded
-	stored runner.StoredRecord
-	events []runner.Event
+	live   *session.Session
+	before *session.Session // folded; nil for a new session
+	after  *session.Session // folded
+	stored session.StoredRecord
+	events []session.Event
 	keys   []specialist.RoundKey // of the round in which each event happened
 	fold   error
 
@@ -97,20 +97,20 @@ type check struct {
 }
 
 // find returns the session of an id; a new one if it has just been started.
-func (w *world) find(id specialist.SessionID) *session {
+func (w *world) find(id specialist.SessionID) *observed {
 	for _, s := range w.sessions {
 		if s.id == id {
 			return s
 		}
 	}
-	programs := runner.NewPrograms()
+	programs := session.NewPrograms()
 	if _, err := programs.Of(w.machine); err != nil {
 		w.t.Fatal(err)
 	}
-	s := &session{w: w, id: id, n: len(w.sessions) + 1, folder: &runner.Folder{Programs: programs}, asks: map[string]*ask{}, limit: w.limit,
-		hearings: map[specialist.RoundKey]*hearing{}, executed: map[specialist.RoundKey]*runner.Executed{}, audited: map[specialist.RoundKey]bool{}, panels: map[specialist.RoundKey]*panel{},
-		ruled: map[specialist.RoundKey][]*runner.Ruled{}, said: map[specialist.RoundKey]map[string]bool{}, contested: map[specialist.RoundKey]bool{}}
-	s.folder.Applied = func(_ int64, _ runner.Event, before, _ guard.Book) { s.spent = append(s.spent, before.Money) }
+	s := &observed{w: w, id: id, n: len(w.sessions) + 1, folder: &session.Folder{Programs: programs}, asks: map[string]*ask{}, limit: w.limit,
+		hearings: map[specialist.RoundKey]*hearing{}, executed: map[specialist.RoundKey]*session.Executed{}, audited: map[specialist.RoundKey]bool{}, panels: map[specialist.RoundKey]*panel{},
+		ruled: map[specialist.RoundKey][]*session.Ruled{}, said: map[specialist.RoundKey]map[string]bool{}, contested: map[specialist.RoundKey]bool{}}
+	s.folder.Applied = func(_ int64, _ session.Event, before, _ guard.Book) { s.spent = append(s.spent, before.Money) }
 	w.sessions = append(w.sessions, s)
 	return s
 }
@@ -186,18 +186,18 @@ func (c *check) enter() {
 		key = c.before.Key()
 	}
 	for i := range c.events {
-		if o, ok := c.events[i].Data.(*runner.RoundOpened); ok {
+		if o, ok := c.events[i].Data.(*session.RoundOpened); ok {
 			c.s.closeAll(key)
 			key.Round, key.Attempt = o.Round, o.Attempt
 		}
 		c.keys = append(c.keys, key)
-		if d, ok := c.events[i].Data.(*runner.Asked); ok {
+		if d, ok := c.events[i].Data.(*session.Asked); ok {
 			c.admit(c.s.spent[i], d, key)
 		}
 		switch d := c.events[i].Data.(type) {
-		case *runner.Ruled:
+		case *session.Ruled:
 			c.ruled(key, d)
-		case *runner.Executed:
+		case *session.Executed:
 			c.executed(key, d)
 			c.decided(key, d)
 			c.gated(key, d)
@@ -207,58 +207,58 @@ func (c *check) enter() {
 	}
 }
 
-func (s *session) enter(key specialist.RoundKey, d runner.Data) {
+func (s *observed) enter(key specialist.RoundKey, d session.Data) {
 	switch d := d.(type) {
-	case *runner.Asked:
+	case *session.Asked:
 		for i := range d.Asks {
 			s.asked(key, &d.Asks[i])
 		}
-	case *runner.Proposed:
+	case *session.Proposed:
 		for _, a := range s.asks { // the arbiter was asked about other proposals
 			if a.open && a.round == key && a.by.id == "arb" {
 				a.open = false
 			}
 		}
 		s.settle(key, d.Ask, d.Usage, true)
-	case *runner.AskFailed:
+	case *session.AskFailed:
 		s.settle(key, d.Ask, d.Usage, false)
-	case *runner.Judged:
+	case *session.Judged:
 		s.settle(key, d.Ask, d.Usage, true)
-	case *runner.Probed:
+	case *session.Probed:
 		s.probed(key, d)
-	case *runner.Discarded:
+	case *session.Discarded:
 		if a := s.settles(specialist.RoundKey{Session: s.id, Round: d.Round, Attempt: d.Attempt}, d.Ask); a != nil {
 			a.tell(d.Usage) // another request for it may still be out
 		}
-	case *runner.Executed:
+	case *session.Executed:
 		s.closeAll(key)
 		s.executed[key] = d
-	case *runner.Ended:
-		if d.Code == runner.CodeCancelled {
+	case *session.Ended:
+		if d.Code == session.CodeCancelled {
 			s.w.count("cancelled")
 		}
 		s.closeAll(key)
-	case *runner.Ruled:
+	case *session.Ruled:
 		if s.said[key] == nil {
 			s.said[key] = map[string]bool{}
 		}
 		s.said[key][d.SpecialistID] = true
-	case *runner.Resumed:
+	case *session.Resumed:
 		for _, r := range d.Raised {
 			s.limit = dollars(r.To)
 		}
-	case *runner.AwaitsHuman:
-		if d.Code == runner.CodeNoQuorum {
+	case *session.AwaitsHuman:
+		if d.Code == session.CodeNoQuorum {
 			s.w.count("waits without a quorum")
 		}
-		s.contested[key] = s.contested[key] || d.Code == runner.CodeContested
+		s.contested[key] = s.contested[key] || d.Code == session.CodeContested
 		if d.Draws != nil && d.Draws.Audit {
 			s.audited[key] = true
 		}
 	}
 }
 
-func (s *session) asked(key specialist.RoundKey, a *runner.Ask) {
+func (s *observed) asked(key specialist.RoundKey, a *session.Ask) {
 	if a.Remote == nil || s.w.services[a.SpecialistID] == nil {
 		return
 	}
@@ -275,7 +275,7 @@ func (s *session) asked(key specialist.RoundKey, a *runner.Ask) {
 }
 
 // settles returns the ask that something came of; nil if that was not asked outside.
-func (s *session) settles(key specialist.RoundKey, index int32) *ask {
+func (s *observed) settles(key specialist.RoundKey, index int32) *ask {
 	if index == 0 {
 		return nil
 	}
@@ -283,7 +283,7 @@ func (s *session) settles(key specialist.RoundKey, index int32) *ask {
 }
 
 // settle enters what came of an ask, which ends it.
-func (s *session) settle(key specialist.RoundKey, index int32, u specialist.Usage, answered bool) {
+func (s *observed) settle(key specialist.RoundKey, index int32, u specialist.Usage, answered bool) {
 	if a := s.settles(key, index); a != nil {
 		a.answered = a.answered || answered
 		a.open = false
@@ -300,7 +300,7 @@ func (a *ask) tell(u specialist.Usage) {
 }
 
 // closeAll ends the asks of a round: nobody waits for them any more.
-func (s *session) closeAll(key specialist.RoundKey) {
+func (s *observed) closeAll(key specialist.RoundKey) {
 	for _, a := range s.asks {
 		if a.round == key {
 			a.open = false
@@ -309,7 +309,7 @@ func (s *session) closeAll(key specialist.RoundKey) {
 }
 
 // counted is what services have charged for the session.
-func (s *session) counted() (sum exact.Money) {
+func (s *observed) counted() (sum exact.Money) {
 	for _, a := range s.asks {
 		sum += a.counted()
 	}

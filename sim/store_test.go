@@ -6,7 +6,7 @@ import (
 	"iter"
 	"path/filepath"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -45,11 +45,11 @@ func (w *world) closeFile(db *store.SQLite) {
 	}
 }
 
-func (w *world) seeded(s runner.Store) runner.Store { return seeded{s, w.hash("secret")} }
+func (w *world) seeded(s session.Store) session.Store { return seeded{s, w.hash("secret")} }
 
 // mount gives a process the store: the one in memory, or the file, opened by the
 // process itself, with caches of its own.
-func (p *process) mount() runner.Store {
+func (p *process) mount() session.Store {
 	if !p.w.onDisk {
 		return p.w.base
 	}
@@ -59,7 +59,7 @@ func (p *process) mount() runner.Store {
 
 // A seeded store draws what the seed says, so that a run can be played again.
 type seeded struct {
-	runner.Store
+	session.Store
 	secret [32]byte
 }
 
@@ -67,11 +67,11 @@ type seeded struct {
 func (s seeded) Secret(context.Context) ([]byte, error) { return s.secret[:], nil }
 
 // A flipped store reads a letter of what somebody proposed as another.
-type flipped struct{ runner.Store }
+type flipped struct{ session.Store }
 
 // Records implements [runner.HistoryStore].
-func (f flipped) Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[runner.StoredRecord, error] {
-	return func(yield func(runner.StoredRecord, error) bool) {
+func (f flipped) Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[session.StoredRecord, error] {
+	return func(yield func(session.StoredRecord, error) bool) {
 		for rec, err := range f.Store.Records(ctx, id, from) {
 			rec.Events = bytes.ReplaceAll(bytes.Clone(rec.Events), []byte("says so in round"), []byte("says no in round"))
 			if !yield(rec, err) {
@@ -86,7 +86,7 @@ func (w *world) verify() {
 	if w.file == nil {
 		return
 	}
-	report, err := w.file.Verify(context.Background(), runner.NewPrograms())
+	report, err := w.file.Verify(context.Background(), session.NewPrograms())
 	if err != nil || report.Difference != nil {
 		w.fail(storeVerifies, "%v (%v)", report.Difference, err)
 	}

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 func (c *check) takeOver() error {
 	if c.before == nil {
 		return nil
 	}
-	out := map[int32]runner.Ask{}
+	out := map[int32]session.Ask{}
 	for _, a := range c.before.OpenAsks() {
 		out[a.Index] = a
 	}
@@ -36,16 +36,16 @@ func (c *check) takeOver() error {
 
 // takenOver returns the asks that an event takes over from whoever had them: it asks
 // again, or says that a question of the guards was lost.
-func takenOver(d runner.Data) (asks []int32) {
+func takenOver(d session.Data) (asks []int32) {
 	switch d := d.(type) {
-	case *runner.Asked:
+	case *session.Asked:
 		for _, a := range d.Asks {
 			if a.Remote != nil && !a.Remote.Accepted {
 				asks = append(asks, a.Index)
 			}
 		}
-	case *runner.Probed:
-		if d.Code == runner.CodeLost {
+	case *session.Probed:
+		if d.Code == session.CodeLost {
 			asks = append(asks, d.Ask)
 		}
 	}

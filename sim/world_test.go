@@ -17,6 +17,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -52,7 +53,7 @@ type world struct {
 	settings
 	t       *testing.T
 	rng     *rand.Rand
-	base    runner.Store
+	base    session.Store
 	file    *store.SQLite  // the base, if it is one; else nil
 	path    string         // of the file
 	reader  *runner.Runner // of whoever looks at questions
@@ -62,7 +63,7 @@ type world struct {
 	procs    []*process
 	services map[string]*service
 	humans   []*human
-	sessions []*session
+	sessions []*observed
 	posts    []*post // answers that are to come later
 	owners   map[string]*process
 	clock    time.Time
@@ -113,9 +114,9 @@ type choice struct {
 type commit struct {
 	p      *process
 	act    *act // for which it was made; nil for none
-	after  *runner.Session
+	after  *session.Session
 	first  int64
-	before *runner.Session
+	before *session.Session
 }
 
 // gone is how a goroutine of a process that has crashed goes on.

@@ -9,7 +9,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -25,15 +25,15 @@ func (s *SQLite) AppendAudit(ctx context.Context, e specialist.AuditEntry) error
 }
 
 // appendAudit appends an entry to the chain of the audit.
-func appendAudit(ctx context.Context, st *statements, session string, entry []byte) error {
+func appendAudit(ctx context.Context, st *statements, sessionID string, entry []byte) error {
 	var head []byte
 	if err := st.auditHead.QueryRowContext(ctx).Scan(&head); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	var prev runner.Hash
+	var prev session.Hash
 	copy(prev[:], head)
-	hash := runner.Chain(prev, session, entry)
-	_, err := st.insertAudit.ExecContext(ctx, session, text(entry), hash[:])
+	hash := session.Chain(prev, sessionID, entry)
+	_, err := st.insertAudit.ExecContext(ctx, sessionID, text(entry), hash[:])
 	return err
 }
 
@@ -55,7 +55,7 @@ func (s *SQLite) Audit(ctx context.Context, id specialist.SessionID) iter.Seq2[s
 				return
 			}
 			if err := json.Unmarshal(entry, &e); err != nil {
-				yield(e, &runner.CorruptError{What: fmt.Sprintf("audit entry %d", row), Problem: err.Error()})
+				yield(e, &session.CorruptError{What: fmt.Sprintf("audit entry %d", row), Problem: err.Error()})
 				return
 			}
 			if !yield(e, nil) {

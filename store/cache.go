@@ -1,7 +1,7 @@
 package store
 
 import (
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -17,15 +17,15 @@ type cache struct {
 
 type cached struct {
 	row     int64 // sessions.id
-	session *runner.Session
+	session *session.Session
 }
 
 type cachedMachine struct {
-	id     int64          // machines.id; 0 if it is not known
-	book   *trust.Book    // nil if it has to be read
-	trust  int64          // version of book
-	roster *runner.Roster // nil if it has to be read
-	epoch  int64          // raised whenever something is forgotten
+	id     int64           // machines.id; 0 if it is not known
+	book   *trust.Book     // nil if it has to be read
+	trust  int64           // version of book
+	roster *session.Roster // nil if it has to be read
+	epoch  int64           // raised whenever something is forgotten
 }
 
 // forget makes the next reader read again, and keeps one that is reading now

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -58,14 +58,14 @@ func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // A pending is one change, encoded and hashed before it reaches the committer.
 type pending struct {
-	c       *runner.Change
+	c       *session.Change
 	id      string
 	known   rows // as cached; 0 where nothing is known
 	rows         // as of the transaction that writes it
 	defined bool // the definition is known to be stored
 	events  string
-	prev    runner.Hash
-	hash    runner.Hash
+	prev    session.Hash
+	hash    session.Hash
 }
 
 // rows are the ids of the rows a change belongs to.
@@ -75,7 +75,7 @@ type rows struct {
 }
 
 // Commit implements [runner.SessionStore].
-func (s *SQLite) Commit(ctx context.Context, c *runner.Change) error {
+func (s *SQLite) Commit(ctx context.Context, c *session.Change) error {
 	p := &pending{c: c, id: c.After.ID.String()}
 	if c.Before != nil {
 		if c.Before.Head == nil {
@@ -84,8 +84,8 @@ func (s *SQLite) Commit(ctx context.Context, c *runner.Change) error {
 		p.prev = *c.Before.Head
 	}
 	buffer := buffers.Get().(*[]byte)
-	events := runner.AppendEvents((*buffer)[:0], c.Key(), c.First, c.Events)
-	p.hash = runner.Chain(p.prev, p.id, events)
+	events := session.AppendEvents((*buffer)[:0], c.Key(), c.First, c.Events)
+	p.hash = session.Chain(p.prev, p.id, events)
 	p.events = text(events)
 	s.lookUp(p)
 	j := &job{ctx: ctx, write: p.write}
@@ -182,7 +182,7 @@ func (p *pending) writeSession(ctx context.Context, st *statements) error {
 	if p.row == 0 {
 		err := st.findSession.QueryRowContext(ctx, p.id).Scan(&p.row)
 		if errors.Is(err, sql.ErrNoRows) {
-			return skip(&runner.NotFoundError{What: "Session", ID: p.id})
+			return skip(&session.NotFoundError{What: "Session", ID: p.id})
 		}
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func (p *pending) writeSession(ctx context.Context, st *statements) error {
 		return err
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(skipIf(err == nil, runner.ErrStale), err)
+		return errors.Join(skipIf(err == nil, session.ErrStale), err)
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func (p *pending) insertSession(ctx context.Context, st *statements) error {
 		return err
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(skipIf(err == nil, fmt.Errorf("session %s: %w", p.id, runner.ErrExists)), err)
+		return errors.Join(skipIf(err == nil, fmt.Errorf("session %s: %w", p.id, session.ErrExists)), err)
 	}
 	p.row, err = result.LastInsertId()
 	return err
@@ -248,7 +248,7 @@ func machineRow(ctx context.Context, st *statements, name string) (id int64, err
 	return id, err
 }
 
-func (p *pending) writeLearned(ctx context.Context, st *statements, l *runner.Learned) error {
+func (p *pending) writeLearned(ctx context.Context, st *statements, l *session.Learned) error {
 	for _, c := range l.Comparisons {
 		match := 0
 		if c.Match {
@@ -283,28 +283,28 @@ func writeLesson(ctx context.Context, st *statements, logged sql.Result, l *trus
 
 // appendRoster appends one event to a machine's log. before is the sequence
 // number the log must have, -1 for any.
-func appendRoster(ctx context.Context, st *statements, machine int64, name string, before int64, e runner.RosterEvent) error {
+func appendRoster(ctx context.Context, st *statements, machine int64, name string, before int64, e session.RosterEvent) error {
 	var last int64
 	var head []byte
 	if err := st.rosterHead.QueryRowContext(ctx, machine).Scan(&last, &head); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 	if before >= 0 && last != before {
-		return skip(runner.ErrStale)
+		return skip(session.ErrStale)
 	}
-	var prev runner.Hash
+	var prev session.Hash
 	copy(prev[:], head)
-	events, err := runner.AppendRosterEvent(nil, last+1, e)
+	events, err := session.AppendRosterEvent(nil, last+1, e)
 	if err != nil {
 		return err
 	}
-	hash := runner.Chain(prev, name, events)
+	hash := session.Chain(prev, name, events)
 	_, err = st.insertRoster.ExecContext(ctx, machine, last+1, text(events), prev[:], hash[:])
 	return err
 }
 
 // Register implements [runner.RosterStore].
-func (s *SQLite) Register(ctx context.Context, machineName string, before int64, e runner.RosterEvent) error {
+func (s *SQLite) Register(ctx context.Context, machineName string, before int64, e session.RosterEvent) error {
 	err := s.out.do(&job{ctx: ctx, write: func(ctx context.Context, st *statements) error {
 		id, err := machineRow(ctx, st, machineName)
 		if err != nil {

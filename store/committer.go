@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // A committer owns the one connection that writes. Everybody who wants to
@@ -222,7 +222,7 @@ func (c *committer) commit(batch []*job) {
 	if err == nil {
 		return
 	}
-	if len(batch) == 1 || errors.Is(err, runner.ErrBusy) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) || c.gone != nil {
+	if len(batch) == 1 || errors.Is(err, session.ErrBusy) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) || c.gone != nil {
 		for _, j := range batch {
 			j.err = err
 		}

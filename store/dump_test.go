@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
 
@@ -101,7 +102,7 @@ type looker struct {
 	t    testing.TB
 	s    *store.SQLite
 	r    *runner.Runner
-	list []runner.Summary
+	list []session.Summary
 }
 
 // say prints values as JSON after a name.
@@ -115,10 +116,10 @@ func (b *looker) say(name string, err error, values ...any) {
 
 func (b *looker) lists() {
 	ctx := b.t.Context()
-	for _, q := range []runner.ListQuery{{}, {Live: true}, {Waiting: true}, {Reviews: true}, {Since: 1}, {Limit: 2}} {
+	for _, q := range []session.ListQuery{{}, {Live: true}, {Waiting: true}, {Reviews: true}, {Since: 1}, {Limit: 2}} {
 		list, err := b.s.List(ctx, q)
 		b.say("list", err, q, list)
-		if q == (runner.ListQuery{}) {
+		if q == (session.ListQuery{}) {
 			b.list = list
 		}
 	}
@@ -144,7 +145,7 @@ func (b *looker) machines() {
 			continue
 		}
 		seen[name] = true
-		list, err := b.s.List(ctx, runner.ListQuery{MachineName: name})
+		list, err := b.s.List(ctx, session.ListQuery{MachineName: name})
 		b.say("list of "+name, err, list)
 		definitions, err := b.s.Definitions(ctx, name)
 		b.say("definitions", err, definitions)
@@ -172,16 +173,16 @@ func (b *looker) machines() {
 func (b *looker) sessions() {
 	ctx := b.t.Context()
 	for _, sum := range b.list {
-		session, err := b.r.Session(ctx, sum.SessionID)
-		b.say("session "+sum.SessionID, err, session != nil)
+		sess, err := b.r.Session(ctx, sum.SessionID)
+		b.say("session "+sum.SessionID, err, sess != nil)
 		if err != nil {
 			continue
 		}
-		b.say("state", nil, runner.Summarize(session), session.Spent())
-		for rec, err := range b.s.Records(ctx, session.ID, 0) {
+		b.say("state", nil, session.Summarize(sess), sess.Spent())
+		for rec, err := range b.s.Records(ctx, sess.ID, 0) {
 			b.say("record", err, rec.First, string(rec.Events), rec.Prev, rec.Hash)
 		}
-		for e, err := range b.s.Audit(ctx, session.ID) {
+		for e, err := range b.s.Audit(ctx, sess.ID) {
 			b.say("audit", err, e)
 		}
 	}

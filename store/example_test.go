@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
 
@@ -25,7 +26,7 @@ func ExampleOpenSQLite() {
 		fmt.Println(result.Status, "in", result.Session.State.Name, "because of", result.Code)
 	})
 	inProcess(ctx, path, func(r *runner.Runner) {
-		s := must(r.Session(ctx, must(r.Sessions(ctx, runner.ListQuery{MachineName: "relay"}))[0].SessionID))
+		s := must(r.Session(ctx, must(r.Sessions(ctx, session.ListQuery{MachineName: "relay"}))[0].SessionID))
 		must(r.Resume(ctx, s.ID, runner.ResumeOptions{Note: "go on"}))
 		result := must(r.Run(ctx, s.ID, runner.RunOptions{}))
 		fmt.Println(result.Status, "in", result.Session.State.Name, "after", len(result.Session.History()), "transitions")

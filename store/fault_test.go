@@ -16,6 +16,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -77,7 +78,7 @@ func life(ctx context.Context, path, vfs string) *acknowledged {
 		wg.Go(one)
 	}
 	wg.Wait()
-	s.List(ctx, runner.ListQuery{})
+	s.List(ctx, session.ListQuery{})
 	return k
 }
 
@@ -100,7 +101,7 @@ func survived(ctx context.Context, path, vfs string, k *acknowledged) error {
 			return fmt.Errorf("of session %s event %d was acknowledged: %v, %w", id, sequence, session, err)
 		}
 	}
-	report, err := s.Verify(ctx, runner.NewPrograms())
+	report, err := s.Verify(ctx, session.NewPrograms())
 	if err == nil && report.Difference != nil {
 		err = report.Difference
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -168,7 +169,7 @@ func (f *flipped) verify() *store.Difference {
 		return &store.Difference{Kind: "open"}
 	}
 	defer s.Close()
-	report, err := s.Verify(f.ctx, runner.NewPrograms())
+	report, err := s.Verify(f.ctx, session.NewPrograms())
 	if err != nil {
 		return &store.Difference{Kind: "error", What: err.Error()}
 	}
@@ -181,7 +182,7 @@ func (f *flipped) mend(rows string) error {
 	if err != nil {
 		return err
 	}
-	report, err := s.Rebuild(f.ctx, runner.NewPrograms(), false)
+	report, err := s.Rebuild(f.ctx, session.NewPrograms(), false)
 	s.Close()
 	if err != nil || report.Difference != nil {
 		return fmt.Errorf("%v, %w", report.Difference, err)

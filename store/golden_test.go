@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
 
@@ -27,7 +28,7 @@ func TestGoldenLogs(t *testing.T) {
 			_, err := store.Migrate(a.ctx, a.path)
 			a.ok(err)
 			a.with(func(_ *runner.Runner, s *store.SQLite) {
-				list, err := s.List(a.ctx, runner.ListQuery{})
+				list, err := s.List(a.ctx, session.ListQuery{})
 				a.ok(err)
 				machines := map[string]bool{}
 				for _, sum := range list {
@@ -42,13 +43,13 @@ func TestGoldenLogs(t *testing.T) {
 	}
 }
 
-func (a *aStore) writeSessionAgain(s *store.SQLite, session string, reworded bool) {
+func (a *aStore) writeSessionAgain(s *store.SQLite, sessionID string, reworded bool) {
 	a.Helper()
 	db := openRaw(a.T, a.path)
 	defer db.Close()
-	id, err := runner.ParseID(session)
+	id, err := session.ParseID(sessionID)
 	a.ok(err)
-	f := &runner.Folder{Programs: runner.NewPrograms(), Definition: func(digest string) (text []byte, err error) {
+	f := &session.Folder{Programs: session.NewPrograms(), Definition: func(digest string) (text []byte, err error) {
 		return text, db.QueryRow(`SELECT definition FROM definitions WHERE machine_digest=?`, digest).Scan(&text)
 	}}
 	for r, err := range s.Records(a.ctx, id, 0) {
@@ -57,19 +58,19 @@ func (a *aStore) writeSessionAgain(s *store.SQLite, session string, reworded boo
 		key.Session = id
 		events, err := f.Add(r.Events)
 		a.ok(err)
-		again := runner.AppendEvents(nil, key, r.First, events)
+		again := session.AppendEvents(nil, key, r.First, events)
 		if bytes.Equal(again, r.Events) {
 			continue
 		}
-		stored, err := runner.DecodeRaw(r.Events)
+		stored, err := session.DecodeRaw(r.Events)
 		a.ok(err)
-		written, err := runner.DecodeRaw(again)
+		written, err := session.DecodeRaw(again)
 		a.ok(err)
 		differ := false
 		for i := range stored {
 			if string(stored[i].Data) != string(written[i].Data) {
 				differ = true
-				if !reworded || stored[i].Kind != runner.KindJudged {
+				if !reworded || stored[i].Kind != session.KindJudged {
 					a.Errorf("session %s, event %d (%s): %s", id, stored[i].Seq, stored[i].Kind, differingBytes(stored[i].Data, written[i].Data))
 				}
 			}
@@ -84,9 +85,9 @@ func (a *aStore) writeRosterAgain(s *store.SQLite, machineName string) {
 	a.Helper()
 	for r, err := range s.RosterRecords(a.ctx, machineName) {
 		a.ok(err)
-		events, err := runner.DecodeRosterEvents(r.Events)
+		events, err := session.DecodeRosterEvents(r.Events)
 		a.ok(err)
-		again, err := runner.AppendRosterEvent(nil, r.First, events[0])
+		again, err := session.AppendRosterEvent(nil, r.First, events[0])
 		if a.ok(err); len(events) != 1 || string(again) != string(r.Events) {
 			a.Errorf("machine %s, event %d: %s", machineName, r.First, differingBytes(r.Events, again))
 		}

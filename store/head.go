@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // A Head says how far a store has come, and what it holds up to there: whoever keeps
@@ -27,7 +27,7 @@ type Head struct {
 	Log    int64 // place of the newest record of any session; 0 if there is none
 	Roster int64 // place of the newest record of any machine name
 	Audit  int64 // place of the newest entry of the audit of models
-	Hash   runner.Hash
+	Hash   session.Hash
 }
 
 // String returns the head as PLACE:HASH, such as 57.2.14:9f86d081…; the place is Log,
@@ -88,7 +88,7 @@ func (s *SQLite) Newest(ctx context.Context) (int64, error) {
 }
 
 // headAt returns the hash that a head with those places has here.
-func (r reader) headAt(ctx context.Context, at Head) (h runner.Hash, err error) {
+func (r reader) headAt(ctx context.Context, at Head) (h session.Hash, err error) {
 	sum := sha256.New()
 	var number [8]byte
 	write := func(n int64, hash []byte) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
 
@@ -28,7 +29,7 @@ func (a *aStore) against(h store.Head) (report store.Report) {
 	a.Helper()
 	a.with(func(_ *runner.Runner, s *store.SQLite) {
 		var err error
-		report, err = s.Verify(a.ctx, runner.NewPrograms(), h)
+		report, err = s.Verify(a.ctx, session.NewPrograms(), h)
 		a.ok(err)
 	})
 	return report
@@ -116,19 +117,19 @@ func TestOnProgress(t *testing.T) {
 	a.with(func(_ *runner.Runner, s *store.SQLite) {
 		var done, all int64
 		s.OnProgress(func(d, of int64) { done, all = d, of })
-		report, err := s.Verify(a.ctx, runner.NewPrograms())
+		report, err := s.Verify(a.ctx, session.NewPrograms())
 		a.ok(err)
 		if newest, err := s.Newest(a.ctx); err != nil || done == 0 || done != all || newest != all || int64(report.Records) < all {
 			t.Errorf("Verify told of %d of %d records; the newest is %d (%v)", done, all, newest, err)
 		}
 		done, all = 0, 0
-		_, err = s.Rebuild(a.ctx, runner.NewPrograms(), false)
+		_, err = s.Rebuild(a.ctx, session.NewPrograms(), false)
 		a.ok(err)
 		if done == 0 || done != all {
 			t.Errorf("Rebuild told of %d of %d records", done, all)
 		}
 		s.OnProgress(nil)
-		_, err = s.Verify(a.ctx, runner.NewPrograms())
+		_, err = s.Verify(a.ctx, session.NewPrograms())
 		a.ok(err)
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -41,7 +41,7 @@ type shard struct {
 // A cell is one session. Its shard's mutex guards it; session may be read
 // without.
 type cell struct {
-	session atomic.Pointer[runner.Session]
+	session atomic.Pointer[session.Session]
 	last    *memoryRecord // the newest, nil while only the opening was committed
 	machine *memoryMachine
 	place   int64 // of the opening
@@ -53,7 +53,7 @@ type memoryRecord struct {
 	place    int64               // among all commits
 	before   specialist.RoundKey // key of the round in which it begins
 	first    int64
-	events   []runner.Event
+	events   []session.Event
 }
 
 // A memoryMachine is what belongs to a machine name.
@@ -66,16 +66,16 @@ type memoryMachine struct {
 	decided     []decided
 	definitions [][]byte
 	digests     map[string]bool
-	roster      *runner.Roster
-	log         []runner.StoredRecord
+	roster      *session.Roster
+	log         []session.StoredRecord
 }
 
 type decided struct {
-	runner.DecisionRef
+	session.DecisionRef
 	at specialist.Time
 }
 
-var _ runner.Store = (*Memory)(nil)
+var _ session.Store = (*Memory)(nil)
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
@@ -109,21 +109,21 @@ func (m *Memory) machine(name string) *memoryMachine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if mm = m.machines[name]; mm == nil {
-		mm = &memoryMachine{name: name, book: &trust.Book{}, digests: map[string]bool{}, roster: &runner.Roster{}}
+		mm = &memoryMachine{name: name, book: &trust.Book{}, digests: map[string]bool{}, roster: &session.Roster{}}
 		m.machines[name] = mm
 	}
 	return mm
 }
 
 // Commit implements [runner.SessionStore].
-func (m *Memory) Commit(_ context.Context, c *runner.Change) error {
+func (m *Memory) Commit(_ context.Context, c *session.Change) error {
 	sh := m.shard(c.After.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	known := sh.cells[c.After.ID]
 	if c.Before == nil {
 		if known != nil {
-			return fmt.Errorf("session %s: %w", c.After.ID, runner.ErrExists)
+			return fmt.Errorf("session %s: %w", c.After.ID, session.ErrExists)
 		}
 		known = &cell{machine: m.machine(c.After.Machine().Name()), place: m.place.Add(1)}
 		known.session.Store(c.After)
@@ -135,10 +135,10 @@ func (m *Memory) Commit(_ context.Context, c *runner.Change) error {
 		return nil
 	}
 	if known == nil {
-		return &runner.NotFoundError{What: "Session", ID: c.After.ID.String()}
+		return &session.NotFoundError{What: "Session", ID: c.After.ID.String()}
 	}
 	if known.session.Load().Sequence != c.Before.Sequence {
-		return runner.ErrStale
+		return session.ErrStale
 	}
 	known.last = record(known.last, c, m.learn(c.Lesson()))
 	known.session.Store(c.After)
@@ -147,20 +147,20 @@ func (m *Memory) Commit(_ context.Context, c *runner.Change) error {
 
 // opening reports whether c is what Start commits: it can be derived from the
 // session, so it need not be kept.
-func opening(c *runner.Change) bool {
+func opening(c *session.Change) bool {
 	if len(c.Events) < 2 || len(c.Events) > 3 {
 		return false
 	}
-	_, created := c.Events[0].Data.(*runner.Created)
-	_, opened := c.Events[1].Data.(*runner.RoundOpened)
+	_, created := c.Events[0].Data.(*session.Created)
+	_, opened := c.Events[1].Data.(*session.RoundOpened)
 	return created && opened && c.After.Round == 1 && c.After.Sequence == int64(len(c.Events))
 }
 
-func record(previous *memoryRecord, c *runner.Change, place int64) *memoryRecord {
+func record(previous *memoryRecord, c *session.Change, place int64) *memoryRecord {
 	// Record and events are one allocation, if the commit is of usual size.
 	type roomy struct {
 		memoryRecord
-		room [10]runner.Event
+		room [10]session.Event
 	}
 	r := &roomy{memoryRecord: memoryRecord{previous: previous, place: place, first: c.First}}
 	r.events = append(r.room[:0], c.Events...)
@@ -171,7 +171,7 @@ func record(previous *memoryRecord, c *runner.Change, place int64) *memoryRecord
 	return &r.memoryRecord
 }
 
-func (m *Memory) created(c *cell, s *runner.Session) {
+func (m *Memory) created(c *cell, s *session.Session) {
 	m.mu.Lock()
 	m.order = append(m.order, c)
 	m.mu.Unlock()
@@ -191,7 +191,7 @@ func (m *Memory) created(c *cell, s *runner.Session) {
 }
 
 // follow brings up to date what follows from a change.
-func (mm *memoryMachine) follow(c *runner.Change) error {
+func (mm *memoryMachine) follow(c *session.Change) error {
 	learned, decides := c.Learned(), c.Decides()
 	if learned == nil && !decides && c.Roster == nil {
 		return nil
@@ -199,7 +199,7 @@ func (mm *memoryMachine) follow(c *runner.Change) error {
 	mm.mu.Lock()
 	defer mm.mu.Unlock()
 	if decides {
-		mm.decided = append(mm.decided, decided{runner.DecisionRef{Session: c.After.ID, Seq: c.First}, c.After.UpdatedAt})
+		mm.decided = append(mm.decided, decided{session.DecisionRef{Session: c.After.ID, Seq: c.First}, c.After.UpdatedAt})
 	}
 	if learned != nil {
 		mm.book = mm.book.With(learned.Comparisons...)

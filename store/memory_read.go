@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -28,18 +28,18 @@ func (m *Memory) Lessons(_ context.Context, after int64) iter.Seq2[trust.Lesson,
 }
 
 // Load implements [runner.SessionStore].
-func (m *Memory) Load(_ context.Context, _ *runner.Programs, id specialist.SessionID) (*runner.Session, error) {
+func (m *Memory) Load(_ context.Context, _ *session.Programs, id specialist.SessionID) (*session.Session, error) {
 	sh := m.shard(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if c := sh.cells[id]; c != nil {
 		return c.session.Load(), nil // never changes
 	}
-	return nil, &runner.NotFoundError{What: "Session", ID: id.String()}
+	return nil, &session.NotFoundError{What: "Session", ID: id.String()}
 }
 
 // Recent implements [runner.SessionStore].
-func (m *Memory) Recent(id specialist.SessionID) *runner.Session {
+func (m *Memory) Recent(id specialist.SessionID) *session.Session {
 	sh := m.shard(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -50,13 +50,13 @@ func (m *Memory) Recent(id specialist.SessionID) *runner.Session {
 }
 
 // List implements [runner.SessionStore].
-func (m *Memory) List(_ context.Context, q runner.ListQuery) ([]runner.Summary, error) {
+func (m *Memory) List(_ context.Context, q session.ListQuery) ([]session.Summary, error) {
 	m.mu.RLock()
 	order := m.order[:len(m.order):len(m.order)]
 	m.mu.RUnlock()
-	list := []runner.Summary{}
+	list := []session.Summary{}
 	for _, c := range order {
-		if sum := runner.Summarize(c.session.Load()); q.Matches(sum) {
+		if sum := session.Summarize(c.session.Load()); q.Matches(sum) {
 			list = append(list, sum)
 		}
 	}
@@ -67,17 +67,17 @@ func (m *Memory) List(_ context.Context, q runner.ListQuery) ([]runner.Summary, 
 }
 
 // Records implements [runner.SessionStore].
-func (m *Memory) Records(_ context.Context, id specialist.SessionID, from int64) iter.Seq2[runner.StoredRecord, error] {
-	return func(yield func(runner.StoredRecord, error) bool) {
+func (m *Memory) Records(_ context.Context, id specialist.SessionID, from int64) iter.Seq2[session.StoredRecord, error] {
+	return func(yield func(session.StoredRecord, error) bool) {
 		chain := m.chain(id)
 		if chain == nil {
-			yield(runner.StoredRecord{}, &runner.NotFoundError{What: "Session", ID: id.String()})
+			yield(session.StoredRecord{}, &session.NotFoundError{What: "Session", ID: id.String()})
 			return
 		}
-		var prev runner.Hash
+		var prev session.Hash
 		for _, r := range chain {
-			events := runner.AppendEvents(nil, r.before, r.first, r.events)
-			stored := runner.StoredRecord{First: r.first, Events: events, Prev: prev, Hash: runner.Chain(prev, id.String(), events)}
+			events := session.AppendEvents(nil, r.before, r.first, r.events)
+			stored := session.StoredRecord{First: r.first, Events: events, Prev: prev, Hash: session.Chain(prev, id.String(), events)}
 			prev = stored.Hash
 			if r.first+int64(len(r.events))-1 >= from && !yield(stored, nil) {
 				return
@@ -100,7 +100,7 @@ func (m *Memory) chain(id specialist.SessionID) (chain []*memoryRecord) {
 		chain = append(chain, r)
 	}
 	if len(chain) == 0 || chain[len(chain)-1].first != 1 {
-		opening := runner.OpeningEvents(c.session.Load())
+		opening := session.OpeningEvents(c.session.Load())
 		chain = append(chain, &memoryRecord{place: c.place, before: specialist.RoundKey{Session: id}, first: 1, events: opening})
 	}
 	slices.Reverse(chain)
@@ -108,8 +108,8 @@ func (m *Memory) chain(id specialist.SessionID) (chain []*memoryRecord) {
 }
 
 // Log implements [runner.HistoryStore].
-func (m *Memory) Log(_ context.Context, machineName string) iter.Seq2[runner.LogEntry, error] {
-	return func(yield func(runner.LogEntry, error) bool) {
+func (m *Memory) Log(_ context.Context, machineName string) iter.Seq2[session.LogEntry, error] {
+	return func(yield func(session.LogEntry, error) bool) {
 		m.mu.RLock()
 		order := m.order[:len(m.order):len(m.order)]
 		m.mu.RUnlock()
@@ -122,8 +122,8 @@ func (m *Memory) Log(_ context.Context, machineName string) iter.Seq2[runner.Log
 		slices.SortFunc(all, func(a, b *memoryRecord) int { return cmp.Compare(a.place, b.place) })
 		var events []byte
 		for _, r := range all {
-			events = runner.AppendEvents(events[:0], r.before, r.first, r.events)
-			e := runner.LogEntry{Place: r.place, Session: r.before.Session, MachineName: m.nameOf(r.before.Session), First: r.first, Events: events}
+			events = session.AppendEvents(events[:0], r.before, r.first, r.events)
+			e := session.LogEntry{Place: r.place, Session: r.before.Session, MachineName: m.nameOf(r.before.Session), First: r.first, Events: events}
 			if !yield(e, nil) {
 				return
 			}
@@ -178,8 +178,8 @@ func exemplarLimit(state string, limit int) int {
 	switch {
 	case state == "" && limit <= 0:
 		return math.MaxInt
-	case state != "" && (limit <= 0 || limit > runner.MaxExemplars):
-		return runner.MaxExemplars
+	case state != "" && (limit <= 0 || limit > session.MaxExemplars):
+		return session.MaxExemplars
 	}
 	return limit
 }
@@ -199,8 +199,8 @@ func (m *Memory) DecidedSince(_ context.Context, machineName string, since speci
 }
 
 // Decided implements [runner.TrustStore].
-func (m *Memory) Decided(_ context.Context, machineName string) iter.Seq2[runner.DecisionRef, error] {
-	return func(yield func(runner.DecisionRef, error) bool) {
+func (m *Memory) Decided(_ context.Context, machineName string) iter.Seq2[session.DecisionRef, error] {
+	return func(yield func(session.DecisionRef, error) bool) {
 		mm := m.machine(machineName)
 		mm.mu.RLock()
 		all := mm.decided[:len(mm.decided):len(mm.decided)]

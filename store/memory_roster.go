@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // Roster implements [runner.RosterStore].
-func (m *Memory) Roster(_ context.Context, machineName string) (*runner.Roster, error) {
+func (m *Memory) Roster(_ context.Context, machineName string) (*session.Roster, error) {
 	mm := m.machine(machineName)
 	mm.mu.RLock()
 	defer mm.mu.RUnlock()
@@ -17,34 +17,34 @@ func (m *Memory) Roster(_ context.Context, machineName string) (*runner.Roster, 
 }
 
 // Register implements [runner.RosterStore].
-func (m *Memory) Register(_ context.Context, machineName string, before int64, e runner.RosterEvent) error {
+func (m *Memory) Register(_ context.Context, machineName string, before int64, e session.RosterEvent) error {
 	mm := m.machine(machineName)
 	mm.mu.Lock()
 	defer mm.mu.Unlock()
 	if mm.roster.Sequence != before {
-		return runner.ErrStale
+		return session.ErrStale
 	}
 	return mm.register(e)
 }
 
-func (mm *memoryMachine) register(e runner.RosterEvent) error {
+func (mm *memoryMachine) register(e session.RosterEvent) error {
 	next := mm.roster.With(e)
-	events, err := runner.AppendRosterEvent(nil, next.Sequence, e)
+	events, err := session.AppendRosterEvent(nil, next.Sequence, e)
 	if err != nil {
 		return err
 	}
-	var prev runner.Hash
+	var prev session.Hash
 	if n := len(mm.log); n > 0 {
 		prev = mm.log[n-1].Hash
 	}
-	mm.log = append(mm.log, runner.StoredRecord{First: next.Sequence, Events: events, Prev: prev, Hash: runner.Chain(prev, mm.name, events)})
+	mm.log = append(mm.log, session.StoredRecord{First: next.Sequence, Events: events, Prev: prev, Hash: session.Chain(prev, mm.name, events)})
 	mm.roster = next
 	return nil
 }
 
 // RosterRecords implements [runner.RosterStore].
-func (m *Memory) RosterRecords(_ context.Context, machineName string) iter.Seq2[runner.StoredRecord, error] {
-	return func(yield func(runner.StoredRecord, error) bool) {
+func (m *Memory) RosterRecords(_ context.Context, machineName string) iter.Seq2[session.StoredRecord, error] {
+	return func(yield func(session.StoredRecord, error) bool) {
 		mm := m.machine(machineName)
 		mm.mu.RLock()
 		log := mm.log[:len(mm.log):len(mm.log)]
@@ -62,7 +62,7 @@ func (m *Memory) Secret(context.Context) ([]byte, error) { return m.secret[:], n
 
 // Claim implements [runner.OwnerStore]. An owner lives until it is released:
 // with the process, the store is gone too.
-func (m *Memory) Claim(context.Context) (runner.Owner, error) {
+func (m *Memory) Claim(context.Context) (session.Owner, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lastOwner++

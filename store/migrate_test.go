@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
 
@@ -13,10 +14,10 @@ import (
 // nothing, and lists recent sessions by it.
 func TestUpgrade(t *testing.T) {
 	a := newStore(t)
-	var before []runner.Summary
+	var before []session.Summary
 	a.with(func(r *runner.Runner, s *store.SQLite) {
 		var err error
-		before, err = s.List(a.ctx, runner.ListQuery{Since: 1})
+		before, err = s.List(a.ctx, session.ListQuery{Since: 1})
 		a.ok(err)
 	})
 	a.exec(`DROP TABLE migrations; DROP TABLE gaps; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DELETE FROM goose_db_version WHERE version_id>3`)
@@ -25,11 +26,11 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("applied were %v", names)
 	}
 	a.with(func(r *runner.Runner, s *store.SQLite) {
-		after, err := s.List(a.ctx, runner.ListQuery{Since: 1})
+		after, err := s.List(a.ctx, session.ListQuery{Since: 1})
 		if a.ok(err); len(after) != len(a.ids) || len(before) != len(after) || after[0] != before[0] {
 			t.Errorf("listed are %+v, before it were %+v", after, before)
 		}
-		report, err := s.Verify(a.ctx, runner.NewPrograms())
+		report, err := s.Verify(a.ctx, session.NewPrograms())
 		if a.ok(err); report.Difference != nil {
 			t.Errorf("verified: %+v", report.Difference)
 		}

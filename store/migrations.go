@@ -17,7 +17,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // Migrations are frozen. Once a program with a migration has been seen by anybody,
@@ -339,15 +339,15 @@ func recordGaps(ctx context.Context, tx *sql.Tx) error {
 
 // chainAudit gives the entries of the audit that were written without one their hash.
 func chainAudit(ctx context.Context, tx *sql.Tx) error {
-	var prev runner.Hash
+	var prev session.Hash
 	for last := int64(0); ; {
-		var session, entry string
-		err := tx.QueryRowContext(ctx, `SELECT id, session_id, entry FROM llm_audit WHERE id>? ORDER BY id LIMIT 1`, last).Scan(&last, &session, &entry)
+		var sessionID, entry string
+		err := tx.QueryRowContext(ctx, `SELECT id, session_id, entry FROM llm_audit WHERE id>? ORDER BY id LIMIT 1`, last).Scan(&last, &sessionID, &entry)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		if err == nil {
-			prev = runner.Chain(prev, session, []byte(entry))
+			prev = session.Chain(prev, sessionID, []byte(entry))
 			_, err = tx.ExecContext(ctx, `UPDATE llm_audit SET hash=? WHERE id=?`, prev[:], last)
 		}
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
 
@@ -97,29 +98,29 @@ func TestOldStores(t *testing.T) {
 func (a *aStore) goOn() {
 	a.Helper()
 	a.with(func(r *runner.Runner, s *store.SQLite) {
-		list, err := s.List(a.ctx, runner.ListQuery{})
+		list, err := s.List(a.ctx, session.ListQuery{})
 		a.ok(err)
 		ruled, moved := 0, 0
 		for _, sum := range list {
-			session, err := r.Session(a.ctx, sum.SessionID)
+			sess, err := r.Session(a.ctx, sum.SessionID)
 			a.ok(err)
-			switch before := session.Sequence; session.Status {
-			case runner.NeedsHuman:
+			switch before := sess.Sequence; sess.Status {
+			case session.NeedsHuman:
 				items, err := r.Inbox(a.ctx, "")
 				a.ok(err)
 				for _, item := range items {
 					if item.SessionID == sum.SessionID {
-						_, err = r.Decide(a.ctx, runner.Ruling{SessionID: session.ID, RoundID: session.Key().ID(), SpecialistID: item.Humans[0], TransitionName: item.Transitions[0].Name, Reasoning: "on"})
+						_, err = r.Decide(a.ctx, runner.Ruling{SessionID: sess.ID, RoundID: sess.Key().ID(), SpecialistID: item.Humans[0], TransitionName: item.Transitions[0].Name, Reasoning: "on"})
 						a.ok(err)
 						ruled++
 					}
 				}
-			case runner.Stopped, runner.Running:
-				if session.Status == runner.Stopped {
-					_, err = r.Resume(a.ctx, session.ID, runner.ResumeOptions{})
+			case session.Stopped, session.Running:
+				if sess.Status == session.Stopped {
+					_, err = r.Resume(a.ctx, sess.ID, runner.ResumeOptions{})
 					a.ok(err)
 				}
-				tick, err := r.Step(a.ctx, session.ID)
+				tick, err := r.Step(a.ctx, sess.ID)
 				if a.ok(err); tick.Session.Sequence == before {
 					a.Errorf("session %s does not move", sum.SessionID)
 				}

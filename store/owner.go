@@ -11,7 +11,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // An owner is a file that a process keeps locked while it lives: however the
@@ -28,7 +28,7 @@ func isOwnerName(s string) bool { return len(s) == 32 && strings.Trim(s, "012345
 func (s *SQLite) ownerDir() string { return s.path + ".owners" }
 
 // Claim implements [runner.OwnerStore].
-func (s *SQLite) Claim(context.Context) (runner.Owner, error) {
+func (s *SQLite) Claim(context.Context) (session.Owner, error) {
 	if err := os.MkdirAll(s.ownerDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -18,14 +18,14 @@ const loadQuery = `SELECT s.id, s.sequence, s.head, m.id, m.machine_name, m.trus
 
 // Load implements [runner.SessionStore]. A session that was committed or loaded
 // here before, and has not changed since, is not folded again.
-func (s *SQLite) Load(ctx context.Context, programs *runner.Programs, id specialist.SessionID) (*runner.Session, error) {
+func (s *SQLite) Load(ctx context.Context, programs *session.Programs, id specialist.SessionID) (*session.Session, error) {
 	var row, sequence, machine, trustVersion, rosterVersion int64
 	var head []byte
 	var name string
 	err := s.load.QueryRowContext(ctx, id.String()).Scan(&row, &sequence, &head, &machine, &name, &trustVersion, &rosterVersion)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return nil, &runner.NotFoundError{What: "Session", ID: id.String()}
+		return nil, &session.NotFoundError{What: "Session", ID: id.String()}
 	case err != nil:
 		return nil, translate(err)
 	}
@@ -51,7 +51,7 @@ func (s *SQLite) Load(ctx context.Context, programs *runner.Programs, id special
 }
 
 // Recent implements [runner.SessionStore].
-func (s *SQLite) Recent(id specialist.SessionID) *runner.Session {
+func (s *SQLite) Recent(id specialist.SessionID) *session.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, _ := s.cache.get(id)
@@ -61,18 +61,18 @@ func (s *SQLite) Recent(id specialist.SessionID) *runner.Session {
 // fold rebuilds a session from its log up to a sequence number, and checks that
 // the log is whole. It keeps to one connection: folds that each held one and
 // waited for a second would wait for each other for ever.
-func (s *SQLite) fold(ctx context.Context, programs *runner.Programs, id specialist.SessionID, row, sequence int64, head []byte) (*runner.Session, error) {
+func (s *SQLite) fold(ctx context.Context, programs *session.Programs, id specialist.SessionID, row, sequence int64, head []byte) (*session.Session, error) {
 	conn, err := s.read.Conn(ctx)
 	if err != nil {
 		return nil, translate(err)
 	}
 	defer conn.Close()
 	from := reader{conn}
-	f := &runner.Folder{Programs: programs, Definition: func(digest string) ([]byte, error) { return from.definition(ctx, digest) }}
+	f := &session.Folder{Programs: programs, Definition: func(digest string) ([]byte, error) { return from.definition(ctx, digest) }}
 	damaged := func(problem string) error {
-		return &runner.CorruptError{What: "the log of session " + id.String(), Problem: problem}
+		return &session.CorruptError{What: "the log of session " + id.String(), Problem: problem}
 	}
-	var prev runner.Hash
+	var prev session.Hash
 	var last int64
 	for r, err := range from.logRows(ctx, row, 0) {
 		if err != nil {
@@ -81,7 +81,7 @@ func (s *SQLite) fold(ctx context.Context, programs *runner.Programs, id special
 		if r.First > sequence {
 			break // committed since the row was read
 		}
-		if r.Prev != prev || r.Hash != runner.Chain(prev, id.String(), r.Events) {
+		if r.Prev != prev || r.Hash != session.Chain(prev, id.String(), r.Events) {
 			return nil, damaged(fmt.Sprintf("the hash of the record at event %d is wrong; run dialai store verify", r.First))
 		}
 		events, err := f.Add(r.Events)
@@ -113,27 +113,27 @@ func (r reader) definition(ctx context.Context, digest string) ([]byte, error) {
 	var definition string
 	err := r.q.QueryRowContext(ctx, `SELECT definition FROM definitions WHERE machine_digest=?`, digest).Scan(&definition)
 	if errors.Is(err, sql.ErrNoRows) {
-		return nil, &runner.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
+		return nil, &session.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
 	}
 	return []byte(definition), translate(err)
 }
 
 // logRows yields the log rows of a session from the one that holds the event.
-func (r reader) logRows(ctx context.Context, row, from int64) iter.Seq2[runner.StoredRecord, error] {
+func (r reader) logRows(ctx context.Context, row, from int64) iter.Seq2[session.StoredRecord, error] {
 	return scanRecords(ctx, r.q, `SELECT first, events, prev, hash FROM log WHERE session=?1 AND first >=
 		coalesce((SELECT max(first) FROM log WHERE session=?1 AND first<=?2), 0) ORDER BY first`, row, from)
 }
 
-func scanRecords(ctx context.Context, db querier, query string, args ...any) iter.Seq2[runner.StoredRecord, error] {
-	return func(yield func(runner.StoredRecord, error) bool) {
+func scanRecords(ctx context.Context, db querier, query string, args ...any) iter.Seq2[session.StoredRecord, error] {
+	return func(yield func(session.StoredRecord, error) bool) {
 		rows, err := db.QueryContext(ctx, query, args...)
 		if err != nil {
-			yield(runner.StoredRecord{}, translate(err))
+			yield(session.StoredRecord{}, translate(err))
 			return
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var r runner.StoredRecord
+			var r session.StoredRecord
 			var events string
 			var prev, hash []byte
 			err := rows.Scan(&r.First, &events, &prev, &hash)
@@ -145,21 +145,21 @@ func scanRecords(ctx context.Context, db querier, query string, args ...any) ite
 			}
 		}
 		if err := rows.Err(); err != nil {
-			yield(runner.StoredRecord{}, translate(err))
+			yield(session.StoredRecord{}, translate(err))
 		}
 	}
 }
 
 // Records implements [runner.SessionStore].
-func (s *SQLite) Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[runner.StoredRecord, error] {
-	return func(yield func(runner.StoredRecord, error) bool) {
+func (s *SQLite) Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[session.StoredRecord, error] {
+	return func(yield func(session.StoredRecord, error) bool) {
 		var row int64
 		err := s.read.QueryRowContext(ctx, `SELECT id FROM sessions WHERE session_id=?`, id.String()).Scan(&row)
 		if errors.Is(err, sql.ErrNoRows) {
-			err = &runner.NotFoundError{What: "Session", ID: id.String()}
+			err = &session.NotFoundError{What: "Session", ID: id.String()}
 		}
 		if err != nil {
-			yield(runner.StoredRecord{}, translate(err))
+			yield(session.StoredRecord{}, translate(err))
 			return
 		}
 		s.reader().logRows(ctx, row, from)(yield)
@@ -167,29 +167,29 @@ func (s *SQLite) Records(ctx context.Context, id specialist.SessionID, from int6
 }
 
 // Log implements [runner.HistoryStore].
-func (s *SQLite) Log(ctx context.Context, machineName string) iter.Seq2[runner.LogEntry, error] {
-	return func(yield func(runner.LogEntry, error) bool) {
+func (s *SQLite) Log(ctx context.Context, machineName string) iter.Seq2[session.LogEntry, error] {
+	return func(yield func(session.LogEntry, error) bool) {
 		rows, err := s.read.QueryContext(ctx, `SELECT l.id, s.session_id, m.machine_name, l.first, l.events FROM log l CROSS JOIN sessions s ON s.id=l.session
 			CROSS JOIN machines m ON m.id=s.machine WHERE ?1='' OR m.machine_name=?1 ORDER BY l.id`, machineName)
 		if err != nil {
-			yield(runner.LogEntry{}, translate(err))
+			yield(session.LogEntry{}, translate(err))
 			return
 		}
 		defer rows.Close()
 		var id, events sql.RawBytes
 		for rows.Next() {
-			var e runner.LogEntry
+			var e session.LogEntry
 			err := rows.Scan(&e.Place, &id, &e.MachineName, &e.First, &events)
 			if err == nil {
 				e.Events = events
-				e.Session, err = runner.ParseID(string(id))
+				e.Session, err = session.ParseID(string(id))
 			}
 			if !yield(e, translate(err)) || err != nil {
 				return
 			}
 		}
 		if err := rows.Err(); err != nil {
-			yield(runner.LogEntry{}, translate(err))
+			yield(session.LogEntry{}, translate(err))
 		}
 	}
 }
@@ -200,7 +200,7 @@ const recent = `s.id IN (SELECT id FROM sessions WHERE status NOT IN ('running',
 	UNION ALL SELECT id FROM sessions WHERE status IN ('running', 'needs_human'))`
 
 // List implements [runner.SessionStore].
-func (s *SQLite) List(ctx context.Context, q runner.ListQuery) ([]runner.Summary, error) {
+func (s *SQLite) List(ctx context.Context, q session.ListQuery) ([]session.Summary, error) {
 	where, args := []string{"1"}, []any{}
 	if q.MachineName != "" {
 		where, args = append(where, "m.machine_name=?"), append(args, q.MachineName)
@@ -228,9 +228,9 @@ func (s *SQLite) List(ctx context.Context, q runner.ListQuery) ([]runner.Summary
 		return nil, translate(err)
 	}
 	defer rows.Close()
-	list := []runner.Summary{}
+	list := []session.Summary{}
 	for rows.Next() {
-		var sum runner.Summary
+		var sum session.Summary
 		var id int64
 		var status string
 		if err := rows.Scan(&id, &sum.SessionID, &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round,
@@ -238,7 +238,7 @@ func (s *SQLite) List(ctx context.Context, q runner.ListQuery) ([]runner.Summary
 			return nil, translate(err)
 		}
 		if err := sum.Status.UnmarshalText([]byte(status)); err != nil {
-			return nil, &runner.CorruptError{What: "the row of session " + sum.SessionID, Problem: err.Error()}
+			return nil, &session.CorruptError{What: "the row of session " + sum.SessionID, Problem: err.Error()}
 		}
 		list = append(list, sum)
 	}

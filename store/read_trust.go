@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -78,7 +78,7 @@ func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit
 		}
 		e, err := specialist.ParseExemplar([]byte(text))
 		if err != nil {
-			return nil, &runner.CorruptError{What: "an exemplar of state " + state, Problem: err.Error()}
+			return nil, &session.CorruptError{What: "an exemplar of state " + state, Problem: err.Error()}
 		}
 		list = append(list, e)
 	}
@@ -113,7 +113,7 @@ func scanLesson(rows *sql.Rows) (l trust.Lesson, err error) {
 		return l, translate(err)
 	}
 	if l, err = trust.DecodeLesson([]byte(lesson)); err != nil {
-		return l, &runner.CorruptError{What: fmt.Sprintf("lesson %d", id), Problem: err.Error() + "; run dialai store rebuild"}
+		return l, &session.CorruptError{What: fmt.Sprintf("lesson %d", id), Problem: err.Error() + "; run dialai store rebuild"}
 	}
 	l.Seq = id
 	return l, nil
@@ -127,34 +127,34 @@ func (s *SQLite) DecidedSince(ctx context.Context, machineName string, since spe
 }
 
 // Decided implements [runner.TrustStore].
-func (s *SQLite) Decided(ctx context.Context, machineName string) iter.Seq2[runner.DecisionRef, error] {
-	return func(yield func(runner.DecisionRef, error) bool) {
+func (s *SQLite) Decided(ctx context.Context, machineName string) iter.Seq2[session.DecisionRef, error] {
+	return func(yield func(session.DecisionRef, error) bool) {
 		rows, err := s.read.QueryContext(ctx, `SELECT s.session_id, l.first FROM log l JOIN machines m ON m.id=l.decides JOIN sessions s ON s.id=l.session
 			WHERE m.machine_name=? ORDER BY l.id DESC`, machineName)
 		if err != nil {
-			yield(runner.DecisionRef{}, translate(err))
+			yield(session.DecisionRef{}, translate(err))
 			return
 		}
 		defer rows.Close()
 		for rows.Next() {
 			var id string
-			var ref runner.DecisionRef
+			var ref session.DecisionRef
 			err := rows.Scan(&id, &ref.Seq)
 			if err == nil {
-				ref.Session, err = runner.ParseID(id)
+				ref.Session, err = session.ParseID(id)
 			}
 			if !yield(ref, translate(err)) || err != nil {
 				return
 			}
 		}
 		if err := rows.Err(); err != nil {
-			yield(runner.DecisionRef{}, translate(err))
+			yield(session.DecisionRef{}, translate(err))
 		}
 	}
 }
 
 // Roster implements [runner.RosterStore].
-func (s *SQLite) Roster(ctx context.Context, machineName string) (*runner.Roster, error) {
+func (s *SQLite) Roster(ctx context.Context, machineName string) (*session.Roster, error) {
 	s.mu.Lock()
 	known := s.cache.machine(machineName)
 	roster, epoch := known.roster, known.epoch
@@ -162,18 +162,18 @@ func (s *SQLite) Roster(ctx context.Context, machineName string) (*runner.Roster
 	if roster != nil {
 		return roster, nil
 	}
-	roster = &runner.Roster{}
-	var prev runner.Hash
+	roster = &session.Roster{}
+	var prev session.Hash
 	for r, err := range s.RosterRecords(ctx, machineName) {
 		if err != nil {
 			return nil, err
 		}
-		if r.Prev != prev || r.Hash != runner.Chain(prev, machineName, r.Events) {
-			return nil, &runner.CorruptError{What: "the log of machine " + machineName, Problem: fmt.Sprintf("the hash of the record at event %d is wrong; run dialai store verify", r.First)}
+		if r.Prev != prev || r.Hash != session.Chain(prev, machineName, r.Events) {
+			return nil, &session.CorruptError{What: "the log of machine " + machineName, Problem: fmt.Sprintf("the hash of the record at event %d is wrong; run dialai store verify", r.First)}
 		}
-		events, err := runner.DecodeRosterEvents(r.Events)
+		events, err := session.DecodeRosterEvents(r.Events)
 		if err != nil {
-			return nil, &runner.CorruptError{What: "the log of machine " + machineName, Problem: err.Error()}
+			return nil, &session.CorruptError{What: "the log of machine " + machineName, Problem: err.Error()}
 		}
 		for _, e := range events {
 			roster = roster.With(e)
@@ -189,11 +189,11 @@ func (s *SQLite) Roster(ctx context.Context, machineName string) (*runner.Roster
 }
 
 // RosterRecords implements [runner.RosterStore].
-func (s *SQLite) RosterRecords(ctx context.Context, machineName string) iter.Seq2[runner.StoredRecord, error] {
+func (s *SQLite) RosterRecords(ctx context.Context, machineName string) iter.Seq2[session.StoredRecord, error] {
 	return s.reader().rosterRecords(ctx, machineName)
 }
 
-func (r reader) rosterRecords(ctx context.Context, machineName string) iter.Seq2[runner.StoredRecord, error] {
+func (r reader) rosterRecords(ctx context.Context, machineName string) iter.Seq2[session.StoredRecord, error] {
 	return scanRecords(ctx, r.q, `SELECT r.first, r.events, r.prev, r.hash FROM roster_log r JOIN machines m ON m.id=r.machine
 		WHERE m.machine_name=? ORDER BY r.first`, machineName)
 }

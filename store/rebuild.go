@@ -11,7 +11,7 @@ import (
 
 	"modernc.org/sqlite"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // Rebuild trusts nothing of a file but what the logs prove. It writes a new file beside
@@ -25,7 +25,7 @@ import (
 // included, in one transaction. It refuses, with the difference in the report, if a log
 // or a definition is damaged; ends of logs that were cut off are taken as they are if
 // acceptCut is set. For a while it takes as much room on the disk as the store again.
-func (s *SQLite) Rebuild(ctx context.Context, programs *runner.Programs, acceptCut bool) (report Report, err error) {
+func (s *SQLite) Rebuild(ctx context.Context, programs *session.Programs, acceptCut bool) (report Report, err error) {
 	b := &rebuild{store: s, fresh: s.path + ".rebuild", programs: programs, acceptCut: acceptCut, ctx: ctx}
 	err = s.out.do(&job{ctx: ctx, alone: b.run})
 	s.mu.Lock()
@@ -38,7 +38,7 @@ func (s *SQLite) Rebuild(ctx context.Context, programs *runner.Programs, acceptC
 type rebuild struct {
 	store     *SQLite
 	fresh     string // path of the new file
-	programs  *runner.Programs
+	programs  *session.Programs
 	acceptCut bool
 	report    Report
 	a         *audit

@@ -16,7 +16,7 @@ import (
 	"modernc.org/sqlite"
 	sqlitelib "modernc.org/sqlite/lib"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // SQLite keeps sessions in one file. Several processes may use the file at once.
@@ -37,7 +37,7 @@ type SQLite struct {
 	progress func(done, of int64) // of checking
 }
 
-var _ runner.Store = (*SQLite)(nil)
+var _ session.Store = (*SQLite)(nil)
 
 // SQLiteOptions say how a file is opened. The zero value is fine.
 type SQLiteOptions struct {
@@ -238,7 +238,7 @@ func Migrate(ctx context.Context, path string) ([]string, error) {
 func (s *SQLite) prepare(ctx context.Context, o SQLiteOptions) ([]string, error) {
 	for start := time.Now(); ; {
 		applied, err := s.migrate(ctx, o)
-		if err = translate(err); !errors.Is(err, runner.ErrBusy) || time.Since(start) > o.BusyTimeout {
+		if err = translate(err); !errors.Is(err, session.ErrBusy) || time.Since(start) > o.BusyTimeout {
 			return applied, err
 		}
 		select {
@@ -354,21 +354,21 @@ func translate(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		if err != nil && strings.HasPrefix(err.Error(), "sql: Scan error") { // has no type; tables are STRICT, so only damage comes to it
-			return &runner.CorruptError{What: "the file", Problem: strings.TrimPrefix(err.Error(), "sql: ")}
+			return &session.CorruptError{What: "the file", Problem: strings.TrimPrefix(err.Error(), "sql: ")}
 		}
 		return err
 	}
 	switch e.Code() & 0xff {
 	case sqlitelib.SQLITE_BUSY, sqlitelib.SQLITE_LOCKED:
-		return fmt.Errorf("%w: another process holds it", runner.ErrBusy)
+		return fmt.Errorf("%w: another process holds it", session.ErrBusy)
 	case sqlitelib.SQLITE_FULL:
 		return fmt.Errorf("%w (%w)", ErrFull, err)
 	case sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_CANTOPEN, sqlitelib.SQLITE_PERM:
 		return fmt.Errorf("%w (%w)", ErrReadOnly, err)
 	case sqlitelib.SQLITE_NOTADB:
-		return &runner.CorruptError{What: "the file", Problem: "it is not a SQLite database"}
+		return &session.CorruptError{What: "the file", Problem: "it is not a SQLite database"}
 	case sqlitelib.SQLITE_CORRUPT:
-		return &runner.CorruptError{What: "the file", Problem: err.Error()}
+		return &session.CorruptError{What: "the file", Problem: err.Error()}
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -96,7 +97,7 @@ func (a *aStore) verify() (report store.Report) {
 	a.Helper()
 	a.with(func(_ *runner.Runner, s *store.SQLite) {
 		var err error
-		report, err = s.Verify(a.ctx, runner.NewPrograms())
+		report, err = s.Verify(a.ctx, session.NewPrograms())
 		a.ok(err)
 	})
 	return report
@@ -106,7 +107,7 @@ func (a *aStore) rebuild(acceptCut bool) (report store.Report) {
 	a.Helper()
 	a.with(func(_ *runner.Runner, s *store.SQLite) {
 		var err error
-		report, err = s.Rebuild(a.ctx, runner.NewPrograms(), acceptCut)
+		report, err = s.Rebuild(a.ctx, session.NewPrograms(), acceptCut)
 		a.ok(err)
 	})
 	return report
@@ -278,7 +279,7 @@ func TestLoadRefusesDamage(t *testing.T) {
 		a := newStore(t)
 		a.exec(query)
 		a.with(func(r *runner.Runner, _ *store.SQLite) {
-			var corrupt *runner.CorruptError
+			var corrupt *session.CorruptError
 			if _, err := r.Step(a.ctx, a.ids[0]); !errors.As(err, &corrupt) {
 				t.Errorf("after %s, Step = %v, want a CorruptError", query, err)
 			}
@@ -339,7 +340,7 @@ func TestNothingForANumber(t *testing.T) {
 		t.Errorf("Verify = %v, want a difference in the schema", r.Difference)
 	}
 	a.with(func(_ *runner.Runner, s *store.SQLite) {
-		var corrupt *runner.CorruptError
+		var corrupt *session.CorruptError
 		for _, err := range s.Log(a.ctx, "") {
 			if err != nil && !errors.As(err, &corrupt) {
 				t.Errorf("Log = %v", err)
@@ -356,10 +357,10 @@ func TestTruncatedFile(t *testing.T) {
 	a.ok(os.Truncate(a.path, info.Size()/2))
 	s, err := store.OpenSQLite(a.ctx, a.path, store.SQLiteOptions{})
 	if err == nil {
-		_, err = s.Verify(a.ctx, runner.NewPrograms())
+		_, err = s.Verify(a.ctx, session.NewPrograms())
 		s.Close()
 	}
-	var corrupt *runner.CorruptError
+	var corrupt *session.CorruptError
 	if !errors.As(err, &corrupt) {
 		t.Fatalf("half a file = %v, want a CorruptError", err)
 	}
@@ -404,7 +405,7 @@ func TestLockedByAnother(t *testing.T) {
 		_, err = conn.ExecContext(a.ctx, `BEGIN IMMEDIATE`)
 		a.ok(err)
 		_, err = r.Decide(a.ctx, runner.Ruling{SessionID: a.ids[0], RoundID: runner.CurrentRound, SpecialistID: "h", TransitionName: "on"})
-		if !errors.Is(err, runner.ErrBusy) {
+		if !errors.Is(err, session.ErrBusy) {
 			t.Fatalf("on a locked store Decide = %v, want ErrBusy", err)
 		}
 		_, err = conn.ExecContext(a.ctx, `ROLLBACK`)
@@ -517,7 +518,7 @@ func TestCloseLeavesOneFile(t *testing.T) {
 	s, err := store.OpenSQLite(a.ctx, moved, store.SQLiteOptions{})
 	a.ok(err)
 	defer s.Close()
-	report, err := s.Verify(a.ctx, runner.NewPrograms())
+	report, err := s.Verify(a.ctx, session.NewPrograms())
 	if err != nil || report.Difference != nil || report.Sessions != len(a.ids) {
 		t.Errorf("the copy: %+v, %v", report, err)
 	}
@@ -614,7 +615,7 @@ func TestInboxOfADamagedStore(t *testing.T) {
 		if len(items) != 2 || items[0].SessionID != a.ids[0].String() || items[1].SessionID != a.ids[2].String() {
 			t.Errorf("Inbox = %+v", items)
 		}
-		var damaged *runner.CorruptError
+		var damaged *session.CorruptError
 		if !errors.As(err, &damaged) || !strings.Contains(err.Error(), a.ids[1].String()) {
 			t.Errorf("the error is %v", err)
 		}

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/store/storetest"
 )
@@ -13,14 +13,14 @@ import (
 func TestMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) storetest.Maker {
 		s := store.NewMemory()
-		return storetest.Maker{Open: func(*testing.T) runner.Store { return s }}
+		return storetest.Maker{Open: func(*testing.T) session.Store { return s }}
 	})
 }
 
 func TestSQLite(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Maker {
 		path := filepath.Join(t.TempDir(), "dialai.db")
-		return storetest.Maker{Durable: true, Open: func(t *testing.T) runner.Store { return openSQLite(t, path) }}
+		return storetest.Maker{Durable: true, Open: func(t *testing.T) session.Store { return openSQLite(t, path) }}
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -97,16 +98,16 @@ func TestDamagedDefinition(t *testing.T) {
 	id, other := storedDefinitions[1].start(a.ctx, t, a.path, 1), storedDefinitions[2].start(a.ctx, t, a.path, 2)
 	a.exec(`UPDATE definitions SET definition=substr(definition,1,40) WHERE definition LIKE '%oncebuiltin%'`)
 	a.with(func(r *runner.Runner, _ *store.SQLite) {
-		why := runner.Stopping{Actor: runner.LocalActor("carol"), Note: "nobody needs it"}
+		why := runner.Stopping{Actor: session.LocalActor("carol"), Note: "nobody needs it"}
 		_, err := r.Stop(a.ctx, id, why)
-		if broken, ok := errors.AsType[*runner.CorruptError](err); !ok || !strings.Contains(broken.Problem, "definition ") || strings.Contains(err.Error(), "\n") {
+		if broken, ok := errors.AsType[*session.CorruptError](err); !ok || !strings.Contains(broken.Problem, "definition ") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("cancelling it says %v", err)
 		}
 		ticks, err := r.Tick(a.ctx)
 		a.ok(err)
 		unread := 0
 		for _, tick := range ticks {
-			if _, ok := errors.AsType[*runner.CorruptError](tick.Err); ok {
+			if _, ok := errors.AsType[*session.CorruptError](tick.Err); ok {
 				unread++
 			}
 		}
@@ -127,14 +128,14 @@ func (row *storedDefinition) live(t *testing.T) {
 	s, err := r.Session(ctx, id.String())
 	row.ok(t, err)
 	s.View()
-	list, err := r.Sessions(ctx, runner.ListQuery{})
+	list, err := r.Sessions(ctx, session.ListQuery{})
 	row.ok(t, err)
 	if len(list) != 2 {
 		t.Errorf("%d sessions are listed", len(list))
 	}
-	stopped, err := r.Stop(ctx, other, runner.Stopping{Actor: runner.LocalActor("carol"), Note: "nobody needs it"})
+	stopped, err := r.Stop(ctx, other, runner.Stopping{Actor: session.LocalActor("carol"), Note: "nobody needs it"})
 	row.ok(t, err)
-	if stopped.Status != runner.Stopped || stopped.Outcome().Code != runner.CodeCancelled {
+	if stopped.Status != session.Stopped || stopped.Outcome().Code != session.CodeCancelled {
 		t.Errorf("the other one was cancelled to %s, %+v", stopped.Status, stopped.Outcome())
 	}
 	_, err = r.Tick(ctx)
@@ -157,22 +158,22 @@ func (row *storedDefinition) live(t *testing.T) {
 // start stores the definition as an older program would have.
 func (row *storedDefinition) start(ctx context.Context, t *testing.T, path string, n byte) specialist.SessionID {
 	t.Helper()
-	m, err := machine.Parse("m.json", []byte(row.text), runner.StoredChecks())
+	m, err := machine.Parse("m.json", []byte(row.text), session.StoredChecks())
 	row.ok(t, err)
 	store := openSQLite(t, path)
-	program, err := runner.NewProgram(m)
+	program, err := session.NewProgram(m)
 	row.ok(t, err)
 	now := specialist.Time(1_700_000_000_000)
 	id := specialist.SessionID{n}
-	s := &runner.Session{ID: id, Program: program, State: m.Initial(), CreatedAt: now, UpdatedAt: now, Round: 1, Sequence: 2}
-	row.ok(t, store.Commit(ctx, &runner.Change{After: s, First: 1, Events: runner.OpeningEvents(s)}))
+	s := &session.Session{ID: id, Program: program, State: m.Initial(), CreatedAt: now, UpdatedAt: now, Round: 1, Sequence: 2}
+	row.ok(t, store.Commit(ctx, &session.Change{After: s, First: 1, Events: session.OpeningEvents(s)}))
 	return id
 }
 
 // folds proves that the whole log can be read back.
 func (row *storedDefinition) folds(ctx context.Context, t *testing.T, path string, id specialist.SessionID) {
 	t.Helper()
-	report, err := openSQLite(t, path).Verify(ctx, runner.NewPrograms())
+	report, err := openSQLite(t, path).Verify(ctx, session.NewPrograms())
 	row.ok(t, err)
 	if report.Difference != nil {
 		t.Errorf("verify found %v", report.Difference)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -104,7 +104,7 @@ const (
 // Verify checks everything that can be checked, and changes nothing. With heads that
 // [SQLite.Head] returned earlier, it also proves that every record up to them is still
 // there as it was.
-func (s *SQLite) Verify(ctx context.Context, programs *runner.Programs, head ...Head) (Report, error) {
+func (s *SQLite) Verify(ctx context.Context, programs *session.Programs, head ...Head) (Report, error) {
 	conn, err := s.read.Conn(ctx)
 	if err != nil {
 		return Report{}, translate(err)
@@ -153,7 +153,7 @@ func (s *SQLite) told() func(done, of int64) {
 // An audit is what the logs say, and how what is stored differs.
 type audit struct {
 	reader
-	programs *runner.Programs
+	programs *session.Programs
 	tails    bool // a log that ends early counts as damaged
 	progress func(done, of int64)
 	report   Report
@@ -177,7 +177,7 @@ type placedExemplar struct {
 	exemplar specialist.Exemplar
 }
 
-func newAudit(r reader, programs *runner.Programs, tails bool) *audit {
+func newAudit(r reader, programs *session.Programs, tails bool) *audit {
 	return &audit{
 		reader: r, programs: programs, tails: tails, found: map[Kind]*Difference{}, definitions: map[string]storedDefinition{},
 		machines: map[int64]string{}, rows: map[string]int64{}, sessions: map[int64]sessionRow{}, taken: map[int64]string{}, began: map[int64]int64{},
@@ -222,7 +222,7 @@ func (a *audit) run(kind Kind, of string, do func() error) error {
 		a.find(d)
 		return nil
 	}
-	if damaged, ok := errors.AsType[*runner.CorruptError](err); ok {
+	if damaged, ok := errors.AsType[*session.CorruptError](err); ok {
 		a.find(&Difference{Stream: of, Kind: kind, What: "it cannot be read: " + damaged.Problem})
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -106,7 +106,7 @@ func (a *audit) readRosters(ctx context.Context) error {
 		return err
 	}
 	defer rows.Close()
-	heads, next := map[int64]runner.Hash{}, map[int64]int64{}
+	heads, next := map[int64]session.Hash{}, map[int64]int64{}
 	for n := int64(1); rows.Next(); n++ {
 		var id, machine, first int64
 		var events, prev, hash []byte
@@ -114,9 +114,9 @@ func (a *audit) readRosters(ctx context.Context) error {
 			return err
 		}
 		before, name := heads[machine], a.machines[machine]
-		decoded, err := runner.DecodeRosterEvents(events)
+		decoded, err := session.DecodeRosterEvents(events)
 		bad := &Difference{Stream: cmp.Or(name, fmt.Sprintf("machine row %d", machine)), Seq: first, Kind: InRoster}
-		want := runner.Chain(before, name, events)
+		want := session.Chain(before, name, events)
 		switch {
 		case id != n, first != next[machine]+1, string(prev) != string(before[:]):
 			bad.What = "it does not follow from the record before: one was removed or altered"
@@ -187,14 +187,14 @@ func (a *audit) readLogs(ctx context.Context) error {
 
 // A folding is the folding of one session's log.
 type folding struct {
-	*runner.Folder
+	*session.Folder
 	spend    *spend
 	a        *audit
 	row      int64
 	stream   string
 	machine  string // its name
 	sequence int64
-	head     runner.Hash
+	head     session.Hash
 	bad      *Difference
 }
 
@@ -202,12 +202,12 @@ func (a *audit) open(row int64) *folding {
 	definition := func(digest string) ([]byte, error) {
 		d, ok := a.definitions[digest]
 		if !ok {
-			return nil, &runner.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
+			return nil, &session.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
 		}
 		return []byte(d.text), nil
 	}
 	spend := newSpend()
-	return &folding{Folder: &runner.Folder{Programs: a.programs, Definition: definition, Applied: spend.follow}, spend: spend, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
+	return &folding{Folder: &session.Folder{Programs: a.programs, Definition: definition, Applied: spend.follow}, spend: spend, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
 }
 
 // close keeps what a log says of its session.
@@ -242,7 +242,7 @@ func (f *folding) add(r *logRow) *Difference {
 	if string(r.prev) != string(f.head[:]) {
 		return bad("it does not follow from the record before: one was removed or altered")
 	}
-	if hash := runner.Chain(f.head, f.stream, r.events); string(r.hash) != string(hash[:]) {
+	if hash := session.Chain(f.head, f.stream, r.events); string(r.hash) != string(hash[:]) {
 		return bad("the hash of its record is wrong: the record was altered")
 	}
 	events, err := f.Add(r.events)
@@ -265,19 +265,19 @@ func (f *folding) add(r *logRow) *Difference {
 func same(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // learn keeps what follows from the events of a record.
-func (f *folding) learn(place int64, events []runner.Event, want *beside) {
+func (f *folding) learn(place int64, events []session.Event, want *beside) {
 	a, name := f.a, f.machine
 	a.report.Records++
 	a.report.Events += len(events)
 	for _, e := range events {
-		if l := runner.LessonOf(e.Data); l != nil {
+		if l := session.LessonOf(e.Data); l != nil {
 			a.lessons[place] = lessonText(l)
 		}
 		switch d := e.Data.(type) {
-		case *runner.Executed:
+		case *session.Executed:
 			row := a.rows[name]
 			want.decides = &row
-		case *runner.Learned:
+		case *session.Learned:
 			a.learned[name]++
 			a.tallies[name] = a.tallies[name].With(d.Comparisons...)
 			if d.Exemplar != nil {
@@ -297,7 +297,7 @@ func lessonText(l *trust.Lesson) string {
 }
 
 func sessionIDOf(events []byte) string {
-	raw, err := runner.DecodeRaw(events)
+	raw, err := session.DecodeRaw(events)
 	if err != nil || len(raw) == 0 {
 		return ""
 	}

@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // side returns the checks of what follows from nothing.
@@ -48,18 +48,18 @@ func (a *audit) checkAudit(ctx context.Context) error {
 		return err
 	}
 	defer rows.Close()
-	var prev runner.Hash
+	var prev session.Hash
 	for n := int64(1); rows.Next(); n++ {
 		var id int64
-		var session string
+		var sessionID string
 		var entry, hash []byte
-		if err := rows.Scan(&id, &session, &entry, &hash); err != nil {
+		if err := rows.Scan(&id, &sessionID, &entry, &hash); err != nil {
 			return err
 		}
 		var said struct {
 			SessionID string `json:"sessionId"`
 		}
-		prev = runner.Chain(prev, session, entry)
+		prev = session.Chain(prev, sessionID, entry)
 		switch err := json.Unmarshal(entry, &said); {
 		case id != n:
 			return differs(InAudit, "llm_audit", "entry %d follows entry %d: one was removed", id, n-1)
@@ -67,8 +67,8 @@ func (a *audit) checkAudit(ctx context.Context) error {
 			return differs(InAudit, "llm_audit", "the hash of entry %d is wrong: it was altered, or one before it removed", id)
 		case err != nil:
 			return differs(InAudit, "llm_audit", "entry %d: %v", id, err)
-		case said.SessionID != session:
-			return differs(InAudit, "llm_audit", "entry %d is of session %s and stands under %s", id, said.SessionID, session)
+		case said.SessionID != sessionID:
+			return differs(InAudit, "llm_audit", "entry %d is of session %s and stands under %s", id, said.SessionID, sessionID)
 		}
 	}
 	return rows.Err()

@@ -6,7 +6,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -28,7 +28,7 @@ type bill struct {
 
 // A billedAsk is an ask outside the process, and its bills, the present one last.
 type billedAsk struct {
-	ask   runner.Ask
+	ask   session.Ask
 	ended bool
 	free  bool
 	bills []*bill
@@ -41,7 +41,7 @@ type spend struct {
 	asks    map[askPlace]*billedAsk
 	at      askPlace // of the present round
 	state   *machine.State
-	program *runner.Program
+	program *session.Program
 	beside  guard.Book // what was charged without an ask outside the process
 	wrong   *Difference
 	taken   string // the first event that took back what was not charged; "" if none did
@@ -50,7 +50,7 @@ type spend struct {
 func newSpend() *spend { return &spend{asks: map[askPlace]*billedAsk{}} }
 
 // follow takes in an event, after which the fold says that so much was spent.
-func (p *spend) follow(seq int64, ev runner.Event, _, folded guard.Book) {
+func (p *spend) follow(seq int64, ev session.Event, _, folded guard.Book) {
 	p.add(seq, ev.Data)
 	var sum guard.Book
 	sum.Calls, sum.TokensIn, sum.TokensOut, sum.Money = p.beside.Calls, p.beside.TokensIn, p.beside.TokensOut, p.beside.Money
@@ -74,28 +74,28 @@ func (a *billedAsk) sum() (sum guard.Book) {
 	return sum
 }
 
-func (p *spend) add(seq int64, data runner.Data) {
+func (p *spend) add(seq int64, data session.Data) {
 	switch d := data.(type) {
-	case *runner.Created:
+	case *session.Created:
 		p.program, p.state = d.Program, d.Program.Machine.Initial()
-	case *runner.RoundOpened:
+	case *session.RoundOpened:
 		p.over()
 		p.at, p.state = askPlace{d.Round, d.Attempt, 0}, d.State
-	case *runner.Executed, *runner.Ended:
+	case *session.Executed, *session.Ended:
 		p.over()
-	case *runner.Asked:
+	case *session.Asked:
 		for _, a := range d.Asks {
 			p.asked(a)
 		}
-	case *runner.Proposed:
+	case *session.Proposed:
 		p.proposed(d)
-	case *runner.AskFailed:
+	case *session.AskFailed:
 		p.answered(d.Ask, d.Usage, d.Model, failureOf(d.Code, d.Usage))
-	case *runner.Judged:
+	case *session.Judged:
 		p.answered(d.Ask, d.Usage, d.Model, (*bill).tell)
-	case *runner.Probed:
+	case *session.Probed:
 		p.probed(d)
-	case *runner.Discarded:
+	case *session.Discarded:
 		p.discarded(seq, d)
 	}
 }
@@ -116,7 +116,7 @@ func (p *spend) over() {
 
 func (p *spend) place(ask int32) askPlace { return askPlace{p.at.round, p.at.attempt, ask} }
 
-func (p *spend) asked(ask runner.Ask) {
+func (p *spend) asked(ask session.Ask) {
 	if ask.Remote == nil {
 		return
 	}
@@ -151,7 +151,7 @@ func (a *billedAsk) of(repeat int32) *bill {
 // expect charges the present bill as expected, unless something is known.
 func (a *billedAsk) expect() { a.present().guess(expectedOf(&a.ask)) }
 
-func expectedOf(a *runner.Ask) specialist.Usage {
+func expectedOf(a *session.Ask) specialist.Usage {
 	u := a.Remote.Expected()
 	if u == (specialist.Usage{}) {
 		return u.WithCost(0)
@@ -225,7 +225,7 @@ func (b *bill) unsent(repeat int32) bool {
 
 // failureOf says what a failure tells of its cost: nil if nothing was sent.
 func failureOf(code string, u specialist.Usage) func(*bill, specialist.Usage) {
-	silent := code == runner.CodeCancelled || code == runner.CodeTimeout || code == runner.CodeLost
+	silent := code == session.CodeCancelled || code == session.CodeTimeout || code == session.CodeLost
 	switch {
 	case u.Made() == 0 && !u.Has(specialist.CostGiven):
 		return nil
@@ -259,7 +259,7 @@ func (p *spend) answered(index int32, u specialist.Usage, model string, how func
 	}
 }
 
-func (p *spend) proposed(d *runner.Proposed) {
+func (p *spend) proposed(d *session.Proposed) {
 	model := ""
 	if d.Detail != nil {
 		model = guard.Called{Model: d.Detail.Model, Asked: d.Detail.Asked}.String()
@@ -287,7 +287,7 @@ func (p *spend) proposed(d *runner.Proposed) {
 	}
 }
 
-func (p *spend) probed(d *runner.Probed) {
+func (p *spend) probed(d *session.Probed) {
 	if d.Ask == 0 {
 		return // a measurement
 	}
@@ -306,7 +306,7 @@ func (p *spend) probed(d *runner.Probed) {
 	p.answered(d.Ask, u, d.Model, how)
 }
 
-func (p *spend) discarded(seq int64, d *runner.Discarded) {
+func (p *spend) discarded(seq int64, d *session.Discarded) {
 	here := d.Round == p.at.round && d.Attempt == p.at.attempt
 	a := p.asks[askPlace{d.Round, d.Attempt, d.Ask}]
 	if d.Ask == 0 && d.Usage != (specialist.Usage{}) {
@@ -319,7 +319,7 @@ func (p *spend) discarded(seq int64, d *runner.Discarded) {
 		p.taken = fmt.Sprintf("event %d takes $%s back from ask %d of %s in round %d, which had been charged $%s", seq, d.Charged, d.Ask, d.SpecialistID, d.Round, charged)
 	}
 	present := !a.ended && d.Repeat == a.ask.Remote.Repeat
-	a.ended = a.ended || here && d.Code != runner.CodeTakenOver
+	a.ended = a.ended || here && d.Code != session.CodeTakenOver
 	b := a.of(d.Repeat)
 	settled := !here && len(b.requests) == 1 && (b.told || b.void)
 	how := failureOf(d.Code, d.Usage)
@@ -356,7 +356,7 @@ func spentDifference(got, want sessionRow, taken string) string {
 // RecomputeSpend returns what to set as [runner.Folder.Applied] to have the spending of
 // one session worked out anew, as Verify does, and what returns the first event after
 // which the fold says something else: nil while there is none. Each is good for one log.
-func RecomputeSpend() (applied func(seq int64, ev runner.Event, before, after guard.Book), first func() *Difference) {
+func RecomputeSpend() (applied func(seq int64, ev session.Event, before, after guard.Book), first func() *Difference) {
 	p := newSpend()
 	return p.follow, func() *Difference { return p.wrong }
 }

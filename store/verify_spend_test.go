@@ -13,6 +13,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -46,9 +47,9 @@ func (*paused) Context(*machine.Machine, *machine.Specialist) (specialist.Contex
 // estimate back.
 type older struct{ *store.SQLite }
 
-func (o older) Commit(ctx context.Context, c *runner.Change) error {
+func (o older) Commit(ctx context.Context, c *session.Change) error {
 	for _, e := range c.Events {
-		if d, ok := e.Data.(*runner.Discarded); ok {
+		if d, ok := e.Data.(*session.Discarded); ok {
 			d.Charged = 600_000_000_000
 		}
 	}
@@ -81,20 +82,20 @@ func TestVerifyNamesWhatWasNeverPaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := runnerAt(0), runnerAt(72*time.Hour)
-	session, err := first.Start(ctx, m, runner.StartOptions{})
+	sess, err := first.Start(ctx, m, runner.StartOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); _, _ = first.Step(ctx, session.ID) }()
+	go func() { defer close(done); _, _ = first.Step(ctx, sess.ID) }()
 	<-p.asked
-	if _, err := second.Step(ctx, session.ID); err != nil {
+	if _, err := second.Step(ctx, sess.ID); err != nil {
 		t.Fatal(err)
 	}
 	close(p.on)
 	<-done
 	paid := guard.Book{Calls: 1, Money: exact.Money(120_000_000_000)}
-	if now, err := first.Session(ctx, session.ID.String()); err != nil || now.Spent() != paid {
+	if now, err := first.Session(ctx, sess.ID.String()); err != nil || now.Spent() != paid {
 		t.Fatalf("spent %+v, %v", now.Spent(), err)
 	}
 	db, err := sql.Open("sqlite", path)
@@ -105,7 +106,7 @@ func TestVerifyNamesWhatWasNeverPaid(t *testing.T) {
 	if _, err := db.ExecContext(ctx, `UPDATE sessions SET cost_pico_usd=-360000000000`); err != nil {
 		t.Fatal(err)
 	}
-	report, err := s.Verify(ctx, runner.NewPrograms())
+	report, err := s.Verify(ctx, session.NewPrograms())
 	if err != nil || report.Difference == nil {
 		t.Fatalf("verify found %+v, %v", report, err)
 	}
@@ -114,10 +115,10 @@ func TestVerifyNamesWhatWasNeverPaid(t *testing.T) {
 			t.Errorf("verify says %q, without %q", report.Difference.Error(), want)
 		}
 	}
-	if report, err = s.Rebuild(ctx, runner.NewPrograms(), false); err != nil || report.Difference != nil {
+	if report, err = s.Rebuild(ctx, session.NewPrograms(), false); err != nil || report.Difference != nil {
 		t.Fatalf("rebuilding: %+v, %v", report, err)
 	}
-	if report, err = s.Verify(ctx, runner.NewPrograms()); err != nil || report.Difference != nil {
+	if report, err = s.Verify(ctx, session.NewPrograms()); err != nil || report.Difference != nil {
 		t.Errorf("rebuilt, verify found %+v, %v", report.Difference, err)
 	}
 }

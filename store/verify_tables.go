@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // following returns the checks of what follows from logs and definitions: each column
@@ -34,7 +34,7 @@ type sessionRow struct {
 }
 
 // rowOf returns the row of a session whose log ends with a hash.
-func rowOf(s *runner.Session, head runner.Hash) sessionRow {
+func rowOf(s *session.Session, head session.Hash) sessionRow {
 	o, spent := s.Outcome(), s.Spent()
 	return sessionRow{
 		s.ID.String(), s.Machine().Name(), s.Machine().Digest(), s.Status.String(), s.State.Name,

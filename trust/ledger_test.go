@@ -151,7 +151,7 @@ func TestTrustByHand(t *testing.T) {
 	if !near(v.Trust.Float(), want, 1e-9) || !near(v.Weight.Float(), math.Log(want/(1-want)), 1e-8) {
 		t.Errorf("trust is %s with weight %d, want %v", v.Trust, v.Weight, want)
 	}
-	levels := []trust.LevelCount{{trust.LevelState, 5e9, 6e9}, {trust.LevelMachine, 1e9, 4e9}, {trust.LevelGlobal, 3e9, 4e9}}
+	levels := []trust.LevelCount{{Level: trust.LevelState, K: 5e9, N: 6e9}, {Level: trust.LevelMachine, K: 1e9, N: 4e9}, {Level: trust.LevelGlobal, K: 3e9, N: 4e9}}
 	if v.Level != trust.LevelState || v.K != 5 || v.N != 6 || !reflect.DeepEqual(v.Pooled, levels) {
 		t.Errorf("it comes from %s, %d of %d, of %v", v.Level, v.K, v.N, v.Pooled)
 	}

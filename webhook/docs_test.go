@@ -21,6 +21,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/webhook"
@@ -426,7 +427,7 @@ func TestDocsNumbers(t *testing.T) {
 		fmt.Sprintf("is obeyed up to %.0f s.", rule.MaxAfter.Seconds()),
 		fmt.Sprintf("all attempts together | %.0f s;", machine.DefaultWebhookTimeout.Seconds()),
 		"`" + webhook.DefaultTokenNames + "` if it is not set",
-		fmt.Sprintf("the newest, at most %d,%03d and", runner.MaxExemplars/1000, runner.MaxExemplars%1000),
+		fmt.Sprintf("the newest, at most %d,%03d and", session.MaxExemplars/1000, session.MaxExemplars%1000),
 	} {
 		if !strings.Contains(text, phrase) {
 			t.Errorf("the page does not say %q", phrase)

@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -114,10 +115,10 @@ func (ss *scenes) live(ctx context.Context, machineName string) (map[string]runn
 }
 
 // cast returns a roster under the policy.
-func (ss *scenes) cast(roster *runner.Roster) *runner.Roster {
+func (ss *scenes) cast(roster *session.Roster) *session.Roster {
 	present := *roster
 	if ss.policy.Arbiter != nil {
-		present.Specialists = slices.DeleteFunc(slices.Clone(present.Specialists), func(r runner.Registered) bool { return r.Role == machine.Arbiter })
+		present.Specialists = slices.DeleteFunc(slices.Clone(present.Specialists), func(r session.Registered) bool { return r.Role == machine.Arbiter })
 	}
 	return &present
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -118,17 +119,17 @@ func TestAdoptEndToEnd(t *testing.T) {
 // and tries on other rounds do not.
 func TestAdoptTheBestOfMany(t *testing.T) {
 	h := ruled(t, 60)
-	tried := func(tr runner.Trial) int64 {
+	tried := func(tr session.Trial) int64 {
 		n, err := h.r.RecordTrial(h.ctx, "desk", tr)
 		h.ok(err)
 		return n
 	}
 	for i, c := range []struct {
-		runner.Trial
+		session.Trial
 		want int64
 	}{
-		{runner.Trial{Policy: "one", From: 1, To: 50}, 1}, {runner.Trial{Policy: "one", From: 1, To: 50}, 1}, {runner.Trial{Policy: "two", From: 40, To: 60}, 2},
-		{runner.Trial{Policy: "three", From: 51, To: 60}, 2}, {runner.Trial{Policy: "one", From: 1, To: 99}, 3}, {runner.Trial{Policy: "four", From: 100, To: 110}, 1},
+		{session.Trial{Policy: "one", From: 1, To: 50}, 1}, {session.Trial{Policy: "one", From: 1, To: 50}, 1}, {session.Trial{Policy: "two", From: 40, To: 60}, 2},
+		{session.Trial{Policy: "three", From: 51, To: 60}, 2}, {session.Trial{Policy: "one", From: 1, To: 99}, 3}, {session.Trial{Policy: "four", From: 100, To: 110}, 1},
 	} {
 		if got := tried(c.Trial); got != c.want {
 			t.Errorf("%d: %d were tried, want %d", i, got, c.want)
@@ -140,7 +141,7 @@ func TestAdoptTheBestOfMany(t *testing.T) {
 	if len(roster.Trials) != 5 {
 		t.Errorf("recorded are %+v", roster.Trials)
 	}
-	if _, err := h.r.RecordTrial(h.ctx, "nowhere", runner.Trial{Policy: "one", From: 1, To: 1}); !errors.Is(err, runner.ErrNotFound) {
+	if _, err := h.r.RecordTrial(h.ctx, "nowhere", session.Trial{Policy: "one", From: 1, To: 1}); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("of a machine that never ran: %v", err)
 	}
 	r, _ := h.flips(backtest.Config{MachineName: "desk", Policy: panel})
@@ -183,11 +184,11 @@ func TestAdoptRebuilt(t *testing.T) {
 	h.decidedAlone()
 	before := lessons()
 	for range 2 {
-		report, err := h.store.Verify(h.ctx, runner.NewPrograms())
+		report, err := h.store.Verify(h.ctx, session.NewPrograms())
 		if err != nil || report.Difference != nil {
 			t.Fatalf("%+v, %v", report, err)
 		}
-		_, err = h.store.Rebuild(h.ctx, runner.NewPrograms(), false)
+		_, err = h.store.Rebuild(h.ctx, session.NewPrograms(), false)
 		h.ok(err)
 		h.restart()
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"iter"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // batch is how many records are read before they are handed on.
@@ -12,7 +12,7 @@ const batch = 256
 
 // A stretch is some records of a log, in order.
 type stretch struct {
-	entries []runner.LogEntry
+	entries []session.LogEntry
 	text    []byte // of their events
 	err     error  // that ended the log
 }
@@ -20,8 +20,8 @@ type stretch struct {
 // ahead yields a log that is read on by a goroutine of its own while what was
 // yielded is worked on: reading and deciding take about as long. The goroutine has
 // ended when the sequence is left.
-func ahead(ctx context.Context, log iter.Seq2[runner.LogEntry, error]) iter.Seq2[runner.LogEntry, error] {
-	return func(yield func(runner.LogEntry, error) bool) {
+func ahead(ctx context.Context, log iter.Seq2[session.LogEntry, error]) iter.Seq2[session.LogEntry, error] {
+	return func(yield func(session.LogEntry, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		read := make(chan *stretch, 2)
 		go func() {
@@ -41,18 +41,18 @@ func ahead(ctx context.Context, log iter.Seq2[runner.LogEntry, error]) iter.Seq2
 				}
 			}
 			if s.err != nil {
-				yield(runner.LogEntry{}, s.err)
+				yield(session.LogEntry{}, s.err)
 				return
 			}
 		}
 		if err := ctx.Err(); err != nil {
-			yield(runner.LogEntry{}, err)
+			yield(session.LogEntry{}, err)
 		}
 	}
 }
 
 // fetch reads a log in stretches.
-func fetch(ctx context.Context, log iter.Seq2[runner.LogEntry, error], read chan<- *stretch) {
+func fetch(ctx context.Context, log iter.Seq2[session.LogEntry, error], read chan<- *stretch) {
 	s := &stretch{}
 	send := func() bool {
 		select {
@@ -60,7 +60,7 @@ func fetch(ctx context.Context, log iter.Seq2[runner.LogEntry, error], read chan
 		case <-ctx.Done():
 			return false
 		}
-		s = &stretch{entries: make([]runner.LogEntry, 0, batch), text: make([]byte, 0, cap(s.text))}
+		s = &stretch{entries: make([]session.LogEntry, 0, batch), text: make([]byte, 0, cap(s.text))}
 		return true
 	}
 	for e, err := range log {

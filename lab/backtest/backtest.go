@@ -12,16 +12,17 @@ import (
 	"iter"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
 
 // A Source is the past of a store. Every [runner.Store] is one.
 type Source interface {
-	Log(ctx context.Context, machineName string) iter.Seq2[runner.LogEntry, error]
+	Log(ctx context.Context, machineName string) iter.Seq2[session.LogEntry, error]
 	Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesson, error]
 	Definitions(ctx context.Context, machineName string) ([][]byte, error)
-	Roster(ctx context.Context, machineName string) (*runner.Roster, error)
+	Roster(ctx context.Context, machineName string) (*session.Roster, error)
 }
 
 // A Config says what is tried, on what.

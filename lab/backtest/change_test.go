@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/trust"
@@ -87,10 +88,10 @@ func TestSamePolicy(t *testing.T) {
 // JSON: a second version of what a back-test does with another threshold.
 func (h *history) slow(machineName string, t *machine.Threshold) (automatic int, flipped []string) {
 	h.Helper()
-	list, err := h.store.List(h.ctx, runner.ListQuery{MachineName: machineName})
+	list, err := h.store.List(h.ctx, session.ListQuery{MachineName: machineName})
 	h.ok(err)
 	for _, s := range list {
-		id, err := runner.ParseID(s.SessionID)
+		id, err := session.ParseID(s.SessionID)
 		h.ok(err)
 		m := h.definition(machineName)
 		var proposals []arbiter.Vote
@@ -102,14 +103,14 @@ func (h *history) slow(machineName string, t *machine.Threshold) (automatic int,
 		var judged bool
 		for rec, err := range h.store.Records(h.ctx, id, 0) {
 			h.ok(err)
-			raw, err := runner.DecodeRaw(rec.Events)
+			raw, err := session.DecodeRaw(rec.Events)
 			h.ok(err)
 			for _, e := range raw {
 				switch e.Kind {
-				case runner.KindRoundOpened:
+				case session.KindRoundOpened:
 					h.ok(json.Unmarshal(e.Data, &round))
 					proposals, was, now, judged = nil, "", "", false
-				case runner.KindProposed:
+				case session.KindProposed:
 					var p struct {
 						SpecialistID, TransitionName string
 						IsHuman                      bool
@@ -119,7 +120,7 @@ func (h *history) slow(machineName string, t *machine.Threshold) (automatic int,
 					proposals = slices.DeleteFunc(proposals, func(v arbiter.Vote) bool { return v.SpecialistID == p.SpecialistID })
 					tr := m.State(round.State).Transition(p.TransitionName)
 					proposals = append(proposals, arbiter.Vote{Proposal: &specialist.Proposal{SpecialistID: p.SpecialistID, Transition: tr, IsHuman: p.IsHuman, Arrival: p.Arrival}})
-				case runner.KindJudged:
+				case session.KindJudged:
 					var j struct {
 						Winner           int
 						ConsensusReached bool
@@ -141,7 +142,7 @@ func (h *history) slow(machineName string, t *machine.Threshold) (automatic int,
 					if d.Consensus() && now == "" {
 						now = r.Votes[d.Winner].Transition.Name
 					}
-				case runner.KindExecuted, runner.KindEnded:
+				case session.KindExecuted, session.KindEnded:
 					if judged && now != "" {
 						automatic++
 					}
@@ -273,16 +274,16 @@ func TestReportBytes(t *testing.T) {
 // A damaged source yields a log of its own.
 type damaged struct {
 	backtest.Source
-	log func(yield func(runner.LogEntry, error) bool)
+	log func(yield func(session.LogEntry, error) bool)
 }
 
-func (d damaged) Log(context.Context, string) iter.Seq2[runner.LogEntry, error] { return d.log }
+func (d damaged) Log(context.Context, string) iter.Seq2[session.LogEntry, error] { return d.log }
 
 // TestDamaged checks that a log that makes no sense is an error that names the
 // place, and never a panic: every record is cut, and bytes in it changed.
 func TestDamaged(t *testing.T) {
 	h := past(t, 30, "bayes")
-	var entries []runner.LogEntry
+	var entries []session.LogEntry
 	for e, err := range h.store.Log(h.ctx, "") {
 		h.ok(err)
 		e.Events = slices.Clone(e.Events)
@@ -300,7 +301,7 @@ func TestDamaged(t *testing.T) {
 				return []byte(strings.Replace(string(b), `"kind":"session_created"`, `"kind":"other"`, 1))
 			},
 		} {
-			source := damaged{h.store, func(yield func(runner.LogEntry, error) bool) {
+			source := damaged{h.store, func(yield func(session.LogEntry, error) bool) {
 				for j, e := range entries {
 					if j == i {
 						e.Events = spoil(slices.Clone(e.Events))
@@ -311,7 +312,7 @@ func TestDamaged(t *testing.T) {
 				}
 			}}
 			_, err := backtest.Run(h.ctx, backtest.Config{Source: source})
-			var corrupt *runner.CorruptError
+			var corrupt *session.CorruptError
 			if err != nil && (!errors.As(err, &corrupt) || !strings.Contains(err.Error(), entries[i].Session.String())) {
 				t.Errorf("record %d: %v", i, err)
 			}
@@ -324,7 +325,7 @@ func TestDamaged(t *testing.T) {
 		t.Errorf("%d of %d records were found damaged", broken, len(entries))
 	}
 	cut := fmt.Errorf("the disk is gone")
-	_, err := backtest.Run(h.ctx, backtest.Config{Source: damaged{h.store, func(yield func(runner.LogEntry, error) bool) { yield(runner.LogEntry{}, cut) }}})
+	_, err := backtest.Run(h.ctx, backtest.Config{Source: damaged{h.store, func(yield func(session.LogEntry, error) bool) { yield(session.LogEntry{}, cut) }}})
 	if !errors.Is(err, cut) {
 		t.Errorf("the error is %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/strategies"
@@ -243,7 +244,7 @@ func (h *player) step(id specialist.SessionID) error {
 	return nil
 }
 
-func (h *player) rule(s *runner.Session) error {
+func (h *player) rule(s *session.Session) error {
 	id := s.ID
 	in := runner.Ruling{SessionID: id, RoundID: s.Key().ID(), SpecialistID: "carol", TransitionName: h.truth[id], Blind: true}
 	h.second(s, &in)
@@ -256,7 +257,7 @@ func (h *player) rule(s *runner.Session) error {
 
 // second has another human rule where rulings wait for one: often otherwise, and
 // sometimes the one that waits is taken back.
-func (h *player) second(s *runner.Session, in *runner.Ruling) {
+func (h *player) second(s *session.Session, in *runner.Ruling) {
 	waiting, concealed := s.PendingRulings()
 	switch {
 	case len(waiting) == 1 && h.rng.IntN(5) == 0:
@@ -269,7 +270,7 @@ func (h *player) second(s *runner.Session, in *runner.Ruling) {
 
 // review has a human look at the closed rounds that were drawn for it; every sixth
 // answer is that another transition would have been right.
-func (h *player) review(s *runner.Session) error {
+func (h *player) review(s *session.Session) error {
 	for _, v := range s.Reviews() {
 		said := h.decided[v.Key]
 		if options := v.State.Transitions; said == "" || h.rng.IntN(6) == 0 {

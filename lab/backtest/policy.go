@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/strategies"
 )
 
@@ -65,7 +66,7 @@ func (p *Policy) apply(m *machine.Machine) (*machine.Machine, error) {
 // unless it breaks them itself.
 func checksOf(m *machine.Machine) machine.Checks {
 	if _, err := machine.Compile(m.Definition(), runner.Checks()); err != nil {
-		return runner.StoredChecks()
+		return session.StoredChecks()
 	}
 	return runner.Checks()
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/lab/backtest"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // old is the log of a store as an earlier version wrote it: verdicts do not say how far
@@ -17,8 +17,8 @@ type old struct{ backtest.Source }
 
 var quorum = regexp.MustCompile(`,"quorum":\{[^}]*\}`)
 
-func (o old) Log(ctx context.Context, machineName string) iter.Seq2[runner.LogEntry, error] {
-	return func(yield func(runner.LogEntry, error) bool) {
+func (o old) Log(ctx context.Context, machineName string) iter.Seq2[session.LogEntry, error] {
+	return func(yield func(session.LogEntry, error) bool) {
 		for e, err := range o.Source.Log(ctx, machineName) {
 			e.Events = quorum.ReplaceAll(e.Events, nil)
 			if !yield(e, err) {

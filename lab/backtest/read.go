@@ -7,7 +7,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -23,7 +23,7 @@ type reader struct {
 }
 
 // record reads one record.
-func (f *fold) record(ctx context.Context, e *runner.LogEntry) error {
+func (f *fold) record(ctx context.Context, e *session.LogEntry) error {
 	t := f.tracks[e.Session]
 	if t == nil {
 		t = &track{id: e.Session, machine: e.MachineName}
@@ -46,7 +46,7 @@ func (f *fold) record(ctx context.Context, e *runner.LogEntry) error {
 		return f.broken
 	}
 	if err != nil {
-		return &runner.CorruptError{What: fmt.Sprintf("the record of session %s at event %d", e.Session, e.First), Problem: err.Error()}
+		return &session.CorruptError{What: fmt.Sprintf("the record of session %s at event %d", e.Session, e.First), Problem: err.Error()}
 	}
 	return nil
 }
@@ -76,8 +76,8 @@ func (r *reader) event(ctx context.Context, c *cursor) (err error) {
 		r.since = r.place
 	}
 	switch {
-	case r.t.scene == nil && string(kind) != runner.KindCreated:
-		return fmt.Errorf("the log does not begin with %s", runner.KindCreated)
+	case r.t.scene == nil && string(kind) != session.KindCreated:
+		return fmt.Errorf("the log does not begin with %s", session.KindCreated)
 	case r.t.round != nil:
 		r.t.round.at = r.at
 	case aboutRound(string(kind)):
@@ -95,7 +95,7 @@ func (r *reader) event(ctx context.Context, c *cursor) (err error) {
 // aboutRound reports whether an event can only happen in a round.
 func aboutRound(kind string) bool {
 	switch kind {
-	case runner.KindProposed, runner.KindJudged, runner.KindGated, runner.KindRuled, runner.KindExecuted:
+	case session.KindProposed, session.KindJudged, session.KindGated, session.KindRuled, session.KindExecuted:
 		return true
 	}
 	return false
@@ -103,27 +103,27 @@ func aboutRound(kind string) bool {
 
 func (r *reader) kind(ctx context.Context, kind string, c *cursor) error {
 	switch kind {
-	case runner.KindCreated:
+	case session.KindCreated:
 		return r.created(ctx, c)
-	case runner.KindRoundOpened:
+	case session.KindRoundOpened:
 		return r.opened(c)
-	case runner.KindProposed:
+	case session.KindProposed:
 		return r.proposed(c)
-	case runner.KindAskFailed, runner.KindDiscarded:
-		return r.failed(c, kind == runner.KindAskFailed)
-	case runner.KindJudged:
+	case session.KindAskFailed, session.KindDiscarded:
+		return r.failed(c, kind == session.KindAskFailed)
+	case session.KindJudged:
 		return r.judged(ctx, c)
-	case runner.KindGated:
+	case session.KindGated:
 		return r.gated(c)
-	case runner.KindExecuted:
+	case session.KindExecuted:
 		return r.executed(ctx, c)
-	case runner.KindLearned:
+	case session.KindLearned:
 		return r.learned(c)
-	case runner.KindRuled:
+	case session.KindRuled:
 		r.ruled(c)
-	case runner.KindNeedsHuman, runner.KindResumed:
+	case session.KindNeedsHuman, session.KindResumed:
 		if r.t.round != nil {
-			r.t.round.wait(kind == runner.KindNeedsHuman)
+			r.t.round.wait(kind == session.KindNeedsHuman)
 		}
 	} // a round is closed by what is executed; a session that ended may be resumed or reviewed
 	return nil
@@ -248,7 +248,7 @@ func (r *reader) failed(c *cursor, counts bool) error {
 	if r.t.round == nil {
 		return nil // its round is over and was counted
 	}
-	if counts && string(role) != string(machine.Arbiter) && string(code) != runner.CodeCancelled {
+	if counts && string(role) != string(machine.Arbiter) && string(code) != session.CodeCancelled {
 		r.t.round.failed = append(r.t.round.failed, who)
 	}
 	r.t.round.spend(who, cost)
@@ -294,9 +294,9 @@ func (r *reader) executed(ctx context.Context, c *cursor) error {
 		return fmt.Errorf("there is no transition %q", transition)
 	}
 	switch string(how) {
-	case runner.ByConsensus.String():
+	case session.ByConsensus.String():
 		now.by = byConsensus
-	case runner.Forced.String():
+	case session.Forced.String():
 		now.by = byHuman
 	default:
 		now.by = byProgram

@@ -7,7 +7,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -111,8 +111,8 @@ func (r *reader) quorum(c *cursor) *arbiter.Quorum {
 	return q
 }
 
-func (r *reader) evidence(c *cursor) *runner.JudgedBy {
-	e := &runner.JudgedBy{}
+func (r *reader) evidence(c *cursor) *session.JudgedBy {
+	e := &session.JudgedBy{}
 	c.members(func(name []byte) {
 		switch string(name) {
 		case "place":

@@ -8,7 +8,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -31,7 +31,7 @@ type Report struct {
 	// and scope, once a human adopts it; Tried is not filled in. None if nothing is
 	// changed.
 	Adoptions []trust.Adoption
-	Trial     runner.Trial // what was tried; Policy is that of nothing if nothing is changed
+	Trial     session.Trial // what was tried; Policy is that of nothing if nothing is changed
 	failed    error
 }
 
@@ -140,7 +140,7 @@ func (f *fold) result() (*Report, error) {
 		return nil, r.failed
 	}
 	if r.Sessions == 0 {
-		return nil, &runner.NotFoundError{What: "Sessions of machine", ID: f.MachineName}
+		return nil, &session.NotFoundError{What: "Sessions of machine", ID: f.MachineName}
 	}
 	for _, id := range f.Policy.Drop {
 		if !f.scenes.have(id) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/trust"
 )
@@ -34,13 +35,13 @@ type scenes struct {
 	source  Source
 	policy  *Policy
 	known   map[string]*scene // by digest
-	rosters map[string]*runner.Roster
+	rosters map[string]*session.Roster
 	texts   map[string][][]byte // definitions by machine name
 	tally   func(machineName, state string) *tally
 }
 
 func newScenes(f *fold) scenes {
-	return scenes{source: f.Source, policy: &f.Policy, known: map[string]*scene{}, rosters: map[string]*runner.Roster{}, texts: map[string][][]byte{}, tally: f.tally}
+	return scenes{source: f.Source, policy: &f.Policy, known: map[string]*scene{}, rosters: map[string]*session.Roster{}, texts: map[string][][]byte{}, tally: f.tally}
 }
 
 // of returns the scene of a digest.
@@ -77,18 +78,18 @@ func (ss *scenes) definition(ctx context.Context, machineName, digest string) (*
 		ss.texts[machineName] = texts
 	}
 	for _, text := range ss.texts[machineName] {
-		m, err := machine.Parse(machineName+".json", text, runner.StoredChecks())
+		m, err := machine.Parse(machineName+".json", text, session.StoredChecks())
 		if err != nil {
-			return nil, &runner.CorruptError{What: "a definition of machine " + machineName, Problem: err.Error()}
+			return nil, &session.CorruptError{What: "a definition of machine " + machineName, Problem: err.Error()}
 		}
 		if digest == "" || m.Digest() == digest {
 			return m, nil
 		}
 	}
-	return nil, &runner.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
+	return nil, &session.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
 }
 
-func (ss *scenes) make(m *machine.Machine, roster *runner.Roster) (*scene, error) {
+func (ss *scenes) make(m *machine.Machine, roster *session.Roster) (*scene, error) {
 	changed, err := ss.policy.apply(m)
 	if err != nil {
 		return nil, err

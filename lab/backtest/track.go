@@ -7,7 +7,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
@@ -82,7 +82,7 @@ type judged struct {
 	winner                    int // index into votes; -1 if there is none
 	margin                    exact.Billionths
 	threshold                 *machine.Threshold
-	evidence                  *runner.JudgedBy
+	evidence                  *session.JudgedBy
 	quorum                    *arbiter.Quorum // nil in older logs
 	bound                     bool            // votes without their payload were votes only
 	promise                   *trust.Promise

@@ -6,6 +6,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -237,7 +238,7 @@ func (r *Report) trust(v *Voter) exact.Billionths {
 
 // version returns the version under which the ledger knows a voter.
 func (r *Report) version(id string) string {
-	casts, err := runner.Cast(r.m, &runner.Roster{})
+	casts, err := runner.Cast(r.m, &session.Roster{})
 	if err != nil {
 		return ""
 	}

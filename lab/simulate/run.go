@@ -18,6 +18,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/strategies"
@@ -76,7 +77,7 @@ type play struct {
 	now   int64 // of the clock, in ms
 	*run
 
-	session *runner.Session
+	session *session.Session
 	number  int // of the round, from 1
 	before  int // rounds of earlier runs
 	state   *State
@@ -234,7 +235,7 @@ func (p *play) review(ctx context.Context) (err error) {
 }
 
 // look has whichever human may answer one review.
-func (p *play) look(ctx context.Context, v *runner.Review, look int) error {
+func (p *play) look(ctx context.Context, v *session.Review, look int) error {
 	k := p.truths[v.Key]
 	said := k.names[p.Panel.human(p.seed, k.number, look, k.truth, k.classes)]
 	ids, _, err := p.r.Humans(ctx, p.session)
@@ -275,14 +276,14 @@ func (p *play) vote(_ context.Context, q specialist.Question) (specialist.Answer
 }
 
 // observe takes from each commit what it cost and how sure the arbiter was.
-func (p *play) observe(rec runner.Record) {
+func (p *play) observe(rec session.Record) {
 	for i := range rec.Events {
 		switch d := rec.Events[i].Data.(type) {
-		case *runner.Proposed:
+		case *session.Proposed:
 			p.round.Cost = p.round.Cost.Add(d.Usage.CostUSD)
-		case *runner.AskFailed:
+		case *session.AskFailed:
 			p.round.Cost = p.round.Cost.Add(d.Usage.CostUSD)
-		case *runner.Judged:
+		case *session.Judged:
 			p.judged(&d.Decision)
 		}
 	}
@@ -342,7 +343,7 @@ func (p *play) crowned(ctx context.Context) error {
 }
 
 // champion returns who decides a scope alone, by either rule; "" if nobody does.
-func champion(roster *runner.Roster, scope string) string {
+func champion(roster *session.Roster, scope string) string {
 	if c := roster.Collapse[scope].Certificate; c != nil {
 		return c.SpecialistID
 	}

@@ -35,8 +35,8 @@ func TestRead(t *testing.T) {
 		Classes: []string{"no", "yes"}, States: []string{"a", "b"},
 		Workers: []trial.Worker{{ID: "w2", Model: "m", Order: "AB", Cost: .5}, {ID: "w3", Cost: 1}, {ID: "w1", Cost: 1}},
 		Questions: []trial.Question{
-			{ID: "q1", Truth: 1, Answers: []trial.Answer{{0, 1}, {2, 1}}}, // the later row counts
-			{ID: "q2", State: 1, Answers: []trial.Answer{{2, 0}}},
+			{ID: "q1", Truth: 1, Answers: []trial.Answer{{Worker: 0, Class: 1}, {Worker: 2, Class: 1}}}, // the later row counts
+			{ID: "q2", State: 1, Answers: []trial.Answer{{Worker: 2, Class: 0}}},
 		},
 		Splits: [][]int{{1, 0}, {0}}, Ignored: 1,
 	}
@@ -44,7 +44,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("read\n%+v\nwant\n%+v", d, want)
 	}
 	part, _, ok := d.Restrict([]string{"w1"})
-	if !ok || len(part.Workers) != 1 || part.Questions[0].Answers[0] != (trial.Answer{0, 1}) || len(d.Questions[0].Answers) != 2 {
+	if !ok || len(part.Workers) != 1 || part.Questions[0].Answers[0] != (trial.Answer{Worker: 0, Class: 1}) || len(d.Questions[0].Answers) != 2 {
 		t.Errorf("restricted to w1: %+v", part)
 	}
 	if _, who, ok := d.Restrict([]string{"w1", "nobody"}); ok || who != "nobody" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 )
@@ -31,7 +32,7 @@ const definition = `{
 type bench struct {
 	*testing.T
 	ctx   context.Context
-	store runner.Store
+	store session.Store
 	r     *runner.Runner
 	m     *machine.Machine
 	clock *clock
@@ -82,16 +83,16 @@ func (b *bench) ok(err error) {
 	}
 }
 
-func (b *bench) start() *runner.Session {
+func (b *bench) start() *session.Session {
 	b.Helper()
 	s, err := b.r.Start(b.ctx, b.m, runner.StartOptions{})
 	b.ok(err)
 	return s
 }
 
-func (b *bench) load(id specialist.SessionID) *runner.Session {
+func (b *bench) load(id specialist.SessionID) *session.Session {
 	b.Helper()
-	s, err := b.store.Load(b.ctx, runner.NewPrograms(), id)
+	s, err := b.store.Load(b.ctx, session.NewPrograms(), id)
 	b.ok(err)
 	return s
 }
@@ -122,24 +123,24 @@ func (b *bench) force(id specialist.SessionID, transition string) runner.Arbitra
 }
 
 // change returns a change that ends the session, for commits by hand.
-func (b *bench) change(s *runner.Session) *runner.Change {
+func (b *bench) change(s *session.Session) *session.Change {
 	b.Helper()
-	f := &runner.Folder{Programs: runner.NewPrograms(), Definition: func(string) ([]byte, error) { return b.m.JSON(), nil }}
+	f := &session.Folder{Programs: session.NewPrograms(), Definition: func(string) ([]byte, error) { return b.m.JSON(), nil }}
 	for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
 		b.ok(err)
 		_, err := f.Add(rec.Events)
 		b.ok(err)
 	}
-	events := []runner.Event{{At: specialist.TimeOf(b.clock.read()), Data: &runner.Ended{Status: runner.Stopped, Code: "test", Reason: "by hand"}}}
-	raw := runner.AppendEvents(nil, s.Key(), s.Sequence+1, events)
+	events := []session.Event{{At: specialist.TimeOf(b.clock.read()), Data: &session.Ended{Status: session.Stopped, Code: "test", Reason: "by hand"}}}
+	raw := session.AppendEvents(nil, s.Key(), s.Sequence+1, events)
 	_, err := f.Add(raw)
 	b.ok(err)
-	return &runner.Change{Before: s, After: f.Session(), First: s.Sequence + 1, Events: events}
+	return &session.Change{Before: s, After: f.Session(), First: s.Sequence + 1, Events: events}
 }
 
 func (b *bench) id(s string) specialist.SessionID {
 	b.Helper()
-	id, err := runner.ParseID(s)
+	id, err := session.ParseID(s)
 	b.ok(err)
 	return id
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -20,22 +21,22 @@ func testRecords(t *testing.T, m Maker) {
 	for _, transition := range []string{"again", "park", "back", "again", "finish"} {
 		b.decide(s.ID, transition)
 	}
-	var prev runner.Hash
+	var prev session.Hash
 	next := int64(1)
-	f := &runner.Folder{Programs: runner.NewPrograms(), Definition: func(string) ([]byte, error) { return b.m.JSON(), nil }}
+	f := &session.Folder{Programs: session.NewPrograms(), Definition: func(string) ([]byte, error) { return b.m.JSON(), nil }}
 	for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
 		b.ok(err)
 		if rec.First != next || rec.Prev != prev {
 			t.Fatalf("record at %d follows %x, want %d and %x", rec.First, rec.Prev, next, prev)
 		}
-		if want := runner.Chain(prev, s.ID.String(), rec.Events); rec.Hash != want {
+		if want := session.Chain(prev, s.ID.String(), rec.Events); rec.Hash != want {
 			t.Fatalf("hash of the record at %d = %s, want %s", rec.First, rec.Hash, want)
 		}
 		events, err := f.Add(rec.Events)
 		b.ok(err)
 		prev, next = rec.Hash, next+int64(len(events))
 	}
-	if got, want := runner.Summarize(f.Session()), runner.Summarize(b.load(s.ID)); got != want {
+	if got, want := session.Summarize(f.Session()), session.Summarize(b.load(s.ID)); got != want {
 		t.Fatalf("the folded log is %+v, the session %+v", got, want)
 	}
 }
@@ -45,14 +46,14 @@ func testRecordsFrom(t *testing.T, m Maker) {
 	s := b.start()
 	b.decide(s.ID, "again")
 	b.decide(s.ID, "again")
-	var all []runner.StoredRecord
+	var all []session.StoredRecord
 	for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
 		b.ok(err)
 		all = append(all, rec)
 	}
 	for from := int64(0); from <= b.load(s.ID).Sequence+1; from++ {
-		want := slices.IndexFunc(all, func(r runner.StoredRecord) bool {
-			raw, err := runner.DecodeRaw(r.Events)
+		want := slices.IndexFunc(all, func(r session.StoredRecord) bool {
+			raw, err := session.DecodeRaw(r.Events)
 			b.ok(err)
 			return r.First+int64(len(raw))-1 >= from
 		})
@@ -78,26 +79,26 @@ func testList(t *testing.T, m Maker) {
 	b.ok(err)
 	ended := b.load(b.id(ids[1])).UpdatedAt
 	for _, c := range []struct {
-		query runner.ListQuery
+		query session.ListQuery
 		want  []string
 	}{
-		{runner.ListQuery{}, ids},
-		{runner.ListQuery{Since: ended}, ids},
-		{runner.ListQuery{Since: ended + 1}, []string{ids[0], ids[2], ids[3], ids[4]}},
-		{runner.ListQuery{Since: ended + 1, Limit: 1}, ids[4:]},
-		{runner.ListQuery{Limit: 2}, ids[3:]},
-		{runner.ListQuery{Live: true}, []string{ids[0], ids[2], ids[3], ids[4]}},
-		{runner.ListQuery{Live: true, Limit: 3}, []string{ids[2], ids[3], ids[4]}},
-		{runner.ListQuery{Waiting: true}, []string{ids[2]}},
-		{runner.ListQuery{MachineName: "storetest"}, ids},
-		{runner.ListQuery{MachineName: "other"}, []string{}},
+		{session.ListQuery{}, ids},
+		{session.ListQuery{Since: ended}, ids},
+		{session.ListQuery{Since: ended + 1}, []string{ids[0], ids[2], ids[3], ids[4]}},
+		{session.ListQuery{Since: ended + 1, Limit: 1}, ids[4:]},
+		{session.ListQuery{Limit: 2}, ids[3:]},
+		{session.ListQuery{Live: true}, []string{ids[0], ids[2], ids[3], ids[4]}},
+		{session.ListQuery{Live: true, Limit: 3}, []string{ids[2], ids[3], ids[4]}},
+		{session.ListQuery{Waiting: true}, []string{ids[2]}},
+		{session.ListQuery{MachineName: "storetest"}, ids},
+		{session.ListQuery{MachineName: "other"}, []string{}},
 	} {
 		list, err := b.store.List(b.ctx, c.query)
 		b.ok(err)
 		got := []string{}
 		for _, s := range list {
 			got = append(got, s.SessionID)
-			if want := runner.Summarize(b.load(b.id(s.SessionID))); s != want {
+			if want := session.Summarize(b.load(b.id(s.SessionID))); s != want {
 				t.Errorf("List shows %+v, the session is %+v", s, want)
 			}
 		}
@@ -129,7 +130,7 @@ func testDefinitions(t *testing.T, m Maker) {
 func testLog(t *testing.T, m Maker) {
 	b := newBench(t, m)
 	mine := b.m
-	sessions := []*runner.Session{b.start(), nil, b.start()}
+	sessions := []*session.Session{b.start(), nil, b.start()}
 	b.m = b.parse(strings.Replace(definition, "storetest", "other", 1))
 	sessions[1] = b.start()
 	b.m = mine
@@ -145,9 +146,9 @@ func testLog(t *testing.T, m Maker) {
 	}
 	for _, c := range []struct {
 		machine  string
-		sessions []*runner.Session
+		sessions []*session.Session
 		learned  int
-	}{{"storetest", []*runner.Session{sessions[0], sessions[2]}, 6}, {"other", sessions[1:2], 3}, {"", sessions, 9}, {"nobody", nil, 0}} {
+	}{{"storetest", []*session.Session{sessions[0], sessions[2]}, 6}, {"other", sessions[1:2], 3}, {"", sessions, 9}, {"nobody", nil, 0}} {
 		got, want := map[string]string{}, map[string]string{}
 		last, learned := int64(0), 0
 		for e, err := range b.store.Log(b.ctx, c.machine) {

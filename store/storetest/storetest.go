@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -17,7 +18,7 @@ import (
 // each time it is called, as another process would see it; for stores that live
 // in one process it returns the same store.
 type Maker struct {
-	Open func(t *testing.T) runner.Store
+	Open func(t *testing.T) session.Store
 	// Durable says that Open makes a new store over old data.
 	Durable bool
 }
@@ -60,14 +61,14 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 func testCommitLoad(t *testing.T, m Maker) {
 	b := newBench(t, m)
 	s := b.start()
-	if got := b.load(s.ID); runner.Summarize(got) != runner.Summarize(s) {
-		t.Fatalf("Load = %+v, want %+v", runner.Summarize(got), runner.Summarize(s))
+	if got := b.load(s.ID); session.Summarize(got) != session.Summarize(s) {
+		t.Fatalf("Load = %+v, want %+v", session.Summarize(got), session.Summarize(s))
 	}
 	c := b.change(b.load(s.ID))
 	b.ok(b.store.Commit(b.ctx, c))
 	got := b.load(s.ID)
-	if got.Status != runner.Stopped || got.Sequence != s.Sequence+1 || got.Outcome().Reason != "by hand" {
-		t.Fatalf("after Commit, Load = %+v", runner.Summarize(got))
+	if got.Status != session.Stopped || got.Sequence != s.Sequence+1 || got.Outcome().Reason != "by hand" {
+		t.Fatalf("after Commit, Load = %+v", session.Summarize(got))
 	}
 }
 
@@ -76,7 +77,7 @@ func testCompareAndSwap(t *testing.T, m Maker) {
 	s := b.load(b.start().ID)
 	first, second := b.change(s), b.change(s)
 	b.ok(b.store.Commit(b.ctx, first))
-	if err := b.store.Commit(b.ctx, second); !errors.Is(err, runner.ErrStale) {
+	if err := b.store.Commit(b.ctx, second); !errors.Is(err, session.ErrStale) {
 		t.Fatalf("a commit on an old session = %v, want ErrStale", err)
 	}
 	if got := b.load(s.ID); got.Sequence != first.After.Sequence {
@@ -97,7 +98,7 @@ func testCreateTwice(t *testing.T, m Maker) {
 	s := b.start()
 	r, err := runner.New(runner.Config{Store: b.store, NewID: func() specialist.SessionID { return s.ID }})
 	b.ok(err)
-	if _, err := r.Start(b.ctx, b.m, runner.StartOptions{}); !errors.Is(err, runner.ErrExists) {
+	if _, err := r.Start(b.ctx, b.m, runner.StartOptions{}); !errors.Is(err, session.ErrExists) {
 		t.Fatalf("a second session of the same id = %v, want ErrExists", err)
 	}
 }
@@ -105,18 +106,18 @@ func testCreateTwice(t *testing.T, m Maker) {
 func testNotFound(t *testing.T, m Maker) {
 	b := newBench(t, m)
 	unknown := specialist.SessionID{1, 2, 3}
-	if _, err := b.store.Load(b.ctx, runner.NewPrograms(), unknown); !errors.Is(err, runner.ErrNotFound) {
+	if _, err := b.store.Load(b.ctx, session.NewPrograms(), unknown); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("Load of an unknown session = %v, want ErrNotFound", err)
 	}
 	for _, err := range b.store.Records(b.ctx, unknown, 0) {
-		if !errors.Is(err, runner.ErrNotFound) {
+		if !errors.Is(err, session.ErrNotFound) {
 			t.Errorf("Records of an unknown session = %v, want ErrNotFound", err)
 		}
 	}
 	s := b.load(b.start().ID)
 	c := b.change(s)
 	c.After.ID = unknown
-	if err := b.store.Commit(b.ctx, c); !errors.Is(err, runner.ErrNotFound) && !errors.Is(err, runner.ErrStale) {
+	if err := b.store.Commit(b.ctx, c); !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrStale) {
 		t.Errorf("Commit to an unknown session = %v, want ErrNotFound", err)
 	}
 	book, err := b.store.Book(b.ctx, "nobody")
@@ -131,10 +132,10 @@ func testCopies(t *testing.T, m Maker) {
 	s := b.load(b.start().ID)
 	c := b.change(s)
 	b.ok(b.store.Commit(b.ctx, c))
-	c.Events[0] = runner.Event{} // the store keeps no reference to the slice
+	c.Events[0] = session.Event{} // the store keeps no reference to the slice
 	for rec, err := range b.store.Records(b.ctx, s.ID, c.First) {
 		b.ok(err)
-		if raw, err := runner.DecodeRaw(rec.Events); err != nil || raw[0].Kind != runner.KindEnded {
+		if raw, err := session.DecodeRaw(rec.Events); err != nil || raw[0].Kind != session.KindEnded {
 			t.Fatalf("the record changed with the caller's slice: %s (%v)", rec.Events, err)
 		}
 	}
@@ -251,8 +252,8 @@ func testReopen(t *testing.T, m Maker) {
 		before := b.load(s.ID)
 		b.open(m)
 		after := b.load(s.ID)
-		if runner.Summarize(before) != runner.Summarize(after) || len(before.Proposals()) != len(after.Proposals()) || before.Spent() != after.Spent() {
-			t.Fatalf("reopened, the session is %+v, it was %+v", runner.Summarize(after), runner.Summarize(before))
+		if session.Summarize(before) != session.Summarize(after) || len(before.Proposals()) != len(after.Proposals()) || before.Spent() != after.Spent() {
+			t.Fatalf("reopened, the session is %+v, it was %+v", session.Summarize(after), session.Summarize(before))
 		}
 		legal := choices[after.State.Name]
 		if rng.IntN(2) == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -67,7 +68,7 @@ func testLessons(t *testing.T, m Maker) {
 	one, two := b.start(), b.start()
 	var want []string
 	for i := range 12 {
-		s := []*runner.Session{one, two}[i%3%2]
+		s := []*session.Session{one, two}[i%3%2]
 		want = append(want, b.load(s.ID).Key().ID()+" again")
 		b.decide(s.ID, "again")
 	}
@@ -116,14 +117,14 @@ func testReviews(t *testing.T, m Maker) {
 	_, err = b.r.Step(b.ctx, s.ID)
 	b.ok(err)
 	b.open(m)
-	list, err := b.store.List(b.ctx, runner.ListQuery{Reviews: true})
-	if err != nil || len(list) != 1 || list[0].SessionID != s.ID.String() || list[0].Reviews != 1 || list[0].Status != runner.Completed {
+	list, err := b.store.List(b.ctx, session.ListQuery{Reviews: true})
+	if err != nil || len(list) != 1 || list[0].SessionID != s.ID.String() || list[0].Reviews != 1 || list[0].Status != session.Completed {
 		t.Fatalf("the sessions with reviews are %+v (%v)", list, err)
 	}
 	_, err = b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "human", TransitionName: "again"})
 	b.ok(err)
 	b.open(m)
-	if list, err = b.store.List(b.ctx, runner.ListQuery{Reviews: true}); err != nil || len(list) != 0 {
+	if list, err = b.store.List(b.ctx, session.ListQuery{Reviews: true}); err != nil || len(list) != 0 {
 		t.Errorf("after the review there are %+v (%v)", list, err)
 	}
 	n := 0
@@ -142,7 +143,7 @@ func testAdoptions(t *testing.T, m Maker) {
 	b := newBench(t, m)
 	s := b.start()
 	b.decide(s.ID, "again")
-	trial := runner.Trial{Policy: "tried", From: 1, To: 1}
+	trial := session.Trial{Policy: "tried", From: 1, To: 1}
 	want := trust.Adoption{Machine: "storetest", Promise: trust.DefaultPromise(), PolicyDigest: "digest", Pairs: []trust.Pair{
 		{P: 900_000_000, Right: true, Stops: []trust.PairAt{{Tau: 975_000_000, P: 980_000_000}}}, {P: 800_000_000}}}
 	done, err := b.r.Adopt(b.ctx, runner.Adopting{Adoption: want, Trial: trial, SpecialistID: "human", Reason: "it is good"})
@@ -172,7 +173,7 @@ func testAdoptions(t *testing.T, m Maker) {
 		}
 		roster, err := b.store.Roster(b.ctx, "storetest")
 		b.ok(err)
-		if !slices.Equal(roster.Trials, []runner.Trial{trial}) {
+		if !slices.Equal(roster.Trials, []session.Trial{trial}) {
 			t.Errorf("the policies tried are %+v", roster.Trials)
 		}
 		b.open(m)
@@ -190,23 +191,23 @@ func testRoster(t *testing.T, m Maker) {
 	if _, err := b.r.Register(b.ctx, "storetest", third); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.r.Register(b.ctx, "storetest", third); !errors.Is(err, runner.ErrExists) {
+	if _, err := b.r.Register(b.ctx, "storetest", third); !errors.Is(err, session.ErrExists) {
 		t.Fatalf("registering twice = %v, want ErrExists", err)
 	}
 	b.ok(b.r.Disable(b.ctx, "storetest", "third"))
 	if roster, err = b.store.Roster(b.ctx, "storetest"); err != nil || roster.Sequence != 2 || !roster.Off["third"] {
 		t.Fatalf("the roster is %+v (%v)", roster, err)
 	}
-	stale := runner.RosterEvent{Kind: runner.KindEnabled, ID: "third"}
-	if err := b.store.Register(b.ctx, "storetest", 1, stale); !errors.Is(err, runner.ErrStale) {
+	stale := session.RosterEvent{Kind: session.KindEnabled, ID: "third"}
+	if err := b.store.Register(b.ctx, "storetest", 1, stale); !errors.Is(err, session.ErrStale) {
 		t.Fatalf("registering on an old roster = %v, want ErrStale", err)
 	}
-	var prev runner.Hash
+	var prev session.Hash
 	n := 0
 	for rec, err := range b.store.RosterRecords(b.ctx, "storetest") {
 		b.ok(err)
 		n++
-		if rec.Prev != prev || rec.Hash != runner.Chain(prev, "storetest", rec.Events) || rec.First != int64(n) {
+		if rec.Prev != prev || rec.Hash != session.Chain(prev, "storetest", rec.Events) || rec.First != int64(n) {
 			t.Fatalf("roster record %d does not chain", n)
 		}
 		prev = rec.Hash

@@ -1,0 +1,380 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+)
+
+// Every ask outside this process has one account, and the fold keeps it. What a
+// session has spent is the sum of the accounts of its asks and of what was charged
+// without an ask: functions inside the process, and proposals that nobody asked for.
+// Nothing else changes a sum, and no event and no process says what was charged
+// before: a correction takes back what the account holds. So no order of answers,
+// however late, doubled, or by whom, can charge an ask twice or give back what was
+// never paid.
+//
+// An account has a payment for each thing that the service counts. A service that
+// knows the ask by its key is paid once, however often the request was repeated: its
+// account has one payment. A model is paid for each request: each process that took
+// the ask over opens a payment of its own, and closes that of the process before it.
+//
+//	event               reserved              assumed                settled       unsent
+//	------------------  --------------------  ---------------------  ------------  ---------
+//	nobody waits        assumed, as expected  -                      -             -
+//	failed, unknown     assumed, as it says   as it says             -             -
+//	nothing was sent    unsent (*)            unsent (*)             -             -
+//	said                settled, as it says   settled, as it says    the dearer    settled
+//	free                free: nothing changes it any more
+//
+// "Expected" is the estimate that the ask holds, or, without one, a call of unknown
+// cost. "As it says" replaces those members that the answer knows; the others stay.
+// "The dearer" takes the most of each member: a service that knows the key may well
+// say nothing, or less, the second time.
+//
+// (*) Only if each request that shares the payment has said so. If another request was
+// made, a payment that is reserved becomes assumed when the present one fails, because
+// the other may have been answered; one that is assumed stays. While the present
+// request is out, what a former process says settles the payment or changes nothing.
+//
+// A session that is not in its round any more keeps the accounts that may still change
+// ([debt]). A charge that is below zero, or would make an account or what was spent
+// negative, is refused: live the commit fails ([ErrCharge]); of a log it counts as zero.
+
+// ErrCharge is wrapped by the error of a commit that would charge less than nothing, or
+// make what a session has spent negative.
+var ErrCharge = errors.New("the charge would make what was spent negative")
+
+// A payState is the state of a payment.
+type payState uint8
+
+const (
+	reserved payState = iota // the request is out: its estimate is held, nothing is charged
+	assumed                  // nobody has said what it cost: it is charged as expected
+	settled                  // an answer said
+	unsent                   // nothing left this process
+	free                     // it is not paid from the session's budget
+)
+
+// A payEvent is something that happens to a payment.
+type payEvent uint8
+
+const (
+	abandoned  payEvent = iota // nobody waits for it any more
+	unknown                    // it failed, and nobody will say what it cost
+	sentNone                   // nothing was sent
+	said                       // an answer came
+	notCharged                 // it is free
+)
+
+// A payment is what a service counts as one. It is a value.
+type payment struct {
+	state   payState
+	first   int32            // the requests that share it, as numbers of repeats of the ask: from here
+	last    int32            // up to here
+	none    uint64           // which of them sent nothing, the first by the lowest bit
+	charged specialist.Usage // what the session pays for it; zero while it is reserved
+}
+
+// An account is what a session owes for one ask. It never changes: a newer one takes
+// its place. The nil account is that of an ask that has just been recorded.
+type account struct {
+	now    payment
+	former []payment // of requests before the present one that are paid for themselves
+}
+
+// after returns p after an event of one of its requests. u is what that says of the
+// cost, or, if it says nothing, what is expected.
+func (p payment) after(e payEvent, repeat int32, u specialist.Usage) payment {
+	if e == sentNone {
+		if p.note(repeat); p.noneSent() && p.state <= assumed {
+			p.state, p.charged = unsent, specialist.Usage{}.WithCalls(0, 0)
+			return p
+		}
+		e = abandoned
+	}
+	switch {
+	case p.state == free:
+	case e == said && p.state == settled:
+		p.charged = dearer(p.charged, u)
+	case e == said:
+		p.state, p.charged = settled, told(p, u)
+	case e == unknown && p.state == assumed:
+		p.charged = told(p, u)
+	case p.state != reserved || repeat != p.last:
+	case e == notCharged:
+		p.state = free
+	default:
+		p.state, p.charged = assumed, u
+	}
+	return p
+}
+
+// note notes that a request has sent nothing.
+func (p *payment) note(repeat int32) {
+	if bit := repeat - p.first; bit >= 0 && bit < 64 {
+		p.none |= 1 << bit
+	}
+}
+
+// noneSent reports whether every request that shares p has sent nothing.
+func (p payment) noneSent() bool {
+	n := p.last - p.first + 1
+	return n < 64 && p.none == 1<<n-1
+}
+
+// open reports whether anything may still change p.
+func (p payment) open() bool {
+	switch p.state {
+	case settled:
+		return p.last > p.first
+	case unsent, free:
+		return false
+	}
+	return true
+}
+
+// told returns what is charged once an answer has come: what it says, and what was
+// charged before where it says nothing.
+func told(p payment, u specialist.Usage) specialist.Usage {
+	was := p.charged
+	if p.state != assumed || u.Has(specialist.CostGiven) || u.Made() == 0 {
+		return u
+	}
+	if u == (specialist.Usage{}) {
+		return was
+	}
+	u.CostUSD, u.Given = was.CostUSD, u.Given|was.Given&specialist.CostGiven
+	if !u.Has(specialist.InputGiven) {
+		u.NumInputTokens = was.NumInputTokens
+	}
+	if !u.Has(specialist.OutputGiven) {
+		u.NumOutputTokens = was.NumOutputTokens
+	}
+	return u
+}
+
+// dearer returns the most of each member.
+func dearer(a, b specialist.Usage) specialist.Usage {
+	made := max(a.Made(), b.Made())
+	a.CostUSD, a.Given = max(a.CostUSD, b.CostUSD), a.Given|b.Given
+	a.NumInputTokens, a.NumOutputTokens = max(a.NumInputTokens, b.NumInputTokens), max(a.NumOutputTokens, b.NumOutputTokens)
+	return a.WithCalls(made, a.Unbilled)
+}
+
+// payment returns the payment of a request.
+func (a *account) payment(repeat int32) payment {
+	if a == nil {
+		return payment{}
+	}
+	for _, p := range a.former {
+		if repeat <= p.last {
+			return p
+		}
+	}
+	return a.now
+}
+
+// with returns the account with the payment of a request in the place of the one it
+// had.
+func (a *account) with(repeat int32, p payment) *account {
+	next := &account{now: p}
+	if a == nil {
+		return next
+	}
+	for i, f := range a.former {
+		if repeat <= f.last {
+			next.now, next.former = a.now, slices.Clone(a.former)
+			next.former[i] = p
+			return next
+		}
+	}
+	next.former = a.former
+	return next
+}
+
+// repeated returns the account of an ask that another process has taken over. paid
+// says that the service is paid for the new request too.
+func (a *account) repeated(repeat int32, paid bool) *account {
+	next := &account{}
+	if a != nil {
+		*next = *a
+	}
+	if !paid {
+		next.now.last = repeat
+		return next
+	}
+	next.former = append(slices.Clip(next.former), next.now)
+	next.now = payment{first: repeat, last: repeat}
+	return next
+}
+
+// reserved reports whether the present request of an ask is out, and nothing is charged
+// for it yet.
+func (a *AskState) Reserved() bool {
+	return a.Status == AskStatusOpen && a.Remote != nil && a.account.payment(a.Remote.Repeat).state == reserved
+}
+
+// assumed reports whether a request of an ask is charged as expected, since nobody has
+// said what it cost.
+func (a *AskState) Assumed(repeat int32) bool { return a.account.payment(repeat).state == assumed }
+
+// charged returns what is charged for a request of an ask of the present round or of a
+// former one; zero if nothing is, or may change any more.
+func (s *Session) Charged(o *OpenRound, key specialist.RoundKey, ask, repeat int32) specialist.Usage {
+	if owed := s.owed(key.Round, key.Attempt, ask); owed != nil {
+		return owed.account.payment(repeat).charged
+	}
+	if a := o.At(ask); a != nil && key.Round == s.Round && key.Attempt == s.Attempt {
+		return a.account.payment(repeat).charged
+	}
+	return specialist.Usage{}
+}
+
+// open reports whether anything may still change the account.
+func (a *account) open() bool {
+	return a != nil && (a.now.open() || slices.ContainsFunc(a.former, payment.open))
+}
+
+// A debt is the account of an ask whose round was closed before everybody had said
+// what it cost. Debts are a list, the newest first, that never changes.
+type debt struct {
+	round, attempt int32
+	ask            *Ask
+	account        *account
+	next           *debt
+}
+
+// owe keeps the accounts of a round that is over, as far as they may still change.
+func owe(s *Session, o *OpenRound) {
+	for i := range o.Asks {
+		if a := &o.Asks[i]; a.account.open() {
+			s.owing = &debt{s.Round, s.Attempt, a.Ask, a.account, s.owing}
+		}
+	}
+}
+
+// owed returns the account of an ask of a former round, nil if it cannot change any
+// more.
+func (s *Session) owed(round, attempt, ask int32) *debt {
+	for d := s.owing; d != nil; d = d.next {
+		if d.round == round && d.attempt == attempt && d.ask.Index == ask {
+			return d
+		}
+	}
+	return nil
+}
+
+// with returns the list with another account for one of its debts, or without it once
+// nothing can change it.
+func (d *debt) with(of *debt, a *account) *debt {
+	if d != of {
+		return &debt{d.round, d.attempt, d.ask, d.account, d.next.with(of, a)}
+	}
+	if !a.open() {
+		return d.next
+	}
+	return &debt{d.round, d.attempt, d.ask, a, d.next}
+}
+
+// book takes one event of a request into the account of an ask, and charges the
+// session what follows.
+func (o *OpenRound) book(s *Session, ask *Ask, a *account, e payEvent, repeat int32, u specialist.Usage, model string) *account {
+	if e == sentNone {
+		u = expected(ask) // another request may have been answered
+	}
+	was := a.payment(repeat)
+	is := was.after(e, repeat, o.positive(ask.SpecialistID, u))
+	if is == was {
+		return a
+	}
+	o.post(s, ask.SpecialistID, was, is, model)
+	return a.with(repeat, is)
+}
+
+// post charges a session the difference that an event makes to a payment.
+func (o *OpenRound) post(s *Session, id string, was, is payment, model string) {
+	next := guard.State{}
+	if s.guard != nil {
+		next = *s.guard
+	}
+	switch own, first := guardsOwn(id), was.state == reserved; {
+	case is.state == free, is.state == reserved, is.charged == was.charged && !first:
+		return
+	case first && own:
+		next = next.ChargeProbe(is.charged, model)
+	case first:
+		next = next.Charge(is.charged, model)
+	case own:
+		next = next.CorrectProbe(was.charged, is.charged)
+	default:
+		next = next.Correct(was.charged, is.charged)
+	}
+	o.pay(s, id, next)
+}
+
+// charge charges a session what was not asked for outside this process.
+func (o *OpenRound) charge(s *Session, id string, u specialist.Usage, model string) {
+	if u == (specialist.Usage{}) && model == "" {
+		return // nothing was said of any cost
+	}
+	o.post(s, id, payment{}, payment{state: settled, charged: o.positive(id, u)}, model)
+}
+
+// pay makes next what the guards remember, unless less than nothing were spent.
+func (o *OpenRound) pay(s *Session, id string, next guard.State) {
+	if b := next.Spent; b.Calls < 0 || b.TokensIn < 0 || b.TokensOut < 0 || b.Money < 0 {
+		o.refused = fmt.Errorf("%w: after the answer of %s $%s in %d calls", ErrCharge, id, b.Money, b.Calls)
+		return
+	}
+	before := exact.Money(0)
+	if s.guard != nil {
+		before = s.guard.Spent.Money
+	}
+	s.guard = &next
+	o.Cost = o.Cost.Add(next.Spent.Money - before)
+}
+
+// positive returns u without members below zero. That there are some is an error.
+func (o *OpenRound) positive(id string, u specialist.Usage) specialist.Usage {
+	clean := u.Clean()
+	if clean != u {
+		o.refused = fmt.Errorf("%w: %s says that it cost $%s in %d calls, %d and %d tokens", ErrCharge, id, u.CostUSD, u.Made(), u.NumInputTokens, u.NumOutputTokens)
+	}
+	return clean
+}
+
+// Accounts returns what the session knows of what its asks cost, as text for people who
+// look for a difference: those of its round, then those of former rounds, the newest
+// first.
+func (s *Session) Accounts() string {
+	var b strings.Builder
+	if s.Open != nil {
+		for _, a := range s.Open.Asks {
+			fmt.Fprintf(&b, "%d %s%s\n", a.Index, a.SpecialistID, a.account)
+		}
+	}
+	for d := s.owing; d != nil; d = d.next {
+		fmt.Fprintf(&b, "%d.%d %d %s%s\n", d.round, d.attempt, d.ask.Index, d.ask.SpecialistID, d.account)
+	}
+	return b.String()
+}
+
+var payStateNames = [...]string{"reserved", "assumed", "settled", "unsent", "free"}
+
+// String returns the payments, the oldest first.
+func (a *account) String() string {
+	if a == nil {
+		a = &account{}
+	}
+	var b strings.Builder
+	for _, p := range append(slices.Clip(a.former), a.now) {
+		fmt.Fprintf(&b, " %d-%d %s %+v", p.first, p.last, payStateNames[p.state], p.charged)
+	}
+	return b.String()
+}

@@ -1,0 +1,224 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
+)
+
+// A Raw event is an event as it is stored.
+type Raw struct {
+	Seq  int64           `json:"seq"`
+	At   specialist.Time `json:"at"`
+	Kind string          `json:"kind"`
+	Data json.RawMessage `json:"data"`
+}
+
+// DecodeRaw splits the events of one record without looking into them.
+func DecodeRaw(events []byte) ([]Raw, error) {
+	dec := json.NewDecoder(bytes.NewReader(events))
+	var raw []Raw
+	if err := dec.Decode(&raw); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, fmt.Errorf("unexpected data after the events")
+	}
+	if len(raw) == 0 {
+		return nil, fmt.Errorf("the record holds no events")
+	}
+	return raw, nil
+}
+
+// A Folder rebuilds a session from its log, record by record. The zero Folder
+// with Programs set is at the beginning of a log.
+type Folder struct {
+	Programs *Programs
+	// Definition returns the stored definition of a digest.
+	Definition func(digest string) ([]byte, error)
+
+	// Decision, if set, is called with every decision of the log.
+	Decision func(*DecisionRecord)
+	// Gate, if set, is called with every step that was judged, as the guards saw
+	// it. known is false if the log does not hold what a refused ruling said.
+	Gate func(seq int64, g *Gated, step verdict.Step, known bool)
+	// Applied, if set, is called with every event of the log, and with what the
+	// session had spent before it and after it.
+	Applied func(seq int64, ev Event, before, after guard.Book)
+
+	// closing, if set, is called with every executed transition, and with the
+	// session and the round as they were before it.
+	Closing func(*Session, *OpenRound, *Executed)
+
+	Current Session
+	Round   OpenRound
+	verdict verdict.Verdict // of the step that is being executed
+	gated   *Gated          // that step, until Gate was told of it
+	seq     int64           // of the event gated
+}
+
+// Session returns the session as of the records added so far.
+func (f *Folder) Session() *Session { return Freeze(&f.Current, &f.Round) }
+
+// Out returns the asks of the present round that went outside this process and
+// that nothing has come of yet.
+func (f *Folder) Out() (out []Ask) {
+	for i := range f.Round.Asks {
+		if a := &f.Round.Asks[i]; a.Status == AskStatusOpen && a.Remote != nil {
+			out = append(out, *a.Ask)
+		}
+	}
+	return out
+}
+
+// Add applies the events of one record and returns them.
+func (f *Folder) Add(events []byte) ([]Event, error) {
+	raw, err := DecodeRaw(events)
+	if err != nil {
+		return nil, err
+	}
+	decoded := make([]Event, len(raw))
+	for i := range raw {
+		if want := f.Current.Sequence + 1; raw[i].Seq != want {
+			return nil, fmt.Errorf("event %d where event %d should be", raw[i].Seq, want)
+		}
+		data, err := f.decode(&raw[i])
+		if err != nil {
+			return nil, fmt.Errorf("event %d (%s): %w", raw[i].Seq, raw[i].Kind, err)
+		}
+		decoded[i] = Event{raw[i].At, data}
+		f.observe(raw[i].Seq, data)
+		before := f.Current.Spent()
+		_ = Apply(&f.Current, &f.Round, &decoded[i]) // it happened: a charge that makes no sense counts as nothing
+		if f.Applied != nil {
+			f.Applied(raw[i].Seq, decoded[i], before, f.Current.Spent())
+		}
+	}
+	return decoded, nil
+}
+
+// observe makes a decision record of an executed transition, from the round as it
+// was before.
+func (f *Folder) observe(seq int64, data Data) {
+	switch d := data.(type) {
+	case *Gated:
+		f.verdict = d.Verdict
+		if f.gated, f.seq = d, seq; !d.Verdict.Passed() {
+			f.gate(refusedStep(&f.Current, &f.Round, d))
+		}
+	case *Executed:
+		f.gate(stepOf(&f.Current, &f.Round, d), true)
+		if f.Closing != nil {
+			f.Closing(&f.Current, &f.Round, d)
+		}
+		if f.Decision != nil {
+			f.Decision(newDecisionRecord(&f.Current, &f.Round, d, f.verdict, seq))
+		}
+	}
+}
+
+// gate tells Gate of the step that was judged last.
+func (f *Folder) gate(step verdict.Step, known bool) {
+	if f.Gate != nil && f.gated != nil {
+		step.Task, step.Attempt = f.Current.ID.String(), int64(f.Current.Rejects)
+		f.Gate(f.seq, f.gated, step, known)
+	}
+	f.gated = nil
+}
+
+// decode turns one stored event into what it says. The session as of the event
+// before it gives names their meaning.
+func (f *Folder) decode(r *Raw) (Data, error) {
+	d := &reading{data: r.Data, session: &f.Current, arrivals: f.Round.Arrivals}
+	if f.Current.Program == nil && r.Kind != KindCreated {
+		return nil, fmt.Errorf("the log does not begin with %s", KindCreated)
+	}
+	switch r.Kind {
+	case KindCreated:
+		return f.created(d)
+	case KindRoundOpened:
+		return d.roundOpened()
+	case KindAsked:
+		return d.asked()
+	case KindProposed:
+		return d.proposed(r.At)
+	case KindAskFailed:
+		return d.askFailed()
+	case KindDiscarded:
+		return d.discarded()
+	case KindProbed:
+		return d.probed()
+	case KindJudged:
+		return d.judged()
+	case KindGated:
+		return d.gated()
+	case KindRuled:
+		return d.ruled()
+	case KindExecuted:
+		return d.executed(r.At)
+	case KindLearned:
+		return d.learned(r.At)
+	case KindReviewed:
+		return d.reviewed()
+	case KindAdopted:
+		return d.adopted()
+	case KindNeedsHuman:
+		v := &AwaitsHuman{}
+		return v, d.into(v)
+	case KindRevealed:
+		return d.revealed()
+	case KindResumed:
+		return d.resumed()
+	case KindEnded:
+		return d.ended()
+	}
+	return nil, &DecodeError{"event kind", r.Kind}
+}
+
+func (f *Folder) created(d *reading) (Data, error) {
+	var v struct {
+		SessionID       string          `json:"sessionId"`
+		MachineDigest   string          `json:"machineDigest"`
+		MetaJSON        json.RawMessage `json:"metaJson"`
+		Seed            string          `json:"seed"`
+		DefaultProposer bool            `json:"defaultProposer"`
+		DefaultArbiter  bool            `json:"defaultArbiter"`
+		Mode            machine.Mode    `json:"mode"`
+		Prices          string          `json:"prices"`
+	}
+	if err := d.into(&v); err != nil {
+		return nil, err
+	}
+	if f.Current.Program != nil {
+		return nil, fmt.Errorf("the session is created twice")
+	}
+	id, err := ParseID(v.SessionID)
+	if err != nil {
+		return nil, &DecodeError{"sessionId", v.SessionID}
+	}
+	program := f.Programs.Known(v.MachineDigest)
+	if program == nil {
+		definition, err := f.Definition(v.MachineDigest)
+		if err != nil {
+			return nil, err
+		}
+		if program, err = f.Programs.Parse(v.MachineDigest, definition); err != nil {
+			return nil, err
+		}
+	}
+	c := &Created{Program: program, Options: Options{Meta: v.MetaJSON, DefaultProposer: v.DefaultProposer, DefaultArbiter: v.DefaultArbiter, Mode: v.Mode, Prices: v.Prices}}
+	if v.Seed != "" {
+		if c.Options.Seed, err = strconv.ParseUint(v.Seed, 10, 64); err != nil {
+			return nil, &DecodeError{"seed", v.Seed}
+		}
+	}
+	f.Current.ID = id
+	return c, nil
+}

@@ -1,0 +1,288 @@
+package session
+
+import (
+	"encoding/json"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/verdict"
+)
+
+// An Event is one thing that happened in a session. Events of one commit follow
+// each other without a gap; the first has the sequence number of its record.
+type Event struct {
+	At   specialist.Time
+	Data Data // never nil, never changed
+}
+
+// Data is what an event says. The kinds of events are the types in this file.
+type Data interface {
+	Kind() string
+	// append appends the data as one JSON object. key is that of the round in
+	// which the event happened.
+	append(dst []byte, key specialist.RoundKey) []byte
+}
+
+// Created opens a session's log.
+type Created struct {
+	Program *Program
+	Options Options
+}
+
+// RoundOpened begins a round, or a further attempt at one.
+type RoundOpened struct {
+	Round, Attempt int32
+	State          *machine.State
+	Notices        []string
+}
+
+// Proposed records a proposal.
+type Proposed struct {
+	specialist.Proposal
+	Ask int32 // the ask it answers; 0 if it was submitted unasked
+}
+
+// AskFailed records that an ask ended without a proposal.
+type AskFailed struct {
+	SpecialistID string
+	Ask          int32
+	Role         machine.Role
+	Code         string
+	Message      string
+	Usage        specialist.Usage
+	Model        string
+	Asked        string // the model that was asked, if another answered
+}
+
+// Discarded records an answer that came too late to count, with its cost.
+type Discarded struct {
+	SpecialistID   string
+	Round, Attempt int32 // of the ask
+	Ask            int32
+	TransitionName string
+	Code           string
+	Usage          specialist.Usage
+	Model          string
+	Asked          string      // the model that was asked, if another answered
+	Charged        exact.Money // what the session was already charged for it; to be read, not to be believed
+	ChargedIn      int64       // likewise, in tokens
+	ChargedOut     int64
+	Repeat         int32 // of the request that it answers: RemoteAsk.Repeat as it was sent
+}
+
+// Probed records what came of a question of the guards' own, or what they have
+// measured with several.
+type Probed struct {
+	Guard    string   // whose question it was: "__truth" or "__classifier"
+	Ask      int32    // under which it was reserved; 0 for a measurement
+	Stage    string   // what it was for
+	Question string   // a digest of it
+	Reply    string   // "" if there is none
+	Value    *float64 // of a measurement, from 0 to 1; nil for questions
+	Code     string   // why there is no reply; "" if there is one
+	Message  string
+	Usage    specialist.Usage
+	Model    string
+	Asked    string // the model that was asked, if another answered
+	Free     bool   // it is not paid from the session's budget
+}
+
+// Judged records a verdict of the arbiter, with all that it depended on.
+type Judged struct {
+	Index     int32 // within the round, from 1
+	Ask       int32 // of an arbiter outside this process; 0 otherwise
+	ArbiterID string
+	Strategy  string
+	Decision  arbiter.Decision
+	Order     []int32            // arrivals of the proposals, in the round's order
+	Weights   []exact.Billionths // of their authors, at this time
+	Threshold *machine.Threshold // in force; nil if nobody set one
+	Margin    exact.Billionths   // by weight, whatever the strategy
+	Usage     specialist.Usage   // what the verdict cost
+	Model     string             // that was asked for it; "" if none was
+	Evidence  *JudgedBy          // what bayes decided by; nil for others
+}
+
+// JudgedBy is what a verdict of bayes depended on, besides the votes and the
+// definition.
+type JudgedBy struct {
+	Place        int64    `json:"place"` // Lesson.Seq of the newest lesson in the ledger
+	PolicyDigest string   `json:"policyDigest"`
+	Versions     []string `json:"versions"` // of the authors, by place in Order
+	// Partial says that somebody who takes part had not been asked, and Stop why
+	// nobody else was; it is "" if everyone was, or nothing was decided about that.
+	Partial bool       `json:"partial,omitempty"`
+	Stop    trust.Stop `json:"stop,omitempty"`
+}
+
+// Gated records what the guards said of a step that was about to be executed.
+type Gated struct {
+	Transition *machine.Transition
+	Verdict    verdict.Verdict
+	IsHuman    bool
+}
+
+// A DecisionKind says how a transition came to be executed.
+type DecisionKind uint8
+
+// The kinds of decisions.
+const (
+	ByConsensus DecisionKind = iota
+	Forced
+	Direct // executeTransition: teaches nothing
+)
+
+var decisionKinds = [...]string{"consensus", "forced", "executed"}
+
+// String returns the name used in JSON.
+func (k DecisionKind) String() string { return decisionKinds[k] }
+
+// Ruled records a human's ruling that waits for others: nothing is executed by it.
+// A later one of the same human takes its place.
+type Ruled struct {
+	SpecialistID   string
+	Transition     *machine.Transition // nil: the human takes the ruling back
+	MetaJSON       json.RawMessage
+	Reasoning      string
+	QuestionDigest string // of what the human was asked; "" if nobody said
+	Blind          bool   // the human had not seen what was proposed
+	Direct         bool   // it was executeTransition, which teaches nothing
+	Draws          *Draws // why others are asked; nil but for the first of a round
+}
+
+// Executed records a transition. The Executed events of a session form its
+// history.
+type Executed struct {
+	Transition   *machine.Transition
+	How          DecisionKind
+	IsHuman      bool
+	SpecialistID string // the winner, or the human
+	Arrival      int32  // of the winning proposal; 0 if there is none
+	Reasoning    string // the human's, or the winner's
+	MetaJSON     json.RawMessage
+	At           specialist.Time
+	Standing     *Standing // the round as a human found it; nil for consensus
+	Draws        *Draws    // who else is to look at it; nil if nobody could be drawn
+	Authors      []string  // the humans who agreed, by when they ruled; nil if SpecialistID alone decided
+	Round        int32
+	Attempt      int32
+
+	Previous *Executed
+	Visits   int32 // of the target state, this one included
+}
+
+// A Standing is what a decision record shows of the round that a human closed.
+type Standing struct {
+	Order     []int32            `json:"order"` // arrivals of the proposals, in the round's order
+	Weights   []exact.Billionths `json:"weights"`
+	Threshold *machine.Threshold `json:"threshold"` // in force; nil if nobody set one
+}
+
+// Learned records what a human's decision taught.
+type Learned struct {
+	Comparisons []trust.Comparison
+	Exemplar    *specialist.Exemplar
+	Outcome     *trust.Outcome // for the ledger; nil if there is none, or not yet
+	// Held is the outcome of a round that another human is to decide too: it
+	// counts only when they agree, or a third has settled it.
+	Held *trust.Outcome
+	// Second is what two humans made of the round before it was executed; nil if no
+	// second one was asked then.
+	Second *trust.SecondLook
+}
+
+// AwaitsHuman records that a human must decide.
+type AwaitsHuman struct {
+	Code, Reason string
+	Draws        *Draws // of an audit before execution; nil for other reasons
+}
+
+// Resumed records that a session that waited or had stopped goes on.
+type Resumed struct {
+	Actor, Note string
+	RetryFailed bool
+	Cleared     bool          // the guards have forgotten what repeated
+	Raised      []guard.Raise // limits that Actor has raised
+
+	Program *Program // of the session from now on; nil if no limit was raised
+}
+
+// Ended records that a session completed, stopped or failed.
+type Ended struct {
+	Status       Status
+	Code, Reason string
+	Actor        *Actor // who cancelled it; nil if the engine ended it
+}
+
+// The names of the kinds.
+const (
+	KindCreated     = "session_created"
+	KindRoundOpened = "round_opened"
+	KindAsked       = "asked"
+	KindProposed    = "proposed"
+	KindAskFailed   = "ask_failed"
+	KindDiscarded   = "discarded"
+	KindProbed      = "probed"
+	KindJudged      = "judged"
+	KindGated       = "gated"
+	KindRuled       = "ruled"
+	KindExecuted    = "executed"
+	KindLearned     = "learned"
+	KindReviewed    = "reviewed"
+	KindAdopted     = "policy_adopted"
+	KindNeedsHuman  = "needs_human"
+	KindRevealed    = "revealed"
+	KindResumed     = "resumed"
+	KindEnded       = "ended"
+)
+
+func (*Created) Kind() string     { return KindCreated }
+func (*RoundOpened) Kind() string { return KindRoundOpened }
+func (*Asked) Kind() string       { return KindAsked }
+func (*Proposed) Kind() string    { return KindProposed }
+func (*AskFailed) Kind() string   { return KindAskFailed }
+func (*Discarded) Kind() string   { return KindDiscarded }
+func (*Probed) Kind() string      { return KindProbed }
+func (*Judged) Kind() string      { return KindJudged }
+func (*Gated) Kind() string       { return KindGated }
+func (*Ruled) Kind() string       { return KindRuled }
+func (*Executed) Kind() string    { return KindExecuted }
+func (*Learned) Kind() string     { return KindLearned }
+func (*Reviewed) Kind() string    { return KindReviewed }
+func (*Adopted) Kind() string     { return KindAdopted }
+func (*AwaitsHuman) Kind() string { return KindNeedsHuman }
+func (*Revealed) Kind() string    { return KindRevealed }
+func (*Resumed) Kind() string     { return KindResumed }
+func (*Ended) Kind() string       { return KindEnded }
+
+// Codes that events and results carry beside those of arbiters and guards.
+const (
+	CodeIllegal       = "illegal_answer" // the answer is not legal in the state
+	CodeTimeout       = "timeout"
+	CodeCancelled     = "cancelled" // the round was decided without it
+	CodeAskError      = "ask_error" // the specialist returned an error
+	CodePanic         = "panic"
+	CodeLate          = "late" // the round was over
+	CodeSuperseded    = "superseded"
+	CodeTakenOver     = "taken_over" // another process asks, or has asked, in the place of this one
+	CodeLost          = "lost"       // the process that asked is gone
+	CodeArbiterFailed = "arbiter_failed"
+	CodeUnknownWinner = "unknown_winner" // the arbiter elected what is not in the round
+	CodeNoArbiter     = "no_arbiter"
+	CodeAudit         = "audit"        // a human decides what the engine would have
+	CodeSecondHuman   = "second_human" // another human is asked before a ruling is executed
+	CodeStepLimit     = "step_limit"
+	CodeTimeLimit     = "time_limit"
+	CodeDeadEnd       = "dead_end"
+	CodeNoProposals   = "no_proposals"
+	CodeNoQuorum      = "no_quorum"  // too few have answered to decide without a human
+	CodeNoPayload     = "no_payload" // nobody who proposed the winner gave what its parameters ask for
+	CodeGoal          = "goal"
+	CodeFinal         = "final"
+	// BadRaise is the code of an [Error] about a limit that cannot be raised as asked.
+	BadRaise = "bad_raise"
+)

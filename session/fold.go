@@ -1,0 +1,356 @@
+package session
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
+)
+
+// apply brings a session and its round up to the event. It is the only function
+// that changes either, live and when a log is read back, so what is stored and
+// what is rebuilt cannot differ. The error is that of a charge which makes no sense;
+// session and round are then as if it had been nothing.
+func Apply(s *Session, o *OpenRound, e *Event) error {
+	o.refused = nil
+	applyEvent(s, o, e)
+	err := o.refused
+	o.refused = nil
+	return err
+}
+
+func applyEvent(s *Session, o *OpenRound, e *Event) {
+	s.Sequence++
+	s.waited, s.dormant = s.waitedBy(e.At), false
+	s.UpdatedAt = e.At
+	switch d := e.Data.(type) {
+	case *Created:
+		s.Program, s.State, s.CreatedAt = d.Program, d.Program.Machine.Initial(), e.At
+		if d.Options.IsSet() {
+			options := d.Options
+			s.options = &options
+		}
+	case *RoundOpened:
+		applyRound(s, o, d)
+		s.OpenedAt = e.At
+	case *Asked:
+		for i := range d.Asks {
+			o.ApplyAsk(s, &d.Asks[i])
+		}
+		if o.Wave == nil {
+			o.Wave = d.Wave
+		}
+	case *Proposed:
+		applyProposed(s, o, d)
+	case *AskFailed:
+		applyFailed(s, o, d)
+	case *Discarded:
+		applyDiscarded(s, o, d)
+	case *Probed:
+		applyProbed(s, o, d)
+	case *Judged:
+		o.Verdict, o.Verdicts, o.judging = d, max(o.Verdicts, d.Index), false
+		if a := o.At(d.Ask); a != nil {
+			a.Status = AskStatusAnswered
+		}
+		o.closeAsk(s, d.Ask, d.ArbiterID, said, d.Usage, d.Model)
+	case *Gated:
+		applyGated(s, o, d)
+	case *Executed:
+		applyExecuted(s, o, d)
+	case *AwaitsHuman:
+		applyAwaits(s, o, d, e.At)
+		o.shown = o.shown || d.Code != CodeAudit && d.Code != CodeSecondHuman
+	case *Ruled:
+		applyRuled(s, o, d, e.At)
+	case *Reviewed:
+		applyReviewed(s, d, e.At)
+	case *Adopted: // it is about the machine: the session is where it stands
+	case *Revealed:
+		applyRevealed(s, o, d)
+	case *Resumed:
+		applyResumed(s, o, d)
+	case *Ended:
+		s.Status, s.outcome = d.Status, &Outcome{d.Code, d.Reason, e.At}
+		chargeOpen(s, o, s.State)
+	case *Learned: // trust is a fold of its own
+		if d.Held != nil {
+			s.await(&Review{Kind: SecondLook, Key: s.last.Key(s.ID), State: s.last.Transition.From, Since: e.At, Outcome: d.Held})
+		}
+	}
+}
+
+func (o Options) IsSet() bool {
+	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != "" || o.Prices != ""
+}
+
+func applyRound(s *Session, o *OpenRound, d *RoundOpened) {
+	chargeOpen(s, o, s.State)
+	owe(s, o)
+	s.Round, s.Attempt, s.State = d.Round, d.Attempt, d.State
+	*o = OpenRound{refused: o.refused, Notices: d.Notices, Proposals: o.Proposals[:0], Asks: o.Asks[:0]}
+}
+
+func applyProbed(s *Session, o *OpenRound, d *Probed) {
+	if a := o.At(d.Ask); a != nil {
+		if a.Status = AskStatusAnswered; d.Code != "" {
+			a.Status = AskStatusFailed
+		}
+	}
+	o.Probes = append(o.Probes, d)
+	if d.Ask == 0 {
+		return // a measurement
+	}
+	u := d.Usage
+	if u == (specialist.Usage{}) {
+		u.Given = specialist.CostGiven // it is a call all the same
+	}
+	o.closeAsk(s, d.Ask, d.Guard, d.means(), u, guard.Called{Model: d.Model, Asked: d.Asked}.String())
+}
+
+// means returns what came of a question of the guards' own, for its account.
+func (d *Probed) means() payEvent {
+	switch {
+	case d.Free:
+		return notCharged
+	case d.Code == "":
+		return said
+	}
+	return failure(d.Code, d.Usage)
+}
+
+func (o *OpenRound) ApplyAsk(s *Session, a *Ask) {
+	if a.Role == machine.Arbiter {
+		o.judging = true
+	}
+	if known := o.At(a.Index); known != nil {
+		o.takeOver(s, known, a) // or accepted
+		return
+	}
+	o.Asks = append(o.Asks, AskState{Ask: a})
+}
+
+func applyProposed(s *Session, o *OpenRound, d *Proposed) {
+	p := &d.Proposal
+	o.Arrivals = max(o.Arrivals, p.Arrival)
+	o.Verdict, o.Blocked = nil, false
+	if p.Replaces != 0 {
+		o.Proposals = slices.DeleteFunc(o.Proposals, func(q *specialist.Proposal) bool { return q.SpecialistID == p.SpecialistID })
+	}
+	o.Proposals = append(o.Proposals, p)
+	o.chargeArbiter(s)
+	model := ""
+	if p.Detail != nil {
+		model = guard.Called{Model: p.Detail.Model, Asked: p.Detail.Asked}.String()
+	}
+	if !o.settle(s, d, model) {
+		o.closeAsk(s, d.Ask, d.SpecialistID, said, p.Usage, model)
+	}
+	if s.Status == NeedsHuman {
+		o.goesOn(s)
+		s.dormant = s.Status == Running
+	}
+}
+
+// settle closes the asks that a proposal said, and an arbiter's that was about
+// another set of proposals. It reports whether the proposal's cost was charged with
+// one of them.
+func (o *OpenRound) settle(s *Session, d *Proposed, model string) (charged bool) {
+	if a := o.At(d.Ask); a != nil && d.Ask != 0 && !o.judging {
+		a.Status = AskStatusAnswered
+		return false
+	}
+	for i := range o.Asks { // an answer from outside settles whatever was asked
+		switch a := &o.Asks[i]; {
+		case a.Status != AskStatusOpen:
+		case a.Role == machine.Arbiter:
+			a.Status = AskStatusCancelled
+		case a.SpecialistID == d.SpecialistID:
+			a.Status = AskStatusAnswered
+			if a.Index != d.Ask {
+				charged = o.chargeOutside(s, a, d, model)
+			}
+		}
+	}
+	o.judging = false
+	return charged
+}
+
+func applyFailed(s *Session, o *OpenRound, d *AskFailed) {
+	if a := o.At(d.Ask); a != nil {
+		a.Status, a.unpaid, a.failed = AskStatusFailed, Unpaid(d.Code), d
+		if d.Code == CodeCancelled {
+			a.Status = AskStatusCancelled
+		}
+	}
+	if d.Role == machine.Arbiter {
+		o.Blocked, o.judging = true, false
+	}
+	o.closeAsk(s, d.Ask, d.SpecialistID, failure(d.Code, d.Usage), d.Usage, guard.Called{Model: d.Model, Asked: d.Asked}.String())
+}
+
+func applyDiscarded(s *Session, o *OpenRound, d *Discarded) {
+	a := o.At(d.Ask)
+	if a != nil && d.Round == s.Round && d.Attempt == s.Attempt && a.Status == AskStatusOpen && d.Code != CodeTakenOver {
+		a.Status = AskStatusCancelled
+	}
+	chargeDiscarded(s, o, d, guard.Called{Model: d.Model, Asked: d.Asked}.String())
+}
+
+func applyExecuted(s *Session, o *OpenRound, d *Executed) {
+	d.Previous = s.last
+	d.Visits = int32(s.Visits(d.Transition.To)) + 1
+	if c := s.Program.counting(d.Transition.From); c != nil || s.guard != nil {
+		next := guard.State{}
+		if s.guard != nil {
+			next = *s.guard
+		}
+		next = next.Advance(c, stepOf(s, o, d))
+		s.guard = &next
+	}
+	applyReview(s, o, d)
+	s.last = d
+	s.waitedAtMove = s.waited
+	s.Executed++
+	s.Rejects = 0
+	s.State = d.Transition.To
+	if s.Status == NeedsHuman {
+		s.Status, s.outcome = Running, nil
+	}
+	chargeOpen(s, o, d.Transition.From)
+	owe(s, o)
+	*o = OpenRound{refused: o.refused, Proposals: o.Proposals[:0], Asks: o.Asks[:0]} // the proposals leave the view, not the log
+}
+
+// applyGated counts a step that the guards sent back. What they remember of one
+// that they refused is for them to say.
+func applyGated(s *Session, o *OpenRound, d *Gated) {
+	if d.Verdict.Passed() {
+		return
+	}
+	if step, known := refusedStep(s, o, d); known {
+		was := guard.State{}
+		if s.guard != nil {
+			was = *s.guard
+		}
+		if next := was.Refuse(s.Program.Guards(s.State), step, d.Verdict); next != was {
+			s.guard = &next
+		}
+	}
+	if d.Verdict.Status == verdict.Retry {
+		s.Rejects++
+	}
+}
+
+// refusedStep returns the step of a transition that was not executed. What a human
+// said is recorded only with an execution: known is false if guards look at it.
+func refusedStep(s *Session, o *OpenRound, g *Gated) (step verdict.Step, known bool) {
+	if j := o.Verdict; !g.IsHuman && j != nil && j.Decision.Consensus() {
+		for _, p := range o.Proposals {
+			if p.Arrival == j.Order[j.Decision.Winner] {
+				return StepFor(s, g.Transition, p.Reasoning, p.MetaJSON, false, p), true
+			}
+		}
+	}
+	return verdict.Step{Transition: g.Transition.Name, FromState: g.Transition.From.Name, State: g.Transition.Target, Human: g.IsHuman}, g.IsHuman && g.Transition.Parameters == nil
+}
+
+// stepOf returns an executed transition as the guards count it.
+func stepOf(s *Session, o *OpenRound, d *Executed) verdict.Step {
+	var winner *specialist.Proposal
+	for _, p := range o.Proposals {
+		if p.Arrival == d.Arrival {
+			winner = p
+		}
+	}
+	return StepFor(s, d.Transition, d.Reasoning, d.MetaJSON, d.How != ByConsensus, winner)
+}
+
+// stepFor returns a transition as the guards see it. winner is nil if nobody was
+// elected.
+func StepFor(s *Session, t *machine.Transition, reasoning string, meta []byte, human bool, winner *specialist.Proposal) verdict.Step {
+	step := verdict.Step{
+		Transition: t.Name, FromState: t.From.Name, State: t.Target, MetaJSON: meta, Human: human,
+		Output: reasoning, HasOutput: true, Canned: canned(winner), Began: s.CreatedAt, Moved: s.CreatedAt,
+	}
+	if s.last != nil {
+		step.Moved = s.last.At
+	}
+	if s.options != nil {
+		step.SessionMeta = s.options.Meta
+	}
+	if winner != nil {
+		fillUsage(&step, winner)
+	}
+	if t.Parameters != nil {
+		step.ToolCalls = append(step.ToolCalls, verdict.ToolCall{Name: t.Name, Args: meta})
+	}
+	return step
+}
+
+// canned reports whether a proposal's reasoning is that of a program, which says
+// the same whenever it decides the same: to repeat it is no sign of a loop.
+func canned(p *specialist.Proposal) bool {
+	switch {
+	case p == nil || p.Detail != nil && p.Detail.Model != "":
+		return false
+	case p.IsHuman:
+		return true
+	}
+	return p.Mode == specialist.Function || p.Mode == specialist.Builtin || p.Mode == specialist.Expression
+}
+
+func fillUsage(step *verdict.Step, p *specialist.Proposal) {
+	step.TokensIn, step.TokensOut = p.Usage.NumInputTokens, p.Usage.NumOutputTokens
+	step.Cost, step.CostGiven = p.Usage.CostUSD, p.Usage.Has(specialist.CostGiven)
+	if p.Detail == nil {
+		return
+	}
+	step.Model = p.Detail.Model
+	step.ToolCalls = slices.Clip(p.Detail.ToolCalls)
+}
+
+func applyResumed(s *Session, o *OpenRound, d *Resumed) {
+	s.Rejects = 0
+	o.goesOn(s)
+	if d.Program != nil {
+		s.Program = d.Program
+	}
+	if d.Cleared && s.guard != nil {
+		cleared := s.guard.Clear()
+		s.guard = &cleared
+	}
+	o.Blocked = false
+	keep := o.Asks[:0]
+	for _, a := range o.Asks {
+		failedArbiter := a.Role == machine.Arbiter && a.Status == AskStatusFailed
+		failedProposer := a.Role == machine.Proposer && a.Status == AskStatusFailed && (d.RetryFailed || a.unpaid)
+		if failedArbiter || failedProposer {
+			a.Status = AskStatusCancelled // asked again under a new id
+		}
+		keep = append(keep, a)
+	}
+	o.Asks = keep
+}
+
+// freeze returns an immutable copy of a session and its round.
+func Freeze(s *Session, o *OpenRound) *Session {
+	f := *s
+	f.Open = nil
+	if !o.empty() || o.Blocked || o.shown || len(o.revealed) > 0 {
+		open := *o
+		open.Proposals = slices.Clone(o.Proposals)
+		open.Asks = slices.Clone(o.Asks)
+		open.Probes = slices.Clip(o.Probes)
+		f.Open = &open
+	}
+	return &f
+}
+
+// unpaid reports whether a code says that there was no room to ask somebody.
+func Unpaid(code string) bool {
+	return strings.HasPrefix(code, "budget_") || strings.HasPrefix(code, "quota_")
+}

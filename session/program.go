@@ -1,0 +1,132 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+)
+
+// A Program is a machine with its guards compiled: all that is needed to fold a
+// log. It never changes, and sessions of the same definition share one, but for
+// those in which a human has raised a limit.
+type Program struct {
+	Machine *machine.Machine
+	// Guarded is true if the machine or one of its states has guards.
+	Guarded bool
+	guards  []*guard.Config // by index of the state; nil where there are none
+	observe *guard.Config   // counts where nothing is checked
+
+	Base   *Program      // as the definition has it; the Program itself for most
+	raised []guard.Raise // by humans, for one session
+}
+
+// Guards returns the guards in force in a state; nil if there are none.
+func (p *Program) Guards(s *machine.State) *guard.Config { return p.guards[s.Index] }
+
+// counting returns the configuration that says what to remember of a step out
+// of s; nil if nothing needs to be remembered.
+func (p *Program) counting(s *machine.State) *guard.Config {
+	if c := p.guards[s.Index]; c != nil || !p.Guarded {
+		return c
+	}
+	return p.observe
+}
+
+// NewProgram compiles the guards of a machine. Those of one that a store holds are
+// held to no rule, as the machine is not.
+func NewProgram(m *machine.Machine) (*Program, error) {
+	p := &Program{Machine: m, guards: make([]*guard.Config, len(m.States()))}
+	p.Base = p
+	base := []byte(m.Definition().Guards)
+	for i := range m.States() {
+		section, err := guard.Merge(base, m.States()[i].Guards)
+		if err != nil {
+			return nil, fmt.Errorf("guards of state %q: %w", m.States()[i].Name, err)
+		}
+		if section == nil {
+			continue
+		}
+		c, problems := parseGuards(m, section)
+		if len(problems) > 0 {
+			return nil, fmt.Errorf("guards of state %q: %s", m.States()[i].Name, problems[0].Message)
+		}
+		p.guards[i], p.Guarded = c, true
+	}
+	if p.Guarded {
+		p.observe, _ = guard.Parse([]byte("{}"), false)
+	}
+	return p, nil
+}
+
+func parseGuards(m *machine.Machine, section []byte) (*guard.Config, []machine.Problem) {
+	if m.Stored() {
+		return guard.ParseStored(section)
+	}
+	return guard.Parse(section, false)
+}
+
+// Programs compiles each definition once. It may be used concurrently.
+type Programs struct {
+	mu       sync.RWMutex
+	byDigest map[string]*Program
+}
+
+// NewPrograms returns an empty set.
+func NewPrograms() *Programs { return &Programs{byDigest: map[string]*Program{}} }
+
+// Of returns the Program of a machine: the same for every machine with the same
+// digest.
+func (ps *Programs) Of(m *machine.Machine) (*Program, error) {
+	if p := ps.Known(m.Digest()); p != nil {
+		return p, nil
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if p := ps.byDigest[m.Digest()]; p != nil {
+		return p, nil
+	}
+	p, err := NewProgram(m)
+	if err == nil {
+		ps.byDigest[m.Digest()] = p
+	}
+	return p, err
+}
+
+// Known returns the Program of a digest, or nil.
+func (ps *Programs) Known(digest string) *Program {
+	ps.mu.RLock()
+	defer ps.mu.RUnlock()
+	return ps.byDigest[digest]
+}
+
+// Parse compiles a stored definition and checks that it is the one of that
+// digest.
+func (ps *Programs) Parse(digest string, definition []byte) (*Program, error) {
+	if p := ps.Known(digest); p != nil {
+		return p, nil
+	}
+	m, err := machine.Parse(digest[:min(12, len(digest))]+".json", definition, StoredChecks())
+	if err != nil {
+		return nil, &CorruptError{What: "definition " + digest, Problem: inOneLine(err)}
+	}
+	if m.Digest() != digest {
+		return nil, &CorruptError{What: "definition " + digest, Problem: "its content has digest " + m.Digest()}
+	}
+	return ps.Of(m)
+}
+
+// inOneLine returns what is wrong with a definition, without the places in a file that
+// nobody has.
+func inOneLine(err error) string {
+	if invalid, ok := errors.AsType[*machine.Error](err); ok {
+		return invalid.Summary()
+	}
+	return err.Error()
+}
+
+// StoredChecks returns the rules of a definition that a store holds: none, for the
+// program that stored it has checked its own.
+func StoredChecks() machine.Checks { return machine.Checks{Stored: true} }

@@ -1,0 +1,49 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+)
+
+// A limit that a human raised belongs to one session: to its log, and so to the
+// Program that the session is folded with. The definition stays as it was.
+
+// Raised returns the limits that humans have raised in the session, the oldest
+// first. The caller must not change them.
+func (s *Session) Raised() []guard.Raise { return s.Program.raised }
+
+// lift returns p with limits raised for a session that stands in a state.
+func (p *Program) Lift(s *machine.State, raises []guard.Raise) (*Program, error) {
+	next := *p
+	next.guards = slices.Clone(p.guards)
+	for i, c := range p.guards {
+		lifted, err := c.Lift(p.Guards(s), raises)
+		if err != nil {
+			return nil, err
+		}
+		next.guards[i] = lifted
+	}
+	next.raised = append(slices.Clip(p.raised), raises...)
+	return &next, nil
+}
+
+// resumed reads a resumed event.
+func (d *reading) resumed() (Data, error) {
+	v := &Resumed{}
+	if err := d.into(v); err != nil || len(v.Raised) == 0 {
+		return v, err
+	}
+	for _, r := range v.Raised {
+		if r.State != d.session.State.Name {
+			return nil, &DecodeError{"state of a raised limit", r.State}
+		}
+	}
+	var err error
+	if v.Program, err = d.session.Program.Lift(d.session.State, v.Raised); err != nil {
+		err = fmt.Errorf("a raised limit: %w", err)
+	}
+	return v, err
+}

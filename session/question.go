@@ -1,0 +1,58 @@
+package session
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Facts are what a session is about.
+type Facts struct {
+	Input json.RawMessage `json:"input,omitempty"` // its metaJson as started; nil if there is none
+	Data  json.RawMessage `json:"data"`            // the metaJson if it is an object, else {}
+}
+
+// A QuestionRuling is a human's word on an open round that waits for the word of
+// another.
+type QuestionRuling struct {
+	SpecialistID   string          `json:"specialistId"`
+	TransitionName string          `json:"transitionName"`
+	MetaJSON       json.RawMessage `json:"metaJson,omitempty"`
+	Reasoning      string          `json:"reasoning,omitempty"`
+}
+
+// rulingsFor returns the pending rulings that a viewer may see, and how many others
+// there are.
+func (s *Session) RulingsFor(viewer string) (shown []QuestionRuling, withheld int) {
+	shown = []QuestionRuling{}
+	list, concealed := s.PendingRulings()
+	for _, r := range list {
+		if concealed && (viewer == "" || r.SpecialistID != viewer) {
+			withheld++
+			continue
+		}
+		shown = append(shown, QuestionRuling{r.SpecialistID, r.Transition.Name, r.MetaJSON, r.Reasoning})
+	}
+	return shown, withheld
+}
+
+// facts returns what the session is about.
+func (s *Session) Facts() Facts {
+	f := Facts{Input: s.Options().Meta, Data: json.RawMessage("{}")}
+	if len(f.Input) > 0 && f.Input[0] == '{' {
+		f.Data = f.Input
+	}
+	return f
+}
+
+// reasonWithFailures returns why a human is asked, with what came of asks that
+// failed.
+func (s *Session) ReasonWithFailures(o Outcome, withheld bool) string {
+	failures := s.failures(withheld)
+	switch {
+	case s.Status != NeedsHuman || failures == "" || strings.Contains(o.Reason, " failed: ") || strings.Contains(o.Reason, " timed out"):
+		return o.Reason
+	case o.Code == "no_proposals":
+		return o.Reason + ": " + failures
+	}
+	return o.Reason + "; " + failures
+}

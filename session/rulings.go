@@ -1,0 +1,233 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/specialist"
+)
+
+// Rulings that wait for others.
+//
+// Where a definition has another human decide before anything is executed, the first
+// ruling of a round draws whether that one is asked. If so, the ruling is recorded
+// (Ruled) and stays in the open round until others have ruled without having seen it:
+// two that are equal are executed. What the rulings of a round come to is worked out
+// here, from them, from who may still rule and from how many have not ruled yet.
+//
+// While one is pending, the session waits for a human, whatever else happens in it:
+// the fold keeps what the session would be without them beside them (under), so that
+// no proposal, no resume and no verdict can move it, and taking the last one back
+// leaves it where it stood.
+
+// pendingRulings are the rulings of an open round. They never change: every event
+// makes new ones.
+type PendingRulings struct {
+	List      []*Ruled // the newest of each human, by when they first ruled
+	Draws     *Draws   // why others are asked; it stays drawn if all are taken back
+	contested bool     // everybody has been shown everything
+	First     []*Ruled // the first two, as they were given without sight of each other
+	waits     *Outcome // what the session waits for because of them
+	under     standingStatus
+}
+
+// A standingStatus is what a session is, and why.
+type standingStatus struct {
+	status  Status
+	outcome *Outcome
+}
+
+// rulingsPending refuses to execute what nobody chose who has ruled.
+const RulingsPending = "A human's ruling waits for another's: nothing else is executed in this round"
+
+// pending reports whether a ruling of the round waits for others.
+func (o *OpenRound) Pending() bool { return o.Rulings != nil && len(o.Rulings.List) > 0 }
+
+// rulings returns those of the open round, by when their authors first ruled.
+func (o *OpenRound) given() []*Ruled {
+	if o.Rulings == nil {
+		return nil
+	}
+	return o.Rulings.List
+}
+
+// concealed reports whether the rulings of the round are kept from everybody but
+// their authors.
+func (o *OpenRound) concealed() bool { return o.Pending() && !o.Rulings.contested }
+
+// by returns the ruling of a human, or nil.
+func (p *PendingRulings) By(id string) *Ruled {
+	if i := p.Index(id); i >= 0 {
+		return p.List[i]
+	}
+	return nil
+}
+
+func (p *PendingRulings) Index(id string) int {
+	if p == nil {
+		return -1
+	}
+	return slices.IndexFunc(p.List, func(r *Ruled) bool { return r.SpecialistID == id })
+}
+
+// with returns the rulings after another event.
+func (p *PendingRulings) With(d *Ruled) *PendingRulings {
+	next := &PendingRulings{}
+	if p != nil {
+		*next = *p
+	}
+	next.List = slices.Clone(next.List)
+	switch i := p.Index(d.SpecialistID); {
+	case i >= 0 && d.Transition == nil:
+		next.List = slices.Delete(next.List, i, i+1)
+	case i >= 0:
+		next.List[i] = d
+	case d.Transition != nil:
+		next.List = append(next.List, d)
+	}
+	if d.Draws != nil {
+		next.Draws = d.Draws
+	}
+	if !next.contested && len(next.List) <= 2 {
+		next.First = next.List
+	}
+	return next
+}
+
+// settled reports whether a human's ruling can be neither replaced nor taken back:
+// another's is there, and not everything has been shown.
+func (p *PendingRulings) Settled(id string) bool {
+	return p.Index(id) >= 0 && len(p.List) > 1 && !p.contested
+}
+
+// A coming is what the rulings of a round come to.
+type RulingsOutcome uint8
+
+const (
+	RulingsNeedAnother RulingsOutcome = iota // another human has to rule
+	RulingsAgree                             // the newest is executed, with those that equal it
+	RulingsContested                         // everything is shown to everybody, and two that are equal are executed
+)
+
+// comesTo says what the rulings come to of which that of id is the newest. may
+// reports whether a human may still rule: who may not counts for nothing. unheard is
+// how many humans may rule who have not. The rulings that are executed are returned
+// by when their authors first ruled, the newest among them.
+func (p *PendingRulings) ComesTo(id string, may func(id string) bool, unheard int) (c RulingsOutcome, counted []*Ruled) {
+	newest := p.By(id)
+	var choices []*Ruled // those that differ
+	for _, r := range p.List {
+		if r != newest && !may(r.SpecialistID) {
+			continue
+		}
+		if r.equals(newest) {
+			counted = append(counted, r)
+		}
+		if !slices.ContainsFunc(choices, r.equals) {
+			choices = append(choices, r)
+		}
+	}
+	switch {
+	case len(counted) > 1:
+		return RulingsAgree, counted
+	case p.contested || len(choices) > 2 || unheard == 0:
+		return RulingsContested, nil
+	}
+	return RulingsNeedAnother, nil
+}
+
+// equals reports whether two rulings choose the same: transition and payload.
+func (d *Ruled) equals(other *Ruled) bool {
+	return d.Transition == other.Transition && SamePayload(d.MetaJSON, other.MetaJSON)
+}
+
+// asksAnother is what a session waits for while others are to rule. It says nothing of
+// what was chosen.
+func (p *PendingRulings) AsksAnother() string {
+	if n := len(p.List); n > 1 {
+		return fmt.Sprintf("%d humans have ruled and differ: another has to, without having seen how", n)
+	}
+	return "A human has ruled: another has to, without having seen how"
+}
+
+// contestedBy says what humans have chosen who contradict each other.
+func (p *PendingRulings) ContestedBy() string {
+	texts := make([]string, len(p.List))
+	for i, r := range p.List {
+		texts[i] = fmt.Sprintf("%s chose %s", r.SpecialistID, r.Transition.Name)
+		if r.MetaJSON != nil {
+			texts[i] += " with " + specialist.Clip(string(r.MetaJSON), 120)
+		}
+	}
+	return fmt.Sprintf("Two humans have to choose the same: %s", strings.Join(texts, ", "))
+}
+
+// applyRuled enters a ruling, or takes one back.
+func applyRuled(s *Session, o *OpenRound, d *Ruled, at specialist.Time) {
+	waited := o.Pending() && s.Status == NeedsHuman
+	next := o.Rulings.With(d)
+	if !waited {
+		next.under = standingStatus{s.Status, s.outcome}
+	}
+	o.Rulings = next
+	if len(next.List) == 0 {
+		next.waits = nil
+		s.Status, s.outcome = next.under.status, next.under.outcome
+		return
+	}
+	if next.waits == nil {
+		next.waits = &Outcome{Code: CodeSecondHuman, Since: at}
+	}
+	s.Status, s.outcome = NeedsHuman, next.waits
+}
+
+// applyAwaits enters that a session waits for a human.
+func applyAwaits(s *Session, o *OpenRound, d *AwaitsHuman, at specialist.Time) {
+	s.Status, s.outcome = NeedsHuman, &Outcome{d.Code, d.Reason, at}
+	if !o.Pending() {
+		o.Draws = d.Draws
+		return
+	}
+	next := *o.Rulings
+	next.waits, next.contested = s.outcome, next.contested || d.Code == CodeContested
+	o.Rulings = &next
+}
+
+// goesOn enters that a session has no more reason to wait, but for rulings that are
+// pending.
+func (o *OpenRound) goesOn(s *Session) {
+	s.Status, s.outcome = Running, nil
+	if o.Pending() {
+		next := *o.Rulings
+		next.under = standingStatus{status: Running}
+		o.Rulings = &next
+		s.Status, s.outcome = NeedsHuman, next.waits
+	}
+}
+
+// asked reports whether the session waits for a human, or did when the first of the
+// pending rulings came.
+func (o *OpenRound) HumanAsked(s *Session) bool {
+	if o.Pending() && s.Status == NeedsHuman {
+		return o.Rulings.under.status == NeedsHuman
+	}
+	return s.Status == NeedsHuman
+}
+
+// PendingRulings returns the rulings of the present round that wait for others, by
+// when their authors first ruled. They are kept from everybody but their authors if
+// concealed is true. The caller must not change them.
+func (s *Session) PendingRulings() (list []*Ruled, concealed bool) {
+	if s.Open == nil {
+		return nil, false
+	}
+	return s.Open.given(), s.Open.concealed()
+}
+
+// shown reports whether everybody has been shown what was ruled.
+func (p *PendingRulings) Shown() bool { return p != nil && p.contested }
+
+// CodeContested is the code of a WhatIf in which a champion must not decide alone:
+// everybody would be asked.
+const CodeContested = "contested"

@@ -1,0 +1,164 @@
+package session
+
+import (
+	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A Session is one run of a machine, as of one point of its log. It never
+// changes once it is stored: every commit makes a new one.
+type Session struct {
+	ID        specialist.SessionID
+	Program   *Program
+	State     *machine.State
+	Sequence  int64 // of the last event; the version for compare-and-swap
+	CreatedAt specialist.Time
+	UpdatedAt specialist.Time
+	Round     int32 // from 1
+	Attempt   int32 // of the round, from 0
+	Executed  int32 // transitions so far
+	Rejects   int32 // steps a guard sent back, in a row
+	Status    Status
+
+	OpenedAt     specialist.Time // when the round or this attempt at it began; 0 before the first
+	waited       specialist.Time // how long, in all, it waited for a human or stood still, as of UpdatedAt
+	waitedAtMove specialist.Time // of that, before the last transition
+	dormant      bool            // a proposal has ended the wait, and nobody has gone on since
+
+	options *Options     // nil if the session was started with none
+	outcome *Outcome     // nil while running
+	Open    *OpenRound   // nil if nothing happened in the round yet
+	last    *Executed    // the newest of the history, which is a list
+	guard   *guard.State // nil until there is something to remember
+	owing   *debt        // asks of closed rounds of which nobody has said yet what they cost; a list
+	reviews []*Review    // of closed rounds, the oldest first; never changed in place
+
+	// Head is the hash of the last record, for the store that computes hashes
+	// when it commits; nil otherwise.
+	Head *Hash
+}
+
+// Machine returns the session's machine.
+func (s *Session) Machine() *machine.Machine { return s.Program.Machine }
+
+// Key returns the key of the current round.
+func (s *Session) Key() specialist.RoundKey {
+	return specialist.RoundKey{Session: s.ID, Round: s.Round, Attempt: s.Attempt}
+}
+
+// Options returns what the session was started with.
+func (s *Session) Options() Options {
+	if s.options == nil {
+		return Options{}
+	}
+	return *s.options
+}
+
+// Outcome returns why the session is not running; zero while it is.
+func (s *Session) Outcome() Outcome {
+	if s.outcome == nil {
+		return Outcome{}
+	}
+	return *s.outcome
+}
+
+// Proposals returns the live proposals of the current round by arrival: one for
+// each specialist at most. The caller must not change them.
+func (s *Session) Proposals() []*specialist.Proposal {
+	if s.Open == nil {
+		return nil
+	}
+	return s.Open.Proposals
+}
+
+// Notices returns what guards want the proposers of this round to know.
+func (s *Session) Notices() []string {
+	if s.Open == nil {
+		return nil
+	}
+	return s.Open.Notices
+}
+
+// Spent returns what everybody's answers have cost.
+func (s *Session) Spent() guard.Book {
+	if s.guard == nil {
+		return guard.Book{}
+	}
+	return s.guard.Spent
+}
+
+// GuardState returns what the guards remember.
+func (s *Session) GuardState() guard.State {
+	if s.guard == nil {
+		return guard.State{}
+	}
+	return *s.guard
+}
+
+// Last returns the transition executed last, or nil.
+func (s *Session) Last() *Executed { return s.last }
+
+// History returns the executed transitions, the oldest first.
+func (s *Session) History() []*Executed {
+	history := make([]*Executed, s.Executed)
+	for e, i := s.last, len(history)-1; e != nil && i >= 0; e, i = e.Previous, i-1 {
+		history[i] = e
+	}
+	return history
+}
+
+// visits returns how often the session has entered the state, the start
+// included.
+func (s *Session) Visits(st *machine.State) int {
+	for e := s.last; e != nil; e = e.Previous {
+		if e.Transition.To == st {
+			return int(e.Visits)
+		}
+	}
+	if st == s.Machine().Initial() {
+		return 1
+	}
+	return 0
+}
+
+// OpenAsks returns the asks of this round that have not been answered.
+func (s *Session) OpenAsks() []Ask {
+	if s.Open == nil {
+		return nil
+	}
+	var open []Ask
+	for _, a := range s.Open.Asks {
+		if a.Status == AskStatusOpen {
+			open = append(open, *a.Ask)
+		}
+	}
+	return open
+}
+
+// entered returns when the session came into its present round.
+func (s *Session) EnteredAt() specialist.Time {
+	if s.last != nil {
+		return s.last.At
+	}
+	return s.CreatedAt
+}
+
+// openAsk returns the open ask with that id, or nil.
+func (s *Session) OpenAsk(askID string) *Ask {
+	if s.Open == nil {
+		return nil
+	}
+	for i := range s.Open.Asks {
+		if a := &s.Open.Asks[i]; a.Status == AskStatusOpen && a.Remote != nil && s.Key().AskID(a.Index) == askID {
+			return a.Ask
+		}
+	}
+	return nil
+}
+
+// resumable reports whether a live session can go on because it is taken up again:
+// not while a human's ruling waits for another's.
+func (s *Session) Resumable(retry bool) bool {
+	return (retry || s.Open != nil && s.Open.Blocked) && (s.Open == nil || !s.Open.Pending())
+}

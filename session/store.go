@@ -1,0 +1,323 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"iter"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/trust"
+)
+
+// A Store keeps sessions: for each an append-only log of records, and what
+// follows from the logs (trust, exemplars, rosters). Package store/storetest
+// tests this contract line by line. All methods may be called concurrently, also
+// from several processes where the store is shared between them.
+type Store interface {
+	SessionStore
+	TrustStore
+	RosterStore
+	OwnerStore
+	HistoryStore
+	AuditStore
+}
+
+// A SessionStore keeps the logs of sessions.
+type SessionStore interface {
+	// Commit appends the events of c as one record and makes c.After the stored
+	// session, all or nothing, with everything else that follows from the
+	// events. When it returns nil, a crash loses none of it.
+	//
+	// It returns ErrStale, and changes nothing, if the stored session is not
+	// c.Before, by sequence number; with c.Before nil it returns ErrExists if
+	// there is a session of that id. The store may set c.After.Head; it keeps no
+	// reference to c or to the slice c.Events.
+	Commit(ctx context.Context, c *Change) error
+	// Load returns the session as last committed, or ErrNotFound. The programs
+	// give stored definitions their compiled form.
+	Load(ctx context.Context, programs *Programs, id specialist.SessionID) (*Session, error)
+	// Recent returns the session as this process saw it last, or nil. It is
+	// cheaper than Load and may be out of date: Commit will tell.
+	Recent(id specialist.SessionID) *Session
+	// List returns sessions in the order in which they were created.
+	List(ctx context.Context, q ListQuery) ([]Summary, error)
+	// Records yields the records of a session from the first whose last event
+	// has at least the sequence number from. It yields ErrNotFound for an unknown
+	// session.
+	Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[StoredRecord, error]
+	// Definitions returns every definition ever run under a machine's name, the
+	// newest first, as canonical JSON.
+	Definitions(ctx context.Context, machineName string) ([][]byte, error)
+}
+
+// A TrustStore keeps what human decisions taught.
+type TrustStore interface {
+	// Book returns the alignment of a machine's specialists. It includes every
+	// outcome whose commit returned before the call.
+	Book(ctx context.Context, machineName string) (*trust.Book, error)
+	// Exemplars returns the newest exemplars of a state in commit order, the
+	// oldest first; limit 0 means [MaxExemplars]. With state "" it returns those
+	// of all states, and limit 0 means all of them.
+	Exemplars(ctx context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error)
+	// Lessons yields what the ledger is folded from, of all machines, in commit
+	// order: what comes after a place in it. Lesson.Seq is the place: it is above
+	// 0, only grows, and stays what it is when the store is rebuilt. The sequence
+	// includes every lesson whose commit returned before the call.
+	Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesson, error]
+	// DecidedSince returns how many decisions of a machine were recorded at or
+	// after a moment, but no more than limit.
+	DecidedSince(ctx context.Context, machineName string, since specialist.Time, limit int) (int, error)
+	// Decided yields the sessions that hold the newest decisions of a machine,
+	// as (session, sequence number of the record), the newest first.
+	Decided(ctx context.Context, machineName string) iter.Seq2[DecisionRef, error]
+}
+
+// A HistoryStore lets the past of many sessions be read as one.
+type HistoryStore interface {
+	// Log yields the records of all sessions of a machine in commit order; with
+	// machineName "" those of all machines. Hashes are neither yielded nor
+	// checked. What is committed while it yields may be left out.
+	Log(ctx context.Context, machineName string) iter.Seq2[LogEntry, error]
+}
+
+// A LogEntry is one record of a session's log and its place among those of all
+// sessions.
+type LogEntry struct {
+	// Place only grows, and is the Lesson.Seq of a lesson in the record.
+	Place       int64
+	Session     specialist.SessionID
+	MachineName string
+	First       int64  // sequence number of its first event
+	Events      []byte // a JSON array; valid until the next entry is yielded
+}
+
+// MaxExemplars is how many exemplars of a state are shown at most.
+const MaxExemplars = 1000
+
+// A DecisionRef says where a decision was recorded.
+type DecisionRef struct {
+	Session specialist.SessionID
+	Seq     int64 // of the first event of its record
+}
+
+// A RosterStore keeps the specialists that were registered for machines, in a
+// log for each machine name.
+type RosterStore interface {
+	// Roster returns what is registered for a machine; never nil.
+	Roster(ctx context.Context, machineName string) (*Roster, error)
+	// Register appends one event to the log of a machine. It returns ErrStale,
+	// and changes nothing, unless the stored roster has the sequence number
+	// before.
+	Register(ctx context.Context, machineName string, before int64, e RosterEvent) error
+	// RosterRecords yields the records of a machine's log.
+	RosterRecords(ctx context.Context, machineName string) iter.Seq2[StoredRecord, error]
+	// Secret returns the 32 random bytes that the store was made with. They
+	// never leave the process.
+	Secret(ctx context.Context) ([]byte, error)
+}
+
+// An AuditStore keeps how models were asked. Nothing follows from it.
+type AuditStore interface {
+	// AppendAudit adds an entry, which is never changed afterwards.
+	AppendAudit(ctx context.Context, e specialist.AuditEntry) error
+	// Audit yields the entries of a session, the oldest first; none for a session
+	// that is not known.
+	Audit(ctx context.Context, id specialist.SessionID) iter.Seq2[specialist.AuditEntry, error]
+}
+
+// An OwnerStore tells living processes from lost ones.
+type OwnerStore interface {
+	// Claim makes a new owner, which lives until it is released or its process
+	// ends, however that comes about.
+	Claim(ctx context.Context) (Owner, error)
+	// Alive reports whether the owner of that name lives.
+	Alive(ctx context.Context, name string) (bool, error)
+}
+
+// An Owner is a process as others see it.
+type Owner interface {
+	Name() string
+	Release() error
+}
+
+// A Change is everything that one step writes.
+type Change struct {
+	Before *Session // nil for a new session
+	After  *Session
+	First  int64 // sequence number of the first event
+	Events []Event
+	// Roster is appended to the log of the session's machine in the same
+	// commit, whatever that log's sequence number is.
+	Roster []RosterEvent
+}
+
+// Key returns the key of the round in which the change begins.
+func (c *Change) Key() specialist.RoundKey {
+	if c.Before == nil {
+		return specialist.RoundKey{Session: c.After.ID}
+	}
+	return c.Before.Key()
+}
+
+// Learned returns what the change taught, or nil.
+func (c *Change) Learned() *Learned {
+	for i := range c.Events {
+		if l, ok := c.Events[i].Data.(*Learned); ok {
+			return l
+		}
+	}
+	return nil
+}
+
+// Lesson returns what the change adds to the ledger, or nil.
+func (c *Change) Lesson() *trust.Lesson {
+	for i := range c.Events {
+		if l := LessonOf(c.Events[i].Data); l != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// LessonOf returns what an event adds to the ledger, or nil.
+func LessonOf(d Data) *trust.Lesson {
+	switch d := d.(type) {
+	case *Learned:
+		if d.Outcome != nil || d.Second != nil {
+			return &trust.Lesson{Outcome: d.Outcome, Second: d.Second}
+		}
+	case *Reviewed:
+		return d.Lesson
+	case *Adopted:
+		return d.Lesson
+	}
+	return nil
+}
+
+// Decides reports whether the change executes a transition.
+func (c *Change) Decides() bool {
+	for i := range c.Events {
+		if _, ok := c.Events[i].Data.(*Executed); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// A Record is a change as observers see it, after it is durable.
+type Record struct {
+	Before *Session // nil for a new session
+	After  *Session
+	First  int64
+	Events []Event
+}
+
+// AppendEvent appends the i-th event of the record as {seq, at, kind, data}.
+func (r Record) AppendEvent(dst []byte, i int) []byte {
+	c := Change{Before: r.Before, After: r.After, First: r.First, Events: r.Events}
+	key := c.Key()
+	for j := range i {
+		if o, ok := r.Events[j].Data.(*RoundOpened); ok {
+			key.Round, key.Attempt = o.Round, o.Attempt
+		}
+	}
+	dst, _ = appendEvent(dst, &r.Events[i], r.First+int64(i), key)
+	return dst
+}
+
+// A StoredRecord is one record of a log as it is stored.
+type StoredRecord struct {
+	First  int64  // sequence number of its first event
+	Events []byte // a JSON array
+	Prev   Hash   // of the record before; zero for the first
+	Hash   Hash
+}
+
+// A Hash is a SHA-256.
+type Hash [sha256.Size]byte
+
+// String returns the hash in hex.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// Chain returns the hash of a record: SHA-256 over the hash before it in hex, a
+// line feed, the id of the stream, a line feed, and the bytes of the events.
+func Chain(prev Hash, stream string, events []byte) (h Hash) {
+	sum := sha256.New()
+	var hexed [2 * sha256.Size]byte
+	hex.Encode(hexed[:], prev[:])
+	sum.Write(hexed[:])
+	sum.Write([]byte("\n" + stream + "\n"))
+	sum.Write(events)
+	sum.Sum(h[:0])
+	return h
+}
+
+// A ListQuery says which sessions to list. The zero query lists all.
+type ListQuery struct {
+	MachineName string // only this machine's
+	Live        bool   // only those that Step may move
+	Waiting     bool   // only those that need a human
+	Reviews     bool   // only those with closed rounds that a human is to look at
+	Limit       int    // the newest N; 0 means all
+	// Since leaves out those that Step may not move and that did not change at this
+	// moment or later; 0 leaves out none.
+	Since specialist.Time
+}
+
+// A Summary is one session in a list.
+type Summary struct {
+	SessionID     string          `json:"sessionId"`
+	MachineName   string          `json:"machineName"`
+	MachineDigest string          `json:"machineDigest"`
+	Status        Status          `json:"status"`
+	CurrentState  string          `json:"currentState"`
+	Round         int32           `json:"round"`
+	Sequence      int64           `json:"sequence"`
+	CreatedAt     specialist.Time `json:"createdAt"`
+	UpdatedAt     specialist.Time `json:"updatedAt"`
+	Code          string          `json:"code,omitempty"`
+	Reason        string          `json:"reason,omitempty"`
+	Reviews       int             `json:"reviews,omitempty"` // closed rounds that a human is to look at
+}
+
+// Summarize returns the summary of a session.
+func Summarize(s *Session) Summary {
+	o := s.Outcome()
+	return Summary{
+		SessionID: s.ID.String(), MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(),
+		Status: s.Status, CurrentState: s.State.Name, Round: s.Round, Sequence: s.Sequence,
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason, Reviews: len(s.reviews),
+	}
+}
+
+// Matches reports whether a summary belongs to a query, its limit aside.
+func (q ListQuery) Matches(s Summary) bool {
+	return (q.MachineName == "" || q.MachineName == s.MachineName) &&
+		(!q.Live || s.Status.Live()) && (!q.Waiting || s.Status == NeedsHuman) && (!q.Reviews || s.Reviews > 0) &&
+		(q.Since == 0 || s.Status.Live() || s.UpdatedAt >= q.Since)
+}
+
+// A Roster is what was registered for one machine name. It never changes.
+type Roster struct {
+	Sequence    int64 // of the last event; 0 if there is none
+	Specialists []Registered
+	Off         map[string]bool     // those a person switched off, by id
+	Champions   map[string]Champion // by state, "" for the machine
+	Collapse    map[string]Collapse // by state
+	Trials      []Trial             // of policies, the oldest first
+}
+
+// A Champion is asked alone where it is trusted.
+type Champion struct {
+	ID     string
+	Others []string // who is not asked because of it
+	Since  specialist.Time
+}
+
+// A Registered specialist belongs to a machine name, not to a definition.
+type Registered struct {
+	machine.Specialist
+	At specialist.Time
+}

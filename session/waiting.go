@@ -1,0 +1,30 @@
+package session
+
+import (
+	"github.com/dialai/dialai/specialist"
+)
+
+// Limits of time bound what a session does, not how long people think: the time in
+// which it waits for a human, or stands stopped or failed, is not counted. It is
+// folded from the log, event by event: what passes between two events of a session
+// that does not run is waiting. A clock that goes backwards gives no waiting back.
+
+// waitedBy returns how long, in all, the session has waited by a moment.
+func (s *Session) waitedBy(at specialist.Time) specialist.Time {
+	if s.Status == Running && !s.dormant || s.Status == Completed || at <= s.UpdatedAt {
+		return s.waited
+	}
+	return s.waited + at - s.UpdatedAt
+}
+
+// counted returns since when the session has been at it, and since when it has made no
+// progress, as limits of time see it at a moment: as if it had begun that much later
+// as it has waited.
+func (s *Session) CountedSince(at specialist.Time) (began, moved specialist.Time) {
+	waited := s.waitedBy(at)
+	began, moved = s.CreatedAt+waited, s.CreatedAt+waited
+	if s.last != nil {
+		moved = s.last.At + waited - s.waitedAtMove
+	}
+	return began, moved
+}

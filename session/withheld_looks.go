@@ -1,0 +1,44 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/dialai/dialai/specialist"
+)
+
+// Revealed records that somebody deliberately looked at what was withheld in a
+// round, open or under review: rulings and reviews of theirs are from there on no
+// evidence of their own.
+type Revealed struct {
+	RoundID      string
+	SpecialistID string // who looked; "" if nobody said, which may have been anybody
+}
+
+func (d *Revealed) append(dst []byte, _ specialist.RoundKey) []byte {
+	w := object(dst)
+	w.str("roundId", d.RoundID)
+	w.opt("specialistId", d.SpecialistID)
+	return w.end()
+}
+
+func (r *reading) revealed() (Data, error) {
+	v := &Revealed{}
+	err := r.into(v)
+	if err == nil && v.RoundID == "" {
+		err = &DecodeError{"roundId", ""}
+	}
+	return v, err
+}
+
+func applyRevealed(s *Session, o *OpenRound, d *Revealed) {
+	if i := s.reviewByID(d.RoundID); i >= 0 {
+		v := *s.reviews[i]
+		v.revealed = append(slices.Clip(v.revealed), d.SpecialistID)
+		s.reviews = slices.Clone(s.reviews)
+		s.reviews[i] = &v
+		return
+	}
+	if d.RoundID == s.Key().ID() && !slices.Contains(o.revealed, d.SpecialistID) {
+		o.revealed = append(slices.Clip(o.revealed), d.SpecialistID)
+	}
+}
