@@ -28,11 +28,12 @@ var ladder = map[string][]string{
 	"arbiter":                   {"exact", "machine", "specialist", "trust"},
 	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "arbiter"},
 	"lab/trial":                 {"exact", "trust"},
-	"runner":                    {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies"},
-	"store":                     {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "runner"},
-	"store/storetest":           {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "runner"},
-	"lab/backtest":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "runner"},
-	"lab/simulate":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "runner", "store"},
+	"session":                   {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter"},
+	"runner":                    {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "session", "strategies"},
+	"store":                     {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
+	"store/storetest":           {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
+	"lab/backtest":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
+	"lab/simulate":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},
 	"lab/plot":                  {},
 	"webhook":                   {"exact", "machine", "specialist", "verdict", "guard", "arbiter"},
 	"llm":                       {"exact", "machine", "specialist", "trust", "verdict", "guard", "webhook"},
@@ -42,14 +43,14 @@ var ladder = map[string][]string{
 	"telemetry/otlp":            {"exact", "webhook"},
 	"graph":                     {"exact", "machine"},
 	"machines":                  {},
-	"cli":                       {"files", "exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "runner", "store", "lab/backtest", "lab/simulate", "lab/plot", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
+	"cli":                       {"files", "exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store", "lab/backtest", "lab/simulate", "lab/plot", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
 	"cmd/dialai":                {"cli", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
 	"examples/minimal":          {"cli", "strategies", "specialist"},
 	"examples/webhook-arbiter":  {"webhook"},
 	"examples/webhook-proposer": {},
 	"examples/embed":            {"."},
-	".":                         {"files", "machine", "specialist", "guard", "arbiter", "strategies", "runner", "store", "webhook", "llm"},
+	".":                         {"files", "machine", "specialist", "guard", "arbiter", "strategies", "session", "runner", "store", "webhook", "llm"},
 	// Nothing but tests, and a comment that says so.
 	"bench": {},
 	"e2e":   {},
@@ -61,7 +62,7 @@ var ladder = map[string][]string{
 // have two.
 var homes = map[string]string{
 	"github.com/looplab/fsm":                 "runner/gate.go",
-	"github.com/google/uuid":                 "runner/runner.go",
+	"github.com/google/uuid":                 "runner/runner.go session/id.go",
 	"gopkg.in/yaml.v3":                       "machine/yaml.go",
 	"github.com/go-playground/validator/v10": "machine/check_fields.go",
 	"github.com/google/jsonschema-go":        "machine",
@@ -79,7 +80,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "guard", "arbiter", "graph"}
+var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "guard", "arbiter", "session", "graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

@@ -173,7 +173,7 @@ type contested struct {
 	before func(*session.Change) error
 }
 
-// Commit implements runner.SessionStore.
+// Commit implements session.SessionStore.
 func (c *contested) Commit(ctx context.Context, change *session.Change) error {
 	c.mu.Lock()
 	before := c.before

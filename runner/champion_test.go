@@ -20,7 +20,7 @@ type fixed struct {
 	secret string
 }
 
-// Secret implements runner.RosterStore.
+// Secret implements session.RosterStore.
 func (f *fixed) Secret(context.Context) ([]byte, error) { return []byte(f.secret), nil }
 
 // foreseen makes audits the same in every run of a test: they depend on a secret

@@ -7,7 +7,7 @@ import (
 )
 
 // Checks returns every rule of a machine file, for [machine.Parse]. What a
-// store holds is read with [StoredChecks].
+// store holds is read with [session.StoredChecks].
 func Checks() machine.Checks {
 	c := strategies.Checks()
 	c.Guards, c.GuardsIn, c.Priced = guard.Check, guard.CheckIn, guard.CheckPriced

@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"go/types"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,52 +20,67 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-// A source is the package as it is compiled, without its tests.
+// A source is the engine and the session as they are compiled, without their tests.
 type source struct {
 	info  *types.Info
 	sites map[string][]string // what happens, and in which functions
 }
 
-// nothing imports packages as empty ones: the types of this package are all that
-// matters here, and they do not depend on others.
-type nothing struct{}
+// sessionOnly imports the package of sessions, and all others as empty ones: their types do
+// not matter here.
+type sessionOnly struct{ session *types.Package }
 
-func (nothing) Import(path string) (*types.Package, error) {
-	p := types.NewPackage(path, path[strings.LastIndex(path, "/")+1:])
+func (k sessionOnly) Import(path string) (*types.Package, error) {
+	name := path[strings.LastIndex(path, "/")+1:]
+	if name == "session" && k.session != nil {
+		return k.session, nil
+	}
+	p := types.NewPackage(path, name)
 	p.MarkComplete()
 	return p, nil
 }
 
 func readSource(t *testing.T) *source {
 	t.Helper()
+	s := &source{sites: map[string][]string{}, info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}}
+	session := s.read(t, "../session", sessionOnly{})
+	s.read(t, ".", sessionOnly{session})
+	for _, sites := range s.sites {
+		slices.Sort(sites)
+	}
+	return s
+}
+
+// read reads one package.
+func (s *source) read(t *testing.T, dir string, others types.Importer) *types.Package {
+	t.Helper()
 	fset := token.NewFileSet()
-	entries, err := os.ReadDir(".")
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var files []*ast.File
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".go") && !strings.HasSuffix(e.Name(), "_test.go") {
-			f, err := parser.ParseFile(fset, e.Name(), nil, 0)
+			f, err := parser.ParseFile(fset, filepath.Join(dir, e.Name()), nil, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			files = append(files, f)
 		}
 	}
-	s := &source{sites: map[string][]string{}, info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}}
-	c := types.Config{Importer: nothing{}, Error: func(error) {}} // other packages look empty
-	c.Check("runner", fset, files, s.info)
+	c := types.Config{Importer: others, Error: func(error) {}} // other packages look empty
+	p, _ := c.Check(filepath.Base(dir), fset, files, s.info)
 	for _, f := range files {
 		for _, d := range f.Decls {
-			name := fset.Position(d.Pos()).Filename
+			name := strings.TrimPrefix(fset.Position(d.Pos()).Filename, "../")
 			if fn, ok := d.(*ast.FuncDecl); ok {
 				name += " " + fn.Name.Name
 			}
 			ast.Inspect(d, func(n ast.Node) bool { s.look(name, n); return true })
 		}
 	}
-	return s
+	return p
 }
 
 func (s *source) found(what, where string) {
@@ -113,6 +129,8 @@ func (s *source) look(where string, n ast.Node) {
 		switch name {
 		case "move", "execute", "pass", "apply", "Event", "fsm.NewFSM":
 			s.found("call "+name, where)
+		case "Apply": // from outside of the package of sessions
+			s.found("call apply", where)
 		}
 	}
 }
@@ -157,12 +175,12 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"call pass":              "tx.go execute",
 		"call execute":           "advance.go enter, decide.go executeForced, evaluate.go executeElected",
 		"call move":              "tx.go execute",
-		"make Executed":          "decode_verdict.go executed, tx.go move",
-		"make RoundOpened":       "advance.go refused, decode_reading.go roundOpened, opening.go fill, savings.go lookIn, tx.go move",
-		"call apply":             "decode.go Add, opening.go NewOpening, savings.go lookIn, tx.go emit",
-		"write Session.State":    "fold.go applyEvent, fold.go applyRound, fold.go applyExecuted",
-		"write Session.Executed": "fold.go applyExecuted",
-		"write Session.last":     "fold.go applyExecuted",
+		"make Executed":          "session/decode_verdict.go executed, tx.go move",
+		"make RoundOpened":       "advance.go refused, savings.go lookIn, session/decode_reading.go roundOpened, session/opening.go fill, tx.go move",
+		"call apply":             "savings.go lookIn, session/decode.go Add, session/opening.go NewOpening, tx.go emit",
+		"write Session.State":    "session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound",
+		"write Session.Executed": "session/fold.go applyExecuted",
+		"write Session.last":     "session/fold.go applyExecuted",
 	} {
 		if got := strings.Join(s.sites[what], ", "); got != want {
 			t.Errorf("%s: in %s, want %s", what, got, want)

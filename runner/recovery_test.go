@@ -200,7 +200,7 @@ type dying struct {
 	after bool
 }
 
-// Commit implements runner.SessionStore.
+// Commit implements session.SessionStore.
 func (d *dying) Commit(ctx context.Context, c *session.Change) error {
 	d.left--
 	if d.left == 0 && d.after {

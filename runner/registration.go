@@ -79,7 +79,7 @@ func (r *Runner) resolvable(probe *machine.Definition, s *machine.Specialist) er
 // A Switching says to what a specialist is switched, and who does it.
 type Switching struct {
 	On bool
-	// Actor is recorded. It may be left out ([Actor]{}) by a program that switches on its
+	// Actor is recorded. It may be left out ([session.Actor]{}) by a program that switches on its
 	// own account; one with a subject has a method, and the other way round.
 	Actor session.Actor
 }
@@ -95,7 +95,7 @@ func (r *Runner) Disable(ctx context.Context, machineName, id string) error {
 }
 
 // Switch switches a specialist of a machine on or off. One that is off is not asked, not
-// heard and does not decide; its alignment is kept. It returns [ErrNotFound] if nobody
+// heard and does not decide; its alignment is kept. It returns [session.ErrNotFound] if nobody
 // has that id, and [ErrIllegal] for an actor of which only a half is said.
 func (r *Runner) Switch(ctx context.Context, machineName, id string, to Switching) error {
 	e := session.RosterEvent{Kind: session.KindDisabled, ID: id}

@@ -27,7 +27,7 @@ type Reviewing struct {
 }
 
 // Review records what a human makes of a closed round, and executes nothing. The
-// round is one of [Session.Reviews], or any other that the engine decided: then
+// round is one of [session.Session.Reviews], or any other that the engine decided: then
 // the answer is an overruling if it differs, and no random sample. The session may
 // have ended.
 //

@@ -4,8 +4,8 @@
 // [Runner.Step] is the one function that knows the order: load the session, ask
 // the proposers, hear them, let the arbiter decide, pass the gate, commit,
 // announce. Every surface enters through [Runner.Start], [Runner.Propose],
-// [Runner.Decide] and Step; [Runner.Run] only repeats Step. A [Session] is a
-// value; what changes it is an [Event], and a [Store] keeps the events.
+// [Runner.Decide] and Step; [Runner.Run] only repeats Step. A [session.Session] is a
+// value; what changes it is an [session.Event], and a [session.Store] keeps the events.
 package runner
 
 import (

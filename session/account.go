@@ -214,17 +214,17 @@ func (a *account) repeated(repeat int32, paid bool) *account {
 	return next
 }
 
-// reserved reports whether the present request of an ask is out, and nothing is charged
+// Reserved reports whether the present request of an ask is out, and nothing is charged
 // for it yet.
 func (a *AskState) Reserved() bool {
 	return a.Status == AskStatusOpen && a.Remote != nil && a.account.payment(a.Remote.Repeat).state == reserved
 }
 
-// assumed reports whether a request of an ask is charged as expected, since nobody has
+// Assumed reports whether a request of an ask is charged as expected, since nobody has
 // said what it cost.
 func (a *AskState) Assumed(repeat int32) bool { return a.account.payment(repeat).state == assumed }
 
-// charged returns what is charged for a request of an ask of the present round or of a
+// Charged returns what is charged for a request of an ask of the present round or of a
 // former one; zero if nothing is, or may change any more.
 func (s *Session) Charged(o *OpenRound, key specialist.RoundKey, ask, repeat int32) specialist.Usage {
 	if owed := s.owed(key.Round, key.Attempt, ask); owed != nil {

@@ -130,7 +130,7 @@ func chargeDiscarded(s *Session, o *OpenRound, d *Discarded, model string) {
 	}
 }
 
-// correct notes in an answer that comes when nobody waits for it what the session
+// Correct notes in an answer that comes when nobody waits for it what the session
 // was charged for it before, as far as the answer knows better. It is there to be
 // read: the fold corrects what the account says.
 func (d *Discarded) Correct(charged specialist.Usage) {

@@ -17,5 +17,5 @@ const MethodLocal = "local"
 // LocalActor returns the actor for a user of this computer.
 func LocalActor(user string) Actor { return Actor{Subject: "local:" + user, Method: MethodLocal} }
 
-// known reports whether it is said who acts.
+// Known reports whether it is said who acts.
 func (a *Actor) Known() bool { return a != nil && a.Subject != "" && a.Method != "" }

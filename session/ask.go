@@ -7,7 +7,7 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// hold notes what an ask is expected to need.
+// Hold notes what an ask is expected to need.
 func (r *RemoteAsk) Hold(b guard.Book) {
 	r.Estimate, r.TokensIn, r.TokensOut = b.Money, b.TokensIn, b.TokensOut
 }
@@ -19,7 +19,7 @@ func (r *RemoteAsk) Held() guard.Book {
 	return b.Plus(guard.Book{Calls: r.Spare.Calls, Money: r.Spare.Money, TokensIn: r.Spare.TokensIn, TokensOut: r.Spare.TokensOut})
 }
 
-// charged returns what an ask that nobody answered is charged; r may be nil.
+// Charged returns what an ask that nobody answered is charged; r may be nil.
 func (r *RemoteAsk) Charged() (cost exact.Money, in, out int64) {
 	if r == nil {
 		return 0, 0, 0
@@ -27,6 +27,7 @@ func (r *RemoteAsk) Charged() (cost exact.Money, in, out int64) {
 	return r.Estimate, r.TokensIn, r.TokensOut
 }
 
+// Add holds what a further call takes; billed says how many of its calls may cost something.
 func (s *Spare) Add(b guard.Book, billed int64) {
 	s.Calls, s.Billed, s.Money = s.Calls+b.Calls, s.Billed+billed, s.Money.Add(b.Money)
 	s.TokensIn, s.TokensOut = s.TokensIn+b.TokensIn, s.TokensOut+b.TokensOut

@@ -53,7 +53,7 @@ type Folder struct {
 	// session had spent before it and after it.
 	Applied func(seq int64, ev Event, before, after guard.Book)
 
-	// closing, if set, is called with every executed transition, and with the
+	// Closing, if set, is called with every executed transition, and with the
 	// session and the round as they were before it.
 	Closing func(*Session, *OpenRound, *Executed)
 

@@ -108,7 +108,7 @@ func roleOr(r machine.Role) (machine.Role, error) {
 	return "", &DecodeError{"role", string(r)}
 }
 
-// usage is the cost members of an event.
+// UsageJSON is the cost members of an event.
 type UsageJSON struct {
 	CostUSD         *exact.Money `json:"costUSD"`
 	LatencyMsec     *int64       `json:"latencyMsec"`
@@ -121,6 +121,7 @@ type UsageJSON struct {
 	TokenDetail *specialist.UsageDetail `json:"tokenDetail"`
 }
 
+// Usage returns it as a value that knows which members were given.
 func (u UsageJSON) Usage() (v specialist.Usage) {
 	if u.CostUSD != nil {
 		v = v.WithCost(*u.CostUSD)

@@ -22,7 +22,7 @@ import (
 // is the same on every machine, and another one when anything changes that whoever
 // rules has seen. Numbers in data are compared as float64 tells them apart.
 
-// digest returns the digest of the session's question; the members are written in
+// Digest returns the digest of the session's question; the members are written in
 // the order in which the RFC sorts them.
 func (s *Session) Digest(proposals []*specialist.Proposal, withheld bool) (string, error) {
 	data, err := exact.Canonical(s.Facts().Data)
@@ -109,7 +109,7 @@ func (s *Session) appendLegal(dst []byte) []byte {
 // DigestPrefix is how many hex digits of a digest are enough to state it.
 const DigestPrefix = 12
 
-// fitsDigest reports whether a digest, or the beginning of one, is that of the
+// FitsDigest reports whether a digest, or the beginning of one, is that of the
 // question as its author sees it, or as nobody in particular does, or, once somebody
 // unnamed has looked at what is withheld, as they did.
 func (s *Session) FitsDigest(given, author string, proposals []*specialist.Proposal) (bool, error) {

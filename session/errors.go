@@ -36,7 +36,7 @@ type CorruptError struct{ What, Problem string }
 
 func (e *CorruptError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.What, e.Problem) }
 
-// corrupt says that what is wrong with something is err, once: a part that says
+// Corrupt says that what is wrong with something is err, once: a part that says
 // itself what is damaged needs nobody around it to say it again.
 func Corrupt(what string, err error) error {
 	if said, ok := errors.AsType[*CorruptError](err); ok {

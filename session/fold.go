@@ -10,7 +10,7 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-// apply brings a session and its round up to the event. It is the only function
+// Apply brings a session and its round up to the event. It is the only function
 // that changes either, live and when a log is read back, so what is stored and
 // what is rebuilt cannot differ. The error is that of a charge which makes no sense;
 // session and round are then as if it had been nothing.
@@ -83,6 +83,7 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 	}
 }
 
+// IsSet reports whether any option is.
 func (o Options) IsSet() bool {
 	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != "" || o.Prices != ""
 }
@@ -122,6 +123,8 @@ func (d *Probed) means() payEvent {
 	return failure(d.Code, d.Usage)
 }
 
+// ApplyAsk enters one ask of an [Asked]: a new one, or a known one that was accepted or
+// is repeated by another process.
 func (o *OpenRound) ApplyAsk(s *Session, a *Ask) {
 	if a.Role == machine.Arbiter {
 		o.judging = true
@@ -269,7 +272,7 @@ func stepOf(s *Session, o *OpenRound, d *Executed) verdict.Step {
 	return StepFor(s, d.Transition, d.Reasoning, d.MetaJSON, d.How != ByConsensus, winner)
 }
 
-// stepFor returns a transition as the guards see it. winner is nil if nobody was
+// StepFor returns a transition as the guards see it. winner is nil if nobody was
 // elected.
 func StepFor(s *Session, t *machine.Transition, reasoning string, meta []byte, human bool, winner *specialist.Proposal) verdict.Step {
 	step := verdict.Step{
@@ -336,7 +339,7 @@ func applyResumed(s *Session, o *OpenRound, d *Resumed) {
 	o.Asks = keep
 }
 
-// freeze returns an immutable copy of a session and its round.
+// Freeze returns an immutable copy of a session and its round.
 func Freeze(s *Session, o *OpenRound) *Session {
 	f := *s
 	f.Open = nil
@@ -350,7 +353,7 @@ func Freeze(s *Session, o *OpenRound) *Session {
 	return &f
 }
 
-// unpaid reports whether a code says that there was no room to ask somebody.
+// Unpaid reports whether a code says that there was no room to ask somebody.
 func Unpaid(code string) bool {
 	return strings.HasPrefix(code, "budget_") || strings.HasPrefix(code, "quota_")
 }

@@ -13,7 +13,7 @@ func TransitionRecords(history []*Executed) []specialist.TransitionRecord {
 	return records
 }
 
-// author names whose choice the transition was.
+// Author names whose choice the transition was.
 func (e *Executed) Author() string {
 	if e.IsHuman {
 		return e.SpecialistID + " (human)"
@@ -21,10 +21,10 @@ func (e *Executed) Author() string {
 	return e.SpecialistID
 }
 
-// humanOverride is what DIAL says of a ruling without a reason.
+// HumanOverride is what DIAL says of a ruling without a reason.
 const HumanOverride = "Human override accepted"
 
-// givenReason returns why a human ruled as they did; "" for DIAL's words for a ruling
+// GivenReason returns why a human ruled as they did; "" for DIAL's words for a ruling
 // without a reason, which nobody shall read as one.
 func GivenReason(reasoning string) string {
 	if reasoning == HumanOverride {

@@ -23,7 +23,7 @@ type Opening struct {
 
 var openings sync.Pool
 
-// newSession returns a session that nobody has stored yet: a name for its first record
+// New returns a session that nobody has stored yet: a name for its first record
 // ([NewOpening]) to be made of.
 func New(id specialist.SessionID, p *Program, o Options, at specialist.Time) *Session {
 	s := &Session{ID: id, Program: p, CreatedAt: at}

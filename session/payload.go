@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// samePayload reports whether two payloads are the same JSON value: whatever the order
+// SamePayload reports whether two payloads are the same JSON value: whatever the order
 // of members and the form of numbers. No payload is an empty object. Numbers are
 // compared digit by digit: two amounts that only a float64 cannot tell apart differ.
 func SamePayload(a, b json.RawMessage) bool {

@@ -15,7 +15,7 @@ import (
 // first. The caller must not change them.
 func (s *Session) Raised() []guard.Raise { return s.Program.raised }
 
-// lift returns p with limits raised for a session that stands in a state.
+// Lift returns p with limits raised for a session that stands in a state.
 func (p *Program) Lift(s *machine.State, raises []guard.Raise) (*Program, error) {
 	next := *p
 	next.guards = slices.Clone(p.guards)

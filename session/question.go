@@ -20,7 +20,7 @@ type QuestionRuling struct {
 	Reasoning      string          `json:"reasoning,omitempty"`
 }
 
-// rulingsFor returns the pending rulings that a viewer may see, and how many others
+// RulingsFor returns the pending rulings that a viewer may see, and how many others
 // there are.
 func (s *Session) RulingsFor(viewer string) (shown []QuestionRuling, withheld int) {
 	shown = []QuestionRuling{}
@@ -35,7 +35,7 @@ func (s *Session) RulingsFor(viewer string) (shown []QuestionRuling, withheld in
 	return shown, withheld
 }
 
-// facts returns what the session is about.
+// Facts returns what the session is about.
 func (s *Session) Facts() Facts {
 	f := Facts{Input: s.Options().Meta, Data: json.RawMessage("{}")}
 	if len(f.Input) > 0 && f.Input[0] == '{' {
@@ -44,7 +44,7 @@ func (s *Session) Facts() Facts {
 	return f
 }
 
-// reasonWithFailures returns why a human is asked, with what came of asks that
+// ReasonWithFailures returns why a human is asked, with what came of asks that
 // failed.
 func (s *Session) ReasonWithFailures(o Outcome, withheld bool) string {
 	failures := s.failures(withheld)

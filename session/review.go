@@ -41,7 +41,7 @@ type Review struct {
 	revealed []string // who has looked at what was proposed and decided; "" is anybody
 }
 
-// seen reports whether somebody has decided the round before.
+// Seen reports whether somebody has decided the round before.
 func (v *Review) Seen(id string) bool {
 	if v.Outcome.HumanID == id {
 		return true
@@ -49,11 +49,11 @@ func (v *Review) Seen(id string) bool {
 	return v.second != nil && (v.second.FirstHuman == id || v.second.SecondHuman == id)
 }
 
-// lookedAt reports whether somebody has looked at what was proposed and decided; "" is
+// LookedAt reports whether somebody has looked at what was proposed and decided; "" is
 // anybody who was not named.
 func (v *Review) LookedAt(id string) bool { return slices.Contains(v.revealed, id) }
 
-// revealedTo reports whether what somebody makes of the round is not blind, because
+// RevealedTo reports whether what somebody makes of the round is not blind, because
 // they looked, or somebody did who was not named.
 func (v *Review) RevealedTo(id string) bool {
 	return v.LookedAt(id) || v.LookedAt("")
@@ -85,7 +85,7 @@ func applyReview(s *Session, o *OpenRound, d *Executed) {
 // await adds a review to those that wait.
 func (s *Session) await(v *Review) { s.reviews = append(slices.Clip(s.reviews), v) }
 
-// automatic returns the outcome of a round that the engine decided, but for the
+// Automatic returns the outcome of a round that the engine decided, but for the
 // truth.
 func Automatic(s *Session, o *OpenRound, d *Executed) *trust.Outcome {
 	key := specialist.RoundKey{Session: s.ID, Round: d.Round, Attempt: d.Attempt}
@@ -143,12 +143,12 @@ func applyReviewed(s *Session, d *Reviewed, at specialist.Time) {
 	}
 }
 
-// review returns the index of the review of a round, -1 if there is none.
+// Review returns the index of the review of a round, -1 if there is none.
 func (s *Session) Review(round, attempt int32) int {
 	return slices.IndexFunc(s.reviews, func(v *Review) bool { return v.Key.Round == round && v.Key.Attempt == attempt })
 }
 
-// reviewing returns the review that a round waits for, by its id; nil if there is none.
+// ReviewOf returns the review that a round waits for, by its id; nil if there is none.
 func (s *Session) ReviewOf(roundID string) *Review {
 	if i := s.reviewByID(roundID); i >= 0 {
 		return s.reviews[i]
@@ -166,7 +166,7 @@ func (v *Review) look(by, transition string) *trust.SecondLook {
 	return &trust.SecondLook{Machine: o.Machine, State: o.State, Options: len(o.Options), FirstHuman: o.HumanID, First: o.Truth, SecondHuman: by, Second: transition}
 }
 
-// lesson returns what a human's answer to the review teaches; blind says that it was
+// Lesson returns what a human's answer to the review teaches; blind says that it was
 // given without sight of what was proposed and decided.
 func (v *Review) Lesson(by, transition string, blind bool) *trust.Lesson {
 	o := *v.Outcome

@@ -120,7 +120,7 @@ func (r *Roster) With(e RosterEvent) *Roster {
 	return next
 }
 
-// registered returns a registered specialist, or nil.
+// Registered returns a registered specialist, or nil.
 func (r *Roster) Registered(id string) *machine.Specialist {
 	for i := range r.Specialists {
 		if r.Specialists[i].SpecialistID == id {

@@ -26,7 +26,7 @@ type Collapse struct {
 // StageOf returns the stage.
 func (c Collapse) StageOf() trust.Stage { return cmp.Or(c.Stage, trust.Calibrating) }
 
-// with returns c after an event of the machine's log.
+// With returns c after an event of the machine's log.
 func (c Collapse) With(e RosterEvent) Collapse {
 	switch e.Kind {
 	case KindStage:

@@ -11,8 +11,10 @@ type Trial struct {
 	To     int64  `json:"to"`     // likewise, of the last
 }
 
+// Overlaps reports whether two trials were on some of the same rounds.
 func (t Trial) Overlaps(u Trial) bool { return t.From <= u.To && u.From <= t.To }
 
+// Within reports whether the same policy was tried on all of these rounds.
 func (t Trial) Within(u Trial) bool { return t.Policy == u.Policy && u.From <= t.From && t.To <= u.To }
 
 // Adopted records that the test of a promise is to begin with what a back-test found.

@@ -6,7 +6,7 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// An openRound is what has happened in the current round. It never changes once
+// An OpenRound is what has happened in the current round. It never changes once
 // its session is stored.
 type OpenRound struct {
 	Proposals []*specialist.Proposal // live ones, by arrival
@@ -27,7 +27,7 @@ type OpenRound struct {
 	revealed  []string        // who has looked at what is withheld; "" for somebody who was not named
 }
 
-// An askState is one ask of the round and what became of it. The Ask never
+// An AskState is one ask of the round and what became of it. The Ask never
 // changes: a newer one takes its place.
 type AskState struct {
 	*Ask
@@ -37,8 +37,10 @@ type AskState struct {
 	account *account   // what is owed for it; nil for one that was only recorded yet, and inside this process
 }
 
+// An AskStatus says what became of an ask.
 type AskStatus uint8
 
+// The statuses of an ask: its answer is out, has come, has failed, or is not waited for.
 const (
 	AskStatusOpen AskStatus = iota
 	AskStatusAnswered
@@ -51,7 +53,7 @@ func (o *OpenRound) empty() bool {
 	return len(o.Proposals) == 0 && len(o.Asks) == 0 && len(o.Notices) == 0 && o.Verdict == nil && o.Arrivals == 0 && o.Rulings == nil
 }
 
-// proposal returns the live proposal of a specialist, or nil.
+// Proposal returns the live proposal of a specialist, or nil.
 func (o *OpenRound) Proposal(id string) *specialist.Proposal {
 	for _, p := range o.Proposals {
 		if p.SpecialistID == id {
@@ -61,7 +63,7 @@ func (o *OpenRound) Proposal(id string) *specialist.Proposal {
 	return nil
 }
 
-// ask returns the newest ask of a specialist in a role, or nil.
+// Ask returns the newest ask of a specialist in a role, or nil.
 func (o *OpenRound) Ask(id string, role machine.Role) *AskState {
 	for i := len(o.Asks) - 1; i >= 0; i-- {
 		if a := &o.Asks[i]; a.SpecialistID == id && a.Role == role {
@@ -71,7 +73,7 @@ func (o *OpenRound) Ask(id string, role machine.Role) *AskState {
 	return nil
 }
 
-// before returns how many asks of a specialist came before one.
+// Before returns how many asks of a specialist came before one.
 func (o *OpenRound) Before(id string, role machine.Role, index int32) (n int32) {
 	for i := range o.Asks {
 		if a := &o.Asks[i]; a.SpecialistID == id && a.Role == role && a.Index < index {
@@ -81,7 +83,7 @@ func (o *OpenRound) Before(id string, role machine.Role, index int32) (n int32) 
 	return n
 }
 
-// at returns the ask with that index, or nil.
+// At returns the ask with that index, or nil.
 func (o *OpenRound) At(index int32) *AskState {
 	if i := int(index) - 1; i >= 0 && i < len(o.Asks) && o.Asks[i].Index == index {
 		return &o.Asks[i] // they are numbered as they come
@@ -94,9 +96,9 @@ func (o *OpenRound) At(index int32) *AskState {
 	return nil
 }
 
-// A finder finds proposals and asks by specialist, quickly also where there are
+// A Finder finds proposals and asks by specialist, quickly also where there are
 // many. It is good until the round changes.
-type finder struct {
+type Finder struct {
 	o         *OpenRound
 	proposals map[string]*specialist.Proposal
 	asks      map[string]*AskState
@@ -105,8 +107,9 @@ type finder struct {
 // many is the number of entries from which an index pays.
 const many = 16
 
-func (o *OpenRound) Finder() finder {
-	f := finder{o: o}
+// Finder returns a Finder for the round as it is now.
+func (o *OpenRound) Finder() Finder {
+	f := Finder{o: o}
 	if len(o.Proposals)+len(o.Asks) <= many {
 		return f
 	}
@@ -122,15 +125,16 @@ func (o *OpenRound) Finder() finder {
 	return f
 }
 
-func (f finder) Proposal(id string) *specialist.Proposal {
+// Proposal returns the live proposal of a specialist, or nil.
+func (f Finder) Proposal(id string) *specialist.Proposal {
 	if f.proposals == nil {
 		return f.o.Proposal(id)
 	}
 	return f.proposals[id]
 }
 
-// ask returns the newest ask of a proposer, or nil.
-func (f finder) Ask(id string) *AskState {
+// Ask returns the newest ask of a proposer, or nil.
+func (f Finder) Ask(id string) *AskState {
 	if f.asks == nil {
 		return f.o.Ask(id, machine.Proposer)
 	}

@@ -10,23 +10,23 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// solicited reports whether somebody was asked to propose in the round.
+// Solicited reports whether somebody was asked to propose in the round.
 func (o *OpenRound) Solicited() bool {
 	return slices.ContainsFunc(o.Asks, func(a AskState) bool { return a.Role == machine.Proposer && a.Status != AskStatusCancelled })
 }
 
-// electedHuman reports whether what a human proposed has won.
+// ElectedHuman reports whether what a human proposed has won.
 func (o *OpenRound) ElectedHuman(v *Judged) bool {
 	p := o.arrived(v.Order[v.Decision.Winner])
 	return p != nil && p.IsHuman
 }
 
-// humanSpoke reports whether a human has proposed in the round.
+// HumanSpoke reports whether a human has proposed in the round.
 func (o *OpenRound) HumanSpoke() bool {
 	return slices.ContainsFunc(o.Proposals, func(p *specialist.Proposal) bool { return p.IsHuman })
 }
 
-// failure says in words why an ask brought no proposal.
+// Failure says in words why an ask brought no proposal.
 func (a *AskState) Failure() string {
 	switch {
 	case a.failed == nil:
@@ -45,7 +45,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// retries reports whether a resume asks again who failed: the session waits because
+// RetriesOnResume reports whether a resume asks again who failed: the session waits because
 // of them.
 func (s *Session) RetriesOnResume() bool {
 	if s.Status != NeedsHuman || s.Open == nil {
@@ -71,9 +71,10 @@ type Wave struct {
 // An Everyone says why everyone is asked at once in mode sequential.
 type Everyone string
 
-// waved reports whether those of the round were asked one after the other.
+// Waved reports whether those of the round were asked one after the other.
 func (o *OpenRound) Waved() bool { return o.Wave != nil && o.Wave.Everyone == "" }
 
+// ChoicesOf returns the transitions of a state as choices, in the order of the file.
 func ChoicesOf(s *machine.State) []InboxTransition {
 	choices := make([]InboxTransition, len(s.Transitions))
 	for i, t := range s.Transitions {

@@ -8,7 +8,7 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-// learned returns the proposals of the round, and who failed to make one, as the
+// Learned returns the proposals of the round, and who failed to make one, as the
 // ledger counts them. Who did not say what the answer cost is taken to cost what
 // its declaration says.
 func (o *OpenRound) Learned(version func(id string) string, m *machine.Machine) []trust.OutcomeProposal {
@@ -33,7 +33,7 @@ func (o *OpenRound) Learned(version func(id string) string, m *machine.Machine) 
 	return append(list, o.failures(version)...)
 }
 
-// estimateOf returns what asking somebody is declared to cost, 0 if the definition
+// EstimateOf returns what asking somebody is declared to cost, 0 if the definition
 // does not say.
 func EstimateOf(m *machine.Machine, s *machine.State, id string) exact.Money {
 	for _, list := range [][]machine.Specialist{s.Roster, m.Specialists()} {

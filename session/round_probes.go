@@ -14,7 +14,7 @@ const (
 	ClassifierID = "__classifier"
 )
 
-// roleGuard is the role of the guards' own asks. No specialist has it.
+// GuardRole is the role of the guards' own asks. No specialist has it.
 const GuardRole machine.Role = "guard"
 
 // guardsOwn reports whether an ask of this id is one of the guards' own.
@@ -24,7 +24,7 @@ func guardsOwn(id string) bool { return id == TruthID || id == ClassifierID }
 // one to a specialist.
 func (a Ask) OfGuards() bool { return a.Role == GuardRole }
 
-// lost reports whether a question of the guards was asked in the round by a process
+// Lost reports whether a question of the guards was asked in the round by a process
 // that has not said what came of it.
 func (o *OpenRound) Lost(guard string) bool {
 	open := func(a AskState) bool {
@@ -33,7 +33,7 @@ func (o *OpenRound) Lost(guard string) bool {
 	return slices.ContainsFunc(o.Asks, open) || slices.ContainsFunc(o.Probes, func(p *Probed) bool { return p.Guard == guard && p.Code == CodeLost })
 }
 
-// measured returns the record of a measurement, or nil.
+// Measured returns the record of a measurement, or nil.
 func (o *OpenRound) Measured(stage string, value float64) *Probed {
 	for _, p := range o.Probes {
 		if p.Guard == TruthID && p.Stage == stage && p.Value != nil && *p.Value == value {
@@ -43,7 +43,7 @@ func (o *OpenRound) Measured(stage string, value float64) *Probed {
 	return nil
 }
 
-// known returns the answer to a question of the guards' own that the round has
+// Known returns the answer to a question of the guards' own that the round has
 // already, or nil.
 func (o *OpenRound) Known(guard, digest string) *Probed {
 	for _, p := range o.Probes {

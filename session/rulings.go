@@ -21,7 +21,7 @@ import (
 // no proposal, no resume and no verdict can move it, and taking the last one back
 // leaves it where it stood.
 
-// pendingRulings are the rulings of an open round. They never change: every event
+// PendingRulings are the rulings of an open round. They never change: every event
 // makes new ones.
 type PendingRulings struct {
 	List      []*Ruled // the newest of each human, by when they first ruled
@@ -38,10 +38,10 @@ type standingStatus struct {
 	outcome *Outcome
 }
 
-// rulingsPending refuses to execute what nobody chose who has ruled.
+// RulingsPending refuses to execute what nobody chose who has ruled.
 const RulingsPending = "A human's ruling waits for another's: nothing else is executed in this round"
 
-// pending reports whether a ruling of the round waits for others.
+// Pending reports whether a ruling of the round waits for others.
 func (o *OpenRound) Pending() bool { return o.Rulings != nil && len(o.Rulings.List) > 0 }
 
 // rulings returns those of the open round, by when their authors first ruled.
@@ -56,7 +56,7 @@ func (o *OpenRound) given() []*Ruled {
 // their authors.
 func (o *OpenRound) concealed() bool { return o.Pending() && !o.Rulings.contested }
 
-// by returns the ruling of a human, or nil.
+// By returns the ruling of a human, or nil.
 func (p *PendingRulings) By(id string) *Ruled {
 	if i := p.Index(id); i >= 0 {
 		return p.List[i]
@@ -64,6 +64,7 @@ func (p *PendingRulings) By(id string) *Ruled {
 	return nil
 }
 
+// Index returns the place of a human's ruling, -1 if there is none.
 func (p *PendingRulings) Index(id string) int {
 	if p == nil {
 		return -1
@@ -71,7 +72,7 @@ func (p *PendingRulings) Index(id string) int {
 	return slices.IndexFunc(p.List, func(r *Ruled) bool { return r.SpecialistID == id })
 }
 
-// with returns the rulings after another event.
+// With returns the rulings after another event.
 func (p *PendingRulings) With(d *Ruled) *PendingRulings {
 	next := &PendingRulings{}
 	if p != nil {
@@ -95,13 +96,13 @@ func (p *PendingRulings) With(d *Ruled) *PendingRulings {
 	return next
 }
 
-// settled reports whether a human's ruling can be neither replaced nor taken back:
+// Settled reports whether a human's ruling can be neither replaced nor taken back:
 // another's is there, and not everything has been shown.
 func (p *PendingRulings) Settled(id string) bool {
 	return p.Index(id) >= 0 && len(p.List) > 1 && !p.contested
 }
 
-// A coming is what the rulings of a round come to.
+// A RulingsOutcome is what the rulings of a round come to.
 type RulingsOutcome uint8
 
 const (
@@ -110,7 +111,7 @@ const (
 	RulingsContested                         // everything is shown to everybody, and two that are equal are executed
 )
 
-// comesTo says what the rulings come to of which that of id is the newest. may
+// ComesTo says what the rulings come to of which that of id is the newest. may
 // reports whether a human may still rule: who may not counts for nothing. unheard is
 // how many humans may rule who have not. The rulings that are executed are returned
 // by when their authors first ruled, the newest among them.
@@ -142,7 +143,7 @@ func (d *Ruled) equals(other *Ruled) bool {
 	return d.Transition == other.Transition && SamePayload(d.MetaJSON, other.MetaJSON)
 }
 
-// asksAnother is what a session waits for while others are to rule. It says nothing of
+// AsksAnother is what a session waits for while others are to rule. It says nothing of
 // what was chosen.
 func (p *PendingRulings) AsksAnother() string {
 	if n := len(p.List); n > 1 {
@@ -151,7 +152,7 @@ func (p *PendingRulings) AsksAnother() string {
 	return "A human has ruled: another has to, without having seen how"
 }
 
-// contestedBy says what humans have chosen who contradict each other.
+// ContestedBy says what humans have chosen who contradict each other.
 func (p *PendingRulings) ContestedBy() string {
 	texts := make([]string, len(p.List))
 	for i, r := range p.List {
@@ -206,7 +207,7 @@ func (o *OpenRound) goesOn(s *Session) {
 	}
 }
 
-// asked reports whether the session waits for a human, or did when the first of the
+// HumanAsked reports whether the session waits for a human, or did when the first of the
 // pending rulings came.
 func (o *OpenRound) HumanAsked(s *Session) bool {
 	if o.Pending() && s.Status == NeedsHuman {
@@ -225,7 +226,7 @@ func (s *Session) PendingRulings() (list []*Ruled, concealed bool) {
 	return s.Open.given(), s.Open.concealed()
 }
 
-// shown reports whether everybody has been shown what was ruled.
+// Shown reports whether everybody has been shown what was ruled.
 func (p *PendingRulings) Shown() bool { return p != nil && p.contested }
 
 // CodeContested is the code of a WhatIf in which a champion must not decide alone:

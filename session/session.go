@@ -108,7 +108,7 @@ func (s *Session) History() []*Executed {
 	return history
 }
 
-// visits returns how often the session has entered the state, the start
+// Visits returns how often the session has entered the state, the start
 // included.
 func (s *Session) Visits(st *machine.State) int {
 	for e := s.last; e != nil; e = e.Previous {
@@ -136,7 +136,7 @@ func (s *Session) OpenAsks() []Ask {
 	return open
 }
 
-// entered returns when the session came into its present round.
+// EnteredAt returns when the session came into its present round.
 func (s *Session) EnteredAt() specialist.Time {
 	if s.last != nil {
 		return s.last.At
@@ -144,7 +144,7 @@ func (s *Session) EnteredAt() specialist.Time {
 	return s.CreatedAt
 }
 
-// openAsk returns the open ask with that id, or nil.
+// OpenAsk returns the open ask with that id, or nil.
 func (s *Session) OpenAsk(askID string) *Ask {
 	if s.Open == nil {
 		return nil
@@ -157,7 +157,7 @@ func (s *Session) OpenAsk(askID string) *Ask {
 	return nil
 }
 
-// resumable reports whether a live session can go on because it is taken up again:
+// Resumable reports whether a live session can go on because it is taken up again:
 // not while a human's ruling waits for another's.
 func (s *Session) Resumable(retry bool) bool {
 	return (retry || s.Open != nil && s.Open.Blocked) && (s.Open == nil || !s.Open.Pending())

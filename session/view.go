@@ -90,7 +90,7 @@ func (s *Session) ViewFor(viewer string) SessionView {
 	return v
 }
 
-// records returns the newest n executed transitions, the oldest first.
+// Records returns the newest n executed transitions, the oldest first.
 func (s *Session) Records(n int) []TransitionRecord {
 	history := s.History()
 	history = history[max(0, len(history)-n):]

@@ -17,7 +17,7 @@ func (s *Session) waitedBy(at specialist.Time) specialist.Time {
 	return s.waited + at - s.UpdatedAt
 }
 
-// counted returns since when the session has been at it, and since when it has made no
+// CountedSince returns since when the session has been at it, and since when it has made no
 // progress, as limits of time see it at a moment: as if it had begun that much later
 // as it has waited.
 func (s *Session) CountedSince(at specialist.Time) (began, moved specialist.Time) {

@@ -57,13 +57,13 @@ func (s *Session) auditsBefore() bool {
 	return s.Status != NeedsHuman || code == CodeAudit || code == CodeSecondHuman
 }
 
-// revealedTo reports whether rulings of somebody on the open round are not blind,
+// RevealedTo reports whether rulings of somebody on the open round are not blind,
 // because they looked, or somebody did who was not named.
 func (s *Session) RevealedTo(id string) bool {
 	return s.Open != nil && (slices.Contains(s.Open.revealed, id) || slices.Contains(s.Open.revealed, ""))
 }
 
-// blind reports whether a ruling of somebody on the open round can be one made without
+// MayBeBlind reports whether a ruling of somebody on the open round can be one made without
 // sight of what was proposed.
 func (s *Session) MayBeBlind(id string) bool {
 	shown := s.Open != nil && s.Open.shown && s.State.Audit.Mode == machine.Before && !s.State.Withheld()
@@ -89,6 +89,7 @@ func (s *Session) OutcomeFor(viewer string) Outcome {
 // MayTell reports whether a code, or the reason with it, may tell what was proposed.
 func MayTell(code string) bool { return code != "" && !slices.Contains(toldAnyhow, code) }
 
+// Conceal returns an outcome without the words that may tell what was proposed.
 func (s *Session) Conceal(o Outcome) Outcome {
 	if !MayTell(o.Code) || len(s.Program.Guards(s.State).LimitsOf(o.Code)) > 0 {
 		return o

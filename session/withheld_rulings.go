@@ -9,7 +9,7 @@ func (s *Session) ConcealsRulings() bool {
 	return s.Open != nil && s.Open.Rulings != nil && !s.Open.Rulings.contested
 }
 
-// unheard leaves of the humans who may rule those who have not, as long as the others
+// Unheard leaves of the humans who may rule those who have not, as long as the others
 // wait for them.
 func (s *Session) Unheard(humans []string) []string {
 	if !s.ConcealsRulings() {

@@ -45,7 +45,7 @@ const (
 	crashAfter  = "is done, and the process crashes"
 )
 
-// Commit implements [runner.SessionStore].
+// Commit implements [session.SessionStore].
 func (d *disk) Commit(ctx context.Context, c *session.Change) error {
 	if err := d.spoiled(); err != nil {
 		return err
@@ -109,7 +109,7 @@ func inShort(c *session.Change) string {
 	return fmt.Sprintf("%d %s", c.First, strings.Join(slices.Compact(kinds), "+"))
 }
 
-// Load implements [runner.SessionStore]. Each process folds the log for itself.
+// Load implements [session.SessionStore]. Each process folds the log for itself.
 func (d *disk) Load(ctx context.Context, programs *session.Programs, id specialist.SessionID) (*session.Session, error) {
 	if err := d.spoiled(); err != nil {
 		return nil, err
@@ -150,11 +150,11 @@ func (w *world) fold(ctx context.Context, programs *session.Programs, id special
 	return f, nil
 }
 
-// Recent implements [runner.SessionStore]: what this process saw last, however long
+// Recent implements [session.SessionStore]: what this process saw last, however long
 // ago.
 func (d *disk) Recent(id specialist.SessionID) *session.Session { return d.seen[id] }
 
-// Roster implements [runner.RosterStore]. It is read whenever a step looks at its
+// Roster implements [session.RosterStore]. It is read whenever a step looks at its
 // session: while requests are being sent, that waits until they are on their way, or a
 // race would decide which are.
 func (d *disk) Roster(ctx context.Context, name string) (*session.Roster, error) {
@@ -170,7 +170,7 @@ func (d *disk) Roster(ctx context.Context, name string) (*session.Roster, error)
 	return d.Store.Roster(ctx, name)
 }
 
-// Claim implements [runner.OwnerStore].
+// Claim implements [session.OwnerStore].
 func (d *disk) Claim(context.Context) (session.Owner, error) {
 	if err := d.spoiled(); err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (d *disk) Claim(context.Context) (session.Owner, error) {
 	return o, nil
 }
 
-// Alive implements [runner.OwnerStore]: the owner's process has not crashed since,
+// Alive implements [session.OwnerStore]: the owner's process has not crashed since,
 // and the table still has it.
 func (d *disk) Alive(_ context.Context, name string) (bool, error) {
 	if err := d.spoiled(); err != nil {

@@ -63,13 +63,13 @@ type seeded struct {
 	secret [32]byte
 }
 
-// Secret implements [runner.RosterStore].
+// Secret implements [session.RosterStore].
 func (s seeded) Secret(context.Context) ([]byte, error) { return s.secret[:], nil }
 
 // A flipped store reads a letter of what somebody proposed as another.
 type flipped struct{ session.Store }
 
-// Records implements [runner.HistoryStore].
+// Records implements [session.HistoryStore].
 func (f flipped) Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[session.StoredRecord, error] {
 	return func(yield func(session.StoredRecord, error) bool) {
 		for rec, err := range f.Store.Records(ctx, id, from) {

@@ -13,7 +13,7 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// AppendAudit implements [runner.AuditStore].
+// AppendAudit implements [session.AuditStore].
 func (s *SQLite) AppendAudit(ctx context.Context, e specialist.AuditEntry) error {
 	entry, err := json.Marshal(e)
 	if err != nil {
@@ -37,7 +37,7 @@ func appendAudit(ctx context.Context, st *statements, sessionID string, entry []
 	return err
 }
 
-// Audit implements [runner.AuditStore].
+// Audit implements [session.AuditStore].
 func (s *SQLite) Audit(ctx context.Context, id specialist.SessionID) iter.Seq2[specialist.AuditEntry, error] {
 	return func(yield func(specialist.AuditEntry, error) bool) {
 		rows, err := s.read.QueryContext(ctx, `SELECT id, entry FROM llm_audit WHERE session_id=? ORDER BY id`, id.String())
@@ -68,7 +68,7 @@ func (s *SQLite) Audit(ctx context.Context, id specialist.SessionID) iter.Seq2[s
 	}
 }
 
-// AppendAudit implements [runner.AuditStore].
+// AppendAudit implements [session.AuditStore].
 func (m *Memory) AppendAudit(_ context.Context, e specialist.AuditEntry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +79,7 @@ func (m *Memory) AppendAudit(_ context.Context, e specialist.AuditEntry) error {
 	return nil
 }
 
-// Audit implements [runner.AuditStore].
+// Audit implements [session.AuditStore].
 func (m *Memory) Audit(_ context.Context, id specialist.SessionID) iter.Seq2[specialist.AuditEntry, error] {
 	return func(yield func(specialist.AuditEntry, error) bool) {
 		m.mu.RLock()

@@ -74,7 +74,7 @@ type rows struct {
 	machine int64 // machines.id
 }
 
-// Commit implements [runner.SessionStore].
+// Commit implements [session.SessionStore].
 func (s *SQLite) Commit(ctx context.Context, c *session.Change) error {
 	p := &pending{c: c, id: c.After.ID.String()}
 	if c.Before != nil {
@@ -303,7 +303,7 @@ func appendRoster(ctx context.Context, st *statements, machine int64, name strin
 	return err
 }
 
-// Register implements [runner.RosterStore].
+// Register implements [session.RosterStore].
 func (s *SQLite) Register(ctx context.Context, machineName string, before int64, e session.RosterEvent) error {
 	err := s.out.do(&job{ctx: ctx, write: func(ctx context.Context, st *statements) error {
 		id, err := machineRow(ctx, st, machineName)

@@ -115,7 +115,7 @@ func (m *Memory) machine(name string) *memoryMachine {
 	return mm
 }
 
-// Commit implements [runner.SessionStore].
+// Commit implements [session.SessionStore].
 func (m *Memory) Commit(_ context.Context, c *session.Change) error {
 	sh := m.shard(c.After.ID)
 	sh.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-// Lessons implements [runner.TrustStore].
+// Lessons implements [session.TrustStore].
 func (m *Memory) Lessons(_ context.Context, after int64) iter.Seq2[trust.Lesson, error] {
 	return func(yield func(trust.Lesson, error) bool) {
 		m.mu.RLock()
@@ -27,7 +27,7 @@ func (m *Memory) Lessons(_ context.Context, after int64) iter.Seq2[trust.Lesson,
 	}
 }
 
-// Load implements [runner.SessionStore].
+// Load implements [session.SessionStore].
 func (m *Memory) Load(_ context.Context, _ *session.Programs, id specialist.SessionID) (*session.Session, error) {
 	sh := m.shard(id)
 	sh.mu.Lock()
@@ -38,7 +38,7 @@ func (m *Memory) Load(_ context.Context, _ *session.Programs, id specialist.Sess
 	return nil, &session.NotFoundError{What: "Session", ID: id.String()}
 }
 
-// Recent implements [runner.SessionStore].
+// Recent implements [session.SessionStore].
 func (m *Memory) Recent(id specialist.SessionID) *session.Session {
 	sh := m.shard(id)
 	sh.mu.Lock()
@@ -49,7 +49,7 @@ func (m *Memory) Recent(id specialist.SessionID) *session.Session {
 	return nil
 }
 
-// List implements [runner.SessionStore].
+// List implements [session.SessionStore].
 func (m *Memory) List(_ context.Context, q session.ListQuery) ([]session.Summary, error) {
 	m.mu.RLock()
 	order := m.order[:len(m.order):len(m.order)]
@@ -66,7 +66,7 @@ func (m *Memory) List(_ context.Context, q session.ListQuery) ([]session.Summary
 	return list, nil
 }
 
-// Records implements [runner.SessionStore].
+// Records implements [session.SessionStore].
 func (m *Memory) Records(_ context.Context, id specialist.SessionID, from int64) iter.Seq2[session.StoredRecord, error] {
 	return func(yield func(session.StoredRecord, error) bool) {
 		chain := m.chain(id)
@@ -107,7 +107,7 @@ func (m *Memory) chain(id specialist.SessionID) (chain []*memoryRecord) {
 	return chain
 }
 
-// Log implements [runner.HistoryStore].
+// Log implements [session.HistoryStore].
 func (m *Memory) Log(_ context.Context, machineName string) iter.Seq2[session.LogEntry, error] {
 	return func(yield func(session.LogEntry, error) bool) {
 		m.mu.RLock()
@@ -139,7 +139,7 @@ func (m *Memory) nameOf(id specialist.SessionID) string {
 	return sh.cells[id].machine.name
 }
 
-// Definitions implements [runner.SessionStore].
+// Definitions implements [session.SessionStore].
 func (m *Memory) Definitions(_ context.Context, machineName string) ([][]byte, error) {
 	mm := m.machine(machineName)
 	mm.mu.RLock()
@@ -149,7 +149,7 @@ func (m *Memory) Definitions(_ context.Context, machineName string) ([][]byte, e
 	return newest, nil
 }
 
-// Book implements [runner.TrustStore].
+// Book implements [session.TrustStore].
 func (m *Memory) Book(_ context.Context, machineName string) (*trust.Book, error) {
 	mm := m.machine(machineName)
 	mm.mu.RLock()
@@ -157,7 +157,7 @@ func (m *Memory) Book(_ context.Context, machineName string) (*trust.Book, error
 	return mm.book, nil
 }
 
-// Exemplars implements [runner.TrustStore].
+// Exemplars implements [session.TrustStore].
 func (m *Memory) Exemplars(_ context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error) {
 	mm := m.machine(machineName)
 	mm.mu.RLock()
@@ -184,7 +184,7 @@ func exemplarLimit(state string, limit int) int {
 	return limit
 }
 
-// DecidedSince implements [runner.TrustStore].
+// DecidedSince implements [session.TrustStore].
 func (m *Memory) DecidedSince(_ context.Context, machineName string, since specialist.Time, limit int) (int, error) {
 	mm := m.machine(machineName)
 	mm.mu.RLock()
@@ -198,7 +198,7 @@ func (m *Memory) DecidedSince(_ context.Context, machineName string, since speci
 	return n, nil
 }
 
-// Decided implements [runner.TrustStore].
+// Decided implements [session.TrustStore].
 func (m *Memory) Decided(_ context.Context, machineName string) iter.Seq2[session.DecisionRef, error] {
 	return func(yield func(session.DecisionRef, error) bool) {
 		mm := m.machine(machineName)

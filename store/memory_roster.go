@@ -8,7 +8,7 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
-// Roster implements [runner.RosterStore].
+// Roster implements [session.RosterStore].
 func (m *Memory) Roster(_ context.Context, machineName string) (*session.Roster, error) {
 	mm := m.machine(machineName)
 	mm.mu.RLock()
@@ -16,7 +16,7 @@ func (m *Memory) Roster(_ context.Context, machineName string) (*session.Roster,
 	return mm.roster, nil
 }
 
-// Register implements [runner.RosterStore].
+// Register implements [session.RosterStore].
 func (m *Memory) Register(_ context.Context, machineName string, before int64, e session.RosterEvent) error {
 	mm := m.machine(machineName)
 	mm.mu.Lock()
@@ -42,7 +42,7 @@ func (mm *memoryMachine) register(e session.RosterEvent) error {
 	return nil
 }
 
-// RosterRecords implements [runner.RosterStore].
+// RosterRecords implements [session.RosterStore].
 func (m *Memory) RosterRecords(_ context.Context, machineName string) iter.Seq2[session.StoredRecord, error] {
 	return func(yield func(session.StoredRecord, error) bool) {
 		mm := m.machine(machineName)
@@ -57,10 +57,10 @@ func (m *Memory) RosterRecords(_ context.Context, machineName string) iter.Seq2[
 	}
 }
 
-// Secret implements [runner.RosterStore].
+// Secret implements [session.RosterStore].
 func (m *Memory) Secret(context.Context) ([]byte, error) { return m.secret[:], nil }
 
-// Claim implements [runner.OwnerStore]. An owner lives until it is released:
+// Claim implements [session.OwnerStore]. An owner lives until it is released:
 // with the process, the store is gone too.
 func (m *Memory) Claim(context.Context) (session.Owner, error) {
 	m.mu.Lock()
@@ -71,7 +71,7 @@ func (m *Memory) Claim(context.Context) (session.Owner, error) {
 	return o, nil
 }
 
-// Alive implements [runner.OwnerStore].
+// Alive implements [session.OwnerStore].
 func (m *Memory) Alive(_ context.Context, name string) (bool, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

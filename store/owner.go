@@ -27,7 +27,7 @@ func isOwnerName(s string) bool { return len(s) == 32 && strings.Trim(s, "012345
 
 func (s *SQLite) ownerDir() string { return s.path + ".owners" }
 
-// Claim implements [runner.OwnerStore].
+// Claim implements [session.OwnerStore].
 func (s *SQLite) Claim(context.Context) (session.Owner, error) {
 	if err := os.MkdirAll(s.ownerDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReadOnly, err)
@@ -42,7 +42,7 @@ func (s *SQLite) Claim(context.Context) (session.Owner, error) {
 	return &fileOwner{name, lock}, nil
 }
 
-// Alive implements [runner.OwnerStore].
+// Alive implements [session.OwnerStore].
 func (s *SQLite) Alive(_ context.Context, name string) (bool, error) {
 	if !isOwnerName(name) {
 		return false, nil
@@ -63,10 +63,10 @@ func (s *SQLite) Alive(_ context.Context, name string) (bool, error) {
 	return false, lock.Unlock()
 }
 
-// Name implements [runner.Owner].
+// Name implements [session.Owner].
 func (o *fileOwner) Name() string { return o.name }
 
-// Release implements [runner.Owner].
+// Release implements [session.Owner].
 func (o *fileOwner) Release() error {
 	os.Remove(o.lock.Path())
 	return o.lock.Unlock()

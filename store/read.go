@@ -16,7 +16,7 @@ const loadQuery = `SELECT s.id, s.sequence, s.head, m.id, m.machine_name, m.trus
 	coalesce((SELECT max(first) FROM roster_log r WHERE r.machine=m.id), 0)
 	FROM sessions s JOIN machines m ON m.id=s.machine WHERE s.session_id=?`
 
-// Load implements [runner.SessionStore]. A session that was committed or loaded
+// Load implements [session.SessionStore]. A session that was committed or loaded
 // here before, and has not changed since, is not folded again.
 func (s *SQLite) Load(ctx context.Context, programs *session.Programs, id specialist.SessionID) (*session.Session, error) {
 	var row, sequence, machine, trustVersion, rosterVersion int64
@@ -50,7 +50,7 @@ func (s *SQLite) Load(ctx context.Context, programs *session.Programs, id specia
 	return session, nil
 }
 
-// Recent implements [runner.SessionStore].
+// Recent implements [session.SessionStore].
 func (s *SQLite) Recent(id specialist.SessionID) *session.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func scanRecords(ctx context.Context, db querier, query string, args ...any) ite
 	}
 }
 
-// Records implements [runner.SessionStore].
+// Records implements [session.SessionStore].
 func (s *SQLite) Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[session.StoredRecord, error] {
 	return func(yield func(session.StoredRecord, error) bool) {
 		var row int64
@@ -166,7 +166,7 @@ func (s *SQLite) Records(ctx context.Context, id specialist.SessionID, from int6
 	}
 }
 
-// Log implements [runner.HistoryStore].
+// Log implements [session.HistoryStore].
 func (s *SQLite) Log(ctx context.Context, machineName string) iter.Seq2[session.LogEntry, error] {
 	return func(yield func(session.LogEntry, error) bool) {
 		rows, err := s.read.QueryContext(ctx, `SELECT l.id, s.session_id, m.machine_name, l.first, l.events FROM log l CROSS JOIN sessions s ON s.id=l.session
@@ -199,7 +199,7 @@ func (s *SQLite) Log(ctx context.Context, machineName string) iter.Seq2[session.
 const recent = `s.id IN (SELECT id FROM sessions WHERE status NOT IN ('running', 'needs_human') AND updated_at>=?
 	UNION ALL SELECT id FROM sessions WHERE status IN ('running', 'needs_human'))`
 
-// List implements [runner.SessionStore].
+// List implements [session.SessionStore].
 func (s *SQLite) List(ctx context.Context, q session.ListQuery) ([]session.Summary, error) {
 	where, args := []string{"1"}, []any{}
 	if q.MachineName != "" {
@@ -245,7 +245,7 @@ func (s *SQLite) List(ctx context.Context, q session.ListQuery) ([]session.Summa
 	return list, translate(rows.Err())
 }
 
-// Definitions implements [runner.SessionStore].
+// Definitions implements [session.SessionStore].
 func (s *SQLite) Definitions(ctx context.Context, machineName string) ([][]byte, error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT d.definition FROM definitions d JOIN machines m ON m.id=d.machine WHERE m.machine_name=? ORDER BY d.id DESC`, machineName)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-// Book implements [runner.TrustStore].
+// Book implements [session.TrustStore].
 func (s *SQLite) Book(ctx context.Context, machineName string) (*trust.Book, error) {
 	s.mu.Lock()
 	known := s.cache.machine(machineName)
@@ -58,7 +58,7 @@ func (r reader) tallies(ctx context.Context, machineName string) (map[trust.Key]
 	return tallies, translate(rows.Err())
 }
 
-// Exemplars implements [runner.TrustStore].
+// Exemplars implements [session.TrustStore].
 func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error) {
 	where, args := "m.machine_name=?", []any{machineName}
 	if state != "" {
@@ -85,7 +85,7 @@ func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit
 	return list, translate(rows.Err())
 }
 
-// Lessons implements [runner.TrustStore].
+// Lessons implements [session.TrustStore].
 func (s *SQLite) Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesson, error] {
 	return func(yield func(trust.Lesson, error) bool) {
 		rows, err := s.lessons.QueryContext(ctx, after)
@@ -119,14 +119,14 @@ func scanLesson(rows *sql.Rows) (l trust.Lesson, err error) {
 	return l, nil
 }
 
-// DecidedSince implements [runner.TrustStore].
+// DecidedSince implements [session.TrustStore].
 func (s *SQLite) DecidedSince(ctx context.Context, machineName string, since specialist.Time, limit int) (n int, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT l.at FROM log l JOIN machines m ON m.id=l.decides
 		WHERE m.machine_name=? ORDER BY l.id DESC LIMIT ?) WHERE at>=?`, machineName, limit, int64(since)).Scan(&n)
 	return n, translate(err)
 }
 
-// Decided implements [runner.TrustStore].
+// Decided implements [session.TrustStore].
 func (s *SQLite) Decided(ctx context.Context, machineName string) iter.Seq2[session.DecisionRef, error] {
 	return func(yield func(session.DecisionRef, error) bool) {
 		rows, err := s.read.QueryContext(ctx, `SELECT s.session_id, l.first FROM log l JOIN machines m ON m.id=l.decides JOIN sessions s ON s.id=l.session
@@ -153,7 +153,7 @@ func (s *SQLite) Decided(ctx context.Context, machineName string) iter.Seq2[sess
 	}
 }
 
-// Roster implements [runner.RosterStore].
+// Roster implements [session.RosterStore].
 func (s *SQLite) Roster(ctx context.Context, machineName string) (*session.Roster, error) {
 	s.mu.Lock()
 	known := s.cache.machine(machineName)
@@ -188,7 +188,7 @@ func (s *SQLite) Roster(ctx context.Context, machineName string) (*session.Roste
 	return roster, nil
 }
 
-// RosterRecords implements [runner.RosterStore].
+// RosterRecords implements [session.RosterStore].
 func (s *SQLite) RosterRecords(ctx context.Context, machineName string) iter.Seq2[session.StoredRecord, error] {
 	return s.reader().rosterRecords(ctx, machineName)
 }
@@ -198,7 +198,7 @@ func (r reader) rosterRecords(ctx context.Context, machineName string) iter.Seq2
 		WHERE m.machine_name=? ORDER BY r.first`, machineName)
 }
 
-// Secret implements [runner.RosterStore].
+// Secret implements [session.RosterStore].
 func (s *SQLite) Secret(ctx context.Context) (secret []byte, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT value FROM secrets WHERE name='store'`).Scan(&secret)
 	return secret, translate(err)

@@ -1,4 +1,4 @@
 // Package store keeps sessions: in memory, or in a SQLite file.
 //
-// Both implement [runner.Store] and pass the suite in package storetest.
+// Both implement [session.Store] and pass the suite in package storetest.
 package store

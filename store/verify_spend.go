@@ -353,7 +353,7 @@ func spentDifference(got, want sessionRow, taken string) string {
 	return text
 }
 
-// RecomputeSpend returns what to set as [runner.Folder.Applied] to have the spending of
+// RecomputeSpend returns what to set as [session.Folder.Applied] to have the spending of
 // one session worked out anew, as Verify does, and what returns the first event after
 // which the fold says something else: nil while there is none. Each is good for one log.
 func RecomputeSpend() (applied func(seq int64, ev session.Event, before, after guard.Book), first func() *Difference) {

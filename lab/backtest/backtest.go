@@ -17,7 +17,7 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-// A Source is the past of a store. Every [runner.Store] is one.
+// A Source is the past of a store. Every [session.Store] is one.
 type Source interface {
 	Log(ctx context.Context, machineName string) iter.Seq2[session.LogEntry, error]
 	Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesson, error]
@@ -48,7 +48,7 @@ type Config struct {
 const DefaultHumanMinutes = runner.DefaultHumanMinutes
 
 // Run back-tests. Errors wrap [ErrPolicy] if the policy cannot be tried, and
-// [runner.ErrNotFound] if there is no session of the machine. Nothing is written
+// [session.ErrNotFound] if there is no session of the machine. Nothing is written
 // and nobody is asked.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	if c.HumanMinutes == 0 {

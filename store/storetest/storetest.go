@@ -1,5 +1,5 @@
 // Package storetest is the one suite that every store passes: the contract of
-// [runner.Store], line by line. It goes through the runner, so that what is
+// [session.Store], line by line. It goes through the runner, so that what is
 // stored is what real sessions store.
 package storetest
 
