@@ -9,23 +9,23 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-// batchLoop reads a batch_loop section.
-func (r *reader) batchLoop(into **BatchLoop) func(path string, value []byte) {
+// readBatchLoop reads a batch_loop section.
+func readBatchLoop(r *reader, into **BatchLoop) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		b, err := ParseBatchLoop(json.RawMessage(value))
 		if err != nil {
-			r.options(path, err)
+			reportOptions(r, path, err)
 			return
 		}
 		*into = b
 	}
 }
 
-// options reports the errors of a section that has a reader of its own.
-func (r *reader) options(path string, err error) {
+// reportOptions reports the errors of a section that has a reader of its own.
+func reportOptions(r *reader, path string, err error) {
 	if list, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range list.Unwrap() {
-			r.options(path, e)
+			reportOptions(r, path, e)
 		}
 		return
 	}

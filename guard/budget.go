@@ -73,13 +73,13 @@ const (
 
 // ParseBudget reads a budget section, a JSON object, with the defaults of the
 // profile strict. The problems have JSON pointers relative to the section.
-func ParseBudget(section []byte) (*Budget, []machine.Problem) {
+func ParseBudget(data []byte) (*Budget, []machine.Problem) {
 	share := DefaultProbeShareMax
 	b := &Budget{
 		Mode: ModeHardKill, DebitProbes: true, ProbeShareMax: &share,
 		ReserveTTLMsec: DefaultReserveTTLMsec, ReserveMode: ReserveAdaptive,
 	}
-	problems := readSection("budget", section, func(r *reader) []member { return r.budget(b) })
+	problems := readSection("budget", data, func(r *reader) []member { return budgetMembers(r, b) })
 	problems = append(problems, b.contradictions()...)
 	if len(problems) > 0 {
 		return nil, problems
@@ -87,7 +87,7 @@ func ParseBudget(section []byte) (*Budget, []machine.Problem) {
 	return b, nil
 }
 
-func (r *reader) budget(b *Budget) []member {
+func budgetMembers(r *reader, b *Budget) []member {
 	return []member{
 		{"soft_limit_tokens", r.optionalCount(&b.SoftTokens)},
 		{"hard_limit_tokens", r.optionalCount(&b.HardTokens)},
@@ -153,17 +153,6 @@ func (b *Budget) checkModes() error {
 		return fmt.Errorf("%w: the share of probes is %s, not from 0 to 1", ErrInput, *b.ProbeShareMax)
 	}
 	return nil
-}
-
-func (r *reader) share(into **exact.Billionths) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		b := new(exact.Billionths)
-		if b.UnmarshalJSON(value) != nil || *b < 0 || *b > exact.One {
-			r.report(path, "out-of-range", fmt.Sprintf("%s is %s, not a number from 0 to 1", nameOf(path), value), "")
-			return
-		}
-		*into = b
-	}
 }
 
 // A BudgetError is why a [Ledger] refused a call. Numbers are in Unit; a limit of

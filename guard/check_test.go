@@ -250,11 +250,11 @@ func TestPrice(t *testing.T) {
 			t.Errorf("Price(%+v, %q) = $%s, known %t, want $%s", tc.usage, tc.model, u.CostUSD, u.Has(specialist.CostGiven), tc.want)
 		}
 	}
-	if !c.Knows("free") || c.Knows("mystery") || !slices.Equal(c.Models(), []string{"fine", "free", "small"}) {
-		t.Errorf("the table knows %v", c.Models())
+	if !c.Knows("free") || c.Knows("mystery") {
+		t.Error("the table does not know what it has a price for")
 	}
 	var none *guard.Config
-	if u := none.Price(use(1, 1), "small"); u.Has(specialist.CostGiven) || none.Knows("small") || none.Models() != nil {
+	if u := none.Price(use(1, 1), "small"); u.Has(specialist.CostGiven) || none.Knows("small") {
 		t.Errorf("no configuration has a price: %+v", u)
 	}
 }

@@ -86,18 +86,18 @@ type ClassifierConfig struct {
 	ContextTurns int64 // outputs before this one that it is shown
 }
 
-// classifier reads the section classifier. In a machine it says who is asked,
+// readClassifier reads the section classifier. In a machine it says who is asked,
 // and false and null switch it off.
-func (r *reader) classifier(into **ClassifierConfig, inMachine, state bool) func(path string, value []byte) {
+func readClassifier(r *reader, into **ClassifierConfig, inMachine, state bool) func(path string, value []byte) {
 	c := &ClassifierConfig{Failures: 5, Cache: 1024}
 	timeout, pause, onError := int64(2000), int64(30_000), ""
 	members := []member{
 		{"url", r.url(&c.URL)},
-		{"model", r.modelName(&c.Model)},
+		{"model", readModelName(r, &c.Model)},
 		{"token_name", r.name(&c.TokenName)},
 		{"timeout_ms", r.countWithin(&timeout, 1, maxWait)},
 		{"on_error", r.oneOf(&onError, "open", "closed")},
-		{"breaker", r.object("breaker", []member{
+		{"breaker", r.object([]member{
 			{"failures", r.countWithin(&c.Failures, 1, math.MaxInt32)},
 			{"pause_ms", r.countWithin(&pause, 1, maxWait)},
 		})},
@@ -107,20 +107,20 @@ func (r *reader) classifier(into **ClassifierConfig, inMachine, state bool) func
 	if inMachine {
 		members = append(members, member{"function", r.name(&c.Function)})
 	}
-	read := r.object("classifier", members)
+	read := r.object(members)
 	return r.orOff(func(path string, value []byte) {
 		read(path, value)
 		if !state { // a state's section takes the rest from the machine's
 			r.require(path, value, "on_error")
-			r.askable(path, c, inMachine)
+			checkAskable(r, path, c, inMachine)
 		}
 		c.Timeout, c.Pause, c.Closed = time.Duration(timeout)*time.Millisecond, time.Duration(pause)*time.Millisecond, onError == "closed"
 		*into = c
 	}, func() { *into = nil })
 }
 
-// askable reports what is missing to ask a classifier.
-func (r *reader) askable(path string, c *ClassifierConfig, inMachine bool) {
+// checkAskable reports what is missing to ask a classifier.
+func checkAskable(r *reader, path string, c *ClassifierConfig, inMachine bool) {
 	switch {
 	case c.URL != "" && c.TokenName == "":
 		r.report(path, "missing-field", `"token_name" is missing`, "name the variable that holds the token of the service")

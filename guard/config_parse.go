@@ -11,25 +11,25 @@ import (
 // Parse reads one guards section of a machine, a JSON object; state says that it
 // is a state's own. The profile is strict unless the section says otherwise. The
 // problems have JSON pointers relative to the section.
-func Parse(section []byte, state bool) (*Config, []machine.Problem) {
-	return parse(&reader{}, section, Strict, state, true)
+func Parse(data []byte, state bool) (*Config, []machine.Problem) {
+	return parse(&reader{}, data, Strict, state, true)
 }
 
 // ParseStored reads the section of a state of a machine that a store holds, the
 // machine's own merged into it. Rules that came after it was stored do not count
 // (see [machine.Checks].Stored): the problems are about what cannot be read at all.
-func ParseStored(section []byte) (*Config, []machine.Problem) {
-	return parse(&reader{stored: true}, section, Strict, false, true)
+func ParseStored(data []byte) (*Config, []machine.Problem) {
+	return parse(&reader{stored: true}, data, Strict, false, true)
 }
 
 // ParseAs reads a section for a [Guard], outside of machines, with the default
 // profile given. It has no truth gate: use [NewGate].
-func ParseAs(section []byte, profile Profile) (*Config, []machine.Problem) {
-	return parse(&reader{}, section, profile, false, false)
+func ParseAs(data []byte, profile Profile) (*Config, []machine.Problem) {
+	return parse(&reader{}, data, profile, false, false)
 }
 
-func parse(r *reader, section []byte, profile Profile, state, inMachine bool) (*Config, []machine.Problem) {
-	tidy, err := exact.Tidy(section)
+func parse(r *reader, data []byte, profile Profile, state, inMachine bool) (*Config, []machine.Problem) {
+	tidy, err := exact.Tidy(data)
 	if err != nil {
 		return nil, []machine.Problem{{Code: "bad-json", Message: "guards is not one JSON value: " + err.Error()}}
 	}
@@ -46,35 +46,35 @@ func parse(r *reader, section []byte, profile Profile, state, inMachine bool) (*
 	c := Defaults(profile)
 	var alias *machine.Schema
 	members := []member{
-		{"limits", r.limits(&c.Limits)},
-		{"forbidden_patterns", r.patterns(&c.Forbidden)},
-		{"packs", r.packs(&c.Packs)},
+		{"limits", readLimits(r, &c.Limits)},
+		{"forbidden_patterns", readPatterns(r, &c.Forbidden)},
+		{"packs", readPacks(r, &c.Packs)},
 		{"schema", r.schema(&c.Schema)},
 		{"output_schema", r.schema(&alias)},
-		{"tool_calls", r.tools(&c.Tools)},
-		{"cost", r.cost(&c.Cost)},
-		{"loop_detection", r.loops(&c.Loop)},
-		{"batch_loop", r.batchLoop(&c.Batch)},
-		{"retry", r.object("retry", []member{{"max_attempts", r.optionalCount(&c.Retry.MaxAttempts)}})},
+		{"tool_calls", readTools(r, &c.Tools)},
+		{"cost", readCost(r, &c.Cost)},
+		{"loop_detection", readLoops(r, &c.Loop)},
+		{"batch_loop", readBatchLoop(r, &c.Batch)},
+		{"retry", r.object([]member{{"max_attempts", r.optionalCount(&c.Retry.MaxAttempts)}})},
 	}
 	if !state { // these are the machine's alone
 		members = append(members,
-			member{"budget", r.budgetSection(&c.Budget)},
+			member{"budget", readBudget(r, &c.Budget)},
 			member{"profile", r.oneOf((*string)(&c.Profile), string(Strict), string(Compat))},
-			member{"store", r.store(&c.Store)})
+			member{"store", readStore(r, &c.Store)})
 	}
-	members = append(members, member{"classifier", r.classifier(&c.Classifier, inMachine, state)})
+	members = append(members, member{"classifier", readClassifier(r, &c.Classifier, inMachine, state)})
 	if inMachine { // elsewhere nobody knows the question that was answered
-		members = append(members, member{"truth", r.truth(&c.Truth, profile, state)})
+		members = append(members, member{"truth", readTruth(r, &c.Truth, profile, state)})
 	}
-	r.object("", members)("", tidy)
+	r.object(members)("", tidy)
 	if c.Schema != nil && alias != nil {
 		r.report("/output_schema", "contradiction", "both schema and output_schema are given, and they are one thing", "keep one of them")
 	}
 	if c.Schema == nil {
 		c.Schema = alias
 	}
-	r.check(c)
+	checkConfig(r, c)
 	if len(r.problems) > 0 {
 		return nil, r.problems
 	}
@@ -85,8 +85,8 @@ func parse(r *reader, section []byte, profile Profile, state, inMachine bool) (*
 	return c, nil
 }
 
-// check finds what no member shows by itself.
-func (r *reader) check(c *Config) {
+// checkConfig finds what no member shows by itself.
+func checkConfig(r *reader, c *Config) {
 	if low, high := c.Limits.OutputMin, c.Limits.OutputMax; low != nil && high != nil && *low > *high {
 		r.report("/limits/output_min", "contradiction", fmt.Sprintf("output_min is %d, above output_max, which is %d", *low, *high), "")
 	}
@@ -135,8 +135,8 @@ func (t *Tools) compile() {
 }
 
 // Check is [machine.Checks].Guards.
-func Check(section []byte, state bool) []machine.Problem {
-	_, problems := Parse(section, state)
+func Check(data []byte, state bool) []machine.Problem {
+	_, problems := Parse(data, state)
 	return problems
 }
 

@@ -3,8 +3,6 @@ package guard
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -12,8 +10,8 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
-func (r *reader) limits(l *Limits) func(path string, value []byte) {
-	return r.object("limits", []member{
+func readLimits(r *reader, l *Limits) func(path string, value []byte) {
+	return r.object([]member{
 		{"max_steps", r.optionalCount(&l.MaxSteps)},
 		{"max_tokens_per_step", r.optionalCount(&l.MaxTokensPerStep)},
 		{"max_total_tokens", r.optionalCount(&l.MaxTotalTokens)},
@@ -23,8 +21,8 @@ func (r *reader) limits(l *Limits) func(path string, value []byte) {
 	})
 }
 
-// budgetSection reads a budget. What bounds a task otherwise is filled in later.
-func (r *reader) budgetSection(into **Budget) func(path string, value []byte) {
+// readBudget reads a budget. What bounds a task otherwise is filled in later.
+func readBudget(r *reader, into **Budget) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		b, problems := ParseBudget(value)
 		for _, p := range problems {
@@ -35,9 +33,9 @@ func (r *reader) budgetSection(into **Budget) func(path string, value []byte) {
 	}
 }
 
-func (r *reader) store(s *Store) func(path string, value []byte) {
+func readStore(r *reader, s *Store) func(path string, value []byte) {
 	ttl := s.TTL.Milliseconds()
-	read := r.object("store", []member{
+	read := r.object([]member{
 		{"ttl_ms", r.count(&ttl, 0)},
 		{"history_limit", r.countWithin(&s.HistoryLimit, 1, maxHistory)},
 	})
@@ -47,9 +45,9 @@ func (r *reader) store(s *Store) func(path string, value []byte) {
 	}
 }
 
-func (r *reader) loops(l *LoopDetection) func(path string, value []byte) {
+func readLoops(r *reader, l *LoopDetection) func(path string, value []byte) {
 	cycle, near := &Cycle{8, 3}, &Near{800_000_000, 8}
-	return r.object("loop_detection", []member{
+	return r.object([]member{
 		{"ngram_size", r.countWithin(&l.NgramSize, 1, 1000)},
 		{"max_repeats", r.count(&l.MaxRepeats, 0)},
 		{"mode", r.oneOf(&l.Mode, "any_ngram", "overlap", "off")},
@@ -62,17 +60,17 @@ func (r *reader) loops(l *LoopDetection) func(path string, value []byte) {
 		{"max_output_repeats", r.orOff(r.optionalCount(&l.MaxOutputRepeats), func() { l.MaxOutputRepeats = nil })},
 		{"cycle", r.orOff(func(path string, value []byte) {
 			l.Cycle = cycle
-			r.object("cycle", []member{{"max_period", r.countWithin(&cycle.MaxPeriod, 1, maxPeriod)}, {"repeats", r.countWithin(&cycle.Repeats, 2, 100)}})(path, value)
+			r.object([]member{{"max_period", r.countWithin(&cycle.MaxPeriod, 1, maxPeriod)}, {"repeats", r.countWithin(&cycle.Repeats, 2, 100)}})(path, value)
 		}, func() { l.Cycle = nil })},
 		{"near", r.orOff(func(path string, value []byte) {
 			l.Near = near
-			r.object("near", []member{{"jaccard", r.ratio(&near.Jaccard)}, {"repeats", r.count(&near.Repeats, 1)}})(path, value)
+			r.object([]member{{"jaccard", r.ratio(&near.Jaccard)}, {"repeats", r.count(&near.Repeats, 1)}})(path, value)
 		}, func() { l.Near = nil })},
 	})
 }
 
-func (r *reader) tools(t *Tools) func(path string, value []byte) {
-	return r.object("tool_calls", []member{
+func readTools(r *reader, t *Tools) func(path string, value []byte) {
+	return r.object([]member{
 		{"allowed", r.names(&t.Allowed)},
 		{"arg_schemas", readMap(r, &t.ArgSchemas, func(path string, value []byte) (s *machine.Schema) {
 			r.schema(&s)(path, value)
@@ -88,12 +86,12 @@ func (r *reader) tools(t *Tools) func(path string, value []byte) {
 			return n
 		})},
 		{"sequence", readList(r, &t.Sequence, func(path string, value []byte) (s Sequence) {
-			r.object("sequence", []member{{"tool", r.name(&s.Tool)}, {"requires_prev", r.name(&s.RequiresPrev)}})(path, value)
+			r.object([]member{{"tool", r.name(&s.Tool)}, {"requires_prev", r.name(&s.RequiresPrev)}})(path, value)
 			r.require(path, value, "tool", "requires_prev")
 			return s
 		})},
 		{"tools", readMap(r, &t.PerTool, func(path string, value []byte) (rule ToolRule) {
-			r.object("tools", []member{
+			r.object([]member{
 				{"loop_key", r.names(&rule.LoopKey)}, {"volatile", r.names(&rule.Volatile)},
 				{"poll", r.bool(&rule.Poll)}, {"exempt", r.bool(&rule.Exempt)},
 			})(path, value)
@@ -102,7 +100,7 @@ func (r *reader) tools(t *Tools) func(path string, value []byte) {
 	})
 }
 
-func (r *reader) patterns(into *[]Forbidden) func(path string, value []byte) {
+func readPatterns(r *reader, into *[]Forbidden) func(path string, value []byte) {
 	return readList(r, into, func(path string, value []byte) (f Forbidden) {
 		if json.Unmarshal(value, &f.Source) != nil || !bytes.HasPrefix(value, []byte(`"`)) {
 			r.report(path, "wrong-type", "a pattern must be a string", "")
@@ -116,29 +114,14 @@ func (r *reader) patterns(into *[]Forbidden) func(path string, value []byte) {
 	})
 }
 
-func (r *reader) schema(into **machine.Schema) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		s, err := machine.ReadSchema(value, r.earlier)
-		if err != nil {
-			at := path
-			if part, ok := errors.AsType[*machine.SchemaError](err); ok {
-				at += part.Path
-			}
-			r.refuse(at, "bad-schema", fmt.Sprintf("%s is no schema: %v", nameOf(path), err), "")
-			return
-		}
-		*into = s
-	}
-}
-
-func (r *reader) cost(c *Cost) func(path string, value []byte) {
-	return r.object("cost", []member{
+func readCost(r *reader, c *Cost) func(path string, value []byte) {
+	return r.object([]member{
 		{"version", r.text(&c.Version)},
-		{"prices", r.prices(&c.Prices)},
+		{"prices", readPrices(r, &c.Prices)},
 		{"max_dollars_per_task", func(path string, value []byte) {
 			c.MaxDollars = new(exact.Money)
 			r.money(c.MaxDollars)(path, value)
 		}},
-		{"on_unknown_model", r.onUnknownModel(&c.OnUnknownModel)},
+		{"on_unknown_model", readOnUnknownModel(r, &c.OnUnknownModel)},
 	})
 }

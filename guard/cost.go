@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"slices"
 	"time"
 
 	"github.com/dialai/dialai/specialist"
@@ -42,12 +41,4 @@ func (c *Config) Knows(model string) bool {
 	}
 	_, known := c.Cost.Prices[model]
 	return known
-}
-
-// Models returns the models with a price, sorted.
-func (c *Config) Models() []string {
-	if c == nil {
-		return nil
-	}
-	return slices.Clip(sortedKeys(c.Cost.Prices))
 }

@@ -70,7 +70,7 @@ func (l *Ledger) Snapshot() LedgerState {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	var state LedgerState
-	for _, model := range sortedKeys(l.models) {
+	for _, model := range slices.Sorted(maps.Keys(l.models)) {
 		if lengths := l.models[model].list(); len(lengths) > 0 {
 			state.Outputs = append(state.Outputs, OutputState{model, lengths})
 		}

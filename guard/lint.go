@@ -38,13 +38,13 @@ func Lint(section, over []byte, profile Profile) []machine.Problem {
 	return slices.DeleteFunc(lintSection(merged, profile), func(p machine.Problem) bool { return slices.Contains(known, p) })
 }
 
-func lintSection(section []byte, profile Profile) []machine.Problem {
-	if section == nil {
+func lintSection(data []byte, profile Profile) []machine.Problem {
+	if data == nil {
 		return nil
 	}
-	c, problems := ParseAs(section, profile)
+	c, problems := ParseAs(data, profile)
 	if len(problems) > 0 {
-		c, problems = parse(&reader{}, section, profile, false, true) // a machine's may have more
+		c, problems = parse(&reader{}, data, profile, false, true) // a machine's may have more
 	}
 	if len(problems) > 0 {
 		return nil
@@ -53,13 +53,13 @@ func lintSection(section []byte, profile Profile) []machine.Problem {
 	l.tools()
 	l.cost()
 	l.unseen()
-	l.halves(section)
+	l.halves(data)
 	l.packs()
-	l.truth(section)
+	l.truth(data)
 	l.patterns()
-	l.loops(section)
-	l.batches(section)
-	l.schemas(section)
+	l.loops(data)
+	l.batches(data)
+	l.schemas(data)
 	return l.found
 }
 

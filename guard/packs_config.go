@@ -8,17 +8,17 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-// packs reads the packs. One that is not named does not run, so that a section
+// readPacks reads the packs. One that is not named does not run, so that a section
 // which names none is a mistake.
-func (r *reader) packs(p *Packs) func(path string, value []byte) {
+func readPacks(r *reader, p *Packs) func(path string, value []byte) {
 	one := func(into **Pack, action verdict.Status) func(path string, value []byte) {
 		pack := &Pack{Action: action, Output: true, Args: true, Results: true}
 		return r.orOff(func(path string, value []byte) {
 			*into = pack
-			r.object("pack", []member{{"action", r.action(&pack.Action)}, {"on", r.parts(pack)}})(path, value)
+			r.object([]member{{"action", readAction(r, &pack.Action)}, {"on", readParts(r, pack)}})(path, value)
 		}, func() { *into = nil })
 	}
-	read := r.object("packs", []member{
+	read := r.object([]member{
 		{"secrets", one(&p.Secrets, verdict.Retry)},
 		{"pii", one(&p.PII, verdict.Retry)},
 		{"prompt_injection", one(&p.Injection, verdict.Warn)},
@@ -36,8 +36,8 @@ func (r *reader) packs(p *Packs) func(path string, value []byte) {
 	}
 }
 
-// action reads what follows from a finding.
-func (r *reader) action(into *verdict.Status) func(path string, value []byte) {
+// readAction reads what follows from a finding.
+func readAction(r *reader, into *verdict.Status) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		name := into.String()
 		r.oneOf(&name, verdict.Warn.String(), verdict.Retry.String(), verdict.Escalate.String(), verdict.Abort.String())(path, value)
@@ -45,8 +45,8 @@ func (r *reader) action(into *verdict.Status) func(path string, value []byte) {
 	}
 }
 
-// parts reads the list of what a pack reads.
-func (r *reader) parts(p *Pack) func(path string, value []byte) {
+// readParts reads the list of what a pack reads.
+func readParts(r *reader, p *Pack) func(path string, value []byte) {
 	names := []string{"output", "args", "results"}
 	return func(path string, value []byte) {
 		var on []string
@@ -59,5 +59,17 @@ func (r *reader) parts(p *Pack) func(path string, value []byte) {
 			r.report(path, "bad-value", "on is empty, so the pack would read nothing", fmt.Sprintf("it may have %q", names))
 		}
 		p.Output, p.Args, p.Results = slices.Contains(on, "output"), slices.Contains(on, "args"), slices.Contains(on, "results")
+	}
+}
+
+// readModelName reads the name of a model. What looks like a key is refused and not shown.
+func readModelName(r *reader, into *string) func(path string, value []byte) {
+	read := r.name(into)
+	return func(path string, value []byte) {
+		if Redact(string(value)) != string(value) {
+			r.report(path, "bad-value", nameOf(path)+" holds what looks like a key", "keys belong into the environment, not into files")
+			return
+		}
+		read(path, value)
 	}
 }

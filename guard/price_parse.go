@@ -3,24 +3,24 @@ package guard
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 )
 
 // ParsePrices reads a price table, a JSON object with the members version,
 // prices and on_unknown_model (warn if it is left out). The problems have JSON
 // pointers relative to the section.
-func ParsePrices(section []byte) (*PriceTable, []machine.Problem) {
+func ParsePrices(data []byte) (*PriceTable, []machine.Problem) {
 	t := &PriceTable{OnUnknownModel: unknownWarn}
-	problems := readSection("prices", section, func(r *reader) []member {
+	problems := readSection("prices", data, func(r *reader) []member {
 		return []member{
 			{"version", r.text(&t.Version)},
-			{"prices", r.prices(&t.Prices)},
-			{"on_unknown_model", r.onUnknownModel(&t.OnUnknownModel)},
+			{"prices", readPrices(r, &t.Prices)},
+			{"on_unknown_model", readOnUnknownModel(r, &t.OnUnknownModel)},
 		}
 	})
 	if len(problems) > 0 {
@@ -29,30 +29,13 @@ func ParsePrices(section []byte) (*PriceTable, []machine.Problem) {
 	return t, nil
 }
 
-// readSection reads a section that stands alone under the name it has in a
-// guards section.
-func readSection(name string, section []byte, members func(*reader) []member) []machine.Problem {
-	root := "/" + name
-	r := &reader{root: root}
-	tidy, err := exact.Tidy(section)
-	if err != nil {
-		r.report(root, "bad-json", name+" is not one JSON value: "+err.Error(), "")
-	} else {
-		r.object(name, members(r))(root, tidy)
-	}
-	for i := range r.problems {
-		r.problems[i].Path = strings.TrimPrefix(r.problems[i].Path, root)
-	}
-	return r.problems
-}
-
-func (r *reader) onUnknownModel(into *string) func(path string, value []byte) {
+func readOnUnknownModel(r *reader, into *string) func(path string, value []byte) {
 	return r.oneOf(into, unknownSkip, unknownWarn, unknownMax, unknownAbort)
 }
 
-// prices reads an object of models. A model's value is its price or a list of
-// prices with different dates; its aliases get entries of their own.
-func (r *reader) prices(into *map[string]Price) func(path string, value []byte) {
+// readPrices reads an object of models. A model's value is its price or a list of
+// readPrices with different dates; its aliases get entries of their own.
+func readPrices(r *reader, into *map[string]Price) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		models := map[string]json.RawMessage{}
 		if json.Unmarshal(value, &models) != nil || models == nil {
@@ -63,13 +46,13 @@ func (r *reader) prices(into *map[string]Price) func(path string, value []byte) 
 		for model := range models {
 			table[model] = Price{}
 		}
-		for _, model := range sortedKeys(models) {
+		for _, model := range slices.Sorted(maps.Keys(models)) {
 			at := path + "/" + machine.EscapePointer(model)
 			if strings.TrimSpace(model) == "" {
 				r.report(at, "bad-name", "a price is of a model without a name", "name the model as modelId or its provider does")
 				continue
 			}
-			p, aliases := r.model(at, models[model])
+			p, aliases := readModelPrices(r, at, models[model])
 			table[model] = p
 			for _, a := range aliases {
 				if _, taken := table[a.name]; taken {
@@ -85,14 +68,14 @@ func (r *reader) prices(into *map[string]Price) func(path string, value []byte) 
 
 type alias struct{ name, path string }
 
-// model reads the price of one model, or its list of prices.
-func (r *reader) model(path string, value []byte) (Price, []alias) {
+// readModelPrices reads the price of one model, or its list of prices.
+func readModelPrices(r *reader, path string, value []byte) (Price, []alias) {
 	var aliases []alias
 	if len(value) == 0 || value[0] != '[' {
-		return r.price(path, value, &aliases), aliases
+		return readPrice(r, path, value, &aliases), aliases
 	}
 	var list []Price
-	r.list("prices", func(path string, value []byte) { list = append(list, r.price(path, value, &aliases)) })(path, value)
+	r.each("prices", func(path string, value []byte) { list = append(list, readPrice(r, path, value, &aliases)) })(path, value)
 	if len(list) == 0 {
 		r.report(path, "out-of-range", fmt.Sprintf("%s has no price", nameOf(path)), "")
 		return Price{}, nil
@@ -109,14 +92,14 @@ func (r *reader) model(path string, value []byte) (Price, []alias) {
 	return first, aliases
 }
 
-// price reads one price object. Its tiers start from what it says itself, so
+// readPrice reads one price object. Its tiers start from what it says itself, so
 // they are read last.
-func (r *reader) price(path string, value []byte, aliases *[]alias) (p Price) {
+func readPrice(r *reader, path string, value []byte, aliases *[]alias) (p Price) {
 	includes := true
-	members := append(r.rates(&p),
+	members := append(rateMembers(r, &p),
 		member{"input_includes_cached", r.flag(&includes)},
 		member{"effective_from", r.date(&p.EffectiveFrom)},
-		member{"aliases", r.list("aliases", func(path string, value []byte) {
+		member{"aliases", r.each("aliases", func(path string, value []byte) {
 			a := alias{path: path}
 			r.text(&a.name)(path, value)
 			if strings.TrimSpace(a.name) == "" && a.name != "" {
@@ -127,19 +110,19 @@ func (r *reader) price(path string, value []byte, aliases *[]alias) (p Price) {
 		})},
 		member{"tiers", func(path string, value []byte) {
 			p.InputExcludesCached = !includes
-			r.list("tiers", func(path string, value []byte) { r.tier(&p, path, value) })(path, value)
+			r.each("tiers", func(path string, value []byte) { readTier(r, &p, path, value) })(path, value)
 		}})
-	r.object("price", members)(path, value)
+	r.object(members)(path, value)
 	p.InputExcludesCached = !includes
 	return p
 }
 
-// tier reads one tier and adds it to p's.
-func (r *reader) tier(p *Price, path string, value []byte) {
+// readTier reads one tier and adds it to p's.
+func readTier(r *reader, p *Price, path string, value []byte) {
 	t := Tier{AboveTokens: -1, Price: *p}
 	t.Price.Tiers, t.Price.EffectiveFrom = nil, time.Time{}
 	before := len(r.problems)
-	r.object("tiers", append(r.rates(&t.Price), member{"above_tokens", r.count(&t.AboveTokens, 0)}))(path, value)
+	r.object(append(rateMembers(r, &t.Price), member{"above_tokens", r.count(&t.AboveTokens, 0)}))(path, value)
 	least := int64(-1)
 	if n := len(p.Tiers); n > 0 {
 		least = p.Tiers[n-1].AboveTokens
@@ -154,8 +137,8 @@ func (r *reader) tier(p *Price, path string, value []byte) {
 	p.Tiers = append(p.Tiers, t)
 }
 
-// rates are the members that a price and a tier share.
-func (r *reader) rates(p *Price) []member {
+// rateMembers are the members that a price and a tier share.
+func rateMembers(r *reader, p *Price) []member {
 	return []member{
 		{"input_per_1m", r.money(&p.InputPer1M)},
 		{"output_per_1m", r.money(&p.OutputPer1M)},
@@ -166,65 +149,5 @@ func (r *reader) rates(p *Price) []member {
 		{"audio_in_per_1m", r.optionalMoney(&p.AudioInPer1M)},
 		{"audio_out_per_1m", r.optionalMoney(&p.AudioOutPer1M)},
 		{"per_call", r.money(&p.PerCall)},
-	}
-}
-
-func (r *reader) optionalMoney(into **exact.Money) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		m := new(exact.Money)
-		before := len(r.problems)
-		if r.money(m)(path, value); len(r.problems) == before {
-			*into = m
-		}
-	}
-}
-
-func (r *reader) flag(into *bool) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		if s := string(value); s != "true" && s != "false" {
-			r.report(path, "wrong-type", fmt.Sprintf("%s must be true or false", nameOf(path)), "")
-			return
-		}
-		*into = string(value) == "true"
-	}
-}
-
-func (r *reader) text(into *string) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		var s string
-		if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &s) != nil || s == "" {
-			r.report(path, "wrong-type", fmt.Sprintf("%s must be a string that is not empty", nameOf(path)), "")
-			return
-		}
-		*into = s
-	}
-}
-
-// date reads a day, which begins at midnight UTC.
-func (r *reader) date(into *time.Time) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		var s string
-		t, err := time.Time{}, json.Unmarshal(value, &s)
-		if err == nil {
-			t, err = time.Parse(time.DateOnly, s)
-		}
-		if err != nil {
-			r.report(path, "bad-value", fmt.Sprintf("%s is %s", nameOf(path), value), `write a day, such as "2026-01-31"`)
-			return
-		}
-		*into = t
-	}
-}
-
-func (r *reader) list(name string, read func(path string, value []byte)) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		var items []json.RawMessage
-		if json.Unmarshal(value, &items) != nil || items == nil {
-			r.report(path, "wrong-type", fmt.Sprintf("%s must be a list", name), "")
-			return
-		}
-		for i, item := range items {
-			read(fmt.Sprintf("%s/%d", path, i), item)
-		}
 	}
 }

@@ -134,7 +134,7 @@ func (c *Config) LimitsOf(code string) (list []Raise) {
 		return nil
 	}
 	all := limits()
-	for _, tool := range sortedKeys(c.Tools.BlastRadius) {
+	for _, tool := range slices.Sorted(maps.Keys(c.Tools.BlastRadius)) {
 		all = append(all, blastRadius(tool))
 	}
 	for _, l := range all {

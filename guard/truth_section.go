@@ -7,7 +7,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dialai/dialai/machine"
@@ -71,24 +70,24 @@ func (t *Truth) Config() TruthConfig {
 	return c
 }
 
-// truth reads the section truth; false and null switch it off.
-func (r *reader) truth(into **Truth, profile Profile, state bool) func(path string, value []byte) {
+// readTruth reads the section truth; false and null switch it off.
+func readTruth(r *reader, into **Truth, profile Profile, state bool) func(path string, value []byte) {
 	t := &Truth{
 		Thresholds: DefaultThresholds(), Estimator: EstimateConsistency, Strict: true, ShortCircuit: profile == Strict,
 		Steps: StepText{MaxSteps: DefaultMaxVerifiedSteps, MaxStepChars: DefaultMaxStepChars, Aggregator: AggregateMin,
 			MergeTail: profile == Strict, StrictScore: profile == Strict},
 	}
-	read := r.object("truth", []member{
-		{"model", r.modelName(&t.Model)},
-		{"probe_model", r.modelName(&t.ProbeModel)},
-		{"thresholds", r.object("thresholds", []member{
+	read := r.object([]member{
+		{"model", readModelName(r, &t.Model)},
+		{"probe_model", readModelName(r, &t.ProbeModel)},
+		{"thresholds", r.object([]member{
 			{"tau_u", r.score(&t.Thresholds.TauU)}, {"tau_s", r.score(&t.Thresholds.TauS)}, {"tau_a", r.score(&t.Thresholds.TauA)},
 		})},
 		{"estimator", r.oneOf((*string)(&t.Estimator), texts(estimators)...)},
 		{"strict", r.bool(&t.Strict)},
 		{"short_circuit", r.bool(&t.ShortCircuit)},
-		{"prm_options", r.stepText(&t.Steps)},
-		{"when", r.when(&t.When)},
+		{"prm_options", readStepText(r, &t.Steps)},
+		{"when", readWhen(r, &t.When)},
 		{"budget", func(path string, _ []byte) {
 			r.report(path, "unknown-field", "truth has no budget in a machine", "probes are paid from the session's: set guards.budget")
 		}},
@@ -105,8 +104,8 @@ func (r *reader) truth(into **Truth, profile Profile, state bool) func(path stri
 	}, func() { *into = nil })
 }
 
-func (r *reader) stepText(s *StepText) func(path string, value []byte) {
-	return r.object("prm_options", []member{
+func readStepText(r *reader, s *StepText) func(path string, value []byte) {
+	return r.object([]member{
 		{"aggregator", r.oneOf((*string)(&s.Aggregator), texts(aggregators)...)},
 		{"max_steps", r.countWithin(&s.MaxSteps, 1, math.MaxInt32)},
 		{"max_step_chars", r.countWithin(&s.MaxStepChars, 1, math.MaxInt32/answerShare)},
@@ -129,8 +128,8 @@ func (r *reader) stepText(s *StepText) func(path string, value []byte) {
 	})
 }
 
-// when reads "all" or the names of transitions.
-func (r *reader) when(into *[]string) func(path string, value []byte) {
+// readWhen reads "all" or the names of transitions.
+func readWhen(r *reader, into *[]string) func(path string, value []byte) {
 	read := r.names(into)
 	return func(path string, value []byte) {
 		switch {
@@ -142,18 +141,6 @@ func (r *reader) when(into *[]string) func(path string, value []byte) {
 				r.report(path, "bad-value", "when is an empty list, so nothing would need the gate", `it may be "all" or a list of transitions`)
 			}
 		}
-	}
-}
-
-// score reads a number from 0 to 1.
-func (r *reader) score(into *float64) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		f, err := strconv.ParseFloat(string(value), 64)
-		if err != nil || !isShare(f) {
-			r.report(path, "out-of-range", fmt.Sprintf("%s is %s, not a number from 0 to 1", nameOf(path), value), "")
-			return
-		}
-		*into = f
 	}
 }
 
