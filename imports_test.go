@@ -24,7 +24,8 @@ var ladder = map[string][]string{
 	"specialist":                {"exact", "machine"},
 	"trust":                     {"exact", "machine", "specialist"},
 	"verdict":                   {"exact", "specialist"},
-	"guard":                     {"files", "exact", "machine", "specialist", "verdict"},
+	"internal/section":          {"exact", "machine"},
+	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section"},
 	"arbiter":                   {"exact", "machine", "specialist", "trust"},
 	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "arbiter"},
 	"lab/trial":                 {"exact", "trust"},
@@ -80,7 +81,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "guard", "arbiter", "session", "graph"}
+var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "internal/section", "guard", "arbiter", "session", "graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/verdict"
 )
 
 // readBatchLoop reads a batch_loop section.
-func readBatchLoop(r *reader, into **BatchLoop) func(path string, value []byte) {
+func readBatchLoop(r *section.Reader, into **BatchLoop) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		b, err := ParseBatchLoop(json.RawMessage(value))
 		if err != nil {
@@ -22,7 +23,7 @@ func readBatchLoop(r *reader, into **BatchLoop) func(path string, value []byte) 
 }
 
 // reportOptions reports the errors of a section that has a reader of its own.
-func reportOptions(r *reader, path string, err error) {
+func reportOptions(r *section.Reader, path string, err error) {
 	if list, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range list.Unwrap() {
 			reportOptions(r, path, e)
@@ -31,7 +32,7 @@ func reportOptions(r *reader, path string, err error) {
 	}
 	var bad *OptionError
 	if !errors.As(err, &bad) {
-		r.report(path, "bad-value", err.Error(), "")
+		r.Report(path, "bad-value", err.Error(), "")
 		return
 	}
 	for name := range strings.SplitSeq(bad.Key, ".") {
@@ -43,7 +44,7 @@ func reportOptions(r *reader, path string, err error) {
 	if bad.Problem == noSuchOption || bad.Problem == removedOption {
 		code = "unknown-field"
 	}
-	r.report(path, code, strings.TrimPrefix((&OptionError{Key: bad.Key, Value: bad.Value, Problem: bad.Problem}).Error(), "the section "), bad.Hint)
+	r.Report(path, code, strings.TrimPrefix((&OptionError{Key: bad.Key, Value: bad.Value, Problem: bad.Problem}).Error(), "the section "), bad.Hint)
 }
 
 // batch judges the tool calls of a step together. What it finds out is repeated

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/verdict"
 )
@@ -79,7 +80,7 @@ func ParseBudget(data []byte) (*Budget, []machine.Problem) {
 		Mode: ModeHardKill, DebitProbes: true, ProbeShareMax: &share,
 		ReserveTTLMsec: DefaultReserveTTLMsec, ReserveMode: ReserveAdaptive,
 	}
-	problems := readSection("budget", data, func(r *reader) []member { return budgetMembers(r, b) })
+	problems := section.Parse("budget", data, func(r *section.Reader) []section.Member { return budgetMembers(r, b) })
 	problems = append(problems, b.contradictions()...)
 	if len(problems) > 0 {
 		return nil, problems
@@ -87,22 +88,22 @@ func ParseBudget(data []byte) (*Budget, []machine.Problem) {
 	return b, nil
 }
 
-func budgetMembers(r *reader, b *Budget) []member {
-	return []member{
-		{"soft_limit_tokens", r.optionalCount(&b.SoftTokens)},
-		{"hard_limit_tokens", r.optionalCount(&b.HardTokens)},
-		{"hard_limit_calls", r.optionalCount(&b.HardCalls)},
-		{"soft_limit_usd", r.optionalMoney(&b.SoftUSD)},
-		{"hard_limit_usd", r.optionalMoney(&b.HardUSD)},
-		{"default_estimate_usd", r.optionalMoney(&b.DefaultUSD)},
-		{"hard_limit_wall_ms", r.optionalCount(&b.WallMsec)},
-		{"round_limit_wall_ms", r.optionalCount(&b.RoundWallMsec)},
-		{"no_progress_ms", r.optionalCount(&b.NoProgressMsec)},
-		{"mode", r.oneOf((*string)(&b.Mode), string(ModeHardKill), string(ModeObserve))},
-		{"debit_probes", r.flag(&b.DebitProbes)},
-		{"probe_share_max", r.share(&b.ProbeShareMax)},
-		{"reserve_ttl_ms", r.count(&b.ReserveTTLMsec, 1)},
-		{"reserve_mode", r.oneOf((*string)(&b.ReserveMode), string(ReserveStatic), string(ReserveAdaptive))},
+func budgetMembers(r *section.Reader, b *Budget) []section.Member {
+	return []section.Member{
+		{Name: "soft_limit_tokens", Read: r.OptionalCount(&b.SoftTokens)},
+		{Name: "hard_limit_tokens", Read: r.OptionalCount(&b.HardTokens)},
+		{Name: "hard_limit_calls", Read: r.OptionalCount(&b.HardCalls)},
+		{Name: "soft_limit_usd", Read: r.OptionalMoney(&b.SoftUSD)},
+		{Name: "hard_limit_usd", Read: r.OptionalMoney(&b.HardUSD)},
+		{Name: "default_estimate_usd", Read: r.OptionalMoney(&b.DefaultUSD)},
+		{Name: "hard_limit_wall_ms", Read: r.OptionalCount(&b.WallMsec)},
+		{Name: "round_limit_wall_ms", Read: r.OptionalCount(&b.RoundWallMsec)},
+		{Name: "no_progress_ms", Read: r.OptionalCount(&b.NoProgressMsec)},
+		{Name: "mode", Read: r.OneOf((*string)(&b.Mode), string(ModeHardKill), string(ModeObserve))},
+		{Name: "debit_probes", Read: r.Flag(&b.DebitProbes)},
+		{Name: "probe_share_max", Read: r.OptionalShare(&b.ProbeShareMax)},
+		{Name: "reserve_ttl_ms", Read: r.Count(&b.ReserveTTLMsec, 1)},
+		{Name: "reserve_mode", Read: r.OneOf((*string)(&b.ReserveMode), string(ReserveStatic), string(ReserveAdaptive))},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -88,30 +89,30 @@ type ClassifierConfig struct {
 
 // readClassifier reads the section classifier. In a machine it says who is asked,
 // and false and null switch it off.
-func readClassifier(r *reader, into **ClassifierConfig, inMachine, state bool) func(path string, value []byte) {
+func readClassifier(r *section.Reader, into **ClassifierConfig, inMachine, state bool) func(path string, value []byte) {
 	c := &ClassifierConfig{Failures: 5, Cache: 1024}
 	timeout, pause, onError := int64(2000), int64(30_000), ""
-	members := []member{
-		{"url", r.url(&c.URL)},
-		{"model", readModelName(r, &c.Model)},
-		{"token_name", r.name(&c.TokenName)},
-		{"timeout_ms", r.countWithin(&timeout, 1, maxWait)},
-		{"on_error", r.oneOf(&onError, "open", "closed")},
-		{"breaker", r.object([]member{
-			{"failures", r.countWithin(&c.Failures, 1, math.MaxInt32)},
-			{"pause_ms", r.countWithin(&pause, 1, maxWait)},
+	members := []section.Member{
+		{Name: "url", Read: r.URL(&c.URL)},
+		{Name: "model", Read: readModelName(r, &c.Model)},
+		{Name: "token_name", Read: r.Name(&c.TokenName)},
+		{Name: "timeout_ms", Read: r.CountWithin(&timeout, 1, maxWait)},
+		{Name: "on_error", Read: r.OneOf(&onError, "open", "closed")},
+		{Name: "breaker", Read: r.Object([]section.Member{
+			{Name: "failures", Read: r.CountWithin(&c.Failures, 1, math.MaxInt32)},
+			{Name: "pause_ms", Read: r.CountWithin(&pause, 1, maxWait)},
 		})},
-		{"cache", r.countWithin(&c.Cache, 0, maxCache)},
-		{"context_turns", r.countWithin(&c.ContextTurns, 0, maxTurns)},
+		{Name: "cache", Read: r.CountWithin(&c.Cache, 0, maxCache)},
+		{Name: "context_turns", Read: r.CountWithin(&c.ContextTurns, 0, maxTurns)},
 	}
 	if inMachine {
-		members = append(members, member{"function", r.name(&c.Function)})
+		members = append(members, section.Member{Name: "function", Read: r.Name(&c.Function)})
 	}
-	read := r.object(members)
-	return r.orOff(func(path string, value []byte) {
+	read := r.Object(members)
+	return r.OrOff(func(path string, value []byte) {
 		read(path, value)
 		if !state { // a state's section takes the rest from the machine's
-			r.require(path, value, "on_error")
+			r.Require(path, value, "on_error")
 			checkAskable(r, path, c, inMachine)
 		}
 		c.Timeout, c.Pause, c.Closed = time.Duration(timeout)*time.Millisecond, time.Duration(pause)*time.Millisecond, onError == "closed"
@@ -120,14 +121,14 @@ func readClassifier(r *reader, into **ClassifierConfig, inMachine, state bool) f
 }
 
 // checkAskable reports what is missing to ask a classifier.
-func checkAskable(r *reader, path string, c *ClassifierConfig, inMachine bool) {
+func checkAskable(r *section.Reader, path string, c *ClassifierConfig, inMachine bool) {
 	switch {
 	case c.URL != "" && c.TokenName == "":
-		r.report(path, "missing-field", `"token_name" is missing`, "name the variable that holds the token of the service")
+		r.Report(path, "missing-field", `"token_name" is missing`, "name the variable that holds the token of the service")
 	case c.URL != "" && c.Function != "":
-		r.report(path, "contradiction", "both url and function are given, and only one classifier is asked", "keep one of them")
+		r.Report(path, "contradiction", "both url and function are given, and only one classifier is asked", "keep one of them")
 	case inMachine && c.URL == "" && c.Function == "":
-		r.report(path, "missing-field", "there is nobody to ask: neither url nor function is given", "name the url of a service, or a function of the program")
+		r.Report(path, "missing-field", "there is nobody to ask: neither url nor function is given", "name the url of a service, or a function of the program")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -12,71 +13,71 @@ import (
 // is a state's own. The profile is strict unless the section says otherwise. The
 // problems have JSON pointers relative to the section.
 func Parse(data []byte, state bool) (*Config, []machine.Problem) {
-	return parse(&reader{}, data, Strict, state, true)
+	return parse(&section.Reader{}, data, Strict, state, true)
 }
 
 // ParseStored reads the section of a state of a machine that a store holds, the
 // machine's own merged into it. Rules that came after it was stored do not count
 // (see [machine.Checks].Stored): the problems are about what cannot be read at all.
 func ParseStored(data []byte) (*Config, []machine.Problem) {
-	return parse(&reader{stored: true}, data, Strict, false, true)
+	return parse(&section.Reader{Stored: true}, data, Strict, false, true)
 }
 
 // ParseAs reads a section for a [Guard], outside of machines, with the default
 // profile given. It has no truth gate: use [NewGate].
 func ParseAs(data []byte, profile Profile) (*Config, []machine.Problem) {
-	return parse(&reader{}, data, profile, false, false)
+	return parse(&section.Reader{}, data, profile, false, false)
 }
 
-func parse(r *reader, data []byte, profile Profile, state, inMachine bool) (*Config, []machine.Problem) {
+func parse(r *section.Reader, data []byte, profile Profile, state, inMachine bool) (*Config, []machine.Problem) {
 	tidy, err := exact.Tidy(data)
 	if err != nil {
 		return nil, []machine.Problem{{Code: "bad-json", Message: "guards is not one JSON value: " + err.Error()}}
 	}
 	var named struct{ Profile json.RawMessage }
 	if json.Unmarshal(tidy, &named) == nil && named.Profile != nil {
-		(&reader{}).oneOf((*string)(&profile), string(Strict), string(Compat))("", named.Profile)
+		(&section.Reader{}).OneOf((*string)(&profile), string(Strict), string(Compat))("", named.Profile)
 	}
 	switch {
 	case profile == Compat:
-		r.earlier = machine.CheckEarlier
-	case r.stored:
-		r.earlier = machine.IgnoreEarlier
+		r.Earlier = machine.CheckEarlier
+	case r.Stored:
+		r.Earlier = machine.IgnoreEarlier
 	}
 	c := Defaults(profile)
 	var alias *machine.Schema
-	members := []member{
-		{"limits", readLimits(r, &c.Limits)},
-		{"forbidden_patterns", readPatterns(r, &c.Forbidden)},
-		{"packs", readPacks(r, &c.Packs)},
-		{"schema", r.schema(&c.Schema)},
-		{"output_schema", r.schema(&alias)},
-		{"tool_calls", readTools(r, &c.Tools)},
-		{"cost", readCost(r, &c.Cost)},
-		{"loop_detection", readLoops(r, &c.Loop)},
-		{"batch_loop", readBatchLoop(r, &c.Batch)},
-		{"retry", r.object([]member{{"max_attempts", r.optionalCount(&c.Retry.MaxAttempts)}})},
+	members := []section.Member{
+		{Name: "limits", Read: readLimits(r, &c.Limits)},
+		{Name: "forbidden_patterns", Read: readPatterns(r, &c.Forbidden)},
+		{Name: "packs", Read: readPacks(r, &c.Packs)},
+		{Name: "schema", Read: r.Schema(&c.Schema)},
+		{Name: "output_schema", Read: r.Schema(&alias)},
+		{Name: "tool_calls", Read: readTools(r, &c.Tools)},
+		{Name: "cost", Read: readCost(r, &c.Cost)},
+		{Name: "loop_detection", Read: readLoops(r, &c.Loop)},
+		{Name: "batch_loop", Read: readBatchLoop(r, &c.Batch)},
+		{Name: "retry", Read: r.Object([]section.Member{{Name: "max_attempts", Read: r.OptionalCount(&c.Retry.MaxAttempts)}})},
 	}
 	if !state { // these are the machine's alone
 		members = append(members,
-			member{"budget", readBudget(r, &c.Budget)},
-			member{"profile", r.oneOf((*string)(&c.Profile), string(Strict), string(Compat))},
-			member{"store", readStore(r, &c.Store)})
+			section.Member{Name: "budget", Read: readBudget(r, &c.Budget)},
+			section.Member{Name: "profile", Read: r.OneOf((*string)(&c.Profile), string(Strict), string(Compat))},
+			section.Member{Name: "store", Read: readStore(r, &c.Store)})
 	}
-	members = append(members, member{"classifier", readClassifier(r, &c.Classifier, inMachine, state)})
+	members = append(members, section.Member{Name: "classifier", Read: readClassifier(r, &c.Classifier, inMachine, state)})
 	if inMachine { // elsewhere nobody knows the question that was answered
-		members = append(members, member{"truth", readTruth(r, &c.Truth, profile, state)})
+		members = append(members, section.Member{Name: "truth", Read: readTruth(r, &c.Truth, profile, state)})
 	}
-	r.object(members)("", tidy)
+	r.Object(members)("", tidy)
 	if c.Schema != nil && alias != nil {
-		r.report("/output_schema", "contradiction", "both schema and output_schema are given, and they are one thing", "keep one of them")
+		r.Report("/output_schema", "contradiction", "both schema and output_schema are given, and they are one thing", "keep one of them")
 	}
 	if c.Schema == nil {
 		c.Schema = alias
 	}
 	checkConfig(r, c)
-	if len(r.problems) > 0 {
-		return nil, r.problems
+	if len(r.Problems) > 0 {
+		return nil, r.Problems
 	}
 	c.Tools.compile()
 	if c.Batch != nil && c.Profile == Strict {
@@ -86,18 +87,18 @@ func parse(r *reader, data []byte, profile Profile, state, inMachine bool) (*Con
 }
 
 // checkConfig finds what no member shows by itself.
-func checkConfig(r *reader, c *Config) {
+func checkConfig(r *section.Reader, c *Config) {
 	if low, high := c.Limits.OutputMin, c.Limits.OutputMax; low != nil && high != nil && *low > *high {
-		r.report("/limits/output_min", "contradiction", fmt.Sprintf("output_min is %d, above output_max, which is %d", *low, *high), "")
+		r.Report("/limits/output_min", "contradiction", fmt.Sprintf("output_min is %d, above output_max, which is %d", *low, *high), "")
 	}
 	group := map[string]int{}
 	for i, tools := range c.Tools.Mutex {
 		if len(tools) < 2 {
-			r.refuse(fmt.Sprintf("/tool_calls/mutex/%d", i), "too-few", fmt.Sprintf("group %d has %s: a tool excludes others, not itself", i, membersText(len(tools))), "name two tools or more, or remove the group; tool_calls.blast_radius limits the calls of one tool")
+			r.Refuse(fmt.Sprintf("/tool_calls/mutex/%d", i), "too-few", fmt.Sprintf("group %d has %s: a tool excludes others, not itself", i, membersText(len(tools))), "name two tools or more, or remove the group; tool_calls.blast_radius limits the calls of one tool")
 		}
 		for _, tool := range tools {
 			if other, seen := group[tool]; seen {
-				r.report(fmt.Sprintf("/tool_calls/mutex/%d", i), "duplicate-member", fmt.Sprintf("%q is in group %d already", tool, other), "a tool belongs to one group; join the groups")
+				r.Report(fmt.Sprintf("/tool_calls/mutex/%d", i), "duplicate-member", fmt.Sprintf("%q is in group %d already", tool, other), "a tool belongs to one group; join the groups")
 			}
 			group[tool] = i
 		}

@@ -7,37 +7,38 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
 
-func readLimits(r *reader, l *Limits) func(path string, value []byte) {
-	return r.object([]member{
-		{"max_steps", r.optionalCount(&l.MaxSteps)},
-		{"max_tokens_per_step", r.optionalCount(&l.MaxTokensPerStep)},
-		{"max_total_tokens", r.optionalCount(&l.MaxTotalTokens)},
-		{"output_min", r.optionalCount(&l.OutputMin)},
-		{"output_max", r.optionalCount(&l.OutputMax)},
-		{"cap_basis", r.oneOf((*string)(&l.CapBasis), string(Spend), string(Progress))},
+func readLimits(r *section.Reader, l *Limits) func(path string, value []byte) {
+	return r.Object([]section.Member{
+		{Name: "max_steps", Read: r.OptionalCount(&l.MaxSteps)},
+		{Name: "max_tokens_per_step", Read: r.OptionalCount(&l.MaxTokensPerStep)},
+		{Name: "max_total_tokens", Read: r.OptionalCount(&l.MaxTotalTokens)},
+		{Name: "output_min", Read: r.OptionalCount(&l.OutputMin)},
+		{Name: "output_max", Read: r.OptionalCount(&l.OutputMax)},
+		{Name: "cap_basis", Read: r.OneOf((*string)(&l.CapBasis), string(Spend), string(Progress))},
 	})
 }
 
 // readBudget reads a budget. What bounds a task otherwise is filled in later.
-func readBudget(r *reader, into **Budget) func(path string, value []byte) {
+func readBudget(r *section.Reader, into **Budget) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		b, problems := ParseBudget(value)
 		for _, p := range problems {
 			p.Path = path + p.Path
-			r.problems = append(r.problems, p)
+			r.Problems = append(r.Problems, p)
 		}
 		*into = b
 	}
 }
 
-func readStore(r *reader, s *Store) func(path string, value []byte) {
+func readStore(r *section.Reader, s *Store) func(path string, value []byte) {
 	ttl := s.TTL.Milliseconds()
-	read := r.object([]member{
-		{"ttl_ms", r.count(&ttl, 0)},
-		{"history_limit", r.countWithin(&s.HistoryLimit, 1, maxHistory)},
+	read := r.Object([]section.Member{
+		{Name: "ttl_ms", Read: r.Count(&ttl, 0)},
+		{Name: "history_limit", Read: r.CountWithin(&s.HistoryLimit, 1, maxHistory)},
 	})
 	return func(path string, value []byte) {
 		read(path, value)
@@ -45,83 +46,83 @@ func readStore(r *reader, s *Store) func(path string, value []byte) {
 	}
 }
 
-func readLoops(r *reader, l *LoopDetection) func(path string, value []byte) {
+func readLoops(r *section.Reader, l *LoopDetection) func(path string, value []byte) {
 	cycle, near := &Cycle{8, 3}, &Near{800_000_000, 8}
-	return r.object([]member{
-		{"ngram_size", r.countWithin(&l.NgramSize, 1, 1000)},
-		{"max_repeats", r.count(&l.MaxRepeats, 0)},
-		{"mode", r.oneOf(&l.Mode, "any_ngram", "overlap", "off")},
-		{"overlap_ratio", r.ratio(&l.OverlapRatio)},
-		{"detect_identical_tool_calls", r.bool(&l.IdenticalCalls)},
-		{"max_state_visits", r.count(&l.MaxStateVisits, 0)},
-		{"visit_counting", r.oneOf(&l.VisitCounting, "steps", "entries", "transitions")},
-		{"progress_aware", r.bool(&l.ProgressAware)},
-		{"normalize", r.bool(&l.Normalize)},
-		{"max_output_repeats", r.orOff(r.optionalCount(&l.MaxOutputRepeats), func() { l.MaxOutputRepeats = nil })},
-		{"cycle", r.orOff(func(path string, value []byte) {
+	return r.Object([]section.Member{
+		{Name: "ngram_size", Read: r.CountWithin(&l.NgramSize, 1, 1000)},
+		{Name: "max_repeats", Read: r.Count(&l.MaxRepeats, 0)},
+		{Name: "mode", Read: r.OneOf(&l.Mode, "any_ngram", "overlap", "off")},
+		{Name: "overlap_ratio", Read: r.Ratio(&l.OverlapRatio)},
+		{Name: "detect_identical_tool_calls", Read: r.Bool(&l.IdenticalCalls)},
+		{Name: "max_state_visits", Read: r.Count(&l.MaxStateVisits, 0)},
+		{Name: "visit_counting", Read: r.OneOf(&l.VisitCounting, "steps", "entries", "transitions")},
+		{Name: "progress_aware", Read: r.Bool(&l.ProgressAware)},
+		{Name: "normalize", Read: r.Bool(&l.Normalize)},
+		{Name: "max_output_repeats", Read: r.OrOff(r.OptionalCount(&l.MaxOutputRepeats), func() { l.MaxOutputRepeats = nil })},
+		{Name: "cycle", Read: r.OrOff(func(path string, value []byte) {
 			l.Cycle = cycle
-			r.object([]member{{"max_period", r.countWithin(&cycle.MaxPeriod, 1, maxPeriod)}, {"repeats", r.countWithin(&cycle.Repeats, 2, 100)}})(path, value)
+			r.Object([]section.Member{{Name: "max_period", Read: r.CountWithin(&cycle.MaxPeriod, 1, maxPeriod)}, {Name: "repeats", Read: r.CountWithin(&cycle.Repeats, 2, 100)}})(path, value)
 		}, func() { l.Cycle = nil })},
-		{"near", r.orOff(func(path string, value []byte) {
+		{Name: "near", Read: r.OrOff(func(path string, value []byte) {
 			l.Near = near
-			r.object([]member{{"jaccard", r.ratio(&near.Jaccard)}, {"repeats", r.count(&near.Repeats, 1)}})(path, value)
+			r.Object([]section.Member{{Name: "jaccard", Read: r.Ratio(&near.Jaccard)}, {Name: "repeats", Read: r.Count(&near.Repeats, 1)}})(path, value)
 		}, func() { l.Near = nil })},
 	})
 }
 
-func readTools(r *reader, t *Tools) func(path string, value []byte) {
-	return r.object([]member{
-		{"allowed", r.names(&t.Allowed)},
-		{"arg_schemas", readMap(r, &t.ArgSchemas, func(path string, value []byte) (s *machine.Schema) {
-			r.schema(&s)(path, value)
+func readTools(r *section.Reader, t *Tools) func(path string, value []byte) {
+	return r.Object([]section.Member{
+		{Name: "allowed", Read: r.Names(&t.Allowed)},
+		{Name: "arg_schemas", Read: section.Map(r, &t.ArgSchemas, func(path string, value []byte) (s *machine.Schema) {
+			r.Schema(&s)(path, value)
 			return s
 		})},
-		{"mutex", readList(r, &t.Mutex, func(path string, value []byte) (group []string) {
-			r.names(&group)(path, value)
+		{Name: "mutex", Read: section.List(r, &t.Mutex, func(path string, value []byte) (group []string) {
+			r.Names(&group)(path, value)
 			return group
 		})},
-		{"mutex_scope", r.oneOf(&t.MutexScope, "task", "step")},
-		{"blast_radius", readMap(r, &t.BlastRadius, func(path string, value []byte) (n int64) {
-			r.count(&n, 0)(path, value)
+		{Name: "mutex_scope", Read: r.OneOf(&t.MutexScope, "task", "step")},
+		{Name: "blast_radius", Read: section.Map(r, &t.BlastRadius, func(path string, value []byte) (n int64) {
+			r.Count(&n, 0)(path, value)
 			return n
 		})},
-		{"sequence", readList(r, &t.Sequence, func(path string, value []byte) (s Sequence) {
-			r.object([]member{{"tool", r.name(&s.Tool)}, {"requires_prev", r.name(&s.RequiresPrev)}})(path, value)
-			r.require(path, value, "tool", "requires_prev")
+		{Name: "sequence", Read: section.List(r, &t.Sequence, func(path string, value []byte) (s Sequence) {
+			r.Object([]section.Member{{Name: "tool", Read: r.Name(&s.Tool)}, {Name: "requires_prev", Read: r.Name(&s.RequiresPrev)}})(path, value)
+			r.Require(path, value, "tool", "requires_prev")
 			return s
 		})},
-		{"tools", readMap(r, &t.PerTool, func(path string, value []byte) (rule ToolRule) {
-			r.object([]member{
-				{"loop_key", r.names(&rule.LoopKey)}, {"volatile", r.names(&rule.Volatile)},
-				{"poll", r.bool(&rule.Poll)}, {"exempt", r.bool(&rule.Exempt)},
+		{Name: "tools", Read: section.Map(r, &t.PerTool, func(path string, value []byte) (rule ToolRule) {
+			r.Object([]section.Member{
+				{Name: "loop_key", Read: r.Names(&rule.LoopKey)}, {Name: "volatile", Read: r.Names(&rule.Volatile)},
+				{Name: "poll", Read: r.Bool(&rule.Poll)}, {Name: "exempt", Read: r.Bool(&rule.Exempt)},
 			})(path, value)
 			return rule
 		})},
 	})
 }
 
-func readPatterns(r *reader, into *[]Forbidden) func(path string, value []byte) {
-	return readList(r, into, func(path string, value []byte) (f Forbidden) {
+func readPatterns(r *section.Reader, into *[]Forbidden) func(path string, value []byte) {
+	return section.List(r, into, func(path string, value []byte) (f Forbidden) {
 		if json.Unmarshal(value, &f.Source) != nil || !bytes.HasPrefix(value, []byte(`"`)) {
-			r.report(path, "wrong-type", "a pattern must be a string", "")
+			r.Report(path, "wrong-type", "a pattern must be a string", "")
 			return f
 		}
 		var err error
 		if f.pattern, err = compilePattern(f.Source); err != nil {
-			r.report(path, "bad-pattern", "the pattern does not compile: "+err.Error(), "patterns are RE2: no look-around, no back-references")
+			r.Report(path, "bad-pattern", "the pattern does not compile: "+err.Error(), "patterns are RE2: no look-around, no back-references")
 		}
 		return f
 	})
 }
 
-func readCost(r *reader, c *Cost) func(path string, value []byte) {
-	return r.object([]member{
-		{"version", r.text(&c.Version)},
-		{"prices", readPrices(r, &c.Prices)},
-		{"max_dollars_per_task", func(path string, value []byte) {
+func readCost(r *section.Reader, c *Cost) func(path string, value []byte) {
+	return r.Object([]section.Member{
+		{Name: "version", Read: r.Text(&c.Version)},
+		{Name: "prices", Read: readPrices(r, &c.Prices)},
+		{Name: "max_dollars_per_task", Read: func(path string, value []byte) {
 			c.MaxDollars = new(exact.Money)
-			r.money(c.MaxDollars)(path, value)
+			r.Money(c.MaxDollars)(path, value)
 		}},
-		{"on_unknown_model", readOnUnknownModel(r, &c.OnUnknownModel)},
+		{Name: "on_unknown_model", Read: readOnUnknownModel(r, &c.OnUnknownModel)},
 	})
 }

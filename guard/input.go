@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
@@ -174,9 +175,9 @@ func wrongType(err error) error {
 
 // wholeNumber reads a count from 0, written in any way.
 func wholeNumber(name string, n json.RawMessage) (v int64, err error) {
-	r := &reader{}
-	if r.count(&v, 0)("/"+name, n); len(r.problems) > 0 {
-		return 0, errors.New(r.problems[0].Message)
+	r := &section.Reader{}
+	if r.Count(&v, 0)("/"+name, n); len(r.Problems) > 0 {
+		return 0, errors.New(r.Problems[0].Message)
 	}
 	return v, nil
 }

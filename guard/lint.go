@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -44,7 +45,7 @@ func lintSection(data []byte, profile Profile) []machine.Problem {
 	}
 	c, problems := ParseAs(data, profile)
 	if len(problems) > 0 {
-		c, problems = parse(&reader{}, data, profile, false, true) // a machine's may have more
+		c, problems = parse(&section.Reader{}, data, profile, false, true) // a machine's may have more
 	}
 	if len(problems) > 0 {
 		return nil

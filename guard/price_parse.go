@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -16,11 +17,11 @@ import (
 // pointers relative to the section.
 func ParsePrices(data []byte) (*PriceTable, []machine.Problem) {
 	t := &PriceTable{OnUnknownModel: unknownWarn}
-	problems := readSection("prices", data, func(r *reader) []member {
-		return []member{
-			{"version", r.text(&t.Version)},
-			{"prices", readPrices(r, &t.Prices)},
-			{"on_unknown_model", readOnUnknownModel(r, &t.OnUnknownModel)},
+	problems := section.Parse("prices", data, func(r *section.Reader) []section.Member {
+		return []section.Member{
+			{Name: "version", Read: r.Text(&t.Version)},
+			{Name: "prices", Read: readPrices(r, &t.Prices)},
+			{Name: "on_unknown_model", Read: readOnUnknownModel(r, &t.OnUnknownModel)},
 		}
 	})
 	if len(problems) > 0 {
@@ -29,17 +30,17 @@ func ParsePrices(data []byte) (*PriceTable, []machine.Problem) {
 	return t, nil
 }
 
-func readOnUnknownModel(r *reader, into *string) func(path string, value []byte) {
-	return r.oneOf(into, unknownSkip, unknownWarn, unknownMax, unknownAbort)
+func readOnUnknownModel(r *section.Reader, into *string) func(path string, value []byte) {
+	return r.OneOf(into, unknownSkip, unknownWarn, unknownMax, unknownAbort)
 }
 
 // readPrices reads an object of models. A model's value is its price or a list of
 // readPrices with different dates; its aliases get entries of their own.
-func readPrices(r *reader, into *map[string]Price) func(path string, value []byte) {
+func readPrices(r *section.Reader, into *map[string]Price) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		models := map[string]json.RawMessage{}
 		if json.Unmarshal(value, &models) != nil || models == nil {
-			r.report(path, "wrong-type", "prices must be an object of models", "")
+			r.Report(path, "wrong-type", "prices must be an object of models", "")
 			return
 		}
 		table := map[string]Price{}
@@ -49,14 +50,14 @@ func readPrices(r *reader, into *map[string]Price) func(path string, value []byt
 		for _, model := range slices.Sorted(maps.Keys(models)) {
 			at := path + "/" + machine.EscapePointer(model)
 			if strings.TrimSpace(model) == "" {
-				r.report(at, "bad-name", "a price is of a model without a name", "name the model as modelId or its provider does")
+				r.Report(at, "bad-name", "a price is of a model without a name", "name the model as modelId or its provider does")
 				continue
 			}
 			p, aliases := readModelPrices(r, at, models[model])
 			table[model] = p
 			for _, a := range aliases {
 				if _, taken := table[a.name]; taken {
-					r.report(a.path, "contradiction", fmt.Sprintf("the alias %q already has a price", a.name), "remove one of the two")
+					r.Report(a.path, "contradiction", fmt.Sprintf("the alias %q already has a price", a.name), "remove one of the two")
 					continue
 				}
 				table[a.name] = p
@@ -69,21 +70,21 @@ func readPrices(r *reader, into *map[string]Price) func(path string, value []byt
 type alias struct{ name, path string }
 
 // readModelPrices reads the price of one model, or its list of prices.
-func readModelPrices(r *reader, path string, value []byte) (Price, []alias) {
+func readModelPrices(r *section.Reader, path string, value []byte) (Price, []alias) {
 	var aliases []alias
 	if len(value) == 0 || value[0] != '[' {
 		return readPrice(r, path, value, &aliases), aliases
 	}
 	var list []Price
-	r.each("prices", func(path string, value []byte) { list = append(list, readPrice(r, path, value, &aliases)) })(path, value)
+	r.Each("prices", func(path string, value []byte) { list = append(list, readPrice(r, path, value, &aliases)) })(path, value)
 	if len(list) == 0 {
-		r.report(path, "out-of-range", fmt.Sprintf("%s has no price", nameOf(path)), "")
+		r.Report(path, "out-of-range", fmt.Sprintf("%s has no price", section.NameOf(path)), "")
 		return Price{}, nil
 	}
 	slices.SortStableFunc(list, func(a, b Price) int { return a.EffectiveFrom.Compare(b.EffectiveFrom) })
 	for i := 1; i < len(list); i++ {
 		if list[i].EffectiveFrom.Equal(list[i-1].EffectiveFrom) {
-			r.report(path, "contradiction", fmt.Sprintf("two prices of %s are effective from the same day", nameOf(path)), "give each an effective_from of its own")
+			r.Report(path, "contradiction", fmt.Sprintf("two prices of %s are effective from the same day", section.NameOf(path)), "give each an effective_from of its own")
 			break
 		}
 	}
@@ -94,60 +95,60 @@ func readModelPrices(r *reader, path string, value []byte) (Price, []alias) {
 
 // readPrice reads one price object. Its tiers start from what it says itself, so
 // they are read last.
-func readPrice(r *reader, path string, value []byte, aliases *[]alias) (p Price) {
+func readPrice(r *section.Reader, path string, value []byte, aliases *[]alias) (p Price) {
 	includes := true
 	members := append(rateMembers(r, &p),
-		member{"input_includes_cached", r.flag(&includes)},
-		member{"effective_from", r.date(&p.EffectiveFrom)},
-		member{"aliases", r.each("aliases", func(path string, value []byte) {
+		section.Member{Name: "input_includes_cached", Read: r.Flag(&includes)},
+		section.Member{Name: "effective_from", Read: r.Date(&p.EffectiveFrom)},
+		section.Member{Name: "aliases", Read: r.Each("aliases", func(path string, value []byte) {
 			a := alias{path: path}
-			r.text(&a.name)(path, value)
+			r.Text(&a.name)(path, value)
 			if strings.TrimSpace(a.name) == "" && a.name != "" {
-				r.report(path, "wrong-type", nameOf(path)+" must be a string that is not empty", "")
+				r.Report(path, "wrong-type", section.NameOf(path)+" must be a string that is not empty", "")
 			} else if a.name != "" {
 				*aliases = append(*aliases, a)
 			}
 		})},
-		member{"tiers", func(path string, value []byte) {
+		section.Member{Name: "tiers", Read: func(path string, value []byte) {
 			p.InputExcludesCached = !includes
-			r.each("tiers", func(path string, value []byte) { readTier(r, &p, path, value) })(path, value)
+			r.Each("tiers", func(path string, value []byte) { readTier(r, &p, path, value) })(path, value)
 		}})
-	r.object(members)(path, value)
+	r.Object(members)(path, value)
 	p.InputExcludesCached = !includes
 	return p
 }
 
 // readTier reads one tier and adds it to p's.
-func readTier(r *reader, p *Price, path string, value []byte) {
+func readTier(r *section.Reader, p *Price, path string, value []byte) {
 	t := Tier{AboveTokens: -1, Price: *p}
 	t.Price.Tiers, t.Price.EffectiveFrom = nil, time.Time{}
-	before := len(r.problems)
-	r.object(append(rateMembers(r, &t.Price), member{"above_tokens", r.count(&t.AboveTokens, 0)}))(path, value)
+	before := len(r.Problems)
+	r.Object(append(rateMembers(r, &t.Price), section.Member{Name: "above_tokens", Read: r.Count(&t.AboveTokens, 0)}))(path, value)
 	least := int64(-1)
 	if n := len(p.Tiers); n > 0 {
 		least = p.Tiers[n-1].AboveTokens
 	}
 	switch {
-	case len(r.problems) > before:
+	case len(r.Problems) > before:
 	case t.AboveTokens < 0:
-		r.report(path, "missing-field", "a tier needs above_tokens", "")
+		r.Report(path, "missing-field", "a tier needs above_tokens", "")
 	case t.AboveTokens <= least:
-		r.report(path+"/above_tokens", "contradiction", fmt.Sprintf("above_tokens is %d, not more than that of the tier before", t.AboveTokens), "list the tiers from short to long")
+		r.Report(path+"/above_tokens", "contradiction", fmt.Sprintf("above_tokens is %d, not more than that of the tier before", t.AboveTokens), "list the tiers from short to long")
 	}
 	p.Tiers = append(p.Tiers, t)
 }
 
 // rateMembers are the members that a price and a tier share.
-func rateMembers(r *reader, p *Price) []member {
-	return []member{
-		{"input_per_1m", r.money(&p.InputPer1M)},
-		{"output_per_1m", r.money(&p.OutputPer1M)},
-		{"cache_read_per_1m", r.optionalMoney(&p.CacheReadPer1M)},
-		{"cache_write_5m_per_1m", r.optionalMoney(&p.CacheWrite5mPer1M)},
-		{"cache_write_1h_per_1m", r.optionalMoney(&p.CacheWrite1hPer1M)},
-		{"reasoning_per_1m", r.optionalMoney(&p.ReasoningPer1M)},
-		{"audio_in_per_1m", r.optionalMoney(&p.AudioInPer1M)},
-		{"audio_out_per_1m", r.optionalMoney(&p.AudioOutPer1M)},
-		{"per_call", r.money(&p.PerCall)},
+func rateMembers(r *section.Reader, p *Price) []section.Member {
+	return []section.Member{
+		{Name: "input_per_1m", Read: r.Money(&p.InputPer1M)},
+		{Name: "output_per_1m", Read: r.Money(&p.OutputPer1M)},
+		{Name: "cache_read_per_1m", Read: r.OptionalMoney(&p.CacheReadPer1M)},
+		{Name: "cache_write_5m_per_1m", Read: r.OptionalMoney(&p.CacheWrite5mPer1M)},
+		{Name: "cache_write_1h_per_1m", Read: r.OptionalMoney(&p.CacheWrite1hPer1M)},
+		{Name: "reasoning_per_1m", Read: r.OptionalMoney(&p.ReasoningPer1M)},
+		{Name: "audio_in_per_1m", Read: r.OptionalMoney(&p.AudioInPer1M)},
+		{Name: "audio_out_per_1m", Read: r.OptionalMoney(&p.AudioOutPer1M)},
+		{Name: "per_call", Read: r.Money(&p.PerCall)},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -34,7 +35,7 @@ type Raise struct {
 // relative to the section; there are none if every limit is in force, is named once
 // and becomes higher. c may be nil: then nothing is limited.
 func (c *Config) Raise(state string, asked []Raise) (raises []Raise, problems []machine.Problem) {
-	r := &reader{}
+	r := &section.Reader{}
 	lifted := &Config{}
 	if c != nil {
 		lifted = c.own()
@@ -43,10 +44,10 @@ func (c *Config) Raise(state string, asked []Raise) (raises []Raise, problems []
 		l, known := limitNamed(a.Limit)
 		switch {
 		case !known:
-			r.report("", "unknown-limit", fmt.Sprintf("%q is no limit that can be raised", a.Limit), likeLimit(a.Limit))
+			r.Report("", "unknown-limit", fmt.Sprintf("%q is no limit that can be raised", a.Limit), likeLimit(a.Limit))
 			continue
 		case slices.ContainsFunc(asked[:i], func(b Raise) bool { return b.Limit == a.Limit }):
-			r.report(l.path(), "duplicate-member", fmt.Sprintf("%s is given twice", a.Limit), "keep one of them")
+			r.Report(l.path(), "duplicate-member", fmt.Sprintf("%s is given twice", a.Limit), "keep one of them")
 			continue
 		}
 		if from, to, ok := l.raise(r, c, a.To); ok {
@@ -56,43 +57,43 @@ func (c *Config) Raise(state string, asked []Raise) (raises []Raise, problems []
 	}
 	if lifted.Budget != nil {
 		for _, p := range lifted.Budget.contradictions() {
-			r.report("/budget"+p.Path, p.Code, p.Message, "raise both")
+			r.Report("/budget"+p.Path, p.Code, p.Message, "raise both")
 		}
 	}
-	if len(r.problems) > 0 {
-		return nil, r.problems
+	if len(r.Problems) > 0 {
+		return nil, r.Problems
 	}
 	return raises, nil
 }
 
 // raise returns the limit in force and the one wanted, unless that is no raise.
-func (l *limit) raise(r *reader, c *Config, wanted json.Number) (from, to int64, ok bool) {
+func (l *limit) raise(r *section.Reader, c *Config, wanted json.Number) (from, to int64, ok bool) {
 	if c != nil {
 		from, ok = l.get(c)
 	}
 	if !ok {
-		r.report(l.path(), "no-limit", fmt.Sprintf("%s limits nothing here, so there is nothing to raise", l.name), "")
+		r.Report(l.path(), "no-limit", fmt.Sprintf("%s limits nothing here, so there is nothing to raise", l.name), "")
 		return 0, 0, false
 	}
 	if to, ok = l.parse(r, wanted); !ok {
 		return 0, 0, false
 	}
 	if to <= from {
-		r.report(l.path(), "no-raise", fmt.Sprintf("%s is %s already, so %s is no raise", l.name, l.text(from), l.text(to)), fmt.Sprintf("give more than %s", l.text(from)))
+		r.Report(l.path(), "no-raise", fmt.Sprintf("%s is %s already, so %s is no raise", l.name, l.text(from), l.text(to)), fmt.Sprintf("give more than %s", l.text(from)))
 		return 0, 0, false
 	}
 	return from, to, true
 }
 
 // parse reads a value as a section would, and reports what is none.
-func (l *limit) parse(r *reader, wanted json.Number) (to int64, ok bool) {
+func (l *limit) parse(r *section.Reader, wanted json.Number) (to int64, ok bool) {
 	value := []byte(wanted)
 	if !json.Valid(value) || !bytes.ContainsAny(value[:1], "-0123456789") {
 		value = strconv.AppendQuote(nil, shorten(value)) // it is no number, and is shown as it was given
 	}
-	before := len(r.problems)
+	before := len(r.Problems)
 	to = l.read(r, l.path(), value)
-	return to, len(r.problems) == before
+	return to, len(r.Problems) == before
 }
 
 // Lift returns c with limits lifted that [Config.Raise] has returned, or that a log
@@ -107,10 +108,10 @@ func (c *Config) Lift(at *Config, raises []Raise) (*Config, error) {
 		if !known {
 			return nil, fmt.Errorf("%w: %q is no limit that can be raised", ErrInput, raise.Limit)
 		}
-		r := &reader{}
+		r := &section.Reader{}
 		to, ok := l.parse(r, raise.To)
 		if !ok {
-			return nil, fmt.Errorf("%w: %s", ErrInput, r.problems[0].Message)
+			return nil, fmt.Errorf("%w: %s", ErrInput, r.Problems[0].Message)
 		}
 		if c == nil || at == nil {
 			continue
@@ -161,7 +162,7 @@ func (c *Config) own() *Config {
 type limit struct {
 	name string
 	code string // of what is refused because of it; "" if nothing is
-	read func(r *reader, path string, value []byte) int64
+	read func(r *section.Reader, path string, value []byte) int64
 	text func(int64) string
 	get  func(*Config) (int64, bool)
 	set  func(*Config, int64)
@@ -285,23 +286,23 @@ func budgetAt[T ~int64](name, code string, at func(*Budget) **T) limit {
 }
 
 // kindOf returns how a limit of a type is read and written.
-func kindOf[T ~int64]() (read func(r *reader, path string, value []byte) int64, text func(int64) string) {
+func kindOf[T ~int64]() (read func(r *section.Reader, path string, value []byte) int64, text func(int64) string) {
 	switch any(T(0)).(type) {
 	case exact.Money:
-		return func(r *reader, path string, value []byte) int64 {
+		return func(r *section.Reader, path string, value []byte) int64 {
 			var m exact.Money
-			r.money(&m)(path, value)
+			r.Money(&m)(path, value)
 			return int64(m)
 		}, func(n int64) string { return exact.Money(n).String() }
 	case exact.Billionths:
-		return func(r *reader, path string, value []byte) int64 {
+		return func(r *section.Reader, path string, value []byte) int64 {
 			share := new(exact.Billionths)
-			r.share(&share)(path, value)
+			r.OptionalShare(&share)(path, value)
 			return int64(*share)
 		}, func(n int64) string { return exact.Billionths(n).String() }
 	}
-	return func(r *reader, path string, value []byte) (n int64) {
-		r.count(&n, 0)(path, value)
+	return func(r *section.Reader, path string, value []byte) (n int64) {
+		r.Count(&n, 0)(path, value)
 		return n
 	}, func(n int64) string { return strconv.FormatInt(n, 10) }
 }

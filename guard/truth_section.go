@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -71,74 +72,74 @@ func (t *Truth) Config() TruthConfig {
 }
 
 // readTruth reads the section truth; false and null switch it off.
-func readTruth(r *reader, into **Truth, profile Profile, state bool) func(path string, value []byte) {
+func readTruth(r *section.Reader, into **Truth, profile Profile, state bool) func(path string, value []byte) {
 	t := &Truth{
 		Thresholds: DefaultThresholds(), Estimator: EstimateConsistency, Strict: true, ShortCircuit: profile == Strict,
 		Steps: StepText{MaxSteps: DefaultMaxVerifiedSteps, MaxStepChars: DefaultMaxStepChars, Aggregator: AggregateMin,
 			MergeTail: profile == Strict, StrictScore: profile == Strict},
 	}
-	read := r.object([]member{
-		{"model", readModelName(r, &t.Model)},
-		{"probe_model", readModelName(r, &t.ProbeModel)},
-		{"thresholds", r.object([]member{
-			{"tau_u", r.score(&t.Thresholds.TauU)}, {"tau_s", r.score(&t.Thresholds.TauS)}, {"tau_a", r.score(&t.Thresholds.TauA)},
+	read := r.Object([]section.Member{
+		{Name: "model", Read: readModelName(r, &t.Model)},
+		{Name: "probe_model", Read: readModelName(r, &t.ProbeModel)},
+		{Name: "thresholds", Read: r.Object([]section.Member{
+			{Name: "tau_u", Read: r.Score(&t.Thresholds.TauU)}, {Name: "tau_s", Read: r.Score(&t.Thresholds.TauS)}, {Name: "tau_a", Read: r.Score(&t.Thresholds.TauA)},
 		})},
-		{"estimator", r.oneOf((*string)(&t.Estimator), texts(estimators)...)},
-		{"strict", r.bool(&t.Strict)},
-		{"short_circuit", r.bool(&t.ShortCircuit)},
-		{"prm_options", readStepText(r, &t.Steps)},
-		{"when", readWhen(r, &t.When)},
-		{"budget", func(path string, _ []byte) {
-			r.report(path, "unknown-field", "truth has no budget in a machine", "probes are paid from the session's: set guards.budget")
+		{Name: "estimator", Read: r.OneOf((*string)(&t.Estimator), texts(estimators)...)},
+		{Name: "strict", Read: r.Bool(&t.Strict)},
+		{Name: "short_circuit", Read: r.Bool(&t.ShortCircuit)},
+		{Name: "prm_options", Read: readStepText(r, &t.Steps)},
+		{Name: "when", Read: readWhen(r, &t.When)},
+		{Name: "budget", Read: func(path string, _ []byte) {
+			r.Report(path, "unknown-field", "truth has no budget in a machine", "probes are paid from the session's: set guards.budget")
 		}},
 	})
-	return r.orOff(func(path string, value []byte) {
+	return r.OrOff(func(path string, value []byte) {
 		read(path, value)
 		if !state { // a state's section takes the rest from the machine's
-			r.require(path, value, "model")
+			r.Require(path, value, "model")
 		}
 		if t.Estimator == EstimateLogProbs && !t.Strict && t.Thresholds.TauU >= 1 {
-			r.report(path+"/thresholds", "contradiction", "tau_u is 1 and strict is false: answers without log probabilities score 1 and would pass", "lower tau_u")
+			r.Report(path+"/thresholds", "contradiction", "tau_u is 1 and strict is false: answers without log probabilities score 1 and would pass", "lower tau_u")
 		}
 		*into = t
 	}, func() { *into = nil })
 }
 
-func readStepText(r *reader, s *StepText) func(path string, value []byte) {
-	return r.object([]member{
-		{"aggregator", r.oneOf((*string)(&s.Aggregator), texts(aggregators)...)},
-		{"max_steps", r.countWithin(&s.MaxSteps, 1, math.MaxInt32)},
-		{"max_step_chars", r.countWithin(&s.MaxStepChars, 1, math.MaxInt32/answerShare)},
-		{"parse_failure_score", r.score(&s.ParseFailureScore)},
-		{"step_splitter", func(path string, value []byte) {
-			if r.name(&s.Splitter)(path, value); s.Splitter == "" {
+func readStepText(r *section.Reader, s *StepText) func(path string, value []byte) {
+	return r.Object([]section.Member{
+		{Name: "aggregator", Read: r.OneOf((*string)(&s.Aggregator), texts(aggregators)...)},
+		{Name: "max_steps", Read: r.CountWithin(&s.MaxSteps, 1, math.MaxInt32)},
+		{Name: "max_step_chars", Read: r.CountWithin(&s.MaxStepChars, 1, math.MaxInt32/answerShare)},
+		{Name: "parse_failure_score", Read: r.Score(&s.ParseFailureScore)},
+		{Name: "step_splitter", Read: func(path string, value []byte) {
+			if r.Name(&s.Splitter)(path, value); s.Splitter == "" {
 				return
 			}
 			if _, err := regexp.Compile(s.Splitter); err != nil {
-				r.report(path, "bad-pattern", "the pattern does not compile: "+machine.PatternError(s.Splitter, err).Error(), "patterns are RE2: no look-around, no back-references")
+				r.Report(path, "bad-pattern", "the pattern does not compile: "+machine.PatternError(s.Splitter, err).Error(), "patterns are RE2: no look-around, no back-references")
 			}
 		}},
-		{"critique_template", func(path string, value []byte) {
-			if r.name(&s.Template)(path, value); s.Template != "" && !strings.Contains(s.Template, "{{step}}") {
-				r.report(path, "bad-value", "critique_template does not contain {{step}}", "a critique must see the step it judges")
+		{Name: "critique_template", Read: func(path string, value []byte) {
+			if r.Name(&s.Template)(path, value); s.Template != "" && !strings.Contains(s.Template, "{{step}}") {
+				r.Report(path, "bad-value", "critique_template does not contain {{step}}", "a critique must see the step it judges")
 			}
 		}},
-		{"merge_tail", r.bool(&s.MergeTail)},
-		{"strict_score", r.bool(&s.StrictScore)},
+		{Name: "merge_tail", Read: r.Bool(&s.MergeTail)},
+		{Name: "strict_score", Read: r.Bool(&s.StrictScore)},
 	})
 }
 
 // readWhen reads "all" or the names of transitions.
-func readWhen(r *reader, into *[]string) func(path string, value []byte) {
-	read := r.names(into)
+func readWhen(r *section.Reader, into *[]string) func(path string, value []byte) {
+	read := r.Names(into)
 	return func(path string, value []byte) {
 		switch {
 		case string(value) == `"all"`:
 		case !bytes.HasPrefix(value, []byte("[")):
-			r.report(path, "bad-value", fmt.Sprintf("when is %s", value), `it may be "all" or a list of transitions`)
+			r.Report(path, "bad-value", fmt.Sprintf("when is %s", value), `it may be "all" or a list of transitions`)
 		default:
 			if read(path, value); len(*into) == 0 {
-				r.report(path, "bad-value", "when is an empty list, so nothing would need the gate", `it may be "all" or a list of transitions`)
+				r.Report(path, "bad-value", "when is an empty list, so nothing would need the gate", `it may be "all" or a list of transitions`)
 			}
 		}
 	}

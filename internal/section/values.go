@@ -1,0 +1,224 @@
+package section
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
+)
+
+// Money reads an amount of US dollars from 0.
+func (r *Reader) Money(into *exact.Money) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		m, err := exact.ParseMoney(string(value))
+		if err != nil || m < 0 {
+			r.Report(path, "out-of-range", fmt.Sprintf("%s is %s, not an amount of US dollars from 0", NameOf(path), value), "")
+			return
+		}
+		*into = m
+	}
+}
+
+// Bool reads true or false.
+func (r *Reader) Bool(into *bool) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		if string(value) != "true" && string(value) != "false" {
+			r.Report(path, "wrong-type", fmt.Sprintf("%s is %s, not true or false", NameOf(path), value), "")
+			return
+		}
+		*into = string(value) == "true"
+	}
+}
+
+// Ratio reads a number above 0, at most 1.
+func (r *Reader) Ratio(into *exact.Billionths) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		var b exact.Billionths
+		if err := b.UnmarshalJSON(value); err != nil || b <= 0 || b > 1e9 {
+			r.Report(path, "out-of-range", fmt.Sprintf("%s is %s, not a number above 0 and at most 1", NameOf(path), value), "")
+			return
+		}
+		*into = b
+	}
+}
+
+// Name reads a text that is not empty.
+func (r *Reader) Name(into *string) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		if !bytes.HasPrefix(value, []byte(`"`)) || json.Unmarshal(value, into) != nil || *into == "" {
+			r.Report(path, "bad-value", fmt.Sprintf("%s is %s, not a name", NameOf(path), value), "")
+		}
+	}
+}
+
+// URL reads the address of a service.
+func (r *Reader) URL(into *string) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		r.Name(into)(path, value)
+		if wrong := machine.BadURL("url", *into); *into != "" && wrong != "" {
+			r.Report(path, "bad-url", wrong, machine.URLHint(*into, "https://example.com/classify"))
+		}
+	}
+}
+
+// Names reads a list of names; an empty list is not nil.
+func (r *Reader) Names(into *[]string) func(path string, value []byte) {
+	read := List(r, into, func(path string, value []byte) (name string) {
+		r.Name(&name)(path, value)
+		return name
+	})
+	return func(path string, value []byte) {
+		if read(path, value); *into == nil {
+			*into = []string{}
+		}
+	}
+}
+
+// CountWithin reads a whole number from least to most.
+func (r *Reader) CountWithin(into *int64, least, most int64) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		before := len(r.Problems)
+		if r.Count(into, least)(path, value); len(r.Problems) == before && *into > most {
+			r.Report(path, "out-of-range", fmt.Sprintf("%s is %s, more than %d", NameOf(path), value, most), "")
+		}
+	}
+}
+
+// maxCount is the largest count: what every reader of JSON can tell from the next.
+const maxCount = 1 << 53
+
+// Count reads a whole number from least.
+func (r *Reader) Count(into *int64, least int64) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		f, err := strconv.ParseFloat(string(value), 64)
+		if err == nil && f > maxCount {
+			r.Report(path, "out-of-range", fmt.Sprintf("%s is %s, more than %d", NameOf(path), value, int64(maxCount)), "")
+			return
+		}
+		if err != nil || f != math.Trunc(f) || f < float64(least) {
+			r.Report(path, "out-of-range", fmt.Sprintf("%s is %s, not a whole number from %d", NameOf(path), value, least), "")
+			return
+		}
+		*into = int64(f)
+	}
+}
+
+// OptionalCount reads a whole number from 0; nil stands for none.
+func (r *Reader) OptionalCount(into **int64) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		v := new(int64)
+		before := len(r.Problems)
+		if r.Count(v, 0)(path, value); len(r.Problems) == before {
+			*into = v
+		}
+	}
+}
+
+// OneOf reads one of some texts.
+func (r *Reader) OneOf(into *string, choices ...string) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		var s string
+		if json.Unmarshal(value, &s) != nil || !slices.Contains(choices, s) {
+			r.Report(path, "bad-value", fmt.Sprintf("%s is %s", NameOf(path), value), fmt.Sprintf("it may be %q", choices))
+			return
+		}
+		*into = s
+	}
+}
+
+// OptionalMoney is Money for a value that may be nil.
+func (r *Reader) OptionalMoney(into **exact.Money) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		m := new(exact.Money)
+		before := len(r.Problems)
+		if r.Money(m)(path, value); len(r.Problems) == before {
+			*into = m
+		}
+	}
+}
+
+// Flag is Bool for values that a message does not show.
+func (r *Reader) Flag(into *bool) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		if s := string(value); s != "true" && s != "false" {
+			r.Report(path, "wrong-type", fmt.Sprintf("%s must be true or false", NameOf(path)), "")
+			return
+		}
+		*into = string(value) == "true"
+	}
+}
+
+// Text is Name for values that a message does not show.
+func (r *Reader) Text(into *string) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		var s string
+		if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &s) != nil || s == "" {
+			r.Report(path, "wrong-type", fmt.Sprintf("%s must be a string that is not empty", NameOf(path)), "")
+			return
+		}
+		*into = s
+	}
+}
+
+// Date reads a day, which begins at midnight UTC.
+func (r *Reader) Date(into *time.Time) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		var s string
+		t, err := time.Time{}, json.Unmarshal(value, &s)
+		if err == nil {
+			t, err = time.Parse(time.DateOnly, s)
+		}
+		if err != nil {
+			r.Report(path, "bad-value", fmt.Sprintf("%s is %s", NameOf(path), value), `write a day, such as "2026-01-31"`)
+			return
+		}
+		*into = t
+	}
+}
+
+// OptionalShare reads a number from 0 to 1.
+func (r *Reader) OptionalShare(into **exact.Billionths) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		b := new(exact.Billionths)
+		if b.UnmarshalJSON(value) != nil || *b < 0 || *b > exact.One {
+			r.Report(path, "out-of-range", fmt.Sprintf("%s is %s, not a number from 0 to 1", NameOf(path), value), "")
+			return
+		}
+		*into = b
+	}
+}
+
+// Score reads a number from 0 to 1.
+func (r *Reader) Score(into *float64) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		f, err := strconv.ParseFloat(string(value), 64)
+		if err != nil || !(f >= 0 && f <= 1) {
+			r.Report(path, "out-of-range", fmt.Sprintf("%s is %s, not a number from 0 to 1", NameOf(path), value), "")
+			return
+		}
+		*into = f
+	}
+}
+
+// Schema reads a JSON Schema.
+func (r *Reader) Schema(into **machine.Schema) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		s, err := machine.ReadSchema(value, r.Earlier)
+		if err != nil {
+			at := path
+			if part, ok := errors.AsType[*machine.SchemaError](err); ok {
+				at += part.Path
+			}
+			r.Refuse(at, "bad-schema", fmt.Sprintf("%s is no schema: %v", NameOf(path), err), "")
+			return
+		}
+		*into = s
+	}
+}
