@@ -45,13 +45,20 @@ func (h *heard) usage() specialist.Usage {
 	return h.answer.Usage
 }
 
-// priced returns what the answer cost, at the prices of c, which may be nil. Each call of
-// a model that has no price costs what the machine thinks that one costs: nobody will
-// ever say more, and a limit of dollars that counted nothing would never end.
+// priced returns what the answer cost, at the prices of c, which may be nil. An answer of
+// a service that names no cost, and each call of a model that has no price, costs what
+// the machine thinks that one costs: nobody will ever say more, and a limit of dollars
+// that counted nothing would never end.
 func (r *Runner) priced(c *guard.Config, h *heard, u specialist.Usage) specialist.Usage {
 	said, of := u.Has(specialist.CostGiven), calledOf(&h.answer)
 	u = r.price(c, u, of)
-	if said || h.source != specialist.Model || h.estimate == nil || h.estimate.Estimate == 0 || u.Billed() == 0 {
+	if said || h.estimate == nil {
+		return u
+	}
+	switch {
+	case h.source == specialist.Webhook && h.code == "" && !h.accepted:
+		return unnamed(u, h.estimate.Estimate)
+	case h.source != specialist.Model || h.estimate.Estimate == 0 || u.Billed() == 0:
 		return u
 	}
 	if _, known := r.priceOf(c, of.Answered, of.Model, of.Asked); known || c != nil && c.Cost.OnUnknownModel == "estimate_max" {
@@ -59,6 +66,16 @@ func (r *Runner) priced(c *guard.Config, h *heard, u specialist.Usage) specialis
 	}
 	u.Estimated = true
 	return u.WithCost(h.estimate.Estimate.Times(u.Billed()))
+}
+
+// unnamed returns what the answer of a service is charged: as it says, or, if it names no
+// cost, as estimated. One that is free says 0.
+func unnamed(u specialist.Usage, estimate exact.Money) specialist.Usage {
+	if estimate == 0 || u.Has(specialist.CostGiven) {
+		return u
+	}
+	u.Estimated = true
+	return u.WithCost(estimate)
 }
 
 func (t *tx) priced(h *heard, u specialist.Usage) specialist.Usage {
@@ -96,8 +113,11 @@ func (t *tx) hear(h *heard) {
 		}
 	}
 	ask := h.ask
-	if h.local {
+	switch {
+	case h.local:
 		ask = t.recordLocal(h)
+	case ask == 0:
+		t.promised(h)
 	}
 	h.answer.Usage = t.priced(h, h.usage())
 	var p *session.Proposed
@@ -112,6 +132,14 @@ func (t *tx) hear(h *heard) {
 		return
 	}
 	t.emit(p)
+}
+
+// promised charges a proposal from outside that names no cost as the ask was estimated
+// that it answers: one whose service said that it would answer later.
+func (t *tx) promised(h *heard) {
+	if a := t.round.Ask(h.id, machine.Proposer); a != nil && a.Status == session.AskStatusOpen && a.Remote != nil && a.Remote.Accepted {
+		h.answer.Usage = unnamed(t.priced(h, h.answer.Usage), a.Remote.Estimate)
+	}
 }
 
 // recordLocal records the ask of a local function; those of one commit share an
@@ -163,15 +191,21 @@ func (t *tx) discard(h *heard, code string) {
 }
 
 // answered reports whether an ask that was accepted has its answer already, as a
-// proposal from outside. That has said what the call cost, or nobody will.
+// proposal from outside, which says more of the cost than was assumed. That was charged
+// beside the ask; what it does not say costs what was estimated.
 func (t *tx) answered(h *heard, code string) bool {
 	a, p := t.round.At(h.ask), t.round.Proposal(h.id)
 	if code != session.CodeSuperseded || a == nil || p == nil || a.Status != session.AskStatusAnswered || !a.Assumed(h.repeat) {
 		return false
 	}
-	if h.answer.Usage = (specialist.Usage{}).WithCalls(0, 0).WithCost(0); p.Usage == (specialist.Usage{}) {
-		h.answer.Usage = specialist.Usage{Given: specialist.CostGiven}
+	u := specialist.Usage{}
+	if p.Usage != u { // it is the call
+		u = u.WithCalls(0, 0)
 	}
+	if !p.Usage.Has(specialist.CostGiven) {
+		u = unnamed(u, a.Remote.Estimate)
+	}
+	h.answer.Usage = u.WithCost(u.CostUSD)
 	return true
 }
 

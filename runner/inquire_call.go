@@ -208,13 +208,18 @@ func (m *meter) read(a *reply) {
 	}
 }
 
-// cost returns who answered and what that cost.
+// cost returns who answered and what that cost. A service that names no cost, and calls of
+// a model without a price, cost what was expected of them.
 func (q *inquirer) cost(p *probe, a *reply) (of guard.Called, u specialist.Usage) {
 	of = guard.Called{Model: a.model}
 	if asked := cmp.Or(p.model, a.asked); asked != "" { // a classifier is a model only if it says so
 		of = guard.CalledOf(asked, a.model)
 	}
-	return of, q.w.t.price(a.usage.Clean(), of)
+	u = q.w.t.price(a.usage.Clean(), of)
+	if a.err == nil && p.source != specialist.Function {
+		u = unnamed(u, p.need.CostUSD.Times(u.Billed()))
+	}
+	return of, u
 }
 
 // settle records what came of an ask, whatever has happened to the session since,

@@ -51,7 +51,7 @@ func TestAskTakenOverFromALivingOwner(t *testing.T) {
 		"cheaper than expected":  {"0.60", cost(cents(12)), guard.Book{Calls: 1, Money: cents(12)}},
 		"as dear as expected":    {"0.60", cost(cents(60)), guard.Book{Calls: 1, Money: cents(60)}},
 		"dearer than expected":   {"0.10", cost(cents(60)), guard.Book{Calls: 1, Money: cents(60)}},
-		"nothing was said of it": {"0.60", specialist.Usage{}, guard.Book{Calls: 1}},
+		"nothing was said of it": {"0.60", specialist.Usage{}, guard.Book{Calls: 1, Money: cents(60)}},
 	} {
 		for _, over := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, round over %t", name, over), func(t *testing.T) {

@@ -141,16 +141,21 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 	t.emit(j)
 }
 
-// expense returns what an arbiter's answer cost. One that never came, or cannot be
-// read, costs what was expected: nobody will ever say.
+// expense returns what an arbiter's answer cost. One that never came, cannot be read, or
+// is that of a service and names no cost, costs what was expected: nobody will ever say.
 func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Usage, model string) {
 	if d.Expense != nil {
 		u, model = d.Expense.Usage.Clean(), d.Expense.Model
 	}
-	if expected, _ := t.estimateOf(by); err != nil && u == (specialist.Usage{}) && expected > 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, specialist.ErrUncounted)) {
+	expected, _ := t.estimateOf(by)
+	if err != nil && u == (specialist.Usage{}) && expected > 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, specialist.ErrUncounted)) {
 		u = specialist.Usage{Estimated: true}.WithCost(expected)
 	}
-	return t.price(u, guard.Called{Model: model}), model
+	asked := d.Rule != arbiter.NoProposals // of nothing nobody is asked
+	if u = t.price(u, guard.Called{Model: model}); err == nil && asked && by.webhook() {
+		u = unnamed(u, expected)
+	}
+	return u, model
 }
 
 // unpaid reports whether the budget does not let the arbiter be asked, and

@@ -145,6 +145,7 @@ func (g *generator) service(id string, model bool) *service {
 	if g.chance(20) {
 		s.estimate = price * 2
 	}
+	s.silent = !model && s.estimate == price && g.w.draw(4, "silent", id) == 0
 	g.w.services[id] = s
 	return s
 }

@@ -43,6 +43,7 @@ type service struct {
 	w        *world
 	id       string
 	model    bool
+	silent   bool        // it names no cost, and takes what the machine thinks
 	price    exact.Money // what it takes
 	estimate exact.Money // what the machine thinks that is
 	accounts map[string]*account
@@ -71,6 +72,14 @@ func (s *service) work(ask string) exact.Money {
 		s.w.counts["repeated requests"]++
 	}
 	return s.price
+}
+
+// told is what an answer says of its cost.
+func (s *service) told(u specialist.Usage) specialist.Usage {
+	if s.silent {
+		return specialist.Usage{}
+	}
+	return u
 }
 
 // remote is how a process reaches services.
@@ -208,7 +217,7 @@ func (c caller) call(ctx context.Context, round specialist.RoundKey, ask string,
 	case lost:
 		return specialist.Usage{}, errReset
 	}
-	return u, nil
+	return c.s.told(u), nil
 }
 
 // logged reports whether some session's log has the ask.
@@ -259,7 +268,7 @@ type post struct {
 func (w *world) later(c *post) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c.answer.Usage = specialist.Usage{}.WithCost(c.s.price)
+	c.answer.Usage = c.s.told(specialist.Usage{}.WithCost(c.s.price))
 	w.posts = append(w.posts, c)
 }
 
