@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"iter"
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -42,18 +43,38 @@ func (r *Runner) Decisions(ctx context.Context, machineName, state string, limit
 // which their record begins.
 func (r *Runner) decisionsOf(ctx context.Context, id specialist.SessionID) (map[int64]*session.DecisionRecord, error) {
 	bySeq := map[int64]*session.DecisionRecord{}
-	var first int64
-	f := &session.Folder{Programs: r.programs, Definition: r.definition(ctx, id), Decision: func(d *session.DecisionRecord) { bySeq[first] = d }}
-	for rec, err := range r.store.Records(ctx, id, 0) {
-		if err != nil {
+	var decided *session.DecisionRecord
+	f := &session.Folder{Decision: func(d *session.DecisionRecord) { decided = d }}
+	for first, err := range r.Fold(ctx, id, f) {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		first = rec.First
-		if _, err := f.Add(rec.Events); err != nil {
-			return nil, session.Corrupt("the log of session "+id.String(), err)
+		case decided != nil:
+			bySeq[first], decided = decided, nil
 		}
 	}
 	return bySeq, nil
+}
+
+// Fold reads the log of a session into f, record by record: what f is to be told of is
+// set before, and where it finds programs and definitions is set here. It yields the
+// sequence number at which each record begins once f has it, and f may be looked at
+// then. The error that ends it is ErrNotFound, that of a log that is damaged, or of a
+// store that fails.
+func (r *Runner) Fold(ctx context.Context, id specialist.SessionID, f *session.Folder) iter.Seq2[int64, error] {
+	f.Programs, f.Definition = r.programs, r.definition(ctx, id)
+	return func(yield func(int64, error) bool) {
+		for rec, err := range r.store.Records(ctx, id, 0) {
+			if err == nil {
+				if _, err = f.Add(rec.Events); err != nil {
+					err = session.Corrupt("the log of session "+id.String(), err)
+				}
+			}
+			if !yield(rec.First, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // definition finds the definition of a stored session: loading it compiles it.

@@ -89,13 +89,10 @@ func (r *Runner) fits(ctx context.Context, s *session.Session, p pin) error {
 // questionOf returns the session as it was when a digest was last that of its
 // question; nil if it never was.
 func (r *Runner) questionOf(ctx context.Context, s *session.Session, p pin) (was *session.Session, err error) {
-	f := &session.Folder{Programs: r.programs, Definition: r.definition(ctx, s.ID)}
-	for rec, err := range r.store.Records(ctx, s.ID, 0) {
+	f := &session.Folder{}
+	for _, err := range r.Fold(ctx, s.ID, f) {
 		if err != nil {
 			return nil, err
-		}
-		if _, err := f.Add(rec.Events); err != nil {
-			return nil, session.Corrupt("the log of session "+s.ID.String(), err)
 		}
 		then := f.Session()
 		order, err := r.proposalsInOrder(ctx, then)

@@ -81,7 +81,7 @@ func (r *Runner) reviewOf(ctx context.Context, s *session.Session, roundID strin
 	}
 	var found *session.Review
 	var reviewed bool
-	f := &session.Folder{Programs: r.programs, Definition: r.definition(ctx, s.ID)}
+	f := &session.Folder{}
 	f.Closing = func(now *session.Session, o *session.OpenRound, d *session.Executed) {
 		key := specialist.RoundKey{Session: s.ID, Round: d.Round, Attempt: d.Attempt}
 		if key.ID() != roundID {
@@ -95,12 +95,9 @@ func (r *Runner) reviewOf(ctx context.Context, s *session.Session, roundID strin
 			reviewed = true
 		}
 	}
-	for rec, err := range r.store.Records(ctx, s.ID, 0) {
+	for _, err := range r.Fold(ctx, s.ID, f) {
 		if err != nil {
 			return nil, err
-		}
-		if _, err := f.Add(rec.Events); err != nil {
-			return nil, session.Corrupt("the log of session "+s.ID.String(), err)
 		}
 	}
 	switch {

@@ -141,14 +141,11 @@ func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text s
 		return nil, err
 	}
 	tracer := &tracer{choice: choice, reviews: map[specialist.RoundKey][]ExplainedReview{}}
-	f := &session.Folder{Programs: r.programs, Definition: r.definition(ctx, id)}
+	f := &session.Folder{}
 	f.Applied = func(_ int64, ev session.Event, _, _ guard.Book) { tracer.follow(f, ev) }
-	for rec, err := range r.store.Records(ctx, id, 0) {
+	for _, err := range r.Fold(ctx, id, f) {
 		if err != nil {
 			return nil, err
-		}
-		if _, err := f.Add(rec.Events); err != nil {
-			return nil, session.Corrupt("the log of session "+id.String(), err)
 		}
 	}
 	tracer.close()
