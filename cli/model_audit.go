@@ -15,25 +15,35 @@ import (
 )
 
 func (a *app) auditCommand() *cobra.Command {
-	return &cobra.Command{
+	var v viewFlags
+	cmd := &cobra.Command{
 		Use:   "audit <session>",
 		Short: "Show how models were asked in a session",
 		Long: `Print every attempt at asking a model in a session, the oldest first. With --json
 each line is an attempt in full: what was sent and what came back, as far as
-DIALAI_AUDIT had it kept (redacted, full or digest). Keys are never kept.`,
+DIALAI_AUDIT had it kept (redacted, full or digest). Keys are never kept. Of the open
+round what is withheld from whoever rules is left out.`,
 		Example: `  dialai audit 0b9c1d3e-…
   dialai audit 0b9c1d3e-… --json | jq .responseBody`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				return a.auditModels(cmd.Context(), e, out, args[0])
+			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
+				return a.auditModels(cmd.Context(), e, out, args[0], v)
 			})
 		},
 	}
+	v.add(cmd)
+	return cmd
 }
 
-func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, sessionID string) error {
+// auditLine is an attempt as audit prints it.
+type auditLine struct {
+	specialist.AuditEntry
+	Withheld bool `json:"withheld,omitempty"` // the rest of it
+}
+
+func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, sessionID string, v viewFlags) error {
 	id, err := session.ParseID(sessionID)
 	if err != nil {
 		return err
@@ -42,17 +52,24 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 	if err != nil {
 		return err
 	}
+	if _, s, err = v.look(ctx, e, s); err != nil {
+		return err
+	}
+	hidden, kept := !v.show && s.Withheld(v.as) != "", false
 	rows := [][]string{{"TIME", "SPECIALIST", "PURPOSE", "ATTEMPT", "STATUS", "MODEL", "MS", "TOKENS", "ERROR"}}
 	for entry, err := range e.store.Audit(ctx, id) {
 		if err != nil {
 			return err
 		}
+		line := auditLine{}
+		line.AuditEntry, line.Withheld = s.ConcealedAudit(entry, hidden)
 		if a.flags.json {
-			if err := printJSON(out, entry); err != nil {
+			if err := printJSON(out, line); err != nil {
 				return err
 			}
 		}
-		rows = append(rows, auditRow(&entry))
+		kept = kept || line.Withheld
+		rows = append(rows, auditRow(&line))
 	}
 	switch {
 	case a.flags.json:
@@ -60,7 +77,11 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 	case len(rows) == 1:
 		return notAsked(ctx, e, out, s)
 	}
-	return table(out, rows)
+	if err := table(out, rows); err != nil || !kept {
+		return err
+	}
+	_, err = fmt.Fprintln(out, "\nThe open round is withheld, so that the ruling is your own. --show-proposals shows it, which is recorded.")
+	return err
 }
 
 // notAsked says why there is no attempt at asking a model: none was to be asked, or
@@ -108,7 +129,10 @@ func modelAnswers(ev session.Raw, models map[string]bool) int {
 	return 0
 }
 
-func auditRow(e *specialist.AuditEntry) []string {
+func auditRow(e *auditLine) []string {
+	if e.Withheld {
+		return []string{e.Timestamp.String(), "withheld", "", "", "", "", "", "", ""}
+	}
 	fault := ""
 	if e.Error != nil {
 		fault, _, _ = strings.Cut(*e.Error, "\n")

@@ -123,7 +123,8 @@ type AuditStore interface {
 	// AppendAudit adds an entry, which is never changed afterwards.
 	AppendAudit(ctx context.Context, e specialist.AuditEntry) error
 	// Audit yields the entries of a session, the oldest first; none for a session
-	// that is not known.
+	// that is not known. They are whole: what a viewer may see of those of an open
+	// round is for [Session.ConcealedAudit] to say.
 	Audit(ctx context.Context, id specialist.SessionID) iter.Seq2[specialist.AuditEntry, error]
 }
 

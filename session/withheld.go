@@ -142,6 +142,16 @@ func (s *Session) Concealed(e *Raw, proposals bool) (data []byte, less bool) {
 	return w.end(), true
 }
 
+// ConcealedAudit returns what may be shown of an attempt at asking a model, and whether
+// that is less than all: of the open round no more than that there was one, since what was
+// asked, what came back and what failed tell what was proposed.
+func (s *Session) ConcealedAudit(e specialist.AuditEntry, proposals bool) (shown specialist.AuditEntry, less bool) {
+	if !proposals || e.Round != 0 && e.Round != s.Round {
+		return e, false
+	}
+	return specialist.AuditEntry{AuditEntryID: e.AuditEntryID, SessionID: e.SessionID, MachineName: e.MachineName, Timestamp: e.Timestamp, Round: e.Round}, true
+}
+
 // isHumanGate reports whether an event says what guards made of a human's choice.
 func isHumanGate(e *Raw) bool {
 	var v struct{ IsHuman bool }
