@@ -1,43 +1,42 @@
-package runner
+package session
 
 import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // A LedgerTest applies events to a session that nobody stores.
 type LedgerTest struct {
-	s     session.Session
-	o     session.OpenRound
+	s     Session
+	o     OpenRound
 	asked []placedAsk
 	err   error
 }
 
 type placedAsk struct {
-	session.Ask
+	Ask
 	round int32
 }
 
 // NewLedgerTest returns one at the beginning of a session.
-func NewLedgerTest(s *session.Session) *LedgerTest { return &LedgerTest{s: *s} }
+func NewLedgerTest(s *Session) *LedgerTest { return &LedgerTest{s: *s} }
 
-func (l *LedgerTest) apply(d session.Data) {
-	if err := session.Apply(&l.s, &l.o, &session.Event{Data: d}); err != nil {
+func (l *LedgerTest) apply(d Data) {
+	if err := Apply(&l.s, &l.o, &Event{Data: d}); err != nil {
 		l.err = err
 	}
 }
 
 // Ask sends a further ask.
 func (l *LedgerTest) Ask(model bool, expected exact.Money) {
-	a := session.Ask{SpecialistID: "w", Index: int32(len(l.o.Asks)) + 1, Role: machine.Proposer, Source: specialist.Webhook, Remote: &session.RemoteAsk{Estimate: expected}}
+	a := Ask{SpecialistID: "w", Index: int32(len(l.o.Asks)) + 1, Role: machine.Proposer, Source: specialist.Webhook, Remote: &RemoteAsk{Estimate: expected}}
 	if model {
 		a.Source = specialist.Model
 	}
 	l.asked = append(l.asked, placedAsk{a, l.s.Round})
-	l.apply(&session.Asked{Asks: []session.Ask{a}})
+	l.apply(&Asked{Asks: []Ask{a}})
 }
 
 // TakeOver repeats an ask, which must be out.
@@ -46,18 +45,18 @@ func (l *LedgerTest) TakeOver(i int) {
 	again := *a.Remote
 	again.Repeat, again.Lost = again.Repeat+1, a.Source == specialist.Model
 	a.Remote = &again
-	l.apply(&session.Asked{Asks: []session.Ask{a.Ask}})
+	l.apply(&Asked{Asks: []Ask{a.Ask}})
 }
 
 // CloseRound opens the next round.
 func (l *LedgerTest) CloseRound() {
-	l.apply(&session.RoundOpened{Round: l.s.Round + 1, State: l.s.State})
+	l.apply(&RoundOpened{Round: l.s.Round + 1, State: l.s.State})
 }
 
 // Answer has the present request of an ask that is out say what it cost.
 func (l *LedgerTest) Answer(i int, money exact.Money) {
 	a := l.asked[i]
-	l.apply(&session.AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: session.CodeIllegal, Usage: specialist.Usage{}.WithCost(money)})
+	l.apply(&AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: CodeIllegal, Usage: specialist.Usage{}.WithCost(money)})
 }
 
 // Fail has it say nothing.
@@ -68,16 +67,16 @@ func (l *LedgerTest) Fail(i int) {
 		u = u.WithCost(0)
 		u.Estimated = true
 	}
-	l.apply(&session.AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: session.CodeTimeout, Usage: u})
+	l.apply(&AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: CodeTimeout, Usage: u})
 }
 
 func (l *LedgerTest) discarded(i int, repeat int32, u specialist.Usage) {
 	a := l.asked[i]
-	code := session.CodeLate
+	code := CodeLate
 	if a.round == l.s.Round {
-		code = session.CodeTakenOver
+		code = CodeTakenOver
 	}
-	l.apply(&session.Discarded{SpecialistID: a.SpecialistID, Round: a.round, Ask: a.Index, Code: code, Usage: u, Repeat: repeat})
+	l.apply(&Discarded{SpecialistID: a.SpecialistID, Round: a.round, Ask: a.Index, Code: code, Usage: u, Repeat: repeat})
 }
 
 // Late has any request of an ask say what it cost when nobody waits for it.
@@ -89,7 +88,7 @@ func (l *LedgerTest) Late(i int, repeat int32, money exact.Money) {
 func (l *LedgerTest) Unsent(i int, repeat int32, present bool) {
 	a, u := l.asked[i], specialist.Usage{}.WithCalls(0, 0)
 	if present {
-		l.apply(&session.AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: session.CodeAskError, Usage: u})
+		l.apply(&AskFailed{SpecialistID: a.SpecialistID, Ask: a.Index, Role: a.Role, Code: CodeAskError, Usage: u})
 		return
 	}
 	l.discarded(i, repeat, u)

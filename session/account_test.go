@@ -1,4 +1,4 @@
-package runner_test
+package session_test
 
 import (
 	"fmt"
@@ -9,16 +9,12 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // accountSeed is where the random events of accounts begin.
 const accountSeed = 1
-
-// accountDollar is one.
-const accountDollar = exact.Money(1e9)
 
 // A slowAccount is what an ask costs, worked out anew from everything that was ever
 // said of it: for each thing that is paid for, the dearest that anybody said, or, if
@@ -67,19 +63,19 @@ func (a *slowAccount) total() (sum exact.Money, calls int64) {
 func TestAccountsAgainstASlowModel(t *testing.T) {
 	for n := range uint64(400) {
 		rnd := rand.New(rand.NewPCG(accountSeed, n))
-		l := runner.NewLedgerTest(started(t))
+		l := session.NewLedgerTest(started(t))
 		var asks []*slowAccount
 		var events []string
 		for range 40 {
 			if len(asks) == 0 || rnd.IntN(6) == 0 {
-				a := &slowAccount{model: rnd.IntN(3) == 0, expected: exact.Money(rnd.IntN(3)) * accountDollar, requests: 1, said: map[int32][]exact.Money{}, none: map[int32]bool{}}
+				a := &slowAccount{model: rnd.IntN(3) == 0, expected: exact.Money(rnd.IntN(3)) * exact.Dollar, requests: 1, said: map[int32][]exact.Money{}, none: map[int32]bool{}}
 				asks = append(asks, a)
 				l.Ask(a.model, a.expected)
 				events = append(events, fmt.Sprintf("ask %d: model %t, expected %s", len(asks), a.model, a.expected))
 			}
 			i := rnd.IntN(len(asks))
 			a, r := asks[i], rnd.Int32N(asks[i].requests)
-			money := exact.Money(rnd.IntN(4)) * accountDollar
+			money := exact.Money(rnd.IntN(4)) * exact.Dollar
 			if len(a.said[r]) > 0 {
 				money = a.said[r][0] // who answers twice says the same
 			}
