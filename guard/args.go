@@ -42,6 +42,9 @@ var (
 	errNumber    = errors.New("a number is out of range")
 )
 
+// hashNull returns the hash of null.
+func hashNull() uint64 { return spread(seedNull) }
+
 // hash returns the hash of one JSON value.
 func (h *jsonHasher) hash(data []byte) (uint64, error) {
 	h.only, h.seen, h.normal, h.fading = false, false, false, false

@@ -167,7 +167,7 @@ func (l *look) checkArgs(args []byte) error {
 func (l *look) hashArgs(args []byte, normal bool) (h uint64) {
 	switch {
 	case len(args) == 0:
-		h = spread(seedNull)
+		h = hashNull()
 	case normal:
 		h, _ = l.hasher.hashNormal(args)
 	default:

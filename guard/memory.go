@@ -3,7 +3,6 @@ package guard
 import (
 	"maps"
 	"slices"
-	"unsafe"
 
 	"github.com/dialai/dialai/verdict"
 )
@@ -170,9 +169,3 @@ func (c *Config) countsVisit(m *memory, state uint64) bool {
 	n := m.visits.len()
 	return c.Loop.VisitCounting != "entries" || n == 0 || m.visits.at(n-1).state != state
 }
-
-// stringOf shares bytes that nobody changes.
-func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-// bytesOf shares the bytes of a string, for reading only.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -14,15 +14,6 @@ func plainTokens(s string) []string {
 	return strings.FieldsFunc(strings.Map(unicode.ToLower, s), unicode.IsSpace)
 }
 
-func randomText(r *rand.Rand, n int, alphabet string) string {
-	letters := []rune(alphabet)
-	var b strings.Builder
-	for range n {
-		b.WriteRune(letters[r.IntN(len(letters))])
-	}
-	return b.String()
-}
-
 // TestTokens compares the fast reading with the plain definition: two texts have
 // equal hashes token by token exactly if they have equal tokens.
 func TestTokens(t *testing.T) {
@@ -38,7 +29,7 @@ func TestTokens(t *testing.T) {
 		if i%4 == 0 {
 			alphabet = strings.Repeat("aBc", r.IntN(60)) + " d" // words of any length
 		}
-		s := randomText(r, r.IntN(300), alphabet)
+		s := lettersFrom(r, r.IntN(300), alphabet)
 		var x text
 		x.read(s, true)
 		want := plainTokens(s)
@@ -166,21 +157,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-func prose(n int) string { return proseFrom(7, n) }
-
-func proseFrom(seed uint64, n int) string {
-	r := rand.New(rand.NewPCG(seed, 7))
-	list := strings.Fields("the of and to in is that it was for on are as with his they at be this have from or one had by word but not what all were we when your can said there use an each which she do how their if will up other about out many then them these so some her would make like him into time has look two more write go see number no way could people my than first water been call who oil its now find long down day did get come made may part")
-	var b strings.Builder
-	for b.Len() < n {
-		b.WriteString(list[r.IntN(len(list))])
-		b.WriteByte(" \n"[min(r.IntN(12)/11, 1)])
-	}
-	return b.String()[:n]
-}
-
 func BenchmarkText(b *testing.B) {
-	s := prose(2048)
+	s := sampleText(2048)
 	var x text
 	b.Run("lower", func(b *testing.B) {
 		for b.Loop() {

@@ -74,7 +74,7 @@ func TestPatternFind(t *testing.T) {
 	found := 0
 	for range 20_000 {
 		alphabet := "abq!"[:1+r.IntN(4)]
-		literal := randomText(r, 1+r.IntN(1+r.IntN(20)), alphabet)
+		literal := lettersFrom(r, 1+r.IntN(1+r.IntN(20)), alphabet)
 		if r.IntN(10) == 0 {
 			literal += "é"
 		}
@@ -83,7 +83,7 @@ func TestPatternFind(t *testing.T) {
 			t.Fatal(err)
 		}
 		var x text
-		x.read(randomText(r, r.IntN(1+r.IntN(300)), alphabet), false)
+		x.read(lettersFrom(r, r.IntN(1+r.IntN(300)), alphabet), false)
 		want := bytes.Contains(x.lower, []byte(literal))
 		if got := p.find(x.lower); got != want {
 			t.Fatalf("%q in %q: %v", literal, x.lower, got)

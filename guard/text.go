@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"unicode"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // A text is one output after a single pass over it: in lower case, hashed, and
@@ -264,3 +265,9 @@ func (t *text) cutUnicode(s string) {
 	flush()
 	t.lower = buf
 }
+
+// stringOf shares bytes that nobody changes.
+func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// bytesOf shares the bytes of a string, for reading only.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -95,7 +95,7 @@ func TestSketchWords(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 7))
 	for range 20000 {
-		data := []byte(randomText(r, r.IntN(200), strings.Repeat("aZ09é", 1+r.IntN(30))+"_., \"{"))
+		data := []byte(lettersFrom(r, r.IntN(200), strings.Repeat("aZ09é", 1+r.IntN(30))+"_., \"{"))
 		var want groups
 		want.clear()
 		padded := append(data[:len(data):len(data)], make([]byte, padding)...)

@@ -1,0 +1,75 @@
+package guard
+
+import (
+	"encoding/binary"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// unseen reports whether r shows nothing wherever it stands: all that [machine.Hidden]
+// finds in names but white space.
+func unseen(r rune) bool { return machine.IsHidden(r) && !unicode.IsSpace(r) }
+
+// firstUnseen returns where the first character of s that shows nothing begins, -1 if
+// there is none.
+func firstUnseen(s []byte) int {
+	for i := 0; i < len(s); {
+		if i+8 <= len(s) {
+			x := binary.LittleEndian.Uint64(s[i:])
+			if ((x+ones)|(x-' '*ones))&high == 0 { // eight bytes from ' ' to '~'
+				i += 8
+				continue
+			}
+		}
+		r, size := utf8.DecodeRune(s[i:])
+		if unseen(r) {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// appendSeen appends s without what shows nothing. dst may be s[:0].
+func appendSeen(dst, s []byte) []byte {
+	for {
+		at := firstUnseen(s)
+		if at < 0 {
+			return append(dst, s...)
+		}
+		_, size := utf8.DecodeRune(s[at:])
+		dst, s = append(dst, s[:at]...), s[at+size:]
+	}
+}
+
+// sameSeen reports whether a and b are the same but for what shows nothing.
+func sameSeen(a, b []byte) bool {
+	for {
+		x, y := skipUnseen(a), skipUnseen(b)
+		if len(x) == 0 || len(y) == 0 {
+			return len(x) == len(y)
+		}
+		if x[0] != y[0] {
+			return false
+		}
+		_, n := utf8.DecodeRune(x)
+		_, m := utf8.DecodeRune(y)
+		if string(x[:n]) != string(y[:m]) {
+			return false
+		}
+		a, b = x[n:], y[m:]
+	}
+}
+
+func skipUnseen(s []byte) []byte {
+	for len(s) > 0 {
+		r, n := utf8.DecodeRune(s)
+		if !unseen(r) {
+			break
+		}
+		s = s[n:]
+	}
+	return s
+}
