@@ -23,7 +23,7 @@ import (
 	"github.com/dialai/dialai/store"
 )
 
-//go:generate go test -run ^TestPicture$ -update .
+//go:generate go test -run ^(TestPicture|TestTutorial)$ -update .
 
 var update = flag.Bool("update", false, "write what is generated")
 
@@ -43,13 +43,14 @@ func fences(t *testing.T, path, language string) (blocks []string) {
 	return blocks
 }
 
-// A shell runs the console blocks of README: one shell after the other in one
+// A shell runs the console blocks of a document: one shell after the other in one
 // environment, with a store of its own.
 type shell struct {
 	*testing.T
-	dir string
-	env []string
-	ids map[string]string // what README calls an id, and what it really was
+	dir    string
+	env    []string
+	folder string            // in which commands run; "" is the folder of the test
+	ids    map[string]string // what the document calls an id, and what it really was
 
 	address, machine string // of the example service, and of the machine that asks it
 }
@@ -58,14 +59,20 @@ type shell struct {
 // prints with what README says it prints. Ids and times differ; an id that
 // README shows stands for the one that was printed in its place.
 func TestReadme(t *testing.T) {
-	s := &shell{T: t, dir: t.TempDir(), ids: map[string]string{}}
-	program := filepath.Join(s.dir, "dialai")
-	s.must("go", "build", "-o", program, "./cmd/dialai")
-	s.env = append(os.Environ(), "PATH="+s.dir+string(os.PathListSeparator)+os.Getenv("PATH"), "XDG_DATA_HOME="+filepath.Join(s.dir, "data"), "NO_COLOR=1")
+	s := newShell(t)
 	s.serve()
 	for _, block := range fences(t, "README.md", "console") {
 		s.block(block)
 	}
+}
+
+// newShell builds the program and returns a shell that finds it.
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	s := &shell{T: t, dir: t.TempDir(), ids: map[string]string{}}
+	s.must("go", "build", "-o", filepath.Join(s.dir, "dialai"), "./cmd/dialai")
+	s.env = append(os.Environ(), "PATH="+s.dir+string(os.PathListSeparator)+os.Getenv("PATH"), "XDG_DATA_HOME="+filepath.Join(s.dir, "data"), "NO_COLOR=1")
+	return s
 }
 
 func (s *shell) must(name string, args ...string) {
@@ -132,18 +139,24 @@ func (s *shell) block(block string) {
 			s.env = append(s.env, strings.Fields(assignments)...)
 			continue
 		}
-		command := idPattern.ReplaceAllStringFunc(line, func(id string) string {
-			if s.ids[id] == "" {
-				s.Fatalf("README uses the id %s before it shows it", id)
-			}
-			return s.ids[id]
-		})
-		out := s.run(command)
+		out := s.run(s.real(line))
 		s.learn(want, out)
 		if got, want := plain(out), plain(want); got != want {
 			s.Errorf("$ %s\nprints\n%s\nREADME says\n%s", line, got, want)
 		}
 	}
+}
+
+// real returns a command with the ids of the document replaced by those that were
+// printed in their place.
+func (s *shell) real(line string) string {
+	s.Helper()
+	return idPattern.ReplaceAllStringFunc(line, func(id string) string {
+		if s.ids[id] == "" {
+			s.Fatalf("the document uses the id %s before it shows it", id)
+		}
+		return s.ids[id]
+	})
 }
 
 // run returns what a command prints, whatever its exit code.
@@ -155,7 +168,7 @@ func (s *shell) run(command string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
-	cmd.Env = s.env
+	cmd.Dir, cmd.Env = s.folder, s.env
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.Run()
@@ -185,12 +198,12 @@ func (s *shell) post(user, password, body, url string) string {
 	return string(answer)
 }
 
-// learn pairs the ids of README with those that were printed.
+// learn pairs the ids of the document with those that were printed.
 func (s *shell) learn(want, got string) {
 	shown, real := idPattern.FindAllString(want, -1), idPattern.FindAllString(got, -1)
 	for i := range min(len(shown), len(real)) {
 		if known := s.ids[shown[i]]; known != "" && known != real[i] {
-			s.Errorf("README shows %s for two different ids", shown[i])
+			s.Errorf("the document shows %s for two different ids", shown[i])
 		}
 		s.ids[shown[i]] = real[i]
 	}

@@ -1,0 +1,137 @@
+package dialai_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const tutorial = "docs/tutorial.md"
+
+// A lesson plays the tutorial: it writes the files that the tutorial has the reader
+// write, runs the commands in their order, and notes what they print.
+type lesson struct {
+	*shell
+	text    string // the tutorial as it is
+	played  strings.Builder
+	printed map[string]string // what an id that was printed is called in the tutorial
+}
+
+// TestTutorial plays docs/tutorial.md from its empty folder to its end, and compares
+// what every command prints with what the tutorial says. Ids and times differ. With
+// -update it writes what was printed into the tutorial.
+func TestTutorial(t *testing.T) {
+	text, err := os.ReadFile(tutorial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lesson{shell: newShell(t), text: string(text), printed: map[string]string{}}
+	l.folder = filepath.Join(l.dir, "reader")
+	if err := os.Mkdir(l.folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.play()
+	if *update {
+		if err := os.WriteFile(tutorial, []byte(l.played.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// fenced matches a block of the tutorial: its language, the file that it is, if it is
+// one, and what is in it.
+var fenced = regexp.MustCompile("(?ms)^```(\\w+)(?: ([\\w.]+))?\n(.*?)^```$")
+
+// play goes through the blocks of the tutorial.
+func (l *lesson) play() {
+	rest := 0
+	for _, m := range fenced.FindAllStringSubmatchIndex(l.text, -1) {
+		language, body := l.text[m[2]:m[3]], l.text[m[6]:m[7]]
+		l.played.WriteString(l.text[rest:m[6]])
+		rest = m[7]
+		switch {
+		case m[4] >= 0:
+			l.write(l.text[m[4]:m[5]], body)
+		case language == "console":
+			body = l.console(body)
+		case language == "mermaid":
+			body = l.compare("dialai graph invoices.yaml", body)
+		default:
+			l.Errorf("a block of %s that is neither a file nor commands:\n%s", language, body)
+		}
+		l.played.WriteString(body)
+	}
+	l.played.WriteString(l.text[rest:])
+}
+
+func (l *lesson) write(name, body string) {
+	l.Helper()
+	if err := os.WriteFile(filepath.Join(l.folder, name), []byte(body), 0o600); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// console runs the commands of a block, and returns it with what they printed.
+func (l *lesson) console(block string) string {
+	l.Helper()
+	var b strings.Builder
+	for _, part := range regexp.MustCompile(`(?m)^\$ `).Split(block, -1)[1:] {
+		line, want, _ := strings.Cut(part, "\n")
+		fmt.Fprintf(&b, "$ %s\n", line)
+		switch verb, argument, _ := strings.Cut(line, " "); verb {
+		case "cd":
+			l.folder = filepath.Join(l.folder, argument)
+		case "export":
+			l.env = append(l.env, strings.ReplaceAll(argument, "$PWD", l.folder))
+		default:
+			b.WriteString(l.compare(line, want))
+		}
+	}
+	return b.String()
+}
+
+// compare runs a command and returns what it prints, with the tutorial's ids and times.
+func (l *lesson) compare(line, want string) string {
+	l.Helper()
+	out := l.run(l.real(line))
+	if !*update {
+		l.learn(want, out)
+		if got, want := plain(out), plain(want); got != want {
+			l.Errorf("$ %s\nprints\n%s\n%s says\n%s", line, got, tutorial, want)
+		}
+		return want
+	}
+	shown := idPattern.FindAllString(want, -1)
+	out = idPattern.ReplaceAllStringFunc(out, func(id string) string {
+		var old string
+		if len(shown) > 0 {
+			old, shown = shown[0], shown[1:]
+		}
+		return l.call(id, old)
+	})
+	return timePattern.ReplaceAllString(out, "2026-01-02T03:04:05.000Z")
+}
+
+// call names an id that was printed: as before, as the tutorial had it in this place,
+// or anew.
+func (l *lesson) call(id, old string) string {
+	if name := l.printed[id]; name != "" {
+		return name
+	}
+	name := old
+	if len(name) != len(id) || l.ids[name] != "" {
+		sum := sha256.Sum256(fmt.Appendf(nil, "tutorial %d", len(l.printed)))
+		digits := hex.EncodeToString(sum[:])
+		name = digits[:12]
+		if len(id) > len(name) {
+			name = fmt.Sprintf("%s-%s-4%s-8%s-%s", digits[:8], digits[8:12], digits[12:15], digits[15:18], digits[18:30])
+		}
+	}
+	l.printed[id], l.ids[name] = name, id
+	return name
+}
