@@ -87,12 +87,7 @@ func (a *app) analyze(path string, strict bool) error {
 		return &exitError{checkInvalid, err}
 	}
 	report := an.report()
-	if a.flags.json {
-		err = printJSON(a.out, report)
-	} else {
-		err = a.printAnalysis(report)
-	}
-	switch {
+	switch err := a.printAnalysis(a.out, report); {
 	case err != nil:
 		return err
 	case report.Lines > 0 && report.Records == 0:
@@ -196,10 +191,13 @@ func (an *analysis) report() analysisLine {
 	return r
 }
 
-func (a *app) printAnalysis(r analysisLine) error {
-	out := bufio.NewWriter(a.out)
+func (st style) printAnalysis(w io.Writer, r analysisLine) error {
+	if st.json {
+		return printJSON(w, r)
+	}
+	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "Lines:     %d (%d malformed)\n", r.Lines, r.Malformed)
-	if !a.flags.quiet {
+	if !st.quiet {
 		for _, p := range r.Problems {
 			fmt.Fprintf(out, "  line %d: %s\n", p.Line, clean(p.Problem))
 		}

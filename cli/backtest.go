@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -88,7 +89,7 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 		does = writes
 	}
 	return a.with(cmd.Context(), does, func(e *engine, out *bufio.Writer) error {
-		b := &backtestRun{app: a, out: out, changed: f.changes(), flags: f}
+		b := &backtestRun{style: a.style, out: out, policy: f.text(), changed: f.changes()}
 		c := backtest.Config{Source: e.store, MachineName: machineName, Policy: policy, Cold: f.cold, HumanMinutes: f.minutes, Flip: b.flip}
 		if c.Since, err = parseSince(cmd.Context(), e, machineName, f.since); err != nil {
 			return err
@@ -96,8 +97,9 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 		if b.gates, err = a.gates(cmd.Context(), e, machineName, f.guards); err != nil {
 			return err
 		}
-		m := a.newMeter("deciding again", "records")
-		c.Progress = m.upTo(cmd.Context(), e.store)
+		m := newMeter(a.screen(), "deciding again", "records")
+		newest := newestOf(cmd.Context(), e.store)
+		c.Progress = func(place int64) { m.at(place, newest) }
 		r, err := backtest.Run(cmd.Context(), c)
 		m.stop()
 		if err != nil {
@@ -111,6 +113,16 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 		}
 		return a.adopt(cmd.Context(), e, out, f, r)
 	})
+}
+
+// newestOf returns the newest place in the log of a store, 0 where it does not say.
+func newestOf(ctx context.Context, s session.Store) (place int64) {
+	if newest, ok := s.(interface {
+		Newest(context.Context) (int64, error)
+	}); ok {
+		place, _ = newest.Newest(ctx) // without it there is no estimate
+	}
+	return place
 }
 
 // machineNamed returns the name of the machine to look at, "" for all. A machine

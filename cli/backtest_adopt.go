@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/dialai/dialai/lab/backtest"
@@ -42,18 +41,6 @@ func recordTrials(ctx context.Context, e *engine, r *backtest.Report) error {
 		}
 	}
 	return nil
-}
-
-// adoptedLine is one promise whose test begins with what a back-test found.
-type adoptedLine struct {
-	Kind         string        `json:"kind"` // adopted
-	Machine      string        `json:"machine"`
-	State        string        `json:"state,omitempty"`
-	Promise      trust.Promise `json:"promise"`
-	PolicyDigest string        `json:"policyDigest"`
-	Pairs        int           `json:"pairs"`
-	Tried        int64         `json:"tried"`
-	SpecialistID string        `json:"specialistId"`
 }
 
 // adopt has the tests of the policy's promises begin with what was found.
@@ -100,24 +87,5 @@ func adoptError(err error, r *backtest.Report) error {
 	if e, ok := errors.AsType[*runner.Error](err); ok && e.Code == "nothing_to_adopt" {
 		return hinted(err, "it takes rounds of the present definition that humans decided after %d others; who is switched off has to be left out with --drop", trust.EligibleFrom)
 	}
-	return err
-}
-
-func (a *app) printAdopted(out *bufio.Writer, l *adoptedLine) error {
-	switch {
-	case a.flags.json:
-		return printJSON(out, l)
-	case a.flags.quiet:
-		return nil
-	}
-	where := clean(l.Machine)
-	if l.State != "" {
-		where = "state " + clean(l.State)
-	}
-	among := ""
-	if l.Tried > 1 {
-		among = fmt.Sprintf(", at a confidence for the best of %d policies tried", l.Tried)
-	}
-	_, err := fmt.Fprintf(out, "\nAdopted:       the promise of %s begins with %s%s, once the file says so (policy %s)\n", where, plural(l.Pairs, "recorded round"), among, l.PolicyDigest)
 	return err
 }

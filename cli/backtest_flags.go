@@ -188,3 +188,28 @@ func parseDays(text string) (time.Duration, error) {
 	}
 	return time.ParseDuration(text)
 }
+
+// text says what is tried.
+func (f *backtestFlags) text() string {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+" "+value)
+		}
+	}
+	add("arbiter", f.arbiter)
+	if f.given("threshold") {
+		add("threshold", fmt.Sprint(f.threshold))
+	}
+	add("risk", f.risk)
+	add("roster", f.roster)
+	add("without", strings.Join(f.drop, ", "))
+	add("guards", f.guards)
+	if f.cold {
+		parts = append(parts, "nothing learned before")
+	}
+	if len(parts) == 0 {
+		return "as recorded"
+	}
+	return strings.Join(parts, "; ")
+}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/lab/backtest"
@@ -13,10 +12,10 @@ import (
 
 // A backtestRun prints what a back-test finds.
 type backtestRun struct {
-	app     *app
+	style
 	out     *bufio.Writer
-	flags   *backtestFlags
-	changed bool
+	policy  string // what is tried
+	changed bool   // anything is tried
 	gates   *gatesAgain
 	flips   []backtest.Flip // the first, for people
 	more    int             // not kept
@@ -28,7 +27,7 @@ const mostFlips = 20
 // flip takes in one flip: --json prints it at once.
 func (b *backtestRun) flip(f backtest.Flip) error {
 	switch {
-	case b.app.flags.json:
+	case b.json:
 		return printJSON(b.out, flipLine{"flip", f})
 	case len(b.flips) < mostFlips:
 		b.flips = append(b.flips, f)
@@ -55,10 +54,10 @@ type backtestLine struct {
 }
 
 func (b *backtestRun) print(r *backtest.Report) error {
-	if b.app.flags.json {
+	if b.json {
 		return b.printJSON(r)
 	}
-	if !b.app.flags.quiet {
+	if !b.quiet {
 		b.head(r)
 		if err := b.table(r); err != nil {
 			return err
@@ -96,33 +95,8 @@ func (b *backtestRun) head(r *backtest.Report) {
 		name = plural(len(r.Machines), "machine")
 	}
 	fmt.Fprintf(b.out, "Machine:       %s\n", name)
-	fmt.Fprintf(b.out, "Policy:        %s\n", clean(b.flags.text()))
+	fmt.Fprintf(b.out, "Policy:        %s\n", clean(b.policy))
 	fmt.Fprintf(b.out, "Rounds:        %d in %s, %s decidable from the record\n\n", t.Rounds, plural(r.Sessions, "session"), percent(t.Coverage))
-}
-
-// text says what is tried.
-func (f *backtestFlags) text() string {
-	var parts []string
-	add := func(name, value string) {
-		if value != "" {
-			parts = append(parts, name+" "+value)
-		}
-	}
-	add("arbiter", f.arbiter)
-	if f.given("threshold") {
-		add("threshold", fmt.Sprint(f.threshold))
-	}
-	add("risk", f.risk)
-	add("roster", f.roster)
-	add("without", strings.Join(f.drop, ", "))
-	add("guards", f.guards)
-	if f.cold {
-		parts = append(parts, "nothing learned before")
-	}
-	if len(parts) == 0 {
-		return "as recorded"
-	}
-	return strings.Join(parts, "; ")
 }
 
 func (b *backtestRun) table(r *backtest.Report) error {
@@ -214,14 +188,14 @@ func said(f *backtest.Flip) string {
 // foot sums up and says what the figures are not.
 func (b *backtestRun) foot(r *backtest.Report) {
 	t := &r.Total
-	if !b.app.flags.quiet {
+	if !b.quiet {
 		fmt.Fprintln(b.out)
 	}
 	if !b.changed {
 		fmt.Fprintf(b.out, "Verdicts:      %d given again, %d as recorded\n", r.Verdicts, r.Reproduced)
 	}
 	fmt.Fprintf(b.out, "Flips:         %s\n", span(t.Flips))
-	if b.app.flags.quiet {
+	if b.quiet {
 		return
 	}
 	fmt.Fprintf(b.out, "Automatic:     %s → %s of the rounds\n", percent(t.Old.AutomaticShare), percents(t.New.AutomaticShare))
@@ -280,4 +254,35 @@ func (b *backtestRun) promise(m *backtest.Result) {
 		realised += "; not established by what is recorded"
 	}
 	fmt.Fprintf(b.out, "Promise:       %s: at most %s wrong with confidence %s; %s\n", clean(m.Machine), percent(p.MaxError.Float()), p.Confidence, realised)
+}
+
+// adoptedLine is one promise whose test begins with what a back-test found.
+type adoptedLine struct {
+	Kind         string        `json:"kind"` // adopted
+	Machine      string        `json:"machine"`
+	State        string        `json:"state,omitempty"`
+	Promise      trust.Promise `json:"promise"`
+	PolicyDigest string        `json:"policyDigest"`
+	Pairs        int           `json:"pairs"`
+	Tried        int64         `json:"tried"`
+	SpecialistID string        `json:"specialistId"`
+}
+
+func (st style) printAdopted(out *bufio.Writer, l *adoptedLine) error {
+	switch {
+	case st.json:
+		return printJSON(out, l)
+	case st.quiet:
+		return nil
+	}
+	where := clean(l.Machine)
+	if l.State != "" {
+		where = "state " + clean(l.State)
+	}
+	among := ""
+	if l.Tried > 1 {
+		among = fmt.Sprintf(", at a confidence for the best of %d policies tried", l.Tried)
+	}
+	_, err := fmt.Fprintf(out, "\nAdopted:       the promise of %s begins with %s%s, once the file says so (policy %s)\n", where, plural(l.Pairs, "recorded round"), among, l.PolicyDigest)
+	return err
 }

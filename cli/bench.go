@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -96,7 +94,7 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	if err != nil {
 		return err
 	}
-	reading := a.newMeter("reading the data", "")
+	reading := newMeter(a.screen(), "reading the data", "")
 	d, err := untilInterrupted(a, func() (*trial.Data, error) { return f.read(dir, file) })
 	reading.stop()
 	if err != nil {
@@ -111,7 +109,7 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	for _, n := range trial.Untested(d, o) {
 		fmt.Fprintf(a.err, "dialai: left out --gold %d: not every split has as many questions, and one more to test\n", n)
 	}
-	m := a.newMeter("measuring", "parts")
+	m := newMeter(a.screen(), "measuring", "parts")
 	o.Progress = func(part string, done, of int) { m.of("measuring "+part, int64(done), int64(of)) }
 	r, err := untilInterrupted(a, func() (trial.Report, error) { return trial.Measure(d, o), nil })
 	m.stop()
@@ -207,92 +205,35 @@ func (a *app) benchMarks(dir fs.FS, f *benchFlags) error {
 			without = append(without, s)
 		}
 	}
-	meter := a.newMeter("measuring promotions", "")
+	m := newMeter(a.screen(), "measuring promotions", "")
 	list, err := untilInterrupted(a, func() ([]trial.Collapse, error) {
-		m, err := trial.ReadMarks(dir, without)
+		marks, err := trial.ReadMarks(dir, without)
 		if err != nil {
 			return nil, err
 		}
-		return trial.Collapses(m, f.seed, runtime.GOMAXPROCS(0)), nil
+		return trial.Collapses(marks, f.seed, runtime.GOMAXPROCS(0)), nil
 	})
-	meter.stop()
+	m.stop()
 	if err != nil {
 		return benchError(f.data, err)
 	}
-	rows := [][]string{{"MODEL", "RULE", "STATES", "DESERVING", "PROMOTED", "WRONGLY", "TRAFFIC", "ERROR"}}
-	for _, c := range list {
-		if a.flags.json {
-			if err := printJSON(a.out, c); err != nil {
-				return err
-			}
-			continue
-		}
-		rows = append(rows, []string{c.Model, c.Rule, strconv.Itoa(c.States), strconv.Itoa(c.Deserving),
-			fmt.Sprintf("%.1f", c.Promoted), fmt.Sprintf("%.2f", c.Wrongly), percent(c.Traffic), three(c.AutoError)})
-	}
-	if a.flags.json {
-		return nil
-	}
-	return table(a.out, rows)
+	return a.printPromotions(a.out, list)
 }
 
-func three(v float64) string { return fmt.Sprintf("%.3f", v) }
-
-func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
-
-func (a *app) printBench(out io.Writer, r trial.Report, d *trial.Data) error {
-	if a.flags.json {
-		return printBenchJSON(out, r)
-	}
-	fmt.Fprintf(out, "%d questions, %d workers, %d options, %d states\n\n", len(d.Questions), len(d.Workers), len(d.Classes), len(d.States))
-	rows := [][]string{{"HUMANS", "STRATEGY", "ACCURACY", "SD", "LOG-LOSS", "ECE", "SURE", "WRONG"}}
-	for _, s := range r.Accuracies {
-		rows = append(rows, []string{strconv.Itoa(s.N), s.Strategy, three(s.Accuracy), three(s.SD), three(s.LogLoss), three(s.ECE), percent(s.Coverage95), three(s.Error95)})
-	}
-	if err := table(out, rows); err != nil {
+// benchOrders prints what showing options in two orders does.
+func (a *app) benchOrders(d *trial.Data, o trial.Options) error {
+	var correlations []trial.Correlation
+	m := newMeter(a.screen(), "measuring orders of options", "")
+	orders, err := untilInterrupted(a, func() ([]trial.Order, error) {
+		correlations = trial.Correlations(d)
+		return trial.Orders(d, o), nil
+	})
+	m.stop()
+	if err != nil {
 		return err
 	}
-	if len(r.Sequentials) > 0 {
-		fmt.Fprintln(out, "\nAsked one after the other:")
-		rows = [][]string{{"HUMANS", "UNTIL", "ACCURACY", "OF ALL", "VOTES", "OF ALL", "COST", "NOT WORTH IT"}}
-		for _, s := range r.Sequentials {
-			rows = append(rows, []string{strconv.Itoa(s.N), fmt.Sprint(s.Tau), three(s.Accuracy), three(s.AccuracyAll),
-				fmt.Sprintf("%.1f", s.Votes), fmt.Sprintf("%.1f", s.VotesAll), percent(s.Cost / cmp.Or(s.CostAll, 1)), percent(s.Everyone)})
-		}
-		if err := table(out, rows); err != nil {
-			return err
-		}
+	if len(correlations) == 0 {
+		return hinted(usage("no two workers have a model and an order of options"), "workers.csv says them: worker,model,order,cost")
 	}
-	return printStreams(out, r.Streams)
-}
-
-func printStreams(out io.Writer, list []trial.Stream) error {
-	if len(list) == 0 {
-		return nil
-	}
-	fmt.Fprintf(out, "\nIn a stream, errors of automatic decisions at most %v:\n", list[0].Eps)
-	rows := [][]string{{"STRATEGY", "HUMANS ASKED", "SECOND HALF", "ERROR", "RUNS ABOVE"}}
-	for _, s := range list {
-		rows = append(rows, []string{s.Strategy, percent(s.HumansAsked), percent(s.HumansAskedSecondHalf), three(s.AutoError), fmt.Sprintf("%d of %d", s.RunsAboveEps, s.Runs)})
-	}
-	return table(out, rows)
-}
-
-func printBenchJSON(out io.Writer, r trial.Report) error {
-	for _, s := range r.Accuracies {
-		if err := printJSON(out, s); err != nil {
-			return err
-		}
-	}
-	for _, s := range r.Sequentials {
-		if err := printJSON(out, s); err != nil {
-			return err
-		}
-	}
-	for _, s := range r.Streams {
-		if err := printJSON(out, s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return a.printOrders(a.out, correlations, orders)
 }

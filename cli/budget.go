@@ -85,7 +85,7 @@ func (a *app) budget(path, trace string) error {
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
-	if err := a.printBudget(run.report()); err != nil {
+	if err := a.printBudget(a.out, run.report()); err != nil {
 		return err
 	}
 	if run.tripped != nil {
@@ -177,12 +177,12 @@ func (r *budgetRun) report() budgetLine {
 	}
 }
 
-func (a *app) printBudget(r budgetLine) error {
-	if a.flags.json {
-		return printJSON(a.out, r)
+func (st style) printBudget(w io.Writer, r budgetLine) error {
+	if st.json {
+		return printJSON(w, r)
 	}
-	out := bufio.NewWriter(a.out)
-	if !a.flags.quiet {
+	out := bufio.NewWriter(w)
+	if !st.quiet {
 		fmt.Fprintf(out, "Charged:  %s\n", plural(r.Records, "record"))
 		fmt.Fprintf(out, "Spent:    %d tokens read, %d written, $%s in %s\n", r.InputTokens, r.OutputTokens, r.USD, plural(int(r.Calls), "call"))
 		if r.Unpriced > 0 {

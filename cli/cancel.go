@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,39 +34,18 @@ dialai resume takes a cancelled session up again.`,
 				if err != nil {
 					return err
 				}
-				s, err := e.Stop(cmd.Context(), id, runner.Stopping{Actor: session.LocalActor(osUser()), Note: note})
+				actor := session.LocalActor(osUser())
+				s, err := e.Stop(cmd.Context(), id, runner.Stopping{Actor: actor, Note: note})
 				switch {
 				case errors.Is(err, runner.ErrNotRunning):
 					return hinted(err, "there is nothing to cancel: %s shows how it ended", a.command("show", args))
 				case err != nil:
 					return err
 				}
-				return a.printCancelled(out, s)
+				return a.printCancelled(out, s, actor)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "`why`, for the record")
 	return cmd
-}
-
-// cancelledLine is what dialai cancel --json prints.
-type cancelledLine struct {
-	SessionID    string        `json:"sessionId"`
-	Status       string        `json:"status"`
-	Code         string        `json:"code"`
-	Reason       string        `json:"reason"`
-	CurrentState string        `json:"currentState"`
-	Actor        session.Actor `json:"actor"`
-}
-
-func (a *app) printCancelled(out *bufio.Writer, s *session.Session) error {
-	o := s.Outcome()
-	if a.flags.json {
-		return printJSON(out, cancelledLine{s.ID.String(), s.Status.String(), o.Code, o.Reason, s.State.Name, session.LocalActor(osUser())})
-	}
-	fmt.Fprintf(out, "Session cancelled: %s (%s)\n", clean(s.State.Name), clean(o.Reason))
-	if !a.flags.quiet {
-		fmt.Fprintf(out, "  %s takes it up again\n", a.command("resume", []string{s.ID.String()}))
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -200,16 +199,6 @@ func codeOf(r runner.Result) int {
 func resultOf(s *session.Session) runner.Result {
 	o := s.OutcomeFor("")
 	return runner.Result{Status: s.Status.String(), Session: s, Code: o.Code, Reason: o.Reason}
-}
-
-// command returns a command line of this program that goes on with the present
-// store.
-func (a *app) command(name string, args []string, words ...string) command {
-	c := command{path: append([]string{cmp.Or(a.name, "dialai")}, strings.Fields(name)...), args: args, words: words}
-	if a.flags.store != "" {
-		c.words = append(c.words, "--store", a.flags.store)
-	}
-	return c
 }
 
 // decideCommandFor returns the command that decides a question with one of its

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -223,6 +224,25 @@ func (e *engine) Close() error {
 		fmt.Fprintf(e.err, "warning: %s of how models were asked could not be kept\n", plural(int(n), "attempt"))
 	}
 	return errors.Join(e.Runner.Close(), e.store.Close())
+}
+
+// with runs f with an engine that is closed afterwards.
+func (a *app) with(ctx context.Context, does access, f func(e *engine, out *bufio.Writer) error) error {
+	e, err := a.engine(ctx, does, nil)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	out := bufio.NewWriter(a.out)
+	return errors.Join(f(e, out), out.Flush())
+}
+
+// screen returns where it is shown how far work is: stderr, nil where nobody would see it.
+func (a *app) screen() io.Writer {
+	if !isTerminal(a.err) || a.env("TERM") == "dumb" || a.flags.quiet || a.flags.json {
+		return nil
+	}
+	return a.err
 }
 
 // publicURL checks an address that is told to others; "" is none.

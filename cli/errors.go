@@ -148,12 +148,6 @@ func errorLines(err error) []string {
 	return []string{clean(err.Error())}
 }
 
-// problemText renders a problem of a machine file.
-func problemText(p machine.Problem, render func(machine.Problem) string) string {
-	p.File, p.Message, p.Hint = clean(p.File), clean(p.Message), clean(p.Hint)
-	return render(p)
-}
-
 // hintFor says what to do about an error, as far as anybody knows.
 func (a *app) hintFor(err error) string {
 	var own *hintedError

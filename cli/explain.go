@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -51,14 +50,7 @@ the text is made.`,
 				if err := v.revealRound(cmd.Context(), e, id, why); err != nil {
 					return err
 				}
-				switch {
-				case a.flags.json:
-					return printJSON(out, why)
-				case a.flags.quiet:
-					_, err = fmt.Fprintln(out, clean(outcomeOf(why)))
-					return err
-				}
-				return explainText(out, why, a.flags.verbose)
+				return a.printExplanation(out, why)
 			})
 		},
 	}

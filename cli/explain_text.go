@@ -22,6 +22,18 @@ type teller struct {
 	verbose bool
 }
 
+// printExplanation prints why a round was decided as it was.
+func (st style) printExplanation(out io.Writer, e *runner.Explanation) error {
+	switch {
+	case st.json:
+		return printJSON(out, e)
+	case st.quiet:
+		_, err := fmt.Fprintln(out, clean(outcomeOf(e)))
+		return err
+	}
+	return explainText(out, e, st.verbose)
+}
+
 // explainText writes an explanation for people; with every number if verbose is set.
 func explainText(out io.Writer, e *runner.Explanation, verbose bool) error {
 	t := &teller{out: out, e: e, verbose: verbose}

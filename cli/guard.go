@@ -158,11 +158,11 @@ func (a *app) runDemo(out io.Writer, g *guard.Guard, agent demoAgent) error {
 	return nil
 }
 
-func (a *app) printDemo(out io.Writer, s demoStep, line demoLine) error {
+func (st style) printDemo(out io.Writer, s demoStep, line demoLine) error {
 	switch {
-	case a.flags.json:
+	case st.json:
 		return printJSON(out, line)
-	case a.flags.quiet:
+	case st.quiet:
 		for _, r := range line.Reasons {
 			fmt.Fprintf(out, "%s: %s\n", line.Task, r.Code)
 		}

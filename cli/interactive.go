@@ -31,7 +31,7 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 	if err != nil {
 		return false, err
 	}
-	d := &dialogue{a: a, ctx: ctx, lines: a.lines(), paint: a.paintFor(a.err)}
+	d := &dialogue{a: a, ctx: ctx, lines: a.lines(), paint: paintFor(a.err, a.env)}
 	if err := d.ask(item); err != nil {
 		return false, err
 	}

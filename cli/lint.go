@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +90,7 @@ func (a *app) lintFile(ctx context.Context, path string, strict bool) (code int,
 	case ctx.Err() != nil, errors.As(err, new(*storeError)):
 		return 0, err
 	case errors.As(err, &invalid) && a.flags.json:
-		return lintInvalid, a.printFindings("error", invalid.Problems)
+		return lintInvalid, printFindings(a.out, "error", invalid.Problems)
 	case errors.As(err, &invalid):
 		for _, p := range invalid.Problems {
 			fmt.Fprintln(a.err, problemText(p, machine.Problem.String))
@@ -102,9 +101,9 @@ func (a *app) lintFile(ctx context.Context, path string, strict bool) (code int,
 		return lintInvalid, nil
 	}
 	if a.flags.json {
-		err = a.printFindings("", findings)
+		err = printFindings(a.out, "", findings)
 	} else {
-		err = a.printWarnings(path, findings)
+		err = a.printWarnings(a.out, path, findings)
 	}
 	if strict && slices.ContainsFunc(findings, func(p machine.Problem) bool { return !p.Info }) {
 		code = lintFindings
@@ -196,38 +195,3 @@ func (a *app) decisionFindings(ctx context.Context, m *machine.Machine) (found [
 type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
-
-func (a *app) printWarnings(path string, findings []machine.Problem) error {
-	out := bufio.NewWriter(a.out)
-	for _, f := range findings {
-		if !f.Info || !a.flags.quiet {
-			fmt.Fprintln(out, problemText(f, machine.Problem.Warning))
-		}
-	}
-	if len(findings) == 0 && !a.flags.quiet {
-		fmt.Fprintf(out, "%s: no findings\n", clean(path))
-	}
-	return out.Flush()
-}
-
-// finding is a problem as --json shows it.
-type finding struct {
-	Level   string `json:"level"`
-	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Path    string `json:"path,omitempty"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
-}
-
-// printFindings prints problems as JSON; level "" stands for that of each.
-func (a *app) printFindings(level string, problems []machine.Problem) error {
-	for _, p := range problems {
-		if err := printJSON(a.out, finding{cmp.Or(level, p.Level()), p.File, p.Line, p.Column, p.Path, p.Code, p.Message, p.Hint}); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -159,8 +159,8 @@ type logLine struct {
 	Withheld bool   `json:"withheld,omitempty"`
 }
 
-func (a *app) printLogLine(out io.Writer, line logLine) error {
-	if a.flags.json {
+func (st style) printLogLine(out io.Writer, line logLine) error {
+	if st.json {
 		return printJSON(out, line)
 	}
 	note := ""

@@ -12,7 +12,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,8 +36,9 @@ func Main(ctx context.Context, registry strategies.Registry, args []string) int 
 	context.AfterFunc(ctx, stop)
 	a := &app{
 		registry: registry, in: newInput(ctx, os.Stdin), out: os.Stdout, err: os.Stderr,
-		lookup: os.LookupEnv, name: programName(os.Args[0]),
+		lookup: os.LookupEnv,
 	}
+	a.program = programName(os.Args[0])
 	return a.main(ctx, args)
 }
 
@@ -48,11 +48,10 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 	lookup   func(string) (string, bool) // the environment
-	name     string                      // of the program, as people call it
 	ctx      context.Context             //nolint:containedctx // it lives as long as the call
-	flags    globalFlags
-	tape     webhook.Tape // of a run that is recorded or replayed; else nil
-	session  string       // the one that is being run, "" if there is none
+	flags
+	tape    webhook.Tape // of a run that is recorded or replayed; else nil
+	session string       // the one that is being run, "" if there is none
 }
 
 // programName returns what is printed for this program in commands: dialai for the
@@ -69,21 +68,17 @@ func programName(path string) string {
 	return name
 }
 
-// globalFlags are those of every command.
-type globalFlags struct {
-	store   string
-	prices  string
-	json    bool
-	quiet   bool
-	verbose bool
-
+// flags are those of every command.
+type flags struct {
+	style
+	prices       string
 	allowOutside bool
 }
 
 // hello is what the program says if it is called with nothing to do: what it is, and
 // three commands to try.
 func (a *app) hello() {
-	name := cmp.Or(a.name, "dialai")
+	name := a.programName()
 	fmt.Fprint(a.err, `dialai takes decisions step by step: models, rules, services and people propose, an
 arbiter decides or asks a human, guards watch, and everything is kept and explained.
 

@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
 	"sync"
 	"time"
-
-	"github.com/dialai/dialai/session"
 )
 
 // What takes long says so on a terminal's stderr, in one line that is written again and
@@ -31,12 +28,13 @@ type statusLine struct {
 // lineEvery is how often the line is written.
 const lineEvery = 200 * time.Millisecond
 
-// newStatusLine returns a line that shows text from start to stop, or nil.
-func (a *app) newStatusLine(text func(now time.Time) string) *statusLine {
-	if !isTerminal(a.err) || a.env("TERM") == "dumb" || a.flags.quiet || a.flags.json {
+// newStatusLine returns a line of a screen that shows text from start to stop, nil without
+// a screen.
+func newStatusLine(screen io.Writer, text func(now time.Time) string) *statusLine {
+	if screen == nil {
 		return nil
 	}
-	return &statusLine{out: a.err, width: widthOf(a.err), now: time.Now, text: text, quit: make(chan struct{})}
+	return &statusLine{out: screen, width: widthOf(screen), now: time.Now, text: text, quit: make(chan struct{})}
 }
 
 // start begins to show it.
@@ -116,10 +114,11 @@ type meter struct {
 // within a second.
 const meterFor = 600 * time.Millisecond
 
-// newMeter begins to measure work that goes by units, as "rounds".
-func (a *app) newMeter(doing, unit string) *meter {
+// newMeter begins to measure work that goes by units, as "rounds", and to show it on a
+// screen, which may be nil.
+func newMeter(screen io.Writer, doing, unit string) *meter {
 	m := &meter{now: time.Now, doing: doing, unit: unit, began: time.Now()}
-	m.line = a.newStatusLine(m.text)
+	m.line = newStatusLine(screen, m.text)
 	m.line.start()
 	return m
 }
@@ -162,17 +161,6 @@ func (m *meter) text(now time.Time) string {
 		text += ", " + left(rest)
 	}
 	return text
-}
-
-// upTo returns what to tell of places in the log of a store, of how many where it says.
-func (m *meter) upTo(ctx context.Context, s session.Store) func(place int64) {
-	var all int64
-	if newest, ok := s.(interface {
-		Newest(context.Context) (int64, error)
-	}); ok && m.line != nil {
-		all, _ = newest.Newest(ctx) // without it there is no estimate
-	}
-	return func(place int64) { m.at(place, all) }
 }
 
 // rate writes a pace with as many digits as say something.

@@ -3,14 +3,11 @@ package cli
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
@@ -128,56 +125,10 @@ func (a *app) checkModels(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return a.printChecks(checks, pricedBy(m, prices))
-}
-
-// modelCheck is a check as --json shows it.
-type modelCheck struct {
-	Model     string       `json:"model"`
-	Provider  string       `json:"provider,omitempty"`
-	Address   string       `json:"address,omitempty"`
-	Reachable bool         `json:"reachable"`
-	Form      string       `json:"form"`
-	Usable    bool         `json:"usable"`
-	Answered  string       `json:"answeredBy,omitempty"`
-	LatencyMs int64        `json:"latencyMsec"`
-	Priced    bool         `json:"priced"`
-	CostUSD   *exact.Money `json:"costUSD,omitempty"`
-	Error     string       `json:"error,omitempty"`
-}
-
-func (a *app) printChecks(checks []llm.Check, price func(model string) (guard.Price, bool)) error {
 	out := bufio.NewWriter(a.out)
-	rows, failed := [][]string{{"MODEL", "PROVIDER", "ANSWER", "LATENCY", "PRICE"}}, false
-	for _, k := range checks {
-		p, known := price(k.Model)
-		c := modelCheck{Model: k.Model, Provider: k.Provider, Address: k.Address, Reachable: k.Err == nil, Form: k.Form, Usable: k.Usable,
-			Answered: k.Answered, LatencyMs: k.Latency.Milliseconds(), Priced: known}
-		answer, cost := "ok ("+k.Form+")", "not known"
-		switch {
-		case k.Err != nil:
-			c.Error, answer = k.Err.Error(), k.Err.Error()
-		case !k.Usable:
-			answer = "answered, but not by " + k.Form
-		}
-		if known {
-			spent := p.Cost(k.Usage)
-			c.CostUSD, cost = &spent, fmt.Sprintf("$%s, $%s per 1M", p.InputPer1M, p.OutputPer1M)
-		}
-		failed = failed || !k.Usable
-		if a.flags.json {
-			if err := printJSON(out, c); err != nil {
-				return err
-			}
-		}
-		rows = append(rows, []string{k.Model, k.Provider, answer, k.Latency.Round(time.Millisecond).String(), cost})
-	}
-	if len(checks) == 0 && !a.flags.json {
-		fmt.Fprintln(out, "The machine names no model.")
-	} else if !a.flags.json {
-		if err := table(out, rows); err != nil {
-			return err
-		}
+	failed, err := a.printChecks(out, checks, pricedBy(m, prices))
+	if err != nil {
+		return err
 	}
 	if err := out.Flush(); err != nil || !failed {
 		return err

@@ -1,28 +1,14 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"unicode/utf16"
 	"unicode/utf8"
 )
-
-// with runs f with an engine that is closed afterwards.
-func (a *app) with(ctx context.Context, does access, f func(e *engine, out *bufio.Writer) error) error {
-	e, err := a.engine(ctx, does, nil)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	out := bufio.NewWriter(a.out)
-	return errors.Join(f(e, out), out.Flush())
-}
 
 // printJSON prints v as one line.
 func printJSON(w io.Writer, v any) error {

@@ -3,14 +3,10 @@ package cli
 import (
 	"bufio"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
@@ -88,43 +84,14 @@ func (a *app) priced(m *machine.Machine) (func(string) bool, error) {
 	return func(model string) bool { _, known := price(model); return known }, nil
 }
 
-// aPrice is a price as --json shows it.
-type aPrice struct {
-	Model   string      `json:"model"`
-	Input   exact.Money `json:"inputPer1M"`
-	Output  exact.Money `json:"outputPer1M"`
-	Checked string      `json:"checked,omitempty"`
-	Version string      `json:"version"`
-}
-
 func (a *app) listPrices() error {
 	t, err := a.prices()
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(a.out)
-	rows := [][]string{{"MODEL", "INPUT", "OUTPUT", "CHECKED"}}
-	for _, model := range slices.Sorted(maps.Keys(t.Prices)) {
-		p, known := t.Price(model, time.Time{})
-		if !known {
-			continue
-		}
-		shown := aPrice{model, p.InputPer1M, p.OutputPer1M, "", t.Version}
-		if own, builtin := llm.Prices().Price(model, time.Time{}); builtin && own.InputPer1M == p.InputPer1M && own.OutputPer1M == p.OutputPer1M {
-			shown.Checked = llm.Checked(model)
-		}
-		if a.flags.json {
-			if err := printJSON(out, shown); err != nil {
-				return err
-			}
-		}
-		rows = append(rows, []string{model, "$" + p.InputPer1M.String(), "$" + p.OutputPer1M.String(), shown.Checked})
-	}
-	if !a.flags.json {
-		fmt.Fprintf(out, "Version %s, US dollars for a million tokens\n", clean(t.Version))
-		if err := table(out, rows); err != nil {
-			return err
-		}
+	if err := a.printPrices(out, t); err != nil {
+		return err
 	}
 	return out.Flush()
 }

@@ -32,7 +32,7 @@ type printer struct {
 }
 
 func (a *app) newPrinter() *printer {
-	return &printer{a: a, out: bufio.NewWriter(a.out), paint: a.paintFor(a.out), status: a.newProgress()}
+	return &printer{a: a, out: bufio.NewWriter(a.out), paint: paintFor(a.out, a.env), status: newProgress(a.screen())}
 }
 
 // observe is the runner's observer.

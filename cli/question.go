@@ -26,15 +26,6 @@ func (a *app) printQuestion(out io.Writer, q runner.Question) error {
 	return printProposals(out, q)
 }
 
-// printPrompt prints what a state asks, line by line, the first after head; nothing if it
-// asks nothing.
-func printPrompt(out io.Writer, head, prompt string) {
-	for line := range strings.Lines(strings.TrimSpace(prompt)) {
-		fmt.Fprintf(out, "%s%s\n", head, clean(strings.TrimRight(line, "\r\n")))
-		head = strings.Repeat(" ", len(head))
-	}
-}
-
 // questionHead stands before what a state asks, as wide as what stands before other facts of a
 // session.
 const questionHead = "Question:      "
@@ -186,13 +177,6 @@ func tableWithPayloads(out io.Writer, rows [][]string, payloads []json.RawMessag
 		i++
 	}
 	return nil
-}
-
-func who(id string, human bool) string {
-	if human {
-		return id + " (human)"
-	}
-	return id
 }
 
 // printProposals prints what was proposed, or that it is withheld.

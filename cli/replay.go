@@ -194,11 +194,11 @@ func (r *replayRun) summary() replayLine {
 	return r.sum
 }
 
-func (a *app) printDifference(out *bufio.Writer, d replayDifference) error {
+func (st style) printDifference(out *bufio.Writer, d replayDifference) error {
 	switch {
-	case a.flags.json:
+	case st.json:
 		return printJSON(out, d)
-	case a.flags.quiet:
+	case st.quiet:
 		return nil
 	}
 	_, err := fmt.Fprintf(out, "line %d, %s: %s %v, now %s %v\n", d.Line, clean(d.Task), d.Recorded, cleanAll(d.Codes), d.Now, d.NowCodes)
@@ -213,15 +213,15 @@ func cleanAll(texts []string) []string {
 	return cleaned
 }
 
-func (a *app) printReplay(out *bufio.Writer, r replayLine) error {
-	if a.flags.json {
+func (st style) printReplay(out *bufio.Writer, r replayLine) error {
+	if st.json {
 		return printJSON(out, r)
 	}
-	if r.Different > 0 && !a.flags.quiet {
+	if r.Different > 0 && !st.quiet {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintf(out, "%s judged again: %d equal, %d different, %d undecidable\n", plural(r.Checks, "step"), r.Equal, r.Different, r.Undecidable)
-	if a.flags.quiet {
+	if st.quiet {
 		return nil
 	}
 	if r.First != nil {

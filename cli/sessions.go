@@ -3,8 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -59,24 +57,4 @@ func conceal(ctx context.Context, e *engine, list []session.Summary) error {
 		list[i].Code, list[i].Reason = o.Code, o.Reason
 	}
 	return nil
-}
-
-func (a *app) printSessions(out io.Writer, list []session.Summary) error {
-	switch {
-	case a.flags.json:
-		return printLines(out, list)
-	case a.flags.quiet:
-		for _, s := range list {
-			fmt.Fprintln(out, s.SessionID)
-		}
-		return nil
-	case len(list) == 0:
-		_, err := fmt.Fprintln(out, "No sessions.")
-		return err
-	}
-	rows := [][]string{{"SESSION", "MACHINE", "STATUS", "STATE", "ROUND", "UPDATED", "WHY"}}
-	for _, s := range list {
-		rows = append(rows, []string{s.SessionID, s.MachineName, s.Status.String(), s.CurrentState, fmt.Sprint(s.Round), s.UpdatedAt.String(), s.Code})
-	}
-	return table(out, rows)
 }

@@ -102,7 +102,7 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 	if f.plot != "" && !strings.EqualFold(filepath.Ext(f.plot), ".svg") {
 		return hinted(usage("--plot %q: plots are written as SVG", f.plot), "name a file that ends in .svg; browsers and most viewers show it")
 	}
-	m := a.newMeter("simulating", "rounds")
+	m := newMeter(a.screen(), "simulating", "rounds")
 	c.Progress = func(done, of int) { m.at(int64(done), int64(of)) }
 	r, err := simulate.Run(ctx, c)
 	m.stop()

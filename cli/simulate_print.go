@@ -9,12 +9,12 @@ import (
 	"github.com/dialai/dialai/lab/simulate"
 )
 
-func (a *app) printSimulation(out *bufio.Writer, r *simulate.Report) error {
-	if a.flags.json {
+func (st style) printSimulation(out *bufio.Writer, r *simulate.Report) error {
+	if st.json {
 		return printSimulationJSON(out, r)
 	}
 	s := &r.Summary
-	if !a.flags.quiet {
+	if !st.quiet {
 		fmt.Fprintf(out, "Machine:       %s\n", clean(r.Machine))
 		fmt.Fprintf(out, "Rounds:        %d in each of %s, seed %d\n\n", s.Rounds, plural(s.Runs, "run"), s.Seed)
 		if err := printCurve(out, r); err != nil {

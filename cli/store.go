@@ -135,7 +135,7 @@ func (a *app) withStore(ctx context.Context, does access, do func(context.Contex
 func (a *app) maintain(ctx context.Context, does access, done string, do func(context.Context, *store.SQLite) (store.Report, error)) error {
 	var report store.Report
 	err := a.withStore(ctx, does, func(ctx context.Context, s *store.SQLite) (err error) {
-		m := a.newMeter("reading the logs", "records")
+		m := newMeter(a.screen(), "reading the logs", "records")
 		defer m.stop()
 		s.OnProgress(m.at)
 		report, err = do(ctx, s)
@@ -147,33 +147,11 @@ func (a *app) maintain(ctx context.Context, does access, done string, do func(co
 	if a.flags.json {
 		err = printJSON(a.out, report)
 	} else if !a.flags.quiet {
-		err = a.printReport(report, done)
+		err = printReport(a.out, report, done)
 	}
 	if report.Difference != nil {
 		return &exitError{exitFailure, report.Difference}
 	}
-	return err
-}
-
-// printReport prints a report but for its difference, which is the error. What stands in
-// a damaged store may be anything.
-func (a *app) printReport(r store.Report, done string) error {
-	var b strings.Builder
-	if r.Difference == nil {
-		fmt.Fprintf(&b, "%s %s: %s, %s, no difference.\n", plural(r.Sessions, "session"), done, plural(r.Records, "record"), plural(r.Events, "event"))
-	}
-	for _, d := range r.Differences {
-		if d != r.Difference {
-			fmt.Fprintf(&b, "Also: %s\n", clean(d.Error()))
-		}
-	}
-	if len(r.Unknown) > 0 {
-		b.WriteString("It cannot know:\n")
-	}
-	for _, unknown := range r.Unknown {
-		fmt.Fprintf(&b, "- %s\n", clean(unknown))
-	}
-	_, err := a.out.Write([]byte(b.String()))
 	return err
 }
 

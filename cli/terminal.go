@@ -35,8 +35,8 @@ type paint bool
 
 // paintFor returns colours for a terminal, unless NO_COLOR is set
 // (https://no-color.org) or the terminal cannot show them.
-func (a *app) paintFor(w io.Writer) paint {
-	return paint(isTerminal(w) && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb")
+func paintFor(w io.Writer, env func(name string) string) paint {
+	return paint(isTerminal(w) && env("NO_COLOR") == "" && env("TERM") != "dumb")
 }
 
 func (p paint) code(code, s string) string {
@@ -65,9 +65,10 @@ type progress struct {
 // quietFor is how long a step may take before it is talked about.
 const quietFor = time.Second
 
-func (a *app) newProgress() *progress {
+// newProgress begins to show on a screen, which may be nil, whom a session waits for.
+func newProgress(screen io.Writer) *progress {
 	p := &progress{}
-	p.statusLine = a.newStatusLine(p.waiting)
+	p.statusLine = newStatusLine(screen, p.waiting)
 	p.start()
 	return p
 }

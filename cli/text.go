@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -99,4 +100,20 @@ func (c command) String() string {
 		words[i] = quote(w)
 	}
 	return strings.Join(words, " ")
+}
+
+// printPrompt prints what a state asks, line by line, the first after head; nothing if it
+// asks nothing.
+func printPrompt(out io.Writer, head, prompt string) {
+	for line := range strings.Lines(strings.TrimSpace(prompt)) {
+		fmt.Fprintf(out, "%s%s\n", head, clean(strings.TrimRight(line, "\r\n")))
+		head = strings.Repeat(" ", len(head))
+	}
+}
+
+func who(id string, human bool) string {
+	if human {
+		return id + " (human)"
+	}
+	return id
 }

@@ -3,12 +3,10 @@ package cli
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
 
@@ -41,7 +39,11 @@ func (a *app) tick(ctx context.Context, e *engine, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return a.printTicks(out, results)
+	failed, err := a.printTicks(out, results)
+	if err != nil || failed == 0 {
+		return err
+	}
+	return exit(exitFailure)
 }
 
 // windOnly gets the cassettes of the only live session ready, if there are to be any.
@@ -61,44 +63,4 @@ func (a *app) windOnly(ctx context.Context, e *engine) error {
 		return err
 	}
 	return a.wind(s)
-}
-
-func (a *app) printTicks(out io.Writer, results []runner.TickResult) error {
-	failed := 0
-	rows := [][]string{{"SESSION", "MACHINE", "STEP", "STATE", "WHAT"}}
-	for _, r := range results {
-		line := r.View()
-		if r.Err != nil {
-			failed++
-		}
-		if a.flags.json {
-			if err := printJSON(out, line); err != nil {
-				return err
-			}
-			continue
-		}
-		what := line.Reasoning
-		if line.TransitionName != "" {
-			what = line.TransitionName + ": " + what
-		}
-		if line.Error != "" {
-			what = line.Error
-		}
-		rows = append(rows, []string{line.SessionID, line.MachineName, line.Status, line.CurrentState, what})
-	}
-	switch {
-	case a.flags.json:
-	case len(results) == 0:
-		fmt.Fprintln(out, "No live sessions.")
-	case a.flags.quiet:
-		fmt.Fprintf(out, "%s stepped, %d failed\n", plural(len(results), "session"), failed)
-	default:
-		if err := table(out, rows); err != nil {
-			return err
-		}
-	}
-	if failed > 0 {
-		return exit(exitFailure)
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 func (a *app) trustCommand() *cobra.Command {
@@ -68,46 +66,6 @@ func only(list []runner.Trusted, state string) []runner.Trusted {
 	return kept
 }
 
-func (a *app) printTrust(out io.Writer, list []runner.Trusted) error {
-	if a.flags.json {
-		return printLines(out, list)
-	}
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(out, "Nobody takes part.")
-		return err
-	}
-	rows := [][]string{{"STATE", "SPECIALIST", "TRUST", "AGREED", "RECORD OF", "ALONE"}}
-	for _, t := range list {
-		rows = append(rows, []string{t.State, who(t.SpecialistID, t.Human), t.Trust.Text2(), agreed(t.K, t.N), t.Level, aloneOf(t)})
-	}
-	if err := table(out, rows); err != nil || a.flags.quiet {
-		return err
-	}
-	_, err := fmt.Fprintln(out, "\nTrust is the probability of agreeing with a human, which bayes counts with. Alignment,\nwhich alignmentMargin counts with, is a lower bound of it: dialai metrics shows that.")
-	return err
-}
-
-func agreed(k, n int64) string { return fmt.Sprintf("%d of %d", k, n) }
-
-// aloneOf says how near a specialist is to deciding alone.
-func aloneOf(t runner.Trusted) string {
-	switch e := t.Evidence; {
-	case t.Off:
-		return "switched off"
-	case t.Champion:
-		return "champion"
-	case e == nil:
-		return ""
-	case e.Promotable:
-		return "proven"
-	default:
-		return fmt.Sprintf("evidence %s of %s", short(e.E), short(e.Bar))
-	}
-}
-
-// short prints a number in few digits.
-func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
-
 func (a *app) trustShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show <machine> <specialist>",
@@ -129,40 +87,12 @@ and the evidence for deciding alone.`,
 						kept = append(kept, t)
 					}
 				}
-				switch {
-				case len(kept) == 0:
+				if len(kept) == 0 {
 					return &session.NotFoundError{What: "Specialist", ID: args[1]}
-				case a.flags.json:
-					return printLines(out, kept)
 				}
-				for _, t := range kept {
-					printTrusted(out, t)
-				}
-				return nil
+				return a.printRecords(out, kept)
 			})
 		},
-	}
-}
-
-func printTrusted(out io.Writer, t runner.Trusted) {
-	fmt.Fprintf(out, "State %s: trust %s\n", clean(t.State), t.Trust.Text2())
-	for _, p := range t.Pooled {
-		fmt.Fprintf(out, "  %-8s agreed %s of %s\n", p.Level, p.K, p.N)
-	}
-	if len(t.Pooled) == 0 {
-		fmt.Fprintf(out, "  no record: %s\n", t.Level)
-	}
-	if t.Champion {
-		fmt.Fprintln(out, "  champion: decides alone, with audits")
-	}
-	e := t.Evidence
-	if e == nil {
-		return
-	}
-	fmt.Fprintf(out, "  to decide alone: agreed %s in rounds ruled blind, evidence %s of %s needed (%s)\n", agreed(e.K, e.N), short(e.E), short(e.Bar), plural(int(e.M), "candidate"))
-	fmt.Fprintf(out, "  agrees in at least %s, whenever one looks\n", e.LowerBound.Text2())
-	for _, c := range e.Classes {
-		fmt.Fprintf(out, "  where humans chose %s: %s\n", clean(c.Transition), agreed(c.K, c.N))
 	}
 }
 
@@ -300,30 +230,6 @@ trusted. A round that was not drawn can be answered too.`,
 	return cmd
 }
 
-func (a *app) printReviews(out io.Writer, items []runner.ReviewItem) error {
-	if a.flags.json {
-		return printLines(out, items)
-	}
-	if len(items) == 0 {
-		_, err := fmt.Fprintln(out, "No closed round waits for a human.")
-		return err
-	}
-	for i, v := range items {
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		fmt.Fprintf(out, "%s: round %d of %s in state %s, since %s (%s)\n", clean(v.MachineName), v.Round, v.SessionID, clean(v.State), v.Since, v.Review)
-		printPrompt(out, "  ", v.Prompt)
-		if len(v.Humans) > 0 {
-			fmt.Fprintf(out, "  For: %s\n", clean(strings.Join(v.Humans, ", ")))
-		}
-		for _, t := range v.Transitions {
-			fmt.Fprintf(out, "  %s\n", a.command("trust audit", []string{v.SessionID, strconv.Itoa(int(v.Round)), t.Name}))
-		}
-	}
-	return nil
-}
-
 func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool) error {
 	return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
 		s, err := e.Session(cmd.Context(), args[0])
@@ -339,48 +245,11 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 			return err
 		}
 		v, err := e.Review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: by, TransitionName: args[2], Reasoning: f.reason, Blind: !seen})
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case a.flags.json:
-			return printJSON(out, reviewLine{v.Review, s.ID.String(), round, v.SpecialistID, v.TransitionName, agrees(v)})
-		case a.flags.quiet:
-			return nil
 		}
-		fmt.Fprintln(out, reviewed(v))
-		return nil
+		return a.printReviewed(out, s.ID, round, v)
 	})
-}
-
-// reviewLine is the answer to a review as --json shows it.
-type reviewLine struct {
-	Review         session.ReviewKind `json:"review"`
-	SessionID      string             `json:"sessionId"`
-	RoundID        string             `json:"roundId"`
-	SpecialistID   string             `json:"specialistId"`
-	TransitionName string             `json:"transitionName"`
-	Agrees         bool               `json:"agrees"` // with the engine, or with the human before
-}
-
-// agrees reports whether the answer is what was decided before.
-func agrees(v *session.Reviewed) bool {
-	if s := v.Lesson.Second; s != nil && v.Review == session.SecondLook {
-		return s.First == s.Second
-	}
-	o := v.Lesson.Outcome
-	return o != nil && o.Truth == o.Pick && o.Source == trust.Audited
-}
-
-func reviewed(v *session.Reviewed) string {
-	switch {
-	case v.Review == session.Adjudication:
-		return "Recorded: the disagreement is settled."
-	case agrees(v):
-		return "Recorded: it agrees with what was decided."
-	case v.Review == session.SecondLook:
-		return "Recorded: it differs from what was decided; a third human is to settle it."
-	}
-	return "Recorded: it differs from what was decided."
 }
 
 // roundOf finds a closed round by its number or id, and the state it was in.

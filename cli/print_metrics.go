@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/dialai/dialai/runner"
+)
+
+func (st style) printMetrics(out io.Writer, m *runner.Metrics) error {
+	if st.json {
+		return printJSON(out, m)
+	}
+	fmt.Fprintf(out, "Machine:       %s\n", clean(m.MachineName))
+	if m.State != "" {
+		fmt.Fprintf(out, "State:         %s\n", clean(m.State))
+	}
+	fmt.Fprintf(out, "Decisions:     %d (%d by humans, %d by consensus)\n", m.TotalDecisions, m.HumanDecisions, m.AIDecisions)
+	if m.NoQuorum > 0 {
+		fmt.Fprintf(out, "No quorum:     %d of those by humans: too few had answered\n", m.NoQuorum)
+	}
+	fmt.Fprintf(out, "Without human: %.0f %%, of the last 10 %.0f %%\n", 100*m.CollapseRatio, 100*m.RecentCollapseRatio)
+	fmt.Fprintf(out, "Margin:        %.2f on average\n", m.AverageConsensusMargin)
+	if m.TotalDecisions > 0 {
+		fmt.Fprintf(out, "Asked:         %.1f proposers for a decision, $%s\n", m.AskedPerRound, m.CostPerDecision)
+		fmt.Fprintf(out, "Human minutes: %v for %s and %s beside\n", m.HumanMinutes, plural(m.HumanDecisions, "decision"), plural(m.HumanLooks, "look"))
+	}
+	if len(m.Specialists) > 0 {
+		fmt.Fprintln(out)
+		rows := [][]string{{"SPECIALIST", "ALIGNMENT", "PROPOSALS", "DECIDED SO", "SHARE"}}
+		for _, s := range m.Specialists {
+			rows = append(rows, []string{s.SpecialistID, s.Alignment.Text2(), fmt.Sprint(s.TotalProposals), fmt.Sprint(s.WinningProposals), fmt.Sprintf("%.0f %%", 100*s.WinRate)})
+		}
+		if err := table(out, rows); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "Alignment is what a vote weighs under alignmentMargin: a lower bound of how often it agrees\nwith humans. %s shows trust, the probability that bayes counts with.\n", st.command("trust list", []string{m.MachineName}))
+	}
+	if err := printStates(out, m.States); err != nil {
+		return err
+	}
+	for _, s := range m.Signals {
+		fmt.Fprintf(out, "\n%s %s: %s", s.Level, s.Code, s.Message)
+	}
+	if len(m.Signals) > 0 {
+		fmt.Fprintln(out)
+	}
+	return nil
+}
+
+// printStates prints promise, coverage and realised error of each state.
+func printStates(out io.Writer, states []runner.StateMetrics) error {
+	if len(states) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	rows := [][]string{{"STATE", "DECISIONS", "WITHOUT HUMAN", "PROMISE", "TEST", "AUDITS WRONG", "ERROR", "AT MOST", "INDEPENDENT VOTERS"}}
+	for i := range states {
+		s := &states[i]
+		row := []string{s.State, fmt.Sprint(s.TotalDecisions), fmt.Sprintf("%.0f %%", 100*s.Coverage), "-", "-", fmt.Sprintf("%d of %d", s.Wrong, s.Audits), "-", "-", "-"}
+		if p := s.Promise; p != nil {
+			row[3], row[4] = fmt.Sprintf("error <= %s", p.MaxError), string(s.RiskState)
+		}
+		if s.Error != nil {
+			row[6], row[7] = fmt.Sprintf("%.3f", s.Error.Float()), fmt.Sprintf("%.3f", s.ErrorBound.Float())
+		}
+		if s.Voters > 0 {
+			row[8] = fmt.Sprintf("%.1f of %d", s.NEff.Float(), s.Voters)
+		}
+		rows = append(rows, row)
+	}
+	if err := table(out, rows); err != nil {
+		return err
+	}
+	for i := range states {
+		if v := states[i].Savings; v != nil && v.Note == "" {
+			fmt.Fprintf(out, "\nAsking one after the other in %s: %s (replayed on %s)\n", clean(states[i].State), v.Savings, plural(int(v.Rounds), "round"))
+		}
+	}
+	return nil
+}

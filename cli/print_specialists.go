@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
+)
+
+// rosterLine is a specialist as --json shows it.
+type rosterLine struct {
+	SpecialistID string       `json:"specialistId"`
+	Role         machine.Role `json:"role,omitempty"`
+	Registered   bool         `json:"registered"`
+	Disabled     bool         `json:"disabled"`
+	ChampionOf   []string     `json:"championOf,omitempty"` // states; "" is the machine
+}
+
+// printSwitched prints the line of a specialist that was switched.
+func printSwitched(out io.Writer, roster *session.Roster, id string) error {
+	for _, line := range rosterLines(roster) {
+		if line.SpecialistID == id {
+			return printJSON(out, line)
+		}
+	}
+	return printJSON(out, rosterLine{SpecialistID: id}) // declared in the file, and on
+}
+
+func rosterLines(r *session.Roster) []*rosterLine {
+	var list []*rosterLine
+	index := map[string]*rosterLine{}
+	get := func(id string) *rosterLine {
+		if index[id] == nil {
+			index[id] = &rosterLine{SpecialistID: id}
+			list = append(list, index[id])
+		}
+		return index[id]
+	}
+	for i := range r.Specialists {
+		e := get(r.Specialists[i].SpecialistID)
+		e.Role, e.Registered = r.Specialists[i].Role, true
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.Off)) {
+		get(id).Disabled = true
+	}
+	for _, state := range slices.Sorted(maps.Keys(r.Champions)) {
+		e := get(r.Champions[state].ID)
+		e.ChampionOf = append(e.ChampionOf, state)
+	}
+	return list
+}
+
+func (st style) printRoster(out io.Writer, r *session.Roster) error {
+	list := rosterLines(r)
+	if st.json {
+		return printLines(out, list)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(out, "Nobody is registered, switched off or champion.")
+		return err
+	}
+	rows := [][]string{{"SPECIALIST", "ROLE", "ORIGIN", "SWITCHED", "CHAMPION OF"}}
+	for _, e := range list {
+		origin, switched := "machine file", "on"
+		if e.Registered {
+			origin = "registered"
+		}
+		if e.Disabled {
+			switched = "off"
+		}
+		rows = append(rows, []string{e.SpecialistID, string(e.Role), origin, switched, championOf(e.ChampionOf)})
+	}
+	return table(out, rows)
+}
+
+// championOf names the states in which a specialist is champion.
+func championOf(states []string) string {
+	for i, s := range states {
+		if s == "" {
+			states[i] = "(every state)"
+		}
+	}
+	return strings.Join(states, ", ")
+}
