@@ -230,6 +230,9 @@ func (w *work) executeElected(ctx context.Context, in Ruling, d decision) (Arbit
 // evaluate returns the verdict on the present proposals; nil if the arbiter
 // failed.
 func (w *work) evaluate(ctx context.Context) (*session.Judged, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if err := w.open(ctx); err != nil {
 		return nil, err
 	}

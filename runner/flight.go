@@ -47,7 +47,7 @@ type flight struct {
 // send sends requests, at most maxParallel at once. The caller must take every
 // result, or stop the flight.
 func (r *Runner) send(ctx context.Context, requests []request, q specialist.Question) *flight {
-	s := q.State
+	s, step := q.State, ctx
 	ctx, cancelTime := context.WithTimeout(ctx, time.Duration(s.Solicit.RoundTimeout))
 	ctx, cancel := context.WithCancelCause(ctx)
 	f := &flight{results: make(chan heard, len(requests)), out: len(requests), cancel: cancel, done: cancelTime}
@@ -64,7 +64,9 @@ func (r *Runner) send(ctx context.Context, requests []request, q specialist.Ques
 			slot := enter(ctx, slots)
 			go func() {
 				h := r.answer(ctx, req, q, slot, async)
+				h.givenUp = h.code != "" && step.Err() != nil
 				if slot {
+					r.settle(req.ticket, &q, &h)
 					<-slots
 				}
 				r.deliver(q.Key.Session, func(hear func()) { arrive(ctx, i, hear) }, func() { f.results <- h })
@@ -90,6 +92,9 @@ func (r *Runner) arrivals(requests []request, q specialist.Question) func(ctx co
 // enter waits for one of the slots and reports whether it has got one before ctx was
 // done.
 func enter(ctx context.Context, slots chan struct{}) bool {
+	if ctx.Err() != nil {
+		return false
+	}
 	select {
 	case slots <- struct{}{}:
 		return true
@@ -138,7 +143,6 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	req.ticket.sent()
 	call(ctx, req.member, q, &h)
 	h.ask, h.repeat, h.estimate = req.index, req.estimate.Repeat, req.estimate
-	r.settle(req.ticket, &q, &h)
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
 		u.LatencyMsec, u.Given = r.config.Now().Sub(start).Milliseconds(), u.Given|specialist.LatencyGiven
 	}

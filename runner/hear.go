@@ -33,6 +33,7 @@ type heard struct {
 	message  string
 	accepted bool // nothing yet: the answer comes later
 	unsaid   bool // an answer came that does not say what it cost
+	givenUp  bool // the step was ended before an answer came: the ask stays open
 	until    specialist.Time
 }
 

@@ -51,7 +51,10 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 	if known := w.t.round.Known(p.guard, p.digest); known != nil {
 		return known.Reply, nil
 	}
-	if q.err = q.takeOver(ctx); q.err != nil {
+	if q.err = ctx.Err(); q.err == nil {
+		q.err = q.takeOver(ctx)
+	}
+	if q.err != nil {
 		return "", q.err
 	}
 	if q.refused = q.admit(ctx, &p); q.refused != nil {

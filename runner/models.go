@@ -190,12 +190,13 @@ func (r *Runner) dearest(c *guard.Config, u specialist.Usage, model string) spec
 }
 
 // settle gives back what an ask held of a quota and did not need. What is to be
-// answered later is charged as estimated until then.
+// answered later is charged as estimated until then, and so is what is given up, which
+// the next step repeats.
 func (r *Runner) settle(t ticket, q *specialist.Question, h *heard) {
 	if r.quota == nil {
 		return
 	}
-	if h.accepted {
+	if h.accepted || h.givenUp {
 		t.handle.Release()
 		return
 	}

@@ -178,6 +178,9 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member
 	if m.IsHuman {
 		return nil, s, refuse(ErrIllegal, "transition_required", "Human specialist %s must name a transition", m.SpecialistID)
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, s, err
+	}
 	own := *m
 	own.proposer = given{m.proposer, in}
 	w := r.newWork(s)

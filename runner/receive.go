@@ -63,7 +63,7 @@ func (w *work) giveUp(ctx context.Context, f *flight) error {
 	for ; f.out > 0; f.out-- {
 		w.heard = append(w.heard, <-f.results)
 	}
-	w.heard = slices.DeleteFunc(w.heard, func(h heard) bool { return h.code != "" && !h.local })
+	w.heard = slices.DeleteFunc(w.heard, func(h heard) bool { return h.givenUp })
 	safe := context.WithoutCancel(ctx)
 	for range maxRaces {
 		if err := w.open(safe); err != nil {

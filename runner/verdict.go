@@ -243,9 +243,14 @@ func (w *work) remoteVerdict(ctx context.Context) (*session.Judged, error) {
 	w.r.setInflight(key, true)
 	defer w.r.setInflight(key, false)
 	p := &pendingVerdict{key: key, estimate: requests[0].estimate}
-	p.round, p.decision, p.err = w.askArbiter(ctx, requests[0])
+	sent := false
+	p.round, p.decision, sent, p.err = w.askArbiter(ctx, requests[0])
 	if ctx.Err() != nil {
 		return nil, ctx.Err() // still open: the next step repeats it
+	}
+	if sent {
+		spent, _ := w.t.expense(w.by, p.decision, p.err)
+		w.paid(w.by.SpecialistID, spent)
 	}
 	w.pending = p
 	if err := w.open(ctx); err != nil {
@@ -309,28 +314,29 @@ func (t *tx) arbiterFailure(by *member) string {
 	return fmt.Sprintf("Arbiter %s failed", by.SpecialistID)
 }
 
-// askArbiter puts the durable round to the arbiter.
-func (w *work) askArbiter(ctx context.Context, req request) (*arbiter.Round, arbiter.Decision, error) {
+// askArbiter puts the durable round to the arbiter, unless ctx is done before it is sent.
+func (w *work) askArbiter(ctx context.Context, req request) (round *arbiter.Round, d arbiter.Decision, sent bool, err error) {
 	t, err := w.r.begin(ctx, w.s)
 	if err != nil {
-		return nil, arbiter.Decision{}, err
+		return nil, d, false, err
 	}
 	votes, err := t.standings(ctx, w.by)
 	if err != nil {
-		return nil, arbiter.Decision{}, err
+		return nil, d, false, err
 	}
-	round, err := t.arbiterRound(ctx, votes, w.by)
+	round, err = t.arbiterRound(ctx, votes, w.by)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
-		return nil, arbiter.Decision{}, err
+		return nil, d, false, err
 	}
 	round.Ask = &req.ask
 	ctx, cancel := context.WithTimeout(ctx, w.by.timeout)
 	defer cancel()
 	w.tickets[w.by.SpecialistID].sent()
-	d, err := decideRound(ctx, w.by, round)
-	spent, _ := w.t.expense(w.by, d, err)
-	w.paid(w.by.SpecialistID, spent)
-	return round, d, err
+	d, err = decideRound(ctx, w.by, round)
+	return round, d, true, err
 }
 
 // margin returns by how much the leading transition is ahead by weight, in
