@@ -16,7 +16,7 @@ func (k *checking) content() {
 	if k.step.HasOutput && !k.step.Human {
 		k.forbidden()
 	}
-	k.packs()
+	k.reasons = append(k.reasons, k.c.Packs.Read(k.step, &k.look.packs)...)
 	if k.c.Schema != nil && !k.step.Human {
 		k.schema()
 	}

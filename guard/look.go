@@ -19,8 +19,8 @@ type look struct {
 	padded []byte       // the arguments of a call and zeros behind them
 	state  uint64       // hash of the state's name
 	step   verdict.Step // room for the one that is looked at
-	words  []word       // of the text that a pack reads
-	word   []byte
+	packs  Scratch
+	seen   []byte // the output without what nobody sees
 
 	// Truncated is set if n-grams are only those of the output's two ends.
 	truncated bool
@@ -53,8 +53,9 @@ var looks = sync.Pool{New: func() any { return new(look) }}
 // release gives a look back. One that has grown large is left to the collector.
 func (l *look) release() {
 	l.step = verdict.Step{}
-	bytes := cap(l.text.lower) + cap(l.padded) + cap(l.word)
-	items := cap(l.output.grams) + cap(l.counts.slots) + cap(l.words)
+	bytes, words := l.packs.Size()
+	bytes += cap(l.text.lower) + cap(l.padded) + cap(l.seen)
+	items := words + cap(l.output.grams) + cap(l.counts.slots)
 	if bytes <= 1<<20 && items <= 1<<17 {
 		looks.Put(l)
 	}

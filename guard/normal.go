@@ -46,10 +46,10 @@ func (c *Config) normalizes(tool string) bool {
 func (l *look) readSeen(c *Config, s *verdict.Step) {
 	plain := looks.Get().(*look)
 	defer plain.release()
-	plain.word = appendSeen(plain.word[:0], bytesOf(s.Output))
+	plain.seen = appendSeen(plain.seen[:0], bytesOf(s.Output))
 	plain.output = outputMark{grams: plain.output.grams[:0], print: plain.output.print, context: l.output.context}
 	plain.truncated, plain.text.lower = false, plain.text.lower[:0]
-	said := verdict.Step{HasOutput: true, Output: stringOf(plain.word), Canned: s.Canned, Human: s.Human}
+	said := verdict.Step{HasOutput: true, Output: stringOf(plain.seen), Canned: s.Canned, Human: s.Human}
 	plain.readPlain(c, &said)
 	l.output, plain.output, l.truncated = plain.output, l.output, plain.truncated
 }

@@ -28,40 +28,41 @@ type Pack struct {
 	Output, Args, Results bool           // the parts of a step that it reads
 }
 
-// packs runs every pack that is configured.
-func (k *checking) packs() {
-	p := &k.c.Packs
+// Read reads a step and returns a reason for every rule that something in it fits;
+// scratch is used and changed. Only p is read by several goroutines at once.
+func (p *Packs) Read(step *verdict.Step, scratch *Scratch) (reasons []verdict.Reason) {
 	if p.Secrets != nil {
-		k.pack(p.Secrets, &packRun{code: "secret_found", what: "a secret", scan: secretRules.scan})
+		reasons = p.Secrets.read(step, &packRun{code: "secret_found", what: "a secret", scan: secretRules.scan}, reasons)
 	}
 	if p.PII != nil {
-		k.pack(p.PII, &packRun{code: "pii_found", what: "personal data", scan: piiRules.scan})
+		reasons = p.PII.read(step, &packRun{code: "pii_found", what: "personal data", scan: piiRules.scan}, reasons)
 	}
 	if p.Injection != nil {
-		k.pack(p.Injection, &packRun{code: "prompt_injection", what: "a prompt injection", scan: k.look.scanPhrases})
+		reasons = p.Injection.read(step, &packRun{code: "prompt_injection", what: "a prompt injection", scan: scratch.scanPhrases}, reasons)
 	}
+	return reasons
 }
 
-// pack reads the parts of the step that a pack is about.
-func (k *checking) pack(p *Pack, run *packRun) {
+// read reads the parts of the step that a pack is about.
+func (p *Pack) read(step *verdict.Step, run *packRun, reasons []verdict.Reason) []verdict.Reason {
 	run.class = p.Action
-	if p.Output && k.step.HasOutput {
-		run.read(&verdict.Finding{Part: "output"}, k.step.Output, nil)
+	if p.Output && step.HasOutput {
+		run.read(&verdict.Finding{Part: "output"}, step.Output, nil)
 	}
 	if p.Output {
-		run.json(&verdict.Finding{Part: "meta"}, k.step.MetaJSON)
+		run.json(&verdict.Finding{Part: "meta"}, step.MetaJSON)
 	}
-	for i := range k.step.ToolCalls {
-		if call := &k.step.ToolCalls[i]; p.Args {
+	for i := range step.ToolCalls {
+		if call := &step.ToolCalls[i]; p.Args {
 			run.json(&verdict.Finding{Part: "args", Call: i + 1}, call.Args)
 		}
 	}
-	for i := range k.step.ToolCalls {
-		if call := &k.step.ToolCalls[i]; p.Results {
+	for i := range step.ToolCalls {
+		if call := &step.ToolCalls[i]; p.Results {
 			run.json(&verdict.Finding{Part: "result", Call: i + 1}, call.Result)
 		}
 	}
-	k.reasons = append(k.reasons, run.reasons...)
+	return append(reasons, run.reasons...)
 }
 
 // A packRun is one run of a pack over a step.

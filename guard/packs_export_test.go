@@ -32,6 +32,3 @@ func Phrases() (list [][2]string) {
 	}
 	return list
 }
-
-// Plain reports whether a forbidden pattern is a literal.
-func (f *Forbidden) Plain() bool { return f.pattern.plain }

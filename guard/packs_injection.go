@@ -96,10 +96,10 @@ var phrases = sync.OnceValue(func() map[uint64][]phrase {
 	all := map[uint64][]phrase{}
 	for _, p := range phraseTexts {
 		next := phrase{rule: p.rule}
-		for text := range strings.FieldsSeq(p.text) {
-			text, optional := strings.CutSuffix(text, "?")
+		for part := range strings.FieldsSeq(p.text) {
+			part, optional := strings.CutSuffix(part, "?")
 			s := slot{optional: optional}
-			for word := range strings.SplitSeq(text, "|") {
+			for word := range strings.SplitSeq(part, "|") {
 				s.words = append(s.words, hashBytes([]byte(word)))
 			}
 			next.slots = append(next.slots, s)
@@ -149,6 +149,16 @@ func (s *slot) has(hash uint64) bool {
 }
 
 // A word is a run of letters and digits in a text.
+// A Scratch is memory that reading a step for packs takes, to be used again for the
+// next. The zero Scratch is ready to use, by one goroutine at a time.
+type Scratch struct {
+	words []word // of the text that is read
+	word  []byte
+}
+
+// Size returns how many bytes and how many words a Scratch has room for.
+func (m *Scratch) Size() (bytes, words int) { return cap(m.word), cap(m.words) }
+
 type word struct {
 	hash       uint64
 	start, end int
@@ -156,13 +166,13 @@ type word struct {
 
 // scanPhrases finds phrases, markup and hidden text. It calls found by kind:
 // first phrases, then the rest.
-func (l *look) scanPhrases(s string, found func(rule string, start, end int)) {
-	l.readWords(s)
+func (m *Scratch) scanPhrases(s string, found func(rule string, start, end int)) {
+	m.readWords(s)
 	begins := phrases()
-	for i := 0; i < len(l.words); i++ {
-		for _, p := range begins[l.words[i].hash] {
-			if n := p.match(l.words[i:], 0); n > 0 {
-				found(p.rule, l.words[i].start, l.words[i+n-1].end)
+	for i := 0; i < len(m.words); i++ {
+		for _, p := range begins[m.words[i].hash] {
+			if n := p.match(m.words[i:], 0); n > 0 {
+				found(p.rule, m.words[i].start, m.words[i+n-1].end)
 				i += n - 1
 				break
 			}
@@ -174,18 +184,18 @@ func (l *look) scanPhrases(s string, found func(rule string, start, end int)) {
 // readWords cuts a text into words in lower case. What makes a word look another
 // to a program and the same to people does not count: characters without width,
 // apostrophes, the full-width forms of ASCII.
-func (l *look) readWords(s string) {
-	l.words, l.word = l.words[:0], l.word[:0]
+func (m *Scratch) readWords(s string) {
+	m.words, m.word = m.words[:0], m.word[:0]
 	start, end := 0, 0
 	for i, r := range s {
 		if r < utf8.RuneSelf && alnumBytes[r] {
-			if len(l.word) == 0 {
+			if len(m.word) == 0 {
 				start = i
 			}
 			if end = i + 1; upperBytes[r] {
 				r |= 0x20
 			}
-			l.word = append(l.word, byte(r))
+			m.word = append(m.word, byte(r))
 			continue
 		}
 		switch {
@@ -195,23 +205,23 @@ func (l *look) readWords(s string) {
 			r -= 0xFF01 - '!'
 		}
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			l.endWord(start, end)
+			m.endWord(start, end)
 			continue
 		}
-		if len(l.word) == 0 {
+		if len(m.word) == 0 {
 			start = i
 		}
 		_, size := utf8.DecodeRuneInString(s[i:])
 		end = i + size
-		l.word = utf8.AppendRune(l.word, unicode.ToLower(r))
+		m.word = utf8.AppendRune(m.word, unicode.ToLower(r))
 	}
-	l.endWord(start, end)
+	m.endWord(start, end)
 }
 
-func (l *look) endWord(start, end int) {
-	if len(l.word) > 0 {
-		l.words = append(l.words, word{hashBytes(l.word), start, end})
-		l.word = l.word[:0]
+func (m *Scratch) endWord(start, end int) {
+	if len(m.word) > 0 {
+		m.words = append(m.words, word{hashBytes(m.word), start, end})
+		m.word = m.word[:0]
 	}
 }
 

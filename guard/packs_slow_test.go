@@ -12,7 +12,7 @@ import (
 // TestPacksAreNeverSlow: no text takes the packs more than a few microseconds for
 // each byte, however often it begins what it never finishes.
 func TestPacksAreNeverSlow(t *testing.T) {
-	c := parse(t, allPacks)
+	c := packsOf(t, allPacks)
 	units := []string{"a", "7", "@", "a@", "@a.", "-", "eyJ-", "eyJaaaaaaaaaaaaaaaaaa.eyJ", ".eyJ", "a://b:", "://a:", "secret=", "secret=a1B", "secret = ", "x:::", "bearer ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ",
 		"+1 ", "+1", "4 ", "4111 ", "DE89 ", "DE", "4-", "ignore all ", "ignore of ", "you ", "\U000E0069", "\xf3", "<", "[", "send all of the your ", "\\u0041", "\u200b", "’", "1.", "a.", "é"}
 	for _, p := range guard.PrefixRules() {

@@ -226,10 +226,10 @@ type tail struct {
 
 const tailSlots = 1 << 12
 
-// add reads text[i], after all before it.
-func (t *tail) add(text []byte, i int) {
+// add reads said[i], after all before it.
+func (t *tail) add(said []byte, i int) {
 	const gram = 8
-	if t.last = t.last<<8 | uint64(text[i]); i < gram-1 {
+	if t.last = t.last<<8 | uint64(said[i]); i < gram-1 {
 		return
 	}
 	if t.seen == nil {
@@ -238,14 +238,14 @@ func (t *tail) add(text []byte, i int) {
 	slot := &t.seen[t.last*prime1>>(64-12)]
 	before := int(*slot)
 	*slot = int32(i + 1)
-	if t.period > 0 && text[i] == text[i-t.period] {
+	if t.period > 0 && said[i] == said[i-t.period] {
 		if t.run++; t.run+t.period >= max(tailBytes, tailRepeats*t.period) && t.found == 0 {
 			t.found = t.period
 		}
 		return
 	}
 	t.period, t.run = 0, 0
-	if before > 0 && i+1-before <= tailPeriod && binary.BigEndian.Uint64(text[before-gram:]) == t.last {
+	if before > 0 && i+1-before <= tailPeriod && binary.BigEndian.Uint64(said[before-gram:]) == t.last {
 		t.period, t.run = i+1-before, gram
 	}
 }
