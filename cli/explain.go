@@ -40,7 +40,7 @@ the text is made.`,
 				if err != nil {
 					return err
 				}
-				why, err := e.Explain(cmd.Context(), id, append(args, "")[1])
+				why, err := runner.Round(cmd.Context(), e.Runner, id, append(args, "")[1])
 				switch {
 				case err != nil:
 					return err

@@ -28,7 +28,7 @@ promises.`,
 				return err
 			}
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				m, err := e.Metrics(cmd.Context(), args[0], state)
+				m, err := runner.MetricsOf(cmd.Context(), e.Runner, args[0], state)
 				if err != nil {
 					return err
 				}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/runner"
 )
 
 func (a *app) riskCommand() *cobra.Command {
@@ -20,7 +22,7 @@ do not show is printed with them.`,
 		ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				r, err := e.Risks(cmd.Context(), args[0])
+				r, err := runner.RisksOf(cmd.Context(), e.Runner, args[0])
 				switch {
 				case err != nil:
 					return err

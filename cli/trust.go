@@ -44,7 +44,7 @@ from the record in the state, filled up with that of other states and machines.`
 		ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				list, err := e.Trust(cmd.Context(), args[0])
+				list, err := runner.TrustOf(cmd.Context(), e.Runner, args[0])
 				if err != nil {
 					return err
 				}
@@ -77,7 +77,7 @@ and the evidence for deciding alone.`,
 		ValidArgsFunction: a.completeSpecialists,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				list, err := e.Trust(cmd.Context(), args[0])
+				list, err := runner.TrustOf(cmd.Context(), e.Runner, args[0])
 				if err != nil {
 					return err
 				}
@@ -115,7 +115,7 @@ func (a *app) order(cmd *cobra.Command, machineName, state string, f *orderFlags
 			return err
 		}
 		if a.flags.json {
-			list, err := e.CollapseOf(cmd.Context(), machineName, state)
+			list, err := runner.CollapseOf(cmd.Context(), e.Runner, machineName, state)
 			if err != nil {
 				return err
 			}

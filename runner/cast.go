@@ -37,6 +37,10 @@ func Cast(m *machine.Machine, r *session.Roster) ([]StateCast, error) {
 	if p.missing != nil {
 		return nil, p.missing
 	}
+	return p.casts(), nil
+}
+
+func (p *plan) casts() []StateCast {
 	casts := make([]StateCast, len(p.states))
 	for i := range p.states {
 		s := &p.states[i]
@@ -46,7 +50,7 @@ func Cast(m *machine.Machine, r *session.Roster) ([]StateCast, error) {
 		}
 		casts[i] = c
 	}
-	return casts, nil
+	return casts
 }
 
 func participants(members []member) []Participant {

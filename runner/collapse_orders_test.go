@@ -39,7 +39,7 @@ func TestPrune(t *testing.T) {
 		var told []string
 		for i := 0; i < 20 && len(told) == 0; i++ {
 			d.run(50)
-			list, err := d.r.CollapseOf(d.ctx, "desk", "open")
+			list, err := runner.CollapseOf(d.ctx, d.r, "desk", "open")
 			d.ok(err)
 			told = list[0].Pruned
 		}

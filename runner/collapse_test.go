@@ -315,7 +315,7 @@ func TestOrders(t *testing.T) {
 			t.Errorf("sent back to humans, the engine decided %d of 5 rounds", d.alone)
 		}
 	}
-	list, err := d.r.CollapseOf(d.ctx, "desk", "")
+	list, err := runner.CollapseOf(d.ctx, d.r, "desk", "")
 	if err != nil || len(list) != 1 || list[0].State != "open" || len(list[0].Candidates) == 0 {
 		t.Errorf("the standing is %+v (%v)", list, err)
 	}

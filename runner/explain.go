@@ -159,23 +159,23 @@ type ExplainedWait struct {
 	Reason string `json:"reason"`
 }
 
-// Explain says why a round of a session went as it did. round is its number, a
+// Round says why a round of a session went as it did. round is its number, a
 // number and an attempt such as "3.1", or its id; "" stands for the last round
 // with a verdict, or else the last that a human closed. It reads only, and asks
 // nobody: an arbiter of a program's own is not called again.
-func (r *Runner) Explain(ctx context.Context, id specialist.SessionID, round string) (*Explanation, error) {
-	t, err := r.traceRound(ctx, id, round)
+func Round(ctx context.Context, r *Runner, id specialist.SessionID, round string) (*Explanation, error) {
+	t, err := traceRound(ctx, r, id, round)
 	if err != nil {
 		return nil, err
 	}
 	e := t.explanation()
-	if err := r.standingsOf(ctx, t, e); err != nil {
+	if err := standingsOf(ctx, r.Store(), t, e); err != nil {
 		return nil, err
 	}
-	if e.Collapse, err = r.collapseThen(ctx, t); err != nil {
+	if e.Collapse, err = collapseThen(ctx, r.Store(), t); err != nil {
 		return nil, err
 	}
-	again, err := r.again(ctx, t)
+	again, err := decideAgain(ctx, r, t)
 	if err != nil {
 		return nil, err
 	}
@@ -257,8 +257,8 @@ func (t *trace) explainRuling(x *session.Executed) *ExplainedRuling {
 }
 
 // standingsOf fills in what the alignments of the votes were made of.
-func (r *Runner) standingsOf(ctx context.Context, t *trace, e *Explanation) error {
-	book, err := r.store.Book(ctx, e.MachineName)
+func standingsOf(ctx context.Context, s session.Store, t *trace, e *Explanation) error {
+	book, err := s.Book(ctx, e.MachineName)
 	if err != nil {
 		return err
 	}
@@ -281,12 +281,12 @@ func (r *Runner) standingsOf(ctx context.Context, t *trace, e *Explanation) erro
 
 // collapseThen returns how far the state of a round had come when it was judged,
 // or else when it was opened; nil if it declares no collapse.
-func (r *Runner) collapseThen(ctx context.Context, t *trace) (*session.Collapse, error) {
+func collapseThen(ctx context.Context, s session.Store, t *trace) (*session.Collapse, error) {
 	if t.before.State.Collapse == nil {
 		return nil, nil
 	}
 	then, c := max(t.before.UpdatedAt, t.judgedAt), session.Collapse{}
-	for rec, err := range r.store.RosterRecords(ctx, t.before.Machine().Name()) {
+	for rec, err := range s.RosterRecords(ctx, t.before.Machine().Name()) {
 		if err != nil {
 			return nil, err
 		}

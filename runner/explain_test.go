@@ -24,7 +24,7 @@ import (
 // explain explains a round and fails the test unless its JSON form says the same.
 func (b *bench) explain(s *session.Session, round string) *runner.Explanation {
 	b.Helper()
-	e, err := b.r.Explain(b.ctx, s.ID, round)
+	e, err := runner.Round(b.ctx, b.r, s.ID, round)
 	b.ok(err)
 	text, err := json.Marshal(e)
 	b.ok(err)
@@ -323,16 +323,16 @@ func TestExplainRefuses(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "again")
 	s := b.start(b.desk(fn("a"), half))
-	_, err := b.r.Explain(b.ctx, s.ID, "")
+	_, err := runner.Round(b.ctx, b.r, s.ID, "")
 	b.refused(err, session.ErrNotFound, "no round of session "+s.ID.String()+" was judged or decided yet")
 	b.stepTo(s, runner.TickAdvanced)
 	for _, bad := range []string{"0", "-1", "x", "1.x", "1.-1", "99999999999", "1.", ".1", "1.1.1"} {
-		_, err = b.r.Explain(b.ctx, s.ID, bad)
+		_, err = runner.Round(b.ctx, b.r, s.ID, bad)
 		b.refused(err, runner.ErrIllegal, fmt.Sprintf("round %q is no round", bad))
 	}
-	_, err = b.r.Explain(b.ctx, s.ID, "7")
+	_, err = runner.Round(b.ctx, b.r, s.ID, "7")
 	b.refused(err, session.ErrNotFound, "session "+s.ID.String()+" has no round 7")
-	_, err = b.r.Explain(b.ctx, specialist.SessionID{9}, "")
+	_, err = runner.Round(b.ctx, b.r, specialist.SessionID{9}, "")
 	if err == nil {
 		t.Error("a session that is not there was explained")
 	}

@@ -211,11 +211,11 @@ func TestEmptyStoreIsEmpty(t *testing.T) {
 	b.ok(err)
 	inbox, err := b.r.Inbox(b.ctx, "")
 	b.ok(err)
-	records, err := b.r.Alignment(b.ctx, "desk")
+	book, err := b.store.Book(b.ctx, "desk")
 	b.ok(err)
 	ticks, err := b.r.Tick(b.ctx)
 	b.ok(err)
-	if len(sessions)+len(inbox)+len(records)+len(ticks) != 0 {
+	if len(sessions)+len(inbox)+len(book.Records("desk"))+len(ticks) != 0 {
 		t.Error("a new store holds something")
 	}
 }

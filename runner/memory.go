@@ -21,6 +21,10 @@ type past struct {
 	loaded    bool
 }
 
+// Past returns what a session remembers, for an arbiter that decides a recorded round
+// again. It may be used by one goroutine at a time.
+func (r *Runner) Past(s *session.Session) specialist.Past { return &past{r: r, s: s} }
+
 // Steps implements [specialist.Past].
 func (p *past) Steps() int { return int(p.s.Executed) }
 

@@ -58,14 +58,14 @@ type Signal struct {
 // recent is how many decisions "recent" means.
 const recent = 10
 
-// Metrics computes the metrics of a machine; of one of its states if state is
+// MetricsOf computes the metrics of a machine; of one of its states if state is
 // not "".
-func (r *Runner) Metrics(ctx context.Context, machineName, state string) (*Metrics, error) {
+func MetricsOf(ctx context.Context, r *Runner, machineName, state string) (*Metrics, error) {
 	decisions, err := r.Decisions(ctx, machineName, state, 0)
 	if err != nil {
 		return nil, err
 	}
-	book, err := r.store.Book(ctx, machineName)
+	book, err := r.Store().Book(ctx, machineName)
 	if err != nil {
 		return nil, err
 	}

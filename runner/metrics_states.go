@@ -52,53 +52,53 @@ const usualConfidence = exact.One / 10 * 9
 // decide fills in what the definition, the ledger and the log say about how the
 // machine decides.
 func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*session.DecisionRecord) error {
-	d, err := r.deciding(ctx, m.MachineName)
+	d, err := deciding(ctx, r, m.MachineName)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil // it was never run
 	}
 	if err != nil {
 		return err
 	}
-	learned, err := r.learnedIn(ctx, m.MachineName, m.State)
+	learned, err := learnedIn(ctx, r, m.MachineName, m.State)
 	if err != nil {
 		return err
 	}
-	m.Promises = d.promises()
+	m.Promises = promises(d)
 	m.Promises = slices.DeleteFunc(m.Promises, func(p PromiseStatus) bool { return m.State != "" && !slices.Contains(p.States, m.State) })
 	for i := range m.Promises {
 		m.Promises[i].count(decisions, learned)
 	}
-	for i := range d.plan.states {
-		s := &d.plan.states[i]
-		if s.state.Terminal() || len(s.state.Transitions) == 0 || m.State != "" && m.State != s.state.Name {
+	for i := range d.States {
+		s := &d.States[i]
+		if s.State.Terminal() || len(s.State.Transitions) == 0 || m.State != "" && m.State != s.State.Name {
 			continue
 		}
-		v := d.stateMetrics(s, m.Promises, decisions, learned.audits[s.state.Name])
-		if saving := r.lookIn(d.plan, s.state).saving(d.ledger); saving.Rounds > 0 && s.state.Solicit.Mode == machine.Sequential {
+		v := stateMetrics(d, s, m.Promises, decisions, learned.audits[s.State.Name])
+		if saving := s.Saving(); saving.Rounds > 0 && s.State.Solicit.Mode == machine.Sequential {
 			v.Savings = &saving
 		}
 		m.States = append(m.States, v)
 	}
 	m.HumanLooks = learned.looksBeside(decisions)
 	m.signalDecisions(learned)
-	return r.signalRoster(ctx, m)
+	return m.signalRoster(ctx, r)
 }
 
 // stateMetrics puts together what is known of one state.
-func (d *deciding) stateMetrics(s *statePlan, promises []PromiseStatus, decisions []*session.DecisionRecord, audits trust.Audits) StateMetrics {
-	v := StateMetrics{State: s.state.Name}
-	if panel := s.panel(); len(panel.Options) > 1 && len(panel.Roster) > 0 {
-		v.Voters, v.NEff = len(panel.Roster), d.ledger.Effective(panel)
+func stateMetrics(d *Deciding, s *StateDeciding, promises []PromiseStatus, decisions []*session.DecisionRecord, audits trust.Audits) StateMetrics {
+	v := StateMetrics{State: s.State.Name}
+	if len(s.Panel.Options) > 1 && len(s.Panel.Roster) > 0 {
+		v.Voters, v.NEff = len(s.Panel.Roster), d.Ledger.Effective(s.Panel)
 	}
-	if s.state.Collapse != nil {
-		c := d.plan.roster.Collapse[s.state.Name]
+	if s.State.Collapse != nil {
+		c := s.Stage()
 		if v.Stage = c.StageOf(); c.Since != 0 {
 			v.StageSince = &c.Since
 		}
 	}
 	for _, r := range decisions {
 		switch {
-		case r.FromState != s.state.Name:
+		case r.FromState != s.State.Name:
 		case r.IsHuman:
 			v.HumanDecisions++
 		default:
@@ -108,7 +108,7 @@ func (d *deciding) stateMetrics(s *statePlan, promises []PromiseStatus, decision
 	v.TotalDecisions = v.HumanDecisions + v.AIDecisions
 	v.Coverage = ratio(v.AIDecisions, v.TotalDecisions)
 	confidence := usualConfidence
-	if p := promiseOf(promises, s.state.Name); p != nil {
+	if p := promiseOf(promises, s.State.Name); p != nil {
 		v.Promise, v.RiskState, v.Tau, confidence = &p.Promise, p.RiskReport.State, p.Tau, p.Promise.Confidence
 	}
 	if v.Wrong, v.Audits = audits.Counts(); v.Audits > 0 {
@@ -143,9 +143,9 @@ func (l *learned) looksBeside(decisions []*session.DecisionRecord) (n int) {
 }
 
 // learnedIn reads the lessons of a machine, or of one of its states.
-func (r *Runner) learnedIn(ctx context.Context, machineName, state string) (learned, error) {
+func learnedIn(ctx context.Context, r *Runner, machineName, state string) (learned, error) {
 	l := learned{audits: map[string]trust.Audits{}}
-	for lesson, err := range r.store.Lessons(ctx, 0) {
+	for lesson, err := range r.Store().Lessons(ctx, 0) {
 		if err != nil {
 			return l, err
 		}
@@ -232,10 +232,10 @@ func (m *Metrics) signalPromise(p *PromiseStatus) {
 
 // signalRoster adds what happened last to the champion of each place, or to the
 // stage of a state.
-func (r *Runner) signalRoster(ctx context.Context, m *Metrics) error {
+func (m *Metrics) signalRoster(ctx context.Context, r *Runner) error {
 	last := map[string]session.RosterEvent{}
 	var places []string
-	for rec, err := range r.store.RosterRecords(ctx, m.MachineName) {
+	for rec, err := range r.Store().RosterRecords(ctx, m.MachineName) {
 		if err != nil {
 			return err
 		}

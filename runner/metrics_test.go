@@ -12,7 +12,7 @@ import (
 
 func (b *bench) metrics(state string) *runner.Metrics {
 	b.Helper()
-	m, err := b.r.Metrics(b.ctx, "desk", state)
+	m, err := runner.MetricsOf(b.ctx, b.r, "desk", state)
 	b.ok(err)
 	return m
 }
@@ -213,17 +213,17 @@ func TestEvaluations(t *testing.T) {
 		{0, -1, "4 2 3 0.5 0.75 4 23.333"}, {2, -1, "2 1 2 0.5 1 2 10"}, {1, -1, "1 1 1 1 1 1 0"},
 		{-1, 0, "4 2 3 0.5 0.75 4 23.333"}, {-1, 2, "2 1 1 0.5 0.5 2 30"}, {-1, 99, "4 2 3 0.5 0.75 4 23.333"},
 	} {
-		evaluate, n := b.r.EvaluateAlignment, c.first
+		evaluate, n := runner.EvaluateAlignment, c.first
 		if c.first < 0 {
-			evaluate, n = b.r.EvaluateAccuracy, c.last
+			evaluate, n = runner.EvaluateAccuracy, c.last
 		}
-		e, err := evaluate(b.ctx, "desk", "a", n)
+		e, err := evaluate(b.ctx, b.r, "desk", "a", n)
 		b.ok(err)
 		if got := fmt.Sprint(e.Rounds, e.MatchingTransition, e.MatchingState, e.TransitionRate, e.StateRate, e.TotalCostUSD, e.MeanLatencyMsec); got != c.want {
 			t.Errorf("over %d rounds: %s, want %s", n, got, c.want)
 		}
 	}
-	if e, err := b.r.EvaluateAccuracy(b.ctx, "desk", "nobody", 0); err != nil || e.Rounds != 0 || e.TransitionRate != 0 {
+	if e, err := runner.EvaluateAccuracy(b.ctx, b.r, "desk", "nobody", 0); err != nil || e.Rounds != 0 || e.TransitionRate != 0 {
 		t.Errorf("of nobody: %+v (%v)", e, err)
 	}
 	if now := b.now(s); now.Executed != 5 || now.Sequence != b.raw(s)[len(b.raw(s))-1].Seq {
@@ -241,7 +241,7 @@ func TestExemplarsGrowLinearly(t *testing.T) {
 		b.propose(s, "a", "finish")
 		b.force(s, "again")
 	}
-	exemplars, err := b.r.Exemplars(b.ctx, "desk", "open", 0)
+	exemplars, err := b.store.Exemplars(b.ctx, "desk", "open", 0)
 	b.ok(err)
 	if len(exemplars) != 200 {
 		t.Fatalf("%d exemplars", len(exemplars))

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
@@ -37,59 +35,6 @@ func (r *Runner) inState(ctx context.Context, machineName, state string) (*tx, e
 		return nil, &session.NotFoundError{What: "State", ID: state}
 	}
 	return r.lookIn(p, s), nil
-}
-
-// newest returns the plan of the definition of a machine that was stored last.
-func (r *Runner) newest(ctx context.Context, machineName string) (*plan, error) {
-	definitions, err := r.store.Definitions(ctx, machineName)
-	if err != nil {
-		return nil, err
-	}
-	if len(definitions) == 0 {
-		return nil, &session.NotFoundError{What: "Machine", ID: machineName}
-	}
-	m, err := machine.Parse(machineName+".json", definitions[0], session.StoredChecks())
-	if err != nil {
-		return nil, &session.CorruptError{What: "the definition of machine " + machineName, Problem: err.Error()}
-	}
-	program, err := r.programs.Of(m)
-	if err != nil {
-		return nil, err
-	}
-	return r.planAnyhow(ctx, program)
-}
-
-// CollapseOf says how far the states of a machine that declare a collapse have
-// come, in the order of the newest definition; one of them if state is not "".
-func (r *Runner) CollapseOf(ctx context.Context, machineName, state string) ([]StateCollapse, error) {
-	p, err := r.newest(ctx, machineName)
-	if err != nil {
-		return nil, err
-	}
-	if state != "" && p.program.Machine.State(state) == nil {
-		return nil, &session.NotFoundError{What: "State", ID: state}
-	}
-	list := []StateCollapse{}
-	for i := range p.states {
-		name := p.states[i].state.Name
-		if state != "" && name != state {
-			continue
-		}
-		t, err := r.inState(ctx, machineName, name)
-		if err != nil {
-			return nil, err
-		}
-		c, declared := t.collapse()
-		if !declared || len(t.here.state.Transitions) == 0 {
-			continue
-		}
-		v, err := t.view(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v.report())
-	}
-	return list, nil
 }
 
 func (v *collapseView) report() StateCollapse {
@@ -213,76 +158,6 @@ func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (s
 		}
 	}
 	return fmt.Errorf("machine %q: %w", o.MachineName, session.ErrStale)
-}
-
-// Trusted is what one specialist's word counts for in one state.
-type Trusted struct {
-	MachineName  string             `json:"machineName"`
-	State        string             `json:"state"`
-	SpecialistID string             `json:"specialist"`
-	Version      string             `json:"version"`
-	Off          bool               `json:"off,omitempty"`
-	Human        bool               `json:"human,omitempty"`
-	Trust        exact.Billionths   `json:"trust"`            // probability of agreeing with a human
-	K            int64              `json:"k"`                // agreements at Level
-	N            int64              `json:"n"`                // comparisons at Level
-	Level        string             `json:"level"`            // where the nearest record is
-	Pooled       []trust.LevelCount `json:"pooled,omitempty"` // all levels with comparisons
-	Champion     bool               `json:"champion,omitempty"`
-	Evidence     *trust.Candidate   `json:"evidence,omitempty"` // for deciding alone, where the state declares a collapse
-}
-
-// Trust returns what the word of everybody who takes part in a machine counts for,
-// by state of its newest definition and in roster order.
-func (r *Runner) Trust(ctx context.Context, machineName string) ([]Trusted, error) {
-	p, err := r.newest(ctx, machineName)
-	if err != nil {
-		return nil, err
-	}
-	l, err := r.Ledger(ctx)
-	if err != nil {
-		return nil, err
-	}
-	collapses, err := r.CollapseOf(ctx, machineName, "")
-	if err != nil {
-		return nil, err
-	}
-	byState := map[string]*StateCollapse{}
-	for i := range collapses {
-		byState[collapses[i].State] = &collapses[i]
-	}
-	list := []Trusted{}
-	for i := range p.states {
-		here := &p.states[i]
-		if len(here.state.Transitions) == 0 {
-			continue
-		}
-		for _, members := range [][]member{here.members, here.humans} {
-			for j := range members {
-				list = append(list, here.trusted(l, &members[j], byState[here.state.Name]))
-			}
-		}
-	}
-	return list, nil
-}
-
-// trusted returns what a member's word counts for.
-func (p *statePlan) trusted(l *trust.Ledger, m *member, c *StateCollapse) Trusted {
-	q := p.question
-	q.Votes = []trust.Vote{{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Human: m.IsHuman}}
-	v := l.Judge(q).Votes[0]
-	t := Trusted{MachineName: q.Machine, State: q.State, SpecialistID: m.SpecialistID, Version: m.version, Off: m.off, Human: m.IsHuman,
-		Trust: v.Trust, K: v.K, N: v.N, Level: v.Level, Pooled: v.Pooled}
-	if c == nil {
-		return t
-	}
-	t.Champion = c.Stage == trust.Championed && c.Certificate.SpecialistID == m.SpecialistID
-	for i := range c.Candidates {
-		if e := &c.Candidates[i]; e.SpecialistID == m.SpecialistID && e.Version == m.version {
-			t.Evidence = e
-		}
-	}
-	return t
 }
 
 // HumansIn returns the ids of the humans who may give orders in a state, and

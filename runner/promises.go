@@ -39,11 +39,11 @@ type Audited struct {
 	ErrorBound exact.Billionths `json:"errorBound"`
 }
 
-// Risks returns how the promises of a machine stand, as its newest definition
+// RisksOf returns how the promises of a machine stand, as its newest definition
 // declares them. A machine that promises nothing has none. It returns ErrNotFound
 // for a machine that was never run.
-func (r *Runner) Risks(ctx context.Context, machineName string) (*Risks, error) {
-	d, err := r.deciding(ctx, machineName)
+func RisksOf(ctx context.Context, r *Runner, machineName string) (*Risks, error) {
+	d, err := deciding(ctx, r, machineName)
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +51,11 @@ func (r *Runner) Risks(ctx context.Context, machineName string) (*Risks, error) 
 	if err != nil {
 		return nil, err
 	}
-	learned, err := r.learnedIn(ctx, machineName, "")
+	learned, err := learnedIn(ctx, r, machineName, "")
 	if err != nil {
 		return nil, err
 	}
-	v := &Risks{MachineName: machineName, Promises: d.promises(), Caveats: trust.Caveats()}
+	v := &Risks{MachineName: machineName, Promises: promises(d), Caveats: trust.Caveats()}
 	for i := range v.Promises {
 		v.Promises[i].count(decisions, learned)
 	}
@@ -84,53 +84,45 @@ func (p *PromiseStatus) count(decisions []*session.DecisionRecord, learned learn
 	p.Coverage = ratio(p.AIDecisions, p.AIDecisions+p.HumanDecisions)
 }
 
-// deciding is how a machine decides, by its newest definition and all that is
-// recorded.
-type deciding struct {
-	machineName string
-	plan        *plan
-	ledger      *trust.Ledger
-}
-
-// deciding returns how a machine decides, or ErrNotFound if it was never run.
-func (r *Runner) deciding(ctx context.Context, machineName string) (*deciding, error) {
-	p, err := r.newest(ctx, machineName)
+// deciding returns how a machine decides by its newest definition, or ErrNotFound if it
+// was never run.
+func deciding(ctx context.Context, r *Runner, machineName string) (*Deciding, error) {
+	program, err := r.Newest(ctx, machineName)
 	if err != nil {
 		return nil, err
 	}
-	l, err := r.Ledger(ctx)
-	return &deciding{machineName, p, l}, err
+	return r.Deciding(ctx, program)
 }
 
 // promises returns the promises in force, in the order in which the states first
 // name them.
-func (d *deciding) promises() []PromiseStatus {
+func promises(d *Deciding) []PromiseStatus {
 	list := []PromiseStatus{}
-	tested := d.ledger.Risks(d.machineName)
-	for i := range d.plan.states {
-		s := &d.plan.states[i]
-		if len(s.state.Transitions) == 0 || s.state.Terminal() || s.arbiter == nil || !s.arbiter.byBayes() || s.question.Policy.Promise == nil {
+	tested := d.Ledger.Risks(d.Machine.Name())
+	for i := range d.States {
+		s := &d.States[i]
+		if len(s.State.Transitions) == 0 || s.State.Terminal() || !s.Panel.Bayes || s.Question.Policy.Promise == nil {
 			continue
 		}
 		scope := ""
-		if s.question.Policy.Promise.PerState {
-			scope = s.state.Name
+		if s.Question.Policy.Promise.PerState {
+			scope = s.State.Name
 		}
 		k := slices.IndexFunc(list, func(p PromiseStatus) bool { return p.Scope == scope })
 		if k < 0 {
 			k = len(list)
-			list = append(list, PromiseStatus{RiskReport: d.status(s, scope, tested), Undeclared: s.state.Risk == nil})
+			list = append(list, PromiseStatus{RiskReport: report(d, s, scope, tested), Undeclared: s.State.Risk == nil})
 		}
-		list[k].States = append(list[k].States, s.state.Name)
+		list[k].States = append(list[k].States, s.State.Name)
 	}
 	return list
 }
 
-// status returns the report of a promise: of its test, if that is under way for
+// report returns the report of a promise: of its test, if that is under way for
 // the policy in force, or of one that is still to begin.
-func (d *deciding) status(s *statePlan, scope string, tested []trust.RiskReport) trust.RiskReport {
-	q := &s.question
-	fresh := d.ledger.Untested(d.machineName, *q.Policy.Promise)
+func report(d *Deciding, s *StateDeciding, scope string, tested []trust.RiskReport) trust.RiskReport {
+	q := &s.Question
+	fresh := d.Ledger.Untested(d.Machine.Name(), *q.Policy.Promise)
 	fresh.Scope, fresh.PolicyDigest = scope, q.PolicyDigest
 	for _, r := range tested {
 		if r.Scope != scope {
@@ -144,7 +136,7 @@ func (d *deciding) status(s *statePlan, scope string, tested []trust.RiskReport)
 	return fresh
 }
 
-// of returns the status of the promise that a state is under; nil if it is under
+// promiseOf returns the status of the promise that a state is under; nil if it is under
 // none.
 func promiseOf(list []PromiseStatus, state string) *PromiseStatus {
 	for i := range list {

@@ -17,7 +17,7 @@ import (
 // their audits: risk and metrics show what was counted here.
 func TestRisks(t *testing.T) {
 	b := newBench(t)
-	_, err := b.r.Risks(b.ctx, "desk")
+	_, err := runner.RisksOf(b.ctx, b.r, "desk")
 	b.refused(err, session.ErrNotFound, "Machine not found: desk")
 	rng := rand.New(rand.NewPCG(seed, 8))
 	t.Logf("seed %d", seed)
@@ -31,7 +31,7 @@ func TestRisks(t *testing.T) {
 	s := b.start(m)
 	risks := func() (list []runner.PromiseStatus) {
 		b.Helper()
-		r, err := b.r.Risks(b.ctx, "desk")
+		r, err := runner.RisksOf(b.ctx, b.r, "desk")
 		b.ok(err)
 		if len(r.Caveats) != 6 || len(r.Promises) != 2 || r.Promises[0].Scope != "" || r.Promises[1].Scope != "aside" || r.Promises[1].States[0] != "aside" {
 			t.Fatalf("the report is %+v", r)
@@ -139,7 +139,7 @@ func TestRisksAfterAlarm(t *testing.T) {
 		_, err := b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: v.Key.ID(), SpecialistID: "human", TransitionName: "finish", Blind: true})
 		b.ok(err)
 	}
-	r, err := b.r.Risks(b.ctx, "desk")
+	r, err := runner.RisksOf(b.ctx, b.r, "desk")
 	b.ok(err)
 	p := r.Promises[0]
 	want := runner.Audited{Audits: 11, Wrong: 11, Error: exact.One, ErrorBound: exact.One}
@@ -163,7 +163,7 @@ func TestRisksAfterChange(t *testing.T) {
 			b.stepTo(s, runner.TickHuman)
 			b.force(s, "again")
 		}
-		r, err := b.r.Risks(b.ctx, "desk")
+		r, err := runner.RisksOf(b.ctx, b.r, "desk")
 		b.ok(err)
 		return r.Promises[0]
 	}
@@ -173,7 +173,7 @@ func TestRisksAfterChange(t *testing.T) {
 	}
 	b.cast.say("b", "again")
 	b.start(b.machine(def{states: marked, who: []string{fn("a"), fn("b"), human("human"), arb("bayes")}}))
-	r, err := b.r.Risks(b.ctx, "desk")
+	r, err := runner.RisksOf(b.ctx, b.r, "desk")
 	b.ok(err)
 	if p := r.Promises[0]; p.Epoch != 2 || p.Eligible != 0 || p.PolicyDigest == before.PolicyDigest || p.HumanDecisions != 12 {
 		t.Errorf("after the change it is %+v", p)
@@ -187,7 +187,7 @@ func TestRisksAfterChange(t *testing.T) {
 func TestRisksOfOthers(t *testing.T) {
 	b := newBench(t)
 	b.start(b.desk(fn("a"), half))
-	r, err := b.r.Risks(b.ctx, "desk")
+	r, err := runner.RisksOf(b.ctx, b.r, "desk")
 	b.ok(err)
 	text, _ := json.Marshal(r)
 	if len(r.Promises) != 0 || !strings.HasPrefix(string(text), `{"machineName":"desk","promises":[],"caveats":["An error`) {

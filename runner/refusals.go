@@ -29,16 +29,16 @@ type Error struct {
 	Code    string
 	Message string
 	Hint    string
-	kind    error // the sentinel it matches, or nil
+	Kind    error // the sentinel that it is, or nil
 }
 
 func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the sentinel the error stands for.
-func (e *Error) Unwrap() error { return e.kind }
+func (e *Error) Unwrap() error { return e.Kind }
 
 func refuse(kind error, code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...), kind: kind}
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Kind: kind}
 }
 
 // A ConfigError names a field of a Config that cannot be used.

@@ -38,9 +38,9 @@ func (r *Runner) Register(ctx context.Context, machineName string, s machine.Spe
 func (r *Runner) checkRegistration(machineName string, s *machine.Specialist) error {
 	if err := s.CheckMode(); err != nil {
 		if errors.Is(err, machine.ErrNoMode) {
-			return &Error{Code: "no_execution_mode", Message: err.Error(), kind: machine.ErrNoMode}
+			return &Error{Code: "no_execution_mode", Message: err.Error(), Kind: machine.ErrNoMode}
 		}
-		return &Error{Code: "bad_mode", Message: err.Error(), kind: ErrIllegal}
+		return &Error{Code: "bad_mode", Message: err.Error(), Kind: ErrIllegal}
 	}
 	probe := &machine.Definition{
 		MachineName: machineName, InitialState: "state", GoalState: "state",
@@ -53,11 +53,11 @@ func (r *Runner) checkRegistration(machineName string, s *machine.Specialist) er
 	for _, p := range invalid.Problems {
 		switch p.Code {
 		case "unknown-strategy":
-			return &Error{Code: "unknown_strategy", Message: p.Message, Hint: p.Hint, kind: ErrUnknownStrategy}
+			return &Error{Code: "unknown_strategy", Message: p.Message, Hint: p.Hint, Kind: ErrUnknownStrategy}
 		case "bad-expression": // which transitions it serves is not known yet
 			continue
 		}
-		return &Error{Code: p.Code, Message: p.Message, Hint: p.Hint, kind: ErrIllegal}
+		return &Error{Code: p.Code, Message: p.Message, Hint: p.Hint, Kind: ErrIllegal}
 	}
 	return r.resolvable(probe, s)
 }
@@ -73,7 +73,7 @@ func (r *Runner) resolvable(probe *machine.Definition, s *machine.Specialist) er
 	if _, told := errors.AsType[*Error](err); err == nil || told {
 		return err
 	}
-	return &Error{Code: "unusable", Message: err.Error(), kind: ErrIllegal}
+	return &Error{Code: "unusable", Message: err.Error(), Kind: ErrIllegal}
 }
 
 // A Switching says to what a specialist is switched, and who does it.

@@ -83,7 +83,7 @@ func TestAuditAfter(t *testing.T) {
 // that these are their minutes.
 func (b *bench) wantMinutes(s *session.Session, decisions, looks int) {
 	b.Helper()
-	m, err := b.r.Metrics(b.ctx, s.Machine().Name(), "")
+	m, err := runner.MetricsOf(b.ctx, b.r, s.Machine().Name(), "")
 	b.ok(err)
 	usual := m.HumanMinutes
 	m.Assume(.25)

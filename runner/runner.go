@@ -164,6 +164,9 @@ func New(c Config) (*Runner, error) {
 	}, nil
 }
 
+// Store returns where the Runner keeps its sessions, for whoever only reads.
+func (r *Runner) Store() session.Store { return r.store }
+
 // Close gives up what the Runner holds in the store: asks it never finished are
 // from now on repeated by others. It does not close the store.
 func (r *Runner) Close() error {

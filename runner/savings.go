@@ -1,12 +1,10 @@
 package runner
 
 import (
-	"context"
 	"sync"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -70,40 +68,7 @@ type Saving struct {
 // NoSavingNote is the Note of a Saving that is not worth it.
 const NoSavingNote = "no saving: panel weak or correlated"
 
-// Saving says what asking in waves saves in a state of a machine under bayes, as
-// the engine goes by it: replayed whenever the outcomes of the machine reach a
-// multiple of trust.SavingsEvery. It is zero for other arbiters and as long as
-// nothing is established. It returns ErrNotFound if there is no such state.
-func (r *Runner) Saving(ctx context.Context, m *machine.Machine, state string) (Saving, error) {
-	st := m.State(state)
-	if st == nil {
-		return Saving{}, &session.NotFoundError{What: "State", ID: state}
-	}
-	program, err := r.programs.Of(m)
-	if err != nil {
-		return Saving{}, err
-	}
-	p, err := r.plan(ctx, program)
-	if err != nil {
-		return Saving{}, err
-	}
-	l, _, err := r.ledger.read(ctx, r.store)
-	if err != nil {
-		return Saving{}, err
-	}
-	return r.lookIn(p, st).saving(l), nil
-}
-
-// lookIn returns a tx that looks at a state in no session. It is never committed.
-func (r *Runner) lookIn(p *plan, s *machine.State) *tx {
-	t := &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}
-	_ = session.Apply(&t.now, &t.round, &session.Event{At: t.at, Data: &session.Created{Program: p.program}})
-	_ = session.Apply(&t.now, &t.round, &session.Event{At: t.at, Data: &session.RoundOpened{Round: 1, State: s}})
-	t.past.r, t.past.s = r, &t.now
-	return t
-}
-
-// saving is Saving of the state of t.
+// saving is [StateDeciding.Saving] of the state of t.
 func (t *tx) saving(l *trust.Ledger) Saving {
 	if t.here.arbiter == nil || !t.here.arbiter.byBayes() {
 		return Saving{}

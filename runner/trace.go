@@ -116,11 +116,13 @@ func parseRound(text string) (roundChoice, error) {
 		c.attempt = int32(n)
 	}
 	if err != nil || c.number < 1 || c.attempt < 0 {
-		e := refuse(ErrIllegal, "bad_round", "round %q is no round", text)
-		e.Hint = "give its number, a number and an attempt such as 3.1, or its id"
-		return c, e
+		return c, noRound(ErrIllegal, "bad_round", fmt.Sprintf("round %q is no round", text), "give its number, a number and an attempt such as 3.1, or its id")
 	}
 	return c, nil
+}
+
+func noRound(kind error, code, message, hint string) *Error {
+	return &Error{Code: code, Message: message, Hint: hint, Kind: kind}
 }
 
 // better reports whether t is to be shown rather than what was found before.
@@ -135,7 +137,7 @@ func (c roundChoice) better(t, found *trace) bool {
 }
 
 // traceRound reads one round of a session from its log.
-func (r *Runner) traceRound(ctx context.Context, id specialist.SessionID, text string) (*trace, error) {
+func traceRound(ctx context.Context, r *Runner, id specialist.SessionID, text string) (*trace, error) {
 	choice, err := parseRound(text)
 	if err != nil {
 		return nil, err
@@ -182,13 +184,9 @@ func (t *tracer) close() {
 // missing says that there is no such round.
 func (t *tracer) missing(id specialist.SessionID, text string) error {
 	if text == "" {
-		e := refuse(session.ErrNotFound, "no_verdict", "no round of session %s was judged or decided yet", id)
-		e.Hint = "dialai show says where it stands"
-		return e
+		return noRound(session.ErrNotFound, "no_verdict", fmt.Sprintf("no round of session %s was judged or decided yet", id), "dialai show says where it stands")
 	}
-	e := refuse(session.ErrNotFound, "round_not_found", "session %s has no round %s", id, text)
-	e.Hint = fmt.Sprintf("it has rounds 1 to %d", t.rounds)
-	return e
+	return noRound(session.ErrNotFound, "round_not_found", fmt.Sprintf("session %s has no round %s", id, text), fmt.Sprintf("it has rounds 1 to %d", t.rounds))
 }
 
 func (t *tracer) follow(f *session.Folder, ev session.Event) {

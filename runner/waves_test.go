@@ -205,7 +205,7 @@ func TestWavesByInformation(t *testing.T) {
 	}
 	j.reproduce(j.s)
 	for _, round := range []string{"1", "30", "200", "390"} { // some before, most after anything was established
-		e, err := j.r.Explain(j.ctx, j.s.ID, round)
+		e, err := runner.Round(j.ctx, j.r, j.s.ID, round)
 		j.ok(err)
 		if e.Changes == nil || !e.Changes.Reproduced {
 			t.Errorf("round %s is not decided again as it was: %+v", round, e.Changes)
@@ -311,6 +311,14 @@ func (j *jury) paid(p float64) part {
 	}
 }
 
+// saving returns what asking in waves saves in the state of the jury.
+func (j *jury) saving() runner.Saving {
+	j.Helper()
+	d, err := j.r.Deciding(j.ctx, j.s.Program)
+	j.ok(err)
+	return d.States[j.s.State.Index].Saving()
+}
+
 // TestNoSaving recognises a panel that asking in waves saves nothing on: four
 // copies of one weak voter, and puts its rounds to everyone at once. A panel that
 // it does save on is left alone.
@@ -334,11 +342,9 @@ func TestNoSaving(t *testing.T) {
 			}
 		}
 		j.rounds(49) // and no look yet
-		before, err := j.r.Saving(j.ctx, j.s.Machine(), "open")
-		j.ok(err)
+		before := j.saving()
 		j.rounds(200)
-		after, err := j.r.Saving(j.ctx, j.s.Machine(), "open")
-		j.ok(err)
+		after := j.saving()
 		if before.Outcomes != 0 || before.Note != "" || after.Outcomes%trust.SavingsEvery != 0 || after.Outcomes == 0 && weak {
 			t.Errorf("weak %t: first %+v, then %+v", weak, before, after)
 		}
@@ -348,7 +354,7 @@ func TestNoSaving(t *testing.T) {
 		if everyone != weak || after.Everyone != weak || weak != (after.Note == runner.NoSavingNote) || after.Outcomes > 0 && after.Worth() == weak {
 			t.Errorf("weak %t: %+v; the last round is %+v", weak, after, last.Waves)
 		}
-		m, err := j.r.Metrics(j.ctx, j.s.Machine().Name(), "")
+		m, err := runner.MetricsOf(j.ctx, j.r, j.s.Machine().Name(), "")
 		j.ok(err)
 		said := slices.ContainsFunc(m.Signals, func(s runner.Signal) bool {
 			return s.Code == "savings.none" && strings.HasPrefix(s.Message, "state open: no saving: panel weak or correlated: everyone is asked at once (replayed on ")

@@ -48,7 +48,7 @@ type WhatIf struct {
 	Changed      bool              `json:"changed"`              // another transition, or none, or one where there was none
 }
 
-// again decides the round of a trace again.
+// An again decides the round of a trace again.
 type again struct {
 	t      *trace
 	by     arbiter.Arbiter // nil if it cannot be asked
@@ -56,9 +56,9 @@ type again struct {
 	margin bool // by is alignmentMargin
 }
 
-func (r *Runner) again(ctx context.Context, t *trace) (*again, error) {
+func decideAgain(ctx context.Context, r *Runner, t *trace) (*again, error) {
 	a := &again{t: t, round: t.round()}
-	a.round.Past = &past{r: r, s: t.before}
+	a.round.Past = r.Past(t.before)
 	strategy, source := t.strategy()
 	a.margin = strategy == alignmentMargin
 	if by, known := strategies.BuiltinArbiter(strategy); known {
@@ -71,7 +71,7 @@ func (r *Runner) again(ctx context.Context, t *trace) (*again, error) {
 		a.by = by
 	}
 	if j := t.verdict; j != nil && j.Evidence != nil {
-		e, err := r.evidenceOf(ctx, t, j)
+		e, err := evidenceOf(ctx, r, t, j)
 		if err != nil {
 			return nil, err
 		}
@@ -105,8 +105,8 @@ func (t *trace) strategy() (name, expression string) {
 }
 
 // evidenceOf returns what a recorded verdict of bayes was decided by.
-func (r *Runner) evidenceOf(ctx context.Context, t *trace, j *session.Judged) (*arbiter.Evidence, error) {
-	l, err := r.ledgerAt(ctx, j.Evidence.Place)
+func evidenceOf(ctx context.Context, r *Runner, t *trace, j *session.Judged) (*arbiter.Evidence, error) {
+	l, err := ledgerAt(ctx, r.Store(), j.Evidence.Place)
 	if err != nil {
 		return nil, err
 	}
@@ -117,11 +117,11 @@ func (r *Runner) evidenceOf(ctx context.Context, t *trace, j *session.Judged) (*
 	}
 	switch {
 	case made == nil: // nobody proposed the pick
-		p, err := r.plan(ctx, t.before.Program)
+		d, err := r.Deciding(ctx, t.before.Program)
 		if err != nil {
 			return nil, err
 		}
-		q.Policy = p.states[s.Index].question.Policy
+		q.Policy = d.States[s.Index].Question.Policy
 	case made.Risk != nil:
 		q.Policy.Promise = &made.Risk.Promise
 	default:
@@ -132,13 +132,9 @@ func (r *Runner) evidenceOf(ctx context.Context, t *trace, j *session.Judged) (*
 }
 
 // ledgerAt returns the ledger as it was when the newest lesson had that place.
-func (r *Runner) ledgerAt(ctx context.Context, place int64) (*trust.Ledger, error) {
-	now, newest, err := r.ledger.read(ctx, r.store)
-	if err != nil || newest == place {
-		return now, err
-	}
+func ledgerAt(ctx context.Context, s session.TrustStore, place int64) (*trust.Ledger, error) {
 	l := trust.New()
-	for lesson, err := range r.store.Lessons(ctx, 0) {
+	for lesson, err := range s.Lessons(ctx, 0) {
 		if err != nil {
 			return nil, err
 		}

@@ -632,7 +632,7 @@ func TestDamageIsSaidOnce(t *testing.T) {
 	a := newStore(t)
 	a.exec(`UPDATE log SET events=replace(events, '"machineName":"', '"machineName":"x') WHERE session=1 AND first=1`)
 	a.with(func(r *runner.Runner, _ *store.SQLite) {
-		_, err := r.Explain(a.ctx, a.ids[0], "")
+		_, err := runner.Round(a.ctx, r, a.ids[0], "")
 		if err == nil || strings.Count(err.Error(), "is damaged") != 1 {
 			t.Errorf("explaining a damaged session: %v", err)
 		}

@@ -100,7 +100,7 @@ func TestAdoptEndToEnd(t *testing.T) {
 		t.Errorf("under the adopted policy the first round ends %s", status)
 	}
 	h.restart()
-	risks, err := h.r.Risks(h.ctx, "desk")
+	risks, err := runner.RisksOf(h.ctx, h.r, "desk")
 	h.ok(err)
 	if p := risks.Promises[0]; p.State != trust.Met || p.Adopted != 120 || p.Tried != 1 || p.AIDecisions != 1 {
 		t.Errorf("the promise is %+v", p)
