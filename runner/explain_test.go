@@ -358,3 +358,18 @@ func TestExplainLimited(t *testing.T) {
 		t.Errorf("the changes are %+v", c)
 	}
 }
+
+// TestExplainElsewhere explains a round that nobody answered in a program that has none
+// of the functions: nobody is asked, so nobody has to be there.
+func TestExplainElsewhere(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", failing(fmt.Errorf("no idea")))
+	s := b.start(b.desk(fn("a"), human("human"), arb("bayes", threshold("0.9"))))
+	b.stepTo(s, runner.TickHuman)
+	elsewhere := b.runner(func(c *runner.Config) { c.Registry = strategies.Registry{} })
+	e, err := runner.Round(b.ctx, elsewhere, s.ID, "")
+	b.ok(err)
+	if e.Verdict.Judgement != nil || e.Verdict.Code != "no_proposals" || e.Changes.Why != runner.NoVotes {
+		t.Errorf("it is %+v, %+v", e.Verdict, e.Changes)
+	}
+}
