@@ -47,6 +47,10 @@ func (b Billionths) MarshalJSON() ([]byte, error) { return appendDecimal(nil, in
 
 // UnmarshalJSON reads a JSON number and rounds it to billionths.
 func (b *Billionths) UnmarshalJSON(data []byte) error {
+	if v, ok := decimal(data, 9); ok {
+		*b = Billionths(v)
+		return nil
+	}
 	f, err := strconv.ParseFloat(string(data), 64)
 	if err != nil {
 		return fmt.Errorf("%s is not a number", data)
@@ -121,4 +125,42 @@ func appendDecimal(dst []byte, v int64, places int) []byte {
 		frac %= unit
 	}
 	return dst
+}
+
+// decimal reads a plain decimal number of not too many digits as a multiple of
+// ten to the minus places.
+func decimal(raw []byte, places int) (v int64, ok bool) {
+	digits, negative := raw, false
+	if len(raw) > 0 && raw[0] == '-' {
+		digits, negative = raw[1:], true
+	}
+	after := -1
+	for _, b := range digits {
+		switch {
+		case b == '.' && after < 0:
+			after = 0
+			continue
+		case b < '0' || b > '9':
+			return 0, false
+		case after >= 0:
+			after++
+		}
+		if v = v*10 + int64(b-'0'); v > 1<<40 {
+			return 0, false
+		}
+	}
+	after = max(after, 0)
+	if after > places || len(digits) == 0 || digits[0] == '.' || digits[len(digits)-1] == '.' || digits[0] == '0' && len(digits) > 1 && digits[1] != '.' {
+		return 0, false
+	}
+	for ; after < places; after++ {
+		if v > (1<<62)/10 {
+			return 0, false
+		}
+		v *= 10
+	}
+	if negative {
+		v = -v
+	}
+	return v, true
 }

@@ -92,6 +92,10 @@ func (m Money) MarshalJSON() ([]byte, error) { return m.Append(nil), nil }
 
 // UnmarshalJSON reads a JSON number of dollars exactly.
 func (m *Money) UnmarshalJSON(data []byte) error {
+	if v, ok := decimal(data, 12); ok {
+		*m = Money(v)
+		return nil
+	}
 	var n json.Number
 	if err := json.Unmarshal(data, &n); err != nil || len(data) > 0 && data[0] == '"' {
 		return fmt.Errorf("%s is not a number of dollars", data)

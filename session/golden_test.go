@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
 // A goldenLog is one log, on one line.
@@ -53,7 +54,7 @@ func TestGoldenLogs(t *testing.T) {
 	t.Logf("%v", kinds)
 }
 
-func eachGolden(t *testing.T, file string, do func(*goldenLog)) {
+func eachGolden(t testing.TB, file string, do func(*goldenLog)) {
 	t.Helper()
 	in, err := os.Open(file)
 	if err != nil {
@@ -129,4 +130,76 @@ func digestOfView(t testing.TB, s *session.Session) string {
 	}
 	sum := sha256.Sum256(view)
 	return hex.EncodeToString(sum[:])
+}
+
+// goldenRecords returns the records of all golden logs of sessions.
+func goldenRecords(b *testing.B) (logs []*goldenLog, bytes int64) {
+	b.Helper()
+	files, _ := filepath.Glob("testdata/golden/*.jsonl.gz")
+	for _, file := range files {
+		eachGolden(b, file, func(g *goldenLog) {
+			if g.Session == "" {
+				return
+			}
+			logs = append(logs, g)
+			for _, r := range g.Records {
+				bytes += int64(len(r))
+			}
+		})
+	}
+	return logs, bytes
+}
+
+func (g *goldenLog) folder(p *session.Programs) *session.Folder {
+	return &session.Folder{Programs: p, Definition: func(string) ([]byte, error) { return []byte(g.Definition), nil }}
+}
+
+// BenchmarkFold reads the golden logs.
+func BenchmarkFold(b *testing.B) {
+	logs, size := goldenRecords(b)
+	programs := session.NewPrograms()
+	b.SetBytes(size)
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, g := range logs {
+			f := g.folder(programs)
+			for _, r := range g.Records {
+				if _, err := f.Add(r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkAppendEvents writes them again.
+func BenchmarkAppendEvents(b *testing.B) {
+	logs, size := goldenRecords(b)
+	programs := session.NewPrograms()
+	type written struct {
+		key    specialist.RoundKey
+		events []session.Event
+	}
+	var all []written
+	for _, g := range logs {
+		f := g.folder(programs)
+		id, _ := session.ParseID(g.Session)
+		for _, r := range g.Records {
+			key := f.Session().Key()
+			key.Session = id
+			events, err := f.Add(r)
+			if err != nil {
+				b.Fatal(err)
+			}
+			all = append(all, written{key, events})
+		}
+	}
+	var dst []byte
+	b.SetBytes(size)
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, w := range all {
+			dst = session.AppendEvents(dst[:0], w.key, 1, w.events)
+		}
+	}
 }

@@ -374,10 +374,36 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
+	if v, ok := moment(data); ok {
+		*t = v
+		return nil
+	}
 	var v time.Time
 	if err := json.Unmarshal(data, &v); err != nil {
 		return err
 	}
 	*t = TimeOf(v)
 	return nil
+}
+
+// moment reads a time in the one form that is stored, "2006-01-02T15:04:05.000Z".
+func moment(raw []byte) (Time, bool) {
+	const form = `"0000-00-00T00:00:00.000Z"`
+	if len(raw) != len(form) {
+		return 0, false
+	}
+	var n [7]int
+	field := 0
+	for i := 1; i < len(form)-1; i++ {
+		switch b := raw[i]; {
+		case form[i] != '0' && b == form[i]:
+			field++
+		case form[i] == '0' && b >= '0' && b <= '9':
+			n[field] = n[field]*10 + int(b-'0')
+		default:
+			return 0, false
+		}
+	}
+	at := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*1e6, time.UTC)
+	return TimeOf(at), at.Month() == time.Month(n[1]) && at.Day() == n[2] && at.Hour() == n[3] && at.Minute() == n[4] && at.Second() == n[5]
 }

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/specialist"
 )
 
 // A cursor walks through one JSON value in the form in which a log stores it,
@@ -177,95 +175,15 @@ func (c *cursor) int() int64 {
 func (c *cursor) bool() bool { return string(c.raw()) == "true" }
 
 func (c *cursor) money() (m exact.Money) {
-	raw := c.raw()
-	if v, ok := decimal(raw, 12); ok {
-		return exact.Money(v)
-	}
-	if err := m.UnmarshalJSON(raw); err != nil {
+	if err := m.UnmarshalJSON(c.raw()); err != nil {
 		c.fail("an amount of money")
 	}
 	return m
 }
 
 func (c *cursor) billionths() (b exact.Billionths) {
-	raw := c.raw()
-	if v, ok := decimal(raw, 9); ok {
-		return exact.Billionths(v)
-	}
-	if err := b.UnmarshalJSON(raw); err != nil {
+	if err := b.UnmarshalJSON(c.raw()); err != nil {
 		c.fail("a number")
 	}
 	return b
-}
-
-// time consumes a moment. Those of one commit are the same, and so are most days.
-func (c *cursor) time() (t specialist.Time) {
-	raw := c.raw()
-	if t, ok := moment(raw); ok {
-		return t
-	}
-	if err := t.UnmarshalJSON(raw); err != nil {
-		c.fail("a time")
-	}
-	return t
-}
-
-// moment reads a time in the one form that is stored, "2006-01-02T15:04:05.000Z".
-func moment(raw []byte) (specialist.Time, bool) {
-	const form = `"0000-00-00T00:00:00.000Z"`
-	if len(raw) != len(form) {
-		return 0, false
-	}
-	var n [7]int
-	field := 0
-	for i := 1; i < len(form)-1; i++ {
-		switch b := raw[i]; {
-		case form[i] != '0' && b == form[i]:
-			field++
-		case form[i] == '0' && b >= '0' && b <= '9':
-			n[field] = n[field]*10 + int(b-'0')
-		default:
-			return 0, false
-		}
-	}
-	day := time.Date(n[0], time.Month(n[1]), n[2], n[3], n[4], n[5], n[6]*1e6, time.UTC)
-	return specialist.TimeOf(day), true
-}
-
-// decimal reads a plain decimal number of not too many digits as a multiple of
-// ten to the minus places.
-func decimal(raw []byte, places int) (v int64, ok bool) {
-	digits, negative := raw, false
-	if len(raw) > 0 && raw[0] == '-' {
-		digits, negative = raw[1:], true
-	}
-	after := -1
-	for _, b := range digits {
-		switch {
-		case b == '.' && after < 0:
-			after = 0
-			continue
-		case b < '0' || b > '9':
-			return 0, false
-		case after >= 0:
-			after++
-		}
-		if v = v*10 + int64(b-'0'); v > 1<<40 {
-			return 0, false
-		}
-	}
-	after = max(after, 0)
-	if after > places || len(digits) == 0 {
-		return 0, false
-	}
-	for ; after < places; after++ {
-		if v > (1<<62)/10 {
-			return 0, false
-		}
-		v *= 10
-	}
-	if negative {
-		v = -v
-	}
-	return v, true
 }

@@ -7,6 +7,3 @@ func Skip(b []byte) bool {
 	c.raw()
 	return c.err == nil && c.next() == 0
 }
-
-// Decimal reads a number in billionths, as a log has it.
-func Decimal(text string) (int64, bool) { return decimal([]byte(text), 9) }

@@ -60,7 +60,7 @@ func (r *reader) event(ctx context.Context, c *cursor) (err error) {
 		case "seq":
 			r.seq = c.int()
 		case "at":
-			r.at = c.time()
+			r.at = momentOf(c)
 		case "kind":
 			kind = c.text()
 		case "data":
@@ -356,4 +356,12 @@ func (r *reader) learned(c *cursor) error {
 		})
 	})
 	return nil
+}
+
+// momentOf consumes a moment.
+func momentOf(c *cursor) (t specialist.Time) {
+	if err := t.UnmarshalJSON(c.raw()); err != nil {
+		c.fail("a time")
+	}
+	return t
 }
