@@ -30,17 +30,17 @@ func (f *fold) record(ctx context.Context, e *session.LogEntry) error {
 		f.tracks[e.Session] = t
 	}
 	r := reader{fold: f, t: t, place: e.Place}
-	c := &cursor{b: e.Events}
+	c := &exact.Cursor{B: e.Events}
 	var err error
-	c.elements(func() {
+	c.Elements(func() {
 		if err != nil {
-			c.raw()
+			c.Raw()
 			return
 		}
 		err = r.event(ctx, c)
 	})
 	if err == nil {
-		err = c.err
+		err = c.Err
 	}
 	if f.broken != nil {
 		return f.broken
@@ -52,25 +52,25 @@ func (f *fold) record(ctx context.Context, e *session.LogEntry) error {
 }
 
 // event reads one event.
-func (r *reader) event(ctx context.Context, c *cursor) (err error) {
+func (r *reader) event(ctx context.Context, c *exact.Cursor) (err error) {
 	var kind []byte
-	var data cursor
-	c.members(func(name []byte) {
+	var data exact.Cursor
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "seq":
-			r.seq = c.int()
+			r.seq = c.Int()
 		case "at":
 			r.at = momentOf(c)
 		case "kind":
-			kind = c.text()
+			kind = c.Text()
 		case "data":
-			data.b = c.raw()
+			data.B = c.Raw()
 		default:
-			c.raw()
+			c.Raw()
 		}
 	})
-	if c.err != nil {
-		return c.err
+	if c.Err != nil {
+		return c.Err
 	}
 	if r.since == 0 && r.at >= r.Since {
 		r.since = r.place
@@ -86,8 +86,8 @@ func (r *reader) event(ctx context.Context, c *cursor) (err error) {
 	if err := r.kind(ctx, string(kind), &data); err != nil {
 		return fmt.Errorf("event %d (%s): %w", r.seq, kind, err)
 	}
-	if data.err != nil {
-		return fmt.Errorf("event %d (%s): %w", r.seq, kind, data.err)
+	if data.Err != nil {
+		return fmt.Errorf("event %d (%s): %w", r.seq, kind, data.Err)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func aboutRound(kind string) bool {
 	return false
 }
 
-func (r *reader) kind(ctx context.Context, kind string, c *cursor) error {
+func (r *reader) kind(ctx context.Context, kind string, c *exact.Cursor) error {
 	switch kind {
 	case session.KindCreated:
 		return r.created(ctx, c)
@@ -129,22 +129,22 @@ func (r *reader) kind(ctx context.Context, kind string, c *cursor) error {
 	return nil
 }
 
-func (r *reader) created(ctx context.Context, c *cursor) error {
+func (r *reader) created(ctx context.Context, c *exact.Cursor) error {
 	digest, t := "", r.t
-	c.members(func(name []byte) {
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "machineDigest":
-			digest = string(c.text())
+			digest = string(c.Text())
 		case "mode":
-			t.mode = machine.Mode(c.text())
+			t.mode = machine.Mode(c.Text())
 		case "defaultArbiter":
-			t.standIn = c.bool()
+			t.standIn = c.Bool()
 		default:
-			c.raw()
+			c.Raw()
 		}
 	})
-	if c.err != nil {
-		return c.err
+	if c.Err != nil {
+		return c.Err
 	}
 	r.report.Sessions++
 	if t.scene, r.broken = r.scenes.of(ctx, t.machine, digest); r.broken != nil {
@@ -155,19 +155,19 @@ func (r *reader) created(ctx context.Context, c *cursor) error {
 	return nil
 }
 
-func (r *reader) opened(c *cursor) error {
+func (r *reader) opened(c *exact.Cursor) error {
 	key := specialist.RoundKey{Session: r.t.id}
 	var state []byte
-	c.members(func(name []byte) {
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "round":
-			key.Round = int32(c.int())
+			key.Round = int32(c.Int())
 		case "attempt":
-			key.Attempt = int32(c.int())
+			key.Attempt = int32(c.Int())
 		case "state":
-			state = c.text()
+			state = c.Text()
 		default:
-			c.raw()
+			c.Raw()
 		}
 	})
 	st := r.t.scene.m.State(string(state))
@@ -185,34 +185,34 @@ func (r *reader) opened(c *cursor) error {
 // given stands for a payload: what it says decides nothing.
 var given = json.RawMessage("{}")
 
-func (r *reader) proposed(c *cursor) error {
+func (r *reader) proposed(c *exact.Cursor) error {
 	p := &specialist.Proposal{CreatedAt: r.at}
 	var transition []byte
 	var detail specialist.Detail
 	var cost exact.Money
-	c.members(func(name []byte) {
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "specialistId":
-			p.SpecialistID = r.name(c.text())
+			p.SpecialistID = r.name(c.Text())
 		case "isHuman":
-			p.IsHuman = c.bool()
+			p.IsHuman = c.Bool()
 		case "transitionName":
-			transition = c.text()
+			transition = c.Text()
 		case "arrival":
-			p.Arrival = int32(c.int())
+			p.Arrival = int32(c.Int())
 		case "costUSD":
-			cost = c.money()
+			cost = c.Money()
 		case "metaJson":
-			c.raw()
+			c.Raw()
 			p.MetaJSON = given
 		case "mode":
-			p.Mode = specialist.SourceNamed(string(c.text()))
+			p.Mode = specialist.SourceNamed(string(c.Text()))
 		case "model":
-			detail.Model = r.name(c.text())
+			detail.Model = r.name(c.Text())
 		case "optionOrder":
-			c.elements(func() { detail.OptionOrder = append(detail.OptionOrder, r.name(c.text())) })
+			c.Elements(func() { detail.OptionOrder = append(detail.OptionOrder, r.name(c.Text())) })
 		default:
-			c.raw()
+			c.Raw()
 		}
 	})
 	if detail.Model != "" || detail.OptionOrder != nil {
@@ -227,21 +227,21 @@ func (r *reader) proposed(c *cursor) error {
 }
 
 // failed reads an ask that came to nothing, or an answer that came too late.
-func (r *reader) failed(c *cursor, counts bool) error {
+func (r *reader) failed(c *exact.Cursor, counts bool) error {
 	var id, role, code []byte
 	var cost exact.Money
-	c.members(func(name []byte) {
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "specialistId":
-			id = c.text()
+			id = c.Text()
 		case "role":
-			role = c.text()
+			role = c.Text()
 		case "code":
-			code = c.text()
+			code = c.Text()
 		case "costUSD":
-			cost = c.money()
+			cost = c.Money()
 		default:
-			c.raw()
+			c.Raw()
 		}
 	})
 	who := r.name(id)
@@ -255,19 +255,19 @@ func (r *reader) failed(c *cursor, counts bool) error {
 	return nil
 }
 
-func (r *reader) gated(c *cursor) error {
+func (r *reader) gated(c *exact.Cursor) error {
 	var transition, status []byte
 	human := false
-	c.members(func(name []byte) {
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "transitionName":
-			transition = c.text()
+			transition = c.Text()
 		case "status":
-			status = c.text()
+			status = c.Text()
 		case "isHuman":
-			human = c.bool()
+			human = c.Bool()
 		default:
-			c.raw()
+			c.Raw()
 		}
 	})
 	if passed := string(status) == "ok" || string(status) == "warn"; !passed && !human {
@@ -276,15 +276,15 @@ func (r *reader) gated(c *cursor) error {
 	return nil
 }
 
-func (r *reader) executed(ctx context.Context, c *cursor) error {
+func (r *reader) executed(ctx context.Context, c *exact.Cursor) error {
 	var transition, how []byte
 	var s standing
-	c.members(func(name []byte) {
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "transitionName":
-			transition = c.text()
+			transition = c.Text()
 		case "decision":
-			how = c.text()
+			how = c.Text()
 		default:
 			s.member(string(name), c)
 		}
@@ -315,41 +315,41 @@ func (r *reader) executed(ctx context.Context, c *cursor) error {
 	return nil
 }
 
-func (r *reader) ruled(c *cursor) {
+func (r *reader) ruled(c *exact.Cursor) {
 	by, back := "", true
-	c.members(func(name []byte) {
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "specialistId":
-			by = r.name(c.text())
+			by = r.name(c.Text())
 		case "transitionName":
 			back = false
-			c.raw()
+			c.Raw()
 		default:
-			c.raw()
+			c.Raw()
 		}
 	})
 	r.t.round.rule(by, back)
 }
 
-func (r *reader) learned(c *cursor) error {
-	c.members(func(name []byte) {
+func (r *reader) learned(c *exact.Cursor) error {
+	c.Members(func(name []byte) {
 		if string(name) != "comparisons" {
-			c.raw()
+			c.Raw()
 			return
 		}
-		c.elements(func() {
+		c.Elements(func() {
 			var k trust.Key
 			match := false
-			c.members(func(name []byte) {
+			c.Members(func(name []byte) {
 				switch string(name) {
 				case "specialistId":
-					k.SpecialistID = r.name(c.text())
+					k.SpecialistID = r.name(c.Text())
 				case "state":
-					k.State = r.name(c.text())
+					k.State = r.name(c.Text())
 				case "match":
-					match = c.bool()
+					match = c.Bool()
 				default:
-					c.raw()
+					c.Raw()
 				}
 			})
 			r.compared(r.t.machine, k, match)
@@ -359,9 +359,9 @@ func (r *reader) learned(c *cursor) error {
 }
 
 // momentOf consumes a moment.
-func momentOf(c *cursor) (t specialist.Time) {
-	if err := t.UnmarshalJSON(c.raw()); err != nil {
-		c.fail("a time")
+func momentOf(c *exact.Cursor) (t specialist.Time) {
+	if err := t.UnmarshalJSON(c.Raw()); err != nil {
+		c.Fail("a time")
 	}
 	return t
 }

@@ -11,33 +11,33 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-func (r *reader) judged(ctx context.Context, c *cursor) error {
+func (r *reader) judged(ctx context.Context, c *exact.Cursor) error {
 	j := &judged{winner: -1}
 	var s standing
-	c.members(func(name []byte) {
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "arbiterId":
-			j.arbiterID = r.name(c.text())
+			j.arbiterID = r.name(c.Text())
 		case "strategy":
-			j.strategy = r.name(c.text())
+			j.strategy = r.name(c.Text())
 		case "winner":
-			j.winner = int(c.int())
+			j.winner = int(c.Int())
 		case "code":
-			j.code = r.name(c.text())
+			j.code = r.name(c.Text())
 		case "rule":
-			j.rule = arbiter.Rule(c.int())
+			j.rule = arbiter.Rule(c.Int())
 		case "subject":
-			j.subject = r.name(c.text())
+			j.subject = r.name(c.Text())
 		case "margin":
-			j.margin = c.billionths()
+			j.margin = c.Billionths()
 		case "quorum":
 			j.quorum = r.quorum(c)
 		case "parametersBind":
-			j.bound = c.bool()
+			j.bound = c.Bool()
 		case "evidence":
 			j.evidence = r.evidence(c)
 		case "explanation":
-			explanation := c.raw()
+			explanation := c.Raw()
 			j.explain(explanation)
 			if r.Exact {
 				j.explanation = append([]byte(nil), explanation...)
@@ -46,8 +46,8 @@ func (r *reader) judged(ctx context.Context, c *cursor) error {
 			s.member(string(name), c)
 		}
 	})
-	if c.err != nil {
-		return c.err
+	if c.Err != nil {
+		return c.Err
 	}
 	j.threshold = s.threshold
 	if j.winner >= len(s.order) {
@@ -76,57 +76,57 @@ type standing struct {
 }
 
 // member reads a member of a standing, and passes over any other.
-func (s *standing) member(name string, c *cursor) {
+func (s *standing) member(name string, c *exact.Cursor) {
 	switch name {
 	case "order":
-		c.elements(func() { s.order = append(s.order, int32(c.int())) })
+		c.Elements(func() { s.order = append(s.order, int32(c.Int())) })
 	case "weights":
-		c.elements(func() { s.weights = append(s.weights, c.billionths()) })
+		c.Elements(func() { s.weights = append(s.weights, c.Billionths()) })
 	case "threshold":
 		s.threshold = &machine.Threshold{}
-		if err := s.threshold.UnmarshalJSON(c.raw()); err != nil {
-			c.fail("a threshold")
+		if err := s.threshold.UnmarshalJSON(c.Raw()); err != nil {
+			c.Fail("a threshold")
 		}
 	default:
-		c.raw()
+		c.Raw()
 	}
 }
 
-func (r *reader) quorum(c *cursor) *arbiter.Quorum {
+func (r *reader) quorum(c *exact.Cursor) *arbiter.Quorum {
 	q := &arbiter.Quorum{}
-	c.members(func(name []byte) {
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "counted":
-			q.Counted = int(c.int())
+			q.Counted = int(c.Int())
 		case "answered":
-			q.Answered = int(c.int())
+			q.Answered = int(c.Int())
 		case "needed":
-			q.Needed = int(c.int())
+			q.Needed = int(c.Int())
 		case "missing":
-			c.elements(func() { q.Missing = append(q.Missing, r.name(c.text())) })
+			c.Elements(func() { q.Missing = append(q.Missing, r.name(c.Text())) })
 		default:
-			c.raw()
+			c.Raw()
 		}
 	})
 	return q
 }
 
-func (r *reader) evidence(c *cursor) *session.JudgedBy {
+func (r *reader) evidence(c *exact.Cursor) *session.JudgedBy {
 	e := &session.JudgedBy{}
-	c.members(func(name []byte) {
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "place":
-			e.Place = c.int()
+			e.Place = c.Int()
 		case "policyDigest":
-			e.PolicyDigest = r.name(c.text())
+			e.PolicyDigest = r.name(c.Text())
 		case "versions":
-			c.elements(func() { e.Versions = append(e.Versions, r.name(c.text())) })
+			c.Elements(func() { e.Versions = append(e.Versions, r.name(c.Text())) })
 		case "partial":
-			e.Partial = c.bool()
+			e.Partial = c.Bool()
 		case "stop":
-			e.Stop = trust.Stop(r.name(c.text()))
+			e.Stop = trust.Stop(r.name(c.Text()))
 		default:
-			c.raw()
+			c.Raw()
 		}
 	})
 	return e
@@ -134,42 +134,42 @@ func (r *reader) evidence(c *cursor) *session.JudgedBy {
 
 // explain takes from an explanation what the round was held to.
 func (j *judged) explain(explanation []byte) {
-	c := &cursor{b: explanation}
-	c.members(func(name []byte) {
+	c := &exact.Cursor{B: explanation}
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "threshold":
-			bar := c.billionths()
+			bar := c.Billionths()
 			j.bar = &bar
 		case "risk":
-			c.members(func(name []byte) {
+			c.Members(func(name []byte) {
 				if string(name) == "promise" {
 					j.promise = promise(c)
 				} else {
-					c.raw()
+					c.Raw()
 				}
 			})
 		default:
-			c.raw()
+			c.Raw()
 		}
 	})
 }
 
-func promise(c *cursor) *trust.Promise {
+func promise(c *exact.Cursor) *trust.Promise {
 	p := &trust.Promise{}
-	c.members(func(name []byte) {
+	c.Members(func(name []byte) {
 		switch string(name) {
 		case "maxError":
-			p.MaxError = c.billionths()
+			p.MaxError = c.Billionths()
 		case "confidence":
-			p.Confidence = c.billionths()
+			p.Confidence = c.Billionths()
 		case "perState":
-			p.PerState = c.bool()
+			p.PerState = c.Bool()
 		case "scopes":
-			p.Scopes = c.int()
+			p.Scopes = c.Int()
 		case "clopperPearson":
-			p.ClopperPearson = c.bool()
+			p.ClopperPearson = c.Bool()
 		default:
-			c.raw()
+			c.Raw()
 		}
 	})
 	return p

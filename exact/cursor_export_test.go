@@ -1,9 +1,9 @@
-package backtest
+package exact
 
 // Skip passes over one JSON value and reports whether it was whole, and nothing
 // followed.
 func Skip(b []byte) bool {
-	c := &cursor{b: b}
-	c.raw()
-	return c.err == nil && c.next() == 0
+	c := &Cursor{B: b}
+	c.Raw()
+	return c.Err == nil && c.next() == 0
 }
