@@ -25,7 +25,8 @@ var ladder = map[string][]string{
 	"trust":                     {"exact", "machine", "specialist"},
 	"verdict":                   {"exact", "specialist"},
 	"internal/section":          {"exact", "machine"},
-	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section"},
+	"internal/text":             {"exact", "machine"},
+	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section", "internal/text"},
 	"arbiter":                   {"exact", "machine", "specialist", "trust"},
 	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "arbiter"},
 	"lab/trial":                 {"exact", "trust"},
@@ -81,7 +82,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "internal/section", "guard", "arbiter", "session", "graph"}
+var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "internal/section", "internal/text", "guard", "arbiter", "session", "graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -44,7 +45,7 @@ func (b *BatchLoop) Batch(calls []specialist.ToolCall) (Batch, error) {
 		if err != nil {
 			return Batch{}, fmt.Errorf("%w: arguments of %q: %w", ErrInput, name, err)
 		}
-		if seen := appendSeen(nil, []byte(name)); b.strict && len(seen) > 0 {
+		if seen := text.AppendSeen(nil, []byte(name)); b.strict && len(seen) > 0 {
 			name = string(seen)
 		}
 		forms = append(forms, string(appendText(nil, textUnits(name)))+":"+string(args))
@@ -223,7 +224,7 @@ func (c *canonicaliser) members(depth int) (members []namedForm, err error) {
 			return nil, err
 		}
 		plain := lowerASCII(name[1 : len(name)-1])
-		volatile := slices.Contains(c.volatile, plain) || c.nonces && nonceOf([]byte(plain)) != noNonce
+		volatile := slices.Contains(c.volatile, plain) || c.nonces && text.NonceOf([]byte(plain)) != text.NoNonce
 		members = append(members, namedForm{name, string(form), volatile})
 	}
 	return members, nil
@@ -243,7 +244,7 @@ func (c *canonicaliser) seen() []uint16 {
 		if i+1 < len(units) && utf16.DecodeRune(r, rune(units[i+1])) != unicode.ReplacementChar {
 			r, size = utf16.DecodeRune(r, rune(units[i+1])), 2
 		}
-		if !unseen(r) {
+		if !text.Unseen(r) {
 			kept = append(kept, units[i:i+size]...)
 		}
 	}

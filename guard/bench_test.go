@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -138,10 +139,10 @@ func (r *rig) ratio() (times, least float64) {
 // baseline lower-cases the next n outputs in a single pass and hashes them with
 // SHA-256.
 func (r *rig) baseline(n int) {
-	var t text
+	var t text.Text
 	for i := range n {
-		t.read(*r.steps[(r.next+i)%len(r.steps)].Output, false)
-		sink ^= sha256.Sum256(t.lower)[0]
+		t.Read(*r.steps[(r.next+i)%len(r.steps)].Output, false)
+		sink ^= sha256.Sum256(t.Lower)[0]
 	}
 }
 

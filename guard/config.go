@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -87,7 +88,7 @@ const (
 // Forbidden is a pattern that no output may match.
 type Forbidden struct {
 	Source  string
-	pattern *pattern
+	pattern *text.Pattern
 }
 
 // Tools are the rules for tool calls.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/section"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -108,7 +109,7 @@ func readPatterns(r *section.Reader, into *[]Forbidden) func(path string, value 
 			return f
 		}
 		var err error
-		if f.pattern, err = compilePattern(f.Source); err != nil {
+		if f.pattern, err = text.CompilePattern(f.Source); err != nil {
 			r.Report(path, "bad-pattern", "the pattern does not compile: "+err.Error(), "patterns are RE2: no look-around, no back-references")
 		}
 		return f

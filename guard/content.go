@@ -24,7 +24,7 @@ func (k *checking) content() {
 
 func (k *checking) forbidden() {
 	for i := range k.c.Forbidden {
-		if !k.c.Forbidden[i].pattern.matches(k.step.Output, &k.look.text) {
+		if !k.c.Forbidden[i].pattern.Matches(k.step.Output, &k.look.text) {
 			continue
 		}
 		k.report(forbiddenReason(i))
@@ -64,7 +64,7 @@ func (k *checking) structured() (data []byte, ok bool) {
 // valid checks that data is one JSON value and fits. The error never repeats
 // what was said.
 func (k *checking) valid(data []byte) error {
-	if _, err := k.look.hasher.hash(data); err != nil {
+	if _, err := k.look.hasher.Hash(data); err != nil {
 		return err
 	}
 	return anonymous(k.c.Schema.Validate(data))

@@ -164,9 +164,9 @@ func (l *linter) patterns() {
 	for i, f := range l.c.Forbidden {
 		path := fmt.Sprintf("/forbidden_patterns/%d", i)
 		switch {
-		case f.pattern.expr.MatchString(""):
+		case f.pattern.Expr.MatchString(""):
 			l.report(path, "pattern-matches-all", "say what must be there", "the pattern matches the empty text, so it forbids every output")
-		case len(f.pattern.literal) == 0:
+		case len(f.pattern.Literal) == 0:
 			l.report(path, "slow-pattern", "let every match contain a fixed text", "there is no text that every match contains, so the pattern runs over every output")
 		}
 	}

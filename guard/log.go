@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -290,14 +291,14 @@ func (in *LogInput) Digested() *LogInput {
 	d.ToolCalls = slices.Clone(in.ToolCalls)
 	for i := range d.ToolCalls {
 		c := &d.ToolCalls[i]
-		c.ArgsDigest, c.Args = digestOf(canonical(c.Args)), nil
+		c.ArgsDigest, c.Args = digestOf(text.Canonical(c.Args)), nil
 		if c.Result != nil {
-			c.ResultDigest, c.Result = digestOf(canonical(c.Result)), nil
+			c.ResultDigest, c.Result = digestOf(text.Canonical(c.Result)), nil
 		}
 	}
 	for _, raw := range []*json.RawMessage{&d.Context, &d.MetaJSON, &d.SessionMeta} {
 		if *raw != nil {
-			*raw = fmt.Appendf(nil, "%q", digestOf(canonical(*raw)))
+			*raw = fmt.Appendf(nil, "%q", digestOf(text.Canonical(*raw)))
 		}
 	}
 	return &d

@@ -5,17 +5,18 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/verdict"
 )
 
 // A look is what one step contains, as the checks need it. It is scratch memory:
 // looks are pooled, and nothing of one outlives the step it was taken of.
 type look struct {
-	text   text
+	text   text.Text
 	output outputMark
-	counts gramCounter // in mode any_ngram
+	counts text.GramCounter // in mode any_ngram
 	calls  []callMark
-	hasher jsonHasher
+	hasher text.JSONHasher
 	padded []byte       // the arguments of a call and zeros behind them
 	state  uint64       // hash of the state's name
 	step   verdict.Step // room for the one that is looked at
@@ -29,15 +30,15 @@ type look struct {
 // An outputMark is what loop detection needs of an output.
 type outputMark struct {
 	hash    uint64
-	context uint64   // what the task knew then
-	grams   []uint64 // in mode any_ngram
-	print   print    // in mode overlap
+	context uint64     // what the task knew then
+	grams   []uint64   // in mode any_ngram
+	print   text.Print // in mode overlap
 }
 
 // A printMark stands for an output in the memory of a task.
 type printMark struct {
 	context uint64 // what the task knew then
-	print
+	text.Print
 }
 
 // A callMark stands for a tool call in the memory of a task.
@@ -54,8 +55,8 @@ var looks = sync.Pool{New: func() any { return new(look) }}
 func (l *look) release() {
 	l.step = verdict.Step{}
 	bytes, words := l.packs.Size()
-	bytes += cap(l.text.lower) + cap(l.padded) + cap(l.seen)
-	items := words + cap(l.output.grams) + cap(l.counts.slots)
+	bytes += cap(l.text.Lower) + cap(l.padded) + cap(l.seen)
+	items := words + cap(l.output.grams) + cap(l.counts.Slots)
 	if bytes <= 1<<20 && items <= 1<<17 {
 		looks.Put(l)
 	}
@@ -67,8 +68,8 @@ const ngramEnds = 32 << 10
 
 // read reads a step. The error says what is wrong with its tool calls.
 func (l *look) read(c *Config, s *verdict.Step, context uint64) error {
-	l.truncated, l.state = false, hashBytes(bytesOf(s.State))
-	l.text.ascii, l.text.lower = false, l.text.lower[:0]
+	l.truncated, l.state = false, text.HashBytes(text.BytesOf(s.State))
+	l.text.ASCII, l.text.Lower = false, l.text.Lower[:0]
 	l.output = outputMark{grams: l.output.grams[:0], print: l.output.print, context: context}
 	l.readOutput(c, s)
 	return l.readCalls(c, s, context)
@@ -79,7 +80,7 @@ func (l *look) readOutput(c *Config, s *verdict.Step) {
 		return
 	}
 	l.readPlain(c, s)
-	if c.Loop.Normalize && says(s) && !l.text.ascii && firstUnseen(bytesOf(s.Output)) >= 0 {
+	if c.Loop.Normalize && says(s) && !l.text.ASCII && text.FirstUnseen(text.BytesOf(s.Output)) >= 0 {
 		l.readSeen(c, s)
 	}
 }
@@ -91,20 +92,20 @@ func (l *look) readPlain(c *Config, s *verdict.Step) {
 	grams := c.Loop.Mode != "off" && says(s)
 	whole := c.Loop.Mode == "any_ngram" || len(s.Output) <= 2*ngramEnds
 	if grams && whole || len(c.Forbidden) > 0 || c.Loop.MaxOutputRepeats != nil {
-		l.text.read(s.Output, grams && whole)
-		l.output.hash = l.text.hash
+		l.text.Read(s.Output, grams && whole)
+		l.output.hash = l.text.Hash
 	}
 	if !grams {
 		return
 	}
-	l.output.print.begin()
+	l.output.print.Begin()
 	if whole {
-		l.readGrams(c, l.text.tokens)
+		l.readGrams(c, l.text.Tokens)
 	} else {
 		l.readEnds(c, s.Output)
 	}
 	if c.Loop.Mode == "overlap" {
-		l.output.print.end()
+		l.output.print.End()
 	}
 }
 
@@ -112,9 +113,9 @@ func (l *look) readPlain(c *Config, s *verdict.Step) {
 func (l *look) readGrams(c *Config, tokens []uint64) {
 	n := int(c.Loop.NgramSize)
 	if c.Loop.Mode == "overlap" {
-		l.output.print.add(tokens, n)
+		l.output.print.Add(tokens, n)
 	} else {
-		l.output.grams = appendNgrams(l.output.grams, tokens, n)
+		l.output.grams = text.AppendNgrams(l.output.grams, tokens, n)
 	}
 }
 
@@ -124,8 +125,8 @@ func (l *look) readEnds(c *Config, output string) {
 	defer ends.release()
 	l.truncated = true
 	for _, part := range []string{output[:ngramEnds], output[len(output)-ngramEnds:]} {
-		ends.text.read(part, true)
-		l.readGrams(c, ends.text.tokens)
+		ends.text.Read(part, true)
+		l.readGrams(c, ends.text.Tokens)
 	}
 }
 
@@ -142,13 +143,13 @@ func (l *look) readCalls(c *Config, s *verdict.Step, context uint64) error {
 			return fmt.Errorf("tool call %d (%s): args: %w", i+1, call.Name, err)
 		}
 		if len(call.Result) > 0 {
-			if mark.result, err = l.hasher.hashResult(call.Result, c.Loop.Normalize); err != nil {
+			if mark.result, err = l.hasher.HashResult(call.Result, c.Loop.Normalize); err != nil {
 				return fmt.Errorf("tool call %d (%s): result: %w", i+1, call.Name, err)
 			}
 		}
 		if c.Loop.Near != nil {
-			l.padded = append(append(l.padded[:0], args...), zeros[:]...)
-			mark.words = sketch(l.padded, len(args))
+			l.padded = append(append(l.padded[:0], args...), text.Zeros[:]...)
+			mark.words = text.Sketch(l.padded, len(args))
 		}
 		l.calls = append(l.calls, mark)
 	}
@@ -160,7 +161,7 @@ func (l *look) checkArgs(args []byte) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return l.hasher.check(args)
+	return l.hasher.Check(args)
 }
 
 // hashArgs hashes arguments that were checked, if normal is set without what disguises
@@ -168,18 +169,18 @@ func (l *look) checkArgs(args []byte) error {
 func (l *look) hashArgs(args []byte, normal bool) (h uint64) {
 	switch {
 	case len(args) == 0:
-		h = hashNull()
+		h = text.HashNull()
 	case normal:
-		h, _ = l.hasher.hashNormal(args)
+		h, _ = l.hasher.HashNormal(args)
 	default:
-		h, _ = l.hasher.hash(args)
+		h, _ = l.hasher.Hash(args)
 	}
 	return h
 }
 
 // runes counts the code points of the output.
 func (l *look) runes(output string) int64 {
-	if l.text.ascii && len(l.text.lower) == len(output) {
+	if l.text.ASCII && len(l.text.Lower) == len(output) {
 		return int64(len(output))
 	}
 	return int64(utf8.RuneCountInString(output))

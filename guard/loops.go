@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -76,14 +77,14 @@ func (k *checking) anyNgram() bool {
 		return false
 	}
 	counts := &k.look.counts
-	counts.reset(len(k.look.output.grams))
+	counts.Reset(len(k.look.output.grams))
 	for _, g := range k.look.output.grams {
-		if counts.add(g) > k.c.Loop.MaxRepeats {
+		if counts.Add(g) > k.c.Loop.MaxRepeats {
 			return true
 		}
 	}
 	for _, earlier := range k.m.grams.items {
-		if counts.more(earlier) > k.c.Loop.MaxRepeats {
+		if counts.More(earlier) > k.c.Loop.MaxRepeats {
 			return true
 		}
 	}
@@ -94,13 +95,13 @@ func (k *checking) anyNgram() bool {
 // one's print.
 func (k *checking) overlapping() (earlier []int32) {
 	p := &k.look.output.print
-	if len(p.marks) == 0 {
+	if len(p.Marks) == 0 {
 		return nil
 	}
-	need := share(len(p.marks), k.c.Loop.OverlapRatio)
-	most := len(p.marks) - need // marks that may be missing
+	need := share(len(p.Marks), k.c.Loop.OverlapRatio)
+	most := len(p.Marks) - need // marks that may be missing
 	for i := range k.m.prints.len() {
-		if o := k.m.prints.at(i); k.noNews(o.context) && p.lacking(&o.print) <= most && p.shared(&o.print) >= need {
+		if o := k.m.prints.at(i); k.noNews(o.context) && p.Lacking(&o.Print) <= most && p.Shared(&o.Print) >= need {
 			earlier = append(earlier, int32(i))
 		}
 	}
@@ -185,7 +186,7 @@ func (k *checking) sameArgs(tool string, a, b []byte) bool {
 	a, errA := counted(k.c, tool, a)
 	b, errB := counted(k.c, tool, b)
 	normal := k.c.normalizes(tool)
-	return errA == nil && errB == nil && k.look.hashArgs(a, normal) == k.look.hashArgs(b, normal) && sameJSON(a, b, normal)
+	return errA == nil && errB == nil && k.look.hashArgs(a, normal) == k.look.hashArgs(b, normal) && text.SameJSON(a, b, normal)
 }
 
 // counted returns what counts of a call's arguments: all, unless the tool has
@@ -237,13 +238,13 @@ func (k *checking) nearCalls() {
 func (m *memory) near(c *Config, name string, now *callMark) (alike, same int64) {
 	alike, same = 1, 1
 	tool, aware, jaccard := m.tool(c.toolOf(name)), c.Loop.ProgressAware, c.Loop.Near.Jaccard
-	most := mostDiffering(jaccard)
+	most := text.MostDiffering(jaccard)
 	for i := range m.calls.items {
 		then := &m.calls.items[i]
 		if aware && then.context != now.context || then.tool != tool && !c.sameTool(m.tools[then.tool].name, name) {
 			continue
 		}
-		if differing(then.words, now.words) <= most && similar(then.words, now.words, jaccard) {
+		if text.Differing(then.words, now.words) <= most && text.Similar(then.words, now.words, jaccard) {
 			alike++
 		}
 		if now.result != 0 && then.result == now.result {

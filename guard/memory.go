@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -116,8 +117,8 @@ func (m *memory) addOutput(c *Config, o *outputMark, limit int, owned bool) {
 		*g = append(reuse(*g, owned), o.grams...)
 	case "overlap":
 		p := m.prints.next(limit)
-		marks := append(reuse(p.marks, owned), o.print.marks...)
-		*p = printMark{o.context, print{marks, o.print.seen}}
+		marks := append(reuse(p.Marks, owned), o.print.Marks...)
+		*p = printMark{o.context, text.Print{Marks: marks, Seen: o.print.Seen}}
 	}
 }
 

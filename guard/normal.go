@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -19,15 +20,15 @@ import (
 // up: where loops in disguise are looked for, the one that is seen, so that no limit is
 // had twice.
 func (c *Config) toolOf(name string) string {
-	if !c.Loop.Normalize || firstUnseen(bytesOf(name)) < 0 {
+	if !c.Loop.Normalize || text.FirstUnseen(text.BytesOf(name)) < 0 {
 		return name
 	}
-	return string(appendSeen(nil, bytesOf(name)))
+	return string(text.AppendSeen(nil, text.BytesOf(name)))
 }
 
 // sameTool reports whether two names are those of one tool as far as a loop goes.
 func (c *Config) sameTool(a, b string) bool {
-	return a == b || c.Loop.Normalize && sameSeen(bytesOf(a), bytesOf(b))
+	return a == b || c.Loop.Normalize && text.SameSeen(text.BytesOf(a), text.BytesOf(b))
 }
 
 // normalizes reports whether the arguments of a tool are compared without what
@@ -46,10 +47,10 @@ func (c *Config) normalizes(tool string) bool {
 func (l *look) readSeen(c *Config, s *verdict.Step) {
 	plain := looks.Get().(*look)
 	defer plain.release()
-	plain.seen = appendSeen(plain.seen[:0], bytesOf(s.Output))
+	plain.seen = text.AppendSeen(plain.seen[:0], text.BytesOf(s.Output))
 	plain.output = outputMark{grams: plain.output.grams[:0], print: plain.output.print, context: l.output.context}
-	plain.truncated, plain.text.lower = false, plain.text.lower[:0]
-	said := verdict.Step{HasOutput: true, Output: stringOf(plain.seen), Canned: s.Canned, Human: s.Human}
+	plain.truncated, plain.text.Lower = false, plain.text.Lower[:0]
+	said := verdict.Step{HasOutput: true, Output: text.StringOf(plain.seen), Canned: s.Canned, Human: s.Human}
 	plain.readPlain(c, &said)
 	l.output, plain.output, l.truncated = plain.output, l.output, plain.truncated
 }
@@ -78,8 +79,8 @@ func (m *memory) alike(c *Config, s *verdict.Step, l *look) int64 {
 func (l *look) lastingArgs(c *Config, tool string, args []byte) uint64 {
 	args, err := counted(c, tool, args)
 	if err != nil || len(args) == 0 {
-		return hashNull()
+		return text.HashNull()
 	}
-	h, _ := l.hasher.hashLasting(args)
+	h, _ := l.hasher.HashLasting(args)
 	return h
 }

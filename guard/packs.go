@@ -11,6 +11,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -120,7 +121,7 @@ func containing(f *verdict.Finding) string {
 // nothing hides behind them.
 func unescaped(value []byte) string {
 	if bytes.IndexByte(value, '\\') < 0 {
-		return stringOf(value)
+		return text.StringOf(value)
 	}
 	out := make([]byte, 0, len(value))
 	for i := 0; i < len(value); {
@@ -130,7 +131,7 @@ func unescaped(value []byte) string {
 		}
 		i += n
 	}
-	return stringOf(out)
+	return text.StringOf(out)
 }
 
 // escapedAt returns where in a value byte at of its unescaped text comes from.
@@ -316,7 +317,7 @@ func (set *byteSet) run(s string, at, limit int) int {
 
 // wordBefore reports whether the byte at at goes on a word.
 func wordBefore(s string, at int) bool {
-	if at == 0 || !wordByte[s[at-1]] && s[at-1] != '_' {
+	if at == 0 || !text.WordByte[s[at-1]] && s[at-1] != '_' {
 		return false
 	}
 	if at >= 2 && s[at-2] == '\\' { // an escape in quoted code, such as \n
@@ -326,4 +327,4 @@ func wordBefore(s string, at int) bool {
 }
 
 // wordAt reports whether there is a word at at.
-func wordAt(s string, at int) bool { return at < len(s) && (wordByte[s[at]] || s[at] == '_') }
+func wordAt(s string, at int) bool { return at < len(s) && (text.WordByte[s[at]] || s[at] == '_') }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dialai/dialai/internal/text"
 )
 
 // InjectionList is the version of the phrases that the pack prompt_injection
@@ -100,7 +102,7 @@ var phrases = sync.OnceValue(func() map[uint64][]phrase {
 			part, optional := strings.CutSuffix(part, "?")
 			s := slot{optional: optional}
 			for word := range strings.SplitSeq(part, "|") {
-				s.words = append(s.words, hashBytes([]byte(word)))
+				s.words = append(s.words, text.HashBytes([]byte(word)))
 			}
 			next.slots = append(next.slots, s)
 		}
@@ -220,7 +222,7 @@ func (m *Scratch) readWords(s string) {
 
 func (m *Scratch) endWord(start, end int) {
 	if len(m.word) > 0 {
-		m.words = append(m.words, word{hashBytes(m.word), start, end})
+		m.words = append(m.words, word{text.HashBytes(m.word), start, end})
 		m.word = m.word[:0]
 	}
 }

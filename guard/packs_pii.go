@@ -3,6 +3,8 @@ package guard
 import (
 	"slices"
 	"strings"
+
+	"github.com/dialai/dialai/internal/text"
 )
 
 // piiRules find data about persons by its shape and, where its kind has one, by
@@ -38,7 +40,7 @@ func apart(s string, start, end int) bool {
 	return before && after
 }
 
-func joins(s string, at int) bool { return wordByte[s[at]] || s[at] == '_' }
+func joins(s string, at int) bool { return text.WordByte[s[at]] || s[at] == '_' }
 
 // linking reports whether a byte holds the parts of one name together.
 func linking(c byte) bool { return c == '-' || c == '.' || c == '/' }

@@ -1,4 +1,4 @@
 package guard
 
 // Plain reports whether a forbidden pattern is a literal.
-func (f *Forbidden) Plain() bool { return f.pattern.plain }
+func (f *Forbidden) Plain() bool { return f.pattern.Plain }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/text"
 )
 
 // A Snapshot is all that a Guard remembers, fit to be written as JSON and
@@ -145,7 +146,7 @@ func (t *task) snapshot(name string) taskSnapshot {
 	}
 	for i := range m.prints.len() {
 		p := m.prints.at(i)
-		s.Outputs = append(s.Outputs, outputSnapshot{Context: hash(p.context), Marks: slices.Clone(p.marks)})
+		s.Outputs = append(s.Outputs, outputSnapshot{Context: hash(p.context), Marks: slices.Clone(p.Marks)})
 	}
 	for i := range m.grams.len() {
 		s.Ngrams = append(s.Ngrams, mapped(*m.grams.at(i), func(g uint64) hash { return hash(g) }))
@@ -177,8 +178,8 @@ func (s *taskSnapshot) task() (*task, error) {
 		m.visits.push(visit{uint64(v.State), uint64(v.Context)})
 	}
 	for _, o := range s.Outputs {
-		mark := printMark{uint64(o.Context), print{marks: slices.Clone(o.Marks)}}
-		mark.index()
+		mark := printMark{uint64(o.Context), text.Print{Marks: slices.Clone(o.Marks)}}
+		mark.Index()
 		m.prints.push(mark)
 	}
 	for _, grams := range s.Ngrams {

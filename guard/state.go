@@ -2,6 +2,7 @@ package guard
 
 import (
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -163,13 +164,13 @@ func (m *memory) learn(c *Config, step *verdict.Step) {
 // factOf returns what a step tells: metaJson that says the same in other words
 // is the same fact. What is no JSON stays as it is.
 func factOf(c *Config, step *verdict.Step) fact {
-	var h jsonHasher
-	hash, err := h.hash(step.MetaJSON)
+	var h text.JSONHasher
+	hash, err := h.Hash(step.MetaJSON)
 	switch {
 	case err != nil:
-		hash = hashBytes(step.MetaJSON)
+		hash = text.HashBytes(step.MetaJSON)
 	case c.Loop.Normalize:
-		hash, _ = h.hashNormal(step.MetaJSON)
+		hash, _ = h.HashNormal(step.MetaJSON)
 	}
 	return fact{step.Transition, hash}
 }
@@ -182,10 +183,10 @@ func factOf(c *Config, step *verdict.Step) fact {
 func (m *memory) digest(step *verdict.Step) uint64 {
 	var d uint64
 	if len(step.SessionMeta) > 0 {
-		d = hashBytes(step.SessionMeta)
+		d = text.HashBytes(step.SessionMeta)
 	}
 	if len(step.Context) > 0 {
-		d ^= hashInto(prime2, step.Context)
+		d ^= text.HashInto(text.Prime2, step.Context)
 	}
 	for _, f := range m.facts {
 		d ^= f.mix()
@@ -194,7 +195,7 @@ func (m *memory) digest(step *verdict.Step) uint64 {
 }
 
 // mix hashes a fact as a whole: two transitions that swap their metaJson are news.
-func (f fact) mix() uint64 { return hashInto(f.hash, bytesOf(f.transition)) }
+func (f fact) mix() uint64 { return text.HashInto(f.hash, text.BytesOf(f.transition)) }
 
 // foresee returns the digest as it will be if the step is executed, and changes
 // nothing.

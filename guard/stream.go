@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -25,7 +26,7 @@ type Stream struct {
 	window int   // the most bytes that a forbidden literal can have
 	hits   []int // indices of the forbidden patterns that were found
 	tail   tail
-	scan   text
+	scan   text.Text
 	usage  *specialist.Usage
 	model  string
 	closed bool
@@ -35,8 +36,8 @@ type Stream struct {
 func (g *Guard) Stream(task string) *Stream {
 	s := &Stream{guard: g, task: task}
 	for i := range g.config.Forbidden {
-		if p := g.config.Forbidden[i].pattern; p.plain {
-			s.window = max(s.window, utf8.UTFMax*utf8.RuneCount(p.literal))
+		if p := g.config.Forbidden[i].pattern; p.Plain {
+			s.window = max(s.window, utf8.UTFMax*utf8.RuneCount(p.Literal))
 		}
 	}
 	return s
@@ -101,10 +102,10 @@ func (s *Stream) literals(end int) {
 	for back := 0; back < utf8.UTFMax-1 && from > 0 && !utf8.RuneStart(s.text[from]); back++ {
 		from-- // a part of a character would be another one
 	}
-	window := stringOf(s.text[from:end])
-	s.scan.read(window, false)
+	window := text.StringOf(s.text[from:end])
+	s.scan.Read(window, false)
 	for i := range s.guard.config.Forbidden {
-		if p := s.guard.config.Forbidden[i].pattern; p.plain && !s.hit(i) && p.matches(window, &s.scan) {
+		if p := s.guard.config.Forbidden[i].pattern; p.Plain && !s.hit(i) && p.Matches(window, &s.scan) {
 			s.hits = append(s.hits, i)
 		}
 	}
@@ -235,7 +236,7 @@ func (t *tail) add(said []byte, i int) {
 	if t.seen == nil {
 		t.seen = make([]int32, tailSlots)
 	}
-	slot := &t.seen[t.last*prime1>>(64-12)]
+	slot := &t.seen[t.last*text.Prime1>>(64-12)]
 	before := int(*slot)
 	*slot = int32(i + 1)
 	if t.period > 0 && said[i] == said[i-t.period] {

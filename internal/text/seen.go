@@ -1,4 +1,4 @@
-package guard
+package text
 
 import (
 	"encoding/binary"
@@ -8,13 +8,13 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
-// unseen reports whether r shows nothing wherever it stands: all that [machine.Hidden]
+// Unseen reports whether r shows nothing wherever it stands: all that [machine.Hidden]
 // finds in names but white space.
-func unseen(r rune) bool { return machine.IsHidden(r) && !unicode.IsSpace(r) }
+func Unseen(r rune) bool { return machine.IsHidden(r) && !unicode.IsSpace(r) }
 
-// firstUnseen returns where the first character of s that shows nothing begins, -1 if
+// FirstUnseen returns where the first character of s that shows nothing begins, -1 if
 // there is none.
-func firstUnseen(s []byte) int {
+func FirstUnseen(s []byte) int {
 	for i := 0; i < len(s); {
 		if i+8 <= len(s) {
 			x := binary.LittleEndian.Uint64(s[i:])
@@ -24,7 +24,7 @@ func firstUnseen(s []byte) int {
 			}
 		}
 		r, size := utf8.DecodeRune(s[i:])
-		if unseen(r) {
+		if Unseen(r) {
 			return i
 		}
 		i += size
@@ -32,10 +32,10 @@ func firstUnseen(s []byte) int {
 	return -1
 }
 
-// appendSeen appends s without what shows nothing. dst may be s[:0].
-func appendSeen(dst, s []byte) []byte {
+// AppendSeen appends s without what shows nothing. dst may be s[:0].
+func AppendSeen(dst, s []byte) []byte {
 	for {
-		at := firstUnseen(s)
+		at := FirstUnseen(s)
 		if at < 0 {
 			return append(dst, s...)
 		}
@@ -44,8 +44,8 @@ func appendSeen(dst, s []byte) []byte {
 	}
 }
 
-// sameSeen reports whether a and b are the same but for what shows nothing.
-func sameSeen(a, b []byte) bool {
+// SameSeen reports whether a and b are the same but for what shows nothing.
+func SameSeen(a, b []byte) bool {
 	for {
 		x, y := skipUnseen(a), skipUnseen(b)
 		if len(x) == 0 || len(y) == 0 {
@@ -66,7 +66,7 @@ func sameSeen(a, b []byte) bool {
 func skipUnseen(s []byte) []byte {
 	for len(s) > 0 {
 		r, n := utf8.DecodeRune(s)
-		if !unseen(r) {
+		if !Unseen(r) {
 			break
 		}
 		s = s[n:]

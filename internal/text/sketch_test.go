@@ -1,4 +1,4 @@
-package guard
+package text
 
 import (
 	"fmt"
@@ -33,14 +33,14 @@ func TestSketch(t *testing.T) {
 		}
 		tries++
 		r.Shuffle(n, func(i, k int) { b[i], b[k] = b[k], b[i] })
-		if similar(sketchOf([]byte(strings.Join(a, " "))), sketchOf([]byte(`{"`+strings.Join(b, `","`)+`"}`)), limit) != (j >= 0.8) {
+		if Similar(sketchOf([]byte(strings.Join(a, " "))), sketchOf([]byte(`{"`+strings.Join(b, `","`)+`"}`)), limit) != (j >= 0.8) {
 			wrong++
 		}
 	}
 	if tries < 1000 || wrong*20 > tries {
 		t.Errorf("%d of %d decisions are wrong", wrong, tries)
 	}
-	if empty := sketchOf([]byte("{} ,.")); similar(empty, empty, limit) {
+	if empty := sketchOf([]byte("{} ,.")); Similar(empty, empty, limit) {
 		t.Error("two calls without a word are similar")
 	}
 }
@@ -59,10 +59,10 @@ func TestMostDiffering(t *testing.T) {
 			b = b&^(15<<shift) | r.Uint64N(16)<<shift
 		}
 		j := exact.Billionths(r.Int64N(1e9 + 1))
-		if similar(a, b, j) {
+		if Similar(a, b, j) {
 			alike++
-			if differing(a, b) > mostDiffering(j) {
-				t.Fatalf("%x and %x are similar at %d, and differ in %d groups", a, b, j, differing(a, b))
+			if Differing(a, b) > MostDiffering(j) {
+				t.Fatalf("%x and %x are similar at %d, and differ in %d groups", a, b, j, Differing(a, b))
 			}
 		}
 	}
@@ -108,12 +108,12 @@ func TestSketchWords(t *testing.T) {
 	}
 }
 
-func sketchOf(data []byte) uint64 { return sketch(append(data, make([]byte, padding)...), len(data)) }
+func sketchOf(data []byte) uint64 { return Sketch(append(data, make([]byte, padding)...), len(data)) }
 
 func wordSpans(data []byte) (spans [][2]int) {
 	start := -1
 	for i := range len(data) + 1 {
-		in := i < len(data) && wordByte[data[i]]
+		in := i < len(data) && WordByte[data[i]]
 		switch {
 		case in && start < 0:
 			start = i
@@ -138,6 +138,6 @@ func BenchmarkSketch(b *testing.B) {
 	data := append([]byte(sampleArgs(330)), make([]byte, padding)...)
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		sketch(data, 330)
+		Sketch(data, 330)
 	}
 }

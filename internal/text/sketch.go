@@ -1,4 +1,4 @@
-package guard
+package text
 
 import (
 	"encoding/binary"
@@ -9,15 +9,15 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
-// zeros are put behind what is read 64 bytes at a time.
-var zeros [padding]byte
+// Zeros are put behind what is read 64 bytes at a time.
+var Zeros [padding]byte
 
-// sketch returns 64 bits that stand for the set of words in padded[:n]: of sixteen
+// Sketch returns 64 bits that stand for the set of words in padded[:n]: of sixteen
 // groups of words the lowest hash, in four bits, 15 where a group is empty (one
 // permutation hashing, Li, Owen, Zhang 2012; b-bit minwise hashing, Li, König
 // 2010). A word is a run of ASCII letters and digits, or of bytes beyond ASCII.
 // Behind padded[:n] come zeros.
-func sketch(padded []byte, n int) uint64 {
+func Sketch(padded []byte, n int) uint64 {
 	var g groups
 	g.clear()
 	start, inWord := 0, uint64(0) // 1 if a word goes on from the block before
@@ -61,14 +61,14 @@ func (g *groups) word(padded []byte, start, end int) {
 	if n := end - start; n <= 8 {
 		g.add(binary.LittleEndian.Uint64(padded[start:])&shortWords[n].mask, uint(n))
 	} else {
-		g.add(hashBytes(padded[start:end]), uint(n))
+		g.add(HashBytes(padded[start:end]), uint(n))
 	}
 }
 
 // add counts a word of the given length: the word itself, or its hash if it is
 // longer than eight bytes.
 func (g *groups) add(word uint64, length uint) {
-	h := (word ^ uint64(length)*prime3) * prime1
+	h := (word ^ uint64(length)*prime3) * Prime1
 	h ^= h >> 32
 	slot := &g[h&15]
 	*slot = min(*slot, uint32(h>>4)&0x7fffffff)
@@ -79,7 +79,7 @@ func (g *groups) bits() (all uint64) {
 	for i, low := range g {
 		nibble := uint64(15)
 		if low != math.MaxUint32 {
-			nibble = uint64(low*uint32(prime2>>32)) * 15 >> 32
+			nibble = uint64(low*uint32(Prime2>>32)) * 15 >> 32
 		}
 		all |= nibble << (4 * i)
 	}
@@ -106,16 +106,16 @@ func wordBytes(x uint64) uint64 {
 	return (digit | letter | x) & high
 }
 
-// differing counts the groups in which two sketches differ.
-func differing(a, b uint64) int {
+// Differing counts the groups in which two sketches differ.
+func Differing(a, b uint64) int {
 	x := a ^ b
 	return bits.OnesCount64((x | x>>1 | x>>2 | x>>3) & 0x1111111111111111)
 }
 
-// similar reports whether two sketches are of sets whose Jaccard similarity is
+// Similar reports whether two sketches are of sets whose Jaccard similarity is
 // estimated as at least j.
-func similar(a, b uint64, j exact.Billionths) bool {
-	differs := differing(a, b)
+func Similar(a, b uint64, j exact.Billionths) bool {
+	differs := Differing(a, b)
 	full := a & b // four set bits are an empty group
 	empty := full & (full >> 1) & (full >> 2) & (full >> 3) & 0x1111111111111111
 	groups := 16 - bits.OnesCount64(empty)
@@ -123,12 +123,12 @@ func similar(a, b uint64, j exact.Billionths) bool {
 	return groups > 0 && int64(alike)*1e9 >= int64(groups)*int64(j)
 }
 
-// mostDiffering returns in how many groups similar sketches differ at most: as many
+// MostDiffering returns in how many groups similar sketches differ at most: as many
 // as if no group is empty.
-func mostDiffering(j exact.Billionths) int { return int(16 * (1e9 - int64(j)) / 1e9) }
+func MostDiffering(j exact.Billionths) int { return int(16 * (1e9 - int64(j)) / 1e9) }
 
-// wordByte says which bytes words are made of.
-var wordByte = func() (set [256]bool) {
+// WordByte says which bytes words are made of.
+var WordByte = func() (set [256]bool) {
 	for c := range set {
 		set[c] = c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= utf8.RuneSelf
 	}

@@ -1,4 +1,18 @@
-package guard
+// Package text reads what agents say and what they hand to tools, and says how much
+// two of these are alike, at a speed at which every step can be compared with all
+// before it.
+//
+// A [Text] is an output after one pass: lower case, a hash, a hash of each word.
+// [AppendNgrams] and [Print] make of the words what outputs are compared by, exactly
+// and by sample; a [GramCounter] counts what repeats. [Sketch] is a word of 64 bits
+// by which arguments are near each other or not. A [JSONHasher] hashes a JSON value by
+// what it means, on wish without what disguises a loop: see [NonceOf] and [Unseen].
+// A [Pattern] is a regular expression with the literal that it needs, so that most
+// texts need no more than a search.
+//
+// All hashes are of one process or of its logs: equal inputs have equal hashes on every
+// machine. Nothing here may be used by two goroutines at once, but for Pattern.
+package text
 
 import (
 	"encoding/binary"
@@ -8,13 +22,13 @@ import (
 	"unsafe"
 )
 
-// A text is one output after a single pass over it: in lower case, hashed, and
+// A Text is one output after a single pass over it: in lower case, hashed, and
 // cut into tokens. It is scratch memory, used again for the next output.
-type text struct {
-	lower  []byte   // in lower case; only ASCII texts have it
-	tokens []uint64 // a hash of each token, in order
-	hash   uint64   // of the text as it is
-	ascii  bool
+type Text struct {
+	Lower  []byte   // in lower case; only ASCII texts have it
+	Tokens []uint64 // a hash of each token, in order
+	Hash   uint64   // of the text as it is
+	ASCII  bool
 }
 
 // padding lets a block be read anywhere in a text.
@@ -26,11 +40,11 @@ const (
 	high = 0x80 * ones
 )
 
-// read lower-cases and hashes s and, if tokens is set, hashes its tokens: the
+// Read lower-cases and hashes s and, if tokens is set, hashes its tokens: the
 // words between Unicode white space, in lower case.
-func (t *text) read(s string, tokens bool) {
-	t.tokens = t.tokens[:0]
-	if t.ascii = t.readASCII(s); t.ascii {
+func (t *Text) Read(s string, tokens bool) {
+	t.Tokens = t.Tokens[:0]
+	if t.ASCII = t.readASCII(s); t.ASCII {
 		if tokens {
 			t.cut()
 		}
@@ -45,20 +59,20 @@ func (t *text) read(s string, tokens bool) {
 // all of it is ASCII; if not, t.lower is of no use. It takes 32 bytes at a time
 // and hashes them in four lanes, since a multiplication takes longer than all
 // else there is to do for eight bytes.
-func (t *text) readASCII(s string) bool {
+func (t *Text) readASCII(s string) bool {
 	n := len(s)
-	if cap(t.lower) < n+padding {
-		t.lower = make([]byte, 0, n+n/4+padding)
+	if cap(t.Lower) < n+padding {
+		t.Lower = make([]byte, 0, n+n/4+padding)
 	}
-	src, dst := bytesOf(s), t.lower[:n+padding]
+	src, dst := BytesOf(s), t.Lower[:n+padding]
 	whole := n &^ 31
-	l := lanes{prime1, prime2, prime3, uint64(n)}
+	l := lanes{Prime1, Prime2, prime3, uint64(n)}
 	seen := l.take(dst[:whole], src[:whole])
 	var last [32]byte
 	copy(last[:], src[whole:])
 	seen |= l.take(dst[whole:whole+32], last[:])
 	clear(dst[whole+32:])
-	t.lower, t.hash = t.lower[:n], spread(spread(spread(spread(l.a)^l.b)^l.c)^l.d)
+	t.Lower, t.Hash = t.Lower[:n], spread(spread(spread(spread(l.a)^l.b)^l.c)^l.d)
 	return seen&high == 0
 }
 
@@ -78,8 +92,8 @@ func (l *lanes) take(dst, src []byte) (seen uint64) {
 		binary.LittleEndian.PutUint64(to[16:], lowered(y))
 		binary.LittleEndian.PutUint64(to[24:], lowered(z))
 		seen |= w | x | y | z
-		a, b = bits.RotateLeft64(a^w, 29)*prime1, bits.RotateLeft64(b^x, 29)*prime1
-		c, d = bits.RotateLeft64(c^y, 29)*prime1, bits.RotateLeft64(d^z, 29)*prime1
+		a, b = bits.RotateLeft64(a^w, 29)*Prime1, bits.RotateLeft64(b^x, 29)*Prime1
+		c, d = bits.RotateLeft64(c^y, 29)*Prime1, bits.RotateLeft64(d^z, 29)*Prime1
 		src, dst = src[32:], dst[32:]
 	}
 	*l = lanes{a, b, c, d}
@@ -95,14 +109,14 @@ func lowered(x uint64) uint64 {
 
 // cut hashes the tokens of an ASCII text. It looks for white space 64 bytes at a
 // time, so that the length of words, which nobody can predict, costs little.
-func (t *text) cut() {
-	n := len(t.lower)
-	if most := n/2 + 1; cap(t.tokens) < most {
-		t.tokens = make([]uint64, 0, most+most/4)
+func (t *Text) cut() {
+	n := len(t.Lower)
+	if most := n/2 + 1; cap(t.Tokens) < most {
+		t.Tokens = make([]uint64, 0, most+most/4)
 	}
-	padded := t.lower[:n+padding]
+	padded := t.Lower[:n+padding]
 	padded[n] = ' ' // ends the last token
-	tokens := t.tokens[:0]
+	tokens := t.Tokens[:0]
 	for base := 0; base <= n; { // a token begins here
 		block := (*[blockRead]byte)(padded[base:])
 		if blanks := blanksIn((*[64]byte)(block[:])); blanks != 0 {
@@ -116,7 +130,7 @@ func (t *text) cut() {
 		base = end + 1
 	}
 	padded[n] = 0
-	t.tokens = tokens
+	t.Tokens = tokens
 }
 
 // blankFrom returns the index of the first white space from at on; there is some.
@@ -186,8 +200,8 @@ func packed(x uint64) uint64 { return x >> 7 * 0x0102040810204080 >> 56 }
 
 // Odd numbers with bits well spread, to multiply by.
 const (
-	prime1 = 0x9e3779b97f4a7c15
-	prime2 = 0xc2b2ae3d27d4eb4f
+	Prime1 = 0x9e3779b97f4a7c15
+	Prime2 = 0xc2b2ae3d27d4eb4f
 	prime3 = 0x165667b19e3779f9
 )
 
@@ -196,7 +210,7 @@ const (
 func hashToken(padded []byte, start, end int) uint64 {
 	length, h := uint64(end-start), uint64(0)
 	for ; end-start > 8; start += 8 {
-		h = (h ^ binary.LittleEndian.Uint64(padded[start:])) * prime1
+		h = (h ^ binary.LittleEndian.Uint64(padded[start:])) * Prime1
 		h ^= h >> 29
 	}
 	last := binary.LittleEndian.Uint64(padded[start:]) & shortWords[(end-start)%16].mask
@@ -205,31 +219,31 @@ func hashToken(padded []byte, start, end int) uint64 {
 
 // mixed ends a hash of a token.
 func mixed(h uint64) uint64 {
-	h *= prime1
+	h *= Prime1
 	return h ^ h>>32
 }
 
 // spread mixes the bits of a hash.
 func spread(h uint64) uint64 {
-	h *= prime1
+	h *= Prime1
 	h ^= h >> 32
-	h *= prime2
+	h *= Prime2
 	return h ^ h>>29
 }
 
-// hashBytes hashes b as it is.
-func hashBytes(b []byte) uint64 { return hashInto(0, b) }
+// HashBytes hashes b as it is.
+func HashBytes(b []byte) uint64 { return HashInto(0, b) }
 
-// hashInto hashes b and its length, from a seed. Without the length, a text and
+// HashInto hashes b and its length, from a seed. Without the length, a text and
 // the same with zero bytes behind it would be one.
-func hashInto(h uint64, b []byte) uint64 { return spread(fold(h, b)) }
+func HashInto(h uint64, b []byte) uint64 { return spread(fold(h, b)) }
 
 // fold is hashInto without the last step: enough to tell texts apart.
 func fold(h uint64, b []byte) uint64 {
 	h += uint64(len(b)) * prime3
 	rest := b
 	for ; len(rest) > 8; rest = rest[8:] {
-		h = (h ^ binary.LittleEndian.Uint64(rest)) * prime1
+		h = (h ^ binary.LittleEndian.Uint64(rest)) * Prime1
 		h ^= h >> 29
 	}
 	switch n := len(b); {
@@ -245,13 +259,13 @@ func fold(h uint64, b []byte) uint64 {
 
 // cutUnicode hashes the tokens of any text. Bytes that are no UTF-8 count as the
 // replacement character.
-func (t *text) cutUnicode(s string) {
-	buf := t.lower[:0]
+func (t *Text) cutUnicode(s string) {
+	buf := t.Lower[:0]
 	flush := func() {
 		if len(buf) > 0 {
 			n := len(buf)
 			buf = append(buf, make([]byte, 8)...) // hashToken reads eight bytes at a time
-			t.tokens = append(t.tokens, hashToken(buf, 0, n))
+			t.Tokens = append(t.Tokens, hashToken(buf, 0, n))
 			buf = buf[:0]
 		}
 	}
@@ -263,11 +277,11 @@ func (t *text) cutUnicode(s string) {
 		buf = utf8.AppendRune(buf, unicode.ToLower(r))
 	}
 	flush()
-	t.lower = buf
+	t.Lower = buf
 }
 
-// stringOf shares bytes that nobody changes.
-func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// StringOf shares bytes that nobody changes.
+func StringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// bytesOf shares the bytes of a string, for reading only.
-func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+// BytesOf shares the bytes of a string, for reading only.
+func BytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

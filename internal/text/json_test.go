@@ -1,4 +1,4 @@
-package guard
+package text
 
 import (
 	"bytes"
@@ -48,8 +48,8 @@ var seenHashes = map[uint64][]string{}
 
 func hashOf(t *testing.T, s string) uint64 {
 	t.Helper()
-	var h jsonHasher
-	v, err := h.hash([]byte(s))
+	var h JSONHasher
+	v, err := h.Hash([]byte(s))
 	if err != nil {
 		t.Fatalf("%s: %v", s, err)
 	}
@@ -64,8 +64,8 @@ func TestHashErrors(t *testing.T) {
 		`1 2`: errTrailing, `{"a":1,"\u0061":2}`: errDuplicate, `1e100001`: errNumber, `1e99999999999999999999`: errNumber, deep: errNesting,
 		`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1,"n":1,"c":2}`: errDuplicate,
 	} {
-		var h jsonHasher
-		if _, err := h.hash([]byte(s)); !errors.Is(err, want) {
+		var h JSONHasher
+		if _, err := h.Hash([]byte(s)); !errors.Is(err, want) {
 			t.Errorf("%.60q: %v, want %v", s, err, want)
 		}
 	}
@@ -108,9 +108,9 @@ func FuzzHash(f *testing.F) {
 	known := map[uint64]string{}
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		for _, data := range [][]byte{a, b} {
-			var h jsonHasher
-			got, err := h.hash(data)
-			if only := h.check(data); !errors.Is(only, err) {
+			var h JSONHasher
+			got, err := h.Hash(data)
+			if only := h.Check(data); !errors.Is(only, err) {
 				t.Fatalf("%q: %v, only checked %v", data, err, only)
 			}
 			if valid := json.Valid(data); err == nil && !valid || errors.Is(err, errSyntax) && valid { // the first of several faults is reported
@@ -120,7 +120,7 @@ func FuzzHash(f *testing.F) {
 				continue // exponents make numbers that take too long to write out
 			}
 			if again, err := exact.Tidy(data); err == nil {
-				if other, err := h.hash(again); err != nil || other != got {
+				if other, err := h.Hash(again); err != nil || other != got {
 					t.Fatalf("%q and %q differ", data, again)
 				}
 			}
@@ -135,10 +135,10 @@ func FuzzHash(f *testing.F) {
 			}
 			known[got] = meaning(v)
 		}
-		var h jsonHasher
-		x, errA := h.hash(a)
-		y, errB := h.hash(b)
-		if errA == nil && errB == nil && sameJSON(a, b, false) && x != y {
+		var h JSONHasher
+		x, errA := h.Hash(a)
+		y, errB := h.Hash(b)
+		if errA == nil && errB == nil && SameJSON(a, b, false) && x != y {
 			t.Fatalf("%q and %q: the hashes say something else than the values", a, b)
 		}
 	})
@@ -164,11 +164,11 @@ func TestHashOrder(t *testing.T) {
 
 func BenchmarkHash(b *testing.B) {
 	data := []byte(sampleArgs(330))
-	var h jsonHasher
+	var h JSONHasher
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := h.hash(data); err != nil {
+		if _, err := h.Hash(data); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,15 +1,15 @@
-package guard
+package text
 
 import (
 	"unicode/utf8"
 )
 
 // normalValue returns a decoded JSON value without what disguises a loop, as
-// hashNormal reads it.
+// HashNormal reads it.
 func normalValue(v any, depth int) any {
 	switch v := v.(type) {
 	case string:
-		return string(appendSeen(nil, []byte(v)))
+		return string(AppendSeen(nil, []byte(v)))
 	case []any:
 		for i := range v {
 			v[i] = normalValue(v[i], depth+1)
@@ -23,9 +23,9 @@ func normalValue(v any, depth int) any {
 func normalObject(members map[string]any, depth int) map[string]any {
 	kept, aside := map[string]any{}, map[string]any{}
 	for name, member := range members {
-		seen := string(appendSeen(nil, []byte(name)))
-		switch member = normalValue(member, depth+1); nonceOf([]byte(seen)) {
-		case noNonce:
+		seen := string(AppendSeen(nil, []byte(name)))
+		switch member = normalValue(member, depth+1); NonceOf([]byte(seen)) {
+		case NoNonce:
 			kept[seen] = member
 		case callNonce:
 			aside[seen] = member
@@ -40,15 +40,16 @@ func normalObject(members map[string]any, depth int) map[string]any {
 // A nonceKind says what a member of arguments is by its name.
 type nonceKind byte
 
+// The kinds: a value like any other, and two that are made anew for every call.
 const (
-	noNonce   nonceKind = iota
+	NoNonce   nonceKind = iota
 	callNonce           // names the call, unless it is all the arguments there are
 	pureNonce           // is there to differ
 )
 
-// nonceOf returns what a member is. The case of ASCII letters, underscores, hyphens,
+// NonceOf returns what a member is. The case of ASCII letters, underscores, hyphens,
 // dots and blanks of its name do not count.
-func nonceOf(name []byte) nonceKind {
+func NonceOf(name []byte) nonceKind {
 	var room [20]byte
 	short := room[:0]
 	for _, c := range name {
@@ -56,7 +57,7 @@ func nonceOf(name []byte) nonceKind {
 		case c == '_' || c == '-' || c == '.' || c == ' ':
 			continue
 		case len(short) == len(room):
-			return noNonce
+			return NoNonce
 		case 'A' <= c && c <= 'Z':
 			c |= 0x20
 		}
@@ -70,7 +71,7 @@ func nonceOf(name []byte) nonceKind {
 		"timestamp", "ts", "timestampms", "unixtime", "requesttime", "requestedat", "sentat", "calledat", "now", "currenttime":
 		return callNonce
 	}
-	return noNonce
+	return NoNonce
 }
 
 // appendLasting appends s without the words in it that look as if made up for one
@@ -83,7 +84,7 @@ func appendLasting(dst, s []byte) []byte {
 			continue
 		}
 		n := 0
-		for i+n < len(s) && wordByte[s[i+n]] {
+		for i+n < len(s) && WordByte[s[i+n]] {
 			n++
 		}
 		if n == 0 {
@@ -101,7 +102,7 @@ func appendLasting(dst, s []byte) []byte {
 // blank reports whether there is no word in s.
 func blank(s []byte) bool {
 	for _, c := range s {
-		if wordByte[c] {
+		if WordByte[c] {
 			return false
 		}
 	}

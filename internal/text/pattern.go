@@ -1,4 +1,4 @@
-package guard
+package text
 
 import (
 	"bytes"
@@ -13,16 +13,16 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
-// A pattern is one forbidden pattern. Running a regular expression over every
+// A Pattern is one forbidden pattern. Running a regular expression over every
 // output is what costs; so a text that every match must contain is looked for
 // first, in the output in lower case, and the expression runs only if it is
 // there. Where the text is all there is to the pattern, it never runs.
-type pattern struct {
-	expr    *regexp.Regexp
-	literal []byte // in lower case; empty if there is none
+type Pattern struct {
+	Expr    *regexp.Regexp
+	Literal []byte // in lower case; empty if there is none
 	rare    int    // index of the literal's rarest byte in English text
 	next    int    // index of the one that is rarest after that
-	plain   bool   // a match is exactly the literal
+	Plain   bool   // a match is exactly the literal
 }
 
 // Bounds of a pattern, so that neither loading nor matching takes long: its
@@ -32,9 +32,9 @@ const (
 	maxPattern       = 20000
 )
 
-// compilePattern compiles an RE2 pattern that ignores case. The error says where
+// CompilePattern compiles an RE2 pattern that ignores case. The error says where
 // the pattern is wrong.
-func compilePattern(source string) (*pattern, error) {
+func CompilePattern(source string) (*Pattern, error) {
 	if len(source) > maxPatternLength {
 		return nil, fmt.Errorf("the pattern has %d bytes, at most %d are allowed", len(source), maxPatternLength)
 	}
@@ -53,9 +53,9 @@ func compilePattern(source string) (*pattern, error) {
 	if err != nil {
 		return nil, machine.PatternError(source, err)
 	}
-	p := &pattern{expr: expr}
+	p := &Pattern{Expr: expr}
 	if literal := required(tree); literal != "" {
-		p.literal, p.plain = []byte(literal), whole(tree)
+		p.Literal, p.Plain = []byte(literal), whole(tree)
 		p.rare, p.next = rarest(literal)
 	}
 	return p, nil
@@ -106,25 +106,25 @@ func folded(runes []rune) string {
 	return b.String()
 }
 
-// matches reports whether the pattern occurs in an output that was read. Outputs
+// Matches reports whether the pattern occurs in an output that was read. Outputs
 // that are not ASCII have letters with more than two forms, so the expression
 // itself runs on them.
-func (p *pattern) matches(output string, t *text) bool {
-	if t.ascii && len(p.literal) > 0 {
-		if found := p.find(t.lower); !found || p.plain {
+func (p *Pattern) Matches(output string, t *Text) bool {
+	if t.ASCII && len(p.Literal) > 0 {
+		if found := p.find(t.Lower); !found || p.Plain {
 			return found
 		}
 	}
-	return p.expr.MatchString(output)
+	return p.Expr.MatchString(output)
 }
 
 // find reports whether an ASCII text in lower case, with padding behind it,
 // contains the literal. It looks for the two rarest bytes at their distance, at 64
 // places at a time; a single byte would be found far too often.
-func (p *pattern) find(lower []byte) bool {
-	rare, next := p.literal[p.rare], p.literal[p.next]
+func (p *Pattern) find(lower []byte) bool {
+	rare, next := p.Literal[p.rare], p.Literal[p.next]
 	first := bytes.IndexByte(lower, rare)
-	start, last := max(first-p.rare, 0), len(lower)-len(p.literal) // of a match
+	start, last := max(first-p.rare, 0), len(lower)-len(p.Literal) // of a match
 	if first < 0 || start > last || rare >= utf8.RuneSelf {
 		return false
 	}
@@ -135,7 +135,7 @@ func (p *pattern) find(lower []byte) bool {
 		v, w := (*[64]byte)(a), (*[64]byte)(b)
 		hits := both(v, w, 0, r, n) | both(v, w, 8, r, n) | both(v, w, 16, r, n) | both(v, w, 24, r, n) |
 			both(v, w, 32, r, n) | both(v, w, 40, r, n) | both(v, w, 48, r, n) | both(v, w, 56, r, n)
-		if hits&high != 0 && bytes.Contains(lower[at:min(at+63+len(p.literal), len(lower))], p.literal) {
+		if hits&high != 0 && bytes.Contains(lower[at:min(at+63+len(p.Literal), len(lower))], p.Literal) {
 			return true
 		}
 		a, b = a[64:], b[64:]

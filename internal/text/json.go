@@ -1,4 +1,4 @@
-package guard
+package text
 
 import (
 	"bytes"
@@ -9,15 +9,15 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
-// A jsonHasher checks one JSON value and hashes what it means, in one pass over
+// A JSONHasher checks one JSON value and hashes what it means, in one pass over
 // its bytes: the order of members, blanks, escapes and the way a number is
 // written do not count; the order of arrays does. Numbers are compared as
 // decimals, so 1, 1.0 and 1e0 are one number and no large integer is taken for
 // another.
 //
 // Equal values have equal hashes. Whoever needs certainty compares equal hashes
-// again ([sameJSON]).
-type jsonHasher struct {
+// again ([SameJSON]).
+type JSONHasher struct {
 	data []byte
 	at   int
 	keys []uint64 // of the objects that are being read, the innermost last
@@ -42,44 +42,44 @@ var (
 	errNumber    = errors.New("a number is out of range")
 )
 
-// hashNull returns the hash of null.
-func hashNull() uint64 { return spread(seedNull) }
+// HashNull returns the hash of null.
+func HashNull() uint64 { return spread(seedNull) }
 
-// hash returns the hash of one JSON value.
-func (h *jsonHasher) hash(data []byte) (uint64, error) {
+// Hash returns the hash of one JSON value.
+func (h *JSONHasher) Hash(data []byte) (uint64, error) {
 	h.only, h.seen, h.normal, h.fading = false, false, false, false
 	return h.read(data)
 }
 
-// hashNormal is hash without what disguises a loop.
-func (h *jsonHasher) hashNormal(data []byte) (uint64, error) {
+// HashNormal is hash without what disguises a loop.
+func (h *JSONHasher) HashNormal(data []byte) (uint64, error) {
 	h.only, h.seen, h.normal, h.fading = false, true, true, false
 	return h.read(data)
 }
 
-// hashLasting is hashNormal without what looks made up for the occasion.
-func (h *jsonHasher) hashLasting(data []byte) (uint64, error) {
+// HashLasting is hashNormal without what looks made up for the occasion.
+func (h *JSONHasher) HashLasting(data []byte) (uint64, error) {
 	h.only, h.seen, h.normal, h.fading = false, true, true, true
 	return h.read(data)
 }
 
-// hashResult is hash, if seen is set without what nobody sees.
-func (h *jsonHasher) hashResult(data []byte, seen bool) (uint64, error) {
-	if v, err := h.hash(data); err != nil || !seen {
+// HashResult is hash, if seen is set without what nobody sees.
+func (h *JSONHasher) HashResult(data []byte, seen bool) (uint64, error) {
+	if v, err := h.Hash(data); err != nil || !seen {
 		return v, err
 	}
 	h.seen = true
 	return h.read(data)
 }
 
-// check returns the error that hash would return.
-func (h *jsonHasher) check(data []byte) error {
+// Check returns the error that hash would return.
+func (h *JSONHasher) Check(data []byte) error {
 	h.only, h.seen, h.normal = true, false, false
 	_, err := h.read(data)
 	return err
 }
 
-func (h *jsonHasher) read(data []byte) (uint64, error) {
+func (h *JSONHasher) read(data []byte) (uint64, error) {
 	h.data, h.at, h.keys = data, 0, h.keys[:0]
 	v, err := h.value(0)
 	if err != nil {
@@ -91,7 +91,7 @@ func (h *jsonHasher) read(data []byte) (uint64, error) {
 	return v, nil
 }
 
-func (h *jsonHasher) skip() {
+func (h *JSONHasher) skip() {
 	for h.at < len(h.data) {
 		switch h.data[h.at] {
 		case ' ', '\t', '\n', '\r':
@@ -103,7 +103,7 @@ func (h *jsonHasher) skip() {
 }
 
 // next skips blanks and returns the next byte, 0 at the end.
-func (h *jsonHasher) next() byte {
+func (h *JSONHasher) next() byte {
 	h.skip()
 	if h.at < len(h.data) {
 		return h.data[h.at]
@@ -122,7 +122,7 @@ const (
 	seedNull
 )
 
-func (h *jsonHasher) value(depth int) (uint64, error) {
+func (h *JSONHasher) value(depth int) (uint64, error) {
 	switch c := h.next(); {
 	case depth > maxNesting:
 		return 0, errNesting
@@ -134,7 +134,7 @@ func (h *jsonHasher) value(depth int) (uint64, error) {
 		return 0, h.pass()
 	case c == '"':
 		s, err := h.str()
-		v := hashInto(seedString, s)
+		v := HashInto(seedString, s)
 		if h.normal && h.fading {
 			v = h.lasting(v, s)
 		}
@@ -156,15 +156,15 @@ func (h *jsonHasher) value(depth int) (uint64, error) {
 
 // lasting returns the hash of what is left of a string without what looks made up for
 // the occasion, or whole if nothing is left.
-func (h *jsonHasher) lasting(whole uint64, s []byte) uint64 {
+func (h *JSONHasher) lasting(whole uint64, s []byte) uint64 {
 	h.buf = appendLasting(h.buf[:0], s) // s may be h.buf
 	if h.gone = len(h.buf) < len(s) && blank(h.buf); h.gone {
 		return whole
 	}
-	return hashInto(seedString, h.buf)
+	return HashInto(seedString, h.buf)
 }
 
-func (h *jsonHasher) word(w string) error {
+func (h *JSONHasher) word(w string) error {
 	if len(h.data)-h.at < len(w) || string(h.data[h.at:h.at+len(w)]) != w {
 		return errSyntax
 	}
@@ -173,7 +173,7 @@ func (h *jsonHasher) word(w string) error {
 }
 
 // object sums the hashes of its members, so that their order does not count.
-func (h *jsonHasher) object(depth int) (uint64, error) {
+func (h *JSONHasher) object(depth int) (uint64, error) {
 	h.at++
 	first := len(h.keys)
 	var sum, aside uint64 // of the members that count, and of those that name the call
@@ -190,12 +190,12 @@ func (h *jsonHasher) object(depth int) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		key, kind := fold(seedString, name), noNonce
+		key, kind := fold(seedString, name), NoNonce
 		if !h.only {
 			key = spread(key)
 		}
 		if h.normal {
-			kind, h.gone = nonceOf(name), false
+			kind, h.gone = NonceOf(name), false
 		}
 		if h.next() != ':' {
 			return 0, errSyntax
@@ -206,16 +206,16 @@ func (h *jsonHasher) object(depth int) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if h.normal && h.gone && kind == noNonce {
+		if h.normal && h.gone && kind == NoNonce {
 			kind = callNonce
 		}
 		switch h.gone = false; {
-		case kind == noNonce && !h.only:
-			sum += spread(key*prime2 + v)
+		case kind == NoNonce && !h.only:
+			sum += spread(key*Prime2 + v)
 		case kind == callNonce:
-			aside += spread(key*prime2 + v)
+			aside += spread(key*Prime2 + v)
 		}
-		if kind != noNonce {
+		if kind != NoNonce {
 			ignored++
 		}
 		if c = h.next(); c == '}' {
@@ -258,7 +258,7 @@ func twice(keys []uint64) bool {
 	return false
 }
 
-func (h *jsonHasher) array(depth int) (uint64, error) {
+func (h *JSONHasher) array(depth int) (uint64, error) {
 	h.at++
 	sum := uint64(seedArray)
 	for n := 0; ; n++ {
@@ -272,7 +272,7 @@ func (h *jsonHasher) array(depth int) (uint64, error) {
 		if h.normal && h.gone {
 			v, h.gone = 0, false
 		}
-		sum = spread(sum*prime2 + v)
+		sum = spread(sum*Prime2 + v)
 		switch h.next() {
 		case ']':
 			h.at++
@@ -289,14 +289,14 @@ func (h *jsonHasher) array(depth int) (uint64, error) {
 
 // str reads a string and returns its bytes without escapes, valid until the next
 // string or number is read.
-func (h *jsonHasher) str() ([]byte, error) {
+func (h *JSONHasher) str() ([]byte, error) {
 	start := h.at + 1
 	end := exact.SkipPlain(h.data, start)
 	if end < len(h.data) && h.data[end] == '"' {
 		h.at = end + 1
 		text := h.data[start:end]
 		if h.seen && bytes.IndexByte(text, 0x7F) >= 0 { // the one of ASCII that shows nothing and needs no escape
-			h.buf = appendSeen(h.buf[:0], text)
+			h.buf = AppendSeen(h.buf[:0], text)
 			return h.buf, nil
 		}
 		return text, nil
@@ -307,7 +307,7 @@ func (h *jsonHasher) str() ([]byte, error) {
 // unescape reads a string that has escapes or letters beyond ASCII, the first at
 // at. Invalid UTF-8 and lone surrogates count as the replacement character, as
 // they do to encoding/json.
-func (h *jsonHasher) unescape(start, at int) ([]byte, error) {
+func (h *JSONHasher) unescape(start, at int) ([]byte, error) {
 	h.buf = append(h.buf[:0], h.data[start:at]...)
 	for at < len(h.data) {
 		n := 0
@@ -315,7 +315,7 @@ func (h *jsonHasher) unescape(start, at int) ([]byte, error) {
 		case c == '"':
 			h.at = at + 1
 			if h.seen {
-				h.buf = appendSeen(h.buf[:0], h.buf)
+				h.buf = AppendSeen(h.buf[:0], h.buf)
 			}
 			return h.buf, nil
 		case c == '\\':
@@ -336,7 +336,7 @@ func (h *jsonHasher) unescape(start, at int) ([]byte, error) {
 }
 
 // pass reads a string for which only its syntax counts.
-func (h *jsonHasher) pass() error {
+func (h *JSONHasher) pass() error {
 	for at := exact.SkipPlain(h.data, h.at+1); at < len(h.data); at = exact.SkipPlain(h.data, at) {
 		n := 0
 		switch c := h.data[at]; {
@@ -362,7 +362,7 @@ var shortEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f
 
 // escape appends what an escape stands for and returns its length, 0 if it is
 // none.
-func (h *jsonHasher) escape(b []byte) int {
+func (h *JSONHasher) escape(b []byte) int {
 	if len(b) < 2 {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package guard
+package text
 
 import (
 	"math/rand/v2"
@@ -10,22 +10,22 @@ func TestGramCounter(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 12))
-	var c gramCounter
+	var c GramCounter
 	for range 300 {
 		pool := 1 + r.IntN(500)
 		draw := func() []uint64 {
 			grams := make([]uint64, r.IntN(400))
 			for i := range grams {
-				grams[i] = uint64(r.IntN(pool)) * prime1
+				grams[i] = uint64(r.IntN(pool)) * Prime1
 			}
 			return grams
 		}
 		own := draw()
 		counts := map[uint64]int64{}
-		c.reset(len(own))
+		c.Reset(len(own))
 		for _, g := range own {
 			counts[g]++
-			if got := c.add(g); got != counts[g] {
+			if got := c.Add(g); got != counts[g] {
 				t.Fatalf("an n-gram was counted %d times, want %d", got, counts[g])
 			}
 		}
@@ -38,7 +38,7 @@ func TestGramCounter(t *testing.T) {
 					most = max(most, counts[g])
 				}
 			}
-			if got := c.more(other); got != most {
+			if got := c.More(other); got != most {
 				t.Fatalf("the most is %d, want %d", got, most)
 			}
 		}

@@ -1,4 +1,4 @@
-package guard
+package text
 
 import (
 	"maps"
@@ -30,20 +30,20 @@ func TestTokens(t *testing.T) {
 			alphabet = strings.Repeat("aBc", r.IntN(60)) + " d" // words of any length
 		}
 		s := lettersFrom(r, r.IntN(300), alphabet)
-		var x text
-		x.read(s, true)
+		var x Text
+		x.Read(s, true)
 		want := plainTokens(s)
-		if len(x.tokens) != len(want) {
-			t.Fatalf("%q has %d tokens, want %q", s, len(x.tokens), want)
+		if len(x.Tokens) != len(want) {
+			t.Fatalf("%q has %d tokens, want %q", s, len(x.Tokens), want)
 		}
 		for k, w := range want {
-			if other, seen := known[x.tokens[k]]; seen && other != w {
+			if other, seen := known[x.Tokens[k]]; seen && other != w {
 				t.Fatalf("%q and %q have one hash", other, w)
 			}
-			known[x.tokens[k]] = w
+			known[x.Tokens[k]] = w
 		}
-		if x.ascii && string(x.lower) != strings.ToLower(s) {
-			t.Fatalf("%q became %q", s, x.lower)
+		if x.ASCII && string(x.Lower) != strings.ToLower(s) {
+			t.Fatalf("%q became %q", s, x.Lower)
 		}
 	}
 	back := map[string]uint64{}
@@ -57,14 +57,14 @@ func TestTokens(t *testing.T) {
 
 // TestNgramsPosition checks that an n-gram's hash depends on its tokens alone.
 func TestNgramsPosition(t *testing.T) {
-	var a, b text
-	a.read("one two three four five six seven", true)
-	b.read("ONE\ttwo three  four five six Seven eight", true)
-	x, y := appendNgrams(nil, a.tokens, 5), appendNgrams(nil, b.tokens, 5)
+	var a, b Text
+	a.Read("one two three four five six seven", true)
+	b.Read("ONE\ttwo three  four five six Seven eight", true)
+	x, y := AppendNgrams(nil, a.Tokens, 5), AppendNgrams(nil, b.Tokens, 5)
 	if len(x) != 3 || len(y) != 4 || !slices.Equal(x, y[:3]) {
 		t.Errorf("n-grams %x and %x", x, y)
 	}
-	if got := appendNgrams(nil, a.tokens[:4], 5); got != nil {
+	if got := AppendNgrams(nil, a.Tokens[:4], 5); got != nil {
 		t.Errorf("four tokens have n-grams %x", got)
 	}
 }
@@ -76,21 +76,21 @@ func TestWinnow(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
 	for range 2000 {
-		var p print
-		p.begin()
+		var p Print
+		p.Begin()
 		set := map[uint32]bool{}
 		n := 1 + r.IntN(7)
 		pool := uint64(1 + r.IntN(1+r.IntN(300)))
 		for range 1 + r.IntN(2) {
 			tokens := make([]uint64, r.IntN(1+r.IntN(200)))
 			for i := range tokens {
-				tokens[i] = r.Uint64N(pool) * prime2
+				tokens[i] = r.Uint64N(pool) * Prime2
 			}
-			p.add(tokens, n)
-			plainWinnow(set, appendNgrams(nil, tokens, n))
+			p.Add(tokens, n)
+			plainWinnow(set, AppendNgrams(nil, tokens, n))
 		}
-		slices.Sort(p.marks)
-		if got, want := slices.Compact(p.marks), slices.Sorted(maps.Keys(set)); !slices.Equal(got, want) {
+		slices.Sort(p.Marks)
+		if got, want := slices.Compact(p.Marks), slices.Sorted(maps.Keys(set)); !slices.Equal(got, want) {
 			t.Fatalf("%d-grams: marks %v, want %v", n, got, want)
 		}
 	}
@@ -118,11 +118,11 @@ func TestPrint(t *testing.T) {
 			marks[i] = r.Uint32N(1<<width) << shift // some repeat
 		}
 		want := slices.Compact(slices.Sorted(slices.Values(marks)))
-		p := print{marks: marks}
-		p.end()
-		slices.Sort(p.marks)
-		if want = want[:min(len(want), maxPrint)]; !slices.Equal(p.marks, want) {
-			t.Fatalf("%d marks: print %v, want %v", len(marks), p.marks, want)
+		p := Print{Marks: marks}
+		p.End()
+		slices.Sort(p.Marks)
+		if want = want[:min(len(want), maxPrint)]; !slices.Equal(p.Marks, want) {
+			t.Fatalf("%d marks: print %v, want %v", len(marks), p.Marks, want)
 		}
 	}
 }
@@ -134,24 +134,24 @@ func TestShared(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	for range 2000 {
 		pool := 1 + r.IntN(400)
-		draw := func() (p print) {
+		draw := func() (p Print) {
 			for range r.IntN(300) {
-				p.marks = append(p.marks, uint32(r.IntN(pool))*0x9e3779b1)
+				p.Marks = append(p.Marks, uint32(r.IntN(pool))*0x9e3779b1)
 			}
-			p.end()
+			p.End()
 			return p
 		}
 		p, q := draw(), draw()
-		if lacking := len(p.marks) - p.shared(&q); p.lacking(&q) > lacking {
-			t.Fatalf("at least %d marks are said to be missing, %d are", p.lacking(&q), lacking)
+		if lacking := len(p.Marks) - p.Shared(&q); p.Lacking(&q) > lacking {
+			t.Fatalf("at least %d marks are said to be missing, %d are", p.Lacking(&q), lacking)
 		}
 		common := 0
-		for _, m := range p.marks {
-			if slices.Contains(q.marks, m) {
+		for _, m := range p.Marks {
+			if slices.Contains(q.Marks, m) {
 				common++
 			}
 		}
-		if got := p.shared(&q); got != common {
+		if got := p.Shared(&q); got != common {
 			t.Fatalf("%d marks in common, want %d", got, common)
 		}
 	}
@@ -159,30 +159,30 @@ func TestShared(t *testing.T) {
 
 func BenchmarkText(b *testing.B) {
 	s := sampleText(2048)
-	var x text
+	var x Text
 	b.Run("lower", func(b *testing.B) {
 		for b.Loop() {
-			x.read(s, false)
+			x.Read(s, false)
 		}
 	})
 	b.Run("tokens", func(b *testing.B) {
 		for b.Loop() {
-			x.read(s, true)
+			x.Read(s, true)
 		}
 	})
 	var grams []uint64
 	b.Run("ngrams", func(b *testing.B) {
 		for b.Loop() {
-			grams = appendNgrams(grams[:0], x.tokens, 5)
+			grams = AppendNgrams(grams[:0], x.Tokens, 5)
 		}
 	})
-	var p print
+	var p Print
 	b.Run("print", func(b *testing.B) {
 		for b.Loop() {
-			p.begin()
-			p.add(x.tokens, 5)
-			p.end()
+			p.Begin()
+			p.Add(x.Tokens, 5)
+			p.End()
 		}
 	})
-	b.Logf("%d tokens, %d marks", len(x.tokens), len(p.marks))
+	b.Logf("%d tokens, %d marks", len(x.Tokens), len(p.Marks))
 }

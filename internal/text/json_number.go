@@ -1,4 +1,4 @@
-package guard
+package text
 
 import "strconv"
 
@@ -12,7 +12,7 @@ type number struct {
 }
 
 // number reads a number and hashes what it means.
-func (h *jsonHasher) number() (uint64, error) {
+func (h *JSONHasher) number() (uint64, error) {
 	if h.only && h.plain() {
 		return 0, nil
 	}
@@ -24,14 +24,14 @@ func (h *jsonHasher) number() (uint64, error) {
 	}
 	kind := seedNumber + uint64(h.last.exponent)*prime3
 	if h.last.negative {
-		kind += prime2
+		kind += Prime2
 	}
-	return hashInto(spread(kind), h.last.digits), nil
+	return HashInto(spread(kind), h.last.digits), nil
 }
 
 // plain passes over a number that is nothing but digits, and reports whether it is
 // one.
-func (h *jsonHasher) plain() bool {
+func (h *JSONHasher) plain() bool {
 	at := h.at
 	for at < len(h.data) && h.data[at]-'0' <= 9 {
 		at++
@@ -46,7 +46,7 @@ func (h *jsonHasher) plain() bool {
 	return true
 }
 
-func (h *jsonHasher) readNumber() error {
+func (h *JSONHasher) readNumber() error {
 	h.last = number{}
 	if h.at < len(h.data) && h.data[h.at] == '-' {
 		h.last.negative = true
@@ -83,7 +83,7 @@ func (h *jsonHasher) readNumber() error {
 }
 
 // digits appends a run of digits to buf and returns its length.
-func (h *jsonHasher) digits() int {
+func (h *JSONHasher) digits() int {
 	start := h.at
 	for h.at < len(h.data) && h.data[h.at] >= '0' && h.data[h.at] <= '9' {
 		h.at++
@@ -95,7 +95,7 @@ func (h *jsonHasher) digits() int {
 // maxExponent bounds exponents; nothing that anybody means is beyond it.
 const maxExponent = 100_000
 
-func (h *jsonHasher) exponent() (int64, error) {
+func (h *JSONHasher) exponent() (int64, error) {
 	if h.at >= len(h.data) || h.data[h.at]|0x20 != 'e' {
 		return 0, nil
 	}

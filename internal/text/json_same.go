@@ -1,19 +1,19 @@
-package guard
+package text
 
 import (
 	"bytes"
 	"encoding/json"
 )
 
-// sameJSON compares two JSON values by what they mean, if normal is set without what
+// SameJSON compares two JSON values by what they mean, if normal is set without what
 // disguises a loop. Nothing is null.
-func sameJSON(a, b []byte, normal bool) bool {
+func SameJSON(a, b []byte, normal bool) bool {
 	return bytes.Equal(canonicalOf(a, normal), canonicalOf(b, normal))
 }
 
-// canonical writes a JSON value so that equal values are written alike: members
+// Canonical writes a JSON value so that equal values are written alike: members
 // sorted, numbers as digits and exponent, blanks and escapes gone.
-func canonical(data []byte) []byte { return canonicalOf(data, false) }
+func Canonical(data []byte) []byte { return canonicalOf(data, false) }
 
 func canonicalOf(data []byte, normal bool) []byte {
 	if len(data) == 0 {
@@ -46,8 +46,8 @@ func canonicalValue(v any) any {
 			v[i] = canonicalValue(v[i])
 		}
 	case json.Number:
-		var h jsonHasher
-		if _, err := h.hash([]byte(v)); err != nil || len(h.last.digits) == 0 {
+		var h JSONHasher
+		if _, err := h.Hash([]byte(v)); err != nil || len(h.last.digits) == 0 {
 			return 0
 		}
 		return map[string]any{string(h.last.digits): []any{h.last.exponent, h.last.negative}, "": nil}

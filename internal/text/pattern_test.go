@@ -1,4 +1,4 @@
-package guard
+package text
 
 import (
 	"bytes"
@@ -27,18 +27,18 @@ func TestPattern(t *testing.T) {
 		{"ſ", "s", true, []string{"S", "ſ"}, []string{"t"}},
 		{`é`, "é", true, []string{"É"}, []string{"e"}},
 	} {
-		p, err := compilePattern(c.source)
+		p, err := CompilePattern(c.source)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(p.literal) != c.literal || p.plain != c.plain {
-			t.Errorf("%s: literal %q, plain %v", c.source, p.literal, p.plain)
+		if string(p.Literal) != c.literal || p.Plain != c.plain {
+			t.Errorf("%s: literal %q, plain %v", c.source, p.Literal, p.Plain)
 		}
 		for _, list := range [][]string{c.yes, c.no} {
 			for _, s := range list {
-				var x text
-				x.read(s, false)
-				if got, want := p.matches(s, &x), len(c.yes) > 0 && &list[0] == &c.yes[0]; got != want {
+				var x Text
+				x.Read(s, false)
+				if got, want := p.Matches(s, &x), len(c.yes) > 0 && &list[0] == &c.yes[0]; got != want {
 					t.Errorf("%s on %q: %v", c.source, s, got)
 				}
 			}
@@ -58,7 +58,7 @@ func TestPatternErrors(t *testing.T) {
 		`((a{100}){100}){100}`:                                 "invalid repeat count",
 		`(a|bb|cc){1000}x{1000}(d|ee){1000}(foo|bar){999}`:     "too large",
 	} {
-		_, err := compilePattern(source)
+		_, err := CompilePattern(source)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %v, want %s", source, err, want)
 		}
@@ -78,15 +78,15 @@ func TestPatternFind(t *testing.T) {
 		if r.IntN(10) == 0 {
 			literal += "é"
 		}
-		p, err := compilePattern(literal)
+		p, err := CompilePattern(literal)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var x text
-		x.read(lettersFrom(r, r.IntN(1+r.IntN(300)), alphabet), false)
-		want := bytes.Contains(x.lower, []byte(literal))
-		if got := p.find(x.lower); got != want {
-			t.Fatalf("%q in %q: %v", literal, x.lower, got)
+		var x Text
+		x.Read(lettersFrom(r, r.IntN(1+r.IntN(300)), alphabet), false)
+		want := bytes.Contains(x.Lower, []byte(literal))
+		if got := p.find(x.Lower); got != want {
+			t.Fatalf("%q in %q: %v", literal, x.Lower, got)
 		}
 		if want {
 			found++
@@ -103,15 +103,15 @@ func FuzzPattern(f *testing.F) {
 		f.Add(s, "As an AI, the \u212aeyſ are ABC: axb xx Kt ß SS")
 	}
 	f.Fuzz(func(t *testing.T, source, output string) {
-		p, err := compilePattern(source)
+		p, err := CompilePattern(source)
 		if err != nil {
 			return
 		}
-		var x text
-		x.read(output, false)
+		var x Text
+		x.Read(output, false)
 		want := regexp.MustCompile("(?i)" + source).MatchString(output)
-		if got := p.matches(output, &x); got != want {
-			t.Fatalf("%q on %q: %v, the expression says %v (literal %q)", source, output, got, want, p.literal)
+		if got := p.Matches(output, &x); got != want {
+			t.Fatalf("%q on %q: %v, the expression says %v (literal %q)", source, output, got, want, p.Literal)
 		}
 	})
 }
