@@ -2,9 +2,16 @@ package machine
 
 import "fmt"
 
-// Bayes is the strategy that weighs votes by what is known of their authors. It
-// is the only one whose probabilities a promise can be kept with.
-const Bayes = "bayes"
+// The built-in strategies of arbiters, as machine files name them.
+const (
+	// AlignmentMargin weighs votes by how often their authors agreed with humans.
+	AlignmentMargin = "alignmentMargin"
+	// FirstProposal lets arrival decide.
+	FirstProposal = "firstProposal"
+	// Bayes weighs votes by what is known of their authors. It is the only one whose
+	// probabilities a promise can be kept with.
+	Bayes = "bayes"
+)
 
 // checkPromises refuses a risk or a collapse where another strategy than bayes
 // decides: nobody would keep it.

@@ -200,7 +200,7 @@ func normalizeRoster(list []Specialist, machineLevel bool) {
 			s.Disabled = &off
 		}
 		if machineLevel && s.Role == Arbiter && !s.hasMode() {
-			s.StrategyFnName = "alignmentMargin"
+			s.StrategyFnName = AlignmentMargin
 		}
 	}
 }

@@ -74,9 +74,6 @@ func runnerUp(j *trust.Judgement) (second string, half exact.Billionths) {
 	return second, half
 }
 
-// alignmentMargin is the strategy whose distance can be measured in weight.
-const alignmentMargin = "alignmentMargin"
-
 // mostWeight is as much further weight as is ever tried: a thousand humans.
 const mostWeight = 1000 * exact.One
 

@@ -67,7 +67,7 @@ func (t *tx) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) 
 		t.votes = append(t.votes, vote)
 	}
 	votes := t.votes
-	if t.mode() == machine.Eager || by.StrategyFnName == firstProposal {
+	if t.mode() == machine.Eager || by.StrategyFnName == machine.FirstProposal {
 		return votes, nil // by arrival already
 	}
 	// Insertion sort: a round is short and mostly in order.

@@ -210,7 +210,7 @@ func (m *Metrics) declaresCollapse() bool {
 // or a probability decided, no margin had to be.
 func thinMargins(decisions []*session.DecisionRecord) (thin, measured int) {
 	for _, d := range decisions {
-		if d.IsHuman || d.ConsensusMargin == nil || d.Strategy == firstProposal || d.Strategy == machine.Bayes {
+		if d.IsHuman || d.ConsensusMargin == nil || d.Strategy == machine.FirstProposal || d.Strategy == machine.Bayes {
 			continue
 		}
 		measured++

@@ -392,10 +392,7 @@ func defaultProposer(id specialist.SessionID) member {
 		source: specialist.Builtin, timeout: machine.DefaultTimeout, proposer: strategies.FirstAvailable}
 }
 
-// firstProposal is the strategy by which arrival decides.
-const firstProposal = "firstProposal"
-
 func defaultArbiter(id specialist.SessionID) *member {
-	return &member{Specialist: &machine.Specialist{Role: machine.Arbiter, SpecialistID: "__default_arbiter_" + id.String(), StrategyFnName: firstProposal},
-		source: specialist.Builtin, arbiter: strategies.FirstProposal{}, strategy: firstProposal}
+	return &member{Specialist: &machine.Specialist{Role: machine.Arbiter, SpecialistID: "__default_arbiter_" + id.String(), StrategyFnName: machine.FirstProposal},
+		source: specialist.Builtin, arbiter: strategies.FirstProposal{}, strategy: machine.FirstProposal}
 }

@@ -78,7 +78,7 @@ func (t *tx) quorumRule(by *member) machine.Quorum {
 // answer is meant to be enough, which is under firstProposal, in mode eager and for a
 // champion that was asked alone and has answered; else majority. strategy is the name of the arbiter's.
 func DefaultQuorum(strategy string, mode machine.Mode, champion bool) machine.Quorum {
-	if strategy == firstProposal || mode == machine.Eager || champion {
+	if strategy == machine.FirstProposal || mode == machine.Eager || champion {
 		return machine.Quorum{Rule: machine.AnyQuorum}
 	}
 	return machine.Quorum{Rule: machine.MajorityQuorum}

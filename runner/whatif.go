@@ -60,7 +60,7 @@ func decideAgain(ctx context.Context, r *Runner, t *trace) (*again, error) {
 	a := &again{t: t, round: t.round()}
 	a.round.Past = r.Past(t.before)
 	strategy, source := t.strategy()
-	a.margin = strategy == alignmentMargin
+	a.margin = strategy == machine.AlignmentMargin
 	if by, known := strategies.BuiltinArbiter(strategy); known {
 		a.by = by
 	} else if source != "" {

@@ -89,7 +89,7 @@ func (r Registry) Classifier(name string) (guard.Classifier, bool) {
 // The built-in strategies, in the order in which messages list them.
 var (
 	builtinProposers = []string{"firstAvailable", "lastAvailable", "random"}
-	builtinArbiters  = []string{"alignmentMargin", "firstProposal", machine.Bayes}
+	builtinArbiters  = []string{machine.AlignmentMargin, machine.FirstProposal, machine.Bayes}
 )
 
 // Names returns the built-in strategies that strategyFnName may name in a role.
@@ -117,9 +117,9 @@ func BuiltinProposer(name string) (specialist.Proposer, bool) {
 // BuiltinArbiter returns the built-in arbiter of that name.
 func BuiltinArbiter(name string) (arbiter.Arbiter, bool) {
 	switch name {
-	case "alignmentMargin":
+	case machine.AlignmentMargin:
 		return AlignmentMargin{}, true
-	case "firstProposal":
+	case machine.FirstProposal:
 		return FirstProposal{}, true
 	case machine.Bayes:
 		return Bayes{}, true

@@ -150,7 +150,7 @@ func ruleOf(by *machine.Specialist) (r rule, err error) {
 		if !known {
 			return r, fmt.Errorf("%w: %s", ErrPolicy, machine.UnknownStrategy(by))
 		}
-		r.made, r.bayes, r.arrive = made, by.StrategyFnName == machine.Bayes, by.StrategyFnName == "firstProposal"
+		r.made, r.bayes, r.arrive = made, by.StrategyFnName == machine.Bayes, by.StrategyFnName == machine.FirstProposal
 	case len(by.StrategyFn) > 0 && by.StrategyFn[0] == '=':
 		r.made, err = strategies.NewArbiterExpression(by.StrategyFn)
 	}

@@ -177,7 +177,7 @@ func isDefault(id string) bool { return strings.HasPrefix(id, "__default_arbiter
 
 // standIn is the arbiter of sessions that were run without one.
 func standIn() *rule {
-	return &rule{by: &machine.Specialist{Role: machine.Arbiter, StrategyFnName: "firstProposal"}, made: strategies.FirstProposal{}, arrive: true}
+	return &rule{by: &machine.Specialist{Role: machine.Arbiter, StrategyFnName: machine.FirstProposal}, made: strategies.FirstProposal{}, arrive: true}
 }
 
 // recorded returns the rule of the arbiter that gave a verdict.
