@@ -1,8 +1,13 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 type lineProblem struct {
@@ -219,4 +224,92 @@ func (h *histogram) quantile(q float64) float64 {
 		}
 	}
 	return h.max
+}
+
+// Bounds of what an analysis remembers, however long the log is.
+const (
+	shownMalformed = 10      // lines that are named
+	mostNames      = 1000    // distinct reasons or stages; the rest is "other"
+	mostOpen       = 100_000 // candidates without a verdict yet
+	scoreSteps     = 10_000  // scores are counted by their first four decimals
+)
+
+// analysisLine is what analyze finds as --json shows it.
+type analysisLine struct {
+	Lines     int            `json:"lines"`
+	Records   int            `json:"records"`
+	Malformed int            `json:"malformed"`
+	Problems  []lineProblem  `json:"problems"`
+	Types     []typeCount    `json:"types"`
+	Verdicts  []verdictCount `json:"verdicts"`
+	Reasons   []reasonCount  `json:"reasons"`
+	Scores    []scoreSpread  `json:"scores"`
+	Open      spentCount     `json:"open"`
+}
+
+// A checkResult is a line that dialai check prints.
+type checkResult struct {
+	Status  string `json:"status"`
+	Reasons []struct {
+		Code string `json:"code"`
+	} `json:"reasons"`
+}
+
+// resultLineOf returns what dialai check printed; ok is false if the line is
+// something else.
+func resultLineOf(line []byte) (r checkResult, ok bool) {
+	var probe struct {
+		Type   json.RawMessage `json:"type"`
+		Status json.RawMessage `json:"status"`
+	}
+	if json.Unmarshal(line, &probe) != nil || probe.Type != nil || probe.Status == nil || json.Unmarshal(line, &r) != nil {
+		return r, false
+	}
+	_, known := verdict.StatusNamed(r.Status)
+	return r, known || r.Status == "done" || r.Status == "error"
+}
+
+func (an *analysis) result(r checkResult) {
+	an.records++
+	if _, known := verdict.StatusNamed(r.Status); !known {
+		an.types[r.Status]++
+		return
+	}
+	an.types["result"]++
+	var codes []string
+	for _, reason := range r.Reasons {
+		codes = append(codes, reason.Code)
+	}
+	an.verdict(candidate{}, r.Status, codes)
+}
+
+// report returns what was found, in an order that does not depend on chance.
+func (an *analysis) report() analysisLine {
+	r := analysisLine{
+		Lines: an.lines, Records: an.records, Malformed: an.malformed, Problems: append([]lineProblem{}, an.problems...),
+		Types: []typeCount{}, Verdicts: []verdictCount{}, Reasons: []reasonCount{}, Scores: []scoreSpread{}, Open: an.rest,
+	}
+	for name, n := range an.types {
+		r.Types = append(r.Types, typeCount{name, n})
+	}
+	for _, v := range an.verdicts {
+		v.TokensEach = exact.AddSat(v.InputTokens, v.OutputTokens) / int64(v.Count)
+		r.Verdicts = append(r.Verdicts, *v)
+	}
+	for code, n := range an.reasons {
+		r.Reasons = append(r.Reasons, reasonCount{code, n})
+	}
+	for stage, h := range an.scores {
+		r.Scores = append(r.Scores, scoreSpread{stage, h.n, h.min, h.quantile(0.1), h.quantile(0.5), h.quantile(0.9), h.quantile(0.99), h.max})
+	}
+	for _, s := range an.open {
+		r.Open.add(s.InputTokens, s.OutputTokens, s.USD)
+	}
+	slices.SortFunc(r.Types, func(a, b typeCount) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Type, b.Type)) })
+	slices.SortFunc(r.Verdicts, func(a, b verdictCount) int {
+		return cmp.Or(b.Count-a.Count, cmp.Compare(a.Verdict, b.Verdict))
+	})
+	slices.SortFunc(r.Reasons, func(a, b reasonCount) int { return cmp.Or(b.Count-a.Count, cmp.Compare(a.Code, b.Code)) })
+	slices.SortFunc(r.Scores, func(a, b scoreSpread) int { return cmp.Compare(a.Stage, b.Stage) })
+	return r
 }

@@ -71,7 +71,7 @@ func (b *backtestRun) print(r *backtest.Report) error {
 func (b *backtestRun) printJSON(r *backtest.Report) error {
 	var lines []any
 	if b.gates != nil {
-		for _, c := range b.gates.changes {
+		for _, c := range b.gates.Changes {
 			lines = append(lines, c)
 		}
 	}
@@ -165,9 +165,9 @@ func (b *backtestRun) details(r *backtest.Report) {
 		return
 	}
 	fmt.Fprintf(b.out, "\nGuards:        %s judged again: %d newly allowed, %d newly refused, %d undecidable\n", plural(b.gates.Steps, "step"), b.gates.Allowed, b.gates.Refused, b.gates.Undecidable)
-	for i, c := range b.gates.changes {
+	for i, c := range b.gates.Changes {
 		if i == mostFlips {
-			fmt.Fprintf(b.out, "  and %d more: --json lists them all\n", len(b.gates.changes)-i)
+			fmt.Fprintf(b.out, "  and %d more: --json lists them all\n", len(b.gates.Changes)-i)
 			break
 		}
 		fmt.Fprintf(b.out, "  session %s event %d, %s in %s: %s → %s %v\n", c.SessionID, c.Seq, clean(c.TransitionName), clean(c.State), c.Recorded, c.Now, c.NowCodes)

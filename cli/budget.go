@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -68,7 +66,7 @@ func (a *app) budget(path, trace string) error {
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
-	run, err := newBudgetRun(f)
+	run, err := newBudgetRun(f.budget, f.prices)
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
@@ -80,15 +78,16 @@ func (a *app) budget(path, trace string) error {
 	case f.trace == nil:
 		err = hinted(errors.New("there is no trace"), "write {\"config\": …, \"trace\": […]} into the file, or name calls with --trace FILE")
 	default:
-		err = run.chargeAll(f.trace)
+		err = chargeAll(run, f.trace)
 	}
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
-	if err := a.printBudget(a.out, run.report()); err != nil {
+	report := run.report()
+	if err := a.printBudget(a.out, report); err != nil {
 		return err
 	}
-	if run.tripped != nil {
+	if report.Tripped != nil {
 		return exit(budgetTripped)
 	}
 	return nil
@@ -169,42 +168,22 @@ func (a *app) chargeFile(r *budgetRun, path string) error {
 	return err
 }
 
-func (r *budgetRun) report() budgetLine {
-	spent := r.ledger.Balance(traceScope).Spent
-	return budgetLine{
-		Records: r.records, Mode: r.mode, spentCount: spentCount{spent.TokensIn, spent.TokensOut, spent.Money},
-		Calls: spent.Calls, Unpriced: spent.Unpriced, Soft: r.soft, Crossed: r.crossed, Tripped: r.tripped,
-	}
-}
+// aCall says what a line of a trace is.
+const aCall = `a call is one JSON object such as {"input": 120, "output": 30, "model": "…", "usd": 0.01}, or a line of dialai log SESSION --guard`
 
-func (st style) printBudget(w io.Writer, r budgetLine) error {
-	if st.json {
-		return printJSON(w, r)
-	}
-	out := bufio.NewWriter(w)
-	if !st.quiet {
-		fmt.Fprintf(out, "Charged:  %s\n", plural(r.Records, "record"))
-		fmt.Fprintf(out, "Spent:    %d tokens read, %d written, $%s in %s\n", r.InputTokens, r.OutputTokens, r.USD, plural(int(r.Calls), "call"))
-		if r.Unpriced > 0 {
-			fmt.Fprintf(out, "Unpriced: %s, whose dollars are not known\n", plural(int(r.Unpriced), "call"))
+// chargeAll charges the calls of a trace until the budget trips.
+func chargeAll(r *budgetRun, trace []json.RawMessage) error {
+	for i, raw := range trace {
+		done, err := r.charge(raw)
+		if err != nil {
+			return hinted(fmt.Errorf("call %d of the trace: %w", i+1, err), aCall)
 		}
-		printMark(out, "Soft:    ", r.Soft)
+		if done {
+			return nil
+		}
 	}
-	printMark(out, "Crossed: ", r.Crossed)
-	printMark(out, "Tripped: ", r.Tripped)
-	if r.Tripped == nil && r.Crossed == nil {
-		fmt.Fprintln(out, "The budget was not crossed.")
-	}
-	return out.Flush()
+	return nil
 }
 
-func printMark(out io.Writer, label string, m *budgetMark) {
-	if m == nil {
-		return
-	}
-	id := ""
-	if m.ID != "" {
-		id = " (" + clean(m.ID) + ")"
-	}
-	fmt.Fprintf(out, "%s record %d%s: %s: %s\n", label, m.Record, id, m.Code, m.Message)
-}
+// errTripped ends reading a trace.
+var errTripped = errors.New("tripped")

@@ -52,9 +52,9 @@ type budgetLine struct {
 // traceScope is where all calls of a trace belong.
 var traceScope = guard.Scope{Tenant: "trace", Session: "trace"}
 
-func newBudgetRun(f budgetFile) (*budgetRun, error) {
-	run := &budgetRun{mode: f.budget.Mode, budget: f.budget, now: time.UnixMilli(0)}
-	ledger, err := guard.NewLedger(guard.LedgerConfig{Now: func() time.Time { return run.now }, Budget: f.budget, Prices: f.prices})
+func newBudgetRun(budget *guard.Budget, prices *guard.PriceTable) (*budgetRun, error) {
+	run := &budgetRun{mode: budget.Mode, budget: budget, now: time.UnixMilli(0)}
+	ledger, err := guard.NewLedger(guard.LedgerConfig{Now: func() time.Time { return run.now }, Budget: budget, Prices: prices})
 	run.ledger = ledger
 	return run, err
 }
@@ -75,9 +75,6 @@ type traceCall struct {
 	} `json:"tokens"`
 	Meta *guard.LogMeta `json:"meta"`
 }
-
-// aCall says what a line of a trace is.
-const aCall = `a call is one JSON object such as {"input": 120, "output": 30, "model": "…", "usd": 0.01}, or a line of dialai log SESSION --guard`
 
 // mostCalls is how many calls one line of a trace may stand for.
 const mostCalls = 10_000
@@ -235,18 +232,10 @@ func (r *budgetRun) note(reasons []verdict.Reason, id string) {
 	}
 }
 
-func (r *budgetRun) chargeAll(trace []json.RawMessage) error {
-	for i, raw := range trace {
-		done, err := r.charge(raw)
-		if err != nil {
-			return hinted(fmt.Errorf("call %d of the trace: %w", i+1, err), aCall)
-		}
-		if done {
-			return nil
-		}
+func (r *budgetRun) report() budgetLine {
+	spent := r.ledger.Balance(traceScope).Spent
+	return budgetLine{
+		Records: r.records, Mode: r.mode, spentCount: spentCount{spent.TokensIn, spent.TokensOut, spent.Money},
+		Calls: spent.Calls, Unpriced: spent.Unpriced, Soft: r.soft, Crossed: r.crossed, Tripped: r.tripped,
 	}
-	return nil
 }
-
-// errTripped ends reading a trace.
-var errTripped = errors.New("tripped")

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -142,9 +140,6 @@ func (a *app) loadGuards(path string) (*guard.Config, error) {
 	return parseGuards(path, data)
 }
 
-// maxStep bounds the JSON of one step.
-const maxStep = 32 << 20
-
 func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
 	data, err := io.ReadAll(io.LimitReader(a.in, maxStep+1))
 	if err == nil && len(data) > maxStep {
@@ -168,11 +163,14 @@ func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
 	return exit(checkCode(v.Status))
 }
 
+// mostTold is how many members that nothing reads are named.
+const mostTold = 1000
+
 // warnUnknown says on stderr which members of a step nothing reads, each name once:
 // the verdict is that of a step without them, as the published guard's is.
 func (a *app) warnUnknown(place string, step []byte, told map[string]bool) {
 	for _, p := range guard.UnknownMembers(step) {
-		if name := p.Path[strings.LastIndex(p.Path, "/"):]; !told[name] && len(told) < mostNames {
+		if name := p.Path[strings.LastIndex(p.Path, "/"):]; !told[name] && len(told) < mostTold {
 			told[name], p.File = true, place
 			fmt.Fprintln(a.err, problemText(p, machine.Problem.Warning))
 		}
@@ -217,32 +215,6 @@ func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *stepCloc
 		return &exitError{checkInvalid, err}
 	}
 	return exit(code)
-}
-
-// eachLine calls f with every line that is not blank and its number from 1, as
-// they come. A line that is too long has none of its bytes, and the error
-// errLongLine. What cannot be read, and an error of f, end it.
-func eachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
-	lines := bufio.NewReaderSize(r, 1<<16)
-	for n := 1; ; n++ {
-		line, err := readLine(lines)
-		long := errors.Is(err, errLongLine)
-		if err != nil && !long && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if long || len(bytes.TrimSpace(line)) > 0 {
-			var problem error
-			if long {
-				problem = errLongLine
-			}
-			if err := f(n, line, problem); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-	}
 }
 
 func (a *app) checkLine(g *guard.Guard, profile guard.Profile, clock *stepClock, fake bool, line []byte, err error) ([]byte, int) {
@@ -324,24 +296,3 @@ func operation(g *guard.Guard, clock *stepClock, fake bool, line []byte) (answer
 type stepClock struct{ now time.Time }
 
 func (c *stepClock) time() time.Time { return c.now }
-
-var errLongLine = fmt.Errorf("the line is longer than %d bytes", maxStep)
-
-// readLine reads a line of any length; the rest of one that is too long is
-// skipped.
-func readLine(r *bufio.Reader) (line []byte, err error) {
-	long := false
-	for {
-		part, err := r.ReadSlice('\n')
-		if long = long || len(line)+len(part) > maxStep; !long {
-			line = append(line, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case long:
-			return nil, errLongLine
-		}
-		return line, err
-	}
-}

@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -60,9 +62,10 @@ func TestLogOfCorrections(t *testing.T) {
 			s, err = r.Session(ctx, s.ID.String())
 			ok(t, err)
 			var out bytes.Buffer
-			w := &guardLog{out: &out, session: s}
-			ok(t, w.fold(ctx, &engine{Runner: r, store: kept}, s.ID))
-			replay := guard.NewReplayer(mustGuards(t, m), nil)
+			w := newGuardLog(s, guardLogOptions{}, func(rec *guard.LogRecord) error { return json.NewEncoder(&out).Encode(rec) })
+			ok(t, w.fold(kept.Records(ctx, s.ID, 1), math.MaxInt64))
+			guards, _ := guard.Parse(m.Definition().Guards, false)
+			replay := guard.NewReplayer(guards, nil)
 			for line := range strings.Lines(out.String()) {
 				rec, err := guard.ParseLog([]byte(line))
 				ok(t, err)
@@ -76,13 +79,6 @@ func TestLogOfCorrections(t *testing.T) {
 			}
 		})
 	}
-}
-
-func mustGuards(t *testing.T, m *machine.Machine) *guard.Config {
-	t.Helper()
-	c, _, err := guardsOf(m)
-	ok(t, err)
-	return c
 }
 
 func ok(t *testing.T, err error) {

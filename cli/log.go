@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-
-	"github.com/spf13/cobra"
+	"math"
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/session"
+	"github.com/spf13/cobra"
 )
 
 func (a *app) logCommand() *cobra.Command {
@@ -148,29 +148,6 @@ func (a *app) printMachineLog(ctx context.Context, e *engine, out io.Writer, nam
 	return nil
 }
 
-// logLine is an event as log prints it.
-type logLine struct {
-	V         int    `json:"v"`
-	SessionID string `json:"sessionId,omitempty"`
-	Machine   string `json:"machineName,omitempty"` // of an event of a machine's specialists
-	session.Raw
-	Hash     string `json:"hash"`
-	Redacted bool   `json:"redacted,omitempty"`
-	Withheld bool   `json:"withheld,omitempty"`
-}
-
-func (st style) printLogLine(out io.Writer, line logLine) error {
-	if st.json {
-		return printJSON(out, line)
-	}
-	note := ""
-	if line.Withheld {
-		note = " (the rest is withheld)"
-	}
-	_, err := fmt.Fprintf(out, "%5d  %s  %-15s %s%s\n", line.Seq, line.At, line.Kind, clean(string(line.Data)), note)
-	return err
-}
-
 // closedUntil returns the number of the last event that nothing is withheld of,
 // because it belongs to a closed round, or nothing is at all.
 func closedUntil(ctx context.Context, e *engine, s *session.Session) (last int64, err error) {
@@ -192,4 +169,18 @@ func closedUntil(ctx context.Context, e *engine, s *session.Session) (last int64
 		}
 	}
 	return last, nil
+}
+
+// guardLogFlags are those of log that are about guards.
+type guardLogFlags struct {
+	guard   bool
+	payload string
+}
+
+func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, f *guardLogFlags, from int64, hidden bool) error {
+	if f.payload != payloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
+		return hinted(usage("--payload is %q", f.payload), "it may be %s, %s or %s", payloadRedacted, guard.PayloadFull, guard.PayloadDigest)
+	}
+	w := newGuardLog(s, guardLogOptions{from, f.payload, hidden}, func(rec *guard.LogRecord) error { return printJSON(out, rec) })
+	return w.fold(e.store.Records(ctx, s.ID, 1), math.MaxInt64)
 }

@@ -1,38 +1,33 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"io"
+	"iter"
 	"slices"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
 
-// guardLogFlags are those of log that are about guards.
-type guardLogFlags struct {
-	guard   bool
-	payload string
-}
-
 // payloadRedacted leaves out the texts of steps that hold secrets or personal data.
 const payloadRedacted = "redacted"
 
-// A guardLog writes the events of a session as guards see them.
+// guardLogOptions say what of a session is told.
+type guardLogOptions struct {
+	from    int64  // the first event
+	payload string // of a step: redacted, full or digest; "" is full
+	hidden  bool   // steps of the open round are withheld
+}
+
+// A guardLog tells the events of a session as guards see them.
 type guardLog struct {
-	out  io.Writer
-	from int64 // the first event to write
-	// payload says what is written of a step: redacted, full or digest; "" is full
-	payload string
-	prices  string
-	take    func(*guard.LogRecord) error // takes the records; nil: they are written to out
-	err     error                        // the first
-	hidden  bool                         // steps of the open round are withheld
+	guardLogOptions
+	take   func(*guard.LogRecord) error // takes the records
+	err    error                        // the first
+	prices string
 
 	session *session.Session
 	round   int64
@@ -43,28 +38,29 @@ type guardLog struct {
 	pending *guard.LogRecord // a step that was judged: its event has not been applied yet
 }
 
-func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, f *guardLogFlags, from int64, hidden bool) error {
-	if f.payload != payloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
-		return hinted(usage("--payload is %q", f.payload), "it may be %s, %s or %s", payloadRedacted, guard.PayloadFull, guard.PayloadDigest)
-	}
-	w := &guardLog{out: out, from: from, payload: f.payload, session: s, hidden: hidden}
-	return w.fold(ctx, e, s.ID)
-}
-
-// fold writes the log of a session.
-func (w *guardLog) fold(ctx context.Context, e *engine, id specialist.SessionID) error {
-	definition := w.session.Machine().JSON()
-	fold := &session.Folder{
+// newGuardLog returns the log of a session of which nothing has been told yet. take gets
+// each record of it.
+func newGuardLog(s *session.Session, o guardLogOptions, take func(*guard.LogRecord) error) *guardLog {
+	w := &guardLog{guardLogOptions: o, take: take, session: s}
+	definition := s.Machine().JSON()
+	w.folder = &session.Folder{
 		Programs:   session.NewPrograms(),
 		Definition: func(string) ([]byte, error) { return definition, nil },
 		Gate:       w.gate, Applied: w.applied,
 	}
-	w.folder = fold
-	for rec, err := range e.store.Records(ctx, id, 1) {
+	return w
+}
+
+// fold tells the records of the session up to an event.
+func (w *guardLog) fold(records iter.Seq2[session.StoredRecord, error], last int64) error {
+	for rec, err := range records {
 		if err != nil {
 			return err
 		}
-		if _, err := fold.Add(rec.Events); err != nil {
+		if rec.First > last {
+			break
+		}
+		if _, err := w.folder.Add(rec.Events); err != nil {
 			return &session.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
 		}
 		if w.err != nil {
@@ -74,18 +70,14 @@ func (w *guardLog) fold(ctx context.Context, e *engine, id specialist.SessionID)
 	return nil
 }
 
-// write writes one record of the log.
+// write hands on one record of the log.
 func (w *guardLog) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
 	if seq < w.from || w.err != nil {
 		return
 	}
 	rec.V, rec.Seq, rec.Session = 1, seq, w.session.ID.String()
 	rec.TS = append(at.Append([]byte{'"'}), '"')
-	if w.take != nil {
-		w.err = w.take(rec)
-		return
-	}
-	w.err = printJSON(w.out, rec)
+	w.err = w.take(rec)
 }
 
 // gate takes in a step that was judged. Where it was executed the fold tells of
@@ -250,30 +242,4 @@ func (w *guardLog) spent(data session.Data, before, after guard.Book) *guard.Log
 		meta.Specialist, meta.Model, meta.Asked = d.SpecialistID, d.Model, d.Asked
 	}
 	return rec
-}
-
-// guardsOf returns the guards of a machine: those of the machine, and those of
-// states with a section of their own.
-func guardsOf(m *machine.Machine) (*guard.Config, map[string]*guard.Config, error) {
-	def := m.Definition()
-	var base *guard.Config
-	if def.Guards != nil {
-		base, _ = guard.Parse(def.Guards, false) // it was checked when the file was loaded
-	}
-	states := map[string]*guard.Config{}
-	for _, s := range def.States {
-		if s.Guards == nil {
-			continue
-		}
-		section, err := guard.Merge(def.Guards, s.Guards)
-		if err != nil {
-			return nil, nil, err
-		}
-		c, problems := guard.Parse(section, false)
-		if len(problems) > 0 {
-			return nil, nil, &guard.ConfigError{Path: s.Name, Problems: problems}
-		}
-		states[s.Name] = c
-	}
-	return base, states, nil
 }

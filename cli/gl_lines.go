@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxStep bounds the JSON of one step.
+const maxStep = 32 << 20
+
+// eachLine calls f with every line that is not blank and its number from 1, as
+// they come. A line that is too long has none of its bytes, and the error
+// errLongLine. What cannot be read, and an error of f, end it.
+func eachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
+	lines := bufio.NewReaderSize(r, 1<<16)
+	for n := 1; ; n++ {
+		line, err := readLine(lines)
+		long := errors.Is(err, errLongLine)
+		if err != nil && !long && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if long || len(bytes.TrimSpace(line)) > 0 {
+			var problem error
+			if long {
+				problem = errLongLine
+			}
+			if err := f(n, line, problem); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+	}
+}
+
+var errLongLine = fmt.Errorf("the line is longer than %d bytes", maxStep)
+
+// readLine reads a line of any length; the rest of one that is too long is
+// skipped.
+func readLine(r *bufio.Reader) (line []byte, err error) {
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(line)+len(part) > maxStep; !long {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case long:
+			return nil, errLongLine
+		}
+		return line, err
+	}
+}

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+)
+
+func (st style) printBudget(w io.Writer, r budgetLine) error {
+	if st.json {
+		return printJSON(w, r)
+	}
+	out := bufio.NewWriter(w)
+	if !st.quiet {
+		fmt.Fprintf(out, "Charged:  %s\n", plural(r.Records, "record"))
+		fmt.Fprintf(out, "Spent:    %d tokens read, %d written, $%s in %s\n", r.InputTokens, r.OutputTokens, r.USD, plural(int(r.Calls), "call"))
+		if r.Unpriced > 0 {
+			fmt.Fprintf(out, "Unpriced: %s, whose dollars are not known\n", plural(int(r.Unpriced), "call"))
+		}
+		printMark(out, "Soft:    ", r.Soft)
+	}
+	printMark(out, "Crossed: ", r.Crossed)
+	printMark(out, "Tripped: ", r.Tripped)
+	if r.Tripped == nil && r.Crossed == nil {
+		fmt.Fprintln(out, "The budget was not crossed.")
+	}
+	return out.Flush()
+}
+
+func printMark(out io.Writer, label string, m *budgetMark) {
+	if m == nil {
+		return
+	}
+	id := ""
+	if m.ID != "" {
+		id = " (" + clean(m.ID) + ")"
+	}
+	fmt.Fprintf(out, "%s record %d%s: %s: %s\n", label, m.Record, id, m.Code, m.Message)
+}
