@@ -18,8 +18,9 @@ func (a *app) cancelCommand() *cobra.Command {
 		Short: "Stop a session that is not to go on",
 		Long: `Stop a session, for a reason that is recorded with who gave it. Asks that are still
 out are ended and charged as estimated. Nothing of what going on would need has to be
-there: specialists, variables and functions may be missing. A session that has
-completed, has failed or is stopped is left as it is, and the exit code is 1.
+there: specialists, variables and functions may be missing. One that has failed is given
+up by it. A session that has completed or is stopped is left as it is, and the exit
+code is 1.
 dialai resume takes a cancelled session up again.`,
 		Example: `  dialai cancel 0b9c1d3e-… --note "the customer has withdrawn"
   dialai resume 0b9c1d3e-…`,

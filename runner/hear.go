@@ -316,6 +316,15 @@ func call(ctx context.Context, m *member, q specialist.Question, h *heard) {
 		h.estimate = &session.RemoteAsk{Estimate: m.estimate}
 	}
 	q.Self = m.SpecialistID
+	if m.source.VotesOnly() {
+		h.say(ctx, m, q)
+	} else if !apart(func() { h.say(ctx, m, q) }) {
+		h.code, h.message = session.CodePanic, errGone.Error()
+	}
+}
+
+// say has a proposer say something. A panic is a failure.
+func (h *heard) say(ctx context.Context, m *member, q specialist.Question) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.code, h.message = session.CodePanic, fmt.Sprintf("panic: %v", p)

@@ -139,14 +139,11 @@ func (q *inquirer) reserve(ctx context.Context, key askKey, p *probe) error {
 	return w.commit(ctx)
 }
 
-// send asks. A panic is an error.
+// send asks. A panic, and an end of the goroutine, are errors.
 func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(context.Context) reply) (a reply) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	defer func() {
-		if v := recover(); v != nil {
-			a.err = fmt.Errorf("panic: %v", v)
-		}
 		a.text = specialist.Clip(a.text, maxReasoning)
 		if late := ctx.Err(); late != nil && a.err == nil {
 			a.err = late
@@ -164,10 +161,24 @@ func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(cont
 	t := &q.w.t.now
 	var m meter
 	defer m.read(&a)
-	return ask(specialist.WithCaller(q.bounded(ctx, p), specialist.Caller{
+	asked := specialist.WithCaller(q.bounded(ctx, p), specialist.Caller{
 		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: p.guard, Round: t.Round, Attempt: t.Attempt,
 		Nth: q.w.t.round.Before(p.guard, session.GuardRole, key.index), AskID: key.round.AskID(key.index), Spent: m.add,
-	}))
+	})
+	if !apart(func() { a = replied(asked, ask) }) {
+		a.err = errGone
+	}
+	return a
+}
+
+// replied asks. A panic is an error.
+func replied(ctx context.Context, ask func(context.Context) reply) (a reply) {
+	defer func() {
+		if v := recover(); v != nil {
+			a.err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return ask(ctx)
 }
 
 // bounded tells a model how many calls the budget has set aside for a question.

@@ -165,19 +165,26 @@ func (j *judgement) alone(t *tx) (v verdict.Verdict) {
 		return v // custom guards judge content, and a ruling's is a human's
 	}
 	for _, c := range t.r.config.Guards {
-		v = v.Join(safely(j.ctx, c, j.step))
+		v = v.Join(j.own(t, c))
 	}
 	return v
 }
 
-// safely runs a guard of the program's own; a panic fails closed.
-func safely(ctx context.Context, c guard.Checker, s verdict.Step) (v verdict.Verdict) {
-	defer func() {
-		if recover() != nil {
-			v = verdict.InternalError("a custom guard")
-		}
-	}()
-	return c.Check(ctx, s)
+// own runs a guard of the program's own; a panic, or an end of its goroutine, fails
+// closed, and the program is told.
+func (j *judgement) own(t *tx, c guard.Checker) (v verdict.Verdict) {
+	var err error
+	if !apart(func() {
+		err = t.r.contain(t.now.ID, func() error { v = c.Check(j.ctx, j.step); return nil })
+	}) {
+		p := &PanicError{Session: t.now.ID, Value: errGone.Error()}
+		t.r.tell(p)
+		err = p
+	}
+	if err != nil {
+		return verdict.InternalError("a custom guard")
+	}
+	return v
 }
 
 // decision is a transition that somebody decided to execute.

@@ -15,7 +15,8 @@ import (
 // A panic is a bug: in a strategy of the program, in its observer, in this engine. It
 // is the matter of the session in whose step it came up, never of the others. Functions
 // that are asked something are caught where they are called (call, decideRound, send):
-// what they said is lost, and the round goes on. Everything else is caught at the
+// what they said is lost, and the round goes on. One that ends its goroutine is caught
+// there too (apart). Everything else is caught at the
 // boundary of a session: contain. What was in use there is dropped, not used again
 // (buffers, passages of gates, prepared events), and locks are given back by defer. The
 // step is then recorded on its session as failed, with the code panic; a resume tries
@@ -31,6 +32,23 @@ type PanicError struct {
 
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("session %s: panic: %s", e.Session, e.Value)
+}
+
+// errGone is what came of a function of the program's own that ended its goroutine instead
+// of returning, as a test's FailNow does.
+var errGone = errors.New("a Go function of a specialist or guard ended its goroutine (runtime.Goexit)")
+
+// apart runs code of the program's own in a goroutine that it may end, and waits for it. It
+// reports whether f returned. f panics only where nobody could go on.
+func apart(f func()) (returned bool) {
+	done := make(chan bool, 1)
+	go func() {
+		returned := false
+		defer func() { done <- returned }()
+		f()
+		returned = true
+	}()
+	return <-done
 }
 
 // maxPanic is how much of what a panic says is kept, in bytes.
@@ -89,8 +107,9 @@ func (p *PanicError) reason() string {
 	return "panic: " + p.Value + ": this is a bug in the program, not in the session; resume tries again"
 }
 
-// end ends a live session, whatever is missing to go on with it. One that has ended
-// already is returned as it is, with did false.
+// end ends a live session, whatever is missing to go on with it; a human may also give up
+// one that has failed. Any other that has ended already is returned as it is, with did
+// false.
 func (r *Runner) end(ctx context.Context, id specialist.SessionID, d *session.Ended) (after *session.Session, did bool, err error) {
 	err = r.contain(id, func() error {
 		for range maxRaces {
@@ -98,7 +117,7 @@ func (r *Runner) end(ctx context.Context, id specialist.SessionID, d *session.En
 			if err != nil {
 				return err
 			}
-			if after = s; !s.Status.Live() {
+			if after = s; !s.Status.Live() && !(s.Status == session.Failed && d.Code == session.CodeCancelled) {
 				return nil
 			}
 			t := &tx{}

@@ -217,9 +217,6 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 // tickParallel is how many sessions Tick steps at once.
 const tickParallel = 16
 
-// errGone is what a step comes to that never returned.
-var errGone = errors.New("a Go function of a specialist or guard ended its goroutine (runtime.Goexit)")
-
 // A TickResult is one session's Tick.
 type TickResult struct {
 	Summary session.Summary // before the step
@@ -241,14 +238,26 @@ func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			results[i].Summary, results[i].Err = s, errGone
-			id, err := session.ParseID(s.SessionID)
-			if err == nil {
-				results[i].Tick, err = r.Step(ctx, id)
-			}
-			results[i].Err = err
+			results[i] = r.ticked(ctx, s)
 		})
 	}
 	wg.Wait()
 	return results, ctx.Err()
+}
+
+// ticked steps one of the sessions of a Tick. A step that ends its goroutine is recorded
+// as one that panics is.
+func (r *Runner) ticked(ctx context.Context, s session.Summary) (result TickResult) {
+	result.Summary = s
+	id, err := session.ParseID(s.SessionID)
+	if err != nil {
+		result.Err = err
+		return result
+	}
+	if !apart(func() { result.Tick, result.Err = r.Step(ctx, id) }) {
+		p := &PanicError{Session: id, Value: errGone.Error()}
+		r.tell(p)
+		result.Tick, result.Err = r.failed(ctx, id, p)
+	}
+	return result
 }

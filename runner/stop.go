@@ -14,12 +14,13 @@ type Stopping struct {
 	Note  string
 }
 
-// Stop cancels a session: it is stopped with the code cancelled, and the asks that are
-// still out are ended and charged as estimated. Resume takes it up again. Stop needs
+// Stop cancels a session that is not over, one that has failed too: it is stopped with the
+// code cancelled, and the asks that are still out are ended and charged as estimated.
+// Resume takes it up again. Stop needs
 // nothing of what going on would need: specialists, functions and variables may be
 // missing, and rules of machine files may have changed. The error wraps [session.ErrNotFound]
 // for an id that is not known, and [ErrNotRunning], with the session as it is, if there
-// is nothing to cancel: the session has completed, has failed or is stopped.
+// is nothing to cancel: the session has completed or is stopped.
 func (r *Runner) Stop(ctx context.Context, id specialist.SessionID, why Stopping) (*session.Session, error) {
 	switch {
 	case !why.Actor.Known():

@@ -91,3 +91,25 @@ func TestCancelledTakesNoRuling(t *testing.T) {
 		t.Errorf("it is %s after %d steps: %v", now.Status, now.Executed, err)
 	}
 }
+
+// TestStopGivesUpWhatFailed: a session that came to a panic, or to a state that leads
+// nowhere, is given up by who cancels it, as it says. It was refused.
+func TestStopGivesUpWhatFailed(t *testing.T) {
+	b, f, sick, _, _ := newFaulty(t)
+	f.fail("Commit", sick.ID, 1)
+	_, err := b.r.Tick(b.ctx)
+	b.ok(err)
+	if s := b.now(sick); s.Status != session.Failed {
+		t.Fatalf("the session is %s", s.Status)
+	}
+	after, err := b.r.Stop(b.ctx, sick.ID, runner.Stopping{Actor: carol, Note: "nobody mends it"})
+	b.ok(err)
+	if o := after.Outcome(); after.Status != session.Stopped || o.Code != session.CodeCancelled || o.Reason != "nobody mends it" {
+		t.Errorf("the session is %s: %+v", after.Status, o)
+	}
+	_, err = b.r.Stop(b.ctx, sick.ID, runner.Stopping{Actor: carol, Note: "again"})
+	b.refused(err, runner.ErrNotRunning, "Session is not running: "+sick.ID.String()+" (stopped)")
+	_, err = b.r.Resume(b.ctx, sick.ID, runner.ResumeOptions{})
+	b.ok(err)
+	b.stepTo(sick, runner.TickAdvanced)
+}

@@ -208,12 +208,12 @@ func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbit
 		defer limited.release()
 		ctx = limited
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	if d, err = by.arbiter.Decide(ctx, round); err != nil {
+	if by.source.VotesOnly() {
+		d, err = by.judge(ctx, round)
+	} else if !apart(func() { d, err = by.judge(ctx, round) }) {
+		d, err = arbiter.Decision{}, fmt.Errorf("panic: %w", errGone)
+	}
+	if err != nil {
 		return d, err
 	}
 	err = d.Check(round)
@@ -222,6 +222,16 @@ func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbit
 	}
 	d.Text = specialist.Clip(d.Text, maxReasoning)
 	return d, err
+}
+
+// judge has an arbiter decide. A panic is an error.
+func (m *member) judge(ctx context.Context, round *arbiter.Round) (d arbiter.Decision, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			d, err = arbiter.Decision{}, fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return m.arbiter.Decide(ctx, round)
 }
 
 // remoteVerdict asks an arbiter outside this process. The ask is recorded before

@@ -268,12 +268,16 @@ func (c *check) endedStays() error {
 		return nil
 	}
 	for i, e := range c.events {
-		switch e.Data.(type) {
+		switch d := e.Data.(type) {
 		case *session.Discarded, *session.Reviewed, *session.Learned, *session.Adopted:
 			continue
 		case *session.Resumed:
 			if i == 0 && c.before.Status != session.Completed {
 				return nil
+			}
+		case *session.Ended: // a human gives up what has failed
+			if c.before.Status == session.Failed && d.Code == session.CodeCancelled {
+				continue
 			}
 		}
 		return fmt.Errorf("the session was %s, and then there is %s", c.before.Status, e.Data.Kind())
