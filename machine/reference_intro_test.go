@@ -42,26 +42,30 @@ FILE~ draws one. An editor helps if the file names its schema:
 
 ## What a text may hold
 
-Names are shown to people who decide by them, so no name holds a character that cannot
-be seen or that changes how others are shown: control characters (C0, DEL, C1), format
-characters (Unicode category Cf: zero-width characters, bidirectional controls, soft
-hyphens, tags), line and paragraph separators, noncharacters, halves of surrogate pairs,
-bytes that are not UTF-8, what fonts leave out or draw as a blank (fillers, variation
-selectors, the blank of Braille, the null notehead of music), and spaces but U+0020. Names
-are all keys of a file and all texts that are not prose: targets, ids, models, addresses, variables. Prose is ~prompt~, ~description~,
-~strategyFn~, ~forbidden_patterns~, what stands below a JSON Schema, and extensions
-(~x-~); it may have tabs, line feeds, carriage returns, all spaces and blanks, variation
-selectors and the joiners U+200C and U+200D as well. Anything else is an error (~hidden-character~), also in files with guards and
-prices. A definition that a store holds already stays as it is.
+People decide by the names that they see. So a name holds no character that is invisible or
+changes how others look:
+
+- control characters (C0, DEL, C1) and format characters (Unicode category Cf: zero-width
+  characters, bidirectional controls, soft hyphens, tags);
+- line and paragraph separators, and all spaces but U+0020;
+- noncharacters, halves of surrogate pairs, and bytes that are not UTF-8;
+- characters that fonts leave out or draw as a blank (fillers, variation selectors, the blank
+  of Braille, the null notehead of music).
+
+Names are all keys of a file and all texts that are not prose: targets, ids, models,
+addresses, variables. Prose is ~prompt~, ~description~, ~strategyFn~, ~forbidden_patterns~,
+what stands below a JSON Schema, and extensions (~x-~). Prose may also hold tabs, line feeds,
+carriage returns, all spaces and blanks, variation selectors, and the joiners U+200C and
+U+200D. Any other character is an error (~hidden-character~), also in files with guards and
+prices. Definitions that a store already holds stay as they are.
 
 ## How much is read
 
-Every file is read by one reader. What you name yourself, on the command line or in a
-variable, may be a file, a pipe or a device (~/dev/stdin~, ~<(…)~, ~-~); what the program
-finds in a folder that you name, or a machine file names, is a regular file. A file that a
-machine file names (~guards~) is below its folder, links resolved, unless
-~--allow-outside~ says otherwise. Logs and traces are of any length, and read a line at a
-time.
+A file that you name yourself, on the command line or in a variable, may be a file, a pipe or
+a device (~/dev/stdin~, ~<(…)~, ~-~). A file that a machine file names, or that the program
+finds in a folder that you name, must be a regular file. A file that a machine file names
+(~guards~) must be below the machine file's folder, after links are resolved, unless you say
+~--allow-outside~. Logs and traces may have any length; the program reads them line by line.
 
 | file | at most |
 |---|---|
@@ -72,19 +76,19 @@ time.
 
 ## What order means
 
-The order in which you write states, transitions and specialists is kept, and it
-means something. Names that look like numbers are not sorted either.
+dialai keeps the order in which you write states, transitions and specialists, also of names
+that look like numbers. The order has a meaning:
 
 - **Transitions**: ~firstAvailable~ proposes the first one, ~lastAvailable~ the last
-  one; every list that is shown has this order.
-- **Specialists**: proposers are asked, and heard by the arbiter, in the order of
-  the list, humans before the others. It decides between equals. (Only
-  ~firstProposal~ looks at who answered first; so does every arbiter in the mode
-  ~eager~.) The first arbiter that is not disabled decides.
-- **States**: only the order of lists and drawings.
+  one; every list that you are shown has this order.
+- **Specialists**: the engine asks proposers in the order of the list, and the arbiter gets
+  their proposals in that order, those of humans first. The order decides between equals.
+  (Only under ~firstProposal~ and in the mode ~eager~ does it matter who answered first.) The
+  first enabled arbiter decides.
+- **States**: the order matters only to lists and drawings.
 
-A file in another order is another definition. Sessions keep the definition they
-were started with; a changed file affects new ones only.
+A file in another order is another definition. Sessions keep the definition with which they
+were started, so a changed file affects only new sessions.
 
 ## Who takes part in a state
 
@@ -111,11 +115,10 @@ What a model needs besides is in the environment: see [models.md](models.md).
 
 ## How many must answer
 
-A panel is asked so that its members check each other. If two of three services fail,
-the third must not decide as if it had been the panel: a round is decided without a
-human only if its **quorum** is reached. Without ~quorum~ that is a majority of the
-proposers that were asked; one answer is enough under ~firstProposal~, in the mode
-~eager~ and for a champion that is asked alone.
+The members of a panel check each other. If two of three services fail, the third must not
+decide as if it were the panel. So a round is decided without a human only if it reaches its
+**quorum**. By default that is a majority of the proposers that were asked; one answer is
+enough under ~firstProposal~, in the mode ~eager~, and for a champion that is asked alone.
 
 ~~~yml
 quorum: 2                # or any, majority, all; a state's own beats the machine's
@@ -123,30 +126,34 @@ specialists:
   - { role: proposer, specialistId: fraud-rule, strategyFn: '= metaJson.score > 0.9 ? "refuse" : "pay"', required: true }
 ~~~
 
-Who failed, timed out, answered what is not legal, or could not be paid for has not
-answered. Humans are not counted, and neither is who is asked only to learn from. A
-number is not lowered to the size of the panel, and ~dialai lint~ says where it is above.
-Who proposes before anybody is asked is one of the panel: the others count too. A proposer that is ~required~ must have
-answered whatever the quorum, be it switched off: it is asked in the first wave, beside
-a champion, and is never left out because it tells little. A champion decides alone only
-where a declared quorum allows it; else the others are asked too. Asking stops early
-only once the quorum is reached.
+- A proposer has not answered if its ask failed, timed out, was not legal or could not be
+  paid for.
+- Humans do not count, nor do proposers that are asked only to learn from them.
+- A number is not lowered to the size of the panel; ~dialai lint~ warns if it is above that.
+- Who proposes before anybody is asked is one of the panel, and the others count, too.
+- A ~required~ proposer must have answered whatever the quorum is, even if it is switched
+  off. It is asked in the first wave, beside a champion, and is never left out because its
+  answer would tell little.
+- A champion decides alone only where a declared quorum allows it; otherwise the engine asks
+  the others, too.
+- The engine stops asking early only once the quorum is reached.
 
-Below it the session waits for a human (~no_quorum~), and says who did not answer; where
-proposals are withheld it says only how many. ~dialai resume~ asks again who failed. What
-a human proposes needs no quorum: that is no automatic decision.
+If a round does not reach its quorum, the session waits for a human (~no_quorum~) and says
+who did not answer; where proposals are withheld it says only how many. ~dialai resume~ asks
+those again who failed. What a human proposes needs no quorum, since that is no automatic
+decision.
 
 ### What decides first
 
-Of several reasons not to execute what an arbiter elected, the first that holds is the
-code of the session:
+There may be several reasons not to execute what an arbiter chose. The first that holds
+gives the session its code:
 
 | | holds if | code |
 |---|---|---|
 | 1 | nobody proposed anything | ~no_proposals~ |
 | 2 | what a human proposed has won | none: it is executed, 3 to 6 do not count |
-| 3 | asking was given up because nothing can reach the bar, or asking on costs more than a human | that of the arbiter (~cannot_reach~, ~below_tau~) |
-| 4 | the quorum is not reached, or who is required has not answered | ~no_quorum~ |
+| 3 | the engine stopped asking because no answer could reach the threshold, or because more answers cost more than a human | that of the arbiter (~cannot_reach~, ~below_tau~) |
+| 4 | the quorum is not reached, or a required proposer has not answered | ~no_quorum~ |
 | 5 | the arbiter finds no consensus; a human sent the state back; the transition is irreversible, in this order | that of the arbiter; ~calibrating~; ~irreversible~ |
 | 6 | the parameters of the transition ask for a payload, and nobody who proposed it gave one | ~no_payload~ |
 | 7 | the guards, then an audit before execution | theirs; ~audit~ |
@@ -154,8 +161,8 @@ code of the session:
 ## Expressions
 
 A ~strategyFn~ that begins with ~=~ is a rule in [CEL](https://cel.dev), at most 1,024
-characters long. It is checked when the file is loaded, and limited in cost when
-it runs. The text of an expression is the reasoning of what it proposes.
+characters long. The loader checks it, and its cost is limited when it runs. The text of the
+expression is the reasoning of its proposal.
 
 ### Expressions of proposers
 
@@ -174,10 +181,9 @@ must be transitions of a state in which the specialist takes part.
 - ~= has(metaJson.receipt) && metaJson.receipt ? "approve" : "reject"~
 - ~= visits > 2 ? "ask" : "approve"~
 
-Numbers of ~metaJson~ are floating-point: comparing them with whole numbers is fine,
-arithmetic needs a point (~metaJson.amount * 2.0~). A member that is not there is an
-error: the ask fails, and counts as not answered. ~has(metaJson.amount)~ tests
-for it.
+Numbers of ~metaJson~ are floating-point: you may compare them with whole numbers, but
+arithmetic needs a point (~metaJson.amount * 2.0~). An expression that reads a missing member
+fails, and counts as not answered; test for the member with ~has(metaJson.amount)~.
 
 ### Expressions of arbiters
 
@@ -201,10 +207,10 @@ transition that nobody proposed is no consensus either.
 
 ## Fields of your own
 
-A field whose name begins with ~x-~ is yours and is ignored, in every object of
-this page but [batch loop guard](#batch-loop-guard) and [ladder](#ladder). Names of
-states and transitions are names: a state ~x-ray~ is a state. Any other field that
-is not on this page is an error, with a hint if it looks like a slip.
+dialai ignores fields whose names begin with ~x-~, in every object of this page but
+[batch loop guard](#batch-loop-guard) and [ladder](#ladder). States and transitions are no
+fields: a state may be called ~x-ray~. Any other field that is not on this page is an error,
+with a hint if it resembles a known one.
 
 ## YAML
 
@@ -256,5 +262,5 @@ specialists:
   - { role: arbiter, specialistId: margin }
 ~~~
 
-Nobody is asked, so the session waits at once, and ~dialai inbox~ lists it.
+The engine has nobody to ask, so the session waits at once, and ~dialai inbox~ lists it.
 `
