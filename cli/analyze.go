@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/files"
 )
 
@@ -77,11 +78,11 @@ func (a *app) analyze(path string, strict bool) error {
 		return err
 	}
 	defer in.Close()
-	an := newAnalysis()
-	if err := eachLine(in, an.line); err != nil {
+	an := guardlog.NewAnalysis()
+	if err := guardlog.EachLine(in, an.Line); err != nil {
 		return &exitError{checkInvalid, err}
 	}
-	report := an.report()
+	report := an.Report()
 	switch err := a.printAnalysis(a.out, report); {
 	case err != nil:
 		return err

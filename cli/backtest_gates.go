@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/session"
 )
@@ -10,7 +11,7 @@ import (
 // gates judges every step of the sessions of a machine by the guards of a file;
 // nil without one. The course stays as it was: a step that was executed counts as
 // executed.
-func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*gatesAgain, error) {
+func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*guardlog.GatesAgain, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -22,13 +23,13 @@ func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*
 	if err != nil {
 		return nil, err
 	}
-	g := &gatesAgain{}
+	g := &guardlog.GatesAgain{}
 	for i := range sessions {
 		s, err := e.Session(ctx, sessions[i].SessionID)
 		if err != nil {
 			return nil, err
 		}
-		if err := g.judge(s, e.store.Records(ctx, s.ID, 1), guard.NewReplayer(c, states)); err != nil {
+		if err := g.Judge(s, e.store.Records(ctx, s.ID, 1), guard.NewReplayer(c, states)); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/trust"
@@ -16,7 +17,7 @@ type backtestRun struct {
 	out     *bufio.Writer
 	policy  string // what is tried
 	changed bool   // anything is tried
-	gates   *gatesAgain
+	gates   *guardlog.GatesAgain
 	flips   []backtest.Flip // the first, for people
 	more    int             // not kept
 }
@@ -47,10 +48,10 @@ type flipLine struct {
 type backtestLine struct {
 	Kind string `json:"kind"` // state, machine or summary
 	backtest.Result
-	Sessions   int         `json:"sessions,omitempty"`
-	Verdicts   *int        `json:"verdicts,omitempty"`   // given again, without changes
-	Reproduced *int        `json:"reproduced,omitempty"` // of those, with the same outcome
-	Guards     *gatesAgain `json:"guards,omitempty"`
+	Sessions   int                  `json:"sessions,omitempty"`
+	Verdicts   *int                 `json:"verdicts,omitempty"`   // given again, without changes
+	Reproduced *int                 `json:"reproduced,omitempty"` // of those, with the same outcome
+	Guards     *guardlog.GatesAgain `json:"guards,omitempty"`
 }
 
 func (b *backtestRun) print(r *backtest.Report) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -66,7 +67,7 @@ func (a *app) budget(path, trace string) error {
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
-	run, err := newBudgetRun(f.budget, f.prices)
+	run, err := guardlog.NewBudgetRun(f.budget, f.prices)
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
@@ -83,7 +84,7 @@ func (a *app) budget(path, trace string) error {
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
-	report := run.report()
+	report := run.Report()
 	if err := a.printBudget(a.out, report); err != nil {
 		return err
 	}
@@ -143,16 +144,16 @@ func (f *budgetFile) read(config []byte, members map[string]json.RawMessage) (pr
 	return problems
 }
 
-func (a *app) chargeFile(r *budgetRun, path string) error {
+func (a *app) chargeFile(r *guardlog.BudgetRun, path string) error {
 	in, err := a.openLog(path)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	err = eachLine(in, func(n int, line []byte, err error) error {
+	err = guardlog.EachLine(in, func(n int, line []byte, err error) error {
 		var done bool
 		if err == nil {
-			done, err = r.charge(line)
+			done, err = r.Charge(line)
 		}
 		switch {
 		case err != nil:
@@ -172,9 +173,9 @@ func (a *app) chargeFile(r *budgetRun, path string) error {
 const aCall = `a call is one JSON object such as {"input": 120, "output": 30, "model": "…", "usd": 0.01}, or a line of dialai log SESSION --guard`
 
 // chargeAll charges the calls of a trace until the budget trips.
-func chargeAll(r *budgetRun, trace []json.RawMessage) error {
+func chargeAll(r *guardlog.BudgetRun, trace []json.RawMessage) error {
 	for i, raw := range trace {
-		done, err := r.charge(raw)
+		done, err := r.Charge(raw)
 		if err != nil {
 			return hinted(fmt.Errorf("call %d of the trace: %w", i+1, err), aCall)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
@@ -141,9 +142,9 @@ func (a *app) loadGuards(path string) (*guard.Config, error) {
 }
 
 func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
-	data, err := io.ReadAll(io.LimitReader(a.in, maxStep+1))
-	if err == nil && len(data) > maxStep {
-		err = fmt.Errorf("the step is larger than %d bytes", maxStep)
+	data, err := io.ReadAll(io.LimitReader(a.in, guardlog.MaxStep+1))
+	if err == nil && len(data) > guardlog.MaxStep {
+		err = fmt.Errorf("the step is larger than %d bytes", guardlog.MaxStep)
 	}
 	if err != nil {
 		return &exitError{checkInvalid, err}
@@ -202,7 +203,7 @@ func worse(a, b int) int {
 // checkStream judges a step a line and goes on after bad ones.
 func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *stepClock, fake bool) error {
 	code, told := checkOK, map[string]bool{}
-	err := eachLine(a.in, func(n int, line []byte, err error) error {
+	err := guardlog.EachLine(a.in, func(n int, line []byte, err error) error {
 		if !isOperation(line) {
 			a.warnUnknown(fmt.Sprintf("line %d", n), line, told)
 		}

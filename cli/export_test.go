@@ -4,6 +4,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -59,17 +60,17 @@ var JSONLines = map[string]any{
 
 	"A raised limit":          guard.Raise{},
 	"The event log of guards": guard.LogRecord{},
-	"`dialai analyze`":        analysisLine{},
-	"`dialai budget`":         budgetLine{},
-	"A shadow that differs":   shadowLine{},
-	"What a shadow comes to":  shadowSummary{},
-	"A verdict that differs":  replayDifference{},
-	"`dialai replay`":         replayLine{},
+	"`dialai analyze`":        guardlog.AnalysisLine{},
+	"`dialai budget`":         guardlog.BudgetLine{},
+	"A shadow that differs":   guardlog.ShadowLine{},
+	"What a shadow comes to":  guardlog.ShadowSummary{},
+	"A verdict that differs":  guardlog.ReplayDifference{},
+	"`dialai replay`":         guardlog.ReplayLine{},
 	"`dialai guard demo`":     demoLine{},
 
 	"`dialai backtest`":       backtestLine{},
 	"A flip":                  flipLine{},
-	"A step that changes":     gateChange{},
+	"A step that changes":     guardlog.GateChange{},
 	"`dialai simulate`":       simulationLine{},
 	"A part of the rounds":    pointLine{},
 	"A made-up voter":         voterLine{},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/session"
 	"github.com/spf13/cobra"
@@ -64,10 +65,10 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 				if f.guard {
 					return a.printGuardLog(cmd.Context(), e, out, s, f, from, hidden)
 				}
-				if f.payload != payloadRedacted && f.payload != string(guard.PayloadFull) {
-					return hinted(usage("--payload is %q", f.payload), "without --guard it may be %s or %s", payloadRedacted, guard.PayloadFull)
+				if f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) {
+					return hinted(usage("--payload is %q", f.payload), "without --guard it may be %s or %s", guardlog.PayloadRedacted, guard.PayloadFull)
 				}
-				return a.printLog(cmd.Context(), e, out, s, logView{from, f.payload == payloadRedacted, hidden})
+				return a.printLog(cmd.Context(), e, out, s, logView{from, f.payload == guardlog.PayloadRedacted, hidden})
 			})
 		},
 	}
@@ -75,8 +76,8 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 	cmd.Flags().StringVar(&machineName, "machine", "", "the `name` of a machine, to print the log of its specialists")
 	v.add(cmd)
 	cmd.Flags().BoolVar(&f.guard, "guard", false, "write the event log of the guards")
-	cmd.Flags().StringVar(&f.payload, "payload", payloadRedacted, "what is written of texts: `redacted`, full or, with --guard, digest")
-	complete(cmd, "payload", payloadRedacted, string(guard.PayloadFull), string(guard.PayloadDigest))
+	cmd.Flags().StringVar(&f.payload, "payload", guardlog.PayloadRedacted, "what is written of texts: `redacted`, full or, with --guard, digest")
+	complete(cmd, "payload", guardlog.PayloadRedacted, string(guard.PayloadFull), string(guard.PayloadDigest))
 	return cmd
 }
 
@@ -178,9 +179,9 @@ type guardLogFlags struct {
 }
 
 func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, f *guardLogFlags, from int64, hidden bool) error {
-	if f.payload != payloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
-		return hinted(usage("--payload is %q", f.payload), "it may be %s, %s or %s", payloadRedacted, guard.PayloadFull, guard.PayloadDigest)
+	if f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
+		return hinted(usage("--payload is %q", f.payload), "it may be %s, %s or %s", guardlog.PayloadRedacted, guard.PayloadFull, guard.PayloadDigest)
 	}
-	w := newGuardLog(s, guardLogOptions{from, f.payload, hidden}, func(rec *guard.LogRecord) error { return printJSON(out, rec) })
-	return w.fold(e.store.Records(ctx, s.ID, 1), math.MaxInt64)
+	w := guardlog.New(s, guardlog.Options{From: from, Payload: f.payload, Hidden: hidden}, func(rec *guard.LogRecord) error { return printJSON(out, rec) })
+	return w.Fold(e.store.Records(ctx, s.ID, 1), math.MaxInt64)
 }

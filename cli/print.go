@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/verdict"
@@ -22,13 +23,13 @@ type printer struct {
 	round    int32
 	attempt  int32
 	state    string
-	proposed map[int32]string // what is proposed in the round, by arrival
-	opened   bool             // lines of the current round have been printed
-	head     session.Hash     // of the last record, where the store does not say
-	shadow   *shadow          // nil unless other guards judge too
-	differs  []shadowLine     // of the record that is being printed
-	hidden   bool             // the event that is being printed is withheld
-	asked    string           // digest of the question that was printed last
+	proposed map[int32]string      // what is proposed in the round, by arrival
+	opened   bool                  // lines of the current round have been printed
+	head     session.Hash          // of the last record, where the store does not say
+	shadow   *guardlog.Shadow      // nil unless other guards judge too
+	differs  []guardlog.ShadowLine // of the record that is being printed
+	hidden   bool                  // the event that is being printed is withheld
+	asked    string                // digest of the question that was printed last
 }
 
 func (a *app) newPrinter() *printer {
@@ -41,7 +42,7 @@ func (p *printer) observe(r session.Record) {
 	if r.Before == nil {
 		p.follow(r.After)
 	}
-	if p.differs = p.shadow.observe(r); p.a.flags.json {
+	if p.differs = p.shadow.Observe(r); p.a.flags.json {
 		p.json(r)
 		p.shadowed(p.differs)
 	} else {

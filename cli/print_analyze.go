@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/exact"
 )
 
-func (st style) printAnalysis(w io.Writer, r analysisLine) error {
+func (st style) printAnalysis(w io.Writer, r guardlog.AnalysisLine) error {
 	if st.json {
 		return printJSON(w, r)
 	}
@@ -25,7 +26,7 @@ func (st style) printAnalysis(w io.Writer, r analysisLine) error {
 			}
 			fmt.Fprintf(out, "%s %d %s\n", label, t.Count, clean(t.Type))
 		}
-		if r.Open != (spentCount{}) {
+		if r.Open != (guardlog.SpentCount{}) {
 			fmt.Fprintf(out, "Open:      %d tokens, $%s, without a verdict\n", exact.AddSat(r.Open.InputTokens, r.Open.OutputTokens), r.Open.USD)
 		}
 	}

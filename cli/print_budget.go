@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+
+	"github.com/dialai/dialai/cli/internal/guardlog"
 )
 
-func (st style) printBudget(w io.Writer, r budgetLine) error {
+func (st style) printBudget(w io.Writer, r guardlog.BudgetLine) error {
 	if st.json {
 		return printJSON(w, r)
 	}
@@ -27,7 +29,7 @@ func (st style) printBudget(w io.Writer, r budgetLine) error {
 	return out.Flush()
 }
 
-func printMark(out io.Writer, label string, m *budgetMark) {
+func printMark(out io.Writer, label string, m *guardlog.BudgetMark) {
 	if m == nil {
 		return
 	}

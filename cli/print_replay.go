@@ -3,9 +3,11 @@ package cli
 import (
 	"bufio"
 	"fmt"
+
+	"github.com/dialai/dialai/cli/internal/guardlog"
 )
 
-func (st style) printDifference(out *bufio.Writer, d replayDifference) error {
+func (st style) printDifference(out *bufio.Writer, d guardlog.ReplayDifference) error {
 	switch {
 	case st.json:
 		return printJSON(out, d)
@@ -24,7 +26,7 @@ func cleanAll(texts []string) []string {
 	return cleaned
 }
 
-func (st style) printReplay(out *bufio.Writer, r replayLine) error {
+func (st style) printReplay(out *bufio.Writer, r guardlog.ReplayLine) error {
 	if st.json {
 		return printJSON(out, r)
 	}

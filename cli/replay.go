@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/guard"
 )
 
@@ -51,11 +52,11 @@ func (a *app) replay(path, guards string) error {
 	}
 	defer in.Close()
 	out := bufio.NewWriter(a.out)
-	r := newReplayRun(guard.NewReplayer(c, states), func(d replayDifference) error { return a.printDifference(out, d) })
-	if err := eachLine(in, r.line); err != nil {
+	r := guardlog.NewReplay(guard.NewReplayer(c, states), func(d guardlog.ReplayDifference) error { return a.printDifference(out, d) })
+	if err := guardlog.EachLine(in, r.Line); err != nil {
 		return &exitError{checkInvalid, errors.Join(err, out.Flush())}
 	}
-	sum := r.summary()
+	sum := r.Summary()
 	if err := errors.Join(a.printReplay(out, sum), out.Flush()); err != nil {
 		return err
 	}

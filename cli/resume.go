@@ -119,7 +119,7 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 		return err
 	}
 	p.follow(s)
-	if err := p.shadow.follow(s, e.store.Records(ctx, s.ID, 1)); err != nil {
+	if err := p.shadow.Follow(s, e.store.Records(ctx, s.ID, 1)); err != nil {
 		return err
 	}
 	if s, err = e.Resume(ctx, s.ID, o); err != nil {

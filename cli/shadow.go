@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -12,7 +13,7 @@ import (
 
 // loadShadow reads the guards that --guards names; nil if it names none. Guards
 // of a file of their own are taken for a machine's.
-func (a *app) loadShadow(path string) (*shadow, error) {
+func (a *app) loadShadow(path string) (*guardlog.Shadow, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -36,11 +37,11 @@ func (a *app) loadShadow(path string) (*shadow, error) {
 	}); err != nil {
 		return nil, err
 	}
-	return newShadow(guard.NewReplayer(c, states)), nil
+	return guardlog.NewShadow(guard.NewReplayer(c, states)), nil
 }
 
 // shadowed shows the steps on which guards and shadow differ.
-func (p *printer) shadowed(lines []shadowLine) {
+func (p *printer) shadowed(lines []guardlog.ShadowLine) {
 	for _, l := range lines {
 		if p.a.flags.json {
 			_ = printJSON(p.out, l) // its error stays with out, and end returns it
@@ -63,7 +64,7 @@ func (p *printer) endShadow(r runner.Result) error {
 	if p.shadow == nil {
 		return nil
 	}
-	sum, err := p.shadow.summary(r.Session.ID)
+	sum, err := p.shadow.Summary(r.Session.ID)
 	switch {
 	case err != nil:
 		p.hint("the shadow could not follow the session: %s", clean(err.Error()))

@@ -1,4 +1,4 @@
-package cli
+package guardlog
 
 import (
 	"cmp"
@@ -20,14 +20,14 @@ type typeCount struct {
 	Count int    `json:"count"`
 }
 
-// spentCount is what calls have spent.
-type spentCount struct {
+// SpentCount is what calls have spent.
+type SpentCount struct {
 	InputTokens  int64       `json:"inputTokens"`
 	OutputTokens int64       `json:"outputTokens"`
 	USD          exact.Money `json:"usd"`
 }
 
-func (s *spentCount) add(in, out int64, usd exact.Money) {
+func (s *SpentCount) add(in, out int64, usd exact.Money) {
 	s.InputTokens, s.OutputTokens = exact.AddSat(s.InputTokens, in), exact.AddSat(s.OutputTokens, out)
 	s.USD = s.USD.Add(usd)
 }
@@ -35,7 +35,7 @@ func (s *spentCount) add(in, out int64, usd exact.Money) {
 type verdictCount struct {
 	Verdict string `json:"verdict"`
 	Count   int    `json:"count"`
-	spentCount
+	SpentCount
 	TokensEach int64 `json:"tokensEach"` // on average, rounded down
 }
 
@@ -55,16 +55,16 @@ type scoreSpread struct {
 	Max   float64 `json:"max"`
 }
 
-// An analysis sums up a log.
-type analysis struct {
+// An Analysis sums up a log.
+type Analysis struct {
 	lines, records, malformed int
 	problems                  []lineProblem
 	types                     map[string]int
 	verdicts                  map[string]*verdictCount
 	reasons                   map[string]int
 	scores                    map[string]*histogram
-	open                      map[candidate]*spentCount // spent since the last verdict
-	rest                      spentCount                // of candidates that were too many
+	open                      map[candidate]*SpentCount // spent since the last verdict
+	rest                      SpentCount                // of candidates that were too many
 }
 
 // A candidate is what a verdict is about.
@@ -81,15 +81,16 @@ type histogram struct {
 	min, max float64
 }
 
-func newAnalysis() *analysis {
-	return &analysis{
+// NewAnalysis returns an analysis of a log of which no line was read yet.
+func NewAnalysis() *Analysis {
+	return &Analysis{
 		types: map[string]int{}, verdicts: map[string]*verdictCount{}, reasons: map[string]int{},
-		scores: map[string]*histogram{}, open: map[candidate]*spentCount{},
+		scores: map[string]*histogram{}, open: map[candidate]*SpentCount{},
 	}
 }
 
-// line takes in one line of the log.
-func (an *analysis) line(n int, line []byte, err error) error {
+// Line takes in one line of the log.
+func (an *Analysis) Line(n int, line []byte, err error) error {
 	an.lines++
 	var rec guard.LogRecord
 	if err == nil {
@@ -112,7 +113,7 @@ func (an *analysis) line(n int, line []byte, err error) error {
 	return nil
 }
 
-func (an *analysis) record(rec *guard.LogRecord) {
+func (an *Analysis) record(rec *guard.LogRecord) {
 	c := candidate{rec.Task(), rec.Round, rec.CandidateID}
 	if rec.Round != 0 { // all calls of a round lead to its verdict
 		c.id = ""
@@ -149,7 +150,7 @@ func (an *analysis) record(rec *guard.LogRecord) {
 	}
 }
 
-func (an *analysis) spend(c candidate, rec *guard.LogRecord) {
+func (an *Analysis) spend(c candidate, rec *guard.LogRecord) {
 	var usd exact.Money
 	if rec.USD != nil {
 		usd = *rec.USD
@@ -162,19 +163,19 @@ func (an *analysis) spend(c candidate, rec *guard.LogRecord) {
 }
 
 // spent returns what was spent on a candidate since its last verdict.
-func (an *analysis) spent(c candidate) *spentCount {
+func (an *Analysis) spent(c candidate) *SpentCount {
 	s := an.open[c]
 	if s == nil {
 		if len(an.open) >= mostOpen {
 			return &an.rest
 		}
-		s = &spentCount{}
+		s = &SpentCount{}
 		an.open[c] = s
 	}
 	return s
 }
 
-func (an *analysis) verdict(c candidate, name string, codes []string) {
+func (an *Analysis) verdict(c candidate, name string, codes []string) {
 	v := an.verdicts[name]
 	if v == nil {
 		v = &verdictCount{Verdict: name}
@@ -198,7 +199,7 @@ func count(names map[string]int, name string) {
 	names[name]++
 }
 
-func (an *analysis) score(stage string, value float64) {
+func (an *Analysis) score(stage string, value float64) {
 	h := an.scores[stage]
 	if h == nil {
 		if len(an.scores) >= mostNames {
@@ -234,8 +235,8 @@ const (
 	scoreSteps     = 10_000  // scores are counted by their first four decimals
 )
 
-// analysisLine is what analyze finds as --json shows it.
-type analysisLine struct {
+// AnalysisLine is what analyze finds as --json shows it.
+type AnalysisLine struct {
 	Lines     int            `json:"lines"`
 	Records   int            `json:"records"`
 	Malformed int            `json:"malformed"`
@@ -244,7 +245,7 @@ type analysisLine struct {
 	Verdicts  []verdictCount `json:"verdicts"`
 	Reasons   []reasonCount  `json:"reasons"`
 	Scores    []scoreSpread  `json:"scores"`
-	Open      spentCount     `json:"open"`
+	Open      SpentCount     `json:"open"`
 }
 
 // A checkResult is a line that dialai check prints.
@@ -269,7 +270,7 @@ func resultLineOf(line []byte) (r checkResult, ok bool) {
 	return r, known || r.Status == "done" || r.Status == "error"
 }
 
-func (an *analysis) result(r checkResult) {
+func (an *Analysis) result(r checkResult) {
 	an.records++
 	if _, known := verdict.StatusNamed(r.Status); !known {
 		an.types[r.Status]++
@@ -283,9 +284,9 @@ func (an *analysis) result(r checkResult) {
 	an.verdict(candidate{}, r.Status, codes)
 }
 
-// report returns what was found, in an order that does not depend on chance.
-func (an *analysis) report() analysisLine {
-	r := analysisLine{
+// Report returns what was found, in an order that does not depend on chance.
+func (an *Analysis) Report() AnalysisLine {
+	r := AnalysisLine{
 		Lines: an.lines, Records: an.records, Malformed: an.malformed, Problems: append([]lineProblem{}, an.problems...),
 		Types: []typeCount{}, Verdicts: []verdictCount{}, Reasons: []reasonCount{}, Scores: []scoreSpread{}, Open: an.rest,
 	}

@@ -1,4 +1,4 @@
-package cli
+package guardlog
 
 import (
 	"iter"
@@ -8,19 +8,19 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// A shadow judges the steps of a session a second time, by other guards and
+// A Shadow judges the steps of a session a second time, by other guards and
 // beside those in force, and says where the two differ. It sees what the log
 // holds, decides nothing and records nothing.
-type shadow struct {
+type Shadow struct {
 	replayer *guard.Replayer
-	log      *guardLog    // nil before the first record
-	found    []shadowLine // by the newest record
+	log      *Log         // nil before the first record
+	found    []ShadowLine // by the newest record
 
-	sum shadowSummary
+	sum ShadowSummary
 }
 
-// shadowLine is one step on which the guards and the shadow differ.
-type shadowLine struct {
+// ShadowLine is one step on which the guards and the shadow differ.
+type ShadowLine struct {
 	V           int      `json:"v"`
 	Kind        string   `json:"kind"` // shadow
 	SessionID   string   `json:"sessionId"`
@@ -32,8 +32,8 @@ type shadowLine struct {
 	Message     string   `json:"message,omitempty"`
 }
 
-// shadowSummary counts what a shadow has judged.
-type shadowSummary struct {
+// ShadowSummary counts what a shadow has judged.
+type ShadowSummary struct {
 	V           int    `json:"v"`
 	Kind        string `json:"kind"` // shadow_summary
 	SessionID   string `json:"sessionId"`
@@ -43,24 +43,25 @@ type shadowSummary struct {
 	Undecidable int    `json:"undecidable"`
 }
 
-func newShadow(r *guard.Replayer) *shadow { return &shadow{replayer: r} }
+// NewShadow returns a shadow that has seen no session yet.
+func NewShadow(r *guard.Replayer) *Shadow { return &Shadow{replayer: r} }
 
-// follow takes up a session where it stands: what was judged before is judged
+// Follow takes up a session where it stands: what was judged before is judged
 // again, but nothing is said of it.
-func (s *shadow) follow(sess *session.Session, records iter.Seq2[session.StoredRecord, error]) error {
+func (s *Shadow) Follow(sess *session.Session, records iter.Seq2[session.StoredRecord, error]) error {
 	if s == nil {
 		return nil
 	}
 	s.begin(sess)
-	err := s.log.fold(records, sess.Sequence)
-	s.found, s.sum = nil, shadowSummary{}
+	err := s.log.Fold(records, sess.Sequence)
+	s.found, s.sum = nil, ShadowSummary{}
 	return err
 }
 
-func (s *shadow) begin(sess *session.Session) { s.log = newGuardLog(sess, guardLogOptions{}, s.check) }
+func (s *Shadow) begin(sess *session.Session) { s.log = New(sess, Options{}, s.check) }
 
-// observe takes in a record and returns the steps in it on which the two differ.
-func (s *shadow) observe(r session.Record) []shadowLine {
+// Observe takes in a record and returns the steps in it on which the two differ.
+func (s *Shadow) Observe(r session.Record) []ShadowLine {
 	if s == nil {
 		return nil
 	}
@@ -78,7 +79,7 @@ func (s *shadow) observe(r session.Record) []shadowLine {
 }
 
 // check judges one step of the log.
-func (s *shadow) check(rec *guard.LogRecord) error {
+func (s *Shadow) check(rec *guard.LogRecord) error {
 	result, isCheck := s.replayer.Next(*rec)
 	if !isCheck {
 		return nil
@@ -93,7 +94,7 @@ func (s *shadow) check(rec *guard.LogRecord) error {
 		return nil
 	}
 	s.sum.Different++
-	line := shadowLine{V: 1, Kind: "shadow", SessionID: rec.Session, Seq: rec.Seq, Status: result.Recorded.String(), Codes: append([]string{}, result.Codes...),
+	line := ShadowLine{V: 1, Kind: "shadow", SessionID: rec.Session, Seq: rec.Seq, Status: result.Recorded.String(), Codes: append([]string{}, result.Codes...),
 		Shadow: result.Verdict.Status.String(), ShadowCodes: result.Verdict.Codes()}
 	if len(result.Verdict.Reasons) > 0 {
 		line.Message = result.Verdict.Reasons[0].Message
@@ -102,8 +103,8 @@ func (s *shadow) check(rec *guard.LogRecord) error {
 	return nil
 }
 
-// summary returns what was judged of a session, or why it could not be followed.
-func (s *shadow) summary(id specialist.SessionID) (sum shadowSummary, err error) {
+// Summary returns what was judged of a session, or why it could not be followed.
+func (s *Shadow) Summary(id specialist.SessionID) (sum ShadowSummary, err error) {
 	sum = s.sum
 	sum.V, sum.Kind, sum.SessionID = 1, "shadow_summary", id.String()
 	if s.log != nil {

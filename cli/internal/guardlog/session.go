@@ -1,4 +1,4 @@
-package cli
+package guardlog
 
 import (
 	"fmt"
@@ -12,19 +12,19 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-// payloadRedacted leaves out the texts of steps that hold secrets or personal data.
-const payloadRedacted = "redacted"
+// PayloadRedacted leaves out the texts of steps that hold secrets or personal data.
+const PayloadRedacted = "redacted"
 
-// guardLogOptions say what of a session is told.
-type guardLogOptions struct {
-	from    int64  // the first event
-	payload string // of a step: redacted, full or digest; "" is full
-	hidden  bool   // steps of the open round are withheld
+// Options say what of a session is told.
+type Options struct {
+	From    int64  // the first event
+	Payload string // of a step: redacted, full or digest; "" is full
+	Hidden  bool   // steps of the open round are withheld
 }
 
-// A guardLog tells the events of a session as guards see them.
-type guardLog struct {
-	guardLogOptions
+// A Log tells the events of a session as guards see them.
+type Log struct {
+	Options
 	take   func(*guard.LogRecord) error // takes the records
 	err    error                        // the first
 	prices string
@@ -38,10 +38,10 @@ type guardLog struct {
 	pending *guard.LogRecord // a step that was judged: its event has not been applied yet
 }
 
-// newGuardLog returns the log of a session of which nothing has been told yet. take gets
+// New returns the log of a session of which nothing has been told yet. take gets
 // each record of it.
-func newGuardLog(s *session.Session, o guardLogOptions, take func(*guard.LogRecord) error) *guardLog {
-	w := &guardLog{guardLogOptions: o, take: take, session: s}
+func New(s *session.Session, o Options, take func(*guard.LogRecord) error) *Log {
+	w := &Log{Options: o, take: take, session: s}
 	definition := s.Machine().JSON()
 	w.folder = &session.Folder{
 		Programs:   session.NewPrograms(),
@@ -51,8 +51,8 @@ func newGuardLog(s *session.Session, o guardLogOptions, take func(*guard.LogReco
 	return w
 }
 
-// fold tells the records of the session up to an event.
-func (w *guardLog) fold(records iter.Seq2[session.StoredRecord, error], last int64) error {
+// Fold tells the records of the session up to an event.
+func (w *Log) Fold(records iter.Seq2[session.StoredRecord, error], last int64) error {
 	for rec, err := range records {
 		if err != nil {
 			return err
@@ -71,8 +71,8 @@ func (w *guardLog) fold(records iter.Seq2[session.StoredRecord, error], last int
 }
 
 // write hands on one record of the log.
-func (w *guardLog) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
-	if seq < w.from || w.err != nil {
+func (w *Log) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
+	if seq < w.From || w.err != nil {
 		return
 	}
 	rec.V, rec.Seq, rec.Session = 1, seq, w.session.ID.String()
@@ -82,8 +82,8 @@ func (w *guardLog) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
 
 // gate takes in a step that was judged. Where it was executed the fold tells of
 // it at the next event, so it is written once that was applied.
-func (w *guardLog) gate(seq int64, g *session.Gated, step verdict.Step, known bool) {
-	if w.round == int64(w.session.Round) && (w.hidden || g.IsHuman && w.session.ConcealsRulings()) {
+func (w *Log) gate(seq int64, g *session.Gated, step verdict.Step, known bool) {
+	if w.round == int64(w.session.Round) && (w.Hidden || g.IsHuman && w.session.ConcealsRulings()) {
 		return
 	}
 	rec := &guard.LogRecord{
@@ -109,9 +109,9 @@ func (w *guardLog) gate(seq int64, g *session.Gated, step verdict.Step, known bo
 // digested reports whether the texts of a step are to stand as digests: all of
 // them, or those of a step in which there is something that nobody should read.
 // A text is not cut to pieces, since it could not be judged again.
-func (w *guardLog) digested(in *guard.LogInput) bool {
-	if w.payload != payloadRedacted {
-		return w.payload == string(guard.PayloadDigest)
+func (w *Log) digested(in *guard.LogInput) bool {
+	if w.Payload != PayloadRedacted {
+		return w.Payload == string(guard.PayloadDigest)
 	}
 	texts := []string{string(in.Context), string(in.MetaJSON), string(in.SessionMeta)}
 	if in.Output != nil {
@@ -135,7 +135,7 @@ func metaOf(v verdict.Verdict) *guard.LogMeta {
 }
 
 // flush writes the step that was judged.
-func (w *guardLog) flush() {
+func (w *Log) flush() {
 	if w.pending != nil {
 		w.write(w.pending.Seq, w.at, w.pending)
 		w.pending = nil
@@ -143,7 +143,7 @@ func (w *guardLog) flush() {
 }
 
 // applied takes in an event of the session.
-func (w *guardLog) applied(seq int64, ev session.Event, before, after guard.Book) {
+func (w *Log) applied(seq int64, ev session.Event, before, after guard.Book) {
 	if _, executes := ev.Data.(*session.Executed); !executes {
 		w.at = ev.At
 	}
@@ -176,7 +176,7 @@ func (w *guardLog) applied(seq int64, ev session.Event, before, after guard.Book
 }
 
 // config describes the guards in force.
-func (w *guardLog) config() *guard.LogRecord {
+func (w *Log) config() *guard.LogRecord {
 	def := w.session.Machine().Definition()
 	meta := &guard.LogMeta{Machine: def.MachineName, Digest: w.session.Machine().Digest(), Guards: def.Guards}
 	if c, problems := guard.ParseStored(sectionOf(def.Guards)); len(problems) == 0 {
@@ -207,7 +207,7 @@ func ledgerOf(b guard.Book) *guard.LogLedger {
 }
 
 // spent describes what an event added to what the session has spent.
-func (w *guardLog) spent(data session.Data, before, after guard.Book) *guard.LogRecord {
+func (w *Log) spent(data session.Data, before, after guard.Book) *guard.LogRecord {
 	usd, calls := after.Money.Add(-before.Money), after.Calls-before.Calls
 	meta := &guard.LogMeta{Unpriced: after.Unpriced - before.Unpriced, Estimated: after.Estimated - before.Estimated, Prices: w.prices}
 	if calls != 1 {

@@ -1,4 +1,4 @@
-package cli
+package guardlog
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-// A budgetRun charges calls to a budget.
-type budgetRun struct {
+// A BudgetRun charges calls to a budget.
+type BudgetRun struct {
 	mode    guard.BudgetMode
 	budget  *guard.Budget // as it is now
 	ledger  *guard.Ledger
@@ -22,13 +22,13 @@ type budgetRun struct {
 	offset  time.Duration // of the trace's times; the clock begins at 0
 	timed   bool          // a time was seen
 	records int
-	soft    *budgetMark
-	crossed *budgetMark // in mode observe
-	tripped *budgetMark
+	soft    *BudgetMark
+	crossed *BudgetMark // in mode observe
+	tripped *BudgetMark
 }
 
-// budgetMark is the call at which a limit was crossed.
-type budgetMark struct {
+// BudgetMark is the call at which a limit was crossed.
+type BudgetMark struct {
 	Record  int         `json:"record"` // from 1
 	ID      string      `json:"id,omitempty"`
 	Code    string      `json:"code"`
@@ -37,23 +37,24 @@ type budgetMark struct {
 	Message string      `json:"message"`
 }
 
-// budgetLine is what budget finds as --json shows it.
-type budgetLine struct {
+// BudgetLine is what budget finds as --json shows it.
+type BudgetLine struct {
 	Records int              `json:"records"`
 	Mode    guard.BudgetMode `json:"mode"`
-	spentCount
+	SpentCount
 	Calls    int64       `json:"calls"`
 	Unpriced int64       `json:"unpriced"`
-	Soft     *budgetMark `json:"soft,omitempty"`
-	Crossed  *budgetMark `json:"crossed,omitempty"`
-	Tripped  *budgetMark `json:"tripped,omitempty"`
+	Soft     *BudgetMark `json:"soft,omitempty"`
+	Crossed  *BudgetMark `json:"crossed,omitempty"`
+	Tripped  *BudgetMark `json:"tripped,omitempty"`
 }
 
 // traceScope is where all calls of a trace belong.
 var traceScope = guard.Scope{Tenant: "trace", Session: "trace"}
 
-func newBudgetRun(budget *guard.Budget, prices *guard.PriceTable) (*budgetRun, error) {
-	run := &budgetRun{mode: budget.Mode, budget: budget, now: time.UnixMilli(0)}
+// NewBudgetRun returns a run that has charged nothing yet; prices may be nil.
+func NewBudgetRun(budget *guard.Budget, prices *guard.PriceTable) (*BudgetRun, error) {
+	run := &BudgetRun{mode: budget.Mode, budget: budget, now: time.UnixMilli(0)}
 	ledger, err := guard.NewLedger(guard.LedgerConfig{Now: func() time.Time { return run.now }, Budget: budget, Prices: prices})
 	run.ledger = ledger
 	return run, err
@@ -124,8 +125,8 @@ func (c *traceCall) usage() (u guard.Usage, err error) {
 	return u, nil
 }
 
-// charge charges one line of the trace; done says that the budget tripped.
-func (r *budgetRun) charge(raw []byte) (done bool, err error) {
+// Charge charges one line of the trace; done says that the budget tripped.
+func (r *BudgetRun) Charge(raw []byte) (done bool, err error) {
 	tidy, err := exact.Tidy(raw)
 	if err != nil {
 		return false, fmt.Errorf("it is not one JSON object: %w", err)
@@ -157,7 +158,7 @@ func (r *budgetRun) charge(raw []byte) (done bool, err error) {
 
 // raise lifts the limits that a human raised in the course of the trace, where they
 // are lower now.
-func (r *budgetRun) raise(line []byte) error {
+func (r *BudgetRun) raise(line []byte) error {
 	rec, err := guard.ParseLog(line)
 	if err != nil {
 		return err
@@ -173,7 +174,7 @@ func (r *budgetRun) raise(line []byte) error {
 	return r.ledger.Open(traceScope, guard.Opening{Budget: r.budget}) // nothing was charged yet
 }
 
-func (r *budgetRun) chargeCall(raw []byte) (done bool, err error) {
+func (r *BudgetRun) chargeCall(raw []byte) (done bool, err error) {
 	var c traceCall
 	if err := exact.Unmarshal(raw, &c); err != nil {
 		return false, err
@@ -199,7 +200,7 @@ func (r *budgetRun) chargeCall(raw []byte) (done bool, err error) {
 }
 
 // moveTo moves the clock to when a record happened; it never goes back.
-func (r *budgetRun) moveTo(rec *guard.LogRecord) {
+func (r *BudgetRun) moveTo(rec *guard.LogRecord) {
 	at, ok := rec.Time()
 	if !ok {
 		return
@@ -213,7 +214,7 @@ func (r *budgetRun) moveTo(rec *guard.LogRecord) {
 }
 
 // note notes the first crossing of each kind.
-func (r *budgetRun) note(reasons []verdict.Reason, id string) {
+func (r *BudgetRun) note(reasons []verdict.Reason, id string) {
 	for _, reason := range reasons {
 		mark := &r.tripped
 		switch {
@@ -225,17 +226,18 @@ func (r *budgetRun) note(reasons []verdict.Reason, id string) {
 		if *mark != nil {
 			continue
 		}
-		*mark = &budgetMark{
+		*mark = &BudgetMark{
 			Record: r.records, ID: id, Code: reason.Code, Limit: json.Number(reason.Limit), Seen: json.Number(reason.Seen),
 			Message: fmt.Sprintf("%s is more than the limit of %s", reason.Seen, reason.Limit),
 		}
 	}
 }
 
-func (r *budgetRun) report() budgetLine {
+// Report returns what was charged so far.
+func (r *BudgetRun) Report() BudgetLine {
 	spent := r.ledger.Balance(traceScope).Spent
-	return budgetLine{
-		Records: r.records, Mode: r.mode, spentCount: spentCount{spent.TokensIn, spent.TokensOut, spent.Money},
+	return BudgetLine{
+		Records: r.records, Mode: r.mode, SpentCount: SpentCount{spent.TokensIn, spent.TokensOut, spent.Money},
 		Calls: spent.Calls, Unpriced: spent.Unpriced, Soft: r.soft, Crossed: r.crossed, Tripped: r.tripped,
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package guardlog
 
 import (
 	"bufio"
@@ -8,13 +8,13 @@ import (
 	"io"
 )
 
-// maxStep bounds the JSON of one step.
-const maxStep = 32 << 20
+// MaxStep bounds the JSON of one step.
+const MaxStep = 32 << 20
 
-// eachLine calls f with every line that is not blank and its number from 1, as
+// EachLine calls f with every line that is not blank and its number from 1, as
 // they come. A line that is too long has none of its bytes, and the error
 // errLongLine. What cannot be read, and an error of f, end it.
-func eachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
+func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	for n := 1; ; n++ {
 		line, err := readLine(lines)
@@ -37,7 +37,7 @@ func eachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 	}
 }
 
-var errLongLine = fmt.Errorf("the line is longer than %d bytes", maxStep)
+var errLongLine = fmt.Errorf("the line is longer than %d bytes", MaxStep)
 
 // readLine reads a line of any length; the rest of one that is too long is
 // skipped.
@@ -45,7 +45,7 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 	long := false
 	for {
 		part, err := r.ReadSlice('\n')
-		if long = long || len(line)+len(part) > maxStep; !long {
+		if long = long || len(line)+len(part) > MaxStep; !long {
 			line = append(line, part...)
 		}
 		switch {

@@ -1,4 +1,4 @@
-package cli
+package guardlog
 
 import (
 	"bytes"
@@ -62,8 +62,8 @@ func TestLogOfCorrections(t *testing.T) {
 			s, err = r.Session(ctx, s.ID.String())
 			ok(t, err)
 			var out bytes.Buffer
-			w := newGuardLog(s, guardLogOptions{}, func(rec *guard.LogRecord) error { return json.NewEncoder(&out).Encode(rec) })
-			ok(t, w.fold(kept.Records(ctx, s.ID, 1), math.MaxInt64))
+			w := New(s, Options{}, func(rec *guard.LogRecord) error { return json.NewEncoder(&out).Encode(rec) })
+			ok(t, w.Fold(kept.Records(ctx, s.ID, 1), math.MaxInt64))
 			guards, _ := guard.Parse(m.Definition().Guards, false)
 			replay := guard.NewReplayer(guards, nil)
 			for line := range strings.Lines(out.String()) {

@@ -1,11 +1,11 @@
-package cli
+package guardlog
 
 import (
 	"github.com/dialai/dialai/guard"
 )
 
-// replayDifference is one verdict that differs.
-type replayDifference struct {
+// ReplayDifference is one verdict that differs.
+type ReplayDifference struct {
 	Kind     string   `json:"kind"` // difference
 	Line     int      `json:"line"`
 	Seq      int64    `json:"seq,omitempty"`
@@ -17,8 +17,8 @@ type replayDifference struct {
 	Message  string   `json:"message,omitempty"` // of the first new reason
 }
 
-// replayLine sums a replay up, as --json shows it last.
-type replayLine struct {
+// ReplayLine sums a replay up, as --json shows it last.
+type ReplayLine struct {
 	Kind        string          `json:"kind"` // summary
 	Lines       int             `json:"lines"`
 	Malformed   int             `json:"malformed"`
@@ -31,7 +31,7 @@ type replayLine struct {
 	First       *divergence     `json:"firstDivergence,omitempty"`
 	Verdicts    []verdictChange `json:"verdicts"`
 	Calls       int64           `json:"calls"`
-	spentCount
+	SpentCount
 }
 
 // undecidable says why steps could not be judged again.
@@ -54,19 +54,21 @@ type verdictChange struct {
 	Count    int    `json:"count"`
 }
 
-// A replayRun reads a log and compares.
-type replayRun struct {
+// A Replay reads a log and compares.
+type Replay struct {
 	replayer *guard.Replayer
-	differs  func(replayDifference) error
-	sum      replayLine
+	differs  func(ReplayDifference) error
+	sum      ReplayLine
 }
 
-func newReplayRun(replayer *guard.Replayer, differs func(replayDifference) error) *replayRun {
-	return &replayRun{replayer: replayer, differs: differs, sum: replayLine{Kind: "summary", Why: []undecidable{}, Verdicts: []verdictChange{}}}
+// NewReplay returns a replay of a log of which no line was read yet. differs gets each
+// verdict that differs.
+func NewReplay(replayer *guard.Replayer, differs func(ReplayDifference) error) *Replay {
+	return &Replay{replayer: replayer, differs: differs, sum: ReplayLine{Kind: "summary", Why: []undecidable{}, Verdicts: []verdictChange{}}}
 }
 
-// line judges the step of line n of the log again, if it is one.
-func (r *replayRun) line(n int, line []byte, err error) error {
+// Line judges the step of line n of the log again, if it is one.
+func (r *Replay) Line(n int, line []byte, err error) error {
 	r.sum.Lines++
 	var rec guard.LogRecord
 	if err == nil {
@@ -95,7 +97,7 @@ func (r *replayRun) line(n int, line []byte, err error) error {
 	if r.sum.First == nil {
 		r.sum.First = &divergence{n, rec.Seq, result.Task}
 	}
-	d := replayDifference{
+	d := ReplayDifference{
 		Kind: "difference", Line: n, Seq: rec.Seq, Task: result.Task, Recorded: result.Recorded.String(), Codes: append([]string{}, result.Codes...),
 		Now: result.Verdict.Status.String(), NowCodes: result.Verdict.Codes(),
 	}
@@ -105,7 +107,7 @@ func (r *replayRun) line(n int, line []byte, err error) error {
 	return r.differs(d)
 }
 
-func (r *replayRun) undecidable(why string) {
+func (r *Replay) undecidable(why string) {
 	for i := range r.sum.Why {
 		if r.sum.Why[i].Reason == why {
 			r.sum.Why[i].Count++
@@ -117,7 +119,7 @@ func (r *replayRun) undecidable(why string) {
 	}
 }
 
-func (r *replayRun) change(recorded, now string) {
+func (r *Replay) change(recorded, now string) {
 	for i := range r.sum.Verdicts {
 		if v := &r.sum.Verdicts[i]; v.Recorded == recorded && v.Now == now {
 			v.Count++
@@ -127,9 +129,10 @@ func (r *replayRun) change(recorded, now string) {
 	r.sum.Verdicts = append(r.sum.Verdicts, verdictChange{recorded, now, 1})
 }
 
-func (r *replayRun) summary() replayLine {
+// Summary sums up what was read so far.
+func (r *Replay) Summary() ReplayLine {
 	spent := r.replayer.Spent()
 	r.sum.Tasks, r.sum.Calls = r.replayer.Tasks(), spent.Calls
-	r.sum.spentCount = spentCount{spent.TokensIn, spent.TokensOut, spent.Money}
+	r.sum.SpentCount = SpentCount{spent.TokensIn, spent.TokensOut, spent.Money}
 	return r.sum
 }

@@ -1,4 +1,4 @@
-package cli
+package guardlog
 
 import (
 	"iter"
@@ -9,8 +9,8 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-// gateChange is one recorded step on which other guards decide otherwise.
-type gateChange struct {
+// GateChange is one recorded step on which other guards decide otherwise.
+type GateChange struct {
 	Kind           string   `json:"kind"` // gate
 	Machine        string   `json:"machine"`
 	SessionID      string   `json:"sessionId"`
@@ -23,28 +23,28 @@ type gateChange struct {
 	NowCodes       []string `json:"nowCodes"`
 }
 
-// gatesAgain is what other guards make of the recorded steps.
-type gatesAgain struct {
+// GatesAgain is what other guards make of the recorded steps.
+type GatesAgain struct {
 	Steps       int          `json:"steps"`
 	Allowed     int          `json:"newlyAllowed"`
 	Refused     int          `json:"newlyRefused"`
 	Undecidable int          `json:"undecidable"` // the log holds too little
-	Changes     []gateChange `json:"-"`           // in the order of sessions
+	Changes     []GateChange `json:"-"`           // in the order of sessions
 }
 
-// judge judges the steps of one session, which its records hold.
-func (g *gatesAgain) judge(s *session.Session, records iter.Seq2[session.StoredRecord, error], replayer *guard.Replayer) error {
-	w := newGuardLog(s, guardLogOptions{}, func(rec *guard.LogRecord) error {
+// Judge judges the steps of one session, which its records hold.
+func (g *GatesAgain) Judge(s *session.Session, records iter.Seq2[session.StoredRecord, error], replayer *guard.Replayer) error {
+	w := New(s, Options{}, func(rec *guard.LogRecord) error {
 		result, isCheck := replayer.Next(*rec)
 		if isCheck {
 			g.step(s, rec, result)
 		}
 		return nil
 	})
-	return w.fold(records, math.MaxInt64)
+	return w.Fold(records, math.MaxInt64)
 }
 
-func (g *gatesAgain) step(s *session.Session, rec *guard.LogRecord, r guard.ReplayResult) {
+func (g *GatesAgain) step(s *session.Session, rec *guard.LogRecord, r guard.ReplayResult) {
 	g.Steps++
 	if r.Undecidable != "" {
 		g.Undecidable++
@@ -59,7 +59,7 @@ func (g *gatesAgain) step(s *session.Session, rec *guard.LogRecord, r guard.Repl
 	} else {
 		g.Refused++
 	}
-	g.Changes = append(g.Changes, gateChange{
+	g.Changes = append(g.Changes, GateChange{
 		Kind: "gate", Machine: s.Machine().Name(), SessionID: s.ID.String(), Seq: rec.Seq, State: rec.Input.FromState, TransitionName: rec.Input.Transition,
 		Allowed: now, Recorded: r.Recorded.String(), Now: r.Verdict.Status.String(), NowCodes: r.Verdict.Codes(),
 	})

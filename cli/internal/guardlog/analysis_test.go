@@ -1,4 +1,4 @@
-package cli
+package guardlog
 
 import (
 	"errors"
@@ -14,10 +14,10 @@ import (
 // TestEachLine reads lines of any kind: blank ones are counted and left out, one
 // that is too long is an error of its own, the last needs no end.
 func TestEachLine(t *testing.T) {
-	long := io.LimitReader(endless{}, maxStep+10)
+	long := io.LimitReader(endless{}, MaxStep+10)
 	in := io.MultiReader(strings.NewReader("a\n\n  \nb\n"), long, strings.NewReader("\nc"))
 	var got []string
-	err := eachLine(in, func(n int, line []byte, err error) error {
+	err := EachLine(in, func(n int, line []byte, err error) error {
 		got = append(got, fmt.Sprintf("%d %q %v", n, strings.TrimSpace(string(line)), errors.Is(err, errLongLine)))
 		return nil
 	})
@@ -26,10 +26,10 @@ func TestEachLine(t *testing.T) {
 		t.Errorf("%v, %q, want %q", err, got, want)
 	}
 	stop := errors.New("enough")
-	if err := eachLine(strings.NewReader("a\nb\n"), func(n int, _ []byte, _ error) error { return stop }); !errors.Is(err, stop) {
+	if err := EachLine(strings.NewReader("a\nb\n"), func(n int, _ []byte, _ error) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("%v, want the error of the function", err)
 	}
-	if err := eachLine(io.MultiReader(strings.NewReader("a"), broken{}), func(int, []byte, error) error { return nil }); err == nil {
+	if err := EachLine(io.MultiReader(strings.NewReader("a"), broken{}), func(int, []byte, error) error { return nil }); err == nil {
 		t.Error("a line that cannot be read to its end is no error")
 	}
 }
@@ -52,7 +52,7 @@ func (broken) Read([]byte) (int, error) { return 0, errors.New("the disk is gone
 func TestQuantiles(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		an := newAnalysis()
+		an := NewAnalysis()
 		scores := make([]float64, 1+rng.IntN(300))
 		for i := range scores {
 			scores[i] = float64(rng.IntN(scoreSteps+1)) / scoreSteps
@@ -70,10 +70,10 @@ func TestQuantiles(t *testing.T) {
 
 // TestAnalysisIsBounded: names that come from outside cannot fill the memory.
 func TestAnalysisIsBounded(t *testing.T) {
-	an := newAnalysis()
+	an := NewAnalysis()
 	for i := range 3 * mostNames {
 		line := fmt.Sprintf(`{"type":"verdict","verdict":"abort","reason":"r%d"}`, i)
-		if err := an.line(i, []byte(line), nil); err != nil {
+		if err := an.Line(i, []byte(line), nil); err != nil {
 			t.Fatal(err)
 		}
 		an.score(fmt.Sprint("s", i), 0.5)
