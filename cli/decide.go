@@ -216,6 +216,9 @@ func digestOf(q runner.Question, round string) string {
 
 // checkDigest checks what --question is given.
 func (f *decideFlags) checkDigest(cmd *cobra.Command) error {
+	if f.round == runner.CurrentRound {
+		return hinted(usage("--round is %q, not the id of a round", f.round), "dialai show ID --json has it in currentRoundId; without --round it is the round that stands when the command begins")
+	}
 	if !cmd.Flags().Changed("question") || len(f.question) >= session.DigestPrefix && strings.Trim(strings.ToLower(f.question), "0123456789abcdef") == "" {
 		return nil
 	}

@@ -114,6 +114,10 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 	if s.Status != session.NeedsHuman && s.Status != session.Stopped {
 		return nil
 	}
+	if o.Code == session.CodeCancelled { // no ruling takes it up
+		fmt.Fprintf(out, "\nTo go on:\n  %s\n", a.command("resume", []string{q.SessionID}))
+		return nil
+	}
 	a.printChoices(out, q)
 	if raise := a.raiseHint(o.Code, s); raise != "" {
 		fmt.Fprintf(out, "\nTo go on, %s\n", raise)

@@ -84,7 +84,7 @@ const (
 //
 // A ruling on another round than the present one, or on another question of it, is
 // refused with a [*StaleError], which wraps ErrStaleRound, and nothing of it is recorded. Other errors wrap
-// ErrNotFound, ErrNotRunning, or ErrIllegal for a transition that is not legal, a
+// ErrNotFound, ErrNotRunning, ErrForbidden for who may not rule, or ErrIllegal for a transition that is not legal, a
 // RoundID that is missing, and CurrentRound where the transition is irreversible;
 // or a store fails. Beside errors that are about the round there is DIAL's result.
 func (r *Runner) Decide(ctx context.Context, in Ruling) (Arbitration, error) {
@@ -153,6 +153,11 @@ func (in Ruling) refused(s *session.Session, reason string) Arbitration {
 	return a
 }
 
+// notAllowed refuses the ruling of somebody who may not rule.
+func (in Ruling) notAllowed(s *session.Session) (Arbitration, error) {
+	return in.refused(s, onlyHumans), refuse(ErrForbidden, "not_a_decider", onlyHumans)
+}
+
 // pin returns what the ruling is about.
 func (in *Ruling) pin() pin { return pin{in.RoundID, in.QuestionDigest, in.SpecialistID} }
 
@@ -207,7 +212,7 @@ func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how s
 		return Arbitration{}, err
 	}
 	if !t.mayRule(in.SpecialistID) {
-		return in.refused(s, onlyHumans), nil
+		return in.notAllowed(s)
 	}
 	if how == session.Direct && len(s.State.Transitions) == 0 {
 		return in.refused(s, fmt.Sprintf("No transitions available from state %q", s.State.Name)), nil

@@ -73,6 +73,8 @@ func TestDecideRows(t *testing.T) {
 				b.refused(err, runner.ErrStaleRound, c.reason)
 			case c.isHuman:
 				b.refused(err, runner.ErrIllegal, c.reason)
+			case c.reason == onlyHumans: // nor was this
+				b.refused(err, runner.ErrForbidden, c.reason)
 			default:
 				b.ok(err)
 			}
@@ -124,7 +126,7 @@ func TestWhoMayRule(t *testing.T) {
 		for _, rule := range []func(context.Context, runner.Ruling) (runner.Arbitration, error){b.r.Decide, b.r.Execute} {
 			s := b.start(b.machine(c.d))
 			a, err := rule(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: c.who, TransitionName: "again"})
-			if b.ok(err); a.Executed != c.may || a.IsHuman != c.may {
+			if errors.Is(err, runner.ErrForbidden) == c.may || a.Executed != c.may || a.IsHuman != c.may {
 				t.Errorf("%s: executed %t (%s), want %t", c.who, a.Executed, a.GuardReason, c.may)
 			}
 			if !c.may {
@@ -140,7 +142,8 @@ func TestDisabledHumanOfTheStore(t *testing.T) {
 	s := b.start(b.desk(fn("a"), human("human"), half))
 	b.force(s, "again")
 	b.ok(b.r.Disable(b.ctx, "desk", "human"))
-	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
+	a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})
+	b.refused(err, runner.ErrForbidden, onlyHumans)
 	b.unmoved(b.now(s), a, onlyHumans)
 	b.ok(b.r.Enable(b.ctx, "desk", "human"))
 	b.force(s, "again")

@@ -135,7 +135,7 @@ func (r *Runner) withdraw(ctx context.Context, s *session.Session, in Ruling) (A
 	p := t.round.Rulings
 	switch {
 	case !t.mayRule(in.SpecialistID):
-		return in.refused(s, onlyHumans), nil
+		return in.notAllowed(s)
 	case p.Index(in.SpecialistID) < 0:
 		return in.refusedHuman(s, refuse(ErrIllegal, "nothing_to_withdraw", "%s has no ruling in this round that waits for others", in.SpecialistID))
 	case p.Settled(in.SpecialistID):

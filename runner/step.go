@@ -24,10 +24,13 @@ type Tick struct {
 }
 
 // Reasoning returns why: the arbiter's reasoning if the session advanced, else
-// why it is not running.
+// why it is not running; "" for the zero Tick, which comes with an error.
 func (t Tick) Reasoning() string {
-	if t.verdict != nil {
+	switch {
+	case t.verdict != nil:
 		return t.verdict.Decision.Reasoning()
+	case t.Session == nil:
+		return ""
 	}
 	return t.Session.Outcome().Reason
 }

@@ -607,3 +607,10 @@ func TestExecutedIsRecorded(t *testing.T) {
 		t.Errorf("%d decisions, %d executed", len(records), len(executed))
 	}
 }
+
+// TestTickOfAnError: the Tick that comes with an error has no reasoning. It panicked.
+func TestTickOfAnError(t *testing.T) {
+	if why := (runner.TickResult{}).Tick.Reasoning(); why != "" {
+		t.Errorf("the reasoning is %q", why)
+	}
+}
