@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,12 +102,18 @@ func (c *ClassifierConfig) failed(err error) verdict.Reason {
 	return r
 }
 
+// A subject that a classifier names has at most so many bytes, of these.
+const (
+	maxSubject   = 64
+	subjectBytes = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"
+)
+
 func (a *ClassifierAnswer) reason(stage string) verdict.Reason {
 	r := verdict.Reason{
 		Code: "classifier_flagged", Guard: "classifier", Class: a.Verdict, Seen: strconv.FormatFloat(a.Score, 'g', 4, 64),
 		Message: fmt.Sprintf("the classifier objects to the %s", map[string]string{"output": "output", "args": "arguments of a tool call"}[stage]),
 	}
-	if len(a.Code) > 0 && len(a.Code) <= maxName && nameBytes.run(a.Code, 0, maxName) == len(a.Code) {
+	if len(a.Code) > 0 && len(a.Code) <= maxSubject && strings.Trim(a.Code, subjectBytes) == "" {
 		r.Subject = a.Code // anything else might be the text
 		r.Message += " (" + a.Code + ")"
 	}
