@@ -29,7 +29,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -181,7 +181,7 @@ func Parse(name string, text []byte) (*Machine, error) {
 
 func parse(name string, text []byte, include func(string) ([]byte, error)) (*Machine, error) {
 	checks := runner.Checks()
-	checks.Model, checks.Secret, checks.Include = llm.CheckModel, guard.HoldsSecret, include
+	checks.Model, checks.Secret, checks.Include = llm.CheckModel, packs.HoldsSecret, include
 	return machine.Parse(name, text, checks)
 }
 

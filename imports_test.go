@@ -26,34 +26,35 @@ var ladder = map[string][]string{
 	"verdict":                   {"exact", "specialist"},
 	"internal/section":          {"exact", "machine"},
 	"internal/text":             {"exact", "machine"},
-	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section", "internal/text"},
+	"guard/packs":               {"verdict", "internal/section", "internal/text"},
+	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section", "internal/text", "guard/packs"},
 	"arbiter":                   {"exact", "machine", "specialist", "trust"},
 	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "arbiter"},
 	"lab/trial":                 {"exact", "trust"},
 	"session":                   {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter"},
-	"runner":                    {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "session", "strategies"},
+	"runner":                    {"exact", "machine", "specialist", "trust", "verdict", "guard", "guard/packs", "arbiter", "session", "strategies"},
 	"store":                     {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
 	"store/storetest":           {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
 	"lab/backtest":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
 	"lab/simulate":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},
 	"lab/plot":                  {},
 	"webhook":                   {"exact", "machine", "specialist", "verdict", "guard", "arbiter"},
-	"llm":                       {"exact", "machine", "specialist", "trust", "verdict", "guard", "webhook"},
+	"llm":                       {"exact", "machine", "specialist", "trust", "verdict", "guard", "guard/packs", "webhook"},
 	"llm/llmtest":               {},
 	"cassette":                  {"files", "exact", "machine", "specialist", "webhook"},
 	"telemetry":                 {"specialist", "llm"},
 	"telemetry/otlp":            {"exact", "webhook"},
 	"graph":                     {"exact", "machine"},
 	"machines":                  {},
-	"cli/internal/guardlog":     {"exact", "guard", "session", "specialist", "verdict"},
-	"cli":                       {"cli/internal/guardlog", "files", "exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store", "lab/backtest", "lab/simulate", "lab/plot", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
+	"cli/internal/guardlog":     {"exact", "guard", "guard/packs", "session", "specialist", "verdict"},
+	"cli":                       {"cli/internal/guardlog", "files", "exact", "machine", "specialist", "trust", "verdict", "guard", "guard/packs", "arbiter", "strategies", "session", "runner", "store", "lab/backtest", "lab/simulate", "lab/plot", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
 	"cmd/dialai":                {"cli", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
 	"examples/minimal":          {"cli", "strategies", "specialist"},
 	"examples/webhook-arbiter":  {"webhook"},
 	"examples/webhook-proposer": {},
 	"examples/embed":            {"."},
-	".":                         {"files", "machine", "specialist", "guard", "arbiter", "strategies", "session", "runner", "store", "webhook", "llm"},
+	".":                         {"files", "machine", "specialist", "guard", "guard/packs", "arbiter", "strategies", "session", "runner", "store", "webhook", "llm"},
 	// Nothing but tests, and a comment that says so.
 	"bench": {},
 	"e2e":   {},
@@ -83,7 +84,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "internal/section", "internal/text", "guard", "arbiter", "session", "graph"}
+var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "internal/section", "internal/text", "guard/packs", "guard", "arbiter", "session", "graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -90,7 +90,7 @@ func (a *app) readArbiter(name string) (*machine.Specialist, error) {
 		err = fmt.Errorf(`%s: it is a machine file: write its arbiter alone, such as {"strategyFnName": "bayes"}`, name)
 	}
 	if err == nil {
-		err = machine.ParseSpecialist(name, data, guard.HoldsSecret, s)
+		err = machine.ParseSpecialist(name, data, packs.HoldsSecret, s)
 	}
 	switch {
 	case err != nil:
@@ -105,7 +105,7 @@ func (a *app) readArbiter(name string) (*machine.Specialist, error) {
 func (a *app) readRoster(path string) (ids []string, err error) {
 	data, err := a.readFile(path, files.Machine)
 	if err == nil {
-		err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+		err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
 			ids, problems = rosterOf(section)
 			return problems
 		})

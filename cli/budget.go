@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -100,7 +101,7 @@ func (a *app) readBudget(path string) (f budgetFile, err error) {
 	if err != nil {
 		return f, err
 	}
-	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem {
+	err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) []machine.Problem {
 		members := map[string]json.RawMessage{}
 		if json.Unmarshal(section, &members) != nil {
 			return []machine.Problem{{Code: "wrong-type", Message: "a budget file must hold an object"}}

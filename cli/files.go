@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/machines"
@@ -28,7 +28,7 @@ func (a *app) loadMachine(path string) (*machine.Machine, error) {
 
 func (a *app) parseMachine(path string, data []byte) (*machine.Machine, error) {
 	checks := runner.Checks()
-	checks.Model, checks.Secret = llm.CheckModel, guard.HoldsSecret
+	checks.Model, checks.Secret = llm.CheckModel, packs.HoldsSecret
 	checks.Include = func(name string) ([]byte, error) { return a.readNamed(filepath.Dir(path), name) }
 	return machine.Parse(path, data, checks)
 }

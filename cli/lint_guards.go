@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -51,7 +52,7 @@ func (a *app) loadAnyGuards(path string) (*guard.Config, map[string]*guard.Confi
 
 // parseGuards reads a guards file. Without a profile it has compat.
 func parseGuards(path string, data []byte) (config *guard.Config, err error) {
-	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+	err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
 		config, problems = guard.ParseAs(section, guard.Compat)
 		return problems
 	})
@@ -62,13 +63,13 @@ func parseGuards(path string, data []byte) (config *guard.Config, err error) {
 func lintGuards(path string, data []byte) (findings []machine.Problem, err error) {
 	profile := guard.Compat
 	if _, err := parseGuards(path, data); err != nil {
-		ofMachine := machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem { return guard.Check(section, false) })
+		ofMachine := machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) []machine.Problem { return guard.Check(section, false) })
 		if ofMachine != nil {
 			return nil, err
 		}
 		profile = guard.Strict // it has what only machines have
 	}
-	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) []machine.Problem { // which knows the place of each
+	err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) []machine.Problem { // which knows the place of each
 		return guard.Lint(section, nil, profile)
 	})
 	if found, ok := errors.AsType[*machine.Error](err); ok {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 )
 
 // redact returns a JSON value, compact as it is stored, in which the strings, numbers
@@ -45,10 +45,10 @@ func redact(data json.RawMessage) (masked json.RawMessage, found bool) {
 // in a list that is; the name is "" where there is none.
 func redactNamed(name, text string) string {
 	label := name + `": "`
-	if clean, same := strings.CutPrefix(guard.Redact(label+text), label); name != "" && same && clean != text {
+	if clean, same := strings.CutPrefix(packs.Redact(label+text), label); name != "" && same && clean != text {
 		return clean
 	}
-	return guard.Redact(text)
+	return packs.Redact(text)
 }
 
 // scalarEnd returns the end of the string or the number of compact JSON that begins at

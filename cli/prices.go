@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
 )
@@ -53,7 +54,7 @@ func (a *app) prices() (table *guard.PriceTable, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+	err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
 		table, problems = llm.ReadPrices(section)
 		return problems
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 )
@@ -31,7 +32,7 @@ func (a *app) loadShadow(path string) (*guardlog.Shadow, error) {
 		if c, states, err = guardsOf(m); err != nil {
 			return nil, err
 		}
-	} else if err := machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+	} else if err := machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
 		c, problems = guard.Parse(section, false)
 		return problems
 	}); err != nil {

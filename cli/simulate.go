@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/lab/simulate"
 	"github.com/dialai/dialai/machine"
 )
@@ -130,7 +130,7 @@ func (a *app) panel(m *machine.Machine, path string) (p simulate.Panel, err erro
 	if err != nil {
 		return p, err
 	}
-	err = machine.ParseSection(path, data, guard.HoldsSecret, func(section []byte) (problems []machine.Problem) {
+	err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
 		p, problems = simulate.ParsePanelFor(section, m)
 		return problems
 	})

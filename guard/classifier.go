@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
@@ -94,7 +95,7 @@ func readClassifier(r *section.Reader, into **ClassifierConfig, inMachine, state
 	timeout, pause, onError := int64(2000), int64(30_000), ""
 	members := []section.Member{
 		{Name: "url", Read: r.URL(&c.URL)},
-		{Name: "model", Read: readModelName(r, &c.Model)},
+		{Name: "model", Read: packs.ModelName(r, &c.Model)},
 		{Name: "token_name", Read: r.Name(&c.TokenName)},
 		{Name: "timeout_ms", Read: r.CountWithin(&timeout, 1, maxWait)},
 		{Name: "on_error", Read: r.OneOf(&onError, "open", "closed")},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
 )
@@ -16,7 +17,7 @@ type Config struct {
 	Profile   Profile
 	Limits    Limits
 	Forbidden []Forbidden
-	Packs     Packs
+	Packs     packs.Packs
 	Schema    *machine.Schema // of outputs; nil if there is none
 	Tools     Tools
 	Cost      Cost

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
@@ -49,7 +50,7 @@ func parse(r *section.Reader, data []byte, profile Profile, state, inMachine boo
 	members := []section.Member{
 		{Name: "limits", Read: readLimits(r, &c.Limits)},
 		{Name: "forbidden_patterns", Read: readPatterns(r, &c.Forbidden)},
-		{Name: "packs", Read: readPacks(r, &c.Packs)},
+		{Name: "packs", Read: packs.Section(r, &c.Packs)},
 		{Name: "schema", Read: r.Schema(&c.Schema)},
 		{Name: "output_schema", Read: r.Schema(&alias)},
 		{Name: "tool_calls", Read: readTools(r, &c.Tools)},

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -76,7 +77,7 @@ func (l *linter) packs() {
 	}
 	for _, p := range []struct {
 		name string
-		pack *Pack
+		pack *packs.Pack
 	}{{"secrets", l.c.Packs.Secrets}, {"pii", l.c.Packs.PII}, {"prompt_injection", l.c.Packs.Injection}} {
 		if p.pack != nil && !p.pack.Output {
 			l.report("/packs/"+p.name+"/on", "never-fires", "let it read the output", "the pack reads tool calls alone, and no tool is allowed")

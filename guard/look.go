@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/verdict"
 )
@@ -20,7 +21,7 @@ type look struct {
 	padded []byte       // the arguments of a call and zeros behind them
 	state  uint64       // hash of the state's name
 	step   verdict.Step // room for the one that is looked at
-	packs  Scratch
+	packs  packs.Scratch
 	seen   []byte // the output without what nobody sees
 
 	// Truncated is set if n-grams are only those of the output's two ends.

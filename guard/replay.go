@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -230,7 +231,7 @@ func (c *Config) unreadable(in *LogInput, blurred bool) string {
 	output := in.OutputDigest != ""
 	has := output || in.Output != nil
 	switch l := &c.Limits; {
-	case c.Packs != (Packs{}) && in.blurred():
+	case c.Packs != (packs.Packs{}) && in.blurred():
 		return "it is searched by packs, and the log holds a digest"
 	case in.Human: // judged by budgets and tools alone
 	case output && (l.OutputMin != nil || l.OutputMax != nil):

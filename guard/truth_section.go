@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
@@ -79,8 +80,8 @@ func readTruth(r *section.Reader, into **Truth, profile Profile, state bool) fun
 			MergeTail: profile == Strict, StrictScore: profile == Strict},
 	}
 	read := r.Object([]section.Member{
-		{Name: "model", Read: readModelName(r, &t.Model)},
-		{Name: "probe_model", Read: readModelName(r, &t.ProbeModel)},
+		{Name: "model", Read: packs.ModelName(r, &t.Model)},
+		{Name: "probe_model", Read: packs.ModelName(r, &t.ProbeModel)},
 		{Name: "thresholds", Read: r.Object([]section.Member{
 			{Name: "tau_u", Read: r.Score(&t.Thresholds.TauU)}, {Name: "tau_s", Read: r.Score(&t.Thresholds.TauS)}, {Name: "tau_a", Read: r.Score(&t.Thresholds.TauA)},
 		})},

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -47,7 +47,7 @@ func (m AuditMode) body(body []byte, key *webhook.Concealer) string {
 	case AuditFull:
 		return strings.ToValidUTF8(key.Hide(string(body)), "\uFFFD")
 	}
-	text := guard.Redact(strings.ToValidUTF8(key.Hide(string(body)), "\uFFFD"))
+	text := packs.Redact(strings.ToValidUTF8(key.Hide(string(body)), "\uFFFD"))
 	if len(text) <= maxAuditBody {
 		return text
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 )
 
 // A provider is one place where models can be asked.
@@ -174,7 +174,7 @@ type modelID struct {
 // parseModelID reads a modelId, which may end in flags, and the name of its
 // provider.
 func parseModelID(id, provider string) (m modelID, err error) {
-	if guard.Redact(id) != id {
+	if packs.Redact(id) != id {
 		return m, errors.New("modelId holds what looks like a key; keys belong into the environment, not into files") // so it is not shown
 	}
 	m = modelID{model: strings.TrimSpace(id), provider: provider}

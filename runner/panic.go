@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -58,7 +58,7 @@ const maxPanic = 500
 // recovered it.
 func newPanic(id specialist.SessionID, value any) *PanicError {
 	text := fmt.Sprint(value)
-	if _, ours := value.(runtime.Error); !ours && guard.HoldsSecret(text) {
+	if _, ours := value.(runtime.Error); !ours && packs.HoldsSecret(text) {
 		text = fmt.Sprintf("a %T that holds what looks like a secret", value)
 	}
 	return &PanicError{Session: id, Value: specialist.Clip(text, maxPanic), Stack: debug.Stack()}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
@@ -120,7 +121,7 @@ func (w *Log) digested(in *guard.LogInput) bool {
 	for _, c := range in.ToolCalls {
 		texts = append(texts, string(c.Args), string(c.Result))
 	}
-	return slices.ContainsFunc(texts, func(text string) bool { return guard.Redact(text) != text })
+	return slices.ContainsFunc(texts, func(text string) bool { return packs.Redact(text) != text })
 }
 
 func metaOf(v verdict.Verdict) *guard.LogMeta {

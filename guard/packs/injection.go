@@ -1,4 +1,4 @@
-package guard
+package packs
 
 import (
 	"strings"
@@ -150,7 +150,6 @@ func (s *slot) has(hash uint64) bool {
 	return false
 }
 
-// A word is a run of letters and digits in a text.
 // A Scratch is memory that reading a step for packs takes, to be used again for the
 // next. The zero Scratch is ready to use, by one goroutine at a time.
 type Scratch struct {
@@ -161,6 +160,7 @@ type Scratch struct {
 // Size returns how many bytes and how many words a Scratch has room for.
 func (m *Scratch) Size() (bytes, words int) { return cap(m.word), cap(m.words) }
 
+// A word is a run of letters and digits in a text.
 type word struct {
 	hash       uint64
 	start, end int

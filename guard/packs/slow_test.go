@@ -1,4 +1,4 @@
-package guard_test
+package packs_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -15,7 +16,7 @@ func TestPacksAreNeverSlow(t *testing.T) {
 	c := packsOf(t, allPacks)
 	units := []string{"a", "7", "@", "a@", "@a.", "-", "eyJ-", "eyJaaaaaaaaaaaaaaaaaa.eyJ", ".eyJ", "a://b:", "://a:", "secret=", "secret=a1B", "secret = ", "x:::", "bearer ", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQ",
 		"+1 ", "+1", "4 ", "4111 ", "DE89 ", "DE", "4-", "ignore all ", "ignore of ", "you ", "\U000E0069", "\xf3", "<", "[", "send all of the your ", "\\u0041", "\u200b", "’", "1.", "a.", "é"}
-	for _, p := range guard.PrefixRules() {
+	for _, p := range packs.PrefixRules() {
 		units = append(units, p.Prefix, p.Prefix+strings.Repeat("a", p.Least))
 	}
 	const size, most = 1 << 16, 3 * time.Second // ten times what it takes; every pair of bytes would take longer

@@ -1,4 +1,4 @@
-package guard
+package packs
 
 import (
 	"encoding/json"
@@ -9,9 +9,9 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-// readPacks reads the packs. One that is not named does not run, so that a section
+// Section reads the packs. One that is not named does not run, so that a section
 // which names none is a mistake.
-func readPacks(r *section.Reader, p *Packs) func(path string, value []byte) {
+func Section(r *section.Reader, p *Packs) func(path string, value []byte) {
 	one := func(into **Pack, action verdict.Status) func(path string, value []byte) {
 		pack := &Pack{Action: action, Output: true, Args: true, Results: true}
 		return r.OrOff(func(path string, value []byte) {
@@ -63,8 +63,8 @@ func readParts(r *section.Reader, p *Pack) func(path string, value []byte) {
 	}
 }
 
-// readModelName reads the name of a model. What looks like a key is refused and not shown.
-func readModelName(r *section.Reader, into *string) func(path string, value []byte) {
+// ModelName reads the name of a model. What looks like a key is refused and not shown.
+func ModelName(r *section.Reader, into *string) func(path string, value []byte) {
 	read := r.Name(into)
 	return func(path string, value []byte) {
 		if Redact(string(value)) != string(value) {

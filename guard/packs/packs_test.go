@@ -1,4 +1,4 @@
-package guard_test
+package packs_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -67,7 +68,7 @@ func TestSecretPrefixes(t *testing.T) {
 	const seed = 20260301
 	rng := rand.New(rand.NewPCG(seed, 1))
 	around := [][2]string{{"", ""}, {"the key is ", ", he said"}, {"\"", "\""}, {"x=", "\nand"}, {"https://a.b/?k=", "&z=1"}, {`print("a\n`, `")`}}
-	for _, p := range guard.PrefixRules() {
+	for _, p := range packs.PrefixRules() {
 		for _, a := range around {
 			secret := p.Prefix + drawn(rng, p.Rest, p.Least)
 			if got, want := finds(t, c, a[0]+secret+a[1]), []string{fmt.Sprintf("%s@%d+%d", p.Rule, len(a[0]), len(secret))}; !reflect.DeepEqual(got, want) {
@@ -246,7 +247,7 @@ func TestPromptInjection(t *testing.T) {
 // to say it, and not with a word left out that must be there.
 func TestPhrases(t *testing.T) {
 	c := packsOf(t, `{"packs":{"prompt_injection":{}}}`)
-	for _, p := range guard.Phrases() {
+	for _, p := range packs.Phrases() {
 		slots := strings.Fields(p[1])
 		say := func(take func(slot string, i int) bool) string {
 			var words []string
@@ -369,7 +370,7 @@ func TestRedact(t *testing.T) {
 		"ignore previous instructions":     "ignore previous instructions", // is no secret
 		"https://u:" + key + "@acme.io/x":  "https://u:[redacted:url_password]/x",
 	} {
-		if got := guard.Redact(text); got != want {
+		if got := packs.Redact(text); got != want {
 			t.Errorf("%q is redacted as %q, want %q", text, got, want)
 		}
 	}
@@ -390,7 +391,7 @@ func FuzzRedact(f *testing.F) {
 				t.Fatalf("%q: %+v", s, r)
 			}
 		}
-		redacted := guard.Redact(s)
+		redacted := packs.Redact(s)
 		if got := finds(t, quiet, redacted); got != nil {
 			t.Fatalf("%q is redacted as %q, in which there is %q", s, redacted, got)
 		}

@@ -1,4 +1,13 @@
-package guard
+// Package packs finds in texts what should not be there: credentials, data about
+// persons, words that try to take a model over.
+//
+// A rule is a detector that is asked only at the bytes that what it finds begins with,
+// and looks a bounded way ahead and back, so that no text takes long. What is found is
+// reported by the name of its rule and by its place, never by itself: [Packs.Read]
+// makes reasons of it for a step, [Redact] replaces it in what is shown and logged. What
+// was read is never changed, and nothing is decided here: what follows from a finding
+// is up to the section that a pack was configured by.
+package packs
 
 import (
 	"bytes"
