@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 )
 
@@ -33,7 +34,7 @@ func (a *app) collapsed(name, short, long, example string, show func(style, io.W
 		Args: arguments, ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				list, err := runner.CollapseOf(cmd.Context(), e.Runner, args[0], append(args, "")[1])
+				list, err := report.CollapseOf(cmd.Context(), e.Runner, args[0], append(args, "")[1])
 				if err != nil {
 					return err
 				}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -40,7 +40,7 @@ the text is made.`,
 				if err != nil {
 					return err
 				}
-				why, err := runner.Round(cmd.Context(), e.Runner, id, append(args, "")[1])
+				why, err := explain.Round(cmd.Context(), e.Runner, id, append(args, "")[1])
 				switch {
 				case err != nil:
 					return err
@@ -60,7 +60,7 @@ the text is made.`,
 
 // revealRound records that somebody looks at a round that is withheld, open or under
 // review.
-func (f *viewFlags) revealRound(ctx context.Context, e *engine, id specialist.SessionID, why *runner.Explanation) error {
+func (f *viewFlags) revealRound(ctx context.Context, e *engine, id specialist.SessionID, why *explain.Explanation) error {
 	if !why.Withheld {
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
@@ -38,15 +38,15 @@ func (t *teller) changes() {
 
 func notReproduced(why string) string {
 	switch why {
-	case runner.CustomArbiter:
+	case explain.CustomArbiter:
 		return "Not known: the arbiter is a program's own, and is not asked again."
-	case runner.NoVotes:
+	case explain.NoVotes:
 		return "A proposal: there was none."
 	}
 	return "Not known: decided again, the round does not come out as it was recorded; another version of dialai decided it."
 }
 
-func whatIf(w runner.WhatIf) string {
+func whatIf(w explain.WhatIf) string {
 	if w.Instead == "" {
 		return fmt.Sprintf("Without the vote of %s", w.SpecialistID)
 	}
@@ -54,7 +54,7 @@ func whatIf(w runner.WhatIf) string {
 }
 
 // outcomeIf says what comes of a variant.
-func (t *teller) outcomeIf(w runner.WhatIf) string {
+func (t *teller) outcomeIf(w explain.WhatIf) string {
 	detail, alone := "", w.Instead == "" && len(t.e.Votes) == 1
 	switch {
 	case w.P != nil:
@@ -74,17 +74,17 @@ func (t *teller) outcomeIf(w runner.WhatIf) string {
 	return fmt.Sprintf("%s is decided (%s%s)", w.Transition, w.Code, detail)
 }
 
-func (t *teller) distance(d *runner.Distance) {
+func (t *teller) distance(d *explain.Distance) {
 	if d == nil {
 		return
 	}
 	switch {
-	case d.Measure == runner.ByOutcomes:
+	case d.Measure == explain.ByOutcomes:
 		t.line("  %s more: bayes decides nothing before there are %d.", plural(int(d.Missing/exact.One), "human decision"), d.Needs/exact.One)
-	case d.Measure == runner.ByWeight:
+	case d.Measure == explain.ByWeight:
 	case d.Missing > 0:
 		t.line("  A %s higher by %s: it is %s, and %s decides.", d.Measure, d.Missing, d.Has, d.Needs)
-	case d.Measure == runner.ByProbability && d.To != "":
+	case d.Measure == explain.ByProbability && d.To != "":
 		t.line("  A probability lower by more than %s: it is %s, and below %s %s leads.", -d.Missing, d.Has, d.Needs, clean(d.To))
 	default:
 		t.line("  A %s lower by more than %s: it is %s, and %s decides.", d.Measure, -d.Missing, d.Has, d.Needs)

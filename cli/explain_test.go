@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/cli"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/explain"
 )
 
 const contested = `{"machineName": "contested", "initialState": "a", "goalState": "c",
@@ -38,7 +38,7 @@ func TestExplainTextIsOfTheData(t *testing.T) {
 			if text == "" {
 				continue // there was no such round
 			}
-			var e runner.Explanation
+			var e explain.Explanation
 			if err := json.Unmarshal([]byte(data), &e); err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func TestExplainNeedsNoMore(t *testing.T) {
 	for _, data := range []string{`{}`, `{"verdict":{}}`, `{"verdict":{"judgement":{}},"votes":[{"specialist":"a"}]}`, `{"ruling":{},"changes":{},"gates":[{}],"votes":[{}]}`,
 		`{"changes":{"reproduced":true,"distance":{},"whatIfs":[{},{"changed":true}]},"human":{},"draws":{},"reviews":[{}]}`,
 		`{"verdict":{"judgement":{"options":["a","b"],"experts":[{"name":"V"}],"votes":[{"specialist":"a","human":true}],"risk":{}}},"votes":[{"specialist":"a","correlated":[{}]}]}`} {
-		var e runner.Explanation
+		var e explain.Explanation
 		if err := json.Unmarshal([]byte(data), &e); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
@@ -16,14 +16,14 @@ import (
 // A teller writes an explanation for people. It knows nothing but the data.
 type teller struct {
 	out io.Writer
-	e   *runner.Explanation
+	e   *explain.Explanation
 	err error
 
 	verbose bool
 }
 
 // printExplanation prints why a round was decided as it was.
-func (st style) printExplanation(out io.Writer, e *runner.Explanation) error {
+func (st style) printExplanation(out io.Writer, e *explain.Explanation) error {
 	switch {
 	case st.json:
 		return printJSON(out, e)
@@ -35,7 +35,7 @@ func (st style) printExplanation(out io.Writer, e *runner.Explanation) error {
 }
 
 // explainText writes an explanation for people; with every number if verbose is set.
-func explainText(out io.Writer, e *runner.Explanation, verbose bool) error {
+func explainText(out io.Writer, e *explain.Explanation, verbose bool) error {
 	t := &teller{out: out, e: e, verbose: verbose}
 	t.heading()
 	t.votes()
@@ -65,7 +65,7 @@ func (t *teller) table(rows [][]string) {
 }
 
 // outcomeOf says in a line what became of the round.
-func outcomeOf(e *runner.Explanation) string {
+func outcomeOf(e *explain.Explanation) string {
 	switch {
 	case e.Ruling != nil:
 		return fmt.Sprintf("%s, ruled by %s", e.Executed, e.Ruling.HumanID)
@@ -113,7 +113,7 @@ func (t *teller) votes() {
 }
 
 // alignmentFrom says what an alignment was made of.
-func alignmentFrom(v *runner.ExplainedVote) string {
+func alignmentFrom(v *explain.Vote) string {
 	where := ""
 	if v.Scope != "" {
 		where = " in this state"
@@ -367,7 +367,7 @@ func (t *teller) human() {
 }
 
 // engineView says what the engine had made of what a human decided.
-func (t *teller) engineView(r *runner.ExplainedRuling) string {
+func (t *teller) engineView(r *explain.Ruling) string {
 	switch {
 	case r.Agreed == nil:
 		return "The engine had no opinion."

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
+	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
@@ -13,7 +15,7 @@ import (
 )
 
 // ExplainText writes an explanation for people.
-func ExplainText(out io.Writer, e *runner.Explanation) error { return explainText(out, e, false) }
+func ExplainText(out io.Writer, e *explain.Explanation) error { return explainText(out, e, false) }
 
 // Quote returns a name as printed commands have it.
 func Quote(name string) string { return quote(name) }
@@ -37,17 +39,17 @@ var JSONLines = map[string]any{
 	"`dialai tick`":        runner.TickView{},
 	"`dialai cancel`":      cancelledLine{},
 	"An actor":             session.Actor{},
-	"`dialai metrics`":     runner.Metrics{},
+	"`dialai metrics`":     report.Metrics{},
 	"`dialai specialists`": rosterLine{},
 
-	"`dialai trust list`":      runner.Trusted{},
+	"`dialai trust list`":      report.Trusted{},
 	"`dialai trust audit`":     runner.ReviewItem{},
 	"An answer to a review":    reviewLine{},
 	"`dialai collapse status`": runner.StateCollapse{},
 	"A candidate":              trust.Candidate{},
 
-	"`dialai explain`":      runner.Explanation{},
-	"`dialai risk`":         runner.Risks{},
+	"`dialai explain`":      explain.Explanation{},
+	"`dialai risk`":         report.Risks{},
 	"`dialai lint`":         finding{},
 	"`dialai init --list`":  sampleLine{},
 	"`dialai init`":         writtenLine{},

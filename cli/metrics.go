@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/report"
 )
 
 func (a *app) metricsCommand() *cobra.Command {
@@ -28,7 +28,7 @@ promises.`,
 				return err
 			}
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				m, err := runner.MetricsOf(cmd.Context(), e.Runner, args[0], state)
+				m, err := report.MetricsOf(cmd.Context(), e.Runner, args[0], state)
 				if err != nil {
 					return err
 				}
@@ -43,6 +43,6 @@ promises.`,
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only decisions in the state of this `name`")
-	cmd.Flags().Float64Var(&minutes, "human-minutes", runner.DefaultHumanMinutes, "how long a human decision takes, in `minutes`")
+	cmd.Flags().Float64Var(&minutes, "human-minutes", report.DefaultHumanMinutes, "how long a human decision takes, in `minutes`")
 	return cmd
 }

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/report"
 )
 
-func (st style) printMetrics(out io.Writer, m *runner.Metrics) error {
+func (st style) printMetrics(out io.Writer, m *report.Metrics) error {
 	if st.json {
 		return printJSON(out, m)
 	}
@@ -49,7 +49,7 @@ func (st style) printMetrics(out io.Writer, m *runner.Metrics) error {
 }
 
 // printStates prints promise, coverage and realised error of each state.
-func printStates(out io.Writer, states []runner.StateMetrics) error {
+func printStates(out io.Writer, states []report.StateMetrics) error {
 	if len(states) == 0 {
 		return nil
 	}

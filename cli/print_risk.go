@@ -5,12 +5,12 @@ import (
 	"io"
 	"strings"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/trust"
 )
 
 // printRisks prints promises. waiting is how many rounds wait for a human to judge them.
-func (st style) printRisks(out io.Writer, r *runner.Risks, waiting int) error {
+func (st style) printRisks(out io.Writer, r *report.Risks, waiting int) error {
 	if st.quiet {
 		for i := range r.Promises {
 			fmt.Fprintf(out, "%s %s\n", clean(scopeOf(&r.Promises[i])), r.Promises[i].State)
@@ -37,14 +37,14 @@ func (st style) printRisks(out io.Writer, r *runner.Risks, waiting int) error {
 	return nil
 }
 
-func scopeOf(p *runner.PromiseStatus) string {
+func scopeOf(p *report.PromiseStatus) string {
 	if p.Scope == "" {
 		return "the machine"
 	}
 	return "state " + p.Scope
 }
 
-func printPromise(out io.Writer, p *runner.PromiseStatus) {
+func printPromise(out io.Writer, p *report.PromiseStatus) {
 	fmt.Fprintf(out, "\nPromise:       at most %s of the automatic decisions wrong, with confidence %s\n", p.Promise.MaxError, p.Promise.Confidence)
 	if p.Undeclared {
 		fmt.Fprintln(out, "               (bayes promises this where nothing is declared)")
@@ -91,7 +91,7 @@ func adoptedText(r *trust.RiskReport) string {
 }
 
 // auditText says what audits found of the automatic decisions.
-func auditText(r *runner.PromiseStatus) string {
+func auditText(r *report.PromiseStatus) string {
 	switch {
 	case r.Audits == 0 && r.Ever != nil:
 		return "none yet in this epoch"

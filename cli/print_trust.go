@@ -6,13 +6,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
 )
 
-func (st style) printTrust(out io.Writer, list []runner.Trusted) error {
+func (st style) printTrust(out io.Writer, list []report.Trusted) error {
 	if st.json {
 		return printLines(out, list)
 	}
@@ -34,7 +35,7 @@ func (st style) printTrust(out io.Writer, list []runner.Trusted) error {
 func agreed(k, n int64) string { return fmt.Sprintf("%d of %d", k, n) }
 
 // aloneOf says how near a specialist is to deciding alone.
-func aloneOf(t runner.Trusted) string {
+func aloneOf(t report.Trusted) string {
 	switch e := t.Evidence; {
 	case t.Off:
 		return "switched off"
@@ -53,7 +54,7 @@ func aloneOf(t runner.Trusted) string {
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
 
 // printRecords prints where the trust of one specialist comes from, in each state.
-func (st style) printRecords(out io.Writer, list []runner.Trusted) error {
+func (st style) printRecords(out io.Writer, list []report.Trusted) error {
 	if st.json {
 		return printLines(out, list)
 	}
@@ -63,7 +64,7 @@ func (st style) printRecords(out io.Writer, list []runner.Trusted) error {
 	return nil
 }
 
-func printTrusted(out io.Writer, t runner.Trusted) {
+func printTrusted(out io.Writer, t report.Trusted) {
 	fmt.Fprintf(out, "State %s: trust %s\n", clean(t.State), t.Trust.Text2())
 	for _, p := range t.Pooled {
 		fmt.Fprintf(out, "  %-8s agreed %s of %s\n", p.Level, p.K, p.N)

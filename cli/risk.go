@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/report"
 )
 
 func (a *app) riskCommand() *cobra.Command {
@@ -22,7 +22,7 @@ do not show is printed with them.`,
 		ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				r, err := runner.RisksOf(cmd.Context(), e.Runner, args[0])
+				r, err := report.RisksOf(cmd.Context(), e.Runner, args[0])
 				switch {
 				case err != nil:
 					return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -44,7 +45,7 @@ from the record in the state, filled up with that of other states and machines.`
 		ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				list, err := runner.TrustOf(cmd.Context(), e.Runner, args[0])
+				list, err := report.TrustOf(cmd.Context(), e.Runner, args[0])
 				if err != nil {
 					return err
 				}
@@ -56,8 +57,8 @@ from the record in the state, filled up with that of other states and machines.`
 	return cmd
 }
 
-func only(list []runner.Trusted, state string) []runner.Trusted {
-	kept := []runner.Trusted{}
+func only(list []report.Trusted, state string) []report.Trusted {
+	kept := []report.Trusted{}
 	for _, t := range list {
 		if state == "" || t.State == state {
 			kept = append(kept, t)
@@ -77,11 +78,11 @@ and the evidence for deciding alone.`,
 		ValidArgsFunction: a.completeSpecialists,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				list, err := runner.TrustOf(cmd.Context(), e.Runner, args[0])
+				list, err := report.TrustOf(cmd.Context(), e.Runner, args[0])
 				if err != nil {
 					return err
 				}
-				kept := []runner.Trusted{}
+				kept := []report.Trusted{}
 				for _, t := range list {
 					if t.SpecialistID == args[1] {
 						kept = append(kept, t)
@@ -115,7 +116,7 @@ func (a *app) order(cmd *cobra.Command, machineName, state string, f *orderFlags
 			return err
 		}
 		if a.flags.json {
-			list, err := runner.CollapseOf(cmd.Context(), e.Runner, machineName, state)
+			list, err := report.CollapseOf(cmd.Context(), e.Runner, machineName, state)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
@@ -39,7 +40,7 @@ func TestPrune(t *testing.T) {
 		var told []string
 		for i := 0; i < 20 && len(told) == 0; i++ {
 			d.run(50)
-			list, err := runner.CollapseOf(d.ctx, d.r, "desk", "open")
+			list, err := report.CollapseOf(d.ctx, d.r, "desk", "open")
 			d.ok(err)
 			told = list[0].Pruned
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -315,7 +316,7 @@ func TestOrders(t *testing.T) {
 			t.Errorf("sent back to humans, the engine decided %d of 5 rounds", d.alone)
 		}
 	}
-	list, err := runner.CollapseOf(d.ctx, d.r, "desk", "")
+	list, err := report.CollapseOf(d.ctx, d.r, "desk", "")
 	if err != nil || len(list) != 1 || list[0].State != "open" || len(list[0].Candidates) == 0 {
 		t.Errorf("the standing is %+v (%v)", list, err)
 	}

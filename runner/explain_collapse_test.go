@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
@@ -86,7 +87,7 @@ func TestExplainHeld(t *testing.T) {
 	d.truth, d.p = "left", []float64{1, 1, 1}
 	d.stepTo(d.s, runner.TickHuman)
 	e := d.explain(d.s, "")
-	if e.Verdict.Code != "calibrating" || !e.Changes.Reproduced || slices.ContainsFunc(e.Changes.WhatIfs, func(w runner.WhatIf) bool { return w.Changed }) {
+	if e.Verdict.Code != "calibrating" || !e.Changes.Reproduced || slices.ContainsFunc(e.Changes.WhatIfs, func(w explain.WhatIf) bool { return w.Changed }) {
 		t.Errorf("it is %+v, %+v", e.Verdict, e.Changes)
 	}
 	if got := signals(d.metrics("")); !strings.Contains(got, "info stage.changed The stage of state open is calibrating since ") || !strings.HasSuffix(got, ": a holiday") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -22,13 +23,13 @@ import (
 )
 
 // explain explains a round and fails the test unless its JSON form says the same.
-func (b *bench) explain(s *session.Session, round string) *runner.Explanation {
+func (b *bench) explain(s *session.Session, round string) *explain.Explanation {
 	b.Helper()
-	e, err := runner.Round(b.ctx, b.r, s.ID, round)
+	e, err := explain.Round(b.ctx, b.r, s.ID, round)
 	b.ok(err)
 	text, err := json.Marshal(e)
 	b.ok(err)
-	var back runner.Explanation
+	var back explain.Explanation
 	b.ok(json.Unmarshal(text, &back))
 	again, err := json.Marshal(&back)
 	b.ok(err)
@@ -39,10 +40,10 @@ func (b *bench) explain(s *session.Session, round string) *runner.Explanation {
 }
 
 // variant returns the variant in which somebody says something else; "" is nothing.
-func variant(e *runner.Explanation, who, instead string) runner.WhatIf {
-	i := slices.IndexFunc(e.Changes.WhatIfs, func(w runner.WhatIf) bool { return w.SpecialistID == who && w.Instead == instead })
+func variant(e *explain.Explanation, who, instead string) explain.WhatIf {
+	i := slices.IndexFunc(e.Changes.WhatIfs, func(w explain.WhatIf) bool { return w.SpecialistID == who && w.Instead == instead })
 	if i < 0 {
-		return runner.WhatIf{Code: "there is none"}
+		return explain.WhatIf{Code: "there is none"}
 	}
 	return e.Changes.WhatIfs[i]
 }
@@ -89,7 +90,7 @@ func TestExplainMargin(t *testing.T) {
 
 // checkWeight adds the weight that is said to change the outcome, and a billionth
 // less.
-func (b *bench) checkWeight(m *machine.Machine, e *runner.Explanation) {
+func (b *bench) checkWeight(m *machine.Machine, e *explain.Explanation) {
 	b.Helper()
 	d := e.Changes.Distance
 	if d == nil || d.Weight == nil || d.Missing != d.Needs-d.Has {
@@ -194,7 +195,7 @@ func TestExplainBayes(t *testing.T) {
 		} else if e.Ruling.Pick == "" || e.Ruling.P == 0 || *e.Ruling.Agreed != (e.Ruling.Pick == e.Ruling.Transition) {
 			t.Errorf("round %d: %+v", n+1, e.Ruling)
 		}
-		if slices.ContainsFunc(e.Changes.WhatIfs, func(w runner.WhatIf) bool { return w.Changed }) {
+		if slices.ContainsFunc(e.Changes.WhatIfs, func(w explain.WhatIf) bool { return w.Changed }) {
 			flips++
 		}
 	}
@@ -260,7 +261,7 @@ func TestExplainOthers(t *testing.T) {
 		changed string // what comes of it without a
 	}{
 		{arb("firstProposal"), "", "park"},
-		{arbFn("judge"), runner.CustomArbiter, ""},
+		{arbFn("judge"), explain.CustomArbiter, ""},
 		{entry("arbiter", "arb", `"strategyFn":"= proposals == 2 ? \"again\" : leader"`), "", "park"},
 	} {
 		s := b.start(b.machine(def{name: fmt.Sprint("m", len(c.by)), who: []string{fn("a"), fn("b"), human("human"), c.by}, top: `"quorum":"any"`}))
@@ -323,20 +324,20 @@ func TestExplainRefuses(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "again")
 	s := b.start(b.desk(fn("a"), half))
-	_, err := runner.Round(b.ctx, b.r, s.ID, "")
+	_, err := explain.Round(b.ctx, b.r, s.ID, "")
 	b.refused(err, session.ErrNotFound, "no round of session "+s.ID.String()+" was judged or decided yet")
 	b.stepTo(s, runner.TickAdvanced)
 	for _, bad := range []string{"0", "-1", "x", "1.x", "1.-1", "99999999999", "1.", ".1", "1.1.1"} {
-		_, err = runner.Round(b.ctx, b.r, s.ID, bad)
+		_, err = explain.Round(b.ctx, b.r, s.ID, bad)
 		b.refused(err, runner.ErrIllegal, fmt.Sprintf("round %q is no round", bad))
 	}
-	_, err = runner.Round(b.ctx, b.r, s.ID, "7")
+	_, err = explain.Round(b.ctx, b.r, s.ID, "7")
 	b.refused(err, session.ErrNotFound, "session "+s.ID.String()+" has no round 7")
-	_, err = runner.Round(b.ctx, b.r, specialist.SessionID{9}, "")
+	_, err = explain.Round(b.ctx, b.r, specialist.SessionID{9}, "")
 	if err == nil {
 		t.Error("a session that is not there was explained")
 	}
-	if e := b.explain(s, "2"); e.Verdict != nil || len(e.Votes) != 0 || !reflect.DeepEqual(e.Options[0], runner.ExplainedOption{Transition: "finish", Target: "done"}) {
+	if e := b.explain(s, "2"); e.Verdict != nil || len(e.Votes) != 0 || !reflect.DeepEqual(e.Options[0], explain.Option{Transition: "finish", Target: "done"}) {
 		t.Errorf("the open round is %+v", e)
 	}
 }
@@ -354,7 +355,7 @@ func TestExplainLimited(t *testing.T) {
 	s := b.start(m)
 	b.stepTo(s, runner.TickHuman)
 	e := b.explain(s, "")
-	if c := e.Changes; !c.Reproduced || !c.Limited || len(c.WhatIfs) != 60 || slices.ContainsFunc(c.WhatIfs, func(w runner.WhatIf) bool { return w.Instead != "" }) {
+	if c := e.Changes; !c.Reproduced || !c.Limited || len(c.WhatIfs) != 60 || slices.ContainsFunc(c.WhatIfs, func(w explain.WhatIf) bool { return w.Instead != "" }) {
 		t.Errorf("the changes are %+v", c)
 	}
 }
@@ -367,9 +368,9 @@ func TestExplainElsewhere(t *testing.T) {
 	s := b.start(b.desk(fn("a"), human("human"), arb("bayes", threshold("0.9"))))
 	b.stepTo(s, runner.TickHuman)
 	elsewhere := b.runner(func(c *runner.Config) { c.Registry = strategies.Registry{} })
-	e, err := runner.Round(b.ctx, elsewhere, s.ID, "")
+	e, err := explain.Round(b.ctx, elsewhere, s.ID, "")
 	b.ok(err)
-	if e.Verdict.Judgement != nil || e.Verdict.Code != "no_proposals" || e.Changes.Why != runner.NoVotes {
+	if e.Verdict.Judgement != nil || e.Verdict.Code != "no_proposals" || e.Changes.Why != explain.NoVotes {
 		t.Errorf("it is %+v, %+v", e.Verdict, e.Changes)
 	}
 }

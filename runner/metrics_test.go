@@ -6,19 +6,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
 
-func (b *bench) metrics(state string) *runner.Metrics {
+func (b *bench) metrics(state string) *report.Metrics {
 	b.Helper()
-	m, err := runner.MetricsOf(b.ctx, b.r, "desk", state)
+	m, err := report.MetricsOf(b.ctx, b.r, "desk", state)
 	b.ok(err)
 	return m
 }
 
 // signals returns the signals in the form level code message.
-func signals(m *runner.Metrics) string {
+func signals(m *report.Metrics) string {
 	var lines []string
 	for _, s := range m.Signals {
 		lines = append(lines, s.Level+" "+s.Code+" "+s.Message)
@@ -213,9 +214,9 @@ func TestEvaluations(t *testing.T) {
 		{0, -1, "4 2 3 0.5 0.75 4 23.333"}, {2, -1, "2 1 2 0.5 1 2 10"}, {1, -1, "1 1 1 1 1 1 0"},
 		{-1, 0, "4 2 3 0.5 0.75 4 23.333"}, {-1, 2, "2 1 1 0.5 0.5 2 30"}, {-1, 99, "4 2 3 0.5 0.75 4 23.333"},
 	} {
-		evaluate, n := runner.EvaluateAlignment, c.first
+		evaluate, n := report.EvaluateAlignment, c.first
 		if c.first < 0 {
-			evaluate, n = runner.EvaluateAccuracy, c.last
+			evaluate, n = report.EvaluateAccuracy, c.last
 		}
 		e, err := evaluate(b.ctx, b.r, "desk", "a", n)
 		b.ok(err)
@@ -223,7 +224,7 @@ func TestEvaluations(t *testing.T) {
 			t.Errorf("over %d rounds: %s, want %s", n, got, c.want)
 		}
 	}
-	if e, err := runner.EvaluateAccuracy(b.ctx, b.r, "desk", "nobody", 0); err != nil || e.Rounds != 0 || e.TransitionRate != 0 {
+	if e, err := report.EvaluateAccuracy(b.ctx, b.r, "desk", "nobody", 0); err != nil || e.Rounds != 0 || e.TransitionRate != 0 {
 		t.Errorf("of nobody: %+v (%v)", e, err)
 	}
 	if now := b.now(s); now.Executed != 5 || now.Sequence != b.raw(s)[len(b.raw(s))-1].Seq {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/explain"
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
@@ -17,7 +19,7 @@ import (
 // their audits: risk and metrics show what was counted here.
 func TestRisks(t *testing.T) {
 	b := newBench(t)
-	_, err := runner.RisksOf(b.ctx, b.r, "desk")
+	_, err := report.RisksOf(b.ctx, b.r, "desk")
 	b.refused(err, session.ErrNotFound, "Machine not found: desk")
 	rng := rand.New(rand.NewPCG(seed, 8))
 	t.Logf("seed %d", seed)
@@ -29,9 +31,9 @@ func TestRisks(t *testing.T) {
 		states: `"open":{"irreversible":false,"transitions":{"finish":"done","again":"open","park":"open"}},"aside":{"risk":{"maxError":0.1},"transitions":{"back":"open","finish":"done"}},"done":{}`,
 		who:    []string{fn("p0"), fn("p1"), fn("p2"), fn("p3"), human("human"), arb("bayes")}, top: `"risk":{"maxError":0.25,"confidence":0.8},"audit":{"rate":1,"newcomerRate":1}`})
 	s := b.start(m)
-	risks := func() (list []runner.PromiseStatus) {
+	risks := func() (list []report.PromiseStatus) {
 		b.Helper()
-		r, err := runner.RisksOf(b.ctx, b.r, "desk")
+		r, err := report.RisksOf(b.ctx, b.r, "desk")
 		b.ok(err)
 		if len(r.Caveats) != 6 || len(r.Promises) != 2 || r.Promises[0].Scope != "" || r.Promises[1].Scope != "aside" || r.Promises[1].States[0] != "aside" {
 			t.Fatalf("the report is %+v", r)
@@ -105,7 +107,7 @@ func TestDistanceToAnotherPick(t *testing.T) {
 	}
 	b.stepTo(s, runner.TickAdvanced)
 	d := b.explain(s, "").Changes.Distance
-	if d == nil || d.Measure != runner.ByProbability || d.To != "finish" || d.Needs < exact.One/2-1 || d.Needs > exact.One/2 || d.Missing != d.Needs-d.Has {
+	if d == nil || d.Measure != explain.ByProbability || d.To != "finish" || d.Needs < exact.One/2-1 || d.Needs > exact.One/2 || d.Missing != d.Needs-d.Has {
 		t.Errorf("the distance is %+v", d)
 	}
 }
@@ -129,7 +131,7 @@ func TestRisksAfterAlarm(t *testing.T) {
 		b.stepTo(s, runner.TickAdvanced)
 	}
 	d := b.explain(s, "").Changes.Distance
-	if d == nil || d.Measure != runner.ByProbability || d.For != "again" || d.Needs != exact.One*7/8 || d.Missing != d.Needs-d.Has {
+	if d == nil || d.Measure != explain.ByProbability || d.For != "again" || d.Needs != exact.One*7/8 || d.Missing != d.Needs-d.Has {
 		t.Errorf("the distance is %+v", d)
 	}
 	if text := signals(b.metrics("")); strings.Contains(text, "THIN_MARGIN") {
@@ -139,10 +141,10 @@ func TestRisksAfterAlarm(t *testing.T) {
 		_, err := b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: v.Key.ID(), SpecialistID: "human", TransitionName: "finish", Blind: true})
 		b.ok(err)
 	}
-	r, err := runner.RisksOf(b.ctx, b.r, "desk")
+	r, err := report.RisksOf(b.ctx, b.r, "desk")
 	b.ok(err)
 	p := r.Promises[0]
-	want := runner.Audited{Audits: 11, Wrong: 11, Error: exact.One, ErrorBound: exact.One}
+	want := report.Audited{Audits: 11, Wrong: 11, Error: exact.One, ErrorBound: exact.One}
 	if p.State != trust.Lost || p.Audits == 11 || p.Ever == nil || *p.Ever != want {
 		t.Errorf("after the alarm it is %+v, ever %+v", p, p.Ever)
 	}
@@ -155,7 +157,7 @@ func TestRisksAfterAlarm(t *testing.T) {
 func TestRisksAfterChange(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "again")
-	run := func(who ...string) runner.PromiseStatus {
+	run := func(who ...string) report.PromiseStatus {
 		b.Helper()
 		m := b.machine(def{states: marked, who: append(who, human("human"), arb("bayes"))})
 		s := b.start(m)
@@ -163,7 +165,7 @@ func TestRisksAfterChange(t *testing.T) {
 			b.stepTo(s, runner.TickHuman)
 			b.force(s, "again")
 		}
-		r, err := runner.RisksOf(b.ctx, b.r, "desk")
+		r, err := report.RisksOf(b.ctx, b.r, "desk")
 		b.ok(err)
 		return r.Promises[0]
 	}
@@ -173,7 +175,7 @@ func TestRisksAfterChange(t *testing.T) {
 	}
 	b.cast.say("b", "again")
 	b.start(b.machine(def{states: marked, who: []string{fn("a"), fn("b"), human("human"), arb("bayes")}}))
-	r, err := runner.RisksOf(b.ctx, b.r, "desk")
+	r, err := report.RisksOf(b.ctx, b.r, "desk")
 	b.ok(err)
 	if p := r.Promises[0]; p.Epoch != 2 || p.Eligible != 0 || p.PolicyDigest == before.PolicyDigest || p.HumanDecisions != 12 {
 		t.Errorf("after the change it is %+v", p)
@@ -187,7 +189,7 @@ func TestRisksAfterChange(t *testing.T) {
 func TestRisksOfOthers(t *testing.T) {
 	b := newBench(t)
 	b.start(b.desk(fn("a"), half))
-	r, err := runner.RisksOf(b.ctx, b.r, "desk")
+	r, err := report.RisksOf(b.ctx, b.r, "desk")
 	b.ok(err)
 	text, _ := json.Marshal(r)
 	if len(r.Promises) != 0 || !strings.HasPrefix(string(text), `{"machineName":"desk","promises":[],"caveats":["An error`) {

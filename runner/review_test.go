@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
@@ -83,7 +84,7 @@ func TestAuditAfter(t *testing.T) {
 // that these are their minutes.
 func (b *bench) wantMinutes(s *session.Session, decisions, looks int) {
 	b.Helper()
-	m, err := runner.MetricsOf(b.ctx, b.r, s.Machine().Name(), "")
+	m, err := report.MetricsOf(b.ctx, b.r, s.Machine().Name(), "")
 	b.ok(err)
 	usual := m.HumanMinutes
 	m.Assume(.25)

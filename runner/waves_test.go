@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/explain"
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -205,7 +207,7 @@ func TestWavesByInformation(t *testing.T) {
 	}
 	j.reproduce(j.s)
 	for _, round := range []string{"1", "30", "200", "390"} { // some before, most after anything was established
-		e, err := runner.Round(j.ctx, j.r, j.s.ID, round)
+		e, err := explain.Round(j.ctx, j.r, j.s.ID, round)
 		j.ok(err)
 		if e.Changes == nil || !e.Changes.Reproduced {
 			t.Errorf("round %s is not decided again as it was: %+v", round, e.Changes)
@@ -354,9 +356,9 @@ func TestNoSaving(t *testing.T) {
 		if everyone != weak || after.Everyone != weak || weak != (after.Note == runner.NoSavingNote) || after.Outcomes > 0 && after.Worth() == weak {
 			t.Errorf("weak %t: %+v; the last round is %+v", weak, after, last.Waves)
 		}
-		m, err := runner.MetricsOf(j.ctx, j.r, j.s.Machine().Name(), "")
+		m, err := report.MetricsOf(j.ctx, j.r, j.s.Machine().Name(), "")
 		j.ok(err)
-		said := slices.ContainsFunc(m.Signals, func(s runner.Signal) bool {
+		said := slices.ContainsFunc(m.Signals, func(s report.Signal) bool {
 			return s.Code == "savings.none" && strings.HasPrefix(s.Message, "state open: no saving: panel weak or correlated: everyone is asked at once (replayed on ")
 		})
 		if v := m.States[0].Savings; said != weak || (v != nil) != (after.Rounds > 0) || v != nil && *v != after {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -632,7 +633,7 @@ func TestDamageIsSaidOnce(t *testing.T) {
 	a := newStore(t)
 	a.exec(`UPDATE log SET events=replace(events, '"machineName":"', '"machineName":"x') WHERE session=1 AND first=1`)
 	a.with(func(r *runner.Runner, _ *store.SQLite) {
-		_, err := runner.Round(a.ctx, r, a.ids[0], "")
+		_, err := explain.Round(a.ctx, r, a.ids[0], "")
 		if err == nil || strings.Count(err.Error(), "is damaged") != 1 {
 			t.Errorf("explaining a damaged session: %v", err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -100,7 +101,7 @@ func TestAdoptEndToEnd(t *testing.T) {
 		t.Errorf("under the adopted policy the first round ends %s", status)
 	}
 	h.restart()
-	risks, err := runner.RisksOf(h.ctx, h.r, "desk")
+	risks, err := report.RisksOf(h.ctx, h.r, "desk")
 	h.ok(err)
 	if p := risks.Promises[0]; p.State != trust.Met || p.Adopted != 120 || p.Tried != 1 || p.AIDecisions != 1 {
 		t.Errorf("the promise is %+v", p)

@@ -11,7 +11,7 @@ import (
 	"context"
 	"iter"
 
-	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
@@ -45,7 +45,7 @@ type Config struct {
 }
 
 // DefaultHumanMinutes is how long a human decision is thought to take.
-const DefaultHumanMinutes = runner.DefaultHumanMinutes
+const DefaultHumanMinutes = report.DefaultHumanMinutes
 
 // Run back-tests. Errors wrap [ErrPolicy] if the policy cannot be tried, and
 // [session.ErrNotFound] if there is no session of the machine. Nothing is written

@@ -1,4 +1,4 @@
-package runner
+package report
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
 
@@ -60,7 +61,7 @@ const recent = 10
 
 // MetricsOf computes the metrics of a machine; of one of its states if state is
 // not "".
-func MetricsOf(ctx context.Context, r *Runner, machineName, state string) (*Metrics, error) {
+func MetricsOf(ctx context.Context, r *runner.Runner, machineName, state string) (*Metrics, error) {
 	decisions, err := r.Decisions(ctx, machineName, state, 0)
 	if err != nil {
 		return nil, err

@@ -1,14 +1,15 @@
-package runner
+package report
 
 import (
 	"context"
 
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
 
 // CollapseOf says how far the states of a machine that declare a collapse have
 // come, in the order of the newest definition; one of them if state is not "".
-func CollapseOf(ctx context.Context, r *Runner, machineName, state string) ([]StateCollapse, error) {
+func CollapseOf(ctx context.Context, r *runner.Runner, machineName, state string) ([]runner.StateCollapse, error) {
 	d, err := deciding(ctx, r, machineName)
 	if err != nil {
 		return nil, err
@@ -16,7 +17,7 @@ func CollapseOf(ctx context.Context, r *Runner, machineName, state string) ([]St
 	if state != "" && d.Machine.State(state) == nil {
 		return nil, &session.NotFoundError{What: "State", ID: state}
 	}
-	list := []StateCollapse{}
+	list := []runner.StateCollapse{}
 	for i := range d.States {
 		s := &d.States[i]
 		if state != "" && s.State.Name != state || len(s.State.Transitions) == 0 {

@@ -1,4 +1,4 @@
-package runner
+package report
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
@@ -39,7 +40,7 @@ type StateMetrics struct {
 	ErrorBound *exact.Billionths `json:"errorBound,omitempty"`
 	// Savings are those of asking one after the other, replayed, beside the accuracy
 	// lost; nil in other modes, and as long as there is nothing to replay.
-	Savings *Saving `json:"savings,omitempty"`
+	Savings *runner.Saving `json:"savings,omitempty"`
 	// Stage is where a state that declares a collapse has come to, and StageSince
 	// since when; both are left out elsewhere.
 	Stage      trust.Stage      `json:"stage,omitempty"`
@@ -51,7 +52,7 @@ const usualConfidence = exact.One / 10 * 9
 
 // decide fills in what the definition, the ledger and the log say about how the
 // machine decides.
-func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*session.DecisionRecord) error {
+func (m *Metrics) decide(ctx context.Context, r *runner.Runner, decisions []*session.DecisionRecord) error {
 	d, err := deciding(ctx, r, m.MachineName)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil // it was never run
@@ -85,7 +86,7 @@ func (m *Metrics) decide(ctx context.Context, r *Runner, decisions []*session.De
 }
 
 // stateMetrics puts together what is known of one state.
-func stateMetrics(d *Deciding, s *StateDeciding, promises []PromiseStatus, decisions []*session.DecisionRecord, audits trust.Audits) StateMetrics {
+func stateMetrics(d *runner.Deciding, s *runner.StateDeciding, promises []PromiseStatus, decisions []*session.DecisionRecord, audits trust.Audits) StateMetrics {
 	v := StateMetrics{State: s.State.Name}
 	if len(s.Panel.Options) > 1 && len(s.Panel.Roster) > 0 {
 		v.Voters, v.NEff = len(s.Panel.Roster), d.Ledger.Effective(s.Panel)
@@ -143,7 +144,7 @@ func (l *learned) looksBeside(decisions []*session.DecisionRecord) (n int) {
 }
 
 // learnedIn reads the lessons of a machine, or of one of its states.
-func learnedIn(ctx context.Context, r *Runner, machineName, state string) (learned, error) {
+func learnedIn(ctx context.Context, r *runner.Runner, machineName, state string) (learned, error) {
 	l := learned{audits: map[string]trust.Audits{}}
 	for lesson, err := range r.Store().Lessons(ctx, 0) {
 		if err != nil {
@@ -232,7 +233,7 @@ func (m *Metrics) signalPromise(p *PromiseStatus) {
 
 // signalRoster adds what happened last to the champion of each place, or to the
 // stage of a state.
-func (m *Metrics) signalRoster(ctx context.Context, r *Runner) error {
+func (m *Metrics) signalRoster(ctx context.Context, r *runner.Runner) error {
 	last := map[string]session.RosterEvent{}
 	var places []string
 	for rec, err := range r.Store().RosterRecords(ctx, m.MachineName) {

@@ -1,4 +1,4 @@
-package runner
+package explain
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
@@ -15,26 +16,26 @@ import (
 // what was made of it, and what would have changed it. It is plain data with a
 // stable JSON form, from which the text of dialai explain is made.
 type Explanation struct {
-	SessionID     string             `json:"sessionId"`
-	MachineName   string             `json:"machineName"`
-	MachineDigest string             `json:"machineDigest"`
-	RoundID       string             `json:"roundId"`
-	Round         int32              `json:"round"`
-	Attempt       int32              `json:"attempt"`
-	State         string             `json:"state"`
-	Options       []ExplainedOption  `json:"options"` // the legal transitions, in definition order
-	Votes         []ExplainedVote    `json:"votes"`   // in the round's order; what the verdict, or else the ruling, found
-	Failures      []ExplainedFailure `json:"failures,omitempty"`
-	Verdict       *ExplainedVerdict  `json:"verdict,omitempty"` // on these votes; nil if there is none, or none yet
-	Earlier       []EarlierVerdict   `json:"earlier,omitempty"` // verdicts on fewer or other proposals of the round
-	Gates         []ExplainedGate    `json:"gates,omitempty"`   // what the guards said of each step that was to be executed
-	Ruling        *ExplainedRuling   `json:"ruling,omitempty"`  // of a human
-	Executed      string             `json:"executed,omitempty"`
-	ToState       string             `json:"toState,omitempty"`
-	Human         *ExplainedWait     `json:"human,omitempty"` // that a human had to be asked, and why
-	Draws         *session.Draws     `json:"draws,omitempty"` // whether the closed round was drawn for another look
-	Reviews       []ExplainedReview  `json:"reviews,omitempty"`
-	Changes       *Changes           `json:"changes,omitempty"`
+	SessionID     string           `json:"sessionId"`
+	MachineName   string           `json:"machineName"`
+	MachineDigest string           `json:"machineDigest"`
+	RoundID       string           `json:"roundId"`
+	Round         int32            `json:"round"`
+	Attempt       int32            `json:"attempt"`
+	State         string           `json:"state"`
+	Options       []Option         `json:"options"` // the legal transitions, in definition order
+	Votes         []Vote           `json:"votes"`   // in the round's order; what the verdict, or else the ruling, found
+	Failures      []Failure        `json:"failures,omitempty"`
+	Verdict       *Verdict         `json:"verdict,omitempty"` // on these votes; nil if there is none, or none yet
+	Earlier       []EarlierVerdict `json:"earlier,omitempty"` // verdicts on fewer or other proposals of the round
+	Gates         []Gate           `json:"gates,omitempty"`   // what the guards said of each step that was to be executed
+	Ruling        *Ruling          `json:"ruling,omitempty"`  // of a human
+	Executed      string           `json:"executed,omitempty"`
+	ToState       string           `json:"toState,omitempty"`
+	Human         *Wait            `json:"human,omitempty"` // that a human had to be asked, and why
+	Draws         *session.Draws   `json:"draws,omitempty"` // whether the closed round was drawn for another look
+	Reviews       []Review         `json:"reviews,omitempty"`
+	Changes       *Changes         `json:"changes,omitempty"`
 	// Withheld says that a human is still to decide or to review the round without
 	// having seen what was proposed: whoever may be that human must not be shown
 	// this.
@@ -43,8 +44,8 @@ type Explanation struct {
 	Collapse *session.Collapse `json:"collapse,omitempty"`
 }
 
-// An ExplainedReview is what a human made of the round after it had closed.
-type ExplainedReview struct {
+// A Review is what a human made of the round after it had closed.
+type Review struct {
 	At         specialist.Time `json:"at"`
 	Review     string          `json:"review"` // audit, second or adjudication
 	HumanID    string          `json:"humanId"`
@@ -52,15 +53,15 @@ type ExplainedReview struct {
 	Reasoning  string          `json:"reasoning,omitempty"`
 }
 
-// An ExplainedOption is a legal transition.
-type ExplainedOption struct {
+// An Option is a legal transition.
+type Option struct {
 	Transition   string `json:"transition"`
 	Target       string `json:"target"`
 	Irreversible bool   `json:"irreversible,omitempty"`
 }
 
-// An ExplainedVote is one proposal with its author's standing at that time.
-type ExplainedVote struct {
+// A Vote is one proposal with its author's standing at that time.
+type Vote struct {
 	SpecialistID string           `json:"specialist"`
 	ProposalID   string           `json:"proposalId"`
 	Transition   string           `json:"transition"`
@@ -79,16 +80,16 @@ type ExplainedVote struct {
 	Origins []trust.Origin `json:"origins,omitempty"`
 }
 
-// An ExplainedFailure is an ask that brought no proposal.
-type ExplainedFailure struct {
+// A Failure is an ask that brought no proposal.
+type Failure struct {
 	SpecialistID string `json:"specialist"`
 	Role         string `json:"role"`
 	Code         string `json:"code"`
 	Message      string `json:"message,omitempty"`
 }
 
-// An ExplainedVerdict is what the arbiter made of the votes.
-type ExplainedVerdict struct {
+// A Verdict is what the arbiter made of the votes.
+type Verdict struct {
 	At                specialist.Time    `json:"at"`
 	ArbiterID         string             `json:"arbiterId"`
 	Strategy          string             `json:"strategy"`
@@ -100,13 +101,13 @@ type ExplainedVerdict struct {
 	SpecialistID      string             `json:"specialist,omitempty"` // whose proposal won
 	Margin            exact.Billionths   `json:"margin"`               // by alignment, whatever the strategy
 	Threshold         *machine.Threshold `json:"threshold,omitempty"`  // in force; nil if nobody set one
-	Scores            []ExplainedScore   `json:"scores"`
+	Scores            []Score            `json:"scores"`
 	Judgement         *trust.Judgement   `json:"judgement,omitempty"` // of bayes
 	Quorum            *arbiter.Quorum    `json:"quorum,omitempty"`    // how far the panel had been heard; nil in older logs
 }
 
-// An ExplainedScore is the sum of the alignments behind one transition.
-type ExplainedScore struct {
+// A Score is the sum of the alignments behind one transition.
+type Score struct {
 	Transition string           `json:"transition"`
 	Sum        exact.Billionths `json:"sum"`
 	Votes      int              `json:"votes"`
@@ -118,16 +119,16 @@ type EarlierVerdict struct {
 	Reasoning string `json:"reasoning"`
 }
 
-// An ExplainedGate is what the guards said of a step.
-type ExplainedGate struct {
-	Transition string            `json:"transition"`
-	Human      bool              `json:"human,omitempty"`
-	Status     string            `json:"status"` // ok, warn, retry, escalate or abort
-	Reasons    []ExplainedReason `json:"reasons,omitempty"`
+// A Gate is what the guards said of a step.
+type Gate struct {
+	Transition string   `json:"transition"`
+	Human      bool     `json:"human,omitempty"`
+	Status     string   `json:"status"` // ok, warn, retry, escalate or abort
+	Reasons    []Reason `json:"reasons,omitempty"`
 }
 
-// An ExplainedReason is one finding of a guard.
-type ExplainedReason struct {
+// A Reason is one finding of a guard.
+type Reason struct {
 	Class    string `json:"class"`
 	Code     string `json:"code"`
 	Message  string `json:"message"`
@@ -135,9 +136,9 @@ type ExplainedReason struct {
 	Observed string `json:"observed,omitempty"`
 }
 
-// An ExplainedRuling is a human's decision, and what the engine had made of the
+// A Ruling is a human's decision, and what the engine had made of the
 // same votes.
-type ExplainedRuling struct {
+type Ruling struct {
 	At         specialist.Time  `json:"at"`
 	HumanID    string           `json:"humanId"`
 	Authors    []string         `json:"authors,omitempty"` // the humans who chose it, if there was more than one
@@ -153,8 +154,8 @@ type ExplainedRuling struct {
 	Agreed     *bool            `json:"agreed,omitempty"`  // the human chose Pick; nil without one
 }
 
-// An ExplainedWait is that and why a human had to be asked.
-type ExplainedWait struct {
+// A Wait is that and why a human had to be asked.
+type Wait struct {
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
 }
@@ -163,7 +164,7 @@ type ExplainedWait struct {
 // number and an attempt such as "3.1", or its id; "" stands for the last round
 // with a verdict, or else the last that a human closed. It reads only, and asks
 // nobody: an arbiter of a program's own is not called again.
-func Round(ctx context.Context, r *Runner, id specialist.SessionID, round string) (*Explanation, error) {
+func Round(ctx context.Context, r *runner.Runner, id specialist.SessionID, round string) (*Explanation, error) {
 	t, err := traceRound(ctx, r, id, round)
 	if err != nil {
 		return nil, err
@@ -190,10 +191,10 @@ func (t *trace) explanation() *Explanation {
 	m := t.before.Machine()
 	e := &Explanation{
 		SessionID: t.key.Session.String(), MachineName: m.Name(), MachineDigest: m.Digest(), RoundID: t.key.ID(), Round: t.key.Round, Attempt: t.key.Attempt,
-		State: t.before.State.Name, Options: []ExplainedOption{}, Votes: []ExplainedVote{}, Failures: t.failures, Earlier: t.earlier, Gates: t.gates, Human: t.wait, Reviews: t.reviews, Withheld: t.withheld,
+		State: t.before.State.Name, Options: []Option{}, Votes: []Vote{}, Failures: t.failures, Earlier: t.earlier, Gates: t.gates, Human: t.wait, Reviews: t.reviews, Withheld: t.withheld,
 	}
 	for _, o := range t.before.State.Transitions {
-		e.Options = append(e.Options, ExplainedOption{o.Name, o.Target, o.Irreversible})
+		e.Options = append(e.Options, Option{o.Name, o.Target, o.Irreversible})
 	}
 	for i, p := range t.voters() {
 		e.Votes = append(e.Votes, t.vote(i, p))
@@ -209,8 +210,8 @@ func (t *trace) explanation() *Explanation {
 }
 
 // vote explains the i-th vote of the round.
-func (t *trace) vote(i int, p *specialist.Proposal) ExplainedVote {
-	v := ExplainedVote{
+func (t *trace) vote(i int, p *specialist.Proposal) Vote {
+	v := Vote{
 		SpecialistID: p.SpecialistID, ProposalID: t.key.ProposalID(p.Arrival), Transition: p.Transition.Name, Human: p.IsHuman,
 		Reasoning: p.Reasoning, CostUSD: p.Usage.CostUSD,
 	}
@@ -226,14 +227,14 @@ func (t *trace) vote(i int, p *specialist.Proposal) ExplainedVote {
 	return v
 }
 
-func (t *trace) explainVerdict(j *session.Judged) *ExplainedVerdict {
-	v := &ExplainedVerdict{
+func (t *trace) explainVerdict(j *session.Judged) *Verdict {
+	v := &Verdict{
 		At: t.judgedAt, ArbiterID: j.ArbiterID, Strategy: j.Strategy, ConsensusReached: j.Decision.Consensus(), Code: j.Decision.Code(),
-		Reasoning: j.Decision.Reasoning(), Margin: j.Margin, Threshold: j.Threshold, Scores: []ExplainedScore{}, Judgement: j.Decision.Judgement, Quorum: j.Decision.Quorum,
+		Reasoning: j.Decision.Reasoning(), Margin: j.Margin, Threshold: j.Threshold, Scores: []Score{}, Judgement: j.Decision.Judgement, Quorum: j.Decision.Quorum,
 	}
 	round := t.round()
 	for _, s := range round.Tally(nil) {
-		v.Scores = append(v.Scores, ExplainedScore{s.Transition.Name, s.Sum, s.Count})
+		v.Scores = append(v.Scores, Score{s.Transition.Name, s.Sum, s.Count})
 	}
 	if v.ConsensusReached {
 		w := round.Votes[j.Decision.Winner]
@@ -242,11 +243,11 @@ func (t *trace) explainVerdict(j *session.Judged) *ExplainedVerdict {
 	return v
 }
 
-func (t *trace) explainRuling(x *session.Executed) *ExplainedRuling {
+func (t *trace) explainRuling(x *session.Executed) *Ruling {
 	if x.How == session.ByConsensus {
 		return nil
 	}
-	r := &ExplainedRuling{
+	r := &Ruling{
 		At: x.At, HumanID: x.SpecialistID, Kind: x.How.String(), Transition: x.Transition.Name, ToState: x.Transition.Target,
 		Reasoning: x.Reasoning, Unasked: t.wait == nil, Authors: x.Authors,
 	}

@@ -1,4 +1,4 @@
-package runner
+package explain
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
@@ -21,15 +22,15 @@ type trace struct {
 	before    *session.Session // when the round was opened
 	proposals map[int32]*specialist.Proposal
 	live      []*specialist.Proposal // by arrival
-	failures  []ExplainedFailure
+	failures  []Failure
 	verdict   *session.Judged // on the live proposals; nil if there is none
 	judgedAt  specialist.Time // when
 	earlier   []EarlierVerdict
-	gates     []ExplainedGate
-	wait      *ExplainedWait
+	gates     []Gate
+	wait      *Wait
 	executed  *session.Executed
 	outcome   *trust.Outcome // what a ruling taught, or will once another human agrees
-	reviews   []ExplainedReview
+	reviews   []Review
 	withheld  bool // from those who are to decide or to review it
 }
 
@@ -116,13 +117,13 @@ func parseRound(text string) (roundChoice, error) {
 		c.attempt = int32(n)
 	}
 	if err != nil || c.number < 1 || c.attempt < 0 {
-		return c, noRound(ErrIllegal, "bad_round", fmt.Sprintf("round %q is no round", text), "give its number, a number and an attempt such as 3.1, or its id")
+		return c, noRound(runner.ErrIllegal, "bad_round", fmt.Sprintf("round %q is no round", text), "give its number, a number and an attempt such as 3.1, or its id")
 	}
 	return c, nil
 }
 
-func noRound(kind error, code, message, hint string) *Error {
-	return &Error{Code: code, Message: message, Hint: hint, Kind: kind}
+func noRound(kind error, code, message, hint string) *runner.Error {
+	return &runner.Error{Code: code, Message: message, Hint: hint, Kind: kind}
 }
 
 // better reports whether t is to be shown rather than what was found before.
@@ -137,12 +138,12 @@ func (c roundChoice) better(t, found *trace) bool {
 }
 
 // traceRound reads one round of a session from its log.
-func traceRound(ctx context.Context, r *Runner, id specialist.SessionID, text string) (*trace, error) {
+func traceRound(ctx context.Context, r *runner.Runner, id specialist.SessionID, text string) (*trace, error) {
 	choice, err := parseRound(text)
 	if err != nil {
 		return nil, err
 	}
-	tracer := &tracer{choice: choice, reviews: map[specialist.RoundKey][]ExplainedReview{}}
+	tracer := &tracer{choice: choice, reviews: map[specialist.RoundKey][]Review{}}
 	f := &session.Folder{}
 	f.Applied = func(_ int64, ev session.Event, _, _ guard.Book) { tracer.follow(f, ev) }
 	for _, err := range r.Fold(ctx, id, f) {
@@ -158,7 +159,7 @@ func traceRound(ctx context.Context, r *Runner, id specialist.SessionID, text st
 	found := tracer.found
 	found.reviews = tracer.reviews[found.key]
 	if last.Key() == found.key && last.ConcealsRulings() { // what humans agreed about, and a guard refused
-		found.gates = slices.DeleteFunc(found.gates, func(g ExplainedGate) bool { return g.Human })
+		found.gates = slices.DeleteFunc(found.gates, func(g Gate) bool { return g.Human })
 	}
 	open := last.Round == found.key.Round && found.executed == nil && last.Withheld("") != ""
 	found.withheld = open || last.Review(found.key.Round, found.key.Attempt) >= 0
@@ -171,7 +172,7 @@ type tracer struct {
 	now     *trace
 	found   *trace
 	rounds  int32
-	reviews map[specialist.RoundKey][]ExplainedReview
+	reviews map[specialist.RoundKey][]Review
 }
 
 func (t *tracer) close() {
@@ -198,7 +199,7 @@ func (t *tracer) follow(f *session.Folder, ev session.Event) {
 	}
 	if d, ok := ev.Data.(*session.Reviewed); ok {
 		key := specialist.RoundKey{Session: f.Current.ID, Round: d.Round, Attempt: d.Attempt}
-		t.reviews[key] = append(t.reviews[key], ExplainedReview{ev.At, string(d.Review), d.SpecialistID, d.TransitionName, d.Reasoning})
+		t.reviews[key] = append(t.reviews[key], Review{ev.At, string(d.Review), d.SpecialistID, d.TransitionName, d.Reasoning})
 		return
 	}
 	if t.now != nil {
@@ -214,14 +215,14 @@ func (t *trace) hear(ev session.Event, live []*specialist.Proposal) {
 		t.proposals[d.Arrival] = &d.Proposal
 		t.live = append(t.live[:0:0], live...)
 	case *session.AskFailed:
-		t.failures = append(t.failures, ExplainedFailure{d.SpecialistID, string(d.Role), d.Code, d.Message})
+		t.failures = append(t.failures, Failure{d.SpecialistID, string(d.Role), d.Code, d.Message})
 	case *session.Judged:
 		t.overtake()
 		t.verdict, t.judgedAt = d, ev.At
 	case *session.Gated:
 		t.gates = append(t.gates, explainGate(d))
 	case *session.AwaitsHuman:
-		t.wait = &ExplainedWait{d.Code, d.Reason}
+		t.wait = &Wait{d.Code, d.Reason}
 	case *session.Executed:
 		t.executed = d
 	case *session.Learned:
@@ -231,10 +232,10 @@ func (t *trace) hear(ev session.Event, live []*specialist.Proposal) {
 	}
 }
 
-func explainGate(d *session.Gated) ExplainedGate {
-	g := ExplainedGate{Transition: d.Transition.Name, Human: d.IsHuman, Status: d.Verdict.Status.String()}
+func explainGate(d *session.Gated) Gate {
+	g := Gate{Transition: d.Transition.Name, Human: d.IsHuman, Status: d.Verdict.Status.String()}
 	for _, r := range d.Verdict.Reasons {
-		g.Reasons = append(g.Reasons, ExplainedReason{r.Class.String(), r.Code, r.Message, r.Limit, r.Seen})
+		g.Reasons = append(g.Reasons, Reason{r.Class.String(), r.Code, r.Message, r.Limit, r.Seen})
 	}
 	return g
 }

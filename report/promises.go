@@ -1,10 +1,11 @@
-package runner
+package report
 
 import (
 	"context"
 	"slices"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/trust"
 )
@@ -42,7 +43,7 @@ type Audited struct {
 // RisksOf returns how the promises of a machine stand, as its newest definition
 // declares them. A machine that promises nothing has none. It returns ErrNotFound
 // for a machine that was never run.
-func RisksOf(ctx context.Context, r *Runner, machineName string) (*Risks, error) {
+func RisksOf(ctx context.Context, r *runner.Runner, machineName string) (*Risks, error) {
 	d, err := deciding(ctx, r, machineName)
 	if err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func (p *PromiseStatus) count(decisions []*session.DecisionRecord, learned learn
 
 // deciding returns how a machine decides by its newest definition, or ErrNotFound if it
 // was never run.
-func deciding(ctx context.Context, r *Runner, machineName string) (*Deciding, error) {
+func deciding(ctx context.Context, r *runner.Runner, machineName string) (*runner.Deciding, error) {
 	program, err := r.Newest(ctx, machineName)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func deciding(ctx context.Context, r *Runner, machineName string) (*Deciding, er
 
 // promises returns the promises in force, in the order in which the states first
 // name them.
-func promises(d *Deciding) []PromiseStatus {
+func promises(d *runner.Deciding) []PromiseStatus {
 	list := []PromiseStatus{}
 	tested := d.Ledger.Risks(d.Machine.Name())
 	for i := range d.States {
@@ -120,7 +121,7 @@ func promises(d *Deciding) []PromiseStatus {
 
 // report returns the report of a promise: of its test, if that is under way for
 // the policy in force, or of one that is still to begin.
-func report(d *Deciding, s *StateDeciding, scope string, tested []trust.RiskReport) trust.RiskReport {
+func report(d *runner.Deciding, s *runner.StateDeciding, scope string, tested []trust.RiskReport) trust.RiskReport {
 	q := &s.Question
 	fresh := d.Ledger.Untested(d.Machine.Name(), *q.Policy.Promise)
 	fresh.Scope, fresh.PolicyDigest = scope, q.PolicyDigest

@@ -1,4 +1,4 @@
-package runner
+package report
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -25,7 +26,7 @@ type Evaluation struct {
 
 // EvaluateAlignment evaluates a specialist over the first maxRounds human
 // decisions in whose rounds it proposed; 0 means all. It reads history only.
-func EvaluateAlignment(ctx context.Context, r *Runner, machineName, id string, maxRounds int) (Evaluation, error) {
+func EvaluateAlignment(ctx context.Context, r *runner.Runner, machineName, id string, maxRounds int) (Evaluation, error) {
 	return evaluateOver(ctx, r.Store(), machineName, id, func(own []ownProposal) []ownProposal {
 		if maxRounds > 0 {
 			own = own[:min(maxRounds, len(own))]
@@ -36,7 +37,7 @@ func EvaluateAlignment(ctx context.Context, r *Runner, machineName, id string, m
 
 // EvaluateAccuracy evaluates a specialist over the last lookback human decisions
 // in whose rounds it proposed; 0 means all. It reads history only.
-func EvaluateAccuracy(ctx context.Context, r *Runner, machineName, id string, lookback int) (Evaluation, error) {
+func EvaluateAccuracy(ctx context.Context, r *runner.Runner, machineName, id string, lookback int) (Evaluation, error) {
 	return evaluateOver(ctx, r.Store(), machineName, id, func(own []ownProposal) []ownProposal {
 		if lookback > 0 {
 			own = own[max(0, len(own)-lookback):]

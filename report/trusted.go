@@ -1,9 +1,10 @@
-package runner
+package report
 
 import (
 	"context"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -26,7 +27,7 @@ type Trusted struct {
 
 // TrustOf returns what the word of everybody who takes part in a machine counts for,
 // by state of its newest definition and in roster order.
-func TrustOf(ctx context.Context, r *Runner, machineName string) ([]Trusted, error) {
+func TrustOf(ctx context.Context, r *runner.Runner, machineName string) ([]Trusted, error) {
 	d, err := deciding(ctx, r, machineName)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func TrustOf(ctx context.Context, r *Runner, machineName string) ([]Trusted, err
 		if err != nil {
 			return nil, err
 		}
-		for _, participants := range [][]Participant{s.Proposers, s.Humans} {
+		for _, participants := range [][]runner.Participant{s.Proposers, s.Humans} {
 			for j := range participants {
 				t := wordOf(d.Ledger, s, &participants[j])
 				if declared {
@@ -55,7 +56,7 @@ func TrustOf(ctx context.Context, r *Runner, machineName string) ([]Trusted, err
 }
 
 // wordOf returns what a participant's word counts for.
-func wordOf(l *trust.Ledger, s *StateDeciding, m *Participant) Trusted {
+func wordOf(l *trust.Ledger, s *runner.StateDeciding, m *runner.Participant) Trusted {
 	q := s.Question
 	q.Votes = []trust.Vote{{SpecialistID: m.SpecialistID, Version: m.Version, Model: m.ModelID, Human: m.IsHuman}}
 	v := l.Judge(q).Votes[0]
@@ -64,7 +65,7 @@ func wordOf(l *trust.Ledger, s *StateDeciding, m *Participant) Trusted {
 }
 
 // collapsed adds what is known of deciding alone.
-func (t *Trusted) collapsed(c *StateCollapse) {
+func (t *Trusted) collapsed(c *runner.StateCollapse) {
 	t.Champion = c.Stage == trust.Championed && c.Certificate.SpecialistID == t.SpecialistID
 	for i := range c.Candidates {
 		if e := &c.Candidates[i]; e.SpecialistID == t.SpecialistID && e.Version == t.Version {

@@ -1,4 +1,4 @@
-package runner
+package explain
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/trust"
@@ -56,7 +57,7 @@ type again struct {
 	margin bool // by is alignmentMargin
 }
 
-func decideAgain(ctx context.Context, r *Runner, t *trace) (*again, error) {
+func decideAgain(ctx context.Context, r *runner.Runner, t *trace) (*again, error) {
 	a := &again{t: t, round: t.round()}
 	a.round.Past = r.Past(t.before)
 	strategy, source := t.strategy()
@@ -105,7 +106,7 @@ func (t *trace) strategy() (name, expression string) {
 }
 
 // evidenceOf returns what a recorded verdict of bayes was decided by.
-func evidenceOf(ctx context.Context, r *Runner, t *trace, j *session.Judged) (*arbiter.Evidence, error) {
+func evidenceOf(ctx context.Context, r *runner.Runner, t *trace, j *session.Judged) (*arbiter.Evidence, error) {
 	l, err := ledgerAt(ctx, r.Store(), j.Evidence.Place)
 	if err != nil {
 		return nil, err
@@ -197,7 +198,7 @@ func (a *again) quorumRule() machine.Quorum {
 	if s.Quorum != nil {
 		return *s.Quorum
 	}
-	return DefaultQuorum(j.Strategy, cmp.Or(a.t.before.Options().Mode, s.Solicit.Mode), j.Decision.Rule == arbiter.ByChampion)
+	return runner.DefaultQuorum(j.Strategy, cmp.Or(a.t.before.Options().Mode, s.Solicit.Mode), j.Decision.Rule == arbiter.ByChampion)
 }
 
 // required reports whether the definition requires an answer in the state.
@@ -213,7 +214,7 @@ func (a *again) champion(round *arbiter.Round) arbiter.Decision {
 	j := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
 	d.Judgement = &j
 	i := slices.IndexFunc(round.Votes, func(v arbiter.Vote) bool { return v.SpecialistID == d.Subject })
-	if i >= 0 && !Contested(round.Votes[i].Proposal, &j) {
+	if i >= 0 && !runner.Contested(round.Votes[i].Proposal, &j) {
 		d.Winner = i
 	}
 	return d
@@ -228,7 +229,7 @@ func decided(d arbiter.Decision, votes []arbiter.Vote) string {
 }
 
 // ruling says what the engine had made of what a human decided.
-func (a *again) ruling(r *ExplainedRuling) {
+func (a *again) ruling(r *Ruling) {
 	if r == nil {
 		return
 	}
@@ -355,7 +356,7 @@ func (a *again) tryOut(list []WhatIf, w WhatIf, votes []arbiter.Vote, was string
 
 // correlations fills in for whose sake bayes discounted votes, and from which
 // states it knows their authors.
-func (a *again) correlations(votes []ExplainedVote) {
+func (a *again) correlations(votes []Vote) {
 	if a.round.Evidence == nil {
 		return
 	}
