@@ -13,7 +13,8 @@
 //	session, err = engine.Run(ctx, session.ID)
 //
 // The example embed is a whole program. What is not here is in the packages behind it:
-// [Engine.Runner] has everything that an engine can do, package cli is the program
+// [Engine.Runner] has everything that an engine can do, packages explain and report say
+// why it decided so and how a machine is doing, package cli is the program
 // dialai, which may be built with Go functions of one's own, and ARCHITECTURE.md says
 // how the packages fit together.
 package dialai
