@@ -121,7 +121,10 @@ func members(typ reflect.Type, into map[string]bool) {
 	case reflect.Struct:
 		for f := range fieldsOf(typ) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name != "" && name != "-" {
+			if name == "-" {
+				continue
+			}
+			if name != "" {
 				into[name] = true
 			}
 			members(f.Type, into)
@@ -162,8 +165,8 @@ func readEncoder(t *testing.T) encoder {
 	t.Helper()
 	e := encoder{map[string]string{}, map[string]string{}}
 	var text strings.Builder
-	for _, path := range []string{"event.go", "roster.go", "encode.go", "encode_verdict.go", "reveal.go", "../specialist/proposal.go", "../specialist/context.go"} {
-		data, err := os.ReadFile(filepath.Join("../runner", path))
+	for _, path := range []string{"event.go", "roster.go", "encode.go", "encode_verdict.go", "withheld_looks.go", "../specialist/proposal.go", "../specialist/context.go"} {
+		data, err := os.ReadFile(filepath.Join("../session", path))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +220,7 @@ func (e encoder) written(function string, into map[string]bool) {
 	}
 }
 
-// TestJSONKinds holds docs/json.md to package runner: every kind of event that it
+// TestJSONKinds holds docs/json.md to package session: every kind of event that it
 // can emit has a section, in which every member that it can write is described,
 // and no other.
 func TestJSONKinds(t *testing.T) {
@@ -245,7 +248,7 @@ func TestJSONKinds(t *testing.T) {
 		p.check(t, part.heading, can)
 	}
 	can := map[string]bool{}
-	for _, m := range regexp.MustCompile("`json:\"(\\w+)").FindAllStringSubmatch(readText(t, "../runner/roster.go"), -1) {
+	for _, m := range regexp.MustCompile("`json:\"(\\w+)").FindAllStringSubmatch(readText(t, "../session/roster.go"), -1) {
 		can[m[1]] = true
 	}
 	p.check(t, "Events of a machine", can)
