@@ -242,6 +242,9 @@ func (a *app) statesQuestion(command string, s *session.Session, q runner.Questi
 	for _, d := range f.data {
 		words = append(words, "--data", d)
 	}
+	if f.accept == "" && len(f.data) == 0 {
+		words = append(words, dataWords(template(choiceOf(q, transition)))...)
+	}
 	return hinted(usage("dialai %s: %s is irreversible: say which question you answer, with %s", command, transition, which),
 		"to answer the one that stands now: %s", a.command(command, args, words...))
 }
