@@ -196,7 +196,11 @@ const (
 	codeQuota            = "quota_exceeded"
 	codeVelocity         = "quota_velocity"
 	codeUnpriced         = "unpriced_model"
+	codeUnpricedAsk      = "unpriced_ask"
 )
+
+// unpricedHint is how an ask is given a price.
+const unpricedHint = "write estimatedCostUSD for it (0 if it is free), a price for its model in cost.prices, or budget.default_estimate_usd beside the limit"
 
 func (e *BudgetError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Code, e.message())

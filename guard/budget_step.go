@@ -1,135 +1,10 @@
 package guard
 
-import (
-	"fmt"
-	"iter"
-
-	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/verdict"
-)
+import "github.com/dialai/dialai/verdict"
 
 // What a budget says of a whole task, whose open calls the caller knows: the
 // engine keeps them with the session, so that no crash and no second process can
 // spend what they hold. A [Ledger] is for programs that do not have that.
-
-// Admit reports whether one more call fits: what was spent, what open calls
-// hold, and what this one is expected to cost. Nil means yes; b may be nil. In
-// mode observe everything is admitted.
-func (b *Budget) Admit(spent, held, need Book) *BudgetError {
-	if b == nil || b.Mode == ModeObserve {
-		return nil
-	}
-	var contended *BudgetError
-	for _, l := range b.sums() {
-		if l.limit == nil {
-			continue
-		}
-		e := &BudgetError{Code: l.code, Unit: l.unit, Limit: *l.limit, Spent: l.of(spent), Reserved: l.of(held), Estimate: l.of(need)}
-		switch {
-		case e.Estimate == 0 || exact.AddSat(exact.AddSat(e.Spent, e.Reserved), e.Estimate) <= e.Limit:
-		case exact.AddSat(e.Spent, e.Estimate) > e.Limit:
-			return e
-		case contended == nil:
-			e.Code = codeContended
-			contended = e
-		}
-	}
-	return contended
-}
-
-// AdmitProbe is Admit for a question of the guards' own, which also has to fit
-// into the share of all spending that those may have: of dollars where any are
-// spent, else of tokens. probes is what such questions have cost so far.
-func (b *Budget) AdmitProbe(spent, probes, held, need Book) *BudgetError {
-	if b == nil || b.Mode == ModeObserve {
-		return nil
-	}
-	if e := b.Admit(spent, held, need); e != nil || b.ProbeShareMax == nil {
-		return e
-	}
-	unit, of := UnitTokens, tokensOf
-	part, whole := probes.Plus(need), spent.Plus(held).Plus(need)
-	if whole.Money > 0 {
-		unit, of = UnitUSD, func(k Book) int64 { return int64(k.Money) }
-	}
-	if !above(of(part), of(whole), *b.ProbeShareMax) {
-		return nil
-	}
-	return &BudgetError{Code: codeProbeShare, Unit: unit, Limit: partOf(*b.ProbeShareMax, of(whole)), Spent: of(probes), Estimate: of(need)}
-}
-
-// Over returns the first hard limit that more was spent than, nil if there is
-// none. b may be nil; in mode observe no limit counts.
-func (b *Budget) Over(spent Book) *BudgetError {
-	if b == nil || b.Mode == ModeObserve {
-		return nil
-	}
-	for _, l := range b.sums() {
-		if l.limit != nil && l.of(spent) > *l.limit {
-			return &BudgetError{Code: l.code, Unit: l.unit, Limit: *l.limit, Spent: l.of(spent)}
-		}
-	}
-	return nil
-}
-
-// TooLate returns the first limit of time that has passed, nil if there is none:
-// at is now, began when the task did, and moved when it last did; 0 is not known. b
-// may be nil; in mode observe no limit counts.
-func (b *Budget) TooLate(at, began, moved specialist.Time) *BudgetError {
-	if b == nil || b.Mode == ModeObserve {
-		return nil
-	}
-	for e := range b.late(at, began, moved) {
-		return e
-	}
-	return nil
-}
-
-// late yields the limits of time that have passed.
-func (b *Budget) late(at, began, moved specialist.Time) iter.Seq[*BudgetError] {
-	return func(yield func(*BudgetError) bool) {
-		for _, t := range [...]struct {
-			code  string
-			limit *int64
-			since specialist.Time
-		}{{codeBudgetWall, b.WallMsec, began}, {codeBudgetWall, b.RoundWallMsec, moved}, {codeBudgetNoProgress, b.NoProgressMsec, moved}} {
-			passed := int64(at - t.since)
-			if t.limit != nil && t.since != 0 && passed > *t.limit && !yield(&BudgetError{Code: t.code, Unit: UnitMilliseconds, Limit: *t.limit, Spent: passed}) {
-				return
-			}
-		}
-	}
-}
-
-// capsDollars reports whether b has a hard limit of dollars that counts; b may be
-// nil.
-func (b *Budget) capsDollars() bool { return b != nil && b.HardUSD != nil && b.Mode != ModeObserve }
-
-// capsMore reports whether b has a hard limit that counts beside that of dollars; b
-// may be nil.
-func (b *Budget) capsMore() bool {
-	return b != nil && b.Mode != ModeObserve &&
-		(b.HardTokens != nil || b.HardCalls != nil || b.WallMsec != nil || b.RoundWallMsec != nil || b.NoProgressMsec != nil)
-}
-
-// A sum is one hard limit of what is spent.
-type sum struct {
-	code  string
-	unit  Unit
-	limit *int64
-	of    func(Book) int64
-}
-
-func (b *Budget) sums() [3]sum {
-	return [3]sum{
-		{codeBudgetTokens, UnitTokens, b.HardTokens, tokensOf},
-		{codeBudgetCalls, UnitCalls, b.HardCalls, func(k Book) int64 { return k.Calls }},
-		{codeBudgetUSD, UnitUSD, (*int64)(b.HardUSD), func(k Book) int64 { return int64(k.Money) }},
-	}
-}
-
-func tokensOf(k Book) int64 { return exact.AddSat(k.TokensIn, k.TokensOut) }
 
 // budget judges what the task has spent and how long it has taken. Limits of
 // money and tokens are those of the spend book: what nobody executed counts too.
@@ -139,33 +14,10 @@ func (k *checking) budget() {
 		return
 	}
 	spent := k.s.Spent
-	for _, l := range b.sums() {
-		if l.limit != nil && l.of(spent) > *l.limit {
-			k.overBudget(&BudgetError{Code: l.code, Unit: l.unit, Limit: *l.limit, Spent: l.of(spent)})
-		}
-	}
-	for e := range b.late(k.step.At, k.step.Began, k.step.Moved) {
-		k.overBudget(e)
-	}
+	k.reasons = append(k.reasons, b.Judge(spent, k.step.At, k.step.Began, k.step.Moved)...)
 	if !k.s.warned && b.overSoft(spent) {
 		message := "more was spent than the soft limit"
 		k.report(verdict.Reason{Code: codeBudgetSoft, Guard: "budget", Class: verdict.Warn, Message: message})
 		k.notices = append(k.notices, "Budget: "+message+"; come to an end.")
 	}
-}
-
-func (k *checking) overBudget(e *BudgetError) {
-	r := verdict.Reason{Code: e.Code, Guard: "budget", Class: verdict.Abort, Limit: e.number(e.Limit), Seen: e.number(e.Spent)}
-	if r.Message = fmt.Sprintf("the task has spent %s %s, more than the budget of %s", e.text(e.Spent), e.Unit, e.text(e.Limit)); e.Unit == UnitMilliseconds {
-		r.Message = fmt.Sprintf("%d ms have passed, more than the limit of %d", e.Spent, e.Limit)
-	}
-	if k.c.Budget.Mode == ModeObserve {
-		r.Class = verdict.Warn
-	}
-	k.report(r)
-}
-
-// overSoft reports whether a soft limit has been crossed.
-func (b *Budget) overSoft(spent Book) bool {
-	return b.SoftTokens != nil && tokensOf(spent) > *b.SoftTokens || b.SoftUSD != nil && spent.Money > *b.SoftUSD
 }

@@ -37,10 +37,6 @@ type CheckInput struct {
 	Context json.RawMessage
 }
 
-// ErrInput is wrapped by every error about a step that cannot be judged. Nothing
-// was counted then.
-var ErrInput = errors.New("invalid input")
-
 // inputJSON is the format of a CheckInput.
 type inputJSON struct {
 	TaskID    *string         `json:"task_id"`

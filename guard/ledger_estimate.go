@@ -182,35 +182,6 @@ func (a amount) minus(b amount) amount {
 	return amount{a.tokens - b.tokens, a.calls - b.calls, a.usd - b.usd}
 }
 
-// amount returns what a book says that limits count.
-func (b Book) amount() amount {
-	return amount{exact.AddSat(b.TokensIn, b.TokensOut), b.Calls, b.Money}
-}
-
-// Plus returns the sum of both books, saturated.
-func (b Book) Plus(c Book) Book {
-	return Book{
-		Calls: exact.AddSat(b.Calls, c.Calls), TokensIn: exact.AddSat(b.TokensIn, c.TokensIn), TokensOut: exact.AddSat(b.TokensOut, c.TokensOut),
-		Money: b.Money.Add(c.Money), Unpriced: exact.AddSat(b.Unpriced, c.Unpriced), Estimated: exact.AddSat(b.Estimated, c.Estimated),
-	}
-}
-
-// corrected returns b with one entry replaced. A sum that was cut off at the
-// largest number is not known any more, so it stays there.
-func (b Book) corrected(was, is Book) Book {
-	swap := func(sum, was, is int64) int64 {
-		if sum == maxInt64 {
-			return sum
-		}
-		return exact.AddSat(sum-was, is)
-	}
-	return Book{
-		Calls: swap(b.Calls, was.Calls, is.Calls), TokensIn: swap(b.TokensIn, was.TokensIn, is.TokensIn), TokensOut: swap(b.TokensOut, was.TokensOut, is.TokensOut),
-		Money:    exact.Money(swap(int64(b.Money), int64(was.Money), int64(is.Money))),
-		Unpriced: swap(b.Unpriced, was.Unpriced, is.Unpriced), Estimated: swap(b.Estimated, was.Estimated, is.Estimated),
-	}
-}
-
 // A Usage is what one call turned out to need.
 type Usage struct {
 	specialist.Usage        // counts that are not given are those of the estimate

@@ -23,16 +23,6 @@ type State struct {
 	memory   *memory // nil until there is something to remember
 }
 
-// A Book sums what was spent. Sums saturate.
-type Book struct {
-	Calls     int64
-	TokensIn  int64
-	TokensOut int64
-	Money     exact.Money
-	Unpriced  int64 // calls of models without a price
-	Estimated int64 // asks charged as estimated
-}
-
 // Charge returns s with the usage of an ask in the spend book, which may have taken
 // several calls. model is "" for calls of no model; it is shown to people if it has
 // no price.
@@ -55,14 +45,6 @@ func (s State) Charge(u specialist.Usage, model string) State {
 func (s State) Correct(charged, real specialist.Usage) State {
 	s.Spent = s.Spent.correct(charged, real)
 	return s
-}
-
-func (b Book) correct(charged, real specialist.Usage) Book {
-	b.Calls = exact.AddSat(b.Calls, real.Made()-charged.Made())
-	b.Money = b.Money.Add(real.CostUSD - charged.CostUSD)
-	b.TokensIn = exact.AddSat(b.TokensIn, real.NumInputTokens-charged.NumInputTokens)
-	b.TokensOut = exact.AddSat(b.TokensOut, real.NumOutputTokens-charged.NumOutputTokens)
-	return b
 }
 
 // ChargeProbe is Charge for a question that the guards asked themselves.

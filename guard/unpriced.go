@@ -14,18 +14,12 @@ import (
 // profile compat keeps what was published of it: such asks cost nothing until their
 // answer says otherwise, and lint warns.
 
-// The codes of a problem and of a [BudgetError] about an ask of which nothing says what
-// it may cost, under a hard limit of dollars.
-const (
-	UnpricedAsk     = "unpriced-ask"
-	codeUnpricedAsk = "unpriced_ask"
-)
+// UnpricedAsk is the code of a problem about an ask of which nothing says what it may
+// cost, under a hard limit of dollars.
+const UnpricedAsk = "unpriced-ask"
 
-// How an ask is given a price: any, and one of a service.
-const (
-	unpricedHint    = "write estimatedCostUSD for it (0 if it is free), a price for its model in cost.prices, or budget.default_estimate_usd beside the limit"
-	unpricedService = "write estimatedCostUSD for it (0 if it is free), or budget.default_estimate_usd beside the limit"
-)
+// unpricedService is how an ask of a service is given a price.
+const unpricedService = "write estimatedCostUSD for it (0 if it is free), or budget.default_estimate_usd beside the limit"
 
 // DefaultEstimate returns what an ask is thought to cost of which nothing else says
 // so; 0 if the budget does not say. c may be nil.
