@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 
 	"github.com/dialai/dialai/exact"
@@ -48,12 +49,24 @@ func EvaluateAccuracy(ctx context.Context, r *runner.Runner, machineName, id str
 
 // An ownProposal is what a specialist proposed in a round that a human decided.
 type ownProposal struct {
-	session.UsageJSON
 	SpecialistID   string `json:"specialistId"`
 	TransitionName string `json:"transitionName"`
 	ToState        string `json:"toState"`
 
+	usage   specialist.Usage
 	decided specialist.Exemplar
+}
+
+// UnmarshalJSON reads a proposal as exemplars keep it.
+func (p *ownProposal) UnmarshalJSON(data []byte) error {
+	type named ownProposal
+	var members map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(data, &members), json.Unmarshal(data, (*named)(p))); err != nil {
+		return err
+	}
+	var err error
+	p.usage, err = specialist.ReadUsage(func(name string) []byte { return members[name] })
+	return err
 }
 
 func evaluateOver(ctx context.Context, s session.Store, machineName, id string, choose func([]ownProposal) []ownProposal) (Evaluation, error) {
@@ -89,7 +102,7 @@ func (v *Evaluation) add(own []ownProposal) {
 		if p.ToState == p.decided.HumanToState {
 			v.MatchingState++
 		}
-		u := p.Usage()
+		u := p.usage
 		v.TotalCostUSD = v.TotalCostUSD.Add(u.CostUSD)
 		if u.LatencyMsec > 0 {
 			latency, timed = latency+u.LatencyMsec, timed+1

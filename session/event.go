@@ -22,9 +22,8 @@ type Event struct {
 // Data is what an event says. The kinds of events are the types in this file.
 type Data interface {
 	Kind() string
-	// append appends the data as one JSON object. key is that of the round in
-	// which the event happened.
-	append(dst []byte, key specialist.RoundKey) []byte
+	// form declares the members of the stored form.
+	form(f *form)
 }
 
 // Created opens a session's log.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/dialai/dialai/guard"
@@ -28,22 +27,4 @@ func (p *Program) Lift(s *machine.State, raises []guard.Raise) (*Program, error)
 	}
 	next.raised = append(slices.Clip(p.raised), raises...)
 	return &next, nil
-}
-
-// resumed reads a resumed event.
-func (d *reading) resumed() (Data, error) {
-	v := &Resumed{}
-	if err := d.into(v); err != nil || len(v.Raised) == 0 {
-		return v, err
-	}
-	for _, r := range v.Raised {
-		if r.State != d.session.State.Name {
-			return nil, &DecodeError{"state of a raised limit", r.State}
-		}
-	}
-	var err error
-	if v.Program, err = d.session.Program.Lift(d.session.State, v.Raised); err != nil {
-		err = fmt.Errorf("a raised limit: %w", err)
-	}
-	return v, err
 }

@@ -2,8 +2,6 @@ package session
 
 import (
 	"slices"
-
-	"github.com/dialai/dialai/specialist"
 )
 
 // Revealed records that somebody deliberately looked at what was withheld in a
@@ -12,22 +10,6 @@ import (
 type Revealed struct {
 	RoundID      string
 	SpecialistID string // who looked; "" if nobody said, which may have been anybody
-}
-
-func (d *Revealed) append(dst []byte, _ specialist.RoundKey) []byte {
-	w := object(dst)
-	w.str("roundId", d.RoundID)
-	w.opt("specialistId", d.SpecialistID)
-	return w.end()
-}
-
-func (r *reading) revealed() (Data, error) {
-	v := &Revealed{}
-	err := r.into(v)
-	if err == nil && v.RoundID == "" {
-		err = &DecodeError{"roundId", ""}
-	}
-	return v, err
 }
 
 func applyRevealed(s *Session, o *OpenRound, d *Revealed) {

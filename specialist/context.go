@@ -2,6 +2,7 @@ package specialist
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sort"
 	"strconv"
@@ -201,6 +202,37 @@ func AppendUsage(dst []byte, u Usage) []byte {
 		dst = u.Detail.Append(append(dst, `,"tokenDetail":`...))
 	}
 	return dst
+}
+
+// ReadUsage reads what [AppendUsage] has appended to an object; member returns the value
+// of a member, nil if there is none or if it is null.
+func ReadUsage(member func(name string) []byte) (u Usage, err error) {
+	if raw := member("costUSD"); raw != nil {
+		var cost exact.Money
+		err = cost.UnmarshalJSON(raw)
+		u = u.WithCost(cost)
+	}
+	number := func(name string, into *int64, given Given) {
+		raw := member(name)
+		if raw == nil || err != nil {
+			return
+		}
+		c := exact.Cursor{B: raw}
+		if *into, u.Given = c.Int(), u.Given|given; c.Err != nil {
+			err = fmt.Errorf("%s: %w", name, c.Err)
+		}
+	}
+	number("latencyMsec", &u.LatencyMsec, LatencyGiven)
+	number("numInputTokens", &u.NumInputTokens, InputGiven)
+	number("numOutputTokens", &u.NumOutputTokens, OutputGiven)
+	number("calls", &u.Calls, CallsGiven)
+	number("unbilledCalls", &u.Unbilled, 0)
+	u.Estimated = string(member("estimated")) == "true"
+	if raw := member("tokenDetail"); raw != nil && err == nil {
+		u.Detail = &UsageDetail{}
+		err = json.Unmarshal(raw, u.Detail)
+	}
+	return u, err
 }
 
 // Append appends d as a JSON object of the members that are not 0.

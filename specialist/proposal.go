@@ -39,7 +39,7 @@ func AppendProposal(dst []byte, key RoundKey, p *Proposal, full bool) []byte {
 			str("askedModel", d.Asked)
 		}
 		if len(d.ToolCalls) > 0 {
-			dst = appendToolCalls(append(dst, `,"toolCalls":`...), d.ToolCalls)
+			dst = AppendToolCalls(append(dst, `,"toolCalls":`...), d.ToolCalls)
 		}
 		if len(d.OptionOrder) > 0 {
 			dst = append(dst, `,"optionOrder":[`...)
@@ -61,7 +61,8 @@ func AppendProposal(dst []byte, key RoundKey, p *Proposal, full bool) []byte {
 	return append(dst, '}')
 }
 
-func appendToolCalls(dst []byte, calls []ToolCall) []byte {
+// AppendToolCalls appends tool calls as a JSON array.
+func AppendToolCalls(dst []byte, calls []ToolCall) []byte {
 	dst = append(dst, '[')
 	for i, c := range calls {
 		if i > 0 {

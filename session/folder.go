@@ -1,41 +1,12 @@
 package session
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
-
-// A Raw event is an event as it is stored.
-type Raw struct {
-	Seq  int64           `json:"seq"`
-	At   specialist.Time `json:"at"`
-	Kind string          `json:"kind"`
-	Data json.RawMessage `json:"data"`
-}
-
-// DecodeRaw splits the events of one record without looking into them.
-func DecodeRaw(events []byte) ([]Raw, error) {
-	dec := json.NewDecoder(bytes.NewReader(events))
-	var raw []Raw
-	if err := dec.Decode(&raw); err != nil {
-		return nil, err
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, fmt.Errorf("unexpected data after the events")
-	}
-	if len(raw) == 0 {
-		return nil, fmt.Errorf("the record holds no events")
-	}
-	return raw, nil
-}
 
 // A Folder rebuilds a session from its log, record by record. The zero Folder
 // with Programs set is at the beginning of a log.
@@ -136,87 +107,91 @@ func (f *Folder) gate(step verdict.Step, known bool) {
 // decode turns one stored event into what it says. The session as of the event
 // before it gives names their meaning.
 func (f *Folder) decode(r *Raw) (Data, error) {
-	d := &reading{data: r.Data, session: &f.Current, arrivals: f.Round.Arrivals}
 	if f.Current.Program == nil && r.Kind != KindCreated {
 		return nil, fmt.Errorf("the log does not begin with %s", KindCreated)
 	}
-	switch r.Kind {
-	case KindCreated:
-		return f.created(d)
-	case KindRoundOpened:
-		return d.roundOpened()
-	case KindAsked:
-		return d.asked()
-	case KindProposed:
-		return d.proposed(r.At)
-	case KindAskFailed:
-		return d.askFailed()
-	case KindDiscarded:
-		return d.discarded()
-	case KindProbed:
-		return d.probed()
-	case KindJudged:
-		return d.judged()
-	case KindGated:
-		return d.gated()
-	case KindRuled:
-		return d.ruled()
-	case KindExecuted:
-		return d.executed(r.At)
-	case KindLearned:
-		return d.learned(r.At)
-	case KindReviewed:
-		return d.reviewed()
-	case KindAdopted:
-		return d.adopted()
-	case KindNeedsHuman:
-		v := &AwaitsHuman{}
-		return v, d.into(v)
-	case KindRevealed:
-		return d.revealed()
-	case KindResumed:
-		return d.resumed()
-	case KindEnded:
-		return d.ended()
+	in := forms.Get().(*form)
+	defer in.release()
+	in.reading, in.session, in.arrivals, in.at = true, &f.Current, f.Round.Arrivals, r.At
+	in.open(r.Data)
+	if r.Kind == KindCreated {
+		return f.created(in)
 	}
-	return nil, &DecodeError{"event kind", r.Kind}
+	d := newData(r.Kind)
+	if d == nil {
+		return nil, &DecodeError{"event kind", r.Kind}
+	}
+	d.form(in)
+	return d, in.err
 }
 
-func (f *Folder) created(d *reading) (Data, error) {
-	var v struct {
-		SessionID       string          `json:"sessionId"`
-		MachineDigest   string          `json:"machineDigest"`
-		MetaJSON        json.RawMessage `json:"metaJson"`
-		Seed            string          `json:"seed"`
-		DefaultProposer bool            `json:"defaultProposer"`
-		DefaultArbiter  bool            `json:"defaultArbiter"`
-		Mode            machine.Mode    `json:"mode"`
-		Prices          string          `json:"prices"`
+// newData returns an empty event of a kind; nil if there is no such kind.
+func newData(kind string) Data {
+	switch kind {
+	case KindRoundOpened:
+		return &RoundOpened{}
+	case KindAsked:
+		return &Asked{}
+	case KindProposed:
+		return &Proposed{}
+	case KindAskFailed:
+		return &AskFailed{}
+	case KindDiscarded:
+		return &Discarded{}
+	case KindProbed:
+		return &Probed{}
+	case KindJudged:
+		return &Judged{}
+	case KindGated:
+		return &Gated{}
+	case KindRuled:
+		return &Ruled{}
+	case KindExecuted:
+		return &Executed{}
+	case KindLearned:
+		return &Learned{}
+	case KindReviewed:
+		return &Reviewed{}
+	case KindAdopted:
+		return &Adopted{}
+	case KindNeedsHuman:
+		return &AwaitsHuman{}
+	case KindRevealed:
+		return &Revealed{}
+	case KindResumed:
+		return &Resumed{}
+	case KindEnded:
+		return &Ended{}
 	}
-	if err := d.into(&v); err != nil {
-		return nil, err
+	return nil
+}
+
+// created reads how a session began.
+func (f *Folder) created(in *form) (Data, error) {
+	c := &Created{}
+	v := storedCreation{options: &c.Options}
+	if v.form(in); in.err != nil {
+		return nil, in.err
 	}
 	if f.Current.Program != nil {
 		return nil, fmt.Errorf("the session is created twice")
 	}
-	id, err := ParseID(v.SessionID)
+	id, err := ParseID(v.id)
 	if err != nil {
-		return nil, &DecodeError{"sessionId", v.SessionID}
+		return nil, &DecodeError{"sessionId", v.id}
 	}
-	program := f.Programs.Known(v.MachineDigest)
-	if program == nil {
-		definition, err := f.Definition(v.MachineDigest)
+	if c.Program = f.Programs.Known(v.digest); c.Program == nil {
+		definition, err := f.Definition(v.digest)
 		if err != nil {
 			return nil, err
 		}
-		if program, err = f.Programs.Parse(v.MachineDigest, definition); err != nil {
+		if c.Program, err = f.Programs.Parse(v.digest, definition); err != nil {
 			return nil, err
 		}
 	}
-	c := &Created{Program: program, Options: Options{Meta: v.MetaJSON, DefaultProposer: v.DefaultProposer, DefaultArbiter: v.DefaultArbiter, Mode: v.Mode, Prices: v.Prices}}
-	if v.Seed != "" {
-		if c.Options.Seed, err = strconv.ParseUint(v.Seed, 10, 64); err != nil {
-			return nil, &DecodeError{"seed", v.Seed}
+	if v.seed != "" {
+		if c.Options.Seed, err = strconv.ParseUint(v.seed, 10, 64); err != nil {
+			return nil, &DecodeError{"seed", v.seed}
 		}
 	}
 	f.Current.ID = id

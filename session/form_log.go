@@ -1,0 +1,90 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A record is stored as a JSON array of events {seq, at, kind, data}.
+
+// AppendEvents appends events as one JSON array. key is that of the round in
+// which they begin, first the sequence number of the first.
+func AppendEvents(dst []byte, key specialist.RoundKey, first int64, events []Event) []byte {
+	dst = append(dst, '[')
+	for i := range events {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst, key = appendEvent(dst, &events[i], first+int64(i), key)
+	}
+	return append(dst, ']')
+}
+
+// appendEvent appends one event and returns the key of the round after it.
+func appendEvent(dst []byte, e *Event, seq int64, key specialist.RoundKey) ([]byte, specialist.RoundKey) {
+	if o, ok := e.Data.(*RoundOpened); ok {
+		key.Round, key.Attempt = o.Round, o.Attempt
+	}
+	dst = strconv.AppendInt(append(dst, `{"seq":`...), seq, 10)
+	dst = e.At.Append(append(dst, `,"at":"`...))
+	dst = append(append(dst, `","kind":"`...), e.Data.Kind()...)
+	f := forms.Get().(*form)
+	f.key, f.w = key, object(append(dst, `","data":`...))
+	e.Data.form(f)
+	dst = f.w.end()
+	f.release()
+	return append(dst, '}'), key
+}
+
+// A Raw event is an event as it is stored.
+type Raw struct {
+	Seq  int64           `json:"seq"`
+	At   specialist.Time `json:"at"`
+	Kind string          `json:"kind"`
+	Data json.RawMessage `json:"data"`
+}
+
+// DecodeRaw splits the events of one record without looking into them.
+func DecodeRaw(events []byte) ([]Raw, error) {
+	if !json.Valid(events) {
+		return nil, notJSON(events)
+	}
+	events = slices.Clone(events) // Data may be kept
+	c := &exact.Cursor{B: events}
+	var raw []Raw
+	c.Elements(func() {
+		var e Raw
+		c.Members(func(name []byte) {
+			switch string(name) {
+			case "seq":
+				e.Seq = c.Int()
+			case "at":
+				if e.At.UnmarshalJSON(c.Raw()) != nil {
+					c.Fail("a time")
+				}
+			case "kind":
+				e.Kind = string(c.Text())
+			case "data":
+				e.Data = c.Raw()
+			default:
+				c.Raw()
+			}
+		})
+		raw = append(raw, e)
+	})
+	if c.Err == nil && len(raw) == 0 {
+		return nil, fmt.Errorf("the record holds no events")
+	}
+	return raw, c.Err
+}
+
+// notJSON says what is wrong with a record that is no JSON.
+func notJSON(events []byte) error {
+	var any json.RawMessage
+	return json.Unmarshal(events, &any)
+}
