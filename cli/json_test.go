@@ -153,19 +153,29 @@ var (
 	kindPattern    = regexp.MustCompile(`(?m)^func \(\*(\w+)\) Kind\(\) string +\{ return (Kind\w+) \}$`)
 	funcPattern    = regexp.MustCompile(`(?ms)^func (?:\(\w+ \*?(\w+)\) )?(\w+)\([^\n]*\{(.*?)(?:^\}| \})$`)
 	memberPattern  = regexp.MustCompile(`"([A-Za-z]+)":`)
-	writtenPattern = regexp.MustCompile(`\b[a-z]\w*\("([A-Za-z]+)"[,)]`)
-	callPattern    = regexp.MustCompile(`\b(\w+)(?:\[\w+\])?[.](append|Append|usage|spare|standing|threshold|draws)\(|\b([aA]ppend\w+)\(`)
+	writtenPattern = regexp.MustCompile(`\b([a-z]\w*)\((?:f, )?"([A-Za-z]+)"[,)]`)
 )
 
-// receivers are the types of what events and their parts are made of, by the name
-// of the field or variable that holds them.
-var receivers = map[string]string{"Asks": "Ask.append", "Exemplar": "Exemplar.Append"}
+// calls are how the form of an event names that of its parts, and which function that is;
+// TYPE is the type of the event.
+var calls = map[*regexp.Regexp]string{
+	regexp.MustCompile(`\(\*(\w+)\)\.form\b`):                "$1.form",
+	regexp.MustCompile(`\b(\w+Form)\b`):                      "$1",
+	regexp.MustCompile(`\b(threshold|standing)\(f`):          "$1",
+	regexp.MustCompile(`\bf\.(usage|source|role)\(`):         "form.$1",
+	regexp.MustCompile(`\bd\.(detail|replaces|winner)\(f\)`): "TYPE.$1",
+	regexp.MustCompile(`\bc\.(form)\(f\)`):                   "storedCreation.$1",
+	regexp.MustCompile(`\bRemote\.(form)\(f\)`):              "RemoteAsk.$1",
+	regexp.MustCompile(`\bHow\.(form)\(f\)`):                 "DecisionKind.$1",
+	regexp.MustCompile(`\bExemplar\.(Append)\(`):             "Exemplar.$1",
+	regexp.MustCompile(`\b((?:append|Append)[A-Z]\w*)\(`):    "$1",
+}
 
 func readEncoder(t *testing.T) encoder {
 	t.Helper()
 	e := encoder{map[string]string{}, map[string]string{}}
 	var text strings.Builder
-	for _, path := range []string{"event.go", "roster.go", "encode.go", "encode_verdict.go", "withheld_looks.go", "../specialist/proposal.go", "../specialist/context.go"} {
+	for _, path := range []string{"event.go", "roster.go", "form.go", "form_events.go", "form_verdict.go", "../specialist/proposal.go", "../specialist/context.go"} {
 		data, err := os.ReadFile(filepath.Join("../session", path))
 		if err != nil {
 			t.Fatal(err)
@@ -201,21 +211,21 @@ func readEncoder(t *testing.T) encoder {
 // written returns the names of all members that a function writes.
 func (e encoder) written(function string, into map[string]bool) {
 	body := e.bodies[function]
-	for _, pattern := range []*regexp.Regexp{memberPattern, writtenPattern} {
-		for _, m := range pattern.FindAllStringSubmatch(body, -1) {
-			into[m[1]] = true
+	for _, m := range memberPattern.FindAllStringSubmatch(body, -1) {
+		into[m[1]] = true
+	}
+	for _, m := range writtenPattern.FindAllStringSubmatch(body, -1) {
+		if m[1] != "refuse" && m[1] != "fail" {
+			into[m[2]] = true
 		}
 	}
-	for _, m := range callPattern.FindAllStringSubmatch(body, -1) {
-		callee := m[3]
-		switch {
-		case receivers[m[1]] != "":
-			callee = receivers[m[1]]
-		case m[2] != "":
-			callee = "writer." + m[2]
-		}
-		if callee != function && e.bodies[callee] != "" && callee != "appendEvent" {
-			e.written(callee, into)
+	typ, _, _ := strings.Cut(function, ".")
+	for pattern, callee := range calls {
+		for _, m := range pattern.FindAllStringSubmatch(body, -1) {
+			next := strings.NewReplacer("$1", m[1], "TYPE", typ).Replace(callee)
+			if next != function && e.bodies[next] != "" && next != "appendEvent" {
+				e.written(next, into)
+			}
 		}
 	}
 }
@@ -236,7 +246,7 @@ func TestJSONKinds(t *testing.T) {
 			continue
 		}
 		can := map[string]bool{}
-		e.written(typ+".append", can)
+		e.written(typ+".form", can)
 		if len(can) == 0 {
 			t.Errorf("no member of %s found: the test does not see them", kind)
 		}

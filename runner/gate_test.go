@@ -96,7 +96,7 @@ var watched = []string{"permit", "Executed", "RoundOpened"}
 func (s *source) look(where string, n ast.Node) {
 	switch n := n.(type) {
 	case *ast.CompositeLit:
-		if name := named(s.info.TypeOf(n)); slices.Contains(watched, name) && len(n.Elts) > 0 {
+		if name := named(s.info.TypeOf(n)); slices.Contains(watched, name) {
 			s.found("make "+name, where)
 		} else if name == "Session" {
 			for _, e := range n.Elts {
@@ -175,10 +175,10 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"call pass":              "tx.go execute",
 		"call execute":           "advance.go enter, decide.go executeForced, evaluate.go executeElected",
 		"call move":              "tx.go execute",
-		"make Executed":          "session/decode_verdict.go executed, tx.go move",
-		"make RoundOpened":       "advance.go refused, savings.go lookIn, session/decode_reading.go roundOpened, session/opening.go fill, tx.go move",
-		"call apply":             "savings.go lookIn, session/decode.go Add, session/opening.go NewOpening, tx.go emit",
-		"write Session.State":    "session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound",
+		"make Executed":          "session/folder.go newData, tx.go move",
+		"make RoundOpened":       "advance.go refused, deciding.go lookIn, session/folder.go newData, session/opening.go fill, tx.go move, tx_batch.go newOpened",
+		"call apply":             "deciding.go lookIn, session/folder.go Add, session/opening.go NewOpening, tx.go emit",
+		"write Session.State":    "session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound, session/form_events.go comparisonForm", /* the state of a trust.Comparison */
 		"write Session.Executed": "session/fold.go applyExecuted",
 		"write Session.last":     "session/fold.go applyExecuted",
 	} {
