@@ -147,7 +147,9 @@ func build(def *Definition, checks Checks, from origin, problems []Problem) (*Ma
 		c.check()
 	}
 	if problems = append(problems, c.problems...); len(problems) > 0 {
-		return nil, newError(problems, c.more, checks.Secret)
+		e := newError(problems, c.more, checks.Secret)
+		e.file = from.file
+		return nil, e
 	}
 	m := newMachine(def, from)
 	if fault := oversize(m.json); fault != "" {

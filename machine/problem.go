@@ -61,19 +61,23 @@ func (p Problem) render(level string) string {
 type Error struct {
 	Problems []Problem // never empty, by position
 
-	section bool // of a file that holds one section, not a definition
+	section bool   // of a file that holds one section, not a definition
+	file    string // that holds the definition; "" if no other can be the one that is wrong
 }
 
 const (
 	invalid        = "Invalid machine definition: "
 	invalidSection = "Invalid file: "
+	invalidGuards  = "Invalid guards file %s: %s" // which a definition names
 )
 
 // Summary returns the first line of Error: the first DIAL message that applies,
-// or else the first problem.
+// or else the first problem, with the name of the guards file if it is one with that.
 func (e *Error) Summary() string {
 	first := e.Problems[firstRanked(e.Problems)]
 	switch {
+	case e.file != "" && first.File != e.file:
+		return fmt.Sprintf(invalidGuards, first.File, first.Message)
 	case first.Code == codeSyntax:
 		return first.Message
 	case e.section:

@@ -50,6 +50,13 @@ func TestInclude(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tc.path, err, tc.want)
 			continue
 		}
+		summary := "Invalid machine definition: "
+		if name := invalid.Problems[0].File; name != "m.yaml" { // a name twice is one of which file?
+			summary = "Invalid guards file " + name + ": "
+		}
+		if got, want := invalid.Summary(), summary+invalid.Problems[0].Message; got != want {
+			t.Errorf("%s: %s, want %s", tc.path, got, want)
+		}
 		for i, p := range invalid.Problems {
 			if !strings.HasPrefix(p.String(), tc.want[i]) {
 				t.Errorf("%s: %s, want %s", tc.path, p, tc.want[i])
