@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"time"
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/explain"
@@ -15,17 +14,8 @@ import (
 )
 
 // ExplainText writes an explanation for people.
-func ExplainText(out io.Writer, e *explain.Explanation) error { return explainText(out, e, false) }
-
-// Quote returns a name as printed commands have it.
-func Quote(name string) string { return quote(name) }
-
-// MeterLine returns what a meter shows of work that began so long ago, of which so much
-// is done.
-func MeterLine(took time.Duration, done, total int64) string {
-	began := time.Unix(1_800_000_000, 0)
-	m := &meter{now: func() time.Time { return began }, doing: "simulating", unit: "rounds", began: began, done: done, total: total}
-	return m.text(began.Add(took))
+func ExplainText(out io.Writer, e *runner.Explanation) error {
+	return style{}.printExplanation(out, e)
 }
 
 // JSONLines are the types whose values --json prints, by the heading of the

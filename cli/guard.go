@@ -158,11 +158,11 @@ func (a *app) runDemo(out io.Writer, g *guard.Guard, agent demoAgent) error {
 	return nil
 }
 
-func (st style) printDemo(out io.Writer, s demoStep, line demoLine) error {
+func (a *app) printDemo(out io.Writer, s demoStep, line demoLine) error {
 	switch {
-	case st.json:
+	case a.flags.json:
 		return printJSON(out, line)
-	case st.quiet:
+	case a.flags.quiet:
 		for _, r := range line.Reasons {
 			fmt.Fprintf(out, "%s: %s\n", line.Task, r.Code)
 		}

@@ -5,33 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/dialai/dialai/cli"
 )
-
-// TestMeterLine: how far, how fast, and how long yet; nothing of what does not take long.
-func TestMeterLine(t *testing.T) {
-	for _, c := range []struct {
-		took        time.Duration
-		done, total int64
-		want        string
-	}{
-		{500 * time.Millisecond, 100, 200, ""},
-		{900 * time.Millisecond, 0, 200, "simulating (0s)"},
-		{4 * time.Second, 0, 0, "simulating (4s)"},
-		{2 * time.Second, 24_690, 98_760, "simulating: 24,690 of 98,760 rounds, 12,345/s, about 6s left"},
-		{10 * time.Second, 15, 3_000, "simulating: 15 of 3,000 rounds, 1.5/s, about 33m left"},
-		{10 * time.Second, 1, 3_000, "simulating: 1 of 3,000 rounds, 0.1/s, about 8.3h left"},
-		{time.Second, 7, 0, "simulating: 7 rounds, 7.0/s"},
-		{time.Second, 7, 7, "simulating: 7 of 7 rounds, 7.0/s, less than 1s left"},
-		{time.Second, 1_000, 999, "simulating: 999 of 999 rounds, 1,000/s, less than 1s left"},
-	} {
-		if got := cli.MeterLine(c.took, c.done, c.total); got != c.want {
-			t.Errorf("%s, %d of %d: %q, want %q", c.took, c.done, c.total, got, c.want)
-		}
-	}
-}
 
 const longSimulation = "1000000"
 
