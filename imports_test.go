@@ -49,7 +49,8 @@ var ladder = map[string][]string{
 	"graph":                     {"exact", "machine"},
 	"machines":                  {},
 	"cli/internal/guardlog":     {"exact", "guard", "guard/packs", "session", "specialist", "verdict"},
-	"cli":                       {"cli/internal/guardlog", "files", "exact", "machine", "specialist", "trust", "verdict", "guard", "guard/packs", "arbiter", "strategies", "session", "runner", "explain", "report", "store", "lab/backtest", "lab/simulate", "lab/plot", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
+	"cli/internal/render":       {"cli/internal/guardlog", "exact", "machine", "specialist", "trust", "guard", "guard/packs", "session", "runner", "explain", "report", "store", "lab/trial", "lab/simulate", "lab/plot", "lab/backtest", "llm"},
+	"cli":                       {"cli/internal/guardlog", "cli/internal/render", "files", "exact", "machine", "specialist", "trust", "verdict", "guard", "guard/packs", "arbiter", "strategies", "session", "runner", "explain", "report", "store", "lab/backtest", "lab/simulate", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
 	"cmd/dialai":                {"cli", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
 	"examples/minimal":          {"cli", "strategies", "specialist"},
@@ -79,7 +80,7 @@ var homes = map[string]string{
 	"github.com/gofrs/flock":                 "store",
 	"github.com/spf13/cobra":                 "cli",
 	"github.com/spf13/pflag":                 "cli",
-	"golang.org/x/term":                      "cli",
+	"golang.org/x/term":                      "cli/internal/render",
 	"go.opentelemetry.io/otel":               "telemetry telemetry/otlp cli/otel.go",
 	"go.opentelemetry.io/otel/sdk":           "telemetry/otlp cli/otel.go",
 	"google.golang.org/protobuf":             "telemetry/otlp", // its wire form only

@@ -83,7 +83,7 @@ func (a *app) analyze(path string, strict bool) error {
 		return &exitError{checkInvalid, err}
 	}
 	report := an.Report()
-	switch err := a.printAnalysis(a.out, report); {
+	switch err := a.Analysis(a.out, report); {
 	case err != nil:
 		return err
 	case report.Lines > 0 && report.Records == 0:

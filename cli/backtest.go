@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/session"
 )
@@ -89,23 +90,23 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 		does = writes
 	}
 	return a.with(cmd.Context(), does, func(e *engine, out *bufio.Writer) error {
-		b := &backtestRun{style: a.style, out: out, policy: f.text(), changed: f.changes()}
-		c := backtest.Config{Source: e.store, MachineName: machineName, Policy: policy, Cold: f.cold, HumanMinutes: f.minutes, Flip: b.flip}
+		b := &render.Backtest{Style: a.Style, Out: out, Policy: f.text(), Changed: f.changes()}
+		c := backtest.Config{Source: e.store, MachineName: machineName, Policy: policy, Cold: f.cold, HumanMinutes: f.minutes, Flip: b.Flip}
 		if c.Since, err = parseSince(cmd.Context(), e, machineName, f.since); err != nil {
 			return err
 		}
-		if b.gates, err = a.gates(cmd.Context(), e, machineName, f.guards); err != nil {
+		if b.Gates, err = a.gates(cmd.Context(), e, machineName, f.guards); err != nil {
 			return err
 		}
-		m := newMeter(a.screen(), "deciding again", "records")
+		m := render.NewMeter(a.screen(), "deciding again", "records")
 		newest := newestOf(cmd.Context(), e.store)
-		c.Progress = func(place int64) { m.at(place, newest) }
+		c.Progress = func(place int64) { m.At(place, newest) }
 		r, err := backtest.Run(cmd.Context(), c)
-		m.stop()
+		m.Stop()
 		if err != nil {
 			return backtestError(err)
 		}
-		if err := b.print(r); err != nil {
+		if err := b.Print(r); err != nil {
 			return err
 		}
 		if err := f.limits(&r.Total); err != nil || !f.adopt {
@@ -177,7 +178,7 @@ func (f *backtestFlags) changes() bool {
 func (f *backtestFlags) limits(total *backtest.Result) error {
 	var broken []error
 	if flips := total.Flips[1]; f.given("max-flips") && flips > f.maxFlips {
-		broken = append(broken, fmt.Errorf("%s, more than --max-flips %d", plural(flips, "flip"), f.maxFlips))
+		broken = append(broken, fmt.Errorf("%s, more than --max-flips %d", render.Plural(flips, "flip"), f.maxFlips))
 	}
 	if e := total.New.ErrorShare; f.given("max-error") && e != nil && e[1] > f.maxError {
 		broken = append(broken, fmt.Errorf("an error share of %v, more than --max-error %v", e[1], f.maxError))

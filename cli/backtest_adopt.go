@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/lab/backtest"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
@@ -57,8 +58,8 @@ func (a *app) adopt(ctx context.Context, e *engine, out *bufio.Writer, f *backte
 		if err != nil {
 			return adoptError(err, r)
 		}
-		line := adoptedLine{"adopted", done.Machine, done.State, done.Promise, done.PolicyDigest, len(done.Pairs), done.Tried, by}
-		if err := a.printAdopted(out, &line); err != nil {
+		line := render.AdoptedLine{Kind: "adopted", Machine: done.Machine, State: done.State, Promise: done.Promise, PolicyDigest: done.PolicyDigest, Pairs: len(done.Pairs), Tried: done.Tried, SpecialistID: by}
+		if err := a.Adopted(out, &line); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/lab/trial"
 )
@@ -94,14 +95,14 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	if err != nil {
 		return err
 	}
-	reading := newMeter(a.screen(), "reading the data", "")
+	reading := render.NewMeter(a.screen(), "reading the data", "")
 	d, err := untilInterrupted(a, func() (*trial.Data, error) { return f.read(dir, file) })
-	reading.stop()
+	reading.Stop()
 	if err != nil {
 		return benchError(f.data, err)
 	}
 	if d.Ignored > 0 {
-		fmt.Fprintf(a.err, "dialai: left out %s to questions without a truth\n", plural(d.Ignored, "answer"))
+		fmt.Fprintf(a.err, "dialai: left out %s to questions without a truth\n", render.Plural(d.Ignored, "answer"))
 	}
 	if f.optionOrder {
 		return a.benchOrders(d, o)
@@ -109,14 +110,14 @@ func (a *app) benchDecisions(f *benchFlags) error {
 	for _, n := range trial.Untested(d, o) {
 		fmt.Fprintf(a.err, "dialai: left out --gold %d: not every split has as many questions, and one more to test\n", n)
 	}
-	m := newMeter(a.screen(), "measuring", "parts")
-	o.Progress = func(part string, done, of int) { m.of("measuring "+part, int64(done), int64(of)) }
+	m := render.NewMeter(a.screen(), "measuring", "parts")
+	o.Progress = func(part string, done, of int) { m.Of("measuring "+part, int64(done), int64(of)) }
 	r, err := untilInterrupted(a, func() (trial.Report, error) { return trial.Measure(d, o), nil })
-	m.stop()
+	m.Stop()
 	if err != nil {
 		return err
 	}
-	return a.printBench(a.out, r, d)
+	return a.Bench(a.out, r, d)
 }
 
 // benchError says where in the data an error lies, and ends with the exit code of
@@ -205,7 +206,7 @@ func (a *app) benchMarks(dir fs.FS, f *benchFlags) error {
 			without = append(without, s)
 		}
 	}
-	m := newMeter(a.screen(), "measuring promotions", "")
+	m := render.NewMeter(a.screen(), "measuring promotions", "")
 	list, err := untilInterrupted(a, func() ([]trial.Collapse, error) {
 		marks, err := trial.ReadMarks(dir, without)
 		if err != nil {
@@ -213,27 +214,27 @@ func (a *app) benchMarks(dir fs.FS, f *benchFlags) error {
 		}
 		return trial.Collapses(marks, f.seed, runtime.GOMAXPROCS(0)), nil
 	})
-	m.stop()
+	m.Stop()
 	if err != nil {
 		return benchError(f.data, err)
 	}
-	return a.printPromotions(a.out, list)
+	return a.Promotions(a.out, list)
 }
 
 // benchOrders prints what showing options in two orders does.
 func (a *app) benchOrders(d *trial.Data, o trial.Options) error {
 	var correlations []trial.Correlation
-	m := newMeter(a.screen(), "measuring orders of options", "")
+	m := render.NewMeter(a.screen(), "measuring orders of options", "")
 	orders, err := untilInterrupted(a, func() ([]trial.Order, error) {
 		correlations = trial.Correlations(d)
 		return trial.Orders(d, o), nil
 	})
-	m.stop()
+	m.Stop()
 	if err != nil {
 		return err
 	}
 	if len(correlations) == 0 {
 		return hinted(usage("no two workers have a model and an order of options"), "workers.csv says them: worker,model,order,cost")
 	}
-	return a.printOrders(a.out, correlations, orders)
+	return a.Orders(a.out, correlations, orders)
 }

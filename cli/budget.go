@@ -86,7 +86,7 @@ func (a *app) budget(path, trace string) error {
 		return &exitError{checkInvalid, err}
 	}
 	report := run.Report()
-	if err := a.printBudget(a.out, report); err != nil {
+	if err := a.Budget(a.out, report); err != nil {
 		return err
 	}
 	if report.Tripped != nil {

@@ -39,11 +39,11 @@ dialai resume takes a cancelled session up again.`,
 				s, err := e.Stop(cmd.Context(), id, runner.Stopping{Actor: actor, Note: note})
 				switch {
 				case errors.Is(err, runner.ErrNotRunning):
-					return hinted(err, "there is nothing to cancel: %s shows how it ended", a.command("show", args))
+					return hinted(err, "there is nothing to cancel: %s shows how it ended", a.Command("show", args))
 				case err != nil:
 					return err
 				}
-				return a.printCancelled(out, s, actor)
+				return a.Cancelled(out, s, actor)
 			})
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
@@ -158,7 +159,7 @@ func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
 	if err != nil {
 		return &exitError{checkInvalid, err}
 	}
-	if _, err := a.out.Write(append(visible(guard.AppendResult(nil, v, metrics, profile)), '\n')); err != nil {
+	if _, err := a.out.Write(append(render.Visible(guard.AppendResult(nil, v, metrics, profile)), '\n')); err != nil {
 		return err
 	}
 	return exit(checkCode(v.Status))
@@ -173,7 +174,7 @@ func (a *app) warnUnknown(place string, step []byte, told map[string]bool) {
 	for _, p := range guard.UnknownMembers(step) {
 		if name := p.Path[strings.LastIndex(p.Path, "/"):]; !told[name] && len(told) < mostTold {
 			told[name], p.File = true, place
-			fmt.Fprintln(a.err, problemText(p, machine.Problem.Warning))
+			fmt.Fprintln(a.err, render.Problem(p, machine.Problem.Warning))
 		}
 	}
 }
@@ -209,7 +210,7 @@ func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *stepCloc
 		}
 		answer, one := a.checkLine(g, profile, clock, fake, line, err)
 		code = worse(code, one)
-		_, err = a.out.Write(append(visible(answer), '\n')) // at once: whoever sends a step waits for its verdict
+		_, err = a.out.Write(append(render.Visible(answer), '\n')) // at once: whoever sends a step waits for its verdict
 		return err
 	})
 	if err != nil {

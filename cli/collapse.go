@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 )
@@ -28,7 +29,7 @@ how a human sends one back.`,
 }
 
 // collapsed runs a command that looks at the states of a machine.
-func (a *app) collapsed(name, short, long, example string, show func(style, io.Writer, []runner.StateCollapse) error) *cobra.Command {
+func (a *app) collapsed(name, short, long, example string, show func(render.Style, io.Writer, []runner.StateCollapse) error) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " <machine> [<state>]", Short: short, Long: long, Example: example,
 		Args: arguments, ValidArgsFunction: a.completeMachineNames,
@@ -38,7 +39,7 @@ func (a *app) collapsed(name, short, long, example string, show func(style, io.W
 				if err != nil {
 					return err
 				}
-				return show(a.style, out, list)
+				return show(a.Style, out, list)
 			})
 		},
 	}
@@ -47,13 +48,13 @@ func (a *app) collapsed(name, short, long, example string, show func(style, io.W
 func (a *app) collapseStatusCommand() *cobra.Command {
 	return a.collapsed("status", "Show the stage of each state",
 		"Show the stage of each state that declares a collapse, since when, why, and its\nchampion.", "  dialai collapse status triage",
-		style.printStages)
+		render.Style.Stages)
 }
 
 func (a *app) collapsePlanCommand() *cobra.Command {
 	return a.collapsed("plan", "Show what is missing for the next stage",
 		"Show, for each state that declares a collapse, what the next stage waits for: the\nevidence of each candidate, and whom it does not pay to ask.", "  dialai collapse plan triage pending",
-		style.printPlans)
+		render.Style.Plans)
 }
 
 func (a *app) collapseDemoteCommand() *cobra.Command {
@@ -86,7 +87,7 @@ it; dialai collapse demote ends that. --release lets the state go on.`,
 			if release {
 				done = "State %s may go on."
 			}
-			return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error { return e.Freeze(cmd.Context(), o, !release) }, done, clean(args[1]))
+			return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error { return e.Freeze(cmd.Context(), o, !release) }, done, render.Clean(args[1]))
 		},
 	}
 	f.add(cmd)

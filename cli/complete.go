@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )
@@ -95,7 +96,7 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, _ string) (fou
 	a.look(cmd.Context(), func(e *engine) {
 		list, _ := e.Sessions(cmd.Context(), session.ListQuery{Limit: 50})
 		for _, s := range slices.Backward(list) {
-			found = append(found, s.SessionID+"\t"+clean(s.MachineName)+" "+s.Status.String()+" "+clean(s.CurrentState))
+			found = append(found, s.SessionID+"\t"+render.Clean(s.MachineName)+" "+s.Status.String()+" "+render.Clean(s.CurrentState))
 		}
 	})
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -115,8 +116,8 @@ func (a *app) completeDecision(cmd *cobra.Command, args []string, word string) (
 			return
 		}
 		for _, t := range s.State.Transitions {
-			if clean(t.Name) == t.Name { // others cannot be typed
-				found = append(found, t.Name+"\tto "+clean(t.Target))
+			if render.Clean(t.Name) == t.Name { // others cannot be typed
+				found = append(found, t.Name+"\tto "+render.Clean(t.Target))
 			}
 		}
 	})
@@ -131,7 +132,7 @@ func (a *app) completeMachineNames(cmd *cobra.Command, args []string, _ string) 
 	a.look(cmd.Context(), func(e *engine) {
 		list, _ := e.Sessions(cmd.Context(), session.ListQuery{})
 		for _, s := range list {
-			if clean(s.MachineName) == s.MachineName && !slices.Contains(found, s.MachineName) {
+			if render.Clean(s.MachineName) == s.MachineName && !slices.Contains(found, s.MachineName) {
 				found = append(found, s.MachineName)
 			}
 		}
@@ -146,7 +147,7 @@ func (a *app) completeSpecialists(cmd *cobra.Command, args []string, word string
 	}
 	add := func(list []machine.Specialist) {
 		for _, s := range list {
-			if clean(s.SpecialistID) == s.SpecialistID && !slices.Contains(found, s.SpecialistID) {
+			if render.Clean(s.SpecialistID) == s.SpecialistID && !slices.Contains(found, s.SpecialistID) {
 				found = append(found, s.SpecialistID)
 			}
 		}

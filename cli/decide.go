@@ -121,7 +121,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 		return usage("%v", errBothStdin)
 	}
 	p := a.newPrinter()
-	defer p.status.stop()
+	defer p.status.Stop()
 	e, err := a.engine(ctx, writes, p.observe)
 	if err != nil {
 		return err
@@ -246,7 +246,7 @@ func (a *app) statesQuestion(command string, s *session.Session, q runner.Questi
 		words = append(words, dataWords(template(choiceOf(q, transition)))...)
 	}
 	return hinted(usage("dialai %s: %s is irreversible: say which question you answer, with %s", command, transition, which),
-		"to answer the one that stands now: %s", a.command(command, args, words...))
+		"to answer the one that stands now: %s", a.Command(command, args, words...))
 }
 
 // shortDigest returns as much of a question's digest as is enough to state it.
@@ -276,7 +276,7 @@ func (a *app) liveSession(ctx context.Context, e *engine, id string) (*session.S
 	if s.Status == session.Completed {
 		return nil, hinted(err, "it has ended in %s and stays so; start a new one", s.State.Name)
 	}
-	return nil, hinted(err, "%s takes it up again", a.command("resume", []string{s.ID.String()}))
+	return nil, hinted(err, "%s takes it up again", a.Command("resume", []string{s.ID.String()}))
 }
 
 // decided ends a ruling that is not run on from.
@@ -285,10 +285,10 @@ func (a *app) decided(ctx context.Context, e *engine, p *printer, s *session.Ses
 	switch {
 	case s.Status != session.Running:
 		return a.finish(ctx, e, p, r)
-	case a.flags.json:
+	case a.flags.JSON:
 		return p.endJSON(r, exitOK)
-	case !a.flags.quiet:
-		fmt.Fprintf(p.out, "Decided. To run on:\n  %s\n", a.command("resume", []string{s.ID.String()}))
+	case !a.flags.Quiet:
+		fmt.Fprintf(p.out, "Decided. To run on:\n  %s\n", a.Command("resume", []string{s.ID.String()}))
 	}
 	return p.out.Flush()
 }
@@ -305,7 +305,7 @@ func (a *app) actors(ctx context.Context, e *engine, s *session.Session) ([]stri
 	case !declared:
 		return []string{runner.Operator}, nil
 	}
-	return nil, usage("nobody may decide in state %q: its humans are switched off; %s switches one on", s.State.Name, a.command("specialists enable", []string{s.Machine().Name(), a.humanOf(s)}))
+	return nil, usage("nobody may decide in state %q: its humans are switched off; %s switches one on", s.State.Name, a.Command("specialists enable", []string{s.Machine().Name(), a.humanOf(s)}))
 }
 
 // humanOf returns a human who is declared for the session's state.

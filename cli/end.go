@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -14,13 +15,13 @@ import (
 // end prints where a run left its session and returns the exit code. The error
 // is what kept it, or anything before, from being printed.
 func (p *printer) end(r runner.Result, ask func() (runner.Question, error)) (int, error) {
-	p.status.stop()
+	p.status.Stop()
 	code := codeOf(r)
 	if o := r.Session.Outcome(); o.Code == r.Code { // what may be told of it
 		o = r.Session.OutcomeFor("")
 		r.Code, r.Reason = o.Code, o.Reason
 	}
-	if p.a.flags.json {
+	if p.a.flags.JSON {
 		if err := p.endShadow(r); err != nil {
 			return exitFailure, err
 		}
@@ -44,11 +45,11 @@ func (p *printer) end(r runner.Result, ask func() (runner.Question, error)) (int
 }
 
 func (p *printer) endText(r runner.Result) {
-	state, id := clean(r.Session.State.Name), []string{r.Session.ID.String()}
+	state, id := render.Clean(r.Session.State.Name), []string{r.Session.ID.String()}
 	switch r.Status {
 	case session.Completed.String():
 		if r.Session.State.Goal {
-			fmt.Fprintf(p.out, "%s %s\n", p.paint.green("Session complete:"), state)
+			fmt.Fprintf(p.out, "%s %s\n", p.paint.Green("Session complete:"), state)
 		} else {
 			fmt.Fprintf(p.out, "Session ended: %s\n", state)
 		}
@@ -56,7 +57,7 @@ func (p *printer) endText(r runner.Result) {
 		asks := r.Session.OpenAsks()
 		fmt.Fprintf(p.out, "Session waiting: %s (%d answers due by %s)\n", state, len(asks), dueBy(asks))
 		if p.a.keeps() {
-			fmt.Fprintf(p.out, "  %s\n", p.a.command("resume", id))
+			fmt.Fprintf(p.out, "  %s\n", p.a.Command("resume", id))
 		} else {
 			p.hint("%s, and with it the answers that would come; --wait stays for them, --store PATH keeps it", gone)
 		}
@@ -65,16 +66,16 @@ func (p *printer) endText(r runner.Result) {
 		if r.Code == session.CodeCancelled {
 			by = "Session stopped:"
 		}
-		fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.red(by), clean(r.Code), clean(r.Reason))
+		fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.Red(by), render.Clean(r.Code), render.Clean(r.Reason))
 		p.hint("%s", p.a.stopHint(r.Code, r.Session))
 	case session.Failed.String():
 		p.out.Flush()
-		fmt.Fprintf(p.a.err, "Session failed:\n%s\n", clean(r.Reason))
+		fmt.Fprintf(p.a.err, "Session failed:\n%s\n", render.Clean(r.Reason))
 		if r.Code == session.CodeDeadEnd {
 			p.hint(`state %s leads nowhere; mark it "final": true if a session may end there`, state)
 		}
 		if r.Code == session.CodePanic {
-			p.hint("%s tries again, and with --verbose shows where it happened; %s gives it up", p.a.command("resume", id), p.a.command("cancel", id, "--note", "WHY"))
+			p.hint("%s tries again, and with --verbose shows where it happened; %s gives it up", p.a.Command("resume", id), p.a.Command("cancel", id, "--note", "WHY"))
 		}
 	}
 }
@@ -90,9 +91,9 @@ func (a *app) stopHint(code string, s *session.Session) string {
 	case !a.keeps():
 		return gone + "; --store PATH would keep it, so that it can be taken up"
 	case code == session.CodeStepLimit || code == session.CodeTimeLimit || code == session.CodeCancelled:
-		return fmt.Sprintf("%s goes on from here", a.command("resume", []string{id}))
+		return fmt.Sprintf("%s goes on from here", a.Command("resume", []string{id}))
 	case strings.HasPrefix(code, "loop_") || code == "batch_repeat":
-		return fmt.Sprintf("it went in circles: %s shows the choices of a human, %s lets it go on", a.command("show", []string{id}), a.command("resume", []string{id}, "--clear"))
+		return fmt.Sprintf("it went in circles: %s shows the choices of a human, %s lets it go on", a.Command("show", []string{id}), a.Command("resume", []string{id}, "--clear"))
 	}
 	if raise := a.raiseHint(code, s); raise != "" {
 		return raise
@@ -109,27 +110,27 @@ func (a *app) raiseHint(code string, s *session.Session) string {
 	}
 	texts := make([]string, len(limits))
 	for i, l := range limits {
-		texts[i] = fmt.Sprintf("%s (now %s)", clean(l.Limit), l.From)
+		texts[i] = fmt.Sprintf("%s (now %s)", render.Clean(l.Limit), l.From)
 	}
 	name := limits[0].Limit
 	if len(limits) > 1 {
 		name = "LIMIT"
 	}
 	return fmt.Sprintf("a human can raise %s for this session: %s", strings.Join(texts, " or "),
-		a.command("resume", []string{s.ID.String()}, "--raise", name+"=VALUE", "--note", "WHY"))
+		a.Command("resume", []string{s.ID.String()}, "--raise", name+"=VALUE", "--note", "WHY"))
 }
 
 // endHuman prints a question for a human, each answer as a command.
 func (p *printer) endHuman(r runner.Result, item runner.Question) {
-	fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.yellow("Session needs a human:"), clean(item.State), clean(item.Reason))
-	if !p.a.flags.quiet && p.asked != item.Digest {
-		printPrompt(p.out, "  ", item.Prompt)
+	fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.Yellow("Session needs a human:"), render.Clean(item.State), render.Clean(item.Reason))
+	if !p.a.flags.Quiet && p.asked != item.Digest {
+		render.Prompt(p.out, "  ", item.Prompt)
 	}
 	for _, t := range item.Transitions {
 		if p.a.keeps() {
 			fmt.Fprintf(p.out, "  %s\n", p.a.decideCommandFor(item, t))
 		} else {
-			fmt.Fprintf(p.out, "  %s → %s\n", clean(t.Name), clean(t.Target))
+			fmt.Fprintf(p.out, "  %s → %s\n", render.Clean(t.Name), render.Clean(t.Target))
 		}
 	}
 	if raise := p.a.raiseHint(r.Code, r.Session); raise != "" {
@@ -142,7 +143,7 @@ func (p *printer) endHuman(r runner.Result, item runner.Question) {
 
 // hint says on stderr what to do next.
 func (p *printer) hint(format string, args ...any) {
-	if !p.a.flags.quiet {
+	if !p.a.flags.Quiet {
 		p.out.Flush()
 		fmt.Fprintf(p.a.err, "    hint: "+format+"\n", args...)
 	}
@@ -172,7 +173,7 @@ type resultLine struct {
 
 // endJSON prints the last line of --json.
 func (p *printer) endJSON(r runner.Result, code int) error {
-	if err := printJSON(p.out, resultLine{1, "result", r.Session.ID.String(), r.Status, r.Session.State.Name, r.Reason, r.Code, code}); err != nil {
+	if err := render.JSON(p.out, resultLine{1, "result", r.Session.ID.String(), r.Status, r.Session.State.Name, r.Reason, r.Code, code}); err != nil {
 		return err
 	}
 	return p.out.Flush()
@@ -203,7 +204,7 @@ func resultOf(s *session.Session) runner.Result {
 
 // decideCommandFor returns the command that decides a question with one of its
 // transitions.
-func (a *app) decideCommandFor(item runner.Question, t session.InboxTransition) command {
+func (a *app) decideCommandFor(item runner.Question, t session.InboxTransition) render.Command {
 	words := []string{"--question", shortDigest(item)}
 	if len(item.Humans) > 1 || len(item.Humans) == 1 && item.WithheldRulings > 0 {
 		who := item.Humans[0]
@@ -212,5 +213,5 @@ func (a *app) decideCommandFor(item runner.Question, t session.InboxTransition) 
 		}
 		words = append(words, "--as", who)
 	}
-	return a.command("decide", []string{item.SessionID, t.Name}, append(words, dataWords(template(t))...)...)
+	return a.Command("decide", []string{item.SessionID, t.Name}, append(words, dataWords(template(t))...)...)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/runner"
@@ -88,7 +89,7 @@ func (a *app) defaultStore() (string, error) {
 // storePath returns the path of the SQLite file that --store names, "" for the
 // memory store.
 func (a *app) storePath() (string, error) {
-	name := a.flags.store
+	name := a.flags.Store
 	if name == "env" {
 		if name = a.env("DATABASE_URL"); name == "" {
 			return "", usage("--store env, but the DATABASE_URL environment variable is not set")
@@ -168,7 +169,7 @@ func (a *app) openStore(ctx context.Context, does access) (closableStore, error)
 		return store.NewMemory(), nil
 	}
 	if err := a.present(path); err != nil && does != starts {
-		if a.flags.store == "" {
+		if a.flags.Store == "" {
 			return store.NewMemory(), nil // nothing was ever run here
 		}
 		return nil, err
@@ -221,7 +222,7 @@ func (e *engine) knows(ctx context.Context, machineName string) error {
 func (e *engine) Close() error {
 	e.stop()
 	if n := e.models.AuditFailures(); n > 0 {
-		fmt.Fprintf(e.err, "warning: %s of how models were asked could not be kept\n", plural(int(n), "attempt"))
+		fmt.Fprintf(e.err, "warning: %s of how models were asked could not be kept\n", render.Plural(int(n), "attempt"))
 	}
 	return errors.Join(e.Runner.Close(), e.store.Close())
 }
@@ -239,7 +240,7 @@ func (a *app) with(ctx context.Context, does access, f func(e *engine, out *bufi
 
 // screen returns where it is shown how far work is: stderr, nil where nobody would see it.
 func (a *app) screen() io.Writer {
-	if !isTerminal(a.err) || a.env("TERM") == "dumb" || a.flags.quiet || a.flags.json {
+	if !render.IsTerminal(a.err) || a.env("TERM") == "dumb" || a.flags.Quiet || a.flags.JSON {
 		return nil
 	}
 	return a.err
@@ -284,8 +285,8 @@ func (a *app) outside() (o outside, err error) {
 
 // panicked shows where the work on a session came to a panic.
 func (a *app) panicked(p *runner.PanicError) {
-	if a.flags.verbose {
-		fmt.Fprintf(a.err, "panic in session %s: %s\n%s", p.Session, clean(p.Value), p.Stack)
+	if a.flags.Verbose {
+		fmt.Fprintf(a.err, "panic in session %s: %s\n%s", p.Session, render.Clean(p.Value), p.Stack)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -111,7 +112,7 @@ func (a *app) printError(err error) {
 		fmt.Fprintln(a.err, line)
 	}
 	if hint := a.hintFor(err); hint != "" {
-		fmt.Fprintln(a.err, "    hint: "+clean(hint))
+		fmt.Fprintln(a.err, "    hint: "+render.Clean(hint))
 	}
 }
 
@@ -126,15 +127,15 @@ func errorLines(err error) []string {
 	case *hintedError:
 		return errorLines(e.err)
 	case *machine.Error:
-		lines := []string{clean(e.Summary())}
+		lines := []string{render.Clean(e.Summary())}
 		for _, p := range e.Problems {
-			lines = append(lines, problemText(p, machine.Problem.String))
+			lines = append(lines, render.Problem(p, machine.Problem.String))
 		}
 		return lines
 	case *runner.DanglingError:
-		return []string{problemText(e.Problem, machine.Problem.String)}
+		return []string{render.Problem(e.Problem, machine.Problem.String)}
 	case *runner.UnpricedError:
-		return []string{problemText(e.Problem, machine.Problem.String)}
+		return []string{render.Problem(e.Problem, machine.Problem.String)}
 	case interface{ Unwrap() []error }:
 		var lines, texts []string
 		for _, sub := range e.Unwrap() {
@@ -145,7 +146,7 @@ func errorLines(err error) []string {
 			return lines
 		}
 	}
-	return []string{clean(err.Error())}
+	return []string{render.Clean(err.Error())}
 }
 
 // hintFor says what to do about an error, as far as anybody knows.
@@ -171,7 +172,7 @@ func (a *app) hintFor(err error) string {
 		if !a.keeps() {
 			return "make room and try again; " + gone
 		}
-		return "what was recorded before is safe; make room and go on with " + a.command("resume", []string{a.session}).String()
+		return "what was recorded before is safe; make room and go on with " + a.Command("resume", []string{a.session}).String()
 	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Session"):
 		return "dialai sessions lists those of this store; --store names another"
 	case errors.Is(err, session.ErrNotFound) && strings.HasPrefix(err.Error(), "Specialist"):
@@ -181,7 +182,7 @@ func (a *app) hintFor(err error) string {
 	case errors.As(err, &newer): // it says so itself
 	case errors.As(err, &corrupt):
 		if strings.Contains(corrupt.Problem, "definition ") {
-			return "nothing was changed, and other sessions go on; this one cannot be read, so it can be neither run nor cancelled: " + a.command("store", []string{"verify"}).String() + " says what else is damaged, and a copy of the store has to be restored"
+			return "nothing was changed, and other sessions go on; this one cannot be read, so it can be neither run nor cancelled: " + a.Command("store", []string{"verify"}).String() + " says what else is damaged, and a copy of the store has to be restored"
 		}
 		return "nothing was changed; restore a copy of the file, or use another --store"
 	case errors.Is(err, store.ErrUnreadLog):

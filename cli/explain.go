@@ -50,7 +50,7 @@ the text is made.`,
 				if err := v.revealRound(cmd.Context(), e, id, why); err != nil {
 					return err
 				}
-				return a.printExplanation(out, why)
+				return a.Explanation(out, why)
 			})
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/report"
@@ -14,8 +15,8 @@ import (
 )
 
 // ExplainText writes an explanation for people.
-func ExplainText(out io.Writer, e *runner.Explanation) error {
-	return style{}.printExplanation(out, e)
+func ExplainText(out io.Writer, e *explain.Explanation) error {
+	return render.Style{}.Explanation(out, e)
 }
 
 // JSONLines are the types whose values --json prints, by the heading of the
@@ -27,20 +28,20 @@ var JSONLines = map[string]any{
 	"The question":         questionLine{},
 	"`dialai inbox`":       runner.Question{},
 	"`dialai tick`":        runner.TickView{},
-	"`dialai cancel`":      cancelledLine{},
+	"`dialai cancel`":      render.CancelledLine{},
 	"An actor":             session.Actor{},
 	"`dialai metrics`":     report.Metrics{},
-	"`dialai specialists`": rosterLine{},
+	"`dialai specialists`": render.RosterLine{},
 
 	"`dialai trust list`":      report.Trusted{},
 	"`dialai trust audit`":     runner.ReviewItem{},
-	"An answer to a review":    reviewLine{},
+	"An answer to a review":    render.ReviewLine{},
 	"`dialai collapse status`": runner.StateCollapse{},
 	"A candidate":              trust.Candidate{},
 
 	"`dialai explain`":      explain.Explanation{},
 	"`dialai risk`":         report.Risks{},
-	"`dialai lint`":         finding{},
+	"`dialai lint`":         render.Finding{},
 	"`dialai init --list`":  sampleLine{},
 	"`dialai init`":         writtenLine{},
 	"`dialai store verify`": store.Report{},
@@ -60,11 +61,11 @@ var JSONLines = map[string]any{
 	"`dialai replay`":         guardlog.ReplayLine{},
 	"`dialai guard demo`":     demoLine{},
 
-	"`dialai backtest`":       backtestLine{},
-	"A flip":                  flipLine{},
+	"`dialai backtest`":       render.BacktestLine{},
+	"A flip":                  render.FlipLine{},
 	"A step that changes":     guardlog.GateChange{},
-	"`dialai simulate`":       simulationLine{},
-	"A part of the rounds":    pointLine{},
-	"A made-up voter":         voterLine{},
-	"Something that happened": eventLine{},
+	"`dialai simulate`":       render.SimulationLine{},
+	"A part of the rounds":    render.PointLine{},
+	"A made-up voter":         render.VoterLine{},
+	"Something that happened": render.EventLine{},
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/verdict"
@@ -117,11 +118,11 @@ func (a *app) guardDemo() error {
 		return err
 	}
 	out := bufio.NewWriter(a.out)
-	if a.flags.verbose {
+	if a.flags.Verbose {
 		fmt.Fprintf(a.err, "The guards:\n%s\n", demoGuards)
 	}
 	for i, agent := range demoAgents {
-		if !a.flags.json && !a.flags.quiet {
+		if !a.flags.JSON && !a.flags.Quiet {
 			if i > 0 {
 				fmt.Fprintln(out)
 			}
@@ -160,9 +161,9 @@ func (a *app) runDemo(out io.Writer, g *guard.Guard, agent demoAgent) error {
 
 func (a *app) printDemo(out io.Writer, s demoStep, line demoLine) error {
 	switch {
-	case a.flags.json:
-		return printJSON(out, line)
-	case a.flags.quiet:
+	case a.flags.JSON:
+		return render.JSON(out, line)
+	case a.flags.Quiet:
 		for _, r := range line.Reasons {
 			fmt.Fprintf(out, "%s: %s\n", line.Task, r.Code)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -58,19 +59,19 @@ func (f *viewFlags) reveal(ctx context.Context, e *engine, items []runner.Questi
 }
 
 func (a *app) printInbox(out io.Writer, items []runner.Question) error {
-	if a.flags.json {
+	if a.flags.JSON {
 		for i := range items {
 			items[i].Humans = append([]string{}, items[i].Humans...) // [], not null
 		}
-		return printLines(out, items)
+		return render.Lines(out, items)
 	}
 	if len(items) == 0 {
 		_, err := fmt.Fprintln(out, "Nothing waits for a human.")
 		return err
 	}
 	for i, item := range items {
-		if a.flags.quiet {
-			fmt.Fprintf(out, "%s %s\n", item.SessionID, clean(item.State))
+		if a.flags.Quiet {
+			fmt.Fprintf(out, "%s %s\n", item.SessionID, render.Clean(item.State))
 			continue
 		}
 		if i > 0 {
@@ -84,9 +85,9 @@ func (a *app) printInbox(out io.Writer, items []runner.Question) error {
 }
 
 func (a *app) printItem(out io.Writer, item runner.Question) error {
-	fmt.Fprintf(out, "%s: %s in state %s, since %s\n", clean(item.MachineName), item.SessionID, clean(item.State), item.Since)
-	printPrompt(out, "  ", item.Prompt)
-	fmt.Fprintf(out, "  Why: %s\n", clean(item.Reason))
+	fmt.Fprintf(out, "%s: %s in state %s, since %s\n", render.Clean(item.MachineName), item.SessionID, render.Clean(item.State), item.Since)
+	render.Prompt(out, "  ", item.Prompt)
+	fmt.Fprintf(out, "  Why: %s\n", render.Clean(item.Reason))
 	if err := a.printQuestion(out, item); err != nil {
 		return err
 	}

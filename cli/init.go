@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/machines"
 )
@@ -75,12 +76,12 @@ type writtenLine struct {
 }
 
 func (a *app) listSamples() error {
-	if !a.flags.json {
+	if !a.flags.JSON {
 		_, err := fmt.Fprintln(a.out, sampleHelp())
 		return err
 	}
 	for _, s := range machines.List() {
-		if err := printJSON(a.out, sampleLine{s.Name, s.File, s.About}); err != nil {
+		if err := render.JSON(a.out, sampleLine{s.Name, s.File, s.About}); err != nil {
 			return err
 		}
 	}
@@ -116,13 +117,13 @@ func (a *app) init(args []string, sample string, force bool) error {
 		return err
 	}
 	switch {
-	case a.flags.json:
-		return printJSON(a.out, writtenLine{target, name})
-	case a.flags.quiet:
+	case a.flags.JSON:
+		return render.JSON(a.out, writtenLine{target, name})
+	case a.flags.Quiet:
 		return nil
 	}
-	run := command{path: []string{"dialai"}, args: []string{target}}
-	_, err := fmt.Fprintf(a.out, "Wrote %s. Run it:\n  %s\n", clean(target), run)
+	run := render.Command{Path: []string{"dialai"}, Args: []string{target}}
+	_, err := fmt.Fprintf(a.out, "Wrote %s. Run it:\n  %s\n", render.Clean(target), run)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -16,7 +17,7 @@ import (
 // interact asks at the terminal what a human decides. It returns false if the
 // person would rather not say now.
 func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Result) (decided bool, err error) {
-	p.status.clear()
+	p.status.Clear()
 	p.close()
 	p.out.Flush()
 	humans, err := a.actors(ctx, e, r.Session)
@@ -31,7 +32,7 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 	if err != nil {
 		return false, err
 	}
-	d := &dialogue{a: a, ctx: ctx, lines: a.lines(), paint: paintFor(a.err, a.env)}
+	d := &dialogue{a: a, ctx: ctx, lines: a.lines(), paint: render.PaintFor(a.err, a.env)}
 	if err := d.ask(item); err != nil {
 		return false, err
 	}
@@ -54,7 +55,7 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 		case len(choice.Parameters) == 0 || !result.Session.Status.Live():
 			return false, a.refused(ctx, e, p, refusedChoice{question: item, transition: choice.Name}, result, err)
 		}
-		d.say("%s\n", clean(result.GuardReason))
+		d.say("%s\n", render.Clean(result.GuardReason))
 	}
 	return false, ctx.Err()
 }
@@ -76,7 +77,7 @@ type dialogue struct {
 	a     *app
 	ctx   context.Context //nolint:containedctx // it lives as long as the question
 	lines *bufio.Reader
-	paint paint
+	paint render.Paint
 }
 
 func (d *dialogue) say(format string, args ...any) { fmt.Fprintf(d.a.err, format, args...) }
@@ -84,17 +85,17 @@ func (d *dialogue) say(format string, args ...any) { fmt.Fprintf(d.a.err, format
 // ask prints the question, why it is asked, what it is about, what was proposed, and
 // the choices.
 func (d *dialogue) ask(item runner.Question) error {
-	d.say("%s\n", d.paint.bold(clean(item.MachineName)+": "+clean(item.State)))
-	printPrompt(d.a.err, "", item.Prompt)
-	d.say("\nWhy you are asked: %s\n", clean(item.Reason))
+	d.say("%s\n", d.paint.Bold(render.Clean(item.MachineName)+": "+render.Clean(item.State)))
+	render.Prompt(d.a.err, "", item.Prompt)
+	d.say("\nWhy you are asked: %s\n", render.Clean(item.Reason))
 	if err := d.a.printQuestion(d.a.err, item); err != nil {
 		return err
 	}
 	d.say("\nYour choices:\n")
 	for i, t := range item.Transitions {
-		d.say("  %d. %s → %s", i+1, clean(t.Name), clean(t.Target))
+		d.say("  %d. %s → %s", i+1, render.Clean(t.Name), render.Clean(t.Target))
 		if t.Description != "" {
-			d.say("  %s", d.paint.dim(clean(t.Description)))
+			d.say("  %s", d.paint.Dim(render.Clean(t.Description)))
 		}
 		if t.Irreversible {
 			d.say("  (irreversible)")
@@ -141,7 +142,7 @@ func (d *dialogue) choose(item runner.Question) (session.InboxTransition, bool) 
 		numbered, named := pick(item.Transitions, line)
 		switch {
 		case numbered == nil && named == nil:
-			d.say("%q is none of the choices.\n", clean(line))
+			d.say("%q is none of the choices.\n", render.Clean(line))
 		case numbered == nil || numbered == named:
 			return *named, true
 		case named == nil:
@@ -178,7 +179,7 @@ func (d *dialogue) human(humans []string) (string, bool) {
 		return humans[0], true
 	}
 	for {
-		line, ok := d.read("Who are you (" + clean(strings.Join(humans, ", ")) + ")? ")
+		line, ok := d.read("Who are you (" + render.Clean(strings.Join(humans, ", ")) + ")? ")
 		if !ok || line == "q" {
 			return "", false
 		}
@@ -187,6 +188,6 @@ func (d *dialogue) human(humans []string) (string, bool) {
 				return h, true
 			}
 		}
-		d.say("%q may not decide here.\n", clean(line))
+		d.say("%q may not decide here.\n", render.Clean(line))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/session"
 )
@@ -50,7 +51,7 @@ func (p *property) scalar() bool {
 // members asks for the members of an object one by one: those that are required, and
 // the others that are simple. What else was proposed stays as it is.
 func (d *dialogue) members(t session.InboxTransition, s *property) (json.RawMessage, bool) {
-	d.say("%s takes parameters; q leaves it open, - leaves one out:\n", clean(t.Name))
+	d.say("%s takes parameters; q leaves it open, - leaves one out:\n", render.Clean(t.Name))
 	required, so := s.required(), objectOf(t.MetaJSON)
 	names := slices.Clone(required)
 	for _, m := range objectOf(s.Properties) {
@@ -98,14 +99,14 @@ func (d *dialogue) member(name string, p property, so json.RawMessage, required 
 		case !required && (line == "" || line == "-"):
 			return nil, true
 		case line == "":
-			d.say("%s is required.\n", clean(name))
+			d.say("%s is required.\n", render.Clean(name))
 			continue
 		}
 		value, err := p.typed(line)
 		if err == nil {
 			return value, true
 		}
-		d.say("%s.\n", clean(err.Error()))
+		d.say("%s.\n", render.Clean(err.Error()))
 	}
 }
 
@@ -142,15 +143,15 @@ func (p *property) prompt(name string, so json.RawMessage, required bool) string
 	if so != nil {
 		text += " [" + valueText(so) + "]"
 	}
-	return clean(text) + ": "
+	return render.Clean(text) + ": "
 }
 
 // wholePayload asks for a payload as JSON.
 func (d *dialogue) wholePayload(t session.InboxTransition) (json.RawMessage, bool) {
-	d.say("%s takes parameters: %s\n", clean(t.Name), clean(string(t.Parameters)))
+	d.say("%s takes parameters: %s\n", render.Clean(t.Name), render.Clean(string(t.Parameters)))
 	empty := "empty for none"
 	if t.MetaJSON != nil {
-		d.say("So far: %s\n", clean(string(t.MetaJSON)))
+		d.say("So far: %s\n", render.Clean(string(t.MetaJSON)))
 		empty = "empty for that"
 	}
 	for {
@@ -169,6 +170,6 @@ func (d *dialogue) wholePayload(t session.InboxTransition) (json.RawMessage, boo
 		if example == "" {
 			example = "{}"
 		}
-		d.say("That is not JSON; an example: %s\n", clean(example))
+		d.say("That is not JSON; an example: %s\n", render.Clean(example))
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -89,21 +90,21 @@ func (a *app) lintFile(ctx context.Context, path string, strict bool) (code int,
 	switch {
 	case ctx.Err() != nil, errors.As(err, new(*storeError)):
 		return 0, err
-	case errors.As(err, &invalid) && a.flags.json:
-		return lintInvalid, printFindings(a.out, "error", invalid.Problems)
+	case errors.As(err, &invalid) && a.flags.JSON:
+		return lintInvalid, render.Findings(a.out, "error", invalid.Problems)
 	case errors.As(err, &invalid):
 		for _, p := range invalid.Problems {
-			fmt.Fprintln(a.err, problemText(p, machine.Problem.String))
+			fmt.Fprintln(a.err, render.Problem(p, machine.Problem.String))
 		}
 		return lintInvalid, nil
 	case err != nil:
 		a.printError(err)
 		return lintInvalid, nil
 	}
-	if a.flags.json {
-		err = printFindings(a.out, "", findings)
+	if a.flags.JSON {
+		err = render.Findings(a.out, "", findings)
 	} else {
-		err = a.printWarnings(a.out, path, findings)
+		err = a.Warnings(a.out, path, findings)
 	}
 	if strict && slices.ContainsFunc(findings, func(p machine.Problem) bool { return !p.Info }) {
 		code = lintFindings
@@ -182,7 +183,7 @@ func (a *app) findings(ctx context.Context, path string) ([]machine.Problem, err
 // decisionFindings returns what is probably not meant in how m decides: by what was
 // decided in the store that --store names, else by the file alone.
 func (a *app) decisionFindings(ctx context.Context, m *machine.Machine) (found []machine.Problem, err error) {
-	if a.flags.store == "" {
+	if a.flags.Store == "" {
 		return runner.Lint(m), nil
 	}
 	return found, a.with(ctx, reads, func(e *engine, _ *bufio.Writer) error {

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/session"
 	"github.com/spf13/cobra"
@@ -105,14 +106,14 @@ func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *session
 			if ev.Seq < v.from {
 				continue
 			}
-			line := logLine{V: 1, SessionID: s.ID.String(), Raw: ev, Hash: rec.Hash.String()}
+			line := render.LogLine{V: 1, SessionID: s.ID.String(), Raw: ev, Hash: rec.Hash.String()}
 			if ev.Seq > closed {
 				line.Data, line.Withheld = s.Concealed(&ev, v.hidden)
 			}
 			if v.masked {
-				line.Data, line.Redacted = redact(line.Data)
+				line.Data, line.Redacted = render.Redact(line.Data)
 			}
-			if err := a.printLogLine(out, line); err != nil {
+			if err := a.LogLine(out, line); err != nil {
 				return err
 			}
 		}
@@ -141,7 +142,7 @@ func (a *app) printMachineLog(ctx context.Context, e *engine, out io.Writer, nam
 			if ev.Seq < from {
 				continue
 			}
-			if err := a.printLogLine(out, logLine{V: 1, Machine: name, Raw: ev, Hash: rec.Hash.String()}); err != nil {
+			if err := a.LogLine(out, render.LogLine{V: 1, Machine: name, Raw: ev, Hash: rec.Hash.String()}); err != nil {
 				return err
 			}
 		}
@@ -182,6 +183,6 @@ func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *se
 	if f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
 		return hinted(usage("--payload is %q", f.payload), "it may be %s, %s or %s", guardlog.PayloadRedacted, guard.PayloadFull, guard.PayloadDigest)
 	}
-	w := guardlog.New(s, guardlog.Options{From: from, Payload: f.payload, Hidden: hidden}, func(rec *guard.LogRecord) error { return printJSON(out, rec) })
+	w := guardlog.New(s, guardlog.Options{From: from, Payload: f.payload, Hidden: hidden}, func(rec *guard.LogRecord) error { return render.JSON(out, rec) })
 	return w.Fold(e.store.Records(ctx, s.ID, 1), math.MaxInt64)
 }

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/webhook"
 )
@@ -38,7 +39,7 @@ func Main(ctx context.Context, registry strategies.Registry, args []string) int 
 		registry: registry, in: newInput(ctx, os.Stdin), out: os.Stdout, err: os.Stderr,
 		lookup: os.LookupEnv,
 	}
-	a.program = programName(os.Args[0])
+	a.Program = programName(os.Args[0])
 	return a.main(ctx, args)
 }
 
@@ -70,7 +71,7 @@ func programName(path string) string {
 
 // flags are those of every command.
 type flags struct {
-	style
+	render.Style
 	prices       string
 	allowOutside bool
 }
@@ -78,13 +79,13 @@ type flags struct {
 // hello is what the program says if it is called with nothing to do: what it is, and
 // three commands to try.
 func (a *app) hello() {
-	name := a.programName()
+	name := a.Name()
 	fmt.Fprint(a.err, `dialai takes decisions step by step: models, rules, services and people propose, an
 arbiter decides or asks a human, guards watch, and everything is kept and explained.
 
 Try these three:
 `)
-	_ = table(a.err, [][]string{ // as every other message, it is lost where stderr is
+	_ = render.Table(a.err, [][]string{ // as every other message, it is lost where stderr is
 		{"  " + name + " init", "write a commented machine file, starter.yaml"},
 		{"  " + name + " starter.yaml", "run it"},
 		{"  " + name + " sessions", "see what was run; dialai show ID tells more"},
@@ -124,5 +125,5 @@ func (a *app) interrupted() {
 		fmt.Fprintln(a.err, text)
 		return
 	}
-	fmt.Fprintf(a.err, "interrupted; what was recorded stays. Go on with:\n  %s\n", a.command("resume", []string{a.session}))
+	fmt.Fprintf(a.err, "interrupted; what was recorded stays. Go on with:\n  %s\n", a.Command("resume", []string{a.session}))
 }

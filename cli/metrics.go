@@ -38,7 +38,7 @@ promises.`,
 					}
 				}
 				m.Assume(minutes)
-				return a.printMetrics(out, m)
+				return a.Metrics(out, m)
 			})
 		},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -63,8 +64,8 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 		}
 		line := auditLine{}
 		line.AuditEntry, line.Withheld = s.ConcealedAudit(entry, hidden)
-		if a.flags.json {
-			if err := printJSON(out, line); err != nil {
+		if a.flags.JSON {
+			if err := render.JSON(out, line); err != nil {
 				return err
 			}
 		}
@@ -72,12 +73,12 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 		rows = append(rows, auditRow(&line))
 	}
 	switch {
-	case a.flags.json:
+	case a.flags.JSON:
 		return nil
 	case len(rows) == 1:
 		return notAsked(ctx, e, out, s)
 	}
-	if err := table(out, rows); err != nil || !kept {
+	if err := render.Table(out, rows); err != nil || !kept {
 		return err
 	}
 	_, err = fmt.Fprintln(out, "\nThe open round is withheld, so that the ruling is your own. --show-proposals shows it, which is recorded.")
@@ -104,7 +105,7 @@ func notAsked(ctx context.Context, e *engine, out io.Writer, s *session.Session)
 		_, err := fmt.Fprintln(out, "No model was asked.")
 		return err
 	}
-	_, err := fmt.Fprintf(out, "No model was asked: cassettes answered (--replay), %s.\n", plural(answers, "time"))
+	_, err := fmt.Fprintf(out, "No model was asked: cassettes answered (--replay), %s.\n", render.Plural(answers, "time"))
 	return err
 }
 

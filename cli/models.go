@@ -126,7 +126,7 @@ func (a *app) checkModels(ctx context.Context, path string) error {
 		return err
 	}
 	out := bufio.NewWriter(a.out)
-	failed, err := a.printChecks(out, checks, pricedBy(m, prices))
+	failed, err := a.Checks(out, checks, pricedBy(m, prices))
 	if err != nil {
 		return err
 	}

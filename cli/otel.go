@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/telemetry"
@@ -35,7 +36,7 @@ func (a *app) wantsTelemetry() (traces, metrics bool) {
 		case "otlp", "none":
 			return exporter == "otlp"
 		default:
-			fmt.Fprintf(a.err, "warning: OTEL_%s_EXPORTER is %q, so nothing is sent: dialai knows otlp and none\n", signal, clean(exporter))
+			fmt.Fprintf(a.err, "warning: OTEL_%s_EXPORTER is %q, so nothing is sent: dialai knows otlp and none\n", signal, render.Clean(exporter))
 			return false
 		}
 		return strings.TrimSpace(a.env("OTEL_EXPORTER_OTLP_ENDPOINT")+a.env("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT")) != ""
@@ -58,7 +59,7 @@ func (a *app) telemetry(models *llm.Config) (stop func(), err error) {
 	return func() {
 		p.stop()
 		if err := p.failure(); err != nil {
-			fmt.Fprintf(a.err, "warning: telemetry could not be sent: %s\n", clean(err.Error()))
+			fmt.Fprintf(a.err, "warning: telemetry could not be sent: %s\n", render.Clean(err.Error()))
 		}
 	}, nil
 }

@@ -27,7 +27,7 @@ func (a *app) payloadHint(name string, t *machine.Transition, c refusedChoice) s
 	schema := t.Parameters.String()
 	hint := "its parameters are " + schema
 	command := func(payload string) string {
-		return a.command(name, []string{c.question.SessionID, t.Name}, append(c.words, "--data", payload)...).String()
+		return a.Command(name, []string{c.question.SessionID, t.Name}, append(c.words, "--data", payload)...).String()
 	}
 	choice := choiceOf(c.question, t.Name)
 	for _, passes := range []string{string(choice.MetaJSON), completed(schema, c.given, property.example), completed(schema, nil, property.example), "{}"} {

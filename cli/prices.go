@@ -91,7 +91,7 @@ func (a *app) listPrices() error {
 		return err
 	}
 	out := bufio.NewWriter(a.out)
-	if err := a.printPrices(out, t); err != nil {
+	if err := a.Prices(out, t); err != nil {
 		return err
 	}
 	return out.Flush()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/verdict"
@@ -17,8 +18,8 @@ import (
 type printer struct {
 	a        *app
 	out      *bufio.Writer
-	paint    paint
-	status   *progress
+	paint    render.Paint
+	status   *render.Progress
 	headed   *session.Session // whose header is to be printed before anything else
 	round    int32
 	attempt  int32
@@ -33,16 +34,16 @@ type printer struct {
 }
 
 func (a *app) newPrinter() *printer {
-	return &printer{a: a, out: bufio.NewWriter(a.out), paint: paintFor(a.out, a.env), status: newProgress(a.screen())}
+	return &printer{a: a, out: bufio.NewWriter(a.out), paint: render.PaintFor(a.out, a.env), status: render.NewProgress(a.screen())}
 }
 
 // observe is the runner's observer.
 func (p *printer) observe(r session.Record) {
-	p.status.observe(r)
+	p.status.Observe(r)
 	if r.Before == nil {
 		p.follow(r.After)
 	}
-	if p.differs = p.shadow.Observe(r); p.a.flags.json {
+	if p.differs = p.shadow.Observe(r); p.a.flags.JSON {
 		p.json(r)
 		p.shadowed(p.differs)
 	} else {
@@ -95,7 +96,7 @@ func (p *printer) json(r session.Record) {
 			line = append(line, `,"withheld":true`...)
 		}
 		line = append(line, '}')
-		fmt.Fprintf(p.out, "%s\n", visible(line))
+		fmt.Fprintf(p.out, "%s\n", render.Visible(line))
 	}
 }
 
@@ -134,14 +135,14 @@ func hiddenIn(r session.Record, i int) bool {
 // header prints what a session is, once, before its rounds.
 func (p *printer) header() {
 	s := p.headed
-	if p.headed = nil; s == nil || p.a.flags.json || p.a.flags.quiet {
+	if p.headed = nil; s == nil || p.a.flags.JSON || p.a.flags.Quiet {
 		return
 	}
 	m := s.Machine()
-	p.status.clear()
-	fmt.Fprintf(p.out, "Machine:       %s\n", clean(m.Name()))
-	fmt.Fprintf(p.out, "Initial state: %s\n", clean(m.Initial().Name))
-	fmt.Fprintf(p.out, "Goal state:    %s\n", clean(m.Goal().Name))
+	p.status.Clear()
+	fmt.Fprintf(p.out, "Machine:       %s\n", render.Clean(m.Name()))
+	fmt.Fprintf(p.out, "Initial state: %s\n", render.Clean(m.Initial().Name))
+	fmt.Fprintf(p.out, "Goal state:    %s\n", render.Clean(m.Goal().Name))
 	fmt.Fprintf(p.out, "Session ID:    %s\n\n", s.ID)
 }
 
@@ -172,7 +173,7 @@ func (p *printer) text(r session.Record) {
 			p.executed(d)
 		case *session.Resumed:
 			for _, raised := range d.Raised {
-				p.line("Raised %s from %s to %s (%s: %s)", clean(raised.Limit), raised.From, raised.To, clean(d.Actor), clean(d.Note))
+				p.line("Raised %s from %s to %s (%s: %s)", render.Clean(raised.Limit), raised.From, raised.To, render.Clean(d.Actor), render.Clean(d.Note))
 			}
 		}
 	}
@@ -180,14 +181,14 @@ func (p *printer) text(r session.Record) {
 
 // line prints one line of the current round, after its heading.
 func (p *printer) line(format string, args ...any) {
-	if p.a.flags.quiet {
+	if p.a.flags.Quiet {
 		return
 	}
 	p.header()
-	p.status.clear()
+	p.status.Clear()
 	if !p.opened {
 		p.opened = true
-		fmt.Fprintln(p.out, p.paint.bold(fmt.Sprintf("Round %d from %s", p.round, clean(p.state))))
+		fmt.Fprintln(p.out, p.paint.Bold(fmt.Sprintf("Round %d from %s", p.round, render.Clean(p.state))))
 	}
 	fmt.Fprintf(p.out, "  "+format+"\n", args...)
 }
@@ -202,8 +203,8 @@ func (p *printer) close() {
 
 // say prints one line on stderr if --verbose asks for it.
 func (p *printer) say(format string, args ...any) {
-	if p.a.flags.verbose {
-		p.status.clear()
+	if p.a.flags.Verbose {
+		p.status.Clear()
 		fmt.Fprintf(p.a.err, format+"\n", args...)
 	}
 }
@@ -213,14 +214,14 @@ func (p *printer) proposal(d *session.Proposed) {
 	if d.IsHuman {
 		who, somebody = "Human", "A human"
 	}
-	id, t := clean(d.SpecialistID), d.Transition
+	id, t := render.Clean(d.SpecialistID), d.Transition
 	p.proposed[d.Arrival] = t.Name
 	if p.hidden || t.From.Withheld() {
 		p.line("%s proposed (withheld)", somebody)
 		return
 	}
-	p.line("%s %s proposed: %s → %s", who, id, clean(t.Name), clean(t.Target))
-	p.say("[PROPOSE] %s: %s -> %s", id, clean(t.Name), clean(t.Target))
+	p.line("%s %s proposed: %s → %s", who, id, render.Clean(t.Name), render.Clean(t.Target))
+	p.say("[PROPOSE] %s: %s -> %s", id, render.Clean(t.Name), render.Clean(t.Target))
 }
 
 func (p *printer) failed(d *session.AskFailed) {
@@ -236,25 +237,25 @@ func (p *printer) failed(d *session.AskFailed) {
 		return
 	}
 	if d.Code == session.CodeCancelled {
-		p.say("[CANCEL] %s: %s", clean(d.SpecialistID), clean(strings.TrimSpace(d.Message)))
+		p.say("[CANCEL] %s: %s", render.Clean(d.SpecialistID), render.Clean(strings.TrimSpace(d.Message)))
 		return
 	}
-	p.line("%s %s failed: %s", who, clean(d.SpecialistID), p.paint.red(clean(strings.TrimSpace(d.Message))))
+	p.line("%s %s failed: %s", who, render.Clean(d.SpecialistID), p.paint.Red(render.Clean(strings.TrimSpace(d.Message))))
 }
 
 func (p *printer) judged(d *session.Judged) {
-	id, short := clean(d.ArbiterID), clean(d.Decision.Short())
+	id, short := render.Clean(d.ArbiterID), render.Clean(d.Decision.Short())
 	if p.hidden {
 		p.line("Arbiter %s: verdict (withheld)", id)
 		return
 	}
 	if !d.Decision.Consensus() {
-		p.line("Arbiter %s: %s (%s)", id, p.paint.yellow("no consensus"), short)
+		p.line("Arbiter %s: %s (%s)", id, p.paint.Yellow("no consensus"), short)
 		p.say("[ARBITRATE] no consensus (%s)", short)
 		return
 	}
-	p.line("Arbiter %s: %s (%s)", id, p.paint.green("consensus reached"), short)
-	p.say("[ARBITRATE] consensus reached: %s (%s)", clean(p.proposed[d.Order[d.Decision.Winner]]), clean(strategyWords(d.Strategy)))
+	p.line("Arbiter %s: %s (%s)", id, p.paint.Green("consensus reached"), short)
+	p.say("[ARBITRATE] consensus reached: %s (%s)", render.Clean(p.proposed[d.Order[d.Decision.Winner]]), render.Clean(strategyWords(d.Strategy)))
 }
 
 // strategyWords says how an arbiter decides.
@@ -273,9 +274,9 @@ func (p *printer) probed(d *session.Probed) {
 	switch {
 	case p.hidden:
 	case d.Value != nil:
-		p.say("[PROBE] %s %.2f", clean(d.Stage), *d.Value)
+		p.say("[PROBE] %s %.2f", render.Clean(d.Stage), *d.Value)
 	case d.Code != "":
-		p.line("Guards got no answer: %s", p.paint.red(clean(strings.TrimSpace(d.Message))))
+		p.line("Guards got no answer: %s", p.paint.Red(render.Clean(strings.TrimSpace(d.Message))))
 	}
 }
 
@@ -285,7 +286,7 @@ func (p *printer) gated(v verdict.Verdict) {
 			p.line("Guard %s (withheld)", r.Class)
 			continue
 		}
-		p.line("Guard %s: %s (%s)", r.Class, clean(r.Code), clean(r.Message))
+		p.line("Guard %s: %s (%s)", r.Class, render.Clean(r.Code), render.Clean(r.Message))
 	}
 }
 
@@ -293,22 +294,22 @@ func (p *printer) gated(v verdict.Verdict) {
 func (p *printer) ruled(d *session.Ruled, concealed bool) {
 	switch t := d.Transition; {
 	case t == nil:
-		p.line("Human %s has taken the ruling back", clean(d.SpecialistID))
+		p.line("Human %s has taken the ruling back", render.Clean(d.SpecialistID))
 	case concealed:
-		p.line("Human %s has ruled (withheld)", clean(d.SpecialistID))
+		p.line("Human %s has ruled (withheld)", render.Clean(d.SpecialistID))
 	default:
-		p.line("Human %s has ruled: %s → %s", clean(d.SpecialistID), clean(t.Name), clean(t.Target))
+		p.line("Human %s has ruled: %s → %s", render.Clean(d.SpecialistID), render.Clean(t.Name), render.Clean(t.Target))
 	}
 }
 
 func (p *printer) executed(d *session.Executed) {
 	t := d.Transition
 	if len(d.Authors) > 1 {
-		p.line("Humans %s decided: %s → %s", clean(strings.Join(d.Authors, " and ")), clean(t.Name), clean(t.Target))
+		p.line("Humans %s decided: %s → %s", render.Clean(strings.Join(d.Authors, " and ")), render.Clean(t.Name), render.Clean(t.Target))
 	} else if d.How != session.ByConsensus {
-		p.line("Human %s decided: %s → %s", clean(d.SpecialistID), clean(t.Name), clean(t.Target))
+		p.line("Human %s decided: %s → %s", render.Clean(d.SpecialistID), render.Clean(t.Name), render.Clean(t.Target))
 	}
-	p.line("Executed: %s → %s", clean(t.Name), clean(t.Target))
-	p.say("[EXECUTE] %s -> %s", clean(t.From.Name), clean(t.Target))
+	p.line("Executed: %s → %s", render.Clean(t.Name), render.Clean(t.Target))
+	p.say("[EXECUTE] %s -> %s", render.Clean(t.From.Name), render.Clean(t.Target))
 	p.close()
 }

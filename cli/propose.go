@@ -81,7 +81,7 @@ func (f *costFlags) usage(cmd *cobra.Command) (u specialist.Usage, err error) {
 
 func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.Submission) error {
 	p := a.newPrinter()
-	defer p.status.stop()
+	defer p.status.Stop()
 	e, err := a.engine(ctx, writes, p.observe)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	s, err := a.liveSession(ctx, e, id)
 	if err == nil && s.Status == session.Stopped {
 		//lint:ignore ST1005 these are the words of the specification
-		err = hinted(fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status), "%s takes it up again", a.command("resume", []string{s.ID.String()}))
+		err = hinted(fmt.Errorf("Session is not running: %s (%s)", s.ID, s.Status), "%s takes it up again", a.Command("resume", []string{s.ID.String()}))
 	}
 	if err != nil {
 		return err
@@ -123,16 +123,16 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	if errors.Is(err, specialist.ErrAccepted) {
 		return a.promised(p, after)
 	}
-	p.status.stop()
+	p.status.Stop()
 	p.close()
 	if err != nil {
 		return a.notProposed(p, after, refusedChoice{q, in.TransitionName, f.words(q), in.MetaJSON}, err)
 	}
-	if a.flags.json {
+	if a.flags.JSON {
 		return p.endJSON(resultOf(after), exitOK)
 	}
-	if !a.flags.quiet {
-		fmt.Fprintf(p.out, "Proposed. To have the round decided:\n  %s\n", a.command("resume", []string{s.ID.String()}))
+	if !a.flags.Quiet {
+		fmt.Fprintf(p.out, "Proposed. To have the round decided:\n  %s\n", a.Command("resume", []string{s.ID.String()}))
 	}
 	return p.out.Flush()
 }
@@ -151,14 +151,14 @@ func (a *app) notProposed(p *printer, s *session.Session, c refusedChoice, refus
 	if err := p.tellNewQuestion(stale); err != nil {
 		return err
 	}
-	if a.flags.json {
+	if a.flags.JSON {
 		r := resultOf(s)
 		r.Code, r.Reason = stale.Refusal.Code, stale.Refusal.Message
 		if err := p.endJSON(r, exitFailure); err != nil {
 			return err
 		}
 	}
-	return errors.Join(hinted(refused, "nothing was proposed; %s shows the question as it is now", a.command("show", []string{s.ID.String()})), p.out.Flush())
+	return errors.Join(hinted(refused, "nothing was proposed; %s shows the question as it is now", a.Command("show", []string{s.ID.String()})), p.out.Flush())
 }
 
 // promised says that whoever was asked to propose will answer later.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -47,7 +48,7 @@ func printNotices(out io.Writer, notices []string) {
 		if i == 0 {
 			fmt.Fprintln(out, "\nNotices:")
 		}
-		fmt.Fprintf(out, "  %s\n", clean(n))
+		fmt.Fprintf(out, "  %s\n", render.Clean(n))
 	}
 }
 
@@ -82,7 +83,7 @@ func fold(out io.Writer, head, value, more string) {
 	blank := strings.Repeat(" ", utf8.RuneCountInString(head))
 	for i := 0; i == 0 || len(runes) > 0; i++ {
 		if i == valueLines {
-			fmt.Fprintf(out, "%s… %s more; %s\n", blank, plural(len(runes), "character"), more)
+			fmt.Fprintf(out, "%s… %s more; %s\n", blank, render.Plural(len(runes), "character"), more)
 			return
 		}
 		n := lineEnd(runes)
@@ -120,7 +121,7 @@ func membersOf(object json.RawMessage) (lines []factLine) {
 		if err != nil || dec.Decode(&value) != nil {
 			return lines
 		}
-		lines = append(lines, factLine{clean(fmt.Sprint(name)), valueText(value)})
+		lines = append(lines, factLine{render.Clean(fmt.Sprint(name)), valueText(value)})
 	}
 	return lines
 }
@@ -129,14 +130,14 @@ func membersOf(object json.RawMessage) (lines []factLine) {
 // taken for something else, anything else as JSON.
 func valueText(value json.RawMessage) string {
 	var s string
-	if json.Unmarshal(value, &s) == nil && s != "" && s == strings.TrimSpace(s) && s == clean(s) && !looksLikeJSON(s) {
+	if json.Unmarshal(value, &s) == nil && s != "" && s == strings.TrimSpace(s) && s == render.Clean(s) && !looksLikeJSON(s) {
 		return s
 	}
 	tidy, err := exact.Tidy(value)
 	if err != nil {
 		tidy = value
 	}
-	return clean(string(tidy))
+	return render.Clean(string(tidy))
 }
 
 // looksLikeJSON reports whether a text would read as another kind of value.
@@ -156,7 +157,7 @@ func printHistory(out io.Writer, history []session.TransitionRecord) error {
 	fmt.Fprintln(out, "\nHistory:")
 	rows, payloads := make([][]string, len(history)), make([]json.RawMessage, len(history))
 	for i, t := range history {
-		rows[i] = []string{"  " + t.ExecutionTimestamp.String(), t.FromState + " → " + t.ToState, t.TransitionName, who(t.SpecialistID, t.IsHuman), t.Reasoning}
+		rows[i] = []string{"  " + t.ExecutionTimestamp.String(), t.FromState + " → " + t.ToState, t.TransitionName, render.Who(t.SpecialistID, t.IsHuman), t.Reasoning}
 		payloads[i] = t.MetaJSON
 	}
 	return tableWithPayloads(out, rows, payloads)
@@ -165,7 +166,7 @@ func printHistory(out io.Writer, history []session.TransitionRecord) error {
 // tableWithPayloads prints rows in columns, each with its payload under it.
 func tableWithPayloads(out io.Writer, rows [][]string, payloads []json.RawMessage) error {
 	var b bytes.Buffer
-	if err := table(&b, rows); err != nil {
+	if err := render.Table(&b, rows); err != nil {
 		return err
 	}
 	i := 0
@@ -187,7 +188,7 @@ func printProposals(out io.Writer, q runner.Question) error {
 			return err
 		}
 		_, err := fmt.Fprintf(out, "\n%s of this round %s withheld, so that the ruling is your own: %s.\n--show-proposals shows them, which is recorded.\n",
-			plural(w.Proposals, "proposal"), areOrIs(w.Proposals), w.Reason)
+			render.Plural(w.Proposals, "proposal"), areOrIs(w.Proposals), w.Reason)
 		return err
 	}
 	if len(q.Proposals) == 0 {
@@ -200,7 +201,7 @@ func printProposals(out io.Writer, q runner.Question) error {
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return err
 		}
-		rows[i] = []string{"  " + who(p.SpecialistID, p.IsHuman), p.TransitionName + " → " + p.ToState, p.Reasoning}
+		rows[i] = []string{"  " + render.Who(p.SpecialistID, p.IsHuman), p.TransitionName + " → " + p.ToState, p.Reasoning}
 		payloads[i] = p.MetaJSON
 	}
 	return tableWithPayloads(out, rows, payloads)
@@ -236,14 +237,14 @@ func (p *printer) tellQuestion(q runner.Question) error {
 	q.Humans = append([]string{}, q.Humans...) // [], not null
 	p.asked = q.Digest
 	switch {
-	case p.a.flags.json:
-		return printJSON(p.out, questionLine{1, "question", q.SessionID, q})
-	case p.a.flags.quiet:
+	case p.a.flags.JSON:
+		return render.JSON(p.out, questionLine{1, "question", q.SessionID, q})
+	case p.a.flags.Quiet:
 		return nil
 	}
 	p.header()
 	var b bytes.Buffer
-	printPrompt(&b, questionHead, q.Prompt)
+	render.Prompt(&b, questionHead, q.Prompt)
 	if err := p.a.printQuestion(&b, q); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 )
@@ -29,14 +30,14 @@ func (a *app) refused(ctx context.Context, e *engine, p *printer, c refusedChoic
 	if r.TransitionName != "" && why == nil { // legal, but a guard stopped it
 		code = exitStopped
 	}
-	p.status.stop()
+	p.status.Stop()
 	p.close()
 	if stale, ok := errors.AsType[*runner.StaleError](why); ok {
 		if err := p.tellNewQuestion(stale); err != nil {
 			return err
 		}
 	}
-	if a.flags.json {
+	if a.flags.JSON {
 		result := resultOf(r.Session)
 		result.Code, result.Reason = refusal(r, code, why)
 		if err := p.endJSON(result, code); err != nil {
@@ -56,17 +57,17 @@ func (a *app) refused(ctx context.Context, e *engine, p *printer, c refusedChoic
 func (p *printer) tellNewQuestion(stale *runner.StaleError) error {
 	q, told := stale.Question, p.asked == stale.Question.Digest
 	switch {
-	case p.a.flags.json && told:
+	case p.a.flags.JSON && told:
 		return nil
-	case p.a.flags.json, p.a.flags.quiet:
+	case p.a.flags.JSON, p.a.flags.Quiet:
 		return p.tellQuestion(q)
 	}
 	p.header()
 	for _, line := range stale.Changed {
-		fmt.Fprintf(p.out, "Since then: %s\n", clean(line))
+		fmt.Fprintf(p.out, "Since then: %s\n", render.Clean(line))
 	}
-	fmt.Fprintf(p.out, "The question now is about round %s, in state %s:\n", q.RoundID, clean(q.State))
-	printPrompt(p.out, "  ", q.Prompt)
+	fmt.Fprintf(p.out, "The question now is about round %s, in state %s:\n", q.RoundID, render.Clean(q.State))
+	render.Prompt(p.out, "  ", q.Prompt)
 	if !told {
 		if err := p.a.printQuestion(p.out, q); err != nil {
 			return err
@@ -94,7 +95,7 @@ func (a *app) refusalHint(ctx context.Context, e *engine, r runner.Arbitration, 
 	id := []string{r.SessionID}
 	switch {
 	case r.Stale:
-		return fmt.Sprintf("nothing was decided; %s shows the question as it is now", a.command("show", id))
+		return fmt.Sprintf("nothing was decided; %s shows the question as it is now", a.Command("show", id))
 	case code == exitStopped:
 		code, _ := refusal(r, exitStopped, why)
 		return a.stopHint(code, r.Session)

@@ -52,12 +52,12 @@ func (a *app) replay(path, guards string) error {
 	}
 	defer in.Close()
 	out := bufio.NewWriter(a.out)
-	r := guardlog.NewReplay(guard.NewReplayer(c, states), func(d guardlog.ReplayDifference) error { return a.printDifference(out, d) })
+	r := guardlog.NewReplay(guard.NewReplayer(c, states), func(d guardlog.ReplayDifference) error { return a.Difference(out, d) })
 	if err := guardlog.EachLine(in, r.Line); err != nil {
 		return &exitError{checkInvalid, errors.Join(err, out.Flush())}
 	}
 	sum := r.Summary()
-	if err := errors.Join(a.printReplay(out, sum), out.Flush()); err != nil {
+	if err := errors.Join(a.Replay(out, sum), out.Flush()); err != nil {
 		return err
 	}
 	switch {

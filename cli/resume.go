@@ -94,7 +94,7 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 		return err
 	}
 	p := a.newPrinter()
-	defer p.status.stop()
+	defer p.status.Stop()
 	var err error
 	if p.shadow, err = a.loadShadow(f.shadow); err != nil {
 		return err

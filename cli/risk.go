@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/report"
 )
 
@@ -26,14 +27,14 @@ do not show is printed with them.`,
 				switch {
 				case err != nil:
 					return err
-				case a.flags.json:
-					return printJSON(out, r)
+				case a.flags.JSON:
+					return render.JSON(out, r)
 				}
 				waiting, err := e.Reviews(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				return a.printRisks(out, r, len(waiting))
+				return a.Risks(out, r, len(waiting))
 			})
 		},
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -147,7 +148,7 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 // begin starts a session and runs it.
 func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.StartOptions, f *runFlags) error {
 	p := a.newPrinter()
-	defer p.status.stop()
+	defer p.status.Stop()
 	var err error
 	if p.shadow, err = a.loadShadow(f.shadow); err != nil {
 		return err
@@ -172,7 +173,7 @@ func (a *app) carryOn(ctx context.Context, e *engine, p *printer, id specialist.
 	for decided := false; ; {
 		result, err := e.Run(ctx, id, f.options())
 		if err != nil {
-			p.status.stop()
+			p.status.Stop()
 			return err
 		}
 		another := decided && result.Code == session.CodeSecondHuman // who is not sitting here
@@ -191,9 +192,9 @@ func (a *app) carryOn(ctx context.Context, e *engine, p *printer, id specialist.
 // finish prints where a session was left and ends the command.
 func (a *app) finish(ctx context.Context, e *engine, p *printer, r runner.Result) error {
 	code, err := p.end(r, func() (runner.Question, error) { return a.question(ctx, e, r.Session) })
-	if err == nil && r.Status == session.NeedsHuman.String() && !a.flags.json {
+	if err == nil && r.Status == session.NeedsHuman.String() && !a.flags.JSON {
 		if _, err := a.actors(ctx, e, r.Session); err != nil {
-			p.hint("%s", clean(err.Error()))
+			p.hint("%s", render.Clean(err.Error()))
 		}
 	}
 	if err != nil { // it could not be told
@@ -205,7 +206,7 @@ func (a *app) finish(ctx context.Context, e *engine, p *printer, r runner.Result
 // warn prints lint findings if --verbose or --strict asks for them; under
 // --strict they are errors.
 func (a *app) warn(m *machine.Machine, strict bool) error {
-	if !a.flags.verbose && !strict {
+	if !a.flags.Verbose && !strict {
 		return nil
 	}
 	priced, err := a.priced(m)
@@ -217,10 +218,10 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 		return p.Info || p.Code == runner.Dangling // who is registered is known when the session starts
 	})
 	for _, f := range findings {
-		fmt.Fprintln(a.err, problemText(f, machine.Problem.Warning))
+		fmt.Fprintln(a.err, render.Problem(f, machine.Problem.Warning))
 	}
 	if strict && len(findings) > 0 {
-		return usage("%s, and --strict makes warnings errors", plural(len(findings), "warning"))
+		return usage("%s, and --strict makes warnings errors", render.Plural(len(findings), "warning"))
 	}
 	return nil
 }
@@ -229,7 +230,7 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 // not taken out of what services answer, since they might as well be words. On
 // cassettes nobody is sent any.
 func (a *app) warnShort(m *machine.Machine, f *runFlags) error {
-	if f.replay != "" || !a.flags.verbose && !f.strict {
+	if f.replay != "" || !a.flags.Verbose && !f.strict {
 		return nil
 	}
 	short := webhook.ShortSecrets(m, a.lookup)
@@ -237,7 +238,7 @@ func (a *app) warnShort(m *machine.Machine, f *runFlags) error {
 		fmt.Fprintf(a.err, "warning: what %s holds is so short that it is not taken out of answers; use a token of %d bytes or more\n", name, webhook.MinSecret)
 	}
 	if f.strict && len(short) > 0 {
-		return usage("%s, and --strict makes warnings errors", plural(len(short), "warning"))
+		return usage("%s, and --strict makes warnings errors", render.Plural(len(short), "warning"))
 	}
 	return nil
 }

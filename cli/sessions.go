@@ -32,7 +32,7 @@ they stand, and, if they stand still, why.`,
 				if err != nil {
 					return err
 				}
-				return a.printSessions(out, list)
+				return a.Sessions(out, list)
 			})
 		},
 	}

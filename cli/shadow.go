@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/guard/packs"
@@ -44,11 +45,11 @@ func (a *app) loadShadow(path string) (*guardlog.Shadow, error) {
 // shadowed shows the steps on which guards and shadow differ.
 func (p *printer) shadowed(lines []guardlog.ShadowLine) {
 	for _, l := range lines {
-		if p.a.flags.json {
-			_ = printJSON(p.out, l) // its error stays with out, and end returns it
+		if p.a.flags.JSON {
+			_ = render.JSON(p.out, l) // its error stays with out, and end returns it
 			continue
 		}
-		p.line("Shadow %s%s, where the guards say %s%s", p.paint.yellow(l.Shadow), because(l.ShadowCodes), l.Status, because(cleanAll(l.Codes)))
+		p.line("Shadow %s%s, where the guards say %s%s", p.paint.Yellow(l.Shadow), because(l.ShadowCodes), l.Status, because(render.CleanAll(l.Codes)))
 	}
 }
 
@@ -68,11 +69,11 @@ func (p *printer) endShadow(r runner.Result) error {
 	sum, err := p.shadow.Summary(r.Session.ID)
 	switch {
 	case err != nil:
-		p.hint("the shadow could not follow the session: %s", clean(err.Error()))
-	case p.a.flags.json:
-		return printJSON(p.out, sum)
-	case !p.a.flags.quiet:
-		fmt.Fprintf(p.out, "Shadow: %s judged without effect, %d equal, %d different, %d undecidable\n", plural(sum.Checks, "step"), sum.Equal, sum.Different, sum.Undecidable)
+		p.hint("the shadow could not follow the session: %s", render.Clean(err.Error()))
+	case p.a.flags.JSON:
+		return render.JSON(p.out, sum)
+	case !p.a.flags.Quiet:
+		fmt.Fprintf(p.out, "Shadow: %s judged without effect, %d equal, %d different, %d undecidable\n", render.Plural(sum.Checks, "step"), sum.Equal, sum.Different, sum.Undecidable)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -34,10 +35,10 @@ decide, each choice as a command to copy.`,
 				switch {
 				case err != nil:
 					return err
-				case a.flags.json:
-					return printJSON(out, shownSession(s, q))
-				case a.flags.quiet:
-					_, err = fmt.Fprintf(out, "%s %s\n", s.Status, clean(s.State.Name))
+				case a.flags.JSON:
+					return render.JSON(out, shownSession(s, q))
+				case a.flags.Quiet:
+					_, err = fmt.Fprintf(out, "%s %s\n", s.Status, render.Clean(s.State.Name))
 					return err
 				}
 				return a.show(out, s, q)
@@ -72,26 +73,26 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 		o = s.OutcomeFor("")
 	}
 	fmt.Fprintf(out, "Session ID:    %s\n", s.ID)
-	fmt.Fprintf(out, "Machine:       %s (%.12s)\n", clean(s.Machine().Name()), s.Machine().Digest())
+	fmt.Fprintf(out, "Machine:       %s (%.12s)\n", render.Clean(s.Machine().Name()), s.Machine().Digest())
 	fmt.Fprintf(out, "Status:        %s\n", s.Status)
-	fmt.Fprintf(out, "State:         %s (round %d, attempt %d)\n", clean(s.State.Name), s.Round, s.Attempt)
+	fmt.Fprintf(out, "State:         %s (round %d, attempt %d)\n", render.Clean(s.State.Name), s.Round, s.Attempt)
 	fmt.Fprintf(out, "Started:       %s\n", s.CreatedAt)
 	fmt.Fprintf(out, "Last event:    %d at %s\n", s.Sequence, s.UpdatedAt)
 	if s.Status == session.NeedsHuman {
-		printPrompt(out, questionHead, q.Prompt)
+		render.Prompt(out, questionHead, q.Prompt)
 	}
 	if o.Reason != "" {
-		fmt.Fprintf(out, "Why:           %s (%s)\n", clean(cmp.Or(q.Reason, o.Reason)), clean(o.Code))
+		fmt.Fprintf(out, "Why:           %s (%s)\n", render.Clean(cmp.Or(q.Reason, o.Reason)), render.Clean(o.Code))
 	}
 	if spent.Calls > 0 {
-		fmt.Fprintf(out, "Spent:         $%s in %s, %s read, %d written", spent.Money, plural(int(spent.Calls), "call"), plural(int(spent.TokensIn), "token"), spent.TokensOut)
+		fmt.Fprintf(out, "Spent:         $%s in %s, %s read, %d written", spent.Money, render.Plural(int(spent.Calls), "call"), render.Plural(int(spent.TokensIn), "token"), spent.TokensOut)
 		if spent.Unpriced > 0 {
 			fmt.Fprintf(out, ", %d without a price", spent.Unpriced)
 		}
 		fmt.Fprintln(out)
 	}
 	for _, r := range s.Raised() {
-		fmt.Fprintf(out, "Raised:        %s from %s to %s\n", clean(r.Limit), r.From, r.To)
+		fmt.Fprintf(out, "Raised:        %s from %s to %s\n", render.Clean(r.Limit), r.From, r.To)
 	}
 	q.History = s.View().History // all of it
 	if s.Status == session.Completed {
@@ -101,7 +102,7 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 		return err
 	}
 	for _, ask := range s.OpenAsks() {
-		who := clean(ask.SpecialistID)
+		who := render.Clean(ask.SpecialistID)
 		if ask.OfGuards() {
 			who = "what its guards asked"
 		}
@@ -115,7 +116,7 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 		return nil
 	}
 	if o.Code == session.CodeCancelled { // no ruling takes it up
-		fmt.Fprintf(out, "\nTo go on:\n  %s\n", a.command("resume", []string{q.SessionID}))
+		fmt.Fprintf(out, "\nTo go on:\n  %s\n", a.Command("resume", []string{q.SessionID}))
 		return nil
 	}
 	a.printChoices(out, q)

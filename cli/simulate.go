@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/lab/simulate"
@@ -102,10 +103,10 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 	if f.plot != "" && !strings.EqualFold(filepath.Ext(f.plot), ".svg") {
 		return hinted(usage("--plot %q: plots are written as SVG", f.plot), "name a file that ends in .svg; browsers and most viewers show it")
 	}
-	m := newMeter(a.screen(), "simulating", "rounds")
-	c.Progress = func(done, of int) { m.at(int64(done), int64(of)) }
+	m := render.NewMeter(a.screen(), "simulating", "rounds")
+	c.Progress = func(done, of int) { m.At(int64(done), int64(of)) }
 	r, err := simulate.Run(ctx, c)
-	m.stop()
+	m.Stop()
 	if errors.Is(err, simulate.ErrPanel) {
 		return &exitError{exitUsage, err}
 	}
@@ -113,12 +114,12 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 		return err
 	}
 	if f.plot != "" {
-		if err := os.WriteFile(f.plot, curves(r), 0o644); err != nil {
+		if err := os.WriteFile(f.plot, render.Curves(r), 0o644); err != nil {
 			return fmt.Errorf("writing the plot: %w", err)
 		}
 	}
 	out := bufio.NewWriter(a.out)
-	return errors.Join(a.printSimulation(out, r), out.Flush())
+	return errors.Join(a.Simulation(out, r), out.Flush())
 }
 
 // panel reads the panel, or makes one for the machine.

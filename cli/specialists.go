@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -28,12 +29,12 @@ decide, in any session of that machine; its alignment is kept.`,
 				if err != nil {
 					return err
 				}
-				if len(rosterLines(roster)) == 0 {
+				if len(render.RosterLines(roster)) == 0 {
 					if err := e.knows(cmd.Context(), args[0]); err != nil {
 						return err
 					}
 				}
-				return a.printRoster(out, roster)
+				return a.Roster(out, roster)
 			})
 		},
 	}
@@ -55,16 +56,16 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
 				err := e.Switch(cmd.Context(), args[0], args[1], runner.Switching{On: on, Actor: session.LocalActor(osUser())})
 				switch {
-				case err != nil || a.flags.quiet:
+				case err != nil || a.flags.Quiet:
 					return err
-				case a.flags.json:
+				case a.flags.JSON:
 					roster, err := e.store.Roster(cmd.Context(), args[0])
 					if err != nil {
 						return err
 					}
-					return printSwitched(out, roster, args[1])
+					return render.Switched(out, roster, args[1])
 				}
-				_, err = fmt.Fprintf(out, "%s is %sd in machine %s.\n", clean(args[1]), name, clean(args[0]))
+				_, err = fmt.Fprintf(out, "%s is %sd in machine %s.\n", render.Clean(args[1]), name, render.Clean(args[0]))
 				return err
 			})
 		},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
@@ -100,8 +101,8 @@ hash of each of these records and its place.`,
 				h, err := s.Head(ctx)
 				switch {
 				case err != nil:
-				case a.flags.json:
-					err = printJSON(a.out, headLine{h.String(), h.Log, h.Roster, h.Audit, h.Hash.String()})
+				case a.flags.JSON:
+					err = render.JSON(a.out, headLine{h.String(), h.Log, h.Roster, h.Audit, h.Hash.String()})
 				default:
 					_, err = fmt.Fprintln(a.out, h)
 				}
@@ -135,19 +136,19 @@ func (a *app) withStore(ctx context.Context, does access, do func(context.Contex
 func (a *app) maintain(ctx context.Context, does access, done string, do func(context.Context, *store.SQLite) (store.Report, error)) error {
 	var report store.Report
 	err := a.withStore(ctx, does, func(ctx context.Context, s *store.SQLite) (err error) {
-		m := newMeter(a.screen(), "reading the logs", "records")
-		defer m.stop()
-		s.OnProgress(m.at)
+		m := render.NewMeter(a.screen(), "reading the logs", "records")
+		defer m.Stop()
+		s.OnProgress(m.At)
 		report, err = do(ctx, s)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if a.flags.json {
-		err = printJSON(a.out, report)
-	} else if !a.flags.quiet {
-		err = printReport(a.out, report, done)
+	if a.flags.JSON {
+		err = render.JSON(a.out, report)
+	} else if !a.flags.Quiet {
+		err = render.Report(a.out, report, done)
 	}
 	if report.Difference != nil {
 		return &exitError{exitFailure, report.Difference}
@@ -184,8 +185,8 @@ each in a transaction of its own. Opening a store does the same.`,
 				}
 			}
 			switch {
-			case a.flags.json:
-				err = printJSON(a.out, migratedLine{append([]string{}, applied...)})
+			case a.flags.JSON:
+				err = render.JSON(a.out, migratedLine{append([]string{}, applied...)})
 			case len(applied) == 0:
 				_, err = fmt.Fprintln(a.out, "All migrations already applied.")
 			default:

@@ -39,7 +39,7 @@ func (a *app) tick(ctx context.Context, e *engine, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	failed, err := a.printTicks(out, results)
+	failed, err := a.Ticks(out, results)
 	if err != nil || failed == 0 {
 		return err
 	}

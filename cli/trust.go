@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -49,7 +50,7 @@ from the record in the state, filled up with that of other states and machines.`
 				if err != nil {
 					return err
 				}
-				return a.printTrust(out, only(list, state))
+				return a.Trust(out, only(list, state))
 			})
 		},
 	}
@@ -91,7 +92,7 @@ and the evidence for deciding alone.`,
 				if len(kept) == 0 {
 					return &session.NotFoundError{What: "Specialist", ID: args[1]}
 				}
-				return a.printRecords(out, kept)
+				return a.TrustOf(out, kept)
 			})
 		},
 	}
@@ -115,14 +116,14 @@ func (a *app) order(cmd *cobra.Command, machineName, state string, f *orderFlags
 		if err := do(e, runner.Order{MachineName: machineName, State: state, SpecialistID: by, Reason: f.reason}); err != nil {
 			return err
 		}
-		if a.flags.json {
+		if a.flags.JSON {
 			list, err := report.CollapseOf(cmd.Context(), e.Runner, machineName, state)
 			if err != nil {
 				return err
 			}
-			return printLines(out, list)
+			return render.Lines(out, list)
 		}
-		if !a.flags.quiet {
+		if !a.flags.Quiet {
 			fmt.Fprintf(out, done+"\n", args...)
 		}
 		return nil
@@ -163,7 +164,7 @@ evidence calls for it.`,
 			return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error {
 				_, err := e.Promote(cmd.Context(), o, args[2])
 				return err
-			}, "%s is champion of state %s.", clean(args[2]), clean(args[1]))
+			}, "%s is champion of state %s.", render.Clean(args[2]), render.Clean(args[1]))
 		},
 	}
 	f.add(cmd)
@@ -186,7 +187,7 @@ back to humans until its cool-down is over. dialai collapse demote is the same.`
 }
 
 func (a *app) demote(cmd *cobra.Command, args []string, f *orderFlags) error {
-	return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error { return e.Demote(cmd.Context(), o) }, "State %s was sent back.", clean(args[1]))
+	return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error { return e.Demote(cmd.Context(), o) }, "State %s was sent back.", render.Clean(args[1]))
 }
 
 func (a *app) trustAuditCommand() *cobra.Command {
@@ -219,7 +220,7 @@ trusted. A round that was not drawn can be answered too.`,
 					if err != nil && len(items) == 0 {
 						return err
 					}
-					return errors.Join(a.printReviews(out, items), err)
+					return errors.Join(a.Reviews(out, items), err)
 				})
 			}
 			return a.audit(cmd, args, f, seen)
@@ -249,7 +250,7 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 		if err != nil {
 			return err
 		}
-		return a.printReviewed(out, s.ID, round, v)
+		return a.Reviewed(out, s.ID, round, v)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/machine"
@@ -98,7 +99,7 @@ func (a *app) vector(ctx context.Context, raw json.RawMessage) (name string, err
 		}
 		result, err = v.run(ctx)
 	}
-	return v.Name, errors.Join(err, printJSON(a.out, struct {
+	return v.Name, errors.Join(err, render.JSON(a.out, struct {
 		Name   string `json:"name"`
 		Result any    `json:"result"`
 	}{v.Name, orFailed(result, err)}))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
 )
@@ -45,7 +46,7 @@ func (a *app) guardVector(ctx context.Context, raw json.RawMessage) error {
 		if err != nil {
 			failed = append(failed, fmt.Errorf("step %d: %w", i, err))
 		}
-		if err := printJSON(a.out, struct {
+		if err := render.JSON(a.out, struct {
 			Name   string `json:"name"`
 			Step   int    `json:"step"`
 			Result any    `json:"result"`

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/cli/internal/render"
 )
 
 // version is set by the linker for releases.
@@ -49,8 +51,8 @@ func (a *app) versionCommand() *cobra.Command {
 
 func (a *app) version() error {
 	b := buildInfo()
-	if a.flags.json {
-		return printJSON(a.out, b)
+	if a.flags.JSON {
+		return render.JSON(a.out, b)
 	}
 	line := "dialai " + b.Version
 	if b.Commit != "" {

@@ -29,7 +29,7 @@ type GatesAgain struct {
 	Allowed     int          `json:"newlyAllowed"`
 	Refused     int          `json:"newlyRefused"`
 	Undecidable int          `json:"undecidable"` // the log holds too little
-	Changes     []GateChange `json:"-"`           // in the order of sessions
+	changes     []GateChange // in the order of sessions
 }
 
 // Judge judges the steps of one session, which its records hold.
@@ -59,8 +59,11 @@ func (g *GatesAgain) step(s *session.Session, rec *guard.LogRecord, r guard.Repl
 	} else {
 		g.Refused++
 	}
-	g.Changes = append(g.Changes, GateChange{
+	g.changes = append(g.changes, GateChange{
 		Kind: "gate", Machine: s.Machine().Name(), SessionID: s.ID.String(), Seq: rec.Seq, State: rec.Input.FromState, TransitionName: rec.Input.Transition,
 		Allowed: now, Recorded: r.Recorded.String(), Now: r.Verdict.Status.String(), NowCodes: r.Verdict.Codes(),
 	})
 }
+
+// Changes returns the steps on which the guards decide otherwise, in the order of sessions.
+func (g *GatesAgain) Changes() []GateChange { return g.changes }

@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"bufio"
@@ -9,22 +9,23 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
-func (st style) printAnalysis(w io.Writer, r guardlog.AnalysisLine) error {
-	if st.json {
-		return printJSON(w, r)
+// Analysis prints what an event log of guards comes to.
+func (st Style) Analysis(w io.Writer, r guardlog.AnalysisLine) error {
+	if st.JSON {
+		return JSON(w, r)
 	}
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "Lines:     %d (%d malformed)\n", r.Lines, r.Malformed)
-	if !st.quiet {
+	if !st.Quiet {
 		for _, p := range r.Problems {
-			fmt.Fprintf(out, "  line %d: %s\n", p.Line, clean(p.Problem))
+			fmt.Fprintf(out, "  line %d: %s\n", p.Line, Clean(p.Problem))
 		}
 		for i, t := range r.Types {
 			label := "Records:  "
 			if i > 0 {
 				label = "          "
 			}
-			fmt.Fprintf(out, "%s %d %s\n", label, t.Count, clean(t.Type))
+			fmt.Fprintf(out, "%s %d %s\n", label, t.Count, Clean(t.Type))
 		}
 		if r.Open != (guardlog.SpentCount{}) {
 			fmt.Fprintf(out, "Open:      %d tokens, $%s, without a verdict\n", exact.AddSat(r.Open.InputTokens, r.Open.OutputTokens), r.Open.USD)
@@ -53,7 +54,7 @@ func (st style) printAnalysis(w io.Writer, r guardlog.AnalysisLine) error {
 			continue
 		}
 		fmt.Fprintln(out)
-		if err := table(out, rows); err != nil {
+		if err := Table(out, rows); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 	"github.com/dialai/dialai/report"
 )
 
-func (st style) printMetrics(out io.Writer, m *report.Metrics) error {
-	if st.json {
-		return printJSON(out, m)
+// Metrics prints how far a machine can do without humans.
+func (st Style) Metrics(out io.Writer, m *report.Metrics) error {
+	if st.JSON {
+		return JSON(out, m)
 	}
-	fmt.Fprintf(out, "Machine:       %s\n", clean(m.MachineName))
+	fmt.Fprintf(out, "Machine:       %s\n", Clean(m.MachineName))
 	if m.State != "" {
-		fmt.Fprintf(out, "State:         %s\n", clean(m.State))
+		fmt.Fprintf(out, "State:         %s\n", Clean(m.State))
 	}
 	fmt.Fprintf(out, "Decisions:     %d (%d by humans, %d by consensus)\n", m.TotalDecisions, m.HumanDecisions, m.AIDecisions)
 	if m.NoQuorum > 0 {
@@ -23,7 +24,7 @@ func (st style) printMetrics(out io.Writer, m *report.Metrics) error {
 	fmt.Fprintf(out, "Margin:        %.2f on average\n", m.AverageConsensusMargin)
 	if m.TotalDecisions > 0 {
 		fmt.Fprintf(out, "Asked:         %.1f proposers for a decision, $%s\n", m.AskedPerRound, m.CostPerDecision)
-		fmt.Fprintf(out, "Human minutes: %v for %s and %s beside\n", m.HumanMinutes, plural(m.HumanDecisions, "decision"), plural(m.HumanLooks, "look"))
+		fmt.Fprintf(out, "Human minutes: %v for %s and %s beside\n", m.HumanMinutes, Plural(m.HumanDecisions, "decision"), Plural(m.HumanLooks, "look"))
 	}
 	if len(m.Specialists) > 0 {
 		fmt.Fprintln(out)
@@ -31,10 +32,10 @@ func (st style) printMetrics(out io.Writer, m *report.Metrics) error {
 		for _, s := range m.Specialists {
 			rows = append(rows, []string{s.SpecialistID, s.Alignment.Text2(), fmt.Sprint(s.TotalProposals), fmt.Sprint(s.WinningProposals), fmt.Sprintf("%.0f %%", 100*s.WinRate)})
 		}
-		if err := table(out, rows); err != nil {
+		if err := Table(out, rows); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "Alignment is what a vote weighs under alignmentMargin: a lower bound of how often it agrees\nwith humans. %s shows trust, the probability that bayes counts with.\n", st.command("trust list", []string{m.MachineName}))
+		fmt.Fprintf(out, "Alignment is what a vote weighs under alignmentMargin: a lower bound of how often it agrees\nwith humans. %s shows trust, the probability that bayes counts with.\n", st.Command("trust list", []string{m.MachineName}))
 	}
 	if err := printStates(out, m.States); err != nil {
 		return err
@@ -69,12 +70,12 @@ func printStates(out io.Writer, states []report.StateMetrics) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := table(out, rows); err != nil {
+	if err := Table(out, rows); err != nil {
 		return err
 	}
 	for i := range states {
 		if v := states[i].Savings; v != nil && v.Note == "" {
-			fmt.Fprintf(out, "\nAsking one after the other in %s: %s (replayed on %s)\n", clean(states[i].State), v.Savings, plural(int(v.Rounds), "round"))
+			fmt.Fprintf(out, "\nAsking one after the other in %s: %s (replayed on %s)\n", Clean(states[i].State), v.Savings, Plural(int(v.Rounds), "round"))
 		}
 	}
 	return nil

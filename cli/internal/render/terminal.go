@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
-// isTerminal reports whether w is one.
-func isTerminal(w any) bool {
+// IsTerminal reports whether w is one.
+func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
@@ -30,31 +30,40 @@ func widthOf(w any) int {
 	return 80
 }
 
-// A paint colours text, or leaves it as it is.
-type paint bool
+// A Paint colours text, or leaves it as it is.
+type Paint bool
 
-// paintFor returns colours for a terminal, unless NO_COLOR is set
+// PaintFor returns colours for a terminal, unless NO_COLOR is set
 // (https://no-color.org) or the terminal cannot show them.
-func paintFor(w io.Writer, env func(name string) string) paint {
-	return paint(isTerminal(w) && env("NO_COLOR") == "" && env("TERM") != "dumb")
+func PaintFor(w io.Writer, env func(name string) string) Paint {
+	return Paint(IsTerminal(w) && env("NO_COLOR") == "" && env("TERM") != "dumb")
 }
 
-func (p paint) code(code, s string) string {
+func (p Paint) code(code, s string) string {
 	if !p {
 		return s
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-func (p paint) bold(s string) string   { return p.code("1", s) }
-func (p paint) red(s string) string    { return p.code("31", s) }
-func (p paint) green(s string) string  { return p.code("32", s) }
-func (p paint) yellow(s string) string { return p.code("33", s) }
-func (p paint) dim(s string) string    { return p.code("2", s) }
+// Bold returns text in bold.
+func (p Paint) Bold(s string) string { return p.code("1", s) }
 
-// progress shows, on a terminal's stderr, whom a long step is waiting for. A nil
+// Red returns text in red.
+func (p Paint) Red(s string) string { return p.code("31", s) }
+
+// Green returns text in green.
+func (p Paint) Green(s string) string { return p.code("32", s) }
+
+// Yellow returns text in yellow.
+func (p Paint) Yellow(s string) string { return p.code("33", s) }
+
+// Dim returns text dimmed.
+func (p Paint) Dim(s string) string { return p.code("2", s) }
+
+// Progress shows, on a terminal's stderr, whom a long step is waiting for. A nil
 // progress shows nothing.
-type progress struct {
+type Progress struct {
 	*statusLine
 
 	mu    sync.Mutex
@@ -65,16 +74,16 @@ type progress struct {
 // quietFor is how long a step may take before it is talked about.
 const quietFor = time.Second
 
-// newProgress begins to show on a screen, which may be nil, whom a session waits for.
-func newProgress(screen io.Writer) *progress {
-	p := &progress{}
+// NewProgress begins to show on a screen, which may be nil, whom a session waits for.
+func NewProgress(screen io.Writer) *Progress {
+	p := &Progress{}
 	p.statusLine = newStatusLine(screen, p.waiting)
 	p.start()
 	return p
 }
 
 // waiting returns the line.
-func (p *progress) waiting(now time.Time) string {
+func (p *Progress) waiting(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waited := now.Sub(p.since)
@@ -88,7 +97,8 @@ func (p *progress) waiting(now time.Time) string {
 	return fmt.Sprintf("waiting for %s (%ds)", names, int(waited.Seconds()))
 }
 
-func (p *progress) observe(r session.Record) {
+// Observe takes in a record: whom the session waits for after it.
+func (p *Progress) Observe(r session.Record) {
 	if p.statusLine == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -8,11 +8,12 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
-func (st style) printSessions(out io.Writer, list []session.Summary) error {
+// Sessions prints a list of sessions.
+func (st Style) Sessions(out io.Writer, list []session.Summary) error {
 	switch {
-	case st.json:
-		return printLines(out, list)
-	case st.quiet:
+	case st.JSON:
+		return Lines(out, list)
+	case st.Quiet:
 		for _, s := range list {
 			fmt.Fprintln(out, s.SessionID)
 		}
@@ -25,18 +26,19 @@ func (st style) printSessions(out io.Writer, list []session.Summary) error {
 	for _, s := range list {
 		rows = append(rows, []string{s.SessionID, s.MachineName, s.Status.String(), s.CurrentState, fmt.Sprint(s.Round), s.UpdatedAt.String(), s.Code})
 	}
-	return table(out, rows)
+	return Table(out, rows)
 }
 
-func (st style) printTicks(out io.Writer, results []runner.TickResult) (failed int, err error) {
+// Ticks prints what one step of each session came to, and returns how many failed.
+func (st Style) Ticks(out io.Writer, results []runner.TickResult) (failed int, err error) {
 	rows := [][]string{{"SESSION", "MACHINE", "STEP", "STATE", "WHAT"}}
 	for _, r := range results {
 		line := r.View()
 		if r.Err != nil {
 			failed++
 		}
-		if st.json {
-			if err := printJSON(out, line); err != nil {
+		if st.JSON {
+			if err := JSON(out, line); err != nil {
 				return failed, err
 			}
 			continue
@@ -51,19 +53,19 @@ func (st style) printTicks(out io.Writer, results []runner.TickResult) (failed i
 		rows = append(rows, []string{line.SessionID, line.MachineName, line.Status, line.CurrentState, what})
 	}
 	switch {
-	case st.json:
+	case st.JSON:
 	case len(results) == 0:
 		fmt.Fprintln(out, "No live sessions.")
-	case st.quiet:
-		fmt.Fprintf(out, "%s stepped, %d failed\n", plural(len(results), "session"), failed)
+	case st.Quiet:
+		fmt.Fprintf(out, "%s stepped, %d failed\n", Plural(len(results), "session"), failed)
 	default:
-		err = table(out, rows)
+		err = Table(out, rows)
 	}
 	return failed, err
 }
 
-// cancelledLine is what dialai cancel --json prints.
-type cancelledLine struct {
+// CancelledLine is what dialai cancel --json prints.
+type CancelledLine struct {
 	SessionID    string        `json:"sessionId"`
 	Status       string        `json:"status"`
 	Code         string        `json:"code"`
@@ -72,14 +74,15 @@ type cancelledLine struct {
 	Actor        session.Actor `json:"actor"`
 }
 
-func (st style) printCancelled(out io.Writer, s *session.Session, by session.Actor) error {
+// Cancelled prints that somebody has stopped a session.
+func (st Style) Cancelled(out io.Writer, s *session.Session, by session.Actor) error {
 	o := s.Outcome()
-	if st.json {
-		return printJSON(out, cancelledLine{s.ID.String(), s.Status.String(), o.Code, o.Reason, s.State.Name, by})
+	if st.JSON {
+		return JSON(out, CancelledLine{s.ID.String(), s.Status.String(), o.Code, o.Reason, s.State.Name, by})
 	}
-	fmt.Fprintf(out, "Session cancelled: %s (%s)\n", clean(s.State.Name), clean(o.Reason))
-	if !st.quiet {
-		fmt.Fprintf(out, "  %s takes it up again\n", st.command("resume", []string{s.ID.String()}))
+	fmt.Fprintf(out, "Session cancelled: %s (%s)\n", Clean(s.State.Name), Clean(o.Reason))
+	if !st.Quiet {
+		fmt.Fprintf(out, "  %s takes it up again\n", st.Command("resume", []string{s.ID.String()}))
 	}
 	return nil
 }

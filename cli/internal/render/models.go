@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -27,7 +27,8 @@ type modelCheck struct {
 	Error     string       `json:"error,omitempty"`
 }
 
-func (st style) printChecks(out io.Writer, checks []llm.Check, price func(model string) (guard.Price, bool)) (failed bool, err error) {
+// Checks prints what came of asking models, and returns whether one cannot be used.
+func (st Style) Checks(out io.Writer, checks []llm.Check, price func(model string) (guard.Price, bool)) (failed bool, err error) {
 	rows := [][]string{{"MODEL", "PROVIDER", "ANSWER", "LATENCY", "PRICE"}}
 	for _, k := range checks {
 		p, known := price(k.Model)
@@ -45,17 +46,17 @@ func (st style) printChecks(out io.Writer, checks []llm.Check, price func(model 
 			c.CostUSD, cost = &spent, fmt.Sprintf("$%s, $%s per 1M", p.InputPer1M, p.OutputPer1M)
 		}
 		failed = failed || !k.Usable
-		if st.json {
-			if err := printJSON(out, c); err != nil {
+		if st.JSON {
+			if err := JSON(out, c); err != nil {
 				return failed, err
 			}
 		}
 		rows = append(rows, []string{k.Model, k.Provider, answer, k.Latency.Round(time.Millisecond).String(), cost})
 	}
-	if len(checks) == 0 && !st.json {
+	if len(checks) == 0 && !st.JSON {
 		fmt.Fprintln(out, "The machine names no model.")
-	} else if !st.json {
-		err = table(out, rows)
+	} else if !st.JSON {
+		err = Table(out, rows)
 	}
 	return failed, err
 }
@@ -69,7 +70,8 @@ type aPrice struct {
 	Version string      `json:"version"`
 }
 
-func (st style) printPrices(out io.Writer, t *guard.PriceTable) error {
+// Prices prints what models cost.
+func (st Style) Prices(out io.Writer, t *guard.PriceTable) error {
 	rows := [][]string{{"MODEL", "INPUT", "OUTPUT", "CHECKED"}}
 	for _, model := range slices.Sorted(maps.Keys(t.Prices)) {
 		p, known := t.Price(model, time.Time{})
@@ -80,16 +82,16 @@ func (st style) printPrices(out io.Writer, t *guard.PriceTable) error {
 		if own, builtin := llm.Prices().Price(model, time.Time{}); builtin && own.InputPer1M == p.InputPer1M && own.OutputPer1M == p.OutputPer1M {
 			shown.Checked = llm.Checked(model)
 		}
-		if st.json {
-			if err := printJSON(out, shown); err != nil {
+		if st.JSON {
+			if err := JSON(out, shown); err != nil {
 				return err
 			}
 		}
 		rows = append(rows, []string{model, "$" + p.InputPer1M.String(), "$" + p.OutputPer1M.String(), shown.Checked})
 	}
-	if st.json {
+	if st.JSON {
 		return nil
 	}
-	fmt.Fprintf(out, "Version %s, US dollars for a million tokens\n", clean(t.Version))
-	return table(out, rows)
+	fmt.Fprintf(out, "Version %s, US dollars for a million tokens\n", Clean(t.Version))
+	return Table(out, rows)
 }

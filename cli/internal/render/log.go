@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
-// logLine is an event as log prints it.
-type logLine struct {
+// LogLine is an event as log prints it.
+type LogLine struct {
 	V         int    `json:"v"`
 	SessionID string `json:"sessionId,omitempty"`
 	Machine   string `json:"machineName,omitempty"` // of an event of a machine's specialists
@@ -18,14 +18,15 @@ type logLine struct {
 	Withheld bool   `json:"withheld,omitempty"`
 }
 
-func (st style) printLogLine(out io.Writer, line logLine) error {
-	if st.json {
-		return printJSON(out, line)
+// LogLine prints one event of a log.
+func (st Style) LogLine(out io.Writer, line LogLine) error {
+	if st.JSON {
+		return JSON(out, line)
 	}
 	note := ""
 	if line.Withheld {
 		note = " (the rest is withheld)"
 	}
-	_, err := fmt.Fprintf(out, "%5d  %s  %-15s %s%s\n", line.Seq, line.At, line.Kind, clean(string(line.Data)), note)
+	_, err := fmt.Fprintf(out, "%5d  %s  %-15s %s%s\n", line.Seq, line.At, line.Kind, Clean(string(line.Data)), note)
 	return err
 }

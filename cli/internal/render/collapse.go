@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -8,22 +8,22 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-// printStages prints how far the states of a machine do without humans.
-func (st style) printStages(out io.Writer, list []runner.StateCollapse) error {
-	if st.json || len(list) == 0 {
+// Stages prints how far the states of a machine do without humans.
+func (st Style) Stages(out io.Writer, list []runner.StateCollapse) error {
+	if st.JSON || len(list) == 0 {
 		return st.printCollapses(out, list)
 	}
 	rows := [][]string{{"STATE", "STAGE", "SINCE", "WHY", "CHAMPION", "HUMAN DECISIONS"}}
 	for _, s := range list {
 		rows = append(rows, []string{s.State, stageText(s), sinceText(s), s.Reason, championText(s), fmt.Sprint(s.Outcomes)})
 	}
-	return table(out, rows)
+	return Table(out, rows)
 }
 
 // printCollapses prints states as JSON, or that there are none.
-func (st style) printCollapses(out io.Writer, list []runner.StateCollapse) error {
-	if st.json {
-		return printLines(out, list)
+func (st Style) printCollapses(out io.Writer, list []runner.StateCollapse) error {
+	if st.JSON {
+		return Lines(out, list)
 	}
 	_, err := fmt.Fprintln(out, "No state declares a collapse under bayes: every state ends at consensus.")
 	return err
@@ -54,9 +54,9 @@ func championText(s runner.StateCollapse) string {
 	return fmt.Sprintf("%s until %s", s.Champion.Certificate.SpecialistID, s.Champion.Certificate.ExpiresAt)
 }
 
-// printPlans prints what the next stage of each state waits for.
-func (st style) printPlans(out io.Writer, list []runner.StateCollapse) error {
-	if st.json || len(list) == 0 {
+// Plans prints what the next stage of each state waits for.
+func (st Style) Plans(out io.Writer, list []runner.StateCollapse) error {
+	if st.JSON || len(list) == 0 {
 		return st.printCollapses(out, list)
 	}
 	for i, s := range list {
@@ -71,22 +71,22 @@ func (st style) printPlans(out io.Writer, list []runner.StateCollapse) error {
 }
 
 func printPlan(out io.Writer, s runner.StateCollapse) error {
-	fmt.Fprintf(out, "State %s: %s\n", clean(s.State), clean(stageText(s)))
+	fmt.Fprintf(out, "State %s: %s\n", Clean(s.State), Clean(stageText(s)))
 	fmt.Fprintf(out, "  Next: %s\n", nextText(s))
 	if len(s.Candidates) > 0 {
 		rows := [][]string{{"  CANDIDATE", "AGREED", "AT LEAST", "EVIDENCE", "NEEDED"}}
 		for _, c := range s.Candidates {
 			rows = append(rows, []string{"  " + c.SpecialistID, agreed(c.K, c.N), c.LowerBound.Text2(), short(c.E), short(c.Bar)})
 		}
-		if err := table(out, rows); err != nil {
+		if err := Table(out, rows); err != nil {
 			return err
 		}
 	}
 	for _, id := range s.Pruned {
-		fmt.Fprintf(out, "  %s costs money and tells next to nothing: it could be left out\n", clean(id))
+		fmt.Fprintf(out, "  %s costs money and tells next to nothing: it could be left out\n", Clean(id))
 	}
 	if v := s.Saving; v.Rounds >= worthSaying && !v.Worth() {
-		fmt.Fprintf(out, "  Asking one after the other saves nothing here: the panel is weak or correlated (%s)\n", plural(int(v.Rounds), "round"))
+		fmt.Fprintf(out, "  Asking one after the other saves nothing here: the panel is weak or correlated (%s)\n", Plural(int(v.Rounds), "round"))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
-// clean returns text from outside fit for one line of a terminal: line breaks, and
+// Clean returns text from outside fit for one line of a terminal: line breaks, and
 // what prose in a machine file may not hold (see [machine.HiddenInProse]), are replaced.
-func clean(s string) string { return strings.Map(printable, s) }
+func Clean(s string) string { return strings.Map(printable, s) }
 
 func printable(r rune) rune {
 	if r >= ' ' && r < 0x7F {
@@ -25,8 +25,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// plural returns a number with its noun: "1 session", "2 sessions".
-func plural(n int, noun string) string {
+// Plural returns a number with its noun: "1 session", "2 sessions".
+func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
@@ -44,7 +44,7 @@ func quote(s string) string {
 	switch {
 	case plain:
 		return s
-	case clean(s) != s:
+	case Clean(s) != s:
 		return escape(s)
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
@@ -78,23 +78,23 @@ func escape(s string) string {
 	return b.String() + tail
 }
 
-// A command is one that is printed for people to use.
-type command struct {
-	path  []string // the program and its command
-	args  []string
+// A Command is one that is printed for people to use.
+type Command struct {
+	Path  []string // the program and its command
+	Args  []string
 	words []string // the flags and what they take
 }
 
 // String returns the command, quoted for a shell. "--" keeps arguments that
 // begin with a dash from being taken for flags.
-func (c command) String() string {
+func (c Command) String() string {
 	dashed := false
-	for _, a := range c.args {
+	for _, a := range c.Args {
 		dashed = dashed || strings.HasPrefix(a, "-")
 	}
-	words := slices.Concat(c.path, c.args, c.words)
+	words := slices.Concat(c.Path, c.Args, c.words)
 	if dashed {
-		words = slices.Concat(c.path, c.words, []string{"--"}, c.args)
+		words = slices.Concat(c.Path, c.words, []string{"--"}, c.Args)
 	}
 	for i, w := range words {
 		words[i] = quote(w)
@@ -102,16 +102,17 @@ func (c command) String() string {
 	return strings.Join(words, " ")
 }
 
-// printPrompt prints what a state asks, line by line, the first after head; nothing if it
+// Prompt prints what a state asks, line by line, the first after head; nothing if it
 // asks nothing.
-func printPrompt(out io.Writer, head, prompt string) {
+func Prompt(out io.Writer, head, prompt string) {
 	for line := range strings.Lines(strings.TrimSpace(prompt)) {
-		fmt.Fprintf(out, "%s%s\n", head, clean(strings.TrimRight(line, "\r\n")))
+		fmt.Fprintf(out, "%s%s\n", head, Clean(strings.TrimRight(line, "\r\n")))
 		head = strings.Repeat(" ", len(head))
 	}
 }
 
-func who(id string, human bool) string {
+// Who returns the id of a specialist, and that it is a human.
+func Who(id string, human bool) string {
 	if human {
 		return id + " (human)"
 	}

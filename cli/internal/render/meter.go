@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -64,15 +64,15 @@ func (l *statusLine) show() {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if runes := []rune(clean(text)); len(runes) >= l.width {
+	if runes := []rune(Clean(text)); len(runes) >= l.width {
 		text = string(runes[:max(0, l.width-2)]) + "…"
 	}
-	fmt.Fprintf(l.out, "\r\x1b[K%s", clean(text))
+	fmt.Fprintf(l.out, "\r\x1b[K%s", Clean(text))
 	l.shown = true
 }
 
-// clear removes the line, so that others can be printed.
-func (l *statusLine) clear() {
+// Clear removes the line, so that others can be printed.
+func (l *statusLine) Clear() {
 	if l == nil {
 		return
 	}
@@ -84,8 +84,8 @@ func (l *statusLine) clear() {
 	}
 }
 
-// stop ends it.
-func (l *statusLine) stop() {
+// Stop ends it.
+func (l *statusLine) Stop() {
 	if l == nil {
 		return
 	}
@@ -95,7 +95,7 @@ func (l *statusLine) stop() {
 		close(l.quit)
 	}
 	l.done.Wait()
-	l.clear()
+	l.Clear()
 }
 
 // A meter says how far a long piece of work is: how much is done, how fast, and how long
@@ -114,20 +114,20 @@ type meter struct {
 // within a second.
 const meterFor = 600 * time.Millisecond
 
-// newMeter begins to measure work that goes by units, as "rounds", and to show it on a
+// NewMeter begins to measure work that goes by units, as "rounds", and to show it on a
 // screen, which may be nil.
-func newMeter(screen io.Writer, doing, unit string) *meter {
+func NewMeter(screen io.Writer, doing, unit string) *meter {
 	m := &meter{now: time.Now, doing: doing, unit: unit, began: time.Now()}
 	m.line = newStatusLine(screen, m.text)
 	m.line.start()
 	return m
 }
 
-// at says how much is done, of how much; of 0 if nobody knows.
-func (m *meter) at(done, total int64) { m.of("", done, total) }
+// At says how much is done, of how much; of 0 if nobody knows.
+func (m *meter) At(done, total int64) { m.Of("", done, total) }
 
-// of is at for a part of the work, which has a pace of its own.
-func (m *meter) of(doing string, done, total int64) {
+// Of is at for a part of the work, which has a pace of its own.
+func (m *meter) Of(doing string, done, total int64) {
 	if m.line == nil {
 		return
 	}
@@ -139,8 +139,8 @@ func (m *meter) of(doing string, done, total int64) {
 	m.done, m.total = done, total
 }
 
-// stop removes the line.
-func (m *meter) stop() { m.line.stop() }
+// Stop removes the line.
+func (m *meter) Stop() { m.line.Stop() }
 
 // text returns the line, "" as long as the work has not taken long.
 func (m *meter) text(now time.Time) string {

@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"bufio"
@@ -9,14 +9,15 @@ import (
 	"github.com/dialai/dialai/lab/simulate"
 )
 
-func (st style) printSimulation(out *bufio.Writer, r *simulate.Report) error {
-	if st.json {
+// Simulation prints what a simulation came to.
+func (st Style) Simulation(out *bufio.Writer, r *simulate.Report) error {
+	if st.JSON {
 		return printSimulationJSON(out, r)
 	}
 	s := &r.Summary
-	if !st.quiet {
-		fmt.Fprintf(out, "Machine:       %s\n", clean(r.Machine))
-		fmt.Fprintf(out, "Rounds:        %d in each of %s, seed %d\n\n", s.Rounds, plural(s.Runs, "run"), s.Seed)
+	if !st.Quiet {
+		fmt.Fprintf(out, "Machine:       %s\n", Clean(r.Machine))
+		fmt.Fprintf(out, "Rounds:        %d in each of %s, seed %d\n\n", s.Rounds, Plural(s.Runs, "run"), s.Seed)
 		if err := printCurve(out, r); err != nil {
 			return err
 		}
@@ -37,7 +38,7 @@ func (st style) printSimulation(out *bufio.Writer, r *simulate.Report) error {
 		fmt.Fprintf(out, "Voters:        %d, effective %.1f\n", s.Voters, s.NEff)
 	}
 	if s.Promoted+s.Demoted > 0 {
-		fmt.Fprintf(out, "Champions:     %s, %s\n", plural(s.Promoted, "promotion"), plural(s.Demoted, "demotion"))
+		fmt.Fprintf(out, "Champions:     %s, %s\n", Plural(s.Promoted, "promotion"), Plural(s.Demoted, "demotion"))
 	}
 	return nil
 }
@@ -74,7 +75,7 @@ func printCurve(out *bufio.Writer, r *simulate.Report) error {
 			fmt.Sprintf("%.2f", p.Asked), fmt.Sprintf("%.4g", p.CostUSD),
 		})
 	}
-	return table(out, rows)
+	return Table(out, rows)
 }
 
 // between joins neighbouring points of a curve.
@@ -101,7 +102,7 @@ func printVoters(out *bufio.Writer, r *simulate.Report) error {
 	for _, v := range r.Voters {
 		rows = append(rows, []string{v.ID, fmt.Sprintf("%.3f", v.TrueP), fmt.Sprintf("%.3f", v.Observed), v.Trust.Text2(), percent(v.Share), v.CostUSD.String(), v.Group})
 	}
-	return table(out, rows)
+	return Table(out, rows)
 }
 
 // mostEvents is how many events people are shown.
@@ -122,13 +123,13 @@ func printEvents(out *bufio.Writer, r *simulate.Report) {
 
 func aboutEvent(e *simulate.Event) (text string) {
 	if e.State != "" {
-		text += " in " + clean(e.State)
+		text += " in " + Clean(e.State)
 	}
 	if e.Specialist != "" {
-		text += fmt.Sprintf(", %s, whose true p is %.3f", clean(e.Specialist), e.TrueP)
+		text += fmt.Sprintf(", %s, whose true p is %.3f", Clean(e.Specialist), e.TrueP)
 	}
 	if e.Why != "" {
-		text += " (" + clean(e.Why) + ")"
+		text += " (" + Clean(e.Why) + ")"
 	}
 	if e.Tau > 0 {
 		text += ", tau " + e.Tau.String()
@@ -138,19 +139,19 @@ func aboutEvent(e *simulate.Event) (text string) {
 
 // The lines of a simulation, as --json shows them.
 type (
-	pointLine struct {
+	PointLine struct {
 		Kind string `json:"kind"` // point
 		simulate.Point
 	}
-	voterLine struct {
+	VoterLine struct {
 		Kind string `json:"kind"` // specialist
 		simulate.Record
 	}
-	eventLine struct {
+	EventLine struct {
 		Kind string `json:"kind"` // event
 		simulate.Event
 	}
-	simulationLine struct {
+	SimulationLine struct {
 		Kind    string `json:"kind"` // summary
 		Machine string `json:"machine"`
 		simulate.Summary
@@ -160,19 +161,19 @@ type (
 func printSimulationJSON(out *bufio.Writer, r *simulate.Report) error {
 	var lines []any
 	for _, p := range r.Curve {
-		lines = append(lines, pointLine{"point", p})
+		lines = append(lines, PointLine{"point", p})
 	}
 	for _, v := range r.Voters {
-		lines = append(lines, voterLine{"specialist", v})
+		lines = append(lines, VoterLine{"specialist", v})
 	}
 	for _, e := range r.Events {
-		lines = append(lines, eventLine{"event", e})
+		lines = append(lines, EventLine{"event", e})
 	}
-	return printLines(out, append(lines, simulationLine{"summary", r.Machine, r.Summary}))
+	return Lines(out, append(lines, SimulationLine{"summary", r.Machine, r.Summary}))
 }
 
-// curves draws the learning curves.
-func curves(r *simulate.Report) []byte {
+// Curves draws the learning curves.
+func Curves(r *simulate.Report) []byte {
 	s := &r.Summary
 	x := make([]float64, len(r.Curve))
 	list := func(of func(p *simulate.Point) float64) []float64 {
@@ -208,7 +209,7 @@ func curves(r *simulate.Report) []byte {
 	}}
 	return plot.SVG(&plot.Chart{
 		Title:    r.Machine,
-		Subtitle: fmt.Sprintf("%d simulated rounds, %s, seed %d: accuracy %s, automatic %s, error %s, $%s a run", s.Rounds, plural(s.Runs, "run"), s.Seed, percent(s.Accuracy), percent(s.Automatic), percent(s.Error), s.CostUSD),
+		Subtitle: fmt.Sprintf("%d simulated rounds, %s, seed %d: accuracy %s, automatic %s, error %s, $%s a run", s.Rounds, Plural(s.Runs, "run"), s.Seed, percent(s.Accuracy), percent(s.Automatic), percent(s.Error), s.CostUSD),
 		XLabel:   "round", XMax: float64(s.Rounds), Panels: []plot.Panel{share, wrong, cost},
 	})
 }

@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"bufio"
@@ -11,13 +11,13 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-// A backtestRun prints what a back-test finds.
-type backtestRun struct {
-	style
-	out     *bufio.Writer
-	policy  string // what is tried
-	changed bool   // anything is tried
-	gates   *guardlog.GatesAgain
+// A Backtest prints what a back-test finds.
+type Backtest struct {
+	Style
+	Out     *bufio.Writer
+	Policy  string // what is tried
+	Changed bool   // anything is tried
+	Gates   *guardlog.GatesAgain
 	flips   []backtest.Flip // the first, for people
 	more    int             // not kept
 }
@@ -25,11 +25,11 @@ type backtestRun struct {
 // mostFlips is how many flips people are shown.
 const mostFlips = 20
 
-// flip takes in one flip: --json prints it at once.
-func (b *backtestRun) flip(f backtest.Flip) error {
+// Flip takes in one flip: --json prints it at once.
+func (b *Backtest) Flip(f backtest.Flip) error {
 	switch {
-	case b.json:
-		return printJSON(b.out, flipLine{"flip", f})
+	case b.JSON:
+		return JSON(b.Out, FlipLine{"flip", f})
 	case len(b.flips) < mostFlips:
 		b.flips = append(b.flips, f)
 	default:
@@ -38,14 +38,14 @@ func (b *backtestRun) flip(f backtest.Flip) error {
 	return nil
 }
 
-// flipLine is one round that is decided otherwise.
-type flipLine struct {
+// FlipLine is one round that is decided otherwise.
+type FlipLine struct {
 	Kind string `json:"kind"` // flip
 	backtest.Flip
 }
 
-// backtestLine is a state, a machine or the sum, as --json shows it.
-type backtestLine struct {
+// BacktestLine is a state, a machine or the sum, as --json shows it.
+type BacktestLine struct {
 	Kind string `json:"kind"` // state, machine or summary
 	backtest.Result
 	Sessions   int                  `json:"sessions,omitempty"`
@@ -54,11 +54,12 @@ type backtestLine struct {
 	Guards     *guardlog.GatesAgain `json:"guards,omitempty"`
 }
 
-func (b *backtestRun) print(r *backtest.Report) error {
-	if b.json {
+// Print prints what a back-test came to.
+func (b *Backtest) Print(r *backtest.Report) error {
+	if b.JSON {
 		return b.printJSON(r)
 	}
-	if !b.quiet {
+	if !b.Quiet {
 		b.head(r)
 		if err := b.table(r); err != nil {
 			return err
@@ -69,38 +70,38 @@ func (b *backtestRun) print(r *backtest.Report) error {
 	return nil
 }
 
-func (b *backtestRun) printJSON(r *backtest.Report) error {
+func (b *Backtest) printJSON(r *backtest.Report) error {
 	var lines []any
-	if b.gates != nil {
-		for _, c := range b.gates.Changes {
+	if b.Gates != nil {
+		for _, c := range b.Gates.Changes() {
 			lines = append(lines, c)
 		}
 	}
 	for _, s := range r.States {
-		lines = append(lines, backtestLine{Kind: "state", Result: s})
+		lines = append(lines, BacktestLine{Kind: "state", Result: s})
 	}
 	for _, m := range r.Machines {
-		lines = append(lines, backtestLine{Kind: "machine", Result: m})
+		lines = append(lines, BacktestLine{Kind: "machine", Result: m})
 	}
-	sum := backtestLine{Kind: "summary", Result: r.Total, Sessions: r.Sessions, Guards: b.gates}
-	if !b.changed {
+	sum := BacktestLine{Kind: "summary", Result: r.Total, Sessions: r.Sessions, Guards: b.Gates}
+	if !b.Changed {
 		sum.Verdicts, sum.Reproduced = &r.Verdicts, &r.Reproduced
 	}
-	return printLines(b.out, append(lines, sum))
+	return Lines(b.Out, append(lines, sum))
 }
 
-func (b *backtestRun) head(r *backtest.Report) {
+func (b *Backtest) head(r *backtest.Report) {
 	t := &r.Total
-	name := clean(t.Machine)
+	name := Clean(t.Machine)
 	if name == "" {
-		name = plural(len(r.Machines), "machine")
+		name = Plural(len(r.Machines), "machine")
 	}
-	fmt.Fprintf(b.out, "Machine:       %s\n", name)
-	fmt.Fprintf(b.out, "Policy:        %s\n", clean(b.policy))
-	fmt.Fprintf(b.out, "Rounds:        %d in %s, %s decidable from the record\n\n", t.Rounds, plural(r.Sessions, "session"), percent(t.Coverage))
+	fmt.Fprintf(b.Out, "Machine:       %s\n", name)
+	fmt.Fprintf(b.Out, "Policy:        %s\n", Clean(b.Policy))
+	fmt.Fprintf(b.Out, "Rounds:        %d in %s, %s decidable from the record\n\n", t.Rounds, Plural(r.Sessions, "session"), percent(t.Coverage))
 }
 
-func (b *backtestRun) table(r *backtest.Report) error {
+func (b *Backtest) table(r *backtest.Report) error {
 	rows := [][]string{{"STATE", "ROUNDS", "UNKNOWN", "FLIPS", "AUTOMATIC", "HUMANS", "ERRORS", "COST USD"}}
 	several := len(r.Machines) > 1
 	for _, s := range r.States {
@@ -113,7 +114,7 @@ func (b *backtestRun) table(r *backtest.Report) error {
 	if len(r.States) > 1 {
 		rows = append(rows, row("all", &r.Total))
 	}
-	return table(b.out, rows)
+	return Table(b.Out, rows)
 }
 
 func row(name string, r *backtest.Result) []string {
@@ -152,33 +153,33 @@ func costs(c [2]exact.Money) string {
 }
 
 // details shows flips and steps that other guards judge otherwise.
-func (b *backtestRun) details(r *backtest.Report) {
+func (b *Backtest) details(r *backtest.Report) {
 	if len(b.flips) > 0 {
-		fmt.Fprintln(b.out, "\nFlips:")
+		fmt.Fprintln(b.Out, "\nFlips:")
 	}
 	for _, f := range b.flips {
-		fmt.Fprintf(b.out, "  session %s round %d in %s: %s → %s%s\n", f.SessionID, f.Round, clean(f.State), clean(f.Old), clean(f.New), said(&f))
+		fmt.Fprintf(b.Out, "  session %s round %d in %s: %s → %s%s\n", f.SessionID, f.Round, Clean(f.State), Clean(f.Old), Clean(f.New), said(&f))
 	}
 	if b.more > 0 {
-		fmt.Fprintf(b.out, "  and %d more: --json lists them all\n", b.more)
+		fmt.Fprintf(b.Out, "  and %d more: --json lists them all\n", b.more)
 	}
-	if b.gates == nil {
+	if b.Gates == nil {
 		return
 	}
-	fmt.Fprintf(b.out, "\nGuards:        %s judged again: %d newly allowed, %d newly refused, %d undecidable\n", plural(b.gates.Steps, "step"), b.gates.Allowed, b.gates.Refused, b.gates.Undecidable)
-	for i, c := range b.gates.Changes {
+	fmt.Fprintf(b.Out, "\nGuards:        %s judged again: %d newly allowed, %d newly refused, %d undecidable\n", Plural(b.Gates.Steps, "step"), b.Gates.Allowed, b.Gates.Refused, b.Gates.Undecidable)
+	for i, c := range b.Gates.Changes() {
 		if i == mostFlips {
-			fmt.Fprintf(b.out, "  and %d more: --json lists them all\n", len(b.gates.Changes)-i)
+			fmt.Fprintf(b.Out, "  and %d more: --json lists them all\n", len(b.Gates.Changes())-i)
 			break
 		}
-		fmt.Fprintf(b.out, "  session %s event %d, %s in %s: %s → %s %v\n", c.SessionID, c.Seq, clean(c.TransitionName), clean(c.State), c.Recorded, c.Now, c.NowCodes)
+		fmt.Fprintf(b.Out, "  session %s event %d, %s in %s: %s → %s %v\n", c.SessionID, c.Seq, Clean(c.TransitionName), Clean(c.State), c.Recorded, c.Now, c.NowCodes)
 	}
 }
 
 func said(f *backtest.Flip) string {
 	text := ""
 	if f.Human != "" {
-		text = ", a human said " + clean(f.Human)
+		text = ", a human said " + Clean(f.Human)
 	}
 	if f.OffPath {
 		text += ", off the path"
@@ -187,31 +188,31 @@ func said(f *backtest.Flip) string {
 }
 
 // foot sums up and says what the figures are not.
-func (b *backtestRun) foot(r *backtest.Report) {
+func (b *Backtest) foot(r *backtest.Report) {
 	t := &r.Total
-	if !b.quiet {
-		fmt.Fprintln(b.out)
+	if !b.Quiet {
+		fmt.Fprintln(b.Out)
 	}
-	if !b.changed {
-		fmt.Fprintf(b.out, "Verdicts:      %d given again, %d as recorded\n", r.Verdicts, r.Reproduced)
+	if !b.Changed {
+		fmt.Fprintf(b.Out, "Verdicts:      %d given again, %d as recorded\n", r.Verdicts, r.Reproduced)
 	}
-	fmt.Fprintf(b.out, "Flips:         %s\n", span(t.Flips))
-	if b.quiet {
+	fmt.Fprintf(b.Out, "Flips:         %s\n", span(t.Flips))
+	if b.Quiet {
 		return
 	}
-	fmt.Fprintf(b.out, "Automatic:     %s → %s of the rounds\n", percent(t.Old.AutomaticShare), percents(t.New.AutomaticShare))
-	fmt.Fprintf(b.out, "Human minutes: %v → %s\n", t.Old.HumanMinutes, minutes(t.New.HumanMinutes))
-	fmt.Fprintf(b.out, "Error:         %s\n", errorShares(t))
+	fmt.Fprintf(b.Out, "Automatic:     %s → %s of the rounds\n", percent(t.Old.AutomaticShare), percents(t.New.AutomaticShare))
+	fmt.Fprintf(b.Out, "Human minutes: %v → %s\n", t.Old.HumanMinutes, minutes(t.New.HumanMinutes))
+	fmt.Fprintf(b.Out, "Error:         %s\n", errorShares(t))
 	for i := range r.Machines {
 		b.promise(&r.Machines[i])
 	}
 	if t.OffPath > 0 {
-		fmt.Fprintf(b.out, "Off the path:  %s after a flip in the session, decided as recorded: the test is one step deep\n", plural(t.OffPath, "round"))
+		fmt.Fprintf(b.Out, "Off the path:  %s after a flip in the session, decided as recorded: the test is one step deep\n", Plural(t.OffPath, "round"))
 	}
 	if t.Unknown > 0 {
-		fmt.Fprintf(b.out, "Unknown:       %s lack somebody whom the policy would have asked\n", plural(t.Unknown, "round"))
+		fmt.Fprintf(b.Out, "Unknown:       %s lack somebody whom the policy would have asked\n", Plural(t.Unknown, "round"))
 	}
-	fmt.Fprintln(b.out, "Error is disagreement with a human; automatic decisions nobody looked at are not in it.")
+	fmt.Fprintln(b.Out, "Error is disagreement with a human; automatic decisions nobody looked at are not in it.")
 }
 
 // errorShares says how many automatic decisions were wrong, as far as that is known.
@@ -238,7 +239,7 @@ func minutes(m [2]float64) string {
 }
 
 // promise sets what is promised beside what came of it.
-func (b *backtestRun) promise(m *backtest.Result) {
+func (b *Backtest) promise(m *backtest.Result) {
 	if m.Promise == nil {
 		return
 	}
@@ -251,14 +252,14 @@ func (b *backtestRun) promise(m *backtest.Result) {
 	switch {
 	case m.Tau > 0:
 		realised += fmt.Sprintf("; established above %s at the end", m.Tau)
-	case b.changed:
+	case b.Changed:
 		realised += "; not established by what is recorded"
 	}
-	fmt.Fprintf(b.out, "Promise:       %s: at most %s wrong with confidence %s; %s\n", clean(m.Machine), percent(p.MaxError.Float()), p.Confidence, realised)
+	fmt.Fprintf(b.Out, "Promise:       %s: at most %s wrong with confidence %s; %s\n", Clean(m.Machine), percent(p.MaxError.Float()), p.Confidence, realised)
 }
 
-// adoptedLine is one promise whose test begins with what a back-test found.
-type adoptedLine struct {
+// AdoptedLine is one promise whose test begins with what a back-test found.
+type AdoptedLine struct {
 	Kind         string        `json:"kind"` // adopted
 	Machine      string        `json:"machine"`
 	State        string        `json:"state,omitempty"`
@@ -269,21 +270,22 @@ type adoptedLine struct {
 	SpecialistID string        `json:"specialistId"`
 }
 
-func (st style) printAdopted(out *bufio.Writer, l *adoptedLine) error {
+// Adopted prints that the test of a promise begins with what was found.
+func (st Style) Adopted(out *bufio.Writer, l *AdoptedLine) error {
 	switch {
-	case st.json:
-		return printJSON(out, l)
-	case st.quiet:
+	case st.JSON:
+		return JSON(out, l)
+	case st.Quiet:
 		return nil
 	}
-	where := clean(l.Machine)
+	where := Clean(l.Machine)
 	if l.State != "" {
-		where = "state " + clean(l.State)
+		where = "state " + Clean(l.State)
 	}
 	among := ""
 	if l.Tried > 1 {
 		among = fmt.Sprintf(", at a confidence for the best of %d policies tried", l.Tried)
 	}
-	_, err := fmt.Fprintf(out, "\nAdopted:       the promise of %s begins with %s%s, once the file says so (policy %s)\n", where, plural(l.Pairs, "recorded round"), among, l.PolicyDigest)
+	_, err := fmt.Fprintf(out, "\nAdopted:       the promise of %s begins with %s%s, once the file says so (policy %s)\n", where, Plural(l.Pairs, "recorded round"), among, l.PolicyDigest)
 	return err
 }

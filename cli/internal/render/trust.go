@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -13,9 +13,10 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-func (st style) printTrust(out io.Writer, list []report.Trusted) error {
-	if st.json {
-		return printLines(out, list)
+// Trust prints what everybody's word counts for.
+func (st Style) Trust(out io.Writer, list []report.Trusted) error {
+	if st.JSON {
+		return Lines(out, list)
 	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(out, "Nobody takes part.")
@@ -23,9 +24,9 @@ func (st style) printTrust(out io.Writer, list []report.Trusted) error {
 	}
 	rows := [][]string{{"STATE", "SPECIALIST", "TRUST", "AGREED", "RECORD OF", "ALONE"}}
 	for _, t := range list {
-		rows = append(rows, []string{t.State, who(t.SpecialistID, t.Human), t.Trust.Text2(), agreed(t.K, t.N), t.Level, aloneOf(t)})
+		rows = append(rows, []string{t.State, Who(t.SpecialistID, t.Human), t.Trust.Text2(), agreed(t.K, t.N), t.Level, aloneOf(t)})
 	}
-	if err := table(out, rows); err != nil || st.quiet {
+	if err := Table(out, rows); err != nil || st.Quiet {
 		return err
 	}
 	_, err := fmt.Fprintln(out, "\nTrust is the probability of agreeing with a human, which bayes counts with. Alignment,\nwhich alignmentMargin counts with, is a lower bound of it: dialai metrics shows that.")
@@ -53,10 +54,10 @@ func aloneOf(t report.Trusted) string {
 // short prints a number in few digits.
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
 
-// printRecords prints where the trust of one specialist comes from, in each state.
-func (st style) printRecords(out io.Writer, list []report.Trusted) error {
-	if st.json {
-		return printLines(out, list)
+// TrustOf prints where the trust of one specialist comes from, in each state.
+func (st Style) TrustOf(out io.Writer, list []report.Trusted) error {
+	if st.JSON {
+		return Lines(out, list)
 	}
 	for _, t := range list {
 		printTrusted(out, t)
@@ -65,7 +66,7 @@ func (st style) printRecords(out io.Writer, list []report.Trusted) error {
 }
 
 func printTrusted(out io.Writer, t report.Trusted) {
-	fmt.Fprintf(out, "State %s: trust %s\n", clean(t.State), t.Trust.Text2())
+	fmt.Fprintf(out, "State %s: trust %s\n", Clean(t.State), t.Trust.Text2())
 	for _, p := range t.Pooled {
 		fmt.Fprintf(out, "  %-8s agreed %s of %s\n", p.Level, p.K, p.N)
 	}
@@ -79,16 +80,17 @@ func printTrusted(out io.Writer, t report.Trusted) {
 	if e == nil {
 		return
 	}
-	fmt.Fprintf(out, "  to decide alone: agreed %s in rounds ruled blind, evidence %s of %s needed (%s)\n", agreed(e.K, e.N), short(e.E), short(e.Bar), plural(int(e.M), "candidate"))
+	fmt.Fprintf(out, "  to decide alone: agreed %s in rounds ruled blind, evidence %s of %s needed (%s)\n", agreed(e.K, e.N), short(e.E), short(e.Bar), Plural(int(e.M), "candidate"))
 	fmt.Fprintf(out, "  agrees in at least %s, whenever one looks\n", e.LowerBound.Text2())
 	for _, c := range e.Classes {
-		fmt.Fprintf(out, "  where humans chose %s: %s\n", clean(c.Transition), agreed(c.K, c.N))
+		fmt.Fprintf(out, "  where humans chose %s: %s\n", Clean(c.Transition), agreed(c.K, c.N))
 	}
 }
 
-func (st style) printReviews(out io.Writer, items []runner.ReviewItem) error {
-	if st.json {
-		return printLines(out, items)
+// Reviews prints the closed rounds that wait for a human, each answer as a command.
+func (st Style) Reviews(out io.Writer, items []runner.ReviewItem) error {
+	if st.JSON {
+		return Lines(out, items)
 	}
 	if len(items) == 0 {
 		_, err := fmt.Fprintln(out, "No closed round waits for a human.")
@@ -98,31 +100,31 @@ func (st style) printReviews(out io.Writer, items []runner.ReviewItem) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "%s: round %d of %s in state %s, since %s (%s)\n", clean(v.MachineName), v.Round, v.SessionID, clean(v.State), v.Since, v.Review)
-		printPrompt(out, "  ", v.Prompt)
+		fmt.Fprintf(out, "%s: round %d of %s in state %s, since %s (%s)\n", Clean(v.MachineName), v.Round, v.SessionID, Clean(v.State), v.Since, v.Review)
+		Prompt(out, "  ", v.Prompt)
 		if len(v.Humans) > 0 {
-			fmt.Fprintf(out, "  For: %s\n", clean(strings.Join(v.Humans, ", ")))
+			fmt.Fprintf(out, "  For: %s\n", Clean(strings.Join(v.Humans, ", ")))
 		}
 		for _, t := range v.Transitions {
-			fmt.Fprintf(out, "  %s\n", st.command("trust audit", []string{v.SessionID, strconv.Itoa(int(v.Round)), t.Name}))
+			fmt.Fprintf(out, "  %s\n", st.Command("trust audit", []string{v.SessionID, strconv.Itoa(int(v.Round)), t.Name}))
 		}
 	}
 	return nil
 }
 
-// printReviewed prints what a closed round, which has an id, was answered with.
-func (st style) printReviewed(out io.Writer, id specialist.SessionID, round string, v *session.Reviewed) (err error) {
+// Reviewed prints what a closed round, which has an id, was answered with.
+func (st Style) Reviewed(out io.Writer, id specialist.SessionID, round string, v *session.Reviewed) (err error) {
 	switch {
-	case st.json:
-		return printJSON(out, reviewLine{v.Review, id.String(), round, v.SpecialistID, v.TransitionName, agrees(v)})
-	case !st.quiet:
+	case st.JSON:
+		return JSON(out, ReviewLine{v.Review, id.String(), round, v.SpecialistID, v.TransitionName, agrees(v)})
+	case !st.Quiet:
 		_, err = fmt.Fprintln(out, reviewed(v))
 	}
 	return err
 }
 
-// reviewLine is the answer to a review as --json shows it.
-type reviewLine struct {
+// ReviewLine is the answer to a review as --json shows it.
+type ReviewLine struct {
 	Review         session.ReviewKind `json:"review"`
 	SessionID      string             `json:"sessionId"`
 	RoundID        string             `json:"roundId"`

@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"bytes"
@@ -10,21 +10,21 @@ import (
 	"unicode/utf8"
 )
 
-// printJSON prints v as one line.
-func printJSON(w io.Writer, v any) error {
+// JSON prints v as one line.
+func JSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(visible(b.Bytes()))
+	_, err := w.Write(Visible(b.Bytes()))
 	return err
 }
 
-// visible returns JSON with escapes for what clean would replace: JSON asks for those of
+// Visible returns JSON with escapes for what clean would replace: JSON asks for those of
 // C0 only, and a terminal obeys others too. What it says is the same.
-func visible(text []byte) []byte {
+func Visible(text []byte) []byte {
 	if !bytes.ContainsFunc(text, unseen) {
 		return text
 	}
@@ -47,8 +47,8 @@ func visible(text []byte) []byte {
 // outside of strings there are only blanks of its kind.
 func unseen(r rune) bool { return r >= 0x7F && printable(r) != r }
 
-// table prints rows in columns.
-func table(w io.Writer, rows [][]string) error {
+// Table prints rows in columns.
+func Table(w io.Writer, rows [][]string) error {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -56,7 +56,7 @@ func table(w io.Writer, rows [][]string) error {
 			if i > 0 {
 				fmt.Fprint(t, "\t")
 			}
-			fmt.Fprint(t, clean(cell))
+			fmt.Fprint(t, Clean(cell))
 		}
 		fmt.Fprintln(t)
 	}
@@ -71,10 +71,10 @@ func table(w io.Writer, rows [][]string) error {
 	return nil
 }
 
-// printLines prints each value as one line of JSON.
-func printLines[T any](w io.Writer, values []T) error {
+// Lines prints each value as one line of JSON.
+func Lines[T any](w io.Writer, values []T) error {
 	for _, v := range values {
-		if err := printJSON(w, v); err != nil {
+		if err := JSON(w, v); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -9,15 +9,15 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-// printRisks prints promises. waiting is how many rounds wait for a human to judge them.
-func (st style) printRisks(out io.Writer, r *report.Risks, waiting int) error {
-	if st.quiet {
+// Risks prints promises. waiting is how many rounds wait for a human to judge them.
+func (st Style) Risks(out io.Writer, r *report.Risks, waiting int) error {
+	if st.Quiet {
 		for i := range r.Promises {
-			fmt.Fprintf(out, "%s %s\n", clean(scopeOf(&r.Promises[i])), r.Promises[i].State)
+			fmt.Fprintf(out, "%s %s\n", Clean(scopeOf(&r.Promises[i])), r.Promises[i].State)
 		}
 		return nil
 	}
-	fmt.Fprintf(out, "Machine:       %s\n", clean(r.MachineName))
+	fmt.Fprintf(out, "Machine:       %s\n", Clean(r.MachineName))
 	if len(r.Promises) == 0 {
 		fmt.Fprintln(out, "\nNothing is promised: no state has the arbiter bayes, or all go by a threshold.")
 	}
@@ -25,7 +25,7 @@ func (st style) printRisks(out io.Writer, r *report.Risks, waiting int) error {
 		printPromise(out, &r.Promises[i])
 	}
 	if waiting > 0 {
-		fmt.Fprintf(out, "\nWaiting:       %s for a human to judge (dialai trust audit)\n", plural(waiting, "closed round"))
+		fmt.Fprintf(out, "\nWaiting:       %s for a human to judge (dialai trust audit)\n", Plural(waiting, "closed round"))
 	}
 	if len(r.Promises) == 0 {
 		return nil
@@ -49,22 +49,22 @@ func printPromise(out io.Writer, p *report.PromiseStatus) {
 	if p.Undeclared {
 		fmt.Fprintln(out, "               (bayes promises this where nothing is declared)")
 	}
-	fmt.Fprintf(out, "Scope:         %s (%s)\n", clean(scopeOf(p)), clean(strings.Join(p.States, ", ")))
+	fmt.Fprintf(out, "Scope:         %s (%s)\n", Clean(scopeOf(p)), Clean(strings.Join(p.States, ", ")))
 	fmt.Fprintf(out, "State:         %s\n", promiseState(&p.RiskReport))
 	if p.Adopted > 0 {
 		fmt.Fprintf(out, "Adopted:       %s\n", adoptedText(&p.RiskReport))
 	}
-	fmt.Fprintf(out, "Coverage:      %.0f %% (%d of %s without a human)\n", 100*p.Coverage, p.AIDecisions, plural(p.AIDecisions+p.HumanDecisions, "decision"))
+	fmt.Fprintf(out, "Coverage:      %.0f %% (%d of %s without a human)\n", 100*p.Coverage, p.AIDecisions, Plural(p.AIDecisions+p.HumanDecisions, "decision"))
 	fmt.Fprintf(out, "Audits:        %s\n", auditText(p))
 	if e := p.Ever; e != nil && e.Audits > p.Audits {
 		fmt.Fprintf(out, "In all epochs: %d wrong of %d: error %s, at most %s with confidence %s\n", e.Wrong, e.Audits, e.Error, e.ErrorBound, p.Promise.Confidence)
 	}
 	if p.Overruled > 0 {
-		fmt.Fprintf(out, "Overruled:     %s, by humans whom nobody had asked\n", plural(int(p.Overruled), "automatic decision"))
+		fmt.Fprintf(out, "Overruled:     %s, by humans whom nobody had asked\n", Plural(int(p.Overruled), "automatic decision"))
 	}
 	fmt.Fprintf(out, "Human floor:   %s\n", floorText(&p.RiskReport))
 	for _, n := range p.Notices {
-		fmt.Fprintf(out, "Notice:        %s\n", clean(n))
+		fmt.Fprintf(out, "Notice:        %s\n", Clean(n))
 	}
 }
 
@@ -76,14 +76,14 @@ func promiseState(r *trust.RiskReport) string {
 	case r.State == trust.Unattainable:
 		return fmt.Sprintf("unattainable (epoch %d): these specialists cannot keep it; every round goes to a human", r.Epoch)
 	case r.State == trust.Lost:
-		return fmt.Sprintf("lost (epoch %d): audits raised the alarm; tested again by %s, %d more at least", r.Epoch, plural(int(r.Eligible), "round"), r.Needs)
+		return fmt.Sprintf("lost (epoch %d): audits raised the alarm; tested again by %s, %d more at least", r.Epoch, Plural(int(r.Eligible), "round"), r.Needs)
 	}
-	return fmt.Sprintf("%s (epoch %d): every round goes to a human; tested by %s, %d more at least", r.State, r.Epoch, plural(int(r.Eligible), "round"), r.Needs)
+	return fmt.Sprintf("%s (epoch %d): every round goes to a human; tested by %s, %d more at least", r.State, r.Epoch, Plural(int(r.Eligible), "round"), r.Needs)
 }
 
 // adoptedText says what of the test comes from a back-test.
 func adoptedText(r *trust.RiskReport) string {
-	text := plural(int(r.Adopted), "round") + " of a back-test"
+	text := Plural(int(r.Adopted), "round") + " of a back-test"
 	if r.Tried > 1 {
 		text += fmt.Sprintf(", at a confidence for the best of %d policies tried", r.Tried)
 	}
@@ -106,5 +106,5 @@ func floorText(r *trust.RiskReport) string {
 	if r.HumanPairs == 0 {
 		return "unknown: no round had a second human"
 	}
-	return fmt.Sprintf("%s, by %s with a second human", r.HumanFloor, plural(int(r.HumanPairs), "round"))
+	return fmt.Sprintf("%s, by %s with a second human", r.HumanFloor, Plural(int(r.HumanPairs), "round"))
 }

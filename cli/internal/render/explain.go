@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"cmp"
@@ -22,16 +22,16 @@ type teller struct {
 	verbose bool
 }
 
-// printExplanation prints why a round was decided as it was.
-func (st style) printExplanation(out io.Writer, e *explain.Explanation) error {
+// Explanation prints why a round was decided as it was.
+func (st Style) Explanation(out io.Writer, e *explain.Explanation) error {
 	switch {
-	case st.json:
-		return printJSON(out, e)
-	case st.quiet:
-		_, err := fmt.Fprintln(out, clean(outcomeOf(e)))
+	case st.JSON:
+		return JSON(out, e)
+	case st.Quiet:
+		_, err := fmt.Fprintln(out, Clean(outcomeOf(e)))
 		return err
 	}
-	return explainText(out, e, st.verbose)
+	return explainText(out, e, st.Verbose)
 }
 
 // explainText writes an explanation for people; with every number if verbose is set.
@@ -60,7 +60,7 @@ func (t *teller) table(rows [][]string) {
 		rows[i][0] = "  " + rows[i][0]
 	}
 	if t.err == nil {
-		t.err = table(t.out, rows)
+		t.err = Table(t.out, rows)
 	}
 }
 
@@ -81,17 +81,17 @@ func outcomeOf(e *explain.Explanation) string {
 
 func (t *teller) heading() {
 	e := t.e
-	t.line("Session ID:    %s", clean(e.SessionID))
-	t.line("Machine:       %s (%.12s)", clean(e.MachineName), e.MachineDigest)
+	t.line("Session ID:    %s", Clean(e.SessionID))
+	t.line("Machine:       %s (%.12s)", Clean(e.MachineName), e.MachineDigest)
 	attempt := ""
 	if e.Attempt > 0 {
-		attempt = fmt.Sprintf(", attempt %d (dialai explain %s %d.%d shows the one before)", e.Attempt, clean(e.SessionID), e.Round, e.Attempt-1)
+		attempt = fmt.Sprintf(", attempt %d (dialai explain %s %d.%d shows the one before)", e.Attempt, Clean(e.SessionID), e.Round, e.Attempt-1)
 	}
-	t.line("Round:         %d from %s%s", e.Round, clean(e.State), attempt)
+	t.line("Round:         %d from %s%s", e.Round, Clean(e.State), attempt)
 	if c := e.Collapse; c != nil {
-		t.line("Stage:         %s", clean(stageOf(c)))
+		t.line("Stage:         %s", Clean(stageOf(c)))
 	}
-	t.line("Outcome:       %s", clean(outcomeOf(e)))
+	t.line("Outcome:       %s", Clean(outcomeOf(e)))
 }
 
 func (t *teller) votes() {
@@ -107,7 +107,7 @@ func (t *teller) votes() {
 	rows := [][]string{{"SPECIALIST", "PROPOSED", "ALIGNMENT", "AGREED WITH HUMANS", "REASONING"}}
 	for i := range t.e.Votes {
 		v := &t.e.Votes[i]
-		rows = append(rows, []string{who(v.SpecialistID, v.Human), v.Transition, v.Weight.Text2(), alignmentFrom(v), v.Reasoning})
+		rows = append(rows, []string{Who(v.SpecialistID, v.Human), v.Transition, v.Weight.Text2(), alignmentFrom(v), v.Reasoning})
 	}
 	t.table(rows)
 }
@@ -136,15 +136,15 @@ func (t *teller) weighted(j *trust.Judgement) {
 		v := &t.e.Votes[i]
 		k := slices.IndexFunc(j.Votes, func(s trust.VoteShare) bool { return s.SpecialistID == v.SpecialistID })
 		if k < 0 {
-			rows = append(rows, []string{who(v.SpecialistID, v.Human), v.Transition, "", "", "", "not counted"})
+			rows = append(rows, []string{Who(v.SpecialistID, v.Human), v.Transition, "", "", "", "not counted"})
 			continue
 		}
 		s := &j.Votes[k]
-		rows = append(rows, []string{who(v.SpecialistID, v.Human), v.Transition, s.Trust.Text2(), fmt.Sprintf("%+.2f", float64(s.Weight)/1e9), discountText(s, v.Correlated), pooledText(s)})
+		rows = append(rows, []string{Who(v.SpecialistID, v.Human), v.Transition, s.Trust.Text2(), fmt.Sprintf("%+.2f", float64(s.Weight)/1e9), discountText(s, v.Correlated), pooledText(s)})
 	}
 	t.table(rows)
 	t.origins()
-	t.line("  Weight is log-odds: 0 says nothing, below 0 counts against. These %s are worth %s.", plural(len(j.Votes), "vote"), independent(j.NEff))
+	t.line("  Weight is log-odds: 0 says nothing, below 0 counts against. These %s are worth %s.", Plural(len(j.Votes), "vote"), independent(j.NEff))
 }
 
 func independent(n exact.Billionths) string {
@@ -172,7 +172,7 @@ func (t *teller) origins() {
 		if more := len(v.Origins) - len(parts); more > 0 {
 			parts = append(parts, fmt.Sprintf("%d more", more))
 		}
-		t.line("  Pooled for %s: %s", clean(v.SpecialistID), clean(strings.Join(parts, ", ")))
+		t.line("  Pooled for %s: %s", Clean(v.SpecialistID), Clean(strings.Join(parts, ", ")))
 	}
 }
 
@@ -218,25 +218,25 @@ func (t *teller) failures() {
 		if i == 0 {
 			t.line("\nNot heard:")
 		}
-		t.line("  %s: %s (%s)", clean(f.SpecialistID), clean(f.Message), clean(f.Code))
+		t.line("  %s: %s (%s)", Clean(f.SpecialistID), Clean(f.Message), Clean(f.Code))
 	}
 }
 
 func (t *teller) verdict() {
 	for _, v := range t.e.Earlier {
-		t.line("\nEarlier, on other votes: %s (%s)", clean(v.Reasoning), clean(v.Code))
+		t.line("\nEarlier, on other votes: %s (%s)", Clean(v.Reasoning), Clean(v.Code))
 	}
 	v := t.e.Verdict
 	if v == nil {
 		return
 	}
-	t.line("\nVerdict of %s (%s):", clean(v.ArbiterID), clean(v.Strategy))
+	t.line("\nVerdict of %s (%s):", Clean(v.ArbiterID), Clean(v.Strategy))
 	if v.ConsensusReached {
-		t.line("  %s, proposed by %s", clean(v.Transition), clean(v.SpecialistID))
+		t.line("  %s, proposed by %s", Clean(v.Transition), Clean(v.SpecialistID))
 	} else {
 		t.line("  no consensus")
 	}
-	t.line("  Rule: %s (%s)", clean(v.Reasoning), clean(v.Code))
+	t.line("  Rule: %s (%s)", Clean(v.Reasoning), Clean(v.Code))
 	if q := v.Quorum; q != nil && q.Answered < q.Counted && q.Reached() {
 		t.line("  Heard: %d of %d answered, %d needed", q.Answered, q.Counted, q.Needed)
 	}
@@ -266,7 +266,7 @@ func (t *teller) judgement() {
 	j := t.e.Verdict.Judgement
 	t.line("\nHow probable each choice is to be a human's:")
 	for i, o := range j.Options {
-		t.line("  %s: %s, before the votes %s", clean(o), at(j.P, i), at(j.Prior, i))
+		t.line("  %s: %s, before the votes %s", Clean(o), at(j.P, i), at(j.Prior, i))
 	}
 	if t.verbose {
 		t.mixture(j)
@@ -319,7 +319,7 @@ func at(list []exact.Billionths, i int) string {
 }
 
 func (t *teller) risk(j *trust.Judgement) {
-	t.line("  Learned from %s of this machine.", plural(int(j.N), "human decision"))
+	t.line("  Learned from %s of this machine.", Plural(int(j.N), "human decision"))
 	switch r := j.Risk; {
 	case r == nil && j.Threshold != nil:
 		t.line("  A threshold of %s; no promise goes with it.", *j.Threshold)
@@ -337,23 +337,23 @@ func (t *teller) guards() {
 		if i == 0 {
 			t.line("\nGuards:")
 		}
-		t.line("  %s: %s", clean(g.Transition), clean(g.Status))
+		t.line("  %s: %s", Clean(g.Transition), Clean(g.Status))
 		for _, r := range g.Reasons {
-			t.line("    %s: %s (%s)", clean(r.Class), clean(r.Message), clean(r.Code))
+			t.line("    %s: %s (%s)", Clean(r.Class), Clean(r.Message), Clean(r.Code))
 		}
 	}
 }
 
 func (t *teller) human() {
 	if w := t.e.Human; w != nil {
-		t.line("\nA human was asked: %s (%s)", clean(w.Reason), clean(w.Code))
+		t.line("\nA human was asked: %s (%s)", Clean(w.Reason), Clean(w.Code))
 	}
 	r := t.e.Ruling
 	if r == nil {
 		return
 	}
-	t.line("\nRuling of %s, at %s:", clean(r.HumanID), r.At)
-	t.line("  %s → %s: %s", clean(r.Transition), clean(r.ToState), clean(r.Reasoning))
+	t.line("\nRuling of %s, at %s:", Clean(r.HumanID), r.At)
+	t.line("  %s → %s: %s", Clean(r.Transition), Clean(r.ToState), Clean(r.Reasoning))
 	if r.Kind == session.Direct.String() {
 		t.line("  Executed without teaching anything.")
 	}
@@ -363,7 +363,7 @@ func (t *teller) human() {
 	if r.Blind {
 		t.line("  Made without sight of the proposals.")
 	}
-	t.line("  %s", clean(t.engineView(r)))
+	t.line("  %s", Clean(t.engineView(r)))
 }
 
 // engineView says what the engine had made of what a human decided.
@@ -405,6 +405,6 @@ func (t *teller) reviews() {
 		if r.Transition == t.e.Executed {
 			same = "the same"
 		}
-		t.line("Review (%s) by %s, at %s: %s, %s. %s", clean(r.Review), clean(r.HumanID), r.At, clean(r.Transition), same, clean(r.Reasoning))
+		t.line("Review (%s) by %s, at %s: %s, %s. %s", Clean(r.Review), Clean(r.HumanID), r.At, Clean(r.Transition), same, Clean(r.Reasoning))
 	}
 }

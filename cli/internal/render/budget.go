@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"bufio"
@@ -8,16 +8,17 @@ import (
 	"github.com/dialai/dialai/cli/internal/guardlog"
 )
 
-func (st style) printBudget(w io.Writer, r guardlog.BudgetLine) error {
-	if st.json {
-		return printJSON(w, r)
+// Budget prints what a trace of calls makes of a budget.
+func (st Style) Budget(w io.Writer, r guardlog.BudgetLine) error {
+	if st.JSON {
+		return JSON(w, r)
 	}
 	out := bufio.NewWriter(w)
-	if !st.quiet {
-		fmt.Fprintf(out, "Charged:  %s\n", plural(r.Records, "record"))
-		fmt.Fprintf(out, "Spent:    %d tokens read, %d written, $%s in %s\n", r.InputTokens, r.OutputTokens, r.USD, plural(int(r.Calls), "call"))
+	if !st.Quiet {
+		fmt.Fprintf(out, "Charged:  %s\n", Plural(r.Records, "record"))
+		fmt.Fprintf(out, "Spent:    %d tokens read, %d written, $%s in %s\n", r.InputTokens, r.OutputTokens, r.USD, Plural(int(r.Calls), "call"))
 		if r.Unpriced > 0 {
-			fmt.Fprintf(out, "Unpriced: %s, whose dollars are not known\n", plural(int(r.Unpriced), "call"))
+			fmt.Fprintf(out, "Unpriced: %s, whose dollars are not known\n", Plural(int(r.Unpriced), "call"))
 		}
 		printMark(out, "Soft:    ", r.Soft)
 	}
@@ -35,7 +36,7 @@ func printMark(out io.Writer, label string, m *guardlog.BudgetMark) {
 	}
 	id := ""
 	if m.ID != "" {
-		id = " (" + clean(m.ID) + ")"
+		id = " (" + Clean(m.ID) + ")"
 	}
 	fmt.Fprintf(out, "%s record %d%s: %s: %s\n", label, m.Record, id, m.Code, m.Message)
 }

@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
-// rosterLine is a specialist as --json shows it.
-type rosterLine struct {
+// RosterLine is a specialist as --json shows it.
+type RosterLine struct {
 	SpecialistID string       `json:"specialistId"`
 	Role         machine.Role `json:"role,omitempty"`
 	Registered   bool         `json:"registered"`
@@ -20,22 +20,23 @@ type rosterLine struct {
 	ChampionOf   []string     `json:"championOf,omitempty"` // states; "" is the machine
 }
 
-// printSwitched prints the line of a specialist that was switched.
-func printSwitched(out io.Writer, roster *session.Roster, id string) error {
-	for _, line := range rosterLines(roster) {
+// Switched prints the line of a specialist that was switched.
+func Switched(out io.Writer, roster *session.Roster, id string) error {
+	for _, line := range RosterLines(roster) {
 		if line.SpecialistID == id {
-			return printJSON(out, line)
+			return JSON(out, line)
 		}
 	}
-	return printJSON(out, rosterLine{SpecialistID: id}) // declared in the file, and on
+	return JSON(out, RosterLine{SpecialistID: id}) // declared in the file, and on
 }
 
-func rosterLines(r *session.Roster) []*rosterLine {
-	var list []*rosterLine
-	index := map[string]*rosterLine{}
-	get := func(id string) *rosterLine {
+// RosterLines returns the specialists of a roster, each once.
+func RosterLines(r *session.Roster) []*RosterLine {
+	var list []*RosterLine
+	index := map[string]*RosterLine{}
+	get := func(id string) *RosterLine {
 		if index[id] == nil {
-			index[id] = &rosterLine{SpecialistID: id}
+			index[id] = &RosterLine{SpecialistID: id}
 			list = append(list, index[id])
 		}
 		return index[id]
@@ -54,10 +55,11 @@ func rosterLines(r *session.Roster) []*rosterLine {
 	return list
 }
 
-func (st style) printRoster(out io.Writer, r *session.Roster) error {
-	list := rosterLines(r)
-	if st.json {
-		return printLines(out, list)
+// Roster prints the specialists of a machine.
+func (st Style) Roster(out io.Writer, r *session.Roster) error {
+	list := RosterLines(r)
+	if st.JSON {
+		return Lines(out, list)
 	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(out, "Nobody is registered, switched off or champion.")
@@ -74,7 +76,7 @@ func (st style) printRoster(out io.Writer, r *session.Roster) error {
 		}
 		rows = append(rows, []string{e.SpecialistID, string(e.Role), origin, switched, championOf(e.ChampionOf)})
 	}
-	return table(out, rows)
+	return Table(out, rows)
 }
 
 // championOf names the states in which a specialist is champion.

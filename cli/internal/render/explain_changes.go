@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"fmt"
@@ -25,14 +25,14 @@ func (t *teller) changes() {
 	for _, w := range c.WhatIfs {
 		if w.Changed {
 			changed++
-			t.line("  %s: %s", clean(whatIf(w)), clean(t.outcomeIf(w)))
+			t.line("  %s: %s", Clean(whatIf(w)), Clean(t.outcomeIf(w)))
 		}
 	}
 	if c.Limited {
 		t.line("  Only the absence of each vote was tried: there are too many votes and transitions.")
 	}
 	if changed == 0 && !c.Limited {
-		t.line("  No single vote would have: not its absence, nor another choice (%s tried).", plural(len(c.WhatIfs), "variant"))
+		t.line("  No single vote would have: not its absence, nor another choice (%s tried).", Plural(len(c.WhatIfs), "variant"))
 	}
 }
 
@@ -80,12 +80,12 @@ func (t *teller) distance(d *explain.Distance) {
 	}
 	switch {
 	case d.Measure == explain.ByOutcomes:
-		t.line("  %s more: bayes decides nothing before there are %d.", plural(int(d.Missing/exact.One), "human decision"), d.Needs/exact.One)
+		t.line("  %s more: bayes decides nothing before there are %d.", Plural(int(d.Missing/exact.One), "human decision"), d.Needs/exact.One)
 	case d.Measure == explain.ByWeight:
 	case d.Missing > 0:
 		t.line("  A %s higher by %s: it is %s, and %s decides.", d.Measure, d.Missing, d.Has, d.Needs)
 	case d.Measure == explain.ByProbability && d.To != "":
-		t.line("  A probability lower by more than %s: it is %s, and below %s %s leads.", -d.Missing, d.Has, d.Needs, clean(d.To))
+		t.line("  A probability lower by more than %s: it is %s, and below %s %s leads.", -d.Missing, d.Has, d.Needs, Clean(d.To))
 	default:
 		t.line("  A %s lower by more than %s: it is %s, and %s decides.", d.Measure, -d.Missing, d.Has, d.Needs)
 	}
@@ -99,7 +99,7 @@ func (t *teller) distance(d *explain.Distance) {
 	if *d.Weight <= 1 {
 		more = "Any further alignment"
 	}
-	t.line("  %s behind %s (a human's vote is 1): %s", more, clean(d.For), clean(to))
+	t.line("  %s behind %s (a human's vote is 1): %s", more, Clean(d.For), Clean(to))
 }
 
 // stageOf says how far the state had come.

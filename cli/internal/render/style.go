@@ -1,0 +1,28 @@
+package render
+
+import (
+	"cmp"
+	"strings"
+)
+
+// A Style is how results are shown, and how commands are written that go with them.
+type Style struct {
+	JSON    bool   // as JSON, one value a line
+	Quiet   bool   // only how it ended
+	Verbose bool   // more, on stderr
+	Store   string // as --store names it, "" for the default
+	Program string // as people call it, "" for dialai
+}
+
+// Name returns what people call this program.
+func (st Style) Name() string { return cmp.Or(st.Program, "dialai") }
+
+// Command returns a command line of this program that goes on with the present
+// store.
+func (st Style) Command(name string, args []string, words ...string) Command {
+	c := Command{Path: append([]string{st.Name()}, strings.Fields(name)...), Args: args, words: words}
+	if st.Store != "" {
+		c.words = append(c.words, "--store", st.Store)
+	}
+	return c
+}
