@@ -1,12 +1,15 @@
 package runner_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -79,5 +82,91 @@ func TestProposingIsNoWork(t *testing.T) {
 				t.Errorf("%s, gone on %t: %s", limit, goesOn, a.GuardReason)
 			}
 		}
+	}
+}
+
+// TestRulingIsNoWork: where a human's ruling was executed, or one was taken back, and
+// nobody goes on, no time is counted, whatever comes from outside meanwhile: the next
+// human may think as long as the first. What is done once somebody goes on is counted.
+func TestRulingIsNoWork(t *testing.T) {
+	both := func(b *bench, s *session.Session, transition string) {
+		b.recorded(s, "human", transition, session.CodeSecondHuman)
+		b.executed(s, "carol", transition)
+	}
+	one := func(b *bench, s *session.Session, transition string) { b.executed(s, "human", transition) }
+	for name, c := range map[string]struct {
+		second  bool // has to rule too
+		service bool // takes part
+		then    func(b *bench, s *session.Session, think func())
+		refused bool
+	}{
+		"nothing came": {then: func(_ *bench, _ *session.Session, think func()) { think() }},
+		"proposals came": {then: func(b *bench, s *session.Session, think func()) {
+			think()
+			b.propose(s, "carol", "finish")
+			think()
+			b.propose(s, "human", "again")
+			think()
+		}},
+		"somebody went on": {then: func(b *bench, s *session.Session, think func()) {
+			think()
+			b.stepTo(s, runner.TickHuman)
+			think()
+		}},
+		"a ruling was taken back": {second: true, then: func(b *bench, s *session.Session, think func()) {
+			think()
+			b.recorded(s, "human", "finish", session.CodeSecondHuman)
+			think()
+			b.taken(s, "human")
+			think()
+		}},
+		"a ruling was taken back after a proposal": {second: true, then: func(b *bench, s *session.Session, think func()) {
+			b.stepTo(s, runner.TickHuman)
+			b.recorded(s, "human", "finish", session.CodeSecondHuman)
+			b.propose(s, "carol", "finish")
+			think()
+			b.taken(s, "human")
+			think()
+		}},
+		"a service worked": {service: true, refused: true, then: func(b *bench, s *session.Session, think func()) {
+			b.cast.play("service", func(context.Context, specialist.Question) (specialist.Answer, error) {
+				think()
+				return specialist.Answer{TransitionName: "again"}, nil
+			})
+			b.step(s)
+		}},
+	} {
+		for _, limit := range []string{"no_progress_ms", "hard_limit_wall_ms", "round_limit_wall_ms"} {
+			t.Run(limit+", "+name, func(t *testing.T) {
+				now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+				b := newBench(t, func(rc *runner.Config) { rc.Now = func() time.Time { return now } })
+				b.cast.judge("judge", electNone)
+				b.cast.say("service", "again")
+				d, rule := def{who: []string{human("human"), human("carol"), arbFn("judge")}, top: budget(`"` + limit + `":60000`)}, one
+				if c.second {
+					d.top, rule = d.top+","+secondBefore, both
+				}
+				if c.service {
+					d.who = append(d.who, web("service"))
+				}
+				s := b.start(b.machine(d))
+				b.stepTo(s, runner.TickHuman)
+				rule(b, s, "again")
+				c.then(b, s, func() { now = now.Add(72 * time.Hour) })
+				if !c.refused {
+					rule(b, s, "finish")
+				} else if a, err := b.word(s, "human", "finish"); err != nil || a.Executed {
+					t.Errorf("the ruling was executed: %t, %v\n%s", a.Executed, err, b.log(s, 1))
+				}
+			})
+		}
+	}
+}
+
+// taken has a human take the own ruling back.
+func (b *bench) taken(s *session.Session, who string) {
+	b.Helper()
+	if a, err := b.word(s, who, "", back); err != nil || !a.Recorded {
+		b.Fatalf("the ruling of %s was not taken back: %v (%s)", who, err, a.GuardReason)
 	}
 }

@@ -24,7 +24,7 @@ func Apply(s *Session, o *OpenRound, e *Event) error {
 
 func applyEvent(s *Session, o *OpenRound, e *Event) {
 	s.Sequence++
-	s.waited, s.dormant = s.waitedBy(e.At), false
+	s.waited, s.dormant = s.waitedBy(e.At), s.dormant && !wakes(e.Data)
 	s.UpdatedAt = e.At
 	switch d := e.Data.(type) {
 	case *Created:
@@ -153,8 +153,8 @@ func applyProposed(s *Session, o *OpenRound, d *Proposed) {
 		o.closeAsk(s, d.Ask, d.SpecialistID, said, p.Usage, model)
 	}
 	if s.Status == NeedsHuman {
+		s.dormant = s.dormant || o.HumanAsked(s)
 		o.goesOn(s)
-		s.dormant = s.Status == Running
 	}
 }
 
@@ -216,7 +216,7 @@ func applyExecuted(s *Session, o *OpenRound, d *Executed) {
 	}
 	applyReview(s, o, d)
 	s.last = d
-	s.waitedAtMove = s.waited
+	s.waitedAtMove, s.dormant = s.waited, d.How != ByConsensus
 	s.Executed++
 	s.Rejects = 0
 	s.State = d.Transition.To

@@ -24,7 +24,7 @@ type Session struct {
 	OpenedAt     specialist.Time // when the round or this attempt at it began; 0 before the first
 	waited       specialist.Time // how long, in all, it waited for a human or stood still, as of UpdatedAt
 	waitedAtMove specialist.Time // of that, before the last transition
-	dormant      bool            // a proposal has ended the wait, and nobody has gone on since
+	dormant      bool            // a human's ruling was executed, or a proposal has ended the wait, and nobody has gone on since
 
 	options *Options     // nil if the session was started with none
 	outcome *Outcome     // nil while running

@@ -7,7 +7,10 @@ import (
 // Limits of time bound what a session does, not how long people think: the time in
 // which it waits for a human, or stands stopped or failed, is not counted. It is
 // folded from the log, event by event: what passes between two events of a session
-// that does not run is waiting. A clock that goes backwards gives no waiting back.
+// that does not run is waiting. So is what passes after a human's ruling was executed,
+// or after somebody proposed where a human was asked, until somebody goes on: the
+// session is then dormant, though its status is running. A clock that goes backwards
+// gives no waiting back.
 
 // waitedBy returns how long, in all, the session has waited by a moment.
 func (s *Session) waitedBy(at specialist.Time) specialist.Time {
@@ -27,4 +30,14 @@ func (s *Session) CountedSince(at specialist.Time) (began, moved specialist.Time
 		moved = s.last.At + waited - s.waitedAtMove
 	}
 	return began, moved
+}
+
+// wakes reports whether an event says that somebody has gone on with the session. What
+// comes from outside (proposals, rulings, looks, late answers) does not.
+func wakes(d Data) bool {
+	switch d.(type) {
+	case *Asked, *Judged, *Resumed:
+		return true
+	}
+	return false
 }
