@@ -161,12 +161,14 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	switch {
 	case err != nil && result.Session == nil || errors.Is(err, runner.ErrNotRunning):
 		return err
+	case f.withdraw && result.Recorded:
+		return a.decided(ctx, e, p, result.Session, "Your ruling is taken back.")
 	case result.Recorded:
-		return a.decided(ctx, e, p, result.Session)
+		return a.decided(ctx, e, p, result.Session, wasDecided)
 	case !result.Executed:
 		return a.refused(ctx, e, p, refusedChoice{q, transition, f.words(q), data}, result, err)
 	case f.noRun:
-		return a.decided(ctx, e, p, result.Session)
+		return a.decided(ctx, e, p, result.Session, wasDecided)
 	}
 	return a.carryOn(ctx, e, p, s.ID, run)
 }
@@ -279,8 +281,12 @@ func (a *app) liveSession(ctx context.Context, e *engine, id string) (*session.S
 	return nil, hinted(err, "%s takes it up again", a.Command("resume", []string{s.ID.String()}))
 }
 
-// decided ends a ruling that is not run on from.
-func (a *app) decided(ctx context.Context, e *engine, p *printer, s *session.Session) error {
+// wasDecided is what is said of a ruling that was executed.
+const wasDecided = "Decided."
+
+// decided ends a ruling that is not run on from. done says what came of it where the
+// session may run on.
+func (a *app) decided(ctx context.Context, e *engine, p *printer, s *session.Session, done string) error {
 	r := resultOf(s)
 	switch {
 	case s.Status != session.Running:
@@ -288,7 +294,7 @@ func (a *app) decided(ctx context.Context, e *engine, p *printer, s *session.Ses
 	case a.flags.JSON:
 		return p.endJSON(r, exitOK)
 	case !a.flags.Quiet:
-		fmt.Fprintf(p.out, "Decided. To run on:\n  %s\n", a.Command("resume", []string{s.ID.String()}))
+		fmt.Fprintf(p.out, "%s To run on:\n  %s\n", done, a.Command("resume", []string{s.ID.String()}))
 	}
 	return p.out.Flush()
 }
