@@ -203,12 +203,12 @@ func (t *tracer) follow(f *session.Folder, ev session.Event) {
 		return
 	}
 	if t.now != nil {
-		t.now.hear(ev, f.Round.Proposals)
+		t.now.record(ev, f.Round.Proposals)
 	}
 }
 
-// hear adds an event of the round.
-func (t *trace) hear(ev session.Event, live []*specialist.Proposal) {
+// record adds an event of the round.
+func (t *trace) record(ev session.Event, live []*specialist.Proposal) {
 	switch d := ev.Data.(type) {
 	case *session.Proposed:
 		t.overtake()

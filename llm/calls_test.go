@@ -102,25 +102,25 @@ func TestRoom(t *testing.T) {
 	fine, bad, busy, cut := llmtest.Reply{Tools: calls("pay", "{}")}, llmtest.Reply{Text: "hm"}, llmtest.Reply{Status: 429, Body: "slow down"}, llmtest.Reply{Text: "x", Truncate: true}
 	for _, c := range []struct {
 		name    string
-		room    specialist.Room
+		room    specialist.CallLimit
 		replies []llmtest.Reply
 		calls   int
 		err     string // "" if there is an answer
 	}{
-		{"no bound", specialist.Room{}, []llmtest.Reply{bad, bad, fine}, 3, ""},
-		{"one", specialist.Room{Billed: 1}, []llmtest.Reply{bad, fine}, 1, "Failed to parse LLM proposer response: hm (the model is not asked again: the budget has no room for that)"},
-		{"one, and refusals", specialist.Room{Billed: 1}, []llmtest.Reply{busy, busy, fine}, 3, ""},
-		{"two", specialist.Room{Billed: 2}, []llmtest.Reply{bad, busy, fine}, 3, ""},
-		{"two, and both unusable", specialist.Room{Billed: 2}, []llmtest.Reply{bad, bad, fine}, 2, "no room"},
-		{"one, and it was lost", specialist.Room{Billed: 1}, []llmtest.Reply{cut, fine}, 1, "EOF"},
-		{"two, and one was lost", specialist.Room{Billed: 2}, []llmtest.Reply{cut, fine}, 2, ""},
-		{"one call of any kind", specialist.Room{Calls: 1, Billed: 1}, []llmtest.Reply{busy, fine}, 1, "LLM API error (429): slow down"},
-		{"two calls of any kind", specialist.Room{Calls: 2, Billed: 3}, []llmtest.Reply{busy, busy, fine}, 2, "LLM API error (429): slow down"},
-		{"one, and a parameter too many", specialist.Room{Calls: 1, Billed: 1}, []llmtest.Reply{{Status: 400, Body: "temperature is not supported"}, fine}, 1, "LLM API error (400)"},
+		{"no bound", specialist.CallLimit{}, []llmtest.Reply{bad, bad, fine}, 3, ""},
+		{"one", specialist.CallLimit{Billed: 1}, []llmtest.Reply{bad, fine}, 1, "Failed to parse LLM proposer response: hm (the model is not asked again: the budget has no room for that)"},
+		{"one, and refusals", specialist.CallLimit{Billed: 1}, []llmtest.Reply{busy, busy, fine}, 3, ""},
+		{"two", specialist.CallLimit{Billed: 2}, []llmtest.Reply{bad, busy, fine}, 3, ""},
+		{"two, and both unusable", specialist.CallLimit{Billed: 2}, []llmtest.Reply{bad, bad, fine}, 2, "no room"},
+		{"one, and it was lost", specialist.CallLimit{Billed: 1}, []llmtest.Reply{cut, fine}, 1, "EOF"},
+		{"two, and one was lost", specialist.CallLimit{Billed: 2}, []llmtest.Reply{cut, fine}, 2, ""},
+		{"one call of any kind", specialist.CallLimit{Calls: 1, Billed: 1}, []llmtest.Reply{busy, fine}, 1, "LLM API error (429): slow down"},
+		{"two calls of any kind", specialist.CallLimit{Calls: 2, Billed: 3}, []llmtest.Reply{busy, busy, fine}, 2, "LLM API error (429): slow down"},
+		{"one, and a parameter too many", specialist.CallLimit{Calls: 1, Billed: 1}, []llmtest.Reply{{Status: 400, Body: "temperature is not supported"}, fine}, 1, "LLM API error (400)"},
 	} {
 		s := serve(t, llmtest.Script(c.replies...))
 		m := desk(t, "")
-		a, err := proposer(t, llm.New(config(s)), m, "").Propose(specialist.WithRoom(t.Context(), c.room), inState(m))
+		a, err := proposer(t, llm.New(config(s)), m, "").Propose(specialist.WithCallLimit(t.Context(), c.room), inState(m))
 		if (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) || len(s.Calls()) != c.calls || a.Usage.Made() != int64(c.calls) {
 			t.Errorf("%s: %v after %d calls, %+v, want %q after %d", c.name, err, len(s.Calls()), a.Usage, c.err, c.calls)
 		}
@@ -134,7 +134,7 @@ func TestRoomOnTape(t *testing.T) {
 	c := config(s)
 	c.Tape = tape
 	m := desk(t, "")
-	ctx := specialist.WithRoom(t.Context(), specialist.Room{Calls: 2, Billed: 3})
+	ctx := specialist.WithCallLimit(t.Context(), specialist.CallLimit{Calls: 2, Billed: 3})
 	first, err := proposer(t, llm.New(c), m, "").Propose(ctx, inState(m))
 	if err == nil || first.Usage.Made() != 2 || first.Usage.Unbilled != 1 {
 		t.Fatalf("%+v, %v", first.Usage, err)

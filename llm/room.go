@@ -15,7 +15,7 @@ type room struct {
 
 // roomOf returns the room that a context carries.
 func roomOf(ctx context.Context) room {
-	r := specialist.RoomOf(ctx)
+	r := specialist.CallLimitOf(ctx)
 	left := func(bound int64) int64 {
 		if bound <= 0 {
 			return -1

@@ -134,7 +134,7 @@ func (r *Runner) adoptOnce(ctx context.Context, machineName string, d *session.A
 	if err != nil {
 		return err
 	}
-	t, err := r.beginAnyhow(ctx, s)
+	t, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (w *work) enter(ctx context.Context, v *session.Judged, q *inquiry) (Tick, 
 	} else if held {
 		return w.finish(ctx, TickHuman)
 	}
-	w.t.tripped(d.transition)
+	w.t.demoteOnMismatch(d.transition)
 	verdict, err := w.t.execute(ctx, d)
 	if err != nil {
 		return Tick{}, err
@@ -71,7 +71,7 @@ func (t *tx) elected(v *session.Judged) decision {
 func (t *tx) cancelOpen() {
 	for _, a := range t.round.Asks {
 		if a.Status == session.AskStatusOpen && a.Role == machine.Proposer && a.Remote != nil {
-			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: session.CodeCancelled, message: "the round was decided without it"})
+			t.recordAnswer(&response{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: session.CodeCancelled, message: "the round was decided without it"})
 		}
 	}
 }

@@ -102,11 +102,11 @@ func (w *work) repeats(m *member) *session.AskState {
 
 // refuse records that a member is not asked, or not again.
 func (w *work) refuse(m *member, old *session.AskState, why *guard.BudgetError) {
-	h := heard{key: w.t.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: why.Code, message: why.Reason().Message}
+	h := response{key: w.t.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: why.Code, message: why.Reason().Message}
 	if old != nil {
 		h.local, h.ask, h.repeat, h.answer.Usage = false, old.Index, old.Remote.Repeat, old.Remote.Expected() // nobody will ever say what it cost
 	}
-	w.t.hear(&h)
+	w.t.recordAnswer(&h)
 }
 
 // budget returns the budget in force; nil if there is none.

@@ -21,7 +21,7 @@ import (
 // what is not legal, or an audit goes against it.
 
 // A reign says who is asked in a round because of a champion.
-type reign struct {
+type championship struct {
 	known    bool
 	champion string // "" if there is none, or everybody is asked
 	subject  string // the champion that an audit or a failure is about
@@ -40,19 +40,19 @@ func (t *tx) asks(m *member) bool {
 		return false
 	case m.required:
 		return true
-	case t.reign.pruned[m.SpecialistID]:
+	case t.championship.pruned[m.SpecialistID]:
 		return false
-	case t.reign.champion == "" || t.reign.champion == m.SpecialistID || t.shadows(m.SpecialistID):
+	case t.championship.champion == "" || t.championship.champion == m.SpecialistID || t.shadows(m.SpecialistID):
 		return true
 	}
-	return t.reign.alone && m.estimate == 0 // a sentinel that costs nothing
+	return t.championship.alone && m.estimate == 0 // a sentinel that costs nothing
 }
 
 // crown settles, once for each tx, whether the round belongs to a champion. It
 // promotes and demotes as alignment says.
-func (w *work) crown(ctx context.Context) error {
+func (w *work) applyChampion(ctx context.Context) error {
 	t := w.t
-	if t.reign.known || t.now.State.Solicit.Champion == nil || !*t.now.State.Solicit.Champion {
+	if t.championship.known || t.now.State.Solicit.Champion == nil || !*t.now.State.Solicit.Champion {
 		return nil
 	}
 	members := t.members()
@@ -60,7 +60,7 @@ func (w *work) crown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.reign.known = true
+	t.championship.known = true
 	best := favourite(members, weights, trust.Trusted)
 	c, reigns := t.plan.roster.Champions[t.here.scope]
 	if reigns && !able(members, weights, c.ID) {
@@ -75,7 +75,7 @@ func (w *work) crown(ctx context.Context) error {
 			return err
 		}
 	}
-	t.reign.subject = c.ID
+	t.championship.subject = c.ID
 	if c.Since >= t.now.EnteredAt() {
 		return nil // it reigns from the next round on: the one after a demotion asks everybody
 	}
@@ -84,7 +84,7 @@ func (w *work) crown(ctx context.Context) error {
 	}
 	audit, err := w.audited(ctx, c)
 	if err == nil && !audit {
-		t.reign.champion = c.ID
+		t.championship.champion = c.ID
 	}
 	return err
 }
@@ -159,11 +159,11 @@ func (t *tx) demote(id, reason string) {
 	t.roster = append(t.roster, session.RosterEvent{At: t.at, Kind: session.KindDemoted, ID: id, State: t.here.scope, Reason: reason})
 }
 
-// tripped demotes the champion if this round shows that it should not have been
+// demoteOnMismatch demotes the champion if this round shows that it should not have been
 // one: it failed to answer legally, or proposed something else than what was
 // decided in a round that asked everybody.
-func (t *tx) tripped(decided *machine.Transition) {
-	id := t.reign.subject
+func (t *tx) demoteOnMismatch(decided *machine.Transition) {
+	id := t.championship.subject
 	if id == "" {
 		return
 	}
@@ -176,9 +176,9 @@ func (t *tx) tripped(decided *machine.Transition) {
 	t.demote(id, "it gave no legal answer")
 }
 
-// dethrone demotes the champion if what a human just decided brings it below
+// demoteBelowBar demotes the champion if what a human just decided brings it below
 // the bar.
-func (t *tx) dethrone(ctx context.Context, outcomes []trust.Comparison) error {
+func (t *tx) demoteBelowBar(ctx context.Context, outcomes []trust.Comparison) error {
 	c, reigns := t.plan.roster.Champions[t.here.scope]
 	if !reigns {
 		return nil

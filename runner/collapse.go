@@ -53,10 +53,10 @@ func (t *tx) collapse() (session.Collapse, bool) {
 func (w *work) settle(ctx context.Context) error {
 	t := w.t
 	c, declared := t.collapse()
-	if !declared || t.reign.known {
+	if !declared || t.championship.known {
 		return nil
 	}
-	t.reign.known = true
+	t.championship.known = true
 	v, err := t.view(ctx, c)
 	if err != nil {
 		return err
@@ -66,13 +66,13 @@ func (w *work) settle(ctx context.Context) error {
 	}
 	switch {
 	case c.Held:
-		t.reign.held = true
+		t.championship.held = true
 	case c.StageOf() == trust.Championed && c.Since < t.now.EnteredAt() && !t.failed(c.Certificate.SpecialistID) && t.mode() != machine.Eager:
-		t.reign.champion, t.reign.alone, t.reign.seen = c.Certificate.SpecialistID, true, v.champion
-		t.reign.shadow, err = v.shadow(ctx)
+		t.championship.champion, t.championship.alone, t.championship.seen = c.Certificate.SpecialistID, true, v.champion
+		t.championship.shadow, err = v.shadow(ctx)
 		return err
 	case c.StageOf() == trust.Consensus && t.now.State.Collapse.Prune:
-		t.reign.pruned = v.uninformative()
+		t.championship.pruned = v.uninformative()
 	}
 	return nil
 }

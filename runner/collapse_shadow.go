@@ -29,7 +29,7 @@ func (v *collapseView) shadow(ctx context.Context) (string, error) {
 	}
 	var open []trust.Open
 	for _, o := range v.panel().Roster {
-		if o.Cost > 0 && o.SpecialistID != v.t.reign.champion {
+		if o.Cost > 0 && o.SpecialistID != v.t.championship.champion {
 			open = append(open, o)
 		}
 	}
@@ -42,12 +42,12 @@ func (v *collapseView) shadow(ctx context.Context) (string, error) {
 
 // shadows reports whether somebody is asked in this round only to learn from.
 func (t *tx) shadows(id string) bool {
-	return t.reign.alone && t.reign.shadow != "" && t.reign.shadow == id
+	return t.championship.alone && t.championship.shadow != "" && t.championship.shadow == id
 }
 
 // contested reports whether the champion must not decide this round alone.
 func (t *tx) contested(j *trust.Judgement) bool {
-	return Contested(t.round.Proposal(t.reign.champion), j)
+	return Contested(t.round.Proposal(t.championship.champion), j)
 }
 
 // Contested reports whether a champion must not decide a round alone: it has not
@@ -80,12 +80,12 @@ func (w *work) alone(ctx context.Context) (d arbiter.Decision, round *arbiter.Ro
 		return d, nil, false, err
 	}
 	j := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
-	if t.contested(&j) || t.tooFewAlone() || t.lacksPayload(t.reign.champion) {
-		t.reign.champion, t.reign.alone, t.reign.shadow = "", false, ""
+	if t.contested(&j) || t.tooFewAlone() || t.lacksPayload(t.championship.champion) {
+		t.championship.champion, t.championship.alone, t.championship.shadow = "", false, ""
 		return d, round, false, nil
 	}
-	i := slices.IndexFunc(votes, func(v arbiter.Vote) bool { return v.SpecialistID == t.reign.champion })
-	return arbiter.Decision{Winner: i, Rule: arbiter.ByChampion, Subject: t.reign.champion, Judgement: &j}, round, true, nil
+	i := slices.IndexFunc(votes, func(v arbiter.Vote) bool { return v.SpecialistID == t.championship.champion })
+	return arbiter.Decision{Winner: i, Rule: arbiter.ByChampion, Subject: t.championship.champion, Judgement: &j}, round, true, nil
 }
 
 // noteChampion has the champion's failures written with this commit, and that it

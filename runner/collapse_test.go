@@ -18,9 +18,9 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
-// A desk of clerks: a state in which every round has a right answer, a panel whose
+// A respondents of clerks: a state in which every round has a right answer, a panel whose
 // members find it with probabilities of their own, and a human who knows it.
-type desk struct {
+type respondents struct {
 	*bench
 	rng    *rand.Rand
 	truth  string
@@ -34,11 +34,11 @@ type desk struct {
 
 const collapsing = `"risk":{"maxError":0.1,"confidence":0.8},"collapse":{"target":0.8,"coolDown":10},"audit":{"rate":0.1}`
 
-func newDesk(b *bench, p ...float64) *desk { return newDeskUnder(b, collapsing, p...) }
+func newDesk(b *bench, p ...float64) *respondents { return newDeskUnder(b, collapsing, p...) }
 
 // newDeskUnder is newDesk with other members of the machine.
-func newDeskUnder(b *bench, top string, p ...float64) *desk {
-	d := &desk{bench: b, rng: rand.New(rand.NewPCG(seed, 7)), truths: map[string]string{}, p: p}
+func newDeskUnder(b *bench, top string, p ...float64) *respondents {
+	d := &respondents{bench: b, rng: rand.New(rand.NewPCG(seed, 7)), truths: map[string]string{}, p: p}
 	who := []string{human("human"), arb("bayes")}
 	for i := range p {
 		id := fmt.Sprint("p", i)
@@ -50,7 +50,7 @@ func newDeskUnder(b *bench, top string, p ...float64) *desk {
 	return d
 }
 
-func (d *desk) voter(i int) part {
+func (d *respondents) voter(i int) part {
 	return func(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
 		d.panel++
 		say := d.truth
@@ -75,7 +75,7 @@ func seeded(s session.Store) func(*runner.Config) {
 }
 
 // run plays rounds; the human rules blind, and does all audits.
-func (d *desk) run(rounds int) {
+func (d *respondents) run(rounds int) {
 	d.Helper()
 	d.asked, d.alone, d.wrong, d.panel = 0, 0, 0, 0
 	for range rounds {
@@ -102,7 +102,7 @@ func (d *desk) run(rounds int) {
 	}
 }
 
-func (d *desk) collapse() session.Collapse {
+func (d *respondents) collapse() session.Collapse {
 	d.Helper()
 	roster, err := d.store.Roster(d.ctx, "desk")
 	d.ok(err)
@@ -110,7 +110,7 @@ func (d *desk) collapse() session.Collapse {
 }
 
 // stages returns the course of the state, in short.
-func (d *desk) stages() string {
+func (d *respondents) stages() string {
 	d.Helper()
 	var list []string
 	for rec, err := range d.store.RosterRecords(d.ctx, "desk") {
@@ -219,7 +219,7 @@ func TestCollapseDurable(t *testing.T) {
 }
 
 // promoted brings a desk to a champion.
-func promoted(t *testing.T, p ...float64) *desk {
+func promoted(t *testing.T, p ...float64) *respondents {
 	t.Helper()
 	d := newDesk(newBench(t, seeded(store.NewMemory())), p...)
 	for range 20 {

@@ -207,7 +207,7 @@ func (a *Arbitration) show(u specialist.Usage) {
 
 // force lets a human decide.
 func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how session.DecisionKind) (Arbitration, error) {
-	t, err := r.beginAnyhow(ctx, s)
+	t, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return Arbitration{}, err
 	}
@@ -270,7 +270,7 @@ func (t *tx) weighForced(ctx context.Context, d *decision) (err error) {
 			return err
 		}
 	}
-	d.learned, err = t.teach(ctx, *d)
+	d.learned, err = t.learningEvent(ctx, *d)
 	return err
 }
 
@@ -287,7 +287,7 @@ func (t *tx) stopAgain() {
 func (t *tx) standing(ctx context.Context) (*session.Standing, error) {
 	by, err := t.arbiter()
 	if err != nil {
-		by = nobody() // nobody arbitrates here: a human still can
+		by = noArbiter() // nobody arbitrates here: a human still can
 	}
 	votes, err := t.standings(ctx, by)
 	if err != nil {
@@ -318,7 +318,7 @@ func (t *tx) mayRule(id string) bool {
 // roster order, and whether any are declared for its state at all: if not, the
 // operator may rule.
 func (r *Runner) Humans(ctx context.Context, s *session.Session) (ids []string, declared bool, err error) {
-	p, err := r.planAnyhow(ctx, s.Program)
+	p, err := r.planPartial(ctx, s.Program)
 	if err != nil {
 		return nil, false, err
 	}
@@ -333,10 +333,10 @@ func (p *statePlan) declaresHuman() bool {
 	return slices.ContainsFunc(p.members, isHuman) || slices.ContainsFunc(p.humans, isHuman)
 }
 
-// teach returns what a forced decision teaches: a comparison for every AI that
+// learningEvent returns what a forced decision teaches: a comparison for every AI that
 // proposed in this round, and an exemplar. A champion that falls below the bar
 // by it is demoted.
-func (t *tx) teach(ctx context.Context, d decision) (*session.Learned, error) {
+func (t *tx) learningEvent(ctx context.Context, d decision) (*session.Learned, error) {
 	l := &session.Learned{}
 	for _, p := range t.round.Proposals {
 		if p.IsHuman {
@@ -345,7 +345,7 @@ func (t *tx) teach(ctx context.Context, d decision) (*session.Learned, error) {
 		key := trust.Key{SpecialistID: p.SpecialistID, State: t.here.scope}
 		l.Comparisons = append(l.Comparisons, trust.Comparison{Key: key, Match: p.Transition == d.transition, At: t.at})
 	}
-	if err := t.dethrone(ctx, l.Comparisons); err != nil {
+	if err := t.demoteBelowBar(ctx, l.Comparisons); err != nil {
 		return nil, err
 	}
 	var err error

@@ -31,7 +31,7 @@ type StateDeciding struct {
 // Deciding returns how the machine of a program decides. Nobody is asked, so nobody's
 // code has to be there.
 func (r *Runner) Deciding(ctx context.Context, program *session.Program) (*Deciding, error) {
-	p, err := r.planAnyhow(ctx, program)
+	p, err := r.planPartial(ctx, program)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (r *Runner) newest(ctx context.Context, machineName string) (*plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	return r.planAnyhow(ctx, program)
+	return r.planPartial(ctx, program)
 }
 
 // lookIn returns a tx that looks at a state in no session. It is never committed.

@@ -44,8 +44,8 @@ func (t *tx) auditRate(ctx context.Context, by *member) (exact.Billionths, error
 	plan := trust.AuditPlan{Rate: billionths(a.Rate), NewcomerRate: billionths(a.NewcomerRate), Newcomer: int64(a.Newcomer)}
 	q := &t.here.question
 	switch {
-	case t.reign.alone:
-		return plan.Probability(t.reign.seen.Decisions, t.reign.seen.Detector), nil
+	case t.championship.alone:
+		return plan.Probability(t.championship.seen.Decisions, t.championship.seen.Detector), nil
 	case !by.byBayes() || q.Policy.Promise == nil:
 		n, err := t.r.store.DecidedSince(ctx, q.Machine, 0, a.Newcomer)
 		return plan.Probability(int64(n), trust.Detector{}), err

@@ -110,7 +110,7 @@ func (w *work) executeElected(ctx context.Context, in Ruling, d decision) (Arbit
 		result.GuardReason = w.t.now.Outcome().Reason
 		return result, errors.Join(err, w.commit(ctx))
 	}
-	w.t.tripped(d.transition)
+	w.t.demoteOnMismatch(d.transition)
 	verdict, err := w.t.execute(ctx, d)
 	if err != nil {
 		return Arbitration{}, err

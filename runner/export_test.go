@@ -109,7 +109,7 @@ func (r *Runner) QuotaUsed(tenant string) (used [3]int64, sessions int) {
 }
 
 // Meet reads what the tenant of a session did before, as the first step does.
-func (r *Runner) Meet(ctx context.Context, s *session.Session) error { return r.meet(ctx, s) }
+func (r *Runner) Meet(ctx context.Context, s *session.Session) error { return r.loadTenant(ctx, s) }
 
 // Plans returns how many plans a runner keeps.
 func Plans(r *Runner) int {

@@ -38,7 +38,7 @@ func hashToken(token string) string {
 
 // A flight is a number of requests under way.
 type flight struct {
-	results chan heard
+	results chan response
 	out     int
 	cancel  context.CancelCauseFunc
 	done    func()
@@ -50,7 +50,7 @@ func (r *Runner) send(ctx context.Context, requests []request, q specialist.Ques
 	s, step := q.State, ctx
 	ctx, cancelTime := context.WithTimeout(ctx, time.Duration(s.Solicit.RoundTimeout))
 	ctx, cancel := context.WithCancelCause(ctx)
-	f := &flight{results: make(chan heard, len(requests)), out: len(requests), cancel: cancel, done: cancelTime}
+	f := &flight{results: make(chan response, len(requests)), out: len(requests), cancel: cancel, done: cancelTime}
 	arrive := r.arrivals(requests, q) // before anything is noted: it belongs to the program
 	r.mu.Lock()
 	for _, req := range requests {
@@ -104,12 +104,12 @@ func enter(ctx context.Context, slots chan struct{}) bool {
 }
 
 // answer is request, in a goroutine of its own: a panic is an answer that failed.
-func (r *Runner) answer(ctx context.Context, req request, q specialist.Question, send bool, async specialist.Time) (h heard) {
+func (r *Runner) answer(ctx context.Context, req request, q specialist.Question, send bool, async specialist.Time) (h response) {
 	if err := r.contain(q.Key.Session, func() error {
 		h = r.request(ctx, req, q, send, async)
 		return nil
 	}); err != nil {
-		h = heard{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index, repeat: req.estimate.Repeat, estimate: req.estimate}
+		h = response{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index, repeat: req.estimate.Repeat, estimate: req.estimate}
 		h.code, h.message = session.CodePanic, err.Error()
 	}
 	return h
@@ -124,23 +124,23 @@ func (r *Runner) deliver(id specialist.SessionID, arrive func(hear func()), hear
 }
 
 // request sends one request, if it is to be sent, and waits for what comes of it.
-func (r *Runner) request(ctx context.Context, req request, q specialist.Question, send bool, async specialist.Time) heard {
+func (r *Runner) request(ctx context.Context, req request, q specialist.Question, send bool, async specialist.Time) response {
 	defer r.setInflight(askKey{q.Key, req.index}, false)
 	if !send {
-		h := heard{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index, repeat: req.estimate.Repeat}
+		h := response{key: q.Key, id: req.member.SpecialistID, source: req.member.source, ask: req.index, repeat: req.estimate.Repeat}
 		h.fail(ctx, ctx.Err())
 		h.answer.Usage = specialist.Usage{}.WithCalls(0, 0) // it was never sent
 		return h
 	}
 	ctx, cancel := context.WithTimeout(ctx, req.member.timeout)
 	defer cancel()
-	if req.room != (specialist.Room{}) {
-		ctx = specialist.WithRoom(ctx, req.room)
+	if req.room != (specialist.CallLimit{}) {
+		ctx = specialist.WithCallLimit(ctx, req.room)
 	}
 	q.Ask = &req.ask
 	start := r.config.Now()
-	var h heard
-	req.ticket.sent()
+	var h response
+	req.ticket.start()
 	call(ctx, req.member, q, &h)
 	h.ask, h.repeat, h.estimate = req.index, req.estimate.Repeat, req.estimate
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
@@ -160,7 +160,7 @@ func (f *flight) stop() {
 }
 
 // take waits for a result and returns it with all others that are there.
-func (f *flight) take(ctx context.Context, into []heard) []heard {
+func (f *flight) take(ctx context.Context, into []response) []response {
 	select {
 	case h := <-f.results:
 		into = append(into, h)

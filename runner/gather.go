@@ -16,8 +16,8 @@ import (
 // owner is lost is repeated under its key.
 func (w *work) due(ctx context.Context) ([]*member, error) {
 	t := w.t
-	if c := t.reign.champion; c != "" && (t.failed(c) || !t.reign.alone && t.round.Proposal(c) != nil && (t.tooFewAlone() || t.lacksPayload(c))) {
-		t.reign.champion = "" // it had its chance: now the others are asked
+	if c := t.championship.champion; c != "" && (t.failed(c) || !t.championship.alone && t.round.Proposal(c) != nil && (t.tooFewAlone() || t.lacksPayload(c))) {
+		t.championship.champion = "" // it had its chance: now the others are asked
 	}
 	members := t.members()
 	due, have := w.dueNow[:0], t.round.Finder()
@@ -57,7 +57,7 @@ func (w *work) out(ctx context.Context, a *session.AskState) (bool, error) {
 		return false, nil
 	case a.Remote.Accepted:
 		if late {
-			t.hear(&heard{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, repeat: a.Remote.Repeat, estimate: a.Remote, code: session.CodeTimeout, message: "accepted, but no answer came in time"})
+			t.recordAnswer(&response{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, repeat: a.Remote.Repeat, estimate: a.Remote, code: session.CodeTimeout, message: "accepted, but no answer came in time"})
 		}
 		return !late, nil
 	case w.r.waitsFor(askKey{t.now.Key(), a.Index}):
@@ -153,17 +153,17 @@ func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 				return err
 			}
 		}
-		w.heard = append(w.heard, heard{wave: w.chosen})
-		h := &w.heard[len(w.heard)-1]
+		w.responses = append(w.responses, response{wave: w.chosen})
+		h := &w.responses[len(w.responses)-1]
 		w.chosen = nil
-		w.tickets[m.SpecialistID].sent()
+		w.tickets[m.SpecialistID].start()
 		w.callLocal(ctx, m, q, h)
 		w.paid(m.SpecialistID, w.t.priced(h, h.usage()))
 		if err := ctx.Err(); err != nil {
-			w.heard = w.heard[:len(w.heard)-1]
+			w.responses = w.responses[:len(w.responses)-1]
 			return err // whatever was said, the step is given up
 		}
-		w.t.hear(h)
+		w.t.recordAnswer(h)
 		w.note(w.t.asked)
 	}
 	return nil
@@ -182,7 +182,7 @@ func (w *work) note(a *session.Asked) {
 
 // callLocal asks one function. Only those of a program's own can wait, so only
 // they get a deadline.
-func (w *work) callLocal(ctx context.Context, m *member, q specialist.Question, h *heard) {
+func (w *work) callLocal(ctx context.Context, m *member, q specialist.Question, h *response) {
 	if m.source != specialist.Function {
 		call(ctx, m, q, h)
 		return
@@ -201,7 +201,7 @@ type request struct {
 	ask      specialist.Ask
 	index    int32
 	ticket   ticket
-	room     specialist.Room
+	room     specialist.CallLimit
 }
 
 // gatherRemote records all asks in one commit, sends them, asks the local
@@ -222,11 +222,11 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 	defer f.stop()
 	for _, m := range ask {
 		if m.local() {
-			var h heard
-			w.tickets[m.SpecialistID].sent()
+			var h response
+			w.tickets[m.SpecialistID].start()
 			w.callLocal(ctx, m, q, &h)
 			w.paid(m.SpecialistID, w.t.priced(&h, h.usage()))
-			w.heard = append(w.heard, h)
+			w.responses = append(w.responses, h)
 		}
 	}
 	return w.receive(ctx, f)
@@ -252,7 +252,7 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 		req := request{member: m, estimate: a.Remote, ticket: w.tickets[m.SpecialistID]}
 		if h := w.holds[m.SpecialistID]; h != nil {
 			a.Remote.Hold(h.need.first)
-			a.Remote.Spare, req.room = h.spare, h.room()
+			a.Remote.Spare, req.room = h.spare, h.callLimit()
 		} else {
 			a.Remote.Hold(t.need(m).first)
 		}

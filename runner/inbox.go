@@ -67,13 +67,13 @@ func (r *Runner) Weights(ctx context.Context, s *session.Session) (map[string]ex
 // votesOf returns the live proposals in the round's order, weighed; if the arbiter is
 // not there, by nobody.
 func (r *Runner) votesOf(ctx context.Context, s *session.Session) ([]arbiter.Vote, error) {
-	t, err := r.beginAnyhow(ctx, s)
+	t, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	by, err := t.arbiter()
 	if err != nil {
-		by = nobody()
+		by = noArbiter()
 	}
 	return t.standings(ctx, by)
 }

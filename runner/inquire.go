@@ -55,7 +55,7 @@ func (w *work) inquire(ctx context.Context, of func(*session.Judged) decision) (
 	if j := (judgement{ctx: ctx, step: step}); !j.alone(w.t).Passed() {
 		return nil, "", nil // the gate says why
 	}
-	asking := &inquirer{w: w, config: c, desk: w.t.here.desk, about: w.t.round.Verdict.Order[w.t.round.Verdict.Decision.Winner]}
+	asking := &inquirer{w: w, config: c, desk: w.t.here.respondents, about: w.t.round.Verdict.Order[w.t.round.Verdict.Decision.Winner]}
 	v := asking.ask(ctx, d, step)
 	switch {
 	case asking.err == nil:
@@ -72,7 +72,7 @@ func (w *work) inquire(ctx context.Context, of func(*session.Judged) decision) (
 type inquirer struct {
 	w       *work
 	config  *guard.Config
-	desk    *desk
+	desk    *respondents
 	about   int32              // the arrival of the winner
 	refused *guard.BudgetError // by the budget; nil if it was not
 	err     error              // why there is no verdict; nil if there is one
@@ -111,16 +111,16 @@ func (q *inquirer) stillAsked() bool {
 	return !q.w.over() && v != nil && v.Decision.Consensus() && v.Order[v.Decision.Winner] == q.about
 }
 
-// A desk has everybody whom the guards of a state ask.
-type desk struct {
+// A respondents has everybody whom the guards of a state ask.
+type respondents struct {
 	classifier guard.Classifier
 	asker      *guard.Asker
 	model      guard.Completer // of the truth gate; nil if there is none
 	prober     guard.Completer
 }
 
-// desk makes everybody ready whom the guards of a state ask.
-func (b *planner) desk(p *session.Program, st *machine.State) *desk {
+// respondents makes everybody ready whom the guards of a state ask.
+func (b *planner) respondents(p *session.Program, st *machine.State) *respondents {
 	if b.looking {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (b *planner) desk(p *session.Program, st *machine.State) *desk {
 	if c == nil || c.Classifier == nil && c.Truth == nil {
 		return nil
 	}
-	d, err := &desk{}, error(nil)
+	d, err := &respondents{}, error(nil)
 	if c.Classifier != nil {
 		if d.classifier, err = b.classifier(c.Classifier); err != nil {
 			b.fail(fmt.Errorf("the classifier of state %q: %w", st.Name, err))

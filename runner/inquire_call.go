@@ -153,7 +153,7 @@ func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(cont
 			a.usage.Estimated = p.need != specialist.Usage{}
 		}
 	}()
-	q.w.tickets[p.guard].sent()
+	q.w.tickets[p.guard].start()
 	defer func() {
 		_, cost := q.cost(p, &a)
 		q.w.paid(p.guard, cost)
@@ -187,11 +187,11 @@ func (q *inquirer) bounded(ctx context.Context, p *probe) context.Context {
 	if b == nil || !q.config.DebitsProbes() {
 		return ctx
 	}
-	room := specialist.Room{Billed: 1}
+	room := specialist.CallLimit{Billed: 1}
 	if b.HardCalls != nil {
 		room.Calls = 1 + p.retries
 	}
-	return specialist.WithRoom(ctx, room)
+	return specialist.WithCallLimit(ctx, room)
 }
 
 // A meter knows what a question has cost, if a model that knows was asked.

@@ -35,7 +35,7 @@ func (r *Runner) reveal(ctx context.Context, s *session.Session, viewer string) 
 		q, err := r.questionFor(ctx, s, viewer, true)
 		return q, s, err
 	}
-	t, err := r.beginAnyhow(ctx, s)
+	t, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return Question{}, nil, err
 	}
@@ -83,7 +83,7 @@ func (r *Runner) revealReview(ctx context.Context, s *session.Session, roundID, 
 			return nil, err
 		}
 	}
-	t, err := r.beginAnyhow(ctx, s)
+	t, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return nil, err
 	}

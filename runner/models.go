@@ -152,7 +152,7 @@ func (r *Runner) price(c *guard.Config, u specialist.Usage, of guard.Called) spe
 			return u.WithCost(p.Cost(u))
 		}
 	}
-	return r.dearest(c, u, of.Model)
+	return r.costliest(c, u, of.Model)
 }
 
 // priceOf returns the price of the first of some names that the machine knows, else
@@ -172,9 +172,9 @@ func (r *Runner) priceOf(c *guard.Config, names ...string) (p guard.Price, known
 	return p, false
 }
 
-// dearest prices a call of a model that is in no table as c says: by the dearest of
+// costliest prices a call of a model that is in no table as c says: by the dearest of
 // the machine's table and the program's, or not at all. c may be nil.
-func (r *Runner) dearest(c *guard.Config, u specialist.Usage, model string) specialist.Usage {
+func (r *Runner) costliest(c *guard.Config, u specialist.Usage, model string) specialist.Usage {
 	own := c.Price(u, model)
 	if c == nil || r.config.Prices == nil {
 		return own
@@ -192,7 +192,7 @@ func (r *Runner) dearest(c *guard.Config, u specialist.Usage, model string) spec
 // settle gives back what an ask held of a quota and did not need. What is to be
 // answered later is charged as estimated until then, and so is what is given up, which
 // the next step repeats.
-func (r *Runner) settle(t ticket, q *specialist.Question, h *heard) {
+func (r *Runner) settle(t ticket, q *specialist.Question, h *response) {
 	if r.quota == nil {
 		return
 	}
@@ -207,7 +207,7 @@ func (r *Runner) settle(t ticket, q *specialist.Question, h *heard) {
 	if t.handle == nil {
 		r.charge(r.scopeOf(q.Key.Session, q.Machine, q.Meta), u)
 	}
-	t.came(u)
+	t.settle(u)
 }
 
 // pricesOf returns the version of the program's prices, "" for a machine that names

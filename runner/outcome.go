@@ -26,16 +26,16 @@ func (t *tx) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
 	}
 	if by := t.here.arbiter; by != nil && by.byBayes() {
 		o.Promise = q.Policy.Promise
-		if err := t.foretell(ctx, by, o); err != nil {
+		if err := t.counterfactual(ctx, by, o); err != nil {
 			return nil, err
 		}
 	}
 	return o, o.Check()
 }
 
-// foretell enters what bayes had made of the round before the human spoke, and
+// counterfactual enters what bayes had made of the round before the human spoke, and
 // what it would have made of it had it stopped asking earlier.
-func (t *tx) foretell(ctx context.Context, by *member, o *trust.Outcome) error {
+func (t *tx) counterfactual(ctx context.Context, by *member, o *trust.Outcome) error {
 	e, q, err := t.put(ctx, by)
 	if err != nil {
 		return err

@@ -30,14 +30,14 @@ type plan struct {
 
 // A statePlan says who takes part in one state.
 type statePlan struct {
-	state   *machine.State
-	scope   string   // of alignment: "" or the state's name
-	members []member // proposers, in roster order, disabled ones included
-	humans  []member // machine-level humans that are not among members
-	arbiter *member  // nil if none is switched on
-	judged  bool     // an arbiter belongs here, be it switched off
-	gates   []gate   // by index of the transition
-	desk    *desk    // nil unless the guards ask somebody
+	state       *machine.State
+	scope       string       // of alignment: "" or the state's name
+	members     []member     // proposers, in roster order, disabled ones included
+	humans      []member     // machine-level humans that are not among members
+	arbiter     *member      // nil if none is switched on
+	judged      bool         // an arbiter belongs here, be it switched off
+	gates       []gate       // by index of the transition
+	respondents *respondents // nil unless the guards ask somebody
 
 	question trust.Question // to the ledger, but for the votes
 	audits   bool           // automatic decisions are audited
@@ -114,8 +114,8 @@ func (r *Runner) plan(ctx context.Context, p *session.Program) (*plan, error) {
 	return made, err
 }
 
-// planAnyhow is plan where nobody will be asked: what asking takes may be missing.
-func (r *Runner) planAnyhow(ctx context.Context, p *session.Program) (*plan, error) {
+// planPartial is plan where nobody will be asked: what asking takes may be missing.
+func (r *Runner) planPartial(ctx context.Context, p *session.Program) (*plan, error) {
 	return r.planFor(ctx, p, true)
 }
 
@@ -156,7 +156,7 @@ func (b *planner) plan(program *session.Program) *plan {
 	level := b.machineLevel()
 	for i := range b.m.States() {
 		b.state(&p.states[i], &b.m.States()[i], level)
-		p.states[i].desk = b.desk(program, &b.m.States()[i])
+		p.states[i].respondents = b.respondents(program, &b.m.States()[i])
 	}
 	if len(b.problems) > 0 {
 		p.missing = &StartError{b.problems}
@@ -382,8 +382,8 @@ func (b *planner) remote(m *member) (err error) {
 	return err
 }
 
-// nobody is the arbiter where there is none.
-func nobody() *member { return &member{Specialist: &machine.Specialist{}} }
+// noArbiter is the arbiter where there is none.
+func noArbiter() *member { return &member{Specialist: &machine.Specialist{}} }
 
 // defaultProposer and defaultArbiter stand in where a machine that is simply
 // run has nobody.

@@ -65,7 +65,7 @@ func (r *Runner) proposeTo(ctx context.Context, s *session.Session, in Submissio
 	if !s.Status.Live() {
 		return nil, s, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 	}
-	t, err := r.beginAnyhow(ctx, s)
+	t, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return nil, s, err
 	}
@@ -82,7 +82,7 @@ func (r *Runner) proposeTo(ctx context.Context, s *session.Session, in Submissio
 		}
 		return r.proposeAsked(ctx, s, m, in)
 	}
-	h := heard{key: s.Key(), id: m.SpecialistID, human: m.IsHuman, answer: in.answer()}
+	h := response{key: s.Key(), id: m.SpecialistID, human: m.IsHuman, answer: in.answer()}
 	chosen, err := Legal(s.State, &h.answer)
 	if err == nil && m.IsHuman { // whose proposal may execute it
 		err = in.pin().allows(chosen)
@@ -90,7 +90,7 @@ func (r *Runner) proposeTo(ctx context.Context, s *session.Session, in Submissio
 	if err != nil {
 		return nil, s, err
 	}
-	t.hear(&h)
+	t.recordAnswer(&h)
 	after, err := t.commit(ctx)
 	if err != nil {
 		return nil, s, err
@@ -166,7 +166,7 @@ func (t *tx) refuseStale(ctx context.Context, m *member, in Submission, refused 
 	if m.IsHuman || in.Usage.Given == 0 || !errors.Is(refused, ErrStaleRound) {
 		return refused
 	}
-	t.discard(&heard{key: t.now.Key(), id: m.SpecialistID, answer: in.answer()}, session.CodeLate)
+	t.discard(&response{key: t.now.Key(), id: m.SpecialistID, answer: in.answer()}, session.CodeLate)
 	if _, err := t.commit(ctx); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member
 	}
 	var err error
 	if w.by, err = w.t.arbiter(); err != nil {
-		w.by = nobody() // asking needs no arbiter
+		w.by = noArbiter() // asking needs no arbiter
 	}
 	switch ask := w.admit(ctx, []*member{&own}); {
 	case len(ask) > 0:
@@ -334,7 +334,7 @@ func (r *Runner) answered(ctx context.Context, s *session.Session, ask *session.
 	if err != nil {
 		return nil, s, err
 	}
-	t.hear(&heard{key: s.Key(), id: ask.SpecialistID, source: ask.Source, ask: ask.Index, repeat: ask.Remote.Repeat, estimate: ask.Remote, answer: a})
+	t.recordAnswer(&response{key: s.Key(), id: ask.SpecialistID, source: ask.Source, ask: ask.Index, repeat: ask.Remote.Repeat, estimate: ask.Remote, answer: a})
 	failure, cost := t.failureOf(ask.SpecialistID), t.paidTo(ask.SpecialistID)
 	after, err := t.commit(ctx)
 	if err != nil {

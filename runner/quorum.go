@@ -28,7 +28,7 @@ import (
 // everybody, everybody; in mode sequential those whom the present wave is yet to ask,
 // and everybody as long as there was none.
 func (t *tx) toAsk(m *member) bool {
-	if t.mode() == machine.Sequential && t.reign.champion == "" && t.round.Solicited() {
+	if t.mode() == machine.Sequential && t.championship.champion == "" && t.round.Solicited() {
 		return slices.Contains(t.unasked, m)
 	}
 	return t.asks(m)
@@ -70,7 +70,7 @@ func (t *tx) quorumRule(by *member) machine.Quorum {
 	if q := t.now.State.Quorum; q != nil {
 		return *q
 	}
-	reigns := t.reign.champion != "" && t.round.Proposal(t.reign.champion) != nil
+	reigns := t.championship.champion != "" && t.round.Proposal(t.championship.champion) != nil
 	return DefaultQuorum(by.StrategyFnName, t.mode(), reigns)
 }
 
@@ -88,7 +88,7 @@ func DefaultQuorum(strategy string, mode machine.Mode, champion bool) machine.Qu
 // champion, and those who are asked beside it, have given. Then the others are asked.
 func (t *tx) tooFewAlone() bool {
 	declared := t.now.State.Quorum
-	if declared == nil || t.reign.champion == "" {
+	if declared == nil || t.championship.champion == "" {
 		return false
 	}
 	counted, answered, members := 0, 0, t.members()
@@ -150,7 +150,7 @@ func (t *tx) heardEnough() bool {
 	}
 	by, err := t.arbiter()
 	if err != nil {
-		by = nobody()
+		by = noArbiter()
 	}
 	return t.quorum(by).Reached()
 }

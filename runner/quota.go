@@ -44,16 +44,16 @@ func (r *Runner) admitted(ctx context.Context, s *session.Session) error {
 	if r.quota == nil {
 		return nil
 	}
-	if err := r.meet(ctx, s); err != nil {
+	if err := r.loadTenant(ctx, s); err != nil {
 		return err
 	}
-	r.leave()
+	r.closeScopes()
 	scope := r.scope(s)
 	err := r.quota.Open(scope, guard.Opening{})
 	over, full := errors.AsType[*guard.BudgetError](err)
 	switch {
 	case errors.Is(err, guard.ErrInput): // it is open: calls are still out that it sent before it stopped
-		r.stay(scope)
+		r.keepScope(scope)
 		return nil
 	case !full:
 		return err
@@ -71,12 +71,12 @@ func (r *Runner) admitted(ctx context.Context, s *session.Session) error {
 // still out keep it until they are settled or their step is over.
 func (r *Runner) ended(s *session.Session) {
 	if r.quota != nil && !s.Status.Live() {
-		r.leave(r.scope(s))
+		r.closeScopes(r.scope(s))
 	}
 }
 
-// leave closes a session's scope, and all that could not be closed before.
-func (r *Runner) leave(scopes ...guard.Scope) {
+// closeScopes closes a session's scope, and all that could not be closed before.
+func (r *Runner) closeScopes(scopes ...guard.Scope) {
 	r.quota.Expire()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,8 +89,8 @@ func (r *Runner) leave(scopes ...guard.Scope) {
 	r.leaving = busy
 }
 
-// stay keeps the scope of a session that was to be closed.
-func (r *Runner) stay(s guard.Scope) {
+// keepScope keeps the scope of a session that was to be closed.
+func (r *Runner) keepScope(s guard.Scope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leaving = slices.DeleteFunc(r.leaving, func(other guard.Scope) bool { return other == s })
@@ -102,15 +102,15 @@ type ticket struct {
 	spare  []*guard.Handle // of repairs, which are settled with the call
 }
 
-// sent says that the call is on its way.
-func (t ticket) sent() {
+// start says that the call is on its way.
+func (t ticket) start() {
 	if t.handle != nil {
 		_ = t.handle.Start() // one that is asked for again may have been charged at its estimate
 	}
 }
 
-// came says what the call has cost. What is not known is as expected.
-func (t ticket) came(u specialist.Usage) {
+// settle says what the call has cost. What is not known is as expected.
+func (t ticket) settle(u specialist.Usage) {
 	if t.handle != nil {
 		t.handle.Settle(guard.Usage{Usage: u.Clean()})
 		t.release()
@@ -175,7 +175,7 @@ func (w *work) hold(id string, t ticket) {
 // free.
 func (w *work) paid(id string, u specialist.Usage) {
 	if t := w.tickets[id]; t.handle != nil {
-		t.came(u)
+		t.settle(u)
 	} else if w.r.quota != nil {
 		w.r.charge(w.r.scope(&w.t.now), u)
 	}
@@ -193,7 +193,7 @@ func (r *Runner) corrected(ctx context.Context, s *session.Session, id string, u
 	if r.quota == nil {
 		return nil
 	}
-	if err := r.meet(ctx, s); err != nil {
+	if err := r.loadTenant(ctx, s); err != nil {
 		return err
 	}
 	if h := r.quota.Find(r.scope(s), callID(s.Key(), id)); h != nil {

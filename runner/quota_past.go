@@ -42,8 +42,8 @@ func (t *tenants) quota(tenant string) *guard.Quota {
 	return q.(*guard.Quota)
 }
 
-// meet reads what the tenant of a session did before this Runner knew of it, once.
-func (r *Runner) meet(ctx context.Context, s *session.Session) error {
+// loadTenant reads what the tenant of a session did before this Runner knew of it, once.
+func (r *Runner) loadTenant(ctx context.Context, s *session.Session) error {
 	if r.quota == nil {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (r *Runner) lookAgain(ctx context.Context, tenant string) error {
 		if s.Status.Live() {
 			t.open[tenant] = append(t.open[tenant], id)
 		} else {
-			r.leave(r.scope(s))
+			r.closeScopes(r.scope(s))
 		}
 	}
 	return nil

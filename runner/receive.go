@@ -12,9 +12,9 @@ import (
 // receive commits answers as they come in. Those of the last batch are left in
 // w.t, to share the commit of what follows from them.
 func (w *work) receive(ctx context.Context, f *flight) error {
-	for local := len(w.heard) > 0; ; local = false { // what functions said may settle the round already
+	for local := len(w.responses) > 0; ; local = false { // what functions said may settle the round already
 		if !local && f.out > 0 && ctx.Err() == nil {
-			w.heard = f.take(ctx, w.heard)
+			w.responses = f.take(ctx, w.responses)
 		}
 		if ctx.Err() != nil {
 			return w.giveUp(ctx, f)
@@ -51,8 +51,8 @@ func (w *work) receive(ctx context.Context, f *flight) error {
 func (w *work) land(f *flight) {
 	f.cancel(specialist.ErrDecided)
 	for ; f.out > 0; f.out-- {
-		w.heard = append(w.heard, <-f.results)
-		w.t.hear(&w.heard[len(w.heard)-1])
+		w.responses = append(w.responses, <-f.results)
+		w.t.recordAnswer(&w.responses[len(w.responses)-1])
 	}
 }
 
@@ -61,9 +61,9 @@ func (w *work) land(f *flight) {
 func (w *work) giveUp(ctx context.Context, f *flight) error {
 	f.cancel(ctx.Err())
 	for ; f.out > 0; f.out-- {
-		w.heard = append(w.heard, <-f.results)
+		w.responses = append(w.responses, <-f.results)
 	}
-	w.heard = slices.DeleteFunc(w.heard, func(h heard) bool { return h.givenUp })
+	w.responses = slices.DeleteFunc(w.responses, func(h response) bool { return h.givenUp })
 	safe := context.WithoutCancel(ctx)
 	for range maxRaces {
 		if err := w.open(safe); err != nil {

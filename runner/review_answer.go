@@ -113,7 +113,7 @@ func (r *Runner) reviewOf(ctx context.Context, s *session.Session, roundID strin
 // takes part in the state and has not decided the round before; the operator
 // where there is none.
 func (r *Runner) mayReview(ctx context.Context, s *session.Session, v *session.Review, id string) error {
-	p, err := r.planAnyhow(ctx, s.Program)
+	p, err := r.planPartial(ctx, s.Program)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (r *Runner) reviewsOf(ctx context.Context, sessionID string) (items []Revie
 		if err != nil {
 			return err
 		}
-		p, err := r.planAnyhow(ctx, s.Program)
+		p, err := r.planPartial(ctx, s.Program)
 		if err != nil {
 			return err
 		}

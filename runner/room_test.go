@@ -25,7 +25,7 @@ type menders struct {
 	mu    sync.Mutex
 	full  int               // asks that ran out of room
 	wants map[string][]bool // by specialist: the calls it makes, true for those that are billed
-	rooms map[string]specialist.Room
+	rooms map[string]specialist.CallLimit
 }
 
 type mender struct{ *menders }
@@ -41,7 +41,7 @@ func (mender) Estimate(specialist.Question) specialist.Estimate {
 
 // Propose implements specialist.Proposer.
 func (m mender) Propose(ctx context.Context, q specialist.Question) (specialist.Answer, error) {
-	room := specialist.RoomOf(ctx)
+	room := specialist.CallLimitOf(ctx)
 	m.mu.Lock()
 	m.rooms[q.Self] = room
 	m.mu.Unlock()
@@ -85,7 +85,7 @@ func TestRepairsNeverOverspend(t *testing.T) {
 			"tokens": fmt.Sprintf(`"hard_limit_tokens":%d`, 1000+rng.IntN(20_000)),
 			"calls":  fmt.Sprintf(`"hard_limit_calls":%d`, 1+rng.IntN(12)),
 		}[[]string{"usd", "tokens", "calls"}[rng.IntN(3)]]
-		m := &menders{wants: map[string][]bool{}, rooms: map[string]specialist.Room{}}
+		m := &menders{wants: map[string][]bool{}, rooms: map[string]specialist.CallLimit{}}
 		who := []string{arbFn("judge")}
 		for i := range 1 + rng.IntN(5) {
 			id := string(rune('a' + i))
@@ -168,7 +168,7 @@ func TestRoomIsShared(t *testing.T) {
 		{`"hard_limit_calls":100`, "a 3/9, b 3/9"},
 		{`"soft_limit_usd":1`, "a 3/0, b 3/0"},
 	} {
-		m := &menders{wants: map[string][]bool{"a": {true}, "b": {true}}, rooms: map[string]specialist.Room{}}
+		m := &menders{wants: map[string][]bool{"a": {true}, "b": {true}}, rooms: map[string]specialist.CallLimit{}}
 		bubble(t, func(b *bench) {
 			b.r = b.mending(m)
 			b.cast.judge("judge", electFirst)
@@ -195,7 +195,7 @@ func TestLostModelIsCharged(t *testing.T) {
 		`"hard_limit_calls":1`: {runner.TickStopped, 1, exact.Dollar / 2},
 	} {
 		bubble(t, func(b *bench) {
-			m := &menders{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.Room{}}
+			m := &menders{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.CallLimit{}}
 			b.r = b.mending(m)
 			s := b.start(b.machine(def{who: []string{llm("a", "cheap"), arb("firstProposal")}, top: budget(limit)}))
 			ctx, cancel := context.WithTimeout(b.ctx, time.Second/2)
@@ -227,7 +227,7 @@ func TestLostModelIsCharged(t *testing.T) {
 // that up.
 func TestLostModelIsReserved(t *testing.T) {
 	bubble(t, func(b *bench) {
-		m := &menders{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.Room{}}
+		m := &menders{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.CallLimit{}}
 		b.r = b.mending(m)
 		s := b.start(b.machine(def{who: []string{web("x", estimated("0.5")), llm("a", "cheap"), arb("firstProposal")}, top: budget(`"hard_limit_usd":0.9`)}))
 		b.ok(b.r.Disable(b.ctx, "desk", "x"))
@@ -283,7 +283,7 @@ func TestVerdictHoldsTheRest(t *testing.T) {
 // budget too.
 func TestProposeIsInTheBudget(t *testing.T) {
 	bubble(t, func(b *bench) {
-		m := &menders{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.Room{}}
+		m := &menders{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.CallLimit{}}
 		b.r = b.mending(m)
 		s := b.start(b.machine(def{who: []string{llm("a", "cheap"), arb("firstProposal")}, top: budget(`"hard_limit_usd":0.4`)}))
 		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a"})
@@ -369,7 +369,7 @@ func TestOtherNames(t *testing.T) {
 func TestRepairsInAQuota(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		bubble(t, func(b *bench) {
-			m := &menders{wants: map[string][]bool{"a": {true, true, true}}, rooms: map[string]specialist.Room{}}
+			m := &menders{wants: map[string][]bool{"a": {true, true, true}}, rooms: map[string]specialist.CallLimit{}}
 			limited := tenants(guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, Sliding: true, Calls: new(int64(8))}}})
 			configure := func(c *runner.Config) { limited(c); c.ModelProposers, c.Now = m, time.Now }
 			b.r = b.runner(configure)

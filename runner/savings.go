@@ -82,7 +82,7 @@ func (t *tx) saving(l *trust.Ledger) Saving {
 	s.Savings, s.Outcomes = k.savings(q, s.Tau), k.outcomes
 	if !s.Worth() {
 		s.Note = NoSavingNote
-		s.Everyone = !t.dear() && t.here.state.Solicit.Mode == machine.Sequential
+		s.Everyone = !t.costly() && t.here.state.Solicit.Mode == machine.Sequential
 	}
 	return s
 }

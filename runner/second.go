@@ -128,7 +128,7 @@ func (r *Runner) withdraw(ctx context.Context, s *session.Session, in Ruling) (A
 	if in.TransitionName != "" {
 		return Arbitration{Session: s}, refuse(ErrIllegal, "transition_given", "a ruling is taken back, or another one given: not both")
 	}
-	t, err := r.beginAnyhow(ctx, s)
+	t, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return Arbitration{}, err
 	}

@@ -146,13 +146,13 @@ func (r *Runner) newWork(s *session.Session) *work {
 	if w == nil {
 		w = &work{}
 	}
-	*w = work{r: r, s: s, key: s.Key(), heard: w.heard[:0], dueNow: w.dueNow[:0], tx: w.tx}
+	*w = work{r: r, s: s, key: s.Key(), responses: w.responses[:0], dueNow: w.dueNow[:0], tx: w.tx}
 	return w
 }
 
 // release gives the buffers back. Nothing of w may be used afterwards.
 func (w *work) release() {
-	clear(w.heard[:cap(w.heard)])
+	clear(w.responses[:cap(w.responses)])
 	clear(w.dueNow[:cap(w.dueNow)])
 	t := &w.tx
 	clear(t.events[:cap(t.events)])
@@ -162,17 +162,17 @@ func (w *work) release() {
 	clear(asks)
 	*t = tx{events: t.events[:0], votes: t.votes[:0], open: t.open[:0], round: session.OpenRound{Proposals: proposals[:0], Asks: asks[:0]}}
 	r := w.r
-	*w = work{heard: w.heard[:0], dueNow: w.dueNow[:0], tx: w.tx}
+	*w = work{responses: w.responses[:0], dueNow: w.dueNow[:0], tx: w.tx}
 	r.works.Put(w)
 }
 
 // A work is one Step under way. Answers that were heard but are not durable yet
 // outlive a lost race.
 type work struct {
-	r     *Runner
-	s     *session.Session    // as last committed
-	key   specialist.RoundKey // of the round the step is about
-	heard []heard
+	r         *Runner
+	s         *session.Session    // as last committed
+	key       specialist.RoundKey // of the round the step is about
+	responses []response
 
 	asked  *session.Asked   // the first to be asked in this step
 	asked2 []*session.Asked // who was asked later
@@ -198,7 +198,7 @@ func (w *work) attempt(ctx context.Context) (Tick, error) {
 	if err := ctx.Err(); err != nil {
 		return Tick{}, err
 	}
-	if w.s.Status != session.Running && len(w.heard) == 0 && w.pending == nil {
+	if w.s.Status != session.Running && len(w.responses) == 0 && w.pending == nil {
 		return w.tick(statusOf(w.s)), nil
 	}
 	if err := w.open(ctx); err != nil {
@@ -223,15 +223,15 @@ func (w *work) attempt(ctx context.Context) (Tick, error) {
 
 // open begins a tx on the present session and hears all that is not durable.
 func (w *work) open(ctx context.Context) error {
-	if err := w.r.meet(ctx, w.s); err != nil {
+	if err := w.r.loadTenant(ctx, w.s); err != nil {
 		return err
 	}
 	w.t = &w.tx
 	if err := w.t.begin(ctx, w.r, w.s); err != nil {
 		return err
 	}
-	for i := range w.heard {
-		w.t.hear(&w.heard[i])
+	for i := range w.responses {
+		w.t.recordAnswer(&w.responses[i])
 	}
 	if w.pending != nil {
 		w.t.hearVerdict(w.pending, w.by)
@@ -239,7 +239,7 @@ func (w *work) open(ctx context.Context) error {
 	if w.over() || w.looking {
 		return nil
 	}
-	if err := w.crown(ctx); err != nil {
+	if err := w.applyChampion(ctx); err != nil {
 		return err
 	}
 	return w.settle(ctx)
@@ -255,7 +255,7 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 		if err != nil {
 			return Tick{}, err
 		}
-		if w.t.reign.alone && len(due) == 0 && !w.waiting() {
+		if w.t.championship.alone && len(due) == 0 && !w.waiting() {
 			if _, _, ok, err := w.alone(ctx); err != nil {
 				return Tick{}, err
 			} else if !ok {
@@ -405,7 +405,7 @@ func (w *work) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.s, w.heard, w.pending = s, w.heard[:0], nil
+	w.s, w.responses, w.pending = s, w.responses[:0], nil
 	return nil
 }
 

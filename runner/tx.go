@@ -29,10 +29,10 @@ type tx struct {
 	plan *plan
 	here *statePlan // who takes part in the present round
 
-	batch  *batch                // where the data of the events lies
-	asked  *session.Asked        // the event that the local asks of this commit share
-	roster []session.RosterEvent // that goes with this commit
-	reign  reign
+	batch        *batch                // where the data of the events lies
+	asked        *session.Asked        // the event that the local asks of this commit share
+	roster       []session.RosterEvent // that goes with this commit
+	championship championship
 
 	weighed   bool // weights has been read
 	weights   []exact.Billionths
@@ -54,10 +54,10 @@ func (r *Runner) begin(ctx context.Context, s *session.Session) (*tx, error) {
 	return t, t.begin(ctx, r, s)
 }
 
-// beginAnyhow is begin where nobody will be asked: what asking takes may be
+// beginPartial is begin where nobody will be asked: what asking takes may be
 // missing.
-func (r *Runner) beginAnyhow(ctx context.Context, s *session.Session) (*tx, error) {
-	p, err := r.planAnyhow(ctx, s.Program)
+func (r *Runner) beginPartial(ctx context.Context, s *session.Session) (*tx, error) {
+	p, err := r.planPartial(ctx, s.Program)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (w *work) verdict(ctx context.Context) (*session.Judged, error) {
 			return w.remoteVerdict(ctx)
 		}
 	}
-	if w.t.reign.alone {
+	if w.t.championship.alone {
 		d, round, ok, err := w.alone(ctx)
 		if err != nil {
 			return nil, err
@@ -97,14 +97,14 @@ func (w *work) verdict(ctx context.Context) (*session.Judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.tickets[w.by.SpecialistID].sent()
+	w.tickets[w.by.SpecialistID].start()
 	d, err := decideRound(ctx, w.by, round)
 	spent, _ := w.t.expense(w.by, d, err)
 	w.paid(w.by.SpecialistID, spent)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if w.t.reign.held && d.Consensus() {
+	if w.t.championship.held && d.Consensus() {
 		d = arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: w.t.now.State.Name, Judgement: d.Judgement}
 	}
 	w.t.recordVerdict(w.by, round, d, err, 0)
@@ -344,7 +344,7 @@ func (w *work) askArbiter(ctx context.Context, req request) (round *arbiter.Roun
 	round.Ask = &req.ask
 	ctx, cancel := context.WithTimeout(ctx, w.by.timeout)
 	defer cancel()
-	w.tickets[w.by.SpecialistID].sent()
+	w.tickets[w.by.SpecialistID].start()
 	d, err = decideRound(ctx, w.by, round)
 	return round, d, true, err
 }

@@ -32,7 +32,7 @@ const (
 func (w *work) wave(ctx context.Context, due []*member) ([]*member, error) {
 	w.t.stop, w.chosen = "", nil
 	switch {
-	case w.t.mode() != machine.Sequential || w.t.reign.champion != "":
+	case w.t.mode() != machine.Sequential || w.t.championship.champion != "":
 		return due, nil
 	case w.by.byBayes():
 		return w.informative(ctx, due)
@@ -258,19 +258,19 @@ func (t *tx) everyone(q *trust.Question, tau exact.Billionths) session.Everyone 
 	switch began := t.round.Wave; {
 	case len(q.Options) < 2:
 		return ""
-	case t.reign.held || tau == 0:
+	case t.championship.held || tau == 0:
 		return WhileCalibrating
 	case began != nil:
 		return began.Everyone
-	case t.dear() || t.r.ledger.worth(q, tau):
+	case t.costly() || t.r.ledger.worth(q, tau):
 		return ""
 	}
 	return NoSaving
 }
 
-// dear reports whether asking everyone costs more than a human: then that is never
+// costly reports whether asking everyone costs more than a human: then that is never
 // done at once to decide a round.
-func (t *tx) dear() bool {
+func (t *tx) costly() bool {
 	var all exact.Money
 	members := t.members()
 	for i := range members {

@@ -170,7 +170,7 @@ func (f *fold) evidence(ctx context.Context, r *round, pt *point, round *arbiter
 
 // settle has the rule decide.
 func (f *fold) settle(ctx context.Context, pt *point, rule *rule, round *arbiter.Round) {
-	d := pt.reign(rule.decide(ctx, round), round)
+	d := pt.championDecides(rule.decide(ctx, round), round)
 	pt.lacked = d.Consensus() && !round.Unbound && round.Votes[d.Winner].LacksPayload()
 	pt.decision, pt.decided = d.Floor(round), true
 	if pt.decision.Consensus() {
@@ -181,10 +181,10 @@ func (f *fold) settle(ctx context.Context, pt *point, rule *rule, round *arbiter
 	}
 }
 
-// reign returns the decision of a round in which a champion reigned, or which a
+// championDecides returns the decision of a round in which a champion reigned, or which a
 // human had sent back to humans: neither depends on the votes alone. d is that of
 // the arbiter.
-func (pt *point) reign(d arbiter.Decision, round *arbiter.Round) arbiter.Decision {
+func (pt *point) championDecides(d arbiter.Decision, round *arbiter.Round) arbiter.Decision {
 	if pt.judged == nil || d.Judgement == nil {
 		return d
 	}

@@ -332,10 +332,10 @@ func (p *play) crowned(ctx context.Context) error {
 			continue
 		}
 		if was != "" {
-			p.crown("champion.demoted", scope, was)
+			p.promote("champion.demoted", scope, was)
 		}
 		if now != "" {
-			p.crown("champion.promoted", scope, now)
+			p.promote("champion.promoted", scope, now)
 		}
 		p.kings[scope] = now
 	}
@@ -350,8 +350,8 @@ func champion(roster *session.Roster, scope string) string {
 	return roster.Champions[scope].ID
 }
 
-// crown notes a promotion or a demotion with how good the voter really is.
-func (p *play) crown(what, scope, id string) {
+// promote notes a promotion or a demotion with how good the voter really is.
+func (p *play) promote(what, scope, id string) {
 	v := p.Panel.voter(id)
 	if v == nil {
 		return

@@ -17,9 +17,9 @@ type hold struct {
 	full    bool // there is no room for more
 }
 
-// room returns how many calls the ask may make.
-func (h *hold) room() specialist.Room {
-	r := specialist.Room{Billed: 1 + h.spare.Billed}
+// callLimit returns how many calls the ask may make.
+func (h *hold) callLimit() specialist.CallLimit {
+	r := specialist.CallLimit{Billed: 1 + h.spare.Billed}
 	if h.limited {
 		r.Calls = 1 + h.spare.Calls
 	}

@@ -17,7 +17,7 @@ import (
 
 // A heard is what came of one ask, or was handed in from outside, before it is
 // durable. It survives lost races: it is heard again in the next tx.
-type heard struct {
+type response struct {
 	key      specialist.RoundKey // the round it is for
 	id       string              // of the specialist
 	human    bool
@@ -39,7 +39,7 @@ type heard struct {
 
 // usage returns what the answer cost: as it says, or, if none came or it cannot be
 // read, so that nobody will ever say, as was expected.
-func (h *heard) usage() specialist.Usage {
+func (h *response) usage() specialist.Usage {
 	if h.answer.Usage == (specialist.Usage{}) && (h.code == session.CodeCancelled || h.code == session.CodeTimeout || h.unsaid) {
 		return h.estimate.Expected()
 	}
@@ -50,7 +50,7 @@ func (h *heard) usage() specialist.Usage {
 // a service that names no cost, and each call of a model that has no price, costs what
 // the machine thinks that one costs: nobody will ever say more, and a limit of dollars
 // that counted nothing would never end.
-func (r *Runner) priced(c *guard.Config, h *heard, u specialist.Usage) specialist.Usage {
+func (r *Runner) priced(c *guard.Config, h *response, u specialist.Usage) specialist.Usage {
 	said, of := u.Has(specialist.CostGiven), calledOf(&h.answer)
 	u = r.price(c, u, of)
 	if said || h.estimate == nil {
@@ -79,7 +79,7 @@ func unnamed(u specialist.Usage, estimate exact.Money) specialist.Usage {
 	return u.WithCost(estimate)
 }
 
-func (t *tx) priced(h *heard, u specialist.Usage) specialist.Usage {
+func (t *tx) priced(h *response, u specialist.Usage) specialist.Usage {
 	return t.r.priced(t.now.Program.Guards(t.now.State), h, u)
 }
 
@@ -93,7 +93,7 @@ const (
 // hear checks one answer against the session as it is now and records what
 // becomes of it: a proposal, a failure, or a late answer that counts for
 // nothing.
-func (t *tx) hear(h *heard) {
+func (t *tx) recordAnswer(h *response) {
 	if h.key != t.now.Key() || t.now.Status > session.NeedsHuman {
 		t.discard(h, session.CodeLate)
 		return
@@ -137,7 +137,7 @@ func (t *tx) hear(h *heard) {
 
 // promised charges a proposal from outside that names no cost as the ask was estimated
 // that it answers: one whose service said that it would answer later.
-func (t *tx) promised(h *heard) {
+func (t *tx) promised(h *response) {
 	if a := t.round.Ask(h.id, machine.Proposer); a != nil && a.Status == session.AskStatusOpen && a.Remote != nil && a.Remote.Accepted {
 		h.answer.Usage = unnamed(t.priced(h, h.answer.Usage), a.Remote.Estimate)
 	}
@@ -145,7 +145,7 @@ func (t *tx) promised(h *heard) {
 
 // recordLocal records the ask of a local function; those of one commit share an
 // event, but for waves, which begin one each.
-func (t *tx) recordLocal(h *heard) int32 {
+func (t *tx) recordLocal(h *response) int32 {
 	a := session.Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source, Shadow: t.shadows(h.id)}
 	if t.asked == nil || h.wave != nil {
 		t.asked = t.newAsked()
@@ -176,7 +176,7 @@ func (t *tx) accept(a *session.AskState, until specialist.Time) {
 }
 
 // discard records an answer that came too late, with its cost.
-func (t *tx) discard(h *heard, code string) {
+func (t *tx) discard(h *response, code string) {
 	if h.accepted && !t.answered(h, code) {
 		return
 	}
@@ -194,7 +194,7 @@ func (t *tx) discard(h *heard, code string) {
 // answered reports whether an ask that was accepted has its answer already, as a
 // proposal from outside, which says more of the cost than was assumed. That was charged
 // beside the ask; what it does not say costs what was estimated.
-func (t *tx) answered(h *heard, code string) bool {
+func (t *tx) answered(h *response, code string) bool {
 	a, p := t.round.At(h.ask), t.round.Proposal(h.id)
 	if code != session.CodeSuperseded || a == nil || p == nil || a.Status != session.AskStatusAnswered || !a.Assumed(h.repeat) {
 		return false
@@ -211,7 +211,7 @@ func (t *tx) answered(h *heard, code string) bool {
 }
 
 // proposal returns the proposal an answer makes, or says why it is not legal.
-func (t *tx) proposal(h *heard, ask int32) (*session.Proposed, error) {
+func (t *tx) proposal(h *response, ask int32) (*session.Proposed, error) {
 	legal, err := legal(t.now.State, &h.answer, h.source.VotesOnly())
 	if err != nil {
 		return nil, err
@@ -310,7 +310,7 @@ func legalCalls(calls []specialist.ToolCall) error {
 }
 
 // call asks one proposer and never panics. The answer in h may still be illegal.
-func call(ctx context.Context, m *member, q specialist.Question, h *heard) {
+func call(ctx context.Context, m *member, q specialist.Question, h *response) {
 	h.key, h.id, h.source, h.local = q.Key, m.SpecialistID, m.source, m.local()
 	if m.estimate > 0 {
 		h.estimate = &session.RemoteAsk{Estimate: m.estimate}
@@ -324,7 +324,7 @@ func call(ctx context.Context, m *member, q specialist.Question, h *heard) {
 }
 
 // say has a proposer say something. A panic is a failure.
-func (h *heard) say(ctx context.Context, m *member, q specialist.Question) {
+func (h *response) say(ctx context.Context, m *member, q specialist.Question) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.code, h.message = session.CodePanic, fmt.Sprintf("panic: %v", p)
@@ -337,7 +337,7 @@ func (h *heard) say(ctx context.Context, m *member, q specialist.Question) {
 }
 
 // fail says what an error of a specialist means.
-func (h *heard) fail(ctx context.Context, err error) {
+func (h *response) fail(ctx context.Context, err error) {
 	h.message, h.unsaid = err.Error(), errors.Is(err, specialist.ErrUncounted)
 	switch {
 	case errors.Is(err, specialist.ErrAccepted):

@@ -1,0 +1,24 @@
+package specialist
+
+import "context"
+
+// A CallLimit is what a budget has set aside for one ask: how many calls of a model it
+// may make. Whoever asks a model stops before it would make more, as it stops at a
+// deadline. The zero Room sets no bound.
+type CallLimit struct {
+	Calls  int64 // of any kind; 0 is no bound
+	Billed int64 // that a provider may charge for; 0 is no bound
+}
+
+type roomKey struct{}
+
+// WithCallLimit returns a context that carries r.
+func WithCallLimit(ctx context.Context, r CallLimit) context.Context {
+	return context.WithValue(ctx, roomKey{}, r)
+}
+
+// CallLimitOf returns the Room that a context carries, or the zero one.
+func CallLimitOf(ctx context.Context) CallLimit {
+	r, _ := ctx.Value(roomKey{}).(CallLimit)
+	return r
+}
