@@ -70,9 +70,10 @@ func (r *Runner) priced(c *guard.Config, h *response, u specialist.Usage) specia
 }
 
 // unnamed returns what the answer of a service is charged: as it says, or, if it names no
-// cost, as estimated. One that is free says 0.
+// cost, as estimated. One that is free says 0, and one of which nothing was sent is no
+// call.
 func unnamed(u specialist.Usage, estimate exact.Money) specialist.Usage {
-	if estimate == 0 || u.Has(specialist.CostGiven) {
+	if estimate == 0 || u.Has(specialist.CostGiven) || u.Made() == 0 {
 		return u
 	}
 	u.Estimated = true
@@ -200,11 +201,11 @@ func (t *tx) answered(h *response, code string) bool {
 		return false
 	}
 	u := specialist.Usage{}
-	if p.Usage != u { // it is the call
-		u = u.WithCalls(0, 0)
-	}
 	if !p.Usage.Has(specialist.CostGiven) {
 		u = unnamed(u, a.Remote.Estimate)
+	}
+	if p.Usage != (specialist.Usage{}) { // it is the call
+		u = u.WithCalls(0, 0)
 	}
 	h.answer.Usage = u.WithCost(u.CostUSD)
 	return true

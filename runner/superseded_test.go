@@ -166,19 +166,23 @@ func TestAskAnsweredFromOutside(t *testing.T) {
 }
 
 // TestAcceptedAfterItsProposal: a service proposes first and then says that it will
-// answer later. The proposal is its answer, so the estimate is no cost.
+// answer later. The proposal is its answer, so it costs what that says, and the estimate
+// only if that says nothing.
 func TestAcceptedAfterItsProposal(t *testing.T) {
-	for name, usage := range map[string]specialist.Usage{"with its cost": cost(dollar / 4), "without": {}} {
+	for name, c := range map[string]struct {
+		usage specialist.Usage
+		want  exact.Money
+	}{"with its cost": {cost(dollar / 4), dollar / 4}, "without": {specialist.Usage{}, dollar}, "free": {cost(0), 0}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, public)
 			var s *session.Session
 			b.cast.play("w", func(context.Context, specialist.Question) (specialist.Answer, error) {
-				b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "w", TransitionName: "park", Usage: usage})
+				b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "w", TransitionName: "park", Usage: c.usage})
 				return specialist.Answer{}, specialist.ErrAccepted
 			})
 			s = b.start(b.machine(def{who: []string{web("w", estimated("1")), human("human"), half}, top: budget(`"hard_limit_calls":9`)}))
 			b.step(s)
-			b.wantSpent(s, "accepted", guard.Book{Calls: 1, Money: usage.CostUSD})
+			b.wantSpent(s, "accepted", guard.Book{Calls: 1, Money: c.want})
 		})
 	}
 }
