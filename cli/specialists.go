@@ -2,11 +2,14 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -55,6 +58,9 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
 				err := e.Switch(cmd.Context(), args[0], args[1], runner.Switching{On: on, Actor: session.LocalActor(osUser())})
+				if err == nil && on {
+					err = a.warnDisabled(cmd.Context(), e, args[0], args[1])
+				}
 				switch {
 				case err != nil || a.flags.Quiet:
 					return err
@@ -70,4 +76,27 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 			})
 		},
 	}
+}
+
+// warnDisabled says on stderr that somebody stays off whom a definition itself disables.
+func (a *app) warnDisabled(ctx context.Context, e *engine, machineName, id string) error {
+	definitions, err := e.store.Definitions(ctx, machineName)
+	if err != nil {
+		return err
+	}
+	for _, d := range definitions {
+		m, err := machine.Parse(machineName+".json", d, session.StoredChecks())
+		if err != nil {
+			return err
+		}
+		list := slices.Clone(m.Specialists())
+		for i := range m.States() {
+			list = append(list, m.States()[i].Roster...)
+		}
+		if slices.ContainsFunc(list, func(s machine.Specialist) bool { return s.SpecialistID == id && s.Off() }) {
+			fmt.Fprintf(a.err, "warning: a machine file of %s itself disables %s, and this does not change that\n    hint: remove it from the file, then start a new session: those that run keep their file\n", render.Clean(machineName), render.Clean(id))
+			return nil
+		}
+	}
+	return nil
 }

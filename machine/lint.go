@@ -218,10 +218,29 @@ func (l *linter) roster(path string, list []Specialist, o LintOptions) {
 				Hint:    "keep one enabled arbiter in a list"})
 		}
 		l.unused(at, s)
+		if s.Reference() && l.off(s) && !s.Off() {
+			l.stillOff(at, s)
+		}
 		if s.ModelID != "" && !s.IsHuman && (o.Priced == nil || !o.Priced(s.ModelID)) {
 			l.report(at+"/modelId", false, Problem{Code: "unpriced-model",
 				Message: fmt.Sprintf("the price of model %q is not known: budgets in dollars do not see it", s.ModelID),
 				Hint:    "add it to guards.cost.prices"})
+		}
+	}
+}
+
+// stillOff looks for a switch in a reference to a specialist that is switched off where it is
+// declared. A machine keeps of its switches only those that are off; its text has the others.
+func (l *linter) stillOff(at string, s *Specialist) {
+	if l.tree == nil {
+		return
+	}
+	for _, member := range []string{"enabled", "disabled"} {
+		if _, name := l.tree.at(at + "/" + member); name != nil && name.name == member {
+			l.report(at+"/"+member, true, Problem{Code: "still-disabled",
+				Message: fmt.Sprintf("%s does not switch %q on in this state: it is switched off where it is declared", member, s.SpecialistID),
+				Hint:    "declare it enabled, and write \"disabled\": true in the states that are not to ask it"})
+			return
 		}
 	}
 }

@@ -94,6 +94,10 @@ func TestLint(t *testing.T) {
 		{head + `"a":{"transitions":{"t":"b"},▶"specialists":[{"role":"proposer","specialistId":"p"}]},"b":{}},"specialists":[{"role":"proposer","specialistId":"p","strategyFn":"f","disabled":true}]}`,
 			[]string{`[no-proposer] state "a" has no enabled proposer`}},
 
+		// A switch in a reference only switches off.
+		{head + `"a":{"transitions":{"t":"b"},"specialists":[{"role":"proposer","specialistId":"q"},{"role":"proposer","specialistId":"p",▶"enabled":true},{"role":"proposer","specialistId":"o",▶"disabled":false}]},"b":{}},"specialists":[{"role":"proposer","specialistId":"p","strategyFn":"f","disabled":true},{"role":"proposer","specialistId":"o","strategyFn":"f","enabled":false},{"role":"proposer","specialistId":"q","strategyFn":"f"}]}`,
+			[]string{`[still-disabled] enabled does not switch "p" on in this state: it is switched off where it is declared`, `[still-disabled] disabled does not switch "o" on in this state: it is switched off where it is declared`}},
+
 		{list(proposer + `,{"role":"arbiter","specialistId":"r"},▶{"role":"arbiter","specialistId":"s"},{"role":"arbiter","specialistId":"u","disabled":true}`), []string{`[second-arbiter] arbiter "s" never decides: "r" comes first in the list`}},
 		{head + `"a":{"transitions":{"t":"b"},"specialists":[{"role":"proposer","specialistId":"p"},{"role":"arbiter","specialistId":"r"},▶{"role":"arbiter","specialistId":"s"}]},"b":{}}` + someone,
 			[]string{`[second-arbiter] arbiter "s" never decides: "r" comes first in the list`}},
