@@ -24,7 +24,20 @@ func (a *app) printQuestion(out io.Writer, q runner.Question) error {
 		return err
 	}
 	printNotices(out, q.Notices)
+	printRulings(out, q)
 	return printProposals(out, q)
+}
+
+// printRulings prints the words of humans that wait for another's and may be seen, each with
+// its reasons.
+func printRulings(out io.Writer, q runner.Question) {
+	for i, r := range q.Rulings {
+		if i == 0 {
+			fmt.Fprintln(out, "\nRulings of this round:")
+		}
+		fmt.Fprintf(out, "  %s chose %s\n", render.Clean(r.SpecialistID), render.Clean(r.TransitionName))
+		render.Prompt(out, "      ", r.Reasoning)
+	}
 }
 
 // questionHead stands before what a state asks, as wide as what stands before other facts of a

@@ -131,5 +131,14 @@ func (a *app) printChoices(out io.Writer, item runner.Question) {
 	fmt.Fprintln(out, "\nTo decide:")
 	for _, t := range item.Transitions {
 		fmt.Fprintf(out, "  %s\n", a.decideCommandFor(item, t))
+		render.Prompt(out, "      ", meaning(t))
 	}
+}
+
+// meaning is what a choice means, after a mark if it cannot be undone.
+func meaning(t session.InboxTransition) string {
+	if t.Irreversible {
+		return "(irreversible) " + t.Description
+	}
+	return t.Description
 }
