@@ -53,6 +53,7 @@ type ask struct {
 	estimate exact.Money
 	requests int          // that were recorded
 	open     bool         // nothing has come of it
+	assumed  bool         // an answer that named no cost came when nobody waited for it: it is charged as estimated
 	told     *exact.Money // what an answer said it cost
 	answered bool
 	guards   bool // the guards' own
@@ -67,6 +68,8 @@ func (a *ask) charge() (low, high exact.Money) {
 		return 0, 0
 	case a.told != nil:
 		return *a.told, *a.told
+	case a.open && a.assumed:
+		return a.estimate, a.estimate
 	case a.open:
 		return 0, 0
 	case a.by.accounts[a.id] == nil:
@@ -229,6 +232,8 @@ func (s *observed) enter(key specialist.RoundKey, d session.Data) {
 	case *session.Discarded:
 		if a := s.settles(specialist.RoundKey{Session: s.id, Round: d.Round, Attempt: d.Attempt}, d.Ask); a != nil {
 			a.tell(d.Usage) // another request for it may still be out
+			// The present request was answered by a service that names no cost.
+			a.assumed = a.assumed || d.Usage.Estimated && d.Usage.CostUSD > 0 && int(d.Repeat) == a.requests-1
 		}
 	case *session.Executed:
 		s.closeAll(key)
