@@ -28,7 +28,7 @@ func (r *Round) appendContext(dst []byte, history []specialist.TransitionRecord)
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = specialist.AppendProposal(dst, r.Key, r.Votes[i].Proposal, true)
+		dst = specialist.AppendProposal(dst, r.Key, r.Votes[i].Proposal)
 	}
 	dst = append(dst, `],"alignmentScores":{`...)
 	for i := range r.Votes {

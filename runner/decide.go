@@ -362,7 +362,7 @@ func (t *tx) learningEvent(ctx context.Context, d decision) (*session.Learned, e
 		if i > 0 {
 			proposals = append(proposals, ',')
 		}
-		proposals = specialist.AppendProposal(proposals, key, p, true)
+		proposals = specialist.AppendProposal(proposals, key, p)
 	}
 	l.Exemplar = &specialist.Exemplar{
 		ExemplarID: key.ExemplarID(), MachineName: t.now.Machine().Name(), State: t.now.State.Name, Context: shown,

@@ -94,7 +94,7 @@ func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer str
 		}
 	} else {
 		for _, p := range order {
-			q.Proposals = append(q.Proposals, specialist.AppendProposal(nil, key, p, true))
+			q.Proposals = append(q.Proposals, specialist.AppendProposal(nil, key, p))
 		}
 		q.suggest(s.State, votes)
 	}

@@ -92,7 +92,7 @@ func (r *DecisionRecord) addRound(key specialist.RoundKey, o *OpenRound, e *Exec
 		if p == nil {
 			continue
 		}
-		r.Proposals = append(r.Proposals, specialist.AppendProposal(nil, key, p, true))
+		r.Proposals = append(r.Proposals, specialist.AppendProposal(nil, key, p))
 		r.Votes = append(r.Votes, RecordedVote{p.SpecialistID, p.IsHuman, p.Transition == e.Transition})
 		r.AlignmentSnapshot[p.SpecialistID] = standing.Weights[i]
 		name := p.Transition.Name

@@ -67,7 +67,7 @@ func (s *Session) View() SessionView {
 	}
 	v.History = s.Records(int(s.Executed))
 	for _, p := range s.Proposals() {
-		v.Proposals = append(v.Proposals, specialist.AppendProposal(nil, s.Key(), p, true))
+		v.Proposals = append(v.Proposals, specialist.AppendProposal(nil, s.Key(), p))
 	}
 	for _, a := range s.OpenAsks() {
 		v.Waiting = append(v.Waiting, a.SpecialistID)

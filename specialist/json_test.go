@@ -180,17 +180,17 @@ func TestExemplarsReadBack(t *testing.T) {
 func TestProposalJSON(t *testing.T) {
 	key := specialist.RoundKey{Session: session, Round: 1}
 	p := &specialist.Proposal{SpecialistID: "ann", Transition: desk.Initial().Transition("z"), Reasoning: "so", CreatedAt: 1767225600123, Arrival: 1, Mode: specialist.Model}
-	const id, rest = `{"proposalId":"3989f99a-43ef-8450-b29c-941a1309fed9",`, `"specialistId":"ann","isHuman":false,"transitionName":"z","toState":"done","reasoning":"so"`
-	if got, want := string(specialist.AppendProposal(nil, key, p, false)), id+rest+`,"createdAt":"2026-01-01T00:00:00.123Z","arrival":1,"mode":"model"}`; got != want {
+	const id, rest = `{"proposalId":"3989f99a-43ef-8450-b29c-941a1309fed9","sessionId":"f81d4fae-7dec-41d0-a765-00a0c91e6bf6","roundId":"42dd4eeb-9e0f-8127-91b9-d8a3e9364a8e",`, `"specialistId":"ann","isHuman":false,"transitionName":"z","toState":"done","reasoning":"so"`
+	if got, want := string(specialist.AppendProposal(nil, key, p)), id+rest+`,"createdAt":"2026-01-01T00:00:00.123Z","arrival":1,"mode":"model"}`; got != want {
 		t.Errorf("the proposal is\n%s, want\n%s", got, want)
 	}
 	p.IsHuman, p.Replaces, p.MetaJSON = true, 2, json.RawMessage(`{"why":"x"}`)
 	p.Usage = specialist.Usage{LatencyMsec: 12, NumInputTokens: 3, NumOutputTokens: 0, Given: specialist.LatencyGiven | specialist.InputGiven | specialist.OutputGiven, Estimated: true}.WithCost(15)
 	p.Detail = &specialist.Detail{Model: "some/model", AskID: "ask-1", OptionOrder: []string{"a", "z"}, ToolCalls: []specialist.ToolCall{{Name: "look", Args: json.RawMessage(`{"q":1}`), ID: "c1"}, {Name: "go"}}}
-	want := id + `"sessionId":"f81d4fae-7dec-41d0-a765-00a0c91e6bf6","roundId":"42dd4eeb-9e0f-8127-91b9-d8a3e9364a8e",` + strings.Replace(rest, "false", "true", 1) +
+	want := id + strings.Replace(rest, "false", "true", 1) +
 		`,"metaJson":{"why":"x"},"costUSD":0.000000000015,"latencyMsec":12,"numInputTokens":3,"numOutputTokens":0,"estimated":true,"createdAt":"2026-01-01T00:00:00.123Z","arrival":1,"mode":"model",` +
 		`"model":"some/model","toolCalls":[{"name":"look","args":{"q":1},"id":"c1"},{"name":"go"}],"optionOrder":["a","z"],"askId":"ask-1","replaces":"4b02de56-9df2-8aa4-b02e-2bbb6e818dc6"}`
-	if got := specialist.AppendProposal(nil, key, p, true); string(got) != want || !json.Valid(got) {
+	if got := specialist.AppendProposal(nil, key, p); string(got) != want || !json.Valid(got) {
 		t.Errorf("the proposal is\n%s, want\n%s", got, want)
 	}
 }

@@ -6,19 +6,16 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
-// AppendProposal appends p as one JSON object. full adds the ids of session and
-// round, which inside a session's own log say nothing.
-func AppendProposal(dst []byte, key RoundKey, p *Proposal, full bool) []byte {
+// AppendProposal appends p as one JSON object, as it is shown.
+func AppendProposal(dst []byte, key RoundKey, p *Proposal) []byte {
 	str := func(name, value string) {
 		dst = append(append(append(dst, ',', '"'), name...), '"', ':')
 		dst = exact.AppendString(dst, value)
 	}
 	dst = append(append(dst, `{"proposalId":"`...), key.ProposalID(p.Arrival)...)
 	dst = append(dst, '"')
-	if full {
-		str("sessionId", key.Session.String())
-		str("roundId", key.ID())
-	}
+	str("sessionId", key.Session.String())
+	str("roundId", key.ID())
 	str("specialistId", p.SpecialistID)
 	dst = strconv.AppendBool(append(dst, `,"isHuman":`...), p.IsHuman)
 	str("transitionName", p.Transition.Name)
