@@ -15,7 +15,7 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// A heard is what came of one ask, or was handed in from outside, before it is
+// A response is what came of one ask, or was handed in from outside, before it is
 // durable. It survives lost races: it is heard again in the next tx.
 type response struct {
 	key      specialist.RoundKey // the round it is for
@@ -91,7 +91,7 @@ const (
 	maxMessage   = 2 << 10
 )
 
-// hear checks one answer against the session as it is now and records what
+// recordAnswer checks one answer against the session as it is now and records what
 // becomes of it: a proposal, a failure, or a late answer that counts for
 // nothing.
 func (t *tx) recordAnswer(h *response) {

@@ -20,7 +20,7 @@ import (
 // demoted, and everybody is asked again, when it falls below the bar, answers
 // what is not legal, or an audit goes against it.
 
-// A reign says who is asked in a round because of a champion.
+// A championship says who is asked in a round because of a champion.
 type championship struct {
 	known    bool
 	champion string // "" if there is none, or everybody is asked
@@ -48,7 +48,7 @@ func (t *tx) asks(m *member) bool {
 	return t.championship.alone && m.estimate == 0 // a sentinel that costs nothing
 }
 
-// crown settles, once for each tx, whether the round belongs to a champion. It
+// applyChampion settles, once for each tx, whether the round belongs to a champion. It
 // promotes and demotes as alignment says.
 func (w *work) applyChampion(ctx context.Context) error {
 	t := w.t

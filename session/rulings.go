@@ -44,7 +44,7 @@ const RulingsPending = "A human's ruling waits for another's: nothing else is ex
 // Pending reports whether a ruling of the round waits for others.
 func (o *OpenRound) Pending() bool { return o.Rulings != nil && len(o.Rulings.List) > 0 }
 
-// rulings returns those of the open round, by when their authors first ruled.
+// given returns the rulings of the open round, by when their authors first ruled.
 func (o *OpenRound) given() []*Ruled {
 	if o.Rulings == nil {
 		return nil

@@ -55,7 +55,7 @@ func InternalError(stage string) Verdict {
 	return Verdict{Status: Abort, Reasons: []Reason{{Code: "internal_error", Guard: "internal", Class: Abort, Message: "a check failed in " + stage}}}
 }
 
-// with returns the verdict of the given reasons.
+// Of returns the verdict of the given reasons.
 func Of(reasons []Reason) Verdict {
 	if len(reasons) == 0 {
 		return Verdict{}
