@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -311,19 +310,22 @@ func (a *app) actors(ctx context.Context, e *engine, s *session.Session) ([]stri
 	case !declared:
 		return []string{runner.Operator}, nil
 	}
-	return nil, usage("nobody may decide in state %q: its humans are switched off; %s switches one on", s.State.Name, a.Command("specialists enable", []string{s.Machine().Name(), a.humanOf(s)}))
+	id := humanOf(s)
+	if id == "" {
+		return nil, usage("nobody may decide in state %q: the machine file itself disables its humans; change it there, then start a new session", s.State.Name)
+	}
+	return nil, usage("nobody may decide in state %q: its humans are switched off; %s switches one on", s.State.Name, a.Command("specialists enable", []string{s.Machine().Name(), id}))
 }
 
-// humanOf returns a human who is declared for the session's state.
-func (a *app) humanOf(s *session.Session) string {
-	for _, list := range [][]machine.Specialist{s.State.Roster, s.Machine().Specialists()} {
-		for i := range list {
-			if list[i].IsHuman {
-				return list[i].SpecialistID
-			}
+// humanOf returns a human who is declared for the session's state and not disabled by the
+// machine file itself, "" if there is none.
+func humanOf(s *session.Session) string {
+	for _, x := range slices.Concat(s.State.Roster, s.Machine().Specialists()) {
+		if x.IsHuman && !x.Off() {
+			return x.SpecialistID
 		}
 	}
-	return "ID"
+	return ""
 }
 
 // question returns what a human is asked about a session; without choices where

@@ -126,13 +126,7 @@ func (p *printer) endHuman(r runner.Result, item runner.Question) {
 	if !p.a.flags.Quiet && p.asked != item.Digest {
 		render.Prompt(p.out, "  ", item.Prompt)
 	}
-	for _, t := range item.Transitions {
-		if p.a.keeps() {
-			fmt.Fprintf(p.out, "  %s\n", p.a.decideCommandFor(item, t))
-		} else {
-			fmt.Fprintf(p.out, "  %s → %s\n", render.Clean(t.Name), render.Clean(t.Target))
-		}
-	}
+	p.a.printTransitions(p.out, item)
 	if raise := p.a.raiseHint(r.Code, r.Session); raise != "" {
 		p.hint("%s", raise)
 	}

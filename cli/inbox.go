@@ -33,6 +33,9 @@ and each choice as a command to copy.`,
 				if err := v.reveal(cmd.Context(), e, items); err != nil {
 					return err
 				}
+				if len(items) == 0 && !a.flags.JSON {
+					return a.nothingWaits(cmd.Context(), e, out)
+				}
 				return errors.Join(a.printInbox(out, items), unread)
 			})
 		},
@@ -58,16 +61,25 @@ func (f *viewFlags) reveal(ctx context.Context, e *engine, items []runner.Questi
 	return nil
 }
 
+// nothingWaits says so, and how sessions come on that somebody has to carry.
+func (a *app) nothingWaits(ctx context.Context, e *engine, out io.Writer) error {
+	live, err := e.Sessions(ctx, session.ListQuery{Live: true, Limit: 1})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "Nothing waits for a human.")
+	if len(live) > 0 && !a.flags.Quiet {
+		fmt.Fprintf(out, "Not all sessions have ended; to carry those on that no process runs:\n  %s\n", a.Command("tick", nil))
+	}
+	return nil
+}
+
 func (a *app) printInbox(out io.Writer, items []runner.Question) error {
 	if a.flags.JSON {
 		for i := range items {
 			items[i].Humans = append([]string{}, items[i].Humans...) // [], not null
 		}
 		return render.Lines(out, items)
-	}
-	if len(items) == 0 {
-		_, err := fmt.Fprintln(out, "Nothing waits for a human.")
-		return err
 	}
 	for i, item := range items {
 		if a.flags.Quiet {

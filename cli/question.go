@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
 // A question is one page wherever it is shown: what the session is about, how it came
@@ -156,10 +157,16 @@ func valueText(value json.RawMessage) string {
 // looksLikeJSON reports whether a text would read as another kind of value.
 func looksLikeJSON(s string) bool { return json.Valid([]byte(s)) }
 
+// What stands under a row begins after underRow; more says where what was cut is shown.
+const (
+	underRow = "         "
+	more     = "--json shows all of it"
+)
+
 // payloadLines prints a payload under what it belongs to.
 func payloadLines(out io.Writer, payload json.RawMessage, more string) {
 	if len(payload) > 0 {
-		printMembers(out, "         ", "payload", payload, more)
+		printMembers(out, underRow, "payload", payload, more)
 	}
 }
 
@@ -168,16 +175,16 @@ func printHistory(out io.Writer, history []session.TransitionRecord) error {
 		return nil
 	}
 	fmt.Fprintln(out, "\nHistory:")
-	rows, payloads := make([][]string, len(history)), make([]json.RawMessage, len(history))
+	rows, under := make([][]string, len(history)), make([]func(), len(history))
 	for i, t := range history {
 		rows[i] = []string{"  " + t.ExecutionTimestamp.String(), t.FromState + " → " + t.ToState, t.TransitionName, render.Who(t.SpecialistID, t.IsHuman), t.Reasoning}
-		payloads[i] = t.MetaJSON
+		under[i] = func() { payloadLines(out, t.MetaJSON, more) }
 	}
-	return tableWithPayloads(out, rows, payloads)
+	return tableWith(out, rows, under)
 }
 
-// tableWithPayloads prints rows in columns, each with its payload under it.
-func tableWithPayloads(out io.Writer, rows [][]string, payloads []json.RawMessage) error {
+// tableWith prints rows in columns, each with what belongs under it.
+func tableWith(out io.Writer, rows [][]string, under []func()) error {
 	var b bytes.Buffer
 	if err := render.Table(&b, rows); err != nil {
 		return err
@@ -187,7 +194,7 @@ func tableWithPayloads(out io.Writer, rows [][]string, payloads []json.RawMessag
 		if _, err := out.Write(line); err != nil {
 			return err
 		}
-		payloadLines(out, payloads[i], "--json shows all of it")
+		under[i]()
 		i++
 	}
 	return nil
@@ -208,16 +215,41 @@ func printProposals(out io.Writer, q runner.Question) error {
 		return nil
 	}
 	fmt.Fprintln(out, "\nProposals of this round:")
-	rows, payloads := make([][]string, len(q.Proposals)), make([]json.RawMessage, len(q.Proposals))
+	rows, under := make([][]string, len(q.Proposals)), make([]func(), len(q.Proposals))
 	for i, raw := range q.Proposals {
 		var p shownProposal
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return err
 		}
 		rows[i] = []string{"  " + render.Who(p.SpecialistID, p.IsHuman), p.TransitionName + " → " + p.ToState, p.Reasoning}
-		payloads[i] = p.MetaJSON
+		under[i] = func() {
+			payloadLines(out, p.MetaJSON, more)
+			p.account(out)
+		}
 	}
-	return tableWithPayloads(out, rows, payloads)
+	return tableWith(out, rows, under)
+}
+
+// account prints what a proposal cost and which tools were called for it, as far as whoever
+// made it has said so: in brackets, so that no member of a payload looks like it.
+func (p *shownProposal) account(out io.Writer) {
+	if p.CostUSD != nil || p.NumInputTokens+p.NumOutputTokens > 0 {
+		var words []string
+		if p.CostUSD != nil {
+			words = append(words, fmt.Sprintf("$%s", *p.CostUSD))
+		}
+		if n := p.NumInputTokens + p.NumOutputTokens; n > 0 {
+			words = append(words, fmt.Sprintf("%s read, %d written", render.Plural(int(p.NumInputTokens), "token"), p.NumOutputTokens))
+		}
+		fmt.Fprintf(out, "%s(cost %s)\n", underRow, strings.Join(words, ", "))
+	}
+	for _, c := range p.ToolCalls {
+		args := ""
+		if len(c.Args) > 0 {
+			args = valueText(c.Args)
+		}
+		fold(out, underRow+"(called ", render.Clean(c.Name)+"("+args+"))", more)
+	}
 }
 
 func areOrIs(n int) string {
@@ -229,12 +261,16 @@ func areOrIs(n int) string {
 
 // A shownProposal is what is printed of a proposal.
 type shownProposal struct {
-	SpecialistID   string          `json:"specialistId"`
-	IsHuman        bool            `json:"isHuman"`
-	TransitionName string          `json:"transitionName"`
-	ToState        string          `json:"toState"`
-	Reasoning      string          `json:"reasoning"`
-	MetaJSON       json.RawMessage `json:"metaJson"`
+	SpecialistID    string                `json:"specialistId"`
+	IsHuman         bool                  `json:"isHuman"`
+	TransitionName  string                `json:"transitionName"`
+	ToState         string                `json:"toState"`
+	Reasoning       string                `json:"reasoning"`
+	MetaJSON        json.RawMessage       `json:"metaJson"`
+	CostUSD         *exact.Money          `json:"costUSD"`
+	NumInputTokens  int64                 `json:"numInputTokens"`
+	NumOutputTokens int64                 `json:"numOutputTokens"`
+	ToolCalls       []specialist.ToolCall `json:"toolCalls"`
 }
 
 // questionLine is a question among the lines of --json.

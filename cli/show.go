@@ -112,11 +112,14 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 		}
 		fmt.Fprintln(out)
 	}
-	if s.Status != session.NeedsHuman && s.Status != session.Stopped {
+	switch {
+	case s.Status == session.Running:
+		fmt.Fprintf(out, "\nTo run on, if no process does:\n  %s\n", a.Command("resume", []string{q.SessionID}))
 		return nil
-	}
-	if o.Code == session.CodeCancelled { // no ruling takes it up
+	case o.Code == session.CodeCancelled: // no ruling takes it up
 		fmt.Fprintf(out, "\nTo go on:\n  %s\n", a.Command("resume", []string{q.SessionID}))
+		return nil
+	case s.Status != session.NeedsHuman && s.Status != session.Stopped:
 		return nil
 	}
 	a.printChoices(out, q)
@@ -129,9 +132,21 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 // printChoices prints what a human may decide, each as a command.
 func (a *app) printChoices(out io.Writer, item runner.Question) {
 	fmt.Fprintln(out, "\nTo decide:")
+	a.printTransitions(out, item)
+}
+
+// printTransitions prints each choice as a command, or as what it does where no command
+// would find the session, and what it means.
+func (a *app) printTransitions(out io.Writer, item runner.Question) {
 	for _, t := range item.Transitions {
-		fmt.Fprintf(out, "  %s\n", a.decideCommandFor(item, t))
-		render.Prompt(out, "      ", meaning(t))
+		if a.keeps() {
+			fmt.Fprintf(out, "  %s\n", a.decideCommandFor(item, t))
+		} else {
+			fmt.Fprintf(out, "  %s → %s\n", render.Clean(t.Name), render.Clean(t.Target))
+		}
+		if !a.flags.Quiet {
+			render.Prompt(out, "      ", meaning(t))
+		}
 	}
 }
 

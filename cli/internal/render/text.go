@@ -11,13 +11,17 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
-// Clean returns text from outside fit for one line of a terminal: line breaks, and
-// what prose in a machine file may not hold (see [machine.HiddenInProse]), are replaced.
+// Clean returns text from outside fit for one line of a terminal: line breaks and tabs
+// become blanks, and what prose in a machine file may not hold (see
+// [machine.HiddenInProse]) is replaced.
 func Clean(s string) string { return strings.Map(printable, s) }
 
 func printable(r rune) rune {
-	if r >= ' ' && r < 0x7F {
+	switch {
+	case r >= ' ' && r < 0x7F:
 		return r
+	case r == '\n', r == '\r', r == '\t':
+		return ' '
 	}
 	if _, at := machine.HiddenInProse(string(r)); at > 0 || unicode.IsControl(r) {
 		return unicode.ReplacementChar
