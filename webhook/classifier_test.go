@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,32 @@ func TestClassifier(t *testing.T) {
 	}
 	if body != `{"stage":"args","text":"a \"text\"","meta":{"task_id":"t","state":"s","tool":"x","model":"m","turns":["before"]}}` || user != "dialai" || password != token {
 		t.Errorf("it was asked %s by %q", body, user)
+	}
+}
+
+// TestClassifierRepeats: a question carries the id of its ask, so that a service which is
+// asked again after a crash can tell that from another ask about the same text.
+func TestClassifierRepeats(t *testing.T) {
+	var keys []string
+	s := server(t, func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Webhook-Id"); got != r.Header.Get("Idempotency-Key") {
+			t.Errorf("the id is %q, the key another", got)
+		}
+		keys = append(keys, r.Header.Get("Idempotency-Key"))
+		_, _ = io.WriteString(w, `{"verdict":"ok","score":0}`)
+	})
+	c, err := client(t).Classifier(section(s.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"one", "one", "other", ""} {
+		ctx := specialist.WithCaller(bounded(t), specialist.Caller{AskID: id})
+		if _, err := c.Classify(ctx, guard.Classification{Stage: "output", Text: "the same"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(keys[:3], []string{"one", "one", "other"}) || len(keys[3]) != 32 {
+		t.Errorf("the keys are %q", keys)
 	}
 }
 
