@@ -3,6 +3,7 @@ package guard_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
@@ -34,8 +35,14 @@ func TestCallsInTheBooks(t *testing.T) {
 		if paid := (guard.Price{PerCall: exact.Dollar}).Cost(c.usage); paid != c.paid {
 			t.Errorf("%s: costs $%s, want $%s", name, paid, c.paid)
 		}
-		l, _ := newLedger(t, guard.LedgerConfig{})
-		h := reserve(t, l, proposer, guard.Estimate{Model: "nobody knows"})
+		l, err := guard.NewLedger(guard.LedgerConfig{Now: func() time.Time { return time.UnixMilli(1) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := l.Reserve(t.Context(), guard.Scope{Session: "s"}, guard.Estimate{Model: "nobody knows"})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if charged := h.Settle(guard.Usage{Usage: c.usage}).Charged; charged.Calls != c.calls || charged.Unpriced != c.unpriced {
 			t.Errorf("%s: the ledger charges %+v", name, charged)
 		}

@@ -162,6 +162,22 @@ func (k *checking) unpricedText() string {
 	return fmt.Sprintf("the model %q has no price, so the dollar cap does not see its cost; give it one in cost.prices", name)
 }
 
+// budget judges what the task has spent and how long it has taken. Limits of
+// money and tokens are those of the spend book: what nobody executed counts too.
+func (k *checking) budget() {
+	b := k.c.Budget
+	if b == nil {
+		return
+	}
+	spent := k.s.Spent
+	k.reasons = append(k.reasons, b.Judge(spent, k.step.At, k.step.Began, k.step.Moved)...)
+	if !k.s.warned && b.overSoft(spent) {
+		message := "more was spent than the soft limit"
+		k.report(verdict.Reason{Code: codeBudgetSoft, Guard: "budget", Class: verdict.Warn, Message: message})
+		k.notices = append(k.notices, "Budget: "+message+"; come to an end.")
+	}
+}
+
 func (k *checking) attempts() {
 	if most := k.c.Retry.MaxAttempts; most != nil && k.step.Attempt > *most {
 		k.over("retry_exhausted", "retry", "the attempt", *most, k.step.Attempt)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -220,4 +221,22 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q over itself is %s: %v", section, merged, problems)
 		}
 	})
+}
+
+// TestGuardsPriceWithTheWholeTable: the prices of a guards section are a whole price
+// table.
+func TestGuardsPriceWithTheWholeTable(t *testing.T) {
+	c := parse(t, `{"cost":{"version":"2026-03","on_unknown_model":"estimate_max","prices":{
+		"plain":{"input_per_1m":3,"output_per_1m":15,"aliases":["p"]},
+		"cached":{"input_per_1m":3,"output_per_1m":15,"cache_read_per_1m":0.3}}}}`)
+	use := specialist.Usage{NumInputTokens: 1_000_000, Given: specialist.InputGiven | specialist.OutputGiven, Detail: &specialist.UsageDetail{CacheReadTokens: 1_000_000}}
+	if u := c.Price(use, "cached"); u.CostUSD.String() != "0.3" || u.Estimated {
+		t.Errorf("cached: %+v", u)
+	}
+	if u := c.Price(use, "nobody"); u.CostUSD.String() != "3" || !u.Estimated {
+		t.Errorf("unknown: %+v", u)
+	}
+	if !c.Knows("p") || c.Cost.Table().Version != "2026-03" {
+		t.Error("the section's table is not the whole one")
+	}
 }

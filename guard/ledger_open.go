@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -119,10 +120,13 @@ func (l *Ledger) SetBudget(s Scope, b *Budget) error {
 	return nil
 }
 
+// ErrOpenCalls is wrapped by the error of closing a scope in which calls are open.
+var ErrOpenCalls = errors.New("the scope has open calls")
+
 // Close forgets a session, a round or a proposer and all inside it. What was
 // spent there stays spent in the scopes around it; a session that is opened
 // again begins with what its Opening says. Close returns an error wrapping
-// [ErrBusy] while a call is open there. A tenant is never closed: that would
+// [ErrOpenCalls] while a call is open there. A tenant is never closed: that would
 // refill its budget.
 func (l *Ledger) Close(s Scope) error {
 	l.mu.Lock()
@@ -137,7 +141,7 @@ func (l *Ledger) Close(s Scope) error {
 	n.lock()
 	defer n.unlock()
 	if n.open > 0 {
-		return fmt.Errorf("%w: scope %s has open calls", ErrBusy, s)
+		return fmt.Errorf("%w: %s", ErrOpenCalls, s)
 	}
 	if n.parent != nil {
 		n.parent.brood--

@@ -138,7 +138,7 @@ func TestScopesComeAndGo(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				reserve(t, l, proposer, need(1, 1)).Settle(used(1, 1))
-				if err := l.Close(round); err != nil && !errors.Is(err, guard.ErrBusy) {
+				if err := l.Close(round); err != nil && !errors.Is(err, guard.ErrOpenCalls) {
 					t.Error(err)
 				}
 				l.Check(proposer)

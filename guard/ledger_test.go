@@ -647,7 +647,7 @@ func TestOpenAndClose(t *testing.T) {
 	}
 	h := reserve(t, l, proposer, need(4, 1))
 	for _, s := range []guard.Scope{session, round, proposer} {
-		if err := l.Close(s); !errors.Is(err, guard.ErrBusy) {
+		if err := l.Close(s); !errors.Is(err, guard.ErrOpenCalls) {
 			t.Errorf("closing %s: %v", s, err)
 		}
 	}

@@ -120,7 +120,8 @@ func (l *linter) share(t *Truth) {
 		return
 	}
 	questions := t.calls()
-	if !above(questions, questions+1, *b.ProbeShareMax) {
+	answer, asked := Book{Calls: 1, TokensIn: 1}, Book{Calls: questions, TokensIn: questions}
+	if (&Budget{ProbeShareMax: b.ProbeShareMax}).AdmitProbe(answer, Book{}, Book{}, asked) == nil {
 		return
 	}
 	l.report("/truth", "small-probe-share", "set budget.probe_share_max to 1; a smaller one stops the gate where answers cost less than questions, or nothing",

@@ -1,14 +1,11 @@
 package guard_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -148,34 +145,5 @@ func TestParsePricesProblems(t *testing.T) {
 		if got := listed(problems); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.section, got, c.want)
 		}
-	}
-}
-
-// listed returns problems as text: path, code, message, hint.
-func listed(problems []machine.Problem) string {
-	var lines []string
-	for _, p := range problems {
-		line := fmt.Sprintf("%s %s %s", p.Path, p.Code, p.Message)
-		if p.Hint != "" {
-			line += " (" + p.Hint + ")"
-		}
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// TestGuardsPriceWithTheWholeTable: the prices of a guards section are the same
-// table.
-func TestGuardsPriceWithTheWholeTable(t *testing.T) {
-	c := parse(t, `{"cost":`+priceTable+`}`)
-	use := detailed(1_000_000, 0, specialist.UsageDetail{CacheReadTokens: 1_000_000})
-	if u := c.Price(use, "cached"); u.CostUSD.String() != "0.3" || u.Estimated {
-		t.Errorf("cached: %+v", u)
-	}
-	if u := c.Price(use, "nobody"); u.CostUSD.String() != "3" && !u.Estimated {
-		t.Errorf("unknown: %+v", u)
-	}
-	if !c.Knows("p") || c.Cost.Table().Version != "2026-03" {
-		t.Error("the section's table is not the whole one")
 	}
 }

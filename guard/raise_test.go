@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -268,4 +269,17 @@ func TestParseLogRaised(t *testing.T) {
 			t.Errorf("%s is no error", meta)
 		}
 	}
+}
+
+// listed returns problems as text: path, code, message, hint.
+func listed(problems []machine.Problem) string {
+	var lines []string
+	for _, p := range problems {
+		line := fmt.Sprintf("%s %s %s", p.Path, p.Code, p.Message)
+		if p.Hint != "" {
+			line += " (" + p.Hint + ")"
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
