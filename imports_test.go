@@ -26,31 +26,32 @@ var ladder = map[string][]string{
 	"verdict":                   {"exact", "specialist"},
 	"internal/section":          {"exact", "machine"},
 	"internal/text":             {"exact", "machine"},
+	"spend":                     {"exact", "machine", "specialist", "verdict", "internal/section"},
 	"guard/packs":               {"verdict", "internal/section", "internal/text"},
-	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section", "internal/text", "guard/packs"},
+	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section", "internal/text", "guard/packs", "spend"},
 	"arbiter":                   {"exact", "machine", "specialist", "trust"},
 	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "arbiter"},
 	"lab/trial":                 {"exact", "trust"},
-	"session":                   {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter"},
-	"runner":                    {"exact", "machine", "specialist", "trust", "verdict", "guard", "guard/packs", "arbiter", "session", "strategies"},
-	"explain":                   {"exact", "machine", "specialist", "trust", "guard", "arbiter", "session", "strategies", "runner"},
+	"session":                   {"exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "arbiter"},
+	"runner":                    {"exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "arbiter", "session", "strategies"},
+	"explain":                   {"exact", "machine", "specialist", "trust", "spend", "guard", "arbiter", "session", "strategies", "runner"},
 	"report":                    {"exact", "machine", "specialist", "trust", "session", "runner"},
-	"store":                     {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
+	"store":                     {"exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "arbiter", "strategies", "session", "runner"},
 	"store/storetest":           {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
 	"lab/backtest":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "report"},
 	"lab/simulate":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},
 	"lab/plot":                  {},
 	"webhook":                   {"exact", "machine", "specialist", "verdict", "guard", "arbiter"},
-	"llm":                       {"exact", "machine", "specialist", "trust", "verdict", "guard", "guard/packs", "webhook"},
+	"llm":                       {"exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "webhook"},
 	"llm/llmtest":               {},
 	"cassette":                  {"files", "exact", "machine", "specialist", "webhook"},
 	"telemetry":                 {"specialist", "llm"},
 	"telemetry/otlp":            {"exact", "webhook"},
 	"graph":                     {"exact", "machine"},
 	"machines":                  {},
-	"cli/internal/guardlog":     {"exact", "guard", "guard/packs", "session", "specialist", "verdict"},
-	"cli/internal/render":       {"cli/internal/guardlog", "exact", "machine", "specialist", "trust", "guard", "guard/packs", "session", "runner", "explain", "report", "store", "lab/trial", "lab/simulate", "lab/plot", "lab/backtest", "llm"},
-	"cli":                       {"cli/internal/guardlog", "cli/internal/render", "files", "exact", "machine", "specialist", "trust", "verdict", "guard", "guard/packs", "arbiter", "strategies", "session", "runner", "explain", "report", "store", "lab/backtest", "lab/simulate", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
+	"cli/internal/guardlog":     {"exact", "spend", "guard", "guard/packs", "session", "specialist", "verdict"},
+	"cli/internal/render":       {"cli/internal/guardlog", "exact", "machine", "specialist", "trust", "spend", "guard", "guard/packs", "session", "runner", "explain", "report", "store", "lab/trial", "lab/simulate", "lab/plot", "lab/backtest", "llm"},
+	"cli":                       {"cli/internal/guardlog", "cli/internal/render", "files", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "arbiter", "strategies", "session", "runner", "explain", "report", "store", "lab/backtest", "lab/simulate", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
 	"cmd/dialai":                {"cli", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
 	"examples/minimal":          {"cli", "strategies", "specialist"},
@@ -87,7 +88,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "internal/section", "internal/text", "guard/packs", "guard", "arbiter", "session", "graph"}
+var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "spend", "internal/section", "internal/text", "guard/packs", "guard", "arbiter", "session", "graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

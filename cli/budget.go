@@ -9,9 +9,9 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/spend"
 )
 
 // budgetTripped is the exit code of budget when a hard limit was crossed.
@@ -52,8 +52,8 @@ Exit codes: 0 within the budget, 2 tripped, 3 wrong usage or file.`,
 
 // A budgetFile is what budget reads.
 type budgetFile struct {
-	budget *guard.Budget
-	prices *guard.PriceTable
+	budget *spend.Budget
+	prices *spend.PriceTable
 	trace  []json.RawMessage // nil if the file has none
 }
 
@@ -109,7 +109,7 @@ func (a *app) readBudget(path string) (f budgetFile, err error) {
 		config, wrapped := members["config"]
 		if !wrapped {
 			var problems []machine.Problem
-			f.budget, problems = guard.ParseBudget(section)
+			f.budget, problems = spend.ParseBudget(section)
 			return problems
 		}
 		return f.read(config, members)
@@ -126,13 +126,13 @@ func (f *budgetFile) read(config []byte, members map[string]json.RawMessage) (pr
 		}
 	}
 	var found []machine.Problem
-	f.budget, found = guard.ParseBudget(config)
+	f.budget, found = spend.ParseBudget(config)
 	below("config", found)
 	for name, value := range members {
 		switch name {
 		case "config":
 		case "prices":
-			f.prices, found = guard.ParsePrices(value)
+			f.prices, found = spend.ParsePrices(value)
 			below(name, found)
 		case "trace":
 			if json.Unmarshal(value, &f.trace) != nil || f.trace == nil {

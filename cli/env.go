@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/webhook"
 )
@@ -262,7 +262,7 @@ func publicURL(text string) (string, error) {
 type outside struct {
 	hooks  webhook.Config
 	models llm.Config
-	prices *guard.PriceTable
+	prices *spend.PriceTable
 	public string
 }
 

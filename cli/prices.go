@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/spend"
 )
 
 func (a *app) pricesCommand() *cobra.Command {
@@ -45,7 +46,7 @@ out.`,
 }
 
 // prices returns what models cost beside what machines say.
-func (a *app) prices() (table *guard.PriceTable, err error) {
+func (a *app) prices() (table *spend.PriceTable, err error) {
 	path := a.flags.prices
 	if path == "" {
 		return llm.Prices(), nil
@@ -62,9 +63,9 @@ func (a *app) prices() (table *guard.PriceTable, err error) {
 }
 
 // pricedBy returns the price of a model in a machine: its own, or the table's.
-func pricedBy(m *machine.Machine, t *guard.PriceTable) func(model string) (guard.Price, bool) {
+func pricedBy(m *machine.Machine, t *spend.PriceTable) func(model string) (spend.Price, bool) {
 	c, _ := guard.Parse(m.Definition().Guards, false) // it was checked when the file was loaded
-	return func(model string) (guard.Price, bool) {
+	return func(model string) (spend.Price, bool) {
 		model = llm.BaseModel(model)
 		if c != nil {
 			if p, ok := c.Cost.Table().Find(model); ok {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -145,7 +145,7 @@ func traceRound(ctx context.Context, r *runner.Runner, id specialist.SessionID, 
 	}
 	tracer := &tracer{choice: choice, reviews: map[specialist.RoundKey][]Review{}}
 	f := &session.Folder{}
-	f.Applied = func(_ int64, ev session.Event, _, _ guard.Book) { tracer.follow(f, ev) }
+	f.Applied = func(_ int64, ev session.Event, _, _ spend.Book) { tracer.follow(f, ev) }
 	for _, err := range r.Fold(ctx, id, f) {
 		if err != nil {
 			return nil, err

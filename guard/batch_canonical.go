@@ -43,7 +43,7 @@ func (b *BatchLoop) Batch(calls []specialist.ToolCall) (Batch, error) {
 		}
 		args, err := b.canonicalArgs(name, call.Args)
 		if err != nil {
-			return Batch{}, fmt.Errorf("%w: arguments of %q: %w", ErrInput, name, err)
+			return Batch{}, fmt.Errorf("%w: arguments of %q: %w", verdict.ErrInput, name, err)
 		}
 		if seen := text.AppendSeen(nil, []byte(name)); b.strict && len(seen) > 0 {
 			name = string(seen)
@@ -76,7 +76,7 @@ func StepBatch(step verdict.Step) []specialist.ToolCall {
 func BatchArgs(v any) (json.RawMessage, error) {
 	args, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+		return nil, fmt.Errorf("%w: %w", verdict.ErrInput, err)
 	}
 	return args, nil
 }

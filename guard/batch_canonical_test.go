@@ -12,6 +12,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // turn makes calls of texts like `name {"args":1}`.
@@ -118,7 +119,7 @@ func TestBatchRefusesArguments(t *testing.T) {
 	for _, args := range []string{`{`, `1 2`, `NaN`, `{"a":1,"a":1}`, `{"a":1,"\u0061":2}`, `{"b":[{"id":1,"id":2}]}`, "[" + deep + "]", `1e9999999999999999`, `1e99999999999999999999`, `-1e-9999999999999999`} {
 		s := guard.BatchState{Window: []string{"x"}}
 		next, r, err := loop.AfterModel(s, turn("f "+args), 0)
-		if !errors.Is(err, guard.ErrInput) || r.Outcome != "" || len(next.Window) != 1 {
+		if !errors.Is(err, verdict.ErrInput) || r.Outcome != "" || len(next.Window) != 1 {
 			t.Errorf("%.40s: %+v, %+v, %v", args, next, r, err)
 		}
 	}
@@ -132,7 +133,7 @@ func TestBatchArgs(t *testing.T) {
 		t.Errorf("BatchArgs = %s, %v", args, err)
 	}
 	for _, bad := range []any{math.NaN(), []float64{math.Inf(-1)}, make(chan int)} {
-		if _, err := guard.BatchArgs(bad); !errors.Is(err, guard.ErrInput) {
+		if _, err := guard.BatchArgs(bad); !errors.Is(err, verdict.ErrInput) {
 			t.Errorf("BatchArgs(%T): %v", bad, err)
 		}
 	}

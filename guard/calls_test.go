@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -32,18 +33,18 @@ func TestCallsInTheBooks(t *testing.T) {
 		if spent := (guard.State{}).Charge(c.usage, "m").Spent; spent.Calls != c.calls || spent.Unpriced != c.unpriced {
 			t.Errorf("%s: %+v", name, spent)
 		}
-		if paid := (guard.Price{PerCall: exact.Dollar}).Cost(c.usage); paid != c.paid {
+		if paid := (spend.Price{PerCall: exact.Dollar}).Cost(c.usage); paid != c.paid {
 			t.Errorf("%s: costs $%s, want $%s", name, paid, c.paid)
 		}
-		l, err := guard.NewLedger(guard.LedgerConfig{Now: func() time.Time { return time.UnixMilli(1) }})
+		l, err := spend.NewLedger(spend.LedgerConfig{Now: func() time.Time { return time.UnixMilli(1) }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := l.Reserve(t.Context(), guard.Scope{Session: "s"}, guard.Estimate{Model: "nobody knows"})
+		h, err := l.Reserve(t.Context(), spend.Scope{Session: "s"}, spend.Estimate{Model: "nobody knows"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if charged := h.Settle(guard.Usage{Usage: c.usage}).Charged; charged.Calls != c.calls || charged.Unpriced != c.unpriced {
+		if charged := h.Settle(spend.Usage{Usage: c.usage}).Charged; charged.Calls != c.calls || charged.Unpriced != c.unpriced {
 			t.Errorf("%s: the ledger charges %+v", name, charged)
 		}
 	}
@@ -60,7 +61,7 @@ func TestUnpricedIsNamed(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	called := guard.CalledOf("openai/gpt-5", "gpt-5-pro").String()
+	called := spend.CalledOf("openai/gpt-5", "gpt-5-pro").String()
 	s := guard.State{}.Charge(specialist.Usage{NumInputTokens: 5, Given: specialist.InputGiven}, called)
 	v := c.Check(s, verdict.Step{Transition: "go", FromState: "a", State: "b"})
 	if len(v.Reasons) != 1 || v.Reasons[0].Code != "unpriced_model" || !strings.Contains(v.Reasons[0].Message, `"gpt-5-pro (which answered for openai/gpt-5)" has no price`) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -115,7 +116,7 @@ func (k *checking) cost() {
 	if k.c.Limits.CapBasis == Progress {
 		unpriced = k.step.Model != "" && !k.step.CostGiven
 	}
-	if unpriced && c.MaxDollars != nil || k.s.Spent.Unpriced > 0 && k.c.Budget.capsDollars() {
+	if unpriced && c.MaxDollars != nil || k.s.Spent.Unpriced > 0 && k.c.Budget.CapsDollars() {
 		k.unpriced()
 	}
 	if c.MaxDollars == nil {
@@ -139,7 +140,7 @@ func (k *checking) cost() {
 func (k *checking) unpriced() {
 	class := verdict.Warn
 	l := &k.c.Limits
-	onlyCap := l.MaxSteps == nil && l.MaxTotalTokens == nil && l.MaxTokensPerStep == nil && !k.c.Budget.capsMore()
+	onlyCap := l.MaxSteps == nil && l.MaxTotalTokens == nil && l.MaxTokensPerStep == nil && !k.c.Budget.CapsMore()
 	switch {
 	case k.c.Cost.OnUnknownModel == "skip":
 		return
@@ -171,9 +172,9 @@ func (k *checking) budget() {
 	}
 	spent := k.s.Spent
 	k.reasons = append(k.reasons, b.Judge(spent, k.step.At, k.step.Began, k.step.Moved)...)
-	if !k.s.warned && b.overSoft(spent) {
+	if !k.s.warned && b.OverSoft(spent) {
 		message := "more was spent than the soft limit"
-		k.report(verdict.Reason{Code: codeBudgetSoft, Guard: "budget", Class: verdict.Warn, Message: message})
+		k.report(verdict.Reason{Code: spend.CodeSoft, Guard: "budget", Class: verdict.Warn, Message: message})
 		k.notices = append(k.notices, "Budget: "+message+"; come to an end.")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -59,16 +60,16 @@ func TestLimits(t *testing.T) {
 			return guard.State{}, verdict.Step{TokensIn: n / 3, TokensOut: n - n/3}
 		}},
 		{`{"limits":{"max_total_tokens":10}}`, "max_tokens_total", 10, func(_ *guard.Config, n int64) (guard.State, verdict.Step) {
-			return guard.State{Spent: guard.Book{TokensIn: n - 4, TokensOut: 4}}, verdict.Step{TokensIn: n} // booked already
+			return guard.State{Spent: spend.Book{TokensIn: n - 4, TokensOut: 4}}, verdict.Step{TokensIn: n} // booked already
 		}},
 		{`{"limits":{"max_total_tokens":10,"cap_basis":"progress"}}`, "max_tokens_total", 10, func(_ *guard.Config, n int64) (guard.State, verdict.Step) {
-			return guard.State{TokensIn: 3, TokensOut: 2, Spent: guard.Book{TokensIn: 1000}}, verdict.Step{TokensIn: 1, TokensOut: n - 6}
+			return guard.State{TokensIn: 3, TokensOut: 2, Spent: spend.Book{TokensIn: 1000}}, verdict.Step{TokensIn: 1, TokensOut: n - 6}
 		}},
 		{`{"cost":{"max_dollars_per_task":0.000000000003}}`, "cost_cap", 3, func(_ *guard.Config, n int64) (guard.State, verdict.Step) {
-			return guard.State{Spent: guard.Book{Money: exact.Money(n)}}, verdict.Step{Cost: 100, CostGiven: true} // booked already
+			return guard.State{Spent: spend.Book{Money: exact.Money(n)}}, verdict.Step{Cost: 100, CostGiven: true} // booked already
 		}},
 		{`{"cost":{"max_dollars_per_task":3e-12},"limits":{"cap_basis":"progress"}}`, "cost_cap", 3, func(_ *guard.Config, n int64) (guard.State, verdict.Step) {
-			return guard.State{Money: 1, Spent: guard.Book{Money: 1000}}, verdict.Step{Cost: exact.Money(n) - 1, CostGiven: true}
+			return guard.State{Money: 1, Spent: spend.Book{Money: 1000}}, verdict.Step{Cost: exact.Money(n) - 1, CostGiven: true}
 		}},
 		{`{"loop_detection":{"max_state_visits":4}}`, "loop_state_cycle", 4, func(c *guard.Config, n int64) (guard.State, verdict.Step) {
 			return visited(c, n-1, here), here
@@ -125,7 +126,7 @@ func TestReasonsSayWhatWasHeldAgainstWhat(t *testing.T) {
 		"cost":{"max_dollars_per_task":0.5},"loop_detection":{"max_state_visits":1},"retry":{"max_attempts":1}}`)
 	step := verdict.Step{State: "open", TokensIn: 4, TokensOut: 4, Attempt: 2}
 	s := guard.State{}.Advance(c, step).Advance(c, step)
-	s.Spent = guard.Book{TokensIn: 4, TokensOut: 4, Money: 2 * exact.Dollar, Unpriced: 1}
+	s.Spent = spend.Book{TokensIn: 4, TokensOut: 4, Money: 2 * exact.Dollar, Unpriced: 1}
 	v := c.Check(s, step)
 	var got []string
 	for _, r := range v.Reasons {
@@ -317,7 +318,7 @@ func TestParseCheckInputWrongTypes(t *testing.T) {
 		`{"task_id":"t","tokens_out":1e30}`:          "tokens_out is 1e30, more than 9007199254740992",
 		`{"task_id":"t","step":9223372036854775807}`: "step is 9223372036854775807, more than 9007199254740992",
 	} {
-		if _, err := guard.ParseCheckInput([]byte(in)); !errors.Is(err, guard.ErrInput) || !strings.HasSuffix(err.Error(), ": "+want) {
+		if _, err := guard.ParseCheckInput([]byte(in)); !errors.Is(err, verdict.ErrInput) || !strings.HasSuffix(err.Error(), ": "+want) {
 			t.Errorf("%s: %v, want %s", in, err, want)
 		}
 	}

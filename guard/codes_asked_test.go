@@ -14,6 +14,8 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -37,12 +39,8 @@ var askedCases = []struct {
 	{"classifier_error", `{"classifier":{"function":"f","on_error":"closed"}}`, "no answer", asked(guard.ClassifierAnswer{}, errors.New("no power"))},
 	{"budget_wall", `{"budget":{"hard_limit_wall_ms":1000}}`, "a step 1001 ms after the task began", later(verdict.Step{Began: 1, At: 1002})},
 	{"budget_no_progress", `{"budget":{"no_progress_ms":1000}}`, "a step 1001 ms after the one before it", later(verdict.Step{Moved: 1, At: 1002})},
-	{"budget_contended", `{"budget":{"hard_limit_calls":1}}`, "a call while another one is open", spending(func(t *testing.T, l *guard.Ledger, _ *clock) {
-		reserve(t, l, other, guard.Estimate{Model: "m"})
-	}, guard.Estimate{Model: "m"})},
-	{"budget_probe_share", `{"budget":{"probe_share_max":0.2}}`, "a question of the guards of 21 tokens, where 79 were spent", spending(func(t *testing.T, l *guard.Ledger, _ *clock) {
-		start(t, reserve(t, l, other, guard.Estimate{Model: "free", Input: 70, MaxOutput: 9})).Settle(used(70, 9))
-	}, guard.Estimate{Model: "free", Input: 20, MaxOutput: 1, Probe: true})},
+	{"budget_contended", `{"budget":{"hard_limit_calls":1}}`, "a call while another one is open", spending(spend.Usage{}, spend.Estimate{Model: "m"})},
+	{"budget_probe_share", `{"budget":{"probe_share_max":0.2}}`, "a question of the guards of 21 tokens, where 79 were spent", spending(used(70, 9), spend.Estimate{Model: "free", Input: 20, MaxOutput: 1, Probe: true})},
 	{"unpriced_ask", `{"budget":{"hard_limit_usd":1}}`, "an ask of a service that has no estimate", func(t *testing.T, config string) verdict.Verdict {
 		c, problems := guard.Parse([]byte(config), false)
 		if problems != nil {
@@ -50,8 +48,8 @@ var askedCases = []struct {
 		}
 		return verdictOf(c.Unpriced())
 	}},
-	{"quota_exceeded", "", "the second call in an hour of a tenant with `Windows: {Msec: 3_600_000, Calls: 1}`", overQuota(guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, Calls: new(int64(1))}}})},
-	{"quota_velocity", "", "a call of $1 in the minute of another of $1, of a tenant with `USDPerMinute: 1`", overQuota(guard.Quota{USDPerMinute: new(exact.Dollar)})},
+	{"quota_exceeded", "", "the second call in an hour of a tenant with `Windows: {Msec: 3_600_000, Calls: 1}`", overQuota(spend.Quota{Windows: []spend.Window{{Msec: 3_600_000, Calls: new(int64(1))}}})},
+	{"quota_velocity", "", "a call of $1 in the minute of another of $1, of a tenant with `USDPerMinute: 1`", overQuota(spend.Quota{USDPerMinute: new(exact.Dollar)})},
 }
 
 func truthOf(t *testing.T, config string) guard.TruthConfig {
@@ -95,30 +93,56 @@ func later(s verdict.Step) func(*testing.T, string) verdict.Verdict {
 	}
 }
 
-// spending reserves in a ledger with the budget of a configuration, once the
-// situation is there.
-func spending(situation func(*testing.T, *guard.Ledger, *clock), e guard.Estimate) func(*testing.T, string) verdict.Verdict {
+// spending refuses a call in a ledger with the budget of a configuration, where another
+// one has used so much, or is still open.
+func spending(u spend.Usage, e spend.Estimate) func(*testing.T, string) verdict.Verdict {
 	return func(t *testing.T, config string) verdict.Verdict {
 		c, problems := guard.Parse([]byte(config), false)
 		if problems != nil {
 			t.Fatal(problems)
 		}
-		l, now := newLedger(t, guard.LedgerConfig{Budget: c.Budget})
-		situation(t, l, now)
-		return verdictOf(refused(t, l, proposer, e))
+		return refusal(t, spend.LedgerConfig{Budget: c.Budget}, spend.Estimate{Model: "free"}, u, e)
 	}
 }
 
-func overQuota(q guard.Quota) func(*testing.T, string) verdict.Verdict {
+func overQuota(q spend.Quota) func(*testing.T, string) verdict.Verdict {
 	return func(t *testing.T, _ string) verdict.Verdict {
-		l, _ := newLedger(t, quota(q))
-		dollar := need(999_998, 1)
-		start(t, reserve(t, l, other, dollar)).Settle(used(999_998, 1))
-		return verdictOf(refused(t, l, proposer, dollar))
+		dollar := spend.Estimate{Model: "m", Input: 999_998, MaxOutput: 1}
+		return refusal(t, spend.LedgerConfig{Quota: func(string) *spend.Quota { return &q }}, dollar, used(999_998, 1), dollar)
 	}
 }
 
-func verdictOf(e *guard.BudgetError) verdict.Verdict {
+func used(in, out int64) spend.Usage {
+	return spend.Usage{Usage: specialist.Usage{NumInputTokens: in, NumOutputTokens: out, Given: specialist.InputGiven | specialist.OutputGiven}}
+}
+
+// refusal returns how a ledger refuses a second call, where the first one has used so
+// much, or is still open.
+func refusal(t *testing.T, c spend.LedgerConfig, first spend.Estimate, u spend.Usage, second spend.Estimate) verdict.Verdict {
+	t.Helper()
+	c.Now = func() time.Time { return time.UnixMilli(1_767_225_600_000) }
+	c.Prices = &spend.PriceTable{Prices: map[string]spend.Price{"m": {InputPer1M: exact.Dollar, OutputPer1M: 2 * exact.Dollar}, "free": {}}}
+	l, err := spend.NewLedger(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := spend.Scope{Tenant: "acme", Session: "s", Round: "1"}
+	h, err := l.Reserve(t.Context(), scope, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u != (spend.Usage{}) {
+		if err := h.Start(); err != nil {
+			t.Fatal(err)
+		}
+		h.Settle(u)
+	}
+	_, err = l.Reserve(t.Context(), scope, second)
+	e, _ := errors.AsType[*spend.BudgetError](err)
+	return verdictOf(e)
+}
+
+func verdictOf(e *spend.BudgetError) verdict.Verdict {
 	if e == nil {
 		return verdict.Verdict{}
 	}
@@ -153,9 +177,13 @@ func TestEveryCodeHasACase(t *testing.T) {
 	for _, c := range askedCases {
 		known[c.code] = true
 	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, rooms := range []string{"*.go", "*/*.go", "../spend/*.go"} {
+		list, err := filepath.Glob(rooms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, list...)
 	}
 	pattern := regexp.MustCompile(`(?m)(?:\bCode: |^\s+[cC]ode\w+ += |\.over\(|\.loop\(|\.near\()"([a-z]+(?:_[a-z]+)+)"`)
 	seen := map[string]bool{}

@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/spend"
 )
 
 // A Config is a guards section, checked. A nil *Config checks nothing. It never
@@ -24,8 +25,8 @@ type Config struct {
 	Loop      LoopDetection
 	Retry     RetryLimit
 	Store     Store
-	Batch     *BatchLoop // nil if there is none
-	Budget    *Budget    // likewise
+	Batch     *BatchLoop    // nil if there is none
+	Budget    *spend.Budget // likewise
 	// Classifier and Truth judge what the other checks let pass, by asking
 	// somebody: Check does not ask. Nil if there is none.
 	Classifier *ClassifierConfig
@@ -51,7 +52,7 @@ func (c *Config) DebitsProbes() bool {
 // needed before.
 func (c *Config) Adapts() bool {
 	if c.Budget != nil {
-		return c.Budget.ReserveMode == ReserveAdaptive
+		return c.Budget.ReserveMode == spend.ReserveAdaptive
 	}
 	return c.Profile == Strict
 }
@@ -119,7 +120,7 @@ type ToolRule struct {
 // Cost bounds money.
 type Cost struct {
 	Version        string // of the prices; may be ""
-	Prices         map[string]Price
+	Prices         map[string]spend.Price
 	MaxDollars     *exact.Money // per task
 	OnUnknownModel string       // skip, warn, estimate_max, abort
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // Price returns u with its cost filled in from the price table, by the newest
@@ -20,18 +21,18 @@ func (c *Config) Price(u specialist.Usage, model string) specialist.Usage {
 	}
 	cost, pricing := c.Cost.Table().Quote(u, model, time.Time{})
 	switch {
-	case model == "", pricing == Unpriced && (c.Budget == nil || c.Budget.DefaultUSD == nil):
+	case model == "", pricing == spend.Unpriced && (c.Budget == nil || c.Budget.DefaultUSD == nil):
 		return u
-	case pricing == Unpriced:
+	case pricing == spend.Unpriced:
 		cost = c.Budget.DefaultUSD.Times(u.Billed())
 	}
-	u.Estimated = u.Estimated || pricing != Priced
+	u.Estimated = u.Estimated || pricing != spend.Priced
 	return u.WithCost(cost)
 }
 
 // Table returns the prices as a table of their own.
-func (c Cost) Table() *PriceTable {
-	return &PriceTable{Version: c.Version, Prices: c.Prices, OnUnknownModel: c.OnUnknownModel}
+func (c Cost) Table() *spend.PriceTable {
+	return &spend.PriceTable{Version: c.Version, Prices: c.Prices, OnUnknownModel: c.OnUnknownModel}
 }
 
 // Knows reports whether the table has a price for the model.

@@ -12,6 +12,8 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/spend"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Raise is a limit that a human lifts for one task: not for others, and not in
@@ -56,7 +58,7 @@ func (c *Config) Raise(state string, asked []Raise) (raises []Raise, problems []
 		}
 	}
 	if lifted.Budget != nil {
-		for _, p := range lifted.Budget.contradictions() {
+		for _, p := range lifted.Budget.Contradictions() {
 			r.Report("/budget"+p.Path, p.Code, p.Message, "raise both")
 		}
 	}
@@ -106,12 +108,12 @@ func (c *Config) Lift(at *Config, raises []Raise) (*Config, error) {
 	for _, raise := range raises {
 		l, known := limitNamed(raise.Limit)
 		if !known {
-			return nil, fmt.Errorf("%w: %q is no limit that can be raised", ErrInput, raise.Limit)
+			return nil, fmt.Errorf("%w: %q is no limit that can be raised", verdict.ErrInput, raise.Limit)
 		}
 		r := &section.Reader{}
 		to, ok := l.parse(r, raise.To)
 		if !ok {
-			return nil, fmt.Errorf("%w: %s", ErrInput, r.Problems[0].Message)
+			return nil, fmt.Errorf("%w: %s", verdict.ErrInput, r.Problems[0].Message)
 		}
 		if c == nil || at == nil {
 			continue
@@ -188,15 +190,15 @@ func limits() []limit {
 		limitIn("loop_detection.max_state_visits", "loop_state_cycle", func(c *Config) *int64 { return &c.Loop.MaxStateVisits }),
 		limitIn("loop_detection.max_repeats", "loop_repeat_output", func(c *Config) *int64 { return &c.Loop.MaxRepeats }),
 		limitAt("loop_detection.max_output_repeats", "loop_repeat_output", func(c *Config) **int64 { return &c.Loop.MaxOutputRepeats }),
-		budgetAt("hard_limit_tokens", codeBudgetTokens, func(b *Budget) **int64 { return &b.HardTokens }),
-		budgetAt("hard_limit_calls", codeBudgetCalls, func(b *Budget) **int64 { return &b.HardCalls }),
-		budgetAt("hard_limit_usd", codeBudgetUSD, func(b *Budget) **exact.Money { return &b.HardUSD }),
-		budgetAt("hard_limit_wall_ms", codeBudgetWall, func(b *Budget) **int64 { return &b.WallMsec }),
-		budgetAt("round_limit_wall_ms", codeBudgetWall, func(b *Budget) **int64 { return &b.RoundWallMsec }),
-		budgetAt("no_progress_ms", codeBudgetNoProgress, func(b *Budget) **int64 { return &b.NoProgressMsec }),
-		budgetAt("probe_share_max", codeProbeShare, func(b *Budget) **exact.Billionths { return &b.ProbeShareMax }),
-		budgetAt("soft_limit_tokens", "", func(b *Budget) **int64 { return &b.SoftTokens }),
-		budgetAt("soft_limit_usd", "", func(b *Budget) **exact.Money { return &b.SoftUSD }),
+		budgetAt("hard_limit_tokens", spend.CodeTokens, func(b *spend.Budget) **int64 { return &b.HardTokens }),
+		budgetAt("hard_limit_calls", spend.CodeCalls, func(b *spend.Budget) **int64 { return &b.HardCalls }),
+		budgetAt("hard_limit_usd", spend.CodeUSD, func(b *spend.Budget) **exact.Money { return &b.HardUSD }),
+		budgetAt("hard_limit_wall_ms", spend.CodeWall, func(b *spend.Budget) **int64 { return &b.WallMsec }),
+		budgetAt("round_limit_wall_ms", spend.CodeWall, func(b *spend.Budget) **int64 { return &b.RoundWallMsec }),
+		budgetAt("no_progress_ms", spend.CodeNoProgress, func(b *spend.Budget) **int64 { return &b.NoProgressMsec }),
+		budgetAt("probe_share_max", spend.CodeProbeShare, func(b *spend.Budget) **exact.Billionths { return &b.ProbeShareMax }),
+		budgetAt("soft_limit_tokens", "", func(b *spend.Budget) **int64 { return &b.SoftTokens }),
+		budgetAt("soft_limit_usd", "", func(b *spend.Budget) **exact.Money { return &b.SoftUSD }),
 	}
 }
 
@@ -273,7 +275,7 @@ func limitIn(name, code string, at func(*Config) *int64) limit {
 }
 
 // budgetAt is a limit of a budget, if there is one.
-func budgetAt[T ~int64](name, code string, at func(*Budget) **T) limit {
+func budgetAt[T ~int64](name, code string, at func(*spend.Budget) **T) limit {
 	l := limitAt("budget."+name, code, func(c *Config) **T { return at(c.Budget) })
 	get := l.get
 	l.get = func(c *Config) (int64, bool) {

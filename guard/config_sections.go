@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/spend"
 )
 
 func readLimits(r *section.Reader, l *Limits) func(path string, value []byte) {
@@ -24,9 +25,9 @@ func readLimits(r *section.Reader, l *Limits) func(path string, value []byte) {
 }
 
 // readBudget reads a budget. What bounds a task otherwise is filled in later.
-func readBudget(r *section.Reader, into **Budget) func(path string, value []byte) {
+func readBudget(r *section.Reader, into **spend.Budget) func(path string, value []byte) {
 	return func(path string, value []byte) {
-		b, problems := ParseBudget(value)
+		b, problems := spend.ParseBudget(value)
 		for _, p := range problems {
 			p.Path = path + p.Path
 			r.Problems = append(r.Problems, p)
@@ -119,11 +120,11 @@ func readPatterns(r *section.Reader, into *[]Forbidden) func(path string, value 
 func readCost(r *section.Reader, c *Cost) func(path string, value []byte) {
 	return r.Object([]section.Member{
 		{Name: "version", Read: r.Text(&c.Version)},
-		{Name: "prices", Read: readPrices(r, &c.Prices)},
+		{Name: "prices", Read: spend.Prices(r, &c.Prices)},
 		{Name: "max_dollars_per_task", Read: func(path string, value []byte) {
 			c.MaxDollars = new(exact.Money)
 			r.Money(c.MaxDollars)(path, value)
 		}},
-		{Name: "on_unknown_model", Read: readOnUnknownModel(r, &c.OnUnknownModel)},
+		{Name: "on_unknown_model", Read: spend.OnUnknownModel(r, &c.OnUnknownModel)},
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -29,7 +30,7 @@ func TestParse(t *testing.T) {
 	half := exact.Dollar / 2
 	want := guard.Defaults(guard.Strict)
 	want.Limits = guard.Limits{MaxSteps: number(20), MaxTokensPerStep: number(4000), MaxTotalTokens: number(50000), OutputMin: number(1), OutputMax: number(9), CapBasis: guard.Progress}
-	want.Cost = guard.Cost{Prices: map[string]guard.Price{"some/model": {InputPer1M: 5 * exact.Dollar / 2, OutputPer1M: 10 * exact.Dollar}}, MaxDollars: &half, OnUnknownModel: "skip"}
+	want.Cost = guard.Cost{Prices: map[string]spend.Price{"some/model": {InputPer1M: 5 * exact.Dollar / 2, OutputPer1M: 10 * exact.Dollar}}, MaxDollars: &half, OnUnknownModel: "skip"}
 	l := &want.Loop
 	l.MaxStateVisits, l.NgramSize, l.MaxRepeats, l.Mode, l.OverlapRatio, l.IdenticalCalls = 0, 3, 7, "off", 500_000_000, false
 	l.VisitCounting, l.ProgressAware, l.MaxOutputRepeats, l.Cycle = "entries", false, nil, nil

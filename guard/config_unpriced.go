@@ -5,6 +5,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/spend"
 )
 
 // A hard limit of dollars holds only if it sees what is asked for. So an ask of a
@@ -32,11 +33,11 @@ func (c *Config) DefaultEstimate() exact.Money {
 
 // Unpriced returns why an ask may not be made of which nothing says what it may cost;
 // nil if it may. c may be nil.
-func (c *Config) Unpriced() *BudgetError {
-	if c == nil || c.Profile == Compat || !c.Budget.capsDollars() || c.Budget.DefaultUSD != nil {
+func (c *Config) Unpriced() *spend.BudgetError {
+	if c == nil || c.Profile == Compat || !c.Budget.CapsDollars() || c.Budget.DefaultUSD != nil {
 		return nil
 	}
-	return &BudgetError{Code: codeUnpricedAsk, Unit: UnitUSD, Limit: int64(*c.Budget.HardUSD)}
+	return &spend.BudgetError{Code: spend.CodeUnpricedAsk, Unit: spend.UnitUSD, Limit: int64(*c.Budget.HardUSD)}
 }
 
 // CheckPriced returns a function that says what is wrong with a specialist which is

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/spend"
 )
 
 // cost looks for caps of dollars that see nothing.
@@ -33,9 +34,9 @@ func (l *linter) cost() {
 func (l *linter) unseen() {
 	b := l.c.Budget
 	switch {
-	case !b.capsDollars() || b.DefaultUSD != nil:
+	case !b.CapsDollars() || b.DefaultUSD != nil:
 	case l.c.Profile == Compat:
-		l.report("/budget/hard_limit_usd", UnpricedAsk, unpricedHint,
+		l.report("/budget/hard_limit_usd", UnpricedAsk, spend.UnpricedHint,
 			"the limit of $%s does not see asks that do not say what they may cost: under the profile compat they are made all the same", b.HardUSD)
 	case l.c.Classifier != nil && l.c.Classifier.URL != "" && b.DebitProbes:
 		l.report("/classifier", UnpricedAsk, "write budget.default_estimate_usd beside the limit, or debit_probes: false if the session does not pay for it",
@@ -116,12 +117,12 @@ func (l *linter) truth(section []byte) {
 // answer may cost nothing, and then all that is spent is spent on the questions.
 func (l *linter) share(t *Truth) {
 	b := l.c.Budget
-	if b == nil || !b.DebitProbes || b.Mode == ModeObserve || b.ProbeShareMax == nil {
+	if b == nil || !b.DebitProbes || b.Mode == spend.ModeObserve || b.ProbeShareMax == nil {
 		return
 	}
 	questions := t.calls()
-	answer, asked := Book{Calls: 1, TokensIn: 1}, Book{Calls: questions, TokensIn: questions}
-	if (&Budget{ProbeShareMax: b.ProbeShareMax}).AdmitProbe(answer, Book{}, Book{}, asked) == nil {
+	answer, asked := spend.Book{Calls: 1, TokensIn: 1}, spend.Book{Calls: questions, TokensIn: questions}
+	if (&spend.Budget{ProbeShareMax: b.ProbeShareMax}).AdmitProbe(answer, spend.Book{}, spend.Book{}, asked) == nil {
 		return
 	}
 	l.report("/truth", "small-probe-share", "set budget.probe_share_max to 1; a smaller one stops the gate where answers cost less than questions, or nothing",

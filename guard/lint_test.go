@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/spend"
 )
 
 // TestLint has one section for each finding, and for what is close to one and is
@@ -139,12 +140,12 @@ func TestProbeShareThatWorks(t *testing.T) {
 		return guard.Lint([]byte(`{"truth": {"model": "m"}, "budget": {"hard_limit_calls": 100, "probe_share_max": `+share+`}}`), nil, guard.Strict)
 	}
 	asks := func(share string, answer int64) (asked int64) {
-		b, problems := guard.ParseBudget([]byte(`{"hard_limit_calls": 100, "debit_probes": true, "probe_share_max": ` + share + `}`))
+		b, problems := spend.ParseBudget([]byte(`{"hard_limit_calls": 100, "debit_probes": true, "probe_share_max": ` + share + `}`))
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		one, spent, probes := guard.Book{Calls: 1, TokensIn: 100}, guard.Book{Calls: 1, TokensIn: answer}, guard.Book{}
-		for asked < 11 && b.AdmitProbe(spent, probes, guard.Book{}, one) == nil {
+		one, spent, probes := spend.Book{Calls: 1, TokensIn: 100}, spend.Book{Calls: 1, TokensIn: answer}, spend.Book{}
+		for asked < 11 && b.AdmitProbe(spent, probes, spend.Book{}, one) == nil {
 			asked, spent, probes = asked+1, spent.Plus(one), probes.Plus(one)
 		}
 		return asked

@@ -176,10 +176,10 @@ func ParseLog(line []byte) (rec LogRecord, err error) {
 		return rec, err
 	}
 	if len(tidy) == 0 || tidy[0] != '{' {
-		return rec, fmt.Errorf("%w: a line must be one JSON object", ErrInput)
+		return rec, fmt.Errorf("%w: a line must be one JSON object", verdict.ErrInput)
 	}
 	if err := exact.Unmarshal(tidy, &rec); err != nil {
-		return rec, fmt.Errorf("%w: %w", ErrInput, err)
+		return rec, fmt.Errorf("%w: %w", verdict.ErrInput, err)
 	}
 	return rec, rec.check()
 }
@@ -187,27 +187,27 @@ func ParseLog(line []byte) (rec LogRecord, err error) {
 func (rec *LogRecord) check() error {
 	switch tokens := rec.Tokens; {
 	case rec.Type == "":
-		return fmt.Errorf("%w: type is missing", ErrInput)
+		return fmt.Errorf("%w: type is missing", verdict.ErrInput)
 	case !slices.Contains(logTypes, rec.Type):
-		return fmt.Errorf("%w: unknown type %q", ErrInput, shorten([]byte(rec.Type)))
+		return fmt.Errorf("%w: unknown type %q", verdict.ErrInput, shorten([]byte(rec.Type)))
 	case tokens != nil && (tokens.Input < 0 || tokens.Output < 0) && !rec.corrects():
-		return fmt.Errorf("%w: a negative number of tokens", ErrInput)
+		return fmt.Errorf("%w: a negative number of tokens", verdict.ErrInput)
 	case rec.Value != nil && !isShare(*rec.Value):
-		return fmt.Errorf("%w: value is %v, not a number from 0 to 1", ErrInput, *rec.Value)
+		return fmt.Errorf("%w: value is %v, not a number from 0 to 1", verdict.ErrInput, *rec.Value)
 	case rec.Verdict != "" && !slices.Contains(logVerdicts, rec.Verdict):
-		return fmt.Errorf("%w: unknown verdict %q", ErrInput, shorten([]byte(rec.Verdict)))
+		return fmt.Errorf("%w: unknown verdict %q", verdict.ErrInput, shorten([]byte(rec.Verdict)))
 	case rec.Type == LogVerdict && rec.Verdict == "":
-		return fmt.Errorf("%w: verdict is missing", ErrInput)
+		return fmt.Errorf("%w: verdict is missing", verdict.ErrInput)
 	case rec.Type == LogProbe && rec.Stage == "":
-		return fmt.Errorf("%w: stage is missing", ErrInput)
+		return fmt.Errorf("%w: stage is missing", verdict.ErrInput)
 	case rec.USD != nil && *rec.USD < 0 && !rec.corrects():
-		return fmt.Errorf("%w: a negative cost", ErrInput)
+		return fmt.Errorf("%w: a negative cost", verdict.ErrInput)
 	case rec.Meta != nil && (rec.Meta.Calls != nil && *rec.Meta.Calls < 0 && !rec.corrects() || rec.Meta.Unpriced < 0 || rec.Meta.Estimated < 0):
-		return fmt.Errorf("%w: a negative number of calls", ErrInput)
+		return fmt.Errorf("%w: a negative number of calls", verdict.ErrInput)
 	case rec.Type == LogCheck:
 		return rec.Input.check()
 	case rec.Type == LogRaised && (rec.Meta == nil || len(rec.Meta.Raised) == 0):
-		return fmt.Errorf("%w: meta.raised is missing", ErrInput)
+		return fmt.Errorf("%w: meta.raised is missing", verdict.ErrInput)
 	case rec.Type == LogRaised:
 		_, err := (*Config)(nil).Lift(nil, rec.Meta.Raised)
 		return err
@@ -226,11 +226,11 @@ func (in *LogInput) check() error {
 		return nil // it is told apart when it is judged
 	}
 	if in.TokensIn < 0 || in.TokensOut < 0 || in.Attempt < 0 || in.Step < 0 || in.USD != nil && *in.USD < 0 {
-		return fmt.Errorf("%w: a negative number of tokens, dollars, attempts or steps", ErrInput)
+		return fmt.Errorf("%w: a negative number of tokens, dollars, attempts or steps", verdict.ErrInput)
 	}
 	for i, c := range in.ToolCalls {
 		if c.Name == "" {
-			return fmt.Errorf("%w: tool call %d has no name", ErrInput, i+1)
+			return fmt.Errorf("%w: tool call %d has no name", verdict.ErrInput, i+1)
 		}
 	}
 	return nil

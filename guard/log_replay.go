@@ -6,6 +6,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -92,7 +93,7 @@ func (r *Replayer) Next(rec LogRecord) (result ReplayResult, ok bool) {
 	case LogSpend:
 		spent := r.spent(&rec)
 		if t.state.Spent = t.state.Spent.Plus(spent); spent.Unpriced > 0 && rec.Meta != nil {
-			t.state.unpriced = Called{Model: rec.Meta.Model, Asked: rec.Meta.Asked}.String()
+			t.state.unpriced = spend.Called{Model: rec.Meta.Model, Asked: rec.Meta.Asked}.String()
 		}
 		return result, false
 	case LogCleared:
@@ -107,8 +108,8 @@ func (r *Replayer) Next(rec LogRecord) (result ReplayResult, ok bool) {
 
 // spent returns what a record of spending adds. What had no price then may have
 // one now.
-func (r *Replayer) spent(rec *LogRecord) Book {
-	b := Book{Calls: 1}
+func (r *Replayer) spent(rec *LogRecord) spend.Book {
+	b := spend.Book{Calls: 1}
 	meta := rec.Meta
 	if meta == nil {
 		meta = &LogMeta{}
@@ -259,7 +260,7 @@ func (c *Config) unreadable(in *LogInput, blurred bool) string {
 }
 
 // Spent returns what all tasks have spent so far.
-func (r *Replayer) Spent() (total Book) {
+func (r *Replayer) Spent() (total spend.Book) {
 	for _, t := range r.tasks {
 		total = total.Plus(t.state.Spent)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -175,7 +176,7 @@ func TestChargeAndCorrect(t *testing.T) {
 		Charge(specialist.Usage{NumInputTokens: 1}.WithCost(exact.Dollar), "known").
 		Charge(specialist.Usage{Estimated: true}.WithCost(3*exact.Dollar), "known").
 		Charge(specialist.Usage{NumOutputTokens: 2}, "")
-	want := guard.Book{Calls: 4, TokensIn: 11, TokensOut: 7, Money: 4 * exact.Dollar, Unpriced: 1, Estimated: 1}
+	want := spend.Book{Calls: 4, TokensIn: 11, TokensOut: 7, Money: 4 * exact.Dollar, Unpriced: 1, Estimated: 1}
 	if s.Spent != want || s.Steps != 0 || s.TokensIn != 0 || s.Money != 0 {
 		t.Errorf("charged %+v, progress %d %d %s, want %+v and no progress", s.Spent, s.Steps, s.TokensIn, s.Money, want)
 	}

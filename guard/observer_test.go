@@ -66,7 +66,7 @@ func TestContextThatIsNoJSON(t *testing.T) {
 		if context == "" {
 			_, _, err = g.Check(guard.CheckInput{TaskID: "t"})
 		}
-		if fine != (err == nil) || !fine && !errors.Is(err, guard.ErrInput) {
+		if fine != (err == nil) || !fine && !errors.Is(err, verdict.ErrInput) {
 			t.Errorf("%q: %v", context, err)
 		}
 		if _, err := g.CheckStep(t.Context(), verdict.Step{Task: "s", Context: []byte(context)}, specialist.Usage{}); fine != (err == nil) {

@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -96,18 +97,18 @@ func TestRaisedLimitsFlipDecisions(t *testing.T) {
 // TestRaiseOfWhatIsReserved: the budget's own questions of a call see a raised limit.
 func TestRaiseOfWhatIsReserved(t *testing.T) {
 	config := configOf(t, `{"budget":{"hard_limit_usd":1,"probe_share_max":0.2,"soft_limit_usd":0.5,"soft_limit_tokens":5}}`)
-	spent, need := guard.Book{Money: 9e11}, guard.Book{Calls: 1, Money: 2e11}
+	spent, need := spend.Book{Money: 9e11}, spend.Book{Calls: 1, Money: 2e11}
 	raises, problems := config.Raise("", append(raiseTo("budget.hard_limit_usd", "1.1"), raiseTo("budget.probe_share_max", "0.25")...))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
 	lifted, err := config.Lift(config, raises)
-	if err != nil || config.Budget.Admit(spent, guard.Book{}, need) == nil || lifted.Budget.Admit(spent, guard.Book{}, need) != nil {
+	if err != nil || config.Budget.Admit(spent, spend.Book{}, need) == nil || lifted.Budget.Admit(spent, spend.Book{}, need) != nil {
 		t.Errorf("the raised budget does not admit: %v", err)
 	}
 	need.Money = 25e10
 	spent.Money = 75e10
-	if e := config.Budget.AdmitProbe(spent, guard.Book{}, guard.Book{}, need); e == nil || e.Code != "budget_probe_share" || lifted.Budget.AdmitProbe(spent, guard.Book{}, guard.Book{}, need) != nil {
+	if e := config.Budget.AdmitProbe(spent, spend.Book{}, spend.Book{}, need); e == nil || e.Code != "budget_probe_share" || lifted.Budget.AdmitProbe(spent, spend.Book{}, spend.Book{}, need) != nil {
 		t.Errorf("the share of probes: %v", e)
 	}
 	if named := config.LimitsOf("budget_probe_share"); len(named) != 1 || named[0].From != "0.2" {

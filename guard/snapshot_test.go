@@ -73,7 +73,7 @@ func TestSnapshotRefused(t *testing.T) {
 		if _, err := g.CheckStep(t.Context(), verdict.Step{Task: "kept"}, dollars(1)); err != nil {
 			t.Fatal(err)
 		}
-		if err := g.Restore(s); !errors.Is(err, guard.ErrInput) || g.State("kept").Steps != 1 {
+		if err := g.Restore(s); !errors.Is(err, verdict.ErrInput) || g.State("kept").Steps != 1 {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -15,8 +16,8 @@ type State struct {
 	TokensIn  int64 // of executed steps
 	TokensOut int64
 	Money     exact.Money // of executed steps
-	Spent     Book        // by everybody, losers and rejected attempts included
-	Probes    Book        // of Spent, by the guards' own questions
+	Spent     spend.Book  // by everybody, losers and rejected attempts included
+	Probes    spend.Book  // of Spent, by the guards' own questions
 
 	warned   bool    // of a soft limit of the budget
 	unpriced string  // the model without a price that was called last; "" if none was
@@ -43,7 +44,7 @@ func (s State) Charge(u specialist.Usage, model string) State {
 // Correct returns s after a call that was charged with an estimate turned out
 // to have cost something else.
 func (s State) Correct(charged, real specialist.Usage) State {
-	s.Spent = s.Spent.correct(charged, real)
+	s.Spent = s.Spent.Correct(charged, real)
 	return s
 }
 
@@ -55,7 +56,7 @@ func (s State) ChargeProbe(u specialist.Usage, model string) State {
 
 // CorrectProbe is Correct for a question that the guards asked themselves.
 func (s State) CorrectProbe(charged, real specialist.Usage) State {
-	s.Probes = s.Probes.correct(charged, real)
+	s.Probes = s.Probes.Correct(charged, real)
 	return s.Correct(charged, real)
 }
 
@@ -65,7 +66,7 @@ func (s State) Advance(c *Config, step verdict.Step) State {
 	if c == nil {
 		return s
 	}
-	s.warned = s.warned || c.Budget != nil && c.Budget.overSoft(s.Spent)
+	s.warned = s.warned || c.Budget != nil && c.Budget.OverSoft(s.Spent)
 	m := &memory{}
 	if s.memory != nil {
 		m = s.memory.clone()

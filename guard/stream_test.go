@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -183,14 +184,14 @@ func TestStreamCaps(t *testing.T) {
 				t.Errorf("%s at %d tokens: %s, want %s", x.section, n, got, want)
 			}
 		}
-		if spent := g.State("t").Spent; spent != (guard.Book{}) {
+		if spent := g.State("t").Spent; spent != (spend.Book{}) {
 			t.Errorf("%s: %+v is spent while the call runs", x.section, spent)
 		}
 		v, _, err := s.Close(t.Context(), guard.CheckInput{})
 		if after := g.State("t"); codes(v) != x.want || err != nil || after.Spent.TokensOut != 11 || after.Spent.Calls != 1 || after.Steps != 0 {
 			t.Errorf("%s at the end: %s (%v), %+v", x.section, codes(v), err, after)
 		}
-		if _, _, err := s.Close(t.Context(), guard.CheckInput{}); !errors.Is(err, guard.ErrInput) {
+		if _, _, err := s.Close(t.Context(), guard.CheckInput{}); !errors.Is(err, verdict.ErrInput) {
 			t.Errorf("closed twice: %v", err)
 		}
 		s.Abandon() // too late
@@ -223,7 +224,7 @@ func TestStreamAbandon(t *testing.T) {
 	before := g.State("t").Spent
 	s = g.Stream("t")
 	s.Use(specialist.Usage{NumInputTokens: -5, NumOutputTokens: -7}.WithCost(-exact.Dollar), "m")
-	if _, _, err := s.Close(t.Context(), guard.CheckInput{}); !errors.Is(err, guard.ErrInput) {
+	if _, _, err := s.Close(t.Context(), guard.CheckInput{}); !errors.Is(err, verdict.ErrInput) {
 		t.Errorf("a negative usage was closed: %v", err)
 	}
 	s.Abandon()
@@ -241,7 +242,7 @@ func TestStreamClose(t *testing.T) {
 			t.Errorf("a pattern that is no literal, and packs, are for the end: %s", got)
 		}
 	}
-	if v, _, err := s.Close(t.Context(), guard.CheckInput{TaskID: "u"}); !errors.Is(err, guard.ErrInput) || err.Error() != `invalid input: the stream is of task "t", the step of "u"` {
+	if v, _, err := s.Close(t.Context(), guard.CheckInput{TaskID: "u"}); !errors.Is(err, verdict.ErrInput) || err.Error() != `invalid input: the stream is of task "t", the step of "u"` {
 		t.Errorf("a step of another task: %v (%v)", v, err)
 	}
 	v, m, err := s.Close(t.Context(), guard.CheckInput{TaskID: "t", ToolCalls: []verdict.ToolCall{{Name: "x"}}})

@@ -212,7 +212,7 @@ func (g *Guard) BeginStep(ctx context.Context, step verdict.Step, usage speciali
 		return verdict.Verdict{}, nil, err
 	}
 	if usage.CostUSD < 0 {
-		return verdict.Verdict{}, nil, fmt.Errorf("%w: a negative cost", ErrInput)
+		return verdict.Verdict{}, nil, fmt.Errorf("%w: a negative cost", verdict.ErrInput)
 	}
 	usage = g.config.Price(usage, step.Model)
 	step.TokensIn, step.TokensOut = usage.NumInputTokens, usage.NumOutputTokens
@@ -304,7 +304,7 @@ func (g *Guard) judge(t *task, step *verdict.Step, l *look) (v verdict.Verdict, 
 		}
 	}()
 	if err := l.read(g.config, step, t.memory.foresee(g.config, step)); err != nil {
-		return verdict.Verdict{}, fmt.Errorf("%w: %w", ErrInput, err)
+		return verdict.Verdict{}, fmt.Errorf("%w: %w", verdict.ErrInput, err)
 	}
 	now := g.now()
 	t.judged = now
@@ -335,7 +335,7 @@ func usageOf(s *verdict.Step) specialist.Usage {
 // commit counts a step that was judged, as of now. The task is locked.
 func (t *task) commit(g *Guard, step *verdict.Step, l *look, now time.Time) {
 	t.state = t.state.count(step)
-	t.state.warned = t.state.warned || g.config.Budget != nil && g.config.Budget.overSoft(t.state.Spent)
+	t.state.warned = t.state.warned || g.config.Budget != nil && g.config.Budget.OverSoft(t.state.Spent)
 	t.memory.learn(g.config, step)
 	t.memory.add(g.config, step, l, true)
 	t.moved = now

@@ -17,6 +17,7 @@ import (
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -70,10 +71,10 @@ func ParseCheckInput(data []byte) (in CheckInput, err error) {
 	dec.UseNumber()
 	var v inputJSON
 	if err := dec.Decode(&v); err != nil && !errors.Is(err, io.EOF) {
-		return in, fmt.Errorf("%w: %w", ErrInput, wrongType(err))
+		return in, fmt.Errorf("%w: %w", verdict.ErrInput, wrongType(err))
 	}
 	if v.TaskID == nil || *v.TaskID == "" {
-		return in, fmt.Errorf("%w: task_id is missing", ErrInput)
+		return in, fmt.Errorf("%w: task_id is missing", verdict.ErrInput)
 	}
 	in = CheckInput{TaskID: *v.TaskID, Output: v.Output, Context: v.Context}
 	if v.State != nil {
@@ -94,7 +95,7 @@ func ParseCheckInput(data []byte) (in CheckInput, err error) {
 			continue
 		}
 		if *n.into, err = wholeNumber(n.name, n.from); err != nil {
-			return in, fmt.Errorf("%w: %w", ErrInput, err)
+			return in, fmt.Errorf("%w: %w", verdict.ErrInput, err)
 		}
 	}
 	return in, in.check()
@@ -144,9 +145,9 @@ func tidyInput(data []byte) ([]byte, error) {
 	tidy, err := exact.Tidy(data)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("%w: the JSON ends too early", ErrInput)
+		return nil, fmt.Errorf("%w: the JSON ends too early", verdict.ErrInput)
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+		return nil, fmt.Errorf("%w: %w", verdict.ErrInput, err)
 	}
 	return tidy, nil
 }
@@ -181,15 +182,15 @@ func wholeNumber(name string, n json.RawMessage) (v int64, err error) {
 func (in *CheckInput) check() error {
 	switch {
 	case in.TaskID == "":
-		return fmt.Errorf("%w: task_id is missing", ErrInput)
+		return fmt.Errorf("%w: task_id is missing", verdict.ErrInput)
 	case in.TokensIn < 0 || in.TokensOut < 0 || in.Attempt < 0 || in.Step < 0:
-		return fmt.Errorf("%w: a negative number of tokens, attempts or steps", ErrInput)
+		return fmt.Errorf("%w: a negative number of tokens, attempts or steps", verdict.ErrInput)
 	case len(in.Context) > 0 && !json.Valid(in.Context):
-		return fmt.Errorf("%w: context is not one JSON value", ErrInput)
+		return fmt.Errorf("%w: context is not one JSON value", verdict.ErrInput)
 	}
 	for i := range in.ToolCalls {
 		if in.ToolCalls[i].Name == "" {
-			return fmt.Errorf("%w: tool call %d has no name", ErrInput, i+1)
+			return fmt.Errorf("%w: tool call %d has no name", verdict.ErrInput, i+1)
 		}
 	}
 	return nil
@@ -220,7 +221,7 @@ type Metrics struct {
 	Dollars   exact.Money
 	Elapsed   time.Duration // what the check took
 	TaskAge   time.Duration // since the task's first step
-	Spent     Book          // all calls, rejected ones included
+	Spent     spend.Book    // all calls, rejected ones included
 	Truncated bool          // n-grams are of the two ends of the output only
 
 	task *task

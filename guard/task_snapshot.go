@@ -8,6 +8,8 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/text"
+	"github.com/dialai/dialai/spend"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Snapshot is all that a Guard remembers, fit to be written as JSON and
@@ -25,7 +27,7 @@ type taskSnapshot struct {
 	TokensIn  int64            `json:"tokensIn"`
 	TokensOut int64            `json:"tokensOut"`
 	Money     exact.Money      `json:"money"`
-	Spent     Book             `json:"spent"`
+	Spent     spend.Book       `json:"spent"`
 	Warned    bool             `json:"warned,omitempty"`
 	Unpriced  string           `json:"unpricedModel,omitempty"`
 	Began     int64            `json:"began"` // in ms since 1970; 0 if it has no step
@@ -101,16 +103,16 @@ func (g *Guard) Snapshot() Snapshot {
 // contradicts itself, or a task of the Guard has an open token.
 func (g *Guard) Restore(s Snapshot) error {
 	if s.Version != 1 {
-		return fmt.Errorf("%w: the snapshot has version %d, this program knows 1", ErrInput, s.Version)
+		return fmt.Errorf("%w: the snapshot has version %d, this program knows 1", verdict.ErrInput, s.Version)
 	}
 	tasks := make(map[string]*task, len(s.Tasks))
 	for i := range s.Tasks {
 		t, err := s.Tasks[i].task()
 		if err != nil {
-			return fmt.Errorf("%w: task %q: %w", ErrInput, s.Tasks[i].Task, err)
+			return fmt.Errorf("%w: task %q: %w", verdict.ErrInput, s.Tasks[i].Task, err)
 		}
 		if tasks[s.Tasks[i].Task] != nil {
-			return fmt.Errorf("%w: task %q is there twice", ErrInput, s.Tasks[i].Task)
+			return fmt.Errorf("%w: task %q is there twice", verdict.ErrInput, s.Tasks[i].Task)
 		}
 		tasks[s.Tasks[i].Task] = t
 	}

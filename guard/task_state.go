@@ -3,6 +3,8 @@ package guard
 import (
 	"fmt"
 	"time"
+
+	"github.com/dialai/dialai/verdict"
 )
 
 // State returns what is counted of a task. An unknown task has the zero State.
@@ -35,7 +37,7 @@ func (g *Guard) Reset(name string) {
 // and spending stay. Who said so and why reaches the observer.
 func (g *Guard) Clear(name, code, actor, note string) error {
 	if actor == "" {
-		return fmt.Errorf("%w: who clears the task is missing", ErrInput)
+		return fmt.Errorf("%w: who clears the task is missing", verdict.ErrInput)
 	}
 	t := g.lock(name)
 	defer t.mu.Unlock()

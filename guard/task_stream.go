@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -161,16 +162,16 @@ func (s *Stream) Close(ctx context.Context, in CheckInput) (verdict.Verdict, Met
 	}
 	switch {
 	case s.closed:
-		return verdict.Verdict{}, Metrics{}, fmt.Errorf("%w: the stream is closed", ErrInput)
+		return verdict.Verdict{}, Metrics{}, fmt.Errorf("%w: the stream is closed", verdict.ErrInput)
 	case in.TaskID != s.task:
-		return verdict.Verdict{}, Metrics{}, fmt.Errorf("%w: the stream is of task %q, the step of %q", ErrInput, s.task, in.TaskID)
+		return verdict.Verdict{}, Metrics{}, fmt.Errorf("%w: the stream is of task %q, the step of %q", verdict.ErrInput, s.task, in.TaskID)
 	}
 	if err := in.check(); err != nil {
 		return verdict.Verdict{}, Metrics{}, err
 	}
 	step := in.step(s.guard.config)
 	if u := s.usage; u != nil && (u.NumInputTokens < 0 || u.NumOutputTokens < 0 || u.CostUSD < 0) {
-		return verdict.Verdict{}, Metrics{}, fmt.Errorf("%w: a negative usage", ErrInput)
+		return verdict.Verdict{}, Metrics{}, fmt.Errorf("%w: a negative usage", verdict.ErrInput)
 	}
 	s.fill(&step)
 	v, token, err := s.guard.beginWith(ctx, step, s.guard.classifier, s.tail.reasons()...)
@@ -196,7 +197,7 @@ func (s *Stream) Abandon() {
 	s.fill(&step)
 	usage := usageOf(&step)
 	if s.usage == nil {
-		usage.NumOutputTokens, usage.Estimated = EstimateTokens(string(s.text)), true
+		usage.NumOutputTokens, usage.Estimated = spend.EstimateTokens(string(s.text)), true
 	} else {
 		usage.Estimated = s.usage.Estimated
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -109,11 +110,11 @@ func TestBeginRefusesBadInput(t *testing.T) {
 		{verdict.Step{Task: "t", Attempt: -1}, specialist.Usage{}, "invalid input: a negative number of tokens, attempts or steps"},
 	} {
 		v, token, err := g.BeginStep(t.Context(), c.step, c.usage)
-		if !errors.Is(err, guard.ErrInput) || err.Error() != c.want || token != nil || v.Status != verdict.OK {
+		if !errors.Is(err, verdict.ErrInput) || err.Error() != c.want || token != nil || v.Status != verdict.OK {
 			t.Errorf("%+v %+v: %v, want %s", c.step, c.usage, err, c.want)
 		}
 	}
-	if s := g.State("t"); s.Steps != 0 || s.Spent != (guard.Book{}) {
+	if s := g.State("t"); s.Steps != 0 || s.Spent != (spend.Book{}) {
 		t.Errorf("refused input was counted: %+v", s)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -63,7 +64,7 @@ func (t *task) busy(g *Guard) bool {
 
 // tokenTTL is how long a token keeps others out.
 func (c *Config) tokenTTL() time.Duration {
-	msec := int64(DefaultReserveTTLMsec)
+	msec := int64(spend.DefaultReserveTTLMsec)
 	if c.Budget != nil && c.Budget.ReserveTTLMsec > 0 {
 		msec = c.Budget.ReserveTTLMsec
 	}

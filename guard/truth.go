@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -143,7 +144,7 @@ var truthMessages = map[string]string{
 	CodeInternalError:   "the truth gate failed in stage ",
 	CodeBudgetTokens:    "the tokens spent are more than the budget allows",
 	CodeBudgetCalls:     "the recorded calls are more than the budget allows",
-	codeBudgetSoft:      "the tokens spent are more than the soft limit",
+	spend.CodeSoft:      "the tokens spent are more than the soft limit",
 }
 
 // Verdict returns r as a verdict: pass, refuse, escalate and budget_exceed are ok,
@@ -175,7 +176,7 @@ func (r TruthResult) Verdict() verdict.Verdict {
 	}
 	var notices []string
 	if r.Meta.SoftWarned {
-		add(codeBudgetSoft, verdict.Warn)
+		add(spend.CodeSoft, verdict.Warn)
 		notices = append(notices, "The soft limit of the token budget has been crossed: be brief.")
 	}
 	v := verdict.Of(reasons)

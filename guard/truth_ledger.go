@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A TruthLedger counts what a truth gate spends. Record, Tripped and Totals may be
@@ -138,7 +139,7 @@ func NewTokenLedger(b TokenBudget) (*TokenLedger, error) {
 // OnSoftWarn.
 func (l *TokenLedger) Record(u TokenUsage) (soft bool, err error) {
 	if u.Input < 0 || u.Output < 0 {
-		return false, fmt.Errorf("%w: %d and %d tokens", ErrInput, u.Input, u.Output)
+		return false, fmt.Errorf("%w: %d and %d tokens", verdict.ErrInput, u.Input, u.Output)
 	}
 	totals, soft := l.add(u)
 	if soft && l.budget.OnSoftWarn != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/verdict"
 )
 
 func tokenLedger(t testing.TB, b guard.TokenBudget) *guard.TokenLedger {
@@ -81,7 +82,7 @@ func TestTokenLedgerChargesAnIDOnce(t *testing.T) {
 func TestTokenLedgerRefuses(t *testing.T) {
 	l := tokenLedger(t, guard.TokenBudget{})
 	for _, u := range []guard.TokenUsage{{Input: -1}, {Output: -1}} {
-		if _, err := l.Record(u); !errors.Is(err, guard.ErrInput) {
+		if _, err := l.Record(u); !errors.Is(err, verdict.ErrInput) {
 			t.Errorf("Record(%+v): %v", u, err)
 		}
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/dialai/dialai/spend"
+	"github.com/dialai/dialai/verdict"
 )
 
 // protect turns a panic into an error.
@@ -143,7 +146,7 @@ func (r *truthRun) record(stage, id string, tokens TokenCounts, prompt, answer s
 	u := TokenUsage{ID: id, Estimated: tokens.Input == nil || tokens.Output == nil}
 	u.Input, u.Output = knownTokens(tokens.Input, prompt), knownTokens(tokens.Output, answer)
 	if u.Input < 0 || u.Output < 0 {
-		return fmt.Errorf("%w: %d and %d tokens", ErrInput, u.Input, u.Output)
+		return fmt.Errorf("%w: %d and %d tokens", verdict.ErrInput, u.Input, u.Output)
 	}
 	e := TruthEvent{Type: "record", Stage: stage, Tokens: &u}
 	var soft bool
@@ -166,7 +169,7 @@ func knownTokens(count *int64, text string) int64 {
 	if count != nil {
 		return *count
 	}
-	return EstimateTokens(text)
+	return spend.EstimateTokens(text)
 }
 
 // emit tells the sink, and names the sink as the stage if it fails.

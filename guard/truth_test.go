@@ -322,7 +322,7 @@ func TestGateFailsClosed(t *testing.T) {
 
 func TestGateRefusesNegativeTokens(t *testing.T) {
 	for _, tokens := range []guard.TokenCounts{guard.CountedTokens(-1, 5), guard.CountedTokens(5, -1)} {
-		if r := guard.Gate(t.Context(), guard.Candidate{Tokens: tokens}, stubbed(0.1, 0.9, 0.9)); r.Kind != guard.TruthEscalate || !errors.Is(r.Err, guard.ErrInput) {
+		if r := guard.Gate(t.Context(), guard.Candidate{Tokens: tokens}, stubbed(0.1, 0.9, 0.9)); r.Kind != guard.TruthEscalate || !errors.Is(r.Err, verdict.ErrInput) {
 			t.Errorf("Gate = %+v", r)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -171,7 +171,7 @@ func (a *asking) clean(e *apiError) error {
 // not arrive.
 func (a *asking) lost(body []byte) specialist.Usage {
 	return specialist.Usage{
-		NumInputTokens: guard.EstimateTokens(string(body)), NumOutputTokens: int64(a.r.maxTokens()),
+		NumInputTokens: spend.EstimateTokens(string(body)), NumOutputTokens: int64(a.r.maxTokens()),
 		Estimated: true, Given: specialist.InputGiven | specialist.OutputGiven,
 	}
 }
@@ -180,7 +180,7 @@ func (a *asking) lost(body []byte) specialist.Usage {
 func (a *asking) count(body []byte) {
 	u := &a.resp.Usage
 	if !u.Has(specialist.InputGiven) {
-		u.NumInputTokens, u.Estimated = guard.EstimateTokens(a.r.texts()...), true
+		u.NumInputTokens, u.Estimated = spend.EstimateTokens(a.r.texts()...), true
 	}
 	if !u.Has(specialist.OutputGiven) {
 		u.NumOutputTokens, u.Estimated = a.resp.tokens(body), true
@@ -205,13 +205,13 @@ func (r *Request) texts() []string {
 // it.
 func (r *Response) tokens(body []byte) int64 {
 	if r.Text == "" && len(r.ToolCalls) == 0 && r.Refusal == "" {
-		return guard.EstimateTokens(string(body))
+		return spend.EstimateTokens(string(body))
 	}
 	list := []string{r.Text, r.Refusal}
 	for _, c := range r.ToolCalls {
 		list = append(list, c.Name+c.Arguments)
 	}
-	return guard.EstimateTokens(list...)
+	return spend.EstimateTokens(list...)
 }
 
 // origin returns the scheme and host of an address.

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/llm/llmtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/store"
 )
 
@@ -107,7 +107,7 @@ func sameOutcome(got, want string) bool {
 
 type gatedRound struct {
 	outcome string // status, code and message of the gate
-	spent   guard.Book
+	spent   spend.Book
 	audited int
 }
 

@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/spend"
 )
 
 // The prices that the program comes with: of models that people name often, as
@@ -25,8 +25,8 @@ var pricesFile []byte
 
 // Prices returns the prices that the program comes with. The table must not be
 // changed.
-var Prices = sync.OnceValue(func() *guard.PriceTable {
-	t, problems := guard.ParsePrices(pricesFile)
+var Prices = sync.OnceValue(func() *spend.PriceTable {
+	t, problems := spend.ParsePrices(pricesFile)
 	if len(problems) > 0 {
 		panic("llm: prices.json: " + problems[0].Message) // a broken invariant: a test reads it
 	}
@@ -38,7 +38,7 @@ var Prices = sync.OnceValue(func() *guard.PriceTable {
 // the place of it. What happens to models that are in neither is for machines to
 // say, so on_unknown_model is a problem here. The problems have JSON pointers
 // relative to the section.
-func ReadPrices(section []byte) (*guard.PriceTable, []machine.Problem) {
+func ReadPrices(section []byte) (*spend.PriceTable, []machine.Problem) {
 	own, replace := section, false
 	var members map[string]json.RawMessage
 	broken := json.Unmarshal(section, &members) != nil
@@ -53,7 +53,7 @@ func ReadPrices(section []byte) (*guard.PriceTable, []machine.Problem) {
 		delete(members, "replace")
 		own, _ = json.Marshal(members) // it was just read
 	}
-	t, problems := guard.ParsePrices(own)
+	t, problems := spend.ParsePrices(own)
 	if len(problems) > 0 || replace {
 		return t, problems
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // TestBuiltinPrices: about twenty models, each under its id with and without the
@@ -42,10 +42,10 @@ func TestBuiltinPrices(t *testing.T) {
 	}
 	u := specialist.Usage{NumInputTokens: 1_000_000, NumOutputTokens: 100_000, Detail: &specialist.UsageDetail{CacheReadTokens: 400_000}}
 	cost, how := p.Quote(u, "gpt-4o", time.Time{})
-	if want, _ := exact.ParseMoney("3"); how != guard.Priced || cost != want { // 0.6 × 2.5 + 0.4 × 1.25 + 0.1 × 10
+	if want, _ := exact.ParseMoney("3"); how != spend.Priced || cost != want { // 0.6 × 2.5 + 0.4 × 1.25 + 0.1 × 10
 		t.Errorf("gpt-4o: %v, %v, want %v", cost, how, want)
 	}
-	if _, how := p.Quote(u, "gpt-99", time.Time{}); how != guard.Unpriced {
+	if _, how := p.Quote(u, "gpt-99", time.Time{}); how != spend.Unpriced {
 		t.Error("an unknown model has a price")
 	}
 }

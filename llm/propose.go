@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -97,7 +97,7 @@ func (p *proposer) request(q *specialist.Question, o *options, context string) (
 func (p *proposer) ask(ctx context.Context, r *Request, o *options) (specialist.Answer, error) {
 	var a specialist.Answer
 	left, task := roomOf(ctx), r.User
-	called := guard.Called{Model: p.model.id.model}
+	called := spend.Called{Model: p.model.id.model}
 	failed := func(err error) (specialist.Answer, error) {
 		return specialist.Answer{Usage: a.Usage, Model: called.Model, Asked: called.Asked, Answered: called.Answered}, err
 	}
@@ -107,7 +107,7 @@ func (p *proposer) ask(ctx context.Context, r *Request, o *options) (specialist.
 		if err != nil {
 			return failed(err)
 		}
-		called = guard.CalledOf(p.model.id.model, resp.Model)
+		called = spend.CalledOf(p.model.id.model, resp.Model)
 		said, bad := o.read(p.form, &resp)
 		switch {
 		case bad == nil:
@@ -151,10 +151,10 @@ func (p *proposer) Estimate(q specialist.Question) specialist.Estimate {
 	case bySchema:
 		r.Schema = o.schema()
 	}
-	e := specialist.Estimate{Model: p.model.id.model, InputTokens: guard.EstimateTokens(r.texts()...) + guard.EstimateTokens(string(q.Meta)), OutputTokens: DefaultMaxTokens,
-		Repairs: maxRepairs, RepairInput: maxWhy + guard.EstimateTokens(repair("", &o)), Retries: (1 + maxRepairs) * p.client.retries()}
+	e := specialist.Estimate{Model: p.model.id.model, InputTokens: spend.EstimateTokens(r.texts()...) + spend.EstimateTokens(string(q.Meta)), OutputTokens: DefaultMaxTokens,
+		Repairs: maxRepairs, RepairInput: maxWhy + spend.EstimateTokens(repair("", &o)), Retries: (1 + maxRepairs) * p.client.retries()}
 	for _, past := range q.Past.History() {
-		e.InputTokens += guard.EstimateTokens(past.TransitionName, past.Reasoning, string(past.MetaJSON))
+		e.InputTokens += spend.EstimateTokens(past.TransitionName, past.Reasoning, string(past.MetaJSON))
 	}
 	if p.remote {
 		e.InputTokens += remoteContext

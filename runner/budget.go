@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -28,7 +29,7 @@ func (w *work) admit(ctx context.Context, ask []*member) []*member {
 	}
 	w.holds = map[string]*hold{}
 	again := w.repeated(ask)
-	a := &aside{work: w, budget: b, spent: w.t.now.Spent(), held: w.t.held(again...), again: map[string]guard.Book{}}
+	a := &aside{work: w, budget: b, spent: w.t.now.Spent(), held: w.t.held(again...), again: map[string]spend.Book{}}
 	for _, old := range again {
 		a.again[old.SpecialistID] = old.Remote.Held()
 	}
@@ -101,7 +102,7 @@ func (w *work) repeats(m *member) *session.AskState {
 }
 
 // refuse records that a member is not asked, or not again.
-func (w *work) refuse(m *member, old *session.AskState, why *guard.BudgetError) {
+func (w *work) refuse(m *member, old *session.AskState, why *spend.BudgetError) {
 	h := response{key: w.t.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: why.Code, message: why.Reason().Message}
 	if old != nil {
 		h.local, h.ask, h.repeat, h.answer.Usage = false, old.Index, old.Remote.Repeat, old.Remote.Expected() // nobody will ever say what it cost
@@ -110,7 +111,7 @@ func (w *work) refuse(m *member, old *session.AskState, why *guard.BudgetError) 
 }
 
 // budget returns the budget in force; nil if there is none.
-func (w *work) budget() *guard.Budget {
+func (w *work) budget() *spend.Budget {
 	if c := w.t.now.Program.Guards(w.t.now.State); c != nil {
 		return c.Budget
 	}
@@ -118,7 +119,7 @@ func (w *work) budget() *guard.Budget {
 }
 
 // held returns what the asks that are out are expected to cost, but for some.
-func (t *tx) held(but ...*session.AskState) (b guard.Book) {
+func (t *tx) held(but ...*session.AskState) (b spend.Book) {
 	for i := range t.round.Asks {
 		a := &t.round.Asks[i]
 		if a.Reserved() && !slices.Contains(but, a) {
@@ -160,8 +161,8 @@ func (w *work) overBudget() bool {
 
 // tooLate returns the limit of time that has passed for a call that costs
 // something; nil if there is none.
-func (t *tx) tooLate(b *guard.Budget, need guard.Book) *guard.BudgetError {
-	if b == nil || need == (guard.Book{}) {
+func (t *tx) tooLate(b *spend.Budget, need spend.Book) *spend.BudgetError {
+	if b == nil || need == (spend.Book{}) {
 		return nil
 	}
 	began, moved := t.now.CountedSince(t.at)

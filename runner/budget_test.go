@@ -18,6 +18,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 func budget(members string) string {
@@ -64,7 +65,7 @@ func TestAnswersThatCannotBeReadArePaid(t *testing.T) {
 		err error
 		usd exact.Money
 	}{{fmt.Errorf("no JSON: %w", specialist.ErrUncounted), dollar}, {errors.New("refused"), 0}} {
-		b := newBench(t, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(9 * exact.Dollar)}}}))
+		b := newBench(t, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, USD: new(9 * exact.Dollar)}}}))
 		b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
 			return specialist.Answer{}, c.err
 		})

@@ -3,9 +3,9 @@ package runner
 import (
 	"context"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // A hold is what one ask holds of the budget and the quotas.
@@ -29,14 +29,14 @@ func (h *hold) callLimit() specialist.CallLimit {
 // An aside is the room that is left beside the first calls of those who are asked.
 type aside struct {
 	*work
-	budget      *guard.Budget
-	spent, held guard.Book
-	again       map[string]guard.Book // by who is to be asked again and was not looked at yet: what that holds
+	budget      *spend.Budget
+	spent, held spend.Book
+	again       map[string]spend.Book // by who is to be asked again and was not looked at yet: what that holds
 }
 
 // reserved returns what is held, with what will be held or charged of those who are
 // asked again, whatever becomes of them.
-func (a *aside) reserved() guard.Book {
+func (a *aside) reserved() spend.Book {
 	sum := a.held
 	for _, b := range a.again {
 		sum = sum.Plus(b)
@@ -94,7 +94,7 @@ func (a *aside) repair(ctx context.Context, h *hold) bool {
 
 // retry sets one more call aside that costs nothing.
 func (a *aside) retry(h *hold) bool {
-	more := guard.Book{Calls: 1}
+	more := spend.Book{Calls: 1}
 	if a.budget.Admit(a.spent, a.held, more) != nil {
 		return false
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/arbiter"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // spoiling is the part of a service of whose answer little is known but an error.
@@ -42,7 +42,7 @@ func TestWhatWasSentIsACall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(b *bench) {
-				b.r = b.runner(inBubble, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, Calls: new(int64(99))}}}))
+				b.r = b.runner(inBubble, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, Calls: new(int64(99))}}}))
 				b.cast.play("a", c.part)
 				b.cast.judge("judge", electFirst)
 				s := b.start(b.machine(def{who: []string{web("a"), human("carol"), arbFn("judge")}, top: budget(`"hard_limit_calls":9`)}))

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -74,7 +75,7 @@ type inquirer struct {
 	config  *guard.Config
 	desk    *respondents
 	about   int32              // the arrival of the winner
-	refused *guard.BudgetError // by the budget; nil if it was not
+	refused *spend.BudgetError // by the budget; nil if it was not
 	err     error              // why there is no verdict; nil if there is one
 }
 

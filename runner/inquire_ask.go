@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -125,10 +126,10 @@ func (c *recorded) probe(stage string, output int64, parts ...string) probe {
 	for _, part := range append([]string{c.model, stage}, parts...) {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
-	need := specialist.Usage{NumInputTokens: guard.EstimateTokens(parts[0]), NumOutputTokens: output, Given: specialist.InputGiven | specialist.OutputGiven}
+	need := specialist.Usage{NumInputTokens: spend.EstimateTokens(parts[0]), NumOutputTokens: output, Given: specialist.InputGiven | specialist.OutputGiven}
 	return probe{
 		guard: session.TruthID, source: specialist.Model, stage: stage, model: c.model, digest: hex.EncodeToString(h.Sum(nil)[:16]),
-		need: c.q.w.t.price(need, guard.Called{Model: c.model}), timeout: c.q.w.t.now.State.TimeoutOf(&machine.Specialist{}),
+		need: c.q.w.t.price(need, spend.Called{Model: c.model}), timeout: c.q.w.t.now.State.TimeoutOf(&machine.Specialist{}),
 	}
 }
 
@@ -154,11 +155,11 @@ func (c *recorded) Complete(ctx context.Context, r guard.CompletionRequest) (gua
 }
 
 // outputsOf returns what this process knows of the length of a model's outputs.
-func (r *Runner) outputsOf(model string) *guard.Outputs {
+func (r *Runner) outputsOf(model string) *spend.Outputs {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.outputs[model] == nil {
-		r.outputs[model] = &guard.Outputs{}
+		r.outputs[model] = &spend.Outputs{}
 	}
 	return r.outputs[model]
 }
@@ -178,7 +179,7 @@ func usageOf(done *guard.Completion, prompt string, err error) specialist.Usage 
 			return *given
 		}
 		u.Estimated = true
-		return guard.EstimateTokens(text)
+		return spend.EstimateTokens(text)
 	}
 	u.NumInputTokens, u.NumOutputTokens = count(done.Tokens.Input, prompt), count(done.Tokens.Output, done.Text)
 	u.Given |= specialist.InputGiven | specialist.OutputGiven
@@ -200,7 +201,7 @@ func (c *recordedProber) LogProbs(ctx context.Context, prompt, answer string) ([
 			return reply{err: err}
 		}
 		text, err := json.Marshal(probs)
-		return reply{text: string(text), err: err, usage: specialist.Usage{NumInputTokens: guard.EstimateTokens(prompt, answer), Given: specialist.InputGiven, Estimated: true}}
+		return reply{text: string(text), err: err, usage: specialist.Usage{NumInputTokens: spend.EstimateTokens(prompt, answer), Given: specialist.InputGiven, Estimated: true}}
 	})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // A probe is one question of the guards' own.
@@ -75,7 +76,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 
 // admit reports why the budget or a quota does not let a question be asked, nil if
 // they do.
-func (q *inquirer) admit(ctx context.Context, p *probe) *guard.BudgetError {
+func (q *inquirer) admit(ctx context.Context, p *probe) *spend.BudgetError {
 	t, b := q.w.t, q.config.Budget
 	unsaid := p.source != specialist.Function && !p.need.Has(specialist.CostGiven)
 	if most := q.config.DefaultEstimate(); unsaid && most != 0 {
@@ -95,15 +96,15 @@ func (q *inquirer) admit(ctx context.Context, p *probe) *guard.BudgetError {
 	}
 	if b != nil && b.HardCalls != nil && q.config.DebitsProbes() {
 		held := t.held().Plus(need)
-		for p.retries = 0; p.retries < mostRetries && b.Admit(t.now.Spent(), held, guard.Book{Calls: p.retries + 1}) == nil; p.retries++ {
+		for p.retries = 0; p.retries < mostRetries && b.Admit(t.now.Spent(), held, spend.Book{Calls: p.retries + 1}) == nil; p.retries++ {
 		}
 	}
 	return q.w.take(ctx, p.guard, need)
 }
 
 // bookOf returns one call of that cost.
-func bookOf(u specialist.Usage) guard.Book {
-	return guard.Book{Calls: 1, TokensIn: u.NumInputTokens, TokensOut: u.NumOutputTokens, Money: u.CostUSD}
+func bookOf(u specialist.Usage) spend.Book {
+	return spend.Book{Calls: 1, TokensIn: u.NumInputTokens, TokensOut: u.NumOutputTokens, Money: u.CostUSD}
 }
 
 // takeOver settles what a lost process has asked: at its estimate, because
@@ -224,10 +225,10 @@ func (m *meter) read(a *reply) {
 
 // cost returns who answered and what that cost. A service that names no cost, and calls of
 // a model without a price, cost what was expected of them.
-func (q *inquirer) cost(p *probe, a *reply) (of guard.Called, u specialist.Usage) {
-	of = guard.Called{Model: a.model}
+func (q *inquirer) cost(p *probe, a *reply) (of spend.Called, u specialist.Usage) {
+	of = spend.Called{Model: a.model}
 	if asked := cmp.Or(p.model, a.asked); asked != "" { // a classifier is a model only if it says so
-		of = guard.CalledOf(asked, a.model)
+		of = spend.CalledOf(asked, a.model)
 	}
 	u = q.w.t.price(a.usage.Clean(), of)
 	if a.err == nil && p.source != specialist.Function {

@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -332,7 +333,7 @@ func TestProbesSurviveACrash(t *testing.T) {
 				t.Errorf("%s of call %d: %d questions were asked afterwards, want %d", where, dies, got, wantCalls)
 			}
 			spent := b.now(s).Spent()
-			want := guard.Book{Calls: probes, TokensIn: 10 * probes, TokensOut: 5 * probes, Unpriced: probes}
+			want := spend.Book{Calls: probes, TokensIn: 10 * probes, TokensOut: 5 * probes, Unpriced: probes}
 			held := int64(16_384)
 			if dies > 8 { // by then it is known how long the answers are
 				held = 7

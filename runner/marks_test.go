@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/arbiter"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/spend"
 )
 
 // BenchmarkMarks notes automatic decisions that humans have looked at: what a lesson
@@ -41,7 +41,7 @@ func TestMarksAreLinear(t *testing.T) {
 // leaves nothing of the quota held.
 func TestEvaluateGivesTicketsBack(t *testing.T) {
 	calls := int64(2)
-	b := newBench(t, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, Calls: &calls}}}))
+	b := newBench(t, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, Calls: &calls}}}))
 	b.cast.say("a", "again")
 	b.cast.judge("judge", arbiter.Func(func(context.Context, *arbiter.Round) (arbiter.Decision, error) {
 		return arbiter.Decision{}, errors.New("not asked")
@@ -50,7 +50,7 @@ func TestEvaluateGivesTicketsBack(t *testing.T) {
 	failing.on(func(*session.Change) error { return errPower })
 	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), paidArbiter("1")}}))
 	b.propose(s, "a", "again")
-	r := b.runner(tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, Calls: &calls}}}), func(c *runner.Config) { c.Store = failing })
+	r := b.runner(tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, Calls: &calls}}}), func(c *runner.Config) { c.Store = failing })
 	for range 5 {
 		if _, err := r.Evaluate(b.ctx, s.ID); !errors.Is(err, errPower) {
 			t.Fatalf("the evaluation: %v", err)

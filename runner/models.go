@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/strategies"
 )
 
@@ -51,8 +52,8 @@ func (b *planner) context(m *member) (specialist.Context, error) {
 
 // A need is what an ask of a member is expected to need.
 type need struct {
-	first            guard.Book // its first call; all of it for those who are no models
-	repair           guard.Book // each call more that may be charged
+	first            spend.Book // its first call; all of it for those who are no models
+	repair           spend.Book // each call more that may be charged
 	repairs, retries int64
 	unpriced         bool // nothing says what it may cost
 }
@@ -64,7 +65,7 @@ func (t *tx) need(m *member) need {
 	if m.local() && m.estimate == 0 {
 		return need{}
 	}
-	n := need{first: guard.Book{Calls: 1}}
+	n := need{first: spend.Book{Calls: 1}}
 	n.first.Money, n.unpriced = t.estimateOf(m)
 	asked := m.proposer
 	if g, ok := asked.(given); ok {
@@ -95,7 +96,7 @@ func (t *tx) estimateOf(m *member) (cost exact.Money, unsaid bool) {
 
 // unpriced returns why an ask may not be made of which nothing says what it may cost;
 // nil if it may, or something does.
-func (t *tx) unpriced(n need) *guard.BudgetError {
+func (t *tx) unpriced(n need) *spend.BudgetError {
 	if !n.unpriced {
 		return nil
 	}
@@ -104,11 +105,11 @@ func (t *tx) unpriced(n need) *guard.BudgetError {
 
 // bookOf returns what one call of a model needs, and whether nothing says what it may
 // cost: no estimate, and no price. Then it is the budget's default.
-func (t *tx) bookOf(m *member, e *specialist.Estimate) (b guard.Book, unpriced bool) {
-	b = guard.Book{Calls: 1, Money: m.estimate, TokensIn: e.InputTokens, TokensOut: e.OutputTokens}
+func (t *tx) bookOf(m *member, e *specialist.Estimate) (b spend.Book, unpriced bool) {
+	b = spend.Book{Calls: 1, Money: m.estimate, TokensIn: e.InputTokens, TokensOut: e.OutputTokens}
 	if b.Money == 0 {
 		u := specialist.Usage{NumInputTokens: e.InputTokens, NumOutputTokens: e.OutputTokens, Given: specialist.InputGiven | specialist.OutputGiven}
-		u = t.price(u, guard.Called{Model: e.Model})
+		u = t.price(u, spend.Called{Model: e.Model})
 		b.Money, unpriced = u.CostUSD, m.EstimatedCostUSD == nil && !u.Has(specialist.CostGiven)
 	}
 	if unpriced {
@@ -122,13 +123,13 @@ func (t *tx) bookOf(m *member, e *specialist.Estimate) (b guard.Book, unpriced b
 func (m *member) webhook() bool { return m.StrategyWebhookURL != "" || m.ContextWebhookURL != "" }
 
 // calledOf returns which models an answer names.
-func calledOf(a *specialist.Answer) guard.Called {
-	return guard.Called{Model: a.Model, Asked: a.Asked, Answered: a.Answered}
+func calledOf(a *specialist.Answer) spend.Called {
+	return spend.Called{Model: a.Model, Asked: a.Asked, Answered: a.Answered}
 }
 
 // price fills in what an answer cost: the price of the machine comes first, then
 // the program's, then what the machine does about models without a price.
-func (t *tx) price(u specialist.Usage, of guard.Called) specialist.Usage {
+func (t *tx) price(u specialist.Usage, of spend.Called) specialist.Usage {
 	return t.r.price(t.now.Program.Guards(t.now.State), u, of)
 }
 
@@ -136,7 +137,7 @@ func (t *tx) price(u specialist.Usage, of guard.Called) specialist.Usage {
 // answered is looked up by its own name first, then without its version. If neither
 // is known, and its name is not that of a relative of the model that was asked, the
 // server only has a name of its own for that: its price holds, as an estimate.
-func (r *Runner) price(c *guard.Config, u specialist.Usage, of guard.Called) specialist.Usage {
+func (r *Runner) price(c *guard.Config, u specialist.Usage, of spend.Called) specialist.Usage {
 	switch {
 	case u.Has(specialist.CostGiven) || of.Model == "":
 		return u
@@ -146,7 +147,7 @@ func (r *Runner) price(c *guard.Config, u specialist.Usage, of guard.Called) spe
 	if p, known := r.priceOf(c, of.Answered, of.Model); known {
 		return u.WithCost(p.Cost(u))
 	}
-	if of.Asked != "" && !guard.AkinModels(of.Asked, of.Model) {
+	if of.Asked != "" && !spend.AkinModels(of.Asked, of.Model) {
 		if p, known := r.priceOf(c, of.Asked); known {
 			u.Estimated = true
 			return u.WithCost(p.Cost(u))
@@ -157,8 +158,8 @@ func (r *Runner) price(c *guard.Config, u specialist.Usage, of guard.Called) spe
 
 // priceOf returns the price of the first of some names that the machine knows, else
 // of the first that the program knows. c may be nil.
-func (r *Runner) priceOf(c *guard.Config, names ...string) (p guard.Price, known bool) {
-	tables := [2]*guard.PriceTable{nil, r.config.Prices}
+func (r *Runner) priceOf(c *guard.Config, names ...string) (p spend.Price, known bool) {
+	tables := [2]*spend.PriceTable{nil, r.config.Prices}
 	if c != nil {
 		tables[0] = c.Cost.Table()
 	}
@@ -179,9 +180,9 @@ func (r *Runner) costliest(c *guard.Config, u specialist.Usage, model string) sp
 	if c == nil || r.config.Prices == nil {
 		return own
 	}
-	t := guard.PriceTable{Prices: r.config.Prices.Prices, OnUnknownModel: c.Cost.OnUnknownModel}
+	t := spend.PriceTable{Prices: r.config.Prices.Prices, OnUnknownModel: c.Cost.OnUnknownModel}
 	cost, how := t.Quote(u, model, time.Time{})
-	if how != guard.PricedAsDearest {
+	if how != spend.PricedAsDearest {
 		return own
 	}
 	own = own.WithCost(max(cost, own.CostUSD))

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/strategies"
 )
 
@@ -60,7 +60,7 @@ func llm(id, modelID string, rest ...string) string {
 // modelBench returns a bench whose runner knows models, and what two of them cost.
 func modelBench(t *testing.T, configure ...func(*runner.Config)) *bench {
 	var b *bench
-	table, problems := guard.ParsePrices([]byte(`{"version":"v1","prices":{"cheap":{"input_per_1m":100,"output_per_1m":800},"free":{}}}`))
+	table, problems := spend.ParsePrices([]byte(`{"version":"v1","prices":{"cheap":{"input_per_1m":100,"output_per_1m":800},"free":{}}}`))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -120,7 +120,7 @@ func TestModelBudget(t *testing.T) {
 		`"hard_limit_usd":0.4`: {0, 0}, `"hard_limit_tokens":1499`: {0, 0},
 	} {
 		bubble(t, func(b *bench) {
-			table, _ := guard.ParsePrices([]byte(`{"prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
+			table, _ := spend.ParsePrices([]byte(`{"prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
 			b.r = b.runner(inBubble, func(c *runner.Config) { c.ModelProposers, c.Prices = models{b.cast}, table })
 			for _, id := range []string{"a", "b", "c"} {
 				b.cast.play(id, after(time.Second, answering("again", tokens(100, 10))))
@@ -160,7 +160,7 @@ func TestModelDeclaredCost(t *testing.T) {
 // expected to need.
 func TestModelCancelled(t *testing.T) {
 	bubble(t, func(b *bench) {
-		table, _ := guard.ParsePrices([]byte(`{"prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
+		table, _ := spend.ParsePrices([]byte(`{"prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
 		b.r = b.runner(inBubble, func(c *runner.Config) { c.ModelProposers, c.Prices = models{b.cast}, table })
 		b.cast.play("quick", after(time.Second, saying("again")))
 		b.cast.play("slow", hanging)
@@ -208,7 +208,7 @@ func TestContextsAreNoCalls(t *testing.T) {
 		}
 		return "a context", nil
 	}))
-	b := modelBench(t, func(c *runner.Config) { c.Registry = own }, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, Calls: new(int64(9))}}}))
+	b := modelBench(t, func(c *runner.Config) { c.Registry = own }, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, Calls: new(int64(9))}}}))
 	b.cast.play("m", answering("again", tokens(10, 5)))
 	s := b.start(b.machine(def{who: []string{entry("proposer", "m", `"contextFn":"own","modelId":"free"`), human("human"), arb("firstProposal")}, top: `"guards":{"budget":{"hard_limit_calls":2}}`}))
 	b.stepTo(s, runner.TickAdvanced)

@@ -6,10 +6,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
+	"github.com/dialai/dialai/verdict"
 )
 
 // Quotas bound what a tenant may use over all its sessions: in windows of time,
@@ -18,21 +19,21 @@ import (
 // for itself. What a session may spend in all is its budget's matter.
 
 // quota returns the ledger that counts for tenants; nil if nothing is limited.
-func (c *Config) quota(t *tenants) (*guard.Ledger, error) {
+func (c *Config) quota(t *tenants) (*spend.Ledger, error) {
 	if c.Quota == nil {
 		return nil, nil
 	}
-	untilGivenBack := &guard.Budget{ReserveTTLMsec: math.MaxInt64} // who waits its turn loses no place, however long the others take
-	return guard.NewLedger(guard.LedgerConfig{Now: c.Now, Quota: t.quota, Budget: untilGivenBack})
+	untilGivenBack := &spend.Budget{ReserveTTLMsec: math.MaxInt64} // who waits its turn loses no place, however long the others take
+	return spend.NewLedger(spend.LedgerConfig{Now: c.Now, Quota: t.quota, Budget: untilGivenBack})
 }
 
 // scope returns where a session's calls are counted.
-func (r *Runner) scope(s *session.Session) guard.Scope {
+func (r *Runner) scope(s *session.Session) spend.Scope {
 	return r.scopeOf(s.ID, s.Machine(), s.Options().Meta)
 }
 
-func (r *Runner) scopeOf(id specialist.SessionID, m *machine.Machine, meta []byte) guard.Scope {
-	scope := guard.Scope{Session: id.String()}
+func (r *Runner) scopeOf(id specialist.SessionID, m *machine.Machine, meta []byte) spend.Scope {
+	scope := spend.Scope{Session: id.String()}
 	if r.config.Tenant != nil {
 		scope.Tenant = r.config.Tenant(m, meta)
 	}
@@ -49,10 +50,10 @@ func (r *Runner) admitted(ctx context.Context, s *session.Session) error {
 	}
 	r.closeScopes()
 	scope := r.scope(s)
-	err := r.quota.Open(scope, guard.Opening{})
-	over, full := errors.AsType[*guard.BudgetError](err)
+	err := r.quota.Open(scope, spend.Opening{})
+	over, full := errors.AsType[*spend.BudgetError](err)
 	switch {
-	case errors.Is(err, guard.ErrInput): // it is open: calls are still out that it sent before it stopped
+	case errors.Is(err, verdict.ErrInput): // it is open: calls are still out that it sent before it stopped
 		r.keepScope(scope)
 		return nil
 	case !full:
@@ -61,7 +62,7 @@ func (r *Runner) admitted(ctx context.Context, s *session.Session) error {
 	if err := r.lookAgain(ctx, scope.Tenant); err != nil {
 		return err
 	}
-	if err = r.quota.Open(scope, guard.Opening{}); err != nil {
+	if err = r.quota.Open(scope, spend.Opening{}); err != nil {
 		err = refuse(ErrQuota, over.Code, "%s", over.Reason().Message)
 	}
 	return err
@@ -76,7 +77,7 @@ func (r *Runner) ended(s *session.Session) {
 }
 
 // closeScopes closes a session's scope, and all that could not be closed before.
-func (r *Runner) closeScopes(scopes ...guard.Scope) {
+func (r *Runner) closeScopes(scopes ...spend.Scope) {
 	r.quota.Expire()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,16 +91,16 @@ func (r *Runner) closeScopes(scopes ...guard.Scope) {
 }
 
 // keepScope keeps the scope of a session that was to be closed.
-func (r *Runner) keepScope(s guard.Scope) {
+func (r *Runner) keepScope(s spend.Scope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.leaving = slices.DeleteFunc(r.leaving, func(other guard.Scope) bool { return other == s })
+	r.leaving = slices.DeleteFunc(r.leaving, func(other spend.Scope) bool { return other == s })
 }
 
 // A ticket is what one call holds of a quota. The zero ticket holds nothing.
 type ticket struct {
-	handle *guard.Handle
-	spare  []*guard.Handle // of repairs, which are settled with the call
+	handle *spend.Handle
+	spare  []*spend.Handle // of repairs, which are settled with the call
 }
 
 // start says that the call is on its way.
@@ -112,7 +113,7 @@ func (t ticket) start() {
 // settle says what the call has cost. What is not known is as expected.
 func (t ticket) settle(u specialist.Usage) {
 	if t.handle != nil {
-		t.handle.Settle(guard.Usage{Usage: u.Clean()})
+		t.handle.Settle(spend.Usage{Usage: u.Clean()})
 		t.release()
 	}
 }
@@ -125,7 +126,7 @@ func (t ticket) release() {
 }
 
 // takeMore adds room for a repair to a ticket, and reports whether there is any.
-func (w *work) takeMore(ctx context.Context, id string, need guard.Book) bool {
+func (w *work) takeMore(ctx context.Context, id string, need spend.Book) bool {
 	t, limited := w.tickets[id]
 	if !limited {
 		return true
@@ -141,10 +142,10 @@ func (w *work) takeMore(ctx context.Context, id string, need guard.Book) bool {
 
 // reserve holds what a call of somebody needs of the tenant's quota. call names it, if
 // it is to be found again.
-func (w *work) reserve(ctx context.Context, id, call string, need guard.Book) (*guard.Handle, error) {
+func (w *work) reserve(ctx context.Context, id, call string, need spend.Book) (*spend.Handle, error) {
 	scope := w.r.scope(&w.t.now)
 	scope.Round, scope.Proposer = w.t.now.Key().ID(), id
-	return w.r.quota.Reserve(ctx, scope, guard.Estimate{ID: call, Input: need.TokensIn, MaxOutput: need.TokensOut, Cost: need.Money, CostGiven: true})
+	return w.r.quota.Reserve(ctx, scope, spend.Estimate{ID: call, Input: need.TokensIn, MaxOutput: need.TokensOut, Cost: need.Money, CostGiven: true})
 }
 
 // callID names a call among those of a session.
@@ -152,7 +153,7 @@ func callID(k specialist.RoundKey, id string) string { return k.ID() + "/" + id 
 
 // keep takes the ticket of a call that is asked for again. It is on its way, so
 // nobody refuses it.
-func (w *work) keep(ctx context.Context, id string, need guard.Book) {
+func (w *work) keep(ctx context.Context, id string, need spend.Book) {
 	if w.r.quota == nil {
 		return
 	}
@@ -182,9 +183,9 @@ func (w *work) paid(id string, u specialist.Usage) {
 }
 
 // charge counts what nobody reserved.
-func (r *Runner) charge(s guard.Scope, u specialist.Usage) {
+func (r *Runner) charge(s spend.Scope, u specialist.Usage) {
 	if u != (specialist.Usage{}) {
-		_, _ = r.quota.Charge(s, guard.Estimate{}, guard.Usage{Usage: u.Clean()}) // a session that may not be opened has no quota left to charge
+		_, _ = r.quota.Charge(s, spend.Estimate{}, spend.Usage{Usage: u.Clean()}) // a session that may not be opened has no quota left to charge
 	}
 }
 
@@ -197,7 +198,7 @@ func (r *Runner) corrected(ctx context.Context, s *session.Session, id string, u
 		return err
 	}
 	if h := r.quota.Find(r.scope(s), callID(s.Key(), id)); h != nil {
-		h.Settle(guard.Usage{Usage: u.Clean()})
+		h.Settle(spend.Usage{Usage: u.Clean()})
 	}
 	return nil
 }
@@ -205,13 +206,13 @@ func (r *Runner) corrected(ctx context.Context, s *session.Session, id string, u
 // take takes a ticket for a call of somebody, or says why there is none. What is
 // free needs none. A ticket that they have, such as from before a lost race, goes back
 // first.
-func (w *work) take(ctx context.Context, id string, need guard.Book) *guard.BudgetError {
-	if w.r.quota == nil || need == (guard.Book{}) {
+func (w *work) take(ctx context.Context, id string, need spend.Book) *spend.BudgetError {
+	if w.r.quota == nil || need == (spend.Book{}) {
 		return nil
 	}
 	w.drop(id)
 	h, err := w.reserve(ctx, id, callID(w.t.now.Key(), id), need)
-	if over, ok := errors.AsType[*guard.BudgetError](err); ok {
+	if over, ok := errors.AsType[*spend.BudgetError](err); ok {
 		return over
 	}
 	if err == nil {

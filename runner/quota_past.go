@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // A restart must not refill a quota. So when a Runner first meets a tenant it reads
@@ -18,7 +18,7 @@ import (
 
 // tenants are those that a Runner has met, and what it knows of the others.
 type tenants struct {
-	quotas func(tenant string) *guard.Quota // nil if nothing is limited
+	quotas func(tenant string) *spend.Quota // nil if nothing is limited
 	known  sync.Map                         // of *guard.Quota by tenant; asked for once
 
 	mu     sync.Mutex // held while a tenant is met, so that nobody spends meanwhile
@@ -29,17 +29,17 @@ type tenants struct {
 	open   map[string][]specialist.SessionID // of a tenant when it was met; others may run them
 }
 
-func newTenants(quotas func(string) *guard.Quota) *tenants {
+func newTenants(quotas func(string) *spend.Quota) *tenants {
 	return &tenants{quotas: quotas, met: map[string]bool{}, of: map[specialist.SessionID]string{}, open: map[string][]specialist.SessionID{}}
 }
 
 // quota returns the quota of a tenant; nil if it has none.
-func (t *tenants) quota(tenant string) *guard.Quota {
+func (t *tenants) quota(tenant string) *spend.Quota {
 	if q, asked := t.known.Load(tenant); asked {
-		return q.(*guard.Quota)
+		return q.(*spend.Quota)
 	}
 	q, _ := t.known.LoadOrStore(tenant, t.quotas(tenant))
-	return q.(*guard.Quota)
+	return q.(*spend.Quota)
 }
 
 // loadTenant reads what the tenant of a session did before this Runner knew of it, once.
@@ -67,7 +67,7 @@ func (r *Runner) loadTenant(ctx context.Context, s *session.Session) error {
 }
 
 // past returns what the sessions of a tenant did since a moment.
-func (r *Runner) past(ctx context.Context, tenant string, since specialist.Time) (p guard.Past, err error) {
+func (r *Runner) past(ctx context.Context, tenant string, since specialist.Time) (p spend.Past, err error) {
 	t := r.tenants
 	t.open[tenant] = nil // an attempt that failed may have found some
 	if err := r.list(ctx, since); err != nil {
@@ -163,7 +163,7 @@ func (r *Runner) lookAgain(ctx context.Context, tenant string) error {
 type accounting struct {
 	tenant string
 	since  specialist.Time
-	past   *guard.Past
+	past   *spend.Past
 	folder session.Folder
 	out    map[int32]specialist.Time // asks outside this process that are out, by index: when they were sent
 }
@@ -187,18 +187,18 @@ func (a *accounting) read(ctx context.Context, r *Runner, id specialist.SessionI
 }
 
 // call returns an ask that is out as the ledger of quotas knows it.
-func (a *accounting) call(s *session.Session, ask *session.AskState, at specialist.Time) guard.CallState {
+func (a *accounting) call(s *session.Session, ask *session.AskState, at specialist.Time) spend.CallState {
 	cost, in, out := ask.Remote.Charged()
-	return guard.CallState{
-		Scope: guard.Scope{Tenant: a.tenant, Session: s.ID.String()}, ID: callID(s.Key(), ask.SpecialistID), At: at, Started: true,
-		Entry: guard.Book{Calls: 1, TokensIn: in, TokensOut: out, Money: cost, Estimated: 1},
+	return spend.CallState{
+		Scope: spend.Scope{Tenant: a.tenant, Session: s.ID.String()}, ID: callID(s.Key(), ask.SpecialistID), At: at, Started: true,
+		Entry: spend.Book{Calls: 1, TokensIn: in, TokensOut: out, Money: cost, Estimated: 1},
 	}
 }
 
 // applied counts one event.
-func (a *accounting) applied(_ int64, ev session.Event, before, after guard.Book) {
+func (a *accounting) applied(_ int64, ev session.Event, before, after spend.Book) {
 	ended := a.follow(ev.At)
-	used := guard.Book{
+	used := spend.Book{
 		Calls: after.Calls - before.Calls, TokensIn: after.TokensIn - before.TokensIn, TokensOut: after.TokensOut - before.TokensOut,
 		Money: after.Money.Add(-before.Money),
 	}
@@ -231,8 +231,8 @@ func (a *accounting) applied(_ int64, ev session.Event, before, after guard.Book
 	if ended > 0 {
 		used.Calls = max(used.Calls, ended) // an answer may have taken several
 	}
-	if ev.At >= a.since && used != (guard.Book{}) {
-		a.past.Spent = append(a.past.Spent, guard.Spending{At: ev.At, Book: used})
+	if ev.At >= a.since && used != (spend.Book{}) {
+		a.past.Spent = append(a.past.Spent, spend.Spending{At: ev.At, Book: used})
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/store"
 )
 
@@ -24,12 +24,12 @@ import (
 type company struct {
 	*bench
 	path  string
-	quota guard.Quota
+	quota spend.Quota
 	late  time.Duration // what the clock is ahead
 	sql   *store.SQLite
 }
 
-func newCompany(t *testing.T, q guard.Quota) *company {
+func newCompany(t *testing.T, q spend.Quota) *company {
 	t.Helper()
 	c := &company{path: filepath.Join(t.TempDir(), "dialai.db"), quota: q}
 	t.Cleanup(func() { c.ok(c.sql.Close()) }) // after the bench has looked at the logs
@@ -70,8 +70,8 @@ func (c *company) spends() *machine.Machine {
 // TestQuotaSurvivesARestart: what a tenant used is still used after a restart, as
 // long as its window has not passed, and however often it is read it counts once.
 func TestQuotaSurvivesARestart(t *testing.T) {
-	hour := guard.Window{Msec: 3_600_000, Sliding: true, USD: new(3 * exact.Dollar)}
-	c := newCompany(t, guard.Quota{Windows: []guard.Window{hour}})
+	hour := spend.Window{Msec: 3_600_000, Sliding: true, USD: new(3 * exact.Dollar)}
+	c := newCompany(t, spend.Quota{Windows: []spend.Window{hour}})
 	m := c.spends()
 	first, rich := c.startOf(m, "acme"), c.startOf(m, "rich")
 	c.stepTo(rich, runner.TickAdvanced)
@@ -116,7 +116,7 @@ func (h halting) Records(ctx context.Context, id specialist.SessionID, from int6
 // TestQuotaSurvivesARestartThatFails: what cannot be read at first is not taken for
 // nothing once it can. The error says which log it was.
 func TestQuotaSurvivesARestartThatFails(t *testing.T) {
-	c := newCompany(t, guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, USD: new(exact.Dollar)}}})
+	c := newCompany(t, spend.Quota{Windows: []spend.Window{{Msec: 3_600_000, USD: new(exact.Dollar)}}})
 	m := c.spends()
 	c.stepTo(c.startOf(m, "acme"), runner.TickAdvanced)
 	for _, fails := range []int{1, 2} { // to say whose the session is, and what it spent
@@ -142,9 +142,9 @@ func TestQuotaSurvivesARestartThatFails(t *testing.T) {
 // TestQuotaOfCallsAndTokensSurvivesARestart: the other units, and the dollars of a
 // minute.
 func TestQuotaOfCallsAndTokensSurvivesARestart(t *testing.T) {
-	for _, q := range []guard.Quota{
-		{Windows: []guard.Window{{Msec: 1 << 40, Calls: new(int64(2))}}},
-		{Windows: []guard.Window{{Msec: 1 << 40, Tokens: new(int64(199))}}},
+	for _, q := range []spend.Quota{
+		{Windows: []spend.Window{{Msec: 1 << 40, Calls: new(int64(2))}}},
+		{Windows: []spend.Window{{Msec: 1 << 40, Tokens: new(int64(199))}}},
 		{USDPerMinute: new(2 * exact.Dollar)},
 	} {
 		c := newCompany(t, q)
@@ -165,7 +165,7 @@ func TestQuotaOfCallsAndTokensSurvivesARestart(t *testing.T) {
 // TestQuotaOfSessionsSurvivesARestart: sessions that are open count, those that
 // have ended do not, whoever ended them.
 func TestQuotaOfSessionsSurvivesARestart(t *testing.T) {
-	c := newCompany(t, guard.Quota{MaxSessions: new(int64(2))})
+	c := newCompany(t, spend.Quota{MaxSessions: new(int64(2))})
 	c.cast.say("a", "finish")
 	m := c.desk(fn("a"), human("human"), half)
 	start := func() error {
@@ -194,7 +194,7 @@ func TestQuotaOfSessionsSurvivesARestart(t *testing.T) {
 // TestQuotaHoldsWhatIsOutAfterARestart: an ask that nobody has answered yet is
 // charged as estimated, and once when it is answered after all.
 func TestQuotaHoldsWhatIsOutAfterARestart(t *testing.T) {
-	c := newCompany(t, guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(4 * exact.Dollar)}}})
+	c := newCompany(t, spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, USD: new(4 * exact.Dollar)}}})
 	m := c.spends()
 	c.cast.judge("judge", electFirst)
 	ctx, kill := context.WithCancel(c.ctx)
@@ -228,7 +228,7 @@ func TestQuotaHoldsWhatIsOutAfterARestart(t *testing.T) {
 func TestQuotaAfterARestartIsWhatItWas(t *testing.T) {
 	for seed := range uint64(25) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		c := newCompany(t, guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(1000 * exact.Dollar)}}})
+		c := newCompany(t, spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, USD: new(1000 * exact.Dollar)}}})
 		m := c.random(rng)
 		for range 3 {
 			s := c.startOf(m, "acme")
@@ -293,7 +293,7 @@ func (c *company) random(rng *rand.Rand) *machine.Machine {
 // TestQuotaOfLateAnswers: who will answer later is charged as estimated, and what it
 // says it cost corrects that.
 func TestQuotaOfLateAnswers(t *testing.T) {
-	b := newBench(t, public, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(9 * exact.Dollar)}}}))
+	b := newBench(t, public, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, USD: new(9 * exact.Dollar)}}}))
 	s, ask := b.late(estimated("1"))
 	if used, _ := b.r.QuotaUsed(""); used != [3]int64{1, 0, int64(dollar)} {
 		t.Errorf("until it answers: %v", used)
@@ -310,10 +310,10 @@ func TestQuotaOfLateAnswers(t *testing.T) {
 func TestProposeKeepsToBudgets(t *testing.T) {
 	for _, c := range []struct {
 		top, code string
-		quota     guard.Quota
+		quota     spend.Quota
 	}{
 		{top: budget(`"hard_limit_usd":0.5`), code: "budget_usd"},
-		{code: "quota_exceeded", quota: guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(exact.Dollar / 2)}}}},
+		{code: "quota_exceeded", quota: spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, USD: new(exact.Dollar / 2)}}}},
 	} {
 		b := newBench(t, tenants(c.quota))
 		b.cast.play("a", spending("again", cost(dollar), ""))

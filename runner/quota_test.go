@@ -11,22 +11,22 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // tenants limits every tenant but "rich" alike; sessions name theirs.
-func tenants(q guard.Quota) func(*runner.Config) {
+func tenants(q spend.Quota) func(*runner.Config) {
 	return func(c *runner.Config) {
 		c.Tenant = func(_ *machine.Machine, meta json.RawMessage) string {
 			var m struct{ Tenant string }
 			_ = json.Unmarshal(meta, &m)
 			return m.Tenant
 		}
-		c.Quota = func(tenant string) *guard.Quota {
+		c.Quota = func(tenant string) *spend.Quota {
 			if tenant == "rich" {
 				return nil
 			}
@@ -47,7 +47,7 @@ func TestQuotaOfATenant(t *testing.T) {
 	late := time.Duration(0)
 	b := newBench(t)
 	b.ok(b.r.Close())
-	b.r = b.runner(tenants(guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, Sliding: true, USD: new(2 * exact.Dollar)}}}),
+	b.r = b.runner(tenants(spend.Quota{Windows: []spend.Window{{Msec: 3_600_000, Sliding: true, USD: new(2 * exact.Dollar)}}}),
 		func(c *runner.Config) { now := c.Now; c.Now = func() time.Time { return now().Add(late) } })
 	b.cast.play("a", spending("again", cost(dollar/2), ""))
 	b.cast.judge("judge", electFirst)
@@ -71,7 +71,7 @@ func TestQuotaOfATenant(t *testing.T) {
 
 // TestQuotaByTheMinute: too fast is refused too; who costs nothing is asked.
 func TestQuotaByTheMinute(t *testing.T) {
-	b := newBench(t, tenants(guard.Quota{USDPerMinute: new(exact.Dollar)}))
+	b := newBench(t, tenants(spend.Quota{USDPerMinute: new(exact.Dollar)}))
 	b.cast.play("a", spending("again", cost(dollar), ""))
 	b.cast.say("free", "again")
 	b.cast.judge("judge", electFirst)
@@ -86,7 +86,7 @@ func TestQuotaByTheMinute(t *testing.T) {
 
 // TestQuotaOfSessions: so many at once; one that ends makes room.
 func TestQuotaOfSessions(t *testing.T) {
-	b := newBench(t, tenants(guard.Quota{MaxSessions: new(int64(1))}))
+	b := newBench(t, tenants(spend.Quota{MaxSessions: new(int64(1))}))
 	b.cast.say("a", "finish")
 	m := b.desk(fn("a"), human("human"), half)
 	s := b.startOf(m, "acme")
@@ -104,7 +104,7 @@ func TestQuotaOfSessions(t *testing.T) {
 // TestQuotaOfSessionsThatGoOn: a session that stopped makes room, and needs it again
 // to go on.
 func TestQuotaOfSessionsThatGoOn(t *testing.T) {
-	b := newBench(t, tenants(guard.Quota{MaxSessions: new(int64(1))}))
+	b := newBench(t, tenants(spend.Quota{MaxSessions: new(int64(1))}))
 	b.cast.say("a", "again")
 	m := b.desk(fn("a"), human("human"), half)
 	first := b.startOf(m, "acme")
@@ -128,7 +128,7 @@ func TestQuotaOfSessionsThatGoOn(t *testing.T) {
 // TestQuotaOfSessionsWithCallsNeverMade: a reservation that the round did without
 // does not keep the room of a session that has ended.
 func TestQuotaOfSessionsWithCallsNeverMade(t *testing.T) {
-	b := newBench(t, tenants(guard.Quota{MaxSessions: new(int64(1))}))
+	b := newBench(t, tenants(spend.Quota{MaxSessions: new(int64(1))}))
 	b.cast.say("a", "finish")
 	b.cast.say("b", "finish")
 	m := b.machine(def{who: []string{fn("a", estimated("1")), fn("b", estimated("1")), fn("c", estimated("1")), arb("firstProposal")}})
@@ -141,7 +141,7 @@ func TestQuotaOfSessionsWithCallsNeverMade(t *testing.T) {
 
 // TestQuotaOfEverybody: arbiters and what guards ask count like proposers.
 func TestQuotaOfEverybody(t *testing.T) {
-	b := newBench(t, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(exact.Dollar)}}}))
+	b := newBench(t, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, USD: new(exact.Dollar)}}}))
 	b.cast.say("a", "again")
 	b.cast.judge("judge", costing(electFirst, dollar))
 	s := b.startOf(b.machine(def{who: []string{fn("a"), human("human"), paidArbiter("1")}}), "acme")
@@ -150,7 +150,7 @@ func TestQuotaOfEverybody(t *testing.T) {
 		t.Errorf("the arbiter: stopped by %s", tick.Code)
 	}
 	var o oracle
-	b = newBench(t, o.with, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, Calls: new(int64(4))}}}))
+	b = newBench(t, o.with, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, Calls: new(int64(4))}}}))
 	b.cast.say("a", "again")
 	s = b.startOf(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"guards":{"truth":{"model":"m"}}`}), "acme")
 	if tick := b.stepTo(s, runner.TickStopped); tick.Code != "quota_exceeded" || o.asked() != 4 {
@@ -161,7 +161,7 @@ func TestQuotaOfEverybody(t *testing.T) {
 // TestQuotaHoldsForParallelSessions: sessions that run at once never use together
 // what one of them alone could not.
 func TestQuotaHoldsForParallelSessions(t *testing.T) {
-	b := newBench(t, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(10 * exact.Dollar)}}}))
+	b := newBench(t, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, USD: new(10 * exact.Dollar)}}}))
 	for _, id := range []string{"p", "q", "r"} {
 		b.cast.play(id, spending("again", cost(dollar), ""))
 	}
@@ -215,7 +215,7 @@ var errDisk = errors.New("the disk has failed")
 func TestQuotaWhereTheStoreFailsAfterALostRace(t *testing.T) {
 	b := newBench(t)
 	s := b.start(b.machine(def{who: []string{web("a", estimated("1")), human("human"), half}}))
-	limited := tenants(guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, USD: new(2 * exact.Dollar)}}})
+	limited := tenants(spend.Quota{Windows: []spend.Window{{Msec: 3_600_000, USD: new(2 * exact.Dollar)}}})
 	other, err := runner.New(func() runner.Config {
 		c := runner.Config{Store: &unreadable{Store: b.store}, Registry: b.cast.registry(), Remote: b.cast, Now: b.clock}
 		limited(&c)
@@ -236,7 +236,7 @@ func TestQuotaHoldsWhileAnAskWaitsItsTurn(t *testing.T) {
 	var late atomic.Int64
 	b := newBench(t)
 	b.ok(b.r.Close())
-	b.r = b.runner(tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 50, Calls: new(int64(2))}}}),
+	b.r = b.runner(tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 50, Calls: new(int64(2))}}}),
 		func(c *runner.Config) {
 			c.Now = func() time.Time { return b.clock().Add(time.Duration(late.Load())) }
 		})
@@ -279,7 +279,7 @@ func TestQuotaAfterALostRace(t *testing.T) {
 	b.cast.say("a", "again")
 	b.cast.judge("judge", electFirst)
 	s := b.start(b.machine(def{who: []string{web("a"), human("human"), arbFn("judge")}}))
-	r := b.runner(tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 50, Calls: new(int64(1))}}}), func(c *runner.Config) { c.Store = &racing{Store: b.store} })
+	r := b.runner(tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 50, Calls: new(int64(1))}}}), func(c *runner.Config) { c.Store = &racing{Store: b.store} })
 	tick, err := r.Step(b.ctx, s.ID)
 	b.ok(err)
 	if tick.Status != runner.TickAdvanced || strings.Join(b.cast.who(), " ") != "a judge" {

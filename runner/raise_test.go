@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // raise resumes a session with one limit raised by carol.
@@ -207,7 +208,7 @@ func TestRaisedLimitInAHumansInbox(t *testing.T) {
 // TestRaiseKeepsATenantsQuota: what a tenant may use in all is not raised with a
 // session's budget.
 func TestRaiseKeepsATenantsQuota(t *testing.T) {
-	b := newBench(t, tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, USD: new(2 * dollar)}}}))
+	b := newBench(t, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, USD: new(2 * dollar)}}}))
 	b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
 		return specialist.Answer{TransitionName: "again", Usage: cost(dollar)}, nil
 	})

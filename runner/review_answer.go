@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -90,7 +90,7 @@ func (r *Runner) reviewOf(ctx context.Context, s *session.Session, roundID strin
 		found = &session.Review{Kind: session.Audit, Key: key, State: d.Transition.From, Since: d.At, Outcome: session.Automatic(now, o, d)}
 		found.Outcome.Unasked, reviewed = true, d.IsHuman
 	}
-	f.Applied = func(_ int64, ev session.Event, _, _ guard.Book) {
+	f.Applied = func(_ int64, ev session.Event, _, _ spend.Book) {
 		if d, ok := ev.Data.(*session.Reviewed); ok && found != nil && d.Round == found.Key.Round && d.Attempt == found.Key.Attempt {
 			reviewed = true
 		}

@@ -12,11 +12,11 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // menders are models that may need two repairs and get refused six times. Each of
@@ -68,7 +68,7 @@ func (m mender) Propose(ctx context.Context, q specialist.Question) (specialist.
 }
 
 func (b *bench) mending(m *menders) *runner.Runner {
-	table, _ := guard.ParsePrices([]byte(`{"prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
+	table, _ := spend.ParsePrices([]byte(`{"prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
 	return b.runner(inBubble, func(c *runner.Config) { c.ModelProposers, c.Prices = m, table })
 }
 
@@ -104,7 +104,7 @@ func TestRepairsNeverOverspend(t *testing.T) {
 				}
 				b.step(s)
 			}
-			made := guard.Book{}
+			made := spend.Book{}
 			for _, e := range b.usages(s) {
 				made.Calls, made.Money = made.Calls+e.Made(), made.Money.Add(e.CostUSD)
 				made.TokensIn, made.TokensOut = made.TokensIn+e.NumInputTokens, made.TokensOut+e.NumOutputTokens
@@ -314,7 +314,7 @@ func TestUnbilledCalls(t *testing.T) {
 
 // TestOtherNames: under which name a model answers, and what it is charged as.
 func TestOtherNames(t *testing.T) {
-	table, problems := guard.ParsePrices([]byte(`{"prices":{
+	table, problems := spend.ParsePrices([]byte(`{"prices":{
 		"maker/small":{"input_per_1m":100},"maker/small-pro":{"input_per_1m":900},"maker/dated-2024-05-13":{"input_per_1m":500},"maker/dated":{"input_per_1m":200},"other":{"input_per_1m":300}}}`))
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -341,7 +341,7 @@ func TestOtherNames(t *testing.T) {
 	} {
 		b := newBench(t, func(rc *runner.Config) { rc.Prices = table })
 		b.r = b.runner(func(rc *runner.Config) { rc.Prices, rc.ModelProposers = table, models{b.cast} })
-		called := guard.CalledOf(c.asked, c.answered)
+		called := spend.CalledOf(c.asked, c.answered)
 		b.cast.play("m", func(context.Context, specialist.Question) (specialist.Answer, error) {
 			return specialist.Answer{TransitionName: "again", Usage: tokens(10_000, 0), Model: called.Model, Asked: called.Asked, Answered: called.Answered}, nil
 		})
@@ -370,7 +370,7 @@ func TestRepairsInAQuota(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		bubble(t, func(b *bench) {
 			m := &menders{wants: map[string][]bool{"a": {true, true, true}}, rooms: map[string]specialist.CallLimit{}}
-			limited := tenants(guard.Quota{Windows: []guard.Window{{Msec: 3_600_000, Sliding: true, Calls: new(int64(8))}}})
+			limited := tenants(spend.Quota{Windows: []spend.Window{{Msec: 3_600_000, Sliding: true, Calls: new(int64(8))}}})
 			configure := func(c *runner.Config) { limited(c); c.ModelProposers, c.Now = m, time.Now }
 			b.r = b.runner(configure)
 			s := b.startOf(b.machine(def{who: []string{llm("a", "free"), arb("firstProposal")}}), "acme")

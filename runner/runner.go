@@ -23,6 +23,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/strategies"
 )
 
@@ -41,12 +42,12 @@ type Config struct {
 	ModelProposers ModelProposers
 	// Prices are what models cost whose price the machine does not say; nil knows
 	// none.
-	Prices *guard.PriceTable
+	Prices *spend.PriceTable
 	// Quota says what a tenant may use at a time, over all its sessions; it is
 	// asked once for each tenant, and nil limits nothing. It counts what the store
 	// says that was used when this Runner first met the tenant, and then what this
 	// Runner asks for: it does not see what other processes ask for meanwhile.
-	Quota func(tenant string) *guard.Quota
+	Quota func(tenant string) *spend.Quota
 	// Tenant names whose sessions of a machine with that metaJson are; nil means
 	// that all are of the tenant "". It must answer the same whenever it is asked.
 	Tenant func(m *machine.Machine, meta json.RawMessage) string
@@ -119,7 +120,7 @@ type Runner struct {
 	store    session.Store
 	programs *session.Programs
 	works    sync.Pool     // of *work
-	quota    *guard.Ledger // of tenants; nil if nothing is limited
+	quota    *spend.Ledger // of tenants; nil if nothing is limited
 	tenants  *tenants
 	ledger   ledger
 
@@ -127,8 +128,8 @@ type Runner struct {
 	plans    map[*session.Program]*plan
 	inflight map[askKey]bool // asks this runner is waiting for
 	askers   map[guard.ClassifierConfig]*guard.Asker
-	leaving  []guard.Scope             // of sessions that have ended, with calls still out
-	outputs  map[string]*guard.Outputs // of models that guards asked
+	leaving  []spend.Scope             // of sessions that have ended, with calls still out
+	outputs  map[string]*spend.Outputs // of models that guards asked
 	owner    session.Owner             // nil until the first ask outside this process
 }
 
@@ -160,7 +161,7 @@ func New(c Config) (*Runner, error) {
 	return &Runner{
 		quota: quota, tenants: met,
 		config: c, store: c.Store, programs: session.NewPrograms(), ledger: newLedger(),
-		plans: map[*session.Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{}, outputs: map[string]*guard.Outputs{},
+		plans: map[*session.Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{}, outputs: map[string]*spend.Outputs{},
 	}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -22,25 +23,25 @@ import (
 type superseded struct {
 	estimate string
 	said     specialist.Usage
-	at       guard.Book // what is spent once nobody waits
-	after    guard.Book // and once it has come
+	at       spend.Book // what is spent once nobody waits
+	after    spend.Book // and once it has come
 }
 
 func supersededCases() map[string]superseded {
-	one := func(money exact.Money, in, out, estimated int64) guard.Book {
-		return guard.Book{Calls: 1, Money: money, TokensIn: in, TokensOut: out, Estimated: estimated}
+	one := func(money exact.Money, in, out, estimated int64) spend.Book {
+		return spend.Book{Calls: 1, Money: money, TokensIn: in, TokensOut: out, Estimated: estimated}
 	}
 	tokens := specialist.Usage{NumInputTokens: 7, NumOutputTokens: 3, Given: specialist.InputGiven | specialist.OutputGiven}
-	sure := func(b guard.Book) guard.Book { b.Estimated = 0; return b }
+	sure := func(b spend.Book) spend.Book { b.Estimated = 0; return b }
 	all := map[string]superseded{
 		"estimate, cost":       {"1", cost(dollar / 4), one(dollar, 0, 0, 1), one(dollar/4, 0, 0, 1)},
 		"estimate, tokens":     {"1", tokens, one(dollar, 0, 0, 1), one(dollar, 7, 3, 1)},
 		"estimate, nothing":    {"1", specialist.Usage{}, one(dollar, 0, 0, 1), one(dollar, 0, 0, 1)},
-		"estimate, unsent":     {"1", specialist.Usage{}.WithCalls(0, 0), one(dollar, 0, 0, 1), guard.Book{Estimated: 1}},
+		"estimate, unsent":     {"1", specialist.Usage{}.WithCalls(0, 0), one(dollar, 0, 0, 1), spend.Book{Estimated: 1}},
 		"no estimate, cost":    {"", cost(dollar / 4), one(0, 0, 0, 0), one(dollar/4, 0, 0, 0)},
 		"no estimate, tokens":  {"", tokens, one(0, 0, 0, 0), one(0, 7, 3, 0)},
 		"no estimate, nothing": {"", specialist.Usage{}, one(0, 0, 0, 0), one(0, 0, 0, 0)},
-		"no estimate, unsent":  {"", specialist.Usage{}.WithCalls(0, 0), one(0, 0, 0, 0), guard.Book{}},
+		"no estimate, unsent":  {"", specialist.Usage{}.WithCalls(0, 0), one(0, 0, 0, 0), spend.Book{}},
 	}
 	for name, c := range all {
 		c.at, c.after = sure(c.at), sure(c.after) // how many are estimated is no matter here
@@ -49,7 +50,7 @@ func supersededCases() map[string]superseded {
 	return all
 }
 
-func (b *bench) wantSpent(s *session.Session, when string, want guard.Book) {
+func (b *bench) wantSpent(s *session.Session, when string, want spend.Book) {
 	b.Helper()
 	got := b.now(s).Spent()
 	got.Estimated = 0
@@ -182,7 +183,7 @@ func TestAcceptedAfterItsProposal(t *testing.T) {
 			})
 			s = b.start(b.machine(def{who: []string{web("w", estimated("1")), human("human"), half}, top: budget(`"hard_limit_calls":9`)}))
 			b.step(s)
-			b.wantSpent(s, "accepted", guard.Book{Calls: 1, Money: c.want})
+			b.wantSpent(s, "accepted", spend.Book{Calls: 1, Money: c.want})
 		})
 	}
 }
@@ -194,12 +195,12 @@ func TestLateTokensReplaceTheExpected(t *testing.T) {
 	var s *session.Session
 	b.cast.play("m", func(context.Context, specialist.Question) (specialist.Answer, error) {
 		b.force(s, "park")
-		b.wantSpent(s, "over", guard.Book{Calls: 1, TokensIn: 1000, TokensOut: 500})
+		b.wantSpent(s, "over", spend.Book{Calls: 1, TokensIn: 1000, TokensOut: 500})
 		return specialist.Answer{TransitionName: "again", Usage: tokens(7, 3)}, nil
 	})
 	s = b.start(b.machine(def{who: []string{llm("m", "unknown"), human("human"), half}, top: budget(`"hard_limit_calls":9`)}))
 	b.step(s)
-	b.wantSpent(s, "answered", guard.Book{Calls: 1, TokensIn: 7, TokensOut: 3})
+	b.wantSpent(s, "answered", spend.Book{Calls: 1, TokensIn: 7, TokensOut: 3})
 }
 
 // TestLateClassifierIsOneCall: a human decides while a classifier is asked. That is a
@@ -211,7 +212,7 @@ func TestLateClassifierIsOneCall(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, debits %t", name, debits), func(t *testing.T) {
 				var s *session.Session
 				var b *bench
-				want := guard.Book{}
+				want := spend.Book{}
 				if debits {
 					want.Calls = 1
 				}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // A stopped process is one whose first call does not return, deadline or not, until
@@ -44,12 +44,12 @@ func TestAskTakenOverFromALivingOwner(t *testing.T) {
 	for name, c := range map[string]struct {
 		estimate string
 		said     specialist.Usage // by both
-		spent    guard.Book
+		spent    spend.Book
 	}{
-		"cheaper than expected":  {"0.60", cost(cents(12)), guard.Book{Calls: 1, Money: cents(12)}},
-		"as dear as expected":    {"0.60", cost(cents(60)), guard.Book{Calls: 1, Money: cents(60)}},
-		"dearer than expected":   {"0.10", cost(cents(60)), guard.Book{Calls: 1, Money: cents(60)}},
-		"nothing was said of it": {"0.60", specialist.Usage{}, guard.Book{Calls: 1, Money: cents(60)}},
+		"cheaper than expected":  {"0.60", cost(cents(12)), spend.Book{Calls: 1, Money: cents(12)}},
+		"as dear as expected":    {"0.60", cost(cents(60)), spend.Book{Calls: 1, Money: cents(60)}},
+		"dearer than expected":   {"0.10", cost(cents(60)), spend.Book{Calls: 1, Money: cents(60)}},
+		"nothing was said of it": {"0.60", specialist.Usage{}, spend.Book{Calls: 1, Money: cents(60)}},
 	} {
 		for _, over := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, round over %t", name, over), func(t *testing.T) {
@@ -105,10 +105,10 @@ func TestVerdictTakenOverFromALivingOwner(t *testing.T) {
 				time.Sleep(time.Hour)
 				_, err := other.Step(b.ctx, s.ID)
 				b.ok(err)
-				b.wantSpent(s, "taken over", guard.Book{Calls: 1, Money: dollar / 4})
+				b.wantSpent(s, "taken over", spend.Book{Calls: 1, Money: dollar / 4})
 				close(on)
 				<-done
-				b.wantSpent(s, "both have the verdict", guard.Book{Calls: 1, Money: dollar / 4})
+				b.wantSpent(s, "both have the verdict", spend.Book{Calls: 1, Money: dollar / 4})
 			})
 		})
 	}
@@ -121,7 +121,7 @@ func TestModelTakenOverFromALivingOwner(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		t.Run(fmt.Sprintf("the former owner first %t", first), func(t *testing.T) {
 			bubble(t, func(b *bench) {
-				table, _ := guard.ParsePrices([]byte(`{"version":"v1","prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
+				table, _ := spend.ParsePrices([]byte(`{"version":"v1","prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
 				models := []func(*runner.Config){inBubble, func(c *runner.Config) { c.Prices = table }, withModels(&b)}
 				b.r = b.runner(models...)
 				other := b.runner(models...)
@@ -139,20 +139,20 @@ func TestModelTakenOverFromALivingOwner(t *testing.T) {
 				go func() { defer close(again); _, _ = other.Step(b.ctx, s.ID) }()
 				synctest.Wait()
 				price := func(in, out int64) exact.Money { return dollar / 1_000_000 * exact.Money(100*in+800*out) }
-				b.wantSpent(s, "taken over", guard.Book{Calls: 1, TokensIn: 1000, TokensOut: 500, Money: price(1000, 500)})
+				b.wantSpent(s, "taken over", spend.Book{Calls: 1, TokensIn: 1000, TokensOut: 500, Money: price(1000, 500)})
 				if first {
 					close(p.on)
 					<-done
-					b.wantSpent(s, "the former owner", guard.Book{Calls: 1, TokensIn: 10, TokensOut: 1, Money: price(10, 1)})
+					b.wantSpent(s, "the former owner", spend.Book{Calls: 1, TokensIn: 10, TokensOut: 1, Money: price(10, 1)})
 				}
 				close(second)
 				<-again
 				if !first {
-					b.wantSpent(s, "the present owner", guard.Book{Calls: 2, TokensIn: 1030, TokensOut: 503, Money: price(1000, 500) + price(30, 3)})
+					b.wantSpent(s, "the present owner", spend.Book{Calls: 2, TokensIn: 1030, TokensOut: 503, Money: price(1000, 500) + price(30, 3)})
 					close(p.on)
 					<-done
 				}
-				b.wantSpent(s, "both", guard.Book{Calls: 2, TokensIn: 40, TokensOut: 4, Money: price(40, 4)})
+				b.wantSpent(s, "both", spend.Book{Calls: 2, TokensIn: 40, TokensOut: 4, Money: price(40, 4)})
 			})
 		})
 	}
@@ -168,7 +168,7 @@ func TestChargeBelowZero(t *testing.T) {
 		if err := runner.CommitFailure(b.ctx, b.r, s, "w", c); !errors.Is(err, session.ErrCharge) {
 			t.Errorf("%s below zero: the error is %v", name, err)
 		}
-		if now := b.now(s); now.Sequence != s.Sequence || now.Spent() != (guard.Book{}) {
+		if now := b.now(s); now.Sequence != s.Sequence || now.Spent() != (spend.Book{}) {
 			t.Errorf("%s below zero: the session is at %d and has spent %+v", name, now.Sequence, now.Spent())
 		}
 	}

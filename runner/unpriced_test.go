@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // TestUnpricedAsksAreNotMade: under a hard limit of dollars nobody is asked of whom
@@ -138,13 +139,13 @@ func TestModelsWithoutPriceAreChargedAsEstimated(t *testing.T) {
 	for name, c := range map[string]struct {
 		usage specialist.Usage
 		fails bool
-		spent guard.Book
+		spent spend.Book
 	}{
-		"reset":              {tokens, true, guard.Book{Calls: 1, Money: dollar / 2, TokensIn: 400, TokensOut: 1000}},
-		"answered":           {tokens, false, guard.Book{Calls: 1, Money: dollar / 2, TokensIn: 400, TokensOut: 1000}},
-		"repaired once":      {tokens.WithCalls(2, 0), false, guard.Book{Calls: 2, Money: dollar, TokensIn: 400, TokensOut: 1000}},
-		"refused":            {specialist.Usage{}.WithCalls(1, 1), true, guard.Book{Calls: 1}},
-		"a provider says so": {tokens.WithCost(dollar / 8), false, guard.Book{Calls: 1, Money: dollar / 8, TokensIn: 400, TokensOut: 1000}},
+		"reset":              {tokens, true, spend.Book{Calls: 1, Money: dollar / 2, TokensIn: 400, TokensOut: 1000}},
+		"answered":           {tokens, false, spend.Book{Calls: 1, Money: dollar / 2, TokensIn: 400, TokensOut: 1000}},
+		"repaired once":      {tokens.WithCalls(2, 0), false, spend.Book{Calls: 2, Money: dollar, TokensIn: 400, TokensOut: 1000}},
+		"refused":            {specialist.Usage{}.WithCalls(1, 1), true, spend.Book{Calls: 1}},
+		"a provider says so": {tokens.WithCost(dollar / 8), false, spend.Book{Calls: 1, Money: dollar / 8, TokensIn: 400, TokensOut: 1000}},
 	} {
 		for limit, own := range map[string][2]string{"an estimate": {estimated("0.5"), "0.01"}, "a default": {"", "0.5"}} {
 			t.Run(name+", "+limit, func(t *testing.T) {

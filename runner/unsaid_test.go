@@ -11,14 +11,15 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // everSpending is a quota in which everything stays.
-var everSpending = tenants(guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, Calls: new(int64(99))}}})
+var everSpending = tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, Calls: new(int64(99))}}})
 
 // wantBoth compares what a session and its tenant have spent. Windows of a quota give
 // nothing back of what they held while an answer was to come later.
-func (b *bench) wantBoth(s *session.Session, want guard.Book, held exact.Money) {
+func (b *bench) wantBoth(s *session.Session, want spend.Book, held exact.Money) {
 	b.Helper()
 	if got := b.spent(s); got != want {
 		b.Errorf("%+v is spent, want %+v\n%s", got, want, b.log(s, 1))
@@ -36,19 +37,19 @@ func TestAnswersThatNameNoCostAreCharged(t *testing.T) {
 	for name, c := range map[string]struct {
 		own, budget string
 		said        specialist.Answer
-		want        guard.Book
+		want        spend.Book
 	}{
-		"an estimate":            {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again"}, guard.Book{Calls: 1, Money: dollar / 2}},
-		"a default":              {"", `"hard_limit_usd":9,"default_estimate_usd":0.25`, specialist.Answer{TransitionName: "again"}, guard.Book{Calls: 1, Money: dollar / 4}},
-		"no limit":               {estimated("0.5"), `"hard_limit_calls":9`, specialist.Answer{TransitionName: "again"}, guard.Book{Calls: 1, Money: dollar / 2}},
-		"tokens":                 {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again", Usage: tokens}, guard.Book{Calls: 1, Money: dollar / 2, TokensIn: 7}},
-		"a model without price":  {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again", Usage: tokens, Model: "unknown"}, guard.Book{Calls: 1, Money: dollar / 2, TokensIn: 7}},
-		"an illegal answer":      {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "nowhere"}, guard.Book{Calls: 1, Money: dollar / 2}},
-		"a cost of 0":            {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again", Usage: cost(0)}, guard.Book{Calls: 1}},
-		"a free service":         {estimated("0"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again"}, guard.Book{Calls: 1}},
-		"a cost":                 {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again", Usage: cost(dollar / 8)}, guard.Book{Calls: 1, Money: dollar / 8}},
-		"nothing to go by":       {"", `"hard_limit_calls":9`, specialist.Answer{TransitionName: "again"}, guard.Book{Calls: 1}},
-		"the profile compat too": {estimated("0.5"), `"hard_limit_usd":9},"profile":"compat","cost":{"on_unknown_model":"skip"`, specialist.Answer{TransitionName: "again"}, guard.Book{Calls: 1, Money: dollar / 2}},
+		"an estimate":            {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again"}, spend.Book{Calls: 1, Money: dollar / 2}},
+		"a default":              {"", `"hard_limit_usd":9,"default_estimate_usd":0.25`, specialist.Answer{TransitionName: "again"}, spend.Book{Calls: 1, Money: dollar / 4}},
+		"no limit":               {estimated("0.5"), `"hard_limit_calls":9`, specialist.Answer{TransitionName: "again"}, spend.Book{Calls: 1, Money: dollar / 2}},
+		"tokens":                 {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again", Usage: tokens}, spend.Book{Calls: 1, Money: dollar / 2, TokensIn: 7}},
+		"a model without price":  {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again", Usage: tokens, Model: "unknown"}, spend.Book{Calls: 1, Money: dollar / 2, TokensIn: 7}},
+		"an illegal answer":      {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "nowhere"}, spend.Book{Calls: 1, Money: dollar / 2}},
+		"a cost of 0":            {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again", Usage: cost(0)}, spend.Book{Calls: 1}},
+		"a free service":         {estimated("0"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again"}, spend.Book{Calls: 1}},
+		"a cost":                 {estimated("0.5"), `"hard_limit_usd":9`, specialist.Answer{TransitionName: "again", Usage: cost(dollar / 8)}, spend.Book{Calls: 1, Money: dollar / 8}},
+		"nothing to go by":       {"", `"hard_limit_calls":9`, specialist.Answer{TransitionName: "again"}, spend.Book{Calls: 1}},
+		"the profile compat too": {estimated("0.5"), `"hard_limit_usd":9},"profile":"compat","cost":{"on_unknown_model":"skip"`, specialist.Answer{TransitionName: "again"}, spend.Book{Calls: 1, Money: dollar / 2}},
 	} {
 		said := func(context.Context, specialist.Question) (specialist.Answer, error) { return c.said, nil }
 		t.Run(name, func(t *testing.T) {
@@ -102,12 +103,12 @@ func TestLimitEndsWhoNamesNoCost(t *testing.T) {
 func TestLateProposalsThatNameNoCostAreCharged(t *testing.T) {
 	for name, c := range map[string]struct {
 		usage specialist.Usage
-		want  guard.Book
+		want  spend.Book
 	}{
-		"nothing":     {specialist.Usage{}, guard.Book{Calls: 1, Money: dollar / 2}},
-		"a cost of 0": {cost(0), guard.Book{Calls: 1}},
-		"a cost":      {cost(dollar / 8), guard.Book{Calls: 1, Money: dollar / 8}},
-		"tokens":      {specialist.Usage{NumInputTokens: 7, Given: specialist.InputGiven}, guard.Book{Calls: 1, Money: dollar / 2, TokensIn: 7}},
+		"nothing":     {specialist.Usage{}, spend.Book{Calls: 1, Money: dollar / 2}},
+		"a cost of 0": {cost(0), spend.Book{Calls: 1}},
+		"a cost":      {cost(dollar / 8), spend.Book{Calls: 1, Money: dollar / 8}},
+		"tokens":      {specialist.Usage{NumInputTokens: 7, Given: specialist.InputGiven}, spend.Book{Calls: 1, Money: dollar / 2, TokensIn: 7}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, public)
@@ -137,10 +138,10 @@ func TestLateProposalsThatNameNoCostAreCharged(t *testing.T) {
 func TestVerdictsThatNameNoCostAreCharged(t *testing.T) {
 	for name, c := range map[string]struct {
 		expense *arbiter.Expense
-		want    guard.Book
+		want    spend.Book
 	}{
-		"nothing":     {nil, guard.Book{Calls: 1, Money: dollar / 4}},
-		"a cost of 0": {&arbiter.Expense{Usage: cost(0)}, guard.Book{Calls: 1}},
+		"nothing":     {nil, spend.Book{Calls: 1, Money: dollar / 4}},
+		"a cost of 0": {&arbiter.Expense{Usage: cost(0)}, spend.Book{Calls: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, everSpending)
@@ -168,7 +169,7 @@ func (f far) Classifier(*guard.ClassifierConfig) (guard.Classifier, error) { ret
 
 // TestClassifiersThatNameNoCostAreCharged: a classifier's service likewise.
 func TestClassifiersThatNameNoCostAreCharged(t *testing.T) {
-	for said, want := range map[specialist.Usage]guard.Book{{}: {Calls: 1, Money: dollar / 4}, cost(0): {Calls: 1}} {
+	for said, want := range map[specialist.Usage]spend.Book{{}: {Calls: 1, Money: dollar / 4}, cost(0): {Calls: 1}} {
 		c := &censor{says: func(guard.Classification) (guard.ClassifierAnswer, error) {
 			return guard.ClassifierAnswer{Usage: said}, nil
 		}}
@@ -193,11 +194,11 @@ func TestNobodyIsChargedForARoundOfNothing(t *testing.T) {
 	b.cast.judge("judge", electFirst)
 	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), arbWeb("judge")}, top: budget(`"hard_limit_usd":9,"default_estimate_usd":0.25`)}))
 	b.stepTo(s, runner.TickHuman)
-	b.wantBoth(s, guard.Book{}, 0)
+	b.wantBoth(s, spend.Book{}, 0)
 }
 
 // spent returns what a session has spent, but for how it is known.
-func (b *bench) spent(s *session.Session) guard.Book {
+func (b *bench) spent(s *session.Session) spend.Book {
 	got := b.now(s).Spent()
 	got.Estimated, got.Unpriced = 0, 0
 	return got

@@ -7,10 +7,10 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -152,7 +152,7 @@ func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Us
 		u = specialist.Usage{Estimated: true}.WithCost(expected)
 	}
 	asked := d.Rule != arbiter.NoProposals // of nothing nobody is asked
-	if u = t.price(u, guard.Called{Model: model}); err == nil && asked && by.webhook() {
+	if u = t.price(u, spend.Called{Model: model}); err == nil && asked && by.webhook() {
 		u = unnamed(u, expected)
 	}
 	return u, model

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // accountSeed is where the random events of accounts begin.
@@ -107,7 +107,7 @@ func TestAccountsAgainstASlowModel(t *testing.T) {
 				a.none[r] = true
 				a.over = a.over || present
 			}
-			want := guard.Book{}
+			want := spend.Book{}
 			for _, a := range asks {
 				sum, calls := a.total()
 				want.Money, want.Calls = want.Money+sum, want.Calls+calls

@@ -2,21 +2,21 @@ package session
 
 import (
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // Hold notes what an ask is expected to need.
-func (r *RemoteAsk) Hold(b guard.Book) {
+func (r *RemoteAsk) Hold(b spend.Book) {
 	r.Estimate, r.TokensIn, r.TokensOut = b.Money, b.TokensIn, b.TokensOut
 }
 
 // Held returns all that an ask holds of the budget, for its first call and for what
 // is set aside beside that.
-func (r *RemoteAsk) Held() guard.Book {
-	b := guard.Book{Calls: 1, Money: r.Estimate, TokensIn: r.TokensIn, TokensOut: r.TokensOut}
-	return b.Plus(guard.Book{Calls: r.Spare.Calls, Money: r.Spare.Money, TokensIn: r.Spare.TokensIn, TokensOut: r.Spare.TokensOut})
+func (r *RemoteAsk) Held() spend.Book {
+	b := spend.Book{Calls: 1, Money: r.Estimate, TokensIn: r.TokensIn, TokensOut: r.TokensOut}
+	return b.Plus(spend.Book{Calls: r.Spare.Calls, Money: r.Spare.Money, TokensIn: r.Spare.TokensIn, TokensOut: r.Spare.TokensOut})
 }
 
 // Charged returns what an ask that nobody answered is charged; r may be nil.
@@ -28,7 +28,7 @@ func (r *RemoteAsk) Charged() (cost exact.Money, in, out int64) {
 }
 
 // Add holds what a further call takes; billed says how many of its calls may cost something.
-func (s *Spare) Add(b guard.Book, billed int64) {
+func (s *Spare) Add(b spend.Book, billed int64) {
 	s.Calls, s.Billed, s.Money = s.Calls+b.Calls, s.Billed+billed, s.Money.Add(b.Money)
 	s.TokensIn, s.TokensOut = s.TokensIn+b.TokensIn, s.TokensOut+b.TokensOut
 }

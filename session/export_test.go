@@ -2,9 +2,9 @@ package session
 
 import (
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // A LedgerTest applies events to a session that nobody stores.
@@ -95,4 +95,4 @@ func (l *LedgerTest) Unsent(i int, repeat int32, present bool) {
 }
 
 // Spent returns what the session has spent, and whether a charge was refused.
-func (l *LedgerTest) Spent() (guard.Book, error) { return l.s.Spent(), l.err }
+func (l *LedgerTest) Spent() (spend.Book, error) { return l.s.Spent(), l.err }

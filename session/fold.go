@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -109,7 +110,7 @@ func applyProbed(s *Session, o *OpenRound, d *Probed) {
 	if u == (specialist.Usage{}) {
 		u.Given = specialist.CostGiven // it is a call all the same
 	}
-	o.closeAsk(s, d.Ask, d.Guard, d.means(), u, guard.Called{Model: d.Model, Asked: d.Asked}.String())
+	o.closeAsk(s, d.Ask, d.Guard, d.means(), u, spend.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
 // means returns what came of a question of the guards' own, for its account.
@@ -147,7 +148,7 @@ func applyProposed(s *Session, o *OpenRound, d *Proposed) {
 	o.chargeArbiter(s)
 	model := ""
 	if p.Detail != nil {
-		model = guard.Called{Model: p.Detail.Model, Asked: p.Detail.Asked}.String()
+		model = spend.Called{Model: p.Detail.Model, Asked: p.Detail.Asked}.String()
 	}
 	if !o.settle(s, d, model) {
 		o.closeAsk(s, d.Ask, d.SpecialistID, said, p.Usage, model)
@@ -192,7 +193,7 @@ func applyFailed(s *Session, o *OpenRound, d *AskFailed) {
 	if d.Role == machine.Arbiter {
 		o.Blocked, o.judging = true, false
 	}
-	o.closeAsk(s, d.Ask, d.SpecialistID, failure(d.Code, d.Usage), d.Usage, guard.Called{Model: d.Model, Asked: d.Asked}.String())
+	o.closeAsk(s, d.Ask, d.SpecialistID, failure(d.Code, d.Usage), d.Usage, spend.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
 func applyDiscarded(s *Session, o *OpenRound, d *Discarded) {
@@ -200,7 +201,7 @@ func applyDiscarded(s *Session, o *OpenRound, d *Discarded) {
 	if a != nil && d.Round == s.Round && d.Attempt == s.Attempt && a.Status == AskStatusOpen && d.Code != CodeTakenOver {
 		a.Status = AskStatusCancelled
 	}
-	chargeDiscarded(s, o, d, guard.Called{Model: d.Model, Asked: d.Asked}.String())
+	chargeDiscarded(s, o, d, spend.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
 func applyExecuted(s *Session, o *OpenRound, d *Executed) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -22,7 +22,7 @@ type Folder struct {
 	Gate func(seq int64, g *Gated, step verdict.Step, known bool)
 	// Applied, if set, is called with every event of the log, and with what the
 	// session had spent before it and after it.
-	Applied func(seq int64, ev Event, before, after guard.Book)
+	Applied func(seq int64, ev Event, before, after spend.Book)
 
 	// Closing, if set, is called with every executed transition, and with the
 	// session and the round as they were before it.

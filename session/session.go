@@ -4,6 +4,7 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // A Session is one run of a machine, as of one point of its log. It never
@@ -81,9 +82,9 @@ func (s *Session) Notices() []string {
 }
 
 // Spent returns what everybody's answers have cost.
-func (s *Session) Spent() guard.Book {
+func (s *Session) Spent() spend.Book {
 	if s.guard == nil {
-		return guard.Book{}
+		return spend.Book{}
 	}
 	return s.guard.Spent
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -270,7 +271,7 @@ func (c *check) probes() error {
 		}
 	}
 	book := c.after.GuardState().Probes
-	if book.Money < low || book.Money > high || c.w.inquiries.free && book != (guard.Book{}) {
+	if book.Money < low || book.Money > high || c.w.inquiries.free && book != (spend.Book{}) {
 		return fmt.Errorf("the guards have spent %+v, their asks cost %s (at most %s):%s", book, low, high, c.s.accounts())
 	}
 	return nil

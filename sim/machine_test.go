@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/spend"
 )
 
 // build makes processes, a machine, its services and humans from the seed, and
@@ -43,12 +43,12 @@ func (w *world) build() {
 }
 
 // quota is what the sessions of a run may use together.
-func (w *world) quota(string) *guard.Quota {
+func (w *world) quota(string) *spend.Quota {
 	if w.draw(6, "quota") > 0 {
 		return nil
 	}
 	calls := int64(w.quotaCalls())
-	return &guard.Quota{Windows: []guard.Window{{Msec: 1 << 50, Calls: &calls}}}
+	return &spend.Quota{Windows: []spend.Window{{Msec: 1 << 50, Calls: &calls}}}
 }
 
 func (w *world) quotaCalls() int { return 6 + w.draw(10, "quota calls") }

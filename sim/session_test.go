@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // A session is what the checks know of one session: its log read again, and a slow,
@@ -113,7 +113,7 @@ func (w *world) find(id specialist.SessionID) *observed {
 	s := &observed{w: w, id: id, n: len(w.sessions) + 1, folder: &session.Folder{Programs: programs}, asks: map[string]*ask{}, limit: w.limit,
 		hearings: map[specialist.RoundKey]*hearing{}, executed: map[specialist.RoundKey]*session.Executed{}, audited: map[specialist.RoundKey]bool{}, panels: map[specialist.RoundKey]*panel{},
 		ruled: map[specialist.RoundKey][]*session.Ruled{}, said: map[specialist.RoundKey]map[string]bool{}, contested: map[specialist.RoundKey]bool{}}
-	s.folder.Applied = func(_ int64, _ session.Event, before, _ guard.Book) { s.spent = append(s.spent, before.Money) }
+	s.folder.Applied = func(_ int64, _ session.Event, before, _ spend.Book) { s.spent = append(s.spent, before.Money) }
 	w.sessions = append(w.sessions, s)
 	return s
 }

@@ -188,7 +188,7 @@ func (a *audit) readLogs(ctx context.Context) error {
 // A folding is the folding of one session's log.
 type folding struct {
 	*session.Folder
-	spend    *spend
+	spend    *bills
 	a        *audit
 	row      int64
 	stream   string
@@ -206,8 +206,8 @@ func (a *audit) open(row int64) *folding {
 		}
 		return []byte(d.text), nil
 	}
-	spend := newSpend()
-	return &folding{Folder: &session.Folder{Programs: a.programs, Definition: definition, Applied: spend.follow}, spend: spend, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
+	paid := newBills()
+	return &folding{Folder: &session.Folder{Programs: a.programs, Definition: definition, Applied: paid.follow}, spend: paid, a: a, row: row, stream: fmt.Sprintf("session row %d", row)}
 }
 
 // close keeps what a log says of its session.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // What a session has spent is worked out anew here, from its events and by code of its
@@ -23,7 +23,7 @@ type bill struct {
 	told     bool           // an answer said what it cost
 	guessed  bool           // it is charged as nobody knows better
 	void     bool           // nothing was sent
-	sum      guard.Book
+	sum      spend.Book
 }
 
 // A billedAsk is an ask outside the process, and its bills, the present one last.
@@ -36,23 +36,23 @@ type billedAsk struct {
 
 type askPlace struct{ round, attempt, ask int32 }
 
-// A spend is what one session has spent, event by event.
-type spend struct {
+// The bills of one session say what it has spent, event by event.
+type bills struct {
 	asks    map[askPlace]*billedAsk
 	at      askPlace // of the present round
 	state   *machine.State
 	program *session.Program
-	beside  guard.Book // what was charged without an ask outside the process
+	beside  spend.Book // what was charged without an ask outside the process
 	wrong   *Difference
 	taken   string // the first event that took back what was not charged; "" if none did
 }
 
-func newSpend() *spend { return &spend{asks: map[askPlace]*billedAsk{}} }
+func newBills() *bills { return &bills{asks: map[askPlace]*billedAsk{}} }
 
 // follow takes in an event, after which the fold says that so much was spent.
-func (p *spend) follow(seq int64, ev session.Event, _, folded guard.Book) {
+func (p *bills) follow(seq int64, ev session.Event, _, folded spend.Book) {
 	p.add(seq, ev.Data)
-	var sum guard.Book
+	var sum spend.Book
 	sum.Calls, sum.TokensIn, sum.TokensOut, sum.Money = p.beside.Calls, p.beside.TokensIn, p.beside.TokensOut, p.beside.Money
 	for _, a := range p.asks {
 		sum = sum.Plus(a.sum())
@@ -63,18 +63,18 @@ func (p *spend) follow(seq int64, ev session.Event, _, folded guard.Book) {
 	}
 }
 
-func spentText(b guard.Book) string {
+func spentText(b spend.Book) string {
 	return fmt.Sprintf("$%s in %d calls with %d and %d tokens", b.Money, b.Calls, b.TokensIn, b.TokensOut)
 }
 
-func (a *billedAsk) sum() (sum guard.Book) {
+func (a *billedAsk) sum() (sum spend.Book) {
 	for _, b := range a.bills {
 		sum = sum.Plus(b.sum)
 	}
 	return sum
 }
 
-func (p *spend) add(seq int64, data session.Data) {
+func (p *bills) add(seq int64, data session.Data) {
 	switch d := data.(type) {
 	case *session.Created:
 		p.program, p.state = d.Program, d.Program.Machine.Initial()
@@ -101,7 +101,7 @@ func (p *spend) add(seq int64, data session.Data) {
 }
 
 // over ends the asks of the present round.
-func (p *spend) over() {
+func (p *bills) over() {
 	for place, a := range p.asks {
 		if place.round != p.at.round || place.attempt != p.at.attempt || a.ended {
 			continue
@@ -114,9 +114,9 @@ func (p *spend) over() {
 	}
 }
 
-func (p *spend) place(ask int32) askPlace { return askPlace{p.at.round, p.at.attempt, ask} }
+func (p *bills) place(ask int32) askPlace { return askPlace{p.at.round, p.at.attempt, ask} }
 
-func (p *spend) asked(ask session.Ask) {
+func (p *bills) asked(ask session.Ask) {
 	if ask.Remote == nil {
 		return
 	}
@@ -159,8 +159,8 @@ func expectedOf(a *session.Ask) specialist.Usage {
 	return u
 }
 
-func bookOf(u specialist.Usage) guard.Book {
-	return guard.Book{Calls: u.Made(), TokensIn: max(u.NumInputTokens, 0), TokensOut: max(u.NumOutputTokens, 0), Money: max(u.CostUSD, 0)}
+func bookOf(u specialist.Usage) spend.Book {
+	return spend.Book{Calls: u.Made(), TokensIn: max(u.NumInputTokens, 0), TokensOut: max(u.NumOutputTokens, 0), Money: max(u.CostUSD, 0)}
 }
 
 // guess charges what nobody knows better.
@@ -218,7 +218,7 @@ func (b *bill) unsent(repeat int32) bool {
 		}
 	}
 	if !b.told {
-		b.void, b.sum = true, guard.Book{}
+		b.void, b.sum = true, spend.Book{}
 	}
 	return true
 }
@@ -236,7 +236,7 @@ func failureOf(code string, u specialist.Usage) func(*bill, specialist.Usage) {
 }
 
 // answered takes in what came of the present request of an ask, or of nobody's.
-func (p *spend) answered(index int32, u specialist.Usage, model string, how func(*bill, specialist.Usage)) {
+func (p *bills) answered(index int32, u specialist.Usage, model string, how func(*bill, specialist.Usage)) {
 	a := p.asks[p.place(index)]
 	if index == 0 || a == nil {
 		if u != (specialist.Usage{}) || model != "" {
@@ -259,10 +259,10 @@ func (p *spend) answered(index int32, u specialist.Usage, model string, how func
 	}
 }
 
-func (p *spend) proposed(d *session.Proposed) {
+func (p *bills) proposed(d *session.Proposed) {
 	model := ""
 	if d.Detail != nil {
-		model = guard.Called{Model: d.Detail.Model, Asked: d.Detail.Asked}.String()
+		model = spend.Called{Model: d.Detail.Model, Asked: d.Detail.Asked}.String()
 	}
 	charged := false
 	for place, a := range p.asks {
@@ -287,7 +287,7 @@ func (p *spend) proposed(d *session.Proposed) {
 	}
 }
 
-func (p *spend) probed(d *session.Probed) {
+func (p *bills) probed(d *session.Probed) {
 	if d.Ask == 0 {
 		return // a measurement
 	}
@@ -306,7 +306,7 @@ func (p *spend) probed(d *session.Probed) {
 	p.answered(d.Ask, u, d.Model, how)
 }
 
-func (p *spend) discarded(seq int64, d *session.Discarded) {
+func (p *bills) discarded(seq int64, d *session.Discarded) {
 	here := d.Round == p.at.round && d.Attempt == p.at.attempt
 	a := p.asks[askPlace{d.Round, d.Attempt, d.Ask}]
 	if d.Ask == 0 && d.Usage != (specialist.Usage{}) {
@@ -341,8 +341,8 @@ func (p *spend) discarded(seq int64, d *session.Discarded) {
 // spentDifference says how a row's spending differs from what the log says; "" if it
 // does not.
 func spentDifference(got, want sessionRow, taken string) string {
-	row := guard.Book{Calls: got.Calls, TokensIn: got.InputTokens, TokensOut: got.OutputTokens, Money: exact.Money(got.Pico)}
-	log := guard.Book{Calls: want.Calls, TokensIn: want.InputTokens, TokensOut: want.OutputTokens, Money: exact.Money(want.Pico)}
+	row := spend.Book{Calls: got.Calls, TokensIn: got.InputTokens, TokensOut: got.OutputTokens, Money: exact.Money(got.Pico)}
+	log := spend.Book{Calls: want.Calls, TokensIn: want.InputTokens, TokensOut: want.OutputTokens, Money: exact.Money(want.Pico)}
 	if row == log {
 		return ""
 	}
@@ -356,7 +356,7 @@ func spentDifference(got, want sessionRow, taken string) string {
 // RecomputeSpend returns what to set as [session.Folder.Applied] to have the spending of
 // one session worked out anew, as Verify does, and what returns the first event after
 // which the fold says something else: nil while there is none. Each is good for one log.
-func RecomputeSpend() (applied func(seq int64, ev session.Event, before, after guard.Book), first func() *Difference) {
-	p := newSpend()
+func RecomputeSpend() (applied func(seq int64, ev session.Event, before, after spend.Book), first func() *Difference) {
+	p := newBills()
 	return p.follow, func() *Difference { return p.wrong }
 }

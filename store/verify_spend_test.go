@@ -10,11 +10,11 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/store"
 )
 
@@ -94,7 +94,7 @@ func TestVerifyNamesWhatWasNeverPaid(t *testing.T) {
 	}
 	close(p.on)
 	<-done
-	paid := guard.Book{Calls: 1, Money: exact.Money(120_000_000_000)}
+	paid := spend.Book{Calls: 1, Money: exact.Money(120_000_000_000)}
 	if now, err := first.Session(ctx, sess.ID.String()); err != nil || now.Spent() != paid {
 		t.Fatalf("spent %+v, %v", now.Spent(), err)
 	}

@@ -10,14 +10,15 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
 // A BudgetRun charges calls to a budget.
 type BudgetRun struct {
-	mode    guard.BudgetMode
-	budget  *guard.Budget // as it is now
-	ledger  *guard.Ledger
+	mode    spend.BudgetMode
+	budget  *spend.Budget // as it is now
+	ledger  *spend.Ledger
 	now     time.Time
 	offset  time.Duration // of the trace's times; the clock begins at 0
 	timed   bool          // a time was seen
@@ -40,7 +41,7 @@ type BudgetMark struct {
 // BudgetLine is what budget finds as --json shows it.
 type BudgetLine struct {
 	Records int              `json:"records"`
-	Mode    guard.BudgetMode `json:"mode"`
+	Mode    spend.BudgetMode `json:"mode"`
 	SpentCount
 	Calls    int64       `json:"calls"`
 	Unpriced int64       `json:"unpriced"`
@@ -50,12 +51,12 @@ type BudgetLine struct {
 }
 
 // traceScope is where all calls of a trace belong.
-var traceScope = guard.Scope{Tenant: "trace", Session: "trace"}
+var traceScope = spend.Scope{Tenant: "trace", Session: "trace"}
 
 // NewBudgetRun returns a run that has charged nothing yet; prices may be nil.
-func NewBudgetRun(budget *guard.Budget, prices *guard.PriceTable) (*BudgetRun, error) {
+func NewBudgetRun(budget *spend.Budget, prices *spend.PriceTable) (*BudgetRun, error) {
 	run := &BudgetRun{mode: budget.Mode, budget: budget, now: time.UnixMilli(0)}
-	ledger, err := guard.NewLedger(guard.LedgerConfig{Now: func() time.Time { return run.now }, Budget: budget, Prices: prices})
+	ledger, err := spend.NewLedger(spend.LedgerConfig{Now: func() time.Time { return run.now }, Budget: budget, Prices: prices})
 	run.ledger = ledger
 	return run, err
 }
@@ -97,7 +98,7 @@ func (c *traceCall) calls() (n int64, err error) {
 }
 
 // usage returns what the call used.
-func (c *traceCall) usage() (u guard.Usage, err error) {
+func (c *traceCall) usage() (u spend.Usage, err error) {
 	u.ID, u.Model = c.ID, c.Model
 	if c.Tokens != nil {
 		u.NumInputTokens, u.NumOutputTokens = c.Tokens.Input, c.Tokens.Output
@@ -171,7 +172,7 @@ func (r *BudgetRun) raise(line []byte) error {
 	if r.ledger.SetBudget(traceScope, r.budget) == nil {
 		return nil
 	}
-	return r.ledger.Open(traceScope, guard.Opening{Budget: r.budget}) // nothing was charged yet
+	return r.ledger.Open(traceScope, spend.Opening{Budget: r.budget}) // nothing was charged yet
 }
 
 func (r *BudgetRun) chargeCall(raw []byte) (done bool, err error) {
@@ -189,12 +190,12 @@ func (r *BudgetRun) chargeCall(raw []byte) (done bool, err error) {
 	}
 	r.records++
 	for range calls { // the first has what all of them used
-		receipt, err := r.ledger.Charge(traceScope, guard.Estimate{Model: u.Model}, u)
+		receipt, err := r.ledger.Charge(traceScope, spend.Estimate{Model: u.Model}, u)
 		if err != nil {
 			return false, err
 		}
 		r.note(append(receipt.Reasons, r.ledger.Check(traceScope).Reasons...), u.ID)
-		u = guard.Usage{Model: u.Model, Usage: specialist.Usage{Given: specialist.InputGiven | specialist.OutputGiven}}
+		u = spend.Usage{Model: u.Model, Usage: specialist.Usage{Given: specialist.InputGiven | specialist.OutputGiven}}
 	}
 	return r.tripped != nil, nil
 }

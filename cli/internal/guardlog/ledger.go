@@ -7,13 +7,14 @@ import (
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
 // ledger writes what an event says of the session's ledger: what is held for asks
 // that go out, that it no longer is, and that there was no room for any. Every
 // reserve is followed by one settle or one release.
-func (w *Log) ledger(seq int64, ev session.Event, spent guard.Book) {
+func (w *Log) ledger(seq int64, ev session.Event, spent spend.Book) {
 	out := w.folder.Out()
 	for _, a := range w.held {
 		if !slices.ContainsFunc(out, func(b session.Ask) bool { return b.Index == a.Index && b.Role == a.Role }) {
@@ -35,7 +36,7 @@ func (w *Log) ledger(seq int64, ev session.Event, spent guard.Book) {
 // unhold writes that nothing is held for an ask any more. If it cost something, or
 // was answered, it is settled, and what it cost stands in the record that follows;
 // else what was held is released.
-func (w *Log) unhold(seq int64, ev session.Event, a session.Ask, spent guard.Book) {
+func (w *Log) unhold(seq int64, ev session.Event, a session.Ask, spent spend.Book) {
 	cost, answered := costOf(ev.Data, a)
 	kind := guard.LogRelease
 	if answered || cost != (specialist.Usage{}) {
@@ -51,7 +52,7 @@ func heldBy(a session.Ask) specialist.Usage {
 }
 
 // holding makes a record about what is held for an ask.
-func (w *Log) holding(kind guard.LogType, a session.Ask, u specialist.Usage, spent guard.Book, out []session.Ask) *guard.LogRecord {
+func (w *Log) holding(kind guard.LogType, a session.Ask, u specialist.Usage, spent spend.Book, out []session.Ask) *guard.LogRecord {
 	rec := &guard.LogRecord{
 		Round: w.round, Type: kind, USD: &u.CostUSD, Ledger: ledgerOf(spent), Meta: &guard.LogMeta{Specialist: a.SpecialistID},
 	}

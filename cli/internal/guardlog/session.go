@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -144,7 +145,7 @@ func (w *Log) flush() {
 }
 
 // applied takes in an event of the session.
-func (w *Log) applied(seq int64, ev session.Event, before, after guard.Book) {
+func (w *Log) applied(seq int64, ev session.Event, before, after spend.Book) {
 	if _, executes := ev.Data.(*session.Executed); !executes {
 		w.at = ev.At
 	}
@@ -203,12 +204,12 @@ func sectionOf(section []byte) []byte {
 }
 
 // ledgerOf describes what a session has spent.
-func ledgerOf(b guard.Book) *guard.LogLedger {
+func ledgerOf(b spend.Book) *guard.LogLedger {
 	return &guard.LogLedger{Tokens: exact.AddSat(b.TokensIn, b.TokensOut), Calls: b.Calls, USD: b.Money}
 }
 
 // spent describes what an event added to what the session has spent.
-func (w *Log) spent(data session.Data, before, after guard.Book) *guard.LogRecord {
+func (w *Log) spent(data session.Data, before, after spend.Book) *guard.LogRecord {
 	usd, calls := after.Money.Add(-before.Money), after.Calls-before.Calls
 	meta := &guard.LogMeta{Unpriced: after.Unpriced - before.Unpriced, Estimated: after.Estimated - before.Estimated, Prices: w.prices}
 	if calls != 1 {

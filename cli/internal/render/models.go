@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/llm"
+	"github.com/dialai/dialai/spend"
 )
 
 // modelCheck is a check as --json shows it.
@@ -28,7 +28,7 @@ type modelCheck struct {
 }
 
 // Checks prints what came of asking models, and returns whether one cannot be used.
-func (st Style) Checks(out io.Writer, checks []llm.Check, price func(model string) (guard.Price, bool)) (failed bool, err error) {
+func (st Style) Checks(out io.Writer, checks []llm.Check, price func(model string) (spend.Price, bool)) (failed bool, err error) {
 	rows := [][]string{{"MODEL", "PROVIDER", "ANSWER", "LATENCY", "PRICE"}}
 	for _, k := range checks {
 		p, known := price(k.Model)
@@ -71,7 +71,7 @@ type aPrice struct {
 }
 
 // Prices prints what models cost.
-func (st Style) Prices(out io.Writer, t *guard.PriceTable) error {
+func (st Style) Prices(out io.Writer, t *spend.PriceTable) error {
 	rows := [][]string{{"MODEL", "INPUT", "OUTPUT", "CHECKED"}}
 	for _, model := range slices.Sorted(maps.Keys(t.Prices)) {
 		p, known := t.Price(model, time.Time{})

@@ -1,4 +1,4 @@
-package guard_test
+package spend_test
 
 import (
 	"context"
@@ -11,24 +11,25 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/spend"
+	"github.com/dialai/dialai/verdict"
 )
 
 // restart writes the state as JSON and reads it into a new ledger.
-func restart(t testing.TB, state guard.LedgerState, c guard.LedgerConfig) *guard.Ledger {
+func restart(t testing.TB, state spend.LedgerState, c spend.LedgerConfig) *spend.Ledger {
 	t.Helper()
 	text, err := json.Marshal(state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var read guard.LedgerState
+	var read spend.LedgerState
 	if err := json.Unmarshal(text, &read); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(read, state) {
 		t.Fatalf("the state does not survive JSON:\n%+v\n%+v", state, read)
 	}
-	l, err := guard.NewLedger(c)
+	l, err := spend.NewLedger(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,10 +47,10 @@ func TestRestoreIsIdentity(t *testing.T) {
 	for trial := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, trial))
 		now := newClock()
-		config := guard.LedgerConfig{Now: now.read, Prices: testPrices("estimate_max"), Quota: func(string) *guard.Quota {
-			return &guard.Quota{USDPerMinute: new(exact.Dollar), Windows: []guard.Window{{Msec: 5000}, {Msec: 70_000, Sliding: true, Tokens: new(int64(1 << 40))}}}
+		config := spend.LedgerConfig{Now: now.read, Prices: testPrices("estimate_max"), Quota: func(string) *spend.Quota {
+			return &spend.Quota{USDPerMinute: new(exact.Dollar), Windows: []spend.Window{{Msec: 5000}, {Msec: 70_000, Sliding: true, Tokens: new(int64(1 << 40))}}}
 		}}
-		l, err := guard.NewLedger(config)
+		l, err := spend.NewLedger(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,17 +84,17 @@ func TestRestoreIsIdentity(t *testing.T) {
 }
 
 // work does random things with a ledger and returns the handles it left open.
-func work(t *testing.T, rng *rand.Rand, l *guard.Ledger, now *clock) (open []*guard.Handle) {
-	budget := &guard.Budget{SoftTokens: new(int64(500)), ReserveMode: guard.ReserveAdaptive, DebitProbes: true, Bounded: true}
-	if err := l.Open(session, guard.Opening{Budget: budget}); err != nil {
+func work(t *testing.T, rng *rand.Rand, l *spend.Ledger, now *clock) (open []*spend.Handle) {
+	budget := &spend.Budget{SoftTokens: new(int64(500)), ReserveMode: spend.ReserveAdaptive, DebitProbes: true, Bounded: true}
+	if err := l.Open(session, spend.Opening{Budget: budget}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Open(guard.Scope{Tenant: "acme", Session: "child"}, guard.Opening{Parent: "s"}); err != nil {
+	if err := l.Open(spend.Scope{Tenant: "acme", Session: "child"}, spend.Opening{Parent: "s"}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 60 {
-		s := guard.Scope{Tenant: pick(rng, "acme", ""), Session: pick(rng, "s", "child"), Round: pick(rng, "", "1", "2")}
-		e := guard.Estimate{ID: fmt.Sprint("ask", i), Model: pick(rng, "m", "free", "nobody", ""), Input: rng.Int64N(100), Probe: rng.IntN(4) == 0}
+		s := spend.Scope{Tenant: pick(rng, "acme", ""), Session: pick(rng, "s", "child"), Round: pick(rng, "", "1", "2")}
+		e := spend.Estimate{ID: fmt.Sprint("ask", i), Model: pick(rng, "m", "free", "nobody", ""), Input: rng.Int64N(100), Probe: rng.IntN(4) == 0}
 		h, err := l.Reserve(context.Background(), s, e)
 		if err != nil {
 			continue
@@ -111,7 +112,7 @@ func work(t *testing.T, rng *rand.Rand, l *guard.Ledger, now *clock) (open []*gu
 		}
 		now.pass(time.Duration(rng.IntN(300)) * time.Millisecond)
 		if rng.IntN(10) == 0 {
-			l.Close(guard.Scope{Tenant: "acme", Session: "s", Round: "1"})
+			l.Close(spend.Scope{Tenant: "acme", Session: "s", Round: "1"})
 			l.Progress(session)
 		}
 	}
@@ -121,23 +122,23 @@ func work(t *testing.T, rng *rand.Rand, l *guard.Ledger, now *clock) (open []*gu
 // TestCrashes stops between any two steps of a call. What had been started is
 // charged, what had not is not, and a budget is never fuller than before.
 func TestCrashes(t *testing.T) {
-	estimated := guard.Book{Calls: 1, TokensIn: 100, TokensOut: 50, Money: 200_000_000, Estimated: 1}
-	real := guard.Book{Calls: 1, TokensIn: 10, TokensOut: 5, Money: 20_000_000}
+	estimated := spend.Book{Calls: 1, TokensIn: 100, TokensOut: 50, Money: 200_000_000, Estimated: 1}
+	real := spend.Book{Calls: 1, TokensIn: 10, TokensOut: 5, Money: 20_000_000}
 	now := newClock()
-	config := guard.LedgerConfig{Now: now.read, Prices: testPrices("warn"), Budget: &guard.Budget{HardTokens: new(int64(200))}}
+	config := spend.LedgerConfig{Now: now.read, Prices: testPrices("warn"), Budget: &spend.Budget{HardTokens: new(int64(200))}}
 	for _, c := range []struct {
 		name  string
-		steps []func(*guard.Handle)
-		want  guard.Book
+		steps []func(*spend.Handle)
+		want  spend.Book
 		found bool
 	}{
-		{"reserved", nil, guard.Book{}, false},
-		{"started", []func(*guard.Handle){func(h *guard.Handle) { h.Start() }}, estimated, true},
-		{"settled", []func(*guard.Handle){func(h *guard.Handle) { h.Start() }, func(h *guard.Handle) { h.Settle(withID(used(10, 5), "id")) }}, real, false},
-		{"released", []func(*guard.Handle){(*guard.Handle).Release}, guard.Book{}, false},
-		{"cleared", []func(*guard.Handle){func(h *guard.Handle) { h.Start() }, (*guard.Handle).Release}, estimated, true},
+		{"reserved", nil, spend.Book{}, false},
+		{"started", []func(*spend.Handle){func(h *spend.Handle) { h.Start() }}, estimated, true},
+		{"settled", []func(*spend.Handle){func(h *spend.Handle) { h.Start() }, func(h *spend.Handle) { h.Settle(withID(used(10, 5), "id")) }}, real, false},
+		{"released", []func(*spend.Handle){(*spend.Handle).Release}, spend.Book{}, false},
+		{"cleared", []func(*spend.Handle){func(h *spend.Handle) { h.Start() }, (*spend.Handle).Release}, estimated, true},
 	} {
-		l, err := guard.NewLedger(config)
+		l, err := spend.NewLedger(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +167,7 @@ func TestCrashes(t *testing.T) {
 			}
 			allLevels(t, next, real)
 		}
-		if c.want == (guard.Book{}) {
+		if c.want == (spend.Book{}) {
 			continue
 		}
 		if r, err := next.Charge(proposer, need(1, 1), withID(used(10, 5), "id")); err != nil || !r.Duplicate {
@@ -176,7 +177,7 @@ func TestCrashes(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	l, _ := newLedger(t, guard.LedgerConfig{})
+	l, _ := newLedger(t, spend.LedgerConfig{})
 	e := need(1, 1)
 	e.ID = "ask"
 	h := reserve(t, l, proposer, e)
@@ -184,9 +185,9 @@ func TestFind(t *testing.T) {
 		t.Error("an open call is not found")
 	}
 	for _, c := range []struct {
-		scope guard.Scope
+		scope spend.Scope
 		id    string
-	}{{session, ""}, {session, "x"}, {guard.Scope{Tenant: "acme", Session: "x"}, "ask"}, {guard.Scope{Tenant: "x"}, "ask"}} {
+	}{{session, ""}, {session, "x"}, {spend.Scope{Tenant: "acme", Session: "x"}, "ask"}, {spend.Scope{Tenant: "x"}, "ask"}} {
 		if l.Find(c.scope, c.id) != nil {
 			t.Errorf("%v %q is found", c.scope, c.id)
 		}
@@ -194,24 +195,24 @@ func TestFind(t *testing.T) {
 }
 
 func TestRestoreRefuses(t *testing.T) {
-	tenant := guard.ScopeState{Scope: guard.Scope{Tenant: "acme"}}
-	for name, state := range map[string]guard.LedgerState{
-		"nothing around it": {Scopes: []guard.ScopeState{{Scope: session}}},
-		"twice":             {Scopes: []guard.ScopeState{tenant, tenant}},
-		"a refund":          {Scopes: []guard.ScopeState{{Scope: tenant.Scope, Spent: guard.Book{Money: -1}}}},
-		"no such parent":    {Scopes: []guard.ScopeState{tenant, {Scope: session, Parent: "x"}}},
-		"a call of nowhere": {Scopes: []guard.ScopeState{tenant}, Calls: []guard.CallState{{Scope: session}}},
-		"a bad scope":       {Scopes: []guard.ScopeState{tenant, {Scope: guard.Scope{Proposer: "p"}}}},
-		"a bad budget":      {Scopes: []guard.ScopeState{{Scope: tenant.Scope, Budget: &guard.Budget{HardTokens: new(int64(-1))}}}},
+	tenant := spend.ScopeState{Scope: spend.Scope{Tenant: "acme"}}
+	for name, state := range map[string]spend.LedgerState{
+		"nothing around it": {Scopes: []spend.ScopeState{{Scope: session}}},
+		"twice":             {Scopes: []spend.ScopeState{tenant, tenant}},
+		"a refund":          {Scopes: []spend.ScopeState{{Scope: tenant.Scope, Spent: spend.Book{Money: -1}}}},
+		"no such parent":    {Scopes: []spend.ScopeState{tenant, {Scope: session, Parent: "x"}}},
+		"a call of nowhere": {Scopes: []spend.ScopeState{tenant}, Calls: []spend.CallState{{Scope: session}}},
+		"a bad scope":       {Scopes: []spend.ScopeState{tenant, {Scope: spend.Scope{Proposer: "p"}}}},
+		"a bad budget":      {Scopes: []spend.ScopeState{{Scope: tenant.Scope, Budget: &spend.Budget{HardTokens: new(int64(-1))}}}},
 	} {
-		l, _ := newLedger(t, guard.LedgerConfig{})
-		if err := l.Restore(state); !errors.Is(err, guard.ErrInput) {
+		l, _ := newLedger(t, spend.LedgerConfig{})
+		if err := l.Restore(state); !errors.Is(err, verdict.ErrInput) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	l, _ := newLedger(t, guard.LedgerConfig{})
+	l, _ := newLedger(t, spend.LedgerConfig{})
 	reserve(t, l, session, need(1, 1))
-	if err := l.Restore(guard.LedgerState{}); !errors.Is(err, guard.ErrInput) {
+	if err := l.Restore(spend.LedgerState{}); !errors.Is(err, verdict.ErrInput) {
 		t.Errorf("a ledger in use: %v", err)
 	}
 }

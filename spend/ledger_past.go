@@ -1,4 +1,4 @@
-package guard
+package spend
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A Past is what a tenant did before a [Ledger] knew of it, such as before a
@@ -30,12 +31,12 @@ type Spending struct {
 // are charged as estimated now, which [Ledger.Find] can still correct.
 //
 // Whoever calls it twice with the same past counts it twice. It returns an error
-// wrapping [ErrInput], and changes nothing, if a call is not of a session of the
+// wrapping [verdict.ErrInput], and changes nothing, if a call is not of a session of the
 // tenant, or its entry is negative.
 func (l *Ledger) Recall(tenant string, p Past) error {
 	for _, c := range p.Calls {
 		if c.Scope.Tenant != tenant || c.Scope.levels() < 2 || (Opening{Spent: c.Entry}).check(c.Scope) != nil {
-			return fmt.Errorf("%w: the call %q of scope %s cannot be of tenant %q", ErrInput, c.ID, c.Scope, tenant)
+			return fmt.Errorf("%w: the call %q of scope %s cannot be of tenant %q", verdict.ErrInput, c.ID, c.Scope, tenant)
 		}
 	}
 	now := l.config.Now()

@@ -1,4 +1,4 @@
-package guard_test
+package spend_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/spend"
 )
 
 const wholeBudget = `{"soft_limit_tokens":5,"hard_limit_tokens":10,"hard_limit_calls":3,"soft_limit_usd":0.25,"hard_limit_usd":0.5,
@@ -15,16 +15,16 @@ const wholeBudget = `{"soft_limit_tokens":5,"hard_limit_tokens":10,"hard_limit_c
 	"probe_share_max":0.125,"reserve_ttl_ms":1,"reserve_mode":"static"}`
 
 func TestParseBudget(t *testing.T) {
-	b, problems := guard.ParseBudget([]byte(`{}`))
+	b, problems := spend.ParseBudget([]byte(`{}`))
 	share := exact.One / 5
-	want := &guard.Budget{Mode: guard.ModeHardKill, DebitProbes: true, ProbeShareMax: &share, ReserveTTLMsec: 60_000, ReserveMode: guard.ReserveAdaptive}
+	want := &spend.Budget{Mode: spend.ModeHardKill, DebitProbes: true, ProbeShareMax: &share, ReserveTTLMsec: 60_000, ReserveMode: spend.ReserveAdaptive}
 	if len(problems) > 0 || !reflect.DeepEqual(b, want) {
 		t.Errorf("{}: %+v, %v", b, problems)
 	}
-	b, problems = guard.ParseBudget([]byte(wholeBudget))
-	want = &guard.Budget{SoftTokens: new(int64(5)), HardTokens: new(int64(10)), HardCalls: new(int64(3)), SoftUSD: new(exact.Dollar / 4), HardUSD: new(exact.Dollar / 2),
-		WallMsec: new(int64(60000)), RoundWallMsec: new(int64(1000)), NoProgressMsec: new(int64(500)), Mode: guard.ModeObserve, DebitProbes: false,
-		ProbeShareMax: new(exact.One / 8), ReserveTTLMsec: 1, ReserveMode: guard.ReserveStatic}
+	b, problems = spend.ParseBudget([]byte(wholeBudget))
+	want = &spend.Budget{SoftTokens: new(int64(5)), HardTokens: new(int64(10)), HardCalls: new(int64(3)), SoftUSD: new(exact.Dollar / 4), HardUSD: new(exact.Dollar / 2),
+		WallMsec: new(int64(60000)), RoundWallMsec: new(int64(1000)), NoProgressMsec: new(int64(500)), Mode: spend.ModeObserve, DebitProbes: false,
+		ProbeShareMax: new(exact.One / 8), ReserveTTLMsec: 1, ReserveMode: spend.ReserveStatic}
 	if len(problems) > 0 || !reflect.DeepEqual(b, want) {
 		t.Errorf("everything: %+v, %v", b, problems)
 	}
@@ -52,12 +52,12 @@ func TestParseBudgetProblems(t *testing.T) {
 		{`{"hard_limit_tokens":1,"hard_limit_tokens":2}`, ` bad-json budget is not one JSON value: duplicate member "hard_limit_tokens"`},
 		{`{"mode":1,"zzz":0}`, "/mode bad-value mode is 1 (it may be [\"hard_kill\" \"observe\"])\n/zzz unknown-field budget has no field \"zzz\""},
 	} {
-		b, problems := guard.ParseBudget([]byte(c.section))
+		b, problems := spend.ParseBudget([]byte(c.section))
 		if got := listed(problems); got != c.want || b != nil {
 			t.Errorf("%s:\n got %s\nwant %s", c.section, got, c.want)
 		}
 	}
-	if b, problems := guard.ParseBudget([]byte(`{"x-note":[],"soft_limit_tokens":10,"hard_limit_tokens":10,"hard_limit_usd":0}`)); b == nil || *b.HardUSD != 0 {
+	if b, problems := spend.ParseBudget([]byte(`{"x-note":[],"soft_limit_tokens":10,"hard_limit_tokens":10,"hard_limit_usd":0}`)); b == nil || *b.HardUSD != 0 {
 		t.Errorf("equal limits, and one of 0: %v", problems)
 	}
 }
@@ -69,7 +69,7 @@ func FuzzParseBudget(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, section []byte) {
-		b, problems := guard.ParseBudget(section)
+		b, problems := spend.ParseBudget(section)
 		if (b == nil) != (len(problems) > 0) {
 			t.Fatalf("%v with %v", b, problems)
 		}
@@ -85,11 +85,11 @@ func FuzzParseBudget(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, problems := guard.ParseBudget(text)
+		again, problems := spend.ParseBudget(text)
 		if len(problems) > 0 || !reflect.DeepEqual(b, again) {
 			t.Fatalf("%s was read as %s: %v", section, text, problems)
 		}
-		if _, err := guard.NewLedger(guard.LedgerConfig{Now: (&clock{}).read, Budget: b}); err != nil {
+		if _, err := spend.NewLedger(spend.LedgerConfig{Now: (&clock{}).read, Budget: b}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -1,4 +1,4 @@
-package guard_test
+package spend_test
 
 import (
 	"context"
@@ -6,28 +6,28 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // A budget of little more than half a cent. Two proposers are asked at once; the third must wait
 // until one of them has answered and turned out cheaper than it might have been.
 func ExampleLedger() {
-	budget, problems := guard.ParseBudget([]byte(`{"hard_limit_usd": 0.0055}`))
-	prices, more := guard.ParsePrices([]byte(`{"version": "2026-03", "prices": {"small": {"input_per_1m": 1, "output_per_1m": 2}}}`))
+	budget, problems := spend.ParseBudget([]byte(`{"hard_limit_usd": 0.0055}`))
+	prices, more := spend.ParsePrices([]byte(`{"version": "2026-03", "prices": {"small": {"input_per_1m": 1, "output_per_1m": 2}}}`))
 	if len(problems)+len(more) > 0 {
 		fmt.Println(problems, more)
 		return
 	}
-	ledger, err := guard.NewLedger(guard.LedgerConfig{Now: time.Now, Budget: budget, Prices: prices})
+	ledger, err := spend.NewLedger(spend.LedgerConfig{Now: time.Now, Budget: budget, Prices: prices})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	ctx := context.Background()
-	ask := func(who string) (*guard.Handle, error) {
-		scope := guard.Scope{Tenant: "acme", Session: "s", Round: "1", Proposer: who}
-		return ledger.Reserve(ctx, scope, guard.Estimate{Model: "small", Input: 400, MaxOutput: 1000})
+	ask := func(who string) (*spend.Handle, error) {
+		scope := spend.Scope{Tenant: "acme", Session: "s", Round: "1", Proposer: who}
+		return ledger.Reserve(ctx, scope, spend.Estimate{Model: "small", Input: 400, MaxOutput: 1000})
 	}
 	anna, err := ask("anna")
 	if err != nil {
@@ -43,14 +43,14 @@ func ExampleLedger() {
 	defer bert.Release()
 
 	_, err = ask("carl")
-	if refused, ok := errors.AsType[*guard.BudgetError](err); ok {
+	if refused, ok := errors.AsType[*spend.BudgetError](err); ok {
 		fmt.Println("carl:", refused.Code, refused.Class())
 	}
 	if err := anna.Start(); err != nil { // then call the model
 		fmt.Println(err)
 		return
 	}
-	receipt := anna.Settle(guard.Usage{ID: "msg_1", Usage: specialist.Usage{
+	receipt := anna.Settle(spend.Usage{ID: "msg_1", Usage: specialist.Usage{
 		NumInputTokens: 410, NumOutputTokens: 120, Given: specialist.InputGiven | specialist.OutputGiven}})
 	fmt.Println("anna: $" + receipt.Charged.Money.String())
 	if carl, err := ask("carl"); err == nil {

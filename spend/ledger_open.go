@@ -1,9 +1,11 @@
-package guard
+package spend
 
 import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dialai/dialai/verdict"
 )
 
 // An Opening says how a scope begins. The zero Opening is that of a scope in
@@ -19,7 +21,7 @@ type Opening struct {
 
 // Open opens a scope, and those around it if need be. What was spent before
 // counts in the scopes around it too, but in no window of a quota. Open returns
-// an error wrapping [ErrInput] if the scope is open or o is not valid, and a
+// an error wrapping [verdict.ErrInput] if the scope is open or o is not valid, and a
 // [*BudgetError] if a quota does not allow another session.
 func (l *Ledger) Open(s Scope, o Opening) error {
 	if err := o.check(s); err != nil {
@@ -29,7 +31,7 @@ func (l *Ledger) Open(s Scope, o Opening) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.scopes[s] != nil {
-		return fmt.Errorf("%w: scope %s is open already", ErrInput, s)
+		return fmt.Errorf("%w: scope %s is open already", verdict.ErrInput, s)
 	}
 	parent, err := l.parent(s, o)
 	if err != nil {
@@ -54,7 +56,7 @@ func (l *Ledger) parent(s Scope, o Opening) (*node, error) {
 	}
 	parent := l.scopes[Scope{Tenant: s.Tenant, Session: o.Parent}]
 	if parent == nil || s.levels() != 2 {
-		return nil, fmt.Errorf("%w: %q is no open session that could have spawned %s", ErrInput, o.Parent, s)
+		return nil, fmt.Errorf("%w: %q is no open session that could have spawned %s", verdict.ErrInput, o.Parent, s)
 	}
 	return parent, parent.path[0].quota.allowsChild(parent)
 }
@@ -65,7 +67,7 @@ func (o Opening) check(s Scope) error {
 	}
 	b := o.Spent
 	if min(b.Calls, b.TokensIn, b.TokensOut, int64(b.Money), b.Unpriced, b.Estimated) < 0 {
-		return fmt.Errorf("%w: negative spending of scope %s", ErrInput, s)
+		return fmt.Errorf("%w: negative spending of scope %s", verdict.ErrInput, s)
 	}
 	return o.Budget.check()
 }
@@ -111,7 +113,7 @@ func (l *Ledger) SetBudget(s Scope, b *Budget) error {
 	}
 	n := l.at(s)
 	if n == nil {
-		return fmt.Errorf("%w: scope %s is not open", ErrInput, s)
+		return fmt.Errorf("%w: scope %s is not open", verdict.ErrInput, s)
 	}
 	n.lock()
 	defer n.unlock()
@@ -136,7 +138,7 @@ func (l *Ledger) Close(s Scope) error {
 	case n == nil:
 		return nil
 	case n.depth == 1:
-		return fmt.Errorf("%w: tenant %q cannot be closed", ErrInput, s.Tenant)
+		return fmt.Errorf("%w: tenant %q cannot be closed", verdict.ErrInput, s.Tenant)
 	}
 	n.lock()
 	defer n.unlock()

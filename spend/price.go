@@ -1,4 +1,4 @@
-package guard
+package spend
 
 import (
 	"math/bits"

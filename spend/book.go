@@ -1,4 +1,4 @@
-package guard
+package spend
 
 import (
 	"github.com/dialai/dialai/exact"
@@ -15,7 +15,9 @@ type Book struct {
 	Estimated int64 // asks charged as estimated
 }
 
-func (b Book) correct(charged, real specialist.Usage) Book {
+// Correct returns b after a call that was charged with an estimate turned out to have
+// cost something else.
+func (b Book) Correct(charged, real specialist.Usage) Book {
 	b.Calls = exact.AddSat(b.Calls, real.Made()-charged.Made())
 	b.Money = b.Money.Add(real.CostUSD - charged.CostUSD)
 	b.TokensIn = exact.AddSat(b.TokensIn, real.NumInputTokens-charged.NumInputTokens)

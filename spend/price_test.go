@@ -1,12 +1,12 @@
-package guard_test
+package spend_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 const priceTable = `{
@@ -27,9 +27,9 @@ const priceTable = `{
 		"fine": {"input_per_1m": 0.0000001}
 	}}`
 
-func prices(t testing.TB, section string) *guard.PriceTable {
+func prices(t testing.TB, section string) *spend.PriceTable {
 	t.Helper()
-	table, problems := guard.ParsePrices([]byte(section))
+	table, problems := spend.ParsePrices([]byte(section))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -83,18 +83,18 @@ func TestQuote(t *testing.T) {
 		{"a huge count saturates", "plain", tokens(1<<62, 1<<62), march, "9223372.036854775807"},
 	} {
 		cost, how := table.Quote(c.use, c.model, c.at)
-		if cost.String() != c.want || how != guard.Priced {
+		if cost.String() != c.want || how != spend.Priced {
 			t.Errorf("%s: $%s, %d, want $%s", c.name, cost, how, c.want)
 		}
 	}
-	if cost, how := table.Quote(tokens(0, m), "nobody", march); cost != 15*exact.Dollar || how != guard.PricedAsDearest {
+	if cost, how := table.Quote(tokens(0, m), "nobody", march); cost != 15*exact.Dollar || how != spend.PricedAsDearest {
 		t.Errorf("the dearest model: $%s, %d", cost, how)
 	}
-	if _, how := table.Quote(tokens(0, m), "new", march); how != guard.PricedAsDearest {
+	if _, how := table.Quote(tokens(0, m), "new", march); how != spend.PricedAsDearest {
 		t.Errorf("a price that is not in force yet: %d", how)
 	}
-	var none *guard.PriceTable
-	if cost, how := none.Quote(tokens(1, 1), "plain", march); cost != 0 || how != guard.Unpriced {
+	var none *spend.PriceTable
+	if cost, how := none.Quote(tokens(1, 1), "plain", march); cost != 0 || how != spend.Unpriced {
 		t.Errorf("no table: $%s, %d", cost, how)
 	}
 }
@@ -141,7 +141,7 @@ func TestParsePricesProblems(t *testing.T) {
 		{`{"prices":{"m":[{},{}]}}`, `/prices/m contradiction two prices of m are effective from the same day (give each an effective_from of its own)`},
 		{`{"prices":{"m":{},"m":{}}}`, ` bad-json prices is not one JSON value: duplicate member "m"`},
 	} {
-		_, problems := guard.ParsePrices([]byte(c.section))
+		_, problems := spend.ParsePrices([]byte(c.section))
 		if got := listed(problems); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.section, got, c.want)
 		}

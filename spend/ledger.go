@@ -1,4 +1,4 @@
-package guard
+package spend
 
 import (
 	"context"
@@ -75,7 +75,7 @@ func (s Scope) levels() int {
 
 func (s Scope) check() error {
 	if s.Session == "" && s.Round+s.Proposer != "" || s.Round == "" && s.Proposer != "" {
-		return fmt.Errorf("%w: scope %+v leaves a level out", ErrInput, s)
+		return fmt.Errorf("%w: scope %+v leaves a level out", verdict.ErrInput, s)
 	}
 	return nil
 }
@@ -96,11 +96,11 @@ func (s Scope) around() Scope {
 // ErrClosed is wrapped by the errors of handles that are no longer open.
 var ErrClosed = errors.New("the reservation is not open any more")
 
-// NewLedger returns an empty Ledger. It returns an error wrapping [ErrInput] if
+// NewLedger returns an empty Ledger. It returns an error wrapping [verdict.ErrInput] if
 // the clock is missing or the budget is not valid.
 func NewLedger(c LedgerConfig) (*Ledger, error) {
 	if c.Now == nil {
-		return nil, fmt.Errorf("%w: a ledger needs a clock", ErrInput)
+		return nil, fmt.Errorf("%w: a ledger needs a clock", verdict.ErrInput)
 	}
 	if err := c.Budget.check(); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ type Handle struct {
 // Reserve holds what a call is expected to need in s and in every scope around
 // it. Scopes that are not open yet are opened. If a limit does not allow the
 // call, nothing is held and the error is a [*BudgetError]; an error wrapping
-// [ErrInput] means that the scope or the estimate cannot be. Reserve never
+// [verdict.ErrInput] means that the scope or the estimate cannot be. Reserve never
 // waits; it returns ctx's error if ctx is done.
 func (l *Ledger) Reserve(ctx context.Context, s Scope, e Estimate) (*Handle, error) {
 	// Kept so small that it is inlined: then a handle that does not escape its

@@ -1,4 +1,4 @@
-package guard
+package spend
 
 import (
 	"github.com/dialai/dialai/exact"
@@ -101,7 +101,7 @@ func (l *Ledger) conclude(r *Receipt, u *Usage, m *model, due []passed) {
 
 // Charge books a call that was made without a reservation, whatever the limits
 // say. Counts that u does not give are those of the estimate. A usage id that was
-// charged before is not charged again. The error wraps [ErrInput] for a scope or
+// charged before is not charged again. The error wraps [verdict.ErrInput] for a scope or
 // an estimate that cannot be; it is a [*BudgetError] if a quota does not let the
 // session be opened.
 func (l *Ledger) Charge(s Scope, e Estimate, u Usage) (Receipt, error) {

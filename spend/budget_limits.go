@@ -1,4 +1,4 @@
-package guard
+package spend
 
 import (
 	"fmt"
@@ -52,7 +52,7 @@ func (b *Budget) AdmitProbe(spent, probes, held, need Book) *BudgetError {
 	if !above(of(part), of(whole), *b.ProbeShareMax) {
 		return nil
 	}
-	return &BudgetError{Code: codeProbeShare, Unit: unit, Limit: partOf(*b.ProbeShareMax, of(whole)), Spent: of(probes), Estimate: of(need)}
+	return &BudgetError{Code: CodeProbeShare, Unit: unit, Limit: partOf(*b.ProbeShareMax, of(whole)), Spent: of(probes), Estimate: of(need)}
 }
 
 // Over returns the first hard limit that more was spent than, nil if there is
@@ -89,7 +89,7 @@ func (b *Budget) late(at, began, moved specialist.Time) iter.Seq[*BudgetError] {
 			code  string
 			limit *int64
 			since specialist.Time
-		}{{codeBudgetWall, b.WallMsec, began}, {codeBudgetWall, b.RoundWallMsec, moved}, {codeBudgetNoProgress, b.NoProgressMsec, moved}} {
+		}{{CodeWall, b.WallMsec, began}, {CodeWall, b.RoundWallMsec, moved}, {CodeNoProgress, b.NoProgressMsec, moved}} {
 			passed := int64(at - t.since)
 			if t.limit != nil && t.since != 0 && passed > *t.limit && !yield(&BudgetError{Code: t.code, Unit: UnitMilliseconds, Limit: *t.limit, Spent: passed}) {
 				return
@@ -98,13 +98,13 @@ func (b *Budget) late(at, began, moved specialist.Time) iter.Seq[*BudgetError] {
 	}
 }
 
-// capsDollars reports whether b has a hard limit of dollars that counts; b may be
+// CapsDollars reports whether b has a hard limit of dollars that counts; b may be
 // nil.
-func (b *Budget) capsDollars() bool { return b != nil && b.HardUSD != nil && b.Mode != ModeObserve }
+func (b *Budget) CapsDollars() bool { return b != nil && b.HardUSD != nil && b.Mode != ModeObserve }
 
-// capsMore reports whether b has a hard limit that counts beside that of dollars; b
+// CapsMore reports whether b has a hard limit that counts beside that of dollars; b
 // may be nil.
-func (b *Budget) capsMore() bool {
+func (b *Budget) CapsMore() bool {
 	return b != nil && b.Mode != ModeObserve &&
 		(b.HardTokens != nil || b.HardCalls != nil || b.WallMsec != nil || b.RoundWallMsec != nil || b.NoProgressMsec != nil)
 }
@@ -119,16 +119,16 @@ type sum struct {
 
 func (b *Budget) sums() [3]sum {
 	return [3]sum{
-		{codeBudgetTokens, UnitTokens, b.HardTokens, tokensOf},
-		{codeBudgetCalls, UnitCalls, b.HardCalls, func(k Book) int64 { return k.Calls }},
-		{codeBudgetUSD, UnitUSD, (*int64)(b.HardUSD), func(k Book) int64 { return int64(k.Money) }},
+		{CodeTokens, UnitTokens, b.HardTokens, tokensOf},
+		{CodeCalls, UnitCalls, b.HardCalls, func(k Book) int64 { return k.Calls }},
+		{CodeUSD, UnitUSD, (*int64)(b.HardUSD), func(k Book) int64 { return int64(k.Money) }},
 	}
 }
 
 func tokensOf(k Book) int64 { return exact.AddSat(k.TokensIn, k.TokensOut) }
 
-// overSoft reports whether a soft limit has been crossed.
-func (b *Budget) overSoft(spent Book) bool {
+// OverSoft reports whether a soft limit has been crossed.
+func (b *Budget) OverSoft(spent Book) bool {
 	return b.SoftTokens != nil && tokensOf(spent) > *b.SoftTokens || b.SoftUSD != nil && spent.Money > *b.SoftUSD
 }
 

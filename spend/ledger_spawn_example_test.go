@@ -1,26 +1,26 @@
-package guard_test
+package spend_test
 
 import (
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/spend"
 )
 
 // An agent that may start others, which may start others: the quota of the tenant
 // says how many one may have at a time and how deep that goes. A scope is opened
 // before an agent is started and closed when it has ended.
 func ExampleLedger_Open() {
-	quota := guard.Quota{MaxSessions: new(int64(10)), MaxFanOut: new(int64(2)), MaxDepth: new(int64(1))}
-	ledger, err := guard.NewLedger(guard.LedgerConfig{Now: time.Now, Quota: func(string) *guard.Quota { return &quota }})
+	quota := spend.Quota{MaxSessions: new(int64(10)), MaxFanOut: new(int64(2)), MaxDepth: new(int64(1))}
+	ledger, err := spend.NewLedger(spend.LedgerConfig{Now: time.Now, Quota: func(string) *spend.Quota { return &quota }})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	spawn := func(name, parent string) {
-		err := ledger.Open(guard.Scope{Tenant: "acme", Session: name}, guard.Opening{Parent: parent})
-		if refused, ok := errors.AsType[*guard.BudgetError](err); ok {
+		err := ledger.Open(spend.Scope{Tenant: "acme", Session: name}, spend.Opening{Parent: parent})
+		if refused, ok := errors.AsType[*spend.BudgetError](err); ok {
 			fmt.Printf("%s: %s, at most %d %s\n", name, refused.Code, refused.Limit, refused.Unit)
 		} else {
 			fmt.Printf("%s: %v\n", name, err)
@@ -31,7 +31,7 @@ func ExampleLedger_Open() {
 	spawn("write", "lead")
 	spawn("test", "lead")
 	spawn("fetch", "search")
-	if err := ledger.Close(guard.Scope{Tenant: "acme", Session: "write"}); err != nil {
+	if err := ledger.Close(spend.Scope{Tenant: "acme", Session: "write"}); err != nil {
 		fmt.Println(err)
 	}
 	spawn("test", "lead")

@@ -1,4 +1,4 @@
-package guard_test
+package spend_test
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/spend"
 )
 
 // TestNeverPastACap: whatever many goroutines reserve in shared scopes, what is
@@ -22,18 +22,18 @@ import (
 // more than was estimated; and in the end nothing is held and the sums agree.
 func TestNeverPastACap(t *testing.T) {
 	const workers, rounds = 8, 300
-	caps := map[guard.Scope]*guard.Budget{
+	caps := map[spend.Scope]*spend.Budget{
 		{Tenant: "acme", Session: "s0"}:              {HardTokens: new(int64(9000)), HardCalls: new(int64(300))},
 		{Tenant: "acme", Session: "s1"}:              {HardUSD: new(exact.Money(9_000_000_000))},
 		{Tenant: "acme", Session: "s0", Round: "r0"}: {HardCalls: new(int64(40))},
 	}
 	calls := int64(500)
-	l, now := newLedger(t, guard.LedgerConfig{Quota: func(string) *guard.Quota {
-		return &guard.Quota{Windows: []guard.Window{{Msec: 1 << 40, Calls: &calls}}}
+	l, now := newLedger(t, spend.LedgerConfig{Quota: func(string) *spend.Quota {
+		return &spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, Calls: &calls}}}
 	}})
-	scopes := slices.SortedFunc(maps.Keys(caps), func(a, b guard.Scope) int { return cmp.Compare(a.String(), b.String()) })
+	scopes := slices.SortedFunc(maps.Keys(caps), func(a, b spend.Scope) int { return cmp.Compare(a.String(), b.String()) })
 	for _, s := range scopes { // a scope before those in it
-		if err := l.Open(s, guard.Opening{Budget: caps[s]}); err != nil {
+		if err := l.Open(s, spend.Opening{Budget: caps[s]}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,7 +46,7 @@ func TestNeverPastACap(t *testing.T) {
 				t.Errorf("%s holds %+v", s, got)
 			}
 		}
-		if got := l.Balance(guard.Scope{Tenant: "acme"}); got.Spent.Calls+got.Calls > calls {
+		if got := l.Balance(spend.Scope{Tenant: "acme"}); got.Spent.Calls+got.Calls > calls {
 			t.Errorf("the tenant holds %+v", got)
 		}
 	}
@@ -56,11 +56,11 @@ func TestNeverPastACap(t *testing.T) {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, uint64(w)))
 			for range rounds {
-				s := guard.Scope{Tenant: "acme", Session: fmt.Sprint("s", rng.IntN(3)), Round: fmt.Sprint("r", rng.IntN(2)), Proposer: fmt.Sprint("p", w)}
+				s := spend.Scope{Tenant: "acme", Session: fmt.Sprint("s", rng.IntN(3)), Round: fmt.Sprint("r", rng.IntN(2)), Proposer: fmt.Sprint("p", w)}
 				in, out := 1+rng.Int64N(100), 1+rng.Int64N(50)
 				h, err := l.Reserve(context.Background(), s, need(in, out))
 				if err != nil {
-					if _, ok := errors.AsType[*guard.BudgetError](err); !ok {
+					if _, ok := errors.AsType[*spend.BudgetError](err); !ok {
 						t.Error(err)
 					}
 					refusals.Add(1)
@@ -95,15 +95,15 @@ func TestNeverPastACap(t *testing.T) {
 	if admitted.Load() == 0 || refusals.Load() == 0 {
 		t.Errorf("seed %d: %d admitted, %d refused: the test tests nothing", seed, admitted.Load(), refusals.Load())
 	}
-	sum := guard.Book{}
+	sum := spend.Book{}
 	for i := range 3 {
-		b := l.Balance(guard.Scope{Tenant: "acme", Session: fmt.Sprint("s", i)})
+		b := l.Balance(spend.Scope{Tenant: "acme", Session: fmt.Sprint("s", i)})
 		sum = sum.Plus(b.Spent)
 		if b.OpenCalls != 0 || b.Tokens != 0 || b.Calls != 0 || b.USD != 0 {
 			t.Errorf("seed %d: session %d still holds %+v", seed, i, b)
 		}
 	}
-	if got := l.Balance(guard.Scope{Tenant: "acme"}).Spent; got != sum || got.TokensIn+got.TokensOut != tokensSpent.Load() {
+	if got := l.Balance(spend.Scope{Tenant: "acme"}).Spent; got != sum || got.TokensIn+got.TokensOut != tokensSpent.Load() {
 		t.Errorf("seed %d: the tenant has spent %+v, its sessions %+v, the receipts say %d tokens", seed, got, sum, tokensSpent.Load())
 	}
 }
@@ -111,7 +111,7 @@ func TestNeverPastACap(t *testing.T) {
 // TestSettleOnce: many goroutines settle the same call and the same usage; it is
 // charged once.
 func TestSettleOnce(t *testing.T) {
-	l, _ := newLedger(t, guard.LedgerConfig{})
+	l, _ := newLedger(t, spend.LedgerConfig{})
 	shared := reserve(t, l, proposer, need(5, 5))
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -126,19 +126,19 @@ func TestSettleOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	allLevels(t, l, guard.Book{Calls: 9, TokensIn: 13, TokensOut: 5, Money: 23_000_000})
+	allLevels(t, l, spend.Book{Calls: 9, TokensIn: 13, TokensOut: 5, Money: 23_000_000})
 }
 
 // TestScopesComeAndGo: scopes are opened and closed while others reserve in them
 // and look at the whole.
 func TestScopesComeAndGo(t *testing.T) {
-	l, _ := newLedger(t, guard.LedgerConfig{})
+	l, _ := newLedger(t, spend.LedgerConfig{})
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 200 {
 				reserve(t, l, proposer, need(1, 1)).Settle(used(1, 1))
-				if err := l.Close(round); err != nil && !errors.Is(err, guard.ErrOpenCalls) {
+				if err := l.Close(round); err != nil && !errors.Is(err, spend.ErrOpenCalls) {
 					t.Error(err)
 				}
 				l.Check(proposer)

@@ -1,4 +1,4 @@
-package guard
+package spend
 
 import (
 	"encoding/json"
@@ -20,8 +20,8 @@ func ParsePrices(data []byte) (*PriceTable, []machine.Problem) {
 	problems := section.Parse("prices", data, func(r *section.Reader) []section.Member {
 		return []section.Member{
 			{Name: "version", Read: r.Text(&t.Version)},
-			{Name: "prices", Read: readPrices(r, &t.Prices)},
-			{Name: "on_unknown_model", Read: readOnUnknownModel(r, &t.OnUnknownModel)},
+			{Name: "prices", Read: Prices(r, &t.Prices)},
+			{Name: "on_unknown_model", Read: OnUnknownModel(r, &t.OnUnknownModel)},
 		}
 	})
 	if len(problems) > 0 {
@@ -30,13 +30,15 @@ func ParsePrices(data []byte) (*PriceTable, []machine.Problem) {
 	return t, nil
 }
 
-func readOnUnknownModel(r *section.Reader, into *string) func(path string, value []byte) {
+// OnUnknownModel reads the member of a section that says what to do about a model
+// without a price: skip, warn, estimate_max or abort.
+func OnUnknownModel(r *section.Reader, into *string) func(path string, value []byte) {
 	return r.OneOf(into, unknownSkip, unknownWarn, unknownMax, unknownAbort)
 }
 
-// readPrices reads an object of models. A model's value is its price or a list of
-// readPrices with different dates; its aliases get entries of their own.
-func readPrices(r *section.Reader, into *map[string]Price) func(path string, value []byte) {
+// Prices reads the member of a section that is an object of models into *into. A
+// model's value is its price or a list of prices with different dates; its aliases get entries of their own.
+func Prices(r *section.Reader, into *map[string]Price) func(path string, value []byte) {
 	return func(path string, value []byte) {
 		models := map[string]json.RawMessage{}
 		if json.Unmarshal(value, &models) != nil || models == nil {

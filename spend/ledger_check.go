@@ -1,4 +1,4 @@
-package guard
+package spend
 
 import (
 	"fmt"
@@ -61,9 +61,9 @@ func (n *node) overCaps(c *call, need amount) *BudgetError {
 		limit, spent, held, need int64
 		free                     bool
 	}{
-		{codeBudgetTokens, UnitTokens, n.caps.tokens, spent.tokens, n.held.tokens, need.tokens, false},
-		{codeBudgetCalls, UnitCalls, n.caps.calls, spent.calls, n.held.calls, need.calls, false},
-		{codeBudgetUSD, UnitUSD, int64(n.caps.usd), int64(spent.usd), int64(n.held.usd), int64(need.usd), c.free},
+		{CodeTokens, UnitTokens, n.caps.tokens, spent.tokens, n.held.tokens, need.tokens, false},
+		{CodeCalls, UnitCalls, n.caps.calls, spent.calls, n.held.calls, need.calls, false},
+		{CodeUSD, UnitUSD, int64(n.caps.usd), int64(spent.usd), int64(n.held.usd), int64(need.usd), c.free},
 	} {
 		if q.free || exact.AddSat(exact.AddSat(q.spent, q.held), q.need) <= q.limit {
 			continue
@@ -92,7 +92,7 @@ func (n *node) overShare(c *call, need amount) *BudgetError {
 	if !above(measure(held), measure(allHeld), n.caps.share) {
 		return nil
 	}
-	code := codeProbeShare
+	code := CodeProbeShare
 	if !above(measure(part), measure(whole), n.caps.share) {
 		code = codeContended
 	}
@@ -108,14 +108,14 @@ func (n *node) tooLate(now int64) *BudgetError {
 		}
 		return nil
 	}
-	if e := passed(codeBudgetWall, n.caps.wall, n.opened); e != nil {
+	if e := passed(CodeWall, n.caps.wall, n.opened); e != nil {
 		return e
 	}
 	if n.depth == 2 {
-		return passed(codeBudgetNoProgress, n.caps.idle, n.progress)
+		return passed(CodeNoProgress, n.caps.idle, n.progress)
 	}
 	if s := n.session(); n.depth == 3 && !s.caps.observe {
-		return passed(codeBudgetWall, s.caps.roundWall, n.opened)
+		return passed(CodeWall, s.caps.roundWall, n.opened)
 	}
 	return nil
 }
@@ -177,13 +177,13 @@ func (n *node) judge(reasons []verdict.Reason, now int64) []verdict.Reason {
 	}
 	spent := n.spent.amount()
 	if spent.tokens > n.caps.tokens {
-		add(n.refuse(codeBudgetTokens, UnitTokens, n.caps.tokens, spent.tokens, 0, 0))
+		add(n.refuse(CodeTokens, UnitTokens, n.caps.tokens, spent.tokens, 0, 0))
 	}
 	if spent.calls > n.caps.calls {
-		add(n.refuse(codeBudgetCalls, UnitCalls, n.caps.calls, spent.calls, 0, 0))
+		add(n.refuse(CodeCalls, UnitCalls, n.caps.calls, spent.calls, 0, 0))
 	}
 	if spent.usd > n.caps.usd {
-		add(n.refuse(codeBudgetUSD, UnitUSD, int64(n.caps.usd), int64(spent.usd), 0, 0))
+		add(n.refuse(CodeUSD, UnitUSD, int64(n.caps.usd), int64(spent.usd), 0, 0))
 	}
 	if e := n.tooLate(now); e != nil {
 		add(e)
@@ -243,7 +243,7 @@ func (n *node) collect() (due []passed) {
 }
 
 func (n *node) softReason() verdict.Reason {
-	r := verdict.Reason{Code: codeBudgetSoft, Guard: "budget", Class: verdict.Warn}
+	r := verdict.Reason{Code: CodeSoft, Guard: "budget", Class: verdict.Warn}
 	if spent := n.spent.amount(); spent.tokens > n.caps.softTokens {
 		r.Limit, r.Seen = fmt.Sprint(n.caps.softTokens), fmt.Sprint(spent.tokens)
 		r.Message = fmt.Sprintf("%s tokens were used in %s, more than the soft limit of %s", r.Seen, n.scope, r.Limit)

@@ -1,4 +1,4 @@
-package guard_test
+package spend_test
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/spend"
 )
 
 // BenchmarkLedger measures one reservation and its settlement, by 16 goroutines.
@@ -28,22 +28,22 @@ func BenchmarkLedger(b *testing.B) {
 func benchmarkPairs(b *testing.B, scopes int, adaptive, whole bool) {
 	const workers = 16
 	now := time.UnixMilli(1_000_000)
-	budget := &guard.Budget{HardTokens: new(int64(1 << 60)), HardUSD: new(exact.Money(1 << 62)), HardCalls: new(int64(1 << 60))}
+	budget := &spend.Budget{HardTokens: new(int64(1 << 60)), HardUSD: new(exact.Money(1 << 62)), HardCalls: new(int64(1 << 60))}
 	if adaptive {
-		budget.ReserveMode = guard.ReserveAdaptive
+		budget.ReserveMode = spend.ReserveAdaptive
 	}
-	l, err := guard.NewLedger(guard.LedgerConfig{
+	l, err := spend.NewLedger(spend.LedgerConfig{
 		Now:    func() time.Time { return now },
 		Budget: budget,
-		Prices: &guard.PriceTable{Prices: map[string]guard.Price{"m": {InputPer1M: exact.Dollar, OutputPer1M: 4 * exact.Dollar}}},
+		Prices: &spend.PriceTable{Prices: map[string]spend.Price{"m": {InputPer1M: exact.Dollar, OutputPer1M: 4 * exact.Dollar}}},
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	use := guard.Usage{Usage: specialist.Usage{NumInputTokens: 900, NumOutputTokens: 300, Given: specialist.InputGiven | specialist.OutputGiven}}
-	pairs := func(scope guard.Scope, n int) {
+	use := spend.Usage{Usage: specialist.Usage{NumInputTokens: 900, NumOutputTokens: 300, Given: specialist.InputGiven | specialist.OutputGiven}}
+	pairs := func(scope spend.Scope, n int) {
 		for i := range n {
-			h, err := l.Reserve(context.Background(), scope, guard.Estimate{Model: "m", Input: 1000, MaxOutput: 500})
+			h, err := l.Reserve(context.Background(), scope, spend.Estimate{Model: "m", Input: 1000, MaxOutput: 500})
 			if err != nil {
 				b.Error(err)
 				return
@@ -59,9 +59,9 @@ func benchmarkPairs(b *testing.B, scopes int, adaptive, whole bool) {
 			}
 		}
 	}
-	names := make([]guard.Scope, workers)
+	names := make([]spend.Scope, workers)
 	for i := range names {
-		names[i] = guard.Scope{Tenant: "t", Session: fmt.Sprint("s", i%scopes), Round: "1", Proposer: "p"}
+		names[i] = spend.Scope{Tenant: "t", Session: fmt.Sprint("s", i%scopes), Round: "1", Proposer: "p"}
 		pairs(names[i], 20)
 	}
 	b.ReportAllocs()

@@ -1,4 +1,4 @@
-package guard
+package spend
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // A LedgerState is all that a [Ledger] knows, as plain data for a store. Equal
@@ -144,13 +145,13 @@ func (s *calls) appendStates(list []CallState) []CallState {
 // Restore fills an empty ledger with a state. Who made the open calls is gone:
 // those that were started are charged as estimated, which [Ledger.Find] can still
 // correct, the others never were. Nothing that was spent comes back. It returns
-// an error wrapping [ErrInput], and the ledger must not be used, if the ledger is
+// an error wrapping [verdict.ErrInput], and the ledger must not be used, if the ledger is
 // not empty or the state cannot be.
 func (l *Ledger) Restore(state LedgerState) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.scopes) > 0 {
-		return fmt.Errorf("%w: the ledger is in use", ErrInput)
+		return fmt.Errorf("%w: the ledger is in use", verdict.ErrInput)
 	}
 	for _, o := range state.Outputs {
 		known := l.model(o.Model)
@@ -187,11 +188,11 @@ func (l *Ledger) restoreScope(s ScopeState) error {
 	if s.Scope.levels() > 1 {
 		outer = l.scopes[s.Scope.around()]
 		if outer == nil {
-			return fmt.Errorf("%w: scope %s has nothing around it", ErrInput, s.Scope)
+			return fmt.Errorf("%w: scope %s has nothing around it", verdict.ErrInput, s.Scope)
 		}
 	}
 	if l.scopes[s.Scope] != nil {
-		return fmt.Errorf("%w: scope %s is there twice", ErrInput, s.Scope)
+		return fmt.Errorf("%w: scope %s is there twice", verdict.ErrInput, s.Scope)
 	}
 	n := l.add(s.Scope, outer, moment(int64(s.Opened)))
 	if outer == nil && l.config.Quota != nil {
@@ -235,7 +236,7 @@ func (l *Ledger) restoreParent(s ScopeState) error {
 	}
 	parent := l.scopes[Scope{Tenant: s.Scope.Tenant, Session: s.Parent}]
 	if parent == nil || s.Scope.levels() != 2 {
-		return fmt.Errorf("%w: %q is no session that could have spawned %s", ErrInput, s.Parent, s.Scope)
+		return fmt.Errorf("%w: %q is no session that could have spawned %s", verdict.ErrInput, s.Parent, s.Scope)
 	}
 	l.scopes[s.Scope].parent = parent
 	parent.brood++
@@ -245,7 +246,7 @@ func (l *Ledger) restoreParent(s ScopeState) error {
 func (l *Ledger) restoreCall(s CallState, now int64) error {
 	leaf := l.scopes[s.Scope]
 	if leaf == nil || (Opening{Spent: s.Entry}).check(s.Scope) != nil || s.Probe && leaf.depth == 1 {
-		return fmt.Errorf("%w: the call %q of scope %s cannot be", ErrInput, s.ID, s.Scope)
+		return fmt.Errorf("%w: the call %q of scope %s cannot be", verdict.ErrInput, s.ID, s.Scope)
 	}
 	if !s.Started && !s.Charged {
 		return nil

@@ -1,4 +1,4 @@
-package guard_test
+package spend_test
 
 import (
 	"math/rand/v2"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/spend"
 )
 
 // TestSameModel: which names are those of one model. A name that merely contains
@@ -54,7 +54,7 @@ func TestSameModel(t *testing.T) {
 			if turned {
 				a, b = b, a
 			}
-			if same, akin := guard.SameModel(a, b), guard.AkinModels(a, b); same != c.same || akin != c.akin {
+			if same, akin := spend.SameModel(a, b), spend.AkinModels(a, b); same != c.same || akin != c.akin {
 				t.Errorf("%q and %q: same %t, akin %t, want %t, %t", a, b, same, akin, c.same, c.akin)
 			}
 		}
@@ -64,7 +64,7 @@ func TestSameModel(t *testing.T) {
 // TestPriceNames: a price is found for a version of a model, and for no other name
 // that a model's name is part of.
 func TestPriceNames(t *testing.T) {
-	table := &guard.PriceTable{Prices: map[string]guard.Price{"gpt-5": {InputPer1M: 1}, "gpt-5-2025-01-01": {InputPer1M: 2}, "gpt-5-pro": {InputPer1M: 3}, "later": {InputPer1M: 4, Later: []guard.Price{{InputPer1M: 5, EffectiveFrom: time.UnixMilli(1)}}}}}
+	table := &spend.PriceTable{Prices: map[string]spend.Price{"gpt-5": {InputPer1M: 1}, "gpt-5-2025-01-01": {InputPer1M: 2}, "gpt-5-pro": {InputPer1M: 3}, "later": {InputPer1M: 4, Later: []spend.Price{{InputPer1M: 5, EffectiveFrom: time.UnixMilli(1)}}}}}
 	for name, want := range map[string]exact.Money{
 		"gpt-5": 1, "gpt-5-2025-01-01": 2, "gpt-5-2025-08-07": 1, "gpt-5-latest": 1, "gpt-5-20250807:free": 1, "gpt-5-pro": 3, "gpt-5-pro-2025-10-06": 3, "later": 5,
 		"gpt-5-mini": 0, "gpt-5.4": 0, "my-gpt-5": 0, "gpt-5:online": 0, "gpt": 0, "": 0, "openai/gpt-5": 0, "gpt-5-2025-13-45": 0, "-latest": 0,
@@ -73,11 +73,11 @@ func TestPriceNames(t *testing.T) {
 			t.Errorf("%q: %v, %t, want %v", name, p.InputPer1M, known, want)
 		}
 	}
-	var none *guard.PriceTable
+	var none *spend.PriceTable
 	if _, known := none.Find("gpt-5"); known {
 		t.Error("no table has a price")
 	}
-	if got := guard.PriceNames("m-2024-07-18:free"); !slices.Equal(got, []string{"m-2024-07-18:free", "m-2024-07-18", "m"}) {
+	if got := spend.PriceNames("m-2024-07-18:free"); !slices.Equal(got, []string{"m-2024-07-18:free", "m-2024-07-18", "m"}) {
 		t.Errorf("%q", got)
 	}
 }
@@ -87,7 +87,7 @@ func TestPriceNames(t *testing.T) {
 func TestNoOtherPrice(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
-	table := &guard.PriceTable{Prices: map[string]guard.Price{"gpt-5": {InputPer1M: 1}}}
+	table := &spend.PriceTable{Prices: map[string]spend.Price{"gpt-5": {InputPer1M: 1}}}
 	letters := []rune("abcdefghijklmnopqrstuvwxyz.-:/")
 	word := func() string {
 		w := make([]rune, 1+rng.IntN(6))
@@ -106,7 +106,7 @@ func TestNoOtherPrice(t *testing.T) {
 			if _, known := table.Find(name); known {
 				t.Fatalf("seed %d: %q has the price of gpt-5", seed, name)
 			}
-			if guard.SameModel("gpt-5", name) && !strings.HasSuffix(name, "/gpt-5") {
+			if spend.SameModel("gpt-5", name) && !strings.HasSuffix(name, "/gpt-5") {
 				t.Fatalf("seed %d: %q is taken for gpt-5", seed, name)
 			}
 		}
@@ -120,7 +120,7 @@ func TestCalledOf(t *testing.T) {
 		{"openai/gpt-5", "gpt-5-2025-08-07", "openai/gpt-5", "openai/gpt-5"},
 		{"openai/gpt-5", "gpt-5-pro", "gpt-5-pro", "gpt-5-pro (which answered for openai/gpt-5)"},
 	} {
-		if got := guard.CalledOf(c.asked, c.answered); got.Model != c.model || got.String() != c.text || got.Answered != c.answered {
+		if got := spend.CalledOf(c.asked, c.answered); got.Model != c.model || got.String() != c.text || got.Answered != c.answered {
 			t.Errorf("%q answers for %q: %+v, %s", c.answered, c.asked, got, got)
 		}
 	}

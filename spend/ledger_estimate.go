@@ -1,4 +1,4 @@
-package guard
+package spend
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/verdict"
 )
 
 // An Estimate is what one call is expected to need. The zero value is a call
@@ -31,7 +32,7 @@ const DefaultMaxOutput = 16_384
 // check refuses estimates that would give something back.
 func (e Estimate) check() error {
 	if e.Input < 0 || e.MaxOutput < 0 || e.Ceiling < 0 || e.Cost < 0 {
-		return fmt.Errorf("%w: an estimate is negative", ErrInput)
+		return fmt.Errorf("%w: an estimate is negative", verdict.ErrInput)
 	}
 	return nil
 }

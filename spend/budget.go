@@ -1,4 +1,4 @@
-package guard
+package spend
 
 import (
 	"fmt"
@@ -81,7 +81,7 @@ func ParseBudget(data []byte) (*Budget, []machine.Problem) {
 		ReserveTTLMsec: DefaultReserveTTLMsec, ReserveMode: ReserveAdaptive,
 	}
 	problems := section.Parse("budget", data, func(r *section.Reader) []section.Member { return budgetMembers(r, b) })
-	problems = append(problems, b.contradictions()...)
+	problems = append(problems, b.Contradictions()...)
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -107,8 +107,8 @@ func budgetMembers(r *section.Reader, b *Budget) []section.Member {
 	}
 }
 
-// contradictions are limits that cannot both be meant.
-func (b *Budget) contradictions() (problems []machine.Problem) {
+// Contradictions are limits that cannot both be meant.
+func (b *Budget) Contradictions() (problems []machine.Problem) {
 	above := func(soft, hard, softText, hardText string) {
 		problems = append(problems, machine.Problem{Path: "/" + soft, Code: "contradiction",
 			Message: fmt.Sprintf("%s is %s, more than %s, which is %s", soft, softText, hard, hardText),
@@ -130,16 +130,16 @@ func (b *Budget) check() error {
 	}
 	for _, n := range []*int64{b.SoftTokens, b.HardTokens, b.HardCalls, b.WallMsec, b.RoundWallMsec, b.NoProgressMsec, &b.ReserveTTLMsec} {
 		if n != nil && *n < 0 {
-			return fmt.Errorf("%w: a limit of the budget is negative", ErrInput)
+			return fmt.Errorf("%w: a limit of the budget is negative", verdict.ErrInput)
 		}
 	}
 	for _, m := range []*exact.Money{b.SoftUSD, b.HardUSD, b.DefaultUSD} {
 		if m != nil && *m < 0 {
-			return fmt.Errorf("%w: a limit of the budget is negative", ErrInput)
+			return fmt.Errorf("%w: a limit of the budget is negative", verdict.ErrInput)
 		}
 	}
-	if p := b.contradictions(); len(p) > 0 {
-		return fmt.Errorf("%w: %s", ErrInput, p[0].Message)
+	if p := b.Contradictions(); len(p) > 0 {
+		return fmt.Errorf("%w: %s", verdict.ErrInput, p[0].Message)
 	}
 	return b.checkModes()
 }
@@ -147,11 +147,11 @@ func (b *Budget) check() error {
 func (b *Budget) checkModes() error {
 	switch {
 	case b.Mode != "" && b.Mode != ModeHardKill && b.Mode != ModeObserve:
-		return fmt.Errorf("%w: unknown mode %q of the budget", ErrInput, b.Mode)
+		return fmt.Errorf("%w: unknown mode %q of the budget", verdict.ErrInput, b.Mode)
 	case b.ReserveMode != "" && b.ReserveMode != ReserveStatic && b.ReserveMode != ReserveAdaptive:
-		return fmt.Errorf("%w: unknown reserve mode %q of the budget", ErrInput, b.ReserveMode)
+		return fmt.Errorf("%w: unknown reserve mode %q of the budget", verdict.ErrInput, b.ReserveMode)
 	case b.ProbeShareMax != nil && (*b.ProbeShareMax < 0 || *b.ProbeShareMax > exact.One):
-		return fmt.Errorf("%w: the share of probes is %s, not from 0 to 1", ErrInput, *b.ProbeShareMax)
+		return fmt.Errorf("%w: the share of probes is %s, not from 0 to 1", verdict.ErrInput, *b.ProbeShareMax)
 	}
 	return nil
 }
@@ -185,22 +185,22 @@ const (
 
 // Codes of a [BudgetError] and of the ledger's reasons.
 const (
-	codeBudgetTokens     = "budget_tokens"
-	codeBudgetCalls      = "budget_calls"
-	codeBudgetUSD        = "budget_usd"
-	codeBudgetWall       = "budget_wall"
-	codeBudgetNoProgress = "budget_no_progress"
-	codeProbeShare       = "budget_probe_share"
-	codeBudgetSoft       = "budget_soft"
-	codeContended        = "budget_contended"
-	codeQuota            = "quota_exceeded"
-	codeVelocity         = "quota_velocity"
-	codeUnpriced         = "unpriced_model"
-	codeUnpricedAsk      = "unpriced_ask"
+	CodeTokens      = "budget_tokens"
+	CodeCalls       = "budget_calls"
+	CodeUSD         = "budget_usd"
+	CodeWall        = "budget_wall"
+	CodeNoProgress  = "budget_no_progress"
+	CodeProbeShare  = "budget_probe_share"
+	CodeSoft        = "budget_soft"
+	CodeUnpricedAsk = "unpriced_ask"
+	codeContended   = "budget_contended"
+	codeQuota       = "quota_exceeded"
+	codeVelocity    = "quota_velocity"
+	codeUnpriced    = "unpriced_model"
 )
 
-// unpricedHint is how an ask is given a price.
-const unpricedHint = "write estimatedCostUSD for it (0 if it is free), a price for its model in cost.prices, or budget.default_estimate_usd beside the limit"
+// UnpricedHint is how an ask is given a price.
+const UnpricedHint = "write estimatedCostUSD for it (0 if it is free), a price for its model in cost.prices, or budget.default_estimate_usd beside the limit"
 
 func (e *BudgetError) Error() string {
 	return fmt.Sprintf("%s: %s", e.Code, e.message())
@@ -208,8 +208,8 @@ func (e *BudgetError) Error() string {
 
 func (e *BudgetError) message() string {
 	switch {
-	case e.Code == codeUnpricedAsk:
-		return fmt.Sprintf("nothing says what it may cost, so the dollar limit of %s, which is %s, would not see it: %s", e.where(), e.text(e.Limit), unpricedHint)
+	case e.Code == CodeUnpricedAsk:
+		return fmt.Sprintf("nothing says what it may cost, so the dollar limit of %s, which is %s, would not see it: %s", e.where(), e.text(e.Limit), UnpricedHint)
 	case e.Code == codeUnpriced:
 		return fmt.Sprintf("the model has no price, so the dollar limit of %s would not see the call", e.where())
 	case e.Unit == UnitMilliseconds:
@@ -231,7 +231,7 @@ func (e *BudgetError) what() string {
 	switch e.Code {
 	case codeContended:
 		return "open calls hold the last"
-	case codeProbeShare:
+	case CodeProbeShare:
 		return "probes take too many"
 	case codeVelocity:
 		return "too fast: a window allows no more"
@@ -263,7 +263,7 @@ func (e *BudgetError) Class() verdict.Status {
 	switch e.Code {
 	case codeContended, codeVelocity:
 		return verdict.Retry
-	case codeUnpricedAsk:
+	case CodeUnpricedAsk:
 		return verdict.Escalate // somebody else may be asked, or a human decides
 	}
 	return verdict.Abort
