@@ -105,6 +105,57 @@ func s0(b *bench, s *session.Session) *session.Session {
 	return s
 }
 
+// TestClassifierReserves: what a function costs that judges by a model is set aside before
+// it is asked, at the model's price; where that is more than is left, nobody is asked. A
+// model without a price is charged what the budget thinks of whoever does not say.
+func TestClassifierReserves(t *testing.T) {
+	const priced = `},"cost":{"prices":{"g":{"output_per_1m":1000}}`
+	for name, c := range map[string]struct {
+		model, budget string
+		status        runner.TickStatus
+		held, spent   exact.Money
+	}{
+		"a price within the limit": {"g", `"hard_limit_usd":9,"probe_share_max":1` + priced, runner.TickAdvanced, dollar * 256 / 1000, dollar / 8},
+		"a price beyond the limit": {"g", `"hard_limit_usd":0.2` + priced, runner.TickStopped, 0, 0},
+		"a default":                {"h", `"hard_limit_usd":9,"probe_share_max":1,"default_estimate_usd":0.25`, runner.TickAdvanced, dollar / 4, dollar / 4},
+		"nothing to go by":         {"h", `"hard_limit_calls":9`, runner.TickAdvanced, 0, 0},
+		"another pays":             {"h", `"hard_limit_usd":9,"default_estimate_usd":0.25,"debit_probes":false`, runner.TickAdvanced, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var held exact.Money
+			asked := &judge{}
+			b := newBench(t)
+			b.ok(b.r.Close())
+			b.r = b.runner(func(r *runner.Config) { r.Registry = b.cast.registry().WithClassifier("mod", asked) })
+			b.cast.say("a", "again")
+			s := b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"classifier":{"function":"mod","on_error":"closed","model":"` + c.model + `"},"budget":{` + c.budget + `}}`}))
+			asked.before = func() {
+				for _, a := range b.now(s).OpenAsks() {
+					held += a.Remote.Estimate
+				}
+			}
+			tick := b.step(s)
+			if got := b.now(s).Spent().Money; tick.Status != c.status || got != c.spent || held != c.held || asked.calls > 0 != (c.status == runner.TickAdvanced) {
+				t.Errorf("came to %s %s with $%s set aside, $%s spent and %d questions", tick.Status, tick.Code, held, got, asked.calls)
+			}
+		})
+	}
+}
+
+// A judge is a classifier that asks a model, whose cost it tells where it is known.
+type judge struct {
+	before func()
+	calls  int
+}
+
+func (j *judge) Classify(ctx context.Context, q guard.Classification) (guard.ClassifierAnswer, error) {
+	j.before()
+	j.calls++
+	u := specialist.Usage{NumOutputTokens: 125, Given: specialist.InputGiven | specialist.OutputGiven}.WithCalls(1, 0)
+	specialist.CallerOf(ctx).Spent(u, q.Meta.Model, q.Meta.Model)
+	return guard.ClassifierAnswer{}, nil
+}
+
 // TestClassifierMemory: what was asked once is not asked again by this process,
 // in any session, and one that keeps failing is left alone for a while.
 func TestClassifierMemory(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
@@ -19,7 +20,7 @@ import (
 func (q *inquirer) classify(ctx context.Context, c guard.Classification) (guard.ClassifierAnswer, error) {
 	p := probe{guard: session.ClassifierID, source: specialist.Webhook, stage: c.Stage, digest: c.Digest(), timeout: q.config.Classifier.Timeout}
 	if q.config.Classifier.Function != "" {
-		p.source = specialist.Function
+		p.source, p.need = specialist.Function, q.judging(&c)
 	}
 	text, err := q.call(ctx, p, func(ctx context.Context) reply {
 		a, err := q.config.Classifier.Ask(ctx, q.desk.classifier, c)
@@ -35,6 +36,20 @@ func (q *inquirer) classify(ctx context.Context, c guard.Classification) (guard.
 	}
 	return decodeAnswer(text)
 }
+
+// judging returns what a function costs that judges by a model: the text at the price of that
+// model. It is zero where no model is named, or nothing is known of what that costs.
+func (q *inquirer) judging(c *guard.Classification) specialist.Usage {
+	u := specialist.Usage{NumInputTokens: spend.EstimateTokens(append(slices.Clip(c.Meta.Turns), c.Text)...), NumOutputTokens: judgementTokens, Given: specialist.InputGiven | specialist.OutputGiven}
+	if u = q.w.t.price(u, spend.Called{Model: c.Meta.Model}); u.CostUSD == 0 {
+		return specialist.Usage{}
+	}
+	return u
+}
+
+// judgementTokens is how long an answer of a classifier is thought to be: three members of a
+// JSON object.
+const judgementTokens = 256
 
 // A classified is an answer of a classifier as it is stored.
 type classified struct {
