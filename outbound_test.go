@@ -173,6 +173,7 @@ var outboundTypes = map[string][]string{
 // outboundBuilders are where in package webhook each of them is made: once.
 var outboundBuilders = map[string]string{
 	"net/http.Transport": "webhook/policy.go",
+	"net/http.Client":    "webhook/outbound.go",
 	"net.Dialer":         "webhook/policy.go",
 }
 

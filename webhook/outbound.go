@@ -150,6 +150,28 @@ func (t *Target) failure(ctx context.Context, err error) error {
 	return again(err, 0)
 }
 
+// ClientOf returns a client for a library that wants to make requests itself: the body of
+// each is given to post, which is to send it through a [Target], whatever address and
+// headers the library has put on it. What post does not fail is answered 200 and nothing.
+func ClientOf(post func(ctx context.Context, body []byte) error) *http.Client {
+	return &http.Client{Transport: roundTripper(post)}
+}
+
+type roundTripper func(ctx context.Context, body []byte) error
+
+// RoundTrip implements http.RoundTripper.
+func (post roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	defer req.Body.Close()
+	body, err := io.ReadAll(req.Body)
+	if err == nil {
+		err = post(req.Context(), body)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
+}
+
 // Again marks the failure of an attempt as one that another attempt may mend.
 // after is for how long the service wants to be left alone; 0 says nothing.
 func Again(err error, after time.Duration) error { return again(err, after) }

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	metricspb "go.opentelemetry.io/proto/slim/otlp/collector/metrics/v1"
-	tracepb "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"

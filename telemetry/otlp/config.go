@@ -26,18 +26,6 @@ type Env struct {
 // defaultTimeout is how long an export may take, with all its attempts.
 const defaultTimeout = 10 * time.Second
 
-// A signal is one of the kinds of telemetry.
-type signal struct {
-	name string // in variables
-	path string // below the base address
-	unit string // what a collector counts when it rejects some
-}
-
-var (
-	traces  = signal{"TRACES", "v1/traces", "spans"}
-	metrics = signal{"METRICS", "v1/metrics", "data points"}
-)
-
 // first returns the variable that holds for a signal: its own, or else that for all.
 // Blanks around a value mean nothing.
 func (e Env) first(s signal, what string) (name, value string) {
@@ -53,7 +41,7 @@ func (e Env) lower(name string) string { return strings.ToLower(strings.TrimSpac
 
 // sender returns what sends a signal.
 func (e Env) sender(s signal) (*sender, error) {
-	to := &sender{signal: s, stop: make(chan struct{}), retry: webhook.Retry{Attempts: 8, Base: time.Second, Cap: 5 * time.Second}}
+	to := &sender{signal: s, retry: webhook.Retry{Attempts: 8, Base: time.Second, Cap: 5 * time.Second}}
 	address, err := e.endpoint(s)
 	if err == nil {
 		err = errors.Join(e.protocol(to), e.compression(to), e.headers(to), e.timeout(to))

@@ -1,10 +1,6 @@
 package otlp
 
-import (
-	"time"
-
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-)
+import "time"
 
 // Hasten has an exporter wait hardly at all between attempts.
 func Hasten(exporter any) {
@@ -21,10 +17,4 @@ func Hasten(exporter any) {
 func AnswerOf(body []byte, json bool) (string, error) {
 	s := &sender{signal: traces, json: json}
 	return s.said(body), s.partial(body)
-}
-
-// JSONOf returns what is sent for metrics as JSON.
-func JSONOf(r *metricdata.ResourceMetrics) string {
-	m, _ := metricRequest(r)
-	return string(appendJSON(nil, m))
 }

@@ -4,15 +4,43 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
+	metricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	tracespb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/dialai/dialai/webhook"
+)
+
+// A signal is one of the kinds of telemetry.
+type signal struct {
+	name    string // in variables
+	path    string // below the base address
+	unit    string // what a collector counts when it rejects some
+	request proto.Message
+	partial func(s *sender, answer []byte) (rejected int64, message string)
+}
+
+var (
+	traces = signal{"TRACES", "v1/traces", "spans", &tracespb.ExportTraceServiceRequest{}, func(s *sender, answer []byte) (int64, string) {
+		var a tracespb.ExportTraceServiceResponse
+		s.read(answer, &a)
+		return a.GetPartialSuccess().GetRejectedSpans(), a.GetPartialSuccess().GetErrorMessage()
+	}}
+	metrics = signal{"METRICS", "v1/metrics", "data points", &metricspb.ExportMetricsServiceRequest{}, func(s *sender, answer []byte) (int64, string) {
+		var a metricspb.ExportMetricsServiceResponse
+		s.read(answer, &a)
+		return a.GetPartialSuccess().GetRejectedDataPoints(), a.GetPartialSuccess().GetErrorMessage()
+	}}
 )
 
 // A sender posts requests of one signal to the collector.
@@ -25,23 +53,12 @@ type sender struct {
 	secrets []string // kept out of errors
 	timeout time.Duration
 	retry   webhook.Retry
-
-	once sync.Once
-	stop chan struct{}
-}
-
-func (s *sender) stopped() bool {
-	select {
-	case <-s.stop:
-		return true
-	default:
-		return false
-	}
+	stopped atomic.Bool
 }
 
 // shutdown refuses further exports. Those under way end by their own context.
 func (s *sender) shutdown(ctx context.Context) error {
-	s.once.Do(func() { close(s.stop) })
+	s.stopped.Store(true)
 	return ctx.Err()
 }
 
@@ -60,8 +77,12 @@ func (e *PartialError) Error() string {
 	return strings.TrimSuffix(fmt.Sprintf("the collector rejected %d %s: %s", e.Rejected, e.Unit, e.Message), ": ")
 }
 
-// send posts a request until it is taken, refused for good, or time is up.
-func (s *sender) send(ctx context.Context, request message) error {
+// send posts a request, given in protobuf's form, until it is taken, refused for good, or
+// time is up.
+func (s *sender) send(ctx context.Context, request []byte) error {
+	if s.stopped.Load() {
+		return ErrShutdown
+	}
 	within := s.timeout
 	if within > 0 {
 		var cancel context.CancelFunc
@@ -122,24 +143,63 @@ func (s *sender) allHeaders() []webhook.Header {
 }
 
 // body returns a request in the form that is sent.
-func (s *sender) body(request message) ([]byte, error) {
-	write := appendProto
+func (s *sender) body(request []byte) (_ []byte, err error) {
 	if s.json {
-		write = appendJSON
+		if request, err = s.inJSON(request); err != nil {
+			return nil, err
+		}
 	}
-	plain := write(nil, request)
 	if !s.gzip {
-		return plain, nil
+		return request, nil
 	}
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if _, err := z.Write(plain); err != nil {
+	if _, err := z.Write(request); err != nil {
 		return nil, err
 	}
-	if err := z.Close(); err != nil {
+	err = z.Close()
+	return b.Bytes(), err
+}
+
+// inJSON returns a request as JSON: as protobuf's own form has it, but with ids in
+// hexadecimal.
+func (s *sender) inJSON(request []byte) ([]byte, error) {
+	m := proto.CloneOf(s.signal.request)
+	if err := proto.Unmarshal(request, m); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), nil
+	plain, err := protojson.MarshalOptions{UseEnumNumbers: true}.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(plain))
+	d.UseNumber()
+	var tree any
+	if err := d.Decode(&tree); err != nil {
+		return nil, err
+	}
+	hexIDs(tree)
+	return json.Marshal(tree)
+}
+
+// hexIDs writes the ids of a tree, which are in base64, in hexadecimal.
+func hexIDs(tree any) {
+	switch tree := tree.(type) {
+	case []any:
+		for _, one := range tree {
+			hexIDs(one)
+		}
+	case map[string]any:
+		for name, one := range tree {
+			hexIDs(one)
+			switch name {
+			case "traceId", "spanId", "parentSpanId":
+				text, _ := one.(string)
+				id, _ := base64.StdEncoding.DecodeString(text)
+				tree[name] = hex.EncodeToString(id)
+			}
+		}
+	}
 }
 
 // maxSaid is how much of what a collector says is shown, in bytes.
@@ -150,18 +210,24 @@ func (s *sender) clean(text string) string {
 	return webhook.Clip(strings.ToValidUTF8(webhook.Redact(text, s.secrets...), "\uFFFD"), maxSaid)
 }
 
+// read reads what a collector answers into a message, which stays empty if the answer is
+// none of its type.
+func (s *sender) read(body []byte, into proto.Message) {
+	read := proto.Unmarshal
+	if s.json {
+		read = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal
+	}
+	if read(body, into) != nil {
+		proto.Reset(into)
+	}
+}
+
 // said returns the message of a Status, which the body of an error is, or the body if
 // it is a text.
 func (s *sender) said(body []byte) string {
-	if s.json {
-		var status struct {
-			Message string `json:"message"`
-		}
-		if json.Unmarshal(body, &status) == nil && status.Message != "" {
-			return status.Message
-		}
-	} else if _, text, ok := twoMembers(body); ok && text != "" {
-		return text
+	var told status.Status
+	if s.read(body, &told); told.GetMessage() != "" {
+		return told.GetMessage()
 	}
 	return strings.TrimSpace(strings.Map(printable, string(body)))
 }
@@ -177,73 +243,9 @@ func printable(r rune) rune {
 // something to say. What is no answer of the protocol says nothing.
 func (s *sender) partial(body []byte) error {
 	e := &PartialError{Unit: s.signal.unit}
-	if s.json {
-		var answer struct {
-			PartialSuccess struct {
-				Spans   json.Number `json:"rejectedSpans"`
-				Points  json.Number `json:"rejectedDataPoints"`
-				Message string      `json:"errorMessage"`
-			} `json:"partialSuccess"`
-		}
-		if json.Unmarshal(body, &answer) != nil {
-			return nil
-		}
-		p := answer.PartialSuccess
-		spans, _ := p.Spans.Int64()
-		points, _ := p.Points.Int64()
-		e.Rejected, e.Message = spans+points, p.Message
-	} else {
-		inner, ok := memberOne(body)
-		if !ok {
-			return nil
-		}
-		e.Rejected, e.Message, _ = twoMembers(inner)
-	}
+	e.Rejected, e.Message = s.signal.partial(s, body)
 	if e.Message = s.clean(e.Message); e.Rejected == 0 && e.Message == "" {
 		return nil
 	}
 	return e
-}
-
-// memberOne returns the last member 1 of a message in protobuf's form that is itself
-// a message.
-func memberOne(b []byte) (inner []byte, ok bool) {
-	ok = eachMember(b, func(n protowire.Number, t protowire.Type, value []byte) {
-		if n == 1 && t == protowire.BytesType {
-			inner, _ = protowire.ConsumeBytes(value)
-		}
-	})
-	return inner, ok && inner != nil
-}
-
-// twoMembers returns members 1, a whole number, and 2, a text, of a message.
-func twoMembers(b []byte) (whole int64, text string, ok bool) {
-	ok = eachMember(b, func(n protowire.Number, t protowire.Type, value []byte) {
-		switch {
-		case n == 1 && t == protowire.VarintType:
-			v, _ := protowire.ConsumeVarint(value)
-			whole = int64(v)
-		case n == 2 && t == protowire.BytesType:
-			v, _ := protowire.ConsumeBytes(value)
-			text = string(v)
-		}
-	})
-	return whole, text, ok
-}
-
-// eachMember hands the members of a message to f and reports whether it is one.
-func eachMember(b []byte, f func(n protowire.Number, t protowire.Type, value []byte)) bool {
-	for len(b) > 0 {
-		n, t, tag := protowire.ConsumeTag(b)
-		if tag < 0 {
-			return false
-		}
-		size := protowire.ConsumeFieldValue(n, t, b[tag:])
-		if size < 0 {
-			return false
-		}
-		f(n, t, b[tag:tag+size])
-		b = b[tag+size:]
-	}
-	return true
 }

@@ -24,8 +24,8 @@ import (
 	"go.opentelemetry.io/otel"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	metricspb "go.opentelemetry.io/proto/slim/otlp/collector/metrics/v1"
-	tracepb "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -130,6 +130,7 @@ func TestWrongVariables(t *testing.T) {
 		{"OTEL_BSP_SCHEDULE_DELAY", "5s", `OTEL_BSP_SCHEDULE_DELAY is "5s", it must be a whole number`},
 		{"OTEL_SPAN_LINK_COUNT_LIMIT", "many", `OTEL_SPAN_LINK_COUNT_LIMIT is "many", it must be a whole number`},
 		{"OTEL_RESOURCE_ATTRIBUTES", "a=b," + secret, "OTEL_RESOURCE_ATTRIBUTES: entry 2 is not of the form name=value"},
+		{"OTEL_RESOURCE_ATTRIBUTES", "a=%ff" + secret, "OTEL_RESOURCE_ATTRIBUTES: the value of entry 1 is not percent-encoded"},
 		{"OTEL_RESOURCE_ATTRIBUTES", "a=%zz" + secret, "OTEL_RESOURCE_ATTRIBUTES: the value of entry 1 is not percent-encoded"},
 	} {
 		pairs := []string{c.name, c.value}
