@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -118,10 +117,10 @@ func (a *app) check(f *checkFlags) error {
 	if config.Classifier != nil {
 		return &exitError{checkInvalid, hinted(errors.New("the guards have a classifier, which this command does not ask"), "remove it: the other checks do no I/O")}
 	}
-	clock := &stepClock{now: time.Now()}
+	clock := &guardlog.Clock{Now: time.Now()}
 	var options []guard.Option
 	if f.fakeClock {
-		options = append(options, guard.WithClock(clock.time))
+		options = append(options, guard.WithClock(clock.Time))
 	}
 	g, err := guard.New(config, options...)
 	if err != nil {
@@ -202,10 +201,10 @@ func worse(a, b int) int {
 }
 
 // checkStream judges a step a line and goes on after bad ones.
-func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *stepClock, fake bool) error {
+func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *guardlog.Clock, fake bool) error {
 	code, told := checkOK, map[string]bool{}
 	err := guardlog.EachLine(a.in, func(n int, line []byte, err error) error {
-		if !isOperation(line) {
+		if !guardlog.IsOperation(line) {
 			a.warnUnknown(fmt.Sprintf("line %d", n), line, told)
 		}
 		answer, one := a.checkLine(g, profile, clock, fake, line, err)
@@ -219,11 +218,11 @@ func (a *app) checkStream(g *guard.Guard, profile guard.Profile, clock *stepCloc
 	return exit(code)
 }
 
-func (a *app) checkLine(g *guard.Guard, profile guard.Profile, clock *stepClock, fake bool, line []byte, err error) ([]byte, int) {
+func (a *app) checkLine(g *guard.Guard, profile guard.Profile, clock *guardlog.Clock, fake bool, line []byte, err error) ([]byte, int) {
 	if err != nil {
 		return errorAnswer(err), checkInvalid
 	}
-	if answer, ok, err := operation(g, clock, fake, line); err != nil {
+	if answer, ok, err := guardlog.Operation(g, clock, fake, line); err != nil {
 		return errorAnswer(err), checkInvalid
 	} else if ok {
 		return answer, checkOK
@@ -242,59 +241,3 @@ func (a *app) checkLine(g *guard.Guard, profile guard.Profile, clock *stepClock,
 func errorAnswer(err error) []byte {
 	return append(exact.AppendString([]byte(`{"status":"error","message":`), err.Error()), '}')
 }
-
-// isOperation reports whether a line has "op", and so is no step.
-func isOperation(line []byte) bool {
-	var probe struct {
-		Op json.RawMessage `json:"op"`
-	}
-	return json.Unmarshal(line, &probe) == nil && probe.Op != nil
-}
-
-// operation does what a line with "op" says; ok is false if it is none.
-func operation(g *guard.Guard, clock *stepClock, fake bool, line []byte) (answer []byte, ok bool, err error) {
-	var op struct {
-		Op     *string `json:"op"`
-		TaskID string  `json:"task_id"`
-		TTL    *int64  `json:"ttl_ms"`
-		MS     int64   `json:"ms"`
-	}
-	if !isOperation(line) {
-		return nil, false, nil
-	}
-	if err := json.Unmarshal(line, &op); err != nil || op.Op == nil {
-		return nil, false, errors.New("op and task_id must be texts, ttl_ms and ms whole numbers")
-	}
-	switch *op.Op {
-	case "reset":
-		if op.TaskID == "" {
-			return nil, false, errors.New("reset needs a task_id")
-		}
-		g.Reset(op.TaskID)
-	case "gc":
-		var ttl []time.Duration
-		if op.TTL != nil {
-			if *op.TTL < 0 {
-				return nil, false, errors.New("ttl_ms is negative")
-			}
-			ttl = append(ttl, time.Duration(*op.TTL)*time.Millisecond)
-		}
-		return fmt.Appendf(nil, `{"status":"done","evicted":%d}`, g.GC(ttl...)), true, nil
-	case "advance_clock":
-		if !fake {
-			return nil, false, errors.New("advance_clock needs --fake-clock")
-		}
-		if op.MS < 0 {
-			return nil, false, errors.New("ms is negative")
-		}
-		clock.now = clock.now.Add(time.Duration(op.MS) * time.Millisecond)
-	default:
-		return nil, false, fmt.Errorf("unknown op %q; it may be reset, gc or advance_clock", *op.Op)
-	}
-	return []byte(`{"status":"done"}`), true, nil
-}
-
-// A stepClock is a clock that stands still until it is moved.
-type stepClock struct{ now time.Time }
-
-func (c *stepClock) time() time.Time { return c.now }

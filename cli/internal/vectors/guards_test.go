@@ -1,27 +1,18 @@
-package cli
+package vectors_test
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dialai/dialai/cli/internal/vectors"
 )
 
-// runVectors writes cases to a file and returns what the command prints.
+// runVectors returns what is printed of some cases. No command of the program is run.
 func runVectors(t *testing.T, cases string) (string, error) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "cases.json")
-	if err := os.WriteFile(path, []byte(cases), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	var out bytes.Buffer
-	a := &app{out: &out}
-	data, err := a.readVectors(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = a.vectors(t.Context(), data)
+	err := vectors.Run(t.Context(), &out, []byte(cases), nil)
 	return out.String(), err
 }
 

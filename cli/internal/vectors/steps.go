@@ -1,12 +1,14 @@
-package cli
+package vectors
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/guard"
 )
 
@@ -18,17 +20,17 @@ func stepSuite(config json.RawMessage) (guardSuite, error) {
 	if len(problems) > 0 {
 		return func(context.Context, json.RawMessage) (any, error) { return plain("config_error"), nil }, nil
 	}
-	clock := &stepClock{now: time.Unix(1_700_000_000, 0)}
-	g, err := guard.New(c, guard.WithClock(clock.time))
+	clock := &guardlog.Clock{Now: time.Unix(1_700_000_000, 0)}
+	g, err := guard.New(c, guard.WithClock(clock.Time))
 	if err != nil {
 		return nil, err
 	}
 	return func(_ context.Context, input json.RawMessage) (any, error) { return guardStep(g, clock, input), nil }, nil
 }
 
-func guardStep(g *guard.Guard, clock *stepClock, input []byte) map[string]any {
+func guardStep(g *guard.Guard, clock *guardlog.Clock, input []byte) map[string]any {
 	failed := map[string]any{"status": "error", "reasons": []string{}}
-	answer, ok, err := operation(g, clock, true, input)
+	answer, ok, err := guardlog.Operation(g, clock, true, input)
 	if err != nil {
 		return failed
 	}
@@ -66,7 +68,7 @@ func resultOfAnswer(answer []byte) map[string]any {
 
 // commandSuite runs this program's own commands, each as if it were a process of
 // its own.
-func (a *app) commandSuite(config json.RawMessage) guardSuite {
+func (r *run) commandSuite(config json.RawMessage) guardSuite {
 	return func(_ context.Context, input json.RawMessage) (any, error) {
 		var in struct {
 			Argv  []string `json:"argv"`
@@ -91,14 +93,14 @@ func (a *app) commandSuite(config json.RawMessage) guardSuite {
 				in.Argv[i] = file.Name()
 			}
 		}
-		return a.commandVector(in.Argv, in.Stdin), nil
+		return r.command(in.Argv, in.Stdin), nil
 	}
 }
 
-// commandVector runs one command and returns what it printed and how it ended.
-func (a *app) commandVector(argv []string, stdin string) map[string]any {
+// command runs one command and returns what it printed and how it ended.
+func (r *run) command(argv []string, stdin string) map[string]any {
 	var out, message bytes.Buffer
-	code := (&app{registry: a.registry, in: bytes.NewReader([]byte(stdin)), out: &out, err: &message, lookup: a.lookup}).main(context.Background(), argv)
+	code := r.program(argv, strings.NewReader(stdin), &out, &message)
 	result := map[string]any{"status": "error", "reasons": []string{}}
 	if out.Len() > 0 {
 		result = resultOfAnswer(out.Bytes())

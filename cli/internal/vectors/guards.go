@@ -1,4 +1,4 @@
-package cli
+package vectors
 
 import (
 	"context"
@@ -27,13 +27,13 @@ type guardVector struct {
 // A guardSuite runs the steps of one case in order and returns the result of each.
 type guardSuite func(ctx context.Context, input json.RawMessage) (any, error)
 
-// guardVector runs one case and prints a line for each step.
-func (a *app) guardVector(ctx context.Context, raw json.RawMessage) error {
+// guards runs one case and prints a line for each step.
+func (r *run) guards(ctx context.Context, raw json.RawMessage) error {
 	var v guardVector
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return err
 	}
-	run, err := v.suite(a)
+	run, err := v.suite(r)
 	if err != nil && len(v.Steps) == 0 {
 		return err
 	}
@@ -46,7 +46,7 @@ func (a *app) guardVector(ctx context.Context, raw json.RawMessage) error {
 		if err != nil {
 			failed = append(failed, fmt.Errorf("step %d: %w", i, err))
 		}
-		if err := render.JSON(a.out, struct {
+		if err := render.JSON(r.out, struct {
 			Name   string `json:"name"`
 			Step   int    `json:"step"`
 			Result any    `json:"result"`
@@ -57,7 +57,7 @@ func (a *app) guardVector(ctx context.Context, raw json.RawMessage) error {
 	return errors.Join(failed...)
 }
 
-func (v *guardVector) suite(a *app) (guardSuite, error) {
+func (v *guardVector) suite(r *run) (guardSuite, error) {
 	if len(v.Config) == 0 {
 		v.Config = json.RawMessage("{}")
 	}
@@ -65,7 +65,7 @@ func (v *guardVector) suite(a *app) (guardSuite, error) {
 	case "arbiter":
 		return stepSuite(v.Config)
 	case "arbiter-cli":
-		return a.commandSuite(v.Config), nil
+		return r.commandSuite(v.Config), nil
 	case "loop-guard":
 		return loopGuardSuite(v.Config), nil
 	case "gate":
