@@ -126,7 +126,7 @@ func (p *property) prompt(name string, so json.RawMessage, required bool) string
 	if len(p.Enum) > 0 {
 		texts := make([]string, len(p.Enum))
 		for i, v := range p.Enum {
-			texts[i] = valueText(v)
+			texts[i] = render.ValueText(v)
 		}
 		what = strings.Join(texts, ", ")
 	}
@@ -141,7 +141,7 @@ func (p *property) prompt(name string, so json.RawMessage, required bool) string
 		text += " (" + strings.TrimPrefix(what, "; ") + ")"
 	}
 	if so != nil {
-		text += " [" + valueText(so) + "]"
+		text += " [" + render.ValueText(so) + "]"
 	}
 	return render.Clean(text) + ": "
 }

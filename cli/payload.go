@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -293,7 +294,7 @@ func choiceOf(q runner.Question, name string) (t session.InboxTransition) {
 }
 
 // accepted returns the proposal of a specialist that --accept is to rule for.
-func accepted(q runner.Question, who string) (p shownProposal, err error) {
+func accepted(q runner.Question, who string) (p render.Proposal, err error) {
 	if w := q.Withheld; w != nil {
 		return p, hinted(usage("--accept %s: what was proposed in this round is withheld", who), "name the transition that you choose; --show-proposals shows what was proposed, which is recorded")
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/verdict"
 )
@@ -312,4 +314,34 @@ func (p *printer) executed(d *session.Executed) {
 	p.line("Executed: %s → %s", render.Clean(t.Name), render.Clean(t.Target))
 	p.say("[EXECUTE] %s -> %s", render.Clean(t.From.Name), render.Clean(t.Target))
 	p.close()
+}
+
+// questionLine is a question among the lines of --json.
+type questionLine struct {
+	V         int             `json:"v"`
+	Kind      string          `json:"kind"` // "question"
+	SessionID string          `json:"sessionId"`
+	Question  runner.Question `json:"question"`
+}
+
+// tellQuestion prints the question that is ruled on, before it is.
+func (p *printer) tellQuestion(q runner.Question) error {
+	q.Humans = append([]string{}, q.Humans...) // [], not null
+	p.asked = q.Digest
+	switch {
+	case p.a.flags.JSON:
+		return render.JSON(p.out, questionLine{1, "question", q.SessionID, q})
+	case p.a.flags.Quiet:
+		return nil
+	}
+	p.header()
+	var b bytes.Buffer
+	render.Prompt(&b, render.QuestionHead, q.Prompt)
+	if err := render.Question(&b, q); err != nil {
+		return err
+	}
+	if b.Len() > 0 {
+		fmt.Fprintf(p.out, "%s\n", strings.TrimPrefix(b.String(), "\n"))
+	}
+	return nil
 }

@@ -79,7 +79,7 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 	fmt.Fprintf(out, "Started:       %s\n", s.CreatedAt)
 	fmt.Fprintf(out, "Last event:    %d at %s\n", s.Sequence, s.UpdatedAt)
 	if s.Status == session.NeedsHuman {
-		render.Prompt(out, questionHead, q.Prompt)
+		render.Prompt(out, render.QuestionHead, q.Prompt)
 	}
 	if o.Reason != "" {
 		fmt.Fprintf(out, "Why:           %s (%s)\n", render.Clean(cmp.Or(q.Reason, o.Reason)), render.Clean(o.Code))
@@ -98,7 +98,7 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 	if s.Status == session.Completed {
 		q.Notices = nil
 	}
-	if err := a.printQuestion(out, q); err != nil {
+	if err := render.Question(out, q); err != nil {
 		return err
 	}
 	for _, ask := range s.OpenAsks() {

@@ -1,4 +1,4 @@
-package cli
+package render
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -18,8 +17,8 @@ import (
 // A question is one page wherever it is shown: what the session is about, how it came
 // where it is, what was proposed. Whoever rules has all of it in front of them.
 
-// printQuestion prints what a human has to know to answer.
-func (a *app) printQuestion(out io.Writer, q runner.Question) error {
+// Question prints what a human has to know to answer.
+func Question(out io.Writer, q runner.Question) error {
 	printFacts(out, q)
 	if err := printHistory(out, q.History); err != nil {
 		return err
@@ -36,14 +35,14 @@ func printRulings(out io.Writer, q runner.Question) {
 		if i == 0 {
 			fmt.Fprintln(out, "\nRulings of this round:")
 		}
-		fmt.Fprintf(out, "  %s chose %s\n", render.Clean(r.SpecialistID), render.Clean(r.TransitionName))
-		render.Prompt(out, "      ", r.Reasoning)
+		fmt.Fprintf(out, "  %s chose %s\n", Clean(r.SpecialistID), Clean(r.TransitionName))
+		Prompt(out, "      ", r.Reasoning)
 	}
 }
 
-// questionHead stands before what a state asks, as wide as what stands before other facts of a
+// QuestionHead stands before what a state asks, as wide as what stands before other facts of a
 // session.
-const questionHead = "Question:      "
+const QuestionHead = "Question:      "
 
 // printFacts prints what the session is about, a member a line.
 func printFacts(out io.Writer, q runner.Question) {
@@ -62,7 +61,7 @@ func printNotices(out io.Writer, notices []string) {
 		if i == 0 {
 			fmt.Fprintln(out, "\nNotices:")
 		}
-		fmt.Fprintf(out, "  %s\n", render.Clean(n))
+		fmt.Fprintf(out, "  %s\n", Clean(n))
 	}
 }
 
@@ -75,7 +74,7 @@ const (
 // printMembers prints the members of a JSON object as aligned lines, any other value
 // under a name.
 func printMembers(out io.Writer, indent, name string, value json.RawMessage, more string) {
-	members := []factLine{{name, valueText(value)}}
+	members := []factLine{{name, ValueText(value)}}
 	if len(value) > 0 && value[0] == '{' {
 		if members = membersOf(value); len(members) == 0 {
 			members = []factLine{{name, "{}"}}
@@ -97,7 +96,7 @@ func fold(out io.Writer, head, value, more string) {
 	blank := strings.Repeat(" ", utf8.RuneCountInString(head))
 	for i := 0; i == 0 || len(runes) > 0; i++ {
 		if i == valueLines {
-			fmt.Fprintf(out, "%s… %s more; %s\n", blank, render.Plural(len(runes), "character"), more)
+			fmt.Fprintf(out, "%s… %s more; %s\n", blank, Plural(len(runes), "character"), more)
 			return
 		}
 		n := lineEnd(runes)
@@ -135,23 +134,23 @@ func membersOf(object json.RawMessage) (lines []factLine) {
 		if err != nil || dec.Decode(&value) != nil {
 			return lines
 		}
-		lines = append(lines, factLine{render.Clean(fmt.Sprint(name)), valueText(value)})
+		lines = append(lines, factLine{Clean(fmt.Sprint(name)), ValueText(value)})
 	}
 	return lines
 }
 
-// valueText returns a value for people: a text as it is where nothing in it could be
+// ValueText returns a value for people: a text as it is where nothing in it could be
 // taken for something else, anything else as JSON.
-func valueText(value json.RawMessage) string {
+func ValueText(value json.RawMessage) string {
 	var s string
-	if json.Unmarshal(value, &s) == nil && s != "" && s == strings.TrimSpace(s) && s == render.Clean(s) && !looksLikeJSON(s) {
+	if json.Unmarshal(value, &s) == nil && s != "" && s == strings.TrimSpace(s) && s == Clean(s) && !looksLikeJSON(s) {
 		return s
 	}
 	tidy, err := exact.Tidy(value)
 	if err != nil {
 		tidy = value
 	}
-	return render.Clean(string(tidy))
+	return Clean(string(tidy))
 }
 
 // looksLikeJSON reports whether a text would read as another kind of value.
@@ -177,7 +176,7 @@ func printHistory(out io.Writer, history []session.TransitionRecord) error {
 	fmt.Fprintln(out, "\nHistory:")
 	rows, under := make([][]string, len(history)), make([]func(), len(history))
 	for i, t := range history {
-		rows[i] = []string{"  " + t.ExecutionTimestamp.String(), t.FromState + " → " + t.ToState, t.TransitionName, render.Who(t.SpecialistID, t.IsHuman), t.Reasoning}
+		rows[i] = []string{"  " + t.ExecutionTimestamp.String(), t.FromState + " → " + t.ToState, t.TransitionName, Who(t.SpecialistID, t.IsHuman), t.Reasoning}
 		under[i] = func() { payloadLines(out, t.MetaJSON, more) }
 	}
 	return tableWith(out, rows, under)
@@ -186,7 +185,7 @@ func printHistory(out io.Writer, history []session.TransitionRecord) error {
 // tableWith prints rows in columns, each with what belongs under it.
 func tableWith(out io.Writer, rows [][]string, under []func()) error {
 	var b bytes.Buffer
-	if err := render.Table(&b, rows); err != nil {
+	if err := Table(&b, rows); err != nil {
 		return err
 	}
 	i := 0
@@ -208,7 +207,7 @@ func printProposals(out io.Writer, q runner.Question) error {
 			return err
 		}
 		_, err := fmt.Fprintf(out, "\n%s of this round %s withheld, so that the ruling is your own: %s.\n--show-proposals shows them, which is recorded.\n",
-			render.Plural(w.Proposals, "proposal"), areOrIs(w.Proposals), w.Reason)
+			Plural(w.Proposals, "proposal"), areOrIs(w.Proposals), w.Reason)
 		return err
 	}
 	if len(q.Proposals) == 0 {
@@ -217,11 +216,11 @@ func printProposals(out io.Writer, q runner.Question) error {
 	fmt.Fprintln(out, "\nProposals of this round:")
 	rows, under := make([][]string, len(q.Proposals)), make([]func(), len(q.Proposals))
 	for i, raw := range q.Proposals {
-		var p shownProposal
+		var p Proposal
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return err
 		}
-		rows[i] = []string{"  " + render.Who(p.SpecialistID, p.IsHuman), p.TransitionName + " → " + p.ToState, p.Reasoning}
+		rows[i] = []string{"  " + Who(p.SpecialistID, p.IsHuman), p.TransitionName + " → " + p.ToState, p.Reasoning}
 		under[i] = func() {
 			payloadLines(out, p.MetaJSON, more)
 			p.account(out)
@@ -232,23 +231,23 @@ func printProposals(out io.Writer, q runner.Question) error {
 
 // account prints what a proposal cost and which tools were called for it, as far as whoever
 // made it has said so: in brackets, so that no member of a payload looks like it.
-func (p *shownProposal) account(out io.Writer) {
+func (p *Proposal) account(out io.Writer) {
 	if p.CostUSD != nil || p.NumInputTokens+p.NumOutputTokens > 0 {
 		var words []string
 		if p.CostUSD != nil {
 			words = append(words, fmt.Sprintf("$%s", *p.CostUSD))
 		}
 		if n := p.NumInputTokens + p.NumOutputTokens; n > 0 {
-			words = append(words, fmt.Sprintf("%s read, %d written", render.Plural(int(p.NumInputTokens), "token"), p.NumOutputTokens))
+			words = append(words, fmt.Sprintf("%s read, %d written", Plural(int(p.NumInputTokens), "token"), p.NumOutputTokens))
 		}
 		fmt.Fprintf(out, "%s(cost %s)\n", underRow, strings.Join(words, ", "))
 	}
 	for _, c := range p.ToolCalls {
 		args := ""
 		if len(c.Args) > 0 {
-			args = valueText(c.Args)
+			args = ValueText(c.Args)
 		}
-		fold(out, underRow+"(called ", render.Clean(c.Name)+"("+args+"))", more)
+		fold(out, underRow+"(called ", Clean(c.Name)+"("+args+"))", more)
 	}
 }
 
@@ -259,8 +258,8 @@ func areOrIs(n int) string {
 	return "are"
 }
 
-// A shownProposal is what is printed of a proposal.
-type shownProposal struct {
+// A Proposal is what is read of one that a question shows.
+type Proposal struct {
 	SpecialistID    string                `json:"specialistId"`
 	IsHuman         bool                  `json:"isHuman"`
 	TransitionName  string                `json:"transitionName"`
@@ -271,34 +270,4 @@ type shownProposal struct {
 	NumInputTokens  int64                 `json:"numInputTokens"`
 	NumOutputTokens int64                 `json:"numOutputTokens"`
 	ToolCalls       []specialist.ToolCall `json:"toolCalls"`
-}
-
-// questionLine is a question among the lines of --json.
-type questionLine struct {
-	V         int             `json:"v"`
-	Kind      string          `json:"kind"` // "question"
-	SessionID string          `json:"sessionId"`
-	Question  runner.Question `json:"question"`
-}
-
-// tellQuestion prints the question that is ruled on, before it is.
-func (p *printer) tellQuestion(q runner.Question) error {
-	q.Humans = append([]string{}, q.Humans...) // [], not null
-	p.asked = q.Digest
-	switch {
-	case p.a.flags.JSON:
-		return render.JSON(p.out, questionLine{1, "question", q.SessionID, q})
-	case p.a.flags.Quiet:
-		return nil
-	}
-	p.header()
-	var b bytes.Buffer
-	render.Prompt(&b, questionHead, q.Prompt)
-	if err := p.a.printQuestion(&b, q); err != nil {
-		return err
-	}
-	if b.Len() > 0 {
-		fmt.Fprintf(p.out, "%s\n", strings.TrimPrefix(b.String(), "\n"))
-	}
-	return nil
 }
