@@ -70,7 +70,7 @@ func (t *tx) elected(v *session.Judged) decision {
 // for. They are charged as estimated.
 func (t *tx) cancelOpen() {
 	for _, a := range t.round.Asks {
-		if a.Status == session.AskStatusOpen && a.Role == machine.Proposer && a.Remote != nil {
+		if a.Status.Pending() && a.Role == machine.Proposer && a.Remote != nil {
 			t.recordAnswer(&response{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: session.CodeCancelled, message: "the round was decided without it"})
 		}
 	}

@@ -100,17 +100,12 @@ func (t *tx) recordAnswer(h *response) {
 		return
 	}
 	if h.ask != 0 {
-		a := t.round.At(h.ask)
-		if a != nil && a.Remote != nil && a.Remote.Repeat != h.repeat {
-			t.discard(h, session.CodeTakenOver)
-			return
-		}
-		if a == nil || a.Status != session.AskStatusOpen {
-			t.discard(h, session.CodeSuperseded)
+		if code := t.now.Refuses(&t.round, h.key, h.ask, h.repeat); code != "" {
+			t.discard(h, code)
 			return
 		}
 		if h.accepted {
-			t.accept(a, h.until)
+			t.accept(t.round.At(h.ask), h.until)
 			return
 		}
 	}
@@ -139,7 +134,7 @@ func (t *tx) recordAnswer(h *response) {
 // promised charges a proposal from outside that names no cost as the ask was estimated
 // that it answers: one whose service said that it would answer later.
 func (t *tx) promised(h *response) {
-	if a := t.round.Ask(h.id, machine.Proposer); a != nil && a.Status == session.AskStatusOpen && a.Remote != nil && a.Remote.Accepted {
+	if a := t.round.Ask(h.id, machine.Proposer); a != nil && a.Status == session.AskStatusAccepted {
 		h.answer.Usage = unnamed(t.priced(h, h.answer.Usage), a.Remote.Estimate)
 	}
 }

@@ -95,7 +95,7 @@ func (w *work) repeated(list []*member) (open []*session.AskState) {
 // repeats returns the open ask of a member that is to be asked again, because the
 // process that asked is lost; nil if there is none.
 func (w *work) repeats(m *member) *session.AskState {
-	if a := w.t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status == session.AskStatusOpen && a.Remote != nil {
+	if a := w.t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() && a.Remote != nil {
 		return a
 	}
 	return nil

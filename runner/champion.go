@@ -92,7 +92,7 @@ func (w *work) applyChampion(ctx context.Context) error {
 // failed reports whether the newest ask of a proposer has failed.
 func (t *tx) failed(id string) bool {
 	a := t.round.Ask(id, machine.Proposer)
-	return a != nil && a.Status == session.AskStatusFailed
+	return a != nil && a.Status.Failed()
 }
 
 // able reports whether a specialist may be champion.

@@ -27,7 +27,7 @@ func (w *work) due(ctx context.Context) ([]*member, error) {
 			continue
 		}
 		a := have.Ask(m.SpecialistID)
-		if a != nil && a.Status == session.AskStatusOpen {
+		if a != nil && a.Status.Pending() {
 			if out, err := w.out(ctx, a); out || err != nil {
 				if err != nil {
 					return nil, err
@@ -35,7 +35,7 @@ func (w *work) due(ctx context.Context) ([]*member, error) {
 				continue
 			}
 		}
-		if a == nil || a.Status == session.AskStatusCancelled || a.Status == session.AskStatusOpen {
+		if a == nil || a.Status.Dropped() || a.Status.Pending() {
 			due = append(due, m)
 		}
 	}
@@ -73,7 +73,7 @@ func (w *work) out(ctx context.Context, a *session.AskState) (bool, error) {
 // waiting reports whether an answer is still out.
 func (w *work) waiting() bool {
 	for _, a := range w.t.round.Asks {
-		if a.Status == session.AskStatusOpen && a.Role == machine.Proposer {
+		if a.Status.Pending() && a.Role == machine.Proposer {
 			return true
 		}
 	}
@@ -256,7 +256,7 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 		} else {
 			a.Remote.Hold(t.need(m).first)
 		}
-		if old := t.round.Ask(m.SpecialistID, m.Role); old != nil && old.Status == session.AskStatusOpen {
+		if old := t.round.Ask(m.SpecialistID, m.Role); old != nil && old.Status.Pending() {
 			a.Index, a.Remote.Repeat = old.Index, old.Remote.Repeat+1
 			a.Remote.Lost = m.source == specialist.Model // a service would know the key, and be paid once
 		} else {

@@ -113,7 +113,7 @@ func (q *inquirer) takeOver(ctx context.Context) error {
 	t := q.w.t
 	for i := range t.round.Asks {
 		a := &t.round.Asks[i]
-		if a.Status != session.AskStatusOpen || a.Role != session.GuardRole {
+		if !a.Status.Pending() || a.Role != session.GuardRole {
 			continue
 		}
 		if out, err := q.w.out(ctx, a); err != nil {
@@ -272,7 +272,7 @@ func (q *inquirer) record(key askKey, p *probe, a *reply) bool {
 	if !q.config.DebitsProbes() {
 		usage = specialist.Usage{}
 	}
-	if open := t.round.At(key.index); key.round != t.now.Key() || t.now.Status > session.NeedsHuman || open == nil || open.Status != session.AskStatusOpen {
+	if t.now.Refuses(&t.round, key.round, key.index, 0) != "" {
 		d := &session.Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: session.CodeLate, Usage: usage, Model: called.Model, Asked: called.Asked}
 		d.Correct(t.now.Charged(&t.round, key.round, key.index, 0))
 		t.emit(d)

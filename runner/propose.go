@@ -188,7 +188,7 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member
 	if err := w.open(ctx); err != nil {
 		return nil, s, err
 	}
-	if a := w.t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status == session.AskStatusOpen {
+	if a := w.t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() {
 		if out, err := w.out(ctx, a); out || err != nil {
 			if err == nil {
 				err = refuse(ErrIllegal, "already_asked", "Specialist %s is being asked already", m.SpecialistID)
@@ -238,7 +238,7 @@ func (w *work) proposed(ctx context.Context, id string) (*specialist.Proposal, *
 			return nil, w.s, refuse(ErrStaleRound, CodeStaleRound, staleRound)
 		}
 		p, a := w.s.Open.Proposal(id), w.s.Open.Ask(id, machine.Proposer)
-		if p == nil || a != nil && a.Status == session.AskStatusOpen { // then p is what was proposed before
+		if p == nil || a != nil && a.Status.Pending() { // then p is what was proposed before
 			return nil, w.s, specialist.ErrAccepted
 		}
 		return p, w.s, nil

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -46,7 +45,7 @@ func (t *tx) quorumWith(by *member, also func(*member) bool) *arbiter.Quorum {
 			continue
 		}
 		answered := have.Proposal(m.SpecialistID) != nil
-		if a := have.Ask(m.SpecialistID); answered || a != nil && a.Status != session.AskStatusCancelled || also(m) {
+		if a := have.Ask(m.SpecialistID); answered || a != nil && !a.Status.Dropped() || also(m) {
 			q.Counted++
 		}
 		switch {
@@ -172,7 +171,7 @@ func (t *tx) failures() string {
 		switch {
 		case m.required && m.off:
 			required = append(required, m.SpecialistID+" is switched off")
-		case a == nil || a.Status == session.AskStatusCancelled:
+		case a == nil || a.Status.Dropped():
 			if m.required {
 				required = append(required, m.SpecialistID+" was not asked")
 			}

@@ -260,13 +260,13 @@ func (a *accounting) declared(id string, ended int64) int64 {
 func (a *accounting) follow(at specialist.Time) (ended int64) {
 	o := &a.folder.Round
 	for index := range a.out {
-		if ask := o.At(index); ask == nil || ask.Status != session.AskStatusOpen {
+		if ask := o.At(index); ask == nil || !ask.Status.Pending() {
 			delete(a.out, index)
 			ended++
 		}
 	}
 	for i := range o.Asks {
-		if ask := &o.Asks[i]; ask.Status == session.AskStatusOpen && ask.Remote != nil {
+		if ask := &o.Asks[i]; ask.Status.Pending() && ask.Remote != nil {
 			if _, known := a.out[ask.Index]; !known {
 				a.out[ask.Index] = at
 			}

@@ -55,7 +55,7 @@ func (t *tx) openStandings() []arbiter.Standing {
 		if !t.asks(m) || have.Proposal(m.SpecialistID) != nil {
 			continue
 		}
-		if a := have.Ask(m.SpecialistID); a != nil && a.Status == session.AskStatusFailed {
+		if a := have.Ask(m.SpecialistID); a != nil && a.Status.Failed() {
 			continue
 		}
 		open = append(open, arbiter.Standing{Weight: t.weights[i], Rank: m.rank})
@@ -164,7 +164,7 @@ func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Us
 func (w *work) unpaid(ctx context.Context) (bool, error) {
 	n := w.t.need(w.by)
 	need := n.first
-	if a := w.t.round.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status == session.AskStatusOpen {
+	if a := w.t.round.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status.Pending() {
 		w.keep(ctx, w.by.SpecialistID, need)
 		return false, nil // what it costs is held already
 	}
@@ -237,7 +237,7 @@ func (m *member) judge(ctx context.Context, round *arbiter.Round) (d arbiter.Dec
 // remoteVerdict asks an arbiter outside this process. The ask is recorded before
 // it is sent; what was gathered so far becomes durable with it.
 func (w *work) remoteVerdict(ctx context.Context) (*session.Judged, error) {
-	if a := w.t.round.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status == session.AskStatusOpen {
+	if a := w.t.round.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status.Pending() {
 		if out, err := w.out(ctx, a); out || err != nil {
 			return nil, err
 		}
@@ -282,18 +282,14 @@ type pendingVerdict struct {
 // hearVerdict records a verdict unless the proposals it is about have changed
 // since.
 func (t *tx) hearVerdict(p *pendingVerdict, by *member) {
-	a := t.round.At(p.key.index)
-	over, mine := p.key.round != t.now.Key() || t.now.Status > session.NeedsHuman, a != nil && a.Remote != nil && a.Remote.Repeat == p.estimate.Repeat
-	if over || t.now.Status != session.Running || !mine || a.Status != session.AskStatusOpen {
+	code := t.now.Refuses(&t.round, p.key.round, p.key.index, p.estimate.Repeat)
+	if code == "" && t.now.Status != session.Running {
+		code = session.CodeSuperseded
+	}
+	if code != "" {
 		usage, model := t.expense(by, p.decision, p.err)
 		d := &session.Discarded{SpecialistID: by.SpecialistID, Round: p.key.round.Round, Attempt: p.key.round.Attempt, Ask: p.key.index, Repeat: p.estimate.Repeat,
-			Code: session.CodeSuperseded, Usage: usage, Model: model}
-		switch {
-		case over:
-			d.Code = session.CodeLate
-		case !mine:
-			d.Code = session.CodeTakenOver
-		}
+			Code: code, Usage: usage, Model: model}
 		d.Correct(t.now.Charged(&t.round, p.key.round, d.Ask, d.Repeat))
 		t.emit(d)
 		return
@@ -304,7 +300,7 @@ func (t *tx) hearVerdict(p *pendingVerdict, by *member) {
 // arbiterOut reports whether somebody else is asking the arbiter.
 func (w *work) arbiterOut() bool {
 	a := w.t.round.Ask(w.by.SpecialistID, machine.Arbiter)
-	return a != nil && a.Status == session.AskStatusOpen
+	return a != nil && a.Status.Pending()
 }
 
 // arbiterFailure says why there is no verdict.

@@ -204,7 +204,7 @@ func (w *work) upToQuorum(due []*member, information []int64) (ask []int) {
 // repeated returns those whose asks are open because their process is lost.
 func (t *tx) repeated(due []*member) (again []*member) {
 	for _, m := range due {
-		if a := t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status == session.AskStatusOpen {
+		if a := t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() {
 			again = append(again, m)
 		}
 	}
@@ -293,7 +293,7 @@ func (t *tx) partial() bool {
 		if m.off || m.IsHuman || have.Proposal(m.SpecialistID) != nil {
 			continue
 		}
-		if a := have.Ask(m.SpecialistID); a == nil || a.Status == session.AskStatusCancelled {
+		if a := have.Ask(m.SpecialistID); a == nil || a.Status.Dropped() {
 			return true
 		}
 	}

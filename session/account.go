@@ -217,7 +217,7 @@ func (a *account) repeated(repeat int32, paid bool) *account {
 // Reserved reports whether the present request of an ask is out, and nothing is charged
 // for it yet.
 func (a *AskState) Reserved() bool {
-	return a.Status == AskStatusOpen && a.Remote != nil && a.account.payment(a.Remote.Repeat).state == reserved
+	return a.Status.Pending() && a.Remote != nil && a.account.payment(a.Remote.Repeat).state == reserved
 }
 
 // Assumed reports whether a request of an ask is charged as expected, since nobody has

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -44,80 +43,39 @@ func failure(code string, u specialist.Usage) payEvent {
 	return said
 }
 
-// closeAsk charges what came of an ask of the round.
-func (o *OpenRound) closeAsk(s *Session, index int32, id string, e payEvent, u specialist.Usage, model string) {
-	a := o.At(index)
-	if index == 0 || a == nil || a.Remote == nil {
-		o.charge(s, id, u, model)
-		return
-	}
-	a.account = o.book(s, a.Ask, a.account, e, a.Remote.Repeat, known(a.Ask, u, model), model)
-}
-
 // abandon charges an ask that nobody waits for any more: a late answer corrects that.
 func (o *OpenRound) abandon(s *Session, a *AskState) {
-	if a.Remote != nil {
+	c := s.Program.Guards(s.State)
+	switch {
+	case a.Remote == nil:
+	case guardsOwn(a.SpecialistID) && (c == nil || !c.DebitsProbes()):
+		a.account = o.book(s, a.Ask, a.account, notCharged, a.Remote.Repeat, specialist.Usage{}, "")
+	default:
 		a.account = o.book(s, a.Ask, a.account, abandoned, a.Remote.Repeat, expected(a.Ask), "")
 	}
 }
 
-// chargeOpen charges the asks that are still out when their round, in state st, is
-// over.
-func chargeOpen(s *Session, o *OpenRound, st *machine.State) {
+// closeAsks takes to all asks that their round is over.
+func (o *OpenRound) closeAsks(s *Session) {
 	for i := range o.Asks {
-		a := &o.Asks[i]
-		if a.Status != AskStatusOpen {
-			continue
-		}
-		a.Status = AskStatusCancelled
-		if c := s.Program.Guards(st); guardsOwn(a.SpecialistID) && (c == nil || !c.DebitsProbes()) {
-			a.account = o.book(s, a.Ask, a.account, notCharged, a.Remote.Repeat, specialist.Usage{}, "")
-			continue
-		}
-		o.abandon(s, a)
+		o.take(s, &o.Asks[i], roundOver, statement{})
 	}
-}
-
-// chargeOutside charges an ask that was answered by a proposal from outside. Where
-// somebody waits for another answer to it, that will say what it cost, and the
-// proposal is charged beside it; else the proposal has said.
-func (o *OpenRound) chargeOutside(s *Session, a *AskState, d *Proposed, model string) (proposalCharged bool) {
-	if a.Remote == nil || !a.Remote.Accepted {
-		o.abandon(s, a)
-		return false
-	}
-	o.closeAsk(s, a.Index, a.SpecialistID, said, d.Usage, model)
-	return true
-}
-
-// chargeArbiter charges an arbiter's ask that is still out when the proposals
-// change: nobody waits for its answer any more.
-func (o *OpenRound) chargeArbiter(s *Session) {
-	for i := range o.Asks {
-		if a := &o.Asks[i]; a.Status == AskStatusOpen && a.Role == machine.Arbiter {
-			o.abandon(s, a)
-		}
-	}
-}
-
-// takeOver makes known the ask as another process repeats it. What a model was asked
-// before is charged, for it is paid again.
-func (o *OpenRound) takeOver(s *Session, known *AskState, again *Ask) {
-	if r := again.Remote; r != nil && known.Remote != nil && known.Status == AskStatusOpen && r.Repeat > known.Remote.Repeat {
-		if r.Lost {
-			o.abandon(s, known)
-		}
-		known.account = known.account.repeated(r.Repeat, r.Lost)
-	}
-	known.Ask = again
 }
 
 // chargeDiscarded charges an answer that came when nobody waited for it: to the
 // account of its ask, whose round may be over, or, unasked, at once.
 func chargeDiscarded(s *Session, o *OpenRound, d *Discarded, model string) {
-	cost := o.Cost
-	switch a, owed := o.At(d.Ask), s.owed(d.Round, d.Attempt, d.Ask); {
+	cost, in := o.Cost, lateAnswer
+	if d.Code == CodeTakenOver {
+		in = formerAnswer
+	}
+	a, owed := o.At(d.Ask), s.owed(d.Round, d.Attempt, d.Ask)
+	mine := a != nil && d.Round == s.Round && d.Attempt == s.Attempt
+	switch {
 	case d.Usage == specialist.Usage{}:
+		if mine {
+			a.Status = askTable[a.Status][in].to
+		}
 	case d.Ask == 0:
 		o.charge(s, d.SpecialistID, d.Usage, model)
 		o.Cost = cost
@@ -125,8 +83,8 @@ func chargeDiscarded(s *Session, o *OpenRound, d *Discarded, model string) {
 		e := failure(d.Code, d.Usage)
 		s.owing = s.owing.with(owed, o.book(s, owed.ask, owed.account, e, d.Repeat, d.Usage, model))
 		o.Cost = cost
-	case a != nil && a.Remote != nil && d.Round == s.Round && d.Attempt == s.Attempt:
-		a.account = o.book(s, a.Ask, a.account, failure(d.Code, d.Usage), d.Repeat, d.Usage, model)
+	case mine:
+		o.take(s, a, in, statement{failure(d.Code, d.Usage), d.Repeat, d.Usage, model})
 	}
 }
 

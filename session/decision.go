@@ -103,7 +103,7 @@ func (r *DecisionRecord) addRound(key specialist.RoundKey, o *OpenRound, e *Exec
 			continue
 		}
 		r.Asked = append(r.Asked, a.SpecialistID)
-		if a.Status == AskStatusCancelled || a.Status == AskStatusOpen {
+		if a.Status.Dropped() || a.Status.Pending() {
 			r.Cancelled = append(r.Cancelled, a.SpecialistID)
 		}
 	}

@@ -1,6 +1,9 @@
 package session
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
@@ -96,3 +99,40 @@ func (l *LedgerTest) Unsent(i int, repeat int32, present bool) {
 
 // Spent returns what the session has spent, and whether a charge was refused.
 func (l *LedgerTest) Spent() (spend.Book, error) { return l.s.Spent(), l.err }
+
+// AskDrawing returns the states of an ask as a Mermaid diagram, as its table has them:
+// what comes to asks that are pending, and else what changes anything. An answer that is
+// recorded although it was not waited for is drawn once for all states it stays in.
+func AskDrawing() string {
+	var b strings.Builder
+	b.WriteString("stateDiagram-v2\n    [*] --> open : asked\n")
+	for s := range askStatuses {
+		for in := range askInputs {
+			step := askTable[s][in]
+			if step == (askStep{s, nothing}) || !s.Pending() && (in <= cancelledAsk || in == lostAsk || in == formerAnswer) {
+				continue
+			}
+			label := askInputNames[in]
+			if step.charge != nothing {
+				label += ", charged " + askChargeNames[step.charge]
+			}
+			fmt.Fprintf(&b, "    %s --> %s : %s\n", s, step.to, label)
+		}
+	}
+	return b.String()
+}
+
+// AfterAsk applies one event to an ask that is open, or accepted, and returns the word
+// for what became of it and what was charged.
+func AfterAsk(s *Session, accepted bool, d Data) (status string, charged spend.Book) {
+	l := NewLedgerTest(s)
+	l.Ask(false, exact.Dollar)
+	if accepted {
+		again := l.asked[0].Ask
+		remote := *again.Remote
+		remote.Accepted, again.Remote = true, &remote
+		l.apply(&Asked{Asks: []Ask{again}})
+	}
+	l.apply(d)
+	return l.o.Asks[0].Status.String(), l.s.Spent()
+}

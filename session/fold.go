@@ -49,15 +49,12 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 	case *AskFailed:
 		applyFailed(s, o, d)
 	case *Discarded:
-		applyDiscarded(s, o, d)
+		chargeDiscarded(s, o, d, spend.Called{Model: d.Model, Asked: d.Asked}.String())
 	case *Probed:
 		applyProbed(s, o, d)
 	case *Judged:
-		o.Verdict, o.Verdicts, o.judging = d, max(o.Verdicts, d.Index), false
-		if a := o.At(d.Ask); a != nil {
-			a.Status = AskStatusAnswered
-		}
-		o.closeAsk(s, d.Ask, d.ArbiterID, said, d.Usage, d.Model)
+		o.Verdict, o.Verdicts = d, max(o.Verdicts, d.Index)
+		o.closeAsk(s, d.Ask, d.ArbiterID, answered, said, d.Usage, d.Model)
 	case *Gated:
 		applyGated(s, o, d)
 	case *Executed:
@@ -76,7 +73,7 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 		applyResumed(s, o, d)
 	case *Ended:
 		s.Status, s.outcome = d.Status, &Outcome{d.Code, d.Reason, e.At}
-		chargeOpen(s, o, s.State)
+		o.closeAsks(s)
 	case *Learned: // trust is a fold of its own
 		if d.Held != nil {
 			s.await(&Review{Kind: SecondLook, Key: s.last.Key(s.ID), State: s.last.Transition.From, Since: e.At, Outcome: d.Held})
@@ -90,18 +87,13 @@ func (o Options) IsSet() bool {
 }
 
 func applyRound(s *Session, o *OpenRound, d *RoundOpened) {
-	chargeOpen(s, o, s.State)
+	o.closeAsks(s)
 	owe(s, o)
 	s.Round, s.Attempt, s.State = d.Round, d.Attempt, d.State
 	*o = OpenRound{refused: o.refused, Notices: d.Notices, Proposals: o.Proposals[:0], Asks: o.Asks[:0]}
 }
 
 func applyProbed(s *Session, o *OpenRound, d *Probed) {
-	if a := o.At(d.Ask); a != nil {
-		if a.Status = AskStatusAnswered; d.Code != "" {
-			a.Status = AskStatusFailed
-		}
-	}
 	o.Probes = append(o.Probes, d)
 	if d.Ask == 0 {
 		return // a measurement
@@ -110,7 +102,11 @@ func applyProbed(s *Session, o *OpenRound, d *Probed) {
 	if u == (specialist.Usage{}) {
 		u.Given = specialist.CostGiven // it is a call all the same
 	}
-	o.closeAsk(s, d.Ask, d.Guard, d.means(), u, spend.Called{Model: d.Model, Asked: d.Asked}.String())
+	in := answered
+	if d.Code != "" {
+		in = failedBy(d.Code)
+	}
+	o.closeAsk(s, d.Ask, d.Guard, in, d.means(), u, spend.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
 // means returns what came of a question of the guards' own, for its account.
@@ -127,11 +123,8 @@ func (d *Probed) means() payEvent {
 // ApplyAsk enters one ask of an [Asked]: a new one, or a known one that was accepted or
 // is repeated by another process.
 func (o *OpenRound) ApplyAsk(s *Session, a *Ask) {
-	if a.Role == machine.Arbiter {
-		o.judging = true
-	}
 	if known := o.At(a.Index); known != nil {
-		o.takeOver(s, known, a) // or accepted
+		o.askAgain(s, known, a)
 		return
 	}
 	o.Asks = append(o.Asks, AskState{Ask: a})
@@ -145,13 +138,12 @@ func applyProposed(s *Session, o *OpenRound, d *Proposed) {
 		o.Proposals = slices.DeleteFunc(o.Proposals, func(q *specialist.Proposal) bool { return q.SpecialistID == p.SpecialistID })
 	}
 	o.Proposals = append(o.Proposals, p)
-	o.chargeArbiter(s)
 	model := ""
 	if p.Detail != nil {
 		model = spend.Called{Model: p.Detail.Model, Asked: p.Detail.Asked}.String()
 	}
-	if !o.settle(s, d, model) {
-		o.closeAsk(s, d.Ask, d.SpecialistID, said, p.Usage, model)
+	if !o.proposedOver(s, d, model) {
+		o.closeAsk(s, d.Ask, d.SpecialistID, answered, said, p.Usage, model)
 	}
 	if s.Status == NeedsHuman {
 		s.dormant = s.dormant || o.HumanAsked(s)
@@ -159,49 +151,12 @@ func applyProposed(s *Session, o *OpenRound, d *Proposed) {
 	}
 }
 
-// settle closes the asks that a proposal said, and an arbiter's that was about
-// another set of proposals. It reports whether the proposal's cost was charged with
-// one of them.
-func (o *OpenRound) settle(s *Session, d *Proposed, model string) (charged bool) {
-	if a := o.At(d.Ask); a != nil && d.Ask != 0 && !o.judging {
-		a.Status = AskStatusAnswered
-		return false
-	}
-	for i := range o.Asks { // an answer from outside settles whatever was asked
-		switch a := &o.Asks[i]; {
-		case a.Status != AskStatusOpen:
-		case a.Role == machine.Arbiter:
-			a.Status = AskStatusCancelled
-		case a.SpecialistID == d.SpecialistID:
-			a.Status = AskStatusAnswered
-			if a.Index != d.Ask {
-				charged = o.chargeOutside(s, a, d, model)
-			}
-		}
-	}
-	o.judging = false
-	return charged
-}
-
 func applyFailed(s *Session, o *OpenRound, d *AskFailed) {
 	if a := o.At(d.Ask); a != nil {
-		a.Status, a.unpaid, a.failed = AskStatusFailed, Unpaid(d.Code), d
-		if d.Code == CodeCancelled {
-			a.Status = AskStatusCancelled
-		}
+		a.failed = d
 	}
-	if d.Role == machine.Arbiter {
-		o.Blocked, o.judging = true, false
-	}
-	o.closeAsk(s, d.Ask, d.SpecialistID, failure(d.Code, d.Usage), d.Usage, spend.Called{Model: d.Model, Asked: d.Asked}.String())
-}
-
-func applyDiscarded(s *Session, o *OpenRound, d *Discarded) {
-	a := o.At(d.Ask)
-	if a != nil && d.Round == s.Round && d.Attempt == s.Attempt && a.Status == AskStatusOpen && d.Code != CodeTakenOver {
-		a.Status = AskStatusCancelled
-	}
-	chargeDiscarded(s, o, d, spend.Called{Model: d.Model, Asked: d.Asked}.String())
+	o.Blocked = o.Blocked || d.Role == machine.Arbiter
+	o.closeAsk(s, d.Ask, d.SpecialistID, failedBy(d.Code), failure(d.Code, d.Usage), d.Usage, spend.Called{Model: d.Model, Asked: d.Asked}.String())
 }
 
 func applyExecuted(s *Session, o *OpenRound, d *Executed) {
@@ -220,11 +175,11 @@ func applyExecuted(s *Session, o *OpenRound, d *Executed) {
 	s.waitedAtMove, s.dormant = s.waited, d.How != ByConsensus
 	s.Executed++
 	s.Rejects = 0
+	o.closeAsks(s)
 	s.State = d.Transition.To
 	if s.Status == NeedsHuman {
 		s.Status, s.outcome = Running, nil
 	}
-	chargeOpen(s, o, d.Transition.From)
 	owe(s, o)
 	*o = OpenRound{refused: o.refused, Proposals: o.Proposals[:0], Asks: o.Asks[:0]} // the proposals leave the view, not the log
 }
@@ -328,16 +283,14 @@ func applyResumed(s *Session, o *OpenRound, d *Resumed) {
 		s.guard = &cleared
 	}
 	o.Blocked = false
-	keep := o.Asks[:0]
-	for _, a := range o.Asks {
-		failedArbiter := a.Role == machine.Arbiter && a.Status == AskStatusFailed
-		failedProposer := a.Role == machine.Proposer && a.Status == AskStatusFailed && (d.RetryFailed || a.unpaid)
-		if failedArbiter || failedProposer {
-			a.Status = AskStatusCancelled // asked again under a new id
+	for i := range o.Asks {
+		switch a := &o.Asks[i]; {
+		case a.Role == machine.Arbiter, a.Role == machine.Proposer && d.RetryFailed:
+			o.take(s, a, resumedFailed, statement{}) // asked again under a new id
+		case a.Role == machine.Proposer:
+			o.take(s, a, resumed, statement{})
 		}
-		keep = append(keep, a)
 	}
-	o.Asks = keep
 }
 
 // Freeze returns an immutable copy of a session and its round.

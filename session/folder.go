@@ -42,7 +42,7 @@ func (f *Folder) Session() *Session { return Freeze(&f.Current, &f.Round) }
 // that nothing has come of yet.
 func (f *Folder) Out() (out []Ask) {
 	for i := range f.Round.Asks {
-		if a := &f.Round.Asks[i]; a.Status == AskStatusOpen && a.Remote != nil {
+		if a := &f.Round.Asks[i]; a.Status.Pending() && a.Remote != nil {
 			out = append(out, *a.Ask)
 		}
 	}

@@ -18,7 +18,6 @@ type OpenRound struct {
 	Verdicts  int32 // verdicts so far
 	Cost      exact.Money
 	Blocked   bool            // the arbiter failed: it is asked again on resume only
-	judging   bool            // an arbiter outside this process is being asked
 	Wave      *Wave           // the first; nil unless the round is asked in waves that bayes chooses
 	Draws     *Draws          // why a human is asked, if that was drawn; nil else
 	refused   error           // a charge of the event that is being applied; nil between events
@@ -32,21 +31,9 @@ type OpenRound struct {
 type AskState struct {
 	*Ask
 	Status  AskStatus
-	unpaid  bool       // it has failed because a budget or a quota had no room
-	failed  *AskFailed // why it has failed; nil if it has not
+	failed  *AskFailed // why it has failed, or was cancelled; nil if nobody said
 	account *account   // what is owed for it; nil for one that was only recorded yet, and inside this process
 }
-
-// An AskStatus says what became of an ask.
-type AskStatus uint8
-
-// The statuses of an ask: its answer is out, has come, has failed, or is not waited for.
-const (
-	AskStatusOpen AskStatus = iota
-	AskStatusAnswered
-	AskStatusFailed
-	AskStatusCancelled
-)
 
 // empty reports whether nothing has happened in the round.
 func (o *OpenRound) empty() bool {

@@ -12,7 +12,7 @@ import (
 
 // Solicited reports whether somebody was asked to propose in the round.
 func (o *OpenRound) Solicited() bool {
-	return slices.ContainsFunc(o.Asks, func(a AskState) bool { return a.Role == machine.Proposer && a.Status != AskStatusCancelled })
+	return slices.ContainsFunc(o.Asks, func(a AskState) bool { return a.Role == machine.Proposer && !a.Status.Dropped() })
 }
 
 // ElectedHuman reports whether what a human proposed has won.
@@ -54,7 +54,7 @@ func (s *Session) RetriesOnResume() bool {
 	if c := s.Outcome().Code; c != CodeNoQuorum && c != CodeNoProposals {
 		return false
 	}
-	return slices.ContainsFunc(s.Open.Asks, func(a AskState) bool { return a.Role == machine.Proposer && a.Status == AskStatusFailed })
+	return slices.ContainsFunc(s.Open.Asks, func(a AskState) bool { return a.Role == machine.Proposer && a.Status.Failed() })
 }
 
 // A Wave says by what those were chosen who are asked together in mode sequential

@@ -51,7 +51,7 @@ func (o *OpenRound) failures(version func(id string) string) (list []trust.Outco
 	seen := map[string]bool{}
 	for i := range o.Asks {
 		a := &o.Asks[i]
-		if a.Role != machine.Proposer || a.Status != AskStatusFailed || seen[a.SpecialistID] || o.Proposal(a.SpecialistID) != nil {
+		if a.Role != machine.Proposer || !a.Status.Failed() || seen[a.SpecialistID] || o.Proposal(a.SpecialistID) != nil {
 			continue
 		}
 		seen[a.SpecialistID] = true

@@ -27,10 +27,9 @@ func (a Ask) OfGuards() bool { return a.Role == GuardRole }
 // Lost reports whether a question of the guards was asked in the round by a process
 // that has not said what came of it.
 func (o *OpenRound) Lost(guard string) bool {
-	open := func(a AskState) bool {
-		return a.Status == AskStatusOpen && a.Role == GuardRole && a.SpecialistID == guard
-	}
-	return slices.ContainsFunc(o.Asks, open) || slices.ContainsFunc(o.Probes, func(p *Probed) bool { return p.Guard == guard && p.Code == CodeLost })
+	return slices.ContainsFunc(o.Asks, func(a AskState) bool {
+		return a.Role == GuardRole && a.SpecialistID == guard && (a.Status.Pending() || a.Status == AskStatusLost)
+	})
 }
 
 // Measured returns the record of a measurement, or nil.

@@ -130,7 +130,7 @@ func (s *Session) OpenAsks() []Ask {
 	}
 	var open []Ask
 	for _, a := range s.Open.Asks {
-		if a.Status == AskStatusOpen {
+		if a.Status.Pending() {
 			open = append(open, *a.Ask)
 		}
 	}
@@ -151,7 +151,7 @@ func (s *Session) OpenAsk(askID string) *Ask {
 		return nil
 	}
 	for i := range s.Open.Asks {
-		if a := &s.Open.Asks[i]; a.Status == AskStatusOpen && a.Remote != nil && s.Key().AskID(a.Index) == askID {
+		if a := &s.Open.Asks[i]; a.Status.Pending() && a.Remote != nil && s.Key().AskID(a.Index) == askID {
 			return a.Ask
 		}
 	}

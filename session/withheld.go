@@ -194,7 +194,7 @@ func (s *Session) failures(withheld bool) string {
 		if a.Role != machine.Proposer || a.OfGuards() {
 			continue
 		}
-		if asked++; a.Status == AskStatusFailed && a.failed != nil {
+		if asked++; a.Status.Failed() && a.failed != nil {
 			texts = append(texts, a.Failure())
 		}
 	}
