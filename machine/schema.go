@@ -24,8 +24,7 @@ const (
 type Schema struct {
 	source   string
 	resolved *jsonschema.Resolved
-	quick    *quick    // nil if there is no quick form
-	workload *workload // nil if no value takes long
+	graph    *schemaGraph
 }
 
 // A SchemaError says what is wrong with a part of a JSON Schema.
@@ -74,8 +73,7 @@ func ReadSchema(source []byte, reading SchemaReading) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	quick, _ := compileQuick(&s)
-	return &Schema{string(source), resolved, quick, newWorkload(&s, graph)}, nil
+	return &Schema{string(source), resolved, graph}, nil
 }
 
 // drafts are the values "$schema" may have.
@@ -131,25 +129,19 @@ func punctuation(data []byte, f func(at int)) {
 func (s *Schema) String() string { return s.source }
 
 // Validate returns the first violation of s by one JSON value, or nil. Absent
-// data counts as an empty object. Values that satisfy a schema of usual words cost no
-// allocation. A value that would take too long to check is a violation too,
-// [ErrSchemaWork].
+// data counts as an empty object. A value that would take too long to check is a
+// violation too, [ErrSchemaWork].
 func (s *Schema) Validate(data []byte) error {
 	if len(data) == 0 {
 		data = []byte("{}")
-	}
-	if s.quick != nil && s.quick.accepts(data) {
-		return nil
 	}
 	// As float64: the library takes a json.Number for a string.
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
 		return err
 	}
-	if s.workload != nil {
-		if err := s.workload.check(v, len(data)); err != nil {
-			return err
-		}
+	if s.graph.tooMuch(v, len(data)) {
+		return ErrSchemaWork
 	}
 	return plainViolation(s.resolved.Validate(v))
 }

@@ -16,88 +16,20 @@ import (
 // and print is counted, each pair of a schema and a part once.
 
 // What applying schemas to a value may take: so much, and so many times its length.
-// One application takes the length of the part, and something for itself.
+// One application takes something for itself, and the length of the part where that is printed.
 const (
 	workAtAll   = 64 << 20
 	workPerByte = 32
 	workOfOne   = 64
 )
 
-// fewBranches is how many schemas may be applied to one value uncounted.
-const fewBranches = 32
-
 // ErrSchemaWork is what [Schema.Validate] returns of a value that it does not check
 // because that could take very long, or very much memory.
 var ErrSchemaWork = errors.New("checking it would take too long: it is too long or nested too deep for a schema of so many branches")
 
-// A workload counts what applying a schema to a value takes. It is nil for schemas that
-// apply a few others to each part of any value.
-type workload struct {
-	*schemaGraph
-	root *jsonschema.Schema
-}
-
-// newWorkload returns what counts for a schema; nil if there is nothing to count.
-func newWorkload(root *jsonschema.Schema, g *schemaGraph) *workload {
-	for _, s := range g.byPath {
-		if objects, arrays := g.forks(s); objects > 1 || arrays > 1 || g.work[s] > fewBranches {
-			return &workload{g, root}
-		}
-	}
-	return nil
-}
-
-// forks returns how many schemas that lead on s applies at most to one member of an
-// object, and to one item of an array.
-func (g *schemaGraph) forks(s *jsonschema.Schema) (objects, arrays int) {
-	objects, arrays = ownForks(s)
-	for _, n := range g.next[s] {
-		o, a := g.forks(n)
-		objects, arrays = objects+o, arrays+a
-	}
-	return objects, arrays
-}
-
-func ownForks(s *jsonschema.Schema) (objects, arrays int) {
-	named, items := false, false
-	for _, c := range s.Properties {
-		named = named || leadsOn(c)
-	}
-	if named || leadsOn(s.AdditionalProperties) {
-		objects++
-	}
-	for _, c := range s.PatternProperties {
-		if leadsOn(c) {
-			objects++
-		}
-	}
-	if leadsOn(s.UnevaluatedProperties) {
-		objects++
-	}
-	for _, list := range [][]*jsonschema.Schema{s.PrefixItems, s.ItemsArray, {s.Items, s.AdditionalItems}} {
-		for _, c := range list {
-			items = items || leadsOn(c)
-		}
-	}
-	if items {
-		arrays++
-	}
-	for _, c := range []*jsonschema.Schema{s.Contains, s.UnevaluatedItems} {
-		if leadsOn(c) {
-			arrays++
-		}
-	}
-	return objects, arrays
-}
-
-// leadsOn reports whether a schema applies others; it may be nil.
-func leadsOn(s *jsonschema.Schema) bool {
-	return s != nil && (s.Ref != "" || s.DynamicRef != "" || len(subschemas(s)) > 0)
-}
-
 // A tally is one counting.
 type tally struct {
-	*workload
+	*schemaGraph
 	known map[workKey]int
 	sizes map[workKey]int // of parts, whatever the schema
 	most  int             // after which it is given up
@@ -111,13 +43,10 @@ type workKey struct {
 	length int
 }
 
-// check returns an error if checking v, of so many bytes, takes too long.
-func (w *workload) check(v any, size int) error {
-	c := &tally{workload: w, known: map[workKey]int{}, sizes: map[workKey]int{}, most: workAtAll + workPerByte*size}
-	if c.of(w.root, v) > c.most {
-		return ErrSchemaWork
-	}
-	return nil
+// tooMuch reports whether checking v, of so many bytes, takes too long.
+func (g *schemaGraph) tooMuch(v any, size int) bool {
+	c := &tally{schemaGraph: g, known: map[workKey]int{}, sizes: map[workKey]int{}, most: workAtAll + workPerByte*size}
+	return c.of(g.byPath[""], v) > c.most
 }
 
 // keyOf returns what v is known by, ok false for values without parts.
@@ -161,10 +90,9 @@ func (c *tally) of(s *jsonschema.Schema, v any) int {
 	if s == nil {
 		return 0
 	}
-	n := workOfOne + c.size(v)
 	key, parts := keyOf(v)
 	if !parts {
-		return min(c.work[s]*n, c.most+1)
+		return min(c.work[s]*(workOfOne+c.size(v)), c.most+1)
 	}
 	key.schema = s
 	if n, known := c.known[key]; known {
@@ -173,8 +101,12 @@ func (c *tally) of(s *jsonschema.Schema, v any) int {
 	if c.pairs += workOfOne; c.pairs > c.most {
 		return c.pairs
 	}
+	n := workOfOne
 	if wrongType(s, v) {
-		return n
+		return n + c.size(v)
+	}
+	if s.Enum != nil || s.Const != nil || s.Contains != nil {
+		n += c.size(v) // which is compared with others, and printed
 	}
 	for _, next := range c.next[s] {
 		n = c.plus(n, c.of(next, v))
