@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -244,7 +245,7 @@ func (a *app) statesQuestion(command string, s *session.Session, q runner.Questi
 		words = append(words, "--data", d)
 	}
 	if f.accept == "" && len(f.data) == 0 {
-		words = append(words, dataWords(template(choiceOf(q, transition)))...)
+		words = append(words, dataWords(payloads.Template(choiceOf(q, transition)))...)
 	}
 	return hinted(usage("dialai %s: %s is irreversible: say which question you answer, with %s", command, transition, which),
 		"to answer the one that stands now: %s", a.Command(command, args, words...))

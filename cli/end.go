@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -207,5 +208,5 @@ func (a *app) decideCommandFor(item runner.Question, t session.InboxTransition) 
 		}
 		words = append(words, "--as", who)
 	}
-	return a.Command("decide", []string{item.SessionID, t.Name}, append(words, dataWords(template(t))...)...)
+	return a.Command("decide", []string{item.SessionID, t.Name}, append(words, dataWords(payloads.Template(t))...)...)
 }

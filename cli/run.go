@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -263,19 +263,11 @@ func parseMeta(pairs []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := metaValue(value)
+		text, err := payloads.Value(value)
 		if err != nil {
 			return nil, usage("--meta %s: %v", key, err)
 		}
 		members = append(members, string(name)+":"+string(text))
 	}
 	return []byte("{" + strings.Join(members, ",") + "}"), nil
-}
-
-// metaValue returns a value as JSON: as it is if it is JSON, else as a string.
-func metaValue(value string) ([]byte, error) {
-	if json.Valid([]byte(value)) {
-		return exact.Tidy([]byte(value))
-	}
-	return json.Marshal(value)
 }
