@@ -1,7 +1,7 @@
 package webhook
 
 import (
-	"strconv"
+	"html"
 	"strings"
 	"unicode/utf8"
 )
@@ -186,73 +186,34 @@ func unescape(text string, at, depth int) character {
 	return c
 }
 
-// entities are the characters of ASCII that HTML has a name for.
-var entities = map[string]rune{
-	"Tab": '\t', "NewLine": '\n', "excl": '!', "quot": '"', "QUOT": '"', "num": '#', "dollar": '$', "percnt": '%', "amp": '&', "AMP": '&',
-	"apos": '\'', "lpar": '(', "rpar": ')', "ast": '*', "midast": '*', "plus": '+', "comma": ',', "period": '.', "sol": '/', "colon": ':',
-	"semi": ';', "lt": '<', "LT": '<', "equals": '=', "gt": '>', "GT": '>', "quest": '?', "commat": '@', "lsqb": '[', "lbrack": '[',
-	"bsol": '\\', "rsqb": ']', "rbrack": ']', "Hat": '^', "lowbar": '_', "UnderBar": '_', "grave": '`', "lcub": '{', "lbrace": '{',
-	"verbar": '|', "vert": '|', "rcub": '}', "rbrace": '}', "shy": 0xAD, "ZeroWidthSpace": 0x200B, "zwnj": 0x200C, "zwj": 0x200D,
-}
-
-// maxEntity is how long the name or the number of an entity is at most: zeros may stand
-// before a number.
-const maxEntity = 14
+// maxEntity is how long the name or the number of an entity is at most, with what begins
+// and ends it: zeros may stand before a number.
+const maxEntity = 16
 
 // entity returns what a reference of HTML stands for that begins with c, an ampersand; c
 // if there is none.
 func entity(text string, at int, c character, depth int) character {
-	var room [maxEntity + 1]byte
-	name, size, ended := room[:0], c.size, false
-	for len(name) < len(room) {
-		next := unescape(text, at+size, depth)
-		if ended = next.size > 0 && next.value == ';'; ended {
-			size += next.size
+	var name [maxEntity]byte
+	var sizes [maxEntity + 1]int // of so many bytes of the name, in the text
+	name[0], sizes[1] = '&', c.size
+	n := 1
+	for ; n < maxEntity && name[n-1] != ';'; n++ {
+		next := unescape(text, at+sizes[n], depth)
+		if next.size == 0 || next.value >= utf8.RuneSelf || next.value == '&' {
 			break
 		}
-		if next.size == 0 || !inEntity(name, next.value) {
-			break
-		}
-		name, size = append(name, byte(next.value)), size+next.size
+		name[n], sizes[n+1] = byte(next.value), sizes[n]+next.size
 	}
-	v, named := entities[string(name)]
-	if !named || !ended {
-		v = numbered(name)
-	}
-	if v == 0 || !ended && len(name) == len(room) {
+	if n == 1 {
 		return c
 	}
-	return character{v, v < utf8.RuneSelf, size}
-}
-
-// inEntity reports whether a name or number of an entity may go on with r.
-func inEntity(name []byte, r rune) bool {
-	digit, letter := r >= '0' && r <= '9', r|0x20 >= 'a' && r|0x20 <= 'z'
-	switch {
-	case len(name) == 0:
-		return letter || r == '#'
-	case name[0] != '#':
-		return letter || digit
-	case len(name) == 1:
-		return digit || r|0x20 == 'x'
+	read := html.UnescapeString(string(name[:n]))
+	v, width := utf8.DecodeRuneInString(read)
+	used := n - len(read) + width // what follows the reference is left as it is
+	if v == utf8.RuneError || !strings.HasSuffix(string(name[:n]), read[width:]) || used < 3 {
+		return c
 	}
-	return digit || name[1]|0x20 == 'x' && r|0x20 >= 'a' && r|0x20 <= 'f'
-}
-
-// numbered returns the character that a reference names by its number; 0 if it does not.
-func numbered(name []byte) rune {
-	digits, base := strings.TrimPrefix(string(name), "#"), 10
-	if len(digits) == len(name) || digits == "" {
-		return 0
-	}
-	if digits[0]|0x20 == 'x' {
-		digits, base = digits[1:], 16
-	}
-	v, err := strconv.ParseUint(digits, base, 21)
-	if err != nil {
-		return 0
-	}
-	return rune(v)
+	return character{v, v < utf8.RuneSelf, sizes[used]}
 }
 
 // backslash returns what an escape stands for that begins with c, a backslash, or with
