@@ -134,12 +134,12 @@ func (r *Runner) adoptOnce(ctx context.Context, machineName string, d *session.A
 	if err != nil {
 		return err
 	}
-	t, err := r.beginPartial(ctx, s)
+	w, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return err
 	}
-	t.emit(d)
-	_, err = t.commit(ctx)
+	w.emit(d)
+	_, err = w.write(ctx)
 	return err
 }
 

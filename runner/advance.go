@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"slices"
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -11,8 +12,8 @@ import (
 // From a verdict to an executed transition, or to what follows from a refusal.
 
 // advance takes the winner of a verdict through the gate.
-func (w *work) advance(ctx context.Context, v *session.Judged) (Tick, error) {
-	if c := w.t.now.Program.Guards(w.t.now.State); c != nil && (c.Classifier != nil || c.Truth != nil) {
+func (w *engine) advance(ctx context.Context, v *session.Judged) (Tick, error) {
+	if c := w.now.Program.Guards(w.now.State); c != nil && (c.Classifier != nil || c.Truth != nil) {
 		q, status, err := w.inquire(ctx, w.elected)
 		if err != nil {
 			return Tick{}, err
@@ -20,33 +21,30 @@ func (w *work) advance(ctx context.Context, v *session.Judged) (Tick, error) {
 		if status != "" {
 			return w.finish(ctx, status)
 		}
-		return w.enter(ctx, w.t.round.Verdict, q)
+		return w.enter(ctx, w.open.Verdict, q)
 	}
 	return w.enter(ctx, v, nil)
 }
 
-// elected is tx.elected of the present tx.
-func (w *work) elected(v *session.Judged) decision { return w.t.elected(v) }
-
 // enter takes the winner of a verdict through the gate, with what came of asking
 // about it.
-func (w *work) enter(ctx context.Context, v *session.Judged, q *inquiry) (Tick, error) {
-	d := w.t.elected(v)
+func (w *engine) enter(ctx context.Context, v *session.Judged, q *inquiry) (Tick, error) {
+	d := w.elected(v)
 	d.inquiry = q
-	from := w.t.now.State
-	w.t.cancelOpen()
-	if held, err := w.t.holdForAudit(ctx, w.by, &d); err != nil {
+	from := w.now.State
+	w.cancelOpen()
+	if held, err := w.holdForAudit(ctx, w.by, &d); err != nil {
 		return Tick{}, err
 	} else if held {
 		return w.finish(ctx, TickHuman)
 	}
-	w.t.demoteOnMismatch(d.transition)
-	verdict, err := w.t.execute(ctx, d)
+	w.demoteOnMismatch(d.transition)
+	verdict, err := w.execute(ctx, d)
 	if err != nil {
 		return Tick{}, err
 	}
 	if !verdict.Passed() {
-		tick, err := w.finish(ctx, w.t.refused(verdict))
+		tick, err := w.finish(ctx, w.refused(verdict))
 		tick.Code = verdict.Reasons[0].Code
 		return tick, err
 	}
@@ -56,9 +54,9 @@ func (w *work) enter(ctx context.Context, v *session.Judged, q *inquiry) (Tick, 
 }
 
 // elected returns the decision to execute a verdict's winner.
-func (t *tx) elected(v *session.Judged) decision {
+func (t *round) elected(v *session.Judged) decision {
 	arrival := v.Order[v.Decision.Winner]
-	for _, p := range t.round.Proposals {
+	for _, p := range t.open.Proposals {
 		if p.Arrival == arrival {
 			return decision{transition: p.Transition, how: session.ByConsensus, by: p.SpecialistID, arrival: arrival, reasoning: p.Reasoning, meta: p.MetaJSON, winner: p}
 		}
@@ -68,10 +66,10 @@ func (t *tx) elected(v *session.Judged) decision {
 
 // cancelOpen records that asks still out when a round is decided are not waited
 // for. They are charged as estimated.
-func (t *tx) cancelOpen() {
-	for _, a := range t.round.Asks {
+func (w *engine) cancelOpen() {
+	for _, a := range w.open.Asks {
 		if a.Status.Pending() && a.Role == machine.Proposer && a.Remote != nil {
-			t.recordAnswer(&response{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: session.CodeCancelled, message: "the round was decided without it"})
+			w.recordAnswer(&response{key: w.now.Key(), id: a.SpecialistID, ask: a.Index, estimate: a.Remote, code: session.CodeCancelled, message: "the round was decided without it"})
 		}
 	}
 }
@@ -81,7 +79,7 @@ func (t *tx) cancelOpen() {
 const DefaultRejects = 3
 
 // refused records what follows from a guard's refusal.
-func (t *tx) refused(v verdict.Verdict) TickStatus {
+func (t *commit) refused(v verdict.Verdict) TickStatus {
 	reason := v.Reasons[0]
 	if v.Status == verdict.Abort {
 		t.emit(&session.Ended{Status: session.Stopped, Code: reason.Code, Reason: reason.Message})
@@ -103,4 +101,45 @@ func (t *tx) refused(v verdict.Verdict) TickStatus {
 	}
 	t.emit(&session.AwaitsHuman{Code: reason.Code, Reason: reason.Text()})
 	return TickHuman
+}
+
+// execute takes a decision through the gate and, if it passes, moves the
+// session. It is the only way a session moves. The verdict is recorded whatever
+// it is; what follows from a refusal is up to the caller.
+func (w *engine) execute(ctx context.Context, d decision) (verdict.Verdict, error) {
+	w.passing = judgement{ctx: ctx, step: w.guardStep(d), inquiry: d.inquiry}
+	permit, verdict, err := w.here.gates[d.transition.Index].pass(ctx, w)
+	if err != nil {
+		return verdict, err
+	}
+	g := w.newGated()
+	*g = session.Gated{Transition: d.transition, Verdict: verdict, IsHuman: d.how != session.ByConsensus}
+	w.emit(g)
+	if permit.valid {
+		w.move(permit, d, verdict)
+	}
+	return verdict, nil
+}
+
+// move executes what a permit allows.
+func (w *engine) move(p permit, d decision, v verdict.Verdict) {
+	round := w.now.Round
+	w.emit(&session.Executed{
+		Transition: p.transition, How: d.how, IsHuman: d.how != session.ByConsensus,
+		SpecialistID: d.by, Arrival: d.arrival, Reasoning: d.reasoning, MetaJSON: d.meta,
+		At: w.at, Standing: d.standing, Round: round, Attempt: w.now.Attempt, Draws: d.draws, Authors: d.authors,
+	})
+	if d.learned != nil {
+		w.emit(d.learned)
+	}
+	switch to := p.transition.To; {
+	case to.Terminal():
+		end := session.Ends(to)
+		w.emit(&end)
+	default:
+		o := w.newOpened()
+		*o = session.RoundOpened{Round: round + 1, State: to, Notices: slices.Clip(v.Notices)}
+		w.emit(o)
+		w.here, w.weighed, w.reads = &w.plan.states[to.Index], false, nil
+	}
 }

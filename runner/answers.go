@@ -16,7 +16,7 @@ import (
 )
 
 // A response is what came of one ask, or was handed in from outside, before it is
-// durable. It survives lost races: it is heard again in the next tx.
+// durable. It survives lost races: it is recorded again in the next commit.
 type response struct {
 	key      specialist.RoundKey // the round it is for
 	id       string              // of the specialist
@@ -80,7 +80,7 @@ func unnamed(u specialist.Usage, estimate exact.Money) specialist.Usage {
 	return u.WithCost(estimate)
 }
 
-func (t *tx) priced(h *response, u specialist.Usage) specialist.Usage {
+func (t *assessment) priced(h *response, u specialist.Usage) specialist.Usage {
 	return t.r.priced(t.now.Program.Guards(t.now.State), h, u)
 }
 
@@ -94,76 +94,76 @@ const (
 // recordAnswer checks one answer against the session as it is now and records what
 // becomes of it: a proposal, a failure, or a late answer that counts for
 // nothing.
-func (t *tx) recordAnswer(h *response) {
-	if h.key != t.now.Key() || t.now.Status > session.NeedsHuman {
-		t.discard(h, session.CodeLate)
+func (w *engine) recordAnswer(h *response) {
+	if h.key != w.now.Key() || w.now.Status > session.NeedsHuman {
+		w.discard(h, session.CodeLate)
 		return
 	}
 	if h.ask != 0 {
-		if code := t.now.Refuses(&t.round, h.key, h.ask, h.repeat); code != "" {
-			t.discard(h, code)
+		if code := w.now.Refuses(&w.open, h.key, h.ask, h.repeat); code != "" {
+			w.discard(h, code)
 			return
 		}
 		if h.accepted {
-			t.accept(t.round.At(h.ask), h.until)
+			w.accept(w.open.At(h.ask), h.until)
 			return
 		}
 	}
 	ask := h.ask
 	switch {
 	case h.local:
-		ask = t.recordLocal(h)
+		ask = w.recordLocal(h)
 	case ask == 0:
-		t.promised(h)
+		w.promised(h)
 	}
-	h.answer.Usage = t.priced(h, h.usage())
+	h.answer.Usage = w.priced(h, h.usage())
 	var p *session.Proposed
 	if h.code == "" {
 		var err error
-		if p, err = t.proposal(h, ask); err != nil {
+		if p, err = w.proposal(h, ask); err != nil {
 			h.code, h.message = session.CodeIllegal, err.Error()
 		}
 	}
 	if h.code != "" {
-		t.emit(&session.AskFailed{SpecialistID: h.id, Ask: ask, Role: machine.Proposer, Code: h.code, Message: specialist.Clip(h.message, maxMessage), Usage: h.answer.Usage.Clean(), Model: h.answer.Model, Asked: h.answer.Asked})
+		w.emit(&session.AskFailed{SpecialistID: h.id, Ask: ask, Role: machine.Proposer, Code: h.code, Message: specialist.Clip(h.message, maxMessage), Usage: h.answer.Usage.Clean(), Model: h.answer.Model, Asked: h.answer.Asked})
 		return
 	}
-	t.emit(p)
+	w.emit(p)
 }
 
 // promised charges a proposal from outside that names no cost as the ask was estimated
 // that it answers: one whose service said that it would answer later.
-func (t *tx) promised(h *response) {
-	if a := t.round.Ask(h.id, machine.Proposer); a != nil && a.Status == session.AskStatusAccepted {
+func (t *assessment) promised(h *response) {
+	if a := t.open.Ask(h.id, machine.Proposer); a != nil && a.Status == session.AskStatusAccepted {
 		h.answer.Usage = unnamed(t.priced(h, h.answer.Usage), a.Remote.Estimate)
 	}
 }
 
 // recordLocal records the ask of a local function; those of one commit share an
 // event, but for waves, which begin one each.
-func (t *tx) recordLocal(h *response) int32 {
-	a := session.Ask{SpecialistID: h.id, Index: t.nextAsk(), Role: machine.Proposer, Source: h.source, Shadow: t.shadows(h.id)}
-	if t.asked == nil || h.wave != nil {
-		t.asked = t.newAsked()
-		t.asked.Wave = h.wave
-		t.asked.Asks = append(t.asked.Asks, a)
-		t.emit(t.asked)
+func (w *engine) recordLocal(h *response) int32 {
+	a := session.Ask{SpecialistID: h.id, Index: w.nextAsk(), Role: machine.Proposer, Source: h.source, Shadow: w.shadows(h.id)}
+	if w.shared == nil || h.wave != nil {
+		w.shared = w.newAsked()
+		w.shared.Wave = h.wave
+		w.shared.Asks = append(w.shared.Asks, a)
+		w.emit(w.shared)
 		return a.Index
 	}
-	t.asked.Asks = append(t.asked.Asks, a)
-	t.round.ApplyAsk(&t.now, &t.asked.Asks[len(t.asked.Asks)-1])
+	w.shared.Asks = append(w.shared.Asks, a)
+	w.open.ApplyAsk(&w.now, &w.shared.Asks[len(w.shared.Asks)-1])
 	return a.Index
 }
 
-func (t *tx) nextAsk() int32 {
-	if n := len(t.round.Asks); n > 0 {
-		return t.round.Asks[n-1].Index + 1
+func (t *commit) nextAsk() int32 {
+	if n := len(t.open.Asks); n > 0 {
+		return t.open.Asks[n-1].Index + 1
 	}
 	return 1
 }
 
 // accept notes that an ask will be answered later.
-func (t *tx) accept(a *session.AskState, until specialist.Time) {
+func (t *commit) accept(a *session.AskState, until specialist.Time) {
 	later := *a.Remote
 	later.Accepted, later.Deadline, later.Owner = true, until, ""
 	again := *a.Ask
@@ -172,26 +172,26 @@ func (t *tx) accept(a *session.AskState, until specialist.Time) {
 }
 
 // discard records an answer that came too late, with its cost.
-func (t *tx) discard(h *response, code string) {
-	if h.accepted && !t.answered(h, code) {
+func (w *engine) discard(h *response, code string) {
+	if h.accepted && !w.answered(h, code) {
 		return
 	}
 	d := &session.Discarded{
 		SpecialistID: h.id, Round: h.key.Round, Attempt: h.key.Attempt, Ask: h.ask, Code: code,
-		TransitionName: specialist.Clip(h.answer.TransitionName, 128), Usage: t.priced(h, h.answer.Usage.Clean()), Model: h.answer.Model, Asked: h.answer.Asked,
+		TransitionName: specialist.Clip(h.answer.TransitionName, 128), Usage: w.priced(h, h.answer.Usage.Clean()), Model: h.answer.Model, Asked: h.answer.Asked,
 	}
 	if h.ask != 0 {
 		d.Repeat = h.repeat
-		d.Correct(t.now.Charged(&t.round, h.key, h.ask, h.repeat))
+		d.Correct(w.now.Charged(&w.open, h.key, h.ask, h.repeat))
 	}
-	t.emit(d)
+	w.emit(d)
 }
 
 // answered reports whether an ask that was accepted has its answer already, as a
 // proposal from outside, which says more of the cost than was assumed. That was charged
 // beside the ask; what it does not say costs what was estimated.
-func (t *tx) answered(h *response, code string) bool {
-	a, p := t.round.At(h.ask), t.round.Proposal(h.id)
+func (t *round) answered(h *response, code string) bool {
+	a, p := t.open.At(h.ask), t.open.Proposal(h.id)
 	if code != session.CodeSuperseded || a == nil || p == nil || a.Status != session.AskStatusAnswered || !a.Assumed(h.repeat) {
 		return false
 	}
@@ -207,7 +207,7 @@ func (t *tx) answered(h *response, code string) bool {
 }
 
 // proposal returns the proposal an answer makes, or says why it is not legal.
-func (t *tx) proposal(h *response, ask int32) (*session.Proposed, error) {
+func (t *commit) proposal(h *response, ask int32) (*session.Proposed, error) {
 	legal, err := legal(t.now.State, &h.answer, h.source.VotesOnly())
 	if err != nil {
 		return nil, err
@@ -215,9 +215,9 @@ func (t *tx) proposal(h *response, ask int32) (*session.Proposed, error) {
 	p := t.newProposed()
 	*p = session.Proposed{Ask: ask, Proposal: specialist.Proposal{
 		SpecialistID: h.id, Transition: legal, Reasoning: h.answer.Reasoning, MetaJSON: h.answer.MetaJSON,
-		Usage: h.answer.Usage, CreatedAt: t.at, Arrival: t.round.Arrivals + 1, IsHuman: h.human, Mode: h.source,
+		Usage: h.answer.Usage, CreatedAt: t.at, Arrival: t.open.Arrivals + 1, IsHuman: h.human, Mode: h.source,
 	}}
-	if old := t.round.Proposal(h.id); old != nil {
+	if old := t.open.Proposal(h.id); old != nil {
 		p.Replaces = old.Arrival
 	}
 	if h.ask != 0 || h.answer.Model != "" || len(h.answer.ToolCalls) > 0 {

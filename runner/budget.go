@@ -22,14 +22,14 @@ import (
 // admit returns whom the budget lets be asked. Who would break a hard limit is
 // recorded as a failed ask; who would only have to wait for others is left for
 // later. What is left is set aside for repairs of those who are asked.
-func (w *work) admit(ctx context.Context, ask []*member) []*member {
+func (w *engine) admit(ctx context.Context, ask []*member) []*member {
 	b := w.budget()
 	if w.holds = nil; b == nil && w.r.quota == nil {
 		return ask
 	}
 	w.holds = map[string]*hold{}
 	again := w.repeated(ask)
-	a := &aside{work: w, budget: b, spent: w.t.now.Spent(), held: w.t.held(again...), again: map[string]spend.Book{}}
+	a := &aside{engine: w, budget: b, spent: w.now.Spent(), held: w.held(again...), again: map[string]spend.Book{}}
 	for _, old := range again {
 		a.again[old.SpecialistID] = old.Remote.Held()
 	}
@@ -50,17 +50,17 @@ func (a *aside) admits(ctx context.Context, m *member) bool {
 	delete(a.again, m.SpecialistID)
 	if old != nil && m.source != specialist.Model {
 		a.held = a.held.Plus(old.Remote.Held())
-		a.keep(ctx, m.SpecialistID, a.t.need(m).first)
+		a.keep(ctx, m.SpecialistID, a.need(m).first)
 		return true // it is repeated under its key: what it costs is held already
 	}
 	if old != nil {
 		paid = paid.Plus(guard.State{}.Charge(old.Remote.Expected(), "").Spent)
 	}
-	n := a.t.need(m)
-	refused, overQuota := a.t.unpriced(n), false
+	n := a.need(m)
+	refused, overQuota := a.unpriced(n), false
 	unpriced := refused != nil
 	if refused == nil {
-		refused = a.t.tooLate(a.budget, n.first)
+		refused = a.tooLate(a.budget, n.first)
 	}
 	if refused == nil {
 		refused = a.budget.Admit(paid, a.reserved(), n.first)
@@ -83,7 +83,7 @@ func (a *aside) admits(ctx context.Context, m *member) bool {
 }
 
 // repeated returns the open asks of members.
-func (w *work) repeated(list []*member) (open []*session.AskState) {
+func (w *engine) repeated(list []*member) (open []*session.AskState) {
 	for _, m := range list {
 		if a := w.repeats(m); a != nil {
 			open = append(open, a)
@@ -94,34 +94,34 @@ func (w *work) repeated(list []*member) (open []*session.AskState) {
 
 // repeats returns the open ask of a member that is to be asked again, because the
 // process that asked is lost; nil if there is none.
-func (w *work) repeats(m *member) *session.AskState {
-	if a := w.t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() && a.Remote != nil {
+func (w *engine) repeats(m *member) *session.AskState {
+	if a := w.open.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() && a.Remote != nil {
 		return a
 	}
 	return nil
 }
 
 // refuse records that a member is not asked, or not again.
-func (w *work) refuse(m *member, old *session.AskState, why *spend.BudgetError) {
-	h := response{key: w.t.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: why.Code, message: why.Reason().Message}
+func (w *engine) refuse(m *member, old *session.AskState, why *spend.BudgetError) {
+	h := response{key: w.now.Key(), id: m.SpecialistID, local: true, source: m.source, code: why.Code, message: why.Reason().Message}
 	if old != nil {
 		h.local, h.ask, h.repeat, h.answer.Usage = false, old.Index, old.Remote.Repeat, old.Remote.Expected() // nobody will ever say what it cost
 	}
-	w.t.recordAnswer(&h)
+	w.recordAnswer(&h)
 }
 
 // budget returns the budget in force; nil if there is none.
-func (w *work) budget() *spend.Budget {
-	if c := w.t.now.Program.Guards(w.t.now.State); c != nil {
+func (w *engine) budget() *spend.Budget {
+	if c := w.now.Program.Guards(w.now.State); c != nil {
 		return c.Budget
 	}
 	return nil
 }
 
 // held returns what the asks that are out are expected to cost, but for some.
-func (t *tx) held(but ...*session.AskState) (b spend.Book) {
-	for i := range t.round.Asks {
-		a := &t.round.Asks[i]
+func (t *round) held(but ...*session.AskState) (b spend.Book) {
+	for i := range t.open.Asks {
+		a := &t.open.Asks[i]
 		if a.Reserved() && !slices.Contains(but, a) {
 			b = b.Plus(a.Remote.Held())
 		}
@@ -132,12 +132,12 @@ func (t *tx) held(but ...*session.AskState) (b spend.Book) {
 // overBudget stops the session if nobody is left to be asked in this round, and
 // nobody has proposed, because of the budget. In mode sequential a human is asked
 // instead, who is the last and dearest there anyway.
-func (w *work) overBudget() bool {
-	if len(w.t.round.Proposals) > 0 || w.waiting() {
+func (w *engine) overBudget() bool {
+	if len(w.open.Proposals) > 0 || w.waiting() {
 		return false
 	}
 	var last *session.AskFailed
-	for _, e := range w.t.events {
+	for _, e := range w.events {
 		if f, ok := e.Data.(*session.AskFailed); ok && f.Role == machine.Proposer {
 			last = f
 		}
@@ -145,23 +145,23 @@ func (w *work) overBudget() bool {
 	if last == nil || !session.Unpaid(last.Code) {
 		return false
 	}
-	for i := range w.t.members() {
-		m := &w.t.members()[i]
-		if w.t.asks(m) && w.t.round.Ask(m.SpecialistID, machine.Proposer) == nil {
+	for i := range w.members() {
+		m := &w.members()[i]
+		if w.asks(m) && w.open.Ask(m.SpecialistID, machine.Proposer) == nil {
 			return false // somebody can still be asked
 		}
 	}
-	if w.t.mode() == machine.Sequential {
-		w.t.emit(&session.AwaitsHuman{Code: last.Code, Reason: last.Message})
+	if w.mode() == machine.Sequential {
+		w.emit(&session.AwaitsHuman{Code: last.Code, Reason: last.Message})
 		return true
 	}
-	w.t.emit(&session.Ended{Status: session.Stopped, Code: last.Code, Reason: last.Message})
+	w.emit(&session.Ended{Status: session.Stopped, Code: last.Code, Reason: last.Message})
 	return true
 }
 
 // tooLate returns the limit of time that has passed for a call that costs
 // something; nil if there is none.
-func (t *tx) tooLate(b *spend.Budget, need spend.Book) *spend.BudgetError {
+func (t *round) tooLate(b *spend.Budget, need spend.Book) *spend.BudgetError {
 	if b == nil || need == (spend.Book{}) {
 		return nil
 	}

@@ -28,7 +28,7 @@ func (h *hold) callLimit() specialist.CallLimit {
 
 // An aside is the room that is left beside the first calls of those who are asked.
 type aside struct {
-	*work
+	*engine
 	budget      *spend.Budget
 	spent, held spend.Book
 	again       map[string]spend.Book // by who is to be asked again and was not looked at yet: what that holds

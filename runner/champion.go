@@ -34,7 +34,7 @@ type championship struct {
 }
 
 // asks reports whether a member is to be asked in this round.
-func (t *tx) asks(m *member) bool {
+func (t *round) asks(m *member) bool {
 	switch {
 	case m.off || m.IsHuman:
 		return false
@@ -48,23 +48,22 @@ func (t *tx) asks(m *member) bool {
 	return t.championship.alone && m.estimate == 0 // a sentinel that costs nothing
 }
 
-// applyChampion settles, once for each tx, whether the round belongs to a champion. It
+// applyChampion finds, once for each commit, whether the round belongs to a champion. It
 // promotes and demotes as alignment says.
-func (w *work) applyChampion(ctx context.Context) error {
-	t := w.t
-	if t.championship.known || t.now.State.Solicit.Champion == nil || !*t.now.State.Solicit.Champion {
+func (w *engine) applyChampion(ctx context.Context) error {
+	if w.championship.known || w.now.State.Solicit.Champion == nil || !*w.now.State.Solicit.Champion {
 		return nil
 	}
-	members := t.members()
-	weights, err := t.weigh(ctx, members)
+	members := w.members()
+	weights, err := w.weigh(ctx, members)
 	if err != nil {
 		return err
 	}
-	t.championship.known = true
+	w.championship.known = true
 	best := favourite(members, weights, trust.Trusted)
-	c, reigns := t.plan.roster.Champions[t.here.scope]
+	c, reigns := w.plan.roster.Champions[w.here.scope]
 	if reigns && !able(members, weights, c.ID) {
-		t.demote(c.ID, "its alignment fell below the bar, or it is gone")
+		w.demote(c.ID, "its alignment fell below the bar, or it is gone")
 		return nil // this round asks everybody
 	}
 	if !reigns {
@@ -75,23 +74,23 @@ func (w *work) applyChampion(ctx context.Context) error {
 			return err
 		}
 	}
-	t.championship.subject = c.ID
-	if c.Since >= t.now.EnteredAt() {
+	w.championship.subject = c.ID
+	if c.Since >= w.now.EnteredAt() {
 		return nil // it reigns from the next round on: the one after a demotion asks everybody
 	}
-	if t.failed(c.ID) {
+	if w.failed(c.ID) {
 		return nil // it had its chance
 	}
 	audit, err := w.audited(ctx, c)
 	if err == nil && !audit {
-		t.championship.champion = c.ID
+		w.championship.champion = c.ID
 	}
 	return err
 }
 
 // failed reports whether the newest ask of a proposer has failed.
-func (t *tx) failed(id string) bool {
-	a := t.round.Ask(id, machine.Proposer)
+func (t *round) failed(id string) bool {
+	a := t.open.Ask(id, machine.Proposer)
 	return a != nil && a.Status.Failed()
 }
 
@@ -122,9 +121,9 @@ func favourite(members []member, weights []exact.Billionths, bar exact.Billionth
 
 // favourite returns whom mode eager asks first: a champion if one is due, else
 // the first in the roster.
-func (w *work) favourite(ctx context.Context, due []*member) (*member, error) {
-	members := w.t.members()
-	weights, err := w.t.weigh(ctx, members)
+func (w *engine) favourite(ctx context.Context, due []*member) (*member, error) {
+	members := w.members()
+	weights, err := w.weigh(ctx, members)
 	if err != nil {
 		return nil, err
 	}
@@ -138,16 +137,15 @@ func (w *work) favourite(ctx context.Context, due []*member) (*member, error) {
 	return due[0], nil
 }
 
-func (w *work) promote(ctx context.Context, members []member, best *member) (session.Champion, error) {
-	t := w.t
-	c := session.Champion{ID: best.SpecialistID, Since: t.at}
+func (w *engine) promote(ctx context.Context, members []member, best *member) (session.Champion, error) {
+	c := session.Champion{ID: best.SpecialistID, Since: w.at}
 	for i := range members {
 		if m := &members[i]; !m.off && !m.IsHuman && m.SpecialistID != best.SpecialistID {
 			c.Others = append(c.Others, m.SpecialistID)
 		}
 	}
-	e := session.RosterEvent{At: t.at, Kind: session.KindPromoted, ID: c.ID, State: t.here.scope, Others: c.Others}
-	err := w.r.store.Register(ctx, t.now.Machine().Name(), t.plan.roster.Sequence, e)
+	e := session.RosterEvent{At: w.at, Kind: session.KindPromoted, ID: c.ID, State: w.here.scope, Others: c.Others}
+	err := w.r.store.Register(ctx, w.now.Machine().Name(), w.plan.roster.Sequence, e)
 	if errors.Is(err, session.ErrStale) {
 		return c, session.ErrStale // read everything again
 	}
@@ -155,40 +153,40 @@ func (w *work) promote(ctx context.Context, members []member, best *member) (ses
 }
 
 // demote has the champion's demotion written with this commit.
-func (t *tx) demote(id, reason string) {
-	t.roster = append(t.roster, session.RosterEvent{At: t.at, Kind: session.KindDemoted, ID: id, State: t.here.scope, Reason: reason})
+func (w *engine) demote(id, reason string) {
+	w.roster = append(w.roster, session.RosterEvent{At: w.at, Kind: session.KindDemoted, ID: id, State: w.here.scope, Reason: reason})
 }
 
 // demoteOnMismatch demotes the champion if this round shows that it should not have been
 // one: it failed to answer legally, or proposed something else than what was
 // decided in a round that asked everybody.
-func (t *tx) demoteOnMismatch(decided *machine.Transition) {
-	id := t.championship.subject
+func (w *engine) demoteOnMismatch(decided *machine.Transition) {
+	id := w.championship.subject
 	if id == "" {
 		return
 	}
-	if p := t.round.Proposal(id); p != nil {
+	if p := w.open.Proposal(id); p != nil {
 		if p.Transition != decided {
-			t.demote(id, fmt.Sprintf("audit: it proposed %q, %q was decided", p.Transition.Name, decided.Name))
+			w.demote(id, fmt.Sprintf("audit: it proposed %q, %q was decided", p.Transition.Name, decided.Name))
 		}
 		return
 	}
-	t.demote(id, "it gave no legal answer")
+	w.demote(id, "it gave no legal answer")
 }
 
 // demoteBelowBar demotes the champion if what a human just decided brings it below
 // the bar.
-func (t *tx) demoteBelowBar(ctx context.Context, outcomes []trust.Comparison) error {
-	c, reigns := t.plan.roster.Champions[t.here.scope]
+func (w *engine) demoteBelowBar(ctx context.Context, outcomes []trust.Comparison) error {
+	c, reigns := w.plan.roster.Champions[w.here.scope]
 	if !reigns {
 		return nil
 	}
-	b, err := t.r.store.Book(ctx, t.now.Machine().Name())
+	b, err := w.r.store.Book(ctx, w.now.Machine().Name())
 	if err != nil {
 		return err
 	}
-	if b.With(outcomes...).Score(c.ID, t.here.scope) < trust.Trusted {
-		t.demote(c.ID, "its alignment fell below the bar")
+	if b.With(outcomes...).Score(c.ID, w.here.scope) < trust.Trusted {
+		w.demote(c.ID, "its alignment fell below the bar")
 	}
 	return nil
 }
@@ -203,12 +201,12 @@ const (
 // audited draws whether everybody is asked beside the champion. The draw depends
 // on a secret, the session and the round alone, so no answer can influence it
 // and a restart draws the same.
-func (w *work) audited(ctx context.Context, c session.Champion) (bool, error) {
+func (w *engine) audited(ctx context.Context, c session.Champion) (bool, error) {
 	secret, err := w.r.store.Secret(ctx)
 	if err != nil {
 		return false, err
 	}
-	n, err := w.r.store.DecidedSince(ctx, w.t.now.Machine().Name(), c.Since, newcomerAudits)
+	n, err := w.r.store.DecidedSince(ctx, w.now.Machine().Name(), c.Since, newcomerAudits)
 	if err != nil {
 		return false, err
 	}
@@ -216,7 +214,7 @@ func (w *work) audited(ctx context.Context, c session.Champion) (bool, error) {
 	if n < newcomerAudits {
 		rate = newcomerRate
 	}
-	return draw(secret, w.t.now.Key(), "audit") < rate, nil
+	return draw(secret, w.now.Key(), "audit") < rate, nil
 }
 
 // draw returns a number in [0,1) that nobody without the secret can foresee.

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
+	"errors"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ const Engine = "engine"
 
 // whyHuman returns why a human has to decide. Where rulings are to be blind it
 // does not say what was proposed.
-func (t *tx) whyHuman(v *session.Judged) string {
+func (t *round) whyHuman(v *session.Judged) string {
 	hidden := t.now.State.Withheld()
 	if (hidden || t.now.State.Audit.Mode == machine.Before) && v.Decision.Rule == arbiter.NoQuorum {
 		return v.Decision.Short() // without a name
@@ -40,58 +41,58 @@ func (t *tx) whyHuman(v *session.Judged) string {
 
 // collapse returns the standing of the present state, and whether it declares one
 // that bayes can work with.
-func (t *tx) collapse() (session.Collapse, bool) {
+func (t *round) collapse() (session.Collapse, bool) {
 	if t.here.state.Collapse == nil || t.here.arbiter == nil || !t.here.arbiter.byBayes() {
 		return session.Collapse{}, false
 	}
 	return t.plan.roster.Collapse[t.here.state.Name], true
 }
 
-// settle brings the present state to the stage that the evidence calls for, and
-// finds who reigns in this round. It returns ErrStale if the stage has changed:
-// then everything is read again.
-func (w *work) settle(ctx context.Context) error {
-	t := w.t
-	c, declared := t.collapse()
-	if !declared || t.championship.known {
-		return nil
+// reachStage brings the present state to the stage that the evidence calls for, or else
+// finds who is champion in this round. It reports whether the roster has changed: then
+// who takes part is to be read again.
+func (w *engine) reachStage(ctx context.Context) (changed bool, err error) {
+	c, declared := w.collapse()
+	if !declared || w.championship.known {
+		return false, nil
 	}
-	t.championship.known = true
-	v, err := t.view(ctx, c)
+	w.championship.known = true
+	v, err := w.view(ctx, c)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if next, changed := v.next(); changed {
-		return w.r.changeStage(ctx, t, next)
+		return w.changeStage(ctx, next)
 	}
 	switch {
 	case c.Held:
-		t.championship.held = true
-	case c.StageOf() == trust.Championed && c.Since < t.now.EnteredAt() && !t.failed(c.Certificate.SpecialistID) && t.mode() != machine.Eager:
-		t.championship.champion, t.championship.alone, t.championship.seen = c.Certificate.SpecialistID, true, v.champion
-		t.championship.shadow, err = v.shadow(ctx)
-		return err
-	case c.StageOf() == trust.Consensus && t.now.State.Collapse.Prune:
-		t.championship.pruned = v.uninformative()
+		w.championship.held = true
+	case c.StageOf() == trust.Championed && c.Since < w.now.EnteredAt() && !w.failed(c.Certificate.SpecialistID) && w.mode() != machine.Eager:
+		w.championship.champion, w.championship.alone, w.championship.seen = c.Certificate.SpecialistID, true, v.champion
+		w.championship.shadow, err = v.shadow(ctx)
+	case c.StageOf() == trust.Consensus && w.now.State.Collapse.Prune:
+		w.championship.pruned = v.uninformative()
 	}
-	return nil
+	return false, err
 }
 
-// changeStage writes a change of stage.
-func (r *Runner) changeStage(ctx context.Context, t *tx, next session.Collapse) error {
-	e := session.RosterEvent{At: t.at, Kind: session.KindStage, State: t.now.State.Name, Stage: &next, By: next.By, Reason: next.Reason}
+// changeStage writes a change of stage. If somebody else has changed the roster, that is
+// a change too.
+func (w *engine) changeStage(ctx context.Context, next session.Collapse) (changed bool, err error) {
+	e := session.RosterEvent{At: w.at, Kind: session.KindStage, State: w.now.State.Name, Stage: &next, By: next.By, Reason: next.Reason}
 	if next.Certificate != nil {
 		e.ID = next.Certificate.SpecialistID
 	}
-	if err := r.store.Register(ctx, t.now.Machine().Name(), t.plan.roster.Sequence, e); err != nil {
-		return err
+	err = w.r.store.Register(ctx, w.now.Machine().Name(), w.plan.roster.Sequence, e)
+	if err == nil || errors.Is(err, session.ErrStale) {
+		return true, nil
 	}
-	return session.ErrStale
+	return false, err
 }
 
 // A collapseView is all that the next stage of a state depends on.
 type collapseView struct {
-	t        *tx
+	t        *assessment
 	now      session.Collapse
 	place    int64
 	tau      bool
@@ -102,7 +103,7 @@ type collapseView struct {
 	key      ed25519.PrivateKey
 }
 
-func (t *tx) view(ctx context.Context, c session.Collapse) (*collapseView, error) {
+func (t *assessment) view(ctx context.Context, c session.Collapse) (*collapseView, error) {
 	e, err := t.evidence(ctx)
 	if err != nil {
 		return nil, err
@@ -137,7 +138,7 @@ func certificateKey(secret []byte) ed25519.PrivateKey {
 }
 
 // champion returns what was seen of the champion since it was promoted.
-func (t *tx) champion(ctx context.Context, c session.Collapse) (trust.Champion, error) {
+func (t *assessment) champion(ctx context.Context, c session.Collapse) (trust.Champion, error) {
 	ch := trust.Champion{Certificate: *c.Certificate, Failures: c.Failures}
 	marks := t.r.ledger.marksOf(t.here.question.Machine, t.here.state.Name, c.Place)
 	var overruled []string

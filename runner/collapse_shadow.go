@@ -41,13 +41,13 @@ func (v *collapseView) shadow(ctx context.Context) (string, error) {
 }
 
 // shadows reports whether somebody is asked in this round only to learn from.
-func (t *tx) shadows(id string) bool {
+func (t *round) shadows(id string) bool {
 	return t.championship.alone && t.championship.shadow != "" && t.championship.shadow == id
 }
 
 // contested reports whether the champion must not decide this round alone.
-func (t *tx) contested(j *trust.Judgement) bool {
-	return Contested(t.round.Proposal(t.championship.champion), j)
+func (t *round) contested(j *trust.Judgement) bool {
+	return Contested(t.open.Proposal(t.championship.champion), j)
 }
 
 // Contested reports whether a champion must not decide a round alone: it has not
@@ -70,52 +70,51 @@ const trusted exact.Billionths = 800_000_000
 
 // alone returns the champion's decision of the present round; ok is false, and the
 // champion reigns no more in this round, if it must not decide alone.
-func (w *work) alone(ctx context.Context) (d arbiter.Decision, round *arbiter.Round, ok bool, err error) {
-	t := w.t
-	votes, err := t.standings(ctx, w.by)
+func (w *engine) alone(ctx context.Context) (d arbiter.Decision, round *arbiter.Round, ok bool, err error) {
+	votes, err := w.standings(ctx, w.by)
 	if err != nil {
 		return d, nil, false, err
 	}
-	if round, err = t.arbiterRound(ctx, votes, w.by); err != nil {
+	if round, err = w.arbiterRound(ctx, votes, w.by); err != nil {
 		return d, nil, false, err
 	}
 	j := round.Evidence.Ledger.Judge(round.Evidence.Ask(round))
-	if t.contested(&j) || t.tooFewAlone() || t.lacksPayload(t.championship.champion) {
-		t.championship.champion, t.championship.alone, t.championship.shadow = "", false, ""
+	if w.contested(&j) || w.tooFewAlone() || w.lacksPayload(w.championship.champion) {
+		w.championship.champion, w.championship.alone, w.championship.shadow = "", false, ""
 		return d, round, false, nil
 	}
-	i := slices.IndexFunc(votes, func(v arbiter.Vote) bool { return v.SpecialistID == t.championship.champion })
-	return arbiter.Decision{Winner: i, Rule: arbiter.ByChampion, Subject: t.championship.champion, Judgement: &j}, round, true, nil
+	i := slices.IndexFunc(votes, func(v arbiter.Vote) bool { return v.SpecialistID == w.championship.champion })
+	return arbiter.Decision{Winner: i, Rule: arbiter.ByChampion, Subject: w.championship.champion, Judgement: &j}, round, true, nil
 }
 
 // noteChampion has the champion's failures written with this commit, and that it
 // answered again.
-func (t *tx) noteChampion() {
-	c, declared := t.collapse0()
+func (w *engine) noteChampion() {
+	c, declared := w.collapse0()
 	if !declared || c.Certificate == nil || c.StageOf() != trust.Championed {
 		return
 	}
 	id := c.Certificate.SpecialistID
-	for i := range t.events {
-		switch d := t.events[i].Data.(type) {
+	for i := range w.events {
+		switch d := w.events[i].Data.(type) {
 		case *session.AskFailed:
 			if d.SpecialistID == id && d.Role == machine.Proposer && d.Code != session.CodeCancelled {
-				t.roster = append(t.roster, session.RosterEvent{At: t.at, Kind: session.KindChampionFailed, State: t.before.State.Name, ID: id, Reason: d.Code})
+				w.roster = append(w.roster, session.RosterEvent{At: w.at, Kind: session.KindChampionFailed, State: w.before.State.Name, ID: id, Reason: d.Code})
 			}
 		case *session.Proposed:
 			if d.SpecialistID == id && c.Failures > 0 {
-				t.roster = append(t.roster, session.RosterEvent{At: t.at, Kind: session.KindChampionAnswered, State: t.before.State.Name, ID: id})
+				w.roster = append(w.roster, session.RosterEvent{At: w.at, Kind: session.KindChampionAnswered, State: w.before.State.Name, ID: id})
 			}
 		}
 	}
 }
 
-// collapse0 is collapse of the state in which the tx began.
-func (t *tx) collapse0() (session.Collapse, bool) {
-	if t.before == nil || t.before.State.Collapse == nil {
+// collapse0 is collapse of the state in which the commit began.
+func (w *engine) collapse0() (session.Collapse, bool) {
+	if w.before == nil || w.before.State.Collapse == nil {
 		return session.Collapse{}, false
 	}
-	c, known := t.plan.roster.Collapse[t.before.State.Name]
+	c, known := w.plan.roster.Collapse[w.before.State.Name]
 	return c, known
 }
 

@@ -207,11 +207,11 @@ func (a *Arbitration) show(u specialist.Usage) {
 
 // force lets a human decide.
 func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how session.DecisionKind) (Arbitration, error) {
-	t, err := r.beginPartial(ctx, s)
+	w, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return Arbitration{}, err
 	}
-	if !t.mayRule(in.SpecialistID) {
+	if !w.mayRule(in.SpecialistID) {
 		return in.notAllowed(s)
 	}
 	if how == session.Direct && len(s.State.Transitions) == 0 {
@@ -233,50 +233,50 @@ func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how s
 		result.IsHuman = true
 		return result, err
 	}
-	return t.rule(ctx, in, d)
+	return w.rule(ctx, in, d)
 }
 
 // executeForced puts a human's choice through the gate, with what it teaches, and
 // commits.
-func (t *tx) executeForced(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
-	if t.now.Status == session.Stopped {
-		t.emit(&session.Resumed{Actor: in.Reopen, Note: "to be decided"})
+func (w *engine) executeForced(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
+	if w.now.Status == session.Stopped {
+		w.emit(&session.Resumed{Actor: in.Reopen, Note: "to be decided"})
 	}
-	if err := t.weighForced(ctx, &d); err != nil {
+	if err := w.weighForced(ctx, &d); err != nil {
 		return Arbitration{}, err
 	}
-	verdict, err := t.execute(ctx, d)
+	verdict, err := w.execute(ctx, d)
 	if err != nil {
 		return Arbitration{}, err
 	}
-	result := in.refused(t.before, session.HumanOverride)
+	result := in.refused(w.before, session.HumanOverride)
 	result.IsHuman, result.TransitionName, result.ToState = true, d.transition.Name, d.transition.Target
 	result.Reasoning, result.MetaJSON = d.reasoning, d.meta
 	if !result.gated(verdict) {
-		t.stopAgain()
+		w.stopAgain()
 	}
-	result.Session, err = t.commit(ctx)
+	result.Session, err = w.write(ctx)
 	return result, err
 }
 
 // weighForced adds to a human's choice what the evidence said of it, whether a
 // second human is drawn, and the lesson.
-func (t *tx) weighForced(ctx context.Context, d *decision) (err error) {
-	if d.standing, err = t.standing(ctx); err != nil || d.how != session.Forced {
+func (w *engine) weighForced(ctx context.Context, d *decision) (err error) {
+	if d.standing, err = w.standing(ctx); err != nil || d.how != session.Forced {
 		return err
 	}
 	if d.draws == nil {
-		if d.draws, err = t.drawSecond(ctx, *d); err != nil {
+		if d.draws, err = w.drawSecond(ctx, *d); err != nil {
 			return err
 		}
 	}
-	d.learned, err = t.learningEvent(ctx, *d)
+	d.learned, err = w.learningEvent(ctx, *d)
 	return err
 }
 
 // stopAgain leaves a session stopped that was taken up for a ruling, which a guard
 // has refused.
-func (t *tx) stopAgain() {
+func (t *commit) stopAgain() {
 	if t.before.Status == session.Stopped {
 		o := t.before.Outcome()
 		t.emit(&session.Ended{Status: session.Stopped, Code: o.Code, Reason: o.Reason})
@@ -284,7 +284,7 @@ func (t *tx) stopAgain() {
 }
 
 // standing returns the round as a human finds it.
-func (t *tx) standing(ctx context.Context) (*session.Standing, error) {
+func (t *assessment) standing(ctx context.Context) (*session.Standing, error) {
 	by, err := t.arbiter()
 	if err != nil {
 		by = noArbiter() // nobody arbitrates here: a human still can
@@ -307,7 +307,7 @@ func (t *tx) standing(ctx context.Context) (*session.Standing, error) {
 // mayRule reports whether somebody may force a decision: an enabled human who
 // takes part, or the operator where no human is declared for the state: somebody
 // must be able to.
-func (t *tx) mayRule(id string) bool {
+func (t *assessment) mayRule(id string) bool {
 	if m := t.here.find(id); m != nil {
 		return m.IsHuman && !m.off
 	}
@@ -336,38 +336,38 @@ func (p *statePlan) declaresHuman() bool {
 // learningEvent returns what a forced decision teaches: a comparison for every AI that
 // proposed in this round, and an exemplar. A champion that falls below the bar
 // by it is demoted.
-func (t *tx) learningEvent(ctx context.Context, d decision) (*session.Learned, error) {
+func (w *engine) learningEvent(ctx context.Context, d decision) (*session.Learned, error) {
 	l := &session.Learned{}
-	for _, p := range t.round.Proposals {
+	for _, p := range w.open.Proposals {
 		if p.IsHuman {
 			continue
 		}
-		key := trust.Key{SpecialistID: p.SpecialistID, State: t.here.scope}
-		l.Comparisons = append(l.Comparisons, trust.Comparison{Key: key, Match: p.Transition == d.transition, At: t.at})
+		key := trust.Key{SpecialistID: p.SpecialistID, State: w.here.scope}
+		l.Comparisons = append(l.Comparisons, trust.Comparison{Key: key, Match: p.Transition == d.transition, At: w.at})
 	}
-	if err := t.demoteBelowBar(ctx, l.Comparisons); err != nil {
+	if err := w.demoteBelowBar(ctx, l.Comparisons); err != nil {
 		return nil, err
 	}
 	var err error
-	if l.Outcome, err = t.learn(ctx, d); err != nil {
+	if l.Outcome, err = w.learn(ctx, d); err != nil {
 		return nil, err
 	}
-	if l.Second = d.second; d.looksAfter(t.here.state) {
+	if l.Second = d.second; d.looksAfter(w.here.state) {
 		l.Outcome, l.Held = nil, l.Outcome
 	}
-	key := t.now.Key()
-	shown, truncated := t.question().ExemplarContext()
+	key := w.now.Key()
+	shown, truncated := w.question().ExemplarContext()
 	proposals := []byte{'['}
-	for i, p := range t.round.Proposals {
+	for i, p := range w.open.Proposals {
 		if i > 0 {
 			proposals = append(proposals, ',')
 		}
 		proposals = specialist.AppendProposal(proposals, key, p)
 	}
 	l.Exemplar = &specialist.Exemplar{
-		ExemplarID: key.ExemplarID(), MachineName: t.now.Machine().Name(), State: t.now.State.Name, Context: shown,
+		ExemplarID: key.ExemplarID(), MachineName: w.now.Machine().Name(), State: w.now.State.Name, Context: shown,
 		HumanTransitionName: d.transition.Name, HumanToState: d.transition.Target, Proposals: append(proposals, ']'),
-		CreatedAt: t.at, Reasoning: session.GivenReason(d.reasoning), SpecialistID: d.by, SessionID: t.now.ID.String(), Truncated: truncated,
+		CreatedAt: w.at, Reasoning: session.GivenReason(d.reasoning), SpecialistID: d.by, SessionID: w.now.ID.String(), Truncated: truncated,
 	}
 	return l, nil
 }

@@ -72,13 +72,11 @@ func (r *Runner) newest(ctx context.Context, machineName string) (*plan, error) 
 	return r.planPartial(ctx, program)
 }
 
-// lookIn returns a tx that looks at a state in no session. It is never committed.
-func (r *Runner) lookIn(p *plan, s *machine.State) *tx {
-	t := &tx{r: r, at: r.now(), plan: p, here: &p.states[s.Index]}
-	_ = session.Apply(&t.now, &t.round, &session.Event{At: t.at, Data: &session.Created{Program: p.program}})
-	_ = session.Apply(&t.now, &t.round, &session.Event{At: t.at, Data: &session.RoundOpened{Round: 1, State: s}})
-	t.past.r, t.past.s = r, &t.now
-	return t
+// lookIn returns an assessment of a state in no session: of a round in which nothing has
+// happened.
+func (r *Runner) lookIn(p *plan, s *machine.State) *assessment {
+	now := r.now()
+	return r.look(p, &session.Session{Program: p.program, State: s, Round: 1, CreatedAt: now, UpdatedAt: now, OpenedAt: now})
 }
 
 // Saving says what asking in waves saves in the state, as the engine goes by it:
@@ -106,4 +104,4 @@ func (s *StateDeciding) Collapse(ctx context.Context) (c StateCollapse, declared
 	return v.report(), true, nil
 }
 
-func (s *StateDeciding) look() *tx { return s.of.runner.lookIn(s.of.plan, s.State) }
+func (s *StateDeciding) look() *assessment { return s.of.runner.lookIn(s.of.plan, s.State) }

@@ -16,7 +16,7 @@ import (
 
 // drawAudit draws whether a decision that the engine is about to execute is
 // audited; nil where none is.
-func (t *tx) drawAudit(ctx context.Context, by *member) (*session.Draws, error) {
+func (t *assessment) drawAudit(ctx context.Context, by *member) (*session.Draws, error) {
 	if !t.here.audits {
 		return nil, nil
 	}
@@ -28,7 +28,7 @@ func (t *tx) drawAudit(ctx context.Context, by *member) (*session.Draws, error) 
 	return &session.Draws{AuditRate: rate, Audit: hit}, err
 }
 
-func (t *tx) draw(ctx context.Context, purpose string, rate exact.Billionths) (bool, error) {
+func (t *assessment) draw(ctx context.Context, purpose string, rate exact.Billionths) (bool, error) {
 	secret, err := t.r.store.Secret(ctx)
 	if err != nil {
 		return false, err
@@ -39,7 +39,7 @@ func (t *tx) draw(ctx context.Context, purpose string, rate exact.Billionths) (b
 // auditRate returns the share of automatic decisions to audit at present.
 // Newcomers are looked at more closely, and everybody is while a detector is
 // alarmed. How many decisions were made since is what audits stand for.
-func (t *tx) auditRate(ctx context.Context, by *member) (exact.Billionths, error) {
+func (t *assessment) auditRate(ctx context.Context, by *member) (exact.Billionths, error) {
 	a := t.here.state.Audit
 	plan := trust.AuditPlan{Rate: billionths(a.Rate), NewcomerRate: billionths(a.NewcomerRate), Newcomer: int64(a.Newcomer)}
 	q := &t.here.question
@@ -62,7 +62,7 @@ func (t *tx) auditRate(ctx context.Context, by *member) (exact.Billionths, error
 // nil where none ever is. It is skipped where fewer than two humans take part. Where
 // only one thing can be chosen, two may still differ in what goes with it, but nobody
 // learns from that later.
-func (t *tx) drawSecond(ctx context.Context, d decision) (*session.Draws, error) {
+func (t *assessment) drawSecond(ctx context.Context, d decision) (*session.Draws, error) {
 	s := t.here.state.SecondHuman
 	if s == nil || len(t.here.humansOn()) < 2 || s.When == machine.After && len(t.here.state.Transitions) < 2 {
 		return nil, nil
@@ -100,21 +100,21 @@ func (p *statePlan) auditable(def *machine.Definition) bool {
 
 // waitsForAudit reports whether a decision of the engine is one that a human sees
 // first.
-func (t *tx) waitsForAudit(ctx context.Context, by *member) (bool, error) {
+func (t *assessment) waitsForAudit(ctx context.Context, by *member) (bool, error) {
 	draws, err := t.drawAudit(ctx, by)
 	return err == nil && draws != nil && draws.Audit && t.here.state.Audit.Mode == machine.Before, err
 }
 
 // holdForAudit draws whether a decision of the engine is audited. It reports
 // whether the session has to wait for that: then a human decides the round first.
-func (t *tx) holdForAudit(ctx context.Context, by *member, d *decision) (bool, error) {
+func (w *engine) holdForAudit(ctx context.Context, by *member, d *decision) (bool, error) {
 	var err error
-	if d.draws, err = t.drawAudit(ctx, by); err != nil || d.draws == nil {
+	if d.draws, err = w.drawAudit(ctx, by); err != nil || d.draws == nil {
 		return false, err
 	}
-	if !d.draws.Audit || t.here.state.Audit.Mode != machine.Before {
+	if !d.draws.Audit || w.here.state.Audit.Mode != machine.Before {
 		return false, nil
 	}
-	t.emit(&session.AwaitsHuman{Code: session.CodeAudit, Reason: "Drawn for an audit, human input required", Draws: d.draws})
+	w.emit(&session.AwaitsHuman{Code: session.CodeAudit, Reason: "Drawn for an audit, human input required", Draws: d.draws})
 	return true, nil
 }

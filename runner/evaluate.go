@@ -18,10 +18,11 @@ func (r *Runner) SelectChampion(ctx context.Context, s *session.Session, bar exa
 	if bar == 0 {
 		bar = trust.Trusted
 	}
-	t, err := r.begin(ctx, s)
+	p, err := r.plan(ctx, s.Program)
 	if err != nil {
 		return "", err
 	}
+	t := r.look(p, s)
 	members := t.members()
 	weights, err := t.weigh(ctx, members)
 	if err != nil {
@@ -38,16 +39,16 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *session.Session, in 
 	if s.Open != nil && s.Open.Pending() {
 		return in.refused(s, session.RulingsPending), nil
 	}
-	w := r.newWork(s)
+	w := r.newEngine(s)
 	defer w.giveBack()
 	v, err := w.evaluate(ctx)
 	switch {
 	case err != nil:
 		return Arbitration{}, err
-	case len(w.t.round.Proposals) == 0:
+	case len(w.open.Proposals) == 0:
 		return in.refused(s, noProposals), nil
 	case v == nil:
-		return w.unexecuted(ctx, in, w.t.arbiterFailure(w.by))
+		return w.unexecuted(ctx, in, w.arbiterFailure(w.by))
 	case !v.Decision.Consensus():
 		result, err := w.unexecuted(ctx, in, v.Decision.Reasoning())
 		result.ArbitrationID, result.Decided = w.s.Key().ArbitrationID(v.Index), &v.Decision
@@ -57,7 +58,7 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *session.Session, in 
 		result, failed := w.unexecuted(ctx, in, err.Error())
 		return result, errors.Join(failed, err)
 	}
-	asAsked := func(v *session.Judged) decision { return in.amend(w.t.elected(v)) }
+	asAsked := func(v *session.Judged) decision { return in.amend(w.elected(v)) }
 	q, status, err := w.inquire(ctx, asAsked)
 	switch {
 	case err != nil:
@@ -65,21 +66,21 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *session.Session, in 
 	case status == TickWaiting:
 		return w.unexecuted(ctx, in, "Another process is asking the guards of the round")
 	case status != "":
-		return Arbitration{}, errors.Join(w.commit(ctx), session.ErrStale) // the round went on: look again
+		return Arbitration{}, errors.Join(w.save(ctx), session.ErrStale) // the round went on: look again
 	}
-	d := asAsked(w.t.round.Verdict)
+	d := asAsked(w.open.Verdict)
 	d.inquiry = q
 	return w.executeElected(ctx, in, d)
 }
 
 // payable checks the payload that whoever has a round evaluated gives to what is elected,
 // and brings it into its stored form.
-func (w *work) payable(in *Ruling, v *session.Judged) error {
+func (w *engine) payable(in *Ruling, v *session.Judged) error {
 	if in.MetaJSON == nil {
 		return nil
 	}
-	given := specialist.Answer{TransitionName: w.t.elected(v).transition.Name, MetaJSON: in.MetaJSON}
-	if _, err := legal(w.t.now.State, &given, true); err != nil {
+	given := specialist.Answer{TransitionName: w.elected(v).transition.Name, MetaJSON: in.MetaJSON}
+	if _, err := legal(w.now.State, &given, true); err != nil {
 		return err
 	}
 	in.MetaJSON = given.MetaJSON // nil for null, which replaces nothing
@@ -87,53 +88,53 @@ func (w *work) payable(in *Ruling, v *session.Judged) error {
 }
 
 // unexecuted commits what is to be recorded and refuses the ruling.
-func (w *work) unexecuted(ctx context.Context, in Ruling, reason string) (Arbitration, error) {
-	err := w.commit(ctx)
+func (w *engine) unexecuted(ctx context.Context, in Ruling, reason string) (Arbitration, error) {
+	err := w.save(ctx)
 	return in.refused(w.s, reason), err
 }
 
 // executeElected puts the verdict's choice through the gate, unless an audit holds
 // it back, and commits.
-func (w *work) executeElected(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
-	v, winner := w.t.round.Verdict, d.winner
+func (w *engine) executeElected(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
+	v, winner := w.open.Verdict, d.winner
 	result := in.refused(w.s, v.Decision.Reasoning())
 	result.Decided = &v.Decision
-	result.ArbitrationID, result.WinningProposalID = w.t.now.Key().ArbitrationID(v.Index), w.t.now.Key().ProposalID(winner.Arrival)
+	result.ArbitrationID, result.WinningProposalID = w.now.Key().ArbitrationID(v.Index), w.now.Key().ProposalID(winner.Arrival)
 	result.TransitionName, result.ToState, result.MetaJSON = winner.Transition.Name, winner.Transition.Target, d.meta
 	result.Reasoning = d.reasoning
 	if err := in.pin().allows(d.transition); err != nil {
 		result.GuardReason = err.Error()
-		return result, errors.Join(err, w.commit(ctx))
+		return result, errors.Join(err, w.save(ctx))
 	}
-	w.t.cancelOpen()
-	if held, err := w.t.holdForAudit(ctx, w.by, &d); held || err != nil {
-		result.GuardReason = w.t.now.Outcome().Reason
-		return result, errors.Join(err, w.commit(ctx))
+	w.cancelOpen()
+	if held, err := w.holdForAudit(ctx, w.by, &d); held || err != nil {
+		result.GuardReason = w.now.Outcome().Reason
+		return result, errors.Join(err, w.save(ctx))
 	}
-	w.t.demoteOnMismatch(d.transition)
-	verdict, err := w.t.execute(ctx, d)
+	w.demoteOnMismatch(d.transition)
+	verdict, err := w.execute(ctx, d)
 	if err != nil {
 		return Arbitration{}, err
 	}
 	if !result.gated(verdict) {
-		w.t.refused(verdict)
+		w.refused(verdict)
 	}
-	err = w.commit(ctx)
+	err = w.save(ctx)
 	result.Session = w.s
 	return result, err
 }
 
 // evaluate returns the verdict on the present proposals; nil if the arbiter
 // failed.
-func (w *work) evaluate(ctx context.Context) (*session.Judged, error) {
+func (w *engine) evaluate(ctx context.Context) (*session.Judged, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := w.open(ctx); err != nil {
+	if err := w.begin(ctx); err != nil {
 		return nil, err
 	}
 	var err error
-	if w.by, err = w.t.arbiter(); err != nil {
+	if w.by, err = w.arbiter(); err != nil {
 		return nil, err
 	}
 	return w.verdict(ctx)
@@ -169,23 +170,23 @@ func (r *Runner) Evaluate(ctx context.Context, id specialist.SessionID) (Consens
 // consensusOf is Evaluate on a session as it is now. Whatever comes of it, the tickets
 // that it took are given back.
 func (r *Runner) consensusOf(ctx context.Context, s *session.Session) (Consensus, error) {
-	w := r.newWork(s)
+	w := r.newEngine(s)
 	defer w.giveBack()
 	w.looking = true
 	v, err := w.evaluate(ctx)
-	if err == nil && w.by.custom() && len(w.t.round.Proposals) > 0 {
-		err = w.commit(ctx)
+	if err == nil && w.by.custom() && len(w.open.Proposals) > 0 {
+		err = w.save(ctx)
 	}
 	switch {
 	case err != nil:
 		return Consensus{}, err
 	case v == nil:
-		return Consensus{}, refuse(nil, session.CodeArbiterFailed, "%s", w.t.arbiterFailure(w.by))
+		return Consensus{}, refuse(nil, session.CodeArbiterFailed, "%s", w.arbiterFailure(w.by))
 	}
-	return w.t.consensus(v), nil
+	return w.consensus(v), nil
 }
 
-func (t *tx) consensus(v *session.Judged) Consensus {
+func (t *round) consensus(v *session.Judged) Consensus {
 	c := Consensus{ConsensusReached: v.Decision.Consensus(), Reasoning: v.Decision.Reasoning(), Margin: &v.Margin, Threshold: v.Threshold, Scores: t.scores(v)}
 	if c.ConsensusReached {
 		c.WinningProposalID = t.now.Key().ProposalID(v.Order[v.Decision.Winner])
@@ -194,8 +195,8 @@ func (t *tx) consensus(v *session.Judged) Consensus {
 }
 
 // scores sums the weights of a verdict by transition.
-func (t *tx) scores(v *session.Judged) map[string]exact.Billionths {
-	return scoresOf(v, t.round.Proposals)
+func (t *round) scores(v *session.Judged) map[string]exact.Billionths {
+	return scoresOf(v, t.open.Proposals)
 }
 
 func scoresOf(v *session.Judged, proposals []*specialist.Proposal) map[string]exact.Billionths {

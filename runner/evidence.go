@@ -79,7 +79,7 @@ func (r *Runner) Ledger(ctx context.Context) (*trust.Ledger, error) {
 }
 
 // evidence returns what bayes decides the present round by.
-func (t *tx) evidence(ctx context.Context) (*arbiter.Evidence, error) {
+func (t *assessment) evidence(ctx context.Context) (*arbiter.Evidence, error) {
 	if t.reads != nil {
 		return t.reads, nil
 	}

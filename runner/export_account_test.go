@@ -11,12 +11,12 @@ import (
 
 // CommitFailure commits an answer that says what it cost, whatever that is.
 func CommitFailure(ctx context.Context, r *Runner, s *session.Session, id string, u specialist.Usage) error {
-	t, err := r.begin(ctx, s)
+	w, err := r.begin(ctx, s)
 	if err != nil {
 		return err
 	}
-	t.emit(&session.AskFailed{SpecialistID: id, Role: machine.Proposer, Code: session.CodeAskError, Usage: u})
-	_, err = t.commit(ctx)
+	w.emit(&session.AskFailed{SpecialistID: id, Role: machine.Proposer, Code: session.CodeAskError, Usage: u})
+	_, err = w.write(ctx)
 	return err
 }
 

@@ -17,7 +17,7 @@ import (
 
 // callback gives a request a place where it may be answered later, and the
 // secret that goes with it; only the secret's hash is stored.
-func (r *Runner) callback(t *tx, req *request, a *session.Ask) error {
+func (r *Runner) callback(key specialist.RoundKey, req *request, a *session.Ask) error {
 	if r.config.PublicURL == "" || req.member.Role != machine.Proposer {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (r *Runner) callback(t *tx, req *request, a *session.Ask) error {
 		return err
 	}
 	req.ask.CallbackToken = base64.RawURLEncoding.EncodeToString(secret[:])
-	req.ask.CallbackURL = r.config.PublicURL + "/v1/callbacks/" + t.now.ID.String() + "." + req.ask.ID
+	req.ask.CallbackURL = r.config.PublicURL + "/v1/callbacks/" + key.Session.String() + "." + req.ask.ID
 	a.Remote.TokenHash = hashToken(req.ask.CallbackToken)
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // This is the only file that knows the state machine library, and the only one
-// that can make a permit. A session moves only with a permit (tx.execute), and
+// that can make a permit. A session moves only with a permit (engine.execute), and
 // a permit is only made by a before_event callback that let the event pass: so
 // no transition gets past the guards.
 //

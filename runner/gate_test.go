@@ -172,13 +172,13 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"call Event":             "gate.go pass",
 		"make permit":            "gate.go pass",
 		"write permit":           "",
-		"call pass":              "tx.go execute",
+		"call pass":              "advance.go execute",
 		"call execute":           "advance.go enter, decide.go executeForced, evaluate.go executeElected",
-		"call move":              "tx.go execute",
-		"make Executed":          "session/folder.go newData, tx.go move",
-		"make RoundOpened":       "advance.go refused, deciding.go lookIn, session/folder.go newData, session/opening.go fill, tx.go move, tx_batch.go newOpened",
-		"call apply":             "deciding.go lookIn, session/folder.go Add, session/opening.go NewOpening, tx.go emit",
-		"write Session.State":    "session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound, session/form_events.go comparisonForm", /* the state of a trust.Comparison */
+		"call move":              "advance.go execute",
+		"make Executed":          "advance.go move, session/folder.go newData",
+		"make RoundOpened":       "advance.go move, advance.go refused, commit_batch.go newOpened, session/folder.go newData, session/opening.go fill",
+		"call apply":             "commit.go emit, session/folder.go Add, session/opening.go NewOpening",
+		"write Session.State":    "deciding.go lookIn, session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound, session/form_events.go comparisonForm", /* the state of a trust.Comparison */
 		"write Session.Executed": "session/fold.go applyExecuted",
 		"write Session.last":     "session/fold.go applyExecuted",
 	} {

@@ -14,16 +14,15 @@ import (
 // due returns whom to ask now: everybody enabled who has not been heard in this
 // round. An ask that is out counts as heard while its owner lives; one whose
 // owner is lost is repeated under its key.
-func (w *work) due(ctx context.Context) ([]*member, error) {
-	t := w.t
-	if c := t.championship.champion; c != "" && (t.failed(c) || !t.championship.alone && t.round.Proposal(c) != nil && (t.tooFewAlone() || t.lacksPayload(c))) {
-		t.championship.champion = "" // it had its chance: now the others are asked
+func (w *engine) due(ctx context.Context) ([]*member, error) {
+	if c := w.championship.champion; c != "" && (w.failed(c) || !w.championship.alone && w.open.Proposal(c) != nil && (w.tooFewAlone() || w.lacksPayload(c))) {
+		w.championship.champion = "" // it had its chance: now the others are asked
 	}
-	members := t.members()
-	due, have := w.dueNow[:0], t.round.Finder()
+	members := w.members()
+	due, have := w.dueNow[:0], w.open.Finder()
 	for i := range members {
 		m := &members[i]
-		if !t.asks(m) || have.Proposal(m.SpecialistID) != nil {
+		if !w.asks(m) || have.Proposal(m.SpecialistID) != nil {
 			continue
 		}
 		a := have.Ask(m.SpecialistID)
@@ -49,30 +48,29 @@ const overdue = 5 * time.Second
 
 // out reports whether an open ask is being waited for. One that was accepted but
 // never answered is recorded as failed.
-func (w *work) out(ctx context.Context, a *session.AskState) (bool, error) {
-	t := w.t
-	late := a.Remote != nil && t.at > a.Remote.Deadline
+func (w *engine) out(ctx context.Context, a *session.AskState) (bool, error) {
+	late := a.Remote != nil && w.at > a.Remote.Deadline
 	switch {
 	case a.Remote == nil:
 		return false, nil
 	case a.Remote.Accepted:
 		if late {
-			t.recordAnswer(&response{key: t.now.Key(), id: a.SpecialistID, ask: a.Index, repeat: a.Remote.Repeat, estimate: a.Remote, code: session.CodeTimeout, message: "accepted, but no answer came in time"})
+			w.recordAnswer(&response{key: w.now.Key(), id: a.SpecialistID, ask: a.Index, repeat: a.Remote.Repeat, estimate: a.Remote, code: session.CodeTimeout, message: "accepted, but no answer came in time"})
 		}
 		return !late, nil
-	case w.r.waitsFor(askKey{t.now.Key(), a.Index}):
+	case w.r.waitsFor(askKey{w.now.Key(), a.Index}):
 		return true, nil
 	case w.r.owns(a.Remote.Owner):
 		return false, nil
-	case t.at > a.Remote.Deadline+specialist.Time(overdue.Milliseconds()):
+	case w.at > a.Remote.Deadline+specialist.Time(overdue.Milliseconds()):
 		return false, nil
 	}
 	return w.r.store.Alive(ctx, a.Remote.Owner)
 }
 
 // waiting reports whether an answer is still out.
-func (w *work) waiting() bool {
-	for _, a := range w.t.round.Asks {
+func (w *engine) waiting() bool {
+	for _, a := range w.open.Asks {
 		if a.Status.Pending() && a.Role == machine.Proposer {
 			return true
 		}
@@ -130,9 +128,9 @@ func (r *Runner) setInflight(k askKey, on bool) {
 }
 
 // gather asks the members and hears their answers: functions one by one in
-// roster order, everybody else at once and meanwhile. w.t then holds what is not
+// roster order, everybody else at once and meanwhile. w then holds what is not
 // durable yet.
-func (w *work) gather(ctx context.Context, ask []*member) error {
+func (w *engine) gather(ctx context.Context, ask []*member) error {
 	for _, m := range ask {
 		if !m.local() {
 			return w.gatherRemote(ctx, ask)
@@ -143,12 +141,12 @@ func (w *work) gather(ctx context.Context, ask []*member) error {
 
 // gatherLocal asks functions inside this process, one by one, until the round
 // is settled.
-func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
-	w.t.expect(len(ask))
-	defer func() { w.t.unasked = nil }()
-	q := w.t.question()
+func (w *engine) gatherLocal(ctx context.Context, ask []*member) error {
+	w.expect(len(ask))
+	defer func() { w.unasked = nil }()
+	q := w.question()
 	for i, m := range ask {
-		if w.t.unasked = ask[i:]; i > 0 {
+		if w.unasked = ask[i:]; i > 0 {
 			if settled, err := w.settled(ctx); settled || err != nil {
 				return err
 			}
@@ -158,19 +156,19 @@ func (w *work) gatherLocal(ctx context.Context, ask []*member) error {
 		w.chosen = nil
 		w.tickets[m.SpecialistID].start()
 		w.callLocal(ctx, m, q, h)
-		w.paid(m.SpecialistID, w.t.priced(h, h.usage()))
+		w.paid(m.SpecialistID, w.priced(h, h.usage()))
 		if err := ctx.Err(); err != nil {
 			w.responses = w.responses[:len(w.responses)-1]
 			return err // whatever was said, the step is given up
 		}
-		w.t.recordAnswer(h)
-		w.note(w.t.asked)
+		w.recordAnswer(h)
+		w.note(w.shared)
 	}
 	return nil
 }
 
 // note remembers who was asked, for the Tick.
-func (w *work) note(a *session.Asked) {
+func (w *engine) note(a *session.Asked) {
 	switch {
 	case a == nil || a == w.asked || slices.Contains(w.asked2, a):
 	case w.asked == nil:
@@ -182,7 +180,7 @@ func (w *work) note(a *session.Asked) {
 
 // callLocal asks one function. Only those of a program's own can wait, so only
 // they get a deadline.
-func (w *work) callLocal(ctx context.Context, m *member, q specialist.Question, h *response) {
+func (w *engine) callLocal(ctx context.Context, m *member, q specialist.Question, h *response) {
 	if m.source != specialist.Function {
 		call(ctx, m, q, h)
 		return
@@ -206,15 +204,15 @@ type request struct {
 
 // gatherRemote records all asks in one commit, sends them, asks the local
 // functions meanwhile, and commits answers as they come in.
-func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
+func (w *engine) gatherRemote(ctx context.Context, ask []*member) error {
 	requests, err := w.recordAsks(ctx, ask)
 	if err != nil {
 		return err
 	}
-	if err := w.commit(ctx); err != nil {
+	if err := w.save(ctx); err != nil {
 		return err
 	}
-	q := questionOf(w.s, w.s.Notices(), &past{r: w.r, s: w.s, mu: &sync.Mutex{}})
+	q := questionOf(w.s, w.s.Notices(), &memory{r: w.r, s: w.s, mu: &sync.Mutex{}})
 	if slices.ContainsFunc(requests, func(req request) bool { return req.member.webhook() }) {
 		q.Encoded = q.AppendContext(nil, true)
 	}
@@ -225,7 +223,7 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 			var h response
 			w.tickets[m.SpecialistID].start()
 			w.callLocal(ctx, m, q, &h)
-			w.paid(m.SpecialistID, w.t.priced(&h, h.usage()))
+			w.paid(m.SpecialistID, w.priced(&h, h.usage()))
 			w.responses = append(w.responses, h)
 		}
 	}
@@ -233,8 +231,7 @@ func (w *work) gatherRemote(ctx context.Context, ask []*member) error {
 }
 
 // recordAsks records the asks of everybody outside this process.
-func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error) {
-	t := w.t
+func (w *engine) recordAsks(ctx context.Context, ask []*member) ([]request, error) {
 	owner, err := w.r.claim(ctx)
 	if err != nil {
 		return nil, err
@@ -242,34 +239,34 @@ func (w *work) recordAsks(ctx context.Context, ask []*member) ([]request, error)
 	recorded := &session.Asked{Wave: w.chosen}
 	w.chosen = nil
 	var requests []request
-	next := t.nextAsk()
+	next := w.nextAsk()
 	for _, m := range ask {
 		if m.local() {
 			continue
 		}
-		a := session.Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source, Shadow: t.shadows(m.SpecialistID),
-			Remote: &session.RemoteAsk{Owner: owner, Deadline: t.at + specialist.Time(m.timeout.Milliseconds())}}
+		a := session.Ask{SpecialistID: m.SpecialistID, Index: next, Role: m.Role, Source: m.source, Shadow: w.shadows(m.SpecialistID),
+			Remote: &session.RemoteAsk{Owner: owner, Deadline: w.at + specialist.Time(m.timeout.Milliseconds())}}
 		req := request{member: m, estimate: a.Remote, ticket: w.tickets[m.SpecialistID]}
 		if h := w.holds[m.SpecialistID]; h != nil {
 			a.Remote.Hold(h.need.first)
 			a.Remote.Spare, req.room = h.spare, h.callLimit()
 		} else {
-			a.Remote.Hold(t.need(m).first)
+			a.Remote.Hold(w.need(m).first)
 		}
-		if old := t.round.Ask(m.SpecialistID, m.Role); old != nil && old.Status.Pending() {
+		if old := w.open.Ask(m.SpecialistID, m.Role); old != nil && old.Status.Pending() {
 			a.Index, a.Remote.Repeat = old.Index, old.Remote.Repeat+1
 			a.Remote.Lost = m.source == specialist.Model // a service would know the key, and be paid once
 		} else {
 			next++
 		}
-		req.index, req.ask = a.Index, specialist.Ask{ID: t.now.Key().AskID(a.Index), Nth: t.round.Before(m.SpecialistID, m.Role, a.Index)}
-		if err := w.r.callback(t, &req, &a); err != nil {
+		req.index, req.ask = a.Index, specialist.Ask{ID: w.now.Key().AskID(a.Index), Nth: w.open.Before(m.SpecialistID, m.Role, a.Index)}
+		if err := w.r.callback(w.now.Key(), &req, &a); err != nil {
 			return nil, err
 		}
 		recorded.Asks = append(recorded.Asks, a)
 		requests = append(requests, req)
 	}
-	t.emit(recorded)
+	w.emit(recorded)
 	w.note(recorded)
 	return requests, nil
 }

@@ -67,10 +67,11 @@ func (r *Runner) Weights(ctx context.Context, s *session.Session) (map[string]ex
 // votesOf returns the live proposals in the round's order, weighed; if the arbiter is
 // not there, by nobody.
 func (r *Runner) votesOf(ctx context.Context, s *session.Session) ([]arbiter.Vote, error) {
-	t, err := r.beginPartial(ctx, s)
+	p, err := r.planPartial(ctx, s.Program)
 	if err != nil {
 		return nil, err
 	}
+	t := r.look(p, s)
 	by, err := t.arbiter()
 	if err != nil {
 		by = noArbiter()

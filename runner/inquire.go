@@ -41,22 +41,22 @@ var (
 )
 
 // inquire asks about the decision that the round's verdict leads to, if its
-// guards want that and nothing else stops it. The tx may be another one
+// guards want that and nothing else stops it. The commit may be another one
 // afterwards. status is not empty if the step cannot go on now.
-func (w *work) inquire(ctx context.Context, of func(*session.Judged) decision) (q *inquiry, status TickStatus, err error) {
-	c := w.t.now.Program.Guards(w.t.now.State)
-	d := of(w.t.round.Verdict)
+func (w *engine) inquire(ctx context.Context, of func(*session.Judged) decision) (q *inquiry, status TickStatus, err error) {
+	c := w.now.Program.Guards(w.now.State)
+	d := of(w.open.Verdict)
 	if !c.Asks(d.transition.Name) {
 		return nil, "", nil
 	}
-	if held, err := w.t.waitsForAudit(ctx, w.by); held || err != nil {
+	if held, err := w.waitsForAudit(ctx, w.by); held || err != nil {
 		return nil, "", err // a human decides first: there is nothing to ask yet
 	}
-	step := w.t.step(d)
-	if j := (judgement{ctx: ctx, step: step}); !j.alone(w.t).Passed() {
+	step := w.guardStep(d)
+	if j := (judgement{ctx: ctx, step: step}); !j.alone(&w.assessment).Passed() {
 		return nil, "", nil // the gate says why
 	}
-	asking := &inquirer{w: w, config: c, desk: w.t.here.respondents, about: w.t.round.Verdict.Order[w.t.round.Verdict.Decision.Winner]}
+	asking := &inquirer{w: w, config: c, desk: w.here.respondents, about: w.open.Verdict.Order[w.open.Verdict.Decision.Winner]}
 	v := asking.ask(ctx, d, step)
 	switch {
 	case asking.err == nil:
@@ -71,7 +71,7 @@ func (w *work) inquire(ctx context.Context, of func(*session.Judged) decision) (
 
 // An inquirer asks about one decision.
 type inquirer struct {
-	w       *work
+	w       *engine
 	config  *guard.Config
 	desk    *respondents
 	about   int32              // the arrival of the winner
@@ -83,7 +83,7 @@ type inquirer struct {
 func (q *inquirer) ask(ctx context.Context, d decision, step verdict.Step) (v verdict.Verdict) {
 	if q.config.Classifier != nil {
 		judge := q.desk.asker.Judge
-		if q.w.t.round.Lost(session.ClassifierID) {
+		if q.w.open.Lost(session.ClassifierID) {
 			judge = q.desk.asker.JudgeAnew
 		}
 		v = judge(ctx, step, q.turns(), q.classify)
@@ -99,7 +99,7 @@ func (q *inquirer) ask(ctx context.Context, d decision, step verdict.Step) (v ve
 
 // turns returns the newest outputs of the session, the oldest first.
 func (q *inquirer) turns() (turns []string) {
-	history := q.w.t.now.History()
+	history := q.w.now.History()
 	for _, e := range history[max(0, len(history)-int(q.config.Classifier.ContextTurns)):] {
 		turns = append(turns, e.Reasoning)
 	}
@@ -108,7 +108,7 @@ func (q *inquirer) turns() (turns []string) {
 
 // stillAsked reports whether the round has the same winner as at the beginning.
 func (q *inquirer) stillAsked() bool {
-	v := q.w.t.round.Verdict
+	v := q.w.open.Verdict
 	return !q.w.over() && v != nil && v.Decision.Consensus() && v.Order[v.Decision.Winner] == q.about
 }
 

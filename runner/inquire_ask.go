@@ -41,7 +41,7 @@ func (q *inquirer) classify(ctx context.Context, c guard.Classification) (guard.
 // model. It is zero where no model is named, or nothing is known of what that costs.
 func (q *inquirer) judging(c *guard.Classification) specialist.Usage {
 	u := specialist.Usage{NumInputTokens: spend.EstimateTokens(append(slices.Clip(c.Meta.Turns), c.Text)...), NumOutputTokens: judgementTokens, Given: specialist.InputGiven | specialist.OutputGiven}
-	if u = q.w.t.price(u, spend.Called{Model: c.Meta.Model}); u.CostUSD == 0 {
+	if u = q.w.price(u, spend.Called{Model: c.Meta.Model}); u.CostUSD == 0 {
 		return specialist.Usage{}
 	}
 	return u
@@ -91,7 +91,7 @@ func (q *inquirer) truth(ctx context.Context, d decision) verdict.Verdict {
 	c.Ledger = sessionLedger{q}
 	c.OnEvent = q.measured
 	candidate := guard.Candidate{
-		ID: q.w.t.now.Key().ProposalID(d.arrival), Description: d.transition.Description,
+		ID: q.w.now.Key().ProposalID(d.arrival), Description: d.transition.Description,
 		Prompt: q.question(), Answer: d.transition.Name + "\n" + d.reasoning,
 	}
 	return guard.Gate(ctx, candidate, c).Verdict()
@@ -99,15 +99,15 @@ func (q *inquirer) truth(ctx context.Context, d decision) verdict.Verdict {
 
 // measured records what a probe of the truth gate has measured.
 func (q *inquirer) measured(e guard.TruthEvent) error {
-	if e.Type == "probe" && e.Value != nil && q.err == nil && q.w.t.round.Measured(e.Stage, *e.Value) == nil {
-		q.w.t.emit(&session.Probed{Guard: session.TruthID, Stage: e.Stage, Value: e.Value})
+	if e.Type == "probe" && e.Value != nil && q.err == nil && q.w.open.Measured(e.Stage, *e.Value) == nil {
+		q.w.emit(&session.Probed{Guard: session.TruthID, Stage: e.Stage, Value: e.Value})
 	}
 	return nil
 }
 
 // question returns what the proposers of the round were asked, as one text.
 func (q *inquirer) question() string {
-	about := q.w.t.question()
+	about := q.w.question()
 	text := "Choose one of the transitions."
 	if about.State.Prompt != "" {
 		text = about.State.Prompt
@@ -144,7 +144,7 @@ func (c *recorded) probe(stage string, output int64, parts ...string) probe {
 	need := specialist.Usage{NumInputTokens: spend.EstimateTokens(parts[0]), NumOutputTokens: output, Given: specialist.InputGiven | specialist.OutputGiven}
 	return probe{
 		guard: session.TruthID, source: specialist.Model, stage: stage, model: c.model, digest: hex.EncodeToString(h.Sum(nil)[:16]),
-		need: c.q.w.t.price(need, spend.Called{Model: c.model}), timeout: c.q.w.t.now.State.TimeoutOf(&machine.Specialist{}),
+		need: c.q.w.price(need, spend.Called{Model: c.model}), timeout: c.q.w.now.State.TimeoutOf(&machine.Specialist{}),
 	}
 }
 
@@ -236,7 +236,7 @@ func (sessionLedger) Record(guard.TokenUsage) (bool, error) { return false, nil 
 // Tripped implements guard.TruthLedger.
 func (l sessionLedger) Tripped() guard.Trip {
 	if l.q.refused == nil {
-		l.q.refused = l.q.config.Budget.Over(l.q.w.t.now.Spent())
+		l.q.refused = l.q.config.Budget.Over(l.q.w.now.Spent())
 	}
 	if l.q.refused == nil {
 		return guard.Trip{}
@@ -246,6 +246,6 @@ func (l sessionLedger) Tripped() guard.Trip {
 
 // Totals implements guard.TruthLedger.
 func (l sessionLedger) Totals() guard.TokenTotals {
-	spent := l.q.w.t.now.Spent()
+	spent := l.q.w.now.Spent()
 	return guard.TokenTotals{Tokens: spent.TokensIn + spent.TokensOut, Calls: spent.Calls}
 }

@@ -49,7 +49,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 	case q.refused != nil:
 		return "", guard.ErrOverBudget
 	}
-	if known := w.t.round.Known(p.guard, p.digest); known != nil {
+	if known := w.open.Known(p.guard, p.digest); known != nil {
 		return known.Reply, nil
 	}
 	if q.err = ctx.Err(); q.err == nil {
@@ -61,7 +61,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 	if q.refused = q.admit(ctx, &p); q.refused != nil {
 		return "", guard.ErrOverBudget
 	}
-	key := askKey{w.t.now.Key(), w.t.nextAsk()}
+	key := askKey{w.now.Key(), w.nextAsk()}
 	w.r.setInflight(key, true)
 	defer w.r.setInflight(key, false)
 	if q.err = q.reserve(ctx, key, &p); q.err != nil {
@@ -77,7 +77,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 // admit reports why the budget or a quota does not let a question be asked, nil if
 // they do.
 func (q *inquirer) admit(ctx context.Context, p *probe) *spend.BudgetError {
-	t, b := q.w.t, q.config.Budget
+	w, b := q.w, q.config.Budget
 	unsaid := p.source != specialist.Function && !p.need.Has(specialist.CostGiven)
 	if most := q.config.DefaultEstimate(); unsaid && most != 0 {
 		p.need = p.need.WithCost(most)
@@ -87,19 +87,19 @@ func (q *inquirer) admit(ctx context.Context, p *probe) *spend.BudgetError {
 		p.need = specialist.Usage{}
 	} else if unpriced := q.config.Unpriced(); unsaid && unpriced != nil {
 		return unpriced
-	} else if over := b.Over(t.now.Spent()); over != nil {
+	} else if over := b.Over(w.now.Spent()); over != nil {
 		return over
-	} else if late := t.tooLate(b, need); late != nil {
+	} else if late := w.tooLate(b, need); late != nil {
 		return late
-	} else if over := b.AdmitProbe(t.now.Spent(), t.now.GuardState().Probes, t.held(), need); over != nil {
+	} else if over := b.AdmitProbe(w.now.Spent(), w.now.GuardState().Probes, w.held(), need); over != nil {
 		return over
 	}
 	if b != nil && b.HardCalls != nil && q.config.DebitsProbes() {
-		held := t.held().Plus(need)
-		for p.retries = 0; p.retries < mostRetries && b.Admit(t.now.Spent(), held, spend.Book{Calls: p.retries + 1}) == nil; p.retries++ {
+		held := w.held().Plus(need)
+		for p.retries = 0; p.retries < mostRetries && b.Admit(w.now.Spent(), held, spend.Book{Calls: p.retries + 1}) == nil; p.retries++ {
 		}
 	}
-	return q.w.take(ctx, p.guard, need)
+	return w.take(ctx, p.guard, need)
 }
 
 // bookOf returns one call of that cost.
@@ -110,18 +110,18 @@ func bookOf(u specialist.Usage) spend.Book {
 // takeOver settles what a lost process has asked: at its estimate, because
 // nobody will ever say what it cost.
 func (q *inquirer) takeOver(ctx context.Context) error {
-	t := q.w.t
-	for i := range t.round.Asks {
-		a := &t.round.Asks[i]
+	w := q.w
+	for i := range w.open.Asks {
+		a := &w.open.Asks[i]
 		if !a.Status.Pending() || a.Role != session.GuardRole {
 			continue
 		}
-		if out, err := q.w.out(ctx, a); err != nil {
+		if out, err := w.out(ctx, a); err != nil {
 			return err
 		} else if out {
 			return errElsewhere
 		}
-		t.emit(&session.Probed{Guard: a.SpecialistID, Ask: a.Index, Code: session.CodeLost, Message: "the process that asked was lost", Usage: a.Remote.Expected(), Free: !q.config.DebitsProbes()})
+		w.emit(&session.Probed{Guard: a.SpecialistID, Ask: a.Index, Code: session.CodeLost, Message: "the process that asked was lost", Usage: a.Remote.Expected(), Free: !q.config.DebitsProbes()})
 	}
 	return nil
 }
@@ -133,11 +133,11 @@ func (q *inquirer) reserve(ctx context.Context, key askKey, p *probe) error {
 	if err != nil {
 		return err
 	}
-	w.t.emit(&session.Asked{Asks: []session.Ask{{SpecialistID: p.guard, Index: key.index, Role: session.GuardRole, Source: p.source, Remote: &session.RemoteAsk{
-		Owner: owner, Deadline: w.t.at + specialist.Time(p.timeout.Milliseconds()), Estimate: p.need.CostUSD, TokensIn: p.need.NumInputTokens, TokensOut: p.need.NumOutputTokens,
+	w.emit(&session.Asked{Asks: []session.Ask{{SpecialistID: p.guard, Index: key.index, Role: session.GuardRole, Source: p.source, Remote: &session.RemoteAsk{
+		Owner: owner, Deadline: w.at + specialist.Time(p.timeout.Milliseconds()), Estimate: p.need.CostUSD, TokensIn: p.need.NumInputTokens, TokensOut: p.need.NumOutputTokens,
 		Spare: session.Spare{Calls: p.retries},
 	}}}})
-	return w.commit(ctx)
+	return w.save(ctx)
 }
 
 // send asks. A panic, and an end of the goroutine, are errors.
@@ -159,12 +159,12 @@ func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(cont
 		_, cost := q.cost(p, &a)
 		q.w.paid(p.guard, cost)
 	}()
-	t := &q.w.t.now
+	t := &q.w.now
 	var m meter
 	defer m.read(&a)
 	asked := specialist.WithCaller(q.bounded(ctx, p), specialist.Caller{
 		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: p.guard, Round: t.Round, Attempt: t.Attempt,
-		Nth: q.w.t.round.Before(p.guard, session.GuardRole, key.index), AskID: key.round.AskID(key.index), Spent: m.add,
+		Nth: q.w.open.Before(p.guard, session.GuardRole, key.index), AskID: key.round.AskID(key.index), Spent: m.add,
 	})
 	if !apart(func() { a = replied(asked, ask) }) {
 		a.err = errGone
@@ -230,7 +230,7 @@ func (q *inquirer) cost(p *probe, a *reply) (of spend.Called, u specialist.Usage
 	if asked := cmp.Or(p.model, a.asked); asked != "" { // a classifier is a model only if it says so
 		of = spend.CalledOf(asked, a.model)
 	}
-	u = q.w.t.price(a.usage.Clean(), of)
+	u = q.w.price(a.usage.Clean(), of)
 	if a.err == nil && p.source != specialist.Function {
 		u = unnamed(u, p.need.CostUSD.Times(u.Billed()))
 	}
@@ -238,15 +238,15 @@ func (q *inquirer) cost(p *probe, a *reply) (of spend.Called, u specialist.Usage
 }
 
 // settle records what came of an ask, whatever has happened to the session since,
-// and opens a new tx.
+// and begins a new commit.
 func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) error {
 	w, safe := q.w, context.WithoutCancel(ctx)
 	for range maxRaces {
-		if err := w.open(safe); err != nil {
+		if err := w.begin(safe); err != nil {
 			return err
 		}
 		counts := q.record(key, p, a)
-		err := w.commit(safe)
+		err := w.save(safe)
 		if errors.Is(err, session.ErrStale) {
 			if err = w.reload(safe); err == nil {
 				continue
@@ -255,7 +255,7 @@ func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) e
 		if err != nil {
 			return err
 		}
-		if err = w.open(safe); err == nil && !(counts && q.stillAsked()) {
+		if err = w.begin(safe); err == nil && !(counts && q.stillAsked()) {
 			err = errMeanwhile
 		}
 		return err
@@ -263,26 +263,26 @@ func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) e
 	return fmt.Errorf("session %s: %w", w.s.ID, session.ErrStale)
 }
 
-// record puts what came of an ask into the tx: an answer of this round, or one
+// record puts what came of an ask into the commit: an answer of this round, or one
 // that came too late and only costs. It reports whether it counts: nothing is decided
 // by an answer that the log does not give to a question.
 func (q *inquirer) record(key askKey, p *probe, a *reply) bool {
-	t := q.w.t
+	w := q.w
 	called, usage := q.cost(p, a)
 	if !q.config.DebitsProbes() {
 		usage = specialist.Usage{}
 	}
-	if t.now.Refuses(&t.round, key.round, key.index, 0) != "" {
+	if w.now.Refuses(&w.open, key.round, key.index, 0) != "" {
 		d := &session.Discarded{SpecialistID: p.guard, Round: key.round.Round, Attempt: key.round.Attempt, Ask: key.index, Code: session.CodeLate, Usage: usage, Model: called.Model, Asked: called.Asked}
-		d.Correct(t.now.Charged(&t.round, key.round, key.index, 0))
-		t.emit(d)
+		d.Correct(w.now.Charged(&w.open, key.round, key.index, 0))
+		w.emit(d)
 		return false
 	}
 	d := &session.Probed{Guard: p.guard, Ask: key.index, Stage: p.stage, Question: p.digest, Reply: a.text, Model: called.Model, Asked: called.Asked, Usage: usage, Free: !q.config.DebitsProbes()}
 	if a.err != nil {
 		d.Code, d.Message, d.Reply = codeOf(a.err), specialist.Clip(a.err.Error(), maxMessage), ""
 	}
-	t.emit(d)
+	w.emit(d)
 	return true
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // arbiter returns who decides the present round.
-func (t *tx) arbiter() (*member, error) {
+func (t *round) arbiter() (*member, error) {
 	if t.here.arbiter != nil {
 		return t.here.arbiter, nil
 	}
@@ -25,7 +25,7 @@ func (t *tx) arbiter() (*member, error) {
 }
 
 // weigh returns the standing of the members of the round.
-func (t *tx) weigh(ctx context.Context, members []member) ([]exact.Billionths, error) {
+func (t *assessment) weigh(ctx context.Context, members []member) ([]exact.Billionths, error) {
 	if t.weighed {
 		return t.weights, nil
 	}
@@ -48,14 +48,14 @@ func (t *tx) weigh(ctx context.Context, members []member) ([]exact.Billionths, e
 // standings returns the votes of the round in the order in which it is put to
 // the arbiter: humans first and then by roster, so that no network decides; by
 // arrival where arrival is what counts.
-func (t *tx) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) {
+func (t *assessment) standings(ctx context.Context, by *member) ([]arbiter.Vote, error) {
 	members := t.members()
 	weights, err := t.weigh(ctx, members)
 	if err != nil {
 		return nil, err
 	}
 	t.votes = t.votes[:0]
-	for _, p := range t.round.Proposals {
+	for _, p := range t.open.Proposals {
 		if t.shadows(p.SpecialistID) {
 			continue
 		}
@@ -84,7 +84,7 @@ const humanFirst = 1 << 20
 
 // place returns a proposal's rank and its author's weight. Proposals of members
 // that have left since count nothing, but they are put to the arbiter.
-func (t *tx) place(p *specialist.Proposal, members []member, weights []exact.Billionths) (int32, exact.Billionths) {
+func (t *round) place(p *specialist.Proposal, members []member, weights []exact.Billionths) (int32, exact.Billionths) {
 	for i := range members {
 		if m := &members[i]; m.SpecialistID == p.SpecialistID {
 			if p.IsHuman {
@@ -105,11 +105,11 @@ func (t *tx) place(p *specialist.Proposal, members []member, weights []exact.Bil
 }
 
 // arbiterRound returns the round as the arbiter sees it, valid until t changes.
-func (t *tx) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member) (*arbiter.Round, error) {
+func (t *assessment) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member) (*arbiter.Round, error) {
 	st := t.now.State
 	t.judging = arbiter.Round{
 		Key: t.now.Key(), Machine: t.now.Machine(), State: st, RequireTrust: st.RequireTrust,
-		Threshold: st.Threshold, Votes: votes, Past: &t.past,
+		Threshold: st.Threshold, Votes: votes, Past: &t.memory,
 	}
 	if t.judging.Threshold == nil {
 		t.judging.Threshold = by.Threshold
@@ -129,16 +129,18 @@ func (t *tx) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member)
 
 // question returns what the proposers of the round are asked, valid until t
 // changes.
-func (t *tx) question() specialist.Question { return questionOf(&t.now, t.round.Notices, &t.past) }
+func (t *assessment) question() specialist.Question {
+	return questionOf(t.now, t.open.Notices, &t.memory)
+}
 
-func questionOf(s *session.Session, notices []string, p *past) specialist.Question {
+func questionOf(s *session.Session, notices []string, p *memory) specialist.Question {
 	o := s.Options()
 	return specialist.Question{Key: s.Key(), Machine: s.Machine(), State: s.State, Notices: notices, Past: p, Meta: o.Meta, Seed: o.Seed}
 }
 
 // judge implements judge: it is called by the gate, inside the event.
-func (t *tx) judge(string, string) verdict.Verdict {
-	return t.pending.verdict(t)
+func (w *engine) judge(string, string) verdict.Verdict {
+	return w.passing.verdict(&w.assessment)
 }
 
 // A judgement is the step that is passing the gate.
@@ -150,7 +152,7 @@ type judgement struct {
 
 // verdict judges the step. Guards that had to ask somebody have done so before:
 // here it is made sure of.
-func (j *judgement) verdict(t *tx) verdict.Verdict {
+func (j *judgement) verdict(t *assessment) verdict.Verdict {
 	v := j.alone(t)
 	if v.Passed() && !j.step.Human && t.now.Program.Guards(t.now.State).Asks(j.step.Transition) {
 		return v.Join(j.inquiry.on(&j.step))
@@ -159,7 +161,7 @@ func (j *judgement) verdict(t *tx) verdict.Verdict {
 }
 
 // alone judges the step by the guards that ask nobody.
-func (j *judgement) alone(t *tx) (v verdict.Verdict) {
+func (j *judgement) alone(t *assessment) (v verdict.Verdict) {
 	v = t.now.Program.Guards(t.now.State).Check(t.now.GuardState(), j.step)
 	if j.step.Human {
 		return v // custom guards judge content, and a ruling's is a human's
@@ -172,7 +174,7 @@ func (j *judgement) alone(t *tx) (v verdict.Verdict) {
 
 // own runs a guard of the program's own; a panic, or an end of its goroutine, fails
 // closed, and the program is told.
-func (j *judgement) own(t *tx, c guard.Checker) (v verdict.Verdict) {
+func (j *judgement) own(t *assessment, c guard.Checker) (v verdict.Verdict) {
 	var err error
 	if !apart(func() {
 		err = t.r.contain(t.now.ID, func() error { v = c.Check(j.ctx, j.step); return nil })

@@ -35,15 +35,15 @@ func (r *Runner) reveal(ctx context.Context, s *session.Session, viewer string) 
 		q, err := r.questionFor(ctx, s, viewer, true)
 		return q, s, err
 	}
-	t, err := r.beginPartial(ctx, s)
+	w, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return Question{}, nil, err
 	}
-	if viewer != "" && !t.mayRule(viewer) {
+	if viewer != "" && !w.mayRule(viewer) {
 		return Question{}, nil, refuse(ErrForbidden, "not_human", "%q may not rule on the round, so a look of theirs would say nothing of who does", viewer)
 	}
-	t.emit(&session.Revealed{RoundID: s.Key().ID(), SpecialistID: viewer})
-	after, err := t.commit(ctx)
+	w.emit(&session.Revealed{RoundID: s.Key().ID(), SpecialistID: viewer})
+	after, err := w.write(ctx)
 	if err != nil {
 		return Question{}, nil, err
 	}
@@ -83,10 +83,10 @@ func (r *Runner) revealReview(ctx context.Context, s *session.Session, roundID, 
 			return nil, err
 		}
 	}
-	t, err := r.beginPartial(ctx, s)
+	w, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	t.emit(&session.Revealed{RoundID: roundID, SpecialistID: viewer})
-	return t.commit(ctx)
+	w.emit(&session.Revealed{RoundID: roundID, SpecialistID: viewer})
+	return w.write(ctx)
 }

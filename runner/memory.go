@@ -10,8 +10,8 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// A past is what a session remembers, for proposers and arbiters.
-type past struct {
+// A memory is what a session remembers, for proposers and arbiters.
+type memory struct {
 	r *Runner
 	s *session.Session
 
@@ -23,16 +23,16 @@ type past struct {
 
 // Past returns what a session remembers, for an arbiter that decides a recorded round
 // again. It may be used by one goroutine at a time.
-func (r *Runner) Past(s *session.Session) specialist.Past { return &past{r: r, s: s} }
+func (r *Runner) Past(s *session.Session) specialist.Past { return &memory{r: r, s: s} }
 
 // Steps implements [specialist.Past].
-func (p *past) Steps() int { return int(p.s.Executed) }
+func (p *memory) Steps() int { return int(p.s.Executed) }
 
 // Visits implements [specialist.Past].
-func (p *past) Visits(s *machine.State) int { return p.s.Visits(s) }
+func (p *memory) Visits(s *machine.State) int { return p.s.Visits(s) }
 
 // Last implements [specialist.Past].
-func (p *past) Last() *machine.Transition {
+func (p *memory) Last() *machine.Transition {
 	if last := p.s.Last(); last != nil {
 		return last.Transition
 	}
@@ -40,7 +40,7 @@ func (p *past) Last() *machine.Transition {
 }
 
 // History implements [specialist.Past].
-func (p *past) History() []specialist.TransitionRecord {
+func (p *memory) History() []specialist.TransitionRecord {
 	if p.mu != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *past) History() []specialist.TransitionRecord {
 
 // Exemplars implements [specialist.Past]. If the store cannot be read there are
 // none: examples help, they are not needed.
-func (p *past) Exemplars() []specialist.Exemplar {
+func (p *memory) Exemplars() []specialist.Exemplar {
 	if p.mu != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()

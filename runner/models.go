@@ -61,7 +61,7 @@ type need struct {
 // need returns what an ask of a member is expected to need: what the machine says
 // of its cost, else what the model's proposer says, at the price of the model. A
 // function of this process that says nothing of its cost needs nothing.
-func (t *tx) need(m *member) need {
+func (t *assessment) need(m *member) need {
 	if m.local() && m.estimate == 0 {
 		return need{}
 	}
@@ -87,7 +87,7 @@ func (t *tx) need(m *member) need {
 
 // estimateOf returns what the machine says that an ask of a member costs, of a service
 // that it says nothing of what its budget says of such. unsaid reports that.
-func (t *tx) estimateOf(m *member) (cost exact.Money, unsaid bool) {
+func (t *round) estimateOf(m *member) (cost exact.Money, unsaid bool) {
 	if m.local() || m.EstimatedCostUSD != nil {
 		return m.estimate, false
 	}
@@ -96,7 +96,7 @@ func (t *tx) estimateOf(m *member) (cost exact.Money, unsaid bool) {
 
 // unpriced returns why an ask may not be made of which nothing says what it may cost;
 // nil if it may, or something does.
-func (t *tx) unpriced(n need) *spend.BudgetError {
+func (t *round) unpriced(n need) *spend.BudgetError {
 	if !n.unpriced {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (t *tx) unpriced(n need) *spend.BudgetError {
 
 // bookOf returns what one call of a model needs, and whether nothing says what it may
 // cost: no estimate, and no price. Then it is the budget's default.
-func (t *tx) bookOf(m *member, e *specialist.Estimate) (b spend.Book, unpriced bool) {
+func (t *assessment) bookOf(m *member, e *specialist.Estimate) (b spend.Book, unpriced bool) {
 	b = spend.Book{Calls: 1, Money: m.estimate, TokensIn: e.InputTokens, TokensOut: e.OutputTokens}
 	if b.Money == 0 {
 		u := specialist.Usage{NumInputTokens: e.InputTokens, NumOutputTokens: e.OutputTokens, Given: specialist.InputGiven | specialist.OutputGiven}
@@ -129,11 +129,11 @@ func calledOf(a *specialist.Answer) spend.Called {
 
 // price fills in what an answer cost: the price of the machine comes first, then
 // the program's, then what the machine does about models without a price.
-func (t *tx) price(u specialist.Usage, of spend.Called) specialist.Usage {
+func (t *assessment) price(u specialist.Usage, of spend.Called) specialist.Usage {
 	return t.r.price(t.now.Program.Guards(t.now.State), u, of)
 }
 
-// price is that of a tx under given guards, which may be nil. The model that
+// price is that of an assessment under given guards, which may be nil. The model that
 // answered is looked up by its own name first, then without its version. If neither
 // is known, and its name is not that of a relative of the model that was asked, the
 // server only has a name of its own for that: its price holds, as an estimate.

@@ -9,17 +9,17 @@ import (
 )
 
 // learn returns what a human's ruling teaches the ledger of the present round.
-func (t *tx) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
+func (t *assessment) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
 	q := &t.here.question
 	o := &trust.Outcome{
 		Session: t.now.ID.String(), Round: t.now.Key().ID(), Machine: q.Machine, State: q.State, DefinitionDigest: t.now.Machine().Digest(),
-		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.author(), Blind: d.blind, Unasked: !t.round.HumanAsked(&t.now),
-		PolicyDigest: q.PolicyDigest, Proposals: t.round.Learned(t.here.version, t.now.Machine()), Partial: t.round.Waved() || t.partial(),
+		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.author(), Blind: d.blind, Unasked: !t.open.HumanAsked(t.now),
+		PolicyDigest: q.PolicyDigest, Proposals: t.open.Learned(t.here.version, t.now.Machine()), Partial: t.open.Waved() || t.partial(),
 		NoQuorum: !t.heardEnough(),
 	}
-	if a := t.round.Draws; a != nil && a.Audit && t.round.HumanAsked(&t.now) {
+	if a := t.open.Draws; a != nil && a.Audit && t.open.HumanAsked(t.now) {
 		o.Source, o.Automatic, o.SamplingProb = trust.Audited, true, a.AuditRate
-		o.Pick = t.elected(t.round.Verdict).transition.Name
+		o.Pick = t.elected(t.open.Verdict).transition.Name
 	}
 	if d.second != nil && d.second.Settled != "" {
 		o.Source = trust.Adjudicated
@@ -35,7 +35,7 @@ func (t *tx) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
 
 // counterfactual enters what bayes had made of the round before the human spoke, and
 // what it would have made of it had it stopped asking earlier.
-func (t *tx) counterfactual(ctx context.Context, by *member, o *trust.Outcome) error {
+func (t *assessment) counterfactual(ctx context.Context, by *member, o *trust.Outcome) error {
 	e, q, err := t.put(ctx, by)
 	if err != nil {
 		return err
@@ -57,18 +57,18 @@ func (t *tx) counterfactual(ctx context.Context, by *member, o *trust.Outcome) e
 // stopsEarly reports whether the policy of the state is to stop asking once a
 // probability is reached. Then a round that was put to everyone, since nothing was
 // established yet, says what it would have come to.
-func (t *tx) stopsEarly() bool {
+func (t *round) stopsEarly() bool {
 	switch {
 	case t.now.State.Solicit.Mode != machine.Sequential:
 		return false
-	case t.round.Wave == nil:
+	case t.open.Wave == nil:
 		return !t.partial()
 	}
-	return t.round.Wave.Everyone != NoSaving
+	return t.open.Wave.Everyone != NoSaving
 }
 
 // costs returns what asking for each vote is expected to cost.
-func (t *tx) costs(votes []trust.Vote) []exact.Money {
+func (t *assessment) costs(votes []trust.Vote) []exact.Money {
 	costs := make([]exact.Money, len(votes))
 	for i := range votes {
 		if m := t.here.find(votes[i].SpecialistID); m != nil {
@@ -79,11 +79,11 @@ func (t *tx) costs(votes []trust.Vote) []exact.Money {
 }
 
 // judged returns the judgement that stands on the present proposals, or nil.
-func (t *tx) judged() *trust.Judgement {
-	if t.round.Verdict == nil {
+func (t *round) judged() *trust.Judgement {
+	if t.open.Verdict == nil {
 		return nil
 	}
-	return t.round.Verdict.Decision.Judgement
+	return t.open.Verdict.Decision.Judgement
 }
 
 // version returns the version of somebody who takes part; "" if nobody of that

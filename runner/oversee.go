@@ -23,9 +23,9 @@ type StateCollapse struct {
 	Next       string            `json:"next,omitempty"` // the stage that the next step will find
 }
 
-// inState returns a tx that looks at a state of the newest definition of a
-// machine, in no session. It is never committed.
-func (r *Runner) inState(ctx context.Context, machineName, state string) (*tx, error) {
+// inState returns an assessment of a state of the newest definition of a
+// machine, in no session.
+func (r *Runner) inState(ctx context.Context, machineName, state string) (*assessment, error) {
 	p, err := r.newest(ctx, machineName)
 	if err != nil {
 		return nil, err

@@ -120,10 +120,10 @@ func (r *Runner) end(ctx context.Context, id specialist.SessionID, d *session.En
 			if after = s; !s.Status.Live() && !(s.Status == session.Failed && d.Code == session.CodeCancelled) {
 				return nil
 			}
-			t := &tx{}
-			t.bare(r, s)
+			t := &commit{}
+			t.reset(r, s)
 			t.emit(d)
-			if after, err = t.commit(ctx); !errors.Is(err, session.ErrStale) {
+			if after, err = t.write(ctx); !errors.Is(err, session.ErrStale) {
 				did = err == nil
 				return err
 			}

@@ -17,20 +17,20 @@ import (
 // none to give does not decide alone.
 
 // lacksPayload reports whether somebody's proposal in the round is no more than a vote.
-func (t *tx) lacksPayload(id string) bool {
-	p := t.round.Proposal(id)
+func (t *round) lacksPayload(id string) bool {
+	p := t.open.Proposal(id)
 	return p != nil && p.LacksPayload()
 }
 
 // toPay returns whom to ask where the probability is reached, and nobody who proposed
 // the pick gave the payload that it needs: the cheapest who could, the first of equals;
 // nobody if nobody could, or none is needed.
-func (w *work) toPay(l *trust.Ledger, q trust.Question, due []*member) []int {
-	if !slices.ContainsFunc(w.t.round.Proposals, (*specialist.Proposal).LacksPayload) {
+func (w *engine) toPay(l *trust.Ledger, q trust.Question, due []*member) []int {
+	if !slices.ContainsFunc(w.open.Proposals, (*specialist.Proposal).LacksPayload) {
 		return nil
 	}
 	pick, needed := l.Judge(q).Pick, false
-	for _, p := range w.t.round.Proposals {
+	for _, p := range w.open.Proposals {
 		if p.Transition.Name != pick {
 			continue
 		}
@@ -40,7 +40,7 @@ func (w *work) toPay(l *trust.Ledger, q trust.Question, due []*member) []int {
 	}
 	best := -1
 	for i, m := range due {
-		if needed && !m.source.VotesOnly() && (best < 0 || w.t.costOf(m) < w.t.costOf(due[best])) {
+		if needed && !m.source.VotesOnly() && (best < 0 || w.costOf(m) < w.costOf(due[best])) {
 			best = i
 		}
 	}

@@ -65,20 +65,20 @@ func (r *Runner) proposeTo(ctx context.Context, s *session.Session, in Submissio
 	if !s.Status.Live() {
 		return nil, s, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
 	}
-	t, err := r.beginPartial(ctx, s)
+	w, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return nil, s, err
 	}
-	m, err := t.participant(in.SpecialistID)
+	m, err := w.participant(in.SpecialistID)
 	if err != nil {
 		return nil, s, err
 	}
 	if err := r.fits(ctx, s, in.pin()); err != nil {
-		return nil, s, t.refuseStale(ctx, m, in, err)
+		return nil, s, w.refuseStale(ctx, m, in, err)
 	}
 	if in.TransitionName == "" {
-		if t.plan.missing != nil {
-			return nil, s, t.plan.missing
+		if w.plan.missing != nil {
+			return nil, s, w.plan.missing
 		}
 		return r.proposeAsked(ctx, s, m, in)
 	}
@@ -90,8 +90,8 @@ func (r *Runner) proposeTo(ctx context.Context, s *session.Session, in Submissio
 	if err != nil {
 		return nil, s, err
 	}
-	t.recordAnswer(&h)
-	after, err := t.commit(ctx)
+	w.recordAnswer(&h)
+	after, err := w.write(ctx)
 	if err != nil {
 		return nil, s, err
 	}
@@ -110,7 +110,7 @@ func (in *Submission) answer() specialist.Answer {
 
 // participant returns the proposer of that id if it may be heard in the present
 // state.
-func (t *tx) participant(id string) (*member, error) {
+func (t *round) participant(id string) (*member, error) {
 	members := t.members()
 	for i := range members {
 		if members[i].SpecialistID == id {
@@ -162,12 +162,12 @@ func (p *plan) role(id string) machine.Role {
 
 // refuseStale logs what an AI's proposal for another round has cost, if it says so,
 // and returns the refusal.
-func (t *tx) refuseStale(ctx context.Context, m *member, in Submission, refused error) error {
+func (w *engine) refuseStale(ctx context.Context, m *member, in Submission, refused error) error {
 	if m.IsHuman || in.Usage.Given == 0 || !errors.Is(refused, ErrStaleRound) {
 		return refused
 	}
-	t.discard(&response{key: t.now.Key(), id: m.SpecialistID, answer: in.answer()}, session.CodeLate)
-	if _, err := t.commit(ctx); err != nil {
+	w.discard(&response{key: w.now.Key(), id: m.SpecialistID, answer: in.answer()}, session.CodeLate)
+	if _, err := w.write(ctx); err != nil {
 		return err
 	}
 	return refused
@@ -183,12 +183,12 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member
 	}
 	own := *m
 	own.proposer = given{m.proposer, in}
-	w := r.newWork(s)
+	w := r.newEngine(s)
 	defer w.end()
-	if err := w.open(ctx); err != nil {
+	if err := w.begin(ctx); err != nil {
 		return nil, s, err
 	}
-	if a := w.t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() {
+	if a := w.open.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() {
 		if out, err := w.out(ctx, a); out || err != nil {
 			if err == nil {
 				err = refuse(ErrIllegal, "already_asked", "Specialist %s is being asked already", m.SpecialistID)
@@ -197,13 +197,13 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member
 		}
 	}
 	var err error
-	if w.by, err = w.t.arbiter(); err != nil {
+	if w.by, err = w.arbiter(); err != nil {
 		w.by = noArbiter() // asking needs no arbiter
 	}
 	switch ask := w.admit(ctx, []*member{&own}); {
 	case len(ask) > 0:
 		err = w.gather(ctx, ask)
-	case w.t.failureOf(m.SpecialistID) == nil:
+	case w.failureOf(m.SpecialistID) == nil:
 		err = refuse(ErrIllegal, "budget_contended", "Specialist %s cannot be asked now: open calls hold the last of the budget", m.SpecialistID)
 	}
 	if err != nil {
@@ -216,13 +216,13 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member
 
 // proposed commits what somebody was heard to answer, whoever else is faster, and
 // returns the proposal it made. Nobody is asked twice because of a lost race.
-func (w *work) proposed(ctx context.Context, id string) (*specialist.Proposal, *session.Session, error) {
+func (w *engine) proposed(ctx context.Context, id string) (*specialist.Proposal, *session.Session, error) {
 	for range maxRaces {
-		failure := w.t.failureOf(id)
-		err := w.commit(ctx)
+		failure := w.failureOf(id)
+		err := w.save(ctx)
 		if errors.Is(err, session.ErrStale) {
 			if err = w.reload(ctx); err == nil {
-				err = w.open(ctx)
+				err = w.begin(ctx)
 			}
 			if err != nil {
 				return nil, w.s, err
@@ -247,7 +247,7 @@ func (w *work) proposed(ctx context.Context, id string) (*specialist.Proposal, *
 }
 
 // failureOf returns why a specialist's ask failed in this commit, or nil.
-func (t *tx) failureOf(id string) *session.AskFailed {
+func (t *commit) failureOf(id string) *session.AskFailed {
 	for _, e := range t.events {
 		if f, ok := e.Data.(*session.AskFailed); ok && f.SpecialistID == id {
 			return f
@@ -257,7 +257,7 @@ func (t *tx) failureOf(id string) *session.AskFailed {
 }
 
 // paidTo returns what a specialist's answer costs that this commit records.
-func (t *tx) paidTo(id string) specialist.Usage {
+func (t *commit) paidTo(id string) specialist.Usage {
 	for _, e := range t.events {
 		switch d := e.Data.(type) {
 		case *session.Proposed:
@@ -330,13 +330,13 @@ func (r *Runner) Callback(ctx context.Context, id, token string, a specialist.An
 // answered records the answer to an open ask: as a proposal, or, if it is not
 // legal, as its failure, which is returned.
 func (r *Runner) answered(ctx context.Context, s *session.Session, ask *session.Ask, a specialist.Answer) (*specialist.Proposal, *session.Session, error) {
-	t, err := r.begin(ctx, s)
+	w, err := r.begin(ctx, s)
 	if err != nil {
 		return nil, s, err
 	}
-	t.recordAnswer(&response{key: s.Key(), id: ask.SpecialistID, source: ask.Source, ask: ask.Index, repeat: ask.Remote.Repeat, estimate: ask.Remote, answer: a})
-	failure, cost := t.failureOf(ask.SpecialistID), t.paidTo(ask.SpecialistID)
-	after, err := t.commit(ctx)
+	w.recordAnswer(&response{key: s.Key(), id: ask.SpecialistID, source: ask.Source, ask: ask.Index, repeat: ask.Remote.Repeat, estimate: ask.Remote, answer: a})
+	failure, cost := w.failureOf(ask.SpecialistID), w.paidTo(ask.SpecialistID)
+	after, err := w.write(ctx)
 	if err != nil {
 		return nil, s, err
 	}

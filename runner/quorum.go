@@ -26,19 +26,19 @@ import (
 // toAsk reports whether a member is asked if the round goes on: in the modes that ask
 // everybody, everybody; in mode sequential those whom the present wave is yet to ask,
 // and everybody as long as there was none.
-func (t *tx) toAsk(m *member) bool {
-	if t.mode() == machine.Sequential && t.championship.champion == "" && t.round.Solicited() {
+func (t *round) toAsk(m *member) bool {
+	if t.mode() == machine.Sequential && t.championship.champion == "" && t.open.Solicited() {
 		return slices.Contains(t.unasked, m)
 	}
 	return t.asks(m)
 }
 
 // quorum counts the panel of the present round. by is who arbitrates.
-func (t *tx) quorum(by *member) *arbiter.Quorum { return t.quorumWith(by, t.toAsk) }
+func (t *round) quorum(by *member) *arbiter.Quorum { return t.quorumWith(by, t.toAsk) }
 
 // quorumWith counts those who were asked or proposed, and also some others.
-func (t *tx) quorumWith(by *member, also func(*member) bool) *arbiter.Quorum {
-	q, have, members := &arbiter.Quorum{}, t.round.Finder(), t.members()
+func (t *round) quorumWith(by *member, also func(*member) bool) *arbiter.Quorum {
+	q, have, members := &arbiter.Quorum{}, t.open.Finder(), t.members()
 	for i := range members {
 		m := &members[i]
 		if m.IsHuman || t.shadows(m.SpecialistID) {
@@ -55,7 +55,7 @@ func (t *tx) quorumWith(by *member, also func(*member) bool) *arbiter.Quorum {
 			q.Missing = append(q.Missing, m.SpecialistID)
 		}
 	}
-	for _, p := range t.round.Proposals { // of those who have left since
+	for _, p := range t.open.Proposals { // of those who have left since
 		if !p.IsHuman && !slices.ContainsFunc(members, func(m member) bool { return m.SpecialistID == p.SpecialistID }) {
 			q.Counted, q.Answered = q.Counted+1, q.Answered+1
 		}
@@ -65,11 +65,11 @@ func (t *tx) quorumWith(by *member, also func(*member) bool) *arbiter.Quorum {
 }
 
 // quorumRule returns the quorum in force in the present round.
-func (t *tx) quorumRule(by *member) machine.Quorum {
+func (t *round) quorumRule(by *member) machine.Quorum {
 	if q := t.now.State.Quorum; q != nil {
 		return *q
 	}
-	reigns := t.championship.champion != "" && t.round.Proposal(t.championship.champion) != nil
+	reigns := t.championship.champion != "" && t.open.Proposal(t.championship.champion) != nil
 	return DefaultQuorum(by.StrategyFnName, t.mode(), reigns)
 }
 
@@ -85,7 +85,7 @@ func DefaultQuorum(strategy string, mode machine.Mode, champion bool) machine.Qu
 
 // tooFewAlone reports whether a declared quorum asks for more answers than a
 // champion, and those who are asked beside it, have given. Then the others are asked.
-func (t *tx) tooFewAlone() bool {
+func (t *round) tooFewAlone() bool {
 	declared := t.now.State.Quorum
 	if declared == nil || t.championship.champion == "" {
 		return false
@@ -94,7 +94,7 @@ func (t *tx) tooFewAlone() bool {
 	for i := range members {
 		if m := &members[i]; t.asks(m) && !t.shadows(m.SpecialistID) {
 			counted++
-			if t.round.Proposal(m.SpecialistID) != nil {
+			if t.open.Proposal(m.SpecialistID) != nil {
 				answered++
 			}
 		}
@@ -104,7 +104,7 @@ func (t *tx) tooFewAlone() bool {
 
 // counted returns the quorum of the round for a verdict, with words for who has not
 // answered.
-func (t *tx) counted(by *member) *arbiter.Quorum {
+func (t *round) counted(by *member) *arbiter.Quorum {
 	q := t.quorum(by)
 	if !q.Reached() {
 		q.Failures = t.failures()
@@ -116,16 +116,16 @@ func (t *tx) counted(by *member) *arbiter.Quorum {
 // proposal, so nobody is asked again about them; but a verdict that was given before
 // them may be below the quorum now, and is then recorded once more as such. One that
 // was below it and is not any more is asked for again.
-func (t *tx) stands(by *member) bool {
-	v := t.round.Verdict
+func (w *engine) stands(by *member) bool {
+	v := w.open.Verdict
 	if v == nil || v.Decision.Quorum == nil { // of an older log
 		return v != nil
 	}
-	q, below := t.counted(by), v.Decision.Rule == arbiter.NoQuorum
+	q, below := w.counted(by), v.Decision.Rule == arbiter.NoQuorum
 	switch {
 	case q.Reached():
 		return !below
-	case len(v.Order) == 0, v.Decision.Consensus() && t.round.ElectedHuman(v):
+	case len(v.Order) == 0, v.Decision.Consensus() && w.open.ElectedHuman(v):
 		return true
 	case !v.Decision.Consensus() && v.Evidence != nil && v.Evidence.Stop != "":
 		return true
@@ -135,16 +135,16 @@ func (t *tx) stands(by *member) bool {
 		return true
 	}
 	again := *v
-	again.Index, again.Ask, again.Usage, again.Model = t.round.Verdicts+1, 0, specialist.Usage{}, ""
+	again.Index, again.Ask, again.Usage, again.Model = w.open.Verdicts+1, 0, specialist.Usage{}, ""
 	again.Decision = low
-	t.emit(&again)
+	w.emit(&again)
 	return true
 }
 
 // heardEnough reports whether the quorum of the round was reached when it was judged,
 // or else is now.
-func (t *tx) heardEnough() bool {
-	if v := t.round.Verdict; v != nil {
+func (t *round) heardEnough() bool {
+	if v := t.open.Verdict; v != nil {
 		return v.Decision.Quorum.Reached()
 	}
 	by, err := t.arbiter()
@@ -159,15 +159,15 @@ const maxFailures = 5
 
 // failures says in words why proposers of the round have not answered: those who are
 // required first, and of each the newest ask.
-func (t *tx) failures() string {
+func (t *round) failures() string {
 	var required, list []string
 	members := t.members()
 	for i := range members {
 		m := &members[i]
-		if m.IsHuman || t.shadows(m.SpecialistID) || t.round.Proposal(m.SpecialistID) != nil {
+		if m.IsHuman || t.shadows(m.SpecialistID) || t.open.Proposal(m.SpecialistID) != nil {
 			continue
 		}
-		a := t.round.Ask(m.SpecialistID, machine.Proposer)
+		a := t.open.Ask(m.SpecialistID, machine.Proposer)
 		switch {
 		case m.required && m.off:
 			required = append(required, m.SpecialistID+" is switched off")

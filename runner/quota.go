@@ -126,7 +126,7 @@ func (t ticket) release() {
 }
 
 // takeMore adds room for a repair to a ticket, and reports whether there is any.
-func (w *work) takeMore(ctx context.Context, id string, need spend.Book) bool {
+func (w *engine) takeMore(ctx context.Context, id string, need spend.Book) bool {
 	t, limited := w.tickets[id]
 	if !limited {
 		return true
@@ -142,9 +142,9 @@ func (w *work) takeMore(ctx context.Context, id string, need spend.Book) bool {
 
 // reserve holds what a call of somebody needs of the tenant's quota. call names it, if
 // it is to be found again.
-func (w *work) reserve(ctx context.Context, id, call string, need spend.Book) (*spend.Handle, error) {
-	scope := w.r.scope(&w.t.now)
-	scope.Round, scope.Proposer = w.t.now.Key().ID(), id
+func (w *engine) reserve(ctx context.Context, id, call string, need spend.Book) (*spend.Handle, error) {
+	scope := w.r.scope(&w.now)
+	scope.Round, scope.Proposer = w.now.Key().ID(), id
 	return w.r.quota.Reserve(ctx, scope, spend.Estimate{ID: call, Input: need.TokensIn, MaxOutput: need.TokensOut, Cost: need.Money, CostGiven: true})
 }
 
@@ -153,11 +153,11 @@ func callID(k specialist.RoundKey, id string) string { return k.ID() + "/" + id 
 
 // keep takes the ticket of a call that is asked for again. It is on its way, so
 // nobody refuses it.
-func (w *work) keep(ctx context.Context, id string, need spend.Book) {
+func (w *engine) keep(ctx context.Context, id string, need spend.Book) {
 	if w.r.quota == nil {
 		return
 	}
-	if h := w.r.quota.Find(w.r.scope(&w.t.now), callID(w.t.now.Key(), id)); h != nil {
+	if h := w.r.quota.Find(w.r.scope(&w.now), callID(w.now.Key(), id)); h != nil {
 		w.tickets[id].release()
 		w.hold(id, ticket{handle: h})
 		return
@@ -165,7 +165,7 @@ func (w *work) keep(ctx context.Context, id string, need spend.Book) {
 	_ = w.take(ctx, id, need)
 }
 
-func (w *work) hold(id string, t ticket) {
+func (w *engine) hold(id string, t ticket) {
 	if w.tickets == nil {
 		w.tickets = map[string]ticket{}
 	}
@@ -174,11 +174,11 @@ func (w *work) hold(id string, t ticket) {
 
 // paid says what a call of somebody has cost. Without a ticket it was thought to be
 // free.
-func (w *work) paid(id string, u specialist.Usage) {
+func (w *engine) paid(id string, u specialist.Usage) {
 	if t := w.tickets[id]; t.handle != nil {
 		t.settle(u)
 	} else if w.r.quota != nil {
-		w.r.charge(w.r.scope(&w.t.now), u)
+		w.r.charge(w.r.scope(&w.now), u)
 	}
 }
 
@@ -206,12 +206,12 @@ func (r *Runner) corrected(ctx context.Context, s *session.Session, id string, u
 // take takes a ticket for a call of somebody, or says why there is none. What is
 // free needs none. A ticket that they have, such as from before a lost race, goes back
 // first.
-func (w *work) take(ctx context.Context, id string, need spend.Book) *spend.BudgetError {
+func (w *engine) take(ctx context.Context, id string, need spend.Book) *spend.BudgetError {
 	if w.r.quota == nil || need == (spend.Book{}) {
 		return nil
 	}
 	w.drop(id)
-	h, err := w.reserve(ctx, id, callID(w.t.now.Key(), id), need)
+	h, err := w.reserve(ctx, id, callID(w.now.Key(), id), need)
 	if over, ok := errors.AsType[*spend.BudgetError](err); ok {
 		return over
 	}
@@ -222,7 +222,7 @@ func (w *work) take(ctx context.Context, id string, need spend.Book) *spend.Budg
 }
 
 // drop returns the ticket of somebody, if there is one.
-func (w *work) drop(id string) {
+func (w *engine) drop(id string) {
 	t := w.tickets[id]
 	t.handle.Release()
 	t.release()
@@ -230,7 +230,7 @@ func (w *work) drop(id string) {
 }
 
 // giveBack returns the tickets of calls that were never made.
-func (w *work) giveBack() {
+func (w *engine) giveBack() {
 	for id := range w.tickets {
 		w.drop(id)
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // receive commits answers as they come in. Those of the last batch are left in
-// w.t, to share the commit of what follows from them.
-func (w *work) receive(ctx context.Context, f *flight) error {
+// the commit in the making, to share the commit of what follows from them.
+func (w *engine) receive(ctx context.Context, f *flight) error {
 	for local := len(w.responses) > 0; ; local = false { // what functions said may settle the round already
 		if !local && f.out > 0 && ctx.Err() == nil {
 			w.responses = f.take(ctx, w.responses)
@@ -19,7 +19,7 @@ func (w *work) receive(ctx context.Context, f *flight) error {
 		if ctx.Err() != nil {
 			return w.giveUp(ctx, f)
 		}
-		if err := w.open(ctx); err != nil {
+		if err := w.begin(ctx); err != nil {
 			return err
 		}
 		over := w.over()
@@ -36,7 +36,7 @@ func (w *work) receive(ctx context.Context, f *flight) error {
 		if local {
 			continue // it shares the commit of what comes next
 		}
-		err := w.commit(ctx)
+		err := w.save(ctx)
 		if errors.Is(err, session.ErrStale) {
 			err = w.reload(ctx)
 		}
@@ -48,17 +48,17 @@ func (w *work) receive(ctx context.Context, f *flight) error {
 
 // land ends a flight: nobody else is waited for. Answers that came while it was
 // being cancelled still count.
-func (w *work) land(f *flight) {
+func (w *engine) land(f *flight) {
 	f.cancel(specialist.ErrDecided)
 	for ; f.out > 0; f.out-- {
 		w.responses = append(w.responses, <-f.results)
-		w.t.recordAnswer(&w.responses[len(w.responses)-1])
+		w.recordAnswer(&w.responses[len(w.responses)-1])
 	}
 }
 
 // giveUp ends a flight because ctx is done: what was answered is recorded, what
 // was not stays open and is asked for again by the next step.
-func (w *work) giveUp(ctx context.Context, f *flight) error {
+func (w *engine) giveUp(ctx context.Context, f *flight) error {
 	f.cancel(ctx.Err())
 	for ; f.out > 0; f.out-- {
 		w.responses = append(w.responses, <-f.results)
@@ -66,10 +66,10 @@ func (w *work) giveUp(ctx context.Context, f *flight) error {
 	w.responses = slices.DeleteFunc(w.responses, func(h response) bool { return h.givenUp })
 	safe := context.WithoutCancel(ctx)
 	for range maxRaces {
-		if err := w.open(safe); err != nil {
+		if err := w.begin(safe); err != nil {
 			return err
 		}
-		err := w.commit(safe)
+		err := w.save(safe)
 		if err == nil {
 			return ctx.Err()
 		}

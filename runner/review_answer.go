@@ -59,7 +59,7 @@ func (r *Runner) reviewOnce(ctx context.Context, s *session.Session, in Reviewin
 		return nil, err
 	}
 	in.Blind = in.Blind && !v.RevealedTo(in.SpecialistID)
-	t, err := r.begin(ctx, s)
+	w, err := r.begin(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func (r *Runner) reviewOnce(ctx context.Context, s *session.Session, in Reviewin
 	if err := d.Lesson.Check(); err != nil {
 		return nil, err
 	}
-	t.emit(d)
-	_, err = t.commit(ctx)
+	w.emit(d)
+	_, err = w.write(ctx)
 	return d, err
 }
 

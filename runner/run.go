@@ -187,13 +187,13 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 		if len(o.Raise) == 0 && (s.Status == session.Completed || s.Status.Live() && !s.Resumable(retry) && !o.Clear) {
 			return s, nil
 		}
-		t, err := r.begin(ctx, s)
+		w, err := r.begin(ctx, s)
 		if err != nil {
 			return nil, err
 		}
 		d := &session.Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: retry, Cleared: o.Clear}
 		if len(o.Raise) > 0 {
-			if err := t.raise(d, o.Raise); err != nil {
+			if err := w.raise(d, o.Raise); err != nil {
 				return nil, err
 			}
 		}
@@ -202,8 +202,8 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 				return nil, err
 			}
 		}
-		t.emit(d)
-		after, err := t.commit(ctx)
+		w.emit(d)
+		after, err := w.write(ctx)
 		if err != nil {
 			r.ended(s)
 		}

@@ -119,7 +119,7 @@ type Runner struct {
 	config   Config
 	store    session.Store
 	programs *session.Programs
-	works    sync.Pool     // of *work
+	engines  sync.Pool     // of *engine
 	quota    *spend.Ledger // of tenants; nil if nothing is limited
 	tenants  *tenants
 	ledger   ledger

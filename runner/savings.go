@@ -69,7 +69,7 @@ type Saving struct {
 const NoSavingNote = "no saving: panel weak or correlated"
 
 // saving is [StateDeciding.Saving] of the state of t.
-func (t *tx) saving(l *trust.Ledger) Saving {
+func (t *assessment) saving(l *trust.Ledger) Saving {
 	if t.here.arbiter == nil || !t.here.arbiter.byBayes() {
 		return Saving{}
 	}

@@ -14,26 +14,26 @@ import (
 // anything is executed. What that is, rulings.go works out.
 
 // rule executes a human's choice, or records it if others have to rule too.
-func (t *tx) rule(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
-	if held, err := t.holdForSecond(ctx, &d); err != nil {
+func (w *engine) rule(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
+	if held, err := w.holdForSecond(ctx, &d); err != nil {
 		return Arbitration{}, err
 	} else if !held {
-		return t.executeForced(ctx, in, d)
+		return w.executeForced(ctx, in, d)
 	}
-	p := t.round.Rulings
+	p := w.open.Rulings
 	if p.Settled(in.SpecialistID) {
-		return in.refusedHuman(t.before, refuse(ErrForbidden, "already_ruled", rulingStands))
+		return in.refusedHuman(w.before, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
 	d.blind = d.blind && !p.Shown()
 	next := p.With(&session.Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: specialist.Clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == session.Direct, Draws: d.draws})
-	switch c, counted := next.ComesTo(d.by, t.mayRule, t.unheard(next)); c {
+	switch c, counted := next.ComesTo(d.by, w.mayRule, w.unheard(next)); c {
 	case session.RulingsAgree:
-		t.join(&d, next, counted)
-		return t.executeForced(ctx, in, d)
+		w.join(&d, next, counted)
+		return w.executeForced(ctx, in, d)
 	case session.RulingsContested:
-		return t.record(ctx, in, next, &session.AwaitsHuman{Code: session.CodeContested, Reason: next.ContestedBy()})
+		return w.record(ctx, in, next, &session.AwaitsHuman{Code: session.CodeContested, Reason: next.ContestedBy()})
 	}
-	return t.record(ctx, in, next, &session.AwaitsHuman{Code: session.CodeSecondHuman, Reason: next.AsksAnother()})
+	return w.record(ctx, in, next, &session.AwaitsHuman{Code: session.CodeSecondHuman, Reason: next.AsksAnother()})
 }
 
 // rulingStands refuses a second word of somebody whose first cannot be changed.
@@ -41,10 +41,10 @@ const rulingStands = "You have ruled on this round, and so has another human: yo
 
 // holdForSecond reports whether a ruling waits for others. The first of a round draws
 // that; what was drawn stays drawn, whatever is ruled then.
-func (t *tx) holdForSecond(ctx context.Context, d *decision) (bool, error) {
+func (t *assessment) holdForSecond(ctx context.Context, d *decision) (bool, error) {
 	s := t.here.state.SecondHuman
-	switch p := t.round.Rulings; {
-	case t.round.Pending():
+	switch p := t.open.Rulings; {
+	case t.open.Pending():
 		d.draws = nil
 		return true, nil
 	case s == nil || s.When != machine.Before:
@@ -58,7 +58,7 @@ func (t *tx) holdForSecond(ctx context.Context, d *decision) (bool, error) {
 }
 
 // unheard returns how many humans may rule who have not.
-func (t *tx) unheard(p *session.PendingRulings) (n int) {
+func (t *round) unheard(p *session.PendingRulings) (n int) {
 	for _, id := range t.here.humansOn() {
 		if p.By(id) == nil {
 			n++
@@ -68,21 +68,21 @@ func (t *tx) unheard(p *session.PendingRulings) (n int) {
 }
 
 // record makes the newest ruling durable, and why the session waits for others.
-func (t *tx) record(ctx context.Context, in Ruling, p *session.PendingRulings, why *session.AwaitsHuman) (Arbitration, error) {
+func (w *engine) record(ctx context.Context, in Ruling, p *session.PendingRulings, why *session.AwaitsHuman) (Arbitration, error) {
 	d := p.By(in.SpecialistID)
-	t.emit(d)
-	t.emit(why)
-	result := in.refused(t.before, why.Reason)
+	w.emit(d)
+	w.emit(why)
+	result := in.refused(w.before, why.Reason)
 	result.IsHuman, result.Recorded, result.TransitionName, result.ToState = true, true, d.Transition.Name, d.Transition.Target
 	result.Reasoning, result.MetaJSON = d.Reasoning, d.MetaJSON
 	var err error
-	result.Session, err = t.commit(ctx)
+	result.Session, err = w.write(ctx)
 	return result, err
 }
 
 // join makes a choice that of all who agreed. Whose ruling was to teach nothing makes
 // the choice one that teaches nothing.
-func (t *tx) join(d *decision, p *session.PendingRulings, counted []*session.Ruled) {
+func (t *round) join(d *decision, p *session.PendingRulings, counted []*session.Ruled) {
 	for _, r := range counted {
 		d.authors = append(d.authors, r.SpecialistID)
 		d.blind = d.blind && r.Blind
@@ -96,7 +96,7 @@ func (t *tx) join(d *decision, p *session.PendingRulings, counted []*session.Rul
 // lookOf returns what the first two humans made of the round without sight of each
 // other; nil where there was nothing to choose between. A disagreement of theirs is
 // settled if a third human has chosen what is executed.
-func (t *tx) lookOf(d *decision, p *session.PendingRulings) *trust.SecondLook {
+func (t *round) lookOf(d *decision, p *session.PendingRulings) *trust.SecondLook {
 	q := &t.here.question
 	if len(q.Options) < 2 || len(p.First) < 2 {
 		return nil
@@ -128,26 +128,26 @@ func (r *Runner) withdraw(ctx context.Context, s *session.Session, in Ruling) (A
 	if in.TransitionName != "" {
 		return Arbitration{Session: s}, refuse(ErrIllegal, "transition_given", "a ruling is taken back, or another one given: not both")
 	}
-	t, err := r.beginPartial(ctx, s)
+	w, err := r.beginPartial(ctx, s)
 	if err != nil {
 		return Arbitration{}, err
 	}
-	p := t.round.Rulings
+	p := w.open.Rulings
 	switch {
-	case !t.mayRule(in.SpecialistID):
+	case !w.mayRule(in.SpecialistID):
 		return in.notAllowed(s)
 	case p.Index(in.SpecialistID) < 0:
 		return in.refusedHuman(s, refuse(ErrIllegal, "nothing_to_withdraw", "%s has no ruling in this round that waits for others", in.SpecialistID))
 	case p.Settled(in.SpecialistID):
 		return in.refusedHuman(s, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
-	t.emit(&session.Ruled{SpecialistID: in.SpecialistID, Reasoning: specialist.Clip(in.Reasoning, maxReasoning)})
-	if p := t.round.Rulings; len(p.List) > 0 {
-		t.emit(&session.AwaitsHuman{Code: session.CodeContested, Reason: p.ContestedBy()})
+	w.emit(&session.Ruled{SpecialistID: in.SpecialistID, Reasoning: specialist.Clip(in.Reasoning, maxReasoning)})
+	if p := w.open.Rulings; len(p.List) > 0 {
+		w.emit(&session.AwaitsHuman{Code: session.CodeContested, Reason: p.ContestedBy()})
 	}
 	result := in.refused(s, fmt.Sprintf("The ruling of %s is taken back", in.SpecialistID))
 	result.IsHuman, result.Recorded = true, true
-	result.Session, err = t.commit(ctx)
+	result.Session, err = w.write(ctx)
 	return result, err
 }
 

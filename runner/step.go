@@ -101,7 +101,7 @@ func (r *Runner) step(ctx context.Context, s *session.Session) (tick Tick, err e
 }
 
 func (r *Runner) stepOnce(ctx context.Context, s *session.Session) (Tick, error) {
-	w := r.newWork(s)
+	w := r.newEngine(s)
 	defer w.end()
 	tick, err := w.step(ctx)
 	w.whole = true
@@ -110,14 +110,14 @@ func (r *Runner) stepOnce(ctx context.Context, s *session.Session) (Tick, error)
 
 // end gives back what w holds. Its buffers are used again only if the step came to its
 // end: after a panic nobody knows who else has them.
-func (w *work) end() {
+func (w *engine) end() {
 	if w.giveBack(); w.whole {
 		w.release()
 	}
 }
 
 // step makes attempts until nobody else is faster.
-func (w *work) step(ctx context.Context) (Tick, error) {
+func (w *engine) step(ctx context.Context) (Tick, error) {
 	for range maxRaces {
 		tick, err := w.attempt(ctx)
 		if err == nil || !errors.Is(err, session.ErrStale) {
@@ -132,7 +132,7 @@ func (w *work) step(ctx context.Context) (Tick, error) {
 
 // reload reads the session again after a lost race. If that fails, w keeps the session
 // that it had: whoever gives up still has something to give back.
-func (w *work) reload(ctx context.Context) error {
+func (w *engine) reload(ctx context.Context) error {
 	s, err := w.r.load(ctx, w.s.ID)
 	if err == nil {
 		w.s = s
@@ -140,39 +140,22 @@ func (w *work) reload(ctx context.Context) error {
 	return err
 }
 
-// newWork returns a work on a session. Its buffers have been used before.
-func (r *Runner) newWork(s *session.Session) *work {
-	w, _ := r.works.Get().(*work)
-	if w == nil {
-		w = &work{}
-	}
-	*w = work{r: r, s: s, key: s.Key(), responses: w.responses[:0], dueNow: w.dueNow[:0], tx: w.tx}
-	return w
-}
+// An engine is one Step under way, or one of its pieces: it asks, has the arbiter decide,
+// passes the gate and commits. It has one commit in the making, and an assessment of the
+// round that this leads to; begin makes both anew. What was answered but is not durable
+// yet outlives a lost race.
+type engine struct {
+	r   *Runner
+	s   *session.Session    // as last committed
+	key specialist.RoundKey // of the round the step is about
 
-// release gives the buffers back. Nothing of w may be used afterwards.
-func (w *work) release() {
-	clear(w.responses[:cap(w.responses)])
-	clear(w.dueNow[:cap(w.dueNow)])
-	t := &w.tx
-	clear(t.events[:cap(t.events)])
-	clear(t.votes[:cap(t.votes)])
-	proposals, asks := t.round.Proposals[:cap(t.round.Proposals)], t.round.Asks[:cap(t.round.Asks)]
-	clear(proposals)
-	clear(asks)
-	*t = tx{events: t.events[:0], votes: t.votes[:0], open: t.open[:0], round: session.OpenRound{Proposals: proposals[:0], Asks: asks[:0]}}
-	r := w.r
-	*w = work{responses: w.responses[:0], dueNow: w.dueNow[:0], tx: w.tx}
-	r.works.Put(w)
-}
+	commit
+	assessment
+	passing judgement // of the step that is at the gate
 
-// A work is one Step under way. Answers that were heard but are not durable yet
-// outlive a lost race.
-type work struct {
-	r         *Runner
-	s         *session.Session    // as last committed
-	key       specialist.RoundKey // of the round the step is about
 	responses []response
+	pending   *pendingVerdict // nil unless an arbiter outside has spoken
+	by        *member         // the arbiter of the round
 
 	asked  *session.Asked   // the first to be asked in this step
 	asked2 []*session.Asked // who was asked later
@@ -185,77 +168,132 @@ type work struct {
 
 	whole   bool // the step has come to its end
 	looking bool // nobody is asked to propose, so nobody becomes champion
+}
 
-	tx      tx
-	t       *tx             // what is gathered for the next commit
-	by      *member         // the arbiter of the round
-	pending *pendingVerdict // nil unless an arbiter outside has spoken
+// newEngine returns an engine on a session. Its buffers have been used before.
+func (r *Runner) newEngine(s *session.Session) *engine {
+	w, _ := r.engines.Get().(*engine)
+	if w == nil {
+		w = &engine{}
+	}
+	w.r, w.s, w.key = r, s, s.Key()
+	return w
+}
+
+// release gives the buffers back. Nothing of w may be used afterwards.
+func (w *engine) release() {
+	clear(w.responses[:cap(w.responses)])
+	clear(w.dueNow[:cap(w.dueNow)])
+	clear(w.votes[:cap(w.votes)])
+	w.commit.release()
+	r := w.r
+	*w = engine{responses: w.responses[:0], dueNow: w.dueNow[:0], commit: w.commit, assessment: assessment{votes: w.votes[:0], outstanding: w.outstanding[:0]}}
+	r.engines.Put(w)
+}
+
+// begin returns an engine with a commit that follows s, for what needs no asking but
+// whoever takes part.
+func (r *Runner) begin(ctx context.Context, s *session.Session) (*engine, error) {
+	p, err := r.plan(ctx, s.Program)
+	if err != nil {
+		return nil, err
+	}
+	return r.beginWith(p, s), nil
+}
+
+// beginPartial is begin where nobody will be asked: what asking takes may be
+// missing.
+func (r *Runner) beginPartial(ctx context.Context, s *session.Session) (*engine, error) {
+	p, err := r.planPartial(ctx, s.Program)
+	if err != nil {
+		return nil, err
+	}
+	return r.beginWith(p, s), nil
+}
+
+func (r *Runner) beginWith(p *plan, s *session.Session) *engine {
+	w := &engine{r: r, s: s, key: s.Key()}
+	w.beginWith(p)
+	return w
+}
+
+// beginWith begins a commit on the present session, and assesses what it leads to.
+func (w *engine) beginWith(p *plan) {
+	w.commit.reset(w.r, w.s)
+	w.assess(w.r, p, &w.commit.now, &w.commit.open, w.commit.at)
 }
 
 // attempt does the step on w.s. It returns ErrStale if somebody else committed
 // first.
-func (w *work) attempt(ctx context.Context) (Tick, error) {
+func (w *engine) attempt(ctx context.Context) (Tick, error) {
 	if err := ctx.Err(); err != nil {
 		return Tick{}, err
 	}
 	if w.s.Status != session.Running && len(w.responses) == 0 && w.pending == nil {
 		return w.tick(statusOf(w.s)), nil
 	}
-	if err := w.open(ctx); err != nil {
+	if err := w.begin(ctx); err != nil {
 		return Tick{}, err
 	}
 	if w.over() {
 		return w.finish(ctx, TickSolicited)
 	}
-	if len(w.t.now.State.Transitions) == 0 {
-		w.t.emit(&session.Ended{Status: session.Failed, Code: session.CodeDeadEnd, Reason: "No transitions available from current state"})
+	if len(w.now.State.Transitions) == 0 {
+		w.emit(&session.Ended{Status: session.Failed, Code: session.CodeDeadEnd, Reason: "No transitions available from current state"})
 		return w.finish(ctx, TickFailed)
 	}
 	var err error
-	if w.by, err = w.t.arbiter(); err != nil {
+	if w.by, err = w.arbiter(); err != nil {
 		return Tick{}, err
 	}
-	if w.t.mode() == machine.Eager {
+	if w.mode() == machine.Eager {
 		return w.eager(ctx)
 	}
-	return w.round(ctx)
+	return w.askAll(ctx)
 }
 
-// open begins a tx on the present session and hears all that is not durable.
-func (w *work) open(ctx context.Context) error {
+// begin begins a commit on the present session and records in it all that is not durable.
+// A state that the evidence has brought to another stage is assessed anew.
+func (w *engine) begin(ctx context.Context) error {
 	if err := w.r.loadTenant(ctx, w.s); err != nil {
 		return err
 	}
-	w.t = &w.tx
-	if err := w.t.begin(ctx, w.r, w.s); err != nil {
-		return err
+	for range maxRaces {
+		p, err := w.r.plan(ctx, w.s.Program)
+		if err != nil {
+			return err
+		}
+		w.beginWith(p)
+		for i := range w.responses {
+			w.recordAnswer(&w.responses[i])
+		}
+		if w.pending != nil {
+			w.recordPending(w.pending, w.by)
+		}
+		if w.over() || w.looking {
+			return nil
+		}
+		if err := w.applyChampion(ctx); err != nil {
+			return err
+		}
+		if changed, err := w.reachStage(ctx); !changed || err != nil {
+			return err
+		}
 	}
-	for i := range w.responses {
-		w.t.recordAnswer(&w.responses[i])
-	}
-	if w.pending != nil {
-		w.t.hearVerdict(w.pending, w.by)
-	}
-	if w.over() || w.looking {
-		return nil
-	}
-	if err := w.applyChampion(ctx); err != nil {
-		return err
-	}
-	return w.settle(ctx)
+	return session.ErrStale
 }
 
 // over reports whether the round of this step has been decided by somebody else.
-func (w *work) over() bool { return w.t.now.Status != session.Running || w.t.now.Key() != w.key }
+func (w *engine) over() bool { return w.now.Status != session.Running || w.now.Key() != w.key }
 
-// round gathers all answers, in as many waves as it takes, and decides.
-func (w *work) round(ctx context.Context) (Tick, error) {
+// askAll gathers all answers, in as many waves as it takes, and decides.
+func (w *engine) askAll(ctx context.Context) (Tick, error) {
 	for {
 		due, err := w.due(ctx)
 		if err != nil {
 			return Tick{}, err
 		}
-		if w.t.championship.alone && len(due) == 0 && !w.waiting() {
+		if w.championship.alone && len(due) == 0 && !w.waiting() {
 			if _, _, ok, err := w.alone(ctx); err != nil {
 				return Tick{}, err
 			} else if !ok {
@@ -277,17 +315,17 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 		switch {
 		case err != nil:
 			return Tick{}, err
-		case w.t.stop != "":
+		case w.stop != "":
 			return w.decide(ctx)
 		}
-		recorded := len(w.t.events)
+		recorded := len(w.events)
 		ask = w.admit(ctx, ask)
 		switch {
 		case len(ask) == 0 && w.overBudget():
-			return w.finish(ctx, statusOf(&w.t.now))
+			return w.finish(ctx, statusOf(&w.now))
 		case len(ask) == 0 && w.waiting():
 			return w.finish(ctx, TickWaiting)
-		case len(ask) == 0 && len(w.t.events) == recorded:
+		case len(ask) == 0 && len(w.events) == recorded:
 			return w.decide(ctx) // nobody is refused, and the verdict holds what they would need
 		case len(ask) == 0:
 			continue
@@ -303,7 +341,7 @@ func (w *work) round(ctx context.Context) (Tick, error) {
 
 // eager asks one proposer in a step, as DIAL's tick does. Consensus is tested
 // before and after, once everybody has answered or two proposals exist.
-func (w *work) eager(ctx context.Context) (Tick, error) {
+func (w *engine) eager(ctx context.Context) (Tick, error) {
 	due, err := w.due(ctx)
 	if err != nil {
 		return Tick{}, err
@@ -316,12 +354,12 @@ func (w *work) eager(ctx context.Context) (Tick, error) {
 		if err != nil {
 			return Tick{}, err
 		}
-		recorded := len(w.t.events)
+		recorded := len(w.events)
 		ask := w.admit(ctx, []*member{next})
 		switch {
 		case len(ask) == 0 && w.overBudget():
 			return w.finish(ctx, TickStopped)
-		case len(ask) == 0 && len(w.t.events) == recorded && !w.waiting():
+		case len(ask) == 0 && len(w.events) == recorded && !w.waiting():
 			return w.decide(ctx)
 		}
 		if err := w.gather(ctx, ask); err != nil {
@@ -348,9 +386,9 @@ func (w *work) eager(ctx context.Context) (Tick, error) {
 
 // early decides a round of two or more proposals if there is consensus before
 // everybody has answered; done says whether it did.
-func (w *work) early(ctx context.Context) (tick Tick, done bool, err error) {
-	enough := w.t.quorum(w.by).Reached()
-	if len(w.t.round.Proposals) < 2 || !enough && !w.t.round.HumanSpoke() {
+func (w *engine) early(ctx context.Context) (tick Tick, done bool, err error) {
+	enough := w.quorum(w.by).Reached()
+	if len(w.open.Proposals) < 2 || !enough && !w.open.HumanSpoke() {
 		return Tick{}, false, nil
 	}
 	v, err := w.verdict(ctx)
@@ -360,7 +398,7 @@ func (w *work) early(ctx context.Context) (tick Tick, done bool, err error) {
 	case w.over():
 		tick, err = w.finish(ctx, TickSolicited)
 		return tick, true, err
-	case v == nil || !v.Decision.Consensus() || !enough && !w.t.round.ElectedHuman(v):
+	case v == nil || !v.Decision.Consensus() || !enough && !w.open.ElectedHuman(v):
 		return Tick{}, false, nil
 	}
 	tick, err = w.advance(ctx, v)
@@ -369,39 +407,39 @@ func (w *work) early(ctx context.Context) (tick Tick, done bool, err error) {
 
 // decide closes the round: the winner goes through the gate, or the session
 // waits for a human.
-func (w *work) decide(ctx context.Context) (Tick, error) {
+func (w *engine) decide(ctx context.Context) (Tick, error) {
 	v, err := w.verdict(ctx)
 	switch {
 	case err != nil:
 		return Tick{}, err
-	case w.t.now.Status == session.Stopped && w.t.now.Key() == w.key:
+	case w.now.Status == session.Stopped && w.now.Key() == w.key:
 		return w.finish(ctx, TickStopped)
 	case w.over():
 		return w.finish(ctx, TickSolicited)
 	case v == nil && w.arbiterOut():
 		return w.finish(ctx, TickWaiting)
 	case v == nil:
-		w.t.emit(&session.AwaitsHuman{Code: session.CodeArbiterFailed, Reason: w.t.arbiterFailure(w.by)})
+		w.emit(&session.AwaitsHuman{Code: session.CodeArbiterFailed, Reason: w.arbiterFailure(w.by)})
 		return w.finish(ctx, TickHuman)
 	case !v.Decision.Consensus():
-		w.t.emit(&session.AwaitsHuman{Code: v.Decision.Code(), Reason: w.t.whyHuman(v)})
+		w.emit(&session.AwaitsHuman{Code: v.Decision.Code(), Reason: w.whyHuman(v)})
 		return w.finish(ctx, TickHuman)
 	}
 	return w.advance(ctx, v)
 }
 
 // finish commits and reports.
-func (w *work) finish(ctx context.Context, status TickStatus) (Tick, error) {
-	if err := w.commit(ctx); err != nil {
+func (w *engine) finish(ctx context.Context, status TickStatus) (Tick, error) {
+	if err := w.save(ctx); err != nil {
 		return Tick{}, err
 	}
 	return w.tick(status), nil
 }
 
-// commit makes durable what was gathered. What was heard is then safe.
-func (w *work) commit(ctx context.Context) error {
-	w.t.noteChampion()
-	s, err := w.t.commit(ctx)
+// save makes durable what was gathered. What was answered is then safe.
+func (w *engine) save(ctx context.Context) error {
+	w.noteChampion()
+	s, err := w.commit.write(ctx)
 	if err != nil {
 		return err
 	}
@@ -409,7 +447,7 @@ func (w *work) commit(ctx context.Context) error {
 	return nil
 }
 
-func (w *work) tick(status TickStatus) Tick {
+func (w *engine) tick(status TickStatus) Tick {
 	return Tick{Status: status, Session: w.s, asked: w.asked, asked2: w.asked2, Code: w.s.Outcome().Code}
 }
 

@@ -16,24 +16,24 @@ import (
 
 // settled reports whether the round has a winner that nobody who has not
 // answered could change, be it by failing.
-func (w *work) settled(ctx context.Context) (bool, error) {
+func (w *engine) settled(ctx context.Context) (bool, error) {
 	stopper, ok := w.by.arbiter.(arbiter.Stopper)
-	if !ok || len(w.t.round.Proposals) == 0 {
+	if !ok || len(w.open.Proposals) == 0 {
 		return false, nil
 	}
-	votes, err := w.t.standings(ctx, w.by)
+	votes, err := w.standings(ctx, w.by)
 	if err != nil {
 		return false, err
 	}
-	open := w.t.openStandings()
+	open := w.openStandings()
 	if len(open) == 0 {
 		return false, nil // complete: it is decided anyway
 	}
-	round, err := w.t.arbiterRound(ctx, votes, w.by)
+	round, err := w.arbiterRound(ctx, votes, w.by)
 	if err != nil || !stopper.Settled(round, open) {
 		return false, err
 	}
-	enough := w.t.quorum(w.by).Reached()
+	enough := w.quorum(w.by).Reached()
 	if enough && !round.LacksPayload() {
 		return true, nil
 	}
@@ -47,9 +47,9 @@ func (w *work) settled(ctx context.Context) (bool, error) {
 
 // openStandings returns the standing of everybody who may still be heard in this
 // round.
-func (t *tx) openStandings() []arbiter.Standing {
+func (t *assessment) openStandings() []arbiter.Standing {
 	members := t.members()
-	open, have := t.open[:0], t.round.Finder()
+	open, have := t.outstanding[:0], t.open.Finder()
 	for i := range members {
 		m := &members[i]
 		if !t.asks(m) || have.Proposal(m.SpecialistID) != nil {
@@ -60,18 +60,18 @@ func (t *tx) openStandings() []arbiter.Standing {
 		}
 		open = append(open, arbiter.Standing{Weight: t.weights[i], Rank: m.rank})
 	}
-	t.open = open
+	t.outstanding = open
 	return open
 }
 
 // verdict returns the arbiter's verdict on the present proposals, asking for it
 // if nobody has yet. It is nil if the arbiter failed, which is then recorded, or
 // is being asked by another process.
-func (w *work) verdict(ctx context.Context) (*session.Judged, error) {
-	if w.t.round.Blocked || w.t.stands(w.by) {
-		return w.t.round.Verdict, nil
+func (w *engine) verdict(ctx context.Context) (*session.Judged, error) {
+	if w.open.Blocked || w.stands(w.by) {
+		return w.open.Verdict, nil
 	}
-	votes, err := w.t.standings(ctx, w.by)
+	votes, err := w.standings(ctx, w.by)
 	if err != nil {
 		return nil, err
 	}
@@ -83,52 +83,52 @@ func (w *work) verdict(ctx context.Context) (*session.Judged, error) {
 			return w.remoteVerdict(ctx)
 		}
 	}
-	if w.t.championship.alone {
+	if w.championship.alone {
 		d, round, ok, err := w.alone(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			w.t.recordVerdict(w.by, round, d, nil, 0)
-			return w.t.round.Verdict, nil
+			w.recordVerdict(w.by, round, d, nil, 0)
+			return w.open.Verdict, nil
 		}
 	}
-	round, err := w.t.arbiterRound(ctx, votes, w.by)
+	round, err := w.arbiterRound(ctx, votes, w.by)
 	if err != nil {
 		return nil, err
 	}
 	w.tickets[w.by.SpecialistID].start()
 	d, err := decideRound(ctx, w.by, round)
-	spent, _ := w.t.expense(w.by, d, err)
+	spent, _ := w.expense(w.by, d, err)
 	w.paid(w.by.SpecialistID, spent)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if w.t.championship.held && d.Consensus() {
-		d = arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: w.t.now.State.Name, Judgement: d.Judgement}
+	if w.championship.held && d.Consensus() {
+		d = arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: w.now.State.Name, Judgement: d.Judgement}
 	}
-	w.t.recordVerdict(w.by, round, d, err, 0)
-	return w.t.round.Verdict, nil
+	w.recordVerdict(w.by, round, d, err, 0)
+	return w.open.Verdict, nil
 }
 
 // recordVerdict records a verdict, or why there is none.
-func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision, err error, ask int32) {
-	usage, model := t.expense(by, d, err)
+func (w *engine) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision, err error, ask int32) {
+	usage, model := w.expense(by, d, err)
 	if err != nil {
 		code := session.CodeArbiterFailed
 		if errors.Is(err, arbiter.ErrUnknownWinner) {
 			code = session.CodeUnknownWinner
 		}
-		t.emit(&session.AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: code, Message: specialist.Clip(err.Error(), maxMessage), Usage: usage, Model: model})
+		w.emit(&session.AskFailed{SpecialistID: by.SpecialistID, Ask: ask, Role: machine.Arbiter, Code: code, Message: specialist.Clip(err.Error(), maxMessage), Usage: usage, Model: model})
 		return
 	}
-	round.Quorum = t.counted(by)
+	round.Quorum = w.counted(by)
 	d = d.Floor(round)
-	j := t.newJudged(len(round.Votes))
+	j := w.newJudged(len(round.Votes))
 	if e := round.Evidence; e != nil {
 		j.Evidence = judgedBy(e, round)
 	}
-	j.Index, j.Ask, j.ArbiterID, j.Strategy, j.Decision, j.Threshold = t.round.Verdicts+1, ask, by.SpecialistID, by.strategy, d, round.Threshold
+	j.Index, j.Ask, j.ArbiterID, j.Strategy, j.Decision, j.Threshold = w.open.Verdicts+1, ask, by.SpecialistID, by.strategy, d, round.Threshold
 	for i := range round.Votes {
 		j.Order[i], j.Weights[i] = round.Votes[i].Arrival, round.Votes[i].Weight
 	}
@@ -138,12 +138,12 @@ func (t *tx) recordVerdict(by *member, round *arbiter.Round, d arbiter.Decision,
 		j.Margin = margin(round)
 	}
 	j.Usage, j.Model = usage, model
-	t.emit(j)
+	w.emit(j)
 }
 
 // expense returns what an arbiter's answer cost. One that never came, cannot be read, or
 // is that of a service and names no cost, costs what was expected: nobody will ever say.
-func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Usage, model string) {
+func (t *assessment) expense(by *member, d arbiter.Decision, err error) (u specialist.Usage, model string) {
 	if d.Expense != nil {
 		u, model = d.Expense.Usage.Clean(), d.Expense.Model
 	}
@@ -161,16 +161,16 @@ func (t *tx) expense(by *member, d arbiter.Decision, err error) (u specialist.Us
 // unpaid reports whether the budget does not let the arbiter be asked, and
 // records what follows: the session stops, or, if others only hold the last of it
 // for now, the arbiter has failed and can be asked again.
-func (w *work) unpaid(ctx context.Context) (bool, error) {
-	n := w.t.need(w.by)
+func (w *engine) unpaid(ctx context.Context) (bool, error) {
+	n := w.need(w.by)
 	need := n.first
-	if a := w.t.round.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status.Pending() {
+	if a := w.open.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status.Pending() {
 		w.keep(ctx, w.by.SpecialistID, need)
 		return false, nil // what it costs is held already
 	}
-	refused := w.t.unpriced(n)
+	refused := w.unpriced(n)
 	if refused == nil {
-		refused = w.budget().Admit(w.t.now.Spent(), w.t.held(), need)
+		refused = w.budget().Admit(w.now.Spent(), w.held(), need)
 	}
 	if refused == nil {
 		refused = w.take(ctx, w.by.SpecialistID, need)
@@ -181,9 +181,9 @@ func (w *work) unpaid(ctx context.Context) (bool, error) {
 	case w.looking:
 		return true, refuse(nil, refused.Code, "%s", refused.Reason().Message)
 	case refused.Class() == verdict.Abort:
-		w.t.emit(&session.Ended{Status: session.Stopped, Code: refused.Code, Reason: refused.Reason().Message})
+		w.emit(&session.Ended{Status: session.Stopped, Code: refused.Code, Reason: refused.Reason().Message})
 	default:
-		w.t.emit(&session.AskFailed{SpecialistID: w.by.SpecialistID, Ask: 0, Role: machine.Arbiter, Code: refused.Code, Message: refused.Reason().Message})
+		w.emit(&session.AskFailed{SpecialistID: w.by.SpecialistID, Ask: 0, Role: machine.Arbiter, Code: refused.Code, Message: refused.Reason().Message})
 	}
 	return true, nil
 }
@@ -236,8 +236,8 @@ func (m *member) judge(ctx context.Context, round *arbiter.Round) (d arbiter.Dec
 
 // remoteVerdict asks an arbiter outside this process. The ask is recorded before
 // it is sent; what was gathered so far becomes durable with it.
-func (w *work) remoteVerdict(ctx context.Context) (*session.Judged, error) {
-	if a := w.t.round.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status.Pending() {
+func (w *engine) remoteVerdict(ctx context.Context) (*session.Judged, error) {
+	if a := w.open.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status.Pending() {
 		if out, err := w.out(ctx, a); out || err != nil {
 			return nil, err
 		}
@@ -246,7 +246,7 @@ func (w *work) remoteVerdict(ctx context.Context) (*session.Judged, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.commit(ctx); err != nil {
+	if err := w.save(ctx); err != nil {
 		return nil, err
 	}
 	key := askKey{w.s.Key(), requests[0].index}
@@ -259,14 +259,14 @@ func (w *work) remoteVerdict(ctx context.Context) (*session.Judged, error) {
 		return nil, ctx.Err() // still open: the next step repeats it
 	}
 	if sent {
-		spent, _ := w.t.expense(w.by, p.decision, p.err)
+		spent, _ := w.expense(w.by, p.decision, p.err)
 		w.paid(w.by.SpecialistID, spent)
 	}
 	w.pending = p
-	if err := w.open(ctx); err != nil {
+	if err := w.begin(ctx); err != nil {
 		return nil, err
 	}
-	return w.t.round.Verdict, nil
+	return w.open.Verdict, nil
 }
 
 // A pendingVerdict is what an arbiter outside this process said, before it is
@@ -279,32 +279,32 @@ type pendingVerdict struct {
 	err      error
 }
 
-// hearVerdict records a verdict unless the proposals it is about have changed
+// recordPending records a verdict unless the proposals it is about have changed
 // since.
-func (t *tx) hearVerdict(p *pendingVerdict, by *member) {
-	code := t.now.Refuses(&t.round, p.key.round, p.key.index, p.estimate.Repeat)
-	if code == "" && t.now.Status != session.Running {
+func (w *engine) recordPending(p *pendingVerdict, by *member) {
+	code := w.now.Refuses(&w.open, p.key.round, p.key.index, p.estimate.Repeat)
+	if code == "" && w.now.Status != session.Running {
 		code = session.CodeSuperseded
 	}
 	if code != "" {
-		usage, model := t.expense(by, p.decision, p.err)
+		usage, model := w.expense(by, p.decision, p.err)
 		d := &session.Discarded{SpecialistID: by.SpecialistID, Round: p.key.round.Round, Attempt: p.key.round.Attempt, Ask: p.key.index, Repeat: p.estimate.Repeat,
 			Code: code, Usage: usage, Model: model}
-		d.Correct(t.now.Charged(&t.round, p.key.round, d.Ask, d.Repeat))
-		t.emit(d)
+		d.Correct(w.now.Charged(&w.open, p.key.round, d.Ask, d.Repeat))
+		w.emit(d)
 		return
 	}
-	t.recordVerdict(by, p.round, p.decision, p.err, p.key.index)
+	w.recordVerdict(by, p.round, p.decision, p.err, p.key.index)
 }
 
 // arbiterOut reports whether somebody else is asking the arbiter.
-func (w *work) arbiterOut() bool {
-	a := w.t.round.Ask(w.by.SpecialistID, machine.Arbiter)
+func (w *engine) arbiterOut() bool {
+	a := w.open.Ask(w.by.SpecialistID, machine.Arbiter)
 	return a != nil && a.Status.Pending()
 }
 
 // arbiterFailure says why there is no verdict.
-func (t *tx) arbiterFailure(by *member) string {
+func (t *commit) arbiterFailure(by *member) string {
 	for i := len(t.events) - 1; i >= 0; i-- {
 		f, ok := t.events[i].Data.(*session.AskFailed)
 		switch {
@@ -321,11 +321,8 @@ func (t *tx) arbiterFailure(by *member) string {
 }
 
 // askArbiter puts the durable round to the arbiter, unless ctx is done before it is sent.
-func (w *work) askArbiter(ctx context.Context, req request) (round *arbiter.Round, d arbiter.Decision, sent bool, err error) {
-	t, err := w.r.begin(ctx, w.s)
-	if err != nil {
-		return nil, d, false, err
-	}
+func (w *engine) askArbiter(ctx context.Context, req request) (round *arbiter.Round, d arbiter.Decision, sent bool, err error) {
+	t := w.r.look(w.plan, w.s)
 	votes, err := t.standings(ctx, w.by)
 	if err != nil {
 		return nil, d, false, err

@@ -29,10 +29,10 @@ const (
 // wave returns who of the due is asked together: everybody, or in mode sequential
 // the next few. It returns nobody if asking is over, which t.stop then says, or an
 // answer of the wave before is still out.
-func (w *work) wave(ctx context.Context, due []*member) ([]*member, error) {
-	w.t.stop, w.chosen = "", nil
+func (w *engine) wave(ctx context.Context, due []*member) ([]*member, error) {
+	w.stop, w.chosen = "", nil
 	switch {
-	case w.t.mode() != machine.Sequential || w.t.championship.champion != "":
+	case w.mode() != machine.Sequential || w.championship.champion != "":
 		return due, nil
 	case w.by.byBayes():
 		return w.informative(ctx, due)
@@ -43,7 +43,7 @@ func (w *work) wave(ctx context.Context, due []*member) ([]*member, error) {
 
 // withRequired adds to a wave those of the due without whose answer nothing is
 // decided: they are asked with the first.
-func (w *work) withRequired(ask, due []*member) []*member {
+func (w *engine) withRequired(ask, due []*member) []*member {
 	ask = slices.Clip(ask)
 	for _, m := range due {
 		if m.required && !slices.Contains(ask, m) {
@@ -55,25 +55,25 @@ func (w *work) withRequired(ask, due []*member) []*member {
 
 // cheapest returns the next few by cost. A wave that is as large as could decide
 // the round ends where the arbiter would be settled, if all of it said the same.
-func (w *work) cheapest(ctx context.Context, due []*member) ([]*member, error) {
+func (w *engine) cheapest(ctx context.Context, due []*member) ([]*member, error) {
 	slices.SortStableFunc(due, func(a, b *member) int { return cmp.Compare(a.estimate, b.estimate) })
-	if most := w.t.now.State.Solicit.Wave; most != machine.AutoWave {
+	if most := w.now.State.Solicit.Wave; most != machine.AutoWave {
 		return due[:min(len(due), most)], nil
 	}
 	stopper, ok := w.by.arbiter.(arbiter.Stopper)
 	if !ok {
 		return due, nil
 	}
-	votes, err := w.t.standings(ctx, w.by)
+	votes, err := w.standings(ctx, w.by)
 	if err != nil {
 		return nil, err
 	}
-	round, err := w.t.arbiterRound(ctx, slices.Clone(votes), w.by)
+	round, err := w.arbiterRound(ctx, slices.Clone(votes), w.by)
 	if err != nil {
 		return nil, err
 	}
 	for n := 1; n < len(due); n++ {
-		if w.enough(due[:n]) && w.t.couldSettle(stopper, *round, due[:n], due[n:]) {
+		if w.enough(due[:n]) && w.couldSettle(stopper, *round, due[:n], due[n:]) {
 			return due[:n], nil
 		}
 	}
@@ -82,15 +82,15 @@ func (w *work) cheapest(ctx context.Context, due []*member) ([]*member, error) {
 
 // enough reports whether the quorum would be reached if all of a wave, and those who
 // are required, answered.
-func (w *work) enough(wave []*member) bool {
+func (w *engine) enough(wave []*member) bool {
 	wave = w.withRequired(wave, w.dueNow)
-	q := w.t.quorumWith(w.by, func(m *member) bool { return slices.Contains(wave, m) })
+	q := w.quorumWith(w.by, func(m *member) bool { return slices.Contains(wave, m) })
 	return q.Answered+len(wave) >= q.Needed
 }
 
 // couldSettle reports whether the round would be settled if all who are asked said
 // the same.
-func (t *tx) couldSettle(s arbiter.Stopper, round arbiter.Round, asked, open []*member) bool {
+func (t *assessment) couldSettle(s arbiter.Stopper, round arbiter.Round, asked, open []*member) bool {
 	standing := func(m *member) arbiter.Standing {
 		return arbiter.Standing{Weight: t.weights[m.rank], Rank: m.rank}
 	}
@@ -115,24 +115,24 @@ func (t *tx) couldSettle(s arbiter.Stopper, round arbiter.Round, asked, open []*
 // informative returns whom the ledger would ask next. Who was asked by a process
 // that is lost comes before, and a wave is over before the next begins: then the
 // order in which answers come changes nothing.
-func (w *work) informative(ctx context.Context, due []*member) ([]*member, error) {
-	if again := w.t.repeated(due); len(again) > 0 || w.waiting() {
+func (w *engine) informative(ctx context.Context, due []*member) ([]*member, error) {
+	if again := w.lostAsks(due); len(again) > 0 || w.waiting() {
 		return again, nil
 	}
-	e, q, err := w.t.put(ctx, w.by)
+	e, q, err := w.put(ctx, w.by)
 	if err != nil {
 		return nil, err
 	}
-	a := w.t.asking()
-	if a.Explore, err = w.t.explores(ctx); err != nil {
+	a := w.asking()
+	if a.Explore, err = w.explores(ctx); err != nil {
 		return nil, err
 	}
 	open := make([]trust.Open, len(due))
 	for i, m := range due {
-		open[i] = w.t.openTo(m)
+		open[i] = w.openTo(m)
 	}
 	next := e.Ledger.Wave(q, open, a)
-	chosen := &session.Wave{Place: e.Place, Tau: next.Tau, Everyone: w.t.everyone(&q, next.Tau)}
+	chosen := &session.Wave{Place: e.Place, Tau: next.Tau, Everyone: w.everyone(&q, next.Tau)}
 	switch {
 	case chosen.Everyone != "":
 		next.Ask = nil
@@ -141,11 +141,11 @@ func (w *work) informative(ctx context.Context, due []*member) ([]*member, error
 		}
 	case next.Stop == trust.StopDecided:
 		if next.Ask = w.allTheSame(e.Ledger, q, due, next.Information); len(next.Ask) == 0 {
-			w.t.stop = next.Stop
+			w.stop = next.Stop
 			return nil, nil
 		}
 	case next.Stop != "":
-		w.t.stop = next.Stop
+		w.stop = next.Stop
 		return nil, nil
 	default:
 		chosen.Explore = a.Explore != "" && len(q.Options) > 1
@@ -154,7 +154,7 @@ func (w *work) informative(ctx context.Context, due []*member) ([]*member, error
 }
 
 // choose returns those of a wave, and notes by what they were chosen.
-func (w *work) choose(chosen *session.Wave, due []*member, next trust.Wave) []*member {
+func (w *engine) choose(chosen *session.Wave, due []*member, next trust.Wave) []*member {
 	for i, m := range due {
 		if m.required && !slices.Contains(next.Ask, i) {
 			next.Ask = append(slices.Clip(next.Ask), i)
@@ -174,8 +174,8 @@ func (w *work) choose(chosen *session.Wave, due []*member, next trust.Wave) []*m
 
 // allTheSame returns whom to ask although the probability is reached: who is missing
 // for the quorum, or else for the payload.
-func (w *work) allTheSame(l *trust.Ledger, q trust.Question, due []*member, information []int64) []int {
-	if !w.t.quorum(w.by).Reached() {
+func (w *engine) allTheSame(l *trust.Ledger, q trust.Question, due []*member, information []int64) []int {
+	if !w.quorum(w.by).Reached() {
 		return w.upToQuorum(due, information)
 	}
 	return w.toPay(l, q, due)
@@ -183,13 +183,13 @@ func (w *work) allTheSame(l *trust.Ledger, q trust.Question, due []*member, info
 
 // upToQuorum returns whom to ask where the probability is reached and the quorum is
 // not: the cheapest, among equals those who tell most, as few as could reach it.
-func (w *work) upToQuorum(due []*member, information []int64) (ask []int) {
+func (w *engine) upToQuorum(due []*member, information []int64) (ask []int) {
 	order := make([]int, len(due))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
-		return cmp.Or(cmp.Compare(w.t.costOf(due[i]), w.t.costOf(due[j])), cmp.Compare(information[j], information[i]))
+		return cmp.Or(cmp.Compare(w.costOf(due[i]), w.costOf(due[j])), cmp.Compare(information[j], information[i]))
 	})
 	var wave []*member
 	for _, i := range order {
@@ -202,9 +202,9 @@ func (w *work) upToQuorum(due []*member, information []int64) (ask []int) {
 }
 
 // repeated returns those whose asks are open because their process is lost.
-func (t *tx) repeated(due []*member) (again []*member) {
+func (t *round) lostAsks(due []*member) (again []*member) {
 	for _, m := range due {
-		if a := t.round.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() {
+		if a := t.open.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() {
 			again = append(again, m)
 		}
 	}
@@ -212,7 +212,7 @@ func (t *tx) repeated(due []*member) (again []*member) {
 }
 
 // put returns the question that the present round puts to the ledger.
-func (t *tx) put(ctx context.Context, by *member) (*arbiter.Evidence, trust.Question, error) {
+func (t *assessment) put(ctx context.Context, by *member) (*arbiter.Evidence, trust.Question, error) {
 	votes, err := t.standings(ctx, by)
 	if err != nil {
 		return nil, trust.Question{}, err
@@ -225,7 +225,7 @@ func (t *tx) put(ctx context.Context, by *member) (*arbiter.Evidence, trust.Ques
 }
 
 // asking returns how the proposers of the state are asked one after the other.
-func (t *tx) asking() trust.Asking {
+func (t *round) asking() trust.Asking {
 	s := &t.now.State.Solicit
 	a := trust.Asking{Most: max(0, s.Wave)}
 	if s.HumanCost != nil {
@@ -235,7 +235,7 @@ func (t *tx) asking() trust.Asking {
 }
 
 // explores returns the seed of the order of this round, "" if nothing is drawn.
-func (t *tx) explores(ctx context.Context) (string, error) {
+func (t *assessment) explores(ctx context.Context) (string, error) {
 	secret, err := t.r.store.Secret(ctx)
 	if err != nil {
 		return "", err
@@ -248,14 +248,14 @@ func (t *tx) explores(ctx context.Context) (string, error) {
 }
 
 // openTo returns a member as the ledger sees who can still be asked.
-func (t *tx) openTo(m *member) trust.Open {
+func (t *assessment) openTo(m *member) trust.Open {
 	return trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: t.costOf(m)}
 }
 
 // everyone returns why all are asked at once, "" if they are not. A round goes on
 // as it began.
-func (t *tx) everyone(q *trust.Question, tau exact.Billionths) session.Everyone {
-	switch began := t.round.Wave; {
+func (t *assessment) everyone(q *trust.Question, tau exact.Billionths) session.Everyone {
+	switch began := t.open.Wave; {
 	case len(q.Options) < 2:
 		return ""
 	case t.championship.held || tau == 0:
@@ -270,7 +270,7 @@ func (t *tx) everyone(q *trust.Question, tau exact.Billionths) session.Everyone 
 
 // costly reports whether asking everyone costs more than a human: then that is never
 // done at once to decide a round.
-func (t *tx) costly() bool {
+func (t *assessment) costly() bool {
 	var all exact.Money
 	members := t.members()
 	for i := range members {
@@ -283,11 +283,11 @@ func (t *tx) costly() bool {
 }
 
 // costOf returns what an ask of a member is expected to cost.
-func (t *tx) costOf(m *member) exact.Money { return t.need(m).first.Money }
+func (t *assessment) costOf(m *member) exact.Money { return t.need(m).first.Money }
 
 // partial reports whether somebody who takes part has not been asked.
-func (t *tx) partial() bool {
-	members, have := t.members(), t.round.Finder()
+func (t *round) partial() bool {
+	members, have := t.members(), t.open.Finder()
 	for i := range members {
 		m := &members[i]
 		if m.off || m.IsHuman || have.Proposal(m.SpecialistID) != nil {

@@ -28,7 +28,7 @@ const (
 
 // take hands out a part of the batch once: first is its place there, and ok is
 // false if it is taken already.
-func (t *tx) take(part uint8) (b *batch, ok bool) {
+func (t *commit) part(part uint8) (b *batch, ok bool) {
 	if t.batch == nil {
 		t.batch = &batch{}
 	}
@@ -37,8 +37,8 @@ func (t *tx) take(part uint8) (b *batch, ok bool) {
 	return t.batch, ok
 }
 
-func (t *tx) newAsked() *session.Asked {
-	b, ok := t.take(askedUsed)
+func (t *commit) newAsked() *session.Asked {
+	b, ok := t.part(askedUsed)
 	if !ok {
 		return &session.Asked{}
 	}
@@ -46,8 +46,8 @@ func (t *tx) newAsked() *session.Asked {
 	return &b.asked
 }
 
-func (t *tx) newJudged(votes int) *session.Judged {
-	b, ok := t.take(judgedUsed)
+func (t *commit) newJudged(votes int) *session.Judged {
+	b, ok := t.part(judgedUsed)
 	if !ok {
 		return &session.Judged{Order: make([]int32, votes), Weights: make([]exact.Billionths, votes)}
 	}
@@ -59,30 +59,30 @@ func (t *tx) newJudged(votes int) *session.Judged {
 	return &b.judged
 }
 
-func (t *tx) newGated() *session.Gated {
-	if b, ok := t.take(gatedUsed); ok {
+func (t *commit) newGated() *session.Gated {
+	if b, ok := t.part(gatedUsed); ok {
 		return &b.gated
 	}
 	return &session.Gated{}
 }
 
-func (t *tx) newOpened() *session.RoundOpened {
-	if b, ok := t.take(openedUsed); ok {
+func (t *commit) newOpened() *session.RoundOpened {
+	if b, ok := t.part(openedUsed); ok {
 		return &b.opened
 	}
 	return &session.RoundOpened{}
 }
 
 // expect makes room for that many proposals.
-func (t *tx) expect(n int) {
-	b, _ := t.take(0)
+func (t *commit) expect(n int) {
+	b, _ := t.part(0)
 	if cap(b.proposals)-len(b.proposals) < n {
 		b.proposals = make([]session.Proposed, 0, n)
 	}
 }
 
-func (t *tx) newProposed() *session.Proposed {
-	b, _ := t.take(0)
+func (t *commit) newProposed() *session.Proposed {
+	b, _ := t.part(0)
 	if len(b.proposals) == cap(b.proposals) {
 		return &session.Proposed{}
 	}
