@@ -122,8 +122,10 @@ func (a *app) init(args []string, sample string, force bool) error {
 	case a.flags.Quiet:
 		return nil
 	}
-	run := render.Command{Path: []string{"dialai"}, Args: []string{target}}
-	_, err := fmt.Fprintf(a.out, "Wrote %s. Run it:\n  %s\n", render.Clean(target), run)
+	next := func(words ...string) render.Command {
+		return render.Command{Path: append([]string{"dialai"}, words...), Args: []string{target}}
+	}
+	_, err := fmt.Fprintf(a.out, "Wrote %s. Run it, check what you change in it, and look at it:\n  %s\n  %s\n  %s\n", render.Clean(target), next(), next("lint"), next("graph"))
 	return err
 }
 
