@@ -215,7 +215,8 @@ func (d *decoder) float(into *float64) func(n *node, path, what string) {
 			d.wrongType(n, path, what, "a number")
 			return
 		}
-		*into, _ = strconv.ParseFloat(n.text, 64) // the tree holds finite numbers
+		v, _ := strconv.ParseFloat(n.text, 64) // the tree holds finite numbers
+		*into = v + 0                          // -0 becomes 0, as in the canonical form
 	}
 }
 

@@ -84,7 +84,7 @@ func (d *decoder) essential(into *string) func(n *node, path, what string) {
 	}
 }
 
-func (d *decoder) states(into *[]StateDefinition) func(n *node, path, what string) {
+func (d *decoder) states(into *stateList) func(n *node, path, what string) {
 	return func(n *node, path, what string) {
 		if n.kind != objectNode {
 			d.report(n.line, n.col, Problem{Path: path, Code: "wrong-type", Message: "missing or invalid states", rank: 5,

@@ -13,53 +13,53 @@ import (
 // A Definition is a machine file as it was written: every list, and the states
 // and transitions too, in written order. Parse makes one from a file; a program
 // may also build one and hand it to [Compile]. The zero value of every optional
-// field means that the field is absent.
+// field means that the field is absent. The fields stand in the order of the canonical form.
 type Definition struct {
-	MachineName        string            `json:"machineName" validate:"name"`
-	InitialState       string            `json:"initialState"`
-	GoalState          string            `json:"goalState"`
-	States             []StateDefinition `json:"states" validate:"max=1000,dive"`
-	Specialists        []Specialist      `json:"specialists" validate:"max=256,dive"`
-	ConsensusThreshold *Threshold        `json:"consensusThreshold" validate:"omitnil,unit"`
-	RequireTrust       *bool             `json:"requireTrust"`
-	Guards             json.RawMessage   `json:"guards"` // one JSON value, see package guard
-	Risk               *Risk             `json:"risk"`
-	Solicit            *Solicit          `json:"solicit"`
-	Collapse           *Collapse         `json:"collapse"`
-	Audit              *Audit            `json:"audit"`
-	SecondHuman        *SecondHuman      `json:"secondHuman"`
-	Quorum             *Quorum           `json:"quorum" validate:"-"` // see checkQuorum
-	OptionOrder        OptionOrder       `json:"optionOrder" validate:"omitempty,oneof=random declared"`
-	Stacking           string            `json:"stacking" validate:"omitempty,oneof=auto off"`
+	MachineName        string          `json:"machineName,omitempty" validate:"name"`
+	InitialState       string          `json:"initialState,omitempty"`
+	GoalState          string          `json:"goalState,omitempty"`
+	States             stateList       `json:"states" validate:"max=1000,dive"`
+	Specialists        []Specialist    `json:"specialists,omitzero" validate:"max=256,dive"`
+	ConsensusThreshold *Threshold      `json:"consensusThreshold,omitempty" validate:"omitnil,unit"`
+	RequireTrust       *bool           `json:"requireTrust,omitempty"`
+	Guards             json.RawMessage `json:"guards,omitzero"` // one JSON value, see package guard
+	Risk               *Risk           `json:"risk,omitempty"`
+	Solicit            *Solicit        `json:"solicit,omitempty"`
+	Quorum             *Quorum         `json:"quorum,omitempty" validate:"-"` // see checkQuorum
+	Collapse           *Collapse       `json:"collapse,omitempty"`
+	Audit              *Audit          `json:"audit,omitempty"`
+	SecondHuman        *SecondHuman    `json:"secondHuman,omitempty"`
+	OptionOrder        OptionOrder     `json:"optionOrder,omitempty" validate:"omitempty,oneof=random declared"`
+	Stacking           string          `json:"stacking,omitempty" validate:"omitempty,oneof=auto off"`
 }
 
 // A StateDefinition is one state of a machine file.
 type StateDefinition struct {
-	Name               string                 `json:"name" validate:"name"` // its key in "states"
-	Prompt             string                 `json:"prompt" validate:"maxbytes=65536"`
-	Transitions        []TransitionDefinition `json:"transitions" validate:"max=256,dive"` // nil if absent
-	ConsensusThreshold *Threshold             `json:"consensusThreshold" validate:"omitnil,unit"`
-	Specialists        []Specialist           `json:"specialists" validate:"max=256,dive"` // nil if absent; an empty list means nobody
-	RequireTrust       *bool                  `json:"requireTrust"`
-	Guards             json.RawMessage        `json:"guards"`
-	Risk               *Risk                  `json:"risk"`
-	Solicit            *Solicit               `json:"solicit"`
-	Collapse           *Collapse              `json:"collapse"`
-	Audit              *Audit                 `json:"audit"`
-	SecondHuman        *SecondHuman           `json:"secondHuman"`
-	Quorum             *Quorum                `json:"quorum" validate:"-"` // see checkQuorum
-	OptionOrder        OptionOrder            `json:"optionOrder" validate:"omitempty,oneof=random declared"`
-	Irreversible       *bool                  `json:"irreversible"`
-	Final              bool                   `json:"final"`
+	Name               string          `json:"name" validate:"name"` // its key in "states"
+	Prompt             string          `json:"prompt,omitempty" validate:"maxbytes=65536"`
+	Transitions        transitionList  `json:"transitions,omitzero" validate:"max=256,dive"` // nil if absent
+	ConsensusThreshold *Threshold      `json:"consensusThreshold,omitempty" validate:"omitnil,unit"`
+	Specialists        []Specialist    `json:"specialists,omitzero" validate:"max=256,dive"` // nil if absent; an empty list means nobody
+	RequireTrust       *bool           `json:"requireTrust,omitempty"`
+	Guards             json.RawMessage `json:"guards,omitzero"`
+	Risk               *Risk           `json:"risk,omitempty"`
+	Solicit            *Solicit        `json:"solicit,omitempty"`
+	Quorum             *Quorum         `json:"quorum,omitempty" validate:"-"` // see checkQuorum
+	Collapse           *Collapse       `json:"collapse,omitempty"`
+	Audit              *Audit          `json:"audit,omitempty"`
+	SecondHuman        *SecondHuman    `json:"secondHuman,omitempty"`
+	OptionOrder        OptionOrder     `json:"optionOrder,omitempty" validate:"omitempty,oneof=random declared"`
+	Irreversible       *bool           `json:"irreversible,omitempty"`
+	Final              bool            `json:"final,omitempty"`
 }
 
 // A TransitionDefinition is one transition of a state.
 type TransitionDefinition struct {
 	Name         string          `json:"name" validate:"name"` // its key in "transitions"
-	Target       string          `json:"target"`
-	Description  string          `json:"description" validate:"maxbytes=4096"`
-	Parameters   json.RawMessage `json:"parameters" validate:"maxbytes=65536"` // a JSON Schema for metaJson
-	Irreversible *bool           `json:"irreversible"`
+	Target       string          `json:"target,omitempty"`
+	Description  string          `json:"description,omitempty" validate:"maxbytes=4096"`
+	Parameters   json.RawMessage `json:"parameters,omitzero" validate:"maxbytes=65536"` // a JSON Schema for metaJson
+	Irreversible *bool           `json:"irreversible,omitempty"`
 }
 
 // A Role says what a specialist does.

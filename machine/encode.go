@@ -1,183 +1,83 @@
 package machine
 
 import (
-	"strconv"
+	"bytes"
+	"encoding/json"
+	"strings"
 
 	"github.com/dialai/dialai/exact"
 )
 
-// An objectWriter appends the members of one JSON object in canonical form.
-// Absent members (zero values) are left out.
-type objectWriter struct {
-	dst  []byte
-	some bool // a member has been written
-}
+// The canonical form of a definition is what encoding/json makes of it: the fixed members
+// in the order of the specification, which is that of the fields, absent ones left out, and
+// states and transitions in written order. Sections and numbers are canonical before.
 
-func (w *objectWriter) name(name string) {
-	if w.some {
-		w.dst = append(w.dst, ',')
+// asWritten are the escapes of encoding/json that RFC 8785 does not have.
+var asWritten = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\ufffd`, "\ufffd")
+
+// canonical returns def in canonical form.
+func (def *Definition) canonical() []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(def); err != nil {
+		panic("machine: " + err.Error()) // sections are JSON, and numbers finite
 	}
-	w.some = true
-	w.dst = append(exact.AppendString(w.dst, name), ':')
+	return []byte(asWritten.Replace(strings.TrimSuffix(b.String(), "\n")))
 }
 
-func (w *objectWriter) str(name, value string) {
-	if value != "" {
-		w.name(name)
-		w.dst = exact.AppendString(w.dst, value)
-	}
+// The lists of states and transitions are objects in a file, whose members have their
+// names.
+type (
+	stateList      []StateDefinition
+	transitionList []TransitionDefinition
+)
+
+// MarshalJSON writes an object of states.
+func (l stateList) MarshalJSON() ([]byte, error) {
+	type plain StateDefinition
+	return asObject(l, func(s *StateDefinition) (string, any) {
+		return s.Name, struct {
+			plain
+			Name string `json:"name,omitempty"` // hides that of the state
+		}{plain: plain(*s)}
+	})
 }
 
-func (w *objectWriter) flag(name string, value bool) {
-	if value {
-		w.name(name)
-		w.dst = append(w.dst, "true"...)
-	}
+// MarshalJSON writes an object of transitions.
+func (l transitionList) MarshalJSON() ([]byte, error) {
+	type plain TransitionDefinition
+	return asObject(l, func(t *TransitionDefinition) (string, any) {
+		return t.Name, struct {
+			plain
+			Name string `json:"name,omitempty"`
+		}{plain: plain(*t)}
+	})
 }
 
-func (w *objectWriter) optionalFlag(name string, value *bool) {
-	if value != nil {
-		w.name(name)
-		w.dst = strconv.AppendBool(w.dst, *value)
-	}
-}
-
-func (w *objectWriter) float(name string, value float64) {
-	w.name(name)
-	w.dst = exact.AppendFloat(w.dst, value)
-}
-
-func (w *objectWriter) count(name string, value int) {
-	if value != 0 {
-		w.name(name)
-		w.dst = strconv.AppendInt(w.dst, int64(value), 10)
-	}
-}
-
-func (w *objectWriter) duration(name string, value Duration) {
-	if value != 0 {
-		w.str(name, value.String())
-	}
-}
-
-func (w *objectWriter) threshold(name string, value *Threshold) {
-	if value != nil {
-		w.float(name, value.Given)
-	}
-}
-
-func (w *objectWriter) raw(name string, value []byte) {
-	if value != nil {
-		w.name(name)
-		w.dst = append(w.dst, value...)
-	}
-}
-
-func (w *objectWriter) roster(list []Specialist) {
-	if list == nil {
-		return
-	}
-	w.name("specialists")
-	w.dst = append(w.dst, '[')
+// asObject returns a list as an object, by what member says of each.
+func asObject[T any](list []T, member func(*T) (name string, value any)) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	b.WriteByte('{')
 	for i := range list {
 		if i > 0 {
-			w.dst = append(w.dst, ',')
+			b.WriteByte(',')
 		}
-		w.dst = list[i].AppendJSON(w.dst)
-	}
-	w.dst = append(w.dst, ']')
-}
-
-// policy writes the members that machine and state share.
-func (w *objectWriter) policy(requireTrust *bool, guards []byte, risk *Risk, solicit *Solicit, quorum *Quorum, o oversight) {
-	w.optionalFlag("requireTrust", requireTrust)
-	w.raw("guards", guards)
-	if risk != nil {
-		w.name("risk")
-		r := objectWriter{dst: append(w.dst, '{')}
-		r.float("maxError", risk.MaxError)
-		r.float("confidence", risk.Confidence)
-		r.str("test", risk.Test)
-		r.flag("familywise", risk.Familywise)
-		w.dst = append(r.dst, '}')
-	}
-	if solicit != nil {
-		w.name("solicit")
-		s := objectWriter{dst: append(w.dst, '{')}
-		s.str("mode", string(solicit.Mode))
-		s.duration("timeout", solicit.Timeout)
-		s.duration("roundTimeout", solicit.RoundTimeout)
-		s.duration("asyncTimeout", solicit.AsyncTimeout)
-		s.count("maxParallel", solicit.MaxParallel)
-		if solicit.Wave == AutoWave {
-			s.str("wave", "auto")
-		} else {
-			s.count("wave", solicit.Wave)
+		name, value := member(&list[i])
+		b.Write(append(exact.AppendString(nil, name), ':'))
+		if err := enc.Encode(value); err != nil {
+			return nil, err
 		}
-		s.optionalFlag("champion", solicit.Champion)
-		s.money("humanCost", solicit.HumanCost)
-		w.dst = append(s.dst, '}')
 	}
-	w.quorum(quorum)
-	w.oversight(o)
+	b.WriteByte('}')
+	return b.Bytes(), nil
 }
 
-func (s *StateDefinition) appendJSON(dst []byte) []byte {
-	w := objectWriter{dst: append(dst, '{')}
-	w.str("prompt", s.Prompt)
-	if s.Transitions != nil {
-		w.name("transitions")
-		w.dst = append(w.dst, '{')
-		for i := range s.Transitions {
-			if i > 0 {
-				w.dst = append(w.dst, ',')
-			}
-			w.dst = append(exact.AppendString(w.dst, s.Transitions[i].Name), ':')
-			w.dst = s.Transitions[i].appendJSON(w.dst)
-		}
-		w.dst = append(w.dst, '}')
-	}
-	w.threshold("consensusThreshold", s.ConsensusThreshold)
-	w.roster(s.Specialists)
-	w.policy(s.RequireTrust, s.Guards, s.Risk, s.Solicit, s.Quorum, oversight{s.Collapse, s.Audit, s.SecondHuman, s.OptionOrder})
-	w.optionalFlag("irreversible", s.Irreversible)
-	w.flag("final", s.Final)
-	return append(w.dst, '}')
-}
-
-func (t *TransitionDefinition) appendJSON(dst []byte) []byte {
-	w := objectWriter{dst: append(dst, '{')}
-	w.str("target", t.Target)
-	w.str("description", t.Description)
-	w.raw("parameters", t.Parameters)
-	w.optionalFlag("irreversible", t.Irreversible)
-	return append(w.dst, '}')
-}
-
-// AppendJSON appends s in canonical form.
-func (s *Specialist) AppendJSON(dst []byte) []byte {
-	w := objectWriter{dst: append(dst, '{')}
-	w.str("role", string(s.Role))
-	w.str("specialistId", s.SpecialistID)
-	w.str("machineName", s.MachineName)
-	w.flag("isHuman", s.IsHuman)
-	w.optionalFlag("enabled", s.Enabled)
-	w.optionalFlag("disabled", s.Disabled)
-	w.str("strategyFn", s.StrategyFn)
-	w.str("strategyFnName", s.StrategyFnName)
-	w.str("strategyWebhookUrl", s.StrategyWebhookURL)
-	w.str("contextFn", s.ContextFn)
-	w.str("contextWebhookUrl", s.ContextWebhookURL)
-	w.str("modelId", s.ModelID)
-	w.str("webhookTokenName", s.WebhookTokenName)
-	w.threshold("threshold", s.Threshold)
-	w.duration("timeout", s.Timeout)
-	if s.EstimatedCostUSD != nil {
-		w.name("estimatedCostUSD")
-		w.dst = s.EstimatedCostUSD.Append(w.dst)
-	}
-	w.str("webhookSecretName", s.WebhookSecretName)
-	w.str("provider", s.Provider)
-	w.flag("required", s.Required)
-	return append(w.dst, '}')
+// MarshalJSON writes a wave that is as large as need be as "auto".
+func (s Solicit) MarshalJSON() ([]byte, error) {
+	type plain Solicit
+	text, err := json.Marshal(plain(s))
+	return bytes.Replace(text, []byte(`"wave":-1`), []byte(`"wave":"auto"`), 1), err
 }

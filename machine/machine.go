@@ -166,7 +166,7 @@ func build(def *Definition, checks Checks, from origin, problems []Problem) (*Ma
 // newMachine returns a machine with everything but its tables.
 func newMachine(def *Definition, from origin) *Machine {
 	normalize(def)
-	m := &Machine{def: def, json: def.appendJSON(nil), origin: from}
+	m := &Machine{def: def, json: def.canonical(), origin: from}
 	sum := sha256.Sum256(m.json)
 	m.digest = hex.EncodeToString(sum[:])
 	return m
@@ -352,27 +352,3 @@ func (m *Machine) Goal() *State { return m.goal }
 // Specialists returns those declared at machine level, in written order. The
 // caller must not change it.
 func (m *Machine) Specialists() []Specialist { return m.def.Specialists }
-
-// appendJSON appends def in canonical form: the fixed members in the order of
-// the specification, states and transitions in written order.
-func (def *Definition) appendJSON(dst []byte) []byte {
-	w := objectWriter{dst: append(dst, '{')}
-	w.str("machineName", def.MachineName)
-	w.str("initialState", def.InitialState)
-	w.str("goalState", def.GoalState)
-	w.name("states")
-	w.dst = append(w.dst, '{')
-	for i := range def.States {
-		if i > 0 {
-			w.dst = append(w.dst, ',')
-		}
-		w.dst = append(exact.AppendString(w.dst, def.States[i].Name), ':')
-		w.dst = def.States[i].appendJSON(w.dst)
-	}
-	w.dst = append(w.dst, '}')
-	w.roster(def.Specialists)
-	w.threshold("consensusThreshold", def.ConsensusThreshold)
-	w.policy(def.RequireTrust, def.Guards, def.Risk, def.Solicit, def.Quorum, oversight{def.Collapse, def.Audit, def.SecondHuman, def.OptionOrder})
-	w.str("stacking", def.Stacking)
-	return append(w.dst, '}')
-}

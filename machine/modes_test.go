@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -102,7 +103,10 @@ func TestModes(t *testing.T) {
 // that of a state, but where a list lets a mode be left out.
 func inFile(t *testing.T, s machine.Specialist, has, want string) {
 	t.Helper()
-	entry := s.AppendJSON(nil)
+	entry, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		place   string
 		text    string

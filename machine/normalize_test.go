@@ -137,3 +137,20 @@ func TestDigestTellsMachinesApart(t *testing.T) {
 		}
 	}
 }
+
+// TestCanonicalText: the canonical form escapes what RFC 8785 does and nothing else, in
+// texts and sections alike, and has no -0.
+func TestCanonicalText(t *testing.T) {
+	const text = `\u2028 \\u2028 \\\u2029 <>& \u007f \ufffd \"wave\":-1,\"states\":null`
+	const canonical = "\u2028 \\\\u2028 \\\\\u2029 <>& \x7f \uFFFD \\\"wave\\\":-1,\\\"states\\\":null"
+	m, err := machine.Parse("m.json", []byte(`{"states":{"a":{"transitions":{"t":{"target":"b"}},"prompt":"`+text+`"},"b":{}},"secondHuman":{"irreversibleRate":-0},
+		"guards":{"x":"`+text+`"},"solicit":{"wave":"auto"},"goalState":"b","initialState":"a","machineName":"m"}`), machine.Checks{Stored: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"prompt":"` + canonical + `","transitions":{"t":{"target":"b"}}},"b":{}},"guards":{"x":"` + canonical +
+		`"},"solicit":{"wave":"auto"},"secondHuman":{"rate":0.05,"irreversibleRate":0,"when":"after"}}`
+	if string(m.JSON()) != want {
+		t.Errorf("it is\n%s, want\n%s", m.JSON(), want)
+	}
+}

@@ -8,9 +8,9 @@ type Collapse struct {
 	Target       float64      `json:"target" validate:"gt=0,lt=1,gte=0.000000001,lte=0.999999999"`      // share of agreement to be proven; 0.9 if absent
 	Alpha        float64      `json:"alpha" validate:"gt=0,lt=1,gte=0.000000001,lte=0.999999999"`       // chance of promoting who does not reach it; 0.05 if absent
 	ClassTarget  float64      `json:"classTarget" validate:"gt=0,lt=1,gte=0.000000001,lte=0.999999999"` // the same for each transition humans often chose; 0.5 if absent
-	RequireBlind *bool        `json:"requireBlind"`                                                     // true if absent: only rulings made without sight of the proposals count
+	RequireBlind *bool        `json:"requireBlind,omitempty"`                                           // true if absent: only rulings made without sight of the proposals count
 	Prune        bool         `json:"prune,omitempty"`                                                  // who costs money and informs nobody is asked no more
-	ErrorCost    *exact.Money `json:"errorCost" validate:"omitnil,gte=0"`                               // of one wrong decision; humanCost / maxError if absent
+	ErrorCost    *exact.Money `json:"errorCost,omitempty" validate:"omitnil,gte=0"`                     // of one wrong decision; humanCost / maxError if absent
 	CoolDown     int          `json:"coolDown" validate:"gte=1,lte=1000000"`                            // outcomes after a demotion; 20 if absent
 	Expires      Duration     `json:"expires" validate:"gt=0"`                                          // of certificates; 30 days if absent
 }
@@ -130,60 +130,6 @@ func (d *decoder) wave(into *int) func(n *node, path, what string) {
 			return
 		}
 		d.count(into)(n, path, what)
-	}
-}
-
-// oversight are the members that say how decisions are watched, which machine
-// and state share.
-type oversight struct {
-	collapse    *Collapse
-	audit       *Audit
-	secondHuman *SecondHuman
-	optionOrder OptionOrder
-}
-
-func (w *objectWriter) oversight(o oversight) {
-	if c := o.collapse; c != nil {
-		w.object("collapse", func(w *objectWriter) {
-			w.float("target", c.Target)
-			w.float("alpha", c.Alpha)
-			w.float("classTarget", c.ClassTarget)
-			w.optionalFlag("requireBlind", c.RequireBlind)
-			w.flag("prune", c.Prune)
-			w.money("errorCost", c.ErrorCost)
-			w.count("coolDown", c.CoolDown)
-			w.duration("expires", c.Expires)
-		})
-	}
-	if a := o.audit; a != nil {
-		w.object("audit", func(w *objectWriter) {
-			w.str("mode", a.Mode)
-			w.float("rate", a.Rate)
-			w.float("newcomerRate", a.NewcomerRate)
-			w.count("newcomer", a.Newcomer)
-		})
-	}
-	if s := o.secondHuman; s != nil {
-		w.object("secondHuman", func(w *objectWriter) {
-			w.float("rate", s.Rate)
-			w.float("irreversibleRate", *s.IrreversibleRate)
-			w.str("when", s.When)
-		})
-	}
-	w.str("optionOrder", string(o.optionOrder))
-}
-
-func (w *objectWriter) object(name string, members func(w *objectWriter)) {
-	w.name(name)
-	o := objectWriter{dst: append(w.dst, '{')}
-	members(&o)
-	w.dst = append(o.dst, '}')
-}
-
-func (w *objectWriter) money(name string, value *exact.Money) {
-	if value != nil {
-		w.name(name)
-		w.dst = value.Append(w.dst)
 	}
 }
 

@@ -134,14 +134,3 @@ func (c *checker) checkRequiredAnswer(at string, s, other *Specialist) {
 			Message: fmt.Sprintf("arbiter %q cannot be required: only proposers are", s.SpecialistID), Hint: "remove required here"})
 	}
 }
-
-// quorum writes a quorum as it was written.
-func (w *objectWriter) quorum(q *Quorum) {
-	switch {
-	case q == nil:
-	case q.Rule != "":
-		w.str("quorum", string(q.Rule))
-	default:
-		w.count("quorum", q.Count)
-	}
-}
