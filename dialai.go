@@ -136,7 +136,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	models.Audit = e.store.AppendAudit
 	client := llm.New(models)
-	registry := strategies.Registry{}.WithClassifier(llm.ClassifierName, client.Classifier())
+	var registry strategies.Registry
 	for name, f := range o.Proposers {
 		registry = registry.WithProposer(name, f)
 	}
@@ -144,8 +144,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		registry = registry.WithArbiter(name, f)
 	}
 	e.runner, err = runner.New(runner.Config{
-		Store: e.store, Registry: registry, Remote: webhook.New(hooks),
-		ModelProposers: client, Models: client.Completer, Prices: llm.Prices(),
+		Store: e.store, Resolver: strategies.Resolvers{registry, webhook.New(hooks), client}, Prices: llm.Prices(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, e.store.Close())

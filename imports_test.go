@@ -42,7 +42,7 @@ var ladder = map[string][]string{
 	"lab/simulate":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},
 	"lab/plot":                  {},
 	"webhook":                   {"exact", "machine", "specialist", "verdict", "guard", "arbiter"},
-	"llm":                       {"exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "webhook"},
+	"llm":                       {"exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "arbiter", "webhook"},
 	"llm/llmtest":               {},
 	"cassette":                  {"files", "exact", "machine", "specialist", "webhook"},
 	"telemetry":                 {"specialist", "llm"},

@@ -63,7 +63,7 @@ func engine(tb testing.TB, s session.Store, m *machine.Machine) *runner.Runner {
 	registry := strategies.Registry{}.WithProposer("go", specialist.ProposerFunc(func(_ context.Context, q specialist.Question) (specialist.Answer, error) {
 		return q.Choose(q.State.Transitions[0], "the first will do"), nil
 	}))
-	r, err := runner.New(runner.Config{Store: s, Registry: registry, AllowOperator: true})
+	r, err := runner.New(runner.Config{Store: s, Resolver: registry, AllowOperator: true})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -224,7 +224,7 @@ func BenchmarkFanOut(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			r, err := runner.New(runner.Config{Store: store.NewMemory(), Remote: webhook.New(webhook.Config{
+			r, err := runner.New(runner.Config{Store: store.NewMemory(), Resolver: webhook.New(webhook.Config{
 				Policy: policy, Lookup: func(string) (string, bool) { return "token", true }})})
 			if err != nil {
 				b.Fatal(err)

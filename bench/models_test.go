@@ -147,7 +147,7 @@ func BenchmarkEarlyDecision(b *testing.B) {
 		answered = time.Now()
 		return q.Choose(q.State.Transition("pay"), "sure"), nil
 	})
-	r, err := runner.New(runner.Config{Store: store.NewMemory(), ModelProposers: modelClient(address, 60_000), Registry: strategies.Registry{}.WithProposer("quick", quick)})
+	r, err := runner.New(runner.Config{Store: store.NewMemory(), Resolver: strategies.Resolvers{modelClient(address, 60_000), strategies.Registry{}.WithProposer("quick", quick)}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -47,9 +48,15 @@ func (p *pace) Exchange(ctx context.Context, l webhook.Label, request []byte, se
 
 // A panel makes proposers that are asked over a tape. The model of each is what it says: a
 // transition, or "" for a failure.
-type panel struct{ tape webhook.Tape }
+type panel struct {
+	strategies.Registry // of contexts
+	tape                webhook.Tape
+}
 
 func (p panel) Proposer(_ *machine.Machine, s *machine.Specialist, _ specialist.Context) (specialist.Proposer, error) {
+	if s.ModelID == "" {
+		return nil, nil
+	}
 	return specialist.ProposerFunc(func(ctx context.Context, q specialist.Question) (a specialist.Answer, err error) {
 		l := webhook.Label{Kind: "ask", Specialist: q.Self, State: q.State.Name, Round: q.Key.Round, Attempt: q.Key.Attempt, Ask: q.Ask.Nth}
 		said := p.tape.Exchange(ctx, l, nil, func() webhook.Taped {
@@ -83,7 +90,7 @@ func race(t *testing.T, models []string, parallel int, d *cassette.Deck, before,
 	kept := store.NewMemory()
 	defer kept.Close()
 	var went []string
-	r, err := runner.New(runner.Config{Store: kept, ModelProposers: panel{&pace{d, before, after}}, Arrivals: d, Observer: func(rec session.Record) {
+	r, err := runner.New(runner.Config{Store: kept, Resolver: panel{tape: &pace{d, before, after}}, Arrivals: d, Observer: func(rec session.Record) {
 		for _, e := range rec.Events {
 			if e, ok := e.Data.(*session.Executed); ok {
 				went = append(went, e.SpecialistID+":"+e.Transition.Name)

@@ -21,6 +21,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/webhook"
 )
 
@@ -306,12 +307,8 @@ func (a *app) engine(ctx context.Context, does access, observer func(session.Rec
 		return nil, errors.Join(err, s.Close())
 	}
 	models := llm.New(o.models)
-	registry := a.registry
-	if _, own := registry.Classifier(llm.ClassifierName); !own {
-		registry = registry.WithClassifier(llm.ClassifierName, models.Classifier())
-	}
 	r, err := runner.New(runner.Config{
-		Store: s, Registry: registry, Remote: webhook.New(o.hooks), ModelProposers: models, Models: models.Completer, Prices: o.prices, Observer: observer,
+		Store: s, Resolver: strategies.Resolvers{a.registry, webhook.New(o.hooks), models}, Prices: o.prices, Observer: observer,
 		PublicURL: o.public, AllowOperator: true, Arrivals: a.arrivals(), Now: clock, Panicked: a.panicked,
 	})
 	if err != nil {

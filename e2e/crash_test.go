@@ -168,7 +168,7 @@ func (c *crash) start() []specialist.SessionID {
 // inProcess looks at the store from the test's own process.
 func (c *crash) inProcess(f func(*runner.Runner, *store.SQLite)) {
 	c.Helper()
-	inProcess(c.T, c.path, runner.Config{Remote: loopback(c.T)}, f)
+	inProcess(c.T, c.path, runner.Config{Resolver: loopback(c.T)}, f)
 }
 
 func (c *crash) live(ids []specialist.SessionID) (n int) {

@@ -57,7 +57,7 @@ func newTaken(t *testing.T) *taken {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inProcess(t, k.store, runner.Config{Remote: loopback(t)}, func(r *runner.Runner, _ *store.SQLite) {
+	inProcess(t, k.store, runner.Config{Resolver: loopback(t)}, func(r *runner.Runner, _ *store.SQLite) {
 		s, err := r.Start(t.Context(), m, runner.StartOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -132,7 +132,7 @@ func (c *modelCrash) command(args ...string) *exec.Cmd {
 // inProcess looks at the store from the test's own process.
 func (c *modelCrash) inProcess(f func(*runner.Runner, *store.SQLite)) {
 	c.Helper()
-	inProcess(c.T, c.path, runner.Config{ModelProposers: llm.New(llm.Config{})}, f)
+	inProcess(c.T, c.path, runner.Config{Resolver: llm.New(llm.Config{})}, f)
 }
 
 // start starts a batch of sessions, which name themselves in their metaJson.

@@ -10,11 +10,12 @@ import (
 
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/webhook"
 )
 
 // loopback is the far side of services on this machine.
-func loopback(t *testing.T) runner.Remote {
+func loopback(t *testing.T) strategies.Resolver {
 	t.Helper()
 	policy, err := webhook.ParsePolicy("127.0.0.1")
 	if err != nil {

@@ -42,7 +42,7 @@ func TestUnpricedServicesAreNotAsked(t *testing.T) {
 	d.must(err)
 	d.must(os.MkdirAll(filepath.Dir(d.store), 0o755))
 	id := ""
-	inProcess(t, d.store, runner.Config{Remote: loopback(t)}, func(r *runner.Runner, _ *store.SQLite) {
+	inProcess(t, d.store, runner.Config{Resolver: loopback(t)}, func(r *runner.Runner, _ *store.SQLite) {
 		for i := range 3 {
 			_, err := r.Register(t.Context(), m.Name(), machine.Specialist{SpecialistID: fmt.Sprintf("w%d", i), Role: machine.Proposer, StrategyWebhookURL: server.URL, WebhookTokenName: "DEAR_WEBHOOK_TOKEN"})
 			d.must(err)

@@ -62,14 +62,13 @@ func decideAgain(ctx context.Context, r *runner.Runner, t *trace) (*again, error
 	a.round.Past = r.Past(t.before)
 	strategy, source := t.strategy()
 	a.margin = strategy == machine.AlignmentMargin
-	if by, known := strategies.BuiltinArbiter(strategy); known {
-		a.by = by
-	} else if source != "" {
-		by, err := strategies.NewArbiterExpression(source)
-		if err != nil {
-			return nil, err
-		}
-		a.by = by
+	known := machine.Specialist{StrategyFnName: strategy}
+	if source != "" {
+		known = machine.Specialist{StrategyFn: source}
+	}
+	var err error
+	if a.by, err = (strategies.Registry{}).Arbiter(nil, &known); err != nil {
+		return nil, err
 	}
 	if j := t.verdict; j != nil && j.Evidence != nil {
 		e, err := evidenceOf(ctx, r, t, j)

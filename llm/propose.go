@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/spend"
@@ -19,13 +20,16 @@ const maxRepairs = 2
 const MaxContext = 256 << 10
 
 // Proposer returns a proposer that asks the specialist's model about what context
-// gathers. It returns an error if the modelId or the provider cannot be; whether
+// gathers, nil if the specialist names none. It returns an error if the modelId or the provider cannot be; whether
 // there is a key is looked at when the model is asked. What answers cost that
 // could not be used is returned along with the error.
 //
 // The model that an answer names is the modelId without its flags, or, if quite
 // another one answered, that.
 func (c *Client) Proposer(m *machine.Machine, s *machine.Specialist, context specialist.Context) (specialist.Proposer, error) {
+	if s.ModelID == "" {
+		return nil, nil
+	}
 	id, err := parseModelID(s.ModelID, s.Provider)
 	if err != nil {
 		return nil, err
@@ -38,6 +42,16 @@ func (c *Client) Proposer(m *machine.Machine, s *machine.Specialist, context spe
 		p.form = bySchema
 	}
 	return p, nil
+}
+
+// Arbiter knows nobody: a model proposes only.
+func (c *Client) Arbiter(*machine.Machine, *machine.Specialist) (arbiter.Arbiter, error) {
+	return nil, nil
+}
+
+// Context knows nobody: what a model is shown comes from elsewhere.
+func (c *Client) Context(*machine.Machine, *machine.Specialist) (specialist.Context, error) {
+	return nil, nil
 }
 
 // A proposer is a model that proposes.

@@ -223,7 +223,7 @@ func TestSamplesRun(t *testing.T) {
 			{meta: `{"words":99}`, rulings: []string{"editor revise", "editor discard"}, want: "revise discard = completed final in discarded"},
 		},
 	}
-	config := runner.Config{Registry: strategies.Registry{}.WithArbiter("countBased", arbiter.Func(countBased))}
+	config := runner.Config{Resolver: strategies.Registry{}.WithArbiter("countBased", arbiter.Func(countBased))}
 	for name, list := range runs {
 		m := load(t, name)
 		for _, r := range list {
@@ -282,7 +282,7 @@ func serve(t *testing.T, variable string, answer func(path string, asked map[str
 		t.Fatal(err)
 	}
 	client := webhook.New(webhook.Config{Policy: policy, Lookup: func(name string) (string, bool) { return "the token", name == variable }})
-	return strings.TrimPrefix(server.URL, "http://"), runner.Config{Remote: client}
+	return strings.TrimPrefix(server.URL, "http://"), runner.Config{Resolver: client}
 }
 
 func TestCodeReviewRuns(t *testing.T) {

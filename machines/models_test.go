@@ -82,7 +82,7 @@ func (same) Read(b []byte) (int, error) {
 func (s modelSample) play(t *testing.T, name string, tape webhook.Tape, c llm.Config) string {
 	t.Helper()
 	c.Tape = tape
-	return run{meta: s.meta}.steps(t, load(t, name), runner.Config{ModelProposers: llm.New(c), Prices: llm.Prices()})
+	return run{meta: s.meta}.steps(t, load(t, name), runner.Config{Resolver: llm.New(c), Prices: llm.Prices()})
 }
 
 // server starts a server that says what a sample's models say.

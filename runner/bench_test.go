@@ -17,6 +17,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -67,7 +68,7 @@ func inBubble(c *runner.Config) { c.Now = time.Now }
 // have one.
 func (b *bench) runner(configure ...func(*runner.Config)) *runner.Runner {
 	b.Helper()
-	c := runner.Config{Store: b.store, Registry: b.cast.registry(), Remote: b.cast, Now: b.clock}
+	c := runner.Config{Store: b.store, Resolver: strategies.Resolvers{b.cast.registry(), b.cast}, Now: b.clock}
 	for _, f := range configure {
 		f(&c)
 	}
@@ -85,6 +86,11 @@ func (b *bench) runner(configure ...func(*runner.Config)) *runner.Runner {
 	b.ok(err)
 	b.Cleanup(func() { b.ok(r.Close()) })
 	return r
+}
+
+// asking lets a runner ask whom a resolver finds, before all others.
+func asking(whom strategies.Resolver) func(*runner.Config) {
+	return func(c *runner.Config) { c.Resolver = strategies.Resolvers{whom, c.Resolver} }
 }
 
 func (b *bench) ok(err error) {

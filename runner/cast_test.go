@@ -8,7 +8,6 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
@@ -18,17 +17,16 @@ import (
 type part func(context.Context, specialist.Question) (specialist.Answer, error)
 
 // A cast says what specialists do, by id. Its registry has them as the function
-// "fn"; as a runner.Remote it has them behind webhooks.
+// "fn"; as a [strategies.Resolver] it has them behind webhooks.
 type cast struct {
-	mu       sync.Mutex
-	parts    map[string]part
-	arbiters map[string]arbiter.Arbiter // functions by name, remote ones by id
-	asked    []string                   // who was asked, in that order
-	asks     []specialist.Ask           // of those behind webhooks
-	calls    []string                   // round and id of everybody who was asked
+	strategies.Registry // of nobody
+	mu                  sync.Mutex
+	parts               map[string]part
+	arbiters            map[string]arbiter.Arbiter // functions by name, remote ones by id
+	asked               []string                   // who was asked, in that order
+	asks                []specialist.Ask           // of those behind webhooks
+	calls               []string                   // round and id of everybody who was asked
 }
-
-var _ runner.Remote = (*cast)(nil)
 
 func newCast() *cast {
 	return &cast{parts: map[string]part{}, arbiters: map[string]arbiter.Arbiter{}}
@@ -112,18 +110,27 @@ func (c *cast) registry() strategies.Registry {
 	return r
 }
 
-// Proposer implements runner.Remote.
-func (c *cast) Proposer(*machine.Machine, *machine.Specialist) (specialist.Proposer, error) {
+// Proposer implements [strategies.Resolver].
+func (c *cast) Proposer(_ *machine.Machine, s *machine.Specialist, _ specialist.Context) (specialist.Proposer, error) {
+	if s.StrategyWebhookURL == "" {
+		return nil, nil
+	}
 	return specialist.ProposerFunc(c.ask), nil
 }
 
-// Arbiter implements runner.Remote.
+// Arbiter implements [strategies.Resolver].
 func (c *cast) Arbiter(_ *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error) {
+	if s.StrategyWebhookURL == "" {
+		return nil, nil
+	}
 	return role{c, s.SpecialistID}, nil
 }
 
-// Context implements runner.Remote.
-func (c *cast) Context(*machine.Machine, *machine.Specialist) (specialist.Context, error) {
+// Context implements [strategies.Resolver].
+func (c *cast) Context(_ *machine.Machine, s *machine.Specialist) (specialist.Context, error) {
+	if s.ContextWebhookURL == "" {
+		return nil, nil
+	}
 	return strategies.SessionContext, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -31,7 +32,7 @@ func (c *censor) Classify(_ context.Context, q guard.Classification) (guard.Clas
 
 // of registers the censor as the function "mod".
 func (c *censor) of(b *bench) func(*runner.Config) {
-	return func(r *runner.Config) { r.Registry = b.cast.registry().WithClassifier("mod", c) }
+	return asking(strategies.Registry{}.WithClassifier("mod", c))
 }
 
 func (c *censor) bench(t *testing.T, more ...func(*runner.Config)) *bench {
@@ -217,10 +218,10 @@ func TestClassifierAndTruth(t *testing.T) {
 	}
 }
 
-// TestClassifierBehindAWebhook: a url is asked through the program's Remote.
+// TestClassifierBehindAWebhook: a url is asked through the program's Resolver.
 func TestClassifierBehindAWebhook(t *testing.T) {
 	c := &censor{}
-	b := newBench(t, func(r *runner.Config) { r.Remote = remoteCensor{r.Remote, c} })
+	b := newBench(t, asking(remoteCensor{c: c}))
 	b.cast.say("a", "again")
 	s := b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"classifier":{"url":"https://c.example","token_name":"T","on_error":"open"}}`}))
 	b.stepTo(s, runner.TickAdvanced)
@@ -230,7 +231,7 @@ func TestClassifierBehindAWebhook(t *testing.T) {
 }
 
 type remoteCensor struct {
-	runner.Remote
+	strategies.Registry
 	c *censor
 }
 

@@ -48,7 +48,7 @@ var functions = strategies.Registry{}.
 func Example() {
 	ctx := context.Background()
 	m := must(machine.Parse("refunds.json", []byte(refunds), runner.Checks()))
-	r := must(runner.New(runner.Config{Store: store.NewMemory(), Registry: functions}))
+	r := must(runner.New(runner.Config{Store: store.NewMemory(), Resolver: functions}))
 	defer r.Close()
 
 	s := must(r.Start(ctx, m, runner.StartOptions{Meta: []byte(`{"amount": 80}`)}))
@@ -96,12 +96,7 @@ func ExampleConfig_models() {
 	yes := guard.CompleterFunc(func(_ context.Context, q guard.CompletionRequest) (guard.Completion, error) {
 		return guard.Completion{Text: "publish\nChoosing first available transition: publish", Tokens: guard.CountedTokens(40, 8)}, nil
 	})
-	r := must(runner.New(runner.Config{Store: store.NewMemory(), Models: func(model string) (guard.Completer, error) {
-		if model != "yes-man" {
-			return nil, fmt.Errorf("there is no model %q here", model)
-		}
-		return yes, nil
-	}}))
+	r := must(runner.New(runner.Config{Store: store.NewMemory(), Resolver: strategies.Registry{}.WithModel("yes-man", yes)}))
 	defer r.Close()
 
 	s := must(r.Start(ctx, m, runner.StartOptions{Defaults: true}))

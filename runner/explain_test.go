@@ -367,7 +367,7 @@ func TestExplainElsewhere(t *testing.T) {
 	b.cast.play("a", failing(fmt.Errorf("no idea")))
 	s := b.start(b.desk(fn("a"), human("human"), arb("bayes", threshold("0.9"))))
 	b.stepTo(s, runner.TickHuman)
-	elsewhere := b.runner(func(c *runner.Config) { c.Registry = strategies.Registry{} })
+	elsewhere := b.runner(func(c *runner.Config) { c.Resolver = b.cast })
 	e, err := explain.Round(b.ctx, elsewhere, s.ID, "")
 	b.ok(err)
 	if e.Verdict.Judgement != nil || e.Verdict.Code != "no_proposals" || e.Changes.Why != explain.NoVotes {

@@ -148,32 +148,25 @@ func (b *planner) respondents(p *session.Program, st *machine.State) *respondent
 }
 
 func (b *planner) completer(model string) (guard.Completer, error) {
-	if b.r.config.Models == nil {
-		return nil, fmt.Errorf("it asks the model %q, and this program has no models: set Models of the runner's Config, or switch the gate off (\"truth\": false)", model)
-	}
-	c, err := b.r.config.Models(model)
-	if err == nil && c == nil {
-		err = errors.New("the program has none of that name")
-	}
-	if err != nil {
+	c, err := b.r.config.Resolver.Completer(model)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("it asks the model %q: %w", model, err)
+	case c == nil:
+		return nil, fmt.Errorf("it asks the model %q, and this program has no such model: set Resolver of the runner's Config, or switch the gate off (\"truth\": false)", model)
 	}
 	return c, nil
 }
 
 func (b *planner) classifier(c *guard.ClassifierConfig) (guard.Classifier, error) {
-	if c.Function != "" {
-		found, ok := b.r.config.Registry.Classifier(c.Function)
-		if !ok {
-			return nil, fmt.Errorf("the function %q is not in the Registry", c.Function)
-		}
-		return found, nil
+	found, err := b.r.config.Resolver.Classifier(c)
+	switch {
+	case found != nil || err != nil:
+		return found, err
+	case c.Function != "":
+		return nil, fmt.Errorf("the function %q is not in the Registry", c.Function)
 	}
-	remote, ok := b.r.config.Remote.(ClassifierRemote)
-	if !ok {
-		return nil, fmt.Errorf("it is at %s, and this program has no way to ask it", c.URL)
-	}
-	return remote.Classifier(c)
+	return nil, fmt.Errorf("it is at %s, and this program has no way to ask it", c.URL)
 }
 
 // asker returns what this process knows of a classifier's answers and failures.

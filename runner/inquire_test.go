@@ -15,6 +15,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/spend"
+	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -72,12 +73,20 @@ func (o *oracle) asked() int {
 
 // with answers for the model "m" of truth gates.
 func (o *oracle) with(c *runner.Config) {
-	c.Models = func(model string) (guard.Completer, error) {
-		if model != "m" {
-			return nil, errors.New("there is only m")
-		}
-		return o, nil
+	asking(onlyM{o: o})(c)
+}
+
+// onlyM finds the model "m", and nobody else.
+type onlyM struct {
+	strategies.Registry
+	o *oracle
+}
+
+func (m onlyM) Completer(model string) (guard.Completer, error) {
+	if model != "m" {
+		return nil, errors.New("there is only m")
 	}
+	return m.o, nil
 }
 
 // probed is a machine whose steps are probed; budget has members of a budget.
@@ -200,7 +209,7 @@ func TestNobodyToAsk(t *testing.T) {
 		guards, want string
 		configure    func(*runner.Config)
 	}{
-		{`"truth":{"model":"m"}`, `the truth gate of state "open": it asks the model "m", and this program has no models: set Models of the runner's Config`, func(*runner.Config) {}},
+		{`"truth":{"model":"m"}`, `the truth gate of state "open": it asks the model "m", and this program has no such model: set Resolver of the runner's Config`, func(*runner.Config) {}},
 		{`"truth":{"model":"x"}`, `it asks the model "x": there is only m`, o.with},
 		{`"truth":{"model":"m","probe_model":"y"}`, `it asks the model "y": there is only m`, o.with},
 		{`"classifier":{"function":"mod","on_error":"open"}`, `the classifier of state "open": the function "mod" is not in the Registry`, func(*runner.Config) {}},

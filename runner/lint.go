@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/trust"
 )
 
@@ -61,7 +62,7 @@ func lint(m *machine.Machine, l *trust.Ledger, roster *session.Roster) []machine
 // cast returns who takes part in the states of a machine, whether or not this
 // program could ask them.
 func cast(m *machine.Machine, roster *session.Roster) *plan {
-	b := planner{r: &Runner{}, m: m, roster: roster, made: map[*machine.Specialist]*member{}}
+	b := planner{r: &Runner{config: Config{Resolver: strategies.Registry{}}}, m: m, roster: roster, made: map[*machine.Specialist]*member{}}
 	p := &plan{roster: roster, states: make([]statePlan, len(m.States()))}
 	level := b.machineLevel()
 	for i := range m.States() {

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,45 +9,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/spend"
-	"github.com/dialai/dialai/strategies"
 )
-
-// model makes a specialist ready that is a model with a context.
-func (b *planner) model(m *member) error {
-	if b.r.config.ModelProposers == nil {
-		return fmt.Errorf("specialist %q is a model, and this program has no way to ask one", m.SpecialistID)
-	}
-	context, err := b.context(m)
-	if err != nil {
-		return err
-	}
-	if m.proposer, err = b.r.config.ModelProposers.Proposer(b.m, m.Specialist, context); err != nil {
-		return fmt.Errorf("specialist %q: %w", m.SpecialistID, err)
-	}
-	return nil
-}
-
-// context returns what gathers the text that a model is shown: a webhook, a
-// function of the Registry, or one that is built in.
-func (b *planner) context(m *member) (specialist.Context, error) {
-	if m.ContextWebhookURL != "" {
-		if b.r.config.Remote == nil {
-			return nil, fmt.Errorf("specialist %q has a webhook as its context, and this program has no way to call one", m.SpecialistID)
-		}
-		c, err := b.r.config.Remote.Context(b.m, m.Specialist)
-		if err != nil {
-			return nil, fmt.Errorf("specialist %q: %w", m.SpecialistID, err)
-		}
-		return c, nil
-	}
-	if c, ok := b.r.config.Registry.Context(m.ContextFn); ok {
-		return c, nil
-	}
-	if c, ok := strategies.BuiltinContext(m.ContextFn); ok {
-		return c, nil
-	}
-	return nil, refuse(ErrUnknownStrategy, "missing_function", "contextFn %q of specialist %q is not in the Registry", m.ContextFn, m.SpecialistID)
-}
 
 // A need is what an ask of a member is expected to need.
 type need struct {

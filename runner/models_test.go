@@ -40,9 +40,15 @@ func (m model) Estimate(specialist.Question) specialist.Estimate {
 }
 
 // models makes models of a cast.
-type models struct{ *cast }
+type models struct {
+	strategies.Registry // of nobody
+	cast                *cast
+}
 
 func (m models) Proposer(_ *machine.Machine, s *machine.Specialist, context specialist.Context) (specialist.Proposer, error) {
+	if s.ModelID == "" {
+		return nil, nil
+	}
 	if s.ModelID == "bad[" {
 		return nil, errors.New(`modelId "bad[": the flags have no end`)
 	}
@@ -50,7 +56,7 @@ func (m models) Proposer(_ *machine.Machine, s *machine.Specialist, context spec
 }
 
 func withModels(b **bench) func(*runner.Config) {
-	return func(c *runner.Config) { c.ModelProposers = models{(*b).cast} }
+	return func(c *runner.Config) { asking(models{cast: (*b).cast})(c) }
 }
 
 func llm(id, modelID string, rest ...string) string {
@@ -121,7 +127,7 @@ func TestModelBudget(t *testing.T) {
 	} {
 		bubble(t, func(b *bench) {
 			table, _ := spend.ParsePrices([]byte(`{"prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
-			b.r = b.runner(inBubble, func(c *runner.Config) { c.ModelProposers, c.Prices = models{b.cast}, table })
+			b.r = b.runner(inBubble, asking(models{cast: b.cast}), func(c *runner.Config) { c.Prices = table })
 			for _, id := range []string{"a", "b", "c"} {
 				b.cast.play(id, after(time.Second, answering("again", tokens(100, 10))))
 			}
@@ -161,7 +167,7 @@ func TestModelDeclaredCost(t *testing.T) {
 func TestModelCancelled(t *testing.T) {
 	bubble(t, func(b *bench) {
 		table, _ := spend.ParsePrices([]byte(`{"prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
-		b.r = b.runner(inBubble, func(c *runner.Config) { c.ModelProposers, c.Prices = models{b.cast}, table })
+		b.r = b.runner(inBubble, asking(models{cast: b.cast}), func(c *runner.Config) { c.Prices = table })
 		b.cast.play("quick", after(time.Second, saying("again")))
 		b.cast.play("slow", hanging)
 		s := b.start(b.machine(def{who: []string{llm("quick", "free"), llm("slow", "cheap"), arb("firstProposal")}}))
@@ -187,7 +193,7 @@ func TestModelContext(t *testing.T) {
 		`"contextFn":"own"`:            "own context of m",
 		`"contextWebhookUrl":"https://hooks.example/c","webhookTokenName":"A_WEBHOOK_TOKEN"`: "metaJson: {\"amount\":7}\n", // as the cast has it
 	} {
-		b := modelBench(t, func(c *runner.Config) { c.Registry = own })
+		b := modelBench(t, asking(own))
 		b.cast.play("m", answering("again", tokens(1, 1)))
 		s := b.start(b.machine(def{who: []string{entry("proposer", "m", source+`,"modelId":"free"`), arb("firstProposal")}}), runner.StartOptions{Meta: []byte(`{"amount":7}`)})
 		b.stepTo(s, runner.TickAdvanced)
@@ -208,7 +214,7 @@ func TestContextsAreNoCalls(t *testing.T) {
 		}
 		return "a context", nil
 	}))
-	b := modelBench(t, func(c *runner.Config) { c.Registry = own }, tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, Calls: new(int64(9))}}}))
+	b := modelBench(t, asking(own), tenants(spend.Quota{Windows: []spend.Window{{Msec: 1 << 40, Calls: new(int64(9))}}}))
 	b.cast.play("m", answering("again", tokens(10, 5)))
 	s := b.start(b.machine(def{who: []string{entry("proposer", "m", `"contextFn":"own","modelId":"free"`), human("human"), arb("firstProposal")}, top: `"guards":{"budget":{"hard_limit_calls":2}}`}))
 	b.stepTo(s, runner.TickAdvanced)
@@ -236,7 +242,7 @@ func TestModelMissing(t *testing.T) {
 	b.refused(err, runner.ErrUnknownStrategy, `contextFn "none" of specialist "m" is not in the Registry`)
 	_, err = b.r.Start(b.ctx, b.desk(llm("m", "bad["), half), runner.StartOptions{})
 	b.refused(err, nil, `specialist "m": modelId "bad[": the flags have no end`)
-	bare := b.runner(func(c *runner.Config) { c.Remote, c.ModelProposers = nil, models{b.cast} })
+	bare := b.runner(func(c *runner.Config) { c.Resolver = models{cast: b.cast} })
 	_, err = bare.Start(b.ctx, b.desk(entry("proposer", "m", `"contextWebhookUrl":"https://hooks.example/c","webhookTokenName":"A_WEBHOOK_TOKEN","modelId":"x"`), half), runner.StartOptions{})
 	b.refused(err, nil, `specialist "m" has a webhook as its context, and this program has no way to call one`)
 }

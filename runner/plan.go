@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -303,83 +302,73 @@ func (b *planner) member(st *machine.State, s *machine.Specialist) member {
 	return m
 }
 
-// resolve finds the code behind a specialist.
-func (b *planner) resolve(m *member) error {
+// modeOf returns how a specialist who is no human is asked, and what a decision record
+// calls that; "" if it is not said.
+func modeOf(s *machine.Specialist) (mode specialist.Source, strategy string) {
+	switch {
+	case s.StrategyFnName != "":
+		return specialist.Builtin, s.StrategyFnName
+	case strings.HasPrefix(s.StrategyFn, "="):
+		return specialist.Expression, "expression"
+	case s.StrategyFn != "":
+		return specialist.Function, s.StrategyFn
+	case s.ModelID != "":
+		return specialist.Model, "model"
+	case s.StrategyWebhookURL != "":
+		return specialist.Webhook, "webhook"
+	}
+	return specialist.Submitted, ""
+}
+
+// resolve finds who is behind a specialist.
+func (b *planner) resolve(m *member) (err error) {
 	if m.IsHuman {
 		return nil // never invoked
 	}
-	m.strategy = m.StrategyFnName
+	if m.source, m.strategy = modeOf(m.Specialist); m.strategy == "" {
+		return fmt.Errorf("specialist %q: %w", m.SpecialistID, machine.ErrNoMode)
+	}
+	resolver, context := b.r.config.Resolver, specialist.Context(nil)
+	if m.source == specialist.Model {
+		if context, err = resolver.Context(b.m, m.Specialist); err == nil && context == nil {
+			return noContext(m.Specialist)
+		}
+	}
 	switch {
-	case m.StrategyFnName != "":
-		m.source = specialist.Builtin
-		return b.builtin(m)
-	case strings.HasPrefix(m.StrategyFn, "="):
-		m.source, m.strategy = specialist.Expression, "expression"
-		return b.expression(m)
-	case m.StrategyFn != "":
-		m.source, m.strategy = specialist.Function, m.StrategyFn
-		return b.function(m)
-	case m.ModelID != "":
-		m.source, m.strategy = specialist.Model, "model"
-		return b.model(m)
-	case m.StrategyWebhookURL != "":
-		m.source, m.strategy = specialist.Webhook, "webhook"
-		return b.remote(m)
-	}
-	return fmt.Errorf("specialist %q: %w", m.SpecialistID, machine.ErrNoMode)
-}
-
-func (b *planner) builtin(m *member) error {
-	var ok bool
-	if m.Role == machine.Arbiter {
-		m.arbiter, ok = strategies.BuiltinArbiter(m.StrategyFnName)
-	} else {
-		m.proposer, ok = strategies.BuiltinProposer(m.StrategyFnName)
-	}
-	if !ok {
-		return refuse(ErrUnknownStrategy, "unknown_strategy", "%s", machine.UnknownStrategy(m.Specialist))
-	}
-	return nil
-}
-
-func (b *planner) expression(m *member) (err error) {
-	if m.Role == machine.Arbiter {
-		m.arbiter, err = strategies.NewArbiterExpression(m.StrategyFn)
-	} else {
-		m.proposer, err = strategies.NewProposerExpression(m.StrategyFn)
+	case err != nil:
+	case m.Role == machine.Arbiter:
+		m.arbiter, err = resolver.Arbiter(b.m, m.Specialist)
+	default:
+		m.proposer, err = resolver.Proposer(b.m, m.Specialist, context)
 	}
 	if err != nil {
 		return fmt.Errorf("specialist %q: %w", m.SpecialistID, err)
 	}
-	return nil
-}
-
-func (b *planner) function(m *member) error {
-	var ok bool
-	if m.Role == machine.Arbiter {
-		m.arbiter, ok = b.r.config.Registry.Arbiter(m.StrategyFn)
-	} else {
-		m.proposer, ok = b.r.config.Registry.Proposer(m.StrategyFn)
-	}
-	if !ok {
-		return refuse(ErrUnknownStrategy, "missing_function", "strategyFn %q of specialist %q is not in the Registry", m.StrategyFn, m.SpecialistID)
+	if m.arbiter == nil && m.proposer == nil {
+		return nobodyBehind(m)
 	}
 	return nil
 }
 
-func (b *planner) remote(m *member) (err error) {
-	if b.r.config.Remote == nil {
+// noContext is the error of a model whose context nobody finds.
+func noContext(s *machine.Specialist) error {
+	if s.ContextWebhookURL != "" {
+		return fmt.Errorf("specialist %q has a webhook as its context, and this program has no way to call one", s.SpecialistID)
+	}
+	return refuse(ErrUnknownStrategy, "missing_function", "contextFn %q of specialist %q is not in the Registry", s.ContextFn, s.SpecialistID)
+}
+
+// nobodyBehind is the error of a specialist whom nobody finds.
+func nobodyBehind(m *member) error {
+	switch m.source {
+	case specialist.Builtin:
+		return refuse(ErrUnknownStrategy, "unknown_strategy", "%s", machine.UnknownStrategy(m.Specialist))
+	case specialist.Model:
+		return fmt.Errorf("specialist %q is a model, and this program has no way to ask one", m.SpecialistID)
+	case specialist.Webhook:
 		return fmt.Errorf("specialist %q is a webhook, and this program has no way to call one", m.SpecialistID)
 	}
-	if m.Role == machine.Arbiter {
-		m.arbiter, err = b.r.config.Remote.Arbiter(b.m, m.Specialist)
-	} else {
-		m.proposer, err = b.r.config.Remote.Proposer(b.m, m.Specialist)
-	}
-	if err != nil && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("specialist %q: %w", m.SpecialistID, err)
-	}
-	return err
+	return refuse(ErrUnknownStrategy, "missing_function", "strategyFn %q of specialist %q is not in the Registry", m.StrategyFn, m.SpecialistID)
 }
 
 // noArbiter is the arbiter where there is none.

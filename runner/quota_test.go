@@ -16,6 +16,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/spend"
+	"github.com/dialai/dialai/strategies"
 )
 
 // tenants limits every tenant but "rich" alike; sessions name theirs.
@@ -217,7 +218,7 @@ func TestQuotaWhereTheStoreFailsAfterALostRace(t *testing.T) {
 	s := b.start(b.machine(def{who: []string{web("a", estimated("1")), human("human"), half}}))
 	limited := tenants(spend.Quota{Windows: []spend.Window{{Msec: 3_600_000, USD: new(2 * exact.Dollar)}}})
 	other, err := runner.New(func() runner.Config {
-		c := runner.Config{Store: &unreadable{Store: b.store}, Registry: b.cast.registry(), Remote: b.cast, Now: b.clock}
+		c := runner.Config{Store: &unreadable{Store: b.store}, Resolver: strategies.Resolvers{b.cast.registry(), b.cast}, Now: b.clock}
 		limited(&c)
 		return c
 	}())

@@ -17,20 +17,25 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/spend"
+	"github.com/dialai/dialai/strategies"
 )
 
 // menders are models that may need two repairs and get refused six times. Each of
 // their calls takes a second and needs what was expected of it.
 type menders struct {
-	mu    sync.Mutex
-	full  int               // asks that ran out of room
-	wants map[string][]bool // by specialist: the calls it makes, true for those that are billed
-	rooms map[string]specialist.CallLimit
+	strategies.Registry // of nobody
+	mu                  sync.Mutex
+	full                int               // asks that ran out of room
+	wants               map[string][]bool // by specialist: the calls it makes, true for those that are billed
+	rooms               map[string]specialist.CallLimit
 }
 
 type mender struct{ *menders }
 
-func (m *menders) Proposer(*machine.Machine, *machine.Specialist, specialist.Context) (specialist.Proposer, error) {
+func (m *menders) Proposer(_ *machine.Machine, s *machine.Specialist, _ specialist.Context) (specialist.Proposer, error) {
+	if s.ModelID == "" {
+		return nil, nil
+	}
 	return mender{m}, nil
 }
 
@@ -69,7 +74,7 @@ func (m mender) Propose(ctx context.Context, q specialist.Question) (specialist.
 
 func (b *bench) mending(m *menders) *runner.Runner {
 	table, _ := spend.ParsePrices([]byte(`{"prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
-	return b.runner(inBubble, func(c *runner.Config) { c.ModelProposers, c.Prices = m, table })
+	return b.runner(inBubble, asking(m), func(c *runner.Config) { c.Prices = table })
 }
 
 // TestRepairsNeverOverspend: whatever the limits, and however often proposers that
@@ -340,7 +345,7 @@ func TestOtherNames(t *testing.T) {
 		{"nobody/knows", "model.gguf", "", false},
 	} {
 		b := newBench(t, func(rc *runner.Config) { rc.Prices = table })
-		b.r = b.runner(func(rc *runner.Config) { rc.Prices, rc.ModelProposers = table, models{b.cast} })
+		b.r = b.runner(asking(models{cast: b.cast}), func(c *runner.Config) { c.Prices = table })
 		called := spend.CalledOf(c.asked, c.answered)
 		b.cast.play("m", func(context.Context, specialist.Question) (specialist.Answer, error) {
 			return specialist.Answer{TransitionName: "again", Usage: tokens(10_000, 0), Model: called.Model, Asked: called.Asked, Answered: called.Answered}, nil
@@ -371,7 +376,7 @@ func TestRepairsInAQuota(t *testing.T) {
 		bubble(t, func(b *bench) {
 			m := &menders{wants: map[string][]bool{"a": {true, true, true}}, rooms: map[string]specialist.CallLimit{}}
 			limited := tenants(spend.Quota{Windows: []spend.Window{{Msec: 3_600_000, Sliding: true, Calls: new(int64(8))}}})
-			configure := func(c *runner.Config) { limited(c); c.ModelProposers, c.Now = m, time.Now }
+			configure := func(c *runner.Config) { limited(c); asking(m)(c); c.Now = time.Now }
 			b.r = b.runner(configure)
 			s := b.startOf(b.machine(def{who: []string{llm("a", "free"), arb("firstProposal")}}), "acme")
 			var rooms []int64

@@ -18,7 +18,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -29,17 +28,13 @@ import (
 
 // A Config says what a Runner is made of. Only Store is required.
 type Config struct {
-	Store    session.Store
-	Registry strategies.Registry
-	// Remote makes the far side of specialists that name a webhook or a model.
-	// Without it such specialists are an error when a session starts.
-	Remote Remote
-	// Models returns who answers for a model that a truth gate names. Without it
-	// machines with a truth gate are an error when a session starts.
-	Models func(model string) (guard.Completer, error)
-	// ModelProposers make the proposers of specialists that name a model. Without
-	// them such specialists are an error when a session starts.
-	ModelProposers ModelProposers
+	Store session.Store
+	// Resolver finds who is behind the names, addresses and models of a machine; a
+	// [strategies.Registry] of the program's own functions, a webhook client and an llm
+	// client are some, and [strategies.Resolvers] joins them. What is built in and
+	// expressions are found without one. A session that names somebody whom nobody
+	// finds does not start.
+	Resolver strategies.Resolver
 	// Prices are what models cost whose price the machine does not say; nil knows
 	// none.
 	Prices *spend.PriceTable
@@ -90,28 +85,6 @@ type Arrivals interface {
 	Together(asked []specialist.Caller) func(ctx context.Context, place int, hear func())
 }
 
-// Remote makes proposers, arbiters and contexts that are outside this process.
-// It checks everything that can be checked before the first ask: names of
-// variables, addresses, policy.
-type Remote interface {
-	Proposer(m *machine.Machine, s *machine.Specialist) (specialist.Proposer, error)
-	Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error)
-	Context(m *machine.Machine, s *machine.Specialist) (specialist.Context, error)
-}
-
-// ModelProposers make proposers that ask the model of a specialist about what a context
-// gathers. They check everything that can be checked before the first ask. A
-// proposer that is a [specialist.Estimator] is believed where the machine does not
-// say what an ask costs.
-type ModelProposers interface {
-	Proposer(m *machine.Machine, s *machine.Specialist, context specialist.Context) (specialist.Proposer, error)
-}
-
-// A ClassifierRemote is a Remote that can also ask the classifiers of guards.
-type ClassifierRemote interface {
-	Classifier(c *guard.ClassifierConfig) (guard.Classifier, error)
-}
-
 // A Runner runs sessions. It may be used concurrently, and any number of Runners,
 // in any number of processes, may share a store: they meet at its
 // compare-and-swap. It starts no goroutine that outlives a call.
@@ -153,6 +126,7 @@ func New(c Config) (*Runner, error) {
 	if c.NewID == nil {
 		c.NewID = func() specialist.SessionID { return specialist.SessionID(uuid.New()) }
 	}
+	c.Resolver = strategies.Resolvers{c.Resolver, strategies.Registry{}}
 	met := newTenants(c.Quota)
 	quota, err := c.quota(met)
 	if err != nil {

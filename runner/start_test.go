@@ -154,7 +154,7 @@ func TestMissingLater(t *testing.T) {
 	b.cast.play("a", failing(errors.New("down")))
 	s := b.start(b.desk(fn("a"), half))
 	b.stepTo(s, runner.TickHuman)
-	bare := b.runner(func(c *runner.Config) { c.Registry = strategies.Registry{} })
+	bare := b.runner(func(c *runner.Config) { c.Resolver = b.cast })
 	before := b.now(s).Sequence
 	const text = `strategyFn "fn" of specialist "a" is not in the Registry`
 	s2 := b.start(b.desk(fn("a"), half))
@@ -177,7 +177,7 @@ func TestModelIsOneClearError(t *testing.T) {
 	b.cast.say("a", "finish")
 	s := b.start(b.desk(model(`"disabled":true`), fn("a"), half)) // as the message says
 	b.stepTo(s, runner.TickAdvanced)
-	_, err = b.runner(func(c *runner.Config) { c.Remote = nil }).Start(b.ctx, b.desk(web("w"), half), runner.StartOptions{})
+	_, err = b.runner(func(c *runner.Config) { c.Resolver = b.cast.registry() }).Start(b.ctx, b.desk(web("w"), half), runner.StartOptions{})
 	b.refused(err, nil, `specialist "w" is a webhook, and this program has no way to call one`)
 }
 
@@ -301,7 +301,7 @@ func TestRegistryNames(t *testing.T) {
 		registry strategies.Registry
 		want     string
 	}{{custom, "parked"}, {base, ""}, {custom.WithArbiter("mine", arbiter.Func(electNone)), "open"}} {
-		r, err := runner.New(runner.Config{Store: store.NewMemory(), Registry: c.registry})
+		r, err := runner.New(runner.Config{Store: store.NewMemory(), Resolver: c.registry})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +329,7 @@ func TestHumansNeedNobodyElse(t *testing.T) {
 	b.said(map[string]string{"f": "finish", "g": "again", "w": "again"})
 	s := b.start(b.desk(fn("f"), fn("g"), web("w"), human("ann"), entry("arbiter", "arb", "")))
 	b.stepTo(s, runner.TickHuman)
-	other := b.runner(func(c *runner.Config) { c.Registry, c.Remote = strategies.Registry{}, nil })
+	other := b.runner(func(c *runner.Config) { c.Resolver = nil })
 	var missing *runner.StartError
 	if _, err := other.Step(b.ctx, s.ID); err != nil {
 		t.Errorf("a step that changes nothing: %v", err)

@@ -164,7 +164,7 @@ type far struct {
 	by guard.Classifier
 }
 
-// Classifier implements [runner.ClassifierRemote].
+// Classifier implements [strategies.Resolver].
 func (f far) Classifier(*guard.ClassifierConfig) (guard.Classifier, error) { return f.by, nil }
 
 // TestClassifiersThatNameNoCostAreCharged: a classifier's service likewise.
@@ -175,7 +175,7 @@ func TestClassifiersThatNameNoCostAreCharged(t *testing.T) {
 		}}
 		b := newBench(t)
 		b.ok(b.r.Close())
-		b.r = b.runner(everSpending, func(r *runner.Config) { r.Remote = far{b.cast, c} })
+		b.r = b.runner(everSpending, asking(far{b.cast, c}))
 		b.cast.say("a", "again")
 		s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half},
 			top: `"guards":{"classifier":{"url":"https://c.example","token_name":"A_WEBHOOK_TOKEN","on_error":"closed"},"budget":{"hard_limit_usd":9,"default_estimate_usd":0.25,"probe_share_max":1}}`}))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/spend"
@@ -107,9 +106,9 @@ func (g *generator) asked(id string, model bool) exact.Money {
 	return s.price * exact.Money(1+g.w.draw(2, "estimate", id))
 }
 
-// completer returns the model of truth gates, as a process asks it.
-func (m models) completer(string) (guard.Completer, error) {
-	return oracle{caller{m.p, m.p.w.services[truthID]}}, nil
+// Completer implements [strategies.Resolver].
+func (o outside) Completer(string) (guard.Completer, error) {
+	return oracle{caller{o.p, o.p.w.services[truthID]}}, nil
 }
 
 // An oracle is the model of truth gates.
@@ -170,9 +169,9 @@ func (c caller) guarded(ctx context.Context, question any) (specialist.Usage, er
 	return c.call(ctx, key, by.AskID, nil)
 }
 
-// Classifier implements [runner.ClassifierRemote].
-func (r remote) Classifier(*guard.ClassifierConfig) (guard.Classifier, error) {
-	return censor{caller{r.p, r.p.w.services[classifierID]}}, nil
+// Classifier implements [strategies.Resolver].
+func (o outside) Classifier(*guard.ClassifierConfig) (guard.Classifier, error) {
+	return censor{caller{o.p, o.p.w.services[classifierID]}}, nil
 }
 
 // A censor is a service that classifies.
@@ -277,7 +276,4 @@ func (c *check) probes() error {
 	return nil
 }
 
-var (
-	_ runner.ClassifierRemote = remote{}
-	_ guard.LogProber         = oracle{}
-)
+var _ guard.LogProber = oracle{}

@@ -12,6 +12,7 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/strategies"
 )
 
 // A process is one runner with a clock, caches and an owner's name of its own. When
@@ -55,7 +56,7 @@ func (p *process) start() {
 	p.disk = &disk{Store: p.mount(), p: p, seen: map[specialist.SessionID]*session.Session{}}
 	random := p.w.hash("random", p.name, p.lives)
 	r, err := runner.New(runner.Config{
-		Store: p.disk, Registry: p.w.registry(), Remote: remote{p}, ModelProposers: models{p}, Models: models{p}.completer, Now: p.now, NewID: p.w.newID,
+		Store: p.disk, Resolver: strategies.Resolvers{p.w.registry(), outside{p}}, Now: p.now, NewID: p.w.newID,
 		Arrivals: arrivals{p}, PublicURL: "http://" + p.name, Random: rand.NewChaCha8(random), Quota: p.w.quota,
 	})
 	if err != nil {

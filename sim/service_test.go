@@ -10,7 +10,6 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
 )
@@ -82,30 +81,22 @@ func (s *service) told(u specialist.Usage) specialist.Usage {
 	return u
 }
 
-// remote is how a process reaches services.
-type remote struct{ p *process }
+// outside is how a process reaches services and models.
+type outside struct{ p *process }
 
-// Proposer implements [runner.Remote].
-func (r remote) Proposer(_ *machine.Machine, s *machine.Specialist) (specialist.Proposer, error) {
-	return caller{r.p, r.p.w.services[s.SpecialistID]}, nil
+// Proposer implements [strategies.Resolver].
+func (o outside) Proposer(_ *machine.Machine, s *machine.Specialist, _ specialist.Context) (specialist.Proposer, error) {
+	return caller{o.p, o.p.w.services[s.SpecialistID]}, nil
 }
 
-// Arbiter implements [runner.Remote].
-func (r remote) Arbiter(_ *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error) {
-	return caller{r.p, r.p.w.services[s.SpecialistID]}, nil
+// Arbiter implements [strategies.Resolver].
+func (o outside) Arbiter(_ *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error) {
+	return caller{o.p, o.p.w.services[s.SpecialistID]}, nil
 }
 
-// Context implements [runner.Remote].
-func (remote) Context(*machine.Machine, *machine.Specialist) (specialist.Context, error) {
-	return nil, errors.New("no contexts are simulated")
-}
-
-// models is how a process reaches models.
-type models struct{ p *process }
-
-// Proposer implements [runner.ModelProposers].
-func (m models) Proposer(_ *machine.Machine, s *machine.Specialist, _ specialist.Context) (specialist.Proposer, error) {
-	return caller{m.p, m.p.w.services[s.SpecialistID]}, nil
+// Context implements [strategies.Resolver]: no contexts of services are simulated.
+func (outside) Context(*machine.Machine, *machine.Specialist) (specialist.Context, error) {
+	return nil, nil
 }
 
 // A caller asks one service from one process.
@@ -292,4 +283,4 @@ func (c *post) choices() (list []choice) {
 	return list
 }
 
-var _ runner.Remote = remote{}
+var _ strategies.Resolver = outside{}

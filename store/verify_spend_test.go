@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -16,16 +15,18 @@ import (
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/strategies"
 )
 
 // A paused service answers its first caller only when it is let go on, whatever the
 // caller's deadline, and every other at once, for 12 cents.
 type paused struct {
+	strategies.Registry
 	asked, on chan struct{}
 	calls     int
 }
 
-func (p *paused) Proposer(*machine.Machine, *machine.Specialist) (specialist.Proposer, error) {
+func (p *paused) Proposer(*machine.Machine, *machine.Specialist, specialist.Context) (specialist.Proposer, error) {
 	return specialist.ProposerFunc(func(context.Context, specialist.Question) (specialist.Answer, error) {
 		if p.calls++; p.calls == 1 {
 			close(p.asked)
@@ -33,14 +34,6 @@ func (p *paused) Proposer(*machine.Machine, *machine.Specialist) (specialist.Pro
 		}
 		return specialist.Answer{TransitionName: "again", Usage: specialist.Usage{}.WithCost(120_000_000_000)}, nil
 	}), nil
-}
-
-func (*paused) Arbiter(*machine.Machine, *machine.Specialist) (arbiter.Arbiter, error) {
-	return nil, nil
-}
-
-func (*paused) Context(*machine.Machine, *machine.Specialist) (specialist.Context, error) {
-	return nil, nil
 }
 
 // An older store writes what earlier versions wrote: that the late answer takes an
@@ -68,7 +61,7 @@ func TestVerifyNamesWhatWasNeverPaid(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	p := &paused{asked: make(chan struct{}), on: make(chan struct{})}
 	runnerAt := func(skew time.Duration) *runner.Runner {
-		r, err := runner.New(runner.Config{Store: older{s}, Remote: p, Now: func() time.Time { return time.Now().Add(skew) }})
+		r, err := runner.New(runner.Config{Store: older{s}, Resolver: p, Now: func() time.Time { return time.Now().Add(skew) }})
 		if err != nil {
 			t.Fatal(err)
 		}

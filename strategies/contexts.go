@@ -61,11 +61,3 @@ func historyLine(number int, r *specialist.TransitionRecord) string {
 	}
 	return string(append(b, '\n'))
 }
-
-// BuiltinContext returns the built-in context of that name.
-func BuiltinContext(name string) (specialist.Context, bool) {
-	if name == "sessionContext" {
-		return SessionContext, true
-	}
-	return nil, false
-}

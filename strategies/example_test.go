@@ -40,14 +40,14 @@ func ExampleRegistry() {
 		fmt.Println(err)
 		return
 	}
-	cautious, found := registry.Proposer("cautious")
+	cautious, _ := registry.Proposer(m, &machine.Specialist{StrategyFn: "cautious"}, nil)
 	answer, err := cautious.Propose(context.Background(), specialist.Question{Machine: m, State: m.Initial()})
-	fmt.Println(found, answer.TransitionName, answer.Reasoning, err)
-	_, found = registry.Arbiter("cautious")
-	fmt.Println(found)
+	fmt.Println(answer.TransitionName, answer.Reasoning, err)
+	arbiter, err := registry.Arbiter(m, &machine.Specialist{StrategyFn: "cautious"})
+	fmt.Println(arbiter, err)
 	// Output:
-	// true edit it can be undone <nil>
-	// false
+	// edit it can be undone <nil>
+	// <nil> <nil>
 }
 
 // The default arbiter weighs proposals by the trust that their authors earned.
@@ -108,8 +108,8 @@ func ExampleCheckExpression() {
 
 // An arbiter's expression sees counts and weights, and yields a transition or
 // none.
-func ExampleNewArbiterExpression() {
-	majority, err := strategies.NewArbiterExpression(`= aheadBy >= 1 ? leader : none`)
+func ExampleRegistry_Arbiter() {
+	majority, err := strategies.Registry{}.Arbiter(nil, &machine.Specialist{StrategyFn: `= aheadBy >= 1 ? leader : none`})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -170,8 +170,8 @@ func typeName(v ref.Val) string { return v.Type().TypeName() }
 // proposerExpression proposes what an expression yields.
 type proposerExpression struct{ expression }
 
-// NewProposerExpression compiles an inline expression of a proposer.
-func NewProposerExpression(source string) (specialist.Proposer, error) {
+// newProposerExpression compiles an inline expression of a proposer.
+func newProposerExpression(source string) (specialist.Proposer, error) {
 	e, err := newExpression(machine.Proposer, source)
 	return proposerExpression{e}, err
 }
@@ -201,8 +201,8 @@ func (e proposerExpression) Propose(ctx context.Context, q specialist.Question) 
 // arbiterExpression elects what an expression yields.
 type arbiterExpression struct{ expression }
 
-// NewArbiterExpression compiles an inline expression of an arbiter.
-func NewArbiterExpression(source string) (arbiter.Arbiter, error) {
+// newArbiterExpression compiles an inline expression of an arbiter.
+func newArbiterExpression(source string) (arbiter.Arbiter, error) {
 	e, err := newExpression(machine.Arbiter, source)
 	return arbiterExpression{e}, err
 }

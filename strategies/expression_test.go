@@ -17,13 +17,21 @@ import (
 	"github.com/dialai/dialai/strategies"
 )
 
+func proposerOf(strategyFn string) (specialist.Proposer, error) {
+	return strategies.Registry{}.Proposer(nil, &machine.Specialist{StrategyFn: strategyFn}, nil)
+}
+
+func arbiterOf(strategyFn string) (arbiter.Arbiter, error) {
+	return strategies.Registry{}.Arbiter(nil, &machine.Specialist{StrategyFn: strategyFn})
+}
+
 // ask evaluates a proposer's expression: the transition, or the error.
 func ask(t testing.TB, source, meta string, p past) string {
 	t.Helper()
 	if err := strategies.CheckExpression(machine.Proposer, source, names); err != nil {
 		t.Fatalf("%s: %v", source, err)
 	}
-	e, err := strategies.NewProposerExpression(source)
+	e, err := proposerOf(source)
 	if err != nil {
 		t.Fatalf("%s: %v", source, err)
 	}
@@ -97,7 +105,7 @@ func TestArbiterExpressions(t *testing.T) {
 			t.Errorf("%s: %v", c.source, err)
 			continue
 		}
-		e, err := strategies.NewArbiterExpression(c.source)
+		e, err := arbiterOf(c.source)
 		if err != nil {
 			t.Errorf("%s: %v", c.source, err)
 			continue
@@ -152,10 +160,10 @@ func TestRefusedExpressions(t *testing.T) {
 		}
 	}
 	for _, broken := range []string{"=", "= foo", "= 1"} {
-		if _, err := strategies.NewProposerExpression(broken); err == nil {
+		if _, err := proposerOf(broken); err == nil {
 			t.Errorf("%q became a proposer", broken)
 		}
-		if _, err := strategies.NewArbiterExpression(broken); err == nil {
+		if _, err := arbiterOf(broken); err == nil {
 			t.Errorf("%q became an arbiter", broken)
 		}
 	}
@@ -195,7 +203,7 @@ func TestExpressionsAreBounded(t *testing.T) {
 	// A loop looks at the context, so a cancelled ask ends.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	e, err := strategies.NewProposerExpression(`= metaJson.l.all(a, a == 1.0) ? "a" : "b"`)
+	e, err := proposerOf(`= metaJson.l.all(a, a == 1.0) ? "a" : "b"`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,11 +220,11 @@ func TestExpressionsAreBounded(t *testing.T) {
 // TestSharedExpressions: one compiled expression serves many sessions at once,
 // and each gets its own answer.
 func TestSharedExpressions(t *testing.T) {
-	p, err := strategies.NewProposerExpression(`= metaJson.list.filter(x, x > 10.0).size() == visits ? "a" : last == "c" ? "b" : "c"`)
+	p, err := proposerOf(`= metaJson.list.filter(x, x > 10.0).size() == visits ? "a" : last == "c" ? "b" : "c"`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := strategies.NewArbiterExpression(`= aheadBy >= 1 ? leader : heaviest`)
+	a, err := arbiterOf(`= aheadBy >= 1 ? leader : heaviest`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +275,7 @@ func FuzzExpression(f *testing.F) {
 				t.Fatalf("%d characters were accepted", utf8.RuneCountInString(source))
 			}
 			if role == machine.Arbiter {
-				e, err := strategies.NewArbiterExpression(source)
+				e, err := arbiterOf(source)
 				if err != nil {
 					continue // constants that cannot be computed
 				}
@@ -276,7 +284,7 @@ func FuzzExpression(f *testing.F) {
 				}
 				continue
 			}
-			e, err := strategies.NewProposerExpression(source)
+			e, err := proposerOf(source)
 			if err != nil {
 				continue
 			}

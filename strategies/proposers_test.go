@@ -46,7 +46,7 @@ func TestBuiltinProposers(t *testing.T) {
 	end := question(1)
 	end.State = desk.Goal()
 	for _, name := range strategies.Names(machine.Proposer) {
-		p, _ := strategies.BuiltinProposer(name)
+		p, _ := strategies.Registry{}.Proposer(nil, &machine.Specialist{StrategyFnName: name}, nil)
 		if _, err := p.Propose(t.Context(), end); !errors.Is(err, strategies.ErrNoTransitions) || err.Error() != "No transitions available from current state" {
 			t.Errorf("%s in a state that leads nowhere: %v", name, err)
 		}
@@ -106,25 +106,32 @@ func TestRandom(t *testing.T) {
 }
 
 func TestBuiltinNames(t *testing.T) {
+	builtin := func(name string) (specialist.Proposer, arbiter.Arbiter) {
+		s := &machine.Specialist{StrategyFnName: name}
+		p, err := strategies.Registry{}.Proposer(nil, s, nil)
+		a, err2 := strategies.Registry{}.Arbiter(nil, s)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		return p, a
+	}
 	if got := fmt.Sprint(strategies.Names(machine.Proposer), strategies.Names(machine.Arbiter)); got != "[firstAvailable lastAvailable random] [alignmentMargin firstProposal bayes]" {
 		t.Errorf("the built-in strategies are %s", got)
 	}
 	for _, name := range strategies.Names(machine.Arbiter) {
-		if a, ok := strategies.BuiltinArbiter(name); !ok || a == nil {
+		p, a := builtin(name)
+		if a == nil {
 			t.Errorf("%s is listed and does not exist", name)
 		} else if _, ok := a.(arbiter.Stopper); !ok {
 			t.Errorf("%s cannot stop early", name)
 		}
-		if _, ok := strategies.BuiltinProposer(name); ok {
+		if p != nil {
 			t.Errorf("the arbiter %s proposes", name)
 		}
 	}
 	for _, name := range []string{"", "FirstAvailable", "Bayes"} {
-		if _, ok := strategies.BuiltinProposer(name); ok {
-			t.Errorf("%q is a proposer", name)
-		}
-		if _, ok := strategies.BuiltinArbiter(name); ok {
-			t.Errorf("%q is an arbiter", name)
+		if p, a := builtin(name); p != nil || a != nil {
+			t.Errorf("%q is %v and %v", name, p, a)
 		}
 	}
 }
@@ -160,14 +167,15 @@ func TestRegistry(t *testing.T) {
 		{two.WithProposer("x", nil).WithArbiter("y", nil), "x", "- an arbiter a context"}, {empty.WithContext("x", nil), "x", "- - -"},
 	} {
 		got := []string{"-", "-", "-"}
-		if p, ok := c.r.Proposer(c.name); ok {
+		s := &machine.Specialist{StrategyFn: c.name, ContextFn: c.name}
+		if p, _ := c.r.Proposer(nil, s, nil); p != nil {
 			answer, _ := p.Propose(t.Context(), question(1))
 			got[0] = answer.TransitionName
 		}
-		if a, ok := c.r.Arbiter(c.name); ok {
+		if a, _ := c.r.Arbiter(nil, s); a != nil {
 			got[1] = decide(t, a, round(t, "")).Text
 		}
-		if x, ok := c.r.Context(c.name); ok {
+		if x, _ := c.r.Context(nil, s); x != nil {
 			got[2], _ = x.Gather(t.Context(), question(1))
 		}
 		if strings.Join(got, " ") != c.want {

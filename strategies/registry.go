@@ -12,16 +12,17 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// A Registry maps the names that machine files use in strategyFn and contextFn
-// to Go values, and those of classifiers of guards; a name that was given nil means
-// nothing. The zero Registry is empty. A Registry never changes, so it may be used
+// A Registry is the [Resolver] of what is in this process. It maps the names that
+// machine files use in strategyFn and contextFn to Go values, and those of classifiers
+// and models of guards; a name that was given nil means nothing. The zero Registry knows
+// only what is built in, and expressions. A Registry never changes, so it may be used
 // concurrently and shared.
 type Registry struct {
-	proposers map[string]specialist.Proposer
-	arbiters  map[string]arbiter.Arbiter
-	contexts  map[string]specialist.Context
-
+	proposers   map[string]specialist.Proposer
+	arbiters    map[string]arbiter.Arbiter
+	contexts    map[string]specialist.Context
 	classifiers map[string]guard.Classifier
+	models      map[string]guard.Completer
 }
 
 // WithProposer returns a copy of r in which name means p, whatever it meant
@@ -52,6 +53,13 @@ func (r Registry) WithClassifier(name string, c guard.Classifier) Registry {
 	return r
 }
 
+// WithModel returns a copy of r in which name, as the model of a truth gate, means c,
+// whatever it meant before.
+func (r Registry) WithModel(name string, c guard.Completer) Registry {
+	r.models = with(r.models, name, c)
+	return r
+}
+
 func with[T any](m map[string]T, name string, v T) map[string]T {
 	next := make(map[string]T, len(m)+1)
 	maps.Copy(next, m)
@@ -62,69 +70,21 @@ func with[T any](m map[string]T, name string, v T) map[string]T {
 	return next
 }
 
-// Proposer returns the proposer of that name.
-func (r Registry) Proposer(name string) (specialist.Proposer, bool) {
-	p, ok := r.proposers[name]
-	return p, ok
-}
-
-// Arbiter returns the arbiter of that name.
-func (r Registry) Arbiter(name string) (arbiter.Arbiter, bool) {
-	a, ok := r.arbiters[name]
-	return a, ok
-}
-
-// Context returns the context of that name.
-func (r Registry) Context(name string) (specialist.Context, bool) {
-	c, ok := r.contexts[name]
-	return c, ok
-}
-
-// Classifier returns the classifier of that name.
-func (r Registry) Classifier(name string) (guard.Classifier, bool) {
-	c, ok := r.classifiers[name]
-	return c, ok
-}
-
-// The built-in strategies, in the order in which messages list them.
+// The built-in strategies; the names are in the order in which messages list them.
 var (
-	builtinProposers = []string{"firstAvailable", "lastAvailable", "random"}
-	builtinArbiters  = []string{machine.AlignmentMargin, machine.FirstProposal, machine.Bayes}
+	proposerNames    = []string{"firstAvailable", "lastAvailable", "random"}
+	builtinProposers = map[string]specialist.Proposer{"firstAvailable": FirstAvailable, "lastAvailable": LastAvailable, "random": Random}
+	arbiterNames     = []string{machine.AlignmentMargin, machine.FirstProposal, machine.Bayes}
+	builtinArbiters  = map[string]arbiter.Arbiter{machine.AlignmentMargin: AlignmentMargin{}, machine.FirstProposal: FirstProposal{}, machine.Bayes: Bayes{}}
 )
 
 // Names returns the built-in strategies that strategyFnName may name in a role.
 // The caller must not change it.
 func Names(role machine.Role) []string {
 	if role == machine.Arbiter {
-		return builtinArbiters
+		return arbiterNames
 	}
-	return builtinProposers
-}
-
-// BuiltinProposer returns the built-in proposer of that name.
-func BuiltinProposer(name string) (specialist.Proposer, bool) {
-	switch name {
-	case "firstAvailable":
-		return FirstAvailable, true
-	case "lastAvailable":
-		return LastAvailable, true
-	case "random":
-		return Random, true
-	}
-	return nil, false
-}
-
-// BuiltinArbiter returns the built-in arbiter of that name.
-func BuiltinArbiter(name string) (arbiter.Arbiter, bool) {
-	switch name {
-	case machine.AlignmentMargin:
-		return AlignmentMargin{}, true
-	case machine.FirstProposal:
-		return FirstProposal{}, true
-	case machine.Bayes:
-		return Bayes{}, true
-	}
-	return nil, false
+	return proposerNames
 }
 
 // Checks returns the rules of a machine file that this package owns.

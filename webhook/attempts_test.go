@@ -140,7 +140,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		var closed atomic.Int32
 		conf.Transport = forgetful{webhook.NewTransport(conf.Policy), &closed}
 		m := parse(t, machineText)
-		p, err := webhook.New(conf).Proposer(m, hook(c.url))
+		p, err := webhook.New(conf).Proposer(m, hook(c.url), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

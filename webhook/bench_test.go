@@ -23,7 +23,7 @@ func BenchmarkSign(b *testing.B) {
 func BenchmarkCall(b *testing.B) {
 	s := answering(b, 200, good)
 	m := parse(b, machineText)
-	p, err := client(b).Proposer(m, hook(s.URL))
+	p, err := client(b).Proposer(m, hook(s.URL), nil)
 	if err != nil {
 		b.Fatal(err)
 	}

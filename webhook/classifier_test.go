@@ -95,10 +95,13 @@ func TestClassifierErrors(t *testing.T) {
 		_, err = c.Classify(bounded(t), guard.Classification{Stage: "output", Text: "x"})
 		wantError(t, err, x.want)
 	}
-	for name, s := range map[string]*guard.ClassifierConfig{"no section": nil, "no url": {}, "no such variable": {URL: "https://a.example", TokenName: "NO_WEBHOOK_TOKEN"},
+	for name, s := range map[string]*guard.ClassifierConfig{"no such variable": {URL: "https://a.example", TokenName: "NO_WEBHOOK_TOKEN"},
 		"a variable of another kind": {URL: "https://a.example", TokenName: "DATABASE_URL"}, "a private address": {URL: "https://10.0.0.1", TokenName: "MY_WEBHOOK_TOKEN"}} {
 		if _, err := client(t).Classifier(s); err == nil || strings.Contains(err.Error(), "db-secret") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if c, err := client(t).Classifier(&guard.ClassifierConfig{Function: "f"}); c != nil || err != nil {
+		t.Errorf("a section without an url: %v, %v", c, err)
 	}
 }

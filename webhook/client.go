@@ -54,8 +54,8 @@ var protected = map[string]bool{
 	"DIALAI_API_TOKEN": true, "DATABASE_URL": true,
 }
 
-// A Client calls webhooks. It is what a runner asks for everything outside its
-// process, and may be used concurrently. No error and no answer of it holds a secret
+// A Client calls webhooks. It is a strategies.Resolver, which knows those that have the
+// address of one, and may be used concurrently. No error and no answer of it holds a secret
 // that was sent, not even if the service echoes it.
 type Client struct {
 	config Config
@@ -199,7 +199,10 @@ var (
 // [specialist.ErrUncounted]. Where
 // nothing could be sent, as to an address that the policy refuses, the usage says
 // that there was no call.
-func (c *Client) Proposer(m *machine.Machine, s *machine.Specialist) (specialist.Proposer, error) {
+func (c *Client) Proposer(m *machine.Machine, s *machine.Specialist, _ specialist.Context) (specialist.Proposer, error) {
+	if s.StrategyWebhookURL == "" {
+		return nil, nil
+	}
 	e, err := c.endpoint(m, s, s.StrategyWebhookURL)
 	if err != nil {
 		return nil, err
@@ -244,6 +247,9 @@ func (u uncounted) Unwrap() error { return u.error }
 // Arbiter returns an arbiter that asks the specialist's strategyWebhookUrl. The error
 // of an answer that cannot be read is as that of [Client.Proposer].
 func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arbiter, error) {
+	if s.StrategyWebhookURL == "" {
+		return nil, nil
+	}
 	e, err := c.endpoint(m, s, s.StrategyWebhookURL)
 	if err != nil {
 		return nil, err
@@ -267,6 +273,9 @@ func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arb
 
 // Context returns a context that asks the specialist's contextWebhookUrl.
 func (c *Client) Context(m *machine.Machine, s *machine.Specialist) (specialist.Context, error) {
+	if s.ContextWebhookURL == "" {
+		return nil, nil
+	}
 	e, err := c.endpoint(m, s, s.ContextWebhookURL)
 	if err != nil {
 		return nil, err

@@ -243,7 +243,7 @@ func TestEchoesInDisguise(t *testing.T) {
 		for status, body := range map[int]string{422: written, 200: fmt.Sprintf(`{"transitionName":"approve","reasoning":%s,"metaJson":{%s:[%s]}}`, inText, inText, inText)} {
 			s := answering(t, status, body)
 			m := parse(t, machineText)
-			p, err := client(t).Proposer(m, hook(s.URL))
+			p, err := client(t).Proposer(m, hook(s.URL), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -133,7 +133,7 @@ func newOffice(h *handbook, publicURL string) *office {
 	hooks.Now = now
 	hooks.Lookup = func(name string) (string, bool) { return docsToken, name == "CLAIMS_WEBHOOK_TOKEN" }
 	ids := byte(0)
-	o.r, err = runner.New(runner.Config{Store: store.NewMemory(), Remote: webhook.New(hooks), PublicURL: publicURL, Now: now,
+	o.r, err = runner.New(runner.Config{Store: store.NewMemory(), Resolver: webhook.New(hooks), PublicURL: publicURL, Now: now,
 		NewID: func() specialist.SessionID {
 			ids++
 			return specialist.SessionID{0x0b, 0x9c, 0x1d, 0x3e, 0x5f, 0x6a, 0x47, 0xb8, 0x89, 0xc0, 0xd1, 0xe2, 0xf3, 0xa4, 0xb5, ids}
@@ -507,7 +507,7 @@ func TestDocsMessages(t *testing.T) {
 	unset := hook("https://claims.example.com")
 	unset.WebhookTokenName = "CLAIMS_WEBHOOK_TOKEN"
 	accepting := answering(t, http.StatusAccepted, "")
-	p, err := client(t).Proposer(m, hook(accepting.URL))
+	p, err := client(t).Proposer(m, hook(accepting.URL), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -515,8 +515,8 @@ func TestDocsMessages(t *testing.T) {
 	q.Ask.CallbackURL = "" // nobody has said where answers may come
 	_, noPlace := p.Propose(bounded(t), q)
 	_, noTime := decide(t, client(t), accepting.URL)
-	_, noToken := client(t).Proposer(m, unset)
-	_, inside := webhook.New(config(t, "")).Proposer(m, hook("https://127.0.0.1/"))
+	_, noToken := client(t).Proposer(m, unset, nil)
+	_, inside := webhook.New(config(t, "")).Proposer(m, hook("https://127.0.0.1/"), nil)
 	for _, err := range []error{noPlace, noTime, noToken, inside} {
 		if err == nil {
 			t.Error("nothing was refused")

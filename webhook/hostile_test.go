@@ -189,7 +189,7 @@ func TestHTTP2Limits(t *testing.T) {
 	address := "https://two.test:" + portOf(t, s.URL)
 	wantError(t, third(propose(t, c, address)), "webhook answer: it is larger than 1048576 bytes")
 	m := parse(t, machineText)
-	p, err := c.Proposer(m, hook(address+"/slow"))
+	p, err := c.Proposer(m, hook(address+"/slow"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestRedirectBodies(t *testing.T) {
 		}
 	})
 	m := parse(t, machineText)
-	p, err := client(t).Proposer(m, hook(s.url()))
+	p, err := client(t).Proposer(m, hook(s.url()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

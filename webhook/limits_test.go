@@ -155,7 +155,7 @@ func askHanging(t *testing.T, ctx context.Context, c webhook.Config, before stri
 		}
 	})
 	m := parse(t, machineText)
-	p, err := webhook.New(c).Proposer(m, hook(s.url()))
+	p, err := webhook.New(c).Proposer(m, hook(s.url()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestSlowDrip(t *testing.T) {
 		}
 	})
 	m := parse(t, machineText)
-	p, err := client(t).Proposer(m, hook(s.URL))
+	p, err := client(t).Proposer(m, hook(s.URL), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	s := rawServer(t, func(_ int, conn *net.TCPConn) { <-hung })
 	defer close(hung)
 	m := parse(t, machineText)
-	p, err := client(t).Proposer(m, hook(s.url()))
+	p, err := client(t).Proposer(m, hook(s.url()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func TestParallelConnectionsAreReused(t *testing.T) {
 		_, _ = io.WriteString(w, good)
 	})
 	m := parse(t, machineText)
-	p, err := client(t).Proposer(m, hook(s.URL))
+	p, err := client(t).Proposer(m, hook(s.URL), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -329,7 +329,7 @@ func TestRebinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := parse(t, machineText)
-	p, err := hooks.Proposer(m, hook(address)) // checked while the name is fine
+	p, err := hooks.Proposer(m, hook(address), nil) // checked while the name is fine
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func wantNoEcho(t *testing.T, url string) {
 	m, c := parse(t, machineText), client(t)
 	h := hook(url)
 	h.WebhookSecretName = "MY_WEBHOOK_SECRET"
-	p, err1 := c.Proposer(m, h)
+	p, err1 := c.Proposer(m, h, nil)
 	a, err2 := c.Arbiter(m, h)
 	g, err3 := c.Context(m, h)
 	if err1 != nil || err2 != nil || err3 != nil {
@@ -153,7 +153,7 @@ func TestEchoesInAnswers(t *testing.T) {
 		m := parse(t, machineText)
 		h := hook(s.URL + "/?key=planted")
 		h.WebhookSecretName = "MY_WEBHOOK_SECRET"
-		p, err := client(t).Proposer(m, h)
+		p, err := client(t).Proposer(m, h, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +290,7 @@ func TestShortSecretLeavesOurWords(t *testing.T) {
 func TestNoSecretAtStart(t *testing.T) {
 	m := parse(t, machineText)
 	for _, address := range []string{"http://%zz/?key=planted", "https://127.0.0.2/?key=planted", "http://a.example/?key=planted", "ftp://a.example/?key=planted", "https://user:key=planted@127.0.0.2/"} {
-		_, err := client(t).Proposer(m, hook(address))
+		_, err := client(t).Proposer(m, hook(address), nil)
 		wantNoSecret(t, err, planted())
 	}
 }

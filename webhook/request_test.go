@@ -104,7 +104,7 @@ func TestProposerBody(t *testing.T) {
 	rec := &recorder{answer: good}
 	s := server(t, rec.ServeHTTP)
 	m := parse(t, machineText)
-	p, err := client(t).Proposer(m, hook(s.URL))
+	p, err := client(t).Proposer(m, hook(s.URL), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestRequestWithoutAsk(t *testing.T) {
 	rec := &recorder{answer: good}
 	s := server(t, rec.ServeHTTP)
 	m := parse(t, machineText)
-	p, err := client(t).Proposer(m, hook(s.URL))
+	p, err := client(t).Proposer(m, hook(s.URL), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func TestVariables(t *testing.T) {
 		conf.TokenNames = c.globs
 		h := hook("http://127.0.0.1:1/")
 		h.WebhookTokenName, h.WebhookSecretName = c.token, c.secret
-		_, err := webhook.New(conf).Proposer(m, h)
+		_, err := webhook.New(conf).Proposer(m, h, nil)
 		_, err2 := webhook.New(conf).Arbiter(m, h)
 		_, err3 := webhook.New(conf).Context(m, h)
 		for _, err := range []error{err, err2, err3} {
@@ -365,7 +365,7 @@ func TestProtectedVariables(t *testing.T) {
 	for _, name := range []string{"OPENROUTER_API_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OLLAMA_HOST", "DIALAI_API_TOKEN", "DATABASE_URL", "database_url", "Database_Url"} {
 		h := hook("http://127.0.0.1:1/")
 		h.WebhookTokenName = name
-		_, err := webhook.New(conf).Proposer(m, h)
+		_, err := webhook.New(conf).Proposer(m, h, nil)
 		wantError(t, err, "variable "+name+never)
 		h.WebhookTokenName, h.WebhookSecretName = "FINE", name
 		_, err = webhook.New(conf).Context(m, h)
@@ -383,27 +383,30 @@ func TestNewCopies(t *testing.T) {
 	conf.TokenNames = []string{"MY_*"}
 	c := webhook.New(conf)
 	conf.TokenNames[0] = "X"
-	if _, err := c.Proposer(m, hook("http://127.0.0.1:1/")); err != nil {
+	if _, err := c.Proposer(m, hook("http://127.0.0.1:1/"), nil); err != nil {
 		t.Error(err)
 	}
-	_, err := webhook.New(webhook.Config{}).Proposer(m, hook("https://dialai.example/"))
+	_, err := webhook.New(webhook.Config{}).Proposer(m, hook("https://dialai.example/"), nil)
 	wantError(t, err, "Webhook token variable MY_WEBHOOK_TOKEN is not set")
 }
 
 func TestColonInMachineName(t *testing.T) {
 	m := parse(t, strings.Replace(machineText, "document-review", "a:b", 1))
-	_, err := client(t).Proposer(m, hook("http://127.0.0.1:1/"))
+	_, err := client(t).Proposer(m, hook("http://127.0.0.1:1/"), nil)
 	wantError(t, err, `machineName "a:b" contains a colon, which Basic authentication of webhooks cannot carry`)
 }
 
 func TestNotAURL(t *testing.T) {
 	m := parse(t, machineText)
 	for _, url := range []string{"http://%zz/?key=planted", "https://1.2.3.4:port/?key=planted", "https://%31%32%37.0.0.1/?key=planted"} {
-		_, err := client(t).Proposer(m, hook(url))
+		_, err := client(t).Proposer(m, hook(url), nil)
 		wantError(t, err, "the address of the webhook is not a URL")
 	}
-	for _, url := range []string{"", "/path?key=planted", "//127.0.0.1/", "ftp://127.0.0.1/?key=planted", "file:///etc/passwd", "https:127.0.0.1", "https:///path?key=planted", "https://:443/"} {
-		_, err := client(t).Proposer(m, hook(url))
+	if p, err := client(t).Proposer(m, hook(""), nil); p != nil || err != nil {
+		t.Errorf("no address: %v, %v", p, err)
+	}
+	for _, url := range []string{"/path?key=planted", "//127.0.0.1/", "ftp://127.0.0.1/?key=planted", "file:///etc/passwd", "https:127.0.0.1", "https:///path?key=planted", "https://:443/"} {
+		_, err := client(t).Proposer(m, hook(url), nil)
 		wantKind(t, err, "not the URL of a host, by http or https")
 		if err != nil && strings.Contains(err.Error(), "planted") {
 			t.Errorf("%s: %v", url, err)
@@ -418,7 +421,7 @@ func TestAccepted(t *testing.T) {
 		t.Errorf("answer %+v, error %v; want ErrAccepted", a, err)
 	}
 	m := parse(t, machineText)
-	p, err := c.Proposer(m, hook(s.URL))
+	p, err := c.Proposer(m, hook(s.URL), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +441,7 @@ func TestLargeBody(t *testing.T) {
 	rec := &recorder{answer: good}
 	s := server(t, rec.ServeHTTP)
 	m := parse(t, machineText)
-	p, err := client(t).Proposer(m, hook(s.URL))
+	p, err := client(t).Proposer(m, hook(s.URL), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -463,7 +466,7 @@ func TestRoundIDs(t *testing.T) {
 		_, _ = io.WriteString(w, good)
 	})
 	m := parse(t, machineText)
-	p, err := client(t).Proposer(m, hook(s.URL))
+	p, err := client(t).Proposer(m, hook(s.URL), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -236,7 +236,7 @@ func ask(t *testing.T, ctx context.Context, s *replies, rule webhook.Retry) erro
 	m := parse(t, machineText)
 	c := config(t, "")
 	c.Transport, c.Retry = s, rule
-	p, err := webhook.New(c).Proposer(m, hook("https://service.test"))
+	p, err := webhook.New(c).Proposer(m, hook("https://service.test"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestRetryAfterUsesClock(t *testing.T) {
 		m := parse(t, machineText)
 		c := config(t, "")
 		c.Transport, c.Now, c.Retry = s, func() time.Time { return now }, webhook.Retry{}
-		p, err := webhook.New(c).Proposer(m, hook("https://service.test"))
+		p, err := webhook.New(c).Proposer(m, hook("https://service.test"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -480,7 +480,7 @@ func TestCancelledBefore(t *testing.T) {
 	calls := 0
 	s := server(t, func(http.ResponseWriter, *http.Request) { calls++ })
 	m := parse(t, machineText)
-	p, err := client(t).Proposer(m, hook(s.URL))
+	p, err := client(t).Proposer(m, hook(s.URL), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

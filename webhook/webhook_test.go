@@ -284,7 +284,7 @@ func bounded(t testing.TB) context.Context {
 func propose(t testing.TB, c *webhook.Client, url string) (specialist.Answer, error) {
 	t.Helper()
 	m := parse(t, machineText)
-	p, err := c.Proposer(m, hook(url))
+	p, err := c.Proposer(m, hook(url), nil)
 	if err != nil {
 		return specialist.Answer{}, err
 	}

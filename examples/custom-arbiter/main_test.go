@@ -33,7 +33,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	r, err := runner.New(runner.Config{Store: store.NewMemory(), Registry: registry})
+	r, err := runner.New(runner.Config{Store: store.NewMemory(), Resolver: registry})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -68,7 +68,7 @@ func run(t *testing.T, address, token, meta string) runner.Result {
 		t.Fatal(err)
 	}
 	lookup := func(name string) (string, bool) { return token, name == "ARBITER_WEBHOOK_TOKEN" }
-	r, err := runner.New(runner.Config{Store: store.NewMemory(), Remote: webhook.New(webhook.Config{Policy: policy, Lookup: lookup})})
+	r, err := runner.New(runner.Config{Store: store.NewMemory(), Resolver: webhook.New(webhook.Config{Policy: policy, Lookup: lookup})})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func crowd(b *testing.B, strategy string, rounds int) *history {
 		return specialist.Answer{TransitionName: pick.Name, Reasoning: "of three ways this is the one that fits best", Usage: specialist.Usage{}.WithCost(1e9)}, nil
 	}))
 	var err error
-	h.r, err = runner.New(runner.Config{Store: h.store, Registry: registry, AllowOperator: true})
+	h.r, err = runner.New(runner.Config{Store: h.store, Resolver: registry, AllowOperator: true})
 	h.ok(err)
 	errs := make([]error, 200)
 	var wg sync.WaitGroup

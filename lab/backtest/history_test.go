@@ -71,7 +71,7 @@ func (h *history) open() {
 	var err error
 	h.store, err = store.OpenSQLite(h.ctx, h.path, store.SQLiteOptions{})
 	h.ok(err)
-	h.r, err = runner.New(runner.Config{Store: h.store, Registry: h.registry(), AllowOperator: true, Now: func() time.Time {
+	h.r, err = runner.New(runner.Config{Store: h.store, Resolver: h.registry(), AllowOperator: true, Now: func() time.Time {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.now = h.now.Add(time.Second)

@@ -146,13 +146,12 @@ func ruleOf(by *machine.Specialist) (r rule, err error) {
 	switch {
 	case by == nil:
 	case by.StrategyFnName != "":
-		made, known := strategies.BuiltinArbiter(by.StrategyFnName)
-		if !known {
+		if r.made, _ = (strategies.Registry{}).Arbiter(nil, by); r.made == nil {
 			return r, fmt.Errorf("%w: %s", ErrPolicy, machine.UnknownStrategy(by))
 		}
-		r.made, r.bayes, r.arrive = made, by.StrategyFnName == machine.Bayes, by.StrategyFnName == machine.FirstProposal
+		r.bayes, r.arrive = by.StrategyFnName == machine.Bayes, by.StrategyFnName == machine.FirstProposal
 	case len(by.StrategyFn) > 0 && by.StrategyFn[0] == '=':
-		r.made, err = strategies.NewArbiterExpression(by.StrategyFn)
+		r.made, err = strategies.Registry{}.Arbiter(nil, by)
 	}
 	return r, err
 }

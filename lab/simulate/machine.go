@@ -165,8 +165,8 @@ func here(s *machine.Specialist, r strategies.Registry) bool {
 	if s.StrategyFn == "" || s.StrategyFn[0] == '=' {
 		return s.Local()
 	}
-	_, known := r.Arbiter(s.StrategyFn)
-	return known
+	by, err := r.Arbiter(nil, s)
+	return by != nil && err == nil
 }
 
 func isArbiter(s machine.Specialist) bool { return s.Role == machine.Arbiter && !s.Off() }

@@ -102,7 +102,7 @@ func (p *play) all(ctx context.Context) (err error) {
 	p.ids, p.truths = stream(p.seed, "ids"), map[specialist.RoundKey]known{}
 	p.risks, p.kings, p.stages = map[string]trust.RiskView{}, map[string]string{}, map[string]trust.Stage{}
 	p.r, err = runner.New(runner.Config{
-		Store: p.store, Registry: p.Registry.WithProposer(voterFn, specialist.ProposerFunc(p.vote)), Observer: p.observe, AllowOperator: true,
+		Store: p.store, Resolver: p.Registry.WithProposer(voterFn, specialist.ProposerFunc(p.vote)), Observer: p.observe, AllowOperator: true,
 		NewID: p.newID, Now: func() time.Time { return time.UnixMilli(1_767_225_600_000 + p.now).UTC() },
 	})
 	if err != nil {

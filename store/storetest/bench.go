@@ -10,7 +10,6 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/strategies"
 )
 
 const definition = `{
@@ -70,7 +69,7 @@ func (b *bench) parse(definition string) *machine.Machine {
 func (b *bench) open(m Maker) {
 	b.Helper()
 	b.store = m.Open(b.T)
-	r, err := runner.New(runner.Config{Store: b.store, Now: b.clock.read, Registry: strategies.Registry{}})
+	r, err := runner.New(runner.Config{Store: b.store, Now: b.clock.read})
 	b.ok(err)
 	b.r = r
 	b.Cleanup(func() { b.ok(r.Close()) })

@@ -14,10 +14,12 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/strategies"
 )
 
 // late is a model that answers after a human has decided.
 type late struct {
+	strategies.Registry
 	decide func()
 	usage  specialist.Usage
 }
@@ -45,7 +47,7 @@ func TestLogOfCorrections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, model, kept := t.Context(), &late{usage: usage}, store.NewMemory()
-			r, err := runner.New(runner.Config{Store: kept, ModelProposers: model})
+			r, err := runner.New(runner.Config{Store: kept, Resolver: model})
 			ok(t, err)
 			defer r.Close()
 			m, err := machine.Parse("m.json", []byte(`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"again":"a","on":"b"}},"b":{}},"guards":{"limits":{"max_total_tokens":100000},"budget":{"hard_limit_calls":9}},"specialists":[

@@ -124,8 +124,8 @@ func (v *vector) wilson() (any, error) {
 }
 
 func (v *vector) arbitrate(ctx context.Context) (any, error) {
-	by, ok := strategies.BuiltinArbiter(v.Strategy)
-	if !ok {
+	by, err := strategies.Registry{}.Arbiter(nil, &machine.Specialist{StrategyFnName: v.Strategy})
+	if by == nil || err != nil {
 		return nil, fmt.Errorf("unknown strategy %q", v.Strategy)
 	}
 	round := &arbiter.Round{}
