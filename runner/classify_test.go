@@ -127,7 +127,7 @@ func TestClassifierReserves(t *testing.T) {
 			asked := &judge{}
 			b := newBench(t)
 			b.ok(b.r.Close())
-			b.r = b.runner(func(r *runner.Config) { r.Registry = b.cast.registry().WithClassifier("mod", asked) })
+			b.r = b.runner(asking(strategies.Registry{}.WithClassifier("mod", asked)))
 			b.cast.say("a", "again")
 			s := b.start(b.machine(def{who: []string{fn("a"), half}, top: `"guards":{"classifier":{"function":"mod","on_error":"closed","model":"` + c.model + `"},"budget":{` + c.budget + `}}`}))
 			asked.before = func() {
