@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/dialai/dialai/machine"
@@ -115,7 +116,7 @@ func (r *Runner) Meet(ctx context.Context, s *session.Session) error { return r.
 func Plans(r *Runner) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.plans)
+	return len(maps.Collect(r.plans.All()))
 }
 
 // SamePayload reports whether two payloads are the same; "" is none.

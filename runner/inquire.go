@@ -173,8 +173,5 @@ func (b *planner) classifier(c *guard.ClassifierConfig) (guard.Classifier, error
 func (r *Runner) asker(c *guard.ClassifierConfig) *guard.Asker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.askers[*c] == nil {
-		r.askers[*c] = guard.NewAsker(c, r.config.Now)
-	}
-	return r.askers[*c]
+	return r.askers.GetOr(*c, func() *guard.Asker { return guard.NewAsker(c, r.config.Now) })
 }

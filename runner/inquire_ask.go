@@ -173,10 +173,7 @@ func (c *recorded) Complete(ctx context.Context, r guard.CompletionRequest) (gua
 func (r *Runner) outputsOf(model string) *spend.Outputs {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.outputs[model] == nil {
-		r.outputs[model] = &spend.Outputs{}
-	}
-	return r.outputs[model]
+	return r.outputs.GetOr(model, func() *spend.Outputs { return &spend.Outputs{} })
 }
 
 // usageOf returns what a completion cost. What a model that answered does not say

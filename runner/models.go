@@ -163,7 +163,7 @@ func (r *Runner) settle(t ticket, q *specialist.Question, h *response) {
 		return
 	}
 	u := h.usage()
-	if p := r.programs.Known(q.Machine.Digest()); p != nil {
+	if p, err := r.programs.Of(q.Machine); err == nil {
 		u = r.priced(p.Guards(q.State), h, u)
 	}
 	if t.handle == nil {

@@ -127,7 +127,7 @@ func (r *Runner) planFor(ctx context.Context, p *session.Program, partial bool) 
 		return nil, err
 	}
 	r.mu.Lock()
-	known := r.plans[p]
+	known, _ := r.plans.Get(p)
 	r.mu.Unlock()
 	if known != nil && known.roster == roster && (partial || known.missing == nil) {
 		return known, nil
@@ -135,7 +135,7 @@ func (r *Runner) planFor(ctx context.Context, p *session.Program, partial bool) 
 	b := planner{r: r, m: p.Machine, roster: roster, made: map[*machine.Specialist]*member{}}
 	made := b.plan(p)
 	r.mu.Lock()
-	r.plans[p] = made
+	r.plans.Put(p, made)
 	r.mu.Unlock()
 	return made, nil
 }

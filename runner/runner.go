@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -98,13 +99,18 @@ type Runner struct {
 	ledger   ledger
 
 	mu       sync.Mutex
-	plans    map[*session.Program]*plan
+	plans    *lru.Cache[*session.Program, *plan]
 	inflight map[askKey]bool // asks this runner is waiting for
-	askers   map[guard.ClassifierConfig]*guard.Asker
-	leaving  []spend.Scope             // of sessions that have ended, with calls still out
-	outputs  map[string]*spend.Outputs // of models that guards asked
-	owner    session.Owner             // nil until the first ask outside this process
+	askers   *lru.Cache[guard.ClassifierConfig, *guard.Asker]
+	leaving  []spend.Scope                      // of sessions that have ended, with calls still out
+	outputs  *lru.Cache[string, *spend.Outputs] // of models that guards asked
+	owner    session.Owner                      // nil until the first ask outside this process
 }
+
+// remembered is how many definitions a Runner remembers at least as it needs them, and
+// half of how many at most. It makes ready again what it has forgotten, and has then
+// forgotten, too, how a classifier that nobody else names has failed.
+const remembered = 256
 
 // askKey names an ask among those of all sessions.
 type askKey struct {
@@ -135,7 +141,8 @@ func New(c Config) (*Runner, error) {
 	return &Runner{
 		quota: quota, tenants: met,
 		config: c, store: c.Store, programs: session.NewPrograms(), ledger: newLedger(),
-		plans: map[*session.Program]*plan{}, inflight: map[askKey]bool{}, askers: map[guard.ClassifierConfig]*guard.Asker{}, outputs: map[string]*spend.Outputs{},
+		plans: lru.New[*session.Program, *plan](remembered), inflight: map[askKey]bool{},
+		askers: lru.New[guard.ClassifierConfig, *guard.Asker](remembered), outputs: lru.New[string, *spend.Outputs](remembered),
 	}, nil
 }
 

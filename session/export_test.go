@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/dialai/dialai/exact"
@@ -135,4 +136,11 @@ func AfterAsk(s *Session, accepted bool, d Data) (status string, charged spend.B
 	}
 	l.apply(d)
 	return l.o.Asks[0].Status.String(), l.s.Spent()
+}
+
+// Held returns how many Programs are remembered.
+func (ps *Programs) Held() int {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return len(maps.Collect(ps.byDigest.All()))
 }

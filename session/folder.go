@@ -180,7 +180,7 @@ func (f *Folder) created(in *form) (Data, error) {
 	if err != nil {
 		return nil, &DecodeError{"sessionId", v.id}
 	}
-	if c.Program = f.Programs.Known(v.digest); c.Program == nil {
+	if c.Program = f.Programs.known(v.digest); c.Program == nil {
 		definition, err := f.Definition(v.digest)
 		if err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -68,44 +69,45 @@ func parseGuards(m *machine.Machine, section []byte) (*guard.Config, []machine.P
 	return guard.Parse(section, false)
 }
 
-// Programs compiles each definition once. It may be used concurrently.
+// Programs compiles definitions, and remembers the 256 that were used last, or up to
+// twice as many. One that was forgotten is compiled again, and no other Program is equal
+// to it by pointer: the sessions that have the former one keep it. It may be used
+// concurrently.
 type Programs struct {
-	mu       sync.RWMutex
-	byDigest map[string]*Program
+	mu       sync.Mutex
+	byDigest *lru.Cache[string, *Program]
 }
 
 // NewPrograms returns an empty set.
-func NewPrograms() *Programs { return &Programs{byDigest: map[string]*Program{}} }
+func NewPrograms() *Programs { return &Programs{byDigest: lru.New[string, *Program](256)} }
 
 // Of returns the Program of a machine: the same for every machine with the same
-// digest.
+// digest, as long as it is remembered.
 func (ps *Programs) Of(m *machine.Machine) (*Program, error) {
-	if p := ps.Known(m.Digest()); p != nil {
-		return p, nil
-	}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if p := ps.byDigest[m.Digest()]; p != nil {
+	if p, _ := ps.byDigest.Get(m.Digest()); p != nil {
 		return p, nil
 	}
 	p, err := NewProgram(m)
 	if err == nil {
-		ps.byDigest[m.Digest()] = p
+		ps.byDigest.Put(m.Digest(), p)
 	}
 	return p, err
 }
 
-// Known returns the Program of a digest, or nil.
-func (ps *Programs) Known(digest string) *Program {
-	ps.mu.RLock()
-	defer ps.mu.RUnlock()
-	return ps.byDigest[digest]
+// known returns the Program of a digest, nil if it is not remembered.
+func (ps *Programs) known(digest string) *Program {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p, _ := ps.byDigest.Get(digest)
+	return p
 }
 
 // Parse compiles a stored definition and checks that it is the one of that
 // digest.
 func (ps *Programs) Parse(digest string, definition []byte) (*Program, error) {
-	if p := ps.Known(digest); p != nil {
+	if p := ps.known(digest); p != nil {
 		return p, nil
 	}
 	m, err := machine.Parse(digest[:min(12, len(digest))]+".json", definition, StoredChecks())

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/trust"
@@ -10,9 +11,9 @@ import (
 // names. Everything in it is checked against a version in the file before it is
 // used, so it can be dropped at any time.
 type cache struct {
-	young, old map[specialist.SessionID]cached // two generations: the old one is dropped when the young is full
-	machines   map[string]*cachedMachine
-	known      map[string]bool // digests whose definitions are stored
+	sessions *lru.Cache[specialist.SessionID, cached]
+	machines *lru.Cache[string, *cachedMachine]
+	known    *lru.Cache[string, bool] // digests whose definitions are stored
 }
 
 type cached struct {
@@ -37,51 +38,27 @@ func (m *cachedMachine) forget() {
 
 // machine returns what is known of a machine name.
 func (c *cache) machine(name string) *cachedMachine {
-	m := c.machines[name]
-	if m == nil {
-		m = &cachedMachine{}
-		c.machines[name] = m
-	}
-	return m
+	return c.machines.GetOr(name, func() *cachedMachine { return &cachedMachine{} })
 }
 
-// generation is how many sessions one generation holds.
-const generation = 2048
+// remembered is how many sessions, machine names and definitions a cache has at least;
+// it has twice as many at most.
+const remembered = 2048
 
 func newCache() cache {
-	return cache{young: map[specialist.SessionID]cached{}, machines: map[string]*cachedMachine{}, known: map[string]bool{}}
-}
-
-func (c *cache) get(id specialist.SessionID) (cached, bool) {
-	v, ok := c.young[id]
-	if !ok {
-		if v, ok = c.old[id]; ok {
-			c.put(id, v)
-		}
-	}
-	return v, ok
+	return cache{lru.New[specialist.SessionID, cached](remembered), lru.New[string, *cachedMachine](remembered), lru.New[string, bool](remembered)}
 }
 
 // put remembers a session unless a newer one is known.
 func (c *cache) put(id specialist.SessionID, v cached) {
-	if now, ok := c.young[id]; ok && now.session.Sequence > v.session.Sequence {
-		return
+	if now, ok := c.sessions.Get(id); !ok || now.session.Sequence <= v.session.Sequence {
+		c.sessions.Put(id, v)
 	}
-	if len(c.young) >= generation {
-		c.old, c.young = c.young, make(map[specialist.SessionID]cached, generation)
-	}
-	c.young[id] = v
-}
-
-// drop forgets a session.
-func (c *cache) drop(id specialist.SessionID) {
-	delete(c.young, id)
-	delete(c.old, id)
 }
 
 // forget forgets what another process may have changed.
 func (c *cache) forget() {
-	for _, m := range c.machines {
+	for _, m := range c.machines.All() {
 		m.forget()
 	}
 }

@@ -95,7 +95,7 @@ func (s *SQLite) Commit(ctx context.Context, c *session.Change) error {
 	}
 	if err != nil {
 		s.mu.Lock()
-		s.cache.drop(c.After.ID)
+		s.cache.sessions.Delete(c.After.ID)
 		s.mu.Unlock()
 		return err
 	}
@@ -109,11 +109,11 @@ func (s *SQLite) lookUp(p *pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := p.c.After.Machine()
-	if known, ok := s.cache.machines[m.Name()]; ok {
+	if known, ok := s.cache.machines.Get(m.Name()); ok {
 		p.known.machine = known.id
 	}
-	p.defined = s.cache.known[m.Digest()]
-	if v, ok := s.cache.get(p.c.After.ID); ok && p.c.Before != nil {
+	p.defined, _ = s.cache.known.Get(m.Digest())
+	if v, ok := s.cache.sessions.Get(p.c.After.ID); ok && p.c.Before != nil {
 		p.known.row = v.row
 	}
 }
@@ -128,7 +128,7 @@ func (s *SQLite) remember(p *pending, foreign bool) {
 	}
 	known := s.cache.machine(m.Name())
 	known.id = p.machine
-	s.cache.known[m.Digest()] = true
+	s.cache.known.Put(m.Digest(), true)
 	if p.c.Learned() != nil || p.c.Roster != nil {
 		known.forget()
 	}

@@ -35,7 +35,7 @@ func (s *SQLite) Load(ctx context.Context, programs *session.Programs, id specia
 	if known.book != nil && known.trust != trustVersion || known.roster != nil && known.roster.Sequence != rosterVersion {
 		known.forget()
 	}
-	v, ok := s.cache.get(id)
+	v, ok := s.cache.sessions.Get(id)
 	s.mu.Unlock()
 	if ok && v.session.Sequence == sequence {
 		return v.session, nil
@@ -54,7 +54,7 @@ func (s *SQLite) Load(ctx context.Context, programs *session.Programs, id specia
 func (s *SQLite) Recent(id specialist.SessionID) *session.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v, _ := s.cache.get(id)
+	v, _ := s.cache.sessions.Get(id)
 	return v.session
 }
 
