@@ -180,7 +180,10 @@ func TestFileSchemaAgreesWithTheLoader(t *testing.T) {
 	for i, base := range bases {
 		mustParse(t, "base.json", base)
 		doc := parseDoc(t, base)
-		for _, m := range mutations(root, doc) {
+		for k, m := range mutations(root, doc) {
+			if k%stride != 0 {
+				continue
+			}
 			total++
 			if err := a.compare(with(doc, m.at, m.value)); err != nil {
 				t.Errorf("base %d, %s: %v", i, m, err)
@@ -188,6 +191,9 @@ func TestFileSchemaAgreesWithTheLoader(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d mutations were valid", a.valid, total)
+	if stride > 1 {
+		return // some codes have one mutation
+	}
 	for _, code := range []string{"missing-field", "wrong-type", "unknown-field", "bad-threshold", "bad-role", "duplicate-id", "contradiction",
 		"bad-mode", "unknown-strategy", "bad-url", "bad-schema", "bad-duration", "bad-name", "bad-value", "out-of-range", "unknown-transition", "too-large"} {
 		if a.refused[code] == 0 {
@@ -201,7 +207,7 @@ func TestFileSchemaAgreesOnRandomDocuments(t *testing.T) {
 	root, a := publishedSchema(t), newAgreement(t)
 	const seed = 20260102
 	rng := rand.New(rand.NewPCG(seed, 0))
-	const rounds = 4000
+	const rounds = 4000 / stride
 	for n := range rounds {
 		base := rng.IntN(len(bases))
 		doc, done := randomly(rng, root, parseDoc(t, bases[base]))
