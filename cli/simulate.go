@@ -132,7 +132,7 @@ func (a *app) panel(m *machine.Machine, path string) (p simulate.Panel, err erro
 		return p, err
 	}
 	err = machine.ParseSection(path, data, packs.HoldsSecret, func(section []byte) (problems []machine.Problem) {
-		p, problems = simulate.ParsePanelFor(section, m)
+		p, problems = simulate.ParsePanel(section, m)
 		return problems
 	})
 	return p, err

@@ -22,11 +22,6 @@ type Target struct {
 	MoreTrials int64            // candidates to be counted on top of those the ledger knows
 }
 
-// DefaultTarget returns a share of .9, alpha .05 and a share per transition of .5.
-func DefaultTarget() Target {
-	return Target{Share: 900_000_000, Alpha: 50_000_000, ClassShare: 500_000_000}
-}
-
 // A Candidate is the evidence that one version of a specialist may decide a state
 // alone.
 type Candidate struct {
@@ -57,7 +52,7 @@ type ClassEvidence struct {
 }
 
 // Candidates returns everyone with evidence in a state, by specialist and version.
-// A new version starts from nothing, and so does one after [Ledger.Restart].
+// A new version starts from nothing.
 func (l *Ledger) Candidates(machine, state string, t Target) []Candidate {
 	m := l.pools[machine]
 	s := m.state(state)
@@ -112,20 +107,3 @@ func (l *Ledger) candidate(m *pool, s *stateCounts, member int32, cell *cell, t 
 
 // finiteExp is exp, at most the largest number.
 func finiteExp(x float64) float64 { return math.Min(math.MaxFloat64, math.Exp(x)) }
-
-// Restart sets the evidence of a version in a state back to nothing, as after a
-// demotion: the next test of it counts as another candidate. Trust and the record
-// stay as they are. Who has no evidence there is left alone.
-func (l *Ledger) Restart(machine, state, specialistID, version string) {
-	u, known := l.units.index[unitKey{specialistID, version}]
-	m := l.pools[machine]
-	if !known || m == nil {
-		return
-	}
-	i, member := m.members[u]
-	at, seen := m.stateOf[state]
-	if !member || !seen || m.states[at].cell(i) == nil {
-		return
-	}
-	l.pool(machine).ownCell(at, i).evidence = evidence{}
-}

@@ -10,7 +10,7 @@ import (
 )
 
 // A Champion is a specialist that decides a state alone, and what was seen of it
-// since. It is a value: its methods return the next one.
+// since. It is a value.
 type Champion struct {
 	Certificate Certificate `json:"certificate"`
 	Detector    Detector    `json:"detector"`
@@ -26,28 +26,9 @@ const (
 	failuresMost    = 3
 )
 
-// Decided returns c after it decided one round alone.
-func (c Champion) Decided() Champion {
-	c.Decisions, c.Failures = c.Decisions+1, 0
-	return c
-}
-
-// Failed returns c after it did not answer, abstained or answered illegally.
-func (c Champion) Failed() Champion {
-	c.Failures++
-	return c
-}
-
 // Audited returns c after a human looked at one of its decisions.
 func (c Champion) Audited(right bool) Champion {
 	c.Detector = c.Detector.Add(right, c.Certificate.Target.Float())
-	return c
-}
-
-// Overruled returns c after a human undid one of its decisions unasked.
-func (c Champion) Overruled() Champion {
-	c = c.Audited(false)
-	c.Overrules = append([]int64{c.Decisions}, c.Overrules[:min(len(c.Overrules), overrulesMost-1)]...)
 	return c
 }
 
@@ -91,9 +72,6 @@ type AuditPlan struct {
 	NewcomerRate exact.Billionths // of the first decisions
 	Newcomer     int64            // how many those are
 }
-
-// DefaultAuditPlan returns .25 of the first 40 decisions, then .05.
-func DefaultAuditPlan() AuditPlan { return AuditPlan{50_000_000, 250_000_000, 40} }
 
 // When a detector is this far, audits are as many times as frequent.
 const (

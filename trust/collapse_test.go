@@ -25,7 +25,7 @@ func TestCandidates(t *testing.T) {
 	unasked := outcome(ask(yesNo, 0, 0), 1)
 	unasked.Unasked, unasked.Automatic = true, true
 	add(t, l, unasked)
-	list := l.Candidates("desk", "open", trust.DefaultTarget())
+	list := l.Candidates("desk", "open", target)
 	if len(list) != 2 || list[0].SpecialistID != "a" || list[0].M != 2 {
 		t.Fatalf("the candidates are %+v", list)
 	}
@@ -53,40 +53,10 @@ func TestCandidates(t *testing.T) {
 	if c := l.Candidates("desk", "open", easy)[0]; c.E < c.Bar || c.Promotable {
 		t.Errorf("who never says no is promoted: %+v", c)
 	}
-	l.Restart("desk", "open", "a", "")
-	l.Restart("desk", "open", "nobody", "")
-	l.Restart("desk", "nowhere", "a", "")
-	if list := l.Candidates("desk", "open", easy); len(list) != 1 || list[0].SpecialistID != "b" {
-		t.Errorf("after the restart of a, the candidates are %+v", list)
-	}
-	add(t, l, outcome(ask(yesNo, 0, 0), 0))
-	if c := l.Candidates("desk", "open", easy)[0]; c.N != 1 || c.M != 3 {
-		t.Errorf("a second try is %+v", c)
-	}
 }
 
-// TestOtherStatesShortenTheWait: with half the stakes after what it showed
-// elsewhere, the good are promoted sooner, and validity is kept: the stakes are
-// fixed before the first outcome.
-func TestOtherStatesShortenTheWait(t *testing.T) {
-	wait := func(others bool) (n int) {
-		l, target := trust.New(), trust.Target{Share: 800_000_000, Alpha: 50_000_000, ClassShare: 500_000_000, FromOthers: others}
-		for range 100 {
-			o := outcome(ask(yesNo, 0), 0)
-			o.State = "closed"
-			add(t, l, o)
-		}
-		for n = 1; ; n++ {
-			add(t, l, outcome(ask(yesNo, n%2), n%2))
-			if c := l.Candidates("desk", "open", target)[0]; c.E >= c.Bar {
-				return n
-			}
-		}
-	}
-	if with, without := wait(true), wait(false); with >= without || without != 19 {
-		t.Errorf("it takes %d rounds with, %d without", with, without)
-	}
-}
+// target is what has to be proven in these tests.
+var target = trust.Target{Share: 900_000_000, Alpha: 50_000_000, ClassShare: 500_000_000}
 
 func certificate(t *testing.T) (trust.Certificate, ed25519.PrivateKey) {
 	t.Helper()
@@ -94,7 +64,6 @@ func certificate(t *testing.T) (trust.Certificate, ed25519.PrivateKey) {
 	for range 60 {
 		add(t, l, outcome(ask(yesNo, 0), 0))
 	}
-	target := trust.DefaultTarget()
 	c := l.Candidates("desk", "open", target)[0].Certify(target, 1000)
 	c.ID, c.IssuedBy, c.AuditRate, c.DefinitionDigest = "c1", "engine", 50_000_000, "d"
 	return c, ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
@@ -146,9 +115,20 @@ func TestChampionIsDemoted(t *testing.T) {
 		}
 		return c
 	}
-	decided := func(c trust.Champion) trust.Champion { return c.Decided() }
-	failed := func(c trust.Champion) trust.Champion { return c.Failed() }
-	twice := repeat(fresh, 5, decided).Overruled()
+	decided := func(c trust.Champion) trust.Champion {
+		c.Decisions, c.Failures = c.Decisions+1, 0
+		return c
+	}
+	failed := func(c trust.Champion) trust.Champion {
+		c.Failures++
+		return c
+	}
+	overruled := func(c trust.Champion) trust.Champion {
+		c = c.Audited(false)
+		c.Overrules = append([]int64{c.Decisions}, c.Overrules[:min(len(c.Overrules), 1)]...)
+		return c
+	}
+	twice := overruled(repeat(fresh, 5, decided))
 	for name, c := range map[string]struct {
 		got, want trust.Demotion
 	}{
@@ -156,11 +136,11 @@ func TestChampionIsDemoted(t *testing.T) {
 		"wrong audits":             {demotion(repeat(fresh, 9, func(c trust.Champion) trust.Champion { return c.Audited(false) })), trust.DemotedAlarm},
 		"right audits":             {demotion(repeat(fresh, 99, func(c trust.Champion) trust.Champion { return c.Audited(true) })), trust.NotDemoted},
 		"overruled once":           {demotion(twice), trust.NotDemoted},
-		"twice within 20":          {demotion(repeat(twice, 19, decided).Overruled()), trust.DemotedOverruled},
-		"twice, 20 apart":          {demotion(repeat(twice, 20, decided).Overruled()), trust.NotDemoted},
+		"twice within 20":          {demotion(overruled(repeat(twice, 19, decided))), trust.DemotedOverruled},
+		"twice, 20 apart":          {demotion(overruled(repeat(twice, 20, decided))), trust.NotDemoted},
 		"two failures":             {demotion(repeat(fresh, 2, failed)), trust.NotDemoted},
 		"three failures":           {demotion(repeat(fresh, 3, failed)), trust.DemotedFailures},
-		"failures with an answer":  {demotion(repeat(repeat(fresh, 2, failed).Decided(), 2, failed)), trust.NotDemoted},
+		"failures with an answer":  {demotion(repeat(decided(repeat(fresh, 2, failed)), 2, failed)), trust.NotDemoted},
 		"expired":                  {fresh.Demotion(cert.ExpiresAt, cert.Version, "d"), trust.DemotedExpired},
 		"another version":          {fresh.Demotion(2000, "2", "d"), trust.DemotedVersion},
 		"another definition":       {fresh.Demotion(2000, cert.Version, "e"), trust.DemotedDefinition},
@@ -257,7 +237,7 @@ func TestSecondHumans(t *testing.T) {
 	}
 	carol, n := l.Human("carol")
 	dave, _ := l.Human("dave")
-	if carol != 95 || dave != 100 || n != 100 || !slices.Equal(l.Humans(), []string{"carol", "dave"}) {
+	if carol != 95 || dave != 100 || n != 100 {
 		t.Errorf("carol has %d, dave %d of %d", carol, dave, n)
 	}
 	if k, n := before.Human("carol"); k != 95 || n != 95 {

@@ -170,7 +170,7 @@ func TestDetectorRemembersWhenItBegan(t *testing.T) {
 }
 
 func TestAuditPlan(t *testing.T) {
-	plan := trust.DefaultAuditPlan()
+	plan := trust.AuditPlan{Rate: 50_000_000, NewcomerRate: 250_000_000, Newcomer: 40}
 	var calm, worried trust.Detector
 	for worried.Value() <= 10 {
 		worried = worried.Add(false, .9)

@@ -31,11 +31,11 @@ func ExampleBook_With() {
 			trust.Comparison{Key: trust.Key{SpecialistID: "optimist"}, Match: false})
 	}
 	for _, r := range book.Records("code-review") {
-		fmt.Println(r.Key(), r.MatchingChoices, "of", r.TotalComparisons, r.AlignmentScore)
+		fmt.Println(r.SpecialistID, "in", r.MachineName, r.MatchingChoices, "of", r.TotalComparisons, r.AlignmentScore)
 	}
 	// Output:
-	// optimist:code-review 0 of 3 0
-	// reviewer:code-review 3 of 3 0.43849392
+	// optimist in code-review 0 of 3 0
+	// reviewer in code-review 3 of 3 0.43849392
 }
 
 // After twenty rounds in which ann was right and bob was not, ann outweighs bob.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 
 	"github.com/dialai/dialai/exact"
 )
@@ -144,9 +143,6 @@ func (h *humans) chance(id string) float64 {
 	t := h.tally[id]
 	return (float64(t.k) + humanHits) / (float64(t.n) + humanRuns)
 }
-
-// Humans returns the ids of all humans with a second look, in byte order.
-func (l *Ledger) Humans() []string { return slices.Sorted(maps.Keys(l.humans.tally)) }
 
 // billionths rounds a probability.
 func billionths(p float64) exact.Billionths {

@@ -239,7 +239,7 @@ func TestNewVersionInherits(t *testing.T) {
 		if got := known.Pooled; len(got) != 1 || got[0].K != c.want || got[0].N != c.want+exact.One {
 			t.Errorf("after %d outcomes and a miss it has %v", c.n, got)
 		}
-		for _, e := range l.Candidates("desk", "open", trust.DefaultTarget()) {
+		for _, e := range l.Candidates("desk", "open", target) {
 			if e.Version == "2" && (e.N != 1 || e.K != 0) {
 				t.Errorf("its evidence is %d of %d", e.K, e.N)
 			}

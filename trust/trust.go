@@ -122,16 +122,6 @@ type Record struct {
 	LastUpdated      specialist.Time  `json:"lastUpdated"`
 }
 
-// Key returns the record's key in its shown form, "id:machine" or
-// "id:machine:state". It is for people: ids may contain colons.
-func (r Record) Key() string {
-	key := r.SpecialistID + ":" + r.MachineName
-	if r.State != "" {
-		key += ":" + r.State
-	}
-	return key
-}
-
 // Records returns every tally, by specialist and then state.
 func (b *Book) Records(machineName string) []Record {
 	if b == nil {

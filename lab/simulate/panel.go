@@ -63,12 +63,9 @@ const (
 )
 
 // ParsePanel reads a panel from JSON. Its problems name the member by its JSON
-// pointer; with any the Panel is not to be used.
-func ParsePanel(section []byte) (Panel, []machine.Problem) { return ParsePanelFor(section, nil) }
-
-// ParsePanelFor is [ParsePanel] for the voters of a machine: what the panel does not
-// say of states is what the machine says.
-func ParsePanelFor(section []byte, m *machine.Machine) (Panel, []machine.Problem) {
+// pointer; with any the Panel is not to be used. With a machine, which may be nil, what the
+// panel does not say of states is what the machine says.
+func ParsePanel(section []byte, m *machine.Machine) (Panel, []machine.Problem) {
 	d := &decoder{}
 	p := Panel{Human: Human{Minutes: defaultMinutes}}
 	top := d.object(section, "", "states", "specialists", "human", "drift", "arbiter", "machine", "classes")

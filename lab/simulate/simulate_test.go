@@ -18,7 +18,7 @@ const seed = 20261121
 
 func panel(t testing.TB, text string) simulate.Panel {
 	t.Helper()
-	p, problems := simulate.ParsePanel([]byte(text))
+	p, problems := simulate.ParsePanel([]byte(text), nil)
 	for _, problem := range problems {
 		t.Error(problem)
 	}
@@ -207,7 +207,7 @@ func FuzzParsePanel(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p, problems := simulate.ParsePanel(text)
+		p, problems := simulate.ParsePanel(text, nil)
 		if len(problems) > 0 || len(p.Voters) > 8 {
 			return
 		}
@@ -257,7 +257,7 @@ func TestPanelProblems(t *testing.T) {
 		`{"specialists": [{"id": {"hunter2": 1}}]}`:                            "bad-panel specialists[0].id: it is an object, and has to be a name",
 		`{"specialists": [{"id": "a", "p": "abcdefghijklmnopqrstuvwxyzöäü"}]}`: `bad-panel specialists[0].p: it is "abcdefghijklmnopqrstuvw…, and has to be a number`,
 	} {
-		_, problems := simulate.ParsePanel([]byte(text))
+		_, problems := simulate.ParsePanel([]byte(text), nil)
 		var got []string
 		for _, p := range problems {
 			got = append(got, p.Code+" "+p.Message)
