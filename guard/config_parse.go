@@ -25,7 +25,7 @@ func ParseStored(data []byte) (*Config, []machine.Problem) {
 }
 
 // ParseAs reads a section for a [Guard], outside of machines, with the default
-// profile given. It has no truth gate: use [NewGate].
+// profile given. It has no truth gate: see [Gate].
 func ParseAs(data []byte, profile Profile) (*Config, []machine.Problem) {
 	return parse(&section.Reader{}, data, profile, false, false)
 }
@@ -67,7 +67,11 @@ func parse(r *section.Reader, data []byte, profile Profile, state, inMachine boo
 	}
 	members = append(members, section.Member{Name: "classifier", Read: readClassifier(r, &c.Classifier, inMachine, state)})
 	if inMachine { // elsewhere nobody knows the question that was answered
-		members = append(members, section.Member{Name: "truth", Read: readTruth(r, &c.Truth, profile, state)})
+		defaults := TruthDefaults()
+		if profile == Strict {
+			defaults = StrictTruth()
+		}
+		members = append(members, section.Member{Name: "truth", Read: readTruth(r, &c.Truth, defaults, state)})
 	}
 	r.Object(members)("", tidy)
 	if c.Schema != nil && alias != nil {
@@ -134,50 +138,4 @@ func (t *Tools) compile() {
 			t.groupsByTool[tool] = append(t.groupsByTool[tool], i)
 		}
 	}
-}
-
-// Check is [machine.Checks].Guards.
-func Check(data []byte, state bool) []machine.Problem {
-	_, problems := Parse(data, state)
-	return problems
-}
-
-// Merge returns the section of a state laid over the machine's, member by
-// member: limits.max_steps of the state wins over that of the machine, the rest
-// of limits stays. Lists and maps are replaced whole. Both may be nil.
-func Merge(machineSection, stateSection []byte) ([]byte, error) {
-	if stateSection == nil {
-		return machineSection, nil
-	}
-	if machineSection == nil {
-		return stateSection, nil
-	}
-	base, over := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	if err := json.Unmarshal(machineSection, &base); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(stateSection, &over); err != nil {
-		return nil, err
-	}
-	for name, section := range over {
-		members := map[string]json.RawMessage{}
-		if json.Unmarshal(base[name], &members) != nil || members == nil {
-			base[name] = section
-			continue
-		}
-		var own map[string]json.RawMessage
-		if json.Unmarshal(section, &own) != nil || own == nil { // null switches off
-			base[name] = section
-			continue
-		}
-		for k, v := range own {
-			members[k] = v
-		}
-		merged, err := json.Marshal(members)
-		if err != nil {
-			return nil, err
-		}
-		base[name] = merged
-	}
-	return json.Marshal(base)
 }

@@ -141,7 +141,7 @@ func TestParseProblems(t *testing.T) {
 // what they were asked.
 func TestTruthOutsideOfMachines(t *testing.T) {
 	_, problems := guard.ParseAs([]byte(`{"truth":{"model":"m"}}`), guard.Compat)
-	if len(problems) != 1 || problems[0].Code != "unsupported" || problems[0].Path != "/truth" || !strings.Contains(problems[0].Hint, "NewGate") {
+	if len(problems) != 1 || problems[0].Code != "unsupported" || problems[0].Path != "/truth" || !strings.Contains(problems[0].Hint, "truth.Gate") {
 		t.Errorf("%v", problems)
 	}
 }

@@ -142,8 +142,8 @@ var truthMessages = map[string]string{
 	CodeLowSensitivity:  "the answer would be the same if it were false",
 	CodeLowAdherence:    "the answer changes although nothing that matters does",
 	CodeInternalError:   "the truth gate failed in stage ",
-	CodeBudgetTokens:    "the tokens spent are more than the budget allows",
-	CodeBudgetCalls:     "the recorded calls are more than the budget allows",
+	spend.CodeTokens:    "the tokens spent are more than the budget allows",
+	spend.CodeCalls:     "the recorded calls are more than the budget allows",
 	spend.CodeSoft:      "the tokens spent are more than the soft limit",
 }
 
@@ -182,27 +182,6 @@ func (r TruthResult) Verdict() verdict.Verdict {
 	v := verdict.Of(reasons)
 	v.Notices = notices
 	return v
-}
-
-// A TruthGate judges candidates by one configuration. It may be used concurrently
-// if what the configuration holds may.
-type TruthGate struct{ config TruthConfig }
-
-// NewGate returns a gate, or an error if c cannot be used.
-func NewGate(c TruthConfig) (*TruthGate, error) {
-	errs := []error{c.Check()}
-	if c.Budget != nil {
-		errs = append(errs, c.Budget.Check())
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return &TruthGate{c}, nil
-}
-
-// Gate judges one candidate; see the function of that name.
-func (g *TruthGate) Gate(ctx context.Context, c Candidate) TruthResult {
-	return Gate(ctx, c, g.config)
 }
 
 // Gate judges one candidate. It records the candidate's tokens whatever the

@@ -1,12 +1,11 @@
 package guard
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
+
+	"github.com/dialai/dialai/spend"
 )
 
 // An Estimator names a way to measure uncertainty.
@@ -62,7 +61,7 @@ func (t Thresholds) of(stage string) (tau float64, found bool) {
 }
 
 func truthError(key, value, problem string) error {
-	return &OptionError{Key: key, Value: value, Problem: problem}
+	return fmt.Errorf("option %q is %s: %s", key, value, problem)
 }
 
 // A TruthConfig says how a truth gate judges. Completer is required; the zero value
@@ -77,9 +76,11 @@ type TruthConfig struct {
 	LenientLogProbs bool        // an answer without log probabilities is refused (score 1), not escalated
 	Steps           StepOptions // of EstimateSteps
 
-	// Budget is that of a fresh ledger for each call. Ledger is shared. At most one
-	// of them may be given; with neither, nothing is counted.
-	Budget *TokenBudget
+	// Budget is that of a fresh ledger for each call, of which OnSoft is told once if
+	// it passes its soft limit. Ledger is shared. At most one of them may be given;
+	// with neither, nothing is counted.
+	Budget *spend.Budget
+	OnSoft func(TokenTotals) error // as for NewTokenLedger; may be nil
 	Ledger TruthLedger
 
 	// OnEvent, if not nil, is called in order with everything that happens. An error
@@ -94,30 +95,10 @@ type TruthConfig struct {
 
 	ShortCircuit bool // run no probe after one whose score decides
 	DebitProbes  bool // count the built-in probes' calls in the ledger
-
-	// Model and ProbeModel name what a program is to make the completers of, and
-	// When the transitions that need the gate; nil: all. The gate reads none of
-	// them.
-	Model, ProbeModel string
-	When              []string
-}
-
-// InProfile returns c with the members that only the profile strict sets:
-// ShortCircuit, DebitProbes, Steps.MergeTail and Steps.StrictScore.
-func (c TruthConfig) InProfile(p Profile) TruthConfig {
-	strict := p == Strict
-	c.ShortCircuit, c.DebitProbes = strict, strict
-	c.Steps.MergeTail, c.Steps.StrictScore = strict, strict
-	return c
-}
-
-// Needs reports whether a transition of this name needs the gate.
-func (c TruthConfig) Needs(transition string) bool {
-	return c.When == nil || slices.Contains(c.When, transition)
 }
 
 // Check returns an error for each member that cannot be used. Whether the Budget is
-// sound is for [TokenBudget.Check] to say.
+// sound is for [NewTokenLedger] to say.
 func (c TruthConfig) Check() error {
 	errs := []error{c.thresholds().Check(), c.Steps.Check()}
 	if c.Completer == nil {
@@ -179,110 +160,4 @@ func (c TruthConfig) prober() Completer {
 		return c.ProbeCompleter
 	}
 	return c.Completer
-}
-
-// ParseTruth reads a truth section, a JSON object, with the defaults of a profile.
-// What only Go can say (Completer, Ledger, OnEvent and so on) is left for the
-// caller to fill in. The error joins one [OptionError] for each member that is
-// unknown, given twice, of the wrong type or out of range.
-func ParseTruth(data []byte, p Profile) (TruthConfig, error) {
-	c := TruthConfig{}.InProfile(p)
-	t := DefaultThresholds()
-	c.Thresholds = &t
-	strict := true
-	var budget TokenBudget
-	r := &optionReader{}
-	budgetOption := r.inner("budget", append(budget.options(), boolOption("debit_probes", &c.DebitProbes)))
-	r.object(data, []option{
-		textOption("model", &c.Model), textOption("probe_model", &c.ProbeModel),
-		r.inner("thresholds", []option{shareOption("tau_u", &t.TauU), shareOption("tau_s", &t.TauS), shareOption("tau_a", &t.TauA)}),
-		choiceOption("estimator", &c.Estimator, estimators...),
-		boolOption("strict", &strict),
-		r.inner("prm_options", c.Steps.options()),
-		{"budget", func(value []byte) string { c.Budget = &budget; return budgetOption.take(value) }},
-		{"when", c.takeWhen},
-		boolOption("short_circuit", &c.ShortCircuit),
-	})
-	c.LenientLogProbs = !strict
-	if err := r.err(); err != nil {
-		return TruthConfig{}, err
-	}
-	if err := budget.Check(); err != nil {
-		return TruthConfig{}, err
-	}
-	return c, nil
-}
-
-// ParseStepOptions reads prm_options, a JSON object, with the defaults of a
-// profile. Its errors are those of [ParseTruth].
-func ParseStepOptions(data []byte, p Profile) (StepOptions, error) {
-	o := TruthConfig{}.InProfile(p).Steps
-	r := &optionReader{path: "prm_options"}
-	r.object(data, o.options())
-	return o, r.err()
-}
-
-func (o *StepOptions) options() []option {
-	return []option{
-		choiceOption("aggregator", &o.Aggregator, aggregators...),
-		wholeOption("max_steps", 1, mostCount, func(n int64) { o.MaxSteps = int(n) }),
-		wholeOption("max_step_chars", 1, mostCount/answerShare, func(n int64) { o.MaxStepChars = int(n) }),
-		shareOption("parse_failure_score", &o.ParseFailureScore),
-		{"step_splitter", o.takeSplitter},
-		{"critique_template", o.takeTemplate},
-		boolOption("merge_tail", &o.MergeTail), boolOption("strict_score", &o.StrictScore),
-	}
-}
-
-// takeSplitter reads a regular expression; steps are what stands between its
-// matches.
-func (o *StepOptions) takeSplitter(value []byte) string {
-	var pattern string
-	if problem := textOption("", &pattern).take(value); problem != "" {
-		return problem
-	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return "it must be a regular expression: " + err.Error()
-	}
-	o.splitAt(re)
-	return ""
-}
-
-func (o *StepOptions) splitAt(re *regexp.Regexp) {
-	o.Split = func(answer string) []string { return re.Split(answer, -1) }
-}
-
-// takeTemplate reads a text with {{question}}, {{answer}}, {{step}}, {{number}} and
-// {{total}}. All of them are replaced in one pass, so no text can bring in another.
-func (o *StepOptions) takeTemplate(value []byte) string {
-	var text string
-	if problem := textOption("", &text).take(value); problem != "" {
-		return problem
-	}
-	if !strings.Contains(text, "{{step}}") {
-		return "it must contain {{step}}"
-	}
-	o.fillIn(text)
-	return ""
-}
-
-func (o *StepOptions) fillIn(template string) {
-	o.Template = func(q Critique) string {
-		return strings.NewReplacer("{{question}}", q.Question, "{{answer}}", q.Answer, "{{step}}", q.Step,
-			"{{number}}", fmt.Sprint(q.Number), "{{total}}", fmt.Sprint(q.Total)).Replace(template)
-	}
-}
-
-func (c *TruthConfig) takeWhen(value []byte) string {
-	if string(value) == `"all"` {
-		c.When = nil
-		return ""
-	}
-	var names []string
-	if json.Unmarshal(value, &names) != nil || len(names) == 0 || slices.Contains(names, "") {
-		return `it must be "all" or a list of at least one transition`
-	}
-	c.When = names
-	return ""
 }

@@ -7,13 +7,15 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
-func tokenLedger(t testing.TB, b guard.TokenBudget) *guard.TokenLedger {
+func tokenLedger(t testing.TB, b *spend.Budget, onSoft func(guard.TokenTotals) error) *guard.TokenLedger {
 	t.Helper()
-	l, err := guard.NewTokenLedger(b)
+	l, err := guard.NewTokenLedger(b, onSoft)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,29 +25,28 @@ func tokenLedger(t testing.TB, b guard.TokenBudget) *guard.TokenLedger {
 func TestTokenLedgerLimits(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		budget   guard.TokenBudget
+		budget   spend.Budget
 		records  []int64
 		wantTrip guard.Trip
 		wantSoft string // one letter for each record: s if it was the first above
 	}{
-		{"no limits", guard.TokenBudget{}, []int64{1 << 40}, guard.Trip{}, "-"},
-		{"at the token limit", guard.TokenBudget{HardLimitTokens: new(int64(100))}, []int64{60, 40}, guard.Trip{}, "--"},
-		{"above the token limit", guard.TokenBudget{HardLimitTokens: new(int64(100))}, []int64{60, 41}, guard.Trip{Code: "budget_tokens", Kill: true}, "--"},
-		{"a limit of nothing", guard.TokenBudget{HardLimitTokens: new(int64)}, []int64{0}, guard.Trip{}, "-"},
-		{"one above nothing", guard.TokenBudget{HardLimitTokens: new(int64)}, []int64{1}, guard.Trip{Code: "budget_tokens", Kill: true}, "-"},
-		{"at the call limit", guard.TokenBudget{HardLimitCalls: new(int64(2))}, []int64{0, 0}, guard.Trip{}, "--"},
-		{"above the call limit", guard.TokenBudget{HardLimitCalls: new(int64(2))}, []int64{0, 0, 0}, guard.Trip{Code: "budget_calls", Kill: true}, "---"},
-		{"tokens come before calls", guard.TokenBudget{HardLimitCalls: new(int64), HardLimitTokens: new(int64)}, []int64{1}, guard.Trip{Code: "budget_tokens", Kill: true}, "-"},
-		{"only observed", guard.TokenBudget{HardLimitTokens: new(int64(1)), Mode: guard.TripObserve}, []int64{2}, guard.Trip{Code: "budget_tokens"}, "-"},
-		{"soft at the limit", guard.TokenBudget{SoftLimitTokens: new(int64(10))}, []int64{10, 0}, guard.Trip{}, "--"},
-		{"soft once", guard.TokenBudget{SoftLimitTokens: new(int64(10))}, []int64{5, 6, 7}, guard.Trip{}, "-s-"},
-		{"soft and hard at once", guard.TokenBudget{SoftLimitTokens: new(int64(10)), HardLimitTokens: new(int64(10))}, []int64{11}, guard.Trip{Code: "budget_tokens", Kill: true}, "s"},
-		{"sums do not wrap", guard.TokenBudget{HardLimitTokens: new(int64(100))}, []int64{math.MaxInt64, math.MaxInt64, 1}, guard.Trip{Code: "budget_tokens", Kill: true}, "---"},
+		{"no limits", spend.Budget{}, []int64{1 << 40}, guard.Trip{}, "-"},
+		{"at the token limit", spend.Budget{HardTokens: new(int64(100))}, []int64{60, 40}, guard.Trip{}, "--"},
+		{"above the token limit", spend.Budget{HardTokens: new(int64(100))}, []int64{60, 41}, guard.Trip{Code: "budget_tokens", Kill: true}, "--"},
+		{"a limit of nothing", spend.Budget{HardTokens: new(int64)}, []int64{0}, guard.Trip{}, "-"},
+		{"one above nothing", spend.Budget{HardTokens: new(int64)}, []int64{1}, guard.Trip{Code: "budget_tokens", Kill: true}, "-"},
+		{"at the call limit", spend.Budget{HardCalls: new(int64(2))}, []int64{0, 0}, guard.Trip{}, "--"},
+		{"above the call limit", spend.Budget{HardCalls: new(int64(2))}, []int64{0, 0, 0}, guard.Trip{Code: "budget_calls", Kill: true}, "---"},
+		{"tokens come before calls", spend.Budget{HardCalls: new(int64), HardTokens: new(int64)}, []int64{1}, guard.Trip{Code: "budget_tokens", Kill: true}, "-"},
+		{"only observed", spend.Budget{HardTokens: new(int64(1)), Mode: spend.ModeObserve}, []int64{2}, guard.Trip{Code: "budget_tokens"}, "-"},
+		{"soft at the limit", spend.Budget{SoftTokens: new(int64(10))}, []int64{10, 0}, guard.Trip{}, "--"},
+		{"soft once", spend.Budget{SoftTokens: new(int64(10))}, []int64{5, 6, 7}, guard.Trip{}, "-s-"},
+		{"soft and hard at once", spend.Budget{SoftTokens: new(int64(10)), HardTokens: new(int64(10))}, []int64{11}, guard.Trip{Code: "budget_tokens", Kill: true}, "s"},
+		{"sums do not wrap", spend.Budget{HardTokens: new(int64(100))}, []int64{math.MaxInt64, math.MaxInt64, 1}, guard.Trip{Code: "budget_tokens", Kill: true}, "---"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			warnings := 0
-			c.budget.OnSoftWarn = func(guard.TokenTotals) error { warnings++; return nil }
-			l := tokenLedger(t, c.budget)
+			l := tokenLedger(t, &c.budget, func(guard.TokenTotals) error { warnings++; return nil })
 			var softs strings.Builder
 			for _, n := range c.records {
 				soft, err := l.Record(guard.TokenUsage{Input: n - n/2, Output: n / 2})
@@ -68,7 +69,7 @@ func TestTokenLedgerLimits(t *testing.T) {
 }
 
 func TestTokenLedgerChargesAnIDOnce(t *testing.T) {
-	l := tokenLedger(t, guard.TokenBudget{})
+	l := tokenLedger(t, nil, nil)
 	for _, id := range []string{"a", "a", "", "", "b"} {
 		if _, err := l.Record(guard.TokenUsage{ID: id, Input: 1, Output: 2}); err != nil {
 			t.Fatal(err)
@@ -80,7 +81,7 @@ func TestTokenLedgerChargesAnIDOnce(t *testing.T) {
 }
 
 func TestTokenLedgerRefuses(t *testing.T) {
-	l := tokenLedger(t, guard.TokenBudget{})
+	l := tokenLedger(t, nil, nil)
 	for _, u := range []guard.TokenUsage{{Input: -1}, {Output: -1}} {
 		if _, err := l.Record(u); !errors.Is(err, verdict.ErrInput) {
 			t.Errorf("Record(%+v): %v", u, err)
@@ -94,11 +95,11 @@ func TestTokenLedgerRefuses(t *testing.T) {
 func TestTokenLedgerWarnsOnceConcurrently(t *testing.T) {
 	var l *guard.TokenLedger
 	warnings := 0
-	l = tokenLedger(t, guard.TokenBudget{SoftLimitTokens: new(int64(50)), OnSoftWarn: func(guard.TokenTotals) error {
+	l = tokenLedger(t, &spend.Budget{SoftTokens: new(int64(50))}, func(guard.TokenTotals) error {
 		warnings++
 		_ = l.Totals() // the ledger may be asked
 		return nil
-	}})
+	})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -114,28 +115,34 @@ func TestTokenLedgerWarnsOnceConcurrently(t *testing.T) {
 	}
 }
 
-func TestParseTokenBudget(t *testing.T) {
+// TestParseTruthBudget: a gate that stands alone has a budget of tokens and calls.
+func TestParseTruthBudget(t *testing.T) {
 	for config, want := range map[string]string{
 		`{}`: "",
 		`{"soft_limit_tokens":5,"hard_limit_tokens":5,"hard_limit_calls":0,"mode":"observe"}`: "",
-		`{"soft_limit_tokens":6,"hard_limit_tokens":5}`:                                       `"budget.soft_limit_tokens" is 6`,
-		`{"hard_limit_tokens":-1}`:                                                            `"budget.hard_limit_tokens" is -1`,
-		`{"hard_limit_calls":1.5}`:                                                            `"budget.hard_limit_calls" is 1.5`,
-		`{"soft_limit_tokens":"5"}`:                                                           `"budget.soft_limit_tokens" is "5"`,
-		`{"mode":"kill"}`:                                                                     `"budget.mode" is "kill"`,
+		`{"soft_limit_tokens":6,"hard_limit_tokens":5}`:                                       `/budget/soft_limit_tokens contradiction soft_limit_tokens is 6`,
+		`{"hard_limit_tokens":-1}`:                                                            `/budget/hard_limit_tokens out-of-range hard_limit_tokens is -1`,
+		`{"hard_limit_calls":1.5}`:                                                            `hard_limit_calls is 1.5`,
+		`{"soft_limit_tokens":"5"}`:                                                           `soft_limit_tokens is "5"`,
+		`{"mode":"kill"}`:                                                                     `mode is "kill"`,
 		`{"hard_limit_token":5}`:                                                              `did you mean "hard_limit_tokens"?`,
-		`{"mode":null}`:                                                                       `"budget.mode" is null`,
-		`{"hard_limit_calls":1e300}`:                                                          `"budget.hard_limit_calls"`,
-		`{"soft_limit_tokens":9`:                                                              `must be a JSON object`,
-		`{"mode":"observe","mode":"x"}`:                                                       `twice`,
+		`{"hard_limit_usd":5}`:                                                                `/budget/hard_limit_usd unknown-field`,
+		`{"mode":null}`:                                                                       `mode is null`,
+		`{"hard_limit_calls":1e300}`:                                                          `hard_limit_calls is 1e300`,
+		`{"soft_limit_tokens":9`:                                                              `bad-json`,
+		`{"mode":"observe","mode":"x"}`:                                                       `duplicate member "mode"`,
 	} {
-		_, err := guard.ParseTokenBudget([]byte(config))
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", config, err, want)
+		_, problems := guard.ParseTruth([]byte(`{"budget":`+config+`}`), guard.TruthDefaults())
+		if got := listed(problems); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", config, got, want)
 		}
 	}
-	if _, err := guard.NewTokenLedger(guard.TokenBudget{HardLimitCalls: new(int64(-1)), Mode: "no"}); err == nil ||
-		!strings.Contains(err.Error(), "hard_limit_calls") || !strings.Contains(err.Error(), "mode") {
-		t.Errorf("the error is %v", err)
+	for name, b := range map[string]spend.Budget{
+		"negative": {HardCalls: new(int64(-1))}, "mode": {Mode: "no"}, "dollars": {HardUSD: new(exact.Dollar)}, "soft dollars": {SoftUSD: new(exact.Dollar)},
+		"times": {WallMsec: new(int64(5))}, "times of a round": {RoundWallMsec: new(int64(5))}, "progress": {NoProgressMsec: new(int64(5))},
+	} {
+		if l, err := guard.NewTokenLedger(&b, nil); l != nil || !errors.Is(err, verdict.ErrInput) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

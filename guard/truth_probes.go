@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -275,7 +276,7 @@ func (k ProbeKit) distance(ctx context.Context, a, b string) (float64, error) {
 // fence puts each text between lines with a delimiter that none of them contains.
 func (k ProbeKit) fence(texts ...string) ([]string, error) {
 	all := strings.Join(texts, "\n")
-	delimiter := shortHash([]byte(all))
+	delimiter := fmt.Sprintf("%x", sha256.Sum256([]byte(all)))[:32]
 	if k.Delimiter != nil {
 		delimiter = k.Delimiter()
 	}

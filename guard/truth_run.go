@@ -58,7 +58,7 @@ func (r *truthRun) openLedger() error {
 		return nil
 	}
 	r.stage = StageBudget
-	ledger, err := NewTokenLedger(*r.cfg.Budget)
+	ledger, err := NewTokenLedger(r.cfg.Budget, r.cfg.OnSoft)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func scoreLabel(line string) (rest string, begins bool) {
 
 // cutFold is strings.CutPrefix without regard to the case of ASCII letters.
 func cutFold(s, prefix string) (rest string, found bool) {
-	if len(s) < len(prefix) || lowerASCII(s[:len(prefix)]) != prefix {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) { // as many bytes: no other letter folds to one of them
 		return "", false
 	}
 	return s[len(prefix):], true

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
@@ -12,13 +11,14 @@ import (
 	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/spend"
 )
 
-// A Truth is the section truth of a machine: a gate that winners must pass
-// before they are executed. It is plain data; who asks the models is added to
-// what [Truth.Config] returns. It never changes.
+// A Truth is a section truth: in a machine, a gate that winners must pass before they
+// are executed. It is plain data; who asks the models is added to what [Truth.Config]
+// returns. It never changes.
 type Truth struct {
-	Model      string // that gave or could give the answers; never ""
+	Model      string // that gave or could give the answers; never "" in a machine
 	ProbeModel string // an independent one for all probes; "" for Model
 
 	Thresholds   Thresholds
@@ -27,6 +27,10 @@ type Truth struct {
 	ShortCircuit bool      // no probe after one whose score decides
 	Steps        StepText
 	When         []string // the transitions that need the gate; nil: all
+
+	// Of a gate that stands alone. In a machine the session pays.
+	Budget      *spend.Budget // of tokens and calls; nil: nothing is counted
+	DebitProbes bool          // its probes' calls count too
 }
 
 // A StepText is prm_options as a file gives them: see [StepOptions].
@@ -55,31 +59,98 @@ func (t *Truth) Prober() string {
 // Config returns the section as a gate needs it, without the completers.
 func (t *Truth) Config() TruthConfig {
 	thresholds := t.Thresholds
-	c := TruthConfig{
+	return TruthConfig{
 		Thresholds: &thresholds, Estimator: t.Estimator, LenientLogProbs: !t.Strict, ShortCircuit: t.ShortCircuit,
-		Model: t.Model, ProbeModel: t.ProbeModel, When: t.When,
-		Steps: StepOptions{
-			Aggregator: t.Steps.Aggregator, MaxSteps: int(t.Steps.MaxSteps), MaxStepChars: int(t.Steps.MaxStepChars),
-			ParseFailureScore: t.Steps.ParseFailureScore, MergeTail: t.Steps.MergeTail, StrictScore: t.Steps.StrictScore,
-		},
+		Steps: t.Steps.Options(), Budget: t.Budget, DebitProbes: t.DebitProbes,
 	}
-	if t.Steps.Splitter != "" {
-		c.Steps.splitAt(regexp.MustCompile(t.Steps.Splitter)) // it compiled when the section was read
-	}
-	if t.Steps.Template != "" {
-		c.Steps.fillIn(t.Steps.Template)
-	}
-	return c
 }
 
-// readTruth reads the section truth; false and null switch it off.
-func readTruth(r *section.Reader, into **Truth, profile Profile, state bool) func(path string, value []byte) {
-	t := &Truth{
-		Thresholds: DefaultThresholds(), Estimator: EstimateConsistency, Strict: true, ShortCircuit: profile == Strict,
-		Steps: StepText{MaxSteps: DefaultMaxVerifiedSteps, MaxStepChars: DefaultMaxStepChars, Aggregator: AggregateMin,
-			MergeTail: profile == Strict, StrictScore: profile == Strict},
+// Options returns the options as a gate needs them.
+func (s StepText) Options() StepOptions {
+	o := StepOptions{
+		Aggregator: s.Aggregator, MaxSteps: int(s.MaxSteps), MaxStepChars: int(s.MaxStepChars),
+		ParseFailureScore: s.ParseFailureScore, MergeTail: s.MergeTail, StrictScore: s.StrictScore,
 	}
+	if s.Splitter != "" {
+		splitter := regexp.MustCompile(s.Splitter) // it compiled when the section was read
+		o.Split = func(answer string) []string { return splitter.Split(answer, -1) }
+	}
+	if s.Template != "" { // one pass, so that no text can bring in another
+		o.Template = func(q Critique) string {
+			return strings.NewReplacer("{{question}}", q.Question, "{{answer}}", q.Answer, "{{step}}", q.Step,
+				"{{number}}", fmt.Sprint(q.Number), "{{total}}", fmt.Sprint(q.Total)).Replace(s.Template)
+		}
+	}
+	return o
+}
+
+// TruthDefaults returns the section that says nothing, as the published gate has it.
+func TruthDefaults() Truth {
+	return Truth{Thresholds: DefaultThresholds(), Estimator: EstimateConsistency, Strict: true,
+		Steps: StepText{MaxSteps: DefaultMaxVerifiedSteps, MaxStepChars: DefaultMaxStepChars, Aggregator: AggregateMin}}
+}
+
+// StrictTruth returns the section that says nothing, in the profile strict.
+func StrictTruth() Truth {
+	t := TruthDefaults()
+	t.ShortCircuit, t.DebitProbes, t.Steps.MergeTail, t.Steps.StrictScore = true, true, true, true
+	return t
+}
+
+// ParseTruth reads the section of a gate that stands alone, a JSON object. What it
+// leaves out is as in defaults. It needs no model, and may have a budget with the members
+// soft_limit_tokens, hard_limit_tokens, hard_limit_calls, mode and debit_probes. The
+// problems have JSON pointers relative to the section.
+func ParseTruth(data []byte, defaults Truth) (*Truth, []machine.Problem) {
+	t := defaults
+	problems := section.Parse("truth", data, func(r *section.Reader) []section.Member {
+		return append(t.members(r), section.Member{Name: "budget", Read: t.readBudget(r)})
+	})
+	if problems = append(problems, t.contradictions("")...); len(problems) > 0 {
+		return nil, problems
+	}
+	return &t, nil
+}
+
+func (t *Truth) readBudget(r *section.Reader) func(path string, value []byte) {
+	b := &spend.Budget{}
 	read := r.Object([]section.Member{
+		{Name: "soft_limit_tokens", Read: r.OptionalCount(&b.SoftTokens)},
+		{Name: "hard_limit_tokens", Read: r.OptionalCount(&b.HardTokens)},
+		{Name: "hard_limit_calls", Read: r.OptionalCount(&b.HardCalls)},
+		{Name: "mode", Read: r.OneOf((*string)(&b.Mode), string(spend.ModeHardKill), string(spend.ModeObserve))},
+		{Name: "debit_probes", Read: r.Flag(&t.DebitProbes)},
+	})
+	return func(path string, value []byte) {
+		read(path, value)
+		for _, p := range b.Contradictions() {
+			r.Report(path+p.Path, p.Code, p.Message, p.Hint)
+		}
+		t.Budget = b
+	}
+}
+
+// readTruth reads the section truth of a machine, or of a state of one; false and null
+// switch it off. What it leaves out is as in defaults.
+func readTruth(r *section.Reader, into **Truth, defaults Truth, state bool) func(path string, value []byte) {
+	t := &defaults
+	t.DebitProbes = false // the session's budget says
+	read := r.Object(append(t.members(r), section.Member{Name: "budget", Read: func(path string, _ []byte) {
+		r.Report(path, "unknown-field", "truth has no budget in a machine", "probes are paid from the session's: set guards.budget")
+	}}))
+	return r.OrOff(func(path string, value []byte) {
+		read(path, value)
+		if !state { // a state's section takes the rest from the machine's
+			r.Require(path, value, "model")
+		}
+		r.Problems = append(r.Problems, t.contradictions(path)...)
+		*into = t
+	}, func() { *into = nil })
+}
+
+// members are those that every section has.
+func (t *Truth) members(r *section.Reader) []section.Member {
+	return []section.Member{
 		{Name: "model", Read: packs.ModelName(r, &t.Model)},
 		{Name: "probe_model", Read: packs.ModelName(r, &t.ProbeModel)},
 		{Name: "thresholds", Read: r.Object([]section.Member{
@@ -90,20 +161,16 @@ func readTruth(r *section.Reader, into **Truth, profile Profile, state bool) fun
 		{Name: "short_circuit", Read: r.Bool(&t.ShortCircuit)},
 		{Name: "prm_options", Read: readStepText(r, &t.Steps)},
 		{Name: "when", Read: readWhen(r, &t.When)},
-		{Name: "budget", Read: func(path string, _ []byte) {
-			r.Report(path, "unknown-field", "truth has no budget in a machine", "probes are paid from the session's: set guards.budget")
-		}},
-	})
-	return r.OrOff(func(path string, value []byte) {
-		read(path, value)
-		if !state { // a state's section takes the rest from the machine's
-			r.Require(path, value, "model")
-		}
-		if t.Estimator == EstimateLogProbs && !t.Strict && t.Thresholds.TauU >= 1 {
-			r.Report(path+"/thresholds", "contradiction", "tau_u is 1 and strict is false: answers without log probabilities score 1 and would pass", "lower tau_u")
-		}
-		*into = t
-	}, func() { *into = nil })
+	}
+}
+
+// contradictions are members that cannot both be meant.
+func (t *Truth) contradictions(path string) []machine.Problem {
+	if t.Estimator == EstimateLogProbs && !t.Strict && t.Thresholds.TauU >= 1 {
+		return []machine.Problem{{Path: path + "/thresholds", Code: "contradiction",
+			Message: "tau_u is 1 and strict is false: answers without log probabilities score 1 and would pass", Hint: "lower tau_u"}}
+	}
+	return nil
 }
 
 func readStepText(r *section.Reader, s *StepText) func(path string, value []byte) {
@@ -152,46 +219,4 @@ func texts[T ~string](list []T) []string {
 		all[i] = string(s)
 	}
 	return all
-}
-
-// CheckIn is [machine.Checks].GuardsIn: it reports transitions that a section says
-// need the truth gate and that there are not, since a gate that never closes is
-// worse than none; and what a state's section lacks or contradicts only together
-// with the machine's.
-func CheckIn(machineSection, state []byte, transitions []string) (problems []machine.Problem) {
-	section := machineSection
-	if state != nil {
-		section = state
-		problems = checkTogether(machineSection, state)
-	}
-	var named struct {
-		Truth struct{ When json.RawMessage }
-	}
-	var when []string
-	if json.Unmarshal(section, &named) != nil || json.Unmarshal(named.Truth.When, &when) != nil {
-		return problems // "all", or reported already
-	}
-	for i, name := range when {
-		if !slices.Contains(transitions, name) {
-			problems = append(problems, machine.Problem{Path: fmt.Sprintf("/truth/when/%d", i), Code: "unknown-transition",
-				Message: fmt.Sprintf("there is no transition %q, so the truth gate would never judge it", name), Hint: machine.DidYouMean(name, transitions)})
-		}
-	}
-	return problems
-}
-
-// checkTogether returns the problems that neither of two sections has alone.
-func checkTogether(machineSection, state []byte) (problems []machine.Problem) {
-	if len(Check(state, true)) > 0 || machineSection != nil && len(Check(machineSection, false)) > 0 {
-		return nil // those come first
-	}
-	merged, err := Merge(machineSection, state)
-	if err != nil {
-		return nil // they are objects, as was checked
-	}
-	for _, p := range Check(merged, false) {
-		p.Message += ", once the machine's guards are added"
-		problems = append(problems, p)
-	}
-	return problems
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -86,7 +87,7 @@ func stubbed(u, s, a float64) guard.TruthConfig {
 var someTokens = guard.CountedTokens(60, 40)
 
 func TestGatePaths(t *testing.T) {
-	hard := func(tokens int64) *guard.TokenBudget { return &guard.TokenBudget{HardLimitTokens: &tokens} }
+	hard := func(tokens int64) *spend.Budget { return &spend.Budget{HardTokens: &tokens} }
 	for _, c := range []struct {
 		name    string
 		u, s, a float64
@@ -110,10 +111,10 @@ func TestGatePaths(t *testing.T) {
 		{"NaN escalates", 0.1, math.NaN(), 0.9, nil, "escalate", "internal_error", "sensitivity", "", 3, verdict.Escalate, "internal_error"},
 		{"at the hard limit", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(100) }, "pass", "", "pass", "", 3, verdict.OK, ""},
 		{"over the hard limit, no probe runs", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(99) }, "budget_exceed", "", "budget", "budget_tokens", 0, verdict.Abort, "budget_tokens"},
-		{"over the calls", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = &guard.TokenBudget{HardLimitCalls: new(int64)} }, "budget_exceed", "", "budget", "budget_calls", 0, verdict.Abort, "budget_calls"},
-		{"observed", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(9); c.Budget.Mode = guard.TripObserve }, "pass", "", "pass", "budget_tokens", 3, verdict.Warn, "budget_tokens"},
-		{"observed, and refused", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(9); c.Budget.Mode = guard.TripObserve }, "refuse", "high_uncertainty", "uncertainty", "budget_tokens", 3, verdict.Retry, "high_uncertainty budget_tokens"},
-		{"soft", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64(50))} }, "pass", "", "pass", "", 3, verdict.Warn, "budget_soft"},
+		{"over the calls", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = &spend.Budget{HardCalls: new(int64)} }, "budget_exceed", "", "budget", "budget_calls", 0, verdict.Abort, "budget_calls"},
+		{"observed", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(9); c.Budget.Mode = spend.ModeObserve }, "pass", "", "pass", "budget_tokens", 3, verdict.Warn, "budget_tokens"},
+		{"observed, and refused", 0.9, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = hard(9); c.Budget.Mode = spend.ModeObserve }, "refuse", "high_uncertainty", "uncertainty", "budget_tokens", 3, verdict.Retry, "high_uncertainty budget_tokens"},
+		{"soft", 0.1, 0.9, 0.9, func(c *guard.TruthConfig) { c.Budget = &spend.Budget{SoftTokens: new(int64(50))} }, "pass", "", "pass", "", 3, verdict.Warn, "budget_soft"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := stubbed(c.u, c.s, c.a)
@@ -145,10 +146,6 @@ func TestGatePaths(t *testing.T) {
 			if err != nil || !strings.Contains(string(data), `"reasons":[`) {
 				t.Errorf("%s, %v", data, err)
 			}
-			gate, err := guard.NewGate(cfg)
-			if err != nil || gate.Gate(t.Context(), guard.Candidate{ID: "c", Tokens: someTokens}).Kind != c.kind {
-				t.Errorf("NewGate judges differently: %v", err)
-			}
 		})
 	}
 }
@@ -168,7 +165,7 @@ func TestGateRecords(t *testing.T) {
 		{"input estimated", guard.TokenCounts{Output: new(int64(7))}, "abc", "x", 12},
 		{"output estimated", guard.TokenCounts{Input: new(int64(7))}, "abc", "x", 12},
 	} {
-		ledger := tokenLedger(t, guard.TokenBudget{})
+		ledger := tokenLedger(t, nil, nil)
 		cfg := stubbed(0.9, 0.9, 0.9)
 		cfg.Ledger = ledger
 		guard.Gate(t.Context(), guard.Candidate{Prompt: c.prompt, Answer: c.answer, Tokens: c.tokens}, cfg)
@@ -179,32 +176,31 @@ func TestGateRecords(t *testing.T) {
 }
 
 func TestGateBooks(t *testing.T) {
-	budget := guard.TokenBudget{HardLimitTokens: new(int64(150)), SoftLimitTokens: new(int64(50))}
+	budget := &spend.Budget{HardTokens: new(int64(150)), SoftTokens: new(int64(50))}
 	warnings := 0
-	budget.OnSoftWarn = func(guard.TokenTotals) error { warnings++; return nil }
+	warn := func(guard.TokenTotals) error { warnings++; return nil }
 	c := guard.Candidate{Tokens: someTokens}
 	kinds := func(cfg guard.TruthConfig, id string) string {
-		gate, err := guard.NewGate(cfg)
-		if err != nil {
+		if err := cfg.Check(); err != nil {
 			t.Fatal(err)
 		}
 		c.UsageID = id
 		var kinds []string
 		for range 2 {
-			kinds = append(kinds, string(gate.Gate(t.Context(), c).Kind))
+			kinds = append(kinds, string(guard.Gate(t.Context(), c, cfg).Kind))
 		}
 		return strings.Join(kinds, " ")
 	}
 	cfg := stubbed(0.1, 0.9, 0.9)
-	cfg.Budget = &budget
+	cfg.Budget, cfg.OnSoft = budget, warn
 	if got := kinds(cfg, ""); got != "pass pass" || warnings != 2 {
 		t.Errorf("a fresh ledger each: %s, %d warnings", got, warnings)
 	}
-	warnings, cfg.Budget, cfg.Ledger = 0, nil, tokenLedger(t, budget)
+	warnings, cfg.Budget, cfg.Ledger = 0, nil, tokenLedger(t, budget, warn)
 	if got := kinds(cfg, ""); got != "pass budget_exceed" || warnings != 1 {
 		t.Errorf("a shared ledger: %s, %d warnings", got, warnings)
 	}
-	cfg.Ledger = tokenLedger(t, budget)
+	cfg.Ledger = tokenLedger(t, budget, warn)
 	if got := kinds(cfg, "same"); got != "pass pass" {
 		t.Errorf("a usage charged already: %s", got)
 	}
@@ -214,14 +210,14 @@ func TestGateBooks(t *testing.T) {
 // during which it happened, even if that is the last one.
 func TestGateLooksAgain(t *testing.T) {
 	for i, stage := range []string{guard.StageUncertainty, guard.StageSensitivity, guard.StageAdherence} {
-		ledger := tokenLedger(t, guard.TokenBudget{HardLimitTokens: new(int64(1000))})
+		ledger := tokenLedger(t, &spend.Budget{HardTokens: new(int64(1000))}, nil)
 		cfg := stubbed(0.1, 0.9, 0.9)
 		cfg.Ledger = ledger
-		spend := guard.ProbeFunc(func(context.Context, guard.Candidate) (float64, error) {
+		other := guard.ProbeFunc(func(context.Context, guard.Candidate) (float64, error) {
 			_, err := ledger.Record(guard.TokenUsage{Input: 1000})
 			return 0.5, err
 		})
-		*[]*guard.Probe{&cfg.Uncertainty, &cfg.Sensitivity, &cfg.Adherence}[i] = spend
+		*[]*guard.Probe{&cfg.Uncertainty, &cfg.Sensitivity, &cfg.Adherence}[i] = other
 		r := guard.Gate(t.Context(), guard.Candidate{Tokens: someTokens}, cfg)
 		if r.Kind != guard.TruthBudgetExceed || len(r.Reasons) != 0 || len(r.Meta.ProbesRun) != i+1 || r.Meta.Ledger.Tokens != 1100 {
 			t.Errorf("%s: %+v", stage, r)
@@ -279,17 +275,19 @@ func TestGateFailsClosed(t *testing.T) {
 		{"sink fails at verdict", func(c *guard.TruthConfig) { c.OnEvent = sink("verdict") }, "event"},
 		{"sink panics", func(c *guard.TruthConfig) { c.OnEvent = func(guard.TruthEvent) error { panic("boom") } }, "event"},
 		{"sink fails at soft_warn", func(c *guard.TruthConfig) {
-			c.Budget, c.OnEvent = &guard.TokenBudget{SoftLimitTokens: new(int64)}, sink("soft_warn")
+			c.Budget, c.OnEvent = &spend.Budget{SoftTokens: new(int64)}, sink("soft_warn")
 		}, "event"},
 		{"soft warning fails", func(c *guard.TruthConfig) {
-			c.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64), OnSoftWarn: func(guard.TokenTotals) error { return boom }}
+			c.Budget = &spend.Budget{SoftTokens: new(int64)}
+			c.OnSoft = func(guard.TokenTotals) error { return boom }
 		}, "record"},
 		{"soft warning panics", func(c *guard.TruthConfig) {
-			c.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64), OnSoftWarn: func(guard.TokenTotals) error { panic(boom) }}
+			c.Budget = &spend.Budget{SoftTokens: new(int64)}
+			c.OnSoft = func(guard.TokenTotals) error { panic(boom) }
 		}, "record"},
-		{"budget is negative", func(c *guard.TruthConfig) { c.Budget = &guard.TokenBudget{HardLimitTokens: new(int64(-1))} }, "budget"},
+		{"budget is negative", func(c *guard.TruthConfig) { c.Budget = &spend.Budget{HardTokens: new(int64(-1))} }, "budget"},
 		{"soft limit above the hard one", func(c *guard.TruthConfig) {
-			c.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64(1001)), HardLimitTokens: new(int64(1000))}
+			c.Budget = &spend.Budget{SoftTokens: new(int64(1001)), HardTokens: new(int64(1000))}
 		}, "budget"},
 		{"ledger fails", func(c *guard.TruthConfig) { c.Ledger = brokenLedger{"error"} }, "record"},
 		{"ledger panics", func(c *guard.TruthConfig) { c.Ledger = brokenLedger{"Record"} }, "record"},
@@ -330,7 +328,7 @@ func TestGateRefusesNegativeTokens(t *testing.T) {
 
 // Tokens are charged even if the configuration turns out to be of no use.
 func TestGateChargesBeforeItFails(t *testing.T) {
-	ledger := tokenLedger(t, guard.TokenBudget{})
+	ledger := tokenLedger(t, nil, nil)
 	guard.Gate(t.Context(), guard.Candidate{Tokens: someTokens}, guard.TruthConfig{Ledger: ledger})
 	if ledger.Totals().Tokens != 100 {
 		t.Errorf("%+v", ledger.Totals())
@@ -339,7 +337,7 @@ func TestGateChargesBeforeItFails(t *testing.T) {
 
 func TestGateEvents(t *testing.T) {
 	cfg := stubbed(0.1, 0.2, math.NaN())
-	cfg.Budget = &guard.TokenBudget{SoftLimitTokens: new(int64(50))}
+	cfg.Budget = &spend.Budget{SoftTokens: new(int64(50))}
 	var log strings.Builder
 	cfg.OnEvent = func(e guard.TruthEvent) error {
 		data, err := json.Marshal(e)
@@ -391,7 +389,7 @@ func TestGateDebitsProbes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			model := &wordy{}
-			ledger := tokenLedger(t, guard.TokenBudget{HardLimitTokens: &c.limit})
+			ledger := tokenLedger(t, &spend.Budget{HardTokens: &c.limit}, nil)
 			cfg := guard.TruthConfig{Completer: model, Ledger: ledger, DebitProbes: c.debits}
 			r := guard.Gate(t.Context(), guard.Candidate{Prompt: "p", Answer: "same", Tokens: someTokens}, cfg)
 			if r.Kind != c.kind || ledger.Totals().Tokens != c.tokens || model.calls != c.calls {
@@ -403,7 +401,7 @@ func TestGateDebitsProbes(t *testing.T) {
 
 // A failed call has cost something all the same.
 func TestGateDebitsFailedCalls(t *testing.T) {
-	ledger := tokenLedger(t, guard.TokenBudget{})
+	ledger := tokenLedger(t, nil, nil)
 	cfg := guard.TruthConfig{Completer: guard.NewScript(), Ledger: ledger, DebitProbes: true}
 	r := guard.Gate(t.Context(), guard.Candidate{Prompt: "abc", Tokens: someTokens}, cfg)
 	if r.Kind != guard.TruthEscalate || ledger.Totals() != (guard.TokenTotals{Tokens: 100 + 5 + 4, Calls: 2}) {
@@ -476,19 +474,15 @@ func TestGateStopsWithItsContext(t *testing.T) {
 // TestGatesShareALedger lets many gates debit one ledger. However they interleave,
 // nothing is lost, and none passes that began over the limit.
 func TestGatesShareALedger(t *testing.T) {
-	ledger := tokenLedger(t, guard.TokenBudget{HardLimitTokens: new(int64(1000)), SoftLimitTokens: new(int64(500))})
+	ledger := tokenLedger(t, &spend.Budget{HardTokens: new(int64(1000)), SoftTokens: new(int64(500))}, nil)
 	cfg := stubbed(0.1, 0.9, 0.9)
 	cfg.Ledger = ledger
-	gate, err := guard.NewGate(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var mu sync.Mutex
 	var passed, softs int
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			r := gate.Gate(t.Context(), guard.Candidate{Tokens: someTokens})
+			r := guard.Gate(t.Context(), guard.Candidate{Tokens: someTokens}, cfg)
 			mu.Lock()
 			defer mu.Unlock()
 			if r.Kind == guard.TruthPass {

@@ -75,7 +75,7 @@ func (o StepOptions) withDefaults() StepOptions {
 // Check returns an error for options that cannot be used.
 func (o StepOptions) Check() error {
 	bad := func(key, value, problem string) error {
-		return &OptionError{Key: "prm_options." + key, Value: value, Problem: problem}
+		return truthError("prm_options."+key, value, problem)
 	}
 	o = o.withDefaults()
 	switch {

@@ -135,17 +135,24 @@ func TestStepVerifierFails(t *testing.T) {
 	}
 	for _, o := range []guard.StepOptions{{Aggregator: "median"}, {MaxSteps: -1}, {MaxStepChars: -1}, {ParseFailureScore: 1.5}, {ParseFailureScore: math.NaN()}} {
 		_, err := guard.StepVerifier{Options: o}.Measure(t.Context(), guard.Candidate{})
-		if _, isOption := errors.AsType[*guard.OptionError](err); !isOption {
+		if err == nil || !strings.Contains(err.Error(), `option "prm_options.`) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 }
 
 func TestParseStepOptions(t *testing.T) {
-	o, err := guard.ParseStepOptions([]byte(`{"aggregator":"last","max_steps":3,"max_step_chars":9,"parse_failure_score":0.5,
-		"step_splitter":";","critique_template":"{{number}}/{{total}} {{question}} {{answer}} {{step}}"}`), guard.Strict)
-	if err != nil || o.Aggregator != guard.AggregateLast || o.MaxSteps != 3 || o.MaxStepChars != 9 || o.ParseFailureScore != 0.5 || !o.MergeTail || !o.StrictScore {
-		t.Fatalf("%+v, %v", o, err)
+	parse := func(config string, defaults guard.Truth) (guard.StepOptions, string) {
+		section, problems := guard.ParseTruth([]byte(`{"prm_options":`+config+`}`), defaults)
+		if section == nil {
+			section = &guard.Truth{}
+		}
+		return section.Steps.Options(), listed(problems)
+	}
+	o, problems := parse(`{"aggregator":"last","max_steps":3,"max_step_chars":9,"parse_failure_score":0.5,
+		"step_splitter":";","critique_template":"{{number}}/{{total}} {{question}} {{answer}} {{step}}"}`, guard.StrictTruth())
+	if problems != "" || o.Aggregator != guard.AggregateLast || o.MaxSteps != 3 || o.MaxStepChars != 9 || o.ParseFailureScore != 0.5 || !o.MergeTail || !o.StrictScore {
+		t.Fatalf("%+v, %v", o, problems)
 	}
 	if got := o.Split("a;b"); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("Split = %q", got)
@@ -154,23 +161,23 @@ func TestParseStepOptions(t *testing.T) {
 	if got := o.Template(guard.Critique{Question: "{{step}}", Answer: "A", Step: "S", Number: 1, Total: 2}); got != "1/2 {{step}} A S" {
 		t.Errorf("Template = %q", got)
 	}
-	if o, err = guard.ParseStepOptions([]byte(`{"merge_tail":false}`), guard.Strict); err != nil || o.MergeTail || !o.StrictScore {
-		t.Errorf("%+v, %v", o, err)
+	if o, problems = parse(`{"merge_tail":false}`, guard.StrictTruth()); problems != "" || o.MergeTail || !o.StrictScore {
+		t.Errorf("%+v, %v", o, problems)
 	}
 	for config, want := range map[string]string{
-		`{"aggregator":"max"}`:               `"prm_options.aggregator" is "max"`,
-		`{"max_steps":0}`:                    `"prm_options.max_steps" is 0`,
+		`{"aggregator":"max"}`:               `/prm_options/aggregator bad-value aggregator is "max"`,
+		`{"max_steps":0}`:                    `/prm_options/max_steps out-of-range max_steps is 0`,
 		`{"max_step_chars":-3}`:              `is -3`,
 		`{"parse_failure_score":1.01}`:       `from 0 to 1`,
-		`{"step_splitter":"("}`:              `regular expression`,
-		`{"step_splitter":"(?=x)"}`:          `regular expression`,
+		`{"step_splitter":"("}`:              `does not compile`,
+		`{"step_splitter":"(?=x)"}`:          `does not compile`,
 		`{"critique_template":"{{answer}}"}`: `{{step}}`,
-		`{"critique_template":""}`:           `empty`,
+		`{"critique_template":""}`:           `critique_template is ""`,
 		`{"merge_tail":1}`:                   `true or false`,
 		`{"max_step":1}`:                     `did you mean "max_steps"?`,
 	} {
-		if _, err := guard.ParseStepOptions([]byte(config), guard.Compat); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", config, err, want)
+		if _, problems := parse(config, guard.TruthDefaults()); !strings.Contains(problems, want) {
+			t.Errorf("%s: %v, want %s", config, problems, want)
 		}
 	}
 }

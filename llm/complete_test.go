@@ -97,10 +97,11 @@ func TestTruthGate(t *testing.T) {
 	gate := func(section string, answer func(n int, c llmtest.Call) string, id string) guard.TruthResult {
 		t.Helper()
 		s := serve(t, func(n int, c llmtest.Call) llmtest.Reply { return llmtest.Reply{Text: answer(n, c)} })
-		c, err := guard.ParseTruth([]byte(section), guard.Compat)
-		if err != nil {
-			t.Fatal(err)
+		parsed, problems := guard.ParseTruth([]byte(section), guard.TruthDefaults())
+		if len(problems) > 0 {
+			t.Fatal(problems)
 		}
+		c := parsed.Config()
 		c.Completer = completer(t, s, id)
 		return guard.Gate(t.Context(), guard.Candidate{ID: "1", Prompt: "Pay the claim of 100?", Answer: "pay it now"}, c)
 	}

@@ -123,8 +123,8 @@ func (b *Budget) Contradictions() (problems []machine.Problem) {
 	return problems
 }
 
-// check refuses what ParseBudget would have refused, for budgets made by hand.
-func (b *Budget) check() error {
+// Check refuses what ParseBudget would have refused, for budgets made by hand.
+func (b *Budget) Check() error {
 	if b == nil {
 		return nil
 	}

@@ -102,7 +102,7 @@ func NewLedger(c LedgerConfig) (*Ledger, error) {
 	if c.Now == nil {
 		return nil, fmt.Errorf("%w: a ledger needs a clock", verdict.ErrInput)
 	}
-	if err := c.Budget.check(); err != nil {
+	if err := c.Budget.Check(); err != nil {
 		return nil, err
 	}
 	return &Ledger{config: c, scopes: map[Scope]*node{}, models: map[string]*model{}}, nil

@@ -69,7 +69,7 @@ func (o Opening) check(s Scope) error {
 	if min(b.Calls, b.TokensIn, b.TokensOut, int64(b.Money), b.Unpriced, b.Estimated) < 0 {
 		return fmt.Errorf("%w: negative spending of scope %s", verdict.ErrInput, s)
 	}
-	return o.Budget.check()
+	return o.Budget.Check()
 }
 
 // begin applies an opening to a new node.
@@ -108,7 +108,7 @@ func (n *node) notice() {
 
 // SetBudget replaces the budget of an open scope; nil takes its limits away.
 func (l *Ledger) SetBudget(s Scope, b *Budget) error {
-	if err := b.check(); err != nil {
+	if err := b.Check(); err != nil {
 		return err
 	}
 	n := l.at(s)

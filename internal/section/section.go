@@ -97,7 +97,7 @@ func (r *Reader) Object(members []Member) func(path string, value []byte) {
 			switch {
 			case slices.Contains(known, name) || len(name) > 2 && name[:2] == "x-":
 			case path == "" && name == "truth":
-				r.Report(path+"/"+name, "unsupported", "only machines can have a truth gate: nobody else knows what was asked", "remove it, or judge answers with guard.NewGate")
+				r.Report(path+"/"+name, "unsupported", "only machines can have a truth gate: nobody else knows what was asked", "remove it, or judge answers with guard/truth.Gate")
 			case hint != "" || !foreign:
 				r.Report(path+"/"+name, "unknown-field", fmt.Sprintf("%s has no field %q", NameOf(path), name), hint)
 			}

@@ -44,18 +44,29 @@ func gateSuite(config json.RawMessage) (guardSuite, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.config, g.configErr = guard.ParseTruth(rest, guard.Compat)
+	section, err := parseGate(rest)
+	if g.configErr = err; err == nil {
+		g.config = section.Config()
+	}
 	return g.step, nil
+}
+
+// parseGate reads a section truth as the published gate does.
+func parseGate(config []byte) (*guard.Truth, error) {
+	section, problems := guard.ParseTruth(config, guard.TruthDefaults())
+	if len(problems) > 0 {
+		return nil, &guard.ConfigError{Path: "truth", Problems: problems}
+	}
+	return section, nil
 }
 
 // openLedger makes the ledger that all steps share.
 func (g *gateCase) openLedger(raw json.RawMessage) (*guard.TokenLedger, error) {
-	budget, err := guard.ParseTokenBudget(raw)
+	section, err := parseGate(slices.Concat([]byte(`{"budget":`), raw, []byte("}")))
 	if err != nil {
 		return nil, err
 	}
-	budget.OnSoftWarn = g.onSoftWarn
-	return guard.NewTokenLedger(budget)
+	return guard.NewTokenLedger(section.Budget, g.onSoftWarn)
 }
 
 func (g *gateCase) onSoftWarn(guard.TokenTotals) error {
@@ -176,11 +187,9 @@ func (g *gateCase) books(cfg *guard.TruthConfig, shared bool) (others guard.Trut
 	if cfg.Budget == nil {
 		return others, nil
 	}
-	budget := *cfg.Budget
-	budget.OnSoftWarn = g.onSoftWarn
-	cfg.Budget = &budget
+	cfg.OnSoft = g.onSoftWarn
 	if shared && g.ledger == nil {
-		others, err = guard.NewTokenLedger(budget)
+		others, err = guard.NewTokenLedger(cfg.Budget, g.onSoftWarn)
 		cfg.Budget, cfg.Ledger = nil, others
 	}
 	return others, err

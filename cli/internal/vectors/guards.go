@@ -146,8 +146,17 @@ func hook(loop *guard.BatchLoop, state *guard.BatchState, op string, calls []spe
 	return r, err
 }
 
+// stepOptions reads prm_options as the published gate does.
+func stepOptions(config json.RawMessage) (guard.StepOptions, error) {
+	section, err := parseGate(slices.Concat([]byte(`{"prm_options":`), config, []byte("}")))
+	if err != nil {
+		return guard.StepOptions{}, err
+	}
+	return section.Steps.Options(), nil
+}
+
 func parseSuite(config json.RawMessage) guardSuite {
-	options, configErr := guard.ParseStepOptions(config, guard.Compat)
+	options, configErr := stepOptions(config)
 	return func(_ context.Context, input json.RawMessage) (any, error) {
 		var in struct {
 			Critique string `json:"critique"`
@@ -225,7 +234,7 @@ func numberedSteps(n int) []string {
 }
 
 func aggregateSuite(config json.RawMessage) guardSuite {
-	options, configErr := guard.ParseStepOptions(config, guard.Compat)
+	options, configErr := stepOptions(config)
 	return func(ctx context.Context, input json.RawMessage) (any, error) {
 		var in struct {
 			StepScores []*float64 `json:"step_scores"`
