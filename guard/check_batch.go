@@ -56,7 +56,7 @@ func (k *checking) batch() {
 	_, result, err := k.c.Batch.AfterModel(k.m.batches(), batchOf(k.step), 0)
 	var loop *LoopError
 	if err != nil && !errors.As(err, &loop) {
-		k.report(verdict.Reason{Code: CodeInternalError, Guard: "batch_loop", Class: verdict.Abort, Message: err.Error()})
+		k.report(verdict.Reason{Code: "internal_error", Guard: "batch_loop", Class: verdict.Abort, Message: err.Error()})
 		return
 	}
 	k.reasons = append(k.reasons, result.Verdict().Reasons...)

@@ -102,7 +102,7 @@ func (l *linter) truth(section []byte) {
 	b := l.c.Budget
 	if b == nil || b.HardCalls == nil && b.HardTokens == nil && b.HardUSD == nil {
 		l.report("/truth", "probes-without-limit", "set budget.hard_limit_calls",
-			"a gate that passes takes up to %d calls, and nothing limits how many there are", t.calls())
+			"a gate that passes takes up to %d calls, and nothing limits how many there are", t.Calls())
 	}
 	l.share(t)
 	if _, own := given.Truth.Thresholds["tau_u"]; t.Estimator == EstimateSteps && !own {
@@ -120,25 +120,13 @@ func (l *linter) share(t *Truth) {
 	if b == nil || !b.DebitProbes || b.Mode == spend.ModeObserve || b.ProbeShareMax == nil {
 		return
 	}
-	questions := t.calls()
+	questions := t.Calls()
 	answer, asked := spend.Book{Calls: 1, TokensIn: 1}, spend.Book{Calls: questions, TokensIn: questions}
 	if (&spend.Budget{ProbeShareMax: b.ProbeShareMax}).AdmitProbe(answer, spend.Book{}, spend.Book{}, asked) == nil {
 		return
 	}
 	l.report("/truth", "small-probe-share", "set budget.probe_share_max to 1; a smaller one stops the gate where answers cost less than questions, or nothing",
 		"the gate asks up to %d questions about one answer, %d of %d calls, and they may be only %s of what is spent", questions, questions, questions+1, *b.ProbeShareMax)
-}
-
-// calls returns how many calls a gate that passes takes at most.
-func (t *Truth) calls() int64 {
-	const worlds = 2 * 2 * nearWorlds
-	switch t.Estimator {
-	case EstimateSteps:
-		return t.Steps.MaxSteps + worlds
-	case EstimateLogProbs:
-		return 1 + worlds
-	}
-	return consistencySamples + worlds
 }
 
 // unpriced reports models whose calls a cap of dollars may not see.

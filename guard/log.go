@@ -192,7 +192,7 @@ func (rec *LogRecord) check() error {
 		return fmt.Errorf("%w: unknown type %q", verdict.ErrInput, shorten([]byte(rec.Type)))
 	case tokens != nil && (tokens.Input < 0 || tokens.Output < 0) && !rec.corrects():
 		return fmt.Errorf("%w: a negative number of tokens", verdict.ErrInput)
-	case rec.Value != nil && !isShare(*rec.Value):
+	case rec.Value != nil && !(*rec.Value >= 0 && *rec.Value <= 1):
 		return fmt.Errorf("%w: value is %v, not a number from 0 to 1", verdict.ErrInput, *rec.Value)
 	case rec.Verdict != "" && !slices.Contains(logVerdicts, rec.Verdict):
 		return fmt.Errorf("%w: unknown verdict %q", verdict.ErrInput, shorten([]byte(rec.Verdict)))

@@ -56,6 +56,18 @@ func (t *Truth) Prober() string {
 	return t.Model
 }
 
+// Calls returns how many calls of a model a gate that passes makes at most.
+func (t *Truth) Calls() int64 {
+	const worlds = 2 * 2 * nearWorlds
+	switch t.Estimator {
+	case EstimateSteps:
+		return t.Steps.MaxSteps + worlds
+	case EstimateLogProbs:
+		return 1 + worlds
+	}
+	return consistencySamples + worlds
+}
+
 // Config returns the section as a gate needs it, without the completers.
 func (t *Truth) Config() TruthConfig {
 	thresholds := t.Thresholds
