@@ -29,12 +29,13 @@ var ladder = map[string][]string{
 	"internal/text":             {"exact", "machine"},
 	"spend":                     {"exact", "machine", "specialist", "verdict", "internal/section"},
 	"guard/packs":               {"verdict", "internal/section", "internal/text"},
-	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section", "internal/text", "guard/packs", "spend"},
+	"guard/truth":               {"exact", "machine", "spend", "verdict", "internal/section", "guard/packs"},
+	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section", "internal/text", "guard/packs", "spend", "guard/truth"},
 	"arbiter":                   {"exact", "machine", "specialist", "trust"},
-	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "arbiter"},
+	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "guard/truth", "arbiter"},
 	"lab/trial":                 {"exact", "trust"},
 	"session":                   {"internal/lru", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "arbiter"},
-	"runner":                    {"internal/lru", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "arbiter", "session", "strategies"},
+	"runner":                    {"internal/lru", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "guard/truth", "arbiter", "session", "strategies"},
 	"explain":                   {"exact", "machine", "specialist", "trust", "spend", "guard", "arbiter", "session", "strategies", "runner"},
 	"report":                    {"exact", "machine", "specialist", "trust", "session", "runner"},
 	"store":                     {"internal/lru", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "arbiter", "strategies", "session", "runner"},
@@ -42,8 +43,8 @@ var ladder = map[string][]string{
 	"lab/backtest":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "report"},
 	"lab/simulate":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},
 	"lab/plot":                  {},
-	"webhook":                   {"exact", "machine", "specialist", "verdict", "guard", "arbiter"},
-	"llm":                       {"exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "arbiter", "webhook"},
+	"webhook":                   {"exact", "machine", "specialist", "verdict", "guard", "guard/truth", "arbiter"},
+	"llm":                       {"exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "guard/truth", "arbiter", "webhook"},
 	"llm/llmtest":               {},
 	"cassette":                  {"files", "exact", "machine", "specialist", "webhook"},
 	"telemetry":                 {"specialist", "llm"},
@@ -53,7 +54,7 @@ var ladder = map[string][]string{
 	"cli/internal/guardlog":     {"exact", "spend", "guard", "guard/packs", "session", "specialist", "verdict"},
 	"cli/internal/render":       {"cli/internal/guardlog", "exact", "machine", "specialist", "trust", "spend", "guard", "guard/packs", "session", "runner", "explain", "report", "store", "lab/trial", "lab/simulate", "lab/plot", "lab/backtest", "llm"},
 	"cli/internal/payloads":     {"cli/internal/render", "exact", "session"},
-	"cli/internal/vectors":      {"cli/internal/guardlog", "cli/internal/render", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "arbiter", "strategies"},
+	"cli/internal/vectors":      {"cli/internal/guardlog", "cli/internal/render", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "guard/truth", "arbiter", "strategies"},
 	"cli":                       {"cli/internal/guardlog", "cli/internal/payloads", "cli/internal/render", "cli/internal/vectors", "files", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "arbiter", "strategies", "session", "runner", "explain", "report", "store", "lab/backtest", "lab/simulate", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
 	"cmd/dialai":                {"cli", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
@@ -94,7 +95,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "spend", "internal/section", "internal/text", "guard/packs", "guard", "arbiter", "session", "graph"}
+var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "spend", "internal/section", "internal/text", "guard/packs", "guard/truth", "guard", "arbiter", "session", "graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
@@ -30,10 +31,10 @@ var askedCases = []struct {
 	{"low_adherence", `{"truth":{"model":"m"}}`, "an answer whose adherence is 0.49", gated(0, 1, 0.49)},
 	{"internal_error", `{"truth":{"model":"m"}}`, "a model that fails", func(t *testing.T, config string) verdict.Verdict {
 		c := truthOf(t, config)
-		c.Completer = guard.CompleterFunc(func(context.Context, guard.CompletionRequest) (guard.Completion, error) {
-			return guard.Completion{}, errors.New("no power")
+		c.Completer = truth.CompleterFunc(func(context.Context, truth.CompletionRequest) (truth.Completion, error) {
+			return truth.Completion{}, errors.New("no power")
 		})
-		return guard.Gate(context.Background(), guard.Candidate{Prompt: "p", Answer: "a"}, c).Verdict()
+		return truth.Gate(context.Background(), truth.Candidate{Prompt: "p", Answer: "a"}, c).Verdict()
 	}},
 	{"classifier_flagged", `{"classifier":{"function":"f","on_error":"closed"}}`, "an answer `{\"verdict\":\"retry\"}`", asked(guard.ClassifierAnswer{Verdict: verdict.Retry}, nil)},
 	{"classifier_error", `{"classifier":{"function":"f","on_error":"closed"}}`, "no answer", asked(guard.ClassifierAnswer{}, errors.New("no power"))},
@@ -52,7 +53,7 @@ var askedCases = []struct {
 	{"quota_velocity", "", "a call of $1 in the minute of another of $1, of a tenant with `USDPerMinute: 1`", overQuota(spend.Quota{USDPerMinute: new(exact.Dollar)})},
 }
 
-func truthOf(t *testing.T, config string) guard.TruthConfig {
+func truthOf(t *testing.T, config string) truth.Config {
 	t.Helper()
 	c, problems := guard.Parse([]byte(config), false)
 	if problems != nil {
@@ -62,13 +63,13 @@ func truthOf(t *testing.T, config string) guard.TruthConfig {
 }
 
 func gated(u, s, a float64) func(*testing.T, string) verdict.Verdict {
-	score := func(f float64) guard.Probe {
-		return guard.ProbeFunc(func(context.Context, guard.Candidate) (float64, error) { return f, nil })
+	score := func(f float64) truth.Probe {
+		return truth.ProbeFunc(func(context.Context, truth.Candidate) (float64, error) { return f, nil })
 	}
 	return func(t *testing.T, config string) verdict.Verdict {
 		c := truthOf(t, config)
-		c.Completer, c.Uncertainty, c.Sensitivity, c.Adherence = guard.NewScript(), score(u), score(s), score(a)
-		return guard.Gate(context.Background(), guard.Candidate{Prompt: "p", Answer: "a"}, c).Verdict()
+		c.Completer, c.Uncertainty, c.Sensitivity, c.Adherence = truth.NewScript(), score(u), score(s), score(a)
+		return truth.Gate(context.Background(), truth.Candidate{Prompt: "p", Answer: "a"}, c).Verdict()
 	}
 }
 

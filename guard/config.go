@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/spend"
@@ -30,7 +31,7 @@ type Config struct {
 	// Classifier and Truth judge what the other checks let pass, by asking
 	// somebody: Check does not ask. Nil if there is none.
 	Classifier *ClassifierConfig
-	Truth      *Truth // of machines
+	Truth      *truth.Section // of machines
 }
 
 // Asks reports whether somebody has to be asked about a step that takes a

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
@@ -25,7 +26,7 @@ func ParseStored(data []byte) (*Config, []machine.Problem) {
 }
 
 // ParseAs reads a section for a [Guard], outside of machines, with the default
-// profile given. It has no truth gate: see [Gate].
+// profile given. It has no truth gate: see [truth.Gate].
 func ParseAs(data []byte, profile Profile) (*Config, []machine.Problem) {
 	return parse(&section.Reader{}, data, profile, false, false)
 }
@@ -67,11 +68,11 @@ func parse(r *section.Reader, data []byte, profile Profile, state, inMachine boo
 	}
 	members = append(members, section.Member{Name: "classifier", Read: readClassifier(r, &c.Classifier, inMachine, state)})
 	if inMachine { // elsewhere nobody knows the question that was answered
-		defaults := TruthDefaults()
+		defaults := truth.Defaults()
 		if profile == Strict {
-			defaults = StrictTruth()
+			defaults = truth.StrictDefaults()
 		}
-		members = append(members, section.Member{Name: "truth", Read: readTruth(r, &c.Truth, defaults, state)})
+		members = append(members, section.Member{Name: "truth", Read: truth.Read(r, &c.Truth, defaults, state)})
 	}
 	r.Object(members)("", tidy)
 	if c.Schema != nil && alias != nil {

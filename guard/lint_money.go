@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/spend"
 )
@@ -105,7 +106,7 @@ func (l *linter) truth(section []byte) {
 			"a gate that passes takes up to %d calls, and nothing limits how many there are", t.Calls())
 	}
 	l.share(t)
-	if _, own := given.Truth.Thresholds["tau_u"]; t.Estimator == EstimateSteps && !own {
+	if _, own := given.Truth.Thresholds["tau_u"]; t.Estimator == truth.EstimateSteps && !own {
 		l.report("/truth/estimator", "default-threshold", "set truth.thresholds.tau_u, from 0.3 to 0.5",
 			"the threshold of %v is that of samples; critiques of steps need a lower one", t.Thresholds.TauU)
 	}
@@ -115,7 +116,7 @@ func (l *linter) truth(section []byte) {
 // share looks for a share of the guards' own questions that stops the gate even where
 // each of them costs no more than the answer it is about. What never does is 1: an
 // answer may cost nothing, and then all that is spent is spent on the questions.
-func (l *linter) share(t *Truth) {
+func (l *linter) share(t *truth.Section) {
 	b := l.c.Budget
 	if b == nil || !b.DebitProbes || b.Mode == spend.ModeObserve || b.ProbeShareMax == nil {
 		return
@@ -130,7 +131,7 @@ func (l *linter) share(t *Truth) {
 }
 
 // unpriced reports models whose calls a cap of dollars may not see.
-func (l *linter) unpriced(t *Truth) {
+func (l *linter) unpriced(t *truth.Section) {
 	capped := l.c.Cost.MaxDollars != nil || l.c.Budget != nil && l.c.Budget.HardUSD != nil
 	if !capped || l.c.Knows(t.Prober()) {
 		return

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
@@ -164,7 +165,7 @@ type LogReason struct {
 
 // logVerdicts are the verdicts of step checks and of truth gates.
 var logVerdicts = []string{
-	"ok", "warn", "retry", "escalate", "abort", string(TruthPass), string(TruthRefuse), string(TruthBudgetExceed),
+	"ok", "warn", "retry", "escalate", "abort", string(truth.Pass), string(truth.Refuse), string(truth.BudgetExceed),
 }
 
 // ParseLog reads one line of an event log. Members it does not know are ignored;

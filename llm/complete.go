@@ -7,14 +7,14 @@ import (
 	"math"
 	"strings"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/specialist"
 )
 
 // Completer returns a model as the truth gate asks it: a prompt in, a text out. It
-// is a guard.LogProber and a guard.OutputLimiter too. It returns an error if the
+// is a truth.LogProber and a guard.OutputLimiter too. It returns an error if the
 // modelId cannot be.
-func (c *Client) Completer(id string) (guard.Completer, error) {
+func (c *Client) Completer(id string) (truth.Completer, error) {
 	m, err := parseModelID(id, "")
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (c *Client) Completer(id string) (guard.Completer, error) {
 // A completer is a model that completes.
 type completer struct{ model *model }
 
-// MaxOutputTokens implements guard.OutputLimiter.
+// MaxOutputTokens implements truth.OutputLimiter.
 func (*completer) MaxOutputTokens() int64 { return DefaultMaxTokens }
 
 // originOf returns who asks, as far as ctx says.
@@ -34,8 +34,8 @@ func originOf(ctx context.Context) Origin {
 	return Origin{SessionID: c.SessionID, MachineName: c.MachineName, State: c.State, SpecialistID: c.SpecialistID, Round: c.Round, Attempt: c.Attempt, Nth: c.Nth}
 }
 
-// Complete implements guard.Completer.
-func (c *completer) Complete(ctx context.Context, q guard.CompletionRequest) (guard.Completion, error) {
+// Complete implements truth.Completer.
+func (c *completer) Complete(ctx context.Context, q truth.CompletionRequest) (truth.Completion, error) {
 	resp, err := c.model.Ask(ctx, &Request{User: q.Prompt, Temperature: q.Temperature, Seed: q.Seed, Purpose: Probe, Origin: originOf(ctx)})
 	done := completion(&resp)
 	if err == nil && done.Text == "" {
@@ -44,14 +44,14 @@ func (c *completer) Complete(ctx context.Context, q guard.CompletionRequest) (gu
 	return done, err
 }
 
-func completion(resp *Response) guard.Completion {
-	done := guard.Completion{Text: resp.Text, UsageID: resp.ID, Model: resp.Model}
+func completion(resp *Response) truth.Completion {
+	done := truth.Completion{Text: resp.Text, UsageID: resp.ID, Model: resp.Model}
 	if done.Text == "" {
 		done.Text = resp.Refusal
 	}
 	u := resp.Usage
 	if u.Has(specialist.InputGiven|specialist.OutputGiven) && !u.Estimated {
-		done.Tokens = guard.CountedTokens(u.NumInputTokens, u.NumOutputTokens)
+		done.Tokens = truth.CountedTokens(u.NumInputTokens, u.NumOutputTokens)
 	}
 	if u.Has(specialist.CostGiven) {
 		done.CostUSD = &u.CostUSD
@@ -59,7 +59,7 @@ func completion(resp *Response) guard.Completion {
 	return done
 }
 
-// LogProbs implements guard.LogProber: the model is asked again, without chance,
+// LogProbs implements truth.LogProber: the model is asked again, without chance,
 // and what it says first is compared with the first line of the answer, which is
 // the choice; the rest are reasons, which nobody words twice alike. If the model
 // makes the same choice, these are the log probabilities of its tokens. If it makes

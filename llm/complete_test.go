@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/llm/llmtest"
 	"github.com/dialai/dialai/specialist"
 )
 
-func completer(t *testing.T, s *llmtest.Server, id string) guard.Completer {
+func completer(t *testing.T, s *llmtest.Server, id string) truth.Completer {
 	t.Helper()
 	c, err := llm.New(config(s)).Completer(id)
 	if err != nil {
@@ -25,21 +26,21 @@ func completer(t *testing.T, s *llmtest.Server, id string) guard.Completer {
 func TestCompleter(t *testing.T) {
 	s := serve(t, llmtest.Script(llmtest.Reply{Text: "forty two", Usage: llmtest.Usage{Input: 7, Output: 3, Cost: "0.5"}}))
 	c := completer(t, s, ids[0])
-	done, err := c.Complete(t.Context(), guard.CompletionRequest{Prompt: "why?", Temperature: 0.7, Seed: 3})
+	done, err := c.Complete(t.Context(), truth.CompletionRequest{Prompt: "why?", Temperature: 0.7, Seed: 3})
 	if err != nil || done.Text != "forty two" || *done.Tokens.Input != 7 || *done.Tokens.Output != 3 || done.CostUSD.String() != "0.5" || done.UsageID == "" || done.Model != "gpt-4o-mini" {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if call := s.Calls()[0]; call.User != "why?" || call.System != "" || call.Body["temperature"] != 0.7 || call.Body["seed"] != 3.0 {
 		t.Errorf("asked is %v", call.Body)
 	}
-	if n := c.(guard.OutputLimiter).MaxOutputTokens(); n != llm.DefaultMaxTokens {
+	if n := c.(truth.OutputLimiter).MaxOutputTokens(); n != llm.DefaultMaxTokens {
 		t.Errorf("at most %d tokens", n)
 	}
-	done, err = completer(t, serve(t, llmtest.Script(llmtest.Reply{Text: "x", NoUsage: true})), ids[0]).Complete(t.Context(), guard.CompletionRequest{Prompt: "why?"})
+	done, err = completer(t, serve(t, llmtest.Script(llmtest.Reply{Text: "x", NoUsage: true})), ids[0]).Complete(t.Context(), truth.CompletionRequest{Prompt: "why?"})
 	if err != nil || done.Tokens.Input != nil || done.CostUSD != nil {
 		t.Errorf("what is not counted is told as a count: %+v, %v", done, err)
 	}
-	if _, err := completer(t, serve(t, llmtest.Script(llmtest.Reply{})), ids[0]).Complete(t.Context(), guard.CompletionRequest{Prompt: "why?"}); err == nil {
+	if _, err := completer(t, serve(t, llmtest.Script(llmtest.Reply{})), ids[0]).Complete(t.Context(), truth.CompletionRequest{Prompt: "why?"}); err == nil {
 		t.Error("no text is an answer")
 	}
 	if _, err := llm.New(llm.Config{}).Completer("x[y]"); err == nil {
@@ -66,7 +67,7 @@ func TestLogProbs(t *testing.T) {
 	} {
 		s := serve(t, llmtest.Script(llmtest.Reply{Text: c.says, LogProbs: c.probs}))
 		by := completer(t, s, c.id)
-		got, err := by.(guard.LogProber).LogProbs(t.Context(), "which?", c.answer)
+		got, err := by.(truth.LogProber).LogProbs(t.Context(), "which?", c.answer)
 		if err != nil || len(got) != len(c.want) {
 			t.Errorf("%s: %v, %v, want %v", c.id, got, err, c.want)
 			continue
@@ -76,8 +77,8 @@ func TestLogProbs(t *testing.T) {
 				t.Errorf("%s: %v, want %v", c.id, got, c.want)
 			}
 		}
-		probe := guard.LogProbEntropy{Source: by}
-		m, err := probe.Measure(t.Context(), guard.Candidate{Prompt: "which?", Answer: c.answer})
+		probe := truth.LogProbEntropy{Source: by}
+		m, err := probe.Measure(t.Context(), truth.Candidate{Prompt: "which?", Answer: c.answer})
 		kind := "pass"
 		switch {
 		case err != nil:
@@ -94,16 +95,16 @@ func TestLogProbs(t *testing.T) {
 // TestTruthGate: the probes of the gate run on real formats: stable answers pass,
 // answers that change with nothing are refused, critiques decide.
 func TestTruthGate(t *testing.T) {
-	gate := func(section string, answer func(n int, c llmtest.Call) string, id string) guard.TruthResult {
+	gate := func(section string, answer func(n int, c llmtest.Call) string, id string) truth.Result {
 		t.Helper()
 		s := serve(t, func(n int, c llmtest.Call) llmtest.Reply { return llmtest.Reply{Text: answer(n, c)} })
-		parsed, problems := guard.ParseTruth([]byte(section), guard.TruthDefaults())
+		parsed, problems := truth.Parse([]byte(section), truth.Defaults())
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
 		c := parsed.Config()
 		c.Completer = completer(t, s, id)
-		return guard.Gate(t.Context(), guard.Candidate{ID: "1", Prompt: "Pay the claim of 100?", Answer: "pay it now"}, c)
+		return truth.Gate(t.Context(), truth.Candidate{ID: "1", Prompt: "Pay the claim of 100?", Answer: "pay it now"}, c)
 	}
 	steady := func(_ int, c llmtest.Call) string {
 		switch {
@@ -117,12 +118,12 @@ func TestTruthGate(t *testing.T) {
 		return "pay it now"
 	}
 	for _, id := range ids {
-		if r := gate(`{}`, steady, id); r.Kind != guard.TruthPass {
+		if r := gate(`{}`, steady, id); r.Kind != truth.Pass {
 			t.Errorf("%s: %+v", id, r)
 		}
 	}
 	words := []string{"yes", "no", "maybe", "never", "always", "perhaps", "soon", "later", "hardly", "surely"}
-	if r := gate(`{}`, func(n int, _ llmtest.Call) string { return words[n%len(words)] }, ids[0]); r.Kind != guard.TruthRefuse || r.Reasons[0] != "high_uncertainty" {
+	if r := gate(`{}`, func(n int, _ llmtest.Call) string { return words[n%len(words)] }, ids[0]); r.Kind != truth.Refuse || r.Reasons[0] != "high_uncertainty" {
 		t.Errorf("answers of all kinds: %+v", r)
 	}
 	critic := func(score string) func(int, llmtest.Call) string {
@@ -133,10 +134,10 @@ func TestTruthGate(t *testing.T) {
 			return steady(n, c)
 		}
 	}
-	if r := gate(`{"estimator":"process_reward_verifier"}`, critic("0.9"), ids[1]); r.Kind != guard.TruthPass {
+	if r := gate(`{"estimator":"process_reward_verifier"}`, critic("0.9"), ids[1]); r.Kind != truth.Pass {
 		t.Errorf("a good critique: %+v", r)
 	}
-	if r := gate(`{"estimator":"process_reward_verifier"}`, critic("0.1"), ids[1]); r.Kind != guard.TruthRefuse {
+	if r := gate(`{"estimator":"process_reward_verifier"}`, critic("0.1"), ids[1]); r.Kind != truth.Refuse {
 		t.Errorf("a bad critique: %+v", r)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -357,7 +357,7 @@ func TestNobodyIsAskedTooLate(t *testing.T) {
 		}
 	})
 	bubble(t, func(b *bench) {
-		o := &oracle{before: func(guard.CompletionPurpose) error { time.Sleep(time.Second); return nil }}
+		o := &oracle{before: func(truth.CompletionPurpose) error { time.Sleep(time.Second); return nil }}
 		r := b.runner(inBubble, o.with)
 		b.cast.say("a", "again")
 		s, err := r.Start(b.ctx, b.machine(def{who: []string{fn("a"), human("carol"), half}, top: `"guards":{"truth":{"model":"m"},"budget":{"hard_limit_wall_ms":3500,"probe_share_max":1}}`}), runner.StartOptions{})

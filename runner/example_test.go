@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
@@ -93,8 +93,8 @@ func ExampleConfig_models() {
 		"states": { "draft": { "prompt": "Publish it?", "transitions": { "publish": "published" } }, "published": {} },
 		"guards": { "truth": { "model": "yes-man", "when": ["publish"] }, "budget": { "hard_limit_calls": 50, "probe_share_max": 1 } },
 		"specialists": [ { "role": "proposer", "specialistId": "desk", "strategyFnName": "firstAvailable" } ] }`), runner.Checks()))
-	yes := guard.CompleterFunc(func(_ context.Context, q guard.CompletionRequest) (guard.Completion, error) {
-		return guard.Completion{Text: "publish\nChoosing first available transition: publish", Tokens: guard.CountedTokens(40, 8)}, nil
+	yes := truth.CompleterFunc(func(_ context.Context, q truth.CompletionRequest) (truth.Completion, error) {
+		return truth.Completion{Text: "publish\nChoosing first available transition: publish", Tokens: truth.CountedTokens(40, 8)}, nil
 	})
 	r := must(runner.New(runner.Config{Store: store.NewMemory(), Resolver: strategies.Registry{}.WithModel("yes-man", yes)}))
 	defer r.Close()

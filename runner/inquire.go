@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/spend"
@@ -29,7 +30,7 @@ type inquiry struct {
 func (q *inquiry) on(s *verdict.Step) verdict.Verdict {
 	if q == nil || q.step.Transition != s.Transition || q.step.Output != s.Output || string(q.step.MetaJSON) != string(s.MetaJSON) {
 		return verdict.Verdict{Status: verdict.Escalate, Reasons: []verdict.Reason{{
-			Code: guard.CodeInternalError, Guard: "truth", Class: verdict.Escalate, Message: "nobody was asked about this step, as its guards want"}}}
+			Code: truth.CodeInternalError, Guard: "truth", Class: verdict.Escalate, Message: "nobody was asked about this step, as its guards want"}}}
 	}
 	return q.verdict
 }
@@ -116,8 +117,8 @@ func (q *inquirer) stillAsked() bool {
 type respondents struct {
 	classifier guard.Classifier
 	asker      *guard.Asker
-	model      guard.Completer // of the truth gate; nil if there is none
-	prober     guard.Completer
+	model      truth.Completer // of the truth gate; nil if there is none
+	prober     truth.Completer
 }
 
 // respondents makes everybody ready whom the guards of a state ask.
@@ -147,7 +148,7 @@ func (b *planner) respondents(p *session.Program, st *machine.State) *respondent
 	return d
 }
 
-func (b *planner) completer(model string) (guard.Completer, error) {
+func (b *planner) completer(model string) (truth.Completer, error) {
 	c, err := b.r.config.Resolver.Completer(model)
 	switch {
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -90,15 +91,15 @@ func (q *inquirer) truth(ctx context.Context, d decision) verdict.Verdict {
 	c.ProbeCompleter = q.completer(q.desk.prober, section.Prober())
 	c.Ledger = sessionLedger{q}
 	c.OnEvent = q.measured
-	candidate := guard.Candidate{
+	candidate := truth.Candidate{
 		ID: q.w.now.Key().ProposalID(d.arrival), Description: d.transition.Description,
 		Prompt: q.question(), Answer: d.transition.Name + "\n" + d.reasoning,
 	}
-	return guard.Gate(ctx, candidate, c).Verdict()
+	return truth.Gate(ctx, candidate, c).Verdict()
 }
 
 // measured records what a probe of the truth gate has measured.
-func (q *inquirer) measured(e guard.TruthEvent) error {
+func (q *inquirer) measured(e truth.Event) error {
 	if e.Type == "probe" && e.Value != nil && q.err == nil && q.w.open.Measured(e.Stage, *e.Value) == nil {
 		q.w.emit(&session.Probed{Guard: session.TruthID, Stage: e.Stage, Value: e.Value})
 	}
@@ -117,9 +118,9 @@ func (q *inquirer) question() string {
 }
 
 // completer returns a model whose calls are recorded.
-func (q *inquirer) completer(by guard.Completer, model string) guard.Completer {
+func (q *inquirer) completer(by truth.Completer, model string) truth.Completer {
 	c := &recorded{q, by, model}
-	if asks, ok := by.(guard.LogProber); ok {
+	if asks, ok := by.(truth.LogProber); ok {
 		return &recordedProber{c, asks}
 	}
 	return c
@@ -128,7 +129,7 @@ func (q *inquirer) completer(by guard.Completer, model string) guard.Completer {
 // A recorded model asks the log first.
 type recorded struct {
 	q     *inquirer
-	inner guard.Completer
+	inner truth.Completer
 	model string
 }
 
@@ -148,10 +149,10 @@ func (c *recorded) probe(stage string, output int64, parts ...string) probe {
 	}
 }
 
-// Complete implements guard.Completer.
-func (c *recorded) Complete(ctx context.Context, r guard.CompletionRequest) (guard.Completion, error) {
+// Complete implements truth.Completer.
+func (c *recorded) Complete(ctx context.Context, r truth.CompletionRequest) (truth.Completion, error) {
 	output := int64(mostOutput)
-	if l, ok := c.inner.(guard.OutputLimiter); ok {
+	if l, ok := c.inner.(truth.OutputLimiter); ok {
 		output = min(output, max(l.MaxOutputTokens(), 0))
 	}
 	known := c.q.w.r.outputsOf(c.model)
@@ -166,7 +167,7 @@ func (c *recorded) Complete(ctx context.Context, r guard.CompletionRequest) (gua
 		}
 		return reply{done.Text, usageOf(&done, r.Prompt, err), done.Model, "", err}
 	})
-	return guard.Completion{Text: text}, err
+	return truth.Completion{Text: text}, err
 }
 
 // outputsOf returns what this process knows of the length of a model's outputs.
@@ -178,12 +179,12 @@ func (r *Runner) outputsOf(model string) *spend.Outputs {
 
 // usageOf returns what a completion cost. What a model that answered does not say
 // is estimated.
-func usageOf(done *guard.Completion, prompt string, err error) specialist.Usage {
+func usageOf(done *truth.Completion, prompt string, err error) specialist.Usage {
 	u := specialist.Usage{}
 	if done.CostUSD != nil {
 		u = u.WithCost(*done.CostUSD)
 	}
-	if err != nil && done.Tokens == (guard.TokenCounts{}) {
+	if err != nil && done.Tokens == (truth.TokenCounts{}) {
 		return u
 	}
 	count := func(given *int64, text string) int64 {
@@ -202,10 +203,10 @@ func usageOf(done *guard.Completion, prompt string, err error) specialist.Usage 
 // answer.
 type recordedProber struct {
 	*recorded
-	prober guard.LogProber
+	prober truth.LogProber
 }
 
-// LogProbs implements guard.LogProber.
+// LogProbs implements truth.LogProber.
 func (c *recordedProber) LogProbs(ctx context.Context, prompt, answer string) ([]float64, error) {
 	text, err := c.q.call(ctx, c.probe("log_probs", 0, prompt+answer), func(ctx context.Context) reply {
 		probs, err := c.prober.LogProbs(ctx, prompt, answer)
@@ -227,22 +228,22 @@ func (c *recordedProber) LogProbs(ctx context.Context, prompt, answer string) ([
 // themselves are charged where they are recorded.
 type sessionLedger struct{ q *inquirer }
 
-// Record implements guard.TruthLedger: the answer was charged when it was heard.
-func (sessionLedger) Record(guard.TokenUsage) (bool, error) { return false, nil }
+// Record implements truth.Ledger: the answer was charged when it was heard.
+func (sessionLedger) Record(truth.TokenUsage) (bool, error) { return false, nil }
 
-// Tripped implements guard.TruthLedger.
-func (l sessionLedger) Tripped() guard.Trip {
+// Tripped implements truth.Ledger.
+func (l sessionLedger) Tripped() truth.Trip {
 	if l.q.refused == nil {
 		l.q.refused = l.q.config.Budget.Over(l.q.w.now.Spent())
 	}
 	if l.q.refused == nil {
-		return guard.Trip{}
+		return truth.Trip{}
 	}
-	return guard.Trip{Code: l.q.refused.Code, Kill: true}
+	return truth.Trip{Code: l.q.refused.Code, Kill: true}
 }
 
-// Totals implements guard.TruthLedger.
-func (l sessionLedger) Totals() guard.TokenTotals {
+// Totals implements truth.Ledger.
+func (l sessionLedger) Totals() truth.TokenTotals {
 	spent := l.q.w.now.Spent()
-	return guard.TokenTotals{Tokens: spent.TokensIn + spent.TokensOut, Calls: spent.Calls}
+	return truth.TokenTotals{Tokens: spent.TokensIn + spent.TokensOut, Calls: spent.Calls}
 }

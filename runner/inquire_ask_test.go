@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
@@ -19,7 +19,7 @@ func TestGuardsTellTheirAsk(t *testing.T) {
 	told := map[string]bool{}
 	b := newBench(t, o.with)
 	s := b.probed("")
-	b.r = b.runner(asking(strategies.Registry{}.WithModel("m", guard.CompleterFunc(func(ctx context.Context, r guard.CompletionRequest) (guard.Completion, error) {
+	b.r = b.runner(asking(strategies.Registry{}.WithModel("m", truth.CompleterFunc(func(ctx context.Context, r truth.CompletionRequest) (truth.Completion, error) {
 		id := specialist.CallerOf(ctx).AskID
 		all := b.raw(s)
 		if newest := string(all[len(all)-1].Data); told[id] || !strings.Contains(newest, fmt.Sprintf(`"askId":%q`, id)) {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/spend"
@@ -47,7 +47,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 	case q.err != nil:
 		return "", q.err // a gate may ask on after an error
 	case q.refused != nil:
-		return "", guard.ErrOverBudget
+		return "", truth.ErrOverBudget
 	}
 	if known := w.open.Known(p.guard, p.digest); known != nil {
 		return known.Reply, nil
@@ -59,7 +59,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 		return "", q.err
 	}
 	if q.refused = q.admit(ctx, &p); q.refused != nil {
-		return "", guard.ErrOverBudget
+		return "", truth.ErrOverBudget
 	}
 	key := askKey{w.now.Key(), w.nextAsk()}
 	w.r.setInflight(key, true)

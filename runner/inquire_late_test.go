@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -27,12 +27,12 @@ func TestLateProbesDecideNothing(t *testing.T) {
 			other := b.runner(there.with, b.ahead)
 			s := b.probed("")
 			asking, answer, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			there.before = func(guard.CompletionPurpose) error {
+			there.before = func(truth.CompletionPurpose) error {
 				close(asking)
 				<-answer
 				return nil
 			}
-			here.before = func(guard.CompletionPurpose) error {
+			here.before = func(truth.CompletionPurpose) error {
 				if here.asked() < probes {
 					return nil
 				}

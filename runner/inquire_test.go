@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -27,18 +28,18 @@ type oracle struct {
 
 	sample, elsewhere, reworded string // its answers; "" are the good ones
 	cost                        *exact.Money
-	before                      func(purpose guard.CompletionPurpose) error
+	before                      func(purpose truth.CompletionPurpose) error
 }
 
 const said = "again\nit is again"
 
-func (o *oracle) Complete(_ context.Context, r guard.CompletionRequest) (guard.Completion, error) {
+func (o *oracle) Complete(_ context.Context, r truth.CompletionRequest) (truth.Completion, error) {
 	o.mu.Lock()
 	o.calls = append(o.calls, string(r.Purpose))
 	o.mu.Unlock()
 	if o.before != nil {
 		if err := o.before(r.Purpose); err != nil {
-			return guard.Completion{}, err
+			return truth.Completion{}, err
 		}
 	}
 	or := func(text, good string) string {
@@ -49,11 +50,11 @@ func (o *oracle) Complete(_ context.Context, r guard.CompletionRequest) (guard.C
 	}
 	text := ""
 	switch {
-	case r.Purpose == guard.PurposeRewrite && strings.Contains(r.Prompt, "would be wrong"):
+	case r.Purpose == truth.PurposeRewrite && strings.Contains(r.Prompt, "would be wrong"):
 		text = fmt.Sprint("elsewhere ", r.Seed)
-	case r.Purpose == guard.PurposeRewrite:
+	case r.Purpose == truth.PurposeRewrite:
 		text = fmt.Sprint("reworded ", r.Seed)
-	case r.Purpose == guard.PurposeSample:
+	case r.Purpose == truth.PurposeSample:
 		if text = said; o.sample != "" {
 			text = fmt.Sprint(o.sample, r.Seed)
 		}
@@ -62,7 +63,7 @@ func (o *oracle) Complete(_ context.Context, r guard.CompletionRequest) (guard.C
 	default:
 		text = or(o.reworded, said)
 	}
-	return guard.Completion{Text: text, Tokens: guard.CountedTokens(10, 5), CostUSD: o.cost}, nil
+	return truth.Completion{Text: text, Tokens: truth.CountedTokens(10, 5), CostUSD: o.cost}, nil
 }
 
 func (o *oracle) asked() int {
@@ -82,7 +83,7 @@ type onlyM struct {
 	o *oracle
 }
 
-func (m onlyM) Completer(model string) (guard.Completer, error) {
+func (m onlyM) Completer(model string) (truth.Completer, error) {
 	if model != "m" {
 		return nil, errors.New("there is only m")
 	}
@@ -112,8 +113,8 @@ func TestTruthGate(t *testing.T) {
 		{"uncertain", &oracle{sample: "finish"}, runner.TickRejected, "high_uncertainty", 3, 1},
 		{"insensitive", &oracle{elsewhere: said}, runner.TickRejected, "low_sensitivity", 7, 2},
 		{"volatile", &oracle{reworded: "park it"}, runner.TickHuman, "low_adherence", probes, 3},
-		{"down", &oracle{before: func(guard.CompletionPurpose) error { return errors.New("no power") }}, runner.TickHuman, "internal_error", 1, 0},
-		{"mad", &oracle{before: func(guard.CompletionPurpose) error { panic("mad") }}, runner.TickHuman, "internal_error", 1, 0},
+		{"down", &oracle{before: func(truth.CompletionPurpose) error { return errors.New("no power") }}, runner.TickHuman, "internal_error", 1, 0},
+		{"mad", &oracle{before: func(truth.CompletionPurpose) error { panic("mad") }}, runner.TickHuman, "internal_error", 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, c.o.with)
@@ -321,7 +322,7 @@ func TestProbesSurviveACrash(t *testing.T) {
 				}
 				return nil
 			})
-			o.before = func(guard.CompletionPurpose) error {
+			o.before = func(truth.CompletionPurpose) error {
 				if where == "call" && o.asked() == dies {
 					killed = true
 				}
@@ -371,7 +372,7 @@ func TestProbesOfARoundThatIsOver(t *testing.T) {
 	o := &oracle{}
 	b := newBench(t, o.with)
 	s := b.probed("")
-	o.before = func(guard.CompletionPurpose) error {
+	o.before = func(truth.CompletionPurpose) error {
 		if o.asked() == 2 {
 			b.force(s, "park")
 		}
@@ -396,7 +397,7 @@ func TestProbesOfAnotherProposal(t *testing.T) {
 	b.cast.play("b", failing(errors.New("not yet")))
 	b.cast.judge("judge", electFirst)
 	s := b.start(b.machine(def{who: []string{fn("a"), fn("b"), arbFn("judge")}, top: `"quorum":"any","guards":{"truth":{"model":"m"}}`}))
-	o.before = func(guard.CompletionPurpose) error {
+	o.before = func(truth.CompletionPurpose) error {
 		if o.asked() == 4 {
 			b.propose(s, "b", "park")
 		}
@@ -416,7 +417,7 @@ func TestProbesElsewhere(t *testing.T) {
 	b := newBench(t, o.with)
 	s := b.probed("")
 	other := b.runner(o.with)
-	o.before = func(guard.CompletionPurpose) error {
+	o.before = func(truth.CompletionPurpose) error {
 		if o.asked() != 2 {
 			return nil
 		}

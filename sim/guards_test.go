@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/spend"
@@ -107,23 +108,23 @@ func (g *generator) asked(id string, model bool) exact.Money {
 }
 
 // Completer implements [strategies.Resolver].
-func (o outside) Completer(string) (guard.Completer, error) {
+func (o outside) Completer(string) (truth.Completer, error) {
 	return oracle{caller{o.p, o.p.w.services[truthID]}}, nil
 }
 
 // An oracle is the model of truth gates.
 type oracle struct{ caller }
 
-// Complete implements [guard.Completer].
-func (o oracle) Complete(ctx context.Context, r guard.CompletionRequest) (guard.Completion, error) {
+// Complete implements [truth.Completer].
+func (o oracle) Complete(ctx context.Context, r truth.CompletionRequest) (truth.Completion, error) {
 	w, by := o.p.w, specialist.CallerOf(ctx)
 	u, err := o.inquire(ctx, r)
-	done := guard.Completion{Text: fmt.Sprintf("%s of %x", r.Purpose, w.hash(r.Prompt))}
-	if r.Purpose == guard.PurposeSample && w.draw(4, "unsure", by.SessionID, by.Round, by.Attempt) == 0 {
+	done := truth.Completion{Text: fmt.Sprintf("%s of %x", r.Purpose, w.hash(r.Prompt))}
+	if r.Purpose == truth.PurposeSample && w.draw(4, "unsure", by.SessionID, by.Round, by.Attempt) == 0 {
 		done.Text = fmt.Sprintf("%d different words", r.Seed) // from which the gate sees that it is
 	}
 	if u.Has(specialist.CostGiven) {
-		done.Tokens = guard.CountedTokens(10, 5)
+		done.Tokens = truth.CountedTokens(10, 5)
 		if w.inquiries.telling == inAnswers {
 			done.CostUSD = &u.CostUSD
 		}
@@ -131,7 +132,7 @@ func (o oracle) Complete(ctx context.Context, r guard.CompletionRequest) (guard.
 	return done, err
 }
 
-// LogProbs implements [guard.LogProber]. It has no place for what that took.
+// LogProbs implements [truth.LogProber]. It has no place for what that took.
 func (o oracle) LogProbs(ctx context.Context, prompt, answer string) ([]float64, error) {
 	u, err := o.inquire(ctx, "log probabilities"+prompt+answer)
 	if err != nil && u.Has(specialist.CostGiven) {
@@ -200,9 +201,9 @@ func (s *observed) hearing(key specialist.RoundKey) *hearing {
 // passes reports whether a measurement lets a decision pass.
 func (q *inquiries) passes(stage string, value float64) bool {
 	switch stage {
-	case guard.StageUncertainty:
+	case truth.StageUncertainty:
 		return value <= mostUnsure
-	case guard.StageAdherence:
+	case truth.StageAdherence:
 		return value >= q.adherence
 	}
 	return true
@@ -229,7 +230,7 @@ func (c *check) gated(key specialist.RoundKey, d *session.Executed) {
 			n++
 		}
 	}
-	if n < need || !h.passed[guard.StageUncertainty] || !h.passed[guard.StageSensitivity] || !h.passed[guard.StageAdherence] {
+	if n < need || !h.passed[truth.StageUncertainty] || !h.passed[truth.StageSensitivity] || !h.passed[truth.StageAdherence] {
 		c.unheard = fmt.Errorf("%s is executed in round %d.%d after %d of %d answers, and measurements of which %v have passed", d.Transition.Name, key.Round, key.Attempt, n, need, h.passed)
 	}
 }
@@ -276,4 +277,4 @@ func (c *check) probes() error {
 	return nil
 }
 
-var _ guard.LogProber = oracle{}
+var _ truth.LogProber = oracle{}

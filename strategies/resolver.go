@@ -5,6 +5,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -32,7 +33,7 @@ type Resolver interface {
 	// Classifier returns who classifies for a section of guards.
 	Classifier(c *guard.ClassifierConfig) (guard.Classifier, error)
 	// Completer returns the model that a truth gate names.
-	Completer(model string) (guard.Completer, error)
+	Completer(model string) (truth.Completer, error)
 }
 
 // Resolvers are asked in their order; the first that knows counts. A nil among them
@@ -60,8 +61,8 @@ func (rs Resolvers) Classifier(c *guard.ClassifierConfig) (guard.Classifier, err
 }
 
 // Completer implements [Resolver].
-func (rs Resolvers) Completer(model string) (guard.Completer, error) {
-	return first(rs, func(r Resolver) (guard.Completer, error) { return r.Completer(model) })
+func (rs Resolvers) Completer(model string) (truth.Completer, error) {
+	return first(rs, func(r Resolver) (truth.Completer, error) { return r.Completer(model) })
 }
 
 func first[T any](rs Resolvers, find func(Resolver) (T, error)) (found T, err error) {
@@ -114,4 +115,4 @@ func (r Registry) Classifier(c *guard.ClassifierConfig) (guard.Classifier, error
 }
 
 // Completer implements [Resolver]: what the name of a model means in r.
-func (r Registry) Completer(model string) (guard.Completer, error) { return r.models[model], nil }
+func (r Registry) Completer(model string) (truth.Completer, error) { return r.models[model], nil }

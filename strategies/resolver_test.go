@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
@@ -29,8 +30,8 @@ func (hidden) Proposer(_ *machine.Machine, s *machine.Specialist, _ specialist.C
 func TestResolversAskInOrder(t *testing.T) {
 	first := strategies.Registry{}.WithProposer("x", strategies.FirstAvailable).WithContext("sessionContext", answers{"own"})
 	second := strategies.Registry{}.WithProposer("x", strategies.LastAvailable).WithProposer("y", strategies.LastAvailable).
-		WithModel("m", guard.CompleterFunc(func(context.Context, guard.CompletionRequest) (guard.Completion, error) {
-			return guard.Completion{Text: "m"}, nil
+		WithModel("m", truth.CompleterFunc(func(context.Context, truth.CompletionRequest) (truth.Completion, error) {
+			return truth.Completion{Text: "m"}, nil
 		}))
 	all := strategies.Resolvers{nil, first, strategies.Resolvers{hidden{}, second}}
 	for _, c := range []struct {

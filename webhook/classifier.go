@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -16,7 +17,7 @@ import (
 const classifierUser = "dialai"
 
 // Completer knows nobody: no truth gate asks a service.
-func (c *Client) Completer(string) (guard.Completer, error) { return nil, nil }
+func (c *Client) Completer(string) (truth.Completer, error) { return nil, nil }
 
 // Classifier returns a classifier that asks the section's url, with the token in
 // the variable it names; nil if it has none. A question is {stage, text, meta}, the answer {verdict,

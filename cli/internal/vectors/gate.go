@@ -10,18 +10,19 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 )
 
 // A gateCase is what the steps of one case about the truth gate share.
 type gateCase struct {
-	config    guard.TruthConfig
+	config    truth.Config
 	configErr error
 	noModel   bool
 	sinkFails bool
 	softFails bool
 	softFault bool // softFails, of this step only
 	softWarns int
-	ledger    *guard.TokenLedger // shared, or nil
+	ledger    *truth.TokenLedger // shared, or nil
 	broken    error              // of the shared ledger
 }
 
@@ -52,8 +53,8 @@ func gateSuite(config json.RawMessage) (guardSuite, error) {
 }
 
 // parseGate reads a section truth as the published gate does.
-func parseGate(config []byte) (*guard.Truth, error) {
-	section, problems := guard.ParseTruth(config, guard.TruthDefaults())
+func parseGate(config []byte) (*truth.Section, error) {
+	section, problems := truth.Parse(config, truth.Defaults())
 	if len(problems) > 0 {
 		return nil, &guard.ConfigError{Path: "truth", Problems: problems}
 	}
@@ -61,15 +62,15 @@ func parseGate(config []byte) (*guard.Truth, error) {
 }
 
 // openLedger makes the ledger that all steps share.
-func (g *gateCase) openLedger(raw json.RawMessage) (*guard.TokenLedger, error) {
+func (g *gateCase) openLedger(raw json.RawMessage) (*truth.TokenLedger, error) {
 	section, err := parseGate(slices.Concat([]byte(`{"budget":`), raw, []byte("}")))
 	if err != nil {
 		return nil, err
 	}
-	return guard.NewTokenLedger(section.Budget, g.onSoftWarn)
+	return truth.NewTokenLedger(section.Budget, g.onSoftWarn)
 }
 
-func (g *gateCase) onSoftWarn(guard.TokenTotals) error {
+func (g *gateCase) onSoftWarn(truth.TokenTotals) error {
 	g.softWarns++
 	if g.softFails || g.softFault {
 		return errStub
@@ -80,7 +81,7 @@ func (g *gateCase) onSoftWarn(guard.TokenTotals) error {
 // A gateInput is one candidate with what the probes are to find.
 type gateInput struct {
 	Scores     map[string]*scoreValue `json:"scores"` // null: as a built-in probe finds
-	Tokens     guard.TokenCounts      `json:"tokens"`
+	Tokens     truth.TokenCounts      `json:"tokens"`
 	Prompt     string                 `json:"prompt"`
 	Answer     *string                `json:"answer"`
 	LogProbs   []float64              `json:"logprobs"`
@@ -119,7 +120,7 @@ type gateResult struct {
 	ProbesRun   []string           `json:"probes_run"`
 	SoftWarns   int                `json:"soft_warns"`
 	Uncertainty *float64           `json:"uncertainty,omitempty"`
-	Ledger      *guard.TokenTotals `json:"ledger,omitempty"`
+	Ledger      *truth.TokenTotals `json:"ledger,omitempty"`
 }
 
 func (g *gateCase) step(ctx context.Context, input json.RawMessage) (any, error) {
@@ -142,18 +143,18 @@ func (in *gateInput) fails(stages ...string) bool {
 }
 
 // candidate returns what is to be judged.
-func (in *gateInput) candidate() guard.Candidate {
+func (in *gateInput) candidate() truth.Candidate {
 	answer := strings.Join(numberedSteps(len(in.StepScores)), "\n")
 	if in.Answer != nil {
 		answer = *in.Answer
 	}
-	return guard.Candidate{Prompt: in.Prompt, Answer: answer, Tokens: in.Tokens, LogProbs: in.LogProbs}
+	return truth.Candidate{Prompt: in.Prompt, Answer: answer, Tokens: in.Tokens, LogProbs: in.LogProbs}
 }
 
 // judge makes the gate of one step, with probes that find what the case says.
-func (g *gateCase) judge(ctx context.Context, in *gateInput, stub *stepStub) guard.TruthResult {
+func (g *gateCase) judge(ctx context.Context, in *gateInput, stub *stepStub) truth.Result {
 	if err := errors.Join(g.configErr, g.broken); err != nil {
-		return guard.TruthFailure(guard.StageConfig, err)
+		return truth.Failure(truth.StageConfig, err)
 	}
 	c := in.candidate()
 	stub.answersAlike = c.Answer
@@ -164,23 +165,23 @@ func (g *gateCase) judge(ctx context.Context, in *gateInput, stub *stepStub) gua
 	g.softFault = in.fails("on_soft_warn")
 	others, err := g.books(&cfg, in.External != nil)
 	if err != nil {
-		return guard.TruthFailure(guard.StageBudget, err)
+		return truth.Failure(truth.StageBudget, err)
 	}
-	cfg.OnEvent = func(e guard.TruthEvent) error { return g.onEvent(in, e, others) }
-	for stage, probe := range map[string]*guard.Probe{
-		guard.StageUncertainty: &cfg.Uncertainty, guard.StageSensitivity: &cfg.Sensitivity, guard.StageAdherence: &cfg.Adherence,
+	cfg.OnEvent = func(e truth.Event) error { return g.onEvent(in, e, others) }
+	for stage, probe := range map[string]*truth.Probe{
+		truth.StageUncertainty: &cfg.Uncertainty, truth.StageSensitivity: &cfg.Sensitivity, truth.StageAdherence: &cfg.Adherence,
 	} {
 		if score := in.Scores[stage]; score != nil || in.fails(stage) {
 			*probe = in.probe(stage, score)
 		}
 	}
-	return guard.Gate(ctx, c, cfg)
+	return truth.Gate(ctx, c, cfg)
 }
 
 // books sets the ledger or the budget of one step and returns the ledger that
 // others debit. If others spend from a budget, its fresh ledger is made here: a
 // gate keeps its own to itself.
-func (g *gateCase) books(cfg *guard.TruthConfig, shared bool) (others guard.TruthLedger, err error) {
+func (g *gateCase) books(cfg *truth.Config, shared bool) (others truth.Ledger, err error) {
 	if g.ledger != nil {
 		cfg.Ledger, others = g.ledger, g.ledger
 	}
@@ -189,7 +190,7 @@ func (g *gateCase) books(cfg *guard.TruthConfig, shared bool) (others guard.Trut
 	}
 	cfg.OnSoft = g.onSoftWarn
 	if shared && g.ledger == nil {
-		others, err = guard.NewTokenLedger(cfg.Budget, g.onSoftWarn)
+		others, err = truth.NewTokenLedger(cfg.Budget, g.onSoftWarn)
 		cfg.Budget, cfg.Ledger = nil, others
 	}
 	return others, err
@@ -197,8 +198,8 @@ func (g *gateCase) books(cfg *guard.TruthConfig, shared bool) (others guard.Trut
 
 // probe returns a probe that finds score, or fails if the case says so. It stands
 // for one that asks the model.
-func (in *gateInput) probe(stage string, score *scoreValue) guard.Probe {
-	return guard.ProbeFunc(func(context.Context, guard.Candidate) (float64, error) {
+func (in *gateInput) probe(stage string, score *scoreValue) truth.Probe {
+	return truth.ProbeFunc(func(context.Context, truth.Candidate) (float64, error) {
 		if score == nil || in.fails(stage, "completion") {
 			return 0, errStub
 		}
@@ -208,7 +209,7 @@ func (in *gateInput) probe(stage string, score *scoreValue) guard.Probe {
 
 // onEvent is the sink: it fails if the case says so, and spends what others spend
 // after a stage.
-func (g *gateCase) onEvent(in *gateInput, e guard.TruthEvent, others guard.TruthLedger) error {
+func (g *gateCase) onEvent(in *gateInput, e truth.Event, others truth.Ledger) error {
 	if g.sinkFails || in.fails("on_event", e.Type) {
 		return errStub
 	}
@@ -216,6 +217,6 @@ func (g *gateCase) onEvent(in *gateInput, e guard.TruthEvent, others guard.Truth
 	if !after || others == nil || in.External == nil || in.External.Stage != e.Stage {
 		return nil
 	}
-	_, err := others.Record(guard.TokenUsage{Input: in.External.Tokens})
+	_, err := others.Record(truth.TokenUsage{Input: in.External.Tokens})
 	return err
 }

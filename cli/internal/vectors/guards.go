@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -147,10 +148,10 @@ func hook(loop *guard.BatchLoop, state *guard.BatchState, op string, calls []spe
 }
 
 // stepOptions reads prm_options as the published gate does.
-func stepOptions(config json.RawMessage) (guard.StepOptions, error) {
+func stepOptions(config json.RawMessage) (truth.StepOptions, error) {
 	section, err := parseGate(slices.Concat([]byte(`{"prm_options":`), config, []byte("}")))
 	if err != nil {
-		return guard.StepOptions{}, err
+		return truth.StepOptions{}, err
 	}
 	return section.Steps.Options(), nil
 }
@@ -168,7 +169,7 @@ func parseSuite(config json.RawMessage) guardSuite {
 			return plain("config_error"), nil
 		}
 		status := "parsed"
-		score, ok := guard.ParseScore(in.Critique, options.StrictScore)
+		score, ok := truth.ParseScore(in.Critique, options.StrictScore)
 		if !ok {
 			status, score = "unparsed", options.ParseFailureScore
 		}
@@ -187,7 +188,7 @@ func jaccardSuite(_ context.Context, input json.RawMessage) (any, error) {
 	return struct {
 		plainResult
 		Distance float64 `json:"distance"`
-	}{plain("value"), guard.Jaccard(in.A, in.B)}, nil
+	}{plain("value"), truth.Jaccard(in.A, in.B)}, nil
 }
 
 // stepStub stands for a model that criticises steps: its n-th critique ends in the
@@ -201,24 +202,24 @@ type stepStub struct {
 	answersAlike string // to everything that is no critique
 }
 
-func (s *stepStub) Complete(_ context.Context, r guard.CompletionRequest) (guard.Completion, error) {
+func (s *stepStub) Complete(_ context.Context, r truth.CompletionRequest) (truth.Completion, error) {
 	s.calls++
 	if s.fails {
-		return guard.Completion{}, errStub
+		return truth.Completion{}, errStub
 	}
-	if r.Purpose != guard.PurposeCritique {
-		return guard.Completion{Text: s.answersAlike}, nil
+	if r.Purpose != truth.PurposeCritique {
+		return truth.Completion{Text: s.answersAlike}, nil
 	}
 	if n := s.calls - 1; n < len(s.scores) && s.scores[n] != nil {
-		return guard.Completion{Text: fmt.Sprintf("SCORE: %v", *s.scores[n])}, nil
+		return truth.Completion{Text: fmt.Sprintf("SCORE: %v", *s.scores[n])}, nil
 	}
-	return guard.Completion{Text: "no score"}, nil
+	return truth.Completion{Text: "no score"}, nil
 }
 
 var errStub = errors.New("the stub fails as the case says")
 
 // template notes how much of the answer a critique would see.
-func (s *stepStub) template(q guard.Critique) string {
+func (s *stepStub) template(q truth.Critique) string {
 	s.mostStep = max(s.mostStep, utf8.RuneCountInString(q.Step))
 	s.mostAnswer = max(s.mostAnswer, utf8.RuneCountInString(q.Answer))
 	return q.Step
@@ -253,8 +254,8 @@ func aggregateSuite(config json.RawMessage) guardSuite {
 		o := options
 		o.Split = func(string) []string { return slices.Clone(in.Steps) }
 		o.Template = stub.template
-		v := guard.StepVerifier{Kit: guard.ProbeKit{Completer: stub}, Options: o}
-		m, err := v.Measure(ctx, guard.Candidate{Answer: strings.Join(in.Steps, "\n\n")})
+		v := truth.StepVerifier{Kit: truth.ProbeKit{Completer: stub}, Options: o}
+		m, err := v.Measure(ctx, truth.Candidate{Answer: strings.Join(in.Steps, "\n\n")})
 		return struct {
 			plainResult
 			Value               float64 `json:"value"`

@@ -1,4 +1,4 @@
-package guard
+package truth
 
 import (
 	"context"
@@ -75,7 +75,7 @@ func (o StepOptions) withDefaults() StepOptions {
 // Check returns an error for options that cannot be used.
 func (o StepOptions) Check() error {
 	bad := func(key, value, problem string) error {
-		return truthError("prm_options."+key, value, problem)
+		return badOption("prm_options."+key, value, problem)
 	}
 	o = o.withDefaults()
 	switch {

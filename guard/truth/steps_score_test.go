@@ -1,4 +1,4 @@
-package guard_test
+package truth_test
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 )
 
 const none = -1 // no score
@@ -71,7 +71,7 @@ func TestParseScore(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for strict, want := range map[bool]float64{false: c.compat, true: c.strict} {
-				got, ok := guard.ParseScore(c.critique, strict)
+				got, ok := truth.ParseScore(c.critique, strict)
 				if !ok {
 					got = none
 				}
@@ -120,7 +120,7 @@ func FuzzScore(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, critique string) {
 		for _, strict := range []bool{false, true} {
-			got, ok := guard.ParseScore(critique, strict)
+			got, ok := truth.ParseScore(critique, strict)
 			want, wantOK := oracleScore(critique, strict)
 			if got != want || ok != wantOK {
 				t.Fatalf("ParseScore(%q, %v) = %v, %v; want %v, %v", critique, strict, got, ok, want, wantOK)

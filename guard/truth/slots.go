@@ -1,4 +1,4 @@
-package guard
+package truth
 
 import "context"
 
@@ -11,19 +11,19 @@ type EntitlementSlot interface {
 	// Transfer says that the right went from one holder to another.
 	Transfer(ctx context.Context, from, to string, c Candidate) error
 	// Rectify says that the right was found to be wrong, and by which verdict.
-	Rectify(ctx context.Context, holder string, c Candidate, r TruthResult) error
+	Rectify(ctx context.Context, holder string, c Candidate, r Result) error
 }
 
 // A ReplaySlot gives back the events of a gate in the order they happened, until
 // yield returns an error, which it returns. Event logs implement it.
 type ReplaySlot interface {
-	Replay(ctx context.Context, candidateID string, yield func(TruthEvent) error) error
+	Replay(ctx context.Context, candidateID string, yield func(Event) error) error
 }
 
 // A MetaSlot judges the gate itself: it is told each candidate and its verdict. It
 // may be called concurrently.
 type MetaSlot interface {
-	Reflect(ctx context.Context, c Candidate, r TruthResult) error
+	Reflect(ctx context.Context, c Candidate, r Result) error
 }
 
 // NoEntitlement is an [EntitlementSlot] that does nothing.
@@ -36,10 +36,10 @@ func (NoEntitlement) Acquire(context.Context, string, Candidate) error { return 
 func (NoEntitlement) Transfer(context.Context, string, string, Candidate) error { return nil }
 
 // Rectify returns nil.
-func (NoEntitlement) Rectify(context.Context, string, Candidate, TruthResult) error { return nil }
+func (NoEntitlement) Rectify(context.Context, string, Candidate, Result) error { return nil }
 
 // NoMeta is a [MetaSlot] that does nothing.
 type NoMeta struct{}
 
 // Reflect returns nil.
-func (NoMeta) Reflect(context.Context, Candidate, TruthResult) error { return nil }
+func (NoMeta) Reflect(context.Context, Candidate, Result) error { return nil }

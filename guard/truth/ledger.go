@@ -1,4 +1,4 @@
-package guard
+package truth
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-// A TruthLedger counts what a truth gate spends. Record, Tripped and Totals may be
+// A Ledger counts what a truth gate spends. Record, Tripped and Totals may be
 // called concurrently, by several gates and by others.
-type TruthLedger interface {
+type Ledger interface {
 	// Record adds one record. soft says that it was the first to cross the soft
 	// limit. An error, and a panic, makes the gate escalate.
 	Record(u TokenUsage) (soft bool, err error)
@@ -41,7 +41,7 @@ type Trip struct {
 	Kill bool   // whether that stops the gate
 }
 
-// A TokenLedger is the [TruthLedger] of a budget of tokens and of calls. It remembers
+// A TokenLedger is the [Ledger] of a budget of tokens and of calls. It remembers
 // every id it has charged, for as long as it lives. It may be used concurrently.
 type TokenLedger struct {
 	budget *spend.Budget

@@ -1,4 +1,4 @@
-package guard
+package truth
 
 import (
 	"errors"
@@ -41,7 +41,7 @@ func (t Thresholds) Check() error {
 		value float64
 	}{{"tau_u", t.TauU}, {"tau_s", t.TauS}, {"tau_a", t.TauA}} {
 		if !isShare(tau.value) {
-			errs = append(errs, truthError("thresholds."+tau.key, fmt.Sprint(tau.value), "it must be a number from 0 to 1"))
+			errs = append(errs, badOption("thresholds."+tau.key, fmt.Sprint(tau.value), "it must be a number from 0 to 1"))
 		}
 	}
 	return errors.Join(errs...)
@@ -60,14 +60,14 @@ func (t Thresholds) of(stage string) (tau float64, found bool) {
 	return 0, false
 }
 
-func truthError(key, value, problem string) error {
+func badOption(key, value, problem string) error {
 	return fmt.Errorf("option %q is %s: %s", key, value, problem)
 }
 
-// A TruthConfig says how a truth gate judges. Completer is required; the zero value
+// A Config says how a truth gate judges. Completer is required; the zero value
 // of every other member stands for a default. The gate changes nothing of it and
 // keeps using what it points to.
-type TruthConfig struct {
+type Config struct {
 	Completer      Completer
 	ProbeCompleter Completer // an independent model for all probes; nil: Completer
 
@@ -81,11 +81,11 @@ type TruthConfig struct {
 	// with neither, nothing is counted.
 	Budget *spend.Budget
 	OnSoft func(TokenTotals) error // as for NewTokenLedger; may be nil
-	Ledger TruthLedger
+	Ledger Ledger
 
 	// OnEvent, if not nil, is called in order with everything that happens. An error
 	// makes the gate escalate.
-	OnEvent func(TruthEvent) error
+	OnEvent func(Event) error
 
 	// Uncertainty, Sensitivity and Adherence take the place of the built-in probes.
 	Uncertainty, Sensitivity, Adherence Probe
@@ -99,31 +99,31 @@ type TruthConfig struct {
 
 // Check returns an error for each member that cannot be used. Whether the Budget is
 // sound is for [NewTokenLedger] to say.
-func (c TruthConfig) Check() error {
+func (c Config) Check() error {
 	errs := []error{c.thresholds().Check(), c.Steps.Check()}
 	if c.Completer == nil {
-		errs = append(errs, truthError("completion", "null", "it is required"))
+		errs = append(errs, badOption("completion", "null", "it is required"))
 	}
 	if c.Budget != nil && c.Ledger != nil {
-		errs = append(errs, truthError("budget", "given", "a ledger is given too, and only one of them can count"))
+		errs = append(errs, badOption("budget", "given", "a ledger is given too, and only one of them can count"))
 	}
 	if !slices.Contains(estimators, c.estimator()) {
-		errs = append(errs, truthError("estimator", fmt.Sprintf("%q", c.Estimator), fmt.Sprintf("it must be one of %q", estimators)))
+		errs = append(errs, badOption("estimator", fmt.Sprintf("%q", c.Estimator), fmt.Sprintf("it must be one of %q", estimators)))
 	}
 	if c.estimator() == EstimateLogProbs && c.LenientLogProbs && c.thresholds().TauU >= 1 {
-		errs = append(errs, truthError("thresholds.tau_u", "1", "with strict false it must be less than 1: answers without log probabilities score 1 and would pass"))
+		errs = append(errs, badOption("thresholds.tau_u", "1", "with strict false it must be less than 1: answers without log probabilities score 1 and would pass"))
 	}
 	return errors.Join(errs...)
 }
 
-func (c TruthConfig) thresholds() Thresholds {
+func (c Config) thresholds() Thresholds {
 	if c.Thresholds == nil {
 		return DefaultThresholds()
 	}
 	return *c.Thresholds
 }
 
-func (c TruthConfig) estimator() Estimator {
+func (c Config) estimator() Estimator {
 	if c.Estimator == "" {
 		return EstimateConsistency
 	}
@@ -132,7 +132,7 @@ func (c TruthConfig) estimator() Estimator {
 
 // probes returns the three probes in their order. by takes the place of the
 // completer.
-func (c TruthConfig) probes(by Completer) [3]Probe {
+func (c Config) probes(by Completer) [3]Probe {
 	kit := ProbeKit{by, c.Distance, c.Delimiter}
 	probes := [3]Probe{c.Uncertainty, c.Sensitivity, c.Adherence}
 	if probes[0] == nil {
@@ -155,7 +155,7 @@ func (c TruthConfig) probes(by Completer) [3]Probe {
 }
 
 // prober returns the completer that probes use.
-func (c TruthConfig) prober() Completer {
+func (c Config) prober() Completer {
 	if c.ProbeCompleter != nil {
 		return c.ProbeCompleter
 	}

@@ -1,4 +1,4 @@
-package guard
+package truth
 
 import (
 	"bytes"
@@ -14,10 +14,10 @@ import (
 	"github.com/dialai/dialai/spend"
 )
 
-// A Truth is a section truth: in a machine, a gate that winners must pass before they
-// are executed. It is plain data; who asks the models is added to what [Truth.Config]
+// A Section is a section truth: in a machine, a gate that winners must pass before they
+// are executed. It is plain data; who asks the models is added to what [Section.Config]
 // returns. It never changes.
-type Truth struct {
+type Section struct {
 	Model      string // that gave or could give the answers; never "" in a machine
 	ProbeModel string // an independent one for all probes; "" for Model
 
@@ -44,12 +44,12 @@ type StepText struct {
 }
 
 // Needs reports whether a transition of this name needs the gate.
-func (t *Truth) Needs(transition string) bool {
+func (t *Section) Needs(transition string) bool {
 	return t.When == nil || slices.Contains(t.When, transition)
 }
 
 // Prober returns the model that probes ask.
-func (t *Truth) Prober() string {
+func (t *Section) Prober() string {
 	if t.ProbeModel != "" {
 		return t.ProbeModel
 	}
@@ -57,7 +57,7 @@ func (t *Truth) Prober() string {
 }
 
 // Calls returns how many calls of a model a gate that passes makes at most.
-func (t *Truth) Calls() int64 {
+func (t *Section) Calls() int64 {
 	const worlds = 2 * 2 * nearWorlds
 	switch t.Estimator {
 	case EstimateSteps:
@@ -69,9 +69,9 @@ func (t *Truth) Calls() int64 {
 }
 
 // Config returns the section as a gate needs it, without the completers.
-func (t *Truth) Config() TruthConfig {
+func (t *Section) Config() Config {
 	thresholds := t.Thresholds
-	return TruthConfig{
+	return Config{
 		Thresholds: &thresholds, Estimator: t.Estimator, LenientLogProbs: !t.Strict, ShortCircuit: t.ShortCircuit,
 		Steps: t.Steps.Options(), Budget: t.Budget, DebitProbes: t.DebitProbes,
 	}
@@ -96,24 +96,24 @@ func (s StepText) Options() StepOptions {
 	return o
 }
 
-// TruthDefaults returns the section that says nothing, as the published gate has it.
-func TruthDefaults() Truth {
-	return Truth{Thresholds: DefaultThresholds(), Estimator: EstimateConsistency, Strict: true,
+// Defaults returns the section that says nothing, as the published gate has it.
+func Defaults() Section {
+	return Section{Thresholds: DefaultThresholds(), Estimator: EstimateConsistency, Strict: true,
 		Steps: StepText{MaxSteps: DefaultMaxVerifiedSteps, MaxStepChars: DefaultMaxStepChars, Aggregator: AggregateMin}}
 }
 
-// StrictTruth returns the section that says nothing, in the profile strict.
-func StrictTruth() Truth {
-	t := TruthDefaults()
+// StrictDefaults returns the section that says nothing, in the profile strict.
+func StrictDefaults() Section {
+	t := Defaults()
 	t.ShortCircuit, t.DebitProbes, t.Steps.MergeTail, t.Steps.StrictScore = true, true, true, true
 	return t
 }
 
-// ParseTruth reads the section of a gate that stands alone, a JSON object. What it
+// Parse reads the section of a gate that stands alone, a JSON object. What it
 // leaves out is as in defaults. It needs no model, and may have a budget with the members
 // soft_limit_tokens, hard_limit_tokens, hard_limit_calls, mode and debit_probes. The
 // problems have JSON pointers relative to the section.
-func ParseTruth(data []byte, defaults Truth) (*Truth, []machine.Problem) {
+func Parse(data []byte, defaults Section) (*Section, []machine.Problem) {
 	t := defaults
 	problems := section.Parse("truth", data, func(r *section.Reader) []section.Member {
 		return append(t.members(r), section.Member{Name: "budget", Read: t.readBudget(r)})
@@ -124,7 +124,7 @@ func ParseTruth(data []byte, defaults Truth) (*Truth, []machine.Problem) {
 	return &t, nil
 }
 
-func (t *Truth) readBudget(r *section.Reader) func(path string, value []byte) {
+func (t *Section) readBudget(r *section.Reader) func(path string, value []byte) {
 	b := &spend.Budget{}
 	read := r.Object([]section.Member{
 		{Name: "soft_limit_tokens", Read: r.OptionalCount(&b.SoftTokens)},
@@ -142,9 +142,9 @@ func (t *Truth) readBudget(r *section.Reader) func(path string, value []byte) {
 	}
 }
 
-// readTruth reads the section truth of a machine, or of a state of one; false and null
+// Read reads the section truth of a machine, or of a state of one; false and null
 // switch it off. What it leaves out is as in defaults.
-func readTruth(r *section.Reader, into **Truth, defaults Truth, state bool) func(path string, value []byte) {
+func Read(r *section.Reader, into **Section, defaults Section, state bool) func(path string, value []byte) {
 	t := &defaults
 	t.DebitProbes = false // the session's budget says
 	read := r.Object(append(t.members(r), section.Member{Name: "budget", Read: func(path string, _ []byte) {
@@ -161,7 +161,7 @@ func readTruth(r *section.Reader, into **Truth, defaults Truth, state bool) func
 }
 
 // members are those that every section has.
-func (t *Truth) members(r *section.Reader) []section.Member {
+func (t *Section) members(r *section.Reader) []section.Member {
 	return []section.Member{
 		{Name: "model", Read: packs.ModelName(r, &t.Model)},
 		{Name: "probe_model", Read: packs.ModelName(r, &t.ProbeModel)},
@@ -177,7 +177,7 @@ func (t *Truth) members(r *section.Reader) []section.Member {
 }
 
 // contradictions are members that cannot both be meant.
-func (t *Truth) contradictions(path string) []machine.Problem {
+func (t *Section) contradictions(path string) []machine.Problem {
 	if t.Estimator == EstimateLogProbs && !t.Strict && t.Thresholds.TauU >= 1 {
 		return []machine.Problem{{Path: path + "/thresholds", Code: "contradiction",
 			Message: "tau_u is 1 and strict is false: answers without log probabilities score 1 and would pass", Hint: "lower tau_u"}}

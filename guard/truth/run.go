@@ -1,4 +1,4 @@
-package guard
+package truth
 
 import (
 	"context"
@@ -19,13 +19,13 @@ func protect(do func() error) (err error) {
 	return do()
 }
 
-// A truthRun is one call of Gate.
-type truthRun struct {
-	cfg       TruthConfig
+// A run is one call of Gate.
+type run struct {
+	cfg       Config
 	candidate Candidate
-	ledger    TruthLedger // nil: nothing is counted
-	stage     string      // where an error would come from
-	meta      TruthMeta
+	ledger    Ledger // nil: nothing is counted
+	stage     string // where an error would come from
+	meta      Meta
 }
 
 // ErrOverBudget says that a hard limit does not let a call be made, which is no
@@ -33,26 +33,26 @@ type truthRun struct {
 // budget_exceed, and its ledger's Tripped says which limit it was.
 var ErrOverBudget = errors.New("over a hard limit")
 
-func (r *truthRun) judge(ctx context.Context) (TruthDecision, error) {
+func (r *run) judge(ctx context.Context) (Decision, error) {
 	if err := r.openLedger(); err != nil {
-		return TruthDecision{}, err
+		return Decision{}, err
 	}
 	r.stage = StageRecord
 	if err := r.record(StageRecord, r.candidate.UsageID, r.candidate.Tokens, r.candidate.Prompt, r.candidate.Answer); err != nil {
-		return TruthDecision{}, err
+		return Decision{}, err
 	}
 	r.stage = StageConfig
 	if err := r.cfg.Check(); err != nil {
-		return TruthDecision{}, err
+		return Decision{}, err
 	}
 	r.stage = StageBudget
 	if r.tripped() {
-		return TruthDecision{}, ErrOverBudget
+		return Decision{}, ErrOverBudget
 	}
 	return r.probe(ctx)
 }
 
-func (r *truthRun) openLedger() error {
+func (r *run) openLedger() error {
 	r.ledger = r.cfg.Ledger
 	if r.cfg.Budget == nil || r.ledger != nil {
 		return nil
@@ -67,20 +67,20 @@ func (r *truthRun) openLedger() error {
 }
 
 // probe runs the probes in order and decides.
-func (r *truthRun) probe(ctx context.Context) (TruthDecision, error) {
+func (r *run) probe(ctx context.Context) (Decision, error) {
 	var by Completer = r.cfg.prober()
 	if r.cfg.DebitProbes && r.ledger != nil {
 		by = &debited{by, r}
 	}
 	var scores [3]float64
 	for i, p := range r.cfg.probes(by) {
-		r.stage = truthTests[i].stage
+		r.stage = tests[i].stage
 		value, err := r.measure(ctx, p)
 		if err != nil {
-			return TruthDecision{}, err
+			return Decision{}, err
 		}
 		scores[i] = value
-		if r.cfg.ShortCircuit && (!isShare(value) || truthTests[i].fails(value, r.cfg.thresholds())) {
+		if r.cfg.ShortCircuit && (!isShare(value) || tests[i].fails(value, r.cfg.thresholds())) {
 			break
 		}
 	}
@@ -89,14 +89,14 @@ func (r *truthRun) probe(ctx context.Context) (TruthDecision, error) {
 
 // decide decides from the scores of the probes that ran. Those that did not, since
 // an earlier one decides, count as perfect.
-func (r *truthRun) decide(scores [3]float64) TruthDecision {
+func (r *run) decide(scores [3]float64) Decision {
 	for i := len(r.meta.ProbesRun); i < len(scores); i++ {
 		scores[i] = 1
 	}
-	return Decide(TruthScores{scores[0], scores[1], scores[2]}, r.cfg.thresholds())
+	return Decide(Scores{scores[0], scores[1], scores[2]}, r.cfg.thresholds())
 }
 
-func (r *truthRun) measure(ctx context.Context, p Probe) (float64, error) {
+func (r *run) measure(ctx context.Context, p Probe) (float64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -107,7 +107,7 @@ func (r *truthRun) measure(ctx context.Context, p Probe) (float64, error) {
 	}
 	r.meta.StepsTotal += m.StepsTotal
 	r.meta.StepsVerified += m.StepsVerified
-	e := TruthEvent{Type: "probe"}
+	e := Event{Type: "probe"}
 	if isShare(m.Value) {
 		e.Value = &m.Value
 		*r.scoreOf(r.stage) = &m.Value
@@ -121,7 +121,7 @@ func (r *truthRun) measure(ctx context.Context, p Probe) (float64, error) {
 	return m.Value, nil
 }
 
-func (r *truthRun) scoreOf(stage string) **float64 {
+func (r *run) scoreOf(stage string) **float64 {
 	switch stage {
 	case StageUncertainty:
 		return &r.meta.Uncertainty
@@ -132,7 +132,7 @@ func (r *truthRun) scoreOf(stage string) **float64 {
 }
 
 // tripped reports whether the gate has to stop, and notes what was crossed.
-func (r *truthRun) tripped() bool {
+func (r *run) tripped() bool {
 	if r.ledger == nil {
 		return false
 	}
@@ -142,13 +142,13 @@ func (r *truthRun) tripped() bool {
 }
 
 // record charges one call. Tokens that are not known are estimated.
-func (r *truthRun) record(stage, id string, tokens TokenCounts, prompt, answer string) error {
+func (r *run) record(stage, id string, tokens TokenCounts, prompt, answer string) error {
 	u := TokenUsage{ID: id, Estimated: tokens.Input == nil || tokens.Output == nil}
 	u.Input, u.Output = knownTokens(tokens.Input, prompt), knownTokens(tokens.Output, answer)
 	if u.Input < 0 || u.Output < 0 {
 		return fmt.Errorf("%w: %d and %d tokens", verdict.ErrInput, u.Input, u.Output)
 	}
-	e := TruthEvent{Type: "record", Stage: stage, Tokens: &u}
+	e := Event{Type: "record", Stage: stage, Tokens: &u}
 	var soft bool
 	if r.ledger != nil {
 		var err error
@@ -162,7 +162,7 @@ func (r *truthRun) record(stage, id string, tokens TokenCounts, prompt, answer s
 		return err
 	}
 	r.meta.SoftWarned = true
-	return r.emit(TruthEvent{Type: "soft_warn", Stage: stage, Ledger: e.Ledger})
+	return r.emit(Event{Type: "soft_warn", Stage: stage, Ledger: e.Ledger})
 }
 
 func knownTokens(count *int64, text string) int64 {
@@ -173,7 +173,7 @@ func knownTokens(count *int64, text string) int64 {
 }
 
 // emit tells the sink, and names the sink as the stage if it fails.
-func (r *truthRun) emit(e TruthEvent) error {
+func (r *run) emit(e Event) error {
 	if r.cfg.OnEvent == nil {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (r *truthRun) emit(e TruthEvent) error {
 	return err
 }
 
-func (r *truthRun) readLedger() error {
+func (r *run) readLedger() error {
 	if r.ledger != nil {
 		totals := r.ledger.Totals()
 		r.meta.Ledger = &totals
@@ -196,11 +196,11 @@ func (r *truthRun) readLedger() error {
 	return nil
 }
 
-func (r *truthRun) result(d TruthDecision, err error) TruthResult {
+func (r *run) result(d Decision, err error) Result {
 	if err != nil {
-		d = TruthDecision{TruthEscalate, CodeInternalError, r.stage}
+		d = Decision{Escalate, CodeInternalError, r.stage}
 	}
-	result := TruthResult{Kind: d.Kind, Reasons: []string{}, Meta: r.meta, Err: err}
+	result := Result{Kind: d.Kind, Reasons: []string{}, Meta: r.meta, Err: err}
 	result.Meta.Stage = d.Stage
 	if limit, compared := r.cfg.thresholds().of(d.Stage); compared && d.Code != CodeInternalError {
 		result.Meta.Limit, result.Meta.Observed = &limit, *r.scoreOf(d.Stage)
@@ -215,8 +215,8 @@ func (r *truthRun) result(d TruthDecision, err error) TruthResult {
 }
 
 // announce tells the sink the verdict. A sink that fails even now escalates.
-func (r *truthRun) announce(result TruthResult) TruthResult {
-	e := TruthEvent{Type: "verdict", Stage: result.Meta.Stage, Verdict: result.Kind, Ledger: result.Meta.Ledger}
+func (r *run) announce(result Result) Result {
+	e := Event{Type: "verdict", Stage: result.Meta.Stage, Verdict: result.Kind, Ledger: result.Meta.Ledger}
 	if len(result.Reasons) > 0 {
 		e.Reason = result.Reasons[0]
 	}
@@ -224,7 +224,7 @@ func (r *truthRun) announce(result TruthResult) TruthResult {
 		e.Type = "error"
 	}
 	if err := r.emit(e); err != nil && result.Err == nil {
-		return r.result(TruthDecision{}, err)
+		return r.result(Decision{}, err)
 	}
 	return result
 }
@@ -233,7 +233,7 @@ func (r *truthRun) announce(result TruthResult) TruthResult {
 // once a hard limit is crossed.
 type debited struct {
 	inner Completer
-	run   *truthRun
+	run   *run
 }
 
 func (d *debited) Complete(ctx context.Context, q CompletionRequest) (Completion, error) {

@@ -1,4 +1,4 @@
-package guard
+package truth
 
 import (
 	"context"
@@ -9,15 +9,15 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
-// A TruthKind is the verdict of a truth gate in one word.
-type TruthKind string
+// A Kind is the verdict of a truth gate in one word.
+type Kind string
 
 // The kinds: use the answer, ask again, ask a human, stop.
 const (
-	TruthPass         TruthKind = "pass"
-	TruthRefuse       TruthKind = "refuse"
-	TruthEscalate     TruthKind = "escalate"
-	TruthBudgetExceed TruthKind = "budget_exceed"
+	Pass         Kind = "pass"
+	Refuse       Kind = "refuse"
+	Escalate     Kind = "escalate"
+	BudgetExceed Kind = "budget_exceed"
 )
 
 // The codes a truth gate gives as reasons.
@@ -40,68 +40,68 @@ const (
 	StageEvent       = "event"
 )
 
-// TruthScores are what the three probes measured, from 0 to 1.
-type TruthScores struct {
+// Scores are what the three probes measured, from 0 to 1.
+type Scores struct {
 	Uncertainty, Sensitivity, Adherence float64
 }
 
-// A TruthDecision is what follows from scores alone.
-type TruthDecision struct {
-	Kind  TruthKind
+// A Decision is what follows from scores alone.
+type Decision struct {
+	Kind  Kind
 	Code  string // why; "" if the answer passes
 	Stage string // that decided
 }
 
-// A truthTest is one question of the decision, asked in order.
-type truthTest struct {
+// A test is one question of the decision, asked in order.
+type test struct {
 	stage string
 	fails func(score float64, t Thresholds) bool
-	then  TruthDecision
+	then  Decision
 }
 
-var truthTests = [3]truthTest{
+var tests = [3]test{
 	{StageUncertainty, func(score float64, t Thresholds) bool { return score > t.TauU },
-		TruthDecision{TruthRefuse, CodeHighUncertainty, StageUncertainty}},
+		Decision{Refuse, CodeHighUncertainty, StageUncertainty}},
 	{StageSensitivity, func(score float64, t Thresholds) bool { return score < t.TauS },
-		TruthDecision{TruthRefuse, CodeLowSensitivity, StageSensitivity}},
+		Decision{Refuse, CodeLowSensitivity, StageSensitivity}},
 	{StageAdherence, func(score float64, t Thresholds) bool { return score < t.TauA },
-		TruthDecision{TruthEscalate, CodeLowAdherence, StageAdherence}},
+		Decision{Escalate, CodeLowAdherence, StageAdherence}},
 }
 
 // Decide decides from scores alone; the first test that fails is named, and a score
 // that equals its threshold passes. A score or threshold that is no number from 0
 // to 1 escalates as internal_error: NaN compares false with everything and would
 // pass.
-func Decide(s TruthScores, t Thresholds) TruthDecision {
+func Decide(s Scores, t Thresholds) Decision {
 	if t.Check() != nil {
-		return TruthDecision{TruthEscalate, CodeInternalError, StageConfig}
+		return Decision{Escalate, CodeInternalError, StageConfig}
 	}
 	scores := [3]float64{s.Uncertainty, s.Sensitivity, s.Adherence}
 	for i, score := range scores {
 		if !isShare(score) {
-			return TruthDecision{TruthEscalate, CodeInternalError, truthTests[i].stage}
+			return Decision{Escalate, CodeInternalError, tests[i].stage}
 		}
 	}
 	for i, score := range scores {
-		if truthTests[i].fails(score, t) {
-			return truthTests[i].then
+		if tests[i].fails(score, t) {
+			return tests[i].then
 		}
 	}
-	return TruthDecision{Kind: TruthPass, Stage: StagePass}
+	return Decision{Kind: Pass, Stage: StagePass}
 }
 
-// A TruthResult is the verdict of a truth gate.
-type TruthResult struct {
-	Kind    TruthKind `json:"kind"`
-	Reasons []string  `json:"reasons"` // codes; never nil, empty for pass and budget_exceed
-	Meta    TruthMeta `json:"meta"`
+// A Result is the verdict of a truth gate.
+type Result struct {
+	Kind    Kind     `json:"kind"`
+	Reasons []string `json:"reasons"` // codes; never nil, empty for pass and budget_exceed
+	Meta    Meta     `json:"meta"`
 	// Err is what went wrong if the reason is internal_error, else nil. It may
 	// quote the answer, so it is not part of the JSON.
 	Err error `json:"-"`
 }
 
-// TruthMeta says how a verdict came about. Nil and zero members do not apply.
-type TruthMeta struct {
+// Meta says how a verdict came about. Nil and zero members do not apply.
+type Meta struct {
 	CandidateID   string       `json:"candidate_id,omitempty"`
 	Stage         string       `json:"stage"`             // that decided, or where it failed
 	Tripped       string       `json:"tripped,omitempty"` // the code of the hard limit crossed
@@ -117,27 +117,27 @@ type TruthMeta struct {
 	Ledger        *TokenTotals `json:"ledger,omitempty"` // afterwards
 }
 
-// A TruthEvent is one thing that happened in a gate.
-type TruthEvent struct {
+// An Event is one thing that happened in a gate.
+type Event struct {
 	Type        string       `json:"type"` // record, soft_warn, probe, verdict or error
 	CandidateID string       `json:"candidate_id,omitempty"`
 	Stage       string       `json:"stage,omitempty"`
 	Value       *float64     `json:"value,omitempty"` // of a probe, if it is a number from 0 to 1
 	Tokens      *TokenUsage  `json:"tokens,omitempty"`
 	Ledger      *TokenTotals `json:"ledger,omitempty"`
-	Verdict     TruthKind    `json:"verdict,omitempty"`
+	Verdict     Kind         `json:"verdict,omitempty"`
 	Reason      string       `json:"reason,omitempty"`
 }
 
-// TruthFailure returns the verdict of a gate that failed in a stage: escalate,
+// Failure returns the verdict of a gate that failed in a stage: escalate,
 // internal_error.
-func TruthFailure(stage string, err error) TruthResult {
-	return TruthResult{TruthEscalate, []string{CodeInternalError}, TruthMeta{Stage: stage}, err}
+func Failure(stage string, err error) Result {
+	return Result{Escalate, []string{CodeInternalError}, Meta{Stage: stage}, err}
 }
 
-var truthClasses = map[TruthKind]verdict.Status{TruthPass: verdict.OK, TruthRefuse: verdict.Retry, TruthEscalate: verdict.Escalate, TruthBudgetExceed: verdict.Abort}
+var classes = map[Kind]verdict.Status{Pass: verdict.OK, Refuse: verdict.Retry, Escalate: verdict.Escalate, BudgetExceed: verdict.Abort}
 
-var truthMessages = map[string]string{
+var messages = map[string]string{
 	CodeHighUncertainty: "the answer is too uncertain",
 	CodeLowSensitivity:  "the answer would be the same if it were false",
 	CodeLowAdherence:    "the answer changes although nothing that matters does",
@@ -150,10 +150,10 @@ var truthMessages = map[string]string{
 // Verdict returns r as a verdict: pass, refuse, escalate and budget_exceed are ok,
 // retry, escalate and abort. Crossing the soft limit, or a hard one that is only
 // observed, adds a warning.
-func (r TruthResult) Verdict() verdict.Verdict {
+func (r Result) Verdict() verdict.Verdict {
 	var reasons []verdict.Reason
 	for _, code := range r.Reasons {
-		reason := verdict.Reason{Code: code, Guard: "truth", Class: truthClasses[r.Kind], Message: truthMessages[code]}
+		reason := verdict.Reason{Code: code, Guard: "truth", Class: classes[r.Kind], Message: messages[code]}
 		if code == CodeInternalError {
 			reason.Message += r.Meta.Stage
 		}
@@ -166,10 +166,10 @@ func (r TruthResult) Verdict() verdict.Verdict {
 		reasons = append(reasons, reason)
 	}
 	add := func(code string, class verdict.Status) {
-		reasons = append(reasons, verdict.Reason{Code: code, Guard: "budget", Class: class, Message: truthMessages[code]})
+		reasons = append(reasons, verdict.Reason{Code: code, Guard: "budget", Class: class, Message: messages[code]})
 	}
 	switch {
-	case r.Kind == TruthBudgetExceed:
+	case r.Kind == BudgetExceed:
 		add(r.Meta.Tripped, verdict.Abort)
 	case r.Meta.Tripped != "":
 		add(r.Meta.Tripped, verdict.Warn)
@@ -189,13 +189,13 @@ func (r TruthResult) Verdict() verdict.Verdict {
 // after another, and looks at the ledger after each. Whatever fails on the way, a
 // panic included, escalates as internal_error. Gate starts no goroutine, and waits
 // as long as the completer does; ctx bounds that.
-func Gate(ctx context.Context, c Candidate, cfg TruthConfig) TruthResult {
-	r := &truthRun{cfg: cfg, candidate: c, stage: StageConfig}
+func Gate(ctx context.Context, c Candidate, cfg Config) Result {
+	r := &run{cfg: cfg, candidate: c, stage: StageConfig}
 	r.meta.CandidateID = c.ID
-	var d TruthDecision
+	var d Decision
 	err := protect(func() (err error) { d, err = r.judge(ctx); return err })
 	if errors.Is(err, ErrOverBudget) {
-		d, err = TruthDecision{Kind: TruthBudgetExceed, Stage: StageBudget}, protect(func() error { r.tripped(); return nil })
+		d, err = Decision{Kind: BudgetExceed, Stage: StageBudget}, protect(func() error { r.tripped(); return nil })
 	}
 	if unread := protect(r.readLedger); err == nil {
 		err = unread

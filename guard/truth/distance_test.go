@@ -1,11 +1,11 @@
-package guard_test
+package truth_test
 
 import (
 	"math/rand/v2"
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/truth"
 )
 
 func TestJaccard(t *testing.T) {
@@ -26,7 +26,7 @@ func TestJaccard(t *testing.T) {
 		{"nothing", "red", "blue", 1},
 		{"other alphabets", "мир и война", "Война и мир", 0},
 	} {
-		if got := guard.Jaccard(c.a, c.b); got != c.want {
+		if got := truth.Jaccard(c.a, c.b); got != c.want {
 			t.Errorf("%s: Jaccard(%q, %q) = %v, want %v", c.name, c.a, c.b, got, c.want)
 		}
 	}
@@ -44,13 +44,13 @@ func TestJaccardIsADistance(t *testing.T) {
 	}
 	for range 5000 {
 		a, b, c := text(), text(), text()
-		ab, ba := guard.Jaccard(a, b), guard.Jaccard(b, a)
+		ab, ba := truth.Jaccard(a, b), truth.Jaccard(b, a)
 		switch {
 		case ab != ba, ab < 0, ab > 1:
 			t.Fatalf("seed %d: Jaccard(%q, %q) = %v and %v", seed, a, b, ab, ba)
-		case guard.Jaccard(a, a+" "+strings.ToUpper(a)) != 0:
+		case truth.Jaccard(a, a+" "+strings.ToUpper(a)) != 0:
 			t.Fatalf("seed %d: %q is not like itself", seed, a)
-		case ab > guard.Jaccard(a, c)+guard.Jaccard(c, b)+1e-12:
+		case ab > truth.Jaccard(a, c)+truth.Jaccard(c, b)+1e-12:
 			t.Fatalf("seed %d: the way from %q to %q is shorter over %q", seed, a, b, c)
 		}
 	}

@@ -1,4 +1,4 @@
-package guard
+package truth
 
 import (
 	"context"
@@ -126,7 +126,7 @@ func (s *Script) Requests() []CompletionRequest {
 	return append([]CompletionRequest(nil), s.asked...)
 }
 
-// A Candidate is an answer that a [TruthGate] is to judge. All texts are data that
+// A Candidate is an answer that a [Gate] is to judge. All texts are data that
 // nobody trusts.
 type Candidate struct {
 	ID          string
