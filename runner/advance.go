@@ -11,48 +11,6 @@ import (
 
 // From a verdict to an executed transition, or to what follows from a refusal.
 
-// advance takes the winner of a verdict through the gate.
-func (w *engine) advance(ctx context.Context, v *session.Judged) (Tick, error) {
-	if c := w.now.Program.Guards(w.now.State); c != nil && (c.Classifier != nil || c.Truth != nil) {
-		q, status, err := w.inquire(ctx, w.elected)
-		if err != nil {
-			return Tick{}, err
-		}
-		if status != "" {
-			return w.finish(ctx, status)
-		}
-		return w.enter(ctx, w.open.Verdict, q)
-	}
-	return w.enter(ctx, v, nil)
-}
-
-// enter takes the winner of a verdict through the gate, with what came of asking
-// about it.
-func (w *engine) enter(ctx context.Context, v *session.Judged, q *inquiry) (Tick, error) {
-	d := w.elected(v)
-	d.inquiry = q
-	from := w.now.State
-	w.cancelOpen()
-	if held, err := w.holdForAudit(ctx, w.by, &d); err != nil {
-		return Tick{}, err
-	} else if held {
-		return w.finish(ctx, TickHuman)
-	}
-	w.demoteOnMismatch(d.transition)
-	verdict, err := w.execute(ctx, d)
-	if err != nil {
-		return Tick{}, err
-	}
-	if !verdict.Passed() {
-		tick, err := w.finish(ctx, w.refused(verdict))
-		tick.Code = verdict.Reasons[0].Code
-		return tick, err
-	}
-	tick, err := w.finish(ctx, TickAdvanced)
-	tick.Previous, tick.Transition, tick.verdict = from, d.transition, v
-	return tick, err
-}
-
 // elected returns the decision to execute a verdict's winner.
 func (t *round) elected(v *session.Judged) decision {
 	arrival := v.Order[v.Decision.Winner]
@@ -79,11 +37,11 @@ func (w *engine) cancelOpen() {
 const DefaultRejects = 3
 
 // refused records what follows from a guard's refusal.
-func (t *commit) refused(v verdict.Verdict) TickStatus {
+func (t *commit) refused(v verdict.Verdict) sight {
 	reason := v.Reasons[0]
 	if v.Status == verdict.Abort {
 		t.emit(&session.Ended{Status: session.Stopped, Code: reason.Code, Reason: reason.Message})
-		return TickStopped
+		return seenStopped
 	}
 	limit := int32(DefaultRejects)
 	if c := t.now.Program.Guards(t.now.State); c != nil && c.Retry.MaxAttempts != nil {
@@ -97,10 +55,10 @@ func (t *commit) refused(v verdict.Verdict) TickStatus {
 		o := t.newOpened()
 		*o = session.RoundOpened{Round: t.now.Round, Attempt: t.now.Attempt + 1, State: t.now.State, Notices: notices}
 		t.emit(o)
-		return TickRejected
+		return seenSentBack
 	}
 	t.emit(&session.AwaitsHuman{Code: reason.Code, Reason: reason.Text()})
-	return TickHuman
+	return seenHuman
 }
 
 // execute takes a decision through the gate and, if it passes, moves the

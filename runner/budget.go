@@ -132,9 +132,9 @@ func (t *round) held(but ...*session.AskState) (b spend.Book) {
 // overBudget stops the session if nobody is left to be asked in this round, and
 // nobody has proposed, because of the budget. In mode sequential a human is asked
 // instead, who is the last and dearest there anyway.
-func (w *engine) overBudget() bool {
+func (w *engine) overBudget() sight {
 	if len(w.open.Proposals) > 0 || w.waiting() {
-		return false
+		return seenNothing
 	}
 	var last *session.AskFailed
 	for _, e := range w.events {
@@ -143,20 +143,20 @@ func (w *engine) overBudget() bool {
 		}
 	}
 	if last == nil || !session.Unpaid(last.Code) {
-		return false
+		return seenNothing
 	}
 	for i := range w.members() {
 		m := &w.members()[i]
 		if w.asks(m) && w.open.Ask(m.SpecialistID, machine.Proposer) == nil {
-			return false // somebody can still be asked
+			return seenNothing // somebody can still be asked
 		}
 	}
 	if w.mode() == machine.Sequential {
 		w.emit(&session.AwaitsHuman{Code: last.Code, Reason: last.Message})
-		return true
+		return seenHuman
 	}
 	w.emit(&session.Ended{Status: session.Stopped, Code: last.Code, Reason: last.Message})
-	return true
+	return seenStopped
 }
 
 // tooLate returns the limit of time that has passed for a call that costs

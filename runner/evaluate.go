@@ -59,14 +59,14 @@ func (r *Runner) evaluateAndExecute(ctx context.Context, s *session.Session, in 
 		return result, errors.Join(failed, err)
 	}
 	asAsked := func(v *session.Judged) decision { return in.amend(w.elected(v)) }
-	q, status, err := w.inquire(ctx, asAsked)
+	q, err := w.inquire(ctx, asAsked)
 	switch {
+	case errors.Is(err, errElsewhere):
+		return w.unexecuted(ctx, in, "Another process is asking the guards of the round")
+	case errors.Is(err, errMeanwhile):
+		return Arbitration{}, errors.Join(w.save(ctx), session.ErrStale) // look again
 	case err != nil:
 		return Arbitration{}, err
-	case status == TickWaiting:
-		return w.unexecuted(ctx, in, "Another process is asking the guards of the round")
-	case status != "":
-		return Arbitration{}, errors.Join(w.save(ctx), session.ErrStale) // the round went on: look again
 	}
 	d := asAsked(w.open.Verdict)
 	d.inquiry = q
@@ -137,7 +137,8 @@ func (w *engine) evaluate(ctx context.Context) (*session.Judged, error) {
 	if w.by, err = w.arbiter(); err != nil {
 		return nil, err
 	}
-	return w.verdict(ctx)
+	v, _, err := w.verdict(ctx)
+	return v, err
 }
 
 // A Consensus is DIAL's ConsensusResult.

@@ -42,6 +42,7 @@ type flight struct {
 	out     int
 	cancel  context.CancelCauseFunc
 	done    func()
+	local   bool // functions have answered meanwhile, and nobody has looked at what that leads to
 }
 
 // send sends requests, at most maxParallel at once. The caller must take every

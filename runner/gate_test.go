@@ -173,7 +173,7 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"make permit":            "gate.go pass",
 		"write permit":           "",
 		"call pass":              "advance.go execute",
-		"call execute":           "advance.go enter, decide.go executeForced, evaluate.go executeElected",
+		"call execute":           "decide.go executeForced, evaluate.go executeElected, round_states.go executing",
 		"call move":              "advance.go execute",
 		"make Executed":          "advance.go move, session/folder.go newData",
 		"make RoundOpened":       "advance.go move, advance.go refused, commit_batch.go newOpened, session/folder.go newData, session/opening.go fill",

@@ -127,16 +127,15 @@ func (r *Runner) setInflight(k askKey, on bool) {
 	}
 }
 
-// gather asks the members and hears their answers: functions one by one in
-// roster order, everybody else at once and meanwhile. w then holds what is not
-// durable yet.
-func (w *engine) gather(ctx context.Context, ask []*member) error {
+// gather asks the members: functions one by one in roster order, everybody else at once
+// and meanwhile. What functions have answered is in the commit, unless asks were sent.
+func (w *engine) gather(ctx context.Context, ask []*member) (sight, error) {
 	for _, m := range ask {
 		if !m.local() {
 			return w.gatherRemote(ctx, ask)
 		}
 	}
-	return w.gatherLocal(ctx, ask)
+	return seenAsked, w.gatherLocal(ctx, ask)
 }
 
 // gatherLocal asks functions inside this process, one by one, until the round
@@ -202,22 +201,21 @@ type request struct {
 	room     specialist.CallLimit
 }
 
-// gatherRemote records all asks in one commit, sends them, asks the local
-// functions meanwhile, and commits answers as they come in.
-func (w *engine) gatherRemote(ctx context.Context, ask []*member) error {
+// gatherRemote records all asks in one commit, sends them, and asks the local functions
+// meanwhile.
+func (w *engine) gatherRemote(ctx context.Context, ask []*member) (sight, error) {
 	requests, err := w.recordAsks(ctx, ask)
 	if err != nil {
-		return err
+		return seenNothing, err
 	}
 	if err := w.save(ctx); err != nil {
-		return err
+		return seenNothing, err
 	}
 	q := questionOf(w.s, w.s.Notices(), &memory{r: w.r, s: w.s, mu: &sync.Mutex{}})
 	if slices.ContainsFunc(requests, func(req request) bool { return req.member.webhook() }) {
 		q.Encoded = q.AppendContext(nil, true)
 	}
-	f := w.r.send(ctx, requests, q)
-	defer f.stop()
+	w.flight = w.r.send(ctx, requests, q)
 	for _, m := range ask {
 		if m.local() {
 			var h response
@@ -227,7 +225,8 @@ func (w *engine) gatherRemote(ctx context.Context, ask []*member) error {
 			w.responses = append(w.responses, h)
 		}
 	}
-	return w.receive(ctx, f)
+	w.flight.local = len(w.responses) > 0
+	return seenSent, nil
 }
 
 // recordAsks records the asks of everybody outside this process.

@@ -42,32 +42,31 @@ var (
 )
 
 // inquire asks about the decision that the round's verdict leads to, if its
-// guards want that and nothing else stops it. The commit may be another one
-// afterwards. status is not empty if the step cannot go on now.
-func (w *engine) inquire(ctx context.Context, of func(*session.Judged) decision) (q *inquiry, status TickStatus, err error) {
+// guards want that and nothing else stops it. What is asked is durable before it is sent,
+// so the commit is another one afterwards. It is nil if nobody was asked. The error is
+// errElsewhere or errMeanwhile if the step cannot go on now.
+func (w *engine) inquire(ctx context.Context, of func(*session.Judged) decision) (*inquiry, error) {
 	c := w.now.Program.Guards(w.now.State)
+	if c == nil || c.Classifier == nil && c.Truth == nil {
+		return nil, nil
+	}
 	d := of(w.open.Verdict)
 	if !c.Asks(d.transition.Name) {
-		return nil, "", nil
+		return nil, nil
 	}
 	if held, err := w.waitsForAudit(ctx, w.by); held || err != nil {
-		return nil, "", err // a human decides first: there is nothing to ask yet
+		return nil, err // a human decides first: there is nothing to ask yet
 	}
 	step := w.guardStep(d)
 	if j := (judgement{ctx: ctx, step: step}); !j.alone(&w.assessment).Passed() {
-		return nil, "", nil // the gate says why
+		return nil, nil // the gate says why
 	}
 	asking := &inquirer{w: w, config: c, desk: w.here.respondents, about: w.open.Verdict.Order[w.open.Verdict.Decision.Winner]}
 	v := asking.ask(ctx, d, step)
-	switch {
-	case asking.err == nil:
-		return &inquiry{step, v}, "", nil
-	case errors.Is(asking.err, errElsewhere):
-		return nil, TickWaiting, nil
-	case errors.Is(asking.err, errMeanwhile):
-		return nil, TickSolicited, nil
+	if asking.err != nil {
+		return nil, asking.err
 	}
-	return nil, "", asking.err
+	return &inquiry{step, v}, nil
 }
 
 // An inquirer asks about one decision.

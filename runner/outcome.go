@@ -49,7 +49,7 @@ func (t *assessment) counterfactual(ctx context.Context, by *member, o *trust.Ou
 		o.P, o.Pick, o.N = j.P[j.Best], j.Pick, j.N
 	}
 	if t.stopsEarly() {
-		o.Stops = e.Ledger.Stops(q, j, t.costs(q.Votes), t.asking())
+		o.Stops = e.Ledger.Stops(q, j, t.costs(q.Votes), t.askingPolicy())
 	}
 	return nil
 }

@@ -202,7 +202,10 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member
 	}
 	switch ask := w.admit(ctx, []*member{&own}); {
 	case len(ask) > 0:
-		err = w.gather(ctx, ask)
+		_, err = w.gather(ctx, ask)
+		for err == nil && w.flight != nil {
+			_, err = w.receiving(ctx)
+		}
 	case w.failureOf(m.SpecialistID) == nil:
 		err = refuse(ErrIllegal, "budget_contended", "Specialist %s cannot be asked now: open calls hold the last of the budget", m.SpecialistID)
 	}

@@ -9,41 +9,39 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// receive commits answers as they come in. Those of the last batch are left in
-// the commit in the making, to share the commit of what follows from them.
-func (w *engine) receive(ctx context.Context, f *flight) error {
-	for local := len(w.responses) > 0; ; local = false { // what functions said may settle the round already
-		if !local && f.out > 0 && ctx.Err() == nil {
-			w.responses = f.take(ctx, w.responses)
-		}
-		if ctx.Err() != nil {
-			return w.giveUp(ctx, f)
-		}
-		if err := w.begin(ctx); err != nil {
-			return err
-		}
-		over := w.over()
-		if !over && f.out > 0 {
-			var err error
-			if over, err = w.settled(ctx); err != nil {
-				return err
-			}
-		}
-		if over || f.out == 0 {
-			w.land(f)
-			return nil
-		}
-		if local {
-			continue // it shares the commit of what comes next
-		}
-		err := w.save(ctx)
-		if errors.Is(err, session.ErrStale) {
-			err = w.reload(ctx)
-		}
-		if err != nil {
-			return err
+// receiving commits answers as they come in. The last are left in the commit, to share it
+// with what follows from them.
+func (w *engine) receiving(ctx context.Context) (sight, error) {
+	f := w.flight
+	local := f.local // what functions said may settle the round already
+	if f.local = false; !local && f.out > 0 && ctx.Err() == nil {
+		w.responses = f.take(ctx, w.responses)
+	}
+	if ctx.Err() != nil {
+		return seenNothing, w.giveUp(ctx, f)
+	}
+	if err := w.begin(ctx); err != nil {
+		return seenNothing, err
+	}
+	over := w.over()
+	if !over && f.out > 0 {
+		var err error
+		if over, err = w.settled(ctx); err != nil {
+			return seenNothing, err
 		}
 	}
+	if over || f.out == 0 {
+		w.land(f)
+		return seenLanded, nil
+	}
+	if local {
+		return seenMore, nil // it shares the commit of what comes next
+	}
+	err := w.save(ctx)
+	if errors.Is(err, session.ErrStale) {
+		err = w.reload(ctx)
+	}
+	return seenMore, err
 }
 
 // land ends a flight: nobody else is waited for. Answers that came while it was
@@ -53,6 +51,15 @@ func (w *engine) land(f *flight) {
 	for ; f.out > 0; f.out-- {
 		w.responses = append(w.responses, <-f.results)
 		w.recordAnswer(&w.responses[len(w.responses)-1])
+	}
+	w.abort()
+}
+
+// abort ends a flight, if there is one, whatever is still out.
+func (w *engine) abort() {
+	if w.flight != nil {
+		w.flight.stop()
+		w.flight = nil
 	}
 }
 

@@ -1,9 +1,8 @@
 package runner
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -111,23 +110,10 @@ func (r *Runner) stepOnce(ctx context.Context, s *session.Session) (Tick, error)
 // end gives back what w holds. Its buffers are used again only if the step came to its
 // end: after a panic nobody knows who else has them.
 func (w *engine) end() {
+	w.abort()
 	if w.giveBack(); w.whole {
 		w.release()
 	}
-}
-
-// step makes attempts until nobody else is faster.
-func (w *engine) step(ctx context.Context) (Tick, error) {
-	for range maxRaces {
-		tick, err := w.attempt(ctx)
-		if err == nil || !errors.Is(err, session.ErrStale) {
-			return tick, err
-		}
-		if err := w.reload(ctx); err != nil {
-			return Tick{}, err
-		}
-	}
-	return Tick{}, fmt.Errorf("session %s: %w", w.s.ID, session.ErrStale)
 }
 
 // reload reads the session again after a lost race. If that fails, w keeps the session
@@ -165,6 +151,11 @@ type engine struct {
 
 	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited
 	holds   map[string]*hold  // of those who are about to be asked; nil if nothing is limited
+
+	flight *flight  // of asks that left this process; nil if none is waited for
+	found  *inquiry // what came of asking about the decision; nil if nobody was asked
+	turn   bool     // somebody was asked in this step
+	moved  Tick     // what the gate made of the step
 
 	whole   bool // the step has come to its end
 	looking bool // nobody is asked to propose, so nobody becomes champion
@@ -223,35 +214,6 @@ func (w *engine) beginWith(p *plan) {
 	w.assess(w.r, p, &w.commit.now, &w.commit.open, w.commit.at)
 }
 
-// attempt does the step on w.s. It returns ErrStale if somebody else committed
-// first.
-func (w *engine) attempt(ctx context.Context) (Tick, error) {
-	if err := ctx.Err(); err != nil {
-		return Tick{}, err
-	}
-	if w.s.Status != session.Running && len(w.responses) == 0 && w.pending == nil {
-		return w.tick(statusOf(w.s)), nil
-	}
-	if err := w.begin(ctx); err != nil {
-		return Tick{}, err
-	}
-	if w.over() {
-		return w.finish(ctx, TickSolicited)
-	}
-	if len(w.now.State.Transitions) == 0 {
-		w.emit(&session.Ended{Status: session.Failed, Code: session.CodeDeadEnd, Reason: "No transitions available from current state"})
-		return w.finish(ctx, TickFailed)
-	}
-	var err error
-	if w.by, err = w.arbiter(); err != nil {
-		return Tick{}, err
-	}
-	if w.mode() == machine.Eager {
-		return w.eager(ctx)
-	}
-	return w.askAll(ctx)
-}
-
 // begin begins a commit on the present session and records in it all that is not durable.
 // A state that the evidence has brought to another stage is assessed anew.
 func (w *engine) begin(ctx context.Context) error {
@@ -286,156 +248,6 @@ func (w *engine) begin(ctx context.Context) error {
 // over reports whether the round of this step has been decided by somebody else.
 func (w *engine) over() bool { return w.now.Status != session.Running || w.now.Key() != w.key }
 
-// askAll gathers all answers, in as many waves as it takes, and decides.
-func (w *engine) askAll(ctx context.Context) (Tick, error) {
-	for {
-		due, err := w.due(ctx)
-		if err != nil {
-			return Tick{}, err
-		}
-		if w.championship.alone && len(due) == 0 && !w.waiting() {
-			if _, _, ok, err := w.alone(ctx); err != nil {
-				return Tick{}, err
-			} else if !ok {
-				continue // now everybody is asked
-			}
-		}
-		settled, err := w.settled(ctx)
-		switch {
-		case err != nil:
-			return Tick{}, err
-		case settled:
-			return w.decide(ctx)
-		case len(due) == 0 && w.waiting():
-			return w.finish(ctx, TickWaiting)
-		case len(due) == 0:
-			return w.decide(ctx)
-		}
-		ask, err := w.wave(ctx, due)
-		switch {
-		case err != nil:
-			return Tick{}, err
-		case w.stop != "":
-			return w.decide(ctx)
-		}
-		recorded := len(w.events)
-		ask = w.admit(ctx, ask)
-		switch {
-		case len(ask) == 0 && w.overBudget():
-			return w.finish(ctx, statusOf(&w.now))
-		case len(ask) == 0 && w.waiting():
-			return w.finish(ctx, TickWaiting)
-		case len(ask) == 0 && len(w.events) == recorded:
-			return w.decide(ctx) // nobody is refused, and the verdict holds what they would need
-		case len(ask) == 0:
-			continue
-		}
-		if err := w.gather(ctx, ask); err != nil {
-			return Tick{}, err
-		}
-		if w.over() {
-			return w.finish(ctx, TickSolicited)
-		}
-	}
-}
-
-// eager asks one proposer in a step, as DIAL's tick does. Consensus is tested
-// before and after, once everybody has answered or two proposals exist.
-func (w *engine) eager(ctx context.Context) (Tick, error) {
-	due, err := w.due(ctx)
-	if err != nil {
-		return Tick{}, err
-	}
-	if len(due) > 0 {
-		if tick, done, err := w.early(ctx); done || err != nil {
-			return tick, err
-		}
-		next, err := w.favourite(ctx, due)
-		if err != nil {
-			return Tick{}, err
-		}
-		recorded := len(w.events)
-		ask := w.admit(ctx, []*member{next})
-		switch {
-		case len(ask) == 0 && w.overBudget():
-			return w.finish(ctx, TickStopped)
-		case len(ask) == 0 && len(w.events) == recorded && !w.waiting():
-			return w.decide(ctx)
-		}
-		if err := w.gather(ctx, ask); err != nil {
-			return Tick{}, err
-		}
-		if w.over() {
-			return w.finish(ctx, TickSolicited)
-		}
-		if due, err = w.due(ctx); err != nil {
-			return Tick{}, err
-		}
-	}
-	switch {
-	case w.waiting():
-		return w.finish(ctx, TickWaiting)
-	case len(due) == 0:
-		return w.decide(ctx)
-	}
-	if tick, done, err := w.early(ctx); done || err != nil {
-		return tick, err
-	}
-	return w.finish(ctx, TickSolicited)
-}
-
-// early decides a round of two or more proposals if there is consensus before
-// everybody has answered; done says whether it did.
-func (w *engine) early(ctx context.Context) (tick Tick, done bool, err error) {
-	enough := w.quorum(w.by).Reached()
-	if len(w.open.Proposals) < 2 || !enough && !w.open.HumanSpoke() {
-		return Tick{}, false, nil
-	}
-	v, err := w.verdict(ctx)
-	switch {
-	case err != nil:
-		return Tick{}, false, err
-	case w.over():
-		tick, err = w.finish(ctx, TickSolicited)
-		return tick, true, err
-	case v == nil || !v.Decision.Consensus() || !enough && !w.open.ElectedHuman(v):
-		return Tick{}, false, nil
-	}
-	tick, err = w.advance(ctx, v)
-	return tick, true, err
-}
-
-// decide closes the round: the winner goes through the gate, or the session
-// waits for a human.
-func (w *engine) decide(ctx context.Context) (Tick, error) {
-	v, err := w.verdict(ctx)
-	switch {
-	case err != nil:
-		return Tick{}, err
-	case w.now.Status == session.Stopped && w.now.Key() == w.key:
-		return w.finish(ctx, TickStopped)
-	case w.over():
-		return w.finish(ctx, TickSolicited)
-	case v == nil && w.arbiterOut():
-		return w.finish(ctx, TickWaiting)
-	case v == nil:
-		w.emit(&session.AwaitsHuman{Code: session.CodeArbiterFailed, Reason: w.arbiterFailure(w.by)})
-		return w.finish(ctx, TickHuman)
-	case !v.Decision.Consensus():
-		w.emit(&session.AwaitsHuman{Code: v.Decision.Code(), Reason: w.whyHuman(v)})
-		return w.finish(ctx, TickHuman)
-	}
-	return w.advance(ctx, v)
-}
-
-// finish commits and reports.
-func (w *engine) finish(ctx context.Context, status TickStatus) (Tick, error) {
-	if err := w.save(ctx); err != nil {
-		return Tick{}, err
-	}
-	return w.tick(status), nil
-}
-
 // save makes durable what was gathered. What was answered is then safe.
 func (w *engine) save(ctx context.Context) error {
 	w.noteChampion()
@@ -448,7 +260,10 @@ func (w *engine) save(ctx context.Context) error {
 }
 
 func (w *engine) tick(status TickStatus) Tick {
-	return Tick{Status: status, Session: w.s, asked: w.asked, asked2: w.asked2, Code: w.s.Outcome().Code}
+	tick := w.moved
+	tick.Status, tick.Session, tick.asked, tick.asked2 = status, w.s, w.asked, w.asked2
+	tick.Code = cmp.Or(tick.Code, w.s.Outcome().Code)
+	return tick
 }
 
 func statusOf(s *session.Session) TickStatus {

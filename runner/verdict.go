@@ -66,49 +66,51 @@ func (t *assessment) openStandings() []arbiter.Standing {
 
 // verdict returns the arbiter's verdict on the present proposals, asking for it
 // if nobody has yet. It is nil if the arbiter failed, which is then recorded, or
-// is being asked by another process.
-func (w *engine) verdict(ctx context.Context) (*session.Judged, error) {
+// is being asked by another process. consulted says that an arbiter outside this process
+// was asked: then its answer is in a commit that was begun since, and all is to be looked
+// at anew.
+func (w *engine) verdict(ctx context.Context) (v *session.Judged, consulted bool, err error) {
 	if w.open.Blocked || w.stands(w.by) {
-		return w.open.Verdict, nil
+		return w.open.Verdict, false, nil
 	}
 	votes, err := w.standings(ctx, w.by)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if len(votes) > 0 {
 		if refused, err := w.unpaid(ctx); refused || err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if !w.by.local() {
-			return w.remoteVerdict(ctx)
+			return w.consult(ctx)
 		}
 	}
 	if w.championship.alone {
 		d, round, ok, err := w.alone(ctx)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if ok {
 			w.recordVerdict(w.by, round, d, nil, 0)
-			return w.open.Verdict, nil
+			return w.open.Verdict, false, nil
 		}
 	}
 	round, err := w.arbiterRound(ctx, votes, w.by)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	w.tickets[w.by.SpecialistID].start()
 	d, err := decideRound(ctx, w.by, round)
 	spent, _ := w.expense(w.by, d, err)
 	w.paid(w.by.SpecialistID, spent)
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, false, ctx.Err()
 	}
 	if w.championship.held && d.Consensus() {
 		d = arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: w.now.State.Name, Judgement: d.Judgement}
 	}
 	w.recordVerdict(w.by, round, d, err, 0)
-	return w.open.Verdict, nil
+	return w.open.Verdict, false, nil
 }
 
 // recordVerdict records a verdict, or why there is none.
@@ -234,20 +236,20 @@ func (m *member) judge(ctx context.Context, round *arbiter.Round) (d arbiter.Dec
 	return m.arbiter.Decide(ctx, round)
 }
 
-// remoteVerdict asks an arbiter outside this process. The ask is recorded before
+// consult asks an arbiter outside this process. The ask is recorded before
 // it is sent; what was gathered so far becomes durable with it.
-func (w *engine) remoteVerdict(ctx context.Context) (*session.Judged, error) {
+func (w *engine) consult(ctx context.Context) (v *session.Judged, consulted bool, err error) {
 	if a := w.open.Ask(w.by.SpecialistID, machine.Arbiter); a != nil && a.Status.Pending() {
 		if out, err := w.out(ctx, a); out || err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	requests, err := w.recordAsks(ctx, []*member{w.by})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := w.save(ctx); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	key := askKey{w.s.Key(), requests[0].index}
 	w.r.setInflight(key, true)
@@ -256,7 +258,7 @@ func (w *engine) remoteVerdict(ctx context.Context) (*session.Judged, error) {
 	sent := false
 	p.round, p.decision, sent, p.err = w.askArbiter(ctx, requests[0])
 	if ctx.Err() != nil {
-		return nil, ctx.Err() // still open: the next step repeats it
+		return nil, false, ctx.Err() // still open: the next step repeats it
 	}
 	if sent {
 		spent, _ := w.expense(w.by, p.decision, p.err)
@@ -264,9 +266,9 @@ func (w *engine) remoteVerdict(ctx context.Context) (*session.Judged, error) {
 	}
 	w.pending = p
 	if err := w.begin(ctx); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return w.open.Verdict, nil
+	return w.open.Verdict, true, nil
 }
 
 // A pendingVerdict is what an arbiter outside this process said, before it is

@@ -123,7 +123,7 @@ func (w *engine) informative(ctx context.Context, due []*member) ([]*member, err
 	if err != nil {
 		return nil, err
 	}
-	a := w.asking()
+	a := w.askingPolicy()
 	if a.Explore, err = w.explores(ctx); err != nil {
 		return nil, err
 	}
@@ -224,8 +224,8 @@ func (t *assessment) put(ctx context.Context, by *member) (*arbiter.Evidence, tr
 	return round.Evidence, round.Evidence.Ask(round), nil
 }
 
-// asking returns how the proposers of the state are asked one after the other.
-func (t *round) asking() trust.Asking {
+// askingPolicy returns how the proposers of the state are asked one after the other.
+func (t *round) askingPolicy() trust.Asking {
 	s := &t.now.State.Solicit
 	a := trust.Asking{Most: max(0, s.Wave)}
 	if s.HumanCost != nil {
