@@ -180,7 +180,7 @@ func TestForce(t *testing.T) {
 	b.ok(err)
 	var got []string
 	for _, r := range book.Records("desk") {
-		got = append(got, fmt.Sprintf("%s %d/%d", r.Key(), r.MatchingChoices, r.TotalComparisons))
+		got = append(got, fmt.Sprintf("%s:%s %d/%d", r.SpecialistID, r.MachineName, r.MatchingChoices, r.TotalComparisons))
 	}
 	if want := "a:desk 0/1, b:desk 1/1, c:desk 0/1"; strings.Join(got, ", ") != want {
 		t.Errorf("the ruling taught %v, want %s: every AI once, no human", got, want)
@@ -222,9 +222,9 @@ func TestForceScopes(t *testing.T) {
 	b.ok(err)
 	var got []string
 	for _, r := range book.Records("desk") {
-		got = append(got, fmt.Sprintf("%s %d/%d %s", r.Key(), r.MatchingChoices, r.TotalComparisons, r.AlignmentScore))
+		got = append(got, fmt.Sprintf("%s:%s:%s %d/%d %s", r.SpecialistID, r.MachineName, r.State, r.MatchingChoices, r.TotalComparisons, r.AlignmentScore))
 	}
-	if want := "a:desk 1/1 0.206543291, a:desk:open 1/2 0.094528655"; strings.Join(got, ", ") != want {
+	if want := "a:desk: 1/1 0.206543291, a:desk:open 1/2 0.094528655"; strings.Join(got, ", ") != want {
 		t.Errorf("records are %v, want %s", got, want)
 	}
 }

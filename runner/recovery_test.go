@@ -81,7 +81,7 @@ func (b *bench) outcome(id specialist.SessionID) string {
 	book, err := b.store.Book(b.ctx, "desk")
 	b.ok(err)
 	for _, r := range book.Records("desk") {
-		fmt.Fprintf(&text, "%s %d/%d\n", r.Key(), r.MatchingChoices, r.TotalComparisons)
+		fmt.Fprintf(&text, "%s %s %d/%d\n", r.SpecialistID, r.State, r.MatchingChoices, r.TotalComparisons)
 	}
 	exemplars, err := b.store.Exemplars(b.ctx, "desk", "", 0)
 	b.ok(err)
