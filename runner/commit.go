@@ -71,8 +71,6 @@ func (t *commit) write(ctx context.Context) (*session.Session, error) {
 		return nil, err
 	}
 	t.r.ended(c.After)
-	if t.r.config.Observer != nil {
-		t.r.config.Observer(session.Record{Before: c.Before, After: c.After, First: c.First, Events: c.Events})
-	}
+	t.r.announce(c)
 	return c.After, nil
 }

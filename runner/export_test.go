@@ -112,6 +112,13 @@ func (r *Runner) QuotaUsed(tenant string) (used [3]int64, sessions int) {
 // Meet reads what the tenant of a session did before, as the first step does.
 func (r *Runner) Meet(ctx context.Context, s *session.Session) error { return r.loadTenant(ctx, s) }
 
+// Watchers returns how many watch a runner.
+func Watchers(r *Runner) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.watchers)
+}
+
 // Plans returns how many plans a runner keeps.
 func Plans(r *Runner) int {
 	r.mu.Lock()

@@ -51,7 +51,8 @@ type Config struct {
 	Guards []guard.Checker
 	// Observer is told of every commit after it is durable, in the order of
 	// each session's log. It must not block. It may be called concurrently for
-	// different sessions.
+	// different sessions. It sees what this Runner commits; [Runner.Watch] yields what
+	// all do, and waits for a slow reader.
 	Observer func(session.Record)
 	// Panicked is told of every panic in the work on a session, for a log: the session
 	// records it without its stack. It may be called concurrently; nil is told nothing.
@@ -105,6 +106,7 @@ type Runner struct {
 	leaving  []spend.Scope                      // of sessions that have ended, with calls still out
 	outputs  *lru.Cache[string, *spend.Outputs] // of models that guards asked
 	owner    session.Owner                      // nil until the first ask outside this process
+	watchers map[chan struct{}]bool             // told of every commit; each has room for one word
 }
 
 // remembered is how many definitions a Runner remembers at least as it needs them, and
@@ -141,7 +143,7 @@ func New(c Config) (*Runner, error) {
 	return &Runner{
 		quota: quota, tenants: met,
 		config: c, store: c.Store, programs: session.NewPrograms(), ledger: newLedger(),
-		plans: lru.New[*session.Program, *plan](remembered), inflight: map[askKey]bool{},
+		plans: lru.New[*session.Program, *plan](remembered), inflight: map[askKey]bool{}, watchers: map[chan struct{}]bool{},
 		askers: lru.New[guard.ClassifierConfig, *guard.Asker](remembered), outputs: lru.New[string, *spend.Outputs](remembered),
 	}, nil
 }

@@ -82,9 +82,7 @@ func (r *Runner) create(ctx context.Context, s *session.Session) (*session.Sessi
 	if err := r.store.Commit(ctx, c); err != nil {
 		return nil, fmt.Errorf("starting session %s: %w", s.ID, err)
 	}
-	if r.config.Observer != nil {
-		r.config.Observer(session.Record{After: c.After, First: 1, Events: c.Events})
-	}
+	r.announce(c)
 	return c.After, nil
 }
 

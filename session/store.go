@@ -76,10 +76,12 @@ type TrustStore interface {
 
 // A HistoryStore lets the past of many sessions be read as one.
 type HistoryStore interface {
-	// Log yields the records of all sessions of a machine in commit order; with
-	// machineName "" those of all machines. Hashes are neither yielded nor
-	// checked. What is committed while it yields may be left out.
-	Log(ctx context.Context, machineName string) iter.Seq2[LogEntry, error]
+	// Log yields the records of all sessions of a machine in commit order, those
+	// after a place; with machineName "" those of all machines. Hashes are neither
+	// yielded nor checked. What is committed while it yields may be left out, but
+	// then with all that is committed later: whoever goes on after the last place
+	// misses nothing and sees nothing twice.
+	Log(ctx context.Context, machineName string, after int64) iter.Seq2[LogEntry, error]
 }
 
 // A LogEntry is one record of a session's log and its place among those of all

@@ -132,7 +132,7 @@ func (b *looker) lists() {
 	for l, err := range b.s.Lessons(ctx, 0) {
 		b.say("lesson", err, l, l.Seq)
 	}
-	for e, err := range b.s.Log(ctx, "") {
+	for e, err := range b.s.Log(ctx, "", 0) {
 		b.say("log", err, e.Place, e.Session, e.MachineName, e.First, string(e.Events))
 	}
 }

@@ -92,51 +92,64 @@ func (m *Memory) chain(id specialist.SessionID) (chain []*memoryRecord) {
 	sh := m.shard(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	c := sh.cells[id]
-	if c == nil {
-		return nil
+	if c := sh.cells[id]; c != nil {
+		chain = c.after(0)
+		slices.Reverse(chain)
 	}
-	for r := c.last; r != nil; r = r.previous {
+	return chain
+}
+
+// after returns the records of a session after a place, the newest first.
+func (c *cell) after(place int64) (chain []*memoryRecord) {
+	r := c.last
+	for ; r != nil && r.place > place; r = r.previous {
 		chain = append(chain, r)
 	}
-	if len(chain) == 0 || chain[len(chain)-1].first != 1 {
-		opening := session.OpeningEvents(c.session.Load())
-		chain = append(chain, &memoryRecord{place: c.place, before: specialist.RoundKey{Session: id}, first: 1, events: opening})
+	if r == nil && c.place > place && (len(chain) == 0 || chain[len(chain)-1].first != 1) {
+		s := c.session.Load()
+		chain = append(chain, &memoryRecord{place: c.place, before: specialist.RoundKey{Session: s.ID}, first: 1, events: session.OpeningEvents(s)})
 	}
-	slices.Reverse(chain)
 	return chain
 }
 
 // Log implements [session.HistoryStore].
-func (m *Memory) Log(_ context.Context, machineName string) iter.Seq2[session.LogEntry, error] {
+func (m *Memory) Log(_ context.Context, machineName string, after int64) iter.Seq2[session.LogEntry, error] {
 	return func(yield func(session.LogEntry, error) bool) {
-		m.mu.RLock()
-		order := m.order[:len(m.order):len(m.order)]
-		m.mu.RUnlock()
-		var all []*memoryRecord
-		for _, c := range order {
-			if machineName == "" || c.machine.name == machineName {
-				all = append(all, m.chain(c.session.Load().ID)...)
-			}
-		}
-		slices.SortFunc(all, func(a, b *memoryRecord) int { return cmp.Compare(a.place, b.place) })
 		var events []byte
-		for _, r := range all {
+		for _, r := range m.placed(machineName, after) {
 			events = session.AppendEvents(events[:0], r.before, r.first, r.events)
-			e := session.LogEntry{Place: r.place, Session: r.before.Session, MachineName: m.nameOf(r.before.Session), First: r.first, Events: events}
-			if !yield(e, nil) {
+			if !yield(session.LogEntry{Place: r.place, Session: r.before.Session, MachineName: r.machine, First: r.first, Events: events}, nil) {
 				return
 			}
 		}
 	}
 }
 
-// nameOf returns the machine name of a session.
-func (m *Memory) nameOf(id specialist.SessionID) string {
-	sh := m.shard(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.cells[id].machine.name
+// A placedRecord is a record among those of all sessions.
+type placedRecord struct {
+	*memoryRecord
+	machine string
+}
+
+// placed returns the records after a place, in commit order. No commit is under way
+// meanwhile, so every place that was drawn has its record.
+func (m *Memory) placed(machineName string, after int64) (all []placedRecord) {
+	for i := range m.shards {
+		m.shards[i].mu.Lock()
+		defer m.shards[i].mu.Unlock()
+	}
+	for i := range m.shards {
+		for _, c := range m.shards[i].cells {
+			if machineName != "" && c.machine.name != machineName {
+				continue
+			}
+			for _, r := range c.after(after) {
+				all = append(all, placedRecord{r, c.machine.name})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b placedRecord) int { return cmp.Compare(a.place, b.place) })
+	return all
 }
 
 // Definitions implements [session.SessionStore].

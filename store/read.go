@@ -167,10 +167,10 @@ func (s *SQLite) Records(ctx context.Context, id specialist.SessionID, from int6
 }
 
 // Log implements [session.HistoryStore].
-func (s *SQLite) Log(ctx context.Context, machineName string) iter.Seq2[session.LogEntry, error] {
+func (s *SQLite) Log(ctx context.Context, machineName string, after int64) iter.Seq2[session.LogEntry, error] {
 	return func(yield func(session.LogEntry, error) bool) {
 		rows, err := s.read.QueryContext(ctx, `SELECT l.id, s.session_id, m.machine_name, l.first, l.events FROM log l CROSS JOIN sessions s ON s.id=l.session
-			CROSS JOIN machines m ON m.id=s.machine WHERE ?1='' OR m.machine_name=?1 ORDER BY l.id`, machineName)
+			CROSS JOIN machines m ON m.id=s.machine WHERE l.id>?2 AND (?1='' OR m.machine_name=?1) ORDER BY l.id`, machineName, after)
 		if err != nil {
 			yield(session.LogEntry{}, translate(err))
 			return

@@ -342,7 +342,7 @@ func TestNothingForANumber(t *testing.T) {
 	}
 	a.with(func(_ *runner.Runner, s *store.SQLite) {
 		var corrupt *session.CorruptError
-		for _, err := range s.Log(a.ctx, "") {
+		for _, err := range s.Log(a.ctx, "", 0) {
 			if err != nil && !errors.As(err, &corrupt) {
 				t.Errorf("Log = %v", err)
 			}

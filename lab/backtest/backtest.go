@@ -19,7 +19,7 @@ import (
 
 // A Source is the past of a store. Every [session.Store] is one.
 type Source interface {
-	Log(ctx context.Context, machineName string) iter.Seq2[session.LogEntry, error]
+	Log(ctx context.Context, machineName string, after int64) iter.Seq2[session.LogEntry, error]
 	Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesson, error]
 	Definitions(ctx context.Context, machineName string) ([][]byte, error)
 	Roster(ctx context.Context, machineName string) (*session.Roster, error)

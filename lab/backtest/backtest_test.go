@@ -63,7 +63,7 @@ func TestProgress(t *testing.T) {
 	h := newHistory(t)
 	h.together([]*player{h.start(plots[0].machine(t), 3)}, 5)
 	var places, want []int64
-	for e, err := range h.store.Log(h.ctx, "") {
+	for e, err := range h.store.Log(h.ctx, "", 0) {
 		h.ok(err)
 		want = append(want, e.Place)
 	}

@@ -277,14 +277,14 @@ type damaged struct {
 	log func(yield func(session.LogEntry, error) bool)
 }
 
-func (d damaged) Log(context.Context, string) iter.Seq2[session.LogEntry, error] { return d.log }
+func (d damaged) Log(context.Context, string, int64) iter.Seq2[session.LogEntry, error] { return d.log }
 
 // TestDamaged checks that a log that makes no sense is an error that names the
 // place, and never a panic: every record is cut, and bytes in it changed.
 func TestDamaged(t *testing.T) {
 	h := past(t, 30, "bayes")
 	var entries []session.LogEntry
-	for e, err := range h.store.Log(h.ctx, "") {
+	for e, err := range h.store.Log(h.ctx, "", 0) {
 		h.ok(err)
 		e.Events = slices.Clone(e.Events)
 		entries = append(entries, e)

@@ -371,7 +371,7 @@ func (f *fold) promises(ctx context.Context) error {
 
 // read goes through the log.
 func (f *fold) read(ctx context.Context) error {
-	for e, err := range ahead(ctx, f.Source.Log(ctx, f.MachineName)) {
+	for e, err := range ahead(ctx, f.Source.Log(ctx, f.MachineName, 0)) {
 		if err != nil {
 			return err
 		}

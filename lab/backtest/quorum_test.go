@@ -17,9 +17,9 @@ type old struct{ backtest.Source }
 
 var quorum = regexp.MustCompile(`,"quorum":\{[^}]*\}`)
 
-func (o old) Log(ctx context.Context, machineName string) iter.Seq2[session.LogEntry, error] {
+func (o old) Log(ctx context.Context, machineName string, after int64) iter.Seq2[session.LogEntry, error] {
 	return func(yield func(session.LogEntry, error) bool) {
-		for e, err := range o.Source.Log(ctx, machineName) {
+		for e, err := range o.Source.Log(ctx, machineName, after) {
 			e.Events = quorum.ReplaceAll(e.Events, nil)
 			if !yield(e, err) {
 				return

@@ -151,7 +151,7 @@ func testLog(t *testing.T, m Maker) {
 	}{{"storetest", []*session.Session{sessions[0], sessions[2]}, 6}, {"other", sessions[1:2], 3}, {"", sessions, 9}, {"nobody", nil, 0}} {
 		got, want := map[string]string{}, map[string]string{}
 		last, learned := int64(0), 0
-		for e, err := range b.store.Log(b.ctx, c.machine) {
+		for e, err := range b.store.Log(b.ctx, c.machine, 0) {
 			b.ok(err)
 			if e.Place <= last || c.machine != "" && e.MachineName != c.machine {
 				t.Fatalf("entry %d of machine %q follows %d", e.Place, e.MachineName, last)
@@ -168,9 +168,79 @@ func testLog(t *testing.T, m Maker) {
 				want[s.ID.String()] += fmt.Sprintln(r.First, string(r.Events))
 			}
 		}
+		b.logAfter(c.machine)
 		if !maps.Equal(got, want) || learned != c.learned {
 			t.Errorf("the log of %q has %d sessions and %d outcomes:\n%v\nwant\n%v", c.machine, len(got), learned, got, want)
 		}
+	}
+}
+
+// logAfter checks that what comes after each place of a log is the rest of it.
+func (b *bench) logAfter(machineName string) {
+	b.Helper()
+	var places []int64
+	for e, err := range b.store.Log(b.ctx, machineName, 0) {
+		b.ok(err)
+		places = append(places, e.Place)
+	}
+	for i, place := range places {
+		var rest []int64
+		for e, err := range b.store.Log(b.ctx, machineName, place) {
+			b.ok(err)
+			rest = append(rest, e.Place)
+		}
+		if !slices.Equal(rest, places[i+1:]) {
+			b.Fatalf("after %d come %v, want %v", place, rest, places[i+1:])
+		}
+	}
+}
+
+// testLogHasNoGap reads the log from place to place while sessions are written: nothing
+// is left out and nothing comes twice.
+func testLogHasNoGap(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	var sessions []*session.Session
+	for range 4 {
+		sessions = append(sessions, b.start())
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var wg sync.WaitGroup
+		for _, s := range sessions {
+			wg.Go(func() {
+				for range 25 {
+					if _, err := b.r.Step(b.ctx, s.ID); err != nil { // nobody is asked: it waits for a human
+						t.Error(err)
+					}
+					if _, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"}); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}()
+	var seen []int64
+	last, ended := int64(0), false
+	for !ended {
+		select {
+		case <-done:
+			ended = true // and once more
+		default:
+		}
+		for e, err := range b.store.Log(b.ctx, "", last) {
+			b.ok(err)
+			seen, last = append(seen, e.Place), e.Place
+		}
+	}
+	var all []int64
+	for e, err := range b.store.Log(b.ctx, "", 0) {
+		b.ok(err)
+		all = append(all, e.Place)
+	}
+	if !slices.Equal(seen, all) {
+		t.Fatalf("read from place to place there are %d records %v, in all there are %d %v", len(seen), seen, len(all), all)
 	}
 }
 

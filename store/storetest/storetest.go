@@ -45,6 +45,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"adoptions", testAdoptions},
 		{"decisions newest N", testDecisions},
 		{"log in commit order", testLog},
+		{"log without a gap", testLogHasNoGap},
 		{"roster", testRoster},
 		{"owners", testOwners},
 		{"secret", testSecret},
