@@ -179,24 +179,23 @@ func (d *decoder) duplicatesBelow(n *node, path string) {
 	}
 }
 
-func text[T ~string](d *decoder, into *T) func(n *node, path, what string) {
+// only returns what reads a value of one kind, which want names, with f.
+func (d *decoder) only(k kind, want string, f func(n *node, path, what string)) func(n *node, path, what string) {
 	return func(n *node, path, what string) {
-		if n.kind != stringNode {
-			d.wrongType(n, path, what, "a string")
+		if n.kind != k || n.bad != "" {
+			d.wrongType(n, path, what, want)
 			return
 		}
-		*into = T(n.text)
+		f(n, path, what)
 	}
 }
 
+func text[T ~string](d *decoder, into *T) func(n *node, path, what string) {
+	return d.only(stringNode, "a string", func(n *node, _, _ string) { *into = T(n.text) })
+}
+
 func (d *decoder) flag(into *bool) func(n *node, path, what string) {
-	return func(n *node, path, what string) {
-		if n.kind != boolNode {
-			d.wrongType(n, path, what, "true or false")
-			return
-		}
-		*into = n.text == "true"
-	}
+	return d.only(boolNode, "true or false", func(n *node, _, _ string) { *into = n.text == "true" })
 }
 
 func (d *decoder) optionalFlag(into **bool) func(n *node, path, what string) {
@@ -210,29 +209,21 @@ func (d *decoder) optionalFlag(into **bool) func(n *node, path, what string) {
 }
 
 func (d *decoder) float(into *float64) func(n *node, path, what string) {
-	return func(n *node, path, what string) {
-		if n.kind != numberNode || n.bad != "" {
-			d.wrongType(n, path, what, "a number")
-			return
-		}
+	return d.only(numberNode, "a number", func(n *node, _, _ string) {
 		v, _ := strconv.ParseFloat(n.text, 64) // the tree holds finite numbers
 		*into = v + 0                          // -0 becomes 0, as in the canonical form
-	}
+	})
 }
 
 func (d *decoder) count(into *int) func(n *node, path, what string) {
-	return func(n *node, path, what string) {
-		if n.kind != numberNode || n.bad != "" {
-			d.wrongType(n, path, what, "a whole number")
-			return
-		}
+	return d.only(numberNode, "a whole number", func(n *node, path, what string) {
 		v, _ := strconv.ParseFloat(n.text, 64)
 		if v != math.Trunc(v) || v < 1 || v > math.MaxInt32 {
 			d.report(n.line, n.col, Problem{Path: path, Code: "out-of-range", Message: fmt.Sprintf("%s is %s, not a whole number from 1", what, clip(n.text, 40))})
 			return
 		}
 		*into = int(v) // 16.0 is 16, as in every JSON Schema
-	}
+	})
 }
 
 func (d *decoder) threshold(into **Threshold) func(n *node, path, what string) {
@@ -270,18 +261,14 @@ func (d *decoder) duration(into *Duration) func(n *node, path, what string) {
 const maxDuration = 365 * 24 * time.Hour
 
 func (d *decoder) money(into **exact.Money) func(n *node, path, what string) {
-	return func(n *node, path, what string) {
-		if n.kind != numberNode || n.bad != "" {
-			d.wrongType(n, path, what, "a number of US dollars")
-			return
-		}
+	return d.only(numberNode, "a number of US dollars", func(n *node, path, what string) {
 		v, err := exact.ParseMoney(n.text)
 		if err != nil || v < 0 {
 			d.report(n.line, n.col, Problem{Path: path, Code: "out-of-range", Message: fmt.Sprintf("%s is %s, not an amount of US dollars from 0", what, clip(n.text, 40))})
 			return
 		}
 		*into = &v
-	}
+	})
 }
 
 // raw keeps a section as canonical JSON for the package that owns it.

@@ -121,11 +121,7 @@ func (d *decoder) state(n *node, path string, s *StateDefinition) {
 }
 
 func (d *decoder) transitions(s *StateDefinition) func(n *node, path, what string) {
-	return func(n *node, path, what string) {
-		if n.kind != objectNode {
-			d.wrongType(n, path, what, "an object")
-			return
-		}
+	return d.only(objectNode, "an object", func(n *node, path, _ string) {
 		d.duplicates(n, path)
 		s.Transitions = make([]TransitionDefinition, len(n.keys))
 		for i, k := range n.keys {
@@ -133,7 +129,7 @@ func (d *decoder) transitions(s *StateDefinition) func(n *node, path, what strin
 			t.Name = k.name
 			d.transition(n.items[i], pointer(path, k.name), s.Name, t)
 		}
-	}
+	})
 }
 
 func (d *decoder) transition(n *node, path, state string, t *TransitionDefinition) {
@@ -154,16 +150,12 @@ func (d *decoder) transition(n *node, path, state string, t *TransitionDefinitio
 }
 
 func (d *decoder) specialists(into *[]Specialist) func(n *node, path, what string) {
-	return func(n *node, path, what string) {
-		if n.kind != arrayNode {
-			d.wrongType(n, path, what, "an array")
-			return
-		}
+	return d.only(arrayNode, "an array", func(n *node, path, what string) {
 		*into = make([]Specialist, len(n.items))
 		for i, item := range n.items {
 			d.specialist(item, pointer(path, strconv.Itoa(i)), fmt.Sprintf("%s[%d]", what, i), &(*into)[i])
 		}
-	}
+	})
 }
 
 func (d *decoder) specialist(n *node, path, what string, s *Specialist) {

@@ -78,46 +78,43 @@ func newSecondHuman() SecondHuman {
 }
 
 func (d *decoder) collapse(into **Collapse) func(n *node, path, what string) {
-	return func(n *node, path, what string) {
-		c := newCollapse()
-		if d.object(n, path, what, []field{
-			{"target", d.float(&c.Target)},
-			{"alpha", d.float(&c.Alpha)},
-			{"classTarget", d.float(&c.ClassTarget)},
-			{"requireBlind", d.optionalFlag(&c.RequireBlind)},
-			{"prune", d.flag(&c.Prune)},
-			{"errorCost", d.money(&c.ErrorCost)},
-			{"coolDown", d.count(&c.CoolDown)},
-			{"expires", d.duration(&c.Expires)},
-		}) {
-			*into = &c
-		}
-	}
+	c := newCollapse()
+	return members(d, into, &c, []field{
+		{"target", d.float(&c.Target)},
+		{"alpha", d.float(&c.Alpha)},
+		{"classTarget", d.float(&c.ClassTarget)},
+		{"requireBlind", d.optionalFlag(&c.RequireBlind)},
+		{"prune", d.flag(&c.Prune)},
+		{"errorCost", d.money(&c.ErrorCost)},
+		{"coolDown", d.count(&c.CoolDown)},
+		{"expires", d.duration(&c.Expires)},
+	})
 }
 
 func (d *decoder) audit(into **Audit) func(n *node, path, what string) {
-	return func(n *node, path, what string) {
-		a := newAudit()
-		if d.object(n, path, what, []field{
-			{"mode", text(d, &a.Mode)},
-			{"rate", d.float(&a.Rate)},
-			{"newcomerRate", d.float(&a.NewcomerRate)},
-			{"newcomer", d.count(&a.Newcomer)},
-		}) {
-			*into = &a
-		}
-	}
+	a := newAudit()
+	return members(d, into, &a, []field{
+		{"mode", text(d, &a.Mode)},
+		{"rate", d.float(&a.Rate)},
+		{"newcomerRate", d.float(&a.NewcomerRate)},
+		{"newcomer", d.count(&a.Newcomer)},
+	})
 }
 
 func (d *decoder) secondHuman(into **SecondHuman) func(n *node, path, what string) {
+	s := newSecondHuman()
+	return members(d, into, &s, []field{
+		{"rate", d.float(&s.Rate)},
+		{"irreversibleRate", d.float(s.IrreversibleRate)},
+		{"when", text(d, &s.When)},
+	})
+}
+
+// members returns what reads an object into v, which into then leads to.
+func members[T any](d *decoder, into **T, v *T, fields []field) func(n *node, path, what string) {
 	return func(n *node, path, what string) {
-		s := newSecondHuman()
-		if d.object(n, path, what, []field{
-			{"rate", d.float(&s.Rate)},
-			{"irreversibleRate", d.float(s.IrreversibleRate)},
-			{"when", text(d, &s.When)},
-		}) {
-			*into = &s
+		if d.object(n, path, what, fields) {
+			*into = v
 		}
 	}
 }

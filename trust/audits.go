@@ -42,5 +42,6 @@ func (a Audits) Error(confidence exact.Billionths) (share, bound exact.Billionth
 	if a.n == 0 {
 		return 0, exact.One
 	}
+	// Hajek's ratio: the sum of 1/p over audits that found an error, by that over all.
 	return billionths(a.estimate / a.all), billionths(ErrorAbove(a.wrong, a.n, confidence.Float()))
 }

@@ -86,7 +86,9 @@ func (l *Ledger) Settle(s SecondLook) error {
 // HumanError returns the share of decisions in which a human of the machine errs,
 // as far as second humans have shown, in 0..1, and the number of rounds it rests
 // on: e of 1 - D = (1-e)^2 + e^2/(K-1) for a share D of disagreements, the
-// smaller root. Without second humans it is unknown: pairs is 0.
+// smaller root. (Both are right with (1-e)^2; both err alike with e^2/(K-1), if errors fall
+// on each of the K-1 other options equally often; compare Hui and Walter, Biometrics 36,
+// 1980.) Without second humans it is unknown: pairs is 0.
 func (l *Ledger) HumanError(machine string) (e exact.Billionths, pairs int64) {
 	m := l.humans.machines[machine]
 	if m.pairs == 0 {
@@ -138,7 +140,9 @@ func (h *humans) count(id string, right bool) {
 	h.tally[id] = humanTally{h.tally[id].plus(one)}
 }
 
-// chance returns the probability that a human is right.
+// chance returns the probability that a human is right: (k + 19.4) / (n + 20), the mean of
+// the Beta posterior after k of n under the prior Beta(19.4, 0.6) (Laplace 1774, with more
+// than his two assumed).
 func (h *humans) chance(id string) float64 {
 	t := h.tally[id]
 	return (float64(t.k) + humanHits) / (float64(t.n) + humanRuns)

@@ -7,6 +7,23 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// This file tests promises while they are in force. A promise says that at most a share
+// maxError of automatic decisions are wrong, and it is kept by deciding automatically only
+// where the probability of the pick is at least tau. Which tau will do is found on pairs of
+// a probability, stated before, and whether a human then chose the same:
+//
+//  1. The first 50 pairs choose where to begin: the highest of the thresholds
+//     tau_j = 1 - j maxError/2, j = 1..8, that enough of them reach. Only the
+//     probabilities are looked at, so the choice says nothing of who was right.
+//  2. From there on each threshold has a test martingale of its own, E_j = [EValue](k, n,
+//     1 - maxError) over the pairs that reach it. If more than maxError of them are
+//     wrong, E_j ever reaches 1/delta with a probability of at most delta (Ville 1939).
+//  3. A threshold is established when E_j and those of all higher ones have reached
+//     1/delta: a fixed sequence of tests, which needs no correction for their number
+//     (Maurer, Hothorn, Lehmacher 1995). delta is divided among policies that were tried.
+//  4. Automatic decisions that humans look at feed a [Detector]; its alarm ends the epoch
+//     and everything begins anew, as it does when the policy changes.
+
 // EligibleFrom is the number of outcomes of a machine from which a probability counts
 // toward the test of a promise.
 const EligibleFrom = 10

@@ -30,7 +30,7 @@ func badAnswer(format string, args ...any) error {
 // names. Unknown members are ignored, null counts as absent.
 type object []member
 
-// A member is a name and a value as exact.Tidy writes them.
+// A member is a name, without its quotes, and a value as exact.Tidy writes them.
 type member struct{ name, value []byte }
 
 // readObject reads one JSON object: no duplicate members at any depth, nothing
@@ -72,48 +72,18 @@ func readFlat(body []byte) (o object, ok bool) {
 	return o, true
 }
 
-// members returns the members of a legal JSON object that has no blanks around
-// it.
+// members returns the members of a legal JSON object.
 func members(text []byte) object {
-	o := make(object, 0, 8)
-	for rest := bytes.TrimSpace(text[1:]); len(rest) > 1; { // more than the bracket
-		colon := length(rest)
-		comma := colon + 1 + length(rest[colon+1:])
-		o = append(o, member{bytes.TrimSpace(rest[:colon]), bytes.TrimSpace(rest[colon+1 : comma])})
-		rest = rest[comma+1:]
-	}
+	o, c := make(object, 0, 8), exact.Cursor{B: text}
+	c.Members(func(name []byte) { o = append(o, member{name, c.Raw()}) })
 	return o
-}
-
-// length returns how long the value is that a text begins with, a part of a legal
-// object. There is more after it, at least a bracket.
-func length(text []byte) (n int) {
-	for depth := 0; ; n++ {
-		switch text[n] {
-		case '"':
-			for n++; text[n] != '"'; n++ {
-				if text[n] == '\\' {
-					n++
-				}
-			}
-		case '[', '{':
-			depth++
-		case ',', ':', ']', '}':
-			if depth == 0 {
-				return n
-			}
-			if text[n] == ']' || text[n] == '}' {
-				depth--
-			}
-		}
-	}
 }
 
 // value returns the value of a member, nil if it is absent. It is part of the
 // whole text. The name must be one that JSON has no other way to write tidily.
 func (o object) value(name string) []byte {
 	for _, m := range o {
-		if string(m.name[1:len(m.name)-1]) == name && string(m.value) != "null" {
+		if string(m.name) == name && string(m.value) != "null" {
 			return m.value
 		}
 	}
