@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -200,13 +202,46 @@ func resultOf(s *session.Session) runner.Result {
 // decideCommandFor returns the command that decides a question with one of its
 // transitions.
 func (a *app) decideCommandFor(item runner.Question, t session.InboxTransition) render.Command {
-	words := []string{"--question", shortDigest(item)}
-	if len(item.Humans) > 1 || len(item.Humans) == 1 && item.WithheldRulings > 0 {
-		who := item.Humans[0]
-		if slices.Contains(item.Humans, item.Viewer) {
-			who = item.Viewer
+	words, payload := append([]string{"--question", shortDigest(item)}, asWords(item)...), payloads.Template(t)
+	if payload == "-" { // too long for a command
+		if who := proposerOf(item, t); who != "" {
+			return a.Command("decide", []string{item.SessionID}, append(words, "--accept", who)...)
 		}
-		words = append(words, "--as", who)
 	}
-	return a.Command("decide", []string{item.SessionID, t.Name}, append(words, dataWords(payloads.Template(t))...)...)
+	return a.Command("decide", []string{item.SessionID, t.Name}, append(words, dataWords(payload)...)...)
+}
+
+// asWords says in whose name a printed command decides: that of the viewer who may, or has
+// ruled already, else, where it has to be said, that of the first who may.
+func asWords(item runner.Question) []string {
+	who := ""
+	switch {
+	case hasRuled(item):
+		who = item.Viewer
+	case len(item.Humans) == 0, len(item.Humans) == 1 && item.WithheldRulings == 0:
+		return nil
+	case slices.Contains(item.Humans, item.Viewer):
+		who = item.Viewer
+	default:
+		who = item.Humans[0]
+	}
+	return []string{"--as", who}
+}
+
+// hasRuled reports whether a ruling of whoever looks at a question waits for another's.
+func hasRuled(item runner.Question) bool {
+	return item.Viewer != "" && !slices.Contains(item.Humans, item.Viewer) &&
+		slices.ContainsFunc(item.Rulings, func(r session.QuestionRuling) bool { return r.SpecialistID == item.Viewer })
+}
+
+// proposerOf returns who has proposed a choice with the payload that goes with it so far,
+// "" if nobody who is shown has.
+func proposerOf(item runner.Question, t session.InboxTransition) string {
+	for _, raw := range item.Proposals {
+		var p render.Proposal
+		if json.Unmarshal(raw, &p) == nil && p.TransitionName == t.Name && bytes.Equal(p.MetaJSON, t.MetaJSON) {
+			return p.SpecialistID
+		}
+	}
+	return ""
 }

@@ -100,7 +100,7 @@ func (a *app) printItem(out io.Writer, item runner.Question) error {
 	fmt.Fprintf(out, "%s: %s in state %s, since %s\n", render.Clean(item.MachineName), item.SessionID, render.Clean(item.State), item.Since)
 	render.Prompt(out, "  ", item.Prompt)
 	fmt.Fprintf(out, "  Why: %s\n", render.Clean(item.Reason))
-	if err := render.Question(out, item); err != nil {
+	if err := a.Question(out, item); err != nil {
 		return err
 	}
 	a.printChoices(out, item)

@@ -88,7 +88,7 @@ func (d *dialogue) ask(item runner.Question) error {
 	d.say("%s\n", d.paint.Bold(render.Clean(item.MachineName)+": "+render.Clean(item.State)))
 	render.Prompt(d.a.err, "", item.Prompt)
 	d.say("\nWhy you are asked: %s\n", render.Clean(item.Reason))
-	if err := render.Question(d.a.err, item); err != nil {
+	if err := d.a.Question(d.a.err, item); err != nil {
 		return err
 	}
 	d.say("\nYour choices:\n")

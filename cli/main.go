@@ -29,10 +29,14 @@ import (
 )
 
 // Main runs one command and returns the exit code of the process. An interrupt, SIGTERM
-// or SIGHUP, as a closed terminal sends it, ends the command in good order, and what was
+// or SIGHUP, as a closed terminal sends it unless it is ignored, ends the command in good order, and what was
 // recorded stays; a second one ends the process at once.
 func Main(ctx context.Context, registry strategies.Registry, args []string) int {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it ignored
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(ctx, signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	a := &app{

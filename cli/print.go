@@ -337,7 +337,7 @@ func (p *printer) tellQuestion(q runner.Question) error {
 	p.header()
 	var b bytes.Buffer
 	render.Prompt(&b, render.QuestionHead, q.Prompt)
-	if err := render.Question(&b, q); err != nil {
+	if err := p.a.Question(&b, q); err != nil {
 		return err
 	}
 	if b.Len() > 0 {

@@ -69,7 +69,7 @@ func (p *printer) tellNewQuestion(stale *runner.StaleError) error {
 	fmt.Fprintf(p.out, "The question now is about round %s, in state %s:\n", q.RoundID, render.Clean(q.State))
 	render.Prompt(p.out, "  ", q.Prompt)
 	if !told {
-		if err := render.Question(p.out, q); err != nil {
+		if err := p.a.Question(p.out, q); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -26,13 +27,11 @@ they stand, and, if they stand still, why.`,
 			}
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
 				list, err := e.Sessions(cmd.Context(), q)
-				if err == nil {
-					err = conceal(cmd.Context(), e, list)
-				}
 				if err != nil {
 					return err
 				}
-				return a.Sessions(out, list)
+				unread := conceal(cmd.Context(), e, list)
+				return errors.Join(a.Sessions(out, list), unread)
 			})
 		},
 	}
@@ -43,18 +42,20 @@ they stand, and, if they stand still, why.`,
 	return cmd
 }
 
-// conceal takes out of a list what would tell what is withheld in a session.
-func conceal(ctx context.Context, e *engine, list []session.Summary) error {
+// conceal takes out of a list what would tell what is withheld in a session, or might in one
+// that cannot be read.
+func conceal(ctx context.Context, e *engine, list []session.Summary) (unread error) {
 	for i := range list {
 		if list[i].Status == session.Completed || !session.MayTell(list[i].Code) {
 			continue
 		}
 		s, err := e.Session(ctx, list[i].SessionID)
 		if err != nil {
-			return err
+			unread, list[i].Code, list[i].Reason = errors.Join(unread, err), "", ""
+			continue
 		}
 		o := s.OutcomeFor("")
 		list[i].Code, list[i].Reason = o.Code, o.Reason
 	}
-	return nil
+	return unread
 }

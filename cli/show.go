@@ -98,7 +98,7 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 	if s.Status == session.Completed {
 		q.Notices = nil
 	}
-	if err := render.Question(out, q); err != nil {
+	if err := a.Question(out, q); err != nil {
 		return err
 	}
 	for _, ask := range s.OpenAsks() {
@@ -131,8 +131,15 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 
 // printChoices prints what a human may decide, each as a command.
 func (a *app) printChoices(out io.Writer, item runner.Question) {
-	fmt.Fprintln(out, "\nTo decide:")
+	title := "To decide:"
+	if hasRuled(item) {
+		title = "You have ruled, and another human is to. To rule again, or to take the ruling back:"
+	}
+	fmt.Fprintf(out, "\n%s\n", title)
 	a.printTransitions(out, item)
+	if hasRuled(item) {
+		fmt.Fprintf(out, "  %s\n", a.Command("decide", []string{item.SessionID}, append(asWords(item), "--withdraw")...))
+	}
 }
 
 // printTransitions prints each choice as a command, or as what it does where no command

@@ -223,7 +223,7 @@ func (l *linter) roster(path string, list []Specialist, o LintOptions) {
 		}
 		if s.ModelID != "" && !s.IsHuman && (o.Priced == nil || !o.Priced(s.ModelID)) {
 			l.report(at+"/modelId", false, Problem{Code: "unpriced-model",
-				Message: fmt.Sprintf("the price of model %q is not known: budgets in dollars do not see it", s.ModelID),
+				Message: fmt.Sprintf("the price of model %q is not known: a budget in dollars sees no more of it than its default_estimate_usd", s.ModelID),
 				Hint:    "add it to guards.cost.prices"})
 		}
 	}

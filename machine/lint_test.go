@@ -135,7 +135,7 @@ func TestLint(t *testing.T) {
 func TestLintPrices(t *testing.T) {
 	const text = `{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":"b"}},"b":{}},"specialists":[
 		{"role":"proposer","specialistId":"p","contextFn":"f","modelId":%s"known"},{"role":"proposer","specialistId":"q","contextFn":"f","modelId":%s"other[tools=no]"}]}`
-	const known, other = `[unpriced-model] the price of model "known" is not known: budgets in dollars do not see it`, `[unpriced-model] the price of model "other[tools=no]" is not known: budgets in dollars do not see it`
+	const known, other = `[unpriced-model] the price of model "known" is not known: a budget in dollars sees no more of it than its default_estimate_usd`, `[unpriced-model] the price of model "other[tools=no]" is not known: a budget in dollars sees no more of it than its default_estimate_usd`
 	lint(t, "m.json", fmt.Sprintf(text, mark, mark), machine.LintOptions{}, known, other)
 	lint(t, "m.json", fmt.Sprintf(text, "", mark), machine.LintOptions{Priced: func(m string) bool { return m == "known" }}, other)
 	lint(t, "m.json", fmt.Sprintf(text, "", ""), machine.LintOptions{Priced: all})

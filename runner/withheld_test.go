@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
 // withholding are machines whose open round withholds something, by why.
@@ -111,6 +113,29 @@ func TestShownBeforeAudit(t *testing.T) {
 	b.propose(s, "ann", "finish") // outvotes all, and is audited
 	if b.now(s).Withheld("ann") != "" {
 		t.Error("what was shown is withheld")
+	}
+}
+
+// TestNothingWasShownBeforeAudit: where a human was asked while nobody had proposed, nothing
+// was shown. What comes later may be under audit, and is withheld.
+func TestNothingWasShownBeforeAudit(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.machine(def{states: `"open":{"audit":{"mode":"before","rate":1,"newcomerRate":1},"transitions":{"finish":"done","again":"open"}},"done":{}`,
+		who: []string{fn("a"), human("ann"), arb("firstProposal")}}))
+	b.cast.play("a", func(context.Context, specialist.Question) (specialist.Answer, error) {
+		return specialist.Answer{}, errors.New("busy")
+	})
+	b.stepTo(s, runner.TickHuman) // nobody has proposed
+	b.cast.say("a", "finish")
+	_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{})
+	b.ok(err)
+	b.stepTo(s, runner.TickHuman)
+	q, err := b.r.Question(b.ctx, b.now(s), "ann")
+	if b.ok(err); q.Code != session.CodeAudit || q.Withheld == nil || q.Withheld.Proposals != 1 || len(q.Proposals) != 0 {
+		t.Errorf("the question is %+v", q)
+	}
+	if !b.now(s).MayBeBlind("ann") {
+		t.Error("a ruling on what was not shown is not blind")
 	}
 }
 

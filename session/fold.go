@@ -61,7 +61,7 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 		applyExecuted(s, o, d)
 	case *AwaitsHuman:
 		applyAwaits(s, o, d, e.At)
-		o.shown = o.shown || d.Code != CodeAudit && d.Code != CodeSecondHuman
+		o.shown = o.shown || len(o.Proposals) > 0 && d.Code != CodeAudit && d.Code != CodeSecondHuman
 	case *Ruled:
 		applyRuled(s, o, d, e.At)
 	case *Reviewed:

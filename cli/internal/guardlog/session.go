@@ -21,7 +21,7 @@ const PayloadRedacted = "redacted"
 type Options struct {
 	From    int64  // the first event
 	Payload string // of a step: redacted, full or digest; "" is full
-	Hidden  bool   // steps of the open round are withheld
+	Hidden  bool   // the open round is withheld
 }
 
 // A Log tells the events of a session as guards see them.
@@ -72,9 +72,10 @@ func (w *Log) Fold(records iter.Seq2[session.StoredRecord, error], last int64) e
 	return nil
 }
 
-// write hands on one record of the log.
+// write hands on one record of the log. Whatever guards wrote of an open round tells what
+// was proposed in it: who answered, with which model, at what cost.
 func (w *Log) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
-	if seq < w.From || w.err != nil {
+	if seq < w.From || w.err != nil || w.Hidden && rec.Round == int64(w.session.Round) {
 		return
 	}
 	rec.V, rec.Seq, rec.Session = 1, seq, w.session.ID.String()
@@ -85,7 +86,7 @@ func (w *Log) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
 // gate takes in a step that was judged. Where it was executed the fold tells of
 // it at the next event, so it is written once that was applied.
 func (w *Log) gate(seq int64, g *session.Gated, step verdict.Step, known bool) {
-	if w.round == int64(w.session.Round) && (w.Hidden || g.IsHuman && w.session.ConcealsRulings()) {
+	if w.round == int64(w.session.Round) && g.IsHuman && w.session.ConcealsRulings() {
 		return
 	}
 	rec := &guard.LogRecord{

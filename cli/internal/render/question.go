@@ -18,14 +18,14 @@ import (
 // where it is, what was proposed. Whoever rules has all of it in front of them.
 
 // Question prints what a human has to know to answer.
-func Question(out io.Writer, q runner.Question) error {
+func (st Style) Question(out io.Writer, q runner.Question) error {
 	printFacts(out, q)
 	if err := printHistory(out, q.History); err != nil {
 		return err
 	}
 	printNotices(out, q.Notices)
 	printRulings(out, q)
-	return printProposals(out, q)
+	return st.printProposals(out, q)
 }
 
 // printRulings prints the words of humans that wait for another's and may be seen, each with
@@ -200,14 +200,18 @@ func tableWith(out io.Writer, rows [][]string, under []func()) error {
 }
 
 // printProposals prints what was proposed, or that it is withheld.
-func printProposals(out io.Writer, q runner.Question) error {
+func (st Style) printProposals(out io.Writer, q runner.Question) error {
 	if w := q.Withheld; w != nil {
 		if w.Proposals == 0 {
 			_, err := fmt.Fprintf(out, "\nProposals of this round would be withheld: %s.\n", w.Reason)
 			return err
 		}
-		_, err := fmt.Fprintf(out, "\n%s of this round %s withheld, so that the ruling is your own: %s.\n--show-proposals shows them, which is recorded.\n",
-			Plural(w.Proposals, "proposal"), areOrIs(w.Proposals), w.Reason)
+		look := []string{"--show-proposals"}
+		if q.Viewer != "" {
+			look = append(look, "--as", q.Viewer)
+		}
+		_, err := fmt.Fprintf(out, "\n%s of this round %s withheld, so that the ruling is your own: %s.\nTo see them, which is recorded:\n  %s\n",
+			Plural(w.Proposals, "proposal"), areOrIs(w.Proposals), w.Reason, st.Command("show", []string{q.SessionID}, look...))
 		return err
 	}
 	if len(q.Proposals) == 0 {
