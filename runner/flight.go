@@ -70,7 +70,7 @@ func (r *Runner) send(ctx context.Context, requests []request, q specialist.Ques
 					r.settle(req.ticket, &q, &h)
 					<-slots
 				}
-				r.deliver(q.Key.Session, func(hear func()) { arrive(ctx, i, hear) }, func() { f.results <- h })
+				r.deliver(q.Key.Session, func(record func()) { arrive(ctx, i, record) }, func() { f.results <- h })
 			}()
 		}
 	}()
@@ -78,9 +78,9 @@ func (r *Runner) send(ctx context.Context, requests []request, q specialist.Ques
 }
 
 // arrivals returns what answers to requests come through.
-func (r *Runner) arrivals(requests []request, q specialist.Question) func(ctx context.Context, place int, hear func()) {
+func (r *Runner) arrivals(requests []request, q specialist.Question) func(ctx context.Context, place int, record func()) {
 	if r.config.Arrivals == nil {
-		return func(_ context.Context, _ int, hear func()) { hear() }
+		return func(_ context.Context, _ int, record func()) { record() }
 	}
 	asked := make([]specialist.Caller, len(requests))
 	for i, req := range requests {
@@ -116,9 +116,9 @@ func (r *Runner) answer(ctx context.Context, req request, q specialist.Question,
 	return h
 }
 
-// deliver has an answer heard through what decides when; if that panics, at once.
-func (r *Runner) deliver(id specialist.SessionID, arrive func(hear func()), hear func()) {
-	once := sync.OnceFunc(hear)
+// deliver has an answer recorded through what decides when; if that panics, at once.
+func (r *Runner) deliver(id specialist.SessionID, arrive func(record func()), record func()) {
+	once := sync.OnceFunc(record)
 	if err := r.contain(id, func() error { arrive(once); return nil }); err != nil {
 		once()
 	}

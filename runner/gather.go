@@ -11,8 +11,8 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// due returns whom to ask now: everybody enabled who has not been heard in this
-// round. An ask that is out counts as heard while its owner lives; one whose
+// due returns whom to ask now: everybody enabled who has not answered in this
+// round. An ask that is out counts as answered while its owner lives; one whose
 // owner is lost is repeated under its key.
 func (w *engine) due(ctx context.Context) ([]*member, error) {
 	if c := w.championship.champion; c != "" && (w.failed(c) || !w.championship.alone && w.open.Proposal(c) != nil && (w.tooFewAlone() || w.lacksPayload(c))) {

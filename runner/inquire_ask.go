@@ -228,7 +228,7 @@ func (c *recordedProber) LogProbs(ctx context.Context, prompt, answer string) ([
 // themselves are charged where they are recorded.
 type sessionLedger struct{ q *inquirer }
 
-// Record implements truth.Ledger: the answer was charged when it was heard.
+// Record implements truth.Ledger: the answer was charged when it was recorded.
 func (sessionLedger) Record(truth.TokenUsage) (bool, error) { return false, nil }
 
 // Tripped implements truth.Ledger.

@@ -68,7 +68,7 @@ func (q *inquirer) call(ctx context.Context, p probe, ask func(context.Context) 
 		return "", q.err
 	}
 	a := q.send(ctx, key, &p, ask)
-	if q.err = q.settle(ctx, key, &p, &a); q.err == nil {
+	if q.err = q.conclude(ctx, key, &p, &a); q.err == nil {
 		q.err = ctx.Err()
 	}
 	return a.text, errors.Join(a.err, q.err)
@@ -237,9 +237,9 @@ func (q *inquirer) cost(p *probe, a *reply) (of spend.Called, u specialist.Usage
 	return of, u
 }
 
-// settle records what came of an ask, whatever has happened to the session since,
+// conclude records what came of an ask, whatever has happened to the session since,
 // and begins a new commit.
-func (q *inquirer) settle(ctx context.Context, key askKey, p *probe, a *reply) error {
+func (q *inquirer) conclude(ctx context.Context, key askKey, p *probe, a *reply) error {
 	w, safe := q.w, context.WithoutCancel(ctx)
 	for range maxRaces {
 		if err := w.begin(safe); err != nil {

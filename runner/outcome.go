@@ -15,7 +15,7 @@ func (t *assessment) learn(ctx context.Context, d decision) (*trust.Outcome, err
 		Session: t.now.ID.String(), Round: t.now.Key().ID(), Machine: q.Machine, State: q.State, DefinitionDigest: t.now.Machine().Digest(),
 		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.author(), Blind: d.blind, Unasked: !t.open.HumanAsked(t.now),
 		PolicyDigest: q.PolicyDigest, Proposals: t.open.Learned(t.here.version, t.now.Machine()), Partial: t.open.Waved() || t.partial(),
-		NoQuorum: !t.heardEnough(),
+		NoQuorum: !t.quorate(),
 	}
 	if a := t.open.Draws; a != nil && a.Audit && t.open.HumanAsked(t.now) {
 		o.Source, o.Automatic, o.SamplingProb = trust.Audited, true, a.AuditRate

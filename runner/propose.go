@@ -108,7 +108,7 @@ func (in *Submission) answer() specialist.Answer {
 	}
 }
 
-// participant returns the proposer of that id if it may be heard in the present
+// participant returns the proposer of that id if it may propose in the present
 // state.
 func (t *round) participant(id string) (*member, error) {
 	members := t.members()
@@ -217,7 +217,7 @@ func (r *Runner) proposeAsked(ctx context.Context, s *session.Session, m *member
 	return p, after, err
 }
 
-// proposed commits what somebody was heard to answer, whoever else is faster, and
+// proposed commits what somebody has answered, whoever else is faster, and
 // returns the proposal it made. Nobody is asked twice because of a lost race.
 func (w *engine) proposed(ctx context.Context, id string) (*specialist.Proposal, *session.Session, error) {
 	for range maxRaces {
@@ -322,32 +322,10 @@ func (r *Runner) Callback(ctx context.Context, id, token string, a specialist.An
 			subtle.ConstantTimeCompare([]byte(ask.Remote.TokenHash), []byte(hashToken(token))) != 1 {
 			return nil, s, refused
 		}
-		p, after, err := r.answered(ctx, s, ask, a)
+		p, after, err := r.answered(ctx, s, AskRef{s.Key(), ask.Index, ask.Remote.Repeat, ask.SpecialistID}, a, nil)
 		if !errors.Is(err, session.ErrStale) {
 			return p, after, err
 		}
 	}
 	return nil, nil, session.ErrStale
-}
-
-// answered records the answer to an open ask: as a proposal, or, if it is not
-// legal, as its failure, which is returned.
-func (r *Runner) answered(ctx context.Context, s *session.Session, ask *session.Ask, a specialist.Answer) (*specialist.Proposal, *session.Session, error) {
-	w, err := r.begin(ctx, s)
-	if err != nil {
-		return nil, s, err
-	}
-	w.recordAnswer(&response{key: s.Key(), id: ask.SpecialistID, source: ask.Source, ask: ask.Index, repeat: ask.Remote.Repeat, estimate: ask.Remote, answer: a})
-	failure, cost := w.failureOf(ask.SpecialistID), w.paidTo(ask.SpecialistID)
-	after, err := w.write(ctx)
-	if err != nil {
-		return nil, s, err
-	}
-	if err := r.corrected(ctx, s, ask.SpecialistID, cost); err != nil {
-		return nil, after, err
-	}
-	if failure != nil {
-		return nil, after, refuse(ErrIllegal, failure.Code, "%s", failure.Message)
-	}
-	return after.Open.Proposal(ask.SpecialistID), after, nil
 }

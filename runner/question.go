@@ -82,7 +82,7 @@ func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer str
 	q := Question{
 		QuestionID: s.ID.String() + "." + key.ID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
 		State: s.State.Name, Prompt: s.State.Prompt, Facts: s.Facts(), Transitions: session.ChoicesOf(s.State), Proposals: []json.RawMessage{},
-		Rulings: []session.QuestionRuling{}, History: s.Records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: s.Unheard(humans), Viewer: viewer,
+		Rulings: []session.QuestionRuling{}, History: s.Records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: s.YetToRule(humans), Viewer: viewer,
 	}
 	q.Rulings, q.WithheldRulings = s.RulingsFor(viewer)
 	o := s.Outcome()

@@ -141,9 +141,9 @@ func (w *engine) stands(by *member) bool {
 	return true
 }
 
-// heardEnough reports whether the quorum of the round was reached when it was judged,
+// quorate reports whether the quorum of the round was reached when it was judged,
 // or else is now.
-func (t *round) heardEnough() bool {
+func (t *round) quorate() bool {
 	if v := t.open.Verdict; v != nil {
 		return v.Decision.Quorum.Reached()
 	}

@@ -2,10 +2,11 @@
 // once.
 //
 // [Runner.Step] is the one function that knows the order: load the session, ask
-// the proposers, hear them, let the arbiter decide, pass the gate, commit,
+// the proposers, record their answers, let the arbiter decide, pass the gate, commit,
 // announce. Every surface enters through [Runner.Start], [Runner.Propose],
-// [Runner.Decide] and Step; [Runner.Run] only repeats Step. A [session.Session] is a
-// value; what changes it is an [session.Event], and a [session.Store] keeps the events.
+// [Runner.Decide] and Step; [Runner.Run] only repeats Step. Programs with workers of their
+// own take a step apart: [Runner.Asks], [Runner.Answer], and Step or Decide. A
+// [session.Session] is a value; what changes it is an [session.Event], and a [session.Store] keeps the events.
 package runner
 
 import (
@@ -57,7 +58,7 @@ type Config struct {
 	// Panicked is told of every panic in the work on a session, for a log: the session
 	// records it without its stack. It may be called concurrently; nil is told nothing.
 	Panicked func(*PanicError)
-	// Arrivals says in which order answers from outside are heard; nil means in the
+	// Arrivals says in which order answers from outside are recorded; nil means in the
 	// order in which they come.
 	Arrivals Arrivals
 	// PublicURL is where this process can be reached by webhooks that answer
@@ -80,11 +81,11 @@ type Config struct {
 //
 // Together is told who is asked at the same time, in which order. The function it returns
 // is called once for each of them, by its place in that list and concurrently, when its
-// answer is there or it was given up. It must call hear exactly once before it returns,
-// and at once when ctx is done; answers are heard in the order in which the calls of hear
-// begin, as long as no two run at the same time. hear does not block.
+// answer is there or it was given up. It must call record exactly once before it returns,
+// and at once when ctx is done; answers are recorded in the order in which the calls of record
+// begin, as long as no two run at the same time. record does not block.
 type Arrivals interface {
-	Together(asked []specialist.Caller) func(ctx context.Context, place int, hear func())
+	Together(asked []specialist.Caller) func(ctx context.Context, place int, record func())
 }
 
 // A Runner runs sessions. It may be used concurrently, and any number of Runners,

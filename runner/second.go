@@ -26,7 +26,7 @@ func (w *engine) rule(ctx context.Context, in Ruling, d decision) (Arbitration, 
 	}
 	d.blind = d.blind && !p.Shown()
 	next := p.With(&session.Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: specialist.Clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == session.Direct, Draws: d.draws})
-	switch c, counted := next.ComesTo(d.by, w.mayRule, w.unheard(next)); c {
+	switch c, counted := next.ComesTo(d.by, w.mayRule, w.yetToRule(next)); c {
 	case session.RulingsAgree:
 		w.join(&d, next, counted)
 		return w.executeForced(ctx, in, d)
@@ -57,8 +57,8 @@ func (t *assessment) holdForSecond(ctx context.Context, d *decision) (bool, erro
 	return d.draws != nil && d.draws.Second, err
 }
 
-// unheard returns how many humans may rule who have not.
-func (t *round) unheard(p *session.PendingRulings) (n int) {
+// yetToRule returns how many humans may rule who have not.
+func (t *round) yetToRule(p *session.PendingRulings) (n int) {
 	for _, id := range t.here.humansOn() {
 		if p.By(id) == nil {
 			n++

@@ -65,7 +65,7 @@ const (
 	TickCompleted TickStatus = "completed"
 )
 
-// Step carries a session one step further: it asks whoever is to be asked, hears
+// Step carries a session one step further: it asks whoever is to be asked, records
 // the answers, lets the arbiter decide, passes the gate and commits. What was
 // recorded before, by this process or another, is never asked for again.
 //

@@ -45,7 +45,7 @@ func (w *engine) settled(ctx context.Context) (bool, error) {
 	return won.IsHuman || enough && !won.LacksPayload(), nil // whose payload is executed may depend on those who are still out
 }
 
-// openStandings returns the standing of everybody who may still be heard in this
+// openStandings returns the standing of everybody who may still answer in this
 // round.
 func (t *assessment) openStandings() []arbiter.Standing {
 	members := t.members()

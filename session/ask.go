@@ -57,7 +57,7 @@ type RemoteAsk struct {
 	Estimate  exact.Money     // what it is thought to cost
 	TokensIn  int64           // likewise
 	TokensOut int64           // likewise
-	Accepted  bool            // it was heard and will be answered later
+	Accepted  bool            // it was taken and will be answered later
 	TokenHash string          // SHA-256 of the callback token, in hex; "" if there is none
 	Repeat    int32           // how often it was taken over from a lost process
 	Spare     Spare           // what is held beside the estimate

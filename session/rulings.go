@@ -112,10 +112,10 @@ const (
 )
 
 // ComesTo says what the rulings come to of which that of id is the newest. may
-// reports whether a human may still rule: who may not counts for nothing. unheard is
+// reports whether a human may still rule: who may not counts for nothing. left is
 // how many humans may rule who have not. The rulings that are executed are returned
 // by when their authors first ruled, the newest among them.
-func (p *PendingRulings) ComesTo(id string, may func(id string) bool, unheard int) (c RulingsOutcome, counted []*Ruled) {
+func (p *PendingRulings) ComesTo(id string, may func(id string) bool, left int) (c RulingsOutcome, counted []*Ruled) {
 	newest := p.By(id)
 	var choices []*Ruled // those that differ
 	for _, r := range p.List {
@@ -132,7 +132,7 @@ func (p *PendingRulings) ComesTo(id string, may func(id string) bool, unheard in
 	switch {
 	case len(counted) > 1:
 		return RulingsAgree, counted
-	case p.contested || len(choices) > 2 || unheard == 0:
+	case p.contested || len(choices) > 2 || left == 0:
 		return RulingsContested, nil
 	}
 	return RulingsNeedAnother, nil

@@ -9,9 +9,9 @@ func (s *Session) ConcealsRulings() bool {
 	return s.Open != nil && s.Open.Rulings != nil && !s.Open.Rulings.contested
 }
 
-// Unheard leaves of the humans who may rule those who have not, as long as the others
+// YetToRule leaves of the humans who may rule those who have not, as long as the others
 // wait for them.
-func (s *Session) Unheard(humans []string) []string {
+func (s *Session) YetToRule(humans []string) []string {
 	if !s.ConcealsRulings() {
 		return humans
 	}
