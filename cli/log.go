@@ -130,7 +130,7 @@ func (a *app) printMachineLog(ctx context.Context, e *engine, out io.Writer, nam
 			return err
 		}
 	}
-	for rec, err := range e.store.RosterRecords(ctx, name) {
+	for rec, err := range e.store.RosterRecords(ctx, name, from) {
 		if err != nil {
 			return err
 		}

@@ -287,7 +287,7 @@ func collapseThen(ctx context.Context, s session.Store, t *trace) (*session.Coll
 		return nil, nil
 	}
 	then, c := max(t.before.UpdatedAt, t.judgedAt), session.Collapse{}
-	for rec, err := range s.RosterRecords(ctx, t.before.Machine().Name()) {
+	for rec, err := range s.RosterRecords(ctx, t.before.Machine().Name(), 0) {
 		if err != nil {
 			return nil, err
 		}

@@ -236,7 +236,7 @@ func (m *Metrics) signalPromise(p *PromiseStatus) {
 func (m *Metrics) signalRoster(ctx context.Context, r *runner.Runner) error {
 	last := map[string]session.RosterEvent{}
 	var places []string
-	for rec, err := range r.Store().RosterRecords(ctx, m.MachineName) {
+	for rec, err := range r.Store().RosterRecords(ctx, m.MachineName, 0) {
 		if err != nil {
 			return err
 		}

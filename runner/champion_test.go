@@ -45,7 +45,7 @@ func reigning(t *testing.T) (*bench, *machine.Machine) {
 func (b *bench) champions() string {
 	b.Helper()
 	var lines []string
-	for rec, err := range b.store.RosterRecords(b.ctx, "desk") {
+	for rec, err := range b.store.RosterRecords(b.ctx, "desk", 0) {
 		b.ok(err)
 		events, err := session.DecodeRosterEvents(rec.Events)
 		b.ok(err)

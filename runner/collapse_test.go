@@ -113,7 +113,7 @@ func (d *respondents) collapse() session.Collapse {
 func (d *respondents) stages() string {
 	d.Helper()
 	var list []string
-	for rec, err := range d.store.RosterRecords(d.ctx, "desk") {
+	for rec, err := range d.store.RosterRecords(d.ctx, "desk", 0) {
 		d.ok(err)
 		events, err := session.DecodeRosterEvents(rec.Events)
 		d.ok(err)

@@ -60,7 +60,7 @@ func (b *bench) collect() {
 	}
 	for name := range machines {
 		g := collectedLog{Test: b.Name()}
-		for rec, err := range b.store.RosterRecords(b.ctx, name) {
+		for rec, err := range b.store.RosterRecords(b.ctx, name, 0) {
 			b.ok(err)
 			g.Records = append(g.Records, rec.Events)
 		}

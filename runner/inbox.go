@@ -3,42 +3,64 @@ package runner
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
-// Inbox lists the sessions that wait for a human, in the order in which they
-// were created, as a viewer sees them, who is "" for nobody in particular. Those that cannot be read spoil nothing but themselves: the error
-// is about them, and the others are listed all the same.
+// Inbox returns all that [Runner.Questions] yields. Those that cannot be read spoil
+// nothing but themselves: the error is about them, and the others are listed all the same.
 func (r *Runner) Inbox(ctx context.Context, viewer string) ([]Question, error) {
-	waiting, err := r.store.List(ctx, session.ListQuery{Waiting: true})
-	if err != nil {
-		return nil, err
-	}
-	items := make([]Question, 0, len(waiting))
+	items := []Question{}
 	var unread []error
-	for _, w := range waiting {
-		item, waits, err := r.waiting(ctx, w.SessionID, viewer)
+	for item, err := range r.Questions(ctx, viewer, specialist.SessionID{}) {
 		switch {
 		case ctx.Err() != nil:
 			return items, ctx.Err()
 		case err != nil:
 			unread = append(unread, err)
-		case waits:
+		default:
 			items = append(items, item)
 		}
 	}
 	return items, errors.Join(unread...)
 }
 
-// waiting returns the question of a session; waits is false if somebody was faster.
-func (r *Runner) waiting(ctx context.Context, sessionID, viewer string) (item Question, waits bool, err error) {
-	id, err := session.ParseID(sessionID)
-	if err != nil {
-		return item, false, err
+// questionPage is how many waiting sessions are looked up at a time.
+const questionPage = 256
+
+// Questions yields the questions that wait for a human, in the order in which their
+// sessions were created, as a viewer sees them, who is "" for nobody in particular: those
+// of sessions after one, of all if that is the zero id. A session that cannot be read is
+// an error, after which the others come; the error of a store that cannot list, or does
+// not know the session, is the last.
+func (r *Runner) Questions(ctx context.Context, viewer string, after specialist.SessionID) iter.Seq2[Question, error] {
+	return func(yield func(Question, error) bool) {
+		for {
+			page, err := r.store.List(ctx, session.ListQuery{Waiting: true, After: after, Limit: questionPage, Oldest: true})
+			for _, w := range page {
+				if after, err = session.ParseID(w.SessionID); err != nil {
+					break
+				}
+				if item, waits, err := r.waiting(ctx, after, viewer); (waits || err != nil) && !yield(item, err) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Question{}, err)
+			}
+			if err != nil || len(page) < questionPage {
+				return
+			}
+		}
 	}
+}
+
+// waiting returns the question of a session; waits is false if somebody was faster.
+func (r *Runner) waiting(ctx context.Context, id specialist.SessionID, viewer string) (item Question, waits bool, err error) {
 	s, err := r.load(ctx, id)
 	if err != nil || s.Status != session.NeedsHuman {
 		return item, false, err

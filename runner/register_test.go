@@ -194,7 +194,7 @@ func TestRosterLog(t *testing.T) {
 	b.ok(b.r.Enable(b.ctx, "desk", "a"))
 	var got []string
 	fold := &session.Roster{}
-	for rec, err := range b.store.RosterRecords(b.ctx, "desk") {
+	for rec, err := range b.store.RosterRecords(b.ctx, "desk", 0) {
 		b.ok(err)
 		events, err := session.DecodeRosterEvents(rec.Events)
 		b.ok(err)
@@ -231,7 +231,7 @@ func TestSwitchedBy(t *testing.T) {
 		b.refused(b.r.Switch(b.ctx, "desk", "a", runner.Switching{Actor: half}), runner.ErrIllegal, fmt.Sprintf("an actor has a subject and a method, not %q and %q", half.Subject, half.Method))
 	}
 	var got []session.RosterEvent
-	for rec, err := range b.store.RosterRecords(b.ctx, "desk") {
+	for rec, err := range b.store.RosterRecords(b.ctx, "desk", 0) {
 		b.ok(err)
 		events, err := session.DecodeRosterEvents(rec.Events)
 		b.ok(err)

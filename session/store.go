@@ -113,8 +113,9 @@ type RosterStore interface {
 	// and changes nothing, unless the stored roster has the sequence number
 	// before.
 	Register(ctx context.Context, machineName string, before int64, e RosterEvent) error
-	// RosterRecords yields the records of a machine's log.
-	RosterRecords(ctx context.Context, machineName string) iter.Seq2[StoredRecord, error]
+	// RosterRecords yields the records of a machine's log from the first whose last
+	// event has at least the sequence number from.
+	RosterRecords(ctx context.Context, machineName string, from int64) iter.Seq2[StoredRecord, error]
 	// Secret returns the 32 random bytes that the store was made with. They
 	// never leave the process.
 	Secret(ctx context.Context) ([]byte, error)
@@ -263,7 +264,12 @@ type ListQuery struct {
 	Live        bool   // only those that Step may move
 	Waiting     bool   // only those that need a human
 	Reviews     bool   // only those with closed rounds that a human is to look at
-	Limit       int    // the newest N; 0 means all
+	// Before and After are cursors, which hold however many sessions are created
+	// meanwhile: only sessions that were created before or after this one. The zero
+	// id is none, and one that the store does not know is ErrNotFound.
+	Before, After specialist.SessionID
+	Limit         int  // N; 0 means all
+	Oldest        bool // the oldest N, not the newest
 	// Since leaves out those that Step may not move and that did not change at this
 	// moment or later; 0 leaves out none.
 	Since specialist.Time
@@ -295,7 +301,7 @@ func Summarize(s *Session) Summary {
 	}
 }
 
-// Matches reports whether a summary belongs to a query, its limit aside.
+// Matches reports whether a summary belongs to a query, its cursors and limit aside.
 func (q ListQuery) Matches(s Summary) bool {
 	return (q.MachineName == "" || q.MachineName == s.MachineName) &&
 		(!q.Live || s.Status.Live()) && (!q.Waiting || s.Status == NeedsHuman) && (!q.Reviews || s.Reviews > 0) &&

@@ -164,7 +164,7 @@ func (b *looker) machines() {
 		}
 		roster, err := b.s.Roster(ctx, name)
 		b.say("roster", err, roster)
-		for rec, err := range b.s.RosterRecords(ctx, name) {
+		for rec, err := range b.s.RosterRecords(ctx, name, 0) {
 			b.say("roster record", err, rec.First, string(rec.Events), rec.Prev, rec.Hash)
 		}
 	}

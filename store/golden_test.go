@@ -83,7 +83,7 @@ func (a *aStore) writeSessionAgain(s *store.SQLite, sessionID string, reworded b
 
 func (a *aStore) writeRosterAgain(s *store.SQLite, machineName string) {
 	a.Helper()
-	for r, err := range s.RosterRecords(a.ctx, machineName) {
+	for r, err := range s.RosterRecords(a.ctx, machineName, 0) {
 		a.ok(err)
 		events, err := session.DecodeRosterEvents(r.Events)
 		a.ok(err)

@@ -54,16 +54,35 @@ func (m *Memory) List(_ context.Context, q session.ListQuery) ([]session.Summary
 	m.mu.RLock()
 	order := m.order[:len(m.order):len(m.order)]
 	m.mu.RUnlock()
+	first, end := 0, len(order)
+	if q.After != (specialist.SessionID{}) {
+		if first = indexOf(order, q.After) + 1; first == 0 {
+			return nil, &session.NotFoundError{What: "Session", ID: q.After.String()}
+		}
+	}
+	if q.Before != (specialist.SessionID{}) {
+		if end = indexOf(order, q.Before); end < 0 {
+			return nil, &session.NotFoundError{What: "Session", ID: q.Before.String()}
+		}
+	}
 	list := []session.Summary{}
-	for _, c := range order {
+	for _, c := range order[min(first, end):end] {
 		if sum := session.Summarize(c.session.Load()); q.Matches(sum) {
 			list = append(list, sum)
 		}
 	}
-	if q.Limit > 0 && len(list) > q.Limit {
+	switch {
+	case q.Limit <= 0 || len(list) <= q.Limit:
+	case q.Oldest:
+		list = list[:q.Limit]
+	default:
 		list = list[len(list)-q.Limit:]
 	}
 	return list, nil
+}
+
+func indexOf(order []*cell, id specialist.SessionID) int {
+	return slices.IndexFunc(order, func(c *cell) bool { return c.session.Load().ID == id })
 }
 
 // Records implements [session.SessionStore].

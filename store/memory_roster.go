@@ -43,14 +43,14 @@ func (mm *memoryMachine) register(e session.RosterEvent) error {
 }
 
 // RosterRecords implements [session.RosterStore].
-func (m *Memory) RosterRecords(_ context.Context, machineName string) iter.Seq2[session.StoredRecord, error] {
+func (m *Memory) RosterRecords(_ context.Context, machineName string, from int64) iter.Seq2[session.StoredRecord, error] {
 	return func(yield func(session.StoredRecord, error) bool) {
 		mm := m.machine(machineName)
 		mm.mu.RLock()
 		log := mm.log[:len(mm.log):len(mm.log)]
 		mm.mu.RUnlock()
 		for _, r := range log {
-			if !yield(r, nil) {
+			if r.First >= from && !yield(r, nil) {
 				return
 			}
 		}

@@ -153,17 +153,22 @@ func scanRecords(ctx context.Context, db querier, query string, args ...any) ite
 // Records implements [session.SessionStore].
 func (s *SQLite) Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[session.StoredRecord, error] {
 	return func(yield func(session.StoredRecord, error) bool) {
-		var row int64
-		err := s.read.QueryRowContext(ctx, `SELECT id FROM sessions WHERE session_id=?`, id.String()).Scan(&row)
-		if errors.Is(err, sql.ErrNoRows) {
-			err = &session.NotFoundError{What: "Session", ID: id.String()}
-		}
+		row, err := s.rowOf(ctx, id)
 		if err != nil {
-			yield(session.StoredRecord{}, translate(err))
+			yield(session.StoredRecord{}, err)
 			return
 		}
 		s.reader().logRows(ctx, row, from)(yield)
 	}
+}
+
+// rowOf returns the row of a session.
+func (s *SQLite) rowOf(ctx context.Context, id specialist.SessionID) (row int64, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT id FROM sessions WHERE session_id=?`, id.String()).Scan(&row)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = &session.NotFoundError{What: "Session", ID: id.String()}
+	}
+	return row, translate(err)
 }
 
 // Log implements [session.HistoryStore].
@@ -217,13 +222,29 @@ func (s *SQLite) List(ctx context.Context, q session.ListQuery) ([]session.Summa
 	if q.Since != 0 {
 		where, args = append(where, recent), append(args, q.Since)
 	}
-	limit := -1
+	for _, at := range []struct {
+		is string
+		id specialist.SessionID
+	}{{"<", q.Before}, {">", q.After}} {
+		if at.id == (specialist.SessionID{}) {
+			continue
+		}
+		row, err := s.rowOf(ctx, at.id)
+		if err != nil {
+			return nil, err
+		}
+		where, args = append(where, "s.id"+at.is+"?"), append(args, row)
+	}
+	limit, order := -1, "DESC"
 	if q.Limit > 0 {
 		limit = q.Limit
 	}
+	if q.Oldest {
+		order = "ASC"
+	}
 	rows, err := s.read.QueryContext(ctx, `SELECT * FROM (SELECT s.id, s.session_id, m.machine_name, s.machine_digest, s.status, s.current_state, s.round,
 		s.sequence, s.created_at, s.updated_at, s.code, s.reason, s.reviews FROM sessions s JOIN machines m ON m.id=s.machine
-		WHERE `+strings.Join(where, " AND ")+` ORDER BY s.id DESC LIMIT ?) ORDER BY id`, append(args, limit)...)
+		WHERE `+strings.Join(where, " AND ")+` ORDER BY s.id `+order+` LIMIT ?) ORDER BY id`, append(args, limit)...)
 	if err != nil {
 		return nil, translate(err)
 	}

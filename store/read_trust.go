@@ -164,7 +164,7 @@ func (s *SQLite) Roster(ctx context.Context, machineName string) (*session.Roste
 	}
 	roster = &session.Roster{}
 	var prev session.Hash
-	for r, err := range s.RosterRecords(ctx, machineName) {
+	for r, err := range s.RosterRecords(ctx, machineName, 0) {
 		if err != nil {
 			return nil, err
 		}
@@ -189,13 +189,13 @@ func (s *SQLite) Roster(ctx context.Context, machineName string) (*session.Roste
 }
 
 // RosterRecords implements [session.RosterStore].
-func (s *SQLite) RosterRecords(ctx context.Context, machineName string) iter.Seq2[session.StoredRecord, error] {
-	return s.reader().rosterRecords(ctx, machineName)
+func (s *SQLite) RosterRecords(ctx context.Context, machineName string, from int64) iter.Seq2[session.StoredRecord, error] {
+	return s.reader().rosterRecords(ctx, machineName, from)
 }
 
-func (r reader) rosterRecords(ctx context.Context, machineName string) iter.Seq2[session.StoredRecord, error] {
+func (r reader) rosterRecords(ctx context.Context, machineName string, from int64) iter.Seq2[session.StoredRecord, error] {
 	return scanRecords(ctx, r.q, `SELECT r.first, r.events, r.prev, r.hash FROM roster_log r JOIN machines m ON m.id=r.machine
-		WHERE m.machine_name=? ORDER BY r.first`, machineName)
+		WHERE m.machine_name=?1 AND r.first>=coalesce((SELECT max(first) FROM roster_log WHERE machine=m.id AND first<=?2), 0) ORDER BY r.first`, machineName, from)
 }
 
 // Secret implements [session.RosterStore].

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -91,6 +92,15 @@ func testList(t *testing.T, m Maker) {
 		{session.ListQuery{Live: true, Limit: 3}, []string{ids[2], ids[3], ids[4]}},
 		{session.ListQuery{Waiting: true}, []string{ids[2]}},
 		{session.ListQuery{MachineName: "storetest"}, ids},
+		{session.ListQuery{Limit: 2, Oldest: true}, ids[:2]},
+		{session.ListQuery{Before: b.id(ids[3]), Limit: 2}, ids[1:3]},
+		{session.ListQuery{Before: b.id(ids[1])}, ids[:1]},
+		{session.ListQuery{Before: b.id(ids[0])}, []string{}},
+		{session.ListQuery{After: b.id(ids[1]), Limit: 2, Oldest: true}, ids[2:4]},
+		{session.ListQuery{After: b.id(ids[1]), Limit: 2}, ids[3:]},
+		{session.ListQuery{After: b.id(ids[4])}, []string{}},
+		{session.ListQuery{After: b.id(ids[0]), Before: b.id(ids[4]), Live: true}, ids[2:4]},
+		{session.ListQuery{After: b.id(ids[3]), Before: b.id(ids[1])}, []string{}},
 		{session.ListQuery{MachineName: "other"}, []string{}},
 	} {
 		list, err := b.store.List(b.ctx, c.query)
@@ -104,6 +114,48 @@ func testList(t *testing.T, m Maker) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("List(%+v) = %v, want %v", c.query, got, c.want)
+		}
+	}
+}
+
+// testListPages reads all sessions page by page, in both directions, while more are
+// created: every one that was there comes once, and new ones only where they belong.
+func testListPages(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	var ids []string
+	for range 7 {
+		ids = append(ids, b.start().ID.String())
+	}
+	page := func(q session.ListQuery) (of []string) {
+		list, err := b.store.List(b.ctx, q)
+		b.ok(err)
+		for _, s := range list {
+			of = append(of, s.SessionID)
+		}
+		return of
+	}
+	back := page(session.ListQuery{Limit: 3})
+	for range 2 {
+		b.start()
+		back = append(page(session.ListQuery{Limit: 3, Before: b.id(back[0])}), back...)
+	}
+	if !slices.Equal(back, ids) {
+		t.Errorf("from the newest to the oldest, the pages are %v, want %v", back, ids)
+	}
+	on := page(session.ListQuery{Limit: 3, Oldest: true})
+	for len(on) < 9 {
+		next := page(session.ListQuery{Limit: 3, Oldest: true, After: b.id(on[len(on)-1])})
+		if len(next) == 0 {
+			t.Fatalf("after %d of 9 sessions there are none", len(on))
+		}
+		on = append(on, next...)
+	}
+	if !slices.Equal(on[:7], ids) || len(on) != 9 {
+		t.Errorf("from the oldest to the newest, the pages are %v, want %v and two more", on, ids)
+	}
+	for _, q := range []session.ListQuery{{Before: specialist.SessionID{1}}, {After: specialist.SessionID{1}}} {
+		if _, err := b.store.List(b.ctx, q); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("List(%+v) = %v, want ErrNotFound", q, err)
 		}
 	}
 }

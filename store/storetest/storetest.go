@@ -37,6 +37,7 @@ func Run(t *testing.T, maker func(t *testing.T) Maker) {
 		{"records chain and fold", testRecords},
 		{"records from a sequence number", testRecordsFrom},
 		{"list", testList},
+		{"list in pages", testListPages},
 		{"definitions", testDefinitions},
 		{"book", testBook},
 		{"exemplars newest N", testExemplars},

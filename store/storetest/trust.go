@@ -204,13 +204,22 @@ func testRoster(t *testing.T, m Maker) {
 	}
 	var prev session.Hash
 	n := 0
-	for rec, err := range b.store.RosterRecords(b.ctx, "storetest") {
+	for rec, err := range b.store.RosterRecords(b.ctx, "storetest", 0) {
 		b.ok(err)
 		n++
 		if rec.Prev != prev || rec.Hash != session.Chain(prev, "storetest", rec.Events) || rec.First != int64(n) {
 			t.Fatalf("roster record %d does not chain", n)
 		}
 		prev = rec.Hash
+	}
+	for from := int64(0); from <= int64(n); from++ {
+		for rec, err := range b.store.RosterRecords(b.ctx, "storetest", from) {
+			b.ok(err)
+			if rec.First != max(from, 1) {
+				t.Fatalf("the roster's records from %d on begin at %d", from, rec.First)
+			}
+			break
+		}
 	}
 	if n != 2 {
 		t.Fatalf("there are %d roster records, want 2", n)
