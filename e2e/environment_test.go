@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -352,6 +353,42 @@ func TestInterrupted(t *testing.T) {
 			}
 			d.run(0, "store", "verify")
 		})
+	}
+}
+
+// TestHangupIgnored starts a run as nohup does, with SIGHUP ignored: the signal does not end
+// it.
+func TestHangupIgnored(t *testing.T) {
+	asked, released := make(chan string, 10), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		asked <- req.Header.Get("Idempotency-Key")
+		select {
+		case <-released:
+			w.Write([]byte(`{"transitionName":"on","reasoning":"at last"}`))
+		case <-req.Context().Done():
+		}
+	}))
+	defer server.Close()
+	d := newDesk(t)
+	d.env = append(d.env, "A_WEBHOOK_TOKEN=token", "DIALAI_WEBHOOK_ALLOW=127.0.0.1")
+	d.must(os.WriteFile(filepath.Join(d.dir, "slow.json"), []byte(`{"machineName":"slow","initialState":"a","goalState":"b","states":{"a":{"transitions":{"on":"b"}},"b":{}},"specialists":[
+		{"role":"proposer","specialistId":"service","strategyWebhookUrl":"`+server.URL+`","webhookTokenName":"A_WEBHOOK_TOKEN"}]}`), 0o644))
+	cmd := d.command("slow.json", "--quiet")
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	d.must(cmd.Start())
+	d.receive(asked)
+	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)); err == nil { // on Linux: it would be told late
+		if mask := regexp.MustCompile(`SigIgn:\s+[0-9a-f]*([0-9a-f])\n`).FindSubmatch(status); len(mask) != 2 || !strings.Contains("13579bdf", string(mask[1])) {
+			t.Errorf("SIGHUP is not ignored any more: %s", mask)
+		}
+	}
+	d.must(cmd.Process.Signal(syscall.SIGHUP))
+	close(released)
+	d.exits(cmd.Wait(), 0, &out, &problems)
+	if out.String() != "Session complete: b\n" {
+		t.Errorf("it prints %q", &out)
 	}
 }
 
