@@ -80,7 +80,8 @@ func (e *LoopError) Error() string {
 	return fmt.Sprintf("loop guard in mode %s: %s", e.Mode, strings.Join(details, "; "))
 }
 
-const batchRepeat = "batch_repeat"
+// CodeBatchRepeat is the code of every reason that a [BatchLoop] gives.
+const CodeBatchRepeat = "batch_repeat"
 
 // BeforeAgent is to be called when a session opens or resumes. It drops what has
 // left the window and forgets nothing else: a pending warning stays. The outcome
@@ -165,7 +166,7 @@ func (b *BatchLoop) stopText(r BatchResult) string {
 
 func (b *BatchLoop) loopError(r BatchResult, at specialist.Time) *LoopError {
 	detail := fmt.Sprintf("%s, in a window of %d", repeated(r), b.windowSize)
-	return &LoopError{b.onLoop, []LoopHit{{batchRepeat, r.Hash, r.Count, r.Tools, detail, at}}}
+	return &LoopError{b.onLoop, []LoopHit{{CodeBatchRepeat, r.Hash, r.Count, r.Tools, detail, at}}}
 }
 
 func repeated(r BatchResult) string {
@@ -271,5 +272,5 @@ func (r BatchResult) Verdict() verdict.Verdict {
 	if !found {
 		return verdict.Verdict{}
 	}
-	return verdict.Of([]verdict.Reason{{Code: batchRepeat, Guard: "batch_loop", Class: class, Message: r.Message, Limit: fmt.Sprint(r.Limit), Seen: fmt.Sprint(r.Count + r.Blocked)}})
+	return verdict.Of([]verdict.Reason{{Code: CodeBatchRepeat, Guard: "batch_loop", Class: class, Message: r.Message, Limit: fmt.Sprint(r.Limit), Seen: fmt.Sprint(r.Count + r.Blocked)}})
 }

@@ -2,10 +2,16 @@ package guard
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/dialai/dialai/internal/section"
+	"github.com/dialai/dialai/machine"
 )
 
 // A BatchMode says what happens when a batch of tool calls reaches the hard
@@ -201,4 +207,44 @@ func (b *BatchLoop) Strict(volatile map[string][]string) *BatchLoop {
 		next.volatile[esTrim(tool)] = lowered
 	}
 	return &next
+}
+
+// Climbs reports whether b has a ladder.
+func (b *BatchLoop) Climbs() bool { return b.ladder != nil }
+
+// readBatchLoop reads a batch_loop section.
+func readBatchLoop(r *section.Reader, into **BatchLoop) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		b, err := ParseBatchLoop(json.RawMessage(value))
+		if err != nil {
+			reportOptions(r, path, err)
+			return
+		}
+		*into = b
+	}
+}
+
+// reportOptions reports the errors of a section that has a reader of its own.
+func reportOptions(r *section.Reader, path string, err error) {
+	if list, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range list.Unwrap() {
+			reportOptions(r, path, e)
+		}
+		return
+	}
+	var bad *OptionError
+	if !errors.As(err, &bad) {
+		r.Report(path, "bad-value", err.Error(), "")
+		return
+	}
+	for name := range strings.SplitSeq(bad.Key, ".") {
+		if name != "" {
+			path += "/" + machine.EscapePointer(name)
+		}
+	}
+	code := "bad-value"
+	if bad.Problem == noSuchOption || bad.Problem == removedOption {
+		code = "unknown-field"
+	}
+	r.Report(path, code, strings.TrimPrefix((&OptionError{Key: bad.Key, Value: bad.Value, Problem: bad.Problem}).Error(), "the section "), bad.Hint)
 }

@@ -1,51 +1,10 @@
 package guard
 
 import (
-	"encoding/json"
 	"errors"
-	"strings"
 
-	"github.com/dialai/dialai/internal/section"
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/verdict"
 )
-
-// readBatchLoop reads a batch_loop section.
-func readBatchLoop(r *section.Reader, into **BatchLoop) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		b, err := ParseBatchLoop(json.RawMessage(value))
-		if err != nil {
-			reportOptions(r, path, err)
-			return
-		}
-		*into = b
-	}
-}
-
-// reportOptions reports the errors of a section that has a reader of its own.
-func reportOptions(r *section.Reader, path string, err error) {
-	if list, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range list.Unwrap() {
-			reportOptions(r, path, e)
-		}
-		return
-	}
-	var bad *OptionError
-	if !errors.As(err, &bad) {
-		r.Report(path, "bad-value", err.Error(), "")
-		return
-	}
-	for name := range strings.SplitSeq(bad.Key, ".") {
-		if name != "" {
-			path += "/" + machine.EscapePointer(name)
-		}
-	}
-	code := "bad-value"
-	if bad.Problem == noSuchOption || bad.Problem == removedOption {
-		code = "unknown-field"
-	}
-	r.Report(path, code, strings.TrimPrefix((&OptionError{Key: bad.Key, Value: bad.Value, Problem: bad.Problem}).Error(), "the section "), bad.Hint)
-}
 
 // batch judges the tool calls of a step together. What it finds out is repeated
 // when the step is committed ([memory.addBatch]).
@@ -91,7 +50,7 @@ func (m *memory) addBatch(c *Config, step *verdict.Step) {
 // or up: else its higher rungs would never be reached, since such a step is not
 // committed.
 func (m *memory) refuse(c *Config, step *verdict.Step, v verdict.Verdict) {
-	if c == nil || c.Batch == nil || c.Batch.ladder == nil || step.Human || !byBatch(v) {
+	if c == nil || c.Batch == nil || !c.Batch.Climbs() || step.Human || !byBatch(v) {
 		return
 	}
 	next, _, err := c.Batch.AfterModel(m.batches(), batchOf(step), 0)
@@ -104,7 +63,7 @@ func (m *memory) refuse(c *Config, step *verdict.Step, v verdict.Verdict) {
 // byBatch reports whether only the batch loop guard kept the step from passing.
 func byBatch(v verdict.Verdict) bool {
 	for _, r := range v.Reasons {
-		if r.Class > verdict.Warn && r.Code != batchRepeat {
+		if r.Class > verdict.Warn && r.Code != CodeBatchRepeat {
 			return false
 		}
 	}

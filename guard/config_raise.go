@@ -91,7 +91,7 @@ func (l *limit) raise(r *section.Reader, c *Config, wanted json.Number) (from, t
 func (l *limit) parse(r *section.Reader, wanted json.Number) (to int64, ok bool) {
 	value := []byte(wanted)
 	if !json.Valid(value) || !bytes.ContainsAny(value[:1], "-0123456789") {
-		value = strconv.AppendQuote(nil, shorten(value)) // it is no number, and is shown as it was given
+		value = strconv.AppendQuote(nil, section.Shorten(value)) // it is no number, and is shown as it was given
 	}
 	before := len(r.Problems)
 	to = l.read(r, l.path(), value)

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/verdict"
 )
@@ -75,7 +76,7 @@ func TestUnseenIsHidden(t *testing.T) {
 			r = 0xE000 // halves of surrogate pairs are no characters
 		}
 		_, at := machine.Hidden(string(r))
-		if want := at > 0 && !unicode.IsSpace(r); guard.Unseen(r) != want {
+		if want := at > 0 && !unicode.IsSpace(r); text.Unseen(r) != want {
 			t.Errorf("U+%04X: unseen is %t", r, !want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
@@ -190,13 +191,13 @@ func (rec *LogRecord) check() error {
 	case rec.Type == "":
 		return fmt.Errorf("%w: type is missing", verdict.ErrInput)
 	case !slices.Contains(logTypes, rec.Type):
-		return fmt.Errorf("%w: unknown type %q", verdict.ErrInput, shorten([]byte(rec.Type)))
+		return fmt.Errorf("%w: unknown type %q", verdict.ErrInput, section.Shorten([]byte(rec.Type)))
 	case tokens != nil && (tokens.Input < 0 || tokens.Output < 0) && !rec.corrects():
 		return fmt.Errorf("%w: a negative number of tokens", verdict.ErrInput)
 	case rec.Value != nil && !(*rec.Value >= 0 && *rec.Value <= 1):
 		return fmt.Errorf("%w: value is %v, not a number from 0 to 1", verdict.ErrInput, *rec.Value)
 	case rec.Verdict != "" && !slices.Contains(logVerdicts, rec.Verdict):
-		return fmt.Errorf("%w: unknown verdict %q", verdict.ErrInput, shorten([]byte(rec.Verdict)))
+		return fmt.Errorf("%w: unknown verdict %q", verdict.ErrInput, section.Shorten([]byte(rec.Verdict)))
 	case rec.Type == LogVerdict && rec.Verdict == "":
 		return fmt.Errorf("%w: verdict is missing", verdict.ErrInput)
 	case rec.Type == LogProbe && rec.Stage == "":

@@ -10,10 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
 
-// An OptionError reports one option of a batch_loop or truth section that cannot
+// An OptionError reports one option of a batch_loop section that cannot
 // be used. Several are joined with [errors.Join].
 type OptionError struct {
 	Key     string // such as "hardLimit" or "thresholds.tau_u"; "" for the whole section
@@ -54,7 +55,7 @@ func (r *optionReader) report(key string, value []byte, problem, hint string) {
 	} else if key == "" {
 		key = r.path
 	}
-	r.errs = append(r.errs, &OptionError{key, shorten(value), problem, hint})
+	r.errs = append(r.errs, &OptionError{key, section.Shorten(value), problem, hint})
 }
 
 // What is wrong with an option itself, not with its value.
@@ -62,16 +63,6 @@ const (
 	noSuchOption  = "there is no such option"
 	removedOption = "this option was removed"
 )
-
-const shownValue = 60 // code points of a value that an error shows
-
-func shorten(value []byte) string {
-	text := []rune(string(bytes.TrimSpace(value)))
-	if len(text) <= shownValue {
-		return string(text)
-	}
-	return string(text[:shownValue]) + "…"
-}
 
 // object reads data, which must be one JSON object, and returns what each given
 // option was set to.
@@ -136,36 +127,6 @@ func wholeOption(key string, low, high int64, set func(int64)) option {
 			return fmt.Sprintf("it must be a whole number from %d to %d", low, high)
 		}
 		return fmt.Sprintf("it must be a whole number from %d", low)
-	}}
-}
-
-// mostCount is the largest count an option may have: all whole numbers up to it
-// are exact.
-const mostCount = 1 << 53
-
-func countOption(key string, set **int64) option {
-	return wholeOption(key, 0, mostCount, func(n int64) { *set = &n })
-}
-
-// shareOption takes numbers from 0 to 1.
-func shareOption(key string, set *float64) option {
-	return option{key, func(value []byte) string {
-		f, err := strconv.ParseFloat(string(value), 64)
-		if err != nil || !(f >= 0 && f <= 1) {
-			return "it must be a number from 0 to 1"
-		}
-		*set = f
-		return ""
-	}}
-}
-
-func boolOption(key string, set *bool) option {
-	return option{key, func(value []byte) string {
-		if s := string(value); s != "true" && s != "false" {
-			return "it must be true or false"
-		}
-		*set = string(value) == "true"
-		return ""
 	}}
 }
 

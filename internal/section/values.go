@@ -14,6 +14,17 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+const shownValue = 60 // code points
+
+// Shorten returns a value for a message, cut if it is long.
+func Shorten(value []byte) string {
+	text := []rune(string(bytes.TrimSpace(value)))
+	if len(text) <= shownValue {
+		return string(text)
+	}
+	return string(text[:shownValue]) + "…"
+}
+
 // Money reads an amount of US dollars from 0.
 func (r *Reader) Money(into *exact.Money) func(path string, value []byte) {
 	return func(path string, value []byte) {
