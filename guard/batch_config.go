@@ -209,6 +209,12 @@ func (b *BatchLoop) Strict(volatile map[string][]string) *BatchLoop {
 	return &next
 }
 
+// Limits returns from how many equal batches on b warns and stops, and what stopping
+// means. With a ladder they mean nothing.
+func (b *BatchLoop) Limits() (warn, hard int, mode BatchMode) {
+	return b.warnThreshold, b.hardLimit, b.onLoop
+}
+
 // Climbs reports whether b has a ladder.
 func (b *BatchLoop) Climbs() bool { return b.ladder != nil }
 

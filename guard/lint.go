@@ -221,14 +221,15 @@ func (l *linter) batches(section []byte) {
 		Batch map[string]json.RawMessage `json:"batch_loop"`
 	}
 	b := l.c.Batch
-	if b == nil || b.ladder != nil || json.Unmarshal(section, &given) != nil {
+	if b == nil || b.Climbs() || json.Unmarshal(section, &given) != nil {
 		return
 	}
-	if given.Batch["warnThreshold"] != nil && b.warnThreshold == b.hardLimit && b.onLoop != OnLoopContinue {
-		l.report("/batch_loop/warnThreshold", "never-fires", "lower it, or raise hardLimit", "nobody is warned: the hard limit stops at %d too", b.hardLimit)
+	warn, hard, mode := b.Limits()
+	if given.Batch["warnThreshold"] != nil && warn == hard && mode != OnLoopContinue {
+		l.report("/batch_loop/warnThreshold", "never-fires", "lower it, or raise hardLimit", "nobody is warned: the hard limit stops at %d too", hard)
 	}
-	if steps := l.c.Limits.MaxSteps; given.Batch["hardLimit"] != nil && steps != nil && int64(b.hardLimit) > *steps {
-		l.report("/batch_loop/hardLimit", "never-fires", raiseSteps, "hardLimit is %d, which is never reached: limits.max_steps stops after %d", b.hardLimit, *steps)
+	if steps := l.c.Limits.MaxSteps; given.Batch["hardLimit"] != nil && steps != nil && int64(hard) > *steps {
+		l.report("/batch_loop/hardLimit", "never-fires", raiseSteps, "hardLimit is %d, which is never reached: limits.max_steps stops after %d", hard, *steps)
 	}
 }
 
