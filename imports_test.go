@@ -29,8 +29,9 @@ var ladder = map[string][]string{
 	"internal/text":             {"exact", "machine"},
 	"spend":                     {"exact", "machine", "specialist", "verdict", "internal/section"},
 	"guard/packs":               {"verdict", "internal/section", "internal/text"},
+	"guard/batch":               {"exact", "machine", "specialist", "verdict", "internal/section", "internal/text"},
 	"guard/truth":               {"exact", "machine", "spend", "verdict", "internal/section", "guard/packs"},
-	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section", "internal/text", "guard/packs", "spend", "guard/truth"},
+	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section", "internal/text", "guard/packs", "spend", "guard/truth", "guard/batch"},
 	"arbiter":                   {"exact", "machine", "specialist", "trust"},
 	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "guard/truth", "arbiter"},
 	"lab/trial":                 {"exact", "trust"},
@@ -54,7 +55,7 @@ var ladder = map[string][]string{
 	"cli/internal/guardlog":     {"exact", "spend", "guard", "guard/packs", "session", "specialist", "verdict"},
 	"cli/internal/render":       {"cli/internal/guardlog", "exact", "machine", "specialist", "trust", "spend", "guard", "guard/packs", "session", "runner", "explain", "report", "store", "lab/trial", "lab/simulate", "lab/plot", "lab/backtest", "llm"},
 	"cli/internal/payloads":     {"cli/internal/render", "exact", "session"},
-	"cli/internal/vectors":      {"cli/internal/guardlog", "cli/internal/render", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "guard/truth", "arbiter", "strategies"},
+	"cli/internal/vectors":      {"cli/internal/guardlog", "cli/internal/render", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/batch", "guard/packs", "guard/truth", "arbiter", "strategies"},
 	"cli":                       {"cli/internal/guardlog", "cli/internal/payloads", "cli/internal/render", "cli/internal/vectors", "files", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "arbiter", "strategies", "session", "runner", "explain", "report", "store", "lab/backtest", "lab/simulate", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
 	"cmd/dialai":                {"cli", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
@@ -95,7 +96,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "spend", "internal/section", "internal/text", "guard/packs", "guard/truth", "guard", "arbiter", "session", "graph"}
+var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "spend", "internal/section", "internal/text", "guard/packs", "guard/batch", "guard/truth", "guard", "arbiter", "session", "graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

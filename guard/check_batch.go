@@ -3,6 +3,7 @@ package guard
 import (
 	"errors"
 
+	"github.com/dialai/dialai/guard/batch"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -13,13 +14,13 @@ func (k *checking) batch() {
 		return
 	}
 	_, result, err := k.c.Batch.AfterModel(k.m.batches(), batchOf(k.step), 0)
-	var loop *LoopError
+	var loop *batch.LoopError
 	if err != nil && !errors.As(err, &loop) {
 		k.report(verdict.Reason{Code: "internal_error", Guard: "batch_loop", Class: verdict.Abort, Message: err.Error()})
 		return
 	}
 	k.reasons = append(k.reasons, result.Verdict().Reasons...)
-	if result.Outcome == BatchWarn {
+	if result.Outcome == batch.Warn {
 		k.notices = append(k.notices, result.Message)
 	}
 }
@@ -29,7 +30,7 @@ func batchOf(step *verdict.Step) []verdict.ToolCall {
 	if step.Transition == "" {
 		return step.ToolCalls
 	}
-	return StepBatch(*step)
+	return batch.CallsOf(*step)
 }
 
 // addBatch counts the batch of a committed step. Its warning has gone out with
@@ -63,7 +64,7 @@ func (m *memory) refuse(c *Config, step *verdict.Step, v verdict.Verdict) {
 // byBatch reports whether only the batch loop guard kept the step from passing.
 func byBatch(v verdict.Verdict) bool {
 	for _, r := range v.Reasons {
-		if r.Class > verdict.Warn && r.Code != CodeBatchRepeat {
+		if r.Class > verdict.Warn && r.Code != batch.Code {
 			return false
 		}
 	}
@@ -71,9 +72,9 @@ func byBatch(v verdict.Verdict) bool {
 }
 
 // batches returns what the batch loop guard remembers.
-func (m *memory) batches() BatchState {
+func (m *memory) batches() batch.State {
 	if m.batch == nil {
-		return BatchState{}
+		return batch.State{}
 	}
 	return *m.batch
 }

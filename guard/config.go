@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard/batch"
 	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/internal/text"
@@ -26,7 +27,7 @@ type Config struct {
 	Loop      LoopDetection
 	Retry     RetryLimit
 	Store     Store
-	Batch     *BatchLoop    // nil if there is none
+	Batch     *batch.Loop   // nil if there is none
 	Budget    *spend.Budget // likewise
 	// Classifier and Truth judge what the other checks let pass, by asking
 	// somebody: Check does not ask. Nil if there is none.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard/batch"
 	"github.com/dialai/dialai/guard/packs"
 	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/internal/section"
@@ -57,7 +58,7 @@ func parse(r *section.Reader, data []byte, profile Profile, state, inMachine boo
 		{Name: "tool_calls", Read: readTools(r, &c.Tools)},
 		{Name: "cost", Read: readCost(r, &c.Cost)},
 		{Name: "loop_detection", Read: readLoops(r, &c.Loop)},
-		{Name: "batch_loop", Read: readBatchLoop(r, &c.Batch)},
+		{Name: "batch_loop", Read: batch.Read(r, &c.Batch)},
 		{Name: "retry", Read: r.Object([]section.Member{{Name: "max_attempts", Read: r.OptionalCount(&c.Retry.MaxAttempts)}})},
 	}
 	if !state { // these are the machine's alone

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dialai/dialai/guard/batch"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
@@ -225,7 +226,7 @@ func (l *linter) batches(section []byte) {
 		return
 	}
 	warn, hard, mode := b.Limits()
-	if given.Batch["warnThreshold"] != nil && warn == hard && mode != OnLoopContinue {
+	if given.Batch["warnThreshold"] != nil && warn == hard && mode != batch.OnLoopContinue {
 		l.report("/batch_loop/warnThreshold", "never-fires", "lower it, or raise hardLimit", "nobody is warned: the hard limit stops at %d too", hard)
 	}
 	if steps := l.c.Limits.MaxSteps; given.Batch["hardLimit"] != nil && steps != nil && int64(hard) > *steps {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dialai/dialai/guard/batch"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/verdict"
 )
@@ -24,7 +25,7 @@ type memory struct {
 	context uint64           // what the task knew at the newest output
 	run     int64            // how many calls in a row were alike ([memory.alike]); 0 as 1
 	streak  int64            // how many outputs in a row were the newest one; 0 if there is none
-	batch   *BatchState      // never changed; nil until the batch loop guard has seen a step
+	batch   *batch.State     // never changed; nil until the batch loop guard has seen a step
 }
 
 // A visit is a stay in a state, with a digest of all that was known then.

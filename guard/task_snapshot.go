@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard/batch"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
@@ -43,7 +44,7 @@ type taskSnapshot struct {
 	Alike     int64            `json:"alike,omitempty"` // calls in a row
 	Output    hash             `json:"output,omitempty"`
 	Context   hash             `json:"context,omitempty"`
-	Batch     BatchState       `json:"batch"`
+	Batch     batch.State      `json:"batch"`
 }
 
 type (

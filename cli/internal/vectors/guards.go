@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/batch"
 	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/specialist"
 )
@@ -102,12 +102,12 @@ type loopResult struct {
 }
 
 func loopGuardSuite(config json.RawMessage) guardSuite {
-	loop, configErr := guard.ParseBatchLoop(config)
-	var state guard.BatchState
+	loop, configErr := batch.Parse(config)
+	var state batch.State
 	return func(_ context.Context, input json.RawMessage) (any, error) {
 		var in struct {
 			Op        string                `json:"op"`
-			State     *guard.BatchState     `json:"state"`
+			State     *batch.State          `json:"state"`
 			ToolCalls []specialist.ToolCall `json:"tool_calls"`
 		}
 		if err := json.Unmarshal(input, &in); err != nil {
@@ -128,10 +128,10 @@ func loopGuardSuite(config json.RawMessage) guardSuite {
 }
 
 // hook calls the hook that op names and keeps the state it returns.
-func hook(loop *guard.BatchLoop, state *guard.BatchState, op string, calls []specialist.ToolCall) (r guard.BatchResult, err error) {
+func hook(loop *batch.Loop, state *batch.State, op string, calls []specialist.ToolCall) (r batch.Result, err error) {
 	switch op {
 	case "create":
-		return guard.BatchResult{Outcome: "ok"}, nil
+		return batch.Result{Outcome: "ok"}, nil
 	case "before_agent":
 		*state, r = loop.BeforeAgent(*state)
 	case "before_model":
@@ -141,7 +141,7 @@ func hook(loop *guard.BatchLoop, state *guard.BatchState, op string, calls []spe
 	default:
 		return r, fmt.Errorf("unknown op %q", op)
 	}
-	if _, isLoop := errors.AsType[*guard.LoopError](err); isLoop {
+	if _, isLoop := errors.AsType[*batch.LoopError](err); isLoop {
 		err = nil // it is the result
 	}
 	return r, err

@@ -1,4 +1,4 @@
-package guard_test
+package batch_test
 
 import (
 	"encoding/json"
@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/batch"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
 
-func batchLoop(t testing.TB, config string) *guard.BatchLoop {
+func batchLoop(t testing.TB, config string) *batch.Loop {
 	t.Helper()
-	loop, err := guard.ParseBatchLoop([]byte(config))
+	loop, err := batch.Parse([]byte(config))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestBatchLoopHooks(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			loop := batchLoop(t, c.config)
-			var s guard.BatchState
+			var s batch.State
 			for line := range strings.FieldsFuncSeq(c.script, func(r rune) bool { return r == '\n' || r == ';' }) {
 				if words := strings.Fields(line); len(words) > 0 {
 					s = playHook(t, loop, s, words)
@@ -153,9 +153,9 @@ func TestBatchLoopHooks(t *testing.T) {
 	}
 }
 
-func playHook(t *testing.T, loop *guard.BatchLoop, s guard.BatchState, words []string) guard.BatchState {
+func playHook(t *testing.T, loop *batch.Loop, s batch.State, words []string) batch.State {
 	t.Helper()
-	next, r, err := s, guard.BatchResult{}, error(nil)
+	next, r, err := s, batch.Result{}, error(nil)
 	switch words[0] {
 	case "agent":
 		next, r = loop.BeforeAgent(s)
@@ -169,7 +169,7 @@ func playHook(t *testing.T, loop *guard.BatchLoop, s guard.BatchState, words []s
 	if string(r.Outcome) != words[1] {
 		t.Fatalf("%q: outcome %s", words, r.Outcome)
 	}
-	if loopErr, isLoop := errors.AsType[*guard.LoopError](err); isLoop != (r.Outcome == guard.BatchError) || err != nil && !isLoop {
+	if loopErr, isLoop := errors.AsType[*batch.LoopError](err); isLoop != (r.Outcome == batch.Failed) || err != nil && !isLoop {
 		t.Fatalf("%q: error %v, %v", words, err, loopErr)
 	}
 	for _, want := range words[2:] {
@@ -180,12 +180,12 @@ func playHook(t *testing.T, loop *guard.BatchLoop, s guard.BatchState, words []s
 	return next
 }
 
-func describe(s guard.BatchState, r guard.BatchResult) []string {
+func describe(s batch.State, r batch.Result) []string {
 	facts := []string{fmt.Sprintf("count=%d", r.Count), fmt.Sprintf("window=%d", len(s.Window)), fmt.Sprintf("warned=%d", len(s.Warned))}
 	if s.Pending != nil {
 		facts = append(facts, "pending")
 		for _, q := range []string{"a", "b"} {
-			batch, _ := (&guard.BatchLoop{}).Batch(lookup(q))
+			batch, _ := (&batch.Loop{}).Batch(lookup(q))
 			if batch.Hash == s.Pending.Hash {
 				facts = append(facts, "pending="+q)
 			}
@@ -196,12 +196,12 @@ func describe(s guard.BatchState, r guard.BatchResult) []string {
 
 func TestBatchLoopBeforeAgentPrunes(t *testing.T) {
 	loop := batchLoop(t, `{"hardLimit":3,"windowSize":3}`)
-	pending := &guard.BatchPending{Hash: "gone", Message: "m", Count: 3, Tools: []string{"t"}}
-	s, r := loop.BeforeAgent(guard.BatchState{
+	pending := &batch.Pending{Hash: "gone", Message: "m", Count: 3, Tools: []string{"t"}}
+	s, r := loop.BeforeAgent(batch.State{
 		Window: []string{"gone", "v", "w", "v", "x"}, Warned: []string{"v", "gone", "x", "v"}, Pending: pending,
 	})
-	want := guard.BatchState{Window: []string{"w", "v", "x"}, Warned: []string{"v", "x"}, Pending: pending}
-	if !reflect.DeepEqual(s, want) || r.Outcome != guard.BatchNoop {
+	want := batch.State{Window: []string{"w", "v", "x"}, Warned: []string{"v", "x"}, Pending: pending}
+	if !reflect.DeepEqual(s, want) || r.Outcome != batch.Noop {
 		t.Errorf("BeforeAgent = %+v, %+v; want %+v", s, r, want)
 	}
 }
@@ -223,7 +223,7 @@ func TestBatchLoopTexts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			loop := batchLoop(t, c.config)
-			s, _, err := loop.AfterModel(guard.BatchState{}, calls, 0)
+			s, _, err := loop.AfterModel(batch.State{}, calls, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,7 +243,7 @@ func TestBatchLoopTexts(t *testing.T) {
 			if v.Status != c.status || !slices.Equal(v.Codes(), []string{"batch_repeat"}) {
 				t.Errorf("the verdict is %+v", v)
 			}
-			if loopErr, isLoop := errors.AsType[*guard.LoopError](err); isLoop {
+			if loopErr, isLoop := errors.AsType[*batch.LoopError](err); isLoop {
 				h := loopErr.Hits[0]
 				if loopErr.Mode != "error" || h.Rule != "batch_repeat" || h.Count != 2 || h.At != 1234 || h.Hash != r.Hash || !slices.Equal(h.Tools, []string{"a", "b"}) {
 					t.Errorf("the error is %+v", loopErr)
@@ -257,18 +257,18 @@ func TestBatchLoopTexts(t *testing.T) {
 // and how many of these were blocked; both together are what a rung is reached by.
 func TestLadderTellsWhatCounts(t *testing.T) {
 	loop := batchLoop(t, `{"ladder":{"block":3,"escalate":5,"stop":7}}`)
-	var s guard.BatchState
+	var s batch.State
 	for i, want := range []struct{ part, limit, seen string }{
 		{"", "", ""}, {"", "", ""}, {"(a) came 3 times. ", "3", "3"}, {"(a) came 4 times, 1 of them blocked. ", "5", "5"},
 		{"(a) came 5 times, 1 of them blocked. ", "5", "6"}, {"(a) came 6 times, 1 of them blocked. ", "7", "7"},
 	} {
-		var r guard.BatchResult
+		var r batch.Result
 		var err error
 		if s, r, err = loop.AfterModel(s, []specialist.ToolCall{{Name: "a"}}, 0); err != nil {
 			t.Fatal(err)
 		}
 		if want.part == "" {
-			if r.Outcome != guard.BatchContinue {
+			if r.Outcome != batch.Continue {
 				t.Errorf("batch %d: %+v", i+1, r)
 			}
 			continue
@@ -280,12 +280,12 @@ func TestLadderTellsWhatCounts(t *testing.T) {
 }
 
 func TestBatchInjectIsANotice(t *testing.T) {
-	v := guard.BatchResult{Outcome: guard.BatchInject, Message: "m"}.Verdict()
+	v := batch.Result{Outcome: batch.Inject, Message: "m"}.Verdict()
 	if v.Status != verdict.OK || !slices.Equal(v.Notices, []string{"m"}) {
 		t.Errorf("the verdict is %+v", v)
 	}
-	for _, o := range []guard.BatchOutcome{guard.BatchNoop, guard.BatchContinue, guard.BatchObserve} {
-		if v := (guard.BatchResult{Outcome: o}).Verdict(); !reflect.DeepEqual(v, verdict.Verdict{}) {
+	for _, o := range []batch.Outcome{batch.Noop, batch.Continue, batch.Observe} {
+		if v := (batch.Result{Outcome: o}).Verdict(); !reflect.DeepEqual(v, verdict.Verdict{}) {
 			t.Errorf("the verdict of %s is %+v", o, v)
 		}
 	}
@@ -338,21 +338,21 @@ func TestBatchLoopAgainstSlowVersion(t *testing.T) {
 		hard := 1 + rng.IntN(window)
 		slow := &slowLoop{warnAt: 1 + rng.IntN(hard), hard: hard, window: window, mode: []string{"end", "error", "continue"}[rng.IntN(3)], warned: map[string]bool{}}
 		loop := batchLoop(t, fmt.Sprintf(`{"hardLimit":%d,"warnThreshold":%d,"windowSize":%d,"onLoop":%q}`, hard, slow.warnAt, window, slow.mode))
-		var s guard.BatchState
+		var s batch.State
 		for step := range 40 {
 			before, _ := json.Marshal(s)
-			var next guard.BatchState
+			var next batch.State
 			if rng.IntN(4) == 0 {
-				var r guard.BatchResult
+				var r batch.Result
 				next, r = loop.BeforeModel(s)
-				if (r.Outcome == guard.BatchInject) != (slow.pending != "") {
+				if (r.Outcome == batch.Inject) != (slow.pending != "") {
 					t.Fatalf("seed %d, step %d: %s, but pending is %q", seed, step, r.Outcome, slow.pending)
 				}
 				slow.pending = ""
 			} else {
 				q := string(rune('a' + rng.IntN(4)))
 				outcome, count := slow.turn(q)
-				var r guard.BatchResult
+				var r batch.Result
 				next, r, _ = loop.AfterModel(s, lookup(q), 0)
 				if string(r.Outcome) != outcome || r.Count != count {
 					t.Fatalf("seed %d, step %d: %s %d, want %s %d", seed, step, r.Outcome, r.Count, outcome, count)
@@ -362,7 +362,7 @@ func TestBatchLoopAgainstSlowVersion(t *testing.T) {
 				t.Fatalf("seed %d, step %d: a hook changed %s to %s", seed, step, before, after)
 			}
 			stored, _ := json.Marshal(next)
-			s = guard.BatchState{}
+			s = batch.State{}
 			if err := json.Unmarshal(stored, &s); err != nil {
 				t.Fatal(err)
 			}
@@ -373,14 +373,14 @@ func TestBatchLoopAgainstSlowVersion(t *testing.T) {
 // Two hooks may work on one state at the same time, so what lies behind the end of
 // its lists is not theirs to write to.
 func TestBatchHooksLeaveSpareRoomAlone(t *testing.T) {
-	batch, err := (&guard.BatchLoop{}).Batch(lookup("a"))
+	turn, err := (&batch.Loop{}).Batch(lookup("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, config := range []string{`{"warnThreshold":2,"hardLimit":9}`, `{"ladder":{"block":2,"stop":9}}`} {
-		room := func() []string { return append(make([]string, 0, 8), batch.Hash) }
-		s := guard.BatchState{Window: room(), Warned: room()[:0], Blocked: room()[:0]}
-		batchLoop(t, config).AfterBatch(s, batch, 0)
+		room := func() []string { return append(make([]string, 0, 8), turn.Hash) }
+		s := batch.State{Window: room(), Warned: room()[:0], Blocked: room()[:0]}
+		batchLoop(t, config).AfterBatch(s, turn, 0)
 		for _, list := range [][]string{s.Window[1:8], s.Warned[1:8], s.Blocked[1:8]} {
 			if strings.Join(list, "") != "" {
 				t.Errorf("%s: the room behind a list holds %q", config, list)
@@ -392,7 +392,7 @@ func TestBatchHooksLeaveSpareRoomAlone(t *testing.T) {
 // TestBatchStateFolds checks that a log of batches gives the same state again.
 func TestBatchStateFolds(t *testing.T) {
 	loop := batchLoop(t, `{"warnThreshold":2,"hardLimit":4,"windowSize":6}`)
-	var live, folded guard.BatchState
+	var live, folded batch.State
 	var log []string
 	for _, q := range strings.Split("abacabaabbcaab", "") {
 		live, _, _ = loop.AfterModel(live, lookup(q), 0)
@@ -404,7 +404,7 @@ func TestBatchStateFolds(t *testing.T) {
 		log = append(log, string(line))
 	}
 	for _, line := range log {
-		var batch guard.Batch
+		var batch batch.Batch
 		if err := json.Unmarshal([]byte(line), &batch); err != nil {
 			t.Fatal(err)
 		}
@@ -419,7 +419,7 @@ func TestStepBatch(t *testing.T) {
 	loop := batchLoop(t, `{}`)
 	step := verdict.Step{Transition: "ship", State: "shipped", MetaJSON: json.RawMessage(`{"to":"x"}`), ToolCalls: lookup("a")}
 	hash := func(s verdict.Step) string {
-		batch, err := loop.Batch(guard.StepBatch(s))
+		batch, err := loop.Batch(batch.CallsOf(s))
 		if err != nil {
 			t.Fatal(err)
 		}

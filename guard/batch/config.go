@@ -1,4 +1,4 @@
-package guard
+package batch
 
 import (
 	"bytes"
@@ -14,32 +14,32 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
-// A BatchMode says what happens when a batch of tool calls reaches the hard
+// A Mode says what happens when a batch of tool calls reaches the hard
 // limit.
-type BatchMode string
+type Mode string
 
 // The modes: go on, stop the session, fail with a [LoopError].
 const (
-	OnLoopContinue BatchMode = "continue"
-	OnLoopEnd      BatchMode = "end"
-	OnLoopError    BatchMode = "error"
+	OnLoopContinue Mode = "continue"
+	OnLoopEnd      Mode = "end"
+	OnLoopError    Mode = "error"
 )
 
-// Bounds and defaults of the options of a [BatchLoop].
+// Bounds and defaults of the options of a [Loop].
 const (
-	MaxBatchOption       = 50
+	MaxOption            = 50
 	DefaultHardLimit     = 5
 	DefaultWarnThreshold = 3
 	DefaultWindowSize    = 20
 )
 
-// A BatchLoop finds batches of tool calls that come again and again. It is
-// checked when it is made by [ParseBatchLoop] and never changes, so it may be
-// used concurrently. The zero BatchLoop is of no use.
-type BatchLoop struct {
+// A Loop finds batches of tool calls that come again and again. It is
+// checked when it is made by [Parse] and never changes, so it may be
+// used concurrently. The zero Loop is of no use.
+type Loop struct {
 	hardLimit, warnThreshold int // batches; not used with a ladder
 	windowSize               int // batches
-	onLoop                   BatchMode
+	onLoop                   Mode
 	warning, stop            string // the advice in the messages
 	ladder                   []rung // lowest first; nil: the two limits count
 	strict                   bool
@@ -49,17 +49,17 @@ type BatchLoop struct {
 // A rung is what the ladder does from some count on.
 type rung struct {
 	name    string
-	outcome BatchOutcome
+	outcome Outcome
 	at      int64 // count; 0: not there
 }
 
 // rungs are the rungs a ladder may have, lowest first.
 var rungs = [...]rung{
-	{name: "observe", outcome: BatchObserve},
-	{name: "steer", outcome: BatchWarn},
-	{name: "block", outcome: BatchBlock},
-	{name: "escalate", outcome: BatchEscalate},
-	{name: "stop", outcome: BatchEnd},
+	{name: "observe", outcome: Observe},
+	{name: "steer", outcome: Warn},
+	{name: "block", outcome: Block},
+	{name: "escalate", outcome: Escalate},
+	{name: "stop", outcome: End},
 }
 
 const (
@@ -71,24 +71,24 @@ const (
 // in would look as if it still worked.
 var removedOptions = []string{"enabled", "maxRepeatedCalls", "maxRepeatedFailures", "detectSameResult", "userMessage", "toolMessage", "debugState"}
 
-// ParseBatchLoop reads a batch_loop section, a JSON object; null means {}. All
-// numbers count batches and are whole numbers from 1 to [MaxBatchOption].
+// Parse reads a batch_loop section, a JSON object; null means {}. All
+// numbers count batches and are whole numbers from 1 to [MaxOption].
 //
 // The error joins one [OptionError] for each option that is unknown, removed,
 // given twice, of the wrong type or out of range. Only if there is none are
 // options compared with each other: hardLimit must be at least warnThreshold,
 // windowSize at least hardLimit, and each rung of a ladder reachable. A ladder
 // takes the place of hardLimit, warnThreshold and onLoop.
-func ParseBatchLoop(data []byte) (*BatchLoop, error) {
+func Parse(data []byte) (*Loop, error) {
 	if string(bytes.TrimSpace(data)) == "null" {
 		data = []byte("{}")
 	}
-	b := &BatchLoop{onLoop: OnLoopEnd, warning: defaultWarning, stop: defaultStop}
+	b := &Loop{onLoop: OnLoopEnd, warning: defaultWarning, stop: defaultStop}
 	var hard, warn, window int64
-	var mode BatchMode
+	var mode Mode
 	ladder := rungs
 	limit := func(key string, set *int64) option {
-		return wholeOption(key, 1, MaxBatchOption, func(n int64) { *set = n })
+		return wholeOption(key, 1, MaxOption, func(n int64) { *set = n })
 	}
 	r := &optionReader{removed: removedOptions}
 	steps := make([]option, len(ladder))
@@ -118,7 +118,7 @@ func ParseBatchLoop(data []byte) (*BatchLoop, error) {
 }
 
 // counts fills in the two limits; 0 stands for an option that is not given.
-func (b *BatchLoop) counts(r *optionReader, hard, warn, window int64, mode BatchMode) {
+func (b *Loop) counts(r *optionReader, hard, warn, window int64, mode Mode) {
 	b.hardLimit = given(hard, DefaultHardLimit)
 	b.warnThreshold = given(warn, min(DefaultWarnThreshold, b.hardLimit))
 	b.windowSize = given(window, max(DefaultWindowSize, b.hardLimit))
@@ -144,7 +144,7 @@ func given(value int64, otherwise int) int {
 }
 
 // climbs fills in a ladder.
-func (b *BatchLoop) climbs(r *optionReader, ladder []rung, limits map[string]int64, window int64, mode BatchMode) {
+func (b *Loop) climbs(r *optionReader, ladder []rung, limits map[string]int64, window int64, mode Mode) {
 	for _, key := range slices.Sorted(maps.Keys(limits)) {
 		if limits[key] != 0 {
 			r.report(key, strconv.AppendInt(nil, limits[key], 10), "it has no meaning beside a ladder", "leave it out")
@@ -172,8 +172,8 @@ func (b *BatchLoop) climbs(r *optionReader, ladder []rung, limits map[string]int
 
 // deadRungs repeats one batch until nothing new can happen and reports the rungs
 // that were never stood on.
-func (b *BatchLoop) deadRungs(r *optionReader) {
-	var s BatchState
+func (b *Loop) deadRungs(r *optionReader) {
+	var s State
 	reached := map[string]bool{}
 	for range 2 * b.windowSize {
 		s = b.push(s, "x")
@@ -196,7 +196,7 @@ func (b *BatchLoop) deadRungs(r *optionReader) {
 // listed has the built-in names. A call that would be left without any argument
 // keeps them all, so get_issue{id:1} and get_issue{id:2} differ. volatile may be
 // nil; it is not kept.
-func (b *BatchLoop) Strict(volatile map[string][]string) *BatchLoop {
+func (b *Loop) Strict(volatile map[string][]string) *Loop {
 	next := *b
 	next.strict, next.volatile = true, make(map[string][]string, len(volatile))
 	for tool, names := range volatile {
@@ -211,17 +211,17 @@ func (b *BatchLoop) Strict(volatile map[string][]string) *BatchLoop {
 
 // Limits returns from how many equal batches on b warns and stops, and what stopping
 // means. With a ladder they mean nothing.
-func (b *BatchLoop) Limits() (warn, hard int, mode BatchMode) {
+func (b *Loop) Limits() (warn, hard int, mode Mode) {
 	return b.warnThreshold, b.hardLimit, b.onLoop
 }
 
 // Climbs reports whether b has a ladder.
-func (b *BatchLoop) Climbs() bool { return b.ladder != nil }
+func (b *Loop) Climbs() bool { return b.ladder != nil }
 
-// readBatchLoop reads a batch_loop section.
-func readBatchLoop(r *section.Reader, into **BatchLoop) func(path string, value []byte) {
+// Read reads a batch_loop section.
+func Read(r *section.Reader, into **Loop) func(path string, value []byte) {
 	return func(path string, value []byte) {
-		b, err := ParseBatchLoop(json.RawMessage(value))
+		b, err := Parse(json.RawMessage(value))
 		if err != nil {
 			reportOptions(r, path, err)
 			return

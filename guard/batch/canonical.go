@@ -1,4 +1,4 @@
-package guard
+package batch
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 
 // A Batch is the identity of the tool calls of one turn. Two turns have the same
 // hash if they make the same calls, in whatever order. The zero Batch is that of
-// a turn without calls. It is what a log has to keep to fold a [BatchState].
+// a turn without calls. It is what a log has to keep to fold a [State].
 type Batch struct {
 	Hash  string   `json:"hash,omitempty"`  // 32 hexadecimal digits
 	Tools []string `json:"tools,omitempty"` // sorted, distinct
@@ -33,7 +33,7 @@ type Batch struct {
 // members with a volatile name do not matter; everything else does, the order of
 // lists too. It returns an error that is [ErrInput] for arguments that are no JSON,
 // name a member twice, or are nested deeper than [MaxArgsDepth].
-func (b *BatchLoop) Batch(calls []specialist.ToolCall) (Batch, error) {
+func (b *Loop) Batch(calls []specialist.ToolCall) (Batch, error) {
 	var batch Batch
 	var forms []string
 	for _, call := range calls {
@@ -61,9 +61,9 @@ func (b *BatchLoop) Batch(calls []specialist.ToolCall) (Batch, error) {
 	return batch, nil
 }
 
-// StepBatch returns the calls that stand for an engine step: those it declares, and
+// CallsOf returns the calls that stand for an engine step: those it declares, and
 // one of the transition itself with its target state and metaJson.
-func StepBatch(step verdict.Step) []specialist.ToolCall {
+func CallsOf(step verdict.Step) []specialist.ToolCall {
 	args := exact.AppendString([]byte(`{"state":`), step.State)
 	if len(step.MetaJSON) > 0 {
 		args = append(append(args, `,"metaJson":`...), step.MetaJSON...)
@@ -71,9 +71,9 @@ func StepBatch(step verdict.Step) []specialist.ToolCall {
 	return append(slices.Clip(step.ToolCalls), specialist.ToolCall{Name: step.Transition, Args: append(args, '}')})
 }
 
-// BatchArgs returns a Go value as the arguments of a call. It returns an error that
+// Args returns a Go value as the arguments of a call. It returns an error that
 // is [ErrInput] for what JSON cannot say, such as NaN.
-func BatchArgs(v any) (json.RawMessage, error) {
+func Args(v any) (json.RawMessage, error) {
 	args, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", verdict.ErrInput, err)
@@ -99,7 +99,7 @@ func shortHash(data []byte) string {
 
 // canonicalArgs returns the one form of all arguments that count as equal. It is
 // JSON, and its own canonical form.
-func (b *BatchLoop) canonicalArgs(tool string, args []byte) ([]byte, error) {
+func (b *Loop) canonicalArgs(tool string, args []byte) ([]byte, error) {
 	args = bytes.TrimLeft(args, " \t\r\n")
 	if len(args) == 0 {
 		return []byte("null"), nil

@@ -1,11 +1,11 @@
-package guard_test
+package batch_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/batch"
 )
 
 func TestParseBatchLoop(t *testing.T) {
@@ -60,7 +60,7 @@ func TestParseBatchLoop(t *testing.T) {
 		{"a ladder and limits", `{"hardLimit":5,"onLoop":"end","ladder":{"stop":6}}`, []string{`"hardLimit"`, `"onLoop"`, "beside a ladder"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			loop, err := guard.ParseBatchLoop([]byte(c.config))
+			loop, err := batch.Parse([]byte(c.config))
 			if (loop == nil) != (err != nil) || (err != nil) != (c.want != nil) {
 				t.Fatalf("ParseBatchLoop(%s) = %v, %v", c.config, loop, err)
 			}
@@ -69,7 +69,7 @@ func TestParseBatchLoop(t *testing.T) {
 					t.Errorf("the error is %q, without %q", err, part)
 				}
 			}
-			if _, isOption := errors.AsType[*guard.OptionError](err); err != nil && !isOption {
+			if _, isOption := errors.AsType[*batch.OptionError](err); err != nil && !isOption {
 				t.Errorf("the error %q is no OptionError", err)
 			}
 		})
@@ -77,7 +77,7 @@ func TestParseBatchLoop(t *testing.T) {
 }
 
 func TestOptionErrorsAreShort(t *testing.T) {
-	_, err := guard.ParseBatchLoop([]byte(`{"onLoop":"` + strings.Repeat("ä", 5000) + `"}`))
+	_, err := batch.Parse([]byte(`{"onLoop":"` + strings.Repeat("ä", 5000) + `"}`))
 	if err == nil || len(err.Error()) > 300 {
 		t.Errorf("the error has %d bytes", len(err.Error()))
 	}
@@ -86,7 +86,7 @@ func TestOptionErrorsAreShort(t *testing.T) {
 // Only one of two comparisons is reported: the window says nothing as long as the
 // limits contradict each other.
 func TestBatchLoopComparesLimitsBeforeWindow(t *testing.T) {
-	_, err := guard.ParseBatchLoop([]byte(`{"warnThreshold":9,"windowSize":2}`))
+	_, err := batch.Parse([]byte(`{"warnThreshold":9,"windowSize":2}`))
 	if err == nil || !strings.Contains(err.Error(), "warnThreshold") || strings.Contains(err.Error(), "windowSize") {
 		t.Errorf("the error is %v", err)
 	}

@@ -1,4 +1,4 @@
-package guard_test
+package batch_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/guard/batch"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
@@ -117,7 +117,7 @@ func TestBatchRefusesArguments(t *testing.T) {
 		t.Errorf("64 levels: %v", err)
 	}
 	for _, args := range []string{`{`, `1 2`, `NaN`, `{"a":1,"a":1}`, `{"a":1,"\u0061":2}`, `{"b":[{"id":1,"id":2}]}`, "[" + deep + "]", `1e9999999999999999`, `1e99999999999999999999`, `-1e-9999999999999999`} {
-		s := guard.BatchState{Window: []string{"x"}}
+		s := batch.State{Window: []string{"x"}}
 		next, r, err := loop.AfterModel(s, turn("f "+args), 0)
 		if !errors.Is(err, verdict.ErrInput) || r.Outcome != "" || len(next.Window) != 1 {
 			t.Errorf("%.40s: %+v, %+v, %v", args, next, r, err)
@@ -126,14 +126,14 @@ func TestBatchRefusesArguments(t *testing.T) {
 }
 
 func TestBatchArgs(t *testing.T) {
-	args, err := guard.BatchArgs(struct {
+	args, err := batch.Args(struct {
 		A float64 `json:"a"`
 	}{1})
 	if err != nil || string(args) != `{"a":1}` {
 		t.Errorf("BatchArgs = %s, %v", args, err)
 	}
 	for _, bad := range []any{math.NaN(), []float64{math.Inf(-1)}, make(chan int)} {
-		if _, err := guard.BatchArgs(bad); !errors.Is(err, verdict.ErrInput) {
+		if _, err := batch.Args(bad); !errors.Is(err, verdict.ErrInput) {
 			t.Errorf("BatchArgs(%T): %v", bad, err)
 		}
 	}
@@ -197,7 +197,7 @@ func FuzzBatchCanonical(f *testing.F) {
 		f.Add([]byte(seed), uint64(1))
 	}
 	compat := batchLoop(f, `{}`)
-	loops := []*guard.BatchLoop{compat, compat.Strict(map[string][]string{"f": {"a"}})}
+	loops := []*batch.Loop{compat, compat.Strict(map[string][]string{"f": {"a"}})}
 	f.Fuzz(func(t *testing.T, args []byte, seed uint64) {
 		for _, loop := range loops {
 			canonical, err := loop.CanonicalArgs("f", args)
