@@ -8,6 +8,7 @@
 //
 //	session.go, status.go     a session, and what it is doing
 //	round*.go, ask.go         its open round: who was asked, what came, what was decided
+//	ask_state.go              what becomes of an ask, and who says what it is charged: one table
 //	event.go                  what may happen
 //	encode*.go, decode*.go    how that is stored
 //	fold.go, opening.go       what it makes of a session
