@@ -53,14 +53,12 @@ func (p classifier) Classify(ctx context.Context, q guard.Classification) (a gua
 	if err != nil {
 		return a, err
 	}
-	by := specialist.CallerOf(ctx)
-	id := by.AskID
-	if id == "" { // no ask of a session: what is asked is all that tells two questions apart
-		sum := sha256.Sum256(body)
-		id = hex.EncodeToString(sum[:16])
-	}
+	// The key is that of the question, not of the ask: one that was lost is asked anew as
+	// another ask, and who has been paid for judging the text need not be again.
+	sum := sha256.Sum256(body)
+	id := hex.EncodeToString(sum[:16])
 	one := &call{endpoint: p.endpoint, ask: specialist.Ask{ID: id}, round: id, body: body, label: Label{Kind: "classifier", State: q.Meta.State}}
-	if by.SpecialistID != "" {
+	if by := specialist.CallerOf(ctx); by.SpecialistID != "" {
 		one.label = Label{"classifier", by.SpecialistID, by.State, by.Round, by.Attempt, by.Nth}
 	}
 	answer, err := one.atOnce(ctx)
