@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -75,5 +76,36 @@ func TestHeldAsksEveryone(t *testing.T) {
 	}
 	if !strings.Contains(wave, `"everyone":"calibrating"`) || d.panel != 3 {
 		t.Errorf("of 3 were asked %d: %s", d.panel, wave)
+	}
+}
+
+// A faster rival writes every change of a stage just before this process does.
+type fasterRival struct {
+	session.Store
+	times int
+}
+
+// Register implements session.RosterStore.
+func (f *fasterRival) Register(ctx context.Context, machine string, before int64, e session.RosterEvent) error {
+	if e.Kind == session.KindStage {
+		f.times++
+		if err := f.Store.Register(ctx, machine, before, e); err != nil {
+			return err
+		}
+	}
+	return f.Store.Register(ctx, machine, before, e)
+}
+
+// TestStageIsChangedOnce changes stages although another process always does so first: a
+// step goes on with what that one wrote, and the way is that of a process by itself.
+func TestStageIsChangedOnce(t *testing.T) {
+	const rounds = 120
+	alone := newDesk(newBench(t, seeded(store.NewMemory())), .98, .9, .85)
+	alone.run(rounds)
+	rival := &fasterRival{Store: store.NewMemory()}
+	d := newDesk(newBench(t, seeded(rival)), .98, .9, .85)
+	d.run(rounds)
+	if got, want := d.stages(), alone.stages(); got != want || rival.times == 0 || !strings.Contains(want, "consensus(") {
+		t.Errorf("after %d lost races the stages were %s, want %s", rival.times, got, want)
 	}
 }
