@@ -42,7 +42,7 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 		if ruling.MetaJSON, ok = d.payload(choice); !ok {
 			break
 		}
-		choice.MetaJSON = ruling.MetaJSON // to be mended, if it is refused
+		choice.MetaJSON = ruling.MetaJSON // to be corrected, if it is refused
 		result, err := e.Decide(ctx, ruling)
 		switch {
 		case errors.Is(err, runner.ErrNotRunning), result.Stale:

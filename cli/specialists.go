@@ -19,7 +19,7 @@ func (a *app) specialistsCommand() *cobra.Command {
 		Use:   "specialists <machine>",
 		Short: "List or switch the specialists of a machine",
 		Long: `List the specialists registered for a machine name, its champions, and who is
-switched off. A specialist that is off is not asked, not heard and does not
+switched off. A specialist that is off is not asked, not counted and does not
 decide, in any session of that machine; its alignment is kept.`,
 		Example: `  dialai specialists triage
   dialai specialists disable triage ai-router

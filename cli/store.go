@@ -16,7 +16,7 @@ import (
 func (a *app) storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "Check or mend the store",
+		Short: "Check or repair the store",
 		Long: `The logs are the truth; everything else in the store follows from them. verify
 recomputes all of it, rebuild writes it anew, and head prints what proves later that
 nothing was set back.`,
@@ -50,8 +50,8 @@ func (a *app) storeVerifyCommand() *cobra.Command {
 		Use: "verify", Short: "Recompute every hash and everything that follows from the logs", Args: arguments,
 		Long: `Check the file with SQLite's own checks, recompute every hash of every log, and
 compare every column of every row with what the logs say. The first difference of each
-kind is named, whether dialai store rebuild mends it, and the exit code is 1. Rebuild
-mends whatever follows from the logs; not damaged logs, definitions, tables, the secret
+kind is named, whether dialai store rebuild repairs it, and the exit code is 1. Rebuild
+repairs whatever follows from the logs; not damaged logs, definitions, tables, the secret
 that audits are drawn by, or the audit of models. When migrations ran, and how often
 trust was written anew, is compared with nothing, since no record says so.
 

@@ -16,7 +16,7 @@ func (a *app) tickCommand() *cobra.Command {
 		Use:   "tick",
 		Short: "Carry every live session one step further",
 		Long: `Step every session that has not ended once, 16 at a time. A session that fails
-spoils only its own line, and the exit code is 1. With --record or --replay there
+fails only its own line, and the exit code is 1. With --record or --replay there
 may be only one.`,
 		Example: `  dialai tick
   watch -n 60 dialai tick --quiet`,

@@ -156,7 +156,7 @@ func (a *app) trustPromoteCommand() *cobra.Command {
 		Short: "Make a specialist champion of a state",
 		Long: `Have a specialist decide a state alone, with audits, because you say so: its
 certificate carries your name, whatever the evidence is. The state must declare a
-collapse, and its promise must be established. The engine ends the reign when the
+collapse, and its promise must be established. The engine demotes it when the
 evidence calls for it.`,
 		Example: "  dialai trust promote triage pending ai-router --as carol",
 		Args:    arguments,
@@ -175,7 +175,7 @@ func (a *app) trustDemoteCommand() *cobra.Command {
 	f := &orderFlags{}
 	cmd := &cobra.Command{
 		Use:   "demote <machine> <state>",
-		Short: "End the reign of a state's champion",
+		Short: "Demote a state's champion",
 		Long: `Have everybody asked again in a state, at once. Without a champion the state goes
 back to humans until its cool-down is over. dialai collapse demote is the same.`,
 		Example: "  dialai trust demote triage pending --as carol --reasoning \"wrong twice today\"",

@@ -152,7 +152,7 @@ func cut(problems []Problem, more int) []Problem {
 	return append(kept, Problem{
 		File: last.File, Line: last.Line, Column: last.Column, Code: "too-many",
 		Message: fmt.Sprintf("%d more problems are not listed", len(problems)-maxProblems+more),
-		Hint:    "mend the ones above first",
+		Hint:    "fix the ones above first",
 	})
 }
 

@@ -10,7 +10,7 @@ import "fmt"
 //     started, and definitions of a program. Every rule holds.
 //   - With it they are for what a store holds: sessions that are folded, shown, listed,
 //     ruled on, cancelled, resumed, back-tested. Only the form is read, and what the
-//     tables need is mended: a transition whose target is no state of the definition
+//     tables need is repaired: a transition whose target is no state of the definition
 //     leads to a state of that name without transitions, where sessions come to a dead
 //     end, and parameters that are no schema any more bind nobody. The machine has the
 //     digest of what is stored. An error means that the text is damaged.

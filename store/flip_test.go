@@ -144,7 +144,7 @@ func (f *flips) flip(t *testing.T, bit int) {
 		if got := look(t, one.path); got != f.look {
 			t.Errorf("%s: verify finds nothing, and reading gives other things: %s", where, firstDifference(f.look, got))
 		}
-	case d.Mended:
+	case d.Repaired:
 		became = "mended: " + string(d.Kind)
 		if err := one.mend(f.rows); err != nil {
 			t.Errorf("%s, %v: rebuilding: %v", where, d, err)

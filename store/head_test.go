@@ -68,7 +68,7 @@ func TestHead(t *testing.T) {
 	if r := a.against(early); r.Difference != nil {
 		t.Errorf("the earlier head does not fit: %v", r.Difference)
 	}
-	if r := a.against(late); r.Difference == nil || r.Difference.Kind != store.InHead || !strings.Contains(r.Difference.What, "it was set back") || r.Difference.Mended {
+	if r := a.against(late); r.Difference == nil || r.Difference.Kind != store.InHead || !strings.Contains(r.Difference.What, "it was set back") || r.Difference.Repaired {
 		t.Errorf("the later head fits: %v", r.Difference)
 	}
 	a.with(func(r *runner.Runner, _ *store.SQLite) { // another history of the same length

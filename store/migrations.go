@@ -21,7 +21,7 @@ import (
 )
 
 // Migrations are frozen. Once a program with a migration has been seen by anybody,
-// files exist that it made, and nothing may change it: what is wrong in it is mended
+// files exist that it made, and nothing may change it: what is wrong in it is repaired
 // by another one. So each is recorded in the file as it runs, with the checksum of its
 // text, in the transaction that applies it, and a file in which others ran than this
 // program has is refused, naming both.

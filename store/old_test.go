@@ -16,7 +16,7 @@ import (
 )
 
 // sums are the checksums of the migrations. A migration that has run anywhere is
-// never changed: what is wrong in it is mended by another one.
+// never changed: what is wrong in it is repaired by another one.
 const sums = `0001_sessions.sql 5674e06d5d95feddc66cc7c998fe64058b1d109713f5d6ac7345b05fcdb94dcd
 0002_lessons.sql 98bce7db7cd32def2f99dfe2b4d227b21dfcd0db7ac19d20fceb5db2a3723495
 0003_audit.sql da1dd37c176e403fb4523f02fdeb0039ec7936ec53a3d9acc811b52c85cca030

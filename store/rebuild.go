@@ -204,7 +204,7 @@ func (b *rebuild) machines() {
 	}
 }
 
-// besideRecords mends what stands beside the events of a record.
+// besideRecords repairs what stands beside the events of a record.
 func (b *rebuild) besideRecords() {
 	for _, place := range slices.Sorted(maps.Keys(b.a.beside)) {
 		want := b.a.beside[place]

@@ -32,7 +32,7 @@ type Report struct {
 	Records  int `json:"records"`
 	Events   int `json:"events"`
 	// Difference is the worst thing that is not as it should be, one that rebuild
-	// cannot mend before one that it can; nil if all is well.
+	// cannot repair before one that it can; nil if all is well.
 	Difference *Difference `json:"difference,omitempty"`
 	// Differences are the first of each kind, Difference included, if there are more
 	// kinds than one.
@@ -44,7 +44,7 @@ type Report struct {
 // A Kind says what is damaged.
 type Kind string
 
-// The kinds of differences, those first that rebuilding cannot mend.
+// The kinds of differences, those first that rebuilding cannot repair.
 const (
 	InSchema     Kind = "schema"     // tables and migrations
 	InLog        Kind = "log"        // of a session
@@ -72,17 +72,17 @@ type Difference struct {
 	What   string `json:"what"`
 	InLog  bool   `json:"inLog"` // a log or a definition is damaged
 	Kind   Kind   `json:"kind"`
-	// Mended says that rebuilding mends it: everything that it needs is whole.
-	Mended bool `json:"mended"`
+	// Repaired says that rebuilding repairs it: everything that it needs is whole.
+	Repaired bool `json:"mended"`
 }
 
 func (d *Difference) Error() string {
-	advice := "rebuilding cannot mend it: restore a copy"
+	advice := "rebuilding cannot repair it: restore a copy"
 	switch {
-	case d.Mended:
-		advice = "dialai store rebuild mends it"
+	case d.Repaired:
+		advice = "dialai store rebuild repairs it"
 	case d.Kind.derived():
-		advice = "rebuilding could mend it, but for the other damage"
+		advice = "rebuilding could repair it, but for the other damage"
 	case d.Kind == InHead:
 		advice = "look for who wrote to the file, or restore a copy"
 	}
@@ -251,7 +251,7 @@ func (a *audit) damaged() bool {
 func (a *audit) conclude() {
 	var all []*Difference
 	for _, d := range a.found {
-		d.Mended = d.Kind.derived() && !a.damaged()
+		d.Repaired = d.Kind.derived() && !a.damaged()
 		all = append(all, d)
 	}
 	order := []Kind{InLog, InRoster, InDefinition, InSchema, InSecret, InAudit, InHead, InRows, InFile}

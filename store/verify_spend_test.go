@@ -103,7 +103,7 @@ func TestVerifyNamesWhatWasNeverPaid(t *testing.T) {
 	if err != nil || report.Difference == nil {
 		t.Fatalf("verify found %+v, %v", report, err)
 	}
-	for _, want := range []string{"spent $-0.36 in 1 calls", "its log says $0.12 in 1 calls", "takes $0.6 back from ask 1 of slow in round 1, which had been charged $0.12", "dialai store rebuild mends it"} {
+	for _, want := range []string{"spent $-0.36 in 1 calls", "its log says $0.12 in 1 calls", "takes $0.6 back from ask 1 of slow in round 1, which had been charged $0.12", "dialai store rebuild repairs it"} {
 		if !strings.Contains(report.Difference.Error(), want) {
 			t.Errorf("verify says %q, without %q", report.Difference.Error(), want)
 		}

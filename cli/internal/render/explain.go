@@ -216,7 +216,7 @@ func pooledText(s *trust.VoteShare) string {
 func (t *teller) failures() {
 	for i, f := range t.e.Failures {
 		if i == 0 {
-			t.line("\nNot heard:")
+			t.line("\nNot answered:")
 		}
 		t.line("  %s: %s (%s)", Clean(f.SpecialistID), Clean(f.Message), Clean(f.Code))
 	}
@@ -238,7 +238,7 @@ func (t *teller) verdict() {
 	}
 	t.line("  Rule: %s (%s)", Clean(v.Reasoning), Clean(v.Code))
 	if q := v.Quorum; q != nil && q.Answered < q.Counted && q.Reached() {
-		t.line("  Heard: %d of %d answered, %d needed", q.Answered, q.Counted, q.Needed)
+		t.line("  Answered: %d of %d answered, %d needed", q.Answered, q.Counted, q.Needed)
 	}
 	if v.Judgement != nil || len(v.Scores) == 0 {
 		return
