@@ -95,19 +95,13 @@ const (
 // becomes of it: a proposal, a failure, or a late answer that counts for
 // nothing.
 func (w *engine) recordAnswer(h *response) {
-	if h.key != w.now.Key() || w.now.Status > session.NeedsHuman {
-		w.discard(h, session.CodeLate)
+	if code := w.now.Refuses(&w.open, h.key, h.ask, h.repeat); code != "" {
+		w.discard(h, code)
 		return
 	}
-	if h.ask != 0 {
-		if code := w.now.Refuses(&w.open, h.key, h.ask, h.repeat); code != "" {
-			w.discard(h, code)
-			return
-		}
-		if h.accepted {
-			w.accept(w.open.At(h.ask), h.until)
-			return
-		}
+	if h.ask != 0 && h.accepted {
+		w.accept(w.open.At(h.ask), h.until)
+		return
 	}
 	ask := h.ask
 	switch {

@@ -8,8 +8,9 @@ import (
 // The life of an ask. What an ask has come to is one status, and one table says what
 // each thing that can happen makes of it and who says what it is charged. The fold goes
 // by the table, and so does whoever records an answer ([Session.Refuses]): nothing else
-// decides whether an answer still counts. ARCHITECTURE.md draws the table. What a charge
-// comes to, over all requests of one ask, is the account's matter (account.go).
+// decides whether an answer still counts, but that an arbiter's verdict counts only for a
+// session that is running. ARCHITECTURE.md draws the table. What a charge comes to, over
+// all requests of one ask, is the account's matter (account.go).
 
 // An AskStatus says what became of an ask.
 type AskStatus uint8
@@ -173,12 +174,15 @@ func failedBy(code string) askInput {
 
 // Refuses returns the code under which an answer to a request of an ask is discarded,
 // since it does not count any more; "" if it counts. key is of the round that the request
-// was sent in, and o is the open round of s.
+// was sent in, and o is the open round of s. An ask of 0 is none: of an answer that was
+// given without one, only the round is tested.
 func (s *Session) Refuses(o *OpenRound, key specialist.RoundKey, ask, repeat int32) (code string) {
 	if key != s.Key() || s.Status > NeedsHuman {
 		return CodeLate
 	}
 	switch a := o.At(ask); {
+	case ask == 0:
+		return ""
 	case a != nil && a.Remote != nil && a.Remote.Repeat != repeat:
 		return CodeTakenOver
 	case a == nil || !a.Status.Pending():
