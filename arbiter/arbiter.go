@@ -32,7 +32,7 @@ type Round struct {
 	Past         specialist.Past
 	Ask          *specialist.Ask // nil for arbiters inside this process
 	Evidence     *Evidence       // for the strategy bayes; nil for others
-	Quorum       *Quorum         // how far the panel has been heard; nil if nobody counted
+	Quorum       *Quorum         // how far the panel has answered; nil if nobody counted
 	// Unbound says that the round was judged before parameters bound: its winner is
 	// executed without the payload that they ask for.
 	Unbound bool
@@ -99,7 +99,7 @@ type Decision struct {
 	Text string
 	// Judgement is that of the strategy bayes, nil for others. It is never changed.
 	Judgement *trust.Judgement
-	// Quorum is how far the panel had been heard; nil if nobody counted.
+	// Quorum is how far the panel had answered; nil if nobody counted.
 	Quorum *Quorum
 	// Bound says that some vote lacked the payload that its transition needs, and was
 	// taken for no more than a vote. Where it is false of such a round, that was judged
@@ -153,7 +153,7 @@ func (e *UnknownWinnerError) Is(target error) bool { return target == ErrUnknown
 // human proposed is lifted over both, since it is no automatic decision; but where a
 // second human has to agree before (secondHuman), proposing is no way around ruling, and
 // what is irreversible is ruled on. A verdict without
-// consensus says that too few were heard, if that is so, but for a round without
+// consensus says that too few answered, if that is so, but for a round without
 // proposals and for one in which asking on was given up for another reason.
 func (d Decision) Floor(r *Round) Decision {
 	d.Quorum, d.Bound = r.Quorum, !r.Unbound && r.LacksPayload()

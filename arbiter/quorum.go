@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Quorum says how far the panel of a round has been heard. An engine that counts
+// A Quorum says how far the panel of a round has answered. An engine that counts
 // hands it to the arbiter's decision as a floor: below it a verdict stands, and
 // executes nothing. It is never changed.
 type Quorum struct {

@@ -12,7 +12,7 @@ func judged(j *trust.Judgement) string {
 	switch j.Code {
 	case trust.NoProposals:
 		if j.Pick == "" {
-			return "No proposals" + tooDear(j)
+			return "No proposals" + tooExpensive(j)
 		}
 		return fmt.Sprintf("Nobody proposed %s, the most probable transition (%s), human input required", j.Pick, probability(j))
 	case trust.ColdStart:
@@ -29,12 +29,12 @@ func judged(j *trust.Judgement) string {
 	case trust.Decided:
 		return decided(j)
 	}
-	return fmt.Sprintf("Probability %s of %s below %s %s", probability(j), j.Pick, barName(j), floor(bar(j))) + tooDear(j)
+	return fmt.Sprintf("Probability %s of %s below %s %s", probability(j), j.Pick, barName(j), floor(bar(j))) + tooExpensive(j)
 }
 
-// tooDear says that nobody else was asked because of what that would cost.
-func tooDear(j *trust.Judgement) string {
-	if j.Stop != trust.StopTooDear {
+// tooExpensive says that nobody else was asked because of what that would cost.
+func tooExpensive(j *trust.Judgement) string {
+	if j.Stop != trust.StopTooExpensive {
 		return ""
 	}
 	return ", and asking on would cost more than a human"

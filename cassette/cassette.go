@@ -95,9 +95,9 @@ type Deck struct {
 	dir     string
 	playing bool
 	run     Run
-	order   map[webhook.Label]hearing // in which answers were heard, without kinds; empty if nothing is known
+	order   map[webhook.Label]delivery // in which answers were delivered, without kinds; empty if nothing is known
 
-	arrivals sync.Mutex // held while an answer is noted and heard
+	arrivals sync.Mutex // held while an answer is noted and delivered
 
 	mu      sync.Mutex
 	numbers map[webhook.Label]int  // calls so far
@@ -140,7 +140,7 @@ func Continue(dir string, run Run) (*Deck, error) {
 		return nil, &OtherRunError{dir, err}
 	}
 	d.playing = false
-	return d, d.mendOrder()
+	return d, d.repairOrder()
 }
 
 // Resume returns a Deck that plays what was recorded of a run into a folder, from
@@ -231,7 +231,7 @@ func seen(members ...string) error {
 }
 
 func newDeck(dir string) *Deck {
-	return &Deck{dir: dir, order: map[webhook.Label]hearing{}, numbers: map[webhook.Label]int{}, sent: map[webhook.Label]bool{}}
+	return &Deck{dir: dir, order: map[webhook.Label]delivery{}, numbers: map[webhook.Label]int{}, sent: map[webhook.Label]bool{}}
 }
 
 // Run returns which run the cassettes belong to.

@@ -19,11 +19,11 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
-// orderFile is where a folder says in which order answers were heard: a line for each,
+// orderFile is where a folder says in which order answers were delivered: a line for each,
 // as JSON.
 const orderFile = "order.jsonl"
 
-// An Arrival is one answer that was heard, or one specialist who was given up.
+// An Arrival is one answer that was delivered, or one specialist who was given up.
 type Arrival struct {
 	Specialist string `json:"specialist"`
 	State      string `json:"state"`
@@ -38,15 +38,15 @@ func (a *Arrival) label() webhook.Label {
 	return webhook.Label{Specialist: a.Specialist, State: a.State, Round: a.Round, Attempt: a.Attempt, Ask: a.Ask}
 }
 
-// A hearing says when an ask was heard, among all of its folder.
-type hearing struct {
+// A delivery says when an ask was delivered, among all of its folder.
+type delivery struct {
 	number int
 	unsent Cut
 }
 
 // readOrder reads what is known of the order of a folder, which may be nothing. Of an ask
 // that was repeated because its process was lost, the last time counts. A last line that
-// was cut off when the computer failed is as if it had not been begun: see mendOrder.
+// was cut off when the computer failed is as if it had not been begun: see repairOrder.
 func (d *Deck) readOrder() error {
 	data, err := files.ReadRegular(filepath.Join(d.dir, orderFile), files.Order)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +64,7 @@ func (d *Deck) readOrder() error {
 		if err != nil {
 			return fmt.Errorf("%s: line %d: %w", filepath.Join(d.dir, orderFile), n, err)
 		}
-		d.order[a.label()] = hearing{n, a.Unsent}
+		d.order[a.label()] = delivery{n, a.Unsent}
 	}
 	return lines.Err()
 }
@@ -72,8 +72,8 @@ func (d *Deck) readOrder() error {
 // wholeLines returns the lines that have an end.
 func wholeLines(data []byte) []byte { return data[:bytes.LastIndexByte(data, '\n')+1] }
 
-// mendOrder cuts off a line that has no end, before others are written behind it.
-func (d *Deck) mendOrder() error {
+// repairOrder cuts off a line that has no end, before others are written behind it.
+func (d *Deck) repairOrder() error {
 	name := filepath.Join(d.dir, orderFile)
 	data, err := files.ReadRegular(name, files.Order)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,10 +85,10 @@ func (d *Deck) mendOrder() error {
 	return err
 }
 
-// Together implements runner.Arrivals. While it records, answers are heard one after the
-// other, and the folder says in which order. While it plays, they are heard in that order;
+// Together implements runner.Arrivals. While it records, answers are delivered one after the
+// other, and the folder says in which order. While it plays, they are delivered in that order;
 // those of which it is not known, as those of old cassettes, are not held back.
-func (d *Deck) Together(asked []specialist.Caller) func(ctx context.Context, place int, hear func()) {
+func (d *Deck) Together(asked []specialist.Caller) func(ctx context.Context, place int, deliver func()) {
 	labels := make([]webhook.Label, len(asked))
 	for i, c := range asked {
 		labels[i] = webhook.Label{Specialist: c.SpecialistID, State: c.State, Round: c.Round, Attempt: c.Attempt, Ask: c.Nth}
@@ -96,15 +96,15 @@ func (d *Deck) Together(asked []specialist.Caller) func(ctx context.Context, pla
 	if d.playing {
 		return d.inOrder(labels)
 	}
-	return func(ctx context.Context, place int, hear func()) {
+	return func(ctx context.Context, place int, deliver func()) {
 		d.arrivals.Lock()
 		defer d.arrivals.Unlock()
 		d.note(ctx, labels[place])
-		hear()
+		deliver()
 	}
 }
 
-// note says in the folder that an answer is heard.
+// note says in the folder that an answer is delivered.
 func (d *Deck) note(ctx context.Context, l webhook.Label) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,8 +123,8 @@ func (d *Deck) note(ctx context.Context, l webhook.Label) {
 	}
 }
 
-// inOrder returns what has answers heard in the order of the folder.
-func (d *Deck) inOrder(labels []webhook.Label) func(ctx context.Context, place int, hear func()) {
+// inOrder returns what has answers delivered in the order of the folder.
+func (d *Deck) inOrder(labels []webhook.Label) func(ctx context.Context, place int, deliver func()) {
 	var known []int
 	for i, l := range labels {
 		if _, ok := d.order[l]; ok {
@@ -132,26 +132,26 @@ func (d *Deck) inOrder(labels []webhook.Label) func(ctx context.Context, place i
 		}
 	}
 	slices.SortFunc(known, func(a, b int) int { return cmp.Compare(d.order[labels[a]].number, d.order[labels[b]].number) })
-	heard := make([]chan struct{}, len(labels)) // closed once it was
+	delivered := make([]chan struct{}, len(labels)) // closed once it was
 	before := make([]<-chan struct{}, len(labels))
 	open := make(chan struct{})
 	close(open)
 	for i := range labels {
-		heard[i], before[i] = make(chan struct{}), open
+		delivered[i], before[i] = make(chan struct{}), open
 	}
 	for i := 1; i < len(known); i++ {
-		before[known[i]] = heard[known[i-1]]
+		before[known[i]] = delivered[known[i-1]]
 	}
 	var one sync.Mutex
-	return func(ctx context.Context, place int, hear func()) {
+	return func(ctx context.Context, place int, deliver func()) {
 		select {
 		case <-before[place]:
 		case <-ctx.Done(): // the round is over, whoever comes next
 		}
 		one.Lock()
 		defer one.Unlock()
-		hear()
-		close(heard[place])
+		deliver()
+		close(delivered[place])
 	}
 }
 

@@ -135,8 +135,8 @@ func milliseconds(pairs ...any) map[string]time.Duration {
 	return m
 }
 
-// TestRaceIsReplayed: who was heard first is heard first again, however fast the answers
-// come then. p0 had its answer first, and p1 was heard first.
+// TestRaceIsReplayed: who was delivered first is delivered first again, however fast the answers
+// come then. p0 had its answer first, and p1 was delivered first.
 func TestRaceIsReplayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "tapes")
@@ -241,7 +241,7 @@ func TestNeverSent(t *testing.T) {
 	})
 }
 
-// TestOrder: an answer waits for those that were heard before it, if they are asked at the
+// TestOrder: an answer waits for those that were delivered before it, if they are asked at the
 // same time, and for nobody once its round is over. Of an ask that was repeated the last
 // time counts; a line that cannot be read is an error that says where.
 func TestOrder(t *testing.T) {
@@ -273,18 +273,18 @@ func TestOrder(t *testing.T) {
 				over()
 			}
 			arrive := play(t, dir).Together(asked(strings.Split(c.asked, "")...))
-			heard := make(chan string, len(c.asked))
+			delivered := make(chan string, len(c.asked))
 			for _, id := range strings.Split(c.arrive, "") {
-				go arrive(ctx, strings.Index(c.asked, id), func() { heard <- id })
+				go arrive(ctx, strings.Index(c.asked, id), func() { delivered <- id })
 				synctest.Wait()
 			}
-			close(heard)
+			close(delivered)
 			var got []string
-			for id := range heard {
+			for id := range delivered {
 				got = append(got, id)
 			}
 			if strings.Join(got, "") != c.want {
-				t.Errorf("%+v: heard were %v", c, got)
+				t.Errorf("%+v: delivered were %v", c, got)
 			}
 		})
 	}

@@ -52,14 +52,14 @@ func (t *laterTape) Exchange(ctx context.Context, l webhook.Label, request []byt
 }
 
 // Together implements runner.Arrivals.
-func (t *laterTape) Together(asked []specialist.Caller) func(ctx context.Context, place int, hear func()) {
+func (t *laterTape) Together(asked []specialist.Caller) func(ctx context.Context, place int, deliver func()) {
 	if t.deck == nil {
-		return func(_ context.Context, _ int, hear func()) { hear() } // with the error that Exchange gave
+		return func(_ context.Context, _ int, deliver func()) { deliver() } // with the error that Exchange gave
 	}
 	return t.deck.Together(asked)
 }
 
-// arrivals returns what knows in which order answers are heard, nil without cassettes.
+// arrivals returns what knows in which order answers are delivered, nil without cassettes.
 func (a *app) arrivals() runner.Arrivals {
 	order, _ := a.tape.(runner.Arrivals)
 	return order

@@ -103,7 +103,7 @@ type Verdict struct {
 	Threshold         *machine.Threshold `json:"threshold,omitempty"`  // in force; nil if nobody set one
 	Scores            []Score            `json:"scores"`
 	Judgement         *trust.Judgement   `json:"judgement,omitempty"` // of bayes
-	Quorum            *arbiter.Quorum    `json:"quorum,omitempty"`    // how far the panel had been heard; nil in older logs
+	Quorum            *arbiter.Quorum    `json:"quorum,omitempty"`    // how far the panel had answered; nil in older logs
 }
 
 // A Score is the sum of the alignments behind one transition.

@@ -169,7 +169,7 @@ func (a *again) decide(votes []arbiter.Vote) (arbiter.Decision, error) {
 	return d.Floor(&round), err
 }
 
-// quorum returns how far the panel had been heard, were these its votes: who has none
+// quorum returns how far the panel had answered, were these its votes: who has none
 // of them had not been asked.
 func (a *again) quorum(votes []arbiter.Vote) *arbiter.Quorum {
 	j := a.t.verdict

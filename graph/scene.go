@@ -41,7 +41,7 @@ func newScene(m *machine.Machine, v View) *scene {
 	s.reach(m.Initial())
 	s.join()
 	s.follow()
-	s.hear()
+	s.countProposals()
 	return s
 }
 
@@ -96,8 +96,8 @@ func (s *scene) follow() {
 	}
 }
 
-// hear counts the proposals of the round.
-func (s *scene) hear() {
+// countProposals counts the proposals of the round.
+func (s *scene) countProposals() {
 	s.votes = map[*machine.Transition]int{}
 	if s.view.Round == nil {
 		return

@@ -9,7 +9,7 @@ import (
 
 // Price returns u with its cost filled in from the price table, by the newest
 // prices, if the cost is not already known. A model that is not in the table
-// leaves u as it is, unless the table says to take its dearest price, or the budget
+// leaves u as it is, unless the table says to take its costliest price, or the budget
 // says what an ask costs of which nothing else does: then the cost is marked as
 // estimated. c may be nil.
 func (c *Config) Price(u specialist.Usage, model string) specialist.Usage {

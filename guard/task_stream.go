@@ -14,7 +14,7 @@ import (
 
 // A Stream judges an output while it is being written, so that a call can be cut
 // off before it has cost everything. Partial output is held only to what more
-// output cannot mend: forbidden literals, the greatest length, caps of tokens
+// output cannot repair: forbidden literals, the greatest length, caps of tokens
 // and dollars, and going on and on with the same. The whole is judged by Close.
 // How the output is cut into chunks makes no difference. A Stream must not be
 // used concurrently.

@@ -37,7 +37,7 @@ func (w *engine) cancelOpen() {
 const DefaultRejects = 3
 
 // refused records what follows from a guard's refusal.
-func (t *commit) refused(v verdict.Verdict) sight {
+func (t *commit) refused(v verdict.Verdict) roundInput {
 	reason := v.Reasons[0]
 	if v.Status == verdict.Abort {
 		t.emit(&session.Ended{Status: session.Stopped, Code: reason.Code, Reason: reason.Message})

@@ -14,33 +14,33 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// reversed has answers heard in the reverse of the order in which they were asked for.
+// reversed has answers delivered in the reverse of the order in which they were asked for.
 type reversed struct {
 	mu   sync.Mutex
 	told []specialist.Caller
 }
 
-func (r *reversed) Together(asked []specialist.Caller) func(ctx context.Context, place int, hear func()) {
+func (r *reversed) Together(asked []specialist.Caller) func(ctx context.Context, place int, deliver func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = append(r.told, asked...)
-	heard := make([]chan struct{}, len(asked)+1)
-	for i := range heard {
-		heard[i] = make(chan struct{})
+	delivered := make([]chan struct{}, len(asked)+1)
+	for i := range delivered {
+		delivered[i] = make(chan struct{})
 	}
-	close(heard[len(asked)])
-	return func(ctx context.Context, place int, hear func()) {
+	close(delivered[len(asked)])
+	return func(ctx context.Context, place int, deliver func()) {
 		select {
-		case <-heard[place+1]:
+		case <-delivered[place+1]:
 		case <-ctx.Done():
 		}
-		hear()
-		close(heard[place])
+		deliver()
+		close(delivered[place])
 	}
 }
 
 // TestArrivals: whoever orders answers is told who is asked at the same time, and decides
-// who is heard first, which under firstProposal is who wins.
+// whose answer is delivered first, which under firstProposal is who wins.
 func TestArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		order := &reversed{}

@@ -45,7 +45,7 @@ func (r *Runner) look(p *plan, s *session.Session) *assessment {
 	return t
 }
 
-// step returns a decision as the guards see it.
+// guardStep returns a decision as the guards see it.
 func (t *assessment) guardStep(d decision) verdict.Step {
 	s := session.StepFor(t.now, d.transition, d.reasoning, d.meta, d.how != session.ByConsensus, d.winner)
 	s.Attempt, s.At = int64(t.now.Rejects), t.at

@@ -29,7 +29,7 @@ func (w *engine) admit(ctx context.Context, ask []*member) []*member {
 	}
 	w.holds = map[string]*hold{}
 	again := w.repeated(ask)
-	a := &aside{engine: w, budget: b, spent: w.now.Spent(), held: w.held(again...), again: map[string]spend.Book{}}
+	a := &repairBudget{engine: w, budget: b, spent: w.now.Spent(), held: w.held(again...), again: map[string]spend.Book{}}
 	for _, old := range again {
 		a.again[old.SpecialistID] = old.Remote.Held()
 	}
@@ -45,7 +45,7 @@ func (w *engine) admit(ctx context.Context, ask []*member) []*member {
 
 // admits reports whether one member can be asked, and holds what that needs, or
 // records why not.
-func (a *aside) admits(ctx context.Context, m *member) bool {
+func (a *repairBudget) admits(ctx context.Context, m *member) bool {
 	old, paid := a.repeats(m), a.spent
 	delete(a.again, m.SpecialistID)
 	if old != nil && m.source != specialist.Model {
@@ -131,8 +131,8 @@ func (t *round) held(but ...*session.AskState) (b spend.Book) {
 
 // overBudget stops the session if nobody is left to be asked in this round, and
 // nobody has proposed, because of the budget. In mode sequential a human is asked
-// instead, who is the last and dearest there anyway.
-func (w *engine) overBudget() sight {
+// instead, who is the last and costliest there anyway.
+func (w *engine) overBudget() roundInput {
 	if len(w.open.Proposals) > 0 || w.waiting() {
 		return seenNothing
 	}

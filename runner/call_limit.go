@@ -26,8 +26,8 @@ func (h *hold) callLimit() specialist.CallLimit {
 	return r
 }
 
-// An aside is the room that is left beside the first calls of those who are asked.
-type aside struct {
+// A repairBudget is what is left of the limits beside the first calls of those who are asked.
+type repairBudget struct {
 	*engine
 	budget      *spend.Budget
 	spent, held spend.Book
@@ -36,7 +36,7 @@ type aside struct {
 
 // reserved returns what is held, with what will be held or charged of those who are
 // asked again, whatever becomes of them.
-func (a *aside) reserved() spend.Book {
+func (a *repairBudget) reserved() spend.Book {
 	sum := a.held
 	for _, b := range a.again {
 		sum = sum.Plus(b)
@@ -49,7 +49,7 @@ func (a *aside) reserved() spend.Book {
 // limited, calls that a provider refuses need room too, which comes last. So what is
 // asked at once, repairs and all, never breaks a limit that no part of it breaks
 // alone; and nobody is refused for what will hardly ever be needed.
-func (a *aside) setAside(ctx context.Context, admitted []*member) {
+func (a *repairBudget) setAside(ctx context.Context, admitted []*member) {
 	var holds []*hold
 	for _, m := range admitted {
 		if h := a.holds[m.SpecialistID]; h != nil && h.need.repairs+h.need.retries > 0 {
@@ -68,7 +68,7 @@ func (a *aside) setAside(ctx context.Context, admitted []*member) {
 
 // turn gives each hold one more, unless it has enough or there was no room for it
 // before. It reports whether any got one.
-func (*aside) turn(holds []*hold, turn int64, enough func(*hold) int64, give func(*hold) bool) (given bool) {
+func (*repairBudget) turn(holds []*hold, turn int64, enough func(*hold) int64, give func(*hold) bool) (given bool) {
 	for _, h := range holds {
 		if h.full || turn >= enough(h) {
 			continue
@@ -82,7 +82,7 @@ func (*aside) turn(holds []*hold, turn int64, enough func(*hold) int64, give fun
 
 // repair sets one more call aside that may be charged, and reports whether there is
 // room for it.
-func (a *aside) repair(ctx context.Context, h *hold) bool {
+func (a *repairBudget) repair(ctx context.Context, h *hold) bool {
 	more := h.need.repair
 	if a.budget.Admit(a.spent, a.held, more) != nil || !a.takeMore(ctx, h.member.SpecialistID, more) {
 		return false
@@ -93,7 +93,7 @@ func (a *aside) repair(ctx context.Context, h *hold) bool {
 }
 
 // retry sets one more call aside that costs nothing.
-func (a *aside) retry(h *hold) bool {
+func (a *repairBudget) retry(h *hold) bool {
 	more := spend.Book{Calls: 1}
 	if a.budget.Admit(a.spent, a.held, more) != nil {
 		return false

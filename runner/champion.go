@@ -61,12 +61,12 @@ func (w *engine) applyChampion(ctx context.Context) error {
 	}
 	w.championship.known = true
 	best := favourite(members, weights, trust.Trusted)
-	c, reigns := w.plan.roster.Champions[w.here.scope]
-	if reigns && !able(members, weights, c.ID) {
+	c, appointed := w.plan.roster.Champions[w.here.scope]
+	if appointed && !able(members, weights, c.ID) {
 		w.demote(c.ID, "its alignment fell below the bar, or it is gone")
 		return nil // this round asks everybody
 	}
-	if !reigns {
+	if !appointed {
 		if best == nil {
 			return nil
 		}
@@ -76,10 +76,10 @@ func (w *engine) applyChampion(ctx context.Context) error {
 	}
 	w.championship.subject = c.ID
 	if c.Since >= w.now.EnteredAt() {
-		return nil // it reigns from the next round on: the one after a demotion asks everybody
+		return nil // it is asked alone from the next round on: the one after a demotion asks everybody
 	}
 	if w.failed(c.ID) {
-		return nil // it had its chance
+		return nil // it was asked and failed: everybody else is asked
 	}
 	audit, err := w.audited(ctx, c)
 	if err == nil && !audit {
@@ -177,8 +177,8 @@ func (w *engine) demoteOnMismatch(decided *machine.Transition) {
 // demoteBelowBar demotes the champion if what a human just decided brings it below
 // the bar.
 func (w *engine) demoteBelowBar(ctx context.Context, outcomes []trust.Comparison) error {
-	c, reigns := w.plan.roster.Champions[w.here.scope]
-	if !reigns {
+	c, appointed := w.plan.roster.Champions[w.here.scope]
+	if !appointed {
 		return nil
 	}
 	b, err := w.r.store.Book(ctx, w.now.Machine().Name())

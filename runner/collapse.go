@@ -165,7 +165,7 @@ func (t *assessment) champion(ctx context.Context, c session.Collapse) (trust.Ch
 }
 
 // overruleWindow is the number of automatic decisions within which two overrulings
-// end a champion's reign.
+// demote a champion.
 const overruleWindow = 20
 
 // amongLatest reports whether all of these rounds are among the latest automatic

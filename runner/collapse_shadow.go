@@ -69,7 +69,7 @@ func Contested(p *specialist.Proposal, j *trust.Judgement) bool {
 const trusted exact.Billionths = 800_000_000
 
 // alone returns the champion's decision of the present round; ok is false, and the
-// champion reigns no more in this round, if it must not decide alone.
+// champion is not asked alone any more in this round, if it must not decide alone.
 func (w *engine) alone(ctx context.Context) (d arbiter.Decision, round *arbiter.Round, ok bool, err error) {
 	votes, err := w.standings(ctx, w.by)
 	if err != nil {

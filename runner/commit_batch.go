@@ -26,7 +26,7 @@ const (
 	openedUsed
 )
 
-// take hands out a part of the batch once: first is its place there, and ok is
+// part hands out a part of the batch once: first is its place there, and ok is
 // false if it is taken already.
 func (t *commit) part(part uint8) (b *batch, ok bool) {
 	if t.batch == nil {

@@ -11,12 +11,12 @@ func RoundDrawing() string {
 	var b strings.Builder
 	b.WriteString("stateDiagram-v2\n    [*] --> opening : Step\n")
 	for at := range roundStates {
-		for seen := range sights {
+		for seen := range roundInputs {
 			switch step := roundTable[at][seen]; {
 			case step.ends != "":
-				fmt.Fprintf(&b, "    %s --> [*] : %s (%s)\n", roundStateNames[at], sightNames[seen], step.ends)
+				fmt.Fprintf(&b, "    %s --> [*] : %s (%s)\n", roundStateNames[at], roundInputNames[seen], step.ends)
 			case step.to != opening:
-				fmt.Fprintf(&b, "    %s --> %s : %s\n", roundStateNames[at], roundStateNames[step.to], sightNames[seen])
+				fmt.Fprintf(&b, "    %s --> %s : %s\n", roundStateNames[at], roundStateNames[step.to], roundInputNames[seen])
 			}
 		}
 	}

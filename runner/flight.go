@@ -135,8 +135,8 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	}
 	ctx, cancel := context.WithTimeout(ctx, req.member.timeout)
 	defer cancel()
-	if req.room != (specialist.CallLimit{}) {
-		ctx = specialist.WithCallLimit(ctx, req.room)
+	if req.limit != (specialist.CallLimit{}) {
+		ctx = specialist.WithCallLimit(ctx, req.limit)
 	}
 	q.Ask = &req.ask
 	start := r.config.Now()

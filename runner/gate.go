@@ -17,7 +17,7 @@ import (
 // a permit is only made by a before_event callback that let the event pass: so
 // no transition gets past the guards.
 //
-// The library wedges for good on a cancelled context or a panic, and calls a
+// The library never fires again on a cancelled context or a panic, and calls a
 // self-loop an error. Hence: one small FSM for each compiled transition, pooled;
 // its state is set before each event; the event gets a context that cannot be
 // cancelled; callbacks look only at the event; and an FSM is dropped after

@@ -16,7 +16,7 @@ import (
 // owner is lost is repeated under its key.
 func (w *engine) due(ctx context.Context) ([]*member, error) {
 	if c := w.championship.champion; c != "" && (w.failed(c) || !w.championship.alone && w.open.Proposal(c) != nil && (w.tooFewAlone() || w.lacksPayload(c))) {
-		w.championship.champion = "" // it had its chance: now the others are asked
+		w.championship.champion = "" // it was asked and failed: now the others are asked
 	}
 	members := w.members()
 	due, have := w.dueNow[:0], w.open.Finder()
@@ -129,7 +129,7 @@ func (r *Runner) setInflight(k askKey, on bool) {
 
 // gather asks the members: functions one by one in roster order, everybody else at once
 // and meanwhile. What functions have answered is in the commit, unless asks were sent.
-func (w *engine) gather(ctx context.Context, ask []*member) (sight, error) {
+func (w *engine) gather(ctx context.Context, ask []*member) (roundInput, error) {
 	for _, m := range ask {
 		if !m.local() {
 			return w.gatherRemote(ctx, ask)
@@ -198,12 +198,12 @@ type request struct {
 	ask      specialist.Ask
 	index    int32
 	ticket   ticket
-	room     specialist.CallLimit
+	limit    specialist.CallLimit
 }
 
 // gatherRemote records all asks in one commit, sends them, and asks the local functions
 // meanwhile.
-func (w *engine) gatherRemote(ctx context.Context, ask []*member) (sight, error) {
+func (w *engine) gatherRemote(ctx context.Context, ask []*member) (roundInput, error) {
 	requests, err := w.recordAsks(ctx, ask)
 	if err != nil {
 		return seenNothing, err
@@ -248,7 +248,7 @@ func (w *engine) recordAsks(ctx context.Context, ask []*member) ([]request, erro
 		req := request{member: m, estimate: a.Remote, ticket: w.tickets[m.SpecialistID]}
 		if h := w.holds[m.SpecialistID]; h != nil {
 			a.Remote.Hold(h.need.first)
-			a.Remote.Spare, req.room = h.spare, h.callLimit()
+			a.Remote.Spare, req.limit = h.spare, h.callLimit()
 		} else {
 			a.Remote.Hold(w.need(m).first)
 		}

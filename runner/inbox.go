@@ -11,7 +11,7 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// Inbox returns all that [Runner.Questions] yields. Those that cannot be read spoil
+// Inbox returns all that [Runner.Questions] yields. Those that cannot be read harm
 // nothing but themselves: the error is about them, and the others are listed all the same.
 func (r *Runner) Inbox(ctx context.Context, viewer string) ([]Question, error) {
 	items := []Question{}

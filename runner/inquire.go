@@ -61,7 +61,7 @@ func (w *engine) inquire(ctx context.Context, of func(*session.Judged) decision)
 	if j := (judgement{ctx: ctx, step: step}); !j.alone(&w.assessment).Passed() {
 		return nil, nil // the gate says why
 	}
-	asking := &inquirer{w: w, config: c, desk: w.here.respondents, about: w.open.Verdict.Order[w.open.Verdict.Decision.Winner]}
+	asking := &inquirer{w: w, config: c, respondents: w.here.respondents, about: w.open.Verdict.Order[w.open.Verdict.Decision.Winner]}
 	v := asking.ask(ctx, d, step)
 	if asking.err != nil {
 		return nil, asking.err
@@ -71,20 +71,20 @@ func (w *engine) inquire(ctx context.Context, of func(*session.Judged) decision)
 
 // An inquirer asks about one decision.
 type inquirer struct {
-	w       *engine
-	config  *guard.Config
-	desk    *respondents
-	about   int32              // the arrival of the winner
-	refused *spend.BudgetError // by the budget; nil if it was not
-	err     error              // why there is no verdict; nil if there is one
+	w           *engine
+	config      *guard.Config
+	respondents *respondents
+	about       int32              // the arrival of the winner
+	refused     *spend.BudgetError // by the budget; nil if it was not
+	err         error              // why there is no verdict; nil if there is one
 }
 
 // ask asks the classifier and, if that lets the step pass, the truth gate.
 func (q *inquirer) ask(ctx context.Context, d decision, step verdict.Step) (v verdict.Verdict) {
 	if q.config.Classifier != nil {
-		judge := q.desk.asker.Judge
+		judge := q.respondents.asker.Judge
 		if q.w.open.Lost(session.ClassifierID) {
-			judge = q.desk.asker.JudgeAnew
+			judge = q.respondents.asker.JudgeAnew
 		}
 		v = judge(ctx, step, q.turns(), q.classify)
 	}

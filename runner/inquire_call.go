@@ -188,11 +188,11 @@ func (q *inquirer) bounded(ctx context.Context, p *probe) context.Context {
 	if b == nil || !q.config.DebitsProbes() {
 		return ctx
 	}
-	room := specialist.CallLimit{Billed: 1}
+	limit := specialist.CallLimit{Billed: 1}
 	if b.HardCalls != nil {
-		room.Calls = 1 + p.retries
+		limit.Calls = 1 + p.retries
 	}
-	return specialist.WithCallLimit(ctx, room)
+	return specialist.WithCallLimit(ctx, limit)
 }
 
 // A meter knows what a question has cost, if a model that knows was asked.

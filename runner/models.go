@@ -134,7 +134,7 @@ func (r *Runner) priceOf(c *guard.Config, names ...string) (p spend.Price, known
 	return p, false
 }
 
-// costliest prices a call of a model that is in no table as c says: by the dearest of
+// costliest prices a call of a model that is in no table as c says: by the costliest of
 // the machine's table and the program's, or not at all. c may be nil.
 func (r *Runner) costliest(c *guard.Config, u specialist.Usage, model string) specialist.Usage {
 	own := c.Price(u, model)
@@ -143,7 +143,7 @@ func (r *Runner) costliest(c *guard.Config, u specialist.Usage, model string) sp
 	}
 	t := spend.PriceTable{Prices: r.config.Prices.Prices, OnUnknownModel: c.Cost.OnUnknownModel}
 	cost, how := t.Quote(u, model, time.Time{})
-	if how != spend.PricedAsDearest {
+	if how != spend.PricedAsCostliest {
 		return own
 	}
 	own = own.WithCost(max(cost, own.CostUSD))

@@ -202,13 +202,13 @@ func (b *bench) ticked(results []runner.TickResult, s *session.Session, status r
 // A mad order panics for one session when its answers come together.
 type mad struct{ id string }
 
-func (m *mad) Together(asked []specialist.Caller) func(ctx context.Context, place int, hear func()) {
+func (m *mad) Together(asked []specialist.Caller) func(ctx context.Context, place int, deliver func()) {
 	sick := len(asked) > 0 && asked[0].SessionID == m.id
-	return func(_ context.Context, _ int, hear func()) {
+	return func(_ context.Context, _ int, deliver func()) {
 		if sick {
 			panic("a bug in what orders answers")
 		}
-		hear()
+		deliver()
 	}
 }
 

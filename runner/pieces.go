@@ -87,7 +87,7 @@ func (r *Runner) handOut(ctx context.Context, s *session.Session) ([]Asking, err
 	q := questionOf(w.s, w.s.Notices(), &memory{r: r, s: w.s, mu: &sync.Mutex{}})
 	list := make([]Asking, len(requests))
 	for i, req := range requests {
-		list[i] = Asking{AskRef{q.Key, req.index, req.estimate.Repeat, req.member.SpecialistID}, q, until, req.room}
+		list[i] = Asking{AskRef{q.Key, req.index, req.estimate.Repeat, req.member.SpecialistID}, q, until, req.limit}
 		list[i].Question.Self, list[i].Question.Ask = req.member.SpecialistID, &req.ask
 	}
 	return list, nil
@@ -116,7 +116,7 @@ func (w *engine) dueOutside(ctx context.Context) ([]*member, error) {
 // with the code that the log has: late if the round is over, superseded if the ask has
 // been answered before or given up, taken_over if the request was repeated since. So an
 // answer may be sent as often as one likes: it counts once, and an ask is charged once,
-// by the dearer of two answers. failed means what a proposer's error means:
+// by the costlier of two answers. failed means what a proposer's error means:
 // [specialist.ErrAccepted] says that the answer will come later.
 //
 // Other errors: [session.ErrNotFound] for what was never asked, and a store that fails.

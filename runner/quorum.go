@@ -69,8 +69,8 @@ func (t *round) quorumRule(by *member) machine.Quorum {
 	if q := t.now.State.Quorum; q != nil {
 		return *q
 	}
-	reigns := t.championship.champion != "" && t.open.Proposal(t.championship.champion) != nil
-	return DefaultQuorum(by.StrategyFnName, t.mode(), reigns)
+	alone := t.championship.champion != "" && t.open.Proposal(t.championship.champion) != nil
+	return DefaultQuorum(by.StrategyFnName, t.mode(), alone)
 }
 
 // DefaultQuorum returns the quorum of a state that declares none: any where one

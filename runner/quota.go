@@ -15,7 +15,7 @@ import (
 
 // Quotas bound what a tenant may use over all its sessions: in windows of time,
 // by the minute, and how many sessions at once. They are this runner's: it reads
-// from the store what a tenant did before it met it, and then counts what it asks
+// from the store what a tenant did before it loaded it, and then counts what it asks
 // for itself. What a session may spend in all is its budget's matter.
 
 // quota returns the ledger that counts for tenants; nil if nothing is limited.

@@ -10,27 +10,27 @@ import (
 	"github.com/dialai/dialai/spend"
 )
 
-// A restart must not refill a quota. So when a Runner first meets a tenant it reads
+// A restart must not refill a quota. So when a Runner first loads a tenant it reads
 // from the store what the tenant's sessions spent within the longest window of its
 // quota, each part with its time, which of them are open, and which asks are out.
 // The log holds what the windows would have held; where it says less than the
 // windows would, which is of calls that never came to be sent, they are counted.
 
-// tenants are those that a Runner has met, and what it knows of the others.
+// tenants are those that a Runner has loaded, and what it knows of the others.
 type tenants struct {
 	quotas func(tenant string) *spend.Quota // nil if nothing is limited
 	known  sync.Map                         // of *guard.Quota by tenant; asked for once
 
-	mu     sync.Mutex // held while a tenant is met, so that nobody spends meanwhile
-	met    map[string]bool
+	mu     sync.Mutex // held while a tenant is loaded, so that nobody spends meanwhile
+	loaded map[string]bool
 	of     map[specialist.SessionID]string   // whose the sessions are that were listed
 	since  specialist.Time                   // from when on they are all in of; 0 before the first list
 	listed specialist.Time                   // up to when
-	open   map[string][]specialist.SessionID // of a tenant when it was met; others may run them
+	open   map[string][]specialist.SessionID // of a tenant when it was loaded; others may run them
 }
 
 func newTenants(quotas func(string) *spend.Quota) *tenants {
-	return &tenants{quotas: quotas, met: map[string]bool{}, of: map[specialist.SessionID]string{}, open: map[string][]specialist.SessionID{}}
+	return &tenants{quotas: quotas, loaded: map[string]bool{}, of: map[specialist.SessionID]string{}, open: map[string][]specialist.SessionID{}}
 }
 
 // quota returns the quota of a tenant; nil if it has none.
@@ -50,7 +50,7 @@ func (r *Runner) loadTenant(ctx context.Context, s *session.Session) error {
 	tenant, t := r.scope(s).Tenant, r.tenants
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.met[tenant] {
+	if t.loaded[tenant] {
 		return nil
 	}
 	if q := t.quota(tenant); q != nil {
@@ -62,7 +62,7 @@ func (r *Runner) loadTenant(ctx context.Context, s *session.Session) error {
 			return err
 		}
 	}
-	t.met[tenant] = true
+	t.loaded[tenant] = true
 	return nil
 }
 
@@ -136,8 +136,8 @@ func (r *Runner) tenantOf(ctx context.Context, id specialist.SessionID) (string,
 	return r.scope(f.Session()).Tenant, nil
 }
 
-// lookAgain gives back the room of sessions that were open when their tenant was
-// met and that another process has brought to their end since.
+// lookAgain gives back the places of sessions that were open when their tenant was
+// loaded and that another process has brought to their end since.
 func (r *Runner) lookAgain(ctx context.Context, tenant string) error {
 	t := r.tenants
 	t.mu.Lock()

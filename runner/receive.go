@@ -11,7 +11,7 @@ import (
 
 // receiving commits answers as they come in. The last are left in the commit, to share it
 // with what follows from them.
-func (w *engine) receiving(ctx context.Context) (sight, error) {
+func (w *engine) receiving(ctx context.Context) (roundInput, error) {
 	f := w.flight
 	local := f.local // what functions said may settle the round already
 	if f.local = false; !local && f.out > 0 && ctx.Err() == nil {
@@ -31,8 +31,8 @@ func (w *engine) receiving(ctx context.Context) (sight, error) {
 		}
 	}
 	if over || f.out == 0 {
-		w.land(f)
-		return seenLanded, nil
+		w.closeFlight(f)
+		return seenAllIn, nil
 	}
 	if local {
 		return seenMore, nil // it shares the commit of what comes next
@@ -44,9 +44,9 @@ func (w *engine) receiving(ctx context.Context) (sight, error) {
 	return seenMore, err
 }
 
-// land ends a flight: nobody else is waited for. Answers that came while it was
+// closeFlight ends a flight: nobody else is waited for. Answers that came while it was
 // being cancelled still count.
-func (w *engine) land(f *flight) {
+func (w *engine) closeFlight(f *flight) {
 	f.cancel(specialist.ErrDecided)
 	for ; f.out > 0; f.out-- {
 		w.responses = append(w.responses, <-f.results)

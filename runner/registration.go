@@ -95,7 +95,7 @@ func (r *Runner) Disable(ctx context.Context, machineName, id string) error {
 }
 
 // Switch switches a specialist of a machine on or off. One that is off is not asked, not
-// heard and does not decide; its alignment is kept. It returns [session.ErrNotFound] if nobody
+// counted and does not decide; its alignment is kept. It returns [session.ErrNotFound] if nobody
 // has that id, and [ErrIllegal] for an actor of which only a half is said.
 func (r *Runner) Switch(ctx context.Context, machineName, id string, to Switching) error {
 	e := session.RosterEvent{Kind: session.KindDisabled, ID: id}

@@ -152,7 +152,7 @@ type ReviewItem struct {
 
 // Reviews lists the closed rounds that wait for a human, of all sessions, or of
 // those of one machine if machineName is not "". The transitions are in random
-// order, the same at each call. Sessions that cannot be read spoil nothing but
+// order, the same at each call. Sessions that cannot be read harm nothing but
 // themselves, as in [Runner.Inbox].
 func (r *Runner) Reviews(ctx context.Context, machineName string) ([]ReviewItem, error) {
 	list, err := r.store.List(ctx, session.ListQuery{MachineName: machineName, Reviews: true})

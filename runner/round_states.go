@@ -27,7 +27,7 @@ const (
 	opening   roundState = iota // a commit is begun on the session, and the round assessed
 	asking                      // whoever is due is asked
 	receiving                   // answers come in from outside this process
-	deciding                    // the arbiter has the word
+	deciding                    // the arbiter is asked for its verdict
 	inquiring                   // the guards ask about the decision
 	executing                   // the decision passes the gate, or does not
 	roundStates
@@ -35,33 +35,33 @@ const (
 
 var roundStateNames = [roundStates]string{"opening", "asking", "receiving", "deciding", "inquiring", "executing"}
 
-// A sight is what the engine has seen in a state.
-type sight uint8
+// A roundInput is what the engine has seen in a state.
+type roundInput uint8
 
 const (
-	seenNothing   sight = iota
-	seenIdle            // the session does not run, and nothing is to be recorded
-	seenElsewhere       // somebody else has decided the round
-	seenDeadEnd         // no transition leads on
-	seenReady           // somebody can be asked
-	seenOut             // an answer is out that somebody waits for
-	seenAsked           // functions have answered, or somebody was refused: who is due now?
-	seenSent            // asks have left this process
-	seenMore            // answers have come, and others may change what they lead to
-	seenLanded          // nobody else is waited for
-	seenConsulted       // an arbiter outside this process was asked
-	seenTurn            // mode eager: one was asked, as often as one step does
-	seenComplete        // who is not in can change nothing, or will not come
-	seenElected         // there is a winner
-	seenHuman           // a human has to decide
-	seenStopped         // a guard or a budget has stopped the session
-	seenChecked         // the guards have asked whom they want to ask
-	seenSentBack        // a guard has sent the round back
-	seenPassed          // the transition is executed
-	sights
+	seenNothing   roundInput = iota
+	seenIdle                 // the session does not run, and nothing is to be recorded
+	seenElsewhere            // somebody else has decided the round
+	seenDeadEnd              // no transition leads on
+	seenReady                // somebody can be asked
+	seenOut                  // an answer is out that somebody waits for
+	seenAsked                // functions have answered, or somebody was refused: who is due now?
+	seenSent                 // asks have left this process
+	seenMore                 // answers have come, and others may change what they lead to
+	seenAllIn                // nobody else is waited for
+	seenConsulted            // an arbiter outside this process was asked
+	seenTurn                 // mode eager: one was asked, as often as one step does
+	seenComplete             // who is not in can change nothing, or will not come
+	seenElected              // there is a winner
+	seenHuman                // a human has to decide
+	seenStopped              // a guard or a budget has stopped the session
+	seenChecked              // the guards have asked whom they want to ask
+	seenSentBack             // a guard has sent the round back
+	seenPassed               // the transition is executed
+	roundInputs
 )
 
-var sightNames = [sights]string{"", "not running", "decided elsewhere", "no way on", "ready", "an answer is out", "some asked", "asks sent", "answers came", "no one waited for",
+var roundInputNames = [roundInputs]string{"", "not running", "decided elsewhere", "no way on", "ready", "an answer is out", "some asked", "asks sent", "answers came", "no one waited for",
 	"arbiter was consulted", "one asked", "complete", "a winner", "a human is needed", "stopped", "guards have asked", "sent back", "executed"}
 
 // A roundStep is what follows from what was seen: the end of the step, or the next state.
@@ -75,7 +75,7 @@ const asItStands TickStatus = "as it stands"
 
 // roundTable says what follows in each state from what is seen there. What is not in it
 // is never seen.
-var roundTable = [roundStates][sights]roundStep{
+var roundTable = [roundStates][roundInputs]roundStep{
 	opening: {
 		seenIdle:      {ends: asItStands},
 		seenElsewhere: {ends: TickSolicited},
@@ -95,8 +95,8 @@ var roundTable = [roundStates][sights]roundStep{
 		seenStopped:   {ends: TickStopped},
 	},
 	receiving: {
-		seenMore:   {to: receiving},
-		seenLanded: {to: asking},
+		seenMore:  {to: receiving},
+		seenAllIn: {to: asking},
 	},
 	deciding: {
 		seenElsewhere: {ends: TickSolicited},
@@ -120,7 +120,7 @@ var roundTable = [roundStates][sights]roundStep{
 }
 
 // do does what a step does in a state.
-func (w *engine) do(ctx context.Context, at roundState) (sight, error) {
+func (w *engine) do(ctx context.Context, at roundState) (roundInput, error) {
 	switch at {
 	case opening:
 		return w.opening(ctx)
@@ -171,7 +171,7 @@ func (w *engine) follow(ctx context.Context, at roundState) (tick Tick, next rou
 	switch step.ends {
 	case "":
 		if step.to == opening {
-			panic(fmt.Sprintf("runner: nothing follows from %q while %s", sightNames[seen], roundStateNames[at]))
+			panic(fmt.Sprintf("runner: nothing follows from %q while %s", roundInputNames[seen], roundStateNames[at]))
 		}
 		return tick, step.to, nil
 	case asItStands:
@@ -184,7 +184,7 @@ func (w *engine) follow(ctx context.Context, at roundState) (tick Tick, next rou
 }
 
 // opening begins a commit on the session.
-func (w *engine) opening(ctx context.Context) (sight, error) {
+func (w *engine) opening(ctx context.Context) (roundInput, error) {
 	w.turn, w.moved = false, Tick{}
 	if err := ctx.Err(); err != nil {
 		return seenNothing, err
@@ -208,7 +208,7 @@ func (w *engine) opening(ctx context.Context) (sight, error) {
 }
 
 // asking asks whoever is due, in as many waves as it takes, until the round is complete.
-func (w *engine) asking(ctx context.Context) (sight, error) {
+func (w *engine) asking(ctx context.Context) (roundInput, error) {
 	if w.over() {
 		return seenElsewhere, nil
 	}
@@ -241,7 +241,7 @@ func (w *engine) asking(ctx context.Context) (sight, error) {
 
 // askingOne asks one proposer in a step, as DIAL's tick does. Consensus is tested
 // before and after, once everybody has answered or two proposals exist.
-func (w *engine) askingOne(ctx context.Context, due []*member) (sight, error) {
+func (w *engine) askingOne(ctx context.Context, due []*member) (roundInput, error) {
 	if w.turn || len(due) == 0 {
 		switch {
 		case w.waiting():
@@ -265,7 +265,7 @@ func (w *engine) askingOne(ctx context.Context, due []*member) (sight, error) {
 
 // early says what follows from a round of two or more proposals before everybody has
 // answered; it sees nothing if that is for those who have not.
-func (w *engine) early(ctx context.Context) (sight, error) {
+func (w *engine) early(ctx context.Context) (roundInput, error) {
 	enough := w.quorum(w.by).Reached()
 	if len(w.open.Proposals) < 2 || !enough && !w.open.HumanSpoke() {
 		return seenNothing, nil
@@ -285,7 +285,7 @@ func (w *engine) early(ctx context.Context) (sight, error) {
 }
 
 // ask asks those whom the budget lets be asked.
-func (w *engine) ask(ctx context.Context, ask []*member) (sight, error) {
+func (w *engine) ask(ctx context.Context, ask []*member) (roundInput, error) {
 	recorded := len(w.events)
 	w.turn = true
 	if ask = w.admit(ctx, ask); len(ask) > 0 {
@@ -304,7 +304,7 @@ func (w *engine) ask(ctx context.Context, ask []*member) (sight, error) {
 
 // deciding has the arbiter decide: the winner goes on to the gate, or the session waits
 // for a human.
-func (w *engine) deciding(ctx context.Context) (sight, error) {
+func (w *engine) deciding(ctx context.Context) (roundInput, error) {
 	v, consulted, err := w.verdict(ctx)
 	switch {
 	case err != nil:
@@ -328,7 +328,7 @@ func (w *engine) deciding(ctx context.Context) (sight, error) {
 }
 
 // inquiring puts the decision to those whom the guards of the state ask.
-func (w *engine) inquiring(ctx context.Context) (sight, error) {
+func (w *engine) inquiring(ctx context.Context) (roundInput, error) {
 	found, err := w.inquire(ctx, w.elected)
 	w.found = found
 	switch {
@@ -342,7 +342,7 @@ func (w *engine) inquiring(ctx context.Context) (sight, error) {
 
 // executing takes the winner of the verdict through the gate, with what came of asking
 // about it.
-func (w *engine) executing(ctx context.Context) (sight, error) {
+func (w *engine) executing(ctx context.Context) (roundInput, error) {
 	v := w.open.Verdict
 	d := w.elected(v)
 	d.inquiry = w.found

@@ -221,7 +221,7 @@ const tickParallel = 16
 type TickResult struct {
 	Summary session.Summary // before the step
 	Tick    Tick
-	Err     error // spoils this result only
+	Err     error // of this result only
 }
 
 // Tick steps every live session once. The results are in the order in which the

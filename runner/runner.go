@@ -42,7 +42,7 @@ type Config struct {
 	Prices *spend.PriceTable
 	// Quota says what a tenant may use at a time, over all its sessions; it is
 	// asked once for each tenant, and nil limits nothing. It counts what the store
-	// says that was used when this Runner first met the tenant, and then what this
+	// says that was used when this Runner first loaded the tenant, and then what this
 	// Runner asks for: it does not see what other processes ask for meanwhile.
 	Quota func(tenant string) *spend.Quota
 	// Tenant names whose sessions of a machine with that metaJson are; nil means
@@ -136,13 +136,13 @@ func New(c Config) (*Runner, error) {
 		c.NewID = func() specialist.SessionID { return specialist.SessionID(uuid.New()) }
 	}
 	c.Resolver = strategies.Resolvers{c.Resolver, strategies.Registry{}}
-	met := newTenants(c.Quota)
-	quota, err := c.quota(met)
+	loaded := newTenants(c.Quota)
+	quota, err := c.quota(loaded)
 	if err != nil {
 		return nil, err
 	}
 	return &Runner{
-		quota: quota, tenants: met,
+		quota: quota, tenants: loaded,
 		config: c, store: c.Store, programs: session.NewPrograms(), ledger: newLedger(),
 		plans: lru.New[*session.Program, *plan](remembered), inflight: map[askKey]bool{}, watchers: map[chan struct{}]bool{},
 		askers: lru.New[guard.ClassifierConfig, *guard.Asker](remembered), outputs: lru.New[string, *spend.Outputs](remembered),

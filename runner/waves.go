@@ -201,7 +201,7 @@ func (w *engine) upToQuorum(due []*member, information []int64) (ask []int) {
 	return ask
 }
 
-// repeated returns those whose asks are open because their process is lost.
+// lostAsks returns those whose asks are open because their process is lost.
 func (t *round) lostAsks(due []*member) (again []*member) {
 	for _, m := range due {
 		if a := t.open.Ask(m.SpecialistID, machine.Proposer); a != nil && a.Status.Pending() {

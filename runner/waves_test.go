@@ -197,7 +197,7 @@ func TestWavesByInformation(t *testing.T) {
 	if why := j.said["below_threshold"]; !strings.HasSuffix(why, "and asking on would cost more than a human") {
 		t.Errorf("the last reason is %s", why)
 	}
-	if stops[trust.StopDecided] < 200 || stops[trust.StopTooDear] < 5 || saved < 400 {
+	if stops[trust.StopDecided] < 200 || stops[trust.StopTooExpensive] < 5 || saved < 400 {
 		t.Errorf("rounds stopped %v, %d asks were saved", stops, saved)
 	}
 	for i, o := range j.outcomes() {

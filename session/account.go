@@ -29,12 +29,12 @@ import (
 //	nobody waits        assumed, as expected  -                      -             -
 //	failed, unknown     assumed, as it says   as it says             -             -
 //	nothing was sent    unsent (*)            unsent (*)             -             -
-//	said                settled, as it says   settled, as it says    the dearer    settled
+//	said                settled, as it says   settled, as it says    the costlier    settled
 //	free                free: nothing changes it any more
 //
 // "Expected" is the estimate that the ask holds, or, without one, a call of unknown
 // cost. "As it says" replaces those members that the answer knows; the others stay.
-// "The dearer" takes the most of each member: a service that knows the key may well
+// "The costlier" takes the most of each member: a service that knows the key may well
 // say nothing, or less, the second time.
 //
 // (*) Only if each request that shares the payment has said so. If another request was
@@ -101,7 +101,7 @@ func (p payment) after(e payEvent, repeat int32, u specialist.Usage) payment {
 	switch {
 	case p.state == free:
 	case e == said && p.state == settled:
-		p.charged = dearer(p.charged, u)
+		p.charged = costlier(p.charged, u)
 	case e == said:
 		p.state, p.charged = settled, told(p, u)
 	case e == unknown && p.state == assumed:
@@ -159,8 +159,8 @@ func told(p payment, u specialist.Usage) specialist.Usage {
 	return u
 }
 
-// dearer returns the most of each member.
-func dearer(a, b specialist.Usage) specialist.Usage {
+// costlier returns the most of each member.
+func costlier(a, b specialist.Usage) specialist.Usage {
 	made := max(a.Made(), b.Made())
 	a.CostUSD, a.Given = max(a.CostUSD, b.CostUSD), a.Given|b.Given
 	a.NumInputTokens, a.NumOutputTokens = max(a.NumInputTokens, b.NumInputTokens), max(a.NumOutputTokens, b.NumOutputTokens)

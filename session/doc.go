@@ -10,7 +10,7 @@
 //	round*.go, ask.go         its open round: who was asked, what came, what was decided
 //	ask_state.go              what becomes of an ask, and who says what it is charged: one table
 //	event.go                  what may happen
-//	encode*.go, decode*.go    how that is stored
+//	form*.go, folder.go       how that is stored
 //	fold.go, opening.go       what it makes of a session
 //	account*.go               what each ask costs, settled once
 //	rulings.go, review.go     what humans say, before and after a round is closed

@@ -72,7 +72,7 @@ func (s *calls) drop(slot uint32) {
 
 // forget drops the calls of a session that is closed.
 func (s *calls) forget(n *node) {
-	if n.depth != 2 || n.calm == 0 {
+	if n.depth != 2 || n.unsettled == 0 {
 		return
 	}
 	for i := range s.slots {

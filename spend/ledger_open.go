@@ -43,7 +43,7 @@ func (l *Ledger) Open(s Scope, o Opening) error {
 	}
 	if parent != nil {
 		n.parent, n.spawned = parent, parent.spawned+1
-		parent.brood++
+		parent.children++
 	}
 	n.begin(o)
 	return nil
@@ -146,7 +146,7 @@ func (l *Ledger) Close(s Scope) error {
 		return fmt.Errorf("%w: %s", ErrOpenCalls, s)
 	}
 	if n.parent != nil {
-		n.parent.brood--
+		n.parent.children--
 	}
 	delete(n.path[n.depth-2].inside, n)
 	l.forget(n)

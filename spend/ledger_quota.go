@@ -174,8 +174,8 @@ func (q *Quota) allowsChild(parent *node) error {
 	if q == nil {
 		return nil
 	}
-	if m := q.MaxFanOut; m != nil && int64(parent.brood) >= *m {
-		return parent.refuse(codeQuota, UnitChildren, *m, int64(parent.brood), 0, 1)
+	if m := q.MaxFanOut; m != nil && int64(parent.children) >= *m {
+		return parent.refuse(codeQuota, UnitChildren, *m, int64(parent.children), 0, 1)
 	}
 	if m := q.MaxDepth; m != nil && int64(parent.spawned) >= *m {
 		return parent.refuse(codeQuota, UnitLevels, *m, int64(parent.spawned), 0, 1)

@@ -13,13 +13,13 @@ import (
 // a scope holds the locks of it and of all around it, so the lock of a tenant
 // alone keeps its whole tree still.
 type node struct {
-	scope   Scope
-	path    [4]*node // from the tenant down to the node itself
-	depth   int      // of path
-	inside  map[*node]struct{}
-	parent  *node // the session that spawned this one; nil for most
-	spawned int   // how deep this session was spawned
-	brood   int   // sessions spawned by this one that are open
+	scope    Scope
+	path     [4]*node // from the tenant down to the node itself
+	depth    int      // of path
+	inside   map[*node]struct{}
+	parent   *node // the session that spawned this one; nil for most
+	spawned  int   // how deep this session was spawned
+	children int   // sessions spawned by this one that are open
 
 	mu      sync.Mutex
 	closed  bool
@@ -36,7 +36,7 @@ type node struct {
 	progress        int64
 	probes          Book
 	probesHeld      amount
-	calm            int // calls that ended without being settled
+	unsettled       int // calls that ended without being settled
 	ttl             atomic.Int64
 	adaptive, debit atomic.Bool
 
@@ -139,7 +139,7 @@ func (n *node) home() *node {
 }
 
 // kept counts calls that are kept although they are not open.
-func (n *node) kept(more int) { n.home().calm += more }
+func (n *node) kept(more int) { n.home().unsettled += more }
 
 func (n *node) overSoft() bool {
 	a := n.spent.amount()

@@ -169,7 +169,7 @@ func (l *Ledger) bill(u *Usage, c *call, m *model) Book {
 		b.Money, how = l.config.Prices.guess(moment(c.at), func(p *Price) exact.Money { return p.cost(&use) })
 		b.Unpriced = use.Billed()
 	}
-	if use.Estimated || how == PricedAsDearest {
+	if use.Estimated || how == PricedAsCostliest {
 		b.Estimated = 1
 	}
 	return b

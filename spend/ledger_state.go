@@ -239,7 +239,7 @@ func (l *Ledger) restoreParent(s ScopeState) error {
 		return fmt.Errorf("%w: %q is no session that could have spawned %s", verdict.ErrInput, s.Parent, s.Scope)
 	}
 	l.scopes[s.Scope].parent = parent
-	parent.brood++
+	parent.children++
 	return nil
 }
 

@@ -31,7 +31,7 @@ type Price struct {
 	// read from and written to a cache. By default it is part of the count.
 	InputExcludesCached bool
 
-	Tiers         []Tier    // dearer or cheaper from some length on, rising
+	Tiers         []Tier    // costlier or cheaper from some length on, rising
 	EffectiveFrom time.Time // no price before; zero: always
 	Later         []Price   // that replace this one from their EffectiveFrom on, rising
 }
@@ -54,11 +54,11 @@ type PriceTable struct {
 // Pricing says how the cost of a call came about.
 type Pricing uint8
 
-// The ways to a cost: it was told or is in the table, it is that of the dearest
+// The ways to a cost: it was told or is in the table, it is that of the costliest
 // model because this one is not in the table, it is not known and counts as 0.
 const (
 	Priced Pricing = iota
-	PricedAsDearest
+	PricedAsCostliest
 	Unpriced
 )
 
@@ -118,7 +118,7 @@ func (p *Price) at(at time.Time) *Price {
 }
 
 // guess prices the call of an unknown model, if that is what the table says: as
-// what the dearest model would cost. A price that is not in force yet counts too,
+// what the costliest model would cost. A price that is not in force yet counts too,
 // since this is an upper bound.
 func (t *PriceTable) guess(at time.Time, cost func(*Price) exact.Money) (most exact.Money, how Pricing) {
 	if t == nil || t.OnUnknownModel != unknownMax || len(t.Prices) == 0 {
@@ -131,7 +131,7 @@ func (t *PriceTable) guess(at time.Time, cost func(*Price) exact.Money) (most ex
 		}
 		most = max(most, cost(now))
 	}
-	return most, PricedAsDearest
+	return most, PricedAsCostliest
 }
 
 // A part is some of the tokens of a whole, with a price of its own or none.

@@ -70,7 +70,7 @@ func TestQuote(t *testing.T) {
 		{"reasoning, audio and a call", "thinker", detailed(m, m, specialist.UsageDetail{ReasoningTokens: m / 2, AudioInputTokens: m / 2, AudioOutputTokens: m / 4}), march, "15.51"},
 		{"reasoning is part of the output", "plain", detailed(0, m, specialist.UsageDetail{ReasoningTokens: m / 3}), march, "15"},
 		{"at a tier's edge", "long", tokens(1000, 0), march, "0.001"},
-		{"above a tier's edge all is dearer", "long", tokens(1001, 1000), march, "0.004002"},
+		{"above a tier's edge all is costlier", "long", tokens(1001, 1000), march, "0.004002"},
 		{"the highest tier, with what it left out", "long", tokens(10_000, 1000), march, "1.019"},
 		{"cached tokens make it long", "long", detailed(6000, 0, specialist.UsageDetail{CacheReadTokens: 6000}), march, "1.003"},
 		{"before a new price", "dated", tokens(m, 0), march.AddDate(0, -2, 0), "5"},
@@ -87,10 +87,10 @@ func TestQuote(t *testing.T) {
 			t.Errorf("%s: $%s, %d, want $%s", c.name, cost, how, c.want)
 		}
 	}
-	if cost, how := table.Quote(tokens(0, m), "nobody", march); cost != 15*exact.Dollar || how != spend.PricedAsDearest {
-		t.Errorf("the dearest model: $%s, %d", cost, how)
+	if cost, how := table.Quote(tokens(0, m), "nobody", march); cost != 15*exact.Dollar || how != spend.PricedAsCostliest {
+		t.Errorf("the costliest model: $%s, %d", cost, how)
 	}
-	if _, how := table.Quote(tokens(0, m), "new", march); how != spend.PricedAsDearest {
+	if _, how := table.Quote(tokens(0, m), "new", march); how != spend.PricedAsCostliest {
 		t.Errorf("a price that is not in force yet: %d", how)
 	}
 	var none *spend.PriceTable

@@ -31,15 +31,15 @@ func (l *Ledger) Asked(q Question, cost []exact.Money, a Asking) (asked []int, s
 		if len(w.Ask) == 0 {
 			return asked, w.Stop
 		}
-		heard := make([]bool, len(left))
+		answered := make([]bool, len(left))
 		for _, i := range w.Ask {
-			heard[i] = true
+			answered[i] = true
 			asked = append(asked, left[i])
 			q.Votes = append(q.Votes, all[left[i]])
 		}
 		rest := left[:0:0]
 		for i, v := range left {
-			if !heard[i] {
+			if !answered[i] {
 				rest = append(rest, v)
 			}
 		}

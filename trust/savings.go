@@ -147,23 +147,23 @@ func (r *replay) waves(o *past) {
 		}
 		r.part.votes += float64(o.stands * float64(len(wave.Ask)))
 		r.part.cost += float64(o.stands * float64(wave.Cost))
-		w.hear(wave.Ask)
+		w.collect(wave.Ask)
 	}
 	w.mix.m = len(w.b.voters)
 	r.part.right += float64(o.stands * credit(w.mix.of(w.b), o.truth))
 }
 
-// hear moves those who were asked from the open to the voters, with what they said.
-func (s *search) hear(asked []int) {
-	heard := make([]bool, len(s.open))
+// collect moves those who were asked from the open to the voters, with what they said.
+func (s *search) collect(asked []int) {
+	answered := make([]bool, len(s.open))
 	for _, i := range asked {
 		v := s.open[i]
-		v.option, heard[i] = v.said, true
+		v.option, answered[i] = v.said, true
 		s.b.join(v)
 	}
 	rest := s.open[:0]
 	for i := range s.open {
-		if !heard[i] {
+		if !answered[i] {
 			rest = append(rest, s.open[i])
 		}
 	}

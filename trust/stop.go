@@ -15,24 +15,24 @@ type StoppedAt struct {
 func (l *Ledger) Stopped(q Question, cost []exact.Money, a Asking) Judgement {
 	asked, stop := l.Asked(q, cost, a)
 	all := q.Votes
-	heard := make([]bool, len(all))
+	answered := make([]bool, len(all))
 	for i := range all {
-		heard[i] = all[i].Human
+		answered[i] = all[i].Human
 	}
 	for _, i := range asked {
-		heard[i] = true
+		answered[i] = true
 	}
-	q.Votes = votesOf(all, heard)
+	q.Votes = votesOf(all, answered)
 	if q.Partial = len(q.Votes) < len(all); q.Partial {
 		q.Stop = stop
 	}
 	return l.Judge(q)
 }
 
-// votesOf returns the votes that were heard, in the round's order.
-func votesOf(all []Vote, heard []bool) (votes []Vote) {
+// votesOf returns the votes whose authors were asked, in the round's order.
+func votesOf(all []Vote, answered []bool) (votes []Vote) {
 	for i := range all {
-		if heard[i] {
+		if answered[i] {
 			votes = append(votes, all[i])
 		}
 	}

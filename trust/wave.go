@@ -44,10 +44,10 @@ type Stop string
 
 // The reasons to stop asking.
 const (
-	StopDecided     Stop = "decided"      // the probability has reached tau
-	StopCannotReach Stop = "cannot_reach" // no answers of those left could lift it to tau: a human decides
-	StopTooDear     Stop = "too_dear"     // the answers that could cost more than a human
-	StopAllAsked    Stop = "all_asked"
+	StopDecided      Stop = "decided"      // the probability has reached tau
+	StopCannotReach  Stop = "cannot_reach" // no answers of those left could lift it to tau: a human decides
+	StopTooExpensive Stop = "too_dear"     // the answers that could cost more than a human
+	StopAllAsked     Stop = "all_asked"
 )
 
 // A Wave is whom to ask next, all at once.
@@ -179,7 +179,7 @@ func (s *search) next(a Asking) Wave {
 		w.Cost = w.Cost.Add(exact.Money(s.open[i].cost))
 	}
 	if !a.Patient && a.HumanCost > 0 && w.Cost > a.HumanCost {
-		w.keep(s.order[:s.free()], StopTooDear)
+		w.keep(s.order[:s.free()], StopTooExpensive)
 	}
 	if a.Most > 0 && len(w.Ask) > a.Most {
 		w.keep(w.Ask[:a.Most], "")

@@ -80,7 +80,7 @@ func TestWaveStops(t *testing.T) {
 	}
 	dear := trust.Asking{Tau: 900_000_000, HumanCost: 500_000_000}
 	q.Votes = nil
-	if w := l.Wave(q, openVoters(0, 8, equalCost), dear); w.Stop != trust.StopTooDear || w.Cost != 0 {
+	if w := l.Wave(q, openVoters(0, 8, equalCost), dear); w.Stop != trust.StopTooExpensive || w.Cost != 0 {
 		t.Errorf("all cost more than a human, and the wave is %+v", w)
 	}
 	mixed := openVoters(0, 8, func(i int) exact.Money { return exact.Money(min(i, 1)) * 1e9 })

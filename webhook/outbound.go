@@ -99,7 +99,7 @@ type Reply struct {
 var ErrTooLarge = fmt.Errorf("the answer is larger than %d bytes", MaxAnswer)
 
 // Post sends body once, with the headers given, as JSON unless they say otherwise. A
-// status is never an error. Failures that another attempt may mend are marked as [Again] does; with
+// status is never an error. Failures that another attempt may put right are marked as [Again] does; with
 // the error of an answer that broke off, the Reply has its status. Errors name no
 // more of the address than its origin. The body must not be changed any more, not
 // even after Post has returned.
@@ -172,7 +172,7 @@ func (post roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
 }
 
-// Again marks the failure of an attempt as one that another attempt may mend.
+// Again marks the failure of an attempt as one that another attempt may put right.
 // after is for how long the service wants to be left alone; 0 says nothing.
 func Again(err error, after time.Duration) error { return again(err, after) }
 

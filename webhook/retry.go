@@ -49,7 +49,7 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// An againError is the failure of an attempt that another one may mend.
+// An againError is the failure of an attempt that another one may put right.
 type againError struct {
 	error
 	after time.Duration // for which the service wants to be left alone
@@ -66,7 +66,7 @@ func again(err error, after time.Duration) error { return &againError{err, after
 func (r Retry) do(ctx context.Context, jitter func(time.Duration) time.Duration, f func() error) error {
 	start := time.Now()
 	last := f()
-	if _, mendable := errors.AsType[*againError](last); mendable {
+	if _, retryable := errors.AsType[*againError](last); retryable {
 		last = r.repeat(ctx, start, jitter, last, f)
 	}
 	if last == nil || ctx.Err() == nil || errors.Is(last, ctx.Err()) {
@@ -90,8 +90,8 @@ func (r Retry) repeat(ctx context.Context, start time.Time, jitter func(time.Dur
 			return struct{}{}, backoff.Permanent(last)
 		}
 		last = err
-		if mendable, ok := errors.AsType[*againError](err); ok {
-			last, delays.after = mendable.error, min(mendable.after, r.MaxAfter)
+		if retryable, ok := errors.AsType[*againError](err); ok {
+			last, delays.after = retryable.error, min(retryable.after, r.MaxAfter)
 			return struct{}{}, last
 		}
 		return struct{}{}, backoff.Permanent(err) // nil stays nil

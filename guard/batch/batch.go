@@ -17,7 +17,7 @@ type State struct {
 	Window  []string `json:"window,omitempty"`  // hashes of batches, the newest last
 	Warned  []string `json:"warned,omitempty"`  // hashes that were warned of and are still in the window
 	Blocked []string `json:"blocked,omitempty"` // with a ladder: hashes that were blocked, once for each time
-	Pending *Pending `json:"pending,omitempty"` // a warning nobody has heard yet; never changed once made
+	Pending *Pending `json:"pending,omitempty"` // a warning nobody has been told yet; never changed once made
 }
 
 // A Pending is a warning that waits for the next round.

@@ -23,7 +23,7 @@ type tally struct {
 	unknownWrong   int     // number of them
 	flips, offPath int
 	old, new       side
-	dearest        exact.Money // what the missing answers of unknown rounds may cost
+	costliest      exact.Money // what the missing answers of unknown rounds may cost
 }
 
 // tally returns the tally of a state of a machine.
@@ -166,7 +166,7 @@ func (s *side) count(now fate, truth string, weight float64) {
 // lack counts a round whose decision under the policy is not known.
 func (t *tally) lack(missing exact.Money, judged, checked bool, weight float64) {
 	t.unknown++
-	t.dearest = t.dearest.Add(missing)
+	t.costliest = t.costliest.Add(missing)
 	if judged {
 		t.unknownJudged++
 	}
@@ -180,11 +180,11 @@ func (t *tally) lack(missing exact.Money, judged, checked bool, weight float64) 
 func (f *fold) missing(r *round, pt *point) (sum exact.Money) {
 	for i := range r.part.now.Proposers {
 		m := &r.part.now.Proposers[i]
-		heard := false
+		answered := false
 		for _, v := range pt.votes {
-			heard = heard || v.SpecialistID == m.SpecialistID
+			answered = answered || v.SpecialistID == m.SpecialistID
 		}
-		if !m.Off && !m.IsHuman && !heard && m.EstimatedCostUSD != nil {
+		if !m.Off && !m.IsHuman && !answered && m.EstimatedCostUSD != nil {
 			sum = sum.Add(*m.EstimatedCostUSD)
 		}
 	}

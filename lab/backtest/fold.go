@@ -155,7 +155,7 @@ func (f *fold) evidence(ctx context.Context, r *round, pt *point, round *arbiter
 	if !f.changed && pt.judged != nil && pt.judged.evidence != nil {
 		q, upTo = r.part.question(pt.judged), pt.judged.evidence.Place
 	} else {
-		open, stranger := f.unheard(r, pt)
+		open, stranger := f.unanswered(r, pt)
 		q.Partial = len(open) > 0 || stranger
 	}
 	if f.ledger.place > upTo {
@@ -181,7 +181,7 @@ func (f *fold) settle(ctx context.Context, pt *point, rule *rule, round *arbiter
 	}
 }
 
-// championDecides returns the decision of a round in which a champion reigned, or which a
+// championDecides returns the decision of a round in which a champion decided alone, or which a
 // human had sent back to humans: neither depends on the votes alone. d is that of
 // the arbiter.
 func (pt *point) championDecides(d arbiter.Decision, round *arbiter.Round) arbiter.Decision {
@@ -221,7 +221,7 @@ func same(a, b *machine.Threshold) bool { return a == b || a != nil && b != nil 
 // recorded. Who was not asked for another reason than that the round was decided
 // already, such as a budget, would not have been asked under the policy either.
 func (f *fold) lacks(r *round, pt *point, rule *rule, round *arbiter.Round) bool {
-	open, stranger := f.unheard(r, pt)
+	open, stranger := f.unanswered(r, pt)
 	switch {
 	case len(open) == 0 && !stranger, !pt.lacked && f.settled(r, pt, rule, round, open, pt.decision):
 		return false
@@ -260,19 +260,19 @@ func (f *fold) settled(r *round, pt *point, rule *rule, round *arbiter.Round, op
 	return ok && len(round.Votes) > 0 && stopper.Settled(round, open)
 }
 
-// unheard returns the standing of those whom the policy asks and who were not
-// heard; stranger is true if one of them never took part.
-func (f *fold) unheard(r *round, pt *point) (open []arbiter.Standing, stranger bool) {
-	heard := func(id string) bool {
+// unanswered returns the standing of those whom the policy asks and who have not
+// answered; stranger is true if one of them never took part.
+func (f *fold) unanswered(r *round, pt *point) (open []arbiter.Standing, stranger bool) {
+	answered := func(id string) bool {
 		return slices.Contains(pt.failed, id) || slices.ContainsFunc(pt.votes, func(v arbiter.Vote) bool { return v.SpecialistID == id })
 	}
 	for i := range r.part.now.Proposers {
-		if m := &r.part.now.Proposers[i]; !m.Off && !m.IsHuman && f.Policy.keeps(m.SpecialistID) && !heard(m.SpecialistID) {
+		if m := &r.part.now.Proposers[i]; !m.Off && !m.IsHuman && f.Policy.keeps(m.SpecialistID) && !answered(m.SpecialistID) {
 			open = append(open, arbiter.Standing{Weight: f.score(r.part, m.SpecialistID), Rank: m.Rank})
 		}
 	}
 	for _, id := range f.Policy.Roster {
-		stranger = stranger || find(&r.part.now, id) == nil && !heard(id)
+		stranger = stranger || find(&r.part.now, id) == nil && !answered(id)
 	}
 	return open, stranger
 }

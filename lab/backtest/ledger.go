@@ -81,7 +81,7 @@ type learned struct {
 	part      *part
 	judgement *trust.Judgement // nil if it was not judged by bayes, or not known
 	automatic bool
-	noQuorum  bool // too few were heard to decide it without a human
+	noQuorum  bool // too few answered to decide it without a human
 }
 
 // adapt makes of a recorded lesson what it would be under the policy.

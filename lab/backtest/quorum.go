@@ -8,7 +8,7 @@ import (
 	"github.com/dialai/dialai/runner"
 )
 
-// quorum returns how far the panel of a point had been heard: as it was recorded, and
+// quorum returns how far the panel of a point had answered: as it was recorded, and
 // nil if it was recorded before anybody counted; under another policy, as the engine
 // would count now.
 func (f *fold) quorum(r *round, pt *point, rule *rule, votes []arbiter.Vote) *arbiter.Quorum {

@@ -191,7 +191,7 @@ func (t *tally) result(minutes float64) Result {
 		Humans:         [2]int{now.humans, now.humans + t.unknown},
 		Checked:        [2]int{now.checked + t.unknownWrong, now.checked + t.unknownWrong},
 		Errors:         [2]int{now.wrong, now.wrong + t.unknownWrong},
-		CostUSD:        [2]exact.Money{now.cost, now.cost.Add(t.dearest)},
+		CostUSD:        [2]exact.Money{now.cost, now.cost.Add(t.costliest)},
 		HumanMinutes:   [2]float64{round1(minutes * float64(now.humans)), round1(minutes * float64(now.humans+t.unknown))},
 	}
 	if old.weight > 0 {
@@ -225,7 +225,7 @@ func (t *tally) add(u *tally) {
 	t.unknownWrong += u.unknownWrong
 	t.flips += u.flips
 	t.offPath += u.offPath
-	t.dearest = t.dearest.Add(u.dearest)
+	t.costliest = t.costliest.Add(u.costliest)
 	t.old.add(&u.old)
 	t.new.add(&u.new)
 }

@@ -95,7 +95,7 @@ func (ss *scenes) make(m *machine.Machine, roster *session.Roster) (*scene, erro
 		return nil, err
 	}
 	present := *roster
-	present.Off = nil // who was switched off when is not asked: what was recorded says who was heard
+	present.Off = nil // who was switched off when is not asked: what was recorded says whose answers came
 	was, err := runner.Cast(m, &present)
 	if err != nil {
 		return nil, err

@@ -120,7 +120,7 @@ func (r *run) count(list *[]int64, i int) {
 
 func (r *run) asked(i int) { r.count(&r.ask, i) }
 
-func (r *run) heard(i int, right bool) {
+func (r *run) answered(i int, right bool) {
 	r.count(&r.answers, i)
 	if right {
 		r.count(&r.rights, i)

@@ -3,7 +3,7 @@
 // and adversaries are known.
 //
 // What everybody says in a round is drawn before anyone is asked, from the seed and
-// the number of the round alone: policies meet the same rounds. The same panel and
+// the number of the round alone: policies see the same rounds. The same panel and
 // seed give the same report, byte for byte.
 package simulate
 
@@ -269,7 +269,7 @@ func (p *play) vote(_ context.Context, q specialist.Question) (specialist.Answer
 			return specialist.Answer{Usage: u}, errors.New("no answer")
 		}
 		said := p.state.Classes[p.ballot.votes[i]]
-		p.run.heard(i, p.ballot.votes[i] == p.ballot.truth)
+		p.run.answered(i, p.ballot.votes[i] == p.ballot.truth)
 		return specialist.Answer{TransitionName: said, Reasoning: "it is " + said, Usage: u, Model: v.Group}, nil
 	}
 	return specialist.Answer{}, fmt.Errorf("%s is not in the panel", q.Self)

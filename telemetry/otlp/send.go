@@ -107,7 +107,7 @@ func (s *sender) send(ctx context.Context, request []byte) error {
 }
 
 // attempt posts a request once. after says for how long to wait before another
-// attempt, 0 for as long as seems right; it is negative if there is nothing to mend.
+// attempt, 0 for as long as seems right; it is negative if no other attempt can help.
 func (s *sender) attempt(ctx context.Context, body []byte) (after time.Duration, err error) {
 	const forGood = -1
 	reply, err := s.target.Post(ctx, s.allHeaders(), body)
