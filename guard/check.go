@@ -8,6 +8,17 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// The checks of one step, in the published order: limits, contents, tools, cost, budget,
+// and then, for steps that are no human's, loops, attempts and batches. Each one runs,
+// whatever the others found, so that a verdict names all reasons at once: the gravest
+// first, whose class is the status, and equally grave ones in this order. A human's
+// ruling is stopped only by an abort.
+//
+// A check changes nothing and remembers nothing: State is a value, and who records the
+// step makes the next one of it (Advance, Refuse). So a check may be made again, live
+// and from the log, and says the same. What asks somebody outside is not here: it was
+// asked before.
+
 // Check judges one step of a task and changes nothing. c may be nil: then every
 // step is ok. For a human's ruling only the checks of budgets and tools and the
 // packs run, and only an abort stops it. A step whose tool calls cannot be read is stopped.

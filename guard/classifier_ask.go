@@ -16,6 +16,17 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// Asking a classifier about a step, as seldom as will do. Judge puts the output and then
+// the arguments of each tool call. For each, the cache answers first: its key is a hash
+// of all that an answer may depend on, and it keeps the newest answers up to the number
+// that the section gives. What is not known is asked.
+//
+// After so many failures in a row as the section allows, nobody is asked until the pause
+// is over (a circuit breaker); then one question may try, and while it is out the pause
+// goes on for the others. A success ends it. A question that was never sent
+// (ErrNotAsked) is no failure. A missing answer is a warning, or sends the step to a
+// human if the section is closed; it never passes as an answer.
+
 // ErrPaused is the error of a classifier that has failed so often that it is not
 // asked for a while.
 var ErrPaused = errors.New("the classifier has failed too often and is not asked for a while")

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
@@ -14,6 +12,17 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
+
+// From what a specialist said to what the log says of it. call asks one proposer and
+// turns errors, panics and deadlines into the code of a failure; a response keeps all of
+// it until a commit is durable, and is recorded anew after a lost race. recordAnswer is
+// the one way into a round: it tests whether the answer still counts (Session.Refuses),
+// prices it, has legal check it against the state, and records a proposal, a failure, or
+// that the answer comes later.
+//
+// No proposal enters a round without having passed legal. What does not count any more
+// is recorded as discarded, with its cost: whoever asked has paid. An answer of a
+// service that names no cost is charged as estimated.
 
 // A response is what came of one ask, or was handed in from outside, before it is
 // durable. It survives lost races: it is recorded again in the next commit.
@@ -338,69 +347,5 @@ func (h *response) fail(ctx context.Context, err error) {
 		h.code, h.message = session.CodeTimeout, "no answer in time"
 	default:
 		h.code = session.CodeAskError
-	}
-}
-
-// A lazyDeadline is a context with a timeout whose timer exists only if somebody
-// looks at it: most functions never do. release must be called.
-type lazyDeadline struct {
-	context.Context // of the step
-	timeout         time.Duration
-
-	mu     sync.Mutex
-	inner  context.Context
-	cancel context.CancelFunc
-	over   bool
-}
-
-func (l *lazyDeadline) arm() context.Context {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.inner == nil {
-		l.inner, l.cancel = context.WithTimeout(l.Context, l.timeout)
-		if l.over {
-			l.cancel()
-		}
-	}
-	return l.inner
-}
-
-// Deadline implements [context.Context].
-func (l *lazyDeadline) Deadline() (time.Time, bool) { return l.arm().Deadline() }
-
-// Done implements [context.Context].
-func (l *lazyDeadline) Done() <-chan struct{} { return l.arm().Done() }
-
-// Err implements [context.Context].
-func (l *lazyDeadline) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.inner != nil:
-		return l.inner.Err()
-	case l.over:
-		return context.Canceled
-	}
-	return l.Context.Err()
-}
-
-// reuse makes l the context of another ask, unless somebody has looked at it and
-// may still be doing so.
-func (l *lazyDeadline) reuse(ctx context.Context, timeout time.Duration) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.inner != nil || l.Context != ctx {
-		return false
-	}
-	l.timeout, l.over = timeout, false
-	return true
-}
-
-func (l *lazyDeadline) release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.over = true
-	if l.cancel != nil {
-		l.cancel()
 	}
 }

@@ -18,6 +18,13 @@ import (
 // asked at once, and processes that work on one session, never spend a budget
 // together that none of them could spend alone, and no crash gives anything
 // back.
+//
+// Four things say how much one ask may take. The budget is the limits of the session. The
+// ask's hold is what it takes of them: its first call, which has to fit, and its spare,
+// the calls for repairs that still fitted when everybody had a first. Both are recorded
+// with the ask and end when it is settled. The ticket is the same for the quota of a
+// tenant, which is shared by its sessions and kept in memory: it is taken when the ask is
+// admitted, started when it is sent, and settled with what it cost.
 
 // admit returns whom the budget lets be asked. Who would break a hard limit is
 // recorded as a failed ask; who would only have to wait for others is left for

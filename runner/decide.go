@@ -15,6 +15,19 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// A human closes a round. arbitrate loads the session, sees that it is live (or may be
+// taken up again) and that the ruling is about the present round and question, and then
+// forces a transition, takes a ruling back, or has the arbiter decide. If somebody else
+// commits first it begins anew with the session as it is then.
+//
+// force tests who rules, then whether the transition is legal and the question pinned as
+// closely as it wants; rule (second.go) keeps the ruling if another human has to rule
+// too. executeForced weighs what the evidence said of the choice, passes the gate, and
+// commits the move with what it teaches, all in one record: no move without its lesson,
+// no lesson without its move. What is refused before the gate is not recorded at all.
+// Where a human names the transition nobody is asked, so a machine whose services are
+// missing can still be ruled on.
+
 // A Ruling asks for a round to be closed: DIAL's submitArbitration. With a
 // TransitionName a human forces it; without one the arbiter decides.
 type Ruling struct {

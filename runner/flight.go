@@ -2,39 +2,25 @@ package runner
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
-	"io"
 	"runtime"
 	"sync"
 	"time"
 
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
-// callback gives a request a place where it may be answered later, and the
-// secret that goes with it; only the secret's hash is stored.
-func (r *Runner) callback(key specialist.RoundKey, req *request, a *session.Ask) error {
-	if r.config.PublicURL == "" || req.member.Role != machine.Proposer {
-		return nil
-	}
-	var secret [32]byte
-	if _, err := io.ReadFull(r.config.Random, secret[:]); err != nil {
-		return err
-	}
-	req.ask.CallbackToken = base64.RawURLEncoding.EncodeToString(secret[:])
-	req.ask.CallbackURL = r.config.PublicURL + "/v1/callbacks/" + key.Session.String() + "." + req.ask.ID
-	a.Remote.TokenHash = hashToken(req.ask.CallbackToken)
-	return nil
-}
-
-func hashToken(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:])
-}
+// A flight is the requests of one round that are out. send starts each in a goroutine of
+// its own, in order, at most maxParallel at once; request waits for the answer until the
+// specialist's timeout, the round's, or the end of the step. When a request ends its
+// quota is settled, then its slot is free, then its response goes to results, in the
+// order that Config.Arrivals says, if there is one. The engine takes responses as they
+// come (receive.go).
+//
+// Whoever sends takes every result or stops the flight: no goroutine outlives its step.
+// A request whose turn never comes is not sent, costs nothing, and says so. A panic in a
+// proposer is an answer that failed; where Arrivals panics the answer is recorded at
+// once. The asks were recorded before.
 
 // A flight is a number of requests under way.
 type flight struct {

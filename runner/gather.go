@@ -11,6 +11,18 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// Who is asked next, and how. due says who: everybody enabled without an answer or an
+// ask that is out; out says whether an ask is still being waited for, which it is while
+// the process that sent it lives or its service has time left. gather then asks those
+// whom the budget admits.
+//
+// If all of them are functions inside this process they are asked one by one, until the
+// round is settled, and their asks are recorded together with their answers. Otherwise
+// the asks of all others are recorded in one commit, the commit is saved, and only then
+// are they sent: nothing leaves this process that the log does not know. Meanwhile the
+// functions answer. An ask whose process was lost keeps its index and is repeated under
+// its key, so that a service which knows the key is paid once.
+
 // due returns whom to ask now: everybody enabled who has not answered in this
 // round. An ask that is out counts as answered while its owner lives; one whose
 // owner is lost is repeated under its key.

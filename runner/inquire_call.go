@@ -14,6 +14,16 @@ import (
 	"github.com/dialai/dialai/spend"
 )
 
+// One question of the guards' own, from the log back into the log. call first looks
+// whether the log has the answer to a question of that digest. If not: takeOver settles
+// what a lost process has asked, admit asks budget and quota, reserve records the ask
+// and saves it, send asks, and conclude records the answer and its cost and saves that,
+// even if ctx is done meanwhile: what was sent is paid for.
+//
+// Nothing is sent before it is durable, and no answer is used before it is. If another
+// process is asking, or the round went on meanwhile, the inquiry ends without a verdict
+// (errElsewhere, errMeanwhile); an answer that comes too late is only charged.
+
 // A probe is one question of the guards' own.
 type probe struct {
 	guard   string // truthID or classifierID

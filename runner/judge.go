@@ -13,6 +13,17 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// How a round is put to its arbiter. arbiter says who decides; weigh reads the alignment
+// of the members from one Book, once for each commit; standings makes a vote of each
+// proposal but a shadow's, and puts them in order; arbiterRound adds the threshold and,
+// for bayes, the evidence.
+//
+// The order is that of humans and then of the roster, so that neither a network nor a
+// clock decides, except where arrival is the rule (mode eager, firstProposal). Nothing
+// here asks anybody or records anything: explanations and live decisions see the same
+// round. What is returned uses the buffers of the assessment and is valid until that
+// changes.
+
 // arbiter returns who decides the present round.
 func (t *round) arbiter() (*member, error) {
 	if t.here.arbiter != nil {

@@ -17,6 +17,17 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
+// A plan is made from a program and the roster of its machine: first the specialists of
+// the machine, declared before registered, then for each state who takes part, who
+// arbitrates, which gates its transitions have, and whom its guards ask. It is kept by
+// program, and made again when the roster has changed or something was missing.
+//
+// What stands in the way (a function that nobody registered, a webhook that is not
+// allowed) is collected, so that one error names all of it. Whoever is going to ask
+// takes plan, which fails then; whoever only rules or looks takes planPartial. A plan
+// never changes once it is made, but for the alignment it caches, so sessions and
+// goroutines share it.
+
 // A plan is a program with everybody who takes part made ready: names resolved,
 // expressions compiled, webhooks checked. Sessions of the same definition share
 // it. It is made again when somebody is registered, disabled or enabled.

@@ -2,16 +2,25 @@ package runner
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
+
+// Proposals that are handed in. proposeTo sees that the session is live, that whoever
+// proposes takes part and is switched on, and that the proposal is about the present
+// round and question; then it takes the same way as an answer that was asked for
+// (answers.go). Without a transition the specialist is asked now: with a budget, a
+// recorded ask and a flight like any other, and what was given with the submission wins
+// over what it says.
+//
+// One that is for another round is refused, but the cost that it names is recorded.
+// A proposal that loses a race is made again to the session as it is then, and nobody
+// is asked twice for it.
 
 // A Submission is a proposal handed in from outside: DIAL's submitProposal.
 type Submission struct {
@@ -295,37 +304,4 @@ func (g given) Propose(ctx context.Context, q specialist.Question) (specialist.A
 		a.Usage = g.in.Usage
 	}
 	return a, err
-}
-
-// Callback takes the late answer of a specialist that was asked outside this
-// process and said it would answer later. id is what followed "/v1/callbacks/"
-// in the address it was given, token the secret that went with it. A token is
-// good for one answer in its round. The error wraps ErrForbidden unless both fit
-// an open ask.
-func (r *Runner) Callback(ctx context.Context, id, token string, a specialist.Answer) (*specialist.Proposal, *session.Session, error) {
-	refused := refuse(ErrForbidden, "bad_callback", "this callback is not valid, was used already, or its round is over")
-	sessionID, askID, found := strings.Cut(id, ".")
-	sid, err := session.ParseID(sessionID)
-	if !found || err != nil {
-		return nil, nil, refused
-	}
-	for range maxRaces {
-		s, err := r.load(ctx, sid)
-		if errors.Is(err, session.ErrNotFound) {
-			return nil, nil, refused
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		ask := s.OpenAsk(askID)
-		if ask == nil || !s.Status.Live() || ask.Remote.TokenHash == "" ||
-			subtle.ConstantTimeCompare([]byte(ask.Remote.TokenHash), []byte(hashToken(token))) != 1 {
-			return nil, s, refused
-		}
-		p, after, err := r.answered(ctx, s, AskRef{s.Key(), ask.Index, ask.Remote.Repeat, ask.SpecialistID}, a, nil)
-		if !errors.Is(err, session.ErrStale) {
-			return p, after, err
-		}
-	}
-	return nil, nil, session.ErrStale
 }

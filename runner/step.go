@@ -9,6 +9,18 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// Step drives a session: this file is its frame, round_states.go its way through a
+// round. A Step loads the session (or takes the one that was committed last), makes an
+// engine, and returns as a Tick what the engine came to. The engine holds what the step
+// knows: one commit in the making, the assessment of the round that this leads to, and
+// what was answered but is not durable.
+//
+// begin starts a commit on the session as it is and records in it again what is not
+// durable; save writes it. If somebody else wrote first, save returns ErrStale: the
+// engine reloads the session and begins anew, and keeps its answers. A panic ends the
+// session, not the process, and an engine that did not come to its end is not used
+// again.
+
 // A Tick is what one Step did.
 type Tick struct {
 	Status     TickStatus

@@ -14,6 +14,20 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// From the votes of a round to its verdict. Each time before somebody is asked, settled
+// says whether those who are still out could change the winner. When nobody more is to
+// be asked, verdict returns the verdict that stands, or has the arbiter decide: the
+// budget lets it be asked (unpaid), the arbiter chooses, Floor leaves to a human what
+// the quorum or an irreversible transition does not let a program decide, and
+// recordVerdict puts the result into the commit. Where a champion decides alone the
+// arbiter is not asked.
+//
+// An arbiter outside this process is consulted: its ask is durable before it is sent, so
+// a crash never pays for it unseen, and what it said outlives a lost race
+// (pendingVerdict). A verdict never counts for proposals that have changed since it was
+// asked for; then only its cost is recorded. An arbiter that fails, or chooses what
+// nobody proposed, elects nobody: the round goes to a human.
+
 // settled reports whether the round has a winner that nobody who has not
 // answered could change, be it by failing.
 func (w *engine) settled(ctx context.Context) (bool, error) {

@@ -11,6 +11,17 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// What each event makes of a session and its open round. An event is applied whole and
+// in the order of the log: the sequence and the times first, then what its kind says. A
+// round is closed by an execution, by the next round that opens, and by the end of the
+// session; each first closes the asks that are open, as expected, and the first two then
+// keep the accounts that may still change (owe) before they empty the round.
+//
+// An execution reads the round before that: the guards' state and the review are made of
+// the proposals that led to it. Nothing here reads a clock, asks anybody or refuses an
+// event: it has happened. Only a charge that makes no sense is reported, and counts as
+// nothing.
+
 // Apply brings a session and its round up to the event. It is the only function
 // that changes either, live and when a log is read back, so what is stored and
 // what is rebuilt cannot differ. The error is that of a charge which makes no sense;

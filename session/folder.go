@@ -8,6 +8,17 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// Reading a log back. Add takes each event of a record through four steps: its number
+// has to be the next; decode turns the bytes into an event, whose names mean what they
+// mean in the session so far; observe tells Gate, Closing and Decision of the round as
+// it was before; Apply, the same that runs live, makes the next session of it, and
+// Applied is told.
+//
+// The log begins with Created, which names the program by the digest of its definition.
+// A gap, an unknown kind or a name that the machine does not have is an error, and the
+// Folder is then where it was before that event; what a store must do about it is its
+// own matter. A Folder is used by one goroutine.
+
 // A Folder rebuilds a session from its log, record by record. The zero Folder
 // with Programs set is at the beginning of a log.
 type Folder struct {

@@ -10,6 +10,17 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
+// Rounds that were closed and that a human still looks at. An execution for which an
+// audit was drawn puts an Audit on the list; a lesson that is held puts a SecondLook
+// there; and a second look that disagrees with the first human puts an Adjudication in
+// its own place. Reviewed takes a review off again, and its Lesson says what that
+// teaches.
+//
+// A review moves no session and reopens no round. It is never changed, and neither is
+// the list: sessions share both. A human looks at a round once: whoever has decided it
+// before has seen it ([Review.Seen]), and whoever had the proposals shown gives no blind
+// answer.
+
 // A ReviewKind says why a closed round is looked at.
 type ReviewKind string
 

@@ -9,6 +9,12 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// A Budget is limits, and nothing that is spent: it is read from the guards' section and
+// never changes. Admit compares it with two sums that its caller keeps, what is spent
+// and what is held; a Ledger keeps them for callers of its own, an engine folds them
+// from the log of the session. A limit that is reached refuses the next call; a soft one
+// only warns.
+
 // A Budget limits what may be spent in one scope of a [Ledger]. Nil means no
 // limit; every limit is the largest permitted value. The zero Budget limits
 // nothing. A Budget must not be changed once a Ledger has it.

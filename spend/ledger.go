@@ -13,6 +13,18 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// A Ledger is a tree of scopes: tenant, session, round, proposer. A call holds what it
+// may need in its own scope and in all around it, or, if one of them has no room, in
+// none; it is settled once, with what it did need. ledger_open.go opens and closes
+// scopes, ledger_check.go and ledger_quota.go say whether there is room, ledger_calls.go
+// keeps the calls, and ledger_settle.go charges them; ledger_state.go writes all of it
+// down and reads it back.
+//
+// Limits bind reservations, never charges: what was spent is spent. A call that was
+// started and that nobody settles in time is charged as estimated, one that was not
+// costs nothing; an answer that comes after that corrects the charge. Locks are taken
+// from the tenant inwards (ledger_scope.go), so calls cannot deadlock.
+
 const maxInt64 = math.MaxInt64
 
 // A Ledger keeps what is spent below the limits, before it is spent. A call is
