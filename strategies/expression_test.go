@@ -17,13 +17,17 @@ import (
 	"github.com/dialai/dialai/strategies"
 )
 
-func proposerOf(strategyFn string) (specialist.Proposer, error) {
-	return strategies.Registry{}.Proposer(nil, &machine.Specialist{StrategyFn: strategyFn}, nil)
+func proposerOf(source string) (specialist.Proposer, error) {
+	return strategies.Registry{}.Proposer(nil, &machine.Specialist{StrategyFn: asExpression(source)}, nil)
 }
 
-func arbiterOf(strategyFn string) (arbiter.Arbiter, error) {
-	return strategies.Registry{}.Arbiter(nil, &machine.Specialist{StrategyFn: strategyFn})
+func arbiterOf(source string) (arbiter.Arbiter, error) {
+	return strategies.Registry{}.Arbiter(nil, &machine.Specialist{StrategyFn: asExpression(source)})
 }
+
+// asExpression returns a source as a machine file has it: without the sign in front it would
+// be the name of a Go function.
+func asExpression(source string) string { return "=" + strings.TrimPrefix(source, "=") }
 
 // ask evaluates a proposer's expression: the transition, or the error.
 func ask(t testing.TB, source, meta string, p past) string {
@@ -257,7 +261,7 @@ func TestSharedExpressions(t *testing.T) {
 // it yields a name or an error, within its bounds.
 func FuzzExpression(f *testing.F) {
 	for _, s := range []string{`= "a"`, `= metaJson.amount < 100 ? "a" : "b"`, `= aheadBy >= 2 ? leader : none`, `= metaJson.l.all(x, x > 1)`, "=((((", "= \"\\ud800\"", "= timestamp(\"x\")",
-		`= metaJson.s.matches("(a*)*") ? "a" : "b"`, `= {"a": 1}`, `= [1,2,3].map(x, x * 2).exists(x, x == 4) ? "a" : "b"`, "= 0x7fffffffffffffff + 1 > 0 ? \"a\" : \"b\"", `= has(metaJson.a.b) ? "a" : "b"`, "= b'\\xff' == b'' ? 'a' : 'b'", "=\xff\n\r\t"} {
+		`= metaJson.s.matches("(a*)*") ? "a" : "b"`, `= {"a": 1}`, `= [1,2,3].map(x, x * 2).exists(x, x == 4) ? "a" : "b"`, "= 0x7fffffffffffffff + 1 > 0 ? \"a\" : \"b\"", `= has(metaJson.a.b) ? "a" : "b"`, "= b'\\xff' == b'' ? 'a' : 'b'", "=\xff\n\r\t", `metaJson.amount < 100 ? "a" : "b"`} {
 		f.Add(s)
 	}
 	meta := json.RawMessage(`{"amount":5,"s":"aaaa","l":[1,2,3],"a":{"b":null}}`)
