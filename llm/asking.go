@@ -27,12 +27,12 @@ type asking struct {
 	resp     Response           // of the last attempt
 	attempts int32
 	spent    specialist.Usage // on all attempts so far
-	room     room             // that they have left
+	limit    callLimit        // that they have left
 }
 
 // charge adds what a call has cost.
 func (a *asking) charge(u specialist.Usage) {
-	a.spent, a.room = a.spent.Plus(u), a.room.after(u)
+	a.spent, a.limit = a.spent.Plus(u), a.limit.after(u)
 }
 
 // A StatusError is an answer of a provider with a status that is no success.
@@ -58,7 +58,7 @@ func (a *asking) attempt(ctx context.Context) error {
 		a.charge(refusedCall)
 		if learnt, anew := q.learn(string(reply.Body), a.r.Schema != nil); anew && (reply.Status == 400 || reply.Status == 404 || reply.Status == 422) {
 			a.quirks.Or(uint32(learnt))
-			if a.room.left() {
+			if a.limit.left() {
 				continue
 			}
 		}

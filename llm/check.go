@@ -44,7 +44,7 @@ func (c *Client) Check(ctx context.Context, id, provider string) Check {
 		r.Tools = []Tool{{Name: "ok", Description: "the connection works", Parameters: noParameters}}
 	}
 	start := c.config.Now()
-	resp, err := c.ask(ctx, m, r, room{-1, -1})
+	resp, err := c.ask(ctx, m, r, callLimit{-1, -1})
 	k.Latency, k.Err, k.Answered, k.Usage = c.config.Now().Sub(start), err, resp.Model, resp.Usage
 	k.Usable = err == nil && (k.Form == "tools") == (len(resp.ToolCalls) > 0) && (k.Form == "tools" || resp.Text != "")
 	return k

@@ -148,12 +148,12 @@ type model struct {
 
 // Ask implements Model.
 func (m *model) Ask(ctx context.Context, r *Request) (Response, error) {
-	return m.ask(ctx, r, roomOf(ctx))
+	return m.ask(ctx, r, callLimitOf(ctx))
 }
 
-// ask is Ask with the room that is left. Whoever wants to know what questions of
+// ask is Ask with the calls that are left. Whoever wants to know what questions of
 // guards cost is told.
-func (m *model) ask(ctx context.Context, r *Request, left room) (resp Response, err error) {
+func (m *model) ask(ctx context.Context, r *Request, left callLimit) (resp Response, err error) {
 	if m.client.config.Tape != nil {
 		resp, err = m.client.taped(ctx, m, r, left)
 	} else {
@@ -166,7 +166,7 @@ func (m *model) ask(ctx context.Context, r *Request, left room) (resp Response, 
 }
 
 // ask asks a model, as often as the retry rule allows.
-func (c *Client) ask(ctx context.Context, id modelID, r *Request, left room) (resp Response, err error) {
+func (c *Client) ask(ctx context.Context, id modelID, r *Request, left callLimit) (resp Response, err error) {
 	resp.Usage = noCall
 	to, err := c.route(id)
 	if err != nil {
@@ -181,10 +181,10 @@ func (c *Client) ask(ctx context.Context, id modelID, r *Request, left room) (re
 			defer func() { done(&resp, err) }()
 		}
 	}
-	one := &asking{client: c, to: to, target: target, r: r, lane: c.lane(to.provider), quirks: c.quirksOf(to), room: left, secret: webhook.Conceal(to.key)}
+	one := &asking{client: c, to: to, target: target, r: r, lane: c.lane(to.provider), quirks: c.quirksOf(to), limit: left, secret: webhook.Conceal(to.key)}
 	err = c.config.Retry.Do(ctx, c.config.Jitter, func() error {
 		err := one.attempt(ctx)
-		if !one.room.left() {
+		if !one.limit.left() {
 			return webhook.Final(err)
 		}
 		return err

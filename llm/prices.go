@@ -18,7 +18,7 @@ import (
 // The prices that the program comes with: of models that people name often, as
 // their providers' pages listed them on the day under x-checked. Parts without a
 // price of their own cost what the whole costs, so that an unknown discount makes
-// a call look dearer, never cheaper.
+// a call look costlier, never cheaper.
 //
 //go:embed prices.json
 var pricesFile []byte

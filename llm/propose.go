@@ -110,7 +110,7 @@ func (p *proposer) request(q *specialist.Question, o *options, context string) (
 // ask asks until there is an answer that can be used, or no room to ask again.
 func (p *proposer) ask(ctx context.Context, r *Request, o *options) (specialist.Answer, error) {
 	var a specialist.Answer
-	left, task := roomOf(ctx), r.User
+	left, task := callLimitOf(ctx), r.User
 	called := spend.Called{Model: p.model.id.model}
 	failed := func(err error) (specialist.Answer, error) {
 		return specialist.Answer{Usage: a.Usage, Model: called.Model, Asked: called.Asked, Answered: called.Answered}, err

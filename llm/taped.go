@@ -90,7 +90,7 @@ func readable(v any) ([]byte, error) {
 }
 
 // taped asks a model through the tape.
-func (c *Client) taped(ctx context.Context, m *model, r *Request, left room) (Response, error) {
+func (c *Client) taped(ctx context.Context, m *model, r *Request, left callLimit) (Response, error) {
 	request, err := readable(tapedCall{m.id.model, r.System, r.User, r.Tools})
 	if err != nil {
 		return Response{}, err

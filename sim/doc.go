@@ -13,7 +13,7 @@
 // made from the seed.
 //
 // Only one activity goes on at a time. Whoever reads or writes the store, sends a
-// request, waits for an answer or is about to be heard stops there (world.park) and
+// request, waits for an answer or is about to have its answer taken stops there (world.park) and
 // waits for the scheduler, which draws what happens next: who goes on and how, who
 // begins something, how far the clock moves, and which fault there is. A bubble of
 // testing/synctest says when everybody stands still, and its clock moves only if the

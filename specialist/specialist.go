@@ -69,7 +69,7 @@ func (f ContextFunc) Gather(ctx context.Context, q Question) (string, error) { r
 // estimated.
 var ErrUncounted = errors.New("the answer does not say what it cost")
 
-// ErrAccepted is returned by a Proposer that was heard but will answer later,
+// ErrAccepted is returned by a Proposer that was reached but will answer later,
 // as a webhook does with status 202. The ask then stays open.
 var ErrAccepted = errors.New("accepted, the answer comes later")
 

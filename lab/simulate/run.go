@@ -146,7 +146,7 @@ func (p *play) play(ctx context.Context) (err error) {
 	if err := p.decide(ctx); err != nil {
 		return err
 	}
-	if err := p.crowned(ctx); err != nil {
+	if err := p.noteChampions(ctx); err != nil {
 		return err
 	}
 	p.rounds = append(p.rounds, p.round)
@@ -314,8 +314,8 @@ func (p *play) judged(d *arbiter.Decision) {
 	}
 }
 
-// crowned notes who became champion, and who is none any more.
-func (p *play) crowned(ctx context.Context) error {
+// noteChampions notes who became champion, and who is none any more.
+func (p *play) noteChampions(ctx context.Context) error {
 	roster, err := p.store.Roster(ctx, p.m.Name())
 	if err != nil {
 		return err

@@ -6,15 +6,15 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// A room is how many calls of a model may still be made; negative numbers are no
+// A callLimit is how many calls of a model may still be made; negative numbers are no
 // bound.
-type room struct {
+type callLimit struct {
 	calls  int64
 	billed int64 // that may be charged for: each call may be, before it is made
 }
 
-// roomOf returns the room that a context carries.
-func roomOf(ctx context.Context) room {
+// callLimitOf returns what is left to calls by the limit that a context carries.
+func callLimitOf(ctx context.Context) callLimit {
 	r := specialist.CallLimitOf(ctx)
 	left := func(bound int64) int64 {
 		if bound <= 0 {
@@ -22,14 +22,14 @@ func roomOf(ctx context.Context) room {
 		}
 		return bound
 	}
-	return room{left(r.Calls), left(r.Billed)}
+	return callLimit{left(r.Calls), left(r.Billed)}
 }
 
 // left reports whether one more call may be made.
-func (r room) left() bool { return r.calls != 0 && r.billed != 0 }
+func (r callLimit) left() bool { return r.calls != 0 && r.billed != 0 }
 
 // after returns what is left when calls were made.
-func (r room) after(u specialist.Usage) room {
+func (r callLimit) after(u specialist.Usage) callLimit {
 	if u == (specialist.Usage{}) {
 		return r
 	}
@@ -39,7 +39,7 @@ func (r room) after(u specialist.Usage) room {
 		}
 		return max(left-made, 0)
 	}
-	return room{less(r.calls, u.Made()), less(r.billed, u.Billed())}
+	return callLimit{less(r.calls, u.Made()), less(r.billed, u.Billed())}
 }
 
 // refusedCall is what a call costs that the provider refused: nothing but itself.
