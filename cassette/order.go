@@ -19,6 +19,14 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
+// In which order answers were delivered, so that a round of specialists who are asked at
+// once comes out the same when it is played. While a Deck records, answers are delivered
+// one at a time, and each is noted in the folder before it is. While it plays, an answer
+// waits for the one that came before it then, or for the end of the round.
+//
+// An answer of which nothing is noted is not held back. A last line that was cut off by
+// a crash counts as never written, and is cut off before another is written behind it.
+
 // orderFile is where a folder says in which order answers were delivered: a line for each,
 // as JSON.
 const orderFile = "order.jsonl"

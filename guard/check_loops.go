@@ -11,6 +11,16 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// Is the task going round in circles? Five questions, as far as the section asks them:
+// does the output say what earlier ones said; does a tool call equal the one before it;
+// is a tool called again and again with nearly the same arguments, or for the same
+// result; was the state visited too often; do the newest states repeat as a cycle. Only
+// if no cycle is found are the states looked at that the task never leaves (component).
+//
+// With progress_aware only what happened without news counts: who learns something and
+// then does the same makes progress. Of a loop that only warns those who are asked next
+// are told, since they can leave it.
+
 // loops looks for a task that goes round in circles: outputs, tool calls, states.
 func (k *checking) loops() {
 	if says(k.step) {

@@ -15,6 +15,17 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
+// One request to one provider, until it is answered, refused for good, or may not be
+// sent again. attempt encodes it for the provider, post sends it through the lane that
+// limits how many are out, and read takes the answer apart. A provider that does not
+// know a parameter is asked again without it, which the client remembers (quirks);
+// whether a failure is worth another attempt is said by webhook.Again.
+//
+// Each request that was sent is charged: as the answer counts, else as estimated; one
+// that the provider refused is a call that costs nothing; one whose answer was lost is
+// charged as if it had come in full. No request is sent beyond the limit of calls, and
+// the key stands in no error and no audit.
+
 // An asking is one request under way.
 type asking struct {
 	client   *Client

@@ -11,6 +11,16 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
+// What the arbiter makes of the proposals there are, because somebody wants to know.
+// Evaluate only says so. A ruling without a transition (evaluateAndExecute) goes on: the
+// payload that it gives is checked against the winner's transition, the guards ask whom
+// they ask, the ruling has to be pinned as closely as the transition wants, an audit may
+// hold it back for a human, and then the gate decides and the commit is written.
+//
+// Nobody is asked to propose for it. The verdict of an arbiter that is somebody's own
+// code is recorded whatever becomes of the ruling, so that it is asked once for the same
+// proposals.
+
 // SelectChampion returns the enabled AI proposer of highest alignment in the
 // session's present state, the first in the roster among equals, if its alignment
 // reaches the bar; "" if nobody does. bar 0 means trust.Trusted.

@@ -11,6 +11,18 @@ import (
 	"github.com/dialai/dialai/spend"
 )
 
+// What an ask may cost, before it is made, and what it did cost, after. Before: need
+// says what a first call, each repair and each retry take, from the machine's estimate,
+// else from the model's own at its price, else from the budget's default. After: price
+// fills in what the answer does not say: the price of the model that answered, in the
+// machine's table and then in the program's; else that of the model that was asked, if
+// the answer only has the server's own name for it; else what the machine says of
+// unknown models.
+//
+// What an answer says of its cost is never overruled. What is only thought to be so is
+// marked as estimated. Something that nothing puts a price on is not asked where a limit
+// of dollars is all that would end the session (unpriced).
+
 // A need is what an ask of a member is expected to need.
 type need struct {
 	first            spend.Book // its first call; all of it for those who are no models

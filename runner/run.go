@@ -12,6 +12,15 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// Run is Step, again and again, until the session ends, needs a human, or only waits for
+// answers that come later. While answers are out it looks into the store at intervals,
+// since another process may record them, and goes on when the session has changed or an
+// answer is overdue. It decides nothing of its own: a limit of steps or of time stops
+// the session with an event, and Resume takes it up again with a new count.
+//
+// Resume changes only sessions that did not come to their end, and what was spent stays
+// spent. Tick steps each live session once; what goes wrong with one is its own result.
+
 // Limits of one Run, where its options set none.
 const (
 	DefaultMaxSteps = 1000

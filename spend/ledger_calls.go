@@ -2,6 +2,17 @@ package spend
 
 import "time"
 
+// The life of a call. Reserve gives it a slot: it is reserved, and holds what it needs
+// in all scopes of its path. Start makes it started. Settle charges it and frees the
+// slot. One that is too old before that is cleared by whoever uses the tenant next: if
+// it was only reserved it has lapsed, and is charged nothing; if it was started it has
+// expired, and is charged as estimated, as one is that was started and then released.
+// Both no longer hold anything, but keep their slot, so that an answer that comes late
+// is charged, or corrects what was.
+//
+// A slot is used again under another number, so that an old handle never settles a new
+// call.
+
 // A call is one reservation of a tenant. The lock of the tenant guards it, and
 // those of its scope what it changes there.
 type call struct {

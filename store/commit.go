@@ -12,6 +12,16 @@ import (
 	"github.com/dialai/dialai/trust"
 )
 
+// How a change becomes rows. Commit encodes its events and chains their hash to the one
+// before, outside the committer, which then only writes: the session's row, where its
+// sequence is still the one that the change was made from (or the change is stale); the
+// log's row; and what follows from the events: alignment, exemplars, lessons, roster.
+// All of it is one transaction, or nothing.
+//
+// What the cache knows of rows saves look-ups; whether a session is still as it was is
+// tested by the update itself. The cache learns of a change after it is durable, and
+// forgets the session if it failed.
+
 // statements are those of the writing connection, prepared once.
 type statements struct {
 	update, advance                              *sql.Stmt

@@ -12,6 +12,17 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
+// All writing goes through one goroutine and one connection, since SQLite has one
+// writer. It takes what is waiting, begins a transaction, sees whether another process
+// has written, has each job write, sees that the files are still those that it opened,
+// and commits; only then does anybody who waits learn what became of their job.
+//
+// A job that is refused (skipError: it lost a race, say) leaves the others of its batch
+// alone. If anything else fails the transaction is rolled back and each job is tried
+// again by itself, so that a broken one harms only itself. A job that was handed in is
+// finished, whatever becomes of its context. Once the files were replaced nothing is
+// committed any more.
+
 // A committer owns the one connection that writes. Everybody who wants to
 // commit hands it a job and waits; jobs that wait together share a transaction
 // and so an fsync. It commits as soon as its queue stops growing, so a lone job
