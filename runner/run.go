@@ -18,7 +18,7 @@ import (
 // answer is overdue. It decides nothing of its own: a limit of steps or of time stops
 // the session with an event, and Resume takes it up again with a new count.
 //
-// Resume changes only sessions that did not come to their end, and what was spent stays
+// Resume takes up no session that has completed, and what was spent stays
 // spent. Tick steps each live session once; what goes wrong with one is its own result.
 
 // Limits of one Run, where its options set none.
