@@ -170,12 +170,19 @@ func (p *plan) role(id string) machine.Role {
 }
 
 // refuseStale logs what an AI's proposal for another round has cost, if it says so,
-// and returns the refusal.
+// and returns the refusal. Whoever was asked in that round is charged for the ask, once;
+// what a service says again, or unasked, after its round costs nothing more.
 func (w *engine) refuseStale(ctx context.Context, m *member, in Submission, refused error) error {
 	if m.IsHuman || in.Usage.Given == 0 || !errors.Is(refused, ErrStaleRound) {
 		return refused
 	}
-	w.discard(&response{key: w.now.Key(), id: m.SpecialistID, answer: in.answer()}, session.CodeLate)
+	h := response{key: w.now.Key(), id: m.SpecialistID, answer: in.answer()}
+	if key, ask, repeat, owing := w.now.Owing(in.RoundID, m.SpecialistID); owing {
+		h.key, h.ask, h.repeat = key, ask, repeat
+	} else if !m.local() {
+		return refused
+	}
+	w.discard(&h, session.CodeLate)
 	if _, err := w.write(ctx); err != nil {
 		return err
 	}

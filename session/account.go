@@ -270,6 +270,19 @@ func (s *Session) owed(round, attempt, ask int32) *debt {
 	return nil
 }
 
+// Owing returns the newest ask of a specialist in a round that is over whose cost may still
+// become known: the round's key, the ask's index and the number of its newest request. ok is
+// false if there is none.
+func (s *Session) Owing(roundID, specialistID string) (key specialist.RoundKey, ask, repeat int32, ok bool) {
+	for d := s.owing; d != nil; d = d.next {
+		key = specialist.RoundKey{Session: s.ID, Round: d.round, Attempt: d.attempt}
+		if d.ask.SpecialistID == specialistID && d.ask.Remote != nil && key.ID() == roundID {
+			return key, d.ask.Index, d.ask.Remote.Repeat, true
+		}
+	}
+	return specialist.RoundKey{}, 0, 0, false
+}
+
 // with returns the list with another account for one of its debts, or without it once
 // nothing can change it.
 func (d *debt) with(of *debt, a *account) *debt {
