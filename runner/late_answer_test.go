@@ -40,6 +40,7 @@ func TestLateProposalsAreChargedOnce(t *testing.T) {
 	if got := b.now(s).Spent().Money; got != dollar/2 {
 		t.Fatalf("the ask is charged $%s", got)
 	}
+	before := b.now(s).Sequence
 	for range 3 {
 		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, SpecialistID: "a", RoundID: old.ID(), TransitionName: "again", Usage: cost(dollar / 4)})
 		if !errors.Is(err, runner.ErrStaleRound) {
@@ -49,5 +50,5 @@ func TestLateProposalsAreChargedOnce(t *testing.T) {
 			t.Errorf("$%s in %d calls is spent", got.Money, got.Calls)
 		}
 	}
-	b.wantLog(s, b.now(s).Sequence, "discarded a late")
+	b.wantLog(s, before, "discarded 1 0 a again late 0.25")
 }

@@ -105,8 +105,12 @@ func (st Style) Reviews(out io.Writer, items []runner.ReviewItem) error {
 		if len(v.Humans) > 0 {
 			fmt.Fprintf(out, "  For: %s\n", Clean(strings.Join(v.Humans, ", ")))
 		}
+		var as []string
+		if len(v.Humans) > 0 {
+			as = []string{"--as", v.Humans[0]}
+		}
 		for _, t := range v.Transitions {
-			fmt.Fprintf(out, "  %s\n", st.Command("trust audit", []string{v.SessionID, strconv.Itoa(int(v.Round)), t.Name}))
+			fmt.Fprintf(out, "  %s\n", st.Command("trust audit", []string{v.SessionID, strconv.Itoa(int(v.Round)), t.Name}, as...))
 		}
 	}
 	return nil
