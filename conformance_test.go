@@ -17,10 +17,10 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
-	"github.com/dialai/dialai/trust"
 )
 
 // required are the ids that docs/conformance.md must account for.

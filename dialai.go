@@ -29,8 +29,8 @@ import (
 	"path/filepath"
 
 	"github.com/dialai/dialai/arbiter"
-	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"

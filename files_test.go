@@ -11,13 +11,13 @@ import (
 // what may be read. So nobody else may open a file to read it.
 
 // filesHome is the folder that may.
-const filesHome = "files"
+const filesHome = "internal/files"
 
 // fileOpeners are the other places that open files, by the name of the function, and why
 // they may.
 var fileOpeners = map[string]string{
-	"cassette/cassette.go: os.ReadDir":           "lists the names in a folder, and reads nothing of the files",
-	"cassette/order.go: os.OpenFile":             "only writes",
+	"internal/cassette/cassette.go: os.ReadDir":  "lists the names in a folder, and reads nothing of the files",
+	"internal/cassette/order.go: os.OpenFile":    "only writes",
 	"cli/files.go: os.ReadDir":                   "lists names for a hint",
 	"cli/init.go: os.OpenFile":                   "only writes",
 	"cli/lint.go: path/filepath.WalkDir":         "lists the names of machine files in a folder, and reads nothing of them",

@@ -19,51 +19,51 @@ const module = "github.com/dialai/dialai"
 // never sideways or up; a package that is missing here fails the test.
 var ladder = map[string][]string{
 	"exact":                     {},
-	"files":                     {},
+	"internal/files":            {},
 	"internal/lru":              {},
 	"machine":                   {"exact"},
 	"specialist":                {"exact", "machine"},
-	"trust":                     {"exact", "machine", "specialist"},
+	"internal/trust":            {"exact", "machine", "specialist"},
 	"verdict":                   {"exact", "specialist"},
 	"internal/section":          {"exact", "machine"},
 	"internal/text":             {"exact", "machine"},
-	"spend":                     {"exact", "machine", "specialist", "verdict", "internal/section"},
-	"guard/packs":               {"verdict", "internal/section", "internal/text"},
-	"guard/batch":               {"exact", "machine", "specialist", "verdict", "internal/section", "internal/text"},
-	"guard/truth":               {"exact", "machine", "spend", "verdict", "internal/section", "guard/packs"},
-	"guard":                     {"files", "exact", "machine", "specialist", "verdict", "internal/section", "internal/text", "guard/packs", "spend", "guard/truth", "guard/batch"},
-	"arbiter":                   {"exact", "machine", "specialist", "trust"},
-	"strategies":                {"exact", "machine", "specialist", "trust", "guard", "guard/truth", "arbiter"},
-	"lab/trial":                 {"exact", "trust"},
-	"session":                   {"internal/lru", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "arbiter"},
-	"runner":                    {"internal/lru", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "guard/truth", "arbiter", "session", "strategies"},
-	"explain":                   {"exact", "machine", "specialist", "trust", "spend", "guard", "arbiter", "session", "strategies", "runner"},
-	"report":                    {"exact", "machine", "specialist", "trust", "session", "runner"},
-	"store":                     {"internal/lru", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "arbiter", "strategies", "session", "runner"},
-	"store/storetest":           {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
-	"lab/backtest":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "report"},
-	"lab/simulate":              {"exact", "machine", "specialist", "trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},
-	"lab/plot":                  {},
-	"webhook":                   {"exact", "machine", "specialist", "verdict", "guard", "guard/truth", "arbiter"},
-	"llm":                       {"exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "guard/truth", "arbiter", "webhook"},
+	"internal/spend":            {"exact", "machine", "specialist", "verdict", "internal/section"},
+	"internal/packs":            {"verdict", "internal/section", "internal/text"},
+	"internal/batch":            {"exact", "machine", "specialist", "verdict", "internal/section", "internal/text"},
+	"internal/truth":            {"exact", "machine", "internal/spend", "verdict", "internal/section", "internal/packs"},
+	"guard":                     {"internal/files", "exact", "machine", "specialist", "verdict", "internal/section", "internal/text", "internal/packs", "internal/spend", "internal/truth", "internal/batch"},
+	"arbiter":                   {"exact", "machine", "specialist", "internal/trust"},
+	"strategies":                {"exact", "machine", "specialist", "internal/trust", "guard", "internal/truth", "arbiter"},
+	"internal/lab/trial":        {"exact", "internal/trust"},
+	"session":                   {"internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter"},
+	"runner":                    {"internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "internal/truth", "arbiter", "session", "strategies"},
+	"explain":                   {"exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},
+	"report":                    {"exact", "machine", "specialist", "internal/trust", "session", "runner"},
+	"store":                     {"internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
+	"store/storetest":           {"exact", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
+	"internal/lab/backtest":     {"exact", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "report"},
+	"internal/lab/simulate":     {"exact", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},
+	"internal/lab/plot":         {},
+	"webhook":                   {"exact", "machine", "specialist", "verdict", "guard", "internal/truth", "arbiter"},
+	"llm":                       {"exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "internal/truth", "arbiter", "webhook"},
 	"llm/llmtest":               {},
-	"cassette":                  {"files", "exact", "machine", "specialist", "webhook"},
+	"internal/cassette":         {"internal/files", "exact", "machine", "specialist", "webhook"},
 	"telemetry":                 {"specialist", "llm"},
-	"telemetry/otlp":            {"webhook"},
+	"internal/otlp":             {"webhook"},
 	"graph":                     {"exact", "machine"},
 	"machines":                  {},
-	"cli/internal/guardlog":     {"exact", "spend", "guard", "guard/packs", "session", "specialist", "verdict"},
-	"cli/internal/render":       {"cli/internal/guardlog", "exact", "machine", "specialist", "trust", "spend", "guard", "guard/packs", "session", "runner", "explain", "report", "store", "lab/trial", "lab/simulate", "lab/plot", "lab/backtest", "llm"},
+	"cli/internal/guardlog":     {"exact", "internal/spend", "guard", "internal/packs", "session", "specialist", "verdict"},
+	"cli/internal/render":       {"cli/internal/guardlog", "exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "internal/packs", "session", "runner", "explain", "report", "store", "internal/lab/trial", "internal/lab/simulate", "internal/lab/plot", "internal/lab/backtest", "llm"},
 	"cli/internal/payloads":     {"cli/internal/render", "exact", "session"},
-	"cli/internal/vectors":      {"cli/internal/guardlog", "cli/internal/render", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/batch", "guard/packs", "guard/truth", "arbiter", "strategies"},
-	"cli":                       {"cli/internal/guardlog", "cli/internal/payloads", "cli/internal/render", "cli/internal/vectors", "files", "exact", "machine", "specialist", "trust", "verdict", "spend", "guard", "guard/packs", "arbiter", "strategies", "session", "runner", "explain", "report", "store", "lab/backtest", "lab/simulate", "webhook", "llm", "cassette", "telemetry", "telemetry/otlp", "graph", "machines", "lab/trial"},
+	"cli/internal/vectors":      {"cli/internal/guardlog", "cli/internal/render", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/batch", "internal/packs", "internal/truth", "arbiter", "strategies"},
+	"cli":                       {"cli/internal/guardlog", "cli/internal/payloads", "cli/internal/render", "cli/internal/vectors", "internal/files", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "arbiter", "strategies", "session", "runner", "explain", "report", "store", "internal/lab/backtest", "internal/lab/simulate", "webhook", "llm", "internal/cassette", "telemetry", "internal/otlp", "graph", "machines", "internal/lab/trial"},
 	"cmd/dialai":                {"cli", "strategies"},
 	"examples/custom-arbiter":   {"cli", "strategies", "arbiter"},
 	"examples/minimal":          {"cli", "strategies", "specialist"},
 	"examples/webhook-arbiter":  {"webhook"},
 	"examples/webhook-proposer": {},
 	"examples/embed":            {"."},
-	".":                         {"files", "machine", "specialist", "guard", "guard/packs", "arbiter", "strategies", "session", "runner", "store", "webhook", "llm"},
+	".":                         {"internal/files", "machine", "specialist", "guard", "internal/packs", "arbiter", "strategies", "session", "runner", "store", "webhook", "llm"},
 	// Nothing but tests, and a comment that says so.
 	"bench": {},
 	"e2e":   {},
@@ -87,16 +87,16 @@ var homes = map[string]string{
 	"github.com/spf13/cobra":                 "cli",
 	"github.com/spf13/pflag":                 "cli",
 	"golang.org/x/term":                      "cli/internal/render",
-	"go.opentelemetry.io/otel":               "telemetry telemetry/otlp cli/otel.go",
-	"go.opentelemetry.io/otel/sdk":           "telemetry/otlp cli/otel.go",
-	"go.opentelemetry.io/otel/exporters":     "telemetry/otlp",
-	"go.opentelemetry.io/proto/otlp":         "telemetry/otlp",
-	"google.golang.org/genproto":             "telemetry/otlp", // what a collector answers to what it does not take
-	"google.golang.org/protobuf":             "telemetry/otlp",
+	"go.opentelemetry.io/otel":               "telemetry internal/otlp cli/otel.go",
+	"go.opentelemetry.io/otel/sdk":           "internal/otlp cli/otel.go",
+	"go.opentelemetry.io/otel/exporters":     "internal/otlp",
+	"go.opentelemetry.io/proto/otlp":         "internal/otlp",
+	"google.golang.org/genproto":             "internal/otlp", // what a collector answers to what it does not take
+	"google.golang.org/protobuf":             "internal/otlp",
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "machine", "specialist", "verdict", "trust", "spend", "internal/section", "internal/text", "guard/packs", "guard/batch", "guard/truth", "guard", "arbiter", "session", "graph"}
+var pure = []string{"exact", "machine", "specialist", "verdict", "internal/trust", "internal/spend", "internal/section", "internal/text", "internal/packs", "internal/batch", "internal/truth", "guard", "arbiter", "session", "graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}
@@ -231,7 +231,7 @@ func TestPure(t *testing.T) {
 // type of another module: what is imported in one place can be replaced there.
 func TestNoForeignTypes(t *testing.T) {
 	for _, s := range sources(t) {
-		if s.pkg == "cli" || strings.HasPrefix(s.pkg, "cmd/") || strings.HasPrefix(s.pkg, "examples/") || s.pkg == "telemetry/otlp" { // which is what the SDK wants of it
+		if s.pkg == "cli" || strings.HasPrefix(s.pkg, "cmd/") || strings.HasPrefix(s.pkg, "examples/") || s.pkg == "internal/otlp" { // which is what the SDK wants of it
 			continue
 		}
 		foreign := map[string]bool{}

@@ -1,6 +1,6 @@
 package arbiter
 
-import "github.com/dialai/dialai/trust"
+import "github.com/dialai/dialai/internal/trust"
 
 // Evidence is what the strategy bayes decides a round by, besides its votes. It
 // is shared between rounds and never changed.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/internal/trust"
 )
 
 // judged returns a judgement in words, as it is recorded.

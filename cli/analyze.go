@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
-	"github.com/dialai/dialai/files"
+	"github.com/dialai/dialai/internal/files"
 )
 
 // Exit codes of analyze and replay beside 0 and that of wrong usage.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/lab/backtest"
+	"github.com/dialai/dialai/internal/lab/backtest"
 	"github.com/dialai/dialai/session"
 )
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/lab/backtest"
+	"github.com/dialai/dialai/internal/lab/backtest"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
-	"github.com/dialai/dialai/trust"
 )
 
 // mayAdopt refuses --adopt where there is nothing that could be adopted.

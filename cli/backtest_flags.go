@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/guard/packs"
-	"github.com/dialai/dialai/lab/backtest"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/lab/backtest"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"

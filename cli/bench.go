@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/lab/trial"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/lab/trial"
 )
 
 func (a *app) benchCommand() *cobra.Command {

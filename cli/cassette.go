@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/cassette"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/cassette"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"

@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/strategies"
 	"github.com/dialai/dialai/webhook"

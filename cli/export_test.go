@@ -7,11 +7,11 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
-	"github.com/dialai/dialai/trust"
 )
 
 // ExplainText writes an explanation for people.

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/machines"

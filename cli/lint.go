@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 )

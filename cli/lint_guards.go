@@ -4,9 +4,9 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
 )
 

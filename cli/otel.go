@@ -12,10 +12,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/files"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/otlp"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/telemetry"
-	"github.com/dialai/dialai/telemetry/otlp"
 )
 
 // This file is the only one that knows the SDK of OpenTelemetry. It is set up only

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/packs"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/spend"
 )
 
 func (a *app) pricesCommand() *cobra.Command {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/files"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 )

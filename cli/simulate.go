@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/files"
-	"github.com/dialai/dialai/guard/packs"
-	"github.com/dialai/dialai/lab/simulate"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/lab/simulate"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
 )
 

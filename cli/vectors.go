@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/vectors"
-	"github.com/dialai/dialai/files"
+	"github.com/dialai/dialai/internal/files"
 )
 
 // vectorsCommand runs a file of test vectors and prints the actual results. It never

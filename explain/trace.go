@@ -9,11 +9,11 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
-	"github.com/dialai/dialai/trust"
 )
 
 // A trace is what the log says of one attempt at a round.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/strategies"
-	"github.com/dialai/dialai/trust"
 )
 
 // Changes are what would have changed a verdict, found by deciding the round

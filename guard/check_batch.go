@@ -3,7 +3,7 @@ package guard
 import (
 	"errors"
 
-	"github.com/dialai/dialai/guard/batch"
+	"github.com/dialai/dialai/internal/batch"
 	"github.com/dialai/dialai/verdict"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/verdict"
 )

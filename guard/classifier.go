@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"

@@ -14,9 +14,9 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 
@@ -179,7 +179,7 @@ func TestEveryCodeHasACase(t *testing.T) {
 		known[c.code] = true
 	}
 	var files []string
-	for _, rooms := range []string{"*.go", "*/*.go", "../spend/*.go"} {
+	for _, rooms := range []string{"*.go", "../internal/truth/*.go", "../internal/batch/*.go", "../internal/packs/*.go", "../internal/spend/*.go"} {
 		list, err := filepath.Glob(rooms)
 		if err != nil {
 			t.Fatal(err)

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard/batch"
-	"github.com/dialai/dialai/guard/packs"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/batch"
+	"github.com/dialai/dialai/internal/packs"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/internal/text"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/spend"
 )
 
 // A Config is a guards section, checked. A nil *Config checks nothing. It never

@@ -3,8 +3,8 @@ package guard
 import (
 	"time"
 
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 )
 
 // Price returns u with its cost filled in from the price table, by the newest

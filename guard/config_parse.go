@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard/batch"
-	"github.com/dialai/dialai/guard/packs"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/batch"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/internal/section"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/machine"
 )
 

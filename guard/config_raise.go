@@ -11,8 +11,8 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/section"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 

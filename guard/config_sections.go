@@ -8,9 +8,9 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/section"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/spend"
 )
 
 func readLimits(r *section.Reader, l *Limits) func(path string, value []byte) {

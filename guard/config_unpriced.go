@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/spend"
 )
 
 // A hard limit of dollars holds only if it sees what is asked for. So an ask of a

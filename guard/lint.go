@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dialai/dialai/guard/batch"
+	"github.com/dialai/dialai/internal/batch"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )

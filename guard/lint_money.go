@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard/packs"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/packs"
+	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/spend"
 )
 
 // cost looks for caps of dollars that see nothing.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/spend"
 )
 
 // TestLint has one section for each finding, and for what is close to one and is

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/dialai/dialai/files"
+	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/machine"
 )
 

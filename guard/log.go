@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/internal/text"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/packs"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 

@@ -2,9 +2,9 @@ package guard
 
 import (
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 

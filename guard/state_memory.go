@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/dialai/dialai/guard/batch"
+	"github.com/dialai/dialai/internal/batch"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/verdict"
 )

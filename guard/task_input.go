@@ -15,9 +15,9 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/section"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/guard/batch"
+	"github.com/dialai/dialai/internal/batch"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/internal/text"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 

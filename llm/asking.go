@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/webhook"
 )
 

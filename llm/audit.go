@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )

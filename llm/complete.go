@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/specialist"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/llm/llmtest"
 	"github.com/dialai/dialai/specialist"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dialai/dialai/cassette"
+	"github.com/dialai/dialai/internal/cassette"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/llm/llmtest"
 	"github.com/dialai/dialai/specialist"

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/llm/llmtest"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/store"
 )
 

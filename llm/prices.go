@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/spend"
 )
 
 // The prices that the program comes with: of models that people name often, as

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 )
 
 // TestBuiltinPrices: about twenty models, each under its id with and without the

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/webhook"
 )
 

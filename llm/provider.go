@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/packs"
 )
 
 // A provider is one place where models can be asked.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/dialai/dialai/cassette"
+	"github.com/dialai/dialai/internal/cassette"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/llm/llmtest"
 	"github.com/dialai/dialai/runner"

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/runner"
-	"github.com/dialai/dialai/trust"
 )
 
 // Trusted is what one specialist's word counts for in one state.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // Adopting a policy that was back-tested is a human's act. Policies that were tried

@@ -3,9 +3,9 @@ package runner
 import (
 	"context"
 
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 )
 
 // A hold is what one ask holds of the budget and the quotas.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 )
 
 // spoiling is the part of a service of whose answer little is known but an error.

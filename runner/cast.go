@@ -1,9 +1,9 @@
 package runner
 
 import (
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 // A StateCast says who takes part in one state of a machine.

@@ -9,10 +9,10 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // The compatible champion rule (solicit.champion, off by default): a specialist

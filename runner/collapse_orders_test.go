@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
-	"github.com/dialai/dialai/trust"
 )
 
 // TestForgedCertificate: a reign that somebody wrote into the store, with a

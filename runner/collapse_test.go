@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
-	"github.com/dialai/dialai/trust"
 )
 
 // A respondents of clerks: a state in which every round has a right answer, a panel whose

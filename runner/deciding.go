@@ -3,9 +3,9 @@ package runner
 import (
 	"context"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 // A Deciding says how a machine decides now: by one definition of it, by everybody who

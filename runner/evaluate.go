@@ -5,10 +5,10 @@ import (
 	"errors"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // What the arbiter makes of the proposals there are, because somebody wants to know.

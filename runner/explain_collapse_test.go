@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/explain"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
-	"github.com/dialai/dialai/trust"
 )
 
 // TestExplainCollapse explains rounds of humans and of a champion: all are decided again as they

@@ -13,12 +13,12 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/explain"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
-	"github.com/dialai/dialai/trust"
 	"github.com/dialai/dialai/verdict"
 )
 

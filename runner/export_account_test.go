@@ -3,10 +3,10 @@ package runner
 import (
 	"context"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // CommitFailure commits an answer that says what it cost, whatever that is.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 

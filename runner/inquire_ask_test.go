@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"

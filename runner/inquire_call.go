@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 )
 
 // One question of the guards' own, from the log back into the log. call first looks

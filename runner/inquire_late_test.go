@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/strategies"
-	"github.com/dialai/dialai/trust"
 )
 
 // Unmarked is the code of a state from which a session can end without a word on

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
-	"github.com/dialai/dialai/trust"
 )
 
 // found returns findings in the form level code path message.

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/spend"
 )
 
 // BenchmarkMarks notes automatic decisions that humans have looked at: what a lesson

@@ -6,9 +6,9 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 )
 
 // What an ask may cost, before it is made, and what it did cost, after. Before: need

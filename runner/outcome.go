@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/trust"
 )
 
 // learn returns what a human's ruling teaches the ledger of the present round.

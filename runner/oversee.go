@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 // A StateCollapse shows how far a state has come, and what is missing for more.

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )

@@ -3,8 +3,8 @@ package runner
 import (
 	"slices"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // Payloads that transitions ask for.

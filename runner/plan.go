@@ -10,11 +10,11 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
-	"github.com/dialai/dialai/trust"
 )
 
 // A plan is made from a program and the roster of its machine: first the specialists of

@@ -9,10 +9,10 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/explain"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 // TestRisks follows a promise from its declaration to automatic decisions and

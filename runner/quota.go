@@ -6,10 +6,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 )
 
 // A restart must not refill a quota. So when a Runner first loads a tenant it reads

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 // recordOf is the key of an alignment record of the machine.

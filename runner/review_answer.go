@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
-	"github.com/dialai/dialai/trust"
 )
 
 // ErrReviewed is wrapped if a round cannot be reviewed because that was done, or

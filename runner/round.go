@@ -1,10 +1,10 @@
 package runner
 
 import (
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // A round is the open round of a session with those who take part in it: who they are,

@@ -21,10 +21,10 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/lru"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/strategies"
 )
 

@@ -4,8 +4,8 @@ import (
 	"sync"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/trust"
 )
 
 // A look is the ledger as it was when the outcomes of a machine last reached a

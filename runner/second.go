@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // From a human's ruling to what it comes to where another human has to rule before

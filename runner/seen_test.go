@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 // TestSecondHumanSeen has three humans rule and look at withheld proposals at random,

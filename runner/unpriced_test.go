@@ -9,10 +9,10 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 )
 
 // TestUnpricedAsksAreNotMade: under a hard limit of dollars nobody is asked of whom

@@ -11,12 +11,12 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/explain"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
-	"github.com/dialai/dialai/trust"
 )
 
 // A jury is a machine in mode sequential under bayes whose state open decides yes

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 )
 
 // A LedgerTest applies events to a session that nobody stores.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/dialai/dialai/spend"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/verdict"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // A storedCreation is Created as it is stored: the definition by its digest.

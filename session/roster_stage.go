@@ -3,8 +3,8 @@ package session
 import (
 	"cmp"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // A Collapse is how far one state of a machine has come. The zero Collapse is at

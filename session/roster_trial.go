@@ -1,7 +1,7 @@
 package session
 
 import (
-	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/internal/trust"
 )
 
 // A Trial is a policy that was back-tested on recorded rounds.

@@ -2,9 +2,9 @@ package session
 
 import (
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 )
 
 // A Session is one run of a machine, as of one point of its log. It never

@@ -6,9 +6,9 @@ import (
 	"encoding/hex"
 	"iter"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // A Store keeps sessions: for each an append-only log of records, and what
@@ -52,11 +52,19 @@ type SessionStore interface {
 	Definitions(ctx context.Context, machineName string) ([][]byte, error)
 }
 
+// What human decisions taught, as a [TrustStore] keeps it.
+type (
+	// A Book is the alignment of a machine's specialists.
+	Book = trust.Book
+	// A Lesson is what one outcome teaches.
+	Lesson = trust.Lesson
+)
+
 // A TrustStore keeps what human decisions taught.
 type TrustStore interface {
 	// Book returns the alignment of a machine's specialists. It includes every
 	// outcome whose commit returned before the call.
-	Book(ctx context.Context, machineName string) (*trust.Book, error)
+	Book(ctx context.Context, machineName string) (*Book, error)
 	// Exemplars returns the newest exemplars of a state in commit order, the
 	// oldest first; limit 0 means [MaxExemplars]. With state "" it returns those
 	// of all states, and limit 0 means all of them.
@@ -65,7 +73,7 @@ type TrustStore interface {
 	// order: what comes after a place in it. Lesson.Seq is the place: it is above
 	// 0, only grows, and stays what it is when the store is rebuilt. The sequence
 	// includes every lesson whose commit returned before the call.
-	Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesson, error]
+	Lessons(ctx context.Context, after int64) iter.Seq2[Lesson, error]
 	// DecidedSince returns how many decisions of a machine were recorded at or
 	// after a moment, but no more than limit.
 	DecidedSince(ctx context.Context, machineName string, since specialist.Time, limit int) (int, error)

@@ -8,10 +8,10 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 	"github.com/dialai/dialai/verdict"
 )
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
-	"github.com/dialai/dialai/spend"
 )
 
 // build makes processes, a machine, its services and humans from the seed, and

@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/spend"
 )
 
 // A session is what the checks know of one session: its log read again, and a slow,

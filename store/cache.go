@@ -2,9 +2,9 @@ package store
 
 import (
 	"github.com/dialai/dialai/internal/lru"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // A cache remembers sessions that were folded, and what belongs to machine

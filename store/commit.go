@@ -8,8 +8,8 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 // How a change becomes rows. Commit encodes its events and chains their hash to the one

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // Book implements [session.TrustStore].

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
-	"github.com/dialai/dialai/trust"
 )
 
 // Verify holds a file against what it says of itself, in four layers, each of which

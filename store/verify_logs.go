@@ -10,8 +10,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 // sources returns the checks of that from which everything else follows.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
-	"github.com/dialai/dialai/trust"
 )
 
 // TestHopelessIsSound: once no answer is said to help, none brings a winner.

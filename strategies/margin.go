@@ -5,8 +5,8 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/trust"
 )
 
 // AlignmentMargin is the default arbiter: the transition whose proposals weigh

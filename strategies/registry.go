@@ -8,7 +8,6 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/truth"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -23,7 +22,7 @@ type Registry struct {
 	arbiters    map[string]arbiter.Arbiter
 	contexts    map[string]specialist.Context
 	classifiers map[string]guard.Classifier
-	models      map[string]truth.Completer
+	models      map[string]Completer
 }
 
 // WithProposer returns a copy of r in which name means p, whatever it meant
@@ -56,7 +55,7 @@ func (r Registry) WithClassifier(name string, c guard.Classifier) Registry {
 
 // WithModel returns a copy of r in which name, as the model of a truth gate, means c,
 // whatever it meant before.
-func (r Registry) WithModel(name string, c truth.Completer) Registry {
+func (r Registry) WithModel(name string, c Completer) Registry {
 	r.models = with(r.models, name, c)
 	return r
 }

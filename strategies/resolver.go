@@ -5,7 +5,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -15,6 +15,17 @@ import (
 // Resolver, and everybody who can find somebody is one: the Registry finds what is
 // built in, expressions and a program's own functions; a webhook.Client finds
 // services; an llm.Client finds models. Resolvers puts them one after another.
+
+// A program's own model of a truth gate is a [Completer]. The names are those of the
+// package that asks it.
+type (
+	// A Completer answers what a truth gate asks.
+	Completer = truth.Completer
+	// A CompletionRequest is what it is asked.
+	CompletionRequest = truth.CompletionRequest
+	// A Completion is its answer.
+	Completion = truth.Completion
+)
 
 // A Resolver finds who is behind what a machine file names. Each method returns nil
 // and no error for what the Resolver does not know, so that another one is asked, and
@@ -33,7 +44,7 @@ type Resolver interface {
 	// Classifier returns who classifies for a section of guards.
 	Classifier(c *guard.ClassifierConfig) (guard.Classifier, error)
 	// Completer returns the model that a truth gate names.
-	Completer(model string) (truth.Completer, error)
+	Completer(model string) (Completer, error)
 }
 
 // Resolvers are asked in their order; the first that knows counts. A nil among them
@@ -61,8 +72,8 @@ func (rs Resolvers) Classifier(c *guard.ClassifierConfig) (guard.Classifier, err
 }
 
 // Completer implements [Resolver].
-func (rs Resolvers) Completer(model string) (truth.Completer, error) {
-	return first(rs, func(r Resolver) (truth.Completer, error) { return r.Completer(model) })
+func (rs Resolvers) Completer(model string) (Completer, error) {
+	return first(rs, func(r Resolver) (Completer, error) { return r.Completer(model) })
 }
 
 func first[T any](rs Resolvers, find func(Resolver) (T, error)) (found T, err error) {
@@ -115,4 +126,4 @@ func (r Registry) Classifier(c *guard.ClassifierConfig) (guard.Classifier, error
 }
 
 // Completer implements [Resolver]: what the name of a model means in r.
-func (r Registry) Completer(model string) (truth.Completer, error) { return r.models[model], nil }
+func (r Registry) Completer(model string) (Completer, error) { return r.models[model], nil }

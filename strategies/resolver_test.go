@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"

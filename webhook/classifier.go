@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )

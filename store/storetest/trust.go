@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 func testBook(t *testing.T, m Maker) {

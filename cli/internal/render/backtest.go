@@ -7,8 +7,8 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/lab/backtest"
-	"github.com/dialai/dialai/trust"
+	"github.com/dialai/dialai/internal/lab/backtest"
+	"github.com/dialai/dialai/internal/trust"
 )
 
 // A Backtest prints what a back-test finds.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/dialai/dialai/lab/trial"
+	"github.com/dialai/dialai/internal/lab/trial"
 )
 
 // Promotions prints what came of promoting models by each rule.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/runner"
-	"github.com/dialai/dialai/trust"
 )
 
 // Stages prints how far the states of a machine do without humans.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/explain"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 // A teller writes an explanation for people. It knows nothing but the data.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/explain"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/trust"
 )
 
 // changes tells what would have changed the verdict.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/llm"
-	"github.com/dialai/dialai/spend"
 )
 
 // modelCheck is a check as --json shows it.

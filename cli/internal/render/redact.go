@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/dialai/dialai/guard/packs"
+	"github.com/dialai/dialai/internal/packs"
 )
 
 // Redact returns a JSON value, compact as it is stored, in which the strings, numbers

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/report"
-	"github.com/dialai/dialai/trust"
 )
 
 // Risks prints promises. waiting is how many rounds wait for a human to judge them.

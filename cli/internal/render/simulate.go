@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/dialai/dialai/lab/plot"
-	"github.com/dialai/dialai/lab/simulate"
+	"github.com/dialai/dialai/internal/lab/plot"
+	"github.com/dialai/dialai/internal/lab/simulate"
 )
 
 // Simulation prints what a simulation came to.

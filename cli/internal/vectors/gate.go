@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/truth"
 )
 
 // A gateCase is what the steps of one case about the truth gate share.

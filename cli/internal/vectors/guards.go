@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/guard/batch"
-	"github.com/dialai/dialai/guard/truth"
+	"github.com/dialai/dialai/internal/batch"
+	"github.com/dialai/dialai/internal/truth"
 	"github.com/dialai/dialai/specialist"
 )
 

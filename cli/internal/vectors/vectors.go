@@ -14,10 +14,10 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/strategies"
-	"github.com/dialai/dialai/trust"
 )
 
 // A vector is one case; which members it has says what it is about.

@@ -1,0 +1,243 @@
+package backtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/strategies"
+)
+
+// A scene is one definition with everybody who takes part, as it was and as the
+// policy that is tried makes it.
+type scene struct {
+	m     *machine.Machine
+	parts []part
+}
+
+// A part is one state of a scene.
+type part struct {
+	state    *machine.State
+	declared []machine.Specialist // of the machine
+	was, now runner.StateCast
+	old, new rule
+	others   map[string]*rule // that have decided here, by id
+	report   *tally
+}
+
+// scenes finds the scenes of a store by digest.
+type scenes struct {
+	source  Source
+	policy  *Policy
+	known   map[string]*scene // by digest
+	rosters map[string]*session.Roster
+	texts   map[string][][]byte // definitions by machine name
+	tally   func(machineName, state string) *tally
+}
+
+func newScenes(f *fold) scenes {
+	return scenes{source: f.Source, policy: &f.Policy, known: map[string]*scene{}, rosters: map[string]*session.Roster{}, texts: map[string][][]byte{}, tally: f.tally}
+}
+
+// of returns the scene of a digest.
+func (ss *scenes) of(ctx context.Context, machineName, digest string) (*scene, error) {
+	if s := ss.known[digest]; s != nil {
+		return s, nil
+	}
+	m, err := ss.definition(ctx, machineName, digest)
+	if err != nil {
+		return nil, err
+	}
+	roster := ss.rosters[machineName]
+	if roster == nil {
+		if roster, err = ss.source.Roster(ctx, machineName); err != nil {
+			return nil, err
+		}
+		ss.rosters[machineName] = roster
+	}
+	s, err := ss.make(m, roster)
+	if err != nil {
+		return nil, err
+	}
+	ss.known[digest] = s
+	return s, nil
+}
+
+// definition finds a stored definition; with digest "" the newest.
+func (ss *scenes) definition(ctx context.Context, machineName, digest string) (*machine.Machine, error) {
+	if ss.texts[machineName] == nil {
+		texts, err := ss.source.Definitions(ctx, machineName)
+		if err != nil {
+			return nil, err
+		}
+		ss.texts[machineName] = texts
+	}
+	for _, text := range ss.texts[machineName] {
+		m, err := machine.Parse(machineName+".json", text, session.StoredChecks())
+		if err != nil {
+			return nil, &session.CorruptError{What: "a definition of machine " + machineName, Problem: err.Error()}
+		}
+		if digest == "" || m.Digest() == digest {
+			return m, nil
+		}
+	}
+	return nil, &session.CorruptError{What: "definition " + digest, Problem: "it is not stored"}
+}
+
+func (ss *scenes) make(m *machine.Machine, roster *session.Roster) (*scene, error) {
+	changed, err := ss.policy.apply(m)
+	if err != nil {
+		return nil, err
+	}
+	present := *roster
+	present.Off = nil // who was switched off when is not asked: what was recorded says whose answers came
+	was, err := runner.Cast(m, &present)
+	if err != nil {
+		return nil, err
+	}
+	now, err := runner.Cast(changed, ss.cast(&present))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPolicy, err)
+	}
+	s := &scene{m: m, parts: make([]part, len(was))}
+	for i := range s.parts {
+		p := &s.parts[i]
+		*p = part{state: was[i].State, declared: m.Specialists(), was: was[i], now: now[i], report: ss.tally(m.Name(), was[i].State.Name)}
+		if p.old, err = ruleOf(p.was.Arbiter); err == nil {
+			p.new, err = ruleOf(p.now.Arbiter)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// find returns the proposer or human of that id, or nil.
+func find(c *runner.StateCast, id string) *runner.Participant {
+	for _, list := range [][]runner.Participant{c.Proposers, c.Humans} {
+		for i := range list {
+			if list[i].SpecialistID == id {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// have reports whether somebody proposes in any of the scenes.
+func (ss *scenes) have(id string) bool {
+	for _, s := range ss.known {
+		for i := range s.parts {
+			if find(&s.parts[i].was, id) != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// version returns the version of somebody who takes part in the state.
+func (p *part) version(id string) string {
+	if m := find(&p.was, id); m != nil {
+		return m.Version
+	}
+	return ""
+}
+
+// rank returns the place of somebody in the round's order.
+func (p *part) rank(id string, human bool) int32 {
+	m := find(&p.was, id)
+	switch {
+	case m != nil:
+		return m.Rank
+	case human:
+		return -1
+	}
+	return int32(len(p.was.Proposers))
+}
+
+// transition returns the transition of that name, or nil.
+func (p *part) transition(name []byte) *machine.Transition {
+	for _, t := range p.state.Transitions {
+		if t.Name == string(name) {
+			return t
+		}
+	}
+	return nil
+}
+
+// isDefault reports whether an arbiter stood in because the machine has none.
+func isDefault(id string) bool { return strings.HasPrefix(id, "__default_arbiter_") }
+
+// standIn is the arbiter of sessions that were run without one.
+func standIn() *rule {
+	return &rule{by: &machine.Specialist{Role: machine.Arbiter, StrategyFnName: machine.FirstProposal}, made: strategies.FirstProposal{}, arrive: true}
+}
+
+// recorded returns the rule of the arbiter that gave a verdict.
+func (p *part) recorded(j *judged) (*rule, error) {
+	if r := p.others[j.arbiterID]; r != nil {
+		return r, nil
+	}
+	r := &p.old
+	switch {
+	case isDefault(j.arbiterID):
+		r = standIn()
+	case r.by == nil || r.by.SpecialistID != j.arbiterID:
+		made, err := p.ruleNamed(j)
+		if err != nil {
+			return nil, err
+		}
+		r = made
+	}
+	if p.others == nil {
+		p.others = map[string]*rule{}
+	}
+	p.others[j.arbiterID] = r
+	return r, nil
+}
+
+// ruleNamed returns the rule of an arbiter that is not the first of the state: it
+// was another's turn then. What cannot be found is taken as recorded.
+func (p *part) ruleNamed(j *judged) (*rule, error) {
+	by := &machine.Specialist{Role: machine.Arbiter, SpecialistID: j.arbiterID, StrategyFnName: j.strategy}
+	if !slices.Contains(strategies.Names(machine.Arbiter), j.strategy) {
+		by.StrategyFnName, by.StrategyFn = "", j.strategy
+	}
+	for _, list := range [][]machine.Specialist{p.state.Roster, p.declared} {
+		for i := range list {
+			if s := &list[i]; s.SpecialistID == j.arbiterID && !s.Reference() {
+				by = s
+			}
+		}
+	}
+	r, err := ruleOf(by)
+	return &r, err
+}
+
+// threshold returns the one in force under the policy, nil if there is none.
+func (p *part) threshold(r *rule) *machine.Threshold {
+	if t := p.now.State.Threshold; t != nil || r.by == nil {
+		return t
+	}
+	return r.by.Threshold
+}
+
+// question returns the question that a bayes verdict was the answer to.
+func (p *part) question(j *judged) trust.Question {
+	q := p.was.Question
+	q.PolicyDigest, q.Partial, q.Stop = j.evidence.PolicyDigest, j.evidence.Partial, j.evidence.Stop
+	switch {
+	case j.promise != nil:
+		q.Policy.Promise, q.Policy.Threshold = j.promise, nil
+	case j.bar != nil:
+		q.Policy.Promise, q.Policy.Threshold = nil, j.bar
+	}
+	return q
+}

@@ -1,0 +1,364 @@
+// Package simulate plays sessions with the real engine and made-up voters: what a
+// policy would come to, on a panel whose reliabilities, correlations, costs, drift
+// and adversaries are known.
+//
+// What everybody says in a round is drawn before anyone is asked, from the seed and
+// the number of the round alone: policies see the same rounds. The same panel and
+// seed give the same report, byte for byte.
+package simulate
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/dialai/dialai/arbiter"
+	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store"
+	"github.com/dialai/dialai/strategies"
+)
+
+// A Config says what is simulated.
+type Config struct {
+	Panel    Panel
+	Machine  *machine.Machine    // whose proposers the voters are; nil: one is made of the panel
+	Registry strategies.Registry // for arbiters that are somebody's own code
+	Rounds   int                 // of each run, above 0
+	Runs     int                 // below 1 means 1
+	Seed     uint64
+
+	// Progress, if set, is told after each round how many of how many were played, those
+	// of all runs.
+	Progress func(done, of int)
+}
+
+// maxSteps bounds how often a session is stepped for one round.
+const maxSteps = 1000
+
+// Run simulates. Errors wrap [ErrPanel] if panel and machine do not fit.
+func Run(ctx context.Context, c Config) (*Report, error) {
+	m, err := c.Machine, error(nil)
+	if m == nil {
+		m, err = MachineOf(&c.Panel)
+	}
+	if err == nil {
+		m, err = adapt(m, &c.Panel, c.Registry)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := newReport(&c, m)
+	for i := range max(1, c.Runs) {
+		p := &play{Config: &c, m: m, seed: stream(c.Seed, "run", i).Uint64(), run: &run{}, before: i * c.Rounds}
+		if err := p.all(ctx); err != nil {
+			return nil, err
+		}
+		r.runs = append(r.runs, p.run)
+	}
+	r.sum()
+	return r, nil
+}
+
+// A play is one run under way.
+type play struct {
+	*Config
+	m     *machine.Machine
+	seed  uint64
+	ids   *rand.Rand
+	r     *runner.Runner
+	store *store.Memory
+	now   int64 // of the clock, in ms
+	*run
+
+	session *session.Session
+	number  int // of the round, from 1
+	before  int // rounds of earlier runs
+	state   *State
+	ballot  ballot
+	round   Round
+	truths  map[specialist.RoundKey]known
+	risks   map[string]trust.RiskView
+	kings   map[string]string // champions by scope
+	stages  map[string]trust.Stage
+}
+
+// A known is a round whose truth is known.
+type known struct {
+	number, truth, classes int
+	names                  []string
+}
+
+func (p *play) all(ctx context.Context) (err error) {
+	var secret [32]byte
+	binary.BigEndian.PutUint64(secret[:], p.seed)
+	p.store = store.NewSeededMemory(secret)
+	p.ids, p.truths = stream(p.seed, "ids"), map[specialist.RoundKey]known{}
+	p.risks, p.kings, p.stages = map[string]trust.RiskView{}, map[string]string{}, map[string]trust.Stage{}
+	p.r, err = runner.New(runner.Config{
+		Store: p.store, Resolver: p.Registry.WithProposer(voterFn, specialist.ProposerFunc(p.vote)), Observer: p.observe, AllowOperator: true,
+		NewID: p.newID, Now: func() time.Time { return time.UnixMilli(1_767_225_600_000 + p.now).UTC() },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.r.Close()) }()
+	for p.number = 1; p.number <= p.Rounds; p.number++ {
+		if err := p.play(ctx); err != nil {
+			return fmt.Errorf("round %d: %w", p.number, err)
+		}
+		if p.Progress != nil {
+			p.Progress(p.before+p.number, max(1, p.Runs)*p.Rounds)
+		}
+	}
+	l, err := p.r.Ledger(ctx)
+	p.run.ledger = l
+	return err
+}
+
+func (p *play) newID() (id specialist.SessionID) {
+	binary.BigEndian.PutUint64(id[:8], p.ids.Uint64())
+	binary.BigEndian.PutUint64(id[8:], p.ids.Uint64())
+	return id
+}
+
+// play plays one round.
+func (p *play) play(ctx context.Context) (err error) {
+	p.now += 60_000
+	if p.session == nil || !p.session.Status.Live() || len(p.session.State.Transitions) == 0 { // or it leads nowhere
+		if p.session, err = p.r.Start(ctx, p.m, runner.StartOptions{}); err != nil {
+			return err
+		}
+	}
+	if p.state = p.Panel.state(p.session.State.Name); p.state == nil {
+		return unfit("state %q leads nowhere", p.session.State.Name)
+	}
+	p.ballot = p.Panel.draw(p.seed, p.number, p.state)
+	p.round = Round{}
+	key := p.session.Key()
+	p.truths[key] = known{p.number, p.ballot.truth, len(p.state.Classes), p.state.Classes}
+	if err := p.decide(ctx); err != nil {
+		return err
+	}
+	if err := p.noteChampions(ctx); err != nil {
+		return err
+	}
+	p.rounds = append(p.rounds, p.round)
+	return p.review(ctx)
+}
+
+// decide has the engine decide the round, or the human.
+func (p *play) decide(ctx context.Context) error {
+	truth := p.state.Classes[p.ballot.truth]
+	for range maxSteps {
+		tick, err := p.r.Step(ctx, p.session.ID)
+		if err != nil {
+			return err
+		}
+		p.session = tick.Session
+		switch tick.Status {
+		case runner.TickAdvanced:
+			p.round.Automatic, p.round.Right = true, tick.Transition.Name == truth
+			return nil
+		case runner.TickHuman:
+			return p.rule(ctx, truth)
+		case runner.TickStopped, runner.TickFailed, runner.TickCompleted:
+			p.round.Human = true // nothing came of it
+			return nil
+		}
+	}
+	return unfit("the round takes more than %d steps", maxSteps)
+}
+
+// rule has a human decide; where another has to rule before anything is executed, that
+// one too. Humans who contradict each other agree about what one of them then thinks.
+func (p *play) rule(ctx context.Context, truth string) error {
+	ids, _, err := p.r.Humans(ctx, p.session)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		ids = []string{runner.Operator}
+	}
+	for look := 0; look <= len(ids); look++ {
+		said := p.state.Classes[p.Panel.human(p.seed, p.number, look, p.ballot.truth, len(p.state.Classes))]
+		who := ids // shown everything
+		if look < len(ids) {
+			who = ids[look : look+1]
+		}
+		for _, id := range who {
+			if done, err := p.ruled(ctx, id, said, truth); done || err != nil {
+				return err
+			}
+		}
+	}
+	return unfit("the humans do not agree")
+}
+
+// ruled has one human rule; done says whether that was executed.
+func (p *play) ruled(ctx context.Context, who, said, truth string) (done bool, err error) {
+	a, err := p.r.Decide(ctx, runner.Ruling{SessionID: p.session.ID, RoundID: p.session.Key().ID(), SpecialistID: who, TransitionName: said, Blind: true})
+	switch {
+	case err != nil:
+		return false, err
+	case !a.Executed && !a.Recorded:
+		return false, unfit("the human's %q was refused: %s", said, a.GuardReason)
+	}
+	p.session = a.Session
+	p.round.Human, p.round.Right = true, said == truth
+	return a.Executed, nil
+}
+
+// review has humans look at the closed rounds that were drawn for it.
+func (p *play) review(ctx context.Context) (err error) {
+	for look := 1; p.session != nil && look < 4; look++ {
+		waiting := p.session.Reviews()
+		if len(waiting) == 0 {
+			return nil
+		}
+		for _, v := range waiting {
+			if err := p.look(ctx, v, look); err != nil {
+				return err
+			}
+		}
+		if p.session, err = p.r.Session(ctx, p.session.ID.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look has whichever human may answer one review.
+func (p *play) look(ctx context.Context, v *session.Review, look int) error {
+	k := p.truths[v.Key]
+	said := k.names[p.Panel.human(p.seed, k.number, look, k.truth, k.classes)]
+	ids, _, err := p.r.Humans(ctx, p.session)
+	if err != nil {
+		return err
+	}
+	for _, who := range append(ids, human, second, runner.Operator) {
+		_, err := p.r.Review(ctx, runner.Reviewing{SessionID: p.session.ID, RoundID: v.Key.ID(), SpecialistID: who, TransitionName: said, Blind: true})
+		if err == nil {
+			p.rounds[k.number-1].Looks++
+			return nil
+		}
+		if !errors.Is(err, runner.ErrForbidden) {
+			return err
+		}
+	}
+	return nil // nobody else may: it waits
+}
+
+// vote is the answer of a made-up voter.
+func (p *play) vote(_ context.Context, q specialist.Question) (specialist.Answer, error) {
+	for i := range p.Panel.Voters {
+		v := &p.Panel.Voters[i]
+		if v.ID != q.Self {
+			continue
+		}
+		p.round.Asked++
+		p.run.asked(i)
+		u := specialist.Usage{LatencyMsec: v.Latency, Given: specialist.LatencyGiven}.WithCost(v.Cost)
+		if p.ballot.votes[i] < 0 {
+			return specialist.Answer{Usage: u}, errors.New("no answer")
+		}
+		said := p.state.Classes[p.ballot.votes[i]]
+		p.run.answered(i, p.ballot.votes[i] == p.ballot.truth)
+		return specialist.Answer{TransitionName: said, Reasoning: "it is " + said, Usage: u, Model: v.Group}, nil
+	}
+	return specialist.Answer{}, fmt.Errorf("%s is not in the panel", q.Self)
+}
+
+// observe takes from each commit what it cost and how sure the arbiter was.
+func (p *play) observe(rec session.Record) {
+	for i := range rec.Events {
+		switch d := rec.Events[i].Data.(type) {
+		case *session.Proposed:
+			p.round.Cost = p.round.Cost.Add(d.Usage.CostUSD)
+		case *session.AskFailed:
+			p.round.Cost = p.round.Cost.Add(d.Usage.CostUSD)
+		case *session.Judged:
+			p.judged(&d.Decision)
+		}
+	}
+}
+
+// judged notes what a verdict says of the promise.
+func (p *play) judged(d *arbiter.Decision) {
+	j := d.Judgement
+	if j == nil {
+		return
+	}
+	p.round.NEff = j.NEff
+	if j.Risk == nil {
+		return
+	}
+	scope := ""
+	if j.Risk.Promise.PerState {
+		scope = p.state.Name
+	}
+	was, seen := p.risks[scope]
+	p.risks[scope] = *j.Risk
+	if !seen {
+		p.promise = &j.Risk.Promise
+		return
+	}
+	if was.State != j.Risk.State || was.Tau != j.Risk.Tau {
+		p.events = append(p.events, Event{Round: p.number, What: "risk." + string(j.Risk.State), State: scope, Tau: j.Risk.Tau})
+	}
+}
+
+// noteChampions notes who became champion, and who is none any more.
+func (p *play) noteChampions(ctx context.Context) error {
+	roster, err := p.store.Roster(ctx, p.m.Name())
+	if err != nil {
+		return err
+	}
+	scopes := append([]string{""}, p.Panel.names()...)
+	for _, scope := range scopes {
+		stage := roster.Collapse[scope].StageOf()
+		if was, seen := p.stages[scope]; seen && was != stage {
+			p.events = append(p.events, Event{Round: p.number, What: "stage." + string(stage), State: scope, Why: roster.Collapse[scope].Reason})
+		}
+		p.stages[scope] = stage
+		was, now := p.kings[scope], champion(roster, scope)
+		if was == now {
+			continue
+		}
+		if was != "" {
+			p.promote("champion.demoted", scope, was)
+		}
+		if now != "" {
+			p.promote("champion.promoted", scope, now)
+		}
+		p.kings[scope] = now
+	}
+	return nil
+}
+
+// champion returns who decides a scope alone, by either rule; "" if nobody does.
+func champion(roster *session.Roster, scope string) string {
+	if c := roster.Collapse[scope].Certificate; c != nil {
+		return c.SpecialistID
+	}
+	return roster.Champions[scope].ID
+}
+
+// promote notes a promotion or a demotion with how good the voter really is.
+func (p *play) promote(what, scope, id string) {
+	v := p.Panel.voter(id)
+	if v == nil {
+		return
+	}
+	s := p.Panel.state(scope)
+	if s == nil {
+		s = p.state
+	}
+	p.events = append(p.events, Event{Round: p.number, What: what, State: scope, Specialist: id, TrueP: v.right(s, p.Panel.drifted(id, p.number))})
+}

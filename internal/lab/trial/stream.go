@@ -1,0 +1,190 @@
+package trial
+
+import (
+	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/trust"
+)
+
+// A Stream is what happens if questions come one after the other: each is decided
+// automatically if the strategy may, else by a human, from whom it learns.
+type Stream struct {
+	Kind                  string  `json:"kind"` // "stream"
+	Strategy              string  `json:"strategy"`
+	Eps                   float64 `json:"eps"`                   // promised
+	HumansAsked           float64 `json:"humansAsked"`           // share of questions, audits left out
+	HumansAskedSecondHalf float64 `json:"humansAskedSecondHalf"` //
+	AutoError             float64 `json:"autoError"`             // of automatic decisions
+	RunsAboveEps          int     `json:"runsAboveEps"`          // whose one-sided 95 % lower bound of the error exceeds eps
+	Runs                  int     `json:"runs"`
+}
+
+// Settings of the streams.
+const (
+	auditRate     = .05
+	streamSure    = 900_000_000 // confidence of the promise
+	aboveAt       = .95         // confidence that a run is above eps
+	policyOfTrial = "trial"
+)
+
+// A decider is a strategy in a stream.
+type decider interface {
+	// decide returns the pick and whether it is decided automatically.
+	decide(q *Question) (pick int, auto bool)
+	// tell says what a human chose for the question just decided; audit that the
+	// engine had decided it and it was drawn.
+	tell(q *Question, audit bool)
+}
+
+// streamed are the strategies that streams are run with.
+var streamed = []string{"alignmentMargin", "rawMargin", "bayes"}
+
+func newDecider(name string, d *Data, eps float64) decider {
+	switch name {
+	case "alignmentMargin", "rawMargin":
+		return &marginStream{d: d, w: newStrategy(name).(*weighted), tallies: make([]trust.Tally, len(d.Workers))}
+	}
+	b, _ := exact.FromFloat(eps)
+	return &bayesStream{d: d, ledger: trust.New(), promise: trust.Promise{MaxError: b, Confidence: streamSure}}
+}
+
+// marginStream decides from a margin of a half.
+type marginStream struct {
+	d       *Data
+	w       *weighted
+	tallies []trust.Tally
+}
+
+func (s *marginStream) decide(q *Question) (int, bool) {
+	s.w.k, s.w.of = len(s.d.Classes), make([]float64, len(s.d.Workers))
+	for _, a := range q.Answers {
+		t := s.tallies[a.Worker]
+		s.w.of[a.Worker] = s.w.weigh(t.Matching, t.Total)
+	}
+	c := s.w.judge(q)
+	return argmax(c.P), c.Certain
+}
+
+func argmax(p []float64) int {
+	best := 0
+	for i := range p {
+		if p[i] > p[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+func (s *marginStream) tell(q *Question, _ bool) {
+	for _, a := range q.Answers {
+		t := &s.tallies[a.Worker]
+		t.Total++
+		if a.Class == q.Truth {
+			t.Matching++
+		}
+	}
+}
+
+// bayesStream decides under a promise.
+type bayesStream struct {
+	d       *Data
+	ledger  *trust.Ledger
+	promise trust.Promise
+	last    trust.Judgement
+}
+
+func (s *bayesStream) decide(q *Question) (int, bool) {
+	a := s.d.question(q)
+	a.Policy.Promise, a.PolicyDigest = &s.promise, policyOfTrial
+	s.last = s.ledger.Judge(a)
+	return s.last.Best, s.last.Code == trust.Decided
+}
+
+// tell learns. Audits are not shown to the detector, which streams are without.
+func (s *bayesStream) tell(q *Question, audit bool) {
+	o := s.d.outcome(q)
+	o.Promise, o.PolicyDigest = &s.promise, policyOfTrial
+	o.Pick, o.N = s.last.Pick, s.last.N
+	if o.Pick != "" {
+		o.P = s.last.P[s.last.Best]
+	}
+	if audit {
+		o.Source, o.SamplingProb = trust.Audited, auditRate*1e9
+	}
+	mustAdd(s.ledger, o)
+}
+
+// Streams runs every strategy that can be streamed over seeded orders of all
+// questions.
+func Streams(d *Data, o Options) []Stream {
+	var names []string
+	for _, name := range o.Strategies {
+		for _, s := range streamed {
+			if s == name {
+				names = append(names, name)
+			}
+		}
+	}
+	runs := make([]run, len(names)*o.Orders)
+	o.each("streams", len(runs), func(i int) {
+		runs[i].play(d, newDecider(names[i/o.Orders], d, o.MaxError), o.Seed, i%o.Orders)
+	})
+	list := make([]Stream, len(names))
+	for i, name := range names {
+		list[i] = streamOf(name, o.MaxError, runs[i*o.Orders:(i+1)*o.Orders])
+	}
+	return list
+}
+
+// A run is one order.
+type run struct{ n, asked, half, late, auto, wrong int }
+
+func (r *run) play(d *Data, s decider, seed string, order int) {
+	audits := trust.NewDraw("trial audit", seed, itoa(order))
+	r.n = len(d.Questions)
+	for place, i := range d.order(seed, order) {
+		q := &d.Questions[i]
+		pick, auto := s.decide(q)
+		late := place >= r.n/2
+		if late {
+			r.half++
+		}
+		audit := audits.Float() < auditRate
+		if auto {
+			r.auto++
+			if pick != q.Truth {
+				r.wrong++
+			}
+		} else {
+			r.asked++
+			if late {
+				r.late++
+			}
+		}
+		if !auto || audit {
+			s.tell(q, auto)
+		}
+	}
+}
+
+func streamOf(name string, eps float64, runs []run) Stream {
+	s := Stream{Kind: "stream", Strategy: name, Eps: eps, Runs: len(runs)}
+	var all run
+	for _, r := range runs {
+		all.n, all.asked, all.half, all.late = all.n+r.n, all.asked+r.asked, all.half+r.half, all.late+r.late
+		all.auto, all.wrong = all.auto+r.auto, all.wrong+r.wrong
+		if trust.ErrorBelow(int64(r.wrong), int64(r.auto), aboveAt) > eps {
+			s.RunsAboveEps++
+		}
+	}
+	s.HumansAsked, s.HumansAskedSecondHalf = ratio(all.asked, all.n), ratio(all.late, all.half)
+	s.AutoError = ratio(all.wrong, all.auto)
+	return s
+}
+
+// ratio returns a/b, 0 for 0/0.
+func ratio(a, b int) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
