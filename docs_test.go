@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dialai/dialai/graph"
+	"github.com/dialai/dialai/internal/graph"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"

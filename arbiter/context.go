@@ -1,7 +1,7 @@
 package arbiter
 
 import (
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -20,9 +20,9 @@ func (r *Round) AppendContext(dst []byte) []byte {
 func (r *Round) appendContext(dst []byte, history []specialist.TransitionRecord) []byte {
 	dst = append(append(dst, `{"sessionId":"`...), r.Key.Session.String()...)
 	dst = append(append(dst, `","roundId":"`...), r.Key.ID()...)
-	dst = exact.AppendString(append(dst, `","currentState":`...), r.State.Name)
-	dst = exact.AppendString(append(dst, `,"prompt":`...), r.State.Prompt)
-	dst = exact.AppendString(append(dst, `,"machineName":`...), r.Machine.Name())
+	dst = jsontext.AppendString(append(dst, `","currentState":`...), r.State.Name)
+	dst = jsontext.AppendString(append(dst, `,"prompt":`...), r.State.Prompt)
+	dst = jsontext.AppendString(append(dst, `,"machineName":`...), r.Machine.Name())
 	dst = append(dst, `,"proposals":[`...)
 	for i := range r.Votes {
 		if i > 0 {
@@ -35,13 +35,13 @@ func (r *Round) appendContext(dst []byte, history []specialist.TransitionRecord)
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(exact.AppendString(dst, r.Votes[i].SpecialistID), ':')
+		dst = append(jsontext.AppendString(dst, r.Votes[i].SpecialistID), ':')
 		dst = r.Votes[i].Weight.Append(dst)
 	}
 	dst = append(dst, `},"history":`...)
 	dst = specialist.AppendHistory(dst, history)
 	if r.Threshold != nil {
-		dst = exact.AppendFloat(append(dst, `,"threshold":`...), r.Threshold.Given)
+		dst = jsontext.AppendFloat(append(dst, `,"threshold":`...), r.Threshold.Given)
 	}
 	if r.Meta != nil {
 		dst = append(append(dst, `,"metaJson":`...), r.Meta...)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/cassette"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -166,7 +166,7 @@ func (f *runFlags) replaying(m *machine.Machine, o *runner.StartOptions) (*casse
 
 // tidy returns a JSON value without white space, so that it can be compared.
 func tidy(value json.RawMessage) string {
-	text, err := exact.Tidy(value)
+	text, err := jsontext.Tidy(value)
 	if err != nil {
 		return string(value)
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/verdict"
 )
@@ -239,5 +239,5 @@ func (a *app) checkLine(g *guard.Guard, profile guard.Profile, clock *guardlog.C
 }
 
 func errorAnswer(err error) []byte {
-	return append(exact.AppendString([]byte(`{"status":"error","message":`), err.Error()), '}')
+	return append(jsontext.AppendString([]byte(`{"status":"error","message":`), err.Error()), '}')
 }

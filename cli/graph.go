@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/graph"
+	"github.com/dialai/dialai/internal/graph"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )

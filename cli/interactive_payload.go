@@ -6,7 +6,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/session"
 )
 
@@ -102,7 +102,7 @@ func (d *dialogue) wholePayload(t session.InboxTransition) (json.RawMessage, boo
 		if line == "" {
 			return t.MetaJSON, true
 		}
-		value, err := exact.Tidy([]byte(line))
+		value, err := jsontext.Tidy([]byte(line))
 		if err == nil {
 			return value, true
 		}

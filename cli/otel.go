@@ -14,8 +14,8 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/otlp"
+	"github.com/dialai/dialai/internal/telemetry"
 	"github.com/dialai/dialai/llm"
-	"github.com/dialai/dialai/telemetry"
 )
 
 // This file is the only one that knows the SDK of OpenTelemetry. It is set up only

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -52,7 +52,7 @@ func (a *app) stdinPayload() (json.RawMessage, error) {
 }
 
 func parsePayload(what, text string) (json.RawMessage, error) {
-	value, err := exact.Tidy([]byte(text))
+	value, err := jsontext.Tidy([]byte(text))
 	switch {
 	case err == nil:
 		return value, nil

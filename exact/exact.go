@@ -1,7 +1,6 @@
-// Package exact holds the numbers and the text forms that must come out the
-// same on every machine and in every order: weights and scores as int64
-// billionths, money as int64 pico-dollars, and JSON in the canonical form of
-// RFC 8785. Nothing here does I/O, and everything may be used concurrently.
+// Package exact holds the numbers that must come out the same on every machine and
+// in every order: weights and scores as int64 billionths, money as int64
+// pico-dollars. Nothing here does I/O, and everything may be used concurrently.
 package exact
 
 import (

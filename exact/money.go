@@ -49,6 +49,15 @@ func ParseMoney(s string) (Money, error) {
 	return Money(q.Int64()), nil
 }
 
+// IsNumber reports whether s has the form of a JSON number.
+func IsNumber(s string) bool {
+	digit := func(c byte) bool { return c >= '0' && c <= '9' }
+	if s == "" || s[0] != '-' && !digit(s[0]) || !digit(s[len(s)-1]) { // no blanks around it
+		return false
+	}
+	return json.Valid([]byte(s))
+}
+
 // MoneyFromFloat converts f dollars by its shortest decimal form, so 0.1 is
 // exactly ten cents. NaN, infinities and amounts that do not fit are refused.
 func MoneyFromFloat(f float64) (Money, error) {

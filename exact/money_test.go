@@ -172,3 +172,16 @@ func TestPerMillionAgainstBigInt(t *testing.T) {
 		t.Errorf("a million tokens cost %v, not the price of a million", got)
 	}
 }
+
+func TestIsNumber(t *testing.T) {
+	for _, s := range []string{"0", "-0", "1", "-1.5", "1e5", "1E+5", "0.000", "123456789012345678901234567890"} {
+		if !exact.IsNumber(s) {
+			t.Errorf("IsNumber(%q) = false", s)
+		}
+	}
+	for _, s := range []string{"", "-", "+1", "01", ".5", "5.", "1e", "0x1", "NaN", "true", "null", `"1"`, "[1]", " 1", "1 ", "1\n", "1,2", "Infinity", "-Infinity", "1_0", "-a"} {
+		if exact.IsNumber(s) {
+			t.Errorf("IsNumber(%q) = true", s)
+		}
+	}
+}

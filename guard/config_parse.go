@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/batch"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/internal/truth"
@@ -33,7 +33,7 @@ func ParseAs(data []byte, profile Profile) (*Config, []machine.Problem) {
 }
 
 func parse(r *section.Reader, data []byte, profile Profile, state, inMachine bool) (*Config, []machine.Problem) {
-	tidy, err := exact.Tidy(data)
+	tidy, err := jsontext.Tidy(data)
 	if err != nil {
 		return nil, []machine.Problem{{Code: "bad-json", Message: "guards is not one JSON value: " + err.Error()}}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/internal/truth"
@@ -180,7 +181,7 @@ func ParseLog(line []byte) (rec LogRecord, err error) {
 	if len(tidy) == 0 || tidy[0] != '{' {
 		return rec, fmt.Errorf("%w: a line must be one JSON object", verdict.ErrInput)
 	}
-	if err := exact.Unmarshal(tidy, &rec); err != nil {
+	if err := jsontext.Unmarshal(tidy, &rec); err != nil {
 		return rec, fmt.Errorf("%w: %w", verdict.ErrInput, err)
 	}
 	return rec, rec.check()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
@@ -142,7 +143,7 @@ func members[T any]() (names []string) {
 
 // tidyInput reads one JSON value that comes from outside.
 func tidyInput(data []byte) ([]byte, error) {
-	tidy, err := exact.Tidy(data)
+	tidy, err := jsontext.Tidy(data)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, fmt.Errorf("%w: the JSON ends too early", verdict.ErrInput)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -18,15 +19,15 @@ func (messages) headers(key string) []webhook.Header {
 }
 
 func (messages) encode(dst []byte, model string, r *Request, q quirks) []byte {
-	dst = exact.AppendString(append(dst, `{"model":`...), model)
+	dst = jsontext.AppendString(append(dst, `{"model":`...), model)
 	dst = appendInt(dst, "max_tokens", int64(r.maxTokens()))
 	if r.System != "" {
-		dst = exact.AppendString(append(dst, `,"system":`...), r.System)
+		dst = jsontext.AppendString(append(dst, `,"system":`...), r.System)
 	}
 	if !q.has(noTemperature) {
-		dst = exact.AppendFloat(append(dst, `,"temperature":`...), min(r.Temperature, 1))
+		dst = jsontext.AppendFloat(append(dst, `,"temperature":`...), min(r.Temperature, 1))
 	}
-	dst = exact.AppendString(append(dst, `,"messages":[{"role":"user","content":`...), r.User)
+	dst = jsontext.AppendString(append(dst, `,"messages":[{"role":"user","content":`...), r.User)
 	dst = append(dst, `}]`...)
 	if len(r.Tools) > 0 {
 		dst = append(dst, `,"tools":[`...)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -24,16 +25,16 @@ func (generate) headers(key string) []webhook.Header {
 func (generate) encode(dst []byte, _ string, r *Request, q quirks) []byte {
 	dst = append(dst, '{')
 	if r.System != "" {
-		dst = exact.AppendString(append(dst, `"systemInstruction":{"parts":[{"text":`...), r.System)
+		dst = jsontext.AppendString(append(dst, `"systemInstruction":{"parts":[{"text":`...), r.System)
 		dst = append(dst, `}]},`...)
 	}
-	dst = exact.AppendString(append(dst, `"contents":[{"role":"user","parts":[{"text":`...), r.User)
+	dst = jsontext.AppendString(append(dst, `"contents":[{"role":"user","parts":[{"text":`...), r.User)
 	dst = append(dst, `}]}],"generationConfig":{"candidateCount":1`...)
 	if !q.has(noMaxTokens) {
 		dst = appendInt(dst, "maxOutputTokens", int64(r.maxTokens()))
 	}
 	if !q.has(noTemperature) {
-		dst = exact.AppendFloat(append(dst, `,"temperature":`...), r.Temperature)
+		dst = jsontext.AppendFloat(append(dst, `,"temperature":`...), r.Temperature)
 	}
 	if r.Seed != 0 && !q.has(noSeed) {
 		dst = appendInt(dst, "seed", r.Seed)

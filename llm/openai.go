@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -23,13 +24,13 @@ func (chat) headers(key string) []webhook.Header {
 }
 
 func (chat) encode(dst []byte, model string, r *Request, q quirks) []byte {
-	dst = exact.AppendString(append(dst, `{"model":`...), model)
+	dst = jsontext.AppendString(append(dst, `{"model":`...), model)
 	dst = append(dst, `,"messages":[`...)
 	if r.System != "" {
-		dst = exact.AppendString(append(dst, `{"role":"system","content":`...), r.System)
+		dst = jsontext.AppendString(append(dst, `{"role":"system","content":`...), r.System)
 		dst = append(dst, `},`...)
 	}
-	dst = exact.AppendString(append(dst, `{"role":"user","content":`...), r.User)
+	dst = jsontext.AppendString(append(dst, `{"role":"user","content":`...), r.User)
 	dst = append(dst, `}]`...)
 	switch {
 	case q.has(noMaxTokens):
@@ -39,7 +40,7 @@ func (chat) encode(dst []byte, model string, r *Request, q quirks) []byte {
 		dst = appendInt(dst, "max_tokens", int64(r.maxTokens()))
 	}
 	if !q.has(noTemperature) {
-		dst = exact.AppendFloat(append(dst, `,"temperature":`...), r.Temperature)
+		dst = jsontext.AppendFloat(append(dst, `,"temperature":`...), r.Temperature)
 	}
 	if r.Seed != 0 && !q.has(noSeed) {
 		dst = appendInt(dst, "seed", r.Seed)
@@ -86,9 +87,9 @@ func appendInt(dst []byte, name string, v int64) []byte {
 // appendTool appends a tool as an object, with its schema under the name that the
 // API has for it.
 func appendTool(dst []byte, t Tool, schema string) []byte {
-	dst = exact.AppendString(append(dst, `{"name":`...), t.Name)
+	dst = jsontext.AppendString(append(dst, `{"name":`...), t.Name)
 	if t.Description != "" {
-		dst = exact.AppendString(append(dst, `,"description":`...), t.Description)
+		dst = jsontext.AppendString(append(dst, `,"description":`...), t.Description)
 	}
 	dst = append(append(append(dst, `,"`...), schema...), `":`...)
 	return append(append(dst, t.Parameters...), '}')

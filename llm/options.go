@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
@@ -245,7 +245,7 @@ func (o *options) schema() json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = exact.AppendString(b, t.Name)
+		b = jsontext.AppendString(b, t.Name)
 	}
 	b = append(b, `]},"reasoning":{"type":"string"}`...)
 	if o.parameterized() {

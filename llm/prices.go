@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 )
@@ -74,7 +75,7 @@ func ImportPrices(data []byte, version string) ([]byte, error) {
 	if err := json.Unmarshal(data, &all); err != nil {
 		return nil, fmt.Errorf("it is not a JSON object of models: %w", err)
 	}
-	b := exact.AppendString([]byte(`{"version":`), version)
+	b := jsontext.AppendString([]byte(`{"version":`), version)
 	b = append(b, `,"prices":{`...)
 	n := 0
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -85,7 +86,7 @@ func ImportPrices(data []byte, version string) ([]byte, error) {
 		if n++; n > 1 {
 			b = append(b, ',')
 		}
-		b = append(exact.AppendString(append(b, '\n'), name), ':')
+		b = append(jsontext.AppendString(append(b, '\n'), name), ':')
 		b = append(b, price...)
 	}
 	if n == 0 {

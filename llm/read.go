@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
@@ -98,7 +98,7 @@ func arguments(t *machine.Transition, call *ToolCall) (json.RawMessage, *fault) 
 	cannot := func(why string, args ...any) *fault {
 		return &fault{why: fmt.Sprintf("the arguments of tool %q ", call.Name) + fmt.Sprintf(why, args...), err: unusable(callsText([]ToolCall{*call}))}
 	}
-	meta, err := exact.Tidy([]byte(text))
+	meta, err := jsontext.Tidy([]byte(text))
 	if err != nil || len(meta) == 0 || meta[0] != '{' {
 		return nil, cannot("are not one JSON object")
 	}
@@ -201,7 +201,7 @@ func readMembers(object json.RawMessage, into map[string]any) (err error) {
 // its only block between three backticks, if no other one with that member is beside it.
 func oneObject(text, member string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
-	object, err := exact.Tidy([]byte(text))
+	object, err := jsontext.Tidy([]byte(text))
 	if err != nil {
 		before, block, _ := strings.Cut(text, "```")
 		end := strings.LastIndex(block, "```")
@@ -211,7 +211,7 @@ func oneObject(text, member string) (json.RawMessage, error) {
 		if strings.Contains(before+block[end:], strconv.Quote(member)) {
 			return nil, errors.New("there is another one beside the block")
 		}
-		object, err = exact.Tidy([]byte(strings.TrimPrefix(block[:end], "json")))
+		object, err = jsontext.Tidy([]byte(strings.TrimPrefix(block[:end], "json")))
 	}
 	switch {
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // A Definition is a machine file as it was written: every list, and the states
@@ -184,11 +185,11 @@ func (t Threshold) String() string {
 	case math.Abs(t.Given) >= 1e21: // where JSON begins to write exponents
 		return strconv.FormatFloat(t.Given, 'f', -1, 64)
 	}
-	return exact.FormatFloat(t.Given)
+	return jsontext.FormatFloat(t.Given)
 }
 
 // MarshalJSON writes the threshold as given.
-func (t Threshold) MarshalJSON() ([]byte, error) { return exact.AppendFloat(nil, t.Given), nil }
+func (t Threshold) MarshalJSON() ([]byte, error) { return jsontext.AppendFloat(nil, t.Given), nil }
 
 // UnmarshalJSON reads a JSON number.
 func (t *Threshold) UnmarshalJSON(data []byte) error {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // The canonical form of a definition is what encoding/json makes of it: the fixed members
@@ -66,7 +66,7 @@ func asObject[T any](list []T, member func(*T) (name string, value any)) ([]byte
 			b.WriteByte(',')
 		}
 		name, value := member(&list[i])
-		b.Write(append(exact.AppendString(nil, name), ':'))
+		b.Write(append(jsontext.AppendString(nil, name), ':'))
 		if err := enc.Encode(value); err != nil {
 			return nil, err
 		}

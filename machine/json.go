@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // A jsonReader builds a tree from JSON tokens.
@@ -157,7 +157,7 @@ func (r *jsonReader) array(n *node, depth int) error {
 // checkString refuses half a surrogate pair, which encoding/json would turn
 // into U+FFFD without a word: two different names could become one.
 func (r *jsonReader) checkString(s string) error {
-	if !strings.ContainsRune(s, utf8.RuneError) || exact.HalfPair(r.data[r.offset:r.end]) < 0 {
+	if !strings.ContainsRune(s, utf8.RuneError) || jsontext.HalfPair(r.data[r.offset:r.end]) < 0 {
 		return nil
 	}
 	return &syntaxError{code: codeSyntax, message: "the string holds half of a surrogate pair", line: r.line, col: r.col}

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // The JSON Schema library speaks of its own types where a word of a schema has a value of
@@ -183,7 +183,7 @@ func shownJSON(value any) string {
 	case []any:
 		return "a list"
 	case float64:
-		return exact.FormatFloat(v)
+		return jsontext.FormatFloat(v)
 	case string:
 		return strconv.Quote(clip(v, 40))
 	}
@@ -210,5 +210,5 @@ func plainViolation(err error) error {
 		return err
 	}
 	is, _ := n.Float64()
-	return fmt.Errorf("%s: %s is %s %s", text[:m[3]], exact.FormatFloat(is), text[m[8]:m[9]], exact.FormatFloat(bound))
+	return fmt.Errorf("%s: %s is %s %s", text[:m[3]], jsontext.FormatFloat(is), text[m[8]:m[9]], jsontext.FormatFloat(bound))
 }

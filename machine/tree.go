@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // Limits of one machine file.
@@ -177,9 +177,9 @@ func (n *node) appendJSON(dst []byte, extensions int) []byte {
 		return append(dst, n.text...)
 	case numberNode:
 		f, _ := strconv.ParseFloat(n.text, 64)
-		return exact.AppendFloat(dst, f)
+		return jsontext.AppendFloat(dst, f)
 	case stringNode:
-		return exact.AppendString(dst, n.text)
+		return jsontext.AppendString(dst, n.text)
 	case arrayNode:
 		dst = append(dst, '[')
 		for i, item := range n.items {
@@ -200,7 +200,7 @@ func (n *node) appendJSON(dst []byte, extensions int) []byte {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = append(exact.AppendString(dst, k.name), ':')
+		dst = append(jsontext.AppendString(dst, k.name), ':')
 		dst = n.items[i].appendJSON(dst, extensions-1)
 	}
 	return append(dst, '}')

@@ -15,6 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // This is the only file that knows the YAML library. It is used to scan and to
@@ -216,7 +217,7 @@ func yamlNumber(n *node, y *yaml.Node) {
 	case leadingZero().MatchString(y.Value):
 		n.bad = fmt.Sprintf("the number %s begins with 0", clip(y.Value, 40))
 	default:
-		n.text = exact.FormatFloat(f)
+		n.text = jsontext.FormatFloat(f)
 	}
 }
 

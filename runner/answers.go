@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -272,7 +273,7 @@ func legalMeta(t *machine.Transition, a *specialist.Answer) error {
 	if len(a.MetaJSON) > maxMetaJSON {
 		return refuse(ErrIllegal, session.CodeIllegal, "metaJson is larger than %d bytes", maxMetaJSON)
 	}
-	tidy, err := exact.Tidy(a.MetaJSON)
+	tidy, err := jsontext.Tidy(a.MetaJSON)
 	if err != nil {
 		return refuse(ErrIllegal, session.CodeIllegal, "metaJson is not one JSON value: %v", err)
 	}
@@ -298,7 +299,7 @@ func legalCalls(calls []specialist.ToolCall) error {
 			if *v.value == nil {
 				continue
 			}
-			tidy, err := exact.Tidy(*v.value)
+			tidy, err := jsontext.Tidy(*v.value)
 			if err != nil || len(tidy) > maxMetaJSON {
 				return refuse(ErrIllegal, session.CodeIllegal, "%s of tool call %q are not one JSON value of at most %d bytes", v.what, specialist.Clip(calls[i].Name, 128), maxMetaJSON)
 			}

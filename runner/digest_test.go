@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -54,7 +54,7 @@ func slowDigest(t testing.TB, s *session.Session, q runner.Question) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if form, err = exact.Canonical(form); err != nil {
+	if form, err = jsontext.Canonical(form); err != nil {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(form)

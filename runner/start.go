@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )
@@ -50,7 +50,7 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 		if len(o.Meta) > maxSessionMeta {
 			return nil, refuse(ErrIllegal, "too_large", "metaJson is larger than %d bytes", maxSessionMeta)
 		}
-		if options.Meta, err = exact.Tidy(o.Meta); err != nil {
+		if options.Meta, err = jsontext.Tidy(o.Meta); err != nil {
 			return nil, refuse(ErrIllegal, "bad_meta", "metaJson is not one JSON value: %v", err)
 		}
 		if string(options.Meta) == "null" {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -25,7 +25,7 @@ import (
 // Digest returns the digest of the session's question; the members are written in
 // the order in which the RFC sorts them.
 func (s *Session) Digest(proposals []*specialist.Proposal, withheld bool) (string, error) {
-	data, err := exact.Canonical(s.Facts().Data)
+	data, err := jsontext.Canonical(s.Facts().Data)
 	if err != nil {
 		return "", err
 	}
@@ -62,7 +62,7 @@ func (s *Session) appendRulings(dst []byte) ([]byte, error) {
 		}
 		w := object(dst)
 		if r.MetaJSON != nil {
-			payload, err := exact.Canonical(r.MetaJSON)
+			payload, err := jsontext.Canonical(r.MetaJSON)
 			if err != nil {
 				return nil, err
 			}
@@ -84,7 +84,7 @@ func appendProposalIDs(dst []byte, key specialist.RoundKey, proposals []*special
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = exact.AppendString(dst, key.ProposalID(p.Arrival))
+		dst = jsontext.AppendString(dst, key.ProposalID(p.Arrival))
 	}
 	return append(dst, ']')
 }

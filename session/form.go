@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -54,7 +55,7 @@ func (f *form) release() {
 // open begins to read an object.
 func (f *form) open(data []byte) {
 	f.found, f.next = f.found[:0], 0
-	c := exact.Cursor{B: data}
+	c := jsontext.Cursor{B: data}
 	c.Members(func(name []byte) { f.found = append(f.found, member{name, c.Raw()}) })
 	f.fail("", c.Err)
 }
@@ -117,7 +118,7 @@ func (f *form) text(name string) string {
 		f.fail(name, json.Unmarshal(raw, &s))
 		return s
 	}
-	c := exact.Cursor{B: raw}
+	c := jsontext.Cursor{B: raw}
 	s := string(c.Text())
 	f.fail(name, c.Err)
 	return s
@@ -143,7 +144,7 @@ func number[T ~int | ~int32 | ~int64 | ~uint8](f *form, name string, v *T) {
 		*v = 0
 		return
 	}
-	c := exact.Cursor{B: raw}
+	c := jsontext.Cursor{B: raw}
 	n := c.Int()
 	if *v = T(n); int64(*v) != n {
 		c.Fail("a smaller number")
@@ -266,7 +267,7 @@ func readList[T any](f *form, name string, raw []byte, v *[]T, each func(*T, *fo
 	inner := forms.Get().(*form)
 	defer inner.release()
 	inner.reading, inner.session, inner.at = true, f.session, f.at
-	c := exact.Cursor{B: raw}
+	c := jsontext.Cursor{B: raw}
 	*v = []T{}
 	c.Elements(func() {
 		inner.open(c.Raw())
@@ -397,7 +398,7 @@ func (w *writer) name(name string) {
 // str writes a text; opt only if it is not empty.
 func (w *writer) str(name, v string) {
 	w.name(name)
-	w.dst = exact.AppendString(w.dst, v)
+	w.dst = jsontext.AppendString(w.dst, v)
 }
 
 func (w *writer) opt(name, v string) {
@@ -443,7 +444,7 @@ func (w *writer) strs(name string, list []string) {
 		if i > 0 {
 			w.dst = append(w.dst, ',')
 		}
-		w.dst = exact.AppendString(w.dst, s)
+		w.dst = jsontext.AppendString(w.dst, s)
 	}
 	w.dst = append(w.dst, ']')
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -55,7 +55,7 @@ func DecodeRaw(events []byte) ([]Raw, error) {
 		return nil, notJSON(events)
 	}
 	events = slices.Clone(events) // Data may be kept
-	c := &exact.Cursor{B: events}
+	c := &jsontext.Cursor{B: events}
 	var raw []Raw
 	c.Elements(func() {
 		var e Raw

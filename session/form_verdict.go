@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/verdict"
 )
@@ -101,25 +102,25 @@ func threshold(f *form, v **machine.Threshold) {
 		value(f, "threshold", v)
 	} else if *v != nil {
 		f.w.name("threshold")
-		f.w.dst = exact.AppendFloat(f.w.dst, (*v).Given)
+		f.w.dst = jsontext.AppendFloat(f.w.dst, (*v).Given)
 	}
 }
 
 // standing declares the order of a round and the weights in it.
 func standing(f *form, order *[]int32, weights *[]exact.Billionths) {
 	array(f, "order", order, func(dst []byte, n int32) []byte { return strconv.AppendInt(dst, int64(n), 10) },
-		func(c *exact.Cursor) int32 { return int32(c.Int()) })
-	array(f, "weights", weights, func(dst []byte, b exact.Billionths) []byte { return b.Append(dst) }, (*exact.Cursor).Billionths)
+		func(c *jsontext.Cursor) int32 { return int32(c.Int()) })
+	array(f, "weights", weights, func(dst []byte, b exact.Billionths) []byte { return b.Append(dst) }, (*jsontext.Cursor).Billionths)
 	if f.reading && len(*order) != len(*weights) {
 		f.refuse("weights", fmt.Sprint(*weights))
 	}
 }
 
 // array declares a list of numbers.
-func array[T any](f *form, name string, v *[]T, write func([]byte, T) []byte, read func(*exact.Cursor) T) {
+func array[T any](f *form, name string, v *[]T, write func([]byte, T) []byte, read func(*jsontext.Cursor) T) {
 	if f.reading {
 		if raw := f.find(name); raw != nil {
-			c := exact.Cursor{B: raw}
+			c := jsontext.Cursor{B: raw}
 			*v = []T{}
 			c.Elements(func() { *v = append(*v, read(&c)) })
 			f.fail(name, c.Err)

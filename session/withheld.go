@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -169,7 +169,7 @@ func (s *Session) concealed(e *Raw) (data []byte, less bool) {
 		_, less = v["notices"]
 		delete(v, "notices")
 	} else if told := s.Conceal(Outcome{Code: o.Code, Reason: o.Reason}); told.Reason != o.Reason {
-		v["code"], v["reason"], less = exact.AppendString(nil, told.Code), exact.AppendString(nil, told.Reason), true
+		v["code"], v["reason"], less = jsontext.AppendString(nil, told.Code), jsontext.AppendString(nil, told.Reason), true
 	}
 	if !less {
 		return e.Data, false

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -62,9 +63,9 @@ func (q Question) appendContext(dst []byte, history []TransitionRecord, exemplar
 	dst = append(dst, `{"sessionId":"`...)
 	dst = append(dst, q.Key.Session.String()...)
 	dst = append(dst, `","currentState":`...)
-	dst = exact.AppendString(dst, q.State.Name)
+	dst = jsontext.AppendString(dst, q.State.Name)
 	dst = append(dst, `,"prompt":`...)
-	dst = exact.AppendString(dst, q.State.Prompt)
+	dst = jsontext.AppendString(dst, q.State.Prompt)
 	dst = append(dst, `,"transitions":`...)
 	dst = appendTransitions(dst, q.State)
 	dst = AppendHistory(append(dst, `,"history":`...), history)
@@ -85,7 +86,7 @@ func (q Question) appendContext(dst []byte, history []TransitionRecord, exemplar
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = exact.AppendString(dst, n)
+			dst = jsontext.AppendString(dst, n)
 		}
 		dst = append(dst, ']')
 	}
@@ -117,10 +118,10 @@ func appendTransitions(dst []byte, s *machine.State) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(exact.AppendString(dst, t.Name), `:{"target":`...)
-		dst = exact.AppendString(dst, t.Target)
+		dst = append(jsontext.AppendString(dst, t.Name), `:{"target":`...)
+		dst = jsontext.AppendString(dst, t.Target)
 		if t.Description != "" {
-			dst = exact.AppendString(append(dst, `,"description":`...), t.Description)
+			dst = jsontext.AppendString(append(dst, `,"description":`...), t.Description)
 		}
 		if t.Parameters != nil {
 			dst = append(append(dst, `,"parameters":`...), t.Parameters.String()...)
@@ -137,8 +138,8 @@ func appendTransitions(dst []byte, s *machine.State) []byte {
 }
 
 func (r *TransitionRecord) append(dst []byte) []byte {
-	dst = exact.AppendString(append(dst, `{"transitionName":`...), r.TransitionName)
-	dst = exact.AppendString(append(dst, `,"reasoning":`...), r.Reasoning)
+	dst = jsontext.AppendString(append(dst, `{"transitionName":`...), r.TransitionName)
+	dst = jsontext.AppendString(append(dst, `,"reasoning":`...), r.Reasoning)
 	dst = append(r.ExecutionTimestamp.Append(append(dst, `,"executionTimestamp":"`...)), '"')
 	if r.MetaJSON != nil {
 		dst = append(append(dst, `,"metaJson":`...), r.MetaJSON...)
@@ -151,10 +152,10 @@ func (e *Exemplar) Append(dst []byte) []byte {
 	str := func(name, value string) {
 		if value != "" {
 			dst = append(append(append(dst, ',', '"'), name...), '"', ':')
-			dst = exact.AppendString(dst, value)
+			dst = jsontext.AppendString(dst, value)
 		}
 	}
-	dst = exact.AppendString(append(dst, `{"exemplarId":`...), e.ExemplarID)
+	dst = jsontext.AppendString(append(dst, `{"exemplarId":`...), e.ExemplarID)
 	str("machineName", e.MachineName)
 	str("state", e.State)
 	dst = append(append(dst, `,"context":`...), e.Context...)
@@ -217,7 +218,7 @@ func ReadUsage(member func(name string) []byte) (u Usage, err error) {
 		if raw == nil || err != nil {
 			return
 		}
-		c := exact.Cursor{B: raw}
+		c := jsontext.Cursor{B: raw}
 		if *into, u.Given = c.Int(), u.Given|given; c.Err != nil {
 			err = fmt.Errorf("%s: %w", name, c.Err)
 		}

@@ -3,14 +3,14 @@ package specialist
 import (
 	"strconv"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // AppendProposal appends p as one JSON object, as it is shown.
 func AppendProposal(dst []byte, key RoundKey, p *Proposal) []byte {
 	str := func(name, value string) {
 		dst = append(append(append(dst, ',', '"'), name...), '"', ':')
-		dst = exact.AppendString(dst, value)
+		dst = jsontext.AppendString(dst, value)
 	}
 	dst = append(append(dst, `{"proposalId":"`...), key.ProposalID(p.Arrival)...)
 	dst = append(dst, '"')
@@ -44,7 +44,7 @@ func AppendProposal(dst []byte, key RoundKey, p *Proposal) []byte {
 				if i > 0 {
 					dst = append(dst, ',')
 				}
-				dst = exact.AppendString(dst, o)
+				dst = jsontext.AppendString(dst, o)
 			}
 			dst = append(dst, ']')
 		}
@@ -65,12 +65,12 @@ func AppendToolCalls(dst []byte, calls []ToolCall) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = exact.AppendString(append(dst, `{"name":`...), c.Name)
+		dst = jsontext.AppendString(append(dst, `{"name":`...), c.Name)
 		if c.Args != nil {
 			dst = append(append(dst, `,"args":`...), c.Args...)
 		}
 		if c.ID != "" {
-			dst = exact.AppendString(append(dst, `,"id":`...), c.ID)
+			dst = jsontext.AppendString(append(dst, `,"id":`...), c.ID)
 		}
 		if c.Result != nil {
 			dst = append(append(dst, `,"result":`...), c.Result...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -30,7 +31,7 @@ func badAnswer(format string, args ...any) error {
 // names. Unknown members are ignored, null counts as absent.
 type object []member
 
-// A member is a name, without its quotes, and a value as exact.Tidy writes them.
+// A member is a name, without its quotes, and a value as jsontext.Tidy writes them.
 type member struct{ name, value []byte }
 
 // readObject reads one JSON object: no duplicate members at any depth, nothing
@@ -39,7 +40,7 @@ func readObject(body []byte) (object, error) {
 	if o, ok := readFlat(body); ok {
 		return o, nil
 	}
-	tidy, err := exact.Tidy(body)
+	tidy, err := jsontext.Tidy(body)
 	if err != nil {
 		return nil, badAnswer("it is not one JSON value: %v", err)
 	}
@@ -74,7 +75,7 @@ func readFlat(body []byte) (o object, ok bool) {
 
 // members returns the members of a legal JSON object.
 func members(text []byte) object {
-	o, c := make(object, 0, 8), exact.Cursor{B: text}
+	o, c := make(object, 0, 8), jsontext.Cursor{B: text}
 	c.Members(func(name []byte) { o = append(o, member{name, c.Raw()}) })
 	return o
 }

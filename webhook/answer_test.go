@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -18,7 +19,7 @@ const allGiven = specialist.CostGiven | specialist.LatencyGiven | specialist.Inp
 
 func TestReadAnswer(t *testing.T) {
 	type answer = specialist.Answer
-	deep := strings.Repeat("[", exact.MaxDepth-1) + strings.Repeat("]", exact.MaxDepth-1)
+	deep := strings.Repeat("[", jsontext.MaxDepth-1) + strings.Repeat("]", jsontext.MaxDepth-1)
 	for body, want := range map[string]answer{
 		`{"transitionName":"a"}`:                                                     {TransitionName: "a"},
 		" \n\t{ \"transitionName\" : \"a\" } \r\n":                                   {TransitionName: "a"},

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -43,7 +44,7 @@ func legalJSON(raw json.RawMessage) bool {
 	if raw == nil {
 		return true
 	}
-	tidy, err := exact.Tidy(raw)
+	tidy, err := jsontext.Tidy(raw)
 	return err == nil && bytes.Equal(tidy, raw) && string(raw) != "null"
 }
 

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
@@ -89,7 +89,7 @@ func (c *call) scrubJSON(text []byte) []byte {
 		var s string
 		_ = json.Unmarshal(rest[:n], &s) // legal
 		if t := c.scrub(s); t != s {
-			clean, same = exact.AppendString(clean, t), false
+			clean, same = jsontext.AppendString(clean, t), false
 		} else {
 			clean = append(clean, rest[:n]...)
 		}

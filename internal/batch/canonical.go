@@ -13,7 +13,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/text"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
@@ -64,7 +64,7 @@ func (b *Loop) Batch(calls []specialist.ToolCall) (Batch, error) {
 // CallsOf returns the calls that stand for an engine step: those it declares, and
 // one of the transition itself with its target state and metaJson.
 func CallsOf(step verdict.Step) []specialist.ToolCall {
-	args := exact.AppendString([]byte(`{"state":`), step.State)
+	args := jsontext.AppendString([]byte(`{"state":`), step.State)
 	if len(step.MetaJSON) > 0 {
 		args = append(append(args, `,"metaJson":`...), step.MetaJSON...)
 	}

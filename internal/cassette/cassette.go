@@ -19,8 +19,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
@@ -185,7 +185,7 @@ func tidy(value json.RawMessage) string {
 	if len(value) == 0 {
 		return "{}"
 	}
-	text, err := exact.Tidy(value)
+	text, err := jsontext.Tidy(value)
 	if err != nil {
 		return string(value)
 	}

@@ -22,7 +22,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -31,7 +31,7 @@ import (
 func Parse(name string, data []byte, members func(*Reader) []Member) []machine.Problem {
 	root := "/" + name
 	r := &Reader{root: root}
-	tidy, err := exact.Tidy(data)
+	tidy, err := jsontext.Tidy(data)
 	if err != nil {
 		r.Report(root, "bad-json", name+" is not one JSON value: "+err.Error(), "")
 	} else {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // A JSONHasher checks one JSON value and hashes what it means, in one pass over
@@ -291,7 +291,7 @@ func (h *JSONHasher) array(depth int) (uint64, error) {
 // string or number is read.
 func (h *JSONHasher) str() ([]byte, error) {
 	start := h.at + 1
-	end := exact.SkipPlain(h.data, start)
+	end := jsontext.SkipPlain(h.data, start)
 	if end < len(h.data) && h.data[end] == '"' {
 		h.at = end + 1
 		text := h.data[start:end]
@@ -328,7 +328,7 @@ func (h *JSONHasher) unescape(start, at int) ([]byte, error) {
 		if n == 0 {
 			return nil, errSyntax
 		}
-		next := exact.SkipPlain(h.data, at+n)
+		next := jsontext.SkipPlain(h.data, at+n)
 		h.buf = append(h.buf, h.data[at+n:next]...)
 		at = next
 	}
@@ -337,7 +337,7 @@ func (h *JSONHasher) unescape(start, at int) ([]byte, error) {
 
 // pass reads a string for which only its syntax counts.
 func (h *JSONHasher) pass() error {
-	for at := exact.SkipPlain(h.data, h.at+1); at < len(h.data); at = exact.SkipPlain(h.data, at) {
+	for at := jsontext.SkipPlain(h.data, h.at+1); at < len(h.data); at = jsontext.SkipPlain(h.data, at) {
 		n := 0
 		switch c := h.data[at]; {
 		case c == '"':

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 func TestHashEqual(t *testing.T) {
@@ -119,7 +119,7 @@ func FuzzHash(f *testing.F) {
 			if err != nil || bytes.ContainsAny(data, "eE") {
 				continue // exponents make numbers that take too long to write out
 			}
-			if again, err := exact.Tidy(data); err == nil {
+			if again, err := jsontext.Tidy(data); err == nil {
 				if other, err := h.Hash(again); err != nil || other != got {
 					t.Fatalf("%q and %q differ", data, again)
 				}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -58,7 +59,7 @@ func (c Certificate) Canonical() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write certificate %q: %w", c.ID, err)
 	}
-	return exact.Compact(text)
+	return jsontext.Compact(text)
 }
 
 // Sign returns c signed with key.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
@@ -128,7 +129,7 @@ func (c *traceCall) usage() (u spend.Usage, err error) {
 
 // Charge charges one line of the trace; done says that the budget tripped.
 func (r *BudgetRun) Charge(raw []byte) (done bool, err error) {
-	tidy, err := exact.Tidy(raw)
+	tidy, err := jsontext.Tidy(raw)
 	if err != nil {
 		return false, fmt.Errorf("it is not one JSON object: %w", err)
 	}
@@ -140,7 +141,7 @@ func (r *BudgetRun) Charge(raw []byte) (done bool, err error) {
 		TS      json.RawMessage `json:"ts"`
 		Verdict string          `json:"verdict"`
 	}
-	if err := exact.Unmarshal(tidy, &line); err != nil {
+	if err := jsontext.Unmarshal(tidy, &line); err != nil {
 		return false, err
 	}
 	r.moveTo(&guard.LogRecord{TS: line.TS})
@@ -177,7 +178,7 @@ func (r *BudgetRun) raise(line []byte) error {
 
 func (r *BudgetRun) chargeCall(raw []byte) (done bool, err error) {
 	var c traceCall
-	if err := exact.Unmarshal(raw, &c); err != nil {
+	if err := jsontext.Unmarshal(raw, &c); err != nil {
 		return false, err
 	}
 	calls, err := c.calls()

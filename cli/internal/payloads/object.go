@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // An Object is a JSON object whose members keep their order.
@@ -57,7 +57,7 @@ func (o Object) JSON() json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(exact.AppendString(b, m.Name), ':'), m.Value...)
+		b = append(append(jsontext.AppendString(b, m.Name), ':'), m.Value...)
 	}
 	return append(b, '}')
 }

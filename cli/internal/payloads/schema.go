@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/cli/internal/render"
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // A Schema is what is looked at in a JSON Schema.
@@ -74,9 +74,9 @@ func (p *Schema) Read(value string) (json.RawMessage, error) {
 		return Value(value)
 	}
 	if kinds[0] == "string" {
-		return exact.AppendString(nil, value), nil
+		return jsontext.AppendString(nil, value), nil
 	}
-	text, err := exact.Tidy([]byte(value))
+	text, err := jsontext.Tidy([]byte(value))
 	if err != nil && json.Valid([]byte(value)) {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (p Schema) Example() string {
 	case len(kinds) == 0:
 		return "null"
 	case kinds[0] == "string":
-		return string(exact.AppendString(nil, p.text()))
+		return string(jsontext.AppendString(nil, p.text()))
 	case kinds[0] == "number" || kinds[0] == "integer":
 		return p.number()
 	case kinds[0] == "boolean":
@@ -245,7 +245,7 @@ func (p *Schema) Prompt(name string, so json.RawMessage, required bool) string {
 // Value returns a value as JSON: as it is if it is JSON, else as a string.
 func Value(value string) ([]byte, error) {
 	if json.Valid([]byte(value)) {
-		return exact.Tidy([]byte(value))
+		return jsontext.Tidy([]byte(value))
 	}
 	return json.Marshal(value)
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -146,7 +147,7 @@ func ValueText(value json.RawMessage) string {
 	if json.Unmarshal(value, &s) == nil && s != "" && s == strings.TrimSpace(s) && s == Clean(s) && !looksLikeJSON(s) {
 		return s
 	}
-	tidy, err := exact.Tidy(value)
+	tidy, err := jsontext.Tidy(value)
 	if err != nil {
 		tidy = value
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -30,7 +31,7 @@ func (f *fold) record(ctx context.Context, e *session.LogEntry) error {
 		f.tracks[e.Session] = t
 	}
 	r := reader{fold: f, t: t, place: e.Place}
-	c := &exact.Cursor{B: e.Events}
+	c := &jsontext.Cursor{B: e.Events}
 	var err error
 	c.Elements(func() {
 		if err != nil {
@@ -52,9 +53,9 @@ func (f *fold) record(ctx context.Context, e *session.LogEntry) error {
 }
 
 // event reads one event.
-func (r *reader) event(ctx context.Context, c *exact.Cursor) (err error) {
+func (r *reader) event(ctx context.Context, c *jsontext.Cursor) (err error) {
 	var kind []byte
-	var data exact.Cursor
+	var data jsontext.Cursor
 	c.Members(func(name []byte) {
 		switch string(name) {
 		case "seq":
@@ -101,7 +102,7 @@ func aboutRound(kind string) bool {
 	return false
 }
 
-func (r *reader) kind(ctx context.Context, kind string, c *exact.Cursor) error {
+func (r *reader) kind(ctx context.Context, kind string, c *jsontext.Cursor) error {
 	switch kind {
 	case session.KindCreated:
 		return r.created(ctx, c)
@@ -129,7 +130,7 @@ func (r *reader) kind(ctx context.Context, kind string, c *exact.Cursor) error {
 	return nil
 }
 
-func (r *reader) created(ctx context.Context, c *exact.Cursor) error {
+func (r *reader) created(ctx context.Context, c *jsontext.Cursor) error {
 	digest, t := "", r.t
 	c.Members(func(name []byte) {
 		switch string(name) {
@@ -155,7 +156,7 @@ func (r *reader) created(ctx context.Context, c *exact.Cursor) error {
 	return nil
 }
 
-func (r *reader) opened(c *exact.Cursor) error {
+func (r *reader) opened(c *jsontext.Cursor) error {
 	key := specialist.RoundKey{Session: r.t.id}
 	var state []byte
 	c.Members(func(name []byte) {
@@ -185,7 +186,7 @@ func (r *reader) opened(c *exact.Cursor) error {
 // given stands for a payload: what it says decides nothing.
 var given = json.RawMessage("{}")
 
-func (r *reader) proposed(c *exact.Cursor) error {
+func (r *reader) proposed(c *jsontext.Cursor) error {
 	p := &specialist.Proposal{CreatedAt: r.at}
 	var transition []byte
 	var detail specialist.Detail
@@ -227,7 +228,7 @@ func (r *reader) proposed(c *exact.Cursor) error {
 }
 
 // failed reads an ask that came to nothing, or an answer that came too late.
-func (r *reader) failed(c *exact.Cursor, counts bool) error {
+func (r *reader) failed(c *jsontext.Cursor, counts bool) error {
 	var id, role, code []byte
 	var cost exact.Money
 	c.Members(func(name []byte) {
@@ -255,7 +256,7 @@ func (r *reader) failed(c *exact.Cursor, counts bool) error {
 	return nil
 }
 
-func (r *reader) gated(c *exact.Cursor) error {
+func (r *reader) gated(c *jsontext.Cursor) error {
 	var transition, status []byte
 	human := false
 	c.Members(func(name []byte) {
@@ -276,7 +277,7 @@ func (r *reader) gated(c *exact.Cursor) error {
 	return nil
 }
 
-func (r *reader) executed(ctx context.Context, c *exact.Cursor) error {
+func (r *reader) executed(ctx context.Context, c *jsontext.Cursor) error {
 	var transition, how []byte
 	var s standing
 	c.Members(func(name []byte) {
@@ -315,7 +316,7 @@ func (r *reader) executed(ctx context.Context, c *exact.Cursor) error {
 	return nil
 }
 
-func (r *reader) ruled(c *exact.Cursor) {
+func (r *reader) ruled(c *jsontext.Cursor) {
 	by, back := "", true
 	c.Members(func(name []byte) {
 		switch string(name) {
@@ -331,7 +332,7 @@ func (r *reader) ruled(c *exact.Cursor) {
 	r.t.round.rule(by, back)
 }
 
-func (r *reader) learned(c *exact.Cursor) error {
+func (r *reader) learned(c *jsontext.Cursor) error {
 	c.Members(func(name []byte) {
 		if string(name) != "comparisons" {
 			c.Raw()
@@ -359,7 +360,7 @@ func (r *reader) learned(c *exact.Cursor) error {
 }
 
 // momentOf consumes a moment.
-func momentOf(c *exact.Cursor) (t specialist.Time) {
+func momentOf(c *jsontext.Cursor) (t specialist.Time) {
 	if err := t.UnmarshalJSON(c.Raw()); err != nil {
 		c.Fail("a time")
 	}

@@ -6,12 +6,13 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )
 
-func (r *reader) judged(ctx context.Context, c *exact.Cursor) error {
+func (r *reader) judged(ctx context.Context, c *jsontext.Cursor) error {
 	j := &judged{winner: -1}
 	var s standing
 	c.Members(func(name []byte) {
@@ -76,7 +77,7 @@ type standing struct {
 }
 
 // member reads a member of a standing, and passes over any other.
-func (s *standing) member(name string, c *exact.Cursor) {
+func (s *standing) member(name string, c *jsontext.Cursor) {
 	switch name {
 	case "order":
 		c.Elements(func() { s.order = append(s.order, int32(c.Int())) })
@@ -92,7 +93,7 @@ func (s *standing) member(name string, c *exact.Cursor) {
 	}
 }
 
-func (r *reader) quorum(c *exact.Cursor) *arbiter.Quorum {
+func (r *reader) quorum(c *jsontext.Cursor) *arbiter.Quorum {
 	q := &arbiter.Quorum{}
 	c.Members(func(name []byte) {
 		switch string(name) {
@@ -111,7 +112,7 @@ func (r *reader) quorum(c *exact.Cursor) *arbiter.Quorum {
 	return q
 }
 
-func (r *reader) evidence(c *exact.Cursor) *session.JudgedBy {
+func (r *reader) evidence(c *jsontext.Cursor) *session.JudgedBy {
 	e := &session.JudgedBy{}
 	c.Members(func(name []byte) {
 		switch string(name) {
@@ -134,7 +135,7 @@ func (r *reader) evidence(c *exact.Cursor) *session.JudgedBy {
 
 // explain takes from an explanation what the round was held to.
 func (j *judged) explain(explanation []byte) {
-	c := &exact.Cursor{B: explanation}
+	c := &jsontext.Cursor{B: explanation}
 	c.Members(func(name []byte) {
 		switch string(name) {
 		case "threshold":
@@ -154,7 +155,7 @@ func (j *judged) explain(explanation []byte) {
 	})
 }
 
-func promise(c *exact.Cursor) *trust.Promise {
+func promise(c *jsontext.Cursor) *trust.Promise {
 	p := &trust.Promise{}
 	c.Members(func(name []byte) {
 		switch string(name) {

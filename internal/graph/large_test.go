@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/graph"
+	"github.com/dialai/dialai/internal/graph"
 	"github.com/dialai/dialai/machine"
 )
 

@@ -1,11 +1,11 @@
-package exact_test
+package jsontext_test
 
 import (
 	"math/rand/v2"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // TestSkipPlain compares looking at eight bytes at a time with looking at each.
@@ -25,7 +25,7 @@ func TestSkipPlain(t *testing.T) {
 			}
 		}
 		from := rng.IntN(len(data) + 1)
-		if got, want := exact.SkipPlain(data, from), plain(data, from); got != want {
+		if got, want := jsontext.SkipPlain(data, from), plain(data, from); got != want {
 			t.Fatalf("seed %d: SkipPlain(%q, %d) = %d, want %d", seed, data, from, got, want)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/dialai/dialai/graph"
+	"github.com/dialai/dialai/internal/graph"
 )
 
 // cost is what spread makes as small as it can.

@@ -1,4 +1,4 @@
-package exact_test
+package jsontext_test
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // TestCanonical holds Canonical to the examples of RFC 8785 and to its edges.
@@ -22,13 +22,13 @@ func TestCanonical(t *testing.T) {
 		`{"a":1e400}`:                 `{"a":1e400}`,
 		"\"\x7f\"":                    "\"\x7f\"",
 	} {
-		got, err := exact.Canonical([]byte(in))
+		got, err := jsontext.Canonical([]byte(in))
 		if err != nil || string(got) != want {
 			t.Errorf("%s is\n%s (%v), want\n%s", in, got, err, want)
 		}
 	}
 	for _, bad := range []string{``, `{"a":1,"a":1}`, `{"a":1,"b":2,"\u0061":3}`, `1 2`, `{`, `[1`, "\"\xff\"", strings.Repeat("[", 65) + strings.Repeat("]", 65)} {
-		if got, err := exact.Canonical([]byte(bad)); err == nil {
+		if got, err := jsontext.Canonical([]byte(bad)); err == nil {
 			t.Errorf("%q is accepted as %s", bad, got)
 		}
 	}
@@ -40,11 +40,11 @@ func FuzzCanonical(f *testing.F) {
 	f.Add([]byte(`{"b":[1.0,{"z":1,"a":2}],"a":"\u20ac"}`))
 	f.Add([]byte(`[1e400,-0.0,"\ud800"]`))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		once, err := exact.Canonical(in)
+		once, err := jsontext.Canonical(in)
 		if err != nil {
 			return
 		}
-		twice, err := exact.Canonical(once)
+		twice, err := jsontext.Canonical(once)
 		if err != nil || !bytes.Equal(once, twice) || !json.Valid(once) {
 			t.Fatalf("%q is %q, which is %q (%v)", in, once, twice, err)
 		}
@@ -52,7 +52,7 @@ func FuzzCanonical(f *testing.F) {
 		if err := json.Indent(&blank, in, " ", "\t"); err != nil {
 			t.Fatal(err)
 		}
-		if spaced, err := exact.Canonical(blank.Bytes()); err != nil || !bytes.Equal(once, spaced) {
+		if spaced, err := jsontext.Canonical(blank.Bytes()); err != nil || !bytes.Equal(once, spaced) {
 			t.Fatalf("%q with blanks is %q (%v), without %q", in, spaced, err, once)
 		}
 	})

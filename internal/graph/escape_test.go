@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/graph"
+	"github.com/dialai/dialai/internal/graph"
 	"github.com/dialai/dialai/machine"
 )
 

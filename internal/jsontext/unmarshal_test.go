@@ -1,4 +1,4 @@
-package exact_test
+package jsontext_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // TestUnmarshal: an error is about the text, and names the member.
@@ -42,7 +43,7 @@ func TestUnmarshal(t *testing.T) {
 		`{"input":7,"unknown":[]}`: ``,
 	} {
 		var v outer
-		err := exact.Unmarshal([]byte(text), &v)
+		err := jsontext.Unmarshal([]byte(text), &v)
 		if got := textOf(err); got != want || strings.Contains(got, "Go ") {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}

@@ -1,4 +1,4 @@
-package exact_test
+package jsontext_test
 
 import (
 	"bytes"
@@ -12,10 +12,13 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // TestAppendFloat holds numbers to the form of ECMAScript, which RFC 8785 asks
 // for; the bits are those whose forms are known to go wrong.
+const seed = 20260102
+
 func TestAppendFloat(t *testing.T) {
 	for _, c := range []struct {
 		bits uint64
@@ -34,10 +37,10 @@ func TestAppendFloat(t *testing.T) {
 		{0xbecbf647612f3696, "-0.0000033333333333333333"}, {0x43143ff3c1cb0959, "1424953923781206.2"},
 	} {
 		f := math.Float64frombits(c.bits)
-		if got := exact.FormatFloat(f); got != c.want {
+		if got := jsontext.FormatFloat(f); got != c.want {
 			t.Errorf("%016x: %q, want %q", c.bits, got, c.want)
 		}
-		if got := string(exact.AppendFloat([]byte("1e-0"), f)); got != "1e-0"+c.want {
+		if got := string(jsontext.AppendFloat([]byte("1e-0"), f)); got != "1e-0"+c.want {
 			t.Errorf("%016x: appended %q", c.bits, got)
 		}
 	}
@@ -48,7 +51,7 @@ func TestAppendFloat(t *testing.T) {
 		{1, "1"}, {-1, "-1"}, {0.5, "0.5"}, {0.1, "0.1"}, {1e-6, "0.000001"}, {1e-7, "1e-7"}, {1.5e-9, "1.5e-9"}, {1e-10, "1e-10"}, {1e20, "100000000000000000000"},
 		{1e21, "1e+21"}, {1e100, "1e+100"}, {1e-100, "1e-100"}, {4.5, "4.5"}, {2e-3, "0.002"}, {333333333.33333329, "333333333.3333333"}, {1e30, "1e+30"}, {-1e-7, "-1e-7"},
 	} {
-		if got := exact.FormatFloat(c.f); got != c.want {
+		if got := jsontext.FormatFloat(c.f); got != c.want {
 			t.Errorf("%v: %q, want %q", c.f, got, c.want)
 		}
 	}
@@ -61,7 +64,7 @@ func TestAppendFloatReadsBackTheSame(t *testing.T) {
 		if math.IsNaN(f) || math.IsInf(f, 0) {
 			continue
 		}
-		text := exact.FormatFloat(f)
+		text := jsontext.FormatFloat(f)
 		if got, err := strconv.ParseFloat(text, 64); err != nil || got != f || !json.Valid([]byte(text)) {
 			t.Fatalf("seed %d: %x became %s and then %v (%v)", seed, math.Float64bits(f), text, got, err)
 		}
@@ -81,21 +84,8 @@ func TestAppendFloatRefusesWhatIsNoNumber(t *testing.T) {
 					t.Errorf("AppendFloat(%v) did not panic", f)
 				}
 			}()
-			exact.AppendFloat(nil, f)
+			jsontext.AppendFloat(nil, f)
 		}()
-	}
-}
-
-func TestIsNumber(t *testing.T) {
-	for _, s := range []string{"0", "-0", "1", "-1.5", "1e5", "1E+5", "0.000", "123456789012345678901234567890"} {
-		if !exact.IsNumber(s) {
-			t.Errorf("IsNumber(%q) = false", s)
-		}
-	}
-	for _, s := range []string{"", "-", "+1", "01", ".5", "5.", "1e", "0x1", "NaN", "true", "null", `"1"`, "[1]", " 1", "1 ", "1\n", "1,2", "Infinity", "-Infinity", "1_0", "-a"} {
-		if exact.IsNumber(s) {
-			t.Errorf("IsNumber(%q) = true", s)
-		}
 	}
 }
 
@@ -105,7 +95,7 @@ func TestAppendString(t *testing.T) {
 		{"\x00\x01\x1f\x7f", "\"\\u0000\\u0001\\u001f\x7f\""}, {"<&>", `"<&>"`}, {"\u2028\u2029", "\"\u2028\u2029\""},
 		{"é€😀\u0080", "\"é€😀\u0080\""}, {"a\xffb", "\"a\uFFFDb\""}, {"\xed\xa0\x80", "\"\uFFFD\uFFFD\uFFFD\""}, {"\uFFFD", "\"\uFFFD\""}, {"é\xc3", "\"é\uFFFD\""},
 	} {
-		if got := string(exact.AppendString([]byte("x"), c.s)); got != "x"+c.want {
+		if got := string(jsontext.AppendString([]byte("x"), c.s)); got != "x"+c.want {
 			t.Errorf("AppendString(%q) = %s, want %s", c.s, got, c.want)
 		}
 	}
@@ -134,7 +124,7 @@ func TestAppendStringMeansWhatEncodingJSONMeans(t *testing.T) {
 		if err := json.Unmarshal(std, &want); err != nil {
 			t.Fatal(err)
 		}
-		ours := exact.AppendString(nil, s)
+		ours := jsontext.AppendString(nil, s)
 		if err := json.Unmarshal(ours, &got); err != nil || got != want {
 			t.Fatalf("seed %d: %q became %s, which reads %q, want %q (%v)", seed, s, ours, got, want, err)
 		}
@@ -150,10 +140,10 @@ func TestCompactAndTidy(t *testing.T) {
 		{`[]`, `[]`, `[]`}, {`{}`, `{}`, `{}`}, {`[[],{}]`, `[[],{}]`, `[[],{}]`}, {"\n\t1\r\n", `1`, `1`}, {`{"":""}`, `{"":""}`, `{"":""}`},
 		{`12345678901234567890`, `12345678901234567000`, `12345678901234567890`},
 	} {
-		if got, err := exact.Compact([]byte(c.in)); string(got) != c.compact || err != nil {
+		if got, err := jsontext.Compact([]byte(c.in)); string(got) != c.compact || err != nil {
 			t.Errorf("Compact(%s) = %s, %v, want %s", c.in, got, err, c.compact)
 		}
-		if got, err := exact.Tidy([]byte(c.in)); string(got) != c.tidy || err != nil {
+		if got, err := jsontext.Tidy([]byte(c.in)); string(got) != c.tidy || err != nil {
 			t.Errorf("Tidy(%s) = %s, %v, want %s", c.in, got, err, c.tidy)
 		}
 	}
@@ -165,19 +155,19 @@ func TestCompactAndTidyRefuse(t *testing.T) {
 		``, ` `, `{`, `[`, `[1`, `[1,`, `[1,]`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,}`, `{a:1}`, `[1 2]`, `{"a" 1}`, `]`, `}`, `,`, `:`,
 		`1 2`, `{} {}`, `[] x`, `[]]`, `nul`, `truex`, `01`, `+1`, `.5`, `'a'`, "\"\n\"", `"\x"`, `NaN`, `[1,,2]`, `{"a":1,"b"}`, `[}`, `{]`,
 		`{"a":1,"a":2}`, `{"x":{"a":1,"b":2,"a":1}}`, `{"a":1,"\u0061":2}`, `[{"k":1,"k":1}]`,
-		deep(exact.MaxDepth + 1), strings.Repeat(`{"a":`, exact.MaxDepth+1) + "1" + strings.Repeat("}", exact.MaxDepth+1), strings.Repeat("[", 100_000),
+		deep(jsontext.MaxDepth + 1), strings.Repeat(`{"a":`, jsontext.MaxDepth+1) + "1" + strings.Repeat("}", jsontext.MaxDepth+1), strings.Repeat("[", 100_000),
 		`"\ud800"`, `"\udc00"`, `["\ud83d\u0041"]`, `["\ud83d\ud83d\ude00"]`, `{"\udfff":1}`, `["�\\\ud800"]`,
 		"\"\xff\"", "{\"\xc3\":1}", "\xef\xbb\xbf{}", "\xff\xfe{\x00}\x00",
 	} {
-		if got, err := exact.Compact([]byte(in)); err == nil {
+		if got, err := jsontext.Compact([]byte(in)); err == nil {
 			t.Errorf("Compact(%.60q) = %.60s", in, got)
 		}
-		if got, err := exact.Tidy([]byte(in)); err == nil {
+		if got, err := jsontext.Tidy([]byte(in)); err == nil {
 			t.Errorf("Tidy(%.60q) = %.60s", in, got)
 		}
 	}
-	for _, in := range []string{deep(exact.MaxDepth), `[{"a":1},{"a":2}]`, `{"a":{"a":1}}`} {
-		if _, err := exact.Compact([]byte(in)); err != nil {
+	for _, in := range []string{deep(jsontext.MaxDepth), `[{"a":1},{"a":2}]`, `{"a":{"a":1}}`} {
+		if _, err := jsontext.Compact([]byte(in)); err != nil {
 			t.Errorf("Compact(%.60q): %v", in, err)
 		}
 	}
@@ -185,17 +175,17 @@ func TestCompactAndTidyRefuse(t *testing.T) {
 		`{"é":"x\ud800"}`:                          `\ud800, character 8 of it, is half of a surrogate pair and stands for no character`,
 		`["\ud83d\ude00","�\\ud800",{"\uDFFF":1}]`: `\uDFFF, character 30 of it, is half of a surrogate pair and stands for no character`,
 	} {
-		if _, err := exact.Tidy([]byte(in)); err == nil || err.Error() != want {
+		if _, err := jsontext.Tidy([]byte(in)); err == nil || err.Error() != want {
 			t.Errorf("Tidy(%s): %v, want %s", in, err, want)
 		}
 	}
-	if got, err := exact.Tidy([]byte(`"�\\ud800"`)); err != nil || string(got) != `"�\\ud800"` {
+	if got, err := jsontext.Tidy([]byte(`"�\\ud800"`)); err != nil || string(got) != `"�\\ud800"` {
 		t.Errorf("an escaped backslash before ud800 became %s, %v", got, err)
 	}
-	if _, err := exact.Compact([]byte(`[1e400]`)); !errors.Is(err, exact.ErrRange) {
+	if _, err := jsontext.Compact([]byte(`[1e400]`)); !errors.Is(err, exact.ErrRange) {
 		t.Errorf("Compact of a number outside float64: %v, want ErrRange", err)
 	}
-	if got, err := exact.Tidy([]byte(`[1e400]`)); err != nil || string(got) != `[1e400]` {
+	if got, err := jsontext.Tidy([]byte(`[1e400]`)); err != nil || string(got) != `[1e400]` {
 		t.Errorf("Tidy of a number outside float64 = %s, %v", got, err)
 	}
 }
@@ -239,7 +229,7 @@ func TestCompactKeepsTheValue(t *testing.T) {
 		if err := json.Indent(&indented, plain, "", "\t"); err != nil {
 			t.Fatal(err)
 		}
-		canonical, err := exact.Compact(plain)
+		canonical, err := jsontext.Compact(plain)
 		var got any
 		if err == nil {
 			err = json.Unmarshal(canonical, &got)
@@ -248,7 +238,7 @@ func TestCompactKeepsTheValue(t *testing.T) {
 			t.Fatalf("seed %d: %s became %s (%v)", seed, plain, canonical, err)
 		}
 		for _, again := range [][]byte{canonical, indented.Bytes()} {
-			if second, err := exact.Compact(again); err != nil || !bytes.Equal(second, canonical) {
+			if second, err := jsontext.Compact(again); err != nil || !bytes.Equal(second, canonical) {
 				t.Fatalf("seed %d: Compact(%s) = %s, %v, want %s", seed, again, second, err, canonical)
 			}
 		}

@@ -24,7 +24,7 @@ import (
 )
 
 // scope is the name under which spans and metrics are made.
-const scope = "github.com/dialai/dialai/telemetry"
+const scope = "github.com/dialai/dialai/internal/telemetry"
 
 // The names of the GenAI conventions, which are still in development, and ours
 // where they have none. They are all here.

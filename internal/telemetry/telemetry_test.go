@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/dialai/dialai/internal/telemetry"
 	"github.com/dialai/dialai/llm"
 	"github.com/dialai/dialai/llm/llmtest"
-	"github.com/dialai/dialai/telemetry"
 )
 
 // observed asks a model once and returns the span and the metrics that come of it.

@@ -1,10 +1,12 @@
-package exact
+package jsontext
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	"github.com/dialai/dialai/exact"
 )
 
 // A Cursor walks through one JSON value, and reads only what is asked for. It does not
@@ -176,7 +178,7 @@ func (c *Cursor) Int() int64 {
 func (c *Cursor) Bool() bool { return string(c.Raw()) == "true" }
 
 // Money consumes an amount in dollars.
-func (c *Cursor) Money() (m Money) {
+func (c *Cursor) Money() (m exact.Money) {
 	if err := m.UnmarshalJSON(c.Raw()); err != nil {
 		c.Fail("an amount of money")
 	}
@@ -184,7 +186,7 @@ func (c *Cursor) Money() (m Money) {
 }
 
 // Billionths consumes a number.
-func (c *Cursor) Billionths() (b Billionths) {
+func (c *Cursor) Billionths() (b exact.Billionths) {
 	if err := b.UnmarshalJSON(c.Raw()); err != nil {
 		c.Fail("a number")
 	}

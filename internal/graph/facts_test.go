@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/graph"
+	"github.com/dialai/dialai/internal/graph"
 	"github.com/dialai/dialai/machine"
 )
 

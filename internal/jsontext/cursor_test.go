@@ -1,10 +1,10 @@
-package exact_test
+package jsontext_test
 
 import (
 	"encoding/json"
 	"testing"
 
-	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // FuzzSkip checks that every JSON value is passed over in one piece, and that no
@@ -14,7 +14,7 @@ func FuzzSkip(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if json.Valid(b) && !exact.Skip(b) {
+		if json.Valid(b) && !jsontext.Skip(b) {
 			t.Errorf("%q is not passed over", b)
 		}
 	})

@@ -1,4 +1,4 @@
-package exact
+package jsontext
 
 // Skip passes over one JSON value and reports whether it was whole, and nothing
 // followed.

@@ -1,4 +1,4 @@
-package exact
+package jsontext
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dialai/dialai/exact"
 )
 
 // MaxDepth is the deepest nesting of arrays and objects that Compact accepts.
@@ -100,15 +102,6 @@ func AppendFloat(dst []byte, f float64) []byte {
 // FormatFloat returns what AppendFloat appends.
 func FormatFloat(f float64) string { return string(AppendFloat(nil, f)) }
 
-// IsNumber reports whether s has the form of a JSON number.
-func IsNumber(s string) bool {
-	digit := func(c byte) bool { return c >= '0' && c <= '9' }
-	if s == "" || s[0] != '-' && !digit(s[0]) || !digit(s[len(s)-1]) { // no blanks around it
-		return false
-	}
-	return json.Valid([]byte(s))
-}
-
 // Compact returns one JSON value in canonical form: no blanks, members in the
 // order they were written, numbers and strings as RFC 8785 writes them. It
 // refuses duplicate members, numbers outside float64, halves of surrogate pairs,
@@ -122,7 +115,7 @@ func Tidy(data []byte) ([]byte, error) { return rewrite(data, numberAsWritten) }
 func canonicalNumber(dst []byte, n json.Number) ([]byte, error) {
 	f, err := strconv.ParseFloat(n.String(), 64)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", n, ErrRange)
+		return nil, fmt.Errorf("%s: %w", n, exact.ErrRange)
 	}
 	return AppendFloat(dst, f), nil
 }
