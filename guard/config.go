@@ -165,7 +165,7 @@ type Store struct {
 const (
 	DefaultMaxStateVisits = 3
 	DefaultHistoryLimit   = 50
-	DefaultTTL            = 10 * time.Minute
+	defaultTTL            = 10 * time.Minute
 )
 
 // maxHistory bounds history_limit: what a task remembers is kept in memory.
@@ -182,7 +182,7 @@ func Defaults(p Profile) *Config {
 			NgramSize: 5, MaxRepeats: 2, Mode: "any_ngram", OverlapRatio: 800_000_000, IdenticalCalls: true,
 			MaxStateVisits: DefaultMaxStateVisits, VisitCounting: "steps",
 		},
-		Store: Store{HistoryLimit: DefaultHistoryLimit, TTL: DefaultTTL},
+		Store: Store{HistoryLimit: DefaultHistoryLimit, TTL: defaultTTL},
 	}
 	if p == Strict {
 		three := int64(3)

@@ -76,7 +76,7 @@ type task struct {
 // the program's own checkers judge. The error says which option is wrong.
 func New(c *Config, options ...Option) (*Guard, error) {
 	if c == nil {
-		c = &Config{Profile: Compat, Loop: LoopDetection{Mode: "off", MaxStateVisits: 1 << 62}, Cost: Cost{OnUnknownModel: "skip"}, Store: Store{HistoryLimit: 1, TTL: DefaultTTL}}
+		c = &Config{Profile: Compat, Loop: LoopDetection{Mode: "off", MaxStateVisits: 1 << 62}, Cost: Cost{OnUnknownModel: "skip"}, Store: Store{HistoryLimit: 1, TTL: defaultTTL}}
 	}
 	g := &Guard{config: c, now: clock, tasks: map[string]*task{}}
 	for _, o := range options {

@@ -36,7 +36,7 @@ type Config struct {
 	// Jitter returns a wait of at most ceiling before a repeated attempt; nil
 	// means a random one.
 	Jitter func(ceiling time.Duration) time.Duration
-	// Timeout is for one attempt; 0 means DefaultTimeout.
+	// Timeout is for one attempt; 0 means defaultTimeout.
 	Timeout time.Duration
 	// Now is the clock of audit entries and latencies; nil means time.Now.
 	Now func() time.Time
@@ -62,8 +62,8 @@ type Call struct {
 	Request  *Request
 }
 
-// DefaultTimeout is the longest that one attempt may take.
-const DefaultTimeout = 60 * time.Second
+// defaultTimeout is the longest that one attempt may take.
+const defaultTimeout = 60 * time.Second
 
 // A Client asks models. It may be used concurrently. No error of it and no audit
 // entry holds a key.
@@ -93,7 +93,7 @@ func New(c Config) *Client {
 		c.Random = rand.Reader
 	}
 	if c.Timeout <= 0 {
-		c.Timeout = DefaultTimeout
+		c.Timeout = defaultTimeout
 	}
 	n := &Client{config: c, endpoints: map[string]string{}}
 	n.base = strings.TrimRight(strings.TrimSpace(n.variable(baseVariable)), "/")

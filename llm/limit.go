@@ -8,15 +8,15 @@ import (
 )
 
 // Limits say how hard one provider is called. Members that are not positive are
-// those of DefaultLimits.
+// those of defaultLimits.
 type Limits struct {
 	MaxConcurrent int // calls at the same time
 	PerMinute     int // calls begun in a minute, evenly spread; 0 is no limit
 }
 
-// DefaultLimits returns the limits of a provider that nobody set any for: 64
+// defaultLimits returns the limits of a provider that nobody set any for: 64
 // calls at once and no rate, since the provider says when it is too much.
-func DefaultLimits() Limits { return Limits{MaxConcurrent: 64} }
+func defaultLimits() Limits { return Limits{MaxConcurrent: 64} }
 
 // A lane is the way to one provider: so many at once, none while the provider
 // wants to be left alone. It may be used concurrently.
@@ -33,7 +33,7 @@ type lane struct {
 
 func newLane(l Limits) *lane {
 	if l.MaxConcurrent <= 0 {
-		l.MaxConcurrent = DefaultLimits().MaxConcurrent
+		l.MaxConcurrent = defaultLimits().MaxConcurrent
 	}
 	n := &lane{slots: make(chan struct{}, l.MaxConcurrent), first: make(chan struct{}, 1)}
 	if l.PerMinute > 0 {

@@ -16,8 +16,8 @@ import (
 // used.
 const maxRepairs = 2
 
-// MaxContext is the longest context that a model is shown, in bytes.
-const MaxContext = 256 << 10
+// maxContext is the longest context that a model is shown, in bytes.
+const maxContext = 256 << 10
 
 // Proposer returns a proposer that asks the specialist's model about what context
 // gathers, nil if the specialist names none. It returns an error if the modelId or the provider cannot be; whether
@@ -70,8 +70,8 @@ func (p *proposer) Propose(ctx context.Context, q specialist.Question) (speciali
 	if err != nil {
 		return specialist.Answer{Usage: noCall}, fmt.Errorf("context: %w", err)
 	}
-	if len(text) > MaxContext {
-		return specialist.Answer{Usage: noCall}, fmt.Errorf("context: it has %d bytes, more than %d", len(text), MaxContext)
+	if len(text) > maxContext {
+		return specialist.Answer{Usage: noCall}, fmt.Errorf("context: it has %d bytes, more than %d", len(text), maxContext)
 	}
 	o := optionsOf(&q)
 	r, err := p.request(&q, &o, text)

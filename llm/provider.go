@@ -45,8 +45,8 @@ const compatible = "compatible"
 // addressVariable holds the variables that say where a provider is, by its name.
 var addressVariable = map[string]string{compatible: baseVariable, "ollama": ollamaVariable}
 
-// Providers returns the names that the member provider of a specialist may have.
-func Providers() []string {
+// providerNames returns the names that the member provider of a specialist may have.
+func providerNames() []string {
 	names := []string{compatible}
 	for _, p := range providers {
 		names = append(names, p.name)
@@ -193,8 +193,8 @@ func parseModelID(id, provider string) (m modelID, err error) {
 		return m, fmt.Errorf("modelId %q names no model", id)
 	case m.noSchema && !m.noTools:
 		return m, fmt.Errorf("modelId %q: schema=no needs tools=no, since tools come first", id)
-	case provider != "" && !slices.Contains(append(Providers(), "gemini"), provider):
-		return m, fmt.Errorf("provider %q is not one of %s", provider, strings.Join(Providers(), ", "))
+	case provider != "" && !slices.Contains(append(providerNames(), "gemini"), provider):
+		return m, fmt.Errorf("provider %q is not one of %s", provider, strings.Join(providerNames(), ", "))
 	}
 	return m, nil
 }

@@ -211,9 +211,9 @@ func normalizeRoster(list []Specialist, machineLevel bool) {
 const (
 	DefaultTimeout        = 60 * time.Second
 	DefaultWebhookTimeout = 55 * time.Second
-	DefaultRoundTimeout   = 5 * time.Minute
-	DefaultAsyncTimeout   = 24 * time.Hour
-	DefaultMaxParallel    = 16
+	defaultRoundTimeout   = 5 * time.Minute
+	defaultAsyncTimeout   = 24 * time.Hour
+	defaultMaxParallel    = 16
 )
 
 // merge returns over's members where it has them, else base's.
@@ -248,8 +248,8 @@ func (s Solicit) merge(over *Solicit) Solicit {
 }
 
 var defaultSolicit = Solicit{
-	Mode: All, RoundTimeout: Duration(DefaultRoundTimeout), AsyncTimeout: Duration(DefaultAsyncTimeout),
-	MaxParallel: DefaultMaxParallel, Wave: 1, HumanCost: new(exact.Dollar),
+	Mode: All, RoundTimeout: Duration(defaultRoundTimeout), AsyncTimeout: Duration(defaultAsyncTimeout),
+	MaxParallel: defaultMaxParallel, Wave: 1, HumanCost: new(exact.Dollar),
 }
 
 // TimeoutOf returns how long one ask of a specialist may take in a state.

@@ -32,9 +32,9 @@ func (w *engine) cancelOpen() {
 	}
 }
 
-// DefaultRejects is how many steps in a row a guard may send back before a human
+// defaultRejects is how many steps in a row a guard may send back before a human
 // is asked.
-const DefaultRejects = 3
+const defaultRejects = 3
 
 // refused records what follows from a guard's refusal.
 func (t *commit) refused(v verdict.Verdict) roundInput {
@@ -43,7 +43,7 @@ func (t *commit) refused(v verdict.Verdict) roundInput {
 		t.emit(&session.Ended{Status: session.Stopped, Code: reason.Code, Reason: reason.Message})
 		return seenStopped
 	}
-	limit := int32(DefaultRejects)
+	limit := int32(defaultRejects)
 	if c := t.now.Program.Guards(t.now.State); c != nil && c.Retry.MaxAttempts != nil {
 		limit = int32(min(*c.Retry.MaxAttempts, 1<<20))
 	}

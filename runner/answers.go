@@ -233,14 +233,14 @@ func (t *commit) proposal(h *response, ask int32) (*session.Proposed, error) {
 	return p, nil
 }
 
-// Legal checks an answer against the state and returns the transition it
+// allowed checks an answer against the state and returns the transition it
 // proposes. It brings the answer's metaJson into its stored form. Nothing
 // reaches a round without having passed here.
-func Legal(s *machine.State, a *specialist.Answer) (*machine.Transition, error) {
+func allowed(s *machine.State, a *specialist.Answer) (*machine.Transition, error) {
 	return legal(s, a, false)
 }
 
-// legal is Legal; with bare an answer may leave out what the parameters of its transition
+// legal is allowed; with bare an answer may leave out what the parameters of its transition
 // ask for: it is a vote, and somebody else's payload is executed.
 func legal(s *machine.State, a *specialist.Answer, bare bool) (*machine.Transition, error) {
 	t := s.Transition(a.TransitionName)

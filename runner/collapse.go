@@ -23,8 +23,8 @@ import (
 // trust says when; here is what the engine does about it. Stages are events of the
 // machine's log.
 
-// Engine is who acts where no human does.
-const Engine = "engine"
+// byEngine is who acts where no human does.
+const byEngine = "engine"
 
 // whyHuman returns why a human has to decide. Where rulings are to be blind it
 // does not say what was proposed.
@@ -211,7 +211,7 @@ func (v *collapseView) next() (session.Collapse, bool) {
 	if to == stage && !v.now.Held {
 		return v.now, false
 	}
-	return v.enter(to, cmp.Or(reason, reasonOf(stage, to)), Engine, certificate), true
+	return v.enter(to, cmp.Or(reason, reasonOf(stage, to)), byEngine, certificate), true
 }
 
 func reasonOf(from, to trust.Stage) string {
@@ -236,7 +236,7 @@ func (v *collapseView) enter(to trust.Stage, reason, by string, certificate *tru
 		next.Certificate = certificate
 		return next
 	}
-	if v.now.StageOf() == trust.Championed || by != Engine {
+	if v.now.StageOf() == trust.Championed || by != byEngine {
 		next.Archived = v.place
 		next.Trials += int64(len(v.candidates()))
 	}
@@ -278,7 +278,7 @@ func (v *collapseView) certify() *trust.Certificate {
 		if !c.Promotable || m == nil || m.off || m.IsHuman || m.version != c.Version {
 			continue
 		}
-		list = append(list, trust.Contender{SpecialistID: c.SpecialistID, Certificate: v.certificate(c, Engine), Cost: m.estimate, LowerBound: c.LowerBound})
+		list = append(list, trust.Contender{SpecialistID: c.SpecialistID, Certificate: v.certificate(c, byEngine), Cost: m.estimate, LowerBound: c.LowerBound})
 	}
 	i := trust.Elect(list, v.humanCost(), v.errorCost())
 	if i < 0 {

@@ -231,7 +231,7 @@ func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how s
 		return in.refused(s, fmt.Sprintf("No transitions available from state %q", s.State.Name)), nil
 	}
 	answer := specialist.Answer{TransitionName: in.TransitionName, ToState: in.ToState, Reasoning: in.Reasoning, MetaJSON: in.MetaJSON, Usage: in.Usage}
-	legal, err := Legal(s.State, &answer)
+	legal, err := allowed(s.State, &answer)
 	if err != nil {
 		result := in.refused(s, err.Error())
 		result.IsHuman = true

@@ -136,3 +136,9 @@ func SamePayload(a, b string) bool {
 	}
 	return session.SamePayload(text(a), text(b))
 }
+
+// What tests compare notes and actors with.
+const (
+	NoSavingNote = noSavingNote
+	Engine       = byEngine
+)

@@ -11,13 +11,13 @@ import (
 	"github.com/dialai/dialai/strategies"
 )
 
-// Unmarked is the code of a state from which a session can end without a word on
+// unmarked is the code of a state from which a session can end without a word on
 // whether that can be undone.
-const Unmarked = "IRR001"
+const unmarked = "IRR001"
 
-// Unpayable is the code of a transition whose parameters ask for a payload that nobody
+// unpayable is the code of a transition whose parameters ask for a payload that nobody
 // who takes part in its state could give.
-const Unpayable = "PARAM001"
+const unpayable = "PARAM001"
 
 // Lint returns what is probably not meant in how a machine decides: voters who err
 // together, promises that cannot be kept, ends of which nobody said whether they
@@ -181,7 +181,7 @@ func (f *findings) payloads(p *statePlan) {
 		if on == 0 || !t.NeedsPayload {
 			continue
 		}
-		f.add(t.Name, machine.Problem{Code: Unpayable, Path: pathOf(p.state) + "/transitions/" + pointerPart(t.Name) + "/parameters",
+		f.add(t.Name, machine.Problem{Code: unpayable, Path: pathOf(p.state) + "/transitions/" + pointerPart(t.Name) + "/parameters",
 			Message: fmt.Sprintf("state %q: %q needs a payload (%v), and only rules and built-in strategies take part, which have none to give", p.state.Name, t.Name, t.Parameters.Validate(nil)),
 			Hint:    `add a human ("isHuman": true), a model, a service or a function of yours to its specialists, or ask for less in its parameters`})
 	}
@@ -203,7 +203,7 @@ func (f *findings) ends(m *machine.Machine, p *statePlan) {
 	if len(names) == 0 {
 		return
 	}
-	f.add("", machine.Problem{Code: Unmarked, Info: true, Path: pathOf(p.state),
+	f.add("", machine.Problem{Code: unmarked, Info: true, Path: pathOf(p.state),
 		Message: fmt.Sprintf("state %q: %s ends the session, and nothing says whether that can be undone", p.state.Name, strings.Join(names, " or ")),
 		Hint:    `write "irreversible": true if only a human may decide it, false if it can be undone`})
 }

@@ -9,9 +9,9 @@ import (
 // Codes of findings about panels that keep rounds from ever being decided without a
 // human.
 const (
-	QuorumAbovePanel  = "quorum-above-panel" // a number of answers that nobody is there to give
-	RequiredElsewhere = "required-elsewhere" // who is required everywhere takes no part in a state
-	RequiredOff       = "required-off"       // who is required is switched off
+	quorumAbovePanel  = "quorum-above-panel" // a number of answers that nobody is there to give
+	requiredElsewhere = "required-elsewhere" // who is required everywhere takes no part in a state
+	requiredOff       = "required-off"       // who is required is switched off
 )
 
 // quorums adds what keeps every round of a state from being decided without a human,
@@ -20,14 +20,14 @@ func (f *findings) quorums(m *machine.Machine, p *statePlan, level []*machine.Sp
 	f.abovePanel(m, p)
 	for i := range p.members {
 		if s := &p.members[i]; s.required && s.off {
-			f.add(p.state.Name+"\x00"+s.SpecialistID, machine.Problem{Code: RequiredOff, Path: placeOfMember(m, p.state, s.SpecialistID),
+			f.add(p.state.Name+"\x00"+s.SpecialistID, machine.Problem{Code: requiredOff, Path: placeOfMember(m, p.state, s.SpecialistID),
 				Message: fmt.Sprintf("specialist %q is required and switched off: in state %q a human decides every round", s.SpecialistID, p.state.Name),
 				Hint:    "switch it on, or remove required"})
 		}
 	}
 	for _, s := range level {
 		if s.Required && s.Role == machine.Proposer && !s.IsHuman && p.find(s.SpecialistID) == nil {
-			f.add(p.state.Name+"\x00"+s.SpecialistID, machine.Problem{Code: RequiredElsewhere, Path: placeOfMember(m, p.state, s.SpecialistID),
+			f.add(p.state.Name+"\x00"+s.SpecialistID, machine.Problem{Code: requiredElsewhere, Path: placeOfMember(m, p.state, s.SpecialistID),
 				Message: fmt.Sprintf("specialist %q is required, and takes no part in state %q: its own list replaces the machine's", s.SpecialistID, p.state.Name),
 				Hint:    `name it in the list of the state, or write "required": true in the lists of those states alone that need it`})
 		}
@@ -49,7 +49,7 @@ func (f *findings) abovePanel(m *machine.Machine, p *statePlan) {
 	if n > 1 {
 		proposers = fmt.Sprintf("%d proposers are asked", n)
 	}
-	f.add(p.state.Name, machine.Problem{Code: QuorumAbovePanel, Path: path,
+	f.add(p.state.Name, machine.Problem{Code: quorumAbovePanel, Path: path,
 		Message: fmt.Sprintf("quorum is %d, and %s in state %q: a human decides every round", q.Count, proposers, p.state.Name),
 		Hint:    fmt.Sprintf(`write %d at most, or "all"; who is registered counts where they are`, n)})
 }

@@ -92,7 +92,7 @@ func (r *Runner) proposeTo(ctx context.Context, s *session.Session, in Submissio
 		return r.proposeAsked(ctx, s, m, in)
 	}
 	h := response{key: s.Key(), id: m.SpecialistID, human: m.IsHuman, answer: in.answer()}
-	chosen, err := Legal(s.State, &h.answer)
+	chosen, err := allowed(s.State, &h.answer)
 	if err == nil && m.IsHuman { // whose proposal may execute it
 		err = in.pin().allows(chosen)
 	}

@@ -65,8 +65,8 @@ type Saving struct {
 	Note     string `json:"note,omitempty"`
 }
 
-// NoSavingNote is the Note of a Saving that is not worth it.
-const NoSavingNote = "no saving: panel weak or correlated"
+// noSavingNote is the Note of a Saving that is not worth it.
+const noSavingNote = "no saving: panel weak or correlated"
 
 // saving is [StateDeciding.Saving] of the state of t.
 func (t *assessment) saving(l *trust.Ledger) Saving {
@@ -81,7 +81,7 @@ func (t *assessment) saving(l *trust.Ledger) Saving {
 	}
 	s.Savings, s.Outcomes = k.savings(q, s.Tau), k.outcomes
 	if !s.Worth() {
-		s.Note = NoSavingNote
+		s.Note = noSavingNote
 		s.Everyone = !t.costly() && t.here.state.Solicit.Mode == machine.Sequential
 	}
 	return s

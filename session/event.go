@@ -281,7 +281,7 @@ const (
 	CodeNoQuorum      = "no_quorum"  // too few have answered to decide without a human
 	CodeNoPayload     = "no_payload" // nobody who proposed the winner gave what its parameters ask for
 	CodeGoal          = "goal"
-	CodeFinal         = "final"
+	codeFinal         = "final"
 	// BadRaise is the code of an [Error] about a limit that cannot be raised as asked.
 	BadRaise = "bad_raise"
 )

@@ -71,7 +71,7 @@ func Ends(s *machine.State) Ended {
 	if s.Goal {
 		return Ended{Status: Completed, Code: CodeGoal}
 	}
-	return Ended{Status: Completed, Code: CodeFinal}
+	return Ended{Status: Completed, Code: codeFinal}
 }
 
 // OpeningEvents returns the events of a session's first record. They follow from its

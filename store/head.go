@@ -139,11 +139,11 @@ func (a *audit) compareHead(ctx context.Context, want Head) error {
 		return err
 	}
 	if now.Log < want.Log || now.Roster < want.Roster || now.Audit < want.Audit {
-		return differs(InHead, "head", "the store ends at %s, before %s: it was set back", now.Place(), want.Place())
+		return differs(inHead, "head", "the store ends at %s, before %s: it was set back", now.Place(), want.Place())
 	}
 	hash, err := a.headAt(ctx, want)
 	if err == nil && hash != want.Hash {
-		return differs(InHead, "head", "up to %s the hash is %s instead of %s: records were altered, removed or replaced since", want.Place(), hash, want.Hash)
+		return differs(inHead, "head", "up to %s the hash is %s instead of %s: records were altered, removed or replaced since", want.Place(), hash, want.Hash)
 	}
 	return err
 }

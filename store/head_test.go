@@ -68,7 +68,7 @@ func TestHead(t *testing.T) {
 	if r := a.against(early); r.Difference != nil {
 		t.Errorf("the earlier head does not fit: %v", r.Difference)
 	}
-	if r := a.against(late); r.Difference == nil || r.Difference.Kind != store.InHead || !strings.Contains(r.Difference.What, "it was set back") || r.Difference.Repaired {
+	if r := a.against(late); r.Difference == nil || r.Difference.Kind != "head" || !strings.Contains(r.Difference.What, "it was set back") || r.Difference.Repaired {
 		t.Errorf("the later head fits: %v", r.Difference)
 	}
 	a.with(func(r *runner.Runner, _ *store.SQLite) { // another history of the same length
@@ -95,7 +95,7 @@ func TestHeadCovers(t *testing.T) {
 			h, _ := a.head()
 			a.exec(query)
 			r := a.against(h)
-			if !slices.ContainsFunc(append(r.Differences, r.Difference), func(d *store.Difference) bool { return d != nil && d.Kind == store.InHead }) {
+			if !slices.ContainsFunc(append(r.Differences, r.Difference), func(d *store.Difference) bool { return d != nil && d.Kind == "head" }) {
 				t.Errorf("with the head, Verify = %v, %v", r.Difference, r.Differences)
 			}
 		})

@@ -337,7 +337,7 @@ func TestNothingForANumber(t *testing.T) {
 	a := newStore(t)
 	a.exec(`PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql=replace(sql, 'session INTEGER NOT NULL', 'session INTEGER') WHERE name='log'`)
 	a.exec(`UPDATE log SET session=NULL WHERE id=5`)
-	if r := a.verify(); r.Difference == nil || r.Difference.Kind != store.InSchema {
+	if r := a.verify(); r.Difference == nil || r.Difference.Kind != "schema" {
 		t.Errorf("Verify = %v, want a difference in the schema", r.Difference)
 	}
 	a.with(func(_ *runner.Runner, s *store.SQLite) {

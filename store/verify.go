@@ -46,24 +46,24 @@ type Kind string
 
 // The kinds of differences, those first that rebuilding cannot repair.
 const (
-	InSchema     Kind = "schema"     // tables and migrations
-	InLog        Kind = "log"        // of a session
-	InRoster     Kind = "roster"     // the log of a machine name
-	InDefinition Kind = "definition" // its text is not that of its digest
-	InSecret     Kind = "secret"     // that audits are drawn by
-	InAudit      Kind = "audit"      // of models
-	InHead       Kind = "head"       // the store is not the one whose head was given
-	InRows       Kind = "rows"       // what follows from logs and definitions
-	InFile       Kind = "file"       // pages and indexes
+	inSchema     Kind = "schema"     // tables and migrations
+	inLog        Kind = "log"        // of a session
+	inRoster     Kind = "roster"     // the log of a machine name
+	inDefinition Kind = "definition" // its text is not that of its digest
+	inSecret     Kind = "secret"     // that audits are drawn by
+	inAudit      Kind = "audit"      // of models
+	inHead       Kind = "head"       // the store is not the one whose head was given
+	inRows       Kind = "rows"       // what follows from logs and definitions
+	inFile       Kind = "file"       // pages and indexes
 )
 
 // source reports whether rebuilding needs what is damaged.
 func (k Kind) source() bool {
-	return k == InSchema || k == InLog || k == InRoster || k == InDefinition
+	return k == inSchema || k == inLog || k == inRoster || k == inDefinition
 }
 
 // derived reports whether rebuilding writes it anew.
-func (k Kind) derived() bool { return k == InRows || k == InFile }
+func (k Kind) derived() bool { return k == inRows || k == inFile }
 
 // A Difference names one thing that is not as it should be.
 type Difference struct {
@@ -83,7 +83,7 @@ func (d *Difference) Error() string {
 		advice = "dialai store rebuild repairs it"
 	case d.Kind.derived():
 		advice = "rebuilding could repair it, but for the other damage"
-	case d.Kind == InHead:
+	case d.Kind == inHead:
 		advice = "look for who wrote to the file, or restore a copy"
 	}
 	if d.Seq > 0 {
@@ -120,7 +120,7 @@ func (s *SQLite) Verify(ctx context.Context, programs *session.Programs, head ..
 		return Report{}, err
 	}
 	for _, h := range head {
-		if err := a.run(InHead, "head", func() error { return a.compareHead(ctx, h) }); err != nil {
+		if err := a.run(inHead, "head", func() error { return a.compareHead(ctx, h) }); err != nil {
 			return Report{}, err
 		}
 	}
@@ -190,7 +190,7 @@ func newAudit(r reader, programs *session.Programs, tails bool) *audit {
 // nothing can then be read.
 func (a *audit) everything(ctx context.Context) error {
 	for _, check := range a.file() {
-		if err := a.run(check.kind, check.of, func() error { return check.do(ctx) }); err != nil || a.found[InSchema] != nil {
+		if err := a.run(check.kind, check.of, func() error { return check.do(ctx) }); err != nil || a.found[inSchema] != nil {
 			return err
 		}
 	}
@@ -231,7 +231,7 @@ func (a *audit) run(kind Kind, of string, do func() error) error {
 
 // find keeps a difference if it is the first of its kind.
 func (a *audit) find(d *Difference) {
-	d.InLog = d.Kind == InLog || d.Kind == InRoster || d.Kind == InDefinition
+	d.InLog = d.Kind == inLog || d.Kind == inRoster || d.Kind == inDefinition
 	if a.found[d.Kind] == nil {
 		a.found[d.Kind] = d
 	}
@@ -254,7 +254,7 @@ func (a *audit) conclude() {
 		d.Repaired = d.Kind.derived() && !a.damaged()
 		all = append(all, d)
 	}
-	order := []Kind{InLog, InRoster, InDefinition, InSchema, InSecret, InAudit, InHead, InRows, InFile}
+	order := []Kind{inLog, inRoster, inDefinition, inSchema, inSecret, inAudit, inHead, inRows, inFile}
 	slices.SortFunc(all, func(x, y *Difference) int {
 		return cmp.Compare(slices.Index(order, x.Kind), slices.Index(order, y.Kind))
 	})

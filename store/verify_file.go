@@ -10,9 +10,9 @@ import (
 // file returns the checks of the file itself.
 func (a *audit) file() []check {
 	return []check{
-		{InSchema, "schema", a.checkOwnSchema},
-		{InSchema, "migrations", a.checkVersions},
-		{InFile, "file", a.checkPages},
+		{inSchema, "schema", a.checkOwnSchema},
+		{inSchema, "migrations", a.checkVersions},
+		{inFile, "file", a.checkPages},
 	}
 }
 
@@ -27,18 +27,18 @@ func (a *audit) checkOwnSchema(ctx context.Context) error {
 		return err
 	}
 	if id != applicationID {
-		return differs(InFile, "file", "its application id is %#x instead of %#x", id, applicationID)
+		return differs(inFile, "file", "its application id is %#x instead of %#x", id, applicationID)
 	}
 	err = checkSchema(ctx, a.q, all, meaning)
 	if e, ok := errors.AsType[*SchemaError](err); ok {
-		return differs(InSchema, "schema", "%s %s", e.Object, e.Problem)
+		return differs(inSchema, "schema", "%s %s", e.Object, e.Problem)
 	}
 	if err != nil {
 		return err
 	}
 	err = checkSchema(ctx, a.q, all, func(text string) string { return text })
 	if e, ok := errors.AsType[*SchemaError](err); ok {
-		return differs(InFile, "schema", "a comment or a blank in the text that made %s is another", e.Object)
+		return differs(inFile, "schema", "a comment or a blank in the text that made %s is another", e.Object)
 	}
 	return err
 }
@@ -51,7 +51,7 @@ func (a *audit) checkVersions(ctx context.Context) error {
 	}
 	err = checkRecorded(ctx, a.q, all)
 	if e, ok := errors.AsType[*MigrationError](err); ok {
-		return differs(InSchema, "migrations", "%v", e)
+		return differs(inSchema, "migrations", "%v", e)
 	}
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (a *audit) checkVersions(ctx context.Context) error {
 		count(*) FILTER (WHERE NOT is_applied OR version_id NOT BETWEEN 0 AND ?1), max(id),
 		coalesce((SELECT max(seq) FROM sqlite_sequence WHERE name='goose_db_version'), 0) FROM goose_db_version`, len(all)).Scan(&applied, &other, &last, &sequence)
 	if err == nil && (applied != int64(len(all))+1 || other != 0 || last != sequence) {
-		return differs(InSchema, "goose_db_version", "it does not list the migrations 1 to %d", len(all))
+		return differs(inSchema, "goose_db_version", "it does not list the migrations 1 to %d", len(all))
 	}
 	return err
 }
@@ -90,7 +90,7 @@ func (a *audit) checkPages(ctx context.Context) error {
 		return err
 	}
 	if len(problems) > 0 {
-		return differs(InFile, "file", "SQLite finds %s", strings.ReplaceAll(strings.Join(problems, "; "), "\n", "; "))
+		return differs(inFile, "file", "SQLite finds %s", strings.ReplaceAll(strings.Join(problems, "; "), "\n", "; "))
 	}
 	return a.checkForeignKeys(ctx)
 }
@@ -102,7 +102,7 @@ func (a *audit) checkForeignKeys(ctx context.Context) error {
 	}
 	defer rows.Close()
 	if rows.Next() {
-		return differs(InFile, "file", "a foreign key leads nowhere")
+		return differs(inFile, "file", "a foreign key leads nowhere")
 	}
 	return rows.Err()
 }

@@ -17,11 +17,11 @@ import (
 // sources returns the checks of that from which everything else follows.
 func (a *audit) sources() []check {
 	return []check{
-		{InRows, "machines", a.readMachines},
-		{InDefinition, "definitions", a.readDefinitions},
-		{InRoster, "roster_log", a.readRosters},
-		{InLog, "log", a.readLogs},
-		{InLog, "log", a.checkOrder},
+		{inRows, "machines", a.readMachines},
+		{inDefinition, "definitions", a.readDefinitions},
+		{inRoster, "roster_log", a.readRosters},
+		{inLog, "log", a.readLogs},
+		{inLog, "log", a.checkOrder},
 	}
 }
 
@@ -68,13 +68,13 @@ func (a *audit) readDefinitions(ctx context.Context) error {
 			MachineName string `json:"machineName"`
 		}
 		if got := hex.EncodeToString(sum[:]); got != digest {
-			a.find(differs(InDefinition, "definition "+digest, "its content has digest %s", got))
+			a.find(differs(inDefinition, "definition "+digest, "its content has digest %s", got))
 		} else if err := json.Unmarshal([]byte(d.text), &head); err != nil {
-			a.find(differs(InDefinition, "definition "+digest, "%v", err))
+			a.find(differs(inDefinition, "definition "+digest, "%v", err))
 		} else if head.MachineName == "" {
-			a.find(differs(InDefinition, "definition "+digest, "it names no machine"))
+			a.find(differs(inDefinition, "definition "+digest, "it names no machine"))
 		} else if d.id != n {
-			a.find(differs(InDefinition, "definitions", "row %d follows row %d: one was removed or renumbered", d.id, n-1))
+			a.find(differs(inDefinition, "definitions", "row %d follows row %d: one was removed or renumbered", d.id, n-1))
 		}
 		d.name = head.MachineName
 		d.machine = a.nameMachine(d.name, d.machine)
@@ -90,10 +90,10 @@ func (a *audit) nameMachine(name string, row int64) int64 {
 		return row
 	}
 	if right, ok := a.rows[name]; ok {
-		a.find(differs(InRows, "definitions", "a definition of %s belongs to row %d of machines instead of %d", name, row, right))
+		a.find(differs(inRows, "definitions", "a definition of %s belongs to row %d of machines instead of %d", name, row, right))
 		return right
 	}
-	a.find(differs(InRows, "machines", "row %d has the name %q instead of %q", row, a.machines[row], name))
+	a.find(differs(inRows, "machines", "row %d has the name %q instead of %q", row, a.machines[row], name))
 	delete(a.rows, a.machines[row])
 	a.machines[row], a.rows[name] = name, row
 	return row
@@ -115,7 +115,7 @@ func (a *audit) readRosters(ctx context.Context) error {
 		}
 		before, name := heads[machine], a.machines[machine]
 		decoded, err := session.DecodeRosterEvents(events)
-		bad := &Difference{Stream: cmp.Or(name, fmt.Sprintf("machine row %d", machine)), Seq: first, Kind: InRoster}
+		bad := &Difference{Stream: cmp.Or(name, fmt.Sprintf("machine row %d", machine)), Seq: first, Kind: inRoster}
 		want := session.Chain(before, name, events)
 		switch {
 		case id != n, first != next[machine]+1, string(prev) != string(before[:]):
@@ -235,7 +235,7 @@ func (f *folding) add(r *logRow) *Difference {
 		f.stream = cmp.Or(sessionIDOf(r.events), f.stream)
 	}
 	bad := func(format string, args ...any) *Difference {
-		d := differs(InLog, f.stream, format, args...)
+		d := differs(inLog, f.stream, format, args...)
 		d.Seq = want.first
 		return d
 	}
@@ -257,7 +257,7 @@ func (f *folding) add(r *logRow) *Difference {
 	f.learn(r.place, events, &want)
 	if r.first != want.first || r.at != want.at || !same(r.decides, want.decides) {
 		f.a.beside[r.place] = want
-		f.a.find(differs(InRows, "log", "what stands beside the record at place %d (first, at, decides) is not what its events say", r.place))
+		f.a.find(differs(inRows, "log", "what stands beside the record at place %d (first, at, decides) is not what its events say", r.place))
 	}
 	return nil
 }
@@ -317,7 +317,7 @@ func (a *audit) checkOrder(ctx context.Context) error {
 	var last int64
 	for _, id := range slices.Sorted(maps.Keys(a.began)) {
 		if a.began[id] < last {
-			return differs(InLog, fmt.Sprintf("session row %d", id), "it began before the one of the row before: rows were renumbered")
+			return differs(inLog, fmt.Sprintf("session row %d", id), "it began before the one of the row before: rows were renumbered")
 		}
 		last = a.began[id]
 	}
@@ -342,12 +342,12 @@ func (a *audit) checkTails(ctx context.Context) error {
 			return nil
 		}
 		if _, begun := a.began[id]; !begun {
-			d := differs(InLog, session, "its log is gone")
+			d := differs(inLog, session, "its log is gone")
 			d.Seq = 1
 			return d
 		}
 		if want, folded := a.sessions[id]; a.tails && folded && sequence > want.Sequence {
-			d := differs(InLog, want.SessionID, "the log ends before it, but the session was at event %d: its end was cut off", sequence)
+			d := differs(inLog, want.SessionID, "the log ends before it, but the session was at event %d: its end was cut off", sequence)
 			d.Seq = want.Sequence + 1
 			return d
 		}
@@ -369,7 +369,7 @@ func (a *audit) checkGaps(ctx context.Context) error {
 		if err := rows.Scan(&place, &last); err != nil {
 			return err
 		}
-		return differs(InLog, "log", "the places %d to %d hold no record any more: a session or the end of one was removed", place, last)
+		return differs(inLog, "log", "the places %d to %d hold no record any more: a session or the end of one was removed", place, last)
 	}
 	return rows.Err()
 }

@@ -11,8 +11,8 @@ import (
 // side returns the checks of what follows from nothing.
 func (a *audit) side() []check {
 	return []check{
-		{InSecret, "secrets", a.checkSecret},
-		{InAudit, "llm_audit", a.checkAudit},
+		{inSecret, "secrets", a.checkSecret},
+		{inAudit, "llm_audit", a.checkAudit},
 	}
 }
 
@@ -36,7 +36,7 @@ func (a *audit) checkSecret(ctx context.Context) error {
 		return err
 	}
 	if sum := sha256.Sum256([]byte(values["store"])); len(values) != 2 || values[secretSum] != string(sum[:]) {
-		return differs(InSecret, "secrets", "the secret that audits are drawn by is not the one that the store was made with")
+		return differs(inSecret, "secrets", "the secret that audits are drawn by is not the one that the store was made with")
 	}
 	return nil
 }
@@ -62,13 +62,13 @@ func (a *audit) checkAudit(ctx context.Context) error {
 		prev = session.Chain(prev, sessionID, entry)
 		switch err := json.Unmarshal(entry, &said); {
 		case id != n:
-			return differs(InAudit, "llm_audit", "entry %d follows entry %d: one was removed", id, n-1)
+			return differs(inAudit, "llm_audit", "entry %d follows entry %d: one was removed", id, n-1)
 		case string(hash) != string(prev[:]):
-			return differs(InAudit, "llm_audit", "the hash of entry %d is wrong: it was altered, or one before it removed", id)
+			return differs(inAudit, "llm_audit", "the hash of entry %d is wrong: it was altered, or one before it removed", id)
 		case err != nil:
-			return differs(InAudit, "llm_audit", "entry %d: %v", id, err)
+			return differs(inAudit, "llm_audit", "entry %d: %v", id, err)
 		case said.SessionID != sessionID:
-			return differs(InAudit, "llm_audit", "entry %d is of session %s and stands under %s", id, said.SessionID, sessionID)
+			return differs(inAudit, "llm_audit", "entry %d is of session %s and stands under %s", id, said.SessionID, sessionID)
 		}
 	}
 	return rows.Err()

@@ -59,7 +59,7 @@ func (p *bills) follow(seq int64, ev session.Event, _, folded spend.Book) {
 	}
 	folded.Unpriced, folded.Estimated = 0, 0
 	if p.wrong == nil && sum != folded {
-		p.wrong = &Difference{Seq: seq, Kind: InLog, What: fmt.Sprintf("after it the session has spent %s, and the sum of its asks is %s", spentText(folded), spentText(sum))}
+		p.wrong = &Difference{Seq: seq, Kind: inLog, What: fmt.Sprintf("after it the session has spent %s, and the sum of its asks is %s", spentText(folded), spentText(sum))}
 	}
 }
 
@@ -353,10 +353,10 @@ func spentDifference(got, want sessionRow, taken string) string {
 	return text
 }
 
-// RecomputeSpend returns what to set as [session.Folder.Applied] to have the spending of
+// recomputeSpend returns what to set as [session.Folder.Applied] to have the spending of
 // one session worked out anew, as Verify does, and what returns the first event after
 // which the fold says something else: nil while there is none. Each is good for one log.
-func RecomputeSpend() (applied func(seq int64, ev session.Event, before, after spend.Book), first func() *Difference) {
+func recomputeSpend() (applied func(seq int64, ev session.Event, before, after spend.Book), first func() *Difference) {
 	p := newBills()
 	return p.follow, func() *Difference { return p.wrong }
 }

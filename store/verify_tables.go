@@ -13,13 +13,13 @@ import (
 // of each row.
 func (a *audit) following() []check {
 	return []check{
-		{InRows, "machines", a.compareMachines},
-		{InRows, "definitions", a.compareNames},
-		{InRows, "sessions", a.compareSessions},
-		{InRows, "alignment", a.compareAlignment},
-		{InRows, "exemplars", a.compareExemplars},
-		{InRows, "lessons", a.compareLessons},
-		{InRows, "gaps", a.compareGaps},
+		{inRows, "machines", a.compareMachines},
+		{inRows, "definitions", a.compareNames},
+		{inRows, "sessions", a.compareSessions},
+		{inRows, "alignment", a.compareAlignment},
+		{inRows, "exemplars", a.compareExemplars},
+		{inRows, "lessons", a.compareLessons},
+		{inRows, "gaps", a.compareGaps},
 	}
 }
 
@@ -57,7 +57,7 @@ func (a *audit) compareMachines(ctx context.Context) error {
 			return err
 		}
 		if name := a.machines[id]; id != n || version < a.learned[name] {
-			return differs(InRows, "machines", "row %d has the trust version %d, and %d records taught something", id, version, a.learned[name])
+			return differs(inRows, "machines", "row %d has the trust version %d, and %d records taught something", id, version, a.learned[name])
 		}
 	}
 	return rows.Err()
@@ -67,11 +67,11 @@ func (a *audit) compareMachines(ctx context.Context) error {
 // are there twice.
 func (a *audit) compareNames(context.Context) error {
 	if len(a.rows) != len(a.machines) {
-		return differs(InRows, "machines", "there are %d rows for %d names", len(a.machines), len(a.rows))
+		return differs(inRows, "machines", "there are %d rows for %d names", len(a.machines), len(a.rows))
 	}
 	for _, d := range a.definitions {
 		if _, ok := a.rows[d.name]; !ok && d.name != "" { // else it is damaged itself
-			return differs(InRows, "machines", "%s has no row", d.name)
+			return differs(inRows, "machines", "%s has no row", d.name)
 		}
 	}
 	return nil
@@ -101,7 +101,7 @@ func (a *audit) compareSessions(ctx context.Context) error {
 		}
 		if got != want {
 			what := cmp.Or(spentDifference(got, want, a.taken[id]), "its row in sessions is not what its log says")
-			return differs(InRows, want.SessionID, "%s", what)
+			return differs(inRows, want.SessionID, "%s", what)
 		}
 		seen++
 	}
@@ -109,7 +109,7 @@ func (a *audit) compareSessions(ctx context.Context) error {
 		return err
 	}
 	if seen != len(a.sessions) {
-		return differs(InRows, "sessions", "there are %d rows for %d logs", seen, len(a.sessions))
+		return differs(inRows, "sessions", "there are %d rows for %d logs", seen, len(a.sessions))
 	}
 	return nil
 }
@@ -151,11 +151,11 @@ func (a *audit) compareAlignment(ctx context.Context) error {
 	want := a.alignment()
 	for _, r := range want {
 		if !stored[r] {
-			return differs(InRows, a.machines[r.machine], "alignment of %s is not what the logs say", r.specialist)
+			return differs(inRows, a.machines[r.machine], "alignment of %s is not what the logs say", r.specialist)
 		}
 	}
 	if len(stored) != len(want) {
-		return differs(InRows, "alignment", "there are %d rows, the logs have %d", len(stored), len(want))
+		return differs(inRows, "alignment", "there are %d rows, the logs have %d", len(stored), len(want))
 	}
 	return nil
 }
@@ -179,14 +179,14 @@ func (a *audit) compareExemplars(ctx context.Context) error {
 		}
 		want := a.exemplars[n].exemplar
 		if id != int64(n)+1 || machine != a.rows[want.MachineName] || state != want.State || stored != string(want.Append(nil)) {
-			return differs(InRows, "exemplars", "row %d is not what the logs say", id)
+			return differs(inRows, "exemplars", "row %d is not what the logs say", id)
 		}
 	}
 	if err := rows.Err(); err != nil {
 		return err
 	}
 	if n != len(a.exemplars) {
-		return differs(InRows, "exemplars", "there are %d, the logs have %d", n, len(a.exemplars))
+		return differs(inRows, "exemplars", "there are %d, the logs have %d", n, len(a.exemplars))
 	}
 	return nil
 }
@@ -206,14 +206,14 @@ func (a *audit) compareLessons(ctx context.Context) error {
 			return err
 		}
 		if want, known := a.lessons[id]; !known || stored != want {
-			return differs(InRows, "lessons", "lesson %d is not what the logs say", id)
+			return differs(inRows, "lessons", "lesson %d is not what the logs say", id)
 		}
 	}
 	if err := rows.Err(); err != nil {
 		return err
 	}
 	if n != len(a.lessons) {
-		return differs(InRows, "lessons", "there are %d, the logs have %d", n, len(a.lessons))
+		return differs(inRows, "lessons", "there are %d, the logs have %d", n, len(a.lessons))
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func (a *audit) compareGaps(ctx context.Context) error {
 	var wrong int64
 	err := a.q.QueryRowContext(ctx, `SELECT count(*) FROM gaps g LEFT JOIN (`+emptyPlaces+`) e ON e.place=g.place AND e.last=g.last WHERE e.place IS NULL`).Scan(&wrong)
 	if err == nil && wrong > 0 {
-		return differs(InRows, "gaps", "%d gaps are recorded that are none", wrong)
+		return differs(inRows, "gaps", "%d gaps are recorded that are none", wrong)
 	}
 	return err
 }

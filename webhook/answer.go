@@ -15,8 +15,8 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// MaxContext is the largest context text, in bytes.
-const MaxContext = 256 << 10
+// maxContext is the largest context text, in bytes.
+const maxContext = 256 << 10
 
 // An AnswerError says what is wrong with the body of a webhook's answer.
 type AnswerError struct{ Problem string }
@@ -245,10 +245,10 @@ func (o object) toolCalls() ([]specialist.ToolCall, error) {
 	return calls, nil
 }
 
-// ReadConsensus reads a ConsensusResult about a round, and what it cost, which is
+// readConsensus reads a ConsensusResult about a round, and what it cost, which is
 // returned along with an error. Of its members threshold and scores are not read:
 // those of the round are in force.
-func ReadConsensus(body []byte, r *arbiter.Round) (arbiter.Decision, error) {
+func readConsensus(body []byte, r *arbiter.Round) (arbiter.Decision, error) {
 	none := arbiter.None("")
 	o, err := readObject(body)
 	if err != nil {
@@ -313,8 +313,8 @@ func (o object) margin() (m exact.Billionths, given bool, err error) {
 	return m, err == nil, err
 }
 
-// ReadContext reads {context: string}.
-func ReadContext(body []byte) (string, error) {
+// readContext reads {context: string}.
+func readContext(body []byte) (string, error) {
 	o, err := readObject(body)
 	if err != nil {
 		return "", err
@@ -326,8 +326,8 @@ func ReadContext(body []byte) (string, error) {
 	if err := o.text("context", &text); err != nil {
 		return "", err
 	}
-	if len(text) > MaxContext {
-		return "", badAnswer("context is larger than %d bytes", MaxContext)
+	if len(text) > maxContext {
+		return "", badAnswer("context is larger than %d bytes", maxContext)
 	}
 	return text, nil
 }

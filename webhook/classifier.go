@@ -63,18 +63,18 @@ func (p classifier) Classify(ctx context.Context, q guard.Classification) (a gua
 	}
 	answer, err := one.atOnce(ctx)
 	if err == nil {
-		a, err = ReadClassification(answer)
+		a, err = readClassification(answer)
 		a.Code = one.scrub(a.Code)
 	}
 	a.Usage = one.spent(a.Usage)
 	return a, one.clean(err)
 }
 
-// ReadClassification reads the answer of a classifier: a verdict, by the name of
+// readClassification reads the answer of a classifier: a verdict, by the name of
 // one of the guards' statuses, and where they are given a score from 0 to 1, a
 // code and what the answer has cost. What it has cost is returned along with an
 // error.
-func ReadClassification(body []byte) (a guard.ClassifierAnswer, err error) {
+func readClassification(body []byte) (a guard.ClassifierAnswer, err error) {
 	o, err := readObject(body)
 	if err != nil {
 		return a, err

@@ -26,7 +26,7 @@ type Config struct {
 	// Lookup returns a variable of the environment; nil means that none is set.
 	Lookup func(name string) (value string, ok bool)
 	// TokenNames are the globs a variable's name must match before a machine
-	// file may name it; none means DefaultTokenNames.
+	// file may name it; none means defaultTokenNames.
 	TokenNames []string
 	// Transport is where requests go; nil means NewTransport(Policy).
 	Transport http.RoundTripper
@@ -45,8 +45,8 @@ type Config struct {
 	Tape Tape
 }
 
-// DefaultTokenNames is what variables that hold tokens must be called.
-const DefaultTokenNames = "*WEBHOOK*"
+// defaultTokenNames is what variables that hold tokens must be called.
+const defaultTokenNames = "*WEBHOOK*"
 
 // protected variables are never sent anywhere, whatever the globs say.
 var protected = map[string]bool{
@@ -86,7 +86,7 @@ func New(c Config) *Client {
 	}
 	c.TokenNames = append([]string(nil), c.TokenNames...)
 	if len(c.TokenNames) == 0 {
-		c.TokenNames = []string{DefaultTokenNames}
+		c.TokenNames = []string{defaultTokenNames}
 	}
 	if c.Transport == nil {
 		c.Transport = NewTransport(c.Policy)
@@ -259,7 +259,7 @@ func (c *Client) Arbiter(m *machine.Machine, s *machine.Specialist) (arbiter.Arb
 		one.ids = e.client.tapedIDs(r)
 		body, err := one.atOnce(ctx)
 		if err == nil {
-			if d, err = ReadConsensus(body, r); err != nil && d.Expense == nil {
+			if d, err = readConsensus(body, r); err != nil && d.Expense == nil {
 				err = uncounted{err}
 			}
 			d.Text = one.scrub(d.Text)
@@ -284,7 +284,7 @@ func (c *Client) Context(m *machine.Machine, s *machine.Specialist) (specialist.
 		one := e.call(Label{Kind: "context", State: q.State.Name}, q.Key, q.Ask, encoded(&q))
 		body, err := one.atOnce(ctx)
 		if err == nil {
-			text, err = ReadContext(body)
+			text, err = readContext(body)
 			text = one.scrub(text)
 		}
 		return text, one.clean(err)

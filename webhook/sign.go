@@ -21,8 +21,8 @@ func Sign(key []byte, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Tolerance is how old or early a signed request may be for [Verify].
-const Tolerance = 5 * time.Minute
+// tolerance is how old or early a signed request may be for [Verify].
+const tolerance = 5 * time.Minute
 
 // Verify reports whether a request was signed with the key, for servers that
 // receive webhooks. signature is the webhook-signature header, which may hold
@@ -33,7 +33,7 @@ func Verify(key []byte, id, timestamp, signature string, body []byte, now time.T
 		return fmt.Errorf("webhook-timestamp %q is not a number", timestamp)
 	}
 	at := time.Unix(seconds, 0)
-	if d := now.Sub(at); d > Tolerance || d < -Tolerance {
+	if d := now.Sub(at); d > tolerance || d < -tolerance {
 		return fmt.Errorf("webhook-timestamp is %s away from now", d.Round(time.Second))
 	}
 	want := []byte(Sign(key, id, at, body))

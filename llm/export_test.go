@@ -1,0 +1,4 @@
+package llm
+
+// MaxContext is what the tests of prompts need.
+const MaxContext = maxContext
