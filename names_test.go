@@ -87,8 +87,6 @@ var offered = map[string]string{
 	"session.MethodLocal":      "a word of the log, for who reads it",
 
 	"session.SamePayload": "compares what two rulings would pay",
-
-	"llm.ParseAuditMode": "how much of its calls a model's audit keeps, from a word",
 }
 
 // TestNames counts the exported names and says what each is for.

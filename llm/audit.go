@@ -24,8 +24,8 @@ const (
 	AuditDigest   AuditMode = "digest"   // a hash and the length of each body
 )
 
-// ParseAuditMode reads the value of DIALAI_AUDIT; "" is AuditRedacted.
-func ParseAuditMode(s string) (AuditMode, error) {
+// parseAuditMode reads the value of DIALAI_AUDIT; "" is AuditRedacted.
+func parseAuditMode(s string) (AuditMode, error) {
 	switch m := AuditMode(s); m {
 	case "":
 		return AuditRedacted, nil

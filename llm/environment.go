@@ -19,7 +19,7 @@ func FromEnvironment(lookup func(name string) (value string, set bool)) (c Confi
 	}
 	c.Policy = hooks.Policy
 	audit, _ := lookup("DIALAI_AUDIT")
-	if c.AuditAs, err = ParseAuditMode(audit); err != nil {
+	if c.AuditAs, err = parseAuditMode(audit); err != nil {
 		return Config{}, err
 	}
 	var l Limits
