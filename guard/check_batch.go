@@ -1,8 +1,6 @@
 package guard
 
 import (
-	"errors"
-
 	"github.com/dialai/dialai/internal/batch"
 	"github.com/dialai/dialai/verdict"
 )
@@ -13,9 +11,8 @@ func (k *checking) batch() {
 	if k.c.Batch == nil {
 		return
 	}
-	_, result, err := k.c.Batch.AfterModel(k.m.batches(), batchOf(k.step), 0)
-	var loop *batch.LoopError
-	if err != nil && !errors.As(err, &loop) {
+	_, result, err := k.c.Batch.AfterModel(k.m.batches(), batchOf(k.step))
+	if err != nil {
 		k.report(verdict.Reason{Code: "internal_error", Guard: "batch_loop", Class: verdict.Abort, Message: err.Error()})
 		return
 	}
@@ -39,8 +36,8 @@ func (m *memory) addBatch(c *Config, step *verdict.Step) {
 	if c.Batch == nil || step.Human {
 		return
 	}
-	next, _, err := c.Batch.AfterModel(m.batches(), batchOf(step), 0)
-	if err != nil { // it was judged before, and was let pass
+	next, result, err := c.Batch.AfterModel(m.batches(), batchOf(step))
+	if err != nil || result.Outcome == batch.Failed { // it was judged before, and was let pass
 		return
 	}
 	next, _ = c.Batch.BeforeModel(next)
@@ -54,7 +51,7 @@ func (m *memory) refuse(c *Config, step *verdict.Step, v verdict.Verdict) {
 	if c == nil || c.Batch == nil || !c.Batch.Climbs() || step.Human || !byBatch(v) {
 		return
 	}
-	next, _, err := c.Batch.AfterModel(m.batches(), batchOf(step), 0)
+	next, _, err := c.Batch.AfterModel(m.batches(), batchOf(step))
 	if err != nil { // it was judged before
 		return
 	}

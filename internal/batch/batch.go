@@ -41,7 +41,7 @@ const (
 	Block    Outcome = "block"          // this turn is to be tried again
 	Escalate Outcome = "escalate"       // a human is to look
 	End      Outcome = "end"            // drop the turn's calls, say Message, stop the session
-	Failed   Outcome = "error"          // the hook also returned a LoopError
+	Failed   Outcome = "error"          // the hard limit in mode error; Message says why
 )
 
 // A Result says what a hook did. The zero value of a member means that it
@@ -54,30 +54,6 @@ type Result struct {
 	Limit   int      // the threshold, limit or rung that was reached
 	Tools   []string // sorted, distinct
 	Message string   // for models or people; holds no arguments
-}
-
-// A Hit is one finding of a [Loop].
-type Hit struct {
-	Rule   string          `json:"rule"` // always "batch_repeat"
-	Hash   string          `json:"hash"`
-	Count  int             `json:"count"`
-	Tools  []string        `json:"tools"`
-	Detail string          `json:"detail"`
-	At     specialist.Time `json:"at"` // milliseconds since 1970, as given to the hook
-}
-
-// A LoopError reports a batch that reached the hard limit in mode error.
-type LoopError struct {
-	Mode Mode
-	Hits []Hit // never empty
-}
-
-func (e *LoopError) Error() string {
-	details := make([]string, len(e.Hits))
-	for i, h := range e.Hits {
-		details[i] = h.Detail
-	}
-	return fmt.Sprintf("loop guard in mode %s: %s", e.Mode, strings.Join(details, "; "))
 }
 
 // Code is the code of every reason that a [Loop] gives.
@@ -102,47 +78,44 @@ func (b *Loop) BeforeModel(s State) (State, Result) {
 	return s, Result{Outcome: Inject, Hash: p.Hash, Count: p.Count, Tools: p.Tools, Message: p.Message}
 }
 
-// AfterModel is to be called once the calls of a turn are known; at is when. It is
-// [Loop.Batch] followed by [Loop.AfterBatch] and returns their errors
-// with s unchanged.
-func (b *Loop) AfterModel(s State, calls []specialist.ToolCall, at specialist.Time) (State, Result, error) {
+// AfterModel is to be called once the calls of a turn are known, and counts their
+// batch. At the hard limit in mode error it returns s as it was. A batch without calls
+// neither counts nor clears. The error is that of [Loop.Batch], with s unchanged.
+func (b *Loop) AfterModel(s State, calls []specialist.ToolCall) (State, Result, error) {
 	batch, err := b.Batch(calls)
 	if err != nil {
 		return s, Result{}, err
 	}
-	return b.AfterBatch(s, batch, at)
+	next, result := b.AfterBatch(s, batch)
+	return next, result, nil
 }
 
-// AfterBatch counts one batch. A stored log of batches that is folded with it
-// gives the same states again. In mode error, and only there, it returns a
-// [LoopError] when the hard limit is reached, and s as it was; else the error is
-// nil. A batch without calls neither counts nor clears.
-func (b *Loop) AfterBatch(s State, batch Batch, at specialist.Time) (State, Result, error) {
+// AfterBatch is AfterModel for the batch of the calls. A stored log of batches that is
+// folded with it gives the same states again.
+func (b *Loop) AfterBatch(s State, batch Batch) (State, Result) {
 	if batch.Hash == "" {
-		return b.prune(s), Result{Outcome: Noop}, nil
+		return b.prune(s), Result{Outcome: Noop}
 	}
 	next := b.push(s, batch.Hash)
 	result := Result{Outcome: Continue, Hash: batch.Hash, Count: occurrences(next.Window, batch.Hash), Tools: batch.Tools}
 	if b.ladder != nil {
-		next, result = b.climb(next, result)
-		return next, result, nil
+		return b.climbed(next, result)
 	}
 	if result.Count >= b.warnThreshold {
 		next, result = b.warn(next, result, b.warnThreshold)
 	}
 	if result.Count < b.hardLimit {
-		return next, result, nil
+		return next, result
 	}
 	switch b.onLoop {
 	case OnLoopEnd:
 		next.Pending = nil
 		result.Outcome, result.Limit, result.Message = End, b.hardLimit, b.stopText(result)
 	case OnLoopError:
-		err := b.loopError(result, at)
-		result.Outcome, result.Limit, result.Message = Failed, b.hardLimit, err.Error()
-		return s, result, err
+		result.Outcome, result.Limit, result.Message = Failed, b.hardLimit, b.errorText(result)
+		return s, result
 	}
-	return next, result, nil
+	return next, result
 }
 
 // warn schedules a warning, unless there was one for this batch.
@@ -164,9 +137,8 @@ func (b *Loop) stopText(r Result) string {
 	return fmt.Sprintf("Stopped because %s. %s", repeated(r), b.stop)
 }
 
-func (b *Loop) loopError(r Result, at specialist.Time) *LoopError {
-	detail := fmt.Sprintf("%s, in a window of %d", repeated(r), b.windowSize)
-	return &LoopError{b.onLoop, []Hit{{Code, r.Hash, r.Count, r.Tools, detail, at}}}
+func (b *Loop) errorText(r Result) string {
+	return fmt.Sprintf("loop guard in mode %s: %s, in a window of %d", b.onLoop, repeated(r), b.windowSize)
 }
 
 func repeated(r Result) string {
@@ -181,9 +153,9 @@ func repeated(r Result) string {
 	return text
 }
 
-// climb does what the highest rung reached says. A batch that was blocked and
+// climbed does what the highest rung reached says. A batch that was blocked and
 // comes back counts once more for each block.
-func (b *Loop) climb(s State, r Result) (State, Result) {
+func (b *Loop) climbed(s State, r Result) (State, Result) {
 	r.Blocked = occurrences(s.Blocked, r.Hash)
 	top := b.standing(r.Count + r.Blocked)
 	if top == nil {

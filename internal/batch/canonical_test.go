@@ -118,7 +118,7 @@ func TestBatchRefusesArguments(t *testing.T) {
 	}
 	for _, args := range []string{`{`, `1 2`, `NaN`, `{"a":1,"a":1}`, `{"a":1,"\u0061":2}`, `{"b":[{"id":1,"id":2}]}`, "[" + deep + "]", `1e9999999999999999`, `1e99999999999999999999`, `-1e-9999999999999999`} {
 		s := batch.State{Window: []string{"x"}}
-		next, r, err := loop.AfterModel(s, turn("f "+args), 0)
+		next, r, err := loop.AfterModel(s, turn("f "+args))
 		if !errors.Is(err, verdict.ErrInput) || r.Outcome != "" || len(next.Window) != 1 {
 			t.Errorf("%.40s: %+v, %+v, %v", args, next, r, err)
 		}

@@ -1,14 +1,9 @@
 package batch
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
@@ -18,7 +13,7 @@ import (
 // limit.
 type Mode string
 
-// The modes: go on, stop the session, fail with a [LoopError].
+// The modes: go on, stop the session, fail.
 const (
 	OnLoopContinue Mode = "continue"
 	OnLoopEnd      Mode = "end"
@@ -71,68 +66,51 @@ const (
 // in would look as if it still worked.
 var removedOptions = []string{"enabled", "maxRepeatedCalls", "maxRepeatedFailures", "detectSameResult", "userMessage", "toolMessage", "debugState"}
 
-// Parse reads a batch_loop section, a JSON object; null means {}. All
+// Parse reads a batch_loop section that stands alone, a JSON object; null means {}. All
 // numbers count batches and are whole numbers from 1 to [MaxOption].
 //
-// The error joins one [OptionError] for each option that is unknown, removed,
-// given twice, of the wrong type or out of range. Only if there is none are
-// options compared with each other: hardLimit must be at least warnThreshold,
-// windowSize at least hardLimit, and each rung of a ladder reachable. A ladder
-// takes the place of hardLimit, warnThreshold and onLoop.
-func Parse(data []byte) (*Loop, error) {
-	if string(bytes.TrimSpace(data)) == "null" {
-		data = []byte("{}")
-	}
-	b := &Loop{onLoop: OnLoopEnd, warning: defaultWarning, stop: defaultStop}
-	var hard, warn, window int64
-	var mode Mode
-	ladder := rungs
-	limit := func(key string, set *int64) option {
-		return wholeOption(key, 1, MaxOption, func(n int64) { *set = n })
-	}
-	r := &optionReader{removed: removedOptions}
-	steps := make([]option, len(ladder))
-	for i := range ladder {
-		steps[i] = limit(ladder[i].name, &ladder[i].at)
-	}
-	var climbs bool
-	ladderOption := r.inner("ladder", steps)
-	r.object(data, []option{
-		limit("hardLimit", &hard), limit("warnThreshold", &warn), limit("windowSize", &window),
-		choiceOption("onLoop", &mode, OnLoopContinue, OnLoopEnd, OnLoopError),
-		textOption("warningMessage", &b.warning), textOption("hardStopMessage", &b.stop),
-		{"ladder", func(value []byte) string { climbs = true; return ladderOption.take(value) }},
-	})
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	if climbs {
-		b.climbs(r, ladder[:], map[string]int64{"hardLimit": hard, "warnThreshold": warn}, window, mode)
-	} else {
-		b.counts(r, hard, warn, window, mode)
-	}
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	return b, nil
+// There is one problem for each option that is unknown, removed, of the wrong type or
+// out of range. Only if there is none are options compared with each other: hardLimit
+// must be at least warnThreshold, windowSize at least hardLimit, and each rung of a
+// ladder reachable. A ladder takes the place of hardLimit, warnThreshold and onLoop. The
+// problems have JSON pointers relative to the section.
+func Parse(data []byte) (b *Loop, problems []machine.Problem) {
+	problems = section.Parse("batch_loop", data, func(r *section.Reader) func(path string, value []byte) { return Read(r, &b) })
+	return b, problems
 }
 
-// counts fills in the two limits; 0 stands for an option that is not given.
-func (b *Loop) counts(r *optionReader, hard, warn, window int64, mode Mode) {
-	b.hardLimit = given(hard, DefaultHardLimit)
-	b.warnThreshold = given(warn, min(DefaultWarnThreshold, b.hardLimit))
-	b.windowSize = given(window, max(DefaultWindowSize, b.hardLimit))
-	if mode != "" {
-		b.onLoop = mode
+// Read reads a batch_loop section; see [Parse].
+func Read(r *section.Reader, into **Loop) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		b := &Loop{onLoop: OnLoopEnd, warning: defaultWarning, stop: defaultStop}
+		o := &options{Reader: r, root: path, before: len(r.Problems), rungs: rungs}
+		if string(value) == "null" {
+			value = []byte("{}")
+		}
+		o.read(b, value)
+		if o.sound() && o.climbs {
+			b.climb(o)
+		} else if o.sound() {
+			b.count(o)
+		}
+		if o.sound() {
+			*into = b
+		}
+	}
+}
+
+// count fills in the two limits.
+func (b *Loop) count(o *options) {
+	b.hardLimit = given(o.hard, DefaultHardLimit)
+	b.warnThreshold = given(o.warn, min(DefaultWarnThreshold, b.hardLimit))
+	b.windowSize = given(o.window, max(DefaultWindowSize, b.hardLimit))
+	if o.mode != "" {
+		b.onLoop = Mode(o.mode)
 	}
 	if b.hardLimit < b.warnThreshold {
-		r.report("hardLimit", strconv.AppendInt(nil, int64(b.hardLimit), 10),
-			fmt.Sprintf("it must be at least warnThreshold, which is %d", b.warnThreshold), "")
-		return
-	}
-	if b.windowSize < b.hardLimit {
-		r.report("windowSize", strconv.AppendInt(nil, int64(b.windowSize), 10),
-			fmt.Sprintf("it must be at least hardLimit, which is %d", b.hardLimit), "")
+		o.refuse("hardLimit", b.hardLimit, fmt.Sprintf("it must be at least warnThreshold, which is %d", b.warnThreshold), "")
+	} else if b.windowSize < b.hardLimit {
+		o.refuse("windowSize", b.windowSize, fmt.Sprintf("it must be at least hardLimit, which is %d", b.hardLimit), "")
 	}
 }
 
@@ -143,36 +121,37 @@ func given(value int64, otherwise int) int {
 	return int(value)
 }
 
-// climbs fills in a ladder.
-func (b *Loop) climbs(r *optionReader, ladder []rung, limits map[string]int64, window int64, mode Mode) {
-	for _, key := range slices.Sorted(maps.Keys(limits)) {
-		if limits[key] != 0 {
-			r.report(key, strconv.AppendInt(nil, limits[key], 10), "it has no meaning beside a ladder", "leave it out")
-		}
+// climb fills in a ladder.
+func (b *Loop) climb(o *options) {
+	const meaningless, remedy = "it has no meaning beside a ladder", "leave it out"
+	if o.hard != 0 {
+		o.refuse("hardLimit", o.hard, meaningless, remedy)
 	}
-	if mode != "" {
-		r.report("onLoop", []byte(strconv.Quote(string(mode))), "it has no meaning beside a ladder", "leave it out")
+	if o.warn != 0 {
+		o.refuse("warnThreshold", o.warn, meaningless, remedy)
 	}
-	b.ladder = slices.DeleteFunc(slices.Clone(ladder), func(s rung) bool { return s.at == 0 })
+	if o.mode != "" {
+		o.refuse("onLoop", strconv.Quote(o.mode), meaningless, remedy)
+	}
+	b.ladder = slices.DeleteFunc(o.rungs[:], func(s rung) bool { return s.at == 0 })
 	if len(b.ladder) == 0 {
-		r.report("ladder", []byte("{}"), "it has no rung", "")
+		o.refuse("ladder", "{}", "it has no rung", "")
 		return
 	}
-	b.windowSize = given(window, max(DefaultWindowSize, int(b.ladder[len(b.ladder)-1].at)))
-	for i, s := range b.ladder {
-		if i > 0 && s.at <= b.ladder[i-1].at {
-			r.report("ladder."+s.name, strconv.AppendInt(nil, s.at, 10),
-				fmt.Sprintf("it must be more than %s, which is %d", b.ladder[i-1].name, b.ladder[i-1].at), "")
+	b.windowSize = given(o.window, max(DefaultWindowSize, int(b.ladder[len(b.ladder)-1].at)))
+	for i, s := range b.ladder[1:] {
+		if below := b.ladder[i]; s.at <= below.at {
+			o.refuse("ladder."+s.name, s.at, fmt.Sprintf("it must be more than %s, which is %d", below.name, below.at), "")
 		}
 	}
-	if len(r.errs) == 0 {
-		b.deadRungs(r)
+	if o.sound() {
+		b.deadRungs(o)
 	}
 }
 
 // deadRungs repeats one batch until nothing new can happen and reports the rungs
 // that were never stood on.
-func (b *Loop) deadRungs(r *optionReader) {
+func (b *Loop) deadRungs(o *options) {
 	var s State
 	reached := map[string]bool{}
 	for range 2 * b.windowSize {
@@ -184,7 +163,7 @@ func (b *Loop) deadRungs(r *optionReader) {
 	}
 	for _, step := range b.ladder {
 		if !reached[step.name] {
-			r.report("ladder."+step.name, strconv.AppendInt(nil, step.at, 10), "no number of repetitions gets there",
+			o.refuse("ladder."+step.name, step.at, "no number of repetitions gets there",
 				fmt.Sprintf("windowSize is %d, and a batch that comes back after block counts once more", b.windowSize))
 		}
 	}
@@ -217,40 +196,3 @@ func (b *Loop) Limits() (warn, hard int, mode Mode) {
 
 // Climbs reports whether b has a ladder.
 func (b *Loop) Climbs() bool { return b.ladder != nil }
-
-// Read reads a batch_loop section.
-func Read(r *section.Reader, into **Loop) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		b, err := Parse(json.RawMessage(value))
-		if err != nil {
-			reportOptions(r, path, err)
-			return
-		}
-		*into = b
-	}
-}
-
-// reportOptions reports the errors of a section that has a reader of its own.
-func reportOptions(r *section.Reader, path string, err error) {
-	if list, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range list.Unwrap() {
-			reportOptions(r, path, e)
-		}
-		return
-	}
-	var bad *OptionError
-	if !errors.As(err, &bad) {
-		r.Report(path, "bad-value", err.Error(), "")
-		return
-	}
-	for name := range strings.SplitSeq(bad.Key, ".") {
-		if name != "" {
-			path += "/" + machine.EscapePointer(name)
-		}
-	}
-	code := "bad-value"
-	if bad.Problem == noSuchOption || bad.Problem == removedOption {
-		code = "unknown-field"
-	}
-	r.Report(path, code, strings.TrimPrefix((&OptionError{Key: bad.Key, Value: bad.Value, Problem: bad.Problem}).Error(), "the section "), bad.Hint)
-}

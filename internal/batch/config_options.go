@@ -1,10 +1,9 @@
 package batch
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -14,145 +13,123 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
-// An OptionError reports one option of a batch_loop section that cannot
-// be used. Several are joined with [errors.Join].
-type OptionError struct {
-	Key     string // such as "hardLimit" or "thresholds.tau_u"; "" for the whole section
-	Value   string // as JSON, cut if it is long
-	Problem string
-	Hint    string // what to do about it; may be empty
+// The options of a batch_loop section, as they are given; 0 and "" stand for those that
+// are not. They are told of in words of their own, which show the value; an option of a
+// ladder is called ladder.NAME.
+type options struct {
+	*section.Reader
+	root   string // the path of the section
+	before int    // problems, before the section was read
+
+	hard, warn, window int64
+	mode               string
+	climbs             bool
+	rungs              [len(rungs)]rung
 }
 
-func (e *OptionError) Error() string {
-	what := "the section"
-	if e.Key != "" {
-		what = fmt.Sprintf("option %q", e.Key)
+// sound reports whether nothing was found wrong in the section.
+func (o *options) sound() bool { return len(o.Problems) == o.before }
+
+// refuse reports an option with its value.
+func (o *options) refuse(key string, value any, problem, hint string) {
+	o.report("bad-value", key, fmt.Sprint(value), problem, hint)
+}
+
+func (o *options) report(code, key, value, problem, hint string) {
+	path, what := o.root, ""
+	if key != "" {
+		what = fmt.Sprintf("option %q ", key)
 	}
-	text := fmt.Sprintf("%s is %s: %s", what, e.Value, e.Problem)
-	if e.Hint != "" {
-		text += "; " + e.Hint
+	for name := range strings.SplitSeq(key, ".") {
+		if name != "" {
+			path += "/" + machine.EscapePointer(name)
+		}
 	}
-	return text
+	o.Report(path, code, fmt.Sprintf("%sis %s: %s", what, section.Shorten([]byte(value)), problem), hint)
 }
 
-// An option is one member of a section. take returns what is wrong with its
-// value, or "".
-type option struct {
-	key  string
-	take func(value []byte) string
+// read reads the section, what it says into b and what is to be compared into o.
+func (o *options) read(b *Loop, value []byte) {
+	o.object("", value, []section.Member{
+		{Name: "hardLimit", Read: o.limit(&o.hard)},
+		{Name: "warnThreshold", Read: o.limit(&o.warn)},
+		{Name: "windowSize", Read: o.limit(&o.window)},
+		{Name: "onLoop", Read: o.oneOf(&o.mode, OnLoopContinue, OnLoopEnd, OnLoopError)},
+		{Name: "warningMessage", Read: o.text(&b.warning)},
+		{Name: "hardStopMessage", Read: o.text(&b.stop)},
+		{Name: "ladder", Read: func(key string, value []byte) {
+			steps := make([]section.Member, len(o.rungs))
+			for i := range steps {
+				steps[i] = section.Member{Name: o.rungs[i].name, Read: o.limit(&o.rungs[i].at)}
+			}
+			o.climbs = true
+			o.object(key, value, steps)
+		}},
+	})
 }
 
-// An optionReader reads the members of one object and collects what is wrong.
-type optionReader struct {
-	path    string // of the object, "" for the section itself
-	removed []string
-	errs    []error
-}
-
-func (r *optionReader) report(key string, value []byte, problem, hint string) {
-	if key != "" && r.path != "" {
-		key = r.path + "." + key
-	} else if key == "" {
-		key = r.path
-	}
-	r.errs = append(r.errs, &OptionError{key, section.Shorten(value), problem, hint})
-}
-
-// What is wrong with an option itself, not with its value.
-const (
-	noSuchOption  = "there is no such option"
-	removedOption = "this option was removed"
-)
-
-// object reads data, which must be one JSON object, and returns what each given
-// option was set to.
-func (r *optionReader) object(data []byte, options []option) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if t, _ := dec.Token(); t != json.Delim('{') || !json.Valid(data) {
-		r.report("", data, "it must be a JSON object", "")
+// object reads an object of options; there are no others, not even x- ones.
+func (o *options) object(key string, value []byte, members []section.Member) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(value, &fields) != nil || fields == nil {
+		o.refuse(key, string(value), "it must be a JSON object", "")
 		return
 	}
-	seen := map[string]bool{}
-	for dec.More() { // nothing can fail any more: the whole is valid
-		var value json.RawMessage
-		t, _ := dec.Token()
-		_ = dec.Decode(&value)
-		key, _ := t.(string)
-		r.one(key, value, seen[key], options)
-		seen[key] = true
+	inside := ""
+	if key != "" {
+		inside = key + "."
+	}
+	known := make([]string, len(members))
+	for i, m := range members {
+		known[i] = m.Name
+		if v, ok := fields[m.Name]; ok {
+			m.Read(inside+m.Name, v)
+			delete(fields, m.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		problem, hint := "there is no such option", machine.DidYouMean(name, known)
+		if key == "" && slices.Contains(removedOptions, name) {
+			problem, hint = "this option was removed", "leave it out"
+		}
+		o.report("unknown-field", inside+name, string(fields[name]), problem, hint)
 	}
 }
 
-func (r *optionReader) one(key string, value []byte, again bool, options []option) {
-	i := slices.IndexFunc(options, func(o option) bool { return o.key == key })
-	switch {
-	case again:
-		r.report(key, value, "it is given twice", "")
-	case i >= 0:
-		if problem := options[i].take(value); problem != "" {
-			r.report(key, value, problem, "")
-		}
-	case slices.Contains(r.removed, key):
-		r.report(key, value, removedOption, "leave it out")
-	default:
-		known := make([]string, len(options))
-		for i, o := range options {
-			known[i] = o.key
-		}
-		r.report(key, value, noSuchOption, machine.DidYouMean(key, known))
-	}
-}
-
-// inner reads an object inside the one being read.
-func (r *optionReader) inner(key string, options []option) option {
-	return option{key, func(value []byte) string {
-		nested := &optionReader{path: strings.TrimPrefix(r.path+"."+key, ".")}
-		nested.object(value, options)
-		r.errs = append(r.errs, nested.errs...)
-		return ""
-	}}
-}
-
-func (r *optionReader) err() error { return errors.Join(r.errs...) }
-
-// wholeOption takes whole numbers in a range, however they are written: 5.0 is 5.
-func wholeOption(key string, low, high int64, set func(int64)) option {
-	return option{key, func(value []byte) string {
+// limit reads a whole number from 1 to MaxOption, however it is written: 5.0 is 5.
+func (o *options) limit(into *int64) func(key string, value []byte) {
+	return func(key string, value []byte) {
 		f, err := strconv.ParseFloat(string(value), 64)
-		switch {
-		case err == nil && f == math.Trunc(f) && f >= float64(low) && f <= float64(high):
-			set(int64(f))
-			return ""
-		case high < math.MaxInt32:
-			return fmt.Sprintf("it must be a whole number from %d to %d", low, high)
+		if err != nil || f != math.Trunc(f) || f < 1 || f > MaxOption {
+			o.refuse(key, string(value), fmt.Sprintf("it must be a whole number from 1 to %d", MaxOption), "")
+			return
 		}
-		return fmt.Sprintf("it must be a whole number from %d", low)
-	}}
+		*into = int64(f)
+	}
 }
 
-// textOption takes texts that are not empty once their ends are trimmed.
-func textOption(key string, set *string) option {
-	return option{key, func(value []byte) string {
+// text reads a text that is not empty once its ends are trimmed.
+func (o *options) text(into *string) func(key string, value []byte) {
+	return func(key string, value []byte) {
 		var s string
 		if value[0] != '"' || json.Unmarshal(value, &s) != nil {
-			return "it must be a text"
+			o.refuse(key, string(value), "it must be a text", "")
+		} else if s = esTrim(s); s == "" {
+			o.refuse(key, string(value), "it must not be empty", "")
+		} else {
+			*into = s
 		}
-		if s = esTrim(s); s == "" {
-			return "it must not be empty"
-		}
-		*set = s
-		return ""
-	}}
+	}
 }
 
-// choiceOption takes one of some words.
-func choiceOption[T ~string](key string, set *T, choices ...T) option {
-	return option{key, func(value []byte) string {
-		var s T
-		if json.Unmarshal(value, &s) != nil || !slices.Contains(choices, s) {
-			return fmt.Sprintf("it must be one of %q", choices)
+// oneOf reads one of some words.
+func (o *options) oneOf(into *string, choices ...Mode) func(key string, value []byte) {
+	return func(key string, value []byte) {
+		var s string
+		if json.Unmarshal(value, &s) != nil || !slices.Contains(choices, Mode(s)) {
+			o.refuse(key, string(value), fmt.Sprintf("it must be one of %q", choices), "")
+			return
 		}
-		*set = s
-		return ""
-	}}
+		*into = s
+	}
 }

@@ -1,11 +1,11 @@
 package batch_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/internal/batch"
+	"github.com/dialai/dialai/machine"
 )
 
 func TestParseBatchLoop(t *testing.T) {
@@ -33,7 +33,7 @@ func TestParseBatchLoop(t *testing.T) {
 		{"no text", `{"hardStopMessage":7}`, []string{`"hardStopMessage"`, "a text"}},
 		{"misspelt", `{"hardlimit":5}`, []string{`"hardlimit"`, "is 5", `did you mean "hardLimit"?`}},
 		{"extension names are unknown too", `{"x-note":1}`, []string{`"x-note"`, "no such option"}},
-		{"twice", `{"hardLimit":5,"hardLimit":5}`, []string{`"hardLimit"`, "twice"}},
+		{"twice", `{"hardLimit":5,"hardLimit":5}`, []string{`"hardLimit"`, "duplicate"}},
 		{"two mistakes", `{"hardLimit":0,"onLoop":1}`, []string{`"hardLimit"`, `"onLoop"`}},
 		{"removed: enabled", `{"enabled":true}`, []string{`"enabled"`, "removed"}},
 		{"removed: maxRepeatedCalls", `{"maxRepeatedCalls":1}`, []string{"removed"}},
@@ -47,9 +47,9 @@ func TestParseBatchLoop(t *testing.T) {
 		{"the window one too short", `{"windowSize":4}`, []string{`"windowSize"`, "is 4"}},
 		{"the limit one too low", `{"hardLimit":3,"warnThreshold":4}`, []string{`"hardLimit"`, "is 3"}},
 		{"a list", `[]`, []string{"must be a JSON object"}},
-		{"no JSON", `{"hardLimit":5`, []string{"must be a JSON object"}},
-		{"more after it", `{} {}`, []string{"must be a JSON object"}},
-		{"nothing", ``, []string{"must be a JSON object"}},
+		{"no JSON", `{"hardLimit":5`, []string{"batch_loop is not one JSON value"}},
+		{"more after it", `{} {}`, []string{"batch_loop is not one JSON value"}},
+		{"nothing", ``, []string{"batch_loop is not one JSON value"}},
 		{"a ladder", `{"ladder":{"observe":2,"steer":3,"block":4,"escalate":6,"stop":8}}`, nil},
 		{"a ladder of one rung", `{"ladder":{"stop":50}}`, nil},
 		{"an empty ladder", `{"ladder":{}}`, []string{`"ladder"`, "no rung"}},
@@ -60,34 +60,40 @@ func TestParseBatchLoop(t *testing.T) {
 		{"a ladder and limits", `{"hardLimit":5,"onLoop":"end","ladder":{"stop":6}}`, []string{`"hardLimit"`, `"onLoop"`, "beside a ladder"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			loop, err := batch.Parse([]byte(c.config))
-			if (loop == nil) != (err != nil) || (err != nil) != (c.want != nil) {
-				t.Fatalf("ParseBatchLoop(%s) = %v, %v", c.config, loop, err)
+			loop, problems := batch.Parse([]byte(c.config))
+			if (loop == nil) != (problems != nil) || (problems != nil) != (c.want != nil) {
+				t.Fatalf("ParseBatchLoop(%s) = %v, %v", c.config, loop, problems)
 			}
 			for _, part := range c.want {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("the error is %q, without %q", err, part)
+				if !strings.Contains(textOf(problems), part) {
+					t.Errorf("the error is %q, without %q", textOf(problems), part)
 				}
-			}
-			if _, isOption := errors.AsType[*batch.OptionError](err); err != nil && !isOption {
-				t.Errorf("the error %q is no OptionError", err)
 			}
 		})
 	}
 }
 
+// textOf returns what problems say, with their hints.
+func textOf(problems []machine.Problem) string {
+	var text strings.Builder
+	for _, p := range problems {
+		text.WriteString(p.Message + "; " + p.Hint + "\n")
+	}
+	return text.String()
+}
+
 func TestOptionErrorsAreShort(t *testing.T) {
-	_, err := batch.Parse([]byte(`{"onLoop":"` + strings.Repeat("ä", 5000) + `"}`))
-	if err == nil || len(err.Error()) > 300 {
-		t.Errorf("the error has %d bytes", len(err.Error()))
+	_, problems := batch.Parse([]byte(`{"onLoop":"` + strings.Repeat("ä", 5000) + `"}`))
+	if problems == nil || len(textOf(problems)) > 300 {
+		t.Errorf("the error has %d bytes", len(textOf(problems)))
 	}
 }
 
 // Only one of two comparisons is reported: the window says nothing as long as the
 // limits contradict each other.
 func TestBatchLoopComparesLimitsBeforeWindow(t *testing.T) {
-	_, err := batch.Parse([]byte(`{"warnThreshold":9,"windowSize":2}`))
-	if err == nil || !strings.Contains(err.Error(), "warnThreshold") || strings.Contains(err.Error(), "windowSize") {
-		t.Errorf("the error is %v", err)
+	_, problems := batch.Parse([]byte(`{"warnThreshold":9,"windowSize":2}`))
+	if text := textOf(problems); !strings.Contains(text, "warnThreshold") || strings.Contains(text, "windowSize") {
+		t.Errorf("the error is %v", problems)
 	}
 }

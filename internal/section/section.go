@@ -28,14 +28,14 @@ import (
 
 // Parse reads a section that stands alone, under the name it has in a guards
 // section. The problems have JSON pointers relative to the section.
-func Parse(name string, data []byte, members func(*Reader) []Member) []machine.Problem {
+func Parse(name string, data []byte, read func(*Reader) func(path string, value []byte)) []machine.Problem {
 	root := "/" + name
 	r := &Reader{root: root}
 	tidy, err := jsontext.Tidy(data)
 	if err != nil {
 		r.Report(root, "bad-json", name+" is not one JSON value: "+err.Error(), "")
 	} else {
-		r.Object(members(r))(root, tidy)
+		read(r)(root, tidy)
 	}
 	for i := range r.Problems {
 		r.Problems[i].Path = strings.TrimPrefix(r.Problems[i].Path, root)

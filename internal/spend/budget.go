@@ -86,7 +86,7 @@ func ParseBudget(data []byte) (*Budget, []machine.Problem) {
 		Mode: ModeHardKill, DebitProbes: true, ProbeShareMax: &share,
 		ReserveTTLMsec: DefaultReserveTTLMsec, ReserveMode: ReserveAdaptive,
 	}
-	problems := section.Parse("budget", data, func(r *section.Reader) []section.Member { return budgetMembers(r, b) })
+	problems := section.Parse("budget", data, func(r *section.Reader) func(path string, value []byte) { return r.Object(budgetMembers(r, b)) })
 	problems = append(problems, b.Contradictions()...)
 	if len(problems) > 0 {
 		return nil, problems

@@ -17,12 +17,12 @@ import (
 // pointers relative to the section.
 func ParsePrices(data []byte) (*PriceTable, []machine.Problem) {
 	t := &PriceTable{OnUnknownModel: unknownWarn}
-	problems := section.Parse("prices", data, func(r *section.Reader) []section.Member {
-		return []section.Member{
+	problems := section.Parse("prices", data, func(r *section.Reader) func(path string, value []byte) {
+		return r.Object([]section.Member{
 			{Name: "version", Read: r.Text(&t.Version)},
 			{Name: "prices", Read: Prices(r, &t.Prices)},
 			{Name: "on_unknown_model", Read: OnUnknownModel(r, &t.OnUnknownModel)},
-		}
+		})
 	})
 	if len(problems) > 0 {
 		return nil, problems

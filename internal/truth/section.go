@@ -115,8 +115,8 @@ func StrictDefaults() Section {
 // problems have JSON pointers relative to the section.
 func Parse(data []byte, defaults Section) (*Section, []machine.Problem) {
 	t := defaults
-	problems := section.Parse("truth", data, func(r *section.Reader) []section.Member {
-		return append(t.members(r), section.Member{Name: "budget", Read: t.readBudget(r)})
+	problems := section.Parse("truth", data, func(r *section.Reader) func(path string, value []byte) {
+		return r.Object(append(t.members(r), section.Member{Name: "budget", Read: t.readBudget(r)}))
 	})
 	if problems = append(problems, t.contradictions("")...); len(problems) > 0 {
 		return nil, problems

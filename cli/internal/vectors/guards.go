@@ -102,7 +102,7 @@ type loopResult struct {
 }
 
 func loopGuardSuite(config json.RawMessage) guardSuite {
-	loop, configErr := batch.Parse(config)
+	loop, _ := batch.Parse(config)
 	var state batch.State
 	return func(_ context.Context, input json.RawMessage) (any, error) {
 		var in struct {
@@ -113,7 +113,7 @@ func loopGuardSuite(config json.RawMessage) guardSuite {
 		if err := json.Unmarshal(input, &in); err != nil {
 			return nil, err
 		}
-		if configErr != nil {
+		if loop == nil {
 			return plain("config_error"), nil
 		}
 		if in.State != nil {
@@ -137,12 +137,9 @@ func hook(loop *batch.Loop, state *batch.State, op string, calls []specialist.To
 	case "before_model":
 		*state, r = loop.BeforeModel(*state)
 	case "after_model", "after_model_text":
-		*state, r, err = loop.AfterModel(*state, calls, 0)
+		*state, r, err = loop.AfterModel(*state, calls)
 	default:
 		return r, fmt.Errorf("unknown op %q", op)
-	}
-	if _, isLoop := errors.AsType[*batch.LoopError](err); isLoop {
-		err = nil // it is the result
 	}
 	return r, err
 }
