@@ -68,9 +68,9 @@ func shownSession(s *session.Session, q runner.Question) shownView {
 }
 
 func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
-	o, spent := s.Outcome(), s.Spent()
+	o, spent, asks := s.Outcome(), s.Spent(), s.OpenAsks()
 	if q.Withheld != nil {
-		o = s.OutcomeFor("")
+		o, asks = s.OutcomeFor(""), s.OpenAsksFor("")
 	}
 	fmt.Fprintf(out, "Session ID:    %s\n", s.ID)
 	fmt.Fprintf(out, "Machine:       %s (%.12s)\n", render.Clean(s.Machine().Name()), s.Machine().Digest())
@@ -101,8 +101,8 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 	if err := a.Question(out, q); err != nil {
 		return err
 	}
-	for _, ask := range s.OpenAsks() {
-		who := render.Clean(ask.SpecialistID)
+	for _, ask := range asks {
+		who := cmp.Or(render.Clean(ask.SpecialistID), "somebody who was asked again")
 		if ask.OfGuards() {
 			who = "what its guards asked"
 		}

@@ -184,3 +184,39 @@ func TestReasonNamesFailures(t *testing.T) {
 		}
 	}
 }
+
+// TestAskedAgainIsWithheld: where failures are withheld, nobody sees who is asked again:
+// not in the log, not among those whose answers are out.
+func TestAskedAgainIsWithheld(t *testing.T) {
+	b := newBench(t)
+	d := def{states: `"open":{"collapse":{},"transitions":{"finish":"done","again":"open"}},"done":{}`,
+		who: []string{web("a"), fn("b"), human("ann"), arb("bayes")}, top: `"risk":{"maxError":0.05}`}
+	b.cast.play("a", failing(errors.New("connection refused")))
+	b.cast.say("b", "finish")
+	s := b.start(b.machine(d))
+	b.stepTo(s, runner.TickHuman)
+	_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{RetryFailed: true})
+	b.ok(err)
+	b.cast.play("a", failing(specialist.ErrAccepted)) // it answers later
+	b.stepTo(s, runner.TickWaiting)
+	s = b.now(s)
+	if asks := s.OpenAsks(); len(asks) != 1 || asks[0].SpecialistID != "a" {
+		t.Fatalf("%v are asked again", asks)
+	}
+	for _, viewer := range []string{"", "ann"} {
+		if asks := s.OpenAsksFor(viewer); len(asks) != 1 || asks[0].SpecialistID != "" || s.ViewFor(viewer).Waiting != nil {
+			t.Errorf("%q sees that %v is asked again", viewer, asks)
+		}
+	}
+	for _, ev := range b.raw(s) {
+		again := strings.Contains(string(ev.Data), `"ask":3`)
+		if data, less := s.Concealed(&ev, true); ev.Kind == session.KindAsked && (less != again || less && string(data) != "{}") {
+			t.Errorf("the log shows %s of %s", data, ev.Data)
+		}
+	}
+	_, _, err = b.r.Reveal(b.ctx, s.ID, "ann")
+	b.ok(err)
+	if s = b.now(s); s.Withheld("ann") != "" {
+		t.Error("a look shows nothing")
+	}
+}

@@ -87,6 +87,12 @@ func (s *Session) ViewFor(viewer string) SessionView {
 	if s.Attempt > 0 {
 		v.Notices = nil
 	}
+	v.Waiting = nil
+	for _, a := range s.OpenAsksFor(viewer) {
+		if a.SpecialistID != "" {
+			v.Waiting = append(v.Waiting, a.SpecialistID)
+		}
+	}
 	return v
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -118,6 +119,11 @@ func (s *Session) Concealed(e *Raw, proposals bool) (data []byte, less bool) {
 			return s.concealed(e)
 		}
 		return e.Data, false
+	case KindAsked:
+		if !proposals || !s.asksAgain(e) {
+			return e.Data, false
+		}
+		return []byte("{}"), true
 	case KindProposed, KindAskFailed, KindDiscarded, KindProbed, KindJudged, KindGated:
 		if !proposals && !(rulings && isHumanGate(e)) { // two humans had agreed about that
 			return e.Data, false
@@ -140,6 +146,43 @@ func (s *Session) Concealed(e *Raw, proposals bool) (data []byte, less bool) {
 	}
 	w.opt("arbiterId", v.ArbiterID)
 	return w.end(), true
+}
+
+// asksAgain reports whether an event asks somebody who was asked before in the open round,
+// which tells that they have failed.
+func (s *Session) asksAgain(e *Raw) bool {
+	var v struct {
+		Asks []struct {
+			SpecialistID string       `json:"specialistId"`
+			Index        int32        `json:"ask"`
+			Role         machine.Role `json:"role"`
+		} `json:"asks"`
+	}
+	if json.Unmarshal(e.Data, &v) != nil || s.Open == nil {
+		return true
+	}
+	for _, a := range v.Asks {
+		if s.Open.Before(a.SpecialistID, cmp.Or(a.Role, machine.Proposer), a.Index) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// OpenAsksFor returns the asks whose answers are out, as far as a viewer may know: where
+// failures are withheld from them, an ask of somebody who was asked before in the round
+// does not say whom.
+func (s *Session) OpenAsksFor(viewer string) []Ask {
+	asks := s.OpenAsks()
+	if s.Withheld(viewer) == "" {
+		return asks
+	}
+	for i := range asks {
+		if a := &asks[i]; s.Open.Before(a.SpecialistID, a.Role, a.Index) > 0 {
+			a.SpecialistID = ""
+		}
+	}
+	return asks
 }
 
 // ConcealedAudit returns what may be shown of an attempt at asking a model, and whether

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -105,12 +106,12 @@ func (p *Progress) Observe(r session.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.since, p.names = time.Now(), nil
-	for _, ask := range r.After.OpenAsks() {
+	for _, ask := range r.After.OpenAsksFor("") { // who looks at a screen nobody knows
 		switch {
 		case ask.OfGuards():
 			p.names = append(p.names, "what the guards asked")
 		case ask.Role == machine.Proposer || ask.Role == machine.Arbiter:
-			p.names = append(p.names, ask.SpecialistID)
+			p.names = append(p.names, cmp.Or(ask.SpecialistID, "somebody"))
 		}
 	}
 }
