@@ -58,7 +58,7 @@ func (p *printer) endText(r runner.Result) {
 		}
 	case runner.WaitingStatus:
 		asks := r.Session.OpenAsks()
-		fmt.Fprintf(p.out, "Session waiting: %s (%d answers due by %s)\n", state, len(asks), dueBy(asks))
+		fmt.Fprintf(p.out, "Session waiting: %s (%s due by %s)\n", state, render.Plural(len(asks), "answer"), dueBy(asks))
 		if p.a.keeps() {
 			fmt.Fprintf(p.out, "  %s\n", p.a.Command("resume", id))
 		} else {

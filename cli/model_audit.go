@@ -86,7 +86,8 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 }
 
 // notAsked says why there is no attempt at asking a model: none was to be asked, or
-// cassettes answered, since what is replayed is asked of nobody.
+// cassettes answered, since what is replayed is asked of nobody. From here that looks
+// like a record that was removed.
 func notAsked(ctx context.Context, e *engine, out io.Writer, s *session.Session) error {
 	models, answers := map[string]bool{}, 0
 	for rec, err := range e.store.Records(ctx, s.ID, 1) {
@@ -105,7 +106,7 @@ func notAsked(ctx context.Context, e *engine, out io.Writer, s *session.Session)
 		_, err := fmt.Fprintln(out, "No model was asked.")
 		return err
 	}
-	_, err := fmt.Fprintf(out, "No model was asked: cassettes answered (--replay), %s.\n", render.Plural(answers, "time"))
+	_, err := fmt.Fprintf(out, "No asking of a model is recorded, though models answered %s: cassettes did (--replay), or the end of the record was removed,\nwhich dialai store verify --head would tell.\n", render.Plural(answers, "time"))
 	return err
 }
 

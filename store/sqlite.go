@@ -365,6 +365,8 @@ func translate(err error) error {
 		return fmt.Errorf("%w (%w)", ErrFull, err)
 	case sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_CANTOPEN, sqlitelib.SQLITE_PERM:
 		return fmt.Errorf("%w (%w)", ErrReadOnly, err)
+	case sqlitelib.SQLITE_IOERR:
+		return fmt.Errorf("the disk failed: what was said to be stored is, run the command again, and dialai store verify if it goes on (%w)", err)
 	case sqlitelib.SQLITE_NOTADB:
 		return &session.CorruptError{What: "the file", Problem: "it is not a SQLite database"}
 	case sqlitelib.SQLITE_CORRUPT:

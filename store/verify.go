@@ -94,7 +94,7 @@ func (d *Difference) Error() string {
 
 // What no check of a file alone can know.
 const (
-	unknownRollback = "whether it, or the end of its log of specialists, was set back to an earlier state: keep what dialai store head prints elsewhere, and give it as --head"
+	unknownRollback = "whether it, or the end of its log of specialists or of its audit of models, was set back to an earlier state: keep what dialai store head prints elsewhere, and give it as --head"
 	unknownForgery  = "whether somebody who can write the file wrote all of it anew, hashes included"
 	unknownSince    = "whether what came after the head was set back or written anew"
 	unknownCounts   = "when migrations ran, and how often trust was rebuilt: two notes that nothing is decided by"
