@@ -40,7 +40,8 @@ var ladder = map[string][]string{
 	"runner":                    {"internal/lru", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "internal/truth", "arbiter", "session", "strategies"},
 	"explain":                   {"exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},
 	"report":                    {"exact", "machine", "specialist", "internal/trust", "session", "runner"},
-	"store":                     {"internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
+	"store/internal/projection": {"internal/trust", "machine", "session", "specialist"},
+	"store":                     {"store/internal/projection", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
 	"store/storetest":           {"machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},
 	"internal/lab/backtest":     {"exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "report"},
 	"internal/lab/simulate":     {"exact", "machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner", "store"},
@@ -97,7 +98,7 @@ var homes = map[string]string{
 }
 
 // pure packages take values and return values.
-var pure = []string{"exact", "internal/jsontext", "machine", "specialist", "verdict", "internal/trust", "internal/spend", "internal/section", "internal/text", "internal/packs", "internal/batch", "internal/truth", "guard", "arbiter", "session", "internal/graph"}
+var pure = []string{"exact", "internal/jsontext", "machine", "specialist", "verdict", "internal/trust", "internal/spend", "internal/section", "internal/text", "internal/packs", "internal/batch", "internal/truth", "guard", "arbiter", "session", "store/internal/projection", "internal/graph"}
 
 // impure imports do I/O, log, or reach for the world.
 var impure = []string{"os", "os/exec", "io/ioutil", "net", "net/http", "log", "log/slog", "database/sql", "syscall", "math/rand", "math/rand/v2", "crypto/rand"}

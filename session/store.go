@@ -173,51 +173,6 @@ func (c *Change) Key() specialist.RoundKey {
 	return c.Before.Key()
 }
 
-// Learned returns what the change taught, or nil.
-func (c *Change) Learned() *Learned {
-	for i := range c.Events {
-		if l, ok := c.Events[i].Data.(*Learned); ok {
-			return l
-		}
-	}
-	return nil
-}
-
-// Lesson returns what the change adds to the ledger, or nil.
-func (c *Change) Lesson() *trust.Lesson {
-	for i := range c.Events {
-		if l := LessonOf(c.Events[i].Data); l != nil {
-			return l
-		}
-	}
-	return nil
-}
-
-// LessonOf returns what an event adds to the ledger, or nil.
-func LessonOf(d Data) *trust.Lesson {
-	switch d := d.(type) {
-	case *Learned:
-		if d.Outcome != nil || d.Second != nil {
-			return &trust.Lesson{Outcome: d.Outcome, Second: d.Second}
-		}
-	case *Reviewed:
-		return d.Lesson
-	case *Adopted:
-		return d.Lesson
-	}
-	return nil
-}
-
-// Decides reports whether the change executes a transition.
-func (c *Change) Decides() bool {
-	for i := range c.Events {
-		if _, ok := c.Events[i].Data.(*Executed); ok {
-			return true
-		}
-	}
-	return false
-}
-
 // A Record is a change as observers see it, after it is durable.
 type Record struct {
 	Before *Session // nil for a new session

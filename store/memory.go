@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // Memory keeps sessions in this process and loses them with it. It is a whole
@@ -140,9 +141,10 @@ func (m *Memory) Commit(_ context.Context, c *session.Change) error {
 	if known.session.Load().Sequence != c.Before.Sequence {
 		return session.ErrStale
 	}
-	known.last = record(known.last, c, m.learn(c.Lesson()))
+	follows := projection.Follow(c.Events)
+	known.last = record(known.last, c, m.learn(follows.Lesson))
 	known.session.Store(c.After)
-	return known.machine.follow(c)
+	return known.machine.follow(c, follows)
 }
 
 // opening reports whether c is what Start commits: it can be derived from the
@@ -191,17 +193,16 @@ func (m *Memory) created(c *cell, s *session.Session) {
 }
 
 // follow brings up to date what follows from a change.
-func (mm *memoryMachine) follow(c *session.Change) error {
-	learned, decides := c.Learned(), c.Decides()
-	if learned == nil && !decides && c.Roster == nil {
+func (mm *memoryMachine) follow(c *session.Change, follows projection.Following) error {
+	if follows.Learned == nil && !follows.Decides && c.Roster == nil {
 		return nil
 	}
 	mm.mu.Lock()
 	defer mm.mu.Unlock()
-	if decides {
+	if follows.Decides {
 		mm.decided = append(mm.decided, decided{session.DecisionRef{Session: c.After.ID, Seq: c.First}, c.After.UpdatedAt})
 	}
-	if learned != nil {
+	if learned := follows.Learned; learned != nil {
 		mm.book = mm.book.With(learned.Comparisons...)
 		if e := learned.Exemplar; e != nil {
 			mm.exemplars = append(mm.exemplars, *e)

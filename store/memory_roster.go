@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // Roster implements [session.RosterStore].
@@ -28,18 +29,15 @@ func (m *Memory) Register(_ context.Context, machineName string, before int64, e
 }
 
 func (mm *memoryMachine) register(e session.RosterEvent) error {
-	next := mm.roster.With(e)
-	events, err := session.AppendRosterEvent(nil, next.Sequence, e)
-	if err != nil {
-		return err
-	}
 	var prev session.Hash
 	if n := len(mm.log); n > 0 {
 		prev = mm.log[n-1].Hash
 	}
-	mm.log = append(mm.log, session.StoredRecord{First: next.Sequence, Events: events, Prev: prev, Hash: session.Chain(prev, mm.name, events)})
-	mm.roster = next
-	return nil
+	r, err := projection.RosterRecord(mm.name, mm.roster.Sequence, prev, e)
+	if err == nil {
+		mm.log, mm.roster = append(mm.log, r), mm.roster.With(e)
+	}
+	return err
 }
 
 // RosterRecords implements [session.RosterStore].

@@ -8,10 +8,12 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"modernc.org/sqlite"
 
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // Rebuild trusts nothing of a file but what the logs prove. It writes a new file beside
@@ -164,15 +166,21 @@ func (b *rebuild) all() {
 		b.session(id, b.a.sessions[id])
 	}
 	for _, r := range b.a.alignment() {
-		b.exec(`INSERT INTO fresh.alignment (machine, specialist_id, state, matching, total, updated_at) VALUES (?,?,?,?,?,?)`,
-			r.machine, r.specialist, r.state, r.matching, r.total, r.updated)
+		machine := b.a.rows[r.Machine]
+		b.exec(insert("fresh.alignment", projection.AlignmentColumns), r.Fields(nil, &machine)...)
 	}
 	for i, e := range b.a.exemplars {
-		b.exec(`INSERT INTO fresh.exemplars (id, machine, state, exemplar) VALUES (?,?,?,?)`, i+1, b.a.rows[e.exemplar.MachineName], e.exemplar.State, text(e.exemplar.Append(nil)))
+		machine := b.a.rows[e.Machine]
+		b.insert("exemplars", int64(i)+1, projection.ExemplarColumns, e.Fields(nil, &machine)...)
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.a.lessons)) {
-		b.exec(`INSERT INTO fresh.lessons (id, lesson) VALUES (?,?)`, id, b.a.lessons[id])
+		b.insert("lessons", id, []string{"lesson"}, b.a.lessons[id])
 	}
+}
+
+// insert writes a row that has a number.
+func (b *rebuild) insert(table string, id int64, columns []string, values ...any) {
+	b.exec(insert("fresh."+table, append([]string{"id"}, columns...)), append([]any{id}, values...)...)
 }
 
 // copyTables copies what follows from nothing, row by row: no page and no index of the
@@ -180,13 +188,13 @@ func (b *rebuild) all() {
 func (b *rebuild) copyTables() {
 	b.exec(`DELETE FROM fresh.secrets`)
 	b.exec(`DELETE FROM fresh.goose_db_version`)
-	for table, columns := range map[string]string{
-		"goose_db_version": "id, version_id, is_applied, tstamp",
-		"log":              "id, session, first, decides, at, events, prev, hash",
-		"roster_log":       "id, machine, first, events, prev, hash",
-		"llm_audit":        "id, session_id, entry, hash",
+	for table, columns := range map[string][]string{
+		"goose_db_version": {"version_id", "is_applied", "tstamp"},
+		"log":              projection.LogColumns,
+		"roster_log":       projection.RosterColumns,
+		"llm_audit":        {"session_id", "entry", "hash"},
 	} {
-		b.exec(fmt.Sprintf(`INSERT INTO fresh.%s (%s) SELECT %[2]s FROM main.%[1]s NOT INDEXED ORDER BY id`, table, columns))
+		b.exec(fmt.Sprintf(`INSERT INTO fresh.%s (id, %s) SELECT id, %[2]s FROM main.%[1]s NOT INDEXED ORDER BY id`, table, strings.Join(columns, ", ")))
 	}
 	b.exec(`INSERT INTO fresh.secrets (name, value) SELECT name, value FROM main.secrets`)
 	b.exec(`INSERT INTO fresh.gaps (place, last) ` + emptyPlaces)
@@ -200,7 +208,7 @@ func (b *rebuild) machines() {
 			VALUES (?1, ?2, max(?3, coalesce((SELECT trust_version FROM main.machines WHERE id=?1), 0)) + 1)`, id, name, b.a.learned[name])
 	}
 	for digest, d := range b.a.definitions {
-		b.exec(`INSERT INTO fresh.definitions (id, machine_digest, machine, definition) VALUES (?,?,?,?)`, d.id, digest, d.machine, d.text)
+		b.insert("definitions", d.id, projection.DefinitionColumns, digest, d.machine, d.text)
 	}
 }
 
@@ -212,9 +220,7 @@ func (b *rebuild) besideRecords() {
 	}
 }
 
-func (b *rebuild) session(id int64, r sessionRow) {
-	b.exec(`INSERT INTO fresh.sessions (id, session_id, machine, machine_digest, status, current_state, round, attempt, sequence, transitions, code, reason,
-		created_at, updated_at, calls, input_tokens, output_tokens, cost_pico_usd, reviews, head) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
-		id, r.SessionID, b.a.rows[r.Machine], r.Digest, r.Status, r.State, r.Round, r.Attempt, r.Sequence, r.Transitions, r.Code, r.Reason,
-		r.CreatedAt, r.UpdatedAt, r.Calls, r.InputTokens, r.OutputTokens, r.Pico, r.Reviews, []byte(r.Head))
+func (b *rebuild) session(id int64, r foldedSession) {
+	machine, head := b.a.rows[r.Machine], r.head[:]
+	b.insert("sessions", id, projection.SessionColumns, r.Fields(nil, &machine, &head)...)
 }

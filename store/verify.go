@@ -9,7 +9,7 @@ import (
 
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
-	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // Verify holds a file against what it says of itself, in four layers, each of which
@@ -162,7 +162,7 @@ type audit struct {
 	definitions map[string]storedDefinition // by digest
 	machines    map[int64]string            // names as they should be
 	rows        map[string]int64            // machines.id by name
-	sessions    map[int64]sessionRow        // as they should be, by sessions.id
+	sessions    map[int64]foldedSession     // as they should be, by sessions.id
 	taken       map[int64]string            // what was taken back and never charged, by sessions.id
 	began       map[int64]int64             // place of the first record, by sessions.id
 	tallies     map[string]*trust.Book      // by machine name
@@ -172,15 +172,21 @@ type audit struct {
 	beside      map[int64]beside // what stands beside events and is wrong, by log row
 }
 
+// A foldedSession is a row of sessions and the hash of the last record.
+type foldedSession struct {
+	projection.Session
+	head session.Hash
+}
+
 type placedExemplar struct {
-	log      int64
-	exemplar specialist.Exemplar
+	log int64
+	projection.Exemplar
 }
 
 func newAudit(r reader, programs *session.Programs, tails bool) *audit {
 	return &audit{
 		reader: r, programs: programs, tails: tails, found: map[Kind]*Difference{}, definitions: map[string]storedDefinition{},
-		machines: map[int64]string{}, rows: map[string]int64{}, sessions: map[int64]sessionRow{}, taken: map[int64]string{}, began: map[int64]int64{},
+		machines: map[int64]string{}, rows: map[string]int64{}, sessions: map[int64]foldedSession{}, taken: map[int64]string{}, began: map[int64]int64{},
 		tallies: map[string]*trust.Book{}, learned: map[string]int64{}, lessons: map[int64]string{}, beside: map[int64]beside{},
 		progress: func(int64, int64) {},
 	}

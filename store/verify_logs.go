@@ -10,8 +10,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // sources returns the checks of that from which everything else follows.
@@ -225,7 +225,7 @@ func (a *audit) close(f *folding) {
 	}
 	a.taken[f.row] = f.spend.taken
 	a.report.Sessions++
-	a.sessions[f.row] = rowOf(f.Session(), f.head)
+	a.sessions[f.row] = foldedSession{projection.SessionOf(f.Session()), f.head}
 }
 
 // add folds one record, and returns what is wrong with it.
@@ -269,31 +269,22 @@ func (f *folding) learn(place int64, events []session.Event, want *beside) {
 	a, name := f.a, f.machine
 	a.report.Records++
 	a.report.Events += len(events)
-	for _, e := range events {
-		if l := session.LessonOf(e.Data); l != nil {
-			a.lessons[place] = lessonText(l)
-		}
-		switch d := e.Data.(type) {
-		case *session.Executed:
-			row := a.rows[name]
-			want.decides = &row
-		case *session.Learned:
-			a.learned[name]++
-			a.tallies[name] = a.tallies[name].With(d.Comparisons...)
-			if d.Exemplar != nil {
-				a.exemplars = append(a.exemplars, placedExemplar{place, *d.Exemplar})
-			}
+	follows := projection.Follow(events)
+	if follows.Lesson != nil {
+		lesson, _ := follows.Lesson.Encode() // never fails: it was decoded
+		a.lessons[place] = string(lesson)
+	}
+	if follows.Decides {
+		row := a.rows[name]
+		want.decides = &row
+	}
+	if l := follows.Learned; l != nil {
+		a.learned[name]++
+		a.tallies[name] = a.tallies[name].With(l.Comparisons...)
+		if l.Exemplar != nil {
+			a.exemplars = append(a.exemplars, placedExemplar{place, projection.ExemplarOf(name, l.Exemplar)})
 		}
 	}
-}
-
-// lessonText returns a lesson as it is stored.
-func lessonText(l *trust.Lesson) string {
-	text, err := l.Encode()
-	if err != nil {
-		return err.Error() // never: it was decoded
-	}
-	return string(text)
 }
 
 func sessionIDOf(events []byte) string {
@@ -347,7 +338,7 @@ func (a *audit) checkTails(ctx context.Context) error {
 			return d
 		}
 		if want, folded := a.sessions[id]; a.tails && folded && sequence > want.Sequence {
-			d := differs(inLog, want.SessionID, "the log ends before it, but the session was at event %d: its end was cut off", sequence)
+			d := differs(inLog, want.ID, "the log ends before it, but the session was at event %d: its end was cut off", sequence)
 			d.Seq = want.Sequence + 1
 			return d
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // What a session has spent is worked out anew here, from its events and by code of its
@@ -340,9 +341,9 @@ func (p *bills) discarded(seq int64, d *session.Discarded) {
 
 // spentDifference says how a row's spending differs from what the log says; "" if it
 // does not.
-func spentDifference(got, want sessionRow, taken string) string {
-	row := spend.Book{Calls: got.Calls, TokensIn: got.InputTokens, TokensOut: got.OutputTokens, Money: exact.Money(got.Pico)}
-	log := spend.Book{Calls: want.Calls, TokensIn: want.InputTokens, TokensOut: want.OutputTokens, Money: exact.Money(want.Pico)}
+func spentDifference(got, want projection.Session, taken string) string {
+	row := spend.Book{Calls: got.Calls, TokensIn: got.TokensIn, TokensOut: got.TokensOut, Money: exact.Money(got.PicoUSD)}
+	log := spend.Book{Calls: want.Calls, TokensIn: want.TokensIn, TokensOut: want.TokensOut, Money: exact.Money(want.PicoUSD)}
 	if row == log {
 		return ""
 	}

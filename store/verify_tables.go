@@ -5,8 +5,9 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
-	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/store/internal/projection"
 )
 
 // following returns the checks of what follows from logs and definitions: each column
@@ -23,24 +24,10 @@ func (a *audit) following() []check {
 	}
 }
 
-// sessionRow is a row of sessions as it is stored, or as it should be.
-type sessionRow struct {
-	SessionID, Machine, Digest, Status, State                    string
-	Round, Attempt, Sequence, Transitions                        int64
-	Code, Reason                                                 string
-	CreatedAt, UpdatedAt, Calls, InputTokens, OutputTokens, Pico int64
-	Reviews                                                      int64
-	Head                                                         string
-}
-
-// rowOf returns the row of a session whose log ends with a hash.
-func rowOf(s *session.Session, head session.Hash) sessionRow {
-	o, spent := s.Outcome(), s.Spent()
-	return sessionRow{
-		s.ID.String(), s.Machine().Name(), s.Machine().Digest(), s.Status.String(), s.State.Name,
-		int64(s.Round), int64(s.Attempt), s.Sequence, int64(s.Executed), o.Code, o.Reason,
-		int64(s.CreatedAt), int64(s.UpdatedAt), spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money), int64(len(s.Reviews())), string(head[:]),
-	}
+// allRows returns the query of every row of a table, without an index: a damaged one
+// hides nothing.
+func allRows(table string, columns []string) string {
+	return "SELECT id, " + strings.Join(columns, ", ") + " FROM " + table + " NOT INDEXED ORDER BY id"
 }
 
 // compareMachines finds a version of trust that is lower than what was learned: caches
@@ -79,8 +66,7 @@ func (a *audit) compareNames(context.Context) error {
 
 // compareSessions holds the rows of sessions against the logs.
 func (a *audit) compareSessions(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT id, session_id, machine, machine_digest, status, current_state, round, attempt, sequence, transitions,
-		code, reason, created_at, updated_at, calls, input_tokens, output_tokens, cost_pico_usd, reviews, head FROM sessions NOT INDEXED ORDER BY id`)
+	rows, err := a.q.QueryContext(ctx, allRows("sessions", projection.SessionColumns))
 	if err != nil {
 		return err
 	}
@@ -88,20 +74,19 @@ func (a *audit) compareSessions(ctx context.Context) error {
 	seen := 0
 	for rows.Next() {
 		var id, machine int64
-		var got sessionRow
+		var got projection.Session
 		var head []byte
-		if err := rows.Scan(&id, &got.SessionID, &machine, &got.Digest, &got.Status, &got.State, &got.Round, &got.Attempt, &got.Sequence, &got.Transitions,
-			&got.Code, &got.Reason, &got.CreatedAt, &got.UpdatedAt, &got.Calls, &got.InputTokens, &got.OutputTokens, &got.Pico, &got.Reviews, &head); err != nil {
+		if err := rows.Scan(got.Fields([]any{&id}, &machine, &head)...); err != nil {
 			return err
 		}
-		got.Head, got.Machine = string(head), a.machines[machine]
+		got.Machine = a.machines[machine]
 		want, folded := a.sessions[id]
 		if !folded {
 			continue // its log is damaged, or gone
 		}
-		if got != want {
-			what := cmp.Or(spentDifference(got, want, a.taken[id]), "its row in sessions is not what its log says")
-			return differs(inRows, want.SessionID, "%s", what)
+		if got != want.Session || string(head) != string(want.head[:]) {
+			what := cmp.Or(spentDifference(got, want.Session, a.taken[id]), "its row in sessions is not what its log says")
+			return differs(inRows, want.ID, "%s", what)
 		}
 		seen++
 	}
@@ -114,35 +99,28 @@ func (a *audit) compareSessions(ctx context.Context) error {
 	return nil
 }
 
-// An alignmentRow is a row of alignment.
-type alignmentRow struct {
-	machine                  int64
-	specialist, state        string
-	matching, total, updated int64
-}
-
 // alignment returns the rows as they should be, in order.
-func (a *audit) alignment() (list []alignmentRow) {
+func (a *audit) alignment() (list []projection.Alignment) {
 	for _, name := range slices.Sorted(maps.Keys(a.tallies)) {
-		for _, r := range a.tallies[name].Records(name) {
-			list = append(list, alignmentRow{a.rows[name], r.SpecialistID, r.State, r.MatchingChoices, r.TotalComparisons, int64(r.LastUpdated)})
-		}
+		list = append(list, projection.AlignmentOf(name, a.tallies[name])...)
 	}
 	return list
 }
 
 func (a *audit) compareAlignment(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT machine, specialist_id, state, matching, total, updated_at FROM alignment`)
+	rows, err := a.q.QueryContext(ctx, `SELECT `+strings.Join(projection.AlignmentColumns, ", ")+` FROM alignment`)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	stored := map[alignmentRow]bool{}
+	stored := map[projection.Alignment]bool{}
 	for rows.Next() {
-		var r alignmentRow
-		if err := rows.Scan(&r.machine, &r.specialist, &r.state, &r.matching, &r.total, &r.updated); err != nil {
+		var machine int64
+		var r projection.Alignment
+		if err := rows.Scan(r.Fields(nil, &machine)...); err != nil {
 			return err
 		}
+		r.Machine = a.machines[machine]
 		stored[r] = true
 	}
 	if err := rows.Err(); err != nil {
@@ -151,7 +129,7 @@ func (a *audit) compareAlignment(ctx context.Context) error {
 	want := a.alignment()
 	for _, r := range want {
 		if !stored[r] {
-			return differs(inRows, a.machines[r.machine], "alignment of %s is not what the logs say", r.specialist)
+			return differs(inRows, r.Machine, "alignment of %s is not what the logs say", r.Specialist)
 		}
 	}
 	if len(stored) != len(want) {
@@ -162,7 +140,7 @@ func (a *audit) compareAlignment(ctx context.Context) error {
 
 // compareExemplars holds exemplars against the logs: their rows are numbered from 1.
 func (a *audit) compareExemplars(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT id, machine, state, exemplar FROM exemplars NOT INDEXED ORDER BY id`)
+	rows, err := a.q.QueryContext(ctx, allRows("exemplars", projection.ExemplarColumns))
 	if err != nil {
 		return err
 	}
@@ -170,15 +148,12 @@ func (a *audit) compareExemplars(ctx context.Context) error {
 	n := 0
 	for ; rows.Next(); n++ {
 		var id, machine int64
-		var state, stored string
-		if err := rows.Scan(&id, &machine, &state, &stored); err != nil {
+		var got projection.Exemplar
+		if err := rows.Scan(got.Fields([]any{&id}, &machine)...); err != nil {
 			return err
 		}
-		if n >= len(a.exemplars) {
-			continue
-		}
-		want := a.exemplars[n].exemplar
-		if id != int64(n)+1 || machine != a.rows[want.MachineName] || state != want.State || stored != string(want.Append(nil)) {
+		got.Machine = a.machines[machine]
+		if n < len(a.exemplars) && (id != int64(n)+1 || got != a.exemplars[n].Exemplar) {
 			return differs(inRows, "exemplars", "row %d is not what the logs say", id)
 		}
 	}

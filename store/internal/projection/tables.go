@@ -1,0 +1,122 @@
+package projection
+
+import (
+	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// The columns of the tables, each in the order in which a row gives its values. A row's
+// method Fields lists where its columns are, to be scanned into, or, by [Values], to be
+// written. The number of its machine's row is not part of a row, and goes where Fields is
+// told; what a table has as well (its id) is the driver's.
+
+var (
+	// SessionColumns are those that never change, then those that change when a session
+	// ends, waits, goes on or is reviewed, then, from [SessionMoving], those that every
+	// commit changes.
+	SessionColumns = []string{
+		"session_id", "machine", "machine_digest", "created_at",
+		"status", "code", "reason", "reviews",
+		"current_state", "round", "attempt", "sequence", "transitions", "updated_at", "calls", "input_tokens", "output_tokens", "cost_pico_usd", "head",
+	}
+	LogColumns        = []string{"session", "first", "decides", "at", "events", "prev", "hash"}
+	RosterColumns     = []string{"machine", "first", "events", "prev", "hash"}
+	DefinitionColumns = []string{"machine_digest", "machine", "definition"}
+	AlignmentColumns  = []string{"machine", "specialist_id", "state", "matching", "total", "updated_at"}
+	ExemplarColumns   = []string{"machine", "state", "exemplar"}
+)
+
+// Where in SessionColumns the columns begin that are not as they were at first, and those
+// that every commit changes.
+const (
+	SessionStanding = 4
+	SessionMoving   = 8
+)
+
+// Values puts in the place of each field what is in it, and returns the list. database/sql
+// would do the same, at the price of two allocations for each.
+func Values(fields []any) []any {
+	for i, f := range fields {
+		switch f := f.(type) {
+		case *int64:
+			fields[i] = *f
+		case *string:
+			fields[i] = *f
+		case *[]byte:
+			fields[i] = *f
+		}
+	}
+	return fields
+}
+
+// A Session is a row of sessions.
+type Session struct {
+	ID, Machine, Digest                 string
+	CreatedAt                           int64
+	Status, Code, Reason                string
+	Reviews                             int64
+	State                               string
+	Round, Attempt, Sequence, Executed  int64
+	UpdatedAt                           int64
+	Calls, TokensIn, TokensOut, PicoUSD int64
+}
+
+// SessionOf returns the row of a session.
+func SessionOf(s *session.Session) Session {
+	o, spent := s.Outcome(), s.Spent()
+	return Session{
+		s.ID.String(), s.Machine().Name(), s.Machine().Digest(), int64(s.CreatedAt),
+		s.Status.String(), o.Code, o.Reason, int64(len(s.Reviews())),
+		s.State.Name, int64(s.Round), int64(s.Attempt), s.Sequence, int64(s.Executed), int64(s.UpdatedAt),
+		spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money),
+	}
+}
+
+// Fields appends where the columns are. head is the hash of the last record.
+func (s *Session) Fields(dst []any, machine *int64, head *[]byte) []any {
+	return append(dst,
+		&s.ID, machine, &s.Digest, &s.CreatedAt,
+		&s.Status, &s.Code, &s.Reason, &s.Reviews,
+		&s.State, &s.Round, &s.Attempt, &s.Sequence, &s.Executed, &s.UpdatedAt, &s.Calls, &s.TokensIn, &s.TokensOut, &s.PicoUSD, head)
+}
+
+// An Alignment is a row of alignment: a tally, or what a comparison adds to one.
+type Alignment struct {
+	Machine, Specialist, State string // State is "" for the machine
+	Matching, Total, Updated   int64
+}
+
+// Fields appends where the columns are.
+func (a *Alignment) Fields(dst []any, machine *int64) []any {
+	return append(dst, machine, &a.Specialist, &a.State, &a.Matching, &a.Total, &a.Updated)
+}
+
+func compared(machine string, c *trust.Comparison) Alignment {
+	a := Alignment{Machine: machine, Specialist: c.SpecialistID, State: c.State, Total: 1, Updated: int64(c.At)}
+	if c.Match {
+		a.Matching = 1
+	}
+	return a
+}
+
+// AlignmentOf returns the rows of a machine's book, in order.
+func AlignmentOf(machine string, b *trust.Book) (list []Alignment) {
+	for _, r := range b.Records(machine) {
+		list = append(list, Alignment{machine, r.SpecialistID, r.State, int64(r.MatchingChoices), int64(r.TotalComparisons), int64(r.LastUpdated)})
+	}
+	return list
+}
+
+// An Exemplar is a row of exemplars.
+type Exemplar struct{ Machine, State, Text string }
+
+// ExemplarOf returns the row of an exemplar.
+func ExemplarOf(machine string, e *specialist.Exemplar) Exemplar {
+	return Exemplar{machine, e.State, string(e.Append(nil))}
+}
+
+// Fields appends where the columns are.
+func (e *Exemplar) Fields(dst []any, machine *int64) []any {
+	return append(dst, machine, &e.State, &e.Text)
+}
