@@ -2,6 +2,23 @@ package trust
 
 import "math"
 
+// How much the experts are believed. Their scores become probabilities as
+// softmax(g score), with a temperature g of each expert's own, and those are mixed:
+//
+//	g     = the one of the grid with the least sum of losses over the window, plus
+//	        (ln(g/.3) / .5)^2 / 2, the negative logarithm of its prior
+//	loss  = -ln of the probability of what a human chose, with that outcome taken
+//	        out of the counts that the probability comes from (leave-one-out)
+//	share = prior exp(-loss), normed: V has half of the prior, the others share the
+//	        rest; loss has caution added. Mixtures by losses are pseudo-BMA.
+//
+// Where only m of a panel of M have answered they repeat each other less, so
+//
+//	g(m)  = 1 / (1 + (m-1) r), with r = (1/g - 1) / (M-1)
+//
+// which is g at m = M and 1 at m = 1. A fit is made again when outcomes have grown by a
+// fifth, so that all fits together cost a constant for each outcome.
+
 // grid holds the temperatures among which the fit of an expert chooses.
 var grid = [...]float64{.02, .035, .05, .08, .12, .18, .25, .35, .5, .7, 1, 1.4}
 

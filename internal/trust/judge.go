@@ -8,6 +8,15 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// A judgement, in this order: the ballot is opened (every vote with all that is known of
+// its author), scored (score.go), and mixed to a probability of each option (fit.go); what
+// guards removed loses its probability to the others; the option of the highest
+// probability is the pick, and of its supporters the most trusted wins. Then the code says
+// whether the pick decides: only where enough outcomes are known, and where its
+// probability reaches tau, which a promise has established (risk.go), or the threshold
+// that the machine declares. Nothing here remembers anything: what is known is the
+// ledger's, and it changes only with outcomes.
+
 // CalibratedFrom is the number of outcomes of a machine from which a judgement may
 // decide.
 const CalibratedFrom = 20

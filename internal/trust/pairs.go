@@ -8,6 +8,20 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// Who errs together. Two voters with the same fault are one witness, not two, so the
+// weaker of a pair with the same vote is discounted by rho, the correlation of their
+// errors (score.go). With n common outcomes, error shares u and v and a share b in which
+// both erred,
+//
+//	phi = (b - u v) / sqrt((u(1-u) + .02) (v(1-v) + .02))
+//
+//	rho = (n (phi - bar) + 20 rho0) / (n + 20), within 0..1
+//
+// The .02 keep rare errors from looking like certain correlation. bar is the mean phi of
+// pairs of different models: a round that is hard is hard for all. rho0 is what is assumed
+// of a pair: .3 for the same model that saw the options in the same order, .1 in another,
+// else 0. Beyond PairLimit voters only groups by model are kept.
+
 // PairLimit is the number of proposers of a machine up to which every pair has
 // statistics of its own; above it there are only those of model groups.
 const PairLimit = 256

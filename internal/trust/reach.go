@@ -7,6 +7,14 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// What answers that are still out could do. Two questions are asked of them: can they lift
+// any option to tau at all, and how few could? Both must never say no where the truth is
+// yes, for that would send a round to a human that a vote would have decided. So the first
+// gives every expert the answers it would like best, undiscounted, at the temperature of
+// one vote more; and the second lets all speak for one option, each with the answer that
+// speaks most for it. Where options are many, those of which nothing is known stand for
+// each other, and bounds replace sums.
+
 // canReach reports whether some answers of those left could lift an option to
 // tau: each expert by itself is given the answers it would like best, undiscounted,
 // at the temperature of one vote more.

@@ -5,6 +5,30 @@ import (
 	"slices"
 )
 
+// What each vote counts for, and what the experts make of all of them. Of K options,
+// for a voter v with k agreements in n comparisons at a level:
+//
+//	mu    = (k + 20*.7) / (n + 20), over everybody in the machine but humans;
+//	        not below 1/K + .05
+//	p     = (k + c*p') / (n + c), where p' is the p of the level further out:
+//	        mu, other machines, other states, this state; c is 4 (p4) or 16 (p16);
+//	        within [.02, .98]. The mean of a Beta posterior.
+//	w     = ln(p (K-1) / (1-p)): what one vote adds to its option, if the others
+//	        are equally likely where it is wrong (Nitzan, Paroush 1982)
+//	d     = 1 / (1 + sum of rho), over those of the same option that rank before v:
+//	        who errs together counts less together
+//	V     = sum of w at p = mu          a plain vote
+//	L4    = sum of d w, p = p4          a vote weighed by records
+//	L16   = sum of d w, p = p16         likewise, slower to believe them
+//	C     = ln prior + sum of d ln P    naive Bayes over who says what when
+//	P     = (h + 4 q) / (r + 4): v proposed this option in h of r rounds in which t
+//	        was right; q is p4 if the option is t, else (1-p4) / (K-1)
+//	prior = (1 + rounds in which t was right) / their sum, in the state
+//
+// S, the fifth, is fitted: stack.go. docs/decisions.md says how they compare. The sums of
+// products are written float64(a*b), which keeps a compiler from fusing them, so that the
+// scores are the same on every machine.
+
 // The experts by index. Their scores follow section "experts" of docs/decisions.md.
 const (
 	iV = iota

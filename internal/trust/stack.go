@@ -5,6 +5,17 @@ import (
 	"slices"
 )
 
+// The expert S: a conditional logit (McFadden 1974), fitted to what the others leave over.
+// The score of option t of a round is
+//
+//	g L4(t) + bias(state, t) + sum of z(v), over the v that vote for t
+//
+// and z and bias maximise the logarithm of the likelihood of what humans chose, less
+// 2 |z|^2 + 1 |bias|^2, which draws both to zero: without data S says what L4 says. It is
+// judged by its losses on fifths of the outcomes that it was not fitted to, and takes part
+// from StackingFrom outcomes on. The likelihood is concave: Newton's method finds its one
+// maximum, each step solved by conjugate gradients without ever making the matrix.
+
 // StackingFrom is the number of outcomes of a machine from which the stacking
 // expert takes part.
 const StackingFrom = 50

@@ -8,6 +8,18 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// Whom to ask next. Asking everybody always is safe and dear; asking one after the other
+// saves most where the first agree. A wave goes by what an answer would tell: its mutual
+// information with the truth, in nats (Lindley 1956),
+//
+//	I(v) = H(sum over t of p(t) P(.|t)) - sum over t of p(t) H(P(.|t))
+//
+// divided by 1 + the sum of rho with whoever was asked before it, and by its cost. In that
+// order as many are asked as would decide if all said the same (reach.go). It ends when
+// the votes decide, when no answers of those left could, or when they would cost more than
+// a human. For a share of rounds trust is drawn instead of taken at its mean (Thompson
+// 1933), so that whoever is believed too little is heard again.
+
 // An Open is a specialist who can still be asked.
 type Open struct {
 	SpecialistID string
