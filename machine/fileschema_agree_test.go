@@ -314,6 +314,7 @@ func TestFileSchemaCannotSay(t *testing.T) {
 	timeout := func(d string) string {
 		return head + states + `,"solicit":{"timeout":"` + d + `"}}`
 	}
+	a := newAgreement(t)
 	for _, c := range []struct{ code, text string }{
 		{"unknown-state", strings.Replace(head, `"b"`, `"c"`, 1) + states + `}`},
 		{"unknown-target", one(`"c"`)},
@@ -334,7 +335,6 @@ func TestFileSchemaCannotSay(t *testing.T) {
 		{"too-large", head + states + `,"x-deep":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`},
 		{"duplicate-key", head + states + `,"goalState":"b"}`},
 	} {
-		a := newAgreement(t)
 		if err := a.schema.Validate([]byte(c.text)); err != nil {
 			t.Errorf("%s: the schema can say this: %v", c.code, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -139,8 +140,11 @@ func TestFileSchemaHelps(t *testing.T) {
 			if text := described(root, schema); !strings.HasSuffix(text, ".") {
 				t.Errorf("%s.%s: the description %q is no sentence", name, property, text)
 			}
-			accepts := compileNode(t, root, schema)
+			var accepts *machine.Schema
 			for _, example := range samples(schema) {
+				if accepts == nil {
+					accepts = compileNode(t, root, schema)
+				}
 				data, err := json.Marshal(example)
 				if err != nil {
 					t.Fatal(err)
@@ -172,12 +176,12 @@ func samples(schema schemaNode) []any {
 	return all
 }
 
-// compileNode compiles one schema of the published one by itself.
+// compileNode compiles one schema of the published one by itself, with the definitions
+// that it needs.
 func compileNode(t *testing.T, root, schema schemaNode) *machine.Schema {
-	alone := schemaNode{"$defs": root["$defs"]}
-	for k, v := range schema {
-		alone[k] = v
-	}
+	alone, defs := maps.Clone(schema), schemaNode{}
+	need(root, schema, defs)
+	alone["$defs"] = defs
 	source, err := json.Marshal(alone)
 	if err != nil {
 		t.Fatal(err)
@@ -187,6 +191,25 @@ func compileNode(t *testing.T, root, schema schemaNode) *machine.Schema {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// need adds the definitions that part of a schema refers to, and those that they do.
+func need(root schemaNode, part any, defs schemaNode) {
+	switch part := part.(type) {
+	case schemaNode:
+		ref, _ := part["$ref"].(string)
+		if name, ok := strings.CutPrefix(ref, "#/$defs/"); ok && defs[name] == nil {
+			defs[name] = object(root, name)
+			need(root, defs[name], defs)
+		}
+		for _, p := range part {
+			need(root, p, defs)
+		}
+	case []any:
+		for _, p := range part {
+			need(root, p, defs)
+		}
+	}
 }
 
 func TestFileSchemaNamesTheDefaults(t *testing.T) {
