@@ -20,7 +20,7 @@ func accepting(context.Context, specialist.Question) (specialist.Answer, error) 
 // public makes late answers possible.
 func public(c *runner.Config) { c.PublicURL = "https://engine.example" }
 
-// late begins a round in which "w" was heard and will answer later.
+// late begins a round in which "w" was asked and will answer later.
 func (b *bench) late(rest ...string) (*session.Session, specialist.Ask) {
 	b.Helper()
 	b.cast.play("w", accepting)

@@ -31,9 +31,9 @@ func foreseen(c *runner.Config) {
 	c.NewID = func() specialist.SessionID { n++; return specialist.SessionID{15: n} }
 }
 
-// reigning returns a bench with a machine whose state has a champion, "best", as
+// championed returns a bench with a machine whose state has a champion, "best", as
 // soon as it was trained.
-func reigning(t *testing.T) (*bench, *machine.Machine) {
+func championed(t *testing.T) (*bench, *machine.Machine) {
 	b := newBench(t, foreseen)
 	m := b.machine(def{who: []string{fn("a"), fn("best"), fn("c"), human("human"), half}, top: `"solicit":{"champion":true}`})
 	b.said(map[string]string{"a": "park", "best": "again", "c": "park"})
@@ -59,7 +59,7 @@ func (b *bench) champions() string {
 // TestChampionIsAskedAlone collapses: the champion alone is asked, but for audits
 // that it cannot foresee, and nobody else is switched off.
 func TestChampionIsAskedAlone(t *testing.T) {
-	b, m := reigning(t)
+	b, m := championed(t)
 	s := b.start(m)
 	alone, early, later := 0, 0, 0
 	for i := range 200 {
@@ -93,7 +93,7 @@ func TestChampionIsAskedAlone(t *testing.T) {
 // TestAuditsAreRepeatable draws the same audits after a restart, and others with
 // another secret.
 func TestAuditsAreRepeatable(t *testing.T) {
-	b, m := reigning(t)
+	b, m := championed(t)
 	s := b.start(m)
 	draws := func(r *runner.Runner, secret string) string {
 		text := ""
@@ -134,7 +134,7 @@ func TestTripLine(t *testing.T) {
 		{"it is gone", func(b *bench, s *session.Session) { b.ok(b.r.Disable(b.ctx, "desk", "best")) }, "its alignment fell below the bar, or it is gone"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b, m := reigning(t)
+			b, m := championed(t)
 			s := b.start(m)
 			b.stepTo(s, runner.TickAdvanced)
 			for len(b.cast.who()) != 1 { // a round without an audit
@@ -194,7 +194,7 @@ func TestFailedAudit(t *testing.T) {
 // TestSelfHealSparesTheDisabled asks everybody again once a champion falls, but
 // not whom a person switched off.
 func TestSelfHealSparesTheDisabled(t *testing.T) {
-	b, m := reigning(t)
+	b, m := championed(t)
 	s := b.start(m)
 	b.stepTo(s, runner.TickAdvanced)
 	b.ok(b.r.Disable(b.ctx, "desk", "c"))
@@ -206,7 +206,7 @@ func TestSelfHealSparesTheDisabled(t *testing.T) {
 		t.Errorf("asked were %s", got)
 	}
 	if _, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "c", TransitionName: "again"}); err == nil {
-		t.Error("a disabled specialist is heard")
+		t.Error("a disabled specialist counts")
 	}
 }
 

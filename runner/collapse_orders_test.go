@@ -13,7 +13,7 @@ import (
 	"github.com/dialai/dialai/store"
 )
 
-// TestForgedCertificate: a reign that somebody wrote into the store, with a
+// TestForgedCertificate: a championship that somebody wrote into the store, with a
 // certificate that the engine never signed, ends before it decides anything.
 func TestForgedCertificate(t *testing.T) {
 	d := promoted(t, .99, .95, .9)

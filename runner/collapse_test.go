@@ -232,7 +232,7 @@ func promoted(t *testing.T, p ...float64) *respondents {
 }
 
 // TestChampionFails: a round in which the champion gives no answer goes to the
-// panel; three in a row end its reign.
+// panel; three in a row end its championship.
 func TestChampionFails(t *testing.T) {
 	d := promoted(t, .99, .95, .9)
 	d.run(1)

@@ -138,7 +138,7 @@ func TestFailedCallIsNoVerdict(t *testing.T) {
 		_, err = b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{})
 		b.ok(err)
 		b.stepTo(s, runner.TickAdvanced)
-		if got := fmt.Sprint(b.cast.who()); got != "[judge judge]" { // and a was heard before
+		if got := fmt.Sprint(b.cast.who()); got != "[judge judge]" { // and a has proposed before
 			t.Errorf("asked were %s", got)
 		}
 	}

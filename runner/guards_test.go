@@ -93,7 +93,7 @@ func TestCountsOnlyWhatIsExecuted(t *testing.T) {
 	b.cast.play("good", spending("again", given(dollar, 0, 10, 5), ""))
 	b.cast.play("zero", spending("finish", given(dollar/2, 0, 4, 1), ""))
 	s := b.start(m)
-	b.propose(s, "zero", "finish") // so that it is heard before good settles the round
+	b.propose(s, "zero", "finish") // so that its proposal counts before good settles the round
 	b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "zero", TransitionName: "finish", Usage: given(dollar/2, 0, 4, 1)})
 	b.stepTo(s, runner.TickRejected)
 	state := b.now(s).GuardState()

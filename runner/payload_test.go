@@ -93,7 +93,7 @@ func TestPayloadIsWaitedFor(t *testing.T) {
 			t.Errorf("%s: executed is %+v:\n%s", name, last, b.log(s, 2))
 		}
 		if name == "by information" && strings.Contains(b.log(s, 2), "proposed b") {
-			t.Errorf("%s: the dearer one was asked too:\n%s", name, b.log(s, 2))
+			t.Errorf("%s: the costlier one was asked too:\n%s", name, b.log(s, 2))
 		}
 	}
 }

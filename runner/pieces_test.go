@@ -59,7 +59,7 @@ func TestAsksAreHandedOutOnce(t *testing.T) {
 }
 
 // TestAnswersAreFenced counts one answer to the newest request of an ask that was made,
-// and charges an ask once, by the dearer of two answers.
+// and charges an ask once, by the costlier of two answers.
 func TestAnswersAreFenced(t *testing.T) {
 	b := newBench(t)
 	s, asks := b.handedOut(web("v"), web("w"))

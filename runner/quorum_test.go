@@ -71,7 +71,7 @@ func TestQuorumFloor(t *testing.T) {
 	}
 }
 
-// TestQuorumRecorded (C5.1): a verdict says how far the panel was heard, and is read
+// TestQuorumRecorded (C5.1): a verdict says how much of the panel has answered, and is read
 // back as it was written; one of an older log says nothing of it.
 func TestQuorumRecorded(t *testing.T) {
 	b := newBench(t)

@@ -247,7 +247,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 }
 
 // TestLostRaceKeepsAnswers loses the race for the commit of answers: they are
-// heard again in the session as it is now, and nobody is asked twice. If the
+// answered again in the session as it is now, and nobody is asked twice. If the
 // round is over, they are discarded with their cost.
 func TestLostRaceKeepsAnswers(t *testing.T) {
 	for _, who := range []string{fn("a"), web("a")} {
@@ -302,7 +302,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	b.cast.say("a", "again")
 	b.cast.play("slow", func(inner context.Context, q specialist.Question) (specialist.Answer, error) {
-		for b.count(&session.Session{ID: q.Key.Session}, "proposed") == 0 { // until a was heard
+		for b.count(&session.Session{ID: q.Key.Session}, "proposed") == 0 { // until a has proposed
 		}
 		cancel()
 		return hanging(inner, q)

@@ -20,9 +20,9 @@ import (
 	"github.com/dialai/dialai/strategies"
 )
 
-// menders are models that may need two repairs and get refused six times. Each of
+// repairers are models that may need two repairs and get refused six times. Each of
 // their calls takes a second and needs what was expected of it.
-type menders struct {
+type repairers struct {
 	strategies.Registry // of nobody
 	mu                  sync.Mutex
 	full                int               // asks that ran out of room
@@ -30,9 +30,9 @@ type menders struct {
 	rooms               map[string]specialist.CallLimit
 }
 
-type mender struct{ *menders }
+type mender struct{ *repairers }
 
-func (m *menders) Proposer(_ *machine.Machine, s *machine.Specialist, _ specialist.Context) (specialist.Proposer, error) {
+func (m *repairers) Proposer(_ *machine.Machine, s *machine.Specialist, _ specialist.Context) (specialist.Proposer, error) {
 	if s.ModelID == "" {
 		return nil, nil
 	}
@@ -72,7 +72,7 @@ func (m mender) Propose(ctx context.Context, q specialist.Question) (specialist.
 	return a, nil
 }
 
-func (b *bench) mending(m *menders) *runner.Runner {
+func (b *bench) repairing(m *repairers) *runner.Runner {
 	table, _ := spend.ParsePrices([]byte(`{"prices":{"cheap":{"input_per_1m":100,"output_per_1m":800}}}`))
 	return b.runner(inBubble, asking(m), func(c *runner.Config) { c.Prices = table })
 }
@@ -90,7 +90,7 @@ func TestRepairsNeverOverspend(t *testing.T) {
 			"tokens": fmt.Sprintf(`"hard_limit_tokens":%d`, 1000+rng.IntN(20_000)),
 			"calls":  fmt.Sprintf(`"hard_limit_calls":%d`, 1+rng.IntN(12)),
 		}[[]string{"usd", "tokens", "calls"}[rng.IntN(3)]]
-		m := &menders{wants: map[string][]bool{}, rooms: map[string]specialist.CallLimit{}}
+		m := &repairers{wants: map[string][]bool{}, rooms: map[string]specialist.CallLimit{}}
 		who := []string{arbFn("judge")}
 		for i := range 1 + rng.IntN(5) {
 			id := string(rune('a' + i))
@@ -100,7 +100,7 @@ func TestRepairsNeverOverspend(t *testing.T) {
 			who = append(who, llm(id, "cheap"))
 		}
 		bubble(t, func(b *bench) {
-			b.r = b.mending(m)
+			b.r = b.repairing(m)
 			b.cast.judge("judge", electFirst)
 			s := b.start(b.machine(def{who: who, top: budget(limit)}))
 			for range 4 {
@@ -173,9 +173,9 @@ func TestRoomIsShared(t *testing.T) {
 		{`"hard_limit_calls":100`, "a 3/9, b 3/9"},
 		{`"soft_limit_usd":1`, "a 3/0, b 3/0"},
 	} {
-		m := &menders{wants: map[string][]bool{"a": {true}, "b": {true}}, rooms: map[string]specialist.CallLimit{}}
+		m := &repairers{wants: map[string][]bool{"a": {true}, "b": {true}}, rooms: map[string]specialist.CallLimit{}}
 		bubble(t, func(b *bench) {
-			b.r = b.mending(m)
+			b.r = b.repairing(m)
 			b.cast.judge("judge", electFirst)
 			b.step(b.start(b.machine(def{who: []string{llm("a", "cheap"), llm("b", "cheap"), arbFn("judge")}, top: budget(c.limit)})))
 		})
@@ -200,8 +200,8 @@ func TestLostModelIsCharged(t *testing.T) {
 		`"hard_limit_calls":1`: {runner.TickStopped, 1, exact.Dollar / 2},
 	} {
 		bubble(t, func(b *bench) {
-			m := &menders{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.CallLimit{}}
-			b.r = b.mending(m)
+			m := &repairers{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.CallLimit{}}
+			b.r = b.repairing(m)
 			s := b.start(b.machine(def{who: []string{llm("a", "cheap"), arb("firstProposal")}, top: budget(limit)}))
 			ctx, cancel := context.WithTimeout(b.ctx, time.Second/2)
 			defer cancel()
@@ -209,7 +209,7 @@ func TestLostModelIsCharged(t *testing.T) {
 				t.Fatal("a step that was given up succeeds")
 			}
 			b.ok(b.r.Close())
-			b.r = b.mending(m)
+			b.r = b.repairing(m)
 			b.stepTo(s, want.status)
 			if spent := b.now(s).Spent(); spent.Calls != want.calls || spent.Money != want.money || spent.Estimated != 1 {
 				t.Errorf("%s: spent %+v, want %d calls for $%s", limit, spent, want.calls, want.money)
@@ -232,8 +232,8 @@ func TestLostModelIsCharged(t *testing.T) {
 // that up.
 func TestLostModelIsReserved(t *testing.T) {
 	bubble(t, func(b *bench) {
-		m := &menders{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.CallLimit{}}
-		b.r = b.mending(m)
+		m := &repairers{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.CallLimit{}}
+		b.r = b.repairing(m)
 		s := b.start(b.machine(def{who: []string{web("x", estimated("0.5")), llm("a", "cheap"), arb("firstProposal")}, top: budget(`"hard_limit_usd":0.9`)}))
 		b.ok(b.r.Disable(b.ctx, "desk", "x"))
 		ctx, cancel := context.WithTimeout(b.ctx, time.Second/2)
@@ -242,7 +242,7 @@ func TestLostModelIsReserved(t *testing.T) {
 			t.Fatal("a step that was given up succeeds")
 		}
 		b.ok(b.r.Close())
-		b.r = b.mending(m)
+		b.r = b.repairing(m)
 		b.ok(b.r.Enable(b.ctx, "desk", "x"))
 		b.cast.say("x", "again")
 		b.stepTo(s, runner.TickStopped)
@@ -288,8 +288,8 @@ func TestVerdictHoldsTheRest(t *testing.T) {
 // budget too.
 func TestProposeIsInTheBudget(t *testing.T) {
 	bubble(t, func(b *bench) {
-		m := &menders{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.CallLimit{}}
-		b.r = b.mending(m)
+		m := &repairers{wants: map[string][]bool{"a": {true}}, rooms: map[string]specialist.CallLimit{}}
+		b.r = b.repairing(m)
 		s := b.start(b.machine(def{who: []string{llm("a", "cheap"), arb("firstProposal")}, top: budget(`"hard_limit_usd":0.4`)}))
 		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a"})
 		if err == nil || !strings.Contains(err.Error(), "above the limit of $0.4") || len(m.rooms) != 0 {
@@ -374,7 +374,7 @@ func TestOtherNames(t *testing.T) {
 func TestRepairsInAQuota(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		bubble(t, func(b *bench) {
-			m := &menders{wants: map[string][]bool{"a": {true, true, true}}, rooms: map[string]specialist.CallLimit{}}
+			m := &repairers{wants: map[string][]bool{"a": {true, true, true}}, rooms: map[string]specialist.CallLimit{}}
 			limited := tenants(spend.Quota{Windows: []spend.Window{{Msec: 3_600_000, Sliding: true, Calls: new(int64(8))}}})
 			configure := func(c *runner.Config) { limited(c); asking(m)(c); c.Now = time.Now }
 			b.r = b.runner(configure)

@@ -486,7 +486,7 @@ func (m *eyesModel) rule(id, choice string) bool {
 		m.order = append(m.order, id)
 	}
 	m.chosen[id] = choice
-	different, unheard := map[string]bool{}, 0
+	different, silent := map[string]bool{}, 0
 	for _, who := range m.order {
 		if m.off(who) {
 			continue
@@ -501,11 +501,11 @@ func (m *eyesModel) rule(id, choice string) bool {
 	}
 	for _, s := range m.seats {
 		if _, spoke := m.chosen[s.id]; !spoke && !s.off {
-			unheard++
+			silent++
 		}
 	}
 	m.done, m.code = nil, session.CodeSecondHuman
-	if m.contested || len(different) == 3 || unheard == 0 {
+	if m.contested || len(different) == 3 || silent == 0 {
 		m.contested, m.code = true, session.CodeContested
 	}
 	return true

@@ -102,9 +102,9 @@ func TestStopGivesUpWhatFailed(t *testing.T) {
 	if s := b.now(sick); s.Status != session.Failed {
 		t.Fatalf("the session is %s", s.Status)
 	}
-	after, err := b.r.Stop(b.ctx, sick.ID, runner.Stopping{Actor: carol, Note: "nobody mends it"})
+	after, err := b.r.Stop(b.ctx, sick.ID, runner.Stopping{Actor: carol, Note: "nobody repairs it"})
 	b.ok(err)
-	if o := after.Outcome(); after.Status != session.Stopped || o.Code != session.CodeCancelled || o.Reason != "nobody mends it" {
+	if o := after.Outcome(); after.Status != session.Stopped || o.Code != session.CodeCancelled || o.Reason != "nobody repairs it" {
 		t.Errorf("the session is %s: %+v", after.Status, o)
 	}
 	_, err = b.r.Stop(b.ctx, sick.ID, runner.Stopping{Actor: carol, Note: "again"})

@@ -47,8 +47,8 @@ func TestAskTakenOverFromALivingOwner(t *testing.T) {
 		spent    spend.Book
 	}{
 		"cheaper than expected":  {"0.60", cost(cents(12)), spend.Book{Calls: 1, Money: cents(12)}},
-		"as dear as expected":    {"0.60", cost(cents(60)), spend.Book{Calls: 1, Money: cents(60)}},
-		"dearer than expected":   {"0.10", cost(cents(60)), spend.Book{Calls: 1, Money: cents(60)}},
+		"as costly as expected":  {"0.60", cost(cents(60)), spend.Book{Calls: 1, Money: cents(60)}},
+		"costlier than expected": {"0.10", cost(cents(60)), spend.Book{Calls: 1, Money: cents(60)}},
 		"nothing was said of it": {"0.60", specialist.Usage{}, spend.Book{Calls: 1, Money: cents(60)}},
 	} {
 		for _, over := range []bool{true, false} {

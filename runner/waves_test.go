@@ -166,7 +166,7 @@ var court = []juror{{"rule", .6, ""}, {"dear", .97, "3"}, {"weak", .7, "0.1"}, {
 
 // TestWavesByInformation has humans decide until a threshold means something, all
 // being asked at once, and then asks in waves: who is free first, then who tells
-// most for its money, nobody twice, and nobody who is dearer than a human.
+// most for its money, nobody twice, and nobody who costs more than a human.
 func TestWavesByInformation(t *testing.T) {
 	j := newBench(t, seeded(store.NewMemory())).jury(`,"wave":"auto"`, arb("bayes", threshold("0.9")), "", court...)
 	j.rounds(400)

@@ -49,7 +49,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-func TestRetryMends(t *testing.T) {
+func TestRetryRecovers(t *testing.T) {
 	for _, status := range []int{408, 425, 429, 500, 502, 503, 504} {
 		for failures := 1; failures <= 2; failures++ {
 			rec := &recorder{statuses: []int{status, status}[:failures], answer: good}
@@ -158,7 +158,7 @@ func TestConnectionErrors(t *testing.T) {
 	}
 }
 
-func TestConnectionErrorsMend(t *testing.T) {
+func TestConnectionErrorsAreRetried(t *testing.T) {
 	s := rawServer(t, func(n int, c *net.TCPConn) {
 		switch {
 		case !readRequest(c):
