@@ -121,10 +121,9 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 	if f.Current.Program == nil && r.Kind != KindCreated {
 		return nil, fmt.Errorf("the log does not begin with %s", KindCreated)
 	}
-	in := forms.Get().(*form)
+	in := reading(r, &f.Current)
 	defer in.release()
-	in.reading, in.session, in.arrivals, in.at = true, &f.Current, f.Round.Arrivals, r.At
-	in.open(r.Data)
+	in.arrivals = f.Round.Arrivals
 	if r.Kind == KindCreated {
 		return f.created(in)
 	}

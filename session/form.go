@@ -19,7 +19,8 @@ import (
 // each; one that reads finds each by its name, in whatever order they stand, and passes
 // over what nobody names, so that older programs read the logs of newer ones. Members
 // that follow from others (ids, the names of targets) are written for people, and not
-// read.
+// read. One that skims, for those who go through a million rounds, leaves out what was
+// said and what explains it.
 //
 // Written, the same events always give the same bytes, and so the same hash. Stored
 // forms only grow: a new member is left out as long as it says nothing, so that the bytes
@@ -34,8 +35,9 @@ type form struct {
 	key specialist.RoundKey // of the round in which the event happened, when writing
 
 	session  *Session // as of the event before, when reading: it gives names their meaning
-	arrivals int32    // in the round so far
+	arrivals int32    // in the round so far; negative if nobody counted
 	at       specialist.Time
+	skims    bool     // see Raw.Skim
 	found    []member // the members of the object that is read
 	next     int      // where the next member that is asked for is expected
 }
@@ -103,6 +105,13 @@ func (f *form) str(name string, v *string) {
 
 func (f *form) opt(name string, v *string) {
 	if f.reading || *v != "" {
+		f.str(name, v)
+	}
+}
+
+// prose is str for what somebody said, which nothing but people and models understands.
+func (f *form) prose(name string, v *string) {
+	if !f.skims {
 		f.str(name, v)
 	}
 }

@@ -102,7 +102,7 @@ func (d *Proposed) form(f *form) {
 	if !f.reading {
 		f.w.str("toState", p.Transition.Target)
 	}
-	f.str("reasoning", &p.Reasoning)
+	f.prose("reasoning", &p.Reasoning)
 	f.raw("metaJson", &p.MetaJSON)
 	f.usage(&p.Usage)
 	if f.reading {
@@ -110,7 +110,7 @@ func (d *Proposed) form(f *form) {
 	} else {
 		f.w.time("createdAt", p.CreatedAt)
 	}
-	if number(f, "arrival", &p.Arrival); f.reading && p.Arrival != f.arrivals+1 {
+	if number(f, "arrival", &p.Arrival); f.reading && f.arrivals >= 0 && p.Arrival != f.arrivals+1 {
 		f.refuse("arrival", strconv.Itoa(int(p.Arrival)))
 	}
 	f.source(&p.Mode)
@@ -261,7 +261,7 @@ func (d *Executed) form(f *form) {
 		f.w.str("proposalId", f.key.ProposalID(d.Arrival))
 	}
 	count(f, "arrival", &d.Arrival)
-	f.str("reasoning", &d.Reasoning)
+	f.prose("reasoning", &d.Reasoning)
 	f.raw("metaJson", &d.MetaJSON)
 	if f.reading {
 		d.At, d.Round, d.Attempt = f.at, f.session.Round, f.session.Attempt
@@ -291,6 +291,9 @@ func (k *DecisionKind) form(f *form) {
 
 func (d *Learned) form(f *form) {
 	list(f, "comparisons", &d.Comparisons, comparisonForm)
+	if f.skims {
+		return
+	}
 	if f.reading {
 		if len(d.Comparisons) == 0 {
 			d.Comparisons = nil

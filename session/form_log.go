@@ -54,9 +54,17 @@ func DecodeRaw(events []byte) ([]Raw, error) {
 	if !json.Valid(events) {
 		return nil, notJSON(events)
 	}
-	events = slices.Clone(events) // Data may be kept
+	raw, err := SplitRaw(nil, slices.Clone(events)) // Data may be kept
+	if err == nil && len(raw) == 0 {
+		return nil, fmt.Errorf("the record holds no events")
+	}
+	return raw, err
+}
+
+// SplitRaw is DecodeRaw for events that a store has just written or checked: it appends
+// them to raw, with Data that are parts of the record.
+func SplitRaw(raw []Raw, events []byte) ([]Raw, error) {
 	c := &jsontext.Cursor{B: events}
-	var raw []Raw
 	c.Elements(func() {
 		var e Raw
 		c.Members(func(name []byte) {
@@ -77,10 +85,44 @@ func DecodeRaw(events []byte) ([]Raw, error) {
 		})
 		raw = append(raw, e)
 	})
-	if c.Err == nil && len(raw) == 0 {
-		return nil, fmt.Errorf("the record holds no events")
-	}
 	return raw, c.Err
+}
+
+// Read reads an event apart from its session. Names mean what they mean in the machine
+// and the state of s, of which nothing else counts; an event that needs more of it, such
+// as Created or Resumed, cannot be read so.
+func (r *Raw) Read(into Data, s *Session) error { return r.read(into, reading(r, s)) }
+
+// Skim is Read without what people and models said, and without what explains a verdict
+// or teaches something, but for the risk and the threshold that a judgement was held to
+// and for what comparisons came to.
+func (r *Raw) Skim(into Data, s *Session) error {
+	f := reading(r, s)
+	f.skims = true
+	return r.read(into, f)
+}
+
+func (r *Raw) read(into Data, f *form) error {
+	defer f.release()
+	into.form(f)
+	return f.err
+}
+
+// Creation reads from a Created event by which definition the session began, and how.
+func (r *Raw) Creation() (digest string, o Options, err error) {
+	f := reading(r, nil)
+	defer f.release()
+	c := storedCreation{options: &o}
+	c.form(f)
+	return c.digest, o, f.err
+}
+
+// reading returns a form that reads an event; no arrival is wrong to it.
+func reading(r *Raw, s *Session) *form {
+	f := forms.Get().(*form)
+	f.reading, f.session, f.arrivals, f.at = true, s, -1, r.At
+	f.open(r.Data)
+	return f
 }
 
 // notJSON says what is wrong with a record that is no JSON.

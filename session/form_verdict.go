@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/verdict"
 )
@@ -43,12 +44,33 @@ func (d *Judged) form(f *form) {
 	value(f, "quorum", &of.Quorum)
 	f.flag("parametersBind", &of.Bound)
 	value(f, "evidence", &d.Evidence)
-	value(f, "explanation", &of.Judgement)
+	d.explanation(f)
 	f.usage(&d.Usage)
 	f.opt("model", &d.Model)
 	if f.reading {
 		d.check(f)
 	}
+}
+
+// explanation declares why bayes judged so. Who skims learns what it was held to.
+func (d *Judged) explanation(f *form) {
+	if !f.skims {
+		value(f, "explanation", &d.Decision.Judgement)
+		return
+	}
+	raw := f.find("explanation")
+	if raw == nil {
+		return
+	}
+	j := &trust.Judgement{}
+	d.Decision.Judgement = j
+	inner := forms.Get().(*form)
+	defer inner.release()
+	inner.reading = true
+	inner.open(raw)
+	value(inner, "risk", &j.Risk)
+	value(inner, "threshold", &j.Threshold)
+	f.fail("explanation", inner.err)
 }
 
 // winner declares whether there is one, and which.

@@ -11,6 +11,7 @@ import (
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -24,23 +25,13 @@ type fold struct {
 	seeds   map[seedKey]*trust.Seed
 	books   map[string]map[trust.Key]trust.Tally // by machine, of what was learned so far
 	tracks  map[specialist.SessionID]*track
-	names   map[string]string
+	raw     []session.Raw    // of the record that is read
 	audits  map[string]audit // by round
 	late    []*round         // those judged by less than the ledger knew already
 	report  *Report
 	tallies []*tally
 	broken  error // a definition that cannot be used, or a policy for it
 	since   int64 // place of the first record that counts; 0 until it comes
-}
-
-// name returns the text of bytes that come again and again.
-func (f *fold) name(b []byte) string {
-	if s, known := f.names[string(b)]; known {
-		return s
-	}
-	s := string(b)
-	f.names[s] = s
-	return s
 }
 
 // compared counts what a human decision said of somebody.
@@ -132,7 +123,7 @@ func (f *fold) put(r *round, pt *point, rule *rule, votes []arbiter.Vote) *arbit
 	st := r.part.was.State
 	round := &arbiter.Round{Key: r.key, State: st, RequireTrust: st.RequireTrust, Votes: votes, Threshold: r.part.threshold(rule)}
 	if !f.changed && pt.judged != nil {
-		round.Threshold = pt.judged.threshold
+		round.Threshold = pt.judged.Threshold
 	}
 	round.Quorum = f.quorum(r, pt, rule, votes)
 	round.Unbound = pt.unbound(votes)
@@ -143,7 +134,7 @@ func (f *fold) put(r *round, pt *point, rule *rule, votes []arbiter.Vote) *arbit
 // says, or without one a proposal of somebody who has to give a payload now.
 func (pt *point) unbound(votes []arbiter.Vote) bool {
 	if pt.judged != nil {
-		return !pt.judged.bound && (&arbiter.Round{Votes: pt.votes}).LacksPayload()
+		return !pt.judged.Decision.Bound && (&arbiter.Round{Votes: pt.votes}).LacksPayload()
 	}
 	return slices.ContainsFunc(votes, func(v arbiter.Vote) bool { return v.LacksPayload() && !v.Mode.VotesOnly() })
 }
@@ -152,8 +143,8 @@ func (pt *point) unbound(votes []arbiter.Vote) bool {
 // given by less than the ledger has learned meanwhile.
 func (f *fold) evidence(ctx context.Context, r *round, pt *point, round *arbiter.Round) (ready bool, err error) {
 	q, upTo := r.part.now.Question, pt.place-1
-	if !f.changed && pt.judged != nil && pt.judged.evidence != nil {
-		q, upTo = r.part.question(pt.judged), pt.judged.evidence.Place
+	if !f.changed && pt.judged != nil && pt.judged.Evidence != nil {
+		q, upTo = r.part.question(pt.judged), pt.judged.Evidence.Place
 	} else {
 		open, stranger := f.unanswered(r, pt)
 		q.Partial = len(open) > 0 || stranger
@@ -189,13 +180,13 @@ func (pt *point) championDecides(d arbiter.Decision, round *arbiter.Round) arbit
 		return d
 	}
 	switch j := pt.judged; {
-	case j.rule == arbiter.ByChampion:
-		i := slices.IndexFunc(round.Votes, func(v arbiter.Vote) bool { return v.SpecialistID == j.subject })
+	case j.Decision.Rule == arbiter.ByChampion:
+		i := slices.IndexFunc(round.Votes, func(v arbiter.Vote) bool { return v.SpecialistID == j.Decision.Subject })
 		if i >= 0 && !runner.Contested(round.Votes[i].Proposal, d.Judgement) {
-			return arbiter.Decision{Winner: i, Rule: arbiter.ByChampion, Subject: j.subject, Judgement: d.Judgement}
+			return arbiter.Decision{Winner: i, Rule: arbiter.ByChampion, Subject: j.Decision.Subject, Judgement: d.Judgement}
 		}
-	case j.rule == arbiter.Held && d.Consensus():
-		return arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: j.subject, Judgement: d.Judgement}
+	case j.Decision.Rule == arbiter.Held && d.Consensus():
+		return arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.Held, Subject: j.Decision.Subject, Judgement: d.Judgement}
 	}
 	return d
 }
@@ -206,12 +197,12 @@ func (pt *point) recall(rule *rule, votes int, threshold *machine.Threshold, q *
 	pt.decided, pt.decision.Winner, pt.decision.Quorum = true, arbiter.NoWinner, q
 	switch j := pt.judged; {
 	case rule.by == nil: // nobody decides here
-	case j == nil || j.arbiterID != rule.by.SpecialistID || votes != len(pt.votes) || !same(j.threshold, threshold):
+	case j == nil || j.ArbiterID != rule.by.SpecialistID || votes != len(pt.votes) || !same(j.Threshold, threshold):
 		pt.unknown = true
-	case j.rule == arbiter.NoQuorum: // what was elected is not recorded
+	case j.Decision.Rule == arbiter.NoQuorum: // what was elected is not recorded
 		pt.unknown = q.Reached()
-	case j.winner >= 0 && (q.Reached() || pt.votes[j.winner].IsHuman):
-		pt.decision.Winner, pt.elected = j.winner, pt.votes[j.winner].Transition
+	case j.Decision.Winner >= 0 && (q.Reached() || pt.votes[j.Decision.Winner].IsHuman):
+		pt.decision.Winner, pt.elected = j.Decision.Winner, pt.votes[j.Decision.Winner].Transition
 	}
 }
 
@@ -227,7 +218,7 @@ func (f *fold) lacks(r *round, pt *point, rule *rule, round *arbiter.Round) bool
 		return false
 	case pt.decision.Rule == arbiter.ByChampion, rule.bayes && pt.decision.Consensus() && r.mode == machine.Sequential:
 		return false // decided: nobody else is asked
-	case stranger, pt.judged == nil, pt.judged.rule == arbiter.ByChampion, pt.judged.evidence != nil && pt.judged.evidence.Stop != "":
+	case stranger, pt.judged == nil, pt.judged.Decision.Rule == arbiter.ByChampion, pt.judged.Evidence != nil && pt.judged.Evidence.Stop != "":
 		return true
 	}
 	before, err := r.part.recorded(pt.judged)
@@ -235,9 +226,9 @@ func (f *fold) lacks(r *round, pt *point, rule *rule, round *arbiter.Round) bool
 		return true
 	}
 	was := *round
-	was.Votes, was.Threshold = pt.votes, pt.judged.threshold
-	old := arbiter.Decision{Winner: pt.judged.winner}
-	was.Quorum = pt.judged.quorum
+	was.Votes, was.Threshold = pt.votes, pt.judged.Threshold
+	old := arbiter.Decision{Winner: pt.judged.Decision.Winner}
+	was.Quorum = pt.judged.Decision.Quorum
 	return f.settled(r, pt, before, &was, open, old)
 }
 
@@ -308,7 +299,7 @@ func (f *fold) rest(ctx context.Context) error {
 		}
 	}
 	slices.SortStableFunc(points, func(a, b place) int {
-		return cmp.Compare(a.pt.judged.evidence.Place, b.pt.judged.evidence.Place)
+		return cmp.Compare(a.pt.judged.Evidence.Place, b.pt.judged.Evidence.Place)
 	})
 	if f.report.Late = len(f.late); f.report.Late == 0 {
 		return nil

@@ -16,7 +16,7 @@ func (f *fold) quorum(r *round, pt *point, rule *rule, votes []arbiter.Vote) *ar
 		if pt.judged == nil {
 			return nil
 		}
-		return pt.judged.quorum
+		return pt.judged.Decision.Quorum
 	}
 	q, seen := &arbiter.Quorum{}, map[string]bool{}
 	for _, v := range votes {
@@ -49,5 +49,5 @@ func (r *round) quorumRule(pt *point, rule *rule) machine.Quorum {
 	if rule.by != nil {
 		strategy = rule.by.StrategyFnName
 	}
-	return runner.DefaultQuorum(strategy, r.mode, pt.judged != nil && pt.judged.rule == arbiter.ByChampion)
+	return runner.DefaultQuorum(strategy, r.mode, pt.judged != nil && pt.judged.Decision.Rule == arbiter.ByChampion)
 }

@@ -5,22 +5,19 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
-// reader reads the events of one record into a track. It takes from them what a
-// round was decided on and leaves the rest unread.
+// A reader reads the events of one record into a track. It takes from them what a
+// round was decided on, and does not look into events that say nothing of that.
 type reader struct {
 	*fold
 	t     *track
 	place int64
 	at    specialist.Time
-	seq   int64
 }
 
 // record reads one record.
@@ -31,17 +28,12 @@ func (f *fold) record(ctx context.Context, e *session.LogEntry) error {
 		f.tracks[e.Session] = t
 	}
 	r := reader{fold: f, t: t, place: e.Place}
-	c := &jsontext.Cursor{B: e.Events}
 	var err error
-	c.Elements(func() {
-		if err != nil {
-			c.Raw()
-			return
+	f.raw, err = session.SplitRaw(f.raw[:0], e.Events)
+	for i := range f.raw {
+		if err == nil {
+			err = r.event(ctx, &f.raw[i])
 		}
-		err = r.event(ctx, c)
-	})
-	if err == nil {
-		err = c.Err
 	}
 	if f.broken != nil {
 		return f.broken
@@ -53,42 +45,21 @@ func (f *fold) record(ctx context.Context, e *session.LogEntry) error {
 }
 
 // event reads one event.
-func (r *reader) event(ctx context.Context, c *jsontext.Cursor) (err error) {
-	var kind []byte
-	var data jsontext.Cursor
-	c.Members(func(name []byte) {
-		switch string(name) {
-		case "seq":
-			r.seq = c.Int()
-		case "at":
-			r.at = momentOf(c)
-		case "kind":
-			kind = c.Text()
-		case "data":
-			data.B = c.Raw()
-		default:
-			c.Raw()
-		}
-	})
-	if c.Err != nil {
-		return c.Err
-	}
+func (r *reader) event(ctx context.Context, e *session.Raw) error {
+	r.at = e.At
 	if r.since == 0 && r.at >= r.Since {
 		r.since = r.place
 	}
 	switch {
-	case r.t.scene == nil && string(kind) != session.KindCreated:
+	case r.t.scene == nil && e.Kind != session.KindCreated:
 		return fmt.Errorf("the log does not begin with %s", session.KindCreated)
 	case r.t.round != nil:
 		r.t.round.at = r.at
-	case aboutRound(string(kind)):
-		return fmt.Errorf("%s where there is no round", kind)
+	case aboutRound(e.Kind):
+		return fmt.Errorf("%s where there is no round", e.Kind)
 	}
-	if err := r.kind(ctx, string(kind), &data); err != nil {
-		return fmt.Errorf("event %d (%s): %w", r.seq, kind, err)
-	}
-	if data.Err != nil {
-		return fmt.Errorf("event %d (%s): %w", r.seq, kind, data.Err)
+	if err := r.kind(ctx, e); err != nil {
+		return fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
 	}
 	return nil
 }
@@ -102,208 +73,153 @@ func aboutRound(kind string) bool {
 	return false
 }
 
-func (r *reader) kind(ctx context.Context, kind string, c *jsontext.Cursor) error {
-	switch kind {
+func (r *reader) kind(ctx context.Context, e *session.Raw) error {
+	switch e.Kind {
 	case session.KindCreated:
-		return r.created(ctx, c)
+		return r.created(ctx, e)
 	case session.KindRoundOpened:
-		return r.opened(c)
+		return r.opened(e)
 	case session.KindProposed:
-		return r.proposed(c)
-	case session.KindAskFailed, session.KindDiscarded:
-		return r.failed(c, kind == session.KindAskFailed)
+		return r.proposed(e)
+	case session.KindAskFailed:
+		return r.failed(e)
+	case session.KindDiscarded:
+		return r.discarded(e)
 	case session.KindJudged:
-		return r.judged(ctx, c)
+		return r.judged(ctx, e)
 	case session.KindGated:
-		return r.gated(c)
+		return r.gated(e)
 	case session.KindExecuted:
-		return r.executed(ctx, c)
+		return r.executed(ctx, e)
 	case session.KindLearned:
-		return r.learned(c)
+		return r.taught(e)
 	case session.KindRuled:
-		r.ruled(c)
+		return r.ruled(e)
 	case session.KindNeedsHuman, session.KindResumed:
 		if r.t.round != nil {
-			r.t.round.wait(kind == session.KindNeedsHuman)
+			r.t.round.wait(e.Kind == session.KindNeedsHuman)
 		}
 	} // a round is closed by what is executed; a session that ended may be resumed or reviewed
 	return nil
 }
 
-func (r *reader) created(ctx context.Context, c *jsontext.Cursor) error {
-	digest, t := "", r.t
-	c.Members(func(name []byte) {
-		switch string(name) {
-		case "machineDigest":
-			digest = string(c.Text())
-		case "mode":
-			t.mode = machine.Mode(c.Text())
-		case "defaultArbiter":
-			t.standIn = c.Bool()
-		default:
-			c.Raw()
-		}
-	})
-	if c.Err != nil {
-		return c.Err
+func (r *reader) created(ctx context.Context, e *session.Raw) error {
+	digest, options, err := e.Creation()
+	if err != nil {
+		return err
 	}
+	t := r.t
+	t.mode, t.standIn = options.Mode, options.DefaultArbiter
 	r.report.Sessions++
 	if t.scene, r.broken = r.scenes.of(ctx, t.machine, digest); r.broken != nil {
 		return r.broken
 	}
+	t.names.Program = &session.Program{Machine: t.scene.m}
 	initial := t.scene.m.Initial()
 	t.begin(specialist.RoundKey{Session: t.id}, &t.scene.parts[initial.Index], r.at, r.place)
 	return nil
 }
 
-func (r *reader) opened(c *jsontext.Cursor) error {
-	key := specialist.RoundKey{Session: r.t.id}
-	var state []byte
-	c.Members(func(name []byte) {
-		switch string(name) {
-		case "round":
-			key.Round = int32(c.Int())
-		case "attempt":
-			key.Attempt = int32(c.Int())
-		case "state":
-			state = c.Text()
-		default:
-			c.Raw()
-		}
-	})
-	st := r.t.scene.m.State(string(state))
-	if st == nil {
-		return fmt.Errorf("there is no state %q", state)
+func (r *reader) opened(e *session.Raw) error {
+	var d session.RoundOpened
+	if err := e.Skim(&d, &r.t.names); err != nil {
+		return err
 	}
-	if key.Attempt > 0 && r.t.round != nil {
+	if d.Attempt > 0 && r.t.round != nil {
 		r.t.round.by = sentBack
 	}
 	r.close(r.t)
-	r.t.begin(key, &r.t.scene.parts[st.Index], r.at, r.place)
+	r.t.begin(specialist.RoundKey{Session: r.t.id, Round: d.Round, Attempt: d.Attempt}, &r.t.scene.parts[d.State.Index], r.at, r.place)
 	return nil
 }
 
 // given stands for a payload: what it says decides nothing.
 var given = json.RawMessage("{}")
 
-func (r *reader) proposed(c *jsontext.Cursor) error {
-	p := &specialist.Proposal{CreatedAt: r.at}
-	var transition []byte
-	var detail specialist.Detail
-	var cost exact.Money
-	c.Members(func(name []byte) {
-		switch string(name) {
-		case "specialistId":
-			p.SpecialistID = r.name(c.Text())
-		case "isHuman":
-			p.IsHuman = c.Bool()
-		case "transitionName":
-			transition = c.Text()
-		case "arrival":
-			p.Arrival = int32(c.Int())
-		case "costUSD":
-			cost = c.Money()
-		case "metaJson":
-			c.Raw()
-			p.MetaJSON = given
-		case "mode":
-			p.Mode = specialist.SourceNamed(string(c.Text()))
-		case "model":
-			detail.Model = r.name(c.Text())
-		case "optionOrder":
-			c.Elements(func() { detail.OptionOrder = append(detail.OptionOrder, r.name(c.Text())) })
-		default:
-			c.Raw()
-		}
-	})
-	if detail.Model != "" || detail.OptionOrder != nil {
-		p.Detail = &specialist.Detail{Model: detail.Model, OptionOrder: detail.OptionOrder}
+func (r *reader) proposed(e *session.Raw) error {
+	d := &session.Proposed{}
+	if err := e.Skim(d, &r.t.names); err != nil {
+		return err
 	}
-	if p.Transition = r.t.part.transition(transition); p.Transition == nil {
-		return fmt.Errorf("there is no transition %q", transition)
+	p := &d.Proposal
+	if p.MetaJSON != nil {
+		p.MetaJSON = given
 	}
 	r.t.round.propose(p)
-	r.t.round.spend(p.SpecialistID, cost)
+	r.t.round.spend(p.SpecialistID, p.Usage.CostUSD)
 	return nil
 }
 
-// failed reads an ask that came to nothing, or an answer that came too late.
-func (r *reader) failed(c *jsontext.Cursor, counts bool) error {
-	var id, role, code []byte
-	var cost exact.Money
-	c.Members(func(name []byte) {
-		switch string(name) {
-		case "specialistId":
-			id = c.Text()
-		case "role":
-			role = c.Text()
-		case "code":
-			code = c.Text()
-		case "costUSD":
-			cost = c.Money()
-		default:
-			c.Raw()
-		}
-	})
-	who := r.name(id)
-	if r.t.round == nil {
-		return nil // its round is over and was counted
+// failed reads an ask that came to nothing.
+func (r *reader) failed(e *session.Raw) error {
+	var d session.AskFailed
+	if err := e.Skim(&d, &r.t.names); err != nil || r.t.round == nil {
+		return err // a round that is over was counted
 	}
-	if counts && string(role) != string(machine.Arbiter) && string(code) != session.CodeCancelled {
-		r.t.round.failed = append(r.t.round.failed, who)
+	if d.Role != machine.Arbiter && d.Code != session.CodeCancelled {
+		r.t.round.failed = append(r.t.round.failed, d.SpecialistID)
 	}
-	r.t.round.spend(who, cost)
+	r.t.round.spend(d.SpecialistID, d.Usage.CostUSD)
 	return nil
 }
 
-func (r *reader) gated(c *jsontext.Cursor) error {
-	var transition, status []byte
-	human := false
-	c.Members(func(name []byte) {
-		switch string(name) {
-		case "transitionName":
-			transition = c.Text()
-		case "status":
-			status = c.Text()
-		case "isHuman":
-			human = c.Bool()
-		default:
-			c.Raw()
+// discarded reads an answer that came too late.
+func (r *reader) discarded(e *session.Raw) error {
+	var d session.Discarded
+	if err := e.Skim(&d, &r.t.names); err != nil || r.t.round == nil {
+		return err
+	}
+	r.t.round.spend(d.SpecialistID, d.Usage.CostUSD)
+	return nil
+}
+
+func (r *reader) judged(ctx context.Context, e *session.Raw) error {
+	j, read := &session.Judged{}, e.Skim
+	if r.Exact {
+		read = e.Read
+	}
+	if err := read(j, &r.t.names); err != nil {
+		return err
+	}
+	pt, err := r.t.round.point(j.Order, j.Weights, r.place)
+	if err != nil {
+		return err
+	}
+	if pt.judged = j; j.Evidence != nil {
+		for i := range pt.votes {
+			pt.votes[i].Version = j.Evidence.Versions[i]
 		}
-	})
-	if passed := string(status) == "ok" || string(status) == "warn"; !passed && !human {
-		r.t.round.refused = r.t.part.transition(transition)
+	}
+	return r.decide(ctx, r.t.round, pt)
+}
+
+func (r *reader) gated(e *session.Raw) error {
+	var d session.Gated
+	if err := e.Skim(&d, &r.t.names); err != nil {
+		return err
+	}
+	if !d.Verdict.Passed() && !d.IsHuman {
+		r.t.round.refused = d.Transition
 	}
 	return nil
 }
 
-func (r *reader) executed(ctx context.Context, c *jsontext.Cursor) error {
-	var transition, how []byte
-	var s standing
-	c.Members(func(name []byte) {
-		switch string(name) {
-		case "transitionName":
-			transition = c.Text()
-		case "decision":
-			how = c.Text()
-		default:
-			s.member(string(name), c)
-		}
-	})
+func (r *reader) executed(ctx context.Context, e *session.Raw) error {
+	var d session.Executed
+	if err := e.Skim(&d, &r.t.names); err != nil {
+		return err
+	}
 	now := r.t.round
-	if now.took = r.t.part.transition(transition); now.took == nil {
-		return fmt.Errorf("there is no transition %q", transition)
-	}
-	switch string(how) {
-	case session.ByConsensus.String():
+	switch now.took = d.Transition; d.How {
+	case session.ByConsensus:
 		now.by = byConsensus
-	case session.Forced.String():
+	case session.Forced:
 		now.by = byHuman
 	default:
 		now.by = byProgram
 	}
 	if now.by == byHuman && len(now.points) == 0 {
-		pt, err := now.point(s.order, s.weights, r.place) // nobody had judged it
+		pt, err := now.point(d.Standing.Order, d.Standing.Weights, r.place) // nobody had judged it
 		if err != nil {
 			return err
 		}
@@ -316,53 +232,22 @@ func (r *reader) executed(ctx context.Context, c *jsontext.Cursor) error {
 	return nil
 }
 
-func (r *reader) ruled(c *jsontext.Cursor) {
-	by, back := "", true
-	c.Members(func(name []byte) {
-		switch string(name) {
-		case "specialistId":
-			by = r.name(c.Text())
-		case "transitionName":
-			back = false
-			c.Raw()
-		default:
-			c.Raw()
-		}
-	})
-	r.t.round.rule(by, back)
-}
-
-func (r *reader) learned(c *jsontext.Cursor) error {
-	c.Members(func(name []byte) {
-		if string(name) != "comparisons" {
-			c.Raw()
-			return
-		}
-		c.Elements(func() {
-			var k trust.Key
-			match := false
-			c.Members(func(name []byte) {
-				switch string(name) {
-				case "specialistId":
-					k.SpecialistID = r.name(c.Text())
-				case "state":
-					k.State = r.name(c.Text())
-				case "match":
-					match = c.Bool()
-				default:
-					c.Raw()
-				}
-			})
-			r.compared(r.t.machine, k, match)
-		})
-	})
+func (r *reader) ruled(e *session.Raw) error {
+	var d session.Ruled
+	if err := e.Skim(&d, &r.t.names); err != nil {
+		return err
+	}
+	r.t.round.rule(d.SpecialistID, d.Transition == nil)
 	return nil
 }
 
-// momentOf consumes a moment.
-func momentOf(c *jsontext.Cursor) (t specialist.Time) {
-	if err := t.UnmarshalJSON(c.Raw()); err != nil {
-		c.Fail("a time")
+func (r *reader) taught(e *session.Raw) error {
+	var d session.Learned
+	if err := e.Skim(&d, &r.t.names); err != nil {
+		return err
 	}
-	return t
+	for _, c := range d.Comparisons {
+		r.compared(r.t.machine, trust.Key{SpecialistID: c.SpecialistID, State: c.State}, c.Match)
+	}
+	return nil
 }

@@ -122,11 +122,12 @@ func (r *Report) compare(pt *point, words bool) {
 	}
 	j, d := pt.judged, pt.decision
 	switch {
-	case d.Winner != j.winner || d.Code() != j.code, d.HasMargin && d.Margin != j.margin:
+	case d.Winner != j.Decision.Winner || d.Code() != j.Decision.Code(), d.HasMargin && d.Margin != j.Margin:
 		return
 	case words && d.Judgement != nil:
-		explanation, err := json.Marshal(d.Judgement)
-		if err != nil || !bytes.Equal(explanation, j.explanation) {
+		now, err := json.Marshal(d.Judgement)
+		then, failed := json.Marshal(j.Decision.Judgement)
+		if err != nil || failed != nil || !bytes.Equal(now, then) {
 			return
 		}
 	}

@@ -162,16 +162,6 @@ func (p *part) rank(id string, human bool) int32 {
 	return int32(len(p.was.Proposers))
 }
 
-// transition returns the transition of that name, or nil.
-func (p *part) transition(name []byte) *machine.Transition {
-	for _, t := range p.state.Transitions {
-		if t.Name == string(name) {
-			return t
-		}
-	}
-	return nil
-}
-
 // isDefault reports whether an arbiter stood in because the machine has none.
 func isDefault(id string) bool { return strings.HasPrefix(id, "__default_arbiter_") }
 
@@ -181,15 +171,15 @@ func standIn() *rule {
 }
 
 // recorded returns the rule of the arbiter that gave a verdict.
-func (p *part) recorded(j *judged) (*rule, error) {
-	if r := p.others[j.arbiterID]; r != nil {
+func (p *part) recorded(j *session.Judged) (*rule, error) {
+	if r := p.others[j.ArbiterID]; r != nil {
 		return r, nil
 	}
 	r := &p.old
 	switch {
-	case isDefault(j.arbiterID):
+	case isDefault(j.ArbiterID):
 		r = standIn()
-	case r.by == nil || r.by.SpecialistID != j.arbiterID:
+	case r.by == nil || r.by.SpecialistID != j.ArbiterID:
 		made, err := p.ruleNamed(j)
 		if err != nil {
 			return nil, err
@@ -199,20 +189,20 @@ func (p *part) recorded(j *judged) (*rule, error) {
 	if p.others == nil {
 		p.others = map[string]*rule{}
 	}
-	p.others[j.arbiterID] = r
+	p.others[j.ArbiterID] = r
 	return r, nil
 }
 
 // ruleNamed returns the rule of an arbiter that is not the first of the state: it
 // was another's turn then. What cannot be found is taken as recorded.
-func (p *part) ruleNamed(j *judged) (*rule, error) {
-	by := &machine.Specialist{Role: machine.Arbiter, SpecialistID: j.arbiterID, StrategyFnName: j.strategy}
-	if !slices.Contains(strategies.Names(machine.Arbiter), j.strategy) {
-		by.StrategyFnName, by.StrategyFn = "", j.strategy
+func (p *part) ruleNamed(j *session.Judged) (*rule, error) {
+	by := &machine.Specialist{Role: machine.Arbiter, SpecialistID: j.ArbiterID, StrategyFnName: j.Strategy}
+	if !slices.Contains(strategies.Names(machine.Arbiter), j.Strategy) {
+		by.StrategyFnName, by.StrategyFn = "", j.Strategy
 	}
 	for _, list := range [][]machine.Specialist{p.state.Roster, p.declared} {
 		for i := range list {
-			if s := &list[i]; s.SpecialistID == j.arbiterID && !s.Reference() {
+			if s := &list[i]; s.SpecialistID == j.ArbiterID && !s.Reference() {
 				by = s
 			}
 		}
@@ -230,14 +220,15 @@ func (p *part) threshold(r *rule) *machine.Threshold {
 }
 
 // question returns the question that a bayes verdict was the answer to.
-func (p *part) question(j *judged) trust.Question {
+func (p *part) question(j *session.Judged) trust.Question {
 	q := p.was.Question
-	q.PolicyDigest, q.Partial, q.Stop = j.evidence.PolicyDigest, j.evidence.Partial, j.evidence.Stop
-	switch {
-	case j.promise != nil:
-		q.Policy.Promise, q.Policy.Threshold = j.promise, nil
-	case j.bar != nil:
-		q.Policy.Promise, q.Policy.Threshold = nil, j.bar
+	q.PolicyDigest, q.Partial, q.Stop = j.Evidence.PolicyDigest, j.Evidence.Partial, j.Evidence.Stop
+	switch said := j.Decision.Judgement; {
+	case said == nil:
+	case said.Risk != nil:
+		q.Policy.Promise, q.Policy.Threshold = &said.Risk.Promise, nil
+	case said.Threshold != nil:
+		q.Policy.Promise, q.Policy.Threshold = nil, said.Threshold
 	}
 	return q
 }

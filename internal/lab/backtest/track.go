@@ -6,7 +6,6 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
-	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -18,10 +17,11 @@ type track struct {
 	machine string
 	scene   *scene
 	part    *part
-	mode    machine.Mode // it was started with; "" for the file's
-	standIn bool         // firstProposal stands in where nobody arbitrates
-	offPath bool         // a round before would have gone another way
-	round   *round       // nil between rounds
+	mode    machine.Mode    // it was started with; "" for the file's
+	standIn bool            // firstProposal stands in where nobody arbitrates
+	offPath bool            // a round before would have gone another way
+	round   *round          // nil between rounds
+	names   session.Session // as far as names in events mean what it says: its machine and its state
 }
 
 // A round is one attempt at a round, as far as it was recorded.
@@ -65,8 +65,8 @@ type spending struct {
 type point struct {
 	votes    []arbiter.Vote // in the round's order; weights and ranks of then
 	failed   []string
-	judged   *judged // nil if no arbiter was asked
-	place    int64   // of its record
+	judged   *session.Judged // nil if no arbiter was asked
+	place    int64           // of its record
 	decision arbiter.Decision
 	decided  bool                // decision and unknown are set
 	elected  *machine.Transition // by decision; nil if there is no winner
@@ -74,25 +74,9 @@ type point struct {
 	unknown  bool                // the record lacks somebody who would have been asked
 }
 
-// judged is a recorded verdict.
-type judged struct {
-	arbiterID, strategy, code string
-	rule                      arbiter.Rule
-	subject                   string
-	winner                    int // index into votes; -1 if there is none
-	margin                    exact.Billionths
-	threshold                 *machine.Threshold
-	evidence                  *session.JudgedBy
-	quorum                    *arbiter.Quorum // nil in older logs
-	bound                     bool            // votes without their payload were votes only
-	promise                   *trust.Promise
-	bar                       *exact.Billionths
-	explanation               []byte
-}
-
 // begin starts a round.
 func (t *track) begin(key specialist.RoundKey, p *part, at specialist.Time, place int64) {
-	t.part = p
+	t.part, t.names.State = p, p.state
 	mode := t.mode
 	if mode == "" {
 		mode = p.state.Solicit.Mode
@@ -197,14 +181,14 @@ func (r *round) deciding(won func(*point) bool) *point {
 // recorded returns what the arbiter elected, nil if nothing; judged is false if
 // it was never asked.
 func (r *round) recorded() (t *machine.Transition, wasJudged bool) {
-	pt := r.deciding(func(pt *point) bool { return pt.judged != nil && pt.judged.winner >= 0 })
+	pt := r.deciding(func(pt *point) bool { return pt.judged != nil && pt.judged.Decision.Winner >= 0 })
 	if pt == nil || pt.judged == nil {
 		return nil, false
 	}
-	if pt.judged.winner < 0 {
+	if pt.judged.Decision.Winner < 0 {
 		return nil, true
 	}
-	return pt.votes[pt.judged.winner].Transition, true
+	return pt.votes[pt.judged.Decision.Winner].Transition, true
 }
 
 // now returns the point that decides under the policy that is tried.
