@@ -40,30 +40,18 @@ func appendAudit(ctx context.Context, st *statements, sessionID string, entry []
 // Audit implements [session.AuditStore].
 func (s *SQLite) Audit(ctx context.Context, id specialist.SessionID) iter.Seq2[specialist.AuditEntry, error] {
 	return func(yield func(specialist.AuditEntry, error) bool) {
-		rows, err := s.read.QueryContext(ctx, `SELECT id, entry FROM llm_audit WHERE session_id=? ORDER BY id`, id.String())
-		if err != nil {
-			yield(specialist.AuditEntry{}, translate(err))
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var row int64
-			var entry []byte
+		var row int64
+		var entry []byte
+		for err := range scan(s.read.QueryContext(ctx, `SELECT id, entry FROM llm_audit WHERE session_id=? ORDER BY id`, id.String())).into(&row, &entry) {
 			var e specialist.AuditEntry
-			if err := rows.Scan(&row, &entry); err != nil {
-				yield(e, translate(err))
+			if err == nil {
+				if err = json.Unmarshal(entry, &e); err != nil {
+					err = &session.CorruptError{What: fmt.Sprintf("audit entry %d", row), Problem: err.Error()}
+				}
+			}
+			if !yield(e, err) || err != nil {
 				return
 			}
-			if err := json.Unmarshal(entry, &e); err != nil {
-				yield(e, &session.CorruptError{What: fmt.Sprintf("audit entry %d", row), Problem: err.Error()})
-				return
-			}
-			if !yield(e, nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(specialist.AuditEntry{}, translate(err))
 		}
 	}
 }

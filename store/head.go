@@ -100,36 +100,20 @@ func (r reader) headAt(ctx context.Context, at Head) (h session.Hash, err error)
 		write(n, nil)
 	}
 	for _, chain := range []struct {
-		query string
+		table string
 		to    int64
-	}{
-		{`SELECT id, hash FROM log NOT INDEXED WHERE id<=? ORDER BY id`, at.Log},
-		{`SELECT id, hash FROM roster_log NOT INDEXED WHERE id<=? ORDER BY id`, at.Roster},
-		{`SELECT id, hash FROM llm_audit NOT INDEXED WHERE id<=? ORDER BY id`, at.Audit},
-	} {
-		if err := r.eachHash(ctx, chain.query, chain.to, write); err != nil {
-			return h, err
+	}{{"log", at.Log}, {"roster_log", at.Roster}, {"llm_audit", at.Audit}} {
+		var place int64
+		var hash sql.RawBytes
+		for err := range scan(r.q.QueryContext(ctx, `SELECT id, hash FROM `+chain.table+` NOT INDEXED WHERE id<=? ORDER BY id`, chain.to)).into(&place, &hash) {
+			if err != nil {
+				return h, err
+			}
+			write(place, hash)
 		}
 	}
 	sum.Sum(h[:0])
 	return h, nil
-}
-
-func (r reader) eachHash(ctx context.Context, query string, to int64, write func(int64, []byte)) error {
-	rows, err := r.q.QueryContext(ctx, query, to)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var place int64
-		var hash sql.RawBytes
-		if err := rows.Scan(&place, &hash); err != nil {
-			return err
-		}
-		write(place, hash)
-	}
-	return rows.Err()
 }
 
 // compareHead proves that the store holds what it held when a head was printed.

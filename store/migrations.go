@@ -103,21 +103,13 @@ func (e *SchemaError) Error() string {
 
 // checkRecorded compares the migrations that ran in a file with those of the program.
 func checkRecorded(ctx context.Context, q querier, made []migration) error {
-	rows, err := q.QueryContext(ctx, `SELECT version, name, sha256 FROM migrations ORDER BY version`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	recorded := map[int64]migration{}
-	for rows.Next() {
-		var m migration
-		if err := rows.Scan(&m.version, &m.name, &m.sum); err != nil {
+	var m migration
+	for err := range scan(q.QueryContext(ctx, `SELECT version, name, sha256 FROM migrations ORDER BY version`)).into(&m.version, &m.name, &m.sum) {
+		if err != nil {
 			return err
 		}
 		recorded[m.version] = m
-	}
-	if err := rows.Err(); err != nil {
-		return err
 	}
 	for _, m := range made {
 		if has := recorded[m.version]; has.name != m.name || has.sum != m.sum {
@@ -203,21 +195,16 @@ func meaning(text string) string {
 // objects returns what reading the text that made each table and index leaves. What
 // SQLite and goose made for themselves is left out.
 func objects(ctx context.Context, q querier, read func(text string) string) (map[string]string, error) {
-	rows, err := q.QueryContext(ctx, `SELECT type || ' ' || name || ' of ' || tbl_name, coalesce(sql, '') FROM sqlite_schema
-		WHERE name NOT IN ('sqlite_sequence', 'goose_db_version')`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	list := map[string]string{}
-	for rows.Next() {
-		var name, text string
-		if err := rows.Scan(&name, &text); err != nil {
+	var name, text string
+	for err := range scan(q.QueryContext(ctx, `SELECT type || ' ' || name || ' of ' || tbl_name, coalesce(sql, '') FROM sqlite_schema
+		WHERE name NOT IN ('sqlite_sequence', 'goose_db_version')`)).into(&name, &text) {
+		if err != nil {
 			return nil, err
 		}
 		list[name] = read(text)
 	}
-	return list, rows.Err()
+	return list, nil
 }
 
 // applyMigrations applies what a file of a schema lacks, each migration with its

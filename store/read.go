@@ -106,6 +106,33 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
+// scan goes through the rows of a query: for err := range scan(query).into(fields). Each
+// time a row is in the fields, or err says in the words of callers why there is none.
+func scan(rows *sql.Rows, err error) scanner { return scanner{rows, err} }
+
+type scanner struct {
+	rows *sql.Rows
+	err  error
+}
+
+func (s scanner) into(fields ...any) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		if s.err != nil {
+			yield(translate(s.err))
+			return
+		}
+		defer s.rows.Close()
+		for s.rows.Next() {
+			if err := s.rows.Scan(fields...); !yield(translate(err)) || err != nil {
+				return
+			}
+		}
+		if err := s.rows.Err(); err != nil {
+			yield(translate(err))
+		}
+	}
+}
+
 // reader returns a reader of what was committed last.
 func (s *SQLite) reader() reader { return reader{s.read} }
 
@@ -126,26 +153,15 @@ func (r reader) logRows(ctx context.Context, row, from int64) iter.Seq2[session.
 
 func scanRecords(ctx context.Context, db querier, query string, args ...any) iter.Seq2[session.StoredRecord, error] {
 	return func(yield func(session.StoredRecord, error) bool) {
-		rows, err := db.QueryContext(ctx, query, args...)
-		if err != nil {
-			yield(session.StoredRecord{}, translate(err))
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var r session.StoredRecord
-			var events string
-			var prev, hash []byte
-			err := rows.Scan(&r.First, &events, &prev, &hash)
-			r.Events = []byte(events)
+		var first int64
+		var events, prev, hash []byte
+		for err := range scan(db.QueryContext(ctx, query, args...)).into(&first, &events, &prev, &hash) {
+			r := session.StoredRecord{First: first, Events: events}
 			copy(r.Prev[:], prev)
 			copy(r.Hash[:], hash)
-			if !yield(r, translate(err)) || err != nil {
+			if !yield(r, err) {
 				return
 			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(session.StoredRecord{}, translate(err))
 		}
 	}
 }
@@ -174,27 +190,18 @@ func (s *SQLite) rowOf(ctx context.Context, id specialist.SessionID) (row int64,
 // Log implements [session.HistoryStore].
 func (s *SQLite) Log(ctx context.Context, machineName string, after int64) iter.Seq2[session.LogEntry, error] {
 	return func(yield func(session.LogEntry, error) bool) {
-		rows, err := s.read.QueryContext(ctx, `SELECT l.id, s.session_id, m.machine_name, l.first, l.events FROM log l CROSS JOIN sessions s ON s.id=l.session
-			CROSS JOIN machines m ON m.id=s.machine WHERE l.id>?2 AND (?1='' OR m.machine_name=?1) ORDER BY l.id`, machineName, after)
-		if err != nil {
-			yield(session.LogEntry{}, translate(err))
-			return
-		}
-		defer rows.Close()
 		var id, events sql.RawBytes
-		for rows.Next() {
-			var e session.LogEntry
-			err := rows.Scan(&e.Place, &id, &e.MachineName, &e.First, &events)
+		var e session.LogEntry
+		for err := range scan(s.read.QueryContext(ctx, `SELECT l.id, s.session_id, m.machine_name, l.first, l.events FROM log l CROSS JOIN sessions s ON s.id=l.session
+			CROSS JOIN machines m ON m.id=s.machine WHERE l.id>?2 AND (?1='' OR m.machine_name=?1) ORDER BY l.id`, machineName, after)).
+			into(&e.Place, &id, &e.MachineName, &e.First, &events) {
 			if err == nil {
 				e.Events = events
 				e.Session, err = session.ParseID(string(id))
 			}
-			if !yield(e, translate(err)) || err != nil {
+			if !yield(e, err) || err != nil {
 				return
 			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(session.LogEntry{}, translate(err))
 		}
 	}
 }
@@ -242,44 +249,35 @@ func (s *SQLite) List(ctx context.Context, q session.ListQuery) ([]session.Summa
 	if q.Oldest {
 		order = "ASC"
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT * FROM (SELECT s.id, s.session_id, m.machine_name, s.machine_digest, s.status, s.current_state, s.round,
-		s.sequence, s.created_at, s.updated_at, s.code, s.reason, s.reviews FROM sessions s JOIN machines m ON m.id=s.machine
-		WHERE `+strings.Join(where, " AND ")+` ORDER BY s.id `+order+` LIMIT ?) ORDER BY id`, append(args, limit)...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	defer rows.Close()
 	list := []session.Summary{}
-	for rows.Next() {
-		var sum session.Summary
-		var id int64
-		var status string
-		if err := rows.Scan(&id, &sum.SessionID, &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round,
-			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason, &sum.Reviews); err != nil {
-			return nil, translate(err)
+	var sum session.Summary
+	var id int64
+	var status string
+	for err := range scan(s.read.QueryContext(ctx, `SELECT * FROM (SELECT s.id, s.session_id, m.machine_name, s.machine_digest, s.status, s.current_state, s.round,
+		s.sequence, s.created_at, s.updated_at, s.code, s.reason, s.reviews FROM sessions s JOIN machines m ON m.id=s.machine
+		WHERE `+strings.Join(where, " AND ")+` ORDER BY s.id `+order+` LIMIT ?) ORDER BY id`, append(args, limit)...)).
+		into(&id, &sum.SessionID, &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round,
+			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason, &sum.Reviews) {
+		if err != nil {
+			return nil, err
 		}
 		if err := sum.Status.UnmarshalText([]byte(status)); err != nil {
 			return nil, &session.CorruptError{What: "the row of session " + sum.SessionID, Problem: err.Error()}
 		}
 		list = append(list, sum)
 	}
-	return list, translate(rows.Err())
+	return list, nil
 }
 
 // Definitions implements [session.SessionStore].
-func (s *SQLite) Definitions(ctx context.Context, machineName string) ([][]byte, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT d.definition FROM definitions d JOIN machines m ON m.id=d.machine WHERE m.machine_name=? ORDER BY d.id DESC`, machineName)
-	if err != nil {
-		return nil, translate(err)
-	}
-	defer rows.Close()
-	var list [][]byte
-	for rows.Next() {
-		var d string
-		if err := rows.Scan(&d); err != nil {
-			return nil, translate(err)
+func (s *SQLite) Definitions(ctx context.Context, machineName string) (list [][]byte, err error) {
+	var d []byte
+	for err := range scan(s.read.QueryContext(ctx, `SELECT d.definition FROM definitions d JOIN machines m ON m.id=d.machine
+		WHERE m.machine_name=? ORDER BY d.id DESC`, machineName)).into(&d) {
+		if err != nil {
+			return nil, err
 		}
-		list = append(list, []byte(d))
+		list = append(list, d)
 	}
-	return list, translate(rows.Err())
+	return list, nil
 }

@@ -40,83 +40,59 @@ func (s *SQLite) Book(ctx context.Context, machineName string) (*trust.Book, err
 }
 
 func (r reader) tallies(ctx context.Context, machineName string) (map[trust.Key]trust.Tally, error) {
-	rows, err := r.q.QueryContext(ctx, `SELECT a.specialist_id, a.state, a.matching, a.total, a.updated_at
-		FROM alignment a JOIN machines m ON m.id=a.machine WHERE m.machine_name=?`, machineName)
-	if err != nil {
-		return nil, translate(err)
-	}
-	defer rows.Close()
 	tallies := map[trust.Key]trust.Tally{}
-	for rows.Next() {
-		var k trust.Key
-		var t trust.Tally
-		if err := rows.Scan(&k.SpecialistID, &k.State, &t.Matching, &t.Total, &t.Updated); err != nil {
-			return nil, translate(err)
+	var k trust.Key
+	var t trust.Tally
+	for err := range scan(r.q.QueryContext(ctx, `SELECT a.specialist_id, a.state, a.matching, a.total, a.updated_at
+		FROM alignment a JOIN machines m ON m.id=a.machine WHERE m.machine_name=?`, machineName)).
+		into(&k.SpecialistID, &k.State, &t.Matching, &t.Total, &t.Updated) {
+		if err != nil {
+			return nil, err
 		}
 		tallies[k] = t
 	}
-	return tallies, translate(rows.Err())
+	return tallies, nil
 }
 
 // Exemplars implements [session.TrustStore].
-func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error) {
+func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit int) (list []specialist.Exemplar, err error) {
 	where, args := "m.machine_name=?", []any{machineName}
 	if state != "" {
 		where, args = where+" AND e.state=?", append(args, state)
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT exemplar FROM (SELECT e.id, e.exemplar FROM exemplars e JOIN machines m ON m.id=e.machine
-		WHERE `+where+` ORDER BY e.id DESC LIMIT ?) ORDER BY id`, append(args, exemplarLimit(state, limit))...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	defer rows.Close()
-	var list []specialist.Exemplar
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, translate(err)
+	var text []byte
+	for err := range scan(s.read.QueryContext(ctx, `SELECT exemplar FROM (SELECT e.id, e.exemplar FROM exemplars e JOIN machines m ON m.id=e.machine
+		WHERE `+where+` ORDER BY e.id DESC LIMIT ?) ORDER BY id`, append(args, exemplarLimit(state, limit))...)).into(&text) {
+		if err != nil {
+			return nil, err
 		}
-		e, err := specialist.ParseExemplar([]byte(text))
+		e, err := specialist.ParseExemplar(text)
 		if err != nil {
 			return nil, &session.CorruptError{What: "an exemplar of state " + state, Problem: err.Error()}
 		}
 		list = append(list, e)
 	}
-	return list, translate(rows.Err())
+	return list, nil
 }
 
 // Lessons implements [session.TrustStore].
 func (s *SQLite) Lessons(ctx context.Context, after int64) iter.Seq2[trust.Lesson, error] {
 	return func(yield func(trust.Lesson, error) bool) {
-		rows, err := s.lessons.QueryContext(ctx, after)
-		if err != nil {
-			yield(trust.Lesson{}, translate(err))
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			l, err := scanLesson(rows)
+		var id int64
+		var lesson []byte
+		for err := range scan(s.lessons.QueryContext(ctx, after)).into(&id, &lesson) {
+			var l trust.Lesson
+			if err == nil {
+				if l, err = trust.DecodeLesson(lesson); err != nil {
+					err = &session.CorruptError{What: fmt.Sprintf("lesson %d", id), Problem: err.Error() + "; run dialai store rebuild"}
+				}
+			}
+			l.Seq = id
 			if !yield(l, err) || err != nil {
 				return
 			}
 		}
-		if err := rows.Err(); err != nil {
-			yield(trust.Lesson{}, translate(err))
-		}
 	}
-}
-
-func scanLesson(rows *sql.Rows) (l trust.Lesson, err error) {
-	var id int64
-	var lesson string
-	if err := rows.Scan(&id, &lesson); err != nil {
-		return l, translate(err)
-	}
-	if l, err = trust.DecodeLesson([]byte(lesson)); err != nil {
-		return l, &session.CorruptError{What: fmt.Sprintf("lesson %d", id), Problem: err.Error() + "; run dialai store rebuild"}
-	}
-	l.Seq = id
-	return l, nil
 }
 
 // DecidedSince implements [session.TrustStore].
@@ -129,26 +105,16 @@ func (s *SQLite) DecidedSince(ctx context.Context, machineName string, since spe
 // Decided implements [session.TrustStore].
 func (s *SQLite) Decided(ctx context.Context, machineName string) iter.Seq2[session.DecisionRef, error] {
 	return func(yield func(session.DecisionRef, error) bool) {
-		rows, err := s.read.QueryContext(ctx, `SELECT s.session_id, l.first FROM log l JOIN machines m ON m.id=l.decides JOIN sessions s ON s.id=l.session
-			WHERE m.machine_name=? ORDER BY l.id DESC`, machineName)
-		if err != nil {
-			yield(session.DecisionRef{}, translate(err))
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var id string
-			var ref session.DecisionRef
-			err := rows.Scan(&id, &ref.Seq)
+		var id string
+		var ref session.DecisionRef
+		for err := range scan(s.read.QueryContext(ctx, `SELECT s.session_id, l.first FROM log l JOIN machines m ON m.id=l.decides JOIN sessions s ON s.id=l.session
+			WHERE m.machine_name=? ORDER BY l.id DESC`, machineName)).into(&id, &ref.Seq) {
 			if err == nil {
 				ref.Session, err = session.ParseID(id)
 			}
-			if !yield(ref, translate(err)) || err != nil {
+			if !yield(ref, err) || err != nil {
 				return
 			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(session.DecisionRef{}, translate(err))
 		}
 	}
 }

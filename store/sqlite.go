@@ -352,7 +352,7 @@ var (
 // translate gives the errors of SQLite the names that callers know.
 func translate(err error) error {
 	var e *sqlite.Error
-	if !errors.As(err, &e) {
+	if !errors.As(err, &e) || errors.Is(err, ErrFull) || errors.Is(err, ErrReadOnly) {
 		if err != nil && strings.HasPrefix(err.Error(), "sql: Scan error") { // has no type; tables are STRICT, so only damage comes to it
 			return &session.CorruptError{What: "the file", Problem: strings.TrimPrefix(err.Error(), "sql: ")}
 		}

@@ -71,23 +71,15 @@ const maxProblems = 20
 
 // checkPages runs SQLite's own checks.
 func (a *audit) checkPages(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, fmt.Sprintf(`PRAGMA integrity_check(%d)`, maxProblems))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	var problems []string
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
+	var line string
+	for err := range scan(a.q.QueryContext(ctx, fmt.Sprintf(`PRAGMA integrity_check(%d)`, maxProblems))).into(&line) {
+		if err != nil {
 			return err
 		}
 		if line != "ok" {
 			problems = append(problems, strings.TrimSpace(strings.TrimPrefix(line, "*** in database main ***")))
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return err
 	}
 	if len(problems) > 0 {
 		return differs(inFile, "file", "SQLite finds %s", strings.ReplaceAll(strings.Join(problems, "; "), "\n", "; "))

@@ -26,20 +26,15 @@ func (a *audit) sources() []check {
 }
 
 func (a *audit) readMachines(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT id, machine_name FROM machines NOT INDEXED ORDER BY id`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for n := int64(1); rows.Next(); n++ {
-		var id int64
-		var name string
-		if err := rows.Scan(&id, &name); err != nil {
+	var id int64
+	var name string
+	for err := range a.all(ctx, "machines", []string{"machine_name"}, []any{&id, &name}) {
+		if err != nil {
 			return err
 		}
 		a.machines[id], a.rows[name] = name, id
 	}
-	return rows.Err()
+	return nil
 }
 
 // A storedDefinition is a definition with the row of its machine.
@@ -52,17 +47,14 @@ type storedDefinition struct {
 // readDefinitions holds each definition against its digest, and gives machines the
 // names that their definitions say.
 func (a *audit) readDefinitions(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT id, machine_digest, machine, definition FROM definitions NOT INDEXED ORDER BY id`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for n := int64(1); rows.Next(); n++ {
-		var digest string
-		var d storedDefinition
-		if err := rows.Scan(&d.id, &digest, &d.machine, &d.text); err != nil {
+	var digest string
+	var d storedDefinition
+	n := int64(0)
+	for err := range a.all(ctx, "definitions", projection.DefinitionColumns, []any{&d.id, &digest, &d.machine, &d.text}) {
+		if err != nil {
 			return err
 		}
+		n++
 		sum := sha256.Sum256([]byte(d.text))
 		var head struct {
 			MachineName string `json:"machineName"`
@@ -80,7 +72,7 @@ func (a *audit) readDefinitions(ctx context.Context) error {
 		d.machine = a.nameMachine(d.name, d.machine)
 		a.definitions[digest] = d
 	}
-	return rows.Err()
+	return nil
 }
 
 // nameMachine returns the row of a definition's machine. Where the two do not fit, the
@@ -101,18 +93,14 @@ func (a *audit) nameMachine(name string, row int64) int64 {
 
 // readRosters checks the logs of the machine names.
 func (a *audit) readRosters(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT id, machine, first, events, prev, hash FROM roster_log NOT INDEXED ORDER BY id`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	heads, next := map[int64]session.Hash{}, map[int64]int64{}
-	for n := int64(1); rows.Next(); n++ {
-		var id, machine, first int64
-		var events, prev, hash []byte
-		if err := rows.Scan(&id, &machine, &first, &events, &prev, &hash); err != nil {
+	var id, machine, first, n int64
+	var events, prev, hash []byte
+	for err := range a.all(ctx, "roster_log", projection.RosterColumns, []any{&id, &machine, &first, &events, &prev, &hash}) {
+		if err != nil {
 			return err
 		}
+		n++
 		before, name := heads[machine], a.machines[machine]
 		decoded, err := session.DecodeRosterEvents(events)
 		bad := &Difference{Stream: cmp.Or(name, fmt.Sprintf("machine row %d", machine)), Seq: first, Kind: inRoster}
@@ -133,7 +121,7 @@ func (a *audit) readRosters(ctx context.Context) error {
 		a.report.Records++
 		a.report.Events += len(decoded)
 	}
-	return rows.Err()
+	return nil
 }
 
 // A logRow is a row of the log as it is stored.
@@ -156,16 +144,12 @@ func (a *audit) readLogs(ctx context.Context) error {
 	if err := a.q.QueryRowContext(ctx, `SELECT count(*) FROM log`).Scan(&all); err != nil {
 		return err
 	}
-	rows, err := a.q.QueryContext(ctx, `SELECT l.id, l.session, l.first, l.decides, l.at, l.events, l.prev, l.hash
-		FROM (SELECT id AS place FROM log NOT INDEXED ORDER BY session, id LIMIT -1) CROSS JOIN log l ON l.id=place`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	var f *folding
-	for rows.Next() {
-		var r logRow
-		if err := rows.Scan(&r.place, &r.session, &r.first, &r.decides, &r.at, &r.events, &r.prev, &r.hash); err != nil {
+	var r logRow
+	for err := range scan(a.q.QueryContext(ctx, `SELECT l.id, l.session, l.first, l.decides, l.at, l.events, l.prev, l.hash
+		FROM (SELECT id AS place FROM log NOT INDEXED ORDER BY session, id LIMIT -1) CROSS JOIN log l ON l.id=place`)).
+		into(&r.place, &r.session, &r.first, &r.decides, &r.at, &r.events, &r.prev, &r.hash) {
+		if err != nil {
 			return err
 		}
 		if f == nil || f.row != r.session {
@@ -182,7 +166,7 @@ func (a *audit) readLogs(ctx context.Context) error {
 	}
 	a.close(f)
 	a.progress(read, all)
-	return rows.Err()
+	return nil
 }
 
 // A folding is the folding of one session's log.
@@ -321,16 +305,11 @@ func (a *audit) checkOrder(ctx context.Context) error {
 // checkTails finds logs that were cut off: the session's row knows how far its log
 // went.
 func (a *audit) checkTails(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT id, session_id, sequence FROM sessions NOT INDEXED ORDER BY id`)
-	if err != nil {
-		return nil //nolint:nilerr // the comparison of sessions says so
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id, sequence int64
-		var session string
-		if rows.Scan(&id, &session, &sequence) != nil {
-			return nil
+	var id, sequence int64
+	var session string
+	for err := range a.all(ctx, "sessions", []string{"session_id", "sequence"}, []any{&id, &session, &sequence}) {
+		if err != nil {
+			return nil //nolint:nilerr // the comparison of sessions says so
 		}
 		if _, begun := a.began[id]; !begun {
 			d := differs(inLog, session, "its log is gone")
@@ -350,17 +329,13 @@ func (a *audit) checkTails(ctx context.Context) error {
 const emptyPlaces = `SELECT before + 1 AS place, id - 1 AS last FROM (SELECT id, lag(id, 1, 0) OVER (ORDER BY id) AS before FROM log NOT INDEXED) WHERE id > before + 1`
 
 func (a *audit) checkGaps(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT e.place, e.last FROM (`+emptyPlaces+`) e LEFT JOIN gaps g ON g.place=e.place AND g.last=e.last WHERE g.place IS NULL`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if rows.Next() {
-		var place, last int64
-		if err := rows.Scan(&place, &last); err != nil {
+	var place, last int64
+	for err := range scan(a.q.QueryContext(ctx, `SELECT e.place, e.last FROM (`+emptyPlaces+`) e LEFT JOIN gaps g ON g.place=e.place AND g.last=e.last
+		WHERE g.place IS NULL`)).into(&place, &last) {
+		if err != nil {
 			return err
 		}
 		return differs(inLog, "log", "the places %d to %d hold no record any more: a session or the end of one was removed", place, last)
 	}
-	return rows.Err()
+	return nil
 }

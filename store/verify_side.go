@@ -18,22 +18,13 @@ func (a *audit) side() []check {
 
 // checkSecret holds the secret against the hash it was given with.
 func (a *audit) checkSecret(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT name, value FROM secrets`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	values := map[string]string{}
-	for rows.Next() {
-		var name string
-		var value []byte
-		if err := rows.Scan(&name, &value); err != nil {
+	var name, value string
+	for err := range scan(a.q.QueryContext(ctx, `SELECT name, value FROM secrets`)).into(&name, &value) {
+		if err != nil {
 			return err
 		}
-		values[name] = string(value)
-	}
-	if err := rows.Err(); err != nil {
-		return err
+		values[name] = value
 	}
 	if sum := sha256.Sum256([]byte(values["store"])); len(values) != 2 || values[secretSum] != string(sum[:]) {
 		return differs(inSecret, "secrets", "the secret that audits are drawn by is not the one that the store was made with")
@@ -43,19 +34,15 @@ func (a *audit) checkSecret(ctx context.Context) error {
 
 // checkAudit follows the chain of the audit of models.
 func (a *audit) checkAudit(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT id, session_id, entry, hash FROM llm_audit NOT INDEXED ORDER BY id`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	var prev session.Hash
-	for n := int64(1); rows.Next(); n++ {
-		var id int64
-		var sessionID string
-		var entry, hash []byte
-		if err := rows.Scan(&id, &sessionID, &entry, &hash); err != nil {
+	var id, n int64
+	var sessionID string
+	var entry, hash []byte
+	for err := range a.all(ctx, "llm_audit", []string{"session_id", "entry", "hash"}, []any{&id, &sessionID, &entry, &hash}) {
+		if err != nil {
 			return err
 		}
+		n++
 		var said struct {
 			SessionID string `json:"sessionId"`
 		}
@@ -71,5 +58,5 @@ func (a *audit) checkAudit(ctx context.Context) error {
 			return differs(inAudit, "llm_audit", "entry %d is of session %s and stands under %s", id, said.SessionID, sessionID)
 		}
 	}
-	return rows.Err()
+	return nil
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -24,30 +25,25 @@ func (a *audit) following() []check {
 	}
 }
 
-// allRows returns the query of every row of a table, without an index: a damaged one
-// hides nothing.
-func allRows(table string, columns []string) string {
-	return "SELECT id, " + strings.Join(columns, ", ") + " FROM " + table + " NOT INDEXED ORDER BY id"
+// all goes through every row of a table: its number, then the columns. It uses no index: a
+// damaged one hides nothing.
+func (r reader) all(ctx context.Context, table string, columns []string, fields []any) iter.Seq[error] {
+	return scan(r.q.QueryContext(ctx, "SELECT id, "+strings.Join(columns, ", ")+" FROM "+table+" NOT INDEXED ORDER BY id")).into(fields...)
 }
 
 // compareMachines finds a version of trust that is lower than what was learned: caches
 // would take old trust for new.
 func (a *audit) compareMachines(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT id, trust_version FROM machines NOT INDEXED ORDER BY id`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for n := int64(1); rows.Next(); n++ {
-		var id, version int64
-		if err := rows.Scan(&id, &version); err != nil {
+	var id, version, n int64
+	for err := range a.all(ctx, "machines", []string{"trust_version"}, []any{&id, &version}) {
+		if err != nil {
 			return err
 		}
-		if name := a.machines[id]; id != n || version < a.learned[name] {
-			return differs(inRows, "machines", "row %d has the trust version %d, and %d records taught something", id, version, a.learned[name])
+		if n++; id != n || version < a.learned[a.machines[id]] {
+			return differs(inRows, "machines", "row %d has the trust version %d, and %d records taught something", id, version, a.learned[a.machines[id]])
 		}
 	}
-	return rows.Err()
+	return nil
 }
 
 // compareNames finds sessions of machines that have no row, and rows of machines that
@@ -66,17 +62,12 @@ func (a *audit) compareNames(context.Context) error {
 
 // compareSessions holds the rows of sessions against the logs.
 func (a *audit) compareSessions(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, allRows("sessions", projection.SessionColumns))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	seen := 0
-	for rows.Next() {
-		var id, machine int64
-		var got projection.Session
-		var head []byte
-		if err := rows.Scan(got.Fields([]any{&id}, &machine, &head)...); err != nil {
+	var id, machine int64
+	var got projection.Session
+	var head []byte
+	for err := range a.all(ctx, "sessions", projection.SessionColumns, got.Fields([]any{&id}, &machine, &head)) {
+		if err != nil {
 			return err
 		}
 		got.Machine = a.machines[machine]
@@ -89,9 +80,6 @@ func (a *audit) compareSessions(ctx context.Context) error {
 			return differs(inRows, want.ID, "%s", what)
 		}
 		seen++
-	}
-	if err := rows.Err(); err != nil {
-		return err
 	}
 	if seen != len(a.sessions) {
 		return differs(inRows, "sessions", "there are %d rows for %d logs", seen, len(a.sessions))
@@ -108,23 +96,15 @@ func (a *audit) alignment() (list []projection.Alignment) {
 }
 
 func (a *audit) compareAlignment(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT `+strings.Join(projection.AlignmentColumns, ", ")+` FROM alignment`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	stored := map[projection.Alignment]bool{}
-	for rows.Next() {
-		var machine int64
-		var r projection.Alignment
-		if err := rows.Scan(r.Fields(nil, &machine)...); err != nil {
+	var machine int64
+	var r projection.Alignment
+	for err := range scan(a.q.QueryContext(ctx, `SELECT `+strings.Join(projection.AlignmentColumns, ", ")+` FROM alignment`)).into(r.Fields(nil, &machine)...) {
+		if err != nil {
 			return err
 		}
 		r.Machine = a.machines[machine]
 		stored[r] = true
-	}
-	if err := rows.Err(); err != nil {
-		return err
 	}
 	want := a.alignment()
 	for _, r := range want {
@@ -140,25 +120,18 @@ func (a *audit) compareAlignment(ctx context.Context) error {
 
 // compareExemplars holds exemplars against the logs: their rows are numbered from 1.
 func (a *audit) compareExemplars(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, allRows("exemplars", projection.ExemplarColumns))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	n := 0
-	for ; rows.Next(); n++ {
-		var id, machine int64
-		var got projection.Exemplar
-		if err := rows.Scan(got.Fields([]any{&id}, &machine)...); err != nil {
+	var id, machine int64
+	var got projection.Exemplar
+	for err := range a.all(ctx, "exemplars", projection.ExemplarColumns, got.Fields([]any{&id}, &machine)) {
+		if err != nil {
 			return err
 		}
 		got.Machine = a.machines[machine]
 		if n < len(a.exemplars) && (id != int64(n)+1 || got != a.exemplars[n].Exemplar) {
 			return differs(inRows, "exemplars", "row %d is not what the logs say", id)
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return err
+		n++
 	}
 	if n != len(a.exemplars) {
 		return differs(inRows, "exemplars", "there are %d, the logs have %d", n, len(a.exemplars))
@@ -168,24 +141,17 @@ func (a *audit) compareExemplars(ctx context.Context) error {
 
 // compareLessons holds what the ledger is made of against the logs.
 func (a *audit) compareLessons(ctx context.Context) error {
-	rows, err := a.q.QueryContext(ctx, `SELECT id, lesson FROM lessons NOT INDEXED ORDER BY id`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	n := 0
-	for ; rows.Next(); n++ {
-		var id int64
-		var stored string
-		if err := rows.Scan(&id, &stored); err != nil {
+	var id int64
+	var stored string
+	for err := range a.all(ctx, "lessons", []string{"lesson"}, []any{&id, &stored}) {
+		if err != nil {
 			return err
 		}
 		if want, known := a.lessons[id]; !known || stored != want {
 			return differs(inRows, "lessons", "lesson %d is not what the logs say", id)
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return err
+		n++
 	}
 	if n != len(a.lessons) {
 		return differs(inRows, "lessons", "there are %d, the logs have %d", n, len(a.lessons))
