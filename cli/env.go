@@ -292,7 +292,7 @@ func (a *app) panicked(p *runner.PanicError) {
 }
 
 // engine builds the runner that the environment and the flags describe.
-func (a *app) engine(ctx context.Context, does access, observer func(session.Record)) (*engine, error) {
+func (a *app) engine(ctx context.Context, does access, observer func(session.Change)) (*engine, error) {
 	o, err := a.outside()
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (a *app) newPrinter() *printer {
 }
 
 // observe is the runner's observer.
-func (p *printer) observe(r session.Record) {
+func (p *printer) observe(r session.Change) {
 	p.status.Observe(r)
 	if r.Before == nil {
 		p.follow(r.After)
@@ -82,7 +82,7 @@ func (p *printer) begin(round, attempt int32, state string) {
 }
 
 // json prints every event as one line.
-func (p *printer) json(r session.Record) {
+func (p *printer) json(r session.Change) {
 	hash := r.After.Head
 	if hash == nil { // the store computes hashes on demand
 		key := (&session.Change{Before: r.Before, After: r.After}).Key()
@@ -104,7 +104,7 @@ func (p *printer) json(r session.Record) {
 
 // told returns an event as JSON, without what is withheld from whoever rules, and
 // whether that is less than all.
-func (p *printer) told(r session.Record, i int) (event []byte, less bool) {
+func (p *printer) told(r session.Change, i int) (event []byte, less bool) {
 	event = r.AppendEvent(nil, i)
 	var raw session.Raw
 	if !hiddenIn(r, i) || json.Unmarshal(event, &raw) != nil {
@@ -122,7 +122,7 @@ func (p *printer) told(r session.Record, i int) (event []byte, less bool) {
 
 // hiddenIn reports whether an event of a record belongs to the open round, and that
 // withholds something. Who looks at what is printed nobody knows.
-func hiddenIn(r session.Record, i int) bool {
+func hiddenIn(r session.Change, i int) bool {
 	if !r.After.Hides("") {
 		return false
 	}
@@ -148,7 +148,7 @@ func (p *printer) header() {
 	fmt.Fprintf(p.out, "Session ID:    %s\n\n", s.ID)
 }
 
-func (p *printer) text(r session.Record) {
+func (p *printer) text(r session.Change) {
 	p.catchUp(r.Before)
 	for i, e := range r.Events {
 		p.hidden = r.After.Withheld("") != "" && hiddenIn(r, i)

@@ -125,7 +125,7 @@ func gated(t *testing.T, s *llmtest.Server, section string) (g gatedRound) {
 	models := llm.New(c)
 	kept := store.NewMemory()
 	defer kept.Close()
-	r, err := runner.New(runner.Config{Store: kept, Resolver: models, Prices: llm.Prices(), Observer: func(rec session.Record) {
+	r, err := runner.New(runner.Config{Store: kept, Resolver: models, Prices: llm.Prices(), Observer: func(rec session.Change) {
 		for _, e := range rec.Events {
 			if d, ok := e.Data.(*session.Gated); ok && len(d.Verdict.Reasons) > 0 {
 				g.outcome = " " + d.Verdict.Reasons[0].Code + " " + d.Verdict.Reasons[0].Message

@@ -183,7 +183,7 @@ func decide(t *testing.T, s *llmtest.Server, modelID string, timeout time.Durati
 	}
 	kept := store.NewMemory()
 	defer kept.Close()
-	r, err := runner.New(runner.Config{Store: kept, Resolver: llm.New(c), Prices: llm.Prices(), Observer: func(rec session.Record) {
+	r, err := runner.New(runner.Config{Store: kept, Resolver: llm.New(c), Prices: llm.Prices(), Observer: func(rec session.Change) {
 		for _, e := range rec.Events {
 			d.hear(e.Data)
 		}

@@ -74,7 +74,7 @@ func (b *bench) runner(configure ...func(*runner.Config)) *runner.Runner {
 	}
 	b.store = c.Store
 	observe := c.Observer
-	c.Observer = func(rec session.Record) {
+	c.Observer = func(rec session.Change) {
 		b.mu.Lock()
 		b.live[liveKey{rec.After.ID, rec.After.Sequence}] = rec.After
 		b.mu.Unlock()

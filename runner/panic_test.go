@@ -149,7 +149,7 @@ func TestPanicWhileReading(t *testing.T) {
 func TestPanicOfTheObserver(t *testing.T) {
 	var sick *session.Session
 	b, _, first, well, _ := newFaulty(t, func(c *runner.Config) {
-		c.Observer = func(r session.Record) {
+		c.Observer = func(r session.Change) {
 			if sick != nil && r.After.ID == sick.ID {
 				panic("a bug in the observer")
 			}
@@ -171,7 +171,7 @@ func TestPanicOfTheObserver(t *testing.T) {
 func TestPanicShowsNoSecret(t *testing.T) {
 	const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-abcdefghijklmnopqrstu-AAAAAAAA"
 	b, _, sick, _, told := newFaulty(t, func(c *runner.Config) {
-		c.Observer = func(r session.Record) {
+		c.Observer = func(r session.Change) {
 			if r.Before != nil {
 				panic("cannot send with " + key)
 			}

@@ -54,7 +54,7 @@ type Config struct {
 	// each session's log. It must not block. It may be called concurrently for
 	// different sessions. It sees what this Runner commits; [Runner.Watch] yields what
 	// all do, and waits for a slow reader.
-	Observer func(session.Record)
+	Observer func(session.Change)
 	// Panicked is told of every panic in the work on a session, for a log: the session
 	// records it without its stack. It may be called concurrently; nil is told nothing.
 	Panicked func(*PanicError)

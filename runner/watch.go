@@ -27,7 +27,7 @@ const (
 // announce tells of a commit that is durable.
 func (r *Runner) announce(c *session.Change) {
 	if r.config.Observer != nil {
-		r.config.Observer(session.Record{Before: c.Before, After: c.After, First: c.First, Events: c.Events})
+		r.config.Observer(*c)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -154,7 +154,8 @@ type Owner interface {
 	Release() error
 }
 
-// A Change is everything that one step writes.
+// A Change is everything that one step writes, and what observers are told when it is
+// durable. It is never changed afterwards.
 type Change struct {
 	Before *Session // nil for a new session
 	After  *Session
@@ -173,24 +174,15 @@ func (c *Change) Key() specialist.RoundKey {
 	return c.Before.Key()
 }
 
-// A Record is a change as observers see it, after it is durable.
-type Record struct {
-	Before *Session // nil for a new session
-	After  *Session
-	First  int64
-	Events []Event
-}
-
-// AppendEvent appends the i-th event of the record as {seq, at, kind, data}.
-func (r Record) AppendEvent(dst []byte, i int) []byte {
-	c := Change{Before: r.Before, After: r.After, First: r.First, Events: r.Events}
+// AppendEvent appends the i-th event of the change as {seq, at, kind, data}.
+func (c *Change) AppendEvent(dst []byte, i int) []byte {
 	key := c.Key()
 	for j := range i {
-		if o, ok := r.Events[j].Data.(*RoundOpened); ok {
+		if o, ok := c.Events[j].Data.(*RoundOpened); ok {
 			key.Round, key.Attempt = o.Round, o.Attempt
 		}
 	}
-	dst, _ = appendEvent(dst, &r.Events[i], r.First+int64(i), key)
+	dst, _ = appendEvent(dst, &c.Events[i], c.First+int64(i), key)
 	return dst
 }
 

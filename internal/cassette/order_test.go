@@ -90,7 +90,7 @@ func race(t *testing.T, models []string, parallel int, d *cassette.Deck, before,
 	kept := store.NewMemory()
 	defer kept.Close()
 	var went []string
-	r, err := runner.New(runner.Config{Store: kept, Resolver: panel{tape: &pace{d, before, after}}, Arrivals: d, Observer: func(rec session.Record) {
+	r, err := runner.New(runner.Config{Store: kept, Resolver: panel{tape: &pace{d, before, after}}, Arrivals: d, Observer: func(rec session.Change) {
 		for _, e := range rec.Events {
 			if e, ok := e.Data.(*session.Executed); ok {
 				went = append(went, e.SpecialistID+":"+e.Transition.Name)

@@ -61,7 +61,7 @@ func (s *Shadow) Follow(sess *session.Session, records iter.Seq2[session.StoredR
 func (s *Shadow) begin(sess *session.Session) { s.log = New(sess, Options{}, s.check) }
 
 // Observe takes in a record and returns the steps in it on which the two differ.
-func (s *Shadow) Observe(r session.Record) []ShadowLine {
+func (s *Shadow) Observe(r session.Change) []ShadowLine {
 	if s == nil {
 		return nil
 	}

@@ -99,7 +99,7 @@ func (p *Progress) waiting(now time.Time) string {
 }
 
 // Observe takes in a record: whom the session waits for after it.
-func (p *Progress) Observe(r session.Record) {
+func (p *Progress) Observe(r session.Change) {
 	if p.statusLine == nil {
 		return
 	}

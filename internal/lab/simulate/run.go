@@ -276,7 +276,7 @@ func (p *play) vote(_ context.Context, q specialist.Question) (specialist.Answer
 }
 
 // observe takes from each commit what it cost and how sure the arbiter was.
-func (p *play) observe(rec session.Record) {
+func (p *play) observe(rec session.Change) {
 	for i := range rec.Events {
 		switch d := rec.Events[i].Data.(type) {
 		case *session.Proposed:
