@@ -50,6 +50,8 @@ type (
 	Session = session.Session
 	// A SessionID names a session for as long as its store lasts.
 	SessionID = specialist.SessionID
+	// A SpecialistID names somebody who takes part, a human among them.
+	SpecialistID = machine.SpecialistID
 	// A Status says what a session is doing.
 	Status = session.Status
 	// A Question is an open round as the human who may decide it sees it.
@@ -57,8 +59,6 @@ type (
 	// A Ruling is a human's word on a question: what it is about, who rules, and the
 	// transition that is to be executed.
 	Ruling = runner.Ruling
-	// A TransitionRecord is one transition that was executed.
-	TransitionRecord = session.TransitionRecord
 
 	// A ProposerFunc proposes one of the transitions of a Request.
 	ProposerFunc = specialist.ProposerFunc
@@ -219,17 +219,17 @@ func (e *Engine) Decide(ctx context.Context, r Ruling) (*Session, error) {
 
 // Inbox returns the questions that wait for a human, the oldest first, as a viewer sees
 // them: a human's id, or "" for nobody in particular.
-func (e *Engine) Inbox(ctx context.Context, viewer string) ([]Question, error) {
+func (e *Engine) Inbox(ctx context.Context, viewer SpecialistID) ([]Question, error) {
 	return e.runner.Inbox(ctx, viewer)
 }
 
 // Session returns a session as it stands now.
 func (e *Engine) Session(ctx context.Context, id SessionID) (*Session, error) {
-	return e.runner.Session(ctx, id.String())
+	return e.runner.Session(ctx, id)
 }
 
 // History returns what was executed in a session, in order.
-func (e *Engine) History(ctx context.Context, id SessionID) ([]TransitionRecord, error) {
+func (e *Engine) History(ctx context.Context, id SessionID) ([]session.TransitionRecord, error) {
 	s, err := e.Session(ctx, id)
 	if err != nil {
 		return nil, err

@@ -374,7 +374,7 @@ func drawRound(t *testing.T) []byte {
 			t.Fatal(err)
 		}
 		for _, who := range []string{"toxicity", "spam", "reports"} {
-			if _, _, err := r.Propose(ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: who}); err != nil {
+			if _, _, err := r.Propose(ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: machine.SpecialistID(who)}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -75,7 +75,7 @@ func engine(tb testing.TB, s session.Store, m *machine.Machine) *runner.Runner {
 	if _, err := r.Step(ctx, sess.ID); err != nil {
 		tb.Fatal(err)
 	}
-	if now, _ := r.Session(ctx, sess.ID.String()); now.Status == session.NeedsHuman {
+	if now, _ := r.Session(ctx, sess.ID); now.Status == session.NeedsHuman {
 		a, err := r.Decide(ctx, runner.Ruling{SessionID: sess.ID, RoundID: runner.CurrentRound, SpecialistID: runner.Operator, TransitionName: "on"})
 		if err != nil || !a.Executed {
 			tb.Fatal(err, a.GuardReason)

@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/lab/backtest"
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/store"
 )
@@ -54,7 +55,7 @@ func (a *app) adopt(ctx context.Context, e *engine, out *bufio.Writer, f *backte
 		if err != nil {
 			return err
 		}
-		done, err := e.Adopt(ctx, runner.Adopting{Adoption: adoption, Trial: r.Trial, SpecialistID: by, Reason: f.order.reason})
+		done, err := e.Adopt(ctx, runner.Adopting{Adoption: adoption, Trial: r.Trial, SpecialistID: machine.SpecialistID(by), Reason: f.order.reason})
 		if err != nil {
 			return adoptError(err, r)
 		}
@@ -71,7 +72,7 @@ func (a *app) adopter(ctx context.Context, e *engine, adoption *trust.Adoption, 
 	if as != "" {
 		return as, nil
 	}
-	humans, err := e.Adopters(ctx, adoption.Machine, adoption.State)
+	humans, err := e.Adopters(ctx, adoption.Machine, machine.StateName(adoption.State))
 	switch {
 	case err != nil:
 		return "", err

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 
+	"github.com/dialai/dialai/machine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
@@ -35,7 +37,7 @@ func (a *app) collapsed(name, short, long, example string, show func(render.Styl
 		Args: arguments, ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				list, err := report.CollapseOf(cmd.Context(), e.Runner, args[0], append(args, "")[1])
+				list, err := report.CollapseOf(cmd.Context(), e.Runner, args[0], machine.StateName(append(args, "")[1]))
 				if err != nil {
 					return err
 				}

@@ -96,7 +96,7 @@ func (a *app) completeSessions(cmd *cobra.Command, args []string, _ string) (fou
 	a.look(cmd.Context(), func(e *engine) {
 		list, _ := e.Sessions(cmd.Context(), session.ListQuery{Limit: 50})
 		for _, s := range slices.Backward(list) {
-			found = append(found, s.SessionID+"\t"+render.Clean(s.MachineName)+" "+s.Status.String()+" "+render.Clean(s.CurrentState))
+			found = append(found, s.SessionID.String()+"\t"+render.Clean(s.MachineName)+" "+s.Status.String()+" "+render.Clean(s.CurrentState))
 		}
 	})
 	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -111,7 +111,7 @@ func (a *app) completeDecision(cmd *cobra.Command, args []string, word string) (
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	a.look(cmd.Context(), func(e *engine) {
-		s, err := e.Session(cmd.Context(), args[0])
+		s, err := e.session(cmd.Context(), args[0])
 		if err != nil {
 			return
 		}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dialai/dialai/machine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/payloads"
@@ -154,7 +156,7 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 		return errors.Join(err, p.out.Flush())
 	}
 	result, err := e.Decide(ctx, runner.Ruling{
-		SessionID: s.ID, SpecialistID: actor, RoundID: cmp.Or(f.round, q.RoundID), QuestionDigest: cmp.Or(f.question, digestOf(q, f.round)),
+		SessionID: s.ID, SpecialistID: machine.SpecialistID(actor), RoundID: cmp.Or(f.round, q.RoundID), QuestionDigest: cmp.Or(f.question, digestOf(q, f.round)),
 		TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data, Blind: q.Withheld != nil, Withdraw: f.withdraw,
 		Reopen: osUser(), // only a human can let a session go on that a guard has stopped
 	})
@@ -201,10 +203,10 @@ func (f *decideFlags) words(q runner.Question) (words []string) {
 // show has them look at what is withheld.
 func (a *app) asked(ctx context.Context, e *engine, s *session.Session, actor string, show bool) (runner.Question, error) {
 	if show {
-		q, _, err := e.Reveal(ctx, s.ID, actor)
+		q, _, err := e.Reveal(ctx, s.ID, machine.SpecialistID(actor))
 		return q, err
 	}
-	return e.Question(ctx, s, actor)
+	return e.Question(ctx, s, machine.SpecialistID(actor))
 }
 
 // digestOf returns the digest of a question for a ruling on a round; "" if that is
@@ -264,7 +266,7 @@ func signed(actor, reasoning string) string {
 
 // liveSession returns a session that can still be decided, be it stopped.
 func (a *app) liveSession(ctx context.Context, e *engine, id string) (*session.Session, error) {
-	s, err := e.Session(ctx, id)
+	s, err := e.session(ctx, id)
 	cancelled := err == nil && s.Outcome().Code == session.CodeCancelled
 	if err != nil || s.Status.Live() || s.Status == session.Stopped && !cancelled {
 		return s, err

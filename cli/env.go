@@ -209,6 +209,15 @@ type engine struct {
 	stop   func() // of telemetry
 }
 
+// session returns a session by its id as a person writes it.
+func (e *engine) session(ctx context.Context, id string) (*session.Session, error) {
+	parsed, err := session.ParseID(id)
+	if err != nil {
+		return nil, err
+	}
+	return e.Session(ctx, parsed)
+}
+
 // knows returns an error if no session of a machine is in the store: what it is asked
 // about is more likely misspelt than new.
 func (e *engine) knows(ctx context.Context, machineName string) error {

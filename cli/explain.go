@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/dialai/dialai/machine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/explain"
@@ -64,10 +66,10 @@ func (f *viewFlags) revealRound(ctx context.Context, e *engine, id specialist.Se
 	if !why.Withheld {
 		return nil
 	}
-	s, err := e.RevealReview(ctx, id, why.RoundID, f.as)
-	if err != nil || why.Round != s.Round || s.Withheld(f.as) == "" {
+	s, err := e.RevealReview(ctx, id, why.RoundID, machine.SpecialistID(f.as))
+	if err != nil || why.Round != s.Round || s.Withheld(machine.SpecialistID(f.as)) == "" {
 		return err
 	}
-	_, _, err = e.Reveal(ctx, id, f.as)
+	_, _, err = e.Reveal(ctx, id, machine.SpecialistID(f.as))
 	return err
 }

@@ -81,7 +81,7 @@ func (a *app) graph(ctx context.Context, args []string, format, session, output 
 	var v graph.View
 	if session != "" {
 		err := a.with(ctx, reads, func(e *engine, _ *bufio.Writer) error {
-			s, err := e.Session(ctx, session)
+			s, err := e.session(ctx, session)
 			if err != nil {
 				return err
 			}

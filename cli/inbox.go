@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/dialai/dialai/machine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
@@ -26,7 +28,7 @@ and each choice as a command to copy.`,
 		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
-				items, unread := e.Inbox(cmd.Context(), v.as)
+				items, unread := e.Inbox(cmd.Context(), machine.SpecialistID(v.as))
 				if unread != nil && len(items) == 0 {
 					return unread
 				}
@@ -54,7 +56,7 @@ func (f *viewFlags) reveal(ctx context.Context, e *engine, items []runner.Questi
 		if err != nil {
 			return err
 		}
-		if items[i], _, err = e.Reveal(ctx, id, f.as); err != nil {
+		if items[i], _, err = e.Reveal(ctx, id, machine.SpecialistID(f.as)); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -28,7 +29,7 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 	if len(humans) == 1 {
 		viewer = humans[0]
 	}
-	item, err := e.Question(ctx, r.Session, viewer)
+	item, err := e.Question(ctx, r.Session, machine.SpecialistID(viewer))
 	if err != nil {
 		return false, err
 	}
@@ -111,11 +112,12 @@ func (d *dialogue) answer(item runner.Question, humans []string) (r runner.Rulin
 		return r, choice, false
 	}
 	r.RoundID, r.QuestionDigest, r.TransitionName = item.RoundID, item.Digest, choice.Name
-	if r.SpecialistID, ok = d.human(humans); !ok {
+	who, ok := d.human(humans)
+	if !ok {
 		return r, choice, false
 	}
 	why, _ := d.read("Why? (optional) ")
-	r.Reasoning = signed(r.SpecialistID, why)
+	r.SpecialistID, r.Reasoning = machine.SpecialistID(who), signed(who, why)
 	return r, choice, d.ctx.Err() == nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/spf13/cobra"
 )
@@ -55,14 +56,14 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 				if err != nil {
 					return err
 				}
-				s, err := e.Session(cmd.Context(), id.String())
+				s, err := e.Session(cmd.Context(), id)
 				if err != nil {
 					return err
 				}
 				if _, s, err = v.look(cmd.Context(), e, s); err != nil {
 					return err
 				}
-				hidden := !v.show && s.Withheld(v.as) != "" // what was proposed
+				hidden := !v.show && s.Withheld(machine.SpecialistID(v.as)) != "" // what was proposed
 				if f.guard {
 					return a.printGuardLog(cmd.Context(), e, out, s, f, from, hidden)
 				}

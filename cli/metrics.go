@@ -3,6 +3,8 @@ package cli
 import (
 	"bufio"
 
+	"github.com/dialai/dialai/machine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/report"
@@ -28,7 +30,7 @@ promises.`,
 				return err
 			}
 			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				m, err := report.MetricsOf(cmd.Context(), e.Runner, args[0], state)
+				m, err := report.MetricsOf(cmd.Context(), e.Runner, args[0], machine.StateName(state))
 				if err != nil {
 					return err
 				}

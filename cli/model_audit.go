@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dialai/dialai/machine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
@@ -49,14 +51,14 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 	if err != nil {
 		return err
 	}
-	s, err := e.Session(ctx, sessionID)
+	s, err := e.Session(ctx, id)
 	if err != nil {
 		return err
 	}
 	if _, s, err = v.look(ctx, e, s); err != nil {
 		return err
 	}
-	hidden, kept := !v.show && s.Withheld(v.as) != "", false
+	hidden, kept := !v.show && s.Withheld(machine.SpecialistID(v.as)) != "", false
 	rows := [][]string{{"TIME", "SPECIALIST", "PURPOSE", "ATTEMPT", "STATUS", "MODEL", "MS", "TOKENS", "ERROR"}}
 	for entry, err := range e.store.Audit(ctx, id) {
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dialai/dialai/machine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/exact"
@@ -95,9 +97,11 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	if err != nil {
 		return err
 	}
-	if in.SpecialistID, err = a.actor(ctx, e, s, f.as); err != nil {
+	who, err := a.actor(ctx, e, s, f.as)
+	if err != nil {
 		return err
 	}
+	in.SpecialistID = machine.SpecialistID(who)
 	if in.SpecialistID == runner.Operator {
 		return usage("this machine declares no human; name the specialist that proposes with --as")
 	}

@@ -104,7 +104,7 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 		return err
 	}
 	defer e.Close()
-	s, err := e.Session(ctx, id)
+	s, err := e.session(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ decide, each choice as a command to copy.`,
 		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
-				s, err := e.Session(cmd.Context(), args[0])
+				s, err := e.session(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}

@@ -57,7 +57,7 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 		ValidArgsFunction: a.completeSpecialists,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
-				err := e.Switch(cmd.Context(), args[0], args[1], runner.Switching{On: on, Actor: session.LocalActor(osUser())})
+				err := e.Switch(cmd.Context(), args[0], machine.SpecialistID(args[1]), runner.Switching{On: on, Actor: session.LocalActor(osUser())})
 				if err == nil && on {
 					err = a.warnDisabled(cmd.Context(), e, args[0], args[1])
 				}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dialai/dialai/machine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/render"
@@ -113,11 +115,11 @@ func (a *app) order(cmd *cobra.Command, machineName, state string, f *orderFlags
 		if err != nil {
 			return err
 		}
-		if err := do(e, runner.Order{MachineName: machineName, State: state, SpecialistID: by, Reason: f.reason}); err != nil {
+		if err := do(e, runner.Order{MachineName: machineName, State: machine.StateName(state), SpecialistID: machine.SpecialistID(by), Reason: f.reason}); err != nil {
 			return err
 		}
 		if a.flags.JSON {
-			list, err := report.CollapseOf(cmd.Context(), e.Runner, machineName, state)
+			list, err := report.CollapseOf(cmd.Context(), e.Runner, machineName, machine.StateName(state))
 			if err != nil {
 				return err
 			}
@@ -135,7 +137,7 @@ func (a *app) orderBy(ctx context.Context, e *engine, machineName, state, as str
 	if as != "" {
 		return as, nil
 	}
-	humans, declared, err := e.HumansIn(ctx, machineName, state)
+	humans, declared, err := e.HumansIn(ctx, machineName, machine.StateName(state))
 	switch {
 	case err != nil:
 		return "", err
@@ -162,7 +164,7 @@ evidence calls for it.`,
 		Args:    arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error {
-				_, err := e.Promote(cmd.Context(), o, args[2])
+				_, err := e.Promote(cmd.Context(), o, machine.SpecialistID(args[2]))
 				return err
 			}, "%s is champion of state %s.", render.Clean(args[2]), render.Clean(args[1]))
 		},
@@ -234,7 +236,7 @@ trusted. A round that was not drawn can be answered too.`,
 
 func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool) error {
 	return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
-		s, err := e.Session(cmd.Context(), args[0])
+		s, err := e.session(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -246,7 +248,7 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 		if err != nil {
 			return err
 		}
-		v, err := e.Review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: by, TransitionName: args[2], Reasoning: f.reason, Blind: !seen})
+		v, err := e.Review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: machine.SpecialistID(by), TransitionName: args[2], Reasoning: f.reason, Blind: !seen})
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 
+	"github.com/dialai/dialai/machine"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/runner"
@@ -33,8 +35,8 @@ func (f *viewFlags) access() access {
 // after that.
 func (f *viewFlags) look(ctx context.Context, e *engine, s *session.Session) (runner.Question, *session.Session, error) {
 	if f.show {
-		return e.Reveal(ctx, s.ID, f.as)
+		return e.Reveal(ctx, s.ID, machine.SpecialistID(f.as))
 	}
-	q, err := e.Question(ctx, s, f.as)
+	q, err := e.Question(ctx, s, machine.SpecialistID(f.as))
 	return q, s, err
 }

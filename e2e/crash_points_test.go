@@ -49,7 +49,7 @@ func TestCrashPoints(t *testing.T) {
 			ids := c.start()[1:2] // one with an arbiter outside the process
 			c.killAt(p, c.command("resume", ids[0].String()))
 			c.inProcess(func(r *runner.Runner, _ *store.SQLite) {
-				s, err := r.Session(c.ctx, ids[0].String())
+				s, err := r.Session(c.ctx, ids[0])
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -174,7 +174,7 @@ func (c *crash) inProcess(f func(*runner.Runner, *store.SQLite)) {
 func (c *crash) live(ids []specialist.SessionID) (n int) {
 	c.inProcess(func(r *runner.Runner, _ *store.SQLite) {
 		for _, id := range ids {
-			s, err := r.Session(c.ctx, id.String())
+			s, err := r.Session(c.ctx, id)
 			if err != nil {
 				c.Fatal(err)
 			}
@@ -273,7 +273,7 @@ func (c *crash) checkEnd(ids []specialist.SessionID) {
 	want := append(slices.Repeat([]string{"next"}, legs-1), "end")
 	c.inProcess(func(r *runner.Runner, s *store.SQLite) {
 		for _, id := range ids {
-			sess, err := r.Session(c.ctx, id.String())
+			sess, err := r.Session(c.ctx, id)
 			if err != nil {
 				c.Fatal(err)
 			}

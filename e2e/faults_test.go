@@ -130,7 +130,7 @@ func (k *taken) check() {
 	}
 	k.mu.Unlock()
 	inProcess(k.T, k.store, runner.Config{}, func(r *runner.Runner, s *store.SQLite) {
-		sess, err := r.Session(k.Context(), k.id.String())
+		sess, err := r.Session(k.Context(), k.id)
 		if err != nil {
 			k.Fatal(err)
 		}

@@ -191,7 +191,7 @@ func (c *modelCrash) each(ids []specialist.SessionID, look func(*session.Session
 	c.Helper()
 	c.inProcess(func(r *runner.Runner, s *store.SQLite) {
 		for _, id := range ids {
-			session, err := r.Session(c.ctx, id.String())
+			session, err := r.Session(c.ctx, id)
 			if err != nil {
 				c.Fatal(err)
 			}

@@ -36,7 +36,11 @@ func TestRaisedLimitSurvivesAKill(t *testing.T) {
 	look := func(status session.Status) {
 		t.Helper()
 		c.inProcess(func(r *runner.Runner, _ *store.SQLite) {
-			s, err := r.Session(c.ctx, id)
+			parsed, err := session.ParseID(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := r.Session(c.ctx, parsed)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -72,6 +72,14 @@ const (
 	Arbiter  Role = "arbiter"
 )
 
+// A SpecialistID is what a caller calls a specialist, and a StateName a state. They keep
+// the two, and other texts, apart in what is asked of the engine; definitions and what is
+// stored hold plain text.
+type (
+	SpecialistID string
+	StateName    string
+)
+
 // A Specialist declares who proposes or arbitrates and how it is asked. It is
 // plain data and may be copied.
 type Specialist struct {

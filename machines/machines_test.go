@@ -142,7 +142,7 @@ func (r run) steps(t testing.TB, m *machine.Machine, c runner.Config) string {
 			t.Fatalf("before %q the session is %s (%v)", ruling, result.Status, err)
 		}
 		who, transition, _ := strings.Cut(ruling, " ")
-		a, err := engine.Decide(ctx, runner.Ruling{SessionID: s.ID, RoundID: result.Session.Key().ID(), SpecialistID: who, TransitionName: transition})
+		a, err := engine.Decide(ctx, runner.Ruling{SessionID: s.ID, RoundID: result.Session.Key().ID(), SpecialistID: machine.SpecialistID(who), TransitionName: transition})
 		if err != nil || !a.Executed {
 			t.Fatalf("%q: %s (%v)", ruling, a.GuardReason, err)
 		}

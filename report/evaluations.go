@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -27,7 +28,7 @@ type Evaluation struct {
 
 // EvaluateAlignment evaluates a specialist over the first maxRounds human
 // decisions in whose rounds it proposed; 0 means all. It reads history only.
-func EvaluateAlignment(ctx context.Context, r *runner.Runner, machineName, id string, maxRounds int) (Evaluation, error) {
+func EvaluateAlignment(ctx context.Context, r *runner.Runner, machineName string, id machine.SpecialistID, maxRounds int) (Evaluation, error) {
 	return evaluateOver(ctx, r.Store(), machineName, id, func(own []ownProposal) []ownProposal {
 		if maxRounds > 0 {
 			own = own[:min(maxRounds, len(own))]
@@ -38,7 +39,7 @@ func EvaluateAlignment(ctx context.Context, r *runner.Runner, machineName, id st
 
 // EvaluateAccuracy evaluates a specialist over the last lookback human decisions
 // in whose rounds it proposed; 0 means all. It reads history only.
-func EvaluateAccuracy(ctx context.Context, r *runner.Runner, machineName, id string, lookback int) (Evaluation, error) {
+func EvaluateAccuracy(ctx context.Context, r *runner.Runner, machineName string, id machine.SpecialistID, lookback int) (Evaluation, error) {
 	return evaluateOver(ctx, r.Store(), machineName, id, func(own []ownProposal) []ownProposal {
 		if lookback > 0 {
 			own = own[max(0, len(own)-lookback):]
@@ -69,7 +70,7 @@ func (p *ownProposal) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-func evaluateOver(ctx context.Context, s session.Store, machineName, id string, choose func([]ownProposal) []ownProposal) (Evaluation, error) {
+func evaluateOver(ctx context.Context, s session.Store, machineName string, id machine.SpecialistID, choose func([]ownProposal) []ownProposal) (Evaluation, error) {
 	exemplars, err := s.Exemplars(ctx, machineName, "", 0)
 	if err != nil {
 		return Evaluation{}, err
@@ -81,13 +82,13 @@ func evaluateOver(ctx context.Context, s session.Store, machineName, id string, 
 			return Evaluation{}, &session.CorruptError{What: "exemplar " + e.ExemplarID, Problem: err.Error()}
 		}
 		for _, p := range proposals {
-			if p.SpecialistID == id {
+			if p.SpecialistID == string(id) {
 				p.decided = e
 				own = append(own, p)
 			}
 		}
 	}
-	v := Evaluation{SpecialistID: id, MachineName: machineName}
+	v := Evaluation{SpecialistID: string(id), MachineName: machineName}
 	v.add(choose(own))
 	return v, nil
 }

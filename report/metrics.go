@@ -61,7 +61,7 @@ const recent = 10
 
 // MetricsOf computes the metrics of a machine; of one of its states if state is
 // not "".
-func MetricsOf(ctx context.Context, r *runner.Runner, machineName, state string) (*Metrics, error) {
+func MetricsOf(ctx context.Context, r *runner.Runner, machineName string, state machine.StateName) (*Metrics, error) {
 	decisions, err := r.Decisions(ctx, machineName, state, 0)
 	if err != nil {
 		return nil, err
@@ -70,11 +70,11 @@ func MetricsOf(ctx context.Context, r *runner.Runner, machineName, state string)
 	if err != nil {
 		return nil, err
 	}
-	m := &Metrics{MachineName: machineName, State: state, TotalDecisions: len(decisions),
+	m := &Metrics{MachineName: machineName, State: string(state), TotalDecisions: len(decisions),
 		AlignmentScores: map[string]exact.Billionths{}, Specialists: []SpecialistMetrics{}, Signals: []Signal{}}
 	compared := false
 	for _, rec := range book.Records(machineName) {
-		if state != "" && rec.State != state && rec.State != "" {
+		if state != "" && rec.State != string(state) && rec.State != "" {
 			continue
 		}
 		compared = compared || rec.TotalComparisons > 0

@@ -60,7 +60,7 @@ func (m *Metrics) decide(ctx context.Context, r *runner.Runner, decisions []*ses
 	if err != nil {
 		return err
 	}
-	learned, err := learnedIn(ctx, r, m.MachineName, m.State)
+	learned, err := learnedIn(ctx, r, m.MachineName, machine.StateName(m.State))
 	if err != nil {
 		return err
 	}
@@ -144,13 +144,13 @@ func (l *learned) looksBeside(decisions []*session.DecisionRecord) (n int) {
 }
 
 // learnedIn reads the lessons of a machine, or of one of its states.
-func learnedIn(ctx context.Context, r *runner.Runner, machineName, state string) (learned, error) {
+func learnedIn(ctx context.Context, r *runner.Runner, machineName string, state machine.StateName) (learned, error) {
 	l := learned{audits: map[string]trust.Audits{}}
 	for lesson, err := range r.Store().Lessons(ctx, 0) {
 		if err != nil {
 			return l, err
 		}
-		if o := lesson.Outcome; o != nil && o.Machine == machineName && (state == "" || state == o.State) {
+		if o := lesson.Outcome; o != nil && o.Machine == machineName && (state == "" || string(state) == o.State) {
 			a := l.audits[o.State]
 			a.Add(o)
 			l.audits[o.State] = a
@@ -158,7 +158,7 @@ func learnedIn(ctx context.Context, r *runner.Runner, machineName, state string)
 				l.again = append(l.again, o.Round)
 			}
 		}
-		if s := lesson.Second; s != nil && s.Machine == machineName && (state == "" || state == s.State) {
+		if s := lesson.Second; s != nil && s.Machine == machineName && (state == "" || string(state) == s.State) {
 			l.again = append(l.again, "")
 			if s.Settled != "" && !lesson.Settles {
 				l.again = append(l.again, "") // the third human ruled before anything was executed

@@ -43,9 +43,9 @@ func (r *Runner) RecordTrial(ctx context.Context, machineName string, t session.
 
 // An Adopting is what a human adopts.
 type Adopting struct {
-	Adoption     trust.Adoption // Tried is not looked at: the engine counts
-	Trial        session.Trial  // of its policy
-	SpecialistID string         // the human
+	Adoption     trust.Adoption       // Tried is not looked at: the engine counts
+	Trial        session.Trial        // of its policy
+	SpecialistID machine.SpecialistID // the human
 	Reason       string
 }
 
@@ -68,7 +68,7 @@ func (r *Runner) Adopt(ctx context.Context, in Adopting) (trust.Adoption, error)
 	if a.Tried, err = r.RecordTrial(ctx, a.Machine, in.Trial); err != nil {
 		return a, err
 	}
-	d := &session.Adopted{SpecialistID: in.SpecialistID, Reason: specialist.Clip(in.Reason, maxReasoning), Lesson: &trust.Lesson{Adoption: &a}}
+	d := &session.Adopted{SpecialistID: string(in.SpecialistID), Reason: specialist.Clip(in.Reason, maxReasoning), Lesson: &trust.Lesson{Adoption: &a}}
 	if err := d.Lesson.Check(); err != nil {
 		return a, err
 	}
@@ -84,11 +84,11 @@ func (r *Runner) Adopt(ctx context.Context, in Adopting) (trust.Adoption, error)
 // promise covers.
 func (r *Runner) mayAdopt(ctx context.Context, in Adopting) error {
 	a := &in.Adoption
-	who, err := r.Adopters(ctx, a.Machine, a.State)
+	who, err := r.Adopters(ctx, a.Machine, machine.StateName(a.State))
 	switch {
 	case err != nil:
 		return err
-	case slices.Contains(who, in.SpecialistID) && (in.SpecialistID != Operator || r.config.AllowOperator):
+	case slices.Contains(who, string(in.SpecialistID)) && (in.SpecialistID != Operator || r.config.AllowOperator):
 		return nil
 	}
 	return refuse(ErrForbidden, "not_human", "only humans who take part in machine %q can adopt a policy, and %q is none", a.Machine, in.SpecialistID)
@@ -97,18 +97,18 @@ func (r *Runner) mayAdopt(ctx context.Context, in Adopting) error {
 // Adopters returns who may adopt a policy for the promise of a state, or of a machine
 // if state is "": the humans who take part in what it covers, in roster order, or
 // else, if none is declared there, the operator alone.
-func (r *Runner) Adopters(ctx context.Context, machineName, state string) (ids []string, err error) {
+func (r *Runner) Adopters(ctx context.Context, machineName string, state machine.StateName) (ids []string, err error) {
 	p, err := r.newest(ctx, machineName)
 	if err != nil {
 		return nil, err
 	}
-	if state != "" && p.program.Machine.State(state) == nil {
-		return nil, &session.NotFoundError{What: "State", ID: state}
+	if state != "" && p.program.Machine.State(string(state)) == nil {
+		return nil, &session.NotFoundError{What: "State", ID: string(state)}
 	}
 	declared := false
 	for i := range p.states {
 		s := &p.states[i]
-		if len(s.state.Transitions) == 0 || state != "" && s.state.Name != state {
+		if len(s.state.Transitions) == 0 || state != "" && s.state.Name != string(state) {
 			continue
 		}
 		declared = declared || s.declaresHuman()

@@ -204,7 +204,7 @@ func (b *bench) start(m *machine.Machine, o ...runner.StartOptions) *session.Ses
 
 func (b *bench) now(s *session.Session) *session.Session {
 	b.Helper()
-	now, err := b.r.Session(b.ctx, s.ID.String())
+	now, err := b.r.Session(b.ctx, s.ID)
 	b.ok(err)
 	return now
 }
@@ -235,7 +235,7 @@ func (b *bench) submit(in runner.Submission) *specialist.Proposal {
 
 func (b *bench) propose(s *session.Session, who, transition string) *specialist.Proposal {
 	b.Helper()
-	return b.submit(runner.Submission{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: who, TransitionName: transition, Reasoning: who + " says " + transition})
+	return b.submit(runner.Submission{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: machine.SpecialistID(who), TransitionName: transition, Reasoning: who + " says " + transition})
 }
 
 // force has the human called "human" decide.
@@ -350,9 +350,7 @@ func (b *bench) checkLogs() {
 	list, err := b.store.List(b.ctx, session.ListQuery{})
 	b.ok(err)
 	for _, sum := range list {
-		id, err := session.ParseID(sum.SessionID)
-		b.ok(err)
-		b.checkLog(id)
+		b.checkLog(sum.SessionID)
 	}
 	b.collect()
 }

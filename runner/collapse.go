@@ -157,7 +157,7 @@ func (t *assessment) champion(ctx context.Context, c session.Collapse) (trust.Ch
 	if len(overruled) < 2 {
 		return ch, nil
 	}
-	near, err := t.r.amongLatest(ctx, t.here.question.Machine, t.here.state.Name, overruled[len(overruled)-2:])
+	near, err := t.r.amongLatest(ctx, t.here.question.Machine, machine.StateName(t.here.state.Name), overruled[len(overruled)-2:])
 	if near {
 		ch.Overrules = []int64{ch.Decisions, ch.Decisions}
 	}
@@ -170,7 +170,7 @@ const overruleWindow = 20
 
 // amongLatest reports whether all of these rounds are among the latest automatic
 // decisions of a state.
-func (r *Runner) amongLatest(ctx context.Context, machineName, state string, rounds []string) (bool, error) {
+func (r *Runner) amongLatest(ctx context.Context, machineName string, state machine.StateName, rounds []string) (bool, error) {
 	decisions, err := r.Decisions(ctx, machineName, state, 0)
 	if err != nil {
 		return false, err

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -278,7 +279,7 @@ func TestOrders(t *testing.T) {
 	o := runner.Order{MachineName: "desk", State: "open", SpecialistID: "human"}
 	for _, who := range []string{"p0", "arb", "nobody", "", runner.Operator, runner.Engine} {
 		bad := o
-		bad.SpecialistID = who
+		bad.SpecialistID = machine.SpecialistID(who)
 		_, err := d.r.Promote(d.ctx, bad, "p1")
 		for _, err := range []error{err, d.r.Demote(d.ctx, bad), d.r.Freeze(d.ctx, bad, true)} {
 			if !errors.Is(err, runner.ErrForbidden) {

@@ -10,6 +10,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
@@ -32,9 +33,9 @@ import (
 // TransitionName a human forces it; without one the arbiter decides.
 type Ruling struct {
 	SessionID      specialist.SessionID
-	SpecialistID   string // who rules
-	RoundID        string // the round it is about, or CurrentRound; required
-	QuestionDigest string // of the question it is about, or its first DigestPrefix hex digits or more; "" for any of the round
+	SpecialistID   machine.SpecialistID // who rules
+	RoundID        string               // the round it is about, or CurrentRound; required
+	QuestionDigest string               // of the question it is about, or its first DigestPrefix hex digits or more; "" for any of the round
 	TransitionName string
 	ToState        string
 	Reasoning      string
@@ -159,7 +160,7 @@ func (in Ruling) refused(s *session.Session, reason string) Arbitration {
 		judged = s.Open.Verdicts
 	}
 	a := Arbitration{
-		ArbitrationID: s.Key().ArbitrationID(judged + 1), SessionID: s.ID.String(), RoundID: s.Key().ID(), SpecialistID: in.SpecialistID,
+		ArbitrationID: s.Key().ArbitrationID(judged + 1), SessionID: s.ID.String(), RoundID: s.Key().ID(), SpecialistID: string(in.SpecialistID),
 		GuardReason: reason, MetaJSON: in.MetaJSON, Session: s,
 	}
 	a.show(in.Usage)
@@ -224,7 +225,7 @@ func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how s
 	if err != nil {
 		return Arbitration{}, err
 	}
-	if !w.mayRule(in.SpecialistID) {
+	if !w.mayRule(string(in.SpecialistID)) {
 		return in.notAllowed(s)
 	}
 	if how == session.Direct && len(s.State.Transitions) == 0 {
@@ -237,7 +238,7 @@ func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how s
 		result.IsHuman = true
 		return result, err
 	}
-	d := decision{transition: legal, how: how, by: in.SpecialistID, blind: in.Blind && s.MayBeBlind(in.SpecialistID), reasoning: answer.Reasoning, meta: answer.MetaJSON}
+	d := decision{transition: legal, how: how, by: string(in.SpecialistID), blind: in.Blind && s.MayBeBlind(in.SpecialistID), reasoning: answer.Reasoning, meta: answer.MetaJSON}
 	if d.reasoning == "" {
 		d.reasoning = session.HumanOverride
 	}

@@ -80,7 +80,7 @@ func TestDecideRows(t *testing.T) {
 			}
 			text, err := json.Marshal(a)
 			b.ok(err)
-			if tail := `"metaJson":{"from":"ruling"},"costUSD":1,"latencyMsec":1,"numInputTokens":0,"numOutputTokens":3}`; !strings.HasSuffix(string(text), tail) || a.SpecialistID != c.in.SpecialistID {
+			if tail := `"metaJson":{"from":"ruling"},"costUSD":1,"latencyMsec":1,"numInputTokens":0,"numOutputTokens":3}`; !strings.HasSuffix(string(text), tail) || a.SpecialistID != string(c.in.SpecialistID) {
 				t.Errorf("the result loses what was given: %s", text)
 			}
 		})
@@ -125,7 +125,7 @@ func TestWhoMayRule(t *testing.T) {
 		b := newBench(t, configure...)
 		for _, rule := range []func(context.Context, runner.Ruling) (runner.Arbitration, error){b.r.Decide, b.r.Execute} {
 			s := b.start(b.machine(c.d))
-			a, err := rule(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: c.who, TransitionName: "again"})
+			a, err := rule(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: machine.SpecialistID(c.who), TransitionName: "again"})
 			if errors.Is(err, runner.ErrForbidden) == c.may || a.Executed != c.may || a.IsHuman != c.may {
 				t.Errorf("%s: executed %t (%s), want %t", c.who, a.Executed, a.GuardReason, c.may)
 			}
@@ -163,7 +163,7 @@ func TestForce(t *testing.T) {
 	s = b.start(m)
 	b.propose(s, "watcher", "park")
 	for _, who := range []string{"a", "b", "c"} {
-		b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: who})
+		b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: machine.SpecialistID(who)})
 	}
 	before := b.now(s)
 	a := b.rule(runner.Ruling{SessionID: s.ID, SpecialistID: "human", RoundID: before.Key().ID(), TransitionName: "again", MetaJSON: []byte(`{"why": 1}`)})

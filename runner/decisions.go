@@ -4,13 +4,14 @@ import (
 	"context"
 	"iter"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // Decisions returns the newest decisions of a machine, or of one of its states,
 // the oldest first. limit 0 means all.
-func (r *Runner) Decisions(ctx context.Context, machineName, state string, limit int) ([]*session.DecisionRecord, error) {
+func (r *Runner) Decisions(ctx context.Context, machineName string, state machine.StateName, limit int) ([]*session.DecisionRecord, error) {
 	folded := map[specialist.SessionID]map[int64]*session.DecisionRecord{}
 	var newest []*session.DecisionRecord
 	for ref, err := range r.store.Decided(ctx, machineName) {
@@ -25,7 +26,7 @@ func (r *Runner) Decisions(ctx context.Context, machineName, state string, limit
 			folded[ref.Session] = bySeq
 		}
 		d := bySeq[ref.Seq]
-		if d == nil || state != "" && d.FromState != state {
+		if d == nil || state != "" && d.FromState != string(state) {
 			continue
 		}
 		newest = append(newest, d)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -108,7 +109,7 @@ func TestDigestOfWhatIsShown(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			loaded, err := b.r.Session(b.ctx, s.ID.String())
+			loaded, err := b.r.Session(b.ctx, s.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,9 +209,9 @@ func TestDigestsOfWithheldQuestions(t *testing.T) {
 		b.stepTo(s, runner.TickHuman)
 		_, now, err := b.r.Reveal(b.ctx, s.ID, "ann")
 		b.ok(err)
-		q, err := b.r.Question(b.ctx, now, c.digest)
+		q, err := b.r.Question(b.ctx, now, machine.SpecialistID(c.digest))
 		b.ok(err)
-		a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: q.RoundID, QuestionDigest: q.Digest, SpecialistID: c.by, TransitionName: "again"})
+		a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: q.RoundID, QuestionDigest: q.Digest, SpecialistID: machine.SpecialistID(c.by), TransitionName: "again"})
 		if a.Executed != c.fits || c.fits != (err == nil) {
 			t.Errorf("with the digest of %q the ruling of %s is %+v, %v", c.digest, c.by, a, err)
 		}

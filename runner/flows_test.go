@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -127,7 +128,7 @@ func TestSumsByTransition(t *testing.T) {
 		}
 		s := b.start(m)
 		for id, what := range map[string]string{"good": "again", "twin": "again", "fair": "park"} {
-			b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: id, TransitionName: what, Reasoning: reasoning})
+			b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: machine.SpecialistID(id), TransitionName: what, Reasoning: reasoning})
 		}
 		if tick := b.stepTo(s, runner.TickAdvanced); tick.Transition.Name != "again" || !strings.Contains(tick.Reasoning(), "0.58 >= threshold 0.3") {
 			t.Errorf("the step went %s: %s", tick.Transition.Name, tick.Reasoning())

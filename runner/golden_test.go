@@ -51,7 +51,7 @@ func (b *bench) collect() {
 		s, err := b.r.Session(b.ctx, sum.SessionID)
 		b.ok(err)
 		machines[sum.MachineName] = true
-		g := collectedLog{Test: b.Name(), Session: sum.SessionID, Definition: string(s.Machine().JSON()), View: viewOf(b, s)}
+		g := collectedLog{Test: b.Name(), Session: sum.SessionID.String(), Definition: string(s.Machine().JSON()), View: viewOf(b, s)}
 		for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
 			b.ok(err)
 			g.Records = append(g.Records, rec.Events)

@@ -107,7 +107,7 @@ func TestCountsOnlyWhatIsExecuted(t *testing.T) {
 		t.Errorf("after an execution the guards remember %+v", state)
 	}
 	// A restart refills no budget: another process over the same store remembers the same.
-	other, err := b.runner().Session(b.ctx, s.ID.String())
+	other, err := b.runner().Session(b.ctx, s.ID)
 	b.ok(err)
 	if got := other.GuardState(); fmt.Sprint(got.Steps, got.Money, got.Spent) != fmt.Sprint(state.Steps, state.Money, state.Spent) {
 		t.Errorf("elsewhere the guards remember %+v", got)

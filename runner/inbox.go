@@ -7,13 +7,14 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
 // Inbox returns all that [Runner.Questions] yields. Those that cannot be read harm
 // nothing but themselves: the error is about them, and the others are listed all the same.
-func (r *Runner) Inbox(ctx context.Context, viewer string) ([]Question, error) {
+func (r *Runner) Inbox(ctx context.Context, viewer machine.SpecialistID) ([]Question, error) {
 	items := []Question{}
 	var unread []error
 	for item, err := range r.Questions(ctx, viewer, specialist.SessionID{}) {
@@ -37,14 +38,12 @@ const questionPage = 256
 // of sessions after one, of all if that is the zero id. A session that cannot be read is
 // an error, after which the others come; the error of a store that cannot list, or does
 // not know the session, is the last.
-func (r *Runner) Questions(ctx context.Context, viewer string, after specialist.SessionID) iter.Seq2[Question, error] {
+func (r *Runner) Questions(ctx context.Context, viewer machine.SpecialistID, after specialist.SessionID) iter.Seq2[Question, error] {
 	return func(yield func(Question, error) bool) {
 		for {
 			page, err := r.store.List(ctx, session.ListQuery{Waiting: true, After: after, Limit: questionPage, Oldest: true})
 			for _, w := range page {
-				if after, err = session.ParseID(w.SessionID); err != nil {
-					break
-				}
+				after = w.SessionID
 				if item, waits, err := r.waiting(ctx, after, viewer); (waits || err != nil) && !yield(item, err) {
 					return
 				}
@@ -60,7 +59,7 @@ func (r *Runner) Questions(ctx context.Context, viewer string, after specialist.
 }
 
 // waiting returns the question of a session; waits is false if somebody was faster.
-func (r *Runner) waiting(ctx context.Context, id specialist.SessionID, viewer string) (item Question, waits bool, err error) {
+func (r *Runner) waiting(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID) (item Question, waits bool, err error) {
 	s, err := r.load(ctx, id)
 	if err != nil || s.Status != session.NeedsHuman {
 		return item, false, err

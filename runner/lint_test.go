@@ -175,7 +175,7 @@ func TestLintOfTheRecord(t *testing.T) {
 		}
 		twin := wrong(.4)
 		for who, say := range map[string]string{"good": twin, "copy": twin, "twin": twin, "worse": wrong(.9), "noise": []string{truth, other}[rng.IntN(2)]} {
-			b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: who, TransitionName: say})
+			b.submit(runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: machine.SpecialistID(who), TransitionName: say})
 		}
 		b.force(s, truth)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -16,7 +17,7 @@ import (
 //
 // Errors: ErrNotFound, ErrForbidden for a viewer who may not rule on the round, and
 // a store that fails.
-func (r *Runner) Reveal(ctx context.Context, id specialist.SessionID, viewer string) (Question, *session.Session, error) {
+func (r *Runner) Reveal(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID) (Question, *session.Session, error) {
 	for range maxRaces {
 		s, err := r.load(ctx, id)
 		if err != nil {
@@ -30,7 +31,7 @@ func (r *Runner) Reveal(ctx context.Context, id specialist.SessionID, viewer str
 	return Question{}, nil, fmt.Errorf("session %s: %w", id, session.ErrStale)
 }
 
-func (r *Runner) reveal(ctx context.Context, s *session.Session, viewer string) (Question, *session.Session, error) {
+func (r *Runner) reveal(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (Question, *session.Session, error) {
 	if s.Withheld(viewer) == "" || viewer == "" && s.RevealedTo("") {
 		q, err := r.questionFor(ctx, s, viewer, true)
 		return q, s, err
@@ -39,10 +40,10 @@ func (r *Runner) reveal(ctx context.Context, s *session.Session, viewer string) 
 	if err != nil {
 		return Question{}, nil, err
 	}
-	if viewer != "" && !w.mayRule(viewer) {
+	if viewer != "" && !w.mayRule(string(viewer)) {
 		return Question{}, nil, refuse(ErrForbidden, "not_human", "%q may not rule on the round, so a look of theirs would say nothing of who does", viewer)
 	}
-	w.emit(&session.Revealed{RoundID: s.Key().ID(), SpecialistID: viewer})
+	w.emit(&session.Revealed{RoundID: s.Key().ID(), SpecialistID: string(viewer)})
 	after, err := w.write(ctx)
 	if err != nil {
 		return Question{}, nil, err
@@ -59,7 +60,7 @@ func (r *Runner) reveal(ctx context.Context, s *session.Session, viewer string) 
 //
 // Errors: ErrNotFound, ErrForbidden for a viewer who may not review the round, and a
 // store that fails.
-func (r *Runner) RevealReview(ctx context.Context, id specialist.SessionID, roundID, viewer string) (*session.Session, error) {
+func (r *Runner) RevealReview(ctx context.Context, id specialist.SessionID, roundID string, viewer machine.SpecialistID) (*session.Session, error) {
 	for range maxRaces {
 		s, err := r.load(ctx, id)
 		if err != nil {
@@ -73,7 +74,7 @@ func (r *Runner) RevealReview(ctx context.Context, id specialist.SessionID, roun
 	return nil, fmt.Errorf("session %s: %w", id, session.ErrStale)
 }
 
-func (r *Runner) revealReview(ctx context.Context, s *session.Session, roundID, viewer string) (*session.Session, error) {
+func (r *Runner) revealReview(ctx context.Context, s *session.Session, roundID string, viewer machine.SpecialistID) (*session.Session, error) {
 	v := s.ReviewOf(roundID)
 	if v == nil || v.LookedAt(viewer) || viewer != "" && v.Seen(viewer) {
 		return s, nil
@@ -87,6 +88,6 @@ func (r *Runner) revealReview(ctx context.Context, s *session.Session, roundID, 
 	if err != nil {
 		return nil, err
 	}
-	w.emit(&session.Revealed{RoundID: roundID, SpecialistID: viewer})
+	w.emit(&session.Revealed{RoundID: roundID, SpecialistID: string(viewer)})
 	return w.write(ctx)
 }

@@ -60,7 +60,7 @@ func (p *memory) Exemplars() []specialist.Exemplar {
 	}
 	if !p.loaded {
 		p.loaded = true
-		stored, _ := p.r.store.Exemplars(context.Background(), p.s.Machine().Name(), p.s.State.Name, 0)
+		stored, _ := p.r.store.Exemplars(context.Background(), p.s.Machine().Name(), machine.StateName(p.s.State.Name), 0)
 		p.exemplars = slices.Clone(stored)
 		for i := range p.exemplars { // older programs stored the words for no reason
 			p.exemplars[i].Reasoning = session.GivenReason(p.exemplars[i].Reasoning)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -13,7 +14,7 @@ import (
 
 func (b *bench) metrics(state string) *report.Metrics {
 	b.Helper()
-	m, err := report.MetricsOf(b.ctx, b.r, "desk", state)
+	m, err := report.MetricsOf(b.ctx, b.r, "desk", machine.StateName(state))
 	b.ok(err)
 	return m
 }

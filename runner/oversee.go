@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )
 
@@ -25,14 +26,14 @@ type StateCollapse struct {
 
 // inState returns an assessment of a state of the newest definition of a
 // machine, in no session.
-func (r *Runner) inState(ctx context.Context, machineName, state string) (*assessment, error) {
+func (r *Runner) inState(ctx context.Context, machineName string, state machine.StateName) (*assessment, error) {
 	p, err := r.newest(ctx, machineName)
 	if err != nil {
 		return nil, err
 	}
-	s := p.program.Machine.State(state)
+	s := p.program.Machine.State(string(state))
 	if s == nil {
-		return nil, &session.NotFoundError{What: "State", ID: state}
+		return nil, &session.NotFoundError{What: "State", ID: string(state)}
 	}
 	return r.lookIn(p, s), nil
 }
@@ -58,9 +59,10 @@ func (v *collapseView) report() StateCollapse {
 
 // An Order is what a human has the engine do with a state.
 type Order struct {
-	MachineName, State string
-	SpecialistID       string // the human
-	Reason             string
+	MachineName  string
+	State        machine.StateName
+	SpecialistID machine.SpecialistID // the human
+	Reason       string
 }
 
 // Demote sends a state back, at once: a champion is no longer asked alone, and
@@ -71,7 +73,7 @@ func (r *Runner) Demote(ctx context.Context, o Order) error {
 		if v.now.StageOf() == trust.Championed {
 			to = trust.Demoted
 		}
-		next := v.enter(to, reasonOr(o.Reason, "demoted_by_human"), o.SpecialistID, nil)
+		next := v.enter(to, reasonOr(o.Reason, "demoted_by_human"), string(o.SpecialistID), nil)
 		next.Held = to == trust.Calibrating
 		return session.RosterEvent{Kind: session.KindStage, Stage: &next}, nil
 	})
@@ -94,27 +96,27 @@ func (r *Runner) Freeze(ctx context.Context, o Order, on bool) error {
 // Promote makes a specialist champion of a state because a human says so. Its
 // certificate holds what evidence there is, and the name of the human. It returns
 // ErrIllegal in a state that is frozen or whose promise is not established.
-func (r *Runner) Promote(ctx context.Context, o Order, specialistID string) (*trust.Certificate, error) {
+func (r *Runner) Promote(ctx context.Context, o Order, id machine.SpecialistID) (*trust.Certificate, error) {
 	var made *trust.Certificate
 	err := r.order(ctx, o, func(v *collapseView) (session.RosterEvent, error) {
-		m := v.t.here.find(specialistID)
+		m := v.t.here.find(string(id))
 		switch {
 		case m == nil || m.off || m.IsHuman:
-			return session.RosterEvent{}, &session.NotFoundError{What: "Specialist that may be asked", ID: specialistID}
+			return session.RosterEvent{}, &session.NotFoundError{What: "Specialist that may be asked", ID: string(id)}
 		case v.now.Frozen:
 			return session.RosterEvent{}, refuse(ErrIllegal, "frozen", "nobody can be promoted in state %q: it is frozen; release it first", o.State)
 		case !v.tau:
 			return session.RosterEvent{}, refuse(ErrIllegal, "not_established", "nobody can be promoted in state %q: its promise is not established yet", o.State)
 		}
-		c := trust.Candidate{SpecialistID: specialistID, Version: m.version, Machine: o.MachineName, State: o.State}
+		c := trust.Candidate{SpecialistID: m.SpecialistID, Version: m.version, Machine: o.MachineName, State: string(o.State)}
 		for _, known := range v.candidates() {
-			if known.SpecialistID == specialistID && known.Version == m.version {
+			if known.SpecialistID == m.SpecialistID && known.Version == m.version {
 				c = known
 			}
 		}
-		made = v.sign(v.certificate(c, o.SpecialistID))
-		next := v.enter(trust.Championed, reasonOr(o.Reason, "promoted_by_human"), o.SpecialistID, made)
-		return session.RosterEvent{Kind: session.KindStage, Stage: &next, ID: specialistID}, nil
+		made = v.sign(v.certificate(c, string(o.SpecialistID)))
+		next := v.enter(trust.Championed, reasonOr(o.Reason, "promoted_by_human"), string(o.SpecialistID), made)
+		return session.RosterEvent{Kind: session.KindStage, Stage: &next, ID: m.SpecialistID}, nil
 	})
 	return made, err
 }
@@ -138,7 +140,7 @@ func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (s
 		if !declared {
 			return refuse(ErrIllegal, "no_collapse", "state %q of machine %q declares no collapse under bayes: there is nothing to promote or demote", o.State, o.MachineName)
 		}
-		if !t.mayRule(o.SpecialistID) {
+		if !t.mayRule(string(o.SpecialistID)) {
 			return refuse(ErrForbidden, "not_human", "only humans who take part in state %q can do that, and %q is none", o.State, o.SpecialistID)
 		}
 		v, err := t.view(ctx, c)
@@ -149,7 +151,7 @@ func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (s
 		if err != nil || e.Kind == "" {
 			return err
 		}
-		e.At, e.State, e.By, e.Reason = t.at, o.State, o.SpecialistID, o.Reason
+		e.At, e.State, e.By, e.Reason = t.at, string(o.State), string(o.SpecialistID), o.Reason
 		if e.Stage != nil {
 			e.Reason = e.Stage.Reason
 		}
@@ -162,7 +164,7 @@ func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (s
 
 // HumansIn returns the ids of the humans who may give orders in a state, and
 // whether any are declared for it: if not, the operator may.
-func (r *Runner) HumansIn(ctx context.Context, machineName, state string) (ids []string, declared bool, err error) {
+func (r *Runner) HumansIn(ctx context.Context, machineName string, state machine.StateName) (ids []string, declared bool, err error) {
 	t, err := r.inState(ctx, machineName, state)
 	if err != nil {
 		return nil, false, err

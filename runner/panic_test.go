@@ -76,7 +76,7 @@ func TestPanicIsItsSessionsMatter(t *testing.T) {
 	b.ok(err)
 	b.ticked(results, sick, runner.TickFailed, session.CodePanic)
 	b.ticked(results, well, runner.TickAdvanced, "")
-	s, err := b.r.Session(b.ctx, sick.ID.String())
+	s, err := b.r.Session(b.ctx, sick.ID)
 	b.ok(err)
 	if o := s.Outcome(); s.Status != session.Failed || o.Code != session.CodePanic || !strings.Contains(o.Reason, "a bug in Commit") || !strings.Contains(o.Reason, "resume") {
 		t.Errorf("the session is %s: %+v", s.Status, o)
@@ -105,7 +105,7 @@ func TestPanicThatCannotBeRecorded(t *testing.T) {
 		b.ok(err)
 		for _, r := range results {
 			var p *runner.PanicError
-			if r.Summary.SessionID == sick.ID.String() && (!errors.As(r.Err, &p) || p.Session != sick.ID) {
+			if r.Summary.SessionID == sick.ID && (!errors.As(r.Err, &p) || p.Session != sick.ID) {
 				t.Errorf("%s: the error is %v", in, r.Err)
 			}
 		}
@@ -178,7 +178,7 @@ func TestPanicShowsNoSecret(t *testing.T) {
 		}
 	})
 	b.stepTo(sick, runner.TickFailed)
-	s, err := b.r.Session(b.ctx, sick.ID.String())
+	s, err := b.r.Session(b.ctx, sick.ID)
 	b.ok(err)
 	if strings.Contains(s.Outcome().Reason, "sk-ant") || strings.Contains((*told)[0].Value, "sk-ant") {
 		t.Errorf("it says %q", s.Outcome().Reason)
@@ -189,7 +189,7 @@ func TestPanicShowsNoSecret(t *testing.T) {
 func (b *bench) ticked(results []runner.TickResult, s *session.Session, status runner.TickStatus, code string) {
 	b.Helper()
 	for _, r := range results {
-		if r.Summary.SessionID == s.ID.String() {
+		if r.Summary.SessionID == s.ID {
 			if r.Err != nil || r.Tick.Status != status || r.Tick.Code != code {
 				b.Errorf("session %s: %s %s (%v), want %s %s", s.ID, r.Tick.Status, r.Tick.Code, r.Err, status, code)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -190,7 +191,7 @@ func TestPendingPayload(t *testing.T) {
 	b.stepTo(s, runner.TickHuman)
 	b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "pay", MetaJSON: json.RawMessage(`{"reason":"due"}`)})
 	for viewer, want := range map[string]string{"human": `{"reason":"due"}`, "other": "", "": ""} {
-		q, err := b.r.Question(b.ctx, b.now(s), viewer)
+		q, err := b.r.Question(b.ctx, b.now(s), machine.SpecialistID(viewer))
 		if b.ok(err); string(q.Transitions[0].MetaJSON) != want {
 			t.Errorf("%q is shown %s", viewer, q.Transitions[0].MetaJSON)
 		}

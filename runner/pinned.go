@@ -45,8 +45,8 @@ func (e *StaleError) Unwrap() error { return e.Refusal }
 // A pin is what a ruling or a proposal says it is about.
 type pin struct {
 	round  string
-	digest string // of the question, or its beginning; "" for whatever the round shows
-	by     string // who says so
+	digest string               // of the question, or its beginning; "" for whatever the round shows
+	by     machine.SpecialistID // who says so
 }
 
 // check refuses what names no round.
@@ -111,7 +111,7 @@ func (r *Runner) questionOf(ctx context.Context, s *session.Session, p pin) (was
 const staleQuestion = "Question digest mismatch - what the round shows has changed"
 
 // proposedSince returns what was proposed in the round since it was as it was then.
-func proposedSince(was, s *session.Session, viewer string) (changed []string) {
+func proposedSince(was, s *session.Session, viewer machine.SpecialistID) (changed []string) {
 	last := int32(0)
 	if was.Open != nil {
 		last = was.Open.Arrivals

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -27,7 +28,7 @@ func TestTwoHumansAtOnce(t *testing.T) {
 		var both sync.WaitGroup
 		for i, who := range []string{"ann", "bob"} {
 			both.Go(func() {
-				results[i], errs[i] = b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: who, TransitionName: "approve"})
+				results[i], errs[i] = b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: machine.SpecialistID(who), TransitionName: "approve"})
 			})
 		}
 		both.Wait()

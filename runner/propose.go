@@ -25,7 +25,7 @@ import (
 // A Submission is a proposal handed in from outside: DIAL's submitProposal.
 type Submission struct {
 	SessionID      specialist.SessionID
-	SpecialistID   string
+	SpecialistID   machine.SpecialistID
 	RoundID        string // the round it is for, or CurrentRound; required
 	QuestionDigest string // of the question it is for, or its first DigestPrefix hex digits or more; "" for any of the round
 	TransitionName string // "" has the specialist asked
@@ -119,19 +119,19 @@ func (in *Submission) answer() specialist.Answer {
 
 // participant returns the proposer of that id if it may propose in the present
 // state.
-func (t *round) participant(id string) (*member, error) {
+func (t *round) participant(id machine.SpecialistID) (*member, error) {
 	members := t.members()
 	for i := range members {
-		if members[i].SpecialistID == id {
+		if members[i].SpecialistID == string(id) {
 			return enabled(&members[i])
 		}
 	}
-	if m := t.here.find(id); m != nil {
+	if m := t.here.find(string(id)); m != nil {
 		return enabled(m)
 	}
-	switch t.plan.role(id) {
+	switch t.plan.role(string(id)) {
 	case "":
-		return nil, &session.NotFoundError{What: "Specialist", ID: id}
+		return nil, &session.NotFoundError{What: "Specialist", ID: string(id)}
 	case machine.Arbiter:
 		return nil, refuse(ErrForbidden, "not_a_proposer", "Specialist %s is not a proposer", id)
 	}
@@ -177,7 +177,7 @@ func (w *engine) refuseStale(ctx context.Context, m *member, in Submission, refu
 		return refused
 	}
 	h := response{key: w.now.Key(), id: m.SpecialistID, answer: in.answer()}
-	if key, ask, repeat, owing := w.now.Owing(in.RoundID, m.SpecialistID); owing {
+	if key, ask, repeat, owing := w.now.Owing(in.RoundID, machine.SpecialistID(m.SpecialistID)); owing {
 		h.key, h.ask, h.repeat = key, ask, repeat
 	} else if !m.local() {
 		return refused

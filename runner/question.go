@@ -43,9 +43,9 @@ type Question struct {
 
 // Choose returns the ruling by which a human chooses a transition of exactly this
 // question: it is refused if the question has changed.
-func (q *Question) Choose(specialistID, transitionName string) Ruling {
+func (q *Question) Choose(by machine.SpecialistID, transitionName string) Ruling {
 	id, _ := session.ParseID(q.SessionID) // it was made of one
-	return Ruling{SessionID: id, SpecialistID: specialistID, RoundID: q.RoundID, QuestionDigest: q.Digest, TransitionName: transitionName}
+	return Ruling{SessionID: id, SpecialistID: by, RoundID: q.RoundID, QuestionDigest: q.Digest, TransitionName: transitionName}
 }
 
 // WithheldProposals says why proposals are withheld, and how many there are.
@@ -59,12 +59,12 @@ const maxShown = 20
 
 // Question returns the open round of a session as a viewer sees it, who is "" for
 // nobody in particular: such a one sees the least.
-func (r *Runner) Question(ctx context.Context, s *session.Session, viewer string) (Question, error) {
+func (r *Runner) Question(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (Question, error) {
 	return r.questionFor(ctx, s, viewer, false)
 }
 
 // questionFor is Question; all says that nothing is withheld.
-func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer string, all bool) (Question, error) {
+func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer machine.SpecialistID, all bool) (Question, error) {
 	humans, _, err := r.Humans(ctx, s)
 	if err != nil {
 		return Question{}, err
@@ -82,7 +82,7 @@ func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer str
 	q := Question{
 		QuestionID: s.ID.String() + "." + key.ID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
 		State: s.State.Name, Prompt: s.State.Prompt, Facts: s.Facts(), Transitions: session.ChoicesOf(s.State), Proposals: []json.RawMessage{},
-		Rulings: []session.QuestionRuling{}, History: s.Records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: s.YetToRule(humans), Viewer: viewer,
+		Rulings: []session.QuestionRuling{}, History: s.Records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: s.YetToRule(humans), Viewer: string(viewer),
 	}
 	q.Rulings, q.WithheldRulings = s.RulingsFor(viewer)
 	o := s.Outcome()

@@ -101,10 +101,7 @@ func (r *Runner) list(ctx context.Context, since specialist.Time) error {
 		return err
 	}
 	for i := range list {
-		id, err := session.ParseID(list[i].SessionID)
-		if err != nil {
-			return err
-		}
+		id := list[i].SessionID
 		if _, known := t.of[id]; known {
 			continue
 		}

@@ -72,7 +72,7 @@ func (b *bench) drive(id specialist.SessionID) error {
 // taught, and what is left.
 func (b *bench) outcome(id specialist.SessionID) string {
 	b.Helper()
-	s, err := b.r.Session(b.ctx, id.String())
+	s, err := b.r.Session(b.ctx, id)
 	b.ok(err)
 	var text strings.Builder
 	for _, e := range s.History() {
@@ -363,9 +363,9 @@ func TestRandomLogs(t *testing.T) {
 				who, what := []string{"a", "b", "c", "human"}[rng.IntN(4)], []string{"again", "park", "back", "finish"}[rng.IntN(4)]
 				switch rng.IntN(6) {
 				case 0:
-					b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: who, TransitionName: what})
+					b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: machine.SpecialistID(who), TransitionName: what})
 				case 1:
-					b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: who, TransitionName: what})
+					b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: machine.SpecialistID(who), TransitionName: what})
 				case 2:
 					b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{RetryFailed: rng.IntN(2) == 0})
 				default:

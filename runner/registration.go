@@ -85,20 +85,20 @@ type Switching struct {
 }
 
 // Enable is [Runner.Switch] on, by nobody in particular.
-func (r *Runner) Enable(ctx context.Context, machineName, id string) error {
+func (r *Runner) Enable(ctx context.Context, machineName string, id machine.SpecialistID) error {
 	return r.Switch(ctx, machineName, id, Switching{On: true})
 }
 
 // Disable is [Runner.Switch] off, by nobody in particular.
-func (r *Runner) Disable(ctx context.Context, machineName, id string) error {
+func (r *Runner) Disable(ctx context.Context, machineName string, id machine.SpecialistID) error {
 	return r.Switch(ctx, machineName, id, Switching{})
 }
 
 // Switch switches a specialist of a machine on or off. One that is off is not asked, not
 // counted and does not decide; its alignment is kept. It returns [session.ErrNotFound] if nobody
 // has that id, and [ErrIllegal] for an actor of which only a half is said.
-func (r *Runner) Switch(ctx context.Context, machineName, id string, to Switching) error {
-	e := session.RosterEvent{Kind: session.KindDisabled, ID: id}
+func (r *Runner) Switch(ctx context.Context, machineName string, id machine.SpecialistID, to Switching) error {
+	e := session.RosterEvent{Kind: session.KindDisabled, ID: string(id)}
 	if to.On {
 		e.Kind = session.KindEnabled
 	}
@@ -113,8 +113,8 @@ func (r *Runner) Switch(ctx context.Context, machineName, id string, to Switchin
 		return err
 	}
 	return r.changeRoster(ctx, machineName, func(roster *session.Roster) (session.RosterEvent, error) {
-		if !declared && roster.Registered(id) == nil {
-			return session.RosterEvent{}, &session.NotFoundError{What: "Specialist", ID: id}
+		if !declared && roster.Registered(string(id)) == nil {
+			return session.RosterEvent{}, &session.NotFoundError{What: "Specialist", ID: string(id)}
 		}
 		e.At = r.now()
 		return e, nil
@@ -122,7 +122,7 @@ func (r *Runner) Switch(ctx context.Context, machineName, id string, to Switchin
 }
 
 // declares reports whether a definition of the machine declares the id.
-func (r *Runner) declares(ctx context.Context, machineName, id string) (bool, error) {
+func (r *Runner) declares(ctx context.Context, machineName string, id machine.SpecialistID) (bool, error) {
 	definitions, err := r.store.Definitions(ctx, machineName)
 	if err != nil {
 		return false, err
@@ -137,7 +137,7 @@ func (r *Runner) declares(ctx context.Context, machineName, id string) (bool, er
 			lists = append(lists, m.States()[i].Roster)
 		}
 		for _, list := range lists {
-			if slices.ContainsFunc(list, func(s machine.Specialist) bool { return s.SpecialistID == id }) {
+			if slices.ContainsFunc(list, func(s machine.Specialist) bool { return s.SpecialistID == string(id) }) {
 				return true, nil
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -20,8 +21,8 @@ var ErrReviewed = errors.New("the round needs no review")
 type Reviewing struct {
 	SessionID      specialist.SessionID
 	RoundID        string
-	SpecialistID   string // who answers
-	TransitionName string // what should have been decided
+	SpecialistID   machine.SpecialistID // who answers
+	TransitionName string               // what should have been decided
 	Reasoning      string
 	Blind          bool // whoever answers has seen neither proposals nor decision; a recorded look says otherwise
 }
@@ -63,8 +64,8 @@ func (r *Runner) reviewOnce(ctx context.Context, s *session.Session, in Reviewin
 	if err != nil {
 		return nil, err
 	}
-	d := &session.Reviewed{Review: v.Kind, Round: v.Key.Round, Attempt: v.Key.Attempt, SpecialistID: in.SpecialistID, TransitionName: in.TransitionName,
-		Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Lesson: v.Lesson(in.SpecialistID, in.TransitionName, in.Blind)}
+	d := &session.Reviewed{Review: v.Kind, Round: v.Key.Round, Attempt: v.Key.Attempt, SpecialistID: string(in.SpecialistID), TransitionName: in.TransitionName,
+		Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Lesson: v.Lesson(string(in.SpecialistID), in.TransitionName, in.Blind)}
 	if err := d.Lesson.Check(); err != nil {
 		return nil, err
 	}
@@ -112,13 +113,13 @@ func (r *Runner) reviewOf(ctx context.Context, s *session.Session, roundID strin
 // mayReview returns an error unless somebody may answer a review: a human who
 // takes part in the state and has not decided the round before; the operator
 // where there is none.
-func (r *Runner) mayReview(ctx context.Context, s *session.Session, v *session.Review, id string) error {
+func (r *Runner) mayReview(ctx context.Context, s *session.Session, v *session.Review, id machine.SpecialistID) error {
 	p, err := r.planPartial(ctx, s.Program)
 	if err != nil {
 		return err
 	}
 	here := &p.states[v.State.Index]
-	m := here.find(id)
+	m := here.find(string(id))
 	switch {
 	case v.Seen(id):
 		return refuse(ErrForbidden, "same_human", "%s has decided round %s before: somebody else must", id, v.Key.ID())
@@ -132,7 +133,7 @@ func (r *Runner) mayReview(ctx context.Context, s *session.Session, v *session.R
 
 // reviewers returns who may answer a review.
 func (p *statePlan) reviewers(v *session.Review) (ids []string) {
-	return slices.DeleteFunc(p.humansOn(), v.Seen)
+	return slices.DeleteFunc(p.humansOn(), func(id string) bool { return v.Seen(machine.SpecialistID(id)) })
 }
 
 // A ReviewItem is a closed round that waits for a human. It says neither what was
@@ -175,11 +176,7 @@ func (r *Runner) Reviews(ctx context.Context, machineName string) ([]ReviewItem,
 }
 
 // reviewsOf lists the reviews of one session.
-func (r *Runner) reviewsOf(ctx context.Context, sessionID string) (items []ReviewItem, err error) {
-	id, err := session.ParseID(sessionID)
-	if err != nil {
-		return nil, err
-	}
+func (r *Runner) reviewsOf(ctx context.Context, id specialist.SessionID) (items []ReviewItem, err error) {
 	err = r.contain(id, func() error {
 		s, err := r.load(ctx, id)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/report"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -38,7 +39,7 @@ func (b *bench) review(s *session.Session, round int32, who, transition string) 
 	b.Helper()
 	key := s.Key()
 	key.Round, key.Attempt = round, 0
-	return b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: key.ID(), SpecialistID: who, TransitionName: transition, Blind: true})
+	return b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: key.ID(), SpecialistID: machine.SpecialistID(who), TransitionName: transition, Blind: true})
 }
 
 // TestAuditAfter draws every automatic decision for an audit, which a human does

@@ -92,7 +92,7 @@ func TestDisabledArbiter(t *testing.T) {
 	s := b.start(b.desk(fn("a"), arbFn("judge"), entry("arbiter", "arb2", `"strategyFn":"other"`)))
 	for _, c := range []struct{ off, want string }{{"", "a judge"}, {"arb", "a other"}, {"arb2", ""}} {
 		if c.off != "" {
-			b.ok(b.r.Disable(b.ctx, "desk", c.off))
+			b.ok(b.r.Disable(b.ctx, "desk", machine.SpecialistID(c.off)))
 		}
 		_, err := b.r.Step(b.ctx, s.ID)
 		if c.want == "" {

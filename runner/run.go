@@ -258,15 +258,10 @@ func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
 // as one that panics is.
 func (r *Runner) ticked(ctx context.Context, s session.Summary) (result TickResult) {
 	result.Summary = s
-	id, err := session.ParseID(s.SessionID)
-	if err != nil {
-		result.Err = err
-		return result
-	}
-	if !apart(func() { result.Tick, result.Err = r.Step(ctx, id) }) {
-		p := &PanicError{Session: id, Value: errGone.Error()}
+	if !apart(func() { result.Tick, result.Err = r.Step(ctx, s.SessionID) }) {
+		p := &PanicError{Session: s.SessionID, Value: errGone.Error()}
 		r.tell(p)
-		result.Tick, result.Err = r.failed(ctx, id, p)
+		result.Tick, result.Err = r.failed(ctx, s.SessionID, p)
 	}
 	return result
 }

@@ -21,7 +21,7 @@ func (w *engine) rule(ctx context.Context, in Ruling, d decision) (Arbitration, 
 		return w.executeForced(ctx, in, d)
 	}
 	p := w.open.Rulings
-	if p.Settled(in.SpecialistID) {
+	if p.Settled(string(in.SpecialistID)) {
 		return in.refusedHuman(w.before, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
 	d.blind = d.blind && !p.Shown()
@@ -69,7 +69,7 @@ func (t *round) yetToRule(p *session.PendingRulings) (n int) {
 
 // record makes the newest ruling durable, and why the session waits for others.
 func (w *engine) record(ctx context.Context, in Ruling, p *session.PendingRulings, why *session.AwaitsHuman) (Arbitration, error) {
-	d := p.By(in.SpecialistID)
+	d := p.By(string(in.SpecialistID))
 	w.emit(d)
 	w.emit(why)
 	result := in.refused(w.before, why.Reason)
@@ -134,14 +134,14 @@ func (r *Runner) withdraw(ctx context.Context, s *session.Session, in Ruling) (A
 	}
 	p := w.open.Rulings
 	switch {
-	case !w.mayRule(in.SpecialistID):
+	case !w.mayRule(string(in.SpecialistID)):
 		return in.notAllowed(s)
-	case p.Index(in.SpecialistID) < 0:
+	case p.Index(string(in.SpecialistID)) < 0:
 		return in.refusedHuman(s, refuse(ErrIllegal, "nothing_to_withdraw", "%s has no ruling in this round that waits for others", in.SpecialistID))
-	case p.Settled(in.SpecialistID):
+	case p.Settled(string(in.SpecialistID)):
 		return in.refusedHuman(s, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
-	w.emit(&session.Ruled{SpecialistID: in.SpecialistID, Reasoning: specialist.Clip(in.Reasoning, maxReasoning)})
+	w.emit(&session.Ruled{SpecialistID: string(in.SpecialistID), Reasoning: specialist.Clip(in.Reasoning, maxReasoning)})
 	if p := w.open.Rulings; len(p.List) > 0 {
 		w.emit(&session.AwaitsHuman{Code: session.CodeContested, Reason: p.ContestedBy()})
 	}

@@ -33,7 +33,7 @@ func (b *bench) eyes(humans ...string) *machine.Machine {
 
 // word has a human rule on the present round.
 func (b *bench) word(s *session.Session, who, transition string, more ...func(*runner.Ruling)) (runner.Arbitration, error) {
-	in := runner.Ruling{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: who, TransitionName: transition, Blind: true}
+	in := runner.Ruling{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: machine.SpecialistID(who), TransitionName: transition, Blind: true}
 	for _, f := range more {
 		f(&in)
 	}
@@ -233,7 +233,7 @@ func TestSecondHumanWords(t *testing.T) {
 	for _, transition := range []string{"finish", "park", "park"} {
 		b.recorded(s, "human", transition, session.CodeSecondHuman)
 		for _, viewer := range []string{"", "carol", "human"} {
-			q, err := b.r.Question(b.ctx, b.now(s), viewer)
+			q, err := b.r.Question(b.ctx, b.now(s), machine.SpecialistID(viewer))
 			b.ok(err)
 			if digests[q.Digest] = true; fmt.Sprint(q.Humans) != "[carol dave]" || (len(q.Rulings) == 1) != (viewer == "human") || q.WithheldRulings+len(q.Rulings) != 1 {
 				t.Errorf("%q is shown %+v and %d withheld, asked are %q", viewer, q.Rulings, q.WithheldRulings, q.Humans)
@@ -335,7 +335,7 @@ func TestExecuteJointly(t *testing.T) {
 	b := newBench(t)
 	m := b.eyes("human", "carol")
 	execute := func(s *session.Session, who string) runner.Arbitration {
-		a, err := b.r.Execute(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: who, TransitionName: "park"})
+		a, err := b.r.Execute(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: machine.SpecialistID(who), TransitionName: "park"})
 		b.ok(err)
 		return a
 	}
@@ -395,7 +395,7 @@ func TestSecondHumanAtOnce(t *testing.T) {
 		var errs [2]error
 		for i, who := range []string{"human", "carol"} {
 			wg.Go(func() {
-				results[i], errs[i] = b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: who, TransitionName: chosen[i]})
+				results[i], errs[i] = b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: machine.SpecialistID(who), TransitionName: chosen[i]})
 			})
 		}
 		wg.Wait()
@@ -426,7 +426,7 @@ func TestSecondHumanCrash(t *testing.T) {
 			s := b.start(b.eyes("human", "carol"))
 			dies := b.runner(func(c *runner.Config) { c.Store = &dying{memory, n, after} })
 			for i, who := range []string{"human", "carol"} {
-				in := runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: who, TransitionName: "park"}
+				in := runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: machine.SpecialistID(who), TransitionName: "park"}
 				_, err := dies.Decide(b.ctx, in)
 				if died := i+1 >= n; died != errors.Is(err, errPower) {
 					t.Fatalf("the store died at write %d: %v", n, err)
@@ -547,7 +547,7 @@ func (b *bench) play(m *machine.Machine, steps []eyesStep) string {
 	defer func() {
 		for _, seat := range model.seats {
 			if seat.off {
-				b.ok(b.r.Enable(b.ctx, m.Name(), seat.id))
+				b.ok(b.r.Enable(b.ctx, m.Name(), machine.SpecialistID(seat.id)))
 			}
 		}
 	}()
@@ -557,9 +557,9 @@ func (b *bench) play(m *machine.Machine, steps []eyesStep) string {
 		case "switch":
 			i := slices.IndexFunc(model.seats, func(s seat) bool { return s.id == step.id })
 			if model.seats[i].off = !model.seats[i].off; model.seats[i].off {
-				b.ok(b.r.Disable(b.ctx, m.Name(), step.id))
+				b.ok(b.r.Disable(b.ctx, m.Name(), machine.SpecialistID(step.id)))
 			} else {
-				b.ok(b.r.Enable(b.ctx, m.Name(), step.id))
+				b.ok(b.r.Enable(b.ctx, m.Name(), machine.SpecialistID(step.id)))
 			}
 			continue
 		case "back":
@@ -662,8 +662,8 @@ func TestSecondHumanProposes(t *testing.T) {
 	}
 	b.recorded(s, "human", "finish", session.CodeSecondHuman)
 	for viewer, shown := range map[string]int{"": 0, "carol": 0, "human": 1} {
-		q, err := b.r.Question(b.ctx, b.now(s), viewer)
-		if b.ok(err); len(q.Proposals) != shown || len(b.now(s).ViewFor(viewer).Proposals) != shown {
+		q, err := b.r.Question(b.ctx, b.now(s), machine.SpecialistID(viewer))
+		if b.ok(err); len(q.Proposals) != shown || len(b.now(s).ViewFor(machine.SpecialistID(viewer)).Proposals) != shown {
 			t.Errorf("%q is shown %d proposals, want %d", viewer, len(q.Proposals), shown)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -32,7 +33,7 @@ func TestSecondHumanSeen(t *testing.T) {
 			who := one("ann", "bob", "cid")
 			if r.IntN(4) == 0 {
 				who = one(who, who, who, "")
-				_, _, err := b.r.Reveal(b.ctx, s.ID, who)
+				_, _, err := b.r.Reveal(b.ctx, s.ID, machine.SpecialistID(who))
 				b.ok(err)
 				seen[who], acts = true, append(acts, who+" looks")
 				continue
@@ -93,7 +94,7 @@ func TestReviewAfterLook(t *testing.T) {
 			if c.look == "none" {
 				continue
 			}
-			_, err := b.r.RevealReview(b.ctx, s.ID, round, c.look)
+			_, err := b.r.RevealReview(b.ctx, s.ID, round, machine.SpecialistID(c.look))
 			if refused, ok := errors.AsType[*runner.Error](err); ok != (c.code != "") || ok && refused.Code != c.code {
 				t.Errorf("the look of %q is refused: %v", c.look, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
 // maxSessionMeta is the largest metaJson of a session, in bytes.
@@ -103,12 +104,8 @@ func (p *plan) lacking() (proposer, arbiter bool) {
 }
 
 // Session returns a session as last committed.
-func (r *Runner) Session(ctx context.Context, id string) (*session.Session, error) {
-	sid, err := session.ParseID(id)
-	if err != nil {
-		return nil, err
-	}
-	return r.load(ctx, sid)
+func (r *Runner) Session(ctx context.Context, id specialist.SessionID) (*session.Session, error) {
+	return r.load(ctx, id)
 }
 
 // Sessions lists sessions in the order in which they were created.

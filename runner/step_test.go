@@ -383,7 +383,7 @@ func TestTick(t *testing.T) {
 		t.Errorf("%d results: %s\nwant %s", len(results), text, want)
 	}
 	for i, s := range many {
-		if results[4+i].Summary.SessionID != s.ID.String() || results[4+i].Tick.Status != runner.TickAdvanced {
+		if results[4+i].Summary.SessionID != s.ID || results[4+i].Tick.Status != runner.TickAdvanced {
 			t.Errorf("result %d is of %s", 4+i, results[4+i].Summary.SessionID)
 		}
 	}

@@ -51,7 +51,7 @@ func (r TickResult) View() TickView {
 		return r.Tick.View()
 	}
 	return TickView{
-		SessionID: r.Summary.SessionID, MachineName: r.Summary.MachineName, CurrentState: r.Summary.CurrentState,
+		SessionID: r.Summary.SessionID.String(), MachineName: r.Summary.MachineName, CurrentState: r.Summary.CurrentState,
 		Status: string(TickFailed), Error: r.Err.Error(),
 	}
 }

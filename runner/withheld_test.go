@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -38,14 +39,14 @@ func TestWithheld(t *testing.T) {
 			b.stepTo(s, runner.TickHuman)
 			s = b.now(s)
 			for _, viewer := range []string{"", "ann", "stranger"} {
-				q, err := b.r.Question(b.ctx, s, viewer)
+				q, err := b.r.Question(b.ctx, s, machine.SpecialistID(viewer))
 				b.ok(err)
 				text, err := json.Marshal(q)
 				b.ok(err)
 				if q.Withheld == nil || q.Withheld.Proposals != len(s.Proposals()) || len(q.Proposals) != 0 || strings.Contains(string(text), "proposalId") || strings.Contains(q.Reason, "finish") {
 					t.Errorf("%q sees %s", viewer, text)
 				}
-				view, err := json.Marshal(s.ViewFor(viewer))
+				view, err := json.Marshal(s.ViewFor(machine.SpecialistID(viewer)))
 				if b.ok(err); strings.Contains(string(view), "proposalId") || strings.Contains(string(view), `it is finish`) {
 					t.Errorf("%q sees the session %s", viewer, view)
 				}
@@ -80,16 +81,16 @@ func TestLookIsNotBlind(t *testing.T) {
 		s := withholding(b, "collapse")
 		b.stepTo(s, runner.TickHuman)
 		if c.look != "none" {
-			_, _, err := b.r.Reveal(b.ctx, s.ID, c.look)
+			_, _, err := b.r.Reveal(b.ctx, s.ID, machine.SpecialistID(c.look))
 			b.ok(err)
 		}
-		b.rule(runner.Ruling{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: c.rules, TransitionName: "again", Blind: true})
+		b.rule(runner.Ruling{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: machine.SpecialistID(c.rules), TransitionName: "again", Blind: true})
 		lessons := b.lessons()
 		if o := lessons[len(lessons)-1].Outcome; o == nil || o.Blind != c.blind {
 			t.Errorf("after a look of %q the ruling of %s is %+v", c.look, c.rules, o)
 		}
 		b.stepTo(s, runner.TickHuman) // another round, another sight
-		if b.now(s).Withheld(c.look) == "" {
+		if b.now(s).Withheld(machine.SpecialistID(c.look)) == "" {
 			t.Errorf("a look of %q lasts beyond its round", c.look)
 		}
 	}
@@ -203,7 +204,7 @@ func TestAskedAgainIsWithheld(t *testing.T) {
 	if asks := s.OpenAsks(); len(asks) != 1 || asks[0].SpecialistID != "a" {
 		t.Fatalf("%v are asked again", asks)
 	}
-	for _, viewer := range []string{"", "ann"} {
+	for _, viewer := range []machine.SpecialistID{"", "ann"} {
 		if asks := s.OpenAsksFor(viewer); len(asks) != 1 || asks[0].SpecialistID != "" || s.ViewFor(viewer).Waiting != nil {
 			t.Errorf("%q sees that %v is asked again", viewer, asks)
 		}

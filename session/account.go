@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -273,10 +274,10 @@ func (s *Session) owed(round, attempt, ask int32) *debt {
 // Owing returns the newest ask of a specialist in a round that is over whose cost may still
 // become known: the round's key, the ask's index and the number of its newest request. ok is
 // false if there is none.
-func (s *Session) Owing(roundID, specialistID string) (key specialist.RoundKey, ask, repeat int32, ok bool) {
+func (s *Session) Owing(roundID string, id machine.SpecialistID) (key specialist.RoundKey, ask, repeat int32, ok bool) {
 	for d := s.owing; d != nil; d = d.next {
 		key = specialist.RoundKey{Session: s.ID, Round: d.round, Attempt: d.attempt}
-		if d.ask.SpecialistID == specialistID && d.ask.Remote != nil && key.ID() == roundID {
+		if d.ask.SpecialistID == string(id) && d.ask.Remote != nil && key.ID() == roundID {
 			return key, d.ask.Index, d.ask.Remote.Repeat, true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -112,7 +113,7 @@ const DigestPrefix = 12
 // FitsDigest reports whether a digest, or the beginning of one, is that of the
 // question as its author sees it, or as nobody in particular does, or, once somebody
 // unnamed has looked at what is withheld, as they did.
-func (s *Session) FitsDigest(given, author string, proposals []*specialist.Proposal) (bool, error) {
+func (s *Session) FitsDigest(given string, author machine.SpecialistID, proposals []*specialist.Proposal) (bool, error) {
 	views := []bool{s.Withheld(author) != "", s.Withheld("") != ""}
 	if s.RevealedTo("") {
 		views = append(views, false)

@@ -3,6 +3,8 @@ package session
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/dialai/dialai/machine"
 )
 
 // Facts are what a session is about.
@@ -22,11 +24,11 @@ type QuestionRuling struct {
 
 // RulingsFor returns the pending rulings that a viewer may see, and how many others
 // there are.
-func (s *Session) RulingsFor(viewer string) (shown []QuestionRuling, withheld int) {
+func (s *Session) RulingsFor(viewer machine.SpecialistID) (shown []QuestionRuling, withheld int) {
 	shown = []QuestionRuling{}
 	list, concealed := s.PendingRulings()
 	for _, r := range list {
-		if concealed && (viewer == "" || r.SpecialistID != viewer) {
+		if concealed && (viewer == "" || r.SpecialistID != string(viewer)) {
 			withheld++
 			continue
 		}

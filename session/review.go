@@ -53,20 +53,20 @@ type Review struct {
 }
 
 // Seen reports whether somebody has decided the round before.
-func (v *Review) Seen(id string) bool {
-	if v.Outcome.HumanID == id {
-		return true
-	}
-	return v.second != nil && (v.second.FirstHuman == id || v.second.SecondHuman == id)
+func (v *Review) Seen(id machine.SpecialistID) bool {
+	who := string(id)
+	return v.Outcome.HumanID == who || v.second != nil && (v.second.FirstHuman == who || v.second.SecondHuman == who)
 }
 
 // LookedAt reports whether somebody has looked at what was proposed and decided; "" is
 // anybody who was not named.
-func (v *Review) LookedAt(id string) bool { return slices.Contains(v.revealed, id) }
+func (v *Review) LookedAt(id machine.SpecialistID) bool {
+	return slices.Contains(v.revealed, string(id))
+}
 
 // RevealedTo reports whether what somebody makes of the round is not blind, because
 // they looked, or somebody did who was not named.
-func (v *Review) RevealedTo(id string) bool {
+func (v *Review) RevealedTo(id machine.SpecialistID) bool {
 	return v.LookedAt(id) || v.LookedAt("")
 }
 

@@ -68,7 +68,7 @@ type TrustStore interface {
 	// Exemplars returns the newest exemplars of a state in commit order, the
 	// oldest first; limit 0 means [MaxExemplars]. With state "" it returns those
 	// of all states, and limit 0 means all of them.
-	Exemplars(ctx context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error)
+	Exemplars(ctx context.Context, machineName string, state machine.StateName, limit int) ([]specialist.Exemplar, error)
 	// Lessons yields what the ledger is folded from, of all machines, in commit
 	// order: what comes after a place in it. Lesson.Seq is the place: it is above
 	// 0, only grows, and stays what it is when the store is rebuilt. The sequence
@@ -232,25 +232,25 @@ type ListQuery struct {
 
 // A Summary is one session in a list.
 type Summary struct {
-	SessionID     string          `json:"sessionId"`
-	MachineName   string          `json:"machineName"`
-	MachineDigest string          `json:"machineDigest"`
-	Status        Status          `json:"status"`
-	CurrentState  string          `json:"currentState"`
-	Round         int32           `json:"round"`
-	Sequence      int64           `json:"sequence"`
-	CreatedAt     specialist.Time `json:"createdAt"`
-	UpdatedAt     specialist.Time `json:"updatedAt"`
-	Code          string          `json:"code,omitempty"`
-	Reason        string          `json:"reason,omitempty"`
-	Reviews       int             `json:"reviews,omitempty"` // closed rounds that a human is to look at
+	SessionID     specialist.SessionID `json:"sessionId"`
+	MachineName   string               `json:"machineName"`
+	MachineDigest string               `json:"machineDigest"`
+	Status        Status               `json:"status"`
+	CurrentState  string               `json:"currentState"`
+	Round         int32                `json:"round"`
+	Sequence      int64                `json:"sequence"`
+	CreatedAt     specialist.Time      `json:"createdAt"`
+	UpdatedAt     specialist.Time      `json:"updatedAt"`
+	Code          string               `json:"code,omitempty"`
+	Reason        string               `json:"reason,omitempty"`
+	Reviews       int                  `json:"reviews,omitempty"` // closed rounds that a human is to look at
 }
 
 // Summarize returns the summary of a session.
 func Summarize(s *Session) Summary {
 	o := s.Outcome()
 	return Summary{
-		SessionID: s.ID.String(), MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(),
+		SessionID: s.ID, MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(),
 		Status: s.Status, CurrentState: s.State.Name, Round: s.Round, Sequence: s.Sequence,
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason, Reviews: len(s.reviews),
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -77,7 +78,7 @@ func (s *Session) View() SessionView {
 
 // ViewFor returns the session as a viewer may see it: without the proposals that are
 // withheld from them. The viewer "" is nobody in particular.
-func (s *Session) ViewFor(viewer string) SessionView {
+func (s *Session) ViewFor(viewer machine.SpecialistID) SessionView {
 	v := s.View()
 	if s.Withheld(viewer) == "" {
 		return v

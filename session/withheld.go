@@ -26,9 +26,9 @@ import (
 // Withheld returns why what was proposed in the open round, the verdicts on it and
 // failed asks are kept from a viewer; "" if they are not. The viewer "" is nobody in
 // particular, from whom all is withheld that is withheld from anybody.
-func (s *Session) Withheld(viewer string) string {
+func (s *Session) Withheld(viewer machine.SpecialistID) string {
 	switch {
-	case s.Status == Completed, s.Open != nil && s.Open.Rulings.Shown(), viewer != "" && s.Open != nil && slices.Contains(s.Open.revealed, viewer):
+	case s.Status == Completed, s.Open != nil && s.Open.Rulings.Shown(), viewer != "" && s.Open != nil && slices.Contains(s.Open.revealed, string(viewer)):
 		return ""
 	case s.State.Withheld():
 		return "the state declares a collapse, to which only rulings count that were made without sight of the proposals"
@@ -42,9 +42,9 @@ func (s *Session) Withheld(viewer string) string {
 
 // rulerProposed reports whether a human whose ruling is kept from a viewer has said in a
 // proposal what it may be.
-func (s *Session) rulerProposed(viewer string) bool {
+func (s *Session) rulerProposed(viewer machine.SpecialistID) bool {
 	return s.ConcealsRulings() && slices.ContainsFunc(s.Proposals(), func(p *specialist.Proposal) bool {
-		return p.IsHuman && p.SpecialistID != viewer && s.Open.Rulings.By(p.SpecialistID) != nil
+		return p.IsHuman && p.SpecialistID != string(viewer) && s.Open.Rulings.By(p.SpecialistID) != nil
 	})
 }
 
@@ -60,13 +60,13 @@ func (s *Session) auditsBefore() bool {
 
 // RevealedTo reports whether rulings of somebody on the open round are not blind,
 // because they looked, or somebody did who was not named.
-func (s *Session) RevealedTo(id string) bool {
-	return s.Open != nil && (slices.Contains(s.Open.revealed, id) || slices.Contains(s.Open.revealed, ""))
+func (s *Session) RevealedTo(id machine.SpecialistID) bool {
+	return s.Open != nil && (slices.Contains(s.Open.revealed, string(id)) || slices.Contains(s.Open.revealed, ""))
 }
 
 // MayBeBlind reports whether a ruling of somebody on the open round can be one made without
 // sight of what was proposed.
-func (s *Session) MayBeBlind(id string) bool {
+func (s *Session) MayBeBlind(id machine.SpecialistID) bool {
 	shown := s.Open != nil && s.Open.shown && s.State.Audit.Mode == machine.Before && !s.State.Withheld()
 	return !shown && !s.RevealedTo(id)
 }
@@ -80,7 +80,7 @@ const CodeWithheld = "withheld"
 // OutcomeFor returns why the session is not running, as far as a viewer may know: in
 // a round of which something is withheld from them, codes and reasons that would tell
 // what was proposed are replaced.
-func (s *Session) OutcomeFor(viewer string) Outcome {
+func (s *Session) OutcomeFor(viewer machine.SpecialistID) Outcome {
 	if s.Withheld(viewer) == "" {
 		return s.Outcome()
 	}
@@ -104,7 +104,7 @@ func (s *Session) Conceal(o Outcome) Outcome {
 
 // Hides reports whether anything of the open round is withheld from a viewer: what
 // was proposed, or what other humans have ruled.
-func (s *Session) Hides(viewer string) bool {
+func (s *Session) Hides(viewer machine.SpecialistID) bool {
 	return s.ConcealsRulings() || s.Withheld(viewer) != ""
 }
 
@@ -172,7 +172,7 @@ func (s *Session) asksAgain(e *Raw) bool {
 // OpenAsksFor returns the asks whose answers are out, as far as a viewer may know: where
 // failures are withheld from them, an ask of somebody who was asked before in the round
 // does not say whom.
-func (s *Session) OpenAsksFor(viewer string) []Ask {
+func (s *Session) OpenAsksFor(viewer machine.SpecialistID) []Ask {
 	asks := s.OpenAsks()
 	if s.Withheld(viewer) == "" {
 		return asks

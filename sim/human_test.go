@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -105,7 +106,7 @@ func (h *human) look(s *observed) {
 	if s.now == nil {
 		return
 	}
-	q, err := h.w.reader.Question(context.Background(), s.now, h.id)
+	q, err := h.w.reader.Question(context.Background(), s.now, machine.SpecialistID(h.id))
 	if err != nil {
 		h.w.fail(logEqualsFold, "the question of %s cannot be made: %v", s, err)
 		return
@@ -129,7 +130,7 @@ func (h *human) begin(p *process, a *act, do func(context.Context) (runner.Arbit
 // question that was.
 func (h *human) ruling(s *observed, saw *sight, a *act) runner.Ruling {
 	a.s, a.round = s, saw.Key()
-	in := runner.Ruling{SessionID: s.id, SpecialistID: h.id, RoundID: saw.Key().ID(), TransitionName: a.transition}
+	in := runner.Ruling{SessionID: s.id, SpecialistID: machine.SpecialistID(h.id), RoundID: saw.Key().ID(), TransitionName: a.transition}
 	if h.w.draw(3, "pins the question", h.id, saw.Key(), saw.Sequence) > 0 {
 		a.digest, in.QuestionDigest = saw.digest, saw.digest[:session.DigestPrefix]
 	}
@@ -173,7 +174,7 @@ const dollarLimit = "budget.hard_limit_usd"
 func (h *human) review(p *process, s *observed, v *session.Review, transition string) {
 	delete(h.saw, s)
 	p.run("review", s, func(ctx context.Context, s *observed) error {
-		_, err := p.r.Review(ctx, runner.Reviewing{SessionID: s.id, RoundID: v.Key.ID(), SpecialistID: h.id, TransitionName: transition, Blind: true})
+		_, err := p.r.Review(ctx, runner.Reviewing{SessionID: s.id, RoundID: v.Key.ID(), SpecialistID: machine.SpecialistID(h.id), TransitionName: transition, Blind: true})
 		return err
 	})
 }
@@ -181,7 +182,7 @@ func (h *human) review(p *process, s *observed, v *session.Review, transition st
 func (h *human) propose(p *process, s *observed, saw *sight, transition string) {
 	delete(h.saw, s)
 	p.run(h.id+" proposes on", s, func(ctx context.Context, s *observed) error {
-		_, _, err := p.r.Propose(ctx, runner.Submission{SessionID: s.id, SpecialistID: h.id, RoundID: saw.Key().ID(), TransitionName: transition, Reasoning: h.id + " proposes"})
+		_, _, err := p.r.Propose(ctx, runner.Submission{SessionID: s.id, SpecialistID: machine.SpecialistID(h.id), RoundID: saw.Key().ID(), TransitionName: transition, Reasoning: h.id + " proposes"})
 		return err
 	})
 }

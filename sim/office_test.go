@@ -62,8 +62,12 @@ func (p *process) office() (list []choice) {
 			do   func(context.Context) error
 		}{
 			{"registers", func(ctx context.Context) error { _, err := p.r.Register(ctx, w.machine.Name(), s); return err }},
-			{"switches off", func(ctx context.Context) error { return p.r.Disable(ctx, w.machine.Name(), s.SpecialistID) }},
-			{"switches on", func(ctx context.Context) error { return p.r.Enable(ctx, w.machine.Name(), s.SpecialistID) }},
+			{"switches off", func(ctx context.Context) error {
+				return p.r.Disable(ctx, w.machine.Name(), machine.SpecialistID(s.SpecialistID))
+			}},
+			{"switches on", func(ctx context.Context) error {
+				return p.r.Enable(ctx, w.machine.Name(), machine.SpecialistID(s.SpecialistID))
+			}},
 		} {
 			what := c.what + " " + s.SpecialistID
 			list = append(list, choice{p.name + " " + what, 1, false, func() {

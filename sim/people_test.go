@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -87,7 +88,7 @@ func (c *check) asSeen() error {
 			continue
 		}
 		c.w.count("rulings on a digest")
-		q, err := c.w.reader.Question(context.Background(), c.before, c.act.human)
+		q, err := c.w.reader.Question(context.Background(), c.before, machine.SpecialistID(c.act.human))
 		if err != nil || q.Digest != c.act.digest {
 			return fmt.Errorf("%s ruled on the question %.12s, and it was %.12s then (%v)", c.act.human, c.act.digest, q.Digest, err)
 		}

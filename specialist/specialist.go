@@ -34,6 +34,9 @@ func (id SessionID) String() string {
 	return string(b[:])
 }
 
+// MarshalText writes what String returns.
+func (id SessionID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
 // A Proposer proposes one of the legal transitions of a state.
 //
 // Propose may be called concurrently, for different sessions and for the same

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
@@ -154,7 +155,7 @@ func (b *looker) machines() {
 			b.say("book", err, book.Records(name))
 		}
 		for _, state := range []string{"", "a"} {
-			exemplars, err := b.s.Exemplars(ctx, name, state, 0)
+			exemplars, err := b.s.Exemplars(ctx, name, machine.StateName(state), 0)
 			b.say("exemplars "+state, err, exemplars)
 		}
 		n, err := b.s.DecidedSince(ctx, name, 1, 100)
@@ -174,7 +175,7 @@ func (b *looker) sessions() {
 	ctx := b.t.Context()
 	for _, sum := range b.list {
 		sess, err := b.r.Session(ctx, sum.SessionID)
-		b.say("session "+sum.SessionID, err, sess != nil)
+		b.say("session "+sum.SessionID.String(), err, sess != nil)
 		if err != nil {
 			continue
 		}

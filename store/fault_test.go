@@ -61,7 +61,7 @@ func life(ctx context.Context, path, vfs string) *acknowledged {
 		}
 		k.keep(session.ID, session.Sequence, nil)
 		for range 2 {
-			session, err = r.Session(ctx, session.ID.String())
+			session, err = r.Session(ctx, session.ID)
 			if err != nil {
 				return
 			}
@@ -96,7 +96,7 @@ func survived(ctx context.Context, path, vfs string, k *acknowledged) error {
 	}
 	delete(k.at, specialist.SessionID{})
 	for id, sequence := range k.at {
-		session, err := r.Session(ctx, id.String())
+		session, err := r.Session(ctx, id)
 		if err != nil || session.Sequence < sequence {
 			return fmt.Errorf("of session %s event %d was acknowledged: %v, %w", id, sequence, session, err)
 		}

@@ -34,7 +34,7 @@ func newFullStore(t *testing.T) *aStore {
 		for range 2 {
 			_, err = r.Step(a.ctx, started.ID)
 			a.ok(err)
-			now, err := r.Session(a.ctx, started.ID.String())
+			now, err := r.Session(a.ctx, started.ID)
 			a.ok(err)
 			_, err = r.Decide(a.ctx, runner.Ruling{SessionID: started.ID, RoundID: now.Key().ID(), SpecialistID: "h", TransitionName: "on", Reasoning: "go on"})
 			a.ok(err)

@@ -33,7 +33,7 @@ func TestGoldenLogs(t *testing.T) {
 				machines := map[string]bool{}
 				for _, sum := range list {
 					machines[sum.MachineName] = true
-					a.writeSessionAgain(s, sum.SessionID, slices.Contains(rewordedVerdicts, name))
+					a.writeSessionAgain(s, sum.SessionID.String(), slices.Contains(rewordedVerdicts, name))
 				}
 				for name := range machines {
 					a.writeRosterAgain(s, name)

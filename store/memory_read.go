@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"github.com/dialai/dialai/machine"
 	"iter"
 	"math"
 	"slices"
@@ -190,14 +191,14 @@ func (m *Memory) Book(_ context.Context, machineName string) (*trust.Book, error
 }
 
 // Exemplars implements [session.TrustStore].
-func (m *Memory) Exemplars(_ context.Context, machineName, state string, limit int) ([]specialist.Exemplar, error) {
+func (m *Memory) Exemplars(_ context.Context, machineName string, state machine.StateName, limit int) ([]specialist.Exemplar, error) {
 	mm := m.machine(machineName)
 	mm.mu.RLock()
 	defer mm.mu.RUnlock()
 	limit = exemplarLimit(state, limit)
 	var newest []specialist.Exemplar
 	for i := len(mm.exemplars) - 1; i >= 0 && len(newest) < limit; i-- {
-		if state == "" || mm.exemplars[i].State == state {
+		if state == "" || mm.exemplars[i].State == string(state) {
 			newest = append(newest, mm.exemplars[i])
 		}
 	}
@@ -206,7 +207,7 @@ func (m *Memory) Exemplars(_ context.Context, machineName, state string, limit i
 }
 
 // exemplarLimit returns how many exemplars are wanted at most.
-func exemplarLimit(state string, limit int) int {
+func exemplarLimit(state machine.StateName, limit int) int {
 	switch {
 	case state == "" && limit <= 0:
 		return math.MaxInt

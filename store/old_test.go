@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
@@ -109,8 +110,8 @@ func (a *aStore) goOn() {
 				items, err := r.Inbox(a.ctx, "")
 				a.ok(err)
 				for _, item := range items {
-					if item.SessionID == sum.SessionID {
-						_, err = r.Decide(a.ctx, runner.Ruling{SessionID: sess.ID, RoundID: sess.Key().ID(), SpecialistID: item.Humans[0], TransitionName: item.Transitions[0].Name, Reasoning: "on"})
+					if item.SessionID == sum.SessionID.String() {
+						_, err = r.Decide(a.ctx, runner.Ruling{SessionID: sess.ID, RoundID: sess.Key().ID(), SpecialistID: machine.SpecialistID(item.Humans[0]), TransitionName: item.Transitions[0].Name, Reasoning: "on"})
 						a.ok(err)
 						ruled++
 					}

@@ -252,17 +252,20 @@ func (s *SQLite) List(ctx context.Context, q session.ListQuery) ([]session.Summa
 	list := []session.Summary{}
 	var sum session.Summary
 	var id int64
-	var status string
+	var sessionID, status string
 	for err := range scan(s.read.QueryContext(ctx, `SELECT * FROM (SELECT s.id, s.session_id, m.machine_name, s.machine_digest, s.status, s.current_state, s.round,
 		s.sequence, s.created_at, s.updated_at, s.code, s.reason, s.reviews FROM sessions s JOIN machines m ON m.id=s.machine
 		WHERE `+strings.Join(where, " AND ")+` ORDER BY s.id `+order+` LIMIT ?) ORDER BY id`, append(args, limit)...)).
-		into(&id, &sum.SessionID, &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round,
+		into(&id, &sessionID, &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round,
 			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason, &sum.Reviews) {
 		if err != nil {
 			return nil, err
 		}
+		if sum.SessionID, err = session.ParseID(sessionID); err != nil {
+			return nil, &session.CorruptError{What: "the list of sessions", Problem: "a row has no id of a session"}
+		}
 		if err := sum.Status.UnmarshalText([]byte(status)); err != nil {
-			return nil, &session.CorruptError{What: "the row of session " + sum.SessionID, Problem: err.Error()}
+			return nil, &session.CorruptError{What: "the row of session " + sessionID, Problem: err.Error()}
 		}
 		list = append(list, sum)
 	}

@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -55,7 +56,7 @@ func (r reader) tallies(ctx context.Context, machineName string) (map[trust.Key]
 }
 
 // Exemplars implements [session.TrustStore].
-func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit int) (list []specialist.Exemplar, err error) {
+func (s *SQLite) Exemplars(ctx context.Context, machineName string, state machine.StateName, limit int) (list []specialist.Exemplar, err error) {
 	where, args := "m.machine_name=?", []any{machineName}
 	if state != "" {
 		where, args = where+" AND e.state=?", append(args, state)
@@ -68,7 +69,7 @@ func (s *SQLite) Exemplars(ctx context.Context, machineName, state string, limit
 		}
 		e, err := specialist.ParseExemplar(text)
 		if err != nil {
-			return nil, &session.CorruptError{What: "an exemplar of state " + state, Problem: err.Error()}
+			return nil, &session.CorruptError{What: string("an exemplar of state " + state), Problem: err.Error()}
 		}
 		list = append(list, e)
 	}

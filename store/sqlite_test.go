@@ -380,11 +380,11 @@ func TestDiskFull(t *testing.T) {
 		if !errors.Is(err, store.ErrFull) {
 			t.Fatalf("on a full disk Decide = %v, want ErrFull", err)
 		}
-		before, err := r.Session(a.ctx, a.ids[0].String())
+		before, err := r.Session(a.ctx, a.ids[0])
 		a.ok(err)
 		a.ok(s.WriterExec(`PRAGMA max_page_count=1000000`))
 		a.force(r, a.ids[0])
-		after, err := r.Session(a.ctx, a.ids[0].String())
+		after, err := r.Session(a.ctx, a.ids[0])
 		a.ok(err)
 		if after.Executed != before.Executed+1 {
 			t.Fatalf("the session went from %d to %d transitions", before.Executed, after.Executed)
@@ -423,7 +423,7 @@ func TestTwoProcesses(t *testing.T) {
 	a.with(func(r1 *runner.Runner, s1 *store.SQLite) {
 		a.with(func(r2 *runner.Runner, s2 *store.SQLite) {
 			look := func(r *runner.Runner, s *store.SQLite) string {
-				session, err := r.Session(a.ctx, a.ids[0].String())
+				session, err := r.Session(a.ctx, a.ids[0])
 				a.ok(err)
 				book, err := s.Book(a.ctx, "small")
 				a.ok(err)

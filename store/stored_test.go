@@ -125,7 +125,7 @@ func (row *storedDefinition) live(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "dialai.db")
 	id, other := row.start(ctx, t, path, 1), row.start(ctx, t, path, 2)
 	r := row.open(t, path)
-	s, err := r.Session(ctx, id.String())
+	s, err := r.Session(ctx, id)
 	row.ok(t, err)
 	s.View()
 	list, err := r.Sessions(ctx, session.ListQuery{})
@@ -144,7 +144,7 @@ func (row *storedDefinition) live(t *testing.T) {
 	row.ok(t, err)
 	_, err = r.Question(ctx, s, "")
 	row.ok(t, err)
-	ruled, err := r.Decide(ctx, runner.Ruling{SessionID: id, SpecialistID: cmp.Or(row.as, runner.Operator), RoundID: s.Key().ID(), TransitionName: row.rule, Reasoning: "it has to go on"})
+	ruled, err := r.Decide(ctx, runner.Ruling{SessionID: id, SpecialistID: machine.SpecialistID(cmp.Or(row.as, runner.Operator)), RoundID: s.Key().ID(), TransitionName: row.rule, Reasoning: "it has to go on"})
 	row.ok(t, err)
 	if !ruled.Executed || ruled.Session.State.Name != row.to {
 		t.Errorf("the ruling came to %+v", ruled)
@@ -178,7 +178,7 @@ func (row *storedDefinition) folds(ctx context.Context, t *testing.T, path strin
 	if report.Difference != nil {
 		t.Errorf("verify found %v", report.Difference)
 	}
-	_, err = row.open(t, path).Session(ctx, id.String())
+	_, err = row.open(t, path).Session(ctx, id)
 	row.ok(t, err)
 }
 

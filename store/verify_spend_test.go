@@ -88,7 +88,7 @@ func TestVerifyNamesWhatWasNeverPaid(t *testing.T) {
 	close(p.on)
 	<-done
 	paid := spend.Book{Calls: 1, Money: exact.Money(120_000_000_000)}
-	if now, err := first.Session(ctx, sess.ID.String()); err != nil || now.Spent() != paid {
+	if now, err := first.Session(ctx, sess.ID); err != nil || now.Spent() != paid {
 		t.Fatalf("spent %+v, %v", now.Spent(), err)
 	}
 	db, err := sql.Open("sqlite", path)

@@ -105,7 +105,7 @@ func (b *bench) decide(id specialist.SessionID, transition string) runner.Arbitr
 		asked = []string{"local"}
 	}
 	for _, who := range asked {
-		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: id, RoundID: runner.CurrentRound, SpecialistID: who})
+		_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: id, RoundID: runner.CurrentRound, SpecialistID: machine.SpecialistID(who)})
 		b.ok(err)
 	}
 	return b.force(id, transition)

@@ -107,8 +107,8 @@ func testList(t *testing.T, m Maker) {
 		b.ok(err)
 		got := []string{}
 		for _, s := range list {
-			got = append(got, s.SessionID)
-			if want := session.Summarize(b.load(b.id(s.SessionID))); s != want {
+			got = append(got, s.SessionID.String())
+			if want := session.Summarize(b.load(s.SessionID)); s != want {
 				t.Errorf("List shows %+v, the session is %+v", s, want)
 			}
 		}
@@ -130,7 +130,7 @@ func testListPages(t *testing.T, m Maker) {
 		list, err := b.store.List(b.ctx, q)
 		b.ok(err)
 		for _, s := range list {
-			of = append(of, s.SessionID)
+			of = append(of, s.SessionID.String())
 		}
 		return of
 	}

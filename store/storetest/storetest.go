@@ -190,7 +190,7 @@ func testOneWinner(t *testing.T, m Maker) {
 					}
 					continue
 				}
-				now, err := b.r.Session(b.ctx, s.ID.String())
+				now, err := b.r.Session(b.ctx, s.ID)
 				if err != nil {
 					t.Error(err)
 					return

@@ -118,7 +118,7 @@ func testReviews(t *testing.T, m Maker) {
 	b.ok(err)
 	b.open(m)
 	list, err := b.store.List(b.ctx, session.ListQuery{Reviews: true})
-	if err != nil || len(list) != 1 || list[0].SessionID != s.ID.String() || list[0].Reviews != 1 || list[0].Status != session.Completed {
+	if err != nil || len(list) != 1 || list[0].SessionID != s.ID || list[0].Reviews != 1 || list[0].Status != session.Completed {
 		t.Fatalf("the sessions with reviews are %+v (%v)", list, err)
 	}
 	_, err = b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "human", TransitionName: "again"})

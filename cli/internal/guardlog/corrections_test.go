@@ -61,7 +61,7 @@ func TestLogOfCorrections(t *testing.T) {
 			}
 			_, err = r.Step(ctx, s.ID)
 			ok(t, err)
-			s, err = r.Session(ctx, s.ID.String())
+			s, err = r.Session(ctx, s.ID)
 			ok(t, err)
 			var out bytes.Buffer
 			w := New(s, Options{}, func(rec *guard.LogRecord) error { return json.NewEncoder(&out).Encode(rec) })

@@ -24,7 +24,7 @@ func (st Style) Sessions(out io.Writer, list []session.Summary) error {
 	}
 	rows := [][]string{{"SESSION", "MACHINE", "STATUS", "STATE", "ROUND", "UPDATED", "WHY"}}
 	for _, s := range list {
-		rows = append(rows, []string{s.SessionID, s.MachineName, s.Status.String(), s.CurrentState, fmt.Sprint(s.Round), s.UpdatedAt.String(), s.Code})
+		rows = append(rows, []string{s.SessionID.String(), s.MachineName, s.Status.String(), s.CurrentState, fmt.Sprint(s.Round), s.UpdatedAt.String(), s.Code})
 	}
 	return Table(out, rows)
 }

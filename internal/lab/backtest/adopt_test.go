@@ -80,7 +80,7 @@ func TestAdoptEndToEnd(t *testing.T) {
 	}
 	in := runner.Adopting{Adoption: r.Adoptions[0], Trial: r.Trial, SpecialistID: "carol", Reason: "it was right"}
 	for _, id := range []string{"a", "nobody", runner.Operator, ""} {
-		in.SpecialistID = id
+		in.SpecialistID = machine.SpecialistID(id)
 		if _, err := h.r.Adopt(h.ctx, in); !errors.Is(err, runner.ErrForbidden) {
 			t.Errorf("%q adopts: %v", id, err)
 		}

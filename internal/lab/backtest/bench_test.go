@@ -93,7 +93,7 @@ func (h *history) crowded(name, strategy string, rounds int) error {
 			if !human {
 				break
 			}
-			if _, _, err := h.r.Propose(h.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: id}); err != nil {
+			if _, _, err := h.r.Propose(h.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: machine.SpecialistID(id)}); err != nil {
 				return err
 			}
 		}

@@ -91,8 +91,7 @@ func (h *history) slow(machineName string, t *machine.Threshold) (automatic int,
 	list, err := h.store.List(h.ctx, session.ListQuery{MachineName: machineName})
 	h.ok(err)
 	for _, s := range list {
-		id, err := session.ParseID(s.SessionID)
-		h.ok(err)
+		id := s.SessionID
 		m := h.definition(machineName)
 		var proposals []arbiter.Vote
 		var round struct {

@@ -202,7 +202,7 @@ func (h *history) together(players []*player, steps int) {
 }
 
 func (h *player) step(id specialist.SessionID) error {
-	s, err := h.r.Session(h.ctx, id.String())
+	s, err := h.r.Session(h.ctx, id)
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (h *player) step(id specialist.SessionID) error {
 		h.truth[id] = ""
 	case runner.TickHuman:
 		if h.rng.IntN(8) == 0 { // a human has a vote, too
-			now, err := h.r.Session(h.ctx, id.String())
+			now, err := h.r.Session(h.ctx, id)
 			h.ok(err)
 			_, _, err = h.r.Propose(h.ctx, runner.Submission{SessionID: id, RoundID: now.Key().ID(), SpecialistID: "carol", TransitionName: h.truth[id]})
 			return err
@@ -263,7 +263,7 @@ func (h *player) second(s *session.Session, in *runner.Ruling) {
 	case len(waiting) == 1 && h.rng.IntN(5) == 0:
 		in.Withdraw, in.TransitionName = true, ""
 	case len(waiting) > 0 && concealed:
-		in.SpecialistID = []string{"carol", "dave", "erin"}[len(waiting)]
+		in.SpecialistID = []machine.SpecialistID{"carol", "dave", "erin"}[len(waiting)]
 		in.TransitionName = s.State.Transitions[h.rng.IntN(len(s.State.Transitions))].Name
 	}
 }
@@ -277,7 +277,7 @@ func (h *player) review(s *session.Session) error {
 			said = options[h.rng.IntN(len(options))].Name
 		}
 		who := []string{"carol", "dave", "erin"}[h.rng.IntN(3)]
-		in := runner.Reviewing{SessionID: s.ID, RoundID: v.Key.ID(), SpecialistID: who, TransitionName: said, Blind: true}
+		in := runner.Reviewing{SessionID: s.ID, RoundID: v.Key.ID(), SpecialistID: machine.SpecialistID(who), TransitionName: said, Blind: true}
 		if _, err := h.r.Review(h.ctx, in); err != nil && !errors.Is(err, runner.ErrForbidden) {
 			return err
 		}

@@ -203,7 +203,7 @@ func (p *play) rule(ctx context.Context, truth string) error {
 
 // ruled has one human rule; done says whether that was executed.
 func (p *play) ruled(ctx context.Context, who, said, truth string) (done bool, err error) {
-	a, err := p.r.Decide(ctx, runner.Ruling{SessionID: p.session.ID, RoundID: p.session.Key().ID(), SpecialistID: who, TransitionName: said, Blind: true})
+	a, err := p.r.Decide(ctx, runner.Ruling{SessionID: p.session.ID, RoundID: p.session.Key().ID(), SpecialistID: machine.SpecialistID(who), TransitionName: said, Blind: true})
 	switch {
 	case err != nil:
 		return false, err
@@ -227,7 +227,7 @@ func (p *play) review(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		if p.session, err = p.r.Session(ctx, p.session.ID.String()); err != nil {
+		if p.session, err = p.r.Session(ctx, p.session.ID); err != nil {
 			return err
 		}
 	}
@@ -243,7 +243,7 @@ func (p *play) look(ctx context.Context, v *session.Review, look int) error {
 		return err
 	}
 	for _, who := range append(ids, human, second, runner.Operator) {
-		_, err := p.r.Review(ctx, runner.Reviewing{SessionID: p.session.ID, RoundID: v.Key.ID(), SpecialistID: who, TransitionName: said, Blind: true})
+		_, err := p.r.Review(ctx, runner.Reviewing{SessionID: p.session.ID, RoundID: v.Key.ID(), SpecialistID: machine.SpecialistID(who), TransitionName: said, Blind: true})
 		if err == nil {
 			p.rounds[k.number-1].Looks++
 			return nil
