@@ -154,6 +154,9 @@ func (e expression) reasoning() string { return "Expression: " + e.source }
 func (e expression) eval(ctx context.Context, variables map[string]any) (string, error) {
 	v, _, err := e.program.ContextEval(ctx, variables)
 	if err != nil {
+		if name, missing := strings.CutPrefix(err.Error(), "no such key: "); missing {
+			return "", fmt.Errorf("expression %q: nothing is called %s: start the session with it, or test for it with has()", e.source, name)
+		}
 		return "", fmt.Errorf("expression %q: %w", e.source, err)
 	}
 	switch v := v.(type) {

@@ -59,8 +59,8 @@ func TestProposerExpressions(t *testing.T) {
 	for _, c := range []struct{ source, meta, want string }{
 		{`="a"`, "", "a"}, {"=  \t\n\"b\"  ", "", "b"},
 		{amount, `{"amount":99.5}`, "a"}, {amount, `{"amount":100}`, "b"}, {amount, `{"amount":1e300}`, "b"}, // numbers compare across types
-		{amount, `{}`, `expression "metaJson.amount < 100 ? \"a\" : \"b\"": no such key: amount`},
-		{amount, ``, `expression "metaJson.amount < 100 ? \"a\" : \"b\"": no such key: amount`}, // absent metaJson is {}
+		{amount, `{}`, `expression "metaJson.amount < 100 ? \"a\" : \"b\"": nothing is called amount: start the session with it, or test for it with has()`},
+		{amount, ``, `expression "metaJson.amount < 100 ? \"a\" : \"b\"": nothing is called amount: start the session with it, or test for it with has()`}, // absent metaJson is {}
 		{amount, `{"amount":"99"}`, `expression "metaJson.amount < 100 ? \"a\" : \"b\"": no such overload`},
 		{`= has(metaJson.amount) ? "a" : "b"`, ``, "b"}, {`= has(metaJson.amount) ? "a" : "b"`, `{"amount":null}`, "a"},
 		{`= metaJson.n + 1.0 == 3.0 ? "a" : "b"`, `{"n":2}`, "a"},
