@@ -23,14 +23,14 @@ func newDigraph(n, initial int, edges []edge) *digraph {
 // states go back, or those against the order of a search where that is fewer:
 // an author usually writes the states as the process goes.
 func (g *digraph) acyclic() []bool {
-	part := g.cycles()
+	leads := g.reach()
 	written := make([]int, g.n)
 	for i := range written {
 		written[i] = i
 	}
-	best := g.against(written, part)
+	best := g.against(written, leads)
 	for _, order := range [][]int{g.breadthFirst(), g.depthFirst()} {
-		if back := g.against(order, part); count(back) < count(best) {
+		if back := g.against(order, leads); count(back) < count(best) {
 			best = back
 		}
 	}
@@ -49,14 +49,14 @@ func count(set []bool) int {
 
 // against returns the edges of cycles that go back in order, and all that lead
 // to the initial state.
-func (g *digraph) against(order, part []int) []bool {
+func (g *digraph) against(order []int, leads [][]bool) []bool {
 	at := make([]int, g.n)
 	for i, v := range order {
 		at[v] = i
 	}
 	back := make([]bool, len(g.edges))
 	for i, e := range g.edges {
-		back[i] = e.from != e.to && (e.to == g.initial || part[e.from] == part[e.to] && at[e.from] > at[e.to])
+		back[i] = e.from != e.to && (e.to == g.initial || leads[e.to][e.from] && at[e.from] > at[e.to])
 	}
 	return back
 }
@@ -117,50 +117,23 @@ func (g *digraph) roots() []int {
 	return list
 }
 
-// cycles numbers the states so that two have the same number if and only if
-// each can be reached from the other.
-func (g *digraph) cycles() []int {
-	t := tarjan{g: g, part: make([]int, g.n), seen: make([]int, g.n), low: make([]int, g.n)}
-	for v := range g.n {
-		if t.seen[v] == 0 {
-			t.visit(v)
+// reach says of every two states whether the first leads to the second.
+func (g *digraph) reach() [][]bool {
+	leads := make([][]bool, g.n)
+	for from := range leads {
+		leads[from] = make([]bool, g.n)
+		for open := []int{from}; len(open) > 0; {
+			v := open[len(open)-1]
+			open = open[:len(open)-1]
+			for _, i := range g.out[v] {
+				if to := g.edges[i].to; !leads[from][to] {
+					leads[from][to] = true
+					open = append(open, to)
+				}
+			}
 		}
 	}
-	return t.part
-}
-
-// Tarjan is the state of Tarjan's search for strongly connected components.
-type tarjan struct {
-	g         *digraph
-	part      []int // 0 while not known
-	seen, low []int // numbers from 1
-	stack     []int
-	clock     int
-	parts     int
-}
-
-func (t *tarjan) visit(v int) {
-	t.clock++
-	t.seen[v], t.low[v] = t.clock, t.clock
-	t.stack = append(t.stack, v)
-	for _, i := range t.g.out[v] {
-		to := t.g.edges[i].to
-		if t.seen[to] == 0 {
-			t.visit(to)
-			t.low[v] = min(t.low[v], t.low[to])
-		} else if t.part[to] == 0 {
-			t.low[v] = min(t.low[v], t.seen[to])
-		}
-	}
-	if t.low[v] != t.seen[v] {
-		return
-	}
-	t.parts++
-	for done := false; !done; {
-		last := len(t.stack) - 1
-		t.part[t.stack[last]], done = t.parts, t.stack[last] == v
-		t.stack = t.stack[:last]
-	}
+	return leads
 }
 
 // ranks gives every state a number such that every edge leads from a lower to a
