@@ -1,6 +1,9 @@
 package graph
 
-import "strings"
+import (
+	_ "embed" // the style sheet
+	"strings"
+)
 
 // The fonts of the SVG.
 var (
@@ -39,59 +42,9 @@ var dark = palette{
 
 // sheet is the style sheet of the SVG. All its classes begin with dg-, so that
 // a page may contain the SVG without being changed by it.
-const sheet = `
-.dg-card{fill:$card;stroke:$border}
-.dg-panel{fill:$panel;stroke:$border}
-.dg-title{fill:$text;font-size:20px;font-weight:700}
-.dg-text{fill:$text;font-size:13px}
-.dg-sub{fill:$muted;font-size:13px}
-.dg-small{fill:$muted;font-size:11px}
-.dg-strong{fill:$text;font-size:13px;font-weight:700}
-.dg-name{fill:$text;font-size:14px;font-weight:700;text-anchor:middle}
-.dg-label{fill:$text;font-size:12px}
-.dg-behind{fill:$card}
-.dg-box{fill:$node;stroke:$stroke;stroke-width:1.5}
-.dg-ring{fill:none;stroke:$stroke;stroke-width:1.5}
-.dg-line{fill:none;stroke:$line;stroke-width:1.5}
-.dg-head,.dg-dot{fill:$line}
-.dg-icon{fill:none;stroke:$muted;stroke-width:1.6;stroke-linecap:round;stroke-linejoin:round}
-.dg-pill{fill:$softblue;stroke:$blue}
-.dg-pilltext{fill:$blue;font-size:10px;font-weight:700;text-anchor:middle}
-.dg-track{fill:$track}
-.dg-bar{fill:$line}
-.dg-rule{stroke:$border}
-.dg-seen .dg-box{fill:$softblue;stroke:$blue}
-.dg-seen .dg-ring{stroke:$blue}
-.dg-goal .dg-box{fill:$softgreen;stroke:$green}
-.dg-goal .dg-ring,.dg-goal .dg-icon{stroke:$green}
-.dg-dead .dg-box{stroke:$red;stroke-dasharray:5 4}
-.dg-lost .dg-box{stroke:$faint;fill:none}
-.dg-lost .dg-name{fill:$muted;font-weight:400}
-.dg-hard .dg-line{stroke:$red}
-.dg-hard .dg-head{fill:$red}
-.dg-hard .dg-label{fill:$red}
-.dg-hard .dg-icon{stroke:$red}
-.dg-idle .dg-line{stroke:$faint;stroke-dasharray:2 4}
-.dg-idle .dg-head{fill:$faint}
-.dg-idle .dg-label{fill:$muted}
-.dg-taken .dg-line{stroke:$blue;stroke-width:2.5}
-.dg-taken .dg-head{fill:$blue}
-.dg-open .dg-line{stroke:$blue;stroke-width:2;stroke-dasharray:6 4}
-.dg-open .dg-head{fill:$blue}
-.dg-won .dg-line{stroke:$green;stroke-width:3}
-.dg-won .dg-head,.dg-won .dg-bar{fill:$green}
-.dg-won .dg-icon{stroke:$green}
-.dg-won .dg-pill{fill:$softgreen;stroke:$green}
-.dg-won .dg-pilltext,.dg-won .dg-strong{fill:$green}
-.dg-wait .dg-icon{stroke:$amber}
-.dg-wait .dg-strong{fill:$amber}
-.dg-halo{fill:none;stroke-width:5}
-.dg-now .dg-name{fill:$on}
-.dg-now .dg-icon{stroke:$on}
-.dg-now .dg-ring{stroke:$on}
-.dg-chip{stroke:none}
-.dg-chiptext{font-size:12px;font-weight:700;text-anchor:middle}
-`
+//
+//go:embed sheet.css
+var sheet string
 
 // tones gives the current state and the chip the colour of the status.
 const tones = `.dg-$c.dg-now .dg-box{fill:$$c;stroke:$$c}
