@@ -116,7 +116,7 @@ func (t *assessment) view(ctx context.Context, c session.Collapse) (*collapseVie
 	} else {
 		v.tau = e.Ledger.N(q.Machine) >= trust.CalibratedFrom
 	}
-	if v.proven, err = t.r.ledger.since(ctx, t.r.store, q.Machine, q.State, c.Archived, e.Place); err != nil {
+	if v.proven, err = t.r.lessons.Since(ctx, t.r.store, q.Machine, q.State, c.Archived, e.Place); err != nil {
 		return nil, err
 	}
 	secret, err := t.r.store.Secret(ctx)
@@ -140,17 +140,17 @@ func certificateKey(secret []byte) ed25519.PrivateKey {
 // champion returns what was seen of the champion since it was promoted.
 func (t *assessment) champion(ctx context.Context, c session.Collapse) (trust.Champion, error) {
 	ch := trust.Champion{Certificate: *c.Certificate, Failures: c.Failures}
-	marks := t.r.ledger.marksOf(t.here.question.Machine, t.here.state.Name, c.Place)
+	marks := t.r.lessons.Marks(t.here.question.Machine, t.here.state.Name, c.Place)
 	var overruled []string
 	var seen float64
 	for _, m := range marks {
 		switch {
-		case m.unasked && !m.right:
-			overruled = append(overruled, m.round)
+		case m.Unasked && !m.Right:
+			overruled = append(overruled, m.Round)
 			ch = ch.Audited(false)
-		case !m.unasked:
-			ch = ch.Audited(m.right)
-			seen += 1 / m.prob.Float()
+		case !m.Unasked:
+			ch = ch.Audited(m.Right)
+			seen += 1 / m.Prob.Float()
 		}
 	}
 	ch.Decisions = int64(seen)

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -116,72 +115,4 @@ func (w *engine) collapse0() (session.Collapse, bool) {
 	}
 	c, known := w.plan.roster.Collapse[w.before.State.Name]
 	return c, known
-}
-
-// since returns a ledger of the outcomes of one state after a place, up to another.
-func (l *ledger) since(ctx context.Context, s session.TrustStore, machineName, state string, after, upTo int64) (*trust.Ledger, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	key := stateKey{machineName, state}
-	p := l.proven[key]
-	if p == nil || p.after != after || p.place > upTo {
-		p = &proven{after: after, place: after, now: trust.New()}
-	}
-	next := &proven{after, p.place, p.now}
-	for x, err := range s.Lessons(ctx, p.place) {
-		if err != nil {
-			return nil, err
-		}
-		if x.Seq > upTo {
-			break
-		}
-		next.place = x.Seq
-		if o := x.Outcome; o == nil || o.Machine != machineName || o.State != state {
-			continue
-		}
-		if next.now == p.now {
-			next.now = p.now.Clone() // others may be reading
-		}
-		if err := next.now.Learn(x); err != nil {
-			return nil, &session.CorruptError{What: "a lesson of state " + state, Problem: err.Error()}
-		}
-	}
-	l.proven[key] = next
-	return next.now, nil
-}
-
-// A stateKey names a state of a machine.
-type stateKey struct{ machine, state string }
-
-// proven is the evidence for champions of one state.
-type proven struct {
-	after, place int64
-	now          *trust.Ledger
-}
-
-// A mark is what a human thought of one automatic decision.
-type mark struct {
-	seq            int64
-	round          string
-	right, unasked bool
-	prob           exact.Billionths
-}
-
-// note enters what a lesson says of an automatic decision.
-func (l *ledger) note(x trust.Lesson) {
-	o := x.Outcome
-	if o == nil || !o.Automatic {
-		return
-	}
-	key := stateKey{o.Machine, o.State}
-	l.marks[key] = append(l.marks[key], mark{x.Seq, o.Round, o.Pick == o.Truth, o.Unasked, cmp.Or(o.SamplingProb, exact.One)})
-}
-
-// marksOf returns the marks of a state after a place.
-func (l *ledger) marksOf(machineName, state string, after int64) []mark {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := l.marks[stateKey{machineName, state}]
-	i, _ := slices.BinarySearchFunc(all, after+1, func(m mark, seq int64) int { return cmp.Compare(m.seq, seq) })
-	return slices.Clip(all[i:]) // what comes later is appended behind it
 }

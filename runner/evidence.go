@@ -6,75 +6,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"sync"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/session"
 )
-
-// A ledger follows the lessons of a store. What it hands out is never changed
-// again.
-type ledger struct {
-	mu    sync.Mutex
-	now   *trust.Ledger
-	place int64 // Lesson.Seq of the newest lesson in now
-
-	proven map[stateKey]*proven
-	marks  map[stateKey][]mark // in the order of the lessons; only ever appended to, so that readers keep what they have
-	looks  map[string]*look    // by machine
-}
-
-func newLedger() ledger {
-	return ledger{now: trust.New(), proven: map[stateKey]*proven{}, marks: map[stateKey][]mark{}, looks: map[string]*look{}}
-}
-
-// learn adds a lesson to next, and to all that is kept beside it.
-func (l *ledger) learn(next *trust.Ledger, x trust.Lesson) error {
-	name := ""
-	if x.Outcome != nil {
-		name = x.Outcome.Machine
-	}
-	before := next.N(name)
-	if err := next.Learn(x); err != nil {
-		return err
-	}
-	if n := next.N(name); n > before && n%trust.SavingsEvery == 0 {
-		l.looks[name] = &look{outcomes: n, ledger: next.Clone(), known: map[lookKey]trust.Savings{}}
-	}
-	l.note(x)
-	return nil
-}
-
-// read returns the ledger with every lesson whose commit returned before the
-// call, and the place of the newest.
-func (l *ledger) read(ctx context.Context, s session.TrustStore) (*trust.Ledger, int64, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next, place := l.now, l.place
-	for lesson, err := range s.Lessons(ctx, place) {
-		if err != nil {
-			return nil, 0, err
-		}
-		if next == l.now {
-			next = next.Clone() // others may be reading
-		}
-		if err := l.learn(next, lesson); err != nil {
-			return nil, 0, &session.CorruptError{What: fmt.Sprintf("lesson %d", lesson.Seq), Problem: err.Error()}
-		}
-		place = lesson.Seq
-	}
-	l.now, l.place = next, place
-	return next, place, nil
-}
 
 // Ledger returns what human decisions have taught so far, over all machines of
 // the store. It must not be added to: Clone it for that.
 func (r *Runner) Ledger(ctx context.Context) (*trust.Ledger, error) {
-	l, _, err := r.ledger.read(ctx, r.store)
+	l, _, err := r.lessons.Read(ctx, r.store)
 	return l, err
 }
 
@@ -83,7 +25,7 @@ func (t *assessment) evidence(ctx context.Context) (*arbiter.Evidence, error) {
 	if t.reads != nil {
 		return t.reads, nil
 	}
-	l, place, err := t.r.ledger.read(ctx, t.r.store)
+	l, place, err := t.r.lessons.Read(ctx, t.r.store)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 
-	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -18,15 +17,6 @@ func CommitFailure(ctx context.Context, r *Runner, s *session.Session, id string
 	w.emit(&session.AskFailed{SpecialistID: id, Role: machine.Proposer, Code: session.CodeAskError, Usage: u})
 	_, err = w.write(ctx)
 	return err
-}
-
-// NoteMarks has a ledger note n automatic decisions that a human has looked at.
-func NoteMarks(n int) int {
-	l := newLedger()
-	for i := range n {
-		l.note(trust.Lesson{Seq: int64(i) + 1, Outcome: &trust.Outcome{Machine: "m", State: "s", Automatic: true}})
-	}
-	return len(l.marksOf("m", "s", 0))
 }
 
 // QuotaHeld returns how many calls hold some of a tenant's quota.

@@ -3,7 +3,6 @@ package runner_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/dialai/dialai/arbiter"
@@ -11,31 +10,6 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
-
-// BenchmarkMarks notes automatic decisions that humans have looked at: what a lesson
-// takes is the same however many came before.
-func BenchmarkMarks(b *testing.B) {
-	for _, n := range []int{1_000, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if runner.NoteMarks(n) != n {
-					b.Fatal("some are missing")
-				}
-			}
-		})
-	}
-}
-
-// TestMarksAreLinear counts allocations: ten times the lessons must not take more than a
-// few more, as growing by doubling does.
-func TestMarksAreLinear(t *testing.T) {
-	few := testing.AllocsPerRun(3, func() { runner.NoteMarks(1_000) })
-	many := testing.AllocsPerRun(3, func() { runner.NoteMarks(10_000) })
-	if many > few+30 {
-		t.Errorf("1,000 lessons take %g allocations, 10,000 take %g", few, many)
-	}
-}
 
 // TestEvaluateGivesTicketsBack: an evaluation that fails before its arbiter is asked
 // leaves nothing of the quota held.

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/lessons"
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
@@ -98,7 +99,7 @@ type Runner struct {
 	engines  sync.Pool     // of *engine
 	quota    *spend.Ledger // of tenants; nil if nothing is limited
 	tenants  *tenants
-	ledger   ledger
+	lessons  *lessons.Follower
 
 	mu       sync.Mutex
 	plans    *lru.Cache[*session.Program, *plan]
@@ -143,7 +144,7 @@ func New(c Config) (*Runner, error) {
 	}
 	return &Runner{
 		quota: quota, tenants: loaded,
-		config: c, store: c.Store, programs: session.NewPrograms(), ledger: newLedger(),
+		config: c, store: c.Store, programs: session.NewPrograms(), lessons: lessons.New(),
 		plans: lru.New[*session.Program, *plan](remembered), inflight: map[askKey]bool{}, watchers: map[chan struct{}]bool{},
 		askers: lru.New[guard.ClassifierConfig, *guard.Asker](remembered), outputs: lru.New[string, *spend.Outputs](remembered),
 	}, nil

@@ -262,7 +262,7 @@ func (t *assessment) everyone(q *trust.Question, tau exact.Billionths) session.E
 		return WhileCalibrating
 	case began != nil:
 		return began.Everyone
-	case t.costly() || t.r.ledger.worth(q, tau):
+	case t.costly() || t.r.lessons.Worth(q, tau):
 		return ""
 	}
 	return NoSaving
