@@ -68,6 +68,7 @@ func (d *Judged) explanation(f *form) {
 	defer inner.release()
 	inner.reading = true
 	inner.open(raw)
+	word(inner, "code", &j.Code)
 	value(inner, "risk", &j.Risk)
 	value(inner, "threshold", &j.Threshold)
 	f.fail("explanation", inner.err)
