@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -73,6 +74,15 @@ func TestAskTakenOverFromALivingOwner(t *testing.T) {
 					close(p.on)
 					<-done
 					b.wantSpent(s, "both have the answer", c.spent)
+					for _, ev := range b.raw(b.now(s)) {
+						var d struct{ Charged exact.Money }
+						if ev.Kind != session.KindDiscarded {
+							continue
+						}
+						if b.ok(json.Unmarshal(ev.Data, &d)); d.Charged != c.spent.Money {
+							t.Errorf("the late answer says that %s was charged, want %s: %s", d.Charged, c.spent.Money, ev.Data)
+						}
+					}
 				})
 			})
 		}
