@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"io"
 
 	"github.com/dialai/dialai/machine"
@@ -35,15 +36,13 @@ func (a *app) collapsed(name, short, long, example string, show func(render.Styl
 	return &cobra.Command{
 		Use: name + " <machine> [<state>]", Short: short, Long: long, Example: example,
 		Args: arguments, ValidArgsFunction: a.completeMachineNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				list, err := report.CollapseOf(cmd.Context(), e.Runner, args[0], machine.StateName(append(args, "")[1]))
-				if err != nil {
-					return err
-				}
-				return show(a.Style, out, list)
-			})
-		},
+		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+			list, err := report.CollapseOf(ctx, e.Runner, args[0], machine.StateName(append(args, "")[1]))
+			if err != nil {
+				return err
+			}
+			return show(a.Style, out, list)
+		}),
 	}
 }
 

@@ -159,6 +159,8 @@ const (
 	starts               // begins sessions: a store that does not exist is made
 )
 
+func (x access) access() access { return x }
+
 // openStore opens the store that --store names. Nobody who does not start sessions
 // makes one.
 func (a *app) openStore(ctx context.Context, does access) (closableStore, error) {
@@ -246,6 +248,13 @@ func (a *app) with(ctx context.Context, does access, f func(e *engine, out *bufi
 	defer e.Close()
 	out := bufio.NewWriter(a.out)
 	return errors.Join(f(e, out), out.Flush())
+}
+
+// on is what a command runs that does nothing but with an engine.
+func (a *app) on(does interface{ access() access }, do func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.with(cmd.Context(), does.access(), func(e *engine, out *bufio.Writer) error { return do(cmd.Context(), e, out, args) })
+	}
 }
 
 // screen returns where it is shown how far work is: stderr, nil where nobody would see it.

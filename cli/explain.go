@@ -36,25 +36,23 @@ the text is made.`,
   dialai explain 0b9c1d3e-… --json | jq .changes`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
-				id, err := session.ParseID(args[0])
-				if err != nil {
-					return err
-				}
-				why, err := explain.Round(cmd.Context(), e.Runner, id, append(args, "")[1])
-				switch {
-				case err != nil:
-					return err
-				case why.Withheld && !v.show:
-					return hinted(errors.New("a human is to look at this round without having seen what was proposed"), "--show-proposals shows it all the same")
-				}
-				if err := v.revealRound(cmd.Context(), e, id, why); err != nil {
-					return err
-				}
-				return a.Explanation(out, why)
-			})
-		},
+		RunE: a.on(v, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+			id, err := session.ParseID(args[0])
+			if err != nil {
+				return err
+			}
+			why, err := explain.Round(ctx, e.Runner, id, append(args, "")[1])
+			switch {
+			case err != nil:
+				return err
+			case why.Withheld && !v.show:
+				return hinted(errors.New("a human is to look at this round without having seen what was proposed"), "--show-proposals shows it all the same")
+			}
+			if err := v.revealRound(ctx, e, id, why); err != nil {
+				return err
+			}
+			return a.Explanation(out, why)
+		}),
 	}
 	v.add(cmd)
 	return cmd

@@ -26,21 +26,19 @@ and each choice as a command to copy.`,
 		Example: `  dialai inbox
   dialai inbox --json`,
 		Args: arguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
-				items, unread := e.Inbox(cmd.Context(), machine.SpecialistID(v.as))
-				if unread != nil && len(items) == 0 {
-					return unread
-				}
-				if err := v.reveal(cmd.Context(), e, items); err != nil {
-					return err
-				}
-				if len(items) == 0 && !a.flags.JSON {
-					return a.nothingWaits(cmd.Context(), e, out)
-				}
-				return errors.Join(a.printInbox(out, items), unread)
-			})
-		},
+		RunE: a.on(v, func(ctx context.Context, e *engine, out *bufio.Writer, _ []string) error {
+			items, unread := e.Inbox(ctx, machine.SpecialistID(v.as))
+			if unread != nil && len(items) == 0 {
+				return unread
+			}
+			if err := v.reveal(ctx, e, items); err != nil {
+				return err
+			}
+			if len(items) == 0 && !a.flags.JSON {
+				return a.nothingWaits(ctx, e, out)
+			}
+			return errors.Join(a.printInbox(out, items), unread)
+		}),
 	}
 	v.add(cmd)
 	return cmd

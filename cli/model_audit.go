@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) auditCommand() *cobra.Command {
-	var v viewFlags
+	v := &viewFlags{}
 	cmd := &cobra.Command{
 		Use:   "audit <session>",
 		Short: "Show how models were asked in a session",
@@ -30,11 +30,9 @@ round what is withheld from whoever rules is left out.`,
   dialai audit 0b9c1d3e-… --json | jq .responseBody`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
-				return a.auditModels(cmd.Context(), e, out, args[0], v)
-			})
-		},
+		RunE: a.on(v, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+			return a.auditModels(ctx, e, out, args[0], v)
+		}),
 	}
 	v.add(cmd)
 	return cmd
@@ -46,7 +44,7 @@ type auditLine struct {
 	Withheld bool `json:"withheld,omitempty"` // the rest of it
 }
 
-func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, sessionID string, v viewFlags) error {
+func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, sessionID string, v *viewFlags) error {
 	id, err := session.ParseID(sessionID)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 
 	"github.com/spf13/cobra"
 
@@ -21,21 +22,19 @@ do not show is printed with them.`,
   dialai risk expense-approval --json | jq '.promises[].error'`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeMachineNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				r, err := report.RisksOf(cmd.Context(), e.Runner, args[0])
-				switch {
-				case err != nil:
-					return err
-				case a.flags.JSON:
-					return render.JSON(out, r)
-				}
-				waiting, err := e.Reviews(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				return a.Risks(out, r, len(waiting))
-			})
-		},
+		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+			r, err := report.RisksOf(ctx, e.Runner, args[0])
+			switch {
+			case err != nil:
+				return err
+			case a.flags.JSON:
+				return render.JSON(out, r)
+			}
+			waiting, err := e.Reviews(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.Risks(out, r, len(waiting))
+		}),
 	}
 }

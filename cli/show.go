@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 
@@ -25,25 +26,23 @@ decide, each choice as a command to copy.`,
   dialai show 0b9c1d3e-… --json | jq .history`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeSessions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
-				s, err := e.session(cmd.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				q, s, err := v.look(cmd.Context(), e, s)
-				switch {
-				case err != nil:
-					return err
-				case a.flags.JSON:
-					return render.JSON(out, shownSession(s, q))
-				case a.flags.Quiet:
-					_, err = fmt.Fprintf(out, "%s %s\n", s.Status, render.Clean(s.State.Name))
-					return err
-				}
-				return a.show(out, s, q)
-			})
-		},
+		RunE: a.on(v, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+			s, err := e.session(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			q, s, err := v.look(ctx, e, s)
+			switch {
+			case err != nil:
+				return err
+			case a.flags.JSON:
+				return render.JSON(out, shownSession(s, q))
+			case a.flags.Quiet:
+				_, err = fmt.Fprintf(out, "%s %s\n", s.Status, render.Clean(s.State.Name))
+				return err
+			}
+			return a.show(out, s, q)
+		}),
 	}
 	v.add(cmd)
 	return cmd

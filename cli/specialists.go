@@ -26,20 +26,18 @@ decide, in any session of that machine; its alignment is kept.`,
   dialai specialists enable triage ai-router`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeMachineNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				roster, err := e.store.Roster(cmd.Context(), args[0])
-				if err != nil {
+		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+			roster, err := e.store.Roster(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if len(render.RosterLines(roster)) == 0 {
+				if err := e.knows(ctx, args[0]); err != nil {
 					return err
 				}
-				if len(render.RosterLines(roster)) == 0 {
-					if err := e.knows(cmd.Context(), args[0]); err != nil {
-						return err
-					}
-				}
-				return a.Roster(out, roster)
-			})
-		},
+			}
+			return a.Roster(out, roster)
+		}),
 	}
 	cmd.AddCommand(
 		a.switchCommand("enable", "Switch a specialist on again", true),
@@ -55,26 +53,24 @@ func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 		Example:           "  dialai specialists " + name + " triage ai-router",
 		Args:              arguments,
 		ValidArgsFunction: a.completeSpecialists,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
-				err := e.Switch(cmd.Context(), args[0], machine.SpecialistID(args[1]), runner.Switching{On: on, Actor: session.LocalActor(osUser())})
-				if err == nil && on {
-					err = a.warnDisabled(cmd.Context(), e, args[0], args[1])
-				}
-				switch {
-				case err != nil || a.flags.Quiet:
-					return err
-				case a.flags.JSON:
-					roster, err := e.store.Roster(cmd.Context(), args[0])
-					if err != nil {
-						return err
-					}
-					return render.Switched(out, roster, args[1])
-				}
-				_, err = fmt.Fprintf(out, "%s is %sd in machine %s.\n", render.Clean(args[1]), name, render.Clean(args[0]))
+		RunE: a.on(writes, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+			err := e.Switch(ctx, args[0], machine.SpecialistID(args[1]), runner.Switching{On: on, Actor: session.LocalActor(osUser())})
+			if err == nil && on {
+				err = a.warnDisabled(ctx, e, args[0], args[1])
+			}
+			switch {
+			case err != nil || a.flags.Quiet:
 				return err
-			})
-		},
+			case a.flags.JSON:
+				roster, err := e.store.Roster(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return render.Switched(out, roster, args[1])
+			}
+			_, err = fmt.Fprintf(out, "%s is %sd in machine %s.\n", render.Clean(args[1]), name, render.Clean(args[0]))
+			return err
+		}),
 	}
 }
 

@@ -46,15 +46,13 @@ from the record in the state, filled up with that of other states and machines.`
   dialai trust list triage --state pending --json`,
 		Args:              arguments,
 		ValidArgsFunction: a.completeMachineNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				list, err := report.TrustOf(cmd.Context(), e.Runner, args[0])
-				if err != nil {
-					return err
-				}
-				return a.Trust(out, only(list, state))
-			})
-		},
+		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+			list, err := report.TrustOf(ctx, e.Runner, args[0])
+			if err != nil {
+				return err
+			}
+			return a.Trust(out, only(list, state))
+		}),
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only the state of this `name`")
 	return cmd
@@ -79,24 +77,22 @@ and the evidence for deciding alone.`,
 		Example:           "  dialai trust show triage ai-router",
 		Args:              arguments,
 		ValidArgsFunction: a.completeSpecialists,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				list, err := report.TrustOf(cmd.Context(), e.Runner, args[0])
-				if err != nil {
-					return err
+		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
+			list, err := report.TrustOf(ctx, e.Runner, args[0])
+			if err != nil {
+				return err
+			}
+			kept := []report.Trusted{}
+			for _, t := range list {
+				if t.SpecialistID == args[1] {
+					kept = append(kept, t)
 				}
-				kept := []report.Trusted{}
-				for _, t := range list {
-					if t.SpecialistID == args[1] {
-						kept = append(kept, t)
-					}
-				}
-				if len(kept) == 0 {
-					return &session.NotFoundError{What: "Specialist", ID: args[1]}
-				}
-				return a.TrustOf(out, kept)
-			})
-		},
+			}
+			if len(kept) == 0 {
+				return &session.NotFoundError{What: "Specialist", ID: args[1]}
+			}
+			return a.TrustOf(out, kept)
+		}),
 	}
 }
 

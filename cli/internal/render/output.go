@@ -71,6 +71,28 @@ func Table(w io.Writer, rows [][]string) error {
 	return nil
 }
 
+// list prints values: as JSON, one a line, or as a table. none is said where there are
+// none; "" prints the head of the table all the same.
+func list[T any](st Style, w io.Writer, values []T, none string, head []string, row func(T) []string) error {
+	switch {
+	case st.JSON:
+		return Lines(w, values)
+	case len(values) == 0 && none != "":
+		_, err := fmt.Fprintln(w, none)
+		return err
+	}
+	return table(w, head, values, row)
+}
+
+// table prints a head, and a row for each value.
+func table[T any](w io.Writer, head []string, values []T, row func(T) []string) error {
+	rows := [][]string{head}
+	for _, v := range values {
+		rows = append(rows, row(v))
+	}
+	return Table(w, rows)
+}
+
 // Lines prints each value as one line of JSON.
 func Lines[T any](w io.Writer, values []T) error {
 	for _, v := range values {
