@@ -16,6 +16,12 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// What the log says of one round. The records of the session are folded up to the round,
+// and its events collected: who proposed, who failed and why, the verdict on the votes that
+// counted at last and the earlier ones on fewer, what guards said, who ruled, what was
+// executed, and what reviews made of it later. Everything else of an explanation follows
+// from that, and from what the ledger knew then.
+
 // A trace is what the log says of one attempt at a round.
 type trace struct {
 	key       specialist.RoundKey

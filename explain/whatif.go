@@ -16,6 +16,13 @@ import (
 	"github.com/dialai/dialai/strategies"
 )
 
+// What would have changed a verdict. The round is decided again by the same arbiter, from
+// what was known then, first as it was: only if that comes out as it was recorded does
+// anything else mean something. Then with one thing different at a time: without each
+// vote, and with each vote for something else, until a bound on the work is reached. Of
+// bayes the evidence is the ledger at the place that the verdict names. What a program's
+// own function or a service decided is not asked again.
+
 // Changes are what would have changed a verdict, found by deciding the round
 // again with one thing different.
 type Changes struct {
@@ -32,7 +39,7 @@ type Changes struct {
 
 // The reasons for which nothing can be said of changes.
 const (
-	notReproduced = "not_reproduced" // another version of this program decided
+	NotReproduced = "not_reproduced" // another version of this program decided
 	CustomArbiter = "custom_arbiter" // a function or a service decided: neither is asked again
 	NoVotes       = "no_votes"
 )
@@ -281,7 +288,7 @@ func (a *again) changes() *Changes {
 	}
 	d, err := a.decide(a.round.Votes)
 	if err != nil || !alike(&j.Decision, &d) {
-		return &Changes{Why: notReproduced}
+		return &Changes{Why: NotReproduced}
 	}
 	c := &Changes{Reproduced: true, Distance: a.distance(d), Limited: len(a.round.Votes)*len(a.round.State.Transitions) > mostVariants}
 	was := decided(d, a.round.Votes)
