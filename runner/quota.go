@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/tenants"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -19,12 +20,20 @@ import (
 // for itself. What a session may spend in all is its budget's matter.
 
 // quota returns the ledger that counts for tenants; nil if nothing is limited.
-func (c *Config) quota(t *tenants) (*spend.Ledger, error) {
+func (c *Config) quota(t *tenants.Tenants) (*spend.Ledger, error) {
 	if c.Quota == nil {
 		return nil, nil
 	}
 	untilGivenBack := &spend.Budget{ReserveTTLMsec: math.MaxInt64} // who waits its turn loses no place, however long the others take
-	return spend.NewLedger(spend.LedgerConfig{Now: c.Now, Quota: t.quota, Budget: untilGivenBack})
+	return spend.NewLedger(spend.LedgerConfig{Now: c.Now, Quota: t.Quota, Budget: untilGivenBack})
+}
+
+// loadTenant reads what the tenant of a session did before this Runner knew of it, once.
+func (r *Runner) loadTenant(ctx context.Context, s *session.Session) error {
+	if r.quota == nil {
+		return nil
+	}
+	return r.tenants.Recall(ctx, r.quota, r.scope(s).Tenant)
 }
 
 // scope returns where a session's calls are counted.
@@ -59,7 +68,8 @@ func (r *Runner) admitted(ctx context.Context, s *session.Session) error {
 	case !full:
 		return err
 	}
-	if err := r.lookAgain(ctx, scope.Tenant); err != nil {
+	gone, err := r.tenants.Ended(ctx, scope.Tenant)
+	if r.closeScopes(gone...); err != nil {
 		return err
 	}
 	if err = r.quota.Open(scope, spend.Opening{}); err != nil {
@@ -148,16 +158,13 @@ func (w *engine) reserve(ctx context.Context, id, call string, need spend.Book) 
 	return w.r.quota.Reserve(ctx, scope, spend.Estimate{ID: call, Input: need.TokensIn, MaxOutput: need.TokensOut, Cost: need.Money, CostGiven: true})
 }
 
-// callID names a call among those of a session.
-func callID(k specialist.RoundKey, id string) string { return k.ID() + "/" + id }
-
 // keep takes the ticket of a call that is asked for again. It is on its way, so
 // nobody refuses it.
 func (w *engine) keep(ctx context.Context, id string, need spend.Book) {
 	if w.r.quota == nil {
 		return
 	}
-	if h := w.r.quota.Find(w.r.scope(&w.now), callID(w.now.Key(), id)); h != nil {
+	if h := w.r.quota.Find(w.r.scope(&w.now), tenants.CallID(w.now.Key(), id)); h != nil {
 		w.tickets[id].release()
 		w.hold(id, ticket{handle: h})
 		return
@@ -197,7 +204,7 @@ func (r *Runner) corrected(ctx context.Context, s *session.Session, id string, u
 	if err := r.loadTenant(ctx, s); err != nil {
 		return err
 	}
-	if h := r.quota.Find(r.scope(s), callID(s.Key(), id)); h != nil {
+	if h := r.quota.Find(r.scope(s), tenants.CallID(s.Key(), id)); h != nil {
 		h.Settle(spend.Usage{Usage: u.Clean()})
 	}
 	return nil
@@ -211,7 +218,7 @@ func (w *engine) take(ctx context.Context, id string, need spend.Book) *spend.Bu
 		return nil
 	}
 	w.drop(id)
-	h, err := w.reserve(ctx, id, callID(w.now.Key(), id), need)
+	h, err := w.reserve(ctx, id, tenants.CallID(w.now.Key(), id), need)
 	if over, ok := errors.AsType[*spend.BudgetError](err); ok {
 		return over
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/dialai/dialai/internal/lessons"
 	"github.com/dialai/dialai/internal/lru"
 	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/internal/tenants"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -98,7 +99,7 @@ type Runner struct {
 	programs *session.Programs
 	engines  sync.Pool     // of *engine
 	quota    *spend.Ledger // of tenants; nil if nothing is limited
-	tenants  *tenants
+	tenants  *tenants.Tenants
 	lessons  *lessons.Follower
 
 	mu       sync.Mutex
@@ -137,17 +138,17 @@ func New(c Config) (*Runner, error) {
 		c.NewID = func() specialist.SessionID { return specialist.SessionID(uuid.New()) }
 	}
 	c.Resolver = strategies.Resolvers{c.Resolver, strategies.Registry{}}
-	loaded := newTenants(c.Quota)
-	quota, err := c.quota(loaded)
-	if err != nil {
-		return nil, err
-	}
-	return &Runner{
-		quota: quota, tenants: loaded,
+	r := &Runner{
 		config: c, store: c.Store, programs: session.NewPrograms(), lessons: lessons.New(),
 		plans: lru.New[*session.Program, *plan](remembered), inflight: map[askKey]bool{}, watchers: map[chan struct{}]bool{},
 		askers: lru.New[guard.ClassifierConfig, *guard.Asker](remembered), outputs: lru.New[string, *spend.Outputs](remembered),
-	}, nil
+	}
+	r.tenants = tenants.New(tenants.Source{Quota: c.Quota, Scope: r.scope, Now: r.now, List: r.store.List, Load: r.load, Fold: r.Fold})
+	var err error
+	if r.quota, err = c.quota(r.tenants); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Store returns where the Runner keeps its sessions, for whoever only reads.

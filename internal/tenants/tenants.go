@@ -1,8 +1,11 @@
-package runner
+// Package tenants says what the tenants of an engine did before it ran: of which sessions
+// they are, and what those used of a quota.
+package tenants
 
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 
 	"github.com/dialai/dialai/internal/spend"
@@ -10,16 +13,28 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// A restart must not refill a quota. So when a Runner first loads a tenant it reads
+// A restart must not refill a quota. So when an engine first loads a tenant it reads
 // from the store what the tenant's sessions spent within the longest window of its
 // quota, each part with its time, which of them are open, and which asks are out.
 // The log holds what the windows would have held; where it says less than the
 // windows would, which is of calls that never came to be sent, they are counted.
 
-// tenants are those that a Runner has loaded, and what it knows of the others.
-type tenants struct {
-	quotas func(tenant string) *spend.Quota // nil if nothing is limited
-	known  sync.Map                         // of *guard.Quota by tenant; asked for once
+// A Source is where sessions are read.
+type Source struct {
+	Quota func(tenant string) *spend.Quota // nil of a tenant that has none
+	Scope func(s *session.Session) spend.Scope
+	Now   func() specialist.Time
+	List  func(ctx context.Context, q session.ListQuery) ([]session.Summary, error)
+	Load  func(ctx context.Context, id specialist.SessionID) (*session.Session, error)
+	// Fold reads the log of a session into f, record by record.
+	Fold func(ctx context.Context, id specialist.SessionID, f *session.Folder) iter.Seq2[int64, error]
+}
+
+// Tenants are those that an engine has loaded, and what it knows of the others. They may
+// be used concurrently.
+type Tenants struct {
+	from  Source
+	known sync.Map // of *spend.Quota by tenant; asked for once
 
 	mu     sync.Mutex // held while a tenant is loaded, so that nobody spends meanwhile
 	loaded map[string]bool
@@ -29,36 +44,33 @@ type tenants struct {
 	open   map[string][]specialist.SessionID // of a tenant when it was loaded; others may run them
 }
 
-func newTenants(quotas func(string) *spend.Quota) *tenants {
-	return &tenants{quotas: quotas, loaded: map[string]bool{}, of: map[specialist.SessionID]string{}, open: map[string][]specialist.SessionID{}}
+// New returns tenants of whom none is loaded.
+func New(from Source) *Tenants {
+	return &Tenants{from: from, loaded: map[string]bool{}, of: map[specialist.SessionID]string{}, open: map[string][]specialist.SessionID{}}
 }
 
-// quota returns the quota of a tenant; nil if it has none.
-func (t *tenants) quota(tenant string) *spend.Quota {
+// Quota returns the quota of a tenant; nil if it has none.
+func (t *Tenants) Quota(tenant string) *spend.Quota {
 	if q, asked := t.known.Load(tenant); asked {
 		return q.(*spend.Quota)
 	}
-	q, _ := t.known.LoadOrStore(tenant, t.quotas(tenant))
+	q, _ := t.known.LoadOrStore(tenant, t.from.Quota(tenant))
 	return q.(*spend.Quota)
 }
 
-// loadTenant reads what the tenant of a session did before this Runner knew of it, once.
-func (r *Runner) loadTenant(ctx context.Context, s *session.Session) error {
-	if r.quota == nil {
-		return nil
-	}
-	tenant, t := r.scope(s).Tenant, r.tenants
+// Recall has a ledger recall what a tenant did before the engine knew of it, once.
+func (t *Tenants) Recall(ctx context.Context, ledger *spend.Ledger, tenant string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.loaded[tenant] {
 		return nil
 	}
-	if q := t.quota(tenant); q != nil {
-		past, err := r.past(ctx, tenant, r.now()-specialist.Time(q.Longest()))
+	if q := t.Quota(tenant); q != nil {
+		past, err := t.past(ctx, tenant, t.from.Now()-specialist.Time(q.Longest()))
 		if err != nil {
 			return fmt.Errorf("what tenant %q used before: %w", tenant, err)
 		}
-		if err := r.quota.Recall(tenant, past); err != nil {
+		if err := ledger.Recall(tenant, past); err != nil {
 			return err
 		}
 	}
@@ -67,10 +79,9 @@ func (r *Runner) loadTenant(ctx context.Context, s *session.Session) error {
 }
 
 // past returns what the sessions of a tenant did since a moment.
-func (r *Runner) past(ctx context.Context, tenant string, since specialist.Time) (p spend.Past, err error) {
-	t := r.tenants
+func (t *Tenants) past(ctx context.Context, tenant string, since specialist.Time) (p spend.Past, err error) {
 	t.open[tenant] = nil // an attempt that failed may have found some
-	if err := r.list(ctx, since); err != nil {
+	if err := t.list(ctx, since); err != nil {
 		return p, err
 	}
 	for id, whose := range t.of {
@@ -78,7 +89,7 @@ func (r *Runner) past(ctx context.Context, tenant string, since specialist.Time)
 			continue
 		}
 		a := accounting{tenant: tenant, since: since, past: &p, out: map[int32]specialist.Time{}}
-		live, err := a.read(ctx, r, id)
+		live, err := a.read(ctx, t.from, id)
 		if err != nil {
 			return p, fmt.Errorf("session %s: %w", id, err)
 		}
@@ -91,12 +102,12 @@ func (r *Runner) past(ctx context.Context, tenant string, since specialist.Time)
 
 // list notes whose the sessions are that changed since a moment, or are open. What
 // it knows already it does not ask for.
-func (r *Runner) list(ctx context.Context, since specialist.Time) error {
-	t, from, now := r.tenants, max(since, 1), r.now()
+func (t *Tenants) list(ctx context.Context, since specialist.Time) error {
+	from, now := max(since, 1), t.from.Now()
 	if t.since != 0 && t.since <= from {
 		from = t.listed
 	}
-	list, err := r.store.List(ctx, session.ListQuery{Since: from})
+	list, err := t.from.List(ctx, session.ListQuery{Since: from})
 	if err != nil {
 		return err
 	}
@@ -105,7 +116,7 @@ func (r *Runner) list(ctx context.Context, since specialist.Time) error {
 		if _, known := t.of[id]; known {
 			continue
 		}
-		whose, err := r.tenantOf(ctx, id)
+		whose, err := t.tenantOf(ctx, id)
 		if err != nil {
 			return fmt.Errorf("session %s: %w", id, err) // nobody's, until it can be read
 		}
@@ -119,41 +130,37 @@ func (r *Runner) list(ctx context.Context, since specialist.Time) error {
 }
 
 // tenantOf returns whose a session is, by the first record of its log.
-func (r *Runner) tenantOf(ctx context.Context, id specialist.SessionID) (string, error) {
-	f := &session.Folder{Programs: r.programs, Definition: r.definition(ctx, id)}
-	for rec, err := range r.store.Records(ctx, id, 1) {
-		if err == nil {
-			_, err = f.Add(rec.Events)
-		}
+func (t *Tenants) tenantOf(ctx context.Context, id specialist.SessionID) (string, error) {
+	f := &session.Folder{}
+	for _, err := range t.from.Fold(ctx, id, f) {
 		if err != nil {
 			return "", err
 		}
 		break
 	}
-	return r.scope(f.Session()).Tenant, nil
+	return t.from.Scope(f.Session()).Tenant, nil
 }
 
-// lookAgain gives back the places of sessions that were open when their tenant was
-// loaded and that another process has brought to their end since.
-func (r *Runner) lookAgain(ctx context.Context, tenant string) error {
-	t := r.tenants
+// Ended returns the scopes of sessions that were open when their tenant was loaded and
+// that another process has brought to their end since, each once, also beside an error.
+func (t *Tenants) Ended(ctx context.Context, tenant string) (ended []spend.Scope, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	open := t.open[tenant]
 	t.open[tenant] = nil
 	for i, id := range open {
-		s, err := r.load(ctx, id)
+		s, err := t.from.Load(ctx, id)
 		if err != nil {
 			t.open[tenant] = append(t.open[tenant], open[i:]...)
-			return err
+			return ended, err
 		}
 		if s.Status.Live() {
 			t.open[tenant] = append(t.open[tenant], id)
 		} else {
-			r.closeScopes(r.scope(s))
+			ended = append(ended, t.from.Scope(s))
 		}
 	}
-	return nil
+	return ended, nil
 }
 
 // An accounting reads the log of one session for what it used of a quota.
@@ -166,12 +173,9 @@ type accounting struct {
 }
 
 // read folds the log of a session and reports whether the session is live.
-func (a *accounting) read(ctx context.Context, r *Runner, id specialist.SessionID) (live bool, err error) {
-	a.folder = session.Folder{Programs: r.programs, Definition: r.definition(ctx, id), Applied: a.applied}
-	for rec, err := range r.store.Records(ctx, id, 1) {
-		if err == nil {
-			_, err = a.folder.Add(rec.Events)
-		}
+func (a *accounting) read(ctx context.Context, from Source, id specialist.SessionID) (live bool, err error) {
+	a.folder.Applied = a.applied
+	for _, err := range from.Fold(ctx, id, &a.folder) {
 		if err != nil {
 			return false, err
 		}
@@ -183,11 +187,14 @@ func (a *accounting) read(ctx context.Context, r *Runner, id specialist.SessionI
 	return s.Status.Live(), nil
 }
 
+// CallID names a call of somebody among those of a session.
+func CallID(k specialist.RoundKey, id string) string { return k.ID() + "/" + id }
+
 // call returns an ask that is out as the ledger of quotas knows it.
 func (a *accounting) call(s *session.Session, ask *session.AskState, at specialist.Time) spend.CallState {
 	cost, in, out := ask.Remote.Charged()
 	return spend.CallState{
-		Scope: spend.Scope{Tenant: a.tenant, Session: s.ID.String()}, ID: callID(s.Key(), ask.SpecialistID), At: at, Started: true,
+		Scope: spend.Scope{Tenant: a.tenant, Session: s.ID.String()}, ID: CallID(s.Key(), ask.SpecialistID), At: at, Started: true,
 		Entry: spend.Book{Calls: 1, TokensIn: in, TokensOut: out, Money: cost, Estimated: 1},
 	}
 }
