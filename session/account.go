@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
@@ -313,10 +312,7 @@ func (o *OpenRound) book(s *Session, ask *Ask, a *account, e payEvent, repeat in
 
 // post charges a session the difference that an event makes to a payment.
 func (o *OpenRound) post(s *Session, id string, was, is payment, model string) {
-	next := guard.State{}
-	if s.guard != nil {
-		next = *s.guard
-	}
+	next := s.GuardState()
 	switch own, first := guardsOwn(id), was.state == reserved; {
 	case is.state == free, is.state == reserved, is.charged == was.charged && !first:
 		return
@@ -346,10 +342,7 @@ func (o *OpenRound) pay(s *Session, id string, next guard.State) {
 		o.refused = fmt.Errorf("%w: after the answer of %s $%s in %d calls", ErrCharge, id, b.Money, b.Calls)
 		return
 	}
-	before := exact.Money(0)
-	if s.guard != nil {
-		before = s.guard.Spent.Money
-	}
+	before := s.Spent().Money
 	s.guard = &next
 	o.Cost = o.Cost.Add(next.Spent.Money - before)
 }
@@ -368,10 +361,8 @@ func (o *OpenRound) positive(id string, u specialist.Usage) specialist.Usage {
 // first.
 func (s *Session) Accounts() string {
 	var b strings.Builder
-	if s.Open != nil {
-		for _, a := range s.Open.Asks {
-			fmt.Fprintf(&b, "%d %s%s\n", a.Index, a.SpecialistID, a.account)
-		}
+	for _, a := range s.round().Asks {
+		fmt.Fprintf(&b, "%d %s%s\n", a.Index, a.SpecialistID, a.account)
 	}
 	for d := s.owing; d != nil; d = d.next {
 		fmt.Fprintf(&b, "%d.%d %d %s%s\n", d.round, d.attempt, d.ask.Index, d.ask.SpecialistID, d.account)

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
@@ -174,11 +173,7 @@ func applyExecuted(s *Session, o *OpenRound, d *Executed) {
 	d.Previous = s.last
 	d.Visits = int32(s.Visits(d.Transition.To)) + 1
 	if c := s.Program.counting(d.Transition.From); c != nil || s.guard != nil {
-		next := guard.State{}
-		if s.guard != nil {
-			next = *s.guard
-		}
-		next = next.Advance(c, stepOf(s, o, d))
+		next := s.GuardState().Advance(c, stepOf(s, o, d))
 		s.guard = &next
 	}
 	applyReview(s, o, d)
@@ -202,10 +197,7 @@ func applyGated(s *Session, o *OpenRound, d *Gated) {
 		return
 	}
 	if step, known := refusedStep(s, o, d); known {
-		was := guard.State{}
-		if s.guard != nil {
-			was = *s.guard
-		}
+		was := s.GuardState()
 		if next := was.Refuse(s.Program.Guards(s.State), step, d.Verdict); next != was {
 			s.guard = &next
 		}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,27 +12,28 @@ import (
 )
 
 // A RosterEvent is one thing that happened to the specialists of a machine name.
+// Its members, but for when and what, are stored as they are here.
 type RosterEvent struct {
-	At   specialist.Time
-	Kind string
+	At   specialist.Time `json:"-"`
+	Kind string          `json:"-"`
 	// ID is the specialist's.
-	ID string
+	ID string `json:"specialistId"`
 	// Specialist is set if it was registered.
-	Specialist *machine.Specialist
+	Specialist *machine.Specialist `json:"specialist,omitempty"`
 	// State is that of a champion; "" for the machine.
-	State  string
-	Reason string
+	State  string `json:"state,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Others are no longer asked once the champion is promoted, and are asked
 	// again once it is demoted.
-	Others []string
+	Others []string `json:"others,omitempty"`
 	// Stage is where a state of a collapse has come to.
-	Stage *Collapse
+	Stage *Collapse `json:"collapse,omitempty"`
 	// By is who did it: the engine, or a human. "" where the kind says it.
-	By string
+	By string `json:"by,omitempty"`
 	// Trial is a policy that was back-tested.
-	Trial *Trial
+	Trial *Trial `json:"trial,omitempty"`
 	// Actor is who switched a specialist; nil if that was not said.
-	Actor *Actor
+	Actor *Actor `json:"actor,omitempty"`
 }
 
 // The kinds of roster events.
@@ -49,22 +51,9 @@ const (
 	KindChampionAnswered = "champion_answered"
 )
 
-// storedRosterEvent is the stored form of a RosterEvent's data.
-type storedRosterEvent struct {
-	SpecialistID string              `json:"specialistId"`
-	Specialist   *machine.Specialist `json:"specialist,omitempty"`
-	State        string              `json:"state,omitempty"`
-	Reason       string              `json:"reason,omitempty"`
-	Others       []string            `json:"others,omitempty"`
-	Stage        *Collapse           `json:"collapse,omitempty"`
-	By           string              `json:"by,omitempty"`
-	Trial        *Trial              `json:"trial,omitempty"`
-	Actor        *Actor              `json:"actor,omitempty"`
-}
-
 // AppendRosterEvent appends the record of one event: a JSON array of it.
 func AppendRosterEvent(dst []byte, seq int64, e RosterEvent) ([]byte, error) {
-	data, err := json.Marshal(storedRosterEvent{e.ID, e.Specialist, e.State, e.Reason, e.Others, e.Stage, e.By, e.Trial, e.Actor})
+	data, err := json.Marshal(e)
 	if err != nil {
 		return nil, err
 	}
@@ -80,17 +69,18 @@ func DecodeRosterEvents(record []byte) ([]RosterEvent, error) {
 	}
 	events := make([]RosterEvent, len(raw))
 	for i, r := range raw {
-		var v storedRosterEvent
-		if err := json.Unmarshal(r.Data, &v); err != nil {
+		e := &events[i]
+		err := json.Unmarshal(r.Data, e)
+		switch e.At, e.Kind = r.At, r.Kind; {
+		case err != nil:
+		case r.Kind == KindStage && e.Stage == nil:
+			err = errors.New("the collapse is missing")
+		case r.Kind == KindTried && e.Trial == nil:
+			err = errors.New("the trial is missing")
+		}
+		if err != nil {
 			return nil, fmt.Errorf("event %d (%s): %w", r.Seq, r.Kind, err)
 		}
-		if r.Kind == KindStage && v.Stage == nil {
-			return nil, fmt.Errorf("event %d (%s): the collapse is missing", r.Seq, r.Kind)
-		}
-		if r.Kind == KindTried && v.Trial == nil {
-			return nil, fmt.Errorf("event %d (%s): the trial is missing", r.Seq, r.Kind)
-		}
-		events[i] = RosterEvent{r.At, r.Kind, v.SpecialistID, v.Specialist, v.State, v.Reason, v.Others, v.Stage, v.By, v.Trial, v.Actor}
 	}
 	return events, nil
 }

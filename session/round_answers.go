@@ -48,13 +48,13 @@ func firstLine(text string) string {
 // RetriesOnResume reports whether a resume asks again who failed: the session waits because
 // of them.
 func (s *Session) RetriesOnResume() bool {
-	if s.Status != NeedsHuman || s.Open == nil {
+	if s.Status != NeedsHuman {
 		return false
 	}
 	if c := s.Outcome().Code; c != CodeNoQuorum && c != CodeNoProposals {
 		return false
 	}
-	return slices.ContainsFunc(s.Open.Asks, func(a AskState) bool { return a.Role == machine.Proposer && a.Status.Failed() })
+	return slices.ContainsFunc(s.round().Asks, func(a AskState) bool { return a.Role == machine.Proposer && a.Status.Failed() })
 }
 
 // A Wave says by what those were chosen who are asked together in mode sequential

@@ -44,18 +44,6 @@ const RulingsPending = "A human's ruling waits for another's: nothing else is ex
 // Pending reports whether a ruling of the round waits for others.
 func (o *OpenRound) Pending() bool { return o.Rulings != nil && len(o.Rulings.List) > 0 }
 
-// given returns the rulings of the open round, by when their authors first ruled.
-func (o *OpenRound) given() []*Ruled {
-	if o.Rulings == nil {
-		return nil
-	}
-	return o.Rulings.List
-}
-
-// concealed reports whether the rulings of the round are kept from everybody but
-// their authors.
-func (o *OpenRound) concealed() bool { return o.Pending() && !o.Rulings.contested }
-
 // By returns the ruling of a human, or nil.
 func (p *PendingRulings) By(id string) *Ruled {
 	if i := p.Index(id); i >= 0 {
@@ -220,10 +208,11 @@ func (o *OpenRound) HumanAsked(s *Session) bool {
 // when their authors first ruled. They are kept from everybody but their authors if
 // concealed is true. The caller must not change them.
 func (s *Session) PendingRulings() (list []*Ruled, concealed bool) {
-	if s.Open == nil {
-		return nil, false
+	o := s.round()
+	if o.Rulings != nil {
+		list = o.Rulings.List
 	}
-	return s.Open.given(), s.Open.concealed()
+	return list, o.Pending() && !o.Rulings.contested
 }
 
 // Shown reports whether everybody has been shown what was ruled.

@@ -64,26 +64,27 @@ func (s *Session) Outcome() Outcome {
 	return *s.outcome
 }
 
-// Proposals returns the live proposals of the current round by arrival: one for
-// each specialist at most. The caller must not change them.
-func (s *Session) Proposals() []*specialist.Proposal {
+// nothingOpen is a round in which nothing happened yet. It never changes.
+var nothingOpen OpenRound
+
+// round returns the open round, also if nothing happened in it yet.
+func (s *Session) round() *OpenRound {
 	if s.Open == nil {
-		return nil
+		return &nothingOpen
 	}
-	return s.Open.Proposals
+	return s.Open
 }
 
+// Proposals returns the live proposals of the current round by arrival: one for
+// each specialist at most. The caller must not change them.
+func (s *Session) Proposals() []*specialist.Proposal { return s.round().Proposals }
+
 // Notices returns what guards want the proposers of this round to know.
-func (s *Session) Notices() []string {
-	if s.Open == nil {
-		return nil
-	}
-	return s.Open.Notices
-}
+func (s *Session) Notices() []string { return s.round().Notices }
 
 // Spent returns what everybody's answers have cost.
 func (s *Session) Spent() spend.Book {
-	if s.guard == nil {
+	if s.guard == nil { // what else guards remember is not copied
 		return spend.Book{}
 	}
 	return s.guard.Spent
@@ -124,12 +125,8 @@ func (s *Session) Visits(st *machine.State) int {
 }
 
 // OpenAsks returns the asks of this round that have not been answered.
-func (s *Session) OpenAsks() []Ask {
-	if s.Open == nil {
-		return nil
-	}
-	var open []Ask
-	for _, a := range s.Open.Asks {
+func (s *Session) OpenAsks() (open []Ask) {
+	for _, a := range s.round().Asks {
 		if a.Status.Pending() {
 			open = append(open, *a.Ask)
 		}
@@ -147,11 +144,8 @@ func (s *Session) EnteredAt() specialist.Time {
 
 // OpenAsk returns the open ask with that id, or nil.
 func (s *Session) OpenAsk(askID string) *Ask {
-	if s.Open == nil {
-		return nil
-	}
-	for i := range s.Open.Asks {
-		if a := &s.Open.Asks[i]; a.Status.Pending() && a.Remote != nil && s.Key().AskID(a.Index) == askID {
+	for _, a := range s.round().Asks {
+		if a.Status.Pending() && a.Remote != nil && s.Key().AskID(a.Index) == askID {
 			return a.Ask
 		}
 	}
@@ -161,5 +155,5 @@ func (s *Session) OpenAsk(askID string) *Ask {
 // Resumable reports whether a live session can go on because it is taken up again:
 // not while a human's ruling waits for another's.
 func (s *Session) Resumable(retry bool) bool {
-	return (retry || s.Open != nil && s.Open.Blocked) && (s.Open == nil || !s.Open.Pending())
+	return (retry || s.round().Blocked) && !s.round().Pending()
 }

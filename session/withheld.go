@@ -28,7 +28,7 @@ import (
 // particular, from whom all is withheld that is withheld from anybody.
 func (s *Session) Withheld(viewer machine.SpecialistID) string {
 	switch {
-	case s.Status == Completed, s.Open != nil && s.Open.Rulings.Shown(), viewer != "" && s.Open != nil && slices.Contains(s.Open.revealed, string(viewer)):
+	case s.Status == Completed, s.round().Rulings.Shown(), viewer != "" && slices.Contains(s.round().revealed, string(viewer)):
 		return ""
 	case s.State.Withheld():
 		return "the state declares a collapse, to which only rulings count that were made without sight of the proposals"
@@ -51,7 +51,7 @@ func (s *Session) rulerProposed(viewer machine.SpecialistID) bool {
 // auditsBefore reports whether the open round is held back for an audit, or may still
 // be. Once a human was asked for another reason, everything has been shown.
 func (s *Session) auditsBefore() bool {
-	if s.State.Audit.Mode != machine.Before || s.Open != nil && s.Open.shown {
+	if s.State.Audit.Mode != machine.Before || s.round().shown {
 		return false
 	}
 	code := s.Outcome().Code
@@ -61,13 +61,13 @@ func (s *Session) auditsBefore() bool {
 // RevealedTo reports whether rulings of somebody on the open round are not blind,
 // because they looked, or somebody did who was not named.
 func (s *Session) RevealedTo(id machine.SpecialistID) bool {
-	return s.Open != nil && (slices.Contains(s.Open.revealed, string(id)) || slices.Contains(s.Open.revealed, ""))
+	return slices.Contains(s.round().revealed, string(id)) || slices.Contains(s.round().revealed, "")
 }
 
 // MayBeBlind reports whether a ruling of somebody on the open round can be one made without
 // sight of what was proposed.
 func (s *Session) MayBeBlind(id machine.SpecialistID) bool {
-	shown := s.Open != nil && s.Open.shown && s.State.Audit.Mode == machine.Before && !s.State.Withheld()
+	shown := s.round().shown && s.State.Audit.Mode == machine.Before && !s.State.Withheld()
 	return !shown && !s.RevealedTo(id)
 }
 
@@ -227,13 +227,9 @@ func (s *Session) concealed(e *Raw) (data []byte, less bool) {
 // failures returns what is to be said of asks that came to nothing: who failed and
 // why, or, withheld, how many did. It is "" if none failed.
 func (s *Session) failures(withheld bool) string {
-	if s.Open == nil {
-		return ""
-	}
 	var texts []string
 	asked := 0
-	for i := range s.Open.Asks {
-		a := &s.Open.Asks[i]
+	for _, a := range s.round().Asks {
 		if a.Role != machine.Proposer || a.OfGuards() {
 			continue
 		}

@@ -6,7 +6,7 @@ import "slices"
 // everybody but its authors: also what was taken back, for the round stays one in which
 // humans rule without sight of each other.
 func (s *Session) ConcealsRulings() bool {
-	return s.Open != nil && s.Open.Rulings != nil && !s.Open.Rulings.contested
+	return s.round().Rulings != nil && !s.round().Rulings.contested
 }
 
 // YetToRule leaves of the humans who may rule those who have not, as long as the others
