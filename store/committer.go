@@ -189,30 +189,21 @@ func (c *committer) run() {
 
 // gather takes what else is waiting, until yielding brings no more.
 func (c *committer) gather(batch []*job) []*job {
-	for len(batch) < maxBatch {
-		before := len(batch)
-		batch = c.drain(batch)
-		if len(batch) == before {
-			runtime.Gosched()
-			if batch = c.drain(batch); len(batch) == before {
-				return batch
-			}
-		}
-	}
-	return batch
-}
-
-func (c *committer) drain(batch []*job) []*job {
-	for len(batch) < maxBatch {
+	for yielded := false; len(batch) < maxBatch; {
 		select {
 		case j, open := <-c.jobs:
 			if !open {
 				return batch
 			}
-			batch = append(batch, j)
+			batch, yielded = append(batch, j), false
+			continue
 		default:
+		}
+		if yielded {
 			return batch
 		}
+		runtime.Gosched()
+		yielded = true
 	}
 	return batch
 }

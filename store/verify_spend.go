@@ -353,11 +353,3 @@ func spentDifference(got, want projection.Session, taken string) string {
 	}
 	return text
 }
-
-// recomputeSpend returns what to set as [session.Folder.Applied] to have the spending of
-// one session worked out anew, as Verify does, and what returns the first event after
-// which the fold says something else: nil while there is none. Each is good for one log.
-func recomputeSpend() (applied func(seq int64, ev session.Event, before, after spend.Book), first func() *Difference) {
-	p := newBills()
-	return p.follow, func() *Difference { return p.wrong }
-}
