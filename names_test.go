@@ -50,6 +50,9 @@ var offered = map[string]string{
 
 	"store/storetest.Run": "the tests of a store",
 
+	"explain.ByMargin":      "a measure among others, which callers compare with",
+	"explain.NotReproduced": "a reason among others, which callers compare with",
+
 	"strategies.AlignmentMargin": "a ready-made strategy, for programs that combine them",
 	"strategies.Bayes":           "a ready-made strategy, for programs that combine them",
 	"strategies.CheckExpression": "a ready-made strategy, for programs that combine them",
@@ -84,7 +87,6 @@ var offered = map[string]string{
 	"session.KindProbed":       "a word of the log, for who reads it",
 	"session.KindRevealed":     "a word of the log, for who reads it",
 	"session.KindReviewed":     "a word of the log, for who reads it",
-	"session.MethodLocal":      "a word of the log, for who reads it",
 
 	"session.SamePayload": "compares what two rulings would pay",
 }

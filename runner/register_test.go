@@ -223,7 +223,7 @@ func TestSwitchedBy(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "again")
 	b.start(b.machine(def{who: []string{fn("a"), human("human")}}))
-	ann := session.Actor{Subject: "local:ann", Method: session.MethodLocal, Humans: []string{"carol"}}
+	ann := session.Actor{Subject: "local:ann", Method: "local", Humans: []string{"carol"}}
 	b.ok(b.r.Switch(b.ctx, "desk", "a", runner.Switching{Actor: ann}))
 	b.ok(b.r.Switch(b.ctx, "desk", "a", runner.Switching{On: true, Actor: ann}))
 	b.ok(b.r.Disable(b.ctx, "desk", "a"))

@@ -10,7 +10,7 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-var carol = session.Actor{Subject: "local:carol", Method: session.MethodLocal}
+var carol = session.Actor{Subject: "local:carol", Method: "local"}
 
 // TestStop cancels a session while an answer is out: the ask is ended and charged as
 // estimated, who did it and why is in the log, a later answer changes nothing but what

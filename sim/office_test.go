@@ -79,7 +79,7 @@ func (p *process) office() (list []choice) {
 }
 
 func (p *process) cancelled(ctx context.Context, s *observed) error {
-	_, err := p.r.Stop(ctx, s.id, runner.Stopping{Actor: session.Actor{Subject: "local:op", Method: session.MethodLocal}, Note: "enough"})
+	_, err := p.r.Stop(ctx, s.id, runner.Stopping{Actor: session.Actor{Subject: "local:op", Method: "local"}, Note: "enough"})
 	return err
 }
 
