@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"testing"
 	"time"
@@ -135,6 +136,16 @@ func (b *bench) change(s *session.Session) *session.Change {
 	_, err := f.Add(raw)
 	b.ok(err)
 	return &session.Change{Before: s, After: f.Session(), First: s.Sequence + 1, Events: events}
+}
+
+// all returns what a store yields, none of which may fail.
+func all[T any](b *bench, yielded iter.Seq2[T, error]) (list []T) {
+	b.Helper()
+	for v, err := range yielded {
+		b.ok(err)
+		list = append(list, v)
+	}
+	return list
 }
 
 func (b *bench) id(s string) specialist.SessionID {

@@ -25,8 +25,7 @@ func testRecords(t *testing.T, m Maker) {
 	var prev session.Hash
 	next := int64(1)
 	f := &session.Folder{Programs: session.NewPrograms(), Definition: func(string) ([]byte, error) { return b.m.JSON(), nil }}
-	for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
-		b.ok(err)
+	for _, rec := range all(b, b.store.Records(b.ctx, s.ID, 0)) {
 		if rec.First != next || rec.Prev != prev {
 			t.Fatalf("record at %d follows %x, want %d and %x", rec.First, rec.Prev, next, prev)
 		}
@@ -47,24 +46,16 @@ func testRecordsFrom(t *testing.T, m Maker) {
 	s := b.start()
 	b.decide(s.ID, "again")
 	b.decide(s.ID, "again")
-	var all []session.StoredRecord
-	for rec, err := range b.store.Records(b.ctx, s.ID, 0) {
-		b.ok(err)
-		all = append(all, rec)
-	}
+	records := all(b, b.store.Records(b.ctx, s.ID, 0))
 	for from := int64(0); from <= b.load(s.ID).Sequence+1; from++ {
-		want := slices.IndexFunc(all, func(r session.StoredRecord) bool {
+		want := slices.IndexFunc(records, func(r session.StoredRecord) bool {
 			raw, err := session.DecodeRaw(r.Events)
 			b.ok(err)
 			return r.First+int64(len(raw))-1 >= from
 		})
-		var got []int64
-		for rec, err := range b.store.Records(b.ctx, s.ID, from) {
-			b.ok(err)
-			got = append(got, rec.First)
-		}
-		if want < 0 && len(got) > 1 || want >= 0 && (len(got) != len(all)-want || got[0] != all[want].First) {
-			t.Fatalf("Records from %d begin at %v, want the record at index %d of %d", from, got, want, len(all))
+		got := all(b, b.store.Records(b.ctx, s.ID, from))
+		if want < 0 && len(got) > 1 || want >= 0 && (len(got) != len(records)-want || got[0].First != records[want].First) {
+			t.Fatalf("Records from %d begin at %v, want the record at index %d of %d", from, got, want, len(records))
 		}
 	}
 }
@@ -192,8 +183,7 @@ func testLog(t *testing.T, m Maker) {
 		}
 	}
 	placed := map[int64]bool{}
-	for l, err := range b.store.Lessons(b.ctx, 0) {
-		b.ok(err)
+	for _, l := range all(b, b.store.Lessons(b.ctx, 0)) {
 		placed[l.Seq] = true
 	}
 	for _, c := range []struct {
@@ -215,8 +205,7 @@ func testLog(t *testing.T, m Maker) {
 			}
 		}
 		for _, s := range c.sessions {
-			for r, err := range b.store.Records(b.ctx, s.ID, 0) {
-				b.ok(err)
+			for _, r := range all(b, b.store.Records(b.ctx, s.ID, 0)) {
 				want[s.ID.String()] += fmt.Sprintln(r.First, string(r.Events))
 			}
 		}
@@ -230,21 +219,22 @@ func testLog(t *testing.T, m Maker) {
 // logAfter checks that what comes after each place of a log is the rest of it.
 func (b *bench) logAfter(machineName string) {
 	b.Helper()
-	var places []int64
-	for e, err := range b.store.Log(b.ctx, machineName, 0) {
-		b.ok(err)
-		places = append(places, e.Place)
-	}
+	places := b.places(machineName, 0)
 	for i, place := range places {
-		var rest []int64
-		for e, err := range b.store.Log(b.ctx, machineName, place) {
-			b.ok(err)
-			rest = append(rest, e.Place)
-		}
+		rest := b.places(machineName, place)
 		if !slices.Equal(rest, places[i+1:]) {
 			b.Fatalf("after %d come %v, want %v", place, rest, places[i+1:])
 		}
 	}
+}
+
+// places returns the places of the log after one.
+func (b *bench) places(machineName string, after int64) (places []int64) {
+	b.Helper()
+	for _, e := range all(b, b.store.Log(b.ctx, machineName, after)) {
+		places = append(places, e.Place)
+	}
+	return places
 }
 
 // testLogHasNoGap reads the log from place to place while sessions are written: nothing
@@ -281,17 +271,11 @@ func testLogHasNoGap(t *testing.T, m Maker) {
 			ended = true // and once more
 		default:
 		}
-		for e, err := range b.store.Log(b.ctx, "", last) {
-			b.ok(err)
-			seen, last = append(seen, e.Place), e.Place
+		for _, place := range b.places("", last) {
+			seen, last = append(seen, place), place
 		}
 	}
-	var all []int64
-	for e, err := range b.store.Log(b.ctx, "", 0) {
-		b.ok(err)
-		all = append(all, e.Place)
-	}
-	if !slices.Equal(seen, all) {
+	if all := b.places("", 0); !slices.Equal(seen, all) {
 		t.Fatalf("read from place to place there are %d records %v, in all there are %d %v", len(seen), seen, len(all), all)
 	}
 }
@@ -347,12 +331,7 @@ func testAudit(t *testing.T, m Maker) {
 		b.ok(b.store.AppendAudit(b.ctx, e))
 	}
 	b.open(m)
-	var got []specialist.AuditEntry
-	for e, err := range b.store.Audit(b.ctx, s.ID) {
-		b.ok(err)
-		got = append(got, e)
-	}
-	if !reflect.DeepEqual(got, list) {
+	if got := all(b, b.store.Audit(b.ctx, s.ID)); !reflect.DeepEqual(got, list) {
 		t.Errorf("kept is %+v, want %+v", got, list)
 	}
 	for e := range b.store.Audit(b.ctx, specialist.SessionID{1}) {
@@ -370,11 +349,7 @@ func testAudit(t *testing.T, m Maker) {
 		})
 	}
 	wg.Wait()
-	n := 0
-	for range b.store.Audit(b.ctx, s.ID) {
-		n++
-	}
-	if n != 22 {
+	if n := len(all(b, b.store.Audit(b.ctx, s.ID))); n != 22 {
 		t.Errorf("%d entries, want 22", n)
 	}
 }

@@ -85,12 +85,7 @@ func testCompareAndSwap(t *testing.T, m Maker) {
 	if got := b.load(s.ID); got.Sequence != first.After.Sequence {
 		t.Fatalf("the lost commit left sequence %d, want %d", got.Sequence, first.After.Sequence)
 	}
-	n := 0
-	for _, err := range b.store.Records(b.ctx, s.ID, 0) {
-		b.ok(err)
-		n++
-	}
-	if n != 2 {
+	if n := len(all(b, b.store.Records(b.ctx, s.ID, 0))); n != 2 {
 		t.Fatalf("the lost commit left %d records, want 2", n)
 	}
 }
@@ -135,8 +130,7 @@ func testCopies(t *testing.T, m Maker) {
 	c := b.change(s)
 	b.ok(b.store.Commit(b.ctx, c))
 	c.Events[0] = session.Event{} // the store keeps no reference to the slice
-	for rec, err := range b.store.Records(b.ctx, s.ID, c.First) {
-		b.ok(err)
+	for _, rec := range all(b, b.store.Records(b.ctx, s.ID, c.First)) {
 		if raw, err := session.DecodeRaw(rec.Events); err != nil || raw[0].Kind != session.KindEnded {
 			t.Fatalf("the record changed with the caller's slice: %s (%v)", rec.Events, err)
 		}

@@ -73,8 +73,7 @@ func testLessons(t *testing.T, m Maker) {
 		b.decide(s.ID, "again")
 	}
 	read := func(after int64) (got []string, places []int64) {
-		for l, err := range b.store.Lessons(b.ctx, after) {
-			b.ok(err)
+		for _, l := range all(b, b.store.Lessons(b.ctx, after)) {
 			o := l.Outcome
 			got, places = append(got, o.Round+" "+o.Truth), append(places, l.Seq)
 			if o.Machine != "storetest" || o.State != "open" || len(o.Options) == 0 || len(o.Proposals) == 0 {
@@ -127,15 +126,14 @@ func testReviews(t *testing.T, m Maker) {
 	if list, err = b.store.List(b.ctx, session.ListQuery{Reviews: true}); err != nil || len(list) != 0 {
 		t.Errorf("after the review there are %+v (%v)", list, err)
 	}
-	n := 0
-	for l, err := range b.store.Lessons(b.ctx, 0) {
-		b.ok(err)
-		if n++; l.Outcome == nil || !l.Outcome.Automatic || l.Outcome.Truth != "again" || l.Outcome.Pick != "finish" {
+	lessons := all(b, b.store.Lessons(b.ctx, 0))
+	for _, l := range lessons {
+		if l.Outcome == nil || !l.Outcome.Automatic || l.Outcome.Truth != "again" || l.Outcome.Pick != "finish" {
 			t.Errorf("the review taught %+v", l)
 		}
 	}
-	if n != 1 {
-		t.Errorf("there are %d lessons", n)
+	if len(lessons) != 1 {
+		t.Errorf("there are %d lessons", len(lessons))
 	}
 }
 
@@ -153,8 +151,7 @@ func testAdoptions(t *testing.T, m Maker) {
 	for range 2 {
 		var kinds []string
 		var last int64
-		for l, err := range b.store.Lessons(b.ctx, 0) {
-			b.ok(err)
+		for _, l := range all(b, b.store.Lessons(b.ctx, 0)) {
 			switch {
 			case l.Seq <= last:
 				t.Errorf("lesson %d comes after %d", l.Seq, last)
@@ -203,16 +200,14 @@ func testRoster(t *testing.T, m Maker) {
 		t.Fatalf("registering on an old roster = %v, want ErrStale", err)
 	}
 	var prev session.Hash
-	n := 0
-	for rec, err := range b.store.RosterRecords(b.ctx, "storetest", 0) {
-		b.ok(err)
-		n++
-		if rec.Prev != prev || rec.Hash != session.Chain(prev, "storetest", rec.Events) || rec.First != int64(n) {
-			t.Fatalf("roster record %d does not chain", n)
+	records := all(b, b.store.RosterRecords(b.ctx, "storetest", 0))
+	for i, rec := range records {
+		if rec.Prev != prev || rec.Hash != session.Chain(prev, "storetest", rec.Events) || rec.First != int64(i)+1 {
+			t.Fatalf("roster record %d does not chain", i+1)
 		}
 		prev = rec.Hash
 	}
-	for from := int64(0); from <= int64(n); from++ {
+	for from := int64(0); from <= int64(len(records)); from++ {
 		for rec, err := range b.store.RosterRecords(b.ctx, "storetest", from) {
 			b.ok(err)
 			if rec.First != max(from, 1) {
@@ -221,7 +216,7 @@ func testRoster(t *testing.T, m Maker) {
 			break
 		}
 	}
-	if n != 2 {
-		t.Fatalf("there are %d roster records, want 2", n)
+	if len(records) != 2 {
+		t.Fatalf("there are %d roster records, want 2", len(records))
 	}
 }
