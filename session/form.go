@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/jsontext"
@@ -121,11 +120,6 @@ func (f *form) text(name string) string {
 	raw := f.find(name)
 	if raw == nil {
 		return ""
-	}
-	if !utf8.Valid(raw) {
-		var s string
-		f.fail(name, json.Unmarshal(raw, &s))
-		return s
 	}
 	c := jsontext.Cursor{B: raw}
 	s := string(c.Text())

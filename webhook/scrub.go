@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 
 	"github.com/dialai/dialai/internal/jsontext"
@@ -78,37 +77,24 @@ func (c *call) scrubJSON(text []byte) []byte {
 		return text
 	}
 	clean, same := make([]byte, 0, len(text)), true
-	for rest := text; len(rest) > 0; {
-		n := bytes.IndexByte(rest, '"')
+	for at := 0; at < len(text); {
+		n := bytes.IndexByte(text[at:], '"')
 		if n < 0 {
-			clean = append(clean, rest...)
+			clean = append(clean, text[at:]...)
 			break
 		}
-		clean, rest = append(clean, rest[:n]...), rest[n:]
-		n = stringLength(rest)
-		var s string
-		_ = json.Unmarshal(rest[:n], &s) // legal
-		if t := c.scrub(s); t != s {
-			clean, same = jsontext.AppendString(clean, t), false
+		begin := at + n
+		said, _, next := jsontext.Unquote(text, begin, nil)
+		clean = append(clean, text[at:begin]...)
+		if s := c.scrub(string(said)); s != string(said) {
+			clean, same = jsontext.AppendString(clean, s), false
 		} else {
-			clean = append(clean, rest[:n]...)
+			clean = append(clean, text[begin:next]...)
 		}
-		rest = rest[n:]
+		at = next
 	}
 	if same {
 		return text
 	}
 	return clean
-}
-
-// stringLength returns the length of the JSON string that a legal text begins
-// with, quotes included.
-func stringLength(text []byte) int {
-	n := 1
-	for ; text[n] != '"'; n++ {
-		if text[n] == '\\' {
-			n++
-		}
-	}
-	return n + 1
 }

@@ -71,16 +71,6 @@ func CallsOf(step verdict.Step) []specialist.ToolCall {
 	return append(slices.Clip(step.ToolCalls), specialist.ToolCall{Name: step.Transition, Args: append(args, '}')})
 }
 
-// Args returns a Go value as the arguments of a call. It returns an error that
-// is [ErrInput] for what JSON cannot say, such as NaN.
-func Args(v any) (json.RawMessage, error) {
-	args, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", verdict.ErrInput, err)
-	}
-	return args, nil
-}
-
 // MaxArgsDepth bounds how deep arguments may be nested.
 const MaxArgsDepth = 64
 
@@ -107,25 +97,36 @@ func (b *Loop) canonicalArgs(tool string, args []byte) ([]byte, error) {
 	if !json.Valid(args) {
 		return nil, fmt.Errorf("they are not JSON")
 	}
-	c := &canonicaliser{src: args, volatile: volatileNames, nonces: b.strict, keepLast: b.strict}
+	c := &canonicaliser{in: jsontext.Cursor{B: args}, volatile: volatileNames, nonces: b.strict, keepLast: b.strict}
 	if own, listed := b.volatile[tool]; listed {
 		c.volatile, c.nonces = own, false
 	}
-	return c.value(nil, 0)
+	form := c.value(nil, 0)
+	return form, c.err
 }
 
-// A canonicaliser walks over JSON that is known to be valid.
+// A canonicaliser walks over JSON that is known to be valid. It goes on after an error, and
+// what it returns then is of no use.
 type canonicaliser struct {
-	src      []byte // what is still to be read
+	in       jsontext.Cursor
+	err      error // the first
 	volatile []string
 	nonces   bool // names of nonces are volatile too, and what nobody sees does not count
 	keepLast bool // keep volatile members if the arguments had nothing else
 }
 
-func (c *canonicaliser) value(dst []byte, depth int) ([]byte, error) {
-	next := c.peek()
+func (c *canonicaliser) refuse(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+func (c *canonicaliser) value(dst []byte, depth int) []byte {
+	next := c.in.Peek()
 	if depth == MaxArgsDepth && (next == '{' || next == '[') {
-		return nil, fmt.Errorf("they are nested deeper than %d", MaxArgsDepth)
+		c.refuse(fmt.Errorf("they are nested deeper than %d", MaxArgsDepth))
+		c.in.Raw()
+		return dst
 	}
 	switch next {
 	case '{':
@@ -133,53 +134,28 @@ func (c *canonicaliser) value(dst []byte, depth int) ([]byte, error) {
 	case '[':
 		return c.array(dst, depth)
 	case '"':
-		return appendShortened(dst, trimUnits(c.seen())), nil
-	case 't', 'f', 'n':
-		return append(dst, c.word()...), nil
+		return appendShortened(dst, trimUnits(c.seen()))
 	}
-	return appendNumber(dst, c.word())
-}
-
-// peek skips blanks and returns the byte that is next.
-func (c *canonicaliser) peek() byte {
-	c.src = bytes.TrimLeft(c.src, " \t\r\n")
-	return c.src[0]
-}
-
-// skip reports whether want is next, and reads it then.
-func (c *canonicaliser) skip(want byte) bool {
-	if c.peek() != want {
-		return false
+	word := c.in.Raw()
+	if next == 't' || next == 'f' || next == 'n' {
+		return append(dst, word...)
 	}
-	c.src = c.src[1:]
-	return true
-}
-
-// word reads a number or a literal.
-func (c *canonicaliser) word() string {
-	end := bytes.IndexAny(c.src, ",]} \t\r\n")
-	if end < 0 {
-		end = len(c.src)
+	dst, err := appendNumber(dst, string(word))
+	if err != nil {
+		c.refuse(err)
 	}
-	word := string(c.src[:end])
-	c.src = c.src[end:]
-	return word
+	return dst
 }
 
-func (c *canonicaliser) array(dst []byte, depth int) ([]byte, error) {
-	c.src = c.src[1:]
+func (c *canonicaliser) array(dst []byte, depth int) []byte {
 	dst = append(dst, '[')
-	for first := true; !c.skip(']'); first = false {
-		if !first {
-			c.skip(',')
+	c.in.Elements(func() {
+		if dst[len(dst)-1] != '[' {
 			dst = append(dst, ',')
 		}
-		var err error
-		if dst, err = c.value(dst, depth+1); err != nil {
-			return nil, err
-		}
-	}
-	return append(dst, ']'), nil
+		dst = c.value(dst, depth+1)
+	})
+	return append(dst, ']')
 }
 
 // A namedForm is a member of an object: its name and its value in canonical form.
@@ -188,18 +164,15 @@ type namedForm struct {
 	volatile   bool
 }
 
-func (c *canonicaliser) object(dst []byte, depth int) ([]byte, error) {
-	members, err := c.members(depth)
-	if err != nil {
-		return nil, err
-	}
+func (c *canonicaliser) object(dst []byte, depth int) []byte {
+	members := c.members(depth)
 	slices.SortFunc(members, func(a, b namedForm) int { return strings.Compare(a.name, b.name) })
 	lasting := slices.ContainsFunc(members, func(m namedForm) bool { return !m.volatile })
 	keepAll := c.keepLast && depth == 0 && !lasting
 	dst = append(dst, '{')
 	for i, m := range members {
 		if i > 0 && m.name == members[i-1].name {
-			return nil, fmt.Errorf("they name %s twice", m.name)
+			c.refuse(fmt.Errorf("they name %s twice", m.name))
 		}
 		if m.volatile && !keepAll {
 			continue
@@ -209,31 +182,24 @@ func (c *canonicaliser) object(dst []byte, depth int) ([]byte, error) {
 		}
 		dst = append(append(append(dst, m.name...), ':'), m.form...)
 	}
-	return append(dst, '}'), nil
+	return append(dst, '}')
 }
 
-func (c *canonicaliser) members(depth int) (members []namedForm, err error) {
-	c.src = c.src[1:]
-	for !c.skip('}') {
-		c.skip(',')
-		c.peek()
-		name := string(appendText(nil, c.text()))
-		c.skip(':')
-		form, err := c.value(nil, depth+1)
-		if err != nil {
-			return nil, err
-		}
+func (c *canonicaliser) members(depth int) (members []namedForm) {
+	c.in.Members(func(quoted []byte) {
+		name := string(appendText(nil, jsontext.Units(quoted)))
+		form := c.value(nil, depth+1)
 		plain := lowerASCII(name[1 : len(name)-1])
 		volatile := slices.Contains(c.volatile, plain) || c.nonces && text.NonceOf([]byte(plain)) != text.NoNonce
 		members = append(members, namedForm{name, string(form), volatile})
-	}
-	return members, nil
+	})
+	return members
 }
 
 // seen reads a text and returns its UTF-16 units, where nonces are volatile without
 // those that nobody sees.
 func (c *canonicaliser) seen() []uint16 {
-	units := c.text()
+	units := jsontext.Units(c.in.Quoted())
 	if !c.nonces || !slices.ContainsFunc(units, func(u uint16) bool { return u >= 0x7F || u < ' ' }) {
 		return units
 	}
@@ -250,32 +216,6 @@ func (c *canonicaliser) seen() []uint16 {
 	}
 	return kept
 }
-
-// text reads a text and returns its UTF-16 units. Halves of surrogate pairs are
-// kept: two texts that differ only there are different.
-func (c *canonicaliser) text() (units []uint16) {
-	src := c.src[1:]
-	for src[0] != '"' {
-		if src[0] != '\\' {
-			r, size := utf8.DecodeRune(src)
-			units = utf16.AppendRune(units, r)
-			src = src[size:]
-			continue
-		}
-		if src[1] == 'u' {
-			n, _ := strconv.ParseUint(string(src[2:6]), 16, 16)
-			units = append(units, uint16(n))
-			src = src[6:]
-			continue
-		}
-		units = append(units, uint16(escapes[src[1]]))
-		src = src[2:]
-	}
-	c.src = src[1:]
-	return units
-}
-
-var escapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 func textUnits(s string) []uint16 { return utf16.Encode([]rune(s)) }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -121,20 +120,6 @@ func TestBatchRefusesArguments(t *testing.T) {
 		next, r, err := loop.AfterModel(s, turn("f "+args))
 		if !errors.Is(err, verdict.ErrInput) || r.Outcome != "" || len(next.Window) != 1 {
 			t.Errorf("%.40s: %+v, %+v, %v", args, next, r, err)
-		}
-	}
-}
-
-func TestBatchArgs(t *testing.T) {
-	args, err := batch.Args(struct {
-		A float64 `json:"a"`
-	}{1})
-	if err != nil || string(args) != `{"a":1}` {
-		t.Errorf("BatchArgs = %s, %v", args, err)
-	}
-	for _, bad := range []any{math.NaN(), []float64{math.Inf(-1)}, make(chan int)} {
-		if _, err := batch.Args(bad); !errors.Is(err, verdict.ErrInput) {
-			t.Errorf("BatchArgs(%T): %v", bad, err)
 		}
 	}
 }

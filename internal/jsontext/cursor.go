@@ -2,7 +2,6 @@ package jsontext
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -26,8 +25,8 @@ func (c *Cursor) Fail(what string) {
 	c.i = len(c.B)
 }
 
-// next returns the next byte that is no blank, 0 at the end.
-func (c *Cursor) next() byte {
+// Peek returns the next byte that is no blank, 0 at the end.
+func (c *Cursor) Peek() byte {
 	for c.i < len(c.B) {
 		switch b := c.B[c.i]; b {
 		case ' ', '\t', '\n', '\r':
@@ -39,54 +38,59 @@ func (c *Cursor) next() byte {
 	return 0
 }
 
-// take consumes one byte.
-func (c *Cursor) take(want byte) bool {
-	if c.next() == want && c.i < len(c.B) {
-		c.i++
-		return true
-	}
-	return false
-}
+// Done reports whether nothing is left but blanks.
+func (c *Cursor) Done() bool { return c.Peek() == 0 && c.i == len(c.B) }
 
-// Members calls f with the name of every member of an object; f has to consume
-// the value.
-func (c *Cursor) Members(f func(name []byte)) {
-	if !c.take('{') {
+// Members calls f with the name of every member of an object, as it is written between its
+// quotes; f has to consume the value.
+func (c *Cursor) Members(f func(quoted []byte)) {
+	if c.Peek() != '{' {
 		c.Fail("an object")
 		return
 	}
-	for first := true; !c.take('}'); first = false {
-		if !first && !c.take(',') {
-			c.Fail("a comma")
-			return
-		}
-		name := c.Raw()
-		if len(name) < 2 || name[0] != '"' || !c.take(':') {
+	c.i++
+	for first := true; c.more('}', first); first = false {
+		name := c.Quoted()
+		if c.Peek() != ':' {
 			c.Fail("a member")
 			return
 		}
-		f(name[1 : len(name)-1])
+		c.i++
+		f(name)
 	}
 }
 
 // Elements calls f before every element of an array; f has to consume it.
 func (c *Cursor) Elements(f func()) {
-	if !c.take('[') {
+	if c.Peek() != '[' {
 		c.Fail("an array")
 		return
 	}
-	for first := true; !c.take(']'); first = false {
-		if !first && !c.take(',') {
-			c.Fail("a comma")
-			return
-		}
+	c.i++
+	for first := true; c.more(']', first); first = false {
 		f()
 	}
 }
 
+// more consumes the comma before the next member or element, or the end if there is none.
+func (c *Cursor) more(end byte, first bool) bool {
+	switch next := c.Peek(); {
+	case next == end:
+		c.i++
+		return false
+	case first:
+		return true
+	case next == ',':
+		c.i++
+		return true
+	}
+	c.Fail("a comma")
+	return false
+}
+
 // Raw consumes any value and returns its bytes.
 func (c *Cursor) Raw() []byte {
-	first := c.next()
+	first := c.Peek()
 	start := c.i
 	switch first {
 	case '"':
@@ -96,7 +100,7 @@ func (c *Cursor) Raw() []byte {
 	case 0:
 		c.Fail("a value")
 	default:
-		for c.i < len(c.B) && bytes.IndexByte(delimiters, c.B[c.i]) < 0 {
+		for c.i < len(c.B) && !delimiter[c.B[c.i]] {
 			c.i++
 		}
 		if c.i == start {
@@ -106,7 +110,7 @@ func (c *Cursor) Raw() []byte {
 	return c.B[start:c.i]
 }
 
-var delimiters = []byte(",]} \t\n\r")
+var delimiter = [256]bool{',': true, ']': true, '}': true, ' ': true, '\t': true, '\n': true, '\r': true}
 
 // quoted consumes a string.
 func (c *Cursor) quoted() {
@@ -147,22 +151,28 @@ func (c *Cursor) composite() {
 	c.Fail("the end of a value")
 }
 
-// Text consumes a string and returns what it says; the bytes may be those of the
-// record.
-func (c *Cursor) Text() []byte {
+// Quoted consumes a string and returns what is written between its quotes.
+func (c *Cursor) Quoted() []byte {
 	raw := c.Raw()
 	if len(raw) < 2 || raw[0] != '"' {
 		c.Fail("a string")
 		return nil
 	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1]
+	return raw[1 : len(raw)-1]
+}
+
+// Text consumes a string and returns what it says; the bytes may be those of the
+// record.
+func (c *Cursor) Text() []byte {
+	if c.Peek() != '"' {
+		c.Fail("a string")
+		return nil
 	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
+	text, _, next := Unquote(c.B, c.i, nil)
+	if c.i = next; next == 0 {
 		c.Fail("a string")
 	}
-	return []byte(s)
+	return text
 }
 
 // Int consumes a whole number.

@@ -5,5 +5,5 @@ package jsontext
 func Skip(b []byte) bool {
 	c := &Cursor{B: b}
 	c.Raw()
-	return c.Err == nil && c.next() == 0
+	return c.Err == nil && c.Done()
 }

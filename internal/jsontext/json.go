@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/exact"
@@ -106,11 +108,15 @@ func FormatFloat(f float64) string { return string(AppendFloat(nil, f)) }
 // order they were written, numbers and strings as RFC 8785 writes them. It
 // refuses duplicate members, numbers outside float64, halves of surrogate pairs,
 // nesting deeper than [MaxDepth] and anything after the value.
-func Compact(data []byte) ([]byte, error) { return rewrite(data, canonicalNumber) }
+func Compact(data []byte) ([]byte, error) {
+	return rewriter{data: data, number: canonicalNumber}.rewrite()
+}
 
 // Tidy is Compact but for numbers, which keep the digits they were written
 // with. It is for values that pass through and belong to somebody else.
-func Tidy(data []byte) ([]byte, error) { return rewrite(data, numberAsWritten) }
+func Tidy(data []byte) ([]byte, error) {
+	return rewriter{data: data, number: numberAsWritten}.rewrite()
+}
 
 func canonicalNumber(dst []byte, n json.Number) ([]byte, error) {
 	f, err := strconv.ParseFloat(n.String(), 64)
@@ -122,13 +128,38 @@ func canonicalNumber(dst []byte, n json.Number) ([]byte, error) {
 
 func numberAsWritten(dst []byte, n json.Number) ([]byte, error) { return append(dst, n...), nil }
 
-func rewrite(data []byte, number func([]byte, json.Number) ([]byte, error)) ([]byte, error) {
-	if !utf8.Valid(data) {
+// Canonical returns one JSON value in the form of RFC 8785 (JCS): no blanks, members
+// sorted by the UTF-16 code units of their names, strings and numbers as ECMAScript
+// writes them. Two texts that mean the same have the same form, on every machine.
+// Numbers are those of float64, so that two that are no further apart than it can
+// tell are the same; one beyond its range, for which the RFC has no form, keeps its
+// digits. Half a surrogate pair, which the RFC refuses, is read as U+FFFD. It refuses
+// what Compact refuses, but for these and numbers.
+func Canonical(data []byte) ([]byte, error) {
+	return rewriter{data: data, number: canonicalOrWritten, jcs: true}.rewrite()
+}
+
+func canonicalOrWritten(dst []byte, n json.Number) ([]byte, error) {
+	if out, err := canonicalNumber(dst, n); err == nil {
+		return out, nil
+	}
+	return numberAsWritten(dst, n)
+}
+
+type rewriter struct {
+	data   []byte
+	dec    *json.Decoder
+	number func([]byte, json.Number) ([]byte, error)
+	jcs    bool // members are sorted, and half a surrogate pair is U+FFFD
+}
+
+func (w rewriter) rewrite() ([]byte, error) {
+	if !utf8.Valid(w.data) {
 		return nil, fmt.Errorf("the text is not UTF-8")
 	}
-	w := rewriter{data, json.NewDecoder(bytes.NewReader(data)), number}
+	w.dec = json.NewDecoder(bytes.NewReader(w.data))
 	w.dec.UseNumber()
-	out, err := w.value(make([]byte, 0, len(data)), 0)
+	out, err := w.value(make([]byte, 0, len(w.data)), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -138,18 +169,12 @@ func rewrite(data []byte, number func([]byte, json.Number) ([]byte, error)) ([]b
 	return out, nil
 }
 
-type rewriter struct {
-	data   []byte
-	dec    *json.Decoder
-	number func([]byte, json.Number) ([]byte, error)
-}
-
 // token reads a token. It refuses half of a surrogate pair, which encoding/json would turn
 // into U+FFFD without a word: nobody would know what was meant.
 func (w *rewriter) token() (json.Token, error) {
 	begin := w.dec.InputOffset()
 	tok, err := w.dec.Token()
-	if s, ok := tok.(string); !ok || err != nil || !strings.ContainsRune(s, utf8.RuneError) {
+	if s, ok := tok.(string); !ok || err != nil || w.jcs || !strings.ContainsRune(s, utf8.RuneError) {
 		return tok, err
 	}
 	if at := HalfPair(w.data[begin:w.dec.InputOffset()]); at >= 0 {
@@ -166,26 +191,17 @@ func HalfPair(text []byte) int {
 		if text[i] != '\\' {
 			continue
 		}
-		u, surrogate := surrogateAt(text, i)
-		if !surrogate {
+		unit, _ := unitAt(text[i:])
+		if !utf16.IsSurrogate(rune(unit)) {
 			i++ // the escaped character
 			continue
 		}
-		if low, ok := surrogateAt(text, i+6); u >= 0xDC00 || !ok || low < 0xDC00 {
+		if _, n := unescape(text[i:]); n != 12 {
 			return i
 		}
 		i += 11
 	}
 	return -1
-}
-
-// surrogateAt returns the surrogate that is escaped there.
-func surrogateAt(text []byte, i int) (u uint64, ok bool) {
-	if i+6 > len(text) || text[i] != '\\' || text[i+1] != 'u' {
-		return 0, false
-	}
-	u, err := strconv.ParseUint(string(text[i+2:i+6]), 16, 32)
-	return u, err == nil && u >= 0xD800 && u < 0xE000
 }
 
 func (w *rewriter) value(dst []byte, depth int) ([]byte, error) {
@@ -210,34 +226,54 @@ func (w *rewriter) composite(dst []byte, open json.Delim, depth int) ([]byte, er
 	if depth > MaxDepth {
 		return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
 	}
-	var seen map[string]bool
-	if open == '{' {
-		seen = map[string]bool{}
-	}
 	dst = append(dst, byte(open))
+	begin, members, seen := len(dst), []member(nil), map[string]bool{}
 	for first := true; w.dec.More(); first = false {
 		if !first {
 			dst = append(dst, ',')
 		}
-		if seen != nil {
+		start, name := len(dst), ""
+		if open == '{' {
 			tok, err := w.token()
 			if err != nil {
 				return nil, err
 			}
-			key := tok.(string)
-			if seen[key] {
-				return nil, fmt.Errorf("duplicate member %q", key)
+			if name = tok.(string); seen[name] {
+				return nil, fmt.Errorf("duplicate member %q", name)
 			}
-			seen[key] = true
-			dst = append(AppendString(dst, key), ':')
+			seen[name] = true
+			dst = append(AppendString(dst, name), ':')
 		}
 		var err error
 		if dst, err = w.value(dst, depth); err != nil {
 			return nil, err
 		}
+		if w.jcs && open == '{' {
+			members = append(members, member{utf16.Encode([]rune(name)), start, len(dst)})
+		}
 	}
 	if _, err := w.dec.Token(); err != nil { // the closing bracket
 		return nil, err
 	}
+	sortMembers(dst, begin, members)
 	return append(dst, byte(open)+2), nil // '[' and ']', '{' and '}' are two apart
+}
+
+// A member is one of an object: the UTF-16 units of its name, and where it stands.
+type member struct {
+	name       []uint16
+	start, end int
+}
+
+// sortMembers puts the members of an object, which stand in text from begin on, in order.
+func sortMembers(text []byte, begin int, members []member) {
+	slices.SortFunc(members, func(a, b member) int { return slices.Compare(a.name, b.name) })
+	var sorted []byte
+	for i, m := range members {
+		if i > 0 {
+			sorted = append(sorted, ',')
+		}
+		sorted = append(sorted, text[m.start:m.end]...)
+	}
+	copy(text[begin:], sorted)
 }

@@ -1,10 +1,8 @@
 package text
 
 import (
-	"bytes"
 	"errors"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/dialai/dialai/internal/jsontext"
 )
@@ -130,8 +128,6 @@ func (h *JSONHasher) value(depth int) (uint64, error) {
 		return h.object(depth)
 	case c == '[':
 		return h.array(depth)
-	case c == '"' && h.only:
-		return 0, h.pass()
 	case c == '"':
 		s, err := h.str()
 		v := HashInto(seedString, s)
@@ -289,116 +285,15 @@ func (h *JSONHasher) array(depth int) (uint64, error) {
 
 // str reads a string and returns its bytes without escapes, valid until the next
 // string or number is read.
-func (h *JSONHasher) str() ([]byte, error) {
-	start := h.at + 1
-	end := jsontext.SkipPlain(h.data, start)
-	if end < len(h.data) && h.data[end] == '"' {
-		h.at = end + 1
-		text := h.data[start:end]
-		if h.seen && bytes.IndexByte(text, 0x7F) >= 0 { // the one of ASCII that shows nothing and needs no escape
-			h.buf = AppendSeen(h.buf[:0], text)
-			return h.buf, nil
-		}
-		return text, nil
+func (h *JSONHasher) str() (text []byte, err error) {
+	next := 0
+	if text, h.buf, next = jsontext.Unquote(h.data, h.at, h.buf); next == 0 {
+		return nil, errSyntax
 	}
-	return h.unescape(start, end)
-}
-
-// unescape reads a string that has escapes or letters beyond ASCII, the first at
-// at. Invalid UTF-8 and lone surrogates count as the replacement character, as
-// they do to encoding/json.
-func (h *JSONHasher) unescape(start, at int) ([]byte, error) {
-	h.buf = append(h.buf[:0], h.data[start:at]...)
-	for at < len(h.data) {
-		n := 0
-		switch c := h.data[at]; {
-		case c == '"':
-			h.at = at + 1
-			if h.seen {
-				h.buf = AppendSeen(h.buf[:0], h.buf)
-			}
-			return h.buf, nil
-		case c == '\\':
-			n = h.escape(h.data[at:])
-		case c >= utf8.RuneSelf:
-			var r rune
-			r, n = utf8.DecodeRune(h.data[at:])
-			h.buf = utf8.AppendRune(h.buf, r)
-		}
-		if n == 0 {
-			return nil, errSyntax
-		}
-		next := jsontext.SkipPlain(h.data, at+n)
-		h.buf = append(h.buf, h.data[at+n:next]...)
-		at = next
+	h.at = next
+	if h.seen && FirstUnseen(text) >= 0 {
+		h.buf = AppendSeen(h.buf[:0], text) // which h.buf may be
+		return h.buf, nil
 	}
-	return nil, errSyntax
-}
-
-// pass reads a string for which only its syntax counts.
-func (h *JSONHasher) pass() error {
-	for at := jsontext.SkipPlain(h.data, h.at+1); at < len(h.data); at = jsontext.SkipPlain(h.data, at) {
-		n := 0
-		switch c := h.data[at]; {
-		case c == '"':
-			h.at = at + 1
-			return nil
-		case c == '\\':
-			h.buf = h.buf[:0]
-			n = h.escape(h.data[at:])
-		case c >= utf8.RuneSelf:
-			n = 1
-		}
-		if n == 0 {
-			return errSyntax
-		}
-		at += n
-	}
-	return errSyntax
-}
-
-// shortEscapes has the character that each letter stands for behind a backslash.
-var shortEscapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// escape appends what an escape stands for and returns its length, 0 if it is
-// none.
-func (h *JSONHasher) escape(b []byte) int {
-	if len(b) < 2 {
-		return 0
-	}
-	if c := shortEscapes[b[1]]; c != 0 {
-		h.buf = append(h.buf, c)
-		return 2
-	}
-	r, ok := hex4(b)
-	if !ok {
-		return 0
-	}
-	n := 6
-	if r >= 0xd800 && r < 0xdc00 {
-		if low, ok := hex4(b[n:]); ok && low >= 0xdc00 && low < 0xe000 {
-			r, n = (r-0xd800)<<10+(low-0xdc00)+0x10000, 12
-		}
-	}
-	h.buf = utf8.AppendRune(h.buf, r) // a lone surrogate becomes the replacement
-	return n
-}
-
-// hex4 reads \uXXXX.
-func hex4(b []byte) (r rune, ok bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, false
-	}
-	for _, c := range b[2:6] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
+	return text, nil
 }
