@@ -9,25 +9,20 @@ import (
 )
 
 // Stages prints how far the states of a machine do without humans.
-func (st Style) Stages(out io.Writer, list []runner.StateCollapse) error {
-	if st.JSON || len(list) == 0 {
-		return st.printCollapses(out, list)
-	}
-	rows := [][]string{{"STATE", "STAGE", "SINCE", "WHY", "CHAMPION", "HUMAN DECISIONS"}}
-	for _, s := range list {
-		rows = append(rows, []string{s.State, stageText(s), sinceText(s), s.Reason, championText(s), fmt.Sprint(s.Outcomes)})
-	}
-	return Table(out, rows)
+func (st Style) Stages(out io.Writer, states []runner.StateCollapse) error {
+	return list(st, out, states, noCollapse, []string{"STATE", "STAGE", "SINCE", "WHY", "CHAMPION", "HUMAN DECISIONS"}, func(s runner.StateCollapse) []string {
+		since, champion := "the beginning", "none"
+		if s.Since != 0 {
+			since = s.Since.String()
+		}
+		if s.Champion != nil {
+			champion = fmt.Sprintf("%s until %s", s.Champion.Certificate.SpecialistID, s.Champion.Certificate.ExpiresAt)
+		}
+		return []string{string(s.State), stageText(s), since, s.Reason, champion, fmt.Sprint(s.Outcomes)}
+	})
 }
 
-// printCollapses prints states as JSON, or that there are none.
-func (st Style) printCollapses(out io.Writer, list []runner.StateCollapse) error {
-	if st.JSON {
-		return Lines(out, list)
-	}
-	_, err := fmt.Fprintln(out, "No state declares a collapse under bayes: every state ends at consensus.")
-	return err
-}
+const noCollapse = "No state declares a collapse under bayes: every state ends at consensus."
 
 func stageText(s runner.StateCollapse) string {
 	text := string(s.Stage)
@@ -40,26 +35,12 @@ func stageText(s runner.StateCollapse) string {
 	return text
 }
 
-func sinceText(s runner.StateCollapse) string {
-	if s.Since == 0 {
-		return "the beginning"
-	}
-	return s.Since.String()
-}
-
-func championText(s runner.StateCollapse) string {
-	if s.Champion == nil {
-		return "none"
-	}
-	return fmt.Sprintf("%s until %s", s.Champion.Certificate.SpecialistID, s.Champion.Certificate.ExpiresAt)
-}
-
 // Plans prints what the next stage of each state waits for.
-func (st Style) Plans(out io.Writer, list []runner.StateCollapse) error {
-	if st.JSON || len(list) == 0 {
-		return st.printCollapses(out, list)
+func (st Style) Plans(out io.Writer, states []runner.StateCollapse) error {
+	if st.JSON || len(states) == 0 {
+		return list(st, out, states, noCollapse, nil, nil)
 	}
-	for i, s := range list {
+	for i, s := range states {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
@@ -74,11 +55,10 @@ func printPlan(out io.Writer, s runner.StateCollapse) error {
 	fmt.Fprintf(out, "State %s: %s\n", Clean(s.State), Clean(stageText(s)))
 	fmt.Fprintf(out, "  Next: %s\n", nextText(s))
 	if len(s.Candidates) > 0 {
-		rows := [][]string{{"  CANDIDATE", "AGREED", "AT LEAST", "EVIDENCE", "NEEDED"}}
-		for _, c := range s.Candidates {
-			rows = append(rows, []string{"  " + c.SpecialistID, agreed(c.K, c.N), c.LowerBound.Text2(), short(c.E), short(c.Bar)})
-		}
-		if err := Table(out, rows); err != nil {
+		err := table(out, []string{"  CANDIDATE", "AGREED", "AT LEAST", "EVIDENCE", "NEEDED"}, s.Candidates, func(c trust.Candidate) []string {
+			return []string{"  " + c.SpecialistID, agreed(c.K, c.N), c.LowerBound.Text2(), short(c.E), short(c.Bar)}
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -28,11 +28,10 @@ func (st Style) Metrics(out io.Writer, m *report.Metrics) error {
 	}
 	if len(m.Specialists) > 0 {
 		fmt.Fprintln(out)
-		rows := [][]string{{"SPECIALIST", "ALIGNMENT", "PROPOSALS", "DECIDED SO", "SHARE"}}
-		for _, s := range m.Specialists {
-			rows = append(rows, []string{s.SpecialistID, s.Alignment.Text2(), fmt.Sprint(s.TotalProposals), fmt.Sprint(s.WinningProposals), fmt.Sprintf("%.0f %%", 100*s.WinRate)})
-		}
-		if err := Table(out, rows); err != nil {
+		err := table(out, []string{"SPECIALIST", "ALIGNMENT", "PROPOSALS", "DECIDED SO", "SHARE"}, m.Specialists, func(s report.SpecialistMetrics) []string {
+			return []string{s.SpecialistID, s.Alignment.Text2(), fmt.Sprint(s.TotalProposals), fmt.Sprint(s.WinningProposals), fmt.Sprintf("%.0f %%", 100*s.WinRate)}
+		})
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "Alignment is what a vote weighs under alignmentMargin: a lower bound of how often it agrees\nwith humans. %s shows trust, the probability that bayes counts with.\n", st.Command("trust list", []string{m.MachineName}))

@@ -9,24 +9,16 @@ import (
 )
 
 // Sessions prints a list of sessions.
-func (st Style) Sessions(out io.Writer, list []session.Summary) error {
-	switch {
-	case st.JSON:
-		return Lines(out, list)
-	case st.Quiet:
-		for _, s := range list {
+func (st Style) Sessions(out io.Writer, sessions []session.Summary) error {
+	if st.Quiet && !st.JSON {
+		for _, s := range sessions {
 			fmt.Fprintln(out, s.SessionID)
 		}
 		return nil
-	case len(list) == 0:
-		_, err := fmt.Fprintln(out, "No sessions.")
-		return err
 	}
-	rows := [][]string{{"SESSION", "MACHINE", "STATUS", "STATE", "ROUND", "UPDATED", "WHY"}}
-	for _, s := range list {
-		rows = append(rows, []string{s.SessionID.String(), s.MachineName, s.Status.String(), s.CurrentState, fmt.Sprint(s.Round), s.UpdatedAt.String(), s.Code})
-	}
-	return Table(out, rows)
+	return list(st, out, sessions, "No sessions.", []string{"SESSION", "MACHINE", "STATUS", "STATE", "ROUND", "UPDATED", "WHY"}, func(s session.Summary) []string {
+		return []string{s.SessionID.String(), s.MachineName, s.Status.String(), s.CurrentState, fmt.Sprint(s.Round), s.UpdatedAt.String(), s.Code}
+	})
 }
 
 // Ticks prints what one step of each session came to, and returns how many failed.

@@ -98,11 +98,9 @@ func between(list []simulate.Point) (sum simulate.Point) {
 }
 
 func printVoters(out *bufio.Writer, r *simulate.Report) error {
-	rows := [][]string{{"SPECIALIST", "TRUE P", "OBSERVED", "TRUST", "ASKED", "COST USD", "GROUP"}}
-	for _, v := range r.Voters {
-		rows = append(rows, []string{v.ID, fmt.Sprintf("%.3f", v.TrueP), fmt.Sprintf("%.3f", v.Observed), v.Trust.Text2(), percent(v.Share), v.CostUSD.String(), v.Group})
-	}
-	return Table(out, rows)
+	return table(out, []string{"SPECIALIST", "TRUE P", "OBSERVED", "TRUST", "ASKED", "COST USD", "GROUP"}, r.Voters, func(v simulate.Record) []string {
+		return []string{v.ID, fmt.Sprintf("%.3f", v.TrueP), fmt.Sprintf("%.3f", v.Observed), v.Trust.Text2(), percent(v.Share), v.CostUSD.String(), v.Group}
+	})
 }
 
 // mostEvents is how many events people are shown.

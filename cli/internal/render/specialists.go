@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -57,16 +56,7 @@ func RosterLines(r *session.Roster) []*RosterLine {
 
 // Roster prints the specialists of a machine.
 func (st Style) Roster(out io.Writer, r *session.Roster) error {
-	list := RosterLines(r)
-	if st.JSON {
-		return Lines(out, list)
-	}
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(out, "Nobody is registered, switched off or champion.")
-		return err
-	}
-	rows := [][]string{{"SPECIALIST", "ROLE", "ORIGIN", "SWITCHED", "CHAMPION OF"}}
-	for _, e := range list {
+	return list(st, out, RosterLines(r), "Nobody is registered, switched off or champion.", []string{"SPECIALIST", "ROLE", "ORIGIN", "SWITCHED", "CHAMPION OF"}, func(e *RosterLine) []string {
 		origin, switched := "machine file", "on"
 		if e.Registered {
 			origin = "registered"
@@ -74,9 +64,8 @@ func (st Style) Roster(out io.Writer, r *session.Roster) error {
 		if e.Disabled {
 			switched = "off"
 		}
-		rows = append(rows, []string{e.SpecialistID, string(e.Role), origin, switched, championOf(e.ChampionOf)})
-	}
-	return Table(out, rows)
+		return []string{e.SpecialistID, string(e.Role), origin, switched, championOf(e.ChampionOf)}
+	})
 }
 
 // championOf names the states in which a specialist is champion.

@@ -14,22 +14,14 @@ import (
 )
 
 // Trust prints what everybody's word counts for.
-func (st Style) Trust(out io.Writer, list []report.Trusted) error {
-	if st.JSON {
-		return Lines(out, list)
-	}
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(out, "Nobody takes part.")
+func (st Style) Trust(out io.Writer, trusted []report.Trusted) error {
+	err := list(st, out, trusted, "Nobody takes part.", []string{"STATE", "SPECIALIST", "TRUST", "AGREED", "RECORD OF", "ALONE"}, func(t report.Trusted) []string {
+		return []string{t.State, Who(t.SpecialistID, t.Human), t.Trust.Text2(), agreed(t.K, t.N), t.Level, aloneOf(t)}
+	})
+	if err != nil || st.JSON || st.Quiet || len(trusted) == 0 {
 		return err
 	}
-	rows := [][]string{{"STATE", "SPECIALIST", "TRUST", "AGREED", "RECORD OF", "ALONE"}}
-	for _, t := range list {
-		rows = append(rows, []string{t.State, Who(t.SpecialistID, t.Human), t.Trust.Text2(), agreed(t.K, t.N), t.Level, aloneOf(t)})
-	}
-	if err := Table(out, rows); err != nil || st.Quiet {
-		return err
-	}
-	_, err := fmt.Fprintln(out, "\nTrust is the probability of agreeing with a human, which bayes counts with. Alignment,\nwhich alignmentMargin counts with, is a lower bound of it: dialai metrics shows that.")
+	_, err = fmt.Fprintln(out, "\nTrust is the probability of agreeing with a human, which bayes counts with. Alignment,\nwhich alignmentMargin counts with, is a lower bound of it: dialai metrics shows that.")
 	return err
 }
 
