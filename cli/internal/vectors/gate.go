@@ -49,7 +49,7 @@ func gateSuite(config json.RawMessage) (guardSuite, error) {
 	if g.configErr = err; err == nil {
 		g.config = section.Config()
 	}
-	return g.step, nil
+	return reading(false, g.step), nil
 }
 
 // parseGate reads a section truth as the published gate does.
@@ -123,11 +123,7 @@ type gateResult struct {
 	Ledger      *truth.TokenTotals `json:"ledger,omitempty"`
 }
 
-func (g *gateCase) step(ctx context.Context, input json.RawMessage) (any, error) {
-	var in gateInput
-	if err := json.Unmarshal(input, &in); err != nil {
-		return nil, err
-	}
+func (g *gateCase) step(ctx context.Context, in gateInput) (any, error) {
 	g.softWarns = 0
 	stub := &stepStub{scores: in.StepScores, fails: in.fails("completion", "critique", "sample")}
 	r := g.judge(ctx, &in, stub)

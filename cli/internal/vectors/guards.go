@@ -28,6 +28,21 @@ type guardVector struct {
 // A guardSuite runs the steps of one case in order and returns the result of each.
 type guardSuite func(ctx context.Context, input json.RawMessage) (any, error)
 
+// reading returns a suite whose steps hold a T. Where its configuration is wrong, every
+// step says so.
+func reading[T any](configWrong bool, run func(ctx context.Context, in T) (any, error)) guardSuite {
+	return func(ctx context.Context, input json.RawMessage) (any, error) {
+		var in T
+		if err := json.Unmarshal(input, &in); err != nil {
+			return nil, err
+		}
+		if configWrong {
+			return plain("config_error"), nil
+		}
+		return run(ctx, in)
+	}
+}
+
 // guards runs one case and prints a line for each step.
 func (r *run) guards(ctx context.Context, raw json.RawMessage) error {
 	var v guardVector
@@ -76,7 +91,7 @@ func (v *guardVector) suite(r *run) (guardSuite, error) {
 	case "prm-aggregate":
 		return aggregateSuite(v.Config), nil
 	case "jaccard":
-		return jaccardSuite, nil
+		return reading(false, jaccard), nil
 	}
 	return nil, fmt.Errorf("unknown suite %q", v.Suite)
 }
@@ -104,18 +119,12 @@ type loopResult struct {
 func loopGuardSuite(config json.RawMessage) guardSuite {
 	loop, _ := batch.Parse(config)
 	var state batch.State
-	return func(_ context.Context, input json.RawMessage) (any, error) {
-		var in struct {
-			Op        string                `json:"op"`
-			State     *batch.State          `json:"state"`
-			ToolCalls []specialist.ToolCall `json:"tool_calls"`
-		}
-		if err := json.Unmarshal(input, &in); err != nil {
-			return nil, err
-		}
-		if loop == nil {
-			return plain("config_error"), nil
-		}
+	type step struct {
+		Op        string                `json:"op"`
+		State     *batch.State          `json:"state"`
+		ToolCalls []specialist.ToolCall `json:"tool_calls"`
+	}
+	return reading(loop == nil, func(_ context.Context, in step) (any, error) {
 		if in.State != nil {
 			state = *in.State
 		}
@@ -124,7 +133,7 @@ func loopGuardSuite(config json.RawMessage) guardSuite {
 			plain(string(r.Outcome), r.Verdict().Codes()...), r.Count, r.Tools,
 			state.Pending != nil, len(state.Window), len(state.Warned),
 		}, err
-	}
+	})
 }
 
 // hook calls the hook that op names and keeps the state it returns.
@@ -155,16 +164,10 @@ func stepOptions(config json.RawMessage) (truth.StepOptions, error) {
 
 func parseSuite(config json.RawMessage) guardSuite {
 	options, configErr := stepOptions(config)
-	return func(_ context.Context, input json.RawMessage) (any, error) {
-		var in struct {
-			Critique string `json:"critique"`
-		}
-		if err := json.Unmarshal(input, &in); err != nil {
-			return nil, err
-		}
-		if configErr != nil {
-			return plain("config_error"), nil
-		}
+	type step struct {
+		Critique string `json:"critique"`
+	}
+	return reading(configErr != nil, func(_ context.Context, in step) (any, error) {
 		status := "parsed"
 		score, ok := truth.ParseScore(in.Critique, options.StrictScore)
 		if !ok {
@@ -174,14 +177,10 @@ func parseSuite(config json.RawMessage) guardSuite {
 			plainResult
 			Score float64 `json:"score"`
 		}{plain(status), score}, nil
-	}
+	})
 }
 
-func jaccardSuite(_ context.Context, input json.RawMessage) (any, error) {
-	var in struct{ A, B string }
-	if err := json.Unmarshal(input, &in); err != nil {
-		return nil, err
-	}
+func jaccard(_ context.Context, in struct{ A, B string }) (any, error) {
 	return struct {
 		plainResult
 		Distance float64 `json:"distance"`
@@ -233,17 +232,11 @@ func numberedSteps(n int) []string {
 
 func aggregateSuite(config json.RawMessage) guardSuite {
 	options, configErr := stepOptions(config)
-	return func(ctx context.Context, input json.RawMessage) (any, error) {
-		var in struct {
-			StepScores []*float64 `json:"step_scores"`
-			Steps      []string   `json:"steps"`
-		}
-		if err := json.Unmarshal(input, &in); err != nil {
-			return nil, err
-		}
-		if configErr != nil {
-			return plain("config_error"), nil
-		}
+	type step struct {
+		StepScores []*float64 `json:"step_scores"`
+		Steps      []string   `json:"steps"`
+	}
+	return reading(configErr != nil, func(ctx context.Context, in step) (any, error) {
 		if in.Steps == nil {
 			in.Steps = numberedSteps(len(in.StepScores))
 		}
@@ -260,5 +253,5 @@ func aggregateSuite(config json.RawMessage) guardSuite {
 			EmbeddedStepChars   int     `json:"embedded_step_chars_max"`
 			EmbeddedAnswerChars int     `json:"embedded_answer_chars_max"`
 		}{plain("value"), m.Value, stub.calls, stub.mostStep, stub.mostAnswer}, err
-	}
+	})
 }

@@ -69,14 +69,11 @@ func resultOfAnswer(answer []byte) map[string]any {
 // commandSuite runs this program's own commands, each as if it were a process of
 // its own.
 func (r *run) commandSuite(config json.RawMessage) guardSuite {
-	return func(_ context.Context, input json.RawMessage) (any, error) {
-		var in struct {
-			Argv  []string `json:"argv"`
-			Stdin string   `json:"stdin"`
-		}
-		if err := json.Unmarshal(input, &in); err != nil {
-			return nil, err
-		}
+	type step struct {
+		Argv  []string `json:"argv"`
+		Stdin string   `json:"stdin"`
+	}
+	return reading(false, func(_ context.Context, in step) (any, error) {
 		file, err := os.CreateTemp("", "guards-*.json")
 		if err != nil {
 			return nil, err
@@ -94,7 +91,7 @@ func (r *run) commandSuite(config json.RawMessage) guardSuite {
 			}
 		}
 		return r.command(in.Argv, in.Stdin), nil
-	}
+	})
 }
 
 // command runs one command and returns what it printed and how it ended.
