@@ -2,9 +2,11 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 
 	"github.com/dialai/dialai/cli/internal/guardlog"
@@ -95,26 +97,34 @@ func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *session
 	if err != nil {
 		return err
 	}
-	for rec, err := range e.store.Records(ctx, s.ID, v.from) {
+	return eachEvent(e.store.Records(ctx, s.ID, v.from), "", v.from, func(ev session.Raw, hash session.Hash) error {
+		line := render.LogLine{V: 1, SessionID: s.ID.String(), Raw: ev, Hash: hash.String()}
+		if ev.Seq > closed {
+			line.Data, line.Withheld = s.Concealed(&ev, v.hidden)
+		}
+		if v.masked {
+			line.Data, line.Redacted = render.Redact(line.Data)
+		}
+		return a.LogLine(out, line)
+	})
+}
+
+// eachEvent calls do with the events of records from a number on, and with the hash of
+// the record. log names the log if a record cannot be read; "" names the record.
+func eachEvent(records iter.Seq2[session.StoredRecord, error], log string, from int64, do func(session.Raw, session.Hash) error) error {
+	for rec, err := range records {
 		if err != nil {
 			return err
 		}
 		events, err := session.DecodeRaw(rec.Events)
 		if err != nil {
-			return &session.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
+			return &session.CorruptError{What: cmp.Or(log, fmt.Sprintf("the record at event %d", rec.First)), Problem: err.Error()}
 		}
 		for _, ev := range events {
-			if ev.Seq < v.from {
+			if ev.Seq < from {
 				continue
 			}
-			line := render.LogLine{V: 1, SessionID: s.ID.String(), Raw: ev, Hash: rec.Hash.String()}
-			if ev.Seq > closed {
-				line.Data, line.Withheld = s.Concealed(&ev, v.hidden)
-			}
-			if v.masked {
-				line.Data, line.Redacted = render.Redact(line.Data)
-			}
-			if err := a.LogLine(out, line); err != nil {
+			if err := do(ev, rec.Hash); err != nil {
 				return err
 			}
 		}
@@ -131,24 +141,9 @@ func (a *app) printMachineLog(ctx context.Context, e *engine, out io.Writer, nam
 			return err
 		}
 	}
-	for rec, err := range e.store.RosterRecords(ctx, name, from) {
-		if err != nil {
-			return err
-		}
-		events, err := session.DecodeRaw(rec.Events)
-		if err != nil {
-			return &session.CorruptError{What: "the log of machine " + name, Problem: err.Error()}
-		}
-		for _, ev := range events {
-			if ev.Seq < from {
-				continue
-			}
-			if err := a.LogLine(out, render.LogLine{V: 1, Machine: name, Raw: ev, Hash: rec.Hash.String()}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return eachEvent(e.store.RosterRecords(ctx, name, from), "the log of machine "+name, from, func(ev session.Raw, hash session.Hash) error {
+		return a.LogLine(out, render.LogLine{V: 1, Machine: name, Raw: ev, Hash: hash.String()})
+	})
 }
 
 // closedUntil returns the number of the last event that nothing is withheld of,
@@ -157,21 +152,13 @@ func closedUntil(ctx context.Context, e *engine, s *session.Session) (last int64
 	if !s.Hides("") {
 		return s.Sequence, nil
 	}
-	for rec, err := range e.store.Records(ctx, s.ID, 0) {
-		if err != nil {
-			return 0, err
+	err = eachEvent(e.store.Records(ctx, s.ID, 0), "", 0, func(ev session.Raw, _ session.Hash) error {
+		if ev.Kind == session.KindExecuted {
+			last = ev.Seq
 		}
-		events, err := session.DecodeRaw(rec.Events)
-		if err != nil {
-			return 0, err
-		}
-		for _, ev := range events {
-			if ev.Kind == session.KindExecuted {
-				last = ev.Seq
-			}
-		}
-	}
-	return last, nil
+		return nil
+	})
+	return last, err
 }
 
 // guardLogFlags are those of log that are about guards.

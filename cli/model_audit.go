@@ -90,23 +90,17 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 // like a record that was removed.
 func notAsked(ctx context.Context, e *engine, out io.Writer, s *session.Session) error {
 	models, answers := map[string]bool{}, 0
-	for rec, err := range e.store.Records(ctx, s.ID, 1) {
-		if err != nil {
-			return err
-		}
-		events, err := session.DecodeRaw(rec.Events)
-		if err != nil {
-			return &session.CorruptError{What: fmt.Sprintf("the record at event %d", rec.First), Problem: err.Error()}
-		}
-		for _, ev := range events {
-			answers += modelAnswers(ev, models)
-		}
+	err := eachEvent(e.store.Records(ctx, s.ID, 1), "", 1, func(ev session.Raw, _ session.Hash) error {
+		answers += modelAnswers(ev, models)
+		return nil
+	})
+	if err == nil && answers == 0 {
+		_, err = fmt.Fprintln(out, "No model was asked.")
 	}
-	if answers == 0 {
-		_, err := fmt.Fprintln(out, "No model was asked.")
+	if err != nil || answers == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "No asking of a model is recorded, though models answered %s: cassettes did (--replay), or the end of the record was removed,\nwhich dialai store verify --head would tell.\n", render.Plural(answers, "time"))
+	_, err = fmt.Fprintf(out, "No asking of a model is recorded, though models answered %s: cassettes did (--replay), or the end of the record was removed,\nwhich dialai store verify --head would tell.\n", render.Plural(answers, "time"))
 	return err
 }
 
