@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"strings"
+	"fmt"
 
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/lab/backtest"
@@ -73,15 +73,7 @@ func (a *app) adopter(ctx context.Context, e *engine, adoption *trust.Adoption, 
 		return as, nil
 	}
 	humans, err := e.Adopters(ctx, adoption.Machine, machine.StateName(adoption.State))
-	switch {
-	case err != nil:
-		return "", err
-	case len(humans) == 1:
-		return humans[0], nil
-	case len(humans) == 0:
-		return "", usage("nobody may adopt a policy for machine %q: its humans are switched off", adoption.Machine)
-	}
-	return "", usage("several humans may adopt a policy for machine %q; say who you are with --as: %s", adoption.Machine, strings.Join(humans, ", "))
+	return onlyHuman(humans, err, fmt.Sprintf("adopt a policy for machine %q", adoption.Machine))
 }
 
 // adoptError says what stands in the way of an adoption.

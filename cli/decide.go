@@ -350,11 +350,18 @@ func (a *app) actor(ctx context.Context, e *engine, s *session.Session, as strin
 		return as, nil
 	}
 	humans, err := a.actors(ctx, e, s)
+	return onlyHuman(humans, err, "decide")
+}
+
+// onlyHuman returns the one of humans who may do something, if there is only one.
+func onlyHuman(humans []string, err error, what string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
+	case len(humans) == 0:
+		return "", usage("nobody may %s: its humans are switched off", what)
 	case len(humans) > 1:
-		return "", usage("several humans may decide; say who you are with --as: %s", strings.Join(humans, ", "))
+		return "", usage("several humans may %s; say who you are with --as: %s", what, strings.Join(humans, ", "))
 	}
 	return humans[0], nil
 }

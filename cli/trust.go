@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/dialai/dialai/machine"
 
@@ -51,21 +51,11 @@ from the record in the state, filled up with that of other states and machines.`
 			if err != nil {
 				return err
 			}
-			return a.Trust(out, only(list, state))
+			return a.Trust(out, slices.DeleteFunc(list, func(t report.Trusted) bool { return state != "" && t.State != state }))
 		}),
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only the state of this `name`")
 	return cmd
-}
-
-func only(list []report.Trusted, state string) []report.Trusted {
-	kept := []report.Trusted{}
-	for _, t := range list {
-		if state == "" || t.State == state {
-			kept = append(kept, t)
-		}
-	}
-	return kept
 }
 
 func (a *app) trustShowCommand() *cobra.Command {
@@ -82,16 +72,11 @@ and the evidence for deciding alone.`,
 			if err != nil {
 				return err
 			}
-			kept := []report.Trusted{}
-			for _, t := range list {
-				if t.SpecialistID == args[1] {
-					kept = append(kept, t)
-				}
-			}
-			if len(kept) == 0 {
+			list = slices.DeleteFunc(list, func(t report.Trusted) bool { return t.SpecialistID != args[1] })
+			if len(list) == 0 {
 				return &session.NotFoundError{What: "Specialist", ID: args[1]}
 			}
-			return a.TrustOf(out, kept)
+			return a.TrustOf(out, list)
 		}),
 	}
 }
@@ -134,17 +119,10 @@ func (a *app) orderBy(ctx context.Context, e *engine, machineName, state, as str
 		return as, nil
 	}
 	humans, declared, err := e.HumansIn(ctx, machineName, machine.StateName(state))
-	switch {
-	case err != nil:
-		return "", err
-	case len(humans) == 1:
-		return humans[0], nil
-	case len(humans) == 0 && !declared:
+	if err == nil && len(humans) == 0 && !declared {
 		return runner.Operator, nil
-	case len(humans) == 0:
-		return "", usage("nobody may give orders in state %q: its humans are switched off", state)
 	}
-	return "", usage("several humans may give orders in state %q; say who you are with --as: %s", state, strings.Join(humans, ", "))
+	return onlyHuman(humans, err, fmt.Sprintf("give orders in state %q", state))
 }
 
 func (a *app) trustPromoteCommand() *cobra.Command {

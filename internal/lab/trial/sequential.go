@@ -1,7 +1,7 @@
 package trial
 
 import (
-	"math"
+	"slices"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
@@ -141,10 +141,7 @@ func (s *bayes) ask(q *Question, tau float64, sum *Sequential) {
 
 // credit returns the share of a tie at the top that the truth holds.
 func credit(p []float64, truth int) float64 {
-	top, ties, holds := math.Inf(-1), 0., false
-	for _, v := range p {
-		top = math.Max(top, v)
-	}
+	top, ties, holds := slices.Max(p), 0., false
 	for t, v := range p {
 		if v >= top-1e-12 {
 			ties++

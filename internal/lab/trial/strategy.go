@@ -2,6 +2,7 @@ package trial
 
 import (
 	"math"
+	"slices"
 
 	"github.com/dialai/dialai/internal/trust"
 )
@@ -67,16 +68,17 @@ func share(k, n int64) float64 {
 func tallies(d *Data, gold []int) []trust.Tally {
 	list := make([]trust.Tally, len(d.Workers))
 	for _, i := range gold {
-		q := &d.Questions[i]
-		for _, a := range q.Answers {
-			t := &list[a.Worker]
-			t.Total++
-			if a.Class == q.Truth {
-				t.Matching++
-			}
-		}
+		d.Questions[i].compare(list)
 	}
 	return list
+}
+
+// compare adds to the tallies of workers whether their answers are right.
+func (q *Question) compare(list []trust.Tally) {
+	for _, a := range q.Answers {
+		t := &list[a.Worker]
+		t.Total, t.Matching = t.Total+1, t.Matching+int64(one(a.Class == q.Truth))
+	}
 }
 
 // A weighted strategy adds up a weight per vote.
@@ -119,11 +121,7 @@ func (s *weighted) judge(q *Question) Claim {
 }
 
 func claim(p []float64) Claim {
-	top := 0.
-	for _, v := range p {
-		top = max(top, v)
-	}
-	return Claim{p, top >= certainFrom}
+	return Claim{p, slices.Max(p) >= certainFrom}
 }
 
 // reliability is what logodds, confusion and semi believe of each worker.
@@ -164,10 +162,7 @@ func (s *logodds) judge(q *Question) Claim {
 
 // normalise turns log-scores into probabilities.
 func normalise(p []float64) []float64 {
-	top, sum := math.Inf(-1), 0.
-	for _, v := range p {
-		top = math.Max(top, v)
-	}
+	top, sum := slices.Max(p), 0.
 	if math.IsInf(top, 0) { // where there is one class
 		for i := range p {
 			p[i] = 1 / float64(len(p))

@@ -1,6 +1,8 @@
 package trial
 
 import (
+	"slices"
+
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
 )
@@ -61,28 +63,10 @@ func (s *marginStream) decide(q *Question) (int, bool) {
 		s.w.of[a.Worker] = s.w.weigh(t.Matching, t.Total)
 	}
 	c := s.w.judge(q)
-	return argmax(c.P), c.Certain
+	return slices.Index(c.P, slices.Max(c.P)), c.Certain
 }
 
-func argmax(p []float64) int {
-	best := 0
-	for i := range p {
-		if p[i] > p[best] {
-			best = i
-		}
-	}
-	return best
-}
-
-func (s *marginStream) tell(q *Question, _ bool) {
-	for _, a := range q.Answers {
-		t := &s.tallies[a.Worker]
-		t.Total++
-		if a.Class == q.Truth {
-			t.Matching++
-		}
-	}
-}
+func (s *marginStream) tell(q *Question, _ bool) { q.compare(s.tallies) }
 
 // bayesStream decides under a promise.
 type bayesStream struct {
@@ -116,14 +100,7 @@ func (s *bayesStream) tell(q *Question, audit bool) {
 // Streams runs every strategy that can be streamed over seeded orders of all
 // questions.
 func Streams(d *Data, o Options) []Stream {
-	var names []string
-	for _, name := range o.Strategies {
-		for _, s := range streamed {
-			if s == name {
-				names = append(names, name)
-			}
-		}
-	}
+	names := slices.DeleteFunc(slices.Clone(o.Strategies), func(name string) bool { return !slices.Contains(streamed, name) })
 	runs := make([]run, len(names)*o.Orders)
 	o.each("streams", len(runs), func(i int) {
 		runs[i].play(d, newDecider(names[i/o.Orders], d, o.MaxError), o.Seed, i%o.Orders)
