@@ -59,7 +59,7 @@ func ReadSchema(source []byte, reading SchemaReading) (*Schema, error) {
 	if !slices.Contains(drafts, s.Schema) {
 		return nil, fmt.Errorf("$schema %q is not supported; %s is", s.Schema, drafts[1])
 	}
-	if err := checkWords("", &s); err != nil {
+	if err := eachSchema("", &s, checkWords); err != nil {
 		return nil, err
 	}
 	if err := readDraft(&s, reading); err != nil {

@@ -30,8 +30,8 @@ type schemaGraph struct {
 	work    map[*jsonschema.Schema]int // 0 while it is being computed
 }
 
-// checkWords refuses types that there are not and patterns that do not compile, in s,
-// which stands at path, and below.
+// checkWords refuses types that there are not and patterns that do not compile, in s
+// itself, which stands at path.
 func checkWords(path string, s *jsonschema.Schema) error {
 	types := s.Types
 	if s.Type != "" {
@@ -54,11 +54,6 @@ func checkWords(path string, s *jsonschema.Schema) error {
 			return &SchemaError{at, fmt.Sprintf("the pattern at #%s does not compile: %v", at, PatternError(patterns[at], err))}
 		}
 	}
-	for _, c := range subschemas(s) {
-		if err := checkWords(path+c.path, c.schema); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -69,7 +64,7 @@ func checkGraph(root *jsonschema.Schema) (*schemaGraph, error) {
 		byPath: map[string]*jsonschema.Schema{}, anchors: map[string][]*jsonschema.Schema{},
 		next: map[*jsonschema.Schema][]*jsonschema.Schema{}, work: map[*jsonschema.Schema]int{},
 	}
-	if err := g.add("", root); err != nil {
+	if err := eachSchema("", root, g.add); err != nil {
 		return nil, err
 	}
 	for _, path := range slices.Sorted(maps.Keys(g.byPath)) {
@@ -88,7 +83,7 @@ func checkGraph(root *jsonschema.Schema) (*schemaGraph, error) {
 	return g, nil
 }
 
-// add notes s, which stands at path, and everything below it.
+// add notes s, which stands at path, and what it applies to the same value.
 func (g *schemaGraph) add(path string, s *jsonschema.Schema) error {
 	if s.ID != "" && path != "" {
 		return &SchemaError{path + "/$id", fmt.Sprintf("$id at #%s: only the root may have one", path)}
@@ -102,9 +97,6 @@ func (g *schemaGraph) add(path string, s *jsonschema.Schema) error {
 	for _, c := range subschemas(s) {
 		if c.inPlace {
 			g.next[s] = append(g.next[s], c.schema)
-		}
-		if err := g.add(path+c.path, c.schema); err != nil {
-			return err
 		}
 	}
 	return nil
