@@ -40,7 +40,7 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 	ruling, choice, ok := d.answer(item, humans)
 	ruling.SessionID, ruling.Blind = r.Session.ID, item.Withheld != nil
 	for ok {
-		if ruling.MetaJSON, ok = d.payload(choice); !ok {
+		if ruling.MetaJSON, ok = d.payload(&item, choice); !ok {
 			break
 		}
 		choice.MetaJSON = ruling.MetaJSON // to be corrected, if it is refused

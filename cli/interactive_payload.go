@@ -7,15 +7,22 @@ import (
 	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
 
-// payload asks for the payload of a choice, if its parameters speak of one: member by
-// member where all that are required are simple, else as JSON. What goes with it so far
+// payload asks for the payload of a choice, if its parameters speak of one, or if other
+// rulings may have one: member by member where all that are required are simple, else as JSON. What goes with it so far
 // is offered. ok is false if the question is left open.
-func (d *dialogue) payload(t session.InboxTransition) (payload json.RawMessage, ok bool) {
+func (d *dialogue) payload(q *runner.Question, t session.InboxTransition) (payload json.RawMessage, ok bool) {
 	if len(t.Parameters) == 0 {
-		return t.MetaJSON, true // of a ruling that waits for another, with which this one is to agree
+		switch differ := slices.ContainsFunc(q.Rulings, func(r session.QuestionRuling) bool { return r.MetaJSON != nil && r.TransitionName == t.Name }); {
+		case t.MetaJSON != nil || !differ && q.WithheldRulings == 0:
+			return t.MetaJSON, true // as the question shows it: of rulings with which this one is to agree
+		case differ:
+			d.say("The rulings for %s differ in what goes with it.\n", render.Clean(t.Name))
+		}
+		return d.wholePayload(t)
 	}
 	var s payloads.Schema
 	if json.Unmarshal(t.Parameters, &s) == nil && s.Simple(t.MetaJSON) {
@@ -88,7 +95,9 @@ func (d *dialogue) member(name string, p payloads.Schema, so json.RawMessage, re
 
 // wholePayload asks for a payload as JSON.
 func (d *dialogue) wholePayload(t session.InboxTransition) (json.RawMessage, bool) {
-	d.say("%s takes parameters: %s\n", render.Clean(t.Name), render.Clean(string(t.Parameters)))
+	if len(t.Parameters) > 0 {
+		d.say("%s takes parameters: %s\n", render.Clean(t.Name), render.Clean(string(t.Parameters)))
+	}
 	empty := "empty for none"
 	if t.MetaJSON != nil {
 		d.say("So far: %s\n", render.Clean(string(t.MetaJSON)))

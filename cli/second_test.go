@@ -85,3 +85,36 @@ func TestRulingsAreConcealed(t *testing.T) {
 		t.Errorf("%d and %d views were compared", len(seen[0]), len(seen[1]))
 	}
 }
+
+// TestContestedRulingsShowTheirPayloads: whoever settles what two others chose with different
+// payloads sees both in full, in every view, and executes neither without writing it.
+func TestContestedRulingsShowTheirPayloads(t *testing.T) {
+	h := newHome(t)
+	h.file("payments.json", payments)
+	out, _ := h.run(3, "payments.json", "--json")
+	id, round := first(t, `"sessionId":"([^"]+)"`, out), first(t, `"roundId":"([^"]+)"`, out)
+	long := strings.Repeat("x", 130)
+	rule := func(who, what string, more ...string) {
+		h.run(3, append([]string{"decide", id, what, "--round", round, "--as", who}, more...)...)
+	}
+	rule("carol", "wire", "--data", `{"reference":"`+long+`","iban":"DE11","amount":1}`)
+	rule("dave", "wire", "--data", `{"reference":"`+long+`","iban":"FR22","amount":1000000}`)
+	rule("erin", "hold")
+	for _, args := range [][]string{{"inbox"}, {"show", id}, {"show", id, "--as", "erin"}} {
+		if out, _ := h.run(0, args...); !strings.Contains(out, "DE11") || !strings.Contains(out, "FR22") || !strings.Contains(out, "1000000") || strings.Contains(out, "--data") {
+			t.Errorf("%q shows\n%s", args, out)
+		}
+	}
+	if out, _ := h.run(0, "show", id, "--as", "carol"); strings.Count(out, "DE11") != 2 || strings.Count(out, "FR22") != 1 {
+		t.Errorf("carol is handed another's payload:\n%s", out)
+	}
+	term := h.terminal(nil, "resume", id, "--interactive")
+	term.expect("Decide (1-2")
+	term.send("wire\ncarol\n\n")
+	term.expect("The rulings for wire differ in what goes with it.")
+	term.send("q\n")
+	term.ends(3)
+	if out, _ := h.run(0, "log", id, "--json"); strings.Contains(out, `"kind":"executed"`) {
+		t.Errorf("something was executed:\n%s", out)
+	}
+}

@@ -103,8 +103,9 @@ func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer mac
 	return q, err
 }
 
-// suggest gives each choice the payload that goes with it so far, of the pending rulings
-// that are shown or else of the votes.
+// suggest gives each choice the payload that goes with it so far: the viewer's own, or that
+// of the pending rulings that are shown, or else of the votes. Where rulings differ about it,
+// none goes with the choice: nobody is to rule for what somebody else wrote unawares.
 func (q *Question) suggest(s *machine.State, votes []arbiter.Vote) {
 	round := arbiter.Round{Votes: votes}
 	for i := range q.Transitions {
@@ -112,9 +113,16 @@ func (q *Question) suggest(s *machine.State, votes []arbiter.Vote) {
 		if best := round.Payload(s.Transitions[i]); best != arbiter.NoWinner && choice.Parameters != nil {
 			choice.MetaJSON = votes[best].MetaJSON
 		}
-		for _, r := range q.Rulings {
-			if r.TransitionName == choice.Name && r.MetaJSON != nil {
-				choice.MetaJSON = r.MetaJSON // of several the newest
+		var said *session.QuestionRuling
+		for j := range q.Rulings {
+			r := &q.Rulings[j]
+			switch {
+			case r.TransitionName != choice.Name:
+				continue
+			case said == nil || r.SpecialistID == q.Viewer:
+				said, choice.MetaJSON = r, r.MetaJSON
+			case said.SpecialistID != q.Viewer && !session.SamePayload(said.MetaJSON, r.MetaJSON):
+				choice.MetaJSON = nil
 			}
 		}
 	}

@@ -669,3 +669,24 @@ func TestSecondHumanProposes(t *testing.T) {
 	}
 	b.executed(s, "carol", "finish")
 }
+
+// TestContestedPayloads: where rulings for one transition differ about what goes with it,
+// nobody is handed what somebody else wrote: each sees their own with the choice, others none.
+func TestContestedPayloads(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.eyes("human", "carol", "dave"))
+	b.recorded(s, "human", "park", session.CodeSecondHuman, payload(`{"iban":"DE11"}`))
+	b.recorded(s, "carol", "park", session.CodeSecondHuman, payload(`{"iban":"FR22"}`))
+	b.recorded(s, "dave", "again", session.CodeContested)
+	for viewer, want := range map[machine.SpecialistID]string{"": "", "human": `{"iban":"DE11"}`, "carol": `{"iban":"FR22"}`, "dave": ""} {
+		q, err := b.r.Question(b.ctx, b.now(s), viewer)
+		b.ok(err)
+		for _, choice := range q.Transitions {
+			if got := string(choice.MetaJSON); choice.Name == "park" && got != want || choice.Name != "park" && got != "" {
+				t.Errorf("%q is handed %s with %s, want %q", viewer, got, choice.Name, want)
+			}
+		}
+	}
+	b.recorded(s, "carol", "park", session.CodeContested, payload(`{"iban": "DE12"}`))
+	b.recorded(s, "dave", "park", session.CodeContested, payload(`{"iban":"FR23"}`))
+}

@@ -38,6 +38,7 @@ func printRulings(out io.Writer, q runner.Question) {
 		}
 		fmt.Fprintf(out, "  %s chose %s\n", Clean(r.SpecialistID), Clean(r.TransitionName))
 		Prompt(out, "      ", r.Reasoning)
+		payloadLines(out, r.MetaJSON, fullValues(q.SessionID))
 	}
 }
 
