@@ -11,21 +11,13 @@ func (l *layout) place() {
 	for i, layer := range l.layers {
 		l.settle(i, make([]int, len(layer)), nil)
 	}
-	for i := range 32 {
+	for i := range 48 {
+		both := i >= 32
 		for k := range l.layers {
 			if i%2 == 0 {
-				l.pull(k, true, false)
+				l.pull(k, true, both)
 			} else {
-				l.pull(len(l.layers)-1-k, false, true)
-			}
-		}
-	}
-	for i := range 16 {
-		for k := range l.layers {
-			if i%2 == 0 {
-				l.pull(k, true, true)
-			} else {
-				l.pull(len(l.layers)-1-k, true, true)
+				l.pull(len(l.layers)-1-k, both, true)
 			}
 		}
 	}

@@ -29,10 +29,11 @@ type run struct {
 	events  []Event
 	ledger  *trust.Ledger
 	promise *trust.Promise
-	ask     []int64 // by voter
-	answers []int64
-	rights  []int64
+	voters  []counts
 }
+
+// Counts are those of one voter.
+type counts struct{ asked, answers, rights int64 }
 
 // A Round is one simulated round.
 type Round struct {
@@ -109,22 +110,6 @@ const points = 20
 
 func newReport(c *Config, m *machine.Machine) *Report {
 	return &Report{Machine: m.Name(), config: c, m: m}
-}
-
-func (r *run) count(list *[]int64, i int) {
-	for len(*list) <= i {
-		*list = append(*list, 0)
-	}
-	(*list)[i]++
-}
-
-func (r *run) asked(i int) { r.count(&r.ask, i) }
-
-func (r *run) answered(i int, right bool) {
-	r.count(&r.answers, i)
-	if right {
-		r.count(&r.rights, i)
-	}
 }
 
 // sums of some rounds.
@@ -208,19 +193,14 @@ func (r *Report) record(i int) Record {
 		rec.TrueP += v.right(&r.config.Panel.States[s], drift) / float64(len(r.config.Panel.States))
 	}
 	rec.TrueP = ratio(rec.TrueP, 1)
-	at := func(list []int64) float64 {
-		if i < len(list) {
-			return float64(list[i])
-		}
-		return 0
-	}
-	asked, answers, rights := 0., 0., 0.
+	var sum counts
 	for _, one := range r.runs {
-		asked, answers, rights = asked+at(one.ask), answers+at(one.answers), rights+at(one.rights)
+		c := one.voters[i]
+		sum = counts{sum.asked + c.asked, sum.answers + c.answers, sum.rights + c.rights}
 	}
-	rec.Observed, rec.Asked = ratio(rights, answers), ratio(asked, float64(len(r.runs)))
+	rec.Observed, rec.Asked = ratio(float64(sum.rights), float64(sum.answers)), ratio(float64(sum.asked), float64(len(r.runs)))
 	rec.Share = ratio(rec.Asked, float64(r.config.Rounds))
-	rec.CostUSD = exact.Money(int64(asked) * int64(v.Cost))
+	rec.CostUSD = exact.Money(sum.asked * int64(v.Cost))
 	rec.Trust = r.trust(v)
 	return rec
 }

@@ -56,7 +56,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	r := newReport(&c, m)
 	for i := range max(1, c.Runs) {
-		p := &play{Config: &c, m: m, seed: stream(c.Seed, "run", i).Uint64(), run: &run{}, before: i * c.Rounds}
+		p := &play{Config: &c, m: m, seed: stream(c.Seed, "run", i).Uint64(), run: &run{voters: make([]counts, len(c.Panel.Voters))}, before: i * c.Rounds}
 		if err := p.all(ctx); err != nil {
 			return nil, err
 		}
@@ -263,13 +263,16 @@ func (p *play) vote(_ context.Context, q specialist.Question) (specialist.Answer
 			continue
 		}
 		p.round.Asked++
-		p.run.asked(i)
+		n := &p.voters[i]
+		n.asked++
 		u := specialist.Usage{LatencyMsec: v.Latency, Given: specialist.LatencyGiven}.WithCost(v.Cost)
 		if p.ballot.votes[i] < 0 {
 			return specialist.Answer{Usage: u}, errors.New("no answer")
 		}
 		said := p.state.Classes[p.ballot.votes[i]]
-		p.run.answered(i, p.ballot.votes[i] == p.ballot.truth)
+		if n.answers++; p.ballot.votes[i] == p.ballot.truth {
+			n.rights++
+		}
 		return specialist.Answer{TransitionName: said, Reasoning: "it is " + said, Usage: u, Model: v.Group}, nil
 	}
 	return specialist.Answer{}, fmt.Errorf("%s is not in the panel", q.Self)
