@@ -87,8 +87,6 @@ var offered = map[string]string{
 	"session.KindProbed":       "a word of the log, for who reads it",
 	"session.KindRevealed":     "a word of the log, for who reads it",
 	"session.KindReviewed":     "a word of the log, for who reads it",
-
-	"session.SamePayload": "compares what two rulings would pay",
 }
 
 // TestNames counts the exported names and says what each is for.
