@@ -44,3 +44,15 @@ func (o SQLiteOptions) Through(vfs string) SQLiteOptions {
 	o.vfs = vfs
 	return o
 }
+
+// Ints returns what a query of one column yields, read as every query is.
+func (s *SQLite) Ints(query string) (list []int64, err error) {
+	var n int64
+	for err := range scan(s.read.QueryContext(context.Background(), query)).into(&n) {
+		if err != nil {
+			return list, err
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/session"
@@ -36,4 +37,28 @@ func openSQLite(t testing.TB, path string) *store.SQLite {
 		}
 	})
 	return s
+}
+
+// TestReadingFailsHalfway: whoever reads rows is told where a query fails, at its first
+// row, between two, or at one that makes no sense.
+func TestReadingFailsHalfway(t *testing.T) {
+	s, err := store.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "s.db"), store.SQLiteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for query, want := range map[string]struct {
+		rows int
+		err  string
+	}{
+		`SELECT 1 UNION ALL SELECT 2`:                             {2, ""},
+		`SELECT 1 UNION ALL SELECT abs(-9223372036854775807 - 1)`: {1, "integer overflow"},
+		`SELECT 1 UNION ALL SELECT 'two'`:                         {1, "the file is damaged"},
+		`SELECT missing`:                                          {0, "no such column"},
+	} {
+		got, err := s.Ints(query)
+		if len(got) != want.rows || (err == nil) != (want.err == "") || err != nil && !strings.Contains(err.Error(), want.err) {
+			t.Errorf("%s yields %v and %v, want %d rows and %q", query, got, err, want.rows, want.err)
+		}
+	}
 }
