@@ -16,8 +16,8 @@ import (
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/lint"
 	"github.com/dialai/dialai/machine"
-	"github.com/dialai/dialai/runner"
 )
 
 // Exit codes of lint.
@@ -184,10 +184,10 @@ func (a *app) findings(ctx context.Context, path string) ([]machine.Problem, err
 // decided in the store that --store names, else by the file alone.
 func (a *app) decisionFindings(ctx context.Context, m *machine.Machine) (found []machine.Problem, err error) {
 	if a.flags.Store == "" {
-		return runner.Lint(m), nil
+		return lint.Machine(m), nil
 	}
 	return found, a.with(ctx, reads, func(e *engine, _ *bufio.Writer) error {
-		found, err = e.Lint(ctx, m)
+		found, err = lint.WithStore(ctx, e.Runner, m)
 		return err
 	})
 }

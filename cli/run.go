@@ -13,6 +13,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
+	"github.com/dialai/dialai/internal/lint"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
@@ -213,7 +214,7 @@ func (a *app) warn(m *machine.Machine, strict bool) error {
 	if err != nil {
 		return err
 	}
-	findings := m.Lint(machine.LintOptions{Priced: priced, Decisions: runner.Lint(m)})
+	findings := m.Lint(machine.LintOptions{Priced: priced, Decisions: lint.Machine(m)})
 	findings = slices.DeleteFunc(findings, func(p machine.Problem) bool {
 		return p.Info || p.Code == runner.Dangling // who is registered is known when the session starts
 	})

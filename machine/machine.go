@@ -87,6 +87,14 @@ func (s *State) Terminal() bool { return s.Goal || s.Final }
 // few is the number of transitions that are found faster one by one.
 const few = 8
 
+// Path returns the JSON pointer to the state in a definition.
+func (s *State) Path() string { return "/states/" + pointerEscape.Replace(s.Name) }
+
+// Path returns the JSON pointer to the transition in a definition.
+func (t *Transition) Path() string {
+	return t.From.Path() + "/transitions/" + pointerEscape.Replace(t.Name)
+}
+
 // Transition returns the transition of that name, or nil.
 func (s *State) Transition(name string) *Transition {
 	if s.byName != nil {

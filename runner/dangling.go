@@ -27,19 +27,10 @@ func dangling(m *machine.Machine, s *machine.State, i int, level []*machine.Spec
 		}
 	}
 	return m.Locate(machine.Problem{
-		Path: fmt.Sprintf("%s/specialists/%d", pathOf(s), i), Code: Dangling,
+		Path: fmt.Sprintf("%s/specialists/%d", s.Path(), i), Code: Dangling,
 		Message: fmt.Sprintf("state %q names specialist %q, which is neither declared nor registered for machine %q", s.Name, entry.SpecialistID, m.Name()),
 		Hint:    cmp.Or(machine.DidYouMean(entry.SpecialistID, known), "declare it in the specialists of the machine, or register it"),
 	})
-}
-
-// dangling adds the names in a state's list that nobody has.
-func (f *findings) dangling(m *machine.Machine, s *machine.State, level []*machine.Specialist) {
-	for i := range s.Roster {
-		if sp := &s.Roster[i]; sp.Reference() && find(level, sp.SpecialistID) == nil {
-			f.add(sp.SpecialistID, dangling(m, s, i, level))
-		}
-	}
 }
 
 // placed returns the error of a start with the places that its problems have in the

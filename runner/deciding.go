@@ -23,8 +23,6 @@ type Deciding struct {
 // A StateDeciding is a Deciding of one state.
 type StateDeciding struct {
 	StateCast
-	Panel trust.Panel // who can be asked, humans left out
-
 	of *Deciding
 }
 
@@ -41,7 +39,7 @@ func (r *Runner) Deciding(ctx context.Context, program *session.Program) (*Decid
 	}
 	d := &Deciding{Machine: p.program.Machine, Ledger: l, States: make([]StateDeciding, len(p.states)), runner: r, plan: p}
 	for i, c := range p.casts() {
-		d.States[i] = StateDeciding{c, p.states[i].panel(), d}
+		d.States[i] = StateDeciding{c, d}
 	}
 	return d, nil
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -83,11 +82,6 @@ func Draw(secret []byte, key specialist.RoundKey) float64 { return draw(secret, 
 // the inquiry was about another one.
 func Unasked(asked, passing verdict.Step) verdict.Verdict {
 	return (&inquiry{step: asked, verdict: verdict.Verdict{}}).on(&passing)
-}
-
-// LintBy is Lint by what a ledger knows.
-func LintBy(m *machine.Machine, l *trust.Ledger) []machine.Problem {
-	return lint(m, l, &session.Roster{})
 }
 
 // QuotaUsed returns what a tenant has used in the first window of its quota, as

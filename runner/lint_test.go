@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/lint"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // found returns findings in the form level code path message.
@@ -73,7 +75,7 @@ warning DIV002 /specialists all 3 specialists are of the model "m"`},
 warning DIV002 /states/a~1b/specialists all 2 specialists are of the model "m"`},
 	} {
 		m := parse(t, c.d.text())
-		got := found(t, m, runner.Lint(m))
+		got := found(t, m, lint.Machine(m))
 		for _, word := range strings.Fields(got) {
 			if len(word) > 3 && strings.Trim(word, "0123456789") == "" {
 				got = strings.ReplaceAll(got, word, "N")
@@ -119,7 +121,7 @@ func TestLintOfPanels(t *testing.T) {
 			`warning required-off /states/open/specialists/1 specialist "b" is required and switched off: in state "open" a human decides every round`},
 	} {
 		m := parse(t, c.d.text())
-		if got := found(t, m, runner.Lint(m)); got != c.want {
+		if got := found(t, m, lint.Machine(m)); got != c.want {
 			t.Errorf("%s: found are\n%s\nwant\n%s", c.name, got, c.want)
 		}
 	}
@@ -131,7 +133,7 @@ func TestLintOfRegisteredPanels(t *testing.T) {
 	b := newBench(t)
 	m := b.machine(def{states: marked, who: []string{fn("a"), human("human"), half}, top: `"quorum":2`})
 	codes := func() (list []string) {
-		found, err := b.r.Lint(b.ctx, m)
+		found, err := lint.WithStore(b.ctx, b.r, m)
 		b.ok(err)
 		for _, p := range found {
 			list = append(list, p.Code+" "+p.Path)
@@ -161,7 +163,7 @@ func TestLintOfTheRecord(t *testing.T) {
 	t.Logf("seed %d", seed)
 	priced := `"estimatedCostUSD":0.5`
 	m := b.machine(def{states: marked, who: []string{fn("good", priced), fn("copy", priced), fn("twin", priced), fn("worse", priced), fn("noise", priced), human("human"), arb("alignmentMargin", threshold("1"))}})
-	if before, err := b.r.Lint(b.ctx, m); err != nil || len(before) != 0 {
+	if before, err := lint.WithStore(b.ctx, b.r, m); err != nil || len(before) != 0 {
 		t.Errorf("before anything was decided: %v, %v", before, err)
 	}
 	s := b.start(m)
@@ -179,7 +181,7 @@ func TestLintOfTheRecord(t *testing.T) {
 		}
 		b.force(s, truth)
 	}
-	list, err := b.r.Lint(b.ctx, m)
+	list, err := lint.WithStore(b.ctx, b.r, m)
 	b.ok(err)
 	got := found(t, m, list)
 	for _, want := range []string{`warning DIV001 /specialists 5 specialists, effective `, `warning DIV004 /specialists "worse" agrees with humans in `, `warning DIV005 /specialists the answers of "noise" tell next to nothing`} {
@@ -209,7 +211,7 @@ func TestLintOfHumans(t *testing.T) {
 	if e < 50_000_000 || e > exact.One/2 {
 		t.Fatalf("humans err in %s", e)
 	}
-	if got, want := found(t, m, runner.LintBy(m, l)), "warning RISK002 /risk maxError 0.05 is below "+e.String()+", the rate at which humans err here"; got != want {
+	if got, want := found(t, m, lint.By(m, l, &session.Roster{})), "warning RISK002 /risk maxError 0.05 is below "+e.String()+", the rate at which humans err here"; got != want {
 		t.Errorf("found are\n%s\nwant\n%s", got, want)
 	}
 }
@@ -219,7 +221,7 @@ func TestLintRegistered(t *testing.T) {
 	b := newBench(t)
 	m := b.machine(def{states: marked, who: []string{ai("a", "m"), ai("b", "m"), fn("x", `"disabled":true`), half}, top: `"optionOrder":"declared"`})
 	b.register(machine.Specialist{Role: machine.Proposer, SpecialistID: "c", StrategyFn: "fn"})
-	list, err := b.r.Lint(b.ctx, m)
+	list, err := lint.WithStore(b.ctx, b.r, m)
 	b.ok(err)
 	if got := found(t, m, list); strings.Contains(got, "DIV002") || !strings.Contains(got, "DIV003") {
 		t.Errorf("found are\n%s", got)

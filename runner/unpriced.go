@@ -52,7 +52,7 @@ func (r *Runner) unpricedModels(m *machine.Machine, p *plan) error {
 func specialistPath(m *machine.Machine, s *machine.State, id string) string {
 	is := func(sp machine.Specialist) bool { return sp.SpecialistID == id }
 	if i := slices.IndexFunc(s.Roster, is); i >= 0 && !s.Roster[i].Reference() {
-		return fmt.Sprintf("%s/specialists/%d", pathOf(s), i)
+		return fmt.Sprintf("%s/specialists/%d", s.Path(), i)
 	}
 	return fmt.Sprintf("/specialists/%d", max(0, slices.IndexFunc(m.Specialists(), is)))
 }
