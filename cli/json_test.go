@@ -159,16 +159,16 @@ var (
 // calls are how the form of an event names that of its parts, and which function that is;
 // TYPE is the type of the event.
 var calls = map[*regexp.Regexp]string{
-	regexp.MustCompile(`\(\*(\w+)\)\.form\b`):                "$1.form",
-	regexp.MustCompile(`\b(\w+Form)\b`):                      "$1",
-	regexp.MustCompile(`\b(threshold|standing)\(f`):          "$1",
-	regexp.MustCompile(`\bf\.(usage|source|role)\(`):         "form.$1",
-	regexp.MustCompile(`\bd\.(detail|replaces|winner)\(f\)`): "TYPE.$1",
-	regexp.MustCompile(`\bc\.(form)\(f\)`):                   "storedCreation.$1",
-	regexp.MustCompile(`\bRemote\.(form)\(f\)`):              "RemoteAsk.$1",
-	regexp.MustCompile(`\bHow\.(form)\(f\)`):                 "DecisionKind.$1",
-	regexp.MustCompile(`\bExemplar\.(Append)\(`):             "Exemplar.$1",
-	regexp.MustCompile(`\b((?:append|Append)[A-Z]\w*)\(`):    "$1",
+	regexp.MustCompile(`\(\*(\w+)\)\.form\b`):                            "$1.form",
+	regexp.MustCompile(`\b(\w+Form)\b`):                                  "$1",
+	regexp.MustCompile(`\b(threshold|standing)\(f`):                      "$1",
+	regexp.MustCompile(`\bf\.(usage|source|role)\(`):                     "form.$1",
+	regexp.MustCompile(`\bd\.(detail|replaces|winner|explanation)\(f\)`): "TYPE.$1",
+	regexp.MustCompile(`\bc\.(form)\(f\)`):                               "storedCreation.$1",
+	regexp.MustCompile(`\bRemote\.(form)\(f\)`):                          "RemoteAsk.$1",
+	regexp.MustCompile(`\bHow\.(form)\(f\)`):                             "DecisionKind.$1",
+	regexp.MustCompile(`\bExemplar\.(Append)\(`):                         "Exemplar.$1",
+	regexp.MustCompile(`\b((?:append|Append)[A-Z]\w*)\(`):                "$1",
 }
 
 func readEncoder(t *testing.T) encoder {

@@ -100,7 +100,7 @@ func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *session
 	return eachEvent(e.store.Records(ctx, s.ID, v.from), "", v.from, func(ev session.Raw, hash session.Hash) error {
 		line := render.LogLine{V: 1, SessionID: s.ID.String(), Raw: ev, Hash: hash.String()}
 		if ev.Seq > closed {
-			line.Data, line.Withheld = s.Concealed(&ev, v.hidden)
+			line.Raw, line.Withheld = s.Concealed(ev, v.hidden)
 		}
 		if v.masked {
 			line.Data, line.Redacted = render.Redact(line.Data)

@@ -110,7 +110,7 @@ func (p *printer) told(r session.Change, i int) (event []byte, less bool) {
 	if !hiddenIn(r, i) || json.Unmarshal(event, &raw) != nil {
 		return event, false
 	}
-	if raw.Data, less = r.After.Concealed(&raw, r.After.Withheld("") != ""); !less {
+	if raw, less = r.After.Concealed(raw, r.After.Withheld("") != ""); !less {
 		return event, false
 	}
 	event, err := json.Marshal(raw)
@@ -219,7 +219,7 @@ func (p *printer) proposal(d *session.Proposed) {
 	id, t := render.Clean(d.SpecialistID), d.Transition
 	p.proposed[d.Arrival] = t.Name
 	if p.hidden || t.From.Withheld() {
-		p.line("%s proposed (withheld)", somebody)
+		p.line("%s has answered (withheld)", somebody)
 		return
 	}
 	p.line("%s %s proposed: %s → %s", who, id, render.Clean(t.Name), render.Clean(t.Target))
@@ -235,7 +235,7 @@ func (p *printer) failed(d *session.AskFailed) {
 		return
 	}
 	if p.hidden {
-		p.line("%s failed (withheld)", somebody)
+		p.line("%s has answered (withheld)", somebody)
 		return
 	}
 	if d.Code == session.CodeCancelled {

@@ -149,10 +149,11 @@ func TestConcealed(t *testing.T) {
 	b.stepTo(s, runner.TickHuman)
 	s = b.now(s)
 	for _, ev := range b.raw(s) {
-		data, less := s.Concealed(&ev, true)
+		shown, less := s.Concealed(ev, true)
+		data := shown.Data
 		switch ev.Kind {
 		case session.KindProposed:
-			if !less || string(data) != "{}" {
+			if !less || string(data) != "{}" || shown.Kind != "answered" {
 				t.Errorf("%s shows %s", ev.Kind, data)
 			}
 		case session.KindJudged, session.KindAskFailed:
@@ -211,8 +212,8 @@ func TestAskedAgainIsWithheld(t *testing.T) {
 	}
 	for _, ev := range b.raw(s) {
 		again := strings.Contains(string(ev.Data), `"ask":3`)
-		if data, less := s.Concealed(&ev, true); ev.Kind == session.KindAsked && (less != again || less && string(data) != "{}") {
-			t.Errorf("the log shows %s of %s", data, ev.Data)
+		if shown, less := s.Concealed(ev, true); ev.Kind == session.KindAsked && (less != again || less && string(shown.Data) != "{}") {
+			t.Errorf("the log shows %s of %s", shown.Data, ev.Data)
 		}
 	}
 	_, _, err = b.r.Reveal(b.ctx, s.ID, "ann")

@@ -108,10 +108,21 @@ func (s *Session) Hides(viewer machine.SpecialistID) bool {
 	return s.ConcealsRulings() || s.Withheld(viewer) != ""
 }
 
-// Concealed returns what may be shown of the data of an event in the open round, and
-// whether that is less than all. proposals says that what was proposed is withheld;
-// rulings that are to be given without sight of each other are withheld in any case.
-func (s *Session) Concealed(e *Raw, proposals bool) (data []byte, less bool) {
+// kindAnswered stands for the kinds of events whose order would tell who failed: asks inside
+// this process are answered in a known order.
+const kindAnswered = "answered"
+
+// Concealed returns what may be shown of an event in the open round, and whether that is
+// less than all. proposals says that what was proposed is withheld; rulings that are to be
+// given without sight of each other are withheld in any case.
+func (s *Session) Concealed(e Raw, proposals bool) (shown Raw, less bool) {
+	if e.Data, less = s.concealedData(&e, proposals); less && (e.Kind == KindProposed || e.Kind == KindAskFailed) {
+		e.Kind = kindAnswered
+	}
+	return e, less
+}
+
+func (s *Session) concealedData(e *Raw, proposals bool) (data []byte, less bool) {
 	rulings := s.ConcealsRulings()
 	switch e.Kind {
 	case KindRoundOpened, KindNeedsHuman, KindEnded:
