@@ -65,7 +65,7 @@ func (f *costFlags) usage(cmd *cobra.Command) (u specialist.Usage, err error) {
 	if f.usd != "" {
 		m, err := exact.ParseMoney(f.usd)
 		if err != nil || m < 0 {
-			return u, usage("--cost-usd is %q, not an amount of dollars from 0", f.usd)
+			return u, usage("--cost-usd is %q, not an amount of dollars from 0 to 9 million", f.usd)
 		}
 		u = u.WithCost(m)
 	}

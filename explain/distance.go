@@ -27,7 +27,7 @@ type Distance struct {
 const (
 	ByProbability = "probability"
 	ByOutcomes    = "outcomes" // human decisions of the machine
-	byMargin      = "margin"
+	ByMargin      = "margin"
 	ByWeight      = "weight"
 )
 
@@ -82,7 +82,7 @@ const mostWeight = 1000 * exact.One
 func (a *again) marginDistance(d arbiter.Decision) *Distance {
 	at := &Distance{Measure: ByWeight, For: a.leader()}
 	if d.Rule == arbiter.MarginReached || d.Rule == arbiter.MarginBelow {
-		at = &Distance{Measure: byMargin, Has: d.Margin, Needs: d.Threshold.Weight, Missing: d.Threshold.Weight - d.Margin, For: at.For}
+		at = &Distance{Measure: ByMargin, Has: d.Margin, Needs: d.Threshold.Weight, Missing: d.Threshold.Weight - d.Margin, For: at.For}
 	}
 	was := decided(d, a.round.Votes)
 	if was != "" {

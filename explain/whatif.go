@@ -39,7 +39,7 @@ type Changes struct {
 
 // The reasons for which nothing can be said of changes.
 const (
-	notReproduced = "not_reproduced" // another version of this program decided
+	NotReproduced = "not_reproduced" // another version of this program decided
 	CustomArbiter = "custom_arbiter" // a function or a service decided: neither is asked again
 	NoVotes       = "no_votes"
 )
@@ -288,7 +288,7 @@ func (a *again) changes() *Changes {
 	}
 	d, err := a.decide(a.round.Votes)
 	if err != nil || !alike(&j.Decision, &d) {
-		return &Changes{Why: notReproduced}
+		return &Changes{Why: NotReproduced}
 	}
 	c := &Changes{Reproduced: true, Distance: a.distance(d), Limited: len(a.round.Votes)*len(a.round.State.Transitions) > mostVariants}
 	was := decided(d, a.round.Votes)

@@ -145,8 +145,11 @@ func makeFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	switch info, err := os.Stat(path); {
+	case err == nil && info.IsDir():
 		return errors.New("it is a directory, not a file")
+	case err == nil && !info.Mode().IsRegular():
+		return errors.New("it is not a regular file, as a device or a pipe is not")
 	}
 	if path == "" || path == ":memory:" { // each of SQLite's connections would see a database of its own
 		return errors.New("it is not the path of a file")

@@ -317,6 +317,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"another program's", foreign, "another program"},
 		{"newer", newer.path, "newer version of dialai"},
 		{"a directory", dir, "it is a directory, not a file"},
+		{"a device", os.DevNull, "it is not a regular file, as a device or a pipe is not"},
 		{"a file for a directory", filepath.Join(file, "x.db"), "not a directory"},
 		{"SQLite's memory", ":memory:", "not the path of a file"},
 		{"no path", "", "not the path of a file"},

@@ -160,7 +160,7 @@ func (o object) usage() (u specialist.Usage, err error) {
 	if ok {
 		m, err := exact.ParseMoney(text)
 		if err != nil || m < 0 {
-			return u, badAnswer("costUSD is %s, not an amount of dollars from 0", text)
+			return u, badAnswer("costUSD is %s, not an amount of dollars from 0 to 9 million", text)
 		}
 		u = u.WithCost(m)
 	}

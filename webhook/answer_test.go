@@ -98,7 +98,7 @@ func TestReadAnswerRefuses(t *testing.T) {
 		cases[`{"transitionName":"a","toolCalls":[{"name":"x","id":`+value+`}]}`] = "toolCalls[0].id is not a string"
 	}
 	for _, value := range []string{"-1", "-0.000000000001", "-1e-30", "1e39", "1e400", "1e-401", "9223373"} {
-		cases[`{"transitionName":"a","costUSD":`+value+`}`] = "costUSD is " + value + ", not an amount of dollars from 0"
+		cases[`{"transitionName":"a","costUSD":`+value+`}`] = "costUSD is " + value + ", not an amount of dollars from 0 to 9 million"
 	}
 	for _, value := range []string{"-1", "-0.001", "1e17", "1e400", "9007199254740994"} {
 		cases[`{"transitionName":"a","latencyMsec":`+value+`}`] = "latencyMsec is " + value + ", not a time in milliseconds"

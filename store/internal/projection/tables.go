@@ -20,11 +20,16 @@ var (
 		"status", "code", "reason", "reviews",
 		"current_state", "round", "attempt", "sequence", "transitions", "updated_at", "calls", "input_tokens", "output_tokens", "cost_pico_usd", "head",
 	}
-	LogColumns        = []string{"session", "first", "decides", "at", "events", "prev", "hash"}
-	RosterColumns     = []string{"machine", "first", "events", "prev", "hash"}
+	// LogColumns are those of a record of a session's log.
+	LogColumns = []string{"session", "first", "decides", "at", "events", "prev", "hash"}
+	// RosterColumns are those of a record of a machine's log.
+	RosterColumns = []string{"machine", "first", "events", "prev", "hash"}
+	// DefinitionColumns are those of a definition that was run.
 	DefinitionColumns = []string{"machine_digest", "machine", "definition"}
-	AlignmentColumns  = []string{"machine", "specialist_id", "state", "matching", "total", "updated_at"}
-	ExemplarColumns   = []string{"machine", "state", "exemplar"}
+	// AlignmentColumns are those of how often a specialist agreed with humans.
+	AlignmentColumns = []string{"machine", "specialist_id", "state", "matching", "total", "updated_at"}
+	// ExemplarColumns are those of a decision of a human that models are shown.
+	ExemplarColumns = []string{"machine", "state", "exemplar"}
 )
 
 // Where in SessionColumns the columns begin that are not as they were at first, and those
