@@ -227,6 +227,9 @@ func TestBatchLoopTexts(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, r, err := loop.AfterModel(s, calls)
+			if err != nil {
+				t.Fatal(err)
+			}
 			for _, part := range c.parts {
 				if !strings.Contains(r.Message, part) {
 					t.Errorf("%q is missing in %q", part, r.Message)
