@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -319,6 +320,9 @@ func TestFullOutputOfGuards(t *testing.T) {
 // TestInterrupted interrupts a run while a service is asked: exit code 130, and
 // resume repeats the ask under its key and ends the session.
 func TestInterrupted(t *testing.T) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP) // under nohup it is ignored, by programs that are started here too
+	defer signal.Stop(hangup)
 	for name, signal := range map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM, "SIGHUP": syscall.SIGHUP} {
 		t.Run(name, func(t *testing.T) {
 			asked, released := make(chan string, 10), make(chan struct{})
