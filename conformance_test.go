@@ -32,12 +32,14 @@ const required = `N01-N39 B01-B23
 // cases are the ids of what is decided, who may decide it, and by when. Ranges are
 // not used there, since ids end in a number of their section: C9.3.
 const cases = `
-C3.3
-C4.5 C4.6
-C5.1 C5.2
-C6.5
+C1.1 C1.2 C1.3 C1.4
+C2.1 C2.2 C2.3 C2.4 C2.5
+C3.1 C3.2 C3.3
+C4.1 C4.2 C4.3 C4.4 C4.5 C4.6 C4.7
+C5.1 C5.2 C5.3
+C6.1 C6.2 C6.3 C6.4 C6.5
 C7.1 C7.2 C7.3 C7.4 C7.5
-C8.1 C8.4
+C8.1 C8.2 C8.3 C8.4 C8.5 C8.6
 C10.1 C10.2 C10.3 C10.4 C10.5 C10.6 C10.7
 C9.1 C9.2 C9.3 C9.4 C9.5 C9.6 C9.7 C9.8 C9.9 C9.10 C9.11 C9.12 C9.13 C9.14 C9.15 C9.16 C9.17 C9.18 C9.19 C9.20
 `

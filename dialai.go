@@ -220,7 +220,8 @@ func (e *Engine) Decide(ctx context.Context, r Ruling) (*Session, error) {
 // Inbox returns the questions that wait for a human, the oldest first, as a viewer sees
 // them: a human's id, or "" for nobody in particular.
 func (e *Engine) Inbox(ctx context.Context, viewer SpecialistID) ([]Question, error) {
-	return e.runner.Inbox(ctx, viewer)
+	questions, _, err := e.runner.Inbox(ctx, session.ListQuery{}, viewer)
+	return questions, err
 }
 
 // Session returns a session as it stands now.

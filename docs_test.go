@@ -23,7 +23,7 @@ import (
 	"github.com/dialai/dialai/store"
 )
 
-//go:generate go test -run ^(TestPicture|TestTutorial)$ -update .
+//go:generate go test -run ^(TestPicture|TestTutorials)$ -update .
 
 var update = flag.Bool("update", false, "write what is generated")
 
@@ -125,7 +125,8 @@ func (s *shell) serve() {
 }
 
 var (
-	idPattern   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{12}\b`) // of questions, as commands state them
+	idPattern   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{12}\b|\b[0-9a-f]{8}\b`) // of sessions whole and as they are printed, and of questions as commands state them
+	agePattern  = regexp.MustCompile(`  \d+[sm]  +`)
 	timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 )
 
@@ -206,11 +207,15 @@ func (s *shell) learn(want, got string) {
 			s.Errorf("the document shows %s for two different ids", shown[i])
 		}
 		s.ids[shown[i]] = real[i]
+		if len(shown[i]) > 8 && len(real[i]) > 8 {
+			s.ids[shown[i][:8]] = real[i][:8]
+		}
 	}
 }
 
 func plain(s string) string {
-	return timePattern.ReplaceAllString(idPattern.ReplaceAllString(s, "ID"), "TIME")
+	s = timePattern.ReplaceAllString(idPattern.ReplaceAllString(s, "ID"), "TIME")
+	return agePattern.ReplaceAllString(s, "  AGE  ")
 }
 
 // TestReadmeGo compares README's Go with the example it was taken from, byte for

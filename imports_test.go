@@ -5,8 +5,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +24,9 @@ var ladder = map[string][]string{
 	"internal/jsontext":         {"exact"},
 	"internal/files":            {},
 	"internal/lru":              {},
-	"machine":                   {"exact", "internal/jsontext"},
+	"internal/deadline":         {},
+	"internal/expression":       {"internal/jsontext"},
+	"machine":                   {"internal/expression", "exact", "internal/jsontext"},
 	"specialist":                {"exact", "internal/jsontext", "machine"},
 	"internal/trust":            {"exact", "internal/jsontext", "machine", "specialist"},
 	"verdict":                   {"exact", "specialist"},
@@ -34,12 +38,13 @@ var ladder = map[string][]string{
 	"internal/truth":            {"exact", "machine", "internal/spend", "verdict", "internal/section", "internal/packs"},
 	"guard":                     {"internal/files", "exact", "internal/jsontext", "machine", "specialist", "verdict", "internal/section", "internal/text", "internal/packs", "internal/spend", "internal/truth", "internal/batch"},
 	"arbiter":                   {"exact", "internal/jsontext", "machine", "specialist", "internal/trust"},
-	"strategies":                {"exact", "machine", "specialist", "internal/trust", "guard", "internal/truth", "arbiter"},
+	"strategies":                {"internal/expression", "exact", "machine", "specialist", "internal/trust", "guard", "internal/truth", "arbiter"},
 	"internal/lab/trial":        {"exact", "internal/trust"},
 	"session":                   {"internal/lru", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter"},
-	"internal/lessons":          {"exact", "internal/trust", "session"},
+	"internal/cases":            {"internal/expression", "internal/jsontext", "machine", "session", "specialist"},
+	"internal/lessons":          {"exact", "machine", "specialist", "internal/trust", "session"},
 	"internal/tenants":          {"internal/spend", "session", "specialist"},
-	"runner":                    {"internal/lru", "internal/lessons", "internal/tenants", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "internal/truth", "arbiter", "session", "strategies"},
+	"runner":                    {"internal/cases", "internal/lru", "internal/deadline", "internal/lessons", "internal/tenants", "exact", "internal/jsontext", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "internal/packs", "internal/truth", "arbiter", "session", "strategies"},
 	"internal/lint":             {"machine", "internal/trust", "session", "runner"},
 	"explain":                   {"exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},
 	"report":                    {"exact", "machine", "specialist", "internal/trust", "session", "runner"},
@@ -75,6 +80,39 @@ var ladder = map[string][]string{
 	"sim":   {},
 }
 
+// TestLadderIsDescribed: the table of ARCHITECTURE.md has every package, and each only
+// below those that it imports.
+func TestLadderIsDescribed(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## The ladder\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	place := map[string]int{}
+	for i, line := range strings.Split(table, "\n") {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+				place[name[1]] = i
+			}
+		}
+	}
+	for name, imports := range ladder {
+		if name == "." {
+			name = "dialai"
+		}
+		family, _, _ := strings.Cut(name, "/") // of examples it says one thing
+		if place[name] == 0 && place[family] == 0 {
+			t.Errorf("ARCHITECTURE.md does not have %s", name)
+		}
+		for _, below := range imports {
+			if place[name] != 0 && place[below] > place[name] {
+				t.Errorf("ARCHITECTURE.md has %s above %s, which it imports", name, below)
+			}
+		}
+	}
+}
+
 // homes says in which package each library of others may be imported. Where a
 // file is named, it is the only one. An interface and what is set up behind it may
 // have two.
@@ -84,7 +122,7 @@ var homes = map[string]string{
 	"gopkg.in/yaml.v3":                       "machine/yaml.go",
 	"github.com/go-playground/validator/v10": "machine/check_fields.go",
 	"github.com/google/jsonschema-go":        "machine",
-	"cel.dev/cel-go":                         "strategies/expression.go",
+	"cel.dev/cel-go":                         "internal/expression",
 	"github.com/cenkalti/backoff/v5":         "webhook",
 	"modernc.org/sqlite":                     "store",
 	"github.com/pressly/goose/v3":            "store/migrations.go",
@@ -269,7 +307,7 @@ func TestNoForeignTypes(t *testing.T) {
 func exportedTypes(d ast.Decl) (shown []ast.Node) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:
-		if d.Name.IsExported() {
+		if d.Name.IsExported() && !hasHiddenReceiver(d) {
 			shown = append(shown, d.Type)
 		}
 	case *ast.GenDecl:
@@ -291,6 +329,20 @@ func exportedTypes(d ast.Decl) (shown []ast.Node) {
 		}
 	}
 	return shown
+}
+
+// hasHiddenReceiver reports whether a function is a method of a type that is not exported:
+// nobody outside calls it but through an interface, which says what it shows.
+func hasHiddenReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return false
+	}
+	name := d.Recv.List[0].Type
+	if star, ok := name.(*ast.StarExpr); ok {
+		name = star.X
+	}
+	id, ok := name.(*ast.Ident)
+	return ok && !id.IsExported()
 }
 
 // TestDocumented checks that every package and every exported name has a

@@ -35,7 +35,7 @@ func TestMainJob(t *testing.T) {
 		t.Errorf("it prints\n%s\nwant\n%s", got, want)
 	}
 	for _, args := range [][]string{{"sessions"}, {"show", id}, {"log", id, "--json"}} {
-		if out := run(args...); !strings.Contains(out, id) {
+		if out := run(args...); !strings.Contains(out, id[:8]) {
 			t.Errorf("dialai %s does not show the session:\n%s", strings.Join(args, " "), out)
 		}
 	}

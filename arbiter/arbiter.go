@@ -151,8 +151,10 @@ func (e *UnknownWinnerError) Is(target error) bool { return target == ErrUnknown
 // winner and however sure they are, if the quorum is not reached or the winner's
 // transition is irreversible; the first of the two that holds says why. What a
 // human proposed is lifted over both, since it is no automatic decision; but where a
-// second human has to agree before (secondHuman), proposing is no way around ruling, and
-// what is irreversible is ruled on. A verdict without
+// second human has to agree before (secondHuman), or only some humans decide, proposing
+// is no way around ruling: what is irreversible is ruled on, and what somebody proposed
+// who does not decide is not executed. A transition that takes approvals is left to
+// humans in any case. A verdict without
 // consensus says that too few answered, if that is so, but for a round without
 // proposals and for one in which asking on was given up for another reason.
 func (d Decision) Floor(r *Round) Decision {
@@ -165,12 +167,34 @@ func (d Decision) Floor(r *Round) Decision {
 			return d
 		}
 		return d.Below(r.Quorum)
-	case d.Consensus() && r.Votes[d.Winner].Transition.Irreversible && (!human || r.Votes[d.Winner].Transition.From.SecondBefore()):
-		d.Subject = r.Votes[d.Winner].Transition.Name
-		d.Winner, d.Rule, d.Text = NoWinner, Irreversible, ""
-	case d.Consensus() && !human && !r.Unbound:
+	case d.Consensus():
+		return d.executable(r)
+	case d.Rule == ByJudgement && d.Judgement.Code == trust.Irreversible && r.State.Transition(d.Judgement.Pick).Approvals != nil:
+		return d.leave(Approvals, d.Judgement.Pick)
+	}
+	return d
+}
+
+// executable returns d if its winner may be executed without a ruling, else left to a
+// human.
+func (d Decision) executable(r *Round) Decision {
+	won := &r.Votes[d.Winner]
+	switch t := won.Transition; {
+	case t.Approvals != nil:
+		return d.leave(Approvals, t.Name)
+	case t.Irreversible && (!won.IsHuman || t.From.SecondBefore() || t.From.Deciders != nil):
+		return d.leave(Irreversible, t.Name)
+	case won.IsHuman && t.From.Deciders != nil && !slices.Contains(t.From.Deciders, won.SpecialistID):
+		return d.leave(NoDecider, won.SpecialistID)
+	case !won.IsHuman && !r.Unbound:
 		return d.payable(r)
 	}
+	return d
+}
+
+// leave returns d without a winner.
+func (d Decision) leave(why Rule, subject string) Decision {
+	d.Winner, d.Rule, d.Text, d.Subject = NoWinner, why, "", subject
 	return d
 }
 
@@ -183,7 +207,7 @@ func (d Decision) payable(r *Round) Decision {
 		return d
 	}
 	if d.Winner = r.Payload(won.Transition); d.Winner == NoWinner {
-		d.Rule, d.Text, d.Subject = NoPayload, "", won.Transition.Name
+		return d.leave(NoPayload, won.Transition.Name)
 	}
 	return d
 }

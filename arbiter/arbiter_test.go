@@ -145,6 +145,10 @@ func TestDecisionTexts(t *testing.T) {
 			"First proposal received wins (from ann)", true},
 		{arbiter.Decision{Winner: -1, Rule: arbiter.Irreversible, Subject: "pay"}, "irreversible", `"pay" cannot be undone, human input required`,
 			`Transition "pay" cannot be undone, human input required`, false},
+		{arbiter.Decision{Winner: -1, Rule: arbiter.Held, Subject: "open"}, "calibrating", "sent back to humans", `State "open" was sent back to humans, human input required`, false},
+		{arbiter.Decision{Winner: -1, Rule: arbiter.NoQuorum, Text: "1 of 3 answered, 2 needed"}, "no_quorum", "1 of 3 answered, 2 needed", "1 of 3 answered, 2 needed", false},
+		{arbiter.Decision{Winner: -1, Rule: arbiter.NoPayload, Subject: "pay"}, "no_payload", `no payload for "pay"`,
+			`Nobody who proposed "pay" gave the payload that it needs, human input required`, false},
 		{arbiter.Elect(3, "because"), "decided", "because", "because", true},
 		{arbiter.None("not yet\nsecond line"), "no_consensus", "not yet", "not yet\nsecond line", false},
 		{arbiter.None(long), "no_consensus", long[:400], long, false}, // 200 characters, 400 bytes

@@ -47,11 +47,7 @@ func (q *Quorum) text() string {
 		text += fmt.Sprintf(", %d needed", q.Needed)
 	}
 	if n := len(q.Missing); n > 0 {
-		verb := "is"
-		if n > 1 {
-			verb = "are"
-		}
-		text += fmt.Sprintf(", %s %s required", strings.Join(q.Missing, ", "), verb)
+		text += fmt.Sprintf(", %s %s required", strings.Join(q.Missing, ", "), []string{"is", "are"}[min(n-1, 1)])
 	}
 	if q.Failures != "" {
 		text += ": " + q.Failures

@@ -25,29 +25,24 @@ const (
 	Held         // a human sent the state back to humans
 	NoQuorum     // too few have answered, or somebody who is required has not
 	NoPayload    // nobody who proposed the winner gave what its parameters ask for
+	Approvals    // the winner's transition takes the approvals of humans
+	NoDecider    // a human proposed the winner who may not rule in the state
 )
+
+// codes are the stable codes of the rules that have one of their own.
+var codes = [...]string{
+	NoProposals: "no_proposals", NothingReceived: "no_proposals", Untrusted: "untrusted", ColdStart: "cold_start", MarginBelow: "below_threshold",
+	Irreversible: "irreversible", Held: "calibrating", NoQuorum: "no_quorum", NoPayload: "no_payload",
+	Approvals: "approvals", NoDecider: "deciders",
+}
 
 // Code returns the stable name of the rule's outcome.
 func (d Decision) Code() string {
-	switch d.Rule {
-	case NoProposals, NothingReceived:
-		return "no_proposals"
-	case Untrusted:
-		return "untrusted"
-	case ColdStart:
-		return "cold_start"
-	case MarginBelow:
-		return "below_threshold"
-	case Irreversible:
-		return "irreversible"
-	case ByJudgement:
+	if d.Rule == ByJudgement {
 		return string(d.Judgement.Code)
-	case Held:
-		return "calibrating"
-	case NoQuorum:
-		return "no_quorum"
-	case NoPayload:
-		return "no_payload"
+	}
+	if int(d.Rule) < len(codes) && codes[d.Rule] != "" {
+		return codes[d.Rule]
 	}
 	if d.Consensus() {
 		return "decided"
@@ -82,6 +77,10 @@ func (d Decision) Reasoning() string {
 		return fmt.Sprintf("Champion %s decides alone", d.Subject)
 	case NoPayload:
 		return fmt.Sprintf("Nobody who proposed %q gave the payload that it needs, human input required", d.Subject)
+	case Approvals:
+		return fmt.Sprintf("Transition %q needs the approval of humans", d.Subject)
+	case NoDecider:
+		return fmt.Sprintf("%s is none of the humans who decide here, human input required", d.Subject)
 	case Held:
 		return fmt.Sprintf("State %q was sent back to humans, human input required", d.Subject)
 	}
@@ -118,6 +117,10 @@ func (d Decision) Short() string {
 		return "sent back to humans"
 	case NoPayload:
 		return fmt.Sprintf("no payload for %q", d.Subject)
+	case Approvals:
+		return fmt.Sprintf("%q needs the approval of humans", d.Subject)
+	case NoDecider:
+		return d.Subject + " does not decide here"
 	case NoQuorum:
 		if d.Quorum != nil {
 			return d.Quorum.numbers()

@@ -3,6 +3,7 @@ package bench_test
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,6 +51,24 @@ func loop(tb testing.TB, n, extra int) *machine.Machine {
 	m, err := machine.Parse("loop.json", []byte(`{"machineName":"loop","initialState":"a","goalState":"done","consensusThreshold":0.5,
 		"states":{"a":{"prompt":"On?","transitions":{"on":"b"`+more.String()+`}},"b":{"transitions":{"back":"a","end":"done"}},"done":{}`+states.String()+`},
 		"specialists":[`+who.String()+`{"role":"arbiter","specialistId":"arbiter","strategyFnName":"alignmentMargin"}]}`), runner.Checks())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return m
+}
+
+// account is loop for one proposer, with data: each round evaluates two conditions, which
+// hold, and sets two members.
+func account(tb testing.TB) *machine.Machine {
+	tb.Helper()
+	const (
+		there = `"when":"= data.amount < 1000000.0","set":{"amount":"= data.amount + 1.0","by":"= by"}`
+		end   = `"end":{"target":"done","when":"= data.amount >= 0.0 && visits < 1000"}`
+	)
+	m, err := machine.Parse("account.json", []byte(`{"machineName":"account","initialState":"a","goalState":"done","consensusThreshold":0.5,
+		"input":{"type":"object","properties":{"amount":{"type":"number","default":0}}},
+		"states":{"a":{"prompt":"On?","transitions":{"on":{"target":"b",`+there+`},`+end+`}},"b":{"transitions":{"back":{"target":"a",`+there+`},`+end+`}},"done":{}},
+		"specialists":[{"role":"proposer","specialistId":"p0","strategyFn":"go"},{"role":"arbiter","specialistId":"arbiter","strategyFnName":"alignmentMargin"}]}`), runner.Checks())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -126,14 +145,38 @@ func newL1(proposers int) (*l1Engine, *l1Machine) {
 	return e, m
 }
 
+// TestRoundAllocates holds a round to what it allocates, which no load changes: a
+// goroutine for each function that is asked once doubled it unnoticed.
+func TestRoundAllocates(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes pools forget, so that they allocate")
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // a collection empties the pools
+	for _, c := range []struct {
+		m    *machine.Machine
+		what string
+		most float64
+	}{{loop(t, 1, 0), "1 proposer", 14}, {loop(t, 3, 0), "3 proposers", 14}, {loop(t, 10, 0), "10 proposers", 20}, {account(t), "1 proposer with set and when", 26}} {
+		r := engine(t, store.NewMemory(), c.m)
+		rounds(t, r, c.m, 100)
+		const batch = 1000
+		if n := testing.AllocsPerRun(2, func() { rounds(t, r, c.m, batch) }) / batch; n > c.most+.5 {
+			t.Errorf("a round of %s allocates %.1f times, more than %.0f", c.what, n, c.most)
+		}
+	}
+}
+
 // BenchmarkRound measures a whole round in memory, gate included, and how many
 // times the lower bound it costs. Figure and bound alternate within one run.
 func BenchmarkRound(b *testing.B) {
-	for _, proposers := range []int{1, 3, 10} {
-		b.Run(fmt.Sprintf("proposers=%d", proposers), func(b *testing.B) {
-			m := loop(b, proposers, 0)
-			r := engine(b, store.NewMemory(), m)
-			e, lm := newL1(proposers)
+	for _, c := range []struct {
+		name      string
+		m         *machine.Machine
+		proposers int
+	}{{"proposers=1", loop(b, 1, 0), 1}, {"proposers=3", loop(b, 3, 0), 3}, {"proposers=10", loop(b, 10, 0), 10}, {"proposers=1,set,when", account(b), 1}} {
+		b.Run(c.name, func(b *testing.B) {
+			r := engine(b, store.NewMemory(), c.m)
+			e, lm := newL1(c.proposers)
 			b.ReportAllocs()
 			const batch = 1000
 			var ours, bound time.Duration
@@ -141,11 +184,11 @@ func BenchmarkRound(b *testing.B) {
 			for b.Loop() {
 				if n%200 == 199 { // a store that is never emptied measures its own garbage
 					b.StopTimer()
-					r = engine(b, store.NewMemory(), m)
+					r = engine(b, store.NewMemory(), c.m)
 					b.StartTimer()
 				}
 				t0 := cpu()
-				rounds(b, r, m, batch)
+				rounds(b, r, c.m, batch)
 				t1 := cpu()
 				b.StopTimer()
 				l1Rounds(e, lm, batch)

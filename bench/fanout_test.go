@@ -234,7 +234,7 @@ func BenchmarkFanOut(b *testing.B) {
 			ctx := context.Background()
 			for i := declared; i < n; i++ {
 				s := machine.Specialist{Role: machine.Proposer, SpecialistID: fmt.Sprintf("p%d", i), StrategyWebhookURL: "http://" + address + "/", WebhookTokenName: "WEBHOOK"}
-				if _, err := r.Register(ctx, "fan", s); err != nil {
+				if _, err := r.Register(ctx, "fan", s, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -35,8 +35,7 @@ others is the wrong one.
 
 Exit codes: 0 fine, 1 malformed lines under --strict, 3 wrong usage or file.`,
 		Example: `  dialai analyze guard.jsonl
-  dialai log 0b9c1d3e-… --guard | dialai analyze - --strict --json`,
-		Args: arguments,
+  dialai log 0b9c1d3e --guard | dialai analyze - --strict --json`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.analyze(args[0], strict) },
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "let malformed lines fail")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -44,8 +45,6 @@ Exit codes: 0 done, 1 --max-flips or --max-error is exceeded, by the worst case,
   dialai backtest --drop cheap-model --since 30d --json
   dialai backtest document-review --guards stricter.json
   dialai backtest document-review --arbiter bayes --risk 0.05,0.9 --adopt --as carol`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := a.machineNamed(args, f.machine)
 			if err != nil {
@@ -85,11 +84,7 @@ func (a *app) backtest(cmd *cobra.Command, machineName string, f *backtestFlags)
 	if err := f.mayAdopt(machineName); err != nil {
 		return err
 	}
-	does := reads
-	if f.adopt {
-		does = writes
-	}
-	return a.with(cmd.Context(), does, func(e *engine, out *bufio.Writer) error {
+	return a.with(cmd.Context(), accessFor(f.adopt), func(e *engine, out *bufio.Writer) error {
 		b := &render.Backtest{Style: a.Style, Out: out, Policy: f.text(), Changed: f.changes()}
 		c := backtest.Config{Source: e.store, MachineName: machineName, Policy: policy, Cold: f.cold, HumanMinutes: f.minutes, Flip: b.Flip}
 		if c.Since, err = parseSince(cmd.Context(), e, machineName, f.since); err != nil {
@@ -166,12 +161,7 @@ func checkMinutes(minutes float64) error {
 
 // changes reports whether anything is asked for but a repetition.
 func (f *backtestFlags) changes() bool {
-	for _, name := range []string{"arbiter", "threshold", "risk", "roster", "drop", "cold"} {
-		if f.given(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"arbiter", "threshold", "risk", "roster", "drop", "cold"}, f.given)
 }
 
 // limits compares with --max-flips and --max-error.

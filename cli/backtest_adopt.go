@@ -38,7 +38,7 @@ func recordTrials(ctx context.Context, e *engine, r *backtest.Report) error {
 		return nil
 	}
 	for i := range r.Machines {
-		if _, err := e.RecordTrial(ctx, r.Machines[i].Machine, r.Trial); err != nil && !errors.Is(err, store.ErrReadOnly) {
+		if _, err := e.RecordTrial(ctx, r.Machines[i].Machine, r.Trial, localActor()); err != nil && !errors.Is(err, store.ErrReadOnly) {
 			return err
 		}
 	}
@@ -55,7 +55,7 @@ func (a *app) adopt(ctx context.Context, e *engine, out *bufio.Writer, f *backte
 		if err != nil {
 			return err
 		}
-		done, err := e.Adopt(ctx, runner.Adopting{Adoption: adoption, Trial: r.Trial, SpecialistID: machine.SpecialistID(by), Reason: f.order.reason})
+		done, err := e.Adopt(ctx, runner.Adopting{Adoption: adoption, Trial: r.Trial, SpecialistID: machine.SpecialistID(by), Reason: f.order.reason, Actor: localActor()})
 		if err != nil {
 			return adoptError(err, r)
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/lab/backtest"
 	"github.com/dialai/dialai/internal/packs"
@@ -160,21 +162,30 @@ func parseSince(ctx context.Context, e *engine, machineName, text string) (speci
 	if text == "" {
 		return 0, nil
 	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return specialist.TimeOf(t), nil
-		}
+	if t, err := dateOf(text); err == nil {
+		return t, nil
 	}
 	d, err := parseDays(text)
 	if err != nil || d <= 0 {
 		return 0, hinted(usage("--since is %q", text), "it is a date such as 2026-01-31, or a time before the newest record such as 30d or 12h")
 	}
-	sessions, err := e.store.List(ctx, session.ListQuery{MachineName: machineName})
 	var newest specialist.Time
-	for i := range sessions {
-		newest = max(newest, sessions[i].UpdatedAt)
+	for sum, err := range session.Each(ctx, e.Sessions, session.ListQuery{MachineName: machineName}) {
+		if err != nil {
+			return 0, err
+		}
+		newest = max(newest, sum.UpdatedAt)
 	}
-	return max(newest-specialist.Time(d.Milliseconds()), 1), err
+	return max(newest-specialist.Time(d.Milliseconds()), 1), nil
+}
+
+// dateOf reads a date, or a date and a time.
+func dateOf(text string) (specialist.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t, err = time.Parse(time.DateOnly, text)
+	}
+	return specialist.TimeOf(t), err
 }
 
 // parseDays reads a duration as Go writes it, or a number of days.
@@ -198,9 +209,7 @@ func (f *backtestFlags) text() string {
 		}
 	}
 	add("arbiter", f.arbiter)
-	if f.given("threshold") {
-		add("threshold", fmt.Sprint(f.threshold))
-	}
+	add("threshold", render.When(f.given("threshold"), fmt.Sprint(f.threshold)))
 	add("risk", f.risk)
 	add("roster", f.roster)
 	add("without", strings.Join(f.drop, ", "))
@@ -208,8 +217,5 @@ func (f *backtestFlags) text() string {
 	if f.cold {
 		parts = append(parts, "nothing learned before")
 	}
-	if len(parts) == 0 {
-		return "as recorded"
-	}
-	return strings.Join(parts, "; ")
+	return cmp.Or(strings.Join(parts, "; "), "as recorded")
 }

@@ -19,13 +19,12 @@ func (a *app) gates(ctx context.Context, e *engine, machineName, path string) (*
 	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	sessions, err := e.store.List(ctx, session.ListQuery{MachineName: machineName})
-	if err != nil {
-		return nil, err
-	}
 	g := &guardlog.GatesAgain{}
-	for i := range sessions {
-		s, err := e.Session(ctx, sessions[i].SessionID)
+	for sum, err := range session.Each(ctx, e.Sessions, session.ListQuery{MachineName: machineName}) {
+		if err != nil {
+			return nil, err
+		}
+		s, err := e.Session(ctx, sum.SessionID)
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,6 @@ func (a *app) benchCommand() *cobra.Command {
 		Short:   "Measure strategies on data whose truth is known",
 		Long:    "Measure strategies on data whose truth is known. No store is read or written, and\nnobody is asked.",
 		Example: "  dialai bench decisions --data ./labels",
-		RunE:    needsSubcommand,
 	}
 	cmd.AddCommand(a.benchDecisionsCommand())
 	return cmd
@@ -61,7 +60,6 @@ or, for a replay of promotions, correct.csv: question,state and a column of 0 an
 		Example: `  dialai bench decisions --data ./labels
   dialai bench decisions --data ./labels --gold 10,100 --strategies majority,bayes --json
   dialai bench decisions --data ./labels --workers panel.txt --orders 0`,
-		Args: arguments,
 		RunE: func(*cobra.Command, []string) error { return a.benchDecisions(f) },
 	}
 	p := cmd.Flags()

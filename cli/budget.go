@@ -36,7 +36,7 @@ In mode observe nothing trips: crossings are printed, and the exit code is 0.
 
 Exit codes: 0 within the budget, 2 tripped, 3 wrong usage or file.`,
 		Example: `  dialai budget --guards budget.json
-  dialai log 0b9c1d3e-… --guard | dialai budget --guards limits.yaml --trace - --json`,
+  dialai log 0b9c1d3e --guard | dialai budget --guards limits.yaml --trace - --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if guards == "" && len(args) > 0 { // as the file was named before --guards
 				guards, args = args[0], args[1:]

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/runner"
-	"github.com/dialai/dialai/session"
 )
 
 func (a *app) cancelCommand() *cobra.Command {
@@ -22,31 +21,30 @@ there: specialists, variables and functions may be missing. One that has failed 
 up by it. A session that has completed or is stopped is left as it is, and the exit
 code is 1.
 dialai resume takes a cancelled session up again.`,
-		Example: `  dialai cancel 0b9c1d3e-… --note "the customer has withdrawn"
-  dialai resume 0b9c1d3e-…`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeSessions,
+		Example: `  dialai cancel 0b9c1d3e --note "the customer has withdrawn"
+  dialai resume 0b9c1d3e`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(note) == "" {
 				return hinted(usage("dialai cancel needs a --note"), `say why, for the record: --note "the customer has withdrawn"`)
 			}
 			return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
-				id, err := session.ParseID(args[0])
+				id, err := e.id(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				actor := session.LocalActor(osUser())
-				s, err := e.Stop(cmd.Context(), id, runner.Stopping{Actor: actor, Note: note})
+				actor := localActor()
+				s, err := e.Stop(cmd.Context(), id, runner.Stopping{Actor: *actor, Note: note})
 				switch {
 				case errors.Is(err, runner.ErrNotRunning):
 					return hinted(err, "there is nothing to cancel: %s shows how it ended", a.Command("show", args))
 				case err != nil:
 					return err
 				}
-				return a.Cancelled(out, s, actor)
+				return a.Cancelled(out, s, *actor)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "`why`, for the record")
+	_ = cmd.Flags().SetAnnotation("note", needed, []string{})
 	return cmd
 }

@@ -19,6 +19,14 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
+// Runs on cassettes: --record keeps what services and models say, --replay says it
+// again. A new run knows its machine and its seed before anybody is asked; a session
+// that is carried on is known only once it has been loaded, so its tape begins empty
+// (laterTape) and refuses every call until wind has found its cassettes. What a replay
+// asks must be what was recorded: machine, metaJson, seed and mode are compared first.
+// A call that the cassettes lack ends the command with that error, whatever became of
+// the session without it.
+
 // tapeFlags are those of the commands in which services and models are asked.
 type tapeFlags struct{ record, replay string }
 

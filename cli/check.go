@@ -20,6 +20,17 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// dialai check: steps of any agent, judged by a guards file, in the form and with the
+// exit codes of the published step guard. Without --stateful one step comes on stdin
+// and nothing is remembered. With it each line is a step, judged with what was
+// committed before and answered at once, since whoever sends a step waits for its
+// verdict; a line that cannot be read is answered with an error, and the stream goes
+// on. Lines may also be operations (forget a task, drop old ones, move a faked clock):
+// guardlog.Operation.
+//
+// With a stream the exit code stands for the worst that came. Members that nothing
+// reads are named on stderr, each once, and change no verdict.
+
 // Exit codes of check: those of the published step guard.
 const (
 	checkOK       = 0
@@ -53,7 +64,6 @@ Exit codes: 0 ok or warn, 1 retry, 2 abort, 3 wrong usage, file or input, 4
 escalate; with --stateful the worst of 3, 2, 4, 1, 0.`,
 		Example: `  echo '{"task_id":"t1","output":"done"}' | dialai check --guards guards.json
   agent | dialai check --guards guards.json --stateful`,
-		Args: arguments,
 		RunE: func(*cobra.Command, []string) error { return a.check(f) },
 	}
 	guardsFlag(cmd, &f.guards, "the guards `file`, JSON or YAML", "config")
@@ -81,21 +91,22 @@ func (a *app) guardUsage(cmd *cobra.Command) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &exitError{checkInvalid, a.flagError(cmd, err)}
 	})
-	check := cmd.Args
+	check, run := cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if check == nil {
+			check = arguments
+		}
 		if err := check(cmd, args); err != nil {
 			return &exitError{checkInvalid, err}
 		}
 		return nil
 	}
-	if run := cmd.RunE; run != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			err := run(cmd, args)
-			if err != nil && exitCode(cmd.Context(), err) == exitFailure && !decided(err) {
-				err = &exitError{checkInvalid, err}
-			}
-			return err
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		if err != nil && exitCode(cmd.Context(), err) == exitFailure && !decided(err) {
+			err = &exitError{checkInvalid, err}
 		}
+		return err
 	}
 	return cmd
 }
@@ -161,7 +172,7 @@ func (a *app) checkOne(g *guard.Guard, profile guard.Profile) error {
 	if _, err := a.out.Write(append(render.Visible(guard.AppendResult(nil, v, metrics, profile)), '\n')); err != nil {
 		return err
 	}
-	return exit(checkCode(v.Status))
+	return exit(checkCodes[v.Status])
 }
 
 // mostTold is how many members that nothing reads are named.
@@ -178,17 +189,8 @@ func (a *app) warnUnknown(place string, step []byte, told map[string]bool) {
 	}
 }
 
-func checkCode(s verdict.Status) int {
-	switch s {
-	case verdict.Retry:
-		return checkRetry
-	case verdict.Escalate:
-		return checkEscalate
-	case verdict.Abort:
-		return checkAbort
-	}
-	return checkOK
-}
+// checkCodes is the exit code of a verdict; [checkOK] of those that let the step pass.
+var checkCodes = map[verdict.Status]int{verdict.Retry: checkRetry, verdict.Escalate: checkEscalate, verdict.Abort: checkAbort}
 
 // worse returns the worse of two exit codes.
 func worse(a, b int) int {
@@ -235,7 +237,7 @@ func (a *app) checkLine(g *guard.Guard, profile guard.Profile, clock *guardlog.C
 	if err != nil {
 		return errorAnswer(err), checkInvalid
 	}
-	return guard.AppendResult(nil, v, metrics, profile), checkCode(v.Status)
+	return guard.AppendResult(nil, v, metrics, profile), checkCodes[v.Status]
 }
 
 func errorAnswer(err error) []byte {

@@ -25,9 +25,18 @@ how a human sends one back.`,
 		Example: `  dialai collapse status triage
   dialai collapse plan triage pending
   dialai collapse demote triage pending --as carol`,
-		RunE: needsSubcommand,
 	}
-	cmd.AddCommand(a.collapseStatusCommand(), a.collapsePlanCommand(), a.collapseDemoteCommand(), a.collapseFreezeCommand())
+	cmd.AddCommand(
+		a.collapsed("status", "Show the stage of each state",
+			"Show the stage of each state that declares a collapse, since when, why, and its\nchampion.", "  dialai collapse status triage",
+			render.Style.Stages),
+		a.collapsed("plan", "Show what is missing for the next stage",
+			"Show, for each state that declares a collapse, what the next stage waits for: the\nevidence of each candidate, and whom it does not pay to ask.", "  dialai collapse plan triage pending",
+			render.Style.Plans),
+		a.demoteCommand("Send a state back, at once",
+			"Have everybody asked again in a state. From consensus it goes back to humans, who\ndecide until its cool-down is over.",
+			"  dialai collapse demote triage pending --as carol"),
+		a.collapseFreezeCommand())
 	return cmd
 }
 
@@ -35,7 +44,6 @@ how a human sends one back.`,
 func (a *app) collapsed(name, short, long, example string, show func(render.Style, io.Writer, []runner.StateCollapse) error) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " <machine> [<state>]", Short: short, Long: long, Example: example,
-		Args: arguments, ValidArgsFunction: a.completeMachineNames,
 		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
 			list, err := report.CollapseOf(ctx, e.Runner, args[0], machine.StateName(append(args, "")[1]))
 			if err != nil {
@@ -44,33 +52,6 @@ func (a *app) collapsed(name, short, long, example string, show func(render.Styl
 			return show(a.Style, out, list)
 		}),
 	}
-}
-
-func (a *app) collapseStatusCommand() *cobra.Command {
-	return a.collapsed("status", "Show the stage of each state",
-		"Show the stage of each state that declares a collapse, since when, why, and its\nchampion.", "  dialai collapse status triage",
-		render.Style.Stages)
-}
-
-func (a *app) collapsePlanCommand() *cobra.Command {
-	return a.collapsed("plan", "Show what is missing for the next stage",
-		"Show, for each state that declares a collapse, what the next stage waits for: the\nevidence of each candidate, and whom it does not pay to ask.", "  dialai collapse plan triage pending",
-		render.Style.Plans)
-}
-
-func (a *app) collapseDemoteCommand() *cobra.Command {
-	f := &orderFlags{}
-	cmd := &cobra.Command{
-		Use:   "demote <machine> <state>",
-		Short: "Send a state back, at once",
-		Long: `Have everybody asked again in a state. From consensus it goes back to humans, who
-decide until its cool-down is over.`,
-		Example: "  dialai collapse demote triage pending --as carol",
-		Args:    arguments,
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.demote(cmd, args, f) },
-	}
-	f.add(cmd)
-	return cmd
 }
 
 func (a *app) collapseFreezeCommand() *cobra.Command {
@@ -82,12 +63,8 @@ func (a *app) collapseFreezeCommand() *cobra.Command {
 		Long: `Keep a state from going further: nobody is promoted any more. Who is champion stays
 it; dialai collapse demote ends that. --release lets the state go on.`,
 		Example: "  dialai collapse freeze triage pending --as carol\n  dialai collapse freeze triage pending --release",
-		Args:    arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			done := "State %s is frozen."
-			if release {
-				done = "State %s may go on."
-			}
+			done := render.Either(release, "State %s may go on.", "State %s is frozen.")
 			return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error { return e.Freeze(cmd.Context(), o, !release) }, done, render.Clean(args[1]))
 		},
 	}

@@ -15,8 +15,9 @@ import (
 // Completion in a shell. What cannot be found out is not proposed; nothing is
 // printed, and no store is made.
 
+var shells = []string{"bash", "zsh", "fish", "powershell"}
+
 func (a *app) completionCommand() *cobra.Command {
-	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion <shell>",
 		Short: "Print a script that completes commands in a shell",
@@ -26,8 +27,6 @@ commands, flags, machine files, sessions and transitions.`,
   dialai completion zsh > "${fpath[1]}/_dialai"
   dialai completion fish > ~/.config/fish/completions/dialai.fish
   dialai completion powershell | Out-String | Invoke-Expression`,
-		Args:      arguments,
-		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()
 			switch args[0] {
@@ -52,12 +51,30 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 	}
 }
 
-// completeFiles proposes machine files.
-func completeFiles(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// completeArgument proposes what the next argument of a command may be, by the word that
+// Use has for it.
+func (a *app) completeArgument(cmd *cobra.Command, args []string, _ string) (found []string, how cobra.ShellCompDirective) {
+	how = cobra.ShellCompDirectiveNoFileComp
+	words := append(strings.Fields(cmd.Use)[1:], "")
+	switch strings.Trim(words[min(len(args), len(words)-1)], "[<>].") {
+	case "machine-file", "file":
+		return []string{"json", "yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+	case "log":
+		return nil, cobra.ShellCompDirectiveDefault
+	case "shell":
+		found = shells
+	case "session":
+		found, how = a.sessionsNow(cmd), how|cobra.ShellCompDirectiveKeepOrder
+	case "transition":
+		if len(args) == 1 { // not that of an audited round, which was in another state
+			found, how = a.transitionsOf(cmd, args[0]), how|cobra.ShellCompDirectiveKeepOrder
+		}
+	case "machine":
+		found = a.machineNames(cmd)
+	case "specialist":
+		found = a.specialistsOf(cmd, args[0])
 	}
-	return []string{"json", "yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+	return found, how
 }
 
 // completeHelp proposes commands.
@@ -88,63 +105,47 @@ func (a *app) look(ctx context.Context, f func(*engine)) {
 	f(e)
 }
 
-// completeSessions proposes sessions, the newest first.
-func (a *app) completeSessions(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+// sessionsNow returns sessions, the newest first.
+func (a *app) sessionsNow(cmd *cobra.Command) (found []string) {
 	a.look(cmd.Context(), func(e *engine) {
-		list, _ := e.Sessions(cmd.Context(), session.ListQuery{Limit: 50})
-		for _, s := range slices.Backward(list) {
+		list, _ := e.Sessions(cmd.Context(), session.ListQuery{Limit: 50, Desc: true})
+		for _, s := range list {
 			found = append(found, s.SessionID.String()+"\t"+render.Clean(s.MachineName)+" "+s.Status.String()+" "+render.Clean(s.CurrentState))
 		}
 	})
-	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return found
 }
 
-// completeDecision proposes a session and then one of its transitions.
-func (a *app) completeDecision(cmd *cobra.Command, args []string, word string) (found []string, _ cobra.ShellCompDirective) {
-	if len(args) == 0 {
-		return a.completeSessions(cmd, args, word)
-	}
-	if len(args) > 1 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+// transitionsOf returns the transitions of a session's state.
+func (a *app) transitionsOf(cmd *cobra.Command, id string) (found []string) {
 	a.look(cmd.Context(), func(e *engine) {
-		s, err := e.session(cmd.Context(), args[0])
+		s, err := e.session(cmd.Context(), id)
 		if err != nil {
 			return
 		}
-		for _, t := range s.State.Transitions {
+		for _, t := range s.Offered().Transitions {
 			if render.Clean(t.Name) == t.Name { // others cannot be typed
 				found = append(found, t.Name+"\tto "+render.Clean(t.Target))
 			}
 		}
 	})
-	return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return found
 }
 
-// completeMachineNames proposes the names of machines that have sessions.
-func (a *app) completeMachineNames(cmd *cobra.Command, args []string, _ string) (found []string, _ cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
+// machineNames returns the names of machines that have sessions.
+func (a *app) machineNames(cmd *cobra.Command) (found []string) {
 	a.look(cmd.Context(), func(e *engine) {
-		list, _ := e.Sessions(cmd.Context(), session.ListQuery{})
-		for _, s := range list {
+		for s := range session.Each(cmd.Context(), e.Sessions, session.ListQuery{}) {
 			if render.Clean(s.MachineName) == s.MachineName && !slices.Contains(found, s.MachineName) {
 				found = append(found, s.MachineName)
 			}
 		}
 	})
-	return found, cobra.ShellCompDirectiveNoFileComp
+	return found
 }
 
-// completeSpecialists proposes a machine and then one of its specialists.
-func (a *app) completeSpecialists(cmd *cobra.Command, args []string, word string) (found []string, _ cobra.ShellCompDirective) {
-	if len(args) != 1 {
-		return a.completeMachineNames(cmd, args, word)
-	}
+// specialistsOf returns the specialists of a machine.
+func (a *app) specialistsOf(cmd *cobra.Command, name string) (found []string) {
 	add := func(list []machine.Specialist) {
 		for _, s := range list {
 			if render.Clean(s.SpecialistID) == s.SpecialistID && !slices.Contains(found, s.SpecialistID) {
@@ -153,7 +154,7 @@ func (a *app) completeSpecialists(cmd *cobra.Command, args []string, word string
 		}
 	}
 	a.look(cmd.Context(), func(e *engine) {
-		list, err := e.Sessions(cmd.Context(), session.ListQuery{MachineName: args[0], Limit: 1})
+		list, err := e.Sessions(cmd.Context(), session.ListQuery{MachineName: name, Limit: 1, Desc: true})
 		if err != nil || len(list) == 0 {
 			return
 		}
@@ -166,5 +167,5 @@ func (a *app) completeSpecialists(cmd *cobra.Command, args []string, word string
 			add(state.Roster)
 		}
 	})
-	return found, cobra.ShellCompDirectiveNoFileComp
+	return found
 }

@@ -19,6 +19,17 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
+// A ruling from the command line. The order matters: who acts is found first (the one
+// that --as names, else the machine's only human, else the operator), then the question
+// as that one may see it is printed, and only then is the ruling sent, with the round
+// and the digest of exactly that question, or those that the flags name. If the
+// question has changed meanwhile the engine refuses the ruling, and the new question is
+// shown.
+//
+// A transition that cannot be undone needs a question, or a round, in so many words:
+// the one that stands when the command begins is not enough, since nobody may have read
+// it. After a ruling that was executed the session runs on, unless --no-run.
+
 // decideFlags are those of a ruling or a proposal.
 type decideFlags struct {
 	as        string
@@ -63,14 +74,12 @@ command has the one that was proposed, or a … for each value that is asked for
 proposed, payload included, unless that is withheld.
 
 dialai inbox lists what is to be decided, each choice as a command to copy.`,
-		Example: `  dialai decide 0b9c1d3e-… approve
-  dialai decide 0b9c1d3e-… pay --question 5d0e6c1a8f0b
-  dialai decide 0b9c1d3e-… reject --as carol --reasoning "no receipt"
-  dialai decide 0b9c1d3e-… pay --data '{"amount":120}' --no-run
-  dialai decide 0b9c1d3e-… pay --data amount=120 --data to=Ann
-  dialai decide 0b9c1d3e-… --accept ai-reviewer`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeDecision,
+		Example: `  dialai decide 0b9c1d3e approve
+  dialai decide 0b9c1d3e pay --question 5d0e6c1a8f0b
+  dialai decide 0b9c1d3e reject --as carol --reasoning "no receipt"
+  dialai decide 0b9c1d3e pay --data '{"amount":120}' --no-run
+  dialai decide 0b9c1d3e pay --data amount=120 --data to=Ann
+  dialai decide 0b9c1d3e --accept ai-reviewer`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := errors.Join(f.checkChoice(cmd, args), f.checkDigest(cmd)); err != nil {
 				return err
@@ -119,8 +128,8 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	if err := run.check(); err != nil {
 		return err
 	}
-	if run.interactive && slices.Contains(f.data, "-") {
-		return usage("%v", errBothStdin)
+	if err := oneStdin(stdinUse{"the payload of --data -", slices.Contains(f.data, "-")}, stdinUse{"the answers of --interactive", run.interactive}); err != nil {
+		return err
 	}
 	p := a.newPrinter()
 	defer p.status.Stop()
@@ -158,13 +167,16 @@ func (a *app) decide(ctx context.Context, id, transition string, f *decideFlags,
 	result, err := e.Decide(ctx, runner.Ruling{
 		SessionID: s.ID, SpecialistID: machine.SpecialistID(actor), RoundID: cmp.Or(f.round, q.RoundID), QuestionDigest: cmp.Or(f.question, digestOf(q, f.round)),
 		TransitionName: transition, Reasoning: signed(actor, f.reasoning), MetaJSON: data, Blind: q.Withheld != nil, Withdraw: f.withdraw,
-		Reopen: osUser(), // only a human can let a session go on that a guard has stopped
+		Actor:  localActor(),
+		Reopen: true, // only a human can let a session go on that a guard has stopped
 	})
 	switch {
 	case err != nil && result.Session == nil || errors.Is(err, runner.ErrNotRunning):
 		return err
 	case f.withdraw && result.Recorded:
 		return a.decided(ctx, e, p, result.Session, "Your ruling is taken back.")
+	case result.Recorded && run.wait && !f.noRun && result.Session.Timer() != nil:
+		return a.carryOn(ctx, e, p, s.ID, run)
 	case result.Recorded:
 		return a.decided(ctx, e, p, result.Session, wasDecided)
 	case !result.Executed:
@@ -203,7 +215,7 @@ func (f *decideFlags) words(q runner.Question) (words []string) {
 // show has them look at what is withheld.
 func (a *app) asked(ctx context.Context, e *engine, s *session.Session, actor string, show bool) (runner.Question, error) {
 	if show {
-		q, _, err := e.Reveal(ctx, s.ID, machine.SpecialistID(actor))
+		q, _, err := e.Reveal(ctx, s.ID, machine.SpecialistID(actor), localActor())
 		return q, err
 	}
 	return e.Question(ctx, s, machine.SpecialistID(actor))

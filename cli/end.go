@@ -13,7 +13,11 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
-// How a run, a ruling or a proposal ends: the last lines and the exit code.
+// How a run, a ruling or a proposal ends: the last lines and the exit code. Each way to end
+// says what there is to do next, as a command to copy: the choices of a human, what takes a
+// stopped session up again, which limit can be raised and how. Where the store ends with
+// this process there is nothing to copy, and the text says that instead. Of what is withheld
+// no more is told than may be (Session.OutcomeFor).
 
 // end prints where a run left its session and returns the exit code. The error
 // is what kept it, or anything before, from being printed.
@@ -51,24 +55,23 @@ func (p *printer) endText(r runner.Result) {
 	state, id := render.Clean(r.Session.State.Name), []string{r.Session.ID.String()}
 	switch r.Status {
 	case session.Completed.String():
-		if r.Session.State.Goal {
-			fmt.Fprintf(p.out, "%s %s\n", p.paint.Green("Session complete:"), state)
-		} else {
-			fmt.Fprintf(p.out, "Session ended: %s\n", state)
-		}
+		fmt.Fprintf(p.out, "%s %s\n", render.Either(r.Session.State.Goal, p.paint.Green("Session complete:"), "Session ended:"), state)
 	case runner.WaitingStatus:
-		asks := r.Session.OpenAsks()
-		fmt.Fprintf(p.out, "Session waiting: %s (%s due by %s)\n", state, render.Plural(len(asks), "answer"), dueBy(asks))
+		if asks := r.Session.OpenAsks(); r.Session.Waits() {
+			fmt.Fprintf(p.out, "Session waiting: %s (%s)\n", state, render.Clean(r.Session.WaitsFor()))
+		} else {
+			fmt.Fprintf(p.out, "Session waiting: %s (%s due by %s)\n", state, render.Plural(len(asks), "answer"), dueBy(asks))
+		}
+		if !p.a.flags.Quiet {
+			render.About(p.out, r.Session.Subject())
+		}
 		if p.a.keeps() {
 			fmt.Fprintf(p.out, "  %s\n", p.a.Command("resume", id))
 		} else {
-			p.hint("%s, and with it the answers that would come; --wait stays for them, --store PATH keeps it", gone)
+			p.hint("%s, and with it what would come; --wait stays for that, --store PATH keeps it", gone)
 		}
 	case session.Stopped.String():
-		by := "Session stopped by guard:"
-		if r.Code == session.CodeCancelled {
-			by = "Session stopped:"
-		}
+		by := "Session stopped" + render.When(r.Code != session.CodeCancelled, " by guard") + ":"
 		fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.Red(by), render.Clean(r.Code), render.Clean(r.Reason))
 		p.hint("%s", p.a.stopHint(r.Code, r.Session))
 	case session.Failed.String():
@@ -115,10 +118,7 @@ func (a *app) raiseHint(code string, s *session.Session) string {
 	for i, l := range limits {
 		texts[i] = fmt.Sprintf("%s (now %s)", render.Clean(l.Limit), l.From)
 	}
-	name := limits[0].Limit
-	if len(limits) > 1 {
-		name = "LIMIT"
-	}
+	name := render.Either(len(limits) > 1, "LIMIT", limits[0].Limit)
 	return fmt.Sprintf("a human can raise %s for this session: %s", strings.Join(texts, " or "),
 		a.Command("resume", []string{s.ID.String()}, "--raise", name+"=VALUE", "--note", "WHY"))
 }
@@ -127,7 +127,10 @@ func (a *app) raiseHint(code string, s *session.Session) string {
 func (p *printer) endHuman(r runner.Result, item runner.Question) {
 	fmt.Fprintf(p.out, "%s %s (%s)\n", p.paint.Yellow("Session needs a human:"), render.Clean(item.State), render.Clean(item.Reason))
 	if !p.a.flags.Quiet && p.asked != item.Digest {
+		render.About(p.out, item.Subject)
 		render.Prompt(p.out, "  ", item.Prompt)
+		p.a.Facts(p.out, "    ", item)
+		render.Due(p.out, "  Due: ", item)
 	}
 	p.a.printTransitions(p.out, item)
 	if raise := p.a.raiseHint(r.Code, r.Session); raise != "" {
@@ -161,6 +164,7 @@ type resultLine struct {
 	V         int    `json:"v"`
 	Kind      string `json:"kind"`
 	SessionID string `json:"sessionId"`
+	Subject   string `json:"subject,omitempty"`
 	Status    string `json:"status"`
 	State     string `json:"state"`
 	Reason    string `json:"reason"`
@@ -170,7 +174,7 @@ type resultLine struct {
 
 // endJSON prints the last line of --json.
 func (p *printer) endJSON(r runner.Result, code int) error {
-	if err := render.JSON(p.out, resultLine{1, "result", r.Session.ID.String(), r.Status, r.Session.State.Name, r.Reason, r.Code, code}); err != nil {
+	if err := render.JSON(p.out, resultLine{1, "result", r.Session.ID.String(), r.Session.Subject(), r.Status, r.Session.State.Name, r.Reason, r.Code, code}); err != nil {
 		return err
 	}
 	return p.out.Flush()
@@ -202,7 +206,7 @@ func resultOf(s *session.Session) runner.Result {
 // decideCommandFor returns the command that decides a question with one of its
 // transitions.
 func (a *app) decideCommandFor(item runner.Question, t session.InboxTransition) render.Command {
-	words, payload := append([]string{"--question", shortDigest(item)}, asWords(item)...), payloads.Template(t)
+	words, payload := append([]string{"--question", shortDigest(item)}, asWords(item, t.Name)...), payloads.Template(t)
 	if payload == "-" { // too long for a command
 		if who := proposerOf(item, t); who != "" {
 			return a.Command("decide", []string{item.SessionID}, append(words, "--accept", who)...)
@@ -212,10 +216,14 @@ func (a *app) decideCommandFor(item runner.Question, t session.InboxTransition) 
 }
 
 // asWords says in whose name a printed command decides: that of the viewer who may, or has
-// ruled already, else, where it has to be said, that of the first who may.
-func asWords(item runner.Question) []string {
+// ruled already, else, where it has to be said, that of the first who may and, where rulings
+// differ, has not chosen that transition before.
+func asWords(item runner.Question, transition string) []string {
 	who := ""
+	i := slices.IndexFunc(item.Transitions, func(t session.InboxTransition) bool { return t.Name == transition })
 	switch {
+	case i >= 0 && item.Transitions[i].Approvals != nil && item.WithheldRulings == 0:
+		return approver(item, item.Transitions[i].Approvals)
 	case hasRuled(item):
 		who = item.Viewer
 	case len(item.Humans) == 0, len(item.Humans) == 1 && item.WithheldRulings == 0:
@@ -223,15 +231,33 @@ func asWords(item runner.Question) []string {
 	case slices.Contains(item.Humans, item.Viewer):
 		who = item.Viewer
 	default:
-		who = item.Humans[0]
+		who = item.Humans[max(0, slices.IndexFunc(item.Humans, func(id string) bool {
+			return !slices.ContainsFunc(item.Rulings, func(r session.QuestionRuling) bool { return r.SpecialistID == id && r.TransitionName == transition })
+		}))]
 	}
 	return []string{"--as", who}
 }
 
-// hasRuled reports whether a ruling of whoever looks at a question waits for another's.
+// approver is asWords for a transition that takes approvals.
+func approver(item runner.Question, a *session.QuestionApprovals) []string {
+	switch {
+	case slices.Contains(a.Remaining, item.Viewer), len(a.Remaining) == 0 && slices.Contains(a.Given, item.Viewer):
+		return []string{"--as", item.Viewer}
+	case len(a.Remaining) > 0 && len(item.Humans) > 1:
+		return []string{"--as", a.Remaining[0]}
+	}
+	return nil
+}
+
+// hasRuled reports whether a ruling of whoever looks at a question waits for that of another
+// human, who has to rule without sight of it.
 func hasRuled(item runner.Question) bool {
-	return item.Viewer != "" && !slices.Contains(item.Humans, item.Viewer) &&
-		slices.ContainsFunc(item.Rulings, func(r session.QuestionRuling) bool { return r.SpecialistID == item.Viewer })
+	return !slices.Contains(item.Humans, item.Viewer) && ownRuling(item)
+}
+
+// ownRuling reports whether a ruling of whoever looks at a question waits for others.
+func ownRuling(item runner.Question) bool {
+	return item.Viewer != "" && slices.ContainsFunc(item.Rulings, func(r session.QuestionRuling) bool { return r.SpecialistID == item.Viewer })
 }
 
 // proposerOf returns who has proposed a choice with the payload that goes with it so far,

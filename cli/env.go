@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,13 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
-// The environment is read in this file only.
+// The environment is read in this file only, and from it and the flags everything is made
+// that a command works with: the store that --store names, webhooks and models with their
+// policies, prices, the runner (engine). Who only looks may do with a store that cannot be
+// written, and never makes one; only commands that begin sessions do.
+//
+// The address of a store that this version does not know may hold a password, so nothing
+// but its scheme is shown.
 
 // environment lists the variables that are read. Help and docs are made from it.
 var environment = []struct{ name, text string }{
@@ -49,7 +56,7 @@ var environment = []struct{ name, text string }{
 	{"TERM", "dumb means no colours and no progress line"},
 }
 
-// reserved are variables of later versions.
+// reservedVariables are those of later versions.
 const reservedVariables = "DIALAI_BASE_URL, DIALAI_PORT, DIALAI_API_TOKEN, DIALAI_TOKENS_FILE, DIALAI_CORS_ORIGINS"
 
 // environmentTopic is shown by dialai help environment.
@@ -102,10 +109,8 @@ func (a *app) storePath() (string, error) {
 
 // parseDatabase reads DATABASE_URL, where a bare path is probably a mistake.
 func (a *app) parseDatabase(name string) (string, error) {
-	for _, prefix := range []string{"sqlite:", "memory:", "postgres:", "postgresql:"} {
-		if strings.HasPrefix(name, prefix) {
-			return a.parseStore(name)
-		}
+	if slices.ContainsFunc([]string{"sqlite:", "memory:", "postgres:", "postgresql:"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		return a.parseStore(name)
 	}
 	return "", hinted(usage("DATABASE_URL does not name a database"), "it may be sqlite:PATH or memory:")
 }
@@ -161,6 +166,14 @@ const (
 
 func (x access) access() access { return x }
 
+// accessFor is writes for what changes something, and else reads.
+func accessFor(changes bool) access {
+	if changes {
+		return writes
+	}
+	return reads
+}
+
 // openStore opens the store that --store names. Nobody who does not start sessions
 // makes one.
 func (a *app) openStore(ctx context.Context, does access) (closableStore, error) {
@@ -211,20 +224,11 @@ type engine struct {
 	stop   func() // of telemetry
 }
 
-// session returns a session by its id as a person writes it.
-func (e *engine) session(ctx context.Context, id string) (*session.Session, error) {
-	parsed, err := session.ParseID(id)
-	if err != nil {
-		return nil, err
-	}
-	return e.Session(ctx, parsed)
-}
-
 // knows returns an error if no session of a machine is in the store: what it is asked
 // about is more likely misspelt than new.
 func (e *engine) knows(ctx context.Context, machineName string) error {
 	definitions, err := e.store.Definitions(ctx, machineName)
-	if err == nil && len(definitions) == 0 {
+	if err == nil && (len(definitions) == 0 || machineName == "") {
 		err = &session.NotFoundError{What: "Machine", ID: machineName}
 	}
 	return err
@@ -330,7 +334,11 @@ func (a *app) engine(ctx context.Context, does access, observer func(session.Cha
 		PublicURL: o.public, AllowOperator: true, Arrivals: a.arrivals(), Now: clock, Panicked: a.panicked,
 	})
 	if err != nil {
+		stop()
 		return nil, errors.Join(err, s.Close())
+	}
+	if !a.flags.Full {
+		a.flags.Short = (&shortener{list: r.Sessions, ctx: context.WithoutCancel(ctx)}).short
 	}
 	return &engine{r, s, models, a.err, stop}, nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,16 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store"
 )
+
+// From errors to what a person sees and a script gets. Commands return errors and print
+// none: printError prints one, once, with a hint about what to do where there is one,
+// and exitCode is the one table from errors to exit codes. A usage error has code 2;
+// whatever ends because of a signal has 130, so that a script can tell that nobody
+// decided.
+//
+// Texts that come from files, services and models are cleaned of control characters
+// before they are shown. The last part of this file turns the errors of the flag
+// library into errors of the same kind, with the usage line of the command.
 
 // Exit codes. The help text and the docs are made from the table below.
 const (
@@ -39,7 +50,7 @@ var exitCodes = []struct {
 	{exitUsage, "wrong usage, or an invalid machine file"},
 	{exitHuman, "a human must decide"},
 	{exitStopped, "stopped by a guard or a limit"},
-	{exitWaiting, "waiting for answers that come later"},
+	{exitWaiting, "waiting for answers that come later, or for a timer"},
 	{exitFinal, "ended in a final state other than the goal"},
 	{exitInterrupted, "interrupted: Ctrl-C, SIGTERM or SIGHUP"},
 }
@@ -132,6 +143,14 @@ func errorLines(err error) []string {
 			lines = append(lines, render.Problem(p, machine.Problem.String))
 		}
 		return lines
+	case *runner.Error:
+		if len(e.Details) > 1 {
+			lines := []string{render.Clean(strings.TrimSuffix(e.Message, " "+strings.Join(e.Details, "; ")))}
+			for _, d := range e.Details {
+				lines = append(lines, "    "+render.Clean(d))
+			}
+			return lines
+		}
 	case *runner.DanglingError:
 		return []string{render.Problem(e.Problem, machine.Problem.String)}
 	case *runner.UnpricedError:
@@ -156,11 +175,14 @@ func (a *app) hintFor(err error) string {
 	var newer *store.NewerError
 	var corrupt *session.CorruptError
 	var opening *store.OpenError
+	var unset interface{ Variable() string }
 	switch {
 	case errors.As(err, &own):
 		return own.hint
 	case errors.As(err, &refused) && refused.Hint != "":
 		return refused.Hint
+	case errors.As(err, &unset):
+		return fmt.Sprintf("set the variable and run the command again: export %s=…; it holds what the service knows this program by", unset.Variable())
 	case errors.Is(err, session.ErrBusy):
 		return "try again when the other process is done, or use another --store"
 	case errors.Is(err, store.ErrReplaced):
@@ -202,45 +224,29 @@ func (a *app) flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-		if near := machine.DidYouMean("--"+unknown.GetSpecifiedName(), names); near != "" {
-			hint = near
-		}
+		hint = cmp.Or(machine.DidYouMean("--"+unknown.GetSpecifiedName(), names), hint)
 		if words := cmd.Flags().Args(); cmd.Parent() == nil && len(words) > 0 {
-			if near := a.suggestCommand(words[0]); near != "" {
-				hint = near
-			}
+			hint = cmp.Or(a.suggestCommand(words[0]), hint)
 		}
 	case errors.As(err, &bad):
-		err = fmt.Errorf("--%s is %q: %s", bad.GetFlag().Name, bad.GetValue(), badValue(bad))
+		err = fmt.Errorf("--%s is %q: %s", bad.GetFlag().Name, bad.GetValue(), cmp.Or(wanted[bad.GetFlag().Value.Type()], bad.Unwrap().Error()))
 	}
 	return hinted(&exitError{exitUsage, err}, "%s", hint)
 }
 
-// badValue says why a flag cannot have its value.
-func badValue(e *pflag.InvalidValueError) string {
-	switch e.GetFlag().Value.Type() {
-	case "bool":
-		return "it may be true or false"
-	case "uint64":
-		return "it must be a whole number from 0"
-	case "int", "int64":
-		return "it must be a whole number"
-	case "duration":
-		return "it must be a number and a unit, such as 90s or 5m"
-	}
-	return e.Unwrap().Error()
+// wanted says what a flag takes, by the type of its value.
+var wanted = map[string]string{
+	"bool": "it may be true or false", "uint64": "it must be a whole number from 0", "int": "it must be a whole number", "int64": "it must be a whole number",
+	"duration": "it must be a number and a unit, such as 90s or 5m",
 }
 
 // arguments checks arguments against what Use says of them: <required> and
-// [<optional>].
+// [<optional>], and ... after the last for more of its kind.
 func arguments(cmd *cobra.Command, args []string) error {
 	words := strings.Fields(cmd.Use)[1:]
 	line := cmd.Parent().CommandPath() + " " + cmd.Use
-	if len(args) > len(words) {
-		hint := machine.DidYouMean(args[0], subcommands(cmd))
-		if hint == "" {
-			hint = "usage: " + line
-		}
+	if len(args) > len(words) && !strings.HasSuffix(cmd.Use, "...") {
+		hint := cmp.Or(machine.DidYouMean(args[0], subcommands(cmd)), "usage: "+line)
 		return hinted(usage("%s: %q is one argument too many", cmd.CommandPath(), args[len(words)]), "%s", hint)
 	}
 	if len(args) < len(words) && strings.HasPrefix(words[len(args)], "<") {
@@ -262,9 +268,6 @@ func needsSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return hinted(usage("%s needs a subcommand", cmd.CommandPath()), "there are %s", strings.Join(names, ", "))
 	}
-	hint := machine.DidYouMean(args[0], names)
-	if hint == "" {
-		hint = "there are " + strings.Join(names, ", ")
-	}
+	hint := cmp.Or(machine.DidYouMean(args[0], names), "there are "+strings.Join(names, ", "))
 	return hinted(usage("%s has no subcommand %q", cmd.CommandPath(), args[0]), "%s", hint)
 }

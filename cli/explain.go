@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 
@@ -10,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/explain"
-	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
 
@@ -25,49 +25,66 @@ and what the engine had made of the same votes, and what would have changed it.
 The last is computed, by deciding the recorded round again with one thing
 different; nobody is asked, and an arbiter of a program's own is not called.
 
-A round that a human is still to decide or to review without having seen what was
-proposed is explained with --show-proposals only.
+A round that a human is still to decide without having seen what was proposed is
+explained with --show-proposals only. Of one that is closed and waits for a review, what
+was executed is shown without it, as in every view; the exit code is 1 all the same.
 
 A round is named by its number, by a number and an attempt such as 3.1, or by its
 id. Without one it is the last that was judged. --json prints the data from which
 the text is made.`,
-		Example: `  dialai explain 0b9c1d3e-…
-  dialai explain 0b9c1d3e-… 3
-  dialai explain 0b9c1d3e-… --json | jq .changes`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeSessions,
+		Example: `  dialai explain 0b9c1d3e
+  dialai explain 0b9c1d3e 3
+  dialai explain 0b9c1d3e --json | jq .changes`,
 		RunE: a.on(v, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			id, err := session.ParseID(args[0])
+			id, err := e.id(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			why, err := explain.Round(ctx, e.Runner, id, append(args, "")[1])
-			switch {
-			case err != nil:
-				return err
-			case why.Withheld && !v.show:
-				return hinted(errors.New("a human is to look at this round without having seen what was proposed"), "--show-proposals shows it all the same")
+			if err == nil {
+				err = v.lookAtRound(ctx, e, id, why)
 			}
-			if err := v.revealRound(ctx, e, id, why); err != nil {
+			if err != nil {
 				return err
 			}
-			return a.Explanation(out, why)
+			var withheld error
+			if why.Withheld {
+				withheld = hinted(errors.New("a human is to look at this round without having seen what was proposed"), "--show-proposals shows it all the same")
+			}
+			if why.Withheld && why.Executed == "" {
+				return withheld
+			} else if why.Withheld {
+				why.Conceal()
+			}
+			return cmp.Or(a.Explanation(out, why), withheld)
 		}),
 	}
 	v.add(cmd)
 	return cmd
 }
 
-// revealRound records that somebody looks at a round that is withheld, open or under
-// review.
-func (f *viewFlags) revealRound(ctx context.Context, e *engine, id specialist.SessionID, why *explain.Explanation) error {
+// lookAtRound has the explanation of a round that is withheld from somebody say whether it
+// is so from the viewer, who with show looks at it, which is recorded.
+func (f *viewFlags) lookAtRound(ctx context.Context, e *engine, id specialist.SessionID, why *explain.Explanation) error {
 	if !why.Withheld {
 		return nil
 	}
-	s, err := e.RevealReview(ctx, id, why.RoundID, machine.SpecialistID(f.as))
-	if err != nil || why.Round != s.Round || s.Withheld(machine.SpecialistID(f.as)) == "" {
+	s, err := e.Session(ctx, id)
+	if err != nil {
 		return err
 	}
-	_, _, err = e.Reveal(ctx, id, machine.SpecialistID(f.as))
-	return err
+	viewer := machine.SpecialistID(f.as)
+	rounds, err := e.WithheldRounds(ctx, s, viewer)
+	if why.Withheld = rounds[why.Round] != "" && !f.show; err != nil || why.Withheld || rounds[why.Round] == "" {
+		return err
+	}
+	if s.Opens(why.Round) {
+		_, _, err = e.Reveal(ctx, id, viewer, localActor())
+	}
+	for _, v := range s.Reviews() {
+		if err == nil && v.Key.Round == why.Round {
+			_, err = e.RevealReview(ctx, id, v.Key.ID(), viewer, localActor())
+		}
+	}
+	return err // nothing is shown of a look that is not recorded
 }

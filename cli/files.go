@@ -17,6 +17,11 @@ import (
 	"github.com/dialai/dialai/runner"
 )
 
+// How the command line reads files. What is read is bounded by its kind and can be interrupted,
+// also on stdin; what a machine file names has to be below its folder unless --allow-outside
+// says otherwise; and a file that is not there is answered with what was probably meant: a
+// file of a like name, a sample, a command.
+
 // loadMachine reads a machine file; "-" is stdin.
 func (a *app) loadMachine(path string) (*machine.Machine, error) {
 	data, err := a.readFile(path, files.Machine)

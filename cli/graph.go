@@ -23,14 +23,15 @@ func (a *app) graphCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph [<machine-file>]",
 		Short: "Draw a machine: Mermaid, DOT or SVG",
-		Long: `Draw a machine file. With --session the machine of that session is drawn, with
+		Long: `Draw a machine file. Below the names of transitions stand their conditions, the
+approvals they take and what they set; below those of states their deciders.
+What has no room there is in full where a pointer rests (SVG and DOT). Who is in a
+group is in the legend. With --session the machine of that session is drawn, with
 the way it came, where it stands, and the round in progress; a file need not be
 named then.`,
 		Example: `  dialai graph machine.json -o machine.svg
-  dialai graph --session 0b9c1d3e-… --format svg > now.svg
+  dialai graph --session 0b9c1d3e --format svg > now.svg
   dialai graph machine.yaml --format dot | dot -Tpng > machine.png`,
-		Args:              arguments,
-		ValidArgsFunction: completeFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("format") {
 				if format = formatOf(output); !slices.Contains(pictures, format) {
@@ -45,7 +46,6 @@ named then.`,
 	cmd.Flags().StringVar(&session, "session", "", "draw where the session of this `id` stands")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of stdout")
 	complete(cmd, "format", pictures...)
-	cmd.RegisterFlagCompletionFunc("session", a.completeSessions) //nolint:errcheck // the flag is there
 	return cmd
 }
 

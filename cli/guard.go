@@ -23,7 +23,6 @@ func (a *app) guardCommand() *cobra.Command {
 tools it calls, what it says, and whether it goes round in circles. dialai check
 judges the steps of your own agent.`,
 		Example: "  dialai guard demo",
-		RunE:    needsSubcommand,
 	}
 	cmd.AddCommand(a.guardUsage(&cobra.Command{
 		Use:   "demo",
@@ -35,7 +34,6 @@ stored. With --verbose the guards are shown first: save them and try them with
 dialai check.`,
 		Example: `  dialai guard demo
   dialai guard demo --json`,
-		Args: arguments,
 		RunE: func(*cobra.Command, []string) error { return a.guardDemo() },
 	}))
 	return cmd

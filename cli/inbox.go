@@ -18,30 +18,60 @@ import (
 
 func (a *app) inboxCommand() *cobra.Command {
 	v := &viewFlags{}
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "inbox",
 		Short: "List the questions that wait for a human",
 		Long: `List the sessions that wait for a human: what is asked, why, what was proposed,
-and each choice as a command to copy.`,
+and each choice as a command to copy. The 50 that were started first are shown; --all
+shows every one, and so does --json.`,
 		Example: `  dialai inbox
   dialai inbox --json`,
-		Args: arguments,
 		RunE: a.on(v, func(ctx context.Context, e *engine, out *bufio.Writer, _ []string) error {
-			items, unread := e.Inbox(ctx, machine.SpecialistID(v.as))
-			if unread != nil && len(items) == 0 {
-				return unread
-			}
-			if err := v.reveal(ctx, e, items); err != nil {
-				return err
-			}
-			if len(items) == 0 && !a.flags.JSON {
-				return a.nothingWaits(ctx, e, out)
-			}
-			return errors.Join(a.printInbox(out, items), unread)
+			return a.inbox(ctx, e, out, v, all || a.flags.JSON)
 		}),
 	}
 	v.add(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "all questions")
 	return cmd
+}
+
+// inbox prints the questions that wait, page by page, or only the first page.
+func (a *app) inbox(ctx context.Context, e *engine, out *bufio.Writer, v *viewFlags, all bool) error {
+	var unread []error
+	shown := 0
+	for q := (session.ListQuery{Limit: newestShown}); ; {
+		items, next, err := e.Inbox(ctx, q, machine.SpecialistID(v.as))
+		if ctx.Err() != nil {
+			return err
+		}
+		unread = append(unread, err)
+		if err := v.reveal(ctx, e, items); err != nil {
+			return err
+		}
+		if shown > 0 && len(items) > 0 && !a.flags.JSON && !a.flags.Quiet {
+			fmt.Fprintln(out)
+		}
+		if err := a.printInbox(out, items); err != nil {
+			return err
+		}
+		if shown += len(items); next == "" || !all {
+			return a.inboxEnd(ctx, e, out, shown, next != "", errors.Join(unread...))
+		}
+		q.After = next
+	}
+}
+
+// inboxEnd says that there is more, or nothing at all.
+func (a *app) inboxEnd(ctx context.Context, e *engine, out io.Writer, shown int, more bool, unread error) error {
+	switch {
+	case a.flags.JSON:
+	case shown == 0 && unread == nil && !more:
+		return a.nothingWaits(ctx, e, out)
+	case more && !a.flags.Quiet:
+		fmt.Fprintf(out, "\nMore may wait; to see all of them:\n  %s\n", a.Command("inbox", nil, "--all"))
+	}
+	return unread
 }
 
 // reveal shows what is withheld, where that is asked for.
@@ -54,7 +84,7 @@ func (f *viewFlags) reveal(ctx context.Context, e *engine, items []runner.Questi
 		if err != nil {
 			return err
 		}
-		if items[i], _, err = e.Reveal(ctx, id, machine.SpecialistID(f.as)); err != nil {
+		if items[i], _, err = e.Reveal(ctx, id, machine.SpecialistID(f.as), localActor()); err != nil {
 			return err
 		}
 	}
@@ -63,11 +93,18 @@ func (f *viewFlags) reveal(ctx context.Context, e *engine, items []runner.Questi
 
 // nothingWaits says so, and how sessions come on that somebody has to carry.
 func (a *app) nothingWaits(ctx context.Context, e *engine, out io.Writer) error {
-	live, err := e.Sessions(ctx, session.ListQuery{Live: true, Limit: 1})
+	live, err := e.Sessions(ctx, session.ListQuery{Statuses: session.LiveStatuses(), Limit: 1})
+	if err != nil {
+		return err
+	}
+	reviews, err := e.Sessions(ctx, session.ListQuery{Reviews: true, Limit: 1})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "Nothing waits for a human.")
+	if len(reviews) > 0 && !a.flags.Quiet {
+		fmt.Fprintf(out, "Closed rounds wait for a review, which holds nothing up:\n  %s\n", a.Command("trust audit", nil))
+	}
 	if len(live) > 0 && !a.flags.Quiet {
 		fmt.Fprintf(out, "Not all sessions have ended; to carry those on that no process runs:\n  %s\n", a.Command("tick", nil))
 	}
@@ -97,8 +134,10 @@ func (a *app) printInbox(out io.Writer, items []runner.Question) error {
 }
 
 func (a *app) printItem(out io.Writer, item runner.Question) error {
-	fmt.Fprintf(out, "%s: %s in state %s, since %s\n", render.Clean(item.MachineName), item.SessionID, render.Clean(item.State), item.Since)
+	fmt.Fprintf(out, "%s: %s in state %s, since %s\n", render.Clean(item.MachineName), a.ID(item.SessionID), render.Clean(item.State), item.Since)
+	render.About(out, item.Subject)
 	render.Prompt(out, "  ", item.Prompt)
+	render.Due(out, "  Due: ", item)
 	fmt.Fprintf(out, "  Why: %s\n", render.Clean(item.Reason))
 	if err := a.Question(out, item); err != nil {
 		return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,6 @@ Samples:
 		Example: `  dialai init
   dialai init review.json --sample document-review
   dialai init --list`,
-		Args: arguments,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if list {
 				return a.listSamples()
@@ -89,23 +89,13 @@ func (a *app) listSamples() error {
 }
 
 func (a *app) init(args []string, sample string, force bool) error {
-	name := sample
-	if name == "" {
-		name = machines.Starter
-	}
+	name := cmp.Or(sample, machines.Starter)
 	file, text, ok := machines.Read(name)
 	if !ok {
 		names := sampleNames()
-		hint := machine.DidYouMean(sample, names)
-		if hint == "" {
-			hint = "there are " + strings.Join(names, ", ")
-		}
-		return hinted(usage("there is no sample %q", sample), "%s", hint)
+		return hinted(usage("there is no sample %q", sample), "%s", cmp.Or(machine.DidYouMean(sample, names), "there are "+strings.Join(names, ", ")))
 	}
-	target := file
-	if len(args) == 1 {
-		target = args[0]
-	}
+	target := append(args, file)[0]
 	if target == "-" {
 		_, err := io.Copy(a.out, bytes.NewReader(text))
 		return err

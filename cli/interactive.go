@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,16 @@ import (
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
+
+// A question asked at the terminal. Questions go to stderr, so that stdout stays the
+// round log; answers come line by line from a reader that is made once, so that what
+// was typed ahead is not lost. A choice is a number or a name; where one is both, it
+// must be said which is meant. A payload that is refused is asked for again, with what
+// was given before as a proposal.
+//
+// The ruling carries the digest of the question that was shown. Whoever gives no answer
+// (q, the end of the input, an interrupt) leaves the question open, and nothing is
+// decided.
 
 // interact asks at the terminal what a human decides. It returns false if the
 // person would rather not say now.
@@ -38,7 +49,7 @@ func (a *app) interact(ctx context.Context, e *engine, p *printer, r runner.Resu
 		return false, err
 	}
 	ruling, choice, ok := d.answer(item, humans)
-	ruling.SessionID, ruling.Blind = r.Session.ID, item.Withheld != nil
+	ruling.SessionID, ruling.Blind, ruling.Actor = r.Session.ID, item.Withheld != nil, localActor()
 	for ok {
 		if ruling.MetaJSON, ok = d.payload(&item, choice); !ok {
 			break
@@ -87,13 +98,17 @@ func (d *dialogue) say(format string, args ...any) { fmt.Fprintf(d.a.err, format
 // the choices.
 func (d *dialogue) ask(item runner.Question) error {
 	d.say("%s\n", d.paint.Bold(render.Clean(item.MachineName)+": "+render.Clean(item.State)))
+	if item.Subject != "" {
+		d.say("%s\n", render.Clean(item.Subject))
+	}
 	render.Prompt(d.a.err, "", item.Prompt)
 	d.say("\nWhy you are asked: %s\n", render.Clean(item.Reason))
 	if err := d.a.Question(d.a.err, item); err != nil {
 		return err
 	}
 	d.say("\nYour choices:\n")
-	for i, t := range item.Transitions {
+	open, closed := render.Choices(item)
+	for i, t := range open {
 		d.say("  %d. %s → %s", i+1, render.Clean(t.Name), render.Clean(t.Target))
 		if t.Description != "" {
 			d.say("  %s", d.paint.Dim(render.Clean(t.Description)))
@@ -102,7 +117,9 @@ func (d *dialogue) ask(item runner.Question) error {
 			d.say("  (irreversible)")
 		}
 		d.say("\n")
+		render.Prompt(d.a.err, "      ", render.Approvals(t.Approvals))
 	}
+	d.a.Closed(d.a.err, d.paint, closed)
 	return nil
 }
 
@@ -136,12 +153,13 @@ func (d *dialogue) read(prompt string) (line string, ok bool) {
 // choose asks for one of the transitions, by number or name. Where a name is the
 // number of another choice, it has to be said which is meant.
 func (d *dialogue) choose(item runner.Question) (session.InboxTransition, bool) {
+	open, _ := render.Choices(item)
 	for {
-		line, ok := d.read(fmt.Sprintf("Decide (1-%d, a name, or q to leave it open): ", len(item.Transitions)))
+		line, ok := d.read(fmt.Sprintf("Decide (1-%d, a name, or q to leave it open): ", len(open)))
 		if !ok || line == "q" {
 			return session.InboxTransition{}, false
 		}
-		numbered, named := pick(item.Transitions, line)
+		numbered, named := pick(open, line)
 		switch {
 		case numbered == nil && named == nil:
 			d.say("%q is none of the choices.\n", render.Clean(line))
@@ -185,10 +203,8 @@ func (d *dialogue) human(humans []string) (string, bool) {
 		if !ok || line == "q" {
 			return "", false
 		}
-		for _, h := range humans {
-			if h == line {
-				return h, true
-			}
+		if slices.Contains(humans, line) {
+			return line, true
 		}
 		d.say("%q may not decide here.\n", render.Clean(line))
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -35,32 +36,32 @@ func (d *dialogue) payload(q *runner.Question, t session.InboxTransition) (paylo
 // the others that are simple. What else was proposed stays as it is.
 func (d *dialogue) members(t session.InboxTransition, s *payloads.Schema) (json.RawMessage, bool) {
 	d.say("%s takes parameters; q leaves it open, - leaves one out:\n", render.Clean(t.Name))
-	required, so := s.RequiredNames(), payloads.ObjectOf(t.MetaJSON)
+	required, so := s.RequiredNames(), jsontext.ReadObject(t.MetaJSON)
 	names := slices.Clone(required)
-	for _, m := range payloads.ObjectOf(s.Properties) {
+	for _, m := range jsontext.ReadObject(s.Properties).Members() {
 		if p := s.Member(m.Name); p.Scalar() && !slices.Contains(names, m.Name) {
 			names = append(names, m.Name)
 		}
 	}
-	var o payloads.Object
+	var typed []jsontext.Member
 	for _, name := range names {
 		value, ok := d.member(name, s.Member(name), so.Get(name), slices.Contains(required, name))
 		if !ok {
 			return nil, false
 		}
 		if value != nil {
-			o = append(o, payloads.Member{Name: name, Value: value})
+			typed = append(typed, jsontext.Member{Name: name, Value: value})
 		}
 	}
-	for _, m := range so {
+	for _, m := range so.Members() {
 		if !slices.Contains(names, m.Name) {
-			o = append(o, m)
+			typed = append(typed, m)
 		}
 	}
-	if len(o) == 0 && !t.MetaJSONRequired {
+	if len(typed) == 0 && !t.MetaJSONRequired {
 		return nil, true
 	}
-	return o.JSON(), true
+	return jsontext.ObjectOf(typed).JSON(), true
 }
 
 // member asks for one member. value is nil if it is left out; ok is false if the question
@@ -115,10 +116,6 @@ func (d *dialogue) wholePayload(t session.InboxTransition) (json.RawMessage, boo
 		if err == nil {
 			return value, true
 		}
-		example := payloads.Skeleton(t.Parameters)
-		if example == "" {
-			example = "{}"
-		}
-		d.say("That is not JSON; an example: %s\n", render.Clean(example))
+		d.say("That is not JSON; an example: %s\n", render.Clean(cmp.Or(payloads.Skeleton(t.Parameters), "{}")))
 	}
 }

@@ -53,9 +53,7 @@ warnings only, 1 warnings under --strict, 3 invalid; of several files the highes
   dialai lint machine.yaml --strict --json
   dialai lint machine.json --store decisions.db
   dialai lint guards.json machines/`,
-		Args:              func(cmd *cobra.Command, args []string) error { return arguments(cmd, args[:min(1, len(args))]) },
-		ValidArgsFunction: completeFiles,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.lint(cmd.Context(), args, strict) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.lint(cmd.Context(), args, strict) },
 	}
 	cmd.Flags().BoolVar(&strict, "strict", false, "let warnings fail")
 	return cmd

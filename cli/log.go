@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -12,7 +13,6 @@ import (
 	"github.com/dialai/dialai/cli/internal/guardlog"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/guard"
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/spf13/cobra"
 )
@@ -27,7 +27,8 @@ func (a *app) logCommand() *cobra.Command {
 		Long: `Print every event of a session, the oldest first. With --json each line is one
 event with the hash of its record; dialai store verify checks them. Texts that hold what
 looks like a secret or personal data are masked, unless --payload is full; the log itself
-is whole. Of the open round what is withheld from whoever rules is left out.
+is whole. Of the open round what is withheld from whoever rules is left out, and so is
+what was proposed in a closed one that waits for a review.
 
 With --machine it prints instead what happened to the specialists of a machine name:
 who was registered, switched on or off and by whom, and who became champion.
@@ -36,12 +37,10 @@ With --guard it writes the event log of the guards instead, which dialai analyze
 and dialai replay read: one JSON object a line for what was spent, every step that
 was judged, and how. Where a step holds what looks like a secret or personal data, its
 texts stand as their SHA-256, unless --payload is full; with digest all texts do.`,
-		Example: `  dialai log 0b9c1d3e-…
-  dialai log 0b9c1d3e-… --from 100 --json
-  dialai log 0b9c1d3e-… --guard > guard.jsonl
+		Example: `  dialai log 0b9c1d3e
+  dialai log 0b9c1d3e --from 100 --json
+  dialai log 0b9c1d3e --guard > guard.jsonl
   dialai log --machine triage`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case machineName == "" && len(args) == 0:
@@ -54,18 +53,14 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 				})
 			}
 			return a.with(cmd.Context(), v.access(), func(e *engine, out *bufio.Writer) error {
-				id, err := session.ParseID(args[0])
+				s, err := e.session(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}
-				s, err := e.Session(cmd.Context(), id)
+				s, hidden, err := v.lookAtAll(cmd.Context(), e, s)
 				if err != nil {
 					return err
 				}
-				if _, s, err = v.look(cmd.Context(), e, s); err != nil {
-					return err
-				}
-				hidden := !v.show && s.Withheld(machine.SpecialistID(v.as)) != "" // what was proposed
 				if f.guard {
 					return a.printGuardLog(cmd.Context(), e, out, s, f, from, hidden)
 				}
@@ -87,20 +82,24 @@ texts stand as their SHA-256, unless --payload is full; with digest all texts do
 
 // A logView says what of a log is printed.
 type logView struct {
-	from   int64 // the first event
-	masked bool  // secrets are masked
-	hidden bool  // what was proposed in the open round is left out
+	from   int64            // the first event
+	masked bool             // secrets are masked
+	hidden map[int32]string // the rounds of which what was proposed is left out, and why
 }
 
 func (a *app) printLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, v logView) error {
-	closed, err := closedUntil(ctx, e, s)
-	if err != nil {
-		return err
-	}
-	return eachEvent(e.store.Records(ctx, s.ID, v.from), "", v.from, func(ev session.Raw, hash session.Hash) error {
-		line := render.LogLine{V: 1, SessionID: s.ID.String(), Raw: ev, Hash: hash.String()}
-		if ev.Seq > closed {
-			line.Raw, line.Withheld = s.Concealed(ev, v.hidden)
+	round := int32(0)
+	return eachEvent(e.store.Records(ctx, s.ID, 1), "", 1, func(ev session.Raw, hash session.Hash) error {
+		in := roundOf(ev, &round)
+		if ev.Seq < v.from {
+			return nil
+		}
+		line := render.LogLine{V: 1, SessionID: s.ID.String(), Raw: ev.Brief(), Hash: hash.String()}
+		switch hidden := v.hidden[in] != ""; {
+		case s.Opens(in):
+			line.Raw, line.Withheld = s.Concealed(line.Raw, hidden)
+		case hidden:
+			line.Raw, line.Withheld = s.ConcealedReview(line.Raw)
 		}
 		if v.masked {
 			line.Data, line.Redacted = render.Redact(line.Data)
@@ -146,19 +145,24 @@ func (a *app) printMachineLog(ctx context.Context, e *engine, out io.Writer, nam
 	})
 }
 
-// closedUntil returns the number of the last event that nothing is withheld of,
-// because it belongs to a closed round, or nothing is at all.
-func closedUntil(ctx context.Context, e *engine, s *session.Session) (last int64, err error) {
-	if !s.Hides("") {
-		return s.Sequence, nil
-	}
-	err = eachEvent(e.store.Records(ctx, s.ID, 0), "", 0, func(ev session.Raw, _ session.Hash) error {
-		if ev.Kind == session.KindExecuted {
-			last = ev.Seq
+// roundOf returns the number of the round that an event is about: the one that was opened
+// last, of a review the one that was reviewed, and where a session is forked the one with
+// which it goes on.
+func roundOf(ev session.Raw, opened *int32) int32 {
+	if ev.Kind == session.KindCreated {
+		if _, o, err := ev.Creation(); err == nil && o.ForkedFrom != nil {
+			*opened = o.ForkedFrom.Round
 		}
-		return nil
-	})
-	return last, err
+	}
+	if ev.Kind != session.KindRoundOpened && ev.Kind != session.KindReviewed {
+		return *opened
+	}
+	var d struct{ Round int32 }
+	_ = json.Unmarshal(ev.Data, &d) // without a number it is about no round that could be withheld
+	if ev.Kind == session.KindRoundOpened {
+		*opened = d.Round
+	}
+	return d.Round
 }
 
 // guardLogFlags are those of log that are about guards.
@@ -167,7 +171,7 @@ type guardLogFlags struct {
 	payload string
 }
 
-func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, f *guardLogFlags, from int64, hidden bool) error {
+func (a *app) printGuardLog(ctx context.Context, e *engine, out io.Writer, s *session.Session, f *guardLogFlags, from int64, hidden map[int32]string) error {
 	if f.payload != guardlog.PayloadRedacted && f.payload != string(guard.PayloadFull) && f.payload != string(guard.PayloadDigest) {
 		return hinted(usage("--payload is %q", f.payload), "it may be %s, %s or %s", guardlog.PayloadRedacted, guard.PayloadFull, guard.PayloadDigest)
 	}

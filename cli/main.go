@@ -43,7 +43,7 @@ func Main(ctx context.Context, registry strategies.Registry, args []string) int 
 		registry: registry, in: newInput(ctx, os.Stdin), out: os.Stdout, err: os.Stderr,
 		lookup: os.LookupEnv,
 	}
-	a.Program = programName(os.Args[0])
+	a.Program, a.Width = programName(os.Args[0]), render.TableWidth(os.Stdout)
 	return a.main(ctx, args)
 }
 
@@ -122,11 +122,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 // interrupted says what becomes of a session that was being run.
 func (a *app) interrupted() {
 	if a.session == "" || !a.keeps() {
-		text := "interrupted"
-		if a.session != "" {
-			text += "; " + gone
-		}
-		fmt.Fprintln(a.err, text)
+		fmt.Fprintln(a.err, "interrupted"+render.When(a.session != "", "; "+gone))
 		return
 	}
 	fmt.Fprintf(a.err, "interrupted; what was recorded stays. Go on with:\n  %s\n", a.Command("resume", []string{a.session}))

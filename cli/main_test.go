@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,6 +63,7 @@ func waits(ctx context.Context, _ specialist.Question) (specialist.Answer, error
 //	asked N                     fails unless models were asked N times
 //	stored FILE STORE           starts a session of a definition that loading refuses
 //	                            and a store may hold
+//	named FILE STORE ID...      starts sessions with these ids
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -73,7 +75,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand, "model": startModel, "asked": asked, "stored": startStored,
+			"exits": exits, "remember": remember, "webhook": startHook, "called": called, "expand": expand, "model": startModel, "asked": asked, "stored": startStored, "named": startNamed,
 		},
 		UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 	})
@@ -110,32 +112,51 @@ type shortener struct{ ids []string }
 const shortenerKey = "shortener"
 
 var (
-	idPattern    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[48][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
-	timePattern  = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
-	hashPattern  = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
-	ownerPattern = regexp.MustCompile(`"owner":"[0-9a-f]{32}"`)
-	userPattern  = regexp.MustCompile(`decided by [^)"]+`)
-	hookPattern  = regexp.MustCompile(`127\.0\.0\.1:\d{2,}`)
-	askedPattern = regexp.MustCompile(`--question [0-9a-f]{12}\b`)
-	msecPattern  = regexp.MustCompile(`"latencyMsec":\d+`)
-	tookPattern  = regexp.MustCompile(`"elapsed_ms":\d+`)
+	idPattern      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[48][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
+	printedPattern = regexp.MustCompile(`dialai [a-z ]+ ([0-9a-f]{8})\b`)
+	shortPattern   = regexp.MustCompile(`\b[0-9a-f]{8}\b`)
+	timePattern    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
+	hashPattern    = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+	ownerPattern   = regexp.MustCompile(`"owner":"[0-9a-f]{32}"`)
+	userPattern    = regexp.MustCompile(`decided by [^)"]+`)
+	actorPattern   = regexp.MustCompile(`"subject":"local:[^"]+"`)
+	rulerPattern   = regexp.MustCompile(`\(local:[^)]+\)`)
+	hookPattern    = regexp.MustCompile(`127\.0\.0\.1:\d{2,}`)
+	askedPattern   = regexp.MustCompile(`--question [0-9a-f]{12}\b`)
+	msecPattern    = regexp.MustCompile(`"latencyMsec":\d+`)
+	tookPattern    = regexp.MustCompile(`"elapsed_ms":\d+`)
+	ageAtEnd       = regexp.MustCompile(`(?m)  \d+[smh]$`)
+	agePattern     = regexp.MustCompile(`  \d+[smh]  +`)
 )
 
 func (s *shortener) short(text string) string {
 	text = idPattern.ReplaceAllStringFunc(text, func(id string) string {
 		for i, known := range s.ids {
-			if known == id {
+			if strings.HasPrefix(id, known) {
 				return fmt.Sprintf("ID-%d", i+1)
 			}
 		}
 		s.ids = append(s.ids, id)
 		return fmt.Sprintf("ID-%d", len(s.ids))
 	})
+	for _, m := range printedPattern.FindAllStringSubmatch(text, -1) { // one that was not seen whole
+		if !slices.ContainsFunc(s.ids, func(known string) bool { return strings.HasPrefix(known, m[1]) }) {
+			s.ids = append(s.ids, m[1])
+		}
+	}
+	text = shortPattern.ReplaceAllStringFunc(text, func(short string) string {
+		for i, known := range s.ids {
+			if strings.HasPrefix(known, short) {
+				return fmt.Sprintf("ID-%d", i+1)
+			}
+		}
+		return short
+	})
 	for _, r := range []struct {
 		pattern *regexp.Regexp
 		by      string
 	}{
-		{timePattern, "TIME"}, {hashPattern, "HASH"}, {askedPattern, "--question DIGEST"}, {ownerPattern, `"owner":"OWNER"`}, {userPattern, "decided by USER"}, {hookPattern, "HOOK"}, {msecPattern, `"latencyMsec":1`}, {tookPattern, `"elapsed_ms":0`},
+		{timePattern, "TIME"}, {hashPattern, "HASH"}, {askedPattern, "--question DIGEST"}, {ownerPattern, `"owner":"OWNER"`}, {userPattern, "decided by USER"}, {actorPattern, `"subject":"local:USER"`}, {rulerPattern, "(local:USER)"}, {hookPattern, "HOOK"}, {msecPattern, `"latencyMsec":1`}, {tookPattern, `"elapsed_ms":0`}, {agePattern, "  AGE  "}, {ageAtEnd, "  AGE"},
 	} {
 		text = r.pattern.ReplaceAllString(text, r.by)
 	}
@@ -153,6 +174,9 @@ func remember(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("stdout does not match %s, or that has no group", pattern)
 	}
 	ts.Setenv(args[0], found[1])
+	if idPattern.MatchString(found[1]) || shortPattern.MatchString(found[1]) { // of an id also its beginning, as NAME8
+		ts.Setenv(args[0]+"8", found[1][:8])
+	}
 }
 
 func expand(ts *testscript.TestScript, neg bool, args []string) {

@@ -23,8 +23,6 @@ and how many independent voters its specialists are worth. dialai risk says more
 promises.`,
 		Example: `  dialai metrics document-review
   dialai metrics document-review --state pending --json`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeMachineNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkMinutes(minutes); err != nil {
 				return err

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/dialai/dialai/machine"
 
 	"github.com/spf13/cobra"
 
@@ -24,12 +23,10 @@ func (a *app) auditCommand() *cobra.Command {
 		Short: "Show how models were asked in a session",
 		Long: `Print every attempt at asking a model in a session, the oldest first. With --json
 each line is an attempt in full: what was sent and what came back, as far as
-DIALAI_AUDIT had it kept (redacted, full or digest). Keys are never kept. Of the open
-round what is withheld from whoever rules is left out.`,
-		Example: `  dialai audit 0b9c1d3e-…
-  dialai audit 0b9c1d3e-… --json | jq .responseBody`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeSessions,
+DIALAI_AUDIT had it kept (redacted, full or digest). Keys are never kept. Of rounds
+that a human is still to rule or to review, what is withheld from them is left out.`,
+		Example: `  dialai audit 0b9c1d3e
+  dialai audit 0b9c1d3e --json | jq .responseBody`,
 		RunE: a.on(v, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
 			return a.auditModels(ctx, e, out, args[0], v)
 		}),
@@ -45,25 +42,24 @@ type auditLine struct {
 }
 
 func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, sessionID string, v *viewFlags) error {
-	id, err := session.ParseID(sessionID)
+	s, err := e.session(ctx, sessionID)
 	if err != nil {
 		return err
 	}
-	s, err := e.Session(ctx, id)
+	s, hidden, err := v.lookAtAll(ctx, e, s)
 	if err != nil {
 		return err
 	}
-	if _, s, err = v.look(ctx, e, s); err != nil {
-		return err
-	}
-	hidden, kept := !v.show && s.Withheld(machine.SpecialistID(v.as)) != "", false
+	kept := false
 	rows := [][]string{{"TIME", "SPECIALIST", "PURPOSE", "ATTEMPT", "STATUS", "MODEL", "MS", "TOKENS", "ERROR"}}
-	for entry, err := range e.store.Audit(ctx, id) {
+	for entry, err := range e.store.Audit(ctx, s.ID) {
 		if err != nil {
 			return err
 		}
-		line := auditLine{}
-		line.AuditEntry, line.Withheld = s.ConcealedAudit(entry, hidden)
+		line := auditLine{AuditEntry: entry, Withheld: hidden[cmp.Or(entry.Round, s.Round)] != ""}
+		if line.Withheld { // what was asked, what came back and what failed tell what was proposed
+			line.AuditEntry = specialist.AuditEntry{AuditEntryID: entry.AuditEntryID, SessionID: entry.SessionID, MachineName: entry.MachineName, Timestamp: entry.Timestamp, Round: entry.Round}
+		}
 		if a.flags.JSON {
 			if err := render.JSON(out, line); err != nil {
 				return err
@@ -81,7 +77,7 @@ func (a *app) auditModels(ctx context.Context, e *engine, out *bufio.Writer, ses
 	if err := render.Table(out, rows); err != nil || !kept {
 		return err
 	}
-	_, err = fmt.Fprintln(out, "\nThe open round is withheld, so that the ruling is your own. --show-proposals shows it, which is recorded.")
+	_, err = fmt.Fprintln(out, "\nThe open round is withheld, or one that waits for a review, so that the word on it is your own. --show-proposals shows it, which is recorded.")
 	return err
 }
 

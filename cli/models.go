@@ -20,18 +20,16 @@ func (a *app) modelsCommand() *cobra.Command {
 		Short:   "Try the models that a machine names",
 		Long:    "Find out whether the models that a machine names can be asked from here.",
 		Example: "  dialai models check triage.yaml",
-		RunE:    needsSubcommand,
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use: "check <machine-file>", Short: "Make one tiny call of each model of a machine", Args: arguments,
+		Use: "check <machine-file>", Short: "Make one tiny call of each model of a machine",
 		Long: `Make one tiny call of every model that a machine names, in the form in which it
 would be asked, and say whether it answered, how long that took, and whether its
 price is known. Nothing is kept.
 
 Exit codes: 0 all of them answered, 1 one did not, 2 wrong usage or file.`,
-		Example:           "  dialai models check triage.yaml\n  dialai models check triage.yaml --json",
-		ValidArgsFunction: completeFiles,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.checkModels(cmd.Context(), args[0]) },
+		Example: "  dialai models check triage.yaml\n  dialai models check triage.yaml --json",
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.checkModels(cmd.Context(), args[0]) },
 	})
 	return cmd
 }

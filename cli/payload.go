@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -109,12 +108,9 @@ func accepted(q runner.Question, who string) (p render.Proposal, err error) {
 	return p, err
 }
 
-// errBothStdin is a payload on stdin beside questions at the terminal.
-var errBothStdin = errors.New("stdin cannot be both the payload of --data - and the answers of --interactive")
-
 // members makes an object of texts that are name=value.
 func members(s *payloads.Schema, texts []string) (json.RawMessage, error) {
-	var o payloads.Object
+	var o jsontext.Object
 	for _, text := range texts {
 		name, value, _ := strings.Cut(text, "=")
 		switch {
@@ -128,7 +124,7 @@ func members(s *payloads.Schema, texts []string) (json.RawMessage, error) {
 		if err != nil {
 			return nil, usage("--data %s: %v", name, err)
 		}
-		o = append(o, payloads.Member{Name: name, Value: v})
+		o = o.With([]jsontext.Member{{Name: name, Value: v}})
 	}
 	return o.JSON(), nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -27,17 +28,16 @@ A file of prices is {"version": …, "prices": {"model": {"input_per_1m": 2.5,
 "output_per_1m": 10}}}, JSON or YAML; with "replace": true the built-in table is left
 out.`,
 		Example: "  dialai prices list\n  dialai prices import model_prices.json > prices.json",
-		RunE:    needsSubcommand,
 	}
 	cmd.AddCommand(
 		&cobra.Command{
-			Use: "list", Short: "List the prices in force", Args: arguments,
+			Use: "list", Short: "List the prices in force",
 			Long:    "List what models cost, in US dollars for a million tokens, and on which day the\nprices that this program comes with were last compared with their providers' pages.",
 			Example: "  dialai prices list\n  dialai prices list --prices prices.json --json",
 			RunE:    func(*cobra.Command, []string) error { return a.listPrices() },
 		},
 		&cobra.Command{
-			Use: "import <file>", Short: "Make a table of prices of LiteLLM's", Args: arguments,
+			Use: "import <file>", Short: "Make a table of prices of LiteLLM's",
 			Long:    "Read LiteLLM's model_prices_and_context_window.json and print a table for --prices.",
 			Example: "  dialai prices import model_prices_and_context_window.json > prices.json",
 			RunE:    func(_ *cobra.Command, args []string) error { return a.importPrices(args[0]) },
@@ -92,10 +92,7 @@ func (a *app) listPrices() error {
 		return err
 	}
 	out := bufio.NewWriter(a.out)
-	if err := a.Prices(out, t); err != nil {
-		return err
-	}
-	return out.Flush()
+	return cmp.Or(a.Prices(out, t), out.Flush())
 }
 
 func (a *app) importPrices(path string) error {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -14,6 +15,16 @@ import (
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/verdict"
 )
+
+// A run as it goes. The printer is the runner's observer, so it sees each record once
+// it is durable, in order, and shows its events as a round log, or as one JSON line
+// each with the hash of the record. What other processes have committed since is not
+// observed, so catchUp takes it from the session before each record.
+//
+// What is withheld from whoever rules is withheld here too, as long as the round is
+// open: nobody knows who reads along. Every text from outside goes through
+// render.Clean. Lines of progress go to stderr and are cleared before a line is
+// printed; errors of writing stay with the buffer until end returns them.
 
 // A printer shows a session as it goes: as a round log, as JSON, or not at all.
 // It is fed by the runner's observer.
@@ -73,6 +84,7 @@ func (p *printer) catchUp(s *session.Session) {
 func (p *printer) follow(s *session.Session) {
 	p.a.session = s.ID.String()
 	p.headed = s
+	p.status.Follow(s)
 	p.begin(s.Round, s.Attempt, s.State.Name)
 	p.catchUp(s)
 }
@@ -85,8 +97,7 @@ func (p *printer) begin(round, attempt int32, state string) {
 func (p *printer) json(r session.Change) {
 	hash := r.After.Head
 	if hash == nil { // the store computes hashes on demand
-		key := (&session.Change{Before: r.Before, After: r.After}).Key()
-		p.head = session.Chain(p.head, r.After.ID.String(), session.AppendEvents(nil, key, r.First, r.Events))
+		p.head = session.Chain(p.head, r.After.ID.String(), session.AppendEvents(nil, r.Key(), r.First, r.Events))
 		hash = &p.head
 	}
 	for i := range r.Events {
@@ -145,7 +156,14 @@ func (p *printer) header() {
 	fmt.Fprintf(p.out, "Machine:       %s\n", render.Clean(m.Name()))
 	fmt.Fprintf(p.out, "Initial state: %s\n", render.Clean(m.Initial().Name))
 	fmt.Fprintf(p.out, "Goal state:    %s\n", render.Clean(m.Goal().Name))
-	fmt.Fprintf(p.out, "Session ID:    %s\n\n", s.ID)
+	fmt.Fprintf(p.out, "Session ID:    %s\n", s.ID)
+	if about := s.Subject(); about != "" {
+		fmt.Fprintf(p.out, "Subject:       %s\n", render.Clean(about))
+	}
+	if missing := s.Options().Missing; missing != nil {
+		fmt.Fprintf(p.out, "Missing:       %s\n", render.Clean(strings.Join(missing, ", ")))
+	}
+	fmt.Fprintln(p.out)
 }
 
 func (p *printer) text(r session.Change) {
@@ -171,11 +189,13 @@ func (p *printer) text(r session.Change) {
 			p.shadowed(p.differs)
 		case *session.Ruled:
 			p.ruled(d, r.After.ConcealsRulings())
+		case *session.Reminded:
+			p.line("Reminder: due at %s, in %s", d.Due, d.Before)
 		case *session.Executed:
 			p.executed(d)
 		case *session.Resumed:
 			for _, raised := range d.Raised {
-				p.line("Raised %s from %s to %s (%s: %s)", render.Clean(raised.Limit), raised.From, raised.To, render.Clean(d.Actor), render.Clean(d.Note))
+				p.line("Raised %s from %s to %s (%s: %s)", render.Clean(raised.Limit), raised.From, raised.To, render.Clean(d.By()), render.Clean(d.Note))
 			}
 		}
 	}
@@ -231,18 +251,16 @@ func (p *printer) failed(d *session.AskFailed) {
 	if d.Role == machine.Arbiter {
 		who, somebody = "Arbiter", "The arbiter"
 	}
-	if d.Code == session.CodeCancelled && p.hidden {
-		return
-	}
-	if p.hidden {
+	id, message := render.Clean(d.SpecialistID), render.Clean(strings.TrimSpace(d.Message))
+	switch cancelled := d.Code == session.CodeCancelled; {
+	case cancelled && p.hidden:
+	case p.hidden:
 		p.line("%s has answered (withheld)", somebody)
-		return
+	case cancelled:
+		p.say("[CANCEL] %s: %s", id, message)
+	default:
+		p.line("%s %s failed: %s", who, id, p.paint.Red(message))
 	}
-	if d.Code == session.CodeCancelled {
-		p.say("[CANCEL] %s: %s", render.Clean(d.SpecialistID), render.Clean(strings.TrimSpace(d.Message)))
-		return
-	}
-	p.line("%s %s failed: %s", who, render.Clean(d.SpecialistID), p.paint.Red(render.Clean(strings.TrimSpace(d.Message))))
 }
 
 func (p *printer) judged(d *session.Judged) {
@@ -257,19 +275,11 @@ func (p *printer) judged(d *session.Judged) {
 		return
 	}
 	p.line("Arbiter %s: %s (%s)", id, p.paint.Green("consensus reached"), short)
-	p.say("[ARBITRATE] consensus reached: %s (%s)", render.Clean(p.proposed[d.Order[d.Decision.Winner]]), render.Clean(strategyWords(d.Strategy)))
+	p.say("[ARBITRATE] consensus reached: %s (%s)", render.Clean(p.proposed[d.Order[d.Decision.Winner]]), render.Clean(cmp.Or(strategyWords[d.Strategy], d.Strategy)))
 }
 
-// strategyWords says how an arbiter decides.
-func strategyWords(strategy string) string {
-	switch strategy {
-	case "alignmentMargin":
-		return "alignment margin"
-	case "firstProposal":
-		return "first proposal"
-	}
-	return strategy
-}
+// strategyWords names the strategies that people know by other words.
+var strategyWords = map[string]string{"alignmentMargin": "alignment margin", "firstProposal": "first proposal"}
 
 // probed shows what a truth gate has measured, or that nobody answered it.
 func (p *printer) probed(d *session.Probed) {
@@ -308,6 +318,8 @@ func (p *printer) executed(d *session.Executed) {
 	t := d.Transition
 	if len(d.Authors) > 1 {
 		p.line("Humans %s decided: %s → %s", render.Clean(strings.Join(d.Authors, " and ")), render.Clean(t.Name), render.Clean(t.Target))
+	} else if d.How == session.ByTimer {
+		p.line("Timer: %s", render.Clean(d.Reasoning))
 	} else if d.How != session.ByConsensus {
 		p.line("Human %s decided: %s → %s", render.Clean(d.SpecialistID), render.Clean(t.Name), render.Clean(t.Target))
 	}

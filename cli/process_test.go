@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -25,7 +26,8 @@ type home struct {
 	dir string
 	env []string
 
-	stdin string // what run gives programs to read
+	stdin   string // what run gives programs to read
+	columns uint16 // of terminals; 0 means 60
 }
 
 func newHome(t *testing.T) *home {
@@ -117,7 +119,7 @@ func (h *home) terminal(out io.Writer, args ...string) *terminal {
 	h.Helper()
 	cmd := h.command(args...)
 	cmd.Stdout = out
-	file, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 60})
+	file, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: cmp.Or(h.columns, 60)})
 	if err != nil {
 		h.Fatal(err)
 	}

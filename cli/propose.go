@@ -33,11 +33,9 @@ now, and what it answers is proposed. The round is decided by the next step
 (dialai resume, or dialai tick). What cannot be undone is proposed with --question or
 --round. Where the parameters of the transition ask for a
 payload, --data gives it.`,
-		Example: `  dialai propose 0b9c1d3e-… approve --as carol
-  dialai propose 0b9c1d3e-… pay --as ai-reviewer --data amount=120
-  dialai propose 0b9c1d3e-… --as ai-reviewer`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeDecision,
+		Example: `  dialai propose 0b9c1d3e approve --as carol
+  dialai propose 0b9c1d3e pay --as ai-reviewer --data amount=120
+  dialai propose 0b9c1d3e --as ai-reviewer`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s := runner.Submission{RoundID: f.round, QuestionDigest: f.question, Reasoning: f.reasoning}
 			if len(args) == 2 {
@@ -121,6 +119,7 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 	if in.TransitionName != "" { // who is asked is shown the round as it is then
 		in.QuestionDigest = cmp.Or(in.QuestionDigest, digestOf(q, in.RoundID))
 	}
+	in.Actor = localActor()
 	in.SessionID, in.RoundID = s.ID, cmp.Or(in.RoundID, q.RoundID)
 	p.follow(s)
 	_, after, err := e.Propose(ctx, in)

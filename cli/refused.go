@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // How a ruling ends that was not executed: why, and what could be done instead.
@@ -45,11 +48,7 @@ func (a *app) refused(ctx context.Context, e *engine, p *printer, c refusedChoic
 		}
 	}
 	err := errors.Join(fmt.Errorf("not decided: %s", r.GuardReason), p.out.Flush())
-	hint := a.refusalHint(ctx, e, r, code, why)
-	if hint == "" {
-		hint = a.choiceHint("decide", r.Session.State, c)
-	}
-	return &exitError{code, hinted(err, "%s", hint)}
+	return &exitError{code, hinted(err, "%s", cmp.Or(a.refusalHint(ctx, e, r, code, why), a.choiceHint("decide", r.Session.State, c)))}
 }
 
 // tellNewQuestion prints what has changed since the question was shown, and what it
@@ -77,9 +76,12 @@ func (p *printer) tellNewQuestion(stale *runner.StaleError) error {
 	return nil
 }
 
+// ownCodes are the codes of refusals that say more than that a ruling was refused.
+var ownCodes = []string{runner.CodeRoundRequired, session.CodeNotEligible, session.CodeClosed, session.CodeSetFailed}
+
 // refusal returns why a ruling was not executed: its code and its text.
 func refusal(r runner.Arbitration, exit int, why error) (code, reason string) {
-	if refused, ok := errors.AsType[*runner.Error](why); ok && (r.Stale || refused.Code == runner.CodeRoundRequired) {
+	if refused, ok := errors.AsType[*runner.Error](why); ok && (r.Stale || slices.Contains(ownCodes, refused.Code)) {
 		return refused.Code, r.GuardReason
 	}
 	if exit == exitStopped {

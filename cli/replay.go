@@ -27,8 +27,7 @@ of texts that the new guards want to read, are undecidable and are counted.
 Lines that cannot be read are counted too; a file with no others is the wrong one.
 Exit codes: 0 equal, 1 a verdict differs, 3 wrong usage or file.`,
 		Example: `  dialai replay guard.jsonl --guards stricter.json
-  dialai log 0b9c1d3e-… --guard | dialai replay - --guards review.yaml --json`,
-		Args: arguments,
+  dialai log 0b9c1d3e --guard | dialai replay - --guards review.yaml --json`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.replay(args[0], guards) },
 	}
 	guardsFlag(cmd, &guards, "the guards or machine `file` to judge by", "config")

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 )
@@ -41,12 +40,10 @@ limits.max_steps or tool_calls.blast_radius.TOOL, and VALUE the new limit, which
 be higher. It may be given several times, and again later. Only a human who may
 decide in the state can do that, and has to say why; what was spent counts towards
 the new limit. What a tenant may use in all is not raised for one session.`,
-		Example: `  dialai resume 0b9c1d3e-…
-  dialai resume 0b9c1d3e-… --retry-failed
-  dialai resume 0b9c1d3e-… --clear --note "it waits for the build, that is fine"
-  dialai resume 0b9c1d3e-… --raise budget.hard_limit_usd=5 --as carol --note "worth it"`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeSessions,
+		Example: `  dialai resume 0b9c1d3e
+  dialai resume 0b9c1d3e --retry-failed
+  dialai resume 0b9c1d3e --clear --note "it waits for the build, that is fine"
+  dialai resume 0b9c1d3e --raise budget.hard_limit_usd=5 --as carol --note "worth it"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if o.Raise, err = parseRaises(raise, o.Note); err != nil {
@@ -61,7 +58,7 @@ the new limit. What a tenant may use in all is not raised for one session.`,
 	cmd.MarkFlagsMutuallyExclusive("retry-failed", "keep-failed")
 	cmd.Flags().BoolVar(&o.Clear, "clear", false, "let the guards forget what has repeated")
 	cmd.Flags().StringArrayVar(&raise, "raise", nil, "lift a limit of the guards for this session, as `LIMIT=VALUE`")
-	cmd.Flags().StringVar(&o.Actor, "as", "", "`who` resumes, for the record (default: the user of this computer; with --raise the machine's only human)")
+	cmd.Flags().StringVar((*string)(&o.SpecialistID), "as", "", "as `who` the session is taken up, for the record, beside the user of this computer (default with --raise: the machine's only human)")
 	cmd.Flags().StringVar(&o.Note, "note", "", "`why`, for the record")
 	return cmd
 }
@@ -82,8 +79,9 @@ func parseRaises(texts []string, note string) (raises []guard.Raise, err error) 
 }
 
 // raiser says who raises the limits of a session: a human who may decide in it.
-func (a *app) raiser(ctx context.Context, e *engine, s *session.Session, o *runner.ResumeOptions) (err error) {
-	if o.Actor, err = a.actor(ctx, e, s, o.Actor); err == nil && o.Actor == runner.Operator {
+func (a *app) raiser(ctx context.Context, e *engine, s *session.Session, o *runner.ResumeOptions) error {
+	as, err := a.actor(ctx, e, s, string(o.SpecialistID))
+	if o.SpecialistID = machine.SpecialistID(as); err == nil && as == runner.Operator {
 		o.Note = fmt.Sprintf("%s (raised by %s)", o.Note, osUser())
 	}
 	return err
@@ -112,9 +110,8 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 		if err := a.raiser(ctx, e, s, &o); err != nil {
 			return err
 		}
-	} else if o.Actor == "" {
-		o.Actor = osUser()
 	}
+	o.Actor = localActor()
 	if err := a.wind(s); err != nil {
 		return err
 	}
@@ -129,13 +126,4 @@ func (a *app) resume(ctx context.Context, id string, o runner.ResumeOptions, f *
 		return err
 	}
 	return a.carryOn(ctx, e, p, s.ID, f)
-}
-
-// osUser returns who runs this program.
-func osUser() string {
-	u, err := user.Current()
-	if err != nil || u.Username == "" {
-		return fmt.Sprintf("user %d", os.Getuid())
-	}
-	return u.Username
 }

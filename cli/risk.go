@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/report"
+	"github.com/dialai/dialai/session"
 )
 
 func (a *app) riskCommand() *cobra.Command {
@@ -20,8 +21,6 @@ what audits of these found, and how often humans err themselves. What such figur
 do not show is printed with them.`,
 		Example: `  dialai risk expense-approval
   dialai risk expense-approval --json | jq '.promises[].error'`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeMachineNames,
 		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
 			r, err := report.RisksOf(ctx, e.Runner, args[0])
 			switch {
@@ -30,11 +29,14 @@ do not show is printed with them.`,
 			case a.flags.JSON:
 				return render.JSON(out, r)
 			}
-			waiting, err := e.Reviews(ctx, args[0])
-			if err != nil {
-				return err
+			waiting := 0
+			for sum, err := range session.Each(ctx, e.Sessions, session.ListQuery{MachineName: args[0], Reviews: true}) {
+				if err != nil {
+					return err
+				}
+				waiting += sum.Reviews
 			}
-			return a.Risks(out, r, len(waiting))
+			return a.Risks(out, r, waiting)
 		}),
 	}
 }

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -32,10 +34,9 @@ what happened:
 ` + exitHelp(),
 		Example: `  dialai machines/document-review.json
   dialai review.yaml --meta amount=120 --verbose
-  dialai decide 0b9c1d3e-… approve --as carol
+  dialai decide 0b9c1d3e approve --as carol
   dialai init review.json --sample document-review`,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: completeFiles,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -52,6 +53,7 @@ what happened:
 	p.BoolVar(&a.flags.JSON, "json", false, "print JSON, one value a line")
 	p.BoolVarP(&a.flags.Quiet, "quiet", "q", false, "print only how it ended")
 	p.BoolVarP(&a.flags.Verbose, "verbose", "v", false, "say more, on stderr")
+	p.BoolVar(&a.flags.Full, "full", false, "print ids whole, and values however long they are")
 	p.BoolVar(&a.flags.allowOutside, "allow-outside", false, "let machine files name guards files outside their own folder")
 	root.Flags().Bool("mcp", false, "serve MCP (not part of this version)")
 	root.Flags().Bool("version", false, "print the version of this program")
@@ -65,12 +67,17 @@ what happened:
 // default. No flag of any command means anything by no text.
 func noEmptyFlags(cmd *cobra.Command, _ []string) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if err == nil && empty(f.Value) {
-			err = cmd.FlagErrorFunc()(cmd, fmt.Errorf("--%s is empty: give it a value, or leave it out", f.Name))
+		if err != nil || !empty(f.Value) {
+			return
 		}
+		advice := render.Either(f.Annotations[needed] != nil, "the command needs one that says something", "give it a value, or leave it out")
+		err = cmd.FlagErrorFunc()(cmd, fmt.Errorf("--%s is empty: %s", f.Name, advice))
 	})
 	return err
 }
+
+// needed marks a flag that a command does nothing without.
+const needed = "needed"
 
 // empty reports whether a flag has no text, or a list has one of its texts without any.
 func empty(v pflag.Value) bool {
@@ -88,8 +95,8 @@ func (a *app) addCommands(root *cobra.Command) {
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand(), a.cancelCommand()}},
-		{"Decide as a human:", []*cobra.Command{a.inboxCommand(), a.decideCommand(), a.proposeCommand()}},
+		{"Run sessions:", []*cobra.Command{a.runCommand(), a.resumeCommand(), a.tickCommand(), a.cancelCommand(), a.forkCommand(), a.moveCommand()}},
+		{"Decide as a human:", []*cobra.Command{a.inboxCommand(), a.decideCommand(), a.proposeCommand(), a.retractCommand()}},
 		{"Let the engine decide:", []*cobra.Command{a.trustCommand(), a.collapseCommand()}},
 		{"Look at what happened:", []*cobra.Command{a.sessionsCommand(), a.showCommand(), a.logCommand(), a.explainCommand(), a.metricsCommand(), a.riskCommand(), a.specialistsCommand(), a.auditCommand()}},
 		{"Guard an agent:", []*cobra.Command{a.checkCommand(), a.guardCommand(), a.analyzeCommand(), a.budgetCommand(), a.replayCommand()}},
@@ -107,6 +114,31 @@ func (a *app) addCommands(root *cobra.Command) {
 		}
 	}
 	root.AddCommand(environmentTopic())
+	a.complete(root)
+}
+
+// complete gives a command, and those below it, what follows from what it is: how many
+// arguments it takes and which, as Use says, and what it does if it only groups others.
+func (a *app) complete(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		a.complete(c)
+	}
+	switch {
+	case cmd.HasSubCommands() && cmd.RunE == nil:
+		cmd.RunE = needsSubcommand
+	case cmd.RunE != nil && cmd.Args == nil:
+		cmd.Args = arguments
+	}
+	if cmd.ValidArgsFunction == nil {
+		cmd.ValidArgsFunction = a.completeArgument
+	}
+	for flag, known := range map[string]func(*cobra.Command) []string{"machine": a.machineNames, "session": a.sessionsNow} {
+		if cmd.Flags().Lookup(flag) != nil {
+			cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) { //nolint:errcheck // the flag is there
+				return known(cmd), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+			})
+		}
+	}
 }
 
 // runRoot is the program called without a command.
@@ -126,11 +158,8 @@ func (a *app) runRoot(cmd *cobra.Command, args []string, run *runFlags) error {
 	if _, err := os.Stat(args[0]); err == nil {
 		return hinted(usage("dialai: %q is one argument too many", args[1]), "usage: dialai <machine-file>, and flags")
 	}
-	hint := a.suggestCommand(args[0])
-	if hint == "" {
-		hint = "dialai takes one machine file, or a command with its arguments; dialai --help lists the commands"
-	}
-	return hinted(usage("unknown command %q", args[0]), "%s", hint)
+	return hinted(usage("unknown command %q", args[0]), "%s",
+		cmp.Or(a.suggestCommand(args[0]), "dialai takes one machine file, or a command with its arguments; dialai --help lists the commands"))
 }
 
 func exitHelp() string {
@@ -150,6 +179,7 @@ func helpCommand() *cobra.Command {
 		Example: `  dialai help decide
   dialai help store verify
   dialai help environment`,
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, rest, err := cmd.Root().Find(args)

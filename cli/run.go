@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/lint"
 	"github.com/dialai/dialai/machine"
@@ -21,11 +19,16 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
+// Run is the way of every command that drives a session (run, resume, decide, propose): begin
+// or take up, carry on while the printer shows each commit, finish with what is to be done
+// next and the exit code of that.
+
 // runFlags are those of the commands that run a session.
 type runFlags struct {
-	meta        []string
 	mode        string
 	seed        uint64
+	as          string
+	missing     []string
 	maxSteps    int
 	timeout     time.Duration
 	wait        bool
@@ -33,6 +36,7 @@ type runFlags struct {
 	interactive bool
 	remote      bool
 	shadow      string
+	inputFlags
 	tapeFlags
 }
 
@@ -43,23 +47,25 @@ var modes = []string{string(machine.All), string(machine.Eager), string(machine.
 func (f *runFlags) add(cmd *cobra.Command, starts bool) {
 	flags := cmd.Flags()
 	if starts {
-		flags.StringArrayVar(&f.meta, "meta", nil, "a member of the session's metaJson, `key=value`; the value is JSON if it parses, else text (may be repeated)")
+		f.inputFlags.add(cmd)
 		flags.StringVar(&f.mode, "mode", "", "`how` proposers are asked: all, eager or sequential (default: as the file says)")
 		flags.Uint64Var(&f.seed, "seed", 0, "a `number` that decides random choices; 0 draws other ones for each session")
+		flags.StringVar(&f.as, "as", "", "the human `ID` as whom the session is started, whom approvals may exclude")
+		flags.StringArrayVar(&f.missing, "allow-missing", nil, "start without the specialist of this `ID` if it cannot be asked here")
 		flags.BoolVar(&f.strict, "strict", false, "refuse a machine that lint warns about")
 		complete(cmd, "mode", modes...)
 	}
 	f.tapeFlags.add(cmd)
 	flags.IntVar(&f.maxSteps, "max-steps", runner.DefaultMaxSteps, "stop after that `number` of transitions")
 	flags.DurationVar(&f.timeout, "timeout", runner.DefaultTimeout, "stop after that `time`, such as 90s or 5m")
-	flags.BoolVar(&f.wait, "wait", false, "stay while the only answers missing are those that come later")
+	flags.BoolVar(&f.wait, "wait", false, "stay while the only answers missing are those that come later, or a timer executes something; a --timeout that ends then leaves the session as it is")
 	flags.BoolVarP(&f.interactive, "interactive", "i", false, "ask here, at the terminal, when a human must decide")
 	guardsFlag(cmd, &f.shadow, "a guards or machine `file` whose guards judge every step beside those of the machine; what they say is shown where it differs, and has no effect", "shadow")
 	flags.BoolVar(&f.remote, "remote", false, "run at DIALAI_BASE_URL (not part of this version)")
 }
 
 func (f *runFlags) options() runner.RunOptions {
-	return runner.RunOptions{MaxSteps: f.maxSteps, Timeout: f.timeout, Wait: f.wait}
+	return runner.RunOptions{MaxSteps: f.maxSteps, Timeout: f.timeout, Wait: f.wait, Timers: !f.interactive}
 }
 
 func (f *runFlags) check() error {
@@ -101,12 +107,11 @@ func (a *app) runCommand() *cobra.Command {
 needs a human, or waits for answers that come later. "-" reads the file from
 stdin. The session stays in the store.`,
 		Example: `  dialai run machines/document-review.json
-  dialai run expense.yaml --meta amount=120 --meta 'items=["hotel"]'
+  dialai run expense.yaml --meta amount=120 --meta 'items:=["hotel"]'
+  dialai run expense.yaml --input expense.json --meta urgent=true
   dialai run triage.json --json | jq .kind
   dialai run review.json --interactive`,
-		Args:              arguments,
-		ValidArgsFunction: completeFiles,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], f) },
 	}
 	f.add(cmd, true)
 	return cmd
@@ -117,14 +122,15 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	if path == "-" && f.interactive {
-		return usage("stdin cannot be both the machine file and the answers of --interactive; name a file")
-	}
-	meta, err := parseMeta(f.meta)
-	if err != nil {
+	if err := oneStdin(stdinUse{"the machine file", path == "-"}, stdinUse{"the input of --input -", f.input == "-"},
+		stdinUse{"the guards of --guards -", f.shadow == "-"}, stdinUse{"the answers of --interactive", f.interactive}); err != nil {
 		return err
 	}
 	m, err := a.loadMachine(path)
+	if err != nil {
+		return err
+	}
+	meta, err := f.read(a, m)
 	if err != nil {
 		return err
 	}
@@ -134,7 +140,14 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err := a.warnShort(m, f); err != nil {
 		return err
 	}
-	options := runner.StartOptions{Meta: meta, Seed: f.seed, Mode: machine.Mode(f.mode), Defaults: true}
+	actor := localActor()
+	if f.as != "" {
+		actor.Humans = []string{f.as}
+	}
+	options := runner.StartOptions{Meta: meta, Seed: f.seed, Mode: machine.Mode(f.mode), Defaults: true, Actor: actor}
+	for _, id := range f.missing {
+		options.AllowMissing = append(options.AllowMissing, machine.SpecialistID(id))
+	}
 	deck, err := f.deck(m, &options)
 	if err != nil {
 		return err
@@ -159,6 +172,9 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 		return err
 	}
 	defer e.Close()
+	if err := a.warnKeys(ctx, e, m); err != nil {
+		return err
+	}
 	s, err := e.Start(ctx, m, options)
 	switch {
 	case errors.Is(err, runner.ErrIllegal): // metaJson that is too large, and the like
@@ -167,6 +183,37 @@ func (a *app) begin(ctx context.Context, m *machine.Machine, options runner.Star
 		return err
 	}
 	return a.carryOn(ctx, e, p, s.ID, f)
+}
+
+// warnKeys says which models that take part cannot be asked for lack of a key: their asks
+// are going to fail. Where cassettes answer, none is needed.
+func (a *app) warnKeys(ctx context.Context, e *engine, m *machine.Machine) error {
+	if a.tape != nil && a.tape.Playing() {
+		return nil
+	}
+	roster, err := e.store.Roster(ctx, m.Name())
+	if err != nil {
+		return err
+	}
+	all := slices.Clone(m.Specialists())
+	for i := range m.States() {
+		all = append(all, m.States()[i].Roster...)
+	}
+	for _, r := range roster.Specialists {
+		all = append(all, r.Specialist)
+	}
+	said := map[string]bool{}
+	for i := range all {
+		s := &all[i]
+		if s.ModelID == "" || s.Off() || roster.Off[s.SpecialistID] || said[s.SpecialistID] {
+			continue
+		}
+		if err := e.models.Ready(s.ModelID, s.Provider); err != nil {
+			said[s.SpecialistID] = true
+			fmt.Fprintf(a.err, "warning: specialist %q cannot be asked: %s\n", render.Clean(s.SpecialistID), render.Clean(err.Error()))
+		}
+	}
+	return nil
 }
 
 // carryOn runs a session from where it stands and ends the command.
@@ -242,33 +289,4 @@ func (a *app) warnShort(m *machine.Machine, f *runFlags) error {
 		return usage("%s, and --strict makes warnings errors", render.Plural(len(short), "warning"))
 	}
 	return nil
-}
-
-// parseMeta makes one JSON object of --meta flags; nil if there are none.
-func parseMeta(pairs []string) ([]byte, error) {
-	if len(pairs) == 0 {
-		return nil, nil
-	}
-	var members []string
-	seen := map[string]bool{}
-	for _, pair := range pairs {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			return nil, hinted(usage("--meta %q is not key=value", pair), "for example --meta amount=120")
-		}
-		if seen[key] {
-			return nil, usage("--meta gives %q twice", key)
-		}
-		seen[key] = true
-		name, err := json.Marshal(key)
-		if err != nil {
-			return nil, err
-		}
-		text, err := payloads.Value(value)
-		if err != nil {
-			return nil, usage("--meta %s: %v", key, err)
-		}
-		members = append(members, string(name)+":"+string(text))
-	}
-	return []byte("{" + strings.Join(members, ",") + "}"), nil
 }

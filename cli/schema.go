@@ -13,7 +13,6 @@ func (a *app) schemaCommand() *cobra.Command {
 		Long: `Print the JSON Schema (draft 2020-12) of machine files. Editors that know it
 complete and check machine files as they are written.`,
 		Example: `  dialai schema > machine.schema.json`,
-		Args:    arguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.out.Write(machine.FileSchema())
 			return err

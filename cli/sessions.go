@@ -4,58 +4,157 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
+// newestShown is how many sessions or questions a list has, unless more are asked for.
+const newestShown = 50
+
+// listFlags are those of a list of sessions.
+type listFlags struct {
+	query    session.ListQuery
+	statuses []string
+	since    string
+	live     bool
+	all      bool
+}
+
 func (a *app) sessionsCommand() *cobra.Command {
-	var q session.ListQuery
+	f := &listFlags{}
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List the sessions of the store",
-		Long: `List the sessions of the store, the oldest first: which machine they run, where
-they stand, and, if they stand still, why.`,
+		Long: `List the newest 50 sessions of the store, the newest last: which machine they run,
+where they stand, how long ago that changed, and, if they stand still, why. --all lists
+every one, and so does --json.`,
 		Example: `  dialai sessions
-  dialai sessions --live --machine triage
+  dialai sessions --status needs_human --machine triage --since 2h
   dialai sessions --json | jq -r .sessionId`,
-		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if q.Limit < 0 {
-				return usage("--limit is %d, it must be 0 (all) or more", q.Limit)
+			if err := f.read(cmd.Flags().Changed("limit"), a.flags.JSON); err != nil {
+				return err
 			}
-			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-				list, err := e.Sessions(cmd.Context(), q)
-				if err != nil {
-					return err
-				}
-				unread := conceal(cmd.Context(), e, list)
-				return errors.Join(a.Sessions(out, list), unread)
-			})
+			return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error { return a.sessions(cmd.Context(), e, out, f.query) })
 		},
 	}
-	cmd.Flags().StringVar(&q.MachineName, "machine", "", "only sessions of the machine of this `name`")
-	cmd.Flags().BoolVar(&q.Live, "live", false, "only sessions that have not ended")
-	cmd.Flags().IntVar(&q.Limit, "limit", 0, "only the newest so many; 0 shows all")
-	cmd.RegisterFlagCompletionFunc("machine", a.completeMachineNames) //nolint:errcheck // the flag is there
+	cmd.Flags().StringVar(&f.query.MachineName, "machine", "", "only sessions of the machine of this `name`")
+	cmd.Flags().StringSliceVar(&f.statuses, "status", nil, "only sessions with this `status`, or one of several, with commas")
+	cmd.Flags().StringVar(&f.query.State, "state", "", "only sessions in the state of this `name`")
+	cmd.Flags().StringVar(&f.since, "since", "", "only sessions that have changed since a `time`: a date, or how long ago, such as 2h or 30d")
+	cmd.Flags().BoolVar(&f.live, "live", false, "only sessions that have not ended")
+	cmd.Flags().IntVar(&f.query.Limit, "limit", newestShown, "only the newest so many; 0 shows all")
+	cmd.Flags().BoolVar(&f.all, "all", false, "all sessions")
+	complete(cmd, "status", statusNames()...)
 	return cmd
 }
 
-// conceal takes out of a list what would tell what is withheld in a session, or might in one
-// that cannot be read.
-func conceal(ctx context.Context, e *engine, list []session.Summary) (unread error) {
-	for i := range list {
-		if list[i].Status == session.Completed || !session.MayTell(list[i].Code) {
-			continue
-		}
-		s, err := e.Session(ctx, list[i].SessionID)
-		if err != nil {
-			unread, list[i].Code, list[i].Reason = errors.Join(unread, err), "", ""
-			continue
-		}
-		o := s.OutcomeFor("")
-		list[i].Code, list[i].Reason = o.Code, o.Reason
+func statusNames() (names []string) {
+	for s := session.Running; s <= session.Failed; s++ {
+		names = append(names, s.String())
 	}
-	return unread
+	return names
+}
+
+// read makes the query of what the flags say.
+func (f *listFlags) read(limited, json bool) error {
+	q := &f.query
+	switch {
+	case q.Limit < 0:
+		return usage("--limit is %d, it must be 0 (all) or more", q.Limit)
+	case f.all && limited:
+		return usage("--all and --limit: give one of them")
+	case f.live && len(f.statuses) > 0:
+		return hinted(usage("--live and --status: give one of them"), "--live is --status running,needs_human")
+	case f.all, json && !limited:
+		q.Limit = 0
+	}
+	if f.live {
+		q.Statuses = session.LiveStatuses()
+	}
+	for _, name := range f.statuses {
+		var s session.Status
+		if err := s.UnmarshalText([]byte(name)); err != nil {
+			return hinted(usage("--status is %q", name), "it may be %s", strings.Join(statusNames(), ", "))
+		}
+		if !slices.Contains(q.Statuses, s) {
+			q.Statuses = append(q.Statuses, s)
+		}
+	}
+	var err error
+	q.UpdatedAfter, err = sinceTime(f.since, now())
+	return err
+}
+
+// sinceTime reads a date, or how long before a moment; "" is no time.
+func sinceTime(text string, before specialist.Time) (specialist.Time, error) {
+	if text == "" {
+		return 0, nil
+	}
+	if t, err := dateOf(text); err == nil {
+		return t - 1, nil
+	}
+	d, err := parseDays(text)
+	if err != nil || d <= 0 {
+		return 0, hinted(usage("--since is %q", text), "it is a date such as 2026-01-31, or how long ago, such as 30d or 2h")
+	}
+	return max(before-specialist.Time(d.Milliseconds()), 1), nil
+}
+
+// sessions lists the newest sessions of a query, the newest last; all of them page by page.
+func (a *app) sessions(ctx context.Context, e *engine, out *bufio.Writer, q session.ListQuery) error {
+	if a.flags.JSON && q.Limit == 0 {
+		var unread []error
+		for sum, err := range session.Each(ctx, e.Sessions, q) {
+			if err != nil {
+				return err
+			}
+			unread = append(unread, conceal(ctx, e, &sum))
+			if err := render.JSON(out, sum); err != nil {
+				return err
+			}
+		}
+		return errors.Join(unread...)
+	}
+	var list []session.Summary
+	var unread []error
+	limit := q.Limit
+	if q.Desc = true; limit > 0 {
+		q.Limit++ // whether there are more
+	}
+	for sum, err := range session.Each(ctx, e.Sessions, q) {
+		if err != nil {
+			return err
+		}
+		unread = append(unread, conceal(ctx, e, &sum))
+		list = append(list, sum)
+	}
+	more := limit > 0 && len(list) > limit
+	if more {
+		list = list[:limit]
+	}
+	slices.Reverse(list)
+	return errors.Join(a.Sessions(out, list, more, now()), errors.Join(unread...))
+}
+
+// conceal takes out of a summary what would tell what is withheld in a session, or might in
+// one that cannot be read.
+func conceal(ctx context.Context, e *engine, sum *session.Summary) error {
+	if sum.Status == session.Completed || !session.MayTell(sum.Code) {
+		return nil
+	}
+	s, err := e.Session(ctx, sum.SessionID)
+	if err != nil {
+		sum.Code, sum.Reason = "", ""
+		return err
+	}
+	o := s.OutcomeFor("")
+	sum.Code, sum.Reason = o.Code, o.Reason
+	return nil
 }

@@ -55,10 +55,7 @@ func (p *printer) shadowed(lines []guardlog.ShadowLine) {
 
 // because returns codes in brackets, "" if there are none.
 func because(codes []string) string {
-	if len(codes) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(codes, ", ") + ")"
+	return render.When(len(codes) > 0, " ("+strings.Join(codes, ", ")+")")
 }
 
 // endShadow sums up what the shadow has judged.

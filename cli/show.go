@@ -22,10 +22,8 @@ func (a *app) showCommand() *cobra.Command {
 		Long: `Show a session: the state it is in, the transitions that led there, the proposals
 of the round, whose answers are missing, what it has spent, and what a human can
 decide, each choice as a command to copy.`,
-		Example: `  dialai show 0b9c1d3e-…
-  dialai show 0b9c1d3e-… --json | jq .history`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeSessions,
+		Example: `  dialai show 0b9c1d3e
+  dialai show 0b9c1d3e --json | jq .history`,
 		RunE: a.on(v, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
 			s, err := e.session(ctx, args[0])
 			if err != nil {
@@ -73,10 +71,17 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 	}
 	fmt.Fprintf(out, "Session ID:    %s\n", s.ID)
 	fmt.Fprintf(out, "Machine:       %s (%.12s)\n", render.Clean(s.Machine().Name()), s.Machine().Digest())
+	if about := s.Subject(); about != "" {
+		fmt.Fprintf(out, "Subject:       %s\n", render.Clean(about))
+	}
+	if from := s.Options().ForkedFrom; from != nil {
+		fmt.Fprintf(out, "Forked from:   %s at event %d\n", from.SessionID, from.Sequence)
+	}
 	fmt.Fprintf(out, "Status:        %s\n", s.Status)
 	fmt.Fprintf(out, "State:         %s (round %d, attempt %d)\n", render.Clean(s.State.Name), s.Round, s.Attempt)
 	fmt.Fprintf(out, "Started:       %s\n", s.CreatedAt)
 	fmt.Fprintf(out, "Last event:    %d at %s\n", s.Sequence, s.UpdatedAt)
+	render.Due(out, "Due:           ", q)
 	if s.Status == session.NeedsHuman {
 		render.Prompt(out, render.QuestionHead, q.Prompt)
 	}
@@ -131,35 +136,35 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 // printChoices prints what a human may decide, each as a command.
 func (a *app) printChoices(out io.Writer, item runner.Question) {
 	title := "To decide:"
-	if hasRuled(item) {
+	switch {
+	case hasRuled(item) && item.WithheldRulings > 0: // each word stands now
+		fmt.Fprintln(out, "\nYou have ruled, and so has another human: your ruling stands until they agree or everything is shown.")
+		return
+	case hasRuled(item):
 		title = "You have ruled, and another human is to. To rule again, or to take the ruling back:"
 	}
 	fmt.Fprintf(out, "\n%s\n", title)
 	a.printTransitions(out, item)
-	if hasRuled(item) {
-		fmt.Fprintf(out, "  %s\n", a.Command("decide", []string{item.SessionID}, append(asWords(item), "--withdraw")...))
+	if ownRuling(item) {
+		fmt.Fprintf(out, "  %s\n", a.Command("decide", []string{item.SessionID}, "--as", item.Viewer, "--withdraw"))
 	}
 }
 
 // printTransitions prints each choice as a command, or as what it does where no command
 // would find the session, and what it means.
 func (a *app) printTransitions(out io.Writer, item runner.Question) {
-	for _, t := range item.Transitions {
+	open, closed := render.Choices(item)
+	for _, t := range open {
 		if a.keeps() {
 			fmt.Fprintf(out, "  %s\n", a.decideCommandFor(item, t))
 		} else {
 			fmt.Fprintf(out, "  %s → %s\n", render.Clean(t.Name), render.Clean(t.Target))
 		}
 		if !a.flags.Quiet {
-			render.Prompt(out, "      ", meaning(t))
+			render.Meaning(out, t)
 		}
 	}
-}
-
-// meaning is what a choice means, after a mark if it cannot be undone.
-func meaning(t session.InboxTransition) string {
-	if t.Irreversible {
-		return "(irreversible) " + t.Description
+	if !a.flags.Quiet {
+		a.Closed(out, render.PaintFor(out, a.env), closed)
 	}
-	return t.Description
 }

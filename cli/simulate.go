@@ -11,11 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dialai/dialai/cli/internal/payloads"
 	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/lab/simulate"
 	"github.com/dialai/dialai/internal/packs"
 	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 )
 
 // simulateFlags are those of simulate.
@@ -23,6 +26,7 @@ type simulateFlags struct {
 	spec, plot   string
 	rounds, runs int
 	seed         uint64
+	inputFlags
 }
 
 // What a simulation may be asked for.
@@ -62,16 +66,20 @@ machine, one is made of the panel. Guards are left out: they judge texts and mon
 A voter is right with probability p in each round; with probability copy it uses the
 draw of its group instead of its own, so that those of a group err together.
 An adversary is wrong with probability p, and of one mind with the others. The
-members of "machine" are those of machine files.
+members of "machine" are those of machine files. What --input and --meta give is what
+every session is about, where conditions read it: what a condition closes is neither the
+truth of a round nor proposed. Approvals are given by the made-up humans one after the
+other, payloads are examples made of the parameters. Waits end by their timer, and
+nobody is later than a timer elsewhere.
 
 Exit codes: 0 done, 2 wrong usage or file.`,
 		Example: `  dialai simulate review.yaml --rounds 2000 --plot review.svg
   dialai simulate --spec panel.json --rounds 1000 --seed 7 --runs 20
-  dialai simulate review.yaml --spec panel.yaml --json`,
-		Args:              arguments,
-		ValidArgsFunction: completeFiles,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.simulate(cmd.Context(), args, f) },
+  dialai simulate review.yaml --spec panel.yaml --json
+  dialai simulate refund-desk.yaml --meta amount=20 --meta reason=late`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.simulate(cmd.Context(), args, f) },
 	}
+	f.inputFlags.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.spec, "spec", "", "the panel `file`")
 	flags.IntVar(&f.rounds, "rounds", 1000, "the `number` of rounds of a run")
@@ -90,12 +98,18 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 	case len(args) == 0 && f.spec == "":
 		return hinted(usage("dialai simulate: name a machine file, or a panel with --spec"), "dialai simulate --help shows a panel")
 	}
-	c := simulate.Config{Registry: a.registry, Rounds: f.rounds, Runs: f.runs, Seed: f.seed}
+	if err := oneStdin(stdinUse{"the machine file", len(args) > 0 && args[0] == "-"}, stdinUse{"the panel", f.spec == "-"}, stdinUse{"the input of --input -", f.input == "-"}); err != nil {
+		return err
+	}
+	c := simulate.Config{Registry: a.registry, Rounds: f.rounds, Runs: f.runs, Seed: f.seed, Example: example}
 	var err error
 	if len(args) > 0 {
 		if c.Machine, err = a.loadMachine(args[0]); err != nil {
 			return err
 		}
+	}
+	if c.Meta, err = f.read(a, c.Machine); err != nil {
+		return err
 	}
 	if c.Panel, err = a.panel(c.Machine, f.spec); err != nil {
 		return &exitError{exitUsage, err}
@@ -107,6 +121,9 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 	c.Progress = func(done, of int) { m.At(int64(done), int64(of)) }
 	r, err := simulate.Run(ctx, c)
 	m.Stop()
+	if refused, ok := errors.AsType[*runner.Error](err); ok && refused.Code == session.CodeInvalidInput {
+		err = &exitError{exitUsage, refused}
+	}
 	if errors.Is(err, simulate.ErrPanel) {
 		return &exitError{exitUsage, err}
 	}
@@ -120,6 +137,15 @@ func (a *app) simulate(ctx context.Context, args []string, f *simulateFlags) err
 	}
 	out := bufio.NewWriter(a.out)
 	return errors.Join(a.Simulation(out, r), out.Flush())
+}
+
+// example returns a payload with what the parameters of a transition require; nil if that
+// is nothing.
+func example(parameters []byte) []byte {
+	if text := payloads.Skeleton(parameters); text != "" {
+		return []byte(text)
+	}
+	return nil
 }
 
 // panel reads the panel, or makes one for the machine.

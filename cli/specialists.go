@@ -24,8 +24,6 @@ decide, in any session of that machine; its alignment is kept.`,
 		Example: `  dialai specialists triage
   dialai specialists disable triage ai-router
   dialai specialists enable triage ai-router`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeMachineNames,
 		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
 			roster, err := e.store.Roster(ctx, args[0])
 			if err != nil {
@@ -49,12 +47,10 @@ decide, in any session of that machine; its alignment is kept.`,
 func (a *app) switchCommand(name, short string, on bool) *cobra.Command {
 	return &cobra.Command{
 		Use: name + " <machine> <specialist>", Short: short,
-		Long:              short + ", for every session of a machine of that name.\nWho did it is recorded; dialai log --machine shows it.",
-		Example:           "  dialai specialists " + name + " triage ai-router",
-		Args:              arguments,
-		ValidArgsFunction: a.completeSpecialists,
+		Long:    short + ", for every session of a machine of that name.\nWho did it is recorded; dialai log --machine shows it.",
+		Example: "  dialai specialists " + name + " triage ai-router",
 		RunE: a.on(writes, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
-			err := e.Switch(ctx, args[0], machine.SpecialistID(args[1]), runner.Switching{On: on, Actor: session.LocalActor(osUser())})
+			err := e.Switch(ctx, args[0], machine.SpecialistID(args[1]), runner.Switching{On: on, Actor: *localActor()})
 			if err == nil && on {
 				err = a.warnDisabled(ctx, e, args[0], args[1])
 			}

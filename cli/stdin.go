@@ -18,6 +18,27 @@ type input struct {
 	err  error     // that came with it
 }
 
+// A stdinUse is something that stdin may be read for.
+type stdinUse struct {
+	what string
+	is   bool
+}
+
+// oneStdin refuses a command that would read stdin for two things.
+func oneStdin(uses ...stdinUse) error {
+	first := ""
+	for _, use := range uses {
+		switch {
+		case !use.is:
+		case first == "":
+			first = use.what
+		default:
+			return hinted(usage("stdin cannot be both %s and %s", first, use.what), "put one of them into a file and name it")
+		}
+	}
+	return nil
+}
+
 // A read is what came of one.
 type read struct {
 	data []byte

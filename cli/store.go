@@ -22,11 +22,10 @@ recomputes all of it, rebuild writes it anew, and head prints what proves later 
 nothing was set back.`,
 		Example: `  dialai store verify
   dialai store rebuild --store ./old.db`,
-		RunE: needsSubcommand,
 	}
 	var acceptCut bool
 	rebuild := &cobra.Command{
-		Use: "rebuild", Short: "Write everything that follows from the logs anew", Args: arguments,
+		Use: "rebuild", Short: "Write everything that follows from the logs anew",
 		Long: `Write everything anew that follows from the logs: sessions, alignment, exemplars,
 lessons, what stands beside the events of a record, all indexes and free space. It is
 one transaction, and needs as much room on the disk as the store again. What follows
@@ -47,7 +46,7 @@ damaged log or definition is reported, and nothing is changed.`,
 func (a *app) storeVerifyCommand() *cobra.Command {
 	var head string
 	cmd := &cobra.Command{
-		Use: "verify", Short: "Recompute every hash and everything that follows from the logs", Args: arguments,
+		Use: "verify", Short: "Recompute every hash and everything that follows from the logs",
 		Long: `Check the file with SQLite's own checks, recompute every hash of every log, and
 compare every column of every row with what the logs say. The first difference of each
 kind is named, whether dialai store rebuild repairs it, and the exit code is 1. Rebuild
@@ -88,7 +87,7 @@ type headLine struct {
 
 func (a *app) storeHeadCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "head", Short: "Print the newest place and a hash of all records up to it", Args: arguments,
+		Use: "head", Short: "Print the newest place and a hash of all records up to it",
 		Long: `Print PLACE:HASH. Kept where whoever can write the store cannot, it lets
 dialai store verify --head prove later that nothing up to there was set back, removed or
 written anew. The place has three numbers: how many records there are of sessions, of
@@ -168,7 +167,6 @@ func (a *app) migrateCommand() *cobra.Command {
 		Long: `Apply the migrations that are missing to the database that DATABASE_URL names,
 each in a transaction of its own. Opening a store does the same.`,
 		Example: "  DATABASE_URL=sqlite:/var/lib/dialai/dialai.db dialai migrate",
-		Args:    arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			name := a.env("DATABASE_URL")
 			if name == "" {

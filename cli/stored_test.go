@@ -33,3 +33,23 @@ func startStored(ts *testscript.TestScript, neg bool, args []string) {
 	sess := &session.Session{ID: specialist.SessionID{6: 0x40, 8: 0x80, 15: 1}, Program: program, State: m.Initial(), CreatedAt: now, UpdatedAt: now, Round: 1, Sequence: 2}
 	ts.Check(s.Commit(context.Background(), &session.Change{After: sess, First: 1, Events: session.OpeningEvents(sess)}))
 }
+
+// startNamed starts sessions of a machine file with ids of its own.
+func startNamed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: named FILE STORE ID...")
+	}
+	m, err := machine.Parse(args[0], []byte(ts.ReadFile(args[0])), runner.Checks())
+	ts.Check(err)
+	s, err := store.OpenSQLite(context.Background(), ts.MkAbs(args[1]), store.SQLiteOptions{})
+	ts.Check(err)
+	defer func() { ts.Check(s.Close()) }()
+	r, err := runner.New(runner.Config{Store: s})
+	ts.Check(err)
+	for _, text := range args[2:] {
+		id, err := session.ParseID(text)
+		ts.Check(err)
+		_, err = r.Start(context.Background(), m, runner.StartOptions{ID: id, Defaults: true})
+		ts.Check(err)
+	}
+}

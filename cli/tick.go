@@ -20,7 +20,6 @@ fails only its own line, and the exit code is 1. With --record or --replay there
 may be only one.`,
 		Example: `  dialai tick
   watch -n 60 dialai tick --quiet`,
-		Args: arguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.taped(tapes, func() error {
 				return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error { return a.tick(cmd.Context(), e, out) })
@@ -51,12 +50,12 @@ func (a *app) windOnly(ctx context.Context, e *engine) error {
 	if a.tape == nil {
 		return nil
 	}
-	live, err := e.Sessions(ctx, session.ListQuery{Live: true})
+	live, err := e.Sessions(ctx, session.ListQuery{Statuses: session.LiveStatuses(), Limit: 2})
 	switch {
 	case err != nil || len(live) == 0:
 		return err
 	case len(live) > 1:
-		return hinted(usage("cassettes are of one session, and %d are live", len(live)), "dialai resume SESSION goes on with one of them")
+		return hinted(usage("cassettes are of one session, and several are live"), "dialai resume SESSION goes on with one of them")
 	}
 	s, err := e.Session(ctx, live[0].SessionID)
 	if err != nil {

@@ -28,9 +28,12 @@ decisions of humans teaches anything, and only humans can give orders.`,
 		Example: `  dialai trust list triage
   dialai trust show triage ai-router
   dialai trust audit`,
-		RunE: needsSubcommand,
 	}
-	cmd.AddCommand(a.trustListCommand(), a.trustShowCommand(), a.trustPromoteCommand(), a.trustDemoteCommand(), a.trustAuditCommand())
+	cmd.AddCommand(a.trustListCommand(), a.trustShowCommand(), a.trustPromoteCommand(),
+		a.demoteCommand("Demote a state's champion",
+			"Have everybody asked again in a state, at once. Without a champion the state goes\nback to humans until its cool-down is over. dialai collapse demote is the same.",
+			"  dialai trust demote triage pending --as carol --reasoning \"wrong twice today\""),
+		a.trustAuditCommand())
 	return cmd
 }
 
@@ -44,8 +47,6 @@ takes part agreed with humans, and the probability of agreeing that follows from
 from the record in the state, filled up with that of other states and machines.`,
 		Example: `  dialai trust list triage
   dialai trust list triage --state pending --json`,
-		Args:              arguments,
-		ValidArgsFunction: a.completeMachineNames,
 		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
 			list, err := report.TrustOf(ctx, e.Runner, args[0])
 			if err != nil {
@@ -64,9 +65,7 @@ func (a *app) trustShowCommand() *cobra.Command {
 		Short: "Show where one specialist's trust comes from",
 		Long: `Show the record of one specialist in each state: what was pooled from which level,
 and the evidence for deciding alone.`,
-		Example:           "  dialai trust show triage ai-router",
-		Args:              arguments,
-		ValidArgsFunction: a.completeSpecialists,
+		Example: "  dialai trust show triage ai-router",
 		RunE: a.on(reads, func(ctx context.Context, e *engine, out *bufio.Writer, args []string) error {
 			list, err := report.TrustOf(ctx, e.Runner, args[0])
 			if err != nil {
@@ -96,7 +95,7 @@ func (a *app) order(cmd *cobra.Command, machineName, state string, f *orderFlags
 		if err != nil {
 			return err
 		}
-		if err := do(e, runner.Order{MachineName: machineName, State: machine.StateName(state), SpecialistID: machine.SpecialistID(by), Reason: f.reason}); err != nil {
+		if err := do(e, runner.Order{MachineName: machineName, State: machine.StateName(state), SpecialistID: machine.SpecialistID(by), Reason: f.reason, Actor: localActor()}); err != nil {
 			return err
 		}
 		if a.flags.JSON {
@@ -135,7 +134,6 @@ certificate carries your name, whatever the evidence is. The state must declare 
 collapse, and its promise must be established. The engine demotes it when the
 evidence calls for it.`,
 		Example: "  dialai trust promote triage pending ai-router --as carol",
-		Args:    arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error {
 				_, err := e.Promote(cmd.Context(), o, machine.SpecialistID(args[2]))
@@ -147,23 +145,17 @@ evidence calls for it.`,
 	return cmd
 }
 
-func (a *app) trustDemoteCommand() *cobra.Command {
+// demoteCommand sends a state back, as trust and collapse both offer.
+func (a *app) demoteCommand(short, long, example string) *cobra.Command {
 	f := &orderFlags{}
 	cmd := &cobra.Command{
-		Use:   "demote <machine> <state>",
-		Short: "Demote a state's champion",
-		Long: `Have everybody asked again in a state, at once. Without a champion the state goes
-back to humans until its cool-down is over. dialai collapse demote is the same.`,
-		Example: "  dialai trust demote triage pending --as carol --reasoning \"wrong twice today\"",
-		Args:    arguments,
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.demote(cmd, args, f) },
+		Use: "demote <machine> <state>", Short: short, Long: long, Example: example,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error { return e.Demote(cmd.Context(), o) }, "State %s was sent back.", render.Clean(args[1]))
+		},
 	}
 	f.add(cmd)
 	return cmd
-}
-
-func (a *app) demote(cmd *cobra.Command, args []string, f *orderFlags) error {
-	return a.order(cmd, args[0], args[1], f, func(e *engine, o runner.Order) error { return e.Demote(cmd.Context(), o) }, "State %s was sent back.", render.Clean(args[1]))
 }
 
 func (a *app) trustAuditCommand() *cobra.Command {
@@ -174,29 +166,27 @@ func (a *app) trustAuditCommand() *cobra.Command {
 		Use:   "audit [<session>] [<round>] [<transition>]",
 		Short: "List the closed rounds that wait for a human, or answer one",
 		Long: `Without arguments, list the closed rounds that were drawn for a review: audits of
-what the engine decided, and second looks at what a human decided. Neither the
-proposals nor the decision are shown, so that your answer is your own.
+what the engine decided, and second looks at what a human decided. Each is shown as its
+question stood then: what it is about, how it came there, and the choices. Neither the
+proposals nor the decision are shown, so that your answer is your own; dialai explain
+shows them with --show-proposals, which is recorded.
 
 With a session, a round (its number or id) and a transition, say what should have
 been decided. Nothing is executed: the answer teaches how far everybody can be
-trusted. A round that was not drawn can be answered too.`,
+trusted. A round that was not drawn can be answered too. Where two humans disagree and
+no third is left, everything is shown, and either of them may take the other's choice.`,
 		Example: `  dialai trust audit
-  dialai trust audit 0b9c1d3e-… 4 approve --as carol`,
+  dialai trust audit 0b9c1d3e 4 approve --as carol`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 2 {
 				return hinted(usage("%s: a session, a round and a transition belong together", cmd.CommandPath()), "without any of them it lists what waits")
 			}
 			return arguments(cmd, args)
 		},
-		ValidArgsFunction: a.completeSessions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.with(cmd.Context(), reads, func(e *engine, out *bufio.Writer) error {
-					items, err := e.Reviews(cmd.Context(), machineName)
-					if err != nil && len(items) == 0 {
-						return err
-					}
-					return errors.Join(a.Reviews(out, items), err)
+					return a.reviews(cmd.Context(), e, out, machineName, machine.SpecialistID(f.as))
 				})
 			}
 			return a.audit(cmd, args, f, seen)
@@ -208,13 +198,32 @@ trusted. A round that was not drawn can be answered too.`,
 	return cmd
 }
 
+// reviews prints the closed rounds that wait for a review, page by page.
+func (a *app) reviews(ctx context.Context, e *engine, out *bufio.Writer, machineName string, viewer machine.SpecialistID) error {
+	var unread []error
+	for q := (session.ListQuery{MachineName: machineName, Limit: newestShown}); ; {
+		items, next, err := e.Reviews(ctx, q, viewer)
+		if unread = append(unread, err); err == nil && q.After == "" || len(items) > 0 {
+			if q.After != "" && !a.flags.JSON && !a.flags.Quiet {
+				fmt.Fprintln(out)
+			}
+			if err := a.Reviews(out, items); err != nil {
+				return err
+			}
+		}
+		if q.After = next; next == "" {
+			return errors.Join(unread...)
+		}
+	}
+}
+
 func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool) error {
 	return a.with(cmd.Context(), writes, func(e *engine, out *bufio.Writer) error {
 		s, err := e.session(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		round, state, err := roundOf(s, args[1])
+		round, state, err := closedRound(s, args[1])
 		if err != nil {
 			return err
 		}
@@ -222,7 +231,7 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 		if err != nil {
 			return err
 		}
-		v, err := e.Review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: machine.SpecialistID(by), TransitionName: args[2], Reasoning: f.reason, Blind: !seen})
+		v, err := e.Review(cmd.Context(), runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: machine.SpecialistID(by), TransitionName: args[2], Reasoning: f.reason, Blind: !seen, Actor: localActor()})
 		if err != nil {
 			return err
 		}
@@ -230,8 +239,8 @@ func (a *app) audit(cmd *cobra.Command, args []string, f *orderFlags, seen bool)
 	})
 }
 
-// roundOf finds a closed round by its number or id, and the state it was in.
-func roundOf(s *session.Session, text string) (id, state string, err error) {
+// closedRound finds a closed round by its number or id, and the state it was in.
+func closedRound(s *session.Session, text string) (id, state string, err error) {
 	number, _ := strconv.Atoi(text)
 	for _, e := range s.History() {
 		if key := e.Key(s.ID); key.ID() == text || number > 0 && int(e.Round) == number {

@@ -44,7 +44,6 @@ func (a *app) versionCommand() *cobra.Command {
 		Short:   "Print the version of this program",
 		Long:    "Print the version of this program, the commit it was built from, and what built it.",
 		Example: "  dialai version\n  dialai version --json",
-		Args:    arguments,
 		RunE:    func(*cobra.Command, []string) error { return a.version() },
 	}
 }
@@ -54,10 +53,7 @@ func (a *app) version() error {
 	if a.flags.JSON {
 		return render.JSON(a.out, b)
 	}
-	line := "dialai " + b.Version
-	if b.Commit != "" {
-		line += " (" + b.Commit[:min(12, len(b.Commit))] + ")"
-	}
-	_, err := fmt.Fprintf(a.out, "%s %s %s\n", line, b.Go, b.Platform)
+	commit := render.When(b.Commit != "", fmt.Sprintf(" (%.12s)", b.Commit))
+	_, err := fmt.Fprintf(a.out, "dialai %s%s %s %s\n", b.Version, commit, b.Go, b.Platform)
 	return err
 }

@@ -25,17 +25,31 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 
 // access returns what the command does to the store: a look is recorded.
 func (f *viewFlags) access() access {
-	if f.show {
-		return writes
+	return accessFor(f.show)
+}
+
+// lookAtAll returns a session after the viewer has looked at it, and the rounds that are
+// withheld from them, with why. With show they look at all there are.
+func (f *viewFlags) lookAtAll(ctx context.Context, e *engine, s *session.Session) (after *session.Session, hidden map[int32]string, err error) {
+	viewer := machine.SpecialistID(f.as)
+	if !f.show {
+		hidden, err = e.WithheldRounds(ctx, s, viewer)
+		return s, hidden, err
 	}
-	return reads
+	for _, v := range s.Reviews() {
+		if s, err = e.RevealReview(ctx, s.ID, v.Key.ID(), viewer, localActor()); err != nil {
+			return s, nil, err
+		}
+	}
+	_, s, err = e.Reveal(ctx, s.ID, viewer, localActor())
+	return s, nil, err
 }
 
 // look returns the question of a session as the viewer sees it, and the session
 // after that.
 func (f *viewFlags) look(ctx context.Context, e *engine, s *session.Session) (runner.Question, *session.Session, error) {
 	if f.show {
-		return e.Reveal(ctx, s.ID, machine.SpecialistID(f.as))
+		return e.Reveal(ctx, s.ID, machine.SpecialistID(f.as), localActor())
 	}
 	q, err := e.Question(ctx, s, machine.SpecialistID(f.as))
 	return q, s, err

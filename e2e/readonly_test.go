@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -97,14 +98,18 @@ func TestReadOnly(t *testing.T) {
 	})
 }
 
-// looks returns what the commands print that only look at a store.
+// ages are those of sessions in a list.
+var ages = regexp.MustCompile(`  \d+[smh] +`)
+
+// looks returns what the commands print that only look at a store, but for what the time does
+// to it.
 func (d *desk) looks(id string) string {
 	d.Helper()
 	var all strings.Builder
 	for _, args := range [][]string{{"sessions"}, {"show", id}, {"log", id}, {"log", id, "--json"}, {"inbox"}, {"metrics", "question"}, {"specialists", "question"},
 		{"graph", "--session", id}, {"store", "verify"}, {"__complete", "show", ""}} {
 		out, _ := d.run(0, args...)
-		all.WriteString(out)
+		all.WriteString(ages.ReplaceAllString(out, "  AGE"))
 	}
 	return all.String()
 }

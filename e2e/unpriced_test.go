@@ -44,7 +44,7 @@ func TestUnpricedServicesAreNotAsked(t *testing.T) {
 	id := ""
 	inProcess(t, d.store, runner.Config{Resolver: loopback(t)}, func(r *runner.Runner, _ *store.SQLite) {
 		for i := range 3 {
-			_, err := r.Register(t.Context(), m.Name(), machine.Specialist{SpecialistID: fmt.Sprintf("w%d", i), Role: machine.Proposer, StrategyWebhookURL: server.URL, WebhookTokenName: "DEAR_WEBHOOK_TOKEN"})
+			_, err := r.Register(t.Context(), m.Name(), machine.Specialist{SpecialistID: fmt.Sprintf("w%d", i), Role: machine.Proposer, StrategyWebhookURL: server.URL, WebhookTokenName: "DEAR_WEBHOOK_TOKEN"}, nil)
 			d.must(err)
 		}
 		s, err := r.Start(t.Context(), m, runner.StartOptions{})

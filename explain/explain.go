@@ -12,6 +12,20 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// What an explanation consists of, and how it is put together, in this order:
+//
+//  1. traceRound (trace.go) reads what the log says of one attempt at the round.
+//  2. explanation makes plain data of it: options, votes, failures, verdict, gates,
+//     ruling.
+//  3. standingsOf adds what the weight of each vote was made of, where the tallies of
+//     today still contain it; collapseThen how far the state had come at that time.
+//  4. decideAgain (whatif.go) decides the round once more, as it was and with one thing
+//     different; from that come the changes, what the engine would have made of a round
+//     that a human ruled, and the correlations among votes.
+//
+// Nothing is asked and nothing is written. The JSON of these types is stable; text is
+// made of them elsewhere (cli/internal/render).
+
 // An Explanation says why one round went as it did: everything that was known,
 // what was made of it, and what would have changed it. It is plain data with a
 // stable JSON form, from which the text of dialai explain is made.
@@ -31,6 +45,7 @@ type Explanation struct {
 	Gates         []Gate           `json:"gates,omitempty"`   // what the guards said of each step that was to be executed
 	Ruling        *Ruling          `json:"ruling,omitempty"`  // of a human
 	Executed      string           `json:"executed,omitempty"`
+	Timer         bool             `json:"timer,omitempty"` // it was executed because the state was due: nobody decided
 	ToState       string           `json:"toState,omitempty"`
 	Human         *Wait            `json:"human,omitempty"` // that a human had to be asked, and why
 	Draws         *session.Draws   `json:"draws,omitempty"` // whether the closed round was drawn for another look
@@ -58,6 +73,7 @@ type Option struct {
 	Transition   string `json:"transition"`
 	Target       string `json:"target"`
 	Irreversible bool   `json:"irreversible,omitempty"`
+	Closed       string `json:"closed,omitempty"` // why it could not be chosen in this round; "" if it could
 }
 
 // A Vote is one proposal with its author's standing at that time.
@@ -142,16 +158,24 @@ type Ruling struct {
 	At         specialist.Time  `json:"at"`
 	HumanID    string           `json:"humanId"`
 	Authors    []string         `json:"authors,omitempty"` // the humans who chose it, if there was more than one
+	Actor      *session.Actor   `json:"actor,omitempty"`   // the person or program that ruled, of several the last; nil if that is not said
 	Kind       string           `json:"kind"`              // forced, or executed: that teaches nothing
 	Transition string           `json:"transition"`
 	ToState    string           `json:"toState"`
 	Reasoning  string           `json:"reasoning,omitempty"`
-	Blind      bool             `json:"blind,omitempty"`   // the human had seen no proposals
-	Unasked    bool             `json:"unasked,omitempty"` // nobody had asked the human
-	Pick       string           `json:"pick,omitempty"`    // what the engine found best; "" if it cannot be told
-	P          exact.Billionths `json:"p,omitempty"`       // its probability, under bayes
-	Decides    bool             `json:"decides,omitempty"` // the engine would have executed Pick
-	Agreed     *bool            `json:"agreed,omitempty"`  // the human chose Pick; nil without one
+	Blind      bool             `json:"blind,omitempty"`     // the human had seen no proposals
+	Unasked    bool             `json:"unasked,omitempty"`   // nobody had asked the human
+	Pick       string           `json:"pick,omitempty"`      // what the engine found best; "" if it cannot be told
+	P          exact.Billionths `json:"p,omitempty"`         // its probability, under bayes
+	Retracted  *Retraction      `json:"retracted,omitempty"` // nil if it stands
+	Decides    bool             `json:"decides,omitempty"`   // the engine would have executed Pick
+	Agreed     *bool            `json:"agreed,omitempty"`    // the human chose Pick; nil without one
+}
+
+// A Retraction says that a ruling was taken back, as a mistake of its author.
+type Retraction struct {
+	HumanID string `json:"humanId"`
+	Note    string `json:"note"`
 }
 
 // A Wait is that and why a human had to be asked.
@@ -186,6 +210,15 @@ func Round(ctx context.Context, r *runner.Runner, id specialist.SessionID, round
 	return e, nil
 }
 
+// Conceal leaves of the explanation of a closed round what every view tells: what was
+// executed, by whose ruling and why. What was proposed and made of it is left out.
+func (e *Explanation) Conceal() {
+	e.Votes, e.Failures, e.Verdict, e.Earlier, e.Gates, e.Human, e.Reviews, e.Changes = []Vote{}, nil, nil, nil, nil, nil, nil, nil
+	if r := e.Ruling; r != nil {
+		r.Pick, r.P, r.Decides, r.Agreed = "", 0, false, nil
+	}
+}
+
 // explanation returns what the log alone says.
 func (t *trace) explanation() *Explanation {
 	m := t.before.Machine()
@@ -194,7 +227,7 @@ func (t *trace) explanation() *Explanation {
 		State: t.before.State.Name, Options: []Option{}, Votes: []Vote{}, Failures: t.failures, Earlier: t.earlier, Gates: t.gates, Human: t.wait, Reviews: t.reviews, Withheld: t.withheld,
 	}
 	for _, o := range t.before.State.Transitions {
-		e.Options = append(e.Options, Option{o.Name, o.Target, o.Irreversible})
+		e.Options = append(e.Options, Option{o.Name, o.Target, o.Irreversible, t.before.WhyClosed(o)})
 	}
 	for i, p := range t.voters() {
 		e.Votes = append(e.Votes, t.vote(i, p))
@@ -204,7 +237,7 @@ func (t *trace) explanation() *Explanation {
 	}
 	if x := t.executed; x != nil {
 		e.Executed, e.ToState = x.Transition.Name, x.Transition.Target
-		e.Ruling, e.Draws = t.explainRuling(x), x.Draws
+		e.Ruling, e.Draws, e.Timer = t.explainRuling(x), x.Draws, x.How == session.ByTimer
 	}
 	return e
 }
@@ -244,12 +277,15 @@ func (t *trace) explainVerdict(j *session.Judged) *Verdict {
 }
 
 func (t *trace) explainRuling(x *session.Executed) *Ruling {
-	if x.How == session.ByConsensus {
+	if !x.How.Ruling() {
 		return nil
 	}
 	r := &Ruling{
 		At: x.At, HumanID: x.SpecialistID, Kind: x.How.String(), Transition: x.Transition.Name, ToState: x.Transition.Target,
-		Reasoning: x.Reasoning, Unasked: t.wait == nil, Authors: x.Authors,
+		Reasoning: x.Reasoning, Unasked: t.wait == nil, Authors: x.Authors, Actor: x.Actor,
+	}
+	if d := t.retracted; d != nil {
+		r.Retracted = &Retraction{d.SpecialistID, d.Note}
 	}
 	if o := t.outcome; o != nil {
 		r.Blind, r.Unasked, r.Pick, r.P = o.Blind, o.Unasked, o.Pick, o.P

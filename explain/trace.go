@@ -35,7 +35,8 @@ type trace struct {
 	gates     []Gate
 	wait      *Wait
 	executed  *session.Executed
-	outcome   *trust.Outcome // what a ruling taught, or will once another human agrees
+	retracted *session.Retracted // nil unless the ruling was taken back
+	outcome   *trust.Outcome     // what a ruling taught, or will once another human agrees
 	reviews   []Review
 	withheld  bool // from those who are to decide or to review it
 }
@@ -79,7 +80,7 @@ func (t *trace) voters() (list []*specialist.Proposal) {
 
 // round returns what was put to the arbiter, but for the evidence of bayes.
 func (t *trace) round() *arbiter.Round {
-	s := t.before.State
+	s := t.before.Offered()
 	round := &arbiter.Round{Key: t.key, Machine: t.before.Machine(), State: s, RequireTrust: s.RequireTrust, Meta: t.before.Options().Meta}
 	if j := t.verdict; j != nil {
 		round.Threshold = j.Threshold
@@ -160,16 +161,19 @@ func traceRound(ctx context.Context, r *runner.Runner, id specialist.SessionID, 
 	tracer.close()
 	last := f.Session()
 	if tracer.found == nil {
-		return nil, tracer.missing(id, text)
+		return nil, tracer.missing(last, text)
 	}
 	found := tracer.found
 	found.reviews = tracer.reviews[found.key]
+	if found.executed != nil {
+		found.retracted = last.Retracted(found.key.Round)
+	}
 	if last.Key() == found.key && last.ConcealsRulings() { // what humans agreed about, and a guard refused
 		found.gates = slices.DeleteFunc(found.gates, func(g Gate) bool { return g.Human })
 	}
-	open := last.Round == found.key.Round && found.executed == nil && last.Withheld("") != ""
-	found.withheld = open || last.Review(found.key.Round, found.key.Attempt) >= 0
-	return found, nil
+	withheld, err := r.WithheldRounds(ctx, last, "")
+	found.withheld = withheld[found.key.Round] != ""
+	return found, err
 }
 
 // A tracer reads a log and keeps the round that is asked for.
@@ -188,18 +192,30 @@ func (t *tracer) close() {
 	t.now = nil
 }
 
-// missing says that there is no such round.
-func (t *tracer) missing(id specialist.SessionID, text string) error {
-	if text == "" {
-		return noRound(session.ErrNotFound, "no_verdict", fmt.Sprintf("no round of session %s was judged or decided yet", id), "dialai show says where it stands")
+// missing says that there is no such round, and for a fork where its earlier ones are.
+func (t *tracer) missing(s *session.Session, text string) error {
+	hint := fmt.Sprintf("it has rounds 1 to %d", t.rounds)
+	if from := s.Options().ForkedFrom; from != nil {
+		hint = fmt.Sprintf("it goes on from round %d of session %s, which has the rounds up to there: dialai explain %s ROUND", from.Round, from.SessionID, from.SessionID)
 	}
-	return noRound(session.ErrNotFound, "round_not_found", fmt.Sprintf("session %s has no round %s", id, text), fmt.Sprintf("it has rounds 1 to %d", t.rounds))
+	if text == "" {
+		return noRound(session.ErrNotFound, "no_verdict", fmt.Sprintf("no round of session %s was judged or decided yet", s.ID), "dialai show says where it stands")
+	}
+	return noRound(session.ErrNotFound, "round_not_found", fmt.Sprintf("session %s has no round %s", s.ID, text), hint)
 }
 
 func (t *tracer) follow(f *session.Folder, ev session.Event) {
 	if _, opened := ev.Data.(*session.RoundOpened); opened {
 		t.close()
 		t.now = &trace{key: f.Current.Key(), before: f.Session(), proposals: map[int32]*specialist.Proposal{}}
+		t.rounds = f.Current.Round
+		return
+	}
+	if d, ok := ev.Data.(*session.Created); ok && d.Options.ForkedFrom != nil { // it goes on with a round
+		t.now = &trace{key: f.Current.Key(), before: f.Session(), proposals: map[int32]*specialist.Proposal{}, live: slices.Clone(f.Round.Proposals), verdict: f.Round.Verdict, judgedAt: ev.At}
+		for _, p := range f.Round.Proposals {
+			t.now.proposals[p.Arrival] = p
+		}
 		t.rounds = f.Current.Round
 		return
 	}

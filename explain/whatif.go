@@ -119,9 +119,7 @@ func evidenceOf(ctx context.Context, r *runner.Runner, t *trace, j *session.Judg
 	}
 	m, s, made := t.before.Machine(), t.before.State, j.Decision.Judgement
 	q := trust.Question{Machine: m.Name(), State: s.Name, PolicyDigest: j.Evidence.PolicyDigest, Partial: j.Evidence.Partial, Stop: j.Evidence.Stop}
-	for _, o := range s.Transitions {
-		q.Options, q.Irreversible = append(q.Options, o.Name), append(q.Irreversible, o.Irreversible)
-	}
+	q = runner.Offered(q, t.before.Offered())
 	switch {
 	case made == nil: // nobody proposed the pick
 		d, err := r.Deciding(ctx, t.before.Program)

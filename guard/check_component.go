@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dialai/dialai/verdict"
 )
@@ -13,29 +14,27 @@ import (
 // the states are strongly connected by what the task did itself.
 func (k *checking) component() {
 	c := k.c.Loop.Cycle
-	var states [maxPeriod]uint64
+	var states [maxPeriod]hash
 	var counts [maxPeriod]int64
 	distinct := int64(0)
 	now := visit{k.look.state, k.look.output.context}
 	for n := int64(1); n <= min(int64(k.m.visits.len())+1, c.MaxPeriod*c.Repeats); n++ {
 		v := k.newest(n, now)
-		if v.context != now.context {
+		if v.Context != now.Context {
 			return // there was news
 		}
-		i := int64(0)
-		for i < distinct && states[i] != v.state {
-			i++
-		}
-		if i == distinct {
+		i := slices.Index(states[:distinct], v.State)
+		if i < 0 {
 			if distinct == c.MaxPeriod {
 				return
 			}
-			states[i] = v.state
+			i = int(distinct)
+			states[i] = v.State
 			distinct++
 		}
 		if counts[i]++; distinct > 1 && n == distinct*c.Repeats && k.connected(n, now, states[:distinct], counts[:distinct]) {
 			class := verdict.Warn
-			if now.context != 0 {
+			if now.Context != 0 {
 				class = verdict.Abort // it is known that nothing was learnt
 			}
 			r := k.loop("loop_cycle", class, fmt.Sprintf("the last %d states are the same %d again and again, without news", n, distinct), nil)
@@ -59,33 +58,21 @@ func (k *checking) newest(n int64, now visit) visit {
 // connected reports whether the newest n visits come to each of their states more
 // than once, and whether what follows each state in them leads from the newest to
 // the oldest: then every state leads to every other.
-func (k *checking) connected(n int64, now visit, states []uint64, counts []int64) bool {
-	for _, count := range counts {
-		if count < 2 {
-			return false
-		}
+func (k *checking) connected(n int64, now visit, states []hash, counts []int64) bool {
+	if slices.Min(counts) < 2 {
+		return false
 	}
-	oldest := k.newest(n, now).state
+	oldest := k.newest(n, now).State
 	var reached [maxPeriod]bool
 	reached[0] = true // the newest is the first of states
 	for grown := true; grown; {
 		grown = false
 		for i := n; i > 1; i-- {
-			from, to := k.newest(i, now).state, k.newest(i-1, now).state
-			if a, b := place(states, from), place(states, to); reached[a] && !reached[b] {
+			from, to := k.newest(i, now).State, k.newest(i-1, now).State
+			if a, b := slices.Index(states, from), slices.Index(states, to); reached[a] && !reached[b] {
 				reached[b], grown = true, true
 			}
 		}
 	}
-	return reached[place(states, oldest)]
-}
-
-// place returns where a state is in a list that has it.
-func place(states []uint64, state uint64) int {
-	for i := range states {
-		if states[i] == state {
-			return i
-		}
-	}
-	return 0
+	return reached[slices.Index(states, oldest)]
 }

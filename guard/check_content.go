@@ -41,33 +41,24 @@ func forbiddenReason(i int) verdict.Reason {
 // schema holds the output to the schema: what a transition brings as metaJson,
 // or, where there are no transitions, the output itself.
 func (k *checking) schema() {
-	data, ok := k.structured()
-	if !ok {
+	var data []byte
+	switch {
+	case k.step.Transition == "" && !k.step.HasOutput:
 		return
+	case k.step.Transition == "":
+		data = []byte(k.step.Output)
+	case len(k.step.MetaJSON) == 0:
+		data = []byte("null")
+	default:
+		data = k.step.MetaJSON
 	}
-	if err := k.valid(data); err != nil {
+	_, err := k.look.hasher.Hash(data)
+	if err == nil { // it is one JSON value
+		err = anonymous(k.c.Schema.Validate(data))
+	}
+	if err != nil { // which never repeats what was said
 		k.report(verdict.Reason{Code: "schema_invalid", Guard: "schema", Class: verdict.Retry, Message: "the output does not fit the schema: " + err.Error()})
 	}
-}
-
-// structured returns what the schema is about; ok is false if there is nothing.
-func (k *checking) structured() (data []byte, ok bool) {
-	if k.step.Transition != "" {
-		if len(k.step.MetaJSON) == 0 {
-			return []byte("null"), true
-		}
-		return k.step.MetaJSON, true
-	}
-	return []byte(k.step.Output), k.step.HasOutput
-}
-
-// valid checks that data is one JSON value and fits. The error never repeats
-// what was said.
-func (k *checking) valid(data []byte) error {
-	if _, err := k.look.hasher.Hash(data); err != nil {
-		return err
-	}
-	return anonymous(k.c.Schema.Validate(data))
 }
 
 // anonymous keeps where a value does not fit and which rule says so, and drops

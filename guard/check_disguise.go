@@ -65,9 +65,9 @@ func (m *memory) alike(c *Config, s *verdict.Step, l *look) int64 {
 	call, then, now := &s.ToolCalls[0], m.calls.at(n-1), &l.calls[0]
 	rule := c.Tools.PerTool[call.Name]
 	switch {
-	case !c.sameTool(m.tools[then.tool].name, call.Name), rule.Exempt, rule.Poll,
-		c.Loop.ProgressAware && then.context != now.context,
-		then.result != 0 && now.result != 0 && then.result != now.result,
+	case !c.sameTool(m.tools[then.Tool].Name, call.Name), rule.Exempt, rule.Poll,
+		c.Loop.ProgressAware && then.Context != now.Context,
+		then.Result != 0 && now.Result != 0 && then.Result != now.Result,
 		l.lastingArgs(c, call.Name, call.Args) != l.lastingArgs(c, call.Name, m.last):
 		return 1
 	}

@@ -10,6 +10,16 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// What one step contains, read once for all checks: the text in lower case with the
+// hash of the output, its n-grams or fingerprint, the arguments of its tool calls,
+// checked. Reading is scratch work, so looks are pooled, and nothing of one may be kept
+// after the step; what is remembered is copied from it (memory.add).
+//
+// Only what the section needs is read. Of an output longer than twice 32 KiB, in mode
+// overlap, n-grams are made of the two ends alone, and the look says so. Where the
+// section normalises, characters that nobody sees are left out before the output is
+// compared.
+
 // A look is what one step contains, as the checks need it. It is scratch memory:
 // looks are pooled, and nothing of one outlives the step it was taken of.
 type look struct {
@@ -17,37 +27,38 @@ type look struct {
 	output outputMark
 	counts text.GramCounter // in mode any_ngram
 	calls  []callMark
+	tools  []string // of the calls, by the names under which they are counted
 	hasher text.JSONHasher
 	padded []byte       // the arguments of a call and zeros behind them
-	state  uint64       // hash of the state's name
+	state  hash         // of the state's name
 	step   verdict.Step // room for the one that is looked at
 	packs  packs.Scratch
 	seen   []byte // the output without what nobody sees
 
-	// Truncated is set if n-grams are only those of the output's two ends.
+	// truncated is set if n-grams are only those of the output's two ends.
 	truncated bool
 }
 
 // An outputMark is what loop detection needs of an output.
 type outputMark struct {
-	hash    uint64
-	context uint64     // what the task knew then
+	hash    hash
+	context hash       // what the task knew then
 	grams   []uint64   // in mode any_ngram
 	print   text.Print // in mode overlap
 }
 
 // A printMark stands for an output in the memory of a task.
 type printMark struct {
-	context uint64 // what the task knew then
+	context hash // what the task knew then
 	text.Print
 }
 
 // A callMark stands for a tool call in the memory of a task.
 type callMark struct {
-	tool    int32  // index in memory.tools
-	context uint32 // the lower half of what the task knew then
-	result  uint64 // 0 if it is not known
-	words   uint64 // sketch of the arguments, where near duplicates are looked for
+	Tool    int32  `json:"tool"`              // index in memory.tools
+	Context uint32 `json:"context,omitempty"` // the lower half of what the task knew then
+	Result  hash   `json:"result,omitempty"`  // 0 if it is not known
+	Words   hash   `json:"words,omitempty"`   // sketch of the arguments, where near duplicates are looked for
 }
 
 var looks = sync.Pool{New: func() any { return new(look) }}
@@ -55,6 +66,7 @@ var looks = sync.Pool{New: func() any { return new(look) }}
 // release gives a look back. One that has grown large is left to the collector.
 func (l *look) release() {
 	l.step = verdict.Step{}
+	clear(l.tools)
 	bytes, words := l.packs.Size()
 	bytes += cap(l.text.Lower) + cap(l.padded) + cap(l.seen)
 	items := words + cap(l.output.grams) + cap(l.counts.Slots)
@@ -68,8 +80,8 @@ func (l *look) release() {
 const ngramEnds = 32 << 10
 
 // read reads a step. The error says what is wrong with its tool calls.
-func (l *look) read(c *Config, s *verdict.Step, context uint64) error {
-	l.truncated, l.state = false, text.HashBytes(text.BytesOf(s.State))
+func (l *look) read(c *Config, s *verdict.Step, context hash) error {
+	l.truncated, l.state = false, hash(text.HashBytes(text.BytesOf(s.State)))
 	l.text.ASCII, l.text.Lower = false, l.text.Lower[:0]
 	l.output = outputMark{grams: l.output.grams[:0], print: l.output.print, context: context}
 	l.readOutput(c, s)
@@ -94,7 +106,7 @@ func (l *look) readPlain(c *Config, s *verdict.Step) {
 	whole := c.Loop.Mode == "any_ngram" || len(s.Output) <= 2*ngramEnds
 	if grams && whole || len(c.Forbidden) > 0 || c.Loop.MaxOutputRepeats != nil {
 		l.text.Read(s.Output, grams && whole)
-		l.output.hash = l.text.Hash
+		l.output.hash = hash(l.text.Hash)
 	}
 	if !grams {
 		return
@@ -131,38 +143,33 @@ func (l *look) readEnds(c *Config, output string) {
 	}
 }
 
-func (l *look) readCalls(c *Config, s *verdict.Step, context uint64) error {
-	l.calls = l.calls[:0]
+func (l *look) readCalls(c *Config, s *verdict.Step, context hash) error {
+	l.calls, l.tools = l.calls[:0], l.tools[:0]
 	for i := range s.ToolCalls {
 		call := &s.ToolCalls[i]
-		mark := callMark{tool: -1, context: uint32(context)}
+		l.tools = append(l.tools, c.toolOf(call.Name))
+		mark := callMark{Tool: -1, Context: uint32(context)}
 		args, err := counted(c, call.Name, call.Args)
+		if err == nil && len(args) > 0 { // none are null
+			err = l.hasher.Check(args)
+		}
 		if err != nil {
 			return fmt.Errorf("tool call %d (%s): args: %w", i+1, call.Name, err)
 		}
-		if err := l.checkArgs(args); err != nil {
-			return fmt.Errorf("tool call %d (%s): args: %w", i+1, call.Name, err)
-		}
 		if len(call.Result) > 0 {
-			if mark.result, err = l.hasher.HashResult(call.Result, c.Loop.Normalize); err != nil {
+			h, err := l.hasher.HashResult(call.Result, c.Loop.Normalize)
+			if err != nil {
 				return fmt.Errorf("tool call %d (%s): result: %w", i+1, call.Name, err)
 			}
+			mark.Result = hash(h)
 		}
 		if c.Loop.Near != nil {
 			l.padded = append(append(l.padded[:0], args...), text.Zeros[:]...)
-			mark.words = text.Sketch(l.padded, len(args))
+			mark.Words = hash(text.Sketch(l.padded, len(args)))
 		}
 		l.calls = append(l.calls, mark)
 	}
 	return nil
-}
-
-// checkArgs checks arguments; none are null.
-func (l *look) checkArgs(args []byte) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return l.hasher.Check(args)
 }
 
 // hashArgs hashes arguments that were checked, if normal is set without what disguises

@@ -128,13 +128,8 @@ func (k *checking) streak() int64 {
 
 // noNews reports whether the task knew then what it knows now, as far as anybody
 // can tell. What repeats although there is news is progress.
-func (k *checking) noNews(then uint64) bool {
+func (k *checking) noNews(then hash) bool {
 	return !k.c.Loop.ProgressAware || then == k.look.output.context
-}
-
-// noNewsSince is noNews for a call.
-func (k *checking) noNewsSince(c *callMark) bool {
-	return !k.c.Loop.ProgressAware || c.context == uint32(k.look.output.context)
 }
 
 // repeatedCalls finds a call that equals the one before it.
@@ -149,14 +144,14 @@ func (k *checking) repeatedCalls() {
 			continue
 		}
 		then, now := k.before(i), &k.look.calls[i]
-		known := k.c.Loop.ProgressAware && then.result != 0 && now.result != 0
+		known := k.c.Loop.ProgressAware && then.Result != 0 && now.Result != 0
 		switch {
-		case known && then.result != now.result: // a new result is progress
+		case known && then.Result != now.Result: // a new result is progress
 		case known:
 			k.loop("loop_no_progress", verdict.Abort, fmt.Sprintf("tool %q was called with the same arguments and gave the same result", call.Name), nil).Subject = call.Name
 			return
 		case rule.Poll:
-		case k.noNewsSince(then):
+		case !k.c.Loop.ProgressAware || then.Context == uint32(k.look.output.context):
 			k.loop("loop_repeat_tool", verdict.Abort, fmt.Sprintf("tool %q is called with the same arguments as just before", call.Name), nil).Subject = call.Name
 			return
 		}
@@ -184,7 +179,7 @@ func (k *checking) repeats(i int) bool {
 		return false
 	}
 	last := k.m.calls.at(k.m.calls.len() - 1)
-	return k.c.sameTool(k.m.tools[last.tool].name, calls[0].Name) && k.sameArgs(calls[0].Name, calls[0].Args, k.m.last)
+	return k.c.sameTool(k.m.tools[last.Tool].Name, calls[0].Name) && k.sameArgs(calls[0].Name, calls[0].Args, k.m.last)
 }
 
 // sameArgs reports whether arguments mean the same. Where their bytes differ, most
@@ -231,7 +226,7 @@ func (k *checking) nearCalls() {
 		if rule := k.c.Tools.PerTool[name]; k.m.calls.len() == 0 || rule.Exempt || rule.Poll || !k.first(i) {
 			continue
 		}
-		alike, same := k.m.near(k.c, name, &k.look.calls[i])
+		alike, same := k.m.near(k.m.tool(k.look.tools[i]), &k.look.calls[i], k.c.Loop.ProgressAware, near.Jaccard)
 		alike = max(alike, k.m.alike(k.c, k.step, k.look))
 		if alike >= near.Repeats {
 			k.near("loop_near_repeat", name, fmt.Sprintf("tool %q was called %d times with almost the same arguments", name, alike), alike)
@@ -245,19 +240,18 @@ func (k *checking) nearCalls() {
 // near counts the calls of a tool, the present one included, whose arguments are
 // similar to those of now, and those that gave the same result. Where progress counts,
 // only calls since the last news do.
-func (m *memory) near(c *Config, name string, now *callMark) (alike, same int64) {
+func (m *memory) near(tool int32, now *callMark, aware bool, jaccard exact.Billionths) (alike, same int64) {
 	alike, same = 1, 1
-	tool, aware, jaccard := m.tool(c.toolOf(name)), c.Loop.ProgressAware, c.Loop.Near.Jaccard
 	most := text.MostDiffering(jaccard)
 	for i := range m.calls.items {
 		then := &m.calls.items[i]
-		if aware && then.context != now.context || then.tool != tool && !c.sameTool(m.tools[then.tool].name, name) {
+		if then.Tool != tool || aware && then.Context != now.Context {
 			continue
 		}
-		if text.Differing(then.words, now.words) <= most && text.Similar(then.words, now.words, jaccard) {
+		if text.Differing(uint64(then.Words), uint64(now.Words)) <= most && text.Similar(uint64(then.Words), uint64(now.Words), jaccard) {
 			alike++
 		}
-		if now.result != 0 && then.result == now.result {
+		if now.Result != 0 && then.Result == now.Result {
 			same++
 		}
 	}
@@ -286,7 +280,7 @@ func (k *checking) visits() {
 // state.
 func (m *memory) seen(now visit, aware bool) (times int64) {
 	for _, v := range m.visits.items {
-		if v.state == now.state && (!aware || v.context == now.context) {
+		if v.State == now.State && (!aware || v.Context == now.Context) {
 			times++
 		}
 	}
@@ -296,7 +290,7 @@ func (m *memory) seen(now visit, aware bool) (times int64) {
 func (k *checking) tooManyVisits(now visit, seen int64) {
 	var indices []int32
 	for i := range k.m.visits.len() {
-		if v := k.m.visits.at(i); v.state == now.state && (!k.c.Loop.ProgressAware || v.context == now.context) {
+		if v := k.m.visits.at(i); v.State == now.State && (!k.c.Loop.ProgressAware || v.Context == now.Context) {
 			indices = append(indices, int32(i))
 		}
 	}
@@ -324,10 +318,10 @@ func (k *checking) cycle() {
 		if length > n {
 			return
 		}
-		if c.Repeats > 1 && k.m.visits.at(int(n-1-period)).state != k.look.state {
+		if c.Repeats > 1 && k.m.visits.at(int(n-1-period)).State != k.look.state {
 			continue // as almost always
 		}
-		if !k.periodic(n, length, period, func(a, b visit) bool { return a.state == b.state }) {
+		if !k.periodic(n, length, period, func(a, b visit) bool { return a.State == b.State }) {
 			continue
 		}
 		if period == 1 {

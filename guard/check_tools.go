@@ -8,6 +8,13 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// The rules for tool calls, one after the other: the list of allowed tools, schemas of
+// arguments, tools that exclude each other, how often a tool may be called in a task,
+// and which must have been called before. Totals of the task are read, not the history
+// of calls, so a short history weakens no rule. A tool that must come first has to have
+// been called in an earlier step: what is called in the same step has not run yet. Each
+// rule is reported once for each tool, and no message quotes an argument.
+
 // tools judges the tool calls of a step, one rule after the other.
 func (k *checking) tools() {
 	if len(k.step.ToolCalls) == 0 {
@@ -73,7 +80,7 @@ func (k *checking) allowed() {
 func (k *checking) arguments() {
 	for i := range k.step.ToolCalls {
 		call := &k.step.ToolCalls[i]
-		schema := k.c.Tools.ArgSchemas[k.c.toolOf(call.Name)]
+		schema := k.c.Tools.ArgSchemas[k.look.tools[i]]
 		if schema == nil {
 			continue
 		}
@@ -92,7 +99,7 @@ func (k *checking) arguments() {
 // so that a short history does not weaken the rule.
 func (k *checking) mutex() {
 	for i := range k.step.ToolCalls {
-		tool := k.c.toolOf(k.step.ToolCalls[i].Name)
+		tool := k.look.tools[i]
 		groups := k.c.Tools.groupsByTool[tool]
 		if len(groups) == 0 || !k.first(i) || k.inStep(tool, i) > 0 {
 			continue
@@ -131,7 +138,7 @@ func (k *checking) inStep(tool string, n int) (calls int64) {
 
 func (k *checking) blastRadius() {
 	for i := range k.step.ToolCalls {
-		tool := k.c.toolOf(k.step.ToolCalls[i].Name)
+		tool := k.look.tools[i]
 		limit, bounded := k.c.Tools.BlastRadius[tool]
 		if !bounded || !k.first(i) || k.inStep(tool, i) > 0 {
 			continue

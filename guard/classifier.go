@@ -12,6 +12,13 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// The section classifier: a service or a function that says what it thinks of outputs
+// and arguments. This file reads the section and says what a classifier promises; how
+// it is asked, with a cache and a breaker, is in classifier_ask.go. It is asked only of
+// what the other checks let pass. Where there is no answer on_error decides: open
+// warns, closed has a human look. The answers of earlier outputs are kept for the
+// questions about later ones, as many as context_turns.
+
 // A Classifier asks a model or a service what it thinks of a text.
 //
 // Classify answers before ctx ends, which it must heed: nothing else stops it.

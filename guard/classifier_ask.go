@@ -58,26 +58,21 @@ func NewAsker(c *ClassifierConfig, now func() time.Time) *Asker { return &Asker{
 // outputs before this one. An error of ask means what on_error says; one that is
 // [ErrNotAsked] does not count as a failure of the classifier.
 func (k *Asker) Judge(ctx context.Context, step verdict.Step, turns []string, ask func(context.Context, Classification) (ClassifierAnswer, error)) verdict.Verdict {
-	return k.judge(ctx, step, turns, ask, k.recall)
+	return k.judge(ctx, step, turns, ask, false)
 }
 
 // JudgeAnew is Judge without memory: a step is asked about that was asked about
 // before, and whose answer was lost. The question, which the classifier may have been
 // paid for, is then asked again, whatever others have asked meanwhile.
 func (k *Asker) JudgeAnew(ctx context.Context, step verdict.Step, turns []string, ask func(context.Context, Classification) (ClassifierAnswer, error)) verdict.Verdict {
-	return k.judge(ctx, step, turns, ask, func([sha256.Size]byte) (a ClassifierAnswer, known, paused bool) {
-		return a, false, k.paused()
-	})
+	return k.judge(ctx, step, turns, ask, true)
 }
 
-// A recalling says what is known of a text; paused says that nobody may ask now.
-type recalling func(key [sha256.Size]byte) (a ClassifierAnswer, known, paused bool)
-
-func (k *Asker) judge(ctx context.Context, step verdict.Step, turns []string, ask func(context.Context, Classification) (ClassifierAnswer, error), recall recalling) verdict.Verdict {
+func (k *Asker) judge(ctx context.Context, step verdict.Step, turns []string, ask func(context.Context, Classification) (ClassifierAnswer, error), anew bool) verdict.Verdict {
 	var reasons []verdict.Reason
 	meta := ClassifierMeta{Task: step.Task, State: step.State, Model: k.config.Model, Turns: turns}
 	put := func(stage, text string) {
-		a, err := k.answer(ctx, Classification{stage, text, meta}, ask, recall)
+		a, err := k.answer(ctx, Classification{stage, text, meta}, ask, anew)
 		switch {
 		case err != nil:
 			reasons = append(reasons, k.config.failed(err))
@@ -132,9 +127,9 @@ func (a *ClassifierAnswer) reason(stage string) verdict.Reason {
 }
 
 // answer returns what is known of a text, or asks.
-func (k *Asker) answer(ctx context.Context, q Classification, ask func(context.Context, Classification) (ClassifierAnswer, error), recall recalling) (ClassifierAnswer, error) {
+func (k *Asker) answer(ctx context.Context, q Classification, ask func(context.Context, Classification) (ClassifierAnswer, error), anew bool) (ClassifierAnswer, error) {
 	key := q.key()
-	a, known, paused := recall(key)
+	a, known, paused := k.recall(key, anew)
 	switch {
 	case known:
 		return a, nil
@@ -158,24 +153,19 @@ func (k *Asker) answer(ctx context.Context, q Classification, ask func(context.C
 	return a, nil
 }
 
-// recall is the memory of what was answered.
-func (k *Asker) recall(key [sha256.Size]byte) (a ClassifierAnswer, known, paused bool) {
-	k.mu.Lock()
-	a, known = k.cached[key]
-	k.mu.Unlock()
-	return a, known, !known && k.paused()
-}
-
-// paused reports whether nobody may ask now. After a pause one may try.
-func (k *Asker) paused() bool {
+// recall returns what was answered, unless it is asked anew. paused says that nobody may
+// ask now: after a pause one may try.
+func (k *Asker) recall(key [sha256.Size]byte, anew bool) (a ClassifierAnswer, known, paused bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if a, known = k.cached[key]; known && !anew {
+		return a, true, false
+	}
 	now := k.now()
-	paused := now.Before(k.until)
-	if !paused && k.failed >= k.config.Failures {
+	if paused = now.Before(k.until); !paused && k.failed >= k.config.Failures {
 		k.until = now.Add(k.config.Pause)
 	}
-	return paused
+	return ClassifierAnswer{}, false, paused
 }
 
 // Ask puts one question to a classifier and waits no longer than the section

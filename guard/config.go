@@ -14,6 +14,11 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// A guards section as it is used. The profile decides which of two systems' rules hold where
+// they differ, and the defaults (Defaults); the section's members are laid over them. It is
+// checked once, when the machine is loaded: a Config that exists has no contradictions, so
+// that the checks themselves never look for any.
+
 // A Config is a guards section, checked. A nil *Config checks nothing. It never
 // changes and may be used concurrently.
 type Config struct {
@@ -185,9 +190,8 @@ func Defaults(p Profile) *Config {
 		Store: Store{HistoryLimit: DefaultHistoryLimit, TTL: defaultTTL},
 	}
 	if p == Strict {
-		three := int64(3)
 		c.Limits.CapBasis, c.Cost.OnUnknownModel = Spend, "warn"
-		c.Loop.Mode, c.Loop.VisitCounting, c.Loop.ProgressAware, c.Loop.MaxOutputRepeats = "overlap", "transitions", true, &three
+		c.Loop.Mode, c.Loop.VisitCounting, c.Loop.ProgressAware, c.Loop.MaxOutputRepeats = "overlap", "transitions", true, new(int64(3))
 		c.Loop.Normalize = true
 		c.Loop.Cycle, c.Loop.Near = &Cycle{8, 3}, &Near{800_000_000, 8}
 	}

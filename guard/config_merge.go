@@ -3,6 +3,7 @@ package guard
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/dialai/dialai/machine"
@@ -42,9 +43,7 @@ func Merge(machineSection, stateSection []byte) ([]byte, error) {
 			base[name] = section
 			continue
 		}
-		for k, v := range own {
-			members[k] = v
-		}
+		maps.Copy(members, own)
 		merged, err := json.Marshal(members)
 		if err != nil {
 			return nil, err

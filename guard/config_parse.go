@@ -100,8 +100,8 @@ func checkConfig(r *section.Reader, c *Config) {
 	}
 	group := map[string]int{}
 	for i, tools := range c.Tools.Mutex {
-		if len(tools) < 2 {
-			r.Refuse(fmt.Sprintf("/tool_calls/mutex/%d", i), "too-few", fmt.Sprintf("group %d has %s: a tool excludes others, not itself", i, membersText(len(tools))), "name two tools or more, or remove the group; tool_calls.blast_radius limits the calls of one tool")
+		if few := [...]string{"0 members", "one member"}; len(tools) < len(few) {
+			r.Refuse(fmt.Sprintf("/tool_calls/mutex/%d", i), "too-few", fmt.Sprintf("group %d has %s: a tool excludes others, not itself", i, few[len(tools)]), "name two tools or more, or remove the group; tool_calls.blast_radius limits the calls of one tool")
 		}
 		for _, tool := range tools {
 			if other, seen := group[tool]; seen {
@@ -110,13 +110,6 @@ func checkConfig(r *section.Reader, c *Config) {
 			group[tool] = i
 		}
 	}
-}
-
-func membersText(n int) string {
-	if n == 1 {
-		return "one member"
-	}
-	return fmt.Sprintf("%d members", n)
 }
 
 // volatile returns the members that do not count, of the tools that say so.

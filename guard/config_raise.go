@@ -16,6 +16,15 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// Limits that a human lifts for one task. Which limits those are stands in one table
+// (limits): each with its name in a section, the code of what is refused because of it,
+// and how it is read, shown, got and set. Raise checks what is wanted against what is
+// in force, and a log keeps what it returns; Lift applies that, live and when a log is
+// read back, so it must come to the same each time: a limit is set where it is the same
+// as where the task stood, and never lowered.
+//
+// What was spent stays spent, and a tenant's quota cannot be raised here.
+
 // A Raise is a limit that a human lifts for one task: not for others, and not in
 // the file. What the task has spent stays spent.
 type Raise struct {
@@ -152,8 +161,7 @@ func (c *Config) LimitsOf(code string) (list []Raise) {
 func (c *Config) own() *Config {
 	next := *c
 	if c.Budget != nil {
-		b := *c.Budget
-		next.Budget = &b
+		next.Budget = new(*c.Budget)
 	}
 	next.Tools.BlastRadius = maps.Clone(c.Tools.BlastRadius)
 	return &next
@@ -246,21 +254,18 @@ func likeLimit(name string) string {
 	return "there are " + strings.Join(names, ", ")
 }
 
-// limitAt is a limit that a Config may do without.
+// limitAt is a limit that a Config may do without; at returns nil where there is no place for it.
 func limitAt[T ~int64](name, code string, at func(*Config) **T) limit {
 	read, text := kindOf[T]()
 	return limit{
 		name: name, code: code, read: read, text: text,
 		get: func(c *Config) (int64, bool) {
-			if n := *at(c); n != nil {
-				return int64(*n), true
+			if n := at(c); n != nil && *n != nil {
+				return int64(**n), true
 			}
 			return 0, false
 		},
-		set: func(c *Config, n int64) {
-			v := T(n)
-			*at(c) = &v
-		},
+		set: func(c *Config, n int64) { *at(c) = new(T(n)) },
 	}
 }
 
@@ -276,15 +281,12 @@ func limitIn(name, code string, at func(*Config) *int64) limit {
 
 // budgetAt is a limit of a budget, if there is one.
 func budgetAt[T ~int64](name, code string, at func(*spend.Budget) **T) limit {
-	l := limitAt("budget."+name, code, func(c *Config) **T { return at(c.Budget) })
-	get := l.get
-	l.get = func(c *Config) (int64, bool) {
+	return limitAt("budget."+name, code, func(c *Config) **T {
 		if c.Budget == nil {
-			return 0, false
+			return nil
 		}
-		return get(c)
-	}
-	return l
+		return at(c.Budget)
+	})
 }
 
 // kindOf returns how a limit of a type is read and written.

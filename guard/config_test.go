@@ -68,7 +68,7 @@ func TestParseProblems(t *testing.T) {
 		want    []string
 	}{
 		{``, []string{"error[bad-json]: guards is not one JSON value: EOF"}},
-		{`{`, []string{"error[bad-json]: guards is not one JSON value: EOF"}},
+		{`{`, []string{"error[bad-json]: guards is not one JSON value: unexpected EOF"}},
 		{`{} {}`, []string{"error[bad-json]: guards is not one JSON value: unexpected data after the value"}},
 		{`{"limits":{"max_steps":1,"max_steps":900}}`, []string{`error[bad-json]: guards is not one JSON value: duplicate member "max_steps"`}},
 		{`null`, []string{"error[wrong-type]: guards must be an object"}},

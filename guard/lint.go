@@ -14,6 +14,17 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// What is legal in a guards section and probably not meant. The section is read as the
+// guard reads it, and then asked what can never happen: a tool that needs one which is
+// not allowed, a limit that another one always reaches first, a cap on what nobody
+// counts, a pattern without a text to look for, a keyword that JSON Schema does not
+// have. Of defaults nothing is said, except where something that was written makes one
+// useless.
+//
+// A state's section is looked at as it comes out over the machine's, and only what that
+// adds is reported. A section that is not valid has no findings: its problems are told
+// elsewhere.
+
 // Members returns the names of the members that a guards section may have.
 func Members() []string {
 	return []string{
@@ -52,24 +63,40 @@ func lintSection(data []byte, profile Profile) []machine.Problem {
 		return nil
 	}
 	l := &linter{c: c}
+	_ = json.Unmarshal(data, &l.given) // it was read before; what is switched off is no object
 	l.tools()
 	l.cost()
 	l.unseen()
-	l.halves(data)
+	l.halves()
 	l.packs()
-	l.truth(data)
+	l.truth()
 	l.patterns()
-	l.loops(data)
-	l.batches(data)
-	l.schemas(data)
+	l.loops()
+	l.batches()
+	l.schemas()
 	return l.found
 }
 
 // A linter looks at one section.
 type linter struct {
 	c     *Config
+	given struct { // as it is written, without defaults
+		Loop         members `json:"loop_detection"`
+		Store        members
+		Batch        members `json:"batch_loop"`
+		Cost         struct{ Prices members }
+		Truth        struct{ Thresholds members }
+		Schema       json.RawMessage
+		OutputSchema json.RawMessage `json:"output_schema"`
+		Tools        struct {
+			ArgSchemas members `json:"arg_schemas"`
+		} `json:"tool_calls"`
+	}
 	found []machine.Problem
 }
+
+// members are those of an object.
+type members = map[string]json.RawMessage
 
 func (l *linter) report(path, code, hint, format string, args ...any) {
 	l.found = append(l.found, machine.Problem{Path: path, Code: code, Message: fmt.Sprintf(format, args...), Hint: hint})
@@ -175,20 +202,13 @@ func (l *linter) patterns() {
 
 // loops looks for limits that are never reached. Of defaults it says something
 // only where history_limit is what makes them so.
-func (l *linter) loops(section []byte) {
+func (l *linter) loops() {
 	d, history := &l.c.Loop, l.c.Store.HistoryLimit
-	var given struct {
-		Loop  map[string]json.RawMessage `json:"loop_detection"`
-		Store map[string]json.RawMessage `json:"store"`
-	}
-	if json.Unmarshal(section, &given) != nil {
-		return // it was read before
-	}
 	never := func(member string, value int64, remedy, format string, args ...any) {
 		name, _, _ := strings.Cut(member, "/")
 		path := "/loop_detection/" + member
-		if _, own := given.Loop[name]; !own {
-			if path = "/store/history_limit"; given.Store["history_limit"] == nil || remedy != raiseHistory {
+		if _, own := l.given.Loop[name]; !own {
+			if path = "/store/history_limit"; l.given.Store["history_limit"] == nil || remedy != raiseHistory {
 				return
 			}
 		}
@@ -217,19 +237,16 @@ func (l *linter) loops(section []byte) {
 }
 
 // batches looks for limits of the batch loop guard that were given and do nothing.
-func (l *linter) batches(section []byte) {
-	var given struct {
-		Batch map[string]json.RawMessage `json:"batch_loop"`
-	}
+func (l *linter) batches() {
 	b := l.c.Batch
-	if b == nil || b.Climbs() || json.Unmarshal(section, &given) != nil {
+	if b == nil || b.Climbs() {
 		return
 	}
 	warn, hard, mode := b.Limits()
-	if given.Batch["warnThreshold"] != nil && warn == hard && mode != batch.OnLoopContinue {
+	if l.given.Batch["warnThreshold"] != nil && warn == hard && mode != batch.OnLoopContinue {
 		l.report("/batch_loop/warnThreshold", "never-fires", "lower it, or raise hardLimit", "nobody is warned: the hard limit stops at %d too", hard)
 	}
-	if steps := l.c.Limits.MaxSteps; given.Batch["hardLimit"] != nil && steps != nil && int64(hard) > *steps {
+	if steps := l.c.Limits.MaxSteps; l.given.Batch["hardLimit"] != nil && steps != nil && int64(hard) > *steps {
 		l.report("/batch_loop/hardLimit", "never-fires", raiseSteps, "hardLimit is %d, which is never reached: limits.max_steps stops after %d", hard, *steps)
 	}
 }
@@ -240,21 +257,16 @@ const (
 )
 
 // schemas looks for keywords that mean nothing.
-func (l *linter) schemas(section []byte) {
-	var raw struct {
-		Schema       json.RawMessage `json:"schema"`
-		OutputSchema json.RawMessage `json:"output_schema"`
-		ToolCalls    struct {
-			ArgSchemas map[string]json.RawMessage `json:"arg_schemas"`
-		} `json:"tool_calls"`
-	}
-	if json.Unmarshal(section, &raw) != nil {
-		return // it was read before
-	}
-	l.schema("/schema", raw.Schema)
-	l.schema("/output_schema", raw.OutputSchema)
-	for _, tool := range slices.Sorted(maps.Keys(raw.ToolCalls.ArgSchemas)) {
-		l.schema("/tool_calls/arg_schemas/"+machine.EscapePointer(tool), raw.ToolCalls.ArgSchemas[tool])
+func (l *linter) schemas() {
+	l.schema("/schema", l.given.Schema)
+	l.schema("/output_schema", l.given.OutputSchema)
+	l.named("/tool_calls/arg_schemas", l.given.Tools.ArgSchemas)
+}
+
+// named looks at schemas that have names.
+func (l *linter) named(path string, schemas members) {
+	for _, name := range slices.Sorted(maps.Keys(schemas)) {
+		l.schema(path+"/"+machine.EscapePointer(name), schemas[name])
 	}
 }
 
@@ -285,11 +297,11 @@ var plainKeywords = sync.OnceValue(func() []string {
 // schema looks at one schema and at those below it.
 func (l *linter) schema(path string, raw json.RawMessage) {
 	raw = bytes.TrimSpace(raw)
-	members := map[string]json.RawMessage{}
-	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &members) != nil {
+	var own members
+	if !bytes.HasPrefix(raw, []byte("{")) || json.Unmarshal(raw, &own) != nil {
 		return // true and false are schemas too
 	}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
 		at := path + "/" + machine.EscapePointer(name)
 		below, known := keywords[name]
 		switch {
@@ -298,13 +310,11 @@ func (l *linter) schema(path string, raw json.RawMessage) {
 			all := append(slices.Sorted(maps.Keys(keywords)), plainKeywords()...)
 			l.report(at, "unknown-keyword", machine.DidYouMean(name, all), "JSON Schema has no keyword %q, so it checks nothing", name)
 		case below == namedBelow:
-			named := map[string]json.RawMessage{}
-			_ = json.Unmarshal(members[name], &named) // what is not an object was refused
-			for _, key := range slices.Sorted(maps.Keys(named)) {
-				l.schema(at+"/"+machine.EscapePointer(key), named[key])
-			}
+			var named members
+			_ = json.Unmarshal(own[name], &named) // what is not an object was refused
+			l.named(at, named)
 		default:
-			l.below(at, members[name])
+			l.below(at, own[name])
 		}
 	}
 }

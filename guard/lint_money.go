@@ -47,19 +47,14 @@ func (l *linter) unseen() {
 
 // halves looks for prices that say what input costs or what output costs, and not both:
 // the other one is free.
-func (l *linter) halves(section []byte) {
-	var given struct {
-		Cost struct{ Prices map[string]json.RawMessage }
-	}
-	if json.Unmarshal(section, &given) != nil {
-		return // it was read before
-	}
-	for _, name := range slices.Sorted(maps.Keys(given.Cost.Prices)) {
+func (l *linter) halves() {
+	prices := l.given.Cost.Prices
+	for _, name := range slices.Sorted(maps.Keys(prices)) {
 		path := "/cost/prices/" + machine.EscapePointer(name)
-		var dated []map[string]json.RawMessage
-		if json.Unmarshal(given.Cost.Prices[name], &dated) != nil {
-			dated = make([]map[string]json.RawMessage, 1)
-			_ = json.Unmarshal(given.Cost.Prices[name], &dated[0]) // it was read before
+		var dated []members
+		if json.Unmarshal(prices[name], &dated) != nil {
+			dated = make([]members, 1)
+			_ = json.Unmarshal(prices[name], &dated[0]) // it was read before
 		}
 		for _, p := range dated {
 			in, out := p["input_per_1m"] != nil, p["output_per_1m"] != nil
@@ -89,16 +84,10 @@ func (l *linter) packs() {
 
 // truth looks for gates that cost more than anybody would think, or nothing gets
 // past.
-func (l *linter) truth(section []byte) {
+func (l *linter) truth() {
 	t := l.c.Truth
 	if t == nil {
 		return
-	}
-	var given struct {
-		Truth struct{ Thresholds map[string]json.RawMessage }
-	}
-	if json.Unmarshal(section, &given) != nil {
-		return // it was read before
 	}
 	b := l.c.Budget
 	if b == nil || b.HardCalls == nil && b.HardTokens == nil && b.HardUSD == nil {
@@ -106,7 +95,7 @@ func (l *linter) truth(section []byte) {
 			"a gate that passes takes up to %d calls, and nothing limits how many there are", t.Calls())
 	}
 	l.share(t)
-	if _, own := given.Truth.Thresholds["tau_u"]; t.Estimator == truth.EstimateSteps && !own {
+	if _, own := l.given.Truth.Thresholds["tau_u"]; t.Estimator == truth.EstimateSteps && !own {
 		l.report("/truth/estimator", "default-threshold", "set truth.thresholds.tau_u, from 0.3 to 0.5",
 			"the threshold of %v is that of samples; critiques of steps need a lower one", t.Thresholds.TauU)
 	}

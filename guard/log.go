@@ -18,6 +18,16 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// The event log of guards: one JSON object a line, written by gates and by the engine,
+// read by replay and analysis. A record says what was spent, measured or judged; a
+// check record also holds its step, in full, or with digests in the place of texts, or
+// not at all. A digest stands for its text in comparisons: equal texts have equal
+// digests.
+//
+// Logs come from other programs and other versions, so unknown members are ignored; but
+// a line that is no object of a known type, or whose numbers cannot be, is refused,
+// since everything that is counted from it would be wrong.
+
 // A LogRecord is one line of an event log of guards: what was spent, what was
 // measured, what was judged and how. Members that do not apply are left out.
 type LogRecord struct {

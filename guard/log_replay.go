@@ -10,6 +10,17 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// A log judged again under another section. History stays as it was: a step counts as
+// executed if it was executed then, spending is what the log says, and a human's
+// clearing and raising of limits hold from where they stand. So each new verdict
+// answers what the section would have said at that point of the real course, not what
+// would have become of it afterwards.
+//
+// Nothing is guessed. A step is undecidable, with the reason, where the log does not
+// hold it, where a check would need the text and the log has its digest (also that of
+// something earlier which it is compared with), or where a guard took part that asks
+// somebody. What had no price then may have one now.
+
 // A Replayer judges the steps of an event log again, by another configuration
 // and without asking anybody. What happened stays as it was: a step counts as
 // executed if it was executed then, so each verdict is the one the configuration

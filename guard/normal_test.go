@@ -62,6 +62,15 @@ func TestNonceHidesNoLoop(t *testing.T) {
 		{`{"path":"a.go"}`, `{"path":"a\u007f\u0084.go\u0001"}`},
 		{`{"path":"a.go","nonce":"x"}`, `{"path":"a.go","no` + "\x7f" + `nce":"y"}`},
 		{`{"path":"é\u200b"}`, `{"path":"\u00e9\ufe0f"}`},
+		{`{"path":"a.go","_cb":1}`, `{"path":"a.go","_cb":2}`},
+		{`{"path":"a.go","seed":1,"cache_breaker":"x"}`, `{"path":"a.go","seed":2,"cache_breaker":"y"}`},
+		{`{"path":"a.go\u2028"}`, `{"path":"a.go\u2029\ufffc"}`},
+		{`{"path":"a.go` + "\u061c\u2066" + `"}`, `{"path":"a.go` + "\u2029" + `"}`},
+		{`{"arguments":"{\"path\":1,\"nonce\":\"x1\"}"}`, `{"arguments":"{\"path\":1,\"nonce\":\"x2\"}"}`},
+		{`{"arguments":" {\"path\":1.0,\"no\\u200bnce\":3}"}`, `{"arguments":"\u200b{\"salt\":[],\"path\":1}\n"}`},
+		{`{"a":["[{\"path\":\"a\",\"ts\":1}]"]}`, `{"a":["[{\"path\":\"a\",\"ts\":2}]"]}`},
+		{`{"a":"{\"b\":\"{\\\"c\\\":1,\\\"nonce\\\":1}\"}"}`, `{"a":"{\"b\":\"{\\\"c\\\":1,\\\"nonce\\\":2}\"}"}`},
+		{`"{\"nonce\":1}"`, `"{\"nonce\":2}"`},
 	} {
 		if got := codes(callsOf(t, profiled(t, guard.Strict, `{}`), "read", c[0], c[1])); got != "abort [loop_repeat_tool]" {
 			t.Errorf("strict, %s and %s: %s", c[0], c[1], got)
@@ -89,6 +98,11 @@ func TestOtherWorkIsNoLoop(t *testing.T) {
 		{`{}`, "read", `{"path":"a\tb"}`, `{"path":"ab"}`},
 		{`{}`, "read", `{"path":"a"}`, `{"path":"á"}`},
 		{`{}`, "read", `{"path":"a","nonces":1}`, `{"path":"a","nonces":2}`},
+		{`{}`, "read", `{"a":"{\"path\":1,\"nonce\":1}"}`, `{"a":"{\"path\":2,\"nonce\":1}"}`},
+		{`{}`, "read", `{"a":"{\"path\":1}"}`, `{"a":{"path":1}}`},
+		{`{}`, "read", `{"a":"{\"trace_id\":1}"}`, `{"a":"{\"trace_id\":2}"}`},
+		{`{}`, "read", `{"a":"{\"path\":1,\"nonce\":1"}`, `{"a":"{\"path\":1,\"nonce\":2"}`},
+		{`{}`, "read", `{"a":"[1] \"nonce\":1"}`, `{"a":"[1] \"nonce\":2"}`},
 		{own, "read", `{"q":"a","nonce":"x","page":1}`, `{"q":"a","nonce":"y","page":1}`},
 		{own, "at", `{"timestamp":"10:00","metric":"cpu"}`, `{"timestamp":"10:01","metric":"cpu"}`},
 	} {
@@ -152,7 +166,7 @@ func TestRandomValuesAreAlmostTheSame(t *testing.T) {
 func TestUnseenCharactersHideNoOutput(t *testing.T) {
 	const said = "the build fails in package server since the handler writes its header twice"
 	for _, text := range []string{"done", said, strings.Repeat(said+" ", 1200)} {
-		for name, unseen := range map[string]string{"zero-width space": "\u200b", "joiner": "\u2060", "soft hyphen": "\u00ad", "tag": "\U000e0041", "selector": "\ufe0f"} {
+		for name, unseen := range map[string]string{"zero-width space": "\u200b", "joiner": "\u2060", "soft hyphen": "\u00ad", "tag": "\U000e0041", "selector": "\ufe0f", "line separator": "\u2028", "object": "\ufffc"} {
 			var outputs []string
 			for i := range 4 {
 				words := strings.Split(text, " ")
@@ -210,6 +224,9 @@ func TestNonceHidesNoBatch(t *testing.T) {
 		{`{"q":"a","o":{"correlation-id":"1"}}`, `{"q":"a","o":{"correlation-id":"2"}}`},
 		{`{"q":"a"}`, `{"q":"a\u200b"}`},
 		{`{"q":"a"}`, `{"q":"\udb40\udc41a"}`},
+		{`{"q":"a"}`, `{"q":"a\u2029\ufffc"}`},
+		{`{"q":"a","_cb":1}`, `{"q":"a","_cb":2}`},
+		{`{"arguments":"{\"q\":1,\"nonce\":\"x1\"}"}`, `{"arguments":"{\"nonce\":\"x2\",\"q\":1}"}`},
 	} {
 		for p, want := range map[guard.Profile]string{guard.Strict: "abort [batch_repeat]", guard.Compat: "ok"} {
 			if got := codes(callsOf(t, profiled(t, p, section), "find", c[0], c[1])); got != want {
@@ -272,6 +289,28 @@ func TestLoadRefusesHiddenNames(t *testing.T) {
 		e, refused := errors.AsType[*guard.ConfigError](err)
 		if refused != (code != "") || refused && e.Problems[0].Code != code {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestNearCallsAreOfOneTool: almost the same arguments count for the tool that has been
+// called with them, however its name is disguised, and for no other.
+func TestNearCallsAreOfOneTool(t *testing.T) {
+	for want, tools := range map[string][]string{"warn [loop_near_repeat]": {"find", "fi\u200bnd"}, "ok": {"find", "search"}} {
+		g := newGuard(t, profiled(t, guard.Strict, `{}`))
+		var last verdict.Verdict
+		for i := range 12 {
+			args := fmt.Sprintf(`{"q":"of all the cats that live in the old town which one is the fattest and who feeds it in winter","page":%d}`, i)
+			v, _, err := g.Check(guard.CheckInput{TaskID: "t", ToolCalls: []verdict.ToolCall{{Name: tools[i%2], Args: []byte(args)}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last = v; !v.Passed() || len(v.Reasons) > 0 {
+				break
+			}
+		}
+		if got := codes(last); got != want {
+			t.Errorf("%q: %s, want %s", tools, got, want)
 		}
 	}
 }

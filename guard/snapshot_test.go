@@ -60,6 +60,40 @@ func TestSnapshotIsIdentity(t *testing.T) {
 	}
 }
 
+// TestSnapshotKeepsRuns: calls in a row that are the same but for what looks made up for
+// the occasion are counted on in a Guard that is restored before each, and so are outputs.
+func TestSnapshotKeepsRuns(t *testing.T) {
+	c := profiled(t, guard.Strict, `{"loop_detection":{"detect_identical_tool_calls":false,"near":{"repeats":4,"jaccard":1},"max_repeats":20,"max_output_repeats":5}}`)
+	for name, step := range map[string]func(i int) guard.CheckInput{
+		"calls": func(i int) guard.CheckInput {
+			said := fmt.Sprintf("step %d of many, each with words of its own", i*7919)
+			return guard.CheckInput{TaskID: "t", Output: &said, ToolCalls: []verdict.ToolCall{{Name: "search", Args: fmt.Appendf(nil, `{"q":"x","request_id":"%08x-0000-4000-8000-000000000000"}`, i*7919)}}}
+		},
+		"outputs": func(int) guard.CheckInput { said := "again"; return guard.CheckInput{TaskID: "t", Output: &said} },
+	} {
+		one, two := newGuard(t, c), newGuard(t, c)
+		noticed := -1
+		for i := 0; i < 8 && noticed < 0; i++ {
+			v, _, err := one.Check(step(i))
+			w, _, restored := two.Check(step(i))
+			if err != nil || restored != nil || !reflect.DeepEqual(v, w) {
+				t.Fatalf("%s, step %d: %+v %v, restored %+v %v", name, i, v, err, w, restored)
+			}
+			if len(v.Notices) > 0 || !v.Passed() {
+				noticed = i
+			}
+			s := two.Snapshot()
+			two = newGuard(t, c)
+			if err := two.Restore(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if noticed < 2 {
+			t.Errorf("%s: that they repeat is noticed at step %d", name, noticed)
+		}
+	}
+}
+
 func TestSnapshotRefused(t *testing.T) {
 	for _, text := range []string{
 		`{"version":2}`, `{"version":1,"tasks":[{"task":""}]}`, `{"version":1,"tasks":[{"task":"t","steps":-1}]}`, `{"version":1,"tasks":[{"task":"t"},{"task":"t"}]}`,

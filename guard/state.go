@@ -8,6 +8,19 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// What the checks know of a task, as a value. Two books are kept: what executed steps
+// cost (Steps, TokensIn, Money), and what everybody spent (Spent), rejected attempts
+// included; caps say which they read. Charge and Correct change spending, Advance
+// counts an executed step, Refuse one that was not: that leaves nothing behind, except
+// in the window of the batch loop guard.
+//
+// What the task knows is a digest: the session's metaJson, the caller's context, and
+// for each transition the metaJson it was last executed with, combined by exclusive or,
+// so that the order in which they were learned does not count. No counter and no clock
+// is in it, so going round in circles leaves it as it was; foresee says what it will be
+// once a step is executed. A State shares its memory with older ones and copies it
+// before it changes it.
+
 // A State is what the checks remember of one task. The zero State is that of a
 // new task. It is a value: its methods return the next one and change nothing
 // that an older one can see.
@@ -28,16 +41,14 @@ type State struct {
 // several calls. model is "" for calls of no model; it is shown to people if it has
 // no price.
 func (s State) Charge(u specialist.Usage, model string) State {
-	s.Spent.Calls = exact.AddSat(s.Spent.Calls, u.Made())
-	s.Spent.TokensIn = exact.AddSat(s.Spent.TokensIn, u.NumInputTokens)
-	s.Spent.TokensOut = exact.AddSat(s.Spent.TokensOut, u.NumOutputTokens)
-	s.Spent.Money = s.Spent.Money.Add(u.CostUSD)
+	b := spend.Book{Calls: u.Made(), TokensIn: u.NumInputTokens, TokensOut: u.NumOutputTokens, Money: u.CostUSD}
 	if n := u.Billed(); n > 0 && model != "" && !u.Has(specialist.CostGiven) {
-		s.Spent.Unpriced, s.unpriced = exact.AddSat(s.Spent.Unpriced, n), model
+		b.Unpriced, s.unpriced = n, model
 	}
 	if u.Estimated {
-		s.Spent.Estimated++
+		b.Estimated = 1
 	}
+	s.Spent = s.Spent.Plus(b)
 	return s
 }
 
@@ -125,7 +136,7 @@ func (s State) ToolCounts(f func(tool string, calls int64)) {
 		return
 	}
 	for _, t := range s.memory.tools {
-		f(t.name, t.calls)
+		f(t.Name, t.Calls)
 	}
 }
 
@@ -136,7 +147,7 @@ func (m *memory) learn(c *Config, step *verdict.Step) {
 	}
 	next := factOf(c, step)
 	for i := range m.facts {
-		if m.facts[i].transition == next.transition {
+		if m.facts[i].Transition == next.Transition {
 			m.facts[i] = next
 			return
 		}
@@ -148,14 +159,14 @@ func (m *memory) learn(c *Config, step *verdict.Step) {
 // is the same fact. What is no JSON stays as it is.
 func factOf(c *Config, step *verdict.Step) fact {
 	var h text.JSONHasher
-	hash, err := h.Hash(step.MetaJSON)
+	said, err := h.Hash(step.MetaJSON)
 	switch {
 	case err != nil:
-		hash = text.HashBytes(step.MetaJSON)
+		said = text.HashBytes(step.MetaJSON)
 	case c.Loop.Normalize:
-		hash, _ = h.HashNormal(step.MetaJSON)
+		said, _ = h.HashNormal(step.MetaJSON)
 	}
-	return fact{step.Transition, hash}
+	return fact{step.Transition, hash(said)}
 }
 
 // digest digests what the task knows once the step's metaJson has been learnt:
@@ -163,7 +174,7 @@ func factOf(c *Config, step *verdict.Step) fact {
 // each transition, the metaJson it was last executed with. No counter and no
 // clock is part of it, so going round in circles leaves it as it was. It is 0 if
 // nothing is known.
-func (m *memory) digest(step *verdict.Step) uint64 {
+func (m *memory) digest(step *verdict.Step) hash {
 	var d uint64
 	if len(step.SessionMeta) > 0 {
 		d = text.HashBytes(step.SessionMeta)
@@ -172,24 +183,24 @@ func (m *memory) digest(step *verdict.Step) uint64 {
 		d ^= text.HashInto(text.Prime2, step.Context)
 	}
 	for _, f := range m.facts {
-		d ^= f.mix()
+		d ^= uint64(f.mix())
 	}
-	return d
+	return hash(d)
 }
 
 // mix hashes a fact as a whole: two transitions that swap their metaJson are news.
-func (f fact) mix() uint64 { return text.HashInto(f.hash, text.BytesOf(f.transition)) }
+func (f fact) mix() hash { return hash(text.HashInto(uint64(f.Hash), text.BytesOf(f.Transition))) }
 
 // foresee returns the digest as it will be if the step is executed, and changes
 // nothing.
-func (m *memory) foresee(c *Config, step *verdict.Step) uint64 {
+func (m *memory) foresee(c *Config, step *verdict.Step) hash {
 	d := m.digest(step)
 	if len(step.MetaJSON) == 0 {
 		return d
 	}
 	next := factOf(c, step)
 	for _, f := range m.facts {
-		if f.transition == next.transition {
+		if f.Transition == next.Transition {
 			d ^= f.mix()
 		}
 	}

@@ -9,6 +9,14 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// What loop detection remembers of a task. It holds hashes and marks, not texts: visits
+// of states, fingerprints or n-grams of outputs, calls of tools, each in a ring of at
+// most history_limit, each with a digest of what the task knew at that time. So a
+// repetition with news can be told from one without.
+//
+// A State copies its memory before a change, and a Guard changes its own in place:
+// owned says which, and whether the room of what is dropped may be used again.
+
 // memory is what loop detection and the rules for tools remember of a task. A
 // State shares it with older ones, so it is changed only in a copy; a Guard owns
 // that of its tasks and changes it in place.
@@ -21,8 +29,8 @@ type memory struct {
 	tools   []toolCount      // of all committed steps
 	index   map[string]int32 // of tools; nil as long as looking through them is faster
 	last    []byte           // arguments of the newest call
-	output  uint64           // hash of the newest output
-	context uint64           // what the task knew at the newest output
+	output  hash             // of the newest output
+	context hash             // what the task knew at the newest output
 	run     int64            // how many calls in a row were alike ([memory.alike]); 0 as 1
 	streak  int64            // how many outputs in a row were the newest one; 0 if there is none
 	batch   *batch.State     // never changed; nil until the batch loop guard has seen a step
@@ -30,20 +38,20 @@ type memory struct {
 
 // A visit is a stay in a state, with a digest of all that was known then.
 type visit struct {
-	state   uint64 // hash of its name
-	context uint64
+	State   hash `json:"state"` // of its name
+	Context hash `json:"context,omitempty"`
 }
 
 // A fact is the hash of the metaJson a transition was last executed with.
 type fact struct {
-	transition string
-	hash       uint64
+	Transition string `json:"transition"`
+	Hash       hash   `json:"hash"`
 }
 
 // A toolCount is how often a tool was called.
 type toolCount struct {
-	name  string
-	calls int64
+	Name  string `json:"name"`
+	Calls int64  `json:"calls"`
 }
 
 // fewTools is up to how many tools it is faster to look through them than to hash.
@@ -58,7 +66,7 @@ func (m *memory) tool(name string) int32 {
 		return -1
 	}
 	for i := range m.tools {
-		if m.tools[i].name == name {
+		if m.tools[i].Name == name {
 			return int32(i)
 		}
 	}
@@ -68,7 +76,7 @@ func (m *memory) tool(name string) int32 {
 // called returns how often a tool was called.
 func (m *memory) called(name string) int64 {
 	if i := m.tool(name); i >= 0 {
-		return m.tools[i].calls
+		return m.tools[i].Calls
 	}
 	return 0
 }
@@ -96,7 +104,7 @@ func (m *memory) add(c *Config, s *verdict.Step, l *look, owned bool) {
 		m.run = m.alike(c, s, l)
 	}
 	for i, mark := range l.calls {
-		mark.tool = m.count(c.toolOf(s.ToolCalls[i].Name))
+		mark.Tool = m.count(l.tools[i])
 		*m.calls.next(limit) = mark
 	}
 	m.addBatch(c, s)
@@ -147,7 +155,7 @@ func (m *memory) count(tool string) int32 {
 		m.tools = append(m.tools, toolCount{tool, 0})
 		m.indexTools()
 	}
-	m.tools[i].calls++
+	m.tools[i].Calls++
 	return i
 }
 
@@ -160,14 +168,14 @@ func (m *memory) indexTools() {
 		m.index = make(map[string]int32, 2*len(m.tools))
 	}
 	for i := len(m.index); i < len(m.tools); i++ {
-		if _, known := m.index[m.tools[i].name]; !known {
-			m.index[m.tools[i].name] = int32(i)
+		if _, known := m.index[m.tools[i].Name]; !known {
+			m.index[m.tools[i].Name] = int32(i)
 		}
 	}
 }
 
 // countsVisit reports whether a step into a state is a visit of its own.
-func (c *Config) countsVisit(m *memory, state uint64) bool {
+func (c *Config) countsVisit(m *memory, state hash) bool {
 	n := m.visits.len()
-	return c.Loop.VisitCounting != "entries" || n == 0 || m.visits.at(n-1).state != state
+	return c.Loop.VisitCounting != "entries" || n == 0 || m.visits.at(n-1).State != state
 }

@@ -30,7 +30,7 @@ func (r *ring[T]) next(limit int) *T {
 		}
 		return out
 	case n > limit || r.first > 0: // the limit has changed
-		r.items, r.first = slices.Concat(r.items[r.first:], r.items[:r.first]), 0
+		r.items, r.first = r.list(), 0
 		r.items = slices.Delete(r.items, 0, max(0, n-limit))
 		return r.next(limit)
 	case r.items == nil:
@@ -43,5 +43,5 @@ func (r *ring[T]) next(limit int) *T {
 
 func (r *ring[T]) clone() ring[T] { return ring[T]{slices.Clone(r.items), r.first} }
 
-// push adds a newest item.
-func (r *ring[T]) push(item T) { *r.next(len(r.items) + 1) = item }
+// list returns a copy of the items, the oldest first.
+func (r *ring[T]) list() []T { return slices.Concat(r.items[r.first:], r.items[:r.first]) }

@@ -12,6 +12,23 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// A guard for programs that use this package alone: the checks of one step (check.go),
+// and what is remembered of each task between its steps. A step is judged in this
+// order:
+//
+//  1. It is charged: what it used is spent, whatever the verdict.
+//  2. The configured checks run, under the lock of the task. If one stops the step,
+//     nothing else happens.
+//  3. The task gets an open token, which keeps other steps of it out; then the lock is
+//     released, and the program's own checkers run, and the classifier, if it is asked.
+//  4. The observer is told. If it panics the step is stopped.
+//  5. The caller commits the token, and the step counts, or releases it, and it does
+//     not. Check does that at once.
+//
+// Whatever fails on the way stops the step: a panic of a check, a checker or the
+// observer is internal_error. The memory of a task belongs to its guard and is changed
+// in place, so that Check allocates nothing where the verdict is ok.
+
 // A Guard judges the steps of many tasks and remembers each of them. It is for
 // programs that use this package alone. It may be used concurrently; steps of
 // one task are judged one after the other.
@@ -113,14 +130,9 @@ func (g *Guard) CheckContext(ctx context.Context, in CheckInput) (verdict.Verdic
 	return g.check(ctx, &in, g.classifier)
 }
 
-func (g *Guard) check(ctx context.Context, in *CheckInput, asked Classifier) (verdict.Verdict, Metrics, error) {
+func (g *Guard) check(ctx context.Context, in *CheckInput, asked Classifier) (_ verdict.Verdict, m Metrics, _ error) {
 	start := g.now()
-	v, m, err := g.checkOne(ctx, in, asked)
-	m.Elapsed = max(0, g.now().Sub(start))
-	return v, m, err
-}
-
-func (g *Guard) checkOne(ctx context.Context, in *CheckInput, asked Classifier) (verdict.Verdict, Metrics, error) {
+	defer func() { m.Elapsed = max(0, g.now().Sub(start)) }()
 	if err := in.check(); err != nil {
 		return verdict.Verdict{}, Metrics{}, err
 	}
@@ -201,7 +213,7 @@ func (g *Guard) Begin(ctx context.Context, in CheckInput) (verdict.Verdict, *Tok
 	if err := in.check(); err != nil {
 		return verdict.Verdict{}, nil, err
 	}
-	return g.begin(ctx, in.step(g.config))
+	return g.beginWith(ctx, in.step(g.config), g.classifier)
 }
 
 // BeginStep is Begin for a step in full. Its tokens and cost are those of usage,
@@ -217,10 +229,6 @@ func (g *Guard) BeginStep(ctx context.Context, step verdict.Step, usage speciali
 	usage = g.config.Price(usage, step.Model)
 	step.TokensIn, step.TokensOut = usage.NumInputTokens, usage.NumOutputTokens
 	step.Cost, step.CostGiven = usage.CostUSD, usage.Has(specialist.CostGiven)
-	return g.begin(ctx, step)
-}
-
-func (g *Guard) begin(ctx context.Context, step verdict.Step) (verdict.Verdict, *Token, error) {
 	return g.beginWith(ctx, step, g.classifier)
 }
 
@@ -311,17 +319,11 @@ func (g *Guard) judge(t *task, step *verdict.Step, l *look) (v verdict.Verdict, 
 	if t.began.IsZero() {
 		t.began = now
 	}
-	step.At, step.Began, step.Moved = specialist.TimeOf(now), specialist.TimeOf(t.began), specialist.TimeOf(latest(t.began, t.moved))
+	began := specialist.TimeOf(t.began)
+	step.At, step.Began, step.Moved = specialist.TimeOf(now), began, max(began, specialist.TimeOf(t.moved))
 	t.state = t.state.Charge(usageOf(step), step.Model)
 	t.truncated = l.truncated
 	return g.config.judge(&t.state, &t.memory, step, l), nil
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 func usageOf(s *verdict.Step) specialist.Usage {

@@ -22,6 +22,16 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// One step as JSON in the form of the published step guard, and the result in that
+// form. Reading is strict in what could be misread (a member twice, a second value, a
+// count that is no whole number) and lenient in what could be newer: unknown members
+// are ignored, and listed for lint (UnknownMembers). Absent is not empty: an output
+// that is absent is not judged, an empty one is.
+//
+// In the profile compat a result has the published members and task_age_ms; in strict
+// it also has the family and class of each reason, notices, and what was spent by
+// rejected attempts.
+
 // A CheckInput is one step as the published step guard describes it. Members
 // that are absent are not judged.
 type CheckInput struct {
@@ -111,11 +121,11 @@ func UnknownMembers(data []byte) (problems []machine.Problem) {
 	if json.Unmarshal(data, &in) != nil {
 		return nil
 	}
-	problems = unknown("", in, members[inputJSON]())
+	problems = unknown("", in, namesOf[inputJSON]())
 	var calls []map[string]json.RawMessage
 	if json.Unmarshal(in["tool_calls"], &calls) == nil {
 		for i, call := range calls {
-			problems = append(problems, unknown(fmt.Sprintf("/tool_calls/%d", i), call, members[toolCallJSON]())...)
+			problems = append(problems, unknown(fmt.Sprintf("/tool_calls/%d", i), call, namesOf[toolCallJSON]())...)
 		}
 	}
 	return problems
@@ -133,8 +143,8 @@ func unknown(path string, in map[string]json.RawMessage, known []string) (proble
 	return problems
 }
 
-// members returns the names of the members of T in JSON.
-func members[T any]() (names []string) {
+// namesOf returns the names of the members of T in JSON.
+func namesOf[T any]() (names []string) {
 	for f := range reflect.TypeFor[T]().Fields() {
 		names = append(names, f.Tag.Get("json"))
 	}
@@ -238,7 +248,7 @@ func (m Metrics) ToolCounts(f func(tool string, calls int64)) {
 	tools := append([]toolCount(nil), m.task.memory.tools...)
 	m.task.mu.Unlock()
 	for _, t := range tools {
-		f(t.name, t.calls)
+		f(t.Name, t.Calls)
 	}
 }
 

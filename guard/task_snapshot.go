@@ -13,6 +13,15 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// All that a guard remembers, as JSON. Outputs, states and results are in it as hashes
+// and fingerprints, arguments as a sketch of their words; only those of each task's
+// newest call stand there as they are. Hashes are sixteen hexadecimal digits, since
+// many readers of JSON round such large numbers. Open tokens are left out: their steps
+// were not committed.
+//
+// Restore checks the whole snapshot before it changes anything, and refuses while a
+// step is open: that step would be committed into a task that is no longer there.
+
 // A Snapshot is all that a Guard remembers, fit to be written as JSON and
 // restored, by the same version or a later one. Outputs, states and results are
 // hashes in it, arguments a sketch of the words in them, except those of each task's
@@ -33,12 +42,12 @@ type taskSnapshot struct {
 	Unpriced  string           `json:"unpricedModel,omitempty"`
 	Began     int64            `json:"began"` // in ms since 1970; 0 if it has no step
 	Moved     int64            `json:"moved"`
-	Visits    []visitSnapshot  `json:"visits,omitempty"`
+	Visits    []visit          `json:"visits,omitempty"`
 	Outputs   []outputSnapshot `json:"outputs,omitempty"` // in mode overlap
 	Ngrams    [][]hash         `json:"ngrams,omitempty"`  // of each output, in mode any_ngram
-	Calls     []callSnapshot   `json:"calls,omitempty"`
-	Facts     []factSnapshot   `json:"facts,omitempty"`
-	Tools     []toolSnapshot   `json:"tools,omitempty"`
+	Calls     []callMark       `json:"calls,omitempty"`
+	Facts     []fact           `json:"facts,omitempty"`
+	Tools     []toolCount      `json:"tools,omitempty"`
 	Last      []byte           `json:"last,omitempty"`
 	Streak    int64            `json:"streak,omitempty"`
 	Alike     int64            `json:"alike,omitempty"` // calls in a row
@@ -47,30 +56,11 @@ type taskSnapshot struct {
 	Batch     batch.State      `json:"batch"`
 }
 
-type (
-	visitSnapshot struct {
-		State   hash `json:"state"`
-		Context hash `json:"context,omitempty"`
-	}
-	outputSnapshot struct {
-		Context hash     `json:"context,omitempty"`
-		Marks   []uint32 `json:"marks,omitempty"`
-	}
-	callSnapshot struct {
-		Tool    int32  `json:"tool"`
-		Context uint32 `json:"context,omitempty"`
-		Result  hash   `json:"result,omitempty"`
-		Words   hash   `json:"words,omitempty"`
-	}
-	factSnapshot struct {
-		Transition string `json:"transition"`
-		Hash       hash   `json:"hash"`
-	}
-	toolSnapshot struct {
-		Name  string `json:"name"`
-		Calls int64  `json:"calls"`
-	}
-)
+// An outputSnapshot is a [printMark].
+type outputSnapshot struct {
+	Context hash     `json:"context,omitempty"`
+	Marks   []uint32 `json:"marks,omitempty"`
+}
 
 // A hash is written as text, since JSON numbers of that size are rounded by many
 // readers.
@@ -141,28 +131,15 @@ func (t *task) snapshot(name string) taskSnapshot {
 	s := taskSnapshot{
 		Task: name, Steps: t.state.Steps, TokensIn: t.state.TokensIn, TokensOut: t.state.TokensOut, Money: t.state.Money,
 		Spent: t.state.Spent, Warned: t.state.warned, Unpriced: t.state.unpriced, Began: millis(t.began), Moved: millis(t.moved),
-		Last: slices.Clone(m.last), Streak: m.streak, Alike: m.run, Output: hash(m.output), Context: hash(m.context), Batch: m.batches(),
-	}
-	for i := range m.visits.len() {
-		v := m.visits.at(i)
-		s.Visits = append(s.Visits, visitSnapshot{hash(v.state), hash(v.context)})
+		Visits: m.visits.list(), Calls: m.calls.list(), Facts: slices.Clone(m.facts), Tools: slices.Clone(m.tools),
+		Last: slices.Clone(m.last), Streak: m.streak, Alike: m.run, Output: m.output, Context: m.context, Batch: m.batches(),
 	}
 	for i := range m.prints.len() {
 		p := m.prints.at(i)
-		s.Outputs = append(s.Outputs, outputSnapshot{Context: hash(p.context), Marks: slices.Clone(p.Marks)})
+		s.Outputs = append(s.Outputs, outputSnapshot{p.context, slices.Clone(p.Marks)})
 	}
 	for i := range m.grams.len() {
 		s.Ngrams = append(s.Ngrams, mapped(*m.grams.at(i), func(g uint64) hash { return hash(g) }))
-	}
-	for i := range m.calls.len() {
-		c := m.calls.at(i)
-		s.Calls = append(s.Calls, callSnapshot{c.tool, c.context, hash(c.result), hash(c.words)})
-	}
-	for _, f := range m.facts {
-		s.Facts = append(s.Facts, factSnapshot{f.transition, hash(f.hash)})
-	}
-	for _, c := range m.tools {
-		s.Tools = append(s.Tools, toolSnapshot{c.name, c.calls})
 	}
 	return s
 }
@@ -176,33 +153,26 @@ func (s *taskSnapshot) task() (*task, error) {
 	t.state = State{Steps: s.Steps, TokensIn: s.TokensIn, TokensOut: s.TokensOut, Money: s.Money, Spent: s.Spent, warned: s.Warned, unpriced: s.Unpriced}
 	m := &t.memory
 	m.last, m.streak, m.run, m.batch = slices.Clone(s.Last), s.Streak, s.Alike, &s.Batch
-	m.output, m.context = uint64(s.Output), uint64(s.Context)
-	for _, v := range s.Visits {
-		m.visits.push(visit{uint64(v.State), uint64(v.Context)})
-	}
+	m.output, m.context, m.facts, m.tools = s.Output, s.Context, slices.Clone(s.Facts), slices.Clone(s.Tools)
+	m.visits.items, m.calls.items = slices.Clone(s.Visits), slices.Clone(s.Calls)
 	for _, o := range s.Outputs {
-		mark := printMark{uint64(o.Context), text.Print{Marks: slices.Clone(o.Marks)}}
+		mark := printMark{o.Context, text.Print{Marks: slices.Clone(o.Marks)}}
 		mark.Index()
-		m.prints.push(mark)
+		m.prints.items = append(m.prints.items, mark)
 	}
 	for _, grams := range s.Ngrams {
-		m.grams.push(mapped(grams, func(g hash) uint64 { return uint64(g) }))
+		m.grams.items = append(m.grams.items, mapped(grams, func(g hash) uint64 { return uint64(g) }))
 	}
 	for _, c := range s.Tools {
 		if c.Calls < 0 {
 			return nil, fmt.Errorf("tool %q has a negative number of calls", c.Name)
 		}
-		m.tools = append(m.tools, toolCount{c.Name, c.Calls})
 	}
 	m.indexTools()
 	for _, c := range s.Calls {
 		if c.Tool < 0 || int(c.Tool) >= len(m.tools) {
 			return nil, fmt.Errorf("a call is of tool %d, there are %d", c.Tool, len(m.tools))
 		}
-		m.calls.push(callMark{c.Tool, c.Context, uint64(c.Result), uint64(c.Words)})
-	}
-	for _, f := range s.Facts {
-		m.facts = append(m.facts, fact{f.Transition, uint64(f.Hash)})
 	}
 	return t, nil
 }

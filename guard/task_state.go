@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -62,11 +63,7 @@ func (g *Guard) GC(ttl ...time.Duration) (evicted int) {
 	defer g.mu.Unlock()
 	for name, t := range g.tasks {
 		t.mu.Lock()
-		since := t.moved
-		if since.IsZero() {
-			since = t.began
-		}
-		if !t.busy(g) && now.Sub(since) >= limit {
+		if !t.busy(g) && now.Sub(cmp.Or(t.moved, t.began)) >= limit {
 			t.evicted = true
 			delete(g.tasks, name)
 			evicted++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/dialai/dialai/internal/spend"
@@ -11,6 +12,21 @@ import (
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/verdict"
 )
+
+// An output judged while it is written. Only what more output cannot put right counts
+// before the end: a forbidden literal, too many characters, tokens or dollars over a
+// cap, and an end that goes on and on with the same. Everything else waits for Close,
+// which judges the whole as CheckContext does.
+//
+// How the text is cut into chunks must make no difference. So only whole characters are
+// read, forbidden literals are looked for again in as many bytes before the new ones as
+// one could have begun in, and repetition is found byte by byte: where the last eight
+// bytes have occurred before, their distance is a candidate for a period, and a run
+// that keeps to it is reported once it has 1,024 bytes and 16 repetitions. Only the
+// newest place of each hash is kept, in 4,096 slots, so a period may be missed, but
+// none is invented: the bytes are compared.
+//
+// What was used is charged whatever the verdict, also when the output is given up.
 
 // A Stream judges an output while it is being written, so that a call can be cut
 // off before it has cost everything. Partial output is held only to what more
@@ -106,19 +122,10 @@ func (s *Stream) literals(end int) {
 	window := text.StringOf(s.text[from:end])
 	s.scan.Read(window, false)
 	for i := range s.guard.config.Forbidden {
-		if p := s.guard.config.Forbidden[i].pattern; p.Plain && !s.hit(i) && p.Matches(window, &s.scan) {
+		if p := s.guard.config.Forbidden[i].pattern; p.Plain && !slices.Contains(s.hits, i) && p.Matches(window, &s.scan) {
 			s.hits = append(s.hits, i)
 		}
 	}
-}
-
-func (s *Stream) hit(pattern int) bool {
-	for _, i := range s.hits {
-		if i == pattern {
-			return true
-		}
-	}
-	return false
 }
 
 // fill puts what was used into a step.
@@ -142,10 +149,9 @@ func (s *Stream) caps(k *checking) {
 	if most := k.c.Limits.OutputMax; most != nil && s.runes > *most {
 		k.over("length_max", "limits", "the length of the output", *most, s.runes).Class = verdict.Retry
 	}
-	for i := range k.c.Forbidden {
-		if s.hit(i) {
-			k.report(forbiddenReason(i))
-		}
+	slices.Sort(s.hits)
+	for _, i := range s.hits {
+		k.report(forbiddenReason(i))
 	}
 	k.cost()
 	k.reasons = append(k.reasons, s.tail.reasons()...)

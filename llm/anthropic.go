@@ -2,12 +2,19 @@ package llm
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
+
+// Requests and answers of Anthropic's Messages API. What differs from others: a limit
+// of output must be given and the temperature is at most 1; a schema for the answer is
+// only sent if every object in it is closed, since others are refused; and the input
+// count leaves out cached tokens, which are added here, so that a count means the same
+// for every provider and is priced once.
 
 // messages is Anthropic's Messages API.
 type messages struct{}
@@ -38,11 +45,7 @@ func (messages) encode(dst []byte, model string, r *Request, q quirks) []byte {
 			dst = appendTool(dst, t, "input_schema")
 		}
 		dst = append(dst, `],"tool_choice":{"type":"`...)
-		if q.has(autoTools) {
-			dst = append(dst, `auto"`...)
-		} else {
-			dst = append(dst, `any"`...)
-		}
+		dst = append(dst, q.choice(`auto"`, `any"`)...)
 		if !q.has(freeParallel) {
 			dst = append(dst, `,"disable_parallel_tool_use":true`...)
 		}
@@ -75,11 +78,7 @@ func isClosed(value any) bool {
 			}
 		}
 	case []any:
-		for _, inner := range v {
-			if !isClosed(inner) {
-				return false
-			}
-		}
+		return !slices.ContainsFunc(v, func(inner any) bool { return !isClosed(inner) })
 	}
 	return true
 }
@@ -113,7 +112,7 @@ func (messages) decode(body []byte, into *Response) error {
 	if err := readBody(body, &m); err != nil {
 		return err
 	}
-	into.ID, into.Model, into.Finish = string(m.ID), string(m.Model), messageFinish(m.StopReason)
+	into.ID, into.Model, into.Finish = string(m.ID), string(m.Model), messageFinish[m.StopReason]
 	m.usage(&into.Usage)
 	for _, c := range m.Content {
 		switch c.Type {
@@ -155,16 +154,8 @@ func (m *message) usage(into *specialist.Usage) {
 	detail(into, d)
 }
 
-func messageFinish(reason string) Finish {
-	switch reason {
-	case "end_turn", "stop_sequence":
-		return Stopped
-	case "tool_use":
-		return Called
-	case "max_tokens", "model_context_window_exceeded":
-		return TooLong
-	case "refusal":
-		return Refused
-	}
-	return ""
+// messageFinish is why this API says that the model stopped.
+var messageFinish = map[string]Finish{
+	"end_turn": Stopped, "stop_sequence": Stopped, "tool_use": Called,
+	"max_tokens": TooLong, "model_context_window_exceeded": TooLong, "refusal": Refused,
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,16 @@ import (
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
+
+// How a model is asked, from the outside in: a tape, if there is one, plays the call or
+// records it; the route says at which provider and address; the observer is told; then
+// the retry rule makes attempts (asking.go), as many as the limit of calls leaves, each
+// through the lane of its provider.
+//
+// Keys are looked up at every call and stand in no error and no audit. Addresses that
+// the operator has named are allowed by the policy, whatever they resolve to; nothing
+// else adds to it. What has been learned of a model (quirks) and where it is are kept
+// for the life of the client, by provider and model.
 
 // A Config says how models are asked. The zero value knows no key, so that every
 // ask fails with an error that says which variable to set.
@@ -104,7 +116,7 @@ func New(c Config) *Client {
 		n.endpoints[name] = strings.TrimRight(address, "/")
 	}
 	policy := c.Policy
-	for _, address := range append([]string{n.base}, values(n.endpoints)...) {
+	for _, address := range slices.AppendSeq([]string{n.base}, maps.Values(n.endpoints)) {
 		if u, err := url.Parse(address); err == nil && u.Host != "" {
 			policy = policy.Allowing(u)
 		}
@@ -120,13 +132,6 @@ func (c *Client) variable(name string) string {
 		return ""
 	}
 	return strings.TrimSpace(v) // files of variables leave blanks and line ends behind
-}
-
-func values(m map[string]string) (list []string) {
-	for _, v := range m {
-		list = append(list, v)
-	}
-	return list
 }
 
 // Model returns the model of a modelId, flags and all, at a provider; "" lets the

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,10 +46,7 @@ func (c *completer) Complete(ctx context.Context, q truth.CompletionRequest) (tr
 }
 
 func completion(resp *Response) truth.Completion {
-	done := truth.Completion{Text: resp.Text, UsageID: resp.ID, Model: resp.Model}
-	if done.Text == "" {
-		done.Text = resp.Refusal
-	}
+	done := truth.Completion{Text: cmp.Or(resp.Text, resp.Refusal), UsageID: resp.ID, Model: resp.Model}
 	u := resp.Usage
 	if u.Has(specialist.InputGiven|specialist.OutputGiven) && !u.Estimated {
 		done.Tokens = truth.CountedTokens(u.NumInputTokens, u.NumOutputTokens)

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -72,14 +73,15 @@ func example(e *specialist.Exemplar) string {
 		Prompt      string          `json:"prompt"`
 		Transitions json.RawMessage `json:"transitions"`
 		Meta        json.RawMessage `json:"metaJson"`
+		Data        json.RawMessage `json:"data"` // of a machine that keeps any
 	}
 	_ = json.Unmarshal(e.Context, &was) // of a context that cannot be read, what is left is told
 	b := fmt.Appendf(nil, "State: %s\n", was.State)
 	if was.Prompt != "" {
 		b = fmt.Appendf(b, "Task: %s\n", was.Prompt)
 	}
-	if len(was.Meta) > 0 {
-		b = fmt.Appendf(b, "Case: %s\n", was.Meta)
+	if about := cmp.Or(string(was.Data), string(was.Meta)); about != "" {
+		b = fmt.Appendf(b, "Case: %s\n", about)
 	}
 	b = append(b, "Options: "...)
 	for i, name := range keys(was.Transitions) {

@@ -11,6 +11,12 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
+// Requests and answers of Google's Gemini API. What differs from others: names of tools
+// must begin with a letter or an underscore, so others get an underscore in front, in a
+// way that no two names become one; a blocked prompt is an answer without candidates;
+// and thoughts are counted beside the output, of which they are made a part here, as
+// they are paid for.
+
 // generate is Google's Gemini API.
 type generate struct{}
 
@@ -56,11 +62,7 @@ func (generate) encode(dst []byte, _ string, r *Request, q quirks) []byte {
 			t.Name = functionName(t.Name)
 			dst = appendTool(dst, t, "parametersJsonSchema")
 		}
-		mode := "ANY"
-		if q.has(autoTools) {
-			mode = "AUTO"
-		}
-		dst = append(append(append(dst, `]}],"toolConfig":{"functionCallingConfig":{"mode":"`...), mode...), `"}}`...)
+		dst = append(append(append(dst, `]}],"toolConfig":{"functionCallingConfig":{"mode":"`...), q.choice("AUTO", "ANY")...), `"}}`...)
 	}
 	return append(dst, '}')
 }
@@ -143,7 +145,7 @@ func (generate) decode(body []byte, into *Response) error {
 		return errNoChoices
 	}
 	c := &g.Candidates[0]
-	into.Finish = generatedFinish(c.FinishReason)
+	into.Finish = generatedFinish[c.FinishReason]
 	for _, p := range c.Content.Parts {
 		if p.FunctionCall != nil {
 			into.ToolCalls = append(into.ToolCalls, ToolCall{toolName(p.FunctionCall.Name), string(p.FunctionCall.Args)})
@@ -192,14 +194,8 @@ func (g *generated) answered() bool {
 	return false
 }
 
-func generatedFinish(reason string) Finish {
-	switch reason {
-	case "STOP":
-		return Stopped
-	case "MAX_TOKENS":
-		return TooLong
-	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE":
-		return Filtered
-	}
-	return ""
+// generatedFinish is why this API says that the model stopped.
+var generatedFinish = map[string]Finish{
+	"STOP": Stopped, "MAX_TOKENS": TooLong, "SAFETY": Filtered, "RECITATION": Filtered,
+	"BLOCKLIST": Filtered, "PROHIBITED_CONTENT": Filtered, "SPII": Filtered, "LANGUAGE": Filtered,
 }

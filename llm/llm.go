@@ -8,6 +8,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -48,10 +49,7 @@ type Request struct {
 const DefaultMaxTokens = 1024
 
 func (r *Request) maxTokens() int {
-	if r.MaxTokens > 0 {
-		return r.MaxTokens
-	}
-	return DefaultMaxTokens
+	return cmp.Or(max(r.MaxTokens, 0), DefaultMaxTokens)
 }
 
 // A Tool is a function that a model may call.

@@ -10,6 +10,13 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
+// Requests and answers of the chat completions API, as OpenAI defines it and many
+// servers speak it more or less. So requests hold only what nearly all of them know,
+// and leave out what this one has refused before (quirks); answers are read by what is
+// there: a text may come as parts, an error with status 200, thoughts beside the
+// completion in the total alone. Counts that are negative or missing are not given,
+// which is not 0.
+
 // chat is OpenAI's chat completions API, which OpenRouter, Ollama, vLLM, LM Studio
 // and many others speak too.
 type chat struct{}
@@ -63,11 +70,7 @@ func (chat) shape(dst []byte, r *Request, q quirks) []byte {
 			dst = append(dst, '}')
 		}
 		dst = append(dst, ']')
-		if q.has(autoTools) {
-			dst = append(dst, `,"tool_choice":"auto"`...)
-		} else {
-			dst = append(dst, `,"tool_choice":"required"`...)
-		}
+		dst = append(dst, q.choice(`,"tool_choice":"auto"`, `,"tool_choice":"required"`)...)
 		if !q.has(freeParallel) {
 			dst = append(dst, `,"parallel_tool_calls":false`...)
 		}
@@ -183,7 +186,7 @@ func (chat) decode(body []byte, into *Response) error {
 	if c.Error != nil {
 		return c.Error
 	}
-	into.Text, into.Refusal, into.Finish = string(c.Message.Content), c.Message.Refusal, chatFinish(c.FinishReason)
+	into.Text, into.Refusal, into.Finish = string(c.Message.Content), c.Message.Refusal, chatFinish[c.FinishReason]
 	if into.Refusal != "" {
 		into.Finish = Refused
 	}
@@ -198,13 +201,8 @@ func (chat) decode(body []byte, into *Response) error {
 	return nil
 }
 
-func chatFinish(reason string) Finish {
-	switch reason {
-	case "stop", "length", "tool_calls", "content_filter":
-		return Finish(reason)
-	}
-	return ""
-}
+// chatFinish is why this API says that the model stopped: its words are ours.
+var chatFinish = map[string]Finish{"stop": Stopped, "length": TooLong, "tool_calls": Called, "content_filter": Filtered}
 
 // beside returns how many tokens some servers wrote that they do not count as
 // completion: thoughts, which stand in the total alone, or with a count of their own too.

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,6 +13,17 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 )
+
+// The legal transitions as tools, or as a schema for an answer in text. They are shown
+// in an order drawn for this ask, from session, round and state, and turned for the
+// specialists of one model, so that no place in the list favours an option; the machine
+// may ask for the declared order.
+//
+// APIs restrict what a tool may look like. A name they would not take becomes t1, t2
+// and so on, never the name of another transition; parameters that are no plain object
+// are put into the member value (asObject), references inside of them included, and
+// taken out again when the answer is read (arguments). So the schema that is asked for
+// and the one that is checked say the same.
 
 // options are the legal transitions of a state as one ask shows them.
 type options struct {
@@ -78,11 +90,8 @@ func (o *options) names() []string {
 
 // legal returns the names of the options in written order, separated by commas.
 func (o *options) legal() string {
-	list := make([]string, len(o.state.Transitions))
-	for i, t := range o.state.Transitions {
-		list[i] = t.Name
-	}
-	return strings.Join(list, ", ")
+	declared := options{order: o.state.Transitions}
+	return strings.Join(declared.names(), ", ")
 }
 
 // isToolName reports whether APIs take s for the name of a tool: 1 to 64 letters,
@@ -129,10 +138,7 @@ var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
 func (o *options) tools() []Tool {
 	list := make([]Tool, len(o.order))
 	for i, t := range o.order {
-		list[i] = Tool{Name: o.aliases[t.Index], Description: t.Description, Parameters: noParameters}
-		if t.Description == "" {
-			list[i].Description = t.Name
-		}
+		list[i] = Tool{Name: o.aliases[t.Index], Description: cmp.Or(t.Description, t.Name), Parameters: noParameters}
 		if t.Parameters != nil {
 			list[i].Parameters, _ = asObject(t.Parameters.String())
 		}
@@ -259,10 +265,5 @@ func (o *options) schema() json.RawMessage {
 }
 
 func (o *options) parameterized() bool {
-	for _, t := range o.order {
-		if t.Parameters != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.order, func(t *machine.Transition) bool { return t.Parameters != nil })
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/webhook"
 )
@@ -84,7 +83,7 @@ func user(q *specialist.Question, o *options, f form, m material) string {
 			b = append(append(b, ": "...), t.Description...)
 		}
 		if f != byTool && t.Parameters != nil {
-			b = append(append(b, its(t)...), t.Parameters.String()...)
+			b = append(append(b, "\n  its metaJson"+map[bool]string{true: " is required, and"}[t.NeedsPayload]+" satisfies the JSON Schema "...), t.Parameters.String()...)
 		}
 		b = append(b, '\n')
 	}
@@ -92,14 +91,6 @@ func user(q *specialist.Question, o *options, f form, m material) string {
 	b = m.fence(b, "Earlier decisions of humans in this state, the oldest first", m.examples)
 	b = m.fence(b, "The case", m.context)
 	return string(b)
-}
-
-// its says whether an option can be chosen without its parameters.
-func its(t *machine.Transition) string {
-	if t.NeedsPayload {
-		return "\n  its metaJson is required, and satisfies the JSON Schema "
-	}
-	return "\n  its metaJson satisfies the JSON Schema "
 }
 
 // material is what others have written.

@@ -12,6 +12,16 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
+// A model as a proposer. The context is gathered, the prompt built with data fenced by
+// a delimiter drawn for this ask, and the model asked; an answer that cannot be used is
+// told to the model with the reason, and it is asked again, at most twice and only if
+// the limit of calls has room. Each question begins anew with the first task, so what
+// the model said wrong is not repeated to it.
+//
+// All attempts are paid for: their usage is summed and returned, with an error too.
+// Estimate says before what one call needs at most, how many repairs may follow, and
+// how many refused calls, so that a budget can hold all of it.
+
 // maxRepairs is how often a model is asked again because its answer could not be
 // used.
 const maxRepairs = 2
@@ -88,23 +98,28 @@ func (p *proposer) request(q *specialist.Question, o *options, context string) (
 	if m.delimiter, err = p.client.delimiter(m.context, m.notices, m.examples); err != nil {
 		return nil, err
 	}
-	r := &Request{
-		System: system(p.form, o, m.delimiter), User: user(q, o, p.form, m), Purpose: Ask,
-		Origin: Origin{
-			SessionID: q.Key.Session.String(), MachineName: p.machine, State: q.State.Name, SpecialistID: q.Self,
-			RoundID: q.Key.ID(), Round: q.Key.Round, Attempt: q.Key.Attempt,
-		},
+	r := p.made(q, o, m)
+	r.Purpose = Ask
+	r.Origin = Origin{
+		SessionID: q.Key.Session.String(), MachineName: p.machine, State: q.State.Name, SpecialistID: q.Self,
+		RoundID: q.Key.ID(), Round: q.Key.Round, Attempt: q.Key.Attempt,
 	}
 	if q.Ask != nil {
 		r.Origin.Nth = q.Ask.Nth
 	}
+	return r, nil
+}
+
+// made is what the model is sent, in the form in which this one answers.
+func (p *proposer) made(q *specialist.Question, o *options, m material) *Request {
+	r := &Request{System: system(p.form, o, m.delimiter), User: user(q, o, p.form, m)}
 	switch p.form {
 	case byTool:
 		r.Tools = o.tools()
 	case bySchema:
 		r.Schema = o.schema()
 	}
-	return r, nil
+	return r
 }
 
 // ask asks until there is an answer that can be used, or no room to ask again.
@@ -133,6 +148,9 @@ func (p *proposer) ask(ctx context.Context, r *Request, o *options) (specialist.
 		case !left.left():
 			return failed(fmt.Errorf("%w (the model is not asked again: the budget has no room for that)", bad.err))
 		}
+		if unwanted := specialist.CallerOf(ctx).StillWanted(ctx); unwanted != nil {
+			return failed(fmt.Errorf("%w (the model is not asked again: %w)", bad.err, unwanted))
+		}
 		again := *r
 		again.Purpose, again.User = Repair, task+repair(webhook.Clip(bad.why, maxWhy), o)
 		r = &again
@@ -158,13 +176,7 @@ const remoteContext = 4096
 func (p *proposer) Estimate(q specialist.Question) specialist.Estimate {
 	o := options{state: q.State, order: q.State.Transitions, aliases: aliases(q.State)}
 	m := material{delimiter: unknownDelimiter, notices: notices(q.Notices), examples: examples(q.Past.Exemplars())}
-	r := Request{System: system(p.form, &o, unknownDelimiter), User: user(&q, &o, p.form, m)}
-	switch p.form {
-	case byTool:
-		r.Tools = o.tools()
-	case bySchema:
-		r.Schema = o.schema()
-	}
+	r := p.made(&q, &o, m)
 	e := specialist.Estimate{Model: p.model.id.model, InputTokens: spend.EstimateTokens(r.texts()...) + spend.EstimateTokens(string(q.Meta)), OutputTokens: DefaultMaxTokens,
 		Repairs: maxRepairs, RepairInput: maxWhy + spend.EstimateTokens(repair("", &o)), Retries: (1 + maxRepairs) * p.client.retries()}
 	for _, past := range q.Past.History() {

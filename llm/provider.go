@@ -12,6 +12,13 @@ import (
 	"github.com/dialai/dialai/internal/packs"
 )
 
+// Where a modelId leads. The member provider of a specialist decides; without it,
+// DIALAI_LLM_BASE_URL takes every model, then OPENROUTER_API_TOKEN takes every model by
+// its whole name, and else the prefix of the id names the provider ("openai/…"), whose
+// key must be set. Where nobody can be asked the error says which variable would help,
+// and never shows a value. A modelId that looks like a key is refused without being
+// quoted.
+
 // A provider is one place where models can be asked.
 type provider struct {
 	name string
@@ -157,10 +164,7 @@ func (c *Client) at(p provider, model string) (route, error) {
 
 // baseOf returns the address of a provider's API; "" if nobody has named it.
 func (c *Client) baseOf(p provider) string {
-	if own := c.endpoints[p.name]; own != "" {
-		return own
-	}
-	return p.base
+	return cmp.Or(c.endpoints[p.name], p.base)
 }
 
 // A modelID is what a machine file says of a model.
@@ -203,6 +207,16 @@ func parseModelID(id, provider string) (m modelID, err error) {
 // for none; nil if a model can be asked by them. The error shows no key.
 func CheckModel(id, provider string) error {
 	_, err := parseModelID(id, provider)
+	return err
+}
+
+// Ready returns why a model cannot be asked as far as variables say, such as that no key is
+// set for it; nil if it can. Nobody is asked.
+func (c *Client) Ready(id, provider string) error {
+	m, err := parseModelID(id, provider)
+	if err == nil {
+		_, err = c.route(m)
+	}
 	return err
 }
 

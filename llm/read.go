@@ -15,6 +15,16 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
+// What a model said, read strictly: exactly one choice among the options, with a
+// payload that satisfies the schema of its transition. Nothing is guessed from prose:
+// no tool call or several, no JSON object or two of them, a name in other letters,
+// another target than the option has, are faults. A fault says why, for the model,
+// which is asked again (propose.go), and carries the error if it is not; a refusal or a
+// filter is final.
+//
+// A text may be one JSON object, bare or in its only fenced block. What is recorded of
+// an answer is bounded.
+
 // A fault says why an answer cannot be used.
 type fault struct {
 	why   string // told to the model, if it is asked again
@@ -32,10 +42,7 @@ const (
 // parameters that satisfy the schema.
 func (o *options) read(f form, resp *Response) (specialist.Answer, *fault) {
 	if resp.Finish == Refused || resp.Finish == Filtered { // whatever it called before it was stopped
-		said := resp.Refusal
-		if said == "" {
-			said = cmp.Or(resp.Text, "no text, the model was stopped: "+string(resp.Finish))
-		}
+		said := cmp.Or(resp.Refusal, resp.Text, "no text, the model was stopped: "+string(resp.Finish))
 		return specialist.Answer{}, &fault{err: unusable(said), final: true}
 	}
 	a, bad := o.choice(f, resp)
@@ -141,8 +148,12 @@ func (o *options) written(resp *Response) (a specialist.Answer, bad *fault) {
 	if err != nil {
 		return cannot("it is not one JSON object: %v", err)
 	}
-	said, err := readChoice(object)
-	if err != nil {
+	var said struct {
+		TransitionName     *string
+		ToState, Reasoning string
+		MetaJSON           json.RawMessage
+	}
+	if readMembers(object, map[string]any{"transitionName": &said.TransitionName, "toState": &said.ToState, "reasoning": &said.Reasoning, "metaJson": &said.MetaJSON}) != nil {
 		return cannot("a member has the wrong type")
 	}
 	if said.TransitionName == nil {
@@ -168,18 +179,6 @@ func (o *options) written(resp *Response) (a specialist.Answer, bad *fault) {
 		}
 	}
 	return specialist.Answer{TransitionName: t.Name, Reasoning: said.Reasoning, MetaJSON: said.MetaJSON}, nil
-}
-
-// A choice is an answer in text.
-type choice struct {
-	TransitionName     *string
-	ToState, Reasoning string
-	MetaJSON           json.RawMessage
-}
-
-func readChoice(object json.RawMessage) (c choice, err error) {
-	err = readMembers(object, map[string]any{"transitionName": &c.TransitionName, "toState": &c.ToState, "reasoning": &c.Reasoning, "metaJson": &c.MetaJSON})
-	return c, err
 }
 
 // readMembers reads members of an object. Their names are compared letter by letter: one

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -70,10 +71,7 @@ func (t *tapedAnswer) response() Response {
 // keys returns every key that is set and long enough to be one.
 func (c *Client) keys() (list []string) {
 	for _, p := range providers {
-		if p.key == "" {
-			continue
-		}
-		if key := c.variable(p.key); len(key) >= minKey {
+		if key := c.variable(p.key); p.key != "" && len(key) >= minKey {
 			list = append(list, key)
 		}
 	}
@@ -101,10 +99,7 @@ func (c *Client) taped(ctx context.Context, m *model, r *Request, left callLimit
 	said := c.config.Tape.Exchange(ctx, label, []byte(keys.Hide(string(request))), func() webhook.Taped {
 		resp, err := c.ask(ctx, m.id, r, left)
 		body, bad := readable(resp.taped())
-		if err == nil {
-			err = bad
-		}
-		return webhook.Taped{Status: 200, Body: []byte(keys.Hide(string(body))), Err: err}
+		return webhook.Taped{Status: 200, Body: []byte(keys.Hide(string(body))), Err: cmp.Or(err, bad)}
 	})
 	var answer tapedAnswer
 	if len(said.Body) > 0 {

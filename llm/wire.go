@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,6 +74,14 @@ const (
 
 func (q quirks) has(one quirks) bool { return q&one != 0 }
 
+// choice says how tools are offered: to models that cannot be made to call one, or to others.
+func (q quirks) choice(auto, required string) string {
+	if q.has(autoTools) {
+		return auto
+	}
+	return required
+}
+
 // parameters says by which names APIs call what a quirk leaves out.
 var parameters = []struct {
 	quirk quirks
@@ -123,10 +132,5 @@ func (q quirks) learn(body string, schema bool) (quirks, bool) {
 }
 
 func containsAny(text string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }

@@ -80,8 +80,8 @@ func firstOf(s string, bad func(rune) bool) (r rune, at int) {
 
 // Members of a file whose text is prose, and those below which all texts are.
 var (
-	proseMembers = []string{"prompt", "description", "strategyFn"}
-	proseBelow   = []string{"parameters", "schema", "output_schema", "arg_schemas", "forbidden_patterns"}
+	proseMembers = []string{"prompt", "description", "strategyFn", "when", "subject"}
+	proseBelow   = []string{"parameters", "input", "set", "schema", "output_schema", "arg_schemas", "forbidden_patterns"}
 )
 
 // A characterSearch looks for what is hidden in the names and the prose of a file.

@@ -8,6 +8,16 @@ import (
 	"unicode/utf8"
 )
 
+// Is a Definition right in itself? The form is checked (decode.go); here names are held
+// to each other: states exist, transitions lead somewhere, schemas compile, rosters
+// make sense, sections are accepted by their owners (Checks). Every problem is reported
+// with its place in the file and, where a name is close to another, with a hint; none
+// stops the others, but only so many are kept.
+//
+// DIAL's own checks come first and have ranks, since their texts and their order are
+// prescribed. A definition that a store holds is held to none of the newer rules
+// (stored.go): its sessions go on.
+
 // Checks are the rules of a machine file that other packages own. Every member
 // may be nil; what it would check is then checked when the machine is started.
 type Checks struct {
@@ -69,6 +79,7 @@ type checker struct {
 	most     int                               // problems to keep; 0 means all
 	more     int                               // problems that were not kept
 	schemas  map[*TransitionDefinition]*Schema // compiled while checking
+	input    *Schema                           // likewise
 }
 
 // report adds a problem with the value at path; about the name itself if
@@ -98,10 +109,13 @@ func (c *checker) check() {
 	c.checkStart() // what DIAL checks comes first, so that it is among those kept
 	c.checkTransitions()
 	c.checkFields()
+	c.checkCase()
+	c.checkDue()
 	c.checkRosters()
 	c.checkQuorums()
 	c.checkPrompts()
 	c.checkPromises()
+	c.checkPeople()
 	c.checkSecondHumans()
 	c.checkSections()
 }
@@ -201,23 +215,23 @@ func (c *checker) checkParameters(path, state string, t *TransitionDefinition) {
 	if t.Parameters == nil || len(t.Parameters) > maxSchemaBytes { // the latter is reported as such
 		return
 	}
-	reading := RefuseEarlier
-	if c.Stored {
-		reading = IgnoreEarlier
-	}
-	schema, err := ReadSchema(t.Parameters, reading)
-	if err == nil && t.Parameters[0] != '{' {
+	c.schemas[t] = c.checkSchema(path+"/parameters", t.Parameters, fmt.Sprintf("parameters of transition %q in state %q", t.Name, state))
+}
+
+// checkSchema compiles a schema, and reports what is wrong with it.
+func (c *checker) checkSchema(at string, source []byte, what string) *Schema {
+	schema, err := NewSchema(source)
+	if err == nil && source[0] != '{' {
 		err = errors.New("a schema must be an object")
 	}
 	if err != nil {
-		at := path + "/parameters"
+		field := lastOf(at)
 		if part, ok := errors.AsType[*SchemaError](err); ok {
 			at += part.Path
 		}
-		c.report(at, false, Problem{Code: "bad-schema",
-			Message: fmt.Sprintf("parameters of transition %q in state %q: %v", t.Name, state, err), Hint: "parameters is a JSON Schema (draft 2020-12) without remote references"})
+		c.report(at, false, Problem{Code: "bad-schema", Message: fmt.Sprintf("%s: %v", what, err), Hint: field + " is a JSON Schema (draft 2020-12) without remote references"})
 	}
-	c.schemas[t] = schema
+	return schema
 }
 
 func (c *checker) statePath(i int) string { return pointer("/states", c.def.States[i].Name) }

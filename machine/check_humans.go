@@ -1,6 +1,9 @@
 package machine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // checkSecondHumans refuses to have a second human decide before anything is executed
 // where there is none: nobody would ever be waited for.
@@ -56,6 +59,15 @@ func (c *checker) eachSecondHuman(f func(path string, s *StateDefinition, humans
 // humansOf returns the ids of the humans who are declared and may rule in a state, and
 // how many of its list are declared nowhere: those may be registered.
 func (c *checker) humansOf(s *StateDefinition) (ids []string, unknown int) {
+	if ids, unknown = c.humansIn(s); s.Deciders == nil {
+		return ids, unknown
+	}
+	deciders := c.def.humansNamed(s.Deciders)
+	return slices.DeleteFunc(ids, func(id string) bool { return !slices.Contains(deciders, id) }), 0
+}
+
+// humansIn is humansOf without regard to who decides.
+func (c *checker) humansIn(s *StateDefinition) (ids []string, unknown int) {
 	named := map[string]bool{}
 	for i := range s.Specialists {
 		own := &s.Specialists[i]

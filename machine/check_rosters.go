@@ -7,6 +7,16 @@ import (
 	"strings"
 )
 
+// Are the lists of specialists right? Each list for itself (ids, one way to be asked, a
+// strategy, a model or an expression that somebody here knows), and all against each
+// other: an id that is declared twice must be the same both times, or an entry of a
+// state that only refers to the other. A reference to nobody is no problem, since
+// specialists may be registered while the machine is in use.
+//
+// What could not be read looks absent, so checks that would complain of that are left
+// out where it is (unread): one mistake, one problem. An entry with what looks like a
+// secret is reported for that alone, so that no other message quotes it.
+
 // checkRosters checks every list of specialists, each for itself and against
 // the others.
 func (c *checker) checkRosters() {

@@ -7,6 +7,16 @@ import (
 	"strings"
 )
 
+// Keys that somebody wrote into a machine file. Texts that are shown to models,
+// services and people, and names of variables in whose place a key may have been put,
+// are looked through one by one, with a hint each; secretsIn looks through all the rest
+// of the file, names and comments of others (x-) included. Left out are members that
+// are searched elsewhere, patterns and schemas, which say what something looks like,
+// and addresses, parts of which may be secret by design.
+//
+// No problem shows what was found, and conceal takes it out of every other problem of
+// the same file, paths included.
+
 // holdsSecret reports whether a member of a specialist that names something holds
 // what looks like a secret: a key where the name of its variable belongs, say. The
 // problem does not show it, and nothing else is said of that specialist, which might.
@@ -37,6 +47,8 @@ func (c *checker) checkPrompts() {
 	if c.Secret == nil {
 		return
 	}
+	c.checkShown("/input", string(c.def.Input), "the input schema of machine %q", c.def.MachineName)
+	c.checkShown("/subject", c.def.Subject, "the subject of machine %q", c.def.MachineName)
 	for i := range c.def.States {
 		s := &c.def.States[i]
 		c.checkShown(c.statePath(i)+"/prompt", s.Prompt, "the prompt of state %q", s.Name)
@@ -45,6 +57,8 @@ func (c *checker) checkPrompts() {
 			at := c.statePath(i) + pointer("/transitions", t.Name)
 			c.checkShown(at+"/description", t.Description, "the description of transition %q", t.Name)
 			c.checkShown(at+"/parameters", string(t.Parameters), "the schema of transition %q", t.Name)
+			c.checkShown(at+"/set", string(t.Set), "what transition %q sets", t.Name)
+			c.checkShown(at+"/when", t.When, "the condition of transition %q", t.Name)
 		}
 	}
 }
@@ -77,11 +91,11 @@ func secretsIn(file string, tree *node, holds func(text string) bool) []Problem 
 
 // Members whose text is not searched here: the checkers of specialists, prompts and models
 // say what belongs there, and a part of an address may be a secret by design.
-var searchedElsewhere = []string{"prompt", "description", "webhookTokenName", "webhookSecretName", "provider", "strategyFn", "strategyFnName", "contextFn",
+var searchedElsewhere = []string{"prompt", "description", "when", "subject", "webhookTokenName", "webhookSecretName", "provider", "strategyFn", "strategyFnName", "contextFn",
 	"modelId", "model", "probe_model", "strategyWebhookUrl", "contextWebhookUrl", "url"}
 
 // Members that say what something has to look like, or are searched as a whole.
-var lookedLike = []string{"parameters", "forbidden_patterns", "packs", "schema", "output_schema", "arg_schemas"}
+var lookedLike = []string{"parameters", "input", "set", "forbidden_patterns", "packs", "schema", "output_schema", "arg_schemas"}
 
 // Members whose own members are named freely.
 var freelyNamed = []string{"states", "transitions", "prices"}

@@ -23,9 +23,13 @@ func (c *copier) definition(def *Definition) *Definition {
 	own.ConsensusThreshold = copyThreshold(def.ConsensusThreshold)
 	own.Specialists = copyRoster(def.Specialists)
 	own.RequireTrust = copyOf(def.RequireTrust)
-	own.Guards = c.raw(def.Guards, "/guards", 1)
+	own.Guards, own.Input = c.raw(def.Guards, "/guards", 1), c.raw(def.Input, "/input", 0)
 	own.Risk, own.Solicit, own.Quorum = copyRisk(def.Risk), copySolicit(def.Solicit), copyOf(def.Quorum)
 	own.Collapse, own.Audit, own.SecondHuman = copyCollapse(def.Collapse), copyAudit(def.Audit), copySecondHuman(def.SecondHuman)
+	own.Groups = slices.Clone(def.Groups)
+	for i := range own.Groups {
+		own.Groups[i].Humans = slices.Clone(own.Groups[i].Humans)
+	}
 	own.States = slices.Clone(def.States)
 	for i := range own.States {
 		c.state(&own.States[i])
@@ -41,12 +45,17 @@ func (c *copier) state(s *StateDefinition) {
 	s.Guards = c.raw(s.Guards, path+"/guards", 1)
 	s.Risk, s.Solicit, s.Quorum = copyRisk(s.Risk), copySolicit(s.Solicit), copyOf(s.Quorum)
 	s.Collapse, s.Audit, s.SecondHuman = copyCollapse(s.Collapse), copyAudit(s.Audit), copySecondHuman(s.SecondHuman)
-	s.Irreversible = copyOf(s.Irreversible)
+	s.Irreversible, s.Deciders, s.Due = copyOf(s.Irreversible), slices.Clone(s.Deciders), copyDue(s.Due)
 	s.Transitions = slices.Clone(s.Transitions)
 	for i := range s.Transitions {
 		t := &s.Transitions[i]
 		t.Irreversible = copyOf(t.Irreversible)
-		t.Parameters = c.raw(t.Parameters, path+pointer("/transitions", t.Name)+"/parameters", 0)
+		if t.Approvals = copyOf(t.Approvals); t.Approvals != nil {
+			a := t.Approvals
+			a.From, a.Each, a.Exclude = slices.Clone(a.From), slices.Clone(a.Each), slices.Clone(a.Exclude)
+		}
+		at := path + pointer("/transitions", t.Name)
+		t.Parameters, t.Set = c.raw(t.Parameters, at+"/parameters", 0), c.raw(t.Set, at+"/set", 0)
 	}
 }
 

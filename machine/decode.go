@@ -13,6 +13,16 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// From a tree to a Definition. A file, JSON or YAML, becomes a tree of values with
+// their places (tree.go); decode reads it by lists of fields, one for each kind of
+// object, and reports everything that is wrong in form: a member of the wrong type, one
+// that nobody knows (with what was probably meant), one that is written twice. What
+// cannot be read stays absent, so that reading goes on and all problems are told at
+// once; whether what was read makes sense is for check.go.
+//
+// Members whose names begin with x- belong to others. A section may stand in a file of
+// its own: then problems name that file.
+
 // readTree turns the text of a file into a tree. The name's extension says
 // which language it is; without one (stdin) a text that begins with "{" is
 // JSON and any other YAML.

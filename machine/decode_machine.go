@@ -40,6 +40,9 @@ func (d *decoder) definition(root *node) *Definition {
 		{"secondHuman", d.secondHuman(&def.SecondHuman)},
 		{"optionOrder", text(d, &def.OptionOrder)},
 		{"stacking", text(d, &def.Stacking)},
+		{"input", d.raw((*[]byte)(&def.Input), 0)},
+		{"subject", text(d, &def.Subject)},
+		{"groups", d.groups(&def.Groups)},
 	})
 	d.legacyGoal(root, def, legacyGoal)
 	for i, name := range required {
@@ -117,6 +120,8 @@ func (d *decoder) state(n *node, path string, s *StateDefinition) {
 		{"optionOrder", text(d, &s.OptionOrder)},
 		{"irreversible", d.optionalFlag(&s.Irreversible)},
 		{"final", d.flag(&s.Final)},
+		{"deciders", d.texts(&s.Deciders)},
+		{"due", d.due(&s.Due)},
 	})
 }
 
@@ -143,6 +148,9 @@ func (d *decoder) transition(n *node, path, state string, t *TransitionDefinitio
 			{"description", text(d, &t.Description)},
 			{"parameters", d.raw((*[]byte)(&t.Parameters), 0)},
 			{"irreversible", d.optionalFlag(&t.Irreversible)},
+			{"when", text(d, &t.When)},
+			{"set", d.raw((*[]byte)(&t.Set), 0)},
+			{"approvals", d.approvals(&t.Approvals)},
 		})
 	default:
 		d.wrongType(n, path, what, aTarget)

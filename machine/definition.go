@@ -11,6 +11,13 @@ import (
 	"github.com/dialai/dialai/internal/jsontext"
 )
 
+// A definition is the machine file as data: the fields have the members' names, and their
+// tags the bounds that a single value has to keep (go-playground/validator). What is true only
+// of several values together is checked in check*.go, once the file is decoded. Compile makes
+// a Machine of it, with every name resolved. The order of the fields is that of the canonical
+// form, of which the digest is taken; absent members are not in it, so that the digests of
+// files without a newer member stay.
+
 // A Definition is a machine file as it was written: every list, and the states
 // and transitions too, in written order. Parse makes one from a file; a program
 // may also build one and hand it to [Compile]. The zero value of every optional
@@ -32,6 +39,9 @@ type Definition struct {
 	SecondHuman        *SecondHuman    `json:"secondHuman,omitempty"`
 	OptionOrder        OptionOrder     `json:"optionOrder,omitempty" validate:"omitempty,oneof=random declared"`
 	Stacking           string          `json:"stacking,omitempty" validate:"omitempty,oneof=auto off"`
+	Input              json.RawMessage `json:"input,omitzero" validate:"maxbytes=65536"` // a JSON Schema for a session's metaJson
+	Subject            string          `json:"subject,omitempty"`                        // an expression: what a session is about
+	Groups             groupList       `json:"groups,omitzero" validate:"max=256"`       // of humans; nil if absent
 }
 
 // A StateDefinition is one state of a machine file.
@@ -52,6 +62,8 @@ type StateDefinition struct {
 	OptionOrder        OptionOrder     `json:"optionOrder,omitempty" validate:"omitempty,oneof=random declared"`
 	Irreversible       *bool           `json:"irreversible,omitempty"`
 	Final              bool            `json:"final,omitempty"`
+	Deciders           []string        `json:"deciders,omitzero" validate:"max=256"` // ids and groups of those who may rule; nil means every human who takes part
+	Due                *Due            `json:"due,omitempty" validate:"-"`           // by when it is to be left; see checkDue
 }
 
 // A TransitionDefinition is one transition of a state.
@@ -61,6 +73,9 @@ type TransitionDefinition struct {
 	Description  string          `json:"description,omitempty" validate:"maxbytes=4096"`
 	Parameters   json.RawMessage `json:"parameters,omitzero" validate:"maxbytes=65536"` // a JSON Schema for metaJson
 	Irreversible *bool           `json:"irreversible,omitempty"`
+	When         string          `json:"when,omitempty"`                         // an expression: whether it may be chosen
+	Set          json.RawMessage `json:"set,omitzero" validate:"maxbytes=65536"` // an object: what it writes into a session's data
+	Approvals    *Approvals      `json:"approvals,omitempty" validate:"-"`       // see checkApprovals
 }
 
 // A Role says what a specialist does.

@@ -51,6 +51,10 @@ var bases = []string{
 	    "classifier":{"url":"https://example.com/c","token_name":"T","on_error":"closed","model":"m","timeout_ms":9,"breaker":{"failures":2,"pause_ms":3},"cache":0,"context_turns":2},
 	    "truth":{"model":"a/b","probe_model":"c/d","thresholds":{"tau_u":0.5,"tau_s":0,"tau_a":1},"estimator":"process_reward_verifier","strict":false,"short_circuit":true,"when":"all",
 	      "prm_options":{"aggregator":"mean","max_steps":3,"max_step_chars":9,"parse_failure_score":0.5,"step_splitter":"x","critique_template":"{{step}}","merge_tail":false,"strict_score":true}}}}`,
+	`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"deciders":["group:g","s"],"specialists":[{"role":"proposer","specialistId":"s","isHuman":true},{"role":"arbiter","specialistId":"r"}],
+	    "transitions":{"t":{"target":"b","when":"= data.n > 0","set":{"n":"= data.n - 1","text":"==","list":[1]},"approvals":{"count":2,"from":["h","group:g"],"each":["group:g"],"exclude":["starter","previous","a"]}},
+	      "u":{"target":"b","approvals":1}}},"b":{}},"input":{"type":"object"},"subject":"= data.name","groups":{"g":["h","i"]},
+	  "specialists":[{"role":"proposer","specialistId":"h","isHuman":true},{"role":"proposer","specialistId":"i","isHuman":true}]}`,
 }
 
 const minimal = `{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":"b"}},"b":{}}}`
@@ -146,7 +150,7 @@ func places(doc any, here place) []place {
 
 // kinds says which object of the schema stands where; * is any key.
 var kinds = map[string]string{
-	"/": "", "/states/*": "state", "/states/*/transitions/*": "transitionObject",
+	"/": "", "/states/*/transitions/*/approvals": "approvals", "/states/*": "state", "/states/*/transitions/*": "transitionObject",
 	"/specialists/*": "specialist", "/states/*/specialists/*": "specialist",
 	"/risk": "risk", "/states/*/risk": "risk", "/solicit": "solicitObject", "/states/*/solicit": "solicitObject",
 	"/guards": "guards", "/states/*/guards": "stateGuards",
@@ -160,7 +164,7 @@ var kinds = map[string]string{
 
 // freeNames are the objects whose keys are names of the user's own, with a value
 // that one of them may have.
-var freeNames = map[string]any{"/states": map[string]any{}, "/states/*/transitions": "a", "/guards/cost/prices": map[string]any{},
+var freeNames = map[string]any{"/groups": []any{"h"}, "/states/*/transitions/*/set": 1.0, "/input": "", "/states": map[string]any{}, "/states/*/transitions": "a", "/guards/cost/prices": map[string]any{},
 	"/guards/tool_calls/arg_schemas": map[string]any{}, "/guards/tool_calls/blast_radius": 1.0, "/guards/tool_calls/tools": map[string]any{}}
 
 // pattern returns p with * for every key that is a name of the user's own.
@@ -168,7 +172,7 @@ func (p place) pattern() string {
 	p = slices.Clone(p)
 	for i := 1; i < len(p); i++ {
 		switch p[i-1] {
-		case "states", "specialists", "transitions", "prices", "tiers", "arg_schemas", "blast_radius", "tools", "packs":
+		case "states", "groups", "set", "specialists", "transitions", "prices", "tiers", "arg_schemas", "blast_radius", "tools", "packs":
 			p[i] = "*"
 		}
 	}

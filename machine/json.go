@@ -13,6 +13,11 @@ import (
 	"github.com/dialai/dialai/internal/jsontext"
 )
 
+// JSON into a tree with places. The decoder of the standard library gives tokens and
+// offsets but no lines, so next counts lines and characters between tokens as it goes,
+// each byte once. Errors of syntax have offsets only when the whole text is decoded, so
+// it is decoded once more where one occurs.
+
 // A jsonReader builds a tree from JSON tokens.
 type jsonReader struct {
 	data      []byte

@@ -5,6 +5,14 @@ import (
 	"slices"
 )
 
+// What is legal in a machine and probably not meant. The graph of states is walked
+// twice: forwards from the initial state (what cannot be reached), and backwards from
+// the goal and final states (what leads nowhere); then each state is looked through for
+// somebody who decides there, each list of specialists for members that nothing reads, and
+// the groups for those that nothing names. Guards and ways to decide have owners, who are
+// asked for theirs (LintOptions). Lint changes nothing and never refuses a machine; a
+// finding has the place of what it is about.
+
 // LintOptions are what Lint needs to know from outside.
 type LintOptions struct {
 	// Priced reports whether the price of a modelId, as written, is known. Nil
@@ -37,6 +45,9 @@ func (m *Machine) Lint(o LintOptions) []Problem {
 	l.roster("/specialists", m.def.Specialists, o)
 	l.champion("", m.def.Solicit)
 	l.secondHumans()
+	l.cases()
+	l.timers()
+	l.groups()
 	if m.def.Guards != nil {
 		l.guards("/guards", nil, o)
 	}
@@ -149,7 +160,7 @@ func (m *Machine) arriving() []bool {
 
 // deciders looks for somebody who proposes in s.
 func (l *linter) deciders(s *State) {
-	if s.Terminal() || len(s.Transitions) == 0 {
+	if s.Wait || s.Terminal() || len(s.Transitions) == 0 {
 		return
 	}
 	path, list := l.statePath(s.Index), l.m.def.Specialists
@@ -298,6 +309,30 @@ func unless(used bool, why string) string {
 		return ""
 	}
 	return why
+}
+
+// groups looks for groups that neither deciders nor approvals name.
+func (l *linter) groups() {
+	named := map[string]bool{}
+	for i := range l.m.def.States {
+		s := &l.m.def.States[i]
+		lists := [][]string{s.Deciders}
+		for j := range s.Transitions {
+			if a := s.Transitions[j].Approvals; a != nil {
+				lists = append(lists, a.From, a.Each)
+			}
+		}
+		for _, name := range slices.Concat(lists...) {
+			named[name] = true
+		}
+	}
+	for _, g := range l.m.def.Groups {
+		if !named[groupPrefix+g.Name] {
+			l.report(pointer("/groups", g.Name), true, Problem{Code: "unused-group", Info: true,
+				Message: fmt.Sprintf("nothing names group %q", g.Name),
+				Hint:    `name it in deciders or approvals, as "` + groupPrefix + g.Name + `", or remove it`})
+		}
+	}
 }
 
 // champion warns of a state or a machine that asks its best proposer alone.

@@ -50,6 +50,8 @@ func TestLintFindsNothingInASoundMachine(t *testing.T) {
 			{"role":"proposer","specialistId":"p","contextFn":"f","modelId":"m","provider":"o","timeout":"5s","estimatedCostUSD":1},
 			{"role":"proposer","specialistId":"w","strategyWebhookUrl":"https://example.com","webhookTokenName":"T","webhookSecretName":"S"},
 			{"role":"arbiter","specialistId":"off","disabled":true},{"role":"arbiter","specialistId":"r","threshold":0.5}]}`,
+		// A wait asks nobody.
+		`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"due":{"in":"24h","then":"t"},"transitions":{"t":{"target":"b","irreversible":false}}},"b":{}}}`,
 		// The machine's humans take part everywhere; a reference may be registered later.
 		`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":"b"},"specialists":[]},"b":{}},"specialists":[{"role":"proposer","specialistId":"h","isHuman":true}]}`,
 		`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":"b"},"specialists":[{"role":"proposer","specialistId":"later"}]},"b":{}}}`,
@@ -129,6 +131,23 @@ func TestLint(t *testing.T) {
 	} {
 		lint(t, "m.json", c.text, machine.LintOptions{Priced: all}, slices.Clone(c.want)...)
 		lint(t, "m.yaml", c.text, machine.LintOptions{Priced: all}, slices.Clone(c.want)...)
+	}
+}
+
+// TestLintOfGroups: deciders and each list of approvals name groups; a group that has the id
+// of a human, or whose human is named, is named by neither.
+func TestLintOfGroups(t *testing.T) {
+	m := mustParse(t, "m.json", `{"machineName":"m","initialState":"a","goalState":"b",
+"groups":{"deciding":["h"],"from":["h"],"each":["h"],
+"h":["h"]},"states":{"b":{},
+"a":{"deciders":["group:deciding","h"],"transitions":{"t":{"target":"b","approvals":{"from":["group:from","h"],"each":["group:each"]}},"u":"b"}}},
+"specialists":[{"role":"proposer","specialistId":"h","isHuman":true}]}`)
+	var got []string
+	for _, p := range m.Lint(machine.LintOptions{}) {
+		got = append(got, p.Warning())
+	}
+	if len(got) != 1 || !strings.HasPrefix(got[0], `m.json:3:1: info[unused-group]: nothing names group "h"`) || !strings.Contains(got[0], `as "group:h", or remove it`) {
+		t.Errorf("findings are %q", got)
 	}
 }
 

@@ -11,9 +11,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // A Machine is a checked and compiled definition. It never changes and may be
@@ -27,7 +29,13 @@ type Machine struct {
 	initial *State
 	goal    *State
 	origin  origin
-	stored  bool
+	input   *Schema
+
+	defaults            []jsontext.Member // of input, for members that a session's metaJson lacks
+	usesData, keepsData bool
+	starters            bool // see Starters
+	timed               bool // see Timed
+	stored              bool
 }
 
 // origin remembers the text of a machine for messages about it.
@@ -58,6 +66,16 @@ type State struct {
 	OptionOrder  OptionOrder  // RandomOrder unless declared otherwise
 	Quorum       *Quorum      // the state's or else the machine's; nil if neither has one
 
+	// Deciders are the ids of the humans who alone may rule; nil means every human who
+	// takes part.
+	Deciders []string
+
+	Due   *Due        // by when the state is to be left; nil if it may take as long as it likes
+	Timer *Transition // what is executed when it is due (Due.Then); nil if nothing is
+	// Wait says that nothing but the timer ends the state: no proposer and no human is
+	// listed for it, nobody is named who decides.
+	Wait bool
+
 	// Roster lists the state's own specialists. It is nil if the state has no
 	// list of its own; an empty one means that nobody is asked.
 	Roster []Specialist
@@ -79,10 +97,30 @@ type Transition struct {
 	NeedsPayload bool
 	Index        int // within its state, from 0
 	From, To     *State
+	When         string // an expression that begins with "="; "" if it may always be chosen
+	Set          []Assignment
+	Approvals    *ApprovalRule // nil if one human's word is enough, or a consensus
 }
+
+// OnlyHumans reports whether no consensus ever executes the transition: it cannot be
+// undone, or takes approvals.
+func (t *Transition) OnlyHumans() bool { return t.Irreversible || t.Approvals != nil }
 
 // Terminal reports whether a session that enters s has ended.
 func (s *State) Terminal() bool { return s.Goal || s.Final }
+
+// Without returns a copy of s that has none of the transitions for which closed is true.
+func (s *State) Without(closed func(*Transition) bool) *State {
+	left := *s
+	left.Transitions = slices.DeleteFunc(slices.Clone(s.Transitions), closed)
+	if left.byName != nil {
+		left.byName = make(map[string]*Transition, len(left.Transitions))
+		for _, t := range left.Transitions {
+			left.byName[t.Name] = t
+		}
+	}
+	return &left
+}
 
 // few is the number of transitions that are found faster one by one.
 const few = 8
@@ -167,7 +205,7 @@ func build(def *Definition, checks Checks, from origin, problems []Problem) (*Ma
 	if found := m.characters(); len(found) > 0 {
 		return nil, newError(found, 0, checks.Secret)
 	}
-	m.compile(c.schemas)
+	m.compile(c.schemas, c.input)
 	return m, nil
 }
 
@@ -274,7 +312,7 @@ func (s *State) TimeoutOf(sp *Specialist) time.Duration {
 }
 
 // compile builds the tables.
-func (m *Machine) compile(schemas map[*TransitionDefinition]*Schema) {
+func (m *Machine) compile(schemas map[*TransitionDefinition]*Schema, input *Schema) {
 	m.states = make([]State, len(m.def.States))
 	m.byName = make(map[string]*State, len(m.states))
 	base := defaultSolicit.merge(m.def.Solicit)
@@ -290,18 +328,23 @@ func (m *Machine) compile(schemas map[*TransitionDefinition]*Schema) {
 			Irreversible: isSet(d.Irreversible), Final: d.Final, Goal: d.Name == m.def.GoalState,
 		}
 		s.oversee(m.def, d)
+		if d.Deciders != nil {
+			s.Deciders = m.def.humansNamed(d.Deciders)
+		}
 		if trust := firstSet(d.RequireTrust, m.def.RequireTrust); trust != nil {
 			s.RequireTrust = *trust
 		}
 		m.byName[d.Name] = s
 	}
 	for i := range m.states {
-		m.states[i].compile(m.byName, m.def.States[i].Transitions, schemas)
+		m.states[i].compile(m.byName, m.def, m.def.States[i].Transitions, schemas)
+		m.compileDue(&m.states[i], &m.def.States[i])
 	}
 	m.initial, m.goal = m.byName[m.def.InitialState], m.byName[m.def.GoalState]
+	m.compileCase(input)
 }
 
-func (s *State) compile(states map[string]*State, defs []TransitionDefinition, schemas map[*TransitionDefinition]*Schema) {
+func (s *State) compile(states map[string]*State, def *Definition, defs []TransitionDefinition, schemas map[*TransitionDefinition]*Schema) {
 	table := make([]Transition, len(defs))
 	s.Transitions = make([]*Transition, len(defs))
 	if len(defs) > few {
@@ -312,6 +355,7 @@ func (s *State) compile(states map[string]*State, defs []TransitionDefinition, s
 		table[i] = Transition{
 			Name: d.Name, Target: d.Target, Description: d.Description, Parameters: schemas[d],
 			Irreversible: isSet(d.Irreversible) || s.Irreversible, Index: i, From: s, To: states[d.Target],
+			When: d.When, Set: assignments(d.Set), Approvals: def.approvalRule(d.Approvals, s.Deciders),
 		}
 		table[i].NeedsPayload = table[i].Parameters != nil && table[i].Parameters.Validate(nil) != nil
 		s.Transitions[i] = &table[i]

@@ -2,6 +2,12 @@ package machine
 
 import "github.com/dialai/dialai/exact"
 
+// How the decisions of a state are watched: collapse, audits, second humans, the order
+// in which options are shown. Each is read with its defaults in place, so that what is
+// absent in a file is never 0; a Definition that was built in Go gets the same defaults
+// when it is compiled (copyCollapse and its like), there for members that are zero. A
+// state has its own or else the machine's, as a whole: members are not mixed.
+
 // A Collapse lets specialists earn the right to decide a state without being
 // checked each time. Without one a state ends at consensus.
 type Collapse struct {

@@ -9,6 +9,11 @@ import (
 	"unicode/utf8"
 )
 
+// How problems are told. They are sorted by their place, made unique, concealed where
+// they quote what looks like a secret, and cut at 100. The first line of an error is
+// prescribed where DIAL has a message for it: of the problems that DIAL knows, the one
+// that its checks would meet first (rank); else the first by place.
+
 // A Problem is one thing wrong with a machine file, or, from [Machine.Lint],
 // one thing worth a warning.
 type Problem struct {

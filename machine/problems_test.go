@@ -20,6 +20,9 @@ func TestProblems(t *testing.T) {
 	promise := func(member string) string {
 		return in(`"specialists":[{"role":"arbiter","specialistId":"r","strategyFnName":"bayes"}],` + member)
 	}
+	transition := func(member string) string {
+		return head + `"states":{"a":{"transitions":{"t":{"target":"b",` + member + `}}},"b":{}}}`
+	}
 	list := func(entries string) string { return in(`"specialists":[` + entries + `]`) }
 	proposer := func(rest string) string { return list(`{"role":"proposer","specialistId":"é",` + rest + `}`) }
 	const rename = "choose a short name of printable characters"
@@ -29,11 +32,34 @@ func TestProblems(t *testing.T) {
 	const needsBayes = `let an arbiter with "strategyFnName": "bayes" decide it`
 	const share = "say which share of automatic decisions may be wrong, such as 0.05"
 	const anotherHuman = `declare another one ("role": "proposer", "isHuman": true), or write "when": "after"`
+	const humans = `{"role":"proposer","specialistId":"alice","isHuman":true},{"role":"proposer","specialistId":"bob","isHuman":true},{"role":"proposer","specialistId":"rule","strategyFnName":"random"}`
+	people := func(groups, state, transition string) string {
+		return head + `"groups":{` + groups + `},"specialists":[` + humans + `],"states":{"a":{` + state + `"transitions":{"t":{"target":"b"` + transition + `}}},"b":{}}}`
+	}
+	const morePeople = "declare more humans, let more of them decide, or ask for fewer"
+	const approvals = `say how many humans have to choose it, from 1, or {"count": 2, "from": ["group:finance"], "exclude": ["starter"]}`
 	const onlyHumans = "for a state that only humans decide, list only humans in its specialists"
+	due := func(due string) string {
+		return head + `"states":{"a":{"transitions":{"t":"b"},"due":` + due + `},"b":{}}}`
+	}
 	for _, c := range []struct {
 		text string
 		want []string
 	}{
+		{people(`"g":▶[]`, ``, ``), []string{`[missing-field] group "g" names nobody | list the ids of humans`}},
+		{people(`"g":["alice",▶"alcie"]`, ``, ``), []string{`[unknown-human] group "g" names "alcie", whom nobody declares | did you mean "alice"?`}},
+		{people(`"g":[▶"rule"]`, ``, ``), []string{`[bad-role] group "g" names "rule", who is no human | only specialists with "isHuman": true rule`}},
+		{people(`"g":["bob",▶"group:g"]`, ``, ``), []string{`[bad-value] group "g" names "group:g": a group names humans, and no groups | list the ids of its humans`}},
+		{people(`"finance":["bob"]`, `"deciders":[▶"group:finanse"],`, ``), []string{`[unknown-group] deciders of state "a" names group "finanse", which does not exist | did you mean "finance"?`}},
+		{people(`"finance":["bob"]`, `"deciders":[▶"finance"],`, ``), []string{`[unknown-human] deciders of state "a" names "finance", whom nobody declares | write "group:finance" for the group`}},
+		{people(``, ``, `,"approvals":▶0`), []string{`[bad-value] approvals is no whole number from 1 to 256 | ` + approvals}},
+		{people(``, ``, `,"approvals":▶{}`), []string{`[missing-field] approvals is {}, which says nothing | ` + approvals}},
+		{people(``, ``, `,"approvals":▶3`), []string{`[too-few-humans] approvals of transition "t" takes 3, and only 2 humans may rule there | ` + morePeople}},
+		{people(``, `"deciders":["bob"],`, `,"approvals":▶2`), []string{`[too-few-humans] approvals of transition "t" takes 2, and only "bob" may rule there | ` + morePeople}},
+		{people(`"g":["alice"]`, `"deciders":["bob"],`, `,"approvals":{"each":[▶"group:g"]}`), []string{`[too-few-humans] approvals of transition "t" takes one of group:g, of whom nobody may rule there | let one of them decide in this state`}},
+		{people(``, ``, `,"approvals":{"each":[▶"bob"]}`), []string{`[bad-value] approvals of transition "t" takes one of "bob", which is no group | name groups of the machine, such as "group:finance"`}},
+		{people(``, ``, `,"approvals":{"count":1,"exclude":[▶"startr"]}`), []string{`[unknown-state] approvals of transition "t" excludes "startr", which is no state | did you mean "starter"?`}},
+		{people(``, `"deciders":["bob"],"secondHuman":{"rate":1,"when":▶"before"},`, ``), []string{`[too-few-humans] secondHuman waits for a second human in state "a", and only "bob" may rule there | ` + anotherHuman}},
 		{in(`▶"treshold":1`), []string{`[unknown-field] the machine has no field "treshold"`}},
 		{in(`▶"specialist":[]`), []string{`[unknown-field] the machine has no field "specialist" | did you mean "specialists"?`}},
 		{in(`▶"X-note":1`), []string{`[unknown-field] the machine has no field "X-note"`}},
@@ -59,6 +85,15 @@ func TestProblems(t *testing.T) {
 		{head + `"states":{"a":{"transitions":{"t":{"target":"b","parameters":{"type":"object",▶"type":"object"}}}},"b":{}}}`, []string{`[duplicate-key] "type" is already defined at line 1, column 125 | remove one of the two`}},
 		{in(`"guards":{"limits":{"max_steps":1,▶"max_steps":1}}`), []string{`[duplicate-key] "max_steps" is already defined at line 1, column 131 | remove one of the two`}},
 
+		{in(`"subject":▶"Invoice"`), []string{`[bad-expression] subject is "Invoice", which is no expression | begin it with "=", as in "= data.amount > 1000"`}},
+		{in(`"subject":▶"= payload.x"`), []string{`[bad-expression] at character 1 of the expression: undeclared reference to 'payload': there are data, metaJson`}},
+		{in(`"input":{"type":"object","properties":{"n":{"type":▶"numbr"}}}`), []string{`[bad-schema] input: type "numbr" at #/properties/n is none of null, boolean, object, array, number, string, integer | input is a JSON Schema (draft 2020-12) without remote references`}},
+		{transition(`"when":▶"= visits + 1"`), []string{`[bad-expression] the expression yields int, not true or false`}},
+		{transition(`"when":▶"== true"`), []string{`[bad-expression] when is "== true", which is no expression | begin it with "=", as in "= data.amount > 1000"`}},
+		{transition(`"when":▶true`), []string{`[wrong-type] when must be a string, not a boolean | put it in quotes`}},
+		{transition(`"set":▶[]`), []string{`[wrong-type] set must be an object | name each member of the data and what is written into it: {"approved": true, "total": "= data.total + payload.amount"}`}},
+		{transition(`"set":{"a":1,"b":▶"= last","c":"== last"}`), []string{`[bad-expression] at character 1 of the expression: undeclared reference to 'last' (did you mean 'list'?): there are data, metaJson, payload, by, human, state, to, visits, steps, now`}},
+		{transition(`"set":{▶"__a":1}`), []string{`[bad-name] the name "__a" begins with "__", which is reserved | ` + rename}},
 		{in(`"quorum":▶0`), []string{`[bad-value] quorum is 0 | ` + quorum}},
 		{in(`"quorum":▶-1`), []string{`[bad-value] quorum is -1 | ` + quorum}},
 		{in(`"quorum":▶1.5`), []string{`[bad-value] quorum is 1.5 | ` + quorum}},
@@ -197,6 +232,20 @@ func TestProblems(t *testing.T) {
 			{"role":"proposer","specialistId":"s","strategyWebhookUrl":"https://example.com","webhookTokenName":"T"},
 			{"role":"proposer","specialistId":"u","strategyWebhookUrl":"https://example.com","webhookTokenName":"T"}]}`,
 			[]string{`[bad-name] machineName "a:b" contains a colon, which Basic authentication of webhooks cannot carry | choose a name without a colon`}},
+		{due(`▶5`), []string{`[wrong-type] due must be a duration or an object, not a number`}},
+		{due(`▶"1 day"`), []string{`[bad-duration] due is "1 day", not a duration above 0 and up to 8760h0m0s | write a number and a unit, such as "90s" or "5m"`}},
+		{due(`▶"8761h"`), []string{`[bad-duration] due is "8761h", not a duration above 0 and up to 8760h0m0s | write a number and a unit, such as "90s" or "5m"`}},
+		{due(`▶{}`), []string{`[missing-field] due of state "a" says neither in nor at | write how long the state may take, such as "24h", or {"in": "24h", "remind": ["4h"], "then": "escalate"}`}},
+		{due(`▶{"in":"1h","at":"= now"}`), []string{`[contradiction] due of state "a" says both in and at | remove one of the two`}},
+		{due(`{"at":▶"24h"}`), []string{`[bad-expression] at is "24h", which is no expression | begin it with "=", as in "= data.amount > 1000"`}},
+		{due(`{"at":▶"= 24"}`), []string{`[bad-expression] the expression yields int, not a text`}},
+		{due(`{"in":"1h","remind":▶"1h"}`), []string{`[wrong-type] remind must be an array, not a string`}},
+		{due(`{"in":"1h","remind":[▶"0s"]}`), []string{`[bad-duration] remind[0] is "0s", not a duration above 0 and up to 8760h0m0s | write a number and a unit, such as "90s" or "5m"`}},
+		{due(`{"in":"1h","then":▶"u"}`), []string{`[unknown-transition] due of state "a" executes "u", which is no transition of the state | name one of its transitions`}},
+		{due(`{"in":"1h",▶"than":"t"}`), []string{`[unknown-field] due has no field "than" | did you mean "then"?`}},
+		{strings.Replace(due(`{"in":"1h","then":▶"t"}`), `"t":"b"`, `"t":{"target":"b","irreversible":true}`, 1), []string{`[bad-timer] due of state "a" executes "t", which cannot be undone | only humans execute what is irreversible: let the timer lead to a state where they are asked`}},
+		{strings.Replace(due(`{"in":"1h","then":▶"t"},"irreversible":true`), `"t":"b"`, `"t":{"target":"b","irreversible":false}`, 1), []string{`[bad-timer] due of state "a" executes "t", which cannot be undone | only humans execute what is irreversible: let the timer lead to a state where they are asked`}},
+		{strings.Replace(due(`{"in":"1h","then":▶"t"}`), `"t":"b"`, `"t":{"target":"b","parameters":{"type":"object","required":["n"]}}`, 1), []string{`[bad-timer] due of state "a" executes "t", which needs a payload | a timer has none: let the parameters be satisfied by {}, or name another transition`}},
 		{head + `"states":{"a":{},"b":{},▶"c\u0007":{}}}`, []string{`[hidden-character] a name in states holds U+0007 as character 2, which cannot be seen | write it anew: it may have been pasted along`}},
 		{head + `"states":{"a":{},"b":{},▶"":{}}}`, []string{`[bad-name] the name "" is empty | ` + rename}},
 		{head + `"states":{"a":{"transitions":{▶"t ":"b"}},"b":{}}}`, []string{`[bad-name] the name "t " begins or ends with a blank | ` + rename}},

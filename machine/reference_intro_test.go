@@ -69,6 +69,7 @@ finds in a folder that you name, must be a regular file. A file that a machine f
 
 | file | at most |
 |---|---|
+| session input | 256 KiB |
 | machine file, guards file, prices file, certificate or key | 1 MiB |
 | list of workers | 16 MiB |
 | cassette, order of cassettes, file of vectors, list of prices of others | 64 MiB |
@@ -158,17 +159,199 @@ gives the session its code:
 | 6 | the parameters of the transition ask for a payload, and nobody who proposed it gave one | ~no_payload~ |
 | 7 | the guards, then an audit before execution | theirs; ~audit~ |
 
+## What a session is about
+
+A session is about one case: an invoice, a claim, a release. A machine can say what it must
+start with, what that is in a few words, what its transitions write down, and on which of it
+a transition may be chosen.
+
+~~~yaml
+machineName: invoices
+initialState: received
+goalState: paid
+input:
+  type: object
+  required: [number, amount]
+  properties:
+    number: { type: string }
+    amount: { type: number, minimum: 0 }
+    currency: { type: string, default: EUR }
+subject: '= "Invoice " + data.number'
+states:
+  received:
+    prompt: May this be paid?
+    transitions:
+      pay: { target: paid, when: '= data.amount <= 1000', set: { paidBy: '= by', paidAt: '= now' } }
+      ask: { target: manager, set: { asked: true } }
+  manager:
+    transitions:
+      approve: { target: paid, set: { paidBy: '= by', amount: '= has(payload.amount) ? payload.amount : data.amount' } }
+      refuse: refused
+  paid: {}
+  refused: { final: true }
+specialists:
+  - { role: proposer, specialistId: rule, strategyFn: '= data.amount <= 1000 ? "pay" : "ask"' }
+  - { role: proposer, specialistId: boss, isHuman: true }
+  - { role: arbiter, specialistId: first, strategyFnName: firstProposal }
+~~~
+
+~~~sh
+dialai invoices.yaml --meta number=2026-0017 --meta amount=120
+~~~
+
+**~input~** is the JSON Schema of what a session starts with, its ~metaJson~; nothing counts
+as ~{}~. If the schema is not satisfied, no session begins, and you are told everything that is
+wrong at once (~invalid_input~). ~--input~ takes the whole object: a file in JSON or YAML,
+~-~ for stdin, or the object itself. ~--meta key=value~ adds a member or replaces one. Where
+the schema names one type for the member, the value is read by it, so ~number=42~ stays a
+text; ~--meta key:=value~ is JSON in any case.
+
+**Data.** What a session started with never changes. Its data do: they begin as a copy of
+~metaJson~, completed by the ~default~s of the members of ~input~, and transitions write them.
+
+**~set~** of a transition names the members that it writes: a JSON value, or an expression.
+A text that begins with ~==~ is written without its first ~=~. All values are worked out from
+the data as they were, then written together when the transition is executed. If an expression
+fails, or the data would be larger than 256 KiB or nested deeper than 64 levels, the transition
+is not executed. A decision of the engine then waits for a human (~set_failed~); the ruling of
+a human is refused with the same code, so that another one can follow.
+
+**~when~** of a transition is the condition on which it may be chosen. It is evaluated once,
+when a round opens, and recorded. A transition whose condition does not hold, or fails, is
+closed in that round: models are not offered it, proposals of it are not legal, and no human
+can choose it. A question shows it with its condition. Where all are closed, the session fails
+(~dead_end~). ~dialai lint~ warns of states that have only transitions with conditions
+(~WHEN001~).
+
+**~subject~** says in a few words what a session is about. The text stands beside the id of
+the session in lists and questions, cut at 120 characters. It is evaluated at the start and
+whenever data are written, and recorded; where it fails it is empty.
+
+With ~input~, ~dialai lint~ warns of expressions that read a member of ~data~ or ~metaJson~
+that ~input~ does not declare and no ~set~ writes (~INPUT001~).
+
+## Who may rule
+
+A human who takes part in a state may rule there. ~deciders~ leaves that to some of them, and
+~approvals~ takes the word of several before a transition is executed.
+
+~~~yaml
+machineName: expenses
+initialState: requested
+goalState: paid
+groups: { finance: [alice, bob, carol], legal: [lea] }
+input: { type: object, required: [amount], properties: { amount: { type: number } } }
+states:
+  requested:
+    prompt: May this be paid?
+    deciders: ["group:finance", lea]
+    transitions:
+      pay: { target: paid, when: '= data.amount <= 1000', approvals: { exclude: [starter] } }
+      payMuch: { target: paid, when: '= data.amount > 1000', approvals: { count: 2, from: ["group:finance"], exclude: [starter] } }
+      payAbroad: { target: paid, approvals: { each: ["group:finance", "group:legal"], exclude: [starter] } }
+      refuse: refused
+  paid: {}
+  refused: { final: true }
+specialists:
+  - { role: proposer, specialistId: alice, isHuman: true }
+  - { role: proposer, specialistId: bob, isHuman: true }
+  - { role: proposer, specialistId: carol, isHuman: true }
+  - { role: proposer, specialistId: lea, isHuman: true }
+  - { role: proposer, specialistId: dave, isHuman: true }
+  - { role: arbiter, specialistId: judge }
+~~~
+
+**~deciders~** are ids of humans and groups (~group:NAME~). Others may only propose there, and
+what they propose is not executed without a ruling (~deciders~). No human's proposal then
+executes what is irreversible.
+
+**~approvals~** is how many humans have to choose the transition, or more exactly: how many
+(~count~), whose word counts (~from~), the groups of which one each has to be among them
+(~each~), and who may not (~exclude~): ~starter~, as whom the session was started
+(~dialai run --as ID~); ~previous~, who executed the step before; or a state, for who ruled
+there last. A consensus never executes such a transition: the session needs a human
+(~approvals~).
+
+A ruling that does not complete the approvals is kept, and shown with its payload: approvals
+agree only about the same payload. Until they are complete each may be given anew, or taken
+back with ~dialai decide ID --withdraw~; meanwhile no consensus executes anything. A ruling
+for a transition that takes no approvals is executed at once. Approvals that could never be
+complete are a load error, and a question says who may still approve, who may not, and why.
+
+## By when
+
+~due~ of a state says by when it is to be left, and what is executed if it is not.
+
+~~~yaml
+machineName: refunds
+initialState: requested
+goalState: paid
+input: { type: object, properties: { deadline: { type: string, default: 72h } } }
+states:
+  requested:
+    prompt: May this be paid back?
+    due: { in: 24h, remind: [4h, 1h], then: escalate }
+    transitions: { pay: cooling, escalate: management, refuse: refused }
+  management:
+    prompt: The desk did not answer in time. May this be paid back?
+    due: { at: '= data.deadline' }
+    specialists: [{ role: proposer, specialistId: mia, isHuman: true }]
+    transitions: { pay: cooling, refuse: refused }
+  cooling:
+    due: { in: 1h, then: pay }
+    specialists: []
+    transitions: { pay: paid }
+  paid: {}
+  refused: { final: true }
+specialists:
+  - { role: proposer, specialistId: carol, isHuman: true }
+  - { role: arbiter, specialistId: judge }
+~~~
+
+**The moment** is counted from the entry into the state: ~in~ is how long after it, ~at~ an
+expression that yields a time or a duration. A plain duration, ~due: 24h~, is ~in~. It is worked
+out once, when the session enters the state, and recorded; each entry counts anew, also from the
+state itself, and a further attempt at a round does not. What lies in the past is due at once. If
+~at~ fails there is no moment, and the question says why (~dueError~).
+
+**Without ~then~** nothing is decided: a question past its moment is overdue, and stands first in
+~dialai inbox~.
+
+**With ~then~** the engine executes that transition when the moment has come and nothing else was
+executed before: at the next step, by ~__timer~, through the guards as a ruling. It teaches
+nothing and nobody is asked for it. Until then whoever may rule can; rulings that wait for others
+hold it up no longer than that. It cannot be irreversible, take approvals or need a payload. Where
+its condition does not hold, or it cannot set what it is to set (~set_failed~), it is not tried
+again in that round. A session that was stopped has no timer until it is resumed.
+
+**A wait** is a state with ~then~ for which neither its list nor, where it has none, that of the
+machine names a proposer or a human, and that has no ~deciders~. Nobody is asked there, and
+nothing happens before the timer: the session stays ~running~, and a run ends with exit code 5
+and the code ~timer~. Where its timer can do nothing, it needs a human (~due_failed~, ~closed~,
+~set_failed~).
+
+**Reminders** are durations before the moment. Each is an event in the log, once; of several that
+have passed by the next step the last. What would have come before the entry never comes.
+
+No process has to stay for any of it: ~dialai tick~ does whatever has come, and ~--wait~ has a run
+stay until the timer comes. Guards' limits of time do not count how long a session waits.
+
 ## Expressions
 
-A ~strategyFn~ that begins with ~=~ is a rule in [CEL](https://cel.dev), at most 1,024
-characters long. The loader checks it, and its cost is limited when it runs. The text of the
-expression is the reasoning of its proposal.
+A text that begins with ~=~ is an expression in [CEL](https://cel.dev), at most 1,024
+characters long. The loader checks it, and its cost is limited when it runs. As ~strategyFn~
+it is a rule, and its text is the reasoning of its proposal.
+
+Numbers of ~data~, ~metaJson~ and ~payload~ are floating-point: you may compare them with
+whole numbers, but arithmetic needs a point (~data.amount * 2.0~). An expression that reads a
+missing member fails; test for the member with ~has(data.amount)~.
 
 ### Expressions of proposers
 
 | variable | type | what it is |
 |---|---|---|
 | ~state~ | text | the name of the state |
+| ~data~ | any JSON | the data of the session: what it was started with, and what transitions have set since |
 | ~metaJson~ | any JSON | what the session was started with; ~{}~ if that was nothing |
 | ~visits~ | whole number | how often the session has been in this state, now included |
 | ~steps~ | whole number | how many transitions were executed so far |
@@ -181,9 +364,7 @@ must be transitions of a state in which the specialist takes part.
 - ~= has(metaJson.receipt) && metaJson.receipt ? "approve" : "reject"~
 - ~= visits > 2 ? "ask" : "approve"~
 
-Numbers of ~metaJson~ are floating-point: you may compare them with whole numbers, but
-arithmetic needs a point (~metaJson.amount * 2.0~). An expression that reads a missing member
-fails, and counts as not answered; test for the member with ~has(metaJson.amount)~.
+If it fails, the proposer has not answered.
 
 ### Expressions of arbiters
 
@@ -204,6 +385,71 @@ transition that nobody proposed is no consensus either.
 - ~= aheadBy >= 2 ? leader : none~
 - ~= margin >= threshold ? heaviest : none~
 - ~= humans > 0 ? leader : (proposals == 1 ? leader : none)~
+
+### Expressions of conditions
+
+| variable | type | what it is |
+|---|---|---|
+| ~data~ | any JSON | the data of the session |
+| ~metaJson~ | any JSON | what the session was started with; ~{}~ if that was nothing |
+| ~visits~ | whole number | how often the session has been in this state, now included |
+| ~steps~ | whole number | how many transitions were executed so far |
+| ~last~ | text | the transition that was executed last; empty before the first |
+
+It yields true or false.
+
+- ~= data.amount <= 1000~
+- ~= !has(data.asked) && visits < 3~
+- ~= data.lines.all(line, line.checked)~
+
+### Expressions of assignments
+
+| variable | type | what it is |
+|---|---|---|
+| ~data~ | any JSON | the data of the session, before anything is written |
+| ~metaJson~ | any JSON | what the session was started with; ~{}~ if that was nothing |
+| ~payload~ | any JSON | the ~metaJson~ of what is executed; ~{}~ if it has none |
+| ~by~ | text | whose proposal or ruling it is |
+| ~human~ | true or false | whether that is a human |
+| ~state~ | text | the state that is left |
+| ~to~ | text | the state that is entered |
+| ~visits~ | whole number | how often the session has been in the state that is left |
+| ~steps~ | whole number | how many transitions were executed before this one |
+| ~now~ | text | when the transition is executed, in RFC 3339 |
+
+It yields any JSON: no bytes, no infinite number, no whole number beyond 2^53.
+
+- ~= by + " on " + now~
+- ~= data.total + payload.amount~
+- ~= {"amount": payload.amount, "approved": human}~
+
+### Expressions of subjects
+
+| variable | type | what it is |
+|---|---|---|
+| ~data~ | any JSON | the data of the session |
+| ~metaJson~ | any JSON | what the session was started with; ~{}~ if that was nothing |
+
+It yields a text.
+
+- ~= "Invoice " + data.number~
+- ~= string(data.amount) + " EUR for " + data.buyer.name~
+- ~= has(data.title) ? data.title : "no title"~
+
+### Expressions of due
+
+They see what conditions see, and
+
+| variable | type | what it is |
+|---|---|---|
+| ~now~ | text | when the session entered the state, as in RFC 3339 |
+
+They yield a text: a time as in RFC 3339, whose offset says in which zone it is, or a duration
+from then on.
+
+- ~= data.deadline~
+- ~= data.urgent == true ? "30m" : "24h"~
+- ~= string(timestamp(now) + duration("36h"))~
 
 ## Fields of your own
 

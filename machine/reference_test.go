@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/expression"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/strategies"
 )
@@ -42,13 +43,13 @@ func TestReference(t *testing.T) {
 
 // sections are the objects of a machine file in reading order, by the name of
 // their definition or, where they have none, by their title.
-var sections = []string{"", "state", "transitionObject", "specialist", "solicitObject", "risk", "collapse", "audit", "secondHuman",
+var sections = []string{"", "state", "due", "transitionObject", "approvals", "specialist", "solicitObject", "risk", "collapse", "audit", "secondHuman",
 	"guards", "limits", "toolCalls", "Sequence", "Tool", "cost", "price", "tier", "loopDetection", "Cycle", "Near duplicates",
 	"packs", "pack", "batchLoop", "Ladder", "budget", "retry", "store", "classifier", "breaker", "truth", "thresholds", "prmOptions"}
 
 // values are the definitions that are no objects, and what the tables call them.
 var values = []struct{ def, called string }{
-	{"name", "name"}, {"threshold", "threshold"}, {"duration", "duration"}, {"dollars", "dollars"}, {"count", "count"}, {"url", "address"}, {"share", "share"}, {"quorum", "quorum"},
+	{"name", "name"}, {"threshold", "threshold"}, {"duration", "duration"}, {"dollars", "dollars"}, {"count", "count"}, {"url", "address"}, {"share", "share"}, {"quorum", "quorum"}, {"expression", "expression"}, {"humans", "humans"},
 }
 
 // A page is a reference being written.
@@ -460,7 +461,7 @@ func blocks(language string) (list []string) {
 
 // TestReferenceExamples loads every machine that the introduction shows.
 func TestReferenceExamples(t *testing.T) {
-	for language, want := range map[string]int{"json": 1, "yaml": 2} {
+	for language, want := range map[string]int{"json": 1, "yaml": 5} {
 		shown := blocks(language)
 		if len(shown) != want {
 			t.Errorf("the introduction shows %d machines in %s, not %d", len(shown), language, want)
@@ -491,6 +492,19 @@ func TestReferenceExpressions(t *testing.T) {
 		}
 		for _, m := range shown {
 			if err := strategies.CheckExpression(role, m[1], transitions); err != nil {
+				t.Errorf("%s: %v", m[1], err)
+			}
+		}
+	}
+	for heading, use := range map[string]expression.Use{"conditions": expression.When, "assignments": expression.Set, "subjects": expression.Subject, "due": expression.Due} {
+		_, part, found := strings.Cut(introduction, "\n### Expressions of "+heading+"\n")
+		part, _, _ = strings.Cut(part, "\n##")
+		shown := regexp.MustCompile("~(= [^~]+)~").FindAllStringSubmatch(part, -1)
+		if !found || len(shown) < 3 {
+			t.Fatalf("the introduction has %d expressions of %s", len(shown), heading)
+		}
+		for _, m := range shown {
+			if err := expression.Check(use, m[1], nil); err != nil {
 				t.Errorf("%s: %v", m[1], err)
 			}
 		}

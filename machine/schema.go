@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/dialai/dialai/internal/jsontext"
 )
 
 // This file and schema_graph.go are the only ones that know the JSON Schema
@@ -49,7 +51,7 @@ func ReadSchema(source []byte, reading SchemaReading) (*Schema, error) {
 	if trimmed := bytes.TrimLeft(source, " \t\r\n"); len(trimmed) == 0 || !bytes.ContainsAny(trimmed[:1], "{tf") {
 		return nil, errors.New("a schema must be an object, true or false")
 	}
-	if d := depth(source); d > maxSchemaDepth {
+	if d := jsontext.Depth(source); d > maxSchemaDepth {
 		return nil, fmt.Errorf("the schema is nested %d deep, more than %d", d, maxSchemaDepth)
 	}
 	var s jsonschema.Schema
@@ -79,25 +81,10 @@ func ReadSchema(source []byte, reading SchemaReading) (*Schema, error) {
 // drafts are the values "$schema" may have.
 var drafts = []string{"", "https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft-07/schema#"}
 
-// depth returns how deeply the brackets of a JSON text are nested.
-func depth(data []byte) (deepest int) {
-	now := 0
-	punctuation(data, func(at int) {
-		switch data[at] {
-		case '{', '[':
-			now++
-			deepest = max(deepest, now)
-		case '}', ']':
-			now--
-		}
-	})
-	return deepest
-}
-
 // values returns how many values there are in a compact JSON text.
 func values(data []byte) int {
 	n := 1
-	punctuation(data, func(at int) {
+	jsontext.Punctuation(data, func(at int) {
 		switch data[at] {
 		case ',':
 			n++
@@ -108,21 +95,6 @@ func values(data []byte) int {
 		}
 	})
 	return n
-}
-
-// punctuation calls f with the offset of every byte that is not in a string.
-func punctuation(data []byte, f func(at int)) {
-	inString := false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case !inString:
-			f(i)
-		}
-	}
 }
 
 // String returns the schema's source.

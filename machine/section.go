@@ -2,9 +2,18 @@ package machine
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 )
+
+// Some files hold only a part of a machine: a guards file, a specialist, the panel of a
+// simulation, what a session is started with. They are read by the same tree, decoder and
+// checker as machine files, so their problems have places, hints and an order like those, and
+// what looks like a secret is refused in them without being shown.
 
 // ParseSection reads a file that holds one section of a machine, JSON or YAML by
 // its name, and hands it to check, whose problems have JSON pointers into the
@@ -66,6 +75,29 @@ func ParseSpecialist(name string, data []byte, secret func(text string) bool, s 
 	return nil
 }
 
+// ParseObject reads a file that holds one object of somebody's own, such as what a
+// session is to start with, JSON or YAML by its name, and returns it as compact JSON.
+// Without an extension in its name it may be either. Numbers keep their digits. The error
+// is an *Error, each problem with its place.
+func ParseObject(name string, data []byte) (json.RawMessage, error) {
+	tree, err := readTree(name, data)
+	if err != nil && filepath.Ext(name) == "" { // {a: 1} looks like JSON and is YAML
+		if other, _ := readTree(name+".yaml", data); other != nil {
+			tree, err = other, nil
+		}
+	}
+	if err != nil {
+		return nil, sectionError([]Problem{syntaxProblem(name, data, err.(*syntaxError))}, 0, nil)
+	}
+	d := &decoder{file: name, alone: true}
+	var ignored []byte
+	d.only(objectNode, "an object", d.raw(&ignored, 0))(tree, "", "it")
+	if len(d.problems) > 0 {
+		return nil, sectionError(d.problems, 0, nil)
+	}
+	return tree.appendWith(writtenNumber, nil, 0), nil
+}
+
 // MemberNames returns the names of the members of a file that holds an object, JSON or
 // YAML by its name, in their order, those that are there twice among them: what the
 // file is can be told before it is read. ok is false if it cannot be read at all.
@@ -116,9 +148,20 @@ func (d *decoder) include(n *node, path string) bool {
 	if d.read == nil {
 		return fail("guards names a file, but there is nothing to read it with", "write the section in its place")
 	}
+	if n.text == "" {
+		return fail(`guards is "", which names no file`, "write the section in its place, or the path of a file that holds it, relative to the machine file")
+	}
 	name := n.text
-	data, err := d.read(name)
-	if err != nil {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(d.file), name) // as whoever reads the message would name it
+	}
+	data, err := d.read(n.text)
+	switch at, _ := errors.AsType[*fs.PathError](err); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(fmt.Sprintf("guards names %q, and there is no such file", n.text), "the path is relative to the machine file: there would have to be a file "+name)
+	case at != nil:
+		return fail(fmt.Sprintf("the guards file %q cannot be read: %v", n.text, at.Err), "name a file in JSON or YAML, relative to the machine file")
+	case err != nil:
 		return fail("the guards file cannot be read: "+err.Error(), "the path is relative to the machine file")
 	}
 	tree, err := readTree(name, data)

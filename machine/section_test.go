@@ -25,6 +25,9 @@ func TestInclude(t *testing.T) {
 		if text, ok := files[path]; ok {
 			return []byte(text), nil
 		}
+		if path == "folder" {
+			return nil, &fs.PathError{Op: "statat", Path: path, Err: errors.New("it is a directory")}
+		}
 		return nil, fmt.Errorf("open %s: %w", path, fs.ErrNotExist)
 	}
 	for _, tc := range []struct {
@@ -35,7 +38,9 @@ func TestInclude(t *testing.T) {
 		{"wrong.yaml", []string{"wrong.yaml:3:3: error[unknown-field]: limits has no field \"max_step\"", "wrong.yaml:4:7: error[wrong-type]: cost must be an object"}},
 		{"twice.json", []string{"twice.json:3:2: error[duplicate-key]: this name is already defined at line 2, column 2"}},
 		{"torn.json", []string{"torn.json:1:11: error[syntax]: Invalid JSON\n"}},
-		{"none.json", []string{"m.yaml:3:9: error[bad-include]: the guards file cannot be read: open none.json: file does not exist"}},
+		{"none.json", []string{"m.yaml:3:9: error[bad-include]: guards names \"none.json\", and there is no such file\n    hint: the path is relative to the machine file: there would have to be a file none.json"}},
+		{"''", []string{"m.yaml:3:9: error[bad-include]: guards is \"\", which names no file\n    hint: write the section in its place, or the path of a file that holds it"}},
+		{"folder", []string{"m.yaml:3:9: error[bad-include]: the guards file \"folder\" cannot be read: it is a directory\n"}},
 	} {
 		text := fmt.Sprintf("machineName: m\ninitialState: a\nguards: %s\ngoalState: a\nstates: {a: {}}\n", tc.path)
 		m, err := machine.Parse("m.yaml", []byte(text), c)

@@ -34,7 +34,8 @@ func buildStored(def *Definition, from origin, problems []Problem) (*Machine, er
 	m := newMachine(def, from)
 	m.stored = true
 	def.addMissing()
-	m.compile(def.storedSchemas())
+	input, _ := NewSchema(def.Input) // what is no schema any more binds nobody
+	m.compile(def.storedSchemas(), input)
 	if m.initial == nil || m.goal == nil {
 		return nil, newError([]Problem{{File: from.file, Code: "unknown-state",
 			Message: fmt.Sprintf("initialState %q or goalState %q does not exist in states", def.InitialState, def.GoalState)}}, 0, nil)

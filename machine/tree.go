@@ -10,6 +10,16 @@ import (
 	"github.com/dialai/dialai/internal/jsontext"
 )
 
+// One tree for JSON and YAML: values with line and column, members in the order in
+// which they stand, twice if they do. A JSON pointer finds a value and the place of its
+// name (at), so a check that knows only a path can be shown in the file.
+//
+// A file comes from anywhere, so its size, its depth and its number of values are
+// bounded while the tree is built, after YAML's aliases are expanded (growth).
+// appendJSON writes the canonical form that the digest of a definition is made of:
+// members in their order, numbers and strings as RFC 8785 writes them, without members
+// that begin with x- at the levels where those belong to others.
+
 // Limits of one machine file.
 const (
 	maxFileBytes = 1 << 20
@@ -170,14 +180,26 @@ func (n *node) unusable() *node {
 // Members whose names begin with "x-" are left out at the given number of
 // levels.
 func (n *node) appendJSON(dst []byte, extensions int) []byte {
+	return n.appendWith(canonicalNumber, dst, extensions)
+}
+
+// canonicalNumber appends a number as RFC 8785 writes it.
+func canonicalNumber(dst []byte, text string) []byte {
+	f, _ := strconv.ParseFloat(text, 64)
+	return jsontext.AppendFloat(dst, f)
+}
+
+// writtenNumber appends a number with the digits that it has in the file.
+func writtenNumber(dst []byte, text string) []byte { return append(dst, text...) }
+
+func (n *node) appendWith(number func(dst []byte, text string) []byte, dst []byte, extensions int) []byte {
 	switch n.kind {
 	case nullNode:
 		return append(dst, "null"...)
 	case boolNode:
 		return append(dst, n.text...)
 	case numberNode:
-		f, _ := strconv.ParseFloat(n.text, 64)
-		return jsontext.AppendFloat(dst, f)
+		return number(dst, n.text)
 	case stringNode:
 		return jsontext.AppendString(dst, n.text)
 	case arrayNode:
@@ -186,7 +208,7 @@ func (n *node) appendJSON(dst []byte, extensions int) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = item.appendJSON(dst, 0)
+			dst = item.appendWith(number, dst, 0)
 		}
 		return append(dst, ']')
 	}
@@ -201,7 +223,7 @@ func (n *node) appendJSON(dst []byte, extensions int) []byte {
 		}
 		first = false
 		dst = append(jsontext.AppendString(dst, k.name), ':')
-		dst = n.items[i].appendJSON(dst, extensions-1)
+		dst = n.items[i].appendWith(number, dst, extensions-1)
 	}
 	return append(dst, '}')
 }

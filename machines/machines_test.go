@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/guard"
@@ -21,6 +22,7 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/machines"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 	"github.com/dialai/dialai/strategies"
@@ -112,6 +114,7 @@ func TestSamplesAreClean(t *testing.T) {
 
 // A run is one session of a sample, from start to end.
 type run struct {
+	as      string // who starts it
 	meta    string
 	rulings []string // "who transition", for each time a human is needed
 	want    string   // the transitions, and then the end
@@ -122,6 +125,8 @@ type run struct {
 func (r run) steps(t testing.TB, m *machine.Machine, c runner.Config) string {
 	t.Helper()
 	c.Store = store.NewMemory()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	c.Now = func() time.Time { return now }
 	engine, err := runner.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -129,6 +134,9 @@ func (r run) steps(t testing.TB, m *machine.Machine, c runner.Config) string {
 	defer engine.Close()
 	ctx := t.Context()
 	o := runner.StartOptions{Seed: 7}
+	if r.as != "" {
+		o.Actor = &session.Actor{Subject: "test", Method: "test", Humans: []string{r.as}}
+	}
 	if r.meta != "" {
 		o.Meta = json.RawMessage(r.meta)
 	}
@@ -136,18 +144,31 @@ func (r run) steps(t testing.TB, m *machine.Machine, c runner.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := engine.Run(ctx, s.ID, runner.RunOptions{MaxSteps: 100})
+	carry := func() (result runner.Result) { // over all waits
+		for err == nil {
+			if result, err = engine.Run(ctx, s.ID, runner.RunOptions{MaxSteps: 100}); result.Code != session.CodeTimer || result.Status != runner.WaitingStatus {
+				return result
+			}
+			now = result.Session.WakeAt().Time()
+		}
+		return result
+	}
+	result := carry()
 	for _, ruling := range r.rulings {
+		if ruling == "time" { // passes until something is due
+			now = result.Session.DueAt().Time()
+			result = carry()
+			continue
+		}
 		if err != nil || result.Status != "needs_human" {
 			t.Fatalf("before %q the session is %s (%v)", ruling, result.Status, err)
 		}
 		who, transition, _ := strings.Cut(ruling, " ")
 		a, err := engine.Decide(ctx, runner.Ruling{SessionID: s.ID, RoundID: result.Session.Key().ID(), SpecialistID: machine.SpecialistID(who), TransitionName: transition})
-		if err != nil || !a.Executed {
+		if err != nil || !a.Executed && !a.Recorded {
 			t.Fatalf("%q: %s (%v)", ruling, a.GuardReason, err)
 		}
-		result, err = engine.Run(ctx, s.ID, runner.RunOptions{MaxSteps: 100})
-		if err != nil {
+		if result = carry(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,11 +195,16 @@ func TestSamplesRun(t *testing.T) {
 			{meta: `{"topic":"refund","urgent":true,"plan":"free"}`, rulings: []string{"support-lead to_billing"}, want: "to_billing answer = completed goal in answered"},
 		},
 		"expense-approval": {
-			{meta: `{"amount":250,"receipt":true}`, want: "accept approve pay = completed goal in paid"},
-			{meta: `{"amount":250.01,"receipt":true}`, rulings: []string{"manager approve"}, want: "accept ask approve pay = completed goal in paid"},
-			{meta: `{"amount":800,"receipt":true}`, rulings: []string{"manager reject"}, want: "accept ask reject = completed final in rejected"},
-			{meta: `{"amount":80,"receipt":false}`, want: "return = completed final in returned"},
-			{want: "return = completed final in returned"},
+			{as: "ann", meta: `{"amount":250,"receipt":true}`, want: "accept approve pay = completed goal in paid"},
+			{as: "ann", meta: `{"amount":250.01,"receipt":true}`, rulings: []string{"bob approve"}, want: "accept ask approve pay = completed goal in paid"},
+			{as: "ann", meta: `{"amount":800,"receipt":true}`, rulings: []string{"ann reject"}, want: "accept ask reject = completed final in rejected"},
+			{as: "ann", meta: `{"amount":1000.01,"receipt":true}`, rulings: []string{"cyd approve_large"}, want: "accept ask = needs_human approvals in finance"},
+			{as: "ann", meta: `{"amount":4200,"receipt":true}`, rulings: []string{"cyd approve_large", "bob approve_large"}, want: "accept ask approve_large pay = completed goal in paid"},
+			{as: "ann", meta: `{"amount":4200,"receipt":true}`, rulings: []string{"cyd approve_large", "time"}, want: "accept ask escalate = needs_human no_proposals in director"},
+			{as: "ann", meta: `{"amount":4200,"receipt":true}`, rulings: []string{"time", "dora approve"}, want: "accept ask escalate approve pay = completed goal in paid"},
+			{as: "eve", meta: `{"amount":4200,"receipt":true}`, rulings: []string{"ann approve_large", "bob approve_large"}, want: "accept ask approve_large pay = completed goal in paid"},
+			{as: "ann", meta: `{"amount":80}`, want: "return = completed final in returned"},
+			{as: "ann", want: "return = completed final in returned"},
 		},
 		"content-moderation": {
 			{meta: `{"toxicity":0.1,"spam":0.1,"reports":0}`, want: "publish = completed goal in published"},
@@ -194,12 +220,13 @@ func TestSamplesRun(t *testing.T) {
 		"refund-desk": { // nothing is known yet
 			{meta: `{"amount":20,"reason":"damaged","orders":9}`, want: " = needs_human cold_start in claimed"},
 			{meta: `{"amount":20,"reason":"damaged","orders":9}`, rulings: []string{"clerk refund"}, want: "refund = completed goal in closed"},
+			{meta: `{"amount":240,"reason":"late"}`, rulings: []string{"clerk partly"}, want: "partly = completed goal in closed"},
 		},
 		"incident-response": {
-			{meta: `{"attemptsNeeded":1}`, want: "acknowledge bad_deploy applied holds close = completed goal in resolved"},
-			{meta: `{"attemptsNeeded":2}`, want: "acknowledge bad_deploy applied still_failing bad_deploy applied holds close = completed goal in resolved"},
+			{meta: `{"attemptsNeeded":1}`, want: "acknowledge bad_deploy applied check holds close = completed goal in resolved"},
+			{meta: `{"attemptsNeeded":2}`, want: "acknowledge bad_deploy applied check still_failing bad_deploy applied check holds close = completed goal in resolved"},
 			// The state is left six times without news, and then it is enough.
-			{meta: `{"attemptsNeeded":9}`, want: "acknowledge " + strings.Repeat("bad_deploy applied still_failing ", 5) + "bad_deploy applied = stopped loop_state_cycle in verifying"},
+			{meta: `{"attemptsNeeded":9}`, want: "acknowledge " + strings.Repeat("bad_deploy applied check still_failing ", 5) + "bad_deploy applied check = stopped loop_state_cycle in verifying"},
 		},
 		"runaway-loop": {
 			{want: "again again again = stopped batch_repeat in working"},
@@ -364,21 +391,25 @@ func TestWebhookArbiterRuns(t *testing.T) {
 	}
 }
 
-var command = regexp.MustCompile(`(?m)^#\s+dialai (\S+\.yaml)((?: --meta \S+)*)$`)
+var command = regexp.MustCompile(`(?m)^#\s+dialai (\S+\.yaml)((?: --as \S+)?)((?: --meta \S+)*)$`)
 
 // TestCommandsInComments runs the commands that the files themselves suggest.
 func TestCommandsInComments(t *testing.T) {
 	want := map[string]string{
-		"expense-approval.yaml --meta amount=80 --meta receipt=true":                    "accept approve pay = completed goal in paid",
-		"expense-approval.yaml --meta amount=800 --meta receipt=true":                   "accept ask = needs_human no_proposals in manager",
-		"incident-response.yaml --meta attemptsNeeded=2":                                "acknowledge bad_deploy applied still_failing bad_deploy applied holds close = completed goal in resolved",
+		"expense-approval.yaml --as ann --meta amount=80 --meta receipt=true":           "accept approve pay = completed goal in paid",
+		"expense-approval.yaml --as ann --meta amount=800 --meta receipt=true":          "accept ask = needs_human no_proposals in finance",
+		"expense-approval.yaml --as ann --meta amount=4200 --meta receipt=true":         "accept ask = needs_human no_proposals in finance",
+		"incident-response.yaml --meta attemptsNeeded=2":                                "acknowledge bad_deploy applied check still_failing bad_deploy applied check holds close = completed goal in resolved",
 		"release-pipeline.yaml --meta tests=passed --meta risk=low":                     "build pass scan low canary promote finish = completed goal in released",
 		"release-pipeline.yaml --meta tests=passed --meta risk=high":                    "build pass scan high = needs_human no_proposals in approval",
 		"support-triage.yaml --meta topic=invoice --meta urgent=false --meta plan=team": "to_billing answer = completed goal in answered",
 		"runaway-loop.yaml": "again again again = stopped batch_repeat in working",
 		"shared-budget.yaml --meta tests=passed --meta lines=40":  "merge = completed goal in merged",
 		"shared-budget.yaml --meta tests=passed --meta lines=900": "request_changes pushed = stopped budget_usd in open",
-		"starter.yaml": "publish = completed goal in published",
+		"starter.yaml":                  "publish = completed goal in published",
+		"starter.yaml --meta words=800": "publish = completed goal in published",
+		"refund-desk.yaml --meta order=A-17 --meta amount=20 --meta reason=late":          " = needs_human cold_start in claimed",
+		"refund-desk.yaml --meta order=A-18 --meta amount=240 --meta reason=wrong_colour": " = needs_human cold_start in claimed",
 	}
 	address, config := serve(t, "REVIEW_WEBHOOK_TOKEN", func(_ string, asked map[string]any) string { // as examples/webhook-proposer
 		name := "request_changes"
@@ -394,7 +425,7 @@ func TestCommandsInComments(t *testing.T) {
 		}
 		for _, c := range command.FindAllStringSubmatch(string(text), -1) {
 			meta := map[string]any{}
-			for _, pair := range strings.Split(c[2], " --meta ")[1:] {
+			for _, pair := range strings.Split(c[3], " --meta ")[1:] {
 				name, value, _ := strings.Cut(pair, "=")
 				var v any = value
 				_ = json.Unmarshal([]byte(value), &v) // what is no JSON is text
@@ -407,11 +438,11 @@ func TestCommandsInComments(t *testing.T) {
 			if c[1] != file {
 				t.Errorf("%s suggests to run %s", file, c[1])
 			}
-			got := run{meta: string(data)}.steps(t, load(t, file, "127.0.0.1:8787", address), config)
-			if got != want[c[1]+c[2]] {
-				t.Errorf("%s: %s, want %s", c[1]+c[2], got, want[c[1]+c[2]])
+			got := run{as: strings.TrimPrefix(c[2], " --as "), meta: string(data)}.steps(t, load(t, file, "127.0.0.1:8787", address), config)
+			if got != want[c[1]+c[2]+c[3]] {
+				t.Errorf("%s: %s, want %s", c[1]+c[2]+c[3], got, want[c[1]+c[2]+c[3]])
 			}
-			delete(want, c[1]+c[2])
+			delete(want, c[1]+c[2]+c[3])
 		}
 	}
 	if len(want) > 0 {
@@ -437,8 +468,8 @@ func TestStarterTellsTheTruth(t *testing.T) {
 	if got := fmt.Sprint(strategies.Names(machine.Arbiter)); got != "[alignmentMargin firstProposal bayes]" {
 		t.Errorf("the built-in arbiters are %s", got)
 	}
-	says("An expression over state, metaJson, visits, steps and last.")
-	if err := strategies.CheckExpression(machine.Proposer, `= state == last && metaJson == null && visits == steps ? "a" : "b"`, []string{"a", "b"}); err != nil {
+	says("An expression over state, data, metaJson, visits, steps and last.")
+	if err := strategies.CheckExpression(machine.Proposer, `= state == last && data == metaJson && visits == steps ? "a" : "b"`, []string{"a", "b"}); err != nil {
 		t.Error(err)
 	}
 	says("firstAvailable proposes the first.")
@@ -494,7 +525,7 @@ func ExampleList() {
 	// Output:
 	// document-review.json - one proposer, one arbiter: the smallest machine
 	// support-triage.yaml - rules route tickets, a majority decides, a human settles the rest
-	// expense-approval.yaml - small claims are paid, above a limit a human decides
+	// expense-approval.yaml - above a limit finance approves, two of them, or a timer goes on
 }
 
 func ExampleRead() {

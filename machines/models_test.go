@@ -20,10 +20,11 @@ var record = flag.Bool("record", false, "record the cassettes of the samples wit
 // A modelSample is a sample whose specialists are models, with what the scripted
 // server says to each of them in turn.
 type modelSample struct {
-	meta  string
-	says  map[string][]llmtest.Reply // by model
-	want  string
-	calls int
+	meta    string
+	says    map[string][]llmtest.Reply // by model
+	rulings []string
+	want    string
+	calls   int
 }
 
 func call(text, tool, args string) llmtest.Reply {
@@ -46,7 +47,8 @@ var modelSamples = map[string]modelSample{
 			"gpt-5.4-mini":     {call("", "take_down", `{"supplier":"Bolt & Sons","dollarsPerYear":"12,000"}`), call("The renewal clause is in the last sentence.", "take_down", `{"supplier":"Bolt & Sons","dollarsPerYear":12000,"renews":true}`)},
 			"claude-haiku-4-5": {call("All three terms are as in the contract.", "confirm", "{}")},
 		},
-		want: "take_down confirm = completed goal in filed", calls: 3,
+		rulings: []string{"lea sign", "farid sign"},
+		want:    "take_down confirm sign = completed goal in filed", calls: 3,
 	},
 	"reply-loop": {
 		meta: `{"question":"Where is my parcel? I ordered it two weeks ago.","known":"It left the warehouse yesterday."}`,
@@ -82,7 +84,7 @@ func (same) Read(b []byte) (int, error) {
 func (s modelSample) play(t *testing.T, name string, tape webhook.Tape, c llm.Config) string {
 	t.Helper()
 	c.Tape = tape
-	return run{meta: s.meta}.steps(t, load(t, name), runner.Config{Resolver: llm.New(c), Prices: llm.Prices()})
+	return run{meta: s.meta, rulings: s.rulings}.steps(t, load(t, name), runner.Config{Resolver: llm.New(c), Prices: llm.Prices()})
 }
 
 // server starts a server that says what a sample's models say.

@@ -12,6 +12,17 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
+// How far a machine does without humans, from its decisions. The records of all
+// sessions are counted once: who decided, by which margin, what was asked and what it
+// cost, who proposed what was executed. To that come the alignments of now, what
+// definition, ledger and log say of promises and stages (metrics_states.go), and
+// signals, which name what is worth knowing: no alignment yet, a lone specialist,
+// margins close to the threshold, a plateau.
+//
+// Nothing here decides anything. "Recent" are the last ten decisions. How long a human
+// thought about one is not recorded, so minutes are an assumption that the reader can
+// change (Assume).
+
 // Metrics say how far a machine, or one of its states, can do without humans:
 // DIAL's getCollapseMetrics.
 type Metrics struct {
@@ -20,6 +31,7 @@ type Metrics struct {
 	TotalDecisions         int                         `json:"totalDecisions"`
 	HumanDecisions         int                         `json:"humanDecisions"`
 	AIDecisions            int                         `json:"aiDecisions"`
+	Timers                 int                         `json:"timers,omitempty"`   // transitions that timers executed, which are nobody's decisions
 	NoQuorum               int                         `json:"noQuorum,omitempty"` // of HumanDecisions, where too few had answered, or somebody who is required had not
 	CollapseRatio          float64                     `json:"collapseRatio"`
 	RecentCollapseRatio    float64                     `json:"recentCollapseRatio"`
@@ -62,15 +74,16 @@ const recent = 10
 // MetricsOf computes the metrics of a machine; of one of its states if state is
 // not "".
 func MetricsOf(ctx context.Context, r *runner.Runner, machineName string, state machine.StateName) (*Metrics, error) {
-	decisions, err := r.Decisions(ctx, machineName, state, 0)
+	executed, err := r.Decisions(ctx, machineName, state, 0)
 	if err != nil {
 		return nil, err
 	}
+	decisions := made(executed)
 	book, err := r.Store().Book(ctx, machineName)
 	if err != nil {
 		return nil, err
 	}
-	m := &Metrics{MachineName: machineName, State: string(state), TotalDecisions: len(decisions),
+	m := &Metrics{MachineName: machineName, State: string(state), TotalDecisions: len(decisions), Timers: len(executed) - len(decisions),
 		AlignmentScores: map[string]exact.Billionths{}, Specialists: []SpecialistMetrics{}, Signals: []Signal{}}
 	compared := false
 	for _, rec := range book.Records(machineName) {
@@ -88,6 +101,11 @@ func MetricsOf(ctx context.Context, r *runner.Runner, machineName string, state 
 	m.Signals = append(m.Signals, found...)
 	m.Assume(DefaultHumanMinutes)
 	return m, err
+}
+
+// made returns the decisions among executed transitions: what a timer executed is nobody's.
+func made(executed []*session.DecisionRecord) []*session.DecisionRecord {
+	return slices.DeleteFunc(slices.Clone(executed), func(d *session.DecisionRecord) bool { return d.Timed() })
 }
 
 // DefaultHumanMinutes is how long a human decision is thought to take: how long
@@ -193,18 +211,12 @@ func (m *Metrics) signal(decisions []*session.DecisionRecord, compared bool) {
 	if thin, measured := thinMargins(last); thin*2 > measured {
 		m.add("warning", "THIN_MARGIN", "%d/%d recent AI decisions have margins within 0.1 of threshold", thin, measured)
 	}
-	if len(decisions) >= recent && humans(last) == 0 && m.declaresCollapse() {
+	if len(decisions) >= recent && humans(last) == 0 && slices.ContainsFunc(m.States, func(s StateMetrics) bool { return s.Stage != "" }) {
 		m.add("info", "FULL_COLLAPSE", "Last 10 decisions were all AI — full progressive collapse achieved")
 	}
 	if len(decisions) >= recent && constant(last) {
 		m.add("info", "ALIGNMENT_PLATEAU", "Alignment scores unchanged over last 10 decisions")
 	}
-}
-
-// declaresCollapse reports whether a state goes from humans to automatic decisions by
-// a declared way; where none does, that nobody was asked is no achievement.
-func (m *Metrics) declaresCollapse() bool {
-	return slices.ContainsFunc(m.States, func(s StateMetrics) bool { return s.Stage != "" })
 }
 
 // thinMargins counts the AI decisions whose margin was barely enough. Where arrival
@@ -224,10 +236,7 @@ func thinMargins(decisions []*session.DecisionRecord) (thin, measured int) {
 
 // constant reports whether all snapshots are the same and not empty.
 func constant(decisions []*session.DecisionRecord) bool {
-	for _, d := range decisions {
-		if len(d.AlignmentSnapshot) == 0 || !maps.Equal(d.AlignmentSnapshot, decisions[0].AlignmentSnapshot) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(decisions, func(d *session.DecisionRecord) bool {
+		return len(d.AlignmentSnapshot) == 0 || !maps.Equal(d.AlignmentSnapshot, decisions[0].AlignmentSnapshot)
+	})
 }

@@ -14,6 +14,15 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// What is promised in each state, beside what came of it. Three sources are put side by
+// side: the newest definition with the ledger (who can be asked, how many independent
+// voters they are worth, which threshold is established), the decisions (how much was
+// automatic), and the lessons (what audits and second humans found). Audits are counted
+// for the state since ever, a promise's own report for its epoch only.
+//
+// How often humans looked is counted beside how often they decided: an audit before a
+// decision is executed is a decision, an audit afterwards is another look.
+
 // StateMetrics are those of one state: what is promised, how much is decided
 // without humans, and what audits found of it, side by side.
 type StateMetrics struct {

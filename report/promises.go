@@ -58,7 +58,7 @@ func RisksOf(ctx context.Context, r *runner.Runner, machineName string) (*Risks,
 	}
 	v := &Risks{MachineName: machineName, Promises: promises(d), Caveats: trust.Caveats()}
 	for i := range v.Promises {
-		v.Promises[i].count(decisions, learned)
+		v.Promises[i].count(made(decisions), learned)
 	}
 	return v, nil
 }

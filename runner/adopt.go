@@ -20,8 +20,12 @@ import (
 
 // RecordTrial records that a policy was back-tested, unless that is known already. It
 // returns how many policies, this one included, were tried on rounds some of which t
-// is about. It returns ErrNotFound for a machine that was never run.
-func (r *Runner) RecordTrial(ctx context.Context, machineName string, t session.Trial) (tried int64, err error) {
+// is about. by is who tried it, nil if that is not said. It returns ErrNotFound for a
+// machine that was never run.
+func (r *Runner) RecordTrial(ctx context.Context, machineName string, t session.Trial, by *session.Actor) (tried int64, err error) {
+	if err := checkActor(by); err != nil {
+		return 0, err
+	}
 	if _, err := r.newest(ctx, machineName); err != nil {
 		return 0, err
 	}
@@ -36,7 +40,7 @@ func (r *Runner) RecordTrial(ctx context.Context, machineName string, t session.
 		if tried = int64(len(policies)); known {
 			return session.RosterEvent{}, nil
 		}
-		return session.RosterEvent{At: r.now(), Kind: session.KindTried, Trial: &t}, nil
+		return session.RosterEvent{At: r.now(), Kind: session.KindTried, Trial: &t, Actor: by.Clone()}, nil
 	})
 	return tried, err
 }
@@ -47,6 +51,7 @@ type Adopting struct {
 	Trial        session.Trial        // of its policy
 	SpecialistID machine.SpecialistID // the human
 	Reason       string
+	Actor        *session.Actor // who adopts it, for the record; nil if that is not said
 }
 
 // Adopt has the test of a promise begin with what a back-test found, once the policy
@@ -65,10 +70,10 @@ func (r *Runner) Adopt(ctx context.Context, in Adopting) (trust.Adoption, error)
 		return a, refuse(ErrIllegal, "nothing_to_adopt", "no recorded round of machine %q counts for this policy: there is nothing to adopt", a.Machine)
 	}
 	var err error
-	if a.Tried, err = r.RecordTrial(ctx, a.Machine, in.Trial); err != nil {
+	if a.Tried, err = r.RecordTrial(ctx, a.Machine, in.Trial, in.Actor); err != nil {
 		return a, err
 	}
-	d := &session.Adopted{SpecialistID: string(in.SpecialistID), Reason: specialist.Clip(in.Reason, maxReasoning), Lesson: &trust.Lesson{Adoption: &a}}
+	d := &session.Adopted{SpecialistID: string(in.SpecialistID), Reason: specialist.Clip(in.Reason, maxReasoning), Lesson: &trust.Lesson{Adoption: &a}, Actor: in.Actor.Clone()}
 	if err := d.Lesson.Check(); err != nil {
 		return a, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/dialai/dialai/internal/cases"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/verdict"
@@ -63,29 +64,36 @@ func (t *commit) refused(v verdict.Verdict) roundInput {
 
 // execute takes a decision through the gate and, if it passes, moves the
 // session. It is the only way a session moves. The verdict is recorded whatever
-// it is; what follows from a refusal is up to the caller.
-func (w *engine) execute(ctx context.Context, d decision) (verdict.Verdict, error) {
+// it is; what follows from a refusal is up to the caller. Where the transition cannot set
+// what it is to set the error is a *cases.SetError, and nothing is recorded.
+func (w *engine) execute(ctx context.Context, d *decision) (verdict.Verdict, error) {
 	w.passing = judgement{ctx: ctx, step: w.guardStep(d), inquiry: d.inquiry}
 	permit, verdict, err := w.here.gates[d.transition.Index].pass(ctx, w)
 	if err != nil {
 		return verdict, err
 	}
+	if permit.valid {
+		step := cases.Step{Transition: d.transition, MetaJSON: d.meta, By: d.by, Human: d.how.Ruling() || d.winner != nil && d.winner.IsHuman, At: w.at}
+		if d.data, d.subject, err = w.plan.cases.Write(ctx, &w.now, step); err != nil {
+			return verdict, err // nothing of the step has happened
+		}
+	}
 	g := w.newGated()
-	*g = session.Gated{Transition: d.transition, Verdict: verdict, IsHuman: d.how != session.ByConsensus}
+	*g = session.Gated{Transition: d.transition, Verdict: verdict, IsHuman: d.how.Ruling()}
 	w.emit(g)
 	if permit.valid {
-		w.move(permit, d, verdict)
+		w.move(ctx, permit, d, verdict)
 	}
 	return verdict, nil
 }
 
 // move executes what a permit allows.
-func (w *engine) move(p permit, d decision, v verdict.Verdict) {
+func (w *engine) move(ctx context.Context, p permit, d *decision, v verdict.Verdict) {
 	round := w.now.Round
 	w.emit(&session.Executed{
-		Transition: p.transition, How: d.how, IsHuman: d.how != session.ByConsensus,
+		Transition: p.transition, How: d.how, IsHuman: d.how.Ruling(),
 		SpecialistID: d.by, Arrival: d.arrival, Reasoning: d.reasoning, MetaJSON: d.meta,
-		At: w.at, Standing: d.standing, Round: round, Attempt: w.now.Attempt, Draws: d.draws, Authors: d.authors,
+		At: w.at, Standing: d.standing, Round: round, Attempt: w.now.Attempt, Draws: d.draws, Authors: d.authors, Data: d.data, Subject: d.subject, Actor: d.actor,
 	})
 	if d.learned != nil {
 		w.emit(d.learned)
@@ -96,7 +104,7 @@ func (w *engine) move(p permit, d decision, v verdict.Verdict) {
 		w.emit(&end)
 	default:
 		o := w.newOpened()
-		*o = session.RoundOpened{Round: round + 1, State: to, Notices: slices.Clip(v.Notices)}
+		*o = session.RoundOpened{Round: round + 1, State: to, Notices: slices.Clip(v.Notices), Closed: w.plan.cases.Closed(ctx, &w.now), Due: w.plan.cases.Due(ctx, &w.now, w.at)}
 		w.emit(o)
 		w.here, w.weighed, w.reads = &w.plan.states[to.Index], false, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -31,6 +32,7 @@ type response struct {
 	key      specialist.RoundKey // the round it is for
 	id       string              // of the specialist
 	human    bool
+	actor    *session.Actor // who handed it in; nil if it was asked for, or that is not said
 	source   specialist.Source
 	ask      int32              // 0 for local asks and submissions
 	repeat   int32              // of the request that it answers
@@ -61,7 +63,7 @@ func (h *response) usage() specialist.Usage {
 // the machine thinks that one costs: nobody will ever say more, and a limit of dollars
 // that counted nothing would never end.
 func (r *Runner) priced(c *guard.Config, h *response, u specialist.Usage) specialist.Usage {
-	said, of := u.Has(specialist.CostGiven), calledOf(&h.answer)
+	said, of := u.Has(specialist.CostGiven), spend.Called{Model: h.answer.Model, Asked: h.answer.Asked, Answered: h.answer.Answered}
 	u = r.price(c, u, of)
 	if said || h.estimate == nil {
 		return u
@@ -72,7 +74,7 @@ func (r *Runner) priced(c *guard.Config, h *response, u specialist.Usage) specia
 	case h.source != specialist.Model || h.estimate.Estimate == 0 || u.Billed() == 0:
 		return u
 	}
-	if _, known := r.priceOf(c, of.Answered, of.Model, of.Asked); known || c != nil && c.Cost.OnUnknownModel == "estimate_max" {
+	if _, known := r.prices(c).Find(of.Answered, of.Model, of.Asked); known || c != nil && c.Cost.OnUnknownModel == "estimate_max" {
 		return u
 	}
 	u.Estimated = true
@@ -212,12 +214,12 @@ func (t *round) answered(h *response, code string) bool {
 
 // proposal returns the proposal an answer makes, or says why it is not legal.
 func (t *commit) proposal(h *response, ask int32) (*session.Proposed, error) {
-	legal, err := legal(t.now.State, &h.answer, h.source.VotesOnly())
+	legal, err := legal(&t.now, &h.answer, h.source.VotesOnly())
 	if err != nil {
 		return nil, err
 	}
 	p := t.newProposed()
-	*p = session.Proposed{Ask: ask, Proposal: specialist.Proposal{
+	*p = session.Proposed{Ask: ask, Actor: h.actor, Proposal: specialist.Proposal{
 		SpecialistID: h.id, Transition: legal, Reasoning: h.answer.Reasoning, MetaJSON: h.answer.MetaJSON,
 		Usage: h.answer.Usage, CreatedAt: t.at, Arrival: t.open.Arrivals + 1, IsHuman: h.human, Mode: h.source,
 	}}
@@ -236,16 +238,19 @@ func (t *commit) proposal(h *response, ask int32) (*session.Proposed, error) {
 // allowed checks an answer against the state and returns the transition it
 // proposes. It brings the answer's metaJson into its stored form. Nothing
 // reaches a round without having passed here.
-func allowed(s *machine.State, a *specialist.Answer) (*machine.Transition, error) {
+func allowed(s *session.Session, a *specialist.Answer) (*machine.Transition, error) {
 	return legal(s, a, false)
 }
 
 // legal is allowed; with bare an answer may leave out what the parameters of its transition
 // ask for: it is a vote, and somebody else's payload is executed.
-func legal(s *machine.State, a *specialist.Answer, bare bool) (*machine.Transition, error) {
-	t := s.Transition(a.TransitionName)
+func legal(s *session.Session, a *specialist.Answer, bare bool) (*machine.Transition, error) {
+	t := s.State.Transition(a.TransitionName)
 	if t == nil {
-		return nil, refuse(ErrIllegal, session.CodeIllegal, "Invalid transition %q from state %q", specialist.Clip(a.TransitionName, 128), s.Name)
+		return nil, refuse(ErrIllegal, session.CodeIllegal, "Invalid transition %q from state %q", specialist.Clip(a.TransitionName, 128), s.State.Name)
+	}
+	if why := s.WhyClosed(t); why != "" {
+		return nil, refuse(ErrIllegal, session.CodeClosed, "%s", why)
 	}
 	if a.ToState != "" && a.ToState != t.Target {
 		return nil, refuse(ErrIllegal, session.CodeIllegal, "State mismatch: transition %q should go to %q, not %q", t.Name, t.Target, specialist.Clip(a.ToState, 128))
@@ -309,29 +314,38 @@ func legalCalls(calls []specialist.ToolCall) error {
 	return nil
 }
 
-// call asks one proposer and never panics. The answer in h may still be illegal.
-func call(ctx context.Context, m *member, q specialist.Question, h *response) {
+// call asks one proposer and never panics. The answer in h may still be illegal. Who is
+// outside this process is asked on a goroutine that may end; a Go function is called as any
+// other is: if it ends its goroutine, that of the step has ended.
+func call(ctx context.Context, m *member, q *specialist.Question, h *response) {
 	h.key, h.id, h.source, h.local = q.Key, m.SpecialistID, m.source, m.local()
 	if m.estimate > 0 {
 		h.estimate = &session.RemoteAsk{Estimate: m.estimate}
 	}
-	q.Self = m.SpecialistID
-	if m.source.VotesOnly() {
+	if m.local() {
 		h.say(ctx, m, q)
-	} else if !apart(func() { h.say(ctx, m, q) }) {
+	} else {
+		h.sayApart(ctx, m, *q)
+	}
+}
+
+// sayApart is say on a goroutine that may end.
+func (h *response) sayApart(ctx context.Context, m *member, q specialist.Question) {
+	if !apart(func() { h.say(ctx, m, &q) }) {
 		h.code, h.message = session.CodePanic, errGone.Error()
 	}
 }
 
 // say has a proposer say something. A panic is a failure.
-func (h *response) say(ctx context.Context, m *member, q specialist.Question) {
+func (h *response) say(ctx context.Context, m *member, q *specialist.Question) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.code, h.message = session.CodePanic, fmt.Sprintf("panic: %v", p)
 		}
 	}()
+	q.Self = m.SpecialistID
 	var err error
-	if h.answer, err = m.proposer.Propose(ctx, q); err != nil {
+	if h.answer, err = m.proposer.Propose(ctx, *q); err != nil {
 		h.fail(ctx, err)
 	}
 }

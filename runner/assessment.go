@@ -4,6 +4,7 @@ import (
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/lessons"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -23,14 +24,14 @@ type assessment struct {
 	outstanding []arbiter.Standing
 	judging     arbiter.Round
 	reads       *arbiter.Evidence // nil until bayes decides
-	memory      memory
+	past        lessons.Past
 }
 
 // assess makes t an assessment of the open round o of s, by those of p.
 func (t *assessment) assess(r *Runner, p *plan, s *session.Session, o *session.OpenRound, at specialist.Time) {
 	*t = assessment{r: r, votes: t.votes[:0], outstanding: t.outstanding[:0]}
 	t.round = round{now: s, open: o, at: at, plan: p, here: &p.states[s.State.Index]}
-	t.memory = memory{r: r, s: s}
+	t.past.Store, t.past.Session = r.store, s
 }
 
 // look returns an assessment of a session as last committed, by those who would take
@@ -46,7 +47,7 @@ func (r *Runner) look(p *plan, s *session.Session) *assessment {
 }
 
 // guardStep returns a decision as the guards see it.
-func (t *assessment) guardStep(d decision) verdict.Step {
+func (t *assessment) guardStep(d *decision) verdict.Step {
 	s := session.StepFor(t.now, d.transition, d.reasoning, d.meta, d.how != session.ByConsensus, d.winner)
 	s.Attempt, s.At = int64(t.now.Rejects), t.at
 	s.Began, s.Moved = t.now.CountedSince(t.at)
@@ -62,8 +63,8 @@ func (t *assessment) raise(d *session.Resumed, asked []guard.Raise) (err error) 
 	switch {
 	case s.Status == session.Completed:
 		return refuse(ErrNotRunning, "completed", "the session has completed in %q, so there is nothing to raise a limit for", s.State.Name)
-	case !t.mayRule(d.Actor):
-		e := refuse(ErrForbidden, "not_human", "only humans who take part in state %q can raise a limit, and %q is none", s.State.Name, d.Actor)
+	case !t.mayRule(d.SpecialistID):
+		e := refuse(ErrForbidden, "not_human", "only humans who take part in state %q can raise a limit, and %q is none", s.State.Name, d.SpecialistID)
 		e.Hint = "the machine file says who they are (isHuman)"
 		return e
 	case d.Note == "":

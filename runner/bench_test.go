@@ -360,6 +360,7 @@ func (b *bench) checkLog(id specialist.SessionID) {
 	s, err := b.store.Load(b.ctx, session.NewPrograms(), id)
 	b.ok(err)
 	f := folderOf(b, s.Machine())
+	f.Definition = func(digest string) ([]byte, error) { return s.Definition(digest), nil } // of before it was moved
 	var alike runner.Alike
 	var prev session.Hash
 	for rec, err := range b.store.Records(b.ctx, id, 0) {

@@ -18,13 +18,15 @@ import (
 // A service that was asked outside this process may say that it will answer later. With
 // its question it was given an address, which names the session and the ask, and a
 // secret; the log keeps only the hash of the secret. Callback lets an answer in if the
-// address names an ask that is open in the present round of a live session, and the
-// secret is that ask's; then it goes the way of every answer (answers.go). The ask is
-// closed by that, so that the secret is good for one answer.
+// address names an ask that has not been answered, and the secret is that ask's; then it
+// goes the way of every answer (answers.go). The ask, or its account, is closed by that, so
+// that the secret is good for one answer. Where a human was faster, or the time is up, the
+// answer is late: it changes no decision, and what it says of its cost corrects what the
+// ask was charged, as with a proposal for a round that is over.
 //
 // Whatever does not fit is refused with the same error, and the secret is compared in
 // constant time: a stranger learns neither which sessions exist nor how near a guess
-// was. Nothing of a refused call is recorded.
+// was. Nothing of such a call is recorded.
 
 // callback gives a request a place where it may be answered later, and the
 // secret that goes with it; only the secret's hash is stored.
@@ -50,10 +52,12 @@ func hashToken(token string) string {
 // Callback takes the late answer of a specialist that was asked outside this
 // process and said it would answer later. id is what followed "/v1/callbacks/"
 // in the address it was given, token the secret that went with it. A token is
-// good for one answer in its round. The error wraps ErrForbidden unless both fit
-// an open ask.
+// good for one answer. The error wraps ErrForbidden unless both fit an ask that was not
+// answered yet, and ErrStaleRound, with the codes of Answer, if nobody waits for that any
+// more: then the cost that the answer names is recorded, and nothing of one that names
+// none.
 func (r *Runner) Callback(ctx context.Context, id, token string, a specialist.Answer) (*specialist.Proposal, *session.Session, error) {
-	refused := refuse(ErrForbidden, "bad_callback", "this callback is not valid, was used already, or its round is over")
+	refused := refuse(ErrForbidden, "bad_callback", "this callback is not valid, or was used already")
 	sessionID, askID, found := strings.Cut(id, ".")
 	sid, err := session.ParseID(sessionID)
 	if !found || err != nil {
@@ -67,12 +71,15 @@ func (r *Runner) Callback(ctx context.Context, id, token string, a specialist.An
 		if err != nil {
 			return nil, nil, err
 		}
-		ask := s.OpenAsk(askID)
-		if ask == nil || !s.Status.Live() || ask.Remote.TokenHash == "" ||
+		key, ask := s.CalledBack(askID)
+		if ask == nil || ask.Remote.TokenHash == "" ||
 			subtle.ConstantTimeCompare([]byte(ask.Remote.TokenHash), []byte(hashToken(token))) != 1 {
 			return nil, s, refused
 		}
-		p, after, err := r.answered(ctx, s, AskRef{s.Key(), ask.Index, ask.Remote.Repeat, ask.SpecialistID}, a, nil)
+		if code := s.Refuses(s.Open, key, ask.Index, ask.Remote.Repeat); code != "" && a.Usage.Given == 0 {
+			return nil, s, refuse(ErrStaleRound, code, "the answer of %s counts for nothing (%s), and names no cost", ask.SpecialistID, code)
+		}
+		p, after, err := r.answered(ctx, s, AskRef{key, ask.Index, ask.Remote.Repeat, ask.SpecialistID}, a, nil)
 		if !errors.Is(err, session.ErrStale) {
 			return p, after, err
 		}

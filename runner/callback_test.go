@@ -40,7 +40,7 @@ func (b *bench) callback(a specialist.Ask, token string, answer specialist.Answe
 	return p, err
 }
 
-const badCallback = "this callback is not valid, was used already, or its round is over"
+const badCallback = "this callback is not valid, or was used already"
 
 // TestLateAnswer answers an ask later: the step waits, asks nobody twice, and
 // goes on with the answer.
@@ -154,7 +154,7 @@ func TestNoLateAnswerWithoutAddress(t *testing.T) {
 }
 
 // TestLateAnswersEnd gives up on an answer after asyncTimeout, charged as
-// estimated; what comes after that is refused.
+// estimated; what comes after that counts for nothing but its cost.
 func TestLateAnswersEnd(t *testing.T) {
 	bubble(t, func(b *bench) {
 		b.r = b.runner(inBubble, public)
@@ -168,8 +168,7 @@ func TestLateAnswersEnd(t *testing.T) {
 		if spent := b.now(s).Spent(); spent.Money != dollar/2 || spent.Estimated != 1 {
 			t.Errorf("spent were %+v", spent)
 		}
-		_, err := b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "again"})
-		b.refused(err, runner.ErrForbidden, badCallback)
+		b.tooLate(s, ask, "superseded")
 	})
 }
 
@@ -191,15 +190,48 @@ func TestRunWaits(t *testing.T) {
 	})
 }
 
-// TestRulingEndsTheWait rules while a late answer is out: it is charged as
-// estimated, and its callback is shut.
-func TestRulingEndsTheWait(t *testing.T) {
-	b := newBench(t, public)
-	s, ask := b.late(estimated("0.5"))
-	b.force(s, "again")
-	_, err := b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "again"})
+// tooLate answers an ask that nobody waits for any more, which was charged $0.5 as
+// estimated: what the answer cost is recorded, once, and nothing else changes.
+func (b *bench) tooLate(s *session.Session, ask specialist.Ask, code string) {
+	b.Helper()
+	before := b.now(s)
+	if spent := before.Spent().Money; spent != dollar/2 {
+		b.Errorf("spent were %s", spent)
+	}
+	said := specialist.Answer{TransitionName: "finish", Usage: cost(dollar / 4)}
+	_, err := b.callback(ask, "wrong", said)
 	b.refused(err, runner.ErrForbidden, badCallback)
-	if spent := b.now(s).Spent(); spent.Money != dollar/2 {
-		t.Errorf("spent were %s", spent.Money)
+	_, err = b.callback(ask, ask.CallbackToken, specialist.Answer{TransitionName: "finish"})
+	b.refused(err, runner.ErrStaleRound, "the answer of w counts for nothing ("+code+"), and names no cost")
+	if now := b.now(s); now.Sequence != before.Sequence {
+		b.Errorf("%d events were recorded", now.Sequence-before.Sequence)
+	}
+	_, err = b.callback(ask, ask.CallbackToken, said)
+	b.refused(err, runner.ErrStaleRound, "the answer of w counts for nothing ("+code+"): its cost is recorded")
+	b.wantLog(s, before.Sequence, "discarded 1 0 w finish "+code+" 0.25")
+	_, err = b.callback(ask, ask.CallbackToken, said)
+	b.refused(err, runner.ErrForbidden, badCallback)
+	if now := b.now(s); now.Spent().Money != dollar/4 || now.Key() != before.Key() || now.Status != before.Status || now.Executed != before.Executed {
+		b.Errorf("it is %s after %d steps, and spent %s", now.Status, now.Executed, now.Spent().Money)
+	}
+}
+
+// TestRulingEndsTheWait rules while a late answer is out: it is charged as estimated, until
+// the answer says what it cost. It was refused, and nobody learned what it cost.
+func TestRulingEndsTheWait(t *testing.T) {
+	for name, end := range map[string]func(b *bench, s *session.Session){
+		"the round is over":   func(b *bench, s *session.Session) { b.force(s, "again") },
+		"the session is over": func(b *bench, s *session.Session) { b.force(s, "finish") },
+		"it was cancelled": func(b *bench, s *session.Session) {
+			_, err := b.r.Stop(b.ctx, s.ID, runner.Stopping{Actor: carol, Note: "enough"})
+			b.ok(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, public)
+			s, ask := b.late(estimated("0.5"))
+			end(b, s)
+			b.tooLate(s, ask, "late")
+		})
 	}
 }

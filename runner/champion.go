@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
@@ -127,12 +128,8 @@ func (w *engine) favourite(ctx context.Context, due []*member) (*member, error) 
 	if err != nil {
 		return nil, err
 	}
-	if best := favourite(members, weights, trust.Trusted); best != nil {
-		for _, m := range due {
-			if m == best {
-				return best, nil
-			}
-		}
+	if best := favourite(members, weights, trust.Trusted); slices.Contains(due, best) {
+		return best, nil
 	}
 	return due[0], nil
 }

@@ -177,7 +177,7 @@ func (r *Runner) amongLatest(ctx context.Context, machineName string, state mach
 	}
 	found, looked := 0, 0
 	for i := len(decisions) - 1; i >= 0 && looked < overruleWindow; i-- {
-		if d := decisions[i]; !d.IsHuman {
+		if d := decisions[i]; !d.IsHuman && !d.Timed() {
 			looked++
 			if slices.Contains(rounds, d.RoundID) {
 				found++
@@ -325,22 +325,10 @@ func (v *collapseView) errorCost() exact.Money {
 
 // uninformative returns the ids of those who cost money and tell next to nothing.
 func (v *collapseView) uninformative() map[string]bool {
-	p := v.panel()
+	p := v.t.here.panel()
 	pruned := map[string]bool{}
 	for _, i := range v.all.Uninformative(p) {
 		pruned[p.Roster[i].SpecialistID] = true
 	}
 	return pruned
-}
-
-// panel returns who can be asked in the state.
-func (v *collapseView) panel() trust.Panel {
-	q := &v.t.here.question
-	p := trust.Panel{Machine: q.Machine, State: q.State, Options: q.Options, Policy: q.Policy, Bayes: true, FixedOrder: v.t.here.state.OptionOrder == machine.DeclaredOrder}
-	for i := range v.t.here.members {
-		if m := &v.t.here.members[i]; !m.off && !m.IsHuman {
-			p.Roster = append(p.Roster, trust.Open{SpecialistID: m.SpecialistID, Version: m.version, Model: m.ModelID, Cost: m.estimate})
-		}
-	}
-	return p
 }

@@ -27,12 +27,12 @@ func (v *collapseView) shadow(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	var open []trust.Open
-	for _, o := range v.panel().Roster {
+	for _, o := range v.t.here.panel().Roster {
 		if o.Cost > 0 && o.SpecialistID != v.t.championship.champion {
 			open = append(open, o)
 		}
 	}
-	w := v.all.Wave(v.t.here.question, open, trust.Asking{Explore: draw.Seed(), Patient: true})
+	w := v.all.Wave(v.t.asked(), open, trust.Asking{Explore: draw.Seed(), Patient: true})
 	if len(w.Ask) == 0 {
 		return "", nil
 	}
@@ -53,7 +53,7 @@ func (t *round) contested(j *trust.Judgement) bool {
 // answered, and p is nil; it proposes what only a human may decide; or somebody
 // trusted sees it differently, as j, the judgement of the round, says.
 func Contested(p *specialist.Proposal, j *trust.Judgement) bool {
-	if p == nil || p.Transition.Irreversible {
+	if p == nil || p.Transition.OnlyHumans() {
 		return true
 	}
 	for _, v := range j.Votes {

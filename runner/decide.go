@@ -1,14 +1,17 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/cases"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -41,10 +44,10 @@ type Ruling struct {
 	Reasoning      string
 	MetaJSON       json.RawMessage
 	Usage          specialist.Usage
-	// Reopen names who takes up a session that a guard or a limit has stopped, in the
-	// commit of the ruling; "" leaves such a session alone. It stays stopped if the
-	// ruling is refused. What somebody has cancelled, only Resume takes up.
-	Reopen string
+	// Reopen takes up a session that a guard or a limit has stopped, in the commit of the
+	// ruling. It stays stopped if the ruling is refused. What somebody has cancelled, only
+	// Resume takes up.
+	Reopen bool
 	// Blind says that whoever rules has not seen what was proposed: only then is
 	// the ruling evidence for letting somebody decide alone. It counts for nothing
 	// where the log says otherwise (see Reveal).
@@ -52,6 +55,13 @@ type Ruling struct {
 	// Withdraw takes the own ruling back that waits for others; TransitionName is ""
 	// then.
 	Withdraw bool
+	// Actor is the person or program that rules, for the record; nil if that is not said. Two
+	// rulings of one actor never count as those of two humans, if its method authenticates.
+	Actor *session.Actor
+	// If, unless nil, is given the session that the ruling's commit would replace; nothing
+	// happens, and its error is returned, if it returns one. It may be called again, with
+	// the session as it is then, if somebody else commits first.
+	If func(*session.Session) error
 }
 
 // Operator is who rules where a machine declares no human for a state and
@@ -115,13 +125,16 @@ func (r *Runner) Execute(ctx context.Context, in Ruling) (Arbitration, error) {
 }
 
 func (r *Runner) arbitrate(ctx context.Context, in Ruling, how session.DecisionKind) (Arbitration, error) {
-	if err := in.pin().check(); err != nil {
+	if err := cmp.Or(in.pin().check(), checkActor(in.Actor)); err != nil {
 		return Arbitration{}, err
 	}
 	for range maxRaces {
 		s, err := r.load(ctx, in.SessionID)
 		if err != nil {
 			return Arbitration{}, err
+		}
+		if err := holds(in.If, s); err != nil {
+			return Arbitration{Session: s}, err
 		}
 		if !s.Status.Live() && !in.reopens(s) {
 			return Arbitration{Session: s}, refuse(ErrNotRunning, "not_running", "Session is not running: %s (%s)", s.ID, s.Status)
@@ -130,7 +143,7 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how session.DecisionK
 			return in.stale(s, err), err
 		}
 		var result Arbitration
-		err = r.contain(s.ID, func() (err error) {
+		err = r.containApart(s.ID, func() (err error) {
 			switch {
 			case in.Withdraw:
 				result, err = r.withdraw(ctx, s, in)
@@ -150,7 +163,7 @@ func (r *Runner) arbitrate(ctx context.Context, in Ruling, how session.DecisionK
 
 // reopens reports whether the ruling may take up a session that has stopped.
 func (in *Ruling) reopens(s *session.Session) bool {
-	return s.Status == session.Stopped && in.Reopen != "" && in.TransitionName != "" && s.Outcome().Code != session.CodeCancelled
+	return s.Status == session.Stopped && in.Reopen && in.TransitionName != "" && s.Outcome().Code != session.CodeCancelled
 }
 
 // refused returns a result that says why nothing was executed.
@@ -168,8 +181,12 @@ func (in Ruling) refused(s *session.Session, reason string) Arbitration {
 }
 
 // notAllowed refuses the ruling of somebody who may not rule.
-func (in Ruling) notAllowed(s *session.Session) (Arbitration, error) {
-	return in.refused(s, onlyHumans), refuse(ErrForbidden, "not_a_decider", onlyHumans)
+func (w *engine) notAllowed(in Ruling) (Arbitration, error) {
+	why := onlyHumans
+	if m := w.here.find(string(in.SpecialistID)); m != nil && m.IsHuman && !m.off {
+		why = fmt.Sprintf("%s may only propose in state %q, where others decide: %s", m.SpecialistID, w.here.state.Name, strings.Join(w.here.state.Deciders, ", "))
+	}
+	return in.refused(w.before, why), refuse(ErrForbidden, "not_a_decider", "%s", why)
 }
 
 // pin returns what the ruling is about.
@@ -226,19 +243,19 @@ func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how s
 		return Arbitration{}, err
 	}
 	if !w.mayRule(string(in.SpecialistID)) {
-		return in.notAllowed(s)
+		return w.notAllowed(in)
 	}
 	if how == session.Direct && len(s.State.Transitions) == 0 {
 		return in.refused(s, fmt.Sprintf("No transitions available from state %q", s.State.Name)), nil
 	}
 	answer := specialist.Answer{TransitionName: in.TransitionName, ToState: in.ToState, Reasoning: in.Reasoning, MetaJSON: in.MetaJSON, Usage: in.Usage}
-	legal, err := allowed(s.State, &answer)
+	legal, err := allowed(s, &answer)
 	if err != nil {
 		result := in.refused(s, err.Error())
 		result.IsHuman = true
 		return result, err
 	}
-	d := decision{transition: legal, how: how, by: string(in.SpecialistID), blind: in.Blind && s.MayBeBlind(in.SpecialistID), reasoning: answer.Reasoning, meta: answer.MetaJSON}
+	d := decision{transition: legal, how: how, by: string(in.SpecialistID), actor: in.Actor.Clone(), blind: in.Blind && s.MayBeBlind(in.SpecialistID), reasoning: answer.Reasoning, meta: answer.MetaJSON}
 	if d.reasoning == "" {
 		d.reasoning = session.HumanOverride
 	}
@@ -247,6 +264,9 @@ func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how s
 		result.IsHuman = true
 		return result, err
 	}
+	if why := s.NotEligible(legal, d.by); why != "" {
+		return in.refusedHuman(s, refuse(ErrForbidden, session.CodeNotEligible, "%s", why))
+	}
 	return w.rule(ctx, in, d)
 }
 
@@ -254,12 +274,15 @@ func (r *Runner) force(ctx context.Context, s *session.Session, in Ruling, how s
 // commits.
 func (w *engine) executeForced(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
 	if w.now.Status == session.Stopped {
-		w.emit(&session.Resumed{Actor: in.Reopen, Note: "to be decided"})
+		w.emit(&session.Resumed{Actor: d.actor, SpecialistID: d.by, Note: "to be decided"})
 	}
 	if err := w.weighForced(ctx, &d); err != nil {
 		return Arbitration{}, err
 	}
-	verdict, err := w.execute(ctx, d)
+	verdict, err := w.execute(ctx, &d)
+	if failed, ok := errors.AsType[*cases.SetError](err); ok {
+		return in.refusedHuman(w.before, refuse(ErrIllegal, session.CodeSetFailed, "%v", failed))
+	}
 	if err != nil {
 		return Arbitration{}, err
 	}
@@ -283,6 +306,9 @@ func (w *engine) weighForced(ctx context.Context, d *decision) (err error) {
 		if d.draws, err = w.drawSecond(ctx, *d); err != nil {
 			return err
 		}
+	}
+	if w.forced() {
+		return nil
 	}
 	d.learned, err = w.learningEvent(ctx, *d)
 	return err
@@ -323,9 +349,14 @@ func (t *assessment) standing(ctx context.Context) (*session.Standing, error) {
 // must be able to.
 func (t *assessment) mayRule(id string) bool {
 	if m := t.here.find(id); m != nil {
-		return m.IsHuman && !m.off
+		return m.IsHuman && !m.off && t.here.decides(id)
 	}
 	return id == Operator && t.r.config.AllowOperator && !t.here.declaresHuman()
+}
+
+// decides reports whether a human is one of those who alone may rule in the state.
+func (p *statePlan) decides(id string) bool {
+	return p.state.Deciders == nil || slices.Contains(p.state.Deciders, id)
 }
 
 // Humans returns the ids of the humans who may rule on the session now, in

@@ -536,7 +536,7 @@ func TestRulingOnAStoppedSession(t *testing.T) {
 	in := runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "finish"}
 	_, err := b.r.Decide(b.ctx, in)
 	b.refused(err, runner.ErrNotRunning, "Session is not running: "+s.ID.String()+" (stopped)")
-	in.Reopen = "root"
+	in.Reopen = true
 	for _, bad := range []func(*runner.Ruling){
 		func(in *runner.Ruling) { in.TransitionName = "nowhere" }, func(in *runner.Ruling) { in.ToState = "open" },
 		func(in *runner.Ruling) { in.SpecialistID = "a" }, func(in *runner.Ruling) { in.SpecialistID = "nobody" },
@@ -556,7 +556,7 @@ func TestRulingOnAStoppedSession(t *testing.T) {
 	if was, is := stopped.Outcome(), now.Outcome(); was.Code != is.Code || was.Reason != is.Reason || now.Round != stopped.Round {
 		t.Errorf("it stopped for %+v, and now for %+v", was, is)
 	}
-	b.wantLog(s, stopped.Sequence, "resumed", "gated finish abort", "ended stopped max_steps")
+	b.wantLog(s, stopped.Sequence, "resumed human", "gated finish abort", "ended stopped max_steps")
 }
 
 // TestRulingReopens takes up a session and moves it in one commit.
@@ -566,7 +566,7 @@ func TestRulingReopens(t *testing.T) {
 	b.propose(s, "a", "again")
 	b.stepTo(s, runner.TickStopped)
 	before := len(b.records(s))
-	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again", Reopen: "root"})
+	a := b.rule(runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again", Reopen: true})
 	if !a.Executed || b.now(s).Status != session.Running || len(b.records(s)) != before+1 || b.count(s, session.KindResumed) != 1 {
 		t.Errorf("the result is %+v", a)
 	}

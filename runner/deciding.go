@@ -51,7 +51,7 @@ func (r *Runner) Newest(ctx context.Context, machineName string) (*session.Progr
 	if err != nil {
 		return nil, err
 	}
-	if len(definitions) == 0 {
+	if len(definitions) == 0 || machineName == "" {
 		return nil, &session.NotFoundError{What: "Machine", ID: machineName}
 	}
 	m, err := machine.Parse(machineName+".json", definitions[0], session.StoredChecks())

@@ -80,11 +80,14 @@ func (r *Runner) Fold(ctx context.Context, id specialist.SessionID, f *session.F
 
 // definition finds the definition of a stored session: loading it compiles it.
 func (r *Runner) definition(ctx context.Context, id specialist.SessionID) func(digest string) ([]byte, error) {
-	return func(string) ([]byte, error) {
+	return func(digest string) ([]byte, error) {
 		s, err := r.load(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		return s.Machine().JSON(), nil
+		if text := s.Definition(digest); text != nil {
+			return text, nil
+		}
+		return nil, &session.NotFoundError{What: "Definition", ID: digest}
 	}
 }

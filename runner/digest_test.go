@@ -207,7 +207,7 @@ func TestDigestsOfWithheldQuestions(t *testing.T) {
 		b.said(map[string]string{"a": "finish", "b": "finish"})
 		s := withholding(b, "collapse")
 		b.stepTo(s, runner.TickHuman)
-		_, now, err := b.r.Reveal(b.ctx, s.ID, "ann")
+		_, now, err := b.r.Reveal(b.ctx, s.ID, "ann", nil)
 		b.ok(err)
 		q, err := b.r.Question(b.ctx, now, machine.SpecialistID(c.digest))
 		b.ok(err)

@@ -17,7 +17,7 @@ import (
 // drawAudit draws whether a decision that the engine is about to execute is
 // audited; nil where none is.
 func (t *assessment) drawAudit(ctx context.Context, by *member) (*session.Draws, error) {
-	if !t.here.audits {
+	if !t.here.audits || t.forced() {
 		return nil, nil
 	}
 	rate, err := t.auditRate(ctx, by)
@@ -64,7 +64,7 @@ func (t *assessment) auditRate(ctx context.Context, by *member) (exact.Billionth
 // learns from that later.
 func (t *assessment) drawSecond(ctx context.Context, d decision) (*session.Draws, error) {
 	s := t.here.state.SecondHuman
-	if s == nil || len(t.here.humansOn()) < 2 || s.When == machine.After && len(t.here.state.Transitions) < 2 {
+	if s == nil || d.transition.Approvals != nil || len(t.here.humansOn()) < 2 || s.When == machine.After && len(t.now.Offered().Transitions) < 2 {
 		return nil, nil
 	}
 	rate := billionths(s.Rate)
@@ -75,12 +75,12 @@ func (t *assessment) drawSecond(ctx context.Context, d decision) (*session.Draws
 	return &session.Draws{SecondRate: rate, Second: hit}, err
 }
 
-// humansOn returns the ids of the humans who take part and are not switched off, in
-// roster order.
+// humansOn returns the ids of the humans who may rule and are not switched off, in roster
+// order.
 func (p *statePlan) humansOn() (ids []string) {
 	for _, list := range [][]member{p.members, p.humans} {
 		for i := range list {
-			if m := &list[i]; m.IsHuman && !m.off {
+			if m := &list[i]; m.IsHuman && !m.off && p.decides(m.SpecialistID) {
 				ids = append(ids, m.SpecialistID)
 			}
 		}

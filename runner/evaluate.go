@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/cases"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -90,7 +91,7 @@ func (w *engine) payable(in *Ruling, v *session.Judged) error {
 		return nil
 	}
 	given := specialist.Answer{TransitionName: w.elected(v).transition.Name, MetaJSON: in.MetaJSON}
-	if _, err := legal(w.now.State, &given, true); err != nil {
+	if _, err := legal(&w.now, &given, true); err != nil {
 		return err
 	}
 	in.MetaJSON = given.MetaJSON // nil for null, which replaces nothing
@@ -122,7 +123,14 @@ func (w *engine) executeElected(ctx context.Context, in Ruling, d decision) (Arb
 		return result, errors.Join(err, w.save(ctx))
 	}
 	w.demoteOnMismatch(d.transition)
-	verdict, err := w.execute(ctx, d)
+	verdict, err := w.execute(ctx, &d)
+	if failed, ok := errors.AsType[*cases.SetError](err); ok {
+		w.unset(failed)
+		result.GuardReason = failed.Error()
+		err = w.save(ctx)
+		result.Session = w.s
+		return result, err
+	}
 	if err != nil {
 		return Arbitration{}, err
 	}

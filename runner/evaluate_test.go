@@ -129,7 +129,7 @@ func TestFailedCallIsNoVerdict(t *testing.T) {
 			t.Errorf("%d were asked before resuming", n)
 		}
 		b.cast.judge("judge", broken("splinters"))
-		_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: "me", Note: "power is back"})
+		_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: someone, Note: "power is back"})
 		b.ok(err)
 		if tick = b.stepTo(s, runner.TickHuman); tick.Reasoning() != "Arbiter "+id+" failed: panic: splinters" {
 			t.Errorf("a panicking arbiter: %s", tick.Reasoning())

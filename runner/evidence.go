@@ -6,12 +6,25 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 )
+
+// What the arbiter bayes decides by. The ledger of the store's outcomes says what
+// specialists are worth (assessment.evidence); the plan says, once for each state, what
+// is asked of it (plan.ask): the options, what binds the decision (a promise, or else a
+// threshold, or else the default promise), and a digest of the policy.
+//
+// The digest decides when the test of a promise begins anew: it is made of everything
+// that can change how a round is decided (arbiter, prompts, transitions, order, quorum,
+// and who is asked in which version). A promise of a state depends on the policy of
+// that state alone, one of the machine on those of all states. Whatever is added to
+// statePolicy changes the digest of every machine that has it, so a new field is left
+// out of the JSON while it is unset.
 
 // Ledger returns what human decisions have taught so far, over all machines of
 // the store. It must not be added to: Clone it for that.
@@ -29,8 +42,34 @@ func (t *assessment) evidence(ctx context.Context) (*arbiter.Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.reads = &arbiter.Evidence{Ledger: l, Place: place, Question: t.here.question}
+	t.reads = &arbiter.Evidence{Ledger: l, Place: place, Question: t.asked()}
 	return t.reads, nil
+}
+
+// asked returns what the present round asks, but for the votes: what conditions have
+// closed is no option of it.
+func (t *round) asked() trust.Question {
+	if offered := t.now.Offered(); offered != t.now.State {
+		return Offered(t.here.question, offered)
+	}
+	return t.here.question
+}
+
+// Offered returns a question whose options are the transitions of a state, such as those
+// that conditions have left ([session.Session.Offered]).
+func Offered(q trust.Question, s *machine.State) trust.Question {
+	q.Options, q.Irreversible = make([]string, len(s.Transitions)), make([]bool, len(s.Transitions))
+	for i, t := range s.Transitions {
+		q.Options[i], q.Irreversible[i] = t.Name, t.OnlyHumans()
+	}
+	return q
+}
+
+// forced reports whether conditions have left nothing to choose between, or answers of the
+// round count in the session from which this one was forked: such a round is evidence for
+// nothing.
+func (t *round) forced() bool {
+	return t.open.Inherited() || t.now.Offered() != t.now.State && len(t.now.Offered().Transitions) < 2
 }
 
 // byBayes reports whether an arbiter is the strategy bayes.
@@ -64,10 +103,12 @@ type statePolicy struct {
 	Threshold            *machine.Threshold
 	Order                machine.OptionOrder
 	Mode                 machine.Mode
-	Wave                 int             `json:",omitempty"` // in mode sequential
-	HumanCost            *exact.Money    `json:",omitempty"` // likewise
-	Quorum               *machine.Quorum `json:",omitempty"` // declared
-	Required             []string        `json:",omitempty"` // ids of those without whose answer a human decides
+	Wave                 int                    `json:",omitempty"` // in mode sequential
+	HumanCost            *exact.Money           `json:",omitempty"` // likewise
+	Quorum               *machine.Quorum        `json:",omitempty"` // declared
+	Required             []string               `json:",omitempty"` // ids of those without whose answer a human decides
+	When                 []string               `json:",omitempty"` // conditions, by place of the transition; none if there is none
+	Set                  [][]machine.Assignment `json:",omitempty"` // likewise
 }
 
 func (p *statePlan) policy() statePolicy {
@@ -90,7 +131,26 @@ func (p *statePlan) policy() statePolicy {
 	for _, t := range s.Transitions {
 		d.Transitions = append(d.Transitions, [2]string{t.Name, t.Target})
 	}
+	if slices.ContainsFunc(s.Transitions, func(t *machine.Transition) bool { return t.When != "" }) {
+		for _, t := range s.Transitions {
+			d.When = append(d.When, t.When)
+		}
+	}
+	if slices.ContainsFunc(s.Transitions, func(t *machine.Transition) bool { return t.Set != nil }) {
+		for _, t := range s.Transitions {
+			d.Set = append(d.Set, t.Set)
+		}
+	}
 	return d
+}
+
+// definition returns the digest of what the state is, to which certificates hold.
+func (d *statePolicy) definition() string {
+	what := []any{d.State, d.Prompt, d.Transitions}
+	if d.When != nil {
+		what = append(what, d.When)
+	}
+	return digestOf(what)
 }
 
 // ask fills in the questions that the rounds of a plan put to the ledger.
@@ -117,7 +177,7 @@ func (p *plan) ask(m *machine.Machine) {
 		if q.PolicyDigest = whole; own {
 			q.PolicyDigest = digestOf([]any{def.Stacking, policies[i]})
 		}
-		p.states[i].definition = digestOf([]any{policies[i].State, policies[i].Prompt, policies[i].Transitions})
+		p.states[i].definition = policies[i].definition()
 		p.states[i].question, p.states[i].audits = q, p.states[i].auditable(def)
 	}
 }
@@ -125,11 +185,7 @@ func (p *plan) ask(m *machine.Machine) {
 // ask returns what a round of the state asks, but for the votes.
 func (p *statePlan) ask(m *machine.Machine, own bool, scopes int64) trust.Question {
 	s := p.state
-	q := trust.Question{Machine: m.Name(), State: s.Name}
-	for _, t := range s.Transitions {
-		q.Options = append(q.Options, t.Name)
-		q.Irreversible = append(q.Irreversible, t.Irreversible)
-	}
+	q := Offered(trust.Question{Machine: m.Name(), State: s.Name}, s)
 	q.Policy.NoStacking = m.Definition().Stacking == "off"
 	threshold := s.Threshold
 	if threshold == nil && p.arbiter != nil {

@@ -38,7 +38,7 @@ func (r *Runner) send(ctx context.Context, requests []request, q specialist.Ques
 	ctx, cancelTime := context.WithTimeout(ctx, time.Duration(s.Solicit.RoundTimeout))
 	ctx, cancel := context.WithCancelCause(ctx)
 	f := &flight{results: make(chan response, len(requests)), out: len(requests), cancel: cancel, done: cancelTime}
-	arrive := r.arrivals(requests, q) // before anything is noted: it belongs to the program
+	arrive := r.arrivals(requests) // before anything is noted: it belongs to the program
 	r.mu.Lock()
 	for _, req := range requests {
 		r.inflight[askKey{q.Key, req.index}] = true
@@ -64,14 +64,13 @@ func (r *Runner) send(ctx context.Context, requests []request, q specialist.Ques
 }
 
 // arrivals returns what answers to requests come through.
-func (r *Runner) arrivals(requests []request, q specialist.Question) func(ctx context.Context, place int, record func()) {
+func (r *Runner) arrivals(requests []request) func(ctx context.Context, place int, record func()) {
 	if r.config.Arrivals == nil {
 		return func(_ context.Context, _ int, record func()) { record() }
 	}
 	asked := make([]specialist.Caller, len(requests))
-	for i, req := range requests {
-		asked[i] = specialist.Caller{SessionID: q.Key.Session.String(), MachineName: q.Machine.Name(), State: q.State.Name, SpecialistID: req.member.SpecialistID,
-			Round: q.Key.Round, Attempt: q.Key.Attempt, Nth: req.ask.Nth, AskID: req.ask.ID}
+	for i := range requests {
+		asked[i] = requests[i].caller
 	}
 	return r.config.Arrivals.Together(asked)
 }
@@ -119,7 +118,7 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 		h.answer.Usage = specialist.Usage{}.WithCalls(0, 0) // it was never sent
 		return h
 	}
-	ctx, cancel := context.WithTimeout(ctx, req.member.timeout)
+	ctx, cancel := context.WithTimeout(specialist.WithCaller(ctx, req.caller), req.member.timeout)
 	defer cancel()
 	if req.limit != (specialist.CallLimit{}) {
 		ctx = specialist.WithCallLimit(ctx, req.limit)
@@ -128,7 +127,7 @@ func (r *Runner) request(ctx context.Context, req request, q specialist.Question
 	start := r.config.Now()
 	var h response
 	req.ticket.start()
-	call(ctx, req.member, q, &h)
+	call(ctx, req.member, &q, &h)
 	h.ask, h.repeat, h.estimate = req.index, req.estimate.Repeat, req.estimate
 	if u := &h.answer.Usage; !u.Has(specialist.LatencyGiven) && h.code == "" {
 		u.LatencyMsec, u.Given = r.config.Now().Sub(start).Milliseconds(), u.Given|specialist.LatencyGiven

@@ -210,7 +210,7 @@ func TestEmptyStoreIsEmpty(t *testing.T) {
 	b := newBench(t)
 	sessions, err := b.r.Sessions(b.ctx, session.ListQuery{})
 	b.ok(err)
-	inbox, err := b.r.Inbox(b.ctx, "")
+	inbox, _, err := b.r.Inbox(b.ctx, session.ListQuery{}, "")
 	b.ok(err)
 	book, err := b.store.Book(b.ctx, "desk")
 	b.ok(err)

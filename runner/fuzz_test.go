@@ -42,7 +42,7 @@ func logs(t testing.TB) (m *machine.Machine, logs [][]byte) {
 		s := b.start(m, runner.StartOptions{Meta: []byte(`{"k":1}`), Seed: 7, Mode: machine.Sequential})
 		for range 4 {
 			b.step(s)
-			b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: "me", Note: "on", RetryFailed: true})
+			b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: someone, Note: "on", RetryFailed: true})
 		}
 		round := b.now(s).Key().ID()
 		b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again"})

@@ -164,7 +164,8 @@ func named(t types.Type) string {
 // TestOnlyTheGateMoves reads the source: a permit is made where the event is
 // fired, an executed event where a permit is shown or a log is read back, and a
 // session stands elsewhere only after such an event was applied. lookIn makes a
-// session that no store knows, to look at a state: nothing of it is committed.
+// session that no store knows, to look at a state: nothing of it is committed. A move opens
+// the round of the same state anew, in another definition (moved.go).
 func TestOnlyTheGateMoves(t *testing.T) {
 	s := readSource(t)
 	for what, want := range map[string]string{
@@ -173,12 +174,12 @@ func TestOnlyTheGateMoves(t *testing.T) {
 		"make permit":            "gate.go pass",
 		"write permit":           "",
 		"call pass":              "advance.go execute",
-		"call execute":           "decide.go executeForced, evaluate.go executeElected, round_states.go executing",
+		"call execute":           "decide.go executeForced, evaluate.go executeElected, round_states.go executing, timer.go executeTimer",
 		"call move":              "advance.go execute",
 		"make Executed":          "advance.go move, session/folder.go newData",
-		"make RoundOpened":       "advance.go move, advance.go refused, commit_batch.go newOpened, session/folder.go newData, session/opening.go fill",
-		"call apply":             "commit.go emit, session/folder.go Add, session/opening.go NewOpening",
-		"write Session.State":    "deciding.go lookIn, session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound, session/form_events.go comparisonForm", /* the state of a trust.Comparison */
+		"make RoundOpened":       "advance.go move, advance.go refused, commit_batch.go newOpened, move.go moveOnce, session/folder.go newData, session/opening.go fill",
+		"call apply":             "commit.go emit, session/folder.go Add, session/fork.go replay, session/opening.go NewOpening",
+		"write Session.State":    "deciding.go lookIn, session/fold.go applyEvent, session/fold.go applyExecuted, session/fold.go applyRound, session/form_events.go comparisonForm, session/moved.go applyMoved", /* the state of a trust.Comparison */
 		"write Session.Executed": "session/fold.go applyExecuted",
 		"write Session.last":     "session/fold.go applyExecuted",
 	} {

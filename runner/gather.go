@@ -3,9 +3,10 @@ package runner
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/dialai/dialai/internal/deadline"
+	"github.com/dialai/dialai/internal/lessons"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -165,9 +166,7 @@ func (w *engine) gatherLocal(ctx context.Context, ask []*member) error {
 		w.responses = append(w.responses, response{wave: w.chosen})
 		h := &w.responses[len(w.responses)-1]
 		w.chosen = nil
-		w.tickets[m.SpecialistID].start()
-		w.callLocal(ctx, m, q, h)
-		w.paid(m.SpecialistID, w.priced(h, h.usage()))
+		w.callLocal(ctx, m, &q, h)
 		if err := ctx.Err(); err != nil {
 			w.responses = w.responses[:len(w.responses)-1]
 			return err // whatever was said, the step is given up
@@ -191,16 +190,21 @@ func (w *engine) note(a *session.Asked) {
 
 // callLocal asks one function. Only those of a program's own can wait, so only
 // they get a deadline.
-func (w *engine) callLocal(ctx context.Context, m *member, q specialist.Question, h *response) {
-	if m.source != specialist.Function {
-		call(ctx, m, q, h)
-		return
+func (w *engine) callLocal(ctx context.Context, m *member, q *specialist.Question, h *response) {
+	limited := w.r.quota != nil // or there is no ticket, and nobody to tell what the call has cost
+	if limited {
+		w.tickets[m.SpecialistID].start()
 	}
-	if w.limit == nil || !w.limit.reuse(ctx, m.timeout) {
-		w.limit = &lazyDeadline{Context: ctx, timeout: m.timeout}
+	if m.source == specialist.Function {
+		if w.limit == nil || !w.limit.Reuse(ctx, m.timeout) {
+			w.limit = deadline.New(ctx, m.timeout)
+		}
+		defer w.limit.Release()
+		ctx = w.limit
 	}
-	defer w.limit.release()
-	call(w.limit, m, q, h)
+	if call(ctx, m, q, h); limited {
+		w.paid(m.SpecialistID, w.priced(h, h.usage()))
+	}
 }
 
 // A request is one ask outside this process, ready to be sent.
@@ -208,6 +212,7 @@ type request struct {
 	member   *member
 	estimate *session.RemoteAsk // what it is expected to need
 	ask      specialist.Ask
+	caller   specialist.Caller
 	index    int32
 	ticket   ticket
 	limit    specialist.CallLimit
@@ -223,7 +228,7 @@ func (w *engine) gatherRemote(ctx context.Context, ask []*member) (roundInput, e
 	if err := w.save(ctx); err != nil {
 		return seenNothing, err
 	}
-	q := questionOf(w.s, w.s.Notices(), &memory{r: w.r, s: w.s, mu: &sync.Mutex{}})
+	q := questionOf(w.s, w.s.Notices(), &lessons.Past{Store: w.r.store, Session: w.s})
 	if slices.ContainsFunc(requests, func(req request) bool { return req.member.webhook() }) {
 		q.Encoded = q.AppendContext(nil, true)
 	}
@@ -231,9 +236,7 @@ func (w *engine) gatherRemote(ctx context.Context, ask []*member) (roundInput, e
 	for _, m := range ask {
 		if m.local() {
 			var h response
-			w.tickets[m.SpecialistID].start()
-			w.callLocal(ctx, m, q, &h)
-			w.paid(m.SpecialistID, w.priced(&h, h.usage()))
+			w.callLocal(ctx, m, &q, &h)
 			w.responses = append(w.responses, h)
 		}
 	}
@@ -270,7 +273,8 @@ func (w *engine) recordAsks(ctx context.Context, ask []*member) ([]request, erro
 		} else {
 			next++
 		}
-		req.index, req.ask = a.Index, specialist.Ask{ID: w.now.Key().AskID(a.Index), Nth: w.open.Before(m.SpecialistID, m.Role, a.Index)}
+		req.index, req.caller = a.Index, w.caller(m.SpecialistID, m.Role, a.Index, a.Remote.Repeat)
+		req.ask = specialist.Ask{ID: req.caller.AskID, Nth: req.caller.Nth}
 		if err := w.r.callback(w.now.Key(), &req, &a); err != nil {
 			return nil, err
 		}
@@ -280,4 +284,25 @@ func (w *engine) recordAsks(ctx context.Context, ask []*member) ([]request, erro
 	w.emit(recorded)
 	w.note(recorded)
 	return requests, nil
+}
+
+// caller says on whose behalf an ask is made that is recorded now. It is wanted while its
+// answer would count: until somebody cancels the session, answers in its place, or takes
+// it over.
+func (w *engine) caller(id string, role machine.Role, index, repeat int32) specialist.Caller {
+	r, t, key := w.r, &w.now, w.now.Key()
+	return specialist.Caller{
+		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: id, Round: t.Round, Attempt: t.Attempt,
+		Nth: w.open.Before(id, role, index), AskID: key.AskID(index),
+		Wanted: func(ctx context.Context) error {
+			s, err := r.load(ctx, key.Session)
+			if err != nil {
+				return err
+			}
+			if code := s.Refuses(s.Open, key, index, repeat); code != "" {
+				return refuse(ErrStaleRound, code, "an answer would count for nothing (%s)", code)
+			}
+			return nil
+		},
+	}
 }

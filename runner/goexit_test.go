@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dialai/dialai/arbiter"
@@ -21,22 +22,57 @@ func leaving(context.Context, specialist.Question) (specialist.Answer, error) {
 	return specialist.Answer{}, nil
 }
 
-// TestStrategyEndsItsGoroutine: that is a failed ask, as a panic is, wherever the function
-// is called: Step, Run and Propose return, and nothing stays locked. They hung.
+// gone is what is said of a Go function that ended its goroutine.
+const gone = "ended its goroutine (runtime.Goexit)"
+
+// wantGone has a session run, and expects that it has failed since a function ended its
+// goroutine; nothing stays locked, and another session goes on.
+func (b *bench) wantGone(s *session.Session) {
+	b.Helper()
+	result, err := b.r.Run(b.ctx, s.ID, runner.RunOptions{})
+	b.ok(err)
+	if o := result.Session.Outcome(); result.Session.Status != session.Failed || o.Code != session.CodePanic || !strings.Contains(o.Reason, gone) || result.Session.Executed != 0 {
+		b.Errorf("it came to %s: %s (%s)", result.Session.Status, o.Code, o.Reason)
+	}
+	done := make(chan struct{})
+	go func() { // of a Step it is the goroutine of whoever calls it that ends
+		defer close(done)
+		_, _ = b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: someone})
+		_, _ = b.r.Step(b.ctx, s.ID)
+		b.Error("a step returned whose function has ended the goroutine")
+	}()
+	<-done
+	if now := b.now(s); now.Status != session.Running || now.Executed != 0 {
+		b.Errorf("a step that has ended its goroutine left the session %s", now.Status)
+	}
+}
+
+// TestServiceEndsItsGoroutine: that is a failed ask, as a panic is.
+func TestServiceEndsItsGoroutine(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", leaving)
+	b.cast.judge("judge", electNone)
+	s := b.start(b.desk(web("a"), human("human"), arbFn("judge")))
+	b.stepTo(s, runner.TickHuman)
+	if log := b.log(s, 1); !strings.Contains(log, "ask_failed a panic") {
+		t.Errorf("the log is\n%s", log)
+	}
+	b.force(s, "finish")
+}
+
+// TestStrategyEndsItsGoroutine: a run, and a proposal that is asked for, say so and return;
+// they hung.
 func TestStrategyEndsItsGoroutine(t *testing.T) {
-	for name, who := range map[string][]string{"beside a service": {fn("a"), web("w")}, "alone": {fn("a")}, "a service": {web("a")}} {
+	for name, who := range map[string][]string{"beside a service": {fn("a"), web("w")}, "alone": {fn("a")}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.cast.play("a", leaving)
 			b.cast.say("w", "finish")
 			b.cast.judge("judge", electNone)
 			s := b.start(b.desk(append(who, human("human"), arbFn("judge"))...))
-			b.stepTo(s, runner.TickHuman)
-			if log := b.log(s, 1); !strings.Contains(log, "ask_failed a panic") {
-				t.Errorf("the log is\n%s", log)
-			}
+			b.wantGone(s)
 			_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a"})
-			if e, ok := errors.AsType[*runner.Error](err); !ok || e.Code != session.CodePanic || !strings.Contains(e.Error(), "ended its goroutine") {
+			if p, ok := errors.AsType[*runner.PanicError](err); !ok || p.Session != s.ID || !strings.Contains(p.Error(), gone) {
 				t.Errorf("asked by hand: %v", err)
 			}
 			b.force(s, "finish")
@@ -53,41 +89,43 @@ func TestArbiterEndsItsGoroutine(t *testing.T) {
 		return arbiter.Decision{}, nil
 	}))
 	s := b.start(b.desk(fn("a"), human("human"), arbFn("judge")))
-	tick := b.stepTo(s, runner.TickHuman)
-	if tick.Code != session.CodeArbiterFailed || !strings.Contains(tick.Session.Outcome().Reason, "ended its goroutine") {
-		t.Errorf("it came to %s: %s", tick.Code, tick.Session.Outcome().Reason)
+	b.wantGone(s)
+}
+
+// TestGuardEndsItsGoroutine: nothing passes a guard that does not return.
+func TestGuardEndsItsGoroutine(t *testing.T) {
+	b := newBench(t, func(c *runner.Config) {
+		c.Guards = []guard.Checker{guard.Func(func(context.Context, verdict.Step) verdict.Verdict { runtime.Goexit(); return verdict.Verdict{} })}
+	})
+	b.cast.say("a", "finish")
+	b.wantGone(b.start(b.desk(fn("a"), human("human"), half)))
+}
+
+// TestGuardPanics: a guard of the program's own that panics fails closed, and the program is
+// told, where it had heard of no panic of a guard.
+func TestGuardPanics(t *testing.T) {
+	var told []*runner.PanicError
+	b := newBench(t, func(c *runner.Config) {
+		c.Panicked = func(p *runner.PanicError) { told = append(told, p) }
+		c.Guards = []guard.Checker{guard.Func(func(context.Context, verdict.Step) verdict.Verdict { panic("a bug") })}
+	})
+	b.cast.say("a", "finish")
+	s := b.start(b.desk(fn("a"), human("human"), half))
+	if tick := b.stepTo(s, runner.TickStopped); tick.Code != "internal_error" || len(told) != 1 || told[0].Session != s.ID {
+		t.Errorf("it came to %s, the program was told %v", tick.Code, told)
 	}
 }
 
-// TestGuardLeaves: a guard of the program's own that panics, or ends its goroutine, fails
-// closed, and the program is told, where it had heard of no panic of a guard.
-func TestGuardLeaves(t *testing.T) {
-	for name, leave := range map[string]func(){"a panic": func() { panic("a bug") }, "an end": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			var told []*runner.PanicError
-			b := newBench(t, func(c *runner.Config) {
-				c.Panicked = func(p *runner.PanicError) { told = append(told, p) }
-				c.Guards = []guard.Checker{guard.Func(func(context.Context, verdict.Step) verdict.Verdict { leave(); return verdict.Verdict{} })}
-			})
-			b.cast.say("a", "finish")
-			s := b.start(b.desk(fn("a"), human("human"), half))
-			if tick := b.stepTo(s, runner.TickStopped); tick.Code != "internal_error" || len(told) != 1 || told[0].Session != s.ID {
-				t.Errorf("it came to %s, the program was told %v", tick.Code, told)
-			}
-		})
-	}
-}
-
-// quitter is a store that ends the goroutine of whoever loads.
+// quitter is a store that ends the goroutine of who loads one of its sessions first.
 type quitter struct {
 	session.Store
-	id specialist.SessionID
+	id   specialist.SessionID
+	once sync.Once
 }
 
 func (q *quitter) Load(ctx context.Context, ps *session.Programs, id specialist.SessionID) (*session.Session, error) {
 	if q.id == id {
-		q.id = specialist.SessionID{}
-		runtime.Goexit()
+		q.once.Do(runtime.Goexit) // which counts as done
 	}
 	return q.Store.Load(ctx, ps, id)
 }

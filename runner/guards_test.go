@@ -244,7 +244,7 @@ func TestLadderInASession(t *testing.T) {
 		case 3: // a human lets it go on once
 			b.force(s, "again")
 		case 4:
-			_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: "me", Note: "try again"})
+			_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: someone, Note: "try again"})
 			b.ok(err)
 		}
 		if tick := b.step(s); tick.Status != want {

@@ -3,7 +3,8 @@ package runner
 import (
 	"context"
 	"errors"
-	"iter"
+	"strconv"
+	"strings"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
@@ -12,50 +13,74 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// Inbox returns all that [Runner.Questions] yields. Those that cannot be read harm
-// nothing but themselves: the error is about them, and the others are listed all the same.
-func (r *Runner) Inbox(ctx context.Context, viewer machine.SpecialistID) ([]Question, error) {
-	items := []Question{}
-	var unread []error
-	for item, err := range r.Questions(ctx, viewer, specialist.SessionID{}) {
-		switch {
-		case ctx.Err() != nil:
-			return items, ctx.Err()
-		case err != nil:
-			unread = append(unread, err)
-		default:
+// Inbox returns a page of the questions that wait for a human, those that are overdue when
+// the first page is read in front, each part in the order of the query,
+// as a viewer sees them, who is "" for nobody in particular: those of the sessions that the
+// query selects and that need a human, and the cursor of the next page, "" after the last.
+// With a cursor of the query itself all are read in its order from there on.
+// Sessions that cannot be read harm nothing but themselves: the error is about them, and
+// the others are listed all the same.
+func (r *Runner) Inbox(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) (items []Question, next session.Cursor, err error) {
+	q.Statuses = []session.Status{session.NeedsHuman}
+	items = []Question{}
+	ask := func(id specialist.SessionID) error {
+		item, waits, err := r.waiting(ctx, id, viewer)
+		if waits && err == nil {
 			items = append(items, item)
 		}
+		return err
 	}
-	return items, errors.Join(unread...)
+	if q.Overdue != 0 || q.Timely != 0 || q.After != "" && !strings.Contains(string(q.After), ".") {
+		next, err = r.eachOf(ctx, q, ask)
+		return items, next, err
+	}
+	part, err := partOf(q, r.now())
+	if err != nil {
+		return items, "", err
+	}
+	var unread error
+	if part.query.Overdue != 0 {
+		page, err := r.Sessions(ctx, part.query)
+		if err != nil {
+			return items, "", err
+		}
+		if unread = eachIn(ctx, page, ask); ctx.Err() != nil {
+			return items, "", unread
+		}
+		if next = part.query.Next(page); next != "" {
+			return items, part.cursor(next), unread
+		}
+		part.rest(len(page))
+	}
+	next, err = r.eachOf(ctx, part.query, ask)
+	return items, part.cursor(next), errors.Join(unread, err)
 }
 
-// questionPage is how many waiting sessions are looked up at a time.
-const questionPage = 256
+// eachOf calls do with each session of a page, and returns the cursor of the next one. An
+// error of do is about its session only, so it is returned with the others.
+func (r *Runner) eachOf(ctx context.Context, q session.ListQuery, do func(specialist.SessionID) error) (session.Cursor, error) {
+	page, err := r.Sessions(ctx, q)
+	if err != nil {
+		return "", err
+	}
+	if err = eachIn(ctx, page, do); ctx.Err() != nil {
+		return "", err
+	}
+	return q.Next(page), err
+}
 
-// Questions yields the questions that wait for a human, in the order in which their
-// sessions were created, as a viewer sees them, who is "" for nobody in particular: those
-// of sessions after one, of all if that is the zero id. A session that cannot be read is
-// an error, after which the others come; the error of a store that cannot list, or does
-// not know the session, is the last.
-func (r *Runner) Questions(ctx context.Context, viewer machine.SpecialistID, after specialist.SessionID) iter.Seq2[Question, error] {
-	return func(yield func(Question, error) bool) {
-		for {
-			page, err := r.store.List(ctx, session.ListQuery{Waiting: true, After: after, Limit: questionPage, Oldest: true})
-			for _, w := range page {
-				after = w.SessionID
-				if item, waits, err := r.waiting(ctx, after, viewer); (waits || err != nil) && !yield(item, err) {
-					return
-				}
-			}
-			if err != nil {
-				yield(Question{}, err)
-			}
-			if err != nil || len(page) < questionPage {
-				return
-			}
+// eachIn calls do with each session of a page, and returns what went wrong with any.
+func eachIn(ctx context.Context, page []session.Summary, do func(specialist.SessionID) error) error {
+	var unread []error
+	for i := range page {
+		if err := do(page[i].SessionID); err != nil {
+			unread = append(unread, err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
+	return errors.Join(unread...)
 }
 
 // waiting returns the question of a session; waits is false if somebody was faster.
@@ -98,4 +123,52 @@ func (r *Runner) votesOf(ctx context.Context, s *session.Session) ([]arbiter.Vot
 		by = noArbiter()
 	}
 	return t.standings(ctx, by)
+}
+
+// An inboxPart is what is read next of an inbox: the questions that were overdue at the
+// moment when its first page was read, or those that were not. Its cursor says which part,
+// as of when, and where in it.
+type inboxPart struct {
+	query session.ListQuery
+	since specialist.Time
+}
+
+// partOf returns the part of an inbox that a query goes on with.
+func partOf(q session.ListQuery, now specialist.Time) (inboxPart, error) {
+	p := inboxPart{q, now}
+	p.query.Overdue = now
+	if q.After == "" {
+		return p, nil
+	}
+	at, after, ok := strings.Cut(string(q.After), ".")
+	which, moment := at[:min(1, len(at))], at[min(1, len(at)):]
+	since, err := strconv.ParseInt(moment, 36, 64)
+	if !ok || err != nil || since <= 0 || which != "o" && which != "t" {
+		return p, session.ErrCursor
+	}
+	p.query.After, p.since, p.query.Overdue = session.Cursor(after), specialist.Time(since), specialist.Time(since)
+	if which == "t" {
+		p.query.Overdue, p.query.Timely = 0, p.since
+	}
+	return p, nil
+}
+
+// rest goes on with the questions that are not overdue, after so many others on the page.
+func (p *inboxPart) rest(shown int) {
+	p.query.Overdue, p.query.Timely, p.query.After = 0, p.since, ""
+	if p.query.Limit > 0 {
+		p.query.Limit -= shown
+	}
+}
+
+// cursor returns the cursor of what comes after a page whose last part has this one.
+func (p *inboxPart) cursor(next session.Cursor) session.Cursor {
+	which := "t"
+	if next == "" {
+		return ""
+	}
+	if p.query.Overdue != 0 {
+		which = "o"
+	}
+	return session.Cursor(which+strconv.FormatInt(int64(p.since), 36)+".") + next
 }

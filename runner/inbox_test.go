@@ -2,8 +2,10 @@ package runner_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -25,28 +27,87 @@ func TestQuestionsAreReadFromASession(t *testing.T) {
 		return err
 	}())
 	for after, first := range map[int]int{-1: 0, 8: 10, 9: 10, 299: 300} {
-		var id specialist.SessionID
+		q := session.ListQuery{Statuses: []session.Status{session.NeedsHuman}, Limit: 70}
 		if after >= 0 {
-			id = waiting[after].ID
+			q.After = q.CursorAfter(waiting[after].ID)
 		}
 		n := first
-		for q, err := range b.r.Questions(b.ctx, "", id) {
+		for more := true; more; more = q.After != "" {
+			page, next, err := b.r.Inbox(b.ctx, q, "")
 			b.ok(err)
-			if n == 9 {
+			for _, question := range page {
+				if n == 9 {
+					n++
+				}
+				if question.SessionID != waiting[n].ID.String() {
+					t.Fatalf("after session %d, question %d is of %s, want %s", after, n, question.SessionID, waiting[n].ID)
+				}
 				n++
 			}
-			if q.SessionID != waiting[n].ID.String() {
-				t.Fatalf("after session %d, question %d is of %s, want %s", after, n, q.SessionID, waiting[n].ID)
-			}
-			n++
+			q.After = next
 		}
 		if n != 300 {
 			t.Errorf("after session %d, the questions end before %d of 300", after, n)
 		}
 	}
-	for _, err := range b.r.Questions(b.ctx, "", specialist.SessionID{1}) {
-		if !errors.Is(err, session.ErrNotFound) {
-			t.Errorf("after a session that nobody knows: %v", err)
+	q := session.ListQuery{Statuses: []session.Status{session.NeedsHuman}}
+	if q.After = q.CursorAfter(specialist.SessionID{1}); !errors.Is(inboxErr(b, q), session.ErrNotFound) {
+		t.Errorf("after a session that nobody knows: %v", inboxErr(b, q))
+	}
+	if q.After = "x"; !errors.Is(inboxErr(b, q), session.ErrCursor) {
+		t.Errorf("after what is no cursor: %v", inboxErr(b, q))
+	}
+	page, next, err := b.r.Inbox(b.ctx, session.ListQuery{ID: waiting[20].ID.String(), Limit: 50}, "")
+	if b.ok(err); len(page) != 1 || next != "" || page[0].SessionID != waiting[20].ID.String() {
+		t.Errorf("by id the questions are %v, want that of %s alone", page, waiting[20].ID)
+	}
+}
+
+func inboxErr(b *bench, q session.ListQuery) error {
+	_, _, err := b.r.Inbox(b.ctx, q, "")
+	return err
+}
+
+// TestDecider: a list of what a human may decide has the sessions in whose state that human
+// is one who rules, by the definition and the roster as it is now, whatever approvals
+// exclude or somebody has ruled already.
+func TestDecider(t *testing.T) {
+	b := newBench(t)
+	legal := b.start(b.approved(`"deciders":["group:legal"],`, `{"count":1,"exclude":["previous"]}`))
+	desk := b.start(b.desk(human("ann"), human("carol")))
+	two := b.start(b.approved(`"deciders":["group:finance"],`, `2`))
+	want := func(id string, ids ...specialist.SessionID) {
+		t.Helper()
+		var got []specialist.SessionID
+		for q := (session.ListQuery{Decider: machine.SpecialistID(id), Limit: 1}); ; {
+			page, err := b.r.Sessions(b.ctx, q)
+			b.ok(err)
+			for _, sum := range page {
+				got = append(got, sum.SessionID)
+			}
+			if q.After = q.Next(page); q.After == "" {
+				break
+			}
 		}
+		if !slices.Equal(got, ids) {
+			t.Errorf("%s decides in %v, want %v", id, got, ids)
+		}
+	}
+	want("carol", legal.ID, desk.ID, two.ID)
+	want("lea", legal.ID)
+	want("alice", two.ID)
+	want("ann", desk.ID)
+	want("nobody")
+	b.stepTo(two, runner.TickHuman)
+	b.recorded(two, "alice", "pay", session.CodeApprovals)
+	want("alice", two.ID)
+	b.register(machine.Specialist{Role: machine.Proposer, SpecialistID: "dora", IsHuman: true})
+	want("dora", desk.ID)
+	b.ok(b.r.Disable(b.ctx, "desk", "carol"))
+	want("carol", legal.ID, two.ID)
+	q := session.ListQuery{Decider: "ann"}
+	page, _, err := b.r.Inbox(b.ctx, q, "")
+	if b.ok(err); len(page) != 0 {
+		t.Errorf("a session that runs is a question: %v", page)
 	}
 }

@@ -57,7 +57,7 @@ func (w *engine) inquire(ctx context.Context, of func(*session.Judged) decision)
 	if held, err := w.waitsForAudit(ctx, w.by); held || err != nil {
 		return nil, err // a human decides first: there is nothing to ask yet
 	}
-	step := w.guardStep(d)
+	step := w.guardStep(&d)
 	if j := (judgement{ctx: ctx, step: step}); !j.alone(&w.assessment).Passed() {
 		return nil, nil // the gate says why
 	}

@@ -17,6 +17,22 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// How the two guards that ask somebody put their questions. Each question becomes a
+// probe (whom it asks, a digest of what is asked, and what it may cost), and goes
+// through inquirer.call, which answers from the log what the log has an answer to, and
+// otherwise records the question, sends it, and records what came.
+//
+// So what is recorded must be enough to read the answer again: of a classifier its
+// verdict, score and code as JSON; of a model its text, or its log probabilities as
+// JSON. The digest covers all that the answer depends on: the model, the stage, the
+// prompt, how to sample.
+//
+// What a call of a model may cost is known before: its input is estimated, and its
+// output is the most that the model says it can give, or what its last outputs make
+// likely where the budget adapts. What a model does not say afterwards is estimated
+// too, and marked so. The truth gate sees the session's spending as its ledger but
+// charges nothing there: each call is charged where it is recorded.
+
 // classify puts one question to the classifier.
 func (q *inquirer) classify(ctx context.Context, c guard.Classification) (guard.ClassifierAnswer, error) {
 	p := probe{guard: session.ClassifierID, source: specialist.Webhook, stage: c.Stage, digest: c.Digest(), timeout: q.config.Classifier.Timeout}

@@ -169,14 +169,11 @@ func (q *inquirer) send(ctx context.Context, key askKey, p *probe, ask func(cont
 		_, cost := q.cost(p, &a)
 		q.w.paid(p.guard, cost)
 	}()
-	t := &q.w.now
 	var m meter
 	defer m.read(&a)
-	asked := specialist.WithCaller(q.bounded(ctx, p), specialist.Caller{
-		SessionID: t.ID.String(), MachineName: t.Machine().Name(), State: t.State.Name, SpecialistID: p.guard, Round: t.Round, Attempt: t.Attempt,
-		Nth: q.w.open.Before(p.guard, session.GuardRole, key.index), AskID: key.round.AskID(key.index), Spent: m.add,
-	})
-	if !apart(func() { a = replied(asked, ask) }) {
+	caller := q.w.caller(p.guard, session.GuardRole, key.index, 0)
+	caller.Spent = m.add
+	if !apart(func() { a = replied(specialist.WithCaller(q.bounded(ctx, p), caller), ask) }) {
 		a.err = errGone
 	}
 	return a

@@ -2,10 +2,12 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/internal/lessons"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -119,8 +121,8 @@ func (t *round) place(p *specialist.Proposal, members []member, weights []exact.
 func (t *assessment) arbiterRound(ctx context.Context, votes []arbiter.Vote, by *member) (*arbiter.Round, error) {
 	st := t.now.State
 	t.judging = arbiter.Round{
-		Key: t.now.Key(), Machine: t.now.Machine(), State: st, RequireTrust: st.RequireTrust,
-		Threshold: st.Threshold, Votes: votes, Past: &t.memory,
+		Key: t.now.Key(), Machine: t.now.Machine(), State: t.now.Offered(), RequireTrust: st.RequireTrust,
+		Threshold: st.Threshold, Votes: votes, Past: &t.past,
 	}
 	if t.judging.Threshold == nil {
 		t.judging.Threshold = by.Threshold
@@ -141,12 +143,18 @@ func (t *assessment) arbiterRound(ctx context.Context, votes []arbiter.Vote, by 
 // question returns what the proposers of the round are asked, valid until t
 // changes.
 func (t *assessment) question() specialist.Question {
-	return questionOf(t.now, t.open.Notices, &t.memory)
+	return questionOf(t.now, t.open.Notices, &t.past)
 }
 
-func questionOf(s *session.Session, notices []string, p *memory) specialist.Question {
+// Past returns what a session remembers, for an arbiter that decides a recorded round
+// again. It may be used concurrently.
+func (r *Runner) Past(s *session.Session) specialist.Past {
+	return &lessons.Past{Store: r.store, Session: s}
+}
+
+func questionOf(s *session.Session, notices []string, p *lessons.Past) specialist.Question {
 	o := s.Options()
-	return specialist.Question{Key: s.Key(), Machine: s.Machine(), State: s.State, Notices: notices, Past: p, Meta: o.Meta, Seed: o.Seed}
+	return specialist.Question{Key: s.Key(), Machine: s.Machine(), State: s.Offered(), Notices: notices, Past: p, Meta: o.Meta, Data: s.Data(), Seed: o.Seed}
 }
 
 // judge implements judge: it is called by the gate, inside the event.
@@ -183,18 +191,9 @@ func (j *judgement) alone(t *assessment) (v verdict.Verdict) {
 	return v
 }
 
-// own runs a guard of the program's own; a panic, or an end of its goroutine, fails
-// closed, and the program is told.
+// own runs a guard of the program's own; a panic fails closed, and the program is told.
 func (j *judgement) own(t *assessment, c guard.Checker) (v verdict.Verdict) {
-	var err error
-	if !apart(func() {
-		err = t.r.contain(t.now.ID, func() error { v = c.Check(j.ctx, j.step); return nil })
-	}) {
-		p := &PanicError{Session: t.now.ID, Value: errGone.Error()}
-		t.r.tell(p)
-		err = p
-	}
-	if err != nil {
+	if t.r.contain(t.now.ID, func() error { v = c.Check(j.ctx, j.step); return nil }) != nil {
 		return verdict.InternalError("a custom guard")
 	}
 	return v
@@ -204,7 +203,8 @@ func (j *judgement) own(t *assessment, c guard.Checker) (v verdict.Verdict) {
 type decision struct {
 	transition *machine.Transition
 	how        session.DecisionKind
-	by         string // the winner or the human; may be ""
+	by         string         // the winner or the human; may be ""
+	actor      *session.Actor // who ruled; nil if that is not said
 	arrival    int32
 	reasoning  string
 	meta       []byte
@@ -216,4 +216,6 @@ type decision struct {
 	learned    *session.Learned
 	standing   *session.Standing // of the round a human closes
 	inquiry    *inquiry          // nil if nobody was asked about it
+	data       json.RawMessage   // what it writes into the session's data; nil for nothing
+	subject    string            // what the session is about afterwards, if it writes anything
 }

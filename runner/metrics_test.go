@@ -174,7 +174,7 @@ func TestInbox(t *testing.T) {
 	quiet, s, second := b.start(m), b.start(m), b.start(m)
 	b.stepTo(second, runner.TickHuman)
 	b.stepTo(s, runner.TickHuman)
-	items, err := b.r.Inbox(b.ctx, "")
+	items, _, err := b.r.Inbox(b.ctx, session.ListQuery{}, "")
 	b.ok(err)
 	if len(items) != 2 || items[0].SessionID != s.ID.String() || items[1].SessionID != second.ID.String() {
 		t.Fatalf("the inbox is %+v (and %s is quiet)", items, quiet.ID)
@@ -190,7 +190,7 @@ func TestInbox(t *testing.T) {
 	}
 	b.propose(second, "human", "again")
 	b.force(s, "finish")
-	if items, err = b.r.Inbox(b.ctx, ""); err != nil || len(items) != 0 {
+	if items, _, err = b.r.Inbox(b.ctx, session.ListQuery{}, ""); err != nil || len(items) != 0 {
 		t.Errorf("answered, the inbox is %+v (%v)", items, err)
 	}
 }

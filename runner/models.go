@@ -2,7 +2,6 @@ package runner
 
 import (
 	"slices"
-	"time"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/guard"
@@ -95,72 +94,37 @@ func (t *assessment) bookOf(m *member, e *specialist.Estimate) (b spend.Book, un
 // its context: then the question is sent.
 func (m *member) webhook() bool { return m.StrategyWebhookURL != "" || m.ContextWebhookURL != "" }
 
-// calledOf returns which models an answer names.
-func calledOf(a *specialist.Answer) spend.Called {
-	return spend.Called{Model: a.Model, Asked: a.Asked, Answered: a.Answered}
-}
-
 // price fills in what an answer cost: the price of the machine comes first, then
 // the program's, then what the machine does about models without a price.
 func (t *assessment) price(u specialist.Usage, of spend.Called) specialist.Usage {
 	return t.r.price(t.now.Program.Guards(t.now.State), u, of)
 }
 
-// price is that of an assessment under given guards, which may be nil. The model that
-// answered is looked up by its own name first, then without its version. If neither
-// is known, and its name is not that of a relative of the model that was asked, the
-// server only has a name of its own for that: its price holds, as an estimate.
+// price is that of an assessment under given guards, which may be nil.
 func (r *Runner) price(c *guard.Config, u specialist.Usage, of spend.Called) specialist.Usage {
-	switch {
-	case u.Has(specialist.CostGiven) || of.Model == "":
+	if u.Has(specialist.CostGiven) || of.Model == "" {
 		return u
-	case u.Billed() == 0:
-		return u.WithCost(0)
 	}
-	if p, known := r.priceOf(c, of.Answered, of.Model); known {
-		return u.WithCost(p.Cost(u))
+	tables := r.prices(c)
+	if priced, known := tables.Price(u, of); known {
+		return priced
 	}
-	if of.Asked != "" && !spend.AkinModels(of.Asked, of.Model) {
-		if p, known := r.priceOf(c, of.Asked); known {
-			u.Estimated = true
-			return u.WithCost(p.Cost(u))
-		}
-	}
-	return r.costliest(c, u, of.Model)
-}
-
-// priceOf returns the price of the first of some names that the machine knows, else
-// of the first that the program knows. c may be nil.
-func (r *Runner) priceOf(c *guard.Config, names ...string) (p spend.Price, known bool) {
-	tables := [2]*spend.PriceTable{nil, r.config.Prices}
+	own := c.Price(u, of.Model)
 	if c != nil {
-		tables[0] = c.Cost.Table()
-	}
-	for _, t := range tables {
-		for _, name := range names {
-			if p, known = t.Find(name); known && name != "" {
-				return p, true
-			}
+		if most, asked := tables.Costliest(u, c.Cost.OnUnknownModel); asked {
+			own = own.WithCost(max(most, own.CostUSD))
+			own.Estimated = true
 		}
 	}
-	return p, false
+	return own
 }
 
-// costliest prices a call of a model that is in no table as c says: by the costliest of
-// the machine's table and the program's, or not at all. c may be nil.
-func (r *Runner) costliest(c *guard.Config, u specialist.Usage, model string) specialist.Usage {
-	own := c.Price(u, model)
-	if c == nil || r.config.Prices == nil {
-		return own
+// prices returns where prices are looked up: in the machine's table, then in the program's.
+func (r *Runner) prices(c *guard.Config) spend.Tables {
+	if c == nil {
+		return spend.Tables{nil, r.config.Prices}
 	}
-	t := spend.PriceTable{Prices: r.config.Prices.Prices, OnUnknownModel: c.Cost.OnUnknownModel}
-	cost, how := t.Quote(u, model, time.Time{})
-	if how != spend.PricedAsCostliest {
-		return own
-	}
-	own = own.WithCost(max(cost, own.CostUSD))
-	own.Estimated = true
-	return own
+	return spend.Tables{c.Cost.Table(), r.config.Prices}
 }
 
 // settle gives back what an ask held of a quota and did not need. What is to be

@@ -10,7 +10,7 @@ import (
 
 // learn returns what a human's ruling teaches the ledger of the present round.
 func (t *assessment) learn(ctx context.Context, d decision) (*trust.Outcome, error) {
-	q := &t.here.question
+	q := t.asked()
 	o := &trust.Outcome{
 		Session: t.now.ID.String(), Round: t.now.Key().ID(), Machine: q.Machine, State: q.State, DefinitionDigest: t.now.Machine().Digest(),
 		Options: q.Options, Truth: d.transition.Name, Source: trust.Forced, HumanID: d.author(), Blind: d.blind, Unasked: !t.open.HumanAsked(t.now),

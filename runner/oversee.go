@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,21 @@ import (
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )
+
+// What humans may do to the stage of a state that declares a collapse: demote it,
+// freeze it, and promote a specialist to champion. Each of the three is an order, and
+// an order takes the same way:
+//
+//  1. It assesses the state of the newest definition, in no session.
+//  2. It is refused where the state declares no collapse under bayes, and from anybody
+//     who may not rule there: a human who takes part, or the operator where no human is
+//     declared. So no specialist can promote itself.
+//  3. From what is known of the state (a collapseView) it makes one roster event.
+//  4. The event is appended to the machine's log, if that has not grown since it was
+//     read; else all of this is done again, at most maxRaces times.
+//
+// A promotion needs a promise that is established and a state that is not frozen, as
+// one that the engine makes does. Its certificate names the human.
 
 // A StateCollapse shows how far a state has come, and what is missing for more.
 type StateCollapse struct {
@@ -46,7 +62,7 @@ func (v *collapseView) report() StateCollapse {
 	if v.now.Certificate != nil {
 		s.Champion = &v.champion
 	}
-	panel := v.panel()
+	panel := v.t.here.panel()
 	for _, i := range v.all.Uninformative(panel) {
 		s.Pruned = append(s.Pruned, panel.Roster[i].SpecialistID)
 	}
@@ -63,6 +79,7 @@ type Order struct {
 	State        machine.StateName
 	SpecialistID machine.SpecialistID // the human
 	Reason       string
+	Actor        *session.Actor // who gives it, for the record; nil if that is not said
 }
 
 // Demote sends a state back, at once: a champion is no longer asked alone, and
@@ -73,7 +90,7 @@ func (r *Runner) Demote(ctx context.Context, o Order) error {
 		if v.now.StageOf() == trust.Championed {
 			to = trust.Demoted
 		}
-		next := v.enter(to, reasonOr(o.Reason, "demoted_by_human"), string(o.SpecialistID), nil)
+		next := v.enter(to, cmp.Or(o.Reason, "demoted_by_human"), string(o.SpecialistID), nil)
 		next.Held = to == trust.Calibrating
 		return session.RosterEvent{Kind: session.KindStage, Stage: &next}, nil
 	})
@@ -115,22 +132,18 @@ func (r *Runner) Promote(ctx context.Context, o Order, id machine.SpecialistID) 
 			}
 		}
 		made = v.sign(v.certificate(c, string(o.SpecialistID)))
-		next := v.enter(trust.Championed, reasonOr(o.Reason, "promoted_by_human"), string(o.SpecialistID), made)
+		next := v.enter(trust.Championed, cmp.Or(o.Reason, "promoted_by_human"), string(o.SpecialistID), made)
 		return session.RosterEvent{Kind: session.KindStage, Stage: &next, ID: m.SpecialistID}, nil
 	})
 	return made, err
 }
 
-func reasonOr(given, usual string) string {
-	if given != "" {
-		return given
-	}
-	return usual
-}
-
 // order has a human's order written to the machine's log. Whoever is not a human
 // that takes part in the state is refused: no specialist can promote itself.
 func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (session.RosterEvent, error)) error {
+	if err := checkActor(o.Actor); err != nil {
+		return err
+	}
 	for range maxRaces {
 		t, err := r.inState(ctx, o.MachineName, o.State)
 		if err != nil {
@@ -152,6 +165,7 @@ func (r *Runner) order(ctx context.Context, o Order, make func(*collapseView) (s
 			return err
 		}
 		e.At, e.State, e.By, e.Reason = t.at, string(o.State), string(o.SpecialistID), o.Reason
+		e.Actor = o.Actor.Clone()
 		if e.Stage != nil {
 			e.Reason = e.Stage.Reason
 		}

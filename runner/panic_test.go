@@ -128,7 +128,7 @@ func TestPanicWhileReading(t *testing.T) {
 		b.stepTo(s, runner.TickHuman)
 	}
 	f.fail("Load", sick.ID, 1000)
-	items, err := b.r.Inbox(b.ctx, "")
+	items, _, err := b.r.Inbox(b.ctx, session.ListQuery{}, "")
 	var p *runner.PanicError
 	if !errors.As(err, &p) || len(items) != 1 || items[0].SessionID != well.ID.String() {
 		t.Errorf("the inbox has %d questions and the error %v", len(items), err)
@@ -139,7 +139,7 @@ func TestPanicWhileReading(t *testing.T) {
 	if len(list) != 2 {
 		t.Errorf("%d sessions are listed", len(list))
 	}
-	if _, err := b.r.Reviews(b.ctx, ""); err != nil {
+	if _, _, err := b.r.Reviews(b.ctx, session.ListQuery{}, ""); err != nil {
 		t.Errorf("nothing waits for a review, but: %v", err)
 	}
 }

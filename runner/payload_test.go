@@ -165,7 +165,7 @@ func TestPayloadIsWithheld(t *testing.T) {
 	if b.ok(err); q.Withheld == nil || q.Transitions[0].MetaJSON != nil {
 		t.Errorf("the question shows %+v", q.Transitions)
 	}
-	q, _, err = b.r.Reveal(b.ctx, s.ID, "human")
+	q, _, err = b.r.Reveal(b.ctx, s.ID, "human", nil)
 	if b.ok(err); string(q.Transitions[0].MetaJSON) != `{"reason":"due"}` {
 		t.Errorf("after a look it shows %+v", q.Transitions)
 	}

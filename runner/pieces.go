@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/dialai/dialai/internal/lessons"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -84,7 +84,7 @@ func (r *Runner) handOut(ctx context.Context, s *session.Session) ([]Asking, err
 	if err := w.save(ctx); err != nil {
 		return nil, err
 	}
-	q := questionOf(w.s, w.s.Notices(), &memory{r: r, s: w.s, mu: &sync.Mutex{}})
+	q := questionOf(w.s, w.s.Notices(), &lessons.Past{Store: r.store, Session: w.s})
 	list := make([]Asking, len(requests))
 	for i, req := range requests {
 		list[i] = Asking{AskRef{q.Key, req.index, req.estimate.Repeat, req.member.SpecialistID}, q, until, req.limit}

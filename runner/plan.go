@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/cases"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -35,7 +36,9 @@ type plan struct {
 	program *session.Program
 	roster  *session.Roster
 	states  []statePlan
-	missing error // a *StartError if somebody cannot be asked here
+	missing error          // a *StartError if somebody cannot be asked here
+	absent  []string       // who that is
+	cases   *cases.Program // nil if the machine says nothing of data
 }
 
 // A statePlan says who takes part in one state.
@@ -158,18 +161,21 @@ type planner struct {
 	roster   *session.Roster
 	made     map[*machine.Specialist]*member
 	problems []error
-	looking  bool // nobody is asked, so nobody's code has to be there
+	absent   []string         // who cannot be asked here
+	program  *session.Program // nil where it is about a machine, and no session
+	looking  bool             // nobody is asked, so nobody's code has to be there
 }
 
 func (b *planner) plan(program *session.Program) *plan {
-	p := &plan{program: program, roster: b.roster, states: make([]statePlan, len(b.m.States()))}
+	b.program = program
+	p := &plan{program: program, roster: b.roster, states: make([]statePlan, len(b.m.States())), cases: cases.Compile(b.m)}
 	level := b.machineLevel()
 	for i := range b.m.States() {
 		b.state(&p.states[i], &b.m.States()[i], level)
 		p.states[i].respondents = b.respondents(program, &b.m.States()[i])
 	}
 	if len(b.problems) > 0 {
-		p.missing = &StartError{b.problems}
+		p.missing, p.absent = &StartError{b.problems}, b.absent
 	}
 	p.ask(b.m)
 	return p
@@ -297,10 +303,11 @@ func (b *planner) join(p *statePlan, s, entry *machine.Specialist) {
 func (b *planner) member(st *machine.State, s *machine.Specialist) member {
 	known := b.made[s]
 	if known == nil {
-		known = &member{Specialist: s, version: versionOf(s), off: s.Off() || b.roster.Off[s.SpecialistID]}
+		known = &member{Specialist: s, version: versionOf(s), off: s.Off() || b.roster.Off[s.SpecialistID] || b.program != nil && b.program.Lacks(s.SpecialistID)}
 		if !known.off && !b.looking {
 			if err := b.resolve(known); err != nil {
 				b.fail(err)
+				b.absent = append(b.absent, s.SpecialistID)
 			}
 		}
 		if s.EstimatedCostUSD != nil {

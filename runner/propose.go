@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,10 @@ type Submission struct {
 	Usage          specialist.Usage
 	Model          string
 	ToolCalls      []specialist.ToolCall
+	Actor          *session.Actor // who hands it in, for the record; nil if that is not said
+	// If is as in a Ruling. Where the specialist is asked it is called before the ask: what
+	// was asked and paid for is recorded.
+	If func(*session.Session) error
 }
 
 const staleRound = "Round ID mismatch - decision cycle already completed"
@@ -49,17 +54,20 @@ const staleRound = "Round ID mismatch - decision cycle already completed"
 // proposal for another round has cost: that is recorded. The error is
 // [specialist.ErrAccepted] if the specialist was asked and will answer later.
 func (r *Runner) Propose(ctx context.Context, in Submission) (*specialist.Proposal, *session.Session, error) {
-	if err := in.pin().check(); err != nil {
+	if err := cmp.Or(in.pin().check(), checkActor(in.Actor)); err != nil {
 		return nil, nil, err
 	}
 	for range maxRaces {
 		s, err := r.load(ctx, in.SessionID)
+		if err == nil {
+			err = holds(in.If, s)
+		}
 		if err != nil {
-			return nil, nil, err
+			return nil, s, err
 		}
 		var p *specialist.Proposal
 		var after *session.Session
-		err = r.contain(s.ID, func() (err error) {
+		err = r.containApart(s.ID, func() (err error) {
 			p, after, err = r.proposeTo(ctx, s, in)
 			return err
 		})
@@ -91,8 +99,8 @@ func (r *Runner) proposeTo(ctx context.Context, s *session.Session, in Submissio
 		}
 		return r.proposeAsked(ctx, s, m, in)
 	}
-	h := response{key: s.Key(), id: m.SpecialistID, human: m.IsHuman, answer: in.answer()}
-	chosen, err := allowed(s.State, &h.answer)
+	h := response{key: s.Key(), id: m.SpecialistID, human: m.IsHuman, actor: in.Actor.Clone(), answer: in.answer()}
+	chosen, err := allowed(s, &h.answer)
 	if err == nil && m.IsHuman { // whose proposal may execute it
 		err = in.pin().allows(chosen)
 	}

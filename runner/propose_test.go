@@ -64,7 +64,7 @@ func TestProposeRefusals(t *testing.T) {
 		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", Usage: given(0, -1, 0, 0)}, runner.ErrIllegal, "cost, latency and tokens must not be negative"},
 		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", Usage: given(0, 0, -1, 0)}, runner.ErrIllegal, "cost, latency and tokens must not be negative"},
 		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", Usage: given(0, 0, 0, -1)}, runner.ErrIllegal, "cost, latency and tokens must not be negative"},
-		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", MetaJSON: []byte(`{"a":`)}, runner.ErrIllegal, "metaJson is not one JSON value: EOF"},
+		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", MetaJSON: []byte(`{"a":`)}, runner.ErrIllegal, "metaJson is not one JSON value: unexpected EOF"},
 		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", MetaJSON: []byte(`{"a":1,"a":1}`)}, runner.ErrIllegal, `metaJson is not one JSON value: duplicate member "a"`},
 		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "again", MetaJSON: []byte(`"` + big + `"`)}, runner.ErrIllegal, "metaJson is larger than 65536 bytes"},
 		{runner.Submission{RoundID: runner.CurrentRound, SpecialistID: "a", TransitionName: "finish", MetaJSON: []byte(`{"n":"1"}`)}, runner.ErrIllegal, ""},

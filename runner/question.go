@@ -4,13 +4,28 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
+
+// An open round as a human sees it before ruling. The session holds the facts; what
+// this file decides is how much of them the viewer may see:
+//
+//  1. Proposals come in the round's order, by what they count for, and after them those
+//     that nobody counts.
+//  2. If something is to be decided blind by this viewer (Session.Withheld), proposals
+//     are left out, with what would give them away: the reason for asking a human where
+//     it tells of them, and notices about an earlier attempt.
+//  3. Each choice carries a payload to begin with: the viewer's own, or that of the
+//     pending rulings, or of the votes. Rulings that differ about it leave none.
+//  4. The digest is of exactly what a ruling is about. A ruling that names it (Choose)
+//     is refused if the question has changed since.
 
 // A Question is an open round as a human who may decide it sees it: the one form
 // behind every view.
@@ -22,6 +37,7 @@ type Question struct {
 	RoundID     string                    `json:"roundId"`
 	State       string                    `json:"state"`
 	Prompt      string                    `json:"prompt"`
+	Subject     string                    `json:"subject,omitempty"` // what the session is about; "" if the machine does not say
 	Facts       session.Facts             `json:"facts"`
 	Transitions []session.InboxTransition `json:"transitions"`
 	// Proposals are in the round's order, with their payloads, reasons and costs; empty
@@ -35,10 +51,14 @@ type Question struct {
 	History         []session.TransitionRecord `json:"history"` // the newest maxShown, the oldest first
 	Notices         []string                   `json:"notices"` // of guards
 	Code            string                     `json:"code"`
-	Reason          string                     `json:"reason"` // why a human is asked, and whose asks failed
-	Since           specialist.Time            `json:"since"`  // when it began to wait; while it runs, when the round began
-	Humans          []string                   `json:"humans"` // who may decide; empty if none is declared
-	Viewer          string                     `json:"-"`      // whom it is shown to; "" for nobody in particular
+	Reason          string                     `json:"reason"`             // why a human is asked, and whose asks failed
+	Since           specialist.Time            `json:"since"`              // when it began to wait; while it runs, when the round began
+	Humans          []string                   `json:"humans"`             // who may decide; empty if none is declared
+	Due             specialist.Time            `json:"due,omitempty"`      // by when the state is to be left; 0 if it may take as long as it likes
+	Overdue         bool                       `json:"overdue,omitempty"`  // that was before now
+	Then            string                     `json:"then,omitempty"`     // the transition that is executed when it is due; "" if none is
+	DueError        string                     `json:"dueError,omitempty"` // why nobody knows by when; "" if that is known
+	Viewer          string                     `json:"-"`                  // whom it is shown to; "" for nobody in particular
 }
 
 // Choose returns the ruling by which a human chooses a transition of exactly this
@@ -60,31 +80,31 @@ const maxShown = 20
 // Question returns the open round of a session as a viewer sees it, who is "" for
 // nobody in particular: such a one sees the least.
 func (r *Runner) Question(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (Question, error) {
-	return r.questionFor(ctx, s, viewer, false)
+	return r.questionFor(ctx, s, viewer, s.Withheld(viewer))
 }
 
-// questionFor is Question; all says that nothing is withheld.
-func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer machine.SpecialistID, all bool) (Question, error) {
+// questionFor is Question; why says why what was proposed is withheld, "" if it is not.
+func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer machine.SpecialistID, why string) (Question, error) {
 	humans, _, err := r.Humans(ctx, s)
 	if err != nil {
 		return Question{}, err
 	}
-	votes, err := r.votesInOrder(ctx, s)
-	if err != nil {
-		return Question{}, err
+	votes := uncounted(nil, s.Proposals()) // nobody sees in which order they are withheld
+	if why == "" {
+		if votes, err = r.votesInOrder(ctx, s); err != nil {
+			return Question{}, err
+		}
 	}
 	order := proposalsOf(votes)
-	why := s.Withheld(viewer)
-	if all {
-		why = ""
-	}
 	key := s.Key()
 	q := Question{
 		QuestionID: s.ID.String() + "." + key.ID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
-		State: s.State.Name, Prompt: s.State.Prompt, Facts: s.Facts(), Transitions: session.ChoicesOf(s.State), Proposals: []json.RawMessage{},
+		State: s.State.Name, Prompt: s.State.Prompt, Subject: s.Subject(), Facts: s.Facts(), Transitions: s.Choices(), Proposals: []json.RawMessage{},
 		Rulings: []session.QuestionRuling{}, History: s.Records(maxShown), Notices: append([]string{}, s.Notices()...), Humans: s.YetToRule(humans), Viewer: string(viewer),
 	}
 	q.Rulings, q.WithheldRulings = s.RulingsFor(viewer)
+	q.approvals(s, humans)
+	q.due(s, r.now())
 	o := s.Outcome()
 	if why != "" {
 		o = s.Conceal(o)
@@ -92,15 +112,65 @@ func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer mac
 		if s.Attempt > 0 { // they are about what was sent back
 			q.Notices = []string{}
 		}
+		votes = nil
 	} else {
 		for _, p := range order {
 			q.Proposals = append(q.Proposals, specialist.AppendProposal(nil, key, p))
 		}
-		q.suggest(s.State, votes)
 	}
+	q.suggest(s.State, votes)
 	q.Code, q.Since, q.Reason = o.Code, cmp.Or(o.Since, s.OpenedAt, s.CreatedAt), s.ReasonWithFailures(o, why != "")
+	if tooFew := q.tooFew(s, humans); tooFew != "" {
+		q.Code, q.Reason = session.CodeTooFew, tooFew
+	}
 	q.Digest, err = s.Digest(order, why != "")
 	return q, err
+}
+
+// due adds by when the state is to be left.
+func (q *Question) due(s *session.Session, now specialist.Time) {
+	d := s.Due()
+	if d == nil {
+		return
+	}
+	q.Due, q.DueError, q.Overdue = d.At, d.Error, s.Overdue(now)
+	if t := s.Timer(); t != nil {
+		q.Then = t.Name
+	}
+}
+
+// approvals adds to the choices how far their approvals are. One that nobody can complete
+// is closed, for the time being.
+func (q *Question) approvals(s *session.Session, humans []string) {
+	for i, t := range s.State.Transitions {
+		choice := &q.Transitions[i]
+		if choice.Approvals = s.ApprovalsOf(t, humans); choice.Approvals != nil && choice.Closed == "" {
+			choice.Closed = choice.Approvals.Unreachable(t.Name)
+		}
+	}
+}
+
+// tooFew says why nobody can rule on anything, where only some humans may; "" if somebody
+// can.
+func (q *Question) tooFew(s *session.Session, humans []string) string {
+	if s.Status != session.NeedsHuman || s.State.Deciders == nil && !slices.ContainsFunc(q.Transitions, func(t session.InboxTransition) bool { return t.Approvals != nil }) {
+		return ""
+	}
+	switch {
+	case len(humans) > 0:
+	case s.State.Deciders == nil:
+		return fmt.Sprintf("No human who takes part in state %q is switched on", q.State)
+	default:
+		return fmt.Sprintf("Nobody who decides in state %q takes part or is switched on: %s", q.State, strings.Join(s.State.Deciders, ", "))
+	}
+	var why []string
+	for _, t := range q.Transitions {
+		if t.Closed == "" {
+			return ""
+		}
+		why = append(why, t.Closed)
+	}
+	return "Nobody can rule here: " + strings.Join(why, "; ")
 }
 
 // suggest gives each choice the payload that goes with it so far: the viewer's own, or that

@@ -340,7 +340,7 @@ func TestResumeAsksWhoFailed(t *testing.T) {
 		before := b.now(s)
 		b.cast.who()
 		b.said(map[string]string{"a": "finish", "b": "finish", "c": "finish"})
-		_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: "me", KeepFailed: c.keep})
+		_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: someone, KeepFailed: c.keep})
 		b.ok(err)
 		tick := b.step(s)
 		if got := fmt.Sprint(b.cast.who()); got != c.asked {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -17,7 +18,7 @@ import (
 
 // raise resumes a session with one limit raised by carol.
 func (b *bench) raise(s *session.Session, limit, to string) error {
-	_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: "carol", Note: "worth it", Raise: []guard.Raise{{Limit: limit, To: json.Number(to)}}})
+	_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{SpecialistID: "carol", Note: "worth it", Raise: []guard.Raise{{Limit: limit, To: json.Number(to)}}})
 	return err
 }
 
@@ -99,7 +100,7 @@ func TestRaisedLimitIsOfOneSession(t *testing.T) {
 	if len(b.now(other).Raised()) != 0 || string(b.now(one).Machine().JSON()) != string(m.JSON()) {
 		t.Error("the raise reached further than its session")
 	}
-	want := `{"actor":"carol","note":"worth it","raised":[{"limit":"limits.max_steps","state":"open","from":0,"to":1}]}`
+	want := `{"specialistId":"carol","note":"worth it","raised":[{"limit":"limits.max_steps","state":"open","from":0,"to":1}]}`
 	for _, r := range b.raw(one) {
 		if r.Kind == session.KindResumed && string(r.Data) != want {
 			t.Errorf("the event is %s", r.Data)
@@ -151,7 +152,7 @@ func TestRaiseIsRefused(t *testing.T) {
 		{"carol", "n", "limits.max_steps", "many", `max_steps is "many", not a whole number from 0`, ""},
 		{"carol", "n", "budget.hard_limit_usd", "5", "budget.hard_limit_usd limits nothing here, so there is nothing to raise", ""},
 	} {
-		o := runner.ResumeOptions{Actor: c.who, Note: c.note, Raise: []guard.Raise{{Limit: c.limit, To: json.Number(c.to)}}}
+		o := runner.ResumeOptions{SpecialistID: machine.SpecialistID(c.who), Note: c.note, Raise: []guard.Raise{{Limit: c.limit, To: json.Number(c.to)}}}
 		_, err := b.r.Resume(b.ctx, s.ID, o)
 		refused, ok := errors.AsType[*runner.Error](err)
 		if !ok || refused.Message != c.text || !strings.Contains(refused.Hint, c.hint) {

@@ -30,6 +30,9 @@ type Error struct {
 	Message string
 	Hint    string
 	Kind    error // the sentinel that it is, or nil
+	// Details are what is wrong, one by one, each with its place, where that is several
+	// things; Message has them too.
+	Details []string
 }
 
 func (e *Error) Error() string { return e.Message }

@@ -22,7 +22,7 @@ func proposer(id string) machine.Specialist {
 
 func (b *bench) register(s machine.Specialist) session.Registered {
 	b.Helper()
-	stored, err := b.r.Register(b.ctx, "desk", s)
+	stored, err := b.r.Register(b.ctx, "desk", s, nil)
 	b.ok(err)
 	return stored
 }
@@ -58,7 +58,7 @@ func TestRegisterOrder(t *testing.T) {
 		{with(func(s *machine.Specialist) { s.SpecialistID, s.StrategyFn = "__mine", "fn" }), runner.ErrIllegal, "bad-name", ""},
 		{with(func(s *machine.Specialist) { s.StrategyFn = "= 1 +" }), runner.ErrIllegal, "unusable", `specialist "new": at character 4 of the expression: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}`},
 	} {
-		_, err := b.r.Register(b.ctx, "desk", c.s)
+		_, err := b.r.Register(b.ctx, "desk", c.s, nil)
 		if err == nil {
 			t.Errorf("%+v was registered", c.s)
 			continue
@@ -104,7 +104,7 @@ func TestRegisterReturnsWhatIsStored(t *testing.T) {
 			t.Errorf("the roster holds %+v, want %+v", got, stored)
 		}
 	}
-	_, err := b.r.Register(b.ctx, "desk", machine.Specialist{Role: machine.Proposer, SpecialistID: "x", StrategyFnName: "firstAvailble"})
+	_, err := b.r.Register(b.ctx, "desk", machine.Specialist{Role: machine.Proposer, SpecialistID: "x", StrategyFnName: "firstAvailble"}, nil)
 	if e := new(runner.Error); !errors.As(err, &e) || e.Hint != `did you mean "firstAvailable"?` {
 		t.Errorf("the hint is %q", e.Hint)
 	}
@@ -114,7 +114,7 @@ func TestRegisterReturnsWhatIsStored(t *testing.T) {
 func TestRegisterIsPerMachine(t *testing.T) {
 	b := newBench(t)
 	b.register(proposer("a"))
-	_, err := b.r.Register(b.ctx, "other", machine.Specialist{Role: machine.Proposer, SpecialistID: "a", StrategyFnName: "lastAvailable"})
+	_, err := b.r.Register(b.ctx, "other", machine.Specialist{Role: machine.Proposer, SpecialistID: "a", StrategyFnName: "lastAvailable"}, nil)
 	b.ok(err)
 	b.cast.say("a", "again")
 	desk, other := b.start(b.desk(half)), b.start(b.machine(def{name: "other", who: []string{half}}))
@@ -148,7 +148,7 @@ func TestRegisteredFollowTheDeclared(t *testing.T) {
 	if p := b.now(running).Proposals(); p[0].Transition.Name != "again" {
 		t.Error("the registered specialist took the place of the declared one of the same id")
 	}
-	_, err := b.r.Register(b.ctx, "desk", machine.Specialist{Role: machine.Proposer, SpecialistID: "arb", StrategyFn: "fn"})
+	_, err := b.r.Register(b.ctx, "desk", machine.Specialist{Role: machine.Proposer, SpecialistID: "arb", StrategyFn: "fn"}, nil)
 	b.ok(err) // another role: no session of this machine can go on
 	_, err = b.r.Start(b.ctx, m, runner.StartOptions{})
 	b.refused(err, nil, `specialist "arb" is declared as arbiter but registered as proposer`)

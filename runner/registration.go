@@ -10,11 +10,25 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
+// Specialists that a program adds to a machine while it is in use, and switching
+// specialists off and on. Both are events of the machine's own log, so every session of
+// that machine sees them, and both go through changeRoster: read the roster, check
+// against it, append one event if the log has not grown since; if it has, begin again,
+// at most maxRaces times.
+//
+// A specialist is checked before it is recorded, by the rules of a machine file: it is
+// put into a definition of one state and compiled. Only an inline expression is not
+// held to its transitions, since it is not known yet which states it will serve. Then
+// whatever it names (a strategy, a model, a service) must exist here.
+
 // Register adds a specialist to a machine name: DIAL's registerProposer and
 // registerArbiter. It takes part in every session of that name, present and
 // future, after the declared ones, unless a definition declares the same id.
-// The stored record is returned.
-func (r *Runner) Register(ctx context.Context, machineName string, s machine.Specialist) (session.Registered, error) {
+// The stored record is returned. by is who adds it, nil if that is not said.
+func (r *Runner) Register(ctx context.Context, machineName string, s machine.Specialist, by *session.Actor) (session.Registered, error) {
+	if err := checkActor(by); err != nil {
+		return session.Registered{}, err
+	}
 	if s.MachineName != "" && s.MachineName != machineName {
 		return session.Registered{}, refuse(ErrIllegal, "wrong_machine", "specialist %q belongs to machine %q, not %q", s.SpecialistID, s.MachineName, machineName)
 	}
@@ -27,7 +41,7 @@ func (r *Runner) Register(ctx context.Context, machineName string, s machine.Spe
 		if err := r.checkRegistration(machineName, &s); err != nil {
 			return session.RosterEvent{}, err
 		}
-		e := session.RosterEvent{At: r.now(), Kind: session.KindRegistered, ID: s.SpecialistID, Specialist: &s}
+		e := session.RosterEvent{At: r.now(), Kind: session.KindRegistered, ID: s.SpecialistID, Specialist: &s, Actor: by.Clone()}
 		stored = session.Registered{Specialist: s, At: e.At}
 		return e, nil
 	})
@@ -103,10 +117,10 @@ func (r *Runner) Switch(ctx context.Context, machineName string, id machine.Spec
 		e.Kind = session.KindEnabled
 	}
 	if to.Actor.Subject != "" || to.Actor.Method != "" {
-		e.Actor = &to.Actor
-		if !e.Actor.Known() {
-			return refuse(ErrIllegal, "actor", "an actor has a subject and a method, not %q and %q", to.Actor.Subject, to.Actor.Method)
-		}
+		e.Actor = to.Actor.Clone()
+	}
+	if err := checkActor(e.Actor); err != nil {
+		return err
 	}
 	declared, err := r.declares(ctx, machineName, id)
 	if err != nil {

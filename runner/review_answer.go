@@ -13,6 +13,21 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// What humans say of rounds that are closed. A review is listed without what was
+// proposed and decided, its transitions in a random order that stays the same, so that
+// the answer is independent. The answer executes nothing: it becomes a reviewed event,
+// and its lesson goes to the ledger.
+//
+// A round waits for a review where it was drawn for an audit, a second human or an
+// adjudication. Any other round that the engine decided alone may be reviewed too: then
+// its log is read again up to where it closed, and the outcome is marked as unasked,
+// since it is no random sample. Nobody reviews a round that they have decided or
+// reviewed. A round that a human decided waits only if a second human was drawn for it,
+// or two of them differ.
+//
+// If somebody else writes to the session first, the answer is checked and made again on
+// what is then true.
+
 // ErrReviewed is wrapped if a round cannot be reviewed because that was done, or
 // because a human decided it.
 var ErrReviewed = errors.New("the round needs no review")
@@ -24,7 +39,9 @@ type Reviewing struct {
 	SpecialistID   machine.SpecialistID // who answers
 	TransitionName string               // what should have been decided
 	Reasoning      string
-	Blind          bool // whoever answers has seen neither proposals nor decision; a recorded look says otherwise
+	Actor          *session.Actor               // who that is, for the record; nil if that is not said
+	If             func(*session.Session) error // as in a Ruling
+	Blind          bool                         // whoever answers has seen neither proposals nor decision; a recorded look says otherwise
 }
 
 // Review records what a human makes of a closed round, and executes nothing. The
@@ -35,8 +52,14 @@ type Reviewing struct {
 // Errors: ErrNotFound, ErrIllegal for a transition that the round did not have,
 // ErrForbidden for who may not answer, ErrReviewed, and a store that fails.
 func (r *Runner) Review(ctx context.Context, in Reviewing) (*session.Reviewed, error) {
+	if err := checkActor(in.Actor); err != nil {
+		return nil, err
+	}
 	for range maxRaces {
 		s, err := r.load(ctx, in.SessionID)
+		if err == nil {
+			err = holds(in.If, s)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -53,11 +76,18 @@ func (r *Runner) reviewOnce(ctx context.Context, s *session.Session, in Reviewin
 	if err != nil {
 		return nil, err
 	}
-	if v.State.Transition(in.TransitionName) == nil {
+	all := s.Machine().State(v.State.Name)
+	switch o := v.Outcome; {
+	case all == nil || all.Transition(in.TransitionName) == nil:
 		return nil, refuse(ErrIllegal, session.CodeIllegal, "Invalid transition %q from state %q", in.TransitionName, v.State.Name)
+	case v.State.Transition(in.TransitionName) == nil, o != nil && len(o.Options) > 0 && !slices.Contains(o.Options, in.TransitionName):
+		return nil, refuse(ErrIllegal, session.CodeClosed, "transition %q was closed in round %s", in.TransitionName, in.RoundID)
 	}
 	if err := r.mayReview(ctx, s, v, in.SpecialistID); err != nil {
 		return nil, err
+	}
+	if v.Seen(in.SpecialistID) && !v.Joins(string(in.SpecialistID), in.TransitionName) {
+		return nil, refuse(ErrIllegal, session.CodeContested, "%s has decided round %s before, and nobody else is left to: only with the choice of the other human is it settled", in.SpecialistID, in.RoundID)
 	}
 	in.Blind = in.Blind && !v.RevealedTo(in.SpecialistID)
 	w, err := r.begin(ctx, s)
@@ -65,7 +95,7 @@ func (r *Runner) reviewOnce(ctx context.Context, s *session.Session, in Reviewin
 		return nil, err
 	}
 	d := &session.Reviewed{Review: v.Kind, Round: v.Key.Round, Attempt: v.Key.Attempt, SpecialistID: string(in.SpecialistID), TransitionName: in.TransitionName,
-		Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Lesson: v.Lesson(string(in.SpecialistID), in.TransitionName, in.Blind)}
+		Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Lesson: v.Lesson(string(in.SpecialistID), in.TransitionName, in.Blind), Actor: in.Actor.Clone()}
 	if err := d.Lesson.Check(); err != nil {
 		return nil, err
 	}
@@ -112,7 +142,7 @@ func (r *Runner) reviewOf(ctx context.Context, s *session.Session, roundID strin
 
 // mayReview returns an error unless somebody may answer a review: a human who
 // takes part in the state and has not decided the round before; the operator
-// where there is none.
+// where there is none; and where two disagree, and no third is there, either of them.
 func (r *Runner) mayReview(ctx context.Context, s *session.Session, v *session.Review, id machine.SpecialistID) error {
 	p, err := r.planPartial(ctx, s.Program)
 	if err != nil {
@@ -121,9 +151,9 @@ func (r *Runner) mayReview(ctx context.Context, s *session.Session, v *session.R
 	here := &p.states[v.State.Index]
 	m := here.find(string(id))
 	switch {
-	case v.Seen(id):
+	case v.Seen(id) && !here.contested(v):
 		return refuse(ErrForbidden, "same_human", "%s has decided round %s before: somebody else must", id, v.Key.ID())
-	case m != nil && m.IsHuman && !m.off:
+	case m != nil && m.IsHuman && !m.off && here.decides(string(id)):
 		return nil
 	case id == Operator && r.config.AllowOperator && len(here.reviewers(v)) == 0:
 		return nil
@@ -136,47 +166,42 @@ func (p *statePlan) reviewers(v *session.Review) (ids []string) {
 	return slices.DeleteFunc(p.humansOn(), func(id string) bool { return v.Seen(machine.SpecialistID(id)) })
 }
 
-// A ReviewItem is a closed round that waits for a human. It says neither what was
-// proposed nor what was decided.
-type ReviewItem struct {
-	Review      session.ReviewKind        `json:"review"`
-	SessionID   string                    `json:"sessionId"`
-	MachineName string                    `json:"machineName"`
-	RoundID     string                    `json:"roundId"`
-	Round       int32                     `json:"round"`
-	State       string                    `json:"state"`
-	Prompt      string                    `json:"prompt"`
-	Transitions []session.InboxTransition `json:"transitions"` // in an order of its own
-	Since       specialist.Time           `json:"since"`
-	Humans      []string                  `json:"humans"` // who may answer; empty if nobody declared may
+// contested reports whether two humans disagree about a round and no other is left who
+// could review it: nothing of it is kept from anybody, and either of them may join the other.
+func (p *statePlan) contested(v *session.Review) bool {
+	return v.Kind == session.Adjudication && len(p.reviewers(v)) == 0
 }
 
-// Reviews lists the closed rounds that wait for a human, of all sessions, or of
-// those of one machine if machineName is not "". The transitions are in random
-// order, the same at each call. Sessions that cannot be read harm nothing but
-// themselves, as in [Runner.Inbox].
-func (r *Runner) Reviews(ctx context.Context, machineName string) ([]ReviewItem, error) {
-	list, err := r.store.List(ctx, session.ListQuery{MachineName: machineName, Reviews: true})
-	if err != nil {
-		return nil, err
-	}
-	items := []ReviewItem{}
-	var unread []error
-	for _, sum := range list {
-		own, err := r.reviewsOf(ctx, sum.SessionID)
-		switch {
-		case ctx.Err() != nil:
-			return items, ctx.Err()
-		case err != nil:
-			unread = append(unread, err)
-		}
+// A ReviewItem is a closed round that waits for a human: its question as it stood when the
+// round was closed. What was decided and by whom is among Rulings, and withheld as the
+// proposals are. Transitions are those that may be answered, in an order of their own:
+// none if nobody may. Since is when the round was closed, or the disagreement arose;
+// Humans are who may answer, empty if none is declared; Digest is that of the question
+// then, and no answer takes it.
+type ReviewItem struct {
+	Review session.ReviewKind `json:"review"`
+	Round  int32              `json:"round"`
+	Question
+}
+
+// Reviews returns the closed rounds that wait for a human, of a page of the sessions that
+// the query selects, as a viewer sees them, who is "" for nobody in particular, and the
+// cursor of the next page, "" after the last. With a Decider they are those that this human
+// may answer. The transitions are in random order, the same at each call. Sessions that
+// cannot be read harm nothing but themselves, as in [Runner.Inbox].
+func (r *Runner) Reviews(ctx context.Context, q session.ListQuery, viewer machine.SpecialistID) (items []ReviewItem, next session.Cursor, err error) {
+	q.Reviews = true
+	items = []ReviewItem{}
+	next, err = r.eachOf(ctx, q, func(id specialist.SessionID) error {
+		own, err := r.reviewsOf(ctx, id, viewer)
 		items = append(items, own...)
-	}
-	return items, errors.Join(unread...)
+		return err
+	})
+	return items, next, err
 }
 
 // reviewsOf lists the reviews of one session.
-func (r *Runner) reviewsOf(ctx context.Context, id specialist.SessionID) (items []ReviewItem, err error) {
+func (r *Runner) reviewsOf(ctx context.Context, id specialist.SessionID, viewer machine.SpecialistID) (items []ReviewItem, err error) {
 	err = r.contain(id, func() error {
 		s, err := r.load(ctx, id)
 		if err != nil {
@@ -186,20 +211,91 @@ func (r *Runner) reviewsOf(ctx context.Context, id specialist.SessionID) (items 
 		if err != nil {
 			return err
 		}
+		rounds, err := r.closedRounds(ctx, s)
+		if err != nil {
+			return err
+		}
 		for _, v := range s.Reviews() {
-			items = append(items, p.states[v.State.Index].reviewItem(s, v))
+			item, err := r.reviewItem(ctx, &p.states[v.State.Index], rounds[v.Key], v, viewer)
+			if err != nil {
+				return err
+			}
+			items = append(items, item)
 		}
 		return nil
 	})
 	return items, err
 }
 
-func (p *statePlan) reviewItem(s *session.Session, v *session.Review) ReviewItem {
-	item := ReviewItem{Review: v.Kind, SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: v.Key.ID(), Round: v.Key.Round,
-		State: v.State.Name, Prompt: v.State.Prompt, Since: v.Since, Humans: append([]string{}, p.reviewers(v)...)}
-	choices := session.ChoicesOf(v.State)
-	for _, i := range trust.OptionOrder(s.ID.String(), v.Key.ID(), string(v.Kind), len(choices), 0) {
-		item.Transitions = append(item.Transitions, choices[i])
+// A closedRound is one that waits for a review.
+type closedRound struct {
+	then  *session.Session       // as it was when the round was closed
+	words session.PendingRulings // of humans, by when they were given
+}
+
+// closedRounds returns the rounds of a session that wait for a review.
+func (r *Runner) closedRounds(ctx context.Context, s *session.Session) (map[specialist.RoundKey]*closedRound, error) {
+	rounds := map[specialist.RoundKey]*closedRound{}
+	f := &session.Folder{}
+	f.Closing = func(now *session.Session, o *session.OpenRound, d *session.Executed) {
+		key := d.Key(s.ID)
+		if s.ReviewOf(key.ID()) == nil {
+			return
+		}
+		rounds[key] = &closedRound{then: session.Freeze(now, o)}
+		if d.IsHuman {
+			rounds[key].words.List = []*session.Ruled{{SpecialistID: d.SpecialistID, Transition: d.Transition, MetaJSON: d.MetaJSON, Reasoning: session.GivenReason(d.Reasoning)}}
+		}
 	}
-	return item
+	f.Applied = func(_ int64, ev session.Event, _, _ spend.Book) {
+		d, ok := ev.Data.(*session.Reviewed)
+		if !ok {
+			return
+		}
+		if c := rounds[specialist.RoundKey{Session: s.ID, Round: d.Round, Attempt: d.Attempt}]; c != nil {
+			c.words.List = append(c.words.List, &session.Ruled{SpecialistID: d.SpecialistID, Transition: c.then.State.Transition(d.TransitionName), Reasoning: d.Reasoning})
+		}
+	}
+	for _, err := range r.Fold(ctx, s.ID, f) {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rounds, nil
+}
+
+// reviewItem makes the item of a review as a viewer sees it.
+func (r *Runner) reviewItem(ctx context.Context, here *statePlan, c *closedRound, v *session.Review, viewer machine.SpecialistID) (ReviewItem, error) {
+	why, contested := here.withheld(v, viewer), here.contested(v)
+	q, err := r.questionFor(ctx, c.then, viewer, why)
+	if err != nil {
+		return ReviewItem{}, err
+	}
+	q.Since, q.Humans, q.Rulings, q.WithheldRulings = v.Since, append([]string{}, here.reviewers(v)...), []session.QuestionRuling{}, 0
+	switch {
+	case v.Kind == session.Audit:
+		q.Code, q.Reason = session.CodeAudit, "Drawn for an audit: the engine has decided, and a human says what should have been"
+	case contested:
+		q.Code, q.Reason = session.CodeContested, c.words.ContestedBy(0)
+		q.Humans = slices.DeleteFunc(here.humansOn(), func(id string) bool { return c.words.By(id) == nil })
+	default:
+		q.Code, q.Reason = session.CodeSecondHuman, c.words.AsksAnother()
+	}
+	for _, w := range c.words.List {
+		if why != "" {
+			q.WithheldRulings++
+			continue
+		}
+		q.Rulings = append(q.Rulings, session.QuestionRuling{SpecialistID: w.SpecialistID, TransitionName: w.Transition.Name, MetaJSON: w.MetaJSON, Reasoning: w.Reasoning})
+	}
+	choices := q.Transitions
+	q.Transitions = []session.InboxTransition{}
+	for _, i := range trust.OptionOrder(q.SessionID, v.Key.ID(), string(v.Kind), len(choices), 0) {
+		choices[i].MetaJSON = nil
+		if len(q.Humans) == 0 && here.declaresHuman() || contested && !slices.ContainsFunc(q.Rulings, func(r session.QuestionRuling) bool { return r.TransitionName == choices[i].Name }) {
+			continue
+		}
+		q.Transitions = append(q.Transitions, choices[i])
+	}
+	return ReviewItem{v.Kind, v.Key.Round, q}, nil
 }

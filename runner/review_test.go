@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -26,7 +27,7 @@ func (b *bench) lessons() (list []trust.Lesson) {
 // reviews returns what waits for a human, in short.
 func (b *bench) reviews() string {
 	b.Helper()
-	items, err := b.r.Reviews(b.ctx, "")
+	items, _, err := b.r.Reviews(b.ctx, session.ListQuery{}, "")
 	b.ok(err)
 	var list []string
 	for _, v := range items {
@@ -234,5 +235,87 @@ func TestSecondHumanIrreversible(t *testing.T) {
 	b.force(s, "burn")
 	if got := b.reviews(); got != "[second of round 2 for [carol]]" {
 		t.Errorf("of what cannot be undone there waits %s", got)
+	}
+}
+
+// TestReviewShowsWhatItIsAbout: who reviews a closed round sees its question as it stood
+// when it was closed, whatever came after it: facts, history with payloads, and what was
+// proposed as far as it is not withheld from them.
+func TestReviewShowsWhatItIsAbout(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), human("carol"), arb("bayes")}, top: `"secondHuman":{"rate":1}`}))
+	for _, said := range []string{"again", "park"} {
+		b.stepTo(s, runner.TickHuman)
+		b.rule(runner.Ruling{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: "human", TransitionName: said, Reasoning: "so " + said, MetaJSON: json.RawMessage(`{"iban":"` + said + `"}`)})
+	}
+	round := b.now(s).Reviews()[1].Key
+	for _, c := range []struct {
+		viewer machine.SpecialistID
+		look   bool
+		sees   bool
+	}{{"", false, false}, {"carol", false, false}, {"human", false, true}, {"carol", true, true}, {"", false, false}} {
+		if c.look {
+			_, err := b.r.RevealReview(b.ctx, s.ID, round.ID(), c.viewer, nil)
+			b.ok(err)
+		}
+		items, _, err := b.r.Reviews(b.ctx, session.ListQuery{}, c.viewer)
+		b.ok(err)
+		q := items[1]
+		if q.RoundID != round.ID() || q.State != "open" || len(q.Facts.Data) == 0 || len(q.History) != 1 || string(q.History[0].MetaJSON) != `{"iban":"again"}` || len(q.Transitions) != 3 {
+			t.Errorf("%q is shown %+v", c.viewer, q)
+		}
+		if sees := len(q.Proposals) == 1 && len(q.Rulings) == 1 && q.Rulings[0].Reasoning == "so park" && string(q.Rulings[0].MetaJSON) == `{"iban":"park"}` && q.Withheld == nil && q.WithheldRulings == 0; sees != c.sees ||
+			!sees && (len(q.Proposals) != 0 || len(q.Rulings) != 0 || q.WithheldRulings != 1 || q.Withheld == nil || q.Withheld.Proposals != 1) {
+			t.Errorf("%q is shown the proposals %s and the rulings %v", c.viewer, q.Proposals, q.Rulings)
+		}
+		rounds, err := b.r.WithheldRounds(b.ctx, b.now(s), c.viewer)
+		b.ok(err)
+		if rounds[round.Round] == "" != c.sees {
+			t.Errorf("from %q are withheld the rounds %v", c.viewer, rounds)
+		}
+	}
+}
+
+// TestTwoWhoDisagreeAlone: where two humans disagree about a closed round and no third is
+// there, everything is shown, and the round is settled as soon as one of them takes the
+// other's choice: that is no blind ruling, and says of neither that they were right.
+func TestTwoWhoDisagreeAlone(t *testing.T) {
+	for _, c := range []struct{ who, says, truth string }{{"human", "finish", "finish"}, {"carol", "park", "park"}} {
+		b := newBench(t)
+		b.cast.say("a", "again")
+		s := b.start(b.machine(def{who: []string{fn("a"), human("human"), human("carol"), human("dave"), arb("bayes")}, top: `"secondHuman":{"rate":1}`}))
+		b.stepTo(s, runner.TickHuman)
+		b.force(s, "park")
+		_, err := b.review(s, 1, "carol", "finish")
+		b.ok(err)
+		if _, err := b.review(s, 1, c.who, c.says); !errors.Is(err, runner.ErrForbidden) || b.reviews() != "[adjudication of round 1 for [dave]]" {
+			t.Errorf("with a third human there waits %s, and %s: %v", b.reviews(), c.who, err)
+		}
+		b.ok(b.r.Disable(b.ctx, s.Machine().Name(), "dave"))
+		items, _, err := b.r.Reviews(b.ctx, session.ListQuery{}, "")
+		b.ok(err)
+		if q := items[0]; q.Code != session.CodeContested || len(q.Rulings) != 2 || len(q.Proposals) != 1 || len(q.Transitions) != 2 || fmt.Sprint(q.Humans) != "[human carol]" {
+			t.Errorf("what is shown is %+v", q)
+		}
+		for _, other := range []struct{ who, says string }{{"human", "park"}, {"human", "again"}, {"carol", "finish"}, {"carol", "again"}} {
+			if _, err := b.review(s, 1, other.who, other.says); !errors.Is(err, runner.ErrIllegal) {
+				t.Errorf("%s says %s: %v", other.who, other.says, err)
+			}
+		}
+		if _, err := b.review(s, 1, "dave", "park"); !errors.Is(err, runner.ErrForbidden) {
+			t.Errorf("who is switched off answers: %v", err)
+		}
+		_, err = b.review(s, 1, c.who, c.says)
+		b.ok(err)
+		lessons := b.lessons()
+		if l := lessons[len(lessons)-1]; len(lessons) != 2 || l.Second != nil || l.Outcome.Truth != c.truth || l.Outcome.Blind || l.Outcome.HumanID != "human" || b.reviews() != "[]" {
+			t.Errorf("%s taking the other's choice teaches %+v; there waits %s", c.who, l, b.reviews())
+		}
+		l, err := b.r.Ledger(b.ctx)
+		b.ok(err)
+		if _, n := l.Human(c.who); n != 0 {
+			t.Errorf("%s was judged in %d rounds", c.who, n)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dialai/dialai/internal/cases"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 )
@@ -41,6 +42,7 @@ type roundInput uint8
 const (
 	seenNothing   roundInput = iota
 	seenIdle                 // the session does not run, and nothing is to be recorded
+	seenTimer                // nothing happens before the state is due
 	seenElsewhere            // somebody else has decided the round
 	seenDeadEnd              // no transition leads on
 	seenReady                // somebody can be asked
@@ -61,7 +63,7 @@ const (
 	roundInputs
 )
 
-var roundInputNames = [roundInputs]string{"", "not running", "decided elsewhere", "no way on", "ready", "an answer is out", "some asked", "asks sent", "answers came", "no one waited for",
+var roundInputNames = [roundInputs]string{"", "not running", "not due yet", "decided elsewhere", "no way on", "ready", "an answer is out", "some asked", "asks sent", "answers came", "no one waited for",
 	"arbiter was consulted", "one asked", "complete", "a winner", "a human is needed", "stopped", "guards have asked", "sent back", "executed"}
 
 // A roundStep is what follows from what was seen: the end of the step, or the next state.
@@ -78,9 +80,12 @@ const asItStands TickStatus = "as it stands"
 var roundTable = [roundStates][roundInputs]roundStep{
 	opening: {
 		seenIdle:      {ends: asItStands},
+		seenTimer:     {ends: TickWaiting},
 		seenElsewhere: {ends: TickSolicited},
 		seenDeadEnd:   {ends: TickFailed},
 		seenReady:     {to: asking},
+		seenHuman:     {ends: TickHuman},
+		seenPassed:    {ends: TickAdvanced},
 	},
 	asking: {
 		seenElsewhere: {ends: TickSolicited},
@@ -141,10 +146,10 @@ func (w *engine) do(ctx context.Context, at roundState) (roundInput, error) {
 func (w *engine) step(ctx context.Context) (Tick, error) {
 	at := opening
 	for races := 0; races < maxRaces; {
-		tick, next, err := w.follow(ctx, at)
+		next, ends, err := w.follow(ctx, at)
 		switch {
-		case err == nil && tick.Status != "":
-			return tick, nil
+		case err == nil && ends != "":
+			return w.tick(ends), nil
 		case err == nil:
 			at = next
 			continue
@@ -160,27 +165,24 @@ func (w *engine) step(ctx context.Context) (Tick, error) {
 	return Tick{}, fmt.Errorf("session %s: %w", w.s.ID, session.ErrStale)
 }
 
-// follow does what is done in a state and returns what follows: the Tick of a step that
-// has ended, or the next state.
-func (w *engine) follow(ctx context.Context, at roundState) (tick Tick, next roundState, err error) {
+// follow does what is done in a state and returns what follows: the status of a step that
+// has ended, or else the next state.
+func (w *engine) follow(ctx context.Context, at roundState) (next roundState, ends TickStatus, err error) {
 	seen, err := w.do(ctx, at)
 	if err != nil {
-		return tick, at, err
+		return at, "", err
 	}
-	step := roundTable[at][seen]
+	step := &roundTable[at][seen]
 	switch step.ends {
 	case "":
 		if step.to == opening {
 			panic(fmt.Sprintf("runner: nothing follows from %q while %s", roundInputNames[seen], roundStateNames[at]))
 		}
-		return tick, step.to, nil
+		return step.to, "", nil
 	case asItStands:
-		return w.tick(statusOf(w.s)), at, nil
+		return at, statusOf(w.s), nil
 	}
-	if err = w.save(ctx); err != nil {
-		return tick, at, err
-	}
-	return w.tick(step.ends), at, nil
+	return at, step.ends, w.save(ctx)
 }
 
 // opening begins a commit on the session.
@@ -188,6 +190,11 @@ func (w *engine) opening(ctx context.Context) (roundInput, error) {
 	w.turn, w.moved = false, Tick{}
 	if err := ctx.Err(); err != nil {
 		return seenNothing, err
+	}
+	if w.s.State.Due != nil {
+		if seen, err := w.timed(ctx); seen != seenNothing || err != nil {
+			return seen, err
+		}
 	}
 	if w.s.Status != session.Running && len(w.responses) == 0 && w.pending == nil {
 		return seenIdle, nil
@@ -198,8 +205,8 @@ func (w *engine) opening(ctx context.Context) (roundInput, error) {
 	if w.over() {
 		return seenElsewhere, nil
 	}
-	if len(w.now.State.Transitions) == 0 {
-		w.emit(&session.Ended{Status: session.Failed, Code: session.CodeDeadEnd, Reason: "No transitions available from current state"})
+	if len(w.now.Offered().Transitions) == 0 {
+		w.emit(&session.Ended{Status: session.Failed, Code: session.CodeDeadEnd, Reason: w.now.DeadEnd()})
 		return seenDeadEnd, nil
 	}
 	var err error
@@ -346,13 +353,20 @@ func (w *engine) executing(ctx context.Context) (roundInput, error) {
 	v := w.open.Verdict
 	d := w.elected(v)
 	d.inquiry = w.found
+	if w.open.SetFailed != "" { // it is not tried again in this round
+		w.emit(&session.AwaitsHuman{Code: session.CodeSetFailed, Reason: w.open.SetFailed})
+		return seenHuman, nil
+	}
 	from := w.now.State
 	w.cancelOpen()
 	if held, err := w.holdForAudit(ctx, w.by, &d); held || err != nil {
 		return seenHuman, err
 	}
 	w.demoteOnMismatch(d.transition)
-	verdict, err := w.execute(ctx, d)
+	verdict, err := w.execute(ctx, &d)
+	if failed, ok := errors.AsType[*cases.SetError](err); ok {
+		return w.unset(failed), nil
+	}
 	if err != nil {
 		return seenNothing, err
 	}
@@ -362,4 +376,10 @@ func (w *engine) executing(ctx context.Context) (roundInput, error) {
 	}
 	w.moved.Previous, w.moved.Transition, w.moved.verdict = from, d.transition, v
 	return seenPassed, nil
+}
+
+// unset records that a transition could not set what it is to set.
+func (t *commit) unset(why *cases.SetError) roundInput {
+	t.emit(&session.AwaitsHuman{Code: session.CodeSetFailed, Reason: why.Error()})
+	return seenHuman
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/guard"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -31,7 +32,9 @@ const (
 type RunOptions struct {
 	MaxSteps int           // transitions; 0 means DefaultMaxSteps
 	Timeout  time.Duration // 0 means DefaultTimeout
-	Wait     bool          // stay while only late answers are out
+	Wait     bool          // stay while only late answers are out, or a timer that executes something
+	// Timers says, with Wait, to stay also while a human is asked, if a timer ends that.
+	Timers bool
 }
 
 // A Result is where a Run left its session.
@@ -42,7 +45,7 @@ type Result struct {
 	Reason  string           `json:"reason"`
 }
 
-// WaitingStatus is the Result of a Run that waits for late answers.
+// WaitingStatus is the Result of a Run that waits for late answers, or for a timer.
 const WaitingStatus = "waiting"
 
 // pollEvery is how often a Run that waits looks whether something has arrived.
@@ -63,7 +66,16 @@ func (r *Runner) Run(ctx context.Context, id specialist.SessionID, o RunOptions)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, errRunTime)
 	defer cancel()
-	result, err := r.run(limited, s, o)
+	var result Result
+	if !apart(func() { result, err = r.run(limited, s, o) }) {
+		var tick Tick
+		if tick, err = r.gone(ctx, id); err == nil {
+			return resultOf(tick.Session), nil
+		}
+	}
+	if left, ok := errors.AsType[*leftWaiting](err); ok && ctx.Err() == nil {
+		return waitingResult(left.session), nil
+	}
 	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errRunTime) {
 		return r.stopRun(ctx, id, session.CodeTimeLimit, fmt.Sprintf("the run took longer than its limit of %s", o.Timeout))
 	}
@@ -98,8 +110,8 @@ func (r *Runner) run(ctx context.Context, s *session.Session, o RunOptions) (Res
 			}
 		case TickSolicited, TickRejected:
 		case TickWaiting:
-			if !o.Wait && onlyLate(s) {
-				return Result{Status: WaitingStatus, Session: s}, nil
+			if !o.Wait && (s.Waits() || onlyLate(s)) {
+				return waitingResult(s), nil
 			}
 			if s, err = r.await(ctx, s); err != nil {
 				return Result{}, err
@@ -108,12 +120,35 @@ func (r *Runner) run(ctx context.Context, s *session.Session, o RunOptions) (Res
 			if s, err = r.load(ctx, s.ID); err != nil { // somebody else may have moved it
 				return Result{}, err
 			}
-			if s.Status != session.Running {
+			switch {
+			case s.Status == session.Running:
+			case !o.Wait || !o.Timers || s.Timer() == nil:
 				return resultOf(s), nil
+			default:
+				if s, err = r.await(ctx, s); err != nil {
+					return Result{}, err
+				}
 			}
 		}
 	}
 }
+
+// waitingResult says that a session was left while it waits: as it stands where a human is
+// asked too.
+func waitingResult(s *session.Session) Result {
+	switch {
+	case s.Status != session.Running:
+		return resultOf(s)
+	case s.Waits():
+		return Result{Status: WaitingStatus, Session: s, Code: session.CodeTimer, Reason: s.WaitsFor()}
+	}
+	return Result{Status: WaitingStatus, Session: s}
+}
+
+// leftWaiting says that the time of a run was over while it waited for a timer.
+type leftWaiting struct{ session *session.Session }
+
+func (e *leftWaiting) Error() string { return errRunTime.Error() }
 
 // onlyLate reports whether all open asks were accepted for a later answer.
 func onlyLate(s *session.Session) bool {
@@ -125,19 +160,27 @@ func onlyLate(s *session.Session) bool {
 	return true
 }
 
-// await returns once the session has changed or an answer is overdue.
+// await returns once the session has changed, an answer is overdue, or it is time for a
+// reminder or a timer. The error is a *leftWaiting if the time of the run is over while
+// only a timer is waited for.
 func (r *Runner) await(ctx context.Context, s *session.Session) (*session.Session, error) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errRunTime) && s.Timer() != nil && len(s.OpenAsks()) == 0 {
+				return nil, &leftWaiting{s}
+			}
 			return nil, ctx.Err()
 		case <-ticker.C:
 		}
 		now, err := r.load(ctx, s.ID)
 		if err != nil || now.Sequence != s.Sequence {
 			return now, err
+		}
+		if t := r.now(); now.TimerComes(t) || now.Reminder(t) != nil {
+			return now, nil
 		}
 		for _, a := range now.OpenAsks() {
 			if a.Remote == nil || r.now() > a.Remote.Deadline || !r.waitsFor(askKey{now.Key(), a.Index}) && !a.Remote.Accepted {
@@ -163,8 +206,13 @@ func resultOf(s *session.Session) Result {
 
 // ResumeOptions say how a session is taken up again.
 type ResumeOptions struct {
-	Actor, Note string
-	RetryFailed bool // ask those again whose asks failed in this round, whatever it waits for
+	Actor *session.Actor // who takes it up, for the record; nil if that is not said
+	// SpecialistID is the human of the machine as whom that is done; it may be "", but
+	// where a limit is raised.
+	SpecialistID machine.SpecialistID
+	Note         string
+	If           func(*session.Session) error // as in a Ruling; asked also of a session that is left as it is
+	RetryFailed  bool                         // ask those again whose asks failed in this round, whatever it waits for
 	// KeepFailed leaves those alone whose asks failed. Without it they are asked again
 	// where the session waits because of them: with the code no_quorum or no_proposals.
 	KeepFailed bool
@@ -173,8 +221,8 @@ type ResumeOptions struct {
 	Clear bool
 	// Raise lifts limits of the guards for this session, from now on; of each, Limit
 	// and To count. What was spent stays spent, and a tenant's quota stays as it is.
-	// Only a human who may rule in the session's state can do that (Actor), and says
-	// why (Note).
+	// Only a human who may rule in the session's state can do that (SpecialistID), and
+	// says why (Note).
 	Raise []guard.Raise
 }
 
@@ -182,13 +230,19 @@ type ResumeOptions struct {
 // or waits because its arbiter failed, or because those failed who were asked. Any other session that runs, waits for a human or
 // has completed is left as it is, unless what its guards remember is to be
 // cleared or a limit raised. What was spent stays spent. The error wraps [ErrQuota]
-// if its tenant may have no more sessions at a time, [ErrForbidden] if Actor is not
-// one who can raise a limit, and [ErrNotRunning] if one is to be raised in a session
+// if its tenant may have no more sessions at a time, [ErrForbidden] if SpecialistID is
+// not one who can raise a limit, and [ErrNotRunning] if one is to be raised in a session
 // that has completed; it is an *[Error] with the code [BadRaise] if a limit cannot be
 // raised like that.
 func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOptions) (*session.Session, error) {
+	if err := checkActor(o.Actor); err != nil {
+		return nil, err
+	}
 	for range maxRaces {
 		s, err := r.load(ctx, id)
+		if err == nil {
+			err = holds(o.If, s)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -200,7 +254,7 @@ func (r *Runner) Resume(ctx context.Context, id specialist.SessionID, o ResumeOp
 		if err != nil {
 			return nil, err
 		}
-		d := &session.Resumed{Actor: o.Actor, Note: o.Note, RetryFailed: retry, Cleared: o.Clear}
+		d := &session.Resumed{Actor: o.Actor.Clone(), SpecialistID: string(o.SpecialistID), Note: o.Note, RetryFailed: retry, Cleared: o.Clear}
 		if len(o.Raise) > 0 {
 			if err := w.raise(d, o.Raise); err != nil {
 				return nil, err
@@ -233,10 +287,18 @@ type TickResult struct {
 	Err     error // of this result only
 }
 
-// Tick steps every live session once. The results are in the order in which the
-// sessions were created.
+// Due lists the sessions with a timer or a reminder that comes by a moment: they are to be
+// stepped though nothing happens to them (see [session.Session.TimerAt]). They come in the
+// order of creation, as many as limit; 0 means all. It loads none of them and looks at no
+// others. A session that cannot be stepped stays among them.
+func (r *Runner) Due(ctx context.Context, now specialist.Time, limit int) ([]session.Summary, error) {
+	return r.store.List(ctx, session.ListQuery{Statuses: session.LiveStatuses(), Wake: now, Limit: limit})
+}
+
+// Tick steps every live session once, but for those that wait for a timer which has not
+// come. The results are in the order in which the sessions were created.
 func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
-	live, err := r.store.List(ctx, session.ListQuery{Live: true})
+	live, err := r.store.List(ctx, session.ListQuery{Statuses: session.LiveStatuses(), Awake: max(1, r.now())})
 	if err != nil {
 		return nil, err
 	}
@@ -259,9 +321,7 @@ func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
 func (r *Runner) ticked(ctx context.Context, s session.Summary) (result TickResult) {
 	result.Summary = s
 	if !apart(func() { result.Tick, result.Err = r.Step(ctx, s.SessionID) }) {
-		p := &PanicError{Session: s.SessionID, Value: errGone.Error()}
-		r.tell(p)
-		result.Tick, result.Err = r.failed(ctx, s.SessionID, p)
+		result.Tick, result.Err = r.gone(ctx, s.SessionID)
 	}
 	return result
 }

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
@@ -10,8 +11,21 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// From a human's ruling to what it comes to where another human has to rule before
-// anything is executed. What that is, rulings.go works out.
+// From a human's ruling to what it comes to where others have to rule before anything is
+// executed: because the transition takes their approval, or because a second human was
+// drawn.
+//
+//  1. A ruling for a transition that takes approvals waits until they are complete. Else the
+//     first of a round draws whether others are needed (holdForSecond); what was drawn
+//     stays drawn, whatever is ruled then.
+//  2. The ruling is put beside those that wait, and these say what they come to
+//     (PendingRulings.ComesTo, session/rulings.go).
+//  3. If they agree, the choice is executed as that of all who made it (join). If they
+//     differ for good, or somebody is still to rule, the ruling is recorded and the
+//     session waits for a human.
+//
+// A ruling that waits may be taken back or given again; one that stands since another
+// human has ruled may not. Only who ruled without sight of the others counts as blind.
 
 // rule executes a human's choice, or records it if others have to rule too.
 func (w *engine) rule(ctx context.Context, in Ruling, d decision) (Arbitration, error) {
@@ -24,33 +38,50 @@ func (w *engine) rule(ctx context.Context, in Ruling, d decision) (Arbitration, 
 	if p.Settled(string(in.SpecialistID)) {
 		return in.refusedHuman(w.before, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
+	if r := p.SamePerson(d.by, d.actor); r != nil {
+		return in.refusedHuman(w.before, refuse(ErrForbidden, session.CodeNotEligible, "%s may not rule beside %s in this round: both are %s, and different humans have to", d.by, r.SpecialistID, d.actor.Subject))
+	}
 	d.blind = d.blind && !p.Shown()
-	next := p.With(&session.Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: specialist.Clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == session.Direct, Draws: d.draws})
-	switch c, counted := next.ComesTo(d.by, w.mayRule, w.yetToRule(next)); c {
+	next := p.With(&session.Ruled{SpecialistID: d.by, Transition: d.transition, MetaJSON: d.meta, Reasoning: specialist.Clip(in.Reasoning, maxReasoning), QuestionDigest: in.QuestionDigest, Blind: d.blind, Direct: d.how == session.Direct, Draws: d.draws, Actor: d.actor})
+	switch c, counted := next.ComesTo(d.by, w.counts, w.yetToRule(next)); c {
 	case session.RulingsAgree:
 		w.join(&d, next, counted)
 		return w.executeForced(ctx, in, d)
-	case session.RulingsContested:
-		return w.record(ctx, in, next, &session.AwaitsHuman{Code: session.CodeContested, Reason: next.ContestedBy()})
+	default:
+		return w.record(ctx, in, next, w.waitsFor(next, c))
 	}
-	return w.record(ctx, in, next, &session.AwaitsHuman{Code: session.CodeSecondHuman, Reason: next.AsksAnother()})
+}
+
+// counts reports whether a ruling that waits still counts: its author may rule, and choose
+// its transition.
+func (t *assessment) counts(r *session.Ruled) bool {
+	return t.mayRule(r.SpecialistID) && t.now.NotEligible(r.Transition, r.SpecialistID) == ""
+}
+
+// waitsFor says what a session waits for because of rulings.
+func (w *engine) waitsFor(p *session.PendingRulings, c session.RulingsOutcome) *session.AwaitsHuman {
+	switch c {
+	case session.RulingsContested:
+		return &session.AwaitsHuman{Code: session.CodeContested, Reason: p.ContestedBy(w.yetToRule(p))}
+	case session.RulingsNeedApproval:
+		return &session.AwaitsHuman{Code: session.CodeApprovals, Reason: p.Given(w.counts)}
+	}
+	return &session.AwaitsHuman{Code: session.CodeSecondHuman, Reason: p.AsksAnother()}
 }
 
 // rulingStands refuses a second word of somebody whose first cannot be changed.
 const rulingStands = "You have ruled on this round, and so has another human: your ruling stands until they agree or everything is shown"
 
 // holdForSecond reports whether a ruling waits for others. The first of a round draws
-// that; what was drawn stays drawn, whatever is ruled then.
+// that; what was drawn stays drawn, whatever is ruled then. A transition that takes
+// approvals draws nobody.
 func (t *assessment) holdForSecond(ctx context.Context, d *decision) (bool, error) {
-	s := t.here.state.SecondHuman
-	switch p := t.open.Rulings; {
-	case t.open.Pending():
-		d.draws = nil
+	s, p := t.here.state.SecondHuman, t.open.Rulings
+	switch {
+	case d.transition.Approvals != nil, p.Drawn() && (t.open.Pending() || len(t.here.humansOn()) > 1):
 		return true, nil
 	case s == nil || s.When != machine.Before:
 		return false, nil
-	case p != nil && p.Draws != nil && len(t.here.humansOn()) > 1:
-		return true, nil
 	}
 	var err error
 	d.draws, err = t.drawSecond(ctx, *d)
@@ -84,6 +115,9 @@ func (w *engine) record(ctx context.Context, in Ruling, p *session.PendingRuling
 // the choice one that teaches nothing.
 func (t *round) join(d *decision, p *session.PendingRulings, counted []*session.Ruled) {
 	for _, r := range counted {
+		if len(counted) == 1 {
+			break // whose choice it was alone
+		}
 		d.authors = append(d.authors, r.SpecialistID)
 		d.blind = d.blind && r.Blind
 		if r.Direct {
@@ -94,11 +128,13 @@ func (t *round) join(d *decision, p *session.PendingRulings, counted []*session.
 }
 
 // lookOf returns what the first two humans made of the round without sight of each
-// other; nil where there was nothing to choose between. A disagreement of theirs is
+// other; nil where there was nothing to choose between, and where one of them has given an
+// approval, which others may have seen. A disagreement of theirs is
 // settled if a third human has chosen what is executed.
 func (t *round) lookOf(d *decision, p *session.PendingRulings) *trust.SecondLook {
-	q := &t.here.question
-	if len(q.Options) < 2 || len(p.First) < 2 {
+	q := t.asked()
+	approves := func(r *session.Ruled) bool { return r.Transition.Approvals != nil }
+	if len(q.Options) < 2 || len(p.First) < 2 || d.transition.Approvals != nil || slices.ContainsFunc(p.First, approves) {
 		return nil
 	}
 	a, b := p.First[0], p.First[1]
@@ -135,15 +171,19 @@ func (r *Runner) withdraw(ctx context.Context, s *session.Session, in Ruling) (A
 	p := w.open.Rulings
 	switch {
 	case !w.mayRule(string(in.SpecialistID)):
-		return in.notAllowed(s)
+		return w.notAllowed(in)
 	case p.Index(string(in.SpecialistID)) < 0:
 		return in.refusedHuman(s, refuse(ErrIllegal, "nothing_to_withdraw", "%s has no ruling in this round that waits for others", in.SpecialistID))
 	case p.Settled(string(in.SpecialistID)):
 		return in.refusedHuman(s, refuse(ErrForbidden, "already_ruled", rulingStands))
 	}
-	w.emit(&session.Ruled{SpecialistID: string(in.SpecialistID), Reasoning: specialist.Clip(in.Reasoning, maxReasoning)})
-	if p := w.open.Rulings; len(p.List) > 0 {
-		w.emit(&session.AwaitsHuman{Code: session.CodeContested, Reason: p.ContestedBy()})
+	w.emit(&session.Ruled{SpecialistID: string(in.SpecialistID), Reasoning: specialist.Clip(in.Reasoning, maxReasoning), Actor: in.Actor.Clone()})
+	switch p := w.open.Rulings; {
+	case len(p.List) == 0:
+	case p.Drawn():
+		w.emit(w.waitsFor(p, session.RulingsContested))
+	default:
+		w.emit(w.waitsFor(p, session.RulingsNeedApproval))
 	}
 	result := in.refused(s, fmt.Sprintf("The ruling of %s is taken back", in.SpecialistID))
 	result.IsHuman, result.Recorded = true, true

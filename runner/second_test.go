@@ -302,7 +302,7 @@ func TestPendingRulingOfStopped(t *testing.T) {
 	b := newBench(t)
 	b.cast.say("a", "again")
 	m := b.machine(def{who: []string{fn("a"), human("human"), human("carol"), arb("firstProposal")}, top: secondBefore + `,"guards":{"limits":{"max_steps":1}}`})
-	reopen := func(in *runner.Ruling) { in.Reopen = "me" }
+	reopen := func(in *runner.Ruling) { in.Reopen = true }
 	s := b.start(m)
 	b.stepTo(s, runner.TickAdvanced)
 	b.stepTo(s, runner.TickStopped)
@@ -318,7 +318,7 @@ func TestPendingRulingOfStopped(t *testing.T) {
 	if list, _ := b.now(s).PendingRulings(); a.Executed || len(list) != 1 || b.now(s).Outcome().Code != session.CodeSecondHuman {
 		t.Errorf("a guard refused what two agreed about: %d rulings wait: %+v", len(list), b.now(s).Outcome())
 	}
-	_, err = b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: "carol", Note: "one more", Raise: []guard.Raise{{Limit: "limits.max_steps", To: "5"}}})
+	_, err = b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{SpecialistID: "carol", Note: "one more", Raise: []guard.Raise{{Limit: "limits.max_steps", To: "5"}}})
 	if b.ok(err); b.now(s).Outcome().Code != session.CodeSecondHuman {
 		t.Errorf("with more room, it waits for %+v", b.now(s).Outcome())
 	}

@@ -33,7 +33,7 @@ func TestSecondHumanSeen(t *testing.T) {
 			who := one("ann", "bob", "cid")
 			if r.IntN(4) == 0 {
 				who = one(who, who, who, "")
-				_, _, err := b.r.Reveal(b.ctx, s.ID, machine.SpecialistID(who))
+				_, _, err := b.r.Reveal(b.ctx, s.ID, machine.SpecialistID(who), nil)
 				b.ok(err)
 				seen[who], acts = true, append(acts, who+" looks")
 				continue
@@ -94,7 +94,7 @@ func TestReviewAfterLook(t *testing.T) {
 			if c.look == "none" {
 				continue
 			}
-			_, err := b.r.RevealReview(b.ctx, s.ID, round, machine.SpecialistID(c.look))
+			_, err := b.r.RevealReview(b.ctx, s.ID, round, machine.SpecialistID(c.look), nil)
 			if refused, ok := errors.AsType[*runner.Error](err); ok != (c.code != "") || ok && refused.Code != c.code {
 				t.Errorf("the look of %q is refused: %v", c.look, err)
 			}
@@ -111,7 +111,7 @@ func TestReviewAfterLook(t *testing.T) {
 		if o := lastOutcome(b); o.Blind != c.blind {
 			t.Errorf("after a look of %q the review of %s is blind: %t", c.look, c.reviews, o.Blind)
 		}
-		if after, err := b.r.RevealReview(b.ctx, s.ID, round, "bob"); err != nil || after.Sequence != b.now(s).Sequence {
+		if after, err := b.r.RevealReview(b.ctx, s.ID, round, "bob", nil); err != nil || after.Sequence != b.now(s).Sequence {
 			t.Errorf("a look at a round that waits for nobody: %v", err)
 		}
 	}

@@ -2,13 +2,26 @@ package runner
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/dialai/dialai/internal/cases"
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
+
+// Before a session exists, all that can be found wrong with it is: functions, variables and
+// addresses that the machine names and this program lacks (the plan finds them, all at once),
+// models without a price, metaJson that is not what the machine's input wants. Then data,
+// subject and the conditions of the first round are worked out (cases.Open) and recorded with
+// what the session was started with, so that reading its log needs none of that again. Under
+// a tenant's quota it has to be let in before it is stored.
 
 // maxSessionMeta is the largest metaJson of a session, in bytes.
 const maxSessionMeta = 256 << 10
@@ -21,11 +34,23 @@ type StartOptions struct {
 	// Defaults lets firstAvailable propose and firstProposal arbitrate where
 	// the machine has nobody, as DIAL's runSession does.
 	Defaults bool
+	// Actor is who starts the session; nil if that is not said. Its Humans are excluded
+	// where approvals exclude who has started.
+	Actor *session.Actor
+	// ID is the id of the session, such as one that follows from a request, so that the
+	// request starts one session however often it is made; the zero ID is one that the engine
+	// makes (Config.NewID).
+	ID specialist.SessionID
+	// AllowMissing are specialists without whom the session may start: those of them who
+	// cannot be asked here are as if they were switched off, as long as it goes on, and its
+	// log says so.
+	AllowMissing []machine.SpecialistID
 }
 
 // Start begins a session of a machine: DIAL's createSession. Everything that the
 // machine names must be there: functions, variables, addresses; if not, the
-// error is a *StartError with all that is missing.
+// error is a *StartError with all that is missing. It wraps [session.ErrExists] if there is a
+// session of that id.
 func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) (*session.Session, error) {
 	if m == nil {
 		return nil, refuse(ErrIllegal, "no_machine", "there is no machine to start: machine.Parse makes one")
@@ -34,14 +59,15 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 	if err != nil {
 		return nil, err
 	}
-	plan, err := r.plan(ctx, program)
+	plan, err := r.planWithout(ctx, program, o.AllowMissing)
 	if err != nil {
 		return nil, placed(m, err)
 	}
+	program = plan.program
 	if err := r.unpricedModels(m, plan); err != nil {
 		return nil, err
 	}
-	options := session.Options{Seed: o.Seed, Mode: o.Mode, Prices: r.pricesOf(m)}
+	options := session.Options{Seed: o.Seed, Mode: o.Mode, Prices: r.pricesOf(m), Missing: program.Missing()}
 	switch o.Mode {
 	case "", machine.All, machine.Eager, machine.Sequential:
 	default:
@@ -58,10 +84,23 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 			options.Meta = nil
 		}
 	}
+	if err := fitting(m, options.Meta); err != nil {
+		return nil, err
+	}
+	if options.Actor, err = starter(m, o.Actor); err != nil {
+		return nil, err
+	}
 	if o.Defaults {
 		options.DefaultProposer, options.DefaultArbiter = plan.lacking()
 	}
-	s := session.New(r.config.NewID(), program, options, r.now())
+	now := r.now()
+	plan.cases.Open(ctx, program, &options, now)
+	if o.ID == (specialist.SessionID{}) {
+		o.ID = r.config.NewID()
+	} else if err := r.unknown(ctx, o.ID); err != nil {
+		return nil, err
+	}
+	s := session.New(o.ID, program, options, now)
 	if r.quota == nil {
 		return r.create(ctx, s)
 	}
@@ -69,10 +108,133 @@ func (r *Runner) Start(ctx context.Context, m *machine.Machine, o StartOptions) 
 		return nil, err
 	}
 	started, err := r.create(ctx, s)
-	if err != nil || !started.Status.Live() {
+	if err != nil && !errors.Is(err, session.ErrExists) || err == nil && !started.Status.Live() {
 		_ = r.quota.Close(r.scope(s)) // it has no calls yet
 	}
 	return started, err
+}
+
+// planWithout is plan, without those of the allowed who cannot be asked.
+func (r *Runner) planWithout(ctx context.Context, program *session.Program, allowed []machine.SpecialistID) (*plan, error) {
+	p, err := r.plan(ctx, program)
+	if p == nil || len(allowed) == 0 {
+		return p, err
+	}
+	for _, id := range allowed {
+		if !p.knows(string(id)) {
+			return nil, refuse(ErrIllegal, "unknown_specialist", "machine %q has no specialist %q who could be missing", program.Machine.Name(), id)
+		}
+	}
+	var without []string
+	for _, id := range p.absent {
+		if slices.Contains(allowed, machine.SpecialistID(id)) {
+			without = append(without, id)
+		}
+	}
+	if err == nil || without == nil {
+		return p, err
+	}
+	slices.Sort(without)
+	return r.plan(ctx, program.Without(slices.Compact(without)))
+}
+
+// knows reports whether a specialist takes part in any state.
+func (p *plan) knows(id string) bool {
+	for i := range p.states {
+		if s := &p.states[i]; s.find(id) != nil || s.arbiter != nil && s.arbiter.SpecialistID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// unknown returns an error unless there is no session of that id. Who starts one at the
+// same moment is told by the store.
+func (r *Runner) unknown(ctx context.Context, id specialist.SessionID) error {
+	switch _, err := r.load(ctx, id); {
+	case err == nil:
+		return fmt.Errorf("starting session %s: %w", id, session.ErrExists)
+	case !errors.Is(err, session.ErrNotFound):
+		return err
+	}
+	return nil
+}
+
+// checkActor refuses an actor of whom only a half is said; nil is one that nobody named.
+func checkActor(a *session.Actor) error {
+	if a == nil || a.Known() {
+		return nil
+	}
+	return refuse(ErrIllegal, "actor", "an actor has a subject and a method, not %q and %q", a.Subject, a.Method)
+}
+
+// holds asks the condition of an act, if it has one, of the session that the act is about
+// to change.
+func holds(condition func(*session.Session) error, s *session.Session) error {
+	if condition == nil {
+		return nil
+	}
+	return condition(s)
+}
+
+// starter returns who starts a session of a machine.
+func starter(m *machine.Machine, a *session.Actor) (*session.Actor, error) {
+	if err := checkActor(a); err != nil {
+		return nil, err
+	}
+	if m.Starters() && (a == nil || len(a.Humans) == 0) {
+		return nil, refuse(ErrIllegal, "no_starter", "machine %q excludes who has started a session from approvals: say as whom it is started (run --as ID)", m.Name())
+	}
+	if a != nil {
+		for _, id := range a.Humans {
+			if known := almostHuman(m, id); known != "" {
+				return nil, refuse(ErrIllegal, "no_human", "machine %q has no human %q: did you mean %q?", m.Name(), id, known)
+			}
+		}
+	}
+	return a.Clone(), nil
+}
+
+// almostHuman returns the human of a machine whose id an id would be, but for case and blanks
+// around it; "" if there is none, or it is that id. Who starts a session need not be a human
+// of the machine, but a slip of the hand must not be somebody else, whom nothing excludes.
+func almostHuman(m *machine.Machine, id string) (known string) {
+	look := func(list []machine.Specialist) bool {
+		return slices.ContainsFunc(list, func(s machine.Specialist) bool {
+			if s.IsHuman && (known == "" || s.SpecialistID == id) && strings.EqualFold(s.SpecialistID, strings.TrimSpace(id)) {
+				known = s.SpecialistID
+			}
+			return known == id
+		})
+	}
+	if look(m.Specialists()) || slices.ContainsFunc(m.States(), func(s machine.State) bool { return look(s.Roster) }) {
+		return ""
+	}
+	return known
+}
+
+// fitting checks what a session is to start with against what its machine says of its
+// input, and what the data would then be.
+func fitting(m *machine.Machine, meta []byte) error {
+	if !m.UsesData() {
+		return nil
+	}
+	if input := m.Input(); input != nil {
+		if found := input.Violations(meta); len(found) > 0 {
+			lines := make([]string, len(found))
+			for i, v := range found {
+				lines[i] = v.String()
+			}
+			refused := refuse(ErrIllegal, session.CodeInvalidInput, "the input is not what machine %q wants: %s", m.Name(), strings.Join(lines, "; "))
+			refused.Details = lines
+			return refused
+		}
+	}
+	data := m.FirstData(meta)
+	if problem := cases.Oversize(data.Size(), data.Members()); problem != "" {
+		return refuse(ErrIllegal, session.CodeInvalidInput, "%s", problem)
+	}
+	return nil
 }
 
 // create commits the first record of a session.
@@ -108,7 +270,40 @@ func (r *Runner) Session(ctx context.Context, id specialist.SessionID) (*session
 	return r.load(ctx, id)
 }
 
-// Sessions lists sessions in the order in which they were created.
+// Sessions lists sessions in the order in which they were created, or the other way round:
+// all that a query selects, or a page of them. [session.Each] reads page after page.
 func (r *Runner) Sessions(ctx context.Context, q session.ListQuery) ([]session.Summary, error) {
+	if q.Decider != "" && q.Places == nil {
+		var err error
+		if q.Places, err = r.placesOf(ctx, q.MachineName, q.Decider); err != nil {
+			return nil, err
+		}
+	}
 	return r.store.List(ctx, q)
+}
+
+// placesOf returns the states in which a human may rule.
+func (r *Runner) placesOf(ctx context.Context, machineName string, id machine.SpecialistID) ([]session.Place, error) {
+	definitions, err := r.store.Definitions(ctx, machineName)
+	if err != nil {
+		return nil, err
+	}
+	places := []session.Place{}
+	for _, d := range definitions {
+		sum := sha256.Sum256(d)
+		program, err := r.programs.Parse(hex.EncodeToString(sum[:]), d)
+		if err != nil {
+			continue // nor can its sessions be read
+		}
+		p, err := r.planPartial(ctx, program)
+		if err != nil {
+			return nil, err
+		}
+		for i := range p.states {
+			if slices.Contains(p.states[i].humansOn(), string(id)) {
+				places = append(places, session.Place{MachineDigest: program.Machine.Digest(), State: program.Machine.States()[i].Name})
+			}
+		}
+	}
+	return places, nil
 }

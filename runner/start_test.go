@@ -337,7 +337,7 @@ func TestHumansNeedNobodyElse(t *testing.T) {
 	if _, err := other.Step(b.ctx, s.ID); err != nil {
 		t.Errorf("a step that changes nothing: %v", err)
 	}
-	items, err := other.Inbox(b.ctx, "")
+	items, _, err := other.Inbox(b.ctx, session.ListQuery{}, "")
 	if err != nil || len(items) != 1 || !slices.Equal(items[0].Humans, []string{"ann"}) || len(items[0].Proposals) != 3 {
 		t.Fatalf("Inbox = %+v, %v", items, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/dialai/dialai/internal/deadline"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -42,6 +43,10 @@ func (t Tick) Reasoning() string {
 		return t.verdict.Decision.Reasoning()
 	case t.Session == nil:
 		return ""
+	case t.Transition != nil: // of a timer
+		return t.Session.Last().Reasoning
+	case t.Status == TickWaiting && t.Session.Waits():
+		return t.Session.WaitsFor()
 	}
 	return t.Session.Outcome().Reason
 }
@@ -84,7 +89,8 @@ const (
 // A refusal, a missing consensus, a failing specialist are no errors: the Tick
 // says what became of the step. Errors are: ErrNotFound, a *StartError, a store
 // that fails, and a ctx that is done. After an error everything that was
-// committed stands, and Step may be called again.
+// committed stands, and Step may be called again. A Go function of the machine that ends its
+// goroutine ends that of the caller.
 func (r *Runner) Step(ctx context.Context, id specialist.SessionID) (Tick, error) {
 	if s := r.store.Recent(id); s != nil && s.Status == session.Running {
 		tick, err := r.step(ctx, s)
@@ -159,7 +165,7 @@ type engine struct {
 	asked2 []*session.Asked // who was asked later
 	chosen *session.Wave    // by what the wave that is to be asked was chosen; nil once that is noted
 	dueNow []*member        // a buffer
-	limit  *lazyDeadline
+	limit  *deadline.Lazy
 
 	tickets map[string]ticket // of a quota, by who is asked; nil if nothing is limited
 	holds   map[string]*hold  // of those who are about to be asked; nil if nothing is limited
@@ -238,12 +244,7 @@ func (w *engine) begin(ctx context.Context) error {
 			return err
 		}
 		w.beginWith(p)
-		for i := range w.responses {
-			w.recordAnswer(&w.responses[i])
-		}
-		if w.pending != nil {
-			w.recordPending(w.pending, w.by)
-		}
+		w.recordAgain()
 		if w.over() || w.looking {
 			return nil
 		}
@@ -255,6 +256,16 @@ func (w *engine) begin(ctx context.Context) error {
 		}
 	}
 	return session.ErrStale
+}
+
+// recordAgain records in the commit what is not durable yet.
+func (w *engine) recordAgain() {
+	for i := range w.responses {
+		w.recordAnswer(&w.responses[i])
+	}
+	if w.pending != nil {
+		w.recordPending(w.pending, w.by)
+	}
 }
 
 // over reports whether the round of this step has been decided by somebody else.

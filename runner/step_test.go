@@ -203,7 +203,7 @@ func TestResume(t *testing.T) {
 		return specialist.Answer{TransitionName: "again", Usage: cost(dollar)}, nil
 	})
 	s := b.start(b.desk(fn("a"), human("human"), half))
-	o := runner.ResumeOptions{Actor: "me", Note: "try again"}
+	o := runner.ResumeOptions{Actor: someone, Note: "try again"}
 	resume := func() *session.Session {
 		s, err := b.r.Resume(b.ctx, s.ID, o)
 		b.ok(err)
@@ -230,7 +230,7 @@ func TestResume(t *testing.T) {
 	}
 	b.wantLog(s, stopped.Sequence, "resumed", "gated again abort", "ended stopped house", "resumed", "gated again ok", "executed a again", "round_opened open 2 0")
 	for _, r := range b.raw(s) {
-		if r.Kind == "resumed" && string(r.Data) != `{"actor":"me","note":"try again"}` {
+		if r.Kind == "resumed" && string(r.Data) != `{"actor":{"subject":"local:me","method":"local"},"note":"try again"}` {
 			t.Errorf("the resumption is %s", r.Data)
 		}
 	}
@@ -614,3 +614,6 @@ func TestTickOfAnError(t *testing.T) {
 		t.Errorf("the reasoning is %q", why)
 	}
 }
+
+// someone acts where it does not matter who.
+var someone = &session.Actor{Subject: "local:me", Method: "local"}

@@ -86,7 +86,7 @@ func TestCancelledTakesNoRuling(t *testing.T) {
 	b.stepTo(s, runner.TickHuman)
 	_, err := b.r.Stop(b.ctx, s.ID, runner.Stopping{Actor: carol, Note: "do not pay"})
 	b.ok(err)
-	a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "human", TransitionName: "finish", Reopen: "human"})
+	a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "human", TransitionName: "finish", Reopen: true})
 	if now := b.now(s); !errors.Is(err, runner.ErrNotRunning) || a.Executed || now.Status != session.Stopped || now.Executed != 0 {
 		t.Errorf("it is %s after %d steps: %v", now.Status, now.Executed, err)
 	}

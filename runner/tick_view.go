@@ -8,6 +8,7 @@ import (
 type TickView struct {
 	SessionID      string   `json:"sessionId"`
 	MachineName    string   `json:"machineName"`
+	Subject        string   `json:"subject,omitempty"` // what the session is about; "" if the machine does not say
 	Status         string   `json:"status"`
 	CurrentState   string   `json:"currentState"`
 	SpecialistID   string   `json:"specialistId,omitempty"` // if exactly one was asked
@@ -25,10 +26,10 @@ func (t Tick) View() TickView {
 		return TickView{Status: string(t.Status), Code: t.Code}
 	}
 	v := TickView{
-		SessionID: t.Session.ID.String(), MachineName: t.Session.Machine().Name(),
+		SessionID: t.Session.ID.String(), MachineName: t.Session.Machine().Name(), Subject: t.Session.Subject(),
 		Status: string(t.Status), CurrentState: t.Session.State.Name, Reasoning: t.Reasoning(), Code: t.Code,
 	}
-	if o := t.Session.Outcome(); t.verdict == nil && t.Code == o.Code { // as far as anybody may know
+	if o := t.Session.Outcome(); t.verdict == nil && t.Transition == nil && o.Code != "" && t.Code == o.Code { // as far as anybody may know
 		o = t.Session.OutcomeFor("")
 		v.Reasoning, v.Code = o.Reason, o.Code
 	}
@@ -51,7 +52,7 @@ func (r TickResult) View() TickView {
 		return r.Tick.View()
 	}
 	return TickView{
-		SessionID: r.Summary.SessionID.String(), MachineName: r.Summary.MachineName, CurrentState: r.Summary.CurrentState,
+		SessionID: r.Summary.SessionID.String(), MachineName: r.Summary.MachineName, Subject: r.Summary.Subject, CurrentState: r.Summary.CurrentState,
 		Status: string(TickFailed), Error: r.Err.Error(),
 	}
 }

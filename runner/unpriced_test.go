@@ -87,7 +87,7 @@ func TestRegisteredUnpricedArbiter(t *testing.T) {
 	m := b.machine(def{who: []string{fn("f"), human("human")}, top: budget(`"hard_limit_usd":0.01`)})
 	b.cast.say("f", "again")
 	b.cast.judge("judge", electFirst)
-	_, err := b.r.Register(b.ctx, m.Name(), machine.Specialist{SpecialistID: "judge", Role: machine.Arbiter, StrategyWebhookURL: "https://hooks.example/judge", WebhookTokenName: "A_WEBHOOK_TOKEN"})
+	_, err := b.r.Register(b.ctx, m.Name(), machine.Specialist{SpecialistID: "judge", Role: machine.Arbiter, StrategyWebhookURL: "https://hooks.example/judge", WebhookTokenName: "A_WEBHOOK_TOKEN"}, nil)
 	b.ok(err)
 	s := b.start(m)
 	b.stepTo(s, runner.TickHuman)
@@ -110,7 +110,7 @@ func TestRegisteredUnpricedIsNotAsked(t *testing.T) {
 			b.cast.play(id, func(context.Context, specialist.Question) (specialist.Answer, error) {
 				return specialist.Answer{TransitionName: "again", Usage: cost(5 * dollar)}, nil
 			})
-			_, err := b.r.Register(b.ctx, m.Name(), machine.Specialist{SpecialistID: id, Role: machine.Proposer, StrategyWebhookURL: "https://hooks.example/" + id, WebhookTokenName: "A_WEBHOOK_TOKEN"})
+			_, err := b.r.Register(b.ctx, m.Name(), machine.Specialist{SpecialistID: id, Role: machine.Proposer, StrategyWebhookURL: "https://hooks.example/" + id, WebhookTokenName: "A_WEBHOOK_TOKEN"}, nil)
 			b.ok(err)
 		}
 		s := b.start(m)

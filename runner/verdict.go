@@ -7,6 +7,7 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/deadline"
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -220,16 +221,11 @@ func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbit
 		return arbiter.Decision{Winner: arbiter.NoWinner, Rule: arbiter.NoProposals}, nil
 	}
 	if by.source == specialist.Function {
-		limited := &lazyDeadline{Context: ctx, timeout: by.timeout}
-		defer limited.release()
+		limited := deadline.New(ctx, by.timeout)
+		defer limited.Release()
 		ctx = limited
 	}
-	if by.source.VotesOnly() {
-		d, err = by.judge(ctx, round)
-	} else if !apart(func() { d, err = by.judge(ctx, round) }) {
-		d, err = arbiter.Decision{}, fmt.Errorf("panic: %w", errGone)
-	}
-	if err != nil {
+	if d, err = by.decide(ctx, round); err != nil {
 		return d, err
 	}
 	err = d.Check(round)
@@ -237,6 +233,21 @@ func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbit
 		d.Text = by.strategy
 	}
 	d.Text = specialist.Clip(d.Text, maxReasoning)
+	return d, err
+}
+
+// decide has an arbiter decide, one outside this process on a goroutine that may end.
+func (m *member) decide(ctx context.Context, round *arbiter.Round) (d arbiter.Decision, err error) {
+	if m.local() {
+		return m.judge(ctx, round)
+	}
+	return m.decideApart(ctx, round)
+}
+
+func (m *member) decideApart(ctx context.Context, round *arbiter.Round) (d arbiter.Decision, err error) {
+	if !apart(func() { d, err = m.judge(ctx, round) }) {
+		return arbiter.Decision{}, fmt.Errorf("panic: %w", errGone)
+	}
 	return d, err
 }
 
@@ -351,7 +362,7 @@ func (w *engine) askArbiter(ctx context.Context, req request) (round *arbiter.Ro
 		return nil, d, false, err
 	}
 	round.Ask = &req.ask
-	ctx, cancel := context.WithTimeout(ctx, w.by.timeout)
+	ctx, cancel := context.WithTimeout(specialist.WithCaller(ctx, req.caller), w.by.timeout)
 	defer cancel()
 	w.tickets[w.by.SpecialistID].start()
 	d, err = decideRound(ctx, w.by, round)

@@ -99,10 +99,10 @@ func (t *assessment) couldSettle(s arbiter.Stopper, round arbiter.Round, asked, 
 		rest[i] = standing(m)
 	}
 	votes := round.Votes
-	for i := range t.now.State.Transitions {
+	for _, to := range t.now.Offered().Transitions {
 		round.Votes = slices.Clip(votes)
 		for _, m := range asked {
-			p := &specialist.Proposal{SpecialistID: m.SpecialistID, Transition: t.now.State.Transitions[i]}
+			p := &specialist.Proposal{SpecialistID: m.SpecialistID, Transition: to}
 			round.Votes = append(round.Votes, arbiter.Vote{Proposal: p, Weight: standing(m).Weight, Rank: m.rank})
 		}
 		if s.Settled(&round, rest) {

@@ -51,17 +51,17 @@ func TestWithheld(t *testing.T) {
 					t.Errorf("%q sees the session %s", viewer, view)
 				}
 			}
-			q, after, err := b.r.Reveal(b.ctx, s.ID, "ann")
+			q, after, err := b.r.Reveal(b.ctx, s.ID, "ann", nil)
 			b.ok(err)
 			b.wantLog(s, s.Sequence, "revealed ann")
 			if q.Withheld != nil || len(q.Proposals) != len(s.Proposals()) || after.Withheld("ann") != "" || after.Withheld("bob") == "" || after.Withheld("") == "" {
 				t.Errorf("after a look ann sees %+v", q)
 			}
-			_, again, err := b.r.Reveal(b.ctx, s.ID, "ann")
+			_, again, err := b.r.Reveal(b.ctx, s.ID, "ann", nil)
 			if b.ok(err); again.Sequence != after.Sequence {
 				t.Error("a second look is recorded again")
 			}
-			_, _, err = b.r.Reveal(b.ctx, s.ID, "stranger")
+			_, _, err = b.r.Reveal(b.ctx, s.ID, "stranger", nil)
 			if !errors.Is(err, runner.ErrForbidden) {
 				t.Errorf("a look of a stranger comes to %v", err)
 			}
@@ -81,7 +81,7 @@ func TestLookIsNotBlind(t *testing.T) {
 		s := withholding(b, "collapse")
 		b.stepTo(s, runner.TickHuman)
 		if c.look != "none" {
-			_, _, err := b.r.Reveal(b.ctx, s.ID, machine.SpecialistID(c.look))
+			_, _, err := b.r.Reveal(b.ctx, s.ID, machine.SpecialistID(c.look), nil)
 			b.ok(err)
 		}
 		b.rule(runner.Ruling{SessionID: s.ID, RoundID: b.now(s).Key().ID(), SpecialistID: machine.SpecialistID(c.rules), TransitionName: "again", Blind: true})
@@ -216,7 +216,7 @@ func TestAskedAgainIsWithheld(t *testing.T) {
 			t.Errorf("the log shows %s of %s", shown.Data, ev.Data)
 		}
 	}
-	_, _, err = b.r.Reveal(b.ctx, s.ID, "ann")
+	_, _, err = b.r.Reveal(b.ctx, s.ID, "ann", nil)
 	b.ok(err)
 	if s = b.now(s); s.Withheld("ann") != "" {
 		t.Error("a look shows nothing")

@@ -283,6 +283,25 @@ func (s *Session) Owing(roundID string, id machine.SpecialistID) (key specialist
 	return specialist.RoundKey{}, 0, 0, false
 }
 
+// CalledBack returns the ask with that id, and the key of its round, if its service may
+// still answer later: it is out, or nobody waits for it any more and it is charged as
+// expected, so that the answer is late and tells what it cost. It is nil for any other.
+func (s *Session) CalledBack(askID string) (specialist.RoundKey, *Ask) {
+	for i := range s.round().Asks {
+		a := &s.Open.Asks[i]
+		if a.Remote != nil && (a.Status.Pending() || a.Assumed(a.Remote.Repeat)) && s.Key().AskID(a.Index) == askID {
+			return s.Key(), a.Ask
+		}
+	}
+	for d := s.owing; d != nil; d = d.next {
+		key := specialist.RoundKey{Session: s.ID, Round: d.round, Attempt: d.attempt}
+		if d.ask.Remote != nil && d.account.payment(d.ask.Remote.Repeat).state == assumed && key.AskID(d.ask.Index) == askID {
+			return key, d.ask
+		}
+	}
+	return specialist.RoundKey{}, nil
+}
+
 // with returns the list with another account for one of its debts, or without it once
 // nothing can change it.
 func (d *debt) with(of *debt, a *account) *debt {

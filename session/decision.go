@@ -31,9 +31,11 @@ type DecisionRecord struct {
 	WinningProposalID string                      `json:"winningProposalId,omitempty"`
 	SpecialistID      string                      `json:"specialistId,omitempty"`
 	Authors           []string                    `json:"authors,omitempty"` // the humans who agreed, if there was more than one
+	Actor             *Actor                      `json:"actor,omitempty"`   // who ruled, of several the last; nil if that is not said
 	Reasoning         string                      `json:"reasoning"`
 	ArbiterReasoning  string                      `json:"arbiterReasoning,omitempty"`
 	MetaJSON          json.RawMessage             `json:"metaJson,omitempty"`
+	Data              json.RawMessage             `json:"data,omitempty"` // of the session, as the round found it; nil if the machine says nothing of data
 	Scores            map[string]exact.Billionths `json:"scores,omitempty"`
 	Guard             GuardNote                   `json:"guard"`
 	Asked             []string                    `json:"asked"`
@@ -58,6 +60,9 @@ type GuardNote struct {
 	Codes  []string `json:"codes"`
 }
 
+// Timed reports whether a timer executed the transition, which is nobody's decision.
+func (r *DecisionRecord) Timed() bool { return r.Kind == ByTimer.String() }
+
 // newDecisionRecord describes the execution of a transition from the session and
 // round as they were before it.
 func newDecisionRecord(s *Session, o *OpenRound, e *Executed, v verdict.Verdict, seq int64) *DecisionRecord {
@@ -65,7 +70,7 @@ func newDecisionRecord(s *Session, o *OpenRound, e *Executed, v verdict.Verdict,
 	r := &DecisionRecord{
 		DecisionID: key.DecisionID(), SessionID: s.ID.String(), MachineName: s.Machine().Name(), RoundID: key.ID(),
 		FromState: e.Transition.From.Name, ToState: e.Transition.Target, TransitionName: e.Transition.Name,
-		IsHuman: e.IsHuman, Timestamp: e.At, Kind: e.How.String(), SpecialistID: e.SpecialistID, Authors: e.Authors, Reasoning: e.Reasoning, MetaJSON: e.MetaJSON,
+		IsHuman: e.IsHuman, Timestamp: e.At, Kind: e.How.String(), SpecialistID: e.SpecialistID, Authors: e.Authors, Actor: e.Actor, Reasoning: e.Reasoning, MetaJSON: e.MetaJSON,
 		Guard: GuardNote{v.Status.String(), v.Codes()}, Asked: []string{}, Cancelled: []string{}, Proposals: []json.RawMessage{},
 		AlignmentSnapshot: map[string]exact.Billionths{}, CostUSD: o.Cost, Sequence: seq,
 	}
@@ -80,7 +85,9 @@ func newDecisionRecord(s *Session, o *OpenRound, e *Executed, v verdict.Verdict,
 		r.ConsensusMargin, r.ArbiterID, r.Strategy, r.ArbiterReasoning = &margin, j.ArbiterID, j.Strategy, j.Decision.Reasoning()
 		r.WinningProposalID = key.ProposalID(e.Arrival)
 	}
-	r.Threshold = thresholdOr(standing.Threshold)
+	if r.Threshold = thresholdOr(standing.Threshold); s.facts != nil {
+		r.Data = s.facts.data.JSON()
+	}
 	r.addRound(key, o, e, standing)
 	return r
 }
@@ -93,7 +100,9 @@ func (r *DecisionRecord) addRound(key specialist.RoundKey, o *OpenRound, e *Exec
 			continue
 		}
 		r.Proposals = append(r.Proposals, specialist.AppendProposal(nil, key, p))
-		r.Votes = append(r.Votes, RecordedVote{p.SpecialistID, p.IsHuman, p.Transition == e.Transition})
+		if !o.inherited { // else the session counts it in which it was given
+			r.Votes = append(r.Votes, RecordedVote{p.SpecialistID, p.IsHuman, p.Transition == e.Transition})
+		}
 		r.AlignmentSnapshot[p.SpecialistID] = standing.Weights[i]
 		name := p.Transition.Name
 		r.Scores[name] = exact.Billionths(exact.AddSat(int64(r.Scores[name]), int64(standing.Weights[i])))

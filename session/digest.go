@@ -93,8 +93,7 @@ func appendProposalIDs(dst []byte, key specialist.RoundKey, proposals []*special
 // appendLegal appends the transitions that may be chosen.
 func (s *Session) appendLegal(dst []byte) []byte {
 	dst = append(dst, '[')
-	for i := range s.State.Transitions {
-		t := s.State.Transitions[i]
+	for i, t := range s.Offered().Transitions {
 		if i > 0 {
 			dst = append(dst, ',')
 		}

@@ -12,6 +12,16 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// The kinds of events: all that can happen in a session, as plain data. A kind is a
+// type here, with its stored name and the members of its stored form (form_events.go,
+// form_verdict.go); what it does to a session says Apply (fold.go). An event is a fact:
+// it is never changed and never refused when it is read back, so whatever must be
+// decided is decided before it is made, and what a random draw or a clock said is part
+// of it.
+//
+// A new kind needs all of these and a case in the golden logs, and older programs
+// refuse logs that have it; a new member of an old kind they pass over.
+
 // An Event is one thing that happened in a session. Events of one commit follow
 // each other without a gap; the first has the sequence number of its record.
 type Event struct {
@@ -30,6 +40,9 @@ type Data interface {
 type Created struct {
 	Program *Program
 	Options Options
+
+	snapshot *snapshot // of a fork; nil for others
+	forked   *Folder   // at the end of the snapshot
 }
 
 // RoundOpened begins a round, or a further attempt at one.
@@ -37,12 +50,15 @@ type RoundOpened struct {
 	Round, Attempt int32
 	State          *machine.State
 	Notices        []string
+	Closed         []ClosedTransition // by their conditions; of a first attempt
+	Due            *Due               // by when the state is to be left; nil if it is not, or this is a further attempt
 }
 
 // Proposed records a proposal.
 type Proposed struct {
 	specialist.Proposal
-	Ask int32 // the ask it answers; 0 if it was submitted unasked
+	Ask   int32  // the ask it answers; 0 if it was submitted unasked
+	Actor *Actor // who handed it in; nil if that is not said
 }
 
 // AskFailed records that an ask ended without a proposal.
@@ -132,10 +148,18 @@ type DecisionKind uint8
 const (
 	ByConsensus DecisionKind = iota
 	Forced
-	Direct // executeTransition: teaches nothing
+	Direct  // executeTransition: teaches nothing
+	ByTimer // the state was due: nobody decided
 )
 
-var decisionKinds = [...]string{"consensus", "forced", "executed"}
+var decisionKinds = [...]string{"consensus", "forced", "executed", "timer"}
+
+// Ruling reports whether a human decided.
+func (k DecisionKind) Ruling() bool { return k == Forced || k == Direct }
+
+// TimerID is in the place of a specialist's id where the timer of a state has executed its
+// transition.
+const TimerID = "__timer"
 
 // String returns the name used in JSON.
 func (k DecisionKind) String() string { return decisionKinds[k] }
@@ -151,6 +175,7 @@ type Ruled struct {
 	Blind          bool   // the human had not seen what was proposed
 	Direct         bool   // it was executeTransition, which teaches nothing
 	Draws          *Draws // why others are asked; nil but for the first of a round
+	Actor          *Actor // who ruled; nil if that is not said
 }
 
 // Executed records a transition. The Executed events of a session form its
@@ -167,8 +192,13 @@ type Executed struct {
 	Standing     *Standing // the round as a human found it; nil for consensus
 	Draws        *Draws    // who else is to look at it; nil if nobody could be drawn
 	Authors      []string  // the humans who agreed, by when they ruled; nil if SpecialistID alone decided
-	Round        int32
-	Attempt      int32
+	// Data are the members of the session's data that it has written, an object; nil if it
+	// sets none. Subject is then what the session is about from now on.
+	Data    json.RawMessage
+	Subject string
+	Actor   *Actor // who ruled, of several who agreed the last; nil for consensus, and if that is not said
+	Round   int32
+	Attempt int32
 
 	Previous *Executed
 	Visits   int32 // of the target state, this one included
@@ -198,14 +228,23 @@ type Learned struct {
 type AwaitsHuman struct {
 	Code, Reason string
 	Draws        *Draws // of an audit before execution; nil for other reasons
+	Timer        bool   // the timer's transition could not be executed: it is not tried again in this round
+}
+
+// Reminded records that somebody is to be reminded of a question before it is due.
+type Reminded struct {
+	Due    specialist.Time
+	Before machine.Duration // how long before it the reminder came up
 }
 
 // Resumed records that a session that waited or had stopped goes on.
 type Resumed struct {
-	Actor, Note string
-	RetryFailed bool
-	Cleared     bool          // the guards have forgotten what repeated
-	Raised      []guard.Raise // limits that Actor has raised
+	Actor        *Actor // who takes it up; nil if that is not said
+	SpecialistID string // the human of the machine as whom that was done; "" if as none
+	Note         string
+	RetryFailed  bool
+	Cleared      bool          // the guards have forgotten what repeated
+	Raised       []guard.Raise // limits that were raised
 
 	Program *Program // of the session from now on; nil if no limit was raised
 }
@@ -232,8 +271,11 @@ const (
 	KindExecuted    = "executed"
 	KindLearned     = "learned"
 	KindReviewed    = "reviewed"
+	KindRetracted   = "retracted"
+	KindMoved       = "moved"
 	KindAdopted     = "policy_adopted"
 	KindNeedsHuman  = "needs_human"
+	KindReminded    = "reminded"
 	KindRevealed    = "revealed"
 	KindResumed     = "resumed"
 	KindEnded       = "ended"
@@ -252,8 +294,11 @@ func (*Ruled) Kind() string       { return KindRuled }
 func (*Executed) Kind() string    { return KindExecuted }
 func (*Learned) Kind() string     { return KindLearned }
 func (*Reviewed) Kind() string    { return KindReviewed }
+func (*Retracted) Kind() string   { return KindRetracted }
+func (*Moved) Kind() string       { return KindMoved }
 func (*Adopted) Kind() string     { return KindAdopted }
 func (*AwaitsHuman) Kind() string { return KindNeedsHuman }
+func (*Reminded) Kind() string    { return KindReminded }
 func (*Revealed) Kind() string    { return KindRevealed }
 func (*Resumed) Kind() string     { return KindResumed }
 func (*Ended) Kind() string       { return KindEnded }
@@ -272,14 +317,22 @@ const (
 	CodeArbiterFailed = "arbiter_failed"
 	CodeUnknownWinner = "unknown_winner" // the arbiter elected what is not in the round
 	CodeNoArbiter     = "no_arbiter"
-	CodeAudit         = "audit"        // a human decides what the engine would have
-	CodeSecondHuman   = "second_human" // another human is asked before a ruling is executed
+	CodeAudit         = "audit"            // a human decides what the engine would have
+	CodeSecondHuman   = "second_human"     // another human is asked before a ruling is executed
+	CodeApprovals     = "approvals"        // the transition takes the approval of more humans
+	CodeTooFew        = "too_few_deciders" // nobody may rule on anything
 	CodeStepLimit     = "step_limit"
 	CodeTimeLimit     = "time_limit"
 	CodeDeadEnd       = "dead_end"
 	CodeNoProposals   = "no_proposals"
-	CodeNoQuorum      = "no_quorum"  // too few have answered to decide without a human
-	CodeNoPayload     = "no_payload" // nobody who proposed the winner gave what its parameters ask for
+	CodeNoQuorum      = "no_quorum"     // too few have answered to decide without a human
+	CodeNoPayload     = "no_payload"    // nobody who proposed the winner gave what its parameters ask for
+	CodeSetFailed     = "set_failed"    // the transition could not write the data that it is to write
+	CodeNotEligible   = "not_eligible"  // the approvals of the transition exclude who ruled
+	CodeClosed        = "closed"        // the transition's condition does not hold in this round
+	CodeInvalidInput  = "invalid_input" // the metaJson of a session is not what its machine wants
+	CodeTimer         = "timer"         // nothing happens before the state is due
+	CodeDueFailed     = "due_failed"    // nobody knows when the wait is over: its due could not be worked out
 	CodeGoal          = "goal"
 	codeFinal         = "final"
 	// BadRaise is the code of an [Error] about a limit that cannot be raised as asked.

@@ -39,7 +39,11 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 	s.UpdatedAt = e.At
 	switch d := e.Data.(type) {
 	case *Created:
-		s.Program, s.State, s.CreatedAt = d.Program, d.Program.Machine.Initial(), e.At
+		if d.forked != nil {
+			applyFork(s, o, d, e.At)
+			return
+		}
+		s.Program, s.State, s.CreatedAt, s.facts = d.Program, d.Program.Machine.Initial(), e.At, d.facts()
 		if d.Options.IsSet() {
 			options := d.Options
 			s.options = &options
@@ -76,7 +80,13 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 		applyRuled(s, o, d, e.At)
 	case *Reviewed:
 		applyReviewed(s, d, e.At)
+	case *Moved:
+		applyMoved(s, o, d)
+	case *Retracted:
+		applyRetracted(s, d)
 	case *Adopted: // it is about the machine: the session is where it stands
+	case *Reminded:
+		applyReminded(s, d)
 	case *Revealed:
 		applyRevealed(s, o, d)
 	case *Resumed:
@@ -93,13 +103,17 @@ func applyEvent(s *Session, o *OpenRound, e *Event) {
 
 // IsSet reports whether any option is.
 func (o Options) IsSet() bool {
-	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != "" || o.Prices != ""
+	return o.Meta != nil || o.Seed != 0 || o.DefaultProposer || o.DefaultArbiter || o.Mode != "" || o.Prices != "" || o.Subject != "" || o.Closed != nil || o.Due != nil || o.Actor != nil || o.ForkedFrom != nil || o.Missing != nil
 }
 
 func applyRound(s *Session, o *OpenRound, d *RoundOpened) {
 	o.closeAsks(s)
 	owe(s, o)
-	s.Round, s.Attempt, s.State = d.Round, d.Attempt, d.State
+	if (d.Closed != nil || d.Due != nil) && s.Round == 0 { // options of the session, of which its first record is made
+		options := s.Options()
+		options.Closed, options.Due, s.options = d.Closed, d.Due, &options
+	}
+	s.Round, s.Attempt, s.State, s.facts, s.timing = d.Round, d.Attempt, d.State, s.facts.opened(d), s.timing.opened(d)
 	*o = OpenRound{refused: o.refused, Notices: d.Notices, Proposals: o.Proposals[:0], Asks: o.Asks[:0]}
 }
 
@@ -177,8 +191,8 @@ func applyExecuted(s *Session, o *OpenRound, d *Executed) {
 		s.guard = &next
 	}
 	applyReview(s, o, d)
-	s.last = d
-	s.waitedAtMove, s.dormant = s.waited, d.How != ByConsensus
+	s.last, s.facts, s.timing = d, s.facts.executed(d), nil
+	s.waitedAtMove, s.dormant = s.waited, d.How.Ruling()
 	s.Executed++
 	s.Rejects = 0
 	o.closeAsks(s)
@@ -212,7 +226,7 @@ func applyGated(s *Session, o *OpenRound, d *Gated) {
 func refusedStep(s *Session, o *OpenRound, g *Gated) (step verdict.Step, known bool) {
 	if j := o.Verdict; !g.IsHuman && j != nil && j.Decision.Consensus() {
 		for _, p := range o.Proposals {
-			if p.Arrival == j.Order[j.Decision.Winner] {
+			if p.Arrival == j.Order[j.Decision.Winner] && p.Transition == g.Transition {
 				return StepFor(s, g.Transition, p.Reasoning, p.MetaJSON, false, p), true
 			}
 		}

@@ -78,6 +78,9 @@ func (f *Folder) Add(events []byte) ([]Event, error) {
 		decoded[i] = Event{raw[i].At, data}
 		f.observe(raw[i].Seq, data)
 		before := f.Current.Spent()
+		if created, ok := data.(*Created); ok && created.forked != nil {
+			before = created.snapshot.Spent.book() // spent in another session
+		}
 		_ = Apply(&f.Current, &f.Round, &decoded[i]) // it happened: a charge that makes no sense counts as nothing
 		if f.Applied != nil {
 			f.Applied(raw[i].Seq, decoded[i], before, f.Current.Spent())
@@ -132,6 +135,9 @@ func (f *Folder) decode(r *Raw) (Data, error) {
 		return nil, &DecodeError{"event kind", r.Kind}
 	}
 	d.form(in)
+	if m, ok := d.(*Moved); ok && in.err == nil {
+		return d, f.moved(m)
+	}
 	return d, in.err
 }
 
@@ -162,10 +168,16 @@ func newData(kind string) Data {
 		return &Learned{}
 	case KindReviewed:
 		return &Reviewed{}
+	case KindMoved:
+		return &Moved{}
+	case KindRetracted:
+		return &Retracted{}
 	case KindAdopted:
 		return &Adopted{}
 	case KindNeedsHuman:
 		return &AwaitsHuman{}
+	case KindReminded:
+		return &Reminded{}
 	case KindRevealed:
 		return &Revealed{}
 	case KindResumed:
@@ -173,6 +185,19 @@ func newData(kind string) Data {
 	case KindEnded:
 		return &Ended{}
 	}
+	return nil
+}
+
+// fork folds the snapshot with which a session begins.
+func (f *Folder) fork(c *Created) error {
+	c.forked = &Folder{Programs: f.Programs, Definition: f.Definition}
+	if err := c.forked.replay(c.snapshot); err != nil {
+		return err
+	}
+	if digest := c.forked.Current.Machine().Digest(); digest != c.Program.Machine.Digest() {
+		return &DecodeError{"machineDigest", digest}
+	}
+	c.Program = c.forked.Current.Program // with limits that were raised
 	return nil
 }
 
@@ -190,19 +215,21 @@ func (f *Folder) created(in *form) (Data, error) {
 	if err != nil {
 		return nil, &DecodeError{"sessionId", v.id}
 	}
-	if c.Program = f.Programs.known(v.digest); c.Program == nil {
-		definition, err := f.Definition(v.digest)
-		if err != nil {
-			return nil, err
-		}
-		if c.Program, err = f.Programs.Parse(v.digest, definition); err != nil {
-			return nil, err
-		}
+	if c.Program, err = f.program(v.digest); err != nil {
+		return nil, err
 	}
 	if v.seed != "" {
 		if c.Options.Seed, err = strconv.ParseUint(v.seed, 10, 64); err != nil {
 			return nil, &DecodeError{"seed", v.seed}
 		}
+	}
+	switch c.snapshot = v.snapshot; {
+	case c.snapshot != nil: // who was missing is missing in it
+		if err := f.fork(c); err != nil {
+			return nil, err
+		}
+	case c.Options.Missing != nil:
+		c.Program = c.Program.Without(c.Options.Missing)
 	}
 	f.Current.ID = id
 	return c, nil

@@ -11,10 +11,18 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// The stored forms of the kinds of events: which members each has, in which order, and
+// which are left out while they say nothing. How a form writes and reads says form.go.
+// Members that follow from others (ids, the names of targets, roundId) are written for
+// people and not read. Names of states, transitions and specialists mean what the
+// machine of the session says at that event, so reading needs the session as of the
+// event before.
+
 // A storedCreation is Created as it is stored: the definition by its digest.
 type storedCreation struct {
 	id, machineName, digest, seed string
 	options                       *Options
+	snapshot                      *snapshot
 }
 
 func (c *storedCreation) form(f *form) {
@@ -27,12 +35,19 @@ func (c *storedCreation) form(f *form) {
 	f.flag("defaultArbiter", &c.options.DefaultArbiter)
 	word(f, "mode", &c.options.Mode)
 	f.opt("prices", &c.options.Prices)
+	f.opt("subject", &c.options.Subject)
+	f.actor("actor", &c.options.Actor)
+	if f.reading || c.options.Missing != nil {
+		f.texts("missing", &c.options.Missing)
+	}
+	value(f, "forkedFrom", &c.options.ForkedFrom)
+	value(f, "snapshot", &c.snapshot)
 }
 
 // form writes; a Folder reads, for only it knows the definitions.
 func (d *Created) form(f *form) {
 	m := d.Program.Machine
-	c := storedCreation{id: f.key.Session.String(), machineName: m.Name(), digest: m.Digest(), options: &d.Options}
+	c := storedCreation{id: f.key.Session.String(), machineName: m.Name(), digest: m.Digest(), options: &d.Options, snapshot: d.snapshot}
 	if d.Options.Seed != 0 {
 		c.seed = strconv.FormatUint(d.Options.Seed, 10)
 	}
@@ -47,6 +62,10 @@ func (d *RoundOpened) form(f *form) {
 	number(f, "attempt", &d.Attempt)
 	f.state("state", &d.State)
 	f.texts("notices", &d.Notices)
+	if f.reading || d.Closed != nil {
+		list(f, "closed", &d.Closed, (*ClosedTransition).form)
+	}
+	dueForm(f, &d.Due)
 }
 
 func (d *Asked) form(f *form) {
@@ -117,6 +136,7 @@ func (d *Proposed) form(f *form) {
 	d.detail(f)
 	d.replaces(f)
 	count(f, "ask", &d.Ask)
+	f.actor("actor", &d.Actor)
 }
 
 // detail declares what only models, and asks outside this process, have.
@@ -233,6 +253,7 @@ func (d *Ruled) form(f *form) {
 	}
 	f.opt("decision", &decision)
 	value(f, "draws", &d.Draws)
+	f.actor("actor", &d.Actor)
 	if !f.reading {
 		return
 	}
@@ -265,7 +286,7 @@ func (d *Executed) form(f *form) {
 	f.raw("metaJson", &d.MetaJSON)
 	if f.reading {
 		d.At, d.Round, d.Attempt = f.at, f.session.Round, f.session.Attempt
-		if d.How != ByConsensus {
+		if d.How.Ruling() {
 			d.Standing = &Standing{}
 		}
 	}
@@ -275,6 +296,9 @@ func (d *Executed) form(f *form) {
 	}
 	value(f, "draws", &d.Draws)
 	f.texts("authors", &d.Authors)
+	f.raw("data", &d.Data)
+	f.opt("subject", &d.Subject)
+	f.actor("actor", &d.Actor)
 }
 
 func (k *DecisionKind) form(f *form) {
@@ -330,6 +354,7 @@ func (d *AwaitsHuman) form(f *form) {
 	f.str("code", &d.Code)
 	f.str("reason", &d.Reason)
 	value(f, "draws", &d.Draws)
+	f.flag("timer", &d.Timer)
 }
 
 func (d *Reviewed) form(f *form) {
@@ -350,12 +375,14 @@ func (d *Reviewed) form(f *form) {
 	f.str("transitionName", &d.TransitionName)
 	f.opt("reasoning", &d.Reasoning)
 	encoded(f, "lesson", &d.Lesson, (*trust.Lesson).Encode, trust.DecodeLesson)
+	f.actor("actor", &d.Actor)
 }
 
 func (d *Adopted) form(f *form) {
 	f.str("specialistId", &d.SpecialistID)
 	f.opt("reason", &d.Reason)
 	encoded(f, "lesson", &d.Lesson, (*trust.Lesson).Encode, trust.DecodeLesson)
+	f.actor("actor", &d.Actor)
 	if f.reading && (d.Lesson == nil || d.Lesson.Adoption == nil) {
 		f.refuse("adoption", "nothing")
 	}
@@ -364,13 +391,15 @@ func (d *Adopted) form(f *form) {
 func (d *Revealed) form(f *form) {
 	f.str("roundId", &d.RoundID)
 	f.opt("specialistId", &d.SpecialistID)
+	f.actor("actor", &d.Actor)
 	if f.reading && d.RoundID == "" {
 		f.refuse("roundId", "")
 	}
 }
 
 func (d *Resumed) form(f *form) {
-	f.opt("actor", &d.Actor)
+	f.actor("actor", &d.Actor)
+	f.opt("specialistId", &d.SpecialistID)
 	f.opt("note", &d.Note)
 	f.flag("retryFailed", &d.RetryFailed)
 	f.flag("cleared", &d.Cleared)
@@ -413,5 +442,5 @@ func (d *Ended) form(f *form) {
 	}
 	f.str("code", &d.Code)
 	f.opt("reason", &d.Reason)
-	value(f, "actor", &d.Actor)
+	f.actor("actor", &d.Actor)
 }

@@ -14,6 +14,13 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// The stored forms of what arbiters and guards say. A verdict holds what decided: the
+// order of the votes and their weights, the threshold in force, the rule, the evidence
+// by which bayes judged; so the round can be decided again from it alone. What follows
+// from these (the code, the reasoning of a built-in rule) is written for people and
+// made again when it is read. check holds what was read to itself: the winner is one of
+// the votes, every vote has a weight, every proposal under bayes a version.
+
 func (d *Judged) form(f *form) {
 	of := &d.Decision
 	if !f.reading {

@@ -43,7 +43,7 @@ func TestGoldenLogs(t *testing.T) {
 	for _, kind := range []string{
 		session.KindCreated, session.KindRoundOpened, session.KindAsked, session.KindProposed, session.KindAskFailed, session.KindDiscarded,
 		session.KindProbed, session.KindJudged, session.KindGated, session.KindRuled, session.KindExecuted, session.KindLearned, session.KindReviewed,
-		session.KindAdopted, session.KindNeedsHuman, session.KindRevealed, session.KindResumed, session.KindEnded,
+		session.KindAdopted, session.KindNeedsHuman, session.KindReminded, session.KindRevealed, session.KindResumed, session.KindEnded,
 		session.KindRegistered, session.KindEnabled, session.KindDisabled, session.KindPromoted, session.KindDemoted, session.KindStage, session.KindFrozen,
 		session.KindReleased, session.KindChampionFailed, session.KindChampionAnswered, session.KindTried,
 	} {

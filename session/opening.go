@@ -56,8 +56,12 @@ func (o *Opening) Release() {
 }
 
 func (o *Opening) fill(s *Session) []Event {
-	initial := s.Machine().Initial()
-	o.created, o.opened = Created{s.Program, s.Options()}, RoundOpened{Round: 1, State: initial}
+	program := s.Program
+	if len(s.former) > 0 {
+		program = s.former[0]
+	}
+	initial := program.Machine.Initial()
+	o.created, o.opened = Created{Program: program, Options: s.Options()}, RoundOpened{Round: 1, State: initial, Closed: s.Options().Closed, Due: s.Options().Due}
 	events := append(o.room[:0], Event{s.CreatedAt, &o.created}, Event{s.CreatedAt, &o.opened})
 	if initial.Terminal() {
 		o.ended = Ends(initial)

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/dialai/dialai/guard"
@@ -20,9 +21,33 @@ type Program struct {
 	guards  []*guard.Config // by index of the state; nil where there are none
 	observe *guard.Config   // counts where nothing is checked
 
-	Base   *Program      // as the definition has it; the Program itself for most
-	raised []guard.Raise // by humans, for one session
+	Base    *Program      // as it was when the session began; the Program itself for most
+	raised  []guard.Raise // by humans, for one session
+	missing []string      // specialists without whom the session was started
 }
+
+// Without returns p for a session that is started without these specialists.
+func (p *Program) Without(ids []string) *Program {
+	next := *p
+	next.Base, next.missing = &next, ids
+	return &next
+}
+
+// Like returns p for a session that runs by another program: without whom it was started
+// without.
+func (p *Program) Like(other *Program) *Program {
+	if other.missing == nil || p.missing != nil {
+		return p
+	}
+	return p.Without(other.missing)
+}
+
+// Missing returns the specialists without whom the session was started; nil for most. The
+// caller must not change them.
+func (p *Program) Missing() []string { return p.missing }
+
+// Lacks reports whether the session was started without a specialist.
+func (p *Program) Lacks(id string) bool { return slices.Contains(p.missing, id) }
 
 // Guards returns the guards in force in a state; nil if there are none.
 func (p *Program) Guards(s *machine.State) *guard.Config { return p.guards[s.Index] }

@@ -10,7 +10,7 @@ import (
 // Facts are what a session is about.
 type Facts struct {
 	Input json.RawMessage `json:"input,omitempty"` // its metaJson as started; nil if there is none
-	Data  json.RawMessage `json:"data"`            // the metaJson if it is an object, else {}
+	Data  json.RawMessage `json:"data"`            // an object: what the transitions have made of it
 }
 
 // A QuestionRuling is a human's word on an open round that waits for the word of
@@ -39,11 +39,11 @@ func (s *Session) RulingsFor(viewer machine.SpecialistID) (shown []QuestionRulin
 
 // Facts returns what the session is about.
 func (s *Session) Facts() Facts {
-	f := Facts{Input: s.Options().Meta, Data: json.RawMessage("{}")}
-	if len(f.Input) > 0 && f.Input[0] == '{' {
-		f.Data = f.Input
+	input := s.Options().Meta
+	if s.facts == nil && len(input) > 0 && input[0] == '{' {
+		return Facts{input, input}
 	}
-	return f
+	return Facts{input, s.Data().JSON()}
 }
 
 // ReasonWithFailures returns why a human is asked, with what came of asks that

@@ -19,7 +19,8 @@ import (
 // A review moves no session and reopens no round. It is never changed, and neither is
 // the list: sessions share both. A human looks at a round once: whoever has decided it
 // before has seen it ([Review.Seen]), and whoever had the proposals shown gives no blind
-// answer.
+// answer. Only where two disagree and no third is left, one of them takes the other's
+// choice ([Review.Joins]).
 
 // A ReviewKind says why a closed round is looked at.
 type ReviewKind string
@@ -70,6 +71,13 @@ func (v *Review) RevealedTo(id machine.SpecialistID) bool {
 	return v.LookedAt(id) || v.LookedAt("")
 }
 
+// Joins reports whether somebody who has decided the round before would now choose what
+// the other human has, with whom they disagreed.
+func (v *Review) Joins(by, transition string) bool {
+	l := v.second
+	return l != nil && (by == l.FirstHuman && transition == l.Second || by == l.SecondHuman && transition == l.First)
+}
+
 // Reviewed records what a human made of a closed round. It executes nothing.
 type Reviewed struct {
 	Review         ReviewKind
@@ -78,6 +86,7 @@ type Reviewed struct {
 	TransitionName string
 	Reasoning      string
 	Lesson         *trust.Lesson // what it teaches; nil if that has to wait
+	Actor          *Actor        // who answered; nil if that is not said
 }
 
 // Reviews returns the closed rounds of the session that wait for a human, the
@@ -89,7 +98,7 @@ func applyReview(s *Session, o *OpenRound, d *Executed) {
 	if d.Draws == nil || !d.Draws.Audit || d.How != ByConsensus {
 		return
 	}
-	s.await(&Review{Kind: Audit, State: d.Transition.From, Since: d.At, Outcome: Automatic(s, o, d),
+	s.await(&Review{Kind: Audit, State: s.Offered(), Since: d.At, Outcome: Automatic(s, o, d),
 		Key: specialist.RoundKey{Session: s.ID, Round: d.Round, Attempt: d.Attempt}})
 }
 
@@ -140,23 +149,22 @@ func optionsOf(s *machine.State) []string {
 
 // applyReviewed takes a review off the list, and puts on that of a disagreement.
 func applyReviewed(s *Session, d *Reviewed, at specialist.Time) {
-	i := s.Review(d.Round, d.Attempt)
+	i := s.reviewByID(specialist.RoundKey{Session: s.ID, Round: d.Round, Attempt: d.Attempt}.ID())
 	if i < 0 {
 		return // nobody had drawn it
 	}
 	v := s.reviews[i]
-	s.reviews = slices.Delete(slices.Clone(s.reviews), i, i+1)
+	s.dropReview(i)
 	if d.Review == SecondLook && d.TransitionName != v.Outcome.Truth {
 		s.await(&Review{Kind: Adjudication, Key: v.Key, State: v.State, Since: at, Outcome: v.Outcome, second: v.look(d.SpecialistID, d.TransitionName), revealed: v.revealed})
 	}
-	if len(s.reviews) == 0 {
-		s.reviews = nil
-	}
 }
 
-// Review returns the index of the review of a round, -1 if there is none.
-func (s *Session) Review(round, attempt int32) int {
-	return slices.IndexFunc(s.reviews, func(v *Review) bool { return v.Key.Round == round && v.Key.Attempt == attempt })
+// dropReview takes one review off the list.
+func (s *Session) dropReview(i int) {
+	if s.reviews = slices.Delete(slices.Clone(s.reviews), i, i+1); len(s.reviews) == 0 {
+		s.reviews = nil
+	}
 }
 
 // ReviewOf returns the review that a round waits for, by its id; nil if there is none.
@@ -181,11 +189,14 @@ func (v *Review) look(by, transition string) *trust.SecondLook {
 // given without sight of what was proposed and decided.
 func (v *Review) Lesson(by, transition string, blind bool) *trust.Lesson {
 	o := *v.Outcome
-	switch v.Kind {
-	case Audit:
+	switch {
+	case v.Joins(by, transition): // the disagreement stays counted, and nobody has said who was right
+		o.Truth, o.Blind = transition, false
+		return &trust.Lesson{Outcome: &o}
+	case v.Kind == Audit:
 		o.Truth, o.HumanID, o.Blind = transition, by, blind
 		return &trust.Lesson{Outcome: &o}
-	case SecondLook:
+	case v.Kind == SecondLook:
 		look := v.look(by, transition)
 		if look.First != look.Second {
 			return &trust.Lesson{Second: look}

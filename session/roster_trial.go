@@ -22,6 +22,7 @@ type Adopted struct {
 	SpecialistID string
 	Reason       string
 	Lesson       *trust.Lesson
+	Actor        *Actor // who adopts it; nil if that is not said
 }
 
 // KindTried is the kind of the roster event of a [Trial].

@@ -20,9 +20,11 @@ type OpenRound struct {
 	Blocked   bool            // the arbiter failed: it is asked again on resume only
 	Wave      *Wave           // the first; nil unless the round is asked in waves that bayes chooses
 	Draws     *Draws          // why a human is asked, if that was drawn; nil else
+	SetFailed string          // why the elected transition could not write the data; "" unless that was tried
 	refused   error           // a charge of the event that is being applied; nil between events
 	Rulings   *PendingRulings // of humans; nil if none was ever recorded
 	shown     bool            // a human was asked for another reason than an audit
+	inherited bool            // answers of it were given in the session from which this one was forked
 	revealed  []string        // who has looked at what is withheld; "" for somebody who was not named
 }
 

@@ -74,11 +74,12 @@ type Everyone string
 // Waved reports whether those of the round were asked one after the other.
 func (o *OpenRound) Waved() bool { return o.Wave != nil && o.Wave.Everyone == "" }
 
-// ChoicesOf returns the transitions of a state as choices, in the order of the file.
-func ChoicesOf(s *machine.State) []InboxTransition {
-	choices := make([]InboxTransition, len(s.Transitions))
-	for i, t := range s.Transitions {
-		choices[i] = InboxTransition{Name: t.Name, Target: t.Target, Description: t.Description, MetaJSONRequired: t.NeedsPayload, Irreversible: t.Irreversible}
+// Choices returns the transitions of the session's state, in the order of the file, those
+// that are closed in this round included.
+func (s *Session) Choices() []InboxTransition {
+	choices := make([]InboxTransition, len(s.State.Transitions))
+	for i, t := range s.State.Transitions {
+		choices[i] = InboxTransition{Name: t.Name, Target: t.Target, Description: t.Description, MetaJSONRequired: t.NeedsPayload, Irreversible: t.Irreversible, Closed: s.WhyClosed(t)}
 		if t.Parameters != nil {
 			choices[i].Parameters = json.RawMessage(t.Parameters.String())
 		}
@@ -90,6 +91,7 @@ func ChoicesOf(s *machine.State) []InboxTransition {
 type InboxTransition struct {
 	Name        string          `json:"name"`
 	Target      string          `json:"target"`
+	Closed      string          `json:"closed,omitempty"` // why it may not be chosen in this round; "" if it may
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 	// MetaJSONRequired says that Parameters are not satisfied by {}: who chooses it has to
@@ -101,4 +103,6 @@ type InboxTransition struct {
 	MetaJSON json.RawMessage `json:"metaJson,omitempty"`
 	// Irreversible says that it cannot be undone: who rules has to name the question.
 	Irreversible bool `json:"irreversible,omitempty"`
+	// Approvals say how many humans have to choose it, and who has; nil if one is enough.
+	Approvals *QuestionApprovals `json:"approvals,omitempty"`
 }

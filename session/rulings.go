@@ -16,6 +16,10 @@ import (
 // two that are equal are executed. What the rulings of a round come to is worked out
 // here, from them, from who may still rule and from how many have not ruled yet.
 //
+// Where a transition takes the approvals of several humans, a ruling that does not complete
+// them is recorded in the same way, but nobody's is kept from anybody: each may be replaced
+// and taken back until they are complete (approvals.go).
+//
 // While one is pending, the session waits for a human, whatever else happens in it:
 // the fold keeps what the session would be without them beside them (under), so that
 // no proposal, no resume and no verdict can move it, and taking the last one back
@@ -78,7 +82,7 @@ func (p *PendingRulings) With(d *Ruled) *PendingRulings {
 	if d.Draws != nil {
 		next.Draws = d.Draws
 	}
-	if !next.contested && len(next.List) <= 2 {
+	if next.Conceals() && len(next.List) <= 2 {
 		next.First = next.List
 	}
 	return next
@@ -87,43 +91,68 @@ func (p *PendingRulings) With(d *Ruled) *PendingRulings {
 // Settled reports whether a human's ruling can be neither replaced nor taken back:
 // another's is there, and not everything has been shown.
 func (p *PendingRulings) Settled(id string) bool {
-	return p.Index(id) >= 0 && len(p.List) > 1 && !p.contested
+	return p.Index(id) >= 0 && len(p.List) > 1 && p.Conceals()
 }
+
+// SamePerson returns the ruling that the person who acts has given under another id; nil
+// if there is none, or nobody can tell.
+func (p *PendingRulings) SamePerson(id string, by *Actor) *Ruled {
+	if p == nil {
+		return nil
+	}
+	for _, r := range p.List {
+		if r.SpecialistID != id && r.Actor.same(by) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Drawn reports whether the rulings of the round are to be given without sight of each
+// other, or were until everything was shown.
+func (p *PendingRulings) Drawn() bool { return p != nil && p.Draws != nil && p.Draws.Second }
+
+// Conceals reports whether rulings are kept from everybody but their authors.
+func (p *PendingRulings) Conceals() bool { return p.Drawn() && !p.contested }
 
 // A RulingsOutcome is what the rulings of a round come to.
 type RulingsOutcome uint8
 
 const (
-	RulingsNeedAnother RulingsOutcome = iota // another human has to rule
-	RulingsAgree                             // the newest is executed, with those that equal it
-	RulingsContested                         // everything is shown to everybody, and two that are equal are executed
+	RulingsNeedAnother  RulingsOutcome = iota // another human has to rule
+	RulingsAgree                              // the newest is executed, with those that equal it
+	RulingsContested                          // everything is shown to everybody, and two that are equal are executed
+	RulingsNeedApproval                       // the transition takes the approval of more humans
 )
 
 // ComesTo says what the rulings come to of which that of id is the newest. may
-// reports whether a human may still rule: who may not counts for nothing. left is
-// how many humans may rule who have not. The rulings that are executed are returned
-// by when their authors first ruled, the newest among them.
-func (p *PendingRulings) ComesTo(id string, may func(id string) bool, left int) (c RulingsOutcome, counted []*Ruled) {
+// reports whether a ruling counts: its author may still make it. left is how many humans
+// may rule who have not. The rulings that are executed are returned by when their authors
+// first ruled, the newest among them.
+func (p *PendingRulings) ComesTo(id string, may func(*Ruled) bool, left int) (c RulingsOutcome, counted []*Ruled) {
 	newest := p.By(id)
-	var choices []*Ruled // those that differ
-	for _, r := range p.List {
-		if r != newest && !may(r.SpecialistID) {
-			continue
-		}
-		if r.equals(newest) {
-			counted = append(counted, r)
-		}
-		if !slices.ContainsFunc(choices, r.equals) {
-			choices = append(choices, r)
-		}
-	}
+	counted = p.agreeing(newest, func(r *Ruled) bool { return r == newest || may(r) })
+	rule := newest.Transition.Approvals
 	switch {
-	case len(counted) > 1:
+	case rule != nil && complete(rule, counted), rule == nil && (len(counted) > 1 || !p.Drawn()):
 		return RulingsAgree, counted
-	case p.contested || len(choices) > 2 || left == 0:
+	case !p.Drawn():
+		return RulingsNeedApproval, nil
+	case p.contested || p.choices(newest, may) > 2 || left == 0:
 		return RulingsContested, nil
 	}
 	return RulingsNeedAnother, nil
+}
+
+// choices counts the different choices of those who still may make them.
+func (p *PendingRulings) choices(newest *Ruled, may func(*Ruled) bool) int {
+	var different []*Ruled
+	for _, r := range p.List {
+		if (r == newest || may(r)) && !slices.ContainsFunc(different, r.equals) {
+			different = append(different, r)
+		}
+	}
+	return len(different)
 }
 
 // equals reports whether two rulings choose the same: transition and payload.
@@ -140,17 +169,24 @@ func (p *PendingRulings) AsksAnother() string {
 	return "A human has ruled: another has to, without having seen how"
 }
 
-// ContestedBy says what humans have chosen who contradict each other.
-func (p *PendingRulings) ContestedBy() string {
+// ContestedBy says what humans have chosen who contradict each other. left is how many
+// humans may rule who have not.
+func (p *PendingRulings) ContestedBy(left int) string {
 	texts := make([]string, len(p.List))
 	for i, r := range p.List {
 		texts[i] = fmt.Sprintf("%s chose %s", r.SpecialistID, r.Transition.Name)
 		if r.MetaJSON != nil {
-			texts[i] += " with " + specialist.Clip(string(r.MetaJSON), 120)
+			texts[i] += " with " + clipPayload(r.MetaJSON)
 		}
 	}
-	return fmt.Sprintf("Two humans have to choose the same: %s", strings.Join(texts, ", "))
+	reason := "Two humans have to choose the same: " + strings.Join(texts, ", ")
+	if left == 0 && len(texts) == 2 {
+		reason += "; no third human is left who may rule, so one of them takes the other's choice"
+	}
+	return reason
 }
+
+func clipPayload(metaJSON []byte) string { return specialist.Clip(string(metaJSON), 120) }
 
 // applyRuled enters a ruling, or takes one back.
 func applyRuled(s *Session, o *OpenRound, d *Ruled, at specialist.Time) {
@@ -174,6 +210,11 @@ func applyRuled(s *Session, o *OpenRound, d *Ruled, at specialist.Time) {
 // applyAwaits enters that a session waits for a human.
 func applyAwaits(s *Session, o *OpenRound, d *AwaitsHuman, at specialist.Time) {
 	s.Status, s.outcome = NeedsHuman, &Outcome{d.Code, d.Reason, at}
+	if d.Timer {
+		s.timerFailed()
+	} else if d.Code == CodeSetFailed {
+		o.SetFailed = d.Reason
+	}
 	if !o.Pending() {
 		o.Draws = d.Draws
 		return
@@ -212,7 +253,7 @@ func (s *Session) PendingRulings() (list []*Ruled, concealed bool) {
 	if o.Rulings != nil {
 		list = o.Rulings.List
 	}
-	return list, o.Pending() && !o.Rulings.contested
+	return list, o.Pending() && o.Rulings.Conceals()
 }
 
 // Shown reports whether everybody has been shown what was ruled.

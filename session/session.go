@@ -7,6 +7,12 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// A Session is what a log comes to. fold.go makes a new one of an old one and each event;
+// nothing else changes it, so a stored session may be read by anybody at any time. What only
+// some sessions have hangs on pointers, which are shared with the session before: a round in
+// which nothing happened, options, the history (a list that grows at its head) cost nothing
+// to carry along.
+
 // A Session is one run of a machine, as of one point of its log. It never
 // changes once it is stored: every commit makes a new one.
 type Session struct {
@@ -21,11 +27,11 @@ type Session struct {
 	Executed  int32 // transitions so far
 	Rejects   int32 // steps a guard sent back, in a row
 	Status    Status
+	dormant   bool // a human's ruling was executed, or a proposal has ended the wait, and nobody has gone on since
 
 	OpenedAt     specialist.Time // when the round or this attempt at it began; 0 before the first
 	waited       specialist.Time // how long, in all, it waited for a human or stood still, as of UpdatedAt
 	waitedAtMove specialist.Time // of that, before the last transition
-	dormant      bool            // a human's ruling was executed, or a proposal has ended the wait, and nobody has gone on since
 
 	options *Options     // nil if the session was started with none
 	outcome *Outcome     // nil while running
@@ -34,6 +40,12 @@ type Session struct {
 	guard   *guard.State // nil until there is something to remember
 	owing   *debt        // asks of closed rounds of which nobody has said yet what they cost; a list
 	reviews []*Review    // of closed rounds, the oldest first; never changed in place
+	facts   *caseFacts   // nil if the machine says nothing of data
+	timing  *timing      // nil if the present state may take as long as it likes
+
+	former    []*Program   // by whose definitions it ran before it was moved, the oldest first
+	starters  []*Actor     // who had started the sessions from which this one was forked
+	retracted []*Retracted // rulings that their authors have taken back; never changed in place
 
 	// Head is the hash of the last record, for the store that computes hashes
 	// when it commits; nil otherwise.
@@ -114,7 +126,7 @@ func (s *Session) History() []*Executed {
 // included.
 func (s *Session) Visits(st *machine.State) int {
 	for e := s.last; e != nil; e = e.Previous {
-		if e.Transition.To == st {
+		if e.Transition.Target == st.Name { // of whichever definition
 			return int(e.Visits)
 		}
 	}
@@ -140,16 +152,6 @@ func (s *Session) EnteredAt() specialist.Time {
 		return s.last.At
 	}
 	return s.CreatedAt
-}
-
-// OpenAsk returns the open ask with that id, or nil.
-func (s *Session) OpenAsk(askID string) *Ask {
-	for _, a := range s.round().Asks {
-		if a.Status.Pending() && a.Remote != nil && s.Key().AskID(a.Index) == askID {
-			return a.Ask
-		}
-	}
-	return nil
 }
 
 // Resumable reports whether a live session can go on because it is taken up again:

@@ -9,12 +9,18 @@ import (
 
 // Options are what a session was started with beside its machine.
 type Options struct {
-	Meta            json.RawMessage // metaJson; nil if there is none
-	Seed            uint64          // of random choices; 0: from the session id
-	DefaultProposer bool            // nobody proposes: firstAvailable stands in
-	DefaultArbiter  bool            // nobody arbitrates: firstProposal stands in
-	Mode            machine.Mode    // how proposers are asked, instead of the file's; may be ""
-	Prices          string          // version of the program's prices, where the machine names models; may be ""
+	Meta            json.RawMessage    // metaJson; nil if there is none
+	Seed            uint64             // of random choices; 0: from the session id
+	DefaultProposer bool               // nobody proposes: firstAvailable stands in
+	DefaultArbiter  bool               // nobody arbitrates: firstProposal stands in
+	Mode            machine.Mode       // how proposers are asked, instead of the file's; may be ""
+	Prices          string             // version of the program's prices, where the machine names models; may be ""
+	Subject         string             // what the session is about at first; may be ""
+	Closed          []ClosedTransition // in the first round, by their conditions
+	Due             *Due               // of the first round; nil if it may take as long as it likes
+	Actor           *Actor             // who started it; nil if that is not said
+	ForkedFrom      *ForkedFrom        // nil unless it goes on from where another session stood
+	Missing         []string           // specialists without whom it was started; nil for most
 }
 
 // An Outcome says why a session is not running.

@@ -11,6 +11,13 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// What the engine asks of a store. The log is the truth: one record for each commit, chained
+// by hashes. All else (sessions as last committed, trust, exemplars, rosters, lists) follows
+// from the records and is written in the same transaction, so that no reader sees one without
+// the other. A commit names the session that it replaces; if that is not the stored one any
+// more, it is stale and nothing has happened. This compare-and-swap is all the locking there
+// is between processes.
+
 // A Store keeps sessions: for each an append-only log of records, and what
 // follows from the logs (trust, exemplars, rosters). Package store/storetest
 // tests this contract line by line. All methods may be called concurrently, also
@@ -41,14 +48,18 @@ type SessionStore interface {
 	// Recent returns the session as this process saw it last, or nil. It is
 	// cheaper than Load and may be out of date: Commit will tell.
 	Recent(id specialist.SessionID) *Session
-	// List returns sessions in the order in which they were created.
+	// List returns sessions in the order in which they were created, or the other way
+	// round. It returns ErrCursor for a cursor that is not one of the query, and
+	// ErrNotFound for one after a session that the store does not know. What it costs
+	// grows with what it returns; where a query has several filters, with what the
+	// narrowest of them leaves.
 	List(ctx context.Context, q ListQuery) ([]Summary, error)
 	// Records yields the records of a session from the first whose last event
 	// has at least the sequence number from. It yields ErrNotFound for an unknown
 	// session.
 	Records(ctx context.Context, id specialist.SessionID, from int64) iter.Seq2[StoredRecord, error]
 	// Definitions returns every definition ever run under a machine's name, the
-	// newest first, as canonical JSON.
+	// newest first, as canonical JSON; with machineName "" those of all machines, in no order.
 	Definitions(ctx context.Context, machineName string) ([][]byte, error)
 }
 
@@ -134,8 +145,8 @@ type AuditStore interface {
 	// AppendAudit adds an entry, which is never changed afterwards.
 	AppendAudit(ctx context.Context, e specialist.AuditEntry) error
 	// Audit yields the entries of a session, the oldest first; none for a session
-	// that is not known. They are whole: what a viewer may see of those of an open
-	// round is for [Session.ConcealedAudit] to say.
+	// that is not known. They are whole: what a viewer may see of them is for
+	// the caller to say.
 	Audit(ctx context.Context, id specialist.SessionID) iter.Seq2[specialist.AuditEntry, error]
 }
 
@@ -211,56 +222,6 @@ func Chain(prev Hash, stream string, events []byte) (h Hash) {
 	sum.Write(events)
 	sum.Sum(h[:0])
 	return h
-}
-
-// A ListQuery says which sessions to list. The zero query lists all.
-type ListQuery struct {
-	MachineName string // only this machine's
-	Live        bool   // only those that Step may move
-	Waiting     bool   // only those that need a human
-	Reviews     bool   // only those with closed rounds that a human is to look at
-	// Before and After are cursors, which hold however many sessions are created
-	// meanwhile: only sessions that were created before or after this one. The zero
-	// id is none, and one that the store does not know is ErrNotFound.
-	Before, After specialist.SessionID
-	Limit         int  // N; 0 means all
-	Oldest        bool // the oldest N, not the newest
-	// Since leaves out those that Step may not move and that did not change at this
-	// moment or later; 0 leaves out none.
-	Since specialist.Time
-}
-
-// A Summary is one session in a list.
-type Summary struct {
-	SessionID     specialist.SessionID `json:"sessionId"`
-	MachineName   string               `json:"machineName"`
-	MachineDigest string               `json:"machineDigest"`
-	Status        Status               `json:"status"`
-	CurrentState  string               `json:"currentState"`
-	Round         int32                `json:"round"`
-	Sequence      int64                `json:"sequence"`
-	CreatedAt     specialist.Time      `json:"createdAt"`
-	UpdatedAt     specialist.Time      `json:"updatedAt"`
-	Code          string               `json:"code,omitempty"`
-	Reason        string               `json:"reason,omitempty"`
-	Reviews       int                  `json:"reviews,omitempty"` // closed rounds that a human is to look at
-}
-
-// Summarize returns the summary of a session.
-func Summarize(s *Session) Summary {
-	o := s.Outcome()
-	return Summary{
-		SessionID: s.ID, MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(),
-		Status: s.Status, CurrentState: s.State.Name, Round: s.Round, Sequence: s.Sequence,
-		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason, Reviews: len(s.reviews),
-	}
-}
-
-// Matches reports whether a summary belongs to a query, its cursors and limit aside.
-func (q ListQuery) Matches(s Summary) bool {
-	return (q.MachineName == "" || q.MachineName == s.MachineName) &&
-		(!q.Live || s.Status.Live()) && (!q.Waiting || s.Status == NeedsHuman) && (!q.Reviews || s.Reviews > 0) &&
-		(q.Since == 0 || s.Status.Live() || s.UpdatedAt >= q.Since)
 }
 
 // A Roster is what was registered for one machine name. It never changes.

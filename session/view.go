@@ -19,6 +19,8 @@ type SessionView struct {
 	History        []TransitionRecord `json:"history"`
 	CreatedAt      specialist.Time    `json:"createdAt"`
 	MetaJSON       json.RawMessage    `json:"metaJson,omitempty"`
+	Subject        string             `json:"subject,omitempty"`
+	Data           json.RawMessage    `json:"data,omitempty"` // nil if the machine says nothing of data
 	Sequence       int64              `json:"sequence"`
 	Round          int32              `json:"round"`
 	Attempt        int32              `json:"attempt"`
@@ -26,6 +28,7 @@ type SessionView struct {
 	Reason         string             `json:"reason,omitempty"`
 	Code           string             `json:"code,omitempty"`
 	MachineDigest  string             `json:"machineDigest"`
+	ForkedFrom     *ForkedFrom        `json:"forkedFrom,omitempty"` // nil unless it goes on from where another session stood
 	Proposals      []json.RawMessage  `json:"proposals"`
 	Notices        []string           `json:"notices,omitempty"`
 	Waiting        []string           `json:"waiting,omitempty"` // whose answers are out
@@ -42,7 +45,8 @@ type TransitionRecord struct {
 	IsHuman      bool     `json:"isHuman"`
 	SpecialistID string   `json:"specialistId,omitempty"`
 	ProposalID   string   `json:"proposalId,omitempty"`
-	Authors      []string `json:"authors,omitempty"` // the humans who agreed, if there was more than one
+	Authors      []string `json:"authors,omitempty"`   // the humans who agreed, if there was more than one
+	Retracted    string   `json:"retracted,omitempty"` // why its author has taken it back; "" if it stands
 }
 
 // A SpentView is what a session has cost.
@@ -61,10 +65,13 @@ func (s *Session) View() SessionView {
 	v := SessionView{
 		SessionID: s.ID.String(), MachineName: s.Machine().Name(), CurrentState: s.State.Name, CurrentRoundID: s.Key().ID(),
 		Machine: s.Machine().JSON(), CreatedAt: s.CreatedAt, MetaJSON: s.Options().Meta, Sequence: s.Sequence, Round: s.Round, Attempt: s.Attempt,
-		Status: s.Status, Reason: o.Reason, Code: o.Code, MachineDigest: s.Machine().Digest(), Notices: s.Notices(),
+		Status: s.Status, Reason: o.Reason, Code: o.Code, MachineDigest: s.Machine().Digest(), ForkedFrom: s.Options().ForkedFrom, Notices: s.Notices(),
 		Proposals: []json.RawMessage{},
-		Spent:     SpentView{spent.Calls, spent.TokensIn, spent.TokensOut, spent.Money, spent.Estimated, spent.Unpriced},
+		Spent:     spentView(spent),
 		Raised:    s.Raised(),
+	}
+	if s.facts != nil {
+		v.Subject, v.Data = s.facts.subject, s.facts.data.JSON()
 	}
 	v.History = s.Records(int(s.Executed))
 	for _, p := range s.Proposals() {
@@ -107,6 +114,9 @@ func (s *Session) Records(n int) []TransitionRecord {
 		key := e.Key(s.ID)
 		records[i] = TransitionRecord{TransitionRecord: r, FromState: e.Transition.From.Name, ToState: e.Transition.Target,
 			RoundID: key.ID(), IsHuman: e.IsHuman, SpecialistID: e.SpecialistID, Authors: e.Authors}
+		if d := s.Retracted(e.Round); d != nil {
+			records[i].Retracted = d.Note
+		}
 		if e.Arrival != 0 {
 			records[i].ProposalID = key.ProposalID(e.Arrival)
 		}

@@ -5,7 +5,7 @@ import (
 )
 
 // Limits of time bound what a session does, not how long people think: the time in
-// which it waits for a human, or stands stopped or failed, is not counted. It is
+// which it waits for a human or a timer, or stands stopped or failed, is not counted. It is
 // folded from the log, event by event: what passes between two events of a session
 // that does not run is waiting. So is what passes after a human's ruling was executed,
 // or after somebody proposed where a human was asked, until somebody goes on: the
@@ -14,7 +14,7 @@ import (
 
 // waitedBy returns how long, in all, the session has waited by a moment.
 func (s *Session) waitedBy(at specialist.Time) specialist.Time {
-	if s.Status == Running && !s.dormant || s.Status == Completed || at <= s.UpdatedAt {
+	if s.Status == Running && !s.dormant && !s.Waits() || s.Status == Completed || at <= s.UpdatedAt {
 		return s.waited
 	}
 	return s.waited + at - s.UpdatedAt

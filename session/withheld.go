@@ -18,7 +18,9 @@ import (
 // audit may hold a decision of the engine back, or does, or while a human is to rule
 // without sight of what another ruled, who had proposed as well. What is withheld is a
 // function of the open round and of who looks, here, and every view asks it: the
-// question, the session, its log, its explanation, what a run prints. Who is not
+// question, the session, its log, its explanation, what a run prints. While a closed round
+// waits for a review it is the same, but for what was executed
+// (runner.WithheldRounds adds who may look at those). Who is not
 // named sees the least. Who wants to see all the same says so (Reveal), which is
 // recorded. It is a help to be honest, no access control: whoever reads the file of
 // the database reads everything.
@@ -72,7 +74,7 @@ func (s *Session) MayBeBlind(id machine.SpecialistID) bool {
 }
 
 // toldAnyhow are the codes whose reason says nothing of what was proposed.
-var toldAnyhow = []string{CodeAudit, CodeNoQuorum, CodeSecondHuman, CodeContested, CodeStepLimit, CodeTimeLimit, CodeDeadEnd, "cold_start", "no_proposals", "calibrating", "untrusted", "below_threshold"}
+var toldAnyhow = []string{CodeAudit, CodeNoQuorum, CodeSecondHuman, CodeContested, CodeStepLimit, CodeTimeLimit, CodeDeadEnd, CodeTimer, CodeDueFailed, "cold_start", "no_proposals", "calibrating", "untrusted", "below_threshold"}
 
 // CodeWithheld stands for a code that would tell what is withheld.
 const CodeWithheld = "withheld"
@@ -95,7 +97,10 @@ func (s *Session) Conceal(o Outcome) Outcome {
 	if !MayTell(o.Code) || len(s.Program.Guards(s.State).LimitsOf(o.Code)) > 0 {
 		return o
 	}
-	if o.Code == "irreversible" || o.Code == CodeNoPayload { // which few transitions are, or need
+	if s.round().Pending() && o.Code == CodeApprovals {
+		return o // it tells what humans have chosen
+	}
+	if o.Code == "irreversible" || o.Code == CodeNoPayload || o.Code == CodeApprovals { // which few transitions are, or need
 		o.Code = CodeWithheld
 	}
 	o.Reason = "Human input required, the reason is withheld"
@@ -107,6 +112,9 @@ func (s *Session) Conceal(o Outcome) Outcome {
 func (s *Session) Hides(viewer machine.SpecialistID) bool {
 	return s.ConcealsRulings() || s.Withheld(viewer) != ""
 }
+
+// Opens reports whether a round is the open one, by its number.
+func (s *Session) Opens(round int32) bool { return round == s.Round && s.Status != Completed }
 
 // kindAnswered stands for the kinds of events whose order would tell who failed: asks inside
 // this process are answered in a known order.
@@ -140,23 +148,47 @@ func (s *Session) concealedData(e *Raw, proposals bool) (data []byte, less bool)
 			return e.Data, false
 		}
 	case KindRuled:
-		if !rulings {
+		if !rulings && !s.ruledBefore(e) {
 			return e.Data, false
 		}
 	default:
 		return e.Data, false
 	}
+	return e.namesOnly(), true
+}
+
+// ConcealedReview returns what may be shown of an event of a closed round that waits for a
+// review, and whether that is less than all: what was executed, but neither what was
+// proposed and made of it, nor what another has answered.
+func (s *Session) ConcealedReview(e Raw) (shown Raw, less bool) {
+	switch e.Kind {
+	case KindRoundOpened, KindNeedsHuman:
+		e.Data, less = s.concealed(&e)
+		return e, less
+	case KindAsked, KindProposed, KindAskFailed, KindDiscarded, KindProbed, KindJudged, KindGated, KindLearned, KindReviewed:
+		e.Data = e.namesOnly()
+		if e.Kind == KindProposed || e.Kind == KindAskFailed {
+			e.Kind = kindAnswered
+		}
+		return e, true
+	}
+	return e, false
+}
+
+// namesOnly returns of what an event says who arbitrated, ruled or reviewed. Who proposed
+// or failed is withheld too: how many did is seen.
+func (e *Raw) namesOnly() []byte {
 	var v struct {
 		SpecialistID string `json:"specialistId"`
 		ArbiterID    string `json:"arbiterId"`
 	}
 	_ = json.Unmarshal(e.Data, &v) // what cannot be read is not shown
 	w := object(nil)
-	if e.Kind == KindRuled { // who proposed or failed is withheld too: how many did is seen
+	if e.Kind == KindRuled || e.Kind == KindReviewed {
 		w.opt("specialistId", v.SpecialistID)
 	}
 	w.opt("arbiterId", v.ArbiterID)
-	return w.end(), true
+	return w.end()
 }
 
 // asksAgain reports whether an event asks somebody who was asked before in the open round,
@@ -194,16 +226,6 @@ func (s *Session) OpenAsksFor(viewer machine.SpecialistID) []Ask {
 		}
 	}
 	return asks
-}
-
-// ConcealedAudit returns what may be shown of an attempt at asking a model, and whether
-// that is less than all: of the open round no more than that there was one, since what was
-// asked, what came back and what failed tell what was proposed.
-func (s *Session) ConcealedAudit(e specialist.AuditEntry, proposals bool) (shown specialist.AuditEntry, less bool) {
-	if !proposals || e.Round != 0 && e.Round != s.Round {
-		return e, false
-	}
-	return specialist.AuditEntry{AuditEntryID: e.AuditEntryID, SessionID: e.SessionID, MachineName: e.MachineName, Timestamp: e.Timestamp, Round: e.Round}, true
 }
 
 // isHumanGate reports whether an event says what guards made of a human's choice.

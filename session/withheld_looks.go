@@ -10,6 +10,7 @@ import (
 type Revealed struct {
 	RoundID      string
 	SpecialistID string // who looked; "" if nobody said, which may have been anybody
+	Actor        *Actor // who that was, by how they are known; nil if that is not said
 }
 
 func applyRevealed(s *Session, o *OpenRound, d *Revealed) {

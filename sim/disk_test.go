@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -135,8 +136,10 @@ func (d *disk) Load(ctx context.Context, programs *session.Programs, id speciali
 
 // fold reads a session's log.
 func (w *world) fold(ctx context.Context, programs *session.Programs, id specialist.SessionID) (*session.Folder, error) {
-	if _, err := programs.Of(w.machine); err != nil {
-		return nil, err
+	for _, m := range []*machine.Machine{w.machine, w.other} {
+		if _, err := programs.Of(m); err != nil {
+			return nil, err
+		}
 	}
 	f := &session.Folder{Programs: programs}
 	for rec, err := range w.base.Records(ctx, id, 0) {

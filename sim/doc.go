@@ -12,6 +12,16 @@
 // budgets, audits, irreversible transitions and guards that ask a model or a service, is
 // made from the seed.
 //
+// In every second world the machine has a case: an input, data that transitions set,
+// conditions, deciders, approvals with groups and exclusions, states that are due, with
+// reminders and timers. Humans rule there with
+// payloads, which may differ, take back what they have ruled, and are switched off between
+// the first approval and the second. They take back executed rulings of their own. Every act has its actor, and in some runs two humans
+// are one person. The models of cases_test.go, case_log_test.go,
+// approvals_test.go and due_test.go say what must come of it, from Go functions that stand beside the
+// expressions. At the end each
+// log is read once more with a machine in which every expression says something else.
+//
 // Only one activity goes on at a time. Whoever reads or writes the store, sends a
 // request, waits for an answer or is about to have its answer taken stops there (world.park) and
 // waits for the scheduler, which draws what happens next: who goes on and how, who
@@ -25,7 +35,8 @@
 // lost, late or doubled; clocks that jump, by 72 hours too; the table of owners lost; a
 // disk that fails at its k-th operation from now, or reports an error of what it has
 // done. Services also answer that they cannot; sessions are cancelled and resumed,
-// limits raised, specialists registered and switched off while sessions run. Every tenth
+// limits raised, specialists registered and switched off, and sessions moved to another
+// definition of their machine and back, while they run. Every tenth
 // store is a SQLite file, which each process opens for itself.
 //
 // # What a seed is

@@ -35,6 +35,7 @@ const (
 	rules     deed = "rules"
 	withdraws deed = "withdraws"
 	raises    deed = "raises"
+	retracts  deed = "takes back the ruling on"
 )
 
 // An act is what a human wanted to happen.
@@ -45,7 +46,9 @@ type act struct {
 	round      specialist.RoundKey // that was seen
 	digest     string              // of the question that was seen; "" if the human names the round only
 	transition string
-	to         string // the limit that was wanted
+	payload    json.RawMessage // of the ruling; nil for none
+	began      int             // the moment of the world
+	to         string          // the limit that was wanted
 	result     runner.Arbitration
 	landed     bool
 	err        error
@@ -73,8 +76,8 @@ func (h *human) may(p *process, s *observed, saw *sight) (list []choice) {
 	add := func(weight int, do func(), format string, a ...any) {
 		list = append(list, choice{fmt.Sprintf("%s %s through %s", h.id, fmt.Sprintf(format, a...), p.name), weight, false, do})
 	}
-	if n := len(saw.State.Transitions); n > 0 && saw.Status.Live() {
-		t := saw.State.Transitions[h.w.draw(n, "ruling", h.w.opinion(h.id), saw.Key())]
+	if len(saw.State.Transitions) > 0 && saw.Status.Live() {
+		t := h.chooses(saw)
 		where := fmt.Sprintf("on %s round %d.%d", s, saw.Round, saw.Attempt)
 		add(5, func() { h.rule(p, s, saw, t.Name) }, "rules %s %s", t.Name, where)
 		add(1, func() { h.propose(p, s, saw, t.Name) }, "proposes %s %s", t.Name, where)
@@ -87,10 +90,22 @@ func (h *human) may(p *process, s *observed, saw *sight) (list []choice) {
 		t := v.State.Transitions[h.w.draw(len(v.State.Transitions), "review", h.id, v.Key)]
 		add(3, func() { h.review(p, s, v, t.Name) }, "reviews %s round %d", s, v.Key.Round)
 	}
+	if key, any := h.regrets(saw); any && h.w.draw(3, "regrets") == 0 {
+		add(1, func() { h.retract(p, s, key) }, "takes back the ruling on round %d of %s", key.Round, s)
+	}
 	if s.limit > 0 && saw.Status == session.Stopped && h.w.draw(2, "raises") == 0 {
 		add(3, func() { h.raise(p, s, saw) }, "raises the limit of %s to %s", s, s.higher())
 	}
 	return list
+}
+
+// chooses returns the transition that a human wants: mostly one that is offered.
+func (h *human) chooses(saw *sight) *machine.Transition {
+	list := saw.State.Transitions
+	if offered := saw.Offered().Transitions; len(offered) > 0 && h.w.draw(6, "closed", h.id, saw.Key()) > 0 {
+		list = offered
+	}
+	return list[h.w.draw(len(list), "ruling", h.w.opinion(h.id), saw.Key())]
 }
 
 // opinion is whose opinion a human has: in some runs humans mostly agree.
@@ -100,6 +115,8 @@ func (w *world) opinion(id string) string {
 	}
 	return id
 }
+
+func (h *human) specialistID() machine.SpecialistID { return machine.SpecialistID(h.id) }
 
 // look reads the question as it is now.
 func (h *human) look(s *observed) {
@@ -116,7 +133,8 @@ func (h *human) look(s *observed) {
 
 // begin notes what a human wants to happen, and has a process see to it.
 func (h *human) begin(p *process, a *act, do func(context.Context) (runner.Arbitration, error)) {
-	a.human = h.id
+	h.w.moment++
+	a.human, a.began = h.id, h.w.moment
 	h.acts = append(h.acts, a)
 	delete(h.saw, a.s)
 	p.carryOut(a, h.id+" "+string(a.deed)+" on", a.s, func(ctx context.Context, _ *observed) error {
@@ -130,7 +148,7 @@ func (h *human) begin(p *process, a *act, do func(context.Context) (runner.Arbit
 // question that was.
 func (h *human) ruling(s *observed, saw *sight, a *act) runner.Ruling {
 	a.s, a.round = s, saw.Key()
-	in := runner.Ruling{SessionID: s.id, SpecialistID: machine.SpecialistID(h.id), RoundID: saw.Key().ID(), TransitionName: a.transition}
+	in := runner.Ruling{SessionID: s.id, SpecialistID: machine.SpecialistID(h.id), RoundID: saw.Key().ID(), TransitionName: a.transition, Actor: h.actor()}
 	if h.w.draw(3, "pins the question", h.id, saw.Key(), saw.Sequence) > 0 {
 		a.digest, in.QuestionDigest = saw.digest, saw.digest[:session.DigestPrefix]
 	}
@@ -148,7 +166,13 @@ func (h *human) rule(p *process, s *observed, saw *sight, transition string) {
 	a := &act{deed: rules, transition: transition}
 	in := h.ruling(s, saw, a)
 	in.Reasoning = h.id + " says so"
-	h.begin(p, a, func(ctx context.Context) (runner.Arbitration, error) { return p.r.Decide(ctx, in) })
+	a.payload = h.payload(saw)
+	in.MetaJSON = a.payload
+	decide := p.r.Decide
+	if h.w.cases != nil && h.w.draw(5, "executes directly", h.id, saw.Key()) == 0 {
+		decide = p.r.Execute
+	}
+	h.begin(p, a, func(ctx context.Context) (runner.Arbitration, error) { return decide(ctx, in) })
 }
 
 // withdraw has the human's word taken back.
@@ -162,7 +186,7 @@ func (h *human) withdraw(p *process, s *observed, saw *sight) {
 // raise has the limit on dollars of one session raised, which lets it go on.
 func (h *human) raise(p *process, s *observed, saw *sight) {
 	a := &act{deed: raises, s: s, round: saw.Key(), to: s.higher().String()}
-	o := runner.ResumeOptions{Actor: h.id, Note: "worth it", Raise: []guard.Raise{{Limit: dollarLimit, To: json.Number(a.to)}}}
+	o := runner.ResumeOptions{Actor: h.actor(), SpecialistID: machine.SpecialistID(h.id), Note: "worth it", Raise: []guard.Raise{{Limit: dollarLimit, To: json.Number(a.to)}}}
 	h.begin(p, a, func(ctx context.Context) (runner.Arbitration, error) {
 		_, err := p.r.Resume(ctx, s.id, o)
 		return runner.Arbitration{}, err
@@ -174,7 +198,7 @@ const dollarLimit = "budget.hard_limit_usd"
 func (h *human) review(p *process, s *observed, v *session.Review, transition string) {
 	delete(h.saw, s)
 	p.run("review", s, func(ctx context.Context, s *observed) error {
-		_, err := p.r.Review(ctx, runner.Reviewing{SessionID: s.id, RoundID: v.Key.ID(), SpecialistID: machine.SpecialistID(h.id), TransitionName: transition, Blind: true})
+		_, err := p.r.Review(ctx, runner.Reviewing{SessionID: s.id, RoundID: v.Key.ID(), SpecialistID: machine.SpecialistID(h.id), TransitionName: transition, Blind: true, Actor: h.actor()})
 		return err
 	})
 }
@@ -182,7 +206,7 @@ func (h *human) review(p *process, s *observed, v *session.Review, transition st
 func (h *human) propose(p *process, s *observed, saw *sight, transition string) {
 	delete(h.saw, s)
 	p.run(h.id+" proposes on", s, func(ctx context.Context, s *observed) error {
-		_, _, err := p.r.Propose(ctx, runner.Submission{SessionID: s.id, SpecialistID: machine.SpecialistID(h.id), RoundID: saw.Key().ID(), TransitionName: transition, Reasoning: h.id + " proposes"})
+		_, _, err := p.r.Propose(ctx, runner.Submission{SessionID: s.id, SpecialistID: machine.SpecialistID(h.id), RoundID: saw.Key().ID(), TransitionName: transition, Reasoning: h.id + " proposes", Actor: h.actor()})
 		return err
 	})
 }

@@ -43,8 +43,17 @@ var each = []invariant{
 	{"charges per ask", "what a session has spent is, ask for ask, what the service counted; what nobody told is the estimate", (*check).charges},
 	{"admitted within the limit", "who is asked fits into the budget together with everything that is out", (*check).admitted},
 	{"human acts", "what a human executes, rules or raises is what that human wanted, on the round that the human saw", (*check).humanActs},
+	{whoActed, "each act is in the log with the person or program that has done it, and one person never counts as two humans", (*check).whoActed},
+	{takenBack, "an author takes back the own ruling only, before another human has reviewed it, and all that it has taught leaves tallies and examples", (*check).takenBack},
+	{movedOnly, "a move changes by which definition a session runs, and begins its round anew; nothing else", (*check).movedOnly},
 	{"questions as seen", "a ruling that pins a question is recorded only while that is the question", (*check).asSeen},
 	{"two humans agree", "where others have to rule too, what two have chosen is executed, and nothing else", (*check).together},
+	{approvalsGiven, "nothing is executed without its approvals: as many humans have chosen it with the same payload, one of the group among them, who may and are not excluded, and all of them are its authors; and what has them is executed", (*check).approvalsGiven},
+	{deciderRules, "who may not decide in a state, or is switched off, closes no round there, neither by ruling nor by proposing", (*check).deciderRules},
+	{pendingHolds, "while a ruling is pending, no consensus executes anything, and the session waits", (*check).pendingHolds},
+	{conditionsHold, "nothing is proposed, ruled or executed whose condition did not hold when the round opened, and just that is closed", (*check).conditionsHold},
+	{dataWritten, "the data are what the executed transitions have set, all values of one worked out from the data before it", (*check).dataWritten},
+	{timersCome, "a state is due when it says, a timer executes its transition then or later, once, and a reminder comes once, whatever the clocks do", (*check).timersCome},
 	{"quorum", "no transition is executed without a human unless as many of the panel have answered as must, and all who are required", (*check).panels},
 	{"gates are heard", "no transition that the truth gate wants is executed without a human unless the log has the answers to its questions, and they pass", (*check).gates},
 	{"irreversible needs a human", "no transition that cannot be undone is executed unless a human chose it", (*check).irreversible},
@@ -75,6 +84,9 @@ func (c *check) logEqualsFold() error {
 	live.Machine, folded.Machine = nil, nil
 	if !reflect.DeepEqual(live, folded) {
 		return fmt.Errorf("the session was\n%+v\nfolded it is\n%+v", live, folded)
+	}
+	if l, f := c.live.Options(), c.after.Options(); !reflect.DeepEqual(l, f) {
+		return fmt.Errorf("the options were\n%+v\nfolded they are\n%+v", l, f)
 	}
 	if l, f := c.live.GuardState(), c.after.GuardState(); !reflect.DeepEqual(l, f) {
 		return fmt.Errorf("the guards remembered\n%+v\nfolded it is\n%+v", l, f)
@@ -269,7 +281,13 @@ func (c *check) endedStays() error {
 	}
 	for i, e := range c.events {
 		switch d := e.Data.(type) {
-		case *session.Discarded, *session.Reviewed, *session.Learned, *session.Adopted:
+		case *session.Moved:
+			continue
+		case *session.RoundOpened: // anew, under another definition
+			if _, moved := c.events[max(i-1, 0)].Data.(*session.Moved); moved {
+				continue
+			}
+		case *session.Discarded, *session.Reviewed, *session.Retracted, *session.Learned, *session.Adopted:
 			continue
 		case *session.Resumed:
 			if i == 0 && c.before.Status != session.Completed {
@@ -292,7 +310,8 @@ func (w *world) checkNow() {
 			continue
 		}
 		sum := s.counted()
-		if sum > s.limit && s.over == nil {
+		limit := max(s.limit, s.grace)
+		if sum > limit && s.over == nil {
 			s.over = map[string]bool{}
 			for id, a := range s.asks {
 				if a.open || a.told == nil {
@@ -310,8 +329,8 @@ func (w *world) checkNow() {
 		for id := range s.over {
 			out += s.asks[id].counted()
 		}
-		if sum-s.limit > out {
-			w.fail(limitHolds, "%s: services charged %s where the limit is %s and %s were in flight:%s", s, sum, s.limit, out, s.accounts())
+		if sum-limit > out {
+			w.fail(limitHolds, "%s: services charged %s where the limit is %s and %s were in flight:%s", s, sum, limit, out, s.accounts())
 		}
 	}
 	for _, p := range w.procs {
@@ -341,11 +360,16 @@ func (w *world) checkError(a *activity) {
 	if e, ok := errors.AsType[*runner.Error](a.err); ok && e.Code == session.BadRaise {
 		return // somebody else has raised it so far meanwhile
 	}
+	if e, ok := errors.AsType[*runner.PanicError](a.err); ok {
+		w.fail(refusalsOnly, "%s\n%s", e, e.Stack)
+	}
 	w.fail(refusalsOnly, "%s returned %v", a.name, a.err)
 }
 
 // checkEnd looks at the world once everything has come to rest.
 func (w *world) checkEnd() {
+	w.whoManaged()
+	w.whatIsLeft()
 	for _, h := range w.humans {
 		for _, a := range h.acts {
 			if a.landed && a.err == nil && (a.result.Executed && a.s.executed[a.round] == nil || a.result.Recorded && !a.s.said[a.round][a.human]) {

@@ -23,7 +23,7 @@ func (w *world) build() {
 	if err != nil {
 		w.t.Fatalf("seed %d makes a machine that does not load: %v\n%s", w.seed, err, w.text)
 	}
-	w.machine = m
+	w.machine, w.other = m, w.another(m, runner.Checks())
 	w.reader, err = runner.New(runner.Config{Store: w.base})
 	if err != nil {
 		w.t.Fatal(err)
@@ -35,11 +35,19 @@ func (w *world) build() {
 	}
 	for range 1 + rng.IntN(2) {
 		w.procs[0].run("starts", nil, func(ctx context.Context, _ *observed) error {
-			_, err := w.procs[0].r.Start(ctx, w.machine, runner.StartOptions{Seed: 1})
+			_, err := w.procs[0].r.Start(ctx, w.machine, w.startOptions())
 			return err
 		})
 		w.finish()
 	}
+}
+
+// startOptions say how a session is started.
+func (w *world) startOptions() runner.StartOptions {
+	if w.cases == nil {
+		return runner.StartOptions{Seed: 1, Actor: operator}
+	}
+	return runner.StartOptions{Seed: 1, Meta: []byte(startMeta), Actor: starts}
 }
 
 // quota is what the sessions of a run may use together.
@@ -79,12 +87,28 @@ func (g *generator) machine() string {
 	}
 	g.service("r2", false) // who may be registered later
 	humans := 1 + g.rng.IntN(3)
+	cased := g.w.draw(2, "cases") == 0
+	if cased {
+		humans = 3 + g.w.draw(2, "humans of cases")
+	}
+	var ids []string
 	for i := range humans {
 		id := fmt.Sprintf("h%d", i+1)
+		ids = append(ids, id)
 		g.w.humans = append(g.w.humans, &human{w: g.w, id: id, saw: map[*observed]*sight{}})
 		who = append(who, fmt.Sprintf(`{"role":"proposer","specialistId":%q,"isHuman":true}`, id))
 	}
-	return fmt.Sprintf(`{"machineName":"sim","initialState":"open","goalState":"done","states":{%s},"specialists":[%s]%s}`, states, strings.Join(who, ","), g.rest(humans))
+	rest := g.rest(humans)
+	written := func(states, rest string) string {
+		return fmt.Sprintf(`{"machineName":"sim","initialState":"open","goalState":"done","states":{%s},"specialists":[%s]%s}`, states, strings.Join(who, ","), rest)
+	}
+	if cased {
+		c := g.drawCases(irreversible != "", ids)
+		g.w.cases, states = c, c.written(g.w.mutation, false)
+		g.w.mangled = written(c.written(g.w.mutation, true), rest+c.head(true))
+		rest += c.head(false)
+	}
+	return written(states, rest)
 }
 
 // rest returns the other members of the machine.

@@ -32,6 +32,36 @@ var mutations = []mutation{
 	{name: "quorum is not asked", says: "one of the panel is enough, whatever the machine says", names: []string{"quorum"}},
 	{name: "required is forgotten", says: "nobody is required, whatever the machine says", names: []string{"quorum"}},
 	{name: "second human is not waited for", says: "a human's word is executed at once where another has to agree", names: []string{"two humans agree"}},
+	{name: "approvals are forgotten", says: "no transition takes approvals, whatever the machine says", names: []string{approvalsGiven}},
+	{name: "one approval is enough", says: "one human is enough where more have to choose the transition", names: []string{approvalsGiven}},
+	{name: "exclude is forgotten", says: "nobody is excluded, whatever the machine says", names: []string{approvalsGiven, deciderRules}},
+	{name: "deciders are forgotten", says: "every human decides, whatever the machine says", names: []string{deciderRules}},
+	{name: "conditions are forgotten", says: "every transition may be chosen, whatever the machine says", names: []string{conditionsHold}},
+	{name: "data are written otherwise", says: "the log has another value than what was set", alone: true, names: []string{dataWritten},
+		commit: edit(func(e *session.Executed) *session.Executed {
+			next := *e
+			if next.Data != nil {
+				next.Data = []byte(`{"count":99}`)
+			}
+			return &next
+		})},
+	{name: "consensus does not wait", says: "what humans have agreed on is recorded as what programs did", alone: true, names: []string{pendingHolds},
+		commit: edit(func(e *session.Executed) *session.Executed {
+			next := *e
+			if len(next.Authors) > 1 {
+				next.How, next.IsHuman, next.Authors = session.ByConsensus, false, nil
+			}
+			return &next
+		})},
+	{name: "due is forgotten", says: "no state is ever due, whatever the machine says", names: []string{timersCome}},
+	{name: "timer comes early", says: "the log has another moment than the state says", alone: true, names: []string{timersCome},
+		commit: edit(func(e *session.RoundOpened) *session.RoundOpened {
+			next := *e
+			if next.Due != nil && next.Due.At != 0 {
+				next.Due = &session.Due{At: next.Due.At - 1000}
+			}
+			return &next
+		})},
 	{name: "gate is not asked", says: "what the truth gate wants is executed at once", names: []string{"gates are heard"}},
 	{name: "probe is charged twice", says: "the charge of a question of the guards is recorded twofold", alone: true, names: []string{"charges per ask"},
 		commit: edit(func(e *session.Probed) *session.Probed {
@@ -54,11 +84,46 @@ var mutations = []mutation{
 			})
 			return &next, len(next.Events) > 0
 		}},
+	{name: "nobody has ruled", says: "a ruling is recorded without who gave it", alone: true, names: []string{whoActed},
+		commit: edit(func(e *session.Executed) *session.Executed {
+			next := *e
+			next.Actor = nil
+			return &next
+		})},
+	{name: "nobody has looked at it again", says: "a review is recorded without who gave it", alone: true, names: []string{whoActed},
+		commit: edit(func(e *session.Reviewed) *session.Reviewed {
+			next := *e
+			next.Actor = nil
+			return &next
+		})},
+	{name: "mistakes still count", says: "what a ruling has taught stays when it is taken back", alone: true, names: []string{takenBack},
+		commit: edit(func(e *session.Retracted) *session.Retracted {
+			next := *e
+			next.Comparisons = nil
+			return &next
+		})},
+	{name: "a move is a step", says: "a session that is moved goes on in another state", alone: true, names: []string{movedOnly},
+		commit: edit(func(e *session.Moved) *session.Moved {
+			next := *e
+			for i := range e.Program.Machine.States() {
+				if s := &e.Program.Machine.States()[i]; s != e.State && !s.Terminal() {
+					next.State = s
+				}
+			}
+			return &next
+		})},
+	{name: "nobody has moved it", says: "a move is recorded without who did it", alone: true, names: []string{whoActed},
+		commit: edit(func(e *session.Moved) *session.Moved {
+			next := *e
+			next.Actor = nil
+			return &next
+		})},
+	{name: "one person counts as two", says: "a person who acts under two ids is not known to be one", alone: true, names: []string{whoActed}},
 	{name: "somebody else raises", says: "a limit is raised in the name of nobody who may", alone: true, names: []string{"human acts"},
 		commit: edit(func(e *session.Resumed) *session.Resumed {
 			next := *e
 			if len(next.Raised) > 0 {
-				next.Actor = "h9"
+				next.SpecialistID = "h9"
 			}
 			return &next
 		})},
@@ -131,7 +196,7 @@ var mutations = []mutation{
 		commit: func(d *disk, c *session.Change) (*session.Change, bool) {
 			if now := d.stored(c); now != nil && now.Status == session.Completed && c.Before != nil && c.Before.Sequence == now.Sequence {
 				again := *c
-				again.Events = append(slices.Clone(c.Events), session.Event{At: c.After.UpdatedAt, Data: &session.Resumed{Actor: "nobody"}})
+				again.Events = append(slices.Clone(c.Events), session.Event{At: c.After.UpdatedAt, Data: &session.Resumed{Actor: operator}})
 				return &again, true
 			}
 			return c, true

@@ -53,6 +53,7 @@ func (p *process) office() (list []choice) {
 			}
 		}
 	}
+	list = append(append(list, p.humanOffice()...), p.moves()...)
 	if w.draw(4, "registers") > 0 {
 		return list
 	}
@@ -61,12 +62,15 @@ func (p *process) office() (list []choice) {
 			what string
 			do   func(context.Context) error
 		}{
-			{"registers", func(ctx context.Context) error { _, err := p.r.Register(ctx, w.machine.Name(), s); return err }},
+			{"registers", func(ctx context.Context) error {
+				_, err := p.r.Register(ctx, w.machine.Name(), s, operator)
+				return err
+			}},
 			{"switches off", func(ctx context.Context) error {
-				return p.r.Disable(ctx, w.machine.Name(), machine.SpecialistID(s.SpecialistID))
+				return p.r.Switch(ctx, w.machine.Name(), machine.SpecialistID(s.SpecialistID), runner.Switching{Actor: *operator})
 			}},
 			{"switches on", func(ctx context.Context) error {
-				return p.r.Enable(ctx, w.machine.Name(), machine.SpecialistID(s.SpecialistID))
+				return p.r.Switch(ctx, w.machine.Name(), machine.SpecialistID(s.SpecialistID), runner.Switching{On: true, Actor: *operator})
 			}},
 		} {
 			what := c.what + " " + s.SpecialistID
@@ -79,7 +83,7 @@ func (p *process) office() (list []choice) {
 }
 
 func (p *process) cancelled(ctx context.Context, s *observed) error {
-	_, err := p.r.Stop(ctx, s.id, runner.Stopping{Actor: session.Actor{Subject: "local:op", Method: "local"}, Note: "enough"})
+	_, err := p.r.Stop(ctx, s.id, runner.Stopping{Actor: *operator, Note: "enough"})
 	return err
 }
 

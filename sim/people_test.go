@@ -2,7 +2,9 @@ package sim_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/dialai/dialai/machine"
@@ -25,9 +27,9 @@ func (w *world) acted(s *observed) (list []*act) {
 }
 
 // wanted reports whether a human wanted exactly this of the round.
-func (w *world) wanted(s *observed, id string, d deed, key specialist.RoundKey, transition string) bool {
+func (w *world) wanted(s *observed, id string, d deed, key specialist.RoundKey, transition string, payload json.RawMessage) bool {
 	return slices.ContainsFunc(w.acted(s), func(a *act) bool {
-		return a.human == id && a.deed == d && a.round == key && a.transition == transition
+		return a.human == id && a.deed == d && a.round == key && a.transition == transition && reflect.DeepEqual(object(a.payload), object(payload))
 	})
 }
 
@@ -52,19 +54,22 @@ func (c *check) humanActs() error {
 			by, what = d.SpecialistID, "executes "+d.Transition.Name
 			there = d.Round == key.Round && d.Attempt == key.Attempt
 			for _, id := range append([]string{by}, d.Authors...) {
-				there = there && c.w.wanted(c.s, id, rules, key, d.Transition.Name)
+				there = there && c.w.wanted(c.s, id, rules, key, d.Transition.Name, d.MetaJSON)
 			}
 		case *session.Ruled:
 			by, what = d.SpecialistID, "rules"
 			if d.Transition == nil {
-				there = c.w.wanted(c.s, by, withdraws, key, "")
+				there = c.w.wanted(c.s, by, withdraws, key, "", nil)
 			} else {
-				there = c.w.wanted(c.s, by, rules, key, d.Transition.Name)
+				there = c.w.wanted(c.s, by, rules, key, d.Transition.Name, d.MetaJSON)
 			}
+		case *session.Retracted:
+			by, what = d.SpecialistID, fmt.Sprintf("takes back round %d", d.Round)
+			there = c.w.wanted(c.s, by, retracts, d.Key(c.s.id), "", nil)
 		case *session.Resumed:
 			for _, r := range d.Raised {
 				c.w.count("limits raised")
-				by, what = d.Actor, "raises a limit to "+string(r.To)
+				by, what = d.SpecialistID, "raises a limit to "+string(r.To)
 				there = slices.ContainsFunc(c.w.acted(c.s), func(a *act) bool { return a.human == by && a.deed == raises && a.to == string(r.To) })
 			}
 		}
@@ -104,7 +109,7 @@ func (c *check) together() error { return c.alone }
 func (c *check) ruled(key specialist.RoundKey, d *session.Ruled) {
 	list := c.s.ruled[key]
 	i := slices.IndexFunc(list, func(r *session.Ruled) bool { return r.SpecialistID == d.SpecialistID })
-	if i >= 0 && len(list) > 1 && !c.s.contested[key] {
+	if i >= 0 && len(list) > 1 && !c.s.contested[key] && (c.w.cases == nil || c.s.cases.drawn[key]) {
 		c.alone = fmt.Errorf("%s changes a ruling after another human has ruled", d.SpecialistID)
 	}
 	if i >= 0 {
@@ -122,6 +127,7 @@ func (c *check) executed(key specialist.RoundKey, d *session.Executed) {
 	waiting := c.s.ruled[key]
 	switch {
 	case len(waiting) == 0 && (!d.IsHuman || !c.w.alwaysTwo()):
+	case c.w.cases != nil && (!d.IsHuman || !c.twoHumans(key, d)): // approvals_test.go looks at these
 	case !d.IsHuman:
 		c.alone = fmt.Errorf("%s is executed for a program where %d rulings wait", d.Transition.Name, len(waiting))
 	case len(d.Authors) < 2 || !slices.Contains(d.Authors, d.SpecialistID):
@@ -136,6 +142,16 @@ func (c *check) executed(key specialist.RoundKey, d *session.Executed) {
 	if len(d.Authors) > 1 {
 		c.w.count("joint rulings")
 	}
+}
+
+// twoHumans reports whether two humans have to agree on what is executed because a second
+// one was drawn. Whether one is left to be drawn is not looked at where humans are switched
+// off.
+func (c *check) twoHumans(key specialist.RoundKey, d *session.Executed) bool {
+	if c.w.cases.state(d.Transition.From.Name).rule(d.Transition.Name).approvals != nil {
+		return false
+	}
+	return c.s.cases.drawn[key] && len(c.s.ruled[key]) > 0 || c.w.alwaysTwo() && !c.w.cases.switching
 }
 
 // alwaysTwo reports whether no ruling of one human is executed.

@@ -160,7 +160,7 @@ func (p *process) choices() (list []choice) {
 }
 
 func (p *process) resume(ctx context.Context, s *observed) error {
-	_, err := p.r.Resume(ctx, s.id, runner.ResumeOptions{Actor: "operator", Note: "go on", RetryFailed: true})
+	_, err := p.r.Resume(ctx, s.id, runner.ResumeOptions{Actor: operator, Note: "go on", RetryFailed: true})
 	return err
 }
 
@@ -169,7 +169,7 @@ func (p *process) arbitrate(ctx context.Context, s *observed) error {
 	if err != nil {
 		return err
 	}
-	_, err = p.r.Decide(ctx, runner.Ruling{SessionID: s.id, RoundID: now.Key().ID(), SpecialistID: "arb"})
+	_, err = p.r.Decide(ctx, runner.Ruling{SessionID: s.id, RoundID: now.Key().ID(), SpecialistID: "arb", Actor: operator})
 	return err
 }
 

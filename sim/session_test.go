@@ -8,6 +8,7 @@ import (
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/internal/spend"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
@@ -27,6 +28,7 @@ type observed struct {
 	audited  map[specialist.RoundKey]bool
 	over     map[string]bool // asks that were out when more than the hard limit was first charged; nil before
 	limit    exact.Money     // on its dollars; 0 is none
+	grace    exact.Money     // what services had charged when a move lowered the limit
 
 	hearings map[specialist.RoundKey]*hearing
 	twice    error // a question of guards was answered again
@@ -35,6 +37,11 @@ type observed struct {
 	ruled     map[specialist.RoundKey][]*session.Ruled // that wait for others
 	said      map[specialist.RoundKey]map[string]bool  // who has ruled, or taken that back
 	contested map[specialist.RoundKey]bool             // everything has been shown
+
+	taught   map[specialist.RoundKey]*session.Learned // and was not taken back
+	reviewed map[specialist.RoundKey]bool
+
+	cases *caseLog
 }
 
 func (s *observed) String() string {
@@ -107,12 +114,16 @@ func (w *world) find(id specialist.SessionID) *observed {
 		}
 	}
 	programs := session.NewPrograms()
-	if _, err := programs.Of(w.machine); err != nil {
-		w.t.Fatal(err)
+	for _, m := range []*machine.Machine{w.machine, w.other} {
+		if _, err := programs.Of(m); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	s := &observed{w: w, id: id, n: len(w.sessions) + 1, folder: &session.Folder{Programs: programs}, asks: map[string]*ask{}, limit: w.limit,
 		hearings: map[specialist.RoundKey]*hearing{}, executed: map[specialist.RoundKey]*session.Executed{}, audited: map[specialist.RoundKey]bool{}, panels: map[specialist.RoundKey]*panel{},
 		ruled: map[specialist.RoundKey][]*session.Ruled{}, said: map[specialist.RoundKey]map[string]bool{}, contested: map[specialist.RoundKey]bool{}}
+	s.taught, s.reviewed = map[specialist.RoundKey]*session.Learned{}, map[specialist.RoundKey]bool{}
+	s.cases = newCaseLog(w)
 	s.folder.Applied = func(_ int64, _ session.Event, before, _ spend.Book) { s.spent = append(s.spent, before.Money) }
 	w.sessions = append(w.sessions, s)
 	return s
@@ -197,10 +208,12 @@ func (c *check) enter() {
 		if d, ok := c.events[i].Data.(*session.Asked); ok {
 			c.admit(c.s.spent[i], d, key)
 		}
-		switch d := c.events[i].Data.(type) {
-		case *session.Ruled:
+		if d, ok := c.events[i].Data.(*session.Ruled); ok {
 			c.ruled(key, d)
-		case *session.Executed:
+		}
+		c.cased(key, c.events[i].Data)
+		c.timed(&c.events[i])
+		if d, ok := c.events[i].Data.(*session.Executed); ok {
 			c.executed(key, d)
 			c.decided(key, d)
 			c.gated(key, d)
@@ -248,6 +261,8 @@ func (s *observed) enter(key specialist.RoundKey, d session.Data) {
 			s.said[key] = map[string]bool{}
 		}
 		s.said[key][d.SpecialistID] = true
+	case *session.Moved:
+		s.limit, s.grace = s.w.limit, max(s.grace, s.counted())
 	case *session.Resumed:
 		for _, r := range d.Raised {
 			s.limit = dollars(r.To)
@@ -344,6 +359,7 @@ func (p *process) land(a *activity) {
 	}
 	p.w.say("  %s %s", a.name, what)
 	p.w.checkError(a)
+	p.w.refusedToSet(a)
 }
 
 // dollars reads an amount that a record says.

@@ -84,6 +84,12 @@ type world struct {
 	quorum             quorum // that the machine sets
 	second, secondRate string // when a second human is asked, and how often; "" for never
 
+	cases    *cases           // of the machine; nil if it says nothing of them
+	other    *machine.Machine // the same with another prompt, to which sessions are moved
+	mangled  string           // the machine's file with other expressions
+	moment   int              // how many acts have begun
+	switches []switched       // of humans, in order
+
 	result result
 }
 
@@ -212,6 +218,7 @@ func play(t *testing.T, s settings) (r result) {
 		w.build()
 		if w.turns() && w.heal() {
 			w.checkEnd()
+			w.withoutExpressions()
 			w.verify()
 		}
 		r = w.result

@@ -3,7 +3,7 @@ package specialist
 import "context"
 
 // A Caller says on whose behalf something outside the process is asked, for logs
-// and audits. It decides nothing. The zero Caller is nobody in particular.
+// and audits, and whether that is still wanted. The zero Caller is nobody in particular.
 type Caller struct {
 	SessionID, MachineName, State, SpecialistID string
 	Round, Attempt                              int32
@@ -18,6 +18,20 @@ type Caller struct {
 	// answered, as its provider calls it, "" if none did; nil wants to know nothing. It
 	// may be called concurrently.
 	Spent func(u Usage, asked, answered string)
+
+	// Wanted returns why no further request may be sent for the ask, nil while one may;
+	// a nil Wanted lets all be sent. It may be called concurrently.
+	Wanted func(ctx context.Context) error
+}
+
+// StillWanted asks Wanted, which costs a look into the store. Whoever sends more than one
+// request for an ask calls it before each but the first: the session may have been
+// cancelled meanwhile, or the ask answered by others.
+func (c Caller) StillWanted(ctx context.Context) error {
+	if c.Wanted == nil {
+		return nil
+	}
+	return c.Wanted(ctx)
 }
 
 type callerKey struct{}

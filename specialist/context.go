@@ -12,9 +12,14 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// The question as a service, a function or an exemplar has it: DIAL's ProposerContext,
+// member by member in one order. It is bounded: the newest exemplars that fit are
+// shown, and if there is no room for any, the newest history; the state, the options
+// and metaJson are never cut.
+
 // AppendContext appends the question as DIAL's ProposerContext: exactly
 // sessionId, currentState, prompt, transitions, history, metaJson, exemplars
-// and, after a guard's warning, notices. withExemplars false leaves the
+// and, after a guard's warning, notices; data only of a machine that keeps any. withExemplars false leaves the
 // exemplars empty, as inside an exemplar. With them the context keeps to
 // [MaxContext]: it shows the newest exemplars that fit, and if there is no room for
 // any, the newest history.
@@ -71,6 +76,9 @@ func (q Question) appendContext(dst []byte, history []TransitionRecord, exemplar
 	dst = AppendHistory(append(dst, `,"history":`...), history)
 	if q.Meta != nil {
 		dst = append(append(dst, `,"metaJson":`...), q.Meta...)
+	}
+	if q.Machine.KeepsData() {
+		dst = q.Data.Append(append(dst, `,"data":`...))
 	}
 	dst = append(dst, `,"exemplars":[`...)
 	for i := range exemplars {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
 )
 
@@ -88,6 +89,7 @@ type Question struct {
 	Machine *machine.Machine
 	State   *machine.State
 	Meta    json.RawMessage // the session's metaJson; nil if it has none
+	Data    jsontext.Object // the session's data
 	Notices []string        // what guards want the proposers to know
 	Past    Past            // never nil
 	Ask     *Ask            // nil for asks inside this process
@@ -356,16 +358,14 @@ type Time int64
 // TimeOf cuts t to milliseconds.
 func TimeOf(t time.Time) Time { return Time(t.UnixMilli()) }
 
-const timeLayout = "2006-01-02T15:04:05.000Z"
-
 // Time returns t as a time.Time in UTC.
 func (t Time) Time() time.Time { return time.UnixMilli(int64(t)).UTC() }
 
 // String returns t as RFC 3339 with milliseconds, UTC.
-func (t Time) String() string { return t.Time().Format(timeLayout) }
+func (t Time) String() string { return t.Time().Format(jsontext.TimeLayout) }
 
 // Append appends what String returns.
-func (t Time) Append(dst []byte) []byte { return t.Time().AppendFormat(dst, timeLayout) }
+func (t Time) Append(dst []byte) []byte { return t.Time().AppendFormat(dst, jsontext.TimeLayout) }
 
 // MarshalJSON writes the text form.
 func (t Time) MarshalJSON() ([]byte, error) {

@@ -23,10 +23,11 @@ import (
 
 // statements are those of the writing connection, prepared once.
 type statements struct {
-	update, advance                              *sql.Stmt
+	update, advance, redefine                    *sql.Stmt
 	insertSession, insertLog, findSession        *sql.Stmt
 	insertMachine, findMachine, insertDefinition *sql.Stmt
 	learn, insertExemplar, bumpTrust             *sql.Stmt
+	retract                                      *sql.Stmt
 	insertLesson                                 *sql.Stmt
 	rosterHead, insertRoster                     *sql.Stmt
 	auditHead, insertAudit                       *sql.Stmt
@@ -34,6 +35,7 @@ type statements struct {
 
 func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.update, updateSession(projection.SessionStanding))
+	p.prepare(&st.redefine, updateSession(sessionDigest))
 	p.prepare(&st.advance, updateSession(projection.SessionMoving))
 	p.prepare(&st.insertSession, insert("sessions", projection.SessionColumns)+` ON CONFLICT DO NOTHING`)
 	p.prepare(&st.insertLog, insert("log", projection.LogColumns))
@@ -44,6 +46,7 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.learn, insert("alignment", projection.AlignmentColumns)+
 		` ON CONFLICT DO UPDATE SET matching=matching+excluded.matching, total=total+excluded.total, updated_at=max(updated_at, excluded.updated_at)`)
 	p.prepare(&st.insertExemplar, insert("exemplars", projection.ExemplarColumns))
+	p.prepare(&st.retract, `UPDATE exemplars SET exemplar='' WHERE machine=? AND instr(exemplar, ?)=1`)
 	p.prepare(&st.insertLesson, `INSERT INTO lessons (id, lesson) VALUES (?,?)`)
 	p.prepare(&st.bumpTrust, `UPDATE machines SET trust_version=trust_version+1 WHERE id=?`)
 	p.prepare(&st.rosterHead, `SELECT first, hash FROM roster_log WHERE machine=? ORDER BY id DESC LIMIT 1`)
@@ -51,6 +54,9 @@ func (st *statements) prepare(p *preparer) {
 	p.prepare(&st.insertAudit, `INSERT INTO llm_audit (session_id, entry, hash) VALUES (?,?,?)`)
 	p.prepare(&st.insertRoster, insert("roster_log", projection.RosterColumns))
 }
+
+// sessionDigest is the place of the digest of its definition among the columns of a session.
+const sessionDigest = 2
 
 // insert returns the statement that inserts one row.
 func insert(table string, columns []string) string {
@@ -189,7 +195,7 @@ func (p *pending) writeSession(ctx context.Context, st *statements) (err error) 
 			return err
 		}
 	}
-	if p.New && !p.defined {
+	if (p.New || p.Redefined) && !p.defined {
 		if _, err := st.insertDefinition.ExecContext(ctx, p.Session.Digest, p.machine, text(p.Machine.JSON())); err != nil {
 			return err
 		}
@@ -229,6 +235,8 @@ func (p *pending) putSession(ctx context.Context, st *statements) (sql.Result, e
 	switch {
 	case p.New:
 		return st.insertSession.ExecContext(ctx, projection.Values(fields)...)
+	case p.Redefined:
+		return st.redefine.ExecContext(ctx, projection.Values(p.args[sessionDigest:])...)
 	case p.Moved:
 		return st.advance.ExecContext(ctx, projection.Values(p.args[projection.SessionMoving:])...)
 	}
@@ -251,6 +259,11 @@ func (p *pending) writeLearned(ctx context.Context, st *statements) error {
 	}
 	if p.Exemplar != nil {
 		if _, err := st.insertExemplar.ExecContext(ctx, p.Exemplar.Fields(nil, &p.machine)...); err != nil {
+			return err
+		}
+	}
+	if p.Retracted != "" {
+		if _, err := st.retract.ExecContext(ctx, p.machine, p.Retracted); err != nil {
 			return err
 		}
 	}

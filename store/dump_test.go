@@ -117,16 +117,16 @@ func (b *looker) say(name string, err error, values ...any) {
 
 func (b *looker) lists() {
 	ctx := b.t.Context()
-	for _, q := range []session.ListQuery{{}, {Live: true}, {Waiting: true}, {Reviews: true}, {Since: 1}, {Limit: 2}} {
+	for i, q := range []session.ListQuery{{}, {Statuses: session.LiveStatuses()}, {Statuses: []session.Status{session.NeedsHuman}}, {Reviews: true}, {UpdatedAfter: 1}, {Limit: 2, Desc: true}} {
 		list, err := b.s.List(ctx, q)
 		b.say("list", err, q, list)
-		if q == (session.ListQuery{}) {
+		if i == 0 {
 			b.list = list
 		}
 	}
-	items, err := b.r.Inbox(ctx, "")
+	items, _, err := b.r.Inbox(ctx, session.ListQuery{}, "")
 	b.say("inbox", err, items)
-	reviews, err := b.r.Reviews(ctx, "")
+	reviews, _, err := b.r.Reviews(ctx, session.ListQuery{}, "")
 	b.say("reviews", err, reviews)
 	secret, err := b.s.Secret(ctx)
 	b.say("secret", err, secret)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"testing"
+
+	"github.com/dialai/dialai/session"
 )
 
 // WriterExec runs a statement on the connection that writes, to make it fail as
@@ -15,8 +17,23 @@ func (s *SQLite) WriterExec(query string) error {
 	}})
 }
 
-// Recent is the condition of [SQLite.List] for recent sessions.
-const Recent = recent
+// Plan returns how SQLite goes about a list.
+func (s *SQLite) Plan(t testing.TB, q session.ListQuery) (text string) {
+	l, err := s.listing(t.Context(), &q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query, args := l.query(&q)
+	var id, parent, unused int
+	var detail string
+	for err := range scan(s.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)).into(&id, &parent, &unused, &detail) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += detail + "\n"
+	}
+	return text
+}
 
 // Migrations returns the name and checksum of every migration, also of those that
 // were replaced.

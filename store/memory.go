@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -14,6 +15,17 @@ import (
 	"github.com/dialai/dialai/store/internal/projection"
 )
 
+// A whole store in memory, by the same contract as the one on disk (storetest).
+// Sessions are spread over shards, each with a mutex, so that commits of different
+// sessions do not wait for each other; what belongs to a machine name has a lock of its
+// own, and so have lists that all share. A session is read without a lock: a commit
+// replaces it as a whole.
+//
+// A log is a list of records, the newest first, that keeps events as they are; bytes
+// and hashes are made when somebody reads them. The opening is not kept at all, since
+// it follows from the session. Every commit draws a place, by which the log of all
+// sessions and the lessons are ordered.
+
 // Memory keeps sessions in this process and loses them with it. It is a whole
 // store: for tests, simulations, and programs that need no durability. Hashes
 // are computed when somebody reads them.
@@ -21,9 +33,9 @@ type Memory struct {
 	shards [shardCount]shard
 
 	place atomic.Int64 // of the newest commit; lessons draw theirs under mu
+	index index
 
 	mu        sync.RWMutex
-	order     []*cell // by creation
 	lessons   []trust.Lesson
 	machines  map[string]*memoryMachine
 	owners    map[string]bool
@@ -46,6 +58,7 @@ type cell struct {
 	last    *memoryRecord // the newest, nil while only the opening was committed
 	machine *memoryMachine
 	place   int64 // of the opening
+	index   int   // among all, by creation
 }
 
 // A memoryRecord is one record of a session's log, which is a list.
@@ -138,12 +151,17 @@ func (m *Memory) Commit(_ context.Context, c *session.Change) error {
 	if known == nil {
 		return &session.NotFoundError{What: "Session", ID: c.After.ID.String()}
 	}
-	if known.session.Load().Sequence != c.Before.Sequence {
+	before := known.session.Load()
+	if before.Sequence != c.Before.Sequence {
 		return session.ErrStale
 	}
 	follows := projection.Follow(c.Events)
 	known.last = record(known.last, c, m.learn(follows.Lesson))
 	known.session.Store(c.After)
+	m.index.move(known, before, c.After)
+	if c.Before.Machine() != c.After.Machine() {
+		known.machine.define(c.After)
+	}
 	return known.machine.follow(c, follows)
 }
 
@@ -174,10 +192,12 @@ func record(previous *memoryRecord, c *session.Change, place int64) *memoryRecor
 }
 
 func (m *Memory) created(c *cell, s *session.Session) {
-	m.mu.Lock()
-	m.order = append(m.order, c)
-	m.mu.Unlock()
-	mm := c.machine
+	m.index.add(c, s)
+	c.machine.define(s)
+}
+
+// define keeps the definition of a session, if it is new.
+func (mm *memoryMachine) define(s *session.Session) {
 	mm.mu.RLock()
 	known := mm.digests[s.Machine().Digest()]
 	mm.mu.RUnlock()
@@ -194,7 +214,7 @@ func (m *Memory) created(c *cell, s *session.Session) {
 
 // follow brings up to date what follows from a change.
 func (mm *memoryMachine) follow(c *session.Change, follows projection.Following) error {
-	if follows.Learned == nil && !follows.Decides && c.Roster == nil {
+	if !follows.Teaches() && !follows.Decides && c.Roster == nil {
 		return nil
 	}
 	mm.mu.Lock()
@@ -202,11 +222,14 @@ func (mm *memoryMachine) follow(c *session.Change, follows projection.Following)
 	if follows.Decides {
 		mm.decided = append(mm.decided, decided{session.DecisionRef{Session: c.After.ID, Seq: c.First}, c.After.UpdatedAt})
 	}
-	if learned := follows.Learned; learned != nil {
-		mm.book = mm.book.With(learned.Comparisons...)
-		if e := learned.Exemplar; e != nil {
-			mm.exemplars = append(mm.exemplars, *e)
-		}
+	if follows.Teaches() {
+		mm.book = mm.book.With(follows.Comparisons()...)
+	}
+	if learned := follows.Learned; learned != nil && learned.Exemplar != nil {
+		mm.exemplars = append(mm.exemplars, *learned.Exemplar)
+	}
+	if d := follows.Retracted; d != nil {
+		mm.exemplars = slices.DeleteFunc(mm.exemplars, func(e specialist.Exemplar) bool { return e.ExemplarID == d.ExemplarID })
 	}
 	for _, e := range c.Roster {
 		if err := mm.register(e); err != nil {

@@ -3,15 +3,21 @@ package store
 import (
 	"cmp"
 	"context"
-	"github.com/dialai/dialai/machine"
 	"iter"
 	"math"
 	"slices"
 
 	"github.com/dialai/dialai/internal/trust"
+	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
+
+// Reading a store in memory. Lists that only grow are cut off at their length under the
+// lock and read without it: what is appended meanwhile is behind the cut. The records
+// of a session are a chain from the newest to the oldest, turned round before it is
+// read, and hashed on the way. The log of all sessions is collected while every shard
+// is locked, so no place is missing that a commit has drawn.
 
 // Lessons implements [session.TrustStore].
 func (m *Memory) Lessons(_ context.Context, after int64) iter.Seq2[trust.Lesson, error] {
@@ -30,11 +36,8 @@ func (m *Memory) Lessons(_ context.Context, after int64) iter.Seq2[trust.Lesson,
 
 // Load implements [session.SessionStore].
 func (m *Memory) Load(_ context.Context, _ *session.Programs, id specialist.SessionID) (*session.Session, error) {
-	sh := m.shard(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if c := sh.cells[id]; c != nil {
-		return c.session.Load(), nil // never changes
+	if s := m.Recent(id); s != nil {
+		return s, nil // never changes
 	}
 	return nil, &session.NotFoundError{What: "Session", ID: id.String()}
 }
@@ -52,38 +55,40 @@ func (m *Memory) Recent(id specialist.SessionID) *session.Session {
 
 // List implements [session.SessionStore].
 func (m *Memory) List(_ context.Context, q session.ListQuery) ([]session.Summary, error) {
-	m.mu.RLock()
-	order := m.order[:len(m.order):len(m.order)]
-	m.mu.RUnlock()
-	first, end := 0, len(order)
-	if q.After != (specialist.SessionID{}) {
-		if first = indexOf(order, q.After) + 1; first == 0 {
-			return nil, &session.NotFoundError{What: "Session", ID: q.After.String()}
-		}
+	after, err := q.Begin()
+	if err != nil {
+		return nil, err
 	}
-	if q.Before != (specialist.SessionID{}) {
-		if end = indexOf(order, q.Before); end < 0 {
-			return nil, &session.NotFoundError{What: "Session", ID: q.Before.String()}
-		}
+	from, err := m.begin(after, q.Desc)
+	if err != nil {
+		return nil, err
 	}
 	list := []session.Summary{}
-	for _, c := range order[min(first, end):end] {
-		if sum := session.Summarize(c.session.Load()); q.Matches(sum) {
-			list = append(list, sum)
+	m.index.walk(&q, from, func(c *cell) bool {
+		if s := c.session.Load(); q.Matches(s) {
+			list = append(list, session.Summarize(s))
 		}
-	}
-	switch {
-	case q.Limit <= 0 || len(list) <= q.Limit:
-	case q.Oldest:
-		list = list[:q.Limit]
-	default:
-		list = list[len(list)-q.Limit:]
-	}
+		return q.Limit <= 0 || len(list) < q.Limit
+	})
 	return list, nil
 }
 
-func indexOf(order []*cell, id specialist.SessionID) int {
-	return slices.IndexFunc(order, func(c *cell) bool { return c.session.Load().ID == id })
+// begin returns the index of the session from which a list goes on after another one.
+func (m *Memory) begin(after specialist.SessionID, desc bool) (int, error) {
+	if after == (specialist.SessionID{}) {
+		if desc {
+			return m.index.len() - 1, nil
+		}
+		return 0, nil
+	}
+	sh := m.shard(after)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	c := sh.cells[after]
+	if c == nil {
+		return 0, &session.NotFoundError{What: "Session", ID: after.String()}
+	}
+	return c.index + stepOf(desc), nil
 }
 
 // Records implements [session.SessionStore].
@@ -174,10 +179,17 @@ func (m *Memory) placed(machineName string, after int64) (all []placedRecord) {
 
 // Definitions implements [session.SessionStore].
 func (m *Memory) Definitions(_ context.Context, machineName string) ([][]byte, error) {
-	mm := m.machine(machineName)
-	mm.mu.RLock()
-	defer mm.mu.RUnlock()
-	newest := slices.Clone(mm.definitions)
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var newest [][]byte
+	for name, mm := range m.machines {
+		if machineName != "" && name != machineName {
+			continue
+		}
+		mm.mu.RLock()
+		newest = append(newest, mm.definitions...)
+		mm.mu.RUnlock()
+	}
 	slices.Reverse(newest)
 	return newest, nil
 }

@@ -1,12 +1,12 @@
 package store_test
 
 import (
-	"database/sql"
 	"strings"
 	"testing"
 
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
 
@@ -17,16 +17,16 @@ func TestUpgrade(t *testing.T) {
 	var before []session.Summary
 	a.with(func(r *runner.Runner, s *store.SQLite) {
 		var err error
-		before, err = s.List(a.ctx, session.ListQuery{Since: 1})
+		before, err = s.List(a.ctx, session.ListQuery{})
 		a.ok(err)
 	})
-	a.exec(`DROP TABLE migrations; DROP TABLE gaps; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DELETE FROM goose_db_version WHERE version_id>3`)
+	a.exec(`DROP TABLE migrations; DROP TABLE gaps; ALTER TABLE llm_audit DROP COLUMN hash; DROP INDEX sessions_ended; DROP INDEX sessions_status; DROP INDEX sessions_machine; DROP INDEX sessions_state; DROP INDEX sessions_code; DROP INDEX sessions_subject; DROP INDEX sessions_due; DROP INDEX sessions_timer; DROP INDEX sessions_awake; ALTER TABLE sessions DROP COLUMN due_at; ALTER TABLE sessions DROP COLUMN timer_at; ALTER TABLE sessions DROP COLUMN subject; CREATE INDEX sessions_live ON sessions (id) WHERE status IN ('running', 'needs_human'); DELETE FROM goose_db_version WHERE version_id>3`)
 	names, err := store.Migrate(a.ctx, a.path)
-	if a.ok(err); len(names) != 2 || !strings.Contains(names[0], "0004") {
+	if a.ok(err); len(names) != 5 || !strings.Contains(names[0], "0004") {
 		t.Errorf("applied were %v", names)
 	}
 	a.with(func(r *runner.Runner, s *store.SQLite) {
-		after, err := s.List(a.ctx, session.ListQuery{Since: 1})
+		after, err := s.List(a.ctx, session.ListQuery{})
 		if a.ok(err); len(after) != len(a.ids) || len(before) != len(after) || after[0] != before[0] {
 			t.Errorf("listed are %+v, before it were %+v", after, before)
 		}
@@ -35,26 +35,42 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("verified: %+v", report.Difference)
 		}
 	})
-	if plan := a.plan(`SELECT id FROM sessions s WHERE ` + store.Recent); !strings.Contains(plan, "sessions_ended (updated_at>?)") || !strings.Contains(plan, "sessions_live") || strings.Contains(plan, "SCAN s\n") {
-		t.Errorf("recent sessions are found by\n%s", plan)
-	}
 }
 
-// plan returns how SQLite goes about a query with one argument.
-func (a *aStore) plan(query string) (text string) {
-	a.Helper()
-	db, err := sql.Open("sqlite", a.path)
-	a.ok(err)
-	defer db.Close()
-	rows, err := db.Query("EXPLAIN QUERY PLAN "+query, 1)
-	a.ok(err)
-	defer rows.Close()
-	for rows.Next() {
-		var id, parent, unused int
-		var detail string
-		a.ok(rows.Scan(&id, &parent, &unused, &detail))
-		text += detail + "\n"
-	}
-	a.ok(rows.Err())
-	return text
+// TestListsGoByIndexes: whatever a list filters by, SQLite goes to it by an index, in the
+// order of creation where what is left may be long, and reads no more rows than it shows.
+func TestListsGoByIndexes(t *testing.T) {
+	a := newStore(t)
+	waiting, ended := []session.Status{session.NeedsHuman}, []session.Status{session.Completed, session.Failed}
+	a.with(func(_ *runner.Runner, s *store.SQLite) {
+		for _, c := range []struct {
+			query  session.ListQuery
+			by     string
+			sorted bool // what is left is put in order
+		}{
+			{session.ListQuery{Limit: 50, Desc: true}, "SCAN s", false},
+			{session.ListQuery{Limit: 50, After: cursorAfter(session.ListQuery{}, a.ids[0])}, "(rowid>?)", false},
+			{session.ListQuery{Limit: 50, Statuses: waiting, Desc: true}, "sessions_status (status=?)", false},
+			{session.ListQuery{Limit: 50, Statuses: session.LiveStatuses()}, "sessions_status (status=?)", false},
+			{session.ListQuery{Limit: 50, Statuses: waiting, After: cursorAfter(session.ListQuery{Statuses: waiting}, a.ids[0])}, "sessions_status (status=? AND rowid>?)", false},
+			{session.ListQuery{Limit: 50, MachineName: "a"}, "sessions_machine (machine=? AND status=?)", false},
+			{session.ListQuery{Limit: 50, MachineName: "a", Statuses: ended, Desc: true}, "sessions_machine (machine=? AND status=?)", false},
+			{session.ListQuery{Limit: 50, State: "a", Statuses: waiting}, "COVERING INDEX sessions_state (current_state=? AND status=?)", true},
+			{session.ListQuery{Limit: 50, Code: "a"}, "sessions_code (code=?)", false},
+			{session.ListQuery{Limit: 50, Subject: "a"}, "sessions_subject (subject>? AND subject<?)", true},
+			{session.ListQuery{Limit: 50, Reviews: true}, "sessions_reviews", false},
+			{session.ListQuery{Limit: 50, UpdatedAfter: 1, Statuses: ended}, "sessions_ended (updated_at>?)", true},
+			{session.ListQuery{Limit: 50, ID: "0a"}, "(session_id>? AND session_id<?)", true},
+			{session.ListQuery{Limit: 50, Places: []session.Place{{MachineDigest: "a", State: "b"}}, Statuses: waiting}, "COVERING INDEX sessions_state (current_state=? AND status=? AND machine_digest=?)", true},
+		} {
+			plan := s.Plan(t, c.query)
+			if !strings.Contains(plan, c.by) || strings.Contains(plan, "TEMP B-TREE") != c.sorted || strings.Contains(plan, "SCAN s\n") != (c.by == "SCAN s") {
+				t.Errorf("%+v is listed by\n%s\nwant %s", c.query, plan, c.by)
+			}
+		}
+	})
+}
+
+func cursorAfter(q session.ListQuery, id specialist.SessionID) session.Cursor {
+	return q.CursorAfter(id)
 }

@@ -23,6 +23,9 @@ const sums = `0001_sessions.sql 5674e06d5d95feddc66cc7c998fe64058b1d109713f5d6ac
 0003_audit.sql da1dd37c176e403fb4523f02fdeb0039ec7936ec53a3d9acc811b52c85cca030
 0004_ended.sql 02214c25a96f13d9380e74fbd7ef8e98243aad0e5b11dcfb723c43b255a95f42
 0005_recorded.sql 17b4a3ecc4d06adf7fd49d0225b4890ff8a66858eb535173c8be3723b9b5aef3
+0006_subject.sql 5ed02c3f84d2dc155b8ecee6180b6c734d38b38bc892a6c1ad075db9e03c5f2b
+0007_lists.sql bfbf4f983f9bdd852ab76245d769ae03a9af70ecb7190914f989292f68e7957a
+0008_due.sql 7743fbce322dba54411add8147655dd3220c7c4cd94d6a8ce40d9b3e5b0df91c
 replaced/0002_outcomes.sql 872212dba54c651704b0eb57444624ac69164d62086ccb81e4c5cef6369c0aef
 `
 
@@ -107,7 +110,7 @@ func (a *aStore) goOn() {
 			a.ok(err)
 			switch before := sess.Sequence; sess.Status {
 			case session.NeedsHuman:
-				items, err := r.Inbox(a.ctx, "")
+				items, _, err := r.Inbox(a.ctx, session.ListQuery{}, "")
 				a.ok(err)
 				for _, item := range items {
 					if item.SessionID == sum.SessionID.String() {

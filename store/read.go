@@ -6,11 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
+
+// Reading a SQLite file. What is cached was folded from the log or committed here; a
+// row tells whether that is still so: the sequence number for a session, the versions
+// of trust and roster for a machine name. If not, the session is folded from its log
+// again, and each record is held to the chain of hashes on the way: a log that was
+// altered, or ends before or after what the session's row says, is damaged.
+//
+// A fold keeps to one connection, that of a statement which is prepared once: a definition
+// that is not compiled yet is read between two attempts. Each row that is read goes through
+// scan, which gives errors their names.
 
 const loadQuery = `SELECT s.id, s.sequence, s.head, m.id, m.machine_name, m.trust_version,
 	coalesce((SELECT max(first) FROM roster_log r WHERE r.machine=m.id), 0)
@@ -59,22 +68,36 @@ func (s *SQLite) Recent(id specialist.SessionID) *session.Session {
 }
 
 // fold rebuilds a session from its log up to a sequence number, and checks that
-// the log is whole. It keeps to one connection: folds that each held one and
-// waited for a second would wait for each other for ever.
+// the log is whole. Folds that each held a connection and waited for a second one would
+// wait for each other for ever, so a definition that lacks is read before the next attempt.
 func (s *SQLite) fold(ctx context.Context, programs *session.Programs, id specialist.SessionID, row, sequence int64, head []byte) (*session.Session, error) {
-	conn, err := s.read.Conn(ctx)
-	if err != nil {
-		return nil, translate(err)
+	definitions := map[string][]byte{}
+	for {
+		lacks := ""
+		f := &session.Folder{Programs: programs, Definition: func(digest string) ([]byte, error) {
+			if text := definitions[digest]; text != nil {
+				return text, nil
+			}
+			lacks = digest
+			return nil, &session.CorruptError{What: "definition " + digest, Problem: "it is not read yet"}
+		}}
+		folded, err := s.foldOnce(ctx, f, id, row, sequence, head)
+		if lacks == "" {
+			return folded, err
+		}
+		if definitions[lacks], err = s.reader().definition(ctx, lacks); err != nil {
+			return nil, err
+		}
 	}
-	defer conn.Close()
-	from := reader{conn}
-	f := &session.Folder{Programs: programs, Definition: func(digest string) ([]byte, error) { return from.definition(ctx, digest) }}
+}
+
+func (s *SQLite) foldOnce(ctx context.Context, f *session.Folder, id specialist.SessionID, row, sequence int64, head []byte) (*session.Session, error) {
 	damaged := func(problem string) error {
 		return &session.CorruptError{What: "the log of session " + id.String(), Problem: problem}
 	}
 	var prev session.Hash
 	var last int64
-	for r, err := range from.logRows(ctx, row, 0) {
+	for r, err := range stored(s.records.QueryContext(ctx, row, 0)) {
 		if err != nil {
 			return nil, err
 		}
@@ -133,6 +156,19 @@ func (s scanner) into(fields ...any) iter.Seq[error] {
 	}
 }
 
+// each has do look at each of the rows, up to the first error.
+func each(rows iter.Seq[error], do func() error) error {
+	for err := range rows {
+		if err != nil {
+			return err
+		}
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // reader returns a reader of what was committed last.
 func (s *SQLite) reader() reader { return reader{s.read} }
 
@@ -147,15 +183,24 @@ func (r reader) definition(ctx context.Context, digest string) ([]byte, error) {
 
 // logRows yields the log rows of a session from the one that holds the event.
 func (r reader) logRows(ctx context.Context, row, from int64) iter.Seq2[session.StoredRecord, error] {
-	return scanRecords(ctx, r.q, `SELECT first, events, prev, hash FROM log WHERE session=?1 AND first >=
-		coalesce((SELECT max(first) FROM log WHERE session=?1 AND first<=?2), 0) ORDER BY first`, row, from)
+	return scanRecords(ctx, r.q, recordsQuery, row, from)
 }
+
+const recordsQuery = `SELECT first, events, prev, hash FROM log WHERE session=?1 AND first >=
+	coalesce((SELECT max(first) FROM log WHERE session=?1 AND first<=?2), 0) ORDER BY first`
 
 func scanRecords(ctx context.Context, db querier, query string, args ...any) iter.Seq2[session.StoredRecord, error] {
 	return func(yield func(session.StoredRecord, error) bool) {
+		stored(db.QueryContext(ctx, query, args...))(yield)
+	}
+}
+
+// stored yields the records in rows.
+func stored(rows *sql.Rows, err error) iter.Seq2[session.StoredRecord, error] {
+	return func(yield func(session.StoredRecord, error) bool) {
 		var first int64
 		var events, prev, hash []byte
-		for err := range scan(db.QueryContext(ctx, query, args...)).into(&first, &events, &prev, &hash) {
+		for err := range scan(rows, err).into(&first, &events, &prev, &hash) {
 			r := session.StoredRecord{First: first, Events: events}
 			copy(r.Prev[:], prev)
 			copy(r.Hash[:], hash)
@@ -206,81 +251,13 @@ func (s *SQLite) Log(ctx context.Context, machineName string, after int64) iter.
 	}
 }
 
-// recent is true for sessions that live or have changed since then. Each half has an
-// index of its own, which an OR of the two would not use.
-const recent = `s.id IN (SELECT id FROM sessions WHERE status NOT IN ('running', 'needs_human') AND updated_at>=?
-	UNION ALL SELECT id FROM sessions WHERE status IN ('running', 'needs_human'))`
-
-// List implements [session.SessionStore].
-func (s *SQLite) List(ctx context.Context, q session.ListQuery) ([]session.Summary, error) {
-	where, args := []string{"1"}, []any{}
-	if q.MachineName != "" {
-		where, args = append(where, "m.machine_name=?"), append(args, q.MachineName)
-	}
-	if q.Live {
-		where = append(where, "s.status IN ('running', 'needs_human')")
-	}
-	if q.Waiting {
-		where = append(where, "s.status='needs_human' AND s.status IN ('running', 'needs_human')")
-	}
-	if q.Reviews {
-		where = append(where, "s.reviews>0")
-	}
-	if q.Since != 0 {
-		where, args = append(where, recent), append(args, q.Since)
-	}
-	for _, at := range []struct {
-		is string
-		id specialist.SessionID
-	}{{"<", q.Before}, {">", q.After}} {
-		if at.id == (specialist.SessionID{}) {
-			continue
-		}
-		row, err := s.rowOf(ctx, at.id)
-		if err != nil {
-			return nil, err
-		}
-		where, args = append(where, "s.id"+at.is+"?"), append(args, row)
-	}
-	limit, order := -1, "DESC"
-	if q.Limit > 0 {
-		limit = q.Limit
-	}
-	if q.Oldest {
-		order = "ASC"
-	}
-	list := []session.Summary{}
-	var sum session.Summary
-	var id int64
-	var sessionID, status string
-	for err := range scan(s.read.QueryContext(ctx, `SELECT * FROM (SELECT s.id, s.session_id, m.machine_name, s.machine_digest, s.status, s.current_state, s.round,
-		s.sequence, s.created_at, s.updated_at, s.code, s.reason, s.reviews FROM sessions s JOIN machines m ON m.id=s.machine
-		WHERE `+strings.Join(where, " AND ")+` ORDER BY s.id `+order+` LIMIT ?) ORDER BY id`, append(args, limit)...)).
-		into(&id, &sessionID, &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round,
-			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason, &sum.Reviews) {
-		if err != nil {
-			return nil, err
-		}
-		if sum.SessionID, err = session.ParseID(sessionID); err != nil {
-			return nil, &session.CorruptError{What: "the list of sessions", Problem: "a row has no id of a session"}
-		}
-		if err := sum.Status.UnmarshalText([]byte(status)); err != nil {
-			return nil, &session.CorruptError{What: "the row of session " + sessionID, Problem: err.Error()}
-		}
-		list = append(list, sum)
-	}
-	return list, nil
-}
-
 // Definitions implements [session.SessionStore].
 func (s *SQLite) Definitions(ctx context.Context, machineName string) (list [][]byte, err error) {
 	var d []byte
-	for err := range scan(s.read.QueryContext(ctx, `SELECT d.definition FROM definitions d JOIN machines m ON m.id=d.machine
-		WHERE m.machine_name=? ORDER BY d.id DESC`, machineName)).into(&d) {
-		if err != nil {
-			return nil, err
-		}
+	err = each(scan(s.read.QueryContext(ctx, `SELECT d.definition FROM definitions d JOIN machines m ON m.id=d.machine
+		WHERE ?1='' OR m.machine_name=?1 ORDER BY d.id DESC`, machineName)).into(&d), func() error {
 		list = append(list, d)
-	}
-	return list, nil
+		return nil
+	})
+	return list, err
 }

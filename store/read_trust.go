@@ -13,6 +13,13 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// What human decisions taught, read from a SQLite file: tallies, exemplars, lessons,
+// decisions, and rosters with their logs. A book or a roster is cached under its epoch:
+// who reads remembers the epoch before, and keeps what was read only if nothing was
+// forgotten meanwhile, so a slow reader never puts old trust into the cache. The log of
+// a machine name is a chain of hashes as that of a session, and checked when it is
+// folded.
+
 // Book implements [session.TrustStore].
 func (s *SQLite) Book(ctx context.Context, machineName string) (*trust.Book, error) {
 	s.mu.Lock()
@@ -44,36 +51,32 @@ func (r reader) tallies(ctx context.Context, machineName string) (map[trust.Key]
 	tallies := map[trust.Key]trust.Tally{}
 	var k trust.Key
 	var t trust.Tally
-	for err := range scan(r.q.QueryContext(ctx, `SELECT a.specialist_id, a.state, a.matching, a.total, a.updated_at
+	err := each(scan(r.q.QueryContext(ctx, `SELECT a.specialist_id, a.state, a.matching, a.total, a.updated_at
 		FROM alignment a JOIN machines m ON m.id=a.machine WHERE m.machine_name=?`, machineName)).
-		into(&k.SpecialistID, &k.State, &t.Matching, &t.Total, &t.Updated) {
-		if err != nil {
-			return nil, err
-		}
+		into(&k.SpecialistID, &k.State, &t.Matching, &t.Total, &t.Updated), func() error {
 		tallies[k] = t
-	}
-	return tallies, nil
+		return nil
+	})
+	return tallies, err
 }
 
 // Exemplars implements [session.TrustStore].
 func (s *SQLite) Exemplars(ctx context.Context, machineName string, state machine.StateName, limit int) (list []specialist.Exemplar, err error) {
-	where, args := "m.machine_name=?", []any{machineName}
+	where, args := "m.machine_name=? AND e.exemplar<>''", []any{machineName}
 	if state != "" {
 		where, args = where+" AND e.state=?", append(args, state)
 	}
 	var text []byte
-	for err := range scan(s.read.QueryContext(ctx, `SELECT exemplar FROM (SELECT e.id, e.exemplar FROM exemplars e JOIN machines m ON m.id=e.machine
-		WHERE `+where+` ORDER BY e.id DESC LIMIT ?) ORDER BY id`, append(args, exemplarLimit(state, limit))...)).into(&text) {
-		if err != nil {
-			return nil, err
-		}
+	err = each(scan(s.read.QueryContext(ctx, `SELECT exemplar FROM (SELECT e.id, e.exemplar FROM exemplars e JOIN machines m ON m.id=e.machine
+		WHERE `+where+` ORDER BY e.id DESC LIMIT ?) ORDER BY id`, append(args, exemplarLimit(state, limit))...)).into(&text), func() error {
 		e, err := specialist.ParseExemplar(text)
 		if err != nil {
-			return nil, &session.CorruptError{What: string("an exemplar of state " + state), Problem: err.Error()}
+			return &session.CorruptError{What: string("an exemplar of state " + state), Problem: err.Error()}
 		}
 		list = append(list, e)
-	}
-	return list, nil
+		return nil
+	})
+	return list, err
 }
 
 // Lessons implements [session.TrustStore].

@@ -19,17 +19,31 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
+// One SQLite file as a store. Two pools are open: one connection that writes
+// (committer.go) and a few that read, which see what was committed last. The file has a
+// write-ahead log and every commit is synced (synchronous FULL), so a commit that
+// returned is on disk.
+//
+// Opening goes like this: an empty file is made that only its owner can read; the
+// writer connects; the migrations that are missing are applied, under a lock between
+// processes, each in a transaction of its own; then the readers connect. A file of
+// another program, of a newer version, or made by other migrations than ours is
+// refused. A file that may only be read is opened without locks if its lock file cannot
+// be made, but never beside a write-ahead log, whose content would be missing.
+//
+// translate gives the errors of SQLite the names by which callers tell them apart.
+
 // SQLite keeps sessions in one file. Several processes may use the file at once.
 // A commit is on disk, fsync included, when it returns; commits that wait
 // together share one fsync. Close must be called.
 type SQLite struct {
-	path string
-	how  access // the connections were opened
-	read *sql.DB
-	db   *sql.DB // the one writer
-	out  *committer
-	load *sql.Stmt // the query of Load
-
+	path    string
+	how     access // the connections were opened
+	read    *sql.DB
+	db      *sql.DB // the one writer
+	out     *committer
+	load    *sql.Stmt // the query of Load
+	records *sql.Stmt // recordsQuery
 	lessons *sql.Stmt // the query of Lessons
 
 	mu       sync.Mutex
@@ -78,6 +92,9 @@ func OpenSQLite(ctx context.Context, path string, o SQLiteOptions) (*SQLite, err
 	}
 	if s.out, err = newCommitter(ctx, s.db, watched); err == nil {
 		s.load, err = s.read.PrepareContext(ctx, loadQuery)
+	}
+	if err == nil {
+		s.records, err = s.read.PrepareContext(ctx, recordsQuery)
 	}
 	if err == nil {
 		s.lessons, err = s.read.PrepareContext(ctx, `SELECT id, lesson FROM lessons WHERE id>? ORDER BY id`)
@@ -183,8 +200,6 @@ func openPool(path string, how access, writer bool) (*sql.DB, error) {
 		q.Set("immutable", "1")
 	case how.readOnly:
 		q.Set("mode", "ro")
-	case writer:
-		q.Add("_pragma", "journal_mode(WAL)")
 	}
 	if how.vfs != "" {
 		q.Set("vfs", how.vfs)
@@ -211,7 +226,7 @@ func escapePath(path string) string {
 // last leaves one file, without a write-ahead log. The error wraps ErrReplaced if
 // something was committed and the file is not there any more.
 func (s *SQLite) Close() error {
-	return errors.Join(s.out.close(), s.load.Close(), s.lessons.Close(), s.read.Close(), s.db.Close())
+	return errors.Join(s.out.close(), s.load.Close(), s.records.Close(), s.lessons.Close(), s.read.Close(), s.db.Close())
 }
 
 // Path returns the path of the file, to which symbolic links were followed.
@@ -259,11 +274,15 @@ func (s *SQLite) migrate(ctx context.Context, o SQLiteOptions) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	if current, err := s.fits(ctx, all); err != nil || current == len(all) {
+	current, err := s.fits(ctx, all)
+	switch {
+	case err != nil || o.ReadOnly && current == len(all):
 		return nil, err
-	}
-	if o.ReadOnly {
+	case o.ReadOnly:
 		return nil, errors.New("the file has to be migrated, but it is opened for reading only")
+	}
+	if _, err := s.db.ExecContext(ctx, "PRAGMA journal_mode(WAL)"); err != nil || current == len(all) { // it is ours: another program's stays as it is
+		return nil, err
 	}
 	if err := os.MkdirAll(s.ownerDir(), 0o700); err != nil {
 		return nil, err
@@ -273,8 +292,7 @@ func (s *SQLite) migrate(ctx context.Context, o SQLiteOptions) ([]string, error)
 		return nil, fmt.Errorf("waiting for another migration: %w", err)
 	}
 	defer lock.Unlock()
-	current, err := s.fits(ctx, all) // somebody else may have done it meanwhile
-	if err != nil {
+	if current, err = s.fits(ctx, all); err != nil { // somebody else may have done it meanwhile
 		return nil, err
 	}
 	return applyMigrations(ctx, s.db, all, current)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -309,6 +310,10 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.Close()
+	before, err := os.ReadFile(foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
 	newer := newStore(t)
 	newer.exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`)
 	file := write("file", "")
@@ -330,6 +335,9 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if data, err := os.ReadFile(filepath.Join(dir, "garbage.db")); err != nil || !strings.HasPrefix(string(data), "not a database") {
 		t.Errorf("the refused file was changed: %.20q (%v)", data, err)
+	}
+	if after, err := os.ReadFile(foreign); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("another program's file was changed (%v)", err)
 	}
 }
 
@@ -613,7 +621,7 @@ func TestInboxOfADamagedStore(t *testing.T) {
 	})
 	a.exec(`DELETE FROM log WHERE session=2 AND first>3`)
 	a.with(func(r *runner.Runner, _ *store.SQLite) {
-		items, err := r.Inbox(a.ctx, "")
+		items, _, err := r.Inbox(a.ctx, session.ListQuery{}, "")
 		if len(items) != 2 || items[0].SessionID != a.ids[0].String() || items[1].SessionID != a.ids[2].String() {
 			t.Errorf("Inbox = %+v", items)
 		}
@@ -623,7 +631,7 @@ func TestInboxOfADamagedStore(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(a.ctx)
 		cancel()
-		if _, err := r.Inbox(gone, ""); !errors.Is(err, context.Canceled) {
+		if _, _, err := r.Inbox(gone, session.ListQuery{}, ""); !errors.Is(err, context.Canceled) {
 			t.Errorf("a cancelled Inbox: %v", err)
 		}
 	})

@@ -140,7 +140,7 @@ func (row *storedDefinition) live(t *testing.T) {
 	}
 	_, err = r.Tick(ctx)
 	row.ok(t, err)
-	_, err = r.Inbox(ctx, "")
+	_, _, err = r.Inbox(ctx, session.ListQuery{}, "")
 	row.ok(t, err)
 	_, err = r.Question(ctx, s, "")
 	row.ok(t, err)

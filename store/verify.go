@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/dialai/dialai/internal/trust"
@@ -245,12 +246,7 @@ func (a *audit) find(d *Difference) {
 
 // damaged reports whether something is damaged that rebuilding needs.
 func (a *audit) damaged() bool {
-	for kind := range a.found {
-		if kind.source() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(a.found)), Kind.source)
 }
 
 // conclude writes what was found into the report.

@@ -9,10 +9,25 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/store/internal/projection"
 )
+
+// The second layer of Verify: what everything else follows from. Definitions are held
+// to their digests, and give machine names their rows, for a digest covers the name and
+// a row does not. The logs of machine names and of sessions are read in order, each
+// record held to the hash of the one before, and folded with the same code that runs
+// live; what stands beside a record in its row (first, at, decides) must be what its
+// events say.
+//
+// A chain cannot show that its end was cut off, or that a whole session was removed. So
+// the row of a session must not know of later events than its log, rows must be in the
+// order in which sessions began, and places of the log may be empty only where a gap is
+// recorded.
+//
+// From the folds it keeps what the other tables should hold, for verify_tables.go.
 
 // sources returns the checks of that from which everything else follows.
 func (a *audit) sources() []check {
@@ -28,13 +43,10 @@ func (a *audit) sources() []check {
 func (a *audit) readMachines(ctx context.Context) error {
 	var id int64
 	var name string
-	for err := range a.all(ctx, "machines", []string{"machine_name"}, []any{&id, &name}) {
-		if err != nil {
-			return err
-		}
+	return each(a.all(ctx, "machines", []string{"machine_name"}, []any{&id, &name}), func() error {
 		a.machines[id], a.rows[name] = name, id
-	}
-	return nil
+		return nil
+	})
 }
 
 // A storedDefinition is a definition with the row of its machine.
@@ -50,10 +62,7 @@ func (a *audit) readDefinitions(ctx context.Context) error {
 	var digest string
 	var d storedDefinition
 	n := int64(0)
-	for err := range a.all(ctx, "definitions", projection.DefinitionColumns, []any{&d.id, &digest, &d.machine, &d.text}) {
-		if err != nil {
-			return err
-		}
+	return each(a.all(ctx, "definitions", projection.DefinitionColumns, []any{&d.id, &digest, &d.machine, &d.text}), func() error {
 		n++
 		sum := sha256.Sum256([]byte(d.text))
 		var head struct {
@@ -71,8 +80,8 @@ func (a *audit) readDefinitions(ctx context.Context) error {
 		d.name = head.MachineName
 		d.machine = a.nameMachine(d.name, d.machine)
 		a.definitions[digest] = d
-	}
-	return nil
+		return nil
+	})
 }
 
 // nameMachine returns the row of a definition's machine. Where the two do not fit, the
@@ -96,10 +105,7 @@ func (a *audit) readRosters(ctx context.Context) error {
 	heads, next := map[int64]session.Hash{}, map[int64]int64{}
 	var id, machine, first, n int64
 	var events, prev, hash []byte
-	for err := range a.all(ctx, "roster_log", projection.RosterColumns, []any{&id, &machine, &first, &events, &prev, &hash}) {
-		if err != nil {
-			return err
-		}
+	return each(a.all(ctx, "roster_log", projection.RosterColumns, []any{&id, &machine, &first, &events, &prev, &hash}), func() error {
 		n++
 		before, name := heads[machine], a.machines[machine]
 		decoded, err := session.DecodeRosterEvents(events)
@@ -120,8 +126,8 @@ func (a *audit) readRosters(ctx context.Context) error {
 		next[machine] += int64(len(decoded))
 		a.report.Records++
 		a.report.Events += len(decoded)
-	}
-	return nil
+		return nil
+	})
 }
 
 // A logRow is a row of the log as it is stored.
@@ -262,11 +268,25 @@ func (f *folding) learn(place int64, events []session.Event, want *beside) {
 		row := a.rows[name]
 		want.decides = &row
 	}
-	if l := follows.Learned; l != nil {
+	if follows.Teaches() {
 		a.learned[name]++
-		a.tallies[name] = a.tallies[name].With(l.Comparisons...)
-		if l.Exemplar != nil {
-			a.exemplars = append(a.exemplars, placedExemplar{place, projection.ExemplarOf(name, l.Exemplar)})
+		a.tallies[name] = a.tallies[name].With(follows.Comparisons()...)
+	}
+	if l := follows.Learned; l != nil && l.Exemplar != nil {
+		a.exemplars = append(a.exemplars, placedExemplar{place, projection.ExemplarOf(name, l.Exemplar)})
+	}
+	if d := follows.Retracted; d != nil && d.ExemplarID != "" {
+		a.retract(name, projection.ExemplarPrefix(d.ExemplarID))
+	}
+}
+
+// retract empties an exemplar whose ruling was taken back: it is of an earlier record of the
+// same log.
+func (a *audit) retract(name, prefix string) {
+	for i := len(a.exemplars) - 1; i >= 0; i-- {
+		if e := &a.exemplars[i]; e.Machine == name && strings.HasPrefix(e.Text, prefix) {
+			e.Text = ""
+			return
 		}
 	}
 }
@@ -330,12 +350,8 @@ const emptyPlaces = `SELECT before + 1 AS place, id - 1 AS last FROM (SELECT id,
 
 func (a *audit) checkGaps(ctx context.Context) error {
 	var place, last int64
-	for err := range scan(a.q.QueryContext(ctx, `SELECT e.place, e.last FROM (`+emptyPlaces+`) e LEFT JOIN gaps g ON g.place=e.place AND g.last=e.last
-		WHERE g.place IS NULL`)).into(&place, &last) {
-		if err != nil {
-			return err
-		}
+	return each(scan(a.q.QueryContext(ctx, `SELECT e.place, e.last FROM (`+emptyPlaces+`) e LEFT JOIN gaps g ON g.place=e.place AND g.last=e.last
+		WHERE g.place IS NULL`)).into(&place, &last), func() error {
 		return differs(inLog, "log", "the places %d to %d hold no record any more: a session or the end of one was removed", place, last)
-	}
-	return nil
+	})
 }

@@ -38,10 +38,7 @@ func (a *audit) checkAudit(ctx context.Context) error {
 	var id, n int64
 	var sessionID string
 	var entry, hash []byte
-	for err := range a.all(ctx, "llm_audit", []string{"session_id", "entry", "hash"}, []any{&id, &sessionID, &entry, &hash}) {
-		if err != nil {
-			return err
-		}
+	return each(a.all(ctx, "llm_audit", []string{"session_id", "entry", "hash"}, []any{&id, &sessionID, &entry, &hash}), func() error {
 		n++
 		var said struct {
 			SessionID string `json:"sessionId"`
@@ -57,6 +54,6 @@ func (a *audit) checkAudit(ctx context.Context) error {
 		case said.SessionID != sessionID:
 			return differs(inAudit, "llm_audit", "entry %d is of session %s and stands under %s", id, said.SessionID, sessionID)
 		}
-	}
-	return nil
+		return nil
+	})
 }

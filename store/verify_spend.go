@@ -53,6 +53,9 @@ func newBills() *bills { return &bills{asks: map[askPlace]*billedAsk{}} }
 // follow takes in an event, after which the fold says that so much was spent.
 func (p *bills) follow(seq int64, ev session.Event, _, folded spend.Book) {
 	p.add(seq, ev.Data)
+	if d, ok := ev.Data.(*session.Created); ok && d.Options.ForkedFrom != nil {
+		p.beside = folded // it was spent in another session
+	}
 	var sum spend.Book
 	sum.Calls, sum.TokensIn, sum.TokensOut, sum.Money = p.beside.Calls, p.beside.TokensIn, p.beside.TokensOut, p.beside.Money
 	for _, a := range p.asks {
@@ -78,12 +81,16 @@ func (a *billedAsk) sum() (sum spend.Book) {
 func (p *bills) add(seq int64, data session.Data) {
 	switch d := data.(type) {
 	case *session.Created:
-		p.program, p.state = d.Program, d.Program.Machine.Initial()
+		p.program = d.Program
+		p.state, p.at.round, p.at.attempt = d.Start()
 	case *session.RoundOpened:
 		p.over()
 		p.at, p.state = askPlace{d.Round, d.Attempt, 0}, d.State
 	case *session.Executed, *session.Ended:
 		p.over()
+	case *session.Moved:
+		p.over()
+		p.program = d.Program
 	case *session.Asked:
 		for _, a := range d.Asks {
 			p.asked(a)

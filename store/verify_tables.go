@@ -11,6 +11,15 @@ import (
 	"github.com/dialai/dialai/store/internal/projection"
 )
 
+// The third layer of Verify: each column of each table that follows from logs and
+// definitions, held to what verify_logs.go has found: sessions, alignments, exemplars,
+// lessons, gaps. Whatever differs here rebuild can repair, so each check ends at its
+// first difference. Rows are read without an index, so that a damaged one hides none,
+// and counted, so that one that is missing or too many is found as well.
+//
+// Where a log itself is damaged its session is passed over: that is the difference to
+// report.
+
 // following returns the checks of what follows from logs and definitions: each column
 // of each row.
 func (a *audit) following() []check {
@@ -35,15 +44,12 @@ func (r reader) all(ctx context.Context, table string, columns []string, fields 
 // would take old trust for new.
 func (a *audit) compareMachines(ctx context.Context) error {
 	var id, version, n int64
-	for err := range a.all(ctx, "machines", []string{"trust_version"}, []any{&id, &version}) {
-		if err != nil {
-			return err
-		}
+	return each(a.all(ctx, "machines", []string{"trust_version"}, []any{&id, &version}), func() error {
 		if n++; id != n || version < a.learned[a.machines[id]] {
 			return differs(inRows, "machines", "row %d has the trust version %d, and %d records taught something", id, version, a.learned[a.machines[id]])
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // compareNames finds sessions of machines that have no row, and rows of machines that
@@ -66,25 +72,23 @@ func (a *audit) compareSessions(ctx context.Context) error {
 	var id, machine int64
 	var got projection.Session
 	var head []byte
-	for err := range a.all(ctx, "sessions", projection.SessionColumns, got.Fields([]any{&id}, &machine, &head)) {
-		if err != nil {
-			return err
-		}
+	err := each(a.all(ctx, "sessions", projection.SessionColumns, got.Fields([]any{&id}, &machine, &head)), func() error {
 		got.Machine = a.machines[machine]
 		want, folded := a.sessions[id]
 		if !folded {
-			continue // its log is damaged, or gone
+			return nil // its log is damaged, or gone
 		}
 		if got != want.Session || string(head) != string(want.head[:]) {
 			what := cmp.Or(spentDifference(got, want.Session, a.taken[id]), "its row in sessions is not what its log says")
 			return differs(inRows, want.ID, "%s", what)
 		}
 		seen++
-	}
-	if seen != len(a.sessions) {
+		return nil
+	})
+	if err == nil && seen != len(a.sessions) {
 		return differs(inRows, "sessions", "there are %d rows for %d logs", seen, len(a.sessions))
 	}
-	return nil
+	return err
 }
 
 // alignment returns the rows as they should be, in order.
@@ -123,20 +127,18 @@ func (a *audit) compareExemplars(ctx context.Context) error {
 	n := 0
 	var id, machine int64
 	var got projection.Exemplar
-	for err := range a.all(ctx, "exemplars", projection.ExemplarColumns, got.Fields([]any{&id}, &machine)) {
-		if err != nil {
-			return err
-		}
+	err := each(a.all(ctx, "exemplars", projection.ExemplarColumns, got.Fields([]any{&id}, &machine)), func() error {
 		got.Machine = a.machines[machine]
 		if n < len(a.exemplars) && (id != int64(n)+1 || got != a.exemplars[n].Exemplar) {
 			return differs(inRows, "exemplars", "row %d is not what the logs say", id)
 		}
 		n++
-	}
-	if n != len(a.exemplars) {
+		return nil
+	})
+	if err == nil && n != len(a.exemplars) {
 		return differs(inRows, "exemplars", "there are %d, the logs have %d", n, len(a.exemplars))
 	}
-	return nil
+	return err
 }
 
 // compareLessons holds what the ledger is made of against the logs.
@@ -144,19 +146,17 @@ func (a *audit) compareLessons(ctx context.Context) error {
 	n := 0
 	var id int64
 	var stored string
-	for err := range a.all(ctx, "lessons", []string{"lesson"}, []any{&id, &stored}) {
-		if err != nil {
-			return err
-		}
+	err := each(a.all(ctx, "lessons", []string{"lesson"}, []any{&id, &stored}), func() error {
 		if want, known := a.lessons[id]; !known || stored != want {
 			return differs(inRows, "lessons", "lesson %d is not what the logs say", id)
 		}
 		n++
-	}
-	if n != len(a.lessons) {
+		return nil
+	})
+	if err == nil && n != len(a.lessons) {
 		return differs(inRows, "lessons", "there are %d, the logs have %d", n, len(a.lessons))
 	}
-	return nil
+	return err
 }
 
 // compareGaps finds gaps that are recorded and are none.

@@ -7,8 +7,8 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
-// SessionContext tells a model what the session itself knows: its metaJson and
-// its history, as text, of which the newest is kept if there is no room for all that
+// SessionContext tells a model what the session itself knows: its metaJson, or its data
+// where the machine keeps any, and its history, as text, of which the newest is kept if there is no room for all that
 // a model is shown. It may be used concurrently.
 var SessionContext specialist.Context = specialist.ContextFunc(sessionContext)
 
@@ -18,11 +18,15 @@ const maxContext = 256 << 10
 
 func sessionContext(_ context.Context, q specialist.Question) (string, error) {
 	var b []byte
-	if q.Meta != nil {
-		b = append(append(append(b, "metaJson: "...), q.Meta...), '\n')
+	about := []byte(q.Meta)
+	if q.Machine.KeepsData() {
+		about = q.Data.JSON()
+		b = append(append(append(b, "data: "...), about...), '\n')
+	} else if q.Meta != nil {
+		b = append(append(append(b, "metaJson: "...), about...), '\n')
 	}
 	if len(b) > maxContext {
-		return string(q.Meta), nil // which just fits
+		return string(about), nil // which just fits
 	}
 	history := q.Past.History()
 	room := maxContext - len(b) - maxTitle

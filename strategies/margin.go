@@ -9,6 +9,21 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// The default arbiter. With l the weight of the leading transition, r that of the next
+// and t that of all proposals, it elects the leader where (l-r)/t reaches the
+// threshold. Weights are whole billionths, so the order of proposals cannot change the
+// result.
+//
+// With w the weight of those who have not answered, a round may end before they do:
+//
+//   - Settled: they cannot change the decision, even if all of w goes to the rival and
+//     the margin falls to (l-r-w)/(t+w).
+//   - Hopeless: they cannot bring one about, even if all of w goes to the leader and
+//     the margin rises to (l-r+w)/(t+w).
+//
+// Both must be right whatever those answers are, and if none comes: to end early may
+// never decide otherwise than waiting would have.
+
 // AlignmentMargin is the default arbiter: the transition whose proposals weigh
 // most wins if it is ahead of the next by at least the threshold, as a share of
 // all weight. Without a threshold it is 1, unanimity of weighted proposals.

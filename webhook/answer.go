@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -14,6 +15,16 @@ import (
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/specialist"
 )
+
+// What a service may answer, read strictly but for members that nobody knows. Members
+// are found by their exact names, null is absent, a member given twice refuses the
+// whole. What an answer has cost is read first and returned even if the rest cannot be
+// read, since it was spent.
+//
+// Most answers are a few plain values: readFlat reads those without a second copy of
+// the text, and leaves everything with escapes, nesting or many members to readObject,
+// which would read the same. Numbers are read up to 64 characters, money exactly, never
+// through a float.
 
 // maxContext is the largest context text, in bytes.
 const maxContext = 256 << 10
@@ -262,10 +273,7 @@ func readConsensus(body []byte, r *arbiter.Round) (arbiter.Decision, error) {
 		return none, err
 	}
 	var winner, reasoning string
-	if err := o.text("winningProposalId", &winner); err != nil {
-		return none, err
-	}
-	if err := o.text("reasoning", &reasoning); err != nil {
+	if err := cmp.Or(o.text("winningProposalId", &winner), o.text("reasoning", &reasoning)); err != nil {
 		return none, err
 	}
 	margin, hasMargin, err := o.margin()

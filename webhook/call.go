@@ -17,6 +17,19 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// One ask of a service. Each attempt carries the same id (Idempotency-Key and
+// Webhook-Id) and body, so that a service can tell a repetition, and a signature over
+// id, time and body. An attempt that may be worth another is marked (again); everything
+// else ends the call.
+//
+// What is known of money depends on two facts that are kept through all attempts:
+// whether a request may have gone out (sent), and whether one did that nobody answered
+// in full (lost). What was never sent was no call. A broken connection closes the idle
+// ones, since each of those could cost an attempt.
+//
+// Neither errors nor tapes show secrets: of an address no more than its origin, of
+// bodies what conceal.go leaves.
+
 // Limits of one call.
 const (
 	MaxAnswer   = 1 << 20 // bytes of an answer
@@ -204,7 +217,10 @@ func (c *call) transportError(ctx context.Context, err error) error {
 	}
 	op, ok := errors.AsType[*net.OpError](err)
 	if dialled := !ok || op.Op != "dial"; dialled && ctx.Err() == nil {
-		c.client.forget()
+		// Where one connection is broken others may be, and each would cost an attempt.
+		if t, ok := c.client.config.Transport.(interface{ CloseIdleConnections() }); ok {
+			t.CloseIdleConnections()
+		}
 	}
 	err = fmt.Errorf("webhook %s://%s: %w", c.prepared.URL.Scheme, c.prepared.URL.Host, err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
@@ -243,14 +259,6 @@ func (c *call) spent(u specialist.Usage) specialist.Usage {
 		return u.WithCalls(0, 0)
 	}
 	return u
-}
-
-// forget closes the connections that are open for later. Where one is broken
-// others may be, and each would cost an attempt.
-func (c *Client) forget() {
-	if t, ok := c.config.Transport.(interface{ CloseIdleConnections() }); ok {
-		t.CloseIdleConnections()
-	}
 }
 
 // A StatusError is an answer with a status that is no success.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -148,18 +149,16 @@ func (c *Client) prepare(user, tokenName, secretName, address string) (*endpoint
 	}
 	pair := base64.StdEncoding.EncodeToString([]byte(user + ":" + token))
 	e := &endpoint{client: c, prepared: req, basic: []string{"Basic " + pair}, key: []byte(token), secrets: []string{token, pair, u.RawQuery}}
-	if secretName == "" {
-		e.echoes = echoes(e.secrets)
-		return e, nil
+	if secretName != "" {
+		secret, err := c.variable(secretName, "Webhook secret")
+		if err != nil {
+			return nil, err
+		}
+		if e.key, err = Key(secret); err != nil {
+			return nil, fmt.Errorf("variable %s: %w", secretName, err)
+		}
+		e.secrets = append(e.secrets, secret, strings.TrimPrefix(secret, secretPrefix))
 	}
-	secret, err := c.variable(secretName, "Webhook secret")
-	if err != nil {
-		return nil, err
-	}
-	if e.key, err = Key(secret); err != nil {
-		return nil, fmt.Errorf("variable %s: %w", secretName, err)
-	}
-	e.secrets = append(e.secrets, secret, strings.TrimPrefix(secret, secretPrefix))
 	e.echoes = echoes(e.secrets)
 	return e, nil
 }
@@ -169,21 +168,24 @@ func (c *Client) variable(name, what string) (string, error) {
 	if protected[strings.ToUpper(name)] { // where case does not count, it must not here
 		return "", fmt.Errorf("variable %s is never sent to a webhook, whatever DIALAI_WEBHOOK_TOKEN_NAMES says: use another one", name)
 	}
-	allowed := false
-	for _, glob := range c.config.TokenNames {
-		if ok, err := path.Match(glob, name); err == nil && ok {
-			allowed = true
-		}
-	}
-	if !allowed {
+	allows := func(glob string) bool { ok, err := path.Match(glob, name); return err == nil && ok }
+	if !slices.ContainsFunc(c.config.TokenNames, allows) {
 		return "", fmt.Errorf("variable %s may not be sent to a webhook: only names that match %s may (see DIALAI_WEBHOOK_TOKEN_NAMES)", name, strings.Join(c.config.TokenNames, ", "))
 	}
 	value, ok := c.config.Lookup(name)
 	if !ok || value == "" {
-		return "", fmt.Errorf("%s variable %s is not set", what, name)
+		return "", &unsetError{what, name}
 	}
 	return value, nil
 }
+
+// An unsetError says that the environment lacks what a machine file names.
+type unsetError struct{ what, name string }
+
+func (e *unsetError) Error() string { return fmt.Sprintf("%s variable %s is not set", e.what, e.name) }
+
+// Variable returns the name of the variable, for hints.
+func (e *unsetError) Variable() string { return e.name }
 
 // The errors of an answer that is promised for later where that cannot be.
 var (

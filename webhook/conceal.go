@@ -12,6 +12,17 @@ import (
 	"unicode/utf8"
 )
 
+// Keeps secrets out of texts in whatever dress they come. For each secret the forms in
+// which it would stand there are made beforehand: as it is, quoted for JSON and Go,
+// escaped for addresses, in hexadecimal digits, and in both alphabets of base64. There
+// a secret can begin at three places of a group: cores has for each what stays the same
+// whatever stands around it, and the characters beside it are taken along. A secret
+// that is base64 itself is looked for decoded too.
+//
+// Forms are looked for plainly, and under escapes, in other case and across lines by
+// escape.go. What overlaps is replaced once. Secrets of less than four bytes are
+// replaced only where they stand alone.
+
 // A Concealer finds secrets in texts: as they are, quoted, under escapes of JSON, of
 // addresses and of HTML, one inside of the other too, broken into lines, in other case,
 // in hexadecimal digits, and in base64, alone or as a part of what was encoded. A secret

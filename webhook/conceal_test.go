@@ -101,6 +101,7 @@ func TestConcealEverything(t *testing.T) {
 			}
 			return text
 		},
+		each(func(c byte) string { return fmt.Sprintf("&#x%X\r\n\t%X;", c>>4, c&15) }),
 		inBase64(base64.StdEncoding), inBase64(base64.RawStdEncoding), inBase64(base64.URLEncoding), inBase64(base64.RawURLEncoding),
 	}
 	around := []disguise{
@@ -158,20 +159,27 @@ func TestConcealDecoded(t *testing.T) {
 // stands beside it is left as it was.
 func TestConcealLines(t *testing.T) {
 	for text, want := range map[string]string{
-		"a sk-Key-\n    4711 b":            "a [REDACTED] b",
-		"a sk-\\\n  Key-\r\n4711\nb":       "a [REDACTED]\nb",
-		`{"a":"sk-Key\n-4711\n"}`:          `{"a":"[REDACTED]\n"}`,
-		`{"a":"SK-KEY-4711"}`:              `{"a":"[REDACTED]"}`,
-		"sk-Key=\n-4711=\n":                "[REDACTED]=\n",
-		"sk-&#75;ey&hyphen;4711 &lt;b&gt;": "sk-&#75;ey&hyphen;4711 &lt;b&gt;",
-		"sk&#45Key&#0000045;4711":          "[REDACTED]",
-		`sk\u0026#45;Key-4711`:             `[REDACTED]`,
-		"sk-Key- 4711":                     "sk-Key- 4711",
-		"sk-Key-\\4711":                    "sk-Key-\\4711",
+		"a sk-Key-\n    4711 b":              "a [REDACTED] b",
+		"a sk-\\\n  Key-\r\n4711\nb":         "a [REDACTED]\nb",
+		`{"a":"sk-Key\n-4711\n"}`:            `{"a":"[REDACTED]\n"}`,
+		`{"a":"SK-KEY-4711"}`:                `{"a":"[REDACTED]"}`,
+		"sk-Key=\n-4711=\n":                  "[REDACTED]=\n",
+		"sk-&#75;ey&hyphen;4711 &lt;b&gt;":   "sk-&#75;ey&hyphen;4711 &lt;b&gt;",
+		"sk&#45Key&#0000045;4711":            "[REDACTED]",
+		`sk\u0026#45;Key-4711`:               `[REDACTED]`,
+		"sk&#4\n5;Key&#x\r\n  2D;4711":       "[REDACTED]",
+		"sk&#=\n45;Key&\u00ad#45\u200b;4711": "[REDACTED]",
+		`sk-K&#\n101;y-4711`:                 "[REDACTED]",
+		"sk&#4 5;Key-4711":                   "sk&#4 5;Key-4711",
+		"sk-Key- 4711":                       "sk-Key- 4711",
+		"sk-Key-\\4711":                      "sk-Key-\\4711",
 	} {
 		if got := webhook.Redact(text, "sk-Key-4711"); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
+	}
+	if got := webhook.Redact("<sk&am\np;&qu=\r\n\tot;Key-4711>", `sk&"Key-4711`); got != "<[REDACTED]>" {
+		t.Errorf("line breaks within references: %q", got)
 	}
 	pem := "-----BEGIN KEY-----\nMIIEvQIBADAN\nBgkqhkiG9w0B\n-----END KEY-----\n"
 	for _, text := range []string{pem, strings.ReplaceAll(pem, "\n", "\r\n"), strings.ReplaceAll(pem, "\n", ""), strings.ReplaceAll(pem, "\n", "\n  "), strings.ReplaceAll(pem, "\n", `\n`)} {
@@ -185,7 +193,7 @@ func TestConcealLines(t *testing.T) {
 // little more than its length.
 func TestConcealLongTexts(t *testing.T) {
 	c := webhook.Conceal("sk-Key-4711", "another-key-4712", "webhook-token-4713")
-	for _, part := range []string{`\`, `\u`, `\u0073`, `%`, `%5C`, `%25`, `%255C`, `\u005c`, `s`, `sk-Key-471`, `\x`, `x\/`, `&`, `&#`, `&#x73;`, `&amp;`, "\n", "s\n", "s \n ", "s=\n", `s\n`, "s\u00ad"} {
+	for _, part := range []string{`\`, `\u`, `\u0073`, `%`, `%5C`, `%25`, `%255C`, `\u005c`, `s`, `sk-Key-471`, `\x`, `x\/`, `&`, "&\n", "&#1\n", "&=\n&", `&#`, `&#x73;`, `&amp;`, "\n", "s\n", "s \n ", "s=\n", `s\n`, "s\u00ad"} {
 		text := strings.Repeat(part, webhook.MaxAnswer/len(part))
 		start := time.Now()
 		if got := c.Hide(text); got != text {

@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -330,7 +331,10 @@ func callbacks(r *runner.Runner) http.HandlerFunc {
 			return
 		}
 		token := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")
-		if _, _, err := r.Callback(req.Context(), req.PathValue("id"), token, answer); err != nil {
+		switch _, _, err := r.Callback(req.Context(), req.PathValue("id"), token, answer); {
+		case errors.Is(err, runner.ErrStaleRound):
+			http.Error(w, err.Error(), http.StatusConflict)
+		case err != nil:
 			http.Error(w, err.Error(), http.StatusForbidden)
 		}
 	}
@@ -353,27 +357,26 @@ func TestDocsLater(t *testing.T) {
 		t.Fatalf("after 202 the session is %s, %s", late.Status, late.Reason)
 	}
 	asked := o.last["/propose"].Header
-	for _, c := range []struct {
-		body, token string
-		status      int
-	}{
-		{h.example("answer"), "wrong", 403}, {`{"transitionName":1}`, asked.Get("Dialai-Callback-Token"), 400},
-		{h.example("answer"), asked.Get("Dialai-Callback-Token"), 200}, {h.example("answer"), asked.Get("Dialai-Callback-Token"), 403},
-	} {
-		req, err := http.NewRequest(http.MethodPost, asked.Get("Dialai-Callback-Url"), strings.NewReader(c.body))
+	answers := func(body, token string, want int) {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodPost, asked.Get("Dialai-Callback-Url"), strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("Authorization", "Bearer "+c.token)
+		req.Header.Set("Authorization", "Bearer "+token)
 		resp, err := public.Client().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode != c.status {
-			t.Errorf("%s with the token %s: %d, want %d", c.body, c.token, resp.StatusCode, c.status)
+		if resp.StatusCode != want {
+			t.Errorf("%s with the token %s: %d, want %d", body, token, resp.StatusCode, want)
 		}
 	}
+	answers(h.example("answer"), "wrong", 403)
+	answers(`{"transitionName":1}`, asked.Get("Dialai-Callback-Token"), 400)
+	answers(h.example("answer"), asked.Get("Dialai-Callback-Token"), 200)
+	answers(h.example("answer"), asked.Get("Dialai-Callback-Token"), 403)
 	if result, err := o.r.Run(bounded(t), late.Session.ID, runner.RunOptions{}); err != nil || result.Status != "needs_human" || len(result.Session.Proposals()) != 2 {
 		t.Errorf("after the callback: %+v, %v", result, err)
 	}
@@ -387,6 +390,16 @@ func TestDocsLater(t *testing.T) {
 		MetaJSON: []byte(`{"missing":"invoice number"}`)})
 	if err != nil || p.Transition.Name != "ask" {
 		t.Errorf("the proposal %+v, %v", p, err)
+	}
+
+	cancelled := o.run().Session
+	asked = o.last["/propose"].Header
+	if _, err := o.r.Stop(t.Context(), cancelled.ID, runner.Stopping{Actor: session.LocalActor("carol"), Note: "withdrawn"}); err != nil {
+		t.Fatal(err)
+	}
+	answers(h.example("answer"), asked.Get("Dialai-Callback-Token"), 409)
+	if after, err := o.r.Session(t.Context(), cancelled.ID); err != nil || after.Spent().Money.String() != "0.0021" {
+		t.Errorf("the late answer is charged %+v, %v", after.Spent(), err)
 	}
 }
 

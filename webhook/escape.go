@@ -6,6 +6,16 @@ import (
 	"unicode/utf8"
 )
 
+// Finds a word in a text some of whose characters are escaped, broken across lines, or
+// in other case. unescape reads the character at a place: itself, or what a backslash
+// escape, a percent escape or a reference of HTML stands for, escapes inside of each
+// other to a depth of two. The word is matched character by character from every place
+// where its first one, or an escape, could begin.
+//
+// The end of a line may be marked by a character that the word also has ("=", "\",
+// "+"); then both readings are tried, within a number of steps that grows with the
+// word, so no text takes long.
+
 // maxEscapes is how many kinds of escapes inside of each other are undone.
 const maxEscapes = 2
 
@@ -62,7 +72,7 @@ func (f *core) match(text string, at int, word string, steps *int) (end int) {
 		width := c.begins(word, f.fold)
 		mark := c.value == '=' || c.value == '\\' || c.value == '+'
 		if len(word) < len(f.text) && (width == 0 || mark) {
-			next := broken(text, at)
+			next := broken(text, at, maxEscapes)
 			after := unescape(text, next, maxEscapes)
 			switch n := after.begins(word, f.fold); {
 			case width == 0:
@@ -82,13 +92,13 @@ func (f *core) match(text string, at int, word string, steps *int) (end int) {
 }
 
 // broken returns where a text goes on after a break of lines, or a place where one may
-// be broken, that begins at a place of it; at if there is none there. A backslash or an
+// be broken, that begins at a place of it, escapes undone to a depth; at if there is none there. A backslash or an
 // equals sign at the end of a line says that it goes on.
-func broken(text string, at int) int {
+func broken(text string, at, depth int) int {
 	breaks, marked := false, false
 	next := at
 	for {
-		switch c := wholeAt(text, next); {
+		switch c := wholeAt(text, next, depth); {
 		case c.size == 0:
 		case c.value == '\n' || c.value == '\r' || softBreak(c.value):
 			breaks = true
@@ -123,8 +133,8 @@ type character struct {
 
 // wholeAt returns the character at a place of a text, in UTF-8 where it takes several
 // bytes, each of which may be escaped.
-func wholeAt(text string, at int) character {
-	c := unescape(text, at, maxEscapes)
+func wholeAt(text string, at, depth int) character {
+	c := unescape(text, at, depth)
 	if !c.octet || c.value < utf8.RuneSelf {
 		return c
 	}
@@ -132,7 +142,7 @@ func wholeAt(text string, at int) character {
 	read := append(room[:0], byte(c.value))
 	size := c.size
 	for !utf8.FullRune(read) {
-		next := unescape(text, at+size, maxEscapes)
+		next := unescape(text, at+size, depth)
 		if !next.octet {
 			return c
 		}
@@ -191,18 +201,23 @@ func unescape(text string, at, depth int) character {
 const maxEntity = 16
 
 // entity returns what a reference of HTML stands for that begins with c, an ampersand; c
-// if there is none.
+// if there is none. Lines may be broken within it.
 func entity(text string, at int, c character, depth int) character {
 	var name [maxEntity]byte
 	var sizes [maxEntity + 1]int // of so many bytes of the name, in the text
 	name[0], sizes[1] = '&', c.size
 	n := 1
 	for ; n < maxEntity && name[n-1] != ';'; n++ {
-		next := unescape(text, at+sizes[n], depth)
+		from := at + sizes[n]
+		next := unescape(text, from, depth)
+		if next.value <= ' ' || next.value == '=' || next.value == '\\' || next.value >= utf8.RuneSelf {
+			from = broken(text, from, depth)
+			next = unescape(text, from, depth)
+		}
 		if next.size == 0 || next.value >= utf8.RuneSelf || next.value == '&' {
 			break
 		}
-		name[n], sizes[n+1] = byte(next.value), sizes[n]+next.size
+		name[n], sizes[n+1] = byte(next.value), from-at+next.size
 	}
 	if n == 1 {
 		return c

@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// What callers in other packages share with webhooks: the transport with its
-// policy, the retry rule, and how secrets are kept out of texts.
+// What callers in other packages share with webhooks: the transport with its policy, the
+// retry rule, and how secrets are kept out of texts. A caller makes an Outbound under a
+// policy, a Target for each address, which is checked then, and posts; whether a failure is
+// worth another attempt is marked on the error, and Retry.Do goes by that. No request
+// follows a redirect, and no error names more of an address than its origin.
 
 // Allowing returns a copy of p that also allows the host and port of u, whatever
 // it resolves to and whether or not it uses http. It is for an address that the
 // operator has chosen, never for one out of a machine file.
 func (p Policy) Allowing(u *url.URL) Policy {
-	hosts := maps.Clone(p.hosts)
-	if hosts == nil {
-		hosts = map[string]bool{}
-	}
-	hosts[joinHost(u.Hostname(), portOf(u))] = true
+	hosts := map[string]bool{joinHost(u.Hostname(), portOf(u)): true}
+	maps.Copy(hosts, p.hosts)
 	return Policy{hosts: hosts, prefixes: p.prefixes}
 }
 

@@ -14,6 +14,16 @@ import (
 	"unicode"
 )
 
+// Where outbound calls may go. The address that counts is the one that is really
+// dialled, so it is checked twice: CheckURL refuses what is plain from the URL (scheme,
+// user, an address as the host, a number that some resolvers take for one), and the
+// dialer checks every address that a name resolves to, each time, so a name that
+// changes its mind gets nowhere. Without an entry of the operator only public addresses
+// over https may be called. No proxy variable leads elsewhere, and redirects stay
+// within the origin (redirect.go).
+//
+// Addresses are compared in one form: without a zone, a mapped IPv4 address as IPv4.
+
 // A Policy says which addresses outbound calls may reach. The zero Policy
 // refuses everything that is not a public address reached over https. It never
 // changes and may be used concurrently.

@@ -10,10 +10,18 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/dialai/dialai/specialist"
 )
 
-// This is the only file that knows the retry library: one policy for every
-// outbound call.
+// This is the only file that knows the retry library: one policy for every outbound call.
+// An attempt that failed is repeated if it says so (Again), after a random time up to a
+// ceiling that doubles with each wait ("full jitter"), or after as long as the service has
+// asked for with Retry-After, up to MaxAfter. Attempts end after their number, after Within,
+// where ctx has no time for the next wait, and where nobody wants the answer any more.
+//
+// The first attempt runs without the library, since hardly any call needs another. An
+// attempt that ctx cut short says little, so the error is that of the one before.
 
 // A Retry says how failed attempts are repeated: after a random time up to Base,
 // doubled each time up to Cap (full jitter).
@@ -62,7 +70,8 @@ func again(err error, after time.Duration) error { return &againError{err, after
 // do calls f until it succeeds, fails for good (with anything but an
 // againError), or the rule or ctx says no more. It does not wait for what ctx
 // has no time for. An attempt that was cut short by ctx says little, so the
-// error is that of the last one that was not, and the end of ctx.
+// error is that of the last one that was not, and the end of ctx. Before each attempt
+// but the first the Caller in ctx says whether it is still wanted.
 func (r Retry) do(ctx context.Context, jitter func(time.Duration) time.Duration, f func() error) error {
 	start := time.Now()
 	last := f()
@@ -84,6 +93,10 @@ func (r Retry) repeat(ctx context.Context, start time.Time, jitter func(time.Dur
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
 		err := failed
 		if last != nil {
+			if unwanted := specialist.CallerOf(ctx).StillWanted(ctx); unwanted != nil {
+				last = fmt.Errorf("%w (it is not asked again: %w)", last, unwanted)
+				return struct{}{}, backoff.Permanent(last)
+			}
 			err = f()
 		}
 		if err != nil && last != nil && ctx.Err() != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,10 +38,8 @@ func Verify(key []byte, id, timestamp, signature string, body []byte, now time.T
 		return fmt.Errorf("webhook-timestamp is %s away from now", d.Round(time.Second))
 	}
 	want := []byte(Sign(key, id, at, body))
-	for _, s := range strings.Fields(signature) {
-		if hmac.Equal([]byte(s), want) {
-			return nil
-		}
+	if slices.ContainsFunc(strings.Fields(signature), func(s string) bool { return hmac.Equal([]byte(s), want) }) {
+		return nil
 	}
 	return errors.New("webhook-signature does not fit")
 }

@@ -9,6 +9,20 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// The batch loop guard as a fold over hashes. AfterBatch puts the hash of a turn's
+// calls into a window of the last batches and counts how often it is there:
+//
+//   - with two limits: at the first the proposers are warned, once as long as the hash
+//     is in the window; at the hard limit the session goes on, stops or fails, as the
+//     mode says;
+//   - with a ladder: the highest rung that the count reaches says what happens, and
+//     each block of a batch counts once more, so a batch that comes back after a block
+//     climbs faster.
+//
+// A warning is pending until BeforeModel hands it to the proposers, once. The state
+// holds hashes only, is a value, and depends on nothing but the batches: a log of
+// batches folded again gives the same states.
+
 // A State is what a [Loop] remembers of one session. It holds hashes,
 // never arguments or results. The zero State is that of a new session, and
 // of one that a human has cleared. It is a value: hooks return the next one and
@@ -229,7 +243,7 @@ func occurrences(hashes []string, hash string) (n int) {
 	return n
 }
 
-// batchClasses says how severe an outcome is; what is missing is ok.
+// classes says how severe an outcome is; what is missing is ok.
 var classes = map[Outcome]verdict.Status{
 	Warn: verdict.Warn, Block: verdict.Retry, Escalate: verdict.Escalate, End: verdict.Abort, Failed: verdict.Abort,
 }

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,6 +20,18 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// When do two turns make the same calls? When their batches have the same hash:
+// SHA-256, cut to 16 bytes, of the sorted forms of all calls, each the tool's name and
+// its arguments in canonical form. In that form members are sorted, texts are trimmed
+// as ECMAScript trims them, numbers are digits and a power of ten (1, 1.0 and 10e-1 are
+// equal, long whole numbers stay distinct), and members that differ between calls that
+// do the same, by name, are left out: id, timestamp, nonce and the like, or those that
+// the section lists for the tool. In the profile strict names of nonces count too, and
+// characters that nobody sees do not.
+//
+// A long text stands as its beginning, its length and the hash of the whole. Texts are
+// handled in UTF-16 units, as ECMAScript does.
+
 // A Batch is the identity of the tool calls of one turn. Two turns have the same
 // hash if they make the same calls, in whatever order. The zero Batch is that of
 // a turn without calls. It is what a log has to keep to fold a [State].
@@ -31,7 +44,7 @@ type Batch struct {
 // ids do not matter. Absent and null arguments are the same. In arguments the
 // order of members, blanks at the ends of texts, how a number is written, and
 // members with a volatile name do not matter; everything else does, the order of
-// lists too. It returns an error that is [ErrInput] for arguments that are no JSON,
+// lists too. It returns an error that is [verdict.ErrInput] for arguments that are no JSON,
 // name a member twice, or are nested deeper than [MaxArgsDepth].
 func (b *Loop) Batch(calls []specialist.ToolCall) (Batch, error) {
 	var batch Batch
@@ -134,7 +147,7 @@ func (c *canonicaliser) value(dst []byte, depth int) []byte {
 	case '[':
 		return c.array(dst, depth)
 	case '"':
-		return appendShortened(dst, trimUnits(c.seen()))
+		return appendShortened(dst, c.normal(trimUnits(c.seen())))
 	}
 	word := c.in.Raw()
 	if next == 't' || next == 'f' || next == 'n' {
@@ -145,6 +158,23 @@ func (c *canonicaliser) value(dst []byte, depth int) []byte {
 		c.refuse(err)
 	}
 	return dst
+}
+
+// normal returns the canonical form of the object or list that a text holds as JSON, where
+// nonces are volatile, and any other text as it is.
+func (c *canonicaliser) normal(units []uint16) []uint16 {
+	if !c.nonces || len(units) == 0 || units[0] != '{' && units[0] != '[' {
+		return units
+	}
+	held := []byte(string(utf16.Decode(units)))
+	if !json.Valid(held) {
+		return units
+	}
+	inner := &canonicaliser{in: jsontext.Cursor{B: held}, volatile: c.volatile, nonces: true, keepLast: c.keepLast}
+	if form := inner.value(nil, 0); inner.err == nil {
+		return textUnits(string(form))
+	}
+	return units
 }
 
 func (c *canonicaliser) array(dst []byte, depth int) []byte {
@@ -294,14 +324,10 @@ func appendNumber(dst []byte, word string) ([]byte, error) {
 	if digits == "" {
 		return append(dst, '0'), nil
 	}
-	exponent, err := parseExponent(power)
-	if err != nil {
-		return nil, err
-	}
-	exponent -= int64(len(fraction))
+	exponent, err := strconv.ParseInt(cmp.Or(power, "0"), 10, 62)
 	short := strings.TrimRight(digits, "0")
-	exponent += int64(len(digits) - len(short))
-	if exponent < -mostExponent || exponent > mostExponent {
+	exponent += int64(len(digits) - len(short) - len(fraction))
+	if err != nil || exponent < -mostExponent || exponent > mostExponent {
 		return nil, fmt.Errorf("a number has an exponent of more than 15 digits")
 	}
 	if negative {
@@ -312,17 +338,6 @@ func appendNumber(dst []byte, word string) ([]byte, error) {
 		dst = strconv.AppendInt(append(dst, 'e'), exponent, 10)
 	}
 	return dst, nil
-}
-
-func parseExponent(power string) (int64, error) {
-	if power == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(power, 10, 62)
-	if err != nil {
-		return 0, fmt.Errorf("a number has an exponent of more than 15 digits")
-	}
-	return n, nil
 }
 
 // lowerASCII lowers the letters A to Z. No other letter turns into one of them in

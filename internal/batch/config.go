@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,6 +9,10 @@ import (
 	"github.com/dialai/dialai/internal/section"
 	"github.com/dialai/dialai/machine"
 )
+
+// The batch_loop section: either two limits, at which repeated batches are warned of and then
+// stopped, or a ladder of up to five rungs in their place. Options are checked one by one, and
+// only against each other where each is sound, so that one mistake is one problem.
 
 // A Mode says what happens when a batch of tool calls reaches the hard
 // limit.
@@ -101,9 +106,9 @@ func Read(r *section.Reader, into **Loop) func(path string, value []byte) {
 
 // count fills in the two limits.
 func (b *Loop) count(o *options) {
-	b.hardLimit = given(o.hard, DefaultHardLimit)
-	b.warnThreshold = given(o.warn, min(DefaultWarnThreshold, b.hardLimit))
-	b.windowSize = given(o.window, max(DefaultWindowSize, b.hardLimit))
+	b.hardLimit = cmp.Or(int(o.hard), DefaultHardLimit)
+	b.warnThreshold = cmp.Or(int(o.warn), min(DefaultWarnThreshold, b.hardLimit))
+	b.windowSize = cmp.Or(int(o.window), max(DefaultWindowSize, b.hardLimit))
 	if o.mode != "" {
 		b.onLoop = Mode(o.mode)
 	}
@@ -112,13 +117,6 @@ func (b *Loop) count(o *options) {
 	} else if b.windowSize < b.hardLimit {
 		o.refuse("windowSize", b.windowSize, fmt.Sprintf("it must be at least hardLimit, which is %d", b.hardLimit), "")
 	}
-}
-
-func given(value int64, otherwise int) int {
-	if value == 0 {
-		return otherwise
-	}
-	return int(value)
 }
 
 // climb fills in a ladder.
@@ -138,7 +136,7 @@ func (b *Loop) climb(o *options) {
 		o.refuse("ladder", "{}", "it has no rung", "")
 		return
 	}
-	b.windowSize = given(o.window, max(DefaultWindowSize, int(b.ladder[len(b.ladder)-1].at)))
+	b.windowSize = cmp.Or(int(o.window), max(DefaultWindowSize, int(b.ladder[len(b.ladder)-1].at)))
 	for i, s := range b.ladder[1:] {
 		if below := b.ladder[i]; s.at <= below.at {
 			o.refuse("ladder."+s.name, s.at, fmt.Sprintf("it must be more than %s, which is %d", below.name, below.at), "")

@@ -132,12 +132,9 @@ func Continue(dir string, run Run) (*Deck, error) {
 	if _, err := os.Stat(filepath.Join(dir, runFile)); errors.Is(err, fs.ErrNotExist) {
 		return Record(dir, run)
 	}
-	d, err := Play(dir)
+	d, err := Resume(dir, run)
 	if err != nil {
 		return nil, err
-	}
-	if err := d.run.differs(&run); err != "" {
-		return nil, &OtherRunError{dir, err}
 	}
 	d.playing = false
 	return d, d.repairOrder()

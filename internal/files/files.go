@@ -34,6 +34,7 @@ var (
 	Guards    = Kind{"guards file", 1 << 20}
 	Prices    = Kind{"prices file", 1 << 20}
 	PriceList = Kind{"list of prices of others", 64 << 20}
+	Input     = Kind{"session input", 256 << 10}
 	Cassette  = Kind{"cassette", 64 << 20}
 	Order     = Kind{"order of cassettes", 64 << 20}
 	Data      = Kind{"data file", 1 << 30}
@@ -44,7 +45,7 @@ var (
 
 // Kinds returns all kinds, for the documentation.
 func Kinds() []Kind {
-	return []Kind{Machine, Guards, Prices, PriceList, Cassette, Order, Data, Workers, Vectors, Telemetry}
+	return []Kind{Machine, Guards, Prices, PriceList, Input, Cassette, Order, Data, Workers, Vectors, Telemetry}
 }
 
 // ErrTooLarge is wrapped if a file has more bytes than its kind.

@@ -110,6 +110,10 @@ func unquote(t testing.TB, text string) (label, rest string) {
 			return strings.ReplaceAll(label, "&amp;", "&"), text[i+1:]
 		case '\\':
 			i++
+			if text[i] == 'n' {
+				label += "\n"
+				continue
+			}
 			if text[i] != '"' && text[i] != '\\' {
 				t.Errorf("escape sequence \\%c in %s", text[i], text)
 			}

@@ -64,6 +64,7 @@ var samples = []sample{
 	}}},
 	{"loop", loop, graph.View{State: "sign-off", Status: "needs_human",
 		Path: []graph.Step{{From: "draft", Transition: "improve"}, {From: "draft", Transition: "improve"}, {From: "draft", Transition: "improve"}, {From: "draft", Transition: "improve"}, {From: "draft", Transition: "hand in"}}}},
+	{"people", people, graph.View{State: "contract", Status: "needs_human", Path: []graph.Step{{From: "requested", Transition: "contract"}}}},
 	{"hostile", hostile, graph.View{State: `"quoted" \ <b>&amp;`, Status: "failed", Path: []graph.Step{{From: "[*]", Transition: "-->"}}}},
 }
 

@@ -3,9 +3,11 @@
 // [Mermaid] writes a stateDiagram-v2, [DOT] a digraph, [SVG] a picture that
 // needs nothing but itself. All three show the same facts: where a session
 // begins, the goal and the other intended ends, dead ends, states that nobody
-// can reach, states that only humans decide, transitions that cannot be undone
-// and, with a [View], where one session stands and the way it came. A round
-// that is in progress appears in the SVG only.
+// can reach, states that only humans decide, who may rule in a state, the
+// condition of a transition, the approvals it takes, what it sets, whether it can
+// be undone and, with a [View], where one session stands and the way it came. A
+// round that is in progress appears in the SVG only, who is in a group in SVG and
+// DOT.
 //
 // The functions take values and return text. The same machine and view give the
 // same bytes on every computer: all geometry is computed with whole numbers.

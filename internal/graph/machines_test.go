@@ -62,3 +62,24 @@ const hostile = `{ "machineName": "%%{init: x}%% \"]]></svg>", "initialState": "
     "a name that is very much longer than any box should ever be, and then some words more": { "final": true },
     "unreachable": { "transitions": { "never": "end" } },
     "end": { "transitions": { "too late": "note" } } } }`
+
+// people has all that a machine says about the data and the people of its sessions.
+const people = `{ "machineName": "expense-approval", "initialState": "requested", "goalState": "paid",
+  "groups": { "finance": [ "ann", "bob", "cyd" ], "legal": [ "dan" ], "board": [ "eve", "ann" ] },
+  "specialists": [
+    { "role": "proposer", "specialistId": "rule", "strategyFnName": "firstAvailable" },
+    { "role": "proposer", "specialistId": "ann", "isHuman": true }, { "role": "proposer", "specialistId": "bob", "isHuman": true },
+    { "role": "proposer", "specialistId": "cyd", "isHuman": true }, { "role": "proposer", "specialistId": "dan", "isHuman": true },
+    { "role": "proposer", "specialistId": "eve", "isHuman": true } ],
+  "states": {
+    "requested": { "deciders": [ "group:finance", "group:board", "dan" ], "transitions": {
+      "pay small": { "target": "paid", "when": "= data.amount <= 1000", "set": { "approvedBy": "= by" } },
+      "pay": { "target": "paid", "irreversible": true, "when": "= data.amount > 1000",
+        "approvals": { "count": 2, "from": [ "group:finance" ], "exclude": [ "starter" ] }, "set": { "approvedBy": "= by", "approvedAt": "= now" } },
+      "contract": { "target": "contract", "set": { "kind": "contract", "reviewer": "", "openedAt": "= now", "clauses": [], "deadline": null, "renewal": false } } } },
+    "contract": { "transitions": {
+      "sign": { "target": "paid", "approvals": { "each": [ "group:legal", "group:finance" ], "exclude": [ "previous", "requested" ] } },
+      "ask again": { "target": "requested", "approvals": 1, "when": "= size(data.clauses) > 0 && data.clauses.exists(c, c.risk == 'high' && !c.accepted)" },
+      "board": { "target": "paid", "approvals": { "count": 2, "each": [ "group:board" ] } },
+      "drop": { "target": "dropped", "approvals": { "each": [ "group:legal" ] } } } },
+    "paid": {}, "dropped": { "final": true } } }`

@@ -18,13 +18,13 @@ func Mermaid(m *machine.Machine, v View) string {
 		b.WriteString("    direction LR\n")
 	}
 	for i := range s.marks {
-		fmt.Fprintf(&b, "    state \"%s\" as s%d\n", escapeMermaid(s.stateText(i)), i)
+		fmt.Fprintf(&b, "    state \"%s\" as s%d\n", mermaidLines(s.stateText(i)), i)
 	}
 	fmt.Fprintf(&b, "    [*] --> s%d\n", m.Initial().Index)
 	for i := range s.marks {
 		st := &m.States()[i]
 		for _, t := range st.Transitions {
-			fmt.Fprintf(&b, "    s%d --> s%d : %s\n", i, t.To.Index, escapeMermaid(s.stepText(t)))
+			fmt.Fprintf(&b, "    s%d --> s%d : %s\n", i, t.To.Index, mermaidLines(s.stepText(t)))
 		}
 		if st.Terminal() {
 			fmt.Fprintf(&b, "    s%d --> [*]\n", i)
@@ -53,6 +53,15 @@ func (s *scene) mermaidClasses(b *strings.Builder) {
 		fmt.Fprintf(b, "    classDef %s fill:%s,stroke:%s,color:%s%s\n", look.name, look.fill, look.stroke, look.text, dashes)
 		fmt.Fprintf(b, "    class %s %s\n", strings.Join(ids, ","), look.name)
 	}
+}
+
+// mermaidLines returns a label of several lines.
+func mermaidLines(lines []string) string {
+	escaped := make([]string, len(lines))
+	for i, line := range lines {
+		escaped[i] = escapeMermaid(line)
+	}
+	return strings.Join(escaped, "<br>")
 }
 
 // escapeMermaid returns s as it can stand in a label: everything that could

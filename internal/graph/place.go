@@ -2,6 +2,19 @@ package graph
 
 import "slices"
 
+// Where the cells stand across their layers. Each cell is pulled to the weighted mean
+// of its neighbours, layer by layer, forth and back, at last from both sides at once;
+// then the inner cells of long edges are moved onto one line where that is free.
+//
+// Within a layer the order and the gaps are fixed, so where the cells can stand is a
+// least-squares problem with an order: minimise the sum of weight (place - want)^2 such
+// that each place is at least its gap behind the one before. spread solves it exactly
+// but for rounding, by pooling adjacent violators: cells that touch form a block, which
+// stands at its weighted mean.
+//
+// Places are whole numbers of sixteenths of a pixel until fix, so every computer comes
+// to the same.
+
 // fine is the number of steps per pixel while places are worked out.
 const fine = 16
 

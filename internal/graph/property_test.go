@@ -81,7 +81,8 @@ func checkComplete(t testing.TB, m *machine.Machine, v graph.View, svg []byte) {
 func svgNames(t testing.TB, svg []byte, class, end string) []string {
 	var names []string
 	for _, n := range read(t, svg).diagram().all(class) {
-		name, _, _ := strings.Cut(n.title(), end)
+		name, _, _ := strings.Cut(n.title(), "\n")
+		name, _, _ = strings.Cut(name, end)
 		names = append(names, name)
 	}
 	return names
@@ -89,7 +90,9 @@ func svgNames(t testing.TB, svg []byte, class, end string) []string {
 
 var (
 	stateLine = regexp.MustCompile(`^    (?:state "(?P<a>.*)" as (?P<b>s\d+)|(?P<c>s\d+) \[label="(?P<d>[^"]*)".*\])$`)
-	stepLine  = regexp.MustCompile(`^    (s\d+) --?> (s\d+) (?:: (.*)|\[label="([^"]*)".*\])$`)
+	// factsAndNotes are what follows a name.
+	factsAndNotes = regexp.MustCompile(`(?: \(|<br>|\\n).*`)
+	stepLine      = regexp.MustCompile(`^    (s\d+) --?> (s\d+) (?:: (.*)|\[label="([^"]*)".*\])$`)
 )
 
 // readText reads states and transitions back from Mermaid or DOT. Names have
@@ -99,14 +102,14 @@ func readText(text string) (states, steps []string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if f := stateLine.FindStringSubmatch(line); f != nil {
-			name, _, _ := strings.Cut(f[1]+f[4], " (")
+			name := factsAndNotes.ReplaceAllString(f[1]+f[4], "")
 			byID[f[2]+f[3]] = name
 			states = append(states, name)
 		}
 	}
 	for line := range strings.Lines(text) {
 		if f := stepLine.FindStringSubmatch(strings.TrimSuffix(line, "\n")); f != nil {
-			name, _, _ := strings.Cut(f[3]+f[4], " (")
+			name := factsAndNotes.ReplaceAllString(f[3]+f[4], "")
 			steps = append(steps, fmt.Sprintf("%s: %s → %s", byID[f[1]], name, byID[f[2]]))
 		}
 	}

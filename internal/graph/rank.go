@@ -2,6 +2,17 @@ package graph
 
 import "slices"
 
+// From a machine to layers, the first steps of a layered drawing (Sugiyama, Tagawa and
+// Toda 1981). acyclic says which edges are drawn against the flow: of every cycle those
+// that go back in the order in which the states are written, or in the order of a
+// breadth-first or depth-first search where that is fewer; always those that lead to
+// the initial state. ranks then gives each state the length of the longest way to it,
+// and moves states that have more edges ahead than behind as near to those as they may
+// go.
+//
+// After that every edge that does not go back leads to a higher rank. Everything is in
+// the order in which the file is written, so the same machine gives the same picture.
+
 // A digraph is the shape of a machine: states are numbers, edges pairs.
 type digraph struct {
 	n       int

@@ -5,6 +5,13 @@ import (
 	"strconv"
 )
 
+// From places to lines. Along the flow each layer begins where the one before ends,
+// with more room where edges climb much; across, cells stand where place.go has put
+// them. An edge leaves its state at a port, as near to the way it goes as the other
+// edges there allow, goes straight through every layer and in a Bezier curve between
+// two, and ends in an arrow head. "along" and "across" are used until a point is made,
+// which turns them into x and y for a drawing to the right or downwards.
+
 // A picture is where everything of a machine is drawn, in pixels from 0, 0.
 type picture struct {
 	size

@@ -2,6 +2,12 @@ package graph
 
 import "github.com/dialai/dialai/machine"
 
+// What a drawing points out, found once for Mermaid, DOT and SVG: which states no
+// session can reach, which are dead ends, which only humans decide, where the session
+// stands and which way it came, what was proposed. Transitions between the same two
+// states become one edge with several rows. What a view names and the machine does not
+// have is left out.
+
 // A scene is a machine with everything that a drawing of it points out, found
 // once for all three formats.
 type scene struct {
@@ -15,7 +21,7 @@ type scene struct {
 	steps int                 // of the path
 }
 
-// Marks are the facts about one state.
+// marks are the facts about one state.
 type marks struct {
 	current bool
 	dead    bool // nothing leads on, and it is no intended end

@@ -6,6 +6,13 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// A picture is made in this order: scene (what is to be shown of the machine) decides colours
+// and texts, layout gives every state and edge its place, svg_draw measures and draws those,
+// svg_panel draws the round beside them and svg_legend explains only what the picture has.
+// Everything is measured before anything is placed, since the boxes make the layout and the
+// layout makes the card. Nothing depends on a font that has to be there: text.go estimates
+// widths, rather too large than too small.
+
 // Sizes of the card, in pixels.
 const (
 	pad        = 28
@@ -27,7 +34,7 @@ func SVG(m *machine.Machine, v View) []byte {
 		d.card.w, d.card.h, d.card.w, d.card.h, fontFamily)
 	c.add("<title>%s</title>", escapeXML(clean(m.Name())))
 	c.add("<desc>%s</desc>", escapeXML(d.describe()))
-	c.WriteString(style())
+	c.WriteString(style(d.noted()))
 	c.add(`<rect class="dg-card" x="0.5" y="0.5" width="%d" height="%d" rx="14"/>`, d.card.w-1, d.card.h-1)
 	d.header(&c)
 	c.add(`<g transform="translate(%d %d)">`, d.diagram.x, d.diagram.y)

@@ -8,10 +8,16 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// The states and edges of the picture. Each is measured first, as a nameBox or a labelBox of
+// wrapped lines, icons and pills, for the layout to make room for; once it has, the same boxes
+// are drawn where it put them. A state's class says how far the session has come, an edge's
+// what its transition is: taken, proposed, open, what only a human may choose.
+
 // A nameBox is the name of a state as it stands in its box.
 type nameBox struct {
 	size
 	lines []string
+	notes []string
 	icon  string
 }
 
@@ -26,8 +32,10 @@ type labelRow struct {
 	t     *machine.Transition
 	lines []string
 	class string
-	lock  bool
+	icons []string
 	pills []string
+	name  size     // of all that stands in the lines of the name
+	notes []string // the lines below
 	w, h  int
 }
 
@@ -36,6 +44,7 @@ const (
 	labelLine = 15
 	iconRoom  = 18
 	pillGap   = 8
+	noteLine  = 14
 )
 
 func (s *scene) nameBox(state int) nameBox {
@@ -52,25 +61,38 @@ func (s *scene) nameBox(state int) nameBox {
 	if b.icon != "" {
 		b.w += iconRoom
 	}
+	b.notes = noteLines(s.stateNotes(state))
+	b.w, b.h = max(b.w, smallFont.lineWidth(b.notes)+24), b.h+noteLine*len(b.notes)
 	return b
 }
 
 func (s *scene) labelBox(i int) labelBox {
 	var b labelBox
 	for _, t := range s.edges[i].rows {
-		r := labelRow{t: t, lines: labelFont.wrap(clean(t.Name), 132, 2), class: s.rowClass(t), lock: t.Irreversible, pills: s.pills(t)}
-		r.w = labelFont.lineWidth(r.lines)
-		if r.lock {
-			r.w += iconRoom
-		}
-		for _, text := range r.pills {
-			r.w += pillGap + pillWidth(text)
-		}
-		r.h = labelLine*len(r.lines) + 4
+		r := s.labelRow(t)
 		b.w, b.h = max(b.w, r.w+10), b.h+r.h
 		b.rows = append(b.rows, r)
 	}
 	return b
+}
+
+func (s *scene) labelRow(t *machine.Transition) labelRow {
+	r := labelRow{t: t, lines: labelFont.wrap(clean(t.Name), 132, 2), class: s.rowClass(t), pills: s.pills(t), notes: noteLines(s.stepNotes(t))}
+	if t.Irreversible {
+		r.icons = append(r.icons, lockIcon)
+	}
+	if t.Approvals != nil {
+		r.icons = append(r.icons, signIcon)
+	}
+	r.name = size{labelFont.lineWidth(r.lines) + iconRoom*len(r.icons), labelLine*len(r.lines) + 4}
+	for _, text := range r.pills {
+		r.name.w += pillGap + pillWidth(text)
+	}
+	r.w, r.h = max(r.name.w, smallFont.lineWidth(r.notes)), r.name.h+noteLine*len(r.notes)
+	if r.notes != nil {
+		r.h += 4
+	}
+	return r
 }
 
 // pills says in which steps a transition was executed, or how often, and how
@@ -101,7 +123,7 @@ func (s *scene) rowClass(t *machine.Transition) string {
 	case t.From.Terminal() || s.marks[t.From.Index].lost:
 		class = "dg-idle"
 	}
-	if t.Irreversible && class != "dg-won" {
+	if t.OnlyHumans() && class != "dg-won" {
 		class += " dg-hard"
 	}
 	return strings.TrimSpace(class)
@@ -159,7 +181,7 @@ func (d *drawing) line(c *canvas, class string, i int) {
 	var titles []string
 	for _, r := range d.labels[i].rows {
 		if d.plain {
-			titles = append(titles, stepTitle(r.t))
+			titles = append(titles, d.stepTitle(r.t))
 		}
 	}
 	c.open(class, strings.Join(titles, "\n"))
@@ -176,10 +198,10 @@ func (d *drawing) label(c *canvas, i int) {
 	c.rect("behind", at, 5)
 	y := at.y
 	for _, r := range box.rows {
-		c.open(strings.TrimSpace("dg-step "+r.class), stepTitle(r.t))
-		x := at.x + (at.w-r.w)/2
-		if r.lock {
-			c.icon(x, y+(r.h-14)/2, lockIcon)
+		c.open(strings.TrimSpace("dg-step "+r.class), d.stepTitle(r.t))
+		x := at.x + (at.w-r.name.w)/2
+		for _, icon := range r.icons {
+			c.icon(x, y+(r.name.h-14)/2, icon)
 			x += iconRoom
 		}
 		for n, line := range r.lines {
@@ -187,7 +209,10 @@ func (d *drawing) label(c *canvas, i int) {
 		}
 		x += labelFont.lineWidth(r.lines)
 		for _, text := range r.pills {
-			x += pillGap + c.pill(x+pillGap, y+r.h/2, text)
+			x += pillGap + c.pill(x+pillGap, y+r.name.h/2, text)
+		}
+		for n, line := range r.notes {
+			c.text("note", at.x+at.w/2, y+r.name.h+9+n*noteLine, line)
 		}
 		c.close()
 		y += r.h
@@ -195,12 +220,12 @@ func (d *drawing) label(c *canvas, i int) {
 }
 
 // stepTitle names a transition in full.
-func stepTitle(t *machine.Transition) string {
+func (s *scene) stepTitle(t *machine.Transition) string {
 	text := clean(t.From.Name) + ": " + clean(t.Name) + " → " + clean(t.Target)
 	if t.Irreversible {
 		text += " (irreversible)"
 	}
-	return text
+	return inFull(text, s.stepNotes(t))
 }
 
 func (d *drawing) states(c *canvas) {
@@ -211,7 +236,7 @@ func (d *drawing) states(c *canvas) {
 
 func (d *drawing) state(c *canvas, i int) {
 	st, mark, at, name := &d.m.States()[i], d.marks[i], d.picture.states[i], d.names[i]
-	c.open(d.stateClass(i), stateTitle(st, mark))
+	c.open(d.stateClass(i), inFull(stateTitle(st, mark), d.stateNotes(i)))
 	c.rect("box", at, 10)
 	if st.Terminal() {
 		c.rect("ring", rect{at.x + 3, at.y + 3, at.w - 6, at.h - 6}, 7)
@@ -219,11 +244,14 @@ func (d *drawing) state(c *canvas, i int) {
 	x := at.x + at.w/2
 	if name.icon != "" {
 		x += iconRoom / 2
-		c.icon(x-nameFont.lineWidth(name.lines)/2-iconRoom, at.y+at.h/2-7, name.icon)
+		c.icon(x-nameFont.lineWidth(name.lines)/2-iconRoom, at.y+(at.h-noteLine*len(name.notes))/2-7, name.icon)
 	}
-	y := at.y + (at.h-nameLine*len(name.lines))/2 + 13
+	y := at.y + (at.h-nameLine*len(name.lines)-noteLine*len(name.notes))/2 + 13
 	for n, line := range name.lines {
 		c.text("name", x, y+n*nameLine, line)
+	}
+	for n, line := range name.notes {
+		c.text("note", at.x+at.w/2, y+nameLine*len(name.lines)-2+n*noteLine, line)
 	}
 	if mark.visits > 1 {
 		text := fmt.Sprintf("%d×", mark.visits)

@@ -10,6 +10,7 @@ type legendItem struct {
 	draw func(c *canvas, x, y int) // a glyph of 26 by 14 around y
 	text string
 	at   point
+	full string // shown where a pointer rests; "" if nothing is
 }
 
 const (
@@ -34,16 +35,21 @@ func (s *scene) newLegend(plain bool) *legend {
 	has(f.lost, "cannot be reached", boxGlyph("dg-state dg-lost", false))
 	has(f.human, "humans decide", iconGlyph("dg-state", personIcon))
 	has(f.hard && !plain, "irreversible", iconGlyph("dg-hard", lockIcon))
+	has(f.signed && !plain, "takes approvals", iconGlyph("dg-hard", signIcon))
 	has(f.taken && !plain, "steps taken, numbered", pillGlyph("1"))
 	has(f.taken && plain, "step taken", lineGlyph("dg-taken"))
 	has(f.open, "proposed", lineGlyph("dg-open"))
 	has(s.won != nil, "won the round", lineGlyph("dg-won"))
 	has(plain, "too many transitions to write their names", func(*canvas, int, int) {})
+	groups, full := s.groups()
+	for i, text := range groups {
+		l.items = append(l.items, legendItem{draw: iconGlyph("dg-state", groupIcon), text: text, full: full[i]})
+	}
 	return l
 }
 
 // facts says what occurs in a scene.
-func (s *scene) facts() (f struct{ final, dead, lost, human, hard, taken, open bool }) {
+func (s *scene) facts() (f struct{ final, dead, lost, human, hard, signed, taken, open bool }) {
 	for i, mark := range s.marks {
 		st := &s.m.States()[i]
 		f.final = f.final || st.Final && !st.Goal
@@ -52,6 +58,7 @@ func (s *scene) facts() (f struct{ final, dead, lost, human, hard, taken, open b
 		f.human = f.human || mark.human
 		for _, t := range st.Transitions {
 			f.hard = f.hard || t.Irreversible
+			f.signed = f.signed || t.Approvals != nil
 			f.open = f.open || s.votes[t] > 0 && t != s.won
 		}
 	}
@@ -77,8 +84,14 @@ func (l *legend) arrange(width int) {
 func (l *legend) draw(c *canvas, x, y int) {
 	c.open("dg-legend", "")
 	for _, item := range l.items {
+		if item.full != "" {
+			c.open("dg-group", item.full)
+		}
 		item.draw(c, x+item.at.x, y+item.at.y+legendLine/2)
 		c.text("small", x+item.at.x+glyphRoom, y+item.at.y+legendLine/2+4, item.text)
+		if item.full != "" {
+			c.close()
+		}
 	}
 	c.close()
 }

@@ -5,6 +5,10 @@ import (
 	"strconv"
 )
 
+// The panel beside or below a machine shows one round: what was asked, who proposed what with
+// which weight, and the verdict. Proposals stand in as many columns as fit, as even as
+// possible; beyond twelve the rest is counted.
+
 // A panel shows a round: what was asked, what was proposed, what came of it.
 type panel struct {
 	size

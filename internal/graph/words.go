@@ -8,8 +8,8 @@ import (
 )
 
 // stateText returns the name of a state with the facts that Mermaid and DOT say
-// in words.
-func (s *scene) stateText(i int) string {
+// in words, and below it its notes.
+func (s *scene) stateText(i int) []string {
 	var facts []string
 	for _, fact := range []struct {
 		holds bool
@@ -24,11 +24,12 @@ func (s *scene) stateText(i int) string {
 			facts = append(facts, fact.words)
 		}
 	}
-	return withFacts(s.m.States()[i].Name, facts)
+	return append([]string{withFacts(s.m.States()[i].Name, facts)}, noteLines(s.stateNotes(i))...)
 }
 
-// stepText returns the name of a transition with the facts about it.
-func (s *scene) stepText(t *machine.Transition) string {
+// stepText returns the name of a transition with the facts about it, and below it
+// its notes.
+func (s *scene) stepText(t *machine.Transition) []string {
 	var facts []string
 	if t.Irreversible {
 		facts = append(facts, "irreversible")
@@ -36,7 +37,7 @@ func (s *scene) stepText(t *machine.Transition) string {
 	if n := len(s.taken[t]); n > 0 {
 		facts = append(facts, fmt.Sprintf("%d×", n))
 	}
-	return withFacts(t.Name, facts)
+	return append([]string{withFacts(t.Name, facts)}, noteLines(s.stepNotes(t))...)
 }
 
 func withFacts(name string, facts []string) string {

@@ -8,6 +8,12 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// A walk over JSON that was written or checked by us: the codec of events reads by it,
+// so it copies nothing but strings with escapes. It trusts the text: it passes over
+// values without checking them, and a walk over damaged text ends with an error or with
+// values that make no sense, never outside of it. The first error ends the walk, since
+// Fail moves the cursor to the end; so callers look at Err once, afterwards.
+
 // A Cursor walks through one JSON value, and reads only what is asked for. It does not
 // check what it passes over. It is for one goroutine; the zero Cursor has nothing to read.
 type Cursor struct {
@@ -182,17 +188,6 @@ func (c *Cursor) Int() int64 {
 		c.Fail("a whole number")
 	}
 	return n
-}
-
-// Bool consumes true or false.
-func (c *Cursor) Bool() bool { return string(c.Raw()) == "true" }
-
-// Money consumes an amount in dollars.
-func (c *Cursor) Money() (m exact.Money) {
-	if err := m.UnmarshalJSON(c.Raw()); err != nil {
-		c.Fail("an amount of money")
-	}
-	return m
 }
 
 // Billionths consumes a number.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -14,6 +13,21 @@ import (
 
 	"github.com/dialai/dialai/exact"
 )
+
+// JSON that comes out the same on every machine. encoding/json says whether a text is
+// valid; then a walk over it writes it anew, and copies what stays as it is.
+// Three forms differ in two things: Compact writes numbers as RFC 8785 does and keeps
+// the order of members; Tidy keeps the digits of numbers too, for values that belong to
+// somebody else; Canonical sorts members by the UTF-16 units of their names (RFC 8785,
+// JCS), for digests.
+//
+// What could be understood in two ways is refused instead of repaired: a member twice,
+// half a surrogate pair (which encoding/json would replace silently), depth without
+// end, anything after the value. Canonical is for digests of what is stored already, so
+// it reads half a pair as U+FFFD.
+
+// TimeLayout is how a moment is written, in UTC: RFC 3339 with milliseconds.
+const TimeLayout = "2006-01-02T15:04:05.000Z"
 
 // MaxDepth is the deepest nesting of arrays and objects that Compact accepts.
 const MaxDepth = 64
@@ -83,7 +97,7 @@ func appendEscape(dst []byte, c byte) []byte {
 // 1e-6 and from 1e21 on. It panics if f is not finite: JSON has no such number.
 func AppendFloat(dst []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		panic(fmt.Sprintf("exact: %v is no JSON number", f))
+		panic(fmt.Sprintf("jsontext: %v is no JSON number", f))
 	}
 	if f == 0 {
 		return append(dst, '0') // -0 too
@@ -109,24 +123,24 @@ func FormatFloat(f float64) string { return string(AppendFloat(nil, f)) }
 // refuses duplicate members, numbers outside float64, halves of surrogate pairs,
 // nesting deeper than [MaxDepth] and anything after the value.
 func Compact(data []byte) ([]byte, error) {
-	return rewriter{data: data, number: canonicalNumber}.rewrite()
+	return rewrite(data, false, canonicalNumber)
 }
 
 // Tidy is Compact but for numbers, which keep the digits they were written
 // with. It is for values that pass through and belong to somebody else.
 func Tidy(data []byte) ([]byte, error) {
-	return rewriter{data: data, number: numberAsWritten}.rewrite()
+	return rewrite(data, false, numberAsWritten)
 }
 
-func canonicalNumber(dst []byte, n json.Number) ([]byte, error) {
-	f, err := strconv.ParseFloat(n.String(), 64)
+func canonicalNumber(dst, n []byte) ([]byte, error) {
+	f, err := strconv.ParseFloat(string(n), 64)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n, exact.ErrRange)
 	}
 	return AppendFloat(dst, f), nil
 }
 
-func numberAsWritten(dst []byte, n json.Number) ([]byte, error) { return append(dst, n...), nil }
+func numberAsWritten(dst, n []byte) ([]byte, error) { return append(dst, n...), nil }
 
 // Canonical returns one JSON value in the form of RFC 8785 (JCS): no blanks, members
 // sorted by the UTF-16 code units of their names, strings and numbers as ECMAScript
@@ -136,52 +150,58 @@ func numberAsWritten(dst []byte, n json.Number) ([]byte, error) { return append(
 // digits. Half a surrogate pair, which the RFC refuses, is read as U+FFFD. It refuses
 // what Compact refuses, but for these and numbers.
 func Canonical(data []byte) ([]byte, error) {
-	return rewriter{data: data, number: canonicalOrWritten, jcs: true}.rewrite()
+	return rewrite(data, true, canonicalOrWritten)
 }
 
-func canonicalOrWritten(dst []byte, n json.Number) ([]byte, error) {
+func canonicalOrWritten(dst, n []byte) ([]byte, error) {
 	if out, err := canonicalNumber(dst, n); err == nil {
 		return out, nil
 	}
 	return numberAsWritten(dst, n)
 }
 
+// A rewriter walks through a text that encoding/json has found valid.
 type rewriter struct {
-	data   []byte
-	dec    *json.Decoder
-	number func([]byte, json.Number) ([]byte, error)
+	Cursor
+	number func(dst, n []byte) ([]byte, error)
 	jcs    bool // members are sorted, and half a surrogate pair is U+FFFD
 }
 
-func (w rewriter) rewrite() ([]byte, error) {
-	if !utf8.Valid(w.data) {
+func rewrite(data []byte, jcs bool, number func(dst, n []byte) ([]byte, error)) ([]byte, error) {
+	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("the text is not UTF-8")
 	}
-	w.dec = json.NewDecoder(bytes.NewReader(w.data))
-	w.dec.UseNumber()
-	out, err := w.value(make([]byte, 0, len(w.data)), 0)
-	if err != nil {
-		return nil, err
+	if !json.Valid(data) {
+		return nil, invalid(data)
 	}
-	if _, err := w.dec.Token(); err != io.EOF {
-		return nil, fmt.Errorf("unexpected data after the value")
-	}
-	return out, nil
+	w := rewriter{Cursor{B: data}, number, jcs}
+	return w.value(make([]byte, 0, len(data)), 0)
 }
 
-// token reads a token. It refuses half of a surrogate pair, which encoding/json would turn
-// into U+FFFD without a word: nobody would know what was meant.
-func (w *rewriter) token() (json.Token, error) {
-	begin := w.dec.InputOffset()
-	tok, err := w.dec.Token()
-	if s, ok := tok.(string); !ok || err != nil || w.jcs || !strings.ContainsRune(s, utf8.RuneError) {
-		return tok, err
+// invalid says why a text is not one JSON value.
+func invalid(data []byte) error {
+	var value json.RawMessage
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&value); err != nil {
+		return err
 	}
-	if at := HalfPair(w.data[begin:w.dec.InputOffset()]); at >= 0 {
-		at += int(begin)
-		return nil, fmt.Errorf("%s, character %d of it, is half of a surrogate pair and stands for no character", w.data[at:at+6], utf8.RuneCount(w.data[:at])+1)
+	return fmt.Errorf("unexpected data after the value")
+}
+
+// text appends the string that comes next, and returns what it says. It refuses half of a
+// surrogate pair, which would become U+FFFD without a word: nobody would know what was meant.
+func (w *rewriter) text(dst []byte) (_, text []byte, err error) {
+	w.Peek()
+	begin := w.i
+	raw := w.Raw()
+	if !bytes.Contains(raw, []byte{'\\'}) {
+		return append(dst, raw...), raw[1 : len(raw)-1], nil
 	}
-	return tok, nil
+	if at := HalfPair(raw); at >= 0 && !w.jcs {
+		at += begin
+		return nil, nil, fmt.Errorf("%s, character %d of it, is half of a surrogate pair and stands for no character", w.B[at:at+6], utf8.RuneCount(w.B[:at])+1)
+	}
+	text, _, _ = Unquote(w.B, begin, nil)
+	return AppendString(dst, string(text)), text, nil
 }
 
 // HalfPair returns where in a valid JSON text a surrogate is escaped without its other
@@ -205,70 +225,98 @@ func HalfPair(text []byte) int {
 }
 
 func (w *rewriter) value(dst []byte, depth int) ([]byte, error) {
-	tok, err := w.token()
-	if err != nil {
-		return nil, err
+	switch next := w.Peek(); next {
+	case '{', '[':
+		if depth++; depth > MaxDepth {
+			return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
+		}
+		w.i++
+		if next == '[' {
+			return w.array(append(dst, '['), depth)
+		}
+		return w.object(append(dst, '{'), depth)
+	case '"':
+		dst, _, err := w.text(dst)
+		return dst, err
+	case 't', 'f', 'n':
+		return append(dst, w.Raw()...), nil
 	}
-	switch t := tok.(type) {
-	case json.Delim:
-		return w.composite(dst, t, depth+1)
-	case string:
-		return AppendString(dst, t), nil
-	case json.Number:
-		return w.number(dst, t)
-	case bool:
-		return strconv.AppendBool(dst, t), nil
-	}
-	return append(dst, "null"...), nil
+	return w.number(dst, w.Raw())
 }
 
-func (w *rewriter) composite(dst []byte, open json.Delim, depth int) ([]byte, error) {
-	if depth > MaxDepth {
-		return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
-	}
-	dst = append(dst, byte(open))
-	begin, members, seen := len(dst), []member(nil), map[string]bool{}
-	for first := true; w.dec.More(); first = false {
+func (w *rewriter) array(dst []byte, depth int) (_ []byte, err error) {
+	for first := true; w.more(']', first); first = false {
 		if !first {
 			dst = append(dst, ',')
 		}
-		start, name := len(dst), ""
-		if open == '{' {
-			tok, err := w.token()
-			if err != nil {
-				return nil, err
-			}
-			if name = tok.(string); seen[name] {
-				return nil, fmt.Errorf("duplicate member %q", name)
-			}
-			seen[name] = true
-			dst = append(AppendString(dst, name), ':')
-		}
-		var err error
 		if dst, err = w.value(dst, depth); err != nil {
 			return nil, err
 		}
-		if w.jcs && open == '{' {
-			members = append(members, member{utf16.Encode([]rune(name)), start, len(dst)})
-		}
 	}
-	if _, err := w.dec.Token(); err != nil { // the closing bracket
-		return nil, err
-	}
-	sortMembers(dst, begin, members)
-	return append(dst, byte(open)+2), nil // '[' and ']', '{' and '}' are two apart
+	return append(dst, ']'), nil
 }
 
-// A member is one of an object: the UTF-16 units of its name, and where it stands.
+func (w *rewriter) object(dst []byte, depth int) (_ []byte, err error) {
+	var room [8]member
+	begin, members := len(dst), room[:0]
+	var seen map[string]bool // nil while there are few
+	for first := true; w.more('}', first); first = false {
+		if !first {
+			dst = append(dst, ',')
+		}
+		m := member{start: len(dst)}
+		var name []byte
+		if dst, name, err = w.text(dst); err != nil {
+			return nil, err
+		}
+		m.name = string(name)
+		if seen == nil && len(members) == fewMembers {
+			seen = map[string]bool{}
+			for _, m := range members {
+				seen[m.name] = true
+			}
+		}
+		if seen[m.name] || seen == nil && slices.ContainsFunc(members, func(other member) bool { return other.name == m.name }) {
+			return nil, fmt.Errorf("duplicate member %q", m.name)
+		}
+		if seen != nil {
+			seen[m.name] = true
+		}
+		w.Peek()
+		w.i++ // the colon
+		if dst, err = w.value(append(dst, ':'), depth); err != nil {
+			return nil, err
+		}
+		m.end = len(dst)
+		members = append(members, m)
+	}
+	if w.jcs {
+		sortMembers(dst, begin, members)
+	}
+	return append(dst, '}'), nil
+}
+
+// A member is one of an object: its name, and where it stands.
 type member struct {
-	name       []uint16
+	name       string
 	start, end int
+}
+
+// compareUnits orders names by their UTF-16 units.
+func compareUnits(a, b member) int {
+	if SkipPlain([]byte(a.name), 0) == len(a.name) && SkipPlain([]byte(b.name), 0) == len(b.name) {
+		return strings.Compare(a.name, b.name)
+	}
+	return slices.Compare(utf16.Encode([]rune(a.name)), utf16.Encode([]rune(b.name)))
 }
 
 // sortMembers puts the members of an object, which stand in text from begin on, in order.
 func sortMembers(text []byte, begin int, members []member) {
-	slices.SortFunc(members, func(a, b member) int { return slices.Compare(a.name, b.name) })
-	var sorted []byte
+	if slices.IsSortedFunc(members, compareUnits) {
+		return
+	}
+	slices.SortFunc(members, compareUnits)
+	sorted := make([]byte, 0, len(text)-begin)
 	for i, m := range members {
 		if i > 0 {
 			sorted = append(sorted, ',')

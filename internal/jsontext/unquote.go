@@ -22,6 +22,27 @@ func Unquote(data []byte, at int, buf []byte) (text, _ []byte, next int) {
 	return buf, buf, end + 1
 }
 
+// SkipString returns where the JSON string ends that begins with the quote at a place of
+// data, for those who need not know what it says; 0 if there is none.
+func SkipString(data []byte, at int) (next int) {
+	for at = SkipPlain(data, at+1); at < len(data); {
+		n := 0
+		switch c := data[at]; {
+		case c == '"':
+			return at + 1
+		case c == '\\':
+			_, n = unescape(data[at:])
+		case c >= utf8.RuneSelf:
+			n = 1
+		}
+		if n == 0 {
+			break
+		}
+		at = SkipPlain(data, at+n)
+	}
+	return 0
+}
+
 // appendUnquoted appends what a string says from a place of it on, up to the byte that
 // ends the string or makes it none, or to the end of b.
 func appendUnquoted(dst, b []byte, at int) (_ []byte, end int) {

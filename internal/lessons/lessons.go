@@ -1,5 +1,5 @@
 // Package lessons follows what the store of an engine has learned: ledgers of trust that
-// grow with it, and what is kept beside them.
+// grow with it, what is kept beside them, and what a session remembers.
 package lessons
 
 import (

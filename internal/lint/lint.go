@@ -13,6 +13,14 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
+// How a machine decides, held to what is known of its specialists: an empty ledger for
+// a file alone, that of the store if there is one. Every state that decides anything is
+// asked four things: whether its panel errs together or its promise cannot be kept
+// (trust.Ledger.Lint), whether its quorum can be reached, whether the transitions that
+// end a session say if they can be undone, and whether somebody can give the payload
+// that a transition asks for. A finding is told once, at the place in the definition
+// that would have to change.
+
 // unmarked is the code of a state from which a session can end without a word on
 // whether that can be undone.
 const unmarked = "IRR001"
@@ -168,7 +176,7 @@ func (f *findings) ends(m *machine.Machine, c *runner.StateCast) {
 	}
 	var names []string
 	for i, t := range c.State.Transitions {
-		if t.To.Terminal() && own.Transitions[i].Irreversible == nil {
+		if t.To.Terminal() && own.Transitions[i].Irreversible == nil && t.Approvals == nil {
 			names = append(names, fmt.Sprintf("%q", t.Name))
 		}
 	}

@@ -14,6 +14,11 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
+// The exporter is set up by the standard variables alone. Each may be given for a signal
+// (OTEL_EXPORTER_OTLP_TRACES_…) or for all (OTEL_EXPORTER_OTLP_…), the former wins; the address
+// for all gets the path of the signal, one for a signal is taken as it is. Every variable that
+// is wrong is named, with the others, when the program starts.
+
 // An Env is where the standard variables are read from, which are those of the
 // specification "OpenTelemetry Protocol Exporter". Both fields are required.
 type Env struct {
@@ -99,11 +104,7 @@ func (e Env) protocol(to *sender) error {
 
 func (e Env) compression(to *sender) error {
 	name, value := e.first(to.signal, "COMPRESSION")
-	switch value {
-	case "", "none":
-	case "gzip":
-		to.gzip = true
-	default:
+	if to.gzip = value == "gzip"; !to.gzip && value != "" && value != "none" {
 		return wrong(name, value, "gzip", "none")
 	}
 	return nil

@@ -21,6 +21,14 @@ import (
 	"github.com/dialai/dialai/webhook"
 )
 
+// One request to a collector, by the protocol OTLP/HTTP: protobuf, or JSON as the
+// protocol defines it (protobuf's own form with ids in hexadecimal and enums as
+// numbers), gzipped if wanted. Statuses 429, 502, 503 and 504 are tried again until
+// time is up, after as long as the collector asks; everything else is final. A success
+// may say that some of it was rejected (PartialError), and is not sent again.
+//
+// What a collector says is shown without the operator's headers and cut.
+
 // A signal is one of the kinds of telemetry.
 type signal struct {
 	name    string // in variables

@@ -1,6 +1,7 @@
 package packs
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -8,6 +9,18 @@ import (
 
 	"github.com/dialai/dialai/internal/text"
 )
+
+// Words that try to take a model over. A text is cut into words in lower case, without
+// what changes how a word looks to a program and not to people: characters without
+// width, apostrophes, full-width letters. A phrase is a row of slots, each a set of
+// words by their hashes, some of which may be missing; phrases are found by their first
+// word and matched by trying, at every optional slot, with it and without it. What a
+// word costs is bounded by the phrases that begin with it, so the time is in proportion
+// to the text.
+//
+// Beside phrases, signs are looked for that no answer needs: the markup by which chat
+// formats tell who speaks, and runs of tag characters, which nobody sees and models
+// read. It finds what people are known to write, not every way to say it.
 
 // InjectionList is the version of the phrases that the pack prompt_injection
 // looks for. It changes whenever they do.
@@ -120,7 +133,7 @@ func (p *phrase) match(words []word, i int) int {
 		return 0
 	}
 	n, s := 0, &p.slots[i]
-	if len(words) > 0 && s.has(words[0].hash) {
+	if len(words) > 0 && slices.Contains(s.words, words[0].hash) {
 		if rest := p.match(words[1:], i+1); rest > 0 || p.optionalFrom(i+1) {
 			n = rest + 1
 		}
@@ -133,21 +146,7 @@ func (p *phrase) match(words []word, i int) int {
 
 // optionalFrom reports whether the phrase may end before its slot i.
 func (p *phrase) optionalFrom(i int) bool {
-	for ; i < len(p.slots); i++ {
-		if !p.slots[i].optional {
-			return false
-		}
-	}
-	return true
-}
-
-func (s *slot) has(hash uint64) bool {
-	for _, w := range s.words {
-		if w == hash {
-			return true
-		}
-	}
-	return false
+	return !slices.ContainsFunc(p.slots[i:], func(s slot) bool { return !s.optional })
 }
 
 // A Scratch is memory that reading a step for packs takes, to be used again for the

@@ -1,70 +1,52 @@
 package packs
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
+
+// National numbers of persons. Each is recognised by its usual way of writing, by a
+// date in it where it has one, and by its check digits, which make a random number of
+// that shape a rare find: weighted sums modulo 10 or 11 (br, ch, pl, cn by ISO 7064 MOD
+// 11-2), a letter by the remainder of 23 or 31 (es, fi), 97 less a remainder (fr),
+// Verhoeff's scheme (in), a sum over odd and even places (it). Numbers without check
+// digits are not looked for.
 
 // This file has the national numbers of persons that carry a checksum.
 
 // dated reports whether digits are a month and a day.
 func dated(month, day int) bool { return month >= 1 && month <= 12 && day >= 1 && day <= 31 }
 
-// brazilian finds a CPF, as it is written: with dots and a hyphen.
-func brazilian(s string, at int) (start, end int) {
-	var d [11]byte
-	if end = shaped(s, at, "999.999.999-99", d[:]); end == 0 {
-		return 0, 0
-	}
-	same := true
-	for _, x := range d {
-		same = same && x == d[0]
-	}
+// brazilian reports whether it is a CPF, as it is written: with dots and a hyphen.
+func brazilian(_ string, d digits) bool {
 	first := weighted(d[:], 10, 9, 8, 7, 6, 5, 4, 3, 2) * 10 % 11 % 10
 	second := weighted(d[:], 11, 10, 9, 8, 7, 6, 5, 4, 3, 2) * 10 % 11 % 10
-	if same || first != int(d[9]) || second != int(d[10]) {
-		return 0, 0
-	}
-	return at, end
+	same := bytes.Count(d[:11], d[:1]) == 11
+	return !same && first == int(d[9]) && second == int(d[10])
 }
 
-// swiss finds an AHV number (EAN-13 with the country's 756).
-func swiss(s string, at int) (start, end int) {
-	var d [13]byte
-	if end = shaped(s, at, "999.9999.9999.99", d[:]); end == 0 {
-		end = shaped(s, at, "9999999999999", d[:])
-	}
-	if end == 0 || weighted(d[:], 100, 10, 1) != 756 || weighted(d[:], 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1)%10 != 0 {
-		return 0, 0
-	}
-	return at, end
+// swiss reports whether it is an AHV number (EAN-13 with the country's 756).
+func swiss(_ string, d digits) bool {
+	return weighted(d[:], 100, 10, 1) == 756 && weighted(d[:], 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1)%10 == 0
 }
 
-// chinese finds a resident identity number (GB 11643, ISO 7064 MOD 11-2).
-func chinese(s string, at int) (start, end int) {
-	var d [18]byte
-	if end = shaped(s, at, "999999999999999999", d[:]); end == 0 {
-		end, d[17] = shaped(s, at, "99999999999999999X", d[:]), 10
+// chinese reports whether it is a resident identity number (GB 11643, ISO 7064 MOD 11-2).
+func chinese(s string, d digits) bool {
+	if s[17] == 'X' {
+		d[17] = 10
 	}
 	century := weighted(d[6:], 10, 1)
-	if end == 0 || century != 19 && century != 20 || !dated(weighted(d[10:], 10, 1), weighted(d[12:], 10, 1)) {
-		return 0, 0
-	}
-	if weighted(d[:], 7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2, 1)%11 != 1 {
-		return 0, 0
-	}
-	return at, end
+	return (century == 19 || century == 20) && dated(weighted(d[10:], 10, 1), weighted(d[12:], 10, 1)) &&
+		weighted(d[:], 7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2, 1)%11 == 1
 }
 
-// spanish finds a DNI, or a NIE, which begins with X, Y or Z.
-func spanish(s string, at int) (start, end int) {
-	var d [8]byte
-	end = shaped(s, at, "99999999A", d[:])
-	if i := strings.IndexByte("XYZ", s[at]); i >= 0 {
-		end, d[0] = shaped(s, at, "A9999999A", d[1:]), byte(i)
-	}
+// spanish reports whether it is a DNI, or a NIE, which begins with X, Y or Z.
+func spanish(s string, d digits) bool {
 	number := weighted(d[:], 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1)
-	if end == 0 || "TRWAGMYFPDXBNJZSQVHLCKE"[number%23] != s[end-1] {
-		return 0, 0
+	if i := strings.IndexByte("XYZ", s[0]); i >= 0 {
+		number = i*10_000_000 + number/10
 	}
-	return at, end
+	return "TRWAGMYFPDXBNJZSQVHLCKE"[number%23] == s[8]
 }
 
 // finnish finds a henkilötunnus, with the signs for a century of before and after
@@ -90,25 +72,17 @@ func finnish(s string, at int) (start, end int) {
 	return at, end
 }
 
-// french finds a NIR: 13 digits and a key of two, 97 less the remainder of what
+// french reports whether it is a NIR: 13 digits and a key of two, 97 less the remainder of what
 // is before it. Departments 2A and 2B are not looked for.
-func french(s string, at int) (start, end int) {
-	var d [15]byte
-	if end = shaped(s, at, "9 99 99 99 999 999 99", d[:]); end == 0 {
-		end = shaped(s, at, "999999999999999", d[:])
-	}
-	month := weighted(d[3:], 10, 1)
-	if end == 0 || month < 1 || month > 12 && month < 20 || month > 42 && month < 50 {
-		return 0, 0
+func french(_ string, d digits) bool {
+	if month := weighted(d[3:], 10, 1); month < 1 || month > 12 && month < 20 || month > 42 && month < 50 {
+		return false
 	}
 	rest := 0
 	for _, x := range d[:13] {
 		rest = (rest*10 + int(x)) % 97
 	}
-	if 97-rest != weighted(d[13:], 10, 1) {
-		return 0, 0
-	}
-	return at, end
+	return 97-rest == weighted(d[13:], 10, 1)
 }
 
 // Tables of Verhoeff's check digit (1969): the dihedral group of order ten, and
@@ -137,20 +111,16 @@ func indian(s string, at int) (start, end int) {
 	return at, end
 }
 
-// italian finds a codice fiscale.
-func italian(s string, at int) (start, end int) {
-	var d [7]byte
-	if end = shaped(s, at, "AAAAAA99A99A999A", d[:]); end == 0 {
-		return 0, 0
-	}
+// italian reports whether it is a codice fiscale.
+func italian(s string, d digits) bool {
 	day := weighted(d[2:], 10, 1)
-	if strings.IndexByte("ABCDEHLMPRST", s[at+8]) < 0 || day < 1 || day > 31 && day < 41 || day > 71 {
-		return 0, 0
+	if strings.IndexByte("ABCDEHLMPRST", s[8]) < 0 || day < 1 || day > 31 && day < 41 || day > 71 {
+		return false
 	}
 	// What a sign counts where its place is odd: of 0 to 9, and of A to Z.
 	const odd = "BAFHJNPRTV" + "BAFHJNPRTVCESULDGIMOQKWZYX"
 	sum := 0
-	for i, c := range []byte(s[at : end-1]) {
+	for i, c := range []byte(s[:15]) {
 		value := int(c - 'A')
 		if digitBytes[c] {
 			value = int(c - '0')
@@ -163,20 +133,10 @@ func italian(s string, at int) (start, end int) {
 		}
 		sum += value
 	}
-	if int(s[end-1]-'A') != sum%26 {
-		return 0, 0
-	}
-	return at, end
+	return int(s[15]-'A') == sum%26
 }
 
-// polish finds a PESEL, whose month tells the century.
-func polish(s string, at int) (start, end int) {
-	var d [11]byte
-	if end = shaped(s, at, "99999999999", d[:]); end == 0 {
-		return 0, 0
-	}
-	if !dated(weighted(d[2:], 10, 1)%20, weighted(d[4:], 10, 1)) || weighted(d[:], 1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)%10 != 0 {
-		return 0, 0
-	}
-	return at, end
+// polish reports whether it is a PESEL, whose month tells the century.
+func polish(_ string, d digits) bool {
+	return dated(weighted(d[2:], 10, 1)%20, weighted(d[4:], 10, 1)) && weighted(d[:], 1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)%10 == 0
 }

@@ -129,18 +129,21 @@ func containing(f *verdict.Finding) string {
 // unescaped returns a JSON value with the escapes of its texts undone, so that
 // nothing hides behind them.
 func unescaped(value []byte) string {
-	if bytes.IndexByte(value, '\\') < 0 {
+	next := bytes.IndexByte(value, '\\')
+	if next < 0 {
 		return text.StringOf(value)
 	}
 	out := make([]byte, 0, len(value))
-	for i := 0; i < len(value); {
-		r, n := unescape(value[i:])
-		if out = append(out, value[i]); n > 1 {
-			out = utf8.AppendRune(out[:len(out)-1], r)
+	for ; next >= 0; next = bytes.IndexByte(value, '\\') {
+		r, n := unescape(value[next:])
+		if out = append(out, value[:next]...); n > 1 {
+			out = utf8.AppendRune(out, r)
+		} else {
+			out = append(out, '\\')
 		}
-		i += n
+		value = value[next+n:]
 	}
-	return text.StringOf(out)
+	return text.StringOf(append(out, value...))
 }
 
 // escapedAt returns where in a value byte at of its unescaped text comes from.
@@ -192,7 +195,11 @@ func hexUnit(b []byte) (rune, bool) {
 // a check never changes what it reads.
 func Redact(text string) string {
 	for range 4 { // what a replacement has laid bare; seldom more than one round
-		spans := findings(text)
+		var spans []span // by where they begin
+		add := func(rule string, start, end int) { spans = append(spans, span{rule, start, end}) }
+		secretRules.scan(text, add)
+		piiRules.scan(text, add)
+		slices.SortStableFunc(spans, func(a, b span) int { return a.start - b.start })
 		if len(spans) == 0 {
 			break
 		}
@@ -222,16 +229,6 @@ func HoldsSecret(text string) bool {
 type span struct {
 	rule       string
 	start, end int
-}
-
-// findings returns the secrets and the personal data in a text by where they
-// begin.
-func findings(text string) (spans []span) {
-	add := func(rule string, start, end int) { spans = append(spans, span{rule, start, end}) }
-	secretRules.scan(text, add)
-	piiRules.scan(text, add)
-	slices.SortStableFunc(spans, func(a, b span) int { return a.start - b.start })
-	return spans
 }
 
 // A detector finds one kind of thing. match is asked at every byte that is one

@@ -7,6 +7,16 @@ import (
 	"github.com/dialai/dialai/internal/text"
 )
 
+// Data about persons by shape and, where there is one, by checksum: a shape alone would
+// find every number. Cards are held to the networks' prefixes and lengths and to the
+// check digit of ISO/IEC 7812; bank accounts to the length of their country and ISO
+// 13616; phone numbers to E.164 or the groups of the North American plan; e-mail
+// addresses to RFC 5321, without domains that belong to nobody (RFC 2606). National
+// numbers are in national.go.
+//
+// A find must stand alone (apart): no piece of a word, of a longer number, or of a name
+// with hyphens and dots such as a version's.
+
 // piiRules find data about persons by its shape and, where its kind has one, by
 // its checksum. National numbers without a checksum are not looked for: they
 // look like any number.
@@ -14,23 +24,40 @@ var piiRules = newRuleSet([]detector{
 	{"email", "@", "", email},
 	{"iban", letters, "", iban},
 	{"phone", "+", "", phone},
-	{"card_number", "23456", "", card},
-	{"us_phone", "(23456789", "", americanPhone},
-	{"br_cpf", numerals, "", brazilian},
-	{"ch_ahv", "7", "", swiss},
-	{"cn_resident_id", "123456", "", chinese},
-	{"es_dni", numerals + "XYZ", "", spanish},
+	{"card_number", "23456", "", written(card, cardShapes...)},
+	{"us_phone", "(23456789", "", written(americanPhone, "(999) 999-9999", "(999)999-9999", "999-999-9999", "999.999.9999")},
+	{"br_cpf", numerals, "", written(brazilian, "999.999.999-99")},
+	{"ch_ahv", "7", "", written(swiss, "999.9999.9999.99", "9999999999999")},
+	{"cn_resident_id", "123456", "", written(chinese, "999999999999999999", "99999999999999999X")},
+	{"es_dni", numerals + "XYZ", "", written(spanish, "99999999A", "X9999999A", "Y9999999A", "Z9999999A")},
 	{"fi_hetu", "0123", "", finnish},
-	{"fr_nir", "12", "", french},
+	{"fr_nir", "12", "", written(french, "9 99 99 99 999 999 99", "999999999999999")},
 	{"in_aadhaar", "23456789", "", indian},
-	{"it_codice_fiscale", letters, "", italian},
-	{"pl_pesel", numerals, "", polish},
+	{"it_codice_fiscale", letters, "", written(italian, "AAAAAA99A99A999A")},
+	{"pl_pesel", numerals, "", written(polish, "99999999999")},
 })
 
 const (
 	numerals = "0123456789"
 	letters  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
+
+// digits are those of a number in one of its shapes, and zeros behind them.
+type digits [19]byte
+
+// written finds what has one of some shapes and holds. holds is given the digits by
+// value, so that looking for them allocates nothing.
+func written(holds func(s string, d digits) bool, shapes ...string) func(s string, at int) (start, end int) {
+	return func(s string, at int) (start, end int) {
+		for _, shape := range shapes {
+			var d digits
+			if end = shaped(s, at, shape, d[:]); end > 0 && holds(s[at:end], d) {
+				return at, end
+			}
+		}
+		return 0, 0
+	}
+}
 
 // apart reports whether s[start:end] stands alone: it is no piece of a word, of
 // a longer number, or of names with hyphens and dots such as those of versions.
@@ -167,20 +194,11 @@ func phone(s string, at int) (start, end int) {
 	return at, end
 }
 
-// americanPhone finds numbers of the North American plan, written in groups.
-// Those that are set aside for fiction are nobody's.
-func americanPhone(s string, at int) (start, end int) {
-	var d [10]byte
-	for _, shape := range []string{"(999) 999-9999", "(999)999-9999", "999-999-9999", "999.999.9999"} {
-		if end = shaped(s, at, shape, d[:]); end == 0 {
-			continue
-		}
-		if d[0] < 2 || d[3] < 2 || d[1] == 9 || d[3] == 5 && d[4] == 5 && d[5] == 5 && d[6] == 0 && d[7] == 1 {
-			return 0, 0
-		}
-		return at, end
-	}
-	return 0, 0
+// americanPhone reports whether it is a number of the North American plan, written in
+// groups. Those that are set aside for fiction are nobody's.
+func americanPhone(_ string, d digits) bool {
+	fiction := d[3] == 5 && d[4] == 5 && d[5] == 5 && d[6] == 0 && d[7] == 1
+	return d[0] >= 2 && d[3] >= 2 && d[1] != 9 && !fiction
 }
 
 // cardShapes are how card numbers are written.
@@ -191,20 +209,11 @@ var cardShapes = []string{
 	"9999 999999 9999", "9999-999999-9999", "99999999999999", "9999999999999",
 }
 
-// card finds numbers of payment cards: of a known issuer, with a check digit.
-func card(s string, at int) (start, end int) {
-	var room [19]byte
-	for _, shape := range cardShapes {
-		end := shaped(s, at, shape, room[:])
-		if end == 0 {
-			continue
-		}
-		d := room[:strings.Count(shape, "9")]
-		if issuer(d) && luhn(d) {
-			return at, end
-		}
-	}
-	return 0, 0
+// card reports whether it is the number of a payment card: of a known issuer, with a
+// check digit.
+func card(s string, d digits) bool {
+	n := len(s) - strings.Count(s, " ") - strings.Count(s, "-")
+	return issuer(d[:n]) && luhn(d[:n])
 }
 
 // issuer reports whether a network gives out card numbers that begin so, of that

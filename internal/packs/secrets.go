@@ -5,6 +5,17 @@ import (
 	"strings"
 )
 
+// Credentials, found in two ways. Most issuers give theirs a prefix: prefixRules has
+// for each what may follow, how long it is and how many bits of entropy (Shannon 1948)
+// its bytes carry at least, which tells a key from a word. Otherwise a name tells
+// (api_key, password, token, a Bearer header, a URL with a user): the value behind it
+// must look as if drawn by a machine. Placeholders of documentation are passed over,
+// and so are values below 16 characters after a name: a short password looks like any
+// word.
+//
+// Every rule looks at most so far ahead, and what is longer is only measured, so a text
+// of any length takes time in proportion to it.
+
 // secretRules find credentials: by the prefix that their issuer gives them, with
 // a rest that looks random, and by a name such as api_key before a value that
 // does. A short password is neither, and is not found.

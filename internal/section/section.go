@@ -75,9 +75,8 @@ func (r *Reader) Refuse(path, code, message, hint string) {
 // path "" it is the section guards.
 func (r *Reader) Object(members []Member) func(path string, value []byte) {
 	return func(path string, value []byte) {
-		fields := map[string]json.RawMessage{}
-		if !bytes.HasPrefix(value, []byte("{")) || json.Unmarshal(value, &fields) != nil {
-			r.Report(path, "wrong-type", fmt.Sprintf("%s must be an object", NameOf(path)), "")
+		fields, ok := r.fields(path, value)
+		if !ok {
 			return
 		}
 		known := make([]string, len(members))
@@ -95,7 +94,7 @@ func (r *Reader) Object(members []Member) func(path string, value []byte) {
 		for _, name := range names {
 			hint := machine.DidYouMean(name, known)
 			switch {
-			case slices.Contains(known, name) || len(name) > 2 && name[:2] == "x-":
+			case slices.Contains(known, name) || len(name) > 2 && strings.HasPrefix(name, "x-"):
 			case path == "" && name == "truth":
 				r.Report(path+"/"+name, "unsupported", "only machines can have a truth gate: nobody else knows what was asked", "remove it, or judge answers with guard/truth.Gate")
 			case hint != "" || !foreign:
@@ -103,6 +102,15 @@ func (r *Reader) Object(members []Member) func(path string, value []byte) {
 			}
 		}
 	}
+}
+
+// fields returns the members of an object, and reports what is none.
+func (r *Reader) fields(path string, value []byte) (fields map[string]json.RawMessage, ok bool) {
+	if !bytes.HasPrefix(value, []byte("{")) || json.Unmarshal(value, &fields) != nil {
+		r.Report(path, "wrong-type", NameOf(path)+" must be an object", "")
+		return nil, false
+	}
+	return fields, true
 }
 
 // elsewhere are members that only some sections guards have: where one is not
@@ -114,7 +122,7 @@ func NameOf(path string) string {
 	if path == "" {
 		return "guards"
 	}
-	return path[bytes.LastIndexByte([]byte(path), '/')+1:]
+	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
 // OrOff also takes false and null, which switch something off.
@@ -144,14 +152,11 @@ func (r *Reader) Require(path string, value []byte, names ...string) {
 // List reads an array; read returns one of its items.
 func List[T any](r *Reader, into *[]T, read func(path string, value []byte) T) func(path string, value []byte) {
 	return func(path string, value []byte) {
-		var items []json.RawMessage
-		if !bytes.HasPrefix(value, []byte("[")) || json.Unmarshal(value, &items) != nil {
-			r.Report(path, "wrong-type", NameOf(path)+" must be a list", "")
-			return
-		}
-		*into = make([]T, len(items))
-		for i, item := range items {
-			(*into)[i] = read(fmt.Sprintf("%s/%d", path, i), item)
+		list := []T{}
+		before := len(r.Problems)
+		r.Each(NameOf(path), func(path string, value []byte) { list = append(list, read(path, value)) })(path, value)
+		if len(list) > 0 || len(r.Problems) == before {
+			*into = list
 		}
 	}
 }
@@ -159,9 +164,8 @@ func List[T any](r *Reader, into *[]T, read func(path string, value []byte) T) f
 // Map reads an object whose members are named freely.
 func Map[T any](r *Reader, into *map[string]T, read func(path string, value []byte) T) func(path string, value []byte) {
 	return func(path string, value []byte) {
-		fields := map[string]json.RawMessage{}
-		if !bytes.HasPrefix(value, []byte("{")) || json.Unmarshal(value, &fields) != nil {
-			r.Report(path, "wrong-type", NameOf(path)+" must be an object", "")
+		fields, ok := r.fields(path, value)
+		if !ok {
 			return
 		}
 		*into = make(map[string]T, len(fields))

@@ -14,6 +14,12 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// Readers of single values: each takes a value and its path, reports what is wrong, and
+// takes over only what is right. Money is read exactly and never through a float;
+// counts are whole numbers up to 2^53, what every reader of JSON can tell apart. Some
+// readers show the value in their message, others do not, for sections in which there
+// may be secrets.
+
 const shownValue = 60 // code points
 
 // Shorten returns a value for a message, cut if it is long.
@@ -25,39 +31,53 @@ func Shorten(value []byte) string {
 	return string(text[:shownValue]) + "…"
 }
 
-// Money reads an amount of US dollars from 0.
-func (r *Reader) Money(into *exact.Money) func(path string, value []byte) {
+// single reads a value that parse takes, and reports any other as wrong: a format of
+// the name and of the value, which %.0s does not show.
+func single[T any](r *Reader, into *T, code, wrong string, parse func(value []byte) (v T, ok bool)) func(path string, value []byte) {
 	return func(path string, value []byte) {
-		m, err := exact.ParseMoney(string(value))
-		if err != nil || m < 0 {
-			r.Report(path, "out-of-range", fmt.Sprintf("%s is %s, not an amount of US dollars from 0", NameOf(path), value), "")
+		v, ok := parse(value)
+		if !ok {
+			r.Report(path, code, fmt.Sprintf(wrong, NameOf(path), value), "")
 			return
 		}
-		*into = m
+		*into = v
 	}
+}
+
+// optional reads into a value that may be nil, as read does.
+func optional[T any](r *Reader, into **T, read func(into *T) func(path string, value []byte)) func(path string, value []byte) {
+	return func(path string, value []byte) {
+		v, before := new(T), len(r.Problems)
+		if read(v)(path, value); len(r.Problems) == before {
+			*into = v
+		}
+	}
+}
+
+// Money reads an amount of US dollars from 0.
+func (r *Reader) Money(into *exact.Money) func(path string, value []byte) {
+	return single(r, into, "out-of-range", "%s is %s, not an amount of US dollars from 0", func(value []byte) (exact.Money, bool) {
+		m, err := exact.ParseMoney(string(value))
+		return m, err == nil && m >= 0
+	})
 }
 
 // Bool reads true or false.
 func (r *Reader) Bool(into *bool) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		if string(value) != "true" && string(value) != "false" {
-			r.Report(path, "wrong-type", fmt.Sprintf("%s is %s, not true or false", NameOf(path), value), "")
-			return
-		}
-		*into = string(value) == "true"
-	}
+	return single(r, into, "wrong-type", "%s is %s, not true or false", boolOf)
+}
+
+func boolOf(value []byte) (b, ok bool) {
+	b = string(value) == "true"
+	return b, b || string(value) == "false"
 }
 
 // Ratio reads a number above 0, at most 1.
 func (r *Reader) Ratio(into *exact.Billionths) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		var b exact.Billionths
-		if err := b.UnmarshalJSON(value); err != nil || b <= 0 || b > 1e9 {
-			r.Report(path, "out-of-range", fmt.Sprintf("%s is %s, not a number above 0 and at most 1", NameOf(path), value), "")
-			return
-		}
-		*into = b
-	}
+	return single(r, into, "out-of-range", "%s is %s, not a number above 0 and at most 1", func(value []byte) (b exact.Billionths, ok bool) {
+		err := b.UnmarshalJSON(value)
+		return b, err == nil && b > 0 && b <= exact.One
+	})
 }
 
 // Name reads a text that is not empty.
@@ -123,13 +143,7 @@ func (r *Reader) Count(into *int64, least int64) func(path string, value []byte)
 
 // OptionalCount reads a whole number from 0; nil stands for none.
 func (r *Reader) OptionalCount(into **int64) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		v := new(int64)
-		before := len(r.Problems)
-		if r.Count(v, 0)(path, value); len(r.Problems) == before {
-			*into = v
-		}
-	}
+	return optional(r, into, func(into *int64) func(path string, value []byte) { return r.Count(into, 0) })
 }
 
 // OneOf reads one of some texts.
@@ -146,36 +160,20 @@ func (r *Reader) OneOf(into *string, choices ...string) func(path string, value 
 
 // OptionalMoney is Money for a value that may be nil.
 func (r *Reader) OptionalMoney(into **exact.Money) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		m := new(exact.Money)
-		before := len(r.Problems)
-		if r.Money(m)(path, value); len(r.Problems) == before {
-			*into = m
-		}
-	}
+	return optional(r, into, r.Money)
 }
 
 // Flag is Bool for values that a message does not show.
 func (r *Reader) Flag(into *bool) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		if s := string(value); s != "true" && s != "false" {
-			r.Report(path, "wrong-type", fmt.Sprintf("%s must be true or false", NameOf(path)), "")
-			return
-		}
-		*into = string(value) == "true"
-	}
+	return single(r, into, "wrong-type", "%s must be true or false%.0s", boolOf)
 }
 
 // Text is Name for values that a message does not show.
 func (r *Reader) Text(into *string) func(path string, value []byte) {
-	return func(path string, value []byte) {
-		var s string
-		if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &s) != nil || s == "" {
-			r.Report(path, "wrong-type", fmt.Sprintf("%s must be a string that is not empty", NameOf(path)), "")
-			return
-		}
-		*into = s
-	}
+	return single(r, into, "wrong-type", "%s must be a string that is not empty%.0s", func(value []byte) (s string, ok bool) {
+		ok = bytes.HasPrefix(value, []byte(`"`)) && json.Unmarshal(value, &s) == nil && s != ""
+		return s, ok
+	})
 }
 
 // Date reads a day, which begins at midnight UTC.
@@ -196,26 +194,19 @@ func (r *Reader) Date(into *time.Time) func(path string, value []byte) {
 
 // OptionalShare reads a number from 0 to 1.
 func (r *Reader) OptionalShare(into **exact.Billionths) func(path string, value []byte) {
-	return func(path string, value []byte) {
+	return single(r, into, "out-of-range", "%s is %s, not a number from 0 to 1", func(value []byte) (*exact.Billionths, bool) {
 		b := new(exact.Billionths)
-		if b.UnmarshalJSON(value) != nil || *b < 0 || *b > exact.One {
-			r.Report(path, "out-of-range", fmt.Sprintf("%s is %s, not a number from 0 to 1", NameOf(path), value), "")
-			return
-		}
-		*into = b
-	}
+		err := b.UnmarshalJSON(value)
+		return b, err == nil && *b >= 0 && *b <= exact.One
+	})
 }
 
 // Score reads a number from 0 to 1.
 func (r *Reader) Score(into *float64) func(path string, value []byte) {
-	return func(path string, value []byte) {
+	return single(r, into, "out-of-range", "%s is %s, not a number from 0 to 1", func(value []byte) (float64, bool) {
 		f, err := strconv.ParseFloat(string(value), 64)
-		if err != nil || !(f >= 0 && f <= 1) {
-			r.Report(path, "out-of-range", fmt.Sprintf("%s is %s, not a number from 0 to 1", NameOf(path), value), "")
-			return
-		}
-		*into = f
-	}
+		return f, err == nil && f >= 0 && f <= 1
+	})
 }
 
 // Schema reads a JSON Schema.

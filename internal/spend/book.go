@@ -18,11 +18,10 @@ type Book struct {
 // Correct returns b after a call that was charged with an estimate turned out to have
 // cost something else.
 func (b Book) Correct(charged, real specialist.Usage) Book {
-	b.Calls = exact.AddSat(b.Calls, real.Made()-charged.Made())
-	b.Money = b.Money.Add(real.CostUSD - charged.CostUSD)
-	b.TokensIn = exact.AddSat(b.TokensIn, real.NumInputTokens-charged.NumInputTokens)
-	b.TokensOut = exact.AddSat(b.TokensOut, real.NumOutputTokens-charged.NumOutputTokens)
-	return b
+	return b.Plus(Book{
+		Calls: real.Made() - charged.Made(), Money: real.CostUSD - charged.CostUSD,
+		TokensIn: real.NumInputTokens - charged.NumInputTokens, TokensOut: real.NumOutputTokens - charged.NumOutputTokens,
+	})
 }
 
 // amount returns what a book says that limits count.

@@ -81,9 +81,8 @@ const (
 // ParseBudget reads a budget section, a JSON object, with the defaults of the
 // profile strict. The problems have JSON pointers relative to the section.
 func ParseBudget(data []byte) (*Budget, []machine.Problem) {
-	share := DefaultProbeShareMax
 	b := &Budget{
-		Mode: ModeHardKill, DebitProbes: true, ProbeShareMax: &share,
+		Mode: ModeHardKill, DebitProbes: true, ProbeShareMax: new(DefaultProbeShareMax),
 		ReserveTTLMsec: DefaultReserveTTLMsec, ReserveMode: ReserveAdaptive,
 	}
 	problems := section.Parse("budget", data, func(r *section.Reader) func(path string, value []byte) { return r.Object(budgetMembers(r, b)) })
@@ -134,23 +133,17 @@ func (b *Budget) Check() error {
 	if b == nil {
 		return nil
 	}
-	for _, n := range []*int64{b.SoftTokens, b.HardTokens, b.HardCalls, b.WallMsec, b.RoundWallMsec, b.NoProgressMsec, &b.ReserveTTLMsec} {
+	for _, n := range []*int64{
+		b.SoftTokens, b.HardTokens, b.HardCalls, (*int64)(b.SoftUSD), (*int64)(b.HardUSD), (*int64)(b.DefaultUSD),
+		b.WallMsec, b.RoundWallMsec, b.NoProgressMsec, &b.ReserveTTLMsec,
+	} {
 		if n != nil && *n < 0 {
-			return fmt.Errorf("%w: a limit of the budget is negative", verdict.ErrInput)
-		}
-	}
-	for _, m := range []*exact.Money{b.SoftUSD, b.HardUSD, b.DefaultUSD} {
-		if m != nil && *m < 0 {
 			return fmt.Errorf("%w: a limit of the budget is negative", verdict.ErrInput)
 		}
 	}
 	if p := b.Contradictions(); len(p) > 0 {
 		return fmt.Errorf("%w: %s", verdict.ErrInput, p[0].Message)
 	}
-	return b.checkModes()
-}
-
-func (b *Budget) checkModes() error {
 	switch {
 	case b.Mode != "" && b.Mode != ModeHardKill && b.Mode != ModeObserve:
 		return fmt.Errorf("%w: unknown mode %q of the budget", verdict.ErrInput, b.Mode)

@@ -9,6 +9,16 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// A budget asked without a ledger, by whoever keeps records of open calls: the engine,
+// whose session's log says what was spent and what open asks hold. Admit asks before a
+// call whether spent + held + needed stays within each hard limit; AdmitProbe adds the
+// share that the guards' own questions may have; Judge says afterwards, of a step,
+// which limits were passed; TooLate and Over say so of a session as it stands.
+//
+// The rules are those of the ledger (ledger_check.go): what would fit without the open
+// calls is contended, what would not is refused for good, and in mode observe nothing
+// is refused. hard is the one list of hard limits, so no question here can forget one.
+
 // Admit reports whether one more call fits: what was spent, what open calls
 // hold, and what this one is expected to cost. Nil means yes; b may be nil. In
 // mode observe everything is admitted.
@@ -17,13 +27,13 @@ func (b *Budget) Admit(spent, held, need Book) *BudgetError {
 		return nil
 	}
 	var contended *BudgetError
-	for _, l := range b.sums() {
-		if l.limit == nil {
+	most, gone, open, more := b.hard().list(), spent.amount().list(), held.amount().list(), need.amount().list()
+	for i, of := range limited {
+		if more[i] == 0 || exact.AddSat(exact.AddSat(gone[i], open[i]), more[i]) <= most[i] {
 			continue
 		}
-		e := &BudgetError{Code: l.code, Unit: l.unit, Limit: *l.limit, Spent: l.of(spent), Reserved: l.of(held), Estimate: l.of(need)}
+		e := &BudgetError{Code: of.code, Unit: of.unit, Limit: most[i], Spent: gone[i], Reserved: open[i], Estimate: more[i]}
 		switch {
-		case e.Estimate == 0 || exact.AddSat(exact.AddSat(e.Spent, e.Reserved), e.Estimate) <= e.Limit:
 		case exact.AddSat(e.Spent, e.Estimate) > e.Limit:
 			return e
 		case contended == nil:
@@ -61,12 +71,22 @@ func (b *Budget) Over(spent Book) *BudgetError {
 	if b == nil || b.Mode == ModeObserve {
 		return nil
 	}
-	for _, l := range b.sums() {
-		if l.limit != nil && l.of(spent) > *l.limit {
-			return &BudgetError{Code: l.code, Unit: l.unit, Limit: *l.limit, Spent: l.of(spent)}
-		}
+	for e := range b.passed(spent) {
+		return e
 	}
 	return nil
+}
+
+// passed yields the hard limits that more was spent than.
+func (b *Budget) passed(spent Book) iter.Seq[*BudgetError] {
+	return func(yield func(*BudgetError) bool) {
+		most, gone := b.hard().list(), spent.amount().list()
+		for i, of := range limited {
+			if gone[i] > most[i] && !yield(&BudgetError{Code: of.code, Unit: of.unit, Limit: most[i], Spent: gone[i]}) {
+				return
+			}
+		}
+	}
 }
 
 // TooLate returns the first limit of time that has passed, nil if there is none:
@@ -109,20 +129,9 @@ func (b *Budget) CapsMore() bool {
 		(b.HardTokens != nil || b.HardCalls != nil || b.WallMsec != nil || b.RoundWallMsec != nil || b.NoProgressMsec != nil)
 }
 
-// A sum is one hard limit of what is spent.
-type sum struct {
-	code  string
-	unit  Unit
-	limit *int64
-	of    func(Book) int64
-}
-
-func (b *Budget) sums() [3]sum {
-	return [3]sum{
-		{CodeTokens, UnitTokens, b.HardTokens, tokensOf},
-		{CodeCalls, UnitCalls, b.HardCalls, func(k Book) int64 { return k.Calls }},
-		{CodeUSD, UnitUSD, (*int64)(b.HardUSD), func(k Book) int64 { return int64(k.Money) }},
-	}
+// hard returns the hard limits of what is spent, the largest number for none.
+func (b *Budget) hard() amount {
+	return amount{limitOf(b.HardTokens), limitOf(b.HardCalls), limitOf(b.HardUSD)}
 }
 
 func tokensOf(k Book) int64 { return exact.AddSat(k.TokensIn, k.TokensOut) }
@@ -136,10 +145,8 @@ func (b *Budget) OverSoft(spent Book) bool {
 // limit of time that has passed: an abort, in mode observe a warning. The times are
 // those of [Budget.TooLate].
 func (b *Budget) Judge(spent Book, at, began, moved specialist.Time) (reasons []verdict.Reason) {
-	for _, l := range b.sums() {
-		if l.limit != nil && l.of(spent) > *l.limit {
-			reasons = append(reasons, b.over(&BudgetError{Code: l.code, Unit: l.unit, Limit: *l.limit, Spent: l.of(spent)}))
-		}
+	for e := range b.passed(spent) {
+		reasons = append(reasons, b.over(e))
 	}
 	for e := range b.late(at, began, moved) {
 		reasons = append(reasons, b.over(e))

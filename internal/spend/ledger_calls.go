@@ -171,23 +171,15 @@ func (n *node) sweep(now int64) {
 // so too, for their tenant.
 func (l *Ledger) Expire() {
 	now := l.config.Now().UnixMilli()
-	for _, n := range l.tenants() {
-		n.mu.Lock()
-		n.sweep(now)
-		n.mu.Unlock()
-	}
-}
-
-// tenants returns the roots of all scopes, in no order.
-func (l *Ledger) tenants() (roots []*node) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	for _, n := range l.scopes {
 		if n.depth == 1 {
-			roots = append(roots, n)
+			n.mu.Lock()
+			n.sweep(now)
+			n.mu.Unlock()
 		}
 	}
-	return roots
 }
 
 // Find returns the handle of a call that is open, or that was cleared and never

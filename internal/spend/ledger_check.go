@@ -2,12 +2,27 @@ package spend
 
 import (
 	"fmt"
+	"iter"
 	"math/bits"
 	"time"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/verdict"
 )
+
+// Is there room? refusal asks that for one scope, before anything is held, and Reserve
+// asks it for each scope on the path. The order decides which limit is named: what the
+// numbers can hold, the tenant's quota (ledger_quota.go), the limits of time, the share
+// that the guards' own questions may have, then tokens, calls and dollars. What is
+// spent, what open calls hold and what this call needs must together be at most the
+// limit.
+//
+// What would fit if no other call were open is refused as contended: the caller may try
+// again when those are settled. A limit of dollars per minute passes too; other
+// refusals stay. In mode observe only the quota refuses.
+//
+// Check is the other side: it judges a step by what has been spent, without
+// reservations, and tells of soft limits, of each once.
 
 // refusal returns why n has no room for c, or nil. The path of n is locked.
 func (n *node) refusal(c *call) *BudgetError {
@@ -50,32 +65,39 @@ func (a amount) canTake(b amount) bool {
 // overCaps holds c against the limits of n. What would fit if the open calls
 // were not there is contended.
 func (n *node) overCaps(c *call, need amount) *BudgetError {
-	spent := n.spent.amount()
-	if all := spent.plus(n.held).plus(need); all.tokens <= n.caps.tokens && all.calls <= n.caps.calls && all.usd <= n.caps.usd {
-		return nil
-	}
 	var contended *BudgetError
-	for _, q := range [...]struct {
-		code                     string
-		unit                     Unit
-		limit, spent, held, need int64
-		free                     bool
-	}{
-		{CodeTokens, UnitTokens, n.caps.tokens, spent.tokens, n.held.tokens, need.tokens, false},
-		{CodeCalls, UnitCalls, n.caps.calls, spent.calls, n.held.calls, need.calls, false},
-		{CodeUSD, UnitUSD, int64(n.caps.usd), int64(spent.usd), int64(n.held.usd), int64(need.usd), c.free},
-	} {
-		if q.free || exact.AddSat(exact.AddSat(q.spent, q.held), q.need) <= q.limit {
-			continue
-		}
-		if exact.AddSat(q.spent, q.need) > q.limit {
-			return n.refuse(q.code, q.unit, q.limit, q.spent, q.held, q.need)
+	for e := range n.passed(n.caps.amount, n.spent.amount(), need, c.free) {
+		if e.Code != codeContended {
+			return e
 		}
 		if contended == nil {
-			contended = n.refuse(codeContended, q.unit, q.limit, q.spent, q.held, q.need)
+			contended = e
 		}
 	}
 	return contended
+}
+
+// passed yields the limits that n would pass with one more call, which may be free of
+// those of dollars: as contended, where it would not if the open calls were not there.
+func (n *node) passed(limit, spent, need amount, free bool) iter.Seq[*BudgetError] {
+	return func(yield func(*BudgetError) bool) {
+		if all := spent.plus(n.held).plus(need); all.tokens <= limit.tokens && all.calls <= limit.calls && all.usd <= limit.usd {
+			return
+		}
+		most, used, held, more := limit.list(), spent.list(), n.held.list(), need.list()
+		for i, of := range limited {
+			if of.unit == UnitUSD && free || exact.AddSat(exact.AddSat(used[i], held[i]), more[i]) <= most[i] {
+				continue
+			}
+			code := of.code
+			if exact.AddSat(used[i], more[i]) <= most[i] {
+				code = codeContended
+			}
+			if !yield(n.refuse(code, of.unit, most[i], used[i], held[i], more[i])) {
+				return
+			}
+		}
+	}
 }
 
 // overShare holds a probe against the share of a session that probes may have:
@@ -102,22 +124,29 @@ func (n *node) overShare(c *call, need amount) *BudgetError {
 
 // tooLate holds the moment against the limits of time of n.
 func (n *node) tooLate(now int64) *BudgetError {
-	passed := func(code string, limit, since int64) *BudgetError {
-		if gone := max(now-since, 0); gone > limit {
-			return n.refuse(code, UnitMilliseconds, limit, gone, 0, 0)
+	for _, t := range n.times() {
+		if gone := max(now-t.since, 0); gone > t.limit {
+			return n.refuse(t.code, UnitMilliseconds, t.limit, gone, 0, 0)
 		}
-		return nil
-	}
-	if e := passed(CodeWall, n.caps.wall, n.opened); e != nil {
-		return e
-	}
-	if n.depth == 2 {
-		return passed(CodeNoProgress, n.caps.idle, n.progress)
-	}
-	if s := n.session(); n.depth == 3 && !s.caps.observe {
-		return passed(CodeWall, s.caps.roundWall, n.opened)
 	}
 	return nil
+}
+
+// A timed is a limit of time, in milliseconds, and from when on it counts.
+type timed struct {
+	code         string
+	limit, since int64
+}
+
+// times returns the limits of time of n: its own, and that of what it is.
+func (n *node) times() [2]timed {
+	list := [2]timed{{CodeWall, n.caps.wall, n.opened}, {CodeWall, maxInt64, n.opened}}
+	if n.depth == 2 {
+		list[1] = timed{CodeNoProgress, n.caps.idle, n.progress}
+	} else if s := n.session(); n.depth == 3 && !s.caps.observe {
+		list[1].limit = s.caps.roundWall
+	}
+	return list
 }
 
 // blind returns why a call without a price is refused: a limit of dollars would
@@ -175,15 +204,11 @@ func (n *node) judge(reasons []verdict.Reason, now int64) []verdict.Reason {
 		}
 		reasons = append(reasons, r)
 	}
-	spent := n.spent.amount()
-	if spent.tokens > n.caps.tokens {
-		add(n.refuse(CodeTokens, UnitTokens, n.caps.tokens, spent.tokens, 0, 0))
-	}
-	if spent.calls > n.caps.calls {
-		add(n.refuse(CodeCalls, UnitCalls, n.caps.calls, spent.calls, 0, 0))
-	}
-	if spent.usd > n.caps.usd {
-		add(n.refuse(CodeUSD, UnitUSD, int64(n.caps.usd), int64(spent.usd), 0, 0))
+	most, spent := n.caps.list(), n.spent.amount().list()
+	for i, of := range limited {
+		if spent[i] > most[i] {
+			add(n.refuse(of.code, of.unit, most[i], spent[i], 0, 0))
+		}
 	}
 	if e := n.tooLate(now); e != nil {
 		add(e)
@@ -214,14 +239,8 @@ func (n *node) deadline() int64 {
 	if n.caps.observe {
 		return maxInt64
 	}
-	first := exact.AddSat(n.opened, n.caps.wall)
-	if n.depth == 2 {
-		first = min(first, exact.AddSat(n.progress, n.caps.idle))
-	}
-	if s := n.session(); n.depth == 3 && !s.caps.observe {
-		first = min(first, exact.AddSat(n.opened, s.caps.roundWall))
-	}
-	return first
+	times := n.times()
+	return min(exact.AddSat(times[0].since, times[0].limit), exact.AddSat(times[1].since, times[1].limit))
 }
 
 // passed is a soft limit that was passed.

@@ -13,6 +13,15 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// What a call is expected to need, before it is made. Its input is counted by the
+// caller, or estimated from its text. Its output is the most that the request allows;
+// where a budget reserves adaptively, it is 1.25 times the 95th percentile of the
+// model's last 64 outputs, as soon as there are 8, and never more than that most. The
+// percentile is kept ready (Outputs.likely), so that reserving takes no lock for it.
+//
+// An estimate decides what is reserved. What is charged is what was used, or the
+// estimate where nobody says.
+
 // An Estimate is what one call is expected to need. The zero value is a call
 // that costs nothing but itself.
 type Estimate struct {
@@ -82,7 +91,7 @@ const (
 type model struct {
 	name  string
 	price *Price // and its successors; nil if it has none
-	outputs
+	Outputs
 }
 
 // named returns the name; m may be nil.
@@ -104,24 +113,7 @@ func (m *model) priceAt(at time.Time) *Price {
 // Outputs are the lengths of a model's last outputs, for callers that reserve what
 // a call is likely to need without a [Ledger]. The zero Outputs are none. They may be
 // used concurrently.
-type Outputs struct{ known outputs }
-
-// Add remembers one output, in tokens.
-func (o *Outputs) Add(tokens int64) { o.known.add(tokens) }
-
-// Likely returns how much output to reserve where at most that much can come: 1.25
-// times the 95th percentile of the last outputs once there are 8, never more than
-// most.
-func (o *Outputs) Likely(most int64) int64 {
-	if likely := o.known.likely.Load(); likely > 0 {
-		return min(most, likely)
-	}
-	return most
-}
-
-// outputs are the lengths of a model's last settled outputs. It may be used
-// concurrently.
-type outputs struct {
+type Outputs struct {
 	likely atomic.Int64 // 1.25 times the 95th percentile; 0 until there are enough
 
 	mu     sync.Mutex
@@ -131,12 +123,24 @@ type outputs struct {
 	sorted [outputsKept]int64 // the same, rising
 }
 
-// add remembers one output.
-func (o *outputs) add(tokens int64) {
+// Likely returns how much output to reserve where at most that much can come: 1.25
+// times the 95th percentile of the last outputs once there are 8, never more than
+// most.
+func (o *Outputs) Likely(most int64) int64 {
+	if likely := o.likely.Load(); likely > 0 {
+		return min(most, likely)
+	}
+	return most
+}
+
+// Add remembers one output, in tokens.
+func (o *Outputs) Add(tokens int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.n == outputsKept {
-		o.drop(o.recent[o.next])
+	if o.n == outputsKept { // the oldest goes
+		i, _ := slices.BinarySearch(o.sorted[:o.n], o.recent[o.next])
+		copy(o.sorted[i:o.n-1], o.sorted[i+1:o.n])
+		o.n--
 	}
 	i, _ := slices.BinarySearch(o.sorted[:o.n], tokens)
 	copy(o.sorted[i+1:o.n+1], o.sorted[i:o.n])
@@ -149,18 +153,11 @@ func (o *outputs) add(tokens int64) {
 	}
 }
 
-// drop takes the oldest output out of the sorted ones.
-func (o *outputs) drop(tokens int64) {
-	i, _ := slices.BinarySearch(o.sorted[:o.n], tokens)
-	copy(o.sorted[i:o.n-1], o.sorted[i+1:o.n])
-	o.n--
-}
-
 // stretched returns five quarters of n, rounded up, and at least 1.
 func stretched(n int64) int64 { return max(exact.AddSat(n, n/4+(n%4+3)/4), 1) }
 
 // list returns the outputs, the oldest first.
-func (o *outputs) list() []int64 {
+func (o *Outputs) list() []int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.n < outputsKept {
@@ -174,6 +171,14 @@ type amount struct {
 	tokens, calls int64
 	usd           exact.Money
 }
+
+// limited is what is limited, in the order of the members of an amount.
+var limited = [...]struct {
+	code string
+	unit Unit
+}{{CodeTokens, UnitTokens}, {CodeCalls, UnitCalls}, {CodeUSD, UnitUSD}}
+
+func (a amount) list() [len(limited)]int64 { return [...]int64{a.tokens, a.calls, int64(a.usd)} }
 
 func (a amount) plus(b amount) amount {
 	return amount{exact.AddSat(a.tokens, b.tokens), exact.AddSat(a.calls, b.calls), a.usd.Add(b.usd)}

@@ -8,6 +8,13 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// How scopes begin and end. A scope opens by itself when a call names it; Open gives it
+// a budget of its own, a parent that spawned it, and what was spent before the ledger
+// knew it, such as before a restart: that counts in the scopes around it too, but in no
+// window of a quota, since it was not used now. Close forgets a scope and all inside
+// it, and is refused while a call is open there; what was spent stays in the scopes
+// around it. A tenant never closes, since that would refill its budget.
+
 // An Opening says how a scope begins. The zero Opening is that of a scope in
 // which nothing has happened.
 type Opening struct {

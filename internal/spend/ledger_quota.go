@@ -5,6 +5,18 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// How much a tenant may use in a stretch of time. A window is a ring of parts: a fixed
+// one has a single part, which begins at a multiple of its length since 1970; a sliding
+// one has sixty and one more, so that it forgets in steps of a sixtieth and never too
+// early. advance moves it to now and sums the parts that are left; a clock that goes
+// back moves nothing.
+//
+// A call is held against each window of its tenant before it is made; what open calls
+// hold counts as if it were used now. A limit of tokens, calls or dollars of a window
+// aborts, one of dollars per minute passes with time, and the former is named first.
+// Windows count what was charged, and give nothing back if a charge turns out to have
+// been too high.
+
 // A Quota limits what one tenant may use. Nil and zero members limit nothing;
 // every limit is the largest permitted value. A Quota must not be changed once a
 // Ledger has it.
@@ -76,19 +88,10 @@ func windowsOf(q *Quota) (list []window) {
 }
 
 func newWindow(w Window, code string) window {
-	n := window{limit: amount{maxInt64, maxInt64, maxInt64}, code: code, length: w.Msec, sliding: w.Sliding, step: w.Msec, parts: make([]amount, 1)}
+	n := window{limit: amount{limitOf(w.Tokens), limitOf(w.Calls), limitOf(w.USD)}, code: code, length: w.Msec, sliding: w.Sliding, step: w.Msec, parts: make([]amount, 1)}
 	if w.Sliding {
 		n.step = max((w.Msec+buckets-1)/buckets, 1)
 		n.parts = make([]amount, (w.Msec+n.step-1)/n.step+1)
-	}
-	if w.Tokens != nil {
-		n.limit.tokens = *w.Tokens
-	}
-	if w.Calls != nil {
-		n.limit.calls = *w.Calls
-	}
-	if w.USD != nil {
-		n.limit.usd = *w.USD
 	}
 	return n
 }
@@ -140,23 +143,11 @@ func (n *node) overQuota(c *call) *BudgetError {
 }
 
 func (n *node) overWindow(w *window, need amount, free bool) *BudgetError {
-	for _, q := range [...]struct {
-		unit                    Unit
-		limit, used, held, need int64
-		free                    bool
-	}{
-		{UnitTokens, w.limit.tokens, w.sum.tokens, n.held.tokens, need.tokens, false},
-		{UnitCalls, w.limit.calls, w.sum.calls, n.held.calls, need.calls, false},
-		{UnitUSD, int64(w.limit.usd), int64(w.sum.usd), int64(n.held.usd), int64(need.usd), free},
-	} {
-		if q.free || exact.AddSat(exact.AddSat(q.used, q.held), q.need) <= q.limit {
-			continue
+	for e := range n.passed(w.limit, w.sum, need, free) {
+		if e.Code != codeContended {
+			e.Code = w.code
 		}
-		code := w.code
-		if exact.AddSat(q.used, q.need) <= q.limit {
-			code = codeContended
-		}
-		return n.refuse(code, q.unit, q.limit, q.used, q.held, q.need)
+		return e
 	}
 	return nil
 }

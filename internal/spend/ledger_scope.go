@@ -9,6 +9,20 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// The tree of a ledger, and its locks. A scope is a tenant, a session, a round or a
+// proposer, and each is a node that knows its path from the tenant down. A scope that
+// is named for the first time is opened with those around it (ensure); a session then
+// gets the budget of the ledger, a tenant its quota.
+//
+// Locks: Ledger.mu guards the maps of scopes and models, the mutex of a node what is
+// booked there. Whoever books locks the whole path, from the tenant down (lock), so two
+// calls never wait for each other in a circle, and whoever holds the lock of a tenant
+// alone keeps all that is booked in its tree still. Ledger.mu is taken before the lock
+// of a node, never while one is held.
+//
+// Limits are kept as plain numbers (caps), the largest number for none, so that the
+// checks on the way of every call need no nil.
+
 // A node is one open scope. Locks are taken from the root down. Whoever changes
 // a scope holds the locks of it and of all around it, so the lock of a tenant
 // alone keeps its whole tree still.
@@ -51,8 +65,7 @@ type softState struct{ passed, due bool }
 
 // caps are a budget's limits, with the largest number for none.
 type caps struct {
-	tokens, calls         int64
-	usd                   exact.Money
+	amount
 	softTokens            int64
 	softUSD               exact.Money
 	wall, roundWall, idle int64
@@ -62,28 +75,25 @@ type caps struct {
 }
 
 func capsOf(b *Budget) caps {
-	c := caps{tokens: maxInt64, calls: maxInt64, usd: maxInt64, softTokens: maxInt64, softUSD: maxInt64,
-		wall: maxInt64, roundWall: maxInt64, idle: maxInt64, share: maxInt64, none: true}
 	if b == nil {
-		return c
+		b = &Budget{}
 	}
-	number := func(into, from *int64) {
-		if from != nil {
-			*into = *from
-		}
+	c := caps{
+		amount:     b.hard(),
+		softTokens: limitOf(b.SoftTokens), softUSD: limitOf(b.SoftUSD),
+		wall: limitOf(b.WallMsec), roundWall: limitOf(b.RoundWallMsec), idle: limitOf(b.NoProgressMsec),
+		share: limitOf(b.ProbeShareMax), observe: b.Mode == ModeObserve, bounded: b.Bounded,
 	}
-	number(&c.tokens, b.HardTokens)
-	number(&c.calls, b.HardCalls)
-	number((*int64)(&c.usd), (*int64)(b.HardUSD))
-	number(&c.softTokens, b.SoftTokens)
-	number((*int64)(&c.softUSD), (*int64)(b.SoftUSD))
-	number(&c.wall, b.WallMsec)
-	number(&c.roundWall, b.RoundWallMsec)
-	number(&c.idle, b.NoProgressMsec)
-	number((*int64)(&c.share), (*int64)(b.ProbeShareMax))
-	c.observe, c.bounded = b.Mode == ModeObserve, b.Bounded
 	c.none = min(c.tokens, c.calls, int64(c.usd), c.wall, c.idle, int64(c.share)) == maxInt64
 	return c
+}
+
+// limitOf returns a limit as a plain number, the largest for none.
+func limitOf[T ~int64](limit *T) T {
+	if limit == nil {
+		return maxInt64
+	}
+	return *limit
 }
 
 // limit gives n a budget.
@@ -207,12 +217,7 @@ func (l *Ledger) ensure(s Scope, now time.Time) (*node, error) {
 		return n, nil
 	}
 	if s.levels() == 1 {
-		n := l.add(s, nil, now)
-		if l.config.Quota != nil {
-			n.quota = l.config.Quota(s.Tenant)
-			n.windows = windowsOf(n.quota)
-		}
-		return n, nil
+		return l.add(s, nil, now), nil
 	}
 	outer, err := l.ensure(s.around(), now)
 	if err != nil {
@@ -238,6 +243,9 @@ func (l *Ledger) add(s Scope, outer *node, now time.Time) *node {
 			outer.inside = map[*node]struct{}{}
 		}
 		outer.inside[n] = struct{}{}
+	} else if l.config.Quota != nil {
+		n.quota = l.config.Quota(s.Tenant)
+		n.windows = windowsOf(n.quota)
 	}
 	n.path[n.depth-1] = n
 	if n == n.home() {

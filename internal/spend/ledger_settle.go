@@ -6,6 +6,20 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// What a call is charged once it is over. settle books it, in all scopes of its path,
+// in full: limits bind what is reserved, not what was used. Which way depends on what
+// has become of the call meanwhile (ledger_calls.go):
+//
+//   - open: what it held is given back, and what it used is charged;
+//   - expired: it was charged as estimated, which is replaced by what it used;
+//   - lapsed, or made without a reservation: what it used is charged;
+//   - over: only a usage with an id that was not charged yet is charged.
+//
+// A usage id is charged once in its session, so an answer that arrives twice costs
+// once. bill turns a usage into an entry: counts that are missing are those of the
+// estimate, a cost that the provider told is taken, another one is priced by the table
+// as of the moment when the call was made.
+
 // A Receipt says what settling a call did.
 type Receipt struct {
 	Charged   Book   // what this call has added to the books, all corrections included
@@ -32,30 +46,30 @@ func (h *Handle) Settle(u Usage) Receipt {
 	now := l.windowTime(root)
 	h.leaf.lock()
 	c := root.calls.of(h)
-	if m == nil && c != nil {
-		m = c.model
-	}
-	r := l.settle(h.leaf, c, m, &u, now)
+	r, m := l.settle(h.leaf, c, m, &u, now)
 	if c != nil {
 		root.calls.drop(h.slot)
 	}
-	due := h.leaf.collect()
-	h.leaf.unlock()
-	l.conclude(&r, &u, m, due)
+	l.conclude(h.leaf, &r, &u, m)
 	return r
 }
 
-// settle books u in leaf for the call c of the model m. Both may be nil: the call
-// if it is over. The path is locked.
-func (l *Ledger) settle(leaf *node, c *call, m *model, u *Usage, now int64) Receipt {
-	r := Receipt{Prices: l.config.Prices.version(), Duplicate: c == nil && u.ID == "" || !leaf.home().claims(u.ID)}
+// settle books u in leaf for the call c of the model m, and returns the model of the call
+// if that is nil. Both may be nil: the call if it is over. The path is locked.
+func (l *Ledger) settle(leaf *node, c *call, m *model, u *Usage, now int64) (Receipt, *model) {
+	if m == nil && c != nil {
+		m = c.model
+	}
+	r := Receipt{Duplicate: c == nil && u.ID == "" || !leaf.home().claims(u.ID)}
+	if l.config.Prices != nil {
+		r.Prices = l.config.Prices.Version
+	}
 	if !r.Duplicate {
 		r.Charged = l.bill(u, c, m)
 	}
 	switch {
 	case c == nil:
 		leaf.charge(r.Charged, false, now)
-		return r
 	case c.open():
 		c.unhold()
 		leaf.charge(r.Charged, c.probe, now)
@@ -69,7 +83,7 @@ func (l *Ledger) settle(leaf *node, c *call, m *model, u *Usage, now int64) Rece
 		}
 		leaf.charge(r.Charged, c.probe, now)
 	}
-	return r
+	return r, m
 }
 
 // claims notes a usage id and reports whether it is to be charged: it has not
@@ -88,11 +102,13 @@ func (n *node) claims(id string) bool {
 	return true
 }
 
-// conclude does what follows a settlement without a lock: it remembers the
-// length of the output and announces the limits that were passed.
-func (l *Ledger) conclude(r *Receipt, u *Usage, m *model, due []passed) {
+// conclude unlocks leaf and does what follows a settlement without a lock: it remembers
+// the length of the output and announces the limits that were passed.
+func (l *Ledger) conclude(leaf *node, r *Receipt, u *Usage, m *model) {
+	due := leaf.collect()
+	leaf.unlock()
 	if m != nil && !r.Duplicate && !u.Estimated && u.Has(specialist.OutputGiven) && u.NumOutputTokens >= 0 {
-		m.add(u.NumOutputTokens)
+		m.Add(u.NumOutputTokens)
 	}
 	if due != nil {
 		r.Reasons = l.announce(due)
@@ -125,18 +141,13 @@ func (l *Ledger) Charge(s Scope, e Estimate, u Usage) (Receipt, error) {
 // closed in the meantime.
 func (l *Ledger) charge(leaf *node, c *call, u *Usage) (r Receipt, open bool) {
 	m := l.modelNamed(u.Model)
-	if m == nil {
-		m = c.model
-	}
 	leaf.lock()
 	if leaf.closed {
 		leaf.unlock()
 		return r, false
 	}
-	r = l.settle(leaf, c, m, u, c.at)
-	due := leaf.collect()
-	leaf.unlock()
-	l.conclude(&r, u, m, due)
+	r, m = l.settle(leaf, c, m, u, c.at)
+	l.conclude(leaf, &r, u, m)
 	return r, true
 }
 
@@ -200,12 +211,4 @@ func (n *node) correct(was, is Book, probe bool, now int64) {
 // orNothing returns a without what is negative.
 func (a amount) orNothing() amount {
 	return amount{max(a.tokens, 0), max(a.calls, 0), max(a.usd, 0)}
-}
-
-// version returns the version of the table; t may be nil.
-func (t *PriceTable) version() string {
-	if t == nil {
-		return ""
-	}
-	return t.Version
 }

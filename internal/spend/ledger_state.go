@@ -12,6 +12,17 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// A ledger as plain data, for a store, and back. A snapshot locks one tenant at a time,
+// so the scopes and calls of a tenant fit together, those of different tenants only
+// each for itself. Calls that hold something and calls that were charged as estimated
+// are part of it; those that lapsed are not, since they were charged nothing.
+//
+// Restore builds scopes from the outside in, then who spawned whom, then calls. Whoever
+// had sent an open call is gone, so one that was started is charged as estimated now,
+// and can still be corrected by its id (Find); one that was only reserved was never
+// sent. Prices, quotas and the clock come from the configuration; a window takes its
+// counts over only if it is of the same length and kind as before.
+
 // A LedgerState is all that a [Ledger] knows, as plain data for a store. Equal
 // ledgers have equal states. Prices, quotas and the clock are not part of it.
 type LedgerState struct {
@@ -156,7 +167,7 @@ func (l *Ledger) Restore(state LedgerState) error {
 	for _, o := range state.Outputs {
 		known := l.model(o.Model)
 		for _, n := range o.Lengths {
-			known.add(max(n, 0))
+			known.Add(max(n, 0))
 		}
 	}
 	scopes := slices.Clone(state.Scopes)
@@ -195,10 +206,6 @@ func (l *Ledger) restoreScope(s ScopeState) error {
 		return fmt.Errorf("%w: scope %s is there twice", verdict.ErrInput, s.Scope)
 	}
 	n := l.add(s.Scope, outer, moment(int64(s.Opened)))
-	if outer == nil && l.config.Quota != nil {
-		n.quota = l.config.Quota(s.Scope.Tenant)
-		n.windows = windowsOf(n.quota)
-	}
 	n.lock()
 	defer n.unlock()
 	n.limit(s.Budget)

@@ -9,6 +9,21 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// From token counts to money. A price is dollars for a million tokens of input and of
+// output, and has a rate of its own for parts of them: read from a cache, written to
+// one for five minutes or an hour, reasoning, audio. costOf prices each part at its own
+// rate and the rest of the whole at the general one; a part without a rate costs what
+// the whole costs.
+//
+// Before that, two choices: which price was in force at the moment of the call (at),
+// and which tier its whole input, cached tokens included, falls into (tier). The price
+// of a tier holds for the whole call, not for what is above.
+//
+// All amounts are whole pico-dollars; each product is rounded up, and sums saturate. A
+// provider's own word about a cost wins over the table. For a model without a price the
+// table says what to do; estimate_max takes the most that any model of the table would
+// cost.
+
 // A Price is what a model costs: US dollars for a million tokens, but for
 // PerCall. The zero Price is that of a free model, which is not the same as none.
 type Price struct {
@@ -77,12 +92,8 @@ func (t *PriceTable) Quote(u specialist.Usage, model string, at time.Time) (exac
 	if u.Has(specialist.CostGiven) {
 		return max(u.CostUSD, 0), Priced
 	}
-	if t != nil {
-		if p, known := t.Prices[model]; known {
-			if now := p.at(at); now != nil {
-				return now.cost(&u), Priced
-			}
-		}
+	if p, known := t.Price(model, at); known {
+		return p.cost(&u), Priced
 	}
 	return t.guess(at, func(p *Price) exact.Money { return p.cost(&u) })
 }
@@ -90,18 +101,13 @@ func (t *PriceTable) Quote(u specialist.Usage, model string, at time.Time) (exac
 // Price returns the price of a model at a moment; the zero time takes the
 // newest. known is false if there is none.
 func (t *PriceTable) Price(model string, at time.Time) (p Price, known bool) {
-	if t == nil {
-		return Price{}, false
+	if t != nil {
+		p, known = t.Prices[model]
 	}
-	p, known = t.Prices[model]
-	if !known {
-		return Price{}, false
+	if now := p.at(at); known && now != nil {
+		return *now, true
 	}
-	now := p.at(at)
-	if now == nil {
-		return Price{}, false
-	}
-	return *now, true
+	return Price{}, false
 }
 
 // at returns the one of p and its successors that is in force, or nil.

@@ -2,8 +2,8 @@ package spend
 
 import (
 	"regexp"
-	"slices"
 	"strings"
+	"time"
 )
 
 // versionForms are the ends of a model's name that name a version of it, and no
@@ -97,24 +97,12 @@ func AkinModels(a, b string) bool {
 // Find returns the newest price of a model: its own, or that of the model which its
 // name is a version of. See [PriceNames].
 func (t *PriceTable) Find(model string) (p Price, known bool) {
-	if t == nil {
-		return Price{}, false
+	for _, name := range PriceNames(model) {
+		if p, known = t.Price(name, time.Time{}); known {
+			return p, true
+		}
 	}
-	names := PriceNames(model)
-	i := slices.IndexFunc(names, func(name string) bool { _, ok := t.Prices[name]; return ok })
-	if i < 0 {
-		return Price{}, false
-	}
-	newest := t.Prices[names[i]]
-	return *newest.newest(), true
-}
-
-// newest returns the one of p and its successors that comes last.
-func (p *Price) newest() *Price {
-	if n := len(p.Later); n > 0 {
-		return &p.Later[n-1]
-	}
-	return p
+	return Price{}, false
 }
 
 // Called says of which model a call was.

@@ -12,6 +12,15 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// Reading a price table. A model has one price, or a list of prices with dates, which
+// are put in order; the first carries the others as Later. Aliases get entries of their
+// own after the models of the file are known, so an alias can never take the place of a
+// model.
+//
+// A tier is complete when it has been read: it starts as a copy of the price around it,
+// so what it leaves out is the model's own. That is why tiers are read last. Everything
+// wrong is reported, with the JSON pointer of where it stands, and reading goes on.
+
 // ParsePrices reads a price table, a JSON object with the members version,
 // prices and on_unknown_model (warn if it is left out). The problems have JSON
 // pointers relative to the section.

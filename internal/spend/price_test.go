@@ -115,7 +115,7 @@ func TestParsePricesProblems(t *testing.T) {
 	model := func(members string) string { return `{"prices":{"a/b":{` + members + `}}}` }
 	for _, c := range []struct{ section, want string }{
 		{`[]`, ` wrong-type prices must be an object`},
-		{`{`, ` bad-json prices is not one JSON value: EOF`},
+		{`{`, ` bad-json prices is not one JSON value: unexpected EOF`},
 		{`{"price":{}}`, `/price unknown-field prices has no field "price" (did you mean "prices"?)`},
 		{`{"hunter2":"x","sesame":1}`, ` foreign-file none of its fields is a field of prices (is it the right file? Nothing else of it is shown)`},
 		{`{"prices":[]}`, `/prices wrong-type prices must be an object of models`},

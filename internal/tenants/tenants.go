@@ -107,25 +107,36 @@ func (t *Tenants) list(ctx context.Context, since specialist.Time) error {
 	if t.since != 0 && t.since <= from {
 		from = t.listed
 	}
-	list, err := t.from.List(ctx, session.ListQuery{Since: from})
-	if err != nil {
-		return err
-	}
-	for i := range list {
-		id := list[i].SessionID
-		if _, known := t.of[id]; known {
-			continue
+	for _, q := range []session.ListQuery{ // one that ends meanwhile is in the second
+		{Statuses: session.LiveStatuses()},
+		{Statuses: []session.Status{session.Completed, session.Stopped, session.Failed}, UpdatedAfter: from - 1},
+	} {
+		if err := t.note(ctx, q); err != nil {
+			return err
 		}
-		whose, err := t.tenantOf(ctx, id)
-		if err != nil {
-			return fmt.Errorf("session %s: %w", id, err) // nobody's, until it can be read
-		}
-		t.of[id] = whose
 	}
 	if t.since == 0 || from < t.since {
 		t.since = from
 	}
 	t.listed = now
+	return nil
+}
+
+// note notes whose the sessions of a query are.
+func (t *Tenants) note(ctx context.Context, q session.ListQuery) error {
+	for sum, err := range session.Each(ctx, t.from.List, q) {
+		if err != nil {
+			return err
+		}
+		if _, known := t.of[sum.SessionID]; known {
+			continue
+		}
+		whose, err := t.tenantOf(ctx, sum.SessionID)
+		if err != nil {
+			return fmt.Errorf("session %s: %w", sum.SessionID, err) // nobody's, until it can be read
+		}
+		t.of[sum.SessionID] = whose
+	}
 	return nil
 }
 

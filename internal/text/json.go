@@ -7,6 +7,20 @@ import (
 	"github.com/dialai/dialai/internal/jsontext"
 )
 
+// A hash of what a JSON value means, in one pass and without building the value. The
+// hashes of an object's members are summed, so their order does not count; those of a
+// list are chained, so it does. A string is hashed without its escapes, a number as
+// digits and exponent, and each kind of value has a seed of its own.
+//
+// The same pass checks: syntax, depth, and members given twice, by their hashes. With
+// normal it also leaves out what makes two equal calls look different: members with the
+// names of nonces, characters that nobody sees, and, with fading, words that look made
+// up for the occasion, also in a string that holds an object or a list as JSON. If at
+// the top nothing else is left, the members that name the call count after all.
+//
+// Hashes may collide, so whoever needs certainty compares again (SameJSON), which reads
+// values as this file does.
+
 // A JSONHasher checks one JSON value and hashes what it means, in one pass over
 // its bytes: the order of members, blanks, escapes and the way a number is
 // written do not count; the order of arrays does. Numbers are compared as
@@ -18,10 +32,11 @@ import (
 type JSONHasher struct {
 	data []byte
 	at   int
-	keys []uint64 // of the objects that are being read, the innermost last
-	last number   // the number that was read last
-	buf  []byte   // a string without its escapes, or a number without its point
-	only bool     // the value is only checked, and its hash is of no use
+	keys []uint64    // of the objects that are being read, the innermost last
+	last number      // the number that was read last
+	buf  []byte      // a string without its escapes, or a number without its point
+	only bool        // the value is only checked, and its hash is of no use
+	held *JSONHasher // reads what strings hold as JSON; nil until one does
 
 	seen   bool // what nobody sees does not count
 	normal bool // nor do nonces
@@ -49,19 +64,19 @@ func (h *JSONHasher) Hash(data []byte) (uint64, error) {
 	return h.read(data)
 }
 
-// HashNormal is hash without what disguises a loop.
+// HashNormal is Hash without what disguises a loop.
 func (h *JSONHasher) HashNormal(data []byte) (uint64, error) {
 	h.only, h.seen, h.normal, h.fading = false, true, true, false
 	return h.read(data)
 }
 
-// HashLasting is hashNormal without what looks made up for the occasion.
+// HashLasting is HashNormal without what looks made up for the occasion.
 func (h *JSONHasher) HashLasting(data []byte) (uint64, error) {
 	h.only, h.seen, h.normal, h.fading = false, true, true, true
 	return h.read(data)
 }
 
-// HashResult is hash, if seen is set without what nobody sees.
+// HashResult is Hash, if seen is set without what nobody sees.
 func (h *JSONHasher) HashResult(data []byte, seen bool) (uint64, error) {
 	if v, err := h.Hash(data); err != nil || !seen {
 		return v, err
@@ -70,7 +85,7 @@ func (h *JSONHasher) HashResult(data []byte, seen bool) (uint64, error) {
 	return h.read(data)
 }
 
-// Check returns the error that hash would return.
+// Check returns the error that Hash would return.
 func (h *JSONHasher) Check(data []byte) error {
 	h.only, h.seen, h.normal = true, false, false
 	_, err := h.read(data)
@@ -128,8 +143,15 @@ func (h *JSONHasher) value(depth int) (uint64, error) {
 		return h.object(depth)
 	case c == '[':
 		return h.array(depth)
+	case c == '"' && h.only:
+		return 0, h.pass()
 	case c == '"':
 		s, err := h.str()
+		if h.normal && err == nil && mayHold(s) {
+			if v, err := h.embedded(s); err == nil {
+				return v, nil
+			}
+		}
 		v := HashInto(seedString, s)
 		if h.normal && h.fading {
 			v = h.lasting(v, s)
@@ -148,6 +170,17 @@ func (h *JSONHasher) value(depth int) (uint64, error) {
 		}
 		return v, err
 	}
+}
+
+// embedded hashes what a string holds as JSON, apart from the same that is no string. Each
+// level needs more escapes than all within it, so there are not many.
+func (h *JSONHasher) embedded(s []byte) (uint64, error) {
+	if h.held == nil {
+		h.held = new(JSONHasher)
+	}
+	h.held.only, h.held.seen, h.held.normal, h.held.fading = false, true, true, h.fading
+	v, err := h.held.read(s)
+	return spread(v*Prime2 + seedString), err
 }
 
 // lasting returns the hash of what is left of a string without what looks made up for
@@ -233,16 +266,11 @@ func (h *JSONHasher) object(depth int) (uint64, error) {
 	return spread(sum + seedObject + uint64(len(keys)-ignored)*prime3), nil
 }
 
-// twice reports whether a key occurs twice. It may reorder keys.
+// twice reports whether a key occurs twice. It may reorder and overwrite keys.
 func twice(keys []uint64) bool {
 	if len(keys) > 12 {
 		slices.Sort(keys)
-		for i := 1; i < len(keys); i++ {
-			if keys[i] == keys[i-1] {
-				return true
-			}
-		}
-		return false
+		return len(slices.Compact(keys)) < len(keys)
 	}
 	for i := range keys {
 		for j := range i {
@@ -286,14 +314,27 @@ func (h *JSONHasher) array(depth int) (uint64, error) {
 // str reads a string and returns its bytes without escapes, valid until the next
 // string or number is read.
 func (h *JSONHasher) str() (text []byte, err error) {
-	next := 0
-	if text, h.buf, next = jsontext.Unquote(h.data, h.at, h.buf); next == 0 {
+	end := jsontext.SkipPlain(h.data, h.at+1)
+	if end < len(h.data) && h.data[end] == '"' { // as almost always, so without a call
+		text, h.at = h.data[h.at+1:end], end+1
+	} else if text, h.buf, end = jsontext.Unquote(h.data, h.at, h.buf); end > 0 {
+		h.at = end
+	} else {
 		return nil, errSyntax
 	}
-	h.at = next
 	if h.seen && FirstUnseen(text) >= 0 {
 		h.buf = AppendSeen(h.buf[:0], text) // which h.buf may be
 		return h.buf, nil
 	}
 	return text, nil
+}
+
+// pass reads a string of which only the syntax counts.
+func (h *JSONHasher) pass() error {
+	next := jsontext.SkipString(h.data, h.at)
+	if next == 0 {
+		return errSyntax
+	}
+	h.at = next
+	return nil
 }

@@ -19,10 +19,8 @@ func canonicalOf(data []byte, normal bool) []byte {
 	if len(data) == 0 {
 		return []byte("null")
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
+	v, err := decoded(data)
+	if err != nil {
 		return data
 	}
 	if normal {
@@ -33,6 +31,14 @@ func canonicalOf(data []byte, normal bool) []byte {
 		return data
 	}
 	return out
+}
+
+// decoded returns a JSON value with its numbers as they are written.
+func decoded(data []byte) (v any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	err = dec.Decode(&v)
+	return v, err
 }
 
 func canonicalValue(v any) any {
@@ -53,6 +59,8 @@ func canonicalValue(v any) any {
 		return map[string]any{string(h.last.digits): []any{h.last.exponent, h.last.negative}, "": nil}
 	case string:
 		return []any{v} // apart from numbers
+	case embedded:
+		return []any{"", canonicalValue(v.value)} // apart from what is no text
 	}
 	return v
 }

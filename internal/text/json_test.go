@@ -68,6 +68,9 @@ func TestHashErrors(t *testing.T) {
 		if _, err := h.Hash([]byte(s)); !errors.Is(err, want) {
 			t.Errorf("%.60q: %v, want %v", s, err, want)
 		}
+		if err := h.Check([]byte(s)); !errors.Is(err, want) {
+			t.Errorf("%.60q, only checked: %v, want %v", s, err, want)
+		}
 	}
 }
 

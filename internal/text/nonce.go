@@ -1,15 +1,30 @@
 package text
 
 import (
+	"bytes"
+	"slices"
 	"unicode/utf8"
 )
+
+// What of a call's arguments differs although the call is the same. Names of members
+// tell (NonceOf): request ids, trace ids and times name the call; nonces, salts and
+// cache busters are there to differ. And values tell: UUIDs, moments, long runs of
+// digits or hexadecimal digits, long words with letters and digits mixed. A string that
+// holds an object or a list as JSON is read as that: many tools take their arguments so.
+//
+// normalValue does on decoded values what JSONHasher does on bytes: the two must agree,
+// or SameJSON would contradict the hashes that it confirms.
 
 // normalValue returns a decoded JSON value without what disguises a loop, as
 // HashNormal reads it.
 func normalValue(v any, depth int) any {
 	switch v := v.(type) {
 	case string:
-		return string(AppendSeen(nil, []byte(v)))
+		seen := AppendSeen(nil, []byte(v))
+		if inner, ok := within(seen); ok {
+			return embedded{inner}
+		}
+		return string(seen)
 	case []any:
 		for i := range v {
 			v[i] = normalValue(v[i], depth+1)
@@ -18,6 +33,27 @@ func normalValue(v any, depth int) any {
 		return normalObject(v, depth)
 	}
 	return v
+}
+
+// embedded is the value that a string holds as JSON.
+type embedded struct{ value any }
+
+// within returns the value that a text holds as JSON, if that is an object or a list.
+func within(text []byte) (any, bool) {
+	if !mayHold(text) {
+		return nil, false
+	}
+	if _, err := new(JSONHasher).HashNormal(text); err != nil {
+		return nil, false
+	}
+	v, err := decoded(text)
+	return normalValue(v, 0), err == nil
+}
+
+// mayHold reports whether a text begins as an object or a list does.
+func mayHold(text []byte) bool {
+	text = bytes.TrimLeft(text, " \t\r\n")
+	return len(text) > 1 && (text[0] == '{' || text[0] == '[')
 }
 
 func normalObject(members map[string]any, depth int) map[string]any {
@@ -64,7 +100,7 @@ func NonceOf(name []byte) nonceKind {
 		short = append(short, c)
 	}
 	switch string(short) {
-	case "nonce", "salt", "rand", "random", "cachebuster", "cachebust":
+	case "nonce", "salt", "seed", "rand", "rnd", "random", "randomseed", "entropy", "cachebuster", "cachebust", "cachebreaker", "nocache", "bust", "buster", "cb":
 		return pureNonce
 	case "requestid", "reqid", "xrequestid", "clientrequestid", "traceid", "traceparent", "tracestate", "spanid", "correlationid",
 		"xcorrelationid", "idempotencykey", "idempotencytoken", "invocationid", "callid", "toolcallid", "attemptid",
@@ -79,7 +115,7 @@ func NonceOf(name []byte) nonceKind {
 // digits, and long words of letters and digits. dst may be s[:0].
 func appendLasting(dst, s []byte) []byte {
 	for i := 0; i < len(s); {
-		if n := max(uuidAt(s[i:]), momentAt(s[i:])); n > 0 {
+		if n := max(inShape(s[i:], uuidShape), momentAt(s[i:])); n > 0 {
 			i += n
 			continue
 		}
@@ -101,12 +137,7 @@ func appendLasting(dst, s []byte) []byte {
 
 // blank reports whether there is no word in s.
 func blank(s []byte) bool {
-	for _, c := range s {
-		if WordByte[c] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s, func(c byte) bool { return WordByte[c] })
 }
 
 // madeUp reports whether a word looks random: at least eight hexadecimal digits with
@@ -138,8 +169,6 @@ const (
 	uuidShape   = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
 	momentShape = "0000-00-00T00:00:00"
 )
-
-func uuidAt(s []byte) int { return inShape(s, uuidShape) }
 
 // momentAt returns how long the moment is that s begins with, 0 if there is none.
 func momentAt(s []byte) int {

@@ -13,6 +13,17 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// Forbidden patterns, fast. Running a regular expression over every output is what
+// costs, so loading finds the longest literal that every match must contain (required),
+// and matching looks for that first, in the output in lower case. Only if it is there
+// does the expression run, and never if the pattern is a literal and nothing else.
+//
+// The literal is looked for by its two bytes that are rarest in English text, at their
+// distance, 64 places at a time: both differences become zero together, which a
+// subtraction shows in the high bits. A false hit costs a comparison; a match is never
+// missed. Outputs that are not ASCII go to the expression, since folding case is not
+// one to one there.
+
 // A Pattern is one forbidden pattern. Running a regular expression over every
 // output is what costs; so a text that every match must contain is looked for
 // first, in the output in lower case, and the expression runs only if it is

@@ -9,8 +9,22 @@ import (
 )
 
 // Unseen reports whether r shows nothing wherever it stands: all that [machine.Hidden]
-// finds in names but white space.
-func Unseen(r rune) bool { return machine.IsHidden(r) && !unicode.IsSpace(r) }
+// finds in names but blanks and line feeds. The separators of lines and paragraphs and
+// what stands for an object that is not there are such, too.
+func Unseen(r rune) bool {
+	if uint32(r)-' ' < asciiSeen {
+		return false
+	}
+	switch r {
+	case '\u2028', '\u2029', '\uFFFC':
+		return true
+	}
+	return machine.IsHidden(r) && !unicode.IsSpace(r)
+}
+
+// asciiSeen is how many characters of ASCII are seen, the blank included: they are the
+// first from it on.
+const asciiSeen = 0x7F - ' '
 
 // FirstUnseen returns where the first character of s that shows nothing begins, -1 if
 // there is none.
@@ -22,6 +36,10 @@ func FirstUnseen(s []byte) int {
 				i += 8
 				continue
 			}
+		}
+		if s[i]-' ' < asciiSeen {
+			i++
+			continue
 		}
 		r, size := utf8.DecodeRune(s[i:])
 		if Unseen(r) {
@@ -47,6 +65,13 @@ func AppendSeen(dst, s []byte) []byte {
 // SameSeen reports whether a and b are the same but for what shows nothing.
 func SameSeen(a, b []byte) bool {
 	for {
+		if len(a) > 0 && len(b) > 0 && a[0]-' ' < asciiSeen && b[0]-' ' < asciiSeen {
+			if a[0] != b[0] {
+				return false // as most names of tools are told apart
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
 		x, y := skipUnseen(a), skipUnseen(b)
 		if len(x) == 0 || len(y) == 0 {
 			return len(x) == len(y)

@@ -1,6 +1,10 @@
 package trust
 
-import "github.com/dialai/dialai/exact"
+import (
+	"slices"
+
+	"github.com/dialai/dialai/exact"
+)
 
 // Asked returns which votes of a question would have been asked for, in waves, if
 // everyone's answer is known and cost says what each costs, by vote: their indices
@@ -31,18 +35,10 @@ func (l *Ledger) Asked(q Question, cost []exact.Money, a Asking) (asked []int, s
 		if len(w.Ask) == 0 {
 			return asked, w.Stop
 		}
-		answered := make([]bool, len(left))
 		for _, i := range w.Ask {
-			answered[i] = true
 			asked = append(asked, left[i])
 			q.Votes = append(q.Votes, all[left[i]])
 		}
-		rest := left[:0:0]
-		for i, v := range left {
-			if !answered[i] {
-				rest = append(rest, v)
-			}
-		}
-		left = rest
+		left = slices.DeleteFunc(left, func(v int) bool { return slices.Contains(asked, v) })
 	}
 }

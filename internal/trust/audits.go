@@ -14,10 +14,7 @@ func (a *Audits) Add(o *Outcome) {
 	if !o.Automatic || o.Unasked || o.Pick == "" {
 		return
 	}
-	p := o.SamplingProb
-	if p == 0 {
-		p = exact.One
-	}
+	p := o.samplingProb()
 	a.n++
 	a.all += 1 / p.Float()
 	if o.Pick != o.Truth {

@@ -3,7 +3,6 @@ package trust
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/binary"
 
 	"github.com/dialai/dialai/exact"
 	"github.com/dialai/dialai/specialist"
@@ -95,14 +94,7 @@ func (a AuditPlan) Probability(decisions int64, d Detector) exact.Billionths {
 // NewSecretDraw returns a stream that nobody can foresee who does not know the
 // secret: for draws that a proposer could exploit, such as audits. See [NewDraw].
 func NewSecretDraw(secret []byte, parts ...string) *Draw {
-	h := hmac.New(sha256.New, secret)
-	for _, p := range parts {
-		var size [8]byte
-		binary.BigEndian.PutUint64(size[:], uint64(len(p)))
-		h.Write(size[:])
-		h.Write([]byte(p))
-	}
-	return drawFrom(h.Sum(nil))
+	return drawFrom(hmac.New(sha256.New, secret), parts)
 }
 
 // Happens reports whether an event of that probability happens in this draw.

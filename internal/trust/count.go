@@ -8,6 +8,7 @@ import (
 
 // A past is an outcome as the fits need it.
 type past struct {
+	round   string
 	state   int32
 	truth   int32   // index into classes
 	classes []int32 // by option, the class in the state
@@ -31,15 +32,16 @@ type entry struct {
 	ledger *Ledger
 	past   *past
 	mu     float64 // mean of the machine before the outcome
+	times  int64   // how often it is counted: -1 for one that is taken back
 }
 
 // add counts one outcome, which was checked.
 func (m *pool) add(l *Ledger, o *Outcome) {
 	state := m.ownState(o.State)
 	s := m.states[state]
-	mu := math.Max(1/float64(len(o.Options))+aboveLuck, m.mean())
-	p := &past{state: state, truth: int32(slices.Index(o.Options, o.Truth)), classes: s.classesOf(o.Options), stands: o.standsFor()}
-	e := entry{o, l, p, mu}
+	mu := math.Max(1/float64(len(o.Options))+aboveLuck, m.all.mean())
+	p := &past{round: o.Round, state: state, truth: int32(slices.Index(o.Options, o.Truth)), classes: s.classesOf(o.Options), stands: o.standsFor()}
+	e := entry{o, l, p, mu, 1}
 	if len(o.Options) > 1 { // where there is nothing to choose, nothing is learned
 		for i := range o.Proposals {
 			m.count(&e, &o.Proposals[i])
@@ -56,13 +58,10 @@ func (m *pool) add(l *Ledger, o *Outcome) {
 // standsFor returns the inverse of the probability with which a human came to see
 // the round, 0 if it is no fair sample of full panels.
 func (o *Outcome) standsFor() float64 {
-	switch {
-	case o.Partial || !o.randomSample():
+	if o.Partial || !o.randomSample() {
 		return 0
-	case o.SamplingProb == 0:
-		return 1
 	}
-	return 1 / o.SamplingProb.Float()
+	return 1 / o.samplingProb().Float()
 }
 
 // count enters one proposal.
@@ -82,23 +81,20 @@ func (m *pool) count(e *entry, q *OutcomeProposal) {
 	i := m.member(u)
 	c := m.ownCell(p.state, i)
 	if q.Failed {
-		l.units.list[u].failed++
-		m.list[i].failed++
-		c.failed++
+		l.units.list[u].failed += e.times
+		m.list[i].failed += e.times
+		c.failed += e.times
 		return
 	}
-	one := counts{n: 1}
-	if option == p.truth {
-		one.k = 1
-	}
-	if e.randomSample() {
+	one := compared(option == p.truth).times(e.times)
+	if e.times > 0 && e.randomSample() {
 		m.observe(e, u, c, one)
 	}
 	l.units.list[u].tally = l.units.list[u].tally.plus(one)
 	m.list[i].tally = m.list[i].tally.plus(one)
 	c.tally = c.tally.plus(one)
 	c.widen(int32(len(m.states[p.state].classes)))
-	c.conf[p.classes[p.truth]*c.width+p.classes[option]]++
+	c.conf[p.classes[p.truth]*c.width+p.classes[option]] += int32(e.times)
 	p.own = p.own.plus(one)
 	if !q.Shadow {
 		p.votes = append(p.votes, pastVote{u, i, option, q.OptionOrder, "", int64(q.Cost)})
@@ -108,7 +104,7 @@ func (m *pool) count(e *entry, q *OutcomeProposal) {
 // remember keeps an outcome for the fits and counts who erred together.
 func (m *pool) remember(l *Ledger, p *past) {
 	slices.SortFunc(p.votes, func(a, b pastVote) int { return cmp.Compare(a.id(l.units), b.id(l.units)) })
-	m.pairs.add(l, m, p)
+	m.pairs.add(l, m, p, 1)
 	m.window = append(m.window, p)
 	if len(m.window) > Window {
 		m.window = m.window[1:]

@@ -2,9 +2,24 @@ package trust
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dialai/dialai/exact"
 )
+
+// What to know of a panel before relying on it. Specialists that err together are worth
+// fewer than they are: the ledger lets all of them propose the same option, and says
+// how many independent voters the votes are worth, given how often their authors have
+// erred alike (ballot.effective). From the same counts come the findings of Lint: too
+// few independent voters, one model for all, a fixed order of options, somebody who is
+// right less often than chance, somebody whose answer tells next to nothing.
+//
+// How much an answer tells is the expected information, in nats, that the search for
+// the next wave computes (wave.go) before anybody has voted. Findings that blame
+// somebody wait for 20 comparisons, pruning for 50.
+//
+// The other findings are of the promise: none at all, one below the rate at which
+// humans err, one that takes more than 1,000 human decisions.
 
 // A Finding is something to know about a roster or a promise before relying on it.
 type Finding struct {
@@ -82,7 +97,7 @@ func (l *Ledger) lintVoters(p *Panel, add func(code, subject, format string, arg
 	if eff := b.effective(); n > 1 && eff.Float() < float64(n)/2 {
 		add(FewVoters, "", "%d specialists, effective %.1f: they err together; add another model or another way of asking", n, eff.Float())
 	}
-	if oneModel(p.Roster) {
+	if n > 1 && !slices.ContainsFunc(p.Roster, func(o Open) bool { return !sameModel(o.Model, p.Roster[0].Model) }) {
 		add(OneModel, "", "all %d specialists are of the model %q: add another", n, p.Roster[0].Model)
 	}
 	if p.FixedOrder && n > 1 {
@@ -97,15 +112,6 @@ func (l *Ledger) lintVoters(p *Panel, add func(code, subject, format string, arg
 	for _, i := range s.uninformative() {
 		add(TellsNothing, s.open[i].id, "the answers of %q tell next to nothing: it could be left out", s.open[i].id)
 	}
-}
-
-func oneModel(roster []Open) bool {
-	for _, o := range roster {
-		if !sameModel(o.Model, roster[0].Model) {
-			return false
-		}
-	}
-	return len(roster) > 1
 }
 
 // Uninformative returns the specialists of a panel, by index, who cost money and

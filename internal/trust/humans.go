@@ -9,6 +9,19 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// How far humans can be trusted, as second humans show. A human's ruling is the truth
+// that all else is measured by, so nothing can be promised below the rate at which
+// humans err.
+//
+// Two things are counted. For each machine, how often two humans who did not see each
+// other's answer differed: HumanError solves that share for the error of one of them.
+// For each human, how often they were right where it became known who was: both where
+// they agreed, the one whom a third human confirmed where not. The latter (chance)
+// begins at 19.4 of 20, so a few disagreements do not ruin anybody.
+//
+// A disagreement counts for the machine when it arises and for the two only when it is
+// settled, so it must be added once and settled once.
+
 // What is assumed of a human before a second one was asked: right in 19.4 of 20.
 const (
 	humanHits = 19.4
@@ -106,14 +119,12 @@ func (l *Ledger) Human(id string) (k, n int64) {
 	return t.k, t.n
 }
 
-type humanTally struct{ counts }
-
 type humanPairs struct{ pairs, apart, room int64 } // room: sum of 1/(K-1) in billionths
 
 // humans are the people who decide.
 type humans struct {
 	owner    *owner
-	tally    map[string]humanTally
+	tally    map[string]counts
 	machines map[string]humanPairs
 }
 
@@ -133,11 +144,7 @@ func (h *humans) judge(s *SecondLook) {
 }
 
 func (h *humans) count(id string, right bool) {
-	one := counts{n: 1}
-	if right {
-		one.k = 1
-	}
-	h.tally[id] = humanTally{h.tally[id].plus(one)}
+	h.tally[id] = h.tally[id].plus(compared(right))
 }
 
 // chance returns the probability that a human is right: (k + 19.4) / (n + 20), the mean of

@@ -55,8 +55,7 @@ func (l *Ledger) Judge(q Question) Judgement {
 // normal fills in the defaults of a policy.
 func (p Policy) normal() Policy {
 	if p.Promise == nil && p.Threshold == nil {
-		d := DefaultPromise()
-		p.Promise = &d
+		p.Promise = new(DefaultPromise())
 	}
 	if p.Experts == 0 {
 		p.Experts = ExpertV | ExpertL4 | ExpertL16 | ExpertC | ExpertS
@@ -71,7 +70,9 @@ func (p Policy) normal() Policy {
 func (l *Ledger) open(q *Question) *ballot {
 	b := &ballot{pool: l.pools[q.Machine], k: len(q.Options), truth: -1, classes: make([]int32, len(q.Options))}
 	b.state = b.pool.state(q.State)
-	b.bar = b.pool.barOf()
+	if b.pool != nil {
+		b.bar = b.pool.pairs.bar()
+	}
 	for t, name := range q.Options {
 		b.classes[t] = b.state.class(name)
 	}
@@ -85,13 +86,6 @@ func (l *Ledger) open(q *Question) *ballot {
 	}
 	slices.SortFunc(b.voters, func(v, w voter) int { return cmp.Or(cmp.Compare(v.id, w.id), cmp.Compare(v.place, w.place)) })
 	return b
-}
-
-func (m *pool) barOf() float64 {
-	if m == nil {
-		return 0
-	}
-	return m.pairs.bar()
 }
 
 // voter looks up the author of a vote.

@@ -6,6 +6,14 @@ import (
 	"slices"
 )
 
+// What was learned is a fold. An outcome (a round that a human decided) adds whole numbers to
+// the counters of its machine's pool, of everybody who proposed (units, by specialist,
+// version and state) and of the human; estimates are worked out of these when somebody asks.
+// A new version of a specialist inherits part of the earlier one's record (inherit).
+//
+// A store keeps one ledger and gives clones to readers. A clone costs no copy: the parts carry
+// their owner, and whoever changes a part that is not its own copies that part first.
+
 // A Ledger is what human decisions have taught: the fold of [Outcome] records in
 // the order in which they were made. All its counters are whole numbers, and the
 // same outcomes in the same order make the same ledger, so it can be thrown away
@@ -32,7 +40,7 @@ func New() *Ledger {
 	return &Ledger{
 		own: o, pools: map[string]*pool{}, poolsOf: o,
 		units:  &units{owner: o, index: map[unitKey]int32{}, latest: map[string]int32{}},
-		humans: &humans{owner: o, tally: map[string]humanTally{}, machines: map[string]humanPairs{}},
+		humans: &humans{owner: o, tally: map[string]counts{}, machines: map[string]humanPairs{}},
 	}
 }
 
@@ -119,7 +127,17 @@ type unit struct {
 // counts are agreements and comparisons. Those of a prior are in thousandths.
 type counts struct{ k, n int64 }
 
+// compared counts one comparison, which may have shown agreement.
+func compared(agrees bool) counts {
+	if agrees {
+		return counts{1, 1}
+	}
+	return counts{0, 1}
+}
+
 func (c counts) plus(d counts) counts { return counts{c.k + d.k, c.n + d.n} }
+
+func (c counts) times(n int64) counts { return counts{n * c.k, n * c.n} }
 
 func (c counts) minus(d counts) counts { return counts{c.k - d.k, c.n - d.n} }
 

@@ -1,14 +1,13 @@
 package trust
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 )
 
 // A Lesson is one record of the log that a [Ledger] is folded from: an outcome, a
-// second human's answer, or both; or the adoption of a policy.
+// second human's answer, or both; or the adoption of a policy, or an outcome that is taken
+// back.
 type Lesson struct {
 	Seq     int64       `json:"-"` // place in the store's log, above 0
 	Outcome *Outcome    `json:"outcome,omitempty"`
@@ -17,12 +16,19 @@ type Lesson struct {
 	// human has now settled it.
 	Settles  bool      `json:"settles,omitempty"`
 	Adoption *Adoption `json:"adoption,omitempty"`
+	// Retracts is an outcome that was learned, and that the human who gave it takes back: it
+	// leaves what everybody's word counts for.
+	Retracts *Outcome `json:"retracts,omitempty"`
 }
 
 // Check returns an error unless the lesson can be learned. It wraps [ErrOutcome],
 // [ErrSecondLook] or [ErrAdoption].
 func (x *Lesson) Check() error {
 	switch nothing := x.Outcome == nil && x.Second == nil; {
+	case x.Retracts != nil && (x.Adoption != nil || !nothing):
+		return badOutcome("what is taken back stands beside something else: it is a lesson of its own")
+	case x.Retracts != nil:
+		return x.Retracts.Check()
 	case x.Adoption != nil && !nothing:
 		return fmt.Errorf("%w: it stands beside something else: it is a lesson of its own", ErrAdoption)
 	case x.Adoption != nil:
@@ -55,13 +61,8 @@ func (x *Lesson) Encode() ([]byte, error) {
 // DecodeLesson reads what [Lesson.Encode] wrote, as strictly as [DecodeOutcome].
 func DecodeLesson(data []byte) (Lesson, error) {
 	var x Lesson
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&x); err != nil {
-		return Lesson{}, badOutcome("%v", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return Lesson{}, badOutcome("there is text after the lesson")
+	if err := decode(data, &x, "lesson"); err != nil {
+		return Lesson{}, err
 	}
 	return x, x.Check()
 }
@@ -74,6 +75,9 @@ func (l *Ledger) Learn(x Lesson) error {
 	}
 	if x.Adoption != nil {
 		return l.Adopt(*x.Adoption)
+	}
+	if x.Retracts != nil {
+		return l.Retract(*x.Retracts)
 	}
 	if s := x.Second; s != nil {
 		count := l.AddSecondLook

@@ -13,7 +13,7 @@ const (
 // out, the logarithm of that, and what it adds to the entropy of the answers.
 type word struct{ p, log, surprise float64 }
 
-// A memo holds what is made of a voter's answers: by whether the answer agrees, how
+// A memo holds what is made of a voter's answers: by whether the answer is wrong, how
 // often the option was right and how often the answer was given then.
 type memo [2][mostCounted][mostCounted]word
 
@@ -38,7 +38,7 @@ func (b *ballot) word(v *voter, t, l int32) word {
 	if v.memo == nil || row >= mostCounted {
 		return b.work(v, t == l, hits, row)
 	}
-	at := &v.memo[agreement(t, l)][row][hits]
+	at := &v.memo[wrong(t, l)][row][hits]
 	if at.p == 0 {
 		*at = b.work(v, t == l, hits, row)
 	}
@@ -57,11 +57,4 @@ func (b *ballot) work(v *voter, agrees bool, hits, row int32) word {
 	p := v.chance(agrees, hits, row, b.k)
 	log := math.Log(p)
 	return word{p, log, -float64(p * log)}
-}
-
-func agreement(t, l int32) int {
-	if t == l {
-		return 1
-	}
-	return 0
 }

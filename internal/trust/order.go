@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash"
 	"math/bits"
 	"slices"
 	"strings"
@@ -61,19 +62,17 @@ type Draw struct{ high, low uint64 }
 
 // NewDraw returns the stream of a seed. Each part counts with its length, so that
 // ("ab", "c") and ("a", "bc") are different seeds.
-func NewDraw(parts ...string) *Draw {
-	h := sha256.New()
+func NewDraw(parts ...string) *Draw { return drawFrom(sha256.New(), parts) }
+
+// drawFrom seeds a stream with the first 16 bytes of a hash of the parts.
+func drawFrom(h hash.Hash, parts []string) *Draw {
 	for _, p := range parts {
 		var size [8]byte
 		binary.BigEndian.PutUint64(size[:], uint64(len(p)))
 		h.Write(size[:])
 		h.Write([]byte(p))
 	}
-	return drawFrom(h.Sum(nil))
-}
-
-// drawFrom seeds a stream with the first 16 bytes of a hash.
-func drawFrom(sum []byte) *Draw {
+	sum := h.Sum(nil)
 	return &Draw{binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:])}
 }
 

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,17 @@ import (
 
 	"github.com/dialai/dialai/exact"
 )
+
+// The record from which everything is learned: one round whose right answer a human
+// fixed. It is stored, so its JSON must stay readable for as long as stores exist;
+// unknown members are refused, since a ledger that skipped one would not be the ledger
+// that was.
+//
+// Nothing is added to a ledger before Check: the truth and the picks are among the
+// options, nobody has two live proposals, probabilities are shares. What was said
+// before the truth was known (P, Pick, N, Stops) is part of the record, because a
+// promise can only be tested on what was said before. SamplingProb says how likely it
+// was that a human saw the round at all: its inverse is how many rounds it stands for.
 
 // ErrOutcome is wrapped by every error about an outcome that cannot be counted.
 var ErrOutcome = errors.New("bad outcome")
@@ -131,11 +143,10 @@ func (o *Outcome) checkOptions() error {
 }
 
 func (o *Outcome) checkPromise() error {
-	if o.Promise == nil {
-		return nil
-	}
-	if err := o.Promise.Check(); err != nil {
-		return badOutcome("promise: %v", err)
+	if o.Promise != nil {
+		if err := o.Promise.Check(); err != nil {
+			return badOutcome("promise: %v", err)
+		}
 	}
 	return nil
 }
@@ -165,6 +176,9 @@ func (o *Outcome) at(tau exact.Billionths) (p exact.Billionths, pick string) {
 	}
 	return o.P, o.Pick
 }
+
+// samplingProb returns the probability with which a human came to see the round.
+func (o *Outcome) samplingProb() exact.Billionths { return cmp.Or(o.SamplingProb, exact.One) }
 
 // pairs reports whether o counts toward the test of a promise.
 func (o *Outcome) pairs() bool { return !o.Unasked && !o.NoQuorum && o.N >= EligibleFrom }
@@ -210,16 +224,24 @@ func (o *Outcome) Encode() ([]byte, error) {
 // end, are refused.
 func DecodeOutcome(data []byte) (Outcome, error) {
 	var o Outcome
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&o); err != nil {
-		return Outcome{}, badOutcome("%v", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return Outcome{}, badOutcome("there is text after the outcome")
+	if err := decode(data, &o, "outcome"); err != nil {
+		return Outcome{}, err
 	}
 	if err := o.Check(); err != nil {
 		return Outcome{}, err
 	}
 	return o, nil
+}
+
+// decode reads one JSON value that has no members but those that are known.
+func decode(data []byte, into any, what string) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return badOutcome("%v", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return badOutcome("there is text after the %s", what)
+	}
+	return nil
 }

@@ -73,8 +73,6 @@ type group struct {
 	outcomes int64 // in which there was such a pair
 }
 
-func newPairs() pairs { return pairs{groups: map[string]group{}} }
-
 func (p pairs) clone() pairs {
 	p.of, p.groups = slices.Clone(p.of), maps.Clone(p.groups)
 	return p
@@ -87,9 +85,9 @@ func triangle(a, b int32) int {
 	return int(a)*(int(a)-1)/2 + int(b)
 }
 
-// add counts the votes of one outcome.
-func (p *pairs) add(l *Ledger, m *pool, o *past) {
-	p.addGroups(l, o)
+// add counts the votes of one outcome, so many times.
+func (p *pairs) add(l *Ledger, m *pool, o *past, times int64) {
+	p.addGroups(l, o, times)
 	if len(m.list) > PairLimit {
 		p.many, p.of = true, nil
 	}
@@ -103,13 +101,13 @@ func (p *pairs) add(l *Ledger, m *pool, o *past) {
 		v := &o.votes[i]
 		for j := range i {
 			if w := &o.votes[j]; v.unit >= 0 && w.unit >= 0 {
-				p.addPair(l, v, w, o.truth)
+				p.addPair(l, v, w, o.truth, times)
 			}
 		}
 	}
 }
 
-func (p *pairs) addPair(l *Ledger, v, w *pastVote, truth int32) {
+func (p *pairs) addPair(l *Ledger, v, w *pastVote, truth int32, times int64) {
 	if v.member < w.member {
 		v, w = w, v
 	}
@@ -119,7 +117,7 @@ func (p *pairs) addPair(l *Ledger, v, w *pastVote, truth int32) {
 		p.phiSum, p.phiN = p.phiSum-q.n*q.phi, p.phiN-q.n
 	}
 	x, y := wrong(v.option, truth), wrong(w.option, truth)
-	q.n, q.first, q.second, q.both = q.n+1, q.first+x, q.second+y, q.both+x*y
+	q.n, q.first, q.second, q.both = q.n+times, q.first+times*x, q.second+times*y, q.both+times*x*y
 	q.phi = q.joint.phi()
 	if across {
 		p.phiSum, p.phiN = p.phiSum+q.n*q.phi, p.phiN+q.n
@@ -138,7 +136,7 @@ func sameModel(a, b string) bool { return a == b && a != "" }
 // addGroups sums the pairs of one outcome by model, without looking at each: of m
 // voters with e errors there are m(m-1) ordered pairs, the first of which errs in
 // e(m-1) and both in e(e-1).
-func (p *pairs) addGroups(l *Ledger, o *past) {
+func (p *pairs) addGroups(l *Ledger, o *past, times int64) {
 	type votes struct{ m, e int64 }
 	var all votes
 	byModel := map[string]votes{}
@@ -157,19 +155,19 @@ func (p *pairs) addGroups(l *Ledger, o *past) {
 	rest := ordered(all.m, all.e)
 	for model, v := range byModel {
 		within := ordered(v.m, v.e)
-		p.groups[model] = p.groups[model].plus(within)
+		p.groups[model] = p.groups[model].plus(within, times)
 		rest = joint{rest.n - within.n, rest.first - within.first, rest.second - within.second, rest.both - within.both}
 	}
-	p.others = p.others.plus(rest)
+	p.others = p.others.plus(rest, times)
 }
 
 func ordered(m, e int64) joint { return joint{m * (m - 1), e * (m - 1), e * (m - 1), e * (e - 1)} }
 
-func (g group) plus(j joint) group {
+func (g group) plus(j joint, times int64) group {
 	if j.n > 0 {
-		g.outcomes++
+		g.outcomes += times
 	}
-	return group{joint{g.n + j.n, g.first + j.first, g.second + j.second, g.both + j.both}, g.outcomes}
+	return group{joint{g.n + times*j.n, g.first + times*j.first, g.second + times*j.second, g.both + times*j.both}, g.outcomes}
 }
 
 // common returns phi above what voters of different models share, in correlation,

@@ -5,6 +5,17 @@ import (
 	"slices"
 )
 
+// The counters of one machine, and how clones share them. A pool counts outcomes by
+// state; in each state it has a cell for each member (one version of a specialist in
+// this machine), with a confusion matrix: how often it proposed class l where the truth
+// was y. Classes are the transitions of the state in the order in which they were first
+// seen, so they never move when a machine changes.
+//
+// Cloning a ledger copies no counters: a pool, its states and its cells are copied when
+// they are changed. Each says which ledger (owner) may change it. Whoever changes one
+// must get it through ledger.pool, ownState or ownCell, which copy it if it is somebody
+// else's. What is read may belong to anybody.
+
 // Window is the number of outcomes of a machine to which the experts are fitted:
 // the latest.
 const Window = 2000
@@ -56,10 +67,10 @@ type cell struct {
 }
 
 func newPool(o *owner) *pool {
-	p := &pool{owner: o, stateOf: map[string]int32{}, members: map[int32]int32{}, risk: map[string]*riskEpoch{}, adopted: map[string]*riskEpoch{}}
-	p.fit = initialFit()
-	p.pairs = newPairs()
-	return p
+	return &pool{
+		owner: o, stateOf: map[string]int32{}, members: map[int32]int32{}, risk: map[string]*riskEpoch{}, adopted: map[string]*riskEpoch{},
+		fit: initialFit(), pairs: pairs{groups: map[string]group{}},
+	}
 }
 
 func (m *pool) clone(o *owner) *pool {

@@ -122,12 +122,8 @@ func (e *riskEpoch) add(o *Outcome) {
 	if o.Pick == "" {
 		return
 	}
-	one := counts{n: 1}
-	if o.Pick == o.Truth {
-		one.k = 1
-	}
 	if o.Automatic {
-		e.watch(o, one)
+		e.watch(o)
 	}
 	if o.pairs() {
 		e.pair(o)
@@ -135,17 +131,14 @@ func (e *riskEpoch) add(o *Outcome) {
 }
 
 // watch counts what a human thought of an automatic decision.
-func (e *riskEpoch) watch(o *Outcome, one counts) {
-	e.detector = e.detector.Add(one.k == 1, 1-e.promise.MaxError.Float())
+func (e *riskEpoch) watch(o *Outcome) {
+	right := o.Pick == o.Truth
+	e.detector = e.detector.Add(right, 1-e.promise.MaxError.Float())
 	if o.Unasked {
 		e.overrule++
 		return
 	}
-	a := o.SamplingProb
-	if a == 0 {
-		a = exact.One
-	}
-	e.audits[a] = e.audits[a].plus(one)
+	e.audits[o.samplingProb()] = e.audits[o.samplingProb()].plus(compared(right))
 }
 
 // pair enters a probability and whether the pick was right, for each threshold at
@@ -164,12 +157,8 @@ func (e *riskEpoch) pair(o *Outcome) {
 	for j := e.start; j < ladder; j++ {
 		tau := e.promise.tauAt(j)
 		if p, pick := o.at(tau); p >= tau {
-			one := counts{n: 1}
-			if pick == o.Truth {
-				one.k = 1
-			}
 			r := &e.rungs[j]
-			r.counts = r.counts.plus(one)
+			r.counts = r.counts.plus(compared(pick == o.Truth))
 			if j == e.start || !o.reaches(e.promise.tauAt(j-1)) {
 				r.own++
 			}

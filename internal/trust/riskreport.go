@@ -8,6 +8,23 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// What a promise has come to, and what it still costs. A report puts the test of
+// risk.go beside what audits found:
+//
+//   - Error is Hajek's estimate, the sum of wrong/a over the sum of 1/a for audits
+//     drawn with probability a, and ErrorBound the one-sided upper bound of Clopper and
+//     Pearson (1934) at the promise's confidence.
+//   - Needs is the price: the least number of human decisions until the promise can be
+//     established if all of them are right. It is found by doubling and then halving,
+//     on the same e-value that the test uses (successes), or as the next look at which
+//     the bound of Clopper and Pearson can be low enough (nextLook).
+//   - A notice says where errors do not become rarer as the probability grows, which
+//     the choice of the threshold relies on, and where humans differ more often than is
+//     promised.
+//
+// Reports only read. Automatic is an estimate here (each audit stands for 1/a
+// decisions); the engine knows the number.
+
 // A RiskReport shows one promise beside what came of it.
 type RiskReport struct {
 	Scope    string           `json:"scope"` // a state, or "" for the machine
@@ -143,20 +160,10 @@ func (e *riskEpoch) report() RiskReport {
 	if r.Tau == 0 {
 		r.Needs = e.needs()
 	}
-	if e.risesWithP() {
+	if ErrorBelow(r.Wrong, r.Audits, .95) > e.promise.MaxError.Float() { // above the threshold, where they should be rarer than just below
 		r.Notices = append(r.Notices, "errors do not become rarer as the probability grows: the threshold found on harder rounds may not be safe")
 	}
 	return r
-}
-
-// risesWithP reports whether audits above the highest threshold in use show more
-// errors than the rounds just below allow for.
-func (e *riskEpoch) risesWithP() bool {
-	var audits counts
-	for _, c := range e.audits {
-		audits = audits.plus(c)
-	}
-	return ErrorBelow(audits.n-audits.k, audits.n, .95) > e.promise.MaxError.Float()
 }
 
 // needs returns how many more right pairs above the first threshold establish it.

@@ -3,9 +3,24 @@ package trust
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/dialai/dialai/exact"
 )
+
+// Would asking one specialist after the other have been as good as asking all? The
+// ledger answers by replaying the latest rounds in which everyone was asked, so every
+// answer is known:
+//
+//  1. The round is opened again as a ballot, without what it has taught itself.
+//  2. All votes are judged: was the most probable option the truth, and what did the
+//     votes cost?
+//  3. The same round is asked again in waves (wave.go), which see only the answers that
+//     they have paid for, until asking stops; that is judged likewise.
+//  4. Both are summed, each round with the number of rounds that it stands for (an
+//     audited round with the inverse of its probability).
+//
+// Where options tie for the most probable, a hit counts as one in so many.
 
 // ReplayRounds is the number of rounds in which everyone was asked that
 // [Ledger.Savings] replays, the latest. SavingsEvery is after how many outcomes of
@@ -174,10 +189,7 @@ func (s *search) collect(asked []int) {
 // credit returns 1 if the most probable option is the truth, a share for ties.
 func credit(p []float64, truth int32) float64 {
 	ties, holds := 0., false
-	top := math.Inf(-1)
-	for _, v := range p {
-		top = math.Max(top, v)
-	}
+	top := slices.Max(p)
 	for t, v := range p {
 		if v == top {
 			ties++

@@ -136,9 +136,7 @@ func (b *ballot) mean() float64 {
 	return math.Min(mostTrust, math.Max(1/float64(b.k)+aboveLuck, all.mean()))
 }
 
-// mean returns how often anybody but humans agrees in this machine.
-func (m *pool) mean() float64 { return m.all.mean() }
-
+// mean returns how often who was counted agrees.
 func (c counts) mean() float64 {
 	return (float64(c.k) + pullMean*priorMean) / (float64(c.n) + pullMean)
 }
@@ -345,22 +343,17 @@ func softmax(dst, scores []float64, g float64) {
 // logLoss returns -ln of the probability of option y under softmax of g times the
 // scores, at most that of a billionth.
 func logLoss(scores []float64, g float64, y int32) float64 {
+	return math.Min(mostLoss, lossAt(scores, g, y))
+}
+
+// lossAt is logLoss unbounded.
+func lossAt(scores []float64, g float64, y int32) float64 {
 	top := slices.Max(scores)
 	sum := 0.
 	for _, s := range scores {
 		sum += math.Exp(float64(g * (s - top)))
 	}
-	return math.Min(mostLoss, math.Log(sum)-float64(g*(scores[y]-top)))
-}
-
-// lossAt is logLoss at temperature 1, unbounded.
-func lossAt(scores []float64, y int32) float64 {
-	top := slices.Max(scores)
-	sum := 0.
-	for _, s := range scores {
-		sum += math.Exp(s - top)
-	}
-	return math.Log(sum) - (scores[y] - top)
+	return math.Log(sum) - float64(g*(scores[y]-top))
 }
 
 // mostLoss is -ln of the least probability that is ever charged, a billionth.

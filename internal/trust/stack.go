@@ -208,7 +208,7 @@ func (l *logit) lossOf(j int, x []float64) float64 {
 	r := &l.rows[j]
 	s := l.scratch(len(r.base))
 	r.scores(x, s)
-	return lossAt(s, r.truth)
+	return lossAt(s, 1, r.truth)
 }
 
 func (l *logit) scratch(k int) []float64 {
@@ -241,7 +241,7 @@ func (l *logit) evaluate(x []float64, f int) float64 {
 		}
 		r, p := &l.rows[j], l.p[j]
 		r.scores(x, p)
-		sum -= lossAt(p, r.truth)
+		sum -= lossAt(p, 1, r.truth)
 		softmax(p, p, 1)
 		for t := range p {
 			l.grad[r.bias[t]] -= p[t]

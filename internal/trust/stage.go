@@ -59,10 +59,7 @@ func (s Stage) Next(now Situation) Stage {
 			return Championed
 		}
 	default:
-		if now.Tau {
-			return Consensus
-		}
-		return Calibrating
+		return settled(now)
 	}
 	return s
 }

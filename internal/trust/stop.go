@@ -1,6 +1,10 @@
 package trust
 
-import "github.com/dialai/dialai/exact"
+import (
+	"slices"
+
+	"github.com/dialai/dialai/exact"
+)
 
 // A StoppedAt is what a round would have come to, had asking one after the other
 // stopped where the probability reached Tau.
@@ -15,28 +19,16 @@ type StoppedAt struct {
 func (l *Ledger) Stopped(q Question, cost []exact.Money, a Asking) Judgement {
 	asked, stop := l.Asked(q, cost, a)
 	all := q.Votes
-	answered := make([]bool, len(all))
-	for i := range all {
-		answered[i] = all[i].Human
+	q.Votes = nil
+	for i, v := range all {
+		if v.Human || slices.Contains(asked, i) {
+			q.Votes = append(q.Votes, v)
+		}
 	}
-	for _, i := range asked {
-		answered[i] = true
-	}
-	q.Votes = votesOf(all, answered)
 	if q.Partial = len(q.Votes) < len(all); q.Partial {
 		q.Stop = stop
 	}
 	return l.Judge(q)
-}
-
-// votesOf returns the votes whose authors were asked, in the round's order.
-func votesOf(all []Vote, answered []bool) (votes []Vote) {
-	for i := range all {
-		if answered[i] {
-			votes = append(votes, all[i])
-		}
-	}
-	return votes
 }
 
 // Stops returns what the promise of q is to be tested on instead of j, the

@@ -70,6 +70,8 @@ type Comparison struct {
 	Key
 	Match bool
 	At    specialist.Time
+	// Retracted says that the human takes back what was compared: it leaves the tally.
+	Retracted bool
 }
 
 // A Book holds the tallies of one machine. It never changes and may be used
@@ -100,15 +102,24 @@ func (b *Book) With(comparisons ...Comparison) *Book {
 		maps.Copy(next.tallies, b.tallies)
 	}
 	for _, c := range comparisons {
-		t := next.tallies[c.Key]
-		t.Total++
-		if c.Match {
-			t.Matching++
-		}
+		t, one := next.tallies[c.Key], c.Tally()
+		t.Total, t.Matching = t.Total+one.Total, t.Matching+one.Matching
 		t.Updated = max(t.Updated, c.At)
 		next.tallies[c.Key] = t
 	}
 	return next
+}
+
+// Tally returns what the comparison adds to the counts.
+func (c *Comparison) Tally() Tally {
+	one := Tally{Total: 1, Updated: c.At}
+	if c.Match {
+		one.Matching = 1
+	}
+	if c.Retracted {
+		one.Total, one.Matching = -one.Total, -one.Matching
+	}
+	return one
 }
 
 // A Record is one row of a Book as it is shown.

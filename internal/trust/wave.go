@@ -212,10 +212,8 @@ func (w *Wave) keep(ask []int, stop Stop) {
 
 // free returns how many of the order cost nothing: they come first.
 func (s *search) free() int {
-	for n, i := range s.order {
-		if s.open[i].cost > 0 {
-			return n
-		}
+	if n := slices.IndexFunc(s.order, func(i int) bool { return s.open[i].cost > 0 }); n >= 0 {
+		return n
 	}
 	return len(s.order)
 }

@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,29 +37,16 @@ func DefaultThresholds() Thresholds { return Thresholds{0.6, 0.5, 0.5} }
 // Check returns an error for each threshold that is no number from 0 to 1.
 func (t Thresholds) Check() error {
 	var errs []error
-	for _, tau := range []struct {
-		key   string
-		value float64
-	}{{"tau_u", t.TauU}, {"tau_s", t.TauS}, {"tau_a", t.TauA}} {
-		if !isShare(tau.value) {
-			errs = append(errs, badOption("thresholds."+tau.key, fmt.Sprint(tau.value), "it must be a number from 0 to 1"))
+	for i, tau := range t.list() {
+		if !isShare(tau) {
+			errs = append(errs, badOption("thresholds."+tests[i].tau, fmt.Sprint(tau), "it must be a number from 0 to 1"))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// of returns the threshold of a stage, if it has one.
-func (t Thresholds) of(stage string) (tau float64, found bool) {
-	switch stage {
-	case StageUncertainty:
-		return t.TauU, true
-	case StageSensitivity:
-		return t.TauS, true
-	case StageAdherence:
-		return t.TauA, true
-	}
-	return 0, false
-}
+// list returns the thresholds in the order of the tests.
+func (t Thresholds) list() [len(tests)]float64 { return [...]float64{t.TauU, t.TauS, t.TauA} }
 
 func badOption(key, value, problem string) error {
 	return fmt.Errorf("option %q is %s: %s", key, value, problem)
@@ -123,18 +111,13 @@ func (c Config) thresholds() Thresholds {
 	return *c.Thresholds
 }
 
-func (c Config) estimator() Estimator {
-	if c.Estimator == "" {
-		return EstimateConsistency
-	}
-	return c.Estimator
-}
+func (c Config) estimator() Estimator { return cmp.Or(c.Estimator, EstimateConsistency) }
 
 // probes returns the three probes in their order. by takes the place of the
 // completer.
-func (c Config) probes(by Completer) [3]Probe {
+func (c Config) probes(by Completer) [len(tests)]Probe {
 	kit := ProbeKit{by, c.Distance, c.Delimiter}
-	probes := [3]Probe{c.Uncertainty, c.Sensitivity, c.Adherence}
+	probes := [...]Probe{c.Uncertainty, c.Sensitivity, c.Adherence}
 	if probes[0] == nil {
 		switch c.estimator() {
 		case EstimateSteps:
@@ -155,9 +138,4 @@ func (c Config) probes(by Completer) [3]Probe {
 }
 
 // prober returns the completer that probes use.
-func (c Config) prober() Completer {
-	if c.ProbeCompleter != nil {
-		return c.ProbeCompleter
-	}
-	return c.Completer
-}
+func (c Config) prober() Completer { return cmp.Or(c.ProbeCompleter, c.Completer) }

@@ -9,6 +9,16 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// From three scores to a verdict. The tests stand in one table, in the order in which
+// they are asked: uncertainty above tau_u refuses (ask again), sensitivity below tau_s
+// refuses, adherence below tau_a escalates (ask a human). The first that fails is the
+// verdict, and a score that equals its threshold passes.
+//
+// Nothing passes by accident: a score or a threshold that is no number from 0 to 1
+// escalates, because NaN compares false with everything; so does every error and panic
+// on the way (run.go). Crossing a hard limit of the budget is no failure of the gate
+// and has a verdict of its own.
+
 // A Kind is the verdict of a truth gate in one word.
 type Kind string
 
@@ -54,18 +64,18 @@ type Decision struct {
 
 // A test is one question of the decision, asked in order.
 type test struct {
-	stage string
-	fails func(score float64, t Thresholds) bool
+	tau   string // its threshold, in thresholds
+	fails func(score, tau float64) bool
 	then  Decision
 }
 
+func above(score, tau float64) bool { return score > tau }
+func below(score, tau float64) bool { return score < tau }
+
 var tests = [3]test{
-	{StageUncertainty, func(score float64, t Thresholds) bool { return score > t.TauU },
-		Decision{Refuse, CodeHighUncertainty, StageUncertainty}},
-	{StageSensitivity, func(score float64, t Thresholds) bool { return score < t.TauS },
-		Decision{Refuse, CodeLowSensitivity, StageSensitivity}},
-	{StageAdherence, func(score float64, t Thresholds) bool { return score < t.TauA },
-		Decision{Escalate, CodeLowAdherence, StageAdherence}},
+	{"tau_u", above, Decision{Refuse, CodeHighUncertainty, StageUncertainty}},
+	{"tau_s", below, Decision{Refuse, CodeLowSensitivity, StageSensitivity}},
+	{"tau_a", below, Decision{Escalate, CodeLowAdherence, StageAdherence}},
 }
 
 // Decide decides from scores alone; the first test that fails is named, and a score
@@ -76,14 +86,14 @@ func Decide(s Scores, t Thresholds) Decision {
 	if t.Check() != nil {
 		return Decision{Escalate, CodeInternalError, StageConfig}
 	}
-	scores := [3]float64{s.Uncertainty, s.Sensitivity, s.Adherence}
+	scores, thresholds := [...]float64{s.Uncertainty, s.Sensitivity, s.Adherence}, t.list()
 	for i, score := range scores {
 		if !isShare(score) {
-			return Decision{Escalate, CodeInternalError, tests[i].stage}
+			return Decision{Escalate, CodeInternalError, tests[i].then.Stage}
 		}
 	}
 	for i, score := range scores {
-		if tests[i].fails(score, t) {
+		if tests[i].fails(score, thresholds[i]) {
 			return tests[i].then
 		}
 	}

@@ -12,6 +12,23 @@ import (
 	"github.com/dialai/dialai/exact"
 )
 
+// How the three scores are measured by asking a model.
+//
+//   - Uncertainty by consistency: the prompt is asked 3 more times, and the mean
+//     distance of all pairs of answers is the score. Or, from log probabilities: 1 -
+//     exp(mean log p) over the tokens of the answer. Or by critiques of steps
+//     (steps.go).
+//   - Sensitivity: the model writes 2 near worlds, in which the answer would be wrong,
+//     and answers there; the mean distance from the answer. A good answer changes.
+//   - Adherence: it writes 2 paraphrases of the prompt and answers those; 1 minus the
+//     mean distance. A good answer stays.
+//
+// The distance of two texts is Jaccard's unless another is given. Prompts and answers
+// are data that nobody trusts: they are fenced between lines with a delimiter that does
+// not occur in them. Calls that are to differ have seeds of their own and a temperature
+// above 0. Means are rounded to 12 digits, so that a score that should equal its
+// threshold does.
+
 // A Completer turns a prompt into a completion: a model provider, seen by the
 // truth gate. It must honour ctx and may be called concurrently. An error, and a
 // panic, makes the gate escalate.

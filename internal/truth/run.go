@@ -4,10 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/verdict"
 )
+
+// One gate, step by step: open the ledger, charge what the answer has cost, check the
+// configuration, see whether a hard limit is crossed, then measure the three probes in
+// order, with a look at the ledger after each. stage says where the run is, so whatever
+// fails is reported with the place where it did.
+//
+//   - The answer is charged before the configuration is checked and before any probe:
+//     it has been paid for, whatever the verdict.
+//   - With ShortCircuit a probe whose score decides is the last; those that did not run
+//     count as 1, and the decision does not come to them.
+//   - A completer that charges its calls (debited) makes none once a hard limit is
+//     crossed.
+//   - What the sink of events is told is what happened; a sink that fails makes the
+//     gate escalate, even at the verdict.
 
 // protect turns a panic into an error.
 func protect(do func() error) (err error) {
@@ -72,31 +87,23 @@ func (r *run) probe(ctx context.Context) (Decision, error) {
 	if r.cfg.DebitProbes && r.ledger != nil {
 		by = &debited{by, r}
 	}
-	var scores [3]float64
+	scores, thresholds := [len(tests)]float64{1, 1, 1}, r.cfg.thresholds().list() // whoever is not asked, since an earlier one decides, counts as perfect
 	for i, p := range r.cfg.probes(by) {
-		r.stage = tests[i].stage
-		value, err := r.measure(ctx, p)
+		r.stage = tests[i].then.Stage
+		value, err := r.measure(ctx, i, p)
 		if err != nil {
 			return Decision{}, err
 		}
 		scores[i] = value
-		if r.cfg.ShortCircuit && (!isShare(value) || tests[i].fails(value, r.cfg.thresholds())) {
+		if r.cfg.ShortCircuit && (!isShare(value) || tests[i].fails(value, thresholds[i])) {
 			break
 		}
 	}
-	return r.decide(scores), nil
+	return Decide(Scores{scores[0], scores[1], scores[2]}, r.cfg.thresholds()), nil
 }
 
-// decide decides from the scores of the probes that ran. Those that did not, since
-// an earlier one decides, count as perfect.
-func (r *run) decide(scores [3]float64) Decision {
-	for i := len(r.meta.ProbesRun); i < len(scores); i++ {
-		scores[i] = 1
-	}
-	return Decide(Scores{scores[0], scores[1], scores[2]}, r.cfg.thresholds())
-}
-
-func (r *run) measure(ctx context.Context, p Probe) (float64, error) {
+// measure measures the i-th score.
+func (r *run) measure(ctx context.Context, i int, p Probe) (float64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -110,7 +117,7 @@ func (r *run) measure(ctx context.Context, p Probe) (float64, error) {
 	e := Event{Type: "probe"}
 	if isShare(m.Value) {
 		e.Value = &m.Value
-		*r.scoreOf(r.stage) = &m.Value
+		*r.scores()[i] = &m.Value
 	}
 	if err := r.emit(e); err != nil {
 		return 0, err
@@ -121,14 +128,9 @@ func (r *run) measure(ctx context.Context, p Probe) (float64, error) {
 	return m.Value, nil
 }
 
-func (r *run) scoreOf(stage string) **float64 {
-	switch stage {
-	case StageUncertainty:
-		return &r.meta.Uncertainty
-	case StageSensitivity:
-		return &r.meta.Sensitivity
-	}
-	return &r.meta.Adherence
+// scores returns where the scores are told, in the order of the tests.
+func (r *run) scores() [len(tests)]**float64 {
+	return [...]**float64{&r.meta.Uncertainty, &r.meta.Sensitivity, &r.meta.Adherence}
 }
 
 // tripped reports whether the gate has to stop, and notes what was crossed.
@@ -202,8 +204,8 @@ func (r *run) result(d Decision, err error) Result {
 	}
 	result := Result{Kind: d.Kind, Reasons: []string{}, Meta: r.meta, Err: err}
 	result.Meta.Stage = d.Stage
-	if limit, compared := r.cfg.thresholds().of(d.Stage); compared && d.Code != CodeInternalError {
-		result.Meta.Limit, result.Meta.Observed = &limit, *r.scoreOf(d.Stage)
+	if i := slices.IndexFunc(tests[:], func(t test) bool { return t.then == d }); i >= 0 {
+		result.Meta.Limit, result.Meta.Observed = new(r.cfg.thresholds().list()[i]), *r.scores()[i]
 	}
 	if d.Code != "" {
 		result.Reasons = append(result.Reasons, d.Code)

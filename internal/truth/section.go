@@ -2,6 +2,7 @@ package truth
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -13,6 +14,13 @@ import (
 	"github.com/dialai/dialai/internal/spend"
 	"github.com/dialai/dialai/machine"
 )
+
+// A truth section as plain data, and how it is read. Defaults come first, those of the
+// profile, so that what is absent is never 0; then each member is taken over if it is
+// right, and what contradicts another is reported. A gate in a machine has no budget of
+// its own, since the session pays; one that stands alone may. A splitter and a template
+// are texts here and become functions in Options; a template is filled in one pass, so
+// that no text from outside can bring in a placeholder.
 
 // A Section is a section truth: in a machine, a gate that winners must pass before they
 // are executed. It is plain data; who asks the models is added to what [Section.Config]
@@ -49,12 +57,7 @@ func (t *Section) Needs(transition string) bool {
 }
 
 // Prober returns the model that probes ask.
-func (t *Section) Prober() string {
-	if t.ProbeModel != "" {
-		return t.ProbeModel
-	}
-	return t.Model
-}
+func (t *Section) Prober() string { return cmp.Or(t.ProbeModel, t.Model) }
 
 // Calls returns how many calls of a model a gate that passes makes at most.
 func (t *Section) Calls() int64 {
@@ -70,9 +73,8 @@ func (t *Section) Calls() int64 {
 
 // Config returns the section as a gate needs it, without the completers.
 func (t *Section) Config() Config {
-	thresholds := t.Thresholds
 	return Config{
-		Thresholds: &thresholds, Estimator: t.Estimator, LenientLogProbs: !t.Strict, ShortCircuit: t.ShortCircuit,
+		Thresholds: new(t.Thresholds), Estimator: t.Estimator, LenientLogProbs: !t.Strict, ShortCircuit: t.ShortCircuit,
 		Steps: t.Steps.Options(), Budget: t.Budget, DebitProbes: t.DebitProbes,
 	}
 }

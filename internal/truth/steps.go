@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -8,6 +9,18 @@ import (
 	"strings"
 	"sync"
 )
+
+// Uncertainty by critique of each step of an answer (the estimator
+// process_reward_verifier). The answer is cut into steps, each is shown to the model
+// with the question and the whole answer, and the critique must end in a line "SCORE:
+// 0.5". The score of the answer is the weakest step, the mean or the last, and the
+// uncertainty 1 minus that.
+//
+// The work is bounded: at most MaxSteps critiques, of at most MaxStepChars of a step
+// and four times as much of the answer. Steps beyond that go into the last critique
+// together (MergeTail) or are not looked at, and StepsVerified says how many were. A
+// critique without a score counts as ParseFailureScore, and an answer without steps as
+// entirely uncertain.
 
 // An Aggregator says how the scores of steps become one.
 type Aggregator string
@@ -57,15 +70,9 @@ type Critique struct {
 }
 
 func (o StepOptions) withDefaults() StepOptions {
-	if o.Aggregator == "" {
-		o.Aggregator = AggregateMin
-	}
-	if o.MaxSteps == 0 {
-		o.MaxSteps = DefaultMaxVerifiedSteps
-	}
-	if o.MaxStepChars == 0 {
-		o.MaxStepChars = DefaultMaxStepChars
-	}
+	o.Aggregator = cmp.Or(o.Aggregator, AggregateMin)
+	o.MaxSteps = cmp.Or(o.MaxSteps, DefaultMaxVerifiedSteps)
+	o.MaxStepChars = cmp.Or(o.MaxStepChars, DefaultMaxStepChars)
 	if o.Split == nil {
 		o.Split = SplitSteps
 	}
@@ -79,7 +86,7 @@ func (o StepOptions) Check() error {
 	}
 	o = o.withDefaults()
 	switch {
-	case o.Aggregator != AggregateMin && o.Aggregator != AggregateMean && o.Aggregator != AggregateLast:
+	case !slices.Contains(aggregators, o.Aggregator):
 		return bad("aggregator", fmt.Sprintf("%q", o.Aggregator), fmt.Sprintf("it must be one of %q", aggregators))
 	case o.MaxSteps < 0:
 		return bad("max_steps", fmt.Sprint(o.MaxSteps), "it must be at least 1")

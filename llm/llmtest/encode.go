@@ -1,14 +1,15 @@
 package llmtest
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 type object = map[string]any
 
 // encode returns the body of a reply in the format of the call.
 func (p *Reply) encode(c *Call) []byte {
-	if p.Model == "" {
-		p.Model = c.Model
-	}
+	p.Model = cmp.Or(p.Model, c.Model)
 	if p.Usage.Input == 0 && p.Usage.Output == 0 {
 		p.Usage.Input, p.Usage.Output = 100, 10
 	}
@@ -38,12 +39,13 @@ func (p *Reply) finish(stop, called string) string {
 	return stop
 }
 
-// token returns one token of the text; "" behind its end.
-func (p *Reply) token(i int) string {
-	if list := []rune(p.Text); i < len(list) {
-		return string(list[i])
+// tokens are the runes of the text, each with its probability under the name that an API gives it.
+func (p *Reply) tokens(probability string) (list []any) {
+	text := []rune(p.Text)
+	for i, lp := range p.LogProbs {
+		list = append(list, object{"token": string(text[min(i, len(text)):min(i+1, len(text))]), probability: lp})
 	}
-	return ""
+	return list
 }
 
 func (p *Reply) chat() object {
@@ -63,11 +65,7 @@ func (p *Reply) chat() object {
 	}
 	choice := object{"index": 0, "message": message, "finish_reason": p.finish("stop", "tool_calls")}
 	if p.LogProbs != nil {
-		var content []any
-		for i, lp := range p.LogProbs {
-			content = append(content, object{"token": p.token(i), "logprob": lp})
-		}
-		choice["logprobs"] = object{"content": content}
+		choice["logprobs"] = object{"content": p.tokens("logprob")}
 	}
 	body := object{"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": p.Model, "choices": []any{choice}}
 	if !p.NoUsage {
@@ -117,11 +115,7 @@ func (p *Reply) generate() object {
 		body["candidates"], body["promptFeedback"] = []any{}, object{"blockReason": "SAFETY"}
 	}
 	if p.LogProbs != nil {
-		var chosen []any
-		for i, lp := range p.LogProbs {
-			chosen = append(chosen, object{"token": p.token(i), "logProbability": lp})
-		}
-		candidate["logprobsResult"] = object{"chosenCandidates": chosen}
+		candidate["logprobsResult"] = object{"chosenCandidates": p.tokens("logProbability")}
 	}
 	if !p.NoUsage {
 		body["usageMetadata"] = object{

@@ -13,6 +13,8 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
+// What human decisions taught: books, exemplars, lessons, rosters and their log.
+
 func testBook(t *testing.T, m Maker) {
 	b := newBench(t, m)
 	s := b.start()
@@ -137,6 +139,47 @@ func testReviews(t *testing.T, m Maker) {
 	}
 }
 
+// testRetracted: what a ruling that is taken back has taught leaves the book and the
+// exemplars, and a lesson says so.
+func testRetracted(t *testing.T, m Maker) {
+	b := newBench(t, m)
+	s := b.start()
+	first := b.load(s.ID).Key()
+	b.decide(s.ID, "finish")
+	s = b.start()
+	b.decide(s.ID, "again")
+	before := session.Summarize(b.load(s.ID))
+	_, err := b.r.Retract(b.ctx, runner.Retracting{SessionID: first.Session, RoundID: first.ID(), SpecialistID: "human", Note: "wrong one"})
+	b.ok(err)
+	for range 2 {
+		book, err := b.store.Book(b.ctx, "storetest")
+		b.ok(err)
+		got := ""
+		for _, r := range book.Records("storetest") {
+			got += fmt.Sprintf("%s %d/%d ", r.SpecialistID, r.MatchingChoices, r.TotalComparisons)
+		}
+		if got != "first 0/1 second 0/1 " {
+			t.Errorf("the book is %q", got)
+		}
+		list, err := b.store.Exemplars(b.ctx, "storetest", "", 0)
+		if b.ok(err); len(list) != 1 || list[0].SessionID != s.ID.String() {
+			t.Errorf("the exemplars are %+v", list)
+		}
+		lessons := all(b, b.store.Lessons(b.ctx, 0))
+		if n := len(lessons); n != 3 || lessons[2].Retracts == nil || lessons[2].Outcome != nil || lessons[2].Retracts.Round != lessons[0].Outcome.Round {
+			t.Errorf("the lessons are %+v", lessons)
+		}
+		if b.load(first.Session).Status != session.Completed || session.Summarize(b.load(s.ID)) != before {
+			t.Error("a session has moved")
+		}
+		b.open(m)
+	}
+	b.decide(s.ID, "again") // the store goes on
+	if list, err := b.store.Exemplars(b.ctx, "storetest", "", 0); err != nil || len(list) != 2 {
+		t.Errorf("then there are %d exemplars (%v)", len(list), err)
+	}
+}
+
 func testAdoptions(t *testing.T, m Maker) {
 	b := newBench(t, m)
 	s := b.start()
@@ -185,10 +228,10 @@ func testRoster(t *testing.T, m Maker) {
 		t.Fatalf("a fresh roster has sequence %d", roster.Sequence)
 	}
 	third := machine.Specialist{Role: machine.Proposer, SpecialistID: "third", StrategyFnName: "random"}
-	if _, err := b.r.Register(b.ctx, "storetest", third); err != nil {
+	if _, err := b.r.Register(b.ctx, "storetest", third, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.r.Register(b.ctx, "storetest", third); !errors.Is(err, session.ErrExists) {
+	if _, err := b.r.Register(b.ctx, "storetest", third, nil); !errors.Is(err, session.ErrExists) {
 		t.Fatalf("registering twice = %v, want ErrExists", err)
 	}
 	b.ok(b.r.Disable(b.ctx, "storetest", "third"))

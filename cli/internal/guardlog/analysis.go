@@ -10,6 +10,17 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// Sums of a log of guards: how many records of each kind, how often each verdict and
+// each reason, how scores are spread, and what was spent on what led to each verdict.
+// Spending is collected for each candidate (a task and its round, or the id of an
+// answer) until its verdict comes, which takes it over; what is left at the end is
+// reported as open.
+//
+// A log may be as long as it likes, so memory is bounded: scores are counted in steps
+// of 1/10,000, names beyond 1,000 are "other", candidates beyond 100,000 share one sum.
+// Lines that cannot be read are counted and the first ten named. Lines that dialai
+// check has printed are taken as well.
+
 type lineProblem struct {
 	Line    int    `json:"line"`
 	Problem string `json:"problem"`

@@ -15,6 +15,13 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// dialai budget: a trace of calls charged to a budget, to see where it would have
+// tripped. Each line is a call, in the words of a trace or of a guards' log; the clock
+// follows the times in it and never goes back. Every call is charged, then the budget
+// is asked what it makes of that (spend.Ledger.Check); the first crossing of each kind
+// is noted with the number of the call. Steps that passed count as progress, and limits
+// that a human raised in the course of the trace are raised here too.
+
 // A BudgetRun charges calls to a budget.
 type BudgetRun struct {
 	mode    spend.BudgetMode

@@ -18,21 +18,15 @@ func EachLine(r io.Reader, f func(n int, line []byte, err error) error) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	for n := 1; ; n++ {
 		line, err := readLine(lines)
-		long := errors.Is(err, errLongLine)
-		if err != nil && !long && !errors.Is(err, io.EOF) {
+		long, end := errors.Is(err, errLongLine), errors.Is(err, io.EOF)
+		if end {
+			err = nil
+		}
+		if long || err == nil && len(bytes.TrimSpace(line)) > 0 {
+			err = f(n, line, err)
+		}
+		if end || err != nil {
 			return err
-		}
-		if long || len(bytes.TrimSpace(line)) > 0 {
-			var problem error
-			if long {
-				problem = errLongLine
-			}
-			if err := f(n, line, problem); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
 		}
 	}
 }

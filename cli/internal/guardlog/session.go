@@ -1,6 +1,7 @@
 package guardlog
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -14,14 +15,26 @@ import (
 	"github.com/dialai/dialai/verdict"
 )
 
+// A session's log told again as an event log of guards. The records are folded
+// (session.Folder) and each event is seen as it is applied, with the spending before
+// and after, so every charge and every correction becomes a record, and the sums of the
+// guards' log are those of the session. A step that was judged is written when the
+// event after it has been applied, since only that says whether it was executed, and
+// when.
+//
+// How much of a step is told is up to the reader: all of it, digests, or digests only
+// where the texts hold what looks like a secret or personal data. A text is never cut
+// in part: what is left could not be judged again. What is withheld of an open round is
+// left out altogether, its spending too.
+
 // PayloadRedacted leaves out the texts of steps that hold secrets or personal data.
 const PayloadRedacted = "redacted"
 
 // Options say what of a session is told.
 type Options struct {
-	From    int64  // the first event
-	Payload string // of a step: redacted, full or digest; "" is full
-	Hidden  bool   // the open round is withheld
+	From    int64            // the first event
+	Payload string           // of a step: redacted, full or digest; "" is full
+	Hidden  map[int32]string // the rounds that are withheld, and why
 }
 
 // A Log tells the events of a session as guards see them.
@@ -44,10 +57,9 @@ type Log struct {
 // each record of it.
 func New(s *session.Session, o Options, take func(*guard.LogRecord) error) *Log {
 	w := &Log{Options: o, take: take, session: s}
-	definition := s.Machine().JSON()
 	w.folder = &session.Folder{
 		Programs:   session.NewPrograms(),
-		Definition: func(string) ([]byte, error) { return definition, nil },
+		Definition: func(digest string) ([]byte, error) { return s.Definition(digest), nil },
 		Gate:       w.gate, Applied: w.applied,
 	}
 	return w
@@ -75,12 +87,27 @@ func (w *Log) Fold(records iter.Seq2[session.StoredRecord, error], last int64) e
 // write hands on one record of the log. Whatever guards wrote of an open round tells what
 // was proposed in it: who answered, with which model, at what cost.
 func (w *Log) write(seq int64, at specialist.Time, rec *guard.LogRecord) {
-	if seq < w.From || w.err != nil || w.Hidden && rec.Round == int64(w.session.Round) {
+	hidden := w.Hidden[int32(rec.Round)] != ""
+	if seq < w.From || w.err != nil || hidden && w.session.Opens(int32(rec.Round)) {
 		return
+	}
+	if hidden {
+		conceal(rec)
 	}
 	rec.V, rec.Seq, rec.Session = 1, seq, w.session.ID.String()
 	rec.TS = append(at.Append([]byte{'"'}), '"')
 	w.err = w.take(rec)
+}
+
+// conceal leaves out of a record of a closed round that waits for a review who was asked and
+// what was not executed. What was spent stays, for all that follows goes by it.
+func conceal(rec *guard.LogRecord) {
+	if rec.Meta != nil {
+		rec.Meta.Specialist = ""
+	}
+	if rec.Type == guard.LogCheck && len(rec.Reason) > 0 {
+		rec.Payload, rec.Input = guard.PayloadNone, nil
+	}
 }
 
 // gate takes in a step that was judged. Where it was executed the fold tells of
@@ -155,6 +182,9 @@ func (w *Log) applied(seq int64, ev session.Event, before, after spend.Book) {
 	switch d := ev.Data.(type) {
 	case *session.Created:
 		w.write(seq, ev.At, w.config())
+		if from := d.Options.ForkedFrom; from != nil { // it goes on with a round
+			w.round = int64(from.Round)
+		}
 	case *session.RoundOpened:
 		w.round = int64(d.Round)
 		for _, notice := range d.Notices {
@@ -166,10 +196,10 @@ func (w *Log) applied(seq int64, ev session.Event, before, after spend.Book) {
 		}
 	case *session.Resumed:
 		if d.Cleared {
-			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogCleared, Message: d.Note, Meta: &guard.LogMeta{Actor: d.Actor}})
+			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogCleared, Message: d.Note, Meta: &guard.LogMeta{Actor: d.By()}})
 		}
 		if len(d.Raised) > 0 {
-			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogRaised, Message: d.Note, Meta: &guard.LogMeta{Actor: d.Actor, Raised: d.Raised}})
+			w.write(seq, ev.At, &guard.LogRecord{Round: w.round, Type: guard.LogRaised, Message: d.Note, Meta: &guard.LogMeta{Actor: d.By(), Raised: d.Raised}})
 		}
 	}
 	w.ledger(seq, ev, before)
@@ -182,26 +212,16 @@ func (w *Log) applied(seq int64, ev session.Event, before, after spend.Book) {
 func (w *Log) config() *guard.LogRecord {
 	def := w.session.Machine().Definition()
 	meta := &guard.LogMeta{Machine: def.MachineName, Digest: w.session.Machine().Digest(), Guards: def.Guards}
-	if c, problems := guard.ParseStored(sectionOf(def.Guards)); len(problems) == 0 {
+	if c, problems := guard.ParseStored([]byte(cmp.Or(string(def.Guards), "{}"))); len(problems) == 0 {
 		meta.Profile, w.prices = c.Profile, c.Cost.Version
 	}
-	if w.prices == "" {
-		w.prices = w.session.Options().Prices
-	}
+	w.prices = cmp.Or(w.prices, w.session.Options().Prices)
 	for _, s := range def.States {
 		if s.Guards != nil {
 			meta.States = append(meta.States, guard.LogState{State: s.Name, Guards: s.Guards})
 		}
 	}
 	return &guard.LogRecord{Type: guard.LogConfig, Meta: meta}
-}
-
-// sectionOf returns a guards section that is there.
-func sectionOf(section []byte) []byte {
-	if section == nil {
-		return []byte("{}")
-	}
-	return section
 }
 
 // ledgerOf describes what a session has spent.

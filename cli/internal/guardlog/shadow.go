@@ -71,8 +71,7 @@ func (s *Shadow) Observe(r session.Change) []ShadowLine {
 	if s.log.err != nil {
 		return nil
 	}
-	key := (&session.Change{Before: r.Before, After: r.After}).Key()
-	if _, err := s.log.folder.Add(session.AppendEvents(nil, key, r.First, r.Events)); err != nil && s.log.err == nil {
+	if _, err := s.log.folder.Add(session.AppendEvents(nil, r.Key(), r.First, r.Events)); err != nil && s.log.err == nil {
 		s.log.err = err
 	}
 	return s.found

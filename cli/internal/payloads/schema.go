@@ -3,6 +3,7 @@
 package payloads
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -31,9 +32,9 @@ type Schema struct {
 	Properties  json.RawMessage   `json:"properties"`
 }
 
-// member returns the schema of a member; one that is not declared says nothing.
+// Member returns the schema of a member; one that is not declared says nothing.
 func (p *Schema) Member(name string) (m Schema) {
-	_ = json.Unmarshal(ObjectOf(p.Properties).Get(name), &m) // nor does true
+	_ = json.Unmarshal(jsontext.ReadObject(p.Properties).Get(name), &m) // nor does true
 	return m
 }
 
@@ -80,22 +81,22 @@ func (p *Schema) Read(value string) (json.RawMessage, error) {
 	if err != nil && json.Valid([]byte(value)) {
 		return nil, err
 	}
-	if err != nil || kindOf(text) != strings.Replace(kinds[0], "integer", "number", 1) {
-		return nil, fmt.Errorf("%q is no %s, which the parameters ask for", value, kinds[0])
+	if err != nil || cmp.Or(jsonKinds[text[0]], "number") != strings.Replace(kinds[0], "integer", "number", 1) {
+		return nil, fmt.Errorf("%q is no %s, and it has to be one", value, kinds[0])
 	}
 	return text, nil
 }
 
 // object returns a JSON object with the members given and the others that a schema
 // requires.
-func (p Schema) object(given Object, value func(Schema) string) string {
-	o := slices.Clip(given)
+func (p Schema) object(given jsontext.Object, value func(Schema) string) string {
+	var missing []jsontext.Member
 	for _, name := range p.RequiredNames() {
-		if !o.Has(name) {
-			o = append(o, Member{name, json.RawMessage(value(p.Member(name)))})
+		if !given.Has(name) {
+			missing = append(missing, jsontext.Member{Name: name, Value: json.RawMessage(value(p.Member(name)))})
 		}
 	}
-	return string(o.JSON())
+	return string(given.With(missing).JSON())
 }
 
 // Blank returns the only value that a schema accepts or its default, else a placeholder.
@@ -111,22 +112,8 @@ func (p Schema) Blank() string {
 	return Placeholder
 }
 
-// kindOf returns the type of a JSON value.
-func kindOf(value json.RawMessage) string {
-	switch value[0] {
-	case '{':
-		return "object"
-	case '[':
-		return "array"
-	case '"':
-		return "string"
-	case 't', 'f':
-		return "boolean"
-	case 'n':
-		return "null"
-	}
-	return "number"
-}
+// jsonKinds are those of JSON values by their first byte; all others are numbers.
+var jsonKinds = map[byte]string{'{': "object", '[': "array", '"': "string", 't': "boolean", 'f': "boolean", 'n': "null"}
 
 // Example returns a value that the schema is likely to accept.
 func (p Schema) Example() string {
@@ -147,7 +134,7 @@ func (p Schema) Example() string {
 	case kinds[0] == "array":
 		return "[]"
 	case kinds[0] == "object":
-		return p.object(nil, Schema.Example)
+		return p.object(jsontext.Object{}, Schema.Example)
 	}
 	return "null"
 }
@@ -185,16 +172,14 @@ func (p Schema) text() string {
 // Simple reports whether a payload can be asked for member by member: it is an object,
 // and nothing is required in it but texts, numbers and the like.
 func (p *Schema) Simple(so json.RawMessage) bool {
-	declared := ObjectOf(p.Properties)
-	if len(declared) == 0 || so != nil && so[0] != '{' {
+	declared := jsontext.ReadObject(p.Properties)
+	if len(declared.Members()) == 0 || so != nil && so[0] != '{' {
 		return false
 	}
-	for _, name := range p.RequiredNames() {
-		if m := p.Member(name); !declared.Has(name) || !m.Scalar() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.RequiredNames(), func(name string) bool {
+		m := p.Member(name)
+		return !declared.Has(name) || !m.Scalar()
+	})
 }
 
 // Scalar reports whether a schema is of a value that is typed as it is.
@@ -232,10 +217,7 @@ func (p *Schema) Prompt(name string, so json.RawMessage, required bool) string {
 	if !required {
 		what += "; optional"
 	}
-	text := "  " + name
-	if what != "" {
-		text += " (" + strings.TrimPrefix(what, "; ") + ")"
-	}
+	text := "  " + name + render.When(what != "", " ("+strings.TrimPrefix(what, "; ")+")")
 	if so != nil {
 		text += " [" + render.ValueText(so) + "]"
 	}

@@ -3,6 +3,7 @@ package payloads
 import (
 	"encoding/json"
 
+	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/session"
 )
 
@@ -27,7 +28,7 @@ func Template(t session.InboxTransition) string {
 	case json.Unmarshal(t.Parameters, &s) != nil || len(s.Required) == 0:
 		return Placeholder
 	}
-	return s.object(nil, Schema.Blank)
+	return s.object(jsontext.Object{}, Schema.Blank)
 }
 
 // Skeleton returns an object with a value for each member that a schema requires, which
@@ -43,5 +44,5 @@ func Completed(schema string, given json.RawMessage, value func(Schema) string) 
 	if schema == "" || json.Unmarshal([]byte(schema), &s) != nil || len(s.Required) == 0 {
 		return ""
 	}
-	return s.object(ObjectOf(given), value)
+	return s.object(jsontext.ReadObject(given), value)
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -92,24 +93,15 @@ func (b *Backtest) printJSON(r *backtest.Report) error {
 
 func (b *Backtest) head(r *backtest.Report) {
 	t := &r.Total
-	name := Clean(t.Machine)
-	if name == "" {
-		name = Plural(len(r.Machines), "machine")
-	}
-	fmt.Fprintf(b.Out, "Machine:       %s\n", name)
+	fmt.Fprintf(b.Out, "Machine:       %s\n", cmp.Or(Clean(t.Machine), Plural(len(r.Machines), "machine")))
 	fmt.Fprintf(b.Out, "Policy:        %s\n", Clean(b.Policy))
 	fmt.Fprintf(b.Out, "Rounds:        %d in %s, %s decidable from the record\n\n", t.Rounds, Plural(r.Sessions, "session"), percent(t.Coverage))
 }
 
 func (b *Backtest) table(r *backtest.Report) error {
 	rows := [][]string{{"STATE", "ROUNDS", "UNKNOWN", "FLIPS", "AUTOMATIC", "HUMANS", "ERRORS", "COST USD"}}
-	several := len(r.Machines) > 1
 	for _, s := range r.States {
-		name := s.State
-		if several {
-			name = s.Machine + "/" + name
-		}
-		rows = append(rows, row(name, &s))
+		rows = append(rows, row(When(len(r.Machines) > 1, s.Machine+"/")+s.State, &s))
 	}
 	if len(r.States) > 1 {
 		rows = append(rows, row("all", &r.Total))
@@ -129,12 +121,9 @@ func row(name string, r *backtest.Result) []string {
 }
 
 // span shows the best and the worst case.
-func span(n [2]int) string {
+func span[N int | float64](n [2]N) string {
 	slices.Sort(n[:])
-	if n[0] == n[1] {
-		return fmt.Sprint(n[0])
-	}
-	return fmt.Sprintf("%d to %d", n[0], n[1])
+	return fmt.Sprint(n[0]) + When(n[0] != n[1], fmt.Sprintf(" to %v", n[1]))
 }
 
 func percents(p [2]float64) string {
@@ -146,10 +135,7 @@ func percents(p [2]float64) string {
 }
 
 func costs(c [2]exact.Money) string {
-	if c[0] == c[1] {
-		return c[0].String()
-	}
-	return c[0].String() + " to " + c[1].String()
+	return c[0].String() + When(c[0] != c[1], " to "+c[1].String())
 }
 
 // details shows flips and steps that other guards judge otherwise.
@@ -158,7 +144,7 @@ func (b *Backtest) details(r *backtest.Report) {
 		fmt.Fprintln(b.Out, "\nFlips:")
 	}
 	for _, f := range b.flips {
-		fmt.Fprintf(b.Out, "  session %s round %d in %s: %s → %s%s\n", f.SessionID, f.Round, Clean(f.State), Clean(f.Old), Clean(f.New), said(&f))
+		fmt.Fprintf(b.Out, "  session %s round %d in %s: %s → %s%s\n", b.ID(f.SessionID), f.Round, Clean(f.State), Clean(f.Old), Clean(f.New), said(&f))
 	}
 	if b.more > 0 {
 		fmt.Fprintf(b.Out, "  and %d more: --json lists them all\n", b.more)
@@ -172,19 +158,12 @@ func (b *Backtest) details(r *backtest.Report) {
 			fmt.Fprintf(b.Out, "  and %d more: --json lists them all\n", len(b.Gates.Changes())-i)
 			break
 		}
-		fmt.Fprintf(b.Out, "  session %s event %d, %s in %s: %s → %s %v\n", c.SessionID, c.Seq, Clean(c.TransitionName), Clean(c.State), c.Recorded, c.Now, c.NowCodes)
+		fmt.Fprintf(b.Out, "  session %s event %d, %s in %s: %s → %s %v\n", b.ID(c.SessionID), c.Seq, Clean(c.TransitionName), Clean(c.State), c.Recorded, c.Now, c.NowCodes)
 	}
 }
 
 func said(f *backtest.Flip) string {
-	text := ""
-	if f.Human != "" {
-		text = ", a human said " + Clean(f.Human)
-	}
-	if f.OffPath {
-		text += ", off the path"
-	}
-	return text
+	return When(f.Human != "", ", a human said "+Clean(f.Human)) + When(f.OffPath, ", off the path")
 }
 
 // foot sums up and says what the figures are not.
@@ -201,7 +180,7 @@ func (b *Backtest) foot(r *backtest.Report) {
 		return
 	}
 	fmt.Fprintf(b.Out, "Automatic:     %s → %s of the rounds\n", percent(t.Old.AutomaticShare), percents(t.New.AutomaticShare))
-	fmt.Fprintf(b.Out, "Human minutes: %v → %s\n", t.Old.HumanMinutes, minutes(t.New.HumanMinutes))
+	fmt.Fprintf(b.Out, "Human minutes: %v → %s\n", t.Old.HumanMinutes, span(t.New.HumanMinutes))
 	fmt.Fprintf(b.Out, "Error:         %s\n", errorShares(t))
 	for i := range r.Machines {
 		b.promise(&r.Machines[i])
@@ -228,14 +207,6 @@ func errorShares(t *backtest.Result) string {
 		now = percents(*e)
 	}
 	return old + " → " + now + " of the automatic decisions on which there is a human's word"
-}
-
-func minutes(m [2]float64) string {
-	slices.Sort(m[:])
-	if m[0] == m[1] {
-		return fmt.Sprint(m[0])
-	}
-	return fmt.Sprintf("%v to %v", m[0], m[1])
 }
 
 // promise sets what is promised beside what came of it.
@@ -278,14 +249,12 @@ func (st Style) Adopted(out *bufio.Writer, l *AdoptedLine) error {
 	case st.Quiet:
 		return nil
 	}
-	where := Clean(l.Machine)
-	if l.State != "" {
-		where = "state " + Clean(l.State)
-	}
-	among := ""
-	if l.Tried > 1 {
-		among = fmt.Sprintf(", at a confidence for the best of %d policies tried", l.Tried)
-	}
-	_, err := fmt.Fprintf(out, "\nAdopted:       the promise of %s begins with %s%s, once the file says so (policy %s)\n", where, Plural(l.Pairs, "recorded round"), among, l.PolicyDigest)
+	where := Either(l.State != "", "state "+Clean(l.State), Clean(l.Machine))
+	_, err := fmt.Fprintf(out, "\nAdopted:       the promise of %s begins with %s%s, once the file says so (policy %s)\n", where, Plural(l.Pairs, "recorded round"), amongTried(l.Tried), l.PolicyDigest)
 	return err
+}
+
+// amongTried says that the policy was chosen among several.
+func amongTried(n int64) string {
+	return When(n > 1, fmt.Sprintf(", at a confidence for the best of %d policies tried", n))
 }

@@ -34,9 +34,5 @@ func printMark(out io.Writer, label string, m *guardlog.BudgetMark) {
 	if m == nil {
 		return
 	}
-	id := ""
-	if m.ID != "" {
-		id = " (" + Clean(m.ID) + ")"
-	}
-	fmt.Fprintf(out, "%s record %d%s: %s: %s\n", label, m.Record, id, m.Code, m.Message)
+	fmt.Fprintf(out, "%s record %d%s: %s: %s\n", label, m.Record, When(m.ID != "", " ("+Clean(m.ID)+")"), m.Code, m.Message)
 }

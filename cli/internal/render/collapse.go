@@ -11,10 +11,7 @@ import (
 // Stages prints how far the states of a machine do without humans.
 func (st Style) Stages(out io.Writer, states []runner.StateCollapse) error {
 	return list(st, out, states, noCollapse, []string{"STATE", "STAGE", "SINCE", "WHY", "CHAMPION", "HUMAN DECISIONS"}, func(s runner.StateCollapse) []string {
-		since, champion := "the beginning", "none"
-		if s.Since != 0 {
-			since = s.Since.String()
-		}
+		since, champion := Either(s.Since != 0, s.Since.String(), "the beginning"), "none"
 		if s.Champion != nil {
 			champion = fmt.Sprintf("%s until %s", s.Champion.Certificate.SpecialistID, s.Champion.Certificate.ExpiresAt)
 		}
@@ -25,14 +22,7 @@ func (st Style) Stages(out io.Writer, states []runner.StateCollapse) error {
 const noCollapse = "No state declares a collapse under bayes: every state ends at consensus."
 
 func stageText(s runner.StateCollapse) string {
-	text := string(s.Stage)
-	if s.Frozen {
-		text += ", frozen"
-	}
-	if s.Held {
-		text += ", held by " + s.By
-	}
-	return text
+	return string(s.Stage) + When(s.Frozen, ", frozen") + When(s.Held, ", held by "+s.By)
 }
 
 // Plans prints what the next stage of each state waits for.

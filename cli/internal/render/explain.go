@@ -13,6 +13,13 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
+// The text of dialai explain. It is made from an explanation alone, in a fixed order:
+// what the round was, the votes with what each counted, who did not answer, the verdict
+// and its rule, how bayes came to its probabilities, guards, the human, reviews, and
+// what would have changed the verdict. What is not there is left out. JSON has
+// everything; this text has what fits a page, and with --verbose every expert of the
+// mixture.
+
 // A teller writes an explanation for people. It knows nothing but the data.
 type teller struct {
 	out io.Writer
@@ -68,25 +75,42 @@ func (t *teller) table(rows [][]string) {
 func outcomeOf(e *explain.Explanation) string {
 	switch {
 	case e.Ruling != nil:
-		return fmt.Sprintf("%s, ruled by %s", e.Executed, e.Ruling.HumanID)
+		return fmt.Sprintf("%s, ruled by %s", e.Executed, rulers(e.Ruling))
+	case e.Timer:
+		return fmt.Sprintf("%s, by the timer: the state was due", e.Executed)
 	case e.Executed != "" && e.Verdict != nil:
 		return fmt.Sprintf("%s, on the verdict of %s (%s)", e.Executed, e.Verdict.ArbiterID, e.Verdict.Strategy)
 	case len(e.Gates) > 0 && e.Verdict != nil && e.Verdict.ConsensusReached:
 		return "a guard refused " + e.Gates[len(e.Gates)-1].Transition
+	case e.Executed != "":
+		return e.Executed + ", decided by the engine"
 	case e.Human != nil:
 		return "a human must decide: " + e.Human.Reason
 	}
 	return "not decided yet"
 }
 
+// known says who has acted, in brackets; nothing if that is not said.
+func known(a *session.Actor) string {
+	if !a.Known() {
+		return ""
+	}
+	return " (" + a.Subject + ")"
+}
+
+// rulers names the human who ruled, or all who agreed.
+func rulers(r *explain.Ruling) string {
+	if len(r.Authors) > 1 {
+		return strings.Join(r.Authors, " and ")
+	}
+	return r.HumanID
+}
+
 func (t *teller) heading() {
 	e := t.e
 	t.line("Session ID:    %s", Clean(e.SessionID))
 	t.line("Machine:       %s (%.12s)", Clean(e.MachineName), e.MachineDigest)
-	attempt := ""
-	if e.Attempt > 0 {
-		attempt = fmt.Sprintf(", attempt %d (dialai explain %s %d.%d shows the one before)", e.Attempt, Clean(e.SessionID), e.Round, e.Attempt-1)
-	}
+	attempt := When(e.Attempt > 0, fmt.Sprintf(", attempt %d (dialai explain %s %d.%d shows the one before)", e.Attempt, Clean(e.SessionID), e.Round, e.Attempt-1))
 	t.line("Round:         %d from %s%s", e.Round, Clean(e.State), attempt)
 	if c := e.Collapse; c != nil {
 		t.line("Stage:         %s", Clean(stageOf(c)))
@@ -94,7 +118,14 @@ func (t *teller) heading() {
 	t.line("Outcome:       %s", Clean(outcomeOf(e)))
 }
 
+// concealed reports whether only what was executed is told of the round.
+func (t *teller) concealed() bool { return t.e.Withheld && t.e.Executed != "" }
+
 func (t *teller) votes() {
+	if t.concealed() {
+		t.line("\nVotes, failures and verdicts are withheld: a human is still to say without sight of them what should have been decided.")
+		return
+	}
 	if len(t.e.Votes) == 0 {
 		t.line("\nNobody proposed anything.")
 		return
@@ -114,10 +145,6 @@ func (t *teller) votes() {
 
 // alignmentFrom says what an alignment was made of.
 func alignmentFrom(v *explain.Vote) string {
-	where := ""
-	if v.Scope != "" {
-		where = " in this state"
-	}
 	switch {
 	case v.Human:
 		return "a human's vote is 1"
@@ -126,7 +153,7 @@ func alignmentFrom(v *explain.Vote) string {
 	case *v.Compared == 0:
 		return "not compared yet"
 	}
-	return fmt.Sprintf("%d of %d%s", *v.Agreed, *v.Compared, where)
+	return fmt.Sprintf("%d of %d%s", *v.Agreed, *v.Compared, When(v.Scope != "", " in this state"))
 }
 
 // weighted tells the votes as bayes counted them.
@@ -144,11 +171,7 @@ func (t *teller) weighted(j *trust.Judgement) {
 	}
 	t.table(rows)
 	t.origins()
-	t.line("  Weight is log-odds: 0 says nothing, below 0 counts against. These %s are worth %s.", Plural(len(j.Votes), "vote"), independent(j.NEff))
-}
-
-func independent(n exact.Billionths) string {
-	return fmt.Sprintf("%s independent ones", n.Text2())
+	t.line("  Weight is log-odds: 0 says nothing, below 0 counts against. These %s are worth %s independent ones.", Plural(len(j.Votes), "vote"), j.NEff.Text2())
 }
 
 // mostOrigins is how many states are named for a vote; JSON has them all.
@@ -163,10 +186,7 @@ func (t *teller) origins() {
 		}
 		var parts []string
 		for _, o := range v.Origins[:min(mostOrigins, len(v.Origins))] {
-			where := o.State
-			if o.Machine != t.e.MachineName {
-				where += " of " + o.Machine
-			}
+			where := o.State + When(o.Machine != t.e.MachineName, " of "+o.Machine)
 			parts = append(parts, fmt.Sprintf("%s %s of %s", where, o.K, o.N))
 		}
 		if more := len(v.Origins) - len(parts); more > 0 {
@@ -178,19 +198,11 @@ func (t *teller) origins() {
 
 // discountText says how much of a vote counts, and for whose sake.
 func discountText(s *trust.VoteShare, list []trust.Correlation) string {
-	text := s.Discount.Text2()
-	for i, c := range list {
-		if i == 0 {
-			text += " (errs with "
-		} else {
-			text += ", "
-		}
-		text += fmt.Sprintf("%s %s", c.With, c.Rho.Text2())
+	var parts []string
+	for _, c := range list {
+		parts = append(parts, fmt.Sprintf("%s %s", c.With, c.Rho.Text2()))
 	}
-	if len(list) > 0 {
-		text += ")"
-	}
-	return text
+	return s.Discount.Text2() + When(len(parts) > 0, " (errs with "+strings.Join(parts, ", ")+")")
 }
 
 var levelTexts = map[string]string{trust.LevelState: "here", trust.LevelMachine: "in other states", trust.LevelGlobal: "in other machines"}
@@ -231,11 +243,7 @@ func (t *teller) verdict() {
 		return
 	}
 	t.line("\nVerdict of %s (%s):", Clean(v.ArbiterID), Clean(v.Strategy))
-	if v.ConsensusReached {
-		t.line("  %s, proposed by %s", Clean(v.Transition), Clean(v.SpecialistID))
-	} else {
-		t.line("  no consensus")
-	}
+	t.line("  %s", Either(v.ConsensusReached, fmt.Sprintf("%s, proposed by %s", Clean(v.Transition), Clean(v.SpecialistID)), "no consensus"))
 	t.line("  Rule: %s (%s)", Clean(v.Reasoning), Clean(v.Code))
 	if q := v.Quorum; q != nil && q.Answered < q.Counted && q.Reached() {
 		t.line("  Answered: %d of %d answered, %d needed", q.Answered, q.Counted, q.Needed)
@@ -324,10 +332,7 @@ func (t *teller) risk(j *trust.Judgement) {
 	case r == nil && j.Threshold != nil:
 		t.line("  A threshold of %s; no promise goes with it.", *j.Threshold)
 	case r != nil:
-		tau := "no probability decides yet"
-		if r.Tau > 0 {
-			tau = fmt.Sprintf("a probability from %s decides", r.Tau)
-		}
+		tau := Either(r.Tau > 0, fmt.Sprintf("a probability from %s decides", r.Tau), "no probability decides yet")
 		t.line("  Promise: at most %s of the automatic decisions wrong, with confidence %s: %s, %s.", r.Promise.MaxError, r.Promise.Confidence, r.State, tau)
 	}
 }
@@ -352,7 +357,7 @@ func (t *teller) human() {
 	if r == nil {
 		return
 	}
-	t.line("\nRuling of %s, at %s:", Clean(r.HumanID), r.At)
+	t.line("\nRuling of %s%s, at %s:", Clean(rulers(r)), Clean(known(r.Actor)), r.At)
 	t.line("  %s → %s: %s", Clean(r.Transition), Clean(r.ToState), Clean(r.Reasoning))
 	if r.Kind == session.Direct.String() {
 		t.line("  Executed without teaching anything.")
@@ -363,7 +368,12 @@ func (t *teller) human() {
 	if r.Blind {
 		t.line("  Made without sight of the proposals.")
 	}
-	t.line("  %s", Clean(t.engineView(r)))
+	if !t.concealed() {
+		t.line("  %s", Clean(t.engineView(r)))
+	}
+	if x := r.Retracted; x != nil {
+		t.line("  Taken back by %s: %s. Nobody learns from it any more; tests keep what they counted.", Clean(x.HumanID), Clean(x.Note))
+	}
 }
 
 // engineView says what the engine had made of what a human decided.
@@ -376,14 +386,8 @@ func (t *teller) engineView(r *explain.Ruling) string {
 	case r.Decides:
 		return fmt.Sprintf("The engine would have decided %s.", r.Pick)
 	}
-	p := ""
-	if r.P > 0 {
-		p = fmt.Sprintf(", with probability %.3f", r.P.Float())
-	}
-	if *r.Agreed {
-		return fmt.Sprintf("The engine leaned the same way%s, but not enough to decide alone.", p)
-	}
-	return fmt.Sprintf("The engine leaned towards %s%s, but not enough to decide alone.", r.Pick, p)
+	p := When(r.P > 0, fmt.Sprintf(", with probability %.3f", r.P.Float()))
+	return fmt.Sprintf("The engine leaned %s%s, but not enough to decide alone.", Either(*r.Agreed, "the same way", "towards "+r.Pick), p)
 }
 
 // reviews tells what became of the round after it had closed.
@@ -401,10 +405,7 @@ func (t *teller) reviews() {
 		t.line("\nNot drawn for a second human, with probability %s.", d.SecondRate)
 	}
 	for _, r := range t.e.Reviews {
-		same := "another choice"
-		if r.Transition == t.e.Executed {
-			same = "the same"
-		}
+		same := Either(r.Transition == t.e.Executed, "the same", "another choice")
 		t.line("Review (%s) by %s, at %s: %s, %s. %s", Clean(r.Review), Clean(r.HumanID), r.At, Clean(r.Transition), same, Clean(r.Reasoning))
 	}
 }

@@ -47,10 +47,7 @@ func notReproduced(why string) string {
 }
 
 func whatIf(w explain.WhatIf) string {
-	if w.Instead == "" {
-		return fmt.Sprintf("Without the vote of %s", w.SpecialistID)
-	}
-	return fmt.Sprintf("If %s had proposed %s", w.SpecialistID, w.Instead)
+	return Either(w.Instead == "", "Without the vote of "+w.SpecialistID, fmt.Sprintf("If %s had proposed %s", w.SpecialistID, w.Instead))
 }
 
 // outcomeIf says what comes of a variant.
@@ -92,13 +89,7 @@ func (t *teller) distance(d *explain.Distance) {
 	if d.Weight == nil {
 		return
 	}
-	to, more := "a human decides", fmt.Sprintf("Further alignment of %s", *d.Weight)
-	if d.To != "" {
-		to = d.To + " is decided"
-	}
-	if *d.Weight <= 1 {
-		more = "Any further alignment"
-	}
+	to, more := Either(d.To != "", d.To+" is decided", "a human decides"), Either(*d.Weight <= 1, "Any further alignment", fmt.Sprintf("Further alignment of %s", *d.Weight))
 	t.line("  %s behind %s (a human's vote is 1): %s", more, Clean(d.For), Clean(to))
 }
 
@@ -108,11 +99,5 @@ func stageOf(c *session.Collapse) string {
 	if x := c.Certificate; x != nil && c.StageOf() == trust.Championed {
 		text += fmt.Sprintf(" %s, certified by %d of %d until %s", x.SpecialistID, x.K, x.N, x.ExpiresAt)
 	}
-	if c.Since != 0 {
-		text += fmt.Sprintf(", since %s", c.Since)
-	}
-	if c.Reason != "" {
-		text += " (" + c.Reason + ")"
-	}
-	return text
+	return text + When(c.Since != 0, fmt.Sprintf(", since %s", c.Since)) + When(c.Reason != "", " ("+c.Reason+")")
 }

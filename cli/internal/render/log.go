@@ -23,10 +23,6 @@ func (st Style) LogLine(out io.Writer, line LogLine) error {
 	if st.JSON {
 		return JSON(out, line)
 	}
-	note := ""
-	if line.Withheld {
-		note = " (the rest is withheld)"
-	}
-	_, err := fmt.Fprintf(out, "%5d  %s  %-15s %s%s\n", line.Seq, line.At, line.Kind, Clean(string(line.Data)), note)
+	_, err := fmt.Fprintf(out, "%5d  %s  %-15s %s%s\n", line.Seq, line.At, line.Kind, Clean(string(line.Data)), When(line.Withheld, " (the rest is withheld)"))
 	return err
 }

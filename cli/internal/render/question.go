@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,25 +21,73 @@ import (
 
 // Question prints what a human has to know to answer.
 func (st Style) Question(out io.Writer, q runner.Question) error {
-	printFacts(out, q)
-	if err := printHistory(out, q.History); err != nil {
+	return st.page(out, q, "show", q.SessionID)
+}
+
+// page prints a question; look is the command, with its arguments, that shows what is withheld.
+func (st Style) page(out io.Writer, q runner.Question, look string, args ...string) error {
+	st.printFacts(out, q)
+	if err := st.printHistory(out, q.History); err != nil {
 		return err
 	}
 	printNotices(out, q.Notices)
-	printRulings(out, q)
-	return st.printProposals(out, q)
+	st.printRulings(out, q)
+	return st.printProposals(out, q, look, args)
+}
+
+// Due prints by when a question is to be answered, after a label; nothing where nobody minds.
+func Due(out io.Writer, label string, q runner.Question) {
+	switch {
+	case q.DueError != "":
+		fmt.Fprintf(out, "%snobody knows: %s\n", label, Clean(q.DueError))
+	case q.Due != 0:
+		then := When(q.Then != "", fmt.Sprintf(", then %s is executed", Clean(q.Then)))
+		fmt.Fprintf(out, "%s%s%s%s\n", label, q.Due, then, When(q.Overdue, " (overdue)"))
+	}
+}
+
+// Meaning prints what a choice means, after a mark if it cannot be undone.
+func Meaning(out io.Writer, t session.InboxTransition) {
+	text := t.Description
+	if t.Irreversible {
+		text = "(irreversible) " + text
+	}
+	Prompt(out, "      ", text)
+	Prompt(out, "      ", Approvals(t.Approvals))
+}
+
+// Approvals says how many humans have to choose a transition, who has, and who may not; ""
+// for one that takes none.
+func Approvals(a *session.QuestionApprovals) string {
+	if a == nil {
+		return ""
+	}
+	text := fmt.Sprintf("takes %d approvals", a.Needed)
+	if a.Needed == 1 {
+		text = "takes the approval of a human"
+	}
+	if a.Each != nil {
+		text += ", one of each of " + strings.Join(a.Each, ", ")
+	}
+	if len(a.Given) > 0 {
+		text += fmt.Sprintf("; %d given: %s", len(a.Given), strings.Join(a.Given, ", "))
+	}
+	for _, e := range a.Excluded {
+		text += "; " + e.Reason
+	}
+	return text
 }
 
 // printRulings prints the words of humans that wait for another's and may be seen, each with
 // its reasons.
-func printRulings(out io.Writer, q runner.Question) {
+func (st Style) printRulings(out io.Writer, q runner.Question) {
 	for i, r := range q.Rulings {
 		if i == 0 {
 			fmt.Fprintln(out, "\nRulings of this round:")
 		}
 		fmt.Fprintf(out, "  %s chose %s\n", Clean(r.SpecialistID), Clean(r.TransitionName))
 		Prompt(out, "      ", r.Reasoning)
-		payloadLines(out, r.MetaJSON, fullValues(q.SessionID))
+		payloadLines(out, r.MetaJSON, st.fullValues(q.SessionID))
 	}
 }
 
@@ -46,17 +95,81 @@ func printRulings(out io.Writer, q runner.Question) {
 // session.
 const QuestionHead = "Question:      "
 
-// printFacts prints what the session is about, a member a line.
-func printFacts(out io.Writer, q runner.Question) {
-	if len(q.Facts.Input) == 0 {
+// printFacts prints what the session is about, a member a line: its data, and what it was
+// started with where that has changed since.
+func (st Style) printFacts(out io.Writer, q runner.Question) {
+	input, data := q.Facts.Input, q.Facts.Data
+	switch {
+	case len(input) == 0 && string(data) == "{}":
 		return
+	case string(data) == "{}":
+		input = nil
 	}
 	fmt.Fprintln(out, "\nFacts:")
-	printMembers(out, "  ", "metaJson", q.Facts.Input, fullValues(q.SessionID))
+	st.Facts(out, "  ", q)
+	if was := changed(input, data); was != nil {
+		fmt.Fprintln(out, "\nAs the session was started:")
+		printMembers(out, "  ", "metaJson", was, st.fullValues(q.SessionID))
+	}
 }
 
-// fullValues says where a value is shown that was cut.
-func fullValues(session string) string { return "dialai show " + session + " --json shows all of it" }
+// Facts prints what the session is about now: its data, or without any what it was started
+// with.
+func (st Style) Facts(out io.Writer, indent string, q runner.Question) {
+	now := q.Facts.Data
+	if string(now) == "{}" {
+		now = q.Facts.Input
+	}
+	if len(now) > 0 {
+		printMembers(out, indent, "metaJson", now, st.fullValues(q.SessionID))
+	}
+}
+
+// changed returns those members of the input that are others in the data; nil if none is.
+func changed(input, data json.RawMessage) json.RawMessage {
+	now := jsontext.ReadObject(data)
+	var was []jsontext.Member
+	for _, m := range jsontext.ReadObject(input).Members() {
+		if !bytes.Equal(now.Get(m.Name), m.Value) {
+			was = append(was, m)
+		}
+	}
+	if was == nil {
+		return nil
+	}
+	return jsontext.ObjectOf(was).JSON()
+}
+
+// Choices returns the transitions of a question that may be chosen, and those that are
+// closed.
+func Choices(q runner.Question) (open, closed []session.InboxTransition) {
+	for _, t := range q.Transitions {
+		if t.Closed == "" {
+			open = append(open, t)
+		} else {
+			closed = append(closed, t)
+		}
+	}
+	return open, closed
+}
+
+// Closed prints the transitions that may not be chosen, and why.
+func (st Style) Closed(out io.Writer, paint Paint, closed []session.InboxTransition) {
+	for _, t := range closed {
+		fmt.Fprintln(out, paint.Dim(fmt.Sprintf("  not now: %s → %s: %s", Clean(t.Name), Clean(t.Target), Clean(t.Closed))))
+	}
+}
+
+// fullValues says where a value is shown that was cut; "" cuts none.
+func (st Style) fullValues(session string) string {
+	if st.Full {
+		return ""
+	}
+	return st.Command("show", []string{session}, "--full").String() + " shows all of it"
+}
+
+// more is fullValues where this command itself shows it.
+func (st Style) more() string { return When(!st.Full, "--full shows all of it") }
 
 func printNotices(out io.Writer, notices []string) {
 	for i, n := range notices {
@@ -92,12 +205,13 @@ func printMembers(out io.Writer, indent, name string, value json.RawMessage, mor
 	}
 }
 
-// fold prints a value after its name, in lines of one width.
+// fold prints a value after its name, in lines of one width: the first ones, and where more
+// is shown, or all of them if that is "".
 func fold(out io.Writer, head, value, more string) {
 	runes := []rune(value)
 	blank := strings.Repeat(" ", utf8.RuneCountInString(head))
 	for i := 0; i == 0 || len(runes) > 0; i++ {
-		if i == valueLines {
+		if i == valueLines && more != "" {
 			fmt.Fprintf(out, "%s… %s more; %s\n", blank, Plural(len(runes), "character"), more)
 			return
 		}
@@ -126,17 +240,8 @@ type factLine struct{ name, value string }
 
 // membersOf returns the members of a JSON object in their order.
 func membersOf(object json.RawMessage) (lines []factLine) {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if _, err := dec.Token(); err != nil {
-		return nil
-	}
-	for dec.More() {
-		name, err := dec.Token()
-		var value json.RawMessage
-		if err != nil || dec.Decode(&value) != nil {
-			return lines
-		}
-		lines = append(lines, factLine{Clean(fmt.Sprint(name)), ValueText(value)})
+	for _, m := range jsontext.ReadObject(object).Members() {
+		lines = append(lines, factLine{Clean(m.Name), ValueText(m.Value)})
 	}
 	return lines
 }
@@ -158,11 +263,8 @@ func ValueText(value json.RawMessage) string {
 // looksLikeJSON reports whether a text would read as another kind of value.
 func looksLikeJSON(s string) bool { return json.Valid([]byte(s)) }
 
-// What stands under a row begins after underRow; more says where what was cut is shown.
-const (
-	underRow = "         "
-	more     = "--json shows all of it"
-)
+// What stands under a row begins after underRow.
+const underRow = "         "
 
 // payloadLines prints a payload under what it belongs to.
 func payloadLines(out io.Writer, payload json.RawMessage, more string) {
@@ -171,15 +273,20 @@ func payloadLines(out io.Writer, payload json.RawMessage, more string) {
 	}
 }
 
-func printHistory(out io.Writer, history []session.TransitionRecord) error {
+func (st Style) printHistory(out io.Writer, history []session.TransitionRecord) error {
 	if len(history) == 0 {
 		return nil
 	}
 	fmt.Fprintln(out, "\nHistory:")
 	rows, under := make([][]string, len(history)), make([]func(), len(history))
 	for i, t := range history {
-		rows[i] = []string{"  " + t.ExecutionTimestamp.String(), t.FromState + " → " + t.ToState, t.TransitionName, Who(t.SpecialistID, t.IsHuman), t.Reasoning}
-		under[i] = func() { payloadLines(out, t.MetaJSON, more) }
+		rows[i] = []string{"  " + t.ExecutionTimestamp.String(), t.FromState + " → " + t.ToState, t.TransitionName, Whose(t.Authors, t.SpecialistID, t.IsHuman), t.Reasoning}
+		under[i] = func() {
+			payloadLines(out, t.MetaJSON, st.more())
+			if t.Retracted != "" {
+				fmt.Fprintf(out, "%staken back: %s\n", underRow, Clean(t.Retracted))
+			}
+		}
 	}
 	return tableWith(out, rows, under)
 }
@@ -202,18 +309,19 @@ func tableWith(out io.Writer, rows [][]string, under []func()) error {
 }
 
 // printProposals prints what was proposed, or that it is withheld.
-func (st Style) printProposals(out io.Writer, q runner.Question) error {
+func (st Style) printProposals(out io.Writer, q runner.Question, command string, args []string) error {
 	if w := q.Withheld; w != nil {
 		if w.Proposals == 0 {
 			_, err := fmt.Fprintf(out, "\nProposals of this round would be withheld: %s.\n", w.Reason)
 			return err
 		}
-		look := []string{"--show-proposals"}
-		if q.Viewer != "" {
-			look = append(look, "--as", q.Viewer)
+		_, err := fmt.Fprintf(out, "\n%s of this round %s withheld, so that the ruling is your own: %s.\n", Plural(w.Proposals, "proposal"), areOrIs(w.Proposals), w.Reason)
+		if look := []string{"--show-proposals"}; mayLook(q) {
+			if q.Viewer != "" {
+				look = append(look, "--as", q.Viewer)
+			}
+			_, err = fmt.Fprintf(out, "To see them, which is recorded:\n  %s\n", st.Command(command, args, look...))
 		}
-		_, err := fmt.Fprintf(out, "\n%s of this round %s withheld, so that the ruling is your own: %s.\nTo see them, which is recorded:\n  %s\n",
-			Plural(w.Proposals, "proposal"), areOrIs(w.Proposals), w.Reason, st.Command("show", []string{q.SessionID}, look...))
 		return err
 	}
 	if len(q.Proposals) == 0 {
@@ -228,16 +336,23 @@ func (st Style) printProposals(out io.Writer, q runner.Question) error {
 		}
 		rows[i] = []string{"  " + Who(p.SpecialistID, p.IsHuman), p.TransitionName + " → " + p.ToState, p.Reasoning}
 		under[i] = func() {
-			payloadLines(out, p.MetaJSON, more)
-			p.account(out)
+			payloadLines(out, p.MetaJSON, st.more())
+			p.account(out, st.more())
 		}
 	}
 	return tableWith(out, rows, under)
 }
 
+// mayLook reports whether a look of the viewer would be recorded: only one of who may rule is,
+// or of nobody in particular.
+func mayLook(q runner.Question) bool {
+	return q.Viewer == "" || len(q.Humans) == 0 || slices.Contains(q.Humans, q.Viewer) ||
+		slices.ContainsFunc(q.Rulings, func(r session.QuestionRuling) bool { return r.SpecialistID == q.Viewer })
+}
+
 // account prints what a proposal cost and which tools were called for it, as far as whoever
 // made it has said so: in brackets, so that no member of a payload looks like it.
-func (p *Proposal) account(out io.Writer) {
+func (p *Proposal) account(out io.Writer, more string) {
 	if p.CostUSD != nil || p.NumInputTokens+p.NumOutputTokens > 0 {
 		var words []string
 		if p.CostUSD != nil {

@@ -38,10 +38,7 @@ func (st Style) Risks(out io.Writer, r *report.Risks, waiting int) error {
 }
 
 func scopeOf(p *report.PromiseStatus) string {
-	if p.Scope == "" {
-		return "the machine"
-	}
-	return "state " + p.Scope
+	return Either(p.Scope == "", "the machine", "state "+p.Scope)
 }
 
 func printPromise(out io.Writer, p *report.PromiseStatus) {
@@ -83,11 +80,7 @@ func promiseState(r *trust.RiskReport) string {
 
 // adoptedText says what of the test comes from a back-test.
 func adoptedText(r *trust.RiskReport) string {
-	text := Plural(int(r.Adopted), "round") + " of a back-test"
-	if r.Tried > 1 {
-		text += fmt.Sprintf(", at a confidence for the best of %d policies tried", r.Tried)
-	}
-	return text
+	return Plural(int(r.Adopted), "round") + " of a back-test" + amongTried(r.Tried)
 }
 
 // auditText says what audits found of the automatic decisions.

@@ -3,27 +3,81 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
 )
 
-// Sessions prints a list of sessions.
-func (st Style) Sessions(out io.Writer, sessions []session.Summary) error {
+// Sessions prints a list of sessions, and whether there are more before them.
+func (st Style) Sessions(out io.Writer, sessions []session.Summary, more bool, now specialist.Time) error {
 	if st.Quiet && !st.JSON {
 		for _, s := range sessions {
 			fmt.Fprintln(out, s.SessionID)
 		}
 		return nil
 	}
-	return list(st, out, sessions, "No sessions.", []string{"SESSION", "MACHINE", "STATUS", "STATE", "ROUND", "UPDATED", "WHY"}, func(s session.Summary) []string {
-		return []string{s.SessionID.String(), s.MachineName, s.Status.String(), s.CurrentState, fmt.Sprint(s.Round), s.UpdatedAt.String(), s.Code}
-	})
+	if more && !st.JSON {
+		fmt.Fprintf(out, "The newest %d; --all lists all.\n", len(sessions))
+	}
+	about := slices.ContainsFunc(sessions, func(s session.Summary) bool { return s.Subject != "" })
+	if st.JSON || len(sessions) == 0 {
+		return list(st, out, sessions, "No sessions.", nil, nil)
+	}
+	rows := [][]string{besideID(about, "SESSION", "SUBJECT", "MACHINE", "STATUS", "STATE", "ROUND", "UPDATED", "WHY")}
+	for _, s := range sessions {
+		rows = append(rows, besideID(about, st.ID(s.SessionID.String()), s.Subject, s.MachineName, s.Status.String(), s.CurrentState, fmt.Sprint(s.Round), Age(now, s.UpdatedAt), s.Code))
+	}
+	return Table(out, fit(rows, st.Width, "SESSION", "STATUS"))
+}
+
+// Age returns how long before a moment another one was, by its largest unit: "2m", "3h".
+func Age(now, then specialist.Time) string {
+	seconds := max(0, int64(now-then)/1000)
+	for _, unit := range []struct {
+		name    string
+		seconds int64
+	}{{"d", 24 * 60 * 60}, {"h", 60 * 60}, {"m", 60}} {
+		if seconds >= unit.seconds {
+			return fmt.Sprint(seconds/unit.seconds, unit.name)
+		}
+	}
+	return fmt.Sprint(seconds, "s")
+}
+
+// besideID returns a row whose first column is an id and whose second one a subject: cut
+// for a table, and left out where nothing in the table has one.
+func besideID(about bool, id, subject string, rest ...string) []string {
+	if !about {
+		return append([]string{id}, rest...)
+	}
+	return append([]string{id, Brief(subject)}, rest...)
+}
+
+// briefSubject is how much of a subject stands in a row of a table, in characters.
+const briefSubject = 40
+
+// Brief returns a subject for a row of a table, cut where it is long.
+func Brief(subject string) string {
+	if runes := []rune(subject); len(runes) > briefSubject {
+		return string(runes[:briefSubject-1]) + "…"
+	}
+	return subject
+}
+
+// About prints on a line of its own what a session is about; nothing where its machine does
+// not say.
+func About(out io.Writer, subject string) {
+	if subject != "" {
+		fmt.Fprintf(out, "  About: %s\n", Clean(subject))
+	}
 }
 
 // Ticks prints what one step of each session came to, and returns how many failed.
 func (st Style) Ticks(out io.Writer, results []runner.TickResult) (failed int, err error) {
-	rows := [][]string{{"SESSION", "MACHINE", "STEP", "STATE", "WHAT"}}
+	about := slices.ContainsFunc(results, func(r runner.TickResult) bool { return r.View().Subject != "" })
+	rows := [][]string{besideID(about, "SESSION", "SUBJECT", "MACHINE", "STEP", "STATE", "WHAT")}
 	for _, r := range results {
 		line := r.View()
 		if r.Err != nil {
@@ -42,18 +96,96 @@ func (st Style) Ticks(out io.Writer, results []runner.TickResult) (failed int, e
 		if line.Error != "" {
 			what = line.Error
 		}
-		rows = append(rows, []string{line.SessionID, line.MachineName, line.Status, line.CurrentState, what})
+		rows = append(rows, besideID(about, st.ID(line.SessionID), line.Subject, line.MachineName, line.Status, line.CurrentState, what))
 	}
 	switch {
 	case st.JSON:
 	case len(results) == 0:
-		fmt.Fprintln(out, "No live sessions.")
+		fmt.Fprintln(out, "No session has anything to do now.")
 	case st.Quiet:
 		fmt.Fprintf(out, "%s stepped, %d failed\n", Plural(len(results), "session"), failed)
 	default:
 		err = Table(out, rows)
 	}
 	return failed, err
+}
+
+// MovedLine is what dialai move --json prints for each session.
+type MovedLine struct {
+	SessionID    string `json:"sessionId"`
+	From         string `json:"from"`
+	To           string `json:"to"`
+	CurrentState string `json:"currentState,omitempty"`
+	Status       string `json:"status,omitempty"`
+	DryRun       bool   `json:"dryRun,omitempty"`
+	Error        string `json:"error,omitempty"`
+}
+
+// Moved prints what has become of a session that was to be moved.
+func (st Style) Moved(out io.Writer, line MovedLine, s *session.Session, failed error) (err error) {
+	if failed != nil {
+		line.Error = failed.Error()
+	} else {
+		line.CurrentState, line.Status = s.State.Name, s.Status.String()
+	}
+	switch {
+	case st.JSON:
+		return JSON(out, line)
+	case failed != nil:
+		_, err = fmt.Fprintf(out, "%s  not moved: %s\n", line.SessionID, Clean(line.Error))
+	case !st.Quiet:
+		_, err = fmt.Fprintf(out, "%s  %s: %.12s → %.12s, in %s (%s)\n", line.SessionID, Either(line.DryRun, "would be moved", "moved"), line.From, line.To, Clean(line.CurrentState), line.Status)
+	}
+	return err
+}
+
+// ForkedLine is what dialai fork --json prints.
+type ForkedLine struct {
+	SessionID    string             `json:"sessionId"`
+	ForkedFrom   session.ForkedFrom `json:"forkedFrom"`
+	Status       string             `json:"status"`
+	CurrentState string             `json:"currentState"`
+	Round        int32              `json:"round"`
+}
+
+// Forked prints a session that goes on from where another one stood.
+func (st Style) Forked(out io.Writer, s *session.Session) (err error) {
+	from := s.Options().ForkedFrom
+	switch {
+	case st.JSON:
+		return JSON(out, ForkedLine{s.ID.String(), *from, s.Status.String(), s.State.Name, s.Round})
+	case st.Quiet:
+		_, err = fmt.Fprintln(out, s.ID)
+	default:
+		_, err = fmt.Fprintf(out, "Session ID:    %s\nForked from:   %s at event %d\nState:         %s (round %d)\n\nTo run on:\n  %s\n",
+			s.ID, from.SessionID, from.Sequence, Clean(s.State.Name), s.Round, st.Command("resume", []string{s.ID.String()}))
+	}
+	return err
+}
+
+// RetractedLine is what dialai retract --json prints.
+type RetractedLine struct {
+	SessionID    string        `json:"sessionId"`
+	RoundID      string        `json:"roundId"`
+	Round        int32         `json:"round"`
+	SpecialistID string        `json:"specialistId"`
+	Note         string        `json:"note"`
+	Actor        session.Actor `json:"actor"`
+}
+
+// Retracted prints that a human has taken back the ruling on a round.
+func (st Style) Retracted(out io.Writer, s *session.Session, roundID string) (err error) {
+	for _, e := range s.History() {
+		d := s.Retracted(e.Round)
+		switch {
+		case d == nil || e.Key(s.ID).ID() != roundID:
+		case st.JSON:
+			return JSON(out, RetractedLine{s.ID.String(), roundID, d.Round, d.SpecialistID, d.Note, *d.Actor})
+		case !st.Quiet:
+			_, err = fmt.Fprintf(out, "The ruling of %s on round %d is taken back: nobody learns from it any more. What was executed stays.\n", Clean(d.SpecialistID), d.Round)
+		}
+	}
+	return err
 }
 
 // CancelledLine is what dialai cancel --json prints.

@@ -45,13 +45,8 @@ func (st Style) Simulation(out *bufio.Writer, r *simulate.Report) error {
 
 // promised sets the error beside the promise.
 func promised(s *simulate.Summary) string {
-	text := percent(s.Error) + " of the automatic decisions"
-	if s.Automatic == 0 {
-		text = "nothing was decided automatically"
-	}
-	if s.Runs > 1 {
-		text += fmt.Sprintf(" (%s to %s of a run)", percent(s.RunError[0]), percent(s.RunError[1]))
-	}
+	text := Either(s.Automatic == 0, "nothing was decided automatically", percent(s.Error)+" of the automatic decisions") +
+		When(s.Runs > 1, fmt.Sprintf(" (%s to %s of a run)", percent(s.RunError[0]), percent(s.RunError[1])))
 	if p := s.Promise; p != nil {
 		text += fmt.Sprintf("; promised are at most %s with confidence %s", percent(p.MaxError.Float()), p.Confidence)
 	}
@@ -119,20 +114,11 @@ func printEvents(out *bufio.Writer, r *simulate.Report) {
 	}
 }
 
-func aboutEvent(e *simulate.Event) (text string) {
-	if e.State != "" {
-		text += " in " + Clean(e.State)
-	}
-	if e.Specialist != "" {
-		text += fmt.Sprintf(", %s, whose true p is %.3f", Clean(e.Specialist), e.TrueP)
-	}
-	if e.Why != "" {
-		text += " (" + Clean(e.Why) + ")"
-	}
-	if e.Tau > 0 {
-		text += ", tau " + e.Tau.String()
-	}
-	return text
+func aboutEvent(e *simulate.Event) string {
+	return When(e.State != "", " in "+Clean(e.State)) +
+		When(e.Specialist != "", fmt.Sprintf(", %s, whose true p is %.3f", Clean(e.Specialist), e.TrueP)) +
+		When(e.Why != "", " ("+Clean(e.Why)+")") +
+		When(e.Tau > 0, ", tau "+e.Tau.String())
 }
 
 // The lines of a simulation, as --json shows them.

@@ -57,14 +57,7 @@ func RosterLines(r *session.Roster) []*RosterLine {
 // Roster prints the specialists of a machine.
 func (st Style) Roster(out io.Writer, r *session.Roster) error {
 	return list(st, out, RosterLines(r), "Nobody is registered, switched off or champion.", []string{"SPECIALIST", "ROLE", "ORIGIN", "SWITCHED", "CHAMPION OF"}, func(e *RosterLine) []string {
-		origin, switched := "machine file", "on"
-		if e.Registered {
-			origin = "registered"
-		}
-		if e.Disabled {
-			switched = "off"
-		}
-		return []string{e.SpecialistID, string(e.Role), origin, switched, championOf(e.ChampionOf)}
+		return []string{e.SpecialistID, string(e.Role), Either(e.Registered, "registered", "machine file"), Either(e.Disabled, "off", "on"), championOf(e.ChampionOf)}
 	})
 }
 

@@ -13,7 +13,8 @@ import (
 func Report(w io.Writer, r store.Report, done string) error {
 	var b strings.Builder
 	if r.Difference == nil {
-		fmt.Fprintf(&b, "%s %s: %s, %s, no difference.\n", Plural(r.Sessions, "session"), done, Plural(r.Records, "record"), Plural(r.Events, "event"))
+		left := "no difference" + When(done == "rebuilt", " is left") // there may have been one
+		fmt.Fprintf(&b, "%s %s: %s, %s, %s.\n", Plural(r.Sessions, "session"), done, Plural(r.Records, "record"), Plural(r.Events, "event"), left)
 	}
 	for _, d := range r.Differences {
 		if d != r.Difference {

@@ -12,6 +12,19 @@ type Style struct {
 	Verbose bool   // more, on stderr
 	Store   string // as --store names it, "" for the default
 	Program string // as people call it, "" for dialai
+	Width   int    // columns of the terminal that tables are to fit; 0 if there is none
+	Full    bool   // ids whole, and values however long they are
+	// Short returns what is printed of the id of a session, and any other text as it is; nil
+	// prints ids whole.
+	Short func(id string) string
+}
+
+// ID returns what is printed of the id of a session.
+func (st Style) ID(id string) string {
+	if st.Short == nil {
+		return id
+	}
+	return st.Short(id)
 }
 
 // Name returns what people call this program.
@@ -20,7 +33,10 @@ func (st Style) Name() string { return cmp.Or(st.Program, "dialai") }
 // Command returns a command line of this program that goes on with the present
 // store.
 func (st Style) Command(name string, args []string, words ...string) Command {
-	c := Command{Path: append([]string{st.Name()}, strings.Fields(name)...), Args: args, words: words}
+	c := Command{Path: append([]string{st.Name()}, strings.Fields(name)...), words: words}
+	for _, arg := range args {
+		c.Args = append(c.Args, st.ID(arg))
+	}
 	if st.Store != "" {
 		c.words = append(c.words, "--store", st.Store)
 	}

@@ -31,6 +31,14 @@ func widthOf(w any) int {
 	return 80
 }
 
+// TableWidth returns how many columns a terminal has; 0 if w is none.
+func TableWidth(w any) int {
+	if !IsTerminal(w) {
+		return 0
+	}
+	return widthOf(w)
+}
+
 // A Paint colours text, or leaves it as it is.
 type Paint bool
 
@@ -62,14 +70,16 @@ func (p Paint) Yellow(s string) string { return p.code("33", s) }
 // Dim returns text dimmed.
 func (p Paint) Dim(s string) string { return p.code("2", s) }
 
-// Progress shows, on a terminal's stderr, whom a long step is waiting for. A nil
-// progress shows nothing.
+// Progress shows, on a terminal's stderr, whom a long step is waiting for, or when the
+// timer comes that a run waits for. A nil progress shows nothing.
 type Progress struct {
 	*statusLine
 
 	mu    sync.Mutex
 	since time.Time
 	names []string // specialists that have not answered
+	timer string   // what the session's timer executes; "" if it has none
+	due   time.Time
 }
 
 // quietFor is how long a step may take before it is talked about.
@@ -88,8 +98,11 @@ func (p *Progress) waiting(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waited := now.Sub(p.since)
-	if len(p.names) == 0 || waited < quietFor {
+	switch {
+	case waited < quietFor || len(p.names) == 0 && p.timer == "":
 		return ""
+	case len(p.names) == 0:
+		return fmt.Sprintf("%s in %s", p.timer, max(0, p.due.Sub(now)).Round(time.Second))
 	}
 	names, room := strings.Join(p.names, ", "), p.width-len("waiting for … (9999s)")
 	if runes := []rune(names); len(runes) > room {
@@ -100,13 +113,21 @@ func (p *Progress) waiting(now time.Time) string {
 
 // Observe takes in a record: whom the session waits for after it.
 func (p *Progress) Observe(r session.Change) {
+	p.Follow(r.After)
+}
+
+// Follow takes in where a session stands.
+func (p *Progress) Follow(s *session.Session) {
 	if p.statusLine == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.since, p.names = time.Now(), nil
-	for _, ask := range r.After.OpenAsksFor("") { // who looks at a screen nobody knows
+	p.since, p.names, p.timer = time.Now(), nil, ""
+	if t := s.Timer(); t != nil {
+		p.timer, p.due = t.Name, s.DueAt().Time()
+	}
+	for _, ask := range s.OpenAsksFor("") { // who looks at a screen nobody knows
 		switch {
 		case ask.OfGuards():
 			p.names = append(p.names, "what the guards asked")

@@ -29,6 +29,22 @@ func printable(r rune) rune {
 	return r
 }
 
+// When returns text where it is to be shown, and else nothing.
+func When(shown bool, text string) string {
+	if shown {
+		return text
+	}
+	return ""
+}
+
+// Either returns the first of two texts where it holds, and else the second.
+func Either(holds bool, first, second string) string {
+	if holds {
+		return first
+	}
+	return second
+}
+
 // Plural returns a number with its noun: "1 session", "2 sessions".
 func Plural(n int, noun string) string {
 	if n == 1 {
@@ -92,12 +108,8 @@ type Command struct {
 // String returns the command, quoted for a shell. "--" keeps arguments that
 // begin with a dash from being taken for flags.
 func (c Command) String() string {
-	dashed := false
-	for _, a := range c.Args {
-		dashed = dashed || strings.HasPrefix(a, "-")
-	}
 	words := slices.Concat(c.Path, c.Args, c.words)
-	if dashed {
+	if slices.ContainsFunc(c.Args, func(a string) bool { return strings.HasPrefix(a, "-") }) {
 		words = slices.Concat(c.Path, c.words, []string{"--"}, c.Args)
 	}
 	for i, w := range words {
@@ -115,10 +127,16 @@ func Prompt(out io.Writer, head, prompt string) {
 	}
 }
 
+// Whose returns who executed a transition: the humans who agreed about it, if there was
+// more than one, else whoever it is by.
+func Whose(authors []string, id string, human bool) string {
+	if len(authors) > 1 {
+		return strings.Join(authors, " and ") + " (humans)"
+	}
+	return Who(id, human)
+}
+
 // Who returns the id of a specialist, and that it is a human.
 func Who(id string, human bool) string {
-	if human {
-		return id + " (human)"
-	}
-	return id
+	return id + When(human, " (human)")
 }

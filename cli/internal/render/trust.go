@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,24 +89,82 @@ func (st Style) Reviews(out io.Writer, items []runner.ReviewItem) error {
 		_, err := fmt.Fprintln(out, "No closed round waits for a human.")
 		return err
 	}
-	for i, v := range items {
+	for i := 0; i < len(items); i++ {
+		v := items[i]
+		if st.Quiet {
+			fmt.Fprintf(out, "%s %d %s\n", v.SessionID, v.Round, Clean(v.State))
+			continue
+		}
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "%s: round %d of %s in state %s, since %s (%s)\n", Clean(v.MachineName), v.Round, v.SessionID, Clean(v.State), v.Since, v.Review)
-		Prompt(out, "  ", v.Prompt)
-		if len(v.Humans) > 0 {
-			fmt.Fprintf(out, "  For: %s\n", Clean(strings.Join(v.Humans, ", ")))
+		if err := st.review(out, v); err != nil {
+			return err
 		}
-		var as []string
-		if len(v.Humans) > 0 {
-			as = []string{"--as", v.Humans[0]}
+		later := 0
+		for ; v.Withheld != nil && answerable(v) && i+1 < len(items) && items[i+1].SessionID == v.SessionID; i++ {
+			later++
 		}
-		for _, t := range v.Transitions {
-			fmt.Fprintf(out, "  %s\n", st.Command("trust audit", []string{v.SessionID, strconv.Itoa(int(v.Round)), t.Name}, as...))
+		if later > 0 {
+			fmt.Fprintf(out, "\nRounds of the session that came after it and wait too: %d. What they show tells how this one was decided; answer it first.\n", later)
 		}
 	}
 	return nil
+}
+
+// answerable reports whether the viewer may answer a review, or, where nobody in particular
+// looks, somebody may.
+func answerable(v runner.ReviewItem) bool {
+	return len(v.Transitions) > 0 && (v.Viewer == "" || len(v.Humans) == 0 || slices.Contains(v.Humans, v.Viewer))
+}
+
+func (st Style) review(out io.Writer, v runner.ReviewItem) error {
+	round := strconv.Itoa(int(v.Round))
+	fmt.Fprintf(out, "%s: round %s of %s in state %s, since %s (%s)\n", Clean(v.MachineName), round, st.ID(v.SessionID), Clean(v.State), v.Since, v.Review)
+	About(out, v.Subject)
+	Prompt(out, "  ", v.Prompt)
+	fmt.Fprintf(out, "  Why: %s\n", Clean(v.Reason))
+	if len(v.Humans) > 0 {
+		fmt.Fprintf(out, "  For: %s\n", Clean(strings.Join(v.Humans, ", ")))
+	}
+	if err := st.page(out, v.Question, "explain", v.SessionID, round); err != nil {
+		return err
+	}
+	switch {
+	case answerable(v):
+	case len(v.Transitions) == 0:
+		_, err := fmt.Fprintf(out, "\nNobody who may answer is switched on. To see who could be:\n  %s\n", st.Command("specialists", []string{v.MachineName}))
+		return err
+	default:
+		_, err := fmt.Fprintf(out, "\nOnly %s may answer.\n", Clean(strings.Join(v.Humans, " or ")))
+		return err
+	}
+	fmt.Fprintln(out, "\nTo say what should have been decided, which executes nothing:")
+	for _, t := range v.Transitions {
+		var as []string
+		if len(v.Humans) > 0 {
+			who := answerer(v, t.Name)
+			if who == "" {
+				continue
+			}
+			as = []string{"--as", who}
+		}
+		fmt.Fprintf(out, "  %s\n", st.Command("trust audit", []string{v.SessionID, round, t.Name}, as...))
+		Meaning(out, t)
+	}
+	return nil
+}
+
+// answerer returns in whose name a printed command answers: the viewer's, or that of the first
+// who may; "" if whoever may has given this answer before.
+func answerer(v runner.ReviewItem, transition string) string {
+	gave := func(id string) bool {
+		return slices.ContainsFunc(v.Rulings, func(r session.QuestionRuling) bool { return r.SpecialistID == id && r.TransitionName == transition })
+	}
+	if i := slices.IndexFunc(v.Humans, func(id string) bool { return !gave(id) && (v.Viewer == "" || id == v.Viewer) }); i >= 0 {
+		return v.Humans[i]
+	}
+	return ""
 }
 
 // Reviewed prints what a closed round, which has an id, was answered with.
@@ -114,7 +173,7 @@ func (st Style) Reviewed(out io.Writer, id specialist.SessionID, round string, v
 	case st.JSON:
 		return JSON(out, ReviewLine{v.Review, id.String(), round, v.SpecialistID, v.TransitionName, agrees(v)})
 	case !st.Quiet:
-		_, err = fmt.Fprintln(out, reviewed(v))
+		_, err = fmt.Fprintln(out, st.reviewed(v))
 	}
 	return err
 }
@@ -138,14 +197,14 @@ func agrees(v *session.Reviewed) bool {
 	return o != nil && o.Truth == o.Pick && o.Source == trust.Audited
 }
 
-func reviewed(v *session.Reviewed) string {
+func (st Style) reviewed(v *session.Reviewed) string {
 	switch {
 	case v.Review == session.Adjudication:
 		return "Recorded: the disagreement is settled."
 	case agrees(v):
 		return "Recorded: it agrees with what was decided."
 	case v.Review == session.SecondLook:
-		return "Recorded: it differs from what was decided; a third human is to settle it."
+		return fmt.Sprintf("Recorded: it differs from what was decided. Who can settle it is shown by\n  %s", st.Command("trust audit", nil))
 	}
 	return "Recorded: it differs from what was decided."
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/dialai/dialai/internal/truth"
 )
 
+// Vectors of the truth gate: a case gives a section, answers of a scripted judge and steps, and
+// says what each step comes to, what was asked, and what was counted.
+
 // A gateCase is what the steps of one case about the truth gate share.
 type gateCase struct {
 	config    truth.Config

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"time"
@@ -79,10 +80,8 @@ func (r *run) commandSuite(config json.RawMessage) guardSuite {
 			return nil, err
 		}
 		defer os.Remove(file.Name())
-		if _, err := file.Write(config); err != nil {
-			return nil, err
-		}
-		if err := file.Close(); err != nil {
+		_, err = file.Write(config)
+		if err := errors.Join(err, file.Close()); err != nil {
 			return nil, err
 		}
 		for i, arg := range in.Argv {

@@ -121,7 +121,7 @@ func TestAdoptEndToEnd(t *testing.T) {
 func TestAdoptTheBestOfMany(t *testing.T) {
 	h := ruled(t, 60)
 	tried := func(tr session.Trial) int64 {
-		n, err := h.r.RecordTrial(h.ctx, "desk", tr)
+		n, err := h.r.RecordTrial(h.ctx, "desk", tr, nil)
 		h.ok(err)
 		return n
 	}
@@ -142,7 +142,7 @@ func TestAdoptTheBestOfMany(t *testing.T) {
 	if len(roster.Trials) != 5 {
 		t.Errorf("recorded are %+v", roster.Trials)
 	}
-	if _, err := h.r.RecordTrial(h.ctx, "nowhere", session.Trial{Policy: "one", From: 1, To: 1}); !errors.Is(err, session.ErrNotFound) {
+	if _, err := h.r.RecordTrial(h.ctx, "nowhere", session.Trial{Policy: "one", From: 1, To: 1}, nil); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("of a machine that never ran: %v", err)
 	}
 	r, _ := h.flips(backtest.Config{MachineName: "desk", Policy: panel})

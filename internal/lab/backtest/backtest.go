@@ -56,7 +56,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	}
 	f := &fold{
 		Config: &c, changed: c.Policy.changed() || c.Cold, report: &Report{},
-		learned: map[string]learned{}, seeds: map[seedKey]*trust.Seed{}, books: map[string]map[trust.Key]trust.Tally{},
+		learned: map[string]learned{}, kept: map[string]bool{}, seeds: map[seedKey]*trust.Seed{}, books: map[string]map[trust.Key]trust.Tally{},
 		tracks: map[specialist.SessionID]*track{},
 	}
 	f.scenes = newScenes(f)

@@ -9,6 +9,16 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// What a back-test counts. Each closed round counts on both sides, as it was and as the
+// policy would have it: automatic or human, right or wrong where a human's word is
+// known, and what its answers cost. A word from an audit counts as one over the
+// probability with which the round was drawn, so the error of automatic decisions is
+// estimated for all of them.
+//
+// A round whose outcome under the policy is not known counts as such and on no other
+// line of the new side. A round that the policy decides otherwise (a flip) leaves the
+// recorded course: later rounds of its session are counted as off the path.
+
 // A tally counts the rounds of one state of a machine.
 type tally struct {
 	machine, state string
@@ -180,11 +190,7 @@ func (t *tally) lack(missing exact.Money, judged, checked bool, weight float64) 
 func (f *fold) missing(r *round, pt *point) (sum exact.Money) {
 	for i := range r.part.now.Proposers {
 		m := &r.part.now.Proposers[i]
-		answered := false
-		for _, v := range pt.votes {
-			answered = answered || v.SpecialistID == m.SpecialistID
-		}
-		if !m.Off && !m.IsHuman && !answered && m.EstimatedCostUSD != nil {
+		if !m.Off && !m.IsHuman && !answered(pt.votes, m.SpecialistID) && m.EstimatedCostUSD != nil {
 			sum = sum.Add(*m.EstimatedCostUSD)
 		}
 	}

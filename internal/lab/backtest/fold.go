@@ -15,6 +15,22 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// The heart of a back-test: the log is read once, in commit order, and every round is
+// decided again at the points at which it was, or could have been. For each point:
+//
+//  1. rule says who decides: the arbiter that is tried, or the recorded one.
+//  2. votes are those of then, without those whom the policy does not ask.
+//  3. Under bayes the ledger is brought to the place of the verdict, and no further:
+//     what humans said later must not be known.
+//  4. The rule decides; a verdict of somebody's own code is not made again, but taken
+//     over where the same was asked about the same votes.
+//  5. The point is unknown where the policy would have asked somebody whose answer is
+//     not recorded, unless the decision stands whatever that one says.
+//
+// A human's word is learned only after the round it is about. Verdicts that were given
+// by less than the ledger had learned already, since another process was faster, are
+// decided at the end with a ledger of their own, in the order of their places.
+
 // A fold goes through the log of a store and decides every round again.
 type fold struct {
 	*Config
@@ -22,6 +38,7 @@ type fold struct {
 	scenes  scenes
 	ledger  ledger
 	learned map[string]learned // of rounds with an outcome, until that is learned
+	kept    map[string]bool    // rounds whose outcome was not learned as recorded, or not in the cold: whether without some
 	seeds   map[seedKey]*trust.Seed
 	books   map[string]map[trust.Key]trust.Tally // by machine, of what was learned so far
 	tracks  map[specialist.SessionID]*track
@@ -35,7 +52,7 @@ type fold struct {
 }
 
 // compared counts what a human decision said of somebody.
-func (f *fold) compared(machineName string, k trust.Key, match bool) {
+func (f *fold) compared(machineName string, c *trust.Comparison) {
 	if f.Cold && f.since == 0 {
 		return
 	}
@@ -44,11 +61,10 @@ func (f *fold) compared(machineName string, k trust.Key, match bool) {
 		book = map[trust.Key]trust.Tally{}
 		f.books[machineName] = book
 	}
-	t := book[k]
-	if t.Total++; match {
-		t.Matching++
+	t, one := book[c.Key], c.Tally()
+	if t.Total, t.Matching = t.Total+one.Total, t.Matching+one.Matching; t.Total >= t.Matching && t.Matching >= 0 {
+		book[c.Key] = t // else it takes back what was said before anything counted
 	}
-	book[k] = t
 }
 
 // score returns the alignment of somebody in a state as of now.
@@ -120,7 +136,7 @@ func (f *fold) votes(r *round, pt *point, rule *rule) []arbiter.Vote {
 
 // put makes the round that the rule decides.
 func (f *fold) put(r *round, pt *point, rule *rule, votes []arbiter.Vote) *arbiter.Round {
-	st := r.part.was.State
+	st := r.offered
 	round := &arbiter.Round{Key: r.key, State: st, RequireTrust: st.RequireTrust, Votes: votes, Threshold: r.part.threshold(rule)}
 	if !f.changed && pt.judged != nil {
 		round.Threshold = pt.judged.Threshold
@@ -154,6 +170,9 @@ func (f *fold) evidence(ctx context.Context, r *round, pt *point, round *arbiter
 	}
 	if err := f.ledger.advance(ctx, upTo); err != nil {
 		return false, err
+	}
+	if r.offered != r.part.was.State {
+		q = runner.Offered(q, r.offered)
 	}
 	round.Evidence = &arbiter.Evidence{Ledger: f.ledger.now, Place: f.ledger.place, Question: q}
 	return true, nil
@@ -251,19 +270,22 @@ func (f *fold) settled(r *round, pt *point, rule *rule, round *arbiter.Round, op
 	return ok && len(round.Votes) > 0 && stopper.Settled(round, open)
 }
 
+// answered reports whether a specialist is among those who voted.
+func answered(votes []arbiter.Vote, id string) bool {
+	return slices.ContainsFunc(votes, func(v arbiter.Vote) bool { return v.SpecialistID == id })
+}
+
 // unanswered returns the standing of those whom the policy asks and who have not
 // answered; stranger is true if one of them never took part.
 func (f *fold) unanswered(r *round, pt *point) (open []arbiter.Standing, stranger bool) {
-	answered := func(id string) bool {
-		return slices.Contains(pt.failed, id) || slices.ContainsFunc(pt.votes, func(v arbiter.Vote) bool { return v.SpecialistID == id })
-	}
+	came := func(id string) bool { return slices.Contains(pt.failed, id) || answered(pt.votes, id) }
 	for i := range r.part.now.Proposers {
-		if m := &r.part.now.Proposers[i]; !m.Off && !m.IsHuman && f.Policy.keeps(m.SpecialistID) && !answered(m.SpecialistID) {
+		if m := &r.part.now.Proposers[i]; !m.Off && !m.IsHuman && f.Policy.keeps(m.SpecialistID) && !came(m.SpecialistID) {
 			open = append(open, arbiter.Standing{Weight: f.score(r.part, m.SpecialistID), Rank: m.Rank})
 		}
 	}
 	for _, id := range f.Policy.Roster {
-		stranger = stranger || find(&r.part.now, id) == nil && !answered(id)
+		stranger = stranger || find(&r.part.now, id) == nil && !came(id)
 	}
 	return open, stranger
 }

@@ -129,14 +129,15 @@ func (h *player) vote(q specialist.Question, p int) string {
 // A plot says which machine has a history.
 type plot struct {
 	name, arbiter, top string
-	voters             string // names of voters, by blank
+	voters             string // names of voters, by blank; one with ! is required
 }
 
 func (p plot) machine(t testing.TB) *machine.Machine {
 	t.Helper()
 	var who []string
 	for i, v := range strings.Fields(p.voters) {
-		who = append(who, fmt.Sprintf(`{"role":"proposer","specialistId":"%s-%d","strategyFn":"%s","estimatedCostUSD":0.002}`, v, i, v))
+		name, required := strings.CutSuffix(v, "!")
+		who = append(who, fmt.Sprintf(`{"role":"proposer","specialistId":"%s-%d","strategyFn":"%s","estimatedCostUSD":0.002,"required":%t}`, name, i, name, required))
 	}
 	for _, human := range []string{"carol", "dave", "erin"} {
 		who = append(who, fmt.Sprintf(`{"role":"proposer","specialistId":"%s","isHuman":true}`, human))

@@ -90,6 +90,9 @@ func (f *fold) adapt(x *trust.Lesson) bool {
 	if early && f.Cold {
 		return false
 	}
+	if x.Retracts != nil {
+		return f.takenBack(x)
+	}
 	if x.Outcome == nil {
 		return x.Adoption == nil // what was adopted is of another policy, or of these rounds
 	}
@@ -97,6 +100,9 @@ func (f *fold) adapt(x *trust.Lesson) bool {
 	o := &copied
 	x.Outcome = o
 	l, ours := f.learned[o.Round]
+	if f.Cold {
+		f.kept[o.Round] = false
+	}
 	if early || !ours {
 		return true
 	}
@@ -112,6 +118,15 @@ func (f *fold) adapt(x *trust.Lesson) bool {
 	if j := l.judgement; j != nil && j.Best >= 0 {
 		o.P, o.Pick, o.N = j.P[j.Best], j.Pick, j.N
 	}
+	f.kept[o.Round] = true
+	f.keepAsked(o)
+	o.Stops = f.stops(o, &l)
+	f.collect(o)
+	return true
+}
+
+// keepAsked leaves those in an outcome whom the policy asks.
+func (f *fold) keepAsked(o *trust.Outcome) {
 	kept := o.Proposals[:0:0]
 	for _, p := range o.Proposals {
 		if p.Human || f.Policy.keeps(p.SpecialistID) {
@@ -119,7 +134,15 @@ func (f *fold) adapt(x *trust.Lesson) bool {
 		}
 	}
 	o.Proposals = kept
-	o.Stops = f.stops(o, &l)
-	f.collect(o)
-	return true
+}
+
+// takenBack makes of an outcome that is taken back what was learned of it; it returns false
+// if that is nothing.
+func (f *fold) takenBack(x *trust.Lesson) bool {
+	copied := *x.Retracts
+	less, known := f.kept[copied.Round]
+	if x.Retracts = &copied; less {
+		f.keepAsked(&copied)
+	}
+	return known || !f.Cold
 }

@@ -13,6 +13,13 @@ import (
 	"github.com/dialai/dialai/strategies"
 )
 
+// What a back-test changes, and who decides under it. A policy makes another machine of
+// a recorded one: an arbiter in the place of all others, a threshold or a promise in
+// the place of all declared ones, proposers switched off. The result must load by
+// today's rules, unless the recorded machine itself does not. Built-in strategies and
+// expressions are made and asked again; somebody's own function, model or service never
+// is (rule.made is nil).
+
 // A Policy is what is changed of how rounds were decided. The zero Policy changes
 // nothing: every round is decided again as it was.
 type Policy struct {

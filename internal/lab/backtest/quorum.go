@@ -1,8 +1,6 @@
 package backtest
 
 import (
-	"slices"
-
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
@@ -31,8 +29,7 @@ func (f *fold) quorum(r *round, pt *point, rule *rule, votes []arbiter.Vote) *ar
 	}
 	for i := range r.part.now.Proposers {
 		m := &r.part.now.Proposers[i]
-		answered := slices.ContainsFunc(votes, func(v arbiter.Vote) bool { return v.SpecialistID == m.SpecialistID })
-		if m.Required && f.Policy.keeps(m.SpecialistID) && !answered {
+		if m.Required && f.Policy.keeps(m.SpecialistID) && !answered(votes, m.SpecialistID) {
 			q.Missing = append(q.Missing, m.SpecialistID)
 		}
 	}

@@ -36,6 +36,17 @@ func TestQuorum(t *testing.T) {
 	h.ok(h.start(plot{name: "half", voters: "v90 lost", arbiter: arb(`"strategyFnName":"alignmentMargin"`)}.machine(t), 10).play(200))
 	h.ok(h.start(plot{name: "any", voters: "v90 lost", top: `"quorum":"any"`, arbiter: arb(`"strategyFnName":"alignmentMargin"`)}.machine(t), 10).play(200))
 
+	h.ok(h.start(plot{name: "heard", voters: "v90! lost", top: `"quorum":"any"`, arbiter: arb(`"strategyFnName":"alignmentMargin"`)}.machine(t), 10).play(100))
+	h.ok(h.start(plot{name: "unheard", voters: "v90 lost!", top: `"quorum":"any"`, arbiter: arb(`"strategyFnName":"alignmentMargin"`)}.machine(t), 10).play(100))
+
+	automatic := map[string]int{}
+	for _, name := range []string{"heard", "unheard"} { // who is required has answered, or has failed
+		r, _ := h.flips(backtest.Config{MachineName: name, Policy: backtest.Policy{Threshold: threshold(t, 0)}})
+		automatic[name] = r.Total.New.Automatic[0]
+	}
+	if automatic["heard"] <= automatic["unheard"] {
+		t.Errorf("decided without a human: %v", automatic)
+	}
 	r, flips := h.flips(backtest.Config{MachineName: "half", Exact: true})
 	if len(flips) > 0 || r.Verdicts == 0 || r.Reproduced != r.Verdicts {
 		t.Errorf("unchanged: %d of %d verdicts, %d flips", r.Reproduced, r.Verdicts, len(flips))

@@ -4,12 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
-	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 )
+
+// From events to tracks. Of each event only what a round was decided on is read,
+// without explanations and texts (session.Raw.Skim); events that say nothing of that
+// are passed over. A log that does not begin with its creation, or has events of a
+// round where there is none, is damaged, and ends the back-test.
+//
+// A round is decided again when its verdict is read, and where a human ruled without
+// one, when that was executed. What was learned from it comes after, in an event of its
+// own.
 
 // A reader reads the events of one record into a track. It takes from them what a
 // round was decided on, and does not look into events that say nothing of that.
@@ -53,9 +62,11 @@ func (r *reader) event(ctx context.Context, e *session.Raw) error {
 	switch {
 	case r.t.scene == nil && e.Kind != session.KindCreated:
 		return fmt.Errorf("the log does not begin with %s", session.KindCreated)
+	case r.t.inherits && e.Kind != session.KindRoundOpened && e.Kind != session.KindMoved:
+		return nil // the round was begun in another session, which counts it
 	case r.t.round != nil:
 		r.t.round.at = r.at
-	case aboutRound(e.Kind):
+	case slices.Contains(aboutRound, e.Kind):
 		return fmt.Errorf("%s where there is no round", e.Kind)
 	}
 	if err := r.kind(ctx, e); err != nil {
@@ -64,14 +75,8 @@ func (r *reader) event(ctx context.Context, e *session.Raw) error {
 	return nil
 }
 
-// aboutRound reports whether an event can only happen in a round.
-func aboutRound(kind string) bool {
-	switch kind {
-	case session.KindProposed, session.KindJudged, session.KindGated, session.KindRuled, session.KindExecuted:
-		return true
-	}
-	return false
-}
+// aboutRound are the events that only an open round has.
+var aboutRound = []string{session.KindProposed, session.KindJudged, session.KindGated, session.KindRuled, session.KindExecuted}
 
 func (r *reader) kind(ctx context.Context, e *session.Raw) error {
 	switch e.Kind {
@@ -93,6 +98,10 @@ func (r *reader) kind(ctx context.Context, e *session.Raw) error {
 		return r.executed(ctx, e)
 	case session.KindLearned:
 		return r.taught(e)
+	case session.KindMoved:
+		return r.moved(ctx, e)
+	case session.KindRetracted:
+		return r.retracted(e)
 	case session.KindRuled:
 		return r.ruled(e)
 	case session.KindNeedsHuman, session.KindResumed:
@@ -115,8 +124,27 @@ func (r *reader) created(ctx context.Context, e *session.Raw) error {
 		return r.broken
 	}
 	t.names.Program = &session.Program{Machine: t.scene.m}
+	if t.inherits = options.ForkedFrom != nil; t.inherits {
+		return nil
+	}
 	initial := t.scene.m.Initial()
 	t.begin(specialist.RoundKey{Session: t.id}, &t.scene.parts[initial.Index], r.at, r.place)
+	return nil
+}
+
+// moved reads that the session goes on under another definition: its round begins anew.
+func (r *reader) moved(ctx context.Context, e *session.Raw) error {
+	var d session.Moved
+	if err := e.Read(&d, &r.t.names); err != nil {
+		return err
+	}
+	t := r.t
+	if t.scene, r.broken = r.scenes.of(ctx, t.machine, d.Next()); r.broken != nil {
+		return r.broken
+	}
+	r.close(t)
+	t.inherits = false
+	t.names.Program = &session.Program{Machine: t.scene.m}
 	return nil
 }
 
@@ -128,8 +156,19 @@ func (r *reader) opened(e *session.Raw) error {
 	if d.Attempt > 0 && r.t.round != nil {
 		r.t.round.by = sentBack
 	}
+	if r.t.inherits && d.Attempt > 0 {
+		return nil
+	}
+	r.t.inherits = false
+	before := r.t.round
 	r.close(r.t)
 	r.t.begin(specialist.RoundKey{Session: r.t.id, Round: d.Round, Attempt: d.Attempt}, &r.t.scene.parts[d.State.Index], r.at, r.place)
+	switch now := r.t.round; {
+	case d.Attempt > 0 && before != nil:
+		now.offered = before.offered // what was closed stays closed
+	case len(d.Closed) > 0:
+		now.offered = now.offered.Without(d.Closes)
+	}
 	return nil
 }
 
@@ -246,8 +285,20 @@ func (r *reader) taught(e *session.Raw) error {
 	if err := e.Skim(&d, &r.t.names); err != nil {
 		return err
 	}
-	for _, c := range d.Comparisons {
-		r.compared(r.t.machine, trust.Key{SpecialistID: c.SpecialistID, State: c.State}, c.Match)
+	for i := range d.Comparisons {
+		r.compared(r.t.machine, &d.Comparisons[i])
+	}
+	return nil
+}
+
+// retracted reads that a ruling teaches nothing any more.
+func (r *reader) retracted(e *session.Raw) error {
+	var d session.Retracted
+	if err := e.Read(&d, &r.t.names); err != nil {
+		return err
+	}
+	for i := range d.Comparisons {
+		r.compared(r.t.machine, &d.Comparisons[i])
 	}
 	return nil
 }

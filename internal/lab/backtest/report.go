@@ -12,6 +12,11 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
+// What a back-test found, counted as it goes and worked out at the end. For every round there
+// is a fate under the recorded policy and one under the policy that is tried; where they
+// differ it is a flip. The record does not say what somebody would have answered who was not
+// asked: such rounds count once for the best and once for the worst case (Sides).
+
 // A Report is what a back-test found.
 type Report struct {
 	Sessions int

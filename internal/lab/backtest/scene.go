@@ -13,6 +13,15 @@ import (
 	"github.com/dialai/dialai/strategies"
 )
 
+// A definition with everybody who takes part in each of its states, twice: as recorded
+// and as the policy makes it. Scenes are made once for each digest. They are cast from
+// the roster of today with nobody switched off, because when somebody was off is not
+// asked: whose answers were recorded says that.
+//
+// The arbiter that gave a verdict is found by its id: the state's, the one that stood
+// in because there was none, or another one that had its turn. What no longer exists is
+// taken as recorded.
+
 // A scene is one definition with everybody who takes part, as it was and as the
 // policy that is tried makes it.
 type scene struct {
@@ -162,9 +171,6 @@ func (p *part) rank(id string, human bool) int32 {
 	return int32(len(p.was.Proposers))
 }
 
-// isDefault reports whether an arbiter stood in because the machine has none.
-func isDefault(id string) bool { return strings.HasPrefix(id, "__default_arbiter_") }
-
 // standIn is the arbiter of sessions that were run without one.
 func standIn() *rule {
 	return &rule{by: &machine.Specialist{Role: machine.Arbiter, StrategyFnName: machine.FirstProposal}, made: strategies.FirstProposal{}, arrive: true}
@@ -177,7 +183,7 @@ func (p *part) recorded(j *session.Judged) (*rule, error) {
 	}
 	r := &p.old
 	switch {
-	case isDefault(j.ArbiterID):
+	case strings.HasPrefix(j.ArbiterID, "__default_arbiter_"):
 		r = standIn()
 	case r.by == nil || r.by.SpecialistID != j.ArbiterID:
 		made, err := p.ruleNamed(j)

@@ -11,23 +11,34 @@ import (
 	"github.com/dialai/dialai/specialist"
 )
 
+// One session as its log goes by: its present round, with the proposals that are live,
+// who failed, what was spent, and the points at which the round was decided or could
+// have been. A point keeps the votes of that moment with their weights and ranks, since
+// later proposals take the place of earlier ones. The round counts by the first point
+// at which there was a winner, or else by the last.
+//
+// A round waits for a human in the same way as in the session: rulings that wait for
+// others keep it waiting, whatever else happens.
+
 // A track follows one session through its log.
 type track struct {
-	id      specialist.SessionID
-	machine string
-	scene   *scene
-	part    *part
-	mode    machine.Mode    // it was started with; "" for the file's
-	standIn bool            // firstProposal stands in where nobody arbitrates
-	offPath bool            // a round before would have gone another way
-	round   *round          // nil between rounds
-	names   session.Session // as far as names in events mean what it says: its machine and its state
+	id       specialist.SessionID
+	machine  string
+	scene    *scene
+	part     *part
+	mode     machine.Mode    // it was started with; "" for the file's
+	standIn  bool            // firstProposal stands in where nobody arbitrates
+	inherits bool            // it goes on with a round of the session from which it was forked
+	offPath  bool            // a round before would have gone another way
+	round    *round          // nil between rounds
+	names    session.Session // as far as names in events mean what it says: its machine and its state
 }
 
 // A round is one attempt at a round, as far as it was recorded.
 type round struct {
 	key       specialist.RoundKey
 	part      *part
+	offered   *machine.State // the state with the transitions that conditions have left
 	mode      machine.Mode
 	proposals []*specialist.Proposal // live ones, by arrival
 	failed    []string               // proposers who gave no legal answer
@@ -81,7 +92,7 @@ func (t *track) begin(key specialist.RoundKey, p *part, at specialist.Time, plac
 	if mode == "" {
 		mode = p.state.Solicit.Mode
 	}
-	t.round = &round{key: key, part: p, mode: mode, at: at, place: place, standIn: t.standIn, offPath: t.offPath}
+	t.round = &round{key: key, part: p, offered: p.was.State, mode: mode, at: at, place: place, standIn: t.standIn, offPath: t.offPath}
 }
 
 // propose adds a proposal; one of the same author gives way.

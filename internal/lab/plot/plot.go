@@ -7,6 +7,7 @@ package plot
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -16,14 +17,12 @@ type Chart struct {
 	XLabel          string
 	XMax            float64 // the axis goes from 0; it has to be above 0
 	Panels          []Panel
-	Notes           []string // below the panels, one line each
 }
 
 // A Panel has an y axis of its own.
 type Panel struct {
 	Title   string
 	Percent bool    // y is a share, shown in percent
-	Unit    string  // behind the numbers of the axis
 	YMax    float64 // 0: as much as is needed
 	Series  []Series
 	Levels  []Level
@@ -74,7 +73,6 @@ const (
 	top         = 84.
 	panelHeight = 190.
 	panelGap    = 68.
-	lineHeight  = 18.
 )
 
 // The colours by name, on light and on dark paper.
@@ -106,7 +104,7 @@ type sheet struct {
 // SVG returns the chart as a picture that needs nothing but itself.
 func SVG(c *Chart) []byte {
 	s := &sheet{c: c}
-	height := top + float64(len(c.Panels))*(panelHeight+panelGap) + float64(len(c.Notes))*lineHeight + 8
+	height := top + float64(len(c.Panels))*(panelHeight+panelGap) + 8
 	fmt.Fprintf(s, `<svg xmlns="http://www.w3.org/2000/svg" class="pl" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="%s">`+"\n", width, height, width, height, escape(c.Title))
 	s.WriteString(style())
 	fmt.Fprintf(s, `<rect width="%.0f" height="%.0f" rx="10" class="pl-card"/>`+"\n", width, height)
@@ -114,9 +112,6 @@ func SVG(c *Chart) []byte {
 	s.text(24, 56, "muted", "", c.Subtitle)
 	for i := range c.Panels {
 		s.panel(&c.Panels[i], top+float64(i)*(panelHeight+panelGap)+16)
-	}
-	for i, n := range c.Notes {
-		s.text(24, top+float64(len(c.Panels))*(panelHeight+panelGap)+float64(i)*lineHeight+4, "muted", "", n)
 	}
 	s.WriteString("</svg>\n")
 	return []byte(s.String())
@@ -175,11 +170,9 @@ func (p *Panel) top() float64 {
 	}
 	most := 0.
 	for i := range p.Series {
-		for _, list := range [][]float64{p.Series[i].Y, p.Series[i].High} {
-			for _, y := range list {
-				if !math.IsNaN(y) && !math.IsInf(y, 0) {
-					most = math.Max(most, y)
-				}
+		for _, y := range slices.Concat(p.Series[i].Y, p.Series[i].High) {
+			if !math.IsNaN(y) && !math.IsInf(y, 0) {
+				most = max(most, y)
 			}
 		}
 	}
@@ -223,7 +216,7 @@ func (p *Panel) number(v float64) string {
 	if p.Percent {
 		return trim(100*v) + " %"
 	}
-	return trim(v) + p.Unit
+	return trim(v)
 }
 
 // trim writes a number with as few digits as it needs, six at most.
@@ -246,23 +239,16 @@ func (s *sheet) series(r *Series, f frame) {
 
 // paths returns the lines of a curve: one for each stretch without a gap.
 func paths(r *Series, f frame) (list []string) {
-	var b strings.Builder
+	gap := true
 	for i := range r.X {
-		if math.IsNaN(r.Y[i]) {
-			if b.Len() > 0 {
-				list = append(list, b.String())
-				b.Reset()
-			}
-			continue
+		switch at := fmt.Sprintf("%.1f %.1f", f.px(r.X[i]), f.py(r.Y[i])); {
+		case math.IsNaN(r.Y[i]):
+			gap = true
+		case gap:
+			list, gap = append(list, "M"+at), false
+		default:
+			list[len(list)-1] += "L" + at
 		}
-		command := "L"
-		if b.Len() == 0 {
-			command = "M"
-		}
-		fmt.Fprintf(&b, "%s%.1f %.1f", command, f.px(r.X[i]), f.py(r.Y[i]))
-	}
-	if b.Len() > 0 {
-		list = append(list, b.String())
 	}
 	return list
 }

@@ -26,17 +26,17 @@ func wellFormed(t *testing.T, svg []byte) {
 // TestSVG checks the picture of a chart with everything in it.
 func TestSVG(t *testing.T) {
 	c := &plot.Chart{
-		Title: `a <b> & "c"` + "\x01\xff", Subtitle: "sub", XLabel: "round", XMax: 100, Notes: []string{"a note"},
+		Title: `a <b> & "c"` + "\x01\xff", Subtitle: "sub", XLabel: "round", XMax: 100,
 		Panels: []plot.Panel{{
 			Title: "share", Percent: true, YMax: 1, Levels: []plot.Level{{Name: "promise", Color: plot.Amber, Y: .1}}, Marks: []plot.Mark{{X: 50, Name: "drift"}, {X: 51, Name: "hidden"}},
 			Series: []plot.Series{{Name: "humans", Color: plot.Blue, X: []float64{0, 25, 50, 75, 100}, Y: []float64{1, .5, math.NaN(), .25, 0}, Low: []float64{.9, .4, 0, .2, 0}, High: []float64{1, .6, 1, .3, .1}}},
-		}, {Title: "cost", Unit: " $", Series: []plot.Series{{Name: "cost", Color: plot.Red, X: []float64{0, 100}, Y: []float64{3, 7}}}}},
+		}, {Title: "cost", Series: []plot.Series{{Name: "cost", Color: plot.Red, X: []float64{0, 100}, Y: []float64{3, 7}}}}},
 	}
 	svg := plot.SVG(c)
 	wellFormed(t, svg)
 	text := string(svg)
 	for _, want := range []string{
-		"a &lt;b&gt; &amp; &quot;c&quot;", ">sub<", ">a note<", ">50 %<", ">100 %<", ">8 $<", ">humans<", ">promise<", ">drift<", ">round<",
+		"a &lt;b&gt; &amp; &quot;c&quot;", ">sub<", ">50 %<", ">100 %<", ">8<", ">humans<", ">promise<", ">drift<", ">round<",
 		`d="M64.0 100.0L257.0 195.0"`,  // up to the gap
 		`d="M643.0 242.5L836.0 290.0"`, // and from there on
 		"prefers-color-scheme:dark",

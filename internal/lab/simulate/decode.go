@@ -14,6 +14,9 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// Reading a panel: small functions, one for each kind of value, that report what is wrong and
+// return something usable, so that one pass finds every problem.
+
 // A decoder reads JSON and collects what is wrong with it.
 type decoder struct{ problems []machine.Problem }
 
@@ -80,51 +83,42 @@ func (d *decoder) object(raw json.RawMessage, path string, known ...string) map[
 	if foreign = foreign && path == ""; foreign {
 		d.problems = append(d.problems, p)
 	}
-	var unknown []string
-	for name := range m {
-		if !slices.Contains(known, name) && !strings.HasPrefix(name, "x-") {
-			unknown = append(unknown, name)
-		}
-	}
-	slices.Sort(unknown)
-	for _, name := range unknown {
-		delete(m, name)
-		hint := machine.DidYouMean(name, known)
-		if hint == "" && foreign {
+	maps.DeleteFunc(m, func(name string, _ json.RawMessage) bool { return strings.HasPrefix(name, "x-") })
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if slices.Contains(known, name) {
 			continue
 		}
-		hint = cmp.Or(hint, "known are "+strings.Join(known, ", "))
-		d.problems = append(d.problems, machine.Problem{Path: path + "/" + escape(name), Code: "unknown-field", Message: fmt.Sprintf("unknown field %q", name), Hint: hint})
-	}
-	for name := range m {
-		if strings.HasPrefix(name, "x-") {
-			delete(m, name)
+		delete(m, name)
+		if hint := machine.DidYouMean(name, known); hint != "" || !foreign {
+			hint = cmp.Or(hint, "known are "+strings.Join(known, ", "))
+			d.problems = append(d.problems, machine.Problem{Path: path + "/" + machine.EscapePointer(name), Code: "unknown-field", Message: fmt.Sprintf("unknown field %q", name), Hint: hint})
 		}
 	}
 	return m
 }
 
-// escape makes a name fit for a JSON pointer.
-func escape(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+// read reads a value that is there; ok is false if there is none, or it is not what it has
+// to be.
+func read[T any](d *decoder, raw json.RawMessage, path, what string, fits func(T) bool) (v T, ok bool) {
+	if raw == nil {
+		return v, false
+	}
+	if err := json.Unmarshal(raw, &v); err != nil || fits != nil && !fits(v) {
+		d.bad(path, fmt.Sprintf("it is %s, and has to be %s", shown(raw), what), "")
+		return v, false
+	}
+	return v, true
 }
 
-// list calls read with every element of a list that is there.
-func (d *decoder) list(raw json.RawMessage, path string, most int, read func(raw json.RawMessage, path string)) {
-	if raw == nil {
-		return
-	}
-	var list []json.RawMessage
-	if err := json.Unmarshal(raw, &list); err != nil {
-		d.bad(path, fmt.Sprintf("it is %s, and has to be a list", shown(raw)), "")
-		return
-	}
+// list calls each with every element of a list that is there.
+func (d *decoder) list(raw json.RawMessage, path string, most int, each func(raw json.RawMessage, path string)) {
+	list, _ := read[[]json.RawMessage](d, raw, path, "a list", nil)
 	if len(list) > most {
 		d.bad(path, fmt.Sprintf("it has %d elements, more than %d", len(list), most), "")
 		return
 	}
 	for i, e := range list {
-		read(e, fmt.Sprintf("%s/%d", path, i))
+		each(e, fmt.Sprintf("%s/%d", path, i))
 	}
 }
 
@@ -141,51 +135,33 @@ func (d *decoder) names(raw json.RawMessage, path string) (names []string) {
 }
 
 // name reads a name.
-func (d *decoder) name(raw json.RawMessage, path string) (name string) {
-	if err := json.Unmarshal(raw, &name); err != nil || name == "" {
-		if raw == nil {
-			d.bad(path, "it is missing", "")
-			return ""
-		}
-		d.bad(path, fmt.Sprintf("it is %s, and has to be a name", shown(raw)), "")
+func (d *decoder) name(raw json.RawMessage, path string) string {
+	if raw == nil {
+		d.bad(path, "it is missing", "")
 	}
+	name, _ := read(d, raw, path, "a name", func(s string) bool { return s != "" })
 	return name
 }
 
 // number reads a number between two others, or takes one that stands for none.
 func (d *decoder) number(raw json.RawMessage, path string, without, least, most float64) float64 {
-	if raw == nil {
+	f, ok := read(d, raw, path, "a number", func(f *float64) bool { return f != nil })
+	switch {
+	case !ok:
 		return without
-	}
-	var f *float64
-	if err := json.Unmarshal(raw, &f); err != nil || f == nil {
-		d.bad(path, fmt.Sprintf("it is %s, and has to be a number", shown(raw)), "")
-		return without
-	}
-	if *f < least || *f > most {
+	case *f < least || *f > most:
 		d.bad(path, fmt.Sprintf("%v is not between %v and %v", *f, least, most), "")
 		return without
 	}
 	return *f
 }
 
-func (d *decoder) money(raw json.RawMessage, path string) (m exact.Money) {
-	if raw == nil {
-		return 0
-	}
-	if err := m.UnmarshalJSON(raw); err != nil || m < 0 {
-		d.bad(path, fmt.Sprintf("it is %s, and has to be an amount in US dollars, 0 or more", shown(raw)), "")
-		return 0
-	}
-	return m
+func (d *decoder) money(raw json.RawMessage, path string) exact.Money {
+	m, _ := read(d, raw, path, "an amount in US dollars, 0 or more", func(m exact.Money) bool { return m >= 0 })
+	return max(m, 0)
 }
 
-func (d *decoder) flag(raw json.RawMessage, path string) (on bool) {
-	if raw == nil {
-		return false
-	}
-	if err := json.Unmarshal(raw, &on); err != nil {
-		d.bad(path, fmt.Sprintf("it is %s, and has to be true or false", shown(raw)), "")
-	}
+func (d *decoder) flag(raw json.RawMessage, path string) bool {
+	on, _ := read[bool](d, raw, path, "true or false", nil)
 	return on
 }

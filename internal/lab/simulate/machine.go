@@ -4,12 +4,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
 	"github.com/dialai/dialai/strategies"
 )
+
+// From a panel to a machine that can be run. MachineOf writes one from nothing: the
+// states of the panel in a row, with a transition for each class, and then the goal.
+// adapt takes a real machine and puts made-up voters in the place of its proposers. It
+// leaves out guards, which judge texts and money that are not there, and parameters: where
+// a transition has some, everybody gives the same example as a payload. Everything else
+// stays, so it is the real machine whose decisions are simulated.
+//
+// Whatever contradicts the machine is refused (ErrPanel): somebody who is not in it, a
+// class that is no transition, an arbiter that this program does not have.
 
 // ErrPanel is wrapped by every error about a panel that does not fit its machine,
 // or a machine that cannot be simulated.
@@ -33,9 +44,7 @@ const (
 func MachineOf(p *Panel) (*machine.Machine, error) {
 	const goal = "done"
 	text := map[string]json.RawMessage{}
-	for name, raw := range p.Machine {
-		text[name] = raw
-	}
+	maps.Copy(text, p.Machine)
 	who := []any{map[string]any{"role": "proposer", "specialistId": human, "isHuman": true}}
 	if p.Machine["secondHuman"] != nil {
 		who = append(who, map[string]any{"role": "proposer", "specialistId": second, "isHuman": true})
@@ -133,7 +142,7 @@ func adapt(m *machine.Machine, p *Panel, r strategies.Registry) (*machine.Machin
 	switch {
 	case p.Arbiter != nil:
 		def.Specialists = append(def.Specialists, *p.Arbiter)
-	case !slices.ContainsFunc(def.Specialists, isArbiter):
+	case !slices.ContainsFunc(def.Specialists, func(s machine.Specialist) bool { return s.Role == machine.Arbiter && !s.Off() }):
 		def.Specialists = append(def.Specialists, machine.Specialist{Role: machine.Arbiter, SpecialistID: "arbiter", StrategyFnName: machine.Bayes})
 	}
 	def.States = slices.Clone(def.States)
@@ -168,8 +177,6 @@ func here(s *machine.Specialist, r strategies.Registry) bool {
 	by, err := r.Arbiter(nil, s)
 	return by != nil && err == nil
 }
-
-func isArbiter(s machine.Specialist) bool { return s.Role == machine.Arbiter && !s.Off() }
 
 // cast returns a list of specialists with made-up voters.
 func (p *Panel) cast(list []machine.Specialist) []machine.Specialist {

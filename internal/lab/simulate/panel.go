@@ -10,6 +10,15 @@ import (
 	"github.com/dialai/dialai/machine"
 )
 
+// A panel file: who votes, how well, how alike, and who knows the truth. A voter is
+// right with probability p, in single states with another one, or proposes by a
+// confusion matrix; voters of one group use the draw of their group with probability
+// copy, which is what makes them err together; some fail to answer, and adversaries are
+// wrong where they would be right. A drift changes a voter from a round on.
+//
+// Every member is checked, and every problem is reported with its JSON pointer, so a
+// file can be put right in one go. With problems the panel is of no use.
+
 // A Panel says who votes, how well, and who knows the truth.
 type Panel struct {
 	States  []State
@@ -25,6 +34,8 @@ type State struct {
 	Name    string
 	Classes []string
 	Priors  []float64 // of the classes; they add up to 1
+
+	places []int // of the classes among those of the panel's state; nil: they are all of them
 }
 
 // A Voter is one specialist.
@@ -108,19 +119,15 @@ func even(n int) []float64 {
 
 // unique refuses names that stand for two things.
 func (d *decoder) unique(p *Panel) {
-	seen := map[string]bool{}
-	for i, s := range p.States {
-		if seen[s.Name] {
-			d.bad(fmt.Sprintf("/states/%d/name", i), fmt.Sprintf("state %q is listed twice", s.Name), "")
+	for _, list := range []struct {
+		path, what string
+		ids        []string
+	}{{"/states/%d/name", "state", p.names()}, {"/specialists/%d/id", "specialist", p.ids()}} {
+		for i, id := range list.ids {
+			if slices.Contains(list.ids[:i], id) {
+				d.bad(fmt.Sprintf(list.path, i), fmt.Sprintf("%s %q is listed twice", list.what, id), "")
+			}
 		}
-		seen[s.Name] = true
-	}
-	seen = map[string]bool{}
-	for i, v := range p.Voters {
-		if seen[v.ID] {
-			d.bad(fmt.Sprintf("/specialists/%d/id", i), fmt.Sprintf("specialist %q is listed twice", v.ID), "")
-		}
-		seen[v.ID] = true
 	}
 }
 
@@ -146,7 +153,7 @@ func (d *decoder) voter(raw json.RawMessage, path string, p *Panel) Voter {
 	if first := firstByte(m["p"]); first == '{' {
 		v.ByState = map[string]float64{}
 		for name, value := range d.object(m["p"], path+"/p", p.names()...) {
-			v.ByState[name] = d.number(value, path+"/p/"+escape(name), 0, 0, 1)
+			v.ByState[name] = d.number(value, path+"/p/"+machine.EscapePointer(name), 0, 0, 1)
 		}
 	} else {
 		v.P = d.number(m["p"], path+"/p", defaultP, 0, 1)
@@ -177,6 +184,14 @@ func (p *Panel) names() []string {
 	return names
 }
 
+// ids returns those of the voters.
+func (p *Panel) ids() (ids []string) {
+	for i := range p.Voters {
+		ids = append(ids, p.Voters[i].ID)
+	}
+	return ids
+}
+
 // state returns the state of that name, or nil.
 func (p *Panel) state(name string) *State {
 	for i := range p.States {
@@ -185,6 +200,49 @@ func (p *Panel) state(name string) *State {
 		}
 	}
 	return nil
+}
+
+// open returns the state with those of its classes that may be chosen in a round.
+func (s *State) open(choices *machine.State) *State {
+	if !slices.ContainsFunc(s.Classes, func(c string) bool { return choices.Transition(c) == nil }) {
+		return s
+	}
+	next := &State{Name: s.Name, places: []int{}}
+	for i, c := range s.Classes {
+		if choices.Transition(c) != nil {
+			next.Classes, next.places = append(next.Classes, c), append(next.places, i)
+		}
+	}
+	next.Priors = next.among(s.Priors)
+	return next
+}
+
+// among returns probabilities of the panel's classes as those of the state's classes: what
+// the others would have is theirs, in proportion.
+func (s *State) among(row []float64) []float64 {
+	if s.places == nil {
+		return row
+	}
+	sum, next := 0., make([]float64, len(s.places))
+	for i, place := range s.places {
+		next[i] = row[place]
+		sum += row[place]
+	}
+	if sum == 0 {
+		return even(len(next))
+	}
+	for i := range next {
+		next[i] /= sum
+	}
+	return next
+}
+
+// row returns how a voter with a confusion matrix proposes where a class is the truth.
+func (s *State) row(rows [][]float64, truth int) []float64 {
+	if s.places != nil {
+		truth = s.places[truth]
+	}
+	return s.among(rows[truth])
 }
 
 // confusion reads a matrix for each state: a row for each truth, a column for each
@@ -199,7 +257,7 @@ func (d *decoder) confusion(raw json.RawMessage, path string, p *Panel) map[stri
 	}
 	for name, value := range d.object(raw, path, p.names()...) {
 		if s := p.state(name); s != nil {
-			byState[name] = d.matrix(value, path+"/"+escape(name), len(s.Classes))
+			byState[name] = d.matrix(value, path+"/"+machine.EscapePointer(name), len(s.Classes))
 		}
 	}
 	return byState
@@ -250,10 +308,7 @@ func (d *decoder) drift(raw json.RawMessage, path string, p *Panel) Drift {
 	if m["p"] == nil {
 		d.bad(path+"/p", "p is missing", "the probability of being right from that round on")
 	}
-	ids := make([]string, len(p.Voters))
-	for i := range p.Voters {
-		ids[i] = p.Voters[i].ID
-	}
+	ids := p.ids()
 	if !slices.Contains(ids, f.Voter) {
 		d.bad(path+"/specialist", fmt.Sprintf("there is no specialist %q", f.Voter), machine.DidYouMean(f.Voter, ids))
 	}

@@ -10,6 +10,10 @@ import (
 	"github.com/dialai/dialai/session"
 )
 
+// What a simulation came to. Each run keeps its rounds as they were; all shares are sums over
+// rounds of all runs, so a curve's parts add up to the summary. Trust is that at the end of
+// the first run, and so are the events: those of all runs would be a heap.
+
 // A Report is what a simulation came to.
 type Report struct {
 	Machine string
@@ -107,10 +111,6 @@ type Summary struct {
 
 // points is how many parts a learning curve has.
 const points = 20
-
-func newReport(c *Config, m *machine.Machine) *Report {
-	return &Report{Machine: m.Name(), config: c, m: m}
-}
 
 // sums of some rounds.
 type sums struct {

@@ -33,11 +33,19 @@ type Config struct {
 	Rounds   int                 // of each run, above 0
 	Runs     int                 // below 1 means 1
 	Seed     uint64
+	Meta     []byte // metaJson of every session: one JSON value, or nil
+
+	// Example returns a payload that the parameters of a transition are likely to accept.
+	// If it is nil, nobody gives a payload.
+	Example func(parameters []byte) []byte
 
 	// Progress, if set, is told after each round how many of how many were played, those
 	// of all runs.
 	Progress func(done, of int)
 }
+
+// epoch is when a simulation begins: the first moment of 2026, in ms.
+const epoch = 1_767_225_600_000
 
 // maxSteps bounds how often a session is stepped for one round.
 const maxSteps = 1000
@@ -54,9 +62,9 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := newReport(&c, m)
+	r := &Report{Machine: m.Name(), config: &c, m: m}
 	for i := range max(1, c.Runs) {
-		p := &play{Config: &c, m: m, seed: stream(c.Seed, "run", i).Uint64(), run: &run{voters: make([]counts, len(c.Panel.Voters))}, before: i * c.Rounds}
+		p := &play{Config: &c, m: m, examples: c.examples(), seed: stream(c.Seed, "run", i).Uint64(), run: &run{voters: make([]counts, len(c.Panel.Voters))}, before: i * c.Rounds}
 		if err := p.all(ctx); err != nil {
 			return nil, err
 		}
@@ -69,12 +77,14 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 // A play is one run under way.
 type play struct {
 	*Config
-	m     *machine.Machine
-	seed  uint64
-	ids   *rand.Rand
-	r     *runner.Runner
-	store *store.Memory
-	now   int64 // of the clock, in ms
+	m    *machine.Machine
+	seed uint64
+
+	examples map[string][]byte // payloads, by transition of a state
+	ids      *rand.Rand
+	r        *runner.Runner
+	store    *store.Memory
+	now      int64 // of the clock, in ms
 	*run
 
 	session *session.Session
@@ -103,7 +113,7 @@ func (p *play) all(ctx context.Context) (err error) {
 	p.risks, p.kings, p.stages = map[string]trust.RiskView{}, map[string]string{}, map[string]trust.Stage{}
 	p.r, err = runner.New(runner.Config{
 		Store: p.store, Resolver: p.Registry.WithProposer(voterFn, specialist.ProposerFunc(p.vote)), Observer: p.observe, AllowOperator: true,
-		NewID: p.newID, Now: func() time.Time { return time.UnixMilli(1_767_225_600_000 + p.now).UTC() },
+		NewID: p.newID, Now: func() time.Time { return time.UnixMilli(epoch + p.now).UTC() },
 	})
 	if err != nil {
 		return err
@@ -122,22 +132,41 @@ func (p *play) all(ctx context.Context) (err error) {
 	return err
 }
 
+// examples returns a payload for each transition of the machine that has parameters.
+func (c *Config) examples() map[string][]byte {
+	payloads := map[string][]byte{}
+	if c.Machine == nil || c.Example == nil {
+		return payloads
+	}
+	for _, s := range c.Machine.Definition().States {
+		for _, t := range s.Transitions {
+			if t.Parameters != nil {
+				payloads[s.Name+"/"+t.Name] = c.Example(t.Parameters)
+			}
+		}
+	}
+	return payloads
+}
+
 func (p *play) newID() (id specialist.SessionID) {
 	binary.BigEndian.PutUint64(id[:8], p.ids.Uint64())
 	binary.BigEndian.PutUint64(id[8:], p.ids.Uint64())
 	return id
 }
 
+// requester is as whom sessions are started: nobody who decides in them.
+var requester = &session.Actor{Subject: "simulate", Method: "simulate", Humans: []string{"__requester"}}
+
 // play plays one round.
 func (p *play) play(ctx context.Context) (err error) {
-	p.now += 60_000
-	if p.session == nil || !p.session.Status.Live() || len(p.session.State.Transitions) == 0 { // or it leads nowhere
-		if p.session, err = p.r.Start(ctx, p.m, runner.StartOptions{}); err != nil {
-			return err
-		}
+	if err := p.enter(ctx); err != nil {
+		return err
 	}
 	if p.state = p.Panel.state(p.session.State.Name); p.state == nil {
 		return unfit("state %q leads nowhere", p.session.State.Name)
+	}
+	if p.state = p.state.open(p.session.Offered()); len(p.state.Classes) == 0 {
+		return unfit("no class of state %q can be chosen: %s", p.state.Name, p.session.DeadEnd())
 	}
 	p.ballot = p.Panel.draw(p.seed, p.number, p.state)
 	p.round = Round{}
@@ -151,6 +180,37 @@ func (p *play) play(ctx context.Context) (err error) {
 	}
 	p.rounds = append(p.rounds, p.round)
 	return p.review(ctx)
+}
+
+// enter takes the session to a round that somebody decides; where there is none any more,
+// to that of a new session. The clock goes on by a minute, but nobody is later than a timer:
+// it executes something only in waits, and where a state is due as soon as it is entered.
+func (p *play) enter(ctx context.Context) (err error) {
+	last := p.now
+	p.now += 60_000
+	for range maxSteps {
+		if s := p.session; s == nil || !s.Status.Live() || len(s.State.Transitions) == 0 { // or it leads nowhere
+			if p.session, err = p.r.Start(ctx, p.m, runner.StartOptions{Meta: p.Meta, Actor: requester}); err != nil {
+				return err
+			}
+			last = p.now
+		}
+		due := int64(p.session.DueAt()) - epoch
+		switch {
+		case p.session.Timer() == nil || due > p.now && !p.session.Waits():
+			return nil
+		case due > last && !p.session.Waits():
+			p.now = due - 1
+			return nil
+		}
+		p.now = max(p.now, due)
+		tick, err := p.r.Step(ctx, p.session.ID)
+		if err != nil {
+			return err
+		}
+		p.session, last = tick.Session, p.now
+	}
+	return unfit("timers alone take the session on for more than %d steps", maxSteps)
 }
 
 // decide has the engine decide the round, or the human.
@@ -168,6 +228,8 @@ func (p *play) decide(ctx context.Context) error {
 			return nil
 		case runner.TickHuman:
 			return p.rule(ctx, truth)
+		case runner.TickWaiting: // for a timer that a condition has closed
+			p.now = max(p.now, int64(p.session.DueAt())-epoch)
 		case runner.TickStopped, runner.TickFailed, runner.TickCompleted:
 			p.round.Human = true // nothing came of it
 			return nil
@@ -198,13 +260,26 @@ func (p *play) rule(ctx context.Context, truth string) error {
 			}
 		}
 	}
-	return unfit("the humans do not agree")
+	if p.session.State.Transition(truth).Approvals == nil {
+		return unfit("the humans do not agree")
+	}
+	p.round.Human, p.round.Right, p.session = true, false, nil // who may still approve does not suffice: nothing came of it
+	return nil
 }
 
-// ruled has one human rule; done says whether that was executed.
+// ruled has one human rule; done says whether that was executed. Who may not choose what
+// they would says nothing.
 func (p *play) ruled(ctx context.Context, who, said, truth string) (done bool, err error) {
-	a, err := p.r.Decide(ctx, runner.Ruling{SessionID: p.session.ID, RoundID: p.session.Key().ID(), SpecialistID: machine.SpecialistID(who), TransitionName: said, Blind: true})
+	a, err := p.r.Decide(ctx, runner.Ruling{
+		SessionID: p.session.ID, RoundID: p.session.Key().ID(), SpecialistID: machine.SpecialistID(who), Blind: true,
+		TransitionName: said, MetaJSON: p.examples[p.state.Name+"/"+said],
+	})
+	refused, _ := errors.AsType[*runner.Error](err)
 	switch {
+	case refused != nil && refused.Code == session.CodeNotEligible:
+		return false, nil
+	case refused != nil && refused.Code == session.CodeSetFailed:
+		return false, unfit("%s", refused.Message)
 	case err != nil:
 		return false, err
 	case !a.Executed && !a.Recorded:
@@ -242,7 +317,7 @@ func (p *play) look(ctx context.Context, v *session.Review, look int) error {
 	if err != nil {
 		return err
 	}
-	for _, who := range append(ids, human, second, runner.Operator) {
+	for _, who := range append([]string{runner.Operator, human, second}, ids...) { // a third settles what two disagree about
 		_, err := p.r.Review(ctx, runner.Reviewing{SessionID: p.session.ID, RoundID: v.Key.ID(), SpecialistID: machine.SpecialistID(who), TransitionName: said, Blind: true})
 		if err == nil {
 			p.rounds[k.number-1].Looks++
@@ -273,7 +348,7 @@ func (p *play) vote(_ context.Context, q specialist.Question) (specialist.Answer
 		if n.answers++; p.ballot.votes[i] == p.ballot.truth {
 			n.rights++
 		}
-		return specialist.Answer{TransitionName: said, Reasoning: "it is " + said, Usage: u, Model: v.Group}, nil
+		return specialist.Answer{TransitionName: said, Reasoning: "it is " + said, MetaJSON: p.examples[p.state.Name+"/"+said], Usage: u, Model: v.Group}, nil
 	}
 	return specialist.Answer{}, fmt.Errorf("%s is not in the panel", q.Self)
 }

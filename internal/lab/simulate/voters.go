@@ -82,7 +82,7 @@ func (v *Voter) say(s *State, truth int, d draw, drift *Drift) int {
 		wrong++
 	}
 	if rows := v.Confusion[s.Name]; rows != nil && drift == nil {
-		row := rows[truth]
+		row := s.row(rows, truth)
 		if d.u < row[truth] {
 			return truth
 		}
@@ -118,7 +118,7 @@ func (v *Voter) right(s *State, drift *Drift) float64 {
 	if rows := v.Confusion[s.Name]; rows != nil && drift == nil {
 		right := 0.
 		for c, prior := range s.Priors {
-			right += prior * rows[c][c]
+			right += prior * s.row(rows, c)[c]
 		}
 		return right
 	}

@@ -5,6 +5,14 @@ import (
 	"slices"
 )
 
+// How good a strategy is after n human decisions. In each split the strategy learns
+// from the first n questions and judges all others: accuracy (a tie counts as the share
+// that holds the truth), log loss, calibration in ten bins (expected calibration
+// error), and how often it was sure and wrong. Figures of one split are means over its
+// questions; those that are told are means over splits, with their standard deviation.
+// Splits come from the data or are drawn from the seed, so all strategies learn from
+// the same questions.
+
 // Options say what is measured.
 type Options struct {
 	Gold       []int // numbers of human decisions to learn from
@@ -75,11 +83,9 @@ func Accuracies(d *Data, o Options) []Accuracy {
 	splits := d.splits(o.Splits, o.Seed)
 	var jobs []job
 	for _, n := range o.Gold {
-		if fits(d, splits, n) {
-			for _, name := range o.Strategies {
-				if usable(d, name) {
-					jobs = append(jobs, job{name, n})
-				}
+		for _, name := range o.Strategies {
+			if fits(d, splits, n) && (name != "stacking" || len(d.Classes) == 2) {
+				jobs = append(jobs, job{name, n})
 			}
 		}
 	}
@@ -110,14 +116,8 @@ func Untested(d *Data, o Options) (list []int) {
 // fits reports whether every split has n questions to learn from and the data one
 // more to test.
 func fits(d *Data, splits [][]int, n int) bool {
-	if n < 0 || n >= len(d.Questions) {
-		return false
-	}
-	return !slices.ContainsFunc(splits, func(s []int) bool { return len(s) < n })
+	return n >= 0 && n < len(d.Questions) && !slices.ContainsFunc(splits, func(s []int) bool { return len(s) < n })
 }
-
-// usable reports whether a strategy can judge the data.
-func usable(d *Data, name string) bool { return name != "stacking" || len(d.Classes) == 2 }
 
 type job struct {
 	name string

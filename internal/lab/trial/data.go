@@ -7,7 +7,6 @@
 package trial
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -88,8 +87,7 @@ func (d *Data) Restrict(ids []string) (*Data, string, bool) {
 
 // order returns a seeded order of all questions.
 func (d *Data) order(seed string, i int) []int {
-	draw := trust.NewDraw("trial", seed, itoa(i))
-	return draw.Perm(len(d.Questions))
+	return trust.NewDraw("trial", seed, itoa(i)).Perm(len(d.Questions))
 }
 
 // splits returns n orders: the data's own, or seeded ones if it has none.
@@ -108,14 +106,10 @@ func (d *Data) splits(n int, seed string) [][]int {
 func (d *Data) question(q *Question) trust.Question {
 	a := trust.Question{Machine: Machine, State: d.States[q.State], Options: d.Classes, Votes: make([]trust.Vote, len(q.Answers))}
 	for i, v := range q.Answers {
-		a.Votes[i] = d.vote(v)
+		w := &d.Workers[v.Worker]
+		a.Votes[i] = trust.Vote{SpecialistID: w.ID, Model: w.Model, OptionOrder: w.Order, Option: v.Class}
 	}
 	return a
-}
-
-func (d *Data) vote(a Answer) trust.Vote {
-	w := &d.Workers[a.Worker]
-	return trust.Vote{SpecialistID: w.ID, Model: w.Model, OptionOrder: w.Order, Option: a.Class}
 }
 
 // outcome returns the question once a human has answered it.
@@ -144,8 +138,4 @@ func (d *Data) cost(q *Question) float64 {
 		sum += d.Workers[a.Worker].Cost
 	}
 	return sum
-}
-
-func sortAnswers(list []Answer) {
-	slices.SortFunc(list, func(a, b Answer) int { return cmp.Compare(a.Worker, b.Worker) })
 }

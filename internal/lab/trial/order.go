@@ -6,6 +6,11 @@ import (
 	"slices"
 )
 
+// Do workers of one model err together because of the order in which they see the
+// options? Two measurements: the correlation (phi) of the errors of pairs, by whether
+// model and order are the same, over at least 20 common questions; and the accuracy of
+// panels of one model, all in one order against half in each.
+
 // A Correlation says how far workers err together, by whether they are of one model
 // and see the options in one order.
 type Correlation struct {
@@ -31,13 +36,7 @@ func Correlations(d *Data) []Correlation {
 			if !ok || a.Model == "" || b.Model == "" || a.Order == "" || b.Order == "" {
 				continue
 			}
-			k := 0
-			if a.Model != b.Model {
-				k = 2
-			}
-			if a.Order != b.Order {
-				k++
-			}
+			k := 2*one(a.Model != b.Model) + one(a.Order != b.Order)
 			sums[k].Pairs, sums[k].Phi = sums[k].Pairs+1, sums[k].Phi+phi
 		}
 	}
@@ -60,10 +59,7 @@ func (d *Data) errors() [][]int8 {
 	for i := range d.Questions {
 		q := &d.Questions[i]
 		for _, a := range q.Answers {
-			list[a.Worker][i] = 0
-			if a.Class != q.Truth {
-				list[a.Worker][i] = 1
-			}
+			list[a.Worker][i] = int8(one(a.Class != q.Truth))
 		}
 	}
 	return list

@@ -13,6 +13,16 @@ import (
 	"strings"
 )
 
+// Reading a data set: comma-separated files, each with a header that names its columns,
+// in any order. Truths come first and say which questions there are; then workers, if
+// there is a file of them; then answers, of which those to other questions are counted
+// and left out, and of a repeated pair the later one holds. At the end classes are put
+// in byte order and answers in the order of workers, so that the order of rows decides
+// nothing.
+//
+// What is wrong is reported with its file and line (ErrData); strings are cloned, since
+// rows share their memory.
+
 // ErrData is wrapped by every error about what a file says. The text names the
 // file and the line.
 var ErrData = errors.New("bad data")
@@ -283,7 +293,7 @@ func (r *reader) sortClasses() {
 		for k := range q.Answers {
 			q.Answers[k].Class = place[q.Answers[k].Class]
 		}
-		sortAnswers(q.Answers)
+		slices.SortFunc(q.Answers, func(a, b Answer) int { return cmp.Compare(a.Worker, b.Worker) })
 	}
 }
 

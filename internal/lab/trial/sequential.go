@@ -7,6 +7,13 @@ import (
 	"github.com/dialai/dialai/internal/trust"
 )
 
+// What asking in waves saves on given data. The ledger learns from the first questions;
+// each other question is then decided twice: with all its answers, and with those that
+// waves would have asked for until the probability reaches tau. Both count ties as
+// shares. Costs are those of the data. Beside that stands how often the engine itself
+// would have gone back to asking everyone, by the same replay that it makes
+// (trust.Ledger.Savings).
+
 // A Sequential is what asking one worker after the other saves, in waves, until
 // the probability reaches tau or all were asked.
 type Sequential struct {
@@ -27,7 +34,7 @@ type Sequential struct {
 	Everyone float64 `json:"everyone"`
 }
 
-// Taus are the probabilities at which asking stops.
+// taus are the probabilities at which asking stops.
 var taus = []float64{.9, .95, .99}
 
 // usualTau is the one that the lines of accuracy speak of.

@@ -7,6 +7,23 @@ import (
 	"github.com/dialai/dialai/internal/trust"
 )
 
+// The ways to decide that a trial compares, each learning from the same first
+// questions:
+//
+//   - majority: each vote counts 1;
+//   - alignmentMargin, rawMargin: each counts the alignment of its author, or the plain
+//     share of agreements;
+//   - logodds: each counts log(p (K-1) / (1-p)), the optimal weight of independent
+//     workers of reliability p among K classes (Nitzan and Paroush 1982 for two); p is
+//     shrunk towards the mean of all;
+//   - confusion, semi: confusion matrices, with or without rounds of expectation and
+//     maximisation on the other questions (confusion.go; Dawid and Skene 1979);
+//   - stacking: a regression on the votes (regression.go), for two classes;
+//   - bayes: the ledger of package trust, as the engine uses it.
+//
+// All return probabilities by class, so that accuracy, log loss and calibration can be
+// compared; for margins they are shares of weight.
+
 // A Claim is what a strategy says of one question.
 type Claim struct {
 	P       []float64 // by class; the largest is the pick, equals are a tie
@@ -40,7 +57,7 @@ func newStrategy(name string) strategy {
 	case "alignmentMargin":
 		return &weighted{weigh: func(k, n int64) float64 { return trust.Score(k, n).Float() }, margin: true}
 	case "rawMargin":
-		return &weighted{weigh: share, margin: true}
+		return &weighted{weigh: func(k, n int64) float64 { return ratio(int(k), int(n)) }, margin: true}
 	case "logodds":
 		return &logodds{}
 	case "confusion":
@@ -55,13 +72,6 @@ func newStrategy(name string) strategy {
 		return &bayes{plain: true}
 	}
 	return nil
-}
-
-func share(k, n int64) float64 {
-	if n == 0 {
-		return 0
-	}
-	return float64(k) / float64(n)
 }
 
 // tallies counts agreements of each worker.

@@ -7,6 +7,15 @@ import (
 	"github.com/dialai/dialai/internal/trust"
 )
 
+// Questions one after the other, as an engine meets them: what a strategy decides alone
+// is wrong or right and goes on, everything else is asked of a human, who is right, and
+// from whom the strategy learns; so are audits, drawn at random. What counts is how
+// often a human was asked, and how often automatic decisions were wrong.
+//
+// A run counts as above its promise if the one-sided 95 % lower bound of its error is
+// above what was promised. Orders and audits are drawn from the seed, so a run can be
+// made again.
+
 // A Stream is what happens if questions come one after the other: each is decided
 // automatically if the strategy may, else by a human, from whom it learns.
 type Stream struct {
@@ -122,20 +131,14 @@ func (r *run) play(d *Data, s decider, seed string, order int) {
 		q := &d.Questions[i]
 		pick, auto := s.decide(q)
 		late := place >= r.n/2
-		if late {
-			r.half++
-		}
+		r.half += one(late)
 		audit := audits.Float() < auditRate
 		if auto {
 			r.auto++
-			if pick != q.Truth {
-				r.wrong++
-			}
+			r.wrong += one(pick != q.Truth)
 		} else {
 			r.asked++
-			if late {
-				r.late++
-			}
+			r.late += one(late)
 		}
 		if !auto || audit {
 			s.tell(q, auto)

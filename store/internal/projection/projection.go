@@ -37,11 +37,13 @@ type Rows struct {
 	Machine   *machine.Machine // its name and its definition have rows
 	Session   Session
 	New       bool  // there must be no row of the session yet
+	Redefined bool  // it goes on under another definition: every column may have changed
 	Before    int64 // else the sequence that its row must have
 	Moved     bool  // nothing of it has changed but the columns from [SessionMoving]
 	Record    Record
-	Alignment []Alignment // to be added to what is there
+	Alignment []Alignment // to be added to what is there; of what is taken back below zero
 	Exemplar  *Exemplar
+	Retracted string                // how the text of an exemplar begins that is to be emptied; "" for none
 	Lesson    []byte                // nil if there is none
 	Learned   bool                  // the machine's version of trust grows by one
 	Roster    []session.RosterEvent // each is to be a record of its own: [RosterRecord]
@@ -58,25 +60,28 @@ type Record struct {
 // are appended to buffer, which must stay as it is until they are written.
 func Of(c *session.Change, prev session.Hash, buffer []byte) (r Rows, err error) {
 	follows := Follow(c.Events)
-	r = Rows{Machine: c.After.Machine(), Session: SessionOf(c.After), Roster: c.Roster, New: c.Before == nil, Learned: follows.Learned != nil}
+	r = Rows{Machine: c.After.Machine(), Session: SessionOf(c.After), Roster: c.Roster, New: c.Before == nil, Learned: follows.Teaches()}
 	if b := c.Before; b != nil {
-		was, is := b.Outcome(), c.After.Outcome()
-		r.Before = b.Sequence
-		r.Moved = c.After.Status == b.Status && is.Code == was.Code && is.Reason == was.Reason && len(c.After.Reviews()) == len(b.Reviews())
+		was, is := b.Standing(), c.After.Standing()
+		r.Before, r.Redefined = b.Sequence, b.Machine().Digest() != r.Session.Digest
+		r.Moved = !r.Redefined && c.After.Status == b.Status && is.Code == was.Code && is.Reason == was.Reason && len(c.After.Reviews()) == len(b.Reviews()) && c.After.Subject() == b.Subject() &&
+			c.After.DueAt() == b.DueAt()
 	}
 	events := session.AppendEvents(buffer, c.Key(), c.First, c.Events)
 	r.Record = Record{session.StoredRecord{First: c.First, Events: events, Prev: prev, Hash: session.Chain(prev, r.Session.ID, events)}, r.Session.UpdatedAt, follows.Decides}
 	if follows.Lesson != nil {
 		r.Lesson, err = follows.Lesson.Encode()
 	}
-	if l := follows.Learned; l != nil {
-		for i := range l.Comparisons {
-			r.Alignment = append(r.Alignment, compared(r.Session.Machine, &l.Comparisons[i]))
-		}
-		if l.Exemplar != nil {
-			e := ExemplarOf(r.Session.Machine, l.Exemplar)
-			r.Exemplar = &e
-		}
+	comparisons := follows.Comparisons()
+	for i := range comparisons {
+		r.Alignment = append(r.Alignment, compared(r.Session.Machine, &comparisons[i]))
+	}
+	if l := follows.Learned; l != nil && l.Exemplar != nil {
+		e := ExemplarOf(r.Session.Machine, l.Exemplar)
+		r.Exemplar = &e
+	}
+	if d := follows.Retracted; d != nil {
+		r.Retracted = ExemplarPrefix(d.ExemplarID)
 	}
 	return r, err
 }
@@ -86,6 +91,22 @@ type Following struct {
 	Decides bool             // a transition is executed
 	Learned *session.Learned // nil if nothing is
 	Lesson  *trust.Lesson    // for the ledger; nil if there is none
+
+	Retracted *session.Retracted // nil unless a ruling is taken back
+}
+
+// Teaches reports whether tallies or exemplars are other ones afterwards.
+func (f *Following) Teaches() bool { return f.Learned != nil || f.Retracted != nil }
+
+// Comparisons returns those to be counted; the caller must not change them.
+func (f *Following) Comparisons() []trust.Comparison {
+	switch {
+	case f.Learned != nil:
+		return f.Learned.Comparisons
+	case f.Retracted != nil:
+		return f.Retracted.Comparisons
+	}
+	return nil
 }
 
 // Follow returns what follows from the events of a record.
@@ -101,6 +122,8 @@ func Follow(events []session.Event) (f Following) {
 			}
 		case *session.Reviewed:
 			f.Lesson = d.Lesson
+		case *session.Retracted:
+			f.Retracted, f.Lesson = d, d.Lesson
 		case *session.Adopted:
 			f.Lesson = d.Lesson
 		}

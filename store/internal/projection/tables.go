@@ -1,6 +1,8 @@
 package projection
 
 import (
+	"strconv"
+
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
@@ -13,12 +15,12 @@ import (
 
 var (
 	// SessionColumns are those that never change, then those that change when a session
-	// ends, waits, goes on or is reviewed, then, from [SessionMoving], those that every
+	// ends, waits, goes on, is reviewed, is about something else or due at another time, then, from [SessionMoving], those that every
 	// commit changes.
 	SessionColumns = []string{
 		"session_id", "machine", "machine_digest", "created_at",
-		"status", "code", "reason", "reviews",
-		"current_state", "round", "attempt", "sequence", "transitions", "updated_at", "calls", "input_tokens", "output_tokens", "cost_pico_usd", "head",
+		"status", "code", "reason", "reviews", "subject", "due_at",
+		"current_state", "round", "attempt", "sequence", "transitions", "updated_at", "timer_at", "calls", "input_tokens", "output_tokens", "cost_pico_usd", "head",
 	}
 	// LogColumns are those of a record of a session's log.
 	LogColumns = []string{"session", "first", "decides", "at", "events", "prev", "hash"}
@@ -36,7 +38,7 @@ var (
 // that every commit changes.
 const (
 	SessionStanding = 4
-	SessionMoving   = 8
+	SessionMoving   = 10
 )
 
 // Values puts in the place of each field what is in it, and returns the list. database/sql
@@ -61,19 +63,21 @@ type Session struct {
 	CreatedAt                           int64
 	Status, Code, Reason                string
 	Reviews                             int64
+	Subject                             string
+	DueAt                               int64
 	State                               string
 	Round, Attempt, Sequence, Executed  int64
-	UpdatedAt                           int64
+	UpdatedAt, TimerAt                  int64
 	Calls, TokensIn, TokensOut, PicoUSD int64
 }
 
 // SessionOf returns the row of a session.
 func SessionOf(s *session.Session) Session {
-	o, spent := s.Outcome(), s.Spent()
+	o, spent := s.Standing(), s.Spent()
 	return Session{
 		s.ID.String(), s.Machine().Name(), s.Machine().Digest(), int64(s.CreatedAt),
-		s.Status.String(), o.Code, o.Reason, int64(len(s.Reviews())),
-		s.State.Name, int64(s.Round), int64(s.Attempt), s.Sequence, int64(s.Executed), int64(s.UpdatedAt),
+		s.Status.String(), o.Code, o.Reason, int64(len(s.Reviews())), s.Subject(), int64(s.DueAt()),
+		s.State.Name, int64(s.Round), int64(s.Attempt), s.Sequence, int64(s.Executed), int64(s.UpdatedAt), int64(s.TimerAt()),
 		spent.Calls, spent.TokensIn, spent.TokensOut, int64(spent.Money),
 	}
 }
@@ -82,8 +86,8 @@ func SessionOf(s *session.Session) Session {
 func (s *Session) Fields(dst []any, machine *int64, head *[]byte) []any {
 	return append(dst,
 		&s.ID, machine, &s.Digest, &s.CreatedAt,
-		&s.Status, &s.Code, &s.Reason, &s.Reviews,
-		&s.State, &s.Round, &s.Attempt, &s.Sequence, &s.Executed, &s.UpdatedAt, &s.Calls, &s.TokensIn, &s.TokensOut, &s.PicoUSD, head)
+		&s.Status, &s.Code, &s.Reason, &s.Reviews, &s.Subject, &s.DueAt,
+		&s.State, &s.Round, &s.Attempt, &s.Sequence, &s.Executed, &s.UpdatedAt, &s.TimerAt, &s.Calls, &s.TokensIn, &s.TokensOut, &s.PicoUSD, head)
 }
 
 // An Alignment is a row of alignment: a tally, or what a comparison adds to one.
@@ -98,11 +102,8 @@ func (a *Alignment) Fields(dst []any, machine *int64) []any {
 }
 
 func compared(machine string, c *trust.Comparison) Alignment {
-	a := Alignment{Machine: machine, Specialist: c.SpecialistID, State: c.State, Total: 1, Updated: int64(c.At)}
-	if c.Match {
-		a.Matching = 1
-	}
-	return a
+	one := c.Tally()
+	return Alignment{machine, c.SpecialistID, c.State, int64(one.Matching), int64(one.Total), int64(one.Updated)}
 }
 
 // AlignmentOf returns the rows of a machine's book, in order.
@@ -113,12 +114,21 @@ func AlignmentOf(machine string, b *trust.Book) (list []Alignment) {
 	return list
 }
 
-// An Exemplar is a row of exemplars.
+// An Exemplar is a row of exemplars. Its text is empty if the ruling was taken back that it
+// is made of.
 type Exemplar struct{ Machine, State, Text string }
 
 // ExemplarOf returns the row of an exemplar.
 func ExemplarOf(machine string, e *specialist.Exemplar) Exemplar {
 	return Exemplar{machine, e.State, string(e.Append(nil))}
+}
+
+// ExemplarPrefix returns how the text of an exemplar begins; "" for no id.
+func ExemplarPrefix(id string) string {
+	if id == "" {
+		return ""
+	}
+	return `{"exemplarId":` + strconv.Quote(id) + `,`
 }
 
 // Fields appends where the columns are.

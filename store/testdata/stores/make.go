@@ -13,6 +13,7 @@ import (
 
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
 	"github.com/dialai/dialai/specialist"
 	"github.com/dialai/dialai/store"
 )
@@ -41,7 +42,7 @@ func main() {
 	r, err := runner.New(runner.Config{Store: s, Now: func() time.Time { now = now.Add(time.Second); return now },
 		NewID: func() (id specialist.SessionID) {
 			n++
-			id, err := runner.ParseID(fmt.Sprintf("0b9c1d3e-0000-4000-8000-%012d", n))
+			id, err := session.ParseID(fmt.Sprintf("0b9c1d3e-0000-4000-8000-%012d", n))
 			must(err)
 			return id
 		}})
@@ -89,14 +90,14 @@ func play(ctx context.Context, r *runner.Runner, m *machine.Machine, meta, human
 	for range 12 {
 		tick, err := r.Step(ctx, s.ID)
 		must(err)
-		if tick.Session.Status == runner.NeedsHuman {
+		if tick.Session.Status == session.NeedsHuman {
 			if rulings--; rulings < 0 {
 				return
 			}
-			if _, err := r.Decide(ctx, runner.Ruling{SessionID: s.ID, SpecialistID: human, TransitionName: transition, Reasoning: "go on"}); err != nil && !errors.Is(err, runner.ErrIllegal) {
+			if _, err := r.Decide(ctx, runner.Ruling{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: machine.SpecialistID(human), TransitionName: transition, Reasoning: "go on"}); err != nil && !errors.Is(err, runner.ErrIllegal) {
 				must(err)
 			}
-		} else if tick.Session.Status != runner.Running {
+		} else if tick.Session.Status != session.Running {
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-package strategies
+package expression
 
 import (
 	"os"
@@ -6,25 +6,24 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/dialai/dialai/machine"
 )
 
 // words are what docs/machine-file.md calls the types of variables.
 var words = map[string]string{
-	"string": "text", "dyn": "any JSON", "int": "whole number", "double": "number", "wrapper(string)": "text or null",
+	"bool": "true or false", "string": "text", "dyn": "any JSON", "int": "whole number", "double": "number", "wrapper(string)": "text or null",
 }
 
 // TestVariablesAreDocumented compares the variables of expressions with the
 // tables of docs/machine-file.md: the same ones, in the same order, of the same
 // types.
 func TestVariablesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/machine-file.md")
+	text, err := os.ReadFile("../../docs/machine-file.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range []machine.Role{machine.Proposer, machine.Arbiter} {
-		env, _, err := compile(role, `= "x"`)
+	for use, heading := range map[Use]string{Propose: "Expressions of proposers", Arbitrate: "Expressions of arbiters",
+		When: "Expressions of conditions", Set: "Expressions of assignments", Subject: "Expressions of subjects"} {
+		env, err := environments[use]()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,14 +42,14 @@ func TestVariablesAreDocumented(t *testing.T) {
 			}
 			want = append(want, v.Name()+": "+kind)
 		}
-		_, part, _ := strings.Cut(string(text), "\n### Expressions of "+string(role)+"s\n")
+		_, part, _ := strings.Cut(string(text), "\n### "+heading+"\n")
 		part, _, _ = strings.Cut(part, "\n#")
 		var got []string
 		for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]+) \\|").FindAllStringSubmatch(part, -1) {
 			got = append(got, m[1]+": "+m[2])
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("expressions of a %s see\n%q, docs/machine-file.md says\n%q", role, want, got)
+			t.Errorf("%s: they see\n%q, docs/machine-file.md says\n%q", heading, want, got)
 		}
 	}
 }

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dialai/dialai/cli/internal/payloads"
+	"github.com/dialai/dialai/internal/files"
+	"github.com/dialai/dialai/internal/jsontext"
+	"github.com/dialai/dialai/machine"
+)
+
+// What a session is started with, its metaJson: an object that --input names, and members
+// that --meta adds to it or writes over it. A member is read by the type that the machine's
+// input gives it, so that 42 stays a text where a text is asked for; where that says
+// nothing, it is JSON if it parses, else a text. Whether all of it is what the machine wants
+// is for the engine to say, which says so of every session.
+
+// inputFlags are those of the commands that start sessions.
+type inputFlags struct {
+	input string
+	meta  []string
+}
+
+func (f *inputFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.input, "input", "", "what the session is about, its metaJson: an `object`, JSON or YAML, in a file, on stdin (-), or as it is ('{…}')")
+	cmd.Flags().StringArrayVar(&f.meta, "meta", nil, "a member of the metaJson, `key=value`, read by its type in the machine's input, else as JSON if it parses, else as text; key:=value is JSON (may be repeated)")
+}
+
+// read returns the metaJson that the flags give a session of m, nil if they give none; m
+// may be nil.
+func (f *inputFlags) read(a *app, m *machine.Machine) (json.RawMessage, error) {
+	if f.input == "" && len(f.meta) == 0 {
+		return nil, nil
+	}
+	var whole jsontext.Object
+	if f.input != "" {
+		text, err := a.readInput(f.input)
+		if err != nil {
+			return nil, err
+		}
+		whole = jsontext.ReadObject(text)
+	}
+	var s payloads.Schema
+	if m != nil && m.Input() != nil {
+		_ = json.Unmarshal([]byte(m.Input().String()), &s) // true and false say nothing of members
+	}
+	members, err := metaMembers(&s, f.meta)
+	if err != nil {
+		return nil, err
+	}
+	return whole.With(members).JSON(), nil
+}
+
+// readInput reads the object that --input names.
+func (a *app) readInput(text string) (json.RawMessage, error) {
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		if len(text) > int(files.Input.Max) {
+			return nil, usage("--input has %d bytes, more than %d", len(text), files.Input.Max)
+		}
+		return machine.ParseObject("--input", []byte(text))
+	}
+	data, err := a.readFile(text, files.Input)
+	switch {
+	case err != nil && isMember(text):
+		return nil, hinted(err, "--meta %s gives one member; --input names a file, or is an object: '{…}'", text)
+	case err != nil:
+		return nil, err
+	}
+	return machine.ParseObject(text, data)
+}
+
+// metaMembers reads what --meta gives, each member by its schema.
+func metaMembers(s *payloads.Schema, texts []string) (list []jsontext.Member, err error) {
+	var given jsontext.Object
+	for _, text := range texts {
+		name, value, ok := strings.Cut(text, "=")
+		name, asJSON := strings.CutSuffix(name, ":")
+		switch {
+		case !ok || name == "":
+			return nil, hinted(usage("--meta %q is not key=value", text), "for example --meta amount=120")
+		case given.Has(name):
+			return nil, usage("--meta gives %q twice", name)
+		}
+		member := s.Member(name)
+		v, err := member.Read(value)
+		if asJSON {
+			v, err = jsontext.Tidy([]byte(value))
+		}
+		switch {
+		case err != nil && asJSON:
+			return nil, hinted(usage("--meta %s: %q is not one JSON value: %v", name, value, err), "--meta %s=… takes a text as it is", name)
+		case err != nil:
+			return nil, usage("--meta %s: %v", name, err)
+		}
+		list = append(list, jsontext.Member{Name: name, Value: v})
+		given = given.With(list[len(list)-1:])
+	}
+	return list, nil
+}

@@ -1,0 +1,63 @@
+package machine_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// TestLintOfCases: members of data that nothing provides, wherever an expression reads
+// them, and states that data could close.
+func TestLintOfCases(t *testing.T) {
+	const head = `{"machineName":"m","initialState":"a","goalState":"b","input":`
+	const amount = `{"type":"object","properties":{"amount":{"type":"number"},"buyer":{"type":"object"}},"required":["amount","number"]}`
+	const states = `,"states":{"a":{"transitions":{"t":"b"}},"b":{}}` + someone
+	reading := func(input, expression string) string {
+		return head + input + `,"states":{"a":{"transitions":{"t":"b","u":{"target":"b","when":` + expression + `,"set":{"asked":true}}}},"b":{}}` + someone
+	}
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{reading(amount, `▶"= data.amuont > 1.0"`), []string{`[INPUT001] the expression reads "amuont" of data, and input does not declare it and no transition sets it`}},
+		{reading(amount, `▶"= data.asekd"`), []string{`[INPUT001] the expression reads "asekd" of data, and input does not declare it and no transition sets it`}},
+		{reading(amount, `▶"= has(metaJson.asked)"`), []string{`[INPUT001] the expression reads "asked" of metaJson, and input does not declare it`}},
+		{reading(amount, `"= data.amount > 1.0 && data.buyer.nobody && data.number == metaJson[\"number\"] && has(data.asked)"`), nil},
+		{head + amount + `,"subject":▶"= data.title"` + states, []string{`[INPUT001] the expression reads "title" of data, and input does not declare it and no transition sets it`}},
+		{head + amount + `,"states":{"a":{"transitions":{"t":{"target":"b","set":{"x":▶"= data.y","z":"= payload.y + data.x"}}}},"b":{}}` + someone,
+			[]string{`[INPUT001] the expression reads "y" of data, and input does not declare it and no transition sets it`}},
+		{head + amount + `,"states":{"a":{"transitions":{"t":"b"},"specialists":[{"role":"proposer","specialistId":"r","strategyFn":▶"= metaJson.amout > 1.0 ? \"t\" : \"t\""}]},"b":{}}}`,
+			[]string{`[INPUT001] the expression reads "amout" of metaJson, and input does not declare it`}},
+		{head + amount + `,"states":{"a":{"transitions":{"t":"b"}},"b":{}},"specialists":[{"role":"proposer","specialistId":"r","strategyFn":▶"= data.amout > 1.0 ? \"t\" : \"t\""}]}`,
+			[]string{`[INPUT001] the expression reads "amout" of data, and input does not declare it and no transition sets it`}},
+
+		// Names in every part of a schema count, and so does what it leaves open.
+		{reading(`{"allOf":[{"$ref":"#/$defs/c"}],"anyOf":[{"required":["d"]}],"$defs":{"c":{"properties":{"c":true}}}}`, `"= data.c && data.d"`), nil},
+		{reading(`{"allOf":[{"$ref":"#/$defs/c"}],"$defs":{"c":{"properties":{"c":true}},"e":{"properties":{"e":true}}}}`, `▶"= data.e"`), []string{`[INPUT001] the expression reads "e" of data, and input does not declare it and no transition sets it`}},
+		{reading(`{"patternProperties":{"^n_":{"type":"number"}}}`, `"= data.n_1 > 0.0"`), nil},
+		{reading(`{"patternProperties":{"^n_":{"type":"number"}}}`, `▶"= data.m_1 > 0.0"`), []string{`[INPUT001] the expression reads "m_1" of data, and input does not declare it and no transition sets it`}},
+		{reading(`{"additionalProperties":{"type":"number"}}`, `"= data.whatever > 0.0"`), nil},
+		{reading(`{"if":{"properties":{"a":true}},"then":{"properties":{"b":true}},"else":{"required":["c"]}}`, `"= data.a && data.b && data.c"`), nil},
+		{reading(`{"$ref":"#/$defs/n","$defs":{"n":{"properties":{"next":{"$ref":"#/$defs/n"}}}}}`, `"= has(data.next)"`), nil},
+		{head + `{"type":"object"},"subject":▶"= data.title"` + states, []string{`[INPUT001] the expression reads "title" of data, and input does not declare it and no transition sets it`}},
+		{`{"machineName":"m","initialState":"a","goalState":"b","subject":"= data.title"` + states, nil}, // nothing is declared at all
+
+		{`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{▶"transitions":{"t":{"target":"b","when":"= data.x"},"u":{"target":"b","when":"= !data.x"}}},"b":{}}` + someone,
+			[]string{`[WHEN001] state "a" has only transitions with conditions: a session in which none holds fails (dead_end)`}},
+		{`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":{"target":"b","when":"= data.x"},"u":"c"}},"b":{},"c":{"final":true}}` + someone, nil},
+		{`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"due":{"in":"1h","remind":["30m",▶"1h"],"then":▶"t"},"transitions":{"t":{"target":"b","when":"= false"},"u":"b"}},"b":{▶"due":"1h"}}` + someone,
+			[]string{`[DUE001] the reminder 1h0m0s before state "a" is due never comes: that is not after the entry, with 1h0m0s in all`,
+				`[DUE001] the timer of state "a" never executes "t": its condition is always false`, `[DUE001] the due of state "b" never comes: sessions end there`}},
+		{head + amount + `,"states":{"a":{"due":{"at":▶"= data.deadlin"},"transitions":{"t":{"target":"b","set":{"deadline":1}}}},"b":{}}` + someone,
+			[]string{`[INPUT001] the expression reads "deadlin" of data, and input does not declare it and no transition sets it`}},
+	} {
+		lint(t, "m.json", c.text, machine.LintOptions{Priced: all}, slices.Clone(c.want)...)
+	}
+	for expression, want := range map[string]string{`"= data.amuont > 1.0"`: `did you mean "amount"?`, `"= data.asekd"`: `did you mean "asked"?`,
+		`"= metaJson.asked"`: "what transitions set is in data: data.asked", `"= data.zebra"`: "declare it in the properties of input"} {
+		if found := mustParse(t, "m.json", reading(amount, expression)).Lint(machine.LintOptions{}); len(found) != 1 || found[0].Hint != want {
+			t.Errorf("%s: %+v, want the hint %s", expression, found, want)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package runner_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// key is somebody whose method authenticates.
+func key(name string) *session.Actor { return &session.Actor{Subject: "key:" + name, Method: "key"} }
+
+// TestActors: every act on a session is in its log with the actor (cases.md 8.5).
+func TestActors(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	s := b.start(b.machine(def{who: []string{human("human"), human("bob"), fn("a"), half}, top: secondBefore + `,"audit":{"rate":1,"mode":"before"}`}), runner.StartOptions{Actor: key("start")})
+	b.submit(runner.Submission{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "human", TransitionName: "again", Actor: key("propose")})
+	_, _, err := b.r.Reveal(b.ctx, s.ID, "human", key("look"))
+	b.ok(err)
+	rules := func(name string) func(*runner.Ruling) { return func(in *runner.Ruling) { in.Actor = key(name) } }
+	b.recorded(s, "human", "again", session.CodeSecondHuman, rules("rule"))
+	_, err = b.word(s, "human", "", back, rules("withdraw"))
+	b.ok(err)
+	b.recorded(s, "human", "again", session.CodeSecondHuman, rules("rule"))
+	b.executed(s, "bob", "again", rules("execute"))
+	_, err = b.r.Stop(b.ctx, s.ID, runner.Stopping{Actor: *key("cancel"), Note: "enough"})
+	b.ok(err)
+	_, err = b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: key("resume")})
+	b.ok(err)
+	var acts []string
+	for _, r := range b.raw(s) {
+		var d struct{ Actor *session.Actor }
+		b.ok(json.Unmarshal(r.Data, &d))
+		if d.Actor != nil {
+			if d.Actor.Method != "key" {
+				t.Errorf("%s is by %+v", r.Kind, d.Actor)
+			}
+			acts = append(acts, r.Kind+" "+d.Actor.Subject)
+		}
+	}
+	want := "session_created key:start, proposed key:propose, revealed key:look, ruled key:rule, ruled key:withdraw, ruled key:rule, executed key:execute, ended key:cancel, resumed key:resume"
+	if got := strings.Join(acts, ", "); got != want {
+		t.Errorf("the log has\n%s\nwant\n%s", got, want)
+	}
+	if now := b.newest(s); now.Actor == nil || now.Actor.Subject != "key:execute" {
+		t.Errorf("the decision is by %+v", now.Actor)
+	}
+}
+
+// TestActorsOfTheRoster: changes to the roster are in the machine's log with their actor, and
+// reviews in the session's (cases.md 8.5).
+func TestActorsOfTheRoster(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), human("bob"), half}, top: `"secondHuman":{"rate":1,"when":"after"}`}))
+	b.force(s, "again")
+	round := b.now(s).Reviews()[0].Key.ID()
+	d, err := b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: "bob", TransitionName: "again", Actor: key("review")})
+	if b.ok(err); d.Actor == nil || d.Actor.Subject != "key:review" {
+		t.Errorf("the review is by %+v", d.Actor)
+	}
+	_, err = b.r.Register(b.ctx, s.Machine().Name(), machine.Specialist{Role: machine.Proposer, SpecialistID: "third", StrategyFnName: "random"}, key("add"))
+	b.ok(err)
+	b.ok(b.r.Switch(b.ctx, s.Machine().Name(), "third", runner.Switching{Actor: *key("off")}))
+	_, err = b.r.RecordTrial(b.ctx, s.Machine().Name(), session.Trial{Policy: "p", From: 1, To: 2}, key("try"))
+	b.ok(err)
+	var acts []string
+	for rec, err := range b.store.RosterRecords(b.ctx, s.Machine().Name(), 0) {
+		b.ok(err)
+		events, err := session.DecodeRosterEvents(rec.Events)
+		b.ok(err)
+		for _, e := range events {
+			acts = append(acts, e.Kind+" "+e.Actor.Subject)
+		}
+	}
+	if got, want := strings.Join(acts, ", "), "specialist_registered key:add, specialist_disabled key:off, policy_tried key:try"; got != want {
+		t.Errorf("the log has %s, want %s", got, want)
+	}
+}
+
+// TestHalfAnActor: who says a half of who acts is refused, and nothing is recorded.
+func TestHalfAnActor(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.desk(fn("a"), human("human"), half))
+	half := &session.Actor{Subject: "somebody"}
+	for name, act := range map[string]func() error{
+		"start": func() error {
+			_, err := b.r.Start(b.ctx, s.Machine(), runner.StartOptions{Actor: half})
+			return err
+		},
+		"rule": func() error {
+			_, err := b.word(s, "human", "again", func(in *runner.Ruling) { in.Actor = half })
+			return err
+		},
+		"propose": func() error {
+			_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "human", TransitionName: "again", Actor: half})
+			return err
+		},
+		"resume": func() error {
+			_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{Actor: half})
+			return err
+		},
+		"look": func() error {
+			_, _, err := b.r.Reveal(b.ctx, s.ID, "human", half)
+			return err
+		},
+		"look at a review": func() error {
+			_, err := b.r.RevealReview(b.ctx, s.ID, s.Key().ID(), "human", half)
+			return err
+		},
+		"review": func() error {
+			_, err := b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, Actor: half})
+			return err
+		},
+		"register": func() error {
+			_, err := b.r.Register(b.ctx, s.Machine().Name(), machine.Specialist{Role: machine.Proposer, SpecialistID: "x", StrategyFnName: "random"}, half)
+			return err
+		},
+		"demote": func() error {
+			return b.r.Demote(b.ctx, runner.Order{MachineName: s.Machine().Name(), State: "open", SpecialistID: "human", Actor: half})
+		},
+		"try": func() error {
+			_, err := b.r.RecordTrial(b.ctx, s.Machine().Name(), session.Trial{Policy: "p", From: 1, To: 2}, half)
+			return err
+		},
+		"switch": func() error {
+			return b.r.Switch(b.ctx, s.Machine().Name(), "a", runner.Switching{Actor: *half})
+		},
+	} {
+		if err := act(); !errors.Is(err, runner.ErrIllegal) || !strings.Contains(err.Error(), `an actor has a subject and a method, not "somebody" and ""`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if b.now(s).Sequence != s.Sequence {
+		t.Error("a refused act was recorded")
+	}
+}
+
+// TestIf: an act that depends on the session happens only while that holds, also where
+// somebody else commits between the look and the commit (cases.md 8.5).
+func TestIf(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), human("bob"), half}, top: `"secondHuman":{"rate":1,"when":"after"}`}))
+	b.force(s, "again")
+	round, busy := b.now(s).Reviews()[0].Key.ID(), errors.New("not like this")
+	seen := int64(0)
+	never := func(now *session.Session) error { seen = now.Sequence; return busy }
+	for name, act := range map[string]func() error{
+		"rule": func() error {
+			_, err := b.word(s, "human", "again", func(in *runner.Ruling) { in.If = never })
+			return err
+		},
+		"propose": func() error {
+			_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "human", TransitionName: "again", If: never})
+			return err
+		},
+		"have it proposed": func() error {
+			_, _, err := b.r.Propose(b.ctx, runner.Submission{SessionID: s.ID, RoundID: runner.CurrentRound, SpecialistID: "a", If: never})
+			return err
+		},
+		"resume": func() error {
+			_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{If: never})
+			return err
+		},
+		"review": func() error {
+			_, err := b.r.Review(b.ctx, runner.Reviewing{SessionID: s.ID, RoundID: round, SpecialistID: "bob", TransitionName: "again", If: never})
+			return err
+		},
+	} {
+		before := b.now(s).Sequence
+		seen = 0
+		if err := act(); !errors.Is(err, busy) || seen != before || b.now(s).Sequence != before || len(b.cast.who()) > 0 {
+			t.Errorf("%s: %v, asked of %d, the session was at %d and is at %d", name, err, seen, before, b.now(s).Sequence)
+		}
+	}
+	calls := 0
+	_, err := b.word(s, "human", "again", func(in *runner.Ruling) {
+		in.RoundID = runner.CurrentRound
+		in.If = func(now *session.Session) error {
+			if calls++; calls == 1 {
+				b.propose(s, "a", "finish") // somebody is faster
+				return nil
+			}
+			if now.Sequence != b.now(s).Sequence {
+				t.Error("the session that is shown is not the one that the commit would replace")
+			}
+			return busy
+		}
+	})
+	if !errors.Is(err, busy) || calls != 2 || b.now(s).Executed != 1 {
+		t.Errorf("after a lost race: %v, %d calls, %d executed", err, calls, b.now(s).Executed)
+	}
+}
+
+// TestIDFromOutside: a session takes an id from outside, once (cases.md 8.5).
+func TestIDFromOutside(t *testing.T) {
+	b := newBench(t)
+	m, id := b.desk(fn("a"), half), specialist.SessionID{15: 7}
+	if s := b.start(m, runner.StartOptions{ID: id}); s.ID != id {
+		t.Errorf("the session is %s", s.ID)
+	}
+	if _, err := b.r.Start(b.ctx, m, runner.StartOptions{ID: id}); !errors.Is(err, session.ErrExists) {
+		t.Errorf("a second one: %v", err)
+	}
+	if s := b.start(m); s.ID == id {
+		t.Error("another session has the id too")
+	}
+}
+
+// TestOnePersonUnderTwoNames: two ids of one person are not two humans, neither for
+// approvals nor where a second human is asked, if it is proved who that is (cases.md 4.2).
+func TestOnePersonUnderTwoNames(t *testing.T) {
+	as := func(a *session.Actor) func(*runner.Ruling) { return func(in *runner.Ruling) { in.Actor = a } }
+	for _, c := range []struct {
+		name    string
+		machine func(*bench) *machine.Machine
+		who     [3]string
+		what    string
+		code    string
+	}{
+		{"approvals", func(b *bench) *machine.Machine { return b.approved("", "2") }, [3]string{"alice", "bob", "carol"}, "pay", session.CodeApprovals},
+		{"a second human", func(b *bench) *machine.Machine { return b.eyes("human", "bob", "carol") }, [3]string{"human", "bob", "carol"}, "again", session.CodeSecondHuman},
+	} {
+		b := newBench(t)
+		b.cast.say("a", "again")
+		s := b.start(c.machine(b))
+		b.recorded(s, c.who[0], c.what, c.code, as(key("eve")))
+		before := b.now(s).Sequence
+		a, err := b.word(s, c.who[1], c.what, as(key("eve")))
+		refused, ok := errors.AsType[*runner.Error](err)
+		if !ok || refused.Code != session.CodeNotEligible || !errors.Is(err, runner.ErrForbidden) || a.Executed || a.Recorded || b.now(s).Sequence != before ||
+			!strings.Contains(err.Error(), "both are key:eve") {
+			t.Errorf("%s: the same person again: %v, %+v", c.name, err, a)
+		}
+		if e := b.executed(s, c.who[2], c.what, as(key("mallory"))); len(e.Authors) != 2 {
+			t.Errorf("%s: authors are %v", c.name, e.Authors)
+		}
+		b = newBench(t)
+		b.cast.say("a", "again")
+		s = b.start(c.machine(b))
+		b.recorded(s, c.who[0], c.what, c.code, as(&carol)) // a terminal proves nothing
+		b.executed(s, c.who[1], c.what, as(&carol))
+	}
+}

@@ -1,0 +1,170 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+func (b *bench) fork(s *session.Session, at int64) *session.Session {
+	b.Helper()
+	f, err := b.r.Fork(b.ctx, s.ID, runner.Forking{At: at, Actor: key("forker")})
+	b.ok(err)
+	return f
+}
+
+// TestFork: a fork goes on from where the other session stood, with what that had spent;
+// nobody is asked again for what was answered, and nothing of it counts twice (cases.md 8.2).
+func TestFork(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", paid("again"))
+	b.cast.play("c", paid("park"))
+	s := b.start(b.desk(fn("a"), fn("c"), human("human"), half), runner.StartOptions{Meta: []byte(`{"n":1}`), Seed: 7, Actor: key("starter")})
+	b.stepTo(s, runner.TickHuman)
+	_, err := b.r.Execute(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID(), SpecialistID: "human", TransitionName: "again"})
+	b.ok(err)
+	b.stepTo(s, runner.TickHuman)
+	was := b.now(s)
+	lessons, asked := len(b.lessons()), len(b.cast.who())
+	f := b.fork(s, 0)
+	if f.ID == s.ID || f.Sequence != 1 || f.Key().Round != 2 || f.State != was.State || f.Status != session.NeedsHuman || f.Executed != 1 || f.Spent() != was.Spent() ||
+		f.Options().Seed != 0 || f.Options().Actor.Subject != "key:forker" || string(f.Options().Meta) != `{"n":1}` || f.CreatedAt == was.CreatedAt && f.Head == was.Head && f.Head != nil {
+		t.Errorf("the fork is %+v", f.View())
+	}
+	if from := f.Options().ForkedFrom; from == nil || from.SessionID != s.ID.String() || from.Sequence != was.Sequence || from.Round != 2 {
+		t.Errorf("it is forked from %+v", from)
+	}
+	if len(f.Proposals()) != 2 || len(f.OpenAsks()) != 0 {
+		t.Errorf("it has %d proposals, %d asks", len(f.Proposals()), len(f.OpenAsks()))
+	}
+	if records := b.records(f); len(records) != 1 || strings.Contains(string(records[0].Events), `"kind":"learned"`) {
+		t.Errorf("its log is %s", records[0].Events)
+	}
+	b.forget()
+	b.stepTo(f, runner.TickHuman)
+	if n := len(b.cast.who()); n != 0 {
+		t.Errorf("%d were asked again, %d before", n, asked)
+	}
+	b.rule(runner.Ruling{SessionID: f.ID, RoundID: f.Key().ID(), SpecialistID: "human", TransitionName: "again"})
+	if n := len(b.lessons()); n != lessons || b.count(f, session.KindLearned) != 0 {
+		t.Errorf("the round has taught something: %d lessons, there were %d", n, lessons)
+	}
+	b.stepTo(f, runner.TickHuman)
+	if n := len(b.cast.who()); n != 2 {
+		t.Errorf("in its own round %d were asked", n)
+	}
+	b.rule(runner.Ruling{SessionID: f.ID, RoundID: b.now(f).Key().ID(), SpecialistID: "human", TransitionName: "finish"})
+	if n := len(b.lessons()); n != lessons+1 || b.now(f).Status != session.Completed || b.now(f).Executed != 3 {
+		t.Errorf("then there are %d lessons, there were %d", n, lessons)
+	}
+	if now := b.now(s); now.Sequence != was.Sequence {
+		t.Error("the other session has moved")
+	}
+	if m := b.metrics(""); m.TotalDecisions != 3 {
+		t.Errorf("%d decisions are counted, and 3 were made", m.TotalDecisions)
+	}
+	again := b.fork(b.now(s), 2) // of the very beginning
+	if again.Round != 1 || again.Executed != 0 || again.Status != session.Running || again.Spent().Money != 0 {
+		t.Errorf("forked at the beginning: %+v", again.View())
+	}
+	twice := b.fork(f, 1)
+	if twice.Spent() != was.Spent() || twice.Executed != 1 || len(twice.Proposals()) != 2 {
+		t.Errorf("a fork of a fork is %+v", twice.View())
+	}
+}
+
+// TestForkInsideACommit is refused with its neighbours, as is an event that is not there, and
+// a session that has completed (cases.md 8.2).
+func TestForkInsideACommit(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	s := b.start(b.desk(fn("a"), human("human"), half))
+	b.propose(s, "a", "again")
+	b.force(s, "again")
+	records := b.records(s)
+	last := b.now(s).Sequence
+	first := records[2].First
+	for at, text := range map[int64]string{
+		1:         "event 1 is inside a commit: fork at event 2, where the first ends",
+		first:     "event 4 is inside a commit: fork at event 3, or at event 7",
+		last + 1:  "has no event " + itoa(last+1),
+		-1:        "has no event -1",
+		last + 99: "its last is event " + itoa(last),
+	} {
+		_, err := b.r.Fork(b.ctx, s.ID, runner.Forking{At: at})
+		if !errors.Is(err, runner.ErrIllegal) || !strings.Contains(err.Error(), text) {
+			t.Errorf("at %d: %v, want %s", at, err, text)
+		}
+	}
+	b.force(s, "finish")
+	if _, err := b.r.Fork(b.ctx, s.ID, runner.Forking{}); !errors.Is(err, runner.ErrNotRunning) {
+		t.Errorf("of what has completed: %v", err)
+	}
+	if _, err := b.r.Fork(b.ctx, specialist.SessionID{9}, runner.Forking{}); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("of nothing: %v", err)
+	}
+	if _, err := b.r.Fork(b.ctx, s.ID, runner.Forking{At: 2, ID: s.ID}); !errors.Is(err, session.ErrExists) {
+		t.Errorf("onto itself: %v", err)
+	}
+	if list, err := b.store.List(b.ctx, session.ListQuery{}); err != nil || len(list) != 1 {
+		t.Errorf("there are %d sessions (%v)", len(list), err)
+	}
+}
+
+// paid is the part of somebody who says that and takes a dollar for it.
+func paid(transition string) part {
+	return func(context.Context, specialist.Question) (specialist.Answer, error) {
+		return specialist.Answer{TransitionName: transition, Usage: cost(dollar)}, nil
+	}
+}
+
+func itoa(n int64) string { text, _ := json.Marshal(n); return string(text) }
+
+// TestForkLeavesBehind what is withheld, and rulings that wait for others: a fork is no way
+// to see the one, nor around the other (cases.md 8.2).
+func TestForkLeavesBehind(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", paid("again"))
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), half}, top: `"audit":{"rate":1,"mode":"before"}`}))
+	b.train(s.Machine(), "a", 20, 20)
+	b.stepTo(s, runner.TickHuman)
+	if b.now(s).Withheld("") == "" || len(b.now(s).Proposals()) != 1 {
+		t.Fatal("nothing is withheld")
+	}
+	f := b.fork(s, 0)
+	if len(f.Proposals()) != 0 || f.Status != session.Running || f.Spent() != b.now(s).Spent() || strings.Contains(string(b.records(f)[0].Events), `"kind":"proposed"`) {
+		t.Errorf("the fork has %d proposals, is %s, has spent %v", len(f.Proposals()), f.Status, f.Spent())
+	}
+	p := b.start(b.approved("", `2`))
+	b.stepTo(p, runner.TickHuman)
+	waits := b.now(p).Outcome()
+	b.recorded(p, "alice", "pay", session.CodeApprovals)
+	f = b.fork(p, 0)
+	if list, _ := f.PendingRulings(); list != nil || f.Status != session.NeedsHuman || f.Outcome().Reason != waits.Reason {
+		t.Errorf("the fork has %d rulings, waits for %+v", len(list), f.Outcome())
+	}
+	b.recorded(f, "bob", "pay", session.CodeApprovals) // the first of two again
+}
+
+// TestForkIsNoWayAroundExclude: who has started the session, or ruled in it, is excluded from
+// the fork's approvals too (cases.md 4.2, 8.2).
+func TestForkIsNoWayAroundExclude(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.approved("", `{"count":1,"exclude":["starter"]}`), runner.StartOptions{Actor: &session.Actor{Subject: "key:bob", Method: "key", Humans: []string{"bob"}}})
+	f := b.fork(b.fork(s, 0), 0)
+	b.stepTo(f, runner.TickHuman)
+	a, err := b.word(f, "bob", "pay")
+	if !errors.Is(err, runner.ErrForbidden) || a.Executed {
+		t.Errorf("who has started the first approves: %v", err)
+	}
+	if e := b.executed(f, "alice", "pay"); slices.Contains(e.Authors, "bob") {
+		t.Error("bob is an author")
+	}
+}

@@ -1,0 +1,199 @@
+package runner_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/strategies"
+)
+
+func (b *bench) move(s *session.Session, m *machine.Machine, states ...machine.StateName) (*session.Session, error) {
+	o := runner.Moving{Actor: *key("op"), Note: "a better file", States: map[machine.StateName]machine.StateName{}}
+	for i := 0; i+1 < len(states); i += 2 {
+		o.States[states[i]] = states[i+1]
+	}
+	return b.r.Move(b.ctx, s.ID, m, o)
+}
+
+// otherStates are those of the desk with another prompt, a choice more, and check for park.
+const otherStates = `"open":{"prompt":"And now?","transitions":{"finish":"done","again":"open","wait":"open","park":"check"}},
+	"check":{"transitions":{"back":"open"}},"done":{}`
+
+// TestMove: a session goes on under another definition, in the same state, with a round that
+// begins anew, and with what it has spent; who did it is in the log (cases.md 8.3).
+func TestMove(t *testing.T) {
+	b := newBench(t)
+	b.cast.play("a", paid("again"))
+	s := b.start(b.machine(def{who: []string{fn("a"), human("human"), human("bob"), half}, top: secondBefore}))
+	b.stepTo(s, runner.TickAdvanced)
+	b.recorded(s, "human", "finish", session.CodeSecondHuman)
+	was := b.now(s)
+	m := b.machine(def{who: []string{fn("a"), human("human"), human("bob"), half}, states: otherStates, top: secondBefore + `,"input":{"type":"object","properties":{"region":{"type":"string","default":"eu"}}}`})
+	now, err := b.move(s, m)
+	b.ok(err)
+	list, _ := now.PendingRulings()
+	if now.Machine().Digest() != m.Digest() || now.Status != session.Running || now.Round != was.Round || now.Attempt != was.Attempt+1 || now.State != m.State("open") || len(list) != 0 || len(now.Proposals()) != 0 ||
+		now.Spent() != was.Spent() || now.Executed != 1 || string(now.Data().JSON()) != `{"region":"eu"}` || now.Visits(now.State) != was.Visits(was.State) {
+		t.Errorf("moved, the session is %+v", now.View())
+	}
+	if raw := b.raw(s); raw[len(raw)-2].Kind != session.KindMoved || !strings.Contains(string(raw[len(raw)-2].Data), `"note":"a better file","actor":{"subject":"key:op","method":"key"}`) {
+		t.Errorf("the log ends with %s %s", raw[len(raw)-2].Kind, raw[len(raw)-2].Data)
+	}
+	if texts, err := b.store.Definitions(b.ctx, "desk"); err != nil || len(texts) != 2 {
+		t.Errorf("the store has %d definitions (%v)", len(texts), err)
+	}
+	b.forget()
+	b.recorded(s, "human", "wait", session.CodeSecondHuman)
+	b.executed(s, "bob", "wait")
+	if e := b.explain(b.now(s), "1"); e.MachineDigest == m.Digest() {
+		t.Error("the first round is explained by the new definition")
+	}
+	if e := b.explain(b.now(s), "2"); e.MachineDigest != m.Digest() || e.Executed != "wait" {
+		t.Errorf("the second round is explained by %s", e.MachineDigest)
+	}
+	f := b.fork(s, 0)
+	if f.Machine().Digest() != m.Digest() || f.Executed != 2 {
+		t.Errorf("a fork of it is %+v", f.View())
+	}
+}
+
+// TestMoveRefuses what would skip approvals, what has no place in the new definition, and what
+// its input does not allow; a stopped session stays stopped (cases.md 8.3).
+func TestMoveRefuses(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "park")
+	old := b.desk(fn("a"), human("human"), half)
+	m := b.machine(def{who: []string{fn("a"), human("human"), half}, states: otherStates})
+	s := b.start(old)
+	b.stepTo(s, runner.TickAdvanced)
+	before := b.now(s).Sequence
+	for name, c := range map[string]struct {
+		m    *machine.Machine
+		to   []machine.StateName
+		text string
+	}{
+		"no state":        {m, nil, `stands in "parked", which the new definition does not have`},
+		"no such state":   {m, []machine.StateName{"parked", "nowhere"}, `state "nowhere", in the place of "parked", is not one of the new definition`},
+		"terminal":        {m, []machine.StateName{"parked", "done"}, `sessions end in state "done"`},
+		"same definition": {old, nil, "runs by this definition already"},
+		"another machine": {b.machine(def{name: "other", who: []string{fn("a"), half}}), nil, `is one of machine "desk", not of "other"`},
+		"state exists":    {b.machine(def{who: []string{fn("a"), half}}), []machine.StateName{"parked", "open"}, `state "parked" is there in the new definition`},
+		"input":           {b.machine(def{who: []string{fn("a"), half}, top: `"input":{"type":"object","required":["n"]}`}), nil, "the input is not what machine"},
+	} {
+		if _, err := b.move(s, c.m, c.to...); !errors.Is(err, runner.ErrIllegal) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	p := b.start(b.approved("", `2`))
+	if _, err := b.move(p, b.approved("", `{"count":2,"exclude":["starter"]}`)); !errors.Is(err, runner.ErrIllegal) || !strings.Contains(err.Error(), "nobody knows as whom") {
+		t.Errorf("without a starter: %v", err)
+	}
+	if b.now(s).Sequence != before {
+		t.Error("a refused move was recorded")
+	}
+	if now, err := b.r.Move(b.ctx, s.ID, m, runner.Moving{Actor: *key("op"), Note: "try", States: map[machine.StateName]machine.StateName{"parked": "check"}, DryRun: true}); err != nil || now.Sequence != before {
+		t.Errorf("a dry run: %v, at %d", err, now.Sequence)
+	}
+	_, err := b.r.Stop(b.ctx, s.ID, runner.Stopping{Actor: *key("op"), Note: "enough"})
+	b.ok(err)
+	now, err := b.move(s, m, "parked", "check")
+	b.ok(err)
+	if now.Status != session.Stopped || now.State != m.State("check") {
+		t.Errorf("the stopped session is %s in %s", now.Status, now.State.Name)
+	}
+	_, err = b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{})
+	b.ok(err)
+	b.force(s, "back")
+	b.force(s, "finish")
+	if _, err := b.move(s, old); !errors.Is(err, runner.ErrNotRunning) {
+		t.Errorf("of what has completed: %v", err)
+	}
+}
+
+// TestMoveKeepsMissing: who was missing when a session was started is missing under another
+// definition, too, also for a process that reads it from the store.
+func TestMoveKeepsMissing(t *testing.T) {
+	b := newBench(t)
+	other := b.runner(func(c *runner.Config) { c.Resolver = strategies.Registry{} })
+	machineOf := func(states string) *machine.Machine {
+		return b.machine(def{who: []string{first("a"), fn("gone"), human("human"), half}, states: states})
+	}
+	s, err := other.Start(b.ctx, machineOf(""), runner.StartOptions{AllowMissing: []machine.SpecialistID{"gone"}})
+	b.ok(err)
+	m := machineOf(otherStates)
+	now, err := other.Move(b.ctx, s.ID, m, runner.Moving{Actor: *key("op"), Note: "a better file"})
+	b.ok(err)
+	if missing := now.Program.Missing(); now.Machine().Digest() != m.Digest() || !slices.Equal(missing, []string{"gone"}) {
+		t.Errorf("moved, it is without %q", missing)
+	}
+	b.forget()
+	if missing := b.now(s).Program.Missing(); b.now(s).Machine().Digest() != m.Digest() || !slices.Equal(missing, []string{"gone"}) {
+		t.Errorf("read again, it is without %q", missing)
+	}
+}
+
+// TestMoveLeavesStopped: a session that was stopped while a ruling waited stays so, and the
+// ruling is over (cases.md 8.3).
+func TestMoveLeavesStopped(t *testing.T) {
+	b := newBench(t)
+	b.cast.say("a", "again")
+	who := []string{fn("a"), human("human"), human("bob"), half}
+	s := b.start(b.machine(def{who: who, top: secondBefore}))
+	b.recorded(s, "human", "finish", session.CodeSecondHuman)
+	_, err := b.r.Stop(b.ctx, s.ID, runner.Stopping{Actor: *key("op"), Note: "enough"})
+	b.ok(err)
+	now, err := b.move(s, b.machine(def{who: who, states: otherStates, top: secondBefore}))
+	b.ok(err)
+	for _, raw := range b.raw(s) { // the question is open again (cases.md 7.2)
+		if shown, less := now.Concealed(raw, false); raw.Kind == session.KindRuled && (!less || strings.Contains(string(shown.Data), "finish")) {
+			t.Errorf("of what was ruled the log shows %s", shown.Data)
+		}
+	}
+	if list, _ := now.PendingRulings(); now.Status != session.Stopped || now.Outcome().Code != session.CodeCancelled || len(list) != 0 {
+		t.Errorf("it is %s (%s) with %d rulings", now.Status, now.Outcome().Code, len(list))
+	}
+}
+
+// TestMoveThereAndBack: under a definition that the session has had before, read from its file
+// anew, conditions are evaluated as ever, and what was written stays also under one that
+// writes nothing (cases.md 2.1, 3.1).
+func TestMoveThereAndBack(t *testing.T) {
+	b := newBench(t)
+	const one, other = `"on":{"target":"open","set":{"n":9}},"pay":{"target":"done","when":"= data.n < 5"}`, `"on":{"target":"open","description":"or not"},"pay":"done"`
+	s := b.start(b.cased("", one), withMeta(`{"n":1}`))
+	b.executed(s, "ann", "on")
+	for i, on := range []string{other, one, other, one} {
+		now, err := b.move(s, b.cased("", on))
+		if b.ok(err); len(now.Closed()) != (i % 2) {
+			t.Errorf("move %d: closed are %+v", i+1, now.Closed())
+		}
+		q, err := b.r.Question(b.ctx, now, "ann")
+		if b.ok(err); string(q.Facts.Data) != `{"n":9}` {
+			t.Errorf("move %d: the data are %s", i+1, q.Facts.Data)
+		}
+	}
+	b.forget()
+	if now := b.now(s); len(now.Closed()) != 1 || string(now.Data().JSON()) != `{"n":9}` {
+		t.Errorf("read again: closed are %+v, the data %s", now.Closed(), now.Data().JSON())
+	}
+}
+
+// TestMoveSkipsNoApproval: a state that takes approvals has none in its place that takes none.
+func TestMoveSkipsNoApproval(t *testing.T) {
+	b := newBench(t)
+	who := `"groups":{"f":["ann","bob"]},"specialists":[{"role":"proposer","specialistId":"ann","isHuman":true},{"role":"proposer","specialistId":"bob","isHuman":true},` + half + `]}`
+	s := b.start(parse(t, `{"machineName":"m","initialState":"check","goalState":"done","states":{"check":{"transitions":{"pay":{"target":"paying","approvals":2}}},"paying":{"transitions":{"go":"done"}},"done":{}},`+who))
+	m := parse(t, `{"machineName":"m","initialState":"review","goalState":"done","states":{"review":{"transitions":{"pay":{"target":"paying","approvals":2}}},"paying":{"transitions":{"go":"done"}},"done":{}},`+who)
+	if _, err := b.move(s, m, "check", "paying"); !hasCode(err, "skips_approvals") {
+		t.Errorf("past the approvals: %v", err)
+	}
+	now, err := b.move(s, m, "check", "review")
+	if b.ok(err); now.State.Name != "review" {
+		t.Errorf("it stands in %s", now.State.Name)
+	}
+}

@@ -1,0 +1,198 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// Who may choose a transition that takes approvals. Its rule names whose word counts, and
+// excludes who has done an earlier step, so that nobody approves what is their own: as
+// whom the session was started, who executed the step before, who ruled in a state last, be
+// it by a proposal that won. That is a function of the log, and of it alone. Who is switched off since, or may not
+// rule in the state at all, is known to whoever drives the session.
+
+// NotEligible says why a human may not choose a transition; "" if they may, as far as the
+// transition's approvals go.
+func (s *Session) NotEligible(t *machine.Transition, id string) string {
+	rule := t.Approvals
+	if rule == nil {
+		return ""
+	}
+	if rule.From != nil && !slices.Contains(rule.From, id) {
+		return fmt.Sprintf("%s is none of those whose approval of %q counts: %s", id, t.Name, strings.Join(rule.From, ", "))
+	}
+	for _, what := range rule.Exclude {
+		if ids, why := s.excluded(what); slices.Contains(ids, id) {
+			return fmt.Sprintf("%s may not choose %q: %s", id, t.Name, why)
+		}
+	}
+	return ""
+}
+
+// excluded returns whom a word of exclude means in this session, and why.
+func (s *Session) excluded(what string) (ids []string, why string) {
+	switch what {
+	case machine.ExcludeStarter:
+		return s.StartedBy(), "they started the session (exclude: starter)"
+	case machine.ExcludePrevious:
+		return s.last.by(), "they executed the step before (exclude: previous)"
+	}
+	for e := s.last; e != nil; e = e.Previous {
+		if e.Transition.From.Name == what && (e.IsHuman || human(s.Machine(), e.SpecialistID)) {
+			return e.by(), fmt.Sprintf("they ruled in state %q (exclude: %s)", what, what)
+		}
+	}
+	return nil, ""
+}
+
+// StartedBy returns the humans as whom the session, or one from which it was forked, was
+// started.
+func (s *Session) StartedBy() (ids []string) {
+	for _, a := range append(slices.Clip(s.starters), s.Options().Actor) {
+		if a != nil {
+			ids = append(ids, a.Humans...)
+		}
+	}
+	return ids
+}
+
+// human reports whether a machine has a human of that id.
+func human(m *machine.Machine, id string) bool {
+	is := func(sp machine.Specialist) bool { return sp.SpecialistID == id && sp.IsHuman }
+	return slices.ContainsFunc(m.Specialists(), is) || slices.ContainsFunc(m.States(), func(s machine.State) bool { return slices.ContainsFunc(s.Roster, is) })
+}
+
+// by returns everybody whose choice an execution was; nobody's for nil.
+func (e *Executed) by() []string {
+	if e == nil {
+		return nil
+	}
+	return append(slices.Clip(e.Authors), e.SpecialistID)
+}
+
+// agreeing returns who has chosen what r chooses and still may, by when they first
+// ruled.
+func (p *PendingRulings) agreeing(r *Ruled, may func(*Ruled) bool) (list []*Ruled) {
+	for _, other := range p.List {
+		if other.equals(r) && may(other) {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+// complete reports whether rulings are all that the approvals of their transition ask for.
+func complete(rule *machine.ApprovalRule, list []*Ruled) bool {
+	return len(list) >= rule.Needed && !slices.ContainsFunc(rule.Each, func(g machine.Group) bool {
+		return !slices.ContainsFunc(list, func(r *Ruled) bool { return slices.Contains(g.Humans, r.SpecialistID) })
+	})
+}
+
+// Given says how far the approvals are that wait: for each choice how many have made it
+// who still may, and who.
+func (p *PendingRulings) Given(may func(*Ruled) bool) string {
+	var texts []string
+	var said []*Ruled
+	for _, r := range p.List {
+		if r.Transition.Approvals == nil || slices.ContainsFunc(said, r.equals) {
+			continue
+		}
+		said = append(said, r)
+		texts = append(texts, p.given(r, may))
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (p *PendingRulings) given(r *Ruled, may func(*Ruled) bool) string {
+	rule, list := r.Transition.Approvals, p.agreeing(r, may)
+	text := fmt.Sprintf("%d of %d approvals for %s", min(len(list), rule.Needed), rule.Needed, r.Transition.Name)
+	if other := slices.ContainsFunc(p.List, func(o *Ruled) bool { return o.Transition == r.Transition && !o.equals(r) }); other && r.MetaJSON != nil {
+		text += " with " + clipPayload(r.MetaJSON)
+	}
+	for i, a := range list {
+		text += [2]string{": ", ", "}[min(i, 1)] + a.SpecialistID
+	}
+	for _, g := range rule.Each {
+		if !slices.ContainsFunc(list, func(r *Ruled) bool { return slices.Contains(g.Humans, r.SpecialistID) }) && len(list) >= rule.Needed {
+			text += ", none of " + g.Name
+		}
+	}
+	return text
+}
+
+// QuestionApprovals say how far the approvals of a transition are.
+type QuestionApprovals struct {
+	Needed    int        `json:"needed"`             // how many humans have to choose it
+	Given     []string   `json:"given"`              // who have, the same payload included, as far as that is shown
+	Remaining []string   `json:"remaining"`          // who may rule, and choose it, and are none of these
+	Each      []string   `json:"each,omitempty"`     // groups of which one each has to be among them
+	Excluded  []Excluded `json:"excluded,omitempty"` // who may rule, but not choose it
+
+	lost []string // groups of which nobody may rule and choose it
+}
+
+// Excluded is a human who may not choose a transition, and why.
+type Excluded struct {
+	SpecialistID string `json:"specialistId"`
+	Reason       string `json:"reason"`
+}
+
+// ApprovalsOf returns how far the approvals of a transition are; nil if it takes none.
+// humans are the ids of those who may rule in the present state.
+func (s *Session) ApprovalsOf(t *machine.Transition, humans []string) *QuestionApprovals {
+	rule, p := t.Approvals, s.round().Rulings
+	if rule == nil {
+		return nil
+	}
+	a := &QuestionApprovals{Needed: rule.Needed, Given: []string{}, Remaining: []string{}}
+	for _, g := range rule.Each {
+		a.Each = append(a.Each, g.Name)
+	}
+	may := func(r *Ruled) bool {
+		return slices.Contains(humans, r.SpecialistID) && s.NotEligible(t, r.SpecialistID) == ""
+	}
+	if p != nil && !p.Conceals() {
+		for _, r := range p.List {
+			if list := p.agreeing(r, may); r.Transition == t && len(list) > len(a.Given) {
+				a.Given = a.Given[:0]
+				for _, r := range list {
+					a.Given = append(a.Given, r.SpecialistID)
+				}
+			}
+		}
+	}
+	for _, id := range humans {
+		if why := s.NotEligible(t, id); why != "" {
+			a.Excluded = append(a.Excluded, Excluded{id, why})
+		} else if !slices.Contains(a.Given, id) {
+			a.Remaining = append(a.Remaining, id)
+		}
+	}
+	for _, g := range rule.Each {
+		may := func(id string) bool { return slices.Contains(a.Given, id) || slices.Contains(a.Remaining, id) }
+		if !slices.ContainsFunc(g.Humans, may) {
+			a.lost = append(a.lost, g.Name)
+		}
+	}
+	return a
+}
+
+// Unreachable says why the approvals cannot be completed any more by those who may rule;
+// "" if they can.
+func (a *QuestionApprovals) Unreachable(name string) string {
+	left := len(a.Given) + len(a.Remaining)
+	text := fmt.Sprintf("transition %q takes %d approvals, and only %d can be given", name, a.Needed, left)
+	switch {
+	case left >= a.Needed && a.lost == nil:
+		return ""
+	case left >= a.Needed:
+		text = fmt.Sprintf("transition %q takes the approval of one of %s, of whom nobody may give it", name, a.lost[0])
+	}
+	for i, e := range a.Excluded {
+		text += [2]string{": ", "; "}[min(i, 1)] + e.Reason
+	}
+	return text
+}

@@ -1,0 +1,38 @@
+package session_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// TestFirstRoundIsReadAgain: what is closed in the first round stands beside its opening in
+// the log. Whoever reads it has the options with which the session was started, so that the
+// same first record follows from them.
+func TestFirstRoundIsReadAgain(t *testing.T) {
+	m, err := machine.Parse("m.json", []byte(`{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"go":{"target":"b","when":"= data.n > 1"},"stay":"a"}},"b":{}}}`), machine.Checks{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := session.NewPrograms()
+	p, err := programs.Of(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := session.New(specialist.SessionID{1}, p, session.Options{Closed: []session.ClosedTransition{{TransitionName: "go", Error: "no such key: n"}}}, 7)
+	log := session.AppendEvents(nil, specialist.RoundKey{Session: s.ID}, 1, session.OpeningEvents(s))
+	f := &session.Folder{Programs: programs}
+	if _, err := f.Add(log); err != nil {
+		t.Fatal(err)
+	}
+	read := f.Session()
+	if want, got := s.Options(), read.Options(); !reflect.DeepEqual(want, got) {
+		t.Errorf("the options are %+v, read again they are %+v", want, got)
+	}
+	if again := session.AppendEvents(nil, specialist.RoundKey{Session: s.ID}, 1, session.OpeningEvents(read)); string(again) != string(log) {
+		t.Errorf("the first record was\n%s\nread again it is\n%s", log, again)
+	}
+}

@@ -1,0 +1,191 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/machine"
+	"github.com/dialai/dialai/specialist"
+)
+
+// Which sessions are listed, and from where on. There may be millions, so a list is read
+// page by page: a query says how many it wants (Limit), and Next gives the cursor by which
+// the same query goes on.
+//
+// Sessions are listed in the order in which they were created, which never changes, so a
+// cursor is the last session of a page: what is created, ends or changes meanwhile moves
+// nothing. It also holds a sum over itself and what the query filters by, so that one that
+// was altered, or is used with another query, is refused instead of leaving sessions out.
+// It is no secret, and opens nothing that the query itself does not.
+//
+// Who may decide in a state is not in a session but in its definition and in the roster of
+// its machine. The runner turns a Decider into Places; stores know those only.
+
+// A ListQuery says which sessions to list. The zero query lists all, the oldest first.
+type ListQuery struct {
+	ID           string          // only those whose id begins like this
+	MachineName  string          // only this machine's
+	Statuses     []Status        // only those with one of these statuses; empty means any
+	State        string          // only those in the state of this name
+	Code         string          // only those that stand still for the reason of this code
+	Subject      string          // only those whose subject begins like this
+	UpdatedAfter specialist.Time // only those that have changed after this moment; 0 means any
+	Reviews      bool            // only those with closed rounds that a human is to look at
+	// Overdue leaves only those that were due at this moment or before, and Timely only
+	// those that were not; 0 means any.
+	Overdue, Timely specialist.Time
+	// Wake leaves only those with a timer or a reminder that comes at this moment or before
+	// (Session.TimerAt), and Awake leaves out those that wait for a timer which comes after
+	// this moment; 0 means any. No others are looked at.
+	Wake, Awake specialist.Time
+	// Decider leaves only those in whose state this human may rule, as the definition and
+	// the roster have it: whatever approvals exclude or somebody has ruled already. Stores
+	// go by Places alone; the runner finds them.
+	Decider machine.SpecialistID
+	Places  []Place // only those in one of these, if it is not nil
+	After   Cursor  // only those that come after a page; "" means from the beginning
+	Limit   int     // so many at most; 0 means all
+	Desc    bool    // the newest first
+}
+
+// A Place is a state of a definition.
+type Place struct{ MachineDigest, State string }
+
+// A Cursor is a place in what one query lists: [ListQuery.Next] makes it.
+type Cursor string
+
+// ErrCursor is wrapped where a cursor is not one of the query, or was altered.
+var ErrCursor = errors.New("the cursor is not one of this list: begin without one, with the same filters as for the page before")
+
+// LiveStatuses returns the statuses of sessions that Step may move.
+func LiveStatuses() []Status { return []Status{Running, NeedsHuman} }
+
+// cursorSum is how much of the sum over a cursor and its query is kept, in bytes.
+const cursorSum = 8
+
+// Next returns the cursor of what follows a page that the query has listed; "" if the
+// page is not full, so that nothing does.
+func (q *ListQuery) Next(page []Summary) Cursor {
+	if q.Limit <= 0 || len(page) < q.Limit {
+		return ""
+	}
+	return q.CursorAfter(page[len(page)-1].SessionID)
+}
+
+// CursorAfter returns the cursor of what the query lists after a session.
+func (q *ListQuery) CursorAfter(id specialist.SessionID) Cursor {
+	return Cursor(base64.RawURLEncoding.EncodeToString(append(id[:], q.sum(id)...)))
+}
+
+// Begin returns the session after which the query begins to list, the zero id for none. It
+// returns ErrCursor if After is not one of its cursors.
+func (q *ListQuery) Begin() (id specialist.SessionID, err error) {
+	if q.After == "" {
+		return id, nil
+	}
+	data, err := base64.RawURLEncoding.Strict().DecodeString(string(q.After))
+	if err != nil || len(data) != len(id)+cursorSum {
+		return id, ErrCursor
+	}
+	if copy(id[:], data); q.CursorAfter(id) != q.After {
+		return specialist.SessionID{}, ErrCursor
+	}
+	return id, nil
+}
+
+// sum returns the sum over a session and what the query filters by.
+func (q *ListQuery) sum(id specialist.SessionID) []byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%x %q %q %q %q %q %d %t %q %t", id, q.ID, q.MachineName, q.State, q.Code, q.Subject, q.UpdatedAfter, q.Reviews, q.Decider, q.Desc)
+	if q.Overdue != 0 || q.Timely != 0 || q.Wake != 0 || q.Awake != 0 {
+		fmt.Fprintf(h, " %d %d %d %d", q.Overdue, q.Timely, q.Wake, q.Awake)
+	}
+	for s := Running; int(s) < len(statusNames); s++ {
+		fmt.Fprintf(h, " %t", q.wants(s))
+	}
+	return h.Sum(nil)[:cursorSum]
+}
+
+func (q *ListQuery) wants(s Status) bool {
+	return len(q.Statuses) == 0 || slices.Contains(q.Statuses, s)
+}
+
+// listPage is how many sessions Each looks up at a time.
+const listPage = 256
+
+// Each yields what a query lists, page by page: all that it selects, or as many as its
+// Limit says. It ends with the first error.
+func Each(ctx context.Context, list func(context.Context, ListQuery) ([]Summary, error), q ListQuery) iter.Seq2[Summary, error] {
+	return func(yield func(Summary, error) bool) {
+		for left := q.Limit; ; {
+			q.Limit = listPage
+			if left > 0 {
+				q.Limit = min(left, listPage)
+			}
+			page, err := list(ctx, q)
+			if err != nil {
+				yield(Summary{}, err)
+				return
+			}
+			for i := range page {
+				if !yield(page[i], nil) {
+					return
+				}
+			}
+			q.After = q.Next(page)
+			if left -= len(page); q.After == "" || left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// A Summary is one session in a list.
+type Summary struct {
+	SessionID     specialist.SessionID `json:"sessionId"`
+	MachineName   string               `json:"machineName"`
+	MachineDigest string               `json:"machineDigest"`
+	Subject       string               `json:"subject,omitempty"` // what it is about; "" if the machine does not say
+	Status        Status               `json:"status"`
+	CurrentState  string               `json:"currentState"`
+	Round         int32                `json:"round"`
+	Sequence      int64                `json:"sequence"`
+	CreatedAt     specialist.Time      `json:"createdAt"`
+	UpdatedAt     specialist.Time      `json:"updatedAt"`
+	Code          string               `json:"code,omitempty"`
+	Reason        string               `json:"reason,omitempty"`
+	Reviews       int                  `json:"reviews,omitempty"` // closed rounds that a human is to look at
+	DueAt         specialist.Time      `json:"due,omitempty"`     // by when it is to leave its state; 0 if it may take as long as it likes
+}
+
+// Summarize returns the summary of a session.
+func Summarize(s *Session) Summary {
+	o := s.Standing()
+	return Summary{
+		SessionID: s.ID, MachineName: s.Machine().Name(), MachineDigest: s.Machine().Digest(), Subject: s.Subject(),
+		Status: s.Status, CurrentState: s.State.Name, Round: s.Round, Sequence: s.Sequence,
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Code: o.Code, Reason: o.Reason, Reviews: len(s.reviews), DueAt: s.DueAt(),
+	}
+}
+
+// Matches reports whether a session belongs to a query, cursor and limit aside.
+func (q *ListQuery) Matches(s *Session) bool {
+	return q.wants(s.Status) && (q.State == "" || q.State == s.State.Name) && (q.MachineName == "" || q.MachineName == s.Machine().Name()) &&
+		(q.Code == "" || q.Code == s.Standing().Code) && strings.HasPrefix(s.Subject(), q.Subject) && (!q.Reviews || len(s.reviews) > 0) &&
+		q.matchesTime(s) &&
+		(q.UpdatedAfter == 0 || s.UpdatedAt > q.UpdatedAfter) && (q.ID == "" || strings.HasPrefix(s.ID.String(), q.ID)) &&
+		(q.Places == nil || slices.Contains(q.Places, Place{s.Machine().Digest(), s.State.Name}))
+}
+
+// matchesTime reports whether a session belongs to a query as far as its due goes.
+func (q *ListQuery) matchesTime(s *Session) bool {
+	due, timer := s.DueAt(), s.TimerAt()
+	return (q.Overdue == 0 || due != 0 && due <= q.Overdue) && (q.Timely == 0 || due == 0 || due > q.Timely) &&
+		(q.Wake == 0 || timer != 0 && timer <= q.Wake) && (q.Awake == 0 || !s.Waits() || timer <= q.Awake)
+}

@@ -1,0 +1,126 @@
+package session
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/dialai/dialai/machine"
+)
+
+// Moved records that a session goes on under another definition of its machine. The round
+// begins anew (a RoundOpened with the next attempt follows): asks that are out end, and
+// rulings that wait for others. Guards keep what was spent, and limits that were raised are
+// those of the definition again.
+type Moved struct {
+	Program *Program       // of the session from now on
+	From    string         // digest of the definition before
+	State   *machine.State // where the session stands, in the new definition
+	Subject string         // what the session is about from now on; "" if the machine does not say
+	Note    string
+	Actor   *Actor // who moves it; nil if that is not said
+	to      string // digest of the new definition, as it is read
+}
+
+func (d *Moved) form(f *form) {
+	if !f.reading {
+		d.to = d.Program.Machine.Digest()
+	}
+	f.str("from", &d.From)
+	f.str("to", &d.to)
+	state := ""
+	if d.State != nil {
+		state = d.State.Name
+	}
+	f.str("state", &state)
+	f.opt("subject", &d.Subject)
+	f.str("note", &d.Note)
+	f.actor("actor", &d.Actor)
+	if f.reading {
+		d.State = &machine.State{Name: state} // a Folder finds it, which knows the definitions
+	}
+}
+
+// Next returns the digest of the new definition.
+func (d *Moved) Next() string { return d.to }
+
+// moved finds the definition to which a session was moved, and its state.
+func (f *Folder) moved(d *Moved) error {
+	p, err := f.program(d.to)
+	if err != nil {
+		return err
+	}
+	name := d.State.Name
+	if d.Program, d.State = p, p.Machine.State(name); d.State == nil {
+		return &DecodeError{"state", name}
+	}
+	return nil
+}
+
+// program returns the Program of a digest.
+func (f *Folder) program(digest string) (*Program, error) {
+	if p := f.Programs.known(digest); p != nil {
+		return p, nil
+	}
+	definition, err := f.Definition(digest)
+	if err != nil {
+		return nil, err
+	}
+	return f.Programs.Parse(digest, definition)
+}
+
+func applyMoved(s *Session, o *OpenRound, d *Moved) {
+	o.closeAsks(s)
+	o.Rulings = nil
+	if s.Status == NeedsHuman {
+		s.Status, s.outcome = Running, nil
+	}
+	was := s.Program
+	due := s.State.Due
+	s.former = append(slices.Clip(s.former), s.Program)
+	s.Program, s.State = d.Program.Like(was), d.State
+	s.facts = s.facts.moved(s, d)
+	if !reflect.DeepEqual(due, d.State.Due) {
+		s.timing = nil
+	}
+	if s.guard != nil {
+		cleared := s.guard.Clear()
+		s.guard = &cleared
+	}
+	s.reviews = s.reviewsUnder(d.Program.Machine)
+}
+
+// moved returns the facts under another definition, whose defaults fill what the data lack.
+// What was written stays, also where nothing writes any more.
+func (c *caseFacts) moved(s *Session, d *Moved) *caseFacts {
+	m := d.Program.Machine
+	switch {
+	case c == nil && !m.UsesData():
+		return nil
+	case c == nil:
+		return &caseFacts{data: m.FirstData(s.Options().Meta), subject: d.Subject}
+	}
+	return &caseFacts{data: m.FirstData(c.data.JSON()), subject: d.Subject}
+}
+
+// reviewsUnder returns the reviews whose states another definition has.
+func (s *Session) reviewsUnder(m *machine.Machine) (list []*Review) {
+	for _, v := range s.reviews {
+		if state := m.State(v.State.Name); state != nil {
+			next := *v
+			next.State = state
+			list = append(list, &next)
+		}
+	}
+	return list
+}
+
+// Definition returns the definition of a digest by which the session runs, or has run before
+// it was moved, as canonical JSON; nil for any other.
+func (s *Session) Definition(digest string) []byte {
+	for _, p := range append(slices.Clip(s.former), s.Program) {
+		if p.Machine.Digest() == digest {
+			return p.Machine.JSON()
+		}
+	}
+	return nil
+}

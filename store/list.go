@@ -1,0 +1,189 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// How SQLite lists sessions. Each status a query allows is a query of its own, and SQLite
+// merges them by the row's number, which is the order of creation: the index of a status
+// (with the machine or the state before it) is in that order, so a page is read from where
+// the cursor says, and no further. Where a subject, an id or a time is what narrows most,
+// the matches are sorted instead.
+//
+// The numbers of the rows are found first, by indexes alone where they suffice, and only
+// the rows of the page are read.
+
+// A listing is a query in the making.
+type listing struct {
+	where []string
+	args  []any
+}
+
+func (l *listing) and(condition string, args ...any) {
+	l.where, l.args = append(l.where, condition), append(l.args, args...)
+}
+
+// List implements [session.SessionStore].
+func (s *SQLite) List(ctx context.Context, q session.ListQuery) ([]session.Summary, error) {
+	l, err := s.listing(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	query, args := l.query(&q)
+	list := []session.Summary{}
+	var sum session.Summary
+	var sessionID, status string
+	for err := range scan(s.read.QueryContext(ctx, query, args...)).
+		into(&sessionID, &sum.MachineName, &sum.MachineDigest, &status, &sum.CurrentState, &sum.Round,
+			&sum.Sequence, &sum.CreatedAt, &sum.UpdatedAt, &sum.Code, &sum.Reason, &sum.Reviews, &sum.Subject, &sum.DueAt) {
+		if err != nil {
+			return nil, err
+		}
+		if sum.SessionID, err = session.ParseID(sessionID); err != nil {
+			return nil, &session.CorruptError{What: "the list of sessions", Problem: "a row has no id of a session"}
+		}
+		if err := sum.Status.UnmarshalText([]byte(status)); err != nil {
+			return nil, &session.CorruptError{What: "the row of session " + sessionID, Problem: err.Error()}
+		}
+		list = append(list, sum)
+	}
+	return list, nil
+}
+
+// listing makes of a query what each of its statuses has in common.
+func (s *SQLite) listing(ctx context.Context, q *session.ListQuery) (l listing, err error) {
+	after, err := q.Begin()
+	if err != nil {
+		return l, err
+	}
+	if after != (specialist.SessionID{}) {
+		row, err := s.rowOf(ctx, after)
+		if err != nil {
+			return l, err
+		}
+		l.and(when(q.Desc, "s.id<?", "s.id>?"), row)
+	}
+	if q.ID != "" {
+		l.and("s.session_id>=? AND s.session_id<?", q.ID, behind(q.ID))
+	}
+	if q.MachineName != "" {
+		l.and("s.machine=(SELECT id FROM machines WHERE machine_name=?)", q.MachineName)
+	}
+	if q.State != "" {
+		l.and("s.current_state=?", q.State)
+	}
+	if q.Code != "" {
+		l.and("s.code=? AND s.code<>''", q.Code)
+	}
+	if q.Subject != "" {
+		l.and("s.subject>=? AND s.subject<? AND s.subject<>''", q.Subject, behind(q.Subject))
+	}
+	if q.UpdatedAfter != 0 {
+		l.and("s.updated_at>?", q.UpdatedAfter)
+	}
+	if q.Reviews {
+		l.and("s.reviews>0")
+	}
+	if q.Overdue != 0 {
+		l.and("s.due_at>0 AND s.due_at<=?", q.Overdue)
+	}
+	if q.Timely != 0 {
+		l.and("NOT (s.due_at>0 AND s.due_at<=?)", q.Timely)
+	}
+	if q.Wake != 0 {
+		l.and("s.timer_at>0 AND s.timer_at<=?", q.Wake)
+	}
+	if q.Places != nil {
+		values := make([]string, len(q.Places))
+		for i, p := range q.Places {
+			values[i] = "(?,?)"
+			l.args = append(l.args, p.State, p.MachineDigest)
+		}
+		l.and("(s.current_state, s.machine_digest) IN (" + when(len(values) > 0, "VALUES "+strings.Join(values, ","), "SELECT '', '' WHERE 0") + ")")
+	}
+	return l, nil
+}
+
+// behind returns the first text, by its bytes, behind all those that begin like this one.
+func behind(prefix string) string {
+	return prefix[:len(prefix)-1] + string([]byte{prefix[len(prefix)-1] + 1}) // no byte of a text is 255
+}
+
+func when(is bool, then, otherwise string) string {
+	if is {
+		return then
+	}
+	return otherwise
+}
+
+// query returns the query, and its arguments.
+func (l *listing) query(q *session.ListQuery) (query string, args []any) {
+	order := when(q.Desc, "DESC", "ASC")
+	statuses := q.Statuses
+	if len(statuses) == 0 {
+		statuses = l.each(q)
+	}
+	var branches []string
+	for i, status := range statuses {
+		if slices.Contains(statuses[:i], status) {
+			continue
+		}
+		by, condition := by(q, status)
+		if q.Awake != 0 && status == session.Running && by == "" {
+			by, condition = "INDEXED BY sessions_awake", awake
+			args = append(append(args, q.Awake, status.String()), l.args...)
+			branches = append(branches, l.branch("INDEXED BY sessions_timer", "s.timer_at>0 AND s.timer_at<=? AND s.code='timer' AND "))
+		}
+		args = append(append(args, status.String()), l.args...)
+		branches = append(branches, l.branch(by, condition))
+	}
+	if len(branches) == 0 {
+		branches, args = []string{"SELECT s.id AS id FROM sessions s WHERE " + strings.Join(append([]string{"1"}, l.where...), " AND ")}, l.args
+	}
+	limit := -1
+	if q.Limit > 0 {
+		limit = q.Limit
+	}
+	return `SELECT s.session_id, m.machine_name, s.machine_digest, s.status, s.current_state, s.round,
+		s.sequence, s.created_at, s.updated_at, s.code, s.reason, s.reviews, s.subject, s.due_at FROM (` +
+		strings.Join(branches, " UNION ALL ") + ` ORDER BY id ` + order + ` LIMIT ?) p
+		CROSS JOIN sessions s ON s.id=p.id CROSS JOIN machines m ON m.id=s.machine ORDER BY p.id ` + order, append(args, limit)
+}
+
+// branch returns the query of the sessions of one status.
+func (l *listing) branch(by, condition string) string {
+	return "SELECT s.id AS id FROM sessions s " + by + " WHERE " + strings.Join(append([]string{condition + "s.status=?"}, l.where...), " AND ")
+}
+
+// awake is the condition of the index of running sessions that wait for no timer.
+const awake = "s.status='running' AND s.code<>'timer' AND "
+
+// by returns the index to go by where SQLite, which does not know how many rows an index
+// leaves, would take another one, and the condition of that index.
+func by(q *session.ListQuery, status session.Status) (index, condition string) {
+	switch {
+	case q.Wake != 0:
+		return "INDEXED BY sessions_timer", "s.timer_at>0 AND "
+	case q.Overdue != 0:
+		return "INDEXED BY sessions_due", "s.due_at>0 AND "
+	case status != session.Running && (q.State != "" || q.Places != nil) && q.Subject == "" && q.ID == "":
+		return "INDEXED BY sessions_state", "s.status<>'running' AND "
+	case !status.Live() && q.UpdatedAfter != 0 && q.Code == "" && q.Subject == "" && q.ID == "":
+		return "INDEXED BY sessions_ended", "s.status NOT IN ('running', 'needs_human') AND "
+	}
+	return "", ""
+}
+
+// each returns the statuses of a query that names none, where the index to go by has them:
+// none where it goes by another one.
+func (l *listing) each(q *session.ListQuery) []session.Status {
+	if q.MachineName == "" && q.State == "" && q.UpdatedAfter == 0 && q.Places == nil || q.ID != "" || q.Subject != "" || q.Code != "" {
+		return nil
+	}
+	return []session.Status{session.Running, session.NeedsHuman, session.Completed, session.Stopped, session.Failed}
+}
