@@ -150,11 +150,11 @@ func (e *UnknownWinnerError) Is(target error) bool { return target == ErrUnknown
 // Floor returns d with the round's Quorum, and left to a human, whoever elected its
 // winner and however sure they are, if the quorum is not reached or the winner's
 // transition is irreversible; the first of the two that holds says why. What a
-// human proposed is lifted over both, since it is no automatic decision; but where a
-// second human has to agree before (secondHuman), or only some humans decide, proposing
-// is no way around ruling: what is irreversible is ruled on, and what somebody proposed
-// who does not decide is not executed. A transition that takes approvals is left to
-// humans in any case. A verdict without
+// human proposed is lifted over both, since it is no automatic decision; but proposing
+// is no way around ruling: where a second human may have to agree before (secondHuman),
+// nothing that a human proposed is executed, and where only some humans decide, neither
+// what is irreversible nor what somebody proposed who does not decide. A transition that
+// takes approvals is left to humans in any case. A verdict without
 // consensus says that too few answered, if that is so, but for a round without
 // proposals and for one in which asking on was given up for another reason.
 func (d Decision) Floor(r *Round) Decision {
@@ -184,6 +184,8 @@ func (d Decision) executable(r *Round) Decision {
 		return d.leave(Approvals, t.Name)
 	case t.Irreversible && (!won.IsHuman || t.From.SecondBefore() || t.From.Deciders != nil):
 		return d.leave(Irreversible, t.Name)
+	case won.IsHuman && t.From.SecondBefore():
+		return d.leave(needsRuling, t.Name)
 	case won.IsHuman && t.From.Deciders != nil && !slices.Contains(t.From.Deciders, won.SpecialistID):
 		return d.leave(NoDecider, won.SpecialistID)
 	case !won.IsHuman && !r.Unbound:

@@ -27,13 +27,14 @@ const (
 	NoPayload    // nobody who proposed the winner gave what its parameters ask for
 	Approvals    // the winner's transition takes the approvals of humans
 	NoDecider    // a human proposed the winner who may not rule in the state
+	needsRuling  // a human proposed the winner where a second one may have to agree before
 )
 
 // codes are the stable codes of the rules that have one of their own.
 var codes = [...]string{
 	NoProposals: "no_proposals", NothingReceived: "no_proposals", Untrusted: "untrusted", ColdStart: "cold_start", MarginBelow: "below_threshold",
 	Irreversible: "irreversible", Held: "calibrating", NoQuorum: "no_quorum", NoPayload: "no_payload",
-	Approvals: "approvals", NoDecider: "deciders",
+	Approvals: "approvals", NoDecider: "deciders", needsRuling: "ruling_needed",
 }
 
 // Code returns the stable name of the rule's outcome.
@@ -81,6 +82,8 @@ func (d Decision) Reasoning() string {
 		return fmt.Sprintf("Transition %q needs the approval of humans", d.Subject)
 	case NoDecider:
 		return fmt.Sprintf("%s is none of the humans who decide here, human input required", d.Subject)
+	case needsRuling:
+		return fmt.Sprintf("A human proposed %q, where another may have to agree (secondHuman): it takes a ruling", d.Subject)
 	case Held:
 		return fmt.Sprintf("State %q was sent back to humans, human input required", d.Subject)
 	}
@@ -121,6 +124,8 @@ func (d Decision) Short() string {
 		return fmt.Sprintf("%q needs the approval of humans", d.Subject)
 	case NoDecider:
 		return d.Subject + " does not decide here"
+	case needsRuling:
+		return fmt.Sprintf("%q was proposed by a human and takes a ruling", d.Subject)
 	case NoQuorum:
 		if d.Quorum != nil {
 			return d.Quorum.numbers()

@@ -152,7 +152,7 @@ gives the session its code:
 | | holds if | code |
 |---|---|---|
 | 1 | nobody proposed anything | ~no_proposals~ |
-| 2 | what a human proposed has won | none: it is executed, 3 to 6 do not count |
+| 2 | what a human proposed has won | none: it is executed, 3 to 6 do not count; but where a second human may have to agree before it waits for a ruling (~ruling_needed~), and so does what others than [deciders](#who-may-rule) proposed (~deciders~) |
 | 3 | the engine stopped asking because no answer could reach the threshold, or because more answers cost more than a human | that of the arbiter (~cannot_reach~, ~below_tau~) |
 | 4 | the quorum is not reached, or a required proposer has not answered | ~no_quorum~ |
 | 5 | the arbiter finds no consensus; a human sent the state back; the transition is irreversible, in this order | that of the arbiter; ~calibrating~; ~irreversible~ |

@@ -210,6 +210,26 @@ func TestSecondHumanDraws(t *testing.T) {
 	}
 }
 
+// TestProposalTakesRuling: where a second human may have to agree, a human's winning
+// proposal is no way around that, though it can be undone.
+func TestProposalTakesRuling(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.eyes("human", "carol"))
+	b.propose(s, "human", "park")
+	b.propose(s, "a", "park")
+	tick := b.stepTo(s, runner.TickHuman)
+	if tick.Code != "ruling_needed" || tick.Reasoning() != `A human proposed "park", where another may have to agree (secondHuman): it takes a ruling` || b.now(s).Executed != 0 {
+		t.Fatalf("%s: %s", tick.Code, tick.Reasoning())
+	}
+	if a, err := b.r.Decide(b.ctx, runner.Ruling{SessionID: s.ID, RoundID: s.Key().ID()}); err != nil || a.Executed {
+		t.Errorf("the arbiter is asked again: %+v (%v)", a, err)
+	}
+	b.recorded(s, "human", "again", session.CodeSecondHuman)
+	b.executed(s, "carol", "again")
+	b.propose(s, "a", "park") // what no human proposed is a consensus as ever
+	b.stepTo(s, runner.TickAdvanced)
+}
+
 // TestSecondHumanBeforeAlone: a definition that a store holds, where only one human
 // may rule, draws nobody; so it is with those that are switched off.
 func TestSecondHumanBeforeAlone(t *testing.T) {
@@ -271,7 +291,6 @@ func TestPendingRulingHolds(t *testing.T) {
 	s := b.start(m)
 	b.recorded(s, "human", "park", session.CodeSecondHuman)
 	waiting := b.now(s).Outcome()
-	b.propose(s, "carol", "again")
 	b.propose(s, "a", "again")
 	_, err := b.r.Resume(b.ctx, s.ID, runner.ResumeOptions{RetryFailed: true})
 	b.ok(err)
@@ -282,7 +301,7 @@ func TestPendingRulingHolds(t *testing.T) {
 	if b.ok(err); a.Executed || !strings.Contains(a.GuardReason, "waits for another's") {
 		t.Errorf("the arbiter decides beside a ruling: %+v", a)
 	}
-	if now := b.now(s); now.Executed != 0 || now.Outcome() != waiting || len(now.Proposals()) != 2 {
+	if now := b.now(s); now.Executed != 0 || now.Outcome() != waiting || len(now.Proposals()) != 1 {
 		t.Fatalf("the session is %s with %d steps: %+v", now.Status, now.Executed, now.Outcome())
 	}
 	_, err = b.word(s, "human", "", back)

@@ -136,7 +136,7 @@ func (c *check) since() int {
 
 // decides reports whether a human may rule in the state of the round, certainly or at most.
 func (c *check) decides(state *caseState, id string) (certain, possible bool) {
-	if !slices.ContainsFunc(c.w.humans, func(h *human) bool { return h.id == id }) || state.deciders != nil && !slices.Contains(state.deciders, id) {
+	if !c.w.isHuman(id) || state.deciders != nil && !slices.Contains(state.deciders, id) {
 		return false, false
 	}
 	on, off := c.w.whether(id, c.since())
@@ -238,7 +238,7 @@ func (c *check) mayExecute(key specialist.RoundKey, d *session.Executed) {
 // consensus looks at what is executed without a ruling.
 func (c *check) consensus(state *caseState, rule *caseRule, d *session.Executed, waiting int) {
 	l := c.s.cases
-	proposedBy := slices.ContainsFunc(c.w.humans, func(h *human) bool { return h.id == d.SpecialistID })
+	proposedBy := c.w.isHuman(d.SpecialistID)
 	switch {
 	case waiting > 0:
 		l.blame(pendingHolds, "%s is executed by consensus where %d rulings wait", d.Transition.Name, waiting)

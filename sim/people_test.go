@@ -126,6 +126,8 @@ func (c *check) ruled(key specialist.RoundKey, d *session.Ruled) {
 func (c *check) executed(key specialist.RoundKey, d *session.Executed) {
 	waiting := c.s.ruled[key]
 	switch {
+	case !d.IsHuman && d.How != session.ByTimer && c.w.second == "before" && c.w.isHuman(d.SpecialistID):
+		c.alone = fmt.Errorf("%s is executed because %s proposed it, where a second human may have to agree", d.Transition.Name, d.SpecialistID)
 	case len(waiting) == 0 && (!d.IsHuman || !c.w.alwaysTwo()):
 	case c.w.cases != nil && (!d.IsHuman || !c.twoHumans(key, d)): // approvals_test.go looks at these
 	case !d.IsHuman:
@@ -152,6 +154,11 @@ func (c *check) twoHumans(key specialist.RoundKey, d *session.Executed) bool {
 		return false
 	}
 	return c.s.cases.drawn[key] && len(c.s.ruled[key]) > 0 || c.w.alwaysTwo() && !c.w.cases.switching
+}
+
+// isHuman reports whether somebody is one of the humans of the world.
+func (w *world) isHuman(id string) bool {
+	return slices.ContainsFunc(w.humans, func(h *human) bool { return h.id == id })
 }
 
 // alwaysTwo reports whether no ruling of one human is executed.
