@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +21,8 @@ import (
 // the session with an event, and Resume takes it up again with a new count.
 //
 // Resume takes up no session that has completed, and what was spent stays
-// spent. Tick steps each live session once; what goes wrong with one is its own result.
+// spent. Tick steps each live session, and on to whoever is to decide; what goes wrong
+// with one is its own result.
 
 // Limits of one Run, where its options set none.
 const (
@@ -295,8 +297,13 @@ func (r *Runner) Due(ctx context.Context, now specialist.Time, limit int) ([]ses
 	return r.store.List(ctx, session.ListQuery{Statuses: session.LiveStatuses(), Wake: now, Limit: limit})
 }
 
+// tickSteps is how many steps at most Tick takes of a session.
+const tickSteps = 100
+
 // Tick steps every live session once, but for those that wait for a timer which has not
-// come. The results are in the order in which the sessions were created.
+// come. Where that executes a timer's transition, or leads to a state in which nobody but
+// humans can be asked, it steps on, so that those are asked in the same Tick; the result is
+// then that of the last transition. The results are in the order in which the sessions were created.
 func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
 	live, err := r.store.List(ctx, session.ListQuery{Statuses: session.LiveStatuses(), Awake: max(1, r.now())})
 	if err != nil {
@@ -320,8 +327,47 @@ func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
 // as one that panics is.
 func (r *Runner) ticked(ctx context.Context, s session.Summary) (result TickResult) {
 	result.Summary = s
-	if !apart(func() { result.Tick, result.Err = r.Step(ctx, s.SessionID) }) {
+	if !apart(func() { result.Tick, result.Err = r.stepOn(ctx, s.SessionID) }) {
 		result.Tick, result.Err = r.gone(ctx, s.SessionID)
 	}
 	return result
+}
+
+// stepOn is Step, and again while that leads where nobody has to be asked first.
+func (r *Runner) stepOn(ctx context.Context, id specialist.SessionID) (Tick, error) {
+	tick, err := r.Step(ctx, id)
+	for range tickSteps - 1 {
+		if err != nil || tick.Status != TickAdvanced || tick.Session.Status != session.Running {
+			break
+		}
+		if on, err := r.goesOn(ctx, tick.Session); !on || err != nil {
+			return tick, err
+		}
+		var next Tick
+		if next, err = r.step(ctx, tick.Session); err != nil {
+			break
+		}
+		switch next.Status {
+		case TickHuman, TickWaiting, TickSolicited:
+			next.Status, next.Code = TickAdvanced, tick.Code
+			next.Previous, next.Transition, next.verdict = tick.Previous, tick.Transition, tick.verdict
+			return next, nil
+		}
+		tick = next
+	}
+	return tick, err
+}
+
+// goesOn reports whether a step that led to the session goes on: a timer was executed, for
+// which nobody was asked, or in the state nobody but humans can be.
+func (r *Runner) goesOn(ctx context.Context, s *session.Session) (bool, error) {
+	if s.Last().How == session.ByTimer {
+		return true, nil
+	}
+	p, err := r.planPartial(ctx, s.Program)
+	if err != nil {
+		return false, err
+	}
+	t := r.look(p, s)
+	return !slices.ContainsFunc(t.members(), func(m member) bool { return t.asks(&m) }), nil
 }

@@ -348,6 +348,56 @@ func TestWaitingIsNotCounted(t *testing.T) {
 	}
 }
 
+// TestTickReachesHumans: a tick that leads where only humans decide asks them, whether a timer
+// or a winner leads there, so that the time until the next one is theirs (cases.md 6.4, 6.5).
+func TestTickReachesHumans(t *testing.T) {
+	const limits = `"guards":{"budget":{"hard_limit_wall_ms":60000,"no_progress_ms":60000}},`
+	for name, file := range map[string]string{
+		"a timer": `{"due":{"in":"1h","then":"go"},"specialists":[],"transitions":{"go":"later"}},
+		    "later":{"due":{"at":"= '-1h'","then":"go"},"specialists":[],"transitions":{"go":"boss"}}`,
+		"a winner": `{"specialists":[{"role":"proposer","specialistId":"a","strategyFn":"= 'go'"}],"transitions":{"go":"boss"}}`,
+	} {
+		b := newBench(t)
+		s := b.start(parse(t, `{"machineName":"m","initialState":"first","goalState":"done",`+limits+`
+		  "specialists":[{"role":"proposer","specialistId":"carol","isHuman":true},{"role":"arbiter","specialistId":"judge"}],
+		  "states":{"first":`+file+`,"boss":{"transitions":{"pay":"done"}},"done":{}}}`))
+		if s.State.Wait {
+			b.pass(time.Hour)
+		}
+		results, err := b.r.Tick(b.ctx)
+		if b.ok(err); len(results) != 1 || results[0].Err != nil || results[0].Tick.Status != runner.TickAdvanced || results[0].Tick.Transition.Target != "boss" {
+			t.Errorf("%s: the tick comes to %+v", name, results)
+		}
+		if items, _, err := b.r.Inbox(b.ctx, session.ListQuery{}, "carol"); err != nil || len(items) != 1 || items[0].State != "boss" {
+			t.Errorf("%s: after the tick the inbox has %d questions, %v", name, len(items), err)
+		}
+		b.pass(72 * time.Hour)
+		b.executed(s, "carol", "pay")
+	}
+}
+
+// TestTickAsksAfterATimer: in the state to which a timer leads the same tick asks, and an
+// endless chain of timers ends it, not the session.
+func TestTickAsksAfterATimer(t *testing.T) {
+	b := newBench(t)
+	s := b.start(parse(t, `{"machineName":"m","initialState":"first","goalState":"done","specialists":[{"role":"arbiter","specialistId":"judge"}],
+	  "states":{"first":{"due":{"in":"1h","then":"go"},"specialists":[],"transitions":{"go":"work"}},
+	    "work":{"specialists":[{"role":"proposer","specialistId":"a","strategyFn":"= 'again'"},{"role":"proposer","specialistId":"carol","isHuman":true}],"solicit":"eager","quorum":2,"transitions":{"again":"work","end":"done"}},"done":{}}}`))
+	b.pass(time.Hour)
+	results, err := b.r.Tick(b.ctx)
+	if b.ok(err); len(results) != 1 || results[0].Tick.Previous.Name != "first" || !slices.Equal(results[0].Tick.Asked(), []string{"a"}) {
+		t.Errorf("the tick comes to %+v", results)
+	}
+	endless := b.start(b.waits(`{"at":"= '-1h'","then":"go"}`, `"cooling"`))
+	_, err = b.r.Tick(b.ctx)
+	if b.ok(err); b.now(endless).Status != session.Running || b.now(endless).Executed != 100 {
+		t.Errorf("the endless one is %s after %d steps", b.now(endless).Status, b.now(endless).Executed)
+	}
+	if b.now(s).State.Name != "work" {
+		t.Errorf("the other one is in %s", b.now(s).State.Name)
+	}
+}
+
 // TestOverdueFirst: questions that are overdue stand in front, whatever the pages are.
 func TestOverdueFirst(t *testing.T) {
 	b := newBench(t)
