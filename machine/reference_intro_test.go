@@ -269,7 +269,8 @@ executes what is irreversible.
 (~count~), whose word counts (~from~), the groups of which one each has to be among them
 (~each~), and who may not (~exclude~): ~starter~, as whom the session was started
 (~dialai run --as ID~); ~previous~, who executed the step before; or a state, for who ruled
-there last. A consensus never executes such a transition: the session needs a human
+there last, also under another name if the session was [moved](cli.md#dialai-move) with
+~--state~. A consensus never executes such a transition: the session needs a human
 (~approvals~).
 
 A ruling that does not complete the approvals is kept, and shown with its payload: approvals

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,7 +29,8 @@ type Moving struct {
 	Actor session.Actor
 	Note  string
 	// States are names of states that the new definition does not have any more, each with
-	// the one in its place.
+	// the one in its place: that in which the session stands, and those in which somebody has
+	// ruled whom approvals exclude.
 	States map[machine.StateName]machine.StateName
 	// DryRun tells what would come of it, and changes nothing.
 	DryRun bool
@@ -88,7 +90,7 @@ func (r *Runner) moveOnce(ctx context.Context, s *session.Session, p *plan, stat
 	if now := s.Data(); len(now.Members()) > 0 {
 		data = m.FirstData(now.JSON())
 	}
-	t.emit(&session.Moved{Program: p.program, From: s.Machine().Digest(), State: state, Subject: p.cases.Subject(ctx, data, s.Options().Meta),
+	t.emit(&session.Moved{Program: p.program, From: s.Machine().Digest(), State: state, States: o.renamed(), Subject: p.cases.Subject(ctx, data, s.Options().Meta),
 		Note: specialist.Clip(o.Note, maxReasoning), Actor: o.Actor.Clone()})
 	opened := &session.RoundOpened{Round: t.now.Round, Attempt: t.now.Attempt + 1, State: state, Closed: p.cases.Closed(ctx, &t.now)}
 	if t.now.Due() == nil {
@@ -129,21 +131,19 @@ func movable(s *session.Session, m *machine.Machine, o *Moving) (*machine.State,
 }
 
 func movedState(s *session.Session, m *machine.Machine, o *Moving) (*machine.State, error) {
-	now := machine.StateName(s.State.Name)
-	to, mapped := o.States[now]
+	if err := renames(s, m, o); err != nil {
+		return nil, err
+	}
 	state := m.State(s.State.Name)
-	switch {
-	case state != nil && mapped && to != now:
-		return nil, refuse(ErrIllegal, "state_exists", "state %q is there in the new definition: session %s goes on in it, and in no other", now, s.ID)
-	case state == nil && !mapped:
-		e := refuse(ErrIllegal, "no_state", "session %s stands in %q, which the new definition does not have", s.ID, now)
-		e.Hint = fmt.Sprintf("say which state is in its place: --state %s=NEW", now)
-		return nil, e
-	case state == nil:
-		if state = m.State(string(to)); state == nil {
-			return nil, refuse(ErrIllegal, "no_state", "state %q, in the place of %q, is not one of the new definition", to, now)
+	if state == nil {
+		now := machine.StateName(s.State.Name)
+		to, mapped := o.States[now]
+		if !mapped {
+			e := refuse(ErrIllegal, "no_state", "session %s stands in %q, which the new definition does not have", s.ID, now)
+			e.Hint = fmt.Sprintf("say which state is in its place: --state %s=NEW", now)
+			return nil, e
 		}
-		if takesApprovals(s.State) && !takesApprovals(state) {
+		if state = m.State(string(to)); takesApprovals(s.State) && !takesApprovals(state) {
 			return nil, refuse(ErrIllegal, "skips_approvals", "a transition of state %q takes approvals, and none of state %q, which is to be in its place, does", now, to)
 		}
 	}
@@ -151,6 +151,36 @@ func movedState(s *session.Session, m *machine.Machine, o *Moving) (*machine.Sta
 		return nil, refuse(ErrIllegal, "terminal_state", "sessions end in state %q: a session gets there by a transition only, with its approvals", state.Name)
 	}
 	return state, nil
+}
+
+// renames says what stands in the way of the names that states are to have.
+func renames(s *session.Session, m *machine.Machine, o *Moving) error {
+	for _, was := range slices.Sorted(maps.Keys(o.States)) {
+		to := o.States[was]
+		left := func(e *session.Executed) bool { return e.Transition.From.Name == string(was) }
+		switch {
+		case m.State(string(was)) != nil && to != was:
+			return refuse(ErrIllegal, "state_exists", "state %q is there in the new definition: session %s goes on in it, and in no other", was, s.ID)
+		case m.State(string(to)) == nil:
+			return refuse(ErrIllegal, "no_state", "state %q, in the place of %q, is not one of the new definition", to, was)
+		case s.Machine().State(string(was)) == nil && !slices.ContainsFunc(s.History(), left):
+			return refuse(ErrIllegal, "no_state", "state %q is none of the definition by which session %s runs", was, s.ID)
+		}
+	}
+	return nil
+}
+
+// renamed returns the states that have another name from now on; nil if none has.
+func (o *Moving) renamed() (states map[string]string) {
+	for was, to := range o.States {
+		if states == nil {
+			states = map[string]string{}
+		}
+		if was != to {
+			states[string(was)] = string(to)
+		}
+	}
+	return states
 }
 
 func takesApprovals(s *machine.State) bool {

@@ -159,6 +159,40 @@ func TestMoveLeavesStopped(t *testing.T) {
 	}
 }
 
+// TestMoveKeepsExcluded: who has ruled in a state may not approve where that is excluded, also
+// when a move has given it another name, be it the present state or one that was left
+// (cases.md 4.2, 8.3).
+func TestMoveKeepsExcluded(t *testing.T) {
+	b := newBench(t)
+	machineOf := func(check, pay string) *machine.Machine {
+		return parse(t, `{"machineName":"m","initialState":"`+check+`","goalState":"paid",
+		  "specialists":[{"role":"proposer","specialistId":"alice","isHuman":true},{"role":"proposer","specialistId":"bob","isHuman":true}],
+		  "states":{"`+check+`":{"transitions":{"on":"`+pay+`","stay":"`+check+`"}},"`+pay+`":{"transitions":{"pay":{"target":"paid","approvals":{"exclude":["`+check+`"]}},"wait":"`+pay+`"}},"paid":{}}}`)
+	}
+	s := b.start(machineOf("check", "pay"))
+	b.executed(s, "bob", "stay")
+	b.executed(s, "alice", "stay")
+	_, err := b.move(s, machineOf("look", "pay"), "check", "look") // where it stands
+	b.ok(err)
+	b.executed(s, "bob", "on")
+	for _, states := range [][2]machine.StateName{{"look", "review"}, {"review", "check"}} { // which it has left
+		_, err = b.move(s, machineOf(string(states[1]), "pay"), states[0], states[1])
+		b.ok(err)
+		b.forget()
+		why := "they ruled in state \"" + string(states[1]) + "\" (exclude: " + string(states[1]) + ")"
+		_, err = b.word(s, "bob", "pay")
+		b.refused(err, runner.ErrForbidden, `bob may not choose "pay": `+why)
+	}
+	for _, c := range [][3]string{{"nowhere", "look", `state "nowhere" is none of the definition by which session`}, {"check", "other", `state "other", in the place of "check", is not one of the new definition`}, {"pay", "look", `state "pay" is there`}} {
+		if _, err := b.move(s, machineOf("look", "pay"), machine.StateName(c[0]), machine.StateName(c[1])); !errors.Is(err, runner.ErrIllegal) || !strings.Contains(err.Error(), c[2]) {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+	b.executed(b.fork(s, 0), "alice", "pay")
+	_, err = b.word(b.fork(s, 0), "bob", "pay")
+	b.refused(err, runner.ErrForbidden, `bob may not choose "pay": they ruled in state "check" (exclude: check)`)
+}
+
 // TestMoveThereAndBack: under a definition that the session has had before, read from its file
 // anew, conditions are evaluated as ever, and what was written stays also under one that
 // writes nothing (cases.md 2.1, 3.1).

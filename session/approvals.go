@@ -40,8 +40,8 @@ func (s *Session) excluded(what string) (ids []string, why string) {
 	case machine.ExcludePrevious:
 		return s.last.by(), "they executed the step before (exclude: previous)"
 	}
-	for e := s.last; e != nil; e = e.Previous {
-		if e.Transition.From.Name == what && (e.IsHuman || human(s.Machine(), e.SpecialistID)) {
+	for e, step := s.last, s.Executed; e != nil; e, step = e.Previous, step-1 {
+		if s.stateNow(e.Transition.From.Name, step) == what && (e.IsHuman || human(s.Machine(), e.SpecialistID)) {
 			return e.by(), fmt.Sprintf("they ruled in state %q (exclude: %s)", what, what)
 		}
 	}

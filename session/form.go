@@ -203,6 +203,20 @@ func (f *form) texts(name string, v *[]string) {
 	}
 }
 
+// names declares an object of texts that is left out if it is empty.
+func (f *form) names(name string, v *map[string]string) {
+	if !f.reading {
+		if len(*v) > 0 {
+			raw, _ := json.Marshal(*v) // sorted by key; texts always marshal
+			f.w.raw(name, raw)
+		}
+		return
+	}
+	if raw := f.find(name); raw != nil {
+		f.fail(name, json.Unmarshal(raw, v))
+	}
+}
+
 // money declares an amount that is left out if it is 0.
 func (f *form) money(name string, v *exact.Money) {
 	if !f.reading {

@@ -15,7 +15,10 @@ type Moved struct {
 	Program *Program       // of the session from now on
 	From    string         // digest of the definition before
 	State   *machine.State // where the session stands, in the new definition
-	Subject string         // what the session is about from now on; "" if the machine does not say
+	// States are names of states that the new definition does not have, each with the one in
+	// its place: who has ruled there has ruled in that one. Nil if there are none.
+	States  map[string]string
+	Subject string // what the session is about from now on; "" if the machine does not say
 	Note    string
 	Actor   *Actor // who moves it; nil if that is not said
 	to      string // digest of the new definition, as it is read
@@ -32,6 +35,7 @@ func (d *Moved) form(f *form) {
 		state = d.State.Name
 	}
 	f.str("state", &state)
+	f.names("states", &d.States)
 	f.opt("subject", &d.Subject)
 	f.str("note", &d.Note)
 	f.actor("actor", &d.Actor)
@@ -77,6 +81,9 @@ func applyMoved(s *Session, o *OpenRound, d *Moved) {
 	was := s.Program
 	due := s.State.Due
 	s.former = append(slices.Clip(s.former), s.Program)
+	if len(d.States) > 0 {
+		s.renamed = append(slices.Clip(s.renamed), renaming{d.States, s.Executed})
+	}
 	s.Program, s.State = d.Program.Like(was), d.State
 	s.facts = s.facts.moved(s, d)
 	if !reflect.DeepEqual(due, d.State.Due) {
@@ -87,6 +94,22 @@ func applyMoved(s *Session, o *OpenRound, d *Moved) {
 		s.guard = &cleared
 	}
 	s.reviews = s.reviewsUnder(d.Program.Machine)
+}
+
+// A renaming says which states have another name from a move on.
+type renaming struct {
+	states map[string]string // by the former name
+	steps  int32             // executed before
+}
+
+// stateNow returns the present name of the state in which a step was executed, counted from 1.
+func (s *Session) stateNow(name string, step int32) string {
+	for _, r := range s.renamed {
+		if to, ok := r.states[name]; ok && step <= r.steps {
+			name = to
+		}
+	}
+	return name
 }
 
 // moved returns the facts under another definition, whose defaults fill what the data lack.
