@@ -343,9 +343,12 @@ A text that begins with ~=~ is an expression in [CEL](https://cel.dev), at most 
 characters long. The loader checks it, and its cost is limited when it runs. As ~strategyFn~
 it is a rule, and its text is the reasoning of its proposal.
 
-Numbers of ~data~, ~metaJson~ and ~payload~ are floating-point: you may compare them with
-whole numbers, but arithmetic needs a point (~data.amount * 2.0~). An expression that reads a
-missing member fails; test for the member with ~has(data.amount)~.
+Numbers of ~data~, ~metaJson~ and ~payload~ are floating-point. You may compare them and
+calculate with them beside whole numbers, which then count as floating-point too: ~data.n / 2~
+of 7 is 3.5, as ~7 / 2~ is 3; ~double(visits) / 2~ is not cut off. ~%~ takes both kinds.
+~string(data.amount)~ writes a number as JSON does: ~25000000~, ~0.1~, and an exponent only from
+1e21 on and below 0.000001. An expression that reads a missing member fails; test for the member
+with ~has(data.amount)~.
 
 ### Expressions of proposers
 

@@ -61,7 +61,7 @@ func TestProposerExpressions(t *testing.T) {
 		{amount, `{"amount":99.5}`, "a"}, {amount, `{"amount":100}`, "b"}, {amount, `{"amount":1e300}`, "b"}, // numbers compare across types
 		{amount, `{}`, `expression "metaJson.amount < 100 ? \"a\" : \"b\"": nothing is called amount: start the session with it, or test for it with has()`},
 		{amount, ``, `expression "metaJson.amount < 100 ? \"a\" : \"b\"": nothing is called amount: start the session with it, or test for it with has()`}, // absent metaJson is {}
-		{amount, `{"amount":"99"}`, `expression "metaJson.amount < 100 ? \"a\" : \"b\"": no such overload: values of kinds that do not go together (to numbers of JSON add 1.0, not 1)`},
+		{amount, `{"amount":"99"}`, `expression "metaJson.amount < 100 ? \"a\" : \"b\"": no such overload: values of kinds that do not go together (beside a text, write string() of a number)`},
 		{`= has(metaJson.amount) ? "a" : "b"`, ``, "b"}, {`= has(metaJson.amount) ? "a" : "b"`, `{"amount":null}`, "a"},
 		{`= metaJson.n + 1.0 == 3.0 ? "a" : "b"`, `{"n":2}`, "a"},
 		{`= metaJson.list.exists(x, x == "é") ? "a" : "b"`, `{"list":["e","é"]}`, "a"},

@@ -36,7 +36,7 @@ func TestValuesOfSet(t *testing.T) {
 		{`= 9007199254740993`, `expression "9007199254740993" yields a whole number beyond 2^53, which JSON does not keep exactly: yield a text`},
 		{`= dyn(b"x")`, `expression "dyn(b\"x\")" yields bytes, which is no JSON`}, {`= dyn({1: 2})`, `expression "dyn({1: 2})" yields an object whose names are no texts`},
 		{`= dyn(timestamp(now))`, `expression "dyn(timestamp(now))" yields google.protobuf.Timestamp, which is no JSON`}, {`= 1.0 / 0.0`, `expression "1.0 / 0.0" yields +Inf, which is no JSON`},
-		{`= 0.0 / 0.0`, `expression "0.0 / 0.0" yields NaN, which is no JSON`}, {`= data.amount + 1`, `expression "data.amount + 1": no such overload: values of kinds that do not go together (to numbers of JSON add 1.0, not 1)`},
+		{`= 0.0 / 0.0`, `expression "0.0 / 0.0" yields NaN, which is no JSON`}, {`= data.amount + data.buyer.name`, `expression "data.amount + data.buyer.name": no such overload: values of kinds that do not go together (beside a text, write string() of a number)`},
 	} {
 		e, err := expression.New(expression.Set, c.source)
 		if err != nil {

@@ -93,7 +93,7 @@ func compile(use Use, source string) (*cel.Env, *cel.Ast, error) {
 	if t := checked.OutputType(); !use.yields(t) {
 		return nil, nil, fmt.Errorf("the expression yields %s, not %s", t, use.result())
 	}
-	return env, checked, nil
+	return env, checked, checkNumbers(use, text, checked.NativeRep())
 }
 
 // plainly says what is wrong in words that fit a machine file; of a name that means
@@ -231,7 +231,7 @@ func (e *Expression) eval(ctx context.Context, variables any) (v ref.Val, err er
 	case missing:
 		return nil, fmt.Errorf("expression %q: nothing is called %s: let the session start with it or a transition set it, or test for it with has()", e.source, name)
 	case strings.HasPrefix(err.Error(), "no such overload"):
-		return nil, fmt.Errorf("expression %q: %w: values of kinds that do not go together (to numbers of JSON add 1.0, not 1)", e.source, err)
+		return nil, fmt.Errorf("expression %q: %w: values of kinds that do not go together (beside a text, write string() of a number)", e.source, err)
 	}
 	return nil, fmt.Errorf("expression %q: %w", e.source, err)
 }

@@ -83,10 +83,10 @@ var nullable = cel.NullableType(cel.StringType)
 
 func environment(variables ...[]cel.EnvOption) func() (*cel.Env, error) {
 	return sync.OnceValues(func() (*cel.Env, error) {
-		options := []cel.EnvOption{cel.CrossTypeNumericComparisons(true)}
+		options := append(library(), cel.CrossTypeNumericComparisons(true))
 		for _, list := range variables {
 			options = append(options, list...)
 		}
-		return cel.NewEnv(options...)
+		return cel.NewCustomEnv(options...)
 	})
 }
