@@ -81,7 +81,7 @@ func (w *engine) timerWaits(ctx context.Context) (roundInput, error) {
 		}
 		w.emit(&session.AwaitsHuman{Code: session.CodeDueFailed, Reason: fmt.Sprintf("State %q waits for %s, and nobody knows until when: %s", s.State.Name, s.State.Timer.Name, why)})
 	case s.WhyClosed(s.State.Timer) != "":
-		w.emit(&session.AwaitsHuman{Code: session.CodeClosed, Reason: s.WhyClosed(s.State.Timer), Timer: true})
+		w.emit(&session.AwaitsHuman{Code: session.CodeClosed, Reason: s.WhyClosed(s.State.Timer)})
 	default:
 		w.emit(&session.AwaitsHuman{Code: session.CodeTimer, Reason: fmt.Sprintf("State %q waited for %s, which could not be executed", s.State.Name, s.State.Timer.Name)})
 	}

@@ -70,10 +70,10 @@ func (s *Session) Timer() *machine.Transition {
 	return s.State.Timer
 }
 
-// Waits reports whether nothing happens in the session before its state is due: nobody is
-// asked there, and nobody has proposed anything.
+// Waits reports whether nothing happens in the session before its timer: nobody is asked
+// there, and nobody has proposed anything.
 func (s *Session) Waits() bool {
-	return s.timing != nil && s.State.Wait && s.Status == Running && s.timing.At != 0 && !s.timing.failed && len(s.Proposals()) == 0
+	return s.Timer() != nil && s.State.Wait && s.Status == Running && len(s.Proposals()) == 0
 }
 
 // Standing is Outcome, also for a session that waits for nothing but its timer: its status
@@ -101,7 +101,7 @@ func (s *Session) WaitsFor() string {
 
 // atDue returns when something happens because the state is due; 0 if nothing does.
 func (s *Session) atDue() specialist.Time {
-	if s.Timer() != nil || s.Waits() {
+	if s.Timer() != nil {
 		return s.timing.At
 	}
 	return 0
