@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dialai/dialai/cli/internal/payloads"
+	"github.com/dialai/dialai/cli/internal/render"
 	"github.com/dialai/dialai/internal/files"
 	"github.com/dialai/dialai/internal/jsontext"
 	"github.com/dialai/dialai/machine"
@@ -51,7 +54,29 @@ func (f *inputFlags) read(a *app, m *machine.Machine) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return whole.With(members).JSON(), nil
+	whole = whole.With(members)
+	a.warnMembers(&s, whole, m)
+	return whole.JSON(), nil
+}
+
+// warnMembers warns of members that the machine does not declare, where that takes them, if
+// each looks like one that it does and that is not there.
+func (a *app) warnMembers(s *payloads.Schema, whole jsontext.Object, m *machine.Machine) {
+	if s.Properties == nil || m.Input().Validate(whole.JSON()) != nil {
+		return // what is refused is said with all that is wrong
+	}
+	declared := jsontext.ReadObject(s.Properties)
+	var missing []string
+	for _, p := range declared.Members() {
+		if !whole.Has(p.Name) {
+			missing = append(missing, p.Name)
+		}
+	}
+	for _, given := range whole.Members() {
+		if hint := machine.DidYouMean(given.Name, missing); hint != "" && !declared.Has(given.Name) {
+			fmt.Fprintf(a.err, "warning: the input of machine %q declares no member %q; %s\n", render.Clean(m.Name()), render.Clean(given.Name), render.Clean(hint))
+		}
+	}
 }
 
 // readInput reads the object that --input names.
@@ -64,12 +89,29 @@ func (a *app) readInput(text string) (json.RawMessage, error) {
 	}
 	data, err := a.readFile(text, files.Input)
 	switch {
-	case err != nil && isMember(text):
-		return nil, hinted(err, "--meta %s gives one member; --input names a file, or is an object: '{…}'", text)
 	case err != nil:
-		return nil, err
+		return nil, noInput(text, err)
+	case len(bytes.TrimSpace(data)) == 0:
+		return nil, hinted(usage("--input %s is empty", text), "an object is written {…}, and {} if there is nothing to say")
 	}
 	return machine.ParseObject(text, data)
+}
+
+// noInput returns the error for a text of --input that is neither an object nor a file that
+// can be read: who writes a value meant no file.
+func noInput(text string, err error) error {
+	trimmed := strings.TrimSpace(text)
+	value := json.Valid([]byte(text)) || strings.HasPrefix(trimmed, "[") || strings.HasPrefix(trimmed, "- ")
+	_, wrong := machine.ParseObject("--input", []byte(text))
+	switch {
+	case isMember(text):
+		return hinted(err, "--meta %s gives one member; --input names a file, or is an object: '{…}'", text)
+	case value && wrong != nil:
+		return hinted(wrong, "--input is an object: '{\"amount\": 120}', or names a file that holds one")
+	case wrong == nil:
+		return hinted(err, "an object stands in braces: --input '{amount: 120, urgent: true}'")
+	}
+	return err
 }
 
 // metaMembers reads what --meta gives, each member by its schema.
@@ -82,7 +124,7 @@ func metaMembers(s *payloads.Schema, texts []string) (list []jsontext.Member, er
 		case !ok || name == "":
 			return nil, hinted(usage("--meta %q is not key=value", text), "for example --meta amount=120")
 		case given.Has(name):
-			return nil, usage("--meta gives %q twice", name)
+			return nil, hinted(usage("--meta gives %q twice", name), "leave one of them out")
 		}
 		member := s.Member(name)
 		v, err := member.Read(value)

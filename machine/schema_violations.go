@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,26 +93,32 @@ func (w *violations) look(part, value any, path, at string) {
 }
 
 func (w *violations) members(schema, properties map[string]any, object map[string]any, path, at string) {
+	var missing []string
+	required, _ := schema["required"].([]any)
+	for _, r := range required {
+		name, _ := r.(string)
+		if _, there := object[name]; !there {
+			missing = append(missing, name)
+		}
+	}
 	known := slices.Sorted(maps.Keys(properties))
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		part, declared := properties[name]
+		hint := didYouMean(name, missing) // it may be meant by what is there instead
 		switch {
 		case declared:
 			w.look(part, object[name], pointer(path, name), pointer(at+"/properties", name))
 		case schema["additionalProperties"] == false:
-			hint := didYouMean(name, known)
-			if hint != "" {
-				hint = "; " + hint
+			if hint = cmp.Or(hint, didYouMean(name, known)); hint == "" {
+				w.add(pointer(path, name), "is no known member")
+				continue
 			}
-			w.add(pointer(path, name), "is no known member%s", hint)
+			fallthrough
+		case hint != "":
+			w.add(pointer(path, name), "is no known member; %s", hint)
 		}
 	}
-	required, _ := schema["required"].([]any)
-	for _, r := range required {
-		name, _ := r.(string)
-		if _, there := object[name]; there {
-			continue
-		}
+	for _, name := range missing {
 		part, _ := properties[name].(map[string]any)
 		if want, _ := part["type"].(string); want != "" {
 			w.add(pointer(path, name), "is missing; it must be %s", article(want))
