@@ -33,9 +33,9 @@ func (l groupList) MarshalJSON() ([]byte, error) {
 // Approvals say which humans have to choose a transition before it is executed. The zero
 // value of each member means that it is absent.
 type Approvals struct {
-	Count   int      `json:"count,omitempty"`   // how many; 0 means one of each of Each, or 1
+	Count   int      `json:"count,omitempty"`   // how many; at least as many as Each, or 1
 	From    []string `json:"from,omitempty"`    // ids and groups of those who count; nil means all deciders
-	Each    []string `json:"each,omitempty"`    // groups of which one each has to be among them
+	Each    []string `json:"each,omitempty"`    // groups of which one human each, another for each group, has to be among them
 	Exclude []string `json:"exclude,omitempty"` // ExcludeStarter, ExcludePrevious, or a state
 }
 
@@ -47,10 +47,7 @@ const (
 
 // Needed returns how many humans have to choose the transition.
 func (a *Approvals) Needed() int {
-	if a.Count > 0 {
-		return a.Count
-	}
-	return max(1, len(a.Each))
+	return max(1, a.Count, len(a.Each))
 }
 
 // MarshalJSON writes approvals that are no more than a number as such.
@@ -70,8 +67,36 @@ func (a Approvals) MarshalJSON() ([]byte, error) {
 type ApprovalRule struct {
 	Needed  int      // how many humans have to choose the transition, from 1
 	From    []string // the ids of those who count; nil means everybody who may rule in the state
-	Each    []Group  // groups of which one each has to be among them
+	Each    []Group  // groups of which one human each, another for each group, has to be among them
 	Exclude []string // as in Approvals
+}
+
+// Lacks returns which of Each nobody of the ids is left for, by their indices: each human
+// stands for one group, and earlier groups come first. It is nil if there is somebody for
+// each.
+func (r *ApprovalRule) Lacks(ids []string) (groups []int) {
+	standsFor := make(map[string]int, len(r.Each))
+	for i := range r.Each {
+		if !r.assign(i, ids, standsFor, map[string]bool{}) {
+			groups = append(groups, i)
+		}
+	}
+	return groups
+}
+
+// assign finds somebody who stands for a group, if need be by having others change theirs.
+func (r *ApprovalRule) assign(group int, ids []string, standsFor map[string]int, tried map[string]bool) bool {
+	for _, id := range ids {
+		if tried[id] || !slices.Contains(r.Each[group].Humans, id) {
+			continue
+		}
+		tried[id] = true
+		if other, taken := standsFor[id]; !taken || r.assign(other, ids, standsFor, tried) {
+			standsFor[id] = group
+			return true
+		}
+	}
+	return false
 }
 
 const groupPrefix = "group:"
@@ -335,10 +360,14 @@ func (c *checker) checkEnough(at string, s *StateDefinition, a *Approvals, what 
 		c.report(at, false, Problem{Code: tooFewHumans, Message: fmt.Sprintf("%s takes %d, and %s", what, a.Needed(), howManyOf(may)), Hint: "declare more humans, let more of them decide, or ask for fewer"})
 		return
 	}
-	for i, name := range a.Each {
-		group := c.def.group(strings.TrimPrefix(name, groupPrefix))
-		if group != nil && unknown == 0 && !slices.ContainsFunc(group, func(id string) bool { return slices.Contains(may, id) }) {
-			c.report(at+"/each/"+strconv.Itoa(i), false, Problem{Code: tooFewHumans, Message: fmt.Sprintf("%s takes one of %s, of whom nobody may rule there", what, name), Hint: "let one of them decide in this state"})
+	rule := c.def.approvalRule(a, nil)
+	for _, i := range rule.Lacks(may) {
+		g, why := rule.Each[i], "of whom nobody may rule there"
+		if slices.ContainsFunc(g.Humans, func(id string) bool { return slices.Contains(may, id) }) {
+			why = "and whoever may rule there of them stands for another group: each human stands for one"
+		}
+		if g.Humans != nil && unknown == 0 {
+			c.report(at+"/each/"+strconv.Itoa(i), false, Problem{Code: tooFewHumans, Message: fmt.Sprintf("%s takes one of %s, %s", what, a.Each[i], why), Hint: "let one of them decide in this state"})
 		}
 	}
 }

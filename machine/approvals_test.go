@@ -27,6 +27,7 @@ func TestApprovalsAreResolved(t *testing.T) {
 		{``, `{"from":["group:legal","alice"]}`, `{"from":["group:legal","alice"]}`, 1, []string{"carol", "bob", "alice"}, 0},
 		{`"deciders":["group:finance","carol"],`, `{"from":["group:legal","dave"]}`, `{"from":["group:legal","dave"]}`, 1, []string{"carol", "bob"}, 0},
 		{``, `{"each":["group:legal","group:finance"],"exclude":["previous"]}`, `{"each":["group:legal","group:finance"],"exclude":["previous"]}`, 2, nil, 2},
+		{``, `{"count":1,"each":["group:legal","group:finance"]}`, `{"count":1,"each":["group:legal","group:finance"]}`, 2, nil, 2},
 		{``, `{"count":3,"each":["group:legal"]}`, `{"count":3,"each":["group:legal"]}`, 3, nil, 1},
 	} {
 		text := `{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{` + c.deciders + `"transitions":{"t":{"target":"b","approvals":` + c.approvals + `}}},"b":{}},` + people + `}`

@@ -57,6 +57,7 @@ func TestProblems(t *testing.T) {
 		{people(``, ``, `,"approvals":▶3`), []string{`[too-few-humans] approvals of transition "t" takes 3, and only 2 humans may rule there | ` + morePeople}},
 		{people(``, `"deciders":["bob"],`, `,"approvals":▶2`), []string{`[too-few-humans] approvals of transition "t" takes 2, and only "bob" may rule there | ` + morePeople}},
 		{people(`"g":["alice"]`, `"deciders":["bob"],`, `,"approvals":{"each":[▶"group:g"]}`), []string{`[too-few-humans] approvals of transition "t" takes one of group:g, of whom nobody may rule there | let one of them decide in this state`}},
+		{people(`"g":["bob"],"k":["bob"]`, `"deciders":["bob","alice"],`, `,"approvals":{"each":["group:g",▶"group:k"]}`), []string{`[too-few-humans] approvals of transition "t" takes one of group:k, and whoever may rule there of them stands for another group: each human stands for one | let one of them decide in this state`}},
 		{people(``, ``, `,"approvals":{"each":[▶"bob"]}`), []string{`[bad-value] approvals of transition "t" takes one of "bob", which is no group | name groups of the machine, such as "group:finance"`}},
 		{people(``, ``, `,"approvals":{"count":1,"exclude":[▶"startr"]}`), []string{`[unknown-state] approvals of transition "t" excludes "startr", which is no state | did you mean "starter"?`}},
 		{people(``, `"deciders":["bob"],"secondHuman":{"rate":1,"when":▶"before"},`, ``), []string{`[too-few-humans] secondHuman waits for a second human in state "a", and only "bob" may rule there | ` + anotherHuman}},

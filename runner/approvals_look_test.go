@@ -39,7 +39,7 @@ func TestGroupIsExcluded(t *testing.T) {
 	b := newBench(t)
 	m := b.approved("", `{"each":["group:finance","group:legal"],"exclude":["starter"]}`)
 	for starters, want := range map[string]string{
-		"carol lea": `transition "pay" takes the approval of one of legal, of whom nobody may give it: `,
+		"carol lea": `transition "pay" takes the approval of one of legal, and nobody is left to give it for them: `,
 		"carol":     "",
 	} {
 		s, err := b.r.Start(b.ctx, m, runner.StartOptions{Actor: &session.Actor{Subject: "local:op", Method: "local", Humans: strings.Fields(starters)}})

@@ -82,12 +82,24 @@ func TestEachGroup(t *testing.T) {
 	s := b.start(b.approved("", `{"each":["group:finance","group:legal"]}`))
 	b.recorded(s, "alice", "pay", session.CodeApprovals)
 	b.recorded(s, "bob", "pay", session.CodeApprovals)
-	if reason := b.now(s).Outcome().Reason; reason != "2 of 2 approvals for pay: alice, bob, none of legal" {
+	if reason := b.now(s).Outcome().Reason; reason != "2 of 2 approvals for pay: alice, bob, and nobody for legal" {
 		t.Errorf("the reason is %q", reason)
 	}
 	if e := b.executed(s, "lea", "pay"); !slices.Equal(e.Authors, []string{"alice", "bob", "lea"}) {
 		t.Errorf("the authors are %q", e.Authors)
 	}
+	s = b.start(b.approved("", `{"each":["group:finance","group:legal"]}`))
+	b.recorded(s, "carol", "pay", session.CodeApprovals) // of both: she stands for one of them
+	b.recorded(s, "dave", "pay", session.CodeApprovals)
+	if reason := b.now(s).Outcome().Reason; reason != "2 of 2 approvals for pay: carol, dave, and nobody for legal" {
+		t.Errorf("the reason is %q", reason)
+	}
+	if e := b.executed(s, "alice", "pay"); !slices.Equal(e.Authors, []string{"carol", "dave", "alice"}) {
+		t.Errorf("the authors are %q", e.Authors)
+	}
+	s = b.start(b.approved("", `{"each":["group:legal","group:finance"],"count":1}`)) // never fewer than groups
+	b.recorded(s, "carol", "pay", session.CodeApprovals)
+	b.executed(s, "lea", "pay")
 }
 
 // TestExcluded: nobody approves what is their own, however they say it (cases.md 4.2).

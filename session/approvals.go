@@ -86,9 +86,16 @@ func (p *PendingRulings) agreeing(r *Ruled, may func(*Ruled) bool) (list []*Rule
 
 // complete reports whether rulings are all that the approvals of their transition ask for.
 func complete(rule *machine.ApprovalRule, list []*Ruled) bool {
-	return len(list) >= rule.Needed && !slices.ContainsFunc(rule.Each, func(g machine.Group) bool {
-		return !slices.ContainsFunc(list, func(r *Ruled) bool { return slices.Contains(g.Humans, r.SpecialistID) })
-	})
+	return len(list) >= rule.Needed && rule.Lacks(authors(list)) == nil
+}
+
+// authors returns who has given rulings.
+func authors(list []*Ruled) []string {
+	ids := make([]string, len(list))
+	for i, r := range list {
+		ids[i] = r.SpecialistID
+	}
+	return ids
 }
 
 // Given says how far the approvals are that wait: for each choice how many have made it
@@ -115,10 +122,11 @@ func (p *PendingRulings) given(r *Ruled, may func(*Ruled) bool) string {
 	for i, a := range list {
 		text += [2]string{": ", ", "}[min(i, 1)] + a.SpecialistID
 	}
-	for _, g := range rule.Each {
-		if !slices.ContainsFunc(list, func(r *Ruled) bool { return slices.Contains(g.Humans, r.SpecialistID) }) && len(list) >= rule.Needed {
-			text += ", none of " + g.Name
-		}
+	if len(list) < rule.Needed {
+		return text
+	}
+	for _, i := range rule.Lacks(authors(list)) {
+		text += fmt.Sprintf(", and nobody for %s", rule.Each[i].Name)
 	}
 	return text
 }
@@ -128,10 +136,10 @@ type QuestionApprovals struct {
 	Needed    int        `json:"needed"`             // how many humans have to choose it
 	Given     []string   `json:"given"`              // who have, the same payload included, as far as that is shown
 	Remaining []string   `json:"remaining"`          // who may rule, and choose it, and are none of these
-	Each      []string   `json:"each,omitempty"`     // groups of which one each has to be among them
+	Each      []string   `json:"each,omitempty"`     // groups of which one human each, another for each group, has to be among them
 	Excluded  []Excluded `json:"excluded,omitempty"` // who may rule, but not choose it
 
-	lost []string // groups of which nobody may rule and choose it
+	lost []string // groups for which nobody is left who may rule and choose it
 }
 
 // Excluded is a human who may not choose a transition, and why.
@@ -157,10 +165,7 @@ func (s *Session) ApprovalsOf(t *machine.Transition, humans []string) *QuestionA
 	if p != nil && !p.Conceals() {
 		for _, r := range p.List {
 			if list := p.agreeing(r, may); r.Transition == t && len(list) > len(a.Given) {
-				a.Given = a.Given[:0]
-				for _, r := range list {
-					a.Given = append(a.Given, r.SpecialistID)
-				}
+				a.Given = authors(list)
 			}
 		}
 	}
@@ -171,11 +176,8 @@ func (s *Session) ApprovalsOf(t *machine.Transition, humans []string) *QuestionA
 			a.Remaining = append(a.Remaining, id)
 		}
 	}
-	for _, g := range rule.Each {
-		may := func(id string) bool { return slices.Contains(a.Given, id) || slices.Contains(a.Remaining, id) }
-		if !slices.ContainsFunc(g.Humans, may) {
-			a.lost = append(a.lost, g.Name)
-		}
+	for _, i := range rule.Lacks(append(slices.Clip(a.Given), a.Remaining...)) {
+		a.lost = append(a.lost, rule.Each[i].Name)
 	}
 	return a
 }
@@ -189,7 +191,7 @@ func (a *QuestionApprovals) Unreachable(name string) string {
 	case left >= a.Needed && a.lost == nil:
 		return ""
 	case left >= a.Needed:
-		text = fmt.Sprintf("transition %q takes the approval of one of %s, of whom nobody may give it", name, a.lost[0])
+		text = fmt.Sprintf("transition %q takes the approval of one of %s, and nobody is left to give it for them", name, a.lost[0])
 	}
 	for i, e := range a.Excluded {
 		text += [2]string{": ", "; "}[min(i, 1)] + e.Reason
