@@ -64,15 +64,17 @@ func TestSet(t *testing.T) {
 // TestSetFails: a transition that cannot write executes nothing, whoever chose it
 // (cases.md 2.2).
 func TestSetFails(t *testing.T) {
-	for name, set := range map[string]string{
-		"a member that is missing": `{"n":"= data.none + 1"}`,
-		"more than fits":           `{"n":"= [data.long, data.long, data.long, data.long]"}`,
-		"a whole number too large": `{"n":"= 9007199254740993"}`,
+	for name, c := range map[string]struct{ set, why string }{
+		"a member that is missing": {`{"n":"= data.none + 1"}`, `cannot set "n": `},
+		"more than fits":           {`{"a":1,"n":"= [data.long, data.long, data.long]"}`, `cannot set the data: the data would have 280166 bytes, more than 262144; 210010 of them in "n"`},
+		"a whole number too large": {`{"n":"= 9007199254740993"}`, `cannot set "n": `},
+		"one level too deep":       {`{"n":"= [data.deep]"}`, `cannot set the data: the data would be nested 65 deep in "n", more than 64`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			s := b.start(b.cased("", `"go":{"target":"done","set":`+set+`},"other":"done"`), withMeta(fmt.Sprintf(`{"long":%q}`, strings.Repeat("x", 70_000))))
-			if tick := b.stepTo(s, runner.TickHuman); tick.Code != session.CodeSetFailed || b.now(s).Executed != 0 || !strings.Contains(tick.Reasoning(), `transition "go"`) {
+			deep := strings.Repeat("[", 63) + strings.Repeat("]", 63)
+			s := b.start(b.cased("", `"go":{"target":"done","set":`+c.set+`},"other":"done"`), withMeta(fmt.Sprintf(`{"long":%q,"deep":%s}`, strings.Repeat("x", 70_000), deep)))
+			if tick := b.stepTo(s, runner.TickHuman); tick.Code != session.CodeSetFailed || b.now(s).Executed != 0 || !strings.Contains(tick.Reasoning(), `transition "go" `+c.why) {
 				t.Errorf("a consensus comes to %s: %s", tick.Code, tick.Reasoning())
 			}
 			before := b.now(s)
@@ -82,6 +84,30 @@ func TestSetFails(t *testing.T) {
 			}
 			b.executed(s, "ann", "other")
 		})
+	}
+}
+
+// TestSetGrows: data that a cycle of states makes larger, or nests deeper, with each step
+// grow until the limit, and what would go beyond it leaves the session as it was
+// (cases.md 2.2).
+func TestSetGrows(t *testing.T) {
+	for set, steps := range map[string]int32{
+		`{"s":"= data.s + data.s"}`: 13, // 16 bytes, doubled until 131,072
+		`{"s":"= [data.s]"}`:        63, // in data, which are one level themselves
+	} {
+		b := newBench(t)
+		s := b.start(b.cased("", `"go":{"target":"open","set":`+set+`}`), withMeta(`{"s":"0123456789abcdef"}`))
+		tick := b.step(s)
+		for tick.Status == runner.TickAdvanced {
+			tick = b.step(s)
+		}
+		if tick.Code != session.CodeSetFailed || b.now(s).Executed != steps {
+			t.Errorf("%s comes to %s after %d steps: %s", set, tick.Code, b.now(s).Executed, tick.Reasoning())
+		}
+		last := b.now(s)
+		if tick := b.step(s); tick.Code != session.CodeSetFailed || b.now(s).Sequence != last.Sequence {
+			t.Errorf("%s is tried again in the same round: %s", set, tick.Reasoning())
+		}
 	}
 }
 

@@ -5,9 +5,11 @@
 package cases
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -273,11 +275,12 @@ func (p *Program) Write(ctx context.Context, s *session.Session, step Step) (dat
 // session keeps; "" if they are not.
 func Oversize(size int, members []jsontext.Member) string {
 	if size > MaxData {
-		return fmt.Sprintf("the data would have %d bytes, more than %d", size, MaxData)
+		largest := slices.MaxFunc(members, func(a, b jsontext.Member) int { return cmp.Compare(len(a.Value), len(b.Value)) })
+		return fmt.Sprintf("the data would have %d bytes, more than %d; %d of them in %q", size, MaxData, len(largest.Value), largest.Name)
 	}
 	for _, m := range members {
 		if n := 1 + jsontext.Depth(m.Value); n > MaxDepth {
-			return fmt.Sprintf("the data would be nested %d deep, more than %d", n, MaxDepth)
+			return fmt.Sprintf("the data would be nested %d deep in %q, more than %d", n, m.Name, MaxDepth)
 		}
 	}
 	return ""
