@@ -48,6 +48,7 @@ var ladder = map[string][]string{
 	"internal/lint":             {"machine", "internal/trust", "session", "runner"},
 	"explain":                   {"exact", "machine", "specialist", "internal/trust", "internal/spend", "guard", "arbiter", "session", "strategies", "runner"},
 	"report":                    {"exact", "machine", "specialist", "internal/trust", "session", "runner"},
+	"driver":                    {"internal/lru", "specialist", "session", "runner"},
 	"store/internal/projection": {"internal/trust", "machine", "session", "specialist"},
 	"store":                     {"store/internal/projection", "internal/lru", "exact", "machine", "specialist", "internal/trust", "verdict", "internal/spend", "guard", "arbiter", "strategies", "session", "runner"},
 	"store/storetest":           {"machine", "specialist", "internal/trust", "verdict", "guard", "arbiter", "strategies", "session", "runner"},

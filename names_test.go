@@ -15,8 +15,8 @@ import (
 
 // maxNames is how many names our packages may export in all: 750, and those in which a
 // machine says what its sessions are about and a session what came of it (input, subject,
-// conditions, assignments, by when a state is to be left).
-const maxNames = 795
+// conditions, assignments, by when a state is to be left), and those of a driver.
+const maxNames = 805
 
 // offered are names for programs that we do not use ourselves.
 var offered = map[string]string{
@@ -35,6 +35,11 @@ var offered = map[string]string{
 	"guard.LedgerScope":   "the ledger of a program with agents of its own: see its examples",
 	"guard.NewLedger":     "the ledger of a program with agents of its own: see its examples",
 	"guard.Quota":         "the ledger of a program with agents of its own: see its examples",
+
+	"driver.New":     "carries the sessions of a program on: see its example",
+	"driver.Driving": "carries the sessions of a program on: see its example",
+	"driver.Standby": "carries the sessions of a program on: see its example",
+	"driver.Stalled": "carries the sessions of a program on: see its example",
 
 	"session.KindReminded": "a kind of event among others, for who reads a log",
 

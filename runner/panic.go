@@ -119,6 +119,16 @@ func (r *Runner) gone(ctx context.Context, id specialist.SessionID) (Tick, error
 	return r.failed(ctx, id, r.left(id))
 }
 
+// StepApart is Step for whoever steps the sessions of others: it works on a goroutine of
+// its own, so that a function which ends that (runtime.Goexit) fails its session as one
+// that panics does, and nothing else.
+func (r *Runner) StepApart(ctx context.Context, id specialist.SessionID) (tick Tick, err error) {
+	if !apart(func() { tick, err = r.Step(ctx, id) }) {
+		return r.gone(ctx, id)
+	}
+	return tick, err
+}
+
 // left returns what is said of a step that has ended its goroutine, and tells the program.
 func (r *Runner) left(id specialist.SessionID) *PanicError {
 	p := &PanicError{Session: id, Value: errGone.Error()}

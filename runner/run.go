@@ -192,6 +192,18 @@ func (r *Runner) await(ctx context.Context, s *session.Session) (*session.Sessio
 	}
 }
 
+// StopAtLimit stops a running session that has taken all the transitions it may, counted
+// since it was started or resumed ([session.Session.SinceResumed]), as a Run with that
+// limit does. It is for whoever steps sessions one by one.
+func (r *Runner) StopAtLimit(ctx context.Context, id specialist.SessionID, maxSteps int) (Tick, error) {
+	o := RunOptions{MaxSteps: maxSteps}
+	result, err := r.stopRun(ctx, id, session.CodeStepLimit, o.stepLimit())
+	if err != nil {
+		return Tick{}, err
+	}
+	return Tick{Status: statusOf(result.Session), Session: result.Session, Code: result.Code}, nil
+}
+
 // stopRun stops a session because a limit of the run was reached.
 func (r *Runner) stopRun(ctx context.Context, id specialist.SessionID, code, reason string) (Result, error) {
 	s, _, err := r.end(ctx, id, &session.Ended{Status: session.Stopped, Code: code, Reason: reason})
@@ -323,8 +335,7 @@ func (r *Runner) Tick(ctx context.Context) ([]TickResult, error) {
 	return results, ctx.Err()
 }
 
-// ticked steps one of the sessions of a Tick. A step that ends its goroutine is recorded
-// as one that panics is.
+// ticked steps one of the sessions of a Tick.
 func (r *Runner) ticked(ctx context.Context, s session.Summary) (result TickResult) {
 	result.Summary = s
 	if !apart(func() { result.Tick, result.Err = r.stepOn(ctx, s.SessionID) }) {

@@ -194,6 +194,7 @@ func applyExecuted(s *Session, o *OpenRound, d *Executed) {
 	s.last, s.facts, s.timing = d, s.facts.executed(d), nil
 	s.waitedAtMove, s.dormant = s.waited, d.How.Ruling()
 	s.Executed++
+	s.SinceResumed++
 	s.Rejects = 0
 	o.closeAsks(s)
 	s.State = d.Transition.To
@@ -290,7 +291,7 @@ func fillUsage(step *verdict.Step, p *specialist.Proposal) {
 }
 
 func applyResumed(s *Session, o *OpenRound, d *Resumed) {
-	s.Rejects = 0
+	s.Rejects, s.SinceResumed = 0, 0
 	o.goesOn(s)
 	if d.Program != nil {
 		s.Program = d.Program

@@ -25,9 +25,12 @@ type Session struct {
 	Round     int32 // from 1
 	Attempt   int32 // of the round, from 0
 	Executed  int32 // transitions so far
-	Rejects   int32 // steps a guard sent back, in a row
-	Status    Status
-	dormant   bool // a human's ruling was executed, or a proposal has ended the wait, and nobody has gone on since
+	// SinceResumed is how many transitions there were since it was started, forked or
+	// resumed the last time.
+	SinceResumed int32
+	Rejects      int32 // steps a guard sent back, in a row
+	Status       Status
+	dormant      bool // a human's ruling was executed, or a proposal has ended the wait, and nobody has gone on since
 
 	OpenedAt     specialist.Time // when the round or this attempt at it began; 0 before the first
 	waited       specialist.Time // how long, in all, it waited for a human or stood still, as of UpdatedAt

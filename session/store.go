@@ -101,6 +101,9 @@ type HistoryStore interface {
 	// then with all that is committed later: whoever goes on after the last place
 	// misses nothing and sees nothing twice.
 	Log(ctx context.Context, machineName string, after int64) iter.Seq2[LogEntry, error]
+	// Place returns the place of the newest record, 0 if there is none: whoever lists
+	// sessions after it and then goes on with the log from there misses nothing.
+	Place(ctx context.Context) (int64, error)
 }
 
 // A LogEntry is one record of a session's log and its place among those of all

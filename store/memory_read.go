@@ -150,6 +150,15 @@ func (m *Memory) Log(_ context.Context, machineName string, after int64) iter.Se
 	}
 }
 
+// Place implements [session.HistoryStore].
+func (m *Memory) Place(context.Context) (int64, error) {
+	for i := range m.shards {
+		m.shards[i].mu.Lock()
+		defer m.shards[i].mu.Unlock()
+	}
+	return m.place.Load(), nil
+}
+
 // A placedRecord is a record among those of all sessions.
 type placedRecord struct {
 	*memoryRecord

@@ -251,6 +251,12 @@ func (s *SQLite) Log(ctx context.Context, machineName string, after int64) iter.
 	}
 }
 
+// Place implements [session.HistoryStore].
+func (s *SQLite) Place(ctx context.Context) (place int64, err error) {
+	err = s.read.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) FROM log").Scan(&place)
+	return place, translate(err)
+}
+
 // Definitions implements [session.SessionStore].
 func (s *SQLite) Definitions(ctx context.Context, machineName string) (list [][]byte, err error) {
 	var d []byte

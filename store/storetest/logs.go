@@ -124,6 +124,9 @@ func testLog(t *testing.T, m Maker) {
 			}
 		}
 		b.logAfter(c.machine)
+		if place, err := b.store.Place(b.ctx); err != nil || c.machine == "" && place != last || place < last {
+			t.Errorf("the newest record is at %d (%v), and the last of machine %q at %d", place, err, c.machine, last)
+		}
 		if !maps.Equal(got, want) || learned != c.learned {
 			t.Errorf("the log of %q has %d sessions and %d outcomes:\n%v\nwant\n%v", c.machine, len(got), learned, got, want)
 		}

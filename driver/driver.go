@@ -1,0 +1,452 @@
+// Package driver carries every session of a store on.
+package driver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/dialai/dialai/internal/lru"
+	"github.com/dialai/dialai/runner"
+	"github.com/dialai/dialai/session"
+	"github.com/dialai/dialai/specialist"
+)
+
+// A Driver steps sessions until they end, need a human, or wait. Which ones it learns in
+// three ways, and looks at no others:
+//
+//   - When it begins to drive it lists the running sessions that do not wait for a timer.
+//   - Each commit names its session: those of the Runner through [Driver.Observer], those
+//     of other processes through the log of the store.
+//   - Twice a second an index says whose timers and reminders have come. What is to be
+//     looked at otherwise at some time (an answer that is late, a step that failed) has a
+//     place in a heap.
+//
+// So a session that waits for a human, or for a timer, costs nothing at all: no goroutine,
+// no timer, no query. A session is stepped once at a time; then it goes to the end of its
+// queue (queue.go), so that no session, machine or tenant keeps others waiting. A step that
+// fails harms no other session: it is tried again, later each time.
+//
+// What the store holds is decided by its compare-and-swap alone. A second driver would
+// waste work and double nothing; the Lock keeps it from wasting work.
+type Driver struct {
+	config Config
+	wake   chan struct{} // there is something to do
+
+	mu       sync.Mutex
+	tenants  []*tenant
+	queue    queue
+	busy     int
+	wakes    wakes
+	known    *lru.Cache[specialist.SessionID, int64] // up to which event this process knows a session
+	driving  bool
+	steps    int64     // that have ended
+	finished time.Time // when the last one did, or driving began
+}
+
+// A Config says how much a Driver does at a time. The zero value has the defaults.
+type Config struct {
+	Workers    int           // steps at a time; 0 means 256
+	PerMachine int           // steps at a time of the sessions of one machine of one tenant; 0 means 64
+	MaxSteps   int           // transitions of a session since it was started or resumed; 0 means [runner.DefaultMaxSteps]
+	Grace      time.Duration // how long steps may go on when the Driver ends; 0 means 20 s
+	Lock       Lock          // keeps other processes from driving; nil if there are none
+	Log        *slog.Logger  // is told of steps that fail; nil is told nothing
+}
+
+// A Lock is held by one process at a time, and free when that has ended.
+type Lock interface {
+	TryLock() (bool, error)
+	Unlock() error
+}
+
+// A Tenant is a store whose sessions are carried on, and the Runner that does it.
+type Tenant struct {
+	Name   string
+	Runner *runner.Runner
+	// Shared says that other processes write to the store, too.
+	Shared bool
+}
+
+const (
+	dueEvery   = 500 * time.Millisecond // how often the index of timers is asked
+	lockEvery  = time.Second            // how often the lock is tried
+	lookAgain  = 10 * time.Second       // when a session is looked at again that waits for what no commit may tell
+	stalledFor = time.Minute
+	dueAtOnce  = 256     // sessions of a page of a list
+	remembered = 1 << 16 // sessions that are known without a step under way
+)
+
+// New returns a Driver that does nothing before it is run.
+func New(c Config) *Driver {
+	if c.Workers <= 0 {
+		c.Workers = 256
+	}
+	if c.PerMachine <= 0 {
+		c.PerMachine = 64
+	}
+	if c.MaxSteps <= 0 {
+		c.MaxSteps = runner.DefaultMaxSteps
+	}
+	if c.Grace <= 0 {
+		c.Grace = 20 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Driver{config: c, wake: make(chan struct{}, 1), known: lru.New[specialist.SessionID, int64](remembered)}
+}
+
+// Observer returns what a tenant's Runner tells of its commits: it is the Observer of the
+// Runner's Config, or is called by it. It does not block.
+func (d *Driver) Observer(tenant string) func(session.Change) {
+	return func(c session.Change) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		s := c.After
+		d.known.Put(s.ID, s.Sequence)
+		if t := d.tenant(tenant); t != nil {
+			d.changed(t, s.ID, s.Machine().Name(), s.Sequence, s.Status == session.Running)
+		}
+	}
+}
+
+// Run carries the sessions of tenants on until ctx ends: then it begins no step any more,
+// and returns once those that are under way have ended. They have Config.Grace for that,
+// and are interrupted after it: what was answered by then is recorded, the rest is asked
+// for again by whoever drives next. The error is one of the lock or of a store when driving
+// began, nil if ctx ended it. A Driver is run once.
+func (d *Driver) Run(ctx context.Context, tenants ...Tenant) error {
+	if ok, err := d.lead(ctx); !ok || err != nil {
+		return err
+	}
+	if d.config.Lock != nil {
+		defer d.config.Lock.Unlock()
+	}
+	steps, interrupt := context.WithCancel(context.WithoutCancel(ctx))
+	defer interrupt()
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := d.begin(ctx, tenants, &watchers); err != nil {
+		return err
+	}
+	due := time.NewTicker(dueEvery)
+	defer due.Stop()
+	for ctx.Err() == nil {
+		d.dispatch(steps)
+		select {
+		case <-ctx.Done():
+		case <-d.wake:
+		case <-due.C:
+			d.look(ctx)
+		}
+	}
+	d.drain(interrupt)
+	return nil
+}
+
+// lead returns once this process drives, or ctx has ended.
+func (d *Driver) lead(ctx context.Context) (bool, error) {
+	for d.config.Lock != nil {
+		ok, err := d.config.Lock.TryLock()
+		if ok || err != nil {
+			return ok, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-time.After(lockEvery):
+		}
+	}
+	return ctx.Err() == nil, nil
+}
+
+// begin finds what there is to do, and follows the commits from there on.
+func (d *Driver) begin(ctx context.Context, tenants []Tenant, watchers *sync.WaitGroup) error {
+	d.mu.Lock()
+	d.driving, d.finished = true, time.Now()
+	for _, t := range tenants {
+		d.tenants = append(d.tenants, &tenant{Tenant: t, jobs: map[specialist.SessionID]*job{}, lines: map[string]*line{}})
+	}
+	d.mu.Unlock()
+	for _, t := range d.tenants {
+		place, err := t.Runner.Store().Place(ctx)
+		if err != nil {
+			return err
+		}
+		q := session.ListQuery{Statuses: []session.Status{session.Running}, Awake: max(1, now()), Limit: dueAtOnce}
+		if err := d.list(ctx, t, q); err != nil {
+			return err
+		}
+		if t.Shared {
+			watchers.Go(func() { d.watch(ctx, t, place) })
+		}
+	}
+	d.look(ctx)
+	return nil
+}
+
+// list puts the sessions of a query into the queue, page by page.
+func (d *Driver) list(ctx context.Context, t *tenant, q session.ListQuery) error {
+	for {
+		page, err := t.Runner.Sessions(ctx, q)
+		if err != nil {
+			return err
+		}
+		d.mu.Lock()
+		for i := range page {
+			if t.jobs[page[i].SessionID] == nil { // or it has its moment already
+				d.changed(t, page[i].SessionID, page[i].MachineName, page[i].Sequence, true)
+			}
+		}
+		d.mu.Unlock()
+		if q.After = q.Next(page); q.After == "" {
+			return nil
+		}
+	}
+}
+
+// look puts those into the queue whose moment has come.
+func (d *Driver) look(ctx context.Context) {
+	at := now()
+	d.mu.Lock()
+	for len(d.wakes) > 0 && d.wakes[0].at <= at {
+		j := d.wakes.pop()
+		d.ready(j)
+	}
+	tenants := d.tenants
+	d.mu.Unlock()
+	for _, t := range tenants {
+		q := session.ListQuery{Statuses: session.LiveStatuses(), Wake: at, Limit: dueAtOnce}
+		if err := d.list(ctx, t, q); err != nil && ctx.Err() == nil {
+			d.config.Log.Warn("timers are not looked at", "tenant", t.Name, "error", err) // again in half a second
+		}
+	}
+}
+
+// watch follows what is committed to a store by whomever. It goes on after an error.
+func (d *Driver) watch(ctx context.Context, t *tenant, place int64) {
+	for wait := backoff(0); ctx.Err() == nil; wait = min(2*wait, longest) {
+		for e, err := range t.Runner.Watch(ctx, place) {
+			if err != nil {
+				d.config.Log.Warn("the log cannot be followed", "tenant", t.Name, "error", err)
+				break
+			}
+			place, wait = e.Place, backoff(0)
+			d.committed(t, e)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// committed takes up a commit that is in the log. This process's own are known by then.
+func (d *Driver) committed(t *tenant, e session.LogEntry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known, _ := d.known.Get(e.Session); known < e.First {
+		d.changed(t, e.Session, e.MachineName, e.First, true)
+	}
+}
+
+// changed notes that a session has changed: it runs, or whoever says so does not know.
+func (d *Driver) changed(t *tenant, id specialist.SessionID, machineName string, sequence int64, runs bool) {
+	j := t.jobs[id]
+	switch {
+	case j != nil:
+		if j.sequence = max(j.sequence, sequence); j.state != waiting {
+			return
+		}
+		d.wakes.remove(j)
+		if !runs {
+			d.drop(j)
+			return
+		}
+	case !runs:
+		return
+	default:
+		j = &job{id: id, tenant: t, machine: machineName, sequence: sequence, heap: -1}
+		t.jobs[id] = j
+	}
+	d.ready(j)
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// dispatch begins as many steps as there are workers and sessions for them.
+func (d *Driver) dispatch(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for d.busy < d.config.Workers {
+		j := d.next()
+		if j == nil {
+			return
+		}
+		d.busy++
+		go d.step(ctx, j)
+	}
+}
+
+// step carries a session one step further.
+func (d *Driver) step(ctx context.Context, j *job) {
+	tick, err := j.tenant.Runner.StepApart(ctx, j.id)
+	if err == nil && tick.Status == runner.TickAdvanced && int(tick.Session.SinceResumed) >= d.config.MaxSteps && tick.Session.Status == session.Running {
+		tick, err = j.tenant.Runner.StopAtLimit(ctx, j.id, d.config.MaxSteps)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy--
+	d.steps++
+	d.finished = time.Now()
+	d.end(j)
+	d.followed(ctx, j, tick, err)
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// followed says what comes after a step.
+func (d *Driver) followed(ctx context.Context, j *job, tick runner.Tick, err error) {
+	if j.failure = err; err == nil {
+		j.tries = 0
+		d.known.Put(j.id, max(j.sequence, tick.Session.Sequence))
+	}
+	switch {
+	case ctx.Err() != nil:
+		d.drop(j)
+	case errors.Is(err, session.ErrStale):
+		d.ready(j)
+	case err != nil:
+		d.failed(j, err)
+	case j.sequence > tick.Session.Sequence: // somebody else has gone on
+		d.ready(j)
+	case tick.Session.Status != session.Running, tick.Session.Waits():
+		d.drop(j)
+	case tick.Status == runner.TickWaiting:
+		at := tick.Session.WakeAt()
+		if later := now() + specialist.Time(lookAgain.Milliseconds()); at == 0 || at > later {
+			at = later
+		}
+		d.rest(j, at+1)
+	default:
+		d.ready(j)
+	}
+}
+
+// failed tries a step again that has failed, later each time. A session whose log is
+// damaged is not tried again before something is committed to it.
+func (d *Driver) failed(j *job, err error) {
+	level := slog.LevelWarn
+	if _, damaged := errors.AsType[*session.CorruptError](err); damaged {
+		d.drop(j)
+		level = slog.LevelError
+	} else {
+		wait := backoff(j.tries)
+		if errors.Is(err, session.ErrBusy) {
+			wait = min(wait/20, longestBusy)
+		}
+		j.tries++
+		d.rest(j, now()+specialist.Time(wait.Milliseconds()))
+	}
+	d.config.Log.Log(context.Background(), level, "a step failed", "tenant", j.tenant.Name, "session", j.id.String(), "machine", j.machine, "tries", j.tries, "error", err)
+}
+
+const (
+	longest     = 5 * time.Minute
+	longestBusy = 5 * time.Second
+)
+
+// backoff returns how long to wait after so many failures before: 1 s, and twice as long each time.
+func backoff(tries int) time.Duration {
+	return min(time.Second<<min(tries, 20), longest)
+}
+
+// drain waits for the steps that are under way.
+func (d *Driver) drain(interrupt func()) {
+	grace := time.AfterFunc(d.config.Grace, interrupt)
+	defer grace.Stop()
+	d.mu.Lock()
+	d.driving = false
+	for d.busy > 0 {
+		d.mu.Unlock()
+		<-d.wake
+		d.mu.Lock()
+	}
+	d.mu.Unlock()
+}
+
+// tenant returns the tenant of a name; nil if this process does not drive it.
+func (d *Driver) tenant(name string) *tenant {
+	for _, t := range d.tenants {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+func now() specialist.Time { return specialist.TimeOf(time.Now()) }
+
+// Modes of a Driver.
+const (
+	Driving = "driving"
+	Standby = "standby" // another process drives, or this one has ended
+	Stalled = "stalled" // sessions are ready, and no step has ended for a minute
+)
+
+// A Status is what a Driver does.
+type Status struct {
+	Mode  string `json:"mode"`
+	Ready int    `json:"ready"` // sessions in the queue
+	Busy  int    `json:"busy"`  // steps under way
+	Steps int64  `json:"steps"` // that have ended, since the Driver was made
+}
+
+// Status returns what the Driver does.
+func (d *Driver) Status() Status {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := Status{Mode: Standby, Ready: d.queue.ready, Busy: d.busy, Steps: d.steps}
+	switch {
+	case d.driving && s.Ready > 0 && time.Since(d.finished) > stalledFor:
+		s.Mode = Stalled
+	case d.driving:
+		s.Mode = Driving
+	}
+	return s
+}
+
+// An Attempt is how it goes with a session that the Driver has to do with.
+type Attempt struct {
+	Next  specialist.Time `json:"nextAttempt,omitempty"` // when it is looked at; 0 if its turn comes or has come
+	Tries int             `json:"tries,omitempty"`       // how often a step has failed in a row
+	Error string          `json:"error,omitempty"`       // of the last step
+}
+
+// Attempt returns how it goes with a session; false if there is nothing to do with it.
+func (d *Driver) Attempt(tenant string, id specialist.SessionID) (a Attempt, known bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.tenant(tenant)
+	if t == nil || t.jobs[id] == nil {
+		return a, false
+	}
+	j := t.jobs[id]
+	a.Tries = j.tries
+	if j.state == waiting {
+		a.Next = j.at
+	}
+	if j.failure != nil {
+		a.Error = j.failure.Error()
+	}
+	return a, true
+}
