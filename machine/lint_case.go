@@ -26,7 +26,9 @@ func (l *linter) cases() {
 	if l.def.Input == nil {
 		return
 	}
-	r := &readLint{linter: l, input: declaredBy(l.def.Input), set: map[string]bool{}}
+	r := &readLint{linter: l, input: newDeclared(), set: map[string]bool{}}
+	_ = json.Unmarshal(l.def.Input, &r.root) // which has been compiled
+	r.input.add(r.root, r.root, 0)
 	for i := range l.m.states {
 		for _, t := range l.m.states[i].Transitions {
 			for _, a := range t.Set {
@@ -90,9 +92,11 @@ func (l *linter) timers() {
 // never reports whether a condition is a plain false, which holds on no data.
 func never(when string) bool { return strings.TrimSpace(strings.TrimPrefix(when, "=")) == "false" }
 
-// A readLint looks for members that are read and that nothing provides.
+// A readLint looks for members that are read and that nothing provides, and for what the
+// input never lets them be.
 type readLint struct {
 	*linter
+	root  any // the schema of the input
 	input *declared
 	set   map[string]bool
 }
@@ -106,26 +110,94 @@ func (r *readLint) proposers(path string, list []Specialist) {
 }
 
 func (r *readLint) expression(path string, use expression.Use, source string) {
-	if source == "" || r.input.anything {
+	if source == "" {
 		return
 	}
 	for _, read := range expression.Reads(use, source) {
-		if r.input.has(read.Member) || read.Variable == "data" && r.set[read.Member] {
-			continue
+		if written := read.Variable == "data" && r.set[read.Path[0]]; !written && r.provided(path, read) {
+			r.inside(path, use, read)
 		}
-		provides, known := "input does not declare it and no transition sets it", slices.Sorted(maps.Keys(r.input.names))
-		if read.Variable == "data" {
-			known = append(known, slices.Sorted(maps.Keys(r.set))...)
-		} else {
-			provides = "input does not declare it"
+	}
+}
+
+func (r *readLint) reports(path, hint, format string, args ...any) {
+	r.report(path, false, Problem{Code: "INPUT001", Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// provided reports a member of data or metaJson that nothing provides.
+func (r *readLint) provided(path string, read expression.Read) bool {
+	member := read.Path[0]
+	if r.input.has(member) {
+		return true
+	}
+	provides, known := "input does not declare it and no transition sets it", slices.Sorted(maps.Keys(r.input.names))
+	if read.Variable == "data" {
+		known = append(known, slices.Sorted(maps.Keys(r.set))...)
+	} else {
+		provides = "input does not declare it"
+	}
+	hint := didYouMean(member, known)
+	if r.set[member] {
+		hint = fmt.Sprintf("what transitions set is in data: data.%s", member)
+	}
+	r.reports(path, cmp.Or(hint, "declare it in the properties of input"), "the expression reads %q of %s, and %s", member, read.Variable, provides)
+	return false
+}
+
+// inside follows a read into the schemas of what it leads through, as far as these say
+// what there is in properties.
+func (r *readLint) inside(path string, use expression.Use, read expression.Read) {
+	part := partAt(r.root, "")
+	for i, member := range read.Path {
+		s, _ := part.(map[string]any)
+		d := newDeclared()
+		d.add(s, r.root, 0)
+		of := strings.Join(append([]string{read.Variable}, read.Path[:i]...), ".")
+		switch kind, _ := s["type"].(string); {
+		case kind != "" && kind != "object" && kind != "array":
+			r.reports(path, fmt.Sprintf("read %s itself, or declare what it has", of), "the expression reads %q of %s, and input says that this is %s", member, of, article(kind))
+			return
+		case i > 0 && len(d.names)+len(d.patterns) > 0 && !d.has(member):
+			r.reports(path, cmp.Or(didYouMean(member, slices.Sorted(maps.Keys(d.names))), "declare it in the input"), "the expression reads %q of %s, and input does not declare it", member, of)
+			return
 		}
-		hint := didYouMean(read.Member, known)
-		if r.set[read.Member] {
-			hint = fmt.Sprintf("what transitions set is in data: data.%s", read.Member)
+		properties, _ := s["properties"].(map[string]any)
+		if part = properties[member]; part == nil {
+			return
 		}
-		r.report(path, false, Problem{Code: "INPUT001",
-			Message: fmt.Sprintf("the expression reads %q of %s, and %s", read.Member, read.Variable, provides),
-			Hint:    cmp.Or(hint, "declare it in the properties of input")})
+	}
+	if s, ok := part.(map[string]any); ok {
+		r.values(path, use, read, s)
+	}
+}
+
+// values reports what a member is compared with, or yielded as, and never is.
+func (r *readLint) values(path string, use expression.Use, read expression.Read, schema map[string]any) {
+	name := strings.Join(append([]string{read.Variable}, read.Path...), ".")
+	kind, _ := schema["type"].(string)
+	enum, limited := schema["enum"].([]any)
+	var texts []string
+	for _, v := range enum {
+		if text, ok := v.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	for _, v := range read.Compared {
+		text, _ := v.(string)
+		switch {
+		case kind != "" && !hasType(v, kind):
+			r.reports(path, fmt.Sprintf("compare it with %s", article(kind)), "the expression compares %s with %s, and input says that it is %s", name, article(typeOf(v)), article(kind))
+		case limited && !slices.Contains(enum, v):
+			r.reports(path, cmp.Or(didYouMean(text, texts), "add it to the enum of input, or compare with what is there"), "the expression compares %s with %#v, which is none of the values that input allows it", name, v)
+		}
+	}
+	want := map[expression.Use]string{expression.When: "boolean", expression.Subject: "string", expression.Due: "string", expression.Propose: "string"}[use]
+	if read.Yielded && kind != "" && want != "" && kind != want {
+		hint := fmt.Sprintf("yield %s", article(want))
+		if use == expression.Subject {
+			hint = fmt.Sprintf("string(%s) makes a text of it", name)
+		}
+		r.reports(path, hint, "the expression yields %s, and input says that it is %s, not %s", name, article(kind), article(want))
 	}
 }
 
@@ -140,15 +212,7 @@ func (d *declared) has(name string) bool {
 	return d.anything || d.names[name] || slices.ContainsFunc(d.patterns, func(p *regexp.Regexp) bool { return p.MatchString(name) })
 }
 
-// declaredBy collects the names that a schema declares, its parts included.
-func declaredBy(schema json.RawMessage) *declared {
-	d := &declared{names: map[string]bool{}}
-	var root any
-	if json.Unmarshal(schema, &root) == nil {
-		d.add(root, root, 0)
-	}
-	return d
-}
+func newDeclared() *declared { return &declared{names: map[string]bool{}} }
 
 // add collects what a part of a schema declares.
 func (d *declared) add(part, root any, depth int) {

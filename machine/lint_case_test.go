@@ -12,6 +12,7 @@ import (
 func TestLintOfCases(t *testing.T) {
 	const head = `{"machineName":"m","initialState":"a","goalState":"b","input":`
 	const amount = `{"type":"object","properties":{"amount":{"type":"number"},"buyer":{"type":"object"}},"required":["amount","number"]}`
+	const deep = `{"type":"object","properties":{"amount":{"type":"number"},"kind":{"enum":["private","trade"]},"urgent":{"type":"boolean"},"asked":{"type":"string"},"note":{"type":["string","null"]},"free":{"type":"object"},"one":true,"buyer":{"type":"object","properties":{"name":{"type":"string"},"tags":{"type":"array"}}}}}`
 	const states = `,"states":{"a":{"transitions":{"t":"b"}},"b":{}}` + someone
 	reading := func(input, expression string) string {
 		return head + input + `,"states":{"a":{"transitions":{"t":"b","u":{"target":"b","when":` + expression + `,"set":{"asked":true}}}},"b":{}}` + someone
@@ -31,6 +32,19 @@ func TestLintOfCases(t *testing.T) {
 			[]string{`[INPUT001] the expression reads "amout" of metaJson, and input does not declare it`}},
 		{head + amount + `,"states":{"a":{"transitions":{"t":"b"}},"b":{}},"specialists":[{"role":"proposer","specialistId":"r","strategyFn":▶"= data.amout > 1.0 ? \"t\" : \"t\""}]}`,
 			[]string{`[INPUT001] the expression reads "amout" of data, and input does not declare it and no transition sets it`}},
+
+		// What is inside, and what the input never lets a member be.
+		{reading(deep, `▶"= data.buyer.nmae == \"Ann\""`), []string{`[INPUT001] the expression reads "nmae" of data.buyer, and input does not declare it`}},
+		{reading(deep, `▶"= metaJson[\"buyer\"][\"nmae\"] == \"Ann\""`), []string{`[INPUT001] the expression reads "nmae" of metaJson.buyer, and input does not declare it`}},
+		{reading(deep, `▶"= \"amuont\" in data"`), []string{`[INPUT001] the expression reads "amuont" of data, and input does not declare it and no transition sets it`}},
+		{reading(deep, `▶"= data.amount.total > 1"`), []string{`[INPUT001] the expression reads "total" of data.amount, and input says that this is a number`}},
+		{reading(deep, `▶"= data.kind == \"prviate\""`), []string{`[INPUT001] the expression compares data.kind with "prviate", which is none of the values that input allows it`}},
+		{reading(deep, `▶"= data.kind in [\"private\", \"z\"]"`), []string{`[INPUT001] the expression compares data.kind with "z", which is none of the values that input allows it`}},
+		{reading(deep, `▶"= data.amount == \"5\""`), []string{`[INPUT001] the expression compares data.amount with a text, and input says that it is a number`}},
+		{reading(deep, `▶"= data.amount"`), []string{`[INPUT001] the expression yields data.amount, and input says that it is a number, not true or false`}},
+		{head + deep + `,"subject":▶"= data.amount"` + states, []string{`[INPUT001] the expression yields data.amount, and input says that it is a number, not a text`}},
+		{reading(deep, `"= data.buyer.name == \"Ann\" && data.buyer.tags.all(t, t == \"x\") && data.free.anything && data.one.any && data.kind != \"private\" && data.kind in [\"trade\"] && data.amount == 5 && data.urgent && has(data.buyer.name) && data.asked == 5 && data.note == null"`), nil},
+		{reading(deep, `"= data.urgent"`), nil},
 
 		// Names in every part of a schema count, and so does what it leaves open.
 		{reading(`{"allOf":[{"$ref":"#/$defs/c"}],"anyOf":[{"required":["d"]}],"$defs":{"c":{"properties":{"c":true}}}}`, `"= data.c && data.d"`), nil},
@@ -53,6 +67,11 @@ func TestLintOfCases(t *testing.T) {
 			[]string{`[INPUT001] the expression reads "deadlin" of data, and input does not declare it and no transition sets it`}},
 	} {
 		lint(t, "m.json", c.text, machine.LintOptions{Priced: all}, slices.Clone(c.want)...)
+	}
+	for expression, want := range map[string]string{`"= data.buyer.nmae"`: `did you mean "name"?`, `"= data.kind == \"prviate\""`: `did you mean "private"?`} {
+		if found := mustParse(t, "m.json", reading(deep, expression)).Lint(machine.LintOptions{}); len(found) != 1 || found[0].Hint != want {
+			t.Errorf("%s: %+v, want the hint %s", expression, found, want)
+		}
 	}
 	for expression, want := range map[string]string{`"= data.amuont > 1.0"`: `did you mean "amount"?`, `"= data.asekd"`: `did you mean "asked"?`,
 		`"= metaJson.asked"`: "what transitions set is in data: data.asked", `"= data.zebra"`: "declare it in the properties of input"} {

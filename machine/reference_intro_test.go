@@ -228,7 +228,8 @@ the session in lists and questions, cut at 120 characters. It is evaluated at th
 whenever data are written, and recorded; where it fails it is empty.
 
 With ~input~, ~dialai lint~ warns of expressions that read a member of ~data~ or ~metaJson~
-that ~input~ does not declare and no ~set~ writes (~INPUT001~).
+that ~input~ does not declare and no ~set~ writes, that compare one with what ~input~ never
+lets it be, or that yield one of a type that does not fit (~INPUT001~).
 
 ## Who may rule
 
