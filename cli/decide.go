@@ -301,8 +301,10 @@ const wasDecided = "Decided."
 // decided ends a ruling that is not run on from. done says what came of it where the
 // session may run on.
 func (a *app) decided(ctx context.Context, e *engine, p *printer, s *session.Session, done string) error {
-	r := resultOf(s)
+	r, err := resultOf(ctx, e, s)
 	switch {
+	case err != nil:
+		return err
 	case s.Status != session.Running:
 		return a.finish(ctx, e, p, r)
 	case a.flags.JSON:

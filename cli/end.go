@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -24,8 +25,8 @@ import (
 func (p *printer) end(r runner.Result, ask func() (runner.Question, error)) (int, error) {
 	p.status.Stop()
 	code := codeOf(r)
-	if o := r.Session.Outcome(); o.Code == r.Code { // what may be told of it
-		o = r.Session.OutcomeFor("")
+	if r.Session.Withheld("") != "" { // what may be told of it
+		o := r.Session.Conceal(session.Outcome{Code: r.Code, Reason: r.Reason})
 		r.Code, r.Reason = o.Code, o.Reason
 	}
 	if p.a.flags.JSON {
@@ -198,9 +199,9 @@ func codeOf(r runner.Result) int {
 }
 
 // resultOf returns a session that nobody runs on as a Result.
-func resultOf(s *session.Session) runner.Result {
-	o := s.OutcomeFor("")
-	return runner.Result{Status: s.Status.String(), Session: s, Code: o.Code, Reason: o.Reason}
+func resultOf(ctx context.Context, e *engine, s *session.Session) (runner.Result, error) {
+	o, err := e.Outcome(ctx, s, "")
+	return runner.Result{Status: s.Status.String(), Session: s, Code: o.Code, Reason: o.Reason}, err
 }
 
 // decideCommandFor returns the command that decides a question with one of its

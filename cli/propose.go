@@ -132,7 +132,8 @@ func (a *app) propose(ctx context.Context, id string, f *decideFlags, in runner.
 		return a.notProposed(p, after, refusedChoice{q, in.TransitionName, f.words(q), in.MetaJSON}, err)
 	}
 	if a.flags.JSON {
-		return p.endJSON(resultOf(after), exitOK)
+		r, err := resultOf(ctx, e, after)
+		return errors.Join(err, p.endJSON(r, exitOK))
 	}
 	if !a.flags.Quiet {
 		fmt.Fprintf(p.out, "Proposed. To have the round decided:\n  %s\n", a.Command("resume", []string{s.ID.String()}))
@@ -155,7 +156,7 @@ func (a *app) notProposed(p *printer, s *session.Session, c refusedChoice, refus
 		return err
 	}
 	if a.flags.JSON {
-		r := resultOf(s)
+		r := runner.Result{Status: s.Status.String(), Session: s}
 		r.Code, r.Reason = stale.Refusal.Code, stale.Refusal.Message
 		if err := p.endJSON(r, exitFailure); err != nil {
 			return err

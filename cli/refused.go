@@ -41,7 +41,7 @@ func (a *app) refused(ctx context.Context, e *engine, p *printer, c refusedChoic
 		}
 	}
 	if a.flags.JSON {
-		result := resultOf(r.Session)
+		result := runner.Result{Status: r.Session.Status.String(), Session: r.Session}
 		result.Code, result.Reason = refusal(r, code, why)
 		if err := p.endJSON(result, code); err != nil {
 			return err

@@ -61,13 +61,14 @@ func shownSession(s *session.Session, q runner.Question) shownView {
 	if s.Status != session.NeedsHuman && s.Status != session.Stopped {
 		return shownView{SessionView: v}
 	}
+	v.Code, v.Reason = q.Code, q.Reason
 	return shownView{v, &q}
 }
 
 func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
-	o, spent, asks := s.Outcome(), s.Spent(), s.OpenAsks()
+	spent, asks := s.Spent(), s.OpenAsks()
 	if q.Withheld != nil {
-		o, asks = s.OutcomeFor(""), s.OpenAsksFor("")
+		asks = s.OpenAsksFor("")
 	}
 	fmt.Fprintf(out, "Session ID:    %s\n", s.ID)
 	fmt.Fprintf(out, "Machine:       %s (%.12s)\n", render.Clean(s.Machine().Name()), s.Machine().Digest())
@@ -85,8 +86,8 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 	if s.Status == session.NeedsHuman {
 		render.Prompt(out, render.QuestionHead, q.Prompt)
 	}
-	if o.Reason != "" {
-		fmt.Fprintf(out, "Why:           %s (%s)\n", render.Clean(cmp.Or(q.Reason, o.Reason)), render.Clean(o.Code))
+	if q.Reason != "" {
+		fmt.Fprintf(out, "Why:           %s (%s)\n", render.Clean(q.Reason), render.Clean(q.Code))
 	}
 	if spent.Calls > 0 {
 		fmt.Fprintf(out, "Spent:         $%s in %s, %s read, %d written", spent.Money, render.Plural(int(spent.Calls), "call"), render.Plural(int(spent.TokensIn), "token"), spent.TokensOut)
@@ -120,14 +121,14 @@ func (a *app) show(out io.Writer, s *session.Session, q runner.Question) error {
 	case s.Status == session.Running:
 		fmt.Fprintf(out, "\nTo run on, if no process does:\n  %s\n", a.Command("resume", []string{q.SessionID}))
 		return nil
-	case o.Code == session.CodeCancelled: // no ruling takes it up
+	case q.Code == session.CodeCancelled: // no ruling takes it up
 		fmt.Fprintf(out, "\nTo go on:\n  %s\n", a.Command("resume", []string{q.SessionID}))
 		return nil
 	case s.Status != session.NeedsHuman && s.Status != session.Stopped:
 		return nil
 	}
 	a.printChoices(out, q)
-	if raise := a.raiseHint(o.Code, s); raise != "" {
+	if raise := a.raiseHint(q.Code, s); raise != "" {
 		fmt.Fprintf(out, "\nTo go on, %s\n", raise)
 	}
 	return nil

@@ -48,6 +48,7 @@ func (m *Machine) Lint(o LintOptions) []Problem {
 	l.cases()
 	l.timers()
 	l.groups()
+	l.exclusions()
 	if m.def.Guards != nil {
 		l.guards("/guards", nil, o)
 	}

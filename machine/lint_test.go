@@ -151,6 +151,34 @@ func TestLintOfGroups(t *testing.T) {
 	}
 }
 
+// TestLintOfExclusions: approvals that exclude somebody, without whom too few are left whoever
+// that is, can never be given; where somebody else may be excluded, they can.
+func TestLintOfExclusions(t *testing.T) {
+	const two = `{"role":"proposer","specialistId":"h","isHuman":true},{"role":"proposer","specialistId":"k","isHuman":true}`
+	never := func(who string, needed, of int) string {
+		return fmt.Sprintf(`[too-few-humans] approvals of transition "t" can never be given where a human of the machine %s: they need %d of %d`, who, needed, of)
+	}
+	for _, c := range []struct {
+		deciders, approvals, who string
+		want                     []string
+	}{
+		{``, `{"exclude":[▶"starter"]}`, `{"role":"proposer","specialistId":"h","isHuman":true}`, []string{never("has started the session", 1, 1)}},
+		{``, `{"count":2,"exclude":[▶"starter",▶"previous",▶"a",▶"o"]}`, two, []string{
+			never("has started the session", 2, 2), never("has ruled on the step before", 2, 2), never(`has ruled in state "a"`, 2, 2), never(`has ruled in state "o"`, 2, 2)}},
+		{``, `{"each":["group:g","group:k"],"exclude":[▶"starter"]}`, two, []string{never("has started the session", 2, 2)}},
+		{``, `{"exclude":["starter","previous","a","o"]}`, two, nil},
+		{`"deciders":["h"],`, `{"exclude":["starter","previous","o",▶"a"]}`, two, []string{never(`has ruled in state "a"`, 1, 1)}},
+		{`"deciders":["h"],`, `{"exclude":["starter"]}`, `{"role":"proposer","specialistId":"h","isHuman":true},{"role":"proposer","specialistId":"p","strategyFnName":"firstAvailable"},{"role":"proposer","specialistId":"j","isHuman":true}`, nil},
+	} {
+		groups := ""
+		if strings.Contains(c.approvals, "group:") {
+			groups = `"groups":{"g":["h"],"k":["h","k"]},`
+		}
+		lint(t, "m.json", `{"machineName":"m","initialState":"o","goalState":"b",`+groups+`"states":{"o":{"transitions":{"on":"a","off":"b"}},"a":{`+c.deciders+
+			`"transitions":{"t":{"target":"b","approvals":`+c.approvals+`},"u":"a","v":"b"}},"b":{}},"specialists":[`+c.who+`]}`, machine.LintOptions{Priced: all}, c.want...)
+	}
+}
+
 func TestLintPrices(t *testing.T) {
 	const text = `{"machineName":"m","initialState":"a","goalState":"b","states":{"a":{"transitions":{"t":"b"}},"b":{}},"specialists":[
 		{"role":"proposer","specialistId":"p","contextFn":"f","modelId":%s"known"},{"role":"proposer","specialistId":"q","contextFn":"f","modelId":%s"other[tools=no]"}]}`

@@ -279,7 +279,9 @@ A ruling that does not complete the approvals is kept, and shown with its payloa
 agree only about the same payload. Until they are complete each may be given anew, or taken
 back with ~dialai decide ID --withdraw~; meanwhile no consensus executes anything. A ruling
 for a transition that takes no approvals is executed at once. Approvals that could never be
-complete are a load error, and a question says who may still approve, who may not, and why.
+complete are a load error, and a question says who may still approve, who may not, and why;
+~dialai lint~ warns where whoever may be excluded is one too many (~too-few-humans~). Where nobody
+may rule on anything any more, the session needs a human with the code ~too_few_deciders~.
 
 ## By when
 

@@ -149,10 +149,49 @@ func TestDeciders(t *testing.T) {
 	if b.ok(err); q.Code != session.CodeTooFew || !strings.Contains(q.Reason, "carol, lea") {
 		t.Errorf("without deciders the question has the code %s: %s", q.Code, q.Reason)
 	}
+	b.stoppedWith(s, session.CodeTooFew, q.Reason)
 	b.ok(b.r.Enable(b.ctx, "m", "lea"))
 	if e := b.executed(s, "lea", "pay"); e.Authors != nil || e.SpecialistID != "lea" {
 		t.Errorf("one approval is executed as %+v", e)
 	}
+}
+
+// stoppedWith fails the test unless that is why a session needs a human, for whoever runs it.
+func (b *bench) stoppedWith(s *session.Session, code, reason string) {
+	b.Helper()
+	tick, err := b.r.Step(b.ctx, s.ID)
+	b.ok(err)
+	if v := tick.View(); tick.Code != code || tick.Reasoning() != reason || v.Code != code || v.Reasoning != reason {
+		b.Errorf("a step comes to %s (%s), want %s (%s)", tick.Code, tick.Reasoning(), code, reason)
+	}
+	if result, err := b.r.Run(b.ctx, s.ID, runner.RunOptions{}); err != nil || result.Code != code || result.Reason != reason {
+		b.Errorf("a run comes to %s (%s), want %s (%s): %v", result.Code, result.Reason, code, reason, err)
+	}
+	page, _, err := b.r.Inbox(b.ctx, session.ListQuery{ID: s.ID.String()}, "")
+	if b.ok(err); len(page) != 1 || page[0].Code != code || page[0].Reason != reason {
+		b.Errorf("the inbox has %+v, want %s (%s)", page, code, reason)
+	}
+}
+
+// TestReasonsGoByTheRoster: who is switched off is in no reason for waiting any more, and is
+// again once they are switched on (cases.md 4.3, 4.6).
+func TestReasonsGoByTheRoster(t *testing.T) {
+	b := newBench(t)
+	s := b.start(b.approved("", `3`))
+	b.recorded(s, "alice", "pay", session.CodeApprovals)
+	b.recorded(s, "carol", "pay", session.CodeApprovals)
+	b.ok(b.r.Disable(b.ctx, "m", "carol"))
+	b.stoppedWith(s, session.CodeApprovals, "1 of 3 approvals for pay: alice")
+	b.ok(b.r.Enable(b.ctx, "m", "carol"))
+	b.stoppedWith(s, session.CodeApprovals, "2 of 3 approvals for pay: alice, carol")
+	s = b.start(b.eyes("human", "carol", "dave"))
+	b.recorded(s, "human", "park", session.CodeSecondHuman)
+	b.recorded(s, "carol", "finish", session.CodeSecondHuman)
+	b.recorded(s, "dave", "again", session.CodeContested)
+	b.ok(b.r.Disable(b.ctx, "desk", "carol"))
+	b.stoppedWith(s, session.CodeContested, "Two humans have to choose the same: human chose park, dave chose again; no third human is left who may rule, so one of them takes the other's choice")
+	b.ok(b.r.Disable(b.ctx, "desk", "dave"))
+	b.stoppedWith(s, session.CodeContested, "Two humans have to choose the same: human chose park; no other human is left who may rule")
 }
 
 // TestSwitchedOffBetweenApprovals: whose part has ended does not count any more.

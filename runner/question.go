@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/machine"
@@ -105,7 +103,7 @@ func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer mac
 	q.Rulings, q.WithheldRulings = s.RulingsFor(viewer)
 	q.approvals(s, humans)
 	q.due(s, r.now())
-	o := s.Outcome()
+	o := s.OutcomeBy(humans)
 	if why != "" {
 		o = s.Conceal(o)
 		q.Withheld = &WithheldProposals{why, len(order)}
@@ -120,11 +118,29 @@ func (r *Runner) questionFor(ctx context.Context, s *session.Session, viewer mac
 	}
 	q.suggest(s.State, votes)
 	q.Code, q.Since, q.Reason = o.Code, cmp.Or(o.Since, s.OpenedAt, s.CreatedAt), s.ReasonWithFailures(o, why != "")
-	if tooFew := q.tooFew(s, humans); tooFew != "" {
-		q.Code, q.Reason = session.CodeTooFew, tooFew
-	}
 	q.Digest, err = s.Digest(order, why != "")
 	return q, err
+}
+
+// Outcome returns why a session is not running, by who may rule in its state now and as far as
+// a viewer may know, who is "" for nobody in particular: as [Session.Outcome], but that
+// a reason names only rulings that still count, and that the code is too_few_deciders
+// where nobody can rule on anything.
+func (r *Runner) Outcome(ctx context.Context, s *session.Session, viewer machine.SpecialistID) (session.Outcome, error) {
+	o, err := r.outcomeNow(ctx, s)
+	if err == nil && s.Withheld(viewer) != "" {
+		o = s.Conceal(o)
+	}
+	return o, err
+}
+
+// outcomeNow is Outcome for whom nothing is withheld from.
+func (r *Runner) outcomeNow(ctx context.Context, s *session.Session) (session.Outcome, error) {
+	if s.Status != session.NeedsHuman {
+		return s.Outcome(), nil
+	}
+	humans, _, err := r.Humans(ctx, s)
+	return s.OutcomeBy(humans), err
 }
 
 // due adds by when the state is to be left.
@@ -148,29 +164,6 @@ func (q *Question) approvals(s *session.Session, humans []string) {
 			choice.Closed = choice.Approvals.Unreachable(t.Name)
 		}
 	}
-}
-
-// tooFew says why nobody can rule on anything, where only some humans may; "" if somebody
-// can.
-func (q *Question) tooFew(s *session.Session, humans []string) string {
-	if s.Status != session.NeedsHuman || s.State.Deciders == nil && !slices.ContainsFunc(q.Transitions, func(t session.InboxTransition) bool { return t.Approvals != nil }) {
-		return ""
-	}
-	switch {
-	case len(humans) > 0:
-	case s.State.Deciders == nil:
-		return fmt.Sprintf("No human who takes part in state %q is switched on", q.State)
-	default:
-		return fmt.Sprintf("Nobody who decides in state %q takes part or is switched on: %s", q.State, strings.Join(s.State.Deciders, ", "))
-	}
-	var why []string
-	for _, t := range q.Transitions {
-		if t.Closed == "" {
-			return ""
-		}
-		why = append(why, t.Closed)
-	}
-	return "Nobody can rule here: " + strings.Join(why, "; ")
 }
 
 // suggest gives each choice the payload that goes with it so far: the viewer's own, or that

@@ -276,7 +276,7 @@ func (r *Runner) reviewItem(ctx context.Context, here *statePlan, c *closedRound
 	case v.Kind == session.Audit:
 		q.Code, q.Reason = session.CodeAudit, "Drawn for an audit: the engine has decided, and a human says what should have been"
 	case contested:
-		q.Code, q.Reason = session.CodeContested, c.words.ContestedBy(0)
+		q.Code, q.Reason = session.CodeContested, c.words.ContestedBy(func(*session.Ruled) bool { return true }, 0)
 		q.Humans = slices.DeleteFunc(here.humansOn(), func(id string) bool { return c.words.By(id) == nil })
 	default:
 		q.Code, q.Reason = session.CodeSecondHuman, c.words.AsksAnother()

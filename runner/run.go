@@ -56,6 +56,17 @@ const pollEvery = 200 * time.Millisecond
 // Run steps one session until it ends, needs a human, or waits for answers that
 // come later. A limit stops the session; resuming it starts a new count.
 func (r *Runner) Run(ctx context.Context, id specialist.SessionID, o RunOptions) (Result, error) {
+	result, err := r.runWithin(ctx, id, o)
+	if err != nil || result.Session.Status != session.NeedsHuman {
+		return result, err
+	}
+	why, err := r.outcomeNow(ctx, result.Session)
+	result.Code, result.Reason = why.Code, why.Reason
+	return result, err
+}
+
+// runWithin is Run within its limits.
+func (r *Runner) runWithin(ctx context.Context, id specialist.SessionID, o RunOptions) (Result, error) {
 	if o.MaxSteps <= 0 {
 		o.MaxSteps = DefaultMaxSteps
 	}

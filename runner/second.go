@@ -62,7 +62,7 @@ func (t *assessment) counts(r *session.Ruled) bool {
 func (w *engine) waitsFor(p *session.PendingRulings, c session.RulingsOutcome) *session.AwaitsHuman {
 	switch c {
 	case session.RulingsContested:
-		return &session.AwaitsHuman{Code: session.CodeContested, Reason: p.ContestedBy(w.yetToRule(p))}
+		return &session.AwaitsHuman{Code: session.CodeContested, Reason: p.ContestedBy(w.counts, w.yetToRule(p))}
 	case session.RulingsNeedApproval:
 		return &session.AwaitsHuman{Code: session.CodeApprovals, Reason: p.Given(w.counts)}
 	}

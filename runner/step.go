@@ -30,6 +30,7 @@ type Tick struct {
 	Transition *machine.Transition // executed; nil unless advanced
 	Code       string
 
+	outcome session.Outcome  // why it needs a human, by who may rule now; zero if it does not
 	verdict *session.Judged  // that led to the transition
 	asked   *session.Asked   // the first to be asked
 	asked2  []*session.Asked // the rest, if they were asked later
@@ -48,7 +49,7 @@ func (t Tick) Reasoning() string {
 	case t.Status == TickWaiting && t.Session.Waits():
 		return t.Session.WaitsFor()
 	}
-	return t.Session.Outcome().Reason
+	return cmp.Or(t.outcome, t.Session.Outcome()).Reason
 }
 
 // Asked returns the ids of those who were asked in this step.
@@ -122,6 +123,11 @@ func (r *Runner) stepOnce(ctx context.Context, s *session.Session) (Tick, error)
 	defer w.end()
 	tick, err := w.step(ctx)
 	w.whole = true
+	if err == nil && tick.Status == TickHuman {
+		if tick.outcome, err = r.outcomeNow(ctx, tick.Session); tick.outcome.Code == session.CodeTooFew {
+			tick.Code = session.CodeTooFew
+		}
+	}
 	return tick, err
 }
 

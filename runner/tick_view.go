@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"encoding/json"
 )
 
@@ -29,8 +30,9 @@ func (t Tick) View() TickView {
 		SessionID: t.Session.ID.String(), MachineName: t.Session.Machine().Name(), Subject: t.Session.Subject(),
 		Status: string(t.Status), CurrentState: t.Session.State.Name, Reasoning: t.Reasoning(), Code: t.Code,
 	}
-	if o := t.Session.Outcome(); t.verdict == nil && t.Transition == nil && o.Code != "" && t.Code == o.Code { // as far as anybody may know
-		o = t.Session.OutcomeFor("")
+	o := cmp.Or(t.outcome, t.Session.Outcome())
+	if t.verdict == nil && t.Transition == nil && o.Code != "" && t.Code == o.Code && t.Session.Withheld("") != "" { // as far as anybody may know
+		o = t.Session.Conceal(o)
 		v.Reasoning, v.Code = o.Reason, o.Code
 	}
 	if v.SpecialistIDs = t.Asked(); len(v.SpecialistIDs) == 1 {

@@ -182,6 +182,60 @@ func (s *Session) ApprovalsOf(t *machine.Transition, humans []string) *QuestionA
 	return a
 }
 
+// OutcomeBy returns why the session is not running, as it is with the humans who may rule in
+// its state now: a reason that names rulings goes by those that still count, and
+// CodeTooFew says that nobody can rule on anything.
+func (s *Session) OutcomeBy(humans []string) Outcome {
+	o := s.Outcome()
+	if s.Status != NeedsHuman {
+		return o
+	}
+	if why := s.tooFew(humans); why != "" {
+		o.Code, o.Reason = CodeTooFew, why
+		return o
+	}
+	if p := s.round().Rulings; s.round().Pending() {
+		may := func(r *Ruled) bool {
+			return slices.Contains(humans, r.SpecialistID) && s.NotEligible(r.Transition, r.SpecialistID) == ""
+		}
+		switch o.Code {
+		case CodeApprovals:
+			o.Reason = p.Given(may)
+		case CodeContested:
+			o.Reason = p.ContestedBy(may, len(slices.DeleteFunc(slices.Clone(humans), func(id string) bool { return p.By(id) != nil })))
+		}
+	}
+	return o
+}
+
+// tooFew says why nobody can rule on anything, where only some humans may; "" if somebody
+// can.
+func (s *Session) tooFew(humans []string) string {
+	transitions := s.State.Transitions
+	if s.State.Deciders == nil && !slices.ContainsFunc(transitions, func(t *machine.Transition) bool { return t.Approvals != nil }) {
+		return ""
+	}
+	switch {
+	case len(humans) > 0:
+	case s.State.Deciders == nil:
+		return fmt.Sprintf("No human who takes part in state %q is switched on", s.State.Name)
+	default:
+		return fmt.Sprintf("Nobody who decides in state %q takes part or is switched on: %s", s.State.Name, strings.Join(s.State.Deciders, ", "))
+	}
+	var why []string
+	for _, t := range transitions {
+		closed := s.WhyClosed(t)
+		if closed == "" && t.Approvals != nil {
+			closed = s.ApprovalsOf(t, humans).Unreachable(t.Name)
+		}
+		if closed == "" {
+			return ""
+		}
+		why = append(why, closed)
+	}
+	return "Nobody can rule here: " + strings.Join(why, "; ")
+}
+
 // Unreachable says why the approvals cannot be completed any more by those who may rule;
 // "" if they can.
 func (a *QuestionApprovals) Unreachable(name string) string {

@@ -51,7 +51,7 @@ func (s *Session) Facts() Facts {
 func (s *Session) ReasonWithFailures(o Outcome, withheld bool) string {
 	failures := s.failures(withheld)
 	switch {
-	case s.Status != NeedsHuman || failures == "" || strings.Contains(o.Reason, " failed: ") || strings.Contains(o.Reason, " timed out"):
+	case s.Status != NeedsHuman || failures == "" || o.Code == CodeTooFew || strings.Contains(o.Reason, " failed: ") || strings.Contains(o.Reason, " timed out"):
 		return o.Reason
 	case o.Code == "no_proposals":
 		return o.Reason + ": " + failures

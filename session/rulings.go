@@ -170,17 +170,25 @@ func (p *PendingRulings) AsksAnother() string {
 }
 
 // ContestedBy says what humans have chosen who contradict each other. left is how many
-// humans may rule who have not.
-func (p *PendingRulings) ContestedBy(left int) string {
-	texts := make([]string, len(p.List))
-	for i, r := range p.List {
-		texts[i] = fmt.Sprintf("%s chose %s", r.SpecialistID, r.Transition.Name)
-		if r.MetaJSON != nil {
-			texts[i] += " with " + clipPayload(r.MetaJSON)
+// humans may rule who have not; may reports whether a ruling counts.
+func (p *PendingRulings) ContestedBy(may func(*Ruled) bool, left int) string {
+	var texts []string
+	for _, r := range p.List {
+		if !may(r) {
+			continue
 		}
+		text := fmt.Sprintf("%s chose %s", r.SpecialistID, r.Transition.Name)
+		if r.MetaJSON != nil {
+			text += " with " + clipPayload(r.MetaJSON)
+		}
+		texts = append(texts, text)
 	}
 	reason := "Two humans have to choose the same: " + strings.Join(texts, ", ")
-	if left == 0 && len(texts) == 2 {
+	switch {
+	case left > 0:
+	case len(texts) < 2:
+		reason += "; no other human is left who may rule"
+	case len(texts) == 2:
 		reason += "; no third human is left who may rule, so one of them takes the other's choice"
 	}
 	return reason

@@ -74,7 +74,7 @@ func (s *Session) MayBeBlind(id machine.SpecialistID) bool {
 }
 
 // toldAnyhow are the codes whose reason says nothing of what was proposed.
-var toldAnyhow = []string{CodeAudit, CodeNoQuorum, CodeSecondHuman, CodeContested, CodeStepLimit, CodeTimeLimit, CodeDeadEnd, CodeTimer, CodeDueFailed, "cold_start", "no_proposals", "calibrating", "untrusted", "below_threshold"}
+var toldAnyhow = []string{CodeAudit, CodeNoQuorum, CodeSecondHuman, CodeContested, CodeTooFew, CodeStepLimit, CodeTimeLimit, CodeDeadEnd, CodeTimer, CodeDueFailed, "cold_start", "no_proposals", "calibrating", "untrusted", "below_threshold"}
 
 // CodeWithheld stands for a code that would tell what is withheld.
 const CodeWithheld = "withheld"
