@@ -68,7 +68,7 @@ func (t *commit) refused(v verdict.Verdict) roundInput {
 // what it is to set the error is a *cases.SetError, and nothing is recorded.
 func (w *engine) execute(ctx context.Context, d *decision) (verdict.Verdict, error) {
 	w.passing = judgement{ctx: ctx, step: w.guardStep(d), inquiry: d.inquiry}
-	permit, verdict, err := w.here.gates[d.transition.Index].pass(ctx, w)
+	permit, verdict, err := w.plan.gates[w.here.state.Index][d.transition.Index].pass(ctx, w)
 	if err != nil {
 		return verdict, err
 	}

@@ -48,7 +48,7 @@ func MachineLevel(m *machine.Machine, r *session.Roster) []*machine.Specialist {
 	return (&planner{m: m, roster: r}).machineLevel()
 }
 
-func (p *plan) casts() []StateCast {
+func (p *cast) casts() []StateCast {
 	casts := make([]StateCast, len(p.states))
 	for i := range p.states {
 		s := &p.states[i]

@@ -154,7 +154,7 @@ func (d *statePolicy) definition() string {
 }
 
 // ask fills in the questions that the rounds of a plan put to the ledger.
-func (p *plan) ask(m *machine.Machine) {
+func (p *cast) ask(m *machine.Machine) {
 	def := m.Definition()
 	policies := make([]statePolicy, len(p.states))
 	scopes := int64(0)

@@ -134,7 +134,7 @@ func (b *planner) respondents(p *session.Program, st *machine.State) *respondent
 		if d.classifier, err = b.classifier(c.Classifier); err != nil {
 			b.fail(fmt.Errorf("the classifier of state %q: %w", st.Name, err))
 		}
-		d.asker = b.r.asker(c.Classifier)
+		d.asker = b.Asker(c.Classifier)
 	}
 	if c.Truth != nil {
 		if d.model, err = b.completer(c.Truth.Model); err == nil {
@@ -148,7 +148,7 @@ func (b *planner) respondents(p *session.Program, st *machine.State) *respondent
 }
 
 func (b *planner) completer(model string) (truth.Completer, error) {
-	c, err := b.r.config.Resolver.Completer(model)
+	c, err := b.Resolver.Completer(model)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("it asks the model %q: %w", model, err)
@@ -159,7 +159,7 @@ func (b *planner) completer(model string) (truth.Completer, error) {
 }
 
 func (b *planner) classifier(c *guard.ClassifierConfig) (guard.Classifier, error) {
-	found, err := b.r.config.Resolver.Classifier(c)
+	found, err := b.Resolver.Classifier(c)
 	switch {
 	case found != nil || err != nil:
 		return found, err

@@ -10,7 +10,9 @@ import (
 
 	"github.com/dialai/dialai/arbiter"
 	"github.com/dialai/dialai/exact"
+	"github.com/dialai/dialai/guard"
 	"github.com/dialai/dialai/internal/cases"
+	"github.com/dialai/dialai/internal/refusal"
 	"github.com/dialai/dialai/internal/trust"
 	"github.com/dialai/dialai/machine"
 	"github.com/dialai/dialai/session"
@@ -29,10 +31,10 @@ import (
 // never changes once it is made, but for the alignment it caches, so sessions and
 // goroutines share it.
 
-// A plan is a program with everybody who takes part made ready: names resolved,
+// A cast is a program with everybody who takes part made ready: names resolved,
 // expressions compiled, webhooks checked. Sessions of the same definition share
 // it. It is made again when somebody is registered, disabled or enabled.
-type plan struct {
+type cast struct {
 	program *session.Program
 	roster  *session.Roster
 	states  []statePlan
@@ -49,7 +51,6 @@ type statePlan struct {
 	humans      []member     // machine-level humans that are not among members
 	arbiter     *member      // nil if none is switched on
 	judged      bool         // an arbiter belongs here, be it switched off
-	gates       []gate       // by index of the transition
 	respondents *respondents // nil unless the guards ask somebody
 
 	question trust.Question // to the ledger, but for the votes
@@ -117,6 +118,27 @@ func (p *statePlan) find(id string) *member {
 	return nil
 }
 
+// A plan is a cast with the gates through which its transitions are executed.
+type plan struct {
+	*cast
+	gates [][]gate // by index of the state and of the transition
+}
+
+func newPlan(c *cast) *plan {
+	p := &plan{c, make([][]gate, len(c.states))}
+	for i := range c.states {
+		transitions := c.states[i].state.Transitions
+		p.gates[i] = make([]gate, len(transitions))
+		for j, t := range transitions {
+			p.gates[i][j].init(t)
+		}
+	}
+	return p
+}
+
+// surroundings returns what this program has for specialists.
+func (r *Runner) surroundings() Surroundings { return Surroundings{r.config.Resolver, r.asker} }
+
 // plan returns the plan of a program under the present roster. Everybody in it
 // can be asked.
 func (r *Runner) plan(ctx context.Context, p *session.Program) (*plan, error) {
@@ -146,17 +168,34 @@ func (r *Runner) planFor(ctx context.Context, p *session.Program, partial bool) 
 	if known != nil && known.roster == roster && (partial || known.missing == nil) {
 		return known, nil
 	}
-	b := planner{r: r, m: p.Machine, roster: roster, made: map[*machine.Specialist]*member{}}
-	made := b.plan(p)
+	made := newPlan(newCast(r.surroundings(), p, roster))
 	r.mu.Lock()
 	r.plans.Put(p, made)
 	r.mu.Unlock()
 	return made, nil
 }
 
+// Surroundings are what a program has for the specialists of its machines.
+type Surroundings struct {
+	Resolver strategies.Resolver
+	Asker    func(*guard.ClassifierConfig) *guard.Asker // of this process
+}
+
+// newCast makes the plan of a program under a roster.
+func newCast(in Surroundings, p *session.Program, roster *session.Roster) *cast {
+	b := planner{Surroundings: in, m: p.Machine, roster: roster, made: map[*machine.Specialist]*member{}}
+	return b.plan(p)
+}
+
+// resolvable returns why nobody can be asked as the only specialist of a machine, nil if it can.
+func resolvable(in Surroundings, m *machine.Machine, s *machine.Specialist) error {
+	b := planner{Surroundings: in, m: m}
+	return b.resolve(&member{Specialist: s})
+}
+
 // A planner makes one plan and collects everything that stands in its way.
 type planner struct {
-	r        *Runner
+	Surroundings
 	m        *machine.Machine
 	roster   *session.Roster
 	made     map[*machine.Specialist]*member
@@ -166,9 +205,9 @@ type planner struct {
 	looking  bool             // nobody is asked, so nobody's code has to be there
 }
 
-func (b *planner) plan(program *session.Program) *plan {
+func (b *planner) plan(program *session.Program) *cast {
 	b.program = program
-	p := &plan{program: program, roster: b.roster, states: make([]statePlan, len(b.m.States())), cases: cases.Compile(b.m)}
+	p := &cast{program: program, roster: b.roster, states: make([]statePlan, len(b.m.States())), cases: cases.Compile(b.m)}
 	level := b.machineLevel()
 	for i := range b.m.States() {
 		b.state(&p.states[i], &b.m.States()[i], level)
@@ -221,10 +260,6 @@ func (b *planner) fail(err error) {
 
 func (b *planner) state(p *statePlan, s *machine.State, level []*machine.Specialist) {
 	p.state = s
-	p.gates = make([]gate, len(s.Transitions))
-	for i, t := range s.Transitions {
-		p.gates[i].init(t)
-	}
 	if s.Roster == nil {
 		for _, sp := range level {
 			b.join(p, sp, nil)
@@ -346,7 +381,7 @@ func (b *planner) resolve(m *member) (err error) {
 	if m.source, m.strategy = modeOf(m.Specialist); m.strategy == "" {
 		return fmt.Errorf("specialist %q: %w", m.SpecialistID, machine.ErrNoMode)
 	}
-	resolver, context := b.r.config.Resolver, specialist.Context(nil)
+	resolver, context := b.Resolver, specialist.Context(nil)
 	if m.source == specialist.Model {
 		if context, err = resolver.Context(b.m, m.Specialist); err == nil && context == nil {
 			return noContext(m.Specialist)
@@ -373,20 +408,20 @@ func noContext(s *machine.Specialist) error {
 	if s.ContextWebhookURL != "" {
 		return fmt.Errorf("specialist %q has a webhook as its context, and this program has no way to call one", s.SpecialistID)
 	}
-	return refuse(ErrUnknownStrategy, "missing_function", "contextFn %q of specialist %q is not in the Registry", s.ContextFn, s.SpecialistID)
+	return refusal.New(refusal.ErrUnknownStrategy, "missing_function", "contextFn %q of specialist %q is not in the Registry", s.ContextFn, s.SpecialistID)
 }
 
 // nobodyBehind is the error of a specialist whom nobody finds.
 func nobodyBehind(m *member) error {
 	switch m.source {
 	case specialist.Builtin:
-		return refuse(ErrUnknownStrategy, "unknown_strategy", "%s", machine.UnknownStrategy(m.Specialist))
+		return refusal.New(refusal.ErrUnknownStrategy, "unknown_strategy", "%s", machine.UnknownStrategy(m.Specialist))
 	case specialist.Model:
 		return fmt.Errorf("specialist %q is a model, and this program has no way to ask one", m.SpecialistID)
 	case specialist.Webhook:
 		return fmt.Errorf("specialist %q is a webhook, and this program has no way to call one", m.SpecialistID)
 	}
-	return refuse(ErrUnknownStrategy, "missing_function", "strategyFn %q of specialist %q is not in the Registry", m.StrategyFn, m.SpecialistID)
+	return refusal.New(refusal.ErrUnknownStrategy, "missing_function", "strategyFn %q of specialist %q is not in the Registry", m.StrategyFn, m.SpecialistID)
 }
 
 // noArbiter is the arbiter where there is none.

@@ -154,7 +154,7 @@ func enabled(m *member) (*member, error) {
 }
 
 // role returns the role of a specialist that takes part in some state, or "".
-func (p *plan) role(id string) machine.Role {
+func (p *cast) role(id string) machine.Role {
 	for i := range p.states {
 		if p.states[i].find(id) != nil {
 			return machine.Proposer

@@ -82,8 +82,7 @@ func (r *Runner) resolvable(probe *machine.Definition, s *machine.Specialist) er
 	if err != nil {
 		return err
 	}
-	b := planner{r: r, m: m}
-	err = b.resolve(&member{Specialist: s})
+	err = resolvable(r.surroundings(), m, s)
 	if _, told := errors.AsType[*Error](err); err == nil || told {
 		return err
 	}

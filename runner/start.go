@@ -139,7 +139,7 @@ func (r *Runner) planWithout(ctx context.Context, program *session.Program, allo
 }
 
 // knows reports whether a specialist takes part in any state.
-func (p *plan) knows(id string) bool {
+func (p *cast) knows(id string) bool {
 	for i := range p.states {
 		if s := &p.states[i]; s.find(id) != nil || s.arbiter != nil && s.arbiter.SpecialistID == id {
 			return true
@@ -252,7 +252,7 @@ func (r *Runner) create(ctx context.Context, s *session.Session) (*session.Sessi
 // lacking reports whether nobody at all proposes, and whether nobody arbitrates.
 // Who is switched off is not lacking: switching somebody off must not let
 // anybody else in.
-func (p *plan) lacking() (proposer, arbiter bool) {
+func (p *cast) lacking() (proposer, arbiter bool) {
 	proposer, arbiter = true, true
 	for i := range p.states {
 		if len(p.states[i].members) > 0 {

@@ -56,9 +56,3 @@ func specialistPath(m *machine.Machine, s *machine.State, id string) string {
 	}
 	return fmt.Sprintf("/specialists/%d", max(0, slices.IndexFunc(m.Specialists(), is)))
 }
-
-// An UnpricedError says that a model has no price, with its place in the file. It is one
-// of the problems of a [StartError].
-type UnpricedError struct{ Problem machine.Problem }
-
-func (e *UnpricedError) Error() string { return inFile(e.Problem) }

@@ -225,7 +225,7 @@ func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbit
 		defer limited.Release()
 		ctx = limited
 	}
-	if d, err = by.decide(ctx, round); err != nil {
+	if d, err = decideBy(ctx, by, round); err != nil {
 		return d, err
 	}
 	err = d.Check(round)
@@ -236,23 +236,23 @@ func decideRound(ctx context.Context, by *member, round *arbiter.Round) (d arbit
 	return d, err
 }
 
-// decide has an arbiter decide, one outside this process on a goroutine that may end.
-func (m *member) decide(ctx context.Context, round *arbiter.Round) (d arbiter.Decision, err error) {
+// decideBy has an arbiter decide, one outside this process on a goroutine that may end.
+func decideBy(ctx context.Context, m *member, round *arbiter.Round) (d arbiter.Decision, err error) {
 	if m.local() {
-		return m.judge(ctx, round)
+		return judgeBy(ctx, m, round)
 	}
-	return m.decideApart(ctx, round)
+	return decideApart(ctx, m, round)
 }
 
-func (m *member) decideApart(ctx context.Context, round *arbiter.Round) (d arbiter.Decision, err error) {
-	if !apart(func() { d, err = m.judge(ctx, round) }) {
+func decideApart(ctx context.Context, m *member, round *arbiter.Round) (d arbiter.Decision, err error) {
+	if !apart(func() { d, err = judgeBy(ctx, m, round) }) {
 		return arbiter.Decision{}, fmt.Errorf("panic: %w", errGone)
 	}
 	return d, err
 }
 
-// judge has an arbiter decide. A panic is an error.
-func (m *member) judge(ctx context.Context, round *arbiter.Round) (d arbiter.Decision, err error) {
+// judgeBy has an arbiter decide. A panic is an error.
+func judgeBy(ctx context.Context, m *member, round *arbiter.Round) (d arbiter.Decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			d, err = arbiter.Decision{}, fmt.Errorf("panic: %v", p)
